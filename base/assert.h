@@ -1,0 +1,34 @@
+/* Assertions that stay on in production. */
+#ifndef LEAT_BASE_ASSERT_H
+#define LEAT_BASE_ASSERT_H
+
+#include <assert.h>
+
+/** Print the failed condition and stop the process. Never returns. */
+_Noreturn void leat_assert_failed(const char *file, int line, const char *condition);
+_Noreturn void leat_assert_cmp_failed(const char *file, int line, const char *condition,
+                                      unsigned long long a, unsigned long long b);
+
+#define LEAT_ASSERT(condition)                                                                     \
+    do {                                                                                           \
+        if (__builtin_expect(!(condition), 0)) leat_assert_failed(__FILE__, __LINE__, #condition); \
+    } while (0)
+
+/* LEAT_ASSERT_CMP(a, <=, b): prints both operands. Unsigned or non-negative operands only. */
+#define LEAT_ASSERT_CMP(a, op, b)                                                                  \
+    do {                                                                                           \
+        if (__builtin_expect(!((a)op(b)), 0))                                                      \
+            leat_assert_cmp_failed(__FILE__, __LINE__, #a " " #op " " #b, (unsigned long long)(a), \
+                                   (unsigned long long)(b));                                       \
+    } while (0)
+
+#ifdef LEAT_SLOW_CHECKS
+#define LEAT_ASSERT_SLOW(condition) LEAT_ASSERT(condition)
+#else
+#define LEAT_ASSERT_SLOW(condition) ((void)0)
+#endif
+
+/* Both outcomes are legal here; a reader need not wonder. */
+#define LEAT_MAYBE(condition) ((void)(condition))
+
+#endif

@@ -1,0 +1,84 @@
+/* Small value types that name what a number means. */
+#ifndef LEAT_BASE_TYPES_H
+#define LEAT_BASE_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Logical offset: dense index of a record in its log. */
+struct leat_offset {
+    uint64_t v;
+};
+
+/* Ownership epoch: one number of one cluster-wide counter, never reused. 0 = none. 31 bits, so that
+ * it also fits Kafka's leader epoch. */
+struct leat_epoch {
+    uint32_t v;
+};
+
+/* Dense id of a segment within its log: 0, 1, 2, ... */
+struct leat_segment_id {
+    uint64_t v;
+};
+
+/* Which log. Stream ids are never reused and start at 1. */
+struct leat_log_ref {
+    uint32_t stream;
+    uint32_t streamlet;
+    uint32_t log;
+};
+
+/* KerA's application offset within one log (thesis §5.2.1). The group is segment / segments per
+ * group. */
+struct leat_position {
+    uint64_t group;
+    uint64_t segment;
+    uint32_t position; /* bytes from the segment's start; 0 = its first record */
+};
+
+/* (length, CRC) names a segment prefix's bytes: see wire/entry.h. */
+struct leat_extent {
+    uint32_t bytes;
+    uint32_t crc;
+};
+
+enum leat_durability {
+    LEAT_DURABILITY_DEFAULT = 0, /* the server chooses: disk where all copies are on one host */
+    LEAT_DURABILITY_MEMORY = 1,
+    LEAT_DURABILITY_DISK = 2,
+};
+
+/* Named limits that more than one module must agree on. */
+enum {
+    LEAT_BATCH_BYTES_MAX = 2 * 1024 * 1024,
+    LEAT_START_BYTES_MAX = 2 * 1024 * 1024,
+    LEAT_SEGMENT_BYTES_MIN = 16 * 1024,
+    LEAT_SEGMENT_BYTES_MAX = 8 * 1024 * 1024,
+    LEAT_SEGMENTS_PER_GROUP = 16,
+    LEAT_PRODUCERS_PER_LOG_MAX = 16384,
+    LEAT_BATCHES_IN_FLIGHT_MAX = 5, /* per producer and log; also how many a log remembers */
+    LEAT_STREAM_NAME_BYTES_MAX = 249,
+    LEAT_STREAMLETS_MAX = 65536,
+    LEAT_LOGS_MAX = 256, /* Q of one streamlet */
+    LEAT_CORES_MAX = 64,
+};
+
+static inline bool leat_log_ref_equal(struct leat_log_ref a, struct leat_log_ref b)
+{
+    return a.stream == b.stream && a.streamlet == b.streamlet && a.log == b.log;
+}
+
+/* A stream's settings, as created and as kept by the coordinator. Zero means "the default". */
+struct leat_stream_settings {
+    uint32_t streamlets; /* M, at least 1 */
+    uint32_t logs;       /* Q, at least 1; never changes */
+    uint32_t copies;     /* 1 on a single node */
+    uint32_t min_copies;
+    enum leat_durability durability;
+    uint32_t segment_bytes_max; /* power of two, LEAT_SEGMENT_BYTES_MIN .. _MAX */
+    int64_t retention_ms;       /* <= 0: for ever */
+    int64_t retention_bytes;    /* per log; <= 0: unbounded */
+};
+
+#endif

@@ -1,0 +1,370 @@
+/* Tests of base: errors, memory, checksums, timers, diary, random. */
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/diary.h"
+#include "base/error.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "base/timer.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void error_known_code_has_name_class_and_text(void **state)
+{
+    assert_string_equal(leat_err_name(LEAT_E_SEQUENCE_GAP), "SEQUENCE_GAP");
+    assert_int_equal(leat_err_class(LEAT_E_SEQUENCE_GAP), LEAT_CLASS_REJECT);
+    assert_string_equal(leat_err_class_name(LEAT_E_NOT_OWNER), "reroute");
+    assert_string_equal(leat_err_class_name(LEAT_OK), "ok");
+    assert_string_equal(leat_err_class_name(LEAT_E_AGAIN), "retry");
+    assert_string_equal(leat_err_text(LEAT_OK), "ok");
+}
+
+/* A number from a newer server must not crash an older client, nor look retryable. */
+static void error_unknown_code_is_fatal_and_named(void **state)
+{
+    leat_err code = (leat_err)9999;
+    assert_string_equal(leat_err_name(code), "UNKNOWN_ERROR");
+    assert_int_equal(leat_err_class(code), LEAT_CLASS_FATAL);
+    assert_true(strlen(leat_err_text(code)) > 0);
+}
+
+static void error_long_sentence_is_truncated(void **state)
+{
+    struct leat_error error;
+    char text[1000];
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = 0;
+    assert_int_equal(leat_error_set(&error, LEAT_E_INVALID, "%s", text), LEAT_E_INVALID);
+    assert_int_equal(strlen(error.text), LEAT_ERROR_TEXT_BYTES - 1);
+    assert_int_equal(leat_error_set(NULL, LEAT_E_DISK, "%d", 1), LEAT_E_DISK);
+}
+
+static void crc_check_value_is_standard(void **state)
+{
+    assert_int_equal(leat_crc32c(0, "123456789", 9), 0xe3069283u);
+    assert_int_equal(leat_crc32c(0, "", 0), 0);
+    uint8_t zeros[32] = {0};
+    assert_int_equal(leat_crc32c(0, zeros, 32), 0x8a9136aau); /* RFC 3720, B.4 */
+}
+
+static void crc_cut_anywhere_chains(void **state)
+{
+    uint8_t bytes[300];
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 1);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)leat_xoshiro_next(&random);
+    uint32_t whole = leat_crc32c(0, bytes, sizeof bytes);
+    for (size_t cut = 0; cut <= sizeof bytes; cut++) {
+        uint32_t part = leat_crc32c(0, bytes, cut);
+        assert_int_equal(leat_crc32c(part, bytes + cut, sizeof bytes - cut), whole);
+    }
+}
+
+static void mem_counts_follow_blocks(void **state)
+{
+    size_t before = leat_mem_bytes(LEAT_MEM_TEST);
+    uint8_t *block = leat_mem_calloc(LEAT_MEM_TEST, 10, 10);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_TEST), before + 100);
+    block[99] = 7;
+    block = leat_mem_realloc(LEAT_MEM_TEST, block, 1, 1000);
+    assert_int_equal(block[99], 7);
+    for (int i = 100; i < 1000; i++)
+        assert_int_equal(block[i], 0);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_TEST), before + 1000);
+    block = leat_mem_realloc(LEAT_MEM_TEST, block, 1, 50);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_TEST), before + 50);
+    leat_mem_free(block);
+    leat_mem_free(NULL);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_TEST), before);
+    char *text = leat_mem_strdup(LEAT_MEM_TEST, "leat");
+    assert_string_equal(text, "leat");
+    leat_mem_free(text);
+}
+
+static void mem_overflowing_product_is_refused(void **state)
+{
+    size_t huge = SIZE_MAX / 2; /* hidden from the compiler's own check */
+    assert_null(leat_mem_calloc(LEAT_MEM_TEST, huge, 3));
+    assert_null(leat_mem_calloc(LEAT_MEM_TEST, SIZE_MAX, 1));
+}
+
+static void mem_requested_failure_hits_that_call_once(void **state)
+{
+    leat_mem_fail_at(2);
+    void *first = leat_mem_calloc(LEAT_MEM_TEST, 1, 8);
+    assert_non_null(first);
+    assert_null(leat_mem_realloc(LEAT_MEM_TEST, first, 1, 16));
+    void *third = leat_mem_realloc(LEAT_MEM_TEST, first, 1, 16);
+    assert_non_null(third);
+    assert_int_equal(leat_mem_calls(), 3);
+    leat_mem_fail_at(0);
+    leat_mem_free(third);
+}
+
+static void *mem_hammer(void *arg)
+{
+    for (int i = 0; i < 20000; i++) {
+        void *block = leat_mem_calloc(LEAT_MEM_TEST, 1, (size_t)(i % 64) + 1);
+        leat_mem_free(block);
+    }
+    return NULL;
+}
+
+static void mem_two_threads_lose_no_count(void **state)
+{
+    size_t before = leat_mem_bytes(LEAT_MEM_TEST);
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, mem_hammer, NULL), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_TEST), before);
+}
+
+/* Runs `body` in a child and returns the signal that ended it (0: none). */
+static int child_signal(void (*body)(void))
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGABRT, SIG_DFL);
+        if (!freopen("/dev/null", "w", stderr)) _exit(1);
+        body();
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void free_damaged(void)
+{
+    char *volatile block = leat_mem_calloc(LEAT_MEM_TEST, 1, 8);
+    uint32_t *volatile magic = (uint32_t *)(void *)(block - 4);
+    *magic = 0; /* what an overrun of the block before does */
+    leat_mem_free(block);
+}
+static void compare_wrong(void)
+{
+    volatile int one = 1;
+    LEAT_ASSERT_CMP(one, ==, 2);
+}
+
+static void assert_failed_condition_aborts(void **state)
+{
+    assert_int_equal(child_signal(compare_wrong), SIGABRT);
+}
+static void mem_damaged_header_aborts(void **state)
+{
+    assert_int_equal(child_signal(free_damaged), SIGABRT);
+}
+
+/* ---- timers, on a clock that the test moves ---- */
+struct fake_clock {
+    uint64_t now_us, wake_us;
+    unsigned asked;
+};
+static uint64_t fake_now(void *ctx)
+{
+    return ((struct fake_clock *)ctx)->now_us;
+}
+static int64_t fake_wall(void *ctx)
+{
+    return 0;
+}
+static void fake_wake(void *ctx, uint64_t at_us)
+{
+    struct fake_clock *fake = ctx;
+    fake->wake_us = at_us;
+    fake->asked++;
+}
+struct timer_fixture {
+    struct fake_clock fake;
+    struct leat_clock clock;
+    struct leat_timers timers;
+    uint64_t expired[64];
+    unsigned expired_count;
+};
+static void timer_fixture_init(struct timer_fixture *fixture, uint32_t capacity)
+{
+    memset(fixture, 0, sizeof *fixture);
+    fixture->fake.wake_us = UINT64_MAX;
+    fixture->clock = (struct leat_clock){&fixture->fake, fake_now, fake_wall, fake_wake};
+    assert_int_equal(leat_timers_init(&fixture->timers, &fixture->clock, capacity), LEAT_OK);
+}
+static void timer_note(struct leat_timer *timer)
+{
+    struct timer_fixture *fixture = timer->owner;
+    fixture->expired[fixture->expired_count++ % 64] = timer->at_us;
+}
+static void timer_again(struct leat_timer *timer)
+{
+    struct timer_fixture *fixture = timer->owner;
+    fixture->expired_count++;
+    leat_timer_start(&fixture->timers, timer, 0);
+}
+
+static void timers_random_order_expire_sorted(void **state)
+{
+    struct timer_fixture fixture;
+    struct leat_timer timer[64] = {0};
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 7);
+    for (int round = 0; round < 200; round++) {
+        timer_fixture_init(&fixture, 64);
+        for (int i = 0; i < 64; i++) {
+            timer[i] = (struct leat_timer){.on_expired = timer_note, .owner = &fixture};
+            leat_timer_start(&fixture.timers, &timer[i], leat_xoshiro_below(&random, 1000));
+        }
+        unsigned stopped = 0;
+        for (int i = 0; i < 64; i += 3, stopped++)
+            leat_timer_stop(&fixture.timers, &timer[i]);
+        for (int i = 1; i < 64; i += 7)
+            if (leat_timer_armed(&timer[i]))
+                leat_timer_start(&fixture.timers, &timer[i], leat_xoshiro_below(&random, 1000));
+        while (fixture.fake.wake_us != UINT64_MAX) {
+            fixture.fake.now_us = fixture.fake.wake_us;
+            fixture.fake.wake_us = UINT64_MAX;
+            leat_timers_run(&fixture.timers);
+        }
+        assert_int_equal(fixture.expired_count, 64 - stopped);
+        for (unsigned i = 1; i < fixture.expired_count; i++)
+            assert_true(fixture.expired[i - 1] <= fixture.expired[i]);
+        assert_int_equal(fixture.timers.count, 0);
+        leat_timers_fini(&fixture.timers);
+    }
+}
+
+/* A request's timeout is armed and stopped each time: the clock must not be asked each time. */
+static void timers_stopped_early_ask_clock_once(void **state)
+{
+    struct timer_fixture fixture;
+    timer_fixture_init(&fixture, 4);
+    struct leat_timer timer = {.on_expired = timer_note, .owner = &fixture};
+    for (int i = 0; i < 100; i++) {
+        fixture.fake.now_us += 10;
+        leat_timer_start(&fixture.timers, &timer, 5000);
+        leat_timer_stop(&fixture.timers, &timer);
+    }
+    assert_int_equal(fixture.fake.asked, 1);
+    fixture.fake.now_us = fixture.fake.wake_us;
+    fixture.fake.wake_us = UINT64_MAX;
+    leat_timers_run(&fixture.timers);
+    assert_int_equal(fixture.expired_count, 0);
+    assert_true(fixture.fake.wake_us == UINT64_MAX);
+    leat_timers_fini(&fixture.timers);
+}
+
+static void timers_rearmed_with_no_delay_let_the_actor_go(void **state)
+{
+    struct timer_fixture fixture;
+    timer_fixture_init(&fixture, 4);
+    struct leat_timer timer = {.on_expired = timer_again, .owner = &fixture};
+    leat_timer_start(&fixture.timers, &timer, 0);
+    leat_timers_run(&fixture.timers);
+    assert_int_equal(fixture.expired_count, 1);
+    assert_true(fixture.fake.wake_us <= fixture.fake.now_us);
+    leat_timers_fini(&fixture.timers);
+    assert_false(leat_timer_armed(&timer));
+}
+
+static void timers_no_memory_is_reported(void **state)
+{
+    struct timer_fixture fixture = {0};
+    leat_mem_fail_at(1);
+    assert_int_equal(leat_timers_init(&fixture.timers, &fixture.clock, 4), LEAT_E_NO_MEMORY);
+    leat_mem_fail_at(0);
+}
+
+static void diary_sink(void *ctx, enum leat_diary_level level, const char *line)
+{
+    snprintf(ctx, 64, "%d:%s", level, line);
+}
+
+static void diary_level_filters_lines(void **state)
+{
+    char got[64] = "";
+    leat_diary_set(diary_sink, got, LEAT_DIARY_WARN);
+    leat_diary_info("not %d", 1);
+    assert_string_equal(got, "");
+    leat_diary_warn("yes %d", 2);
+    assert_string_equal(got, "1:yes 2");
+    leat_diary_set(NULL, NULL, LEAT_DIARY_DEBUG);
+    leat_diary_error("nowhere");
+    assert_string_equal(got, "1:yes 2");
+}
+
+static void random_same_seed_same_numbers(void **state)
+{
+    struct leat_xoshiro a, b;
+    leat_xoshiro_seed(&a, 42);
+    leat_xoshiro_seed(&b, 42);
+    unsigned hits[8] = {0};
+    for (int i = 0; i < 8000; i++) {
+        assert_true(leat_xoshiro_next(&a) == leat_xoshiro_next(&b));
+        hits[leat_xoshiro_below(&a, 8)]++;
+        (void)leat_xoshiro_next(&b);
+    }
+    for (int i = 0; i < 8; i++)
+        assert_in_range(hits[i], 800, 1200);
+}
+
+static void bytes_and_lists_round_trip(void **state)
+{
+    uint8_t at[9];
+    leat_put_be32(at + 1, 0x01020304);
+    assert_int_equal(at[1], 1);
+    assert_int_equal(leat_get_be32(at + 1), 0x01020304);
+    leat_put_le64(at + 1, 0x0102030405060708);
+    assert_int_equal(at[1], 8);
+    assert_int_equal(LEAT_ALIGN_UP(4097u, 4096u), 8192);
+    struct leat_list head, element[3];
+    leat_list_init(&head);
+    for (int i = 0; i < 3; i++)
+        leat_list_push_back(&head, &element[i]);
+    LEAT_LIST_EACH(&head, it)
+    if (it == &element[1]) leat_list_remove(it);
+    assert_ptr_equal(leat_list_pop_front(&head), &element[0]);
+    assert_ptr_equal(leat_list_pop_front(&head), &element[2]);
+    assert_null(leat_list_pop_front(&head));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(error_known_code_has_name_class_and_text),
+        cmocka_unit_test(error_unknown_code_is_fatal_and_named),
+        cmocka_unit_test(error_long_sentence_is_truncated),
+        cmocka_unit_test(crc_check_value_is_standard),
+        cmocka_unit_test(crc_cut_anywhere_chains),
+        cmocka_unit_test(mem_counts_follow_blocks),
+        cmocka_unit_test(mem_overflowing_product_is_refused),
+        cmocka_unit_test(mem_requested_failure_hits_that_call_once),
+        cmocka_unit_test(mem_two_threads_lose_no_count),
+        cmocka_unit_test(mem_damaged_header_aborts),
+        cmocka_unit_test(assert_failed_condition_aborts),
+        cmocka_unit_test(timers_random_order_expire_sorted),
+        cmocka_unit_test(timers_stopped_early_ask_clock_once),
+        cmocka_unit_test(timers_rearmed_with_no_delay_let_the_actor_go),
+        cmocka_unit_test(timers_no_memory_is_reported),
+        cmocka_unit_test(diary_level_filters_lines),
+        cmocka_unit_test(random_same_seed_same_numbers),
+        cmocka_unit_test(bytes_and_lists_round_trip),
+    };
+    return cmocka_run_group_tests_name("base", tests, NULL, NULL);
+}
