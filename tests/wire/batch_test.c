@@ -1,0 +1,334 @@
+/* Tests of record batches: check, reader, builder, compression. */
+#include "wire_fixture.h"
+
+/* CRC-32C bit by bit, so that the known answer owes nothing to the library. */
+static uint32_t crc_slow(const uint8_t *bytes, size_t count)
+{
+    uint32_t crc = ~0u;
+    for (size_t i = 0; i < count; i++) {
+        crc ^= bytes[i];
+        for (int k = 0; k < 8; k++)
+            crc = (crc >> 1) ^ (0x82f63b78u & (0u - (crc & 1)));
+    }
+    return ~crc;
+}
+
+/* Two records, byte by byte from the format's description: "k" = "hello" at 1000, and null = 100 x
+ * "x" at 1300 with the header "h" = "vw". */
+static size_t known_batch(uint8_t *out)
+{
+    static const uint8_t head[] = {
+        0, 0, 0, 0, 0,    0,    0, 0,    0, 0, 0, 0x00, /* offset, length (below) */
+        0, 0, 0, 0, 2,    0,    0, 0,    0,             /* leader epoch, magic, CRC (below) */
+        0, 0, 0, 0, 0,    1,                            /* attributes, last offset delta */
+        0, 0, 0, 0, 0,    0,    3, 0xe8,                /* base timestamp 1000 */
+        0, 0, 0, 0, 0,    0,    5, 0x14,                /* max timestamp 1300 */
+        0, 0, 0, 0, 0,    0,    0, 42,                  /* producer id */
+        0, 3, 0, 0, 0x01, 0x00, 0, 0,    0, 2,          /* epoch, sequence 256, count */
+    };
+    static const uint8_t first[] = {0x18, 0, 0, 0, 0x02, 'k', 0x0a, 'h', 'e', 'l', 'l', 'o', 0x00};
+    static const uint8_t second[] = {0xe2, 0x01, 0, 0xd8, 0x04, 0x02, 0x01, 0xc8, 0x01};
+    static const uint8_t headers[] = {0x02, 0x02, 'h', 0x04, 'v', 'w'};
+    uint8_t *at = out;
+    memcpy(at, head, sizeof head);
+    at += sizeof head;
+    memcpy(at, first, sizeof first);
+    at += sizeof first;
+    memcpy(at, second, sizeof second);
+    at += sizeof second;
+    memset(at, 'x', 100);
+    at += 100;
+    memcpy(at, headers, sizeof headers);
+    at += sizeof headers;
+    size_t bytes = (size_t)(at - out);
+    out[11] = (uint8_t)(bytes - 12);
+    uint32_t crc = crc_slow(out + 21, bytes - 21);
+    for (int i = 0; i < 4; i++)
+        out[17 + i] = (uint8_t)(crc >> (24 - 8 * i));
+    return bytes;
+}
+
+static void batch_known_bytes_are_built_and_read(void **state)
+{
+    uint8_t known[256], built[256], hundred[100];
+    memset(hundred, 'x', sizeof hundred);
+    size_t bytes = known_batch(known);
+    struct leat_batch_builder builder;
+    leat_batch_builder_init(&builder, built, sizeof built);
+    assert_int_equal(leat_batch_builder_add(&builder, 1000, "k", 1, "hello", 5, NULL, 0, 0), 0);
+    assert_int_equal(
+        leat_batch_builder_add(&builder, 1300, NULL, 0, hundred, 100, "\x02h\x04vw", 5, 1), 0);
+    assert_int_equal(leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, 42, 3, 256), bytes);
+    assert_memory_equal(built, known, bytes);
+
+    struct leat_batch batch;
+    struct leat_error error;
+    assert_int_equal(leat_batch_check(known, bytes, &batch, &error), LEAT_OK);
+    assert_int_equal(batch.record_count, 2);
+    assert_int_equal(batch.producer_id, 42);
+    assert_int_equal(batch.producer_epoch, 3);
+    assert_int_equal(batch.base_sequence, 256);
+    assert_int_equal(batch.base_timestamp_ms, 1000);
+    assert_int_equal(batch.max_timestamp_ms, 1300);
+    struct leat_record_reader reader;
+    struct leat_record record;
+    leat_record_reader_init(&reader, &batch, known + 61, bytes - 61);
+    assert_int_equal(leat_record_next(&reader, &record), LEAT_OK);
+    assert_int_equal(record.key_bytes, 1);
+    assert_memory_equal(record.value, "hello", 5);
+    assert_int_equal(leat_record_next(&reader, &record), LEAT_OK);
+    assert_null(record.key);
+    assert_int_equal(record.timestamp_ms, 1300);
+    assert_int_equal(record.offset_delta, 1);
+    assert_int_equal(record.header_count, 1);
+    assert_memory_equal(record.headers, "\x02h\x04vw", 5);
+    assert_int_equal(leat_record_next(&reader, &record), LEAT_E_NOT_FOUND);
+}
+
+/* Sizes around every change of a varint's length; negative time deltas; nulls. */
+static size_t size_pick(struct leat_xoshiro *random)
+{
+    static const size_t edges[] = {0, 1, 15, 16, 50, 57, 63, 64, 127, 128, 256, 8100, 8191, 8192};
+    uint64_t pick = leat_xoshiro_below(random, 20);
+    return pick < 14 ? edges[pick] : (size_t)leat_xoshiro_below(random, 200);
+}
+
+static void batch_random_records_read_back(void **state)
+{
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 21);
+    static uint8_t bytes[256 * 1024], data[16384];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)leat_xoshiro_next(&random);
+    for (int round = 0; round < 3000; round++) {
+        struct {
+            const uint8_t *key, *value;
+            size_t key_bytes, value_bytes;
+            int64_t time;
+        } put[40];
+        uint32_t count = 0, wanted = 1 + (uint32_t)leat_xoshiro_below(&random, 40);
+        struct leat_batch_builder builder;
+        leat_batch_builder_init(&builder, bytes, 200 + leat_xoshiro_below(&random, 100000));
+        while (count < wanted) {
+            __typeof__(put[0]) *r = &put[count];
+            r->key_bytes = size_pick(&random);
+            r->value_bytes = size_pick(&random);
+            r->key = leat_xoshiro_below(&random, 3) ? data + count : NULL;
+            r->value = leat_xoshiro_below(&random, 9) ? data + 2 * count : NULL;
+            r->time = (int64_t)(leat_xoshiro_next(&random) >> leat_xoshiro_below(&random, 64));
+            if (leat_batch_builder_add(&builder, r->time, r->key, r->key ? r->key_bytes : 0,
+                                       r->value, r->value ? r->value_bytes : 0, NULL, 0, 0) != 0)
+                break;
+            count++;
+        }
+        if (count == 0) continue;
+        uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+        struct leat_batch batch;
+        assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
+        assert_int_equal(batch.record_count, count);
+        struct leat_record_reader reader;
+        leat_record_reader_init(&reader, &batch, bytes + 61, total - 61);
+        struct leat_record record;
+        for (uint32_t i = 0; i < count; i++) {
+            assert_int_equal(leat_record_next(&reader, &record), LEAT_OK);
+            assert_int_equal(record.offset_delta, i);
+            assert_int_equal(record.timestamp_ms, put[i].time);
+            assert_int_equal(record.key == NULL, put[i].key == NULL);
+            assert_int_equal(record.value == NULL, put[i].value == NULL);
+            if (record.key) assert_int_equal(record.key_bytes, put[i].key_bytes);
+            if (record.key) assert_memory_equal(record.key, put[i].key, put[i].key_bytes);
+            if (record.value) assert_int_equal(record.value_bytes, put[i].value_bytes);
+            if (record.value) assert_memory_equal(record.value, put[i].value, put[i].value_bytes);
+        }
+        assert_int_equal(leat_record_next(&reader, &record), LEAT_E_NOT_FOUND);
+    }
+}
+
+/* A builder of each capacity takes what fits to the byte, and is unchanged where it does not. */
+static void builder_each_capacity_never_passes_its_end(void **state)
+{
+    uint8_t bytes[400], value[64] = {1};
+    for (size_t capacity = 61; capacity < sizeof bytes; capacity++) {
+        memset(bytes, 0xee, sizeof bytes);
+        struct leat_batch_builder builder;
+        leat_batch_builder_init(&builder, bytes, capacity);
+        uint32_t before;
+        do
+            before = builder.used;
+        while (leat_batch_builder_add(&builder, 5, "k", 1, value, 60, NULL, 0, 0) == LEAT_OK);
+        assert_int_equal(builder.used, before);
+        /* 60 + 1 bytes and 8 of fields each. */
+        assert_int_equal(before, 61 + 69 * ((capacity - 61) / 69));
+        for (size_t i = capacity; i < sizeof bytes; i++)
+            assert_int_equal(bytes[i], 0xee);
+    }
+}
+
+static void batch_flipped_bits_are_detected_or_outside_crc(void **state)
+{
+    uint8_t known[256];
+    size_t bytes = known_batch(known);
+    struct leat_batch batch;
+    for (size_t bit = 0; bit < bytes * 8; bit++) {
+        known[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        bool stamped = bit / 8 < 8 || (bit / 8 >= 12 && bit / 8 < 16);
+        leat_err rc = leat_batch_check(known, bytes, &batch, NULL);
+        assert_int_equal(rc == LEAT_OK, stamped);
+        known[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    for (size_t cut = 0; cut < bytes; cut++) {
+        assert_int_not_equal(leat_batch_check(known, cut, &batch, NULL), LEAT_OK);
+        assert_int_not_equal(leat_batch_view(known, cut, &batch), LEAT_OK);
+    }
+}
+
+static void set_crc(uint8_t *batch, size_t bytes)
+{
+    leat_put_be32(batch + 17, leat_crc32c(0, batch + 21, bytes - 21));
+}
+
+static void batch_wrong_fields_with_good_crc_are_refused(void **state)
+{
+    static const struct {
+        uint8_t at, value;
+        leat_err code;
+    } wrong[] = {
+        {16, 1, LEAT_E_UNSUPPORTED},    {22, 0x10, LEAT_E_UNSUPPORTED},
+        {22, 0x20, LEAT_E_UNSUPPORTED}, {22, 0x08, LEAT_E_UNSUPPORTED},
+        {22, 5, LEAT_E_UNSUPPORTED},    {26, 2, LEAT_E_INVALID},
+        {60, 3, LEAT_E_INVALID},        {57, 0x80, LEAT_E_INVALID},
+        {43, 0x80, LEAT_E_INVALID},     {51, 0x80, LEAT_E_INVALID},
+        {53, 0x80, LEAT_E_INVALID},     {11, 1, LEAT_E_INVALID},
+        {8, 0x80, LEAT_E_INVALID},      {61, 0x16, LEAT_E_INVALID},
+        {61, 0x1a, LEAT_E_INVALID},     {61, 0x01, LEAT_E_INVALID},
+        {61, 0x0a, LEAT_E_INVALID},     {61, 0xfe, LEAT_E_INVALID},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        uint8_t known[256];
+        size_t bytes = known_batch(known);
+        known[wrong[i].at] = wrong[i].value;
+        set_crc(known, bytes);
+        struct leat_batch batch;
+        struct leat_error error = {.code = LEAT_OK};
+        assert_int_equal(leat_batch_check(known, bytes, &batch, &error), wrong[i].code);
+        assert_int_equal(error.code, wrong[i].code);
+        assert_true(strlen(error.text) > 0);
+    }
+    /* Equal lengths, the last one running past the end: the walk's short cut must notice. */
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 4);
+    uint8_t bytes[2048], value[70] = {0};
+    struct leat_batch_builder builder;
+    struct leat_batch batch;
+    leat_batch_builder_init(&builder, bytes, sizeof bytes);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(leat_batch_builder_add(&builder, 1, NULL, 0, value, 70, NULL, 0, 0), 0);
+    uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+    for (uint32_t less = 1; less < 80; less++) {
+        leat_put_be32(bytes + 8, total - less - 12);
+        set_crc(bytes, total - less);
+        assert_int_equal(leat_batch_check(bytes, total - less, &batch, NULL), LEAT_E_INVALID);
+    }
+}
+
+/* Any byte after any byte: the reader ends, with every view inside the section. */
+static void reader_mutated_records_stay_inside(void **state)
+{
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 22);
+    uint8_t known[256];
+    size_t bytes = known_batch(known);
+    struct leat_batch batch;
+    assert_int_equal(leat_batch_check(known, bytes, &batch, NULL), LEAT_OK);
+    for (int round = 0; round < 200000; round++) {
+        size_t count = bytes - 61;
+        uint8_t *copy = malloc(count); /* its own block: ASan sees one byte too far */
+        assert_non_null(copy);
+        memcpy(copy, known + 61, count);
+        for (int i = 0; i < 3; i++)
+            copy[leat_xoshiro_below(&random, count)] = (uint8_t)leat_xoshiro_next(&random);
+        struct leat_record_reader reader;
+        struct leat_record record;
+        leat_record_reader_init(&reader, &batch, copy, count);
+        while (leat_record_next(&reader, &record) == LEAT_OK) {
+            assert_true(record.headers >= copy &&
+                        record.headers + record.headers_bytes <= copy + count);
+            assert_true(
+                record.value == NULL ||
+                (record.value >= copy && record.value + record.value_bytes <= copy + count));
+        }
+        free(copy);
+    }
+}
+
+static void compressed_batch_reads_back(void **state)
+{
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 23);
+    enum { CAPACITY = 1 << 20 };
+    uint8_t *plain = malloc(CAPACITY), *packed = malloc(CAPACITY), *again = malloc(CAPACITY);
+    assert_true(plain != NULL && packed != NULL && again != NULL);
+    for (int round = 0; round < 60; round++) {
+        enum leat_codec codec = round % 2 ? LEAT_CODEC_LZ4 : LEAT_CODEC_ZSTD;
+        struct leat_batch_builder builder;
+        leat_batch_builder_init(&builder, plain, CAPACITY);
+        uint64_t records = 20 + leat_xoshiro_below(&random, 6000);
+        for (uint64_t i = 0; i < records; i++) {
+            char text[64];
+            int n = snprintf(text, sizeof text, "sensor %u reads %u", (unsigned)(i % 7),
+                             (unsigned)leat_xoshiro_below(&random, 1000));
+            assert_int_equal(
+                leat_batch_builder_add(&builder, 1, NULL, 0, text, (size_t)n, NULL, 0, 0), 0);
+        }
+        uint32_t total = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, 5, 1, 9);
+        uint32_t packed_bytes = 0;
+        assert_int_equal(
+            leat_batch_compress(plain, total, codec, round % 12, packed, CAPACITY, &packed_bytes),
+            LEAT_OK);
+        assert_true(packed_bytes < total);
+        struct leat_batch batch;
+        assert_int_equal(leat_batch_check(packed, packed_bytes, &batch, NULL), LEAT_OK);
+        assert_int_equal(batch.codec, codec);
+        assert_int_equal(batch.producer_id, 5);
+        const uint8_t *records_at = NULL;
+        size_t count = 0;
+        assert_int_equal(leat_batch_records(&batch, again, CAPACITY, &records_at, &count), LEAT_OK);
+        assert_int_equal(count, total - 61);
+        assert_memory_equal(records_at, plain + 61, count);
+        /* To the byte; and one less is a bomb. */
+        assert_int_equal(leat_batch_records(&batch, again, count, &records_at, &count), LEAT_OK);
+        assert_int_equal(leat_batch_records(&batch, again, count - 1, &records_at, &count),
+                         LEAT_E_TOO_LARGE);
+        for (size_t cut = 62; cut < packed_bytes; cut += 1 + cut / 8) {
+            struct leat_batch torn = batch;
+            torn.byte_count = (uint32_t)cut;
+            assert_int_not_equal(leat_batch_records(&torn, again, CAPACITY, &records_at, &count),
+                                 LEAT_OK);
+        }
+        assert_int_equal(
+            leat_batch_compress(plain, total, codec, 0, packed, packed_bytes / 2, &packed_bytes),
+            LEAT_E_AGAIN);
+    }
+    /* Noise does not shrink. */
+    uint32_t total = fixture_batch(&random, plain, CAPACITY, 0, 50, 2000), unused;
+    assert_int_equal(
+        leat_batch_compress(plain, total, LEAT_CODEC_LZ4, 0, packed, CAPACITY, &unused),
+        LEAT_E_AGAIN);
+    free(plain);
+    free(packed);
+    free(again);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batch_known_bytes_are_built_and_read),
+        cmocka_unit_test(batch_random_records_read_back),
+        cmocka_unit_test(builder_each_capacity_never_passes_its_end),
+        cmocka_unit_test(batch_flipped_bits_are_detected_or_outside_crc),
+        cmocka_unit_test(batch_wrong_fields_with_good_crc_are_refused),
+        cmocka_unit_test(reader_mutated_records_stay_inside),
+        cmocka_unit_test(compressed_batch_reads_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

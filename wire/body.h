@@ -1,0 +1,19 @@
+/* How every control body starts. Private to wire. */
+#ifndef LEAT_WIRE_BODY_H
+#define LEAT_WIRE_BODY_H
+
+#include "wire/message.h"
+
+/* The header of an array of at least `count` fields; returns how many more there are, added by a
+ * newer peer, for the decoder to skip. */
+static inline uint32_t leat_body_open(struct leat_msg_reader *reader, uint32_t count)
+{
+    uint32_t fields = leat_msg_read_array(reader);
+    if (fields < count) {
+        reader->failed = true;
+        return 0;
+    }
+    return fields - count;
+}
+
+#endif

@@ -1,0 +1,242 @@
+/* Control bodies of the native protocol, one msgpack array each; docs/protocol.md shows them all.
+ *
+ * Encoding is msgpack-c's packer into caller's memory. Decoding is a small cursor: msgpack-c's
+ * unpacker allocates, and sizes what it allocates by unchecked counts; here every count is bounded
+ * by the bytes that remain, nothing is allocated and strings are views. Fields added later go to
+ * the end of an array: a decoder skips what it does not know, and takes defaults for what is
+ * missing from the end where this page says so.
+ */
+#ifndef LEAT_WIRE_MESSAGE_H
+#define LEAT_WIRE_MESSAGE_H
+
+#include "base/error.h"
+#include "base/types.h"
+
+/* ---- cursor ---- */
+struct leat_msg_reader {
+    const uint8_t *at, *end;
+    bool failed; /* sticky: every later read returns a zero value */
+};
+struct leat_msg_string {
+    const char *text; /* view, not terminated */
+    uint32_t bytes;
+};
+void leat_msg_reader_init(struct leat_msg_reader *reader, const void *bytes, size_t count);
+/** Array header; fails when the count exceeds the bytes left. */
+uint32_t leat_msg_read_array(struct leat_msg_reader *reader);
+uint32_t leat_msg_read_map(struct leat_msg_reader *reader);
+uint64_t leat_msg_read_u64(struct leat_msg_reader *reader);
+uint32_t leat_msg_read_u32(struct leat_msg_reader *reader); /* fails above UINT32_MAX */
+int64_t leat_msg_read_i64(struct leat_msg_reader *reader);
+bool leat_msg_read_bool(struct leat_msg_reader *reader);
+struct leat_msg_string leat_msg_read_string(struct leat_msg_reader *reader); /* str or bin */
+/** Skip one value of any kind; nesting deeper than 8 fails. */
+void leat_msg_skip(struct leat_msg_reader *reader);
+void leat_msg_skip_n(struct leat_msg_reader *reader, uint32_t count);
+/** True when nothing failed and everything was consumed. */
+bool leat_msg_read_done(const struct leat_msg_reader *reader);
+
+struct leat_msg_writer {
+    uint8_t *bytes;
+    uint32_t used, capacity;
+    bool overflow; /* sticky */
+};
+void leat_msg_writer_init(struct leat_msg_writer *writer, void *bytes, size_t capacity);
+void leat_msg_write_array(struct leat_msg_writer *writer, uint32_t count);
+void leat_msg_write_u64(struct leat_msg_writer *writer, uint64_t value);
+void leat_msg_write_i64(struct leat_msg_writer *writer, int64_t value);
+void leat_msg_write_bool(struct leat_msg_writer *writer, bool value);
+void leat_msg_write_string(struct leat_msg_writer *writer, const char *text, size_t bytes);
+void leat_msg_write_bin(struct leat_msg_writer *writer, const void *data, size_t bytes);
+
+/* ---- bodies ----
+ * For each: void leat_X_encode(writer, &x), leat_err leat_X_decode(bytes, count, &x)
+ * (LEAT_E_INVALID). Bodies with lists: encode/decode the head, then one call per element, in order,
+ * as the comments say.
+ */
+
+/* ERROR [code, class, text] */
+struct leat_msg_error {
+    leat_err code;
+    struct leat_msg_string text;
+};
+void leat_msg_error_encode(struct leat_msg_writer *writer, leat_err code, const char *text);
+leat_err leat_msg_error_decode(const void *bytes, size_t count,
+                               struct leat_msg_error *out) LEAT_NODISCARD;
+
+/* HELLO [version min, version max, client name, lane]
+ *   lane: the core this connection wants to live on; -1: any
+ * Answer [version, cluster id bin16, node incarnation, node name, lanes, lane] */
+struct leat_msg_hello {
+    uint32_t version_min, version_max;
+    struct leat_msg_string name;
+    int64_t lane;
+};
+struct leat_msg_hello_ok {
+    uint32_t version;
+    uint8_t cluster_id[16];
+    uint64_t incarnation;
+    struct leat_msg_string node;
+    uint32_t lanes, lane;
+};
+void leat_msg_hello_encode(struct leat_msg_writer *writer, const struct leat_msg_hello *hello);
+leat_err leat_msg_hello_decode(const void *bytes, size_t count,
+                               struct leat_msg_hello *out) LEAT_NODISCARD;
+void leat_msg_hello_ok_encode(struct leat_msg_writer *writer, const struct leat_msg_hello_ok *ok);
+leat_err leat_msg_hello_ok_decode(const void *bytes, size_t count,
+                                  struct leat_msg_hello_ok *out) LEAT_NODISCARD;
+
+/* settings: [streamlets, logs, copies, min copies, durability, segment bytes max, retention ms,
+ *            retention bytes] */
+void leat_msg_settings_write(struct leat_msg_writer *writer,
+                             const struct leat_stream_settings *settings);
+void leat_msg_settings_read(struct leat_msg_reader *reader, struct leat_stream_settings *out);
+
+/* METADATA [[name…], may_create]
+ *   an empty list: all streams; may_create: make a missing one, if the server allows that
+ * Answer [cluster id bin16, [node…], [stream…]]
+ *   node   [incarnation, name, address, lanes]
+ *   stream [code, name, id, settings, [log…]]     code != 0: just [code, name]
+ *   log    [streamlet, log, owner incarnation, epoch, lane]
+ * Written and read piecewise by leat_msg_node_*, leat_msg_stream_*, leat_msg_log_*. */
+struct leat_msg_node {
+    uint64_t incarnation;
+    struct leat_msg_string name, address;
+    uint32_t lanes;
+};
+struct leat_msg_stream {
+    leat_err code;
+    struct leat_msg_string name;
+    uint32_t id;
+    struct leat_stream_settings settings;
+    uint32_t log_count; /* logs that follow */
+};
+struct leat_msg_log {
+    uint32_t streamlet, log;
+    uint64_t owner;
+    uint32_t epoch, lane;
+};
+void leat_msg_node_write(struct leat_msg_writer *writer, const struct leat_msg_node *node);
+void leat_msg_node_read(struct leat_msg_reader *reader, struct leat_msg_node *out);
+void leat_msg_stream_write(struct leat_msg_writer *writer, const struct leat_msg_stream *stream);
+void leat_msg_stream_read(struct leat_msg_reader *reader, struct leat_msg_stream *out);
+void leat_msg_log_write(struct leat_msg_writer *writer, const struct leat_msg_log *log);
+void leat_msg_log_read(struct leat_msg_reader *reader, struct leat_msg_log *out);
+
+/* STREAM_CREATE [name, settings]
+ *   Answer [id, settings]     settings: as completed by the server
+ * STREAM_DELETE [name]
+ *   Answer []
+ * STREAM_DESCRIBE [name]
+ *   Answer [name, id, settings, [log…]]
+ *   log [streamlet, log, owner, epoch, lane, state, first offset, acked offset, bytes,
+ *        first segment, segments, groups, first group, producers, memory bytes, code, text]
+ *   state: 0 ok, 1 waiting (incomplete), 2 damaged (read only)
+ * PRODUCER_ID [id or -1, epoch or -1]
+ *   Answer [id, epoch]        -1: a new id; else the next epoch of that id
+ * PING []
+ *   Answer [wall clock, ms] */
+struct leat_msg_log_info {
+    struct leat_msg_log at;
+    uint32_t state;
+    uint64_t first_offset, acked_offset, bytes, first_segment, segments, groups, first_group,
+        producers, memory_bytes;
+    leat_err code;
+    struct leat_msg_string text;
+};
+void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_msg_log_info *info);
+void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_info *out);
+
+/* APPEND [stream, streamlet, log, epoch, n] + n batches
+ * Answer [[code, first offset]…]: one per batch, in order
+ *   code 0: appended, or appended before (then its first offset of old). After the first refused
+ *   batch the rest is refused too, and the array has one more element, a string: the sentence. */
+struct leat_msg_append {
+    struct leat_log_ref log;
+    uint32_t epoch;
+    uint32_t batch_count;
+};
+void leat_msg_append_encode(struct leat_msg_writer *writer, const struct leat_msg_append *append);
+leat_err leat_msg_append_decode(const void *bytes, size_t count,
+                                struct leat_msg_append *out) LEAT_NODISCARD;
+
+/* FETCH [min bytes, max bytes, wait ms, [[stream, streamlet, log, epoch, from]…]]
+ *   from: an integer: logical offset; [group, segment, position]: application offset
+ * Answer [[code, first offset, acked offset, bytes, next…]…] + the batches of each, in order,
+ * without entry headers
+ *   first offset: first retained; acked offset: end of what may be read; bytes: of this log in the
+ *   payload; next: [group, segment, position] to go on from, where `from` was of that form.
+ *   code OFFSET_OUT_OF_RANGE: first and acked say the valid range. */
+struct leat_msg_fetch {
+    uint32_t min_bytes, max_bytes, wait_ms;
+    uint32_t log_count; /* elements that follow: leat_msg_fetch_log_read() each */
+};
+struct leat_msg_fetch_log {
+    struct leat_log_ref log;
+    uint32_t epoch;
+    bool by_position;
+    uint64_t offset;
+    struct leat_position position;
+};
+struct leat_msg_fetched {
+    leat_err code;
+    uint64_t first_offset, acked_offset;
+    uint32_t bytes;
+    bool by_position;
+    struct leat_position next;
+};
+void leat_msg_fetch_write(struct leat_msg_writer *writer, const struct leat_msg_fetch *fetch);
+void leat_msg_fetch_log_write(struct leat_msg_writer *writer, const struct leat_msg_fetch_log *log);
+/** Reads up to and with the inner array's header; log_count elements follow. Failure is the
+ * reader's. */
+void leat_msg_fetch_read(struct leat_msg_reader *reader, struct leat_msg_fetch *out);
+void leat_msg_fetch_log_read(struct leat_msg_reader *reader, struct leat_msg_fetch_log *out);
+void leat_msg_fetched_write(struct leat_msg_writer *writer, const struct leat_msg_fetched *fetched);
+void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetched *out);
+
+/* LOCATE [[stream, streamlet, log, what, value]…]
+ *   what: 0 earliest, 1 latest, 2 time (value: ms since 1970; the first record at or after it, or
+ *   the acked end when there is none), 3 offset
+ * Answer [[code, offset, timestamp ms or -1, group, segment, position]…] */
+enum leat_locate { LEAT_LOCATE_EARLIEST, LEAT_LOCATE_LATEST, LEAT_LOCATE_TIME, LEAT_LOCATE_OFFSET };
+struct leat_msg_locate {
+    struct leat_log_ref log;
+    uint32_t what;
+    int64_t value;
+};
+struct leat_msg_located {
+    leat_err code;
+    uint64_t offset;
+    int64_t timestamp_ms;
+    struct leat_position position;
+};
+void leat_msg_locate_write(struct leat_msg_writer *writer, const struct leat_msg_locate *locate);
+void leat_msg_locate_read(struct leat_msg_reader *reader, struct leat_msg_locate *out);
+void leat_msg_located_write(struct leat_msg_writer *writer, const struct leat_msg_located *located);
+void leat_msg_located_read(struct leat_msg_reader *reader, struct leat_msg_located *out);
+
+/* Consumer sets. mode 0 ordered: a member owns logs; 1 parallel: a member owns groups.
+ *
+ * SET_JOIN [set, member or "", mode, session ms, [stream…]]
+ *   Answer [member, generation, [[stream, streamlet, log, first group, 0, group step]…]]
+ *   The member's groups are first, first + step, first + 2 step, … without end (sets/sets.h);
+ *   ordered mode: 0, 0, 1, the whole log. Held until the set has settled; a member that is
+ *   already in joins again with its name.
+ * SET_HEARTBEAT [set, member, generation]
+ *   Answer []; STALE_GENERATION: join again
+ * SET_LEAVE [set, member]
+ *   Answer []
+ * SET_COMMIT [set, member or "", generation, [[stream, streamlet, log, group or -1, offset]…]]
+ *   Answer [], once durable. group >= 0 (parallel): an offset at or past the group's end, or
+ *   2^64-1, says that the group is done.
+ * SET_FETCH [set, [[stream, streamlet, log]…]]      an empty list: all
+ *   Answer [generation, [[stream, streamlet, log, group or -1, offset]…]]
+ * LOG_RECOVER [stream name, streamlet, log, accept_loss bool]
+ *   Answer [next offset]
+ * STATUS []
+ *   Answer [version text, uptime ms, cpu us (whole process), memory budget, memory used, disk free,
+ *           cores, appended records, appended bytes, fetched records, fetched bytes, connections]
+ *
+ * Written and read with the cursor by sets, broker and client. */
+
+#endif
