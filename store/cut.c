@@ -1,0 +1,160 @@
+/* Cutting a log's last segment to where it was decided that the log ends, and giving segments up.
+ *
+ * Nothing is cut before the decision is committed (design, recovery step 5); what is cut is exactly
+ * a prefix that the scanner accepts. Order: bytes and close entry -> store files synced -> rows
+ * CLOSED, synced. A crash between leaves a segment that its own close entry closes, at the same
+ * offset, or an open one that is cut again. */
+#include "store/private.h"
+
+#include "base/crc32c.h"
+
+static leat_err run(struct leat_store *store, enum leat_disk_kind kind, struct leat_file *file,
+                    uint64_t offset, void *buffer, size_t bytes)
+{
+    struct leat_disk_io io = {
+        .kind = kind, .file = file, .offset = offset, .buffer = buffer, .bytes = bytes};
+    leat_err rc = store->env->disk->run(store->env->disk->ctx, &io);
+    if (!rc && kind == LEAT_DISK_READ && io.done_bytes < bytes) rc = LEAT_E_DAMAGED;
+    return rc;
+}
+
+/* The segment's bytes up to the cut, with room for a close entry behind: its buffer, or a copy of
+ * what the file has. What lay behind the cut is zero then. */
+static leat_err prefix_get(struct leat_store *store, struct leat_held *held,
+                           struct leat_extent extent, uint8_t **out_bytes,
+                           struct leat_scan *out_scan)
+{
+    struct leat_segment *seg = &held->seg;
+    uint8_t *bytes = seg->buffer;
+    if (!bytes) {
+        if (!seg->file) return LEAT_E_DAMAGED;
+        leat_err rc = leat_store_scratch(store);
+        if (!rc)
+            rc = run(store, LEAT_DISK_READ, seg->file, seg->file_offset, store->scratch,
+                     LEAT_ALIGN_UP(extent.bytes, (uint32_t)LEAT_BLOCK_BYTES));
+        if (rc) return rc;
+        bytes = store->scratch;
+    }
+    leat_scan_segment(bytes, extent.bytes, out_scan);
+    if (!leat_open_header_matches(store, seg, out_scan) || !out_scan->started ||
+        out_scan->bytes != extent.bytes || out_scan->crc != extent.crc)
+        return LEAT_E_DAMAGED;
+    memset(bytes + extent.bytes, 0, seg->capacity - extent.bytes);
+    *out_bytes = bytes;
+    return LEAT_OK;
+}
+
+static leat_err cut_open(struct leat_store *store, struct leat_held *held,
+                         struct leat_extent extent, uint64_t next_offset, int64_t max_timestamp_ms)
+{
+    struct leat_segment *seg = &held->seg;
+    struct leat_scan scan;
+    uint8_t *bytes;
+    leat_err rc = prefix_get(store, held, extent, &bytes, &scan);
+    if (rc) return rc;
+    if (scan.next_offset > next_offset) return LEAT_E_DAMAGED;
+    struct leat_entry_writer writer = {.bytes = bytes,
+                                       .capacity = seg->capacity,
+                                       .used = extent.bytes,
+                                       .sealed_bytes = extent.bytes,
+                                       .chain = extent.crc};
+    seg->extent = extent;
+    if (!scan.closed && leat_entry_fits(&writer, sizeof(struct leat_close), 0)) {
+        /* What the bytes say, also where offsets jump afterwards: the scanner checks it. */
+        struct leat_close close = {
+            .next_offset = scan.next_offset,
+            .record_count = scan.next_offset - scan.base_offset,
+            .max_timestamp_ms = max_timestamp_ms,
+            .bytes = extent.bytes,
+        };
+        (void)leat_entry_append(&writer, LEAT_ENTRY_CLOSE, 0, 0, &close, sizeof close,
+                                leat_crc32c(0, &close, sizeof close));
+        seg->extent = leat_entry_seal(&writer, extent.bytes);
+    }
+    uint32_t from = LEAT_ALIGN_DOWN(extent.bytes, (uint32_t)LEAT_BLOCK_BYTES);
+    uint32_t to = LEAT_ALIGN_UP(seg->extent.bytes, (uint32_t)LEAT_BLOCK_BYTES);
+    if (!seg->buffer && from != to)
+        rc = run(store, LEAT_DISK_WRITE, seg->file, seg->file_offset + from, bytes + from,
+                 to - from);
+    if (rc) return rc;
+    seg->base_offset = scan.base_offset;
+    seg->next_offset = next_offset;
+    seg->max_timestamp_ms = max_timestamp_ms;
+    seg->state = LEAT_SEGMENT_CLOSED;
+    held->cut = true;
+    return LEAT_OK;
+}
+
+leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
+                        struct leat_extent extent, uint64_t next_offset, int64_t max_timestamp_ms)
+{
+    struct leat_held *held = leat_held_of(seg);
+    if (leat_round_running(store)) return LEAT_E_AGAIN;
+    if (extent.bytes == 0 || extent.bytes > seg->capacity) return LEAT_E_INVALID;
+    if (seg->state == LEAT_SEGMENT_CLOSED) {
+        /* Cut already, by the start before this one, which did not get to its end. */
+        bool same = seg->next_offset == next_offset && seg->extent.bytes >= extent.bytes;
+        return same ? LEAT_OK : LEAT_E_DAMAGED;
+    }
+    return cut_open(store, held, extent, next_offset, max_timestamp_ms);
+}
+
+leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg)
+{
+    struct leat_held *held = leat_held_of(seg);
+    if (leat_round_running(store) || held->where == LEAT_HELD_FLUSHING) return LEAT_E_AGAIN;
+    if (held->where != LEAT_HELD_NOWHERE) leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
+    held->forgotten = true;
+    held->cut = false;
+    return LEAT_OK;
+}
+
+static leat_err files_sync(struct leat_store *store)
+{
+    for (uint32_t i = 0; i < store->slots.count; i++) {
+        struct leat_store_file *file = store->slots.files[i];
+        if (!file || !file->sync_wanted) continue;
+        file->sync_wanted = false;
+        leat_err rc = run(store, LEAT_DISK_SYNC, file->file, 0, NULL, 0);
+        if (rc) {
+            file->failed = true;
+            return rc;
+        }
+    }
+    return LEAT_OK;
+}
+
+leat_err leat_store_cut_done(struct leat_store *store)
+{
+    if (leat_round_running(store)) return LEAT_E_AGAIN;
+    uint32_t rows = store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK;
+    for (uint32_t i = 0; i < rows; i++) {
+        struct leat_held *held = *leat_catalogue_held(&store->cat, i);
+        if (held && held->cut && !held->seg.buffer) held->slot.file->sync_wanted = true;
+    }
+    leat_err rc = files_sync(store);
+    if (rc) return rc;
+    for (uint32_t i = 0; i < rows; i++) {
+        struct leat_held *held = *leat_catalogue_held(&store->cat, i);
+        if (!held || !(held->cut || held->forgotten)) continue;
+        if (held->forgotten)
+            leat_held_row_free(store, held);
+        else
+            leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED,
+                              held->seg.buffer ? LEAT_ROW_IN_POOL : LEAT_ROW_FLUSHED);
+        leat_catalogue_changed(&store->cat, i);
+    }
+    rc = leat_catalogue_write_changed(&store->cat);
+    if (rc) return rc;
+    for (uint32_t i = 0; i < rows; i++) {
+        struct leat_held *held = *leat_catalogue_held(&store->cat, i);
+        if (held && held->forgotten) {
+            leat_held_free(store, held);
+        } else if (held && held->cut) {
+            held->cut = false;
+            if (!held->seg.buffer) held->in_file_bytes = held->seg.extent.bytes;
+            leat_flush_closed(store, held);
+        }
+    }
+    return LEAT_OK;
+}

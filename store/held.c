@@ -1,0 +1,225 @@
+/* Descriptors: where they come from and go, their catalogue rows, and mail to their owners. */
+#include "store/private.h"
+
+#include "base/diary.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct held_slab {
+    struct leat_list link;
+    struct leat_held helds[LEAT_STORE_HELD_PER_SLAB];
+};
+
+struct leat_held *leat_held_get(struct leat_store *store)
+{
+    if (leat_list_empty(&store->held_free)) {
+        struct held_slab *slab = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *slab);
+        if (!slab) return NULL;
+        leat_list_push_back(&store->slabs_head, &slab->link);
+        for (int i = 0; i < LEAT_STORE_HELD_PER_SLAB; i++)
+            leat_list_push_back(&store->held_free, &slab->helds[i].seg.by_store);
+    }
+    struct leat_segment *seg =
+        LEAT_CONTAINER(leat_list_pop_front(&store->held_free), struct leat_segment, by_store);
+    struct leat_held *held = leat_held_of(seg);
+    *held = (struct leat_held){.store = store};
+    seg->post = store->env->post;
+    seg->owner_actor = LEAT_ACTORS;
+    leat_list_init(&seg->by_log);
+    leat_list_init(&seg->by_store);
+    leat_list_init(&held->event_link);
+    leat_list_init(&held->in_round);
+    return held;
+}
+
+void leat_held_put(struct leat_store *store, struct leat_held *held)
+{
+    leat_list_remove(&held->seg.by_store);
+    leat_list_remove(&held->event_link);
+    held->events_wanted = 0;
+    if (atomic_load_explicit(&held->event_busy, memory_order_acquire))
+        leat_list_push_back(&store->zombies, &held->event_link);
+    else
+        leat_list_push_front(&store->held_free, &held->seg.by_store);
+}
+
+void leat_held_fini_all(struct leat_store *store)
+{
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&store->slabs_head)) != NULL)
+        leat_mem_free(LEAT_CONTAINER(link, struct held_slab, link));
+}
+
+/* ---- mail to the owner ---- */
+static void event_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_held *held = LEAT_CONTAINER(mail, struct leat_held, event);
+    const struct leat_store_events *events = &held->store->options.events;
+    if (held->events_sent & LEAT_HELD_EVENT_FLUSHED && events->on_flushed)
+        events->on_flushed(actor, &held->seg);
+    if (held->events_sent & LEAT_HELD_EVENT_EVICT && events->on_evict_wanted)
+        events->on_evict_wanted(actor, &held->seg);
+    /* SUBTLE: only now. The callback may have sent a DROP that the store answers on its own thread
+     * while we are still here; until this store (pairs with the acquire in leat_held_put() and
+     * _events_step()) the descriptor is not given to another segment. */
+    atomic_store_explicit(&held->event_busy, false, memory_order_release);
+}
+
+static void event_send(struct leat_store *store, struct leat_held *held)
+{
+    held->events_sent = held->events_wanted;
+    held->events_wanted = 0;
+    held->event = (struct leat_mail){.deliver = event_deliver};
+    atomic_store_explicit(&held->event_busy, true, memory_order_relaxed);
+    store->env->post->send(store->env->post->ctx, held->seg.owner_actor, &held->event);
+}
+
+void leat_held_tell(struct leat_store *store, struct leat_held *held, unsigned events)
+{
+    if (held->seg.owner_actor >= LEAT_CORES_MAX) { /* found, and no log has it */
+        if (events & LEAT_HELD_EVENT_FLUSHED) held->seg.flushed = true;
+        return;
+    }
+    held->events_wanted |= events;
+    if (!atomic_load_explicit(&held->event_busy, memory_order_acquire)) {
+        leat_list_remove(&held->event_link);
+        event_send(store, held);
+    } else if (leat_list_empty(&held->event_link)) {
+        leat_list_push_back(&store->event_waits, &held->event_link);
+    }
+}
+
+bool leat_held_events_step(struct leat_store *store)
+{
+    LEAT_LIST_EACH(&store->zombies, it)
+    {
+        struct leat_held *held = LEAT_CONTAINER(it, struct leat_held, event_link);
+        if (atomic_load_explicit(&held->event_busy, memory_order_acquire)) continue;
+        leat_list_remove(it);
+        leat_list_push_front(&store->held_free, &held->seg.by_store);
+    }
+    LEAT_LIST_EACH(&store->event_waits, it)
+    {
+        struct leat_held *held = LEAT_CONTAINER(it, struct leat_held, event_link);
+        if (atomic_load_explicit(&held->event_busy, memory_order_acquire)) continue;
+        leat_list_remove(it);
+        event_send(store, held);
+    }
+    return !leat_list_empty(&store->event_waits);
+}
+
+/* ---- lists, buffers, rows ---- */
+void leat_held_move(struct leat_held *held, enum leat_held_where where, struct leat_list *list)
+{
+    struct leat_store *store = held->store;
+    if (held->where == LEAT_HELD_ASKED) {
+        LEAT_ASSERT_CMP(store->asked_bytes, >=, held->seg.capacity);
+        store->asked_bytes -= held->seg.capacity;
+    }
+    if (held->where == LEAT_HELD_CACHED) store->cached_bytes -= held->seg.capacity;
+    leat_list_remove(&held->seg.by_store);
+    held->where = where;
+    if (list) leat_list_push_back(list, &held->seg.by_store);
+    if (where == LEAT_HELD_ASKED) store->asked_bytes += held->seg.capacity;
+    if (where == LEAT_HELD_CACHED) store->cached_bytes += held->seg.capacity;
+}
+
+void leat_held_release_buffer(struct leat_store *store, struct leat_held *held)
+{
+    struct leat_segment *seg = &held->seg;
+    if (!seg->buffer) return;
+    /* A reader that still sends from here would send another log's bytes. */
+    LEAT_ASSERT_CMP(atomic_load_explicit(&seg->pins, memory_order_acquire) & 0x7fffffffu, ==, 0);
+    atomic_store_explicit(&seg->pins, 0, memory_order_relaxed);
+    leat_pool_give(&store->pool, seg->buffer, seg->capacity);
+    seg->buffer = NULL;
+}
+
+void leat_held_row_set(struct leat_store *store, struct leat_held *held,
+                       enum leat_segment_state state, unsigned flags)
+{
+    const struct leat_segment *seg = &held->seg;
+    struct leat_row *row = leat_catalogue_row(&store->cat, seg->row);
+    *row = (struct leat_row){
+        .state = (uint8_t)state,
+        .durability = (uint8_t)seg->durability,
+        .flags = (uint8_t)flags,
+        .stream = seg->log.stream,
+        .streamlet = seg->log.streamlet,
+        .log = seg->log.log,
+        .epoch = seg->epoch.v,
+        .segment = seg->id.v,
+        .capacity = seg->capacity,
+        .slot_file = held->slot.file->number,
+        .slot_unit = held->slot.unit,
+        .base_offset = seg->base_offset,
+    };
+    if (state == LEAT_SEGMENT_PARKED || state == LEAT_SEGMENT_CLOSED) {
+        row->extent_bytes = seg->extent.bytes;
+        row->extent_crc = seg->extent.crc;
+        row->next_offset = seg->next_offset;
+        row->max_timestamp_ms = seg->max_timestamp_ms;
+    }
+    /* OPEN: at least so much is valid, or it is damaged. */
+    if (state == LEAT_SEGMENT_OPEN) row->extent_bytes = held->in_file_bytes;
+    if (flags & LEAT_ROW_IN_POOL) {
+        row->pool_at = held->pool_at;
+        memcpy(row->pool_id, store->pool.arena->pool_id, sizeof row->pool_id);
+    }
+    leat_row_seal(row, seg->row);
+}
+
+void leat_held_row_free(struct leat_store *store, struct leat_held *held)
+{
+    struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
+    *row = (struct leat_row){.state = LEAT_SEGMENT_FREE};
+    leat_row_seal(row, held->seg.row);
+}
+
+void leat_held_free(struct leat_store *store, struct leat_held *held)
+{
+    leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
+    leat_held_release_buffer(store, held);
+    if (!held->slot_shared) leat_slots_give(&store->slots, held->slot, held->seg.capacity);
+    leat_catalogue_give(&store->cat, held->seg.row);
+    if (store->scrubbing == held) store->scrubbing = NULL;
+    leat_held_put(store, held);
+}
+
+/* ---- complaints ---- */
+void leat_store_complain(struct leat_store *store, const char *format, ...)
+{
+    char line[LEAT_STORE_COMPLAINT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    leat_diary_error("store: %s", line);
+    if (store->complaint_count < LEAT_STORE_COMPLAINTS_MAX)
+        memcpy(store->complaints[store->complaint_count], line, sizeof line);
+    store->complaint_count++;
+}
+
+void leat_store_complaints(const struct leat_store *store,
+                           void (*each)(void *arg, const char *line), void *arg)
+{
+    for (size_t i = 0; i < store->complaint_count && i < LEAT_STORE_COMPLAINTS_MAX; i++)
+        each(arg, store->complaints[i]);
+    if (store->complaint_count > LEAT_STORE_COMPLAINTS_MAX) {
+        char line[80];
+        snprintf(line, sizeof line, "and %zu complaints more, see the diary",
+                 store->complaint_count - LEAT_STORE_COMPLAINTS_MAX);
+        each(arg, line);
+    }
+}
+
+leat_err leat_store_scratch(struct leat_store *store)
+{
+    if (store->scratch) return LEAT_OK;
+    store->scratch_raw =
+        leat_mem_calloc(LEAT_MEM_STORE, 1, LEAT_SEGMENT_BYTES_MAX + LEAT_BLOCK_BYTES);
+    if (!store->scratch_raw) return LEAT_E_NO_MEMORY;
+    store->scratch = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)store->scratch_raw, LEAT_BLOCK_BYTES);
+    return LEAT_OK;
+}

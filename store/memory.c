@@ -1,0 +1,341 @@
+/* Memory: requests that need a buffer, and where buffers come back from.
+ *
+ * Buffers come, in this order: free ones; a step more of the arena; closed segments that are in
+ * their files already, oldest first, by asking their owners (who hold the readers' pins); closed
+ * segments still to be flushed (flush.c hurries when half of the pool is used). Requests wait in
+ * one queue per size: a large one does not hold up small ones, which are what parks and rolls need
+ * to free memory again; nor do small ones hold up a large one for ever (see fairness below). */
+#include "store/private.h"
+
+static void wait_push(struct leat_store *store, struct leat_keep *keep, uint32_t capacity)
+{
+    unsigned order = leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES);
+    leat_list_push_back(&store->memory_waits[order], &keep->waiting);
+    store->memory_wait_count++;
+    store->memory_wait_bytes += capacity;
+}
+
+static void wait_remove(struct leat_store *store, struct leat_keep *keep)
+{
+    leat_list_remove(&keep->waiting);
+    store->memory_wait_count--;
+    store->memory_wait_bytes -= keep->seg->capacity;
+}
+
+void leat_memory_reserve(struct leat_store *store, struct leat_keep *keep)
+{
+    uint32_t capacity = keep->capacity;
+    LEAT_ASSERT(capacity >= LEAT_SEGMENT_BYTES_MIN && capacity <= LEAT_SEGMENT_BYTES_MAX &&
+                (capacity & (capacity - 1)) == 0);
+    keep->seg = NULL;
+    if (store->cat.failed) {
+        leat_store_answer(store, keep, LEAT_E_DISK);
+        return;
+    }
+    struct leat_held *held = leat_held_get(store);
+    if (!held) {
+        leat_store_answer(store, keep, LEAT_E_NO_MEMORY);
+        return;
+    }
+    leat_err rc = leat_slots_take(&store->slots, capacity, &held->slot);
+    if (!rc) {
+        rc = leat_catalogue_take(&store->cat, &held->seg.row);
+        if (rc) leat_slots_give(&store->slots, held->slot, capacity);
+    }
+    if (rc) {
+        leat_held_put(store, held);
+        leat_store_answer(store, keep, rc);
+        return;
+    }
+    struct leat_segment *seg = &held->seg;
+    seg->log = keep->log;
+    seg->id = keep->id;
+    seg->epoch = keep->epoch;
+    seg->durability = keep->durability;
+    seg->capacity = capacity;
+    seg->file = held->slot.file->file;
+    seg->file_offset = (uint64_t)held->slot.unit * LEAT_SLOT_UNIT_BYTES;
+    seg->state = LEAT_SEGMENT_RESERVED;
+    seg->owner_actor = keep->from;
+    *leat_catalogue_held(&store->cat, seg->row) = held;
+    keep->seg = seg;
+    wait_push(store, keep, capacity);
+}
+
+void leat_memory_resume(struct leat_store *store, struct leat_keep *keep)
+{
+    struct leat_held *held = leat_held_of(keep->seg);
+    LEAT_ASSERT_CMP(keep->seg->state, ==, LEAT_SEGMENT_PARKED);
+    LEAT_ASSERT(keep->seg->buffer == NULL);
+    if (store->cat.failed || held->failed || held->slot.file->failed)
+        leat_store_answer(store, keep, LEAT_E_DISK);
+    else
+        wait_push(store, keep, keep->seg->capacity);
+}
+
+void leat_memory_evict(struct leat_store *store, struct leat_keep *keep)
+{
+    struct leat_held *held = leat_held_of(keep->seg);
+    LEAT_ASSERT_CMP(keep->seg->state, ==, LEAT_SEGMENT_CLOSED);
+    LEAT_ASSERT(held->where == LEAT_HELD_CACHED || held->where == LEAT_HELD_ASKED);
+    leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
+    held->events_wanted &= ~(unsigned)LEAT_HELD_EVENT_EVICT;
+    leat_held_release_buffer(store, held);
+    leat_store_answer(store, keep, LEAT_OK);
+}
+
+/* ---- resume: bytes first, then the row (README, order of RESUME) ---- */
+static void on_read_back(struct leat_disk_io *io)
+{
+    struct leat_keep *keep = io->owner;
+    struct leat_held *held = leat_held_of(keep->seg);
+    struct leat_store *store = held->store;
+    struct leat_segment *seg = keep->seg;
+    leat_err rc = io->rc;
+    if (!rc && io->done_bytes < seg->extent.bytes) rc = LEAT_E_DAMAGED;
+    if (!rc) {
+        /* The slot may hold older bytes behind the parked prefix. */
+        memset(seg->buffer + seg->extent.bytes, 0, seg->capacity - seg->extent.bytes);
+        struct leat_scan scan;
+        leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
+        if (scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
+            rc = LEAT_E_DAMAGED;
+            leat_store_complain(store,
+                                "parked segment %llu of log %u/%u/%u is damaged in store/%u at "
+                                "%llu: %u of %u bytes are valid",
+                                (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
+                                seg->log.log, held->slot.file->number,
+                                (unsigned long long)seg->file_offset, scan.bytes,
+                                seg->extent.bytes);
+        }
+    }
+    if (rc) {
+        leat_held_release_buffer(store, held);
+        leat_store_answer(store, keep, rc);
+        return;
+    }
+    leat_round_add(store, keep);
+}
+
+static void got_buffer(struct leat_store *store, struct leat_keep *keep, uint8_t *buffer)
+{
+    struct leat_held *held = leat_held_of(keep->seg);
+    struct leat_segment *seg = keep->seg;
+    seg->buffer = buffer;
+    held->pool_at = (uint64_t)(buffer - store->pool.arena->base);
+    if (keep->kind == LEAT_KEEP_RESERVE) {
+        leat_round_add(store, keep);
+        return;
+    }
+    keep->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = seg->file,
+        .offset = seg->file_offset,
+        .buffer = buffer,
+        .bytes = LEAT_ALIGN_UP(seg->extent.bytes, (uint32_t)LEAT_BLOCK_BYTES),
+        .on_done = on_read_back,
+        .owner = keep,
+    };
+    store->env->disk->submit(store->env->disk->ctx, &keep->io);
+}
+
+static struct leat_keep *keep_of(struct leat_list *link)
+{
+    return LEAT_CONTAINER(link, struct leat_keep, waiting);
+}
+
+static void give_up(struct leat_store *store, struct leat_keep *keep)
+{
+    wait_remove(store, keep);
+    if (keep->kind == LEAT_KEEP_RESERVE) {
+        /* Nothing of it was written: the row is FREE on disk, the slot untouched. */
+        leat_held_free(store, leat_held_of(keep->seg));
+        keep->seg = NULL;
+    }
+    leat_store_answer(store, keep, LEAT_E_NO_MEMORY);
+}
+
+static void serve_waits(struct leat_store *store)
+{
+    for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
+        while (!leat_list_empty(&store->memory_waits[order])) {
+            struct leat_keep *keep = keep_of(store->memory_waits[order].next);
+            uint8_t *buffer = leat_pool_take(&store->pool, keep->seg->capacity);
+            if (!buffer) return; /* no larger one either */
+            wait_remove(store, keep);
+            got_buffer(store, keep, buffer);
+        }
+    }
+}
+
+/* ---- fairness ----
+ * Small requests are served from whatever comes free, so that a large one could wait for ever
+ * beside them. One that has waited for LEAT_STORE_FAVOUR_US gets a place: the aligned piece of its
+ * size of which most is free or could be given back. What comes free there is kept for it
+ * (buddy.kept), and its flushed segments are asked back first. Small ones go on everywhere else. */
+static struct leat_keep *oldest(const struct leat_store *store)
+{
+    struct leat_keep *oldest = NULL;
+    for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
+        if (leat_list_empty(&store->memory_waits[order])) continue;
+        struct leat_keep *keep = keep_of(store->memory_waits[order].next);
+        if (!oldest || keep->asked_us <= oldest->asked_us) oldest = keep;
+    }
+    return oldest;
+}
+
+static void count_units(const struct leat_list *list, const struct leat_store *store,
+                        unsigned order, uint32_t *units)
+{
+    for (const struct leat_list *it = list->next; it != list; it = it->next) {
+        const struct leat_held *held =
+            leat_held_of(LEAT_CONTAINER(it, struct leat_segment, by_store));
+        if (!held->seg.buffer) continue;
+        uint64_t unit =
+            (uint64_t)(held->seg.buffer - store->pool.arena->base) / LEAT_SLOT_UNIT_BYTES;
+        units[unit >> order] += held->seg.capacity / LEAT_SLOT_UNIT_BYTES;
+    }
+}
+
+static void place_choose(struct leat_store *store, unsigned order)
+{
+    struct leat_buddy *buddy = &store->pool.buddy;
+    uint32_t places = (uint32_t)(store->pool.limit_bytes / LEAT_SLOT_UNIT_BYTES) >> order;
+    uint32_t *units = leat_mem_calloc(LEAT_MEM_STORE, buddy->units >> order, sizeof *units);
+    if (!units) return; /* again at the next look */
+    for (uint32_t i = 0; i < places; i++)
+        units[i] = leat_buddy_free_in(buddy, i << order, order);
+    count_units(&store->cached, store, order, units);
+    count_units(&store->asked, store, order, units);
+    count_units(&store->dirty, store, order, units);
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < places; i++)
+        if (units[i] > units[best]) best = i;
+    leat_buddy_keep(buddy, best << order, order);
+    leat_mem_free(units);
+}
+
+static void ask_one(struct leat_store *store, struct leat_held *held)
+{
+    if (held->seg.owner_actor >= LEAT_CORES_MAX) {
+        /* Nobody has it: no pins, no one to ask. */
+        leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
+        leat_held_release_buffer(store, held);
+        return;
+    }
+    leat_held_move(held, LEAT_HELD_ASKED, &store->asked);
+    leat_held_tell(store, held, LEAT_HELD_EVENT_EVICT);
+}
+
+static void ask_in_place(struct leat_store *store)
+{
+    const struct leat_buddy *buddy = &store->pool.buddy;
+    const uint8_t *base = store->pool.arena->base;
+    const uint8_t *from = base + (uint64_t)buddy->kept_from * LEAT_SLOT_UNIT_BYTES;
+    const uint8_t *end = base + (uint64_t)buddy->kept_end * LEAT_SLOT_UNIT_BYTES;
+    LEAT_LIST_EACH(&store->cached, it)
+    {
+        struct leat_held *held = leat_held_of(LEAT_CONTAINER(it, struct leat_segment, by_store));
+        if (held->seg.buffer >= from && held->seg.buffer < end) ask_one(store, held);
+    }
+}
+
+static void favour_step(struct leat_store *store, uint64_t now_us)
+{
+    struct leat_buddy *buddy = &store->pool.buddy;
+    struct leat_keep *keep = oldest(store);
+    if (store->favoured != keep) {
+        leat_buddy_keep_none(buddy);
+        store->favoured = NULL;
+    }
+    if (!keep || now_us < keep->asked_us + LEAT_STORE_FAVOUR_US) return;
+    if (leat_pool_can_grow(&store->pool)) return; /* comes by itself, in one piece */
+    unsigned order = leat_buddy_order(keep->seg->capacity, LEAT_SLOT_UNIT_BYTES);
+    if (order == 0) return; /* any unit will do */
+    if (!store->favoured || now_us >= store->favoured_at_us + LEAT_STORE_FAVOUR_US) {
+        leat_buddy_keep_none(buddy);
+        place_choose(store, order);
+        store->favoured = keep;
+        store->favoured_at_us = now_us;
+        if (buddy->kept_from != buddy->kept_end) ask_in_place(store);
+    }
+    if (buddy->kept_from == buddy->kept_end) return;
+    uint32_t unit = buddy->kept_from;
+    if (!leat_buddy_claim(buddy, unit, order)) return;
+    leat_buddy_keep_none(buddy);
+    store->favoured = NULL;
+    uint8_t *buffer = store->pool.arena->base + (uint64_t)unit * LEAT_SLOT_UNIT_BYTES;
+    memset(buffer, 0, LEAT_ENTRY_HEADER_BYTES);
+    wait_remove(store, keep);
+    got_buffer(store, keep, buffer);
+}
+
+/* Keep an eighth of the budget free, and what is waited for. While the pool would rather recycle
+ * than grow, a step's worth of what it has is kept free as well. */
+static void ask_back(struct leat_store *store)
+{
+    const struct leat_pool *pool = &store->pool;
+    uint64_t used = leat_pool_used(pool); /* more than the limit, if that was lowered */
+    uint64_t in_hand = (uint64_t)pool->buddy.free_units * LEAT_SLOT_UNIT_BYTES;
+    uint64_t free_bytes = used < pool->limit_bytes ? pool->limit_bytes - used : 0;
+    uint64_t over_bytes = used > pool->limit_bytes ? used - pool->limit_bytes : 0;
+    if (pool->grow_failed) free_bytes = in_hand;
+    /* What lies past a lowered limit is wanted back in this turn: no later one may come. */
+    uint64_t want = pool->limit_bytes / 8 + store->memory_wait_bytes + over_bytes;
+    uint64_t lack = want > free_bytes ? want - free_bytes : 0;
+    uint64_t step = LEAT_ARENA_STEP_BYTES + store->memory_wait_bytes;
+    if (leat_pool_prefers_recycling(pool, store->cached_bytes + store->asked_bytes) &&
+        step > in_hand && step - in_hand > lack)
+        lack = step - in_hand;
+    bool stuck = store->memory_wait_count && !leat_pool_can_grow(pool) &&
+                 store->asked_bytes == 0; /* free, but in pieces */
+    uint64_t got = store->asked_bytes;
+    while ((got < lack || stuck) && !leat_list_empty(&store->cached)) {
+        struct leat_held *held =
+            leat_held_of(LEAT_CONTAINER(store->cached.next, struct leat_segment, by_store));
+        got += held->seg.capacity;
+        ask_one(store, held);
+        stuck = false;
+    }
+}
+
+void leat_memory_step(struct leat_store *store, uint64_t now_us)
+{
+    for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
+        while (!leat_list_empty(&store->memory_waits[order])) {
+            struct leat_keep *keep = keep_of(store->memory_waits[order].next);
+            if (now_us < keep->asked_us + LEAT_RESERVE_WAIT_US) break;
+            uint8_t *buffer = leat_pool_take(&store->pool, keep->seg->capacity);
+            if (!buffer) {
+                give_up(store, keep);
+                continue;
+            }
+            wait_remove(store, keep);
+            got_buffer(store, keep, buffer);
+        }
+    }
+    favour_step(store, now_us);
+    serve_waits(store);
+    const struct leat_keep *keep = oldest(store);
+    bool impatient = keep && now_us >= keep->asked_us + LEAT_STORE_GROW_PATIENCE_US;
+    bool slowly = !impatient && leat_pool_prefers_recycling(&store->pool, store->cached_bytes +
+                                                                              store->asked_bytes);
+    leat_pool_step(&store->pool, keep != NULL, slowly, now_us);
+    if (store->started) ask_back(store);
+}
+
+uint64_t leat_memory_next_us(const struct leat_store *store)
+{
+    uint64_t next = UINT64_MAX;
+    for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
+        if (leat_list_empty(&store->memory_waits[order])) continue;
+        uint64_t at = keep_of(store->memory_waits[order].next)->asked_us + LEAT_RESERVE_WAIT_US;
+        if (at < next) next = at;
+    }
+    if (next != UINT64_MAX) { /* somebody waits: look again soon */
+        uint64_t now_us = store->env->clock->now_us(store->env->clock->ctx);
+        if (now_us + LEAT_STORE_GROW_PATIENCE_US < next)
+            next = now_us + LEAT_STORE_GROW_PATIENCE_US;
+    }
+    return next;
+}

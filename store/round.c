@@ -1,0 +1,488 @@
+/* Commit rounds: group commit, without a timer.
+ *
+ * Each store file has rounds of its own: everything that waits for its bytes is written, the file
+ * is synced once, and all of that is answered; meanwhile the next round of the file gathers. So has
+ * the catalogue, for rows. A commit waits for its own file and for nothing else: not for another
+ * file's sync, and for rows only now and then (LEAT_STORE_ROWS_PASSED_MAX), because the disk does
+ * one thing after the other. What depends on something being durable first goes into a round that
+ * starts after the one that made it so has ended (README, order of writes). */
+#include "store/private.h"
+
+static struct leat_keep *keep_of(struct leat_list *link)
+{
+    return LEAT_CONTAINER(link, struct leat_keep, waiting);
+}
+
+static struct leat_held *held_by_store(struct leat_list *link)
+{
+    return leat_held_of(LEAT_CONTAINER(link, struct leat_segment, by_store));
+}
+
+static void answer_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_keep *keep = LEAT_CONTAINER(mail, struct leat_keep, mail);
+    (void)actor;
+    keep->on_done(keep);
+}
+
+void leat_store_answer(struct leat_store *store, struct leat_keep *keep, leat_err rc)
+{
+    keep->rc = rc;
+    keep->mail = (struct leat_mail){.deliver = answer_deliver};
+    store->env->post->send(store->env->post->ctx, keep->from, &keep->mail);
+}
+
+/* ---- taking in ---- */
+static leat_err data_state(const struct leat_held *held)
+{
+    return held->failed || held->slot.file->failed ? LEAT_E_DISK : LEAT_OK;
+}
+
+/* The record that parking leaves must be true: what it says is what recovery believes unread. */
+static leat_err park_check(struct leat_segment *seg)
+{
+    struct leat_scan scan;
+    leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
+    if (!scan.started || scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc)
+        return LEAT_E_DAMAGED;
+    seg->base_offset = scan.base_offset;
+    seg->next_offset = scan.next_offset;
+    seg->max_timestamp_ms = scan.max_timestamp_ms;
+    return LEAT_OK;
+}
+
+static void file_ready(struct leat_store *store, struct leat_store_file *file)
+{
+    if (leat_list_empty(&file->ready)) leat_list_push_back(&store->files_ready, &file->ready);
+}
+
+/* Which bytes must be durable before the request goes on. false: none. */
+static bool data_wanted(const struct leat_keep *keep, uint32_t *out_from, uint32_t *out_to)
+{
+    const struct leat_segment *seg = keep->seg;
+    const struct leat_held *held = leat_held_of(keep->seg);
+    *out_from = keep->from_bytes;
+    *out_to = keep->to_bytes;
+    if (keep->kind == LEAT_KEEP_COMMIT) return true;
+    *out_from = held->in_file_bytes;
+    *out_to = seg->extent.bytes;
+    if (*out_from >= *out_to || keep->stage != 0) return false;
+    /* A `disk` stream's segment goes whole into its file before its row says CLOSED: where the file
+     * ends earlier such a row would make a valid prefix look damaged after a power cut. */
+    return keep->kind == LEAT_KEEP_PARK || (keep->kind == LEAT_KEEP_CLOSE && seg->buffer &&
+                                            seg->durability == LEAT_DURABILITY_DISK);
+}
+
+void leat_round_add(struct leat_store *store, struct leat_keep *keep)
+{
+    struct leat_held *held = leat_held_of(keep->seg);
+    keep->rc = LEAT_OK;
+    LEAT_ASSERT(keep->kind != LEAT_KEEP_EVICT); /* answered where it came in */
+    if (keep->kind == LEAT_KEEP_COMMIT)
+        LEAT_ASSERT(keep->seg->buffer && keep->from_bytes <= keep->to_bytes &&
+                    keep->to_bytes <= keep->seg->capacity);
+    if (keep->kind == LEAT_KEEP_PARK && keep->stage == 0) {
+        keep->rc = data_state(held);
+        if (!keep->rc) keep->rc = park_check(keep->seg);
+        if (keep->rc) {
+            leat_store_answer(store, keep, keep->rc);
+            return;
+        }
+    }
+    uint32_t from, to;
+    if (!data_wanted(keep, &from, &to)) {
+        keep->stage = 1;
+        leat_list_push_back(&store->todo, &keep->waiting);
+        return;
+    }
+    held->data_keeps++;
+    store->data_waiting++;
+    leat_list_push_back(&held->slot.file->todo, &keep->waiting);
+    file_ready(store, held->slot.file);
+}
+
+bool leat_round_running(const struct leat_store *store)
+{
+    return store->rows_running || store->data_running != 0;
+}
+
+bool leat_round_busy(const struct leat_store *store)
+{
+    return leat_round_running(store) || !leat_list_empty(&store->todo) ||
+           !leat_list_empty(&store->files_ready);
+}
+
+/* ---- a round of a file ---- */
+static void data_join(struct leat_store_file *file, struct leat_held *held, uint32_t from,
+                      uint32_t to)
+{
+    if (leat_list_empty(&held->in_round)) {
+        leat_list_push_back(&file->helds, &held->in_round);
+        held->round_from = from;
+        held->round_to = to;
+    } else {
+        if (from < held->round_from) held->round_from = from;
+        if (to > held->round_to) held->round_to = to;
+    }
+}
+
+static void file_gather(struct leat_store *store, struct leat_store_file *file)
+{
+    struct leat_list *it;
+    while ((it = leat_list_pop_front(&file->todo)) != NULL) {
+        struct leat_keep *keep = keep_of(it);
+        struct leat_held *held = leat_held_of(keep->seg);
+        uint32_t from, to;
+        store->data_waiting--;
+        leat_list_push_back(&file->keeps, it);
+        keep->rc = data_state(held);
+        if (!keep->rc && data_wanted(keep, &from, &to)) data_join(file, held, from, to);
+    }
+    /* A sync that goes anyway is theirs too. */
+    while ((it = leat_list_pop_front(&file->flush_wait)) != NULL) {
+        store->flush_written--;
+        store->flush_unsynced_bytes -= held_by_store(it)->seg.extent.bytes;
+        leat_list_push_back(&file->flush_syncs, it);
+    }
+}
+
+static void file_round_end(struct leat_store *store, struct leat_store_file *file);
+
+static void on_data_done(struct leat_disk_io *io)
+{
+    struct leat_store *store = io->owner;
+    struct leat_store_file *file = io->kind == LEAT_DISK_SYNC
+                                       ? LEAT_CONTAINER(io, struct leat_store_file, sync)
+                                       : LEAT_CONTAINER(io, struct leat_held, io)->slot.file;
+    LEAT_ASSERT_CMP(file->round_ios, >, 0);
+    if (--file->round_ios == 0) file_round_end(store, file);
+}
+
+static void file_submit(struct leat_store *store, struct leat_store_file *file)
+{
+    const struct leat_disk *disk = store->env->disk;
+    LEAT_LIST_EACH(&file->helds, it)
+    {
+        struct leat_held *held = LEAT_CONTAINER(it, struct leat_held, in_round);
+        uint32_t from = LEAT_ALIGN_DOWN(held->round_from, (uint32_t)LEAT_BLOCK_BYTES);
+        uint32_t to = LEAT_ALIGN_UP(held->round_to, (uint32_t)LEAT_BLOCK_BYTES);
+        held->io.rc = LEAT_OK;
+        if (from == to) continue;
+        /* Bytes past round_to are the owner's and may change while they are written: nothing
+         * depends on them, the trailer chain rejects what is not whole. */
+        held->io = (struct leat_disk_io){
+            .kind = LEAT_DISK_WRITE,
+            .file = held->seg.file,
+            .offset = held->seg.file_offset + from,
+            .buffer = held->seg.buffer + from,
+            .bytes = to - from,
+            .on_done = on_data_done,
+            .owner = store,
+        };
+        file->round_ios++;
+        disk->submit(disk->ctx, &held->io);
+    }
+    file->round_ios++;
+    file->sync = (struct leat_disk_io){
+        .kind = LEAT_DISK_SYNC, .file = file->file, .on_done = on_data_done, .owner = store};
+    disk->submit(disk->ctx, &file->sync);
+}
+
+static void file_round(struct leat_store *store, struct leat_store_file *file)
+{
+    file_gather(store, file);
+    file->running = true;
+    store->data_running++;
+    if (!leat_list_empty(&file->keeps)) store->flush_turn = true;
+    if (leat_list_empty(&file->helds) && leat_list_empty(&file->flush_syncs)) {
+        file->sync.rc = LEAT_OK;
+        file_round_end(store, file); /* everything was refused: nothing to wait for */
+    } else {
+        file_submit(store, file);
+    }
+}
+
+/* ---- the end of a round ---- */
+/* Does the committed prefix hold a START entry? Then recovery must not take this for a reservation,
+ * whatever damage it finds. */
+static bool started_in_file(const struct leat_held *held)
+{
+    struct leat_entry entry;
+    memcpy(&entry, held->seg.buffer, sizeof entry);
+    if (entry.type != LEAT_ENTRY_SEGMENT) return false;
+    uint64_t at = (uint64_t)leat_entry_bytes(entry.payload_bytes);
+    if (at + LEAT_ENTRY_HEADER_BYTES > held->in_file_bytes) return false;
+    memcpy(&entry, held->seg.buffer + at, sizeof entry);
+    return entry.type == LEAT_ENTRY_START &&
+           at + leat_entry_bytes(entry.payload_bytes) + LEAT_ENTRY_HEADER_BYTES <=
+               held->in_file_bytes;
+}
+
+static void end_data(struct leat_store *store, struct leat_store_file *file)
+{
+    LEAT_LIST_EACH(&file->helds, it)
+    {
+        struct leat_held *held = LEAT_CONTAINER(it, struct leat_held, in_round);
+        leat_list_remove(it);
+        if (held->round_from != held->round_to && held->io.rc) held->failed = true;
+        if (data_state(held)) continue;
+        if (held->round_from > held->in_file_bytes || held->round_to <= held->in_file_bytes)
+            continue;
+        held->in_file_bytes = held->round_to;
+        /* Two things that recovery cannot see in damaged bytes: that the segment had started, and
+         * how much of it was durable. Neither is needed at once, so it costs no write of its own.
+         */
+        const struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
+        if (row->state == LEAT_SEGMENT_OPEN ||
+            (row->state == LEAT_SEGMENT_RESERVED && started_in_file(held))) {
+            leat_held_row_set(store, held, LEAT_SEGMENT_OPEN, LEAT_ROW_IN_POOL);
+            leat_catalogue_join_lazily(&store->cat, held->seg.row);
+        }
+    }
+}
+
+static void end_park(struct leat_store *store, struct leat_keep *keep, struct leat_held *held)
+{
+    held->seg.state = LEAT_SEGMENT_PARKED;
+    leat_held_release_buffer(store, held);
+    leat_store_answer(store, keep, LEAT_OK);
+}
+
+static void end_failed(struct leat_store *store, struct leat_keep *keep, struct leat_held *held)
+{
+    if (keep->kind == LEAT_KEEP_RESERVE || keep->kind == LEAT_KEEP_RESUME) {
+        /* SUBTLE: the row may have reached the disk, and it names this buffer. A killed process's
+         * successor would look for a resumed segment's bytes there: they must stay, so the buffer
+         * serves nobody else until a restart. */
+        held->seg.buffer = NULL;
+        if (keep->kind == LEAT_KEEP_RESERVE) keep->seg = NULL;
+    } else if (keep->kind == LEAT_KEEP_CLOSE && held->where == LEAT_HELD_NOWHERE) {
+        leat_held_move(held, LEAT_HELD_STUCK, &store->stuck);
+    }
+    leat_store_answer(store, keep, keep->rc);
+}
+
+static void file_round_end(struct leat_store *store, struct leat_store_file *file)
+{
+    if (file->sync.rc && !file->failed) {
+        file->failed = true;
+        leat_store_complain(store,
+                            "the disk failed a flush of store/%u: nothing more is written there",
+                            file->number);
+    }
+    end_data(store, file);
+    file->running = false;
+    store->data_running--;
+    if (!leat_list_empty(&store->todo)) store->rows_passed++;
+    struct leat_list *it;
+    while ((it = leat_list_pop_front(&file->keeps)) != NULL) {
+        struct leat_keep *keep = keep_of(it);
+        struct leat_held *held = leat_held_of(keep->seg);
+        LEAT_ASSERT_CMP(held->data_keeps, >, 0);
+        held->data_keeps--;
+        if (!keep->rc) keep->rc = data_state(held);
+        if (keep->rc) {
+            end_failed(store, keep, held);
+        } else if (keep->kind == LEAT_KEEP_COMMIT) {
+            leat_store_answer(store, keep, LEAT_OK);
+        } else {
+            keep->stage = 1;
+            leat_list_push_back(&store->todo, &keep->waiting);
+        }
+    }
+    while ((it = leat_list_pop_front(&file->flush_syncs)) != NULL) {
+        struct leat_held *held = held_by_store(it);
+        if (data_state(held)) {
+            leat_flush_failed(store, held);
+            continue;
+        }
+        held->in_file_bytes = held->seg.extent.bytes;
+        leat_list_push_back(&store->flush_synced, it);
+    }
+}
+
+/* ---- a round of the catalogue ---- */
+static bool row_join(struct leat_store *store, struct leat_keep *keep, struct leat_held *held,
+                     enum leat_segment_state state, unsigned flags, bool sync)
+{
+    if (store->cat.failed) {
+        keep->rc = LEAT_E_DISK;
+        return true;
+    }
+    if (!leat_catalogue_join(&store->cat, held->seg.row)) return false;
+    if (state == LEAT_SEGMENT_FREE)
+        leat_held_row_free(store, held);
+    else
+        leat_held_row_set(store, held, state, flags);
+    store->cat.sync_wanted |= sync;
+    return true;
+}
+
+/* false: the round has no room for its row. */
+static bool join(struct leat_store *store, struct leat_keep *keep)
+{
+    struct leat_held *held = leat_held_of(keep->seg);
+    const struct leat_segment *seg = keep->seg;
+    bool whole = !seg->buffer || held->in_file_bytes >= seg->extent.bytes;
+    keep->rc = LEAT_OK;
+    switch (keep->kind) {
+    case LEAT_KEEP_RESERVE:
+        return row_join(store, keep, held, LEAT_SEGMENT_RESERVED, LEAT_ROW_IN_POOL,
+                        keep->durability == LEAT_DURABILITY_DISK);
+    case LEAT_KEEP_CLOSE:
+        /* A parked segment has no close entry: only the row says that it is closed, so the row must
+         * be durable before the answer lets data into the next segment. */
+        return row_join(store, keep, held, LEAT_SEGMENT_CLOSED,
+                        whole ? LEAT_ROW_FLUSHED : LEAT_ROW_IN_POOL, !seg->buffer);
+    case LEAT_KEEP_PARK:
+        return row_join(store, keep, held, LEAT_SEGMENT_PARKED, 0, true);
+    case LEAT_KEEP_RESUME:
+        return row_join(store, keep, held, LEAT_SEGMENT_OPEN, LEAT_ROW_IN_POOL, true);
+    case LEAT_KEEP_DROP:
+        return row_join(store, keep, held, LEAT_SEGMENT_FREE, 0, true);
+    case LEAT_KEEP_COMMIT:
+    case LEAT_KEEP_EVICT:
+        break;
+    }
+    /* Those have no row: they never come here. */
+    LEAT_ASSERT(keep->kind != LEAT_KEEP_COMMIT && keep->kind != LEAT_KEEP_EVICT);
+    return true;
+}
+
+static void rows_gather(struct leat_store *store)
+{
+    LEAT_LIST_EACH(&store->todo, it)
+    {
+        struct leat_keep *keep = keep_of(it);
+        struct leat_held *held = leat_held_of(keep->seg);
+        /* SUBTLE: were a DROP to overtake a COMMIT of the same segment, the slot could be another's
+         * before the bytes are written there. */
+        if (held->data_keeps) continue;
+        if (keep->kind == LEAT_KEEP_DROP) {
+            if (held->where == LEAT_HELD_FLUSHING) {
+                held->drop = keep;
+                leat_list_remove(it);
+                continue;
+            }
+            if (held->where != LEAT_HELD_NOWHERE) leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
+        }
+        /* In order: what comes after may be about the same segment. */
+        if (!join(store, keep)) return;
+        leat_list_remove(it);
+        leat_list_push_back(&store->rows_keeps, it);
+    }
+}
+
+static void rows_gather_flushed(struct leat_store *store)
+{
+    LEAT_LIST_EACH(&store->flush_synced, it)
+    {
+        struct leat_held *held = held_by_store(it);
+        if (store->cat.failed) {
+            leat_flush_failed(store, held);
+            continue;
+        }
+        if (!leat_catalogue_join(&store->cat, held->seg.row)) return;
+        leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
+        store->cat.sync_wanted = true;
+        leat_list_remove(it);
+        leat_list_push_back(&store->rows_flush, it);
+    }
+}
+
+static void end_keep(struct leat_store *store, struct leat_keep *keep)
+{
+    struct leat_held *held = leat_held_of(keep->seg);
+    if (!keep->rc && store->cat.failed) keep->rc = LEAT_E_DISK;
+    if (keep->rc) {
+        end_failed(store, keep, held);
+        return;
+    }
+    switch (keep->kind) {
+    case LEAT_KEEP_PARK:
+        end_park(store, keep, held);
+        return;
+    case LEAT_KEEP_CLOSE:
+        held->seg.state = LEAT_SEGMENT_CLOSED;
+        leat_flush_closed(store, held);
+        break;
+    case LEAT_KEEP_RESUME:
+        held->seg.state = LEAT_SEGMENT_OPEN;
+        break;
+    case LEAT_KEEP_DROP:
+        leat_held_free(store, held);
+        keep->seg = NULL;
+        break;
+    case LEAT_KEEP_COMMIT:
+    case LEAT_KEEP_RESERVE:
+    case LEAT_KEEP_EVICT:
+        break;
+    }
+    leat_store_answer(store, keep, LEAT_OK);
+}
+
+static void rows_round_end(struct leat_store *store)
+{
+    bool was_failed = store->cat.failed;
+    leat_catalogue_round_end(&store->cat);
+    if (store->cat.failed && !was_failed)
+        leat_store_complain(store, "the disk failed a write of the catalogue: no segment can be "
+                                   "reserved, parked or dropped until a restart");
+    store->rows_running = false;
+    struct leat_list *it;
+    while ((it = leat_list_pop_front(&store->rows_keeps)) != NULL)
+        end_keep(store, keep_of(it));
+    while ((it = leat_list_pop_front(&store->rows_flush)) != NULL) {
+        if (store->cat.failed)
+            leat_flush_failed(store, held_by_store(it));
+        else
+            leat_flush_recorded(store, held_by_store(it));
+    }
+}
+
+static void on_row_done(struct leat_disk_io *io)
+{
+    struct leat_store *store = io->owner;
+    LEAT_ASSERT_CMP(store->rows_ios, >, 0);
+    if (--store->rows_ios == 0) rows_round_end(store);
+}
+
+/* false: nothing to do, or commits go first. */
+static bool rows_round(struct leat_store *store)
+{
+    if (store->rows_running) return false;
+    if (store->data_running && store->rows_passed < LEAT_STORE_ROWS_PASSED_MAX) return false;
+    rows_gather(store);
+    rows_gather_flushed(store);
+    if (leat_list_empty(&store->rows_keeps) && leat_list_empty(&store->rows_flush)) return false;
+    store->rows_passed = 0;
+    store->rows_running = true;
+    store->rows_ios = leat_catalogue_submit(&store->cat, on_row_done, store);
+    /* Everything was refused at once: nothing to wait for. */
+    if (store->rows_ios == 0) rows_round_end(store);
+    return true;
+}
+
+/* ---- the step ---- */
+static void flush_syncs_due(struct leat_store *store)
+{
+    if (!leat_flush_sync_due(store)) return;
+    for (uint32_t i = 0; i < store->slots.count; i++) {
+        struct leat_store_file *file = store->slots.files[i];
+        if (file && !leat_list_empty(&file->flush_wait)) file_ready(store, file);
+    }
+}
+
+void leat_round_step(struct leat_store *store)
+{
+    flush_syncs_due(store);
+    do {
+        LEAT_LIST_EACH(&store->files_ready, it)
+        {
+            struct leat_store_file *file = LEAT_CONTAINER(it, struct leat_store_file, ready);
+            if (file->running) continue;
+            leat_list_remove(it);
+            file_round(store, file);
+        }
+    } while (rows_round(store));
+}

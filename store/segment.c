@@ -1,0 +1,48 @@
+/* Readers' pins. */
+#include "store/segment.h"
+
+#include "base/assert.h"
+
+#define PINS_WANTED_BACK (UINT32_C(1) << 31)
+
+void leat_segment_pin(struct leat_segment *seg)
+{
+    LEAT_ASSERT(seg->buffer != NULL);
+    /* Relaxed: the owner's later test of the count is its own program order, and bytes reach other
+     * threads by the mail or queue that carries the read. */
+    uint32_t before = atomic_fetch_add_explicit(&seg->pins, 1, memory_order_relaxed);
+    LEAT_ASSERT_CMP(before & ~PINS_WANTED_BACK, <, PINS_WANTED_BACK - 1);
+}
+
+/* SUBTLE: whoever takes the count to zero while bit 31 is set sends the mail, and clears the bit in
+ * the same exchange as the count.
+ *  1. The owner sets the bit while two readers hold pins.
+ *  2. Reader A gives back (2 -> 1), reader B gives back (1 -> 0) on another thread.
+ *  3. Were the bit only looked at afterwards, A could run its test late, see zero too, and send the
+ *     same mail a second time while it is still in the queue: the queue is corrupt.
+ * With one exchange exactly one of them sees "one pin and the bit". The bit is gone then, so a pin
+ * taken and given back before the owner reads the mail sends none either. */
+void leat_segment_unpin(struct leat_segment *seg, const struct leat_post *post)
+{
+    uint32_t now = atomic_load_explicit(&seg->pins, memory_order_relaxed);
+    uint32_t after;
+    do {
+        LEAT_ASSERT_CMP(now & ~PINS_WANTED_BACK, >, 0);
+        after = now - 1;
+        if (after == PINS_WANTED_BACK) after = 0;
+        /* Release: the reader's loads of the bytes are over before the owner may recycle them. */
+    } while (!atomic_compare_exchange_weak_explicit(&seg->pins, &now, after, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    if (now == (PINS_WANTED_BACK | 1)) post->send(post->ctx, seg->owner_actor, &seg->unpinned);
+}
+
+bool leat_segment_want_back(struct leat_segment *seg)
+{
+    uint32_t now = atomic_load_explicit(&seg->pins, memory_order_acquire);
+    while (now != 0 && !(now & PINS_WANTED_BACK)) {
+        if (atomic_compare_exchange_weak_explicit(&seg->pins, &now, now | PINS_WANTED_BACK,
+                                                  memory_order_acq_rel, memory_order_acquire))
+            return false;
+    }
+    return now == 0;
+}

@@ -1,0 +1,67 @@
+/* A segment as one node holds it: descriptor shared by the store, the log's owner core and those
+ * who send its bytes.
+ *
+ * Life:  RESERVED -> OPEN -> CLOSED -> flushed -> evicted (bytes only in the file) -> dropped
+ *                    OPEN <-> PARKED (bytes only in the file, the replica stays open)
+ *
+ * Who may touch what: `state`, `bytes`-related fields are the owner core's; the store changes a
+ * segment only between a request of the owner and its answer. Readers hold pins: the owner core
+ * takes them, any actor gives them back.
+ */
+#ifndef LEAT_STORE_SEGMENT_H
+#define LEAT_STORE_SEGMENT_H
+
+#include <stdatomic.h>
+
+#include "base/list.h"
+#include "base/port.h"
+#include "wire/entry.h"
+
+enum leat_segment_state {
+    LEAT_SEGMENT_FREE = 0,
+    LEAT_SEGMENT_RESERVED = 1,
+    LEAT_SEGMENT_OPEN = 2,   /* started; buffer present */
+    LEAT_SEGMENT_PARKED = 3, /* started; no buffer; (length, CRC) recorded */
+    LEAT_SEGMENT_CLOSED = 4,
+};
+
+struct leat_segment {
+    struct leat_log_ref log;
+    struct leat_segment_id id;
+    struct leat_epoch epoch;
+    enum leat_durability durability;
+    uint32_t capacity;      /* bytes, power of two */
+    uint32_t row;           /* in the catalogue */
+    struct leat_file *file; /* where its slot lies; set at reservation */
+    uint64_t file_offset;
+
+    enum leat_segment_state state;     /* owner core */
+    uint8_t *buffer;                   /* NULL: not in memory. Owner core */
+    bool flushed;                      /* closed and wholly in its file. Owner core */
+    struct leat_extent extent;         /* CLOSED, PARKED: all of it. Owner core */
+    uint64_t base_offset, next_offset; /* next: CLOSED only */
+    int64_t max_timestamp_ms;          /* CLOSED only */
+
+    /* Readers' pins on `buffer`; bit 31 = the owner wants the buffer back. See
+     * leat_segment_unpin(). */
+    _Atomic uint32_t pins;
+    struct leat_mail
+        unpinned; /* sent to the owner's core when the last pin goes while bit 31 is set */
+    const struct leat_post *post; /* of any actor: used with .send only */
+    unsigned owner_actor;
+
+    struct leat_list by_log;   /* the owning log's */
+    struct leat_list by_store; /* the store's */
+    void *log_pointer;         /* the owning log's */
+};
+
+/** Take a pin. Thread: owner core; the segment has a buffer and is not being evicted. */
+void leat_segment_pin(struct leat_segment *seg);
+/** Give a pin back. Thread: any. `post` is the caller's own. */
+void leat_segment_unpin(struct leat_segment *seg, const struct leat_post *post);
+/** Ask for the buffer: true when nobody pins it (nothing was changed); false: bit 31 is set now,
+ * and `unpinned` (its `deliver` set before by the owner) arrives once, when the last pin goes.
+ * Thread: owner core. */
+bool leat_segment_want_back(struct leat_segment *seg) LEAT_NODISCARD;
+
+#endif

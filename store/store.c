@@ -1,0 +1,208 @@
+/* The store's actor: requests come in by mail, one step after every batch of callbacks. */
+#include "store/private.h"
+
+/* ---- requests ---- */
+static void request_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_store *store = actor;
+    struct leat_keep *keep = LEAT_CONTAINER(mail, struct leat_keep, mail);
+    keep->asked_us = store->env->clock->now_us(store->env->clock->ctx);
+    keep->stage = 0;
+    leat_list_init(&keep->waiting);
+    switch (keep->kind) {
+    case LEAT_KEEP_RESERVE:
+        leat_memory_reserve(store, keep);
+        return;
+    case LEAT_KEEP_RESUME:
+        leat_memory_resume(store, keep);
+        return;
+    case LEAT_KEEP_EVICT:
+        leat_memory_evict(store, keep);
+        return;
+    case LEAT_KEEP_COMMIT:
+        store->committed_us = keep->asked_us;
+        break;
+    case LEAT_KEEP_CLOSE:
+    case LEAT_KEEP_PARK:
+    case LEAT_KEEP_DROP:
+        break;
+    }
+    leat_round_add(store, keep);
+}
+
+static void keeper_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+{
+    (void)ctx;
+    keep->from = post->self;
+    keep->rc = LEAT_OK;
+    keep->mail = (struct leat_mail){.deliver = request_deliver};
+    post->send(post->ctx, LEAT_ACTOR_STORE, &keep->mail);
+}
+
+/* Alone, the store's memory is named shared memory: a killed process loses nothing of it. */
+static bool keeper_safe_in_memory(void *ctx, const struct leat_segment *seg)
+{
+    (void)ctx;
+    return seg->buffer != NULL;
+}
+
+struct leat_keeper leat_store_keeper(struct leat_store *store)
+{
+    return (struct leat_keeper){
+        .ctx = store, .request = keeper_request, .safe_in_memory = keeper_safe_in_memory};
+}
+
+/* ---- the actor ---- */
+static void usage_step(struct leat_store *store)
+{
+    atomic_store_explicit(&store->usage_memory, leat_pool_used(&store->pool), memory_order_relaxed);
+    atomic_store_explicit(&store->usage_grown, store->pool.added_bytes, memory_order_relaxed);
+    atomic_store_explicit(&store->usage_disk,
+                          store->slots.disk_bytes + leat_catalogue_bytes(&store->cat),
+                          memory_order_relaxed);
+    atomic_store_explicit(&store->usage_segments, store->cat.held_count, memory_order_relaxed);
+}
+
+enum { EVENT_RETRY_US = 2000 };
+
+static void arm(struct leat_store *store, uint64_t now_us, bool events_wait)
+{
+    uint64_t at = leat_memory_next_us(store);
+    uint64_t next = leat_flush_next_us(store, now_us);
+    if (next < at) at = next;
+    next = leat_scrub_next_us(store);
+    if (next < at) at = next;
+    if (events_wait && now_us + EVENT_RETRY_US < at) at = now_us + EVENT_RETRY_US;
+    store->env->clock->wake_at(store->env->clock->ctx, at);
+}
+
+static void on_turn_end(void *actor)
+{
+    struct leat_store *store = actor;
+    uint64_t now_us = store->env->clock->now_us(store->env->clock->ctx);
+    leat_memory_step(store, now_us);
+    leat_round_step(store);
+    leat_flush_step(store, now_us);
+    leat_scrub_step(store, now_us);
+    bool events_wait = leat_held_events_step(store);
+    usage_step(store);
+    arm(store, now_us, events_wait);
+}
+
+static void on_wake(void *actor)
+{
+    (void)actor; /* the turn's end does it all */
+}
+
+const struct leat_actor_ops leat_store_actor = {.on_wake = on_wake, .on_turn_end = on_turn_end};
+
+/* ---- open and close ---- */
+static void complain_line(void *arg, const char *line)
+{
+    leat_store_complain(arg, "%s", line);
+}
+
+static void lists_init(struct leat_store *store)
+{
+    struct leat_list *heads[] = {
+        &store->held_free, &store->slabs_head,   &store->zombies,    &store->event_waits,
+        &store->todo,      &store->files_ready,  &store->rows_keeps, &store->rows_flush,
+        &store->dirty,     &store->flush_synced, &store->cached,     &store->asked,
+        &store->stuck,
+    };
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+        leat_list_init(heads[i]);
+    for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++)
+        leat_list_init(&store->memory_waits[order]);
+}
+
+static leat_err parts_open(struct leat_store *store, struct leat_error *error)
+{
+    const struct leat_store_options *options = &store->options;
+    store->complaints =
+        leat_mem_calloc(LEAT_MEM_STORE, LEAT_STORE_COMPLAINTS_MAX, sizeof *store->complaints);
+    if (!store->complaints) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory");
+    leat_err rc = leat_pool_init(&store->pool, store->env->arena, options->memory_bytes);
+    if (rc)
+        return leat_error_set(error, rc, "a memory pool of %llu bytes is not possible: %s",
+                              (unsigned long long)options->memory_bytes, leat_err_text(rc));
+    rc = leat_slots_init(&store->slots, store->env->disk);
+    if (!rc) rc = leat_catalogue_init(&store->cat, store->env->disk);
+    if (rc) return leat_error_set(error, rc, "no memory for the store's tables");
+    rc = leat_slots_open(&store->slots, error);
+    if (rc) return rc;
+    uint64_t bad_rows = 0;
+    rc = leat_catalogue_open(&store->cat, store->env, options->cluster_id,
+                             store->slots.disk_bytes != 0, complain_line, store, &bad_rows, error);
+    if (rc) return rc;
+    return leat_open_found(store, bad_rows != 0, error);
+}
+
+leat_err leat_store_open(const struct leat_env *env, const struct leat_store_options *options,
+                         struct leat_store **out_store, struct leat_error *error)
+{
+    LEAT_ASSERT(env->arena && env->disk && env->disk->run && env->post && env->clock);
+    struct leat_store *store = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *store);
+    if (!store) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the store");
+    store->env = env;
+    store->options = *options;
+    lists_init(store);
+    leat_err rc = parts_open(store, error);
+    if (rc) {
+        leat_store_close(&store);
+        return rc;
+    }
+    usage_step(store);
+    *out_store = store;
+    return LEAT_OK;
+}
+
+void leat_store_close(struct leat_store **store_pointer)
+{
+    struct leat_store *store = *store_pointer;
+    if (!store) return;
+    LEAT_ASSERT(!leat_round_running(store) && store->flush_in_flight == 0);
+    leat_catalogue_fini(&store->cat);
+    leat_slots_fini(&store->slots);
+    leat_pool_fini(&store->pool);
+    leat_held_fini_all(store);
+    leat_mem_free(store->found);
+    leat_mem_free(store->scratch_raw);
+    leat_mem_free(store->complaints);
+    leat_mem_free(store);
+    *store_pointer = NULL;
+}
+
+const struct leat_found *leat_store_found(const struct leat_store *store, size_t *out_count)
+{
+    *out_count = store->found_count;
+    return store->found;
+}
+
+void leat_store_found_done(struct leat_store *store)
+{
+    leat_mem_free(store->found);
+    store->found = NULL;
+    store->found_count = 0;
+    store->started = true;
+}
+
+void leat_store_flush_all(struct leat_store *store, void (*on_done)(void *arg, leat_err rc),
+                          void *arg)
+{
+    LEAT_ASSERT(store->flush_all_done == NULL);
+    store->flush_all_done = on_done;
+    store->options.scrub_bytes_per_second = 0; /* the end is near: no read may outlive the store */
+    store->flush_all_arg = arg;
+}
+
+void leat_store_usage(const struct leat_store *store, struct leat_store_usage *out_usage)
+{
+    *out_usage = (struct leat_store_usage){
+        .memory_limit = store->pool.limit_bytes,
+        .memory_used = atomic_load_explicit(&store->usage_memory, memory_order_relaxed),
+        .memory_grown = atomic_load_explicit(&store->usage_grown, memory_order_relaxed),
+        .disk_bytes = atomic_load_explicit(&store->usage_disk, memory_order_relaxed),
+        .segments = atomic_load_explicit(&store->usage_segments, memory_order_relaxed),
+    };
+}

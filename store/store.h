@@ -1,0 +1,162 @@
+/* The segment store: all segments that a node holds, whatever role it plays for them. One actor
+ * (LEAT_ACTOR_STORE).
+ *
+ * It owns the memory pool, the store files, and the catalogue; it makes commit rounds (all waiting
+ * writes, then one flush per file) and flushes closed segments behind. Logs talk to it by requests:
+ * structs of their own, mailed there and back. Replication later puts itself between log and store
+ * with the same requests; hence `struct leat_keeper`.
+ */
+#ifndef LEAT_STORE_STORE_H
+#define LEAT_STORE_STORE_H
+
+#include "segment.h"
+
+enum leat_keep_kind {
+    LEAT_KEEP_RESERVE, /* in: log, id, epoch, durability, capacity. out: seg (RESERVED, a buffer
+                          whose first entry is invalid, memory and disk reserved, its catalogue row as durable as the
+                          stream's acks). Waits while memory is short; LEAT_E_DISK_FULL when there
+                          is no disk space, LEAT_E_NO_MEMORY after LEAT_RESERVE_WAIT_US */
+    LEAT_KEEP_COMMIT,  /* make [from, to) of seg durable (O_DIRECT from the buffer, rounded out to 4
+                          KiB), whatever the  stream's level. LEAT_E_DISK: final, the log stops */
+    LEAT_KEEP_CLOSE,   /* seg has its close entry at seg->extent and is complete: record that, flush
+                          behind, recycle. A `disk` stream's bytes are in the file then. Answered
+                          when the row is written (durable for a parked segment); evicting the
+                          buffer is asked for later (on_evict_wanted) */
+    LEAT_KEEP_PARK,    /* in: seg->extent; no pins. Flush everything, record extent and PARKED
+                          durably, take the buffer (seg->buffer becomes NULL). LEAT_E_DAMAGED: the
+                          bytes are not what extent says */
+    LEAT_KEEP_RESUME,  /* erase the parking record durably, give a buffer of `capacity` with the
+                          bytes in it */
+    LEAT_KEEP_DROP, /* seg is trimmed: free its slot and buffer and the descriptor (seg is gone when
+                       answered) */
+    LEAT_KEEP_EVICT, /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
+                        becomes NULL */
+};
+
+struct leat_keep {
+    struct leat_mail mail;
+    enum leat_keep_kind kind;
+    unsigned from; /* actor that asks; the answer arrives there */
+    struct leat_segment *seg;
+    /* RESERVE */
+    struct leat_log_ref log;
+    struct leat_segment_id id;
+    struct leat_epoch epoch;
+    enum leat_durability durability;
+    uint32_t capacity; /* RESERVE, RESUME */
+    /* COMMIT */
+    uint32_t from_bytes, to_bytes;
+    leat_err rc;
+    void (*on_done)(struct leat_keep *keep); /* on actor `from` */
+    void *owner;
+    struct leat_list waiting; /* the store's */
+    uint64_t asked_us;        /* the store's */
+    unsigned stage;           /* the store's */
+    struct leat_disk_io io;   /* the store's: RESUME reads back by it */
+};
+
+/* Whoever keeps a log's segments. The store alone now; replication in front of it later. */
+struct leat_keeper {
+    void *ctx;
+    /** Start a request. Thread: a core. Completion by keep->on_done on the same actor, never
+     * inside. */
+    void (*request)(void *ctx, const struct leat_post *post, struct leat_keep *keep);
+    /**
+     * Bytes [0, upto) of seg are written and sealed. Returns true when they are as safe as level
+     * `memory` asks right now (store alone: named shared memory holds them); false: a COMMIT
+     * request is needed.
+     */
+    bool (*safe_in_memory)(void *ctx, const struct leat_segment *seg);
+};
+
+/* What the store tells a segment's owner without being asked. Set once at open. Runs on the owner's
+ * core. */
+struct leat_store_events {
+    /** Memory is short: give this CLOSED, flushed segment's buffer back by LEAT_KEEP_EVICT when no
+     * reader pins it. */
+    void (*on_evict_wanted)(void *core, struct leat_segment *seg);
+    /** A closed segment is now wholly in its file. The owner sets seg->flushed. */
+    void (*on_flushed)(void *core, struct leat_segment *seg);
+};
+
+struct leat_store_options {
+    uint64_t memory_bytes; /* pool limit, multiple of LEAT_ARENA_STEP_BYTES */
+    uint8_t cluster_id[16];
+    uint64_t flush_delay_us; /* closed segments of `memory` streams wait this long, or until half of
+                                the pool is used */
+    uint64_t scrub_bytes_per_second; /* 0 = no scrub */
+    struct leat_store_events events;
+};
+enum {
+    LEAT_RESERVE_WAIT_US = 10 * 1000 * 1000,
+    LEAT_STORE_FILE_BYTES = 1024 * 1024 * 1024,
+    LEAT_SLOT_UNIT_BYTES = 16 * 1024,
+};
+
+/* What a start finds: one row per segment held. */
+enum leat_found_kind {
+    LEAT_FOUND_CLOSED, /* by its row, or by a close entry in its valid prefix */
+    LEAT_FOUND_MARK,   /* started, no close entry, bytes survived: says where its log ends */
+    LEAT_FOUND_LOST, /* started, but its bytes did not survive (memory gone) or are damaged: `scan`
+                        says what is valid */
+};
+struct leat_found {
+    struct leat_segment *seg; /* state OPEN, PARKED or CLOSED; extent, base_offset, next_offset,
+                                 max_timestamp filled */
+    enum leat_found_kind kind;
+    struct leat_scan scan; /* MARK and LOST */
+    char why[96];          /* LOST */
+};
+
+struct leat_store; /* opaque */
+
+/**
+ * Open the data directory's store: read the catalogue, adopt or forget the memory pool, scan open
+ * segments only. Blocks (start-up, on the store's thread). Reservations that never started are
+ * freed. What is damaged is named by leat_store_complaints(); nothing of it is deleted.
+ */
+leat_err leat_store_open(const struct leat_env *env, const struct leat_store_options *options,
+                         struct leat_store **out_store, struct leat_error *error) LEAT_NODISCARD;
+/** Everything found at open, ordered by (stream, streamlet, log, segment). Valid until
+ * leat_store_found_done(). */
+const struct leat_found *leat_store_found(const struct leat_store *store, size_t *out_count);
+void leat_store_found_done(struct leat_store *store);
+/**
+ * The log's end is decided and committed: cut this open or parked segment to `extent` and close it,
+ * with a close entry if there is room, else by its row alone; extent of the closed segment is
+ * returned in seg. Used between found and serving; LEAT_E_AGAIN while a round is in flight,
+ * LEAT_E_DAMAGED when the bytes are not what extent says. Thread: store. Blocks. Damaged or lost
+ * segments that an operator gave up are dropped with leat_store_forget().
+ */
+leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
+                        struct leat_extent extent, uint64_t next_offset,
+                        int64_t max_timestamp_ms) LEAT_NODISCARD;
+leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg) LEAT_NODISCARD;
+/** Make what leat_store_cut() and _forget() changed durable: one commit round. Blocks. */
+leat_err leat_store_cut_done(struct leat_store *store) LEAT_NODISCARD;
+
+/** Requests come in here, by mail to LEAT_ACTOR_STORE. */
+struct leat_keeper leat_store_keeper(struct leat_store *store);
+/** Actor pointer and drive functions. */
+extern const struct leat_actor_ops leat_store_actor;
+
+/** Give all dirty closed segments to their files and sync; on_done when all is down. For SIGTERM
+ * (logs park first). */
+void leat_store_flush_all(struct leat_store *store, void (*on_done)(void *arg, leat_err rc),
+                          void *arg);
+void leat_store_close(struct leat_store **store);
+
+/** Sentences about what is damaged: found at open (catalogue rows, files), and later by the scrub;
+ * the first LEAT_STORE_COMPLAINTS_MAX of them, then how many more. Thread: store, or before its
+ * actor runs. */
+void leat_store_complaints(const struct leat_store *store,
+                           void (*each)(void *arg, const char *line), void *arg);
+enum { LEAT_STORE_COMPLAINTS_MAX = 64 };
+
+struct leat_store_usage {
+    uint64_t memory_limit, memory_used, memory_grown, disk_bytes, segments;
+};
+/** Thread: any (atomics). */
+void leat_store_usage(const struct leat_store *store, struct leat_store_usage *out_usage);
+
+#endif

@@ -1,0 +1,349 @@
+/* What the store's tests share: an owner of segments that knows what it wrote and what was
+ * answered, and the store on its small world. For one test program only: it keeps state of its own.
+ */
+#ifndef LEAT_TESTS_STORE_BENCH_H
+#define LEAT_TESTS_STORE_BENCH_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "store/private.h"
+#include "tests/store/fake_world.h"
+
+enum { MEMORY = 128 * 1024 * 1024, SEGS_MAX = 512, EXTENTS_MAX = 64 };
+static const uint8_t cluster[16] = "the cluster 0001";
+
+/* What the owner of a segment knows of it. */
+struct mine {
+    struct leat_segment *seg;
+    struct leat_log_ref log;
+    struct leat_segment_id id;
+    struct leat_epoch epoch;
+    enum leat_durability durability;
+    struct leat_entry_writer writer;
+    struct leat_extent extents[EXTENTS_MAX]; /* every sealed prefix; [0]: with the start */
+    unsigned extent_count;
+    uint64_t next_offset;
+    uint32_t committed_bytes; /* answered */
+    bool asked, busy, dropped, drop_asked, parked, park_asked, resumed_since, closed, close_asked;
+    bool flushed, gone, evict_wanted, reserved;
+    enum leat_segment_state state;
+    struct leat_keep keep;
+    leat_err rc;
+};
+
+struct bench {
+    struct fake_world world;
+    struct leat_store *store;
+    struct leat_keeper keeper;
+    struct mine mine[SEGS_MAX];
+    unsigned count;
+    uint32_t epoch;
+    unsigned answers, errors;
+};
+
+static struct leat_segment_header header_of(const struct mine *mine, uint32_t capacity)
+{
+    struct leat_segment_header header = {
+        .magic = LEAT_SEGMENT_MAGIC,
+        .format_version = LEAT_FORMAT_VERSION,
+        .stream = mine->log.stream,
+        .streamlet = mine->log.streamlet,
+        .log = mine->log.log,
+        .epoch = mine->epoch.v,
+        .segment = mine->id.v,
+        .capacity = capacity,
+        .durability = mine->durability,
+        .streamlets = 1,
+        .logs = 1,
+        .copies = 1,
+        .segment_bytes_max = LEAT_SEGMENT_BYTES_MAX,
+    };
+    memcpy(header.cluster_id, cluster, sizeof cluster);
+    return header;
+}
+
+static void put(struct mine *mine, enum leat_entry_type type, const void *payload, uint32_t bytes)
+{
+    (void)leat_entry_append(&mine->writer, type, 0, 0, payload, bytes,
+                            leat_crc32c(0, payload, bytes));
+}
+
+static void seal(struct mine *mine)
+{
+    assert_true(mine->extent_count < EXTENTS_MAX);
+    mine->extents[mine->extent_count++] = leat_entry_seal(&mine->writer, mine->committed_bytes);
+}
+
+static struct leat_extent last_extent(const struct mine *mine)
+{
+    return mine->extent_count ? mine->extents[mine->extent_count - 1] : (struct leat_extent){0};
+}
+
+static void write_header(struct mine *mine)
+{
+    struct leat_segment_header header = header_of(mine, mine->seg->capacity);
+    leat_entry_writer_init(&mine->writer, mine->seg->buffer, mine->seg->capacity);
+    put(mine, LEAT_ENTRY_SEGMENT, &header, sizeof header);
+}
+
+static void write_start(struct mine *mine)
+{
+    struct leat_start start = {.base_offset = mine->id.v * 1000};
+    put(mine, LEAT_ENTRY_START, &start, sizeof start);
+    seal(mine);
+    mine->seg->state = mine->state = LEAT_SEGMENT_OPEN;
+    mine->seg->base_offset = start.base_offset;
+    mine->next_offset = start.base_offset;
+}
+
+/* Trim entries are the simplest that may be many. */
+static bool write_some(struct mine *mine, unsigned entries)
+{
+    struct leat_trim trim = {.first_segment = mine->extent_count};
+    if (mine->extent_count + 2 >= EXTENTS_MAX) return false;
+    for (unsigned i = 0; i < entries; i++) {
+        if (!leat_entry_fits(&mine->writer, sizeof trim, 256)) break;
+        put(mine, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+    }
+    seal(mine);
+    return true;
+}
+
+static void write_close(struct mine *mine)
+{
+    struct leat_close close = {.next_offset = mine->next_offset, .bytes = mine->writer.used};
+    put(mine, LEAT_ENTRY_CLOSE, &close, sizeof close);
+    seal(mine);
+}
+
+/* ---- events ---- */
+static struct bench *the_bench;
+
+static struct mine *mine_of(struct leat_segment *seg)
+{
+    for (unsigned i = 0; i < the_bench->count; i++)
+        if (the_bench->mine[i].seg == seg && !the_bench->mine[i].dropped)
+            return &the_bench->mine[i];
+    return NULL;
+}
+
+static void on_flushed(void *core, struct leat_segment *seg)
+{
+    (void)core;
+    struct mine *mine = mine_of(seg);
+    if (!mine) return;
+    mine->flushed = true;
+    seg->flushed = true;
+}
+
+static void on_evict_wanted(void *core, struct leat_segment *seg)
+{
+    (void)core;
+    struct mine *mine = mine_of(seg);
+    if (mine) mine->evict_wanted = true;
+}
+
+static struct leat_store_options options_of(void)
+{
+    struct leat_store_options options = {
+        .memory_bytes = MEMORY,
+        .flush_delay_us = 50000,
+        .events = {.on_evict_wanted = on_evict_wanted, .on_flushed = on_flushed}};
+    memcpy(options.cluster_id, cluster, sizeof cluster);
+    return options;
+}
+
+static leat_err bench_open(struct bench *bench, struct leat_error *error)
+{
+    struct leat_store_options options = options_of();
+    bench->store = NULL;
+    leat_err rc = leat_store_open(&bench->world.env, &options, &bench->store, error);
+    bench->world.store = bench->store;
+    if (!rc) bench->keeper = leat_store_keeper(bench->store);
+    return rc;
+}
+
+static struct bench *bench_new(uint64_t seed)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+    fake_world_init(&bench->world, seed, MEMORY);
+    bench->world.core = bench;
+    bench->epoch = 1;
+    the_bench = bench;
+    return bench;
+}
+
+static void bench_drop_store(struct bench *bench)
+{
+    if (!bench->store) return;
+    /* Killed: what was in flight is no more. */
+    bench->store->rows_running = false;
+    bench->store->data_running = 0;
+    bench->store->flush_in_flight = 0;
+    leat_store_close(&bench->store);
+}
+
+static void bench_free(struct bench *bench)
+{
+    bench_drop_store(bench);
+    fake_world_fini(&bench->world);
+    free(bench);
+}
+
+static void on_keep_done(struct leat_keep *keep)
+{
+    struct mine *mine = keep->owner;
+    struct bench *bench = the_bench;
+    assert_true(mine->busy);
+    mine->busy = false;
+    mine->rc = keep->rc;
+    bench->answers++;
+    if (keep->rc) {
+        bench->errors++;
+        if (keep->kind == LEAT_KEEP_RESERVE || keep->kind == LEAT_KEEP_DROP) mine->gone = true;
+        return;
+    }
+    switch (keep->kind) {
+    case LEAT_KEEP_RESERVE:
+        mine->seg = keep->seg;
+        mine->reserved = true;
+        mine->state = LEAT_SEGMENT_RESERVED;
+        assert_int_equal(keep->seg->state, LEAT_SEGMENT_RESERVED);
+        for (uint32_t i = 0; i < LEAT_ENTRY_HEADER_BYTES; i += 8)
+            assert_int_equal(*(uint64_t *)(void *)(keep->seg->buffer + i), 0);
+        break;
+    case LEAT_KEEP_COMMIT:
+        mine->committed_bytes = keep->to_bytes;
+        break;
+    case LEAT_KEEP_PARK:
+        assert_null(keep->seg->buffer);
+        mine->state = LEAT_SEGMENT_PARKED;
+        mine->parked = true;
+        break;
+    case LEAT_KEEP_RESUME:
+        mine->state = LEAT_SEGMENT_OPEN;
+        mine->parked = false;
+        assert_non_null(keep->seg->buffer);
+        mine->writer.bytes = keep->seg->buffer;
+        break;
+    case LEAT_KEEP_CLOSE:
+        mine->closed = true;
+        mine->state = LEAT_SEGMENT_CLOSED;
+        break;
+    case LEAT_KEEP_DROP:
+        mine->dropped = true;
+        break;
+    case LEAT_KEEP_EVICT:
+        assert_null(keep->seg->buffer);
+        break;
+    }
+}
+
+static void ask(struct bench *bench, struct mine *mine, enum leat_keep_kind kind)
+{
+    assert_false(mine->busy);
+    mine->busy = true;
+    mine->keep = (struct leat_keep){.kind = kind,
+                                    .seg = mine->seg,
+                                    .log = mine->log,
+                                    .id = mine->id,
+                                    .epoch = mine->epoch,
+                                    .durability = mine->durability,
+                                    .capacity = mine->keep.capacity,
+                                    .from_bytes = mine->committed_bytes,
+                                    .to_bytes = last_extent(mine).bytes,
+                                    .on_done = on_keep_done,
+                                    .owner = mine};
+    if (kind == LEAT_KEEP_PARK || kind == LEAT_KEEP_CLOSE) {
+        mine->seg->extent = last_extent(mine);
+        mine->seg->next_offset = mine->next_offset;
+    }
+    if (kind == LEAT_KEEP_PARK) mine->park_asked = true;
+    if (kind == LEAT_KEEP_RESUME) mine->parked = false; /* the record may be erased already */
+    if (kind == LEAT_KEEP_CLOSE) mine->close_asked = true;
+    if (kind == LEAT_KEEP_DROP) mine->drop_asked = true;
+    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
+}
+
+static struct mine *reserve(struct bench *bench, enum leat_durability durability, uint32_t log,
+                            uint32_t capacity)
+{
+    assert_true(bench->count < SEGS_MAX);
+    struct mine *mine = &bench->mine[bench->count++];
+    *mine = (struct mine){.log = {1, 0, log},
+                          .id = {bench->count},
+                          .epoch = {bench->epoch},
+                          .durability = durability,
+                          .asked = true};
+    mine->keep.capacity = capacity;
+    ask(bench, mine, LEAT_KEEP_RESERVE);
+    return mine;
+}
+
+static leat_err do_now(struct bench *bench, struct mine *mine, enum leat_keep_kind kind)
+{
+    ask(bench, mine, kind);
+    fake_settle(&bench->world);
+    assert_false(mine->busy);
+    return mine->rc;
+}
+
+static struct mine *opened(struct bench *bench, enum leat_durability durability)
+{
+    struct mine *mine = reserve(bench, durability, 0, 16384);
+    fake_settle(&bench->world);
+    assert_int_equal(mine->rc, LEAT_OK);
+    write_header(mine);
+    write_start(mine);
+    return mine;
+}
+
+static void reopen(struct bench *bench, bool power)
+{
+    if (power)
+        fake_power_cut(&bench->world);
+    else
+        fake_kill(&bench->world);
+    bench_drop_store(bench);
+    struct leat_error error = {0};
+    leat_err rc = bench_open(bench, &error);
+    if (rc) print_error("%s\n", error.text);
+    assert_int_equal(rc, LEAT_OK);
+}
+
+static const struct leat_found *found_of(struct bench *bench, const struct mine *mine)
+{
+    size_t count;
+    const struct leat_found *found = leat_store_found(bench->store, &count);
+    for (size_t i = 0; i < count; i++)
+        if (found[i].seg->id.v == mine->id.v && found[i].seg->epoch.v == mine->epoch.v &&
+            leat_log_ref_equal(found[i].seg->log, mine->log))
+            return &found[i];
+    return NULL;
+}
+
+static size_t found_count(struct bench *bench)
+{
+    size_t count;
+    (void)leat_store_found(bench->store, &count);
+    return count;
+}
+
+static struct bench *bench_ready(uint64_t seed)
+{
+    struct bench *bench = bench_new(seed);
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    leat_store_found_done(bench->store);
+    return bench;
+}
+
+#endif
