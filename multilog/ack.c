@@ -1,0 +1,125 @@
+/* From gathered to acked: seal, make safe, publish, answer. */
+#include "multilog/internal.h"
+
+static void open_seal(struct leat_log *log, struct log_open *open)
+{
+    if (open->writer.used == open->writer.sealed_bytes) return;
+    (void)leat_entry_seal(&open->writer, open->acked_bytes);
+    open->sealed_offset = log->next_offset;
+}
+
+/* While a commit is in flight batches gather; they get one trailer when the next one starts. */
+void log_step_seal(struct leat_log *log)
+{
+    if (!log->head.seg || log_is_parked(log)) return;
+    bool gathers = log->options.durability == LEAT_DURABILITY_DISK && log->committing;
+    if (!gathers) open_seal(log, &log->head);
+}
+
+struct log_open *log_open_of(struct leat_log *log, const struct leat_segment *seg)
+{
+    if (log->head.seg == seg) return &log->head;
+    if (log->old.seg == seg) return &log->old;
+    return NULL;
+}
+
+static void open_is_safe(struct log_open *open, uint32_t bytes, uint64_t offset)
+{
+    LEAT_ASSERT_CMP(bytes, >=, open->safe_bytes);
+    LEAT_ASSERT_CMP(bytes, <=, open->writer.sealed_bytes);
+    open->safe_bytes = bytes;
+    open->safe_offset = offset;
+}
+
+static void on_committed(struct leat_keep *keep)
+{
+    struct leat_log *log = keep->owner;
+    log->committing = false;
+    if (keep->rc != LEAT_OK) {
+        log_fail(log, LEAT_E_DISK, "a flush of the log's head failed, which is final");
+    } else {
+        struct log_open *open = log_open_of(log, keep->seg);
+        LEAT_ASSERT(open != NULL);
+        open_is_safe(open, log->commit_to, log->commit_offset);
+    }
+    log_mark_dirty(log);
+}
+
+static void commit_start(struct leat_log *log, struct log_open *open)
+{
+    log->committing = true;
+    log->commit_to = open->writer.sealed_bytes;
+    log->commit_offset = open->sealed_offset;
+    log->commit.from_bytes = open->safe_bytes;
+    log->commit.to_bytes = open->writer.sealed_bytes;
+    log_request(log, &log->commit, LEAT_KEEP_COMMIT, open->seg, on_committed);
+}
+
+static bool is_unsafe(const struct log_open *open)
+{
+    return open->seg && open->safe_bytes < open->writer.sealed_bytes;
+}
+
+/* Which prefix has to become safe next. SUBTLE: the start entry of N+1 before the close entry of N
+ * (which is sealed only then, see roll.c), and N's before more of N+1's. */
+static struct log_open *unsafe_next(struct leat_log *log)
+{
+    if (log->old.seg) {
+        if (log->head.safe_bytes < log->head.start_end) return &log->head;
+        if (is_unsafe(&log->old)) return &log->old;
+    }
+    return is_unsafe(&log->head) ? &log->head : NULL;
+}
+
+void log_step_safe(struct leat_log *log)
+{
+    struct log_open *open;
+    while (!log->committing && log->state == LEAT_LOG_SERVING && !log_is_parked(log) &&
+           (open = unsafe_next(log)) != NULL) {
+        if (log->options.durability == LEAT_DURABILITY_DISK ||
+            !log->keeper.safe_in_memory(log->keeper.ctx, open->seg)) {
+            commit_start(log, open);
+            return;
+        }
+        open_is_safe(open, open->writer.sealed_bytes, open->sealed_offset);
+        log_step_close(log);
+    }
+}
+
+void log_fail_waiting(struct leat_log *log, leat_err rc)
+{
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&log->waiting)) != NULL) {
+        struct leat_append *append = LEAT_CONTAINER(link, struct leat_append, waiting);
+        append->on_acked(append, rc);
+    }
+}
+
+static void answer(struct leat_log *log, uint64_t acked)
+{
+    while (!leat_list_empty(&log->waiting)) {
+        struct leat_append *append = LEAT_CONTAINER(log->waiting.next, struct leat_append, waiting);
+        if (append->ack_position > acked) break;
+        leat_list_remove(&append->waiting);
+        bool forgotten = append->duplicate && append->first_offset == UINT64_MAX;
+        append->on_acked(append, forgotten ? LEAT_E_ALREADY_APPENDED : LEAT_OK);
+    }
+}
+
+void log_step_ack(struct leat_log *log)
+{
+    uint64_t acked = log_acked(log);
+    /* Data of N+1 waits until N's close entry is safe (dissertation §4.4.2, rule R2), and all data
+     * of a new owner until the coordinator knows of its first segment (docs/stories.md 3). */
+    struct log_open *upto = log->old.seg ? &log->old : &log->head;
+    if (upto->seg && log->opened && log->state != LEAT_LOG_STOPPED) {
+        upto->acked_bytes = upto->safe_bytes;
+        if (upto->safe_offset > acked) {
+            acked = upto->safe_offset;
+            /* Pairs with the acquire load in leat_log_acked_offset(). */
+            atomic_store_explicit(&log->acked_offset, acked, memory_order_release);
+            log->options.events.on_acked(log->options.owner, log);
+        }
+    }
+    answer(log, log_acked(log));
+}

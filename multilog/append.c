@@ -1,0 +1,184 @@
+/* Append: check everything, then copy. */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "multilog/internal.h"
+
+uint32_t log_keep_free(const struct log_open *open)
+{
+    return leat_entry_bytes(leat_index_close_bytes_max(open->writer.capacity)) +
+           LEAT_ENTRY_HEADER_BYTES;
+}
+
+bool log_head_fits(const struct leat_log *log, uint32_t payload_bytes)
+{
+    return log->head.seg && !log_is_parked(log) && !log->parking &&
+           leat_entry_fits(&log->head.writer, payload_bytes, log_keep_free(&log->head));
+}
+
+/* What is wrong, and the way out: whoever appends is the first to notice. */
+static leat_err refuse_incomplete(const struct leat_log *log, leat_err rc, struct leat_error *error)
+{
+    const struct leat_log_ref *ref = &log->options.ref;
+    return leat_error_set(error, rc, "%.140s; see leat log recover %.64s --streamlet %u --log %u",
+                          log->why, log->stream_name, ref->streamlet, ref->log);
+}
+
+static leat_err refuse_state(const struct leat_log *log, struct leat_error *error)
+{
+    if (log->deleting)
+        return leat_error_set(error, LEAT_E_UNKNOWN_STREAM, "the stream is being deleted");
+    if (log->stopping) return leat_error_set(error, LEAT_E_STARTING, "the server is stopping");
+    switch (log->state) {
+    case LEAT_LOG_SERVING:
+        return LEAT_OK;
+    case LEAT_LOG_WAITING:
+        return refuse_incomplete(log, LEAT_E_LOG_INCOMPLETE, error);
+    case LEAT_LOG_DAMAGED:
+        return refuse_incomplete(log, LEAT_E_DAMAGED, error);
+    case LEAT_LOG_STOPPED:
+        return leat_error_set(error, log->stopped_rc, "%s", log->why);
+    }
+    return LEAT_E_INTERNAL;
+}
+
+static leat_err refuse_producer(enum leat_producer_verdict verdict, const struct leat_log *log,
+                                const struct leat_batch *batch, int64_t expected,
+                                struct leat_error *error)
+{
+    long long id = batch->producer_id;
+    switch (verdict) {
+    case LEAT_PRODUCER_GAP:
+        return leat_error_set(error, LEAT_E_SEQUENCE_GAP,
+                              "producer %lld leaves a gap: sequence %lld is expected, %d came", id,
+                              (long long)expected, batch->base_sequence);
+    case LEAT_PRODUCER_FENCED:
+        return leat_error_set(error, LEAT_E_PRODUCER_FENCED,
+                              "producer %lld of epoch %d is fenced: epoch %lld is in use", id,
+                              batch->producer_epoch, (long long)expected);
+    case LEAT_PRODUCER_UNKNOWN:
+        return leat_error_set(
+            error, LEAT_E_UNKNOWN_PRODUCER,
+            "the log does not know producer %lld: sequence 0 is expected, %d came", id,
+            batch->base_sequence);
+    case LEAT_PRODUCER_FULL:
+        return leat_error_set(error, LEAT_E_TOO_MANY_PRODUCERS,
+                              "the log remembers %u producers and takes no more of them",
+                              log->producers.count_max);
+    default:
+        return LEAT_E_INTERNAL;
+    }
+}
+
+/* Answers go out in the order of positions, so a repeated batch is put where its original is. */
+static void wait_for_ack(struct leat_log *log, struct leat_append *append)
+{
+    struct leat_list *at = &log->waiting;
+    while (at->prev != &log->waiting &&
+           LEAT_CONTAINER(at->prev, struct leat_append, waiting)->ack_position >
+               append->ack_position)
+        at = at->prev;
+    leat_list_insert_before(at, &append->waiting);
+    log_mark_dirty(log);
+}
+
+/* CRC of the batch as it will lie in the segment: its first 21 bytes are about to be stamped, and
+ * the rest is what the batch's own CRC covers. */
+static uint32_t stamped_crc(const struct leat_log *log, const struct leat_batch *batch)
+{
+    uint8_t front[LEAT_BATCH_HEADER_BYTES];
+    memcpy(front, batch->bytes, LEAT_BATCH_CRC_FROM);
+    leat_batch_stamp(front, log->next_offset, log->options.epoch.v);
+    uint32_t crc = leat_crc32c(0, front, LEAT_BATCH_CRC_FROM);
+    return leat_crc32c(crc, batch->bytes + LEAT_BATCH_CRC_FROM,
+                       batch->byte_count - LEAT_BATCH_CRC_FROM);
+}
+
+/* Nothing in here can fail. */
+static void copy_in(struct leat_log *log, const struct leat_batch *batch,
+                    struct leat_append *append)
+{
+    struct log_open *head = &log->head;
+    leat_index_note(head->index, head->writer.used, log->next_offset - head->seg->base_offset,
+                    head->max_timestamp_ms);
+    uint32_t at =
+        leat_entry_append(&head->writer, LEAT_ENTRY_BATCH, log->next_offset, batch->record_count,
+                          batch->bytes, batch->byte_count, stamped_crc(log, batch));
+    leat_batch_stamp(head->writer.bytes + at + LEAT_ENTRY_HEADER_BYTES, log->next_offset,
+                     log->options.epoch.v);
+    if (batch->producer_id >= 0)
+        leat_producers_record(&log->producers, batch, log->next_offset,
+                              log->env->clock->wall_ms(log->env->clock->ctx));
+    if (batch->max_timestamp_ms > head->max_timestamp_ms)
+        head->max_timestamp_ms = batch->max_timestamp_ms;
+    head->record_count += batch->record_count;
+    append->first_offset = log->next_offset;
+    append->duplicate = false;
+    log->next_offset += batch->record_count;
+    append->ack_position = log->next_offset;
+    log->gathered_us = log_now(log);
+    log->appended_records += batch->record_count;
+    log->appended_bytes += batch->byte_count;
+    /* One trailer per megabyte also in a turn that brings more: a torn run costs no more than
+     * that. */
+    if (head->writer.used - head->writer.sealed_bytes >= LOG_RUN_BYTES_MAX) {
+        (void)leat_entry_seal(&head->writer, head->acked_bytes);
+        head->sealed_offset = log->next_offset;
+    }
+}
+
+static leat_err want_room(struct leat_log *log, const struct leat_batch *batch,
+                          struct leat_error *error)
+{
+    if (log->reserve_rc == LEAT_E_DISK_FULL && log_now(log) < log->reserve_not_before_us)
+        return leat_error_set(error, LEAT_E_DISK_FULL,
+                              "no space left in the data directory for another segment");
+    log->room_wanted = true;
+    if (batch->byte_count > log->room_bytes) log->room_bytes = batch->byte_count;
+    log_mark_dirty(log);
+    return LEAT_E_AGAIN;
+}
+
+leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
+                         struct leat_append *append, struct leat_error *error)
+{
+    leat_err rc = refuse_state(log, error);
+    if (rc != LEAT_OK) return rc;
+    if (batch->byte_count > LEAT_BATCH_BYTES_MAX)
+        return leat_error_set(error, LEAT_E_TOO_LARGE, "a batch of %u bytes; at most %d are taken",
+                              batch->byte_count, LEAT_BATCH_BYTES_MAX);
+    if (log->cold) return want_room(log, batch, error);
+
+    uint64_t offset = 0;
+    int64_t expected = 0;
+    enum leat_producer_verdict verdict =
+        leat_producers_check(&log->producers, batch, &offset, &expected);
+    switch (verdict) {
+    case LEAT_PRODUCER_NEW:
+        break;
+    case LEAT_PRODUCER_DUPLICATE:
+        append->first_offset = offset;
+        append->ack_position = offset + batch->record_count;
+        append->duplicate = true;
+        wait_for_ack(log, append);
+        return LEAT_OK;
+    case LEAT_PRODUCER_OLDER:
+        append->first_offset = UINT64_MAX;
+        append->ack_position = offset;
+        append->duplicate = true;
+        wait_for_ack(log, append);
+        return LEAT_OK;
+    case LEAT_PRODUCER_GROW:
+        log->producers_wanted = true;
+        return want_room(log, batch, error);
+    default:
+        return refuse_producer(verdict, log, batch, expected, error);
+    }
+    if (!log_head_fits(log, batch->byte_count)) return want_room(log, batch, error);
+
+    copy_in(log, batch, append);
+    leat_list_push_back(&log->waiting, &append->waiting);
+    log_mark_dirty(log);
+    return LEAT_OK;
+}

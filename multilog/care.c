@@ -1,0 +1,392 @@
+/* What a log does without being asked: retention, parking, giving memory back; and its end. */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "multilog/internal.h"
+
+/* ---- giving buffers and segments back ---- */
+
+static void on_unpinned(void *actor, struct leat_mail *mail)
+{
+    (void)actor;
+    struct leat_segment *seg = LEAT_CONTAINER(mail, struct leat_segment, unpinned);
+    struct leat_log *log = seg->log_pointer;
+    if (!log) return;
+    struct log_slot *slot = log_slot_find(log, seg->id.v);
+    LEAT_ASSERT(slot != NULL && slot->mail_due);
+    slot->mail_due = false;
+    log->evictions_wanted = true;
+    log_mark_dirty(log);
+}
+
+void log_segment_own(struct leat_log *log, struct leat_segment *seg)
+{
+    seg->log_pointer = log;
+    seg->owner_actor = log->env->post->self;
+    seg->post = log->env->post;
+    seg->unpinned.deliver = on_unpinned;
+}
+
+/* SUBTLE: once the mail is due nothing is done with the segment before it has arrived.
+ *  1. A reader holds the last pin; the bytes are wanted back, so `unpinned` is to be sent.
+ *  2. The reader is done, on another thread: the mail is in the queue, the count is 0.
+ *  3. Were the count looked at again now, DROP would free the descriptor that the queue points
+ *     into. */
+static bool is_unpinned(struct log_slot *slot)
+{
+    if (slot->mail_due) return false;
+    if (!slot->seg->buffer || leat_segment_want_back(slot->seg)) return true;
+    slot->mail_due = true;
+    return false;
+}
+
+static int helper_take(struct leat_log *log)
+{
+    for (int i = 0; i < LOG_HELPERS; i++) {
+        if (log->helper_busy[i]) continue;
+        log->helper_busy[i] = true;
+        return i;
+    }
+    return -1;
+}
+
+static void on_helped(struct leat_keep *keep)
+{
+    struct leat_log *log = keep->owner;
+    log->helper_busy[keep - log->helpers] = false;
+    if (keep->kind == LEAT_KEEP_DROP) log->drops--;
+    log_mark_dirty(log);
+}
+
+static void on_evicted(struct leat_keep *keep)
+{
+    struct leat_log *log = keep->owner;
+    struct log_slot *slot = log_slot_find(log, keep->seg->id.v);
+    LEAT_ASSERT(slot != NULL && slot->changing);
+    slot->changing = slot->evicting = false;
+    if (keep->rc == LEAT_OK) log->memory_bytes -= slot->seg->capacity;
+    on_helped(keep);
+}
+
+static bool slot_is_trimmed(const struct leat_log *log, const struct log_slot *slot)
+{
+    return log->deleting || slot->seg->id.v < log->first_segment;
+}
+
+/* false: no helper is free. Readers that still hold the bytes are waited for by mail. */
+static bool slot_give_back(struct leat_log *log, struct log_slot *slot)
+{
+    bool drop = slot_is_trimmed(log, slot);
+    if (slot->changing || slot->dropping || (!drop && !slot->evicting)) return true;
+    if (drop && slot->file_reads) return true;
+    /* One after the other: a crash between two of them must leave no hole in front of what is
+     * retained, because a cold log knows its first segment only by what is there. */
+    if (drop && log->drops && !log->deleting) return true;
+    if (drop && (slot->seg == log->head.seg || slot->seg == log->old.seg) &&
+        (log->committing || log->closing || log->parking || log->resuming))
+        return true;
+    /* CLOSE is answered before anything else is asked for the same segment. */
+    if (log->closing && log->close.seg == slot->seg) return true;
+    if (!is_unpinned(slot)) return true;
+    int helper = helper_take(log);
+    if (helper < 0) return false;
+    slot->changing = true;
+    if (drop) {
+        slot->dropping = true;
+        log->drops++;
+        if (slot->closed) log->closed_bytes -= slot->seg->extent.bytes;
+        if (slot->seg->buffer) log->memory_bytes -= slot->seg->capacity;
+        struct log_open *open = log_open_of(log, slot->seg);
+        if (open) {
+            leat_index_destroy(&open->index);
+            *open = (struct log_open){0};
+        }
+        slot->seg->log_pointer = NULL;
+        log_request(log, &log->helpers[helper], LEAT_KEEP_DROP, slot->seg, on_helped);
+        slot->seg = NULL;
+    } else {
+        log_request(log, &log->helpers[helper], LEAT_KEEP_EVICT, slot->seg, on_evicted);
+    }
+    return true;
+}
+
+static void drop_front(struct leat_log *log)
+{
+    while (log->slot_count) {
+        struct log_slot *slot = log_slot_at(log, 0);
+        if (!slot_is_trimmed(log, slot)) return;
+        if (!slot_give_back(log, slot) || !slot->dropping) return;
+        log->slot_begin++;
+        log->slot_count--;
+    }
+}
+
+void log_step_drop(struct leat_log *log)
+{
+    drop_front(log);
+    for (uint32_t i = 0; log->evictions_wanted && i < log->slot_count; i++) {
+        struct log_slot *slot = log_slot_at(log, i);
+        if (slot->evicting && !slot_is_trimmed(log, slot) && !slot_give_back(log, slot)) return;
+    }
+    log->evictions_wanted = false;
+}
+
+void leat_log_on_evict_wanted(struct leat_log *log, struct leat_segment *seg)
+{
+    struct log_slot *slot = log_slot_find(log, seg->id.v);
+    if (!slot || slot->seg != seg || !slot->closed || !seg->flushed || slot->changing) return;
+    if (!seg->buffer) return;
+    slot->evicting = true;
+    log->evictions_wanted = true;
+    log_mark_dirty(log);
+}
+
+void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg)
+{
+    seg->flushed = true;
+    log_mark_dirty(log);
+}
+
+/* ---- trimming ----
+ * The trim entry is acked before anything is freed: after a crash nothing that a start or trim
+ * entry calls retained may be missing. */
+
+static bool trim_is_pending(const struct leat_log *log)
+{
+    return log->trim_segment != log->first_segment;
+}
+
+static void write_trim(struct leat_log *log)
+{
+    struct leat_trim trim = {log->trim_segment, log->trim_offset};
+    (void)leat_entry_append(&log->head.writer, LEAT_ENTRY_TRIM, 0, 0, &trim, sizeof trim,
+                            leat_crc32c(0, &trim, sizeof trim));
+    log->trim_written = true;
+    log->trim_ack_segment = log->head.seg->id.v;
+    log->trim_ack_bytes = log->head.writer.used;
+}
+
+void log_step_trim(struct leat_log *log)
+{
+    if (!trim_is_pending(log) || log->state != LEAT_LOG_SERVING || log->deleting) return;
+    if (!log->trim_written) {
+        if (log_head_fits(log, sizeof(struct leat_trim)))
+            write_trim(log);
+        else if (!log->stopping)
+            log->room_wanted = true;
+    }
+}
+
+void log_step_trimmed(struct leat_log *log)
+{
+    if (!log->trim_written || log->state != LEAT_LOG_SERVING || log->deleting) return;
+    const struct log_open *open = log->old.seg ? &log->old : &log->head;
+    bool acked =
+        open->seg->id.v > log->trim_ack_segment ||
+        (open->seg->id.v == log->trim_ack_segment && open->acked_bytes > log->trim_ack_bytes);
+    if (!acked) return;
+    log->first_segment = log->trim_segment;
+    log->first_offset = log->trim_offset;
+    log->trim_written = false;
+}
+
+static bool segment_has_expired(const struct leat_log *log, const struct leat_segment *seg,
+                                int64_t now_ms, uint64_t bytes)
+{
+    const struct leat_stream_settings *settings = &log->options.settings;
+    if (settings->retention_ms > 0 && seg->max_timestamp_ms < now_ms - settings->retention_ms)
+        return true;
+    return settings->retention_bytes > 0 && bytes > (uint64_t)settings->retention_bytes;
+}
+
+/* Drops from the front whole closed segments. The last segment stays unless a head follows it: its
+ * start entry is where the producers' state lives. */
+static void retain(struct leat_log *log)
+{
+    if (trim_is_pending(log) || log->old.seg) return;
+    struct leat_log_info info;
+    leat_log_info(log, &info);
+    int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
+    uint64_t bytes = info.bytes;
+    uint32_t count = 0;
+    while (count < log->slot_count) {
+        const struct log_slot *slot = log_slot_at(log, count);
+        if (!slot->closed || !segment_has_expired(log, slot->seg, now_ms, bytes)) break;
+        bytes -= slot->seg->extent.bytes;
+        count++;
+    }
+    if (count == 0) return;
+    if (count == log->slot_count) {
+        log->trim_segment = log->next_segment;
+        log->trim_offset = log->next_offset;
+    } else {
+        log->trim_segment = log_slot_at(log, count)->seg->id.v;
+        log->trim_offset = log_slot_at(log, count)->seg->base_offset;
+    }
+}
+
+/* A log that is written no more would keep its last records for ever: retention drops closed
+ * segments only. */
+static bool head_has_expired(const struct leat_log *log, int64_t now_ms)
+{
+    const struct log_open *head = &log->head;
+    int64_t retention_ms = log->options.settings.retention_ms;
+    return retention_ms > 0 && head->seg && !log->old.seg && log->opened &&
+           head->record_count > 0 && head->acked_bytes == head->writer.used &&
+           head->max_timestamp_ms < now_ms - retention_ms;
+}
+
+/* ---- parking ---- */
+
+static bool is_settled(const struct leat_log *log)
+{
+    const struct log_open *head = &log->head;
+    return head->seg && !log->old.seg && log->opened && log_is_quiet(log) &&
+           leat_list_empty(&log->waiting) && head->acked_bytes == head->writer.used &&
+           !log->room_wanted && !log->roll_wanted && !log->next;
+}
+
+static void on_parked(struct leat_keep *keep)
+{
+    struct leat_log *log = keep->owner;
+    struct log_slot *slot = log_slot_find(log, keep->seg->id.v);
+    log->parking = false;
+    slot->changing = false;
+    if (keep->rc == LEAT_OK) {
+        log->parked = true;
+        log->memory_bytes -= keep->seg->capacity;
+    } else {
+        log_fail(log, LEAT_E_DISK, "parking the log's head failed, which is final");
+    }
+    log_mark_dirty(log);
+}
+
+/* false: a reader still holds the head's bytes. */
+static bool park_start(struct leat_log *log)
+{
+    struct leat_segment *seg = log->head.seg;
+    struct log_slot *slot = log_slot_find(log, seg->id.v);
+    if (!is_unpinned(slot)) return false;
+    seg->extent = (struct leat_extent){log->head.writer.used, log->head.writer.chain};
+    seg->next_offset = log->next_offset;
+    log->parking = true;
+    slot->changing = true;
+    log_request(log, &log->park, LEAT_KEEP_PARK, seg, on_parked);
+    return true;
+}
+
+static void on_resumed(struct leat_keep *keep)
+{
+    struct leat_log *log = keep->owner;
+    struct log_slot *slot = log_slot_find(log, keep->seg->id.v);
+    log->resuming = false;
+    slot->changing = false;
+    if (keep->rc == LEAT_OK) {
+        log->parked = false;
+        log->memory_bytes += keep->seg->capacity;
+        log->head.writer.bytes = keep->seg->buffer;
+    } else if (keep->rc == LEAT_E_NO_MEMORY) {
+        log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
+    } else {
+        log_fail(log, keep->rc, "the parked head of the log could not be read back");
+    }
+    log_mark_dirty(log);
+}
+
+void log_step_resume(struct leat_log *log)
+{
+    bool wanted = log->room_wanted || log->roll_wanted;
+    if (!log->parked || log->resuming || !wanted || log->state != LEAT_LOG_SERVING) return;
+    if (log->deleting || log->stopping || log_now(log) < log->reserve_not_before_us) return;
+    struct log_slot *slot = log_slot_find(log, log->head.seg->id.v);
+    log->resuming = slot->changing = true;
+    log->park.capacity = log->head.seg->capacity;
+    log_request(log, &log->park, LEAT_KEEP_RESUME, log->head.seg, on_resumed);
+}
+
+/* State unused for the whole expiry goes. A table that fills up keeps the last quarter of its room
+ * for newcomers, who would else be refused: who was silent longest goes sooner. */
+static void producers_expire(struct leat_log *log, int64_t now_ms)
+{
+    struct leat_producers *producers = &log->producers;
+    if (log->cold || !log->options.producer_expiry_ms) return;
+    int64_t before_ms = now_ms - (int64_t)log->options.producer_expiry_ms;
+    (void)leat_producers_expire(producers, before_ms, log_acked(log));
+    uint32_t keep_count = producers->count_max - producers->count_max / 4;
+    (void)leat_producers_shed(producers, keep_count, now_ms - LOG_PRODUCER_AGE_MS_MIN,
+                              log_acked(log));
+}
+
+void leat_log_care(struct leat_log *log)
+{
+    uint64_t now_us = log_now(log);
+    if (!log->deleting && !log->stopping && log->state == LEAT_LOG_SERVING) {
+        int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
+        producers_expire(log, now_ms);
+        retain(log);
+        if (head_has_expired(log, now_ms)) log->roll_wanted = true;
+        log->opening_paused = false;
+        bool idle = now_us - log->gathered_us >= log->options.park_after_us;
+        if (idle || now_us - log->rolled_us > LOG_SLOW_ROLL_US) {
+            log->rolling_fast = false;
+            log_drop_next(log);
+        }
+        if (idle && !log->parked && !trim_is_pending(log) && is_settled(log)) (void)park_start(log);
+    }
+    log_mark_dirty(log);
+}
+
+/* ---- the end ---- */
+
+void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
+                   void *arg)
+{
+    LEAT_ASSERT(!log->stopping && !log->deleting);
+    log->stopping = true;
+    log->on_end = on_stopped;
+    log->on_end_arg = arg;
+    log_mark_dirty(log);
+}
+
+void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
+                     void *arg)
+{
+    LEAT_ASSERT(!log->deleting);
+    log->deleting = true;
+    log->stopping = false;
+    log->on_end = on_gone;
+    log->on_end_arg = arg;
+    log_mark_dirty(log);
+}
+
+static bool stop_goes_on(struct leat_log *log)
+{
+    if (log->next) {
+        log_drop_next(log);
+        return false;
+    }
+    if (!leat_list_empty(&log->waiting)) return false;
+    if (!log_is_quiet(log)) return false;
+    if (log->state != LEAT_LOG_SERVING || !log->head.seg || log->parked) return true;
+    if (log->old.seg || !log->opened || log->head.acked_bytes != log->head.writer.used)
+        return false;
+    (void)park_start(log);
+    return false;
+}
+
+static bool delete_goes_on(struct leat_log *log)
+{
+    log_fail_waiting(log, LEAT_E_UNKNOWN_STREAM);
+    log_drop_next(log);
+    return log_is_quiet(log) && log->slot_count == 0 && !log->next;
+}
+
+void log_step_end(struct leat_log *log)
+{
+    if (!log->on_end) return;
+    if (!(log->deleting ? delete_goes_on(log) : stop_goes_on(log))) return;
+    void (*on_end)(void *arg, struct leat_log *ended) = log->on_end;
+    log->on_end = NULL;
+    on_end(log->on_end_arg, log);
+}

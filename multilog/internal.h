@@ -1,0 +1,202 @@
+/* One log from the inside. Private to multilog/ (tests may include it). */
+#ifndef LEAT_MULTILOG_INTERNAL_H
+#define LEAT_MULTILOG_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "base/assert.h"
+#include "multilog/index.h"
+#include "multilog/log.h"
+#include "multilog/producers.h"
+
+enum {
+    LOG_RUN_BYTES_MAX = 1024 * 1024,     /* gathered under one trailer, plus one batch */
+    LOG_FAST_ROLL_US = 1000 * 1000,      /* rolling faster than this: segments grow */
+    LOG_SLOW_ROLL_US = 64 * 1000 * 1000, /* slower than this: they shrink again */
+    LOG_RESERVE_PAUSE_US = 1000 * 1000,  /* after a refused reservation */
+    LOG_HELPERS = 4,                     /* DROP and EVICT requests in flight */
+    LOG_HINTS = 4,                       /* readers' last places */
+    LOG_WHY_BYTES = 192,
+    LOG_PRODUCER_AGE_MS_MIN = 15 * 60 * 1000, /* younger state is never given up */
+};
+
+/* One started segment of the log, by id ascending in log->slots. */
+struct log_slot {
+    struct leat_segment *seg;
+    uint32_t file_reads; /* in flight: its slot in the file must stay */
+    bool closed;         /* its close entry is safe */
+    bool changing;       /* the store is about to take or give its buffer */
+    bool evicting;       /* wanted back by the store */
+    bool dropping;
+    bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
+};
+
+/* A started segment that this owner writes. */
+struct log_open {
+    struct leat_segment *seg; /* NULL: none */
+    struct leat_entry_writer writer;
+    struct leat_index *index;
+    uint32_t start_end;                  /* end of the start entry's trailer */
+    uint32_t safe_bytes;                 /* sealed and as safe as the log's durability asks */
+    uint32_t acked_bytes;                /* safe, and told */
+    uint64_t sealed_offset, safe_offset; /* next offset at those prefixes */
+    uint64_t record_count;
+    int64_t max_timestamp_ms;
+    uint32_t close_acked_bytes; /* SUBTLE in roll.c: the close trailer's own field */
+};
+
+struct log_hint {
+    uint64_t segment, offset;
+    uint32_t position; /* of an entry: the batch of `offset`, or what lies before it */
+};
+
+struct leat_log {
+    const struct leat_env *env;
+    struct leat_keeper keeper;
+    struct leat_timers *timers;
+    struct leat_log_options options;
+    char *stream_name;
+
+    enum leat_log_state state;
+    char why[LOG_WHY_BYTES];
+    leat_err stopped_rc;
+
+    /* Segments: slots[slot_begin .. slot_begin + slot_count). */
+    struct log_slot *slots;
+    uint32_t slot_begin, slot_count, slot_capacity;
+    uint64_t first_segment, first_offset; /* retained */
+    uint64_t trim_segment, trim_offset;   /* trim entry written, not yet acked; == first: none */
+    bool trim_written;
+    uint64_t trim_ack_segment;
+    uint32_t trim_ack_bytes;
+    uint64_t closed_bytes, memory_bytes;
+    bool evictions_wanted;
+    unsigned drops; /* in flight */
+
+    /* Writing. */
+    struct log_open head, old; /* old: rolled away from, its close entry not yet safe */
+    bool old_close_sealed;
+    uint64_t next_offset;
+    uint64_t next_segment;       /* id of the next segment to start */
+    struct leat_extent previous; /* of next_segment - 1, when there is no head */
+    uint64_t gathered_us;        /* last append */
+    _Atomic uint64_t acked_offset;
+    struct leat_list waiting; /* struct leat_append by ack_position */
+    uint64_t appended_records, appended_bytes;
+
+    /* Opening and rolling. */
+    struct leat_segment *next; /* reserved, its header written; NULL: none */
+    struct leat_entry_writer next_writer;
+    struct leat_index *next_index;
+    struct leat_keep reserve, commit, close, park, helpers[LOG_HELPERS];
+    bool reserving, committing, closing, parking, resuming; /* requests in flight */
+    bool parked;                                            /* the head's buffer is given back */
+    bool helper_busy[LOG_HELPERS];
+    uint32_t commit_to;
+    uint64_t commit_offset;
+    uint32_t roll_capacity; /* what the pace of rolling asks for */
+    bool rolling_fast;
+    uint64_t rolled_us;
+    bool opened, opening; /* the owner's first segment: committed / asked for */
+    bool opening_paused;  /* asked in vain: again at the next care */
+    leat_err reserve_rc;
+    uint64_t reserve_not_before_us;
+
+    bool roll_wanted; /* the head's data has all expired: only a closed segment can be trimmed */
+
+    /* What appends wait for. */
+    bool room_wanted;
+    uint32_t room_bytes; /* largest entry payload that was refused */
+    bool producers_wanted;
+
+    /* Producers; cold: not yet read back. */
+    struct leat_producers producers;
+    bool cold, warming;
+    uint8_t *warm_buffer;
+    struct leat_disk_io warm_io;
+    struct leat_list warm_link; /* waits for bytes of options.warmth */
+    size_t warm_bytes;          /* taken of it */
+
+    /* Reading. */
+    struct leat_list stalled_reads; /* wait until a segment has stopped changing */
+    uint32_t reads_in_flight;
+    struct log_hint hints[LOG_HINTS];
+    unsigned hint_next;
+
+    bool dirty, in_step;
+    bool stopping, deleting;
+    void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
+    void *on_end_arg;
+};
+
+static inline uint64_t log_now(const struct leat_log *log)
+{
+    return log->env->clock->now_us(log->env->clock->ctx);
+}
+static inline uint64_t log_acked(const struct leat_log *log)
+{
+    return atomic_load_explicit(&log->acked_offset, memory_order_relaxed);
+}
+static inline struct log_slot *log_slot_at(const struct leat_log *log, uint32_t index)
+{
+    LEAT_ASSERT_CMP(index, <, log->slot_count);
+    return &log->slots[log->slot_begin + index];
+}
+static inline bool log_is_parked(const struct leat_log *log)
+{
+    return log->parked;
+}
+/* No request of the log is in flight at the store, and no read at the disk. */
+bool log_is_quiet(const struct leat_log *log);
+
+/* log.c */
+void log_mark_dirty(struct leat_log *log);
+struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment);
+leat_err log_slots_reserve(struct leat_log *log) LEAT_NODISCARD;
+void log_slot_push(struct leat_log *log, struct leat_segment *seg);
+void log_fail(struct leat_log *log, leat_err rc, const char *why);
+void log_request(struct leat_log *log, struct leat_keep *keep, enum leat_keep_kind kind,
+                 struct leat_segment *seg, void (*on_done)(struct leat_keep *keep));
+/** The one place where a log goes on: compare what is wanted with what is reached, start the next
+ * action, return. */
+void log_step(struct leat_log *log);
+
+/* append.c */
+uint32_t log_keep_free(const struct log_open *open);
+bool log_head_fits(const struct leat_log *log, uint32_t payload_bytes);
+
+/* roll.c */
+void log_step_room(struct leat_log *log);
+void log_step_close(struct leat_log *log);
+void log_drop_next(struct leat_log *log);
+uint32_t log_start_bytes(const struct leat_log *log);
+
+/* ack.c */
+void log_step_seal(struct leat_log *log);
+void log_step_safe(struct leat_log *log);
+void log_step_ack(struct leat_log *log);
+void log_fail_waiting(struct leat_log *log, leat_err rc);
+struct log_open *log_open_of(struct leat_log *log, const struct leat_segment *seg);
+
+/* warm.c */
+void log_step_warm(struct leat_log *log);
+void log_warm_leave(struct leat_log *log);
+
+/* care.c */
+void log_step_drop(struct leat_log *log);
+void log_step_end(struct leat_log *log);
+void log_step_resume(struct leat_log *log);
+void log_segment_own(struct leat_log *log, struct leat_segment *seg);
+void log_step_trim(struct leat_log *log);
+void log_step_trimmed(struct leat_log *log);
+
+/* read.c */
+void log_step_reads(struct leat_log *log);
+leat_err log_read_begin(struct leat_log *log, struct leat_read *read) LEAT_NODISCARD;
+struct leat_position log_end_position(const struct leat_log *log);
+static inline uint64_t log_group_of(uint64_t segment)
+{
+    return segment / LEAT_SEGMENTS_PER_GROUP;
+}
+
+#endif

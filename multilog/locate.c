@@ -1,0 +1,119 @@
+/* Where is the earliest, the latest, a time, an offset? Built on reads. */
+#include "base/bytes.h"
+#include "multilog/internal.h"
+#include "wire/message.h"
+
+static leat_err locate_end(struct leat_locate_op *op, leat_err rc)
+{
+    op->rc = rc;
+    return LEAT_OK;
+}
+
+static leat_err locate_latest(struct leat_log *log, struct leat_locate_op *op)
+{
+    op->offset.v = log_acked(log);
+    op->position = log_end_position(log);
+    return locate_end(op, LEAT_OK);
+}
+
+/* The first record of the batch that is not older. Compressed batches are answered by their first
+ * record: a consumer skips a few, and the broker's core uncompresses nothing. */
+static void locate_record(struct leat_locate_op *op, const struct leat_batch *batch)
+{
+    struct leat_record_reader reader;
+    struct leat_record record;
+    op->offset.v = batch->base_offset;
+    op->timestamp_ms = batch->base_timestamp_ms;
+    if (batch->codec != LEAT_CODEC_NONE) return;
+    leat_record_reader_init(&reader, batch, batch->bytes + LEAT_BATCH_HEADER_BYTES,
+                            batch->byte_count - LEAT_BATCH_HEADER_BYTES);
+    while (leat_record_next(&reader, &record) == LEAT_OK) {
+        if (record.timestamp_ms < op->value) continue;
+        op->offset.v = batch->base_offset + record.offset_delta;
+        op->timestamp_ms = record.timestamp_ms;
+        return;
+    }
+}
+
+static void locate_take(struct leat_log *log, struct leat_locate_op *op)
+{
+    struct leat_read *read = &op->read;
+    op->rc = read->rc;
+    if (read->rc != LEAT_OK) return;
+    if (read->iov_count == 0) {
+        (void)locate_latest(log, op);
+        return;
+    }
+    op->position = read->first_position;
+    /* Offsets that were given up: what comes next. */
+    if (op->what == LEAT_LOCATE_OFFSET && read->first.v > op->offset.v) op->offset = read->first;
+    struct leat_batch batch;
+    leat_err rc = leat_batch_view(read->iovs[0].base, read->iovs[0].bytes, &batch);
+    if (rc != LEAT_OK)
+        op->rc = LEAT_E_DAMAGED;
+    else if (op->what == LEAT_LOCATE_TIME)
+        locate_record(op, &batch);
+    if (read->pinned) leat_segment_unpin(read->pinned, log->env->post);
+    read->pinned = NULL;
+}
+
+static void on_located(struct leat_read *read)
+{
+    struct leat_locate_op *op = read->owner;
+    locate_take(read->log, op);
+    op->on_done(op);
+}
+
+static leat_err locate_read(struct leat_log *log, struct leat_locate_op *op)
+{
+    op->read.max_bytes = 1;
+    op->read.on_done = on_located;
+    op->read.owner = op;
+    if (log_read_begin(log, &op->read) == LEAT_E_AGAIN) return LEAT_E_AGAIN;
+    locate_take(log, op);
+    return LEAT_OK;
+}
+
+/* Batches need not come in the order of their times: the first segment whose highest timestamp is
+ * not older holds the answer. */
+static leat_err locate_time(struct leat_log *log, struct leat_locate_op *op)
+{
+    for (uint32_t i = 0; i < log->slot_count; i++) {
+        const struct log_slot *slot = log_slot_at(log, i);
+        if (slot->seg->id.v < log->first_segment) continue;
+        const struct log_open *open = slot->closed ? NULL : log_open_of(log, slot->seg);
+        int64_t newest = open ? open->max_timestamp_ms : slot->seg->max_timestamp_ms;
+        if (newest < op->value) continue;
+        uint64_t id = slot->seg->id.v;
+        op->read.by_time = true;
+        op->read.by_position = false;
+        op->read.time_ms = op->value;
+        op->read.position = (struct leat_position){log_group_of(id), id, 0};
+        return locate_read(log, op);
+    }
+    return locate_latest(log, op);
+}
+
+leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op)
+{
+    op->timestamp_ms = -1;
+    op->position = (struct leat_position){0};
+    switch (op->what) {
+    case LEAT_LOCATE_EARLIEST:
+        op->offset.v = log->first_offset;
+        op->position =
+            (struct leat_position){log_group_of(log->first_segment), log->first_segment, 0};
+        return locate_end(op, LEAT_OK);
+    case LEAT_LOCATE_LATEST:
+        return locate_latest(log, op);
+    case LEAT_LOCATE_TIME:
+        return locate_time(log, op);
+    case LEAT_LOCATE_OFFSET:
+        op->offset.v = (uint64_t)op->value;
+        op->read.from = op->offset;
+        op->read.by_position = op->read.by_time = false;
+        return locate_read(log, op);
+    default:
+        return locate_end(op, LEAT_E_INVALID);
+    }
+}

@@ -1,0 +1,348 @@
+/* A log's life, its segments' table, and the step that drives everything. */
+#include "multilog/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/diary.h"
+#include "base/mem.h"
+#include "multilog/internal.h"
+
+void log_mark_dirty(struct leat_log *log)
+{
+    if (log->dirty) return;
+    log->dirty = true;
+    log->options.events.on_dirty(log->options.owner, log);
+}
+
+bool log_is_quiet(const struct leat_log *log)
+{
+    for (unsigned i = 0; i < LOG_HELPERS; i++)
+        if (log->helper_busy[i]) return false;
+    return !log->reserving && !log->committing && !log->closing && !log->parking &&
+           !log->resuming && !log->warming && log->reads_in_flight == 0;
+}
+
+void log_request(struct leat_log *log, struct leat_keep *keep, enum leat_keep_kind kind,
+                 struct leat_segment *seg, void (*on_done)(struct leat_keep *keep))
+{
+    keep->kind = kind;
+    keep->seg = seg;
+    keep->from = log->env->post->self;
+    keep->rc = LEAT_OK;
+    keep->on_done = on_done;
+    keep->owner = log;
+    log->keeper.request(log->keeper.ctx, log->env->post, keep);
+}
+
+/* ---- the table of segments ---- */
+
+struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment)
+{
+    uint32_t low = 0, high = log->slot_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (log_slot_at(log, middle)->seg->id.v < segment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == log->slot_count || log_slot_at(log, low)->seg->id.v != segment) return NULL;
+    return log_slot_at(log, low);
+}
+
+leat_err log_slots_reserve(struct leat_log *log)
+{
+    if (log->slot_begin + log->slot_count < log->slot_capacity) return LEAT_OK;
+    if (log->slot_begin > log->slot_capacity / 2) {
+        memmove(log->slots, log->slots + log->slot_begin, log->slot_count * sizeof *log->slots);
+        log->slot_begin = 0;
+        return LEAT_OK;
+    }
+    uint32_t capacity = log->slot_capacity ? log->slot_capacity * 2 : 4;
+    void *slots = leat_mem_realloc(LEAT_MEM_LOG, log->slots, capacity, sizeof *log->slots);
+    if (!slots) return LEAT_E_NO_MEMORY;
+    log->slots = slots;
+    log->slot_capacity = capacity;
+    return LEAT_OK;
+}
+
+void log_slot_push(struct leat_log *log, struct leat_segment *seg)
+{
+    LEAT_ASSERT_CMP(log->slot_begin + log->slot_count, <, log->slot_capacity);
+    if (log->slot_count == 0) {
+        log->first_segment = log->trim_segment = seg->id.v;
+        log->first_offset = log->trim_offset = seg->base_offset;
+    }
+    log->slots[log->slot_begin + log->slot_count++] = (struct log_slot){.seg = seg};
+}
+
+/* ---- life ---- */
+
+static void take_segments(struct leat_log *log, struct leat_segment *const *segs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct leat_segment *seg = segs[i];
+        LEAT_ASSERT_CMP(seg->state, ==, LEAT_SEGMENT_CLOSED);
+        LEAT_ASSERT(i == 0 || segs[i - 1]->id.v < seg->id.v);
+        log_segment_own(log, seg);
+        log_slot_push(log, seg);
+        log_slot_at(log, (uint32_t)i)->closed = true;
+        log->closed_bytes += seg->extent.bytes;
+        if (seg->buffer) log->memory_bytes += seg->capacity;
+    }
+}
+
+static leat_err log_init(struct leat_log *log, const struct leat_log_options *options,
+                         size_t seg_count)
+{
+    log->stream_name = leat_mem_strdup(LEAT_MEM_LOG, options->stream_name);
+    if (!log->stream_name) return LEAT_E_NO_MEMORY;
+    log->options.stream_name = log->stream_name;
+    /* Half of a start entry belongs to the state that somebody above keeps. */
+    uint32_t room = options->app.ctx ? LEAT_START_BYTES_MAX / 2 : LEAT_START_BYTES_MAX;
+    uint32_t most =
+        (room - (uint32_t)sizeof(struct leat_start)) / (uint32_t)sizeof(struct leat_producer_state);
+    if (most > LEAT_PRODUCERS_PER_LOG_MAX) most = LEAT_PRODUCERS_PER_LOG_MAX;
+    leat_err rc = leat_producers_init(&log->producers, most);
+    if (rc != LEAT_OK) return rc;
+    uint32_t capacity = (uint32_t)seg_count + 4;
+    log->slots = leat_mem_calloc(LEAT_MEM_LOG, capacity, sizeof *log->slots);
+    if (!log->slots) return LEAT_E_NO_MEMORY;
+    log->slot_capacity = capacity;
+    return LEAT_OK;
+}
+
+leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *keeper,
+                         struct leat_timers *timers, const struct leat_log_options *options,
+                         struct leat_segment *const *segs, size_t seg_count,
+                         const struct leat_log_tail *tail, struct leat_log **out_log)
+{
+    LEAT_ASSERT(options->durability != LEAT_DURABILITY_DEFAULT);
+    struct leat_log *log = leat_mem_calloc(LEAT_MEM_LOG, 1, sizeof *log);
+    if (!log) return LEAT_E_NO_MEMORY;
+    log->env = env;
+    log->keeper = *keeper;
+    log->timers = timers;
+    log->options = *options;
+    leat_list_init(&log->waiting);
+    leat_list_init(&log->stalled_reads);
+    leat_list_init(&log->warm_link);
+    leat_err rc = log_init(log, options, seg_count);
+    if (rc != LEAT_OK) {
+        leat_log_destroy(&log);
+        return rc;
+    }
+    log->next_segment = tail->next_segment;
+    log->next_offset = tail->next_offset;
+    log->first_segment = log->trim_segment = tail->next_segment;
+    log->first_offset = log->trim_offset = tail->next_offset;
+    if (!tail->jumped) log->previous = tail->previous;
+    take_segments(log, segs, seg_count);
+    atomic_init(&log->acked_offset, tail->next_offset);
+    log->cold = seg_count > 0;
+    /* Segments were there once and are all gone: so is what they said of producers. */
+    if (seg_count == 0 && tail->next_segment > 0) log->producers.expired = true;
+    log->gathered_us = log_now(log);
+    *out_log = log;
+    /* Whoever keeps state here waits for it, not for the first append. */
+    if (log->cold && log->options.app.ctx) log_mark_dirty(log);
+    return LEAT_OK;
+}
+
+void leat_log_destroy(struct leat_log **log_pointer)
+{
+    struct leat_log *log = *log_pointer;
+    if (!log) return;
+    LEAT_ASSERT(log_is_quiet(log) && leat_list_empty(&log->waiting));
+    LEAT_ASSERT(leat_list_empty(&log->stalled_reads));
+    log_warm_leave(log);
+    for (uint32_t i = 0; i < log->slot_count; i++)
+        log_slot_at(log, i)->seg->log_pointer = NULL;
+    leat_index_destroy(&log->next_index);
+    leat_index_destroy(&log->head.index);
+    leat_index_destroy(&log->old.index);
+    leat_producers_fini(&log->producers);
+    leat_mem_free(log->warm_buffer);
+    leat_mem_free(log->slots);
+    leat_mem_free(log->stream_name);
+    leat_mem_free(log);
+    *log_pointer = NULL;
+}
+
+/* ---- state ---- */
+
+void log_fail(struct leat_log *log, leat_err rc, const char *why)
+{
+    if (log->state == LEAT_LOG_STOPPED) return;
+    log->state = LEAT_LOG_STOPPED;
+    log->stopped_rc = rc;
+    snprintf(log->why, sizeof log->why, "%s", why);
+    leat_diary_error("log %u/%u/%u of %s takes no more appends: %s", log->options.ref.stream,
+                     log->options.ref.streamlet, log->options.ref.log, log->stream_name, why);
+    log_mark_dirty(log);
+}
+
+void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why)
+{
+    log->state = state;
+    log->stopped_rc = LEAT_E_DISK;
+    snprintf(log->why, sizeof log->why, "%s", why);
+    log_mark_dirty(log);
+}
+
+void leat_log_opened(struct leat_log *log, leat_err rc)
+{
+    LEAT_ASSERT(log->opening);
+    log->opening = false;
+    if (rc == LEAT_OK)
+        log->opened = true;
+    else if (leat_err_class(rc) == LEAT_CLASS_RETRY)
+        log->opening_paused = true;
+    else
+        log_fail(log, rc, "the coordinator did not accept this owner's first segment");
+    log_mark_dirty(log);
+}
+
+/* ---- the step ---- */
+
+static void tell_opening(struct leat_log *log)
+{
+    if (log->opened || log->opening || log->opening_paused || log->deleting || !log->head.seg ||
+        log->state != LEAT_LOG_SERVING)
+        return;
+    if (log->head.safe_bytes < log->head.start_end) return;
+    log->opening = true;
+    log->options.events.on_opening(log->options.owner, log);
+}
+
+static void tell_room(struct leat_log *log)
+{
+    if (!log->room_wanted) return;
+    bool refused =
+        log->state != LEAT_LOG_SERVING || log->deleting || log->stopping ||
+        (log->reserve_rc == LEAT_E_DISK_FULL && log_now(log) < log->reserve_not_before_us);
+    bool fits = !log->cold && !log->producers_wanted && log_head_fits(log, log->room_bytes);
+    if (!refused && !fits) return;
+    log->room_wanted = false;
+    log->room_bytes = 0;
+    log->options.events.on_room(log->options.owner, log);
+}
+
+void log_step(struct leat_log *log)
+{
+    /* Events call back into the log; what they gather is for the next turn's step. */
+    if (log->in_step) return;
+    log->in_step = true;
+    log_step_warm(log);
+    log_step_trim(log);
+    log_step_seal(log);
+    log_step_resume(log);
+    log_step_room(log);
+    log_step_close(log); /* a start entry that has become safe lets N's close trailer be written */
+    log_step_safe(log);
+    log_step_close(log);
+    tell_opening(log);
+    if (log->state == LEAT_LOG_STOPPED) {
+        log_step_ack(log);
+        log_fail_waiting(log, log->stopped_rc);
+    } else {
+        log_step_ack(log);
+    }
+    log_step_trimmed(log);
+    log_step_drop(log);
+    log_step_reads(log);
+    tell_room(log);
+    log->in_step = false;
+    /* A trim entry that had no room waits for no event but this. */
+    if (log->trim_segment != log->first_segment && !log->trim_written &&
+        log_head_fits(log, sizeof(struct leat_trim)) && log->state == LEAT_LOG_SERVING)
+        log_mark_dirty(log);
+    log_step_end(log); /* may be the last the log hears */
+}
+
+void leat_log_turn_end(struct leat_log *log)
+{
+    log->dirty = false;
+    log_step(log);
+}
+
+/* ---- info ---- */
+
+void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
+{
+    uint64_t groups = 0, first_group = log_group_of(log->first_segment);
+    if (log->slot_count)
+        groups = log_group_of(log_slot_at(log, log->slot_count - 1)->seg->id.v) - first_group + 1;
+    *out_info = (struct leat_log_info){
+        .state = log->state,
+        .why = log->why,
+        .first_offset = log->first_offset,
+        .acked_offset = log_acked(log),
+        .next_offset = log->next_offset,
+        .bytes = log->closed_bytes + (log->head.seg ? log->head.writer.used : 0) +
+                 (log->old.seg ? log->old.writer.used : 0),
+        .memory_bytes = log->memory_bytes,
+        .first_segment = log->first_segment,
+        .segment_count = log->slot_count,
+        .first_group = first_group,
+        .group_count = groups,
+        .producers = log->producers.count,
+        .cold = log->cold,
+        .epoch = log->options.epoch,
+        .ref = log->options.ref,
+        .appended_records = log->appended_records,
+        .appended_bytes = log->appended_bytes,
+    };
+}
+
+/* Index of the first retained segment with at least this id; slot_count when there is none. */
+static uint32_t slot_from(const struct leat_log *log, uint64_t segment)
+{
+    uint32_t low = 0, high = log->slot_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (log_slot_at(log, middle)->seg->id.v < segment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *out_first,
+                        uint64_t *out_end)
+{
+    uint64_t id = group * LEAT_SEGMENTS_PER_GROUP;
+    if (id + LEAT_SEGMENTS_PER_GROUP <= log->first_segment) return LEAT_E_NOT_FOUND;
+    if (id < log->first_segment) id = log->first_segment;
+    uint32_t first = slot_from(log, id);
+    uint32_t end = slot_from(log, (group + 1) * LEAT_SEGMENTS_PER_GROUP);
+    if (first == end) {
+        /* Nothing of it yet: only the group that the next segment falls into is there already. */
+        if (log->head.seg || log_group_of(log->next_segment) != group) return LEAT_E_NOT_FOUND;
+        *out_first = log->next_offset;
+        *out_end = UINT64_MAX;
+        return LEAT_OK;
+    }
+    *out_first = log_slot_at(log, first)->seg->base_offset;
+    /* While the roll is under way a crash may still move the boundary. */
+    bool settled =
+        end < log->slot_count && !(log->old.seg && log_slot_at(log, end)->seg == log->head.seg);
+    if (!settled && end == log->slot_count && !log->head.seg &&
+        log_group_of(log->next_segment) > group)
+        *out_end = log->next_offset;
+    else
+        *out_end = settled ? log_slot_at(log, end)->seg->base_offset : UINT64_MAX;
+    return LEAT_OK;
+}
+
+uint64_t leat_log_acked_offset(const struct leat_log *log)
+{
+    return atomic_load_explicit(&log->acked_offset, memory_order_acquire);
+}
+
+uint64_t leat_log_head_segment(const struct leat_log *log)
+{
+    return log->head.seg ? log->head.seg->id.v : log->next_segment;
+}

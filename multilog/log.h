@@ -1,0 +1,230 @@
+/* One log: an ordered, append-only sequence of segments with dense ids, written by one core,
+ * without locks.
+ *
+ * A log is a state machine on its core: appends copy batches onto the head; at the end of a turn
+ * one trailer seals what was gathered; sealed bytes become acked when every copy has them (level
+ * memory: at once on a single node; level disk: after the commit request in flight and the next
+ * one); acked appends are answered in order. Rolling the head: start entry of N+1 safe -> close
+ * entry of N safe -> only then data of N+1 is acked (design: roll order, dissertation §4.4.2).
+ */
+#ifndef LEAT_MULTILOG_LOG_H
+#define LEAT_MULTILOG_LOG_H
+
+#include "base/timer.h"
+#include "store/store.h"
+#include "wire/batch.h"
+
+struct leat_log; /* opaque */
+
+/* Waking logs read their last segment whole. After a restart many wake at once, so all logs of a
+ * core share these bytes: who gets none waits in line until another is done. A log whose last
+ * segment is still in memory needs none. One log's read always fits when it is alone. */
+enum { LEAT_WARM_BYTES_MAX = 32 * 1024 * 1024, LEAT_WARM_BYTES_MIN = 8 * 1024 * 1024 + 4096 };
+struct leat_log_warmth {
+    uint64_t bytes_max, bytes_used;
+    struct leat_list waiting; /* logs, in order of asking */
+};
+/** Must outlive the logs that share it. Thread: owner core, as all uses. */
+void leat_log_warmth_init(struct leat_log_warmth *warmth, uint64_t bytes_max);
+
+enum leat_log_state {
+    LEAT_LOG_SERVING = 0,
+    LEAT_LOG_WAITING =
+        1, /* its end is missing: reads of what is there, no appends (LEAT_E_LOG_INCOMPLETE) */
+    LEAT_LOG_DAMAGED = 2, /* stored bytes are damaged: what is valid is read, no appends */
+    LEAT_LOG_STOPPED = 3, /* a flush failed (final), or the log is being given up: no appends */
+};
+
+/* What a log tells its core. `owner` is the pointer of leat_log_options. All run on the core. */
+struct leat_log_events {
+    /** Work was gathered: call leat_log_turn_end() at the end of this turn. Told once per turn. */
+    void (*on_dirty)(void *owner, struct leat_log *log);
+    /** The acked end moved. Fetches that wait may go on. */
+    void (*on_acked)(void *owner, struct leat_log *log);
+    /** After leat_log_append() said LEAT_E_AGAIN: try again now. */
+    void (*on_room)(void *owner, struct leat_log *log);
+    /** The owner's first segment has started on all copies: have the coordinator commit "opened,
+     * this stamp", then call leat_log_opened(). */
+    void (*on_opening)(void *owner, struct leat_log *log);
+};
+
+/* State that somebody above keeps in this log (consumer sets): carried whole in start entries,
+ * changed by batches. */
+struct leat_log_app {
+    void *ctx;
+    size_t (*snapshot_bytes)(void *ctx);             /* at most LEAT_START_BYTES_MAX / 2 */
+    void (*snapshot_write)(void *ctx, uint8_t *out); /* exactly that many */
+    void (*on_restore)(void *ctx, const uint8_t *bytes, size_t count);
+    void (*on_replay)(void *ctx, const struct leat_batch *batch);
+};
+
+struct leat_log_options {
+    struct leat_log_ref ref;
+    struct leat_epoch epoch; /* this owner's */
+    const char *stream_name;
+    struct leat_stream_settings settings;
+    uint8_t cluster_id[16];
+    uint64_t incarnation;
+    enum leat_durability durability; /* resolved: memory or disk */
+    uint64_t park_after_us;
+    uint64_t producer_expiry_ms;
+    struct leat_log_app app;        /* ctx NULL: none */
+    struct leat_log_warmth *warmth; /* borrowed; NULL: unlimited */
+    struct leat_log_events events;
+    void *owner;
+};
+
+/* What the log begins with: the result of recovery, or nothing for a new one. */
+struct leat_log_tail {
+    uint64_t next_segment;       /* id of the first segment to write */
+    struct leat_extent previous; /* of next_segment - 1 */
+    uint64_t next_offset;
+    bool jumped; /* data was given up before next_offset: the chain starts anew */
+};
+
+/**
+ * Create a log on its core. segs: all its closed segments, ascending ids, each becomes the log's.
+ * The log starts cold: producer state is read back (last segment's start entry, then its batches)
+ * at the first append, or with a leat_log_app at once: events.on_dirty runs from within, after
+ * *out_log is set, and until leat_log_info.cold is false that state must not be relied on.
+ * Thread: owner core.
+ */
+leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *keeper,
+                         struct leat_timers *timers, const struct leat_log_options *options,
+                         struct leat_segment *const *segs, size_t seg_count,
+                         const struct leat_log_tail *tail,
+                         struct leat_log **out_log) LEAT_NODISCARD;
+/** Only when idle: nothing waiting, no request in flight (see leat_log_stop()). */
+void leat_log_destroy(struct leat_log **log);
+
+/* ---- append ---- */
+struct leat_append {          /* caller's; one batch that waits for its ack */
+    struct leat_list waiting; /* the log's */
+    uint64_t first_offset;    /* out */
+    uint64_t ack_position;    /* the log's */
+    bool duplicate;           /* out: was appended before */
+    /** Exactly once, from leat_log_turn_end() or a completion, never inside leat_log_append().
+     * Order of positions. */
+    void (*on_acked)(struct leat_append *append, leat_err rc);
+    void *owner;
+};
+/**
+ * Check a batch against the log's state and copy it onto the head.
+ *
+ * batch  Checked by leat_batch_check(). Borrowed until return. Its base offset and leader epoch are
+ * stamped in the copy. Returns LEAT_OK: append->on_acked will run. A duplicate of the last five
+ * batches is answered with its first offset, and only once the original is acked; an older one
+ * likewise with LEAT_E_ALREADY_APPENDED... by on_acked. LEAT_E_AGAIN: no room right now (opening,
+ * rolling, resuming, window full); on_room follows. Nothing was done. Definite refusals:
+ * LEAT_E_SEQUENCE_GAP, _PRODUCER_FENCED, _UNKNOWN_PRODUCER, _TOO_MANY_PRODUCERS, _TOO_LARGE,
+ * _LOG_INCOMPLETE, _DAMAGED, _DISK_FULL.
+ * Thread: owner core. Blocks: never. Allocates: never.
+ */
+leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
+                         struct leat_append *append, struct leat_error *error) LEAT_NODISCARD;
+/** Seal what this turn gathered and start what is to start. */
+void leat_log_turn_end(struct leat_log *log);
+/** The coordinator's answer to on_opening. */
+void leat_log_opened(struct leat_log *log, leat_err rc);
+
+/* ---- read ---- */
+enum { LEAT_READ_IOVS_MAX = 250 };
+struct leat_read { /* caller's */
+    /* in */
+    bool by_position;
+    struct leat_offset from;
+    struct leat_position position;
+    uint32_t max_bytes;       /* at least one batch is returned, however large */
+    void *disk_buffer;        /* 4 KiB aligned, for bytes that have left memory; NULL: rc becomes
+                               * LEAT_E_NO_MEMORY when it would be needed (buffers are few: the caller
+                               * asks again with one) */
+    size_t disk_buffer_bytes; /* >= LEAT_BATCH_BYTES_MAX + 64 KiB */
+    void (*on_done)(struct leat_read *read); /* after LEAT_E_AGAIN */
+    void *owner;
+    /* out */
+    leat_err rc; /* LEAT_OK (bytes may be 0: nothing acked beyond `from`), OFFSET_OUT_OF_RANGE,
+                    DAMAGED, DISK. Where an accepted loss let offsets jump, `from` moves on to the
+                    next that exists. Where a segment is missing: DAMAGED, next_position names it,
+                    next is the first offset after it */
+    struct leat_iov iovs[LEAT_READ_IOVS_MAX]; /* whole batches, in order, no entry headers */
+    unsigned iov_count;
+    uint32_t bytes;
+    uint64_t record_count;
+    struct leat_offset first; /* of the first batch in iovs; when there is one */
+    struct leat_position first_position;
+    struct leat_offset next;
+    struct leat_position next_position;
+    struct leat_segment *pinned; /* give back by leat_segment_unpin() when the bytes are sent; NULL:
+                                    disk_buffer or none */
+    /* the log's */
+    struct leat_log *log;
+    struct leat_disk_io io;
+    uint64_t segment;
+    uint32_t file_from, file_limit, walk_at;
+    unsigned phase;
+    bool boundary; /* the walk has met the position asked for */
+    bool by_time;
+    int64_t time_ms;
+    struct leat_list link;
+};
+/** Gather acked batches from one segment, from the batch that holds `from` on. LEAT_OK: done now
+ * (see read->rc); LEAT_E_AGAIN: on_done follows. Thread: owner core. */
+leat_err leat_log_read(struct leat_log *log, struct leat_read *read) LEAT_NODISCARD;
+
+struct leat_locate_op { /* caller's */
+    uint32_t what;      /* enum leat_locate of wire/message.h */
+    int64_t value;
+    struct leat_offset offset;     /* out */
+    int64_t timestamp_ms;          /* out */
+    struct leat_position position; /* out */
+    leat_err rc;
+    void (*on_done)(struct leat_locate_op *op);
+    void *owner;
+    struct leat_read read; /* the log's; caller fills disk_buffer, disk_buffer_bytes */
+};
+/** As leat_log_read(): LEAT_OK done now, LEAT_E_AGAIN later. */
+leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op) LEAT_NODISCARD;
+
+/* ---- care ---- */
+/** Retention by time and size, parking when idle, producer expiry. Call every second or so per log
+ * that is not parked, and about once a minute for parked ones (log_next_care_us says when). */
+void leat_log_care(struct leat_log *log);
+/** SIGTERM: take no more appends, seal, flush and park; on_parked runs once, when nothing is in
+ * flight any more. */
+void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
+                   void *arg);
+/** The stream is deleted: fail what waits, drop all segments, then on_gone; then
+ * leat_log_destroy(). */
+void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
+                     void *arg);
+/** Mark as waiting or damaged (from recovery), with a sentence kept for answers. */
+void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why);
+
+/* From the store's events. */
+void leat_log_on_evict_wanted(struct leat_log *log, struct leat_segment *seg);
+void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg);
+
+struct leat_log_info {
+    enum leat_log_state state;
+    const char *why; /* "" when serving */
+    uint64_t first_offset, acked_offset, next_offset;
+    uint64_t bytes, memory_bytes;
+    uint64_t first_segment, segment_count, first_group, group_count;
+    uint32_t producers;
+    bool cold; /* producer state, and the state of leat_log_app, is not read back yet */
+    struct leat_epoch epoch;
+    struct leat_log_ref ref;
+    uint64_t appended_records, appended_bytes;
+};
+void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info);
+/** Offsets where a group begins and ends (end: exclusive; UINT64_MAX for the one still growing).
+ * NOT_FOUND. For sets. */
+leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *out_first,
+                        uint64_t *out_end) LEAT_NODISCARD;
+/** The acked offset, readable from any core without a lock (acquire; pairs with the owner's release
+ * store). */
+uint64_t leat_log_acked_offset(const struct leat_log *log);
+/** The stamp of the owner's first segment: for the "opened" commit. */
+uint64_t leat_log_head_segment(const struct leat_log *log);
+
+#endif

@@ -1,0 +1,72 @@
+/* What one log remembers of its producers, so that a retry is never appended twice.
+ *
+ * An open hash table of struct leat_producer_state, keyed by producer id. Checking and recording
+ * never allocate: the table grows only by leat_producers_prepare(), from the end of a turn. State
+ * is per (producer, log): docs/stories.md 18 says why sequences are never shared
+ * between logs.
+ */
+#ifndef LEAT_MULTILOG_PRODUCERS_H
+#define LEAT_MULTILOG_PRODUCERS_H
+
+#include "wire/batch.h"
+#include "wire/entry.h"
+
+struct leat_producers {
+    struct leat_producer_state *slots; /* [slot_mask + 1]; producer_id -1: free */
+    uint32_t slot_mask;
+    uint32_t count, count_max;
+    bool expired; /* this log has dropped state at least once */
+};
+
+enum leat_producer_verdict {
+    LEAT_PRODUCER_NEW,       /* append it, then leat_producers_record() */
+    LEAT_PRODUCER_DUPLICATE, /* one of the remembered batches: out_offset is its first offset */
+    LEAT_PRODUCER_OLDER,     /* appended earlier; everything below out_offset holds it */
+    LEAT_PRODUCER_GAP,
+    LEAT_PRODUCER_FENCED,
+    LEAT_PRODUCER_UNKNOWN, /* not known here, and does not start at 0 */
+    LEAT_PRODUCER_GROW,    /* leat_producers_prepare() first */
+    LEAT_PRODUCER_FULL,    /* count_max reached */
+};
+
+/** Empty table for at most count_max producers; allocates its first slots. LEAT_E_NO_MEMORY. */
+leat_err leat_producers_init(struct leat_producers *producers, uint32_t count_max) LEAT_NODISCARD;
+void leat_producers_fini(struct leat_producers *producers);
+
+/**
+ * Judge a batch. out_expected: the sequence that would have been right (GAP, FENCED: the epoch).
+ * A batch without producer id is NEW. Thread: owner. Allocates: never.
+ */
+enum leat_producer_verdict leat_producers_check(const struct leat_producers *producers,
+                                                const struct leat_batch *batch,
+                                                uint64_t *out_offset, int64_t *out_expected);
+/** Remember a batch that was judged NEW and has been appended at first_offset. Cannot fail.
+ * Thread: owner. Allocates: never. */
+void leat_producers_record(struct leat_producers *producers, const struct leat_batch *batch,
+                           uint64_t first_offset, int64_t now_ms);
+/** Should the table grow before it must? */
+bool leat_producers_wants_room(const struct leat_producers *producers);
+/** Make room for more producers. LEAT_E_NO_MEMORY: nothing has changed. Thread: owner. */
+leat_err leat_producers_prepare(struct leat_producers *producers) LEAT_NODISCARD;
+/** Forget producers that were last used before `before_ms` and whose batches all lie below
+ * acked_offset. Returns how many. */
+uint32_t leat_producers_expire(struct leat_producers *producers, int64_t before_ms,
+                               uint64_t acked_offset);
+/** While more than keep_count are remembered, forget the one that was last used longest ago, of
+ * those that leat_producers_expire() would take. Walks the table a few times, and only once when
+ * nobody can go. Returns how many. Thread: owner. Allocates: never. */
+uint32_t leat_producers_shed(struct leat_producers *producers, uint32_t keep_count,
+                             int64_t before_ms, uint64_t acked_offset);
+
+/** Bytes that leat_producers_encode() writes. */
+size_t leat_producers_encoded_bytes(const struct leat_producers *producers);
+void leat_producers_encode(const struct leat_producers *producers, uint8_t *out);
+/** Replace everything by `count` encoded states. bytes: what lies there. LEAT_E_CORRUPT,
+ * LEAT_E_NO_MEMORY. */
+leat_err leat_producers_decode(struct leat_producers *producers, const uint8_t *bytes,
+                               size_t byte_count, uint32_t count, bool expired) LEAT_NODISCARD;
+/** Take in a batch that is in the log already (replay): grows where needed. LEAT_E_NO_MEMORY. */
+leat_err leat_producers_replay(struct leat_producers *producers, const struct leat_batch *batch,
+                               uint64_t first_offset, int64_t now_ms) LEAT_NODISCARD;
+
+#endif

@@ -1,0 +1,508 @@
+/* Reading acked batches: from memory at once, from the file by one or two reads. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/diary.h"
+#include "multilog/internal.h"
+
+enum {
+    RECORD_COUNT_AT = 57,
+    BLOCK_BYTES = 4096,
+    READ_AHEAD_BYTES = LEAT_INDEX_EVERY_BYTES + 4 * BLOCK_BYTES,
+    MAX_TIMESTAMP_AT = 35,
+};
+enum read_phase { PHASE_NONE, PHASE_INDEX, PHASE_WINDOW };
+
+/* Bytes of a segment at hand: all of it in memory, or a window of its file. */
+struct view {
+    const uint8_t *bytes;
+    uint32_t from, end; /* positions that are here */
+    uint32_t limit;     /* end of the segment's valid prefix */
+    bool verify;        /* payload CRCs: the bytes come from a file */
+};
+enum walk_end { WALK_DONE, WALK_MORE, WALK_DAMAGED, WALK_NO_BOUNDARY };
+
+static struct leat_target target_of(const struct leat_read *read)
+{
+    struct leat_target target = {
+        .offset = read->from.v, .position = read->position.position, .time_ms = read->time_ms};
+    target.kind = read->by_time       ? LEAT_TARGET_TIME
+                  : read->by_position ? LEAT_TARGET_POSITION
+                                      : LEAT_TARGET_OFFSET;
+    return target;
+}
+
+/* The end of what is acked, as a position that stays an entry boundary for ever. */
+struct leat_position log_end_position(const struct leat_log *log)
+{
+    const struct log_open *open = log->old.seg ? &log->old : &log->head;
+    uint64_t segment = open->seg ? open->seg->id.v : log->next_segment;
+    return (struct leat_position){log_group_of(segment), segment,
+                                  open->seg ? open->acked_bytes : 0};
+}
+
+static leat_err read_end(struct leat_read *read, leat_err rc)
+{
+    read->rc = rc;
+    read->phase = PHASE_NONE;
+    return LEAT_OK;
+}
+
+static leat_err read_nothing(struct leat_log *log, struct leat_read *read)
+{
+    read->next.v = log_acked(log);
+    read->next_position = read->by_position ? read->position : log_end_position(log);
+    return read_end(read, LEAT_OK);
+}
+
+/* ---- the walk ---- */
+
+static bool entry_is_sane(const struct leat_entry *entry, uint32_t at, uint32_t limit)
+{
+    if (entry->type < LEAT_ENTRY_SEGMENT || entry->type > LEAT_ENTRY_CLOSE) return false;
+    if (entry->flags || entry->zero16 || entry->zero64) return false;
+    /* Only batches have records: a flipped type must not make a batch vanish. */
+    if ((entry->type == LEAT_ENTRY_BATCH) != (entry->record_count != 0)) return false;
+    return entry->payload_bytes <= limit - at - LEAT_ENTRY_HEADER_BYTES;
+}
+
+static bool batch_is_left_out(const struct leat_entry *entry, const uint8_t *payload, uint32_t at,
+                              const struct leat_target *target)
+{
+    switch (target->kind) {
+    case LEAT_TARGET_OFFSET:
+        return entry->base_offset + entry->record_count <= target->offset;
+    case LEAT_TARGET_POSITION:
+        return at < target->position;
+    case LEAT_TARGET_TIME:
+        return (int64_t)leat_get_be64(payload + MAX_TIMESTAMP_AT) < target->time_ms;
+    }
+    return false;
+}
+
+static bool batch_is_right(const struct leat_entry *entry, const uint8_t *payload)
+{
+    return entry->payload_bytes >= LEAT_BATCH_HEADER_BYTES && entry->record_count > 0 &&
+           leat_get_be64(payload) == entry->base_offset &&
+           leat_get_be32(payload + RECORD_COUNT_AT) == entry->record_count &&
+           leat_crc32c(0, payload, entry->payload_bytes) == entry->crc;
+}
+
+static void batch_take(struct leat_read *read, const struct leat_entry *entry,
+                       const uint8_t *payload, uint32_t at)
+{
+    if (read->iov_count == 0) {
+        read->first.v = entry->base_offset;
+        read->first_position =
+            (struct leat_position){log_group_of(read->segment), read->segment, at};
+    }
+    read->iovs[read->iov_count++] = (struct leat_iov){payload, entry->payload_bytes};
+    read->bytes += entry->payload_bytes;
+    read->record_count += entry->record_count;
+    read->next.v = entry->base_offset + entry->record_count;
+}
+
+static void place_set(struct leat_read *read, uint32_t at)
+{
+    read->next_position = (struct leat_position){log_group_of(read->segment), read->segment, at};
+}
+
+/* Walk from *at on. WALK_MORE: what is needed lies past the view, at *at. */
+static enum walk_end walk(const struct leat_log *log, struct leat_read *read,
+                          const struct view *view, const struct leat_target *target, uint32_t *at)
+{
+    uint64_t acked = log_acked(log);
+    for (;;) {
+        if (target->kind == LEAT_TARGET_POSITION && *at > target->position && !read->boundary)
+            return WALK_NO_BOUNDARY;
+        if (*at == target->position) read->boundary = true;
+        if (*at == view->limit) return WALK_DONE;
+        if (view->limit - *at < LEAT_ENTRY_HEADER_BYTES) return WALK_DAMAGED;
+        if (*at + LEAT_ENTRY_HEADER_BYTES > view->end)
+            return read->iov_count ? WALK_DONE : WALK_MORE;
+        const struct leat_entry *entry =
+            (const struct leat_entry *)(const void *)(view->bytes + (*at - view->from));
+        if (!entry_is_sane(entry, *at, view->limit)) return WALK_DAMAGED;
+        uint32_t next = *at + leat_entry_bytes(entry->payload_bytes);
+        if (entry->type == LEAT_ENTRY_BATCH) {
+            if (entry->base_offset >= acked) return WALK_DONE;
+            const uint8_t *payload = (const uint8_t *)(entry + 1);
+            bool whole = *at + LEAT_ENTRY_HEADER_BYTES + entry->payload_bytes <= view->end;
+            if (!whole && target->kind == LEAT_TARGET_TIME)
+                return read->iov_count ? WALK_DONE : WALK_MORE;
+            if (!batch_is_left_out(entry, payload, *at, target) || read->iov_count) {
+                if (read->iov_count == LEAT_READ_IOVS_MAX ||
+                    (read->iov_count && read->bytes + entry->payload_bytes > read->max_bytes))
+                    return WALK_DONE;
+                if (!whole) return read->iov_count ? WALK_DONE : WALK_MORE;
+                /* Dense, and right by itself. */
+                bool follows = read->iov_count ? entry->base_offset == read->next.v
+                                               : target->kind != LEAT_TARGET_OFFSET ||
+                                                     entry->base_offset <= target->offset;
+                if (!follows || (view->verify && !batch_is_right(entry, payload)))
+                    return read->iov_count ? WALK_DONE : WALK_DAMAGED;
+                batch_take(read, entry, payload, *at);
+                place_set(read, next);
+            }
+        }
+        *at = next;
+    }
+}
+
+/* ---- places that readers come back to ---- */
+
+static void hint_put(struct leat_log *log, const struct leat_read *read)
+{
+    if (read->iov_count == 0) return;
+    struct log_hint hint = {read->next_position.segment, read->next.v,
+                            read->next_position.position};
+    for (unsigned i = 0; i < LOG_HINTS; i++) {
+        struct log_hint *known = &log->hints[i];
+        /* The same reader has moved on. */
+        if (known->segment != hint.segment || known->offset != read->from.v) continue;
+        *known = hint;
+        return;
+    }
+    log->hints[log->hint_next++ % LOG_HINTS] = hint;
+}
+
+/* Exact hits only: a walk from elsewhere is bounded by the index alone. */
+static uint32_t hint_find(const struct leat_log *log, uint64_t segment,
+                          const struct leat_target *target)
+{
+    for (unsigned i = 0; i < LOG_HINTS; i++) {
+        const struct log_hint *hint = &log->hints[i];
+        if (hint->segment != segment || hint->position == 0) continue;
+        if (target->kind == LEAT_TARGET_OFFSET
+                ? hint->offset == target->offset
+                : target->kind == LEAT_TARGET_POSITION && hint->position == target->position)
+            return hint->position;
+    }
+    return 0;
+}
+
+/* ---- one segment ---- */
+
+static leat_err read_step(struct leat_log *log, struct leat_read *read);
+
+static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint32_t at)
+{
+    leat_diary_error("log %u/%u/%u of %s: segment %llu is damaged at %u", log->options.ref.stream,
+                     log->options.ref.streamlet, log->options.ref.log, log->stream_name,
+                     (unsigned long long)read->segment, at);
+    place_set(read, at);
+    return read_end(read, LEAT_E_DAMAGED);
+}
+
+/* The walk has ended within this segment. */
+static leat_err read_walked(struct leat_log *log, struct leat_read *read,
+                            const struct leat_segment *seg, enum walk_end end, uint32_t at)
+{
+    if (end == WALK_DAMAGED) return read_damaged(log, read, at);
+    if (end == WALK_NO_BOUNDARY ||
+        (read->by_position && !read->boundary && read->position.position > at))
+        return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
+    bool over = at == seg->extent.bytes && log_slot_find(log, seg->id.v)->closed;
+    if (read->iov_count) {
+        hint_put(log, read);
+        if (over && read->next.v == seg->next_offset)
+            read->next_position =
+                (struct leat_position){log_group_of(seg->id.v + 1), seg->id.v + 1, 0};
+        return read_end(read, LEAT_OK);
+    }
+    if (!over) {
+        read->next.v = log_acked(log);
+        return read_nothing(log, read);
+    }
+    if (!read->by_position && !read->by_time) return read_damaged(log, read, at);
+    /* Nothing left here: go on in the next segment. */
+    read->position = (struct leat_position){log_group_of(seg->id.v + 1), seg->id.v + 1, 0};
+    return read_step(log, read);
+}
+
+static uint32_t segment_limit(const struct leat_log *log, const struct leat_segment *seg)
+{
+    if (seg == log->head.seg) return log->head.writer.sealed_bytes;
+    if (seg == log->old.seg) return log->old.writer.sealed_bytes;
+    return seg->extent.bytes;
+}
+
+/* Where the walk starts, as far as that is known without the file. */
+static bool floor_find(const struct leat_log *log, const struct leat_segment *seg,
+                       const struct leat_target *target, const uint8_t *buffer, uint32_t *out_at)
+{
+    *out_at = hint_find(log, seg->id.v, target);
+    if (*out_at) return true;
+    const struct leat_close *close = NULL;
+    if (seg == log->head.seg) close = &log->head.index->close;
+    if (seg == log->old.seg) close = &log->old.index->close;
+    if (!close && buffer) close = leat_index_find(buffer, 0, seg->extent.bytes);
+    if (close) *out_at = leat_index_floor(close, target, seg->base_offset);
+    return close != NULL || buffer != NULL ||
+           (target->kind == LEAT_TARGET_POSITION && target->position == 0);
+}
+
+static leat_err read_memory(struct leat_log *log, struct leat_read *read, struct leat_segment *seg)
+{
+    struct leat_target target = target_of(read);
+    struct view view = {seg->buffer, 0, segment_limit(log, seg), segment_limit(log, seg), false};
+    uint32_t at;
+    (void)floor_find(log, seg, &target, seg->buffer, &at);
+    enum walk_end end = walk(log, read, &view, &target, &at);
+    if (read->iov_count) {
+        leat_segment_pin(seg);
+        read->pinned = seg;
+    }
+    return read_walked(log, read, seg, end, at);
+}
+
+/* ---- from the file ---- */
+
+static void on_file_read(struct leat_disk_io *io);
+
+static leat_err file_read(struct leat_log *log, struct leat_read *read, struct log_slot *slot,
+                          uint32_t from, uint32_t bytes, enum read_phase phase)
+{
+    const struct leat_segment *seg = slot->seg;
+    uint32_t begin = LEAT_ALIGN_DOWN(from, (uint32_t)BLOCK_BYTES);
+    uint64_t end = LEAT_ALIGN_UP((uint64_t)from + bytes, (uint64_t)BLOCK_BYTES);
+    read->file_limit = segment_limit(log, seg);
+    uint64_t last = LEAT_ALIGN_UP((uint64_t)read->file_limit, (uint64_t)BLOCK_BYTES);
+    if (end > last) end = last;
+    if (end - begin > read->disk_buffer_bytes)
+        end = begin + LEAT_ALIGN_DOWN(read->disk_buffer_bytes, (size_t)BLOCK_BYTES);
+    read->phase = phase;
+    read->file_from = begin;
+    read->walk_at = from;
+    read->io = (struct leat_disk_io){.kind = LEAT_DISK_READ,
+                                     .file = seg->file,
+                                     .offset = seg->file_offset + begin,
+                                     .buffer = read->disk_buffer,
+                                     .bytes = (size_t)(end - begin),
+                                     .on_done = on_file_read,
+                                     .owner = read};
+    slot->file_reads++;
+    log->reads_in_flight++;
+    log->env->disk->submit(log->env->disk->ctx, &read->io);
+    return LEAT_E_AGAIN;
+}
+
+static leat_err window_read(struct leat_log *log, struct leat_read *read, struct log_slot *slot,
+                            uint32_t at)
+{
+    uint32_t wanted =
+        read->max_bytes < LEAT_BATCH_BYTES_MAX ? read->max_bytes : LEAT_BATCH_BYTES_MAX;
+    return file_read(log, read, slot, at, wanted + READ_AHEAD_BYTES, PHASE_WINDOW);
+}
+
+static leat_err read_file(struct leat_log *log, struct leat_read *read, struct log_slot *slot)
+{
+    if (!read->disk_buffer) return read_end(read, LEAT_E_NO_MEMORY);
+    LEAT_ASSERT_CMP(read->disk_buffer_bytes, >=, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    struct leat_target target = target_of(read);
+    uint32_t at;
+    if (floor_find(log, slot->seg, &target, NULL, &at)) return window_read(log, read, slot, at);
+    uint32_t end = slot->seg->extent.bytes;
+    uint32_t from = end > LEAT_INDEX_TAIL_BYTES_MAX ? end - LEAT_INDEX_TAIL_BYTES_MAX : 0;
+    return file_read(log, read, slot, from, end - from, PHASE_INDEX);
+}
+
+/* What the file gave is here: go on. */
+static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struct log_slot *slot)
+{
+    const struct leat_segment *seg = slot->seg;
+    struct leat_target target = target_of(read);
+    /* A parked head may have been resumed and gone on meanwhile: what was read ends where it ended
+     * then. */
+    uint32_t limit = read->file_limit, got = read->file_from + (uint32_t)read->io.done_bytes;
+    struct view view = {read->disk_buffer, read->file_from, got < limit ? got : limit, limit, true};
+    uint32_t at = read->walk_at;
+    if (view.end < limit && read->io.done_bytes < read->io.bytes)
+        return read_damaged(log, read, view.end);
+    if (read->phase == PHASE_INDEX) {
+        const struct leat_close *close =
+            leat_index_find(read->disk_buffer, read->file_from, seg->extent.bytes);
+        at = close ? leat_index_floor(close, &target, seg->base_offset) : 0;
+        /* Small segments come whole with their index. */
+        if (read->file_from != 0) return window_read(log, read, slot, at);
+    }
+    enum walk_end end = walk(log, read, &view, &target, &at);
+    /* A large batch, or no index: the whole buffer holds any entry, so this gets on. */
+    if (end == WALK_MORE)
+        return file_read(log, read, slot, at, (uint32_t)read->disk_buffer_bytes, PHASE_WINDOW);
+    if (end == WALK_DONE && read->iov_count == 0 && limit != segment_limit(log, seg))
+        return read_step(log, read);
+    return read_walked(log, read, seg, end, at);
+}
+
+static void on_file_read(struct leat_disk_io *io)
+{
+    struct leat_read *read = io->owner;
+    struct leat_log *log = read->log;
+    struct log_slot *slot = log_slot_find(log, read->segment);
+    LEAT_ASSERT(slot != NULL && slot->file_reads > 0);
+    slot->file_reads--;
+    log->reads_in_flight--;
+    log_mark_dirty(log);
+    leat_err rc;
+    if (log->deleting)
+        rc = read_end(read, LEAT_E_UNKNOWN_STREAM);
+    else if (io->rc != LEAT_OK)
+        rc = read_end(read, LEAT_E_DISK);
+    else
+        rc = file_goes_on(log, read, slot);
+    if (rc != LEAT_E_AGAIN) read->on_done(read);
+}
+
+/* ---- which segment ---- */
+
+/* Last segment that begins at or before the offset. */
+static struct log_slot *slot_of_offset(const struct leat_log *log, uint64_t offset)
+{
+    uint32_t low = 0, high = log->slot_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (log_slot_at(log, middle)->seg->base_offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low ? log_slot_at(log, low - 1) : NULL;
+}
+
+/* First segment with at least this id; NULL: none. */
+static struct log_slot *slot_from(const struct leat_log *log, uint64_t segment)
+{
+    uint32_t low = 0, high = log->slot_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (log_slot_at(log, middle)->seg->id.v < segment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < log->slot_count ? log_slot_at(log, low) : NULL;
+}
+
+/* Segments that should be here are not: their offsets are gone, by name, and nothing else. */
+static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing,
+                             const struct leat_segment *before)
+{
+    const struct log_slot *after = slot_from(log, first_missing);
+    uint64_t end_segment = after ? after->seg->id.v : log->next_segment;
+    uint64_t end_offset = after ? after->seg->base_offset : log_acked(log);
+    leat_diary_error("log %u/%u/%u of %s: segments %llu to %llu with offsets %llu to %llu are "
+                     "missing",
+                     log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
+                     log->stream_name, (unsigned long long)first_missing,
+                     (unsigned long long)end_segment - 1,
+                     (unsigned long long)(before ? before->next_offset : log->first_offset),
+                     (unsigned long long)end_offset - 1);
+    read->segment = first_missing;
+    place_set(read, 0);
+    read->next.v = end_offset;
+    return read_end(read, LEAT_E_DAMAGED);
+}
+
+/* LEAT_OK and *out_slot NULL: nothing acked there yet. */
+static leat_err resolve_offset(struct leat_log *log, struct leat_read *read,
+                               struct log_slot **out_slot)
+{
+    uint64_t from = read->from.v, acked = log_acked(log);
+    *out_slot = NULL;
+    if (from < log->first_offset || from > acked) return LEAT_E_OFFSET_OUT_OF_RANGE;
+    if (from == acked) return LEAT_OK;
+    struct log_slot *slot = slot_of_offset(log, from);
+    LEAT_ASSERT(slot != NULL);
+    *out_slot = slot;
+    return LEAT_OK;
+}
+
+static leat_err resolve_position(struct leat_log *log, struct leat_read *read,
+                                 struct log_slot **out_slot)
+{
+    struct leat_position *place = &read->position;
+    *out_slot = NULL;
+    if (place->group != log_group_of(place->segment) || place->segment < log->first_segment)
+        return LEAT_E_OFFSET_OUT_OF_RANGE;
+    struct log_slot *slot = log_slot_find(log, place->segment);
+    if (!slot && read->by_time && (slot = slot_from(log, place->segment)) != NULL)
+        *place = (struct leat_position){log_group_of(slot->seg->id.v), slot->seg->id.v, 0};
+    if (!slot) {
+        if (place->segment < log->next_segment && log->slot_count) return LEAT_E_DAMAGED;
+        bool next = place->segment == log->next_segment && place->position == 0;
+        return next ? LEAT_OK : LEAT_E_OFFSET_OUT_OF_RANGE;
+    }
+    if (place->position > segment_limit(log, slot->seg)) return LEAT_E_OFFSET_OUT_OF_RANGE;
+    *out_slot = slot;
+    return LEAT_OK;
+}
+
+static leat_err read_step(struct leat_log *log, struct leat_read *read)
+{
+    for (;;) {
+        struct log_slot *slot;
+        leat_err rc = read->by_position || read->by_time ? resolve_position(log, read, &slot)
+                                                         : resolve_offset(log, read, &slot);
+        if (log->deleting) rc = LEAT_E_UNKNOWN_STREAM;
+        if (rc == LEAT_E_DAMAGED) return read_missing(log, read, read->position.segment, NULL);
+        if (rc != LEAT_OK) return read_end(read, rc);
+        if (!slot) return read_nothing(log, read);
+        struct leat_segment *seg = slot->seg;
+        bool gap = !read->by_position && !read->by_time && slot->closed &&
+                   read->from.v >= seg->next_offset;
+        if (gap) {
+            /* Ids are dense and offsets jump only where data was given up for good: then the log
+             * goes on at the next offset that exists. Else a segment is missing. */
+            const struct log_slot *after = slot_from(log, seg->id.v + 1);
+            if ((after ? after->seg->id.v : log->next_segment) != seg->id.v + 1)
+                return read_missing(log, read, seg->id.v + 1, seg);
+            if (!after) return read_nothing(log, read);
+            read->from.v = after->seg->base_offset;
+            continue;
+        }
+        read->segment = seg->id.v;
+        read->boundary = false;
+        if (log->parking && seg == log->head.seg) {
+            leat_list_push_back(&log->stalled_reads, &read->link);
+            return LEAT_E_AGAIN;
+        }
+        if (!slot->changing && !slot->evicting && seg->buffer) return read_memory(log, read, seg);
+        return read_file(log, read, slot);
+    }
+}
+
+leat_err log_read_begin(struct leat_log *log, struct leat_read *read)
+{
+    read->log = log;
+    read->iov_count = 0;
+    read->bytes = 0;
+    read->record_count = 0;
+    read->pinned = NULL;
+    read->next = read->from;
+    read->next_position = read->position;
+    read->phase = PHASE_NONE;
+    leat_list_init(&read->link);
+    return read_step(log, read);
+}
+
+leat_err leat_log_read(struct leat_log *log, struct leat_read *read)
+{
+    read->by_time = false;
+    return log_read_begin(log, read);
+}
+
+void log_step_reads(struct leat_log *log)
+{
+    struct leat_list stalled;
+    leat_list_init(&stalled);
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&log->stalled_reads)) != NULL)
+        leat_list_push_back(&stalled, link);
+    while ((link = leat_list_pop_front(&stalled)) != NULL) {
+        struct leat_read *read = LEAT_CONTAINER(link, struct leat_read, link);
+        if (read_step(log, read) != LEAT_E_AGAIN) read->on_done(read);
+    }
+}

@@ -1,0 +1,334 @@
+/* Opening the first segment and rolling from one to the next. */
+#include <string.h>
+
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "multilog/internal.h"
+
+enum { START_ON_STACK_BYTES = 4096 };
+
+static uint32_t app_bytes(const struct leat_log *log)
+{
+    const struct leat_log_app *app = &log->options.app;
+    size_t bytes = app->ctx ? app->snapshot_bytes(app->ctx) : 0;
+    LEAT_ASSERT_CMP(bytes, <=, LEAT_START_BYTES_MAX / 2);
+    return (uint32_t)bytes;
+}
+
+uint32_t log_start_bytes(const struct leat_log *log)
+{
+    size_t bytes =
+        sizeof(struct leat_start) + leat_producers_encoded_bytes(&log->producers) + app_bytes(log);
+    LEAT_ASSERT_CMP(bytes, <=, LEAT_START_BYTES_MAX);
+    return (uint32_t)bytes;
+}
+
+static uint32_t header_payload_bytes(const struct leat_log *log)
+{
+    return (uint32_t)(sizeof(struct leat_segment_header) + strlen(log->stream_name));
+}
+
+static uint32_t power_of_two_at_least(uint64_t bytes)
+{
+    uint32_t power = LEAT_SEGMENT_BYTES_MIN;
+    while (power < bytes && power < LEAT_SEGMENT_BYTES_MAX)
+        power *= 2;
+    return power;
+}
+
+/* What a segment must hold at least: header, start and one batch, and its end. */
+static uint64_t bytes_needed(const struct leat_log *log, uint32_t capacity)
+{
+    return (uint64_t)leat_entry_bytes(header_payload_bytes(log)) +
+           leat_entry_bytes(log_start_bytes(log)) + leat_entry_bytes(log->room_bytes) +
+           leat_entry_bytes(leat_index_close_bytes_max(capacity)) +
+           leat_entry_bytes(sizeof(struct leat_trim)) + 4 * LEAT_ENTRY_HEADER_BYTES;
+}
+
+/* A fixed size would roll for ever once the producers' state outgrows it (docs/stories.md 28). */
+static uint32_t capacity_wanted(const struct leat_log *log)
+{
+    uint64_t base = 4 * (uint64_t)log_start_bytes(log) + leat_entry_bytes(log->room_bytes);
+    uint32_t wanted = power_of_two_at_least(base > log->roll_capacity ? base : log->roll_capacity);
+    uint32_t most = log->options.settings.segment_bytes_max;
+    if (most && wanted > most) wanted = most;
+    while (wanted < LEAT_SEGMENT_BYTES_MAX && wanted < bytes_needed(log, wanted))
+        wanted *= 2;
+    return wanted;
+}
+
+static bool next_is_enough(const struct leat_log *log)
+{
+    return log->next && log->next->capacity >= bytes_needed(log, log->next->capacity);
+}
+
+/* ---- reserving ---- */
+
+static void write_header(struct leat_log *log, struct leat_segment *seg)
+{
+    struct {
+        struct leat_segment_header header;
+        char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
+    } payload = {0};
+    const struct leat_log_options *options = &log->options;
+    size_t name_bytes = strlen(log->stream_name);
+    payload.header = (struct leat_segment_header){
+        .magic = LEAT_SEGMENT_MAGIC,
+        .format_version = LEAT_FORMAT_VERSION,
+        .name_bytes = (uint16_t)name_bytes,
+        .stream = options->ref.stream,
+        .streamlet = options->ref.streamlet,
+        .log = options->ref.log,
+        .epoch = options->epoch.v,
+        .group = log_group_of(seg->id.v),
+        .segment = seg->id.v,
+        .owner_incarnation = options->incarnation,
+        .capacity = seg->capacity,
+        .durability = (uint32_t)options->durability,
+        .created_ms = log->env->clock->wall_ms(log->env->clock->ctx),
+        .retention_ms = options->settings.retention_ms,
+        .retention_bytes = options->settings.retention_bytes,
+        .streamlets = options->settings.streamlets,
+        .logs = options->settings.logs,
+        .copies = options->settings.copies,
+        .segment_bytes_max = options->settings.segment_bytes_max,
+    };
+    memcpy(payload.header.cluster_id, options->cluster_id, sizeof payload.header.cluster_id);
+    memcpy(payload.name, log->stream_name, name_bytes);
+    uint32_t bytes = header_payload_bytes(log);
+    leat_entry_writer_init(&log->next_writer, seg->buffer, seg->capacity);
+    (void)leat_entry_append(&log->next_writer, LEAT_ENTRY_SEGMENT, 0, 0, &payload, bytes,
+                            leat_crc32c(0, &payload, bytes));
+}
+
+static void on_reserved(struct leat_keep *keep)
+{
+    struct leat_log *log = keep->owner;
+    log->reserving = false;
+    log->reserve_rc = keep->rc;
+    if (keep->rc == LEAT_OK) {
+        log->next = keep->seg;
+        log->memory_bytes += keep->seg->capacity;
+        log_segment_own(log, keep->seg);
+        write_header(log, keep->seg);
+    } else {
+        leat_index_destroy(&log->next_index);
+        /* Without memory the store has let it wait long enough already. */
+        if (keep->rc == LEAT_E_DISK_FULL)
+            log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
+        else if (keep->rc != LEAT_E_NO_MEMORY)
+            log_fail(log, LEAT_E_DISK, "reserving a segment failed");
+    }
+    log_mark_dirty(log);
+}
+
+static void reserve_start(struct leat_log *log)
+{
+    if (log->reserving || log_now(log) < log->reserve_not_before_us) return;
+    uint32_t capacity = capacity_wanted(log);
+    LEAT_ASSERT(log->next_index == NULL);
+    log->next_index = leat_index_create(capacity);
+    if (!log->next_index || log_slots_reserve(log) != LEAT_OK) {
+        leat_index_destroy(&log->next_index);
+        log->reserve_rc = LEAT_E_NO_MEMORY;
+        log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
+        return;
+    }
+    log->reserving = true;
+    log->reserve.log = log->options.ref;
+    log->reserve.id.v = log->next_segment;
+    log->reserve.epoch = log->options.epoch;
+    log->reserve.durability = log->options.durability;
+    log->reserve.capacity = capacity;
+    log_request(log, &log->reserve, LEAT_KEEP_RESERVE, NULL, on_reserved);
+}
+
+static void on_next_dropped(struct leat_keep *keep)
+{
+    struct leat_log *log = keep->owner;
+    log->reserving = false;
+    log_mark_dirty(log);
+}
+
+/* A reservation that never started is not part of the log: it may go (docs/stories.md 4). */
+void log_drop_next(struct leat_log *log)
+{
+    if (!log->next || log->reserving) return;
+    struct leat_segment *seg = log->next;
+    log->next = NULL;
+    log->memory_bytes -= seg->capacity;
+    leat_index_destroy(&log->next_index);
+    log->reserving = true;
+    log_request(log, &log->reserve, LEAT_KEEP_DROP, seg, on_next_dropped);
+}
+
+/* ---- the start entry ---- */
+
+static void start_encode(const struct leat_log *log, uint8_t *out, uint32_t bytes,
+                         struct leat_extent previous)
+{
+    const struct leat_log_app *app = &log->options.app;
+    size_t producer_bytes = leat_producers_encoded_bytes(&log->producers);
+    struct leat_start start = {
+        .base_offset = log->next_offset,
+        .previous = previous,
+        .first_segment = log->slot_count ? log->first_segment : log->next_segment,
+        .first_offset = log->first_offset,
+        .producer_count = log->producers.count,
+        .app_bytes = bytes - (uint32_t)(sizeof start + producer_bytes),
+        .producers_expired = log->producers.expired,
+    };
+    memcpy(out, &start, sizeof start);
+    leat_producers_encode(&log->producers, out + sizeof start);
+    if (start.app_bytes) app->snapshot_write(app->ctx, out + sizeof start + producer_bytes);
+}
+
+/* The reservation becomes the head: from here on it is part of the log. */
+static void start_write(struct leat_log *log, const uint8_t *payload, uint32_t bytes)
+{
+    struct leat_segment *seg = log->next;
+    struct log_open *head = &log->head;
+    *head = (struct log_open){.seg = seg, .writer = log->next_writer, .index = log->next_index};
+    log->next = NULL;
+    log->next_index = NULL;
+    seg->state = LEAT_SEGMENT_OPEN;
+    seg->base_offset = log->next_offset;
+    head->max_timestamp_ms = INT64_MIN;
+    head->safe_offset = head->sealed_offset = log->next_offset;
+    (void)leat_entry_append(&head->writer, LEAT_ENTRY_START, 0, 0, payload, bytes,
+                            leat_crc32c(0, payload, bytes));
+    (void)leat_entry_seal(&head->writer, 0);
+    head->start_end = head->writer.sealed_bytes;
+    log_slot_push(log, seg);
+    log->next_segment++;
+}
+
+/* ---- rolling ----
+ *
+ * SUBTLE: N+1's start entry holds (length, CRC) of N up to and with its close trailer, and yet it
+ * must be safe before that trailer exists anywhere:
+ *  1. Were N's close trailer written first, a kill between the two would leave N closed and nothing
+ *     open: no mark says where the log ends (docs/stories.md 1), and it waits for an operator.
+ *  2. So the close entry is written into N without a trailer (a scan does not count it), the
+ *     trailer's CRC is computed without writing it, N+1's start entry carries the result, and the
+ *     trailer follows in log_step_close() once the start entry is safe.
+ *  3. The trailer holds N's acked length, which may grow meanwhile: the value used in the
+ *     computation is kept and used again.
+ */
+static struct leat_extent close_write(struct leat_log *log, struct log_open *open)
+{
+    if (open->writer.used > open->writer.sealed_bytes) {
+        (void)leat_entry_seal(&open->writer, open->acked_bytes);
+        open->sealed_offset = log->next_offset;
+    }
+    struct leat_close *close = &open->index->close;
+    close->next_offset = log->next_offset;
+    close->record_count = open->record_count;
+    close->max_timestamp_ms = open->max_timestamp_ms;
+    close->bytes = open->writer.used;
+    uint32_t payload = leat_index_payload_bytes(close);
+    (void)leat_entry_append(&open->writer, LEAT_ENTRY_CLOSE, 0, 0, close, payload,
+                            leat_crc32c(0, close, payload));
+    open->close_acked_bytes = open->acked_bytes;
+    /* The same call that will write it later, on a copy of the writer and of what lies there. */
+    struct leat_entry trailer = {.type = LEAT_ENTRY_TRAILER, .base_offset = open->acked_bytes};
+    return (struct leat_extent){open->writer.used + LEAT_ENTRY_HEADER_BYTES,
+                                leat_entry_trailer_crc(open->writer.chain, &trailer)};
+}
+
+static void pace_note(struct leat_log *log)
+{
+    uint64_t now = log_now(log);
+    uint32_t capacity = log->head.seg->capacity;
+    uint64_t lasted = now - log->rolled_us;
+    log->rolling_fast = lasted < LOG_FAST_ROLL_US;
+    if (log->rolling_fast)
+        log->roll_capacity =
+            capacity < LEAT_SEGMENT_BYTES_MAX / 4 ? capacity * 4 : LEAT_SEGMENT_BYTES_MAX;
+    else
+        log->roll_capacity = lasted > LOG_SLOW_ROLL_US ? capacity / 4 : capacity;
+    log->rolled_us = now;
+}
+
+static void roll(struct leat_log *log)
+{
+    uint8_t small[START_ON_STACK_BYTES], *payload = small;
+    uint32_t bytes = log_start_bytes(log);
+    if (bytes > sizeof small) payload = leat_mem_calloc(LEAT_MEM_LOG, bytes, 1);
+    if (!payload) {
+        log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
+        return;
+    }
+    struct leat_extent previous = log->previous;
+    log->roll_wanted = false;
+    if (log->head.seg) {
+        previous = close_write(log, &log->head);
+        pace_note(log);
+        log->old = log->head;
+        log->old_close_sealed = false;
+        log->old.seg->extent = previous;
+    } else {
+        log->rolled_us = log_now(log);
+    }
+    start_encode(log, payload, bytes, previous);
+    start_write(log, payload, bytes);
+    if (payload != small) leat_mem_free(payload);
+}
+
+/* Room for what was refused: resume, reserve, open or roll; one step at a time. */
+void log_step_room(struct leat_log *log)
+{
+    if (log->state != LEAT_LOG_SERVING || log->cold || log->deleting || log->stopping) return;
+    if (log->producers_wanted || leat_producers_wants_room(&log->producers)) {
+        if (leat_producers_prepare(&log->producers) == LEAT_OK) log->producers_wanted = false;
+    }
+    bool ahead = log->rolling_fast && log->head.seg && !log->old.seg;
+    bool fits = !log->room_wanted || log_head_fits(log, log->room_bytes);
+    if (fits && !log->roll_wanted) {
+        if (ahead && !log->next) reserve_start(log);
+        return;
+    }
+    if (log->parking || log->resuming || log_is_parked(log)) return;
+    if (log->old.seg || (log->head.seg && !log->opened)) return;
+    if (log->next && !next_is_enough(log)) log_drop_next(log);
+    if (!log->next) {
+        reserve_start(log);
+        return;
+    }
+    if (log_now(log) >= log->reserve_not_before_us) roll(log);
+}
+
+/* ---- closing the old one ---- */
+
+static void on_closed(struct leat_keep *keep)
+{
+    struct leat_log *log = keep->owner;
+    log->closing = false;
+    if (keep->rc != LEAT_OK)
+        log_fail(log, LEAT_E_DISK, "recording a closed segment failed, which is final");
+    log_mark_dirty(log);
+}
+
+void log_step_close(struct leat_log *log)
+{
+    struct log_open *old = &log->old;
+    if (!old->seg || log->state == LEAT_LOG_STOPPED) return;
+    if (!log->old_close_sealed) {
+        if (log->head.safe_bytes < log->head.start_end) return;
+        struct leat_extent extent = leat_entry_seal(&old->writer, old->close_acked_bytes);
+        LEAT_ASSERT_CMP(extent.bytes, ==, old->seg->extent.bytes);
+        LEAT_ASSERT_CMP(extent.crc, ==, old->seg->extent.crc);
+        log->old_close_sealed = true;
+    }
+    if (old->safe_bytes < old->seg->extent.bytes || log->closing) return;
+    struct leat_segment *seg = old->seg;
+    seg->state = LEAT_SEGMENT_CLOSED;
+    log_slot_find(log, seg->id.v)->closed = true;
+    seg->next_offset = old->index->close.next_offset;
+    seg->max_timestamp_ms = old->max_timestamp_ms;
+    log->closed_bytes += seg->extent.bytes;
+    leat_index_destroy(&old->index);
+    *old = (struct log_open){0};
+    log->closing = true;
+    log_request(log, &log->close, LEAT_KEEP_CLOSE, seg, on_closed);
+}

@@ -1,0 +1,239 @@
+/* Waking a cold log: producer state, and the state of whoever sits above, from the last segment's
+ * start entry and the batches after it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "multilog/internal.h"
+
+enum { BLOCK_BYTES = 4096 };
+
+/* ---- bytes that the waking logs of a core share ---- */
+
+void leat_log_warmth_init(struct leat_log_warmth *warmth, uint64_t bytes_max)
+{
+    *warmth = (struct leat_log_warmth){.bytes_max = bytes_max};
+    leat_list_init(&warmth->waiting);
+}
+
+static bool warmth_fits(const struct leat_log_warmth *warmth, size_t bytes)
+{
+    return warmth->bytes_used == 0 || warmth->bytes_used + bytes <= warmth->bytes_max;
+}
+
+/* SUBTLE: whoever is first in line steps again after each change of the line or of the bytes, so
+ * that no wake-up is lost: it starts, goes on waiting for bytes in use (whose return comes through
+ * here), or leaves the line (and comes through here). It does not get the bytes now: it may want
+ * them no more. */
+static void warmth_tell_first(struct leat_log_warmth *warmth)
+{
+    if (leat_list_empty(&warmth->waiting)) return;
+    log_mark_dirty(LEAT_CONTAINER(warmth->waiting.next, struct leat_log, warm_link));
+}
+
+/* false: the log stands in line. Nobody overtakes: a large segment would wait for ever. */
+static bool warm_bytes_take(struct leat_log *log, size_t bytes)
+{
+    struct leat_log_warmth *warmth = log->options.warmth;
+    if (!warmth) return true;
+    bool queued = !leat_list_empty(&log->warm_link);
+    bool first =
+        queued ? warmth->waiting.next == &log->warm_link : leat_list_empty(&warmth->waiting);
+    if (!first || !warmth_fits(warmth, bytes)) {
+        if (!queued) leat_list_push_back(&warmth->waiting, &log->warm_link);
+        return false;
+    }
+    warmth->bytes_used += bytes;
+    log->warm_bytes = bytes;
+    log_warm_leave(log);
+    return true;
+}
+
+static void warm_bytes_give(struct leat_log *log)
+{
+    struct leat_log_warmth *warmth = log->options.warmth;
+    leat_mem_free(log->warm_buffer);
+    log->warm_buffer = NULL;
+    if (!warmth) return;
+    LEAT_ASSERT_CMP(warmth->bytes_used, >=, log->warm_bytes);
+    warmth->bytes_used -= log->warm_bytes;
+    log->warm_bytes = 0;
+    warmth_tell_first(warmth);
+}
+
+/* Out of the line, where the log may not stand at all. */
+void log_warm_leave(struct leat_log *log)
+{
+    if (leat_list_empty(&log->warm_link)) return;
+    leat_list_remove(&log->warm_link);
+    warmth_tell_first(log->options.warmth);
+}
+
+/* ---- waking ---- */
+
+static void warm_damaged(struct leat_log *log, const char *what)
+{
+    char why[LOG_WHY_BYTES];
+    unsigned long long id = log_slot_at(log, log->slot_count - 1)->seg->id.v;
+    snprintf(why, sizeof why, "segment %llu is damaged: %s", id, what);
+    log->cold = false;
+    leat_log_set_state(log, LEAT_LOG_DAMAGED, why);
+}
+
+/* Segments below what an acked entry calls retained were about to be dropped: now they are. */
+static void retained_note(struct leat_log *log, uint64_t segment, uint64_t offset)
+{
+    if (segment <= log->first_segment || segment > log->next_segment) return;
+    if (offset < log->first_offset || offset > log_acked(log)) return;
+    if (log->trim_segment <= segment) {
+        log->trim_segment = segment;
+        log->trim_offset = offset;
+    }
+    log->first_segment = segment;
+    log->first_offset = offset;
+}
+
+static leat_err start_decode(struct leat_log *log, const uint8_t *payload, uint32_t bytes)
+{
+    struct leat_start start;
+    if (bytes < sizeof start) return LEAT_E_CORRUPT;
+    memcpy(&start, payload, sizeof start);
+    uint64_t left = bytes - sizeof start;
+    uint64_t producer_bytes = (uint64_t)start.producer_count * sizeof(struct leat_producer_state);
+    if (producer_bytes > left || left - producer_bytes < start.app_bytes) return LEAT_E_CORRUPT;
+    leat_err rc = leat_producers_decode(&log->producers, payload + sizeof start, left,
+                                        start.producer_count, start.producers_expired != 0);
+    if (rc != LEAT_OK) return rc;
+    retained_note(log, start.first_segment, start.first_offset);
+    const struct leat_log_app *app = &log->options.app;
+    if (app->ctx)
+        app->on_restore(app->ctx, payload + sizeof start + producer_bytes, start.app_bytes);
+    return LEAT_OK;
+}
+
+static leat_err batch_replay(struct leat_log *log, const struct leat_entry *entry,
+                             const uint8_t *payload, int64_t now_ms)
+{
+    struct leat_batch batch;
+    leat_err rc = leat_batch_view(payload, entry->payload_bytes, &batch);
+    if (rc != LEAT_OK) return rc;
+    rc = leat_producers_replay(&log->producers, &batch, entry->base_offset, now_ms);
+    if (rc != LEAT_OK) return rc;
+    const struct leat_log_app *app = &log->options.app;
+    if (app->ctx) app->on_replay(app->ctx, &batch);
+    return LEAT_OK;
+}
+
+/* The bytes have passed the scanner: lengths and payload CRCs are right. A failed allocation leaves
+ * the log cold; the next try starts from the start entry again. */
+static leat_err warm_replay(struct leat_log *log, const uint8_t *bytes, uint32_t count)
+{
+    /* What a batch meant for its producer's age is not stored: it counts as used now, which keeps
+     * state rather too long than too short. */
+    int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
+    uint32_t at = 0;
+    struct leat_trim trim;
+    const struct leat_entry *entry;
+    while ((entry = leat_entry_at(bytes, count, at)) != NULL) {
+        const uint8_t *payload = bytes + at + LEAT_ENTRY_HEADER_BYTES;
+        leat_err rc = LEAT_OK;
+        if (entry->type == LEAT_ENTRY_START)
+            rc = start_decode(log, payload, entry->payload_bytes);
+        else if (entry->type == LEAT_ENTRY_BATCH)
+            rc = batch_replay(log, entry, payload, now_ms);
+        else if (entry->type == LEAT_ENTRY_TRIM && entry->payload_bytes == sizeof trim) {
+            memcpy(&trim, payload, sizeof trim);
+            retained_note(log, trim.first_segment, trim.first_offset);
+        }
+        if (rc != LEAT_OK) return rc;
+        at += leat_entry_bytes(entry->payload_bytes);
+    }
+    return LEAT_OK;
+}
+
+static void warm_from(struct leat_log *log, const uint8_t *bytes)
+{
+    const struct leat_segment *seg = log_slot_at(log, log->slot_count - 1)->seg;
+    struct leat_scan scan;
+    leat_scan_segment(bytes, seg->extent.bytes, &scan);
+    if (!scan.started || scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
+        warm_damaged(log, "its bytes do not match the recorded length and checksum");
+        return;
+    }
+    leat_err rc = warm_replay(log, bytes, seg->extent.bytes);
+    if (rc == LEAT_E_NO_MEMORY) {
+        log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
+        return;
+    }
+    if (rc != LEAT_OK)
+        warm_damaged(log, "its start entry can't be understood");
+    else
+        log->cold = false;
+}
+
+static void on_warm_read(struct leat_disk_io *io)
+{
+    struct leat_log *log = io->owner;
+    struct log_slot *last = log_slot_at(log, log->slot_count - 1);
+    log->warming = false;
+    last->file_reads--;
+    if (io->rc != LEAT_OK)
+        warm_damaged(log, "the disk failed to read it");
+    else if (io->done_bytes < last->seg->extent.bytes)
+        warm_damaged(log, "its file is too short");
+    else
+        warm_from(log, io->buffer);
+    warm_bytes_give(log);
+    log_mark_dirty(log);
+}
+
+static void warm_read(struct leat_log *log, struct log_slot *last)
+{
+    const struct leat_segment *seg = last->seg;
+    size_t bytes = LEAT_ALIGN_UP((size_t)seg->extent.bytes, (size_t)BLOCK_BYTES);
+    if (!warm_bytes_take(log, bytes + BLOCK_BYTES)) return;
+    log->warm_buffer = leat_mem_calloc(LEAT_MEM_LOG, bytes + BLOCK_BYTES, 1);
+    if (!log->warm_buffer) {
+        warm_bytes_give(log);
+        log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
+        return;
+    }
+    log->warming = true;
+    last->file_reads++;
+    log->warm_io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = seg->file,
+        .offset = seg->file_offset,
+        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)log->warm_buffer, (uintptr_t)BLOCK_BYTES),
+        .bytes = bytes,
+        .on_done = on_warm_read,
+        .owner = log,
+    };
+    log->env->disk->submit(log->env->disk->ctx, &log->warm_io);
+}
+
+static bool warm_can_start(const struct leat_log *log)
+{
+    if (!log->cold || log->warming || log->deleting || log->stopping) return false;
+    if (log->state != LEAT_LOG_SERVING) return false;
+    if (!log->room_wanted && !log->options.app.ctx) return false;
+    if (log_now(log) < log->reserve_not_before_us) return false;
+    return !log_slot_at(log, log->slot_count - 1)->changing;
+}
+
+void log_step_warm(struct leat_log *log)
+{
+    /* In line stands only who lacks nothing but bytes: else all behind it would wait too. */
+    if (!warm_can_start(log)) {
+        log_warm_leave(log);
+        return;
+    }
+    struct log_slot *last = log_slot_at(log, log->slot_count - 1);
+    if (last->seg->buffer) {
+        log_warm_leave(log);
+        warm_from(log, last->seg->buffer);
+    } else {
+        warm_read(log, last);
+    }
+}

@@ -1,0 +1,364 @@
+/* A small world for one log: virtual time, a keeper that holds segments in memory and in a "file",
+ * completions at chosen delays, failures on request. One thread; nothing runs inside the call that
+ * started it. */
+#ifndef LEAT_TESTS_MULTILOG_FAKE_H
+#define LEAT_TESTS_MULTILOG_FAKE_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/random.h"
+#include "multilog/internal.h"
+
+enum { FAKE_SEGMENTS_MAX = 4096, FAKE_QUEUE_MAX = 4096 };
+
+/* What the keeper has of one segment. */
+struct fake_held {
+    struct leat_segment *seg;
+    uint8_t *file; /* capacity bytes */
+    bool started_reservation;
+    bool parked_row, closed_row;
+    struct leat_extent row_extent;
+};
+struct fake_event {
+    uint64_t at_us, number;
+    struct leat_keep *keep;
+    struct leat_disk_io *io;
+    struct leat_mail *mail;
+};
+struct fake {
+    struct leat_clock clock;
+    struct leat_post post;
+    struct leat_disk disk;
+    struct leat_env env;
+    struct leat_keeper keeper;
+    struct leat_timers timers;
+    struct leat_xoshiro random;
+    uint64_t now_us, delay_us_max;
+    int64_t wall_offset_ms;
+    struct fake_held held[FAKE_SEGMENTS_MAX];
+    unsigned held_count;
+    struct fake_event queue[FAKE_QUEUE_MAX];
+    unsigned queued;
+    uint64_t numbers;
+    bool memory_is_safe;
+    uint64_t requests, fail_request_at; /* the n-th request fails; 0: none */
+    leat_err fail_rc;
+    unsigned fail_kinds; /* bit per enum leat_keep_kind that may fail */
+    uint64_t reads_done;
+    bool fail_reads, flip_reads;
+    uint64_t drops;
+
+    struct leat_log *log;
+    bool dirty, room, opening, ended;
+    uint64_t acked_events;
+    bool open_at_once;
+    struct leat_log_options options;
+};
+
+static inline uint64_t fake_now(void *ctx)
+{
+    return ((struct fake *)ctx)->now_us;
+}
+static inline int64_t fake_wall(void *ctx)
+{
+    struct fake *fake = ctx;
+    return (int64_t)(fake->now_us / 1000) + fake->wall_offset_ms;
+}
+static inline void fake_wake_at(void *ctx, uint64_t at_us)
+{
+    (void)ctx;
+    (void)at_us;
+}
+
+static inline void fake_push(struct fake *fake, struct fake_event event)
+{
+    LEAT_ASSERT_CMP(fake->queued, <, FAKE_QUEUE_MAX);
+    uint64_t delay = fake->delay_us_max ? leat_xoshiro_below(&fake->random, fake->delay_us_max) : 0;
+    event.at_us = fake->now_us + delay;
+    event.number = fake->numbers++;
+    fake->queue[fake->queued++] = event;
+}
+static inline void fake_send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    (void)to;
+    fake_push(ctx, (struct fake_event){.mail = mail});
+}
+static inline void fake_submit(void *ctx, struct leat_disk_io *io)
+{
+    LEAT_ASSERT(io->kind == LEAT_DISK_READ);
+    LEAT_ASSERT(io->offset % 4096 == 0 && io->bytes % 4096 == 0 && io->bytes > 0);
+    LEAT_ASSERT((uintptr_t)io->buffer % 4096 == 0);
+    fake_push(ctx, (struct fake_event){.io = io});
+}
+static inline bool fake_safe(void *ctx, const struct leat_segment *seg)
+{
+    LEAT_ASSERT(seg->buffer != NULL);
+    return ((struct fake *)ctx)->memory_is_safe;
+}
+static inline void fake_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+{
+    (void)post;
+    fake_push(ctx, (struct fake_event){.keep = keep});
+}
+
+static inline struct fake_held *fake_held_of(struct fake *fake, const struct leat_segment *seg)
+{
+    for (unsigned i = 0; i < fake->held_count; i++)
+        if (fake->held[i].seg == seg) return &fake->held[i];
+    LEAT_ASSERT(seg == NULL); /* the keeper holds every one */
+    return NULL;
+}
+static inline uint8_t *fake_buffer(uint32_t bytes)
+{
+    uint8_t *buffer = aligned_alloc(4096, bytes);
+    LEAT_ASSERT(buffer != NULL);
+    memset(buffer, 0, bytes);
+    return buffer;
+}
+
+static inline void fake_reserve(struct fake *fake, struct leat_keep *keep)
+{
+    LEAT_ASSERT_CMP(fake->held_count, <, FAKE_SEGMENTS_MAX);
+    LEAT_ASSERT((keep->capacity & (keep->capacity - 1)) == 0);
+    LEAT_ASSERT_CMP(keep->capacity, >=, (uint32_t)LEAT_SEGMENT_BYTES_MIN);
+    LEAT_ASSERT_CMP(keep->capacity, <=, (uint32_t)LEAT_SEGMENT_BYTES_MAX);
+    struct leat_segment *seg = calloc(1, sizeof *seg);
+    struct fake_held *held = &fake->held[fake->held_count++];
+    *held = (struct fake_held){.seg = seg, .file = fake_buffer(keep->capacity)};
+    seg->log = keep->log;
+    seg->id = keep->id;
+    seg->epoch = keep->epoch;
+    seg->capacity = keep->capacity;
+    seg->durability = keep->durability;
+    seg->state = LEAT_SEGMENT_RESERVED;
+    seg->buffer = fake_buffer(keep->capacity);
+    seg->file = (struct leat_file *)(void *)held->file;
+    seg->file_offset = 0;
+    seg->owner_actor = keep->from;
+    seg->post = &fake->post;
+    keep->seg = seg;
+}
+
+static inline void fake_forget(struct fake *fake, struct leat_segment *seg)
+{
+    struct fake_held *held = fake_held_of(fake, seg);
+    LEAT_ASSERT_CMP(atomic_load(&seg->pins), ==, 0u);
+    free(seg->buffer);
+    free(held->file);
+    free(seg);
+    *held = fake->held[--fake->held_count];
+}
+
+static inline void fake_keep_done(struct fake *fake, struct leat_keep *keep)
+{
+    struct leat_segment *seg = keep->seg;
+    fake->requests++;
+    keep->rc = LEAT_OK;
+    if (fake->requests == fake->fail_request_at && (fake->fail_kinds >> keep->kind & 1)) {
+        keep->rc = fake->fail_rc;
+        keep->on_done(keep);
+        return;
+    }
+    struct fake_held *held = seg ? fake_held_of(fake, seg) : NULL;
+    switch (keep->kind) {
+    case LEAT_KEEP_RESERVE:
+        fake_reserve(fake, keep);
+        break;
+    case LEAT_KEEP_COMMIT: {
+        LEAT_ASSERT_CMP(keep->from_bytes, <, keep->to_bytes);
+        LEAT_ASSERT_CMP(keep->to_bytes, <=, seg->capacity);
+        uint32_t from = LEAT_ALIGN_DOWN(keep->from_bytes, 4096u);
+        uint32_t to = LEAT_ALIGN_UP(keep->to_bytes, 4096u);
+        memcpy(held->file + from, seg->buffer + from, to - from);
+        break;
+    }
+    case LEAT_KEEP_CLOSE:
+        LEAT_ASSERT(seg->buffer != NULL && !held->closed_row);
+        memcpy(held->file, seg->buffer, seg->capacity);
+        held->closed_row = true;
+        held->row_extent = seg->extent;
+        break;
+    case LEAT_KEEP_PARK:
+        LEAT_ASSERT_CMP(atomic_load(&seg->pins), ==, 0u);
+        memcpy(held->file, seg->buffer, seg->capacity);
+        held->parked_row = true;
+        held->row_extent = seg->extent;
+        seg->state = LEAT_SEGMENT_PARKED;
+        free(seg->buffer);
+        seg->buffer = NULL;
+        break;
+    case LEAT_KEEP_RESUME:
+        LEAT_ASSERT(seg->state == LEAT_SEGMENT_PARKED && held->parked_row && !seg->buffer);
+        seg->buffer = fake_buffer(seg->capacity);
+        memcpy(seg->buffer, held->file, seg->extent.bytes);
+        held->parked_row = false;
+        seg->state = LEAT_SEGMENT_OPEN;
+        break;
+    case LEAT_KEEP_DROP:
+        fake_forget(fake, seg);
+        keep->seg = NULL;
+        fake->drops++;
+        break;
+    case LEAT_KEEP_EVICT:
+        LEAT_ASSERT_CMP(atomic_load(&seg->pins), ==, 0u);
+        LEAT_ASSERT(seg->flushed && seg->state == LEAT_SEGMENT_CLOSED && seg->buffer);
+        free(seg->buffer);
+        seg->buffer = NULL;
+        break;
+    }
+    keep->on_done(keep);
+}
+
+static inline void fake_io_done(struct fake *fake, struct leat_disk_io *io)
+{
+    const uint8_t *file = (const uint8_t *)(void *)io->file;
+    fake->reads_done++;
+    io->rc = fake->fail_reads ? LEAT_E_DISK : LEAT_OK;
+    memcpy(io->buffer, file + io->offset, io->bytes);
+    io->done_bytes = io->bytes;
+    if (fake->flip_reads)
+        ((uint8_t *)io->buffer)[leat_xoshiro_below(&fake->random, io->bytes)] ^= 4;
+    io->on_done(io);
+}
+
+/* Deliver one completion, the earliest; then the turn's end. false: nothing is under way. */
+static inline void fake_turn_end(struct fake *fake)
+{
+    while (fake->dirty && !fake->ended) {
+        fake->dirty = false;
+        leat_log_turn_end(fake->log);
+    }
+    if (fake->opening && fake->open_at_once && !fake->ended) {
+        fake->opening = false;
+        leat_log_opened(fake->log, LEAT_OK);
+        fake_turn_end(fake);
+    }
+}
+static inline bool fake_deliver(struct fake *fake)
+{
+    if (fake->queued == 0) return false;
+    unsigned best = 0;
+    for (unsigned i = 1; i < fake->queued; i++) {
+        const struct fake_event *a = &fake->queue[i], *b = &fake->queue[best];
+        if (a->at_us < b->at_us || (a->at_us == b->at_us && a->number < b->number)) best = i;
+    }
+    struct fake_event event = fake->queue[best];
+    fake->queue[best] = fake->queue[--fake->queued];
+    if (event.at_us > fake->now_us) fake->now_us = event.at_us;
+    if (event.keep) fake_keep_done(fake, event.keep);
+    if (event.io) fake_io_done(fake, event.io);
+    if (event.mail) event.mail->deliver(fake, event.mail);
+    fake_turn_end(fake);
+    return true;
+}
+static inline void fake_settle(struct fake *fake)
+{
+    fake_turn_end(fake);
+    while (fake_deliver(fake)) {
+    }
+}
+
+static inline void fake_on_dirty(void *owner, struct leat_log *log)
+{
+    (void)log;
+    ((struct fake *)owner)->dirty = true;
+}
+static inline void fake_on_acked(void *owner, struct leat_log *log)
+{
+    (void)log;
+    ((struct fake *)owner)->acked_events++;
+}
+static inline void fake_on_room(void *owner, struct leat_log *log)
+{
+    (void)log;
+    ((struct fake *)owner)->room = true;
+}
+static inline void fake_on_opening(void *owner, struct leat_log *log)
+{
+    (void)log;
+    ((struct fake *)owner)->opening = true;
+}
+static inline void fake_on_end(void *arg, struct leat_log *log)
+{
+    (void)log;
+    ((struct fake *)arg)->ended = true;
+}
+
+static inline struct fake *fake_create(uint64_t seed, enum leat_durability durability)
+{
+    struct fake *fake = calloc(1, sizeof *fake);
+    leat_xoshiro_seed(&fake->random, seed);
+    fake->clock = (struct leat_clock){fake, fake_now, fake_wall, fake_wake_at};
+    fake->post = (struct leat_post){fake, fake_send, 0};
+    fake->disk = (struct leat_disk){.ctx = fake, .submit = fake_submit};
+    fake->env = (struct leat_env){.clock = &fake->clock, .post = &fake->post, .disk = &fake->disk};
+    fake->keeper = (struct leat_keeper){fake, fake_request, fake_safe};
+    fake->now_us = 1000 * 1000;
+    fake->wall_offset_ms = 1000 * 1000;
+    fake->memory_is_safe = true;
+    fake->open_at_once = true;
+    LEAT_ASSERT(leat_timers_init(&fake->timers, &fake->clock, 16) == LEAT_OK);
+    fake->options = (struct leat_log_options){
+        .ref = {1, 0, 0},
+        .epoch = {7},
+        .stream_name = "s",
+        .settings = {.streamlets = 1,
+                     .logs = 1,
+                     .copies = 1,
+                     .segment_bytes_max = LEAT_SEGMENT_BYTES_MAX},
+        .incarnation = 3,
+        .durability = durability,
+        .park_after_us = 10 * 1000 * 1000,
+        .producer_expiry_ms = 24 * 3600 * 1000,
+        .events = {fake_on_dirty, fake_on_acked, fake_on_room, fake_on_opening},
+        .owner = fake,
+    };
+    return fake;
+}
+static inline void fake_open(struct fake *fake, struct leat_segment *const *segs, size_t count,
+                             const struct leat_log_tail *tail)
+{
+    const struct leat_log_tail none = {0};
+    leat_err rc = leat_log_create(&fake->env, &fake->keeper, &fake->timers, &fake->options, segs,
+                                  count, tail ? tail : &none, &fake->log);
+    LEAT_ASSERT_CMP(rc, ==, LEAT_OK);
+}
+static inline void fake_delete_log(struct fake *fake)
+{
+    fake->ended = false;
+    leat_log_delete(fake->log, fake_on_end, fake);
+    fake_settle(fake);
+    LEAT_ASSERT(fake->ended);
+    leat_log_destroy(&fake->log);
+    fake->ended = fake->dirty = false;
+}
+static inline void fake_destroy(struct fake *fake)
+{
+    if (fake->log) fake_delete_log(fake);
+    while (fake->held_count)
+        fake_forget(fake, fake->held[0].seg);
+    leat_timers_fini(&fake->timers);
+    free(fake);
+}
+
+/* A batch of `count` records of value_bytes. Returns its bytes. */
+static inline uint32_t fake_batch(uint8_t *out, size_t capacity, uint32_t count,
+                                  uint32_t value_bytes, int64_t timestamp_ms, int64_t producer,
+                                  int16_t epoch, int32_t sequence)
+{
+    static uint8_t value[LEAT_BATCH_BYTES_MAX];
+    struct leat_batch_builder builder;
+    leat_batch_builder_init(&builder, out, capacity);
+    for (uint32_t i = 0; i < count; i++) {
+        memset(value, (int)(sequence + (int32_t)i), value_bytes < 8 ? value_bytes : 8);
+        leat_err rc = leat_batch_builder_add(&builder, timestamp_ms + i, NULL, 0, value,
+                                             value_bytes, NULL, 0, 0);
+        LEAT_ASSERT_CMP(rc, ==, LEAT_OK);
+    }
+    return leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, producer, epoch, sequence);
+}
+
+#endif

@@ -1,0 +1,815 @@
+/* One log step by step: what each call promises. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "fake.h"
+#include "wire/message.h"
+
+static uint8_t bytes[LEAT_BATCH_BYTES_MAX + 4096];
+
+struct sent {
+    struct leat_append append;
+    leat_err rc;
+    unsigned answers;
+};
+
+static void on_answer(struct leat_append *append, leat_err rc)
+{
+    struct sent *sent = append->owner;
+    sent->rc = rc;
+    sent->answers++;
+}
+
+static leat_err append_try(struct fake *fake, struct sent *sent, uint32_t count, uint32_t value,
+                           int64_t producer, int16_t epoch, int32_t sequence)
+{
+    uint32_t total =
+        fake_batch(bytes, sizeof bytes, count, value, fake_wall(fake), producer, epoch, sequence);
+    struct leat_batch batch;
+    struct leat_error error = {0};
+    leat_err rc = leat_batch_check(bytes, total, &batch, &error);
+    assert_int_equal(rc, LEAT_OK);
+    *sent = (struct sent){.append = {.on_acked = on_answer, .owner = sent}, .rc = LEAT_E_AGAIN};
+    rc = leat_log_append(fake->log, &batch, &sent->append, &error);
+    if (rc != LEAT_OK && rc != LEAT_E_AGAIN) assert_true(error.text[0] != '\0');
+    assert_int_equal(sent->answers, 0);
+    return rc;
+}
+
+/* Append as a broker does: AGAIN waits for on_room. */
+static leat_err append(struct fake *fake, struct sent *sent, uint32_t count, uint32_t value,
+                       int64_t producer, int16_t epoch, int32_t sequence)
+{
+    for (;;) {
+        leat_err rc = append_try(fake, sent, count, value, producer, epoch, sequence);
+        if (rc != LEAT_E_AGAIN) return rc;
+        fake->room = false;
+        fake_turn_end(fake);
+        while (!fake->room)
+            if (!fake_deliver(fake)) return LEAT_E_AGAIN;
+    }
+}
+
+static void must_append(struct fake *fake, uint32_t count, uint32_t value)
+{
+    struct sent sent;
+    assert_int_equal(append(fake, &sent, count, value, -1, -1, -1), LEAT_OK);
+    fake_settle(fake);
+    assert_int_equal(sent.answers, 1);
+    assert_int_equal(sent.rc, LEAT_OK);
+}
+
+static void on_read(struct leat_read *read)
+{
+    *(bool *)read->owner = true;
+}
+
+/* Read everything from an offset on; returns records seen, checks that offsets are dense. */
+static uint64_t read_all(struct fake *fake, uint64_t from, bool by_position)
+{
+    static struct leat_read read;
+    bool done = false;
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    uint64_t expected = from;
+    struct leat_position place = {0};
+    place.segment = fake->log->first_segment;
+    place.group = place.segment / 16;
+    for (;;) {
+        read = (struct leat_read){.from = {expected},
+                                  .by_position = by_position,
+                                  .position = place,
+                                  .max_bytes = 64 * 1024,
+                                  .disk_buffer = buffer,
+                                  .disk_buffer_bytes = LEAT_BATCH_BYTES_MAX + 64 * 1024,
+                                  .on_done = on_read,
+                                  .owner = &done};
+        done = false;
+        if (leat_log_read(fake->log, &read) == LEAT_E_AGAIN)
+            while (!done)
+                assert_true(fake_deliver(fake));
+        assert_int_equal(read.rc, LEAT_OK);
+        for (unsigned i = 0; i < read.iov_count; i++) {
+            struct leat_batch batch;
+            leat_err rc = leat_batch_check(read.iovs[i].base, read.iovs[i].bytes, &batch, NULL);
+            assert_int_equal(rc, LEAT_OK);
+            assert_int_equal(batch.base_offset, expected);
+            assert_int_equal(batch.leader_epoch, 7);
+            expected += batch.record_count;
+        }
+        assert_int_equal(read.next.v, expected);
+        if (read.pinned) leat_segment_unpin(read.pinned, &fake->post);
+        place = read.next_position;
+        if (read.iov_count == 0) break;
+    }
+    free(buffer);
+    return expected - from;
+}
+
+static void append_first_batch_is_acked_only_after_opened(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(1, LEAT_DURABILITY_MEMORY);
+    fake->open_at_once = false;
+    fake_open(fake, NULL, 0, NULL);
+    struct sent sent;
+    assert_int_equal(append(fake, &sent, 3, 100, -1, -1, -1), LEAT_OK);
+    fake_settle(fake);
+    assert_true(fake->opening);
+    assert_int_equal(sent.answers, 0);
+    assert_int_equal(leat_log_acked_offset(fake->log), 0);
+    fake->opening = false;
+    leat_log_opened(fake->log, LEAT_OK);
+    fake_settle(fake);
+    assert_int_equal(sent.answers, 1);
+    assert_int_equal(leat_log_acked_offset(fake->log), 3);
+    assert_int_equal(read_all(fake, 0, false), 3);
+    fake_destroy(fake);
+}
+
+static void append_many_rolls_and_reads_back(void **state)
+{
+    enum leat_durability level = (enum leat_durability)(uintptr_t)*state;
+    struct fake *fake = fake_create(2, level);
+    fake->delay_us_max = 300;
+    fake_open(fake, NULL, 0, NULL);
+    for (int i = 0; i < 400; i++)
+        must_append(fake, 100, 100);
+    struct leat_log_info info;
+    leat_log_info(fake->log, &info);
+    assert_true(info.segment_count > 2);
+    assert_int_equal(info.acked_offset, 40000);
+    assert_int_equal(read_all(fake, 0, false), 40000);
+    assert_int_equal(read_all(fake, 0, true), 40000);
+    fake_destroy(fake);
+}
+
+/* ---- producers through the log ---- */
+
+/* A repeat is answered with the original's offset, and only once that is acked (docs/stories.md 7). */
+static void append_repeat_waits_for_the_original(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(3, LEAT_DURABILITY_DISK);
+    fake_open(fake, NULL, 0, NULL);
+    must_append(fake, 1, 10);
+    struct sent first, repeat;
+    assert_int_equal(append(fake, &first, 5, 10, 42, 0, 0), LEAT_OK);
+    fake_turn_end(fake); /* its commit is in flight */
+    assert_int_equal(append(fake, &repeat, 5, 10, 42, 0, 0), LEAT_OK);
+    fake_turn_end(fake);
+    assert_true(repeat.append.duplicate);
+    assert_int_equal(first.answers + repeat.answers, 0);
+    fake_settle(fake);
+    assert_int_equal(first.answers, 1);
+    assert_int_equal(repeat.answers, 1);
+    assert_int_equal(repeat.rc, LEAT_OK);
+    assert_int_equal(repeat.append.first_offset, first.append.first_offset);
+    /* Six more, and the first is appended, but where is forgotten. */
+    struct sent other;
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(append(fake, &other, 5, 10, 42, 0, 5 + 5 * i), LEAT_OK);
+        fake_settle(fake);
+    }
+    assert_int_equal(append(fake, &repeat, 5, 10, 42, 0, 0), LEAT_OK);
+    assert_int_equal(repeat.answers, 0);
+    fake_settle(fake);
+    assert_int_equal(repeat.rc, LEAT_E_ALREADY_APPENDED);
+    assert_int_equal(append(fake, &other, 5, 10, 42, 0, 36), LEAT_E_SEQUENCE_GAP);
+    assert_int_equal(append(fake, &other, 5, 10, 42, 1, 7), LEAT_E_SEQUENCE_GAP);
+    assert_int_equal(append(fake, &other, 5, 10, 42, 1, 0), LEAT_OK);
+    fake_settle(fake);
+    assert_int_equal(append(fake, &other, 5, 10, 42, 0, 35), LEAT_E_PRODUCER_FENCED);
+    assert_int_equal(append(fake, &other, 5, 10, 43, 0, 1), LEAT_E_UNKNOWN_PRODUCER);
+    fake_destroy(fake);
+}
+
+/* ---- failures ---- */
+
+/* A failed flush is final: what waits is answered by its name, what is acked stays readable. */
+static void commit_fails_log_stops_and_reads_go_on(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(4, LEAT_DURABILITY_DISK);
+    fake_open(fake, NULL, 0, NULL);
+    must_append(fake, 10, 100);
+    struct sent sent, later;
+    assert_int_equal(append(fake, &sent, 10, 100, -1, -1, -1), LEAT_OK);
+    fake->fail_request_at = fake->requests + 1;
+    fake->fail_kinds = ~0u;
+    fake->fail_rc = LEAT_E_DISK;
+    fake_settle(fake);
+    assert_int_equal(sent.answers, 1);
+    assert_int_equal(sent.rc, LEAT_E_DISK);
+    assert_int_equal(append(fake, &later, 1, 10, -1, -1, -1), LEAT_E_DISK);
+    assert_int_equal(read_all(fake, 0, false), 10);
+    fake->ended = false;
+    leat_log_stop(fake->log, fake_on_end, fake);
+    fake_settle(fake);
+    assert_true(fake->ended);
+    fake->ended = false;
+    fake_destroy(fake);
+}
+
+static void reserve_without_disk_space_is_refused_and_heals(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(5, LEAT_DURABILITY_MEMORY);
+    fake_open(fake, NULL, 0, NULL);
+    struct sent sent;
+    fake->fail_request_at = 1;
+    fake->fail_kinds = 1u << LEAT_KEEP_RESERVE;
+    fake->fail_rc = LEAT_E_DISK_FULL;
+    assert_int_equal(append(fake, &sent, 1, 10, -1, -1, -1), LEAT_E_DISK_FULL);
+    fake->now_us += 2 * 1000 * 1000;
+    must_append(fake, 1, 10);
+    fake_destroy(fake);
+}
+
+/* Fail request 1, then 2, ... of a run with rolls, parking and trimming, until it survives: every
+ * append is answered once, and whatever was acked is there. */
+static void requests_fail_one_by_one_every_append_is_answered(void **state)
+{
+    enum leat_durability level = (enum leat_durability)(uintptr_t)*state;
+    for (uint64_t at = 1;; at++) {
+        struct fake *fake = fake_create(at, level);
+        fake->options.settings.segment_bytes_max = 16384;
+        fake->options.settings.retention_bytes = 60000;
+        fake->options.park_after_us = 1000;
+        fake->delay_us_max = 200;
+        fake->fail_request_at = at;
+        fake->fail_kinds = ~(1u << LEAT_KEEP_DROP | 1u << LEAT_KEEP_EVICT);
+        fake->fail_rc = at & 1 ? LEAT_E_DISK : LEAT_E_NO_MEMORY;
+        fake_open(fake, NULL, 0, NULL);
+        uint64_t acked = 0;
+        struct sent sent;
+        for (int i = 0; i < 60; i++) {
+            leat_err rc = append(fake, &sent, 10, 200, -1, -1, -1);
+            if (rc == LEAT_E_AGAIN) { /* nothing under way: a pause, then care */
+                fake->now_us += 2 * 1000 * 1000;
+                leat_log_care(fake->log);
+                fake_settle(fake);
+                continue;
+            }
+            if (rc == LEAT_OK) {
+                fake_settle(fake);
+                assert_int_equal(sent.answers, 1);
+                if (sent.rc == LEAT_OK) acked += 10;
+            }
+            if (i % 7 == 0) {
+                fake->now_us += 2000;
+                leat_log_care(fake->log);
+                fake_settle(fake);
+            }
+        }
+        struct leat_log_info info;
+        leat_log_info(fake->log, &info);
+        assert_int_equal(info.acked_offset, acked);
+        assert_int_equal(read_all(fake, info.first_offset, false), acked - info.first_offset);
+        bool survived = fake->requests < at;
+        leat_log_stop(fake->log, fake_on_end, fake);
+        fake_settle(fake);
+        assert_true(fake->ended);
+        fake->ended = false;
+        fake_destroy(fake);
+        if (survived) break;
+    }
+}
+
+/* The same for allocations: a refused one delays, it loses nothing. */
+static void allocations_fail_one_by_one_nothing_is_lost(void **state)
+{
+    (void)state;
+    for (uint64_t at = 1;; at++) {
+        struct fake *fake = fake_create(at, LEAT_DURABILITY_MEMORY);
+        fake->options.settings.segment_bytes_max = 16384;
+        leat_mem_fail_at(at);
+        const struct leat_log_tail none = {0};
+        leat_err rc = leat_log_create(&fake->env, &fake->keeper, &fake->timers, &fake->options,
+                                      NULL, 0, &none, &fake->log);
+        uint64_t acked = 0;
+        for (int i = 0; rc == LEAT_OK && i < 40; i++) {
+            struct sent sent;
+            while (append(fake, &sent, 10, 200, i, 0, 0) == LEAT_E_AGAIN) {
+                fake->now_us += 2 * 1000 * 1000;
+                leat_log_care(fake->log);
+                fake_settle(fake);
+            }
+            fake_settle(fake);
+            assert_int_equal(sent.rc, LEAT_OK);
+            acked += 10;
+        }
+        bool survived = leat_mem_calls() < at;
+        leat_mem_fail_at(0);
+        if (rc == LEAT_OK)
+            assert_int_equal(read_all(fake, 0, false), acked);
+        else
+            assert_int_equal(rc, LEAT_E_NO_MEMORY);
+        fake_destroy(fake);
+        if (survived) break;
+    }
+}
+
+/* ---- damage, memory, places ---- */
+
+static void on_locate_done(struct leat_locate_op *op);
+
+static void evict_all(struct fake *fake)
+{
+    for (unsigned i = 0; i < fake->held_count; i++) {
+        struct fake_held *held = &fake->held[i];
+        if (!held->closed_row) continue;
+        leat_log_on_flushed(fake->log, held->seg);
+        leat_log_on_evict_wanted(fake->log, held->seg);
+    }
+    fake_settle(fake);
+}
+
+/* Bytes from the file are those from memory; a flipped bit is never shown. */
+static void read_from_file_equals_memory_and_names_damage(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(6, LEAT_DURABILITY_MEMORY);
+    fake->options.settings.segment_bytes_max = 256 * 1024;
+    fake_open(fake, NULL, 0, NULL);
+    for (int i = 0; i < 100; i++)
+        must_append(fake, 100, 100);
+    evict_all(fake);
+    uint64_t before = fake->reads_done;
+    assert_int_equal(read_all(fake, 0, false), 10000);
+    assert_int_equal(read_all(fake, 0, true), 10000);
+    assert_true(fake->reads_done > before);
+    struct fake_held *held = &fake->held[1];
+    assert_true(held->closed_row && held->seg->buffer == NULL);
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    unsigned damaged = 0;
+    for (uint32_t at = 0; at < held->seg->extent.bytes; at += 97) {
+        held->file[at] ^= 16;
+        bool done = false;
+        struct leat_read read = {.from = {held->seg->base_offset},
+                                 .max_bytes = 1024 * 1024,
+                                 .disk_buffer = buffer,
+                                 .disk_buffer_bytes = LEAT_BATCH_BYTES_MAX + 64 * 1024,
+                                 .on_done = on_read,
+                                 .owner = &done};
+        uint64_t next = read.from.v;
+        while (next < held->seg->next_offset) {
+            read.from.v = next;
+            done = false;
+            assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
+            while (!done)
+                assert_true(fake_deliver(fake));
+            if (read.rc == LEAT_E_DAMAGED) {
+                assert_int_equal(read.next_position.segment, held->seg->id.v);
+                damaged++;
+                break;
+            }
+            assert_int_equal(read.rc, LEAT_OK);
+            for (unsigned i = 0; i < read.iov_count; i++) {
+                struct leat_batch batch;
+                assert_int_equal(
+                    leat_batch_check(read.iovs[i].base, read.iovs[i].bytes, &batch, NULL), LEAT_OK);
+                assert_int_equal(batch.base_offset, next);
+                next += batch.record_count;
+            }
+        }
+        held->file[at] ^= 16;
+    }
+    assert_true(damaged > 100);
+    free(buffer);
+    fake_destroy(fake);
+}
+
+static leat_err read_once(struct fake *fake, struct leat_read *read, void *buffer)
+{
+    bool done = false;
+    read->max_bytes = 64 * 1024;
+    read->disk_buffer = buffer;
+    read->disk_buffer_bytes = LEAT_BATCH_BYTES_MAX + 64 * 1024;
+    read->on_done = on_read;
+    read->owner = &done;
+    if (leat_log_read(fake->log, read) == LEAT_E_AGAIN)
+        while (!done)
+            assert_true(fake_deliver(fake));
+    if (read->pinned) leat_segment_unpin(read->pinned, &fake->post);
+    return read->rc;
+}
+
+/* Write segments 0, 1, ..., then take the log up again with `tail` after the first `keep` segments
+ * without those in `lose`. Returns how many offsets segment ids below `keep` hold. */
+static struct fake *log_with_holes(unsigned keep, unsigned lose, uint64_t jump, uint64_t *out_bases)
+{
+    struct fake *fake = fake_create(9, LEAT_DURABILITY_MEMORY);
+    fake->options.settings.segment_bytes_max = 64 * 1024;
+    fake_open(fake, NULL, 0, NULL);
+    while (fake->log->next_segment < keep + 1)
+        must_append(fake, 50, 100);
+    struct leat_segment *segs[32];
+    size_t count = 0;
+    struct leat_log_tail tail = {.next_segment = keep, .jumped = jump != 0};
+    for (unsigned id = 0; id < keep; id++) {
+        struct leat_segment *seg = log_slot_find(fake->log, id)->seg;
+        assert_int_equal(seg->state, LEAT_SEGMENT_CLOSED);
+        out_bases[id] = seg->base_offset;
+        tail.next_offset = out_bases[id + 1] = seg->next_offset;
+        tail.previous = seg->extent;
+        if (id != lose) segs[count++] = seg;
+    }
+    tail.next_offset += jump;
+    leat_log_destroy(&fake->log);
+    fake_open(fake, segs, count, &tail);
+    fake_settle(fake);
+    return fake;
+}
+
+/* An operator gave up what lay behind segment 3: offsets jump, ids do not. */
+static void read_in_an_accepted_loss_goes_on_behind_it(void **state)
+{
+    (void)state;
+    uint64_t bases[32];
+    struct fake *fake = log_with_holes(4, UINT32_MAX, 1000, bases);
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    struct leat_read read = {.from = {bases[4] + 10}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    assert_int_equal(read.iov_count, 0);
+    assert_int_equal(read.next.v, bases[4] + 1000);
+    int64_t before = fake_wall(fake);
+    fake->now_us += 1000 * 1000;
+    must_append(fake, 7, 100);
+    for (int file = 0; file < 2; file++) {
+        read = (struct leat_read){.from = {bases[4] + 10}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        assert_int_equal(read.first.v, bases[4] + 1000);
+        assert_int_equal(read.next.v, bases[4] + 1007);
+        bool done = false;
+        struct leat_locate_op op = {.what = LEAT_LOCATE_TIME, .value = before + 500};
+        op.read.disk_buffer = buffer;
+        op.read.disk_buffer_bytes = LEAT_BATCH_BYTES_MAX + 64 * 1024;
+        op.on_done = on_locate_done;
+        op.owner = &done;
+        if (leat_log_locate(fake->log, &op) == LEAT_E_AGAIN)
+            while (!done)
+                assert_true(fake_deliver(fake));
+        assert_int_equal(op.rc, LEAT_OK);
+        assert_int_equal(op.offset.v, bases[4] + 1000);
+        op.what = LEAT_LOCATE_OFFSET;
+        op.value = (int64_t)bases[4] + 1;
+        done = false;
+        if (leat_log_locate(fake->log, &op) == LEAT_E_AGAIN)
+            while (!done)
+                assert_true(fake_deliver(fake));
+        assert_int_equal(op.offset.v, bases[4] + 1000);
+        evict_all(fake);
+    }
+    free(buffer);
+    fake_destroy(fake);
+}
+
+/* A segment is not there any more: its offsets are refused by name, everything else is read. */
+static void read_of_a_missing_segment_names_it_and_no_other(void **state)
+{
+    (void)state;
+    uint64_t bases[32];
+    struct fake *fake = log_with_holes(6, 2, 0, bases);
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    struct leat_read read = {.from = {bases[2] + 5}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(read.next_position.segment, 2);
+    assert_int_equal(read.next.v, bases[3]);
+    read = (struct leat_read){.by_position = true, .position = {0, 2, 0}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(read.next.v, bases[3]);
+    for (uint64_t from = bases[1]; from < bases[6]; from = read.next.v) {
+        if (from == bases[2]) from = bases[3];
+        read = (struct leat_read){.from = {from}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        assert_int_equal(read.first.v, from);
+    }
+    struct leat_locate_op op = {.what = LEAT_LOCATE_EARLIEST};
+    assert_int_equal(leat_log_locate(fake->log, &op), LEAT_OK);
+    assert_int_equal(op.offset.v, 0);
+    must_append(fake, 7, 100);
+    free(buffer);
+    fake_destroy(fake);
+}
+
+static void on_locate_done(struct leat_locate_op *op)
+{
+    *(bool *)op->owner = true;
+}
+
+static void locate_time_offset_and_ends(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(7, LEAT_DURABILITY_MEMORY);
+    fake->options.settings.segment_bytes_max = 64 * 1024;
+    fake_open(fake, NULL, 0, NULL);
+    int64_t begin = fake_wall(fake);
+    for (int i = 0; i < 100; i++) { /* record j of batch i: begin + 100 i + j */
+        must_append(fake, 50, 100);
+        fake->now_us = 1000000 + (uint64_t)(i + 1) * 100000;
+    }
+    for (int file = 0; file < 2; file++) {
+        void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+        for (int i = 0; i < 99; i += 7) {
+            struct leat_locate_op op = {.what = LEAT_LOCATE_TIME, .value = begin + 100 * i + 20};
+            op.read.disk_buffer = buffer;
+            op.read.disk_buffer_bytes = LEAT_BATCH_BYTES_MAX + 64 * 1024;
+            op.on_done = on_locate_done;
+            bool done = false;
+            op.owner = &done;
+            if (leat_log_locate(fake->log, &op) == LEAT_E_AGAIN)
+                while (!done)
+                    assert_true(fake_deliver(fake));
+            assert_int_equal(op.rc, LEAT_OK);
+            assert_int_equal(op.offset.v, 50 * i + 20);
+            assert_int_equal(op.timestamp_ms, begin + 100 * i + 20);
+            op.what = LEAT_LOCATE_OFFSET;
+            op.value = 50 * i + 20;
+            done = false;
+            struct leat_position place = op.position;
+            if (leat_log_locate(fake->log, &op) == LEAT_E_AGAIN)
+                while (!done)
+                    assert_true(fake_deliver(fake));
+            assert_int_equal(op.rc, LEAT_OK);
+            assert_int_equal(op.position.segment, place.segment);
+            assert_int_equal(op.position.position, place.position);
+        }
+        struct leat_locate_op op = {.what = LEAT_LOCATE_TIME, .value = begin + 1000000};
+        assert_int_equal(leat_log_locate(fake->log, &op), LEAT_OK);
+        assert_int_equal(op.offset.v, 5000);
+        assert_int_equal(op.timestamp_ms, -1);
+        free(buffer);
+        evict_all(fake);
+    }
+    uint64_t first, end, last_end = 0;
+    for (uint64_t group = 0; leat_log_group(fake->log, group, &first, &end) == LEAT_OK; group++) {
+        assert_int_equal(first, last_end);
+        last_end = end;
+    }
+    assert_true(last_end == UINT64_MAX);
+    fake_destroy(fake);
+}
+
+/* Nothing is written any more: the last records go too when their time is over, also from a parked
+ * head, and offsets go on where they were. */
+static void retention_of_an_idle_log_drops_its_last_records(void **state)
+{
+    (void)state;
+    for (int parked = 0; parked < 2; parked++) {
+        struct fake *fake = fake_create(11, LEAT_DURABILITY_DISK);
+        fake->options.settings.retention_ms = 60 * 1000;
+        fake_open(fake, NULL, 0, NULL);
+        must_append(fake, 50, 100);
+        if (parked) {
+            fake->now_us += 20 * 1000 * 1000;
+            leat_log_care(fake->log);
+            fake_settle(fake);
+            assert_true(fake->log->parked);
+        }
+        fake->now_us += 120 * 1000 * 1000;
+        for (int i = 0; i < 4; i++) {
+            leat_log_care(fake->log);
+            fake_settle(fake);
+            fake->now_us += 1000 * 1000;
+        }
+        struct leat_log_info info;
+        leat_log_info(fake->log, &info);
+        assert_int_equal(info.first_offset, 50);
+        assert_int_equal(info.acked_offset, 50);
+        assert_int_equal(info.segment_count, 1);
+        assert_int_equal(fake->drops, 1);
+        uint64_t next = fake->log->next_segment;
+        for (int i = 0; i < 4; i++) {
+            fake->now_us += 120 * 1000 * 1000;
+            leat_log_care(fake->log);
+            fake_settle(fake);
+        }
+        assert_int_equal(fake->log->next_segment, next); /* an empty head does not roll */
+        must_append(fake, 3, 100);
+        assert_int_equal(read_all(fake, 50, false), 3);
+        fake_destroy(fake);
+    }
+}
+
+/* An idle log gives its buffer back, its bytes stay readable, and it goes on in the same segment.
+ */
+static void park_and_resume_go_on_in_the_same_segment(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(8, LEAT_DURABILITY_DISK);
+    fake_open(fake, NULL, 0, NULL);
+    must_append(fake, 10, 100);
+    struct leat_log_info info;
+    for (int i = 1; i <= 5; i++) {
+        fake->now_us += 20 * 1000 * 1000;
+        leat_log_care(fake->log);
+        fake_settle(fake);
+        leat_log_info(fake->log, &info);
+        assert_int_equal(info.memory_bytes, 0);
+        assert_int_equal(read_all(fake, 0, false), (uint64_t)i * 10);
+        must_append(fake, 10, 100);
+    }
+    leat_log_info(fake->log, &info);
+    assert_int_equal(info.segment_count, 1);
+    assert_int_equal(read_all(fake, 0, true), 60);
+    fake_destroy(fake);
+}
+
+/* A table beyond three quarters forgets whom it has not seen for longest, not before a quarter of an
+ * hour; a table with room keeps everybody for the whole expiry. */
+static void producers_of_a_full_table_expire_sooner(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(9, LEAT_DURABILITY_DISK);
+    fake_open(fake, NULL, 0, NULL);
+    fake->log->producers.count_max = 40; /* the real limit is only more of the same */
+    struct sent sent;
+    for (int i = 0; i < 40; i++) {
+        assert_int_equal(append(fake, &sent, 1, 10, i, 0, 0), LEAT_OK);
+        fake_settle(fake);
+        fake->now_us += 1000 * 1000;
+    }
+    struct leat_log_info info;
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    assert_int_equal(append(fake, &sent, 1, 10, 99, 0, 0), LEAT_E_TOO_MANY_PRODUCERS);
+    /* Producers 0 to 4 are older than 15 minutes now: the excess is 10, but 5 are too young. */
+    fake->now_us += (uint64_t)(15 * 60 - 40 + 5) * 1000 * 1000;
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    leat_log_info(fake->log, &info);
+    assert_int_equal(info.producers, 35);
+    fake->now_us += (uint64_t)3600 * 1000 * 1000;
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    leat_log_info(fake->log, &info);
+    assert_int_equal(info.producers, 30);
+    assert_int_equal(append(fake, &sent, 1, 10, 10, 0, 0), LEAT_OK);
+    fake_settle(fake);
+    assert_true(sent.append.duplicate && sent.rc == LEAT_OK);
+    assert_int_equal(append(fake, &sent, 1, 10, 99, 0, 0), LEAT_OK);
+    fake_settle(fake);
+    fake_destroy(fake);
+}
+
+/* ---- waking ---- */
+
+enum { WAKERS = 5 };
+
+/* A log whose segments are all closed and out of memory, as after a restart. */
+static void make_cold(struct fake *fake, struct leat_log_warmth *warmth)
+{
+    fake->options.settings.segment_bytes_max = 65536;
+    fake_open(fake, NULL, 0, NULL);
+    for (int i = 0; i < 20; i++)
+        must_append(fake, 100, 100);
+    evict_all(fake);
+    struct leat_segment *segs[64];
+    size_t count = 0;
+    /* What is not closed is given up: this is about the waking alone. */
+    for (unsigned i = 0; i < fake->held_count; i++)
+        if (fake->held[i].closed_row) segs[count++] = fake->held[i].seg;
+    assert_in_range(count, 2, 63);
+    struct leat_log_tail tail = {.next_segment = count,
+                                 .previous = segs[count - 1]->extent,
+                                 .next_offset = segs[count - 1]->next_offset};
+    leat_log_destroy(&fake->log);
+    for (unsigned i = 0; i < fake->held_count;)
+        if (!fake->held[i].closed_row)
+            fake_forget(fake, fake->held[i].seg);
+        else
+            i++;
+    fake->dirty = fake->room = fake->opening = false;
+    fake->options.warmth = warmth;
+    fake->options.epoch.v++;
+    fake_open(fake, segs, count, &tail);
+}
+
+static bool is_cold(const struct fake *fake)
+{
+    struct leat_log_info info;
+    leat_log_info(fake->log, &info);
+    return info.cold;
+}
+
+static void wake(struct fake *fake)
+{
+    struct sent sent;
+    assert_int_equal(append_try(fake, &sent, 1, 10, -1, -1, -1), LEAT_E_AGAIN);
+    fake_turn_end(fake);
+}
+
+/* Many wake at once: the bytes they read never exceed what they share, they start in the order of
+ * asking, each by the end of another, and who is deleted in line holds nobody up. */
+static void wake_many_logs_share_bytes_in_order(void **state)
+{
+    (void)state;
+    struct leat_log_warmth warmth;
+    leat_log_warmth_init(&warmth, 1); /* less than any needs: one at a time */
+    struct fake *fakes[WAKERS];
+    for (int i = 0; i < WAKERS; i++) {
+        fakes[i] = fake_create(20 + (uint64_t)i, LEAT_DURABILITY_DISK);
+        make_cold(fakes[i], &warmth);
+    }
+    for (int i = 0; i < WAKERS; i++) {
+        wake(fakes[i]);
+        assert_int_equal(fakes[i]->queued, i == 0);
+    }
+    /* Nothing but the read in flight moves them on. */
+    leat_log_care(fakes[2]->log);
+    fake_turn_end(fakes[2]);
+    assert_int_equal(fakes[2]->queued, 0);
+    fake_delete_log(fakes[1]);
+    fake_delete_log(fakes[3]);
+    const int order[] = {0, 2, 4};
+    for (unsigned i = 0; i < 3; i++) {
+        struct fake *now = fakes[order[i]];
+        assert_true(warmth.bytes_used > 0 && is_cold(now));
+        assert_int_equal(now->queued, 1);
+        assert_true(fake_deliver(now));
+        assert_false(is_cold(now));
+        if (i == 2) break;
+        assert_true(fakes[order[i + 1]]->dirty);
+        fake_turn_end(fakes[order[i + 1]]);
+    }
+    assert_int_equal(warmth.bytes_used, 0);
+    assert_true(leat_list_empty(&warmth.waiting));
+    for (int i = 0; i < WAKERS; i++) {
+        if (fakes[i]->log) {
+            fake_settle(fakes[i]);
+            must_append(fakes[i], 10, 100);
+        }
+        fake_destroy(fakes[i]);
+    }
+}
+
+/* A read that fails, or memory that is refused, gives the bytes back. Whoever is asked with room
+ * for two runs beside the first. */
+static void wake_failures_give_the_bytes_back(void **state)
+{
+    (void)state;
+    struct leat_log_warmth warmth;
+    leat_log_warmth_init(&warmth, 2 * (65536 + 4096));
+    struct fake *fakes[3];
+    for (int i = 0; i < 3; i++) {
+        fakes[i] = fake_create(40 + (uint64_t)i, LEAT_DURABILITY_DISK);
+        make_cold(fakes[i], &warmth);
+    }
+    leat_mem_fail_at(1);
+    wake(fakes[2]);
+    leat_mem_fail_at(0);
+    assert_int_equal(fakes[2]->queued, 0);
+    assert_int_equal(warmth.bytes_used, 0);
+    fakes[2]->now_us += 2 * 1000 * 1000;
+    for (int i = 0; i < 3; i++) {
+        wake(fakes[i]);
+        assert_int_equal(fakes[i]->queued, i < 2);
+    }
+    assert_true(warmth.bytes_used <= warmth.bytes_max);
+    fakes[0]->fail_reads = true;
+    fake_settle(fakes[0]);
+    struct leat_log_info info;
+    leat_log_info(fakes[0]->log, &info);
+    assert_int_equal(info.state, LEAT_LOG_DAMAGED);
+    assert_true(fakes[2]->dirty);
+    fake_settle(fakes[2]);
+    fake_settle(fakes[1]);
+    assert_false(is_cold(fakes[1]) || is_cold(fakes[2]));
+    assert_int_equal(warmth.bytes_used, 0);
+    for (int i = 0; i < 3; i++)
+        fake_destroy(fakes[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(append_first_batch_is_acked_only_after_opened),
+        cmocka_unit_test_prestate(append_many_rolls_and_reads_back,
+                                  (void *)(uintptr_t)LEAT_DURABILITY_MEMORY),
+        cmocka_unit_test_prestate(append_many_rolls_and_reads_back,
+                                  (void *)(uintptr_t)LEAT_DURABILITY_DISK),
+        cmocka_unit_test(append_repeat_waits_for_the_original),
+        cmocka_unit_test(commit_fails_log_stops_and_reads_go_on),
+        cmocka_unit_test(reserve_without_disk_space_is_refused_and_heals),
+        cmocka_unit_test_prestate(requests_fail_one_by_one_every_append_is_answered,
+                                  (void *)(uintptr_t)LEAT_DURABILITY_MEMORY),
+        cmocka_unit_test_prestate(requests_fail_one_by_one_every_append_is_answered,
+                                  (void *)(uintptr_t)LEAT_DURABILITY_DISK),
+        cmocka_unit_test(allocations_fail_one_by_one_nothing_is_lost),
+        cmocka_unit_test(read_from_file_equals_memory_and_names_damage),
+        cmocka_unit_test(read_in_an_accepted_loss_goes_on_behind_it),
+        cmocka_unit_test(read_of_a_missing_segment_names_it_and_no_other),
+        cmocka_unit_test(locate_time_offset_and_ends),
+        cmocka_unit_test(retention_of_an_idle_log_drops_its_last_records),
+        cmocka_unit_test(park_and_resume_go_on_in_the_same_segment),
+        cmocka_unit_test(producers_of_a_full_table_expire_sooner),
+        cmocka_unit_test(wake_many_logs_share_bytes_in_order),
+        cmocka_unit_test(wake_failures_give_the_bytes_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,248 @@
+/* Producer state: what is new, repeated, older, a gap. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "multilog/producers.h"
+
+static struct leat_batch batch_of(int64_t id, int16_t epoch, int32_t sequence, uint32_t count)
+{
+    return (struct leat_batch){.producer_id = id,
+                               .producer_epoch = epoch,
+                               .base_sequence = sequence,
+                               .record_count = count};
+}
+
+static enum leat_producer_verdict check(const struct leat_producers *producers, int64_t id,
+                                        int16_t epoch, int32_t sequence, uint32_t count)
+{
+    struct leat_batch batch = batch_of(id, epoch, sequence, count);
+    uint64_t offset;
+    int64_t expected;
+    return leat_producers_check(producers, &batch, &offset, &expected);
+}
+
+static void record(struct leat_producers *producers, int64_t id, int16_t epoch, int32_t sequence,
+                   uint32_t count, uint64_t offset)
+{
+    struct leat_batch batch = batch_of(id, epoch, sequence, count);
+    assert_int_equal(leat_producers_replay(producers, &batch, offset, 1000), LEAT_OK);
+}
+
+static void check_repeats_and_gaps_are_told_apart(void **state)
+{
+    (void)state;
+    struct leat_producers producers;
+    assert_int_equal(leat_producers_init(&producers, 100), LEAT_OK);
+    assert_int_equal(check(&producers, 1, 0, 7, 1), LEAT_PRODUCER_UNKNOWN);
+    assert_int_equal(check(&producers, 1, 0, 0, 1), LEAT_PRODUCER_NEW);
+    for (int i = 0; i < 8; i++)
+        record(&producers, 1, 0, i * 10, 10, 100 + (uint64_t)i * 10);
+    assert_int_equal(check(&producers, 1, 0, 80, 3), LEAT_PRODUCER_NEW);
+    assert_int_equal(check(&producers, 1, 0, 81, 3), LEAT_PRODUCER_GAP);
+    assert_int_equal(check(&producers, 1, 0, 70, 10), LEAT_PRODUCER_DUPLICATE);
+    assert_int_equal(check(&producers, 1, 0, 30, 10), LEAT_PRODUCER_DUPLICATE);
+    assert_int_equal(check(&producers, 1, 0, 20, 10), LEAT_PRODUCER_OLDER);
+    assert_int_equal(check(&producers, 1, 0, 75, 10), LEAT_PRODUCER_GAP); /* half of it is new */
+    assert_int_equal(check(&producers, 1, 1, 80, 1), LEAT_PRODUCER_GAP);
+    assert_int_equal(check(&producers, 1, 1, 0, 1), LEAT_PRODUCER_NEW);
+    record(&producers, 1, 1, 0, 1, 300);
+    assert_int_equal(check(&producers, 1, 0, 80, 1), LEAT_PRODUCER_FENCED);
+    assert_int_equal(check(&producers, 1, 1, 0, 1), LEAT_PRODUCER_DUPLICATE);
+    leat_producers_fini(&producers);
+}
+
+/* A log that has forgotten somebody takes producers in the middle; what came before their first
+ * sequence here was never appended, and is not called so (docs/stories.md 18 b). */
+static void check_before_first_sequence_is_a_gap(void **state)
+{
+    (void)state;
+    struct leat_producers producers;
+    assert_int_equal(leat_producers_init(&producers, 100), LEAT_OK);
+    record(&producers, 9, 0, 0, 1, 0);
+    assert_int_equal(leat_producers_expire(&producers, 999, 10), 0);
+    assert_int_equal(leat_producers_expire(&producers, 1001, 0), 0); /* not acked yet */
+    assert_int_equal(leat_producers_expire(&producers, 1001, 10), 1);
+    assert_int_equal(check(&producers, 1, 0, 70, 5), LEAT_PRODUCER_NEW);
+    record(&producers, 1, 0, 70, 5, 10);
+    assert_int_equal(check(&producers, 1, 0, 60, 5), LEAT_PRODUCER_GAP);
+    assert_int_equal(check(&producers, 1, 0, 68, 5), LEAT_PRODUCER_GAP);
+    leat_producers_fini(&producers);
+}
+
+static void check_sequence_wraps_to_zero(void **state)
+{
+    (void)state;
+    struct leat_producers producers;
+    assert_int_equal(leat_producers_init(&producers, 100), LEAT_OK);
+    producers.expired = true;
+    record(&producers, 1, 0, INT32_MAX - 2, 2, 0); /* up to and with INT32_MAX - 1 */
+    assert_int_equal(check(&producers, 1, 0, INT32_MAX, 3), LEAT_PRODUCER_NEW);
+    record(&producers, 1, 0, INT32_MAX, 3, 2); /* INT32_MAX, 0, 1 */
+    assert_int_equal(check(&producers, 1, 0, 2, 1), LEAT_PRODUCER_NEW);
+    assert_int_equal(check(&producers, 1, 0, INT32_MAX, 3), LEAT_PRODUCER_DUPLICATE);
+    assert_int_equal(check(&producers, 1, 0, 0, 2), LEAT_PRODUCER_OLDER);
+    assert_int_equal(check(&producers, 1, 0, 3, 1), LEAT_PRODUCER_GAP);
+    /* More than a whole turn of the numbers: behind and ahead stay apart. */
+    int32_t sequence = 2;
+    for (int i = 0; i < 3000; i++) {
+        assert_int_equal(check(&producers, 1, 0, sequence, 1 << 20), LEAT_PRODUCER_NEW);
+        record(&producers, 1, 0, sequence, 1 << 20, (uint64_t)i << 20);
+        uint32_t next = ((uint32_t)sequence + (1u << 20)) & 0x7fffffffu;
+        assert_int_equal(check(&producers, 1, 0, (int32_t)((next + 1) & 0x7fffffff), 1),
+                         LEAT_PRODUCER_GAP);
+        assert_int_equal(check(&producers, 1, 0, sequence, 1 << 20), LEAT_PRODUCER_DUPLICATE);
+        sequence = (int32_t)next;
+    }
+    assert_int_equal(check(&producers, 1, 0, (sequence - (10 << 20)) & 0x7fffffff, 5),
+                     LEAT_PRODUCER_OLDER);
+    leat_producers_fini(&producers);
+}
+
+static void table_full_and_crowded_are_refused(void **state)
+{
+    (void)state;
+    struct leat_producers producers;
+    assert_int_equal(leat_producers_init(&producers, 20), LEAT_OK);
+    for (int i = 0; i < 6; i++)
+        record(&producers, i, 0, 0, 1, (uint64_t)i);
+    assert_int_equal(check(&producers, 100, 0, 0, 1), LEAT_PRODUCER_GROW);
+    leat_mem_fail_at(1);
+    assert_int_equal(leat_producers_prepare(&producers), LEAT_E_NO_MEMORY);
+    leat_mem_fail_at(0);
+    assert_int_equal(leat_producers_prepare(&producers), LEAT_OK);
+    assert_int_equal(check(&producers, 100, 0, 0, 1), LEAT_PRODUCER_NEW);
+    for (int i = 6; i < 20; i++)
+        record(&producers, i, 0, 0, 1, (uint64_t)i);
+    assert_int_equal(check(&producers, 100, 0, 0, 1), LEAT_PRODUCER_FULL);
+    assert_int_equal(check(&producers, 19, 0, 1, 1), LEAT_PRODUCER_NEW);
+    leat_producers_fini(&producers);
+}
+
+/* Random producers come, go and return; the table is compared with an array, and with what its own
+ * encoding decodes to. */
+static void table_random_changes_agree_with_an_array(void **state)
+{
+    (void)state;
+    enum { IDS = 300 };
+    struct leat_producers producers, copy;
+    struct leat_xoshiro random;
+    int32_t next[IDS] = {0};
+    bool known[IDS] = {false};
+    leat_xoshiro_seed(&random, 5);
+    assert_int_equal(leat_producers_init(&producers, IDS), LEAT_OK);
+    for (int64_t step = 0; step < 20000; step++) {
+        int64_t id = (int64_t)leat_xoshiro_below(&random, IDS);
+        struct leat_batch batch = batch_of(id * 1000003, 0, next[id], 3);
+        assert_int_equal(leat_producers_replay(&producers, &batch, 0, step), LEAT_OK);
+        next[id] += 3;
+        known[id] = true;
+        if (leat_xoshiro_below(&random, 100)) continue;
+        (void)leat_producers_expire(&producers, step - (int64_t)leat_xoshiro_below(&random, 500),
+                                    1);
+        size_t bytes = leat_producers_encoded_bytes(&producers);
+        uint8_t *encoded = malloc(bytes + 1);
+        leat_producers_encode(&producers, encoded);
+        assert_int_equal(leat_producers_init(&copy, IDS), LEAT_OK);
+        if (bytes)
+            assert_int_equal(leat_producers_decode(&copy, encoded, bytes - 1, producers.count, 1),
+                             LEAT_E_CORRUPT);
+        assert_int_equal(leat_producers_decode(&copy, encoded, bytes, producers.count, 1), LEAT_OK);
+        assert_int_equal(copy.count, producers.count);
+        uint32_t count = 0;
+        for (int64_t i = 0; i < IDS; i++) {
+            if (!known[i]) continue;
+            enum leat_producer_verdict a = check(&producers, i * 1000003, 0, next[i] - 3, 3);
+            assert_int_equal(a, check(&copy, i * 1000003, 0, next[i] - 3, 3));
+            if (a == LEAT_PRODUCER_DUPLICATE)
+                count++;
+            else
+                known[i] = false;
+        }
+        assert_int_equal(count, producers.count);
+        leat_producers_fini(&copy);
+        free(encoded);
+    }
+    leat_producers_fini(&producers);
+}
+
+/* Beyond what is to be kept the longest unused go, exactly as many as must, never younger ones than
+ * asked nor unacked ones. */
+static void shed_takes_the_longest_unused_only(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000 };
+    const int64_t minute = 60 * 1000;
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 11);
+    for (int round = 0; round < 50; round++) {
+        struct leat_producers producers;
+        assert_int_equal(leat_producers_init(&producers, COUNT), LEAT_OK);
+        int64_t used[COUNT];
+        bool gone[COUNT] = {false};
+        /* From all at one time to a whole day. */
+        uint64_t spread = UINT64_C(1) << (round % 28);
+        int64_t before = (int64_t)(spread / 2) + 1;
+        for (int i = 0; i < COUNT; i++) {
+            used[i] = (int64_t)leat_xoshiro_below(&random, spread);
+            struct leat_batch batch = batch_of(i, 0, 0, 1);
+            assert_int_equal(leat_producers_replay(&producers, &batch, (uint64_t)i, used[i]),
+                             LEAT_OK);
+        }
+        uint32_t keep = (uint32_t)leat_xoshiro_below(&random, COUNT + 1);
+        uint64_t acked = leat_xoshiro_below(&random, 4) ? COUNT : COUNT / 2;
+        uint32_t removed = leat_producers_shed(&producers, keep, before, acked);
+        assert_int_equal(producers.count, COUNT - removed);
+        uint32_t candidates = 0, missing = 0;
+        int64_t youngest_gone = INT64_MIN, oldest_kept = INT64_MAX;
+        for (int i = 0; i < COUNT; i++) {
+            gone[i] = check(&producers, i, 0, 0, 1) != LEAT_PRODUCER_DUPLICATE;
+            missing += gone[i];
+            bool candidate = used[i] < before && (uint64_t)i < acked;
+            candidates += candidate;
+            assert_true(candidate || !gone[i]);
+            if (gone[i] && used[i] > youngest_gone) youngest_gone = used[i];
+            if (!gone[i] && candidate && used[i] < oldest_kept) oldest_kept = used[i];
+        }
+        uint32_t excess = COUNT - keep;
+        assert_int_equal(missing, removed);
+        assert_int_equal(removed, candidates < excess ? candidates : excess);
+        assert_true(youngest_gone <= oldest_kept);
+        assert_true(producers.expired == (removed > 0));
+        leat_producers_fini(&producers);
+    }
+    /* Whatever stood in a file as time of use is bytes from outside. */
+    struct leat_producers producers;
+    assert_int_equal(leat_producers_init(&producers, 100), LEAT_OK);
+    const int64_t times[] = {INT64_MIN, INT64_MIN + 1, -1, 0, minute, INT64_MAX - 1};
+    for (int i = 0; i < 6; i++) {
+        struct leat_batch batch = batch_of(i, 0, 0, 1);
+        assert_int_equal(leat_producers_replay(&producers, &batch, 0, times[i]), LEAT_OK);
+    }
+    for (uint32_t left = 6; left > 1; left--) {
+        assert_int_equal(leat_producers_shed(&producers, left - 1, INT64_MAX, 1), 1);
+        assert_int_equal(check(&producers, 6 - (int)left, 0, 1, 1), LEAT_PRODUCER_NEW);
+        assert_int_equal(check(&producers, 6 - (int)left, 0, 0, 1), LEAT_PRODUCER_NEW);
+        assert_int_equal(check(&producers, 7 - (int)left, 0, 0, 1), LEAT_PRODUCER_DUPLICATE);
+    }
+    leat_producers_fini(&producers);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(check_repeats_and_gaps_are_told_apart),
+        cmocka_unit_test(check_before_first_sequence_is_a_gap),
+        cmocka_unit_test(check_sequence_wraps_to_zero),
+        cmocka_unit_test(table_full_and_crowded_are_refused),
+        cmocka_unit_test(table_random_changes_agree_with_an_array),
+        cmocka_unit_test(shed_takes_the_longest_unused_only),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
