@@ -1,0 +1,100 @@
+/* Where does a log end? The one decision of recovery, as a pure function.
+ *
+ * Exactly one thing may say it: the coordinator's tail record, or the marks of the ownership that
+ * the coordinator knows as opened. Whatever contradicts that thing is named and waited for; nothing
+ * is ever taken because it is the best that was found. */
+#include "coordinator/coordinator.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool extent_equal(struct leat_extent a, struct leat_extent b)
+{
+    return a.bytes == b.bytes && a.crc == b.crc;
+}
+
+/* Is the tail record's last segment here, with the recorded bytes?
+ *
+ * Cutting a segment to its record appends a close entry where there is room, so a closed segment
+ * is also right when it ends at the recorded offset and is longer: nothing but the close entry can
+ * have been added to it, because a segment that has a record is never appended to again. */
+static bool tail_bytes_found(const struct leat_tail_record *tail,
+                             const struct leat_log_marks *marks)
+{
+    if (!marks) return false;
+    if (marks->has_closed && marks->closed_segment == tail->segment) {
+        if (extent_equal(marks->closed_extent, tail->extent)) return true;
+        if (marks->closed_extent.bytes > tail->extent.bytes &&
+            marks->closed_next_offset == tail->next_offset)
+            return true;
+    }
+    return marks->has_mark && marks->mark_segment == tail->segment &&
+           extent_equal(marks->mark_extent, tail->extent);
+}
+
+static void decide_wait(struct leat_log_decision *decision, const struct leat_log_marks *marks,
+                        const char *why)
+{
+    decision->kind = LEAT_DECIDED_WAIT;
+    if (marks && marks->lost && marks->why[0])
+        snprintf(decision->why, sizeof decision->why, "%s (%s)", why, marks->why);
+    else
+        snprintf(decision->why, sizeof decision->why, "%s", why);
+}
+
+static void decide_by_tail(const struct leat_tail_record *tail, const struct leat_log_marks *marks,
+                           struct leat_log_decision *decision)
+{
+    /* A log without segments needs no bytes; nor does one whose data an operator gave up. */
+    if (tail->segment == UINT64_MAX || tail->jumped || tail_bytes_found(tail, marks)) {
+        decision->kind = LEAT_DECIDED_TAIL;
+        decision->tail = *tail;
+        return;
+    }
+    char why[112];
+    snprintf(why, sizeof why, "segment %" PRIu64 " (%" PRIu32 " bytes, CRC %08" PRIx32 ") missing",
+             tail->segment, tail->extent.bytes, tail->extent.crc);
+    decide_wait(decision, marks, why);
+}
+
+static void decide_by_marks(struct leat_epoch stamp, const struct leat_log_marks *marks,
+                            struct leat_log_decision *decision)
+{
+    char why[112];
+    if (!marks || !marks->has_mark) {
+        snprintf(why, sizeof why, "no open segment of epoch %" PRIu32 " was found", stamp.v);
+        decide_wait(decision, marks, why);
+        return;
+    }
+    /* Exactly: a higher epoch is an ownership that never committed "opened", a lower one an owner
+     * of old. Either may be empty where acked batches should be. */
+    if (marks->mark_epoch.v != stamp.v) {
+        snprintf(why, sizeof why,
+                 "open segment %" PRIu64 " is of epoch %" PRIu32 ", the log's is %" PRIu32,
+                 marks->mark_segment, marks->mark_epoch.v, stamp.v);
+        decide_wait(decision, marks, why);
+        return;
+    }
+    if (marks->mark_only_start && !marks->predecessor_matches) {
+        snprintf(why, sizeof why,
+                 "segment %" PRIu64 " has just begun and its predecessor is missing or differs",
+                 marks->mark_segment);
+        decide_wait(decision, marks, why);
+        return;
+    }
+    decision->kind = LEAT_DECIDED_TAIL;
+    decision->tail = (struct leat_tail_record){.segment = marks->mark_segment,
+                                               .extent = marks->mark_extent,
+                                               .next_offset = marks->mark_next_offset};
+}
+
+void leat_decide_tail(struct leat_log_ref log, const struct leat_log_record *record,
+                      const struct leat_log_marks *marks, struct leat_log_decision *out_decision)
+{
+    *out_decision = (struct leat_log_decision){.log = log};
+    if (record->opened)
+        decide_by_marks(record->stamp_epoch, marks, out_decision);
+    else
+        decide_by_tail(&record->tail, marks, out_decision);
+}

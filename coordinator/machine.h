@@ -1,0 +1,126 @@
+/* The coordinator's state machine: tables, and the committed entries that change them.
+ *
+ * Deterministic: the same entries give the same tables and the same snapshot bytes on every voter.
+ * It looks at no clock and draws no random number; whatever an entry needs lies in the entry.
+ */
+#ifndef LEAT_COORDINATOR_MACHINE_H
+#define LEAT_COORDINATOR_MACHINE_H
+
+#include "coordinator/coordinator.h"
+#include "wire/message.h"
+
+enum {
+    LEAT_COMMAND_VERSION = 1,
+    LEAT_SNAPSHOT_VERSION = 1,
+    LEAT_NODES_MAX = 256,
+    LEAT_NODE_NAME_BYTES_MAX = 255,
+    LEAT_ADDRESS_BYTES_MAX = 127,
+    LEAT_EPOCH_MAX = 0x7fffffff,
+    LEAT_ADOPT_CHUNK_BYTES = 1024 * 1024 - 4096, /* an entry stays below 1 MiB */
+    LEAT_ADOPT_ROW_BYTES_MAX = 64,
+    LEAT_ADOPT_STAGED_BYTES_MAX = 128 * 1024 * 1024, /* 1,000,000 logs and to spare */
+};
+
+/* Numbers are in stored logs: never renumber. */
+enum leat_command_kind {
+    LEAT_COMMAND_FORM = 1,          /* [v, k, cluster id bin16] */
+    LEAT_COMMAND_STREAM_CREATE = 2, /* [v, k, name, settings] */
+    LEAT_COMMAND_STREAM_DELETE = 3, /* [v, k, name] */
+    LEAT_COMMAND_PRODUCER_IDS = 4,  /* [v, k, count] */
+    LEAT_COMMAND_OPENED = 5,        /* [v, k, epoch, [[stream, streamlet, log]...]] */
+    LEAT_COMMAND_NODE_UP = 6,       /* [v, k, name, address, cores] */
+    /* [v, k, attempt, number, last, incarnation, seen, bin of rows]; row = [stream, streamlet, log,
+     * decision, segment, bytes, crc, next offset]. All chunks of an attempt, or nothing. */
+    LEAT_COMMAND_ADOPT = 7,
+    LEAT_COMMAND_ACCEPT_LOSS = 8, /* [v, k, stream, streamlet, log, segment, next offset] */
+    LEAT_COMMAND_BARRIER = 9,     /* [v, k] */
+};
+
+struct leat_machine_log {
+    struct leat_log_record record;
+    struct leat_epoch epoch; /* its owner's; the streamlet's, unless data was given up since */
+};
+struct leat_machine_stream {
+    uint32_t id;
+    struct leat_stream_desc *desc; /* one reference; name, settings, owners */
+    struct leat_machine_log *logs; /* [streamlets * logs], by streamlet, then log */
+    uint32_t log_count;
+};
+struct leat_machine_node {
+    char name[LEAT_NODE_NAME_BYTES_MAX + 1];
+    char address[LEAT_ADDRESS_BYTES_MAX + 1];
+    uint64_t incarnation; /* the last known */
+    uint32_t cores;
+    uint64_t streamlets; /* that it owns */
+};
+
+struct leat_machine {
+    uint32_t cores; /* default Q */
+    bool formed;
+    uint8_t cluster_id[16];
+    uint32_t next_stream_id; /* from 1 */
+    uint32_t next_epoch;     /* from 1 */
+    uint64_t next_incarnation;
+    int64_t next_producer_id;
+    uint64_t changes;                    /* entries that changed who owns what or where it ends */
+    struct leat_machine_stream *streams; /* ascending ids */
+    uint32_t stream_count, stream_capacity;
+    uint32_t *names; /* open addressing: stream id or 0 */
+    uint32_t name_capacity;
+    struct leat_machine_node nodes[LEAT_NODES_MAX];
+    uint32_t node_count;
+    uint64_t log_count;
+    /* Chunks of the one attempt that is coming in: rows only, concatenated. */
+    uint64_t staged_attempt;
+    uint32_t staged_next;
+    uint8_t *staged;
+    size_t staged_bytes, staged_capacity;
+    /* Told as entries are applied; NULL: silent (restart, followers that catch up). */
+    void (*on_stream)(void *owner, struct leat_stream_desc *desc);
+    void (*on_stream_deleted)(void *owner, uint32_t stream_id);
+    void *owner;
+};
+
+/* What an applied entry answers its requester. */
+struct leat_machine_result {
+    leat_err rc;
+    struct leat_error error;
+    struct leat_stream_desc *desc; /* borrowed */
+    uint32_t stream_id;
+    int64_t first_id;
+    uint32_t id_count;
+    uint64_t incarnation;
+    struct leat_epoch epoch;
+};
+
+void leat_machine_init(struct leat_machine *machine, uint32_t cores);
+void leat_machine_fini(struct leat_machine *machine);
+/**
+ * Apply one committed entry. A refused command is applied too: it changes nothing, and the result
+ * says why. Errors: LEAT_E_CORRUPT (no command, or of a newer version: this voter must stop),
+ * LEAT_E_NO_MEMORY (must stop too: going on would make voters differ).
+ */
+leat_err leat_machine_apply(struct leat_machine *machine, const uint8_t *bytes, size_t count,
+                            struct leat_machine_result *out_result) LEAT_NODISCARD;
+/** The whole state as bytes; given, leat_mem_free(). */
+leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out_bytes,
+                               size_t *out_count) LEAT_NODISCARD;
+/** Replace the whole state. On failure the machine is empty. LEAT_E_CORRUPT, LEAT_E_NO_MEMORY. */
+leat_err leat_machine_restore(struct leat_machine *machine, const uint8_t *bytes,
+                              size_t count) LEAT_NODISCARD;
+
+struct leat_machine_stream *leat_machine_stream_find(struct leat_machine *machine, uint32_t id);
+struct leat_machine_stream *leat_machine_name_find(struct leat_machine *machine, const char *name,
+                                                   size_t bytes);
+/* machine_tables.c, for apply and restore. */
+leat_err leat_machine_stream_add(struct leat_machine *machine, struct leat_stream_desc *desc,
+                                 struct leat_machine_log **out_logs) LEAT_NODISCARD;
+void leat_machine_stream_drop(struct leat_machine *machine, struct leat_machine_stream *stream);
+struct leat_stream_desc *leat_machine_desc_create(uint32_t id, const char *name, size_t name_bytes,
+                                                  const struct leat_stream_settings *settings);
+struct leat_machine_node *leat_machine_node_find(struct leat_machine *machine, const char *name,
+                                                 size_t bytes);
+/** Bytes of a whole name are equal. */
+bool leat_machine_text_equal(const char *text, const char *view, size_t view_bytes);
+
+#endif

@@ -1,0 +1,201 @@
+/* What raft must remember, on the disk port: term and vote, entries, one snapshot.
+ *
+ *   raft/vote        two 4 KiB blocks with the same content, written one after the other, each
+ *                    synced: a torn block leaves the other. Term, vote, first live segment, and
+ *                    the durable mark (segment, byte): up to there everything is known to be
+ * synced. raft/log-N       segments of 8 MiB: a header, then rounds. A round is what one write and
+ * one sync made durable: header {its own place, bytes, frames}, then frames {length, CRC-32C, term,
+ * index, type} + data, padded to 8 bytes. raft/snapshot-I  the state machine up to entry I; written
+ * aside, synced, renamed.
+ *
+ * One round is in flight at a time. So a round at byte b says that all before b was durable, and
+ * after a power cut at most the last round can be torn. What lies at the end, is invalid, has
+ * nothing valid behind it and is not below the durable mark, was never acknowledged and may be
+ * dropped. Anything else that is invalid is damage: it is named, and the voter stays out. (Raft
+ * libraries that rename corrupt segments away and vote on lose committed entries.)
+ */
+#ifndef LEAT_COORDINATOR_RAFT_LOG_H
+#define LEAT_COORDINATOR_RAFT_LOG_H
+
+#include "base/port.h"
+#include "base/types.h"
+
+enum {
+    LEAT_RAFT_SEGMENT_BYTES = 8 * 1024 * 1024,
+    LEAT_RAFT_ROUND_BYTES_MAX = 4 * 1024 * 1024,
+    LEAT_RAFT_ENTRY_BYTES_MAX = 2 * 1024 * 1024,
+    LEAT_RAFT_SEGMENTS_MAX = 4096, /* live at once; compaction keeps it to a handful */
+    LEAT_RAFT_VOTE_BLOCK_BYTES = 4096,
+    LEAT_RAFT_HEADER_BYTES = 64,
+    LEAT_RAFT_ROUND_HEADER_BYTES = 48,
+    LEAT_RAFT_FRAME_HEADER_BYTES = 32,
+};
+
+struct leat_raft_entry {
+    uint64_t term;
+    uint32_t type; /* enum raft_entry_type */
+    uint32_t bytes;
+    uint8_t *data; /* the log's */
+};
+
+struct leat_raft_segment {
+    uint64_t number;
+    uint64_t last_index; /* highest index that has a frame here; 0: none */
+    uint64_t end;        /* byte after the last round */
+    struct leat_file *file;
+};
+
+/* The stored snapshot, kept in memory too: it is small, and may have to be sent. */
+struct leat_raft_snapshot {
+    uint64_t index, term, conf_index;
+    uint8_t *conf, *data;
+    size_t conf_bytes, data_bytes;
+};
+
+struct leat_raft_vote_state {
+    uint64_t sequence; /* of the block; grows by one with every write */
+    uint64_t term, voted_for;
+    uint64_t first_segment;
+    uint64_t durable_segment, durable_end;
+    uint64_t formed; /* 0: the first entries were never completed */
+};
+
+struct leat_raft_log {
+    const struct leat_disk *disk;
+    /* Runs when a round is durable, or has failed (final: the log takes nothing more). */
+    void (*on_durable)(void *owner, uint64_t index, leat_err rc);
+    void (*on_snapshot)(void *owner, leat_err rc); /* leat_raft_log_snapshot_save() is done */
+    void *owner;
+    struct leat_raft_vote_state vote;
+    struct leat_file *vote_file;
+    uint8_t *vote_block; /* one block, 4 KiB aligned */
+    void *vote_memory;
+    struct leat_raft_segment *segments; /* ascending, without gaps */
+    uint32_t segment_count, segment_capacity;
+    uint64_t next_segment;
+    /* Entries in memory: [start_index, start_index + entry_count) */
+    struct leat_raft_entry *entries; /* ring */
+    uint64_t start_index;
+    size_t entry_count, entry_capacity, entry_front;
+    uint64_t entry_bytes;
+    uint64_t written_index; /* the last that a round has, or had when it was cut since */
+    struct leat_raft_snapshot snapshot; /* index 0: none */
+    leat_err failed;
+    bool full; /* the disk had no room for a segment */
+    /* The round in flight. */
+    bool writing;
+    uint64_t writing_index; /* its last */
+    uint64_t writing_valid; /* its last that was not cut meanwhile */
+    uint8_t *round;
+    size_t round_bytes, round_capacity;
+    struct leat_disk_io write_io, sync_io;
+    leat_err write_rc;
+    /* The snapshot being saved. */
+    bool saving;
+    struct leat_raft_snapshot next;
+    struct leat_file *save_file;
+    uint8_t *save_head;
+    size_t save_head_bytes;
+    struct leat_disk_io save_ios[3];
+    uint32_t save_left;
+    leat_err save_rc;
+};
+
+/**
+ * Read everything. *out_new: the directory holds nothing of raft's: form or join. Blocks.
+ * Errors: LEAT_E_DAMAGED (named), LEAT_E_DISK, LEAT_E_NO_MEMORY. Thread: startup.
+ */
+leat_err leat_raft_log_open(struct leat_raft_log *log, const struct leat_disk *disk, bool *out_new,
+                            struct leat_error *error) LEAT_NODISCARD;
+/** Write the first entries of a new cluster's log, or none (a voter that joins one), and vote 1 or
+ * 0 as term. Blocks. Crash-safe: either nothing is formed, or all of it. */
+leat_err leat_raft_log_form(struct leat_raft_log *log, const struct leat_raft_entry *entries,
+                            size_t count, struct leat_error *error) LEAT_NODISCARD;
+/** Closes files; notes the durable mark if nothing is in flight. */
+void leat_raft_log_close(struct leat_raft_log *log);
+
+/** Term and vote, durable on return. Blocks. */
+leat_err leat_raft_log_vote(struct leat_raft_log *log, uint64_t term,
+                            uint64_t voted_for) LEAT_NODISCARD;
+/** Add one entry at `index`, which may cut what is there from it on; data is copied. In memory
+ * until a round takes it. */
+leat_err leat_raft_log_append(struct leat_raft_log *log, uint64_t index, uint64_t term,
+                              uint32_t type, const void *data, size_t bytes) LEAT_NODISCARD;
+/** Start a round with what has none yet, if none is in flight. When the disk is full nothing
+ * starts, `full` is set, and it may be tried again. */
+void leat_raft_log_flush(struct leat_raft_log *log);
+/** The same, done on return; on_durable is not called. For start-up. Blocks. */
+leat_err leat_raft_log_flush_now(struct leat_raft_log *log) LEAT_NODISCARD;
+static inline uint64_t leat_raft_log_last_index(const struct leat_raft_log *log)
+{
+    return log->start_index + log->entry_count - 1;
+}
+/** NULL when it is not there (compacted, or not yet). A view until the next append or compaction.
+ */
+const struct leat_raft_entry *leat_raft_log_get(const struct leat_raft_log *log, uint64_t index);
+/** Is the durable mark behind what is durable? */
+bool leat_raft_log_mark_wanted(const struct leat_raft_log *log);
+/** Note the durable mark. Blocks for two syncs. */
+leat_err leat_raft_log_mark(struct leat_raft_log *log) LEAT_NODISCARD;
+
+/** Save a snapshot; takes conf and data (leat_mem memory). on_snapshot follows. One at a time. */
+void leat_raft_log_snapshot_save(struct leat_raft_log *log,
+                                 const struct leat_raft_snapshot *snapshot);
+/** Forget entries below `index` and remove segments that hold nothing else. Blocks. */
+leat_err leat_raft_log_compact(struct leat_raft_log *log, uint64_t index) LEAT_NODISCARD;
+/** Forget all entries: a snapshot that was received replaces them; the next is at `index`. No round
+ * may be in flight. Blocks. */
+leat_err leat_raft_log_reset(struct leat_raft_log *log, uint64_t index) LEAT_NODISCARD;
+
+/* Between raft_log.c, raft_load.c and raft_snapshot.c. */
+leat_err leat_raft_io(const struct leat_disk *disk, enum leat_disk_kind kind,
+                      struct leat_file *file, uint64_t offset, void *buffer, size_t bytes,
+                      size_t *out_done) LEAT_NODISCARD;
+leat_err leat_raft_log_segments_load(struct leat_raft_log *log, const uint64_t *numbers,
+                                     size_t count, struct leat_error *error) LEAT_NODISCARD;
+leat_err leat_raft_snapshot_load(struct leat_raft_log *log, uint64_t index,
+                                 struct leat_error *error) LEAT_NODISCARD;
+void leat_raft_snapshot_fini(struct leat_raft_snapshot *snapshot);
+leat_err leat_raft_vote_write(struct leat_raft_log *log) LEAT_NODISCARD;
+void leat_raft_entries_cut(struct leat_raft_log *log, uint64_t from_index);
+leat_err leat_raft_entries_push(struct leat_raft_log *log, uint64_t term, uint32_t type,
+                                const void *data, size_t bytes) LEAT_NODISCARD;
+leat_err leat_raft_segment_push(struct leat_raft_log *log,
+                                struct leat_raft_segment segment) LEAT_NODISCARD;
+void leat_raft_path(char out[64], const char *kind, uint64_t number);
+
+/* Layouts. */
+struct leat_raft_segment_header {
+    uint32_t magic, crc; /* CRC-32C of everything after it */
+    uint32_t version, zero32;
+    uint64_t number;
+    uint64_t previous_end; /* of segment number - 1; 0: there is none to look for */
+    uint64_t zero64[4];
+};
+_Static_assert(sizeof(struct leat_raft_segment_header) == LEAT_RAFT_HEADER_BYTES, "layout");
+struct leat_raft_round_header {
+    uint32_t magic, crc; /* CRC-32C of everything after it in this header */
+    uint64_t segment, at;
+    uint32_t bytes, count; /* of the frames */
+    uint64_t first_index;
+    uint64_t zero64;
+};
+_Static_assert(sizeof(struct leat_raft_round_header) == LEAT_RAFT_ROUND_HEADER_BYTES, "layout");
+struct leat_raft_frame_header {
+    uint32_t bytes, crc; /* CRC-32C of the rest of this header and of the data */
+    uint64_t term, index;
+    uint32_t type, zero32;
+};
+_Static_assert(sizeof(struct leat_raft_frame_header) == LEAT_RAFT_FRAME_HEADER_BYTES, "layout");
+enum {
+    LEAT_RAFT_SEGMENT_MAGIC = 0x4746524c, /* "LRFG" */
+    LEAT_RAFT_ROUND_MAGIC = 0x4446524c,   /* "LRFD" */
+    LEAT_RAFT_VOTE_MAGIC = 0x5646524c,    /* "LRFV" */
+    LEAT_RAFT_SNAPSHOT_MAGIC = 0x5346524c,
+    LEAT_RAFT_FORMAT_VERSION = 1,
+};
+/** CRC-32C of a header struct past its magic and crc fields. */
+uint32_t leat_raft_header_crc(const void *header, size_t bytes);
+uint32_t leat_raft_frame_crc(const struct leat_raft_frame_header *frame, const void *data);
+
+#endif

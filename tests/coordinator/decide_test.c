@@ -1,0 +1,254 @@
+/* Where a log ends: every story of lost or invented data as a row of a table; names and settings.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "coordinator/coordinator.h"
+
+static const struct leat_log_ref LOG = {7, 1, 2};
+
+static struct leat_log_record record_tail(uint64_t segment, uint32_t bytes, uint32_t crc,
+                                          uint64_t next_offset)
+{
+    return (struct leat_log_record){
+        .tail = {.segment = segment, .extent = {bytes, crc}, .next_offset = next_offset}};
+}
+
+static struct leat_log_record record_opened(uint32_t epoch)
+{
+    return (struct leat_log_record){.opened = true, .stamp_epoch = {epoch}};
+}
+
+static struct leat_log_marks mark(uint64_t segment, uint32_t epoch, uint32_t bytes, uint32_t crc,
+                                  uint64_t next_offset)
+{
+    return (struct leat_log_marks){.log = LOG,
+                                   .has_mark = true,
+                                   .mark_segment = segment,
+                                   .mark_epoch = {epoch},
+                                   .mark_extent = {bytes, crc},
+                                   .mark_next_offset = next_offset,
+                                   .highest_segment = segment};
+}
+
+static struct leat_log_marks closed(uint64_t segment, uint32_t bytes, uint32_t crc,
+                                    uint64_t next_offset)
+{
+    return (struct leat_log_marks){.log = LOG,
+                                   .has_closed = true,
+                                   .closed_segment = segment,
+                                   .closed_extent = {bytes, crc},
+                                   .closed_next_offset = next_offset,
+                                   .highest_segment = segment};
+}
+
+static struct leat_log_decision decide(struct leat_log_record record,
+                                       const struct leat_log_marks *marks)
+{
+    struct leat_log_decision decision;
+    leat_decide_tail(LOG, &record, marks, &decision);
+    assert_true(leat_log_ref_equal(decision.log, LOG));
+    if (decision.kind == LEAT_DECIDED_WAIT) assert_true(decision.why[0] != 0); /* loudly */
+    return decision;
+}
+
+/* A new log has the tail record {none, 0}: it is empty, and nothing needs to be found. */
+static void decide_new_log_is_empty(void **state)
+{
+    (void)state;
+    struct leat_log_decision d = decide(record_tail(UINT64_MAX, 0, 0, 0), NULL);
+    assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
+    assert_true(d.tail.segment == UINT64_MAX);
+    assert_int_equal(d.tail.next_offset, 0);
+}
+
+/* An owner's first segment that started, but was never committed as opened, is not believed: the
+ * tail record stands. It can hold nothing acked. */
+static void decide_unopened_first_segment_leaves_the_tail_record(void **state)
+{
+    (void)state;
+    struct leat_log_marks marks = mark(0, 3, 500, 0x11, 9);
+    struct leat_log_decision d = decide(record_tail(UINT64_MAX, 0, 0, 0), &marks);
+    assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
+    assert_true(d.tail.segment == UINT64_MAX);
+}
+
+/* Opened, and nothing is found: lost or elsewhere, in any case not empty (docs/stories.md 1 and 3). */
+static void decide_opened_without_mark_waits(void **state)
+{
+    (void)state;
+    assert_int_equal(decide(record_opened(3), NULL).kind, LEAT_DECIDED_WAIT);
+}
+
+/* N-1 closed and nothing open looks like a healthy idle log, but idle logs are parked (docs/stories.md 1). */
+static void decide_opened_with_closed_segments_only_waits(void **state)
+{
+    (void)state;
+    struct leat_log_marks marks = closed(4, 1000, 0x22, 100);
+    assert_int_equal(decide(record_opened(3), &marks).kind, LEAT_DECIDED_WAIT);
+}
+
+static void decide_opened_with_mark_of_its_epoch_takes_it(void **state)
+{
+    (void)state;
+    struct leat_log_marks marks = mark(5, 3, 800, 0x33, 120);
+    struct leat_log_decision d = decide(record_opened(3), &marks);
+    assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
+    assert_int_equal(d.tail.segment, 5);
+    assert_int_equal(d.tail.extent.bytes, 800);
+    assert_int_equal(d.tail.extent.crc, 0x33);
+    assert_int_equal(d.tail.next_offset, 120);
+    assert_false(d.tail.jumped);
+}
+
+/* Epochs must be equal, not merely as high: a stalled attempt's segment is empty (docs/stories.md 5). */
+static void decide_mark_of_another_epoch_waits(void **state)
+{
+    (void)state;
+    struct leat_log_marks higher = mark(6, 4, 64, 0x44, 120), lower = mark(6, 2, 64, 0x44, 120);
+    assert_int_equal(decide(record_opened(3), &higher).kind, LEAT_DECIDED_WAIT);
+    assert_int_equal(decide(record_opened(3), &lower).kind, LEAT_DECIDED_WAIT);
+}
+
+/* Only a start entry: the predecessor must be there as the chain names it. */
+static void decide_only_start_needs_its_predecessor(void **state)
+{
+    (void)state;
+    struct leat_log_marks marks = mark(6, 3, 256, 0x55, 120);
+    marks.mark_only_start = true;
+    assert_int_equal(decide(record_opened(3), &marks).kind, LEAT_DECIDED_WAIT);
+    marks.predecessor_matches = true;
+    assert_int_equal(decide(record_opened(3), &marks).kind, LEAT_DECIDED_TAIL);
+}
+
+/* A replica whose bytes did not survive is named in the wait (docs/stories.md 6 and 9). */
+static void decide_lost_bytes_are_named(void **state)
+{
+    (void)state;
+    struct leat_log_marks marks = {
+        .log = LOG, .lost = true, .highest_segment = 3, .why = "segment 3: its pool is gone"};
+    struct leat_log_decision d = decide(record_opened(3), &marks);
+    assert_int_equal(d.kind, LEAT_DECIDED_WAIT);
+    assert_non_null(strstr(d.why, "its pool is gone"));
+}
+
+/* The seal is the commit: whatever else is found, the record says where the log ends (docs/stories.md 2). */
+static void decide_tail_record_wins_over_marks(void **state)
+{
+    (void)state;
+    struct leat_log_marks marks = mark(6, 9, 4000, 0x66, 300);
+    marks.has_closed = true;
+    marks.closed_segment = 5;
+    marks.closed_extent = (struct leat_extent){1000, 0x22};
+    marks.closed_next_offset = 100;
+    struct leat_log_decision d = decide(record_tail(5, 1000, 0x22, 100), &marks);
+    assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
+    assert_int_equal(d.tail.segment, 5);
+    assert_int_equal(d.tail.next_offset, 100);
+}
+
+/* Its bytes must be there: the recorded ones, neither other ones nor fewer. */
+static void decide_tail_record_needs_its_bytes(void **state)
+{
+    (void)state;
+    struct leat_log_record record = record_tail(5, 1000, 0x22, 100);
+    struct leat_log_marks exact = closed(5, 1000, 0x22, 100), other = closed(5, 1000, 0x23, 100),
+                          shorter = closed(5, 900, 0x22, 90), wrong = closed(4, 1000, 0x22, 100),
+                          open = mark(5, 2, 1000, 0x22, 100), open_short = mark(5, 2, 900, 1, 90);
+    assert_int_equal(decide(record, NULL).kind, LEAT_DECIDED_WAIT);
+    assert_int_equal(decide(record, &exact).kind, LEAT_DECIDED_TAIL);
+    assert_int_equal(decide(record, &other).kind, LEAT_DECIDED_WAIT);
+    assert_int_equal(decide(record, &shorter).kind, LEAT_DECIDED_WAIT);
+    assert_int_equal(decide(record, &wrong).kind, LEAT_DECIDED_WAIT);
+    assert_int_equal(decide(record, &open).kind, LEAT_DECIDED_TAIL);
+    assert_int_equal(decide(record, &open_short).kind, LEAT_DECIDED_WAIT);
+    assert_non_null(strstr(decide(record, NULL).why, "segment 5"));
+}
+
+/* Cutting adds a close entry: longer, and ending at the same offset, is still the recorded one. */
+static void decide_tail_record_accepts_the_close_entry(void **state)
+{
+    (void)state;
+    struct leat_log_marks cut = closed(5, 1096, 0x77, 100), grown = closed(5, 1096, 0x77, 101);
+    assert_int_equal(decide(record_tail(5, 1000, 0x22, 100), &cut).kind, LEAT_DECIDED_TAIL);
+    assert_int_equal(decide(record_tail(5, 1000, 0x22, 100), &grown).kind, LEAT_DECIDED_WAIT);
+}
+
+/* Accepted loss: offsets have jumped, and the bytes that were given up are not asked for. */
+static void decide_accepted_loss_stands(void **state)
+{
+    (void)state;
+    struct leat_log_record record = record_tail(5, 0, 0, 5000);
+    record.tail.jumped = true;
+    struct leat_log_decision d = decide(record, NULL);
+    assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
+    assert_true(d.tail.jumped);
+    assert_int_equal(d.tail.next_offset, 5000);
+}
+
+/* ---- names and settings ---- */
+
+static void name_offences_are_named(void **state)
+{
+    (void)state;
+    struct leat_error error;
+    char name[300];
+    memset(name, 'a', sizeof name);
+    assert_int_equal(leat_stream_name_check(name, 249, &error), LEAT_OK);
+    assert_int_equal(leat_stream_name_check(name, 250, &error), LEAT_E_BAD_NAME);
+    assert_int_equal(leat_stream_name_check("", 0, &error), LEAT_E_BAD_NAME);
+    assert_int_equal(leat_stream_name_check(".", 1, &error), LEAT_E_BAD_NAME);
+    assert_int_equal(leat_stream_name_check("..", 2, &error), LEAT_E_BAD_NAME);
+    assert_int_equal(leat_stream_name_check("a/b", 3, &error), LEAT_E_BAD_NAME);
+    assert_non_null(strstr(error.text, "0x2f"));
+    assert_int_equal(leat_stream_name_check("a\0b", 3, &error), LEAT_E_BAD_NAME);
+    assert_int_equal(leat_stream_name_check("A.b_c-9", 7, &error), LEAT_OK);
+}
+
+static void settings_are_completed_and_bounded(void **state)
+{
+    (void)state;
+    struct leat_error error;
+    struct leat_stream_settings settings = {0};
+    assert_int_equal(leat_stream_settings_complete(&settings, 4, &error), LEAT_OK);
+    assert_int_equal(settings.streamlets, 1);
+    assert_int_equal(settings.logs, 4);
+    assert_int_equal(settings.copies, 1);
+    assert_int_equal(settings.min_copies, 1);
+    assert_int_equal(settings.durability, LEAT_DURABILITY_DISK);
+    assert_int_equal(settings.segment_bytes_max, LEAT_SEGMENT_BYTES_MAX);
+    struct leat_stream_settings bad = {.copies = 3};
+    assert_int_equal(leat_stream_settings_complete(&bad, 4, &error), LEAT_E_INVALID);
+    assert_non_null(strstr(error.text, "copies"));
+    bad = (struct leat_stream_settings){.segment_bytes_max = 100000};
+    assert_int_equal(leat_stream_settings_complete(&bad, 4, &error), LEAT_E_INVALID);
+    bad = (struct leat_stream_settings){.streamlets = LEAT_STREAMLETS_MAX, .logs = 256};
+    assert_int_equal(leat_stream_settings_complete(&bad, 4, &error), LEAT_E_INVALID);
+    bad = (struct leat_stream_settings){.logs = 257};
+    assert_int_equal(leat_stream_settings_complete(&bad, 4, &error), LEAT_E_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decide_new_log_is_empty),
+        cmocka_unit_test(decide_unopened_first_segment_leaves_the_tail_record),
+        cmocka_unit_test(decide_opened_without_mark_waits),
+        cmocka_unit_test(decide_opened_with_closed_segments_only_waits),
+        cmocka_unit_test(decide_opened_with_mark_of_its_epoch_takes_it),
+        cmocka_unit_test(decide_mark_of_another_epoch_waits),
+        cmocka_unit_test(decide_only_start_needs_its_predecessor),
+        cmocka_unit_test(decide_lost_bytes_are_named),
+        cmocka_unit_test(decide_tail_record_wins_over_marks),
+        cmocka_unit_test(decide_tail_record_needs_its_bytes),
+        cmocka_unit_test(decide_tail_record_accepts_the_close_entry),
+        cmocka_unit_test(decide_accepted_loss_stands),
+        cmocka_unit_test(name_offences_are_named),
+        cmocka_unit_test(settings_are_completed_and_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

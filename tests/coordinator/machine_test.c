@@ -1,0 +1,270 @@
+/* The state machine: the same entries give the same bytes, and snapshots give the same machine. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "coordinator/machine.h"
+
+struct command {
+    uint8_t bytes[8192];
+    size_t count;
+};
+
+static struct leat_msg_writer command_begin(struct command *command, unsigned kind, uint32_t fields)
+{
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, command->bytes, sizeof command->bytes);
+    leat_msg_write_array(&writer, 2 + fields);
+    leat_msg_write_u64(&writer, LEAT_COMMAND_VERSION);
+    leat_msg_write_u64(&writer, kind);
+    return writer;
+}
+
+static void command_end(struct command *command, const struct leat_msg_writer *writer)
+{
+    assert_false(writer->overflow);
+    command->count = writer->used;
+}
+
+static void log_write(struct leat_msg_writer *writer, struct leat_xoshiro *random)
+{
+    leat_msg_write_u64(writer, leat_xoshiro_below(random, 40));
+    leat_msg_write_u64(writer, leat_xoshiro_below(random, 4));
+    leat_msg_write_u64(writer, leat_xoshiro_below(random, 3));
+}
+
+static void rows_write(struct leat_msg_writer *writer, struct leat_xoshiro *random)
+{
+    uint8_t bytes[2048];
+    struct leat_msg_writer rows;
+    leat_msg_writer_init(&rows, bytes, sizeof bytes);
+    for (uint64_t i = leat_xoshiro_below(random, 5); i > 0; i--) {
+        leat_msg_write_array(&rows, 8);
+        log_write(&rows, random);
+        leat_msg_write_u64(&rows, leat_xoshiro_below(random, 2));
+        for (int k = 0; k < 4; k++)
+            leat_msg_write_u64(&rows, leat_xoshiro_below(random, 1000));
+    }
+    leat_msg_write_bin(writer, bytes, rows.used);
+}
+
+/* Any command, most of them sensible, many refused. */
+static void command_random(struct command *command, struct leat_xoshiro *random,
+                           const struct leat_machine *machine)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s%u", leat_xoshiro_below(random, 9) ? "s" : "leat.s",
+             (unsigned)leat_xoshiro_below(random, 30));
+    struct leat_stream_settings settings = {.streamlets =
+                                                1 + (uint32_t)leat_xoshiro_below(random, 4),
+                                            .logs = (uint32_t)leat_xoshiro_below(random, 3)};
+    struct leat_msg_writer writer;
+    switch (leat_xoshiro_below(random, 9)) {
+    case 0:
+    case 1:
+        writer = command_begin(command, LEAT_COMMAND_STREAM_CREATE, 2);
+        leat_msg_write_string(&writer, name, strlen(name));
+        leat_msg_settings_write(&writer, &settings);
+        break;
+    case 2:
+        writer = command_begin(command, LEAT_COMMAND_STREAM_DELETE, 1);
+        leat_msg_write_string(&writer, name, strlen(name));
+        break;
+    case 3:
+        writer = command_begin(command, LEAT_COMMAND_PRODUCER_IDS, 1);
+        leat_msg_write_u64(&writer, 1 + leat_xoshiro_below(random, 1000));
+        break;
+    case 4:
+        writer = command_begin(command, LEAT_COMMAND_OPENED, 2);
+        leat_msg_write_u64(&writer, 1 + leat_xoshiro_below(random, machine->next_epoch));
+        leat_msg_write_array(&writer, 1);
+        leat_msg_write_array(&writer, 3);
+        log_write(&writer, random);
+        break;
+    case 5:
+        writer = command_begin(command, LEAT_COMMAND_NODE_UP, 3);
+        leat_msg_write_string(&writer, name, strlen(name) % 3);
+        leat_msg_write_string(&writer, "host:1", 6);
+        leat_msg_write_u64(&writer, 4);
+        break;
+    case 6:
+    case 7:
+        writer = command_begin(command, LEAT_COMMAND_ADOPT, 6);
+        leat_msg_write_u64(&writer, 1 + leat_xoshiro_below(random, 2));
+        leat_msg_write_u64(&writer, leat_xoshiro_below(random, 3) ? machine->staged_next : 0);
+        leat_msg_write_bool(&writer, leat_xoshiro_below(random, 2) != 0);
+        leat_msg_write_u64(&writer, machine->next_incarnation - 1);
+        leat_msg_write_u64(&writer, machine->changes);
+        rows_write(&writer, random);
+        break;
+    default:
+        writer = command_begin(command, LEAT_COMMAND_ACCEPT_LOSS, 5);
+        log_write(&writer, random);
+        leat_msg_write_u64(&writer, leat_xoshiro_below(random, 10));
+        leat_msg_write_u64(&writer, leat_xoshiro_below(random, 1000));
+        break;
+    }
+    command_end(command, &writer);
+}
+
+static void machines_compare(const struct leat_machine *a, const struct leat_machine *b)
+{
+    uint8_t *bytes_a, *bytes_b;
+    size_t count_a, count_b;
+    assert_int_equal(leat_machine_snapshot(a, &bytes_a, &count_a), LEAT_OK);
+    assert_int_equal(leat_machine_snapshot(b, &bytes_b, &count_b), LEAT_OK);
+    assert_int_equal(count_a, count_b);
+    assert_memory_equal(bytes_a, bytes_b, count_a);
+    leat_mem_free(bytes_a);
+    leat_mem_free(bytes_b);
+}
+
+static void machine_restore_copy(const struct leat_machine *from, struct leat_machine *to)
+{
+    uint8_t *bytes;
+    size_t count;
+    assert_int_equal(leat_machine_snapshot(from, &bytes, &count), LEAT_OK);
+    assert_int_equal(leat_machine_restore(to, bytes, count), LEAT_OK);
+    leat_mem_free(bytes);
+}
+
+/* Goal: voters never differ. Method: a walk of commands on two machines, one of which is replaced
+ * by its own snapshot now and then; different default cores must not matter once settings are in
+ * the entry. */
+static void machine_same_entries_give_the_same_snapshot(void **state)
+{
+    (void)state;
+    struct leat_machine *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(a && b && command);
+    unsigned refused = 0, done = 0, adopted = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct leat_xoshiro random;
+        leat_xoshiro_seed(&random, seed);
+        leat_machine_init(a, 2);
+        leat_machine_init(b, 2);
+        for (int i = 0; i < 400; i++) {
+            command_random(command, &random, a);
+            struct leat_machine_result ra, rb;
+            assert_int_equal(leat_machine_apply(a, command->bytes, command->count, &ra), LEAT_OK);
+            assert_int_equal(leat_machine_apply(b, command->bytes, command->count, &rb), LEAT_OK);
+            assert_int_equal(ra.rc, rb.rc);
+            assert_string_equal(ra.error.text, rb.error.text);
+            refused += ra.rc != LEAT_OK;
+            done += ra.rc == LEAT_OK;
+            adopted += ra.rc == LEAT_OK && ra.epoch.v && ra.incarnation;
+            if (i % 50 == 49) machine_restore_copy(a, b);
+            if (i % 40 == 39) machines_compare(a, b);
+        }
+        leat_machine_fini(a);
+        leat_machine_fini(b);
+    }
+    assert_true(refused > 100 && done > 1000 && adopted > 20);
+    free(a);
+    free(b);
+    free(command);
+}
+
+static void machine_truncated_snapshot_is_refused(void **state)
+{
+    (void)state;
+    struct leat_machine *a = calloc(1, sizeof *a), *b = calloc(1, sizeof *b);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(a && b && command);
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 5);
+    leat_machine_init(a, 2);
+    leat_machine_init(b, 2);
+    for (int i = 0; i < 30; i++) {
+        struct leat_machine_result r;
+        command_random(command, &random, a);
+        assert_int_equal(leat_machine_apply(a, command->bytes, command->count, &r), LEAT_OK);
+    }
+    uint8_t *bytes;
+    size_t count;
+    assert_int_equal(leat_machine_snapshot(a, &bytes, &count), LEAT_OK);
+    for (size_t n = 0; n < count; n++)
+        assert_int_equal(leat_machine_restore(b, bytes, n), LEAT_E_CORRUPT);
+    leat_mem_free(bytes);
+    leat_machine_fini(a);
+    leat_machine_fini(b);
+    free(a);
+    free(b);
+    free(command);
+}
+
+/* An attempt whose chunks are interrupted by another one changes nothing (docs/stories.md 5c). */
+static void machine_adoption_is_all_or_nothing(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    struct leat_machine_result r;
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 3);
+    leat_msg_write_string(&w, "a", 1);
+    leat_msg_write_string(&w, "h", 1);
+    leat_msg_write_u64(&w, 1);
+    command_end(command, &w);
+    assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
+    const struct {
+        uint64_t attempt, number;
+        bool last;
+        leat_err rc;
+    } steps[] = {
+        {11, 0, false, LEAT_OK},     {12, 0, false, LEAT_OK}, {11, 1, true, LEAT_E_AGAIN},
+        {12, 2, true, LEAT_E_AGAIN}, {12, 1, true, LEAT_OK},  {12, 2, true, LEAT_E_AGAIN},
+    };
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        w = command_begin(command, LEAT_COMMAND_ADOPT, 6);
+        leat_msg_write_u64(&w, steps[i].attempt);
+        leat_msg_write_u64(&w, steps[i].number);
+        leat_msg_write_bool(&w, steps[i].last);
+        leat_msg_write_u64(&w, 1);
+        leat_msg_write_u64(&w, m->changes);
+        leat_msg_write_bin(&w, "", 0);
+        command_end(command, &w);
+        assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
+        assert_int_equal(r.rc, steps[i].rc);
+    }
+    assert_int_equal(m->next_epoch, 2); /* one attempt took effect, and drew one epoch */
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
+/* An entry of a newer program stops this voter instead of being skipped. */
+static void machine_unknown_entry_stops_the_voter(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    assert_non_null(m);
+    leat_machine_init(m, 1);
+    struct leat_machine_result r;
+    const uint8_t newer[] = {0x92, 0x02, 0x09}, unknown[] = {0x92, 0x01, 0x63}, junk[] = {0xc1};
+    assert_int_equal(leat_machine_apply(m, newer, sizeof newer, &r), LEAT_E_CORRUPT);
+    assert_non_null(strstr(r.error.text, "older than its data"));
+    assert_int_equal(leat_machine_apply(m, unknown, sizeof unknown, &r), LEAT_E_CORRUPT);
+    assert_int_equal(leat_machine_apply(m, junk, sizeof junk, &r), LEAT_E_CORRUPT);
+    leat_machine_fini(m);
+    free(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(machine_same_entries_give_the_same_snapshot),
+        cmocka_unit_test(machine_truncated_snapshot_is_refused),
+        cmocka_unit_test(machine_adoption_is_all_or_nothing),
+        cmocka_unit_test(machine_unknown_entry_stops_the_voter),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

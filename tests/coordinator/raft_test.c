@@ -1,0 +1,447 @@
+/* The pump with three voters in one thread: it elects, replicates, survives a death, a restart with
+ * lost unsynced writes, and a voter so far behind that it needs a snapshot. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "coordinator/raft_drive.h"
+#include "tests/coordinator/fake.h"
+
+enum { VOTERS = 3, COMMANDS_MAX = 20000, MESSAGES_MAX = 4096 };
+
+/* The state machine: a list of numbers. */
+struct numbers {
+    uint32_t count;
+    uint32_t values[COMMANDS_MAX];
+};
+struct voter {
+    struct fake_world world;
+    struct leat_timers timers;
+    struct leat_raft_drive drive;
+    struct numbers numbers;
+    bool up;
+    uint64_t id;
+    struct cluster *cluster;
+};
+struct letter {
+    uint64_t to;
+    struct raft_message message;
+};
+struct cluster {
+    struct voter voters[VOTERS];
+    struct letter letters[MESSAGES_MAX];
+    unsigned letter_count;
+    struct leat_xoshiro random;
+    unsigned drop_percent;
+    unsigned snapshots_sent;
+    bool cut[VOTERS]; /* from the others */
+};
+
+static const char *const ADDRESSES[VOTERS] = {"1", "2", "3"};
+
+static void entries_copy(struct raft_append_entries *append)
+{
+    const struct raft_entry *from = append->entries;
+    size_t bytes = 1;
+    if (append->n_entries == 0) return;
+    for (unsigned i = 0; i < append->n_entries; i++)
+        bytes += from[i].buf.len;
+    struct raft_entry *entries = raft_malloc(append->n_entries * sizeof *entries);
+    uint8_t *batch = raft_malloc(bytes), *at = batch;
+    assert_true(entries && batch);
+    for (unsigned i = 0; i < append->n_entries; i++) {
+        entries[i] = from[i];
+        entries[i].batch = batch;
+        entries[i].buf.base = at;
+        memcpy(at, from[i].buf.base, from[i].buf.len);
+        at += from[i].buf.len;
+    }
+    append->entries = entries;
+}
+
+static void snapshot_copy(struct raft_install_snapshot *install)
+{
+    struct raft_configuration from = install->conf;
+    raft_configuration_init(&install->conf);
+    for (unsigned i = 0; i < from.n; i++)
+        assert_int_equal(raft_configuration_add(&install->conf, from.servers[i].id,
+                                                from.servers[i].address, from.servers[i].role),
+                         0);
+    void *data = raft_malloc(install->data.len);
+    assert_non_null(data);
+    memcpy(data, install->data.base, install->data.len);
+    install->data.base = data;
+}
+
+static void hook_send(void *owner, const struct raft_message *message)
+{
+    struct voter *voter = owner;
+    struct cluster *cluster = voter->cluster;
+    if (cluster->letter_count == MESSAGES_MAX) return; /* lost */
+    struct letter *letter = &cluster->letters[cluster->letter_count++];
+    letter->to = message->server_id;
+    letter->message = *message;
+    letter->message.server_id = voter->id;
+    letter->message.server_address = ADDRESSES[voter->id - 1]; /* outlives the voter */
+    if (message->type == RAFT_APPEND_ENTRIES) entries_copy(&letter->message.append_entries);
+    if (message->type == RAFT_INSTALL_SNAPSHOT) {
+        snapshot_copy(&letter->message.install_snapshot);
+        cluster->snapshots_sent++;
+    }
+}
+
+static leat_err hook_apply(void *owner, uint64_t index, const uint8_t *bytes, size_t count)
+{
+    struct voter *voter = owner;
+    (void)index;
+    uint32_t value;
+    assert_true(count >= sizeof value);
+    memcpy(&value, bytes, sizeof value);
+    assert_true(voter->numbers.count < COMMANDS_MAX);
+    voter->numbers.values[voter->numbers.count++] = value;
+    return LEAT_OK;
+}
+
+static leat_err hook_snapshot(void *owner, uint8_t **out_bytes, size_t *out_count)
+{
+    struct voter *voter = owner;
+    size_t count = sizeof(uint32_t) * (voter->numbers.count + 1);
+    uint8_t *bytes = leat_mem_calloc(LEAT_MEM_TEST, count, 1);
+    assert_non_null(bytes);
+    memcpy(bytes, &voter->numbers, count);
+    *out_bytes = bytes;
+    *out_count = count;
+    return LEAT_OK;
+}
+
+static leat_err hook_restore(void *owner, const uint8_t *bytes, size_t count)
+{
+    struct voter *voter = owner;
+    memset(&voter->numbers, 0, sizeof voter->numbers);
+    memcpy(&voter->numbers, bytes, count);
+    return LEAT_OK;
+}
+
+static void hook_state(void *owner)
+{
+    (void)owner;
+}
+static void hook_failed(void *owner, leat_err rc, const char *why)
+{
+    (void)owner;
+    (void)rc;
+    fail_msg("a voter stopped: %s", why);
+}
+
+static void world_wake(void *actor)
+{
+    leat_timers_run(&((struct voter *)actor)->timers);
+}
+static void world_turn_end(void *actor)
+{
+    leat_raft_drive_turn_end(&((struct voter *)actor)->drive);
+}
+static const struct leat_actor_ops voter_ops = {world_wake, world_turn_end};
+
+static void voter_open(struct voter *voter)
+{
+    struct leat_raft_hooks hooks = {hook_apply, hook_snapshot, hook_restore, hook_send,
+                                    hook_state, hook_failed,   voter};
+    struct leat_raft_drive_options options = {.id = voter->id,
+                                              .address = ADDRESSES[voter->id - 1],
+                                              .election_ms = 200,
+                                              .heartbeat_ms = 50,
+                                              .snapshot_bytes_min = 64 * 1024};
+    struct leat_error error = {0};
+    bool is_new = false;
+    memset(&voter->numbers, 0, sizeof voter->numbers);
+    assert_int_equal(leat_timers_init(&voter->timers, &voter->world.clock, LEAT_RAFT_TIMERS),
+                     LEAT_OK);
+    if (leat_raft_drive_open(&voter->drive, &voter->world.env, &voter->timers, &hooks, &options,
+                             &is_new, &error) != LEAT_OK)
+        fail_msg("%s", error.text);
+    if (is_new) {
+        struct raft_configuration conf;
+        uint32_t first = 0;
+        raft_configuration_init(&conf);
+        for (unsigned i = 0; i < VOTERS; i++)
+            assert_int_equal(raft_configuration_add(&conf, i + 1, ADDRESSES[i], RAFT_VOTER), 0);
+        assert_int_equal(leat_raft_drive_form(&voter->drive, &conf, &first, sizeof first, &error),
+                         LEAT_OK);
+        raft_configuration_close(&conf);
+    }
+    assert_int_equal(leat_raft_drive_start(&voter->drive, &error), LEAT_OK);
+    voter->world.actor = voter;
+    voter->world.ops_of_actor = &voter_ops;
+    voter->up = true;
+}
+
+static void voter_close(struct voter *voter)
+{
+    leat_raft_drive_close(&voter->drive);
+    leat_timers_fini(&voter->timers);
+    voter->world.ops_of_actor = NULL;
+    voter->up = false;
+}
+
+/* kill -9 and a power cut together: what was not synced is at the mercy of the dice. */
+static void voter_kill(struct voter *voter)
+{
+    voter->world.dead = true;
+    voter_close(voter);
+    fake_world_power_cut(&voter->world);
+}
+
+static void letters_deliver(struct cluster *cluster)
+{
+    unsigned count = cluster->letter_count;
+    for (unsigned i = 0; i < count; i++) {
+        struct letter letter = cluster->letters[i];
+        struct voter *to = &cluster->voters[letter.to - 1];
+        bool lost = !to->up || cluster->cut[letter.to - 1] ||
+                    cluster->cut[letter.message.server_id - 1] ||
+                    leat_xoshiro_below(&cluster->random, 100) < cluster->drop_percent;
+        if (lost) {
+            leat_raft_message_drop(&letter.message);
+            continue;
+        }
+        leat_raft_drive_receive(&to->drive, &letter.message);
+        leat_raft_drive_turn_end(&to->drive);
+    }
+    memmove(cluster->letters, cluster->letters + count,
+            (cluster->letter_count - count) * sizeof cluster->letters[0]);
+    cluster->letter_count -= count;
+}
+
+static void cluster_run(struct cluster *cluster, unsigned ms)
+{
+    for (unsigned t = 0; t < ms; t++) {
+        letters_deliver(cluster);
+        for (unsigned i = 0; i < VOTERS; i++) {
+            if (cluster->voters[i].up)
+                fake_world_elapse(&cluster->voters[i].world, 1000);
+            else
+                cluster->voters[i].world.now_us += 1000;
+        }
+    }
+}
+
+static struct voter *cluster_leader(struct cluster *cluster)
+{
+    struct voter *leader = NULL;
+    for (unsigned i = 0; i < VOTERS; i++) {
+        struct voter *voter = &cluster->voters[i];
+        if (!voter->up || cluster->cut[i] || !leat_raft_drive_leads(&voter->drive)) continue;
+        if (!leader ||
+            raft_current_term(&voter->drive.raft) > raft_current_term(&leader->drive.raft))
+            leader = voter;
+    }
+    return leader;
+}
+
+static struct voter *cluster_leader_wait(struct cluster *cluster)
+{
+    for (int i = 0; i < 100; i++) {
+        struct voter *leader = cluster_leader(cluster);
+        if (leader) return leader;
+        cluster_run(cluster, 50);
+    }
+    fail_msg("nobody leads");
+    return NULL;
+}
+
+static struct cluster *cluster_new(uint64_t seed)
+{
+    struct cluster *cluster = calloc(1, sizeof *cluster);
+    assert_non_null(cluster);
+    leat_xoshiro_seed(&cluster->random, seed);
+    for (unsigned i = 0; i < VOTERS; i++) {
+        struct voter *voter = &cluster->voters[i];
+        fake_world_init(&voter->world, seed * 10 + i);
+        voter->id = i + 1;
+        voter->cluster = cluster;
+        voter_open(voter);
+    }
+    return cluster;
+}
+
+static void cluster_free(struct cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->letter_count; i++)
+        leat_raft_message_drop(&cluster->letters[i].message);
+    for (unsigned i = 0; i < VOTERS; i++) {
+        if (cluster->voters[i].up) voter_close(&cluster->voters[i]);
+        fake_world_fini(&cluster->voters[i].world);
+    }
+    free(cluster);
+}
+
+static bool submit(struct voter *leader, uint32_t value, size_t bytes)
+{
+    uint8_t data[4096] = {0};
+    memcpy(data, &value, sizeof value);
+    struct raft_buffer command = {.base = data, .len = bytes};
+    uint64_t index;
+    return leat_raft_drive_submit(&leader->drive, &command, 1, &index) == LEAT_OK;
+}
+
+/* All that are up have applied the same, and a prefix of the longest. */
+static void cluster_check(struct cluster *cluster)
+{
+    const struct numbers *longest = &cluster->voters[0].numbers;
+    for (unsigned i = 1; i < VOTERS; i++)
+        if (cluster->voters[i].numbers.count > longest->count)
+            longest = &cluster->voters[i].numbers;
+    for (unsigned i = 0; i < VOTERS; i++) {
+        const struct numbers *numbers = &cluster->voters[i].numbers;
+        if (numbers->count == 0) continue;
+        assert_memory_equal(numbers->values, longest->values,
+                            numbers->count * sizeof numbers->values[0]);
+    }
+}
+
+static bool numbers_hold(const struct numbers *numbers, uint32_t value)
+{
+    for (uint32_t i = 0; i < numbers->count; i++)
+        if (numbers->values[i] == value) return true;
+    return false;
+}
+
+static void raft_three_voters_elect_and_replicate(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(1);
+    struct voter *leader = cluster_leader_wait(cluster);
+    for (uint32_t i = 1; i <= 100; i++)
+        assert_true(submit(leader, i, 8));
+    cluster_run(cluster, 500);
+    for (unsigned i = 0; i < VOTERS; i++)
+        assert_int_equal(cluster->voters[i].numbers.count, 101);
+    cluster_check(cluster);
+    cluster_free(cluster);
+}
+
+static void raft_leader_dies_and_nothing_committed_is_lost(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(2);
+    struct voter *leader = cluster_leader_wait(cluster);
+    for (uint32_t i = 1; i <= 50; i++)
+        assert_true(submit(leader, i, 8));
+    cluster_run(cluster, 300);
+    uint32_t committed = leader->numbers.count;
+    assert_int_equal(committed, 51);
+    voter_kill(leader);
+    struct voter *next = cluster_leader_wait(cluster);
+    assert_ptr_not_equal(next, leader);
+    assert_true(submit(next, 1000, 8));
+    cluster_run(cluster, 300);
+    assert_int_equal(next->numbers.count, 52);
+    voter_open(leader);
+    cluster_run(cluster, 1000);
+    assert_int_equal(leader->numbers.count, 52);
+    cluster_check(cluster);
+    cluster_free(cluster);
+}
+
+/* A voter that missed more than the log keeps gets a snapshot, stores it, and goes on from it also
+ * after a restart. */
+static void raft_voter_far_behind_installs_a_snapshot(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(3);
+    struct voter *leader = cluster_leader_wait(cluster);
+    struct voter *behind = &cluster->voters[leader->id % VOTERS];
+    voter_kill(behind);
+    for (uint32_t i = 1; i <= 1500; i++) {
+        assert_true(submit(leader, i, 4000));
+        if (i % 10 == 0) cluster_run(cluster, 5);
+    }
+    cluster_run(cluster, 500);
+    assert_true(leader->drive.log.snapshot.index > 0);
+    assert_true(leader->drive.log.start_index > 1);
+    voter_open(behind);
+    cluster_run(cluster, 3000);
+    assert_true(cluster->snapshots_sent > 0);
+    assert_int_equal(behind->numbers.count, leader->numbers.count);
+    cluster_check(cluster);
+    voter_kill(behind);
+    voter_open(behind);
+    cluster_run(cluster, 1000);
+    assert_int_equal(behind->numbers.count, leader->numbers.count);
+    cluster_free(cluster);
+}
+
+/* Walks: submit, kill with power cut, restart, cut off, lose messages. Whatever a leader applied
+ * stays applied everywhere, in one order. */
+static void raft_random_walks_lose_nothing_that_was_applied(void **state)
+{
+    (void)state;
+    unsigned kills = 0, applied = 0;
+    for (uint64_t seed = 100; seed < 140; seed++) {
+        struct cluster *cluster = cluster_new(seed);
+        uint32_t next = 1;
+        bool *kept = calloc(COMMANDS_MAX, sizeof *kept);
+        assert_non_null(kept);
+        cluster->drop_percent = (unsigned)(seed % 3) * 10;
+        for (int step = 0; step < 120; step++) {
+            unsigned dice = (unsigned)leat_xoshiro_below(&cluster->random, 20);
+            struct voter *voter = &cluster->voters[leat_xoshiro_below(&cluster->random, VOTERS)];
+            struct voter *leader = cluster_leader(cluster);
+            unsigned up = 0;
+            for (unsigned i = 0; i < VOTERS; i++)
+                up += cluster->voters[i].up;
+            if (dice < 12 && leader && next + 8 < COMMANDS_MAX)
+                for (unsigned i = 0; i < 8; i++)
+                    (void)submit(leader, next++, 600);
+            else if (dice == 12 && voter->up && up == VOTERS) {
+                voter_kill(voter);
+                kills++;
+            } else if (dice < 16 && !voter->up)
+                voter_open(voter);
+            else if (dice == 16)
+                cluster->cut[voter->id - 1] = !cluster->cut[voter->id - 1];
+            cluster_run(cluster, 1 + (unsigned)leat_xoshiro_below(&cluster->random, 60));
+            cluster_check(cluster);
+            for (unsigned i = 0; i < VOTERS; i++)
+                for (uint32_t k = 0; k < cluster->voters[i].numbers.count; k++)
+                    kept[cluster->voters[i].numbers.values[k]] = true;
+        }
+        cluster->drop_percent = 0;
+        for (unsigned i = 0; i < VOTERS; i++) {
+            cluster->cut[i] = false;
+            if (!cluster->voters[i].up) voter_open(&cluster->voters[i]);
+        }
+        cluster_run(cluster, 2000);
+        assert_true(submit(cluster_leader_wait(cluster), next, 8));
+        cluster_run(cluster, 2000);
+        for (unsigned i = 0; i < VOTERS; i++) {
+            assert_true(numbers_hold(&cluster->voters[i].numbers, next));
+            for (uint32_t v = 1; v < next; v++)
+                if (kept[v]) assert_true(numbers_hold(&cluster->voters[i].numbers, v));
+        }
+        applied += cluster->voters[0].numbers.count;
+        cluster_check(cluster);
+        free(kept);
+        cluster_free(cluster);
+    }
+    assert_true(kills > 40);
+    assert_true(applied > 5000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(raft_three_voters_elect_and_replicate),
+        cmocka_unit_test(raft_leader_dies_and_nothing_committed_is_lost),
+        cmocka_unit_test(raft_voter_far_behind_installs_a_snapshot),
+        cmocka_unit_test(raft_random_walks_lose_nothing_that_was_applied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
