@@ -1,0 +1,107 @@
+/* The home log of the sets: records gather into batches, one batch is on its way at a time, and
+ * nothing is told before the batch that carries it is acked. */
+#include "sets/internal.h"
+
+#include "base/assert.h"
+
+bool leat_sets_record_fits(const struct leat_sets *sets, size_t bytes)
+{
+    return sets->builder.used + leat_batch_record_bytes_max(0, bytes, 0) <=
+           LEAT_SETS_BATCH_BYTES_MAX;
+}
+
+void leat_sets_record_add(struct leat_sets *sets, const struct leat_msg_writer *writer)
+{
+    int64_t ms = sets->options.env->clock->wall_ms(sets->options.env->clock->ctx);
+    LEAT_ASSERT(!writer->overflow);
+    leat_err rc = leat_batch_builder_add(&sets->builder, ms, NULL, 0, writer->bytes, writer->used,
+                                         NULL, 0, 0);
+    LEAT_ASSERT(rc == LEAT_OK); /* leat_sets_record_fits() was asked */
+}
+
+/* One batch is on its way at a time; what comes meanwhile goes together into the next. */
+void leat_sets_append_try(struct leat_sets *sets)
+{
+    if (sets->in_flight || sets->broken) return;
+    if (sets->sealed_bytes == 0) {
+        if (sets->builder.record_count == 0) return;
+        sets->sealed_bytes = leat_batch_builder_finish(&sets->builder, LEAT_CODEC_NONE, -1, -1, -1);
+        uint8_t *full = sets->gather;
+        sets->gather = sets->sealed;
+        sets->sealed = full;
+        leat_batch_builder_init(&sets->builder, sets->gather, LEAT_SETS_BATCH_BYTES_MAX);
+        sets->gathering++;
+    }
+    struct leat_batch batch;
+    leat_err rc = leat_batch_view(sets->sealed, sets->sealed_bytes, &batch);
+    LEAT_ASSERT(rc == LEAT_OK);
+    rc = sets->options.broker.append(sets->options.ctx, &batch, &sets->append);
+    if (rc == LEAT_OK) {
+        sets->in_flight = true;
+        sets->sealed_bytes = 0;
+    } else if (leat_err_class(rc) != LEAT_CLASS_RETRY) {
+        leat_sets_break(sets, rc, leat_err_text(rc));
+    }
+}
+
+static void wake_up(struct leat_sets *sets)
+{
+    sets->life = LIFE_AWAKE;
+    for (uint32_t i = 0; i < sets->set_count; i++) {
+        struct leat_set *set = sets->sets[i];
+        for (uint32_t m = 0; m < set->member_count; m++)
+            set->members[m].deadline_us =
+                leat_sets_now_us(sets) + (uint64_t)set->members[m].session_ms * 1000;
+    }
+    LEAT_LIST_EACH(&sets->waiting, link)
+    {
+        struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
+        if (request->state != REQUEST_WAKING) continue;
+        leat_sets_wait_end(sets, request);
+        if (leat_sets_request_do(sets, request)) request->on_done(request);
+    }
+}
+
+void leat_sets_append_acked(struct leat_append *append, leat_err rc)
+{
+    struct leat_sets *sets = append->owner;
+    sets->in_flight = false;
+    if (rc != LEAT_OK) {
+        leat_sets_break(sets, rc, leat_err_text(rc));
+        return;
+    }
+    sets->acked = sets->gathering; /* the batch in flight was the last one sealed */
+    if (sets->life == LIFE_WAKING) wake_up(sets);
+    LEAT_LIST_EACH(&sets->waiting, link)
+    {
+        struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
+        if (request->state == REQUEST_ACK && request->ack_sequence < sets->acked)
+            leat_sets_tell(sets, request);
+    }
+    leat_sets_append_try(sets);
+    leat_sets_timer_arm(sets);
+}
+
+void leat_sets_wait_ack(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    /* Everything added until now: in the batch that gathers, if it has something, else in the one
+     * before. */
+    request->ack_sequence = sets->gathering - (sets->builder.record_count == 0);
+    leat_sets_wait_begin(sets, request, REQUEST_ACK);
+    request->rc = LEAT_OK;
+}
+
+bool leat_sets_all_acked(const struct leat_sets *sets)
+{
+    return !sets->in_flight && sets->sealed_bytes == 0 && sets->builder.record_count == 0;
+}
+
+struct leat_msg_writer leat_sets_record_begin(struct leat_sets *sets, enum record_kind kind,
+                                              uint32_t fields)
+{
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, sets->scratch, LEAT_SETS_BATCH_BYTES_MAX);
+    leat_msg_write_array(&writer, 1 + fields);
+    leat_msg_write_u64(&writer, (uint64_t)kind);
+    return writer;
+}

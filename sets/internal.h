@@ -1,0 +1,111 @@
+/* Private to the sets: one home's state, and what its rooms do for each other. Thread: home core.
+ *
+ * sets.c: life, requests, waiting, time. home_log.c: batches and acks. members.c: joins and sharing
+ * out. offsets.c: commits, fetches, deletion. state.c: snapshot and replay. table.c: the data. */
+#ifndef LEAT_SETS_INTERNAL_H
+#define LEAT_SETS_INTERNAL_H
+
+#include "sets/sets.h"
+#include "sets/table.h"
+
+/* Records of the home log: [kind, ...]. Values are absolute: replay may repeat them. */
+enum record_kind {
+    RECORD_NOTHING = 0, /* [0] the first append of this life */
+    RECORD_SET = 1,     /* [1, set] */
+    RECORD_COMMIT = 2,  /* [2, set name, [[stream, streamlet, log, group or -1, offset]...]] */
+    RECORD_DELETE = 3,  /* [3, set name] */
+};
+enum { RETRY_US = 100 * 1000, RECORD_HEAD_BYTES = 512, COMMIT_ROW_BYTES = 40 };
+enum life { LIFE_NEW, LIFE_WAKING, LIFE_AWAKE };
+enum request_state { REQUEST_FREE, REQUEST_WAKING, REQUEST_ACK, REQUEST_JOIN, REQUEST_QUERY };
+
+struct leat_sets {
+    struct leat_sets_options options;
+    struct leat_set *sets[LEAT_SETS_PER_HOME_MAX];
+    uint32_t set_count;
+    enum life life;
+    bool broken;
+    leat_err broken_rc;
+    char why[LEAT_ERROR_TEXT_BYTES];
+    struct leat_timer timer;
+    /* Records gather in one buffer; the other holds the batch that waits for the log's room. */
+    struct leat_batch_builder builder;
+    uint8_t *gather, *sealed, *scratch;
+    uint32_t sealed_bytes;
+    uint64_t gathering; /* number of the batch that gathers; those below `acked` are acked */
+    uint64_t acked;
+    bool in_flight;
+    struct leat_append append;
+    struct leat_list waiting; /* for acks, for the first append; in order of arrival */
+    struct leat_list querying;
+    uint64_t waiting_count;
+};
+
+static inline uint64_t leat_sets_now_us(const struct leat_sets *sets)
+{
+    return sets->options.env->clock->now_us(sets->options.env->clock->ctx);
+}
+
+/* ---- sets.c ---- */
+
+struct leat_set *leat_sets_set_find(struct leat_sets *sets, const char *name);
+/** Forget a set and all it holds; an unknown name is fine. */
+void leat_sets_set_remove(struct leat_sets *sets, const char *name);
+/** Forget all sets. */
+void leat_sets_table_clear(struct leat_sets *sets);
+/** At most so many bytes, encoded. */
+size_t leat_sets_table_bytes(const struct leat_sets *sets);
+/** Fill in the answer; does not tell it. Always true: what leat_sets_do() returns for it. */
+bool leat_sets_answer(struct leat_sets_request *request, leat_err rc, const char *why);
+void leat_sets_wait_begin(struct leat_sets *sets, struct leat_sets_request *request,
+                          enum request_state state);
+void leat_sets_wait_end(struct leat_sets *sets, struct leat_sets_request *request);
+/** End the wait and run on_done: the request may be freed inside. */
+void leat_sets_tell(struct leat_sets *sets, struct leat_sets_request *request);
+/** Out of order for good: all that waits is answered by `rc`, as are all later requests. `why` is
+ * copied. */
+void leat_sets_break(struct leat_sets *sets, leat_err rc, const char *why);
+void leat_sets_timer_arm(struct leat_sets *sets);
+/** leat_sets_do() of a home that is awake. */
+bool leat_sets_request_do(struct leat_sets *sets, struct leat_sets_request *request);
+
+/* ---- home_log.c ---- */
+
+/** Whether the batch that gathers has room for a record of so many bytes. */
+bool leat_sets_record_fits(const struct leat_sets *sets, size_t bytes);
+/** Begin a record in the scratch buffer: one at a time; `fields` follow the kind. */
+struct leat_msg_writer leat_sets_record_begin(struct leat_sets *sets, enum record_kind kind,
+                                              uint32_t fields);
+/** Put the record into the batch that gathers; leat_sets_record_fits() was asked. */
+void leat_sets_record_add(struct leat_sets *sets, const struct leat_msg_writer *writer);
+/** Send what gathered, unless a batch is on its way or the log has no room. May break the home. */
+void leat_sets_append_try(struct leat_sets *sets);
+/** leat_append.on_acked of the home's one append. */
+void leat_sets_append_acked(struct leat_append *append, leat_err rc);
+/** Answer OK once all that was added until now is acked. */
+void leat_sets_wait_ack(struct leat_sets *sets, struct leat_sets_request *request);
+bool leat_sets_all_acked(const struct leat_sets *sets);
+
+/* ---- members.c ---- */
+
+/** A sharing out is due; nothing if one is already. */
+void leat_sets_prepare(struct leat_sets *sets, struct leat_set *set);
+/** What time alone brings: silent members go, a generation begins. */
+void leat_sets_set_step(struct leat_sets *sets, struct leat_set *set);
+/** When leat_sets_set_step() has something to do; UINT64_MAX: never. */
+uint64_t leat_sets_set_next_us(const struct leat_set *set);
+/** The member of the request, in its generation; NULL: answered with why not. */
+struct leat_set_member *leat_sets_member_check(struct leat_set *set,
+                                               struct leat_sets_request *request);
+/* As leat_sets_do(). */
+bool leat_sets_do_join(struct leat_sets *sets, struct leat_sets_request *request);
+bool leat_sets_do_heartbeat(struct leat_sets *sets, struct leat_sets_request *request);
+bool leat_sets_do_leave(struct leat_sets *sets, struct leat_sets_request *request);
+
+/* ---- offsets.c; as leat_sets_do() ---- */
+
+bool leat_sets_do_commit(struct leat_sets *sets, struct leat_sets_request *request);
+bool leat_sets_do_fetch(struct leat_sets *sets, struct leat_sets_request *request);
+bool leat_sets_do_delete(struct leat_sets *sets, struct leat_sets_request *request);
+
+#endif

@@ -1,0 +1,251 @@
+/* What a set has read: commits (parallel ones ask the logs' cores first), fetches, and the deletion
+ * of a set with its offsets. */
+#include "sets/internal.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+
+/* ---- commit ---- */
+
+static bool commit_row_refused(struct leat_set *set, const struct leat_set_member *member,
+                               size_t index, struct leat_sets_request *request)
+{
+    const struct leat_sets_offset *row = &request->commits[index];
+    const struct leat_sets_group_query *queries = request->scratch;
+    bool grouped = row->group >= 0;
+    if (grouped != (set->mode == LEAT_SETS_PARALLEL))
+        return leat_sets_answer(request, LEAT_E_INVALID,
+                                "ordered sets commit logs, parallel sets commit groups");
+    struct leat_set_log *log = leat_set_log_find(set, row->log);
+    if (member && (!log || leat_set_owner(set, log, row->group) != member->serial) &&
+        !(log && grouped && (uint64_t)row->group < log->first_group))
+        return leat_sets_answer(request, LEAT_E_NOT_ASSIGNED,
+                                "a log or group of the commit is not assigned to this member");
+    /* Known only once the log was asked: groups that retention dropped hold nobody back. */
+    if (!queries) return false;
+    uint64_t first = log ? log->first_group : 0;
+    if (queries[index].rc == LEAT_OK && queries[index].first_group > first)
+        first = queries[index].first_group;
+    if (grouped && (uint64_t)row->group > first + LEAT_SETS_GROUPS_AHEAD_MAX)
+        return leat_sets_answer(request, LEAT_E_AGAIN,
+                                "a member holds back the log's first unfinished group");
+    return false;
+}
+
+static bool commit_refused(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    struct leat_set *set = leat_sets_set_find(sets, request->set);
+    const struct leat_set_member *member = NULL;
+    if (request->member[0]) {
+        member = leat_sets_member_check(set, request);
+        if (!member) return true;
+    } else if (!set) {
+        return leat_sets_answer(request, LEAT_E_NOT_FOUND, "no such consumer set");
+    } else if (set->member_count > 0) {
+        return leat_sets_answer(
+            request, LEAT_E_UNKNOWN_MEMBER,
+            "the set has members: only they may commit, or wait until they are gone");
+    }
+    for (size_t i = 0; i < request->commit_count; i++)
+        if (commit_row_refused(set, member, i, request)) return true;
+    size_t skips = set->mode == LEAT_SETS_PARALLEL ? request->commit_count : 0;
+    if (skips > LEAT_SETS_COMMIT_ROWS_PARALLEL_MAX)
+        return leat_sets_answer(request, LEAT_E_TOO_MANY, "too many rows in one commit of groups");
+    size_t bytes = RECORD_HEAD_BYTES + (request->commit_count + skips) * COMMIT_ROW_BYTES;
+    if (!leat_sets_record_fits(sets, bytes))
+        return leat_sets_answer(request, LEAT_E_AGAIN,
+                                "the home log has as much to take as it may");
+    if (leat_sets_table_bytes(sets) + request->commit_count * 80 > LEAT_SETS_TABLE_BYTES_MAX)
+        return leat_sets_answer(request, LEAT_E_TOO_MANY, "the table of this home is full");
+    return false;
+}
+
+/* What the logs' cores said of their first retained groups. Returns how many logs go on later. */
+static uint32_t commit_skip(struct leat_set *set, const struct leat_sets_request *request)
+{
+    struct leat_sets_group_query *queries = request->scratch;
+    uint32_t skips = 0;
+    for (size_t i = 0; queries && i < request->commit_count; i++) {
+        struct leat_set_log *log = leat_set_log_find(set, request->commits[i].log);
+        queries[i].skips =
+            log && queries[i].rc == LEAT_OK && leat_set_skip(log, queries[i].first_group);
+        skips += queries[i].skips;
+    }
+    return skips;
+}
+
+static void row_write(struct leat_msg_writer *writer, struct leat_log_ref log, int64_t group,
+                      uint64_t offset)
+{
+    leat_msg_write_array(writer, 5);
+    leat_msg_write_u64(writer, log.stream);
+    leat_msg_write_u64(writer, log.streamlet);
+    leat_msg_write_u64(writer, log.log);
+    leat_msg_write_i64(writer, group);
+    leat_msg_write_u64(writer, offset);
+}
+
+static void commit_apply(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    struct leat_set *set = leat_sets_set_find(sets, request->set);
+    struct leat_sets_group_query *queries = request->scratch;
+    for (size_t i = 0; i < request->commit_count; i++) {
+        if (leat_set_log_add(set, request->commits[i].log)) continue;
+        leat_sets_break(sets, LEAT_E_NO_MEMORY, "no memory for a commit");
+        return;
+    }
+    uint32_t skips = commit_skip(set, request);
+    struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_COMMIT, 2);
+    leat_msg_write_string(&writer, set->name, strlen(set->name));
+    leat_msg_write_array(&writer, (uint32_t)request->commit_count + skips);
+    for (size_t i = 0; i < request->commit_count; i++)
+        if (queries && queries[i].skips)
+            row_write(&writer, request->commits[i].log, (int64_t)queries[i].first_group,
+                      LEAT_SET_GROUPS_GONE);
+    for (size_t i = 0; i < request->commit_count; i++) {
+        const struct leat_sets_offset *row = &request->commits[i];
+        uint64_t offset = row->offset;
+        if (queries && queries[i].rc == LEAT_OK && offset >= queries[i].end_offset)
+            offset = LEAT_SETS_GROUP_DONE;
+        if (queries && offset == LEAT_SET_GROUPS_GONE) offset = LEAT_SETS_GROUP_DONE;
+        struct leat_set_log *log = leat_set_log_find(set, row->log);
+        if (!log || leat_set_commit(set, log, row->group, offset, request->force) != LEAT_OK) {
+            leat_sets_break(sets, LEAT_E_NO_MEMORY, "no memory for a commit");
+            return;
+        }
+        /* The value that stands now, so that a replay can't bring back a lower one. */
+        if (set->mode == LEAT_SETS_ORDERED) offset = log->offset;
+        row_write(&writer, row->log, row->group, offset);
+    }
+    leat_set_bytes_count(set);
+    leat_sets_record_add(sets, &writer);
+    leat_sets_append_try(sets);
+}
+
+static void commit_go_on(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    commit_apply(sets, request);
+    leat_mem_free(request->scratch);
+    request->scratch = NULL;
+    if (!sets->broken) leat_sets_wait_ack(sets, request);
+}
+
+static void query_done(struct leat_sets_group_query *query)
+{
+    struct leat_sets_request *request = query->owner;
+    if (--request->queries_left > 0) return;
+    struct leat_sets *sets = query->home;
+    leat_sets_wait_end(sets, request);
+    if (sets->broken || commit_refused(sets, request)) {
+        if (sets->broken) (void)leat_sets_answer(request, sets->broken_rc, sets->why);
+        leat_mem_free(request->scratch);
+        request->scratch = NULL;
+        request->on_done(request);
+        return;
+    }
+    commit_go_on(sets, request);
+    if (sets->broken) {
+        (void)leat_sets_answer(request, sets->broken_rc, sets->why);
+        request->on_done(request);
+    }
+    leat_sets_timer_arm(sets);
+}
+
+static bool commit_ask(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    struct leat_sets_group_query *queries =
+        leat_mem_calloc(LEAT_MEM_BROKER, request->commit_count, sizeof *queries);
+    if (!queries) return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for a commit");
+    request->scratch = queries;
+    request->queries_left = request->commit_count;
+    leat_sets_wait_begin(sets, request, REQUEST_QUERY);
+    for (size_t i = 0; i < request->commit_count; i++) {
+        queries[i] = (struct leat_sets_group_query){.log = request->commits[i].log,
+                                                    .group = (uint64_t)request->commits[i].group,
+                                                    .on_done = query_done,
+                                                    .owner = request,
+                                                    .home = sets};
+        sets->options.broker.group(sets->options.ctx, &queries[i]);
+    }
+    return false;
+}
+
+bool leat_sets_do_commit(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    request->scratch = NULL;
+    if (request->commit_count > LEAT_SETS_COMMIT_ROWS_MAX)
+        return leat_sets_answer(request, LEAT_E_TOO_MANY, "too many rows in one commit");
+    if (commit_refused(sets, request)) return true;
+    if (request->commit_count == 0) return leat_sets_answer(request, LEAT_OK, NULL);
+    if (leat_sets_set_find(sets, request->set)->mode == LEAT_SETS_PARALLEL)
+        return commit_ask(sets, request);
+    commit_go_on(sets, request);
+    return sets->broken ? leat_sets_answer(request, sets->broken_rc, sets->why) : false;
+}
+
+/* ---- fetch, delete ---- */
+
+static size_t log_rows(const struct leat_set *set, const struct leat_set_log *log,
+                       struct leat_sets_offset *out)
+{
+    size_t count = 0;
+    if (set->mode == LEAT_SETS_ORDERED) {
+        if (log->has_offset)
+            out[count++] = (struct leat_sets_offset){log->log, LEAT_SETS_GROUP_NONE, log->offset};
+        return count;
+    }
+    out[count++] = (struct leat_sets_offset){log->log, (int64_t)log->first_group, log->offset};
+    for (uint32_t g = 0; g < log->group_count; g++)
+        out[count++] = (struct leat_sets_offset){log->log, (int64_t)log->groups[g].group,
+                                                 log->groups[g].offset};
+    return count;
+}
+
+static bool fetch_wanted(const struct leat_sets_request *request, struct leat_log_ref log)
+{
+    for (size_t i = 0; i < request->log_count; i++)
+        if (leat_log_ref_equal(request->logs[i], log)) return true;
+    return request->log_count == 0;
+}
+
+bool leat_sets_do_fetch(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    const struct leat_set *set = leat_sets_set_find(sets, request->set);
+    request->offsets = NULL;
+    request->offset_count = 0;
+    request->generation = set ? set->generation : 0;
+    if (!set) return leat_sets_answer(request, LEAT_OK, NULL); /* nothing committed yet */
+    size_t most = 1;
+    for (uint32_t i = 0; i < set->log_count; i++)
+        most += 1 + set->logs[i].group_count;
+    request->offsets = leat_mem_calloc(LEAT_MEM_BROKER, most, sizeof *request->offsets);
+    if (!request->offsets)
+        return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for offsets");
+    for (uint32_t i = 0; i < set->log_count; i++)
+        if (fetch_wanted(request, set->logs[i].log))
+            request->offset_count +=
+                log_rows(set, &set->logs[i], request->offsets + request->offset_count);
+    if (leat_sets_all_acked(sets)) return leat_sets_answer(request, LEAT_OK, NULL);
+    leat_sets_wait_ack(sets, request);
+    return false;
+}
+
+bool leat_sets_do_delete(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    const struct leat_set *set = leat_sets_set_find(sets, request->set);
+    if (!set) return leat_sets_answer(request, LEAT_E_NOT_FOUND, "no such consumer set");
+    if (set->member_count > 0)
+        return leat_sets_answer(request, LEAT_E_EXISTS, "the consumer set has members");
+    if (!leat_sets_record_fits(sets, RECORD_HEAD_BYTES))
+        return leat_sets_answer(request, LEAT_E_AGAIN,
+                                "the home log has as much to take as it may");
+    struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_DELETE, 1);
+    leat_msg_write_string(&writer, request->set, strlen(request->set));
+    leat_sets_set_remove(sets, request->set);
+    leat_sets_record_add(sets, &writer);
+    leat_sets_append_try(sets);
+    if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
+    leat_sets_wait_ack(sets, request);
+    return false;
+}

@@ -1,0 +1,305 @@
+/* Consumer sets: their life, requests, waiting and time. See sets.h for what is promised. */
+#include "sets/sets.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "coordinator/coordinator.h"
+#include "sets/internal.h"
+
+uint32_t leat_sets_home(const char *set, size_t bytes)
+{
+    return leat_crc32c(0, set, bytes) % LEAT_SETS_HOMES;
+}
+
+static struct leat_set **set_slot(struct leat_sets *sets, const char *name)
+{
+    for (uint32_t i = 0; i < sets->set_count; i++)
+        if (strcmp(sets->sets[i]->name, name) == 0) return &sets->sets[i];
+    return NULL;
+}
+
+struct leat_set *leat_sets_set_find(struct leat_sets *sets, const char *name)
+{
+    struct leat_set **slot = set_slot(sets, name);
+    return slot ? *slot : NULL;
+}
+
+size_t leat_sets_table_bytes(const struct leat_sets *sets)
+{
+    size_t bytes = 16;
+    for (uint32_t i = 0; i < sets->set_count; i++)
+        bytes += sets->sets[i]->bytes;
+    return bytes;
+}
+
+void leat_sets_set_remove(struct leat_sets *sets, const char *name)
+{
+    struct leat_set **slot = set_slot(sets, name);
+    if (!slot) return;
+    leat_set_destroy(slot);
+    *slot = sets->sets[--sets->set_count];
+}
+
+void leat_sets_table_clear(struct leat_sets *sets)
+{
+    while (sets->set_count > 0)
+        leat_set_destroy(&sets->sets[--sets->set_count]);
+}
+
+bool leat_sets_answer(struct leat_sets_request *request, leat_err rc, const char *why)
+{
+    request->rc = rc;
+    if (rc != LEAT_OK) (void)leat_error_set(&request->error, rc, "%s", why);
+    return true;
+}
+
+/* ---- waiting ---- */
+
+void leat_sets_wait_begin(struct leat_sets *sets, struct leat_sets_request *request,
+                          enum request_state state)
+{
+    request->state = state;
+    request->deadline_us = leat_sets_now_us(sets) + LEAT_SETS_ACK_WAIT_US_MAX;
+    leat_list_init(&request->link);
+    leat_list_push_back(state == REQUEST_QUERY ? &sets->querying : &sets->waiting, &request->link);
+    sets->waiting_count++;
+}
+
+void leat_sets_wait_end(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    leat_list_remove(&request->link);
+    sets->waiting_count--;
+    request->state = REQUEST_FREE;
+}
+
+void leat_sets_tell(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    leat_sets_wait_end(sets, request);
+    request->on_done(request);
+}
+
+static void fail_waiting(struct leat_sets *sets, struct leat_list *list, leat_err rc,
+                         const char *why)
+{
+    LEAT_LIST_EACH(list, link)
+    {
+        struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
+        leat_mem_free(request->assigned);
+        request->assigned = NULL;
+        request->assigned_count = 0;
+        (void)leat_sets_answer(request, rc, why);
+        leat_sets_tell(sets, request);
+    }
+}
+
+static void joins_forget(struct leat_sets *sets)
+{
+    for (uint32_t i = 0; i < sets->set_count; i++)
+        for (uint32_t m = 0; m < sets->sets[i]->member_count; m++)
+            sets->sets[i]->members[m].join = NULL;
+}
+
+void leat_sets_break(struct leat_sets *sets, leat_err rc, const char *why)
+{
+    if (sets->broken) return;
+    sets->broken = true;
+    sets->broken_rc = rc;
+    snprintf(sets->why, sizeof sets->why, "the home log of this consumer set is out of order: %s",
+             why);
+    joins_forget(sets);
+    fail_waiting(sets, &sets->waiting, rc, sets->why);
+}
+
+/* ---- time ---- */
+
+void leat_sets_timer_arm(struct leat_sets *sets)
+{
+    uint64_t next = UINT64_MAX, now = leat_sets_now_us(sets);
+    for (uint32_t i = 0; i < sets->set_count && sets->life == LIFE_AWAKE; i++) {
+        uint64_t at = leat_sets_set_next_us(sets->sets[i]);
+        if (at < next) next = at;
+    }
+    if (!leat_sets_all_acked(sets) && now + RETRY_US < next) next = now + RETRY_US;
+    if (sets->broken || next == UINT64_MAX)
+        leat_timer_stop(sets->options.timers, &sets->timer);
+    else
+        leat_timer_start(sets->options.timers, &sets->timer, next > now ? next - now : 0);
+}
+
+static void timer_expired(struct leat_timer *timer)
+{
+    struct leat_sets *sets = timer->owner;
+    uint64_t now = leat_sets_now_us(sets);
+    leat_sets_append_try(sets);
+    for (uint32_t i = 0; i < sets->set_count && sets->life == LIFE_AWAKE && !sets->broken; i++)
+        leat_sets_set_step(sets, sets->sets[i]);
+    LEAT_LIST_EACH(&sets->waiting, link)
+    {
+        struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
+        if (request->state == REQUEST_JOIN || request->deadline_us > now) continue;
+        leat_mem_free(request->assigned);
+        request->assigned = NULL;
+        request->assigned_count = 0;
+        (void)leat_sets_answer(
+            request, LEAT_E_TIMEOUT,
+            "the consumer set's home log did not answer in time; whether this took effect "
+            "is unknown");
+        leat_sets_tell(sets, request);
+    }
+    leat_sets_timer_arm(sets);
+}
+
+/* ---- requests ---- */
+
+bool leat_sets_request_do(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
+    switch (request->kind) {
+    case LEAT_SETS_JOIN:
+        return leat_sets_do_join(sets, request);
+    case LEAT_SETS_HEARTBEAT:
+        return leat_sets_do_heartbeat(sets, request);
+    case LEAT_SETS_LEAVE:
+        return leat_sets_do_leave(sets, request);
+    case LEAT_SETS_COMMIT:
+        return leat_sets_do_commit(sets, request);
+    case LEAT_SETS_FETCH:
+        return leat_sets_do_fetch(sets, request);
+    case LEAT_SETS_DELETE:
+        return leat_sets_do_delete(sets, request);
+    }
+    return leat_sets_answer(request, LEAT_E_INVALID, "unknown request");
+}
+
+bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    request->state = REQUEST_FREE;
+    request->assigned = NULL;
+    request->assigned_count = 0;
+    if (leat_stream_name_check(request->set, strlen(request->set), &request->error) != LEAT_OK) {
+        request->rc = LEAT_E_BAD_NAME;
+        return true;
+    }
+    if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
+    if (sets->waiting_count >= LEAT_SETS_WAITING_MAX)
+        return leat_sets_answer(request, LEAT_E_AGAIN, "as many requests wait at this home as may");
+    bool answered = false;
+    if (sets->life == LIFE_AWAKE) {
+        answered = leat_sets_request_do(sets, request);
+    } else {
+        leat_sets_wait_begin(sets, request, REQUEST_WAKING);
+        if (sets->life == LIFE_NEW) {
+            sets->life = LIFE_WAKING;
+            struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_NOTHING, 0);
+            leat_sets_record_add(sets, &writer);
+        }
+        leat_sets_append_try(sets);
+    }
+    if (request->kind != LEAT_SETS_HEARTBEAT || !answered) leat_sets_timer_arm(sets);
+    return answered;
+}
+
+void leat_sets_cancel(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    /* A commit that asks about groups has questions under way that point at it. */
+    if (request->state == REQUEST_FREE || request->state == REQUEST_QUERY) return;
+    struct leat_set *set = leat_sets_set_find(sets, request->set);
+    for (uint32_t i = 0; set && i < set->member_count; i++) {
+        if (set->members[i].join != request) continue;
+        set->members[i].join = NULL;
+        /* Nobody knows its name yet: it can't come back. Others have their session to do so. */
+        if (set->members[i].fresh) set->members[i].gone = true;
+        set->members[i].deadline_us =
+            leat_sets_now_us(sets) + (uint64_t)set->members[i].session_ms * 1000;
+    }
+    leat_mem_free(request->assigned);
+    request->assigned = NULL;
+    request->assigned_count = 0;
+    (void)leat_sets_answer(request, LEAT_E_CANCELLED, "cancelled");
+    leat_sets_tell(sets, request);
+    leat_sets_timer_arm(sets);
+}
+
+void leat_sets_on_room(struct leat_sets *sets)
+{
+    leat_sets_append_try(sets);
+    leat_sets_timer_arm(sets);
+}
+
+void leat_sets_on_stream_changed(struct leat_sets *sets, uint32_t stream)
+{
+    for (uint32_t i = 0; i < sets->set_count; i++)
+        for (uint32_t m = 0; m < sets->sets[i]->member_count; m++)
+            for (uint32_t s = 0; s < sets->sets[i]->members[m].stream_count; s++)
+                if (sets->sets[i]->members[m].streams[s] == stream)
+                    leat_sets_prepare(sets, sets->sets[i]);
+    leat_sets_timer_arm(sets);
+}
+
+void leat_sets_on_stream_deleted(struct leat_sets *sets, uint32_t stream)
+{
+    /* Not recorded: ids are never reused, and the next generation's record leaves the logs out. */
+    for (uint32_t i = 0; i < sets->set_count; i++) {
+        leat_set_stream_drop(sets->sets[i], stream);
+        leat_set_bytes_count(sets->sets[i]);
+    }
+    leat_sets_on_stream_changed(sets, stream);
+}
+
+const char *leat_sets_broken(const struct leat_sets *sets)
+{
+    return sets->broken ? sets->why : NULL;
+}
+
+void leat_sets_info(const struct leat_sets *sets, struct leat_sets_info *out_info)
+{
+    *out_info = (struct leat_sets_info){.sets = sets->set_count,
+                                        .table_bytes = leat_sets_table_bytes(sets),
+                                        .waiting = sets->waiting_count};
+    for (uint32_t i = 0; i < sets->set_count; i++)
+        out_info->members += sets->sets[i]->member_count;
+}
+
+/* ---- life ---- */
+
+leat_err leat_sets_create(const struct leat_sets_options *options, struct leat_sets **out_sets)
+{
+    struct leat_sets *sets = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *sets);
+    if (!sets) return LEAT_E_NO_MEMORY;
+    sets->options = *options;
+    if (sets->options.settle_us == 0) sets->options.settle_us = LEAT_SETS_SETTLE_US_DEFAULT;
+    leat_list_init(&sets->waiting);
+    leat_list_init(&sets->querying);
+    sets->timer = (struct leat_timer){.on_expired = timer_expired, .owner = sets};
+    sets->append = (struct leat_append){.on_acked = leat_sets_append_acked, .owner = sets};
+    sets->gather = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_SETS_BATCH_BYTES_MAX, 1);
+    sets->sealed = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_SETS_BATCH_BYTES_MAX, 1);
+    sets->scratch = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_SETS_BATCH_BYTES_MAX, 1);
+    if (!sets->gather || !sets->sealed || !sets->scratch) {
+        leat_sets_destroy(&sets);
+        return LEAT_E_NO_MEMORY;
+    }
+    leat_batch_builder_init(&sets->builder, sets->gather, LEAT_SETS_BATCH_BYTES_MAX);
+    *out_sets = sets;
+    return LEAT_OK;
+}
+
+void leat_sets_destroy(struct leat_sets **sets)
+{
+    struct leat_sets *it = *sets;
+    if (!it) return;
+    LEAT_ASSERT(!it->in_flight && leat_list_empty(&it->querying));
+    joins_forget(it);
+    fail_waiting(it, &it->waiting, LEAT_E_CANCELLED, "the server is stopping");
+    leat_timer_stop(it->options.timers, &it->timer);
+    leat_sets_table_clear(it);
+    leat_mem_free(it->gather);
+    leat_mem_free(it->sealed);
+    leat_mem_free(it->scratch);
+    leat_mem_free(it);
+    *sets = NULL;
+}

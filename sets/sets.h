@@ -1,0 +1,243 @@
+/* Consumer sets: consumers that share a name share a stream's logs, and what they have committed
+ * is durable.
+ *
+ * Every set has one home: log leat_sets_home(name) of the internal stream "leat.sets" (streamlet
+ * 0, LEAT_SETS_HOMES logs). With each home log lives one `struct leat_sets` on that log's core. It
+ * is a pure state machine: requests, acks of the home log and time go in; answers and batches for
+ * the home log come out. Its whole table (generations, members, assignments, committed offsets)
+ * travels in the start entries of the home log, so nothing is lost by retention and recovery reads
+ * one segment (why: an offsets stream that has only its batches loses the place of every set that
+ * was quiet for longer than the retention).
+ *
+ * What is promised:
+ * - In one generation a unit (see below) has at most one owner.
+ * - A generation is used once: the counter of a set continues after restarts, so that the commit of
+ *   a member that slept through a rebalance is refused by name.
+ * - A committed offset never goes back, unless `force` is set.
+ * - No answer tells of a change before the batch that carries it is acked. The table itself changes
+ *   when a request has passed its checks, and may so be ahead of the log; batches hold absolute
+ *   values, hence replaying one that a snapshot already covers changes nothing in the end.
+ *
+ * Units. Mode ordered: one unit = one log; its owner reads all of it, in order. Mode parallel: one
+ * unit = one group (16 segments) of one log; groups of one log are read by different members at the
+ * same time (KerA thesis §5.2.3). New groups need no rebalance: an assignment names an endless
+ * arithmetic series of groups (struct leat_sets_assigned).
+ */
+#ifndef LEAT_SETS_SETS_H
+#define LEAT_SETS_SETS_H
+
+#include "base/list.h"
+#include "base/timer.h"
+#include "multilog/log.h"
+
+struct leat_sets; /* opaque: the sets of one home log */
+
+#define LEAT_SETS_STREAM_NAME "leat.sets"
+
+enum {
+    LEAT_SETS_HOMES = 64,           /* logs of LEAT_SETS_STREAM_NAME */
+    LEAT_SETS_NAME_BYTES_MAX = 249, /* of a set */
+    LEAT_SETS_MEMBER_BYTES_MAX = 63,
+    LEAT_SETS_PER_HOME_MAX = 1024,
+    LEAT_SETS_MEMBERS_MAX = 1024, /* of one set */
+    LEAT_SETS_STREAMS_MAX = 16,   /* that one member may name */
+    LEAT_SETS_LOGS_MAX = 16384,   /* of one set */
+    /* Parallel mode, per log: groups that may be done or begun beyond the first unfinished one. */
+    LEAT_SETS_GROUPS_AHEAD_MAX = 256,
+    LEAT_SETS_COMMIT_ROWS_MAX = 16384,
+    LEAT_SETS_COMMIT_ROWS_PARALLEL_MAX = 8192, /* each may bring a second one: groups gone */
+    LEAT_SETS_WAITING_MAX = 4096, /* requests of one home that wait for an ack or a rebalance */
+    /* The table of one home, encoded. More is refused: LEAT_E_TOO_MANY. */
+    LEAT_SETS_TABLE_BYTES_MAX = LEAT_START_BYTES_MAX / 2 - 4096,
+    LEAT_SETS_BATCH_BYTES_MAX = 1024 * 1024, /* of one batch given to the home log */
+    LEAT_SETS_SESSION_MS_MIN = 100,
+    LEAT_SETS_SESSION_MS_MAX = 30 * 60 * 1000,
+    LEAT_SETS_SESSION_MS_DEFAULT = 10 * 1000,
+    LEAT_SETS_SETTLE_US_DEFAULT = 100 * 1000,
+    LEAT_SETS_ACK_WAIT_US_MAX = 30 * 1000 * 1000, /* then answered LEAT_E_TIMEOUT: unknown */
+};
+
+enum leat_sets_mode { LEAT_SETS_ORDERED = 0, LEAT_SETS_PARALLEL = 1 };
+
+/* What a member owns in its generation: groups first_group, first_group + group_step,
+ * first_group + 2 * group_step, ... without end. Ordered mode: group 0, step 1, i.e. the whole log.
+ * On the wire: [stream, streamlet, log, first_group, 0 (= no end), group_step]. */
+struct leat_sets_assigned {
+    struct leat_log_ref log;
+    uint64_t first_group;
+    uint32_t group_step;
+};
+
+enum { LEAT_SETS_GROUP_NONE = -1 };
+#define LEAT_SETS_GROUP_DONE UINT64_MAX /* as an offset: the group is finished */
+
+/* One committed offset: the next to be read.
+ * Ordered mode: group = LEAT_SETS_GROUP_NONE.
+ * Parallel mode: group >= 0. In a COMMIT an offset at or past the group's end, or
+ * LEAT_SETS_GROUP_DONE, finishes the group. FETCH answers per log with one row for the first
+ * unfinished group G (all groups below it are done; its offset is where to go on, or 0: from its
+ * beginning), then one row per group above G that is begun (offset) or done
+ * (LEAT_SETS_GROUP_DONE), ascending. */
+struct leat_sets_offset {
+    struct leat_log_ref log;
+    int64_t group;
+    uint64_t offset;
+};
+
+enum leat_sets_kind {
+    LEAT_SETS_JOIN,
+    LEAT_SETS_HEARTBEAT,
+    LEAT_SETS_LEAVE,
+    LEAT_SETS_COMMIT,
+    LEAT_SETS_FETCH,
+    LEAT_SETS_DELETE, /* a set without members, and its offsets */
+};
+
+/* One request. The caller's storage; with all it points at borrowed until it is answered. */
+struct leat_sets_request {
+    enum leat_sets_kind kind;
+    char set[LEAT_SETS_NAME_BYTES_MAX + 1];
+    /* JOIN: "" = a new member, the answer names it (out). HEARTBEAT, LEAVE: required. COMMIT: "" =
+     * from outside the set; allowed only while the set has no members. */
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    uint32_t generation; /* HEARTBEAT, COMMIT: in. JOIN, FETCH: out */
+
+    /* JOIN */
+    enum leat_sets_mode mode;
+    uint32_t session_ms;     /* 0: the default */
+    const uint32_t *streams; /* ids, [stream_count]; the broker has looked up the names */
+    uint32_t stream_count;   /* 1 .. LEAT_SETS_STREAMS_MAX */
+    struct leat_sets_assigned *assigned; /* out, [assigned_count], given: leat_mem_free(). May be
+                                            NULL with count 0: more members than units */
+    size_t assigned_count;
+
+    /* COMMIT: rows in. FETCH: `logs` in ([log_count]; 0: all), rows out (given, leat_mem_free()).
+     * A log without a committed offset has no row. */
+    const struct leat_sets_offset *commits;
+    size_t commit_count;
+    bool force; /* COMMIT: offsets may go back (an operator's seek) */
+    const struct leat_log_ref *logs;
+    size_t log_count;
+    struct leat_sets_offset *offsets;
+    size_t offset_count;
+
+    /* Answer. Refusals: INVALID, BAD_NAME, UNKNOWN_STREAM, UNKNOWN_LOG, UNKNOWN_MEMBER,
+     * STALE_GENERATION (join again), NOT_ASSIGNED, TOO_MANY, NOT_FOUND, AGAIN (a queue is full, or
+     * a slow member holds back the first unfinished group), UNSUPPORTED. TIMEOUT: the home log
+     * could not take it in time; whether it took effect is unknown. */
+    leat_err rc;
+    struct leat_error error;
+    void (*on_done)(struct leat_sets_request *request);
+    void *owner;
+
+    /* the sets' */
+    struct leat_list link;
+    uint64_t ack_sequence;
+    uint64_t deadline_us;
+    unsigned state;
+    size_t queries_left;
+    bool queries_failed;
+    void *scratch;
+};
+
+/* A question to the log's core about its groups (parallel mode only). Lies in the sets' memory. */
+struct leat_sets_group_query {
+    struct leat_log_ref log;
+    uint64_t group;
+    /* out, by the broker */
+    leat_err rc;          /* LEAT_OK, or what stands in the way (UNKNOWN_LOG, ...) */
+    uint64_t first_group; /* first retained of the log (struct leat_log_info) */
+    uint64_t end_offset;  /* of `group`, exclusive: leat_log_group(); UINT64_MAX while it grows or
+                             does not exist yet; 0 when it is gone */
+    void (*on_done)(struct leat_sets_group_query *query); /* on the home's core, once */
+    bool skips;                                           /* the sets' */
+    void *owner;                                          /* the sets' */
+    void *broker;                                         /* the broker's, NULL at first */
+    void *home;                                           /* the sets' */
+    struct leat_list link;                                /* the broker's */
+};
+
+/* What the home needs of its broker. All run on the home log's core. */
+struct leat_sets_broker {
+    /**
+     * Append to the home log: leat_log_append() with these very arguments. LEAT_OK:
+     * append->on_acked follows. LEAT_E_AGAIN and other codes of class retry: nothing was done; the
+     * sets try again at leat_sets_on_room() or after 100 ms. Other codes: the home is broken (see
+     * leat_sets_broken()). The batch is one uncompressed record batch without producer id; borrowed
+     * until return.
+     */
+    leat_err (*append)(void *ctx, const struct leat_batch *batch, struct leat_append *append);
+    /** How many streamlets and logs per streamlet a stream has now; false: no such stream. */
+    bool (*stream_size)(void *ctx, uint32_t stream, uint32_t *out_streamlets, uint32_t *out_logs);
+    /** Ask a log's core; query->on_done follows, never inside. NULL: parallel mode is refused. */
+    void (*group)(void *ctx, struct leat_sets_group_query *query);
+};
+
+struct leat_sets_options {
+    const struct leat_env *env; /* clock, random */
+    struct leat_timers *timers; /* room for one timer per home */
+    uint32_t home;              /* 0 .. LEAT_SETS_HOMES - 1 */
+    uint64_t settle_us;         /* 0: LEAT_SETS_SETTLE_US_DEFAULT. How long a set that gets its
+                                   first members waits for more before it shares out */
+    struct leat_sets_broker broker;
+    void *ctx; /* of the broker's functions */
+};
+
+/**
+ * The home of a set: CRC-32C of its name mod LEAT_SETS_HOMES. Thread: any.
+ */
+uint32_t leat_sets_home(const char *set, size_t bytes);
+
+/**
+ * Create an empty table. Give leat_sets_app() to leat_log_create() of the home log.
+ *
+ * A home log starts cold and reads its state back at its first append. So the sets make that append
+ * themselves when the first request comes (one batch that says nothing); requests wait for its ack.
+ * Members that the table then names have one whole session to be heard of.
+ * Thread: home core.  Allocates: yes.
+ */
+leat_err leat_sets_create(const struct leat_sets_options *options,
+                          struct leat_sets **out_sets) LEAT_NODISCARD;
+/** Everything that waits is answered LEAT_E_CANCELLED here (the one place where on_done runs inside
+ * a call). No append and no query may be in flight: stop the home log first. NULL is fine. */
+void leat_sets_destroy(struct leat_sets **sets);
+/** How the table travels in the home log. snapshot_bytes is at most LEAT_START_BYTES_MAX / 2. */
+struct leat_log_app leat_sets_app(struct leat_sets *sets);
+/**
+ * Do one request.
+ *
+ * Returns true: answered now, see request->rc (on_done does not run). false: on_done follows
+ * exactly once, never inside this call.
+ *
+ * JOIN is held until the set has settled: all members have joined again, or those that did not
+ * within the longest session of the set have been dropped; then the new generation is made durable
+ * and all held joins are answered. Members learn of a rebalance by STALE_GENERATION from their next
+ * heartbeat; until the new generation is there they may still commit under the old one, and should
+ * do so before they join again.
+ * COMMIT, DELETE: answered once acked. LEAVE, HEARTBEAT: answered at once. FETCH: answered once all
+ * that it can see is acked. Thread: home core.  Blocks: never.  Allocates: yes (control path).
+ */
+bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request) LEAT_NODISCARD;
+/** The requester is gone: a waiting request is answered LEAT_E_CANCELLED at once by on_done
+ * (inside). What it has started goes on. A request that is not waiting is left alone. */
+void leat_sets_cancel(struct leat_sets *sets, struct leat_sets_request *request);
+
+/** The home log has room again (leat_log_events.on_room). */
+void leat_sets_on_room(struct leat_sets *sets);
+/** A stream has more streamlets now: sets that read it are shared out anew. */
+void leat_sets_on_stream_changed(struct leat_sets *sets, uint32_t stream);
+/** A stream is gone: its logs leave all sets. */
+void leat_sets_on_stream_deleted(struct leat_sets *sets, uint32_t stream);
+
+/** NULL, or why this home refuses everything: an append failed for good, or its stored table does
+ * not read. Requests are then answered by that code. */
+const char *leat_sets_broken(const struct leat_sets *sets);
+
+struct leat_sets_info {
+    uint32_t sets, members;
+    uint64_t table_bytes;
+    uint64_t waiting;
+};
+void leat_sets_info(const struct leat_sets *sets, struct leat_sets_info *out_info);
+
+#endif

@@ -1,0 +1,471 @@
+/* The table of one home: see table.h. */
+#include "sets/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+struct leat_set *leat_set_create(const char *name, enum leat_sets_mode mode)
+{
+    struct leat_set *set = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *set);
+    if (!set) return NULL;
+    snprintf(set->name, sizeof set->name, "%s", name);
+    set->mode = mode;
+    set->next_serial = 1;
+    leat_set_bytes_count(set);
+    return set;
+}
+
+void leat_set_destroy(struct leat_set **set)
+{
+    struct leat_set *it = *set;
+    if (!it) return;
+    for (uint32_t i = 0; i < it->log_count; i++)
+        leat_mem_free(it->logs[i].groups);
+    leat_mem_free(it->logs);
+    leat_mem_free(it->members);
+    leat_mem_free(it);
+    *set = NULL;
+}
+
+/* ---- members ---- */
+
+struct leat_set_member *leat_set_member_find(struct leat_set *set, const char *id)
+{
+    for (uint32_t i = 0; i < set->member_count; i++)
+        if (!set->members[i].gone && strcmp(set->members[i].id, id) == 0) return &set->members[i];
+    return NULL;
+}
+
+struct leat_set_member *leat_set_member_add(struct leat_set *set)
+{
+    void *members = leat_mem_realloc(LEAT_MEM_BROKER, set->members, set->member_count + 1,
+                                     sizeof *set->members);
+    if (!members) return NULL;
+    set->members = members;
+    struct leat_set_member *member = &set->members[set->member_count++];
+    memset(member, 0, sizeof *member);
+    member->serial = set->next_serial++;
+    return member;
+}
+
+void leat_set_members_sweep(struct leat_set *set)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < set->member_count; i++)
+        if (!set->members[i].gone) set->members[kept++] = set->members[i];
+    set->member_count = kept;
+}
+
+static bool member_reads(const struct leat_set_member *member, uint32_t stream)
+{
+    for (uint32_t i = 0; i < member->stream_count; i++)
+        if (member->streams[i] == stream) return true;
+    return false;
+}
+
+/* ---- logs ---- */
+
+static int log_compare(struct leat_log_ref a, struct leat_log_ref b)
+{
+    if (a.stream != b.stream) return a.stream < b.stream ? -1 : 1;
+    if (a.streamlet != b.streamlet) return a.streamlet < b.streamlet ? -1 : 1;
+    return a.log < b.log ? -1 : a.log > b.log;
+}
+
+static uint32_t log_index(const struct leat_set *set, struct leat_log_ref log)
+{
+    uint32_t low = 0, high = set->log_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (log_compare(set->logs[middle].log, log) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct leat_set_log *leat_set_log_find(struct leat_set *set, struct leat_log_ref log)
+{
+    uint32_t i = log_index(set, log);
+    return i < set->log_count && leat_log_ref_equal(set->logs[i].log, log) ? &set->logs[i] : NULL;
+}
+
+struct leat_set_log *leat_set_log_add(struct leat_set *set, struct leat_log_ref log)
+{
+    struct leat_set_log *found = leat_set_log_find(set, log);
+    if (found) return found;
+    void *logs =
+        leat_mem_realloc(LEAT_MEM_BROKER, set->logs, set->log_count + 1, sizeof *set->logs);
+    if (!logs) return NULL;
+    set->logs = logs;
+    uint32_t i = log_index(set, log);
+    memmove(&set->logs[i + 1], &set->logs[i], (set->log_count - i) * sizeof *set->logs);
+    set->logs[i] = (struct leat_set_log){.log = log};
+    set->log_count++;
+    return &set->logs[i];
+}
+
+void leat_set_logs_forget_unread(struct leat_set *set)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < set->log_count; i++) {
+        const struct leat_set_log *log = &set->logs[i];
+        if (log->has_offset || log->first_group > 0 || log->group_count > 0)
+            set->logs[kept++] = *log;
+        else
+            leat_mem_free(log->groups);
+    }
+    set->log_count = kept;
+}
+
+void leat_set_stream_drop(struct leat_set *set, uint32_t stream)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < set->log_count; i++) {
+        if (set->logs[i].log.stream == stream)
+            leat_mem_free(set->logs[i].groups);
+        else
+            set->logs[kept++] = set->logs[i];
+    }
+    set->log_count = kept;
+}
+
+/* ---- assignment ---- */
+
+static struct leat_set_member *serial_find(const struct leat_set *set, uint32_t serial)
+{
+    for (uint32_t i = 0; i < set->member_count; i++)
+        if (set->members[i].serial == serial) return &set->members[i];
+    return NULL;
+}
+
+static uint32_t owned_count(const struct leat_set *set, uint32_t serial)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < set->log_count; i++)
+        count += set->logs[i].owner == serial;
+    return count;
+}
+
+/* The member with the fewest logs among those that read the stream; the oldest of equals. */
+static struct leat_set_member *member_least(const struct leat_set *set, const uint32_t *counts,
+                                            uint32_t stream)
+{
+    struct leat_set_member *best = NULL;
+    for (uint32_t i = 0; i < set->member_count; i++)
+        if (member_reads(&set->members[i], stream) &&
+            (!best || counts[i] < counts[best - set->members]))
+            best = &set->members[i];
+    return best;
+}
+
+/* Ordered mode. First everybody keeps what it has; then logs move, one at a time, from a member
+ * to one that has at least two fewer. So a member that stays loses as little as balance asks. */
+static void assign_ordered(struct leat_set *set)
+{
+    uint32_t counts[LEAT_SETS_MEMBERS_MAX] = {0};
+    for (uint32_t i = 0; i < set->log_count; i++) {
+        struct leat_set_log *log = &set->logs[i];
+        struct leat_set_member *owner = serial_find(set, log->owner);
+        if (!owner || !member_reads(owner, log->log.stream)) log->owner = 0;
+    }
+    for (uint32_t i = 0; i < set->member_count; i++)
+        counts[i] = owned_count(set, set->members[i].serial);
+    for (uint32_t i = 0; i < set->log_count; i++) {
+        struct leat_set_log *log = &set->logs[i];
+        struct leat_set_member *least = member_least(set, counts, log->log.stream);
+        struct leat_set_member *owner = serial_find(set, log->owner);
+        if (!least) continue;
+        if (owner && counts[owner - set->members] < counts[least - set->members] + 2) continue;
+        if (owner) counts[owner - set->members]--;
+        counts[least - set->members]++;
+        log->owner = least->serial;
+    }
+}
+
+void leat_set_assign(struct leat_set *set)
+{
+    LEAT_ASSERT_CMP(set->member_count, <=, LEAT_SETS_MEMBERS_MAX);
+    if (set->mode == LEAT_SETS_ORDERED) {
+        assign_ordered(set);
+        return;
+    }
+    for (uint32_t i = 0; i < set->log_count; i++)
+        set->logs[i].from_group = set->logs[i].first_group;
+}
+
+/* How many members read the stream, and which of them `serial` is. */
+static uint32_t readers_count(const struct leat_set *set, uint32_t stream, uint32_t serial,
+                              uint32_t *out_place)
+{
+    uint32_t count = 0;
+    *out_place = UINT32_MAX;
+    for (uint32_t i = 0; i < set->member_count; i++) {
+        if (set->members[i].fresh || !member_reads(&set->members[i], stream)) continue;
+        if (set->members[i].serial == serial) *out_place = count;
+        count++;
+    }
+    return count;
+}
+
+/* Parallel mode: group g of a log goes to reader (g - from_group + place of the log) mod readers.
+ * The place turns from log to log, so that a log with few groups does not always ask the first. */
+static uint32_t log_turn(const struct leat_set_log *log, uint32_t readers)
+{
+    return (log->log.streamlet + log->log.log) % readers;
+}
+
+uint32_t leat_set_owner(const struct leat_set *set, const struct leat_set_log *log, int64_t group)
+{
+    if (set->mode == LEAT_SETS_ORDERED) return log->owner;
+    uint32_t place, readers = readers_count(set, log->log.stream, 0, &place);
+    if (readers == 0 || group < 0 || (uint64_t)group < log->from_group) return 0;
+    uint64_t at = ((uint64_t)group - log->from_group + log_turn(log, readers)) % readers;
+    for (uint32_t i = 0; i < set->member_count; i++) {
+        if (set->members[i].fresh || !member_reads(&set->members[i], log->log.stream)) continue;
+        if (at-- == 0) return set->members[i].serial;
+    }
+    return 0;
+}
+
+leat_err leat_set_assigned(const struct leat_set *set, const struct leat_set_member *member,
+                           struct leat_sets_assigned **out, size_t *out_count)
+{
+    struct leat_sets_assigned *rows =
+        leat_mem_calloc(LEAT_MEM_BROKER, set->log_count + 1, sizeof *rows);
+    if (!rows) return LEAT_E_NO_MEMORY;
+    size_t count = 0;
+    for (uint32_t i = 0; i < set->log_count; i++) {
+        const struct leat_set_log *log = &set->logs[i];
+        if (set->mode == LEAT_SETS_ORDERED) {
+            if (log->owner == member->serial)
+                rows[count++] = (struct leat_sets_assigned){log->log, 0, 1};
+            continue;
+        }
+        uint32_t place, readers = readers_count(set, log->log.stream, member->serial, &place);
+        if (place == UINT32_MAX) continue;
+        uint64_t first =
+            log->from_group + (place + readers - log_turn(log, readers) % readers) % readers;
+        rows[count++] = (struct leat_sets_assigned){log->log, first, readers};
+    }
+    *out = rows;
+    *out_count = count;
+    return LEAT_OK;
+}
+
+/* ---- commits ---- */
+
+/* Finished groups at the front are forgotten: first_group says it. */
+static void groups_advance(struct leat_set_log *log)
+{
+    uint32_t used = 0;
+    while (used < log->group_count && log->groups[used].group == log->first_group) {
+        if (log->groups[used].offset != LEAT_SETS_GROUP_DONE) {
+            log->has_offset = true;
+            log->offset = log->groups[used++].offset;
+            break;
+        }
+        log->first_group++;
+        used++;
+    }
+    log->group_count -= used;
+    if (used) memmove(log->groups, log->groups + used, log->group_count * sizeof *log->groups);
+}
+
+static leat_err group_commit(struct leat_set_log *log, uint64_t group, uint64_t offset, bool force)
+{
+    if (group < log->first_group) return LEAT_OK; /* finished already */
+    if (group - log->first_group > LEAT_SETS_GROUPS_AHEAD_MAX) return LEAT_E_AGAIN;
+    if (group == log->first_group) {
+        if (offset == LEAT_SETS_GROUP_DONE) {
+            log->first_group++;
+            log->has_offset = false;
+            log->offset = 0;
+            groups_advance(log);
+        } else if (force || !log->has_offset || offset > log->offset) {
+            log->has_offset = true;
+            log->offset = offset;
+        }
+        return LEAT_OK;
+    }
+    uint32_t i = 0;
+    while (i < log->group_count && log->groups[i].group < group)
+        i++;
+    if (i < log->group_count && log->groups[i].group == group) {
+        if (force || offset > log->groups[i].offset) log->groups[i].offset = offset;
+        return LEAT_OK;
+    }
+    void *groups =
+        leat_mem_realloc(LEAT_MEM_BROKER, log->groups, log->group_count + 1, sizeof *log->groups);
+    if (!groups) return LEAT_E_NO_MEMORY;
+    log->groups = groups;
+    memmove(&log->groups[i + 1], &log->groups[i], (log->group_count - i) * sizeof *log->groups);
+    log->groups[i] = (struct leat_set_group){group, offset};
+    log->group_count++;
+    return LEAT_OK;
+}
+
+bool leat_set_skip(struct leat_set_log *log, uint64_t group)
+{
+    if (group <= log->first_group) return false;
+    uint32_t gone = 0;
+    while (gone < log->group_count && log->groups[gone].group < group)
+        gone++;
+    log->group_count -= gone;
+    if (gone) memmove(log->groups, log->groups + gone, log->group_count * sizeof *log->groups);
+    log->first_group = group;
+    log->has_offset = false;
+    log->offset = 0;
+    groups_advance(log);
+    return true;
+}
+
+leat_err leat_set_commit(struct leat_set *set, struct leat_set_log *log, int64_t group,
+                         uint64_t offset, bool force)
+{
+    if (set->mode == LEAT_SETS_PARALLEL && offset == LEAT_SET_GROUPS_GONE) {
+        (void)leat_set_skip(log, (uint64_t)group);
+        return LEAT_OK;
+    }
+    if (set->mode == LEAT_SETS_PARALLEL) return group_commit(log, (uint64_t)group, offset, force);
+    if (force || !log->has_offset || offset > log->offset) {
+        log->has_offset = true;
+        log->offset = offset;
+    }
+    return LEAT_OK;
+}
+
+/* ---- bytes ---- */
+
+void leat_set_bytes_count(struct leat_set *set)
+{
+    size_t bytes = 64 + strlen(set->name);
+    for (uint32_t i = 0; i < set->member_count; i++)
+        bytes += 24 + LEAT_SETS_MEMBER_BYTES_MAX + (size_t)set->members[i].stream_count * 5;
+    for (uint32_t i = 0; i < set->log_count; i++)
+        bytes += 60 + (size_t)set->logs[i].group_count * 18;
+    set->bytes = bytes;
+}
+
+void leat_set_encode(struct leat_msg_writer *writer, const struct leat_set *set)
+{
+    uint32_t stored = 0;
+    for (uint32_t i = 0; i < set->member_count; i++)
+        stored += !set->members[i].fresh; /* the gone keep their place in this generation */
+    leat_msg_write_array(writer, 6);
+    leat_msg_write_string(writer, set->name, strlen(set->name));
+    leat_msg_write_u64(writer, set->generation);
+    leat_msg_write_u64(writer, set->next_serial);
+    leat_msg_write_u64(writer, (uint64_t)set->mode);
+    leat_msg_write_array(writer, stored);
+    for (uint32_t i = 0; i < set->member_count; i++) {
+        const struct leat_set_member *member = &set->members[i];
+        if (member->fresh) continue;
+        leat_msg_write_array(writer, 4);
+        leat_msg_write_string(writer, member->id, strlen(member->id));
+        leat_msg_write_u64(writer, member->serial);
+        leat_msg_write_u64(writer, member->session_ms);
+        leat_msg_write_array(writer, member->stream_count);
+        for (uint32_t s = 0; s < member->stream_count; s++)
+            leat_msg_write_u64(writer, member->streams[s]);
+    }
+    leat_msg_write_array(writer, set->log_count);
+    for (uint32_t i = 0; i < set->log_count; i++) {
+        const struct leat_set_log *log = &set->logs[i];
+        leat_msg_write_array(writer, 9);
+        leat_msg_write_u64(writer, log->log.stream);
+        leat_msg_write_u64(writer, log->log.streamlet);
+        leat_msg_write_u64(writer, log->log.log);
+        leat_msg_write_u64(writer, log->owner);
+        leat_msg_write_bool(writer, log->has_offset);
+        leat_msg_write_u64(writer, log->offset);
+        leat_msg_write_u64(writer, log->first_group);
+        leat_msg_write_u64(writer, log->from_group);
+        leat_msg_write_array(writer, 2 * log->group_count);
+        for (uint32_t g = 0; g < log->group_count; g++) {
+            leat_msg_write_u64(writer, log->groups[g].group);
+            leat_msg_write_u64(writer, log->groups[g].offset);
+        }
+    }
+}
+
+static bool member_decode(struct leat_msg_reader *reader, struct leat_set *set)
+{
+    if (leat_msg_read_array(reader) != 4) return false;
+    struct leat_msg_string id = leat_msg_read_string(reader);
+    uint32_t serial = leat_msg_read_u32(reader), session_ms = leat_msg_read_u32(reader);
+    uint32_t streams = leat_msg_read_array(reader);
+    if (reader->failed || id.bytes > LEAT_SETS_MEMBER_BYTES_MAX ||
+        streams > LEAT_SETS_STREAMS_MAX || set->member_count == LEAT_SETS_MEMBERS_MAX)
+        return false;
+    struct leat_set_member *member = leat_set_member_add(set);
+    if (!member) return false;
+    set->next_serial--; /* the stored counter counts */
+    memcpy(member->id, id.text, id.bytes);
+    member->serial = serial;
+    member->session_ms = session_ms;
+    member->stream_count = streams;
+    for (uint32_t i = 0; i < streams; i++)
+        member->streams[i] = leat_msg_read_u32(reader);
+    return true;
+}
+
+static bool log_decode(struct leat_msg_reader *reader, struct leat_set *set)
+{
+    if (leat_msg_read_array(reader) != 9) return false;
+    struct leat_log_ref ref;
+    ref.stream = leat_msg_read_u32(reader);
+    ref.streamlet = leat_msg_read_u32(reader);
+    ref.log = leat_msg_read_u32(reader);
+    struct leat_set_log *log = leat_set_log_add(set, ref);
+    if (reader->failed || !log) return false;
+    log->owner = leat_msg_read_u32(reader);
+    log->has_offset = leat_msg_read_bool(reader);
+    log->offset = leat_msg_read_u64(reader);
+    log->first_group = leat_msg_read_u64(reader);
+    log->from_group = leat_msg_read_u64(reader);
+    uint32_t numbers = leat_msg_read_array(reader);
+    if (reader->failed || numbers % 2 != 0 || numbers > 2 * (LEAT_SETS_GROUPS_AHEAD_MAX + 1))
+        return false;
+    if (numbers == 0) return true;
+    log->groups = leat_mem_calloc(LEAT_MEM_BROKER, numbers / 2, sizeof *log->groups);
+    if (!log->groups) return false;
+    log->group_count = numbers / 2;
+    for (uint32_t i = 0; i < log->group_count; i++) {
+        log->groups[i].group = leat_msg_read_u64(reader);
+        log->groups[i].offset = leat_msg_read_u64(reader);
+    }
+    return true;
+}
+
+struct leat_set *leat_set_decode(struct leat_msg_reader *reader)
+{
+    char name[LEAT_SETS_NAME_BYTES_MAX + 1] = {0};
+    uint32_t fields = leat_msg_read_array(reader);
+    struct leat_msg_string text = leat_msg_read_string(reader);
+    if (fields != 6 || reader->failed || text.bytes > LEAT_SETS_NAME_BYTES_MAX) goto malformed;
+    memcpy(name, text.text, text.bytes);
+    struct leat_set *set = leat_set_create(name, LEAT_SETS_ORDERED);
+    if (!set) goto malformed;
+    set->generation = leat_msg_read_u32(reader);
+    set->next_serial = leat_msg_read_u32(reader);
+    set->mode = leat_msg_read_u32(reader) ? LEAT_SETS_PARALLEL : LEAT_SETS_ORDERED;
+    bool ok = true;
+    for (uint32_t i = leat_msg_read_array(reader); i > 0 && ok; i--)
+        ok = member_decode(reader, set);
+    uint32_t logs = ok ? leat_msg_read_array(reader) : 0;
+    for (; logs > 0 && ok; logs--)
+        ok = log_decode(reader, set);
+    if (ok && !reader->failed) {
+        leat_set_bytes_count(set);
+        return set;
+    }
+    leat_set_destroy(&set);
+malformed:
+    reader->failed = true;
+    return NULL;
+}

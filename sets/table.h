@@ -1,0 +1,80 @@
+/* The table of one home: sets, members, assignments, committed offsets; its bytes and its rules. */
+#ifndef LEAT_SETS_TABLE_H
+#define LEAT_SETS_TABLE_H
+
+#include "sets/sets.h"
+#include "wire/message.h"
+
+struct leat_set_member {
+    char id[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    uint32_t serial; /* never reused within a set: owners are named by it */
+    uint32_t session_ms;
+    uint32_t streams[LEAT_SETS_STREAMS_MAX];
+    uint32_t stream_count;
+    /* Not stored: */
+    uint64_t deadline_us;
+    bool fresh; /* joined since the last generation */
+    bool gone;  /* left or timed out; keeps its place until the next generation */
+    struct leat_sets_request *join; /* held */
+};
+struct leat_set_group {
+    uint64_t group, offset; /* LEAT_SETS_GROUP_DONE */
+};
+struct leat_set_log {
+    struct leat_log_ref log;
+    uint32_t owner; /* serial; ordered mode. 0: nobody */
+    bool has_offset;
+    uint64_t offset;               /* ordered: next to read. parallel: in first_group */
+    uint64_t first_group;          /* parallel: the first unfinished */
+    uint64_t from_group;           /* parallel: first_group when this generation began */
+    struct leat_set_group *groups; /* parallel: begun or done above first_group, ascending */
+    uint32_t group_count;
+};
+enum leat_set_phase { LEAT_SET_STABLE, LEAT_SET_PREPARING };
+struct leat_set {
+    char name[LEAT_SETS_NAME_BYTES_MAX + 1];
+    uint32_t generation, next_serial;
+    enum leat_sets_mode mode;
+    struct leat_set_member *members; /* in the order of their serials */
+    uint32_t member_count;
+    struct leat_set_log *logs; /* ascending */
+    uint32_t log_count;
+    size_t bytes; /* at most this, encoded */
+    /* Not stored: */
+    enum leat_set_phase phase;
+    uint64_t settle_at_us, give_up_at_us;
+};
+
+struct leat_set *leat_set_create(const char *name, enum leat_sets_mode mode);
+void leat_set_destroy(struct leat_set **set);
+struct leat_set_member *leat_set_member_find(struct leat_set *set, const char *id);
+/** NULL: no memory. The array may move. */
+struct leat_set_member *leat_set_member_add(struct leat_set *set);
+/** Forget those that are gone. */
+void leat_set_members_sweep(struct leat_set *set);
+struct leat_set_log *leat_set_log_find(struct leat_set *set, struct leat_log_ref log);
+/** Find or add. NULL: no memory. */
+struct leat_set_log *leat_set_log_add(struct leat_set *set, struct leat_log_ref log);
+/** Forget the logs of which nothing is committed. For a set without members. */
+void leat_set_logs_forget_unread(struct leat_set *set);
+void leat_set_stream_drop(struct leat_set *set, uint32_t stream);
+/** Share out all logs among the members, keeping what can be kept. Members: none gone. */
+void leat_set_assign(struct leat_set *set);
+/** Serial of who owns this unit in this generation; 0: nobody. */
+uint32_t leat_set_owner(const struct leat_set *set, const struct leat_set_log *log, int64_t group);
+/** What a member owns; given. */
+leat_err leat_set_assigned(const struct leat_set *set, const struct leat_set_member *member,
+                           struct leat_sets_assigned **out, size_t *out_count) LEAT_NODISCARD;
+/* As the offset of a stored row: all groups below that one are gone, dropped by retention. */
+#define LEAT_SET_GROUPS_GONE (LEAT_SETS_GROUP_DONE - 1)
+/** Groups below `group` are gone: nobody waits for them. false: that was known. */
+bool leat_set_skip(struct leat_set_log *log, uint64_t group);
+/** Take one committed value. LEAT_E_AGAIN: too far ahead; LEAT_E_NO_MEMORY. */
+leat_err leat_set_commit(struct leat_set *set, struct leat_set_log *log, int64_t group,
+                         uint64_t offset, bool force) LEAT_NODISCARD;
+void leat_set_bytes_count(struct leat_set *set);
+void leat_set_encode(struct leat_msg_writer *writer, const struct leat_set *set);
+/** NULL and a failed reader: malformed, or no memory. */
+struct leat_set *leat_set_decode(struct leat_msg_reader *reader);
+
+#endif

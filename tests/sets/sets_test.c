@@ -1,0 +1,532 @@
+/* Consumer sets against a home log of their own: it acks late, has no room now and then, rolls (and
+ * takes the table into its start entry) and restarts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "sets/sets.h"
+
+enum {
+    BATCHES_MAX = 4096,
+    MEMBERS = 6,
+    STREAMLETS = 5,
+    LOGS = 2,
+    UNITS = STREAMLETS * LOGS,
+};
+
+struct stored {
+    uint8_t *bytes;
+    uint32_t count;
+};
+struct home {
+    struct leat_clock clock;
+    struct leat_random random;
+    struct leat_env env;
+    struct leat_timers timers;
+    struct leat_xoshiro rng;
+    uint64_t now_us;
+    struct leat_sets *sets;
+    struct stored batches[BATCHES_MAX];
+    unsigned batch_count, acked_count;
+    uint8_t *snapshot;
+    size_t snapshot_count;
+    struct leat_append *append;
+    struct leat_sets_group_query *query;
+    bool parallel;
+    uint64_t first_group; /* retained, of every log */
+    unsigned refusals;
+};
+
+static uint64_t clock_now(void *ctx)
+{
+    return ((struct home *)ctx)->now_us;
+}
+static int64_t clock_wall(void *ctx)
+{
+    return (int64_t)(((struct home *)ctx)->now_us / 1000);
+}
+static void clock_wake(void *ctx, uint64_t at_us)
+{
+    (void)ctx;
+    (void)at_us;
+}
+static uint64_t random_next(void *ctx)
+{
+    return leat_xoshiro_next(&((struct home *)ctx)->rng);
+}
+
+/* The log rolls: its new segment begins with the table, older ones are not read any more. */
+static void home_roll(struct home *home)
+{
+    struct leat_log_app app = leat_sets_app(home->sets);
+    free(home->snapshot);
+    home->snapshot_count = app.snapshot_bytes(app.ctx);
+    assert_true(home->snapshot_count <= LEAT_START_BYTES_MAX / 2);
+    home->snapshot = malloc(home->snapshot_count + 1);
+    assert_non_null(home->snapshot);
+    app.snapshot_write(app.ctx, home->snapshot);
+    for (unsigned i = 0; i < home->batch_count; i++)
+        free(home->batches[i].bytes);
+    home->batch_count = home->acked_count = 0;
+}
+
+static leat_err home_append(void *ctx, const struct leat_batch *batch, struct leat_append *append)
+{
+    struct home *home = ctx;
+    assert_null(home->append);
+    if (leat_xoshiro_below(&home->rng, 8) == 0) {
+        home->refusals++;
+        return LEAT_E_AGAIN;
+    }
+    if (leat_xoshiro_below(&home->rng, 10) == 0 || home->batch_count == BATCHES_MAX)
+        home_roll(home);
+    struct stored *stored = &home->batches[home->batch_count++];
+    stored->count = batch->byte_count;
+    stored->bytes = malloc(batch->byte_count);
+    assert_non_null(stored->bytes);
+    memcpy(stored->bytes, batch->bytes, batch->byte_count);
+    home->append = append;
+    return LEAT_OK;
+}
+
+static bool home_stream_size(void *ctx, uint32_t stream, uint32_t *out_streamlets,
+                             uint32_t *out_logs)
+{
+    (void)ctx;
+    *out_streamlets = STREAMLETS;
+    *out_logs = LOGS;
+    return stream == 7;
+}
+
+static void home_group(void *ctx, struct leat_sets_group_query *query)
+{
+    struct home *home = ctx;
+    query->broker = home->query; /* a stack of questions */
+    home->query = query;
+}
+
+static void home_open(struct home *home)
+{
+    struct leat_sets_options options = {
+        .env = &home->env,
+        .timers = &home->timers,
+        .settle_us = 1000,
+        .broker = {home_append, home_stream_size, home_group},
+        .ctx = home,
+    };
+    assert_int_equal(leat_sets_create(&options, &home->sets), LEAT_OK);
+    struct leat_log_app app = leat_sets_app(home->sets);
+    if (home->snapshot) app.on_restore(app.ctx, home->snapshot, home->snapshot_count);
+    for (unsigned i = 0; i < home->batch_count; i++) {
+        struct leat_batch batch;
+        assert_int_equal(
+            leat_batch_check(home->batches[i].bytes, home->batches[i].count, &batch, NULL),
+            LEAT_OK);
+        app.on_replay(app.ctx, &batch);
+    }
+    assert_null(leat_sets_broken(home->sets));
+}
+
+static struct home *home_new(uint64_t seed, bool parallel)
+{
+    struct home *home = calloc(1, sizeof *home);
+    assert_non_null(home);
+    leat_xoshiro_seed(&home->rng, seed);
+    home->now_us = 1000000;
+    home->parallel = parallel;
+    home->clock = (struct leat_clock){home, clock_now, clock_wall, clock_wake};
+    home->random = (struct leat_random){home, random_next};
+    home->env = (struct leat_env){.clock = &home->clock, .random = &home->random};
+    assert_int_equal(leat_timers_init(&home->timers, &home->clock, 4), LEAT_OK);
+    home_open(home);
+    return home;
+}
+
+static void home_run(struct home *home, uint64_t us)
+{
+    for (uint64_t until = home->now_us + us; home->now_us < until;) {
+        home->now_us += 1000;
+        leat_timers_run(&home->timers);
+        while (home->query) {
+            struct leat_sets_group_query *query = home->query;
+            home->query = query->broker;
+            query->rc = LEAT_OK;
+            query->end_offset = (query->group + 1) * 100;
+            query->first_group = home->first_group;
+            query->on_done(query);
+        }
+        if (home->append && leat_xoshiro_below(&home->rng, 2)) {
+            struct leat_append *append = home->append;
+            home->append = NULL;
+            home->acked_count = home->batch_count;
+            append->on_acked(append, LEAT_OK);
+        }
+    }
+}
+
+/* Stop as kill -9 does: what was acked stays, what was on its way stays or not. */
+static void home_restart(struct home *home)
+{
+    while (home->query)
+        home_run(home, 1000);
+    if (home->append) {
+        struct leat_append *append = home->append;
+        home->append = NULL;
+        if (home->batch_count > home->acked_count && leat_xoshiro_below(&home->rng, 2))
+            free(home->batches[--home->batch_count].bytes);
+        append->on_acked(append, LEAT_E_CLOSED);
+    }
+    home->acked_count = home->batch_count;
+    leat_sets_destroy(&home->sets);
+    home_open(home);
+}
+
+static void home_free(struct home *home)
+{
+    home_restart(home);
+    leat_sets_destroy(&home->sets);
+    leat_timers_fini(&home->timers);
+    for (unsigned i = 0; i < home->batch_count; i++)
+        free(home->batches[i].bytes);
+    free(home->snapshot);
+    free(home);
+}
+
+static void done(struct leat_sets_request *request)
+{
+    *(bool *)request->owner = true;
+}
+
+static leat_err ask(struct home *home, struct leat_sets_request *request)
+{
+    bool answered = false;
+    snprintf(request->set, sizeof request->set, "readers");
+    request->on_done = done;
+    request->owner = &answered;
+    if (leat_sets_do(home->sets, request)) return request->rc;
+    for (int i = 0; i < 20000 && !answered; i++)
+        home_run(home, 2000);
+    assert_true(answered);
+    return request->rc;
+}
+
+static leat_err commit(struct home *home, const char *member, uint32_t generation, uint32_t unit,
+                       int64_t group, uint64_t offset)
+{
+    struct leat_sets_offset row = {{7, unit / LOGS, unit % LOGS}, group, offset};
+    struct leat_sets_request r = {
+        .kind = LEAT_SETS_COMMIT, .generation = generation, .commits = &row, .commit_count = 1};
+    snprintf(r.member, sizeof r.member, "%s", member);
+    return ask(home, &r);
+}
+
+static const uint32_t STREAM = 7;
+
+static struct leat_sets_request join_request(const char *member, enum leat_sets_mode mode)
+{
+    struct leat_sets_request r = {.kind = LEAT_SETS_JOIN,
+                                  .mode = mode,
+                                  .session_ms = 2000,
+                                  .streams = &STREAM,
+                                  .stream_count = 1};
+    snprintf(r.member, sizeof r.member, "%s", member);
+    return r;
+}
+
+/* ---- a member's whole life ---- */
+
+static void sets_one_member_owns_all_and_its_commits_survive(void **state)
+{
+    (void)state;
+    struct home *home = home_new(1, false);
+    struct leat_sets_request r = join_request("", LEAT_SETS_ORDERED);
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    assert_int_equal(r.generation, 1);
+    assert_int_equal(r.assigned_count, UNITS);
+    assert_int_equal(r.assigned[0].group_step, 1);
+    leat_mem_free(r.assigned);
+    assert_int_equal(commit(home, r.member, 1, 3, -1, 500), LEAT_OK);
+    assert_int_equal(commit(home, r.member, 1, 3, -1, 400), LEAT_OK); /* never back */
+    assert_int_equal(commit(home, r.member, 0, 3, -1, 600), LEAT_E_STALE_GENERATION);
+    assert_int_equal(commit(home, "stranger", 1, 3, -1, 600), LEAT_E_UNKNOWN_MEMBER);
+    home_restart(home);
+    /* The member goes on in its generation after a restart of the server. */
+    assert_int_equal(commit(home, r.member, 1, 4, -1, 7), LEAT_OK);
+    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH};
+    assert_int_equal(ask(home, &f), LEAT_OK);
+    assert_int_equal(f.offset_count, 2);
+    assert_int_equal(f.offsets[0].offset, 500);
+    assert_int_equal(f.offsets[1].offset, 7);
+    leat_mem_free(f.offsets);
+    home_free(home);
+}
+
+/* A member that falls silent loses its logs; its late commit is refused by name. */
+static void sets_silent_member_is_dropped_and_its_commit_refused(void **state)
+{
+    (void)state;
+    struct home *home = home_new(2, false);
+    struct leat_sets_request a = join_request("", LEAT_SETS_ORDERED);
+    assert_int_equal(ask(home, &a), LEAT_OK);
+    leat_mem_free(a.assigned);
+    home_run(home, 10 * 1000000);
+    assert_int_equal(commit(home, a.member, a.generation, 0, -1, 5), LEAT_E_UNKNOWN_MEMBER);
+    struct leat_sets_request b = join_request("", LEAT_SETS_ORDERED);
+    assert_int_equal(ask(home, &b), LEAT_OK);
+    assert_true(b.generation > a.generation);
+    assert_int_equal(b.assigned_count, UNITS);
+    leat_mem_free(b.assigned);
+    home_free(home);
+}
+
+static void sets_parallel_groups_are_finished_in_any_order(void **state)
+{
+    (void)state;
+    struct home *home = home_new(3, true);
+    struct leat_sets_request r = join_request("", LEAT_SETS_PARALLEL);
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    leat_mem_free(r.assigned);
+    assert_int_equal(commit(home, r.member, 1, 0, 1, LEAT_SETS_GROUP_DONE), LEAT_OK);
+    assert_int_equal(commit(home, r.member, 1, 0, 2, 250), LEAT_OK);
+    assert_int_equal(commit(home, r.member, 1, 0, 0, 100), LEAT_OK); /* its end: done */
+    assert_int_equal(commit(home, r.member, 1, 0, 900, 5), LEAT_E_AGAIN);
+    assert_int_equal(commit(home, r.member, 1, 0, -1, 5), LEAT_E_INVALID);
+    home_restart(home);
+    struct leat_log_ref log = {7, 0, 0};
+    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH, .logs = &log, .log_count = 1};
+    assert_int_equal(ask(home, &f), LEAT_OK);
+    assert_int_equal(f.offset_count, 1);
+    assert_int_equal(f.offsets[0].group, 2);
+    assert_int_equal(f.offsets[0].offset, 250);
+    leat_mem_free(f.offsets);
+    home_free(home);
+}
+
+/* Groups that nobody finished and retention dropped hold nobody back, also after a restart; and a
+ * commit from outside that is too far ahead is refused, no more. */
+static void sets_parallel_groups_dropped_by_retention_are_skipped(void **state)
+{
+    (void)state;
+    struct home *home = home_new(4, true);
+    struct leat_sets_request r = join_request("", LEAT_SETS_PARALLEL);
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    leat_mem_free(r.assigned);
+    assert_int_equal(commit(home, r.member, 1, 0, 3, 350), LEAT_OK);
+    assert_int_equal(commit(home, r.member, 1, 0, 401, 40150), LEAT_E_AGAIN);
+    home->first_group = 400;
+    assert_int_equal(commit(home, r.member, 1, 0, 401, 40150), LEAT_OK);
+    for (int i = 0; i < 2; i++) {
+        if (i) home_restart(home);
+        struct leat_log_ref log = {7, 0, 0};
+        struct leat_sets_request f = {.kind = LEAT_SETS_FETCH, .logs = &log, .log_count = 1};
+        assert_int_equal(ask(home, &f), LEAT_OK);
+        assert_int_equal(f.offset_count, 2);
+        assert_int_equal(f.offsets[0].group, 400);
+        assert_int_equal(f.offsets[0].offset, 0);
+        assert_int_equal(f.offsets[1].group, 401);
+        assert_int_equal(f.offsets[1].offset, 40150);
+        leat_mem_free(f.offsets);
+    }
+    home_run(home, (uint64_t)LEAT_SETS_SESSION_MS_DEFAULT * 3000); /* silent: the set is empty */
+    home->first_group = 0;
+    assert_int_equal(commit(home, "", 0, 77, 900, 5), LEAT_E_AGAIN);
+    assert_null(leat_sets_broken(home->sets));
+    home_free(home);
+}
+
+/* ---- walks ---- */
+
+struct walker {
+    struct leat_sets_request join, other;
+    bool joining, joined, answered;
+    char name[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    uint32_t generation;
+    struct leat_sets_assigned *assigned;
+    size_t assigned_count;
+    uint64_t silent_until;
+};
+struct owner_row {
+    uint32_t generation;
+    char name[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+};
+struct walk {
+    struct home *home;
+    struct walker walkers[MEMBERS];
+    struct owner_row owners[UNITS][64]; /* by unit and group (parallel), newest generation */
+    uint64_t committed[UNITS];
+    unsigned generations;
+};
+
+/* Never two owners of one unit in one generation, whatever crashed in between. */
+static void owner_note(struct walk *walk, struct walker *walker, uint32_t unit, uint64_t group)
+{
+    if (group >= 64) return;
+    struct owner_row *row = &walk->owners[unit][group];
+    if (row->generation == walker->generation && strcmp(row->name, walker->name) != 0)
+        fail_msg("unit %u group %u has two owners in generation %u", unit, (unsigned)group,
+                 walker->generation);
+    row->generation = walker->generation;
+    memcpy(row->name, walker->name, sizeof row->name);
+}
+
+static void walker_joined(struct walk *walk, struct walker *walker)
+{
+    walker->joining = false;
+    walker->joined = walker->join.rc == LEAT_OK;
+    if (!walker->joined) {
+        if (walker->join.rc == LEAT_E_UNKNOWN_MEMBER) walker->name[0] = 0;
+        return;
+    }
+    memcpy(walker->name, walker->join.member, sizeof walker->name);
+    walker->generation = walker->join.generation;
+    leat_mem_free(walker->assigned);
+    walker->assigned = walker->join.assigned;
+    walker->assigned_count = walker->join.assigned_count;
+    walk->generations++;
+    for (size_t i = 0; i < walker->assigned_count; i++) {
+        const struct leat_sets_assigned *a = &walker->assigned[i];
+        uint32_t unit = a->log.streamlet * LOGS + a->log.log;
+        if (!walk->home->parallel)
+            owner_note(walk, walker, unit, 0);
+        else
+            for (uint64_t g = a->first_group; g < 64; g += a->group_step)
+                owner_note(walk, walker, unit, g);
+    }
+}
+
+static void walker_step(struct walk *walk, struct walker *walker)
+{
+    struct home *home = walk->home;
+    if (walker->joining) {
+        if (walker->answered) walker_joined(walk, walker);
+        return;
+    }
+    if (home->now_us < walker->silent_until) return;
+    uint64_t dice = leat_xoshiro_below(&home->rng, 40);
+    if (!walker->joined) {
+        walker->join =
+            join_request(walker->name, home->parallel ? LEAT_SETS_PARALLEL : LEAT_SETS_ORDERED);
+        snprintf(walker->join.set, sizeof walker->join.set, "readers");
+        walker->join.on_done = done;
+        walker->join.owner = &walker->answered;
+        walker->answered = leat_sets_do(home->sets, &walker->join);
+        walker->joining = true;
+        return;
+    }
+    struct leat_sets_request r = {.kind = LEAT_SETS_HEARTBEAT, .generation = walker->generation};
+    snprintf(r.member, sizeof r.member, "%s", walker->name);
+    if (dice == 0) {
+        r.kind = LEAT_SETS_LEAVE;
+        (void)ask(home, &r);
+        walker->name[0] = 0;
+        walker->joined = false;
+    } else if (dice == 1) {
+        walker->silent_until = home->now_us + 5000000; /* stopped, and goes on later */
+    } else if (dice < 12 && walker->assigned_count > 0 && !home->parallel) {
+        const struct leat_sets_assigned *a =
+            &walker->assigned[leat_xoshiro_below(&home->rng, walker->assigned_count)];
+        uint32_t unit = a->log.streamlet * LOGS + a->log.log;
+        uint64_t offset = walk->committed[unit] + leat_xoshiro_below(&home->rng, 100);
+        if (commit(home, walker->name, walker->generation, unit, -1, offset) == LEAT_OK &&
+            offset > walk->committed[unit])
+            walk->committed[unit] = offset;
+    } else {
+        leat_err rc = ask(home, &r);
+        if (rc != LEAT_OK) walker->joined = false;
+        if (rc == LEAT_E_UNKNOWN_MEMBER) walker->name[0] = 0;
+    }
+}
+
+static void offsets_check(struct walk *walk)
+{
+    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH};
+    assert_int_equal(ask(walk->home, &f), LEAT_OK);
+    for (size_t i = 0; i < f.offset_count && !walk->home->parallel; i++) {
+        uint32_t unit = f.offsets[i].log.streamlet * LOGS + f.offsets[i].log.log;
+        assert_true(f.offsets[i].offset >= walk->committed[unit]);
+    }
+    leat_mem_free(f.offsets);
+}
+
+/* Every unit has an owner that is up once nothing happens any more. */
+static void walk_settles(struct walk *walk)
+{
+    unsigned owned[UNITS] = {0};
+    for (int i = 0; i < 400; i++) {
+        for (unsigned m = 0; m < MEMBERS; m++) {
+            struct walker *walker = &walk->walkers[m];
+            walker->silent_until = 0;
+            if (walker->joined && !walker->joining) {
+                struct leat_sets_request r = {.kind = LEAT_SETS_HEARTBEAT,
+                                              .generation = walker->generation};
+                snprintf(r.member, sizeof r.member, "%s", walker->name);
+                leat_err rc = ask(walk->home, &r);
+                if (rc != LEAT_OK) walker->joined = false;
+                if (rc == LEAT_E_UNKNOWN_MEMBER) walker->name[0] = 0;
+            } else
+                walker_step(walk, walker);
+        }
+        home_run(walk->home, 50000);
+    }
+    for (unsigned m = 0; m < MEMBERS; m++) {
+        struct walker *walker = &walk->walkers[m];
+        assert_true(walker->joined);
+        assert_int_equal(walker->generation, walk->walkers[0].generation);
+        for (size_t i = 0; i < walker->assigned_count; i++)
+            owned[walker->assigned[i].log.streamlet * LOGS + walker->assigned[i].log.log]++;
+    }
+    for (unsigned u = 0; u < UNITS; u++)
+        assert_int_equal(owned[u], walk->home->parallel ? MEMBERS : 1);
+}
+
+static void walk_run(uint64_t seed, bool parallel, unsigned *generations)
+{
+    struct walk *walk = calloc(1, sizeof *walk);
+    assert_non_null(walk);
+    walk->home = home_new(seed, parallel);
+    for (int step = 0; step < 400; step++) {
+        walker_step(walk, &walk->walkers[leat_xoshiro_below(&walk->home->rng, MEMBERS)]);
+        home_run(walk->home, 1000 * leat_xoshiro_below(&walk->home->rng, 200));
+        if (leat_xoshiro_below(&walk->home->rng, 60) == 0) {
+            home_restart(walk->home);
+            offsets_check(walk);
+        }
+    }
+    offsets_check(walk);
+    walk_settles(walk);
+    *generations += walk->generations;
+    for (unsigned m = 0; m < MEMBERS; m++) {
+        if (walk->walkers[m].joining) leat_sets_cancel(walk->home->sets, &walk->walkers[m].join);
+        leat_mem_free(walk->walkers[m].assigned);
+    }
+    home_free(walk->home);
+    free(walk);
+}
+
+static void sets_random_members_never_share_a_unit(void **state)
+{
+    (void)state;
+    unsigned generations = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++)
+        walk_run(seed, seed % 2 == 0, &generations);
+    assert_true(generations > 500);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sets_one_member_owns_all_and_its_commits_survive),
+        cmocka_unit_test(sets_silent_member_is_dropped_and_its_commit_refused),
+        cmocka_unit_test(sets_parallel_groups_are_finished_in_any_order),
+        cmocka_unit_test(sets_parallel_groups_dropped_by_retention_are_skipped),
+        cmocka_unit_test(sets_random_members_never_share_a_unit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
