@@ -1,0 +1,41 @@
+/* Append requests under way. Private to broker/. */
+#ifndef LEAT_BROKER_APPEND_H
+#define LEAT_BROKER_APPEND_H
+
+#include "broker/core.h"
+
+/* One batch of a request. */
+struct leat_append_part {
+    struct leat_append append;
+    struct leat_append_request *request;
+    struct leat_append_part *next;
+    leat_err rc;
+    uint32_t record_count, bytes;
+};
+
+/*
+ * One append request. It belongs to its connection's core, except between a mail to the log's core
+ * and the mail back: then all of it, parts included, is that core's (`home`).
+ */
+struct leat_append_request {
+    struct leat_append_request *next; /* of the same connection, in order of arrival */
+    struct leat_core *core, *home;
+    struct leat_peer *peer;
+    struct leat_log_ref ref;
+    uint32_t number;      /* of the frame */
+    uint32_t batch_count; /* 0: refused whole */
+    uint32_t begun;       /* batches given to the log, or refused */
+    uint32_t waiting;     /* of those, not yet acked */
+    uint32_t taken_bytes; /* of the payload */
+    bool done, refused;
+    leat_err rc;   /* of the whole (batch_count 0), or of the first refused batch */
+    char *text;    /* sentence for it, or NULL: the general one. leat_mem_free() */
+    uint8_t *copy; /* payload, when forwarded */
+    uint32_t copy_bytes;
+    struct leat_append_part *last; /* of the chain that begins with `first` */
+    struct leat_append_part first;
+    struct leat_room_wait room; /* forwarded, at home */
+    struct leat_mail mail;
+};
+
+#endif

@@ -1,0 +1,66 @@
+/* Requests off the data path: one allocated struct each, bounded in number. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "broker/core.h"
+
+void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, size_t bytes)
+{
+    struct leat_core *core = peer->core;
+    struct leat_call *call = NULL;
+    LEAT_ASSERT_CMP(bytes, >=, sizeof *call);
+    if (core->stopping) {
+        leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, LEAT_E_STARTING,
+                         "the server is stopping");
+        return NULL;
+    }
+    if (core->calls < LEAT_CORE_CALLS_MAX) call = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes);
+    if (call == NULL) {
+        leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, LEAT_E_AGAIN,
+                         "too many requests are under way on this core, try again");
+        return NULL;
+    }
+    call->core = core;
+    call->peer = peer;
+    call->kind = frame->kind;
+    call->request = frame->request;
+    core->calls++;
+    leat_peer_begin(peer);
+    return call;
+}
+
+static void call_free(struct leat_call *call)
+{
+    struct leat_peer *peer = call->peer;
+    call->core->calls--;
+    leat_mem_free(call);
+    leat_peer_end(peer);
+}
+
+void leat_call_writer(struct leat_core *core, struct leat_msg_writer *out_writer)
+{
+    leat_msg_writer_init(out_writer, core->scratch + LEAT_FRAME_HEADER_BYTES,
+                         LEAT_CORE_SCRATCH_BYTES - LEAT_FRAME_HEADER_BYTES);
+}
+
+void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writer)
+{
+    struct leat_core *core = call->core;
+    LEAT_ASSERT(writer->bytes == core->scratch + LEAT_FRAME_HEADER_BYTES);
+    if (writer->overflow) {
+        leat_call_refuse(call, LEAT_E_TOO_LARGE,
+                         "the answer does not fit one frame (1 MiB): ask for less at once");
+        return;
+    }
+    leat_peer_send(call->peer, core->scratch, (enum leat_kind)call->kind, LEAT_FRAME_ANSWER,
+                   call->request, writer->used, 0);
+    call_free(call);
+}
+
+void leat_call_refuse(struct leat_call *call, leat_err code, const char *text)
+{
+    leat_peer_refuse(call->peer, (enum leat_kind)call->kind, call->request, code,
+                     text != NULL && text[0] != '\0' ? text : NULL);
+    call_free(call);
+}

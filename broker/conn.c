@@ -1,0 +1,530 @@
+/* Connections: hello, frames, answers, and who is not read from for a while. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/core.h"
+
+static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
+                            size_t *want_bytes);
+static void peer_on_closed(void *user, struct leat_conn *conn, leat_err why);
+static enum leat_handled peer_frame(struct leat_peer *peer, const struct leat_frame *frame);
+static enum leat_handled peer_hello(struct leat_peer *peer, const struct leat_frame *frame);
+static void *peer_on_moved(void *to_actor, struct leat_conn *conn, void *baggage,
+                           const struct leat_conn_handler **out_handler);
+static void peer_greet(struct leat_peer *peer, uint32_t request);
+static void peer_attach(struct leat_core *core, struct leat_peer *peer);
+static void peer_detach(struct leat_peer *peer);
+static void peer_expect(struct leat_peer *peer, size_t want_bytes);
+static void peer_expect_nothing(struct leat_peer *peer);
+static void peer_refuse_and_close(struct leat_peer *peer, const struct leat_frame *frame,
+                                  leat_err code, const char *text);
+
+static const struct leat_conn_handler peer_handler = {NULL, peer_on_bytes, peer_on_closed};
+
+/* ---- coming and going ---- */
+
+void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
+                       const struct leat_conn_handler **out_handler)
+{
+    struct leat_core *core = acceptor;
+    uint64_t now = atomic_load_explicit(&core->counters.connections, memory_order_relaxed);
+    if (core->stopping || now >= LEAT_CORE_PEERS_MAX) return NULL;
+    struct leat_peer *peer = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *peer);
+    if (peer == NULL) return NULL;
+    struct leat_list *lists[] = {&peer->all,         &peer->slow,  &peer->starved,
+                                 &peer->answers,     &peer->large, &peer->room.by_log,
+                                 &peer->room.by_time};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        leat_list_init(lists[i]);
+    peer->conn = conn;
+    peer_attach(core, peer);
+    *out_handler = &peer_handler;
+    return peer;
+}
+
+static void peer_attach(struct leat_core *core, struct leat_peer *peer)
+{
+    peer->core = core;
+    leat_list_push_back(&core->peers, &peer->all);
+    atomic_fetch_add_explicit(&core->counters.connections, 1, memory_order_relaxed);
+}
+
+static void peer_detach(struct leat_peer *peer)
+{
+    struct leat_core *core = peer->core;
+    peer_expect_nothing(peer);
+    leat_list_remove(&peer->all);
+    leat_list_remove(&peer->slow);
+    leat_list_remove(&peer->starved);
+    leat_list_remove(&peer->large);
+    atomic_fetch_sub_explicit(&core->counters.connections, 1, memory_order_relaxed);
+}
+
+static void peer_on_closed(void *user, struct leat_conn *conn, leat_err why)
+{
+    struct leat_peer *peer = user;
+    LEAT_ASSERT(peer->conn == conn);
+    (void)why; /* peers come and go; whose fault it was is theirs to say */
+    peer->conn = NULL;
+    leat_peer_begin(peer);
+    peer_detach(peer);
+    leat_append_peer_closed(peer);
+    leat_fetch_peer_closed(peer);
+    leat_peer_end(peer);
+}
+
+void leat_peer_begin(struct leat_peer *peer)
+{
+    peer->requests++;
+}
+
+void leat_peer_end(struct leat_peer *peer)
+{
+    LEAT_ASSERT_CMP(peer->requests, >, 0);
+    peer->requests--;
+    if (peer->conn == NULL) {
+        if (peer->requests > 0) return;
+        leat_list_remove(&peer->answers);
+        leat_mem_free(peer);
+        return;
+    }
+    if ((peer->paused & LEAT_PAUSE_REQUESTS) != 0 && peer->requests <= LEAT_PEER_REQUESTS_MAX / 2)
+        leat_peer_resume(peer, LEAT_PAUSE_REQUESTS);
+}
+
+void leat_peer_close_all(struct leat_core *core)
+{
+    LEAT_LIST_EACH(&core->peers, link)
+    {
+        struct leat_peer *peer = LEAT_CONTAINER(link, struct leat_peer, all);
+        core->net->close(peer->conn);
+    }
+}
+
+/* ---- reading ---- */
+
+void leat_peer_pause(struct leat_peer *peer, enum leat_pause why)
+{
+    if (peer->paused == 0 && peer->conn != NULL) peer->core->net->pause(peer->conn);
+    peer->paused |= why;
+}
+
+void leat_peer_resume(struct leat_peer *peer, enum leat_pause why)
+{
+    if ((peer->paused & why) == 0) return;
+    peer->paused &= ~(unsigned)why;
+    if (peer->paused == 0 && peer->conn != NULL) peer->core->net->resume(peer->conn);
+}
+
+static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
+                            size_t *want_bytes)
+{
+    struct leat_peer *peer = user;
+    struct leat_core *core = peer->core;
+    size_t used = 0;
+    (void)conn;
+
+    if (peer->frame_bytes_wanted != 0) peer_expect_nothing(peer);
+    *want_bytes = 0;
+    if (core->net->queued_bytes(peer->conn) > LEAT_PEER_QUEUED_BYTES_MAX) leat_peer_is_slow(peer);
+    while (peer->paused == 0) {
+        if (peer->requests >= LEAT_PEER_REQUESTS_MAX) {
+            leat_peer_pause(peer, LEAT_PAUSE_REQUESTS);
+            break;
+        }
+        struct leat_frame frame = {0};
+        size_t want = 0;
+        leat_err rc = leat_frame_decode(data + used, bytes - used, &frame, &want);
+        if (rc == LEAT_E_AGAIN) {
+            if (bytes > used) peer_expect(peer, want);
+            *want_bytes = want;
+            break;
+        }
+        if (rc != LEAT_OK) {
+            peer_refuse_and_close(peer, &frame, rc,
+                                  rc == LEAT_E_TOO_LARGE ? "the frame is larger than the limit"
+                                  : rc == LEAT_E_CORRUPT
+                                      ? "the frame's header or control body fails its CRC"
+                                      : "this is not a frame of Leat's protocol");
+            return bytes;
+        }
+        enum leat_handled handled = peer_frame(peer, &frame);
+        if (handled == LEAT_HELD) break;
+        used += frame.frame_bytes;
+        peer->frame_since_us = 0;
+        if (handled == LEAT_LEFT) break;
+    }
+    return used;
+}
+
+static enum leat_handled peer_frame(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    if (!peer->greeted) return peer_hello(peer, frame);
+    if (frame->kind == LEAT_KIND_APPEND) return leat_append_frame(peer, frame);
+    if (frame->kind == LEAT_KIND_FETCH) return leat_fetch_frame(peer, frame);
+    static const leat_call_fn calls[] = {
+        [LEAT_KIND_PING] = leat_call_ping,
+        [LEAT_KIND_METADATA] = leat_call_metadata,
+        [LEAT_KIND_STREAM_CREATE] = leat_call_stream_create,
+        [LEAT_KIND_STREAM_DELETE] = leat_call_stream_delete,
+        [LEAT_KIND_STREAM_DESCRIBE] = leat_call_stream_describe,
+        [LEAT_KIND_PRODUCER_ID] = leat_call_producer_id,
+        [LEAT_KIND_LOCATE] = leat_call_locate,
+        [LEAT_KIND_SET_JOIN] = leat_call_set,
+        [LEAT_KIND_SET_HEARTBEAT] = leat_call_set,
+        [LEAT_KIND_SET_LEAVE] = leat_call_set,
+        [LEAT_KIND_SET_COMMIT] = leat_call_set,
+        [LEAT_KIND_SET_FETCH] = leat_call_set,
+        [LEAT_KIND_LOG_RECOVER] = leat_call_recover,
+        [LEAT_KIND_STATUS] = leat_call_status,
+    };
+    leat_call_fn call =
+        frame->kind < sizeof calls / sizeof *calls ? calls[frame->kind] : (leat_call_fn)NULL;
+    if (call == NULL || (frame->flags & LEAT_FRAME_ANSWER) != 0) {
+        char text[96];
+        struct leat_error error;
+        leat_error_set(&error, LEAT_E_UNSUPPORTED, "this server knows no request of kind %u",
+                       frame->kind);
+        memcpy(text, error.text, sizeof text - 1);
+        text[sizeof text - 1] = '\0';
+        leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, LEAT_E_UNSUPPORTED,
+                         text);
+        return LEAT_HANDLED;
+    }
+    call(peer, frame);
+    return peer->closing ? LEAT_LEFT : LEAT_HANDLED;
+}
+
+/* ---- hello ---- */
+
+static enum leat_handled peer_hello(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct leat_core *core = peer->core;
+    struct leat_msg_hello hello;
+    if (frame->kind != LEAT_KIND_HELLO) {
+        peer_refuse_and_close(peer, frame, LEAT_E_INVALID, "the first request has to be hello");
+        return LEAT_LEFT;
+    }
+    if (leat_msg_hello_decode(frame->control, frame->control_bytes, &hello) != LEAT_OK) {
+        peer_refuse_and_close(
+            peer, frame, LEAT_E_INVALID,
+            "the control body of hello is not [version min, version max, name, lane]");
+        return LEAT_LEFT;
+    }
+    if (hello.version_min > LEAT_PROTOCOL_VERSION_MAX ||
+        hello.version_max < LEAT_PROTOCOL_VERSION_MIN) {
+        struct leat_error error;
+        leat_error_set(&error, LEAT_E_UNSUPPORTED,
+                       "client speaks protocol versions %u to %u, this server %d to %d",
+                       hello.version_min, hello.version_max, LEAT_PROTOCOL_VERSION_MIN,
+                       LEAT_PROTOCOL_VERSION_MAX);
+        peer_refuse_and_close(peer, frame, LEAT_E_UNSUPPORTED, error.text);
+        return LEAT_LEFT;
+    }
+    peer->greeted = true;
+    size_t name_bytes =
+        hello.name.bytes < sizeof peer->name ? hello.name.bytes : sizeof peer->name - 1;
+    memcpy(peer->name, hello.name.text, name_bytes);
+
+    /* A lane that is none (stale metadata) means any: a wrong lane works too, only slower. */
+    uint32_t cores = core->node->options.cores;
+    uint32_t lane = core->index;
+    if (hello.lane >= 0 && (uint64_t)hello.lane < cores)
+        lane = (uint32_t)hello.lane;
+    else
+        lane = (uint32_t)(core->env->random->next(core->env->random->ctx) % cores);
+    if (lane == core->index) {
+        peer_greet(peer, frame->request);
+        return LEAT_HANDLED;
+    }
+    peer_detach(peer);
+    peer->core = &core->node->cores[lane];
+    peer->append_now = NULL;
+    peer->stalled_bytes = frame->request; /* travels with it: nothing is queued, so it is unused */
+    core->net->move(peer->conn, lane, peer_on_moved, peer);
+    return LEAT_LEFT;
+}
+
+static void *peer_on_moved(void *to_actor, struct leat_conn *conn, void *baggage,
+                           const struct leat_conn_handler **out_handler)
+{
+    struct leat_core *core = to_actor;
+    struct leat_peer *peer = baggage;
+    LEAT_ASSERT(peer->core == core);
+    if (core->stopping) {
+        leat_mem_free(peer);
+        return NULL;
+    }
+    peer->conn = conn;
+    peer_attach(core, peer);
+    uint32_t request = (uint32_t)peer->stalled_bytes;
+    peer->stalled_bytes = 0;
+    peer_greet(peer, request);
+    *out_handler = &peer_handler;
+    return peer;
+}
+
+static void peer_greet(struct leat_peer *peer, uint32_t request)
+{
+    struct leat_core *core = peer->core;
+    const struct leat_node *node = core->node;
+    struct leat_msg_hello_ok ok = {
+        .version = LEAT_PROTOCOL_VERSION_MAX,
+        .incarnation = node->incarnation,
+        .node = {node->name, (uint32_t)strlen(node->name)},
+        .lanes = node->options.cores,
+        .lane = core->index,
+    };
+    memcpy(ok.cluster_id, node->cluster_id, sizeof ok.cluster_id);
+    struct leat_msg_writer writer;
+    leat_call_writer(core, &writer);
+    leat_msg_hello_ok_encode(&writer, &ok);
+    leat_peer_send(peer, core->scratch, LEAT_KIND_HELLO, LEAT_FRAME_ANSWER, request, writer.used,
+                   0);
+}
+
+/* ---- writing ---- */
+
+void leat_peer_send_bytes(struct leat_peer *peer, const void *bytes, size_t count)
+{
+    if (peer->conn == NULL || peer->closing) return;
+    if (peer->core->net->send_copy(peer->conn, bytes, count) == LEAT_OK) return;
+    /* The connection's own buffer is full. That is rare: a buffer of the answer's own will do. */
+    uint8_t *buffer = NULL;
+    if (peer->core->net->queued_bytes(peer->conn) < LEAT_PEER_QUEUED_BYTES_HARD)
+        buffer = leat_mem_calloc(LEAT_MEM_BROKER, 1, count);
+    if (buffer != NULL) {
+        memcpy(buffer, bytes, count);
+        leat_peer_send_large(peer, buffer, count);
+        return;
+    }
+    leat_diary_warn("%s (%s) does not take its answers; connection closed",
+                    peer->core->net->peer(peer->conn), peer->name);
+    peer->closing = true;
+    leat_peer_pause(peer, LEAT_PAUSE_CLOSING);
+    peer->core->net->close(peer->conn);
+}
+
+void leat_peer_send(struct leat_peer *peer, uint8_t *out, enum leat_kind kind, uint8_t flags,
+                    uint32_t request, uint32_t control_bytes, uint32_t payload_bytes)
+{
+    leat_frame_encode(out, kind, LEAT_PROTOCOL_VERSION_MAX, flags, request, control_bytes,
+                      payload_bytes);
+    leat_peer_send_bytes(peer, out, LEAT_FRAME_HEADER_BYTES + (size_t)control_bytes);
+}
+
+static uint32_t peer_encode_refusal(uint8_t *out, size_t capacity, enum leat_kind kind,
+                                    uint32_t request, leat_err code, const char *text)
+{
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES,
+                         capacity - LEAT_FRAME_HEADER_BYTES);
+    leat_msg_error_encode(&writer, code, text != NULL ? text : leat_err_text(code));
+    LEAT_ASSERT(!writer.overflow);
+    leat_frame_encode(out, kind, LEAT_PROTOCOL_VERSION_MAX, LEAT_FRAME_ANSWER | LEAT_FRAME_ERROR,
+                      request, writer.used, 0);
+    return LEAT_FRAME_HEADER_BYTES + writer.used;
+}
+
+enum { REFUSAL_BYTES_MAX = LEAT_FRAME_HEADER_BYTES + LEAT_ERROR_TEXT_BYTES + 64 };
+
+void leat_peer_refuse(struct leat_peer *peer, enum leat_kind kind, uint32_t request, leat_err code,
+                      const char *text)
+{
+    uint8_t out[REFUSAL_BYTES_MAX];
+    leat_peer_send_bytes(peer, out,
+                         peer_encode_refusal(out, sizeof out, kind, request, code, text));
+}
+
+/* A last answer, then the end. */
+struct peer_farewell {
+    struct leat_send send;
+    struct leat_iov iov;
+    struct leat_peer *peer;
+    uint8_t bytes[REFUSAL_BYTES_MAX];
+};
+
+static void peer_on_farewell_sent(struct leat_send *send, leat_err rc)
+{
+    struct peer_farewell *farewell = send->owner;
+    struct leat_peer *peer = farewell->peer;
+    (void)rc; /* closed either way */
+    if (peer->conn != NULL) peer->core->net->close(peer->conn);
+    leat_mem_free(farewell);
+    leat_peer_end(peer);
+}
+
+static void peer_refuse_and_close(struct leat_peer *peer, const struct leat_frame *frame,
+                                  leat_err code, const char *text)
+{
+    leat_diary_info("%s (%s) refused and closed: %s", peer->core->net->peer(peer->conn),
+                    peer->greeted ? peer->name : "no hello", text);
+    struct peer_farewell *farewell = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *farewell);
+    leat_peer_pause(peer, LEAT_PAUSE_CLOSING);
+    if (farewell == NULL) {
+        peer->closing = true;
+        peer->core->net->close(peer->conn);
+        return;
+    }
+    farewell->peer = peer;
+    farewell->iov.base = farewell->bytes;
+    farewell->iov.bytes =
+        peer_encode_refusal(farewell->bytes, sizeof farewell->bytes, (enum leat_kind)frame->kind,
+                            frame->request, code, text);
+    farewell->send.iovs = &farewell->iov;
+    farewell->send.iov_count = 1;
+    farewell->send.on_sent = peer_on_farewell_sent;
+    farewell->send.owner = farewell;
+    leat_peer_begin(peer);
+    peer->closing = true;
+    peer->core->net->send(peer->conn, &farewell->send);
+}
+
+struct peer_large {
+    struct leat_send send;
+    struct leat_iov iov;
+    struct leat_peer *peer;
+    uint8_t *buffer;
+};
+
+static void peer_on_large_sent(struct leat_send *send, leat_err rc)
+{
+    struct peer_large *large = send->owner;
+    (void)rc; /* the peer learns of its end by on_closed */
+    struct leat_peer *peer = large->peer;
+    leat_mem_free(large->buffer);
+    leat_mem_free(large);
+    leat_peer_end(peer);
+}
+
+void leat_peer_send_large(struct leat_peer *peer, uint8_t *buffer, size_t bytes)
+{
+    struct peer_large *large = NULL;
+    if (peer->conn != NULL && !peer->closing)
+        large = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *large);
+    if (large == NULL) {
+        leat_mem_free(buffer);
+        if (peer->conn != NULL) peer->core->net->close(peer->conn);
+        return;
+    }
+    large->peer = peer;
+    large->buffer = buffer;
+    large->iov.base = buffer;
+    large->iov.bytes = bytes;
+    large->send.iovs = &large->iov;
+    large->send.iov_count = 1;
+    large->send.on_sent = peer_on_large_sent;
+    large->send.owner = large;
+    leat_peer_begin(peer);
+    peer->core->net->send(peer->conn, &large->send);
+}
+
+/* ---- peers that hold things up ---- */
+
+bool leat_peer_is_slow(struct leat_peer *peer)
+{
+    struct leat_core *core = peer->core;
+    if (peer->conn == NULL) return false;
+    size_t queued = core->net->queued_bytes(peer->conn);
+    if (queued <= LEAT_PEER_QUEUED_BYTES_MAX) return false;
+    if (leat_list_empty(&peer->slow)) {
+        leat_list_push_back(&core->slow_peers, &peer->slow);
+        peer->stalled_bytes = queued;
+        peer->stalled_since_us = leat_core_now(core);
+    }
+    leat_peer_pause(peer, LEAT_PAUSE_SLOW);
+    return true;
+}
+
+void leat_peer_drained(struct leat_peer *peer)
+{
+    struct leat_core *core = peer->core;
+    if (peer->conn == NULL || leat_list_empty(&peer->slow)) return;
+    if (core->net->queued_bytes(peer->conn) > LEAT_PEER_QUEUED_BYTES_MAX / 2) return;
+    leat_list_remove(&peer->slow);
+    leat_peer_resume(peer, LEAT_PAUSE_SLOW);
+    leat_fetch_undefer(core);
+}
+
+/* The network takes bytes without telling; so look again while there is somebody to look at. */
+void leat_peer_slow_tick(struct leat_core *core)
+{
+    uint64_t now = leat_core_now(core);
+    LEAT_LIST_EACH(&core->slow_peers, link)
+    {
+        struct leat_peer *peer = LEAT_CONTAINER(link, struct leat_peer, slow);
+        size_t queued = core->net->queued_bytes(peer->conn);
+        if (queued <= LEAT_PEER_QUEUED_BYTES_MAX / 2) {
+            leat_list_remove(&peer->slow);
+            leat_peer_resume(peer, LEAT_PAUSE_SLOW);
+        } else if (queued != peer->stalled_bytes) {
+            peer->stalled_bytes = queued;
+            peer->stalled_since_us = now;
+        } else if (now - peer->stalled_since_us > LEAT_PEER_STALL_US) {
+            /* It pins segments that others need. */
+            leat_diary_warn("%s (%s) has taken nothing for %d s with %zu bytes waiting; "
+                            "connection closed",
+                            core->net->peer(peer->conn), peer->name, LEAT_PEER_STALL_US / 1000000,
+                            queued);
+            leat_list_remove(&peer->slow);
+            core->net->close(peer->conn);
+        }
+    }
+    leat_fetch_undefer(core);
+}
+
+/* Frames begun and not finished lie in memory: their sum has a limit, and so has their time. */
+static void peer_expect(struct leat_peer *peer, size_t want_bytes)
+{
+    struct leat_core *core = peer->core;
+    if (peer->frame_since_us == 0) peer->frame_since_us = leat_core_now(core);
+    bool room = core->frame_bytes_begun + want_bytes <= core->frame_bytes_max;
+    peer->frame_bytes_wanted = (uint32_t)want_bytes;
+    core->frame_bytes_begun += want_bytes;
+    leat_list_push_back(&core->large_peers, &peer->large);
+    if (!room) leat_peer_pause(peer, LEAT_PAUSE_FRAMES);
+}
+
+static void peer_expect_nothing(struct leat_peer *peer)
+{
+    struct leat_core *core = peer->core;
+    core->frame_bytes_begun -= peer->frame_bytes_wanted;
+    peer->frame_bytes_wanted = 0;
+    leat_list_remove(&peer->large);
+    if (core->frame_bytes_begun > core->frame_bytes_max) return;
+    LEAT_LIST_EACH(&core->large_peers, link)
+    {
+        struct leat_peer *other = LEAT_CONTAINER(link, struct leat_peer, large);
+        if ((other->paused & LEAT_PAUSE_FRAMES) == 0) continue;
+        leat_peer_resume(other, LEAT_PAUSE_FRAMES);
+        break;
+    }
+}
+
+void leat_peer_feed_starved(struct leat_core *core)
+{
+    while (!leat_list_empty(&core->starved_peers)) {
+        if (core->append_pool.left < LEAT_CORE_APPENDS_MAX / 8 ||
+            core->fetch_pool.left < LEAT_CORE_FETCHES_MAX / 8 ||
+            core->item_pool.left < LEAT_FETCH_LOGS_MAX)
+            return;
+        struct leat_list *link = leat_list_pop_front(&core->starved_peers);
+        leat_peer_resume(LEAT_CONTAINER(link, struct leat_peer, starved), LEAT_PAUSE_STARVED);
+    }
+}
+
+void leat_peer_tick(struct leat_core *core)
+{
+    uint64_t now = leat_core_now(core);
+    LEAT_LIST_EACH(&core->large_peers, link)
+    {
+        struct leat_peer *peer = LEAT_CONTAINER(link, struct leat_peer, large);
+        if (now - peer->frame_since_us < LEAT_PEER_FRAME_US || peer->paused != 0) continue;
+        leat_diary_info("%s (%s) left a frame of %u bytes unfinished for %d s; connection closed",
+                        core->net->peer(peer->conn), peer->name, peer->frame_bytes_wanted,
+                        LEAT_PEER_FRAME_US / 1000000);
+        core->net->close(peer->conn);
+    }
+}

@@ -1,0 +1,250 @@
+/* A core as an actor: what it owns, and what happens when a turn ends. */
+#include "broker/core.h"
+
+#include <string.h>
+
+#include "broker/append.h"
+#include "broker/fetch.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/diary.h"
+#include "base/mem.h"
+
+static void core_on_wake(void *actor);
+static void core_on_turn_end(void *actor);
+static void core_on_tick(struct leat_timer *timer);
+static void core_on_slow_tick(struct leat_timer *timer);
+static void core_on_room_timer(struct leat_timer *timer);
+
+const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end};
+
+/* ---- pools ---- */
+
+leat_err leat_stock_init(struct leat_stock *pool, size_t element_bytes, uint32_t count)
+{
+    LEAT_ASSERT_CMP(element_bytes, >=, sizeof(void *));
+    pool->element_bytes = (uint32_t)LEAT_ALIGN_UP(element_bytes, (size_t)16);
+    /* Elements are handed out in order first, so that memory never needed is never touched. */
+    pool->block = leat_mem_calloc(LEAT_MEM_BROKER, count, pool->element_bytes);
+    if (pool->block == NULL) return LEAT_E_NO_MEMORY;
+    pool->free = NULL;
+    pool->fresh = 0;
+    pool->count = pool->left = count;
+    return LEAT_OK;
+}
+
+void leat_stock_fini(struct leat_stock *pool)
+{
+    leat_mem_free(pool->block);
+    memset(pool, 0, sizeof *pool);
+}
+
+void *leat_stock_take(struct leat_stock *pool)
+{
+    void *element = pool->free;
+    if (element != NULL) {
+        memcpy(&pool->free, element, sizeof pool->free);
+    } else {
+        if (pool->fresh == pool->count) return NULL;
+        element = (uint8_t *)pool->block + (size_t)pool->fresh++ * pool->element_bytes;
+    }
+    pool->left--;
+    return element;
+}
+
+void leat_stock_give(struct leat_stock *pool, void *element)
+{
+    memcpy(element, &pool->free, sizeof pool->free);
+    pool->free = element;
+    pool->left++;
+    LEAT_ASSERT_CMP(pool->left, <=, pool->count);
+}
+
+/* ---- life ---- */
+
+uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs)
+{
+    return (uint32_t)(((uint64_t)ref.stream + (uint64_t)ref.streamlet * logs + ref.log) %
+                      node->options.cores);
+}
+
+static leat_err core_init_pools(struct leat_core *core);
+static leat_err core_init_buffers(struct leat_core *core, uint32_t buffer_count);
+
+leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t index,
+                        const struct leat_env *env, uint32_t buffer_count, uint64_t frame_bytes_max)
+{
+    core->node = node;
+    core->index = index;
+    core->env = env;
+    core->net = env->net;
+    core->frame_bytes_max = frame_bytes_max;
+    leat_log_warmth_init(&core->warmth,
+                         leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
+    struct leat_list *lists[] = {
+        &core->peers,        &core->slow_peers,    &core->starved_peers,    &core->answer_peers,
+        &core->large_peers,  &core->dirty_logs,    &core->opening_logs,     &core->care_logs,
+        &core->idle_logs,    &core->room_waits,    &core->home_logs,        &core->stream_awaits,
+        &core->fetches,      &core->ready_fetches, &core->deferred_fetches, &core->starved_reads,
+        &core->buffer_waits, &core->producer_waits};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        leat_list_init(lists[i]);
+
+    core->tick.on_expired = core_on_tick;
+    core->slow_tick.on_expired = core_on_slow_tick;
+    core->room_timer.on_expired = core_on_room_timer;
+    core->tick.owner = core->slow_tick.owner = core->room_timer.owner = core;
+
+    core->hosted_mask = 1023;
+    core->stream_mask = 255;
+    core->hosted = leat_mem_calloc(LEAT_MEM_BROKER, core->hosted_mask + 1, sizeof *core->hosted);
+    core->streams_by_id =
+        leat_mem_calloc(LEAT_MEM_BROKER, core->stream_mask + 1, sizeof *core->streams_by_id);
+    core->streams_by_name =
+        leat_mem_calloc(LEAT_MEM_BROKER, core->stream_mask + 1, sizeof *core->streams_by_name);
+    core->openers = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_OPENERS_MAX, sizeof *core->openers);
+    core->scratch = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_CORE_SCRATCH_BYTES, 1);
+    if (core->hosted == NULL || core->streams_by_id == NULL || core->streams_by_name == NULL ||
+        core->openers == NULL || core->scratch == NULL)
+        return LEAT_E_NO_MEMORY;
+
+    leat_err rc = core_init_pools(core);
+    if (rc == LEAT_OK) rc = core_init_buffers(core, buffer_count);
+    /* A log arms at most four timers, a fetch one, sets one per home. */
+    if (rc == LEAT_OK)
+        rc =
+            leat_timers_init(&core->timers, env->clock,
+                             4 * LEAT_CORE_LOGS_MAX + LEAT_CORE_FETCHES_MAX + LEAT_SETS_HOMES + 16);
+    return rc;
+}
+
+static leat_err core_init_pools(struct leat_core *core)
+{
+    const struct {
+        struct leat_stock *pool;
+        size_t bytes;
+        uint32_t count;
+    } wanted[] = {
+        {&core->append_pool, sizeof(struct leat_append_request), LEAT_CORE_APPENDS_MAX},
+        {&core->part_pool, sizeof(struct leat_append_part), LEAT_CORE_PARTS_MAX},
+        {&core->fetch_pool, sizeof(struct leat_fetch), LEAT_CORE_FETCHES_MAX},
+        {&core->item_pool, sizeof(struct leat_fetch_item), LEAT_CORE_FETCH_ITEMS_MAX},
+        {&core->read_pool, sizeof(struct leat_fetch_read), LEAT_CORE_READS_MAX},
+    };
+    leat_err rc = LEAT_OK;
+    for (size_t i = 0; rc == LEAT_OK && i < sizeof wanted / sizeof *wanted; i++)
+        rc = leat_stock_init(wanted[i].pool, wanted[i].bytes, wanted[i].count);
+    return rc;
+}
+
+static leat_err core_init_buffers(struct leat_core *core, uint32_t buffer_count)
+{
+    /* One alignment step more than needed: calloc promises 16 bytes, direct reads want 4 KiB. */
+    core->buffers =
+        leat_mem_calloc(LEAT_MEM_BROKER, (size_t)buffer_count * LEAT_DISK_BUFFER_BYTES + 4096, 1);
+    core->buffer_free = leat_mem_calloc(LEAT_MEM_BROKER, buffer_count, sizeof *core->buffer_free);
+    if (core->buffers == NULL || core->buffer_free == NULL) return LEAT_E_NO_MEMORY;
+    uint8_t *first = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)core->buffers, (uintptr_t)4096);
+    for (uint32_t i = 0; i < buffer_count; i++)
+        core->buffer_free[i] = first + (size_t)i * LEAT_DISK_BUFFER_BYTES;
+    core->buffer_count = core->buffer_free_count = buffer_count;
+    return LEAT_OK;
+}
+
+void leat_core_fini(struct leat_core *core)
+{
+    leat_producer_ids_fini(core);
+    for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
+        while (core->hosted[i] != NULL)
+            leat_hosted_destroy(core->hosted[i]);
+    for (uint32_t i = 0; core->streams_by_id != NULL && i <= core->stream_mask; i++)
+        while (core->streams_by_id[i] != NULL)
+            leat_stream_remove(core, core->streams_by_id[i]);
+    leat_timers_fini(&core->timers);
+    leat_stock_fini(&core->append_pool);
+    leat_stock_fini(&core->part_pool);
+    leat_stock_fini(&core->fetch_pool);
+    leat_stock_fini(&core->item_pool);
+    leat_stock_fini(&core->read_pool);
+    leat_mem_free(core->hosted);
+    leat_mem_free(core->streams_by_id);
+    leat_mem_free(core->streams_by_name);
+    leat_mem_free(core->openers);
+    leat_mem_free(core->scratch);
+    leat_mem_free(core->buffers);
+    leat_mem_free(core->buffer_free);
+}
+
+/* ---- events ---- */
+
+static void core_on_wake(void *actor)
+{
+    struct leat_core *core = actor;
+    leat_timers_run(&core->timers);
+}
+
+static void core_on_turn_end(void *actor)
+{
+    struct leat_core *core = actor;
+
+    /* Seal what was gathered. In memory this acks at once, so answers below go out in this turn. */
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&core->dirty_logs)) != NULL)
+        leat_log_turn_end(LEAT_CONTAINER(link, struct leat_hosted, dirty)->log);
+    if (!leat_list_empty(&core->opening_logs)) leat_hosted_send_openings(core);
+    if (!leat_list_empty(&core->ready_fetches)) leat_fetch_run_ready(core);
+    while ((link = leat_list_pop_front(&core->answer_peers)) != NULL)
+        leat_append_answer(LEAT_CONTAINER(link, struct leat_peer, answers));
+    if (!leat_list_empty(&core->starved_peers)) leat_peer_feed_starved(core);
+    if (!leat_list_empty(&core->room_waits) && !leat_timer_armed(&core->room_timer))
+        leat_timer_start(&core->timers, &core->room_timer, LEAT_APPEND_ROOM_US / 8);
+    if (!leat_list_empty(&core->slow_peers) && !leat_timer_armed(&core->slow_tick))
+        leat_timer_start(&core->timers, &core->slow_tick, LEAT_SLOW_TICK_US);
+    if (!leat_timer_armed(&core->tick) && !core->stopped)
+        leat_timer_start(&core->timers, &core->tick, LEAT_TICK_US);
+}
+
+static void core_on_tick(struct leat_timer *timer)
+{
+    struct leat_core *core = timer->owner;
+    leat_timer_start(&core->timers, &core->tick, LEAT_TICK_US);
+    leat_hosted_care(core);
+    leat_peer_tick(core);
+}
+
+static void core_on_slow_tick(struct leat_timer *timer)
+{
+    leat_peer_slow_tick(timer->owner);
+}
+
+static void core_on_room_timer(struct leat_timer *timer)
+{
+    leat_append_expire(timer->owner);
+}
+
+/* ---- buffers for disk reads ---- */
+
+void *leat_core_buffer_try(struct leat_core *core)
+{
+    if (core->buffer_free_count == 0 || !leat_list_empty(&core->buffer_waits)) return NULL;
+    return core->buffer_free[--core->buffer_free_count];
+}
+
+void leat_core_buffer_wait(struct leat_core *core, struct leat_buffer_wait *wait)
+{
+    leat_list_push_back(&core->buffer_waits, &wait->link);
+}
+
+void leat_core_buffer_give(struct leat_core *core, void *buffer)
+{
+    LEAT_ASSERT(buffer != NULL);
+    struct leat_list *link = leat_list_pop_front(&core->buffer_waits);
+    if (link != NULL) {
+        struct leat_buffer_wait *wait = LEAT_CONTAINER(link, struct leat_buffer_wait, link);
+        wait->on_buffer(wait, buffer);
+        return;
+    }
+    LEAT_ASSERT_CMP(core->buffer_free_count, <, core->buffer_count);
+    core->buffer_free[core->buffer_free_count++] = buffer;
+}

@@ -1,0 +1,419 @@
+/* One core of a broker: an actor with its connections, its logs and its timers. Nothing here is
+ * shared with another core; cores talk by mail. Private to broker/ (tests may include it).
+ *
+ * One turn: bytes come in (conn.c), batches are copied onto logs (append.c), then on_turn_end seals
+ * every log that gathered work, runs the fetches that this woke, and writes all answers, at most
+ * once per connection.
+ */
+#ifndef LEAT_BROKER_CORE_H
+#define LEAT_BROKER_CORE_H
+
+#include "base/list.h"
+#include "base/timer.h"
+#include "broker/node.h"
+#include "multilog/log.h"
+#include "sets/sets.h"
+#include "wire/frame.h"
+#include "wire/message.h"
+
+/* Named limits of the broker: docs/operations.md shows them all. */
+enum {
+    LEAT_CORE_PEERS_MAX = 65536,       /* connections on one core */
+    LEAT_CORE_LOGS_MAX = 131072,       /* logs on one core */
+    LEAT_CORE_APPENDS_MAX = 8192,      /* append requests under way on one core */
+    LEAT_CORE_PARTS_MAX = 32768,       /* their batches beyond the first of each */
+    LEAT_CORE_FETCHES_MAX = 8192,      /* fetch requests under way on one core */
+    LEAT_CORE_FETCH_ITEMS_MAX = 32768, /* logs named by them */
+    LEAT_CORE_READS_MAX = 512,         /* runs of batches being read or sent */
+    LEAT_CORE_CALLS_MAX = 4096,        /* other requests under way */
+    LEAT_PEER_REQUESTS_MAX = 256,      /* under way on one connection; then it is not read from */
+    LEAT_PEER_QUEUED_BYTES_MAX = 8 * 1024 * 1024,   /* answers not taken; then neither read nor
+                                                       fetched for */
+    LEAT_PEER_QUEUED_BYTES_HARD = 32 * 1024 * 1024, /* then it is closed */
+    LEAT_PEER_STALL_US = 10 * 1000 * 1000,          /* takes no bytes that long: closed */
+    LEAT_PEER_FRAME_US = 60 * 1000 * 1000,          /* a frame begun is not finished: closed */
+    LEAT_APPEND_BATCHES_MAX = 1024,                 /* in one request */
+    LEAT_APPEND_ROOM_US = 15 * 1000 * 1000,         /* longest wait for room in a log */
+    LEAT_FORWARD_BYTES_MAX = 16 * 1024 * 1024,      /* copied for other cores at one time */
+    LEAT_FETCH_LOGS_MAX = 1024,                     /* in one request */
+    LEAT_FETCH_BYTES_MAX = 4 * 1024 * 1024,         /* of one answer, plus one batch */
+    LEAT_FETCH_WAIT_MS_MAX = 60 * 1000,
+    LEAT_LOCATE_LOGS_MAX = 1024,
+    LEAT_BROKER_STREAM_LOGS_MAX = 32768, /* M x Q: metadata has to fit one control body */
+    LEAT_DISK_BUFFER_BYTES = LEAT_BATCH_BYTES_MAX + 64 * 1024,
+    LEAT_CORE_SCRATCH_BYTES = LEAT_FRAME_HEADER_BYTES + LEAT_CONTROL_BYTES_MAX,
+    LEAT_TICK_US = 1000 * 1000,    /* care of logs, stalled peers */
+    LEAT_SLOW_TICK_US = 20 * 1000, /* looking again at slow readers, only while there are some */
+    LEAT_OPENERS_MAX = 8,          /* "opened" commits under way */
+    LEAT_OPENER_LOGS_MAX = 256,    /* logs of one of them */
+};
+
+struct leat_core;
+struct leat_peer;
+struct leat_hosted;
+struct leat_stream;
+struct leat_fetch;
+struct leat_fetch_read;
+struct leat_append_request;
+
+/* ---- fixed-size structs of a core, carved from one block ---- */
+struct leat_stock {
+    void *block;
+    void *free; /* the first word of a free element points at the next */
+    uint32_t element_bytes, fresh, count, left;
+};
+leat_err leat_stock_init(struct leat_stock *pool, size_t element_bytes,
+                         uint32_t count) LEAT_NODISCARD;
+void leat_stock_fini(struct leat_stock *pool);
+/** NULL when none is left. Contents are what they were. */
+void *leat_stock_take(struct leat_stock *pool);
+void leat_stock_give(struct leat_stock *pool, void *element);
+
+/* ---- waiting for room in a log: a connection, or a forwarded request ---- */
+struct leat_room_wait {
+    struct leat_list by_log, by_time;
+    uint64_t deadline_us;
+    struct leat_peer *peer; /* one of these two */
+    struct leat_append_request *request;
+};
+
+/* ---- a connection ---- */
+enum leat_pause {
+    LEAT_PAUSE_ROOM = 1,     /* its append waits for room in a log */
+    LEAT_PAUSE_REQUESTS = 2, /* too many requests under way */
+    LEAT_PAUSE_SLOW = 4,     /* it does not take its answers */
+    LEAT_PAUSE_STARVED = 8,  /* the core has no request structs left */
+    LEAT_PAUSE_FRAMES = 16,  /* too many half-received large frames on this core */
+    LEAT_PAUSE_CLOSING = 32, /* a last answer is being written */
+};
+struct leat_peer {
+    struct leat_core *core;
+    struct leat_conn *conn; /* NULL once closed */
+    struct leat_list all, slow, starved, answers, large;
+    unsigned paused;   /* enum leat_pause, or-ed */
+    uint32_t requests; /* under way; the peer lives until they are done */
+    bool greeted, closing;
+    uint32_t frame_bytes_wanted; /* of the frame that has begun, 0 = none */
+    uint64_t frame_since_us;
+    size_t stalled_bytes; /* queued when last looked at */
+    uint64_t stalled_since_us;
+
+    /* Appends, answered in order. */
+    struct leat_append_request *append_first, *append_last;
+    struct leat_append_request *append_now; /* its frame lies kept in the port, half done */
+    struct leat_room_wait room;
+    char name[32]; /* from hello, for the diary */
+};
+
+/* ---- a log on its core ---- */
+struct leat_hosted {
+    struct leat_hosted *hash_next;
+    struct leat_log_ref ref;
+    struct leat_core *core;
+    struct leat_log *log;
+    struct leat_stream *stream;
+    struct leat_sets *sets; /* of a home log */
+    struct leat_epoch epoch;
+    bool going; /* being deleted or stopped: no new work */
+    uint32_t care_index;
+    struct leat_list dirty, care, opening, home;
+    struct leat_list waiters; /* struct leat_fetch_item.waiting */
+    struct leat_list blocked; /* struct leat_room_wait.by_log */
+    /* What recovery found beyond what is served; given to ACCEPT_LOSS. */
+    struct leat_segment **segs;
+    size_t seg_count;
+    uint64_t highest_segment, highest_offset;
+    uint64_t counted_records, counted_bytes; /* already in the core's totals */
+};
+
+/* ---- a stream as one core knows it ---- */
+struct leat_stream {
+    struct leat_stream *by_id_next, *by_name_next;
+    struct leat_stream_desc *desc; /* a reference */
+    bool published;                /* every core has its logs: it may be told of */
+    struct leat_list waiters;      /* struct leat_stream_wait */
+};
+struct leat_stream_wait {
+    struct leat_list link;
+    uint32_t id; /* in stream_awaits: of a stream that is still on its way here */
+    void (*on_ready)(struct leat_stream_wait *wait); /* published, or gone */
+    void *owner;
+};
+
+/* ---- requests other than append and fetch ---- */
+struct leat_call {
+    struct leat_core *core; /* where the peer is */
+    struct leat_peer *peer;
+    uint16_t kind;
+    uint32_t request;
+    struct leat_mail mail;
+};
+
+/* Somebody waits for one of the few buffers for bytes that have left memory. */
+struct leat_buffer_wait {
+    struct leat_list link;
+    void (*on_buffer)(struct leat_buffer_wait *wait, void *buffer);
+    void *owner;
+};
+
+struct leat_opener {
+    struct leat_coordinate request;
+    struct leat_core *core;
+    uint32_t count;
+    struct leat_log_ref refs[LEAT_OPENER_LOGS_MAX];
+};
+
+/* Read from any core; written by their own (relaxed). */
+struct leat_counters {
+    _Atomic uint64_t appended_records, appended_bytes, fetched_records, fetched_bytes, connections;
+};
+
+struct leat_core {
+    struct leat_node *node;
+    uint32_t index;
+    const struct leat_env *env;
+    const struct leat_net *net;
+    struct leat_timers timers;
+    struct leat_timer tick, slow_tick, room_timer;
+    uint64_t now_us; /* refreshed by leat_core_now() */
+    bool stopping, stopped;
+
+    struct leat_log_warmth warmth; /* what this core's waking logs share */
+    struct leat_hosted **hosted;   /* buckets */
+    uint32_t hosted_count, hosted_mask;
+    struct leat_stream **streams_by_id, **streams_by_name;
+    uint32_t stream_count, stream_mask, stream_seen; /* highest id that came by */
+    struct leat_list stream_awaits;
+    bool adopted; /* logs of streams that come from now on are made as they come */
+
+    struct leat_list peers, slow_peers, starved_peers, answer_peers, large_peers;
+    struct leat_list dirty_logs, opening_logs, care_logs, idle_logs, home_logs;
+    struct leat_list room_waits; /* by deadline */
+    struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
+    struct leat_list buffer_waits;
+    uint64_t frame_bytes_begun, frame_bytes_max;
+    uint64_t forward_bytes;
+    uint32_t calls;
+
+    struct leat_stock append_pool, part_pool, fetch_pool, item_pool, read_pool;
+    uint8_t *buffers; /* read buffers, one block */
+    void **buffer_free;
+    uint32_t buffer_count, buffer_free_count;
+    struct leat_opener *openers;
+    uint32_t openers_busy; /* bit each */
+    uint8_t *scratch;      /* an answer is built here, then copied to its connection */
+
+    int64_t producer_next;
+    uint32_t producer_left;
+    bool producer_asked;
+    struct leat_coordinate producer_request;
+    struct leat_list producer_waits;
+
+    struct leat_counters counters;
+    uint32_t logs_to_stop;
+    struct leat_mail stop_mail;
+};
+
+/* ---- core.c ---- */
+leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t index,
+                        const struct leat_env *env, uint32_t buffer_count,
+                        uint64_t frame_bytes_max) LEAT_NODISCARD;
+void leat_core_fini(struct leat_core *core);
+static inline uint64_t leat_core_now(const struct leat_core *core)
+{
+    return core->env->clock->now_us(core->env->clock->ctx);
+}
+static inline void leat_core_mail(struct leat_core *core, unsigned to, struct leat_mail *mail,
+                                  void (*deliver)(void *actor, struct leat_mail *mail))
+{
+    mail->deliver = deliver;
+    core->env->post->send(core->env->post->ctx, to, mail);
+}
+/** All logs of a stopping core are parked, or gone. */
+void leat_core_on_logs_stopped(struct leat_core *core);
+/** Buffers for disk reads: at once, or later by on_buffer. */
+void *leat_core_buffer_try(struct leat_core *core);
+void leat_core_buffer_wait(struct leat_core *core, struct leat_buffer_wait *wait);
+void leat_core_buffer_give(struct leat_core *core, void *buffer);
+/** The core that a log lives on: design §6.1. */
+uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs);
+
+/* ---- hosted.c: logs and streams of a core ---- */
+struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref);
+leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
+                            struct leat_log_ref ref, struct leat_epoch epoch,
+                            struct leat_segment *const *segs, size_t seg_count,
+                            const struct leat_log_tail *tail,
+                            struct leat_hosted **out_hosted) LEAT_NODISCARD;
+/** (Re)make the log of a hosted that has none. */
+leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const *segs,
+                          size_t seg_count, const struct leat_log_tail *tail) LEAT_NODISCARD;
+/** The log is gone or stopped: take it out of the tables and free it. */
+void leat_hosted_destroy(struct leat_hosted *hosted);
+/** Wake whoever waits on it: they look again. */
+void leat_hosted_wake(struct leat_hosted *hosted);
+struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id);
+struct leat_stream *leat_stream_find_name(const struct leat_core *core, const char *name,
+                                          size_t bytes);
+leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
+                         struct leat_stream **out_stream) LEAT_NODISCARD;
+void leat_stream_remove(struct leat_core *core, struct leat_stream *stream);
+void leat_stream_publish(struct leat_stream *stream);
+/** Which log is it, does it live here, is the epoch right? Fills error. out_home: its core. */
+leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
+                           uint32_t *out_home, struct leat_error *error) LEAT_NODISCARD;
+/** Commit "opened" for logs whose first segment has started. */
+void leat_hosted_send_openings(struct leat_core *core);
+/** Called every tick: retention, parking. */
+void leat_hosted_care(struct leat_core *core);
+
+/* ---- conn.c ---- */
+void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
+                       const struct leat_conn_handler **out_handler);
+void leat_peer_pause(struct leat_peer *peer, enum leat_pause why);
+void leat_peer_resume(struct leat_peer *peer, enum leat_pause why);
+/** One request more is under way. */
+void leat_peer_begin(struct leat_peer *peer);
+/** One is done; the peer may be gone after it. */
+void leat_peer_end(struct leat_peer *peer);
+/** Send the frame at out (control body already at out + header). */
+void leat_peer_send(struct leat_peer *peer, uint8_t *out, enum leat_kind kind, uint8_t flags,
+                    uint32_t request, uint32_t control_bytes, uint32_t payload_bytes);
+/** Whole frames, copied. A connection that does not take its answers is closed. */
+void leat_peer_send_bytes(struct leat_peer *peer, const void *bytes, size_t count);
+/** Send an ERROR answer; text NULL: the code's general sentence. */
+void leat_peer_refuse(struct leat_peer *peer, enum leat_kind kind, uint32_t request, leat_err code,
+                      const char *text);
+/** An answer larger than the connection's copy buffer takes. buffer: taken, leat_mem_free(). */
+void leat_peer_send_large(struct leat_peer *peer, uint8_t *buffer, size_t bytes);
+/** Too many bytes wait to be taken by it. Puts it among the slow. */
+bool leat_peer_is_slow(struct leat_peer *peer);
+/** Bytes were taken: if it was slow and is not any more, go on with it. */
+void leat_peer_drained(struct leat_peer *peer);
+void leat_peer_tick(struct leat_core *core);
+void leat_peer_slow_tick(struct leat_core *core);
+/** Request structs have come back: go on with connections that waited for some. */
+void leat_peer_feed_starved(struct leat_core *core);
+void leat_peer_close_all(struct leat_core *core);
+
+enum leat_handled {
+    LEAT_HANDLED, /* the frame is consumed */
+    LEAT_HELD,    /* the peer is paused; the same frame comes again */
+    LEAT_LEFT,    /* consumed, and the connection is not this core's any more, or closing */
+};
+
+/* ---- append.c ---- */
+enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_append_answer(struct leat_peer *peer);
+/** A log has room again. */
+void leat_append_on_room(struct leat_hosted *hosted);
+void leat_append_expire(struct leat_core *core);
+void leat_append_peer_closed(struct leat_peer *peer);
+
+/* ---- fetch.c ---- */
+enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_fetch_on_acked(struct leat_hosted *hosted);
+void leat_fetch_run_ready(struct leat_core *core);
+void leat_fetch_peer_closed(struct leat_peer *peer);
+void leat_fetch_undefer(struct leat_core *core);
+/** Answer what waits, with what there is. */
+void leat_fetch_stop(struct leat_core *core);
+
+/* ---- calls: locate.c, meta.c, status.c, sets_calls.c, recover.c ---- */
+typedef void (*leat_call_fn)(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_locate(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame);
+/** Storage for one call (bytes of the whole struct, struct leat_call first); refuses by itself when
+ * there is none, and returns NULL. */
+void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, size_t bytes);
+/** Answer and free. error.code LEAT_OK: writer holds the control body, built at
+ * leat_call_writer(). Thread: the call's core. */
+void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writer);
+void leat_call_refuse(struct leat_call *call, leat_err code, const char *text);
+void leat_call_writer(struct leat_core *core, struct leat_msg_writer *out_writer);
+/** Create a stream and wait until every core serves it; on_done once. */
+struct leat_maker {
+    struct leat_coordinate request;
+    struct leat_stream_wait wait;
+    struct leat_core *core;
+    leat_err rc;
+    struct leat_error error;
+    uint32_t id;
+    void (*on_done)(struct leat_maker *maker);
+    void *owner;
+};
+void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const char *name,
+                      size_t name_bytes, const struct leat_stream_settings *settings);
+void leat_producer_ids_fini(struct leat_core *core);
+/** Broker side of one home log's sets. */
+leat_err leat_sets_attach(struct leat_hosted *hosted,
+                          struct leat_log_options *options) LEAT_NODISCARD;
+
+/* ---- node.c, bringup.c ---- */
+enum leat_fate {
+    LEAT_FATE_GONE,   /* dropped */
+    LEAT_FATE_SERVED, /* closed, its log's */
+    LEAT_FATE_KEPT,   /* not touched, not served */
+};
+/* What became of a found segment: its descriptor may be gone when the logs are made. */
+struct leat_found_fate {
+    struct leat_log_ref log;
+    uint64_t segment, next_offset;
+    enum leat_fate fate;
+};
+struct leat_node {
+    struct leat_node_options options;
+    char name[128], listen_address[128], version[64], bound_address[128];
+    struct leat_core *cores;
+    struct leat_store *store;
+    struct leat_keeper keeper;
+    struct leat_coordinator *coordinator;
+    uint8_t cluster_id[16];
+    uint64_t incarnation;
+    uint64_t started_us;
+    uint64_t pool_bytes;
+    bool started, coordinator_ready, up, stopping, failed;
+    _Atomic uint32_t highest_stream; /* id ever told by the coordinator */
+    /* Coming up. */
+    const struct leat_found *found;
+    size_t found_count;
+    struct leat_log_marks *marks;
+    size_t mark_count;
+    struct leat_log_decision *decisions;
+    size_t decision_count;
+    struct leat_found_fate *fates; /* [found_count] */
+    struct leat_coordinate request;
+    struct leat_mail mail, ready_mail, stop_mail;
+    leat_err rc;
+    struct leat_error error;
+    uint32_t walk_core;
+    /* Complaints, for people; kept up to a bound. */
+    char **complaints;
+    uint32_t complaint_count, complaints_dropped;
+};
+enum { LEAT_COMPLAINTS_MAX = 256, LEAT_COMPLAINT_BYTES_MAX = 512 };
+void leat_node_complain(struct leat_node *node, const char *format, ...) LEAT_PRINTF(2, 3);
+/** bringup.c: what the store found, as the coordinator wants it. Thread: startup. */
+leat_err leat_node_find_marks(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
+void leat_node_bring_up(struct leat_node *node);
+/** Make this core's logs from decisions and what was found. */
+leat_err leat_node_adopt_on_core(struct leat_node *node, struct leat_core *core,
+                                 struct leat_error *error) LEAT_NODISCARD;
+/** Memory that is not the pool's; see docs/operations.md. */
+uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
+                            uint64_t *out_frame_bytes_per_core);
+/** What the waking logs of one core may read at once: see leat_log_warmth. */
+uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores);
+/** walk.c: events of the coordinator, carried over all cores. */
+void leat_node_on_stream(void *owner, struct leat_stream_desc *desc);
+void leat_node_on_stream_deleted(void *owner, uint32_t stream_id);
+
+#endif

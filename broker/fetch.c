@@ -1,0 +1,637 @@
+/* Fetch: acked batches of one or several logs, sent from where they lie.
+ *
+ * A request reads its logs one after the other (each on the log's own core), until it has enough.
+ * If that is less than it asked for it watches all its logs and a deadline, and begins anew when
+ * one of them moves. Nothing polls. What has been read is pinned in segment memory, or lies in one
+ * of the core's few buffers, until the connection has sent it.
+ */
+#include "broker/fetch.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+static enum leat_handled fetch_refuse(struct leat_peer *peer, const struct leat_frame *frame,
+                                      leat_err code, const char *text);
+static leat_err fetch_parse(struct leat_fetch *fetch, const struct leat_frame *frame,
+                            struct leat_error *error);
+static void fetch_run(struct leat_fetch *fetch);
+static bool fetch_read_at(struct leat_fetch *fetch);
+static void fetch_begin_read(struct leat_fetch_read *read);
+static void fetch_read_here(struct leat_fetch_read *read);
+static void fetch_on_read(struct leat_read *read);
+static void fetch_read_back(struct leat_fetch_read *read);
+static bool fetch_take_result(struct leat_fetch_read *read);
+static void fetch_finish(struct leat_fetch *fetch);
+static void fetch_wait(struct leat_fetch *fetch);
+static void fetch_answer(struct leat_fetch *fetch);
+static void fetch_drop_reads(struct leat_fetch *fetch);
+static void fetch_release_read(struct leat_fetch_read *read);
+static void fetch_free(struct leat_fetch *fetch);
+static void fetch_wake(struct leat_fetch *fetch);
+static void fetch_unwatch(struct leat_fetch *fetch);
+static void fetch_on_timer(struct leat_timer *timer);
+
+/* ---- a frame ---- */
+
+enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct leat_core *core = peer->core;
+    struct leat_error error;
+    if (core->stopping) return fetch_refuse(peer, frame, LEAT_E_STARTING, "the server is stopping");
+    if (core->fetch_pool.left == 0 || core->item_pool.left < LEAT_FETCH_LOGS_MAX) {
+        leat_peer_pause(peer, LEAT_PAUSE_STARVED);
+        leat_list_remove(&peer->starved);
+        leat_list_push_back(&core->starved_peers, &peer->starved);
+        return LEAT_HELD;
+    }
+    struct leat_fetch *fetch = leat_stock_take(&core->fetch_pool);
+    memset(fetch, 0, sizeof *fetch);
+    leat_list_init(&fetch->link);
+    fetch->core = core;
+    fetch->peer = peer;
+    fetch->number = frame->request;
+    fetch->timer.on_expired = fetch_on_timer;
+    fetch->timer.owner = fetch;
+    leat_list_push_back(&core->fetches, &fetch->by_core);
+    leat_peer_begin(peer);
+    leat_err rc = fetch_parse(fetch, frame, &error);
+    if (rc != LEAT_OK) {
+        fetch_free(fetch);
+        return fetch_refuse(peer, frame, rc, error.text);
+    }
+    if (leat_peer_is_slow(peer)) {
+        leat_list_push_back(&core->deferred_fetches, &fetch->link);
+        return LEAT_HANDLED;
+    }
+    fetch_run(fetch);
+    return LEAT_HANDLED;
+}
+
+static enum leat_handled fetch_refuse(struct leat_peer *peer, const struct leat_frame *frame,
+                                      leat_err code, const char *text)
+{
+    leat_peer_refuse(peer, LEAT_KIND_FETCH, frame->request, code, text);
+    return LEAT_HANDLED;
+}
+
+static leat_err fetch_parse(struct leat_fetch *fetch, const struct leat_frame *frame,
+                            struct leat_error *error)
+{
+    struct leat_core *core = fetch->core;
+    struct leat_msg_reader reader;
+    struct leat_msg_fetch body;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    leat_msg_fetch_read(&reader, &body);
+    if (reader.failed)
+        return leat_error_set(error, LEAT_E_INVALID,
+                              "the control body of a fetch is not [min bytes, max bytes, wait ms, "
+                              "[log...]]");
+    if (body.log_count == 0 || body.log_count > LEAT_FETCH_LOGS_MAX)
+        return leat_error_set(error, LEAT_E_TOO_MANY, "a fetch names 1 to %d logs, not %u",
+                              LEAT_FETCH_LOGS_MAX, body.log_count);
+    fetch->max_bytes =
+        body.max_bytes < LEAT_FETCH_BYTES_MAX ? body.max_bytes : LEAT_FETCH_BYTES_MAX;
+    if (fetch->max_bytes == 0) fetch->max_bytes = 1;
+    fetch->min_bytes = body.min_bytes < fetch->max_bytes ? body.min_bytes : fetch->max_bytes;
+    uint32_t wait_ms =
+        body.wait_ms < LEAT_FETCH_WAIT_MS_MAX ? body.wait_ms : LEAT_FETCH_WAIT_MS_MAX;
+    fetch->over_deadline = wait_ms == 0 || fetch->min_bytes == 0;
+    if (!fetch->over_deadline) fetch->deadline_us = leat_core_now(core) + wait_ms * 1000ull;
+
+    struct leat_fetch_item **tail = &fetch->items;
+    for (uint32_t i = 0; i < body.log_count; i++) {
+        struct leat_fetch_item *item = leat_stock_take(&core->item_pool);
+        LEAT_ASSERT(item != NULL);
+        memset(item, 0, sizeof *item);
+        leat_list_init(&item->waiting);
+        item->fetch = fetch;
+        *tail = item;
+        tail = &item->next;
+        fetch->item_count++;
+        leat_msg_fetch_log_read(&reader, &item->want);
+        if (reader.failed)
+            return leat_error_set(error, LEAT_E_INVALID,
+                                  "log %u of the fetch is not [stream, streamlet, log, epoch, "
+                                  "from]",
+                                  i + 1);
+        item->refused =
+            leat_hosted_route(core, item->want.log, item->want.epoch, &item->home, NULL);
+        item->result.by_position = item->want.by_position;
+        item->result.next = item->want.position;
+    }
+    return LEAT_OK;
+}
+
+/* ---- one round over all logs ---- */
+
+static void fetch_run(struct leat_fetch *fetch)
+{
+    LEAT_ASSERT(fetch->reads == NULL && fetch->watches_out == 0);
+    fetch->state = LEAT_FETCH_RUNNING;
+    fetch->bytes = 0;
+    fetch->records = 0;
+    fetch->refused = false;
+    for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next) {
+        item->result.code = LEAT_OK;
+        item->result.bytes = 0;
+        item->watch_from = item->want.offset;
+    }
+    fetch->at = fetch->items;
+    while (fetch->at != NULL)
+        if (!fetch_read_at(fetch)) return; /* goes on in fetch_read_back() */
+    fetch_finish(fetch);
+}
+
+/* Take one step at fetch->at; false: it is under way elsewhere. */
+static bool fetch_read_at(struct leat_fetch *fetch)
+{
+    struct leat_core *core = fetch->core;
+    struct leat_fetch_item *item = fetch->at;
+    if (item->refused != LEAT_OK) {
+        item->result.code = item->refused;
+        fetch->refused = true;
+        fetch->at = item->next;
+        return true;
+    }
+    struct leat_fetch_read *read =
+        leat_list_empty(&core->starved_reads) ? leat_stock_take(&core->read_pool) : NULL;
+    if (read == NULL) {
+        /* What there is goes out; only a request that has nothing waits for a struct. */
+        if (fetch->bytes > 0) {
+            fetch->at = NULL;
+            return true;
+        }
+        leat_list_push_back(&core->starved_reads, &fetch->link);
+        return false;
+    }
+    read->fetch = fetch;
+    read->item = item;
+    read->next = NULL;
+    read->home = &core->node->cores[item->home];
+    read->rc = LEAT_OK;
+    read->read.by_position = item->want.by_position && item->result.bytes == 0;
+    read->read.from.v = item->result.bytes == 0 ? item->want.offset : item->watch_from;
+    read->read.position = item->want.position;
+    /* Nothing but the two ends of the log once there is enough: its next request brings the rest */
+    read->read.max_bytes = fetch->max_bytes > fetch->bytes ? fetch->max_bytes - fetch->bytes : 0;
+    read->read.disk_buffer = NULL;
+    read->read.disk_buffer_bytes = 0;
+    read->read.pinned = NULL;
+    read->read.bytes = 0;
+    read->read.iov_count = 0;
+    read->read.phase = 0;
+    leat_list_init(&read->read.link);
+    if (item->home == core->index) {
+        fetch_read_here(read);
+        if (read->rc == LEAT_E_AGAIN) return false;
+        return fetch_take_result(read);
+    }
+    fetch_begin_read(read);
+    return false;
+}
+
+static void fetch_deliver_read(void *actor, struct leat_mail *mail)
+{
+    struct leat_fetch_read *read = LEAT_CONTAINER(mail, struct leat_fetch_read, mail);
+    LEAT_ASSERT(actor == read->home);
+    fetch_read_here(read);
+    if (read->rc != LEAT_E_AGAIN) fetch_read_back(read);
+}
+
+/* Mail it to the log's core. */
+static void fetch_begin_read(struct leat_fetch_read *read)
+{
+    leat_core_mail(read->fetch->core, read->home->index, &read->mail, fetch_deliver_read);
+}
+
+/* On the log's core. read->rc AGAIN: the disk is asked. */
+static void fetch_read_here(struct leat_fetch_read *read)
+{
+    struct leat_core *home = read->home;
+    struct leat_hosted *hosted = leat_hosted_find(home, read->item->want.log);
+    if (hosted == NULL || hosted->going) {
+        /* going: stopped, deleted, or being made anew after accepted loss */
+        read->rc = home->stopping || hosted != NULL ? LEAT_E_STARTING : LEAT_E_UNKNOWN_STREAM;
+        return;
+    }
+    struct leat_log_info info;
+    leat_log_info(hosted->log, &info);
+    read->first_offset = info.first_offset;
+    read->acked_offset = info.acked_offset;
+    read->rc = LEAT_OK;
+    read->read.rc = LEAT_OK;
+    if (read->read.max_bytes == 0) return;
+    read->read.on_done = fetch_on_read;
+    read->read.owner = read;
+    if (leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN) read->rc = LEAT_E_AGAIN;
+}
+
+static void fetch_on_read(struct leat_read *done)
+{
+    struct leat_fetch_read *read = done->owner;
+    read->rc = LEAT_OK;
+    fetch_read_back(read);
+}
+
+static void fetch_goes_on(struct leat_fetch_read *read)
+{
+    struct leat_fetch *fetch = read->fetch;
+    if (!fetch_take_result(read)) return;
+    while (fetch->at != NULL)
+        if (!fetch_read_at(fetch)) return;
+    fetch_finish(fetch);
+}
+
+static void fetch_deliver_back(void *actor, struct leat_mail *mail)
+{
+    struct leat_fetch_read *read = LEAT_CONTAINER(mail, struct leat_fetch_read, mail);
+    LEAT_ASSERT(actor == read->fetch->core);
+    fetch_goes_on(read);
+}
+
+/* A read that did not end at once has ended, on the log's core. */
+static void fetch_read_back(struct leat_fetch_read *read)
+{
+    struct leat_core *core = read->fetch->core;
+    if (read->home == core)
+        fetch_goes_on(read);
+    else
+        leat_core_mail(read->home, core->index, &read->mail, fetch_deliver_back);
+}
+
+static void fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer)
+{
+    struct leat_fetch_read *read = wait->owner;
+    read->read.disk_buffer = buffer;
+    read->read.disk_buffer_bytes = LEAT_DISK_BUFFER_BYTES;
+    /* By mail even to oneself: the giver of the buffer is in the middle of something. */
+    fetch_begin_read(read);
+}
+
+/* The bytes have left memory: again, with a buffer. */
+static void fetch_again_with_buffer(struct leat_fetch_read *read)
+{
+    struct leat_core *core = read->fetch->core;
+    void *buffer = leat_core_buffer_try(core);
+    leat_list_init(&read->buffer_wait.link);
+    read->buffer_wait.on_buffer = fetch_on_buffer;
+    read->buffer_wait.owner = read;
+    if (buffer != NULL)
+        fetch_on_buffer(&read->buffer_wait, buffer);
+    else
+        leat_core_buffer_wait(core, &read->buffer_wait);
+}
+
+/* On the request's core: enter what a read brought. false: it has to be made again. */
+static bool fetch_take_result(struct leat_fetch_read *read)
+{
+    struct leat_fetch *fetch = read->fetch;
+    struct leat_fetch_item *item = read->item;
+    leat_err code = read->rc != LEAT_OK ? read->rc : read->read.rc;
+    if (code == LEAT_E_NO_MEMORY && read->read.disk_buffer == NULL && read->rc == LEAT_OK) {
+        if (fetch->bytes == 0) {
+            fetch_again_with_buffer(read);
+            return false;
+        }
+        /* What lies in memory goes out now; the rest begins the next request. */
+        code = LEAT_OK;
+        read->read.bytes = 0;
+        read->read.max_bytes = 0;
+    }
+    if (read->rc == LEAT_OK) {
+        item->result.first_offset = read->first_offset;
+        item->result.acked_offset = read->acked_offset;
+    }
+    if (code != LEAT_OK && item->result.bytes == 0) {
+        item->result.code = code;
+        fetch->refused = true;
+    }
+    uint32_t bytes = code == LEAT_OK ? read->read.bytes : 0;
+    fetch->at = item->next;
+    if (bytes == 0) {
+        fetch_release_read(read);
+        return true;
+    }
+    item->result.bytes += bytes;
+    item->result.next = read->read.next_position;
+    item->watch_from = read->read.next.v;
+    fetch->bytes += bytes;
+    fetch->records += read->read.record_count;
+    if (fetch->reads_last != NULL)
+        fetch->reads_last->next = read;
+    else
+        fetch->reads = read;
+    fetch->reads_last = read;
+    if (read->read.pinned != NULL && read->read.disk_buffer != NULL) {
+        leat_core_buffer_give(fetch->core, read->read.disk_buffer);
+        read->read.disk_buffer = NULL;
+    }
+    /* The next segment of the same log, while there is room and it comes from memory. Who reads by
+     * position may own only this group (parallel mode), so that ends at the group's end. */
+    bool group_left =
+        item->want.by_position && read->read.next_position.group != item->want.position.group;
+    if (fetch->bytes < fetch->max_bytes && read->read.next.v < read->acked_offset &&
+        read->read.disk_buffer == NULL && !group_left)
+        fetch->at = item;
+    return true;
+}
+
+/* ---- enough, or not yet ---- */
+
+static void fetch_finish(struct leat_fetch *fetch)
+{
+    if (fetch->peer == NULL) {
+        fetch_drop_reads(fetch);
+        fetch_free(fetch);
+        return;
+    }
+    if (fetch->bytes < fetch->min_bytes && !fetch->over_deadline && !fetch->refused &&
+        !fetch->core->stopping) {
+        fetch_drop_reads(fetch);
+        fetch_wait(fetch);
+        return;
+    }
+    fetch_answer(fetch);
+}
+
+static void fetch_on_sent(struct leat_send *send, leat_err rc)
+{
+    struct leat_fetch_read *read = send->owner;
+    struct leat_fetch *fetch = read->fetch;
+    (void)rc; /* the peer learns of its end by on_closed */
+    fetch_release_read(read);
+    if (fetch->peer != NULL) leat_peer_drained(fetch->peer);
+    if (--fetch->sends_left == 0) fetch_free(fetch);
+}
+
+static void fetch_answer(struct leat_fetch *fetch)
+{
+    struct leat_core *core = fetch->core;
+    struct leat_peer *peer = fetch->peer;
+    struct leat_msg_writer writer;
+    leat_call_writer(core, &writer);
+    leat_msg_write_array(&writer, fetch->item_count);
+    for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next)
+        leat_msg_fetched_write(&writer, &item->result);
+    LEAT_ASSERT(!writer.overflow);
+    fetch->state = LEAT_FETCH_SENDING;
+    leat_peer_send(peer, core->scratch, LEAT_KIND_FETCH, LEAT_FRAME_ANSWER, fetch->number,
+                   writer.used, fetch->bytes);
+    if (peer->closing || fetch->reads == NULL) {
+        fetch_drop_reads(fetch);
+        fetch_free(fetch);
+        return;
+    }
+    struct leat_counters *totals = &core->counters;
+    atomic_fetch_add_explicit(&totals->fetched_records, fetch->records, memory_order_relaxed);
+    atomic_fetch_add_explicit(&totals->fetched_bytes, fetch->bytes, memory_order_relaxed);
+    struct leat_fetch_read *read = fetch->reads;
+    fetch->reads = fetch->reads_last = NULL;
+    for (struct leat_fetch_read *it = read; it != NULL; it = it->next)
+        fetch->sends_left++;
+    while (read != NULL) {
+        struct leat_fetch_read *next = read->next;
+        read->send.iovs = read->read.iovs;
+        read->send.iov_count = read->read.iov_count;
+        read->send.on_sent = fetch_on_sent;
+        read->send.owner = read;
+        core->net->send(peer->conn, &read->send);
+        read = next;
+    }
+}
+
+static void fetch_drop_reads(struct leat_fetch *fetch)
+{
+    struct leat_fetch_read *read = fetch->reads;
+    fetch->reads = fetch->reads_last = NULL;
+    while (read != NULL) {
+        struct leat_fetch_read *next = read->next;
+        fetch_release_read(read);
+        read = next;
+    }
+}
+
+static void fetch_release_read(struct leat_fetch_read *read)
+{
+    struct leat_core *core = read->fetch->core;
+    if (read->read.pinned != NULL) leat_segment_unpin(read->read.pinned, core->env->post);
+    read->read.pinned = NULL;
+    if (read->read.disk_buffer != NULL) leat_core_buffer_give(core, read->read.disk_buffer);
+    read->read.disk_buffer = NULL;
+    leat_stock_give(&core->read_pool, read);
+    /* Whoever waits for one goes on at the end of this turn. */
+    struct leat_list *link = leat_list_pop_front(&core->starved_reads);
+    if (link != NULL) leat_list_push_back(&core->ready_fetches, link);
+}
+
+static void fetch_free(struct leat_fetch *fetch)
+{
+    struct leat_core *core = fetch->core;
+    struct leat_peer *peer = fetch->peer;
+    leat_timer_stop(&core->timers, &fetch->timer);
+    leat_list_remove(&fetch->link);
+    leat_list_remove(&fetch->by_core);
+    struct leat_fetch_item *item = fetch->items;
+    while (item != NULL) {
+        struct leat_fetch_item *next = item->next;
+        LEAT_ASSERT_CMP(item->mails_out, ==, 0);
+        leat_stock_give(&core->item_pool, item);
+        item = next;
+    }
+    leat_stock_give(&core->fetch_pool, fetch);
+    if (peer != NULL) leat_peer_end(peer);
+}
+
+/* ---- long poll ---- */
+
+/* On the log's core: is it past `watch_from` already? Else stand in line. */
+static bool item_watch(struct leat_core *home, struct leat_fetch_item *item)
+{
+    struct leat_hosted *hosted = leat_hosted_find(home, item->want.log);
+    if (hosted == NULL || hosted->going || home->stopping) return false;
+    if (leat_log_acked_offset(hosted->log) > item->watch_from) return false;
+    leat_list_push_back(&hosted->waiters, &item->waiting);
+    return true;
+}
+
+static void item_deliver_tell(void *actor, struct leat_mail *mail)
+{
+    struct leat_fetch_item *item = LEAT_CONTAINER(mail, struct leat_fetch_item, tell);
+    (void)actor;
+    item->mails_out--;
+    item->fetch->watches_out--;
+    fetch_wake(item->fetch);
+}
+
+static void item_deliver_ask(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *home = actor;
+    struct leat_fetch_item *item = LEAT_CONTAINER(mail, struct leat_fetch_item, ask);
+    if (!item_watch(home, item))
+        leat_core_mail(home, item->fetch->core->index, &item->tell, item_deliver_tell);
+}
+
+static void item_deliver_cancelled(void *actor, struct leat_mail *mail)
+{
+    struct leat_fetch_item *item = LEAT_CONTAINER(mail, struct leat_fetch_item, cancel);
+    (void)actor;
+    item->mails_out--;
+    if (item->watch_ended) {
+        item->mails_out--;
+        item->fetch->watches_out--;
+    }
+    item->fetch->watches_out--;
+    fetch_wake(item->fetch);
+}
+
+static void item_deliver_cancel(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *home = actor;
+    struct leat_fetch_item *item = LEAT_CONTAINER(mail, struct leat_fetch_item, cancel);
+    item->watch_ended = !leat_list_empty(&item->waiting);
+    leat_list_remove(&item->waiting);
+    leat_core_mail(home, item->fetch->core->index, &item->cancel, item_deliver_cancelled);
+}
+
+static void fetch_wait(struct leat_fetch *fetch)
+{
+    struct leat_core *core = fetch->core;
+    uint64_t now = leat_core_now(core);
+    fetch->state = LEAT_FETCH_WAITING;
+    if (now >= fetch->deadline_us) {
+        fetch->over_deadline = true;
+    } else if (!leat_timer_armed(&fetch->timer)) {
+        leat_timer_start(&core->timers, &fetch->timer, fetch->deadline_us - now);
+    }
+    bool woken = fetch->over_deadline;
+    for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next) {
+        /* From an application offset nothing tells what comes next: any move wakes. */
+        if (item->want.by_position && item->watch_from == item->want.offset)
+            item->watch_from = item->result.acked_offset;
+        if (item->home != core->index) {
+            item->mails_out++;
+            item->watch_ended = false;
+            fetch->watches_out++;
+            leat_core_mail(core, item->home, &item->ask, item_deliver_ask);
+        } else if (!item_watch(core, item)) {
+            woken = true;
+        }
+    }
+    if (woken) fetch_wake(fetch);
+}
+
+/* Something moved, or time is up, or a watch came back. */
+static void fetch_wake(struct leat_fetch *fetch)
+{
+    struct leat_core *core = fetch->core;
+    if (fetch->state == LEAT_FETCH_WAITING) {
+        fetch->state = LEAT_FETCH_UNWATCHING;
+        fetch_unwatch(fetch);
+    }
+    if (fetch->state == LEAT_FETCH_UNWATCHING && fetch->watches_out == 0 &&
+        leat_list_empty(&fetch->link))
+        leat_list_push_back(&core->ready_fetches, &fetch->link);
+}
+
+static void fetch_unwatch(struct leat_fetch *fetch)
+{
+    struct leat_core *core = fetch->core;
+    for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next) {
+        if (item->home == core->index) {
+            leat_list_remove(&item->waiting);
+        } else if (item->mails_out > 0) {
+            item->mails_out++;
+            fetch->watches_out++;
+            leat_core_mail(core, item->home, &item->cancel, item_deliver_cancel);
+        }
+    }
+}
+
+/* A log's acked end moved: on the log's core. */
+void leat_fetch_on_acked(struct leat_hosted *hosted)
+{
+    struct leat_core *core = hosted->core;
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&hosted->waiters)) != NULL) {
+        struct leat_fetch_item *item = LEAT_CONTAINER(link, struct leat_fetch_item, waiting);
+        if (item->fetch->core == core)
+            fetch_wake(item->fetch);
+        else
+            leat_core_mail(core, item->fetch->core->index, &item->tell, item_deliver_tell);
+    }
+}
+
+static void fetch_on_timer(struct leat_timer *timer)
+{
+    struct leat_fetch *fetch = timer->owner;
+    fetch->over_deadline = true;
+    fetch_wake(fetch);
+}
+
+/* ---- at the end of a turn ---- */
+
+void leat_fetch_run_ready(struct leat_core *core)
+{
+    struct leat_list now;
+    leat_list_init(&now);
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&core->ready_fetches)) != NULL)
+        leat_list_push_back(&now, link);
+    while ((link = leat_list_pop_front(&now)) != NULL) {
+        struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, link);
+        if (fetch->state == LEAT_FETCH_RUNNING) {
+            /* It waited for a struct to read with. */
+            while (fetch->at != NULL)
+                if (!fetch_read_at(fetch)) break;
+            if (fetch->at == NULL) fetch_finish(fetch);
+        } else if (fetch->peer == NULL) {
+            fetch_free(fetch);
+        } else if (leat_peer_is_slow(fetch->peer)) {
+            leat_list_push_back(&core->deferred_fetches, &fetch->link);
+        } else {
+            fetch_run(fetch);
+        }
+    }
+}
+
+/* Slow readers have been looked at: who takes bytes again is fetched for again. */
+void leat_fetch_undefer(struct leat_core *core)
+{
+    LEAT_LIST_EACH(&core->deferred_fetches, link)
+    {
+        struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, link);
+        if (fetch->peer != NULL && !leat_list_empty(&fetch->peer->slow)) continue;
+        leat_list_remove(&fetch->link);
+        fetch->state = LEAT_FETCH_UNWATCHING;
+        leat_list_push_back(&core->ready_fetches, &fetch->link);
+    }
+}
+
+void leat_fetch_peer_closed(struct leat_peer *peer)
+{
+    struct leat_core *core = peer->core;
+    LEAT_LIST_EACH(&core->fetches, link)
+    {
+        struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, by_core);
+        if (fetch->peer != peer) continue;
+        fetch->peer = NULL;
+        leat_peer_end(peer);
+        if (fetch->state == LEAT_FETCH_WAITING) {
+            fetch_wake(fetch);
+        } else if (fetch->state != LEAT_FETCH_SENDING && !leat_list_empty(&fetch->link)) {
+            /* Deferred, or waiting for a struct: nothing is under way. */
+            fetch_free(fetch);
+        }
+    }
+}
+
+void leat_fetch_stop(struct leat_core *core)
+{
+    LEAT_LIST_EACH(&core->fetches, link)
+    {
+        struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, by_core);
+        fetch->over_deadline = true;
+        if (fetch->state == LEAT_FETCH_WAITING) fetch_wake(fetch);
+    }
+}

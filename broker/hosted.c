@@ -1,0 +1,409 @@
+/* Logs and streams of one core: tables, what logs tell their core, and their regular care. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/core.h"
+
+static void hosted_on_dirty(void *owner, struct leat_log *log);
+static void hosted_on_acked(void *owner, struct leat_log *log);
+static void hosted_on_room(void *owner, struct leat_log *log);
+static void hosted_on_opening(void *owner, struct leat_log *log);
+
+enum {
+    CARE_IDLE_TICKS = 60, /* parked logs are looked at about once a minute, spread evenly */
+    PRODUCER_EXPIRY_MS = 24 * 60 * 60 * 1000,
+};
+
+/* ---- logs by reference ---- */
+
+static uint32_t hosted_hash(struct leat_log_ref ref)
+{
+    uint64_t h = ((uint64_t)ref.stream << 32 | ref.streamlet) * 0x9e3779b97f4a7c15u;
+    h = (h ^ (h >> 29) ^ ref.log) * 0xbf58476d1ce4e5b9u;
+    return (uint32_t)(h >> 32);
+}
+
+struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref)
+{
+    struct leat_hosted *hosted = core->hosted[hosted_hash(ref) & core->hosted_mask];
+    while (hosted != NULL && !leat_log_ref_equal(hosted->ref, ref))
+        hosted = hosted->hash_next;
+    return hosted;
+}
+
+static void hosted_grow(struct leat_core *core)
+{
+    uint32_t mask = core->hosted_mask * 2 + 1;
+    struct leat_hosted **grown = leat_mem_calloc(LEAT_MEM_BROKER, (size_t)mask + 1, sizeof *grown);
+    if (grown == NULL) return; /* longer chains, still right */
+    for (uint32_t i = 0; i <= core->hosted_mask; i++) {
+        struct leat_hosted *hosted = core->hosted[i];
+        while (hosted != NULL) {
+            struct leat_hosted *next = hosted->hash_next;
+            uint32_t at = hosted_hash(hosted->ref) & mask;
+            hosted->hash_next = grown[at];
+            grown[at] = hosted;
+            hosted = next;
+        }
+    }
+    leat_mem_free(core->hosted);
+    core->hosted = grown;
+    core->hosted_mask = mask;
+}
+
+leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
+                            struct leat_log_ref ref, struct leat_epoch epoch,
+                            struct leat_segment *const *segs, size_t seg_count,
+                            const struct leat_log_tail *tail, struct leat_hosted **out_hosted)
+{
+    if (core->hosted_count >= LEAT_CORE_LOGS_MAX) return LEAT_E_TOO_MANY;
+    struct leat_hosted *hosted = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *hosted);
+    if (hosted == NULL) return LEAT_E_NO_MEMORY;
+    hosted->ref = ref;
+    hosted->core = core;
+    hosted->stream = stream;
+    hosted->epoch = epoch;
+    leat_list_init(&hosted->dirty);
+    leat_list_init(&hosted->care);
+    leat_list_init(&hosted->opening);
+    leat_list_init(&hosted->home);
+    leat_list_init(&hosted->waiters);
+    leat_list_init(&hosted->blocked);
+    leat_err rc = leat_hosted_open(hosted, segs, seg_count, tail);
+    if (rc != LEAT_OK) {
+        leat_mem_free(hosted);
+        return rc;
+    }
+    if (core->hosted_count > core->hosted_mask) hosted_grow(core);
+    uint32_t at = hosted_hash(ref) & core->hosted_mask;
+    hosted->hash_next = core->hosted[at];
+    core->hosted[at] = hosted;
+    core->hosted_count++;
+    leat_list_push_back(&core->care_logs, &hosted->care);
+    *out_hosted = hosted;
+    return LEAT_OK;
+}
+
+leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const *segs,
+                          size_t seg_count, const struct leat_log_tail *tail)
+{
+    struct leat_core *core = hosted->core;
+    const struct leat_node *node = core->node;
+    const struct leat_stream_desc *desc = hosted->stream->desc;
+    struct leat_log_options options = {
+        .ref = hosted->ref,
+        .epoch = hosted->epoch,
+        .stream_name = desc->name,
+        .settings = desc->settings,
+        .incarnation = node->incarnation,
+        /* All copies are on this one host: design §7, levels of durability. */
+        .durability = desc->settings.durability == LEAT_DURABILITY_MEMORY ? LEAT_DURABILITY_MEMORY
+                                                                          : LEAT_DURABILITY_DISK,
+        .park_after_us = node->options.park_after_us,
+        .producer_expiry_ms = PRODUCER_EXPIRY_MS,
+        .warmth = &core->warmth,
+        .events = {hosted_on_dirty, hosted_on_acked, hosted_on_room, hosted_on_opening},
+        .owner = hosted,
+    };
+    memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
+    leat_err rc = LEAT_OK;
+    if (strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0) rc = leat_sets_attach(hosted, &options);
+    if (rc == LEAT_OK)
+        rc = leat_log_create(core->env, &node->keeper, &core->timers, &options, segs, seg_count,
+                             tail, &hosted->log);
+    if (rc != LEAT_OK) leat_sets_destroy(&hosted->sets);
+    return rc;
+}
+
+void leat_hosted_destroy(struct leat_hosted *hosted)
+{
+    struct leat_core *core = hosted->core;
+    struct leat_hosted **at = &core->hosted[hosted_hash(hosted->ref) & core->hosted_mask];
+    while (*at != hosted)
+        at = &(*at)->hash_next;
+    *at = hosted->hash_next;
+    core->hosted_count--;
+    leat_list_remove(&hosted->dirty);
+    leat_list_remove(&hosted->care);
+    leat_list_remove(&hosted->opening);
+    leat_list_remove(&hosted->home);
+    leat_hosted_wake(hosted);
+    LEAT_ASSERT(leat_list_empty(&hosted->blocked));
+    leat_sets_destroy(&hosted->sets);
+    leat_log_destroy(&hosted->log);
+    leat_mem_free(hosted->segs);
+    leat_mem_free(hosted);
+}
+
+void leat_hosted_wake(struct leat_hosted *hosted)
+{
+    leat_append_on_room(hosted);
+    leat_fetch_on_acked(hosted);
+}
+
+leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
+                           uint32_t *out_home, struct leat_error *error)
+{
+    const struct leat_stream *stream = leat_stream_find(core, ref.stream);
+    if (stream == NULL)
+        return leat_error_set(error, LEAT_E_UNKNOWN_STREAM,
+                              "no stream has id %u; it was deleted, or the id is another cluster's",
+                              ref.stream);
+    const struct leat_stream_desc *desc = stream->desc;
+    if (ref.streamlet >= desc->streamlet_count || ref.log >= desc->settings.logs)
+        return leat_error_set(error, LEAT_E_UNKNOWN_LOG,
+                              "stream \"%.64s\" has %u streamlets with %u logs each; there is no "
+                              "streamlet %u, log %u",
+                              desc->name, desc->streamlet_count, desc->settings.logs, ref.streamlet,
+                              ref.log);
+    uint32_t current = desc->streamlets[ref.streamlet].epoch.v;
+    if (epoch < current)
+        return leat_error_set(error, LEAT_E_STALE_EPOCH,
+                              "streamlet %u of \"%.64s\" is owned under epoch %u, the request "
+                              "names %u: ask for metadata again",
+                              ref.streamlet, desc->name, current, epoch);
+    if (epoch > current)
+        return leat_error_set(error, LEAT_E_NOT_OWNER,
+                              "streamlet %u of \"%.64s\" is served here under epoch %u, the "
+                              "request names the newer %u: ask for metadata again",
+                              ref.streamlet, desc->name, current, epoch);
+    *out_home = leat_core_of_log(core->node, ref, desc->settings.logs);
+    return LEAT_OK;
+}
+
+/* ---- what a log tells ---- */
+
+static void hosted_on_dirty(void *owner, struct leat_log *log)
+{
+    struct leat_hosted *hosted = owner;
+    struct leat_core *core = hosted->core;
+    (void)log;
+    if (!leat_list_empty(&hosted->dirty)) return;
+    leat_list_push_back(&core->dirty_logs, &hosted->dirty);
+    if (hosted->care_index != 0) {
+        /* It was parked: from now on it is looked at every second again. */
+        hosted->care_index = 0;
+        leat_list_remove(&hosted->care);
+        leat_list_push_back(&core->care_logs, &hosted->care);
+    }
+}
+
+static void hosted_on_acked(void *owner, struct leat_log *log)
+{
+    struct leat_hosted *hosted = owner;
+    (void)log;
+    if (!leat_list_empty(&hosted->waiters)) leat_fetch_on_acked(hosted);
+}
+
+static void hosted_on_room(void *owner, struct leat_log *log)
+{
+    struct leat_hosted *hosted = owner;
+    (void)log;
+    leat_append_on_room(hosted);
+    if (hosted->sets != NULL) leat_sets_on_room(hosted->sets);
+}
+
+static void hosted_on_opening(void *owner, struct leat_log *log)
+{
+    struct leat_hosted *hosted = owner;
+    (void)log;
+    if (leat_list_empty(&hosted->opening))
+        leat_list_push_back(&hosted->core->opening_logs, &hosted->opening);
+}
+
+/* ---- "opened" commits, many logs in one ---- */
+
+static void opener_on_done(struct leat_coordinate *request)
+{
+    struct leat_opener *opener = request->owner;
+    struct leat_core *core = opener->core;
+    if (request->rc != LEAT_OK)
+        leat_diary_error("the coordinator did not commit the first segments of %u logs: %s",
+                         opener->count, request->error.text);
+    for (uint32_t i = 0; i < opener->count; i++) {
+        struct leat_hosted *hosted = leat_hosted_find(core, opener->refs[i]);
+        if (hosted != NULL && hosted->log != NULL) leat_log_opened(hosted->log, request->rc);
+    }
+    core->openers_busy &= ~(1u << (uint32_t)(opener - core->openers));
+    if (!leat_list_empty(&core->opening_logs)) leat_hosted_send_openings(core);
+}
+
+void leat_hosted_send_openings(struct leat_core *core)
+{
+    for (uint32_t i = 0; i < LEAT_OPENERS_MAX && !leat_list_empty(&core->opening_logs); i++) {
+        if ((core->openers_busy & 1u << i) != 0) continue;
+        struct leat_opener *opener = &core->openers[i];
+        struct leat_epoch epoch =
+            LEAT_CONTAINER(core->opening_logs.next, struct leat_hosted, opening)->epoch;
+        opener->core = core;
+        opener->count = 0;
+        LEAT_LIST_EACH(&core->opening_logs, link)
+        {
+            struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, opening);
+            if (opener->count == LEAT_OPENER_LOGS_MAX) break;
+            if (hosted->epoch.v != epoch.v) continue;
+            leat_list_remove(&hosted->opening);
+            opener->refs[opener->count++] = hosted->ref;
+        }
+        memset(&opener->request, 0, sizeof opener->request);
+        opener->request.kind = LEAT_COORDINATE_OPENED;
+        opener->request.from = core->index;
+        opener->request.logs = opener->refs;
+        opener->request.log_count = opener->count;
+        opener->request.epoch = epoch;
+        opener->request.incarnation = core->node->incarnation;
+        opener->request.on_done = opener_on_done;
+        opener->request.owner = opener;
+        core->openers_busy |= 1u << i;
+        leat_coordinate(core->env->post, &opener->request);
+    }
+}
+
+/* ---- care ---- */
+
+void leat_hosted_care(struct leat_core *core)
+{
+    if (core->stopping) return;
+    struct leat_log_info info;
+    LEAT_LIST_EACH(&core->care_logs, link)
+    {
+        struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, care);
+        if (hosted->going) continue;
+        leat_log_care(hosted->log);
+        leat_log_info(hosted->log, &info);
+        if (info.memory_bytes != 0) continue;
+        hosted->care_index = 1;
+        leat_list_remove(&hosted->care);
+        leat_list_push_back(&core->idle_logs, &hosted->care);
+    }
+    /* A slice of the others, from the front to the back of their list. */
+    uint32_t slice = core->hosted_count / CARE_IDLE_TICKS + 1;
+    for (uint32_t i = 0; i < slice && !leat_list_empty(&core->idle_logs); i++) {
+        struct leat_hosted *hosted =
+            LEAT_CONTAINER(leat_list_pop_front(&core->idle_logs), struct leat_hosted, care);
+        leat_list_push_back(&core->idle_logs, &hosted->care);
+        if (!hosted->going) leat_log_care(hosted->log);
+    }
+}
+
+/* ---- streams ---- */
+
+static uint32_t name_hash(const char *name, size_t bytes)
+{
+    return leat_crc32c(0, name, bytes);
+}
+
+struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id)
+{
+    struct leat_stream *stream = core->streams_by_id[id & core->stream_mask];
+    while (stream != NULL && stream->desc->id != id)
+        stream = stream->by_id_next;
+    return stream;
+}
+
+struct leat_stream *leat_stream_find_name(const struct leat_core *core, const char *name,
+                                          size_t bytes)
+{
+    struct leat_stream *stream = core->streams_by_name[name_hash(name, bytes) & core->stream_mask];
+    while (stream != NULL &&
+           (strlen(stream->desc->name) != bytes || memcmp(stream->desc->name, name, bytes) != 0))
+        stream = stream->by_name_next;
+    return stream;
+}
+
+static void streams_grow(struct leat_core *core)
+{
+    uint32_t mask = core->stream_mask * 2 + 1;
+    struct leat_stream **ids = leat_mem_calloc(LEAT_MEM_BROKER, (size_t)mask + 1, sizeof *ids);
+    struct leat_stream **names = leat_mem_calloc(LEAT_MEM_BROKER, (size_t)mask + 1, sizeof *names);
+    if (ids == NULL || names == NULL) {
+        leat_mem_free(ids);
+        leat_mem_free(names);
+        return;
+    }
+    for (uint32_t i = 0; i <= core->stream_mask; i++) {
+        struct leat_stream *stream = core->streams_by_id[i];
+        while (stream != NULL) {
+            struct leat_stream *next = stream->by_id_next;
+            uint32_t by_id = stream->desc->id & mask;
+            uint32_t by_name = name_hash(stream->desc->name, strlen(stream->desc->name)) & mask;
+            stream->by_id_next = ids[by_id];
+            ids[by_id] = stream;
+            stream->by_name_next = names[by_name];
+            names[by_name] = stream;
+            stream = next;
+        }
+    }
+    leat_mem_free(core->streams_by_id);
+    leat_mem_free(core->streams_by_name);
+    core->streams_by_id = ids;
+    core->streams_by_name = names;
+    core->stream_mask = mask;
+}
+
+leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
+                         struct leat_stream **out_stream)
+{
+    struct leat_stream *stream = leat_stream_find(core, desc->id);
+    if (stream != NULL) {
+        leat_stream_desc_ref(desc);
+        leat_stream_desc_unref(stream->desc);
+        stream->desc = desc;
+        *out_stream = stream;
+        return LEAT_OK;
+    }
+    stream = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *stream);
+    if (stream == NULL) return LEAT_E_NO_MEMORY;
+    if (core->stream_count > core->stream_mask) streams_grow(core);
+    leat_stream_desc_ref(desc);
+    stream->desc = desc;
+    leat_list_init(&stream->waiters);
+    uint32_t by_id = desc->id & core->stream_mask;
+    uint32_t by_name = name_hash(desc->name, strlen(desc->name)) & core->stream_mask;
+    stream->by_id_next = core->streams_by_id[by_id];
+    core->streams_by_id[by_id] = stream;
+    stream->by_name_next = core->streams_by_name[by_name];
+    core->streams_by_name[by_name] = stream;
+    core->stream_count++;
+    if (desc->id > core->stream_seen) core->stream_seen = desc->id;
+    *out_stream = stream;
+    return LEAT_OK;
+}
+
+static void stream_tell_waiters(struct leat_stream *stream)
+{
+    struct leat_list now, *link;
+    leat_list_init(&now);
+    while ((link = leat_list_pop_front(&stream->waiters)) != NULL)
+        leat_list_push_back(&now, link);
+    while ((link = leat_list_pop_front(&now)) != NULL) {
+        struct leat_stream_wait *wait = LEAT_CONTAINER(link, struct leat_stream_wait, link);
+        wait->on_ready(wait);
+    }
+}
+
+void leat_stream_publish(struct leat_stream *stream)
+{
+    stream->published = true;
+    stream_tell_waiters(stream);
+}
+
+void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
+{
+    const struct leat_stream_desc *desc = stream->desc;
+    struct leat_stream **at = &core->streams_by_id[desc->id & core->stream_mask];
+    while (*at != stream)
+        at = &(*at)->by_id_next;
+    *at = stream->by_id_next;
+    at = &core->streams_by_name[name_hash(desc->name, strlen(desc->name)) & core->stream_mask];
+    while (*at != stream)
+        at = &(*at)->by_name_next;
+    *at = stream->by_name_next;
+    core->stream_count--;
+    stream_tell_waiters(stream);
+    leat_stream_desc_unref(stream->desc);
+    leat_mem_free(stream);
+}

@@ -1,0 +1,442 @@
+/* A whole node: what it consists of, how it is created and how it stops. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/append.h"
+#include "broker/core.h"
+#include "broker/fetch.h"
+
+static leat_err node_identity(struct leat_node *node, struct leat_error *error);
+static leat_err node_open_parts(struct leat_node *node, struct leat_error *error);
+static void node_on_coordinator_ready(void *owner);
+static void node_on_evict_wanted(void *core, struct leat_segment *seg);
+static void node_on_flushed(void *core, struct leat_segment *seg);
+
+/* ---- memory ---- */
+
+enum {
+    MIB = 1024 * 1024,
+    OVERHEAD_PROCESS_BYTES = 16 * MIB,   /* code, libraries, stacks, the coordinator's state */
+    OVERHEAD_CATALOGUE_BYTES = 16 * MIB, /* rows and descriptors of segments, logs */
+    OVERHEAD_CORE_BYTES = 12 * MIB,      /* request structs, tables, the network's buffers */
+    BUFFERS_MIN = 2,                     /* per core; one disk read needs one */
+    BUFFERS_MAX = 16,
+    FRAMES_BYTES_MIN = LEAT_WANT_BYTES_MAX, /* one frame of any size has to fit */
+    FRAMES_BYTES_MAX = 64 * MIB,
+};
+
+uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
+                            uint64_t *out_frame_bytes_per_core)
+{
+    /* A sixteenth of the budget each for buffers and for half-received frames. */
+    uint64_t share = memory_bytes / 16 / cores;
+    uint64_t buffers = share / LEAT_DISK_BUFFER_BYTES;
+    if (buffers < BUFFERS_MIN) buffers = BUFFERS_MIN;
+    if (buffers > BUFFERS_MAX) buffers = BUFFERS_MAX;
+    uint64_t frames = share;
+    if (frames < FRAMES_BYTES_MIN) frames = FRAMES_BYTES_MIN;
+    if (frames > FRAMES_BYTES_MAX) frames = FRAMES_BYTES_MAX;
+    *out_buffers_per_core = (uint32_t)buffers;
+    *out_frame_bytes_per_core = frames;
+    return OVERHEAD_PROCESS_BYTES + OVERHEAD_CATALOGUE_BYTES +
+           cores * (OVERHEAD_CORE_BYTES + buffers * LEAT_DISK_BUFFER_BYTES + frames);
+}
+
+uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores)
+{
+    uint64_t share = memory_bytes / 32 / cores;
+    if (share < LEAT_WARM_BYTES_MIN) share = LEAT_WARM_BYTES_MIN;
+    return share < LEAT_WARM_BYTES_MAX ? share : LEAT_WARM_BYTES_MAX;
+}
+
+uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores)
+{
+    uint32_t buffers;
+    uint64_t frames;
+    uint64_t overhead = leat_node_overhead(memory_bytes, cores, &buffers, &frames);
+    if (memory_bytes < overhead) return 0;
+    /* The smallest budgets keep their one step of pool: there, what waking logs read is part of
+     * the fixed overheads, which are generous just where little is going on. */
+    uint64_t warm = cores * leat_node_warm_bytes(memory_bytes, cores);
+    if (memory_bytes - overhead >= warm + LEAT_ARENA_STEP_BYTES) overhead += warm;
+    return LEAT_ALIGN_DOWN(memory_bytes - overhead, (uint64_t)LEAT_ARENA_STEP_BYTES);
+}
+
+/* ---- life ---- */
+
+static void copy_text(char *to, size_t capacity, const char *from, const char *otherwise)
+{
+    snprintf(to, capacity, "%s", from != NULL && from[0] != '\0' ? from : otherwise);
+}
+
+leat_err leat_node_create(const struct leat_node_options *options, struct leat_node **out_node,
+                          struct leat_error *error)
+{
+    LEAT_ASSERT_CMP(options->cores, >=, 1);
+    LEAT_ASSERT_CMP(options->cores, <=, LEAT_CORES_MAX);
+    uint32_t buffers;
+    uint64_t frame_bytes;
+    uint64_t overhead =
+        leat_node_overhead(options->memory_bytes, options->cores, &buffers, &frame_bytes);
+    uint64_t pool_bytes = leat_node_pool_bytes(options->memory_bytes, options->cores);
+    if (pool_bytes == 0)
+        return leat_error_set(error, LEAT_E_CONFIG,
+                              "a memory budget of %llu MiB is too small: %u cores need at least "
+                              "%llu MiB (fewer cores need less)",
+                              (unsigned long long)(options->memory_bytes / MIB), options->cores,
+                              (unsigned long long)(overhead + LEAT_ARENA_STEP_BYTES) / MIB + 1);
+
+    struct leat_node *node = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *node);
+    if (node == NULL) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the node");
+    node->options = *options;
+    copy_text(node->name, sizeof node->name, options->name, "leat");
+    copy_text(node->listen_address, sizeof node->listen_address, options->listen_address,
+              "127.0.0.1:7700");
+    copy_text(node->version, sizeof node->version, options->version, "unknown");
+    node->pool_bytes = pool_bytes;
+    leat_err rc = LEAT_OK;
+    node->complaints =
+        leat_mem_calloc(LEAT_MEM_BROKER, LEAT_COMPLAINTS_MAX, sizeof *node->complaints);
+    node->cores = leat_mem_calloc(LEAT_MEM_BROKER, options->cores, sizeof *node->cores);
+    if (node->complaints == NULL || node->cores == NULL)
+        rc = leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the node");
+    for (uint32_t i = 0; rc == LEAT_OK && i < options->cores; i++) {
+        rc = leat_core_init(&node->cores[i], node, i, &options->core_envs[i], buffers, frame_bytes);
+        if (rc != LEAT_OK) rc = leat_error_set(error, rc, "no memory for core %u", i);
+    }
+    if (rc == LEAT_OK) rc = node_identity(node, error);
+    if (rc == LEAT_OK) rc = node_open_parts(node, error);
+    if (rc == LEAT_OK) rc = leat_node_find_marks(node, error);
+    if (rc != LEAT_OK) {
+        leat_node_destroy(&node);
+        return rc;
+    }
+    *out_node = node;
+    return LEAT_OK;
+}
+
+static void node_complain_store(void *arg, const char *line)
+{
+    leat_node_complain(arg, "%s", line);
+}
+
+static leat_err node_open_parts(struct leat_node *node, struct leat_error *error)
+{
+    const struct leat_node_options *options = &node->options;
+    struct leat_store_options store = {
+        .memory_bytes = node->pool_bytes,
+        .flush_delay_us = options->flush_delay_us,
+        .scrub_bytes_per_second = options->scrub_bytes_per_second,
+        .events = {node_on_evict_wanted, node_on_flushed},
+    };
+    memcpy(store.cluster_id, node->cluster_id, sizeof store.cluster_id);
+    leat_err rc = leat_store_open(options->store_env, &store, &node->store, error);
+    if (rc != LEAT_OK) return rc;
+    node->keeper = leat_store_keeper(node->store);
+    leat_store_complaints(node->store, node_complain_store, node);
+
+    struct leat_coordinator_options coordinator = {
+        .cores = options->cores,
+        .on_stream = leat_node_on_stream,
+        .on_stream_deleted = leat_node_on_stream_deleted,
+        .on_ready = node_on_coordinator_ready,
+        .owner = node,
+    };
+    memcpy(coordinator.cluster_id, node->cluster_id, sizeof coordinator.cluster_id);
+    return leat_coordinator_open(options->coordinator_env, &coordinator, &node->coordinator, error);
+}
+
+void leat_node_destroy(struct leat_node **nodep)
+{
+    struct leat_node *node = *nodep;
+    *nodep = NULL;
+    if (node == NULL) return;
+    for (uint32_t i = 0; node->cores != NULL && i < node->options.cores; i++)
+        if (node->cores[i].node != NULL) leat_core_fini(&node->cores[i]);
+    leat_coordinator_close(&node->coordinator);
+    leat_store_close(&node->store);
+    for (uint32_t i = 0; node->complaints != NULL && i < node->complaint_count; i++)
+        leat_mem_free(node->complaints[i]);
+    leat_mem_free(node->complaints);
+    leat_mem_free(node->decisions);
+    leat_mem_free(node->marks);
+    leat_mem_free(node->fates);
+    leat_mem_free(node->cores);
+    leat_mem_free(node);
+}
+
+struct leat_core *leat_node_core(struct leat_node *node, uint32_t core)
+{
+    LEAT_ASSERT_CMP(core, <, node->options.cores);
+    return &node->cores[core];
+}
+
+struct leat_store *leat_node_store(struct leat_node *node)
+{
+    return node->store;
+}
+
+struct leat_coordinator *leat_node_coordinator(struct leat_node *node)
+{
+    return node->coordinator;
+}
+
+/* ---- identity ---- */
+
+/* "identity": made before anything else in a new data directory. It names the cluster, so that the
+ * store can be opened (and refuse foreign bytes) before the coordinator has come up. */
+struct identity {
+    char magic[8];
+    uint32_t version, crc; /* crc: of all of it, this field zero */
+    uint8_t cluster_id[16];
+};
+enum { IDENTITY_BLOCK_BYTES = 4096 };
+
+static uint32_t identity_crc(struct identity identity)
+{
+    identity.crc = 0;
+    return leat_crc32c(0, &identity, sizeof identity);
+}
+
+static void identity_see(void *arg, const char *name)
+{
+    if (strcmp(name, "catalogue") == 0 || strcmp(name, "raft") == 0) *(bool *)arg = true;
+}
+
+static leat_err identity_make(struct leat_node *node, struct leat_file *file, uint8_t *block,
+                              struct leat_error *error)
+{
+    const struct leat_disk *disk = node->options.store_env->disk;
+    const struct leat_random *random = node->options.store_env->random;
+    bool used = false;
+    (void)disk->list(disk->ctx, ".", identity_see, &used); /* unreadable: the next write says so */
+    if (used)
+        return leat_error_set(error, LEAT_E_DAMAGED,
+                              "the data directory holds data, but its file \"identity\" is missing "
+                              "or empty: restore it from a copy, or choose another directory");
+    struct identity identity = {.magic = "LEATIDNT", .version = 1};
+    for (size_t i = 0; i < sizeof identity.cluster_id; i += 8)
+        leat_put_le64(identity.cluster_id + i, random->next(random->ctx));
+    identity.crc = identity_crc(identity);
+    memcpy(block, &identity, sizeof identity);
+    struct leat_disk_io write = {
+        .kind = LEAT_DISK_WRITE, .file = file, .buffer = block, .bytes = IDENTITY_BLOCK_BYTES};
+    struct leat_disk_io sync = {.kind = LEAT_DISK_SYNC, .file = file};
+    leat_err rc = disk->run(disk->ctx, &write);
+    if (rc == LEAT_OK) rc = disk->run(disk->ctx, &sync);
+    if (rc == LEAT_OK) rc = disk->sync_dir(disk->ctx, ".");
+    if (rc != LEAT_OK)
+        return leat_error_set(error, rc, "can't write \"identity\" in the data directory: %s",
+                              leat_err_text(rc));
+    memcpy(node->cluster_id, identity.cluster_id, sizeof node->cluster_id);
+    return LEAT_OK;
+}
+
+static leat_err node_identity(struct leat_node *node, struct leat_error *error)
+{
+    const struct leat_disk *disk = node->options.store_env->disk;
+    struct leat_file *file;
+    leat_err rc = disk->open(disk->ctx, "identity", LEAT_OPEN_CREATE, &file, error);
+    if (rc != LEAT_OK) return rc;
+    uint8_t *block = leat_mem_calloc(LEAT_MEM_BROKER, 1, IDENTITY_BLOCK_BYTES);
+    struct identity identity;
+    if (block == NULL) {
+        disk->close(disk->ctx, file);
+        return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to read \"identity\"");
+    }
+    struct leat_disk_io read = {
+        .kind = LEAT_DISK_READ, .file = file, .buffer = block, .bytes = IDENTITY_BLOCK_BYTES};
+    rc = disk->run(disk->ctx, &read);
+    memcpy(&identity, block, sizeof identity);
+    if (rc != LEAT_OK) {
+        rc = leat_error_set(error, rc, "can't read \"identity\" in the data directory: %s",
+                            leat_err_text(rc));
+    } else if (read.done_bytes == 0 || leat_get_le64(block) == 0) {
+        /* New, or a first start that was cut short before its write was durable. */
+        rc = identity_make(node, file, block, error);
+    } else if (read.done_bytes < sizeof identity || identity_crc(identity) != identity.crc ||
+               memcmp(identity.magic, "LEATIDNT", 8) != 0) {
+        rc = leat_error_set(error, LEAT_E_DAMAGED,
+                            "the file \"identity\" in the data directory is damaged: restore it "
+                            "from a copy");
+    } else if (identity.version != 1) {
+        rc = leat_error_set(error, LEAT_E_UNSUPPORTED,
+                            "the data directory has format %u, this program knows 1",
+                            identity.version);
+    } else {
+        memcpy(node->cluster_id, identity.cluster_id, sizeof node->cluster_id);
+    }
+    leat_mem_free(block);
+    disk->close(disk->ctx, file);
+    return rc;
+}
+
+/* ---- events of the parts ---- */
+
+static void node_on_evict_wanted(void *core, struct leat_segment *seg)
+{
+    (void)core;
+    if (seg->log_pointer != NULL) leat_log_on_evict_wanted(seg->log_pointer, seg);
+}
+
+static void node_on_flushed(void *core, struct leat_segment *seg)
+{
+    (void)core;
+    if (seg->log_pointer != NULL)
+        leat_log_on_flushed(seg->log_pointer, seg);
+    else
+        seg->flushed = true;
+}
+
+static void node_deliver_coordinator_ready(void *actor, struct leat_mail *mail)
+{
+    struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, ready_mail);
+    (void)actor;
+    node->coordinator_ready = true;
+    if (node->started) leat_node_bring_up(node);
+}
+
+static void node_on_coordinator_ready(void *owner)
+{
+    struct leat_node *node = owner;
+    const struct leat_post *post = node->options.coordinator_env->post;
+    node->ready_mail.deliver = node_deliver_coordinator_ready;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &node->ready_mail);
+}
+
+void leat_node_start(struct leat_node *node)
+{
+    const struct leat_core *core = &node->cores[0];
+    node->started = true;
+    node->started_us = leat_core_now(core);
+    if (node->coordinator_ready) leat_node_bring_up(node);
+}
+
+/* ---- complaints ---- */
+
+void leat_node_complain(struct leat_node *node, const char *format, ...)
+{
+    char line[LEAT_COMPLAINT_BYTES_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    leat_diary_error("%s", line);
+    char *kept =
+        node->complaint_count < LEAT_COMPLAINTS_MAX ? leat_mem_strdup(LEAT_MEM_BROKER, line) : NULL;
+    if (kept == NULL)
+        node->complaints_dropped++;
+    else
+        node->complaints[node->complaint_count++] = kept;
+}
+
+void leat_node_complaints(const struct leat_node *node, void (*each)(void *arg, const char *line),
+                          void *arg)
+{
+    for (uint32_t i = 0; i < node->complaint_count; i++)
+        each(arg, node->complaints[i]);
+    if (node->complaints_dropped == 0) return;
+    char line[96];
+    snprintf(line, sizeof line, "and %u complaints more, see the diary", node->complaints_dropped);
+    each(arg, line);
+}
+
+/* ---- stopping ---- */
+
+static void stop_deliver_core(void *actor, struct leat_mail *mail);
+static void stop_deliver_flush(void *actor, struct leat_mail *mail);
+
+static void stop_deliver_end(void *actor, struct leat_mail *mail)
+{
+    struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, stop_mail);
+    (void)actor;
+    if (node->rc != LEAT_OK) leat_diary_error("the last flush failed: %s", leat_err_text(node->rc));
+    node->options.on_stopped(node->options.owner, node->rc);
+}
+
+static void stop_on_flushed(void *arg, leat_err rc)
+{
+    struct leat_node *node = arg;
+    const struct leat_post *post = node->options.store_env->post;
+    node->rc = rc;
+    node->stop_mail.deliver = stop_deliver_end;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &node->stop_mail);
+}
+
+static void stop_deliver_flush(void *actor, struct leat_mail *mail)
+{
+    struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, stop_mail);
+    (void)actor;
+    leat_store_flush_all(node->store, stop_on_flushed, node);
+}
+
+/* Cores stop one after the other; core 0, which talks to the outside, first. */
+static void stop_next(struct leat_core *core)
+{
+    struct leat_node *node = core->node;
+    node->walk_core++;
+    if (node->walk_core < node->options.cores)
+        leat_core_mail(core, node->walk_core, &node->stop_mail, stop_deliver_core);
+    else
+        leat_core_mail(core, LEAT_ACTOR_STORE, &node->stop_mail, stop_deliver_flush);
+}
+
+void leat_core_on_logs_stopped(struct leat_core *core)
+{
+    LEAT_ASSERT(core->stopping && !core->stopped);
+    core->stopped = true;
+    leat_timer_stop(&core->timers, &core->tick);
+    leat_peer_close_all(core);
+    stop_next(core);
+}
+
+static void stop_on_log_stopped(void *arg, struct leat_log *log)
+{
+    struct leat_core *core = arg;
+    (void)log;
+    LEAT_ASSERT_CMP(core->logs_to_stop, >, 0);
+    if (--core->logs_to_stop == 0) leat_core_on_logs_stopped(core);
+}
+
+static void stop_deliver_core(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    (void)mail;
+    core->stopping = true;
+    leat_fetch_stop(core);
+    /* One more than there are logs: none may end the count while it is still being made. */
+    core->logs_to_stop = 1;
+    for (uint32_t i = 0; i <= core->hosted_mask; i++) {
+        for (struct leat_hosted *hosted = core->hosted[i], *next; hosted != NULL; hosted = next) {
+            next = hosted->hash_next;
+            core->logs_to_stop++;
+            if (hosted->going) continue; /* being deleted or made anew: that tells when done */
+            hosted->going = true;
+            leat_hosted_wake(hosted);
+            leat_log_stop(hosted->log, stop_on_log_stopped, core);
+        }
+    }
+    stop_on_log_stopped(core, NULL);
+}
+
+void leat_node_stop(struct leat_node *node)
+{
+    struct leat_core *core = &node->cores[0];
+    if (node->stopping) return;
+    node->stopping = true;
+    node->walk_core = 0;
+    if (node->up) {
+        leat_core_mail(core, 0, &node->stop_mail, stop_deliver_core);
+        return;
+    }
+    /* Not up: no log was made, nothing is to be parked. */
+    for (uint32_t i = 0; i < node->options.cores; i++)
+        node->cores[i].stopped = true;
+    leat_core_mail(core, LEAT_ACTOR_STORE, &node->stop_mail, stop_deliver_flush);
+}

@@ -1,0 +1,70 @@
+/* A whole node: store, coordinator and cores put together and brought up, on whatever ports it is
+ * given.
+ *
+ * leatd gives it the real ports and one thread per actor; the simulator the simulated ones. Order
+ * of coming up: open the store (scan open segments) -> coordinator ready -> NODE_UP -> ADOPT
+ * (decide and commit where every log ends) -> cut and close -> cores create their logs -> listen ->
+ * on_ready.
+ */
+#ifndef LEAT_BROKER_NODE_H
+#define LEAT_BROKER_NODE_H
+
+#include "base/port.h"
+#include "coordinator/coordinator.h"
+#include "store/store.h"
+
+struct leat_node;
+struct leat_core; /* one core's broker: broker/core.h */
+
+struct leat_node_options {
+    uint32_t cores;
+    const char *name;           /* of the node, for people */
+    const char *listen_address; /* "HOST:PORT" */
+    const char *version;        /* for STATUS */
+    uint64_t memory_bytes;  /* whole budget; the pool gets what is left after the named overheads */
+    bool auto_create;       /* METADATA may create streams */
+    uint64_t park_after_us; /* 0: default */
+    uint64_t flush_delay_us; /* 0: default */
+    uint64_t scrub_bytes_per_second;
+    /* Environments, one per actor; must outlive the node. */
+    const struct leat_env *core_envs; /* [cores] */
+    const struct leat_env *store_env;
+    const struct leat_env *coordinator_env;
+    /* For STATUS: CPU time of this process, microseconds. */
+    uint64_t (*cpu_us)(void *ctx);
+    void *cpu_ctx;
+    /** Ready, or failed to come up (rc; error names the cause). Runs on core 0. */
+    void (*on_ready)(void *owner, leat_err rc, const struct leat_error *error, const char *address);
+    /** After leat_node_stop(): everything is flushed and closed. Runs on core 0. */
+    void (*on_stopped)(void *owner, leat_err rc);
+    void *owner;
+};
+
+/**
+ * Create the node and open its store. Blocks (start-up). Actors are then registered by the caller:
+ * cores: leat_node_core(i) with leat_core_actor; LEAT_ACTOR_STORE: leat_node_store() with
+ * leat_store_actor; LEAT_ACTOR_COORDINATOR: leat_node_coordinator() with leat_coordinator_actor.
+ * Then leat_node_start() on core 0.
+ */
+leat_err leat_node_create(const struct leat_node_options *options, struct leat_node **out_node,
+                          struct leat_error *error) LEAT_NODISCARD;
+struct leat_core *leat_node_core(struct leat_node *node, uint32_t core);
+struct leat_store *leat_node_store(struct leat_node *node);
+struct leat_coordinator *leat_node_coordinator(struct leat_node *node);
+extern const struct leat_actor_ops leat_core_actor;
+/** Begin coming up. Thread: core 0. */
+void leat_node_start(struct leat_node *node);
+/** Refuse new work, answer what is under way, park all logs, flush, then on_stopped. Thread: core
+ * 0. */
+void leat_node_stop(struct leat_node *node);
+/** All actors have been taken off their threads. */
+void leat_node_destroy(struct leat_node **node);
+/** How much of a budget the segments' pool gets (multiple of LEAT_ARENA_STEP_BYTES); 0: too small.
+ * The arena is opened with it before leat_node_create(). Thread: any. */
+uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores);
+/** Sentences about what is damaged or incomplete, found at start: each(arg, line). Thread: core 0,
+ * after on_ready. */
+void leat_node_complaints(const struct leat_node *node, void (*each)(void *arg, const char *line),
+                          void *arg);
+
+#endif

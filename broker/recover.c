@@ -1,0 +1,182 @@
+/* LOG_RECOVER: an operator gives up what a log has lost.
+ *
+ * Why offsets jump: consumers may have read records that are gone now. Were their offsets given to
+ * new records, two records would have had one offset. So the next offset lies beyond anything that
+ * was ever given out: what is known of the log, plus 2^20, more than one head segment can hold.
+ */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/core.h"
+
+static const uint64_t offset_band = 1ull << 40, offset_jump = 1ull << 20;
+
+struct recover_call {
+    struct leat_call call;
+    struct leat_core *home;
+    struct leat_log_ref ref;
+    struct leat_coordinate request;
+    struct leat_hosted *hosted;
+    uint64_t next_offset;
+    leat_err rc;
+    struct leat_error error;
+};
+
+static void recover_end(struct recover_call *recover);
+
+static void recover_deliver_back(void *actor, struct leat_mail *mail)
+{
+    struct recover_call *recover = LEAT_CONTAINER(mail, struct recover_call, call.mail);
+    (void)actor;
+    if (recover->rc != LEAT_OK) {
+        leat_call_refuse(&recover->call, recover->rc, recover->error.text);
+        return;
+    }
+    struct leat_msg_writer writer;
+    leat_call_writer(recover->call.core, &writer);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_u64(&writer, recover->next_offset);
+    leat_call_answer(&recover->call, &writer);
+}
+
+static void recover_end(struct recover_call *recover)
+{
+    leat_core_mail(recover->home, recover->call.core->index, &recover->call.mail,
+                   recover_deliver_back);
+}
+
+/* The old log is off: make it anew behind the gap. */
+static void recover_on_stopped(void *arg, struct leat_log *log)
+{
+    struct recover_call *recover = arg;
+    struct leat_hosted *hosted = recover->hosted;
+    (void)log;
+    leat_sets_destroy(&hosted->sets);
+    leat_list_remove(&hosted->home);
+    leat_log_destroy(&hosted->log);
+    struct leat_log_tail tail = {
+        .next_segment = recover->request.segment == UINT64_MAX ? 0 : recover->request.segment + 1,
+        .next_offset = recover->next_offset,
+        .jumped = true,
+    };
+    hosted->epoch = recover->request.epoch;
+    recover->rc = leat_hosted_open(hosted, hosted->segs, hosted->seg_count, &tail);
+    if (recover->rc != LEAT_OK) {
+        /* Committed, so the next start does it; until then the log is not here. */
+        leat_error_set(&recover->error, recover->rc,
+                       "the loss is accepted, but the log can't be made again before a restart: %s",
+                       leat_err_text(recover->rc));
+        leat_hosted_destroy(hosted);
+    } else {
+        hosted->going = false;
+        leat_diary_warn("stream %u, streamlet %u, log %u: loss accepted by an operator; offsets go "
+                        "on at %llu",
+                        recover->ref.stream, recover->ref.streamlet, recover->ref.log,
+                        (unsigned long long)recover->next_offset);
+    }
+    recover_end(recover);
+}
+
+static void recover_on_committed(struct leat_coordinate *request)
+{
+    struct recover_call *recover = request->owner;
+    struct leat_hosted *hosted = leat_hosted_find(recover->home, recover->ref);
+    recover->rc = request->rc;
+    recover->error = request->error;
+    if (request->rc == LEAT_OK && (hosted == NULL || hosted != recover->hosted))
+        recover->rc = leat_error_set(&recover->error, LEAT_E_UNKNOWN_STREAM,
+                                     "the stream was deleted meanwhile");
+    if (recover->rc != LEAT_OK) {
+        if (hosted != NULL && hosted == recover->hosted) hosted->going = false;
+        recover_end(recover);
+        return;
+    }
+    leat_log_stop(hosted->log, recover_on_stopped, recover);
+}
+
+static void recover_deliver_home(void *actor, struct leat_mail *mail)
+{
+    struct recover_call *recover = LEAT_CONTAINER(mail, struct recover_call, call.mail);
+    struct leat_core *home = actor;
+    struct leat_hosted *hosted = leat_hosted_find(home, recover->ref);
+    if (hosted == NULL || hosted->going) {
+        recover->rc = leat_error_set(&recover->error, LEAT_E_UNKNOWN_LOG, "no such log here");
+        recover_end(recover);
+        return;
+    }
+    struct leat_log_info info;
+    leat_log_info(hosted->log, &info);
+    if (info.state != LEAT_LOG_WAITING && info.state != LEAT_LOG_DAMAGED) {
+        recover->rc = leat_error_set(&recover->error, LEAT_E_INVALID,
+                                     info.state == LEAT_LOG_SERVING
+                                         ? "the log is whole: there is nothing to give up"
+                                         : "the log was stopped by its disk: restart the server");
+        recover_end(recover);
+        return;
+    }
+    uint64_t known = info.next_offset;
+    if (info.acked_offset > known) known = info.acked_offset;
+    if (hosted->highest_offset > known) known = hosted->highest_offset;
+    /* SUBTLE: what is known may lie below an earlier jump: (1) loss is accepted, offsets go on at
+     * J; (2) records are acked and read at J...; (3) the power fails before anything of that
+     * segment reached the disk: nothing here has heard of J. So each incarnation has a band of its
+     * own, and they only grow. Only a log that was damaged while it served is in its band already:
+     * its end is then known exactly. */
+    recover->next_offset = home->node->incarnation * offset_band;
+    if (recover->next_offset <= known) recover->next_offset = known + offset_jump;
+    recover->hosted = hosted;
+    hosted->going = true;
+    leat_hosted_wake(hosted);
+    struct leat_coordinate *request = &recover->request;
+    request->kind = LEAT_COORDINATE_ACCEPT_LOSS;
+    request->from = home->index;
+    request->logs = &recover->ref;
+    request->log_count = 1;
+    request->segment = hosted->highest_segment;
+    request->next_offset = recover->next_offset;
+    request->incarnation = home->node->incarnation;
+    request->on_done = recover_on_committed;
+    request->owner = recover;
+    leat_coordinate(home->env->post, request);
+}
+
+void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct recover_call *recover = leat_call_create(peer, frame, sizeof *recover);
+    if (recover == NULL) return;
+    struct leat_core *core = peer->core;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    struct leat_msg_string name = leat_msg_read_string(&reader);
+    uint32_t streamlet = leat_msg_read_u32(&reader);
+    uint32_t log = leat_msg_read_u32(&reader);
+    bool accept = leat_msg_read_bool(&reader);
+    if (reader.failed || !accept) {
+        leat_call_refuse(&recover->call, LEAT_E_INVALID,
+                         reader.failed ? "the control body of log recover is not [stream, "
+                                         "streamlet, log, accept loss]"
+                                       : "what is lost can only be given up: say --accept-loss");
+        return;
+    }
+    const struct leat_stream *stream = leat_stream_find_name(core, name.text, name.bytes);
+    if (stream == NULL || streamlet >= stream->desc->streamlet_count ||
+        log >= stream->desc->settings.logs) {
+        struct leat_error error;
+        if (stream == NULL)
+            leat_error_set(&error, LEAT_E_UNKNOWN_STREAM, "no stream is named \"%.*s\"",
+                           (int)name.bytes, name.text);
+        else
+            leat_error_set(&error, LEAT_E_UNKNOWN_LOG, "stream \"%.*s\" has no streamlet %u log %u",
+                           (int)name.bytes, name.text, streamlet, log);
+        leat_call_refuse(&recover->call, error.code, error.text);
+        return;
+    }
+    recover->ref = (struct leat_log_ref){stream->desc->id, streamlet, log};
+    uint32_t home = leat_core_of_log(core->node, recover->ref, stream->desc->settings.logs);
+    recover->home = &core->node->cores[home];
+    leat_core_mail(core, home, &recover->call.mail, recover_deliver_home);
+}

@@ -1,0 +1,169 @@
+/* Producer ids, ping, and the state of the whole server. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "broker/core.h"
+
+/* ---- PRODUCER_ID [id or -1, epoch or -1] ---- */
+
+struct producer_call {
+    struct leat_call call;
+    struct leat_list link;
+};
+
+static void producer_answer(struct leat_call *call, int64_t id, int64_t epoch)
+{
+    struct leat_msg_writer writer;
+    leat_call_writer(call->core, &writer);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_i64(&writer, id);
+    leat_msg_write_i64(&writer, epoch);
+    leat_call_answer(call, &writer);
+}
+
+static void producer_serve(struct leat_core *core)
+{
+    struct leat_list *link;
+    while (core->producer_left > 0 && (link = leat_list_pop_front(&core->producer_waits)) != NULL) {
+        struct producer_call *producer = LEAT_CONTAINER(link, struct producer_call, link);
+        core->producer_left--;
+        producer_answer(&producer->call, core->producer_next++, 0);
+    }
+}
+
+static void producer_ask(struct leat_core *core);
+
+static void producer_on_block(struct leat_coordinate *request)
+{
+    struct leat_core *core = request->owner;
+    core->producer_asked = false;
+    if (request->rc != LEAT_OK) {
+        struct leat_list *link;
+        while ((link = leat_list_pop_front(&core->producer_waits)) != NULL)
+            leat_call_refuse(&LEAT_CONTAINER(link, struct producer_call, link)->call, request->rc,
+                             request->error.text);
+        return;
+    }
+    core->producer_next = request->first_id;
+    core->producer_left = request->id_count;
+    producer_serve(core);
+    if (!leat_list_empty(&core->producer_waits)) producer_ask(core);
+}
+
+static void producer_ask(struct leat_core *core)
+{
+    if (core->producer_asked) return;
+    core->producer_asked = true;
+    struct leat_coordinate *request = &core->producer_request;
+    memset(request, 0, sizeof *request);
+    request->kind = LEAT_COORDINATE_PRODUCER_IDS;
+    request->from = core->index;
+    request->on_done = producer_on_block;
+    request->owner = core;
+    leat_coordinate(core->env->post, request);
+}
+
+void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct producer_call *producer = leat_call_create(peer, frame, sizeof *producer);
+    if (producer == NULL) return;
+    struct leat_core *core = peer->core;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    int64_t id = fields >= 1 ? leat_msg_read_i64(&reader) : -1;
+    int64_t epoch = fields >= 2 ? leat_msg_read_i64(&reader) : -1;
+    if (reader.failed || epoch > INT16_MAX) {
+        leat_call_refuse(&producer->call, LEAT_E_INVALID,
+                         "a producer id is asked for as [id or -1, epoch or -1]");
+        return;
+    }
+    /* The last epoch of an id is not followed by its first: such a producer gets a new id. */
+    if (id >= 0 && epoch >= 0 && epoch < INT16_MAX) {
+        producer_answer(&producer->call, id, epoch + 1);
+        return;
+    }
+    leat_list_push_back(&core->producer_waits, &producer->link);
+    producer_serve(core);
+    if (!leat_list_empty(&core->producer_waits)) producer_ask(core);
+}
+
+void leat_producer_ids_fini(struct leat_core *core)
+{
+    if (core->producer_waits.next == NULL) return; /* never initialised */
+    while (!leat_list_empty(&core->producer_waits))
+        (void)leat_list_pop_front(&core->producer_waits);
+}
+
+/* ---- PING [] ---- */
+
+void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct leat_call *call = leat_call_create(peer, frame, sizeof *call);
+    if (call == NULL) return;
+    const struct leat_clock *clock = peer->core->env->clock;
+    struct leat_msg_writer writer;
+    leat_call_writer(call->core, &writer);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_i64(&writer, clock->wall_ms(clock->ctx));
+    leat_call_answer(call, &writer);
+}
+
+/* ---- STATUS [] ---- */
+
+struct status_call {
+    struct leat_call call;
+    uint64_t disk_free;
+};
+
+static void status_deliver_back(void *actor, struct leat_mail *mail)
+{
+    struct status_call *status = LEAT_CONTAINER(mail, struct status_call, call.mail);
+    struct leat_core *core = actor;
+    const struct leat_node *node = core->node;
+    struct leat_store_usage usage;
+    leat_store_usage(node->store, &usage);
+    uint64_t totals[5] = {0};
+    for (uint32_t i = 0; i < node->options.cores; i++) {
+        const struct leat_counters *counters = &node->cores[i].counters;
+        totals[0] += atomic_load_explicit(&counters->appended_records, memory_order_relaxed);
+        totals[1] += atomic_load_explicit(&counters->appended_bytes, memory_order_relaxed);
+        totals[2] += atomic_load_explicit(&counters->fetched_records, memory_order_relaxed);
+        totals[3] += atomic_load_explicit(&counters->fetched_bytes, memory_order_relaxed);
+        totals[4] += atomic_load_explicit(&counters->connections, memory_order_relaxed);
+    }
+    uint64_t cpu_us =
+        node->options.cpu_us != NULL ? node->options.cpu_us(node->options.cpu_ctx) : 0;
+    struct leat_msg_writer writer;
+    leat_call_writer(core, &writer);
+    leat_msg_write_array(&writer, 12);
+    leat_msg_write_string(&writer, node->version, strlen(node->version));
+    leat_msg_write_u64(&writer, (leat_core_now(core) - node->started_us) / 1000);
+    leat_msg_write_u64(&writer, cpu_us);
+    leat_msg_write_u64(&writer, node->options.memory_bytes);
+    leat_msg_write_u64(&writer, node->options.memory_bytes - node->pool_bytes + usage.memory_used);
+    leat_msg_write_u64(&writer, status->disk_free);
+    leat_msg_write_u64(&writer, node->options.cores);
+    for (unsigned i = 0; i < 5; i++)
+        leat_msg_write_u64(&writer, totals[i]);
+    leat_call_answer(&status->call, &writer);
+}
+
+/* On the store's thread: asking a file system for its space may block. */
+static void status_deliver_store(void *actor, struct leat_mail *mail)
+{
+    struct status_call *status = LEAT_CONTAINER(mail, struct status_call, call.mail);
+    (void)actor;
+    const struct leat_env *env = status->call.core->node->options.store_env;
+    if (env->disk->space(env->disk->ctx, &status->disk_free) != LEAT_OK) status->disk_free = 0;
+    mail->deliver = status_deliver_back;
+    env->post->send(env->post->ctx, status->call.core->index, mail);
+}
+
+void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct status_call *status = leat_call_create(peer, frame, sizeof *status);
+    if (status == NULL) return;
+    leat_core_mail(peer->core, LEAT_ACTOR_STORE, &status->call.mail, status_deliver_store);
+}

@@ -1,0 +1,181 @@
+/* Streams come and go: one mail per event, carried over all cores twice.
+ *
+ * First round: each core makes (or gives up) its logs. Second round: the stream may be told of to
+ * clients, and those who wait for it are woken. Why twice: a client learns a stream from one core
+ * and uses it at another at once; what it has learnt must be true everywhere by then. The rounds go
+ * through the cores in one order, so events keep theirs.
+ */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/core.h"
+
+struct walk {
+    struct leat_mail mail;
+    struct leat_node *node;
+    struct leat_stream_desc *desc; /* a reference; NULL: deleted */
+    uint32_t stream_id;
+    uint32_t core;
+    bool second_round;
+};
+
+static void walk_deliver(void *actor, struct leat_mail *mail);
+static void walk_step(struct walk *walk, struct leat_core *core);
+static void walk_next(struct walk *walk, struct leat_core *core);
+static void walk_tell_awaits(struct walk *walk, struct leat_core *core);
+static void walk_install(struct walk *walk, struct leat_core *core);
+static void walk_delete(struct walk *walk, struct leat_core *core);
+
+static void walk_start(struct leat_node *node, struct leat_stream_desc *desc, uint32_t stream_id)
+{
+    struct walk *walk = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *walk);
+    /* Committed and applied: there is no way back, and a node that misses a stream would lie. */
+    LEAT_ASSERT(walk != NULL);
+    walk->node = node;
+    walk->desc = desc;
+    walk->stream_id = stream_id;
+    if (desc != NULL) leat_stream_desc_ref(desc);
+    if (stream_id > atomic_load_explicit(&node->highest_stream, memory_order_relaxed))
+        atomic_store_explicit(&node->highest_stream, stream_id, memory_order_relaxed);
+    const struct leat_post *post = node->options.coordinator_env->post;
+    walk->mail.deliver = walk_deliver;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &walk->mail);
+}
+
+void leat_node_on_stream(void *owner, struct leat_stream_desc *desc)
+{
+    walk_start(owner, desc, desc->id);
+}
+
+void leat_node_on_stream_deleted(void *owner, uint32_t stream_id)
+{
+    walk_start(owner, NULL, stream_id);
+}
+
+static void walk_deliver(void *actor, struct leat_mail *mail)
+{
+    walk_step(LEAT_CONTAINER(mail, struct walk, mail), actor);
+}
+
+static void walk_step(struct walk *walk, struct leat_core *core)
+{
+    if (walk->desc != NULL) {
+        if (!walk->second_round) {
+            walk_install(walk, core);
+        } else {
+            struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
+            if (stream != NULL) leat_stream_publish(stream);
+            walk_tell_awaits(walk, core);
+        }
+        walk_next(walk, core);
+        return;
+    }
+    if (walk->second_round) {
+        struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
+        if (stream != NULL) leat_stream_remove(core, stream);
+        walk_next(walk, core);
+        return;
+    }
+    walk_delete(walk, core);
+}
+
+static void walk_tell_awaits(struct walk *walk, struct leat_core *core)
+{
+    LEAT_LIST_EACH(&core->stream_awaits, link)
+    {
+        struct leat_stream_wait *wait = LEAT_CONTAINER(link, struct leat_stream_wait, link);
+        if (wait->id != walk->stream_id) continue;
+        leat_list_remove(&wait->link);
+        wait->on_ready(wait);
+    }
+}
+
+static void walk_next(struct walk *walk, struct leat_core *core)
+{
+    walk->core++;
+    if (walk->core == walk->node->options.cores) {
+        walk->core = 0;
+        if (walk->second_round) {
+            if (walk->desc != NULL) leat_stream_desc_unref(walk->desc);
+            leat_mem_free(walk);
+            return;
+        }
+        walk->second_round = true;
+    }
+    leat_core_mail(core, walk->core, &walk->mail, walk_deliver);
+}
+
+/* ---- it came, or changed ---- */
+
+static void walk_install(struct walk *walk, struct leat_core *core)
+{
+    struct leat_stream *stream;
+    const struct leat_stream_desc *desc = walk->desc;
+    leat_err rc = leat_stream_put(core, walk->desc, &stream);
+    LEAT_ASSERT(rc == LEAT_OK); /* as above */
+    if (!core->adopted) return; /* coming up: recovery makes its logs */
+
+    const struct leat_log_tail empty = {0};
+    for (uint32_t s = 0; s < desc->streamlet_count; s++) {
+        for (uint32_t q = 0; q < desc->settings.logs; q++) {
+            struct leat_log_ref ref = {desc->id, s, q};
+            struct leat_hosted *hosted;
+            if (leat_core_of_log(walk->node, ref, desc->settings.logs) != core->index) continue;
+            if (leat_hosted_find(core, ref) != NULL) continue;
+            rc = leat_hosted_create(core, stream, ref, desc->streamlets[s].epoch, NULL, 0, &empty,
+                                    &hosted);
+            if (rc != LEAT_OK)
+                leat_diary_error("stream \"%s\", streamlet %u, log %u can't be made: %s",
+                                 desc->name, s, q, leat_err_text(rc));
+        }
+    }
+    LEAT_LIST_EACH(&core->home_logs, link)
+    {
+        struct leat_hosted *home = LEAT_CONTAINER(link, struct leat_hosted, home);
+        leat_sets_on_stream_changed(home->sets, desc->id);
+    }
+}
+
+/* ---- it went ---- */
+
+static void walk_on_gone(void *arg, struct leat_log *log)
+{
+    struct leat_hosted *hosted = arg;
+    struct leat_core *core = hosted->core;
+    (void)log;
+    leat_hosted_destroy(hosted);
+    if (core->stopping && core->logs_to_stop > 0 && --core->logs_to_stop == 0)
+        leat_core_on_logs_stopped(core);
+}
+
+static void walk_delete(struct walk *walk, struct leat_core *core)
+{
+    LEAT_LIST_EACH(&core->home_logs, link)
+    {
+        struct leat_hosted *home = LEAT_CONTAINER(link, struct leat_hosted, home);
+        if (home->ref.stream != walk->stream_id)
+            leat_sets_on_stream_deleted(home->sets, walk->stream_id);
+    }
+    struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
+    if (stream == NULL) {
+        walk_next(walk, core);
+        return;
+    }
+    /* Dropping many segments takes the store a while: it goes on behind the answer. No request
+     * finds the logs any more. */
+    stream->published = false;
+    uint32_t logs = stream->desc->settings.logs;
+    for (uint32_t s = 0; s < stream->desc->streamlet_count; s++) {
+        for (uint32_t q = 0; q < logs; q++) {
+            struct leat_log_ref ref = {walk->stream_id, s, q};
+            struct leat_hosted *hosted = leat_hosted_find(core, ref);
+            if (hosted == NULL || hosted->going) continue;
+            hosted->going = true;
+            leat_hosted_wake(hosted);
+            leat_log_delete(hosted->log, walk_on_gone, hosted);
+        }
+    }
+    walk_next(walk, core);
+}
