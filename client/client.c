@@ -1,0 +1,540 @@
+/* Requests that find their way, and metadata. */
+#include "internal.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t client_now(const struct leat_client *client)
+{
+    return client->env->clock->now_us(client->env->clock->ctx);
+}
+
+static void sweep_on_expired(struct leat_timer *timer);
+
+/* "a:1,b:2" -> addresses. Blanks around an address are dropped. */
+static leat_err addresses_parse(struct leat_client *client, const char *text,
+                                struct leat_error *error)
+{
+    while (*text) {
+        size_t bytes = strcspn(text, ",");
+        const char *next = text[bytes] ? text + bytes + 1 : text + bytes;
+        while (bytes && *text == ' ') {
+            text++;
+            bytes--;
+        }
+        while (bytes && text[bytes - 1] == ' ')
+            bytes--;
+        if (bytes >= LEAT_CLIENT_ADDRESS_BYTES || !memchr(text, ':', bytes))
+            return leat_error_set(error, LEAT_E_CONFIG,
+                                  "'%.*s' is not a broker's address; write HOST:PORT",
+                                  (int)(bytes > 60 ? 60 : bytes), text);
+        if (client->address_count == LEAT_CLIENT_ADDRESSES_MAX)
+            return leat_error_set(error, LEAT_E_TOO_MANY, "more than %d broker addresses",
+                                  LEAT_CLIENT_ADDRESSES_MAX);
+        memcpy(client->addresses[client->address_count], text, bytes);
+        client->addresses[client->address_count++][bytes] = 0;
+        text = next;
+    }
+    if (!client->address_count)
+        return leat_error_set(error, LEAT_E_CONFIG, "no broker address given");
+    return LEAT_OK;
+}
+
+leat_err leat_client_create(const struct leat_env *env, struct leat_timers *timers,
+                            const struct leat_client_options *options,
+                            struct leat_client **out_client, struct leat_error *error)
+{
+    LEAT_ASSERT(env && timers && options && options->streams_max > 0);
+    LEAT_ASSERT(options->request_timeout_us > 0 && options->retry_us_min > 0);
+    struct leat_client *client = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *client);
+    if (!client) return leat_error_set(error, LEAT_E_NO_MEMORY, "out of memory");
+    client->env = env;
+    client->timers = timers;
+    client->options = *options;
+    leat_list_init(&client->conns);
+    leat_list_init(&client->waiting);
+    leat_list_init(&client->lookups);
+    client->nearest_us = UINT64_MAX;
+    client->sweep.on_expired = sweep_on_expired;
+    client->sweep.owner = client;
+    snprintf(client->name, sizeof client->name, "%s", options->name ? options->name : "libleat");
+    leat_err rc = addresses_parse(client, options->addresses, error);
+    if (rc == LEAT_OK) {
+        client->streams =
+            leat_mem_calloc(LEAT_MEM_CLIENT, options->streams_max, sizeof *client->streams);
+        if (!client->streams) rc = leat_error_set(error, LEAT_E_NO_MEMORY, "out of memory");
+    }
+    if (rc) {
+        leat_mem_free(client);
+        return rc;
+    }
+    /* Clients started together should not all try the same node first. */
+    client->next_address = (uint32_t)(env->random->next(env->random->ctx) % client->address_count);
+    *out_client = client;
+    return LEAT_OK;
+}
+
+static void list_cancel(struct leat_list *requests)
+{
+    struct leat_error error;
+    (void)leat_error_set(&error, LEAT_E_CANCELLED, "the client was closed");
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(requests)))
+        leat_client_request_done(LEAT_CONTAINER(link, struct leat_request, link), LEAT_E_CANCELLED,
+                                 NULL, &error);
+}
+
+void leat_client_destroy(struct leat_client **client_ref)
+{
+    struct leat_client *client = *client_ref;
+    if (!client) return;
+    *client_ref = NULL;
+    leat_timer_stop(client->timers, &client->sweep);
+    struct leat_list *link;
+    struct leat_list lookups;
+    leat_list_init(&lookups);
+    while ((link = leat_list_pop_front(&client->lookups)))
+        leat_list_push_back(&lookups, link);
+    /* A lookup's request must not find it any more. */
+    LEAT_LIST_EACH(&lookups, it)
+    LEAT_CONTAINER(it, struct leat_client_lookup, link)->request.on_done = NULL;
+    list_cancel(&client->waiting);
+    while (!leat_list_empty(&client->conns)) {
+        struct leat_client_conn *conn =
+            LEAT_CONTAINER(client->conns.next, struct leat_client_conn, link);
+        list_cancel(&conn->in_flight);
+        list_cancel(&conn->queued);
+        leat_client_conn_destroy(conn);
+    }
+    struct leat_error error;
+    (void)leat_error_set(&error, LEAT_E_CANCELLED, "the client was closed");
+    while ((link = leat_list_pop_front(&lookups))) {
+        struct leat_client_lookup *lookup = LEAT_CONTAINER(link, struct leat_client_lookup, link);
+        lookup->on_done(lookup, LEAT_E_CANCELLED, NULL, &error);
+    }
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        leat_mem_free(client->streams[i]->logs);
+        leat_mem_free(client->streams[i]);
+    }
+    leat_mem_free(client->streams);
+    leat_mem_free(client);
+}
+
+uint64_t leat_client_pause_us(struct leat_client *client, uint32_t attempt)
+{
+    uint64_t pause = client->options.retry_us_min;
+    for (uint32_t i = 0; i < attempt && pause < client->options.retry_us_max; i++)
+        pause *= 2;
+    if (pause > client->options.retry_us_max) pause = client->options.retry_us_max;
+    const struct leat_random *random = client->env->random;
+    return pause - random->next(random->ctx) % (pause / 2 + 1);
+}
+
+/* ---- requests ---- */
+
+void leat_client_request_done(struct leat_request *request, leat_err rc,
+                              const struct leat_frame *answer, const struct leat_error *error)
+{
+    if (request->on_done) request->on_done(request, rc, answer, error);
+}
+
+static const struct leat_client_log *log_find(const struct leat_client *client,
+                                              struct leat_log_ref ref)
+{
+    for (uint32_t i = 0; i < client->stream_count; i++) {
+        const struct leat_client_stream *stream = client->streams[i];
+        if (stream->id != ref.stream) continue;
+        uint64_t at = (uint64_t)ref.streamlet * stream->settings.logs + ref.log;
+        if (ref.log >= stream->settings.logs || at >= stream->log_count) return NULL;
+        return &stream->logs[at];
+    }
+    return NULL;
+}
+
+/* Where a node is reached. What was reached under its incarnation wins over what the node says of
+ * itself: it may listen on a wildcard address or behind a translation. */
+static const char *node_address(const struct leat_client *client, uint64_t incarnation)
+{
+    LEAT_LIST_EACH(&client->conns, link)
+    {
+        struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
+        if (conn->incarnation == incarnation && conn->state == CONN_OPEN) return conn->address;
+    }
+    for (uint32_t i = 0; i < client->node_count; i++)
+        if (client->nodes[i].incarnation == incarnation) return client->nodes[i].address;
+    return NULL;
+}
+
+static void request_place(struct leat_client_conn *conn, struct leat_request *request)
+{
+    if (conn->state == CONN_OPEN)
+        leat_client_conn_transmit(conn, request);
+    else
+        leat_list_push_back(&conn->queued, &request->link);
+}
+
+leat_err leat_client_send(struct leat_client *client, struct leat_request *request)
+{
+    LEAT_ASSERT(request->on_done && request->payload_count <= LEAT_CLIENT_PAYLOADS_MAX);
+    if (request->control_bytes > LEAT_CONTROL_BYTES_MAX) return LEAT_E_TOO_LARGE;
+    uint64_t timeout =
+        request->timeout_us ? request->timeout_us : client->options.request_timeout_us;
+    request->deadline_us = client_now(client) + timeout;
+    request->sent = request->timed_out = false;
+    if (request->deadline_us < client->nearest_us) client->nearest_us = request->deadline_us;
+    if (request->log.stream == 0) {
+        struct leat_client_conn *conn = leat_client_conn_any_open(client);
+        if (conn)
+            leat_client_conn_transmit(conn, request);
+        else
+            leat_list_push_back(&client->waiting, &request->link);
+        client->dirty = true;
+        return LEAT_OK;
+    }
+    const struct leat_client_log *log = log_find(client, request->log);
+    if (!log) return LEAT_E_UNKNOWN_STREAM;
+    struct leat_client_conn *conn = leat_client_conn_find(client, log->owner, log->lane);
+    if (!conn) {
+        const char *address = node_address(client, log->owner);
+        if (!address) return LEAT_E_NOT_OWNER;
+        conn = leat_client_conn_make(client, address, log->owner, log->lane);
+        if (!conn) return LEAT_E_NO_MEMORY;
+        leat_err rc = leat_client_conn_start(conn);
+        if (rc) return rc;
+    }
+    request_place(conn, request);
+    return LEAT_OK;
+}
+
+void leat_client_cancel(struct leat_client *client, struct leat_request *request)
+{
+    (void)client;
+    LEAT_ASSERT(request->payload_count == 0);
+    leat_list_remove(&request->link);
+}
+
+void leat_client_on_open(struct leat_client *client, struct leat_client_conn *conn)
+{
+    client->refused_in_a_row = 0;
+    client->bootstrap_at_us = 0;
+    struct leat_list *link;
+    while (conn->state == CONN_OPEN && (link = leat_list_pop_front(&client->waiting)))
+        leat_client_conn_transmit(conn, LEAT_CONTAINER(link, struct leat_request, link));
+}
+
+void leat_client_on_lost(struct leat_client *client, const char *address, bool was_up, leat_err why)
+{
+    client->bootstrap_at_us =
+        client_now(client) +
+        leat_client_pause_us(client, client->refused_in_a_row / client->address_count);
+    client->dirty = true;
+    if (was_up) return;
+    client->refused_in_a_row++;
+    snprintf(client->last_text, sizeof client->last_text, "no server answers at %s (%s)", address,
+             why == LEAT_OK || why == LEAT_E_CLOSED ? "connection refused or closed"
+                                                    : leat_err_text(why));
+}
+
+/* ---- the sweep: time limits, and a connection for those who wait for any ---- */
+
+static void conn_expire(struct leat_client *client, struct leat_client_conn *conn, uint64_t now,
+                        uint64_t *nearest)
+{
+    /* An address behind which nothing answers, not even "refused": the kernel would try for two
+     * minutes, and meanwhile no other address is tried. */
+    bool opening = conn->state == CONN_CONNECTING || conn->state == CONN_HELLO;
+    bool expired = opening && conn->open_before_us <= now;
+    if (opening && !expired && conn->open_before_us < *nearest) *nearest = conn->open_before_us;
+    struct leat_list *lists[2] = {&conn->in_flight, &conn->queued};
+    for (int i = 0; i < 2; i++) {
+        LEAT_LIST_EACH(lists[i], link)
+        {
+            struct leat_request *request = LEAT_CONTAINER(link, struct leat_request, link);
+            if (request->deadline_us <= now)
+                request->timed_out = expired = true;
+            else if (request->deadline_us < *nearest)
+                *nearest = request->deadline_us;
+        }
+    }
+    if (!expired || conn->state == CONN_CLOSING) return;
+    conn->state = CONN_CLOSING;
+    client->env->net->close(conn->net);
+}
+
+static void waiting_expire(struct leat_client *client, uint64_t now, uint64_t *nearest)
+{
+    bool give_up = client->options.fail_fast && client->refused_in_a_row >= client->address_count;
+    struct leat_list expired;
+    leat_list_init(&expired);
+    LEAT_LIST_EACH(&client->waiting, link)
+    {
+        struct leat_request *request = LEAT_CONTAINER(link, struct leat_request, link);
+        if (request->deadline_us <= now || give_up) {
+            leat_list_remove(link);
+            leat_list_push_back(&expired, link);
+        } else if (request->deadline_us < *nearest) {
+            *nearest = request->deadline_us;
+        }
+    }
+    if (give_up) client->refused_in_a_row = 0;
+    struct leat_error error;
+    leat_err code = give_up ? LEAT_E_CLOSED : LEAT_E_TIMEOUT;
+    (void)leat_error_set(&error, code, "%s",
+                         client->last_text[0] ? client->last_text : leat_err_text(code));
+    /* SUBTLE: the owners hear of it after their own turn end has run, so nothing that they want to
+     * do next is armed; without another turn a consumer waited for ever. */
+    if (!leat_list_empty(&expired)) *nearest = now;
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&expired)))
+        leat_client_request_done(LEAT_CONTAINER(link, struct leat_request, link), code, NULL,
+                                 &error);
+}
+
+static void bootstrap(struct leat_client *client, uint64_t now, uint64_t *nearest)
+{
+    if (leat_list_empty(&client->waiting)) return;
+    LEAT_LIST_EACH(&client->conns, link)
+    {
+        struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
+        if (conn->state != CONN_CLOSING) return; /* it opens, or its loss brings us here again */
+    }
+    if (now < client->bootstrap_at_us) {
+        if (client->bootstrap_at_us < *nearest) *nearest = client->bootstrap_at_us;
+        return;
+    }
+    const char *address = client->addresses[client->next_address++ % client->address_count];
+    struct leat_client_conn *conn =
+        leat_client_conn_make(client, address, CLIENT_NO_INCARNATION, CLIENT_LANE_ANY);
+    leat_err rc = conn ? leat_client_conn_start(conn) : LEAT_E_NO_MEMORY;
+    if (rc) {
+        leat_client_on_lost(client, address, false, rc);
+        if (client->bootstrap_at_us < *nearest) *nearest = client->bootstrap_at_us;
+    }
+}
+
+static void lookup_send(struct leat_client *client, struct leat_client_lookup *lookup);
+
+static void lookups_retry(struct leat_client *client, uint64_t now, uint64_t *nearest)
+{
+    LEAT_LIST_EACH(&client->lookups, link)
+    {
+        struct leat_client_lookup *lookup = LEAT_CONTAINER(link, struct leat_client_lookup, link);
+        if (!lookup->retry_at_us) continue;
+        if (lookup->retry_at_us <= now)
+            lookup_send(client, lookup);
+        else if (lookup->retry_at_us < *nearest)
+            *nearest = lookup->retry_at_us;
+    }
+}
+
+static void sweep(struct leat_client *client)
+{
+    uint64_t now = client_now(client), nearest = UINT64_MAX;
+    client->dirty = false;
+    lookups_retry(client, now, &nearest);
+    LEAT_LIST_EACH(&client->conns, link)
+    conn_expire(client, LEAT_CONTAINER(link, struct leat_client_conn, link), now, &nearest);
+    waiting_expire(client, now, &nearest);
+    bootstrap(client, now, &nearest);
+    /* Connections that this very sweep has begun. */
+    if (client->nearest_us < nearest) nearest = client->nearest_us;
+    client->nearest_us = UINT64_MAX;
+    if (nearest == UINT64_MAX) {
+        leat_timer_stop(client->timers, &client->sweep);
+        return;
+    }
+    leat_timer_start(client->timers, &client->sweep, nearest > now ? nearest - now : 0);
+}
+
+static void sweep_on_expired(struct leat_timer *timer)
+{
+    ((struct leat_client *)timer->owner)->dirty = true;
+}
+
+/* Only a deadline before the armed time needs the whole walk: appends of a busy producer all have
+ * the same time limit, so their turns end here without looking at any of them. */
+void leat_client_on_turn_end(struct leat_client *client)
+{
+    if (leat_timer_armed(&client->sweep) && client->nearest_us < client->sweep.at_us)
+        client->dirty = true;
+    if (!leat_timer_armed(&client->sweep) && client->nearest_us != UINT64_MAX) client->dirty = true;
+    client->nearest_us = UINT64_MAX;
+    if (client->dirty) sweep(client);
+}
+
+bool leat_client_take_called(struct leat_client *client)
+{
+    bool called = client->called;
+    client->called = false;
+    return called;
+}
+
+/* ---- metadata ---- */
+
+static void nodes_read(struct leat_client *client, struct leat_msg_reader *reader)
+{
+    uint32_t count = leat_msg_read_array(reader);
+    client->node_count = 0;
+    for (uint32_t i = 0; i < count && !reader->failed; i++) {
+        struct leat_msg_node node;
+        leat_msg_node_read(reader, &node);
+        if (reader->failed || client->node_count == LEAT_CLIENT_NODES_MAX ||
+            node.address.bytes >= LEAT_CLIENT_ADDRESS_BYTES)
+            continue;
+        uint32_t at = client->node_count++;
+        client->nodes[at].incarnation = node.incarnation;
+        client->nodes[at].lanes = node.lanes;
+        memcpy(client->nodes[at].address, node.address.text, node.address.bytes);
+        client->nodes[at].address[node.address.bytes] = 0;
+    }
+}
+
+static struct leat_client_stream *stream_slot(struct leat_client *client,
+                                              struct leat_msg_string name)
+{
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        if (strlen(client->streams[i]->name) == name.bytes &&
+            memcmp(client->streams[i]->name, name.text, name.bytes) == 0)
+            return client->streams[i];
+    if (client->stream_count == client->options.streams_max ||
+        name.bytes > LEAT_STREAM_NAME_BYTES_MAX)
+        return NULL;
+    struct leat_client_stream *stream = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *stream);
+    if (!stream) return NULL;
+    memcpy(stream->name, name.text, name.bytes);
+    client->streams[client->stream_count++] = stream;
+    return stream;
+}
+
+/* Read one stream element. The logs come in any order and are put where their numbers say. */
+static leat_err stream_read(struct leat_client *client, struct leat_msg_reader *reader,
+                            const struct leat_client_stream **out_stream)
+{
+    struct leat_msg_stream head;
+    leat_msg_stream_read(reader, &head);
+    if (reader->failed) return LEAT_E_INVALID;
+    if (head.code) return head.code;
+    uint64_t wanted = (uint64_t)head.settings.streamlets * head.settings.logs;
+    if (wanted != head.log_count || head.id == 0 || head.settings.logs == 0) return LEAT_E_INVALID;
+    struct leat_client_stream *stream = stream_slot(client, head.name);
+    if (!stream) return LEAT_E_TOO_MANY;
+    struct leat_client_log *logs = leat_mem_calloc(LEAT_MEM_CLIENT, head.log_count, sizeof *logs);
+    if (!logs) return LEAT_E_NO_MEMORY;
+    for (uint32_t i = 0; i < head.log_count; i++) {
+        struct leat_msg_log log;
+        leat_msg_log_read(reader, &log);
+        uint64_t at = (uint64_t)log.streamlet * head.settings.logs + log.log;
+        if (reader->failed || log.log >= head.settings.logs || at >= head.log_count) {
+            leat_mem_free(logs);
+            return LEAT_E_INVALID;
+        }
+        logs[at] = (struct leat_client_log){
+            .ref = {head.id, log.streamlet, log.log},
+            .owner = log.owner,
+            .epoch = {log.epoch},
+            .lane = log.lane,
+        };
+    }
+    leat_mem_free(stream->logs);
+    stream->logs = logs;
+    stream->log_count = head.log_count;
+    stream->id = head.id;
+    stream->settings = head.settings;
+    *out_stream = stream;
+    return LEAT_OK;
+}
+
+static leat_err metadata_read(struct leat_client *client, const struct leat_frame *answer,
+                              const struct leat_client_stream **out_stream)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    if (leat_msg_read_array(&reader) < 3) return LEAT_E_INVALID;
+    leat_msg_skip(&reader); /* cluster id */
+    nodes_read(client, &reader);
+    if (leat_msg_read_array(&reader) < 1 || reader.failed) return LEAT_E_INVALID;
+    return stream_read(client, &reader, out_stream);
+}
+
+static void lookup_end(struct leat_client_lookup *lookup, leat_err rc,
+                       const struct leat_client_stream *stream, const struct leat_error *error)
+{
+    leat_list_remove(&lookup->link);
+    lookup->on_done(lookup, rc, stream, error);
+}
+
+static void lookup_on_answer(struct leat_request *request, leat_err rc,
+                             const struct leat_frame *answer, const struct leat_error *error)
+{
+    struct leat_client_lookup *lookup = LEAT_CONTAINER(request, struct leat_client_lookup, request);
+    struct leat_client *client = request->owner;
+    const struct leat_client_stream *stream = NULL;
+    struct leat_error own = *error;
+    if (rc == LEAT_OK) {
+        rc = metadata_read(client, answer, &stream);
+        (void)leat_error_set(&own, rc,
+                             rc == LEAT_E_UNKNOWN_STREAM
+                                 ? "no such stream: '%s'; see 'leat stream create'"
+                             : rc == LEAT_E_BAD_NAME
+                                 ? "'%s' is not allowed as a stream's name: letters, digits, '.', "
+                                   "'_' and '-', at most 249"
+                                 : "the stream '%s' cannot be used",
+                             lookup->name);
+    }
+    enum leat_err_class class = leat_err_class(rc);
+    bool again = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
+    uint64_t now = client_now(client);
+    if (again && now < lookup->deadline_us && !client->options.fail_fast) {
+        uint64_t pause = lookup->pause_us ? lookup->pause_us * 2 : client->options.retry_us_min;
+        if (pause > client->options.retry_us_max) pause = client->options.retry_us_max;
+        lookup->pause_us = pause;
+        lookup->retry_at_us = now + pause;
+        client->dirty = true;
+        return;
+    }
+    lookup_end(lookup, rc, stream, &own);
+}
+
+static void lookup_send(struct leat_client *client, struct leat_client_lookup *lookup)
+{
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, lookup->control, sizeof lookup->control);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_string(&writer, lookup->name, strlen(lookup->name));
+    leat_msg_write_bool(&writer, lookup->may_create);
+    LEAT_ASSERT(!writer.overflow);
+    uint64_t now = client_now(client);
+    lookup->retry_at_us = 0;
+    lookup->request = (struct leat_request){
+        .kind = LEAT_KIND_METADATA,
+        .control = lookup->control,
+        .control_bytes = writer.used,
+        .timeout_us = lookup->deadline_us > now ? lookup->deadline_us - now : 1,
+        .on_done = lookup_on_answer,
+        .owner = client,
+    };
+    leat_err rc = leat_client_send(client, &lookup->request);
+    LEAT_ASSERT(rc == LEAT_OK); /* to any node: it waits in the client when there is none */
+}
+
+void leat_client_lookup(struct leat_client *client, struct leat_client_lookup *lookup)
+{
+    LEAT_ASSERT(lookup->on_done);
+    uint64_t timeout = lookup->timeout_us ? lookup->timeout_us : client->options.request_timeout_us;
+    lookup->deadline_us = client_now(client) + timeout;
+    lookup->pause_us = 0;
+    leat_list_push_back(&client->lookups, &lookup->link);
+    lookup_send(client, lookup);
+}
+
+const struct leat_client_stream *leat_client_stream(const struct leat_client *client,
+                                                    const char *name)
+{
+    for (uint32_t i = 0; i < client->stream_count; i++)
+        if (strcmp(client->streams[i]->name, name) == 0) return client->streams[i];
+    return NULL;
+}

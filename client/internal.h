@@ -1,0 +1,90 @@
+/* What client.c and conn.c share. */
+#ifndef LEAT_CLIENT_INTERNAL_H
+#define LEAT_CLIENT_INTERNAL_H
+
+#include "client.h"
+
+enum {
+    SLOT_CONTROL_BYTES =
+        512, /* control bodies up to this lie in the slot, larger ones on the heap */
+    CLIENT_PAUSE_DOUBLINGS_MAX = 16,
+};
+#define CLIENT_NO_INCARNATION 0u
+#define CLIENT_LANE_ANY       (-1)
+
+/* One frame under way. It outlives its request: the port may hold the header until the connection
+ * has closed, when whoever asked has long been told. */
+struct leat_client_slot {
+    struct leat_send send;
+    struct leat_client_conn *conn;
+    struct leat_client_slot *next_free;
+    struct leat_iov iovs[1 + LEAT_CLIENT_PAYLOADS_MAX];
+    uint8_t *big; /* heap, when the control body is larger than the slot's own room */
+    uint8_t bytes[LEAT_FRAME_HEADER_BYTES + SLOT_CONTROL_BYTES];
+};
+
+enum leat_client_conn_state { CONN_IDLE, CONN_CONNECTING, CONN_HELLO, CONN_OPEN, CONN_CLOSING };
+
+struct leat_client_conn {
+    struct leat_list link;
+    struct leat_client *client; /* NULL: the client is gone, free in on_closed */
+    struct leat_conn *net;
+    enum leat_client_conn_state state;
+    char address[LEAT_CLIENT_ADDRESS_BYTES];
+    uint64_t incarnation; /* wanted, then learnt by hello */
+    int64_t lane;
+    uint32_t hello_number;
+    bool was_open;           /* the server has answered hello once */
+    uint64_t open_before_us; /* else it is given up: no request's time limit is as short as that */
+    struct leat_list queued; /* requests that wait for hello */
+    struct leat_list in_flight; /* oldest first */
+    struct leat_client_slot *free_slots;
+    uint32_t slots_out;
+};
+
+struct leat_client {
+    const struct leat_env *env;
+    struct leat_timers *timers;
+    struct leat_timer sweep;
+    struct leat_client_options options;
+    char name[64];
+    char addresses[LEAT_CLIENT_ADDRESSES_MAX][LEAT_CLIENT_ADDRESS_BYTES];
+    uint32_t address_count, next_address, refused_in_a_row;
+    uint64_t bootstrap_at_us;
+    struct leat_list conns;
+    uint32_t conn_count;
+    struct leat_list waiting; /* requests for any node, no connection yet */
+    struct leat_list lookups;
+    struct leat_client_stream **streams;
+    uint32_t stream_count;
+    struct {
+        uint64_t incarnation;
+        char address[LEAT_CLIENT_ADDRESS_BYTES];
+        uint32_t lanes;
+    } nodes[LEAT_CLIENT_NODES_MAX];
+    uint32_t node_count;
+    uint32_t next_number;
+    uint64_t nearest_us; /* earliest deadline among the requests sent in this turn */
+    bool called;         /* by the network, since leat_client_take_called() */
+    bool dirty;          /* the sweep's time must be thought over at the end of the turn */
+    char last_text[LEAT_ERROR_TEXT_BYTES];
+};
+
+/* conn.c */
+struct leat_client_conn *leat_client_conn_find(struct leat_client *client, uint64_t incarnation,
+                                               int64_t lane);
+struct leat_client_conn *leat_client_conn_any_open(struct leat_client *client);
+struct leat_client_conn *leat_client_conn_make(struct leat_client *client, const char *address,
+                                               uint64_t incarnation, int64_t lane);
+/** Connect. On failure the conn is gone. Nothing may be queued on it yet. */
+leat_err leat_client_conn_start(struct leat_client_conn *conn) LEAT_NODISCARD;
+void leat_client_conn_transmit(struct leat_client_conn *conn, struct leat_request *request);
+void leat_client_conn_destroy(struct leat_client_conn *conn);
+/* client.c */
+void leat_client_request_done(struct leat_request *request, leat_err rc,
+                              const struct leat_frame *answer, const struct leat_error *error);
+void leat_client_on_open(struct leat_client *client, struct leat_client_conn *conn);
+void leat_client_on_lost(struct leat_client *client, const char *address, bool was_up,
+                         leat_err why);
+
+#endif

@@ -1,0 +1,111 @@
+/* What the two public libraries (producer/producer.c, consumer/consumer.c) share: clients on the
+ * process's background threads. Part of libleat, not of the core libraries: it knows threads.
+ *
+ * All producers and consumers of a process share a few threads (one per two cores): a server that
+ * answers eight producers then wakes one thread and not eight. Measured on two cores, a wake-up of
+ * a thread on another core costs as much as copying a batch of 10 KB. */
+#ifndef LEAT_CLIENT_SHARED_H
+#define LEAT_CLIENT_SHARED_H
+
+#include "base/list.h"
+#include "base/random.h"
+#include "client.h"
+#include "os/os.h"
+
+#include "leat/leat.h"
+
+#include <stdatomic.h>
+
+enum {
+    LEAT_SHARED_TIMERS = 16,
+    LEAT_SHARED_STREAMS_MAX = 256,
+    LEAT_SHARED_RETRY_US_MIN = 10 * 1000,
+    LEAT_SHARED_RETRY_US_MAX = 1000 * 1000,
+    LEAT_SHARED_ACTOR = 0,       /* the only actor of a background thread's world */
+    LEAT_SHARED_THREADS_MAX = 8, /* of a process */
+    LEAT_SHARED_CORES_PER_THREAD = 2,
+};
+
+/* Something that is waited for: a counter that moves on when it has happened. */
+struct leat_event {
+    _Atomic uint32_t count, waiters;
+};
+
+struct leat_shared_io; /* a background thread */
+
+/* One producer's or consumer's place on a background thread. */
+struct leat_shared {
+    struct leat_shared_io *io;  /* NULL: not open */
+    const struct leat_env *env; /* the thread's ports, with a clock and a random of its own */
+    struct leat_timers timers;
+    struct leat_client *client;
+    /* shared.c's, and the background thread's after the start: */
+    struct leat_env own_env;
+    struct leat_clock clock;
+    struct leat_random random;
+    struct leat_xoshiro random_state;
+    struct leat_list link;
+    uint64_t wake_at_us;
+    bool started, touched; /* touched: something of it ran in this turn */
+    void *owner;
+    void (*on_turn_end)(void *owner);
+    struct leat_mail start_mail, stop_mail;
+    struct leat_event stopped;
+};
+
+/** Take a place on a background thread, which is started when it is the first; make timers and
+ * client. Nothing of it runs yet. brokers NULL: $LEAT_BROKERS, else 127.0.0.1:7700. name NULL: the
+ * program's. */
+leat_err leat_shared_open(struct leat_shared *shared, const char *brokers, const char *name,
+                          uint64_t request_timeout_us, bool fail_fast,
+                          struct leat_error *error) LEAT_NODISCARD;
+/** From now on the background thread runs it: its timers, and on_turn_end at the end of each turn
+ * in which anything of it ran (and once at the start). */
+void leat_shared_start(struct leat_shared *shared, void *owner, void (*on_turn_end)(void *owner));
+/** Mail to its thread; deliver() calls leat_shared_touch(). The first argument of deliver() is not
+ * the owner: others share the thread. Thread: any. */
+void leat_shared_post(struct leat_shared *shared, struct leat_mail *mail);
+/** Something ran: a turn end follows. Thread: the background thread. */
+static inline void leat_shared_touch(struct leat_shared *shared)
+{
+    shared->touched = true;
+}
+/** Is the caller the background thread? There nothing may wait for it. Thread: any. */
+bool leat_shared_is_own_thread(const struct leat_shared *shared);
+/** After the client was destroyed on the background thread, or before the start. Nothing of it runs
+ * when this returns. Thread: not a background thread. */
+void leat_shared_close(struct leat_shared *shared);
+/** For calls that return a public message. */
+leat_code leat_shared_message(leat_message *message, const struct leat_error *error);
+
+/* A lock for a few nanoseconds' work: one locked instruction to take, a plain store to give back.
+ * On a machine with few cores its holder may have been put aside, hence the yield. */
+struct leat_spin {
+    _Atomic uint32_t taken;
+};
+void leat_spin_wait(struct leat_spin *spin);
+static inline void leat_spin_lock(struct leat_spin *spin)
+{
+    if (__builtin_expect(atomic_exchange_explicit(&spin->taken, 1, memory_order_acquire) != 0, 0))
+        leat_spin_wait(spin);
+}
+static inline void leat_spin_unlock(struct leat_spin *spin)
+{
+    atomic_store_explicit(&spin->taken, 0, memory_order_release);
+}
+
+static inline uint32_t leat_event_look(struct leat_event *event)
+{
+    return atomic_load(&event->count);
+}
+/** Wait until the counter has left `seen`, at most until deadline_us (UINT64_MAX: no limit).
+ * Returns false when the time is over. Thread: any. */
+bool leat_event_wait(struct leat_event *event, uint32_t seen, uint64_t deadline_us);
+void leat_event_tell(struct leat_event *event);
+/** Monotonic microseconds, of the same clock as the actor's. Thread: any. */
+uint64_t leat_shared_now_us(void *unused);
+int64_t leat_shared_wall_ms(void *unused);
+/** Deadline of a timeout in ms; negative: none. */
+uint64_t leat_shared_deadline(int64_t timeout_ms);
+
+#endif

@@ -1,0 +1,242 @@
+/* Requests find their way: matching, time limits, lost connections, metadata. */
+#include "tests/client/fake_server.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct rig {
+    struct fake_world world;
+    struct leat_client *client;
+    uint32_t done;
+    leat_err rc;
+    char text[LEAT_ERROR_TEXT_BYTES];
+};
+
+static void turn_end(void *owner)
+{
+    struct rig *rig = owner;
+    if (rig->client) leat_client_on_turn_end(rig->client);
+}
+static bool done(void *owner)
+{
+    return ((struct rig *)owner)->done > 0;
+}
+
+static struct rig *rig_make(uint64_t seed)
+{
+    struct rig *rig = calloc(1, sizeof *rig);
+    fake_init(&rig->world, seed);
+    rig->world.owner = rig;
+    rig->world.turn_end = turn_end;
+    rig->client = fake_client(&rig->world, 200000);
+    return rig;
+}
+static void rig_end(struct rig *rig)
+{
+    leat_client_destroy(&rig->client);
+    fake_fini(&rig->world);
+    free(rig);
+}
+
+static void on_lookup(struct leat_client_lookup *lookup, leat_err rc,
+                      const struct leat_client_stream *stream, const struct leat_error *error)
+{
+    struct rig *rig = lookup->owner;
+    rig->done++;
+    rig->rc = rc;
+    if (rc == LEAT_OK)
+        assert_int_equal(stream->log_count, 2);
+    else
+        memcpy(rig->text, error->text, sizeof rig->text);
+}
+static void on_request(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                       const struct leat_error *error)
+{
+    struct rig *rig = request->owner;
+    assert_true((rc == LEAT_OK) == (answer != NULL));
+    rig->done++;
+    rig->rc = rc;
+    memcpy(rig->text, error->text, sizeof rig->text);
+}
+
+static leat_err look_up(struct rig *rig, bool may_create)
+{
+    struct leat_client_lookup lookup = {.name = "s",
+                                        .may_create = may_create,
+                                        .timeout_us = 2000000,
+                                        .on_done = on_lookup,
+                                        .owner = rig};
+    rig->done = 0;
+    leat_client_lookup(rig->client, &lookup);
+    assert_int_equal(rig->done, 0); /* never inside the call */
+    assert_true(fake_run(&rig->world, rig->world.now_us + 5000000, done));
+    assert_int_equal(rig->done, 1);
+    return rig->rc;
+}
+
+static leat_err ask_id(struct rig *rig, uint64_t timeout_us)
+{
+    static const uint8_t body[] = {0x92, 0xff, 0xff}; /* [-1, -1] */
+    struct leat_request request = {.kind = LEAT_KIND_PRODUCER_ID,
+                                   .control = body,
+                                   .control_bytes = sizeof body,
+                                   .timeout_us = timeout_us,
+                                   .on_done = on_request,
+                                   .owner = rig};
+    rig->done = 0;
+    assert_int_equal(leat_client_send(rig->client, &request), LEAT_OK);
+    assert_int_equal(rig->done, 0);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, done));
+    assert_int_equal(rig->done, 1);
+    return rig->rc;
+}
+
+static void client_lookup_learns_stream(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(1);
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    const struct leat_client_stream *stream = leat_client_stream(rig->client, "s");
+    assert_non_null(stream);
+    assert_int_equal(stream->logs[1].lane, 1);
+    rig_end(rig);
+}
+
+static void client_unknown_stream_names_the_fix(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(2);
+    assert_int_equal(look_up(rig, false), LEAT_E_UNKNOWN_STREAM);
+    assert_non_null(strstr(rig->text, "stream create"));
+    rig_end(rig);
+}
+
+static void client_mute_server_times_out(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(3);
+    rig->world.mute = true;
+    uint64_t before = rig->world.now_us;
+    assert_int_equal(ask_id(rig, 300000), LEAT_E_TIMEOUT);
+    assert_true(rig->world.now_us - before >= 300000 && rig->world.now_us - before < 320000);
+    rig_end(rig);
+}
+
+static void client_no_server_times_out_by_name(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(4);
+    rig->world.down = true;
+    assert_int_equal(ask_id(rig, 500000), LEAT_E_TIMEOUT);
+    assert_non_null(strstr(rig->text, "fake:1"));
+    /* The pauses grow: not a connection per round trip. */
+    assert_true(rig->world.connects > 2 && rig->world.connects < 100);
+    rig_end(rig);
+}
+
+/* A request on a connection that breaks is CLOSED; `sent` says that its fate is unknown. */
+static void client_lost_connection_fails_its_requests(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(5);
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    rig->world.faults.drop_before = 1000;
+    assert_int_equal(ask_id(rig, 1000000), LEAT_E_CLOSED);
+    rig->world.faults.drop_before = 0;
+    assert_int_equal(ask_id(rig, 1000000), LEAT_OK); /* made anew */
+    rig_end(rig);
+}
+
+static void client_repeated_answers_are_taken_once(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(6);
+    rig->world.faults.twice = 1000;
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(ask_id(rig, 1000000), LEAT_OK);
+    rig_end(rig);
+}
+
+static void client_destroy_cancels_what_waits(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(7);
+    static const uint8_t body[] = {0x92, 0xff, 0xff};
+    struct leat_request request = {.kind = LEAT_KIND_PRODUCER_ID,
+                                   .control = body,
+                                   .control_bytes = sizeof body,
+                                   .on_done = on_request,
+                                   .owner = rig};
+    rig->world.mute = true;
+    assert_int_equal(leat_client_send(rig->client, &request), LEAT_OK);
+    (void)fake_run(&rig->world, rig->world.now_us + 5000, NULL);
+    leat_client_destroy(&rig->client);
+    assert_int_equal(rig->done, 1);
+    assert_int_equal(rig->rc, LEAT_E_CANCELLED);
+    rig_end(rig);
+}
+
+static void client_bad_address_is_refused(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(8);
+    struct leat_client_options options = {.name = "t",
+                                          .addresses = "nonsense",
+                                          .request_timeout_us = 1,
+                                          .retry_us_min = 1,
+                                          .retry_us_max = 1,
+                                          .streams_max = 1};
+    struct leat_client *client = NULL;
+    struct leat_error error;
+    assert_int_equal(
+        leat_client_create(&rig->world.env, &rig->world.timers, &options, &client, &error),
+        LEAT_E_CONFIG);
+    assert_non_null(strstr(error.text, "HOST:PORT"));
+    rig_end(rig);
+}
+
+/* Goal: an address behind which packets vanish costs its own time limit, not a request's, and the
+ * next address is tried. */
+static void client_silent_address_tries_the_next(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++) { /* which address comes first is random */
+        struct rig *rig = rig_make(seed);
+        leat_client_destroy(&rig->client);
+        struct leat_client_options options = {.addresses = "10.0.0.1:1,10.0.0.2:1",
+                                              .request_timeout_us = 30000000,
+                                              .retry_us_min = 10000,
+                                              .retry_us_max = 100000,
+                                              .streams_max = 4};
+        struct leat_error error;
+        assert_int_equal(
+            leat_client_create(&rig->world.env, &rig->world.timers, &options, &rig->client, &error),
+            LEAT_OK);
+        rig->world.silent = "10.0.0.1:1";
+        uint64_t began = rig->world.now_us;
+        assert_int_equal(ask_id(rig, 0), LEAT_OK);
+        assert_true(rig->world.now_us - began < LEAT_CLIENT_CONNECT_US_MAX + 200000);
+        rig_end(rig);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(client_lookup_learns_stream),
+        cmocka_unit_test(client_unknown_stream_names_the_fix),
+        cmocka_unit_test(client_mute_server_times_out),
+        cmocka_unit_test(client_no_server_times_out_by_name),
+        cmocka_unit_test(client_lost_connection_fails_its_requests),
+        cmocka_unit_test(client_repeated_answers_are_taken_once),
+        cmocka_unit_test(client_silent_address_tries_the_next),
+        cmocka_unit_test(client_destroy_cancels_what_waits),
+        cmocka_unit_test(client_bad_address_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
