@@ -1,0 +1,641 @@
+/* The producer's logic: streams, routing, identity, time. Sequences and retries: sequence.c. */
+#include "internal.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* After a lookup was refused (no such stream, say) adds are refused too, for this long. */
+enum { PRODUCER_REFUSED_US = 1000 * 1000 };
+
+static void look_on_expired(struct leat_timer *timer);
+static void expiry_on_expired(struct leat_timer *timer);
+
+uint64_t leat_producer_now(const struct leat_producer_engine *engine)
+{
+    return engine->gather->clock.now_us(engine->gather->clock.ctx);
+}
+
+static void gather_lock(struct leat_producer_engine *engine)
+{
+    if (engine->share.lock) engine->share.lock(engine->share.ctx);
+}
+static void gather_unlock(struct leat_producer_engine *engine)
+{
+    if (engine->share.unlock) engine->share.unlock(engine->share.ctx);
+}
+
+leat_err leat_producer_engine_create(const struct leat_env *env, struct leat_timers *timers,
+                                     struct leat_client *client,
+                                     const struct leat_producer_engine_options *options,
+                                     struct leat_producer_engine **out_engine)
+{
+    struct leat_producer_engine *engine = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *engine);
+    if (!engine) return LEAT_E_NO_MEMORY;
+    engine->env = env;
+    engine->timers = timers;
+    engine->client = client;
+    engine->options = *options;
+    engine->id = -1;
+    engine->epoch = -1;
+    leat_list_init(&engine->active);
+    engine->look.on_expired = look_on_expired;
+    engine->expiry.on_expired = expiry_on_expired;
+    engine->look.owner = engine->expiry.owner = engine;
+    if (options->codec != LEAT_CODEC_NONE) {
+        engine->scratch = leat_mem_calloc(LEAT_MEM_CLIENT, 1, LEAT_BATCH_BYTES_MAX);
+        if (!engine->scratch) {
+            leat_mem_free(engine);
+            return LEAT_E_NO_MEMORY;
+        }
+    }
+    *out_engine = engine;
+    return LEAT_OK;
+}
+
+/* The engine's own gather is made at the first use, because libleat brings another. */
+static leat_err own_gather(struct leat_producer_engine *engine)
+{
+    if (engine->gather) return LEAT_OK;
+    struct leat_gather_options options = {
+        .batch_bytes = engine->options.batch_bytes,
+        .batch_records = engine->options.batch_records,
+        .linger_us = engine->options.linger_us,
+        .buffer_bytes = engine->options.buffer_bytes,
+    };
+    struct leat_gather_clock clock = {engine->env->clock->ctx, engine->env->clock->now_us,
+                                      engine->env->clock->wall_ms};
+    leat_err rc = leat_gather_init(&engine->own_gather, &options, clock);
+    if (rc == LEAT_OK) engine->gather = &engine->own_gather;
+    return rc;
+}
+
+void leat_producer_engine_set_share(struct leat_producer_engine *engine, struct leat_gather *gather,
+                                    const struct leat_producer_engine_share *share)
+{
+    LEAT_ASSERT(!engine->gather);
+    engine->gather = gather;
+    engine->share = *share;
+}
+
+static void queue_cancel(struct leat_producer_engine *engine, struct leat_list *queue)
+{
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(queue))) {
+        struct leat_producer_batch *batch = LEAT_CONTAINER(link, struct leat_producer_batch, link);
+        leat_producer_batch_done(engine, batch, (struct leat_log_ref){0, 0, 0}, LEAT_E_CANCELLED,
+                                 "the producer was closed; whether it was appended is unknown");
+    }
+}
+
+/* The client has been destroyed before, or is destroyed right after without another turn. */
+void leat_producer_engine_destroy(struct leat_producer_engine **engine_ref)
+{
+    struct leat_producer_engine *engine = *engine_ref;
+    if (!engine) return;
+    *engine_ref = NULL;
+    leat_timer_stop(engine->timers, &engine->look);
+    leat_timer_stop(engine->timers, &engine->expiry);
+    for (uint32_t i = 0; engine->gather && i < engine->gather->stream_count; i++) {
+        struct leat_producer_stream *stream = engine->streams[i];
+        if (!stream) continue;
+        queue_cancel(engine, &stream->waiting);
+        for (uint32_t s = 0; s < stream->streamlets; s++) {
+            if (!stream->own[s]) continue;
+            queue_cancel(engine, &stream->own[s]->queue);
+            leat_mem_free(stream->own[s]);
+        }
+        leat_mem_free(stream->own);
+        leat_mem_free(stream);
+    }
+    if (engine->gather) {
+        struct leat_list rest;
+        leat_list_init(&rest);
+        leat_gather_take(engine->gather, UINT64_MAX, &rest);
+        queue_cancel(engine, &rest);
+    }
+    if (engine->gather == &engine->own_gather) leat_gather_fini(&engine->own_gather);
+    leat_mem_free(engine->scratch);
+    leat_mem_free(engine);
+}
+
+const struct leat_producer_engine_stats *
+leat_producer_engine_stats(const struct leat_producer_engine *engine)
+{
+    return &engine->stats;
+}
+
+void leat_producer_engine_on_room(struct leat_producer_engine *engine, void (*on_room)(void *arg),
+                                  void *arg)
+{
+    engine->on_room = on_room;
+    engine->on_room_arg = arg;
+}
+
+uint64_t leat_producer_engine_open_records(const struct leat_producer_engine *engine)
+{
+    return engine->gather ? engine->gather->open_records : 0;
+}
+
+leat_err leat_producer_engine_add(struct leat_producer_engine *engine, const char *stream,
+                                  int32_t streamlet, int64_t timestamp_ms, const void *key,
+                                  size_t key_bytes, const void *value, size_t value_bytes,
+                                  leat_produced_fn on_produced, void *arg)
+{
+    leat_err rc = own_gather(engine);
+    if (rc) return rc;
+    struct leat_gather_record record = {
+        .stream = stream,
+        .streamlet = streamlet,
+        .timestamp_ms = timestamp_ms,
+        .key = key,
+        .key_bytes = key_bytes,
+        .value = value,
+        .value_bytes = value_bytes,
+        .fn = (void (*)(void))on_produced,
+        .arg = arg,
+    };
+    bool notify = false; /* the turn that this call is part of looks anyway */
+    gather_lock(engine);
+    rc = leat_gather_add(engine->gather, &record, &notify);
+    gather_unlock(engine);
+    return rc;
+}
+
+void leat_producer_engine_flush(struct leat_producer_engine *engine)
+{
+    if (!engine->gather) return;
+    gather_lock(engine);
+    leat_gather_close_all(engine->gather);
+    gather_unlock(engine);
+}
+
+/* ---- fates ---- */
+
+void leat_producer_trouble(struct leat_producer_engine *engine, leat_err rc, const char *text)
+{
+    engine->stats.last_error = rc;
+    snprintf(engine->stats.last_text, sizeof engine->stats.last_text, "%s",
+             text && text[0] ? text : leat_err_text(rc));
+}
+
+void leat_producer_batch_report(struct leat_producer_engine *engine,
+                                struct leat_producer_batch *batch, struct leat_log_ref log,
+                                leat_err rc, const char *text)
+{
+    if (batch->reported) return;
+    batch->reported = true;
+    uint32_t records = batch->builder.record_count;
+    if (rc == LEAT_OK) {
+        engine->stats.records_acked += records;
+        engine->stats.bytes_acked += batch->byte_count;
+        engine->stats.batches_acked++;
+    } else {
+        engine->stats.records_failed += records;
+    }
+    for (uint32_t i = 0; i < batch->call_count; i++) {
+        const struct leat_gather_call *call = &batch->calls[i];
+        uint64_t offset = batch->offset == UINT64_MAX ? UINT64_MAX : batch->offset + call->record;
+        struct leat_produced produced = {rc, log, rc ? UINT64_MAX : offset, text};
+        if (engine->share.call)
+            engine->share.call(call->fn, call->arg, &produced);
+        else
+            ((leat_produced_fn)call->fn)(call->arg, &produced);
+    }
+    engine->records_done += records;
+    engine->progress = true;
+}
+
+void leat_producer_batch_done(struct leat_producer_engine *engine,
+                              struct leat_producer_batch *batch, struct leat_log_ref log,
+                              leat_err rc, const char *text)
+{
+    leat_producer_batch_report(engine, batch, log, rc, text);
+    gather_lock(engine);
+    engine->gather->open_records -= engine->records_done;
+    engine->records_done = 0;
+    if (leat_gather_give(engine->gather, batch)) engine->room = true;
+    gather_unlock(engine);
+}
+
+/* ---- identity ---- */
+
+static void id_on_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                       const struct leat_error *error)
+{
+    struct leat_producer_engine *engine = request->owner;
+    engine->id_asked = false;
+    if (rc == LEAT_OK) {
+        struct leat_msg_reader reader;
+        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+        uint32_t fields = leat_msg_read_array(&reader);
+        int64_t id = leat_msg_read_i64(&reader);
+        int64_t epoch = leat_msg_read_i64(&reader);
+        if (!reader.failed && fields >= 2 && id >= 0 && epoch >= 0 && epoch <= INT16_MAX) {
+            engine->id = id;
+            engine->epoch = (int16_t)epoch;
+            engine->id_attempts = 0;
+            return;
+        }
+        rc = LEAT_E_INVALID;
+    }
+    leat_producer_trouble(engine, rc, error->text);
+    engine->id_wanted = true;
+    engine->id_retry_at_us =
+        leat_producer_now(engine) + leat_client_pause_us(engine->client, engine->id_attempts++);
+}
+
+void leat_producer_id_ask(struct leat_producer_engine *engine)
+{
+    if (engine->id_asked) return;
+    if (engine->id_wanted && leat_producer_now(engine) < engine->id_retry_at_us) return;
+    engine->id_wanted = false;
+    engine->id_asked = true;
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, engine->id_control, sizeof engine->id_control);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_i64(&writer, engine->id);
+    leat_msg_write_i64(&writer, engine->epoch);
+    engine->id_request = (struct leat_request){
+        .kind = LEAT_KIND_PRODUCER_ID,
+        .control = engine->id_control,
+        .control_bytes = writer.used,
+        .on_done = id_on_done,
+        .owner = engine,
+    };
+    leat_err rc = leat_client_send(engine->client, &engine->id_request);
+    LEAT_ASSERT(rc == LEAT_OK); /* to any node: it waits in the client when there is none */
+}
+
+/* ---- streams ---- */
+
+static void stream_refuse(struct leat_producer_stream *stream, leat_err rc, const char *text)
+{
+    struct leat_producer_engine *engine = stream->engine;
+    stream->state = STREAM_UNKNOWN;
+    stream->refused_at_us = leat_producer_now(engine);
+    gather_lock(engine);
+    stream->gathered->refused = rc;
+    snprintf(stream->gathered->refused_text, sizeof stream->gathered->refused_text, "%s", text);
+    engine->gather->room_wanted = false;
+    gather_unlock(engine);
+    engine->room = true;
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&stream->waiting)))
+        leat_producer_batch_done(engine, LEAT_CONTAINER(link, struct leat_producer_batch, link),
+                                 (struct leat_log_ref){0, 0, 0}, rc, text);
+}
+
+static void own_drop(struct leat_producer_stream *stream)
+{
+    for (uint32_t s = 0; s < stream->streamlets; s++) {
+        struct leat_producer_log *log = stream->own[s];
+        if (!log) continue;
+        LEAT_ASSERT(leat_list_empty(&log->queue) && log->requests_out == 0);
+        leat_mem_free(log);
+    }
+    leat_mem_free(stream->own);
+    stream->own = NULL;
+    stream->streamlets = 0;
+}
+
+/* Can the stream's logs be forgotten? Not while an append is under way or has an unknown fate. */
+static bool own_idle(const struct leat_producer_stream *stream)
+{
+    for (uint32_t s = 0; s < stream->streamlets; s++)
+        if (stream->own[s] &&
+            (stream->own[s]->requests_out || !leat_list_empty(&stream->own[s]->queue)))
+            return false;
+    return true;
+}
+
+static leat_err stream_adopt(struct leat_producer_stream *stream,
+                             const struct leat_client_stream *known)
+{
+    if (stream->id != known->id || stream->logs != known->settings.logs) own_drop(stream);
+    uint32_t streamlets = known->settings.streamlets;
+    if (streamlets > stream->streamlets) {
+        struct leat_producer_log **own =
+            leat_mem_realloc(LEAT_MEM_CLIENT, stream->own, streamlets, sizeof *own);
+        if (!own) return LEAT_E_NO_MEMORY;
+        for (uint32_t s = stream->streamlets; s < streamlets; s++)
+            own[s] = NULL;
+        stream->own = own;
+        stream->streamlets = streamlets;
+    }
+    stream->id = known->id;
+    stream->logs = known->settings.logs;
+    struct leat_producer_engine *engine = stream->engine;
+    gather_lock(engine);
+    leat_err rc = leat_gather_stream_known(stream->gathered, streamlets);
+    engine->gather->room_wanted = false;
+    gather_unlock(engine);
+    if (rc) return rc;
+    engine->room = true;
+    stream->state = STREAM_KNOWN;
+    stream->known_once = true;
+    return LEAT_OK;
+}
+
+/* The stream of that name is another one now: the old one's logs are gone, and with them whatever
+ * was not answered. */
+static void stream_replaced(struct leat_producer_stream *stream)
+{
+    for (uint32_t s = 0; s < stream->streamlets; s++) {
+        struct leat_producer_log *log = stream->own[s];
+        if (!log) continue;
+        LEAT_ASSERT(log->requests_out == 0);
+        struct leat_list *link;
+        while ((link = leat_list_pop_front(&log->queue))) {
+            struct leat_producer_batch *batch =
+                LEAT_CONTAINER(link, struct leat_producer_batch, link);
+            if (batch->sequence < 0)
+                leat_list_push_back(&stream->waiting, link);
+            else
+                leat_producer_batch_done(stream->engine, batch, log->ref, LEAT_E_UNKNOWN_STREAM,
+                                         "the stream was deleted");
+        }
+        leat_list_remove(&log->link);
+    }
+}
+
+static void lookup_on_done(struct leat_client_lookup *lookup, leat_err rc,
+                           const struct leat_client_stream *known, const struct leat_error *error)
+{
+    struct leat_producer_stream *stream = lookup->owner;
+    struct leat_producer_engine *engine = stream->engine;
+    stream->state = STREAM_UNKNOWN;
+    if (rc == LEAT_OK) {
+        if (stream->id && stream->id != known->id) {
+            bool under_way = false;
+            for (uint32_t s = 0; s < stream->streamlets; s++)
+                under_way |= stream->own[s] && stream->own[s]->requests_out;
+            if (under_way) return; /* looked up again when they have come back */
+            stream_replaced(stream);
+        }
+        rc = stream_adopt(stream, known);
+        if (rc == LEAT_OK) return;
+    }
+    if (rc == LEAT_E_CANCELLED) return;
+    leat_producer_trouble(engine, rc, error->text);
+    enum leat_err_class class = leat_err_class(rc);
+    if (class == LEAT_CLASS_REJECT && own_idle(stream)) {
+        stream_refuse(stream, rc, error->text);
+    } else if (class == LEAT_CLASS_REJECT) {
+        stream_replaced(stream);
+        stream_refuse(stream, rc, error->text);
+    }
+    /* Else: asked again in the next turn, batches keep their own time limits. */
+}
+
+void leat_producer_stream_lookup(struct leat_producer_stream *stream)
+{
+    struct leat_producer_engine *engine = stream->engine;
+    if (stream->state == STREAM_LOOKING) return;
+    stream->state = STREAM_LOOKING;
+    stream->lookup = (struct leat_client_lookup){
+        .may_create = engine->options.create_streams,
+        .refresh = true,
+        .timeout_us = engine->options.timeout_us,
+        .on_done = lookup_on_done,
+        .owner = stream,
+    };
+    memcpy(stream->lookup.name, stream->gathered->name, stream->gathered->name_bytes + 1u);
+    leat_client_lookup(engine->client, &stream->lookup);
+}
+
+void leat_producer_stream_lost(struct leat_producer_stream *stream)
+{
+    if (stream->state == STREAM_KNOWN) leat_producer_stream_lookup(stream);
+}
+
+static struct leat_producer_stream *stream_of(struct leat_producer_engine *engine,
+                                              struct leat_gather_stream *gathered)
+{
+    struct leat_producer_stream *stream = engine->streams[gathered->index];
+    if (stream) return stream;
+    stream = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *stream);
+    if (!stream) return NULL;
+    stream->engine = engine;
+    stream->gathered = gathered;
+    leat_list_init(&stream->waiting);
+    leat_list_init(&stream->lookup.link);
+    engine->streams[gathered->index] = stream;
+    return stream;
+}
+
+/* The producer's log of a streamlet: its id modulo the streamlet's logs. */
+static struct leat_producer_log *log_of(struct leat_producer_stream *stream, uint32_t streamlet)
+{
+    struct leat_producer_engine *engine = stream->engine;
+    struct leat_producer_log *log = stream->own[streamlet];
+    if (log) return log;
+    log = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *log);
+    if (!log) return NULL;
+    log->engine = engine;
+    log->stream = stream;
+    log->ref = (struct leat_log_ref){stream->id, streamlet,
+                                     (uint32_t)((uint64_t)engine->id % stream->logs)};
+    log->epoch = engine->epoch;
+    leat_list_init(&log->queue);
+    leat_list_init(&log->link);
+    stream->own[streamlet] = log;
+    return log;
+}
+
+/* A batch to its log, or to the stream's waiting list. */
+static void batch_route(struct leat_producer_engine *engine, struct leat_producer_batch *batch)
+{
+    struct leat_producer_stream *stream = stream_of(engine, batch->stream);
+    if (!stream) {
+        leat_producer_batch_done(engine, batch, (struct leat_log_ref){0, 0, 0}, LEAT_E_NO_MEMORY,
+                                 "out of memory");
+        return;
+    }
+    if (stream->state != STREAM_KNOWN || engine->id < 0 || !leat_list_empty(&stream->waiting)) {
+        leat_list_push_back(&stream->waiting, &batch->link);
+        return;
+    }
+    uint32_t streamlet;
+    if (batch->streamlet >= 0) {
+        streamlet = (uint32_t)batch->streamlet;
+    } else {
+        /* Producers begin at different streamlets, or all would write the same one at a time. */
+        streamlet =
+            (uint32_t)(((uint64_t)engine->id + stream->next_streamlet) % stream->streamlets);
+        stream->next_streamlet++;
+    }
+    struct leat_producer_log *log =
+        streamlet < stream->streamlets ? log_of(stream, streamlet) : NULL;
+    if (!log) {
+        leat_err rc = streamlet < stream->streamlets ? LEAT_E_NO_MEMORY : LEAT_E_UNKNOWN_LOG;
+        leat_producer_batch_done(engine, batch, (struct leat_log_ref){stream->id, streamlet, 0}, rc,
+                                 leat_err_text(rc));
+        return;
+    }
+    leat_producer_log_queue(log, batch);
+}
+
+static void waiting_expire(struct leat_producer_stream *stream, uint64_t now)
+{
+    struct leat_producer_engine *engine = stream->engine;
+    LEAT_LIST_EACH(&stream->waiting, link)
+    {
+        struct leat_producer_batch *batch = LEAT_CONTAINER(link, struct leat_producer_batch, link);
+        if (now - batch->opened_us < engine->options.timeout_us) return;
+        char text[LEAT_ERROR_TEXT_BYTES + 64];
+        snprintf(text, sizeof text, "could not be sent within %llu ms: %s",
+                 (unsigned long long)(engine->options.timeout_us / 1000),
+                 engine->stats.last_text[0] ? engine->stats.last_text : "no server answered");
+        leat_list_remove(link);
+        leat_producer_batch_done(engine, batch, (struct leat_log_ref){stream->id, 0, 0},
+                                 LEAT_E_TIMEOUT, text);
+    }
+}
+
+/* Streams that somebody gathers for and that are not known are looked up; what waited for one that
+ * is known now is routed, in order. */
+static void streams_turn(struct leat_producer_engine *engine)
+{
+    gather_lock(engine);
+    uint32_t count = engine->gather->stream_count;
+    gather_unlock(engine);
+    uint64_t now = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct leat_producer_stream *stream = engine->streams[i];
+        if (!stream) stream = stream_of(engine, engine->gather->streams[i]);
+        if (!stream) continue;
+        if (stream->state == STREAM_KNOWN && leat_list_empty(&stream->waiting)) continue;
+        if (!now) now = leat_producer_now(engine);
+        if (stream->state == STREAM_UNKNOWN) {
+            if (stream->refused_at_us && now - stream->refused_at_us < PRODUCER_REFUSED_US)
+                continue;
+            if (stream->refused_at_us) {
+                /* Asked anew only when somebody adds again. */
+                stream->refused_at_us = 0;
+                gather_lock(engine);
+                stream->gathered->refused = LEAT_OK;
+                gather_unlock(engine);
+                if (leat_list_empty(&stream->waiting)) continue;
+            }
+            if (stream->known_once && leat_list_empty(&stream->waiting) && own_idle(stream))
+                continue;
+            leat_producer_stream_lookup(stream);
+            continue;
+        }
+        if (stream->state != STREAM_KNOWN) continue;
+        if (engine->id < 0) {
+            leat_producer_id_ask(engine);
+            continue;
+        }
+        struct leat_list ready;
+        leat_list_init(&ready);
+        struct leat_list *link;
+        while ((link = leat_list_pop_front(&stream->waiting)))
+            leat_list_push_back(&ready, link);
+        while ((link = leat_list_pop_front(&ready)))
+            batch_route(engine, LEAT_CONTAINER(link, struct leat_producer_batch, link));
+    }
+}
+
+/* ---- time ---- */
+
+static void look_on_expired(struct leat_timer *timer)
+{
+    (void)timer; /* the turn that this wake-up is part of does the work */
+}
+
+static void expiry_on_expired(struct leat_timer *timer)
+{
+    struct leat_producer_engine *engine = timer->owner;
+    uint64_t now = leat_producer_now(engine);
+    for (uint32_t i = 0; i < LEAT_GATHER_STREAMS_MAX && engine->streams[i]; i++)
+        waiting_expire(engine->streams[i], now);
+    LEAT_LIST_EACH(&engine->active, link)
+    leat_producer_log_expire(LEAT_CONTAINER(link, struct leat_producer_log, link), now);
+}
+
+/* When to come back: for linger exactly; while appends are under way only as a safeguard; for
+ * retries when their pause is over. */
+static void look_arm(struct leat_producer_engine *engine, uint64_t opened_us, bool any_open)
+{
+    uint64_t now = leat_producer_now(engine), at = UINT64_MAX;
+    if (any_open) {
+        at = opened_us + engine->options.linger_us;
+        if (engine->requests_out && at < now + PRODUCER_BUSY_LOOK_US)
+            at = now + PRODUCER_BUSY_LOOK_US;
+    } else if (engine->requests_out) {
+        at = now + PRODUCER_BUSY_LOOK_US;
+    }
+    LEAT_LIST_EACH(&engine->active, link)
+    {
+        struct leat_producer_log *log = LEAT_CONTAINER(link, struct leat_producer_log, link);
+        if (log->troubled && log->requests_out == 0 && log->stream->state == STREAM_KNOWN &&
+            log->retry_at_us < at)
+            at = log->retry_at_us;
+    }
+    if (engine->id_wanted && engine->id_retry_at_us < at) at = engine->id_retry_at_us;
+    for (uint32_t i = 0; i < LEAT_GATHER_STREAMS_MAX && engine->streams[i]; i++) {
+        const struct leat_producer_stream *stream = engine->streams[i];
+        if (stream->state == STREAM_UNKNOWN && !leat_list_empty(&stream->waiting)) {
+            uint64_t again = stream->refused_at_us ? stream->refused_at_us + PRODUCER_REFUSED_US
+                                                   : now + PRODUCER_BUSY_LOOK_US;
+            if (again < at) at = again;
+        }
+    }
+    if (at == UINT64_MAX)
+        leat_timer_stop(engine->timers, &engine->look);
+    else if (!leat_timer_armed(&engine->look) || engine->look.at_us > at || !engine->requests_out)
+        leat_timer_start(engine->timers, &engine->look, at > now ? at - now : 0);
+}
+
+void leat_producer_engine_on_turn_end(struct leat_producer_engine *engine)
+{
+    if (!engine->gather) return;
+    struct leat_list ready;
+    leat_list_init(&ready);
+    uint64_t now = leat_producer_now(engine);
+    gather_lock(engine);
+    leat_gather_take(engine->gather,
+                     now >= engine->options.linger_us ? now - engine->options.linger_us : 0,
+                     &ready);
+    gather_unlock(engine);
+    streams_turn(engine);
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&ready)))
+        batch_route(engine, LEAT_CONTAINER(link, struct leat_producer_batch, link));
+    streams_turn(engine);
+    LEAT_LIST_EACH(&engine->active, it)
+    leat_producer_log_pump(LEAT_CONTAINER(it, struct leat_producer_log, link));
+
+    gather_lock(engine);
+    struct leat_gather *gather = engine->gather;
+    bool any_open = !leat_list_empty(&gather->opened);
+    uint64_t opened_us =
+        any_open
+            ? LEAT_CONTAINER(gather->opened.next, struct leat_producer_batch, open_link)->opened_us
+            : 0;
+    gather->open_records -= engine->records_done;
+    engine->records_done = 0;
+    uint64_t open_records = gather->open_records;
+    gather->notify_wanted = engine->requests_out == 0;
+    bool more = !leat_list_empty(&gather->ready) && engine->requests_out == 0;
+    gather_unlock(engine);
+    look_arm(engine, more ? 0 : opened_us, any_open || more);
+    if (open_records && !leat_timer_armed(&engine->expiry)) {
+        uint64_t look = engine->options.timeout_us / 4;
+        if (look > PRODUCER_EXPIRY_LOOK_US) look = PRODUCER_EXPIRY_LOOK_US;
+        leat_timer_start(engine->timers, &engine->expiry, look ? look : 1);
+    }
+    if (engine->room) {
+        engine->room = false;
+        if (engine->share.on_room) engine->share.on_room(engine->share.ctx);
+        if (engine->on_room) engine->on_room(engine->on_room_arg);
+    }
+    if (engine->progress) {
+        engine->progress = false;
+        if (engine->share.on_progress) engine->share.on_progress(engine->share.ctx);
+    }
+}

@@ -1,0 +1,136 @@
+/* Where records gather: the pool of batches, the open batch of each streamlet, and the list of what
+ * is ready to go. No threads, no time, no network of its own: the simulator calls it from the
+ * engine's actor, libleat from the callers' threads and the engine's, under one short lock. */
+#ifndef LEAT_PRODUCER_GATHER_H
+#define LEAT_PRODUCER_GATHER_H
+
+#include "base/list.h"
+#include "engine.h"
+
+#include "leat/producer.h"
+
+enum {
+    LEAT_GATHER_STREAMS_MAX = 256,
+    LEAT_GATHER_BATCHES_MIN = 2,
+    /* Up to this linger a record without a time gets its batch's time, taken when the batch was
+     * opened; beyond it the clock is asked for each record. */
+    LEAT_GATHER_STAMP_ONCE_US = 5000,
+};
+
+/* One record's callback, noted only for records that have one. */
+struct leat_gather_call {
+    uint32_t record;
+    void (*fn)(void);
+    void *arg;
+};
+
+struct leat_producer_batch {
+    struct leat_list link;
+    struct leat_gather_stream *stream;
+    int32_t streamlet; /* -1: the engine chooses */
+    struct leat_batch_builder builder;
+    uint8_t *bytes;
+    uint32_t capacity;
+    bool big; /* holds one record larger than a pool buffer; on the heap */
+    uint64_t opened_us;
+    int64_t opened_wall_ms;
+    struct leat_gather_call *calls;
+    uint32_t call_count, call_capacity;
+    /* the engine's: */
+    struct leat_list open_link;
+    uint32_t byte_count; /* once finished */
+    int32_t sequence;    /* -1: none yet */
+    int16_t epoch;
+    bool finished, in_flight, acked, reported, maybe_appended;
+    leat_err code;
+    uint64_t offset;
+};
+
+struct leat_gather_stream {
+    char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
+    uint32_t name_bytes;
+    uint32_t index;
+    uint32_t streamlets; /* 0: not known yet */
+    leat_err refused;    /* lookups said so */
+    char refused_text[LEAT_ERROR_TEXT_BYTES];
+    struct leat_producer_batch *open_any;
+    struct leat_producer_batch **open; /* [streamlets] */
+};
+
+struct leat_gather_clock {
+    void *ctx;
+    uint64_t (*now_us)(void *ctx);
+    int64_t (*wall_ms)(void *ctx);
+};
+
+struct leat_gather {
+    struct leat_gather_clock clock;
+    uint32_t batch_bytes, batch_records, linger_us;
+    uint8_t *memory;
+    struct leat_producer_batch *batches;
+    uint32_t batch_count, free_count;
+    struct leat_list free, ready, opened; /* opened: oldest first */
+    uint64_t big_bytes;                   /* of big batches now */
+    struct leat_gather_stream *streams[LEAT_GATHER_STREAMS_MAX];
+    uint32_t stream_count;
+    struct leat_gather_stream *last; /* of the last add */
+    uint64_t open_records;           /* added, fate not yet reported */
+    bool notify_wanted;              /* the engine sleeps: tell it */
+    bool room_wanted;                /* somebody waits for room or for a stream */
+};
+
+struct leat_gather_options {
+    uint32_t batch_bytes, batch_records, linger_us;
+    uint64_t buffer_bytes;
+};
+
+leat_err leat_gather_init(struct leat_gather *gather, const struct leat_gather_options *options,
+                          struct leat_gather_clock clock) LEAT_NODISCARD;
+void leat_gather_fini(struct leat_gather *gather);
+
+struct leat_gather_record {
+    const char *stream;
+    int32_t streamlet; /* -1: by key, else any */
+    int64_t timestamp_ms;
+    const void *key, *value, *headers;
+    size_t key_bytes, value_bytes, headers_bytes;
+    uint32_t header_count;
+    void (*fn)(void);
+    void *arg;
+};
+/**
+ * Copy one record into its open batch.
+ *
+ * out_notify  Set when the engine should be told.
+ * Errors: LEAT_E_AGAIN (no free batch, or the stream's streamlets are not known yet and the record
+ * has a key or a streamlet: room_wanted is set, the engine will say when), what a lookup was
+ * refused with, LEAT_E_TOO_LARGE, LEAT_E_BAD_NAME, LEAT_E_TOO_MANY, LEAT_E_UNKNOWN_LOG.
+ * Hot: one copy of the record.  Allocates: only for a new stream, a record beyond the batch size,
+ * and growing a batch's list of callbacks, which it keeps.
+ */
+leat_err leat_gather_add(struct leat_gather *gather, const struct leat_gather_record *record,
+                         bool *out_notify) LEAT_NODISCARD;
+/**
+ * Copy records into the batch that is open for them, while they are of the plain kind: same stream
+ * as the last add, no streamlet of their own, no callback. Returns how many were taken: fewer than
+ * `count` where a batch begins or ends or a record is not plain, which is leat_gather_add()'s work.
+ * Hot: one copy of each record, and nothing else that is done once for many.  Allocates: nothing.
+ */
+size_t leat_gather_add_run(struct leat_gather *gather, const char *stream,
+                           const struct leat_produce_record *records, size_t count);
+/** Make every open batch ready. */
+void leat_gather_close_all(struct leat_gather *gather);
+/** Make ready what was opened at or before `before_us`, and move everything ready to `to`. */
+void leat_gather_take(struct leat_gather *gather, uint64_t before_us, struct leat_list *to);
+/** Give a batch back. Returns true when who waits for room should be told. */
+bool leat_gather_give(struct leat_gather *gather, struct leat_producer_batch *batch);
+/** Streams are known now (streamlets > 0) or refused. LEAT_E_NO_MEMORY. */
+leat_err leat_gather_stream_known(struct leat_gather_stream *stream,
+                                  uint32_t streamlets) LEAT_NODISCARD;
+
+/** The streamlet of a key: MurmurHash2 with seed 0x9747b28c, its sign bit cleared, modulo the
+ * streamlets: what Kafka's default partitioner does, so that keys stay where they are when a
+ * stream is fed by both kinds of clients. Thread: any. */
+uint32_t leat_gather_streamlet_of_key(const void *key, size_t bytes, uint32_t streamlets);
+
+#endif

@@ -1,0 +1,107 @@
+/* What engine.c and sequence.c share. */
+#ifndef LEAT_PRODUCER_INTERNAL_H
+#define LEAT_PRODUCER_INTERNAL_H
+
+#include "gather.h"
+
+enum {
+    PRODUCER_FRAME_BATCH_BYTES_MAX = LEAT_FRAME_BYTES_MAX - 64 * 1024,
+    /* While appends are under way their answers bring the engine round again; this is only for the
+     * case that an answer is long in coming. Not shorter: a 1 ms timer costs 2.7 % of a core. */
+    PRODUCER_BUSY_LOOK_US = 20 * 1000,
+    PRODUCER_EXPIRY_LOOK_US = 250 * 1000,
+    PRODUCER_ID_CONTROL_BYTES = 32,
+};
+
+struct leat_producer_append {
+    struct leat_request request;
+    struct leat_producer_log *log;
+    uint32_t count;
+    struct leat_producer_batch *batches[LEAT_BATCHES_IN_FLIGHT_MAX];
+    struct leat_iov iovs[LEAT_BATCHES_IN_FLIGHT_MAX];
+    uint8_t control[64];
+    bool busy;
+};
+
+/* The producer's log of one streamlet. */
+struct leat_producer_log {
+    struct leat_list link; /* engine->active while anything is queued */
+    struct leat_producer_engine *engine;
+    struct leat_producer_stream *stream;
+    struct leat_log_ref ref;
+    struct leat_list queue; /* batches, oldest first; those with a sequence stand in front */
+    uint32_t sequenced;     /* how many of the queue have a sequence: at most 5 */
+    uint32_t requests_out;
+    int32_t next_sequence;
+    int16_t epoch;    /* the producer epoch that this log's sequences belong to */
+    bool needs_epoch; /* a sequence of this epoch will never be appended: go on in another */
+    bool troubled;    /* something failed: nothing new is sent until all is back and thought over */
+    bool needs_lookup; /* who owns it must be asked again */
+    uint32_t attempts; /* failed in a row */
+    uint64_t retry_at_us;
+    struct leat_producer_append appends[LEAT_BATCHES_IN_FLIGHT_MAX];
+};
+
+enum leat_producer_stream_state { STREAM_UNKNOWN, STREAM_LOOKING, STREAM_KNOWN };
+struct leat_producer_stream {
+    struct leat_producer_engine *engine;
+    struct leat_gather_stream *gathered;
+    enum leat_producer_stream_state state;
+    bool known_once;
+    uint32_t id, streamlets, logs, next_streamlet;
+    struct leat_producer_log **own; /* [streamlets], made when first used */
+    struct leat_list waiting;       /* batches until the stream is known */
+    struct leat_client_lookup lookup;
+    uint64_t refused_at_us;
+};
+
+struct leat_producer_engine {
+    const struct leat_env *env;
+    struct leat_timers *timers;
+    struct leat_client *client;
+    struct leat_producer_engine_options options;
+    struct leat_gather *gather, own_gather;
+    struct leat_producer_engine_share share;
+    void (*on_room)(void *arg);
+    void *on_room_arg;
+    struct leat_producer_stream *streams[LEAT_GATHER_STREAMS_MAX];
+    struct leat_list active;
+    uint32_t requests_out;
+    bool room, progress; /* to be told at the end of the turn */
+    uint64_t records_done;
+    /* identity */
+    int64_t id; /* -1: none yet */
+    int16_t epoch;
+    bool id_asked, id_wanted;
+    uint64_t id_retry_at_us;
+    uint32_t id_attempts;
+    struct leat_request id_request;
+    uint8_t id_control[PRODUCER_ID_CONTROL_BYTES];
+    struct leat_timer look, expiry;
+    uint8_t *scratch; /* for compression */
+    struct leat_producer_engine_stats stats;
+};
+
+/* engine.c */
+uint64_t leat_producer_now(const struct leat_producer_engine *engine);
+void leat_producer_trouble(struct leat_producer_engine *engine, leat_err rc, const char *text);
+/** The batch's fate is known: tell its records, give its memory back. */
+void leat_producer_batch_done(struct leat_producer_engine *engine,
+                              struct leat_producer_batch *batch, struct leat_log_ref log,
+                              leat_err rc, const char *text);
+/** Only tell; the batch stays. */
+void leat_producer_batch_report(struct leat_producer_engine *engine,
+                                struct leat_producer_batch *batch, struct leat_log_ref log,
+                                leat_err rc, const char *text);
+/** Ask again who owns what. */
+void leat_producer_stream_lookup(struct leat_producer_stream *stream);
+/** The stream (or this log) is gone: what is not sent goes back to be routed anew. */
+void leat_producer_stream_lost(struct leat_producer_stream *stream);
+void leat_producer_id_ask(struct leat_producer_engine *engine);
+
+/* sequence.c */
+void leat_producer_log_queue(struct leat_producer_log *log, struct leat_producer_batch *batch);
+void leat_producer_log_pump(struct leat_producer_log *log);
+void leat_producer_log_expire(struct leat_producer_log *log, uint64_t now_us);
+
+#endif
