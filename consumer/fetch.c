@@ -1,0 +1,523 @@
+/* Fetches: one per connection at a time, each for all logs that live there; and the requests that
+ * find out where a log begins. */
+#include "internal.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- answers' memory ---- */
+
+void leat_consumer_answer_unref(struct leat_consumer_engine *engine,
+                                struct leat_consumer_answer *answer)
+{
+    LEAT_ASSERT_CMP(answer->refs, >, 0);
+    if (--answer->refs) return;
+    answer->lane->answers--;
+    answer->next_free = engine->free_answers;
+    engine->free_answers = answer;
+}
+
+void leat_consumer_answers_free(struct leat_consumer_engine *engine)
+{
+    while (engine->free_answers) {
+        struct leat_consumer_answer *answer = engine->free_answers;
+        engine->free_answers = answer->next_free;
+        leat_mem_free(answer->bytes);
+        leat_mem_free(answer->runs);
+        leat_mem_free(answer);
+    }
+}
+
+void leat_consumer_lanes_cancel(struct leat_consumer_engine *engine)
+{
+    for (uint32_t i = 0; i < engine->lane_count; i++) {
+        struct leat_consumer_lane *lane = engine->lanes[i];
+        if (lane->fetching) leat_client_cancel(engine->client, &lane->fetch);
+        if (lane->locating) leat_client_cancel(engine->client, &lane->locate);
+        lane->fetching = lane->locating = false;
+        lane->fetch_count = lane->locate_count = 0;
+    }
+}
+
+void leat_consumer_lanes_free(struct leat_consumer_engine *engine)
+{
+    for (uint32_t i = 0; i < engine->lane_count; i++) {
+        struct leat_consumer_lane *lane = engine->lanes[i];
+        leat_mem_free(lane->fetch_logs);
+        leat_mem_free(lane->locate_logs);
+        leat_mem_free(lane->fetch_control);
+        leat_mem_free(lane->locate_control);
+        leat_mem_free(lane);
+    }
+    engine->lane_count = 0;
+}
+
+static struct leat_consumer_answer *answer_take(struct leat_consumer_engine *engine,
+                                                struct leat_consumer_lane *lane, size_t bytes,
+                                                uint32_t runs)
+{
+    struct leat_consumer_answer *answer = engine->free_answers;
+    if (answer)
+        engine->free_answers = answer->next_free;
+    else
+        answer = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *answer);
+    if (!answer) return NULL;
+    if (answer->capacity < bytes) {
+        /* Room for a full answer at once: these buffers are kept, and their sizes vary little. */
+        size_t room = engine->options.fetch_bytes > bytes ? engine->options.fetch_bytes : bytes;
+        leat_mem_free(answer->bytes);
+        answer->bytes = leat_mem_calloc(LEAT_MEM_CLIENT, 1, room);
+        answer->capacity = answer->bytes ? room : 0;
+    }
+    if (answer->run_capacity < runs) {
+        struct leat_consumer_run *grown =
+            leat_mem_realloc(LEAT_MEM_CLIENT, answer->runs, runs, sizeof *grown);
+        if (grown) {
+            answer->runs = grown;
+            answer->run_capacity = runs;
+        }
+    }
+    answer->run_count = 0;
+    answer->refs = 1; /* of whoever fills it */
+    answer->lane = lane;
+    lane->answers++;
+    if (answer->capacity < bytes || answer->run_capacity < runs) {
+        leat_consumer_answer_unref(engine, answer);
+        return NULL;
+    }
+    return answer;
+}
+
+/* ---- lanes ---- */
+
+static struct leat_consumer_lane *lane_make(struct leat_consumer_engine *engine, uint64_t owner,
+                                            uint32_t number)
+{
+    if (engine->lane_count == CONSUMER_LANES_MAX) return NULL;
+    struct leat_consumer_lane *lane = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *lane);
+    if (!lane) return NULL;
+    lane->fetch_logs =
+        leat_mem_calloc(LEAT_MEM_CLIENT, CONSUMER_FETCH_LOGS_MAX, sizeof *lane->fetch_logs);
+    lane->locate_logs =
+        leat_mem_calloc(LEAT_MEM_CLIENT, CONSUMER_LOCATE_LOGS_MAX, sizeof *lane->locate_logs);
+    lane->fetch_control =
+        leat_mem_calloc(LEAT_MEM_CLIENT, CONSUMER_FETCH_LOGS_MAX + 1, CONSUMER_FETCH_LOG_BYTES);
+    lane->locate_control =
+        leat_mem_calloc(LEAT_MEM_CLIENT, CONSUMER_LOCATE_LOGS_MAX + 1, CONSUMER_FETCH_LOG_BYTES);
+    lane->engine = engine;
+    lane->owner = owner;
+    lane->lane = number;
+    if (!lane->fetch_logs || !lane->locate_logs || !lane->fetch_control || !lane->locate_control) {
+        leat_mem_free(lane->fetch_logs);
+        leat_mem_free(lane->locate_logs);
+        leat_mem_free(lane->fetch_control);
+        leat_mem_free(lane->locate_control);
+        leat_mem_free(lane);
+        return NULL;
+    }
+    engine->lanes[engine->lane_count++] = lane;
+    return lane;
+}
+
+static const struct leat_client_log *log_where(const struct leat_client_stream *stream,
+                                               const struct leat_consumer_log *log)
+{
+    uint64_t at = (uint64_t)log->ref.streamlet * stream->settings.logs + log->ref.log;
+    return at < stream->log_count ? &stream->logs[at] : NULL;
+}
+
+static struct leat_consumer_lane *lane_of(struct leat_consumer_engine *engine, uint64_t owner,
+                                          uint32_t number)
+{
+    struct leat_consumer_lane *spare = NULL;
+    for (uint32_t i = 0; i < engine->lane_count; i++) {
+        struct leat_consumer_lane *lane = engine->lanes[i];
+        if (lane->owner == owner && lane->lane == number) return lane;
+        if (!lane->fetching && !lane->locating && lane->answers == 0) spare = lane;
+    }
+    struct leat_consumer_lane *lane = lane_make(engine, owner, number);
+    if (lane || !spare) return lane;
+    spare->owner = owner; /* of an incarnation that is gone */
+    spare->lane = number;
+    return spare;
+}
+
+/* ---- what failed ---- */
+
+static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
+                      leat_err rc, const char *text)
+{
+    enum leat_err_class class = leat_err_class(rc);
+    char sentence[LEAT_ERROR_TEXT_BYTES];
+    /* By position the offset is not known. */
+    char at[40] = "";
+    if (!log->by_position && log->state == CLOG_READY)
+        snprintf(at, sizeof at, " at offset %llu", (unsigned long long)log->next);
+    snprintf(sentence, sizeof sentence, "stream %.64s streamlet %u log %u%s: %.120s",
+             engine->stream_name, log->ref.streamlet, log->ref.log, at,
+             text && *text ? text : leat_err_text(rc));
+    if (class == LEAT_CLASS_REJECT || class == LEAT_CLASS_FATAL) {
+        leat_consumer_fail(engine, rc, sentence);
+        return;
+    }
+    log->retry_at_us =
+        leat_consumer_now(engine) + leat_client_pause_us(engine->client, log->attempts++);
+    if (class == LEAT_CLASS_REROUTE || rc == LEAT_E_CLOSED || rc == LEAT_E_TIMEOUT)
+        engine->wants_refresh = true;
+    if (rc != LEAT_E_CANCELLED && log->attempts == 1) leat_consumer_note(engine, rc, sentence);
+}
+
+/* ---- fetch ---- */
+
+/* The group does not exist yet, or has been trimmed, wholly or in front. Only where the log begins
+ * tells, and it is asked again only when the log begins elsewhere. */
+static void group_out_of_range(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
+                               const struct leat_msg_fetched *row)
+{
+    if (row->acked_offset > log->acked || !log->acked_known) log->acked = row->acked_offset;
+    log->acked_known = true;
+    log->next = log->acked;
+    if (log->asked_first == row->first_offset) {
+        log->retry_at_us = leat_consumer_now(engine) + (uint64_t)engine->options.wait_ms * 1000u;
+        return;
+    }
+    log->asked_first = row->first_offset;
+    log->state = CLOG_LOCATE;
+    log->locate_what = LEAT_LOCATE_EARLIEST;
+    log->locate_value = 0;
+}
+
+static void group_next(struct leat_consumer_engine *engine, struct leat_consumer_log *log)
+{
+    leat_consumer_group_enter(engine, log, log->group + log->group_step);
+}
+
+/* Where the log begins, asked because the group could not be read. */
+static void group_begin_known(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
+                              const struct leat_msg_located *row)
+{
+    if (row->position.group < log->group) return; /* it does not exist yet */
+    if (row->position.group == log->group) {
+        log->position = row->position;
+        return;
+    }
+    char text[LEAT_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text,
+             "streamlet %u log %u: group %llu has been trimmed before it was read whole; going on "
+             "behind group %llu",
+             log->ref.streamlet, log->ref.log, (unsigned long long)log->group,
+             (unsigned long long)row->position.group - 1);
+    /* Those skipped are said to be done, or the set's first unfinished group would stay there. */
+    while (log->group < row->position.group) {
+        leat_consumer_group_finish(engine, log->ref, log->group);
+        group_next(engine, log);
+    }
+    leat_consumer_note(engine, LEAT_E_AGAIN, text);
+}
+
+static void log_out_of_range(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
+                             const struct leat_msg_fetched *row)
+{
+    if (log->by_position) {
+        group_out_of_range(engine, log, row);
+        return;
+    }
+    char text[LEAT_ERROR_TEXT_BYTES];
+    uint64_t to = log->next < row->first_offset ? row->first_offset : row->acked_offset;
+    snprintf(text, sizeof text,
+             "streamlet %u log %u: offset %llu is outside the valid range %llu to %llu; going on "
+             "at %llu",
+             log->ref.streamlet, log->ref.log, (unsigned long long)log->next,
+             (unsigned long long)row->first_offset, (unsigned long long)row->acked_offset,
+             (unsigned long long)to);
+    log->next = to;
+    log->acked = row->acked_offset;
+    log->acked_known = true;
+    leat_consumer_note(engine, LEAT_E_AGAIN, text);
+}
+
+/* Where the batches of a run end; false when they are not what a run must be. */
+static bool run_walk(const uint8_t *bytes, uint32_t count, uint64_t *out_first, uint64_t *out_next)
+{
+    uint32_t at = 0;
+    bool first = true;
+    while (at < count) {
+        struct leat_batch batch;
+        uint64_t length = leat_batch_bytes(bytes + at, count - at);
+        if (length == 0 || length > count - at) return false;
+        if (leat_batch_view(bytes + at, (size_t)length, &batch)) return false;
+        if (first) *out_first = batch.base_offset;
+        first = false;
+        *out_next = batch.base_offset + batch.record_count;
+        at += (uint32_t)length;
+    }
+    return !first;
+}
+
+static leat_err row_take(struct leat_consumer_engine *engine, struct leat_consumer_answer *answer,
+                         struct leat_consumer_log *log, const struct leat_msg_fetched *row,
+                         uint8_t *bytes)
+{
+    log->state = CLOG_READY;
+    if (row->code == LEAT_E_OFFSET_OUT_OF_RANGE) {
+        log_out_of_range(engine, log, row);
+        return LEAT_OK;
+    }
+    if (row->code) {
+        log_pause(engine, log, row->code, NULL);
+        return LEAT_OK;
+    }
+    log->attempts = 0;
+    log->first = row->first_offset;
+    log->acked = row->acked_offset;
+    log->acked_known = true;
+    if (row->bytes) {
+        uint64_t first = 0, next = 0;
+        if (!run_walk(bytes, row->bytes, &first, &next)) return LEAT_E_CORRUPT;
+        struct leat_consumer_run *run = &answer->runs[answer->run_count++];
+        run->answer = answer;
+        run->generation = engine->generation;
+        run->fetched = (struct leat_fetched){
+            .log = log->ref,
+            .from_offset = log->by_position ? log->skip_below : log->next,
+            .end_offset = UINT64_MAX,
+            .acked_offset = row->acked_offset,
+            .group = log->by_position ? (int64_t)log->group : -1,
+            .bytes = bytes,
+            .byte_count = row->bytes,
+        };
+        answer->refs++;
+        leat_list_push_back(&engine->ready, &run->fetched.link);
+        if (next > log->next || log->by_position) log->next = next;
+    }
+    if (log->by_position && row->by_position) {
+        log->position = row->next;
+        if (row->next.group > log->group) group_next(engine, log);
+    }
+    return LEAT_OK;
+}
+
+static leat_err fetch_read(struct leat_consumer_lane *lane, const struct leat_frame *frame)
+{
+    struct leat_consumer_engine *engine = lane->engine;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t count = leat_msg_read_array(&reader);
+    if (reader.failed || count != lane->fetch_count) return LEAT_E_INVALID;
+    struct leat_consumer_answer *answer =
+        answer_take(engine, lane, frame->payload_bytes, lane->fetch_count);
+    if (!answer) return LEAT_E_NO_MEMORY;
+    if (frame->payload_bytes) memcpy(answer->bytes, frame->payload, frame->payload_bytes);
+    uint32_t at = 0;
+    leat_err rc = LEAT_OK;
+    for (uint32_t i = 0; i < count && rc == LEAT_OK; i++) {
+        struct leat_msg_fetched row;
+        leat_msg_fetched_read(&reader, &row);
+        if (reader.failed || row.bytes > frame->payload_bytes - at) {
+            rc = LEAT_E_INVALID;
+            break;
+        }
+        uint8_t *bytes = row.bytes ? answer->bytes + at : NULL; /* an answer may have none */
+        rc = row_take(engine, answer, &engine->logs[lane->fetch_logs[i]], &row, bytes);
+        at += row.bytes;
+    }
+    bool any = answer->run_count > 0;
+    leat_consumer_answer_unref(engine, answer);
+    if (any) engine->events.on_fetched(engine->events.owner);
+    return rc;
+}
+
+static void fetch_on_done(struct leat_request *request, leat_err rc,
+                          const struct leat_frame *answer, const struct leat_error *error)
+{
+    struct leat_consumer_lane *lane = request->owner;
+    struct leat_consumer_engine *engine = lane->engine;
+    lane->fetching = false;
+    if (engine->failed) return;
+    const char *text = error->text;
+    if (rc == LEAT_OK) {
+        rc = fetch_read(lane, answer);
+        text = leat_err_text(rc);
+        if (rc == LEAT_E_CORRUPT || rc == LEAT_E_INVALID) {
+            leat_consumer_fail(engine, rc, "the server's answer to a fetch could not be read");
+            return;
+        }
+        if (rc == LEAT_OK) return;
+    }
+    for (uint32_t i = 0; i < lane->fetch_count && !engine->failed; i++) {
+        struct leat_consumer_log *log = &engine->logs[lane->fetch_logs[i]];
+        if (log->state == CLOG_FETCHING) {
+            log->state = CLOG_READY;
+            log_pause(engine, log, rc, text);
+        }
+    }
+}
+
+static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client_stream *stream)
+{
+    struct leat_consumer_engine *engine = lane->engine;
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, lane->fetch_control,
+                         (size_t)(CONSUMER_FETCH_LOGS_MAX + 1) * CONSUMER_FETCH_LOG_BYTES);
+    struct leat_msg_fetch head = {.min_bytes = 1,
+                                  .max_bytes = engine->options.fetch_bytes,
+                                  .wait_ms = engine->options.wait_ms,
+                                  .log_count = lane->fetch_count};
+    for (uint32_t i = 0; i < lane->fetch_count; i++)
+        if (!engine->logs[lane->fetch_logs[i]].acked_known) head.wait_ms = 0;
+    leat_msg_fetch_write(&writer, &head);
+    for (uint32_t i = 0; i < lane->fetch_count; i++) {
+        struct leat_consumer_log *log = &engine->logs[lane->fetch_logs[i]];
+        struct leat_msg_fetch_log row = {.log = log->ref,
+                                         .epoch = log_where(stream, log)->epoch.v,
+                                         .by_position = log->by_position,
+                                         .offset = log->next,
+                                         .position = log->position};
+        leat_msg_fetch_log_write(&writer, &row);
+        log->state = CLOG_FETCHING;
+    }
+    LEAT_ASSERT(!writer.overflow);
+    lane->fetch = (struct leat_request){
+        .kind = LEAT_KIND_FETCH,
+        .log = engine->logs[lane->fetch_logs[0]].ref,
+        .control = lane->fetch_control,
+        .control_bytes = writer.used,
+        .on_done = fetch_on_done,
+        .owner = lane,
+    };
+    leat_err rc = leat_client_send(engine->client, &lane->fetch);
+    if (rc == LEAT_OK) {
+        lane->fetching = true;
+        return;
+    }
+    for (uint32_t i = 0; i < lane->fetch_count && !engine->failed; i++) {
+        struct leat_consumer_log *log = &engine->logs[lane->fetch_logs[i]];
+        log->state = CLOG_READY;
+        log_pause(engine, log, rc == LEAT_E_UNKNOWN_STREAM ? LEAT_E_NOT_OWNER : rc, NULL);
+    }
+}
+
+/* ---- locate ---- */
+
+static void locate_on_done(struct leat_request *request, leat_err rc,
+                           const struct leat_frame *answer, const struct leat_error *error)
+{
+    struct leat_consumer_lane *lane = request->owner;
+    struct leat_consumer_engine *engine = lane->engine;
+    lane->locating = false;
+    if (engine->failed) return;
+    struct leat_msg_reader reader;
+    uint32_t count = lane->locate_count;
+    if (rc == LEAT_OK) {
+        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+        if (leat_msg_read_array(&reader) != count || reader.failed) rc = LEAT_E_INVALID;
+    }
+    for (uint32_t i = 0; i < count && !engine->failed; i++) {
+        struct leat_consumer_log *log = &engine->logs[lane->locate_logs[i]];
+        struct leat_msg_located row = {.code = rc};
+        if (rc == LEAT_OK) leat_msg_located_read(&reader, &row);
+        if (rc == LEAT_OK && reader.failed) row.code = LEAT_E_INVALID;
+        log->state = CLOG_LOCATE;
+        if (row.code == LEAT_E_OFFSET_OUT_OF_RANGE && log->by_position &&
+            log->locate_what == LEAT_LOCATE_OFFSET) {
+            /* What was committed of the group is gone: read what there is of it. */
+            log->state = CLOG_READY;
+            continue;
+        }
+        if (row.code) {
+            log_pause(engine, log, row.code, rc ? error->text : NULL);
+            continue;
+        }
+        log->state = CLOG_READY;
+        log->attempts = 0;
+        if (log->by_position && log->locate_what == LEAT_LOCATE_EARLIEST) {
+            group_begin_known(engine, log, &row);
+            continue;
+        }
+        log->next = row.offset;
+        if (log->by_position) log->position = row.position;
+    }
+}
+
+static void locate_send(struct leat_consumer_lane *lane)
+{
+    struct leat_consumer_engine *engine = lane->engine;
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, lane->locate_control,
+                         (size_t)(CONSUMER_LOCATE_LOGS_MAX + 1) * CONSUMER_FETCH_LOG_BYTES);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_array(&writer, lane->locate_count);
+    for (uint32_t i = 0; i < lane->locate_count; i++) {
+        struct leat_consumer_log *log = &engine->logs[lane->locate_logs[i]];
+        struct leat_msg_locate row = {log->ref, log->locate_what, log->locate_value};
+        leat_msg_locate_write(&writer, &row);
+        log->state = CLOG_LOCATING;
+    }
+    LEAT_ASSERT(!writer.overflow);
+    lane->locate = (struct leat_request){
+        .kind = LEAT_KIND_LOCATE,
+        .log = engine->logs[lane->locate_logs[0]].ref,
+        .control = lane->locate_control,
+        .control_bytes = writer.used,
+        .on_done = locate_on_done,
+        .owner = lane,
+    };
+    leat_err rc = leat_client_send(engine->client, &lane->locate);
+    if (rc == LEAT_OK) {
+        lane->locating = true;
+        return;
+    }
+    for (uint32_t i = 0; i < lane->locate_count && !engine->failed; i++) {
+        struct leat_consumer_log *log = &engine->logs[lane->locate_logs[i]];
+        log->state = CLOG_LOCATE;
+        log_pause(engine, log, rc == LEAT_E_UNKNOWN_STREAM ? LEAT_E_NOT_OWNER : rc, NULL);
+    }
+}
+
+/* ---- the turn ---- */
+
+static void lane_note(struct leat_consumer_lane *lane, struct leat_consumer_log *log,
+                      uint32_t index)
+{
+    if (log->state == CLOG_LOCATE && !lane->locating &&
+        lane->locate_count < CONSUMER_LOCATE_LOGS_MAX)
+        lane->locate_logs[lane->locate_count++] = index;
+    if (log->state == CLOG_READY && !lane->fetching &&
+        lane->answers < lane->engine->options.prefetch &&
+        lane->fetch_count < CONSUMER_FETCH_LOGS_MAX)
+        lane->fetch_logs[lane->fetch_count++] = index;
+}
+
+void leat_consumer_fetch_turn(struct leat_consumer_engine *engine)
+{
+    if (engine->log_count == 0 || engine->looking) return;
+    const struct leat_client_stream *stream =
+        leat_client_stream(engine->client, engine->stream_name);
+    if (!stream || stream->id != engine->stream_id) return;
+    uint64_t now = leat_consumer_now(engine);
+    for (uint32_t i = 0; i < engine->lane_count; i++) {
+        struct leat_consumer_lane *lane = engine->lanes[i];
+        if (!lane->fetching) lane->fetch_count = 0;
+        if (!lane->locating) lane->locate_count = 0;
+    }
+    for (uint32_t i = 0; i < engine->log_count; i++) {
+        struct leat_consumer_log *log = &engine->logs[i];
+        if (log->state != CLOG_LOCATE && log->state != CLOG_READY) continue;
+        if (now < log->retry_at_us) {
+            leat_consumer_wake_at(engine, log->retry_at_us);
+            continue;
+        }
+        const struct leat_client_log *where = log_where(stream, log);
+        if (!where) continue;
+        struct leat_consumer_lane *lane = lane_of(engine, where->owner, where->lane);
+        if (lane) lane_note(lane, log, i);
+    }
+    for (uint32_t i = 0; i < engine->lane_count && !engine->failed; i++) {
+        struct leat_consumer_lane *lane = engine->lanes[i];
+        if (lane->locate_count && !lane->locating) locate_send(lane);
+        if (lane->fetch_count && !lane->fetching) fetch_send(lane, stream);
+    }
+}

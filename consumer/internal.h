@@ -1,0 +1,155 @@
+/* What engine.c, fetch.c and set.c share. */
+#ifndef LEAT_CONSUMER_INTERNAL_H
+#define LEAT_CONSUMER_INTERNAL_H
+
+#include "engine.h"
+
+enum {
+    CONSUMER_LANES_MAX = 1024,
+    CONSUMER_LOCATE_LOGS_MAX = 64, /* of one request */
+    CONSUMER_FETCH_LOGS_MAX = 1024,
+    CONSUMER_FETCH_LOG_BYTES = 64, /* encoded, at most */
+    CONSUMER_RETRY_US_MAX = 1000 * 1000,
+    CONSUMER_SET_CONTROL_BYTES = 1024,
+    CONSUMER_COMMIT_ROW_BYTES = 48,
+    CONSUMER_FINISHED_MAX = 256, /* groups finished and not yet committed */
+};
+#define CONSUMER_GROUP_DONE UINT64_MAX /* as a committed offset: the group is finished */
+
+enum leat_consumer_log_state {
+    CLOG_LOCATE,   /* where to begin must be asked */
+    CLOG_LOCATING, /* being asked */
+    CLOG_READY,    /* `next` is where to fetch from */
+    CLOG_FETCHING, /* a fetch is under way */
+};
+
+struct leat_consumer_log {
+    struct leat_log_ref ref;
+    enum leat_consumer_log_state state;
+    uint32_t locate_what;
+    int64_t locate_value;
+    uint64_t next; /* next offset to fetch */
+    uint64_t first, acked;
+    bool acked_known;
+    uint64_t retry_at_us;
+    uint32_t attempts;
+    uint64_t processed; /* below it everything has been handed over; what commit() stores */
+    uint64_t processed_group;
+    bool processed_known, processed_changed;
+    bool committing; /* of the commit under way: changed again if that fails */
+    /* Parallel mode: the group read now; the series it belongs to. */
+    bool by_position;
+    uint64_t group, group_step;
+    struct leat_position position;
+    uint64_t skip_below; /* of the group: committed before */
+    /* Where the log began when it was last asked whether the group has been trimmed. */
+    uint64_t asked_first;
+};
+
+/* Answers and requests of one connection. */
+struct leat_consumer_lane {
+    struct leat_consumer_engine *engine;
+    uint64_t owner;
+    uint32_t lane;
+    bool fetching, locating;
+    uint32_t answers; /* not given back yet */
+    struct leat_request fetch, locate;
+    uint32_t fetch_count, locate_count;
+    uint32_t *fetch_logs, *locate_logs; /* indices into engine->logs */
+    uint8_t *fetch_control, *locate_control;
+};
+
+/* The payload of one answer, shared by its runs. */
+struct leat_consumer_answer {
+    struct leat_consumer_answer *next_free;
+    struct leat_consumer_lane *lane;
+    uint8_t *bytes;
+    size_t capacity;
+    struct leat_consumer_run *runs;
+    uint32_t run_count, run_capacity, refs;
+};
+struct leat_consumer_run {
+    struct leat_fetched fetched; /* first */
+    struct leat_consumer_answer *answer;
+    uint32_t generation;
+};
+
+struct leat_consumer_engine {
+    const struct leat_env *env;
+    struct leat_timers *timers;
+    struct leat_client *client;
+    struct leat_consumer_engine_options options;
+    struct leat_consumer_engine_events events;
+    char stream_name[LEAT_STREAM_NAME_BYTES_MAX + 1];
+    char set_name[LEAT_STREAM_NAME_BYTES_MAX + 1];
+    bool in_set;
+    uint32_t generation; /* positions change: answers of earlier ones are void */
+    bool failed, ready_told, looking, known, positioned;
+    bool wants_refresh;
+    uint64_t lookup_at_us;
+    uint32_t lookup_attempts;
+    struct leat_client_lookup lookup;
+    uint32_t stream_id, streamlets, q;
+    struct leat_consumer_log *logs;
+    uint32_t log_count;
+    struct leat_consumer_lane *lanes[CONSUMER_LANES_MAX];
+    uint32_t lane_count;
+    struct leat_list ready; /* runs to take */
+    uint32_t runs_out;      /* taken, not given back */
+    struct leat_consumer_answer *free_answers;
+    struct leat_timer look;
+    uint64_t look_at_us;
+    /* set */
+    char member[64];
+    uint32_t set_generation;
+    enum { SET_NONE, SET_JOINING, SET_FETCHING, SET_IN } set_state;
+    uint64_t set_retry_at_us, heartbeat_at_us;
+    uint32_t set_attempts;
+    bool set_busy, heartbeat_busy, commit_busy, left;
+    struct leat_request set_request, heartbeat_request, commit_request;
+    uint8_t set_control[CONSUMER_SET_CONTROL_BYTES], heartbeat_control[CONSUMER_SET_CONTROL_BYTES];
+    uint8_t *commit_control;
+    void (*commit_done)(void *arg, leat_err rc, const struct leat_error *error);
+    void *commit_arg;
+    /* parallel mode: groups committed as done or begun, as SET_FETCH told */
+    struct leat_consumer_row {
+        struct leat_log_ref log;
+        int64_t group;
+        uint64_t offset;
+    } * rows;
+    uint32_t row_count;
+    /* Groups whose records have all been handed over, to be committed as done. */
+    struct leat_consumer_row finished[CONSUMER_FINISHED_MAX];
+    uint32_t finished_count, finished_committing; /* the first ones: of the commit under way */
+};
+
+/* engine.c */
+uint64_t leat_consumer_now(const struct leat_consumer_engine *engine);
+void leat_consumer_fail(struct leat_consumer_engine *engine, leat_err rc, const char *text);
+void leat_consumer_note(struct leat_consumer_engine *engine, leat_err rc, const char *text);
+void leat_consumer_wake_at(struct leat_consumer_engine *engine, uint64_t at_us);
+/** Forget all positions and logs; what is under way is void. */
+void leat_consumer_logs_clear(struct leat_consumer_engine *engine);
+leat_err leat_consumer_logs_make(struct leat_consumer_engine *engine,
+                                 uint32_t count) LEAT_NODISCARD;
+void leat_consumer_log_begin(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
+                             enum leat_engine_from from, int64_t value);
+/* fetch.c */
+void leat_consumer_fetch_turn(struct leat_consumer_engine *engine);
+void leat_consumer_answer_unref(struct leat_consumer_engine *engine,
+                                struct leat_consumer_answer *answer);
+void leat_consumer_answers_free(struct leat_consumer_engine *engine);
+/** What is under way is void: its answers are not waited for. */
+void leat_consumer_lanes_cancel(struct leat_consumer_engine *engine);
+void leat_consumer_lanes_free(struct leat_consumer_engine *engine);
+/* set.c */
+void leat_consumer_set_turn(struct leat_consumer_engine *engine);
+void leat_consumer_group_enter(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
+                               uint64_t group);
+/** The group's records have all been handed over, or are gone: the next commit says that it is
+ * done. */
+void leat_consumer_group_finish(struct leat_consumer_engine *engine, struct leat_log_ref log,
+                                uint64_t group);
+void leat_consumer_set_leave(struct leat_consumer_engine *engine);
+
+#endif

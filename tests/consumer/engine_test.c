@@ -1,0 +1,285 @@
+/* The consumer's engine: every record once and in order through lost connections; positions; what
+ * is trimmed; what is gone. */
+#include "consumer/engine.h"
+#include "tests/client/fake_server.h"
+
+#include "base/bytes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LOGS = 4 };
+
+struct rig {
+    struct fake_world world;
+    struct leat_client *client;
+    struct leat_consumer_engine *engine;
+    bool ready;
+    leat_err ready_rc, error_rc;
+    uint32_t errors, notes;
+    uint64_t next[LOGS], read, wanted;
+    uint64_t skipped;
+};
+
+static void on_ready(void *owner, leat_err rc, const struct leat_error *error)
+{
+    struct rig *rig = owner;
+    (void)error;
+    assert_false(rig->ready);
+    rig->ready = true;
+    rig->ready_rc = rc;
+}
+static void on_fetched(void *owner)
+{
+    (void)owner;
+}
+static void on_error(void *owner, const struct leat_error *error)
+{
+    struct rig *rig = owner;
+    enum leat_err_class class = leat_err_class(error->code);
+    rig->error_rc = error->code;
+    if (class == LEAT_CLASS_REJECT || class == LEAT_CLASS_FATAL)
+        rig->errors++;
+    else
+        rig->notes++;
+}
+
+static void run_read(struct rig *rig, const struct leat_fetched *run)
+{
+    uint32_t at = 0, log = run->log.streamlet * rig->world.logs + run->log.log;
+    while (at < run->byte_count) {
+        struct leat_batch batch;
+        uint64_t bytes = leat_batch_bytes(run->bytes + at, run->byte_count - at);
+        assert_int_equal(leat_batch_view(run->bytes + at, (size_t)bytes, &batch), LEAT_OK);
+        for (uint32_t i = 0; i < batch.record_count; i++) {
+            uint64_t offset = batch.base_offset + i;
+            if (offset < run->from_offset) continue;
+            if (offset > rig->next[log]) rig->skipped += offset - rig->next[log];
+            assert_true(offset >= rig->next[log]); /* never twice, never back */
+            rig->next[log] = offset + 1;
+            rig->read++;
+        }
+        at += (uint32_t)bytes;
+    }
+    leat_consumer_engine_processed(rig->engine, run->log, run->group, rig->next[log]);
+}
+
+static void turn_end(void *owner)
+{
+    struct rig *rig = owner;
+    if (!rig->engine) return;
+    struct leat_fetched *run;
+    leat_consumer_engine_on_turn_end(rig->engine);
+    leat_client_on_turn_end(rig->client);
+    while ((run = leat_consumer_engine_take(rig->engine))) {
+        run_read(rig, run);
+        leat_consumer_engine_give(rig->engine, run);
+    }
+    leat_consumer_engine_on_turn_end(rig->engine);
+    leat_client_on_turn_end(rig->client);
+}
+
+static bool all_read(void *owner)
+{
+    struct rig *rig = owner;
+    return rig->read >= rig->wanted;
+}
+static bool at_end(void *owner)
+{
+    struct rig *rig = owner;
+    return leat_consumer_engine_at_end(rig->engine);
+}
+static bool failed(void *owner)
+{
+    struct rig *rig = owner;
+    return rig->errors > 0 || (rig->ready && rig->ready_rc);
+}
+
+/* Batches of 1 to 20 records into each log, straight into the server. */
+static void fill(struct rig *rig, uint32_t batches)
+{
+    for (uint32_t i = 0; i < batches; i++) {
+        struct fake_log *log = &rig->world.log[i % LOGS];
+        uint8_t bytes[4096];
+        struct leat_batch_builder builder;
+        leat_batch_builder_init(&builder, bytes, sizeof bytes);
+        uint32_t records = 1 + i % 20;
+        for (uint32_t r = 0; r < records; r++)
+            assert_int_equal(
+                leat_batch_builder_add(&builder, 1000 + r, NULL, 0, "value", 5, NULL, 0, 0),
+                LEAT_OK);
+        uint32_t count = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+        uint32_t at = log->batch_count++;
+        log->batches[at].bytes = malloc(count);
+        memcpy(log->batches[at].bytes, bytes, count);
+        leat_batch_stamp(log->batches[at].bytes, log->end, 1);
+        log->batches[at].count = count;
+        log->batches[at].records = records;
+        log->batches[at].offset = log->end;
+        log->end += records;
+        rig->wanted += records;
+    }
+}
+
+static struct rig *rig_make(uint64_t seed, enum leat_engine_from from, int64_t value)
+{
+    struct rig *rig = calloc(1, sizeof *rig);
+    fake_init(&rig->world, seed);
+    rig->world.owner = rig;
+    rig->world.turn_end = turn_end;
+    rig->world.streamlets = 2;
+    rig->world.logs = 2;
+    rig->world.stream_id = 5;
+    rig->client = fake_client(&rig->world, 200000);
+    struct leat_consumer_engine_options options = {.stream = "s",
+                                                   .from = from,
+                                                   .from_value = value,
+                                                   .streamlet = -1,
+                                                   .log = -1,
+                                                   .fetch_bytes = 2000,
+                                                   .wait_ms = 50,
+                                                   .session_ms = 1000,
+                                                   .prefetch = 2};
+    struct leat_consumer_engine_events events = {
+        .on_ready = on_ready, .on_fetched = on_fetched, .on_error = on_error, .owner = rig};
+    assert_int_equal(leat_consumer_engine_create(&rig->world.env, &rig->world.timers, rig->client,
+                                                 &options, &events, &rig->engine),
+                     LEAT_OK);
+    return rig;
+}
+
+static void rig_end(struct rig *rig)
+{
+    leat_client_destroy(&rig->client);
+    leat_consumer_engine_destroy(&rig->engine);
+    fake_fini(&rig->world);
+    free(rig);
+}
+
+/* Goal: all records of all logs once, in order, then "at the end". */
+static void consumer_quiet_server_reads_all(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(1, LEAT_ENGINE_EARLIEST, 0);
+    fill(rig, 400);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+    assert_int_equal(rig->read, rig->wanted);
+    assert_int_equal(rig->skipped, 0);
+    rig_end(rig);
+}
+
+/* Goal: the same through lost connections, refusals and repeated answers. Method: 200 seeds. */
+static void consumer_faulty_network_reads_all_once(void **state)
+{
+    (void)state;
+    uint64_t dropped = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct rig *rig = rig_make(seed, LEAT_ENGINE_EARLIEST, 0);
+        rig->world.faults = (struct fake_faults){
+            .drop_before = 50, .drop_after = 50, .refuse_again = 50, .slow = 50, .twice = 50};
+        fill(rig, 300);
+        assert_true(fake_run(&rig->world, rig->world.now_us + 60000000, all_read));
+        assert_int_equal(rig->read, rig->wanted);
+        assert_int_equal(rig->skipped, 0);
+        assert_int_equal(rig->errors, 0);
+        dropped += rig->world.dropped;
+        rig_end(rig);
+    }
+    assert_true(dropped > 500);
+}
+
+/* Goal: records trimmed before they were read: told, and on at the first that is there. */
+static void consumer_trimmed_log_goes_on_at_first(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(2, LEAT_ENGINE_OFFSET, 3);
+    fill(rig, 400);
+    rig->world.log[1].first = rig->world.log[1].batches[50].offset;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+    assert_true(rig->notes >= 1);
+    assert_int_equal(rig->errors, 0);
+    assert_int_equal(rig->next[1], rig->world.log[1].end);
+    rig_end(rig);
+}
+
+/* Goal: from the latest: nothing of what lay there, everything that comes. */
+static void consumer_latest_reads_only_new(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(3, LEAT_ENGINE_LATEST, 0);
+    fill(rig, 40);
+    uint64_t old = rig->wanted;
+    for (uint32_t i = 0; i < LOGS; i++)
+        rig->next[i] = rig->world.log[i].end;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+    assert_int_equal(rig->read, 0);
+    fill(rig, 40);
+    rig->wanted -= old;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, all_read));
+    assert_int_equal(rig->read, rig->wanted);
+    rig_end(rig);
+}
+
+/* Goal: seeking back reads again; other partitions go on where they were. */
+static void consumer_seek_begins_again(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(4, LEAT_ENGINE_EARLIEST, 0);
+    fill(rig, 200);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+    uint64_t first = rig->read;
+    leat_consumer_engine_seek(rig->engine, 2, LEAT_ENGINE_OFFSET, 0);
+    rig->next[2] = 0;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+    assert_int_equal(rig->read, first + rig->world.log[2].end);
+    rig_end(rig);
+}
+
+/* Goal: a stream that is not there is an error, told once. */
+static void consumer_unknown_stream_fails(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(5, LEAT_ENGINE_EARLIEST, 0);
+    rig->world.stream_id = 0;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, failed));
+    assert_int_equal(rig->ready_rc, LEAT_E_UNKNOWN_STREAM);
+    rig_end(rig);
+}
+
+/* Goal: a restarted server is found again and nothing is missed. */
+static void consumer_restarted_server_goes_on(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(6, LEAT_ENGINE_EARLIEST, 0);
+    fill(rig, 100);
+    (void)fake_run(&rig->world, rig->world.now_us + 3000, NULL);
+    rig->world.down = true;
+    fake_cut(&rig->world);
+    (void)fake_run(&rig->world, rig->world.now_us + 500000, NULL);
+    rig->world.down = false;
+    rig->world.incarnation++;
+    fill(rig, 100);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, all_read));
+    assert_int_equal(rig->read, rig->wanted);
+    assert_int_equal(rig->skipped, 0);
+    rig_end(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(consumer_quiet_server_reads_all),
+        cmocka_unit_test(consumer_faulty_network_reads_all_once),
+        cmocka_unit_test(consumer_trimmed_log_goes_on_at_first),
+        cmocka_unit_test(consumer_latest_reads_only_new),
+        cmocka_unit_test(consumer_seek_begins_again),
+        cmocka_unit_test(consumer_unknown_stream_fails),
+        cmocka_unit_test(consumer_restarted_server_goes_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
