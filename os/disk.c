@@ -1,0 +1,328 @@
+/* Files under the data directory. */
+#include "os/internal.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+struct leat_file {
+    int fd;
+    bool direct;
+    /* A flush failed. The kernel may have dropped the dirty pages and report success the next time,
+     * so nothing about this file can be believed any more. Relaxed: readers need no order. */
+    _Atomic bool failed;
+};
+
+enum { ZERO_BYTES = 1024 * 1024 };
+
+leat_err leat_os_errno(int error)
+{
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: /* a limit on file sizes is space that is not there */
+        return LEAT_E_DISK_FULL;
+    case ENOENT:
+        return LEAT_E_NOT_FOUND;
+    case EEXIST:
+        return LEAT_E_EXISTS;
+    case ENOMEM:
+        return LEAT_E_NO_MEMORY;
+    default:
+        return LEAT_E_DISK;
+    }
+}
+
+/* ---- operations ---- */
+
+static leat_err file_write(struct leat_file *file, const uint8_t *at, size_t bytes, uint64_t offset,
+                           size_t *out_done)
+{
+    while (bytes > 0) {
+        ssize_t n = pwrite(file->fd, at, bytes, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return leat_os_errno(errno);
+        if (n == 0) return LEAT_E_DISK;
+        at += n;
+        bytes -= (size_t)n;
+        offset += (uint64_t)n;
+        *out_done += (size_t)n;
+    }
+    return LEAT_OK;
+}
+
+static leat_err file_read(struct leat_file *file, uint8_t *at, size_t bytes, uint64_t offset,
+                          size_t *out_done)
+{
+    while (bytes > 0) {
+        ssize_t n = pread(file->fd, at, bytes, (off_t)offset);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return LEAT_E_DISK;
+        if (n == 0) break; /* the end of the file */
+        at += n;
+        bytes -= (size_t)n;
+        offset += (uint64_t)n;
+        *out_done += (size_t)n;
+        /* A direct read ends off its alignment only at the end of the file, and going on from there
+         * would be refused. */
+        if (file->direct && (n & 4095) != 0) break;
+    }
+    return LEAT_OK;
+}
+
+static leat_err file_sync(struct leat_file *file)
+{
+    if (fdatasync(file->fd) == 0) return LEAT_OK;
+    leat_err rc = leat_os_errno(errno);
+    atomic_store_explicit(&file->failed, true, memory_order_relaxed);
+    return rc == LEAT_E_DISK_FULL ? rc : LEAT_E_DISK;
+}
+
+void leat_os_disk_io_run(struct leat_disk_io *io)
+{
+    struct leat_file *file = io->file;
+    if (atomic_load_explicit(&file->failed, memory_order_relaxed)) {
+        io->rc = LEAT_E_DISK;
+        return;
+    }
+    switch (io->kind) {
+    case LEAT_DISK_READ:
+        io->rc = file_read(file, io->buffer, io->bytes, io->offset, &io->done_bytes);
+        break;
+    case LEAT_DISK_WRITE:
+        io->rc = file_write(file, io->buffer, io->bytes, io->offset, &io->done_bytes);
+        break;
+    case LEAT_DISK_SYNC:
+        io->rc = file_sync(file);
+        break;
+    }
+}
+
+/* ---- blocking calls ---- */
+
+static int data_fd(void *ctx)
+{
+    return ((struct os_actor *)ctx)->world->data_fd;
+}
+
+/* "" is the data directory itself. */
+static const char *path_or_dot(const char *path)
+{
+    LEAT_ASSERT(path[0] != '/');
+    return path[0] ? path : ".";
+}
+
+static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct leat_file **out_file,
+                          struct leat_error *error)
+{
+    int how = O_CLOEXEC | ((flags & LEAT_OPEN_READ) ? O_RDONLY : O_RDWR);
+    if (flags & LEAT_OPEN_CREATE) how |= O_CREAT;
+    if (flags & LEAT_OPEN_EXCLUSIVE) how |= O_CREAT | O_EXCL;
+    struct leat_file *file = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *file);
+    if (!file) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to open %s", path);
+    file->fd = -1;
+    if (flags & LEAT_OPEN_DIRECT) {
+        file->fd = openat(data_fd(ctx), path_or_dot(path), how | O_DIRECT, 0640);
+        file->direct = file->fd >= 0;
+        /* A refusal of O_DIRECT may come after the file was made, so the second try must not ask
+         * for a new one. Only this process makes files here: it holds the lock. */
+        if (file->fd < 0 && errno == EINVAL) how &= ~O_EXCL;
+    }
+    bool again = file->fd < 0 && (!(flags & LEAT_OPEN_DIRECT) || errno == EINVAL);
+    if (again) file->fd = openat(data_fd(ctx), path_or_dot(path), how, 0640);
+    if (file->fd < 0) {
+        int cause = errno;
+        leat_mem_free(file);
+        return leat_error_set(error, leat_os_errno(cause), "can't open %.150s: %s", path,
+                              strerror(cause));
+    }
+    *out_file = file;
+    return LEAT_OK;
+}
+
+static void disk_close(void *ctx, struct leat_file *file)
+{
+    (void)ctx;
+    if (!file) return;
+    (void)close(file->fd); /* what had to last was synced, and the sync was looked at */
+    leat_mem_free(file);
+}
+
+static leat_err disk_size(void *ctx, struct leat_file *file, uint64_t *out_bytes)
+{
+    (void)ctx;
+    struct stat st;
+    if (fstat(file->fd, &st)) return leat_os_errno(errno);
+    *out_bytes = (uint64_t)st.st_size;
+    return LEAT_OK;
+}
+
+/* Where fallocate is not supported the space is taken by writing zeros. */
+static leat_err zero_fill(struct leat_file *file, uint64_t from, uint64_t to)
+{
+    void *zero;
+    if (posix_memalign(&zero, 4096, ZERO_BYTES)) return LEAT_E_NO_MEMORY;
+    memset(zero, 0, ZERO_BYTES);
+    leat_err rc = LEAT_OK;
+    /* A file that is written directly has a length of whole blocks. */
+    from = file->direct ? LEAT_ALIGN_DOWN(from, 4096u) : from;
+    while (from < to && !rc) {
+        size_t done = 0, bytes = to - from < ZERO_BYTES ? (size_t)(to - from) : ZERO_BYTES;
+        if (file->direct) bytes = LEAT_ALIGN_UP(bytes, 4096u);
+        rc = file_write(file, zero, bytes, from, &done);
+        from += done;
+    }
+    free(zero);
+    return rc;
+}
+
+static leat_err disk_allocate(void *ctx, struct leat_file *file, uint64_t bytes)
+{
+    uint64_t size = 0;
+    leat_err rc = disk_size(ctx, file, &size);
+    if (rc) return rc;
+    int failed;
+    do {
+        failed = bytes > 0 ? fallocate(file->fd, 0, 0, (off_t)bytes) : 0;
+    } while (failed && errno == EINTR);
+    if (!failed) return LEAT_OK;
+    if (errno != EOPNOTSUPP && errno != ENOSYS) return leat_os_errno(errno);
+    if (file->direct && size % 4096 != 0) return LEAT_E_INVALID;
+    return size < bytes ? zero_fill(file, size, bytes) : LEAT_OK;
+}
+
+static leat_err disk_truncate(void *ctx, struct leat_file *file, uint64_t bytes)
+{
+    (void)ctx;
+    return ftruncate(file->fd, (off_t)bytes) ? leat_os_errno(errno) : LEAT_OK;
+}
+
+static leat_err disk_remove(void *ctx, const char *path)
+{
+    if (unlinkat(data_fd(ctx), path_or_dot(path), 0) == 0) return LEAT_OK;
+    if (errno == EISDIR && unlinkat(data_fd(ctx), path, AT_REMOVEDIR) == 0) return LEAT_OK;
+    return leat_os_errno(errno);
+}
+
+static leat_err disk_rename(void *ctx, const char *from, const char *to)
+{
+    int dir = data_fd(ctx);
+    return renameat(dir, path_or_dot(from), dir, path_or_dot(to)) ? leat_os_errno(errno) : LEAT_OK;
+}
+
+static leat_err disk_make_dir(void *ctx, const char *path)
+{
+    if (mkdirat(data_fd(ctx), path_or_dot(path), 0750) == 0 || errno == EEXIST) return LEAT_OK;
+    return leat_os_errno(errno);
+}
+
+static leat_err disk_sync_dir(void *ctx, const char *path)
+{
+    int dir = openat(data_fd(ctx), path_or_dot(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0) return leat_os_errno(errno);
+    leat_err rc = fsync(dir) ? leat_os_errno(errno) : LEAT_OK;
+    (void)close(dir);
+    return rc;
+}
+
+static int name_compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static leat_err names_add(char ***names, size_t *count, size_t *capacity, const char *name)
+{
+    if (*count == *capacity) {
+        size_t more = *capacity ? *capacity * 2 : 64;
+        char **grown = leat_mem_realloc(LEAT_MEM_STORE, *names, more, sizeof(char *));
+        if (!grown) return LEAT_E_NO_MEMORY;
+        *names = grown;
+        *capacity = more;
+    }
+    (*names)[*count] = leat_mem_strdup(LEAT_MEM_STORE, name);
+    if (!(*names)[*count]) return LEAT_E_NO_MEMORY;
+    ++*count;
+    return LEAT_OK;
+}
+
+static leat_err disk_list(void *ctx, const char *path, void (*each)(void *arg, const char *name),
+                          void *arg)
+{
+    int fd = openat(data_fd(ctx), path_or_dot(path), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!dir) {
+        leat_err failed = leat_os_errno(errno);
+        if (fd >= 0) (void)close(fd);
+        return failed;
+    }
+    char **names = NULL;
+    size_t count = 0, capacity = 0;
+    leat_err rc = LEAT_OK;
+    while (!rc) {
+        errno = 0;
+        struct dirent *entry = readdir(dir);
+        if (!entry) {
+            if (errno) rc = leat_os_errno(errno);
+            break;
+        }
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        rc = names_add(&names, &count, &capacity, entry->d_name);
+    }
+    (void)closedir(dir);
+    if (count > 0) qsort(names, count, sizeof names[0], name_compare);
+    for (size_t i = 0; i < count; i++) {
+        if (!rc) each(arg, names[i]);
+        leat_mem_free(names[i]);
+    }
+    leat_mem_free(names);
+    return rc;
+}
+
+static leat_err disk_space(void *ctx, uint64_t *out_free_bytes)
+{
+    struct statvfs st;
+    if (fstatvfs(data_fd(ctx), &st)) return leat_os_errno(errno);
+    *out_free_bytes = (uint64_t)st.f_bavail * st.f_frsize;
+    return LEAT_OK;
+}
+
+/* What was submitted before runs first; its completions arrive as usual. */
+static leat_err disk_run(void *ctx, struct leat_disk_io *io)
+{
+    struct os_actor *actor = ctx;
+    while (actor->disk.first)
+        leat_os_disk_run(actor);
+    io->done_bytes = 0;
+    io->rc = LEAT_OK;
+    leat_os_disk_io_run(io);
+    return io->rc;
+}
+
+void leat_os_disk_ports_init(struct os_actor *actor)
+{
+    actor->disk_port = (struct leat_disk){
+        .ctx = actor,
+        .submit = leat_os_disk_submit,
+        .run = disk_run,
+        .open = disk_open,
+        .close = disk_close,
+        .size = disk_size,
+        .allocate = disk_allocate,
+        .truncate = disk_truncate,
+        .remove = disk_remove,
+        .rename = disk_rename,
+        .make_dir = disk_make_dir,
+        .sync_dir = disk_sync_dir,
+        .list = disk_list,
+        .space = disk_space,
+    };
+}

@@ -1,0 +1,233 @@
+/* What a program asks of the machine it runs on. */
+#include "os/internal.h"
+
+#include "base/assert.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LOCK_WAIT_MS_MAX = 30 * 1000, LOCK_LOOK_EVERY_MS = 10 };
+
+/* Every missing part of a path. */
+static leat_err directories_make(const char *path, struct leat_error *error)
+{
+    char part[LEAT_OS_PATH_BYTES];
+    size_t length = strlen(path);
+    if (length == 0 || length >= sizeof part)
+        return leat_error_set(error, LEAT_E_CONFIG, "the data directory's path is empty or long");
+    memcpy(part, path, length + 1);
+    for (size_t i = 1; i <= length; i++) {
+        if (part[i] != '/' && part[i] != 0) continue;
+        char kept = part[i];
+        part[i] = 0;
+        if (mkdir(part, 0750) && errno != EEXIST)
+            return leat_error_set(error, LEAT_E_CONFIG, "can't make the directory %.150s: %s", part,
+                                  strerror(errno));
+        part[i] = kept;
+    }
+    return LEAT_OK;
+}
+
+static void lock_holder(int fd, char out[24])
+{
+    ssize_t n = pread(fd, out, 23, 0);
+    size_t length = n > 0 ? (size_t)n : 0;
+    out[length] = 0;
+    out[strspn(out, "0123456789")] = 0;
+    if (!out[0]) memcpy(out, "unknown", sizeof "unknown");
+}
+
+/* A process that ends gives its locks back only after its memory, and 8 GiB of it take a second: a
+ * supervisor that starts the next server at once must not be refused by the dead one. From the
+ * moment that its memory is being torn down its /proc/PID/exe leads nowhere. */
+static bool holder_is_ending(const char *pid_text)
+{
+    char path[64], text[4096];
+    long pid = strtol(pid_text, NULL, 10);
+    if (pid <= 0) return false; /* unknown: it may be anybody */
+    if (kill((pid_t)pid, 0) && errno == ESRCH) return true;
+    snprintf(path, sizeof path, "/proc/%ld/exe", pid);
+    if (readlink(path, text, sizeof text) < 0 && errno == ENOENT) return true;
+    snprintf(path, sizeof path, "/proc/%ld/status", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false; /* gone just now: the lock is free at the next look */
+    ssize_t n = read(fd, text, sizeof text - 1);
+    (void)close(fd);
+    text[n > 0 ? n : 0] = 0;
+    const char *state = strstr(text, "\nState:\t"), *pending = strstr(text, "\nSigPnd:\t");
+    if (state && (state[8] == 'Z' || state[8] == 'X')) return true;
+    uint64_t kill_bit = UINT64_C(1) << (SIGKILL - 1); /* killed, and did not run since */
+    return pending && (strtoull(pending + 9, NULL, 16) & kill_bit) != 0;
+}
+
+/* Until the holder has ended, or a moment, where the kernel tells of no end (before 5.3, or not ours to watch). */
+static void holder_wait(const char *holder)
+{
+    int end = (int)syscall(SYS_pidfd_open, strtol(holder, NULL, 10), 0);
+    struct pollfd wait = {.fd = end, .events = POLLIN}; /* a negative one is left out */
+    (void)poll(&wait, 1, LOCK_LOOK_EVERY_MS);
+    if (end >= 0) (void)close(end);
+}
+
+/* Waits only for processes that are ending; false: out_holder has the lock and keeps it. A holder is
+ * believed to live only when it looks so twice in a row: between taking up its SIGKILL and giving up
+ * its memory nothing tells that it is ending. */
+static bool lock_take(int fd, char out_holder[24])
+{
+    int lives = 0;
+    for (int waited_ms = 0;; waited_ms += LOCK_LOOK_EVERY_MS) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+        lock_holder(fd, out_holder);
+        lives = holder_is_ending(out_holder) ? 0 : lives + 1;
+        if (waited_ms >= LOCK_WAIT_MS_MAX || lives == 2) return false;
+        holder_wait(out_holder);
+    }
+}
+
+leat_err leat_os_lock(const char *data_dir, struct leat_error *error)
+{
+    leat_err rc = directories_make(data_dir, error);
+    if (rc) return rc;
+    char path[LEAT_OS_PATH_BYTES + 8];
+    snprintf(path, sizeof path, "%s/lock", data_dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    if (fd < 0)
+        return leat_error_set(error, LEAT_E_CONFIG, "can't open %.150s: %s", path, strerror(errno));
+    char holder[24];
+    if (!lock_take(fd, holder)) {
+        (void)close(fd);
+        return leat_error_set(error, LEAT_E_LOCKED,
+                              "the data directory %.120s is in use by process %s", data_dir,
+                              holder);
+    }
+    char pid[24];
+    int length = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+    /* The text only serves the message above; the lock itself is the kernel's. */
+    if (ftruncate(fd, 0) || pwrite(fd, pid, (size_t)length, 0) != length) {
+        (void)close(fd);
+        return leat_error_set(error, LEAT_E_DISK_FULL, "can't write %.150s", path);
+    }
+    return LEAT_OK; /* fd stays open on purpose: the process's end gives the lock back */
+}
+
+void leat_os_notify(const char *state)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    if (!path || (path[0] != '/' && path[0] != '@')) return;
+    size_t length = strlen(path);
+    if (length >= sizeof to.sun_path) return;
+    memcpy(to.sun_path, path, length);
+    if (path[0] == '@') to.sun_path[0] = 0; /* an abstract name */
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return;
+    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    /* A supervisor that does not listen is no reason to do anything else. */
+    (void)sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&to, bytes);
+    (void)close(fd);
+}
+
+uint64_t leat_os_cpu_us(void)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage)) return 0;
+    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
+           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* "max" and unreadable files are no limit. */
+static uint64_t limit_read(const char *path)
+{
+    char text[32] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return UINT64_MAX;
+    ssize_t n = read(fd, text, sizeof text - 1);
+    (void)close(fd);
+    if (n <= 0 || text[0] < '0' || text[0] > '9') return UINT64_MAX;
+    return strtoull(text, NULL, 10);
+}
+
+/* The least limit of a control group and those around it. */
+static uint64_t group_limit(const char *root, char *group, const char *file)
+{
+    uint64_t least = UINT64_MAX;
+    for (;;) {
+        char path[LEAT_OS_PATH_BYTES];
+        int length = snprintf(path, sizeof path, "%s%s/%s", root, group, file);
+        if (length > 0 && (size_t)length < sizeof path) {
+            uint64_t limit = limit_read(path);
+            if (limit < least) least = limit;
+        }
+        char *slash = strrchr(group, '/');
+        if (!slash) return least;
+        *slash = 0;
+    }
+}
+
+/* Lines "0::/path" (version 2) and "4:memory:/path" (version 1). */
+static uint64_t groups_limit(void)
+{
+    uint64_t least = UINT64_MAX;
+    FILE *groups = fopen("/proc/self/cgroup", "re");
+    if (!groups) return least;
+    char line[2048];
+    while (fgets(line, sizeof line, groups)) {
+        line[strcspn(line, "\n")] = 0;
+        char *kind = strchr(line, ':');
+        char *group = kind ? strchr(kind + 1, ':') : NULL;
+        if (!group) continue;
+        *group++ = 0;
+        kind++;
+        uint64_t limit = UINT64_MAX;
+        if (!*kind)
+            limit = group_limit("/sys/fs/cgroup", group, "memory.max");
+        else if (strstr(kind, "memory"))
+            limit = group_limit("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
+        if (limit < least) least = limit;
+    }
+    (void)fclose(groups);
+    return least;
+}
+
+uint64_t leat_os_memory_bytes(void)
+{
+    uint64_t machine = uv_get_total_memory(), group = groups_limit();
+    return group < machine ? group : machine;
+}
+
+unsigned leat_os_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set)) return 1;
+    int count = CPU_COUNT(&set);
+    if (count < 1) return 1;
+    return count > LEAT_CORES_MAX ? LEAT_CORES_MAX : (unsigned)count;
+}
+
+leat_err leat_os_default_data_dir(char out_path[4096], struct leat_error *error)
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    int length = -1;
+    if (state && state[0] == '/')
+        length = snprintf(out_path, 4096, "%s/leat", state);
+    else if (home && home[0] == '/')
+        length = snprintf(out_path, 4096, "%s/.local/state/leat", home);
+    if (length < 0 || length >= 4096)
+        return leat_error_set(error, LEAT_E_CONFIG,
+                              "neither XDG_STATE_HOME nor HOME is set: name a data directory");
+    return LEAT_OK;
+}

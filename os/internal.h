@@ -1,0 +1,146 @@
+/* What the files of `os` share: a world, its actors, their turn. */
+#ifndef LEAT_OS_INTERNAL_H
+#define LEAT_OS_INTERNAL_H
+
+#include "base/list.h"
+#include "base/random.h"
+#include "os/os.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <uv.h>
+
+enum {
+    LEAT_OS_NAME_BYTES = 16, /* a thread's name, as the kernel limits it */
+    LEAT_OS_PATH_BYTES = 4096,
+    LEAT_OS_READERS_MAX = 16,
+    LEAT_OS_BUFFER_CLASSES = 14,
+};
+
+/* Buffers for kept bytes and copied sends: powers of two from 4 KiB to 32 MiB, so that a
+ * connection grows without copying often. A few lie ready per actor. */
+struct os_buffers {
+    struct os_buffer *ready[LEAT_OS_BUFFER_CLASSES];
+    size_t ready_bytes;
+};
+
+/* One actor's half of the net port. Guarded by: the actor's thread. */
+struct os_net {
+    uint8_t *read_buffer; /* made with the first connection */
+    struct os_buffers buffers;
+    size_t kept_bytes;        /* capacity of all buffers that hold unconsumed bytes */
+    struct leat_list conns;   /* all of this actor */
+    struct leat_list ready;   /* something to deliver in a later callback */
+    struct leat_list dirty;   /* something to write at the end of the turn */
+    struct leat_list no_room; /* stopped reading: kept_bytes over its limit */
+    struct leat_list listeners;
+    struct leat_send *done, **done_last; /* taken by the network, on_sent still to run */
+    struct leat_send *lost, **lost_last; /* given to a connection that was gone already */
+    uv_timer_t accept_timer;             /* runs only after accept() was refused resources */
+    uv_timer_t stall_timer;              /* runs only while a connection lies in no_room */
+};
+
+/* One actor's half of the disk port. */
+struct os_disk_queue {
+    struct leat_disk_io *first, **last; /* DISK: to run after this turn. Guarded by: its thread */
+    struct leat_disk_io *done, **done_last;
+    /* CORE: reads for the world's reader threads. Guarded by: world->lock */
+    struct leat_disk_io *reads, **reads_last;
+    struct leat_list link; /* in world->readers_work while `reads` is not empty */
+    unsigned reads_out;    /* submitted and not yet delivered. Guarded by: its thread */
+};
+
+enum os_actor_state { OS_SLEEPING, OS_AWAKE };
+
+struct os_actor {
+    struct leat_os_world *world;
+    unsigned number;
+    enum leat_os_actor_kind kind;
+    struct leat_env env;
+    struct leat_clock clock;
+    struct leat_random random;
+    struct leat_post post;
+    struct leat_net net_port;
+    struct leat_disk disk_port;
+    struct os_arena *arena;
+
+    void *actor; /* as registered at start */
+    struct leat_actor_ops ops;
+    void (*on_start)(void *actor);
+    char name[LEAT_OS_NAME_BYTES];
+    int cpu;
+    pthread_t thread;
+    bool started, joined;
+
+    uv_loop_t loop;
+    uv_async_t async;
+    uv_prepare_t prepare;
+    uv_check_t check;
+    uv_idle_t idle;
+    uv_timer_t wake_timer;
+    uint64_t wake_at_us, timer_at_us; /* wanted; what wake_timer is set to */
+    struct leat_xoshiro random_state;
+
+    /* Everything below the two stacks is touched by the actor's thread only. */
+    _Atomic(struct leat_mail *) inbox;        /* stack; pairs: mail_push / mail_take */
+    _Atomic(struct leat_disk_io *) read_done; /* stack; pairs: leat_os_read_done / reads_deliver */
+    _Atomic int state;                        /* enum os_actor_state; see actor.c, SUBTLE */
+    _Atomic bool stop;
+    bool stopping, called;             /* called: a callback ran since the last on_turn_end */
+    struct leat_mail *own, **own_last; /* mails to itself */
+    struct os_net net;
+    struct os_disk_queue disk;
+};
+
+struct leat_os_world {
+    struct os_actor *actors[LEAT_ACTORS];
+    char data_dir[LEAT_OS_PATH_BYTES];
+    int data_fd;          /* -1: no disk port */
+    pthread_mutex_t lock; /* leaf: nothing is called while it is held */
+    pthread_cond_t readers_wake;
+    struct leat_list readers_work; /* actors with reads waiting, taken in turn */
+    bool readers_stop;
+    unsigned reader_count;
+    pthread_t readers[LEAT_OS_READERS_MAX];
+};
+
+/* actor.c */
+void leat_os_mail_push(struct os_actor *to, struct leat_mail *mail);
+void leat_os_read_done(struct os_actor *to, struct leat_disk_io *io);
+void leat_os_actor_fini(struct os_actor *actor);
+
+/* buffers.c */
+struct os_buffer; /* header of a ready buffer */
+uint8_t *leat_os_buffer_get(struct os_buffers *buffers, size_t bytes, size_t *out_capacity);
+void leat_os_buffer_put(struct os_buffers *buffers, uint8_t *buffer, size_t capacity);
+void leat_os_buffers_fini(struct os_buffers *buffers);
+
+/* net.c */
+leat_err leat_os_net_init(struct os_actor *actor);
+/** Run what waits for a later callback. Returns whether any callback ran. */
+bool leat_os_net_deliver(struct os_actor *actor);
+void leat_os_net_flush(struct os_actor *actor);
+bool leat_os_net_waiting(const struct os_actor *actor);
+void leat_os_net_stop(struct os_actor *actor); /* begin closing all */
+bool leat_os_net_stopped(const struct os_actor *actor);
+void leat_os_net_fini(struct os_actor *actor);
+void leat_os_net_drop_mail(struct leat_mail *mail);
+
+/* disk.c, disk_queue.c */
+void leat_os_disk_ports_init(struct os_actor *actor);
+void leat_os_disk_queue_init(struct os_actor *actor);
+void leat_os_disk_submit(void *ctx, struct leat_disk_io *io);
+void leat_os_disk_io_run(struct leat_disk_io *io);
+void leat_os_disk_run(struct os_actor *actor); /* what was submitted, on this thread */
+bool leat_os_disk_deliver(struct os_actor *actor);
+bool leat_os_disk_waiting(const struct os_actor *actor);
+leat_err leat_os_readers_start(struct leat_os_world *world, unsigned count);
+void leat_os_readers_stop(struct leat_os_world *world);
+leat_err leat_os_errno(int error); /* a failed file call as leat_err */
+
+/* arena.c */
+/* Join its thread: no grow request is touched after it. */
+void leat_os_arena_stop(struct os_arena *arena);
+void leat_os_arena_close(struct os_arena *arena);
+
+#endif

@@ -1,0 +1,123 @@
+/* Connections: shared by net.c (life), net_open.c (listen, connect) and net_bytes.c (bytes). */
+#ifndef LEAT_OS_NET_H
+#define LEAT_OS_NET_H
+
+#include "os/internal.h"
+
+#include <netdb.h>
+
+enum {
+    /* Measured in README.md: larger adds nothing over loopback and leaves the second-level cache,
+     * smaller leaves more cut frames to keep. */
+    LEAT_NET_READ_BYTES = 256 * 1024,
+    /* Room before the read buffer: so much kept is put in front of new bytes instead of new bytes
+     * behind it. */
+    LEAT_NET_FRONT_BYTES = 16 * 1024,
+    LEAT_NET_READS_PER_EVENT = 4, /* then others get their turn */
+    LEAT_NET_WRITES_PER_TURN = 4,
+    LEAT_NET_IOVS = 1024, /* the kernel's limit for one call */
+    LEAT_NET_ACCEPTS_PER_EVENT = 64,
+    LEAT_NET_ACCEPT_PAUSE_MS = 100,
+    LEAT_NET_BACKLOG = 1024,
+    /* Unconsumed bytes of one actor's connections. Over it, connections that hold none stop
+     * reading; those with a begun frame go on, so that the limit cannot lock itself. Overshoot: one
+     * LEAT_WANT_BYTES_MAX and one read. */
+    LEAT_NET_KEPT_BYTES_MAX = LEAT_OS_KEPT_BYTES_MAX,
+    /* While others wait for that room, a connection that holds a cut frame and brings no byte of
+     * its rest for so long is closed: else a few silent peers would stop everyone. */
+    LEAT_NET_STALL_MS = 5000,
+    LEAT_NET_COPY_CHUNK_BYTES = 16 * 1024,
+    LEAT_NET_HOST_BYTES = 256,
+    LEAT_NET_PEER_BYTES = 64,
+};
+
+/* libuv's handle dies later than the connection, or lives on another loop than it by then. */
+struct os_poll {
+    uv_poll_t uv;
+    struct leat_conn *conn; /* NULL: abandoned */
+};
+
+/* A name look-up under way; outlives a connection that is closed meanwhile. */
+struct os_lookup {
+    uv_getaddrinfo_t uv;
+    struct leat_conn *conn;
+};
+
+enum os_conn_state {
+    OS_CONN_CONNECTING, /* looking up, or waiting for the handshake */
+    OS_CONN_OPEN,
+    OS_CONN_CLOSING, /* on_closed will run */
+};
+
+struct leat_conn {
+    struct os_actor *actor;
+    struct os_poll *poll;
+    int fd, events; /* events: what `poll` is started for */
+    enum os_conn_state state;
+    leat_err why;
+    bool paused, present, in_bytes, blocked; /* blocked: the socket takes no more for now */
+    bool stalled; /* held bytes when the stall timer began, and has read none since */
+    const struct leat_conn_handler *handler;
+    void *user;
+    struct leat_list all, ready, dirty, no_room;
+
+    /* Unconsumed bytes: kept[kept_at .. kept_at + kept_bytes). No buffer when there are none. */
+    uint8_t *kept;
+    size_t kept_at, kept_bytes, kept_capacity, want_bytes;
+
+    struct leat_send *first, **last;
+    struct os_copy *copy; /* newest copied piece, if it is the last in the queue */
+    size_t queued_bytes, copy_bytes;
+
+    struct os_lookup *lookup;
+    struct addrinfo *addresses, *address; /* all; the next to try */
+    bool addresses_by_uv;
+
+    struct leat_mail move_mail;
+    void *(*on_moved)(void *, struct leat_conn *, void *, const struct leat_conn_handler **);
+    void *baggage;
+    bool moving;
+    unsigned move_to;
+    char peer[LEAT_NET_PEER_BYTES];
+};
+
+struct os_listener {
+    struct leat_list link;
+    uv_poll_t uv;
+    int fd;
+    leat_accept_fn on_accept;
+    void *acceptor;
+    struct os_actor *actor;
+};
+
+/* net.c */
+struct leat_conn *leat_os_conn_create(struct os_actor *actor, int fd);
+void leat_os_conn_free(struct leat_conn *conn); /* never delivered anything */
+leat_err leat_os_conn_watch(struct leat_conn *conn);
+void leat_os_conn_unwatch(struct leat_conn *conn);
+void leat_os_conn_events(struct leat_conn *conn); /* make epoll want what the state wants */
+void leat_os_conn_fail(struct leat_conn *conn, leat_err why);
+void leat_os_conn_ready(struct leat_conn *conn);
+void leat_os_conn_hand_over(struct leat_conn *conn);
+
+/* net_open.c */
+leat_err leat_os_net_listen(void *ctx, const char *address, leat_accept_fn on_accept,
+                            void *acceptor, char out_address[128], struct leat_error *error);
+leat_err leat_os_net_connect(void *ctx, const char *address,
+                             const struct leat_conn_handler *handler, void *user,
+                             struct leat_conn **out_conn);
+void leat_os_conn_connected(struct leat_conn *conn); /* the handshake ended somehow */
+void leat_os_conn_lookup_drop(struct leat_conn *conn);
+void leat_os_listener_close(struct os_listener *listener);
+void leat_os_accept_again(uv_timer_t *timer);
+
+/* net_bytes.c */
+void leat_os_conn_read(struct leat_conn *conn);
+bool leat_os_conn_present_kept(struct leat_conn *conn);
+void leat_os_conn_kept_drop(struct leat_conn *conn);
+void leat_os_conn_flush(struct leat_conn *conn);
+void leat_os_conn_sends_fail(struct leat_conn *conn);
+void leat_os_net_send(struct leat_conn *conn, struct leat_send *send);
+leat_err leat_os_net_send_copy(struct leat_conn *conn, const void *bytes, size_t count);
+
+#endif

@@ -1,0 +1,360 @@
+/* Addresses, listening and connecting. */
+#include "os/net.h"
+
+#include "base/assert.h"
+#include "base/diary.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* "HOST:PORT", "[V6]:PORT", ":PORT" (any host). */
+static bool address_split(const char *address, char host[LEAT_NET_HOST_BYTES], char port[8])
+{
+    const char *colon = strrchr(address, ':');
+    if (!colon) return false;
+    const char *from = address, *to = colon;
+    if (*from == '[') {
+        if (to == from || to[-1] != ']') return false;
+        from++;
+        to--;
+    } else if (memchr(from, ':', (size_t)(to - from))) {
+        return false; /* a bare IPv6 address: which colon begins the port cannot be known */
+    }
+    size_t host_bytes = (size_t)(to - from), port_bytes = strlen(colon + 1);
+    if (host_bytes >= LEAT_NET_HOST_BYTES || port_bytes == 0 || port_bytes > 5) return false;
+    memcpy(host, from, host_bytes);
+    host[host_bytes] = 0;
+    memcpy(port, colon + 1, port_bytes + 1);
+    unsigned long number = 0;
+    for (const char *at = port; *at; at++) {
+        if (*at < '0' || *at > '9') return false;
+        number = number * 10 + (unsigned long)(*at - '0');
+    }
+    return number <= 65535;
+}
+
+static void address_text(const struct sockaddr *address, socklen_t bytes, char *out, size_t size)
+{
+    char host[48], port[8]; /* numeric forms only */
+    if (getnameinfo(address, bytes, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV)) {
+        snprintf(out, size, "unknown");
+        return;
+    }
+    bool v6 = address->sa_family == AF_INET6;
+    snprintf(out, size, "%s%s%s:%s", v6 ? "[" : "", host, v6 ? "]" : "", port);
+}
+
+static void peer_set(struct leat_conn *conn, const struct sockaddr *address, socklen_t bytes)
+{
+    address_text(address, bytes, conn->peer, sizeof conn->peer);
+}
+
+static bool is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, address, sizeof in);
+        return ntohl(in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    if (address->sa_family != AF_INET6) return false;
+    struct sockaddr_in6 in6;
+    memcpy(&in6, address, sizeof in6);
+    return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr) && in6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+}
+
+/* Within a machine there is no network to be fair to. A congestion control that paces (BBR, the
+ * default of many systems) sends by timers there: measured, 1.6 GB/s with idle CPUs where Reno
+ * moved 2.3 to 6.2. Only a socket that has not met BBR yet is rid of its pacing, so a listener's
+ * own setting, which its connections inherit, counts for more than theirs. */
+static void loopback_tune(int fd, const struct sockaddr *peer)
+{
+    static const char reno[] = "reno"; /* in every kernel, and allowed to everyone */
+    if (is_loopback(peer)) (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno, sizeof reno - 1);
+}
+
+static void socket_tune(int fd, const struct sockaddr *peer)
+{
+    /* A turn's writes go out together already; Nagle would only hold back their last packet. */
+    int on = 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    loopback_tune(fd, peer);
+}
+
+/* ---- listening ---- */
+
+/* Returns false when accept() must pause. */
+static bool accept_one(struct os_listener *listener, bool *out_again)
+{
+    struct sockaddr_storage from;
+    socklen_t from_bytes = sizeof from;
+    *out_again = false;
+    int fd =
+        accept4(listener->fd, (struct sockaddr *)&from, &from_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK) return true;
+        *out_again = errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM;
+        return *out_again; /* the others concern one connection that is gone already */
+    }
+    *out_again = true;
+    struct leat_conn *conn = leat_os_conn_create(listener->actor, fd);
+    if (!conn) {
+        (void)close(fd);
+        return false;
+    }
+    socket_tune(fd, (struct sockaddr *)&from);
+    peer_set(conn, (struct sockaddr *)&from, from_bytes);
+    conn->state = OS_CONN_OPEN;
+    const struct leat_conn_handler *handler = NULL;
+    listener->actor->called = true;
+    conn->user = listener->on_accept(listener->acceptor, conn, &handler);
+    if (!conn->user) {
+        leat_os_conn_sends_fail(conn);
+        leat_os_conn_free(conn);
+        return true;
+    }
+    conn->handler = handler;
+    leat_err rc = leat_os_conn_watch(conn);
+    if (rc) leat_os_conn_fail(conn, rc);
+    return true;
+}
+
+static void on_listener(uv_poll_t *uv, int status, int events)
+{
+    struct os_listener *listener = uv->data;
+    bool again = true;
+    for (int i = 0; again && i < LEAT_NET_ACCEPTS_PER_EVENT; i++) {
+        if (accept_one(listener, &again)) continue;
+        /* The connection stays in the backlog, so epoll would report it at once and for ever. */
+        leat_diary_warn("can't accept connections for %d ms: %s", LEAT_NET_ACCEPT_PAUSE_MS,
+                        strerror(errno));
+        (void)uv_poll_stop(uv);
+        (void)uv_timer_start(&listener->actor->net.accept_timer, leat_os_accept_again,
+                             LEAT_NET_ACCEPT_PAUSE_MS, 0);
+        return;
+    }
+    if (status < 0) (void)uv_poll_start(uv, UV_READABLE, on_listener);
+}
+
+void leat_os_accept_again(uv_timer_t *timer)
+{
+    struct os_actor *actor = timer->data;
+    LEAT_LIST_EACH(&actor->net.listeners, link)
+    {
+        struct os_listener *listener = LEAT_CONTAINER(link, struct os_listener, link);
+        (void)uv_poll_start(&listener->uv, UV_READABLE, on_listener);
+    }
+}
+
+static void listener_freed(uv_handle_t *handle)
+{
+    leat_mem_free(handle->data);
+}
+
+void leat_os_listener_close(struct os_listener *listener)
+{
+    leat_list_remove(&listener->link);
+    (void)uv_poll_stop(&listener->uv);
+    (void)close(listener->fd);
+    uv_close((uv_handle_t *)&listener->uv, listener_freed);
+}
+
+static int socket_listen(const struct addrinfo *at)
+{
+    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    int on = 1;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    loopback_tune(fd, at->ai_addr);
+    if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && listen(fd, LEAT_NET_BACKLOG) == 0) return fd;
+    int cause = errno;
+    (void)close(fd);
+    errno = cause;
+    return -1;
+}
+
+static leat_err listen_open(const char *address, int *out_fd, struct leat_error *error)
+{
+    char host[LEAT_NET_HOST_BYTES], port[8];
+    if (!address_split(address, host, port))
+        return leat_error_set(error, LEAT_E_INVALID, "%.100s is not an address (HOST:PORT)",
+                              address);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
+    int failed = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);
+    if (failed)
+        return leat_error_set(error, LEAT_E_CONFIG, "can't find the address %.100s: %s", address,
+                              gai_strerror(failed));
+    int fd = -1;
+    for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
+        fd = socket_listen(at);
+    int cause = errno;
+    freeaddrinfo(found);
+    if (fd < 0)
+        return leat_error_set(error, cause == EADDRINUSE ? LEAT_E_EXISTS : LEAT_E_CONFIG,
+                              "can't listen on %.100s: %s", address, strerror(cause));
+    *out_fd = fd;
+    return LEAT_OK;
+}
+
+leat_err leat_os_net_listen(void *ctx, const char *address, leat_accept_fn on_accept,
+                            void *acceptor, char out_address[128], struct leat_error *error)
+{
+    struct os_actor *actor = ctx;
+    int fd = -1;
+    leat_err rc = listen_open(address, &fd, error);
+    if (rc) return rc;
+    struct os_listener *listener = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *listener);
+    if (!listener || uv_poll_init(&actor->loop, &listener->uv, fd)) {
+        leat_mem_free(listener);
+        (void)close(fd);
+        return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to listen on %.100s", address);
+    }
+    listener->uv.data = listener;
+    listener->fd = fd;
+    listener->actor = actor;
+    listener->on_accept = on_accept;
+    listener->acceptor = acceptor;
+    leat_list_push_back(&actor->net.listeners, &listener->link);
+    (void)uv_poll_start(&listener->uv, UV_READABLE, on_listener);
+    struct sockaddr_storage bound;
+    socklen_t bound_bytes = sizeof bound;
+    if (out_address) {
+        (void)getsockname(fd, (struct sockaddr *)&bound, &bound_bytes);
+        address_text((struct sockaddr *)&bound, bound_bytes, out_address, 128);
+    }
+    return LEAT_OK;
+}
+
+/* ---- connecting ---- */
+
+void leat_os_conn_lookup_drop(struct leat_conn *conn)
+{
+    if (conn->lookup) {
+        conn->lookup->conn = NULL;
+        (void)uv_cancel((uv_req_t *)&conn->lookup->uv); /* its callback frees it either way */
+        conn->lookup = NULL;
+    }
+    if (conn->addresses) {
+        if (conn->addresses_by_uv)
+            uv_freeaddrinfo(conn->addresses);
+        else
+            freeaddrinfo(conn->addresses);
+    }
+    conn->addresses = conn->address = NULL;
+}
+
+/* Begin with the next address that lets itself be tried. */
+static void connect_next(struct leat_conn *conn)
+{
+    while (conn->address) {
+        const struct addrinfo *at = conn->address;
+        conn->address = at->ai_next;
+        int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (fd < 0) continue;
+        socket_tune(fd, at->ai_addr);
+        if (connect(fd, at->ai_addr, at->ai_addrlen) == 0 || errno == EINPROGRESS) {
+            conn->fd = fd;
+            peer_set(conn, at->ai_addr, at->ai_addrlen);
+            if (leat_os_conn_watch(conn) == LEAT_OK) return;
+            conn->fd = -1;
+        }
+        (void)close(fd);
+    }
+    leat_os_conn_lookup_drop(conn);
+    leat_os_conn_fail(conn, LEAT_E_CLOSED);
+}
+
+void leat_os_conn_connected(struct leat_conn *conn)
+{
+    int cause = 0;
+    socklen_t bytes = sizeof cause;
+    if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &cause, &bytes)) cause = errno;
+    if (cause) {
+        leat_os_conn_unwatch(conn);
+        (void)close(conn->fd);
+        conn->fd = -1;
+        connect_next(conn);
+        return;
+    }
+    leat_os_conn_lookup_drop(conn);
+    conn->state = OS_CONN_OPEN;
+    conn->actor->called = true;
+    if (conn->first && leat_list_empty(&conn->dirty))
+        leat_list_push_back(&conn->actor->net.dirty, &conn->dirty);
+    struct os_poll *poll = conn->poll; /* tells, unlike conn, whether on_open moved it away */
+    if (conn->handler->on_open) conn->handler->on_open(conn->user, conn);
+    if (poll->conn) leat_os_conn_events(conn);
+}
+
+static void on_lookup(uv_getaddrinfo_t *uv, int status, struct addrinfo *found)
+{
+    struct os_lookup *lookup = uv->data;
+    struct leat_conn *conn = lookup->conn;
+    leat_mem_free(lookup);
+    if (!conn) {
+        if (status == 0) uv_freeaddrinfo(found);
+        return;
+    }
+    conn->lookup = NULL;
+    if (conn->state == OS_CONN_CLOSING) {
+        if (status == 0) uv_freeaddrinfo(found);
+        return;
+    }
+    if (status == 0) {
+        conn->addresses = conn->address = found;
+        conn->addresses_by_uv = true;
+    }
+    connect_next(conn);
+}
+
+static leat_err lookup_start(struct leat_conn *conn, const char *host, const char *port)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
+    if (getaddrinfo(host, port, &hints, &conn->addresses) == 0) {
+        conn->address = conn->addresses; /* a number: nobody to ask */
+        connect_next(conn);
+        return LEAT_OK;
+    }
+    conn->addresses = NULL;
+    struct os_lookup *lookup = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *lookup);
+    if (!lookup) return LEAT_E_NO_MEMORY;
+    lookup->uv.data = lookup;
+    lookup->conn = conn;
+    hints.ai_flags = AI_ADDRCONFIG;
+    if (uv_getaddrinfo(&conn->actor->loop, &lookup->uv, on_lookup, host, port, &hints)) {
+        leat_mem_free(lookup);
+        return LEAT_E_NO_MEMORY;
+    }
+    conn->lookup = lookup;
+    return LEAT_OK;
+}
+
+leat_err leat_os_net_connect(void *ctx, const char *address,
+                             const struct leat_conn_handler *handler, void *user,
+                             struct leat_conn **out_conn)
+{
+    struct os_actor *actor = ctx;
+    char host[LEAT_NET_HOST_BYTES], port[8];
+    LEAT_ASSERT(handler != NULL);
+    if (actor->stopping) return LEAT_E_CANCELLED;
+    if (!address_split(address, host, port) || !host[0]) return LEAT_E_INVALID;
+    struct leat_conn *conn = leat_os_conn_create(actor, -1);
+    if (!conn) return LEAT_E_NO_MEMORY;
+    conn->handler = handler;
+    conn->user = user;
+    snprintf(conn->peer, sizeof conn->peer, "%.63s", address);
+    leat_err rc = lookup_start(conn, host, port);
+    if (rc) {
+        leat_os_conn_free(conn);
+        return rc;
+    }
+    *out_conn = conn;
+    return LEAT_OK;
+}

@@ -1,0 +1,66 @@
+/* The real ports: libuv loops, threads, files, named memory. Linked by programs and by libleat
+ * only. */
+#ifndef LEAT_OS_OS_H
+#define LEAT_OS_OS_H
+
+#include "base/port.h"
+
+/* Memory that an actor's connections may take for bytes that their handlers have not consumed. It
+ * is exceeded by at most one frame and one read. For budgets. */
+enum { LEAT_OS_KEPT_BYTES_MAX = 64 * 1024 * 1024 };
+
+/* A set of actor threads that exchange mail: one per process, or per client. */
+struct leat_os_world;
+struct leat_os_world_options {
+    const char *data_dir;    /* NULL: no disk port */
+    unsigned reader_threads; /* for LEAT_DISK_READ of cores; 0: default 2 */
+};
+leat_err leat_os_world_create(const struct leat_os_world_options *options,
+                              struct leat_os_world **out_world,
+                              struct leat_error *error) LEAT_NODISCARD;
+void leat_os_world_destroy(struct leat_os_world **world);
+/** Mail from a thread that is no actor's (libleat's callers). leat_post's send() takes a mail to
+ * the sender's own number for one from its own thread. Thread: any. */
+void leat_os_world_post(struct leat_os_world *world, unsigned to, struct leat_mail *mail);
+
+/* One actor's thread with its loop and its ports. kind says how disk operations run: on the actor's
+ * own thread between turns (store, coordinator: the thread exists for that), or READs on the
+ * world's reader threads (cores). */
+enum leat_os_actor_kind { LEAT_OS_ACTOR_CORE, LEAT_OS_ACTOR_DISK, LEAT_OS_ACTOR_CLIENT };
+/** Make the ports of actor `number`. The env is valid until the world is destroyed. Thread:
+ * startup. */
+leat_err leat_os_actor_create(struct leat_os_world *world, unsigned number,
+                              enum leat_os_actor_kind kind, const struct leat_env **out_env,
+                              struct leat_error *error) LEAT_NODISCARD;
+/** Start its thread: first `on_start(actor)` runs there, then events. cpu: pin to it, or -1.
+ * Thread: startup. */
+leat_err leat_os_actor_start(struct leat_os_world *world, unsigned number, void *actor,
+                             const struct leat_actor_ops *ops, void (*on_start)(void *actor),
+                             const char *thread_name, int cpu) LEAT_NODISCARD;
+/** Ask a thread to end after closing its connections, and join it. Thread: not an actor's. */
+void leat_os_actor_join(struct leat_os_world *world, unsigned number);
+/** Nothing touches the actors' structs after it: arenas' threads are joined, and mail that joined
+ * actors have not read is dropped. Call it after the last join and before freeing what requests and
+ * mails lie in. Thread: not an actor's. */
+void leat_os_world_settle(struct leat_os_world *world);
+
+/** Attach an arena ("pool" in /dev/shm for a system account (uid < 1000), else in the data
+ * directory) to an env; inherits what an earlier process of this boot left. */
+leat_err leat_os_arena_open(struct leat_os_world *world, unsigned number, uint64_t limit_bytes,
+                            struct leat_error *error) LEAT_NODISCARD;
+/** Give the pool's memory back when the world is destroyed: nothing in it is needed any more (a
+ * clean stop wrote everything to disk). Thread: startup, or after the actor was joined. */
+void leat_os_arena_discard(struct leat_os_world *world, unsigned number);
+/** Lock the data directory; LEAT_E_LOCKED names the process that has it, at once while that lives; one
+ * that is ending (killed, its memory not yet given back) is waited for, up to 30 s. Makes the
+ * directory if missing. Thread: startup; blocks. */
+leat_err leat_os_lock(const char *data_dir, struct leat_error *error) LEAT_NODISCARD;
+/** sd_notify without a library: a datagram to $NOTIFY_SOCKET when set. */
+void leat_os_notify(const char *state);
+uint64_t leat_os_cpu_us(void);
+uint64_t leat_os_memory_bytes(void); /* of the machine, or of the control group if that is less */
+unsigned leat_os_cores(void);        /* that this process may use */
+/** "$XDG_STATE_HOME/leat" or "~/.local/state/leat". */
+leat_err leat_os_default_data_dir(char out_path[4096], struct leat_error *error) LEAT_NODISCARD;
+
+#endif

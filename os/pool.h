@@ -1,0 +1,39 @@
+/* A pool file's header, and what becomes of pools whose data directory is gone. Private to os/. */
+#ifndef LEAT_OS_POOL_H
+#define LEAT_OS_POOL_H
+
+#include <assert.h>
+#include <stdint.h>
+
+enum {
+    POOL_HEADER_BYTES = 4096,
+    POOL_DATA_OFFSET = 2 * 1024 * 1024, /* data stays aligned for huge pages */
+    POOL_VERSION = 1,
+    BOOT_ID_BYTES = 40,
+    SYSTEM_ACCOUNTS_END = 1000, /* systemd empties /dev/shm of other accounts at logout */
+};
+#define POOL_MAGIC UINT64_C(0x6c6f6f707461656c) /* "leatpool" */
+
+struct pool_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t reserved;
+    char boot_id[BOOT_ID_BYTES]; /* zero-padded text; another one: the memory was lost */
+    uint8_t pool_id[16];
+    uint64_t steps;           /* complete: allocated and zeroed. Raised only after that */
+    uint64_t data_dir_device; /* st_dev of the data directory that the pool belongs to */
+    char data_dir[2048];      /* its real path, terminated; "": not told */
+};
+static_assert(sizeof(struct pool_header) <= POOL_HEADER_BYTES, "the header is one page");
+
+/**
+ * Remove the pools in a folder that nobody can need any more: this account's, used by no process, and
+ * of a data directory that has been removed. A directory that is merely not there right now (its
+ * disk is not mounted) is told apart by its parent: that must exist, on the device that the
+ * directory was on. When in doubt the pool stays. Returns how many were removed.
+ *
+ * Thread: startup.  Blocks: a few system calls for each pool in the folder.
+ */
+unsigned leat_os_pools_collect(const char *folder);
+
+#endif

@@ -1,0 +1,370 @@
+/* The real net port and idle actors: names, crowds, silent peers, descriptors that run out. */
+#include "base/diary.h"
+#include "base/mem.h"
+#include "tests/os/real_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void nothing(void *actor)
+{
+    (void)actor;
+}
+static const struct leat_actor_ops nothing_ops = {nothing, nothing};
+
+struct crowd_test {
+    struct real_rig *real;
+    unsigned wanted, accepted, warned;
+    char address[128];
+    const char *listen_at, *connect_host;
+    struct leat_mail go;
+    int filler[8];
+};
+static void crowd_closed(void *user, struct leat_conn *conn, leat_err why)
+{
+    PORT_CHECK(why == LEAT_E_CANCELLED || why == LEAT_E_CLOSED); /* the rig's end */
+}
+static size_t crowd_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
+                          size_t *want_bytes)
+{
+    return bytes;
+}
+static const struct leat_conn_handler crowd_handler = {NULL, crowd_bytes, crowd_closed};
+
+static void *crowd_accept(void *acceptor, struct leat_conn *conn,
+                          const struct leat_conn_handler **out_handler)
+{
+    struct crowd_test *test = acceptor;
+    *out_handler = &crowd_handler;
+    if (++test->accepted == test->wanted) test->real->rig.finish(test->real);
+    return test;
+}
+static void crowd_connect(void *actor, struct leat_mail *mail)
+{
+    struct crowd_test *test = actor;
+    const struct leat_net *net = test->real->envs[PORT_LEFT]->net;
+    char to[160];
+    snprintf(to, sizeof to, "%s%s", test->connect_host, strrchr(test->address, ':'));
+    struct leat_conn *conn;
+    for (unsigned i = 0; i < test->wanted; i++)
+        PORT_CHECK(net->connect(net->ctx, to, &crowd_handler, test, &conn) == LEAT_OK);
+}
+static void crowd_listen(void *actor)
+{
+    struct crowd_test *test = actor;
+    const struct leat_env *env = test->real->envs[PORT_RIGHT];
+    struct leat_error error = {.text = ""};
+    leat_err rc =
+        env->net->listen(env->net->ctx, test->listen_at, crowd_accept, test, test->address, &error);
+    if (rc) print_message("%s\n", error.text);
+    PORT_CHECK(rc == LEAT_OK);
+    test->go.deliver = crowd_connect;
+    env->post->send(env->post->ctx, PORT_LEFT, &test->go);
+}
+static void crowd_run(struct crowd_test *test)
+{
+    struct port_rig *rig = &test->real->rig;
+    rig->attach(rig->ctx, PORT_LEFT, test, &nothing_ops, NULL);
+    rig->attach(rig->ctx, PORT_RIGHT, test, &nothing_ops, crowd_listen);
+    rig->run(rig->ctx);
+    assert_int_equal(test->accepted, test->wanted);
+    real_rig_drop(rig);
+}
+
+static void net_name_is_looked_up(void **state)
+{
+    struct crowd_test test = {.real = real_rig_make()->ctx,
+                              .wanted = 3,
+                              .listen_at = "127.0.0.1:0",
+                              .connect_host = "localhost"};
+    crowd_run(&test);
+}
+static void net_ipv6_address_in_brackets_works(void **state)
+{
+    struct sockaddr_storage any = {.ss_family = AF_INET6};
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    if (fd < 0 || bind(fd, (struct sockaddr *)&any, 28)) skip(); /* a host without IPv6 */
+    close(fd);
+    struct crowd_test test = {
+        .real = real_rig_make()->ctx, .wanted = 1, .listen_at = "[::1]:0", .connect_host = "[::1]"};
+    crowd_run(&test);
+}
+
+/* Ten thousand such must be cheap: no buffers while nothing is under way. */
+static void net_idle_connections_take_little_memory(void **state)
+{
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max < 4096 ? files.rlim_max : 4096;
+    setrlimit(RLIMIT_NOFILE, &files);
+    struct crowd_test test = {.real = real_rig_make()->ctx,
+                              .wanted = (unsigned)files.rlim_cur / 4,
+                              .listen_at = "127.0.0.1:0",
+                              .connect_host = "127.0.0.1"};
+    struct port_rig *rig = &test.real->rig;
+    size_t before = leat_mem_bytes(LEAT_MEM_NET);
+    rig->attach(rig->ctx, PORT_LEFT, &test, &nothing_ops, NULL);
+    rig->attach(rig->ctx, PORT_RIGHT, &test, &nothing_ops, crowd_listen);
+    rig->run(rig->ctx);
+    assert_int_equal(test.accepted, test.wanted);
+    /* Handles are freed with the world, so both ends are still counted here. */
+    size_t used = leat_mem_bytes(LEAT_MEM_NET) - before;
+    assert_true(used / (2 * test.wanted) < 2048);
+    real_rig_drop(rig);
+}
+
+static void files_warned(void *ctx, enum leat_diary_level level, const char *line)
+{
+    struct crowd_test *test = ctx;
+    if (level != LEAT_DIARY_WARN || ++test->warned > 1) return;
+    for (int i = 0; i < 8; i++)
+        close(test->filler[i]); /* the operator makes room */
+}
+/* All descriptors are taken, so accept() fails while a connection waits. It must pause (one
+ * warning, not a spinning core) and go on when there is room. */
+static void net_accept_without_descriptors_pauses_and_goes_on(void **state)
+{
+    struct crowd_test test = {.real = real_rig_make()->ctx,
+                              .wanted = 1,
+                              .listen_at = "127.0.0.1:0",
+                              .connect_host = "127.0.0.1"};
+    struct rlimit files, few;
+    getrlimit(RLIMIT_NOFILE, &files);
+    int used = dup(0);
+    for (int i = 0; i < 8; i++)
+        test.filler[i] = dup(0);
+    close(used);
+    /* Free below the limit: two, the listener's and the connecting side's. */
+    few = files;
+    few.rlim_cur = (rlim_t)test.filler[7] + 2;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    leat_diary_set(files_warned, &test, LEAT_DIARY_WARN);
+    crowd_run(&test);
+    leat_diary_set(NULL, NULL, LEAT_DIARY_WARN);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_int_equal(test.warned, 1);
+}
+
+/* ---- silent peers that hold all the room for cut frames ---- */
+/* Each takes a buffer of 16 MiB; one more than there is room for. */
+enum { SILENT = LEAT_OS_KEPT_BYTES_MAX / (16 * 1024 * 1024) + 1, SILENT_BYTES = 64 * 1024 };
+static const uint8_t silent_begin[SILENT_BYTES];
+struct silent_test {
+    struct real_rig *real;
+    unsigned accepted, waiting, timed_out;
+    bool answered, late_sent;
+    char address[128];
+    struct leat_mail go, late;
+    struct leat_conn *conns[SILENT + 1];
+};
+static void silent_done(struct silent_test *test)
+{
+    if (test->answered && test->timed_out > 0) test->real->rig.finish(test->real);
+}
+static void silent_late(void *actor, struct leat_mail *mail)
+{
+    struct silent_test *test = actor;
+    const struct leat_net *net = test->real->envs[PORT_LEFT]->net;
+    PORT_CHECK(net->connect(net->ctx, test->address, &crowd_handler, test, &test->conns[SILENT]) ==
+               LEAT_OK);
+    PORT_CHECK(net->send_copy(test->conns[SILENT], "whole", 6) == LEAT_OK);
+}
+static size_t silent_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
+                           size_t *want_bytes)
+{
+    struct silent_test *test = user;
+    const struct leat_post *post = test->real->envs[PORT_RIGHT]->post;
+    if (data[0] == 'w') {
+        test->answered = true;
+        silent_done(test);
+        return bytes;
+    }
+    *want_bytes = LEAT_WANT_BYTES_MAX;
+    test->waiting++;
+    /* Those past the limit are not even heard; once room is gone, one comes with a whole frame. */
+    if (test->waiting == SILENT - 1 && !test->late_sent) {
+        test->late_sent = true;
+        test->late.deliver = silent_late;
+        post->send(post->ctx, PORT_LEFT, &test->late);
+    }
+    return 0;
+}
+static void silent_closed(void *user, struct leat_conn *conn, leat_err why)
+{
+    struct silent_test *test = user;
+    test->timed_out += why == LEAT_E_TIMEOUT;
+    silent_done(test);
+}
+static const struct leat_conn_handler silent_handler = {NULL, silent_bytes, silent_closed};
+static void *silent_accept(void *acceptor, struct leat_conn *conn,
+                           const struct leat_conn_handler **out_handler)
+{
+    *out_handler = &silent_handler;
+    return acceptor;
+}
+static void silent_connect(void *actor, struct leat_mail *mail)
+{
+    struct silent_test *test = actor;
+    const struct leat_net *net = test->real->envs[PORT_LEFT]->net;
+    for (unsigned i = 0; i < SILENT; i++) {
+        PORT_CHECK(net->connect(net->ctx, test->address, &crowd_handler, test, &test->conns[i]) ==
+                   LEAT_OK);
+        PORT_CHECK(net->send_copy(test->conns[i], silent_begin, SILENT_BYTES) == LEAT_OK);
+    }
+}
+static void silent_listen(void *actor)
+{
+    struct silent_test *test = actor;
+    const struct leat_env *env = test->real->envs[PORT_RIGHT];
+    PORT_CHECK(env->net->listen(env->net->ctx, "127.0.0.1:0", silent_accept, test, test->address,
+                                NULL) == LEAT_OK);
+    test->go.deliver = silent_connect;
+    env->post->send(env->post->ctx, PORT_LEFT, &test->go);
+}
+/* Peers that begin large frames and fall silent take all the room. Whoever sends whole frames must
+ * be served in the end, and it is the silent ones that are closed. */
+static void net_silent_peers_make_room_for_others(void **state)
+{
+    struct silent_test test = {.real = real_rig_make()->ctx};
+    struct port_rig *rig = &test.real->rig;
+    rig->attach(rig->ctx, PORT_LEFT, &test, &nothing_ops, NULL);
+    rig->attach(rig->ctx, PORT_RIGHT, &test, &nothing_ops, silent_listen);
+    rig->run(rig->ctx);
+    assert_true(test.answered);
+    assert_true(test.timed_out > 0);
+    real_rig_drop(rig);
+}
+
+/* ---- failing allocations ---- */
+struct sweep_test {
+    struct real_rig *real;
+    uint64_t fail_at;
+    unsigned answered, ended;
+    char address[128];
+    struct leat_mail go;
+};
+static uint8_t sweep_frame[300 * 1024]; /* cut by the read buffer, so it is kept for a while */
+
+static size_t sweep_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
+                          size_t *want_bytes)
+{
+    struct sweep_test *test = user;
+    *want_bytes = sizeof sweep_frame;
+    if (bytes < sizeof sweep_frame) return 0;
+    test->answered++;
+    test->real->rig.finish(test->real);
+    return bytes;
+}
+static void sweep_closed(void *user, struct leat_conn *conn, leat_err why)
+{
+    struct sweep_test *test = user;
+    test->real->rig.finish(test->real);
+}
+static const struct leat_conn_handler sweep_handler = {NULL, sweep_bytes, sweep_closed};
+static void *sweep_accept(void *acceptor, struct leat_conn *conn,
+                          const struct leat_conn_handler **out_handler)
+{
+    *out_handler = &sweep_handler;
+    return acceptor;
+}
+static void sweep_connect(void *actor, struct leat_mail *mail)
+{
+    struct sweep_test *test = actor;
+    const struct leat_net *net = test->real->envs[PORT_LEFT]->net;
+    struct leat_conn *conn;
+    char to[160];
+    snprintf(to, sizeof to, "localhost%s", strrchr(test->address, ':'));
+    leat_err rc = net->connect(net->ctx, to, &sweep_handler, test, &conn);
+    if (!rc && net->send_copy(conn, sweep_frame, sizeof sweep_frame)) net->close(conn);
+    if (rc) test->real->rig.finish(test->real);
+}
+static void sweep_listen(void *actor)
+{
+    struct sweep_test *test = actor;
+    const struct leat_env *env = test->real->envs[PORT_RIGHT];
+    leat_mem_fail_at(test->fail_at);
+    if (env->net->listen(env->net->ctx, "127.0.0.1:0", sweep_accept, test, test->address, NULL)) {
+        test->real->rig.finish(test->real);
+        return;
+    }
+    test->go.deliver = sweep_connect;
+    env->post->send(env->post->ctx, PORT_LEFT, &test->go);
+}
+/* Let the first, second, ... allocation fail from listening to the frame's arrival. Each time the
+ * message arrives, or a call is refused, or the connection ends with on_closed; never silence. */
+static void net_failed_allocations_are_never_silent(void **state)
+{
+    bool all_done = false;
+    for (uint64_t n = 1; !all_done; n++) {
+        struct sweep_test test = {.real = real_rig_make()->ctx, .fail_at = n};
+        struct port_rig *rig = &test.real->rig;
+        rig->attach(rig->ctx, PORT_LEFT, &test, &nothing_ops, NULL);
+        rig->attach(rig->ctx, PORT_RIGHT, &test, &nothing_ops, sweep_listen);
+        rig->run(rig->ctx);
+        all_done = leat_mem_calls() < n;
+        leat_mem_fail_at(0);
+        assert_true(!all_done || test.answered == 1);
+        real_rig_drop(rig);
+    }
+}
+
+/* ---- idle ---- */
+struct idle_test {
+    struct real_rig *real;
+    unsigned turns, wakes;
+    uint64_t cpu_us;
+};
+static void idle_turn(void *actor)
+{
+    ((struct idle_test *)actor)->turns++;
+}
+static void idle_over(void *actor)
+{
+    struct idle_test *test = actor;
+    test->wakes++;
+    test->cpu_us = leat_os_cpu_us() - test->cpu_us;
+    test->real->rig.finish(test->real);
+}
+static void idle_start(void *actor)
+{
+    struct idle_test *test = actor;
+    const struct leat_clock *clock = test->real->envs[PORT_LEFT]->clock;
+    test->cpu_us = leat_os_cpu_us();
+    clock->wake_at(clock->ctx, clock->now_us(clock->ctx) + 300000);
+}
+static void actors_without_work_have_no_turns(void **state)
+{
+    static const struct leat_actor_ops left_ops = {idle_over, NULL},
+                                       right_ops = {nothing, idle_turn};
+    struct port_rig *rig = real_rig_make();
+    struct idle_test test = {.real = rig->ctx}, right = {.real = rig->ctx};
+    rig->attach(rig->ctx, PORT_LEFT, &test, &left_ops, idle_start);
+    rig->attach(rig->ctx, PORT_RIGHT, &right, &right_ops, NULL);
+    rig->run(rig->ctx);
+    assert_int_equal(test.wakes, 1);
+    assert_int_equal(right.turns, 1); /* that of its start */
+    assert_true(test.cpu_us < 30000); /* 10 % of one core, sanitizers included */
+    real_rig_drop(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(net_name_is_looked_up),
+        cmocka_unit_test(net_ipv6_address_in_brackets_works),
+        cmocka_unit_test(net_idle_connections_take_little_memory),
+        cmocka_unit_test(net_accept_without_descriptors_pauses_and_goes_on),
+        cmocka_unit_test(net_silent_peers_make_room_for_others),
+        cmocka_unit_test(net_failed_allocations_are_never_silent),
+        cmocka_unit_test(actors_without_work_have_no_turns),
+    };
+    return cmocka_run_group_tests_name("os-net", tests, NULL, NULL);
+}

@@ -1,0 +1,506 @@
+/* What only the real ports have: full disks, killed processes, the host. */
+#include "tests/os/real_rig.h"
+
+#include "os/pool.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { STEP = LEAT_ARENA_STEP_BYTES, BLOCK = 4096 };
+
+static void nothing(void *actor)
+{
+    (void)actor;
+}
+static const struct leat_actor_ops nothing_ops = {nothing, nothing};
+
+static void temp_dir(char out[64])
+{
+    snprintf(out, 64, "/tmp/leat-os-XXXXXX");
+    assert_non_null(mkdtemp(out));
+}
+
+/* A child that checks with PORT_CHECK; 0 when all held. */
+static int child_run(void (*body)(const char *dir), const char *dir)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        signal(SIGABRT, SIG_DFL);
+        body(dir);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+/* ---- disk ---- */
+struct full_test {
+    struct real_rig *real;
+    struct leat_file *file;
+    struct leat_disk_io io[64];
+    unsigned ended, full;
+};
+static struct full_test full_test;
+static uint8_t full_block[65536] __attribute__((aligned(BLOCK)));
+
+static void full_done(struct leat_disk_io *io)
+{
+    struct full_test *test = &full_test;
+    PORT_CHECK(io->rc == LEAT_OK || io->rc == LEAT_E_DISK_FULL);
+    PORT_CHECK(io->rc != LEAT_OK || test->full == 0);
+    test->full += io->rc == LEAT_E_DISK_FULL;
+    if (++test->ended < 64) return;
+    const struct leat_disk *disk = test->real->envs[PORT_DISK]->disk;
+    PORT_CHECK(disk->allocate(disk->ctx, test->file, 64 * sizeof full_block) == LEAT_E_DISK_FULL);
+    disk->close(disk->ctx, test->file);
+    test->real->rig.finish(test->real->rig.ctx);
+}
+static void full_start(void *actor)
+{
+    struct full_test *test = actor;
+    const struct leat_disk *disk = test->real->envs[PORT_DISK]->disk;
+    PORT_CHECK(disk->open(disk->ctx, "f", LEAT_OPEN_CREATE | LEAT_OPEN_DIRECT, &test->file, NULL) ==
+               LEAT_OK);
+    for (unsigned i = 0; i < 64; i++) {
+        test->io[i] = (struct leat_disk_io){
+            .kind = LEAT_DISK_WRITE,
+            .file = test->file,
+            .offset = i * sizeof full_block,
+            .buffer = full_block,
+            .bytes = sizeof full_block,
+            .on_done = full_done,
+        };
+        disk->submit(disk->ctx, &test->io[i]);
+    }
+}
+static void full_body(const char *dir)
+{
+    /* A disk of 1 MiB where mounting is allowed, else files of at most 1 MiB. */
+    if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("tmpfs", dir, "tmpfs", 0, "size=1m")) {
+        struct rlimit limit = {1 << 20, 1 << 20};
+        signal(SIGXFSZ, SIG_IGN);
+        PORT_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    }
+    struct real_rig *real = real_rig_make_in(dir);
+    full_test.real = real;
+    real->rig.attach(real, PORT_DISK, &full_test, &nothing_ops, full_start);
+    real->rig.run(real);
+    PORT_CHECK(full_test.ended == 64 && full_test.full > 0 && full_test.full < 64);
+    real_rig_drop(&real->rig);
+}
+static void disk_full_is_named_and_survived(void **state)
+{
+    char dir[64];
+    temp_dir(dir);
+    assert_int_equal(child_run(full_body, dir), 0);
+    real_rig_remove_dir(dir);
+}
+
+struct sync_test {
+    struct real_rig *real;
+    struct leat_file *file;
+    struct leat_disk_io before, sync, after;
+    unsigned ended;
+};
+static void sync_done(struct leat_disk_io *io)
+{
+    struct sync_test *test = io->owner;
+    PORT_CHECK(io == &test->before ? io->rc == LEAT_OK : io->rc == LEAT_E_DISK);
+    if (++test->ended < 3) return;
+    const struct leat_disk *disk = test->real->envs[PORT_DISK]->disk;
+    disk->close(disk->ctx, test->file);
+    test->real->rig.finish(test->real->rig.ctx);
+}
+/* /dev/zero reads well and refuses to be flushed. */
+static void sync_start(void *actor)
+{
+    struct sync_test *test = actor;
+    const struct leat_disk *disk = test->real->envs[PORT_DISK]->disk;
+    PORT_CHECK(disk->open(disk->ctx, "zero", 0, &test->file, NULL) == LEAT_OK);
+    struct leat_disk_io read = {.kind = LEAT_DISK_READ,
+                                .file = test->file,
+                                .buffer = full_block,
+                                .bytes = BLOCK,
+                                .on_done = sync_done,
+                                .owner = test};
+    test->before = test->sync = test->after = read;
+    test->sync.kind = LEAT_DISK_SYNC;
+    disk->submit(disk->ctx, &test->before);
+    disk->submit(disk->ctx, &test->sync);
+    disk->submit(disk->ctx, &test->after);
+}
+static void disk_failed_sync_is_final(void **state)
+{
+    struct port_rig *rig = real_rig_make();
+    struct sync_test test = {.real = rig->ctx};
+    char path[128];
+    snprintf(path, sizeof path, "%s/zero", test.real->dir);
+    assert_int_equal(symlink("/dev/zero", path), 0);
+    rig->attach(rig->ctx, PORT_DISK, &test, &nothing_ops, sync_start);
+    rig->run(rig->ctx);
+    assert_int_equal(test.ended, 3);
+    real_rig_drop(rig);
+}
+
+/* ---- arena ---- */
+struct arena_test {
+    struct real_rig *real;
+    struct leat_arena_grow grow;
+    unsigned steps_wanted;
+    leat_err last_rc;
+    int tell; /* pipe to the parent, or -1 */
+};
+static struct leat_arena *arena_of(struct arena_test *test)
+{
+    return test->real->envs[PORT_DISK]->arena;
+}
+static void arena_grown(struct leat_arena_grow *grow)
+{
+    struct arena_test *test = grow->owner;
+    struct leat_arena *arena = arena_of(test);
+    test->last_rc = grow->rc;
+    if (grow->rc == LEAT_OK) {
+        uint8_t *step = arena->base + arena->grown_bytes - STEP;
+        for (size_t i = 0; i < STEP; i += BLOCK)
+            PORT_CHECK(step[i] == 0);
+        memset(step, (int)(arena->grown_bytes / STEP), STEP);
+    }
+    if (grow->rc == LEAT_OK && arena->grown_bytes < (uint64_t)test->steps_wanted * STEP) {
+        arena->grow(arena->ctx, grow);
+        return;
+    }
+    if (test->tell >= 0) {
+        PORT_CHECK(write(test->tell, arena->pool_id, 16) == 16);
+        for (;;)
+            pause(); /* until killed */
+    }
+    test->real->rig.finish(test->real->rig.ctx);
+}
+static void arena_start(void *actor)
+{
+    struct arena_test *test = actor;
+    test->grow = (struct leat_arena_grow){.on_grown = arena_grown, .owner = test};
+    arena_of(test)->grow(arena_of(test)->ctx, &test->grow);
+}
+static void arena_rig(struct arena_test *test, const char *dir, uint64_t limit)
+{
+    struct leat_error error = {.text = ""};
+    test->real = real_rig_make_in(dir);
+    leat_err rc = leat_os_arena_open(test->real->world, PORT_DISK, limit, &error);
+    if (rc) print_message("%s\n", error.text);
+    PORT_CHECK(rc == LEAT_OK);
+    test->real->rig.attach(test->real, PORT_DISK, test, &nothing_ops, arena_start);
+}
+
+/* Two steps are written by a child that is then killed with -9; the parent must find them, under
+ * the same pool id, even with a limit of one step, and grow on from there. */
+static void arena_of_killed_process_is_inherited(void **state)
+{
+    char dir[64];
+    temp_dir(dir);
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct arena_test test = {.steps_wanted = 2, .tell = pipe_fds[1]};
+        arena_rig(&test, dir, 3 * (uint64_t)STEP);
+        test.real->rig.run(test.real);
+        _exit(0);
+    }
+    uint8_t pool_id[16];
+    close(pipe_fds[1]);
+    assert_int_equal(read(pipe_fds[0], pool_id, 16), 16);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    close(pipe_fds[0]);
+
+    struct arena_test small = {.tell = -1};
+    arena_rig(&small, dir, STEP);
+    struct leat_arena *arena = arena_of(&small);
+    assert_int_equal(arena->inherited_bytes, 2 * (uint64_t)STEP);
+    assert_int_equal(arena->grown_bytes, 2 * (uint64_t)STEP);
+    assert_int_equal(arena->limit_bytes, 2 * (uint64_t)STEP);
+    assert_memory_equal(arena->pool_id, pool_id, 16);
+    for (uint64_t i = 0; i < 2 * (uint64_t)STEP; i += 997)
+        assert_int_equal(arena->base[i], i / STEP + 1);
+    small.real->rig.run(small.real); /* growing past the limit is refused, off the call */
+    assert_int_equal(small.last_rc, LEAT_E_NO_MEMORY);
+    real_rig_drop(&small.real->rig);
+
+    struct arena_test more = {.steps_wanted = 3, .tell = -1};
+    arena_rig(&more, dir, 4 * (uint64_t)STEP);
+    assert_int_equal(arena_of(&more)->inherited_bytes, 2 * (uint64_t)STEP);
+    more.real->rig.run(more.real);
+    assert_int_equal(more.last_rc, LEAT_OK);
+    assert_int_equal(arena_of(&more)->grown_bytes, 3 * (uint64_t)STEP);
+    assert_int_equal(arena_of(&more)->inherited_bytes, 2 * (uint64_t)STEP);
+    leat_os_arena_discard(more.real->world, PORT_DISK);
+    real_rig_drop(&more.real->rig);
+
+    struct arena_test fresh = {.tell = -1};
+    arena_rig(&fresh, dir, STEP);
+    assert_int_equal(arena_of(&fresh)->inherited_bytes, 0);
+    assert_memory_not_equal(arena_of(&fresh)->pool_id, pool_id, 16);
+    leat_os_arena_discard(fresh.real->world, PORT_DISK);
+    real_rig_drop(&fresh.real->rig);
+    real_rig_remove_dir(dir);
+}
+
+/* Finds the pool file by its id and changes a byte of the boot id, which is text before it. */
+static bool boot_id_change(const char *dir, const uint8_t pool_id[16])
+{
+    DIR *names = opendir(dir);
+    bool changed = false;
+    for (struct dirent *entry; !changed && (entry = readdir(names)) != NULL;) {
+        if (!strstr(entry->d_name, "pool")) continue;
+        char path[512];
+        uint8_t header[72];
+        snprintf(path, sizeof path, "%s/%s", dir, entry->d_name);
+        int fd = open(path, O_RDWR);
+        if (fd < 0) continue;
+        if (pread(fd, header, sizeof header, 0) == (ssize_t)sizeof header &&
+            memcmp(header + 56, pool_id, 16) == 0) {
+            header[16] = header[16] == 'x' ? 'y' : 'x';
+            changed = pwrite(fd, header + 16, 1, 16) == 1;
+        }
+        close(fd);
+    }
+    closedir(names);
+    return changed;
+}
+static void arena_of_another_boot_is_made_anew(void **state)
+{
+    char dir[64];
+    temp_dir(dir);
+    struct arena_test first = {.steps_wanted = 1, .tell = -1};
+    arena_rig(&first, dir, STEP);
+    first.real->rig.run(first.real);
+    uint8_t pool_id[16];
+    memcpy(pool_id, arena_of(&first)->pool_id, 16);
+    real_rig_drop(&first.real->rig);
+    assert_true(boot_id_change("/dev/shm", pool_id) || boot_id_change(dir, pool_id));
+    struct arena_test second = {.steps_wanted = 1, .tell = -1};
+    arena_rig(&second, dir, STEP);
+    assert_int_equal(arena_of(&second)->inherited_bytes, 0);
+    assert_memory_not_equal(arena_of(&second)->pool_id, pool_id, 16);
+    second.real->rig.run(second.real); /* and its memory is zero again: see arena_grown */
+    assert_int_equal(second.last_rc, LEAT_OK);
+    leat_os_arena_discard(second.real->world, PORT_DISK);
+    real_rig_drop(&second.real->rig);
+    real_rig_remove_dir(dir);
+}
+
+/* Where memory ends, growing says so; it must not end in SIGBUS. */
+static void arena_full_body(const char *dir)
+{
+    struct rlimit limit = {STEP + 8 * 1024 * 1024, STEP + 8 * 1024 * 1024};
+    signal(SIGXFSZ, SIG_IGN);
+    PORT_CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    struct arena_test test = {.steps_wanted = 2, .tell = -1};
+    arena_rig(&test, dir, 2 * (uint64_t)STEP);
+    test.real->rig.run(test.real);
+    PORT_CHECK(test.last_rc == LEAT_E_NO_MEMORY);
+    PORT_CHECK(arena_of(&test)->grown_bytes == STEP);
+    leat_os_arena_discard(test.real->world, PORT_DISK);
+    real_rig_drop(&test.real->rig);
+}
+static void arena_without_room_reports_it(void **state)
+{
+    char dir[64];
+    temp_dir(dir);
+    assert_int_equal(child_run(arena_full_body, dir), 0);
+    real_rig_remove_dir(dir);
+}
+
+/* ---- host ---- */
+static void lock_taken_twice_names_the_holder(void **state)
+{
+    char dir[64], deep[128], pid[32];
+    temp_dir(dir);
+    snprintf(deep, sizeof deep, "%s/a/b", dir);
+    struct leat_error error;
+    assert_int_equal(leat_os_lock(deep, &error), LEAT_OK);
+    assert_int_equal(leat_os_lock(deep, &error), LEAT_E_LOCKED);
+    snprintf(pid, sizeof pid, "process %ld", (long)getpid());
+    assert_non_null(strstr(error.text, pid));
+    real_rig_remove_dir(dir);
+}
+
+/* Goal: the successor of a killed server gets the lock, however long the kernel takes to give the
+ * dead one's memory back. Method: it dies with 256 MiB touched, and nobody waits for it. */
+static void lock_of_killed_process_is_waited_for(void **state)
+{
+    enum { ROUNDS = 5, TOUCHED = 256 << 20 };
+    char dir[64], told;
+    temp_dir(dir);
+    struct leat_error error;
+    for (int round = 0; round < ROUNDS; round++) {
+        int ends[2];
+        assert_int_equal(pipe(ends), 0);
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            char *memory = malloc(TOUCHED);
+            PORT_CHECK(memory != NULL);
+            for (size_t at = 0; at < TOUCHED; at += BLOCK)
+                ((volatile char *)memory)[at] = 1;
+            PORT_CHECK(leat_os_lock(dir, &error) == LEAT_OK);
+            PORT_CHECK(write(ends[1], "x", 1) == 1);
+            for (;;)
+                pause();
+        }
+        assert_int_equal(read(ends[0], &told, 1), 1);
+        assert_int_equal(leat_os_lock(dir, &error), LEAT_E_LOCKED);
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        pid_t next = fork();
+        assert_true(next >= 0);
+        if (next == 0) _exit(leat_os_lock(dir, &error) == LEAT_OK ? 0 : 1);
+        int status;
+        assert_int_equal(waitpid(next, &status, 0), next);
+        assert_int_equal(status, 0);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        close(ends[0]);
+        close(ends[1]);
+    }
+    real_rig_remove_dir(dir);
+}
+
+static void notify_sends_one_datagram(void **state)
+{
+    char dir[64];
+    temp_dir(dir);
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    snprintf(at.sun_path, sizeof at.sun_path, "%s/n", dir);
+    int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
+    setenv("NOTIFY_SOCKET", at.sun_path, 1);
+    leat_os_notify("READY=1");
+    char got[32] = "";
+    assert_int_equal(recv(fd, got, sizeof got, MSG_DONTWAIT), 7);
+    assert_string_equal(got, "READY=1");
+    unsetenv("NOTIFY_SOCKET");
+    leat_os_notify("READY=1");
+    assert_int_equal(recv(fd, got, sizeof got, MSG_DONTWAIT), -1);
+    close(fd);
+    real_rig_remove_dir(dir);
+}
+
+static void host_facts_are_plausible(void **state)
+{
+    assert_in_range(leat_os_cores(), 1, LEAT_CORES_MAX);
+    assert_true(leat_os_memory_bytes() >= 16u << 20);
+    assert_true(leat_os_memory_bytes() <= (uint64_t)sysconf(_SC_PHYS_PAGES) * 4096u * 2u);
+    char path[4096];
+    struct leat_error error;
+    setenv("XDG_STATE_HOME", "/state", 1);
+    assert_int_equal(leat_os_default_data_dir(path, &error), LEAT_OK);
+    assert_string_equal(path, "/state/leat");
+    unsetenv("XDG_STATE_HOME");
+    setenv("HOME", "/home/x", 1);
+    assert_int_equal(leat_os_default_data_dir(path, &error), LEAT_OK);
+    assert_string_equal(path, "/home/x/.local/state/leat");
+    unsetenv("HOME");
+    assert_int_equal(leat_os_default_data_dir(path, &error), LEAT_E_CONFIG);
+}
+
+static void world_without_directory_is_refused_by_name(void **state)
+{
+    struct leat_os_world *world = NULL;
+    struct leat_error error;
+    struct leat_os_world_options options = {.data_dir = "/nonexistent/leat"};
+    assert_int_equal(leat_os_world_create(&options, &world, &error), LEAT_E_CONFIG);
+    assert_non_null(strstr(error.text, "/nonexistent/leat"));
+    assert_null(world);
+}
+
+static int pool_make(const char *folder, const char *name, const char *data_dir, uint64_t device)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    struct pool_header header = {
+        .magic = POOL_MAGIC, .version = POOL_VERSION, .data_dir_device = device};
+    snprintf(header.data_dir, sizeof header.data_dir, "%s", data_dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, &header, sizeof header), sizeof header);
+    return fd;
+}
+
+static bool pool_there(const char *folder, const char *name)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+/* Goal: nobody's data goes. Method: one pool of each kind in a folder of the test's own. */
+static void pools_of_removed_directories_only_are_collected(void **state)
+{
+    (void)state;
+    char folder[64], gone[96], unmounted[96];
+    temp_dir(folder);
+    struct stat st;
+    assert_int_equal(stat(folder, &st), 0);
+    snprintf(gone, sizeof gone, "%s/gone", folder);
+    snprintf(unmounted, sizeof unmounted, "%s/mount/leat", folder);
+    close(pool_make(folder, "leat-pool-gone", gone, st.st_dev));
+    close(pool_make(folder, "leat-pool-there", folder, st.st_dev));
+    close(pool_make(folder, "leat-pool-other-device", gone, st.st_dev + 1));
+    close(pool_make(folder, "leat-pool-no-parent", unmounted, st.st_dev));
+    close(pool_make(folder, "leat-pool-not-told", "", st.st_dev));
+    close(pool_make(folder, "another-file", gone, st.st_dev));
+    int used = pool_make(folder, "leat-pool-used", gone, st.st_dev);
+    assert_int_equal(flock(used, LOCK_EX), 0);
+
+    assert_int_equal(leat_os_pools_collect(folder), 1);
+    assert_false(pool_there(folder, "leat-pool-gone"));
+    static const char *const kept[] = {"leat-pool-there",     "leat-pool-other-device",
+                                       "leat-pool-no-parent", "leat-pool-not-told",
+                                       "another-file",        "leat-pool-used"};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
+        assert_true(pool_there(folder, kept[i]));
+    close(used);
+    assert_int_equal(leat_os_pools_collect(folder), 1); /* now nobody uses it */
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(disk_full_is_named_and_survived),
+        cmocka_unit_test(disk_failed_sync_is_final),
+        cmocka_unit_test(arena_of_killed_process_is_inherited),
+        cmocka_unit_test(arena_of_another_boot_is_made_anew),
+        cmocka_unit_test(arena_without_room_reports_it),
+        cmocka_unit_test(pools_of_removed_directories_only_are_collected),
+        cmocka_unit_test(lock_taken_twice_names_the_holder),
+        cmocka_unit_test(lock_of_killed_process_is_waited_for),
+        cmocka_unit_test(notify_sends_one_datagram),
+        cmocka_unit_test(host_facts_are_plausible),
+        cmocka_unit_test(world_without_directory_is_refused_by_name),
+    };
+    return cmocka_run_group_tests_name("os", tests, NULL, NULL);
+}
