@@ -1,0 +1,62 @@
+# bash completion for leat(1)
+
+_leat_streams()
+{
+    # Names from the server, when one answers within a second.
+    timeout 1 leat stream list --json 2>/dev/null | grep -o '"name":"[^"]*"' | cut -d'"' -f4
+}
+
+_leat()
+{
+    local cur prev noun verb i words=()
+    cur=${COMP_WORDS[COMP_CWORD]}
+    prev=${COMP_WORDS[COMP_CWORD - 1]}
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        -b | --brokers) ((i++)) ;;
+        -*) ;;
+        *) words+=("${COMP_WORDS[i]}") ;;
+        esac
+    done
+    noun=${words[0]} verb=${words[1]}
+
+    case $prev in
+    --durability) COMPREPLY=($(compgen -W 'memory disk' -- "$cur")) && return ;;
+    --compression | -z) COMPREPLY=($(compgen -W 'none lz4 zstd' -- "$cur")) && return ;;
+    --mode) COMPREPLY=($(compgen -W 'ordered parallel' -- "$cur")) && return ;;
+    --from | -o) COMPREPLY=($(compgen -W 'earliest latest' -- "$cur")) && return ;;
+    --stream) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) && return ;;
+    --json)
+        if [[ $noun == bench ]]; then
+            COMPREPLY=($(compgen -f -- "$cur"))
+            return
+        fi
+        ;;
+    esac
+
+    local options='--brokers --help'
+    case $noun:$verb in
+    :) COMPREPLY=($(compgen -W 'stream produce consume log status bench --brokers --help --version' -- "$cur")) && return ;;
+    stream:) COMPREPLY=($(compgen -W "create list describe delete $options" -- "$cur")) && return ;;
+    stream:create) options+=' --streamlets --logs --durability --retention-time --retention-bytes --segment-bytes --json' ;;
+    stream:list | stream:describe | status:*) options+=' --json' ;;
+    produce:*) options+=' --key-separator --batch-bytes --linger --compression --streamlet --timeout --quiet' ;;
+    consume:*) options+=' --from --until-end --max-records --streamlet --set --mode --format' ;;
+    log:) COMPREPLY=($(compgen -W "recover $options" -- "$cur")) && return ;;
+    log:recover) options+=' --streamlet --log --accept-loss' ;;
+    bench:) COMPREPLY=($(compgen -W "append pull $options" -- "$cur")) && return ;;
+    bench:append) options+=' --producers --record-bytes --batch-records --seconds --records --rate --linger --compression --stream --streamlets --logs --durability --fresh --json' ;;
+    bench:pull) options+=' --consumers --stream --records --seconds --fetch-bytes --verify --json' ;;
+    esac
+    if [[ $cur == -* ]]; then
+        COMPREPLY=($(compgen -W "$options" -- "$cur"))
+        return
+    fi
+    case $noun:$verb in
+    stream:describe | stream:delete | log:recover) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;
+    produce:) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;
+    produce:*) COMPREPLY=($(compgen -f -- "$cur")) ;;
+    consume:) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;
+    esac
+}
+complete -F _leat leat

@@ -1,0 +1,88 @@
+/* Pull records from a stream.
+ *
+ * A consumer prefetches on a background thread; leat_consumer_poll() hands over whole batches of
+ * records without copying them. Alone it reads the logs it was told; with a set name it shares the
+ * stream's logs (ordered) or groups (parallel) with the other members of the set and commits
+ * offsets durably.
+ */
+#ifndef LEAT_CONSUMER_H
+#define LEAT_CONSUMER_H
+
+#include "leat.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct leat_consumer leat_consumer;
+
+enum leat_from {
+    LEAT_FROM_EARLIEST,
+    LEAT_FROM_LATEST,
+    LEAT_FROM_OFFSET,
+    LEAT_FROM_TIME,
+    LEAT_FROM_COMMITTED
+};
+enum leat_set_mode { LEAT_SET_ORDERED, LEAT_SET_PARALLEL };
+
+typedef struct leat_consumer_options {
+    size_t struct_bytes;
+    const char *brokers;
+    const char *client_name;
+    const char *set; /* NULL: alone */
+    enum leat_set_mode set_mode;
+    enum leat_from from;  /* with a set: where to begin when nothing is committed */
+    int64_t from_value;   /* offset (of every log), or ms since 1970 */
+    int32_t streamlet;    /* -1: all */
+    int32_t log;          /* -1: all */
+    uint32_t fetch_bytes; /* most bytes of one answer; default 1 MiB, at most 4 MiB */
+    uint32_t wait_ms;     /* long poll; default 500 */
+    uint32_t session_ms;  /* set membership; default 10000 */
+    uint32_t prefetch;    /* answers kept ready per connection; default 2 */
+} leat_consumer_options;
+
+typedef struct leat_record_view {
+    const void *key, *value;
+    size_t key_bytes, value_bytes;
+    bool key_null, value_null;
+    int64_t timestamp_ms;
+    uint64_t offset;
+    uint32_t streamlet, log, partition; /* partition = streamlet * Q + log */
+    const void *headers;                /* raw, as in the stored record; header_count of them */
+    size_t headers_bytes;
+    uint32_t header_count;
+} leat_record_view;
+
+LEAT_API void leat_consumer_options_init(leat_consumer_options *options);
+/** Connect, find the stream, take positions. Waits at most timeout_ms. NULL and *message on
+ * refusal. */
+LEAT_API leat_consumer *leat_consumer_open(const char *stream, const leat_consumer_options *options,
+                                           int timeout_ms, leat_message *message);
+/** The next record, or NULL: *out_code 0 (nothing within timeout_ms) or an error. The view is valid
+ * until the next call on this consumer. One thread at a time. Hot. */
+LEAT_API const leat_record_view *leat_consumer_next(leat_consumer *consumer, int timeout_ms,
+                                                    leat_code *out_code);
+/** Asynchronous: a file descriptor that is readable when leat_consumer_next(…, 0) would give
+ * something. */
+LEAT_API int leat_consumer_fd(leat_consumer *consumer);
+/** True when every log that this consumer reads has been read to the acked end that it had when
+ * asked for last. */
+LEAT_API bool leat_consumer_at_end(leat_consumer *consumer);
+/** Begin again at an offset or a time, on one partition (-1: all). */
+LEAT_API leat_code leat_consumer_seek(leat_consumer *consumer, int64_t partition,
+                                      enum leat_from from, int64_t value);
+/** Commit the positions after the last record handed over, durably. Needs a set. */
+LEAT_API leat_code leat_consumer_commit(leat_consumer *consumer, int timeout_ms,
+                                        leat_message *message);
+typedef struct leat_consumer_stats {
+    uint64_t records, bytes;
+    char last_text[256];
+    leat_code last_error;
+} leat_consumer_stats;
+LEAT_API void leat_consumer_stats_get(leat_consumer *consumer, leat_consumer_stats *out_stats);
+LEAT_API void leat_consumer_close(leat_consumer *consumer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

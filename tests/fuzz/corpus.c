@@ -1,0 +1,190 @@
+/* Writes the seed corpora: corpus DIR makes the folders frame, batch, segment and message in DIR.
+ * The files are kept in tests/fuzz/corpus; run this again where a format changes. */
+#include "fuzz.h"
+
+#include "wire/batch.h"
+#include "wire/entry.h"
+#include "wire/frame.h"
+#include "wire/message.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+static const char *root;
+
+static void file_write(const char *target, const char *name, const void *bytes, size_t count)
+{
+    char path[1024];
+    (void)snprintf(path, sizeof path, "%s/%s", root, target);
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        perror(path);
+        exit(1);
+    }
+    (void)snprintf(path, sizeof path, "%s/%s/%s", root, target, name);
+    FILE *file = fopen(path, "wb");
+    if (file == NULL || fwrite(bytes, 1, count, file) != count || fclose(file) != 0) {
+        perror(path);
+        exit(1);
+    }
+}
+
+static uint32_t batch_make(uint8_t *out, size_t capacity, uint32_t records, uint64_t base_offset)
+{
+    struct leat_batch_builder builder;
+    leat_batch_builder_init(&builder, out, capacity);
+    for (uint32_t i = 0; i < records; i++) {
+        char text[96];
+        memset(text, 'a' + (int)(i % 3), sizeof text);
+        leat_err rc = leat_batch_builder_add(&builder, 1000 + (int64_t)i, i % 2 ? "key" : NULL,
+                                             i % 2 ? 3 : 0, text, 20 + i % 70, "\x02h\x04vw",
+                                             i % 5 == 0 ? 5 : 0, i % 5 == 0);
+        LEAT_ASSERT(rc == LEAT_OK);
+    }
+    uint32_t bytes = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, 42, 3, 0);
+    leat_batch_stamp(out, base_offset, 7);
+    return bytes;
+}
+
+static void batches_write(void)
+{
+    uint8_t plain[8192], packed[8192];
+    uint32_t bytes = batch_make(plain, sizeof plain, 2, 0);
+    file_write("batch", "two", plain, bytes);
+    bytes = batch_make(plain, sizeof plain, 40, 9);
+    file_write("batch", "forty", plain, bytes);
+    uint32_t packed_bytes = 0;
+    leat_err rc =
+        leat_batch_compress(plain, bytes, LEAT_CODEC_LZ4, 0, packed, sizeof packed, &packed_bytes);
+    LEAT_ASSERT(rc == LEAT_OK);
+    file_write("batch", "lz4", packed, packed_bytes);
+    rc =
+        leat_batch_compress(plain, bytes, LEAT_CODEC_ZSTD, 0, packed, sizeof packed, &packed_bytes);
+    LEAT_ASSERT(rc == LEAT_OK);
+    file_write("batch", "zstd", packed, packed_bytes);
+}
+
+static void entry_put(struct leat_entry_writer *writer, enum leat_entry_type type,
+                      const void *payload, uint32_t bytes)
+{
+    (void)leat_entry_append(writer, type, 0, 0, payload, bytes, leat_crc32c(0, payload, bytes));
+}
+
+static void segments_write(void)
+{
+    static _Alignas(8) uint8_t bytes[LEAT_SEGMENT_BYTES_MIN];
+    uint8_t batch[2048];
+    struct leat_entry_writer writer;
+    leat_entry_writer_init(&writer, bytes, sizeof bytes);
+    struct leat_segment_header header = {.magic = LEAT_SEGMENT_MAGIC,
+                                         .format_version = LEAT_FORMAT_VERSION,
+                                         .capacity = sizeof bytes};
+    entry_put(&writer, LEAT_ENTRY_SEGMENT, &header, sizeof header);
+    file_write("segment", "reserved", bytes, writer.used);
+    struct {
+        struct leat_start fixed;
+        struct leat_producer_state producer;
+    } start = {.fixed = {.base_offset = 5, .producer_count = 1}};
+    entry_put(&writer, LEAT_ENTRY_START, &start, sizeof start);
+    (void)leat_entry_seal(&writer, 0);
+    file_write("segment", "started", bytes, writer.used);
+    for (uint64_t i = 0; i < 3; i++) {
+        uint32_t acked = writer.sealed_bytes;
+        uint32_t count = batch_make(batch, sizeof batch, 2, 5 + 2 * i);
+        (void)leat_entry_append(&writer, LEAT_ENTRY_BATCH, 5 + 2 * i, 2, batch, count,
+                                leat_crc32c(0, batch, count));
+        struct leat_trim trim = {.first_segment = 1, .first_offset = 3};
+        if (i == 1) entry_put(&writer, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+        (void)leat_entry_seal(&writer, acked);
+    }
+    file_write("segment", "open", bytes, writer.used);
+    struct leat_close end = {.next_offset = 11, .record_count = 6, .bytes = writer.used};
+    uint32_t acked = writer.sealed_bytes;
+    entry_put(&writer, LEAT_ENTRY_CLOSE, &end, sizeof end);
+    (void)leat_entry_seal(&writer, acked);
+    file_write("segment", "closed", bytes, writer.used);
+}
+
+/* One message behind its decoder's number, as message_fuzz.c numbers them. */
+static void message_write(uint8_t number, const char *name, const struct leat_msg_writer *writer)
+{
+    uint8_t bytes[1024] = {number};
+    LEAT_ASSERT(!writer->overflow && writer->used < sizeof bytes);
+    memcpy(bytes + 1, writer->bytes, writer->used);
+    file_write("message", name, bytes, writer->used + 1);
+}
+
+static void messages_write(void)
+{
+    uint8_t bytes[512];
+    struct leat_msg_writer w;
+#define MESSAGE(number, name, call)                                                                \
+    leat_msg_writer_init(&w, bytes, sizeof bytes);                                                 \
+    call;                                                                                          \
+    message_write(number, name, &w)
+    MESSAGE(0, "hello",
+            leat_msg_hello_encode(&w, &(struct leat_msg_hello){1, 1, {"probe", 5}, -1}));
+    struct leat_msg_hello_ok ok = {
+        .version = 1, .incarnation = 1ull << 40, .node = {"n1", 2}, .lanes = 2};
+    MESSAGE(1, "hello_ok", leat_msg_hello_ok_encode(&w, &ok));
+    MESSAGE(2, "append",
+            leat_msg_append_encode(&w, &(struct leat_msg_append){{1, 2, 3}, 70000, 4}));
+    MESSAGE(3, "error", leat_msg_error_encode(&w, LEAT_E_NOT_OWNER, "owned by n2"));
+    struct leat_stream_settings settings = {2, 2, 1, 1, LEAT_DURABILITY_DISK, 1 << 23, -1, 1 << 30};
+    MESSAGE(4, "settings", leat_msg_settings_write(&w, &settings));
+    struct leat_msg_node node = {9, {"n1", 2}, {"127.0.0.1:7700", 14}, 2};
+    MESSAGE(5, "node", leat_msg_node_write(&w, &node));
+    struct leat_msg_log log = {1, 2, 3, 4, 5};
+    MESSAGE(6, "log", leat_msg_log_write(&w, &log));
+    struct leat_msg_log_info info = {.at = log, .bytes = 1 << 20, .text = {"fine", 4}};
+    MESSAGE(7, "log_info", leat_msg_log_info_write(&w, &info));
+    struct leat_msg_fetch_log one = {.log = {1, 2, 3}, .epoch = 4, .offset = 5};
+    struct leat_msg_fetch_log two = {
+        .log = {1, 2, 3}, .by_position = true, .position = {1, 17, 64}};
+    MESSAGE(8, "fetch",
+            (leat_msg_fetch_write(&w, &(struct leat_msg_fetch){1, 1 << 20, 500, 2}),
+             leat_msg_fetch_log_write(&w, &one), leat_msg_fetch_log_write(&w, &two)));
+    MESSAGE(9, "fetch_log", leat_msg_fetch_log_write(&w, &two));
+    struct leat_msg_stream stream = {.name = {"rooms", 5}, .id = 1, .settings = settings};
+    stream.log_count = 1;
+    MESSAGE(10, "stream", (leat_msg_stream_write(&w, &stream), leat_msg_log_write(&w, &log)));
+    struct leat_msg_locate locate = {{1, 2, 3}, LEAT_LOCATE_TIME, 1700000000000};
+    MESSAGE(11, "locate", leat_msg_locate_write(&w, &locate));
+    struct leat_msg_located located = {.offset = 5, .timestamp_ms = -1, .position = {1, 17, 64}};
+    MESSAGE(12, "located", leat_msg_located_write(&w, &located));
+    struct leat_msg_fetched fetched = {.acked_offset = 9, .bytes = 100, .by_position = true};
+    MESSAGE(13, "fetched", leat_msg_fetched_write(&w, &fetched));
+#undef MESSAGE
+    static const uint8_t nested[] = {14, 0x92, 0x81, 0xa1, 'k', 0xc4, 1, 0, 0xcb,
+                                     0,  0,    0,    0,    0,   0,    0, 0};
+    file_write("message", "nested", nested, sizeof nested);
+}
+
+static void frames_write(void)
+{
+    uint8_t bytes[512];
+    struct leat_msg_writer w;
+    leat_msg_writer_init(&w, bytes + LEAT_FRAME_HEADER_BYTES, 256);
+    leat_msg_hello_encode(&w, &(struct leat_msg_hello){1, 1, {"probe", 5}, -1});
+    leat_frame_encode(bytes, LEAT_KIND_HELLO, 1, 0, 1, w.used, 0);
+    file_write("frame", "hello", bytes, LEAT_FRAME_HEADER_BYTES + w.used);
+    leat_msg_writer_init(&w, bytes + LEAT_FRAME_HEADER_BYTES, 256);
+    leat_msg_append_encode(&w, &(struct leat_msg_append){{1, 0, 0}, 1, 1});
+    uint32_t batch = batch_make(bytes + LEAT_FRAME_HEADER_BYTES + w.used, 256, 1, 0);
+    leat_frame_encode(bytes, LEAT_KIND_APPEND, 1, 0, 2, w.used, batch);
+    file_write("frame", "append", bytes, LEAT_FRAME_HEADER_BYTES + w.used + batch);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2) {
+        fprintf(stderr, "usage: corpus DIR\n");
+        return 2;
+    }
+    root = argv[1];
+    batches_write();
+    segments_write();
+    messages_write();
+    frames_write();
+    return 0;
+}

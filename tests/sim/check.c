@@ -1,0 +1,550 @@
+/* The model that a history is checked against. See check.h for the names of the violations. */
+#include "tests/sim/check.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+struct slot { /* one offset of a log */
+    struct check_value value;
+    bool known, acked, seen, audited;
+};
+
+/* Offsets jump far ahead after accepted loss, so slots come in pages; ascending. */
+enum { PAGE_SLOTS = 512 };
+struct page {
+    uint64_t base;
+    struct slot slots[PAGE_SLOTS];
+};
+
+struct log_model {
+    struct page **pages;
+    size_t page_count;
+    uint64_t count;        /* highest known offset + 1 */
+    uint64_t count_at_cut; /* the same when the power was last cut */
+    uint32_t waits;        /* how often it was found to wait */
+    bool at_risk;          /* a power cut may have taken unflushed data of level memory */
+    bool excused;          /* ... and the log said so: gaps are allowed */
+    uint64_t committed[CHECK_SETS_MAX], high[CHECK_SETS_MAX];
+};
+
+struct record {
+    enum check_fate fate;
+    bool placed;
+    uint32_t waits; /* of its log, when it was placed */
+    uint32_t streamlet, log;
+    uint64_t offset;
+};
+
+struct producer_model {
+    struct record *records;
+    uint32_t count, capacity;
+};
+
+struct stream_model {
+    bool used, trims;
+    uint32_t streamlets, logs;
+    enum leat_durability durability;
+    struct log_model at[CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    struct producer_model producers[CHECK_PRODUCERS_MAX];
+};
+
+struct check {
+    void (*fail)(void *ctx, const char *text);
+    void *ctx;
+    struct stream_model streams[CHECK_STREAMS_MAX];
+    uint64_t acked, open;
+};
+
+static void violation(struct check *check, const char *format, ...) LEAT_PRINTF(2, 3);
+
+static void violation(struct check *check, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    check->fail(check->ctx, text);
+}
+
+struct check *check_create(void (*fail)(void *ctx, const char *text), void *ctx)
+{
+    struct check *check = calloc(1, sizeof *check);
+    LEAT_ASSERT(check != NULL);
+    check->fail = fail;
+    check->ctx = ctx;
+    return check;
+}
+
+static void pages_free(struct log_model *log)
+{
+    for (size_t i = 0; i < log->page_count; i++)
+        free(log->pages[i]);
+    free(log->pages);
+}
+
+void check_destroy(struct check **check_at)
+{
+    struct check *check = *check_at;
+    if (!check) return;
+    for (unsigned i = 0; i < CHECK_STREAMS_MAX; i++) {
+        struct stream_model *stream = &check->streams[i];
+        for (unsigned j = 0; j < CHECK_PRODUCERS_MAX; j++)
+            free(stream->producers[j].records);
+        for (unsigned s = 0; s < CHECK_STREAMLETS_MAX; s++)
+            for (unsigned q = 0; q < CHECK_LOGS_MAX; q++)
+                pages_free(&stream->at[s][q]);
+    }
+    free(check);
+    *check_at = NULL;
+}
+
+void check_stream_add(struct check *check, uint32_t stream, uint32_t streamlets, uint32_t logs,
+                      enum leat_durability durability, bool trims)
+{
+    LEAT_ASSERT(stream < CHECK_STREAMS_MAX);
+    LEAT_ASSERT(streamlets <= CHECK_STREAMLETS_MAX && logs <= CHECK_LOGS_MAX);
+    struct stream_model *model = &check->streams[stream];
+    model->used = true;
+    model->trims = trims;
+    model->streamlets = streamlets;
+    model->logs = logs;
+    model->durability = durability;
+}
+
+static struct log_model *log_of(struct check *check, struct leat_log_ref ref)
+{
+    LEAT_ASSERT(ref.stream < CHECK_STREAMS_MAX && check->streams[ref.stream].used);
+    LEAT_ASSERT(ref.streamlet < check->streams[ref.stream].streamlets);
+    LEAT_ASSERT(ref.log < check->streams[ref.stream].logs);
+    return &check->streams[ref.stream].at[ref.streamlet][ref.log];
+}
+
+static struct record *record_find(const struct check *check, uint32_t stream,
+                                  struct check_value value)
+{
+    if (value.producer >= CHECK_PRODUCERS_MAX) return NULL;
+    const struct producer_model *producer = &check->streams[stream].producers[value.producer];
+    return value.number < producer->count ? &producer->records[value.number] : NULL;
+}
+
+/* Where the page of an offset is, or would be inserted. */
+static size_t page_search(const struct log_model *log, uint64_t base)
+{
+    size_t low = 0, high = log->page_count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (log->pages[middle]->base < base)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static const struct slot *slot_find(const struct log_model *log, uint64_t offset)
+{
+    static const struct slot nothing;
+    size_t at = page_search(log, offset - offset % PAGE_SLOTS);
+    if (at == log->page_count || log->pages[at]->base != offset - offset % PAGE_SLOTS)
+        return &nothing;
+    return &log->pages[at]->slots[offset % PAGE_SLOTS];
+}
+
+static struct slot *slot_of(struct log_model *log, uint64_t offset)
+{
+    uint64_t base = offset - offset % PAGE_SLOTS;
+    size_t at = page_search(log, base);
+    if (at == log->page_count || log->pages[at]->base != base) {
+        log->pages = realloc(log->pages, (log->page_count + 1) * sizeof *log->pages);
+        LEAT_ASSERT(log->pages != NULL);
+        memmove(log->pages + at + 1, log->pages + at, (log->page_count - at) * sizeof *log->pages);
+        log->pages[at] = calloc(1, sizeof **log->pages);
+        LEAT_ASSERT(log->pages[at] != NULL);
+        log->pages[at]->base = base;
+        log->page_count++;
+    }
+    if (offset >= log->count) log->count = offset + 1;
+    return &log->pages[at]->slots[offset % PAGE_SLOTS];
+}
+
+/* One past the last offset whose record was acked. */
+static uint64_t acked_end(const struct log_model *log, bool *out_audited)
+{
+    for (size_t i = log->page_count; i-- > 0;) {
+        for (unsigned j = PAGE_SLOTS; j-- > 0;) {
+            const struct slot *slot = &log->pages[i]->slots[j];
+            if (!slot->acked) continue;
+            if (out_audited) *out_audited = slot->audited;
+            return log->pages[i]->base + j + 1;
+        }
+    }
+    if (out_audited) *out_audited = true;
+    return 0;
+}
+
+void check_sent(struct check *check, uint32_t stream, struct check_value value)
+{
+    LEAT_ASSERT(value.producer < CHECK_PRODUCERS_MAX);
+    struct producer_model *producer = &check->streams[stream].producers[value.producer];
+    LEAT_ASSERT(value.number == producer->count);
+    if (producer->count == producer->capacity) {
+        producer->capacity = producer->capacity ? 2 * producer->capacity : 256;
+        producer->records =
+            realloc(producer->records, producer->capacity * sizeof *producer->records);
+        LEAT_ASSERT(producer->records != NULL);
+    }
+    producer->records[producer->count++] = (struct record){.fate = CHECK_OPEN};
+    check->open++;
+}
+
+/* Far beyond what any workload writes: an offset that lies. */
+static const uint64_t offset_max = 1ull << 56;
+
+/* A record that went with the power from a log of level memory may be sent and appended again,
+ * where the producer had no answer yet. */
+static bool forgotten(struct check *check, uint32_t stream, const struct record *record)
+{
+    struct log_model *log =
+        log_of(check, (struct leat_log_ref){stream, record->streamlet, record->log});
+    if (!log->at_risk || record->waits >= log->waits) return false;
+    slot_of(log, record->offset)->known = false;
+    return true;
+}
+
+/* The value stands at that offset: says an ack, or a consumer's own eyes. */
+static struct slot *place(struct check *check, struct leat_log_ref ref, struct check_value value,
+                          uint64_t offset, struct record *record, const char *who)
+{
+    if (offset > offset_max) {
+        violation(check, "A4 inconsistent-offsets: %s at offset %llu", who,
+                  (unsigned long long)offset);
+        return NULL;
+    }
+    struct slot *slot = slot_of(log_of(check, ref), offset);
+    if (slot->known &&
+        (slot->value.producer != value.producer || slot->value.number != value.number)) {
+        violation(check,
+                  "A4 inconsistent-offsets: stream %u streamlet %u log %u offset %llu is %u:%u, "
+                  "%s says %u:%u",
+                  ref.stream, ref.streamlet, ref.log, (unsigned long long)offset,
+                  slot->value.producer, slot->value.number, who, value.producer, value.number);
+        return NULL;
+    }
+    if (record->placed &&
+        (record->offset != offset || record->streamlet != ref.streamlet ||
+         record->log != ref.log) &&
+        !forgotten(check, ref.stream, record)) {
+        violation(check,
+                  "A3 duplicate: stream %u value %u:%u at streamlet %u log %u offset %llu and at "
+                  "%u/%u/%llu (%s)",
+                  ref.stream, value.producer, value.number, record->streamlet, record->log,
+                  (unsigned long long)record->offset, ref.streamlet, ref.log,
+                  (unsigned long long)offset, who);
+        return NULL;
+    }
+    slot->known = record->placed = true;
+    slot->value = value;
+    record->streamlet = ref.streamlet;
+    record->log = ref.log;
+    record->offset = offset;
+    record->waits = log_of(check, ref)->waits;
+    return slot;
+}
+
+void check_acked(struct check *check, struct leat_log_ref ref, struct check_value value,
+                 uint64_t offset)
+{
+    struct record *record = record_find(check, ref.stream, value);
+    LEAT_ASSERT(record != NULL);
+    if (record->fate == CHECK_REFUSED) {
+        violation(check, "A5 aborted-read: stream %u value %u:%u was refused and is acked later",
+                  ref.stream, value.producer, value.number);
+        return;
+    }
+    if (record->fate == CHECK_OPEN) check->open--;
+    if (record->fate != CHECK_ACKED) check->acked++;
+    record->fate = CHECK_ACKED;
+    struct slot *slot = place(check, ref, value, offset, record, "the ack");
+    if (slot) slot->acked = true;
+}
+
+void check_failed(struct check *check, uint32_t stream, struct check_value value, bool definite)
+{
+    struct record *record = record_find(check, stream, value);
+    LEAT_ASSERT(record != NULL);
+    if (record->fate == CHECK_OPEN) check->open--;
+    if (record->fate == CHECK_ACKED) return; /* a resend of the raw producer */
+    if (!definite) {
+        if (record->fate == CHECK_OPEN) record->fate = CHECK_UNKNOWN;
+        return;
+    }
+    if (record->placed && !forgotten(check, stream, record))
+        violation(check, "A5 aborted-read: stream %u value %u:%u was read and then refused", stream,
+                  value.producer, value.number);
+    record->fate = CHECK_REFUSED;
+}
+
+enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct check_value value)
+{
+    const struct record *record = record_find(check, stream, value);
+    return record ? record->fate : CHECK_NOT_SENT;
+}
+
+void check_reader_reset(struct check_reader *reader)
+{
+    memset(reader->started, 0, sizeof reader->started);
+}
+
+/* Is every offset in [from, to) allowed to be missing? */
+static bool gap_allowed(const struct check *check, struct leat_log_ref ref,
+                        const struct log_model *log)
+{
+    return check->streams[ref.stream].trims || log->excused;
+}
+
+static void position_check(struct check *check, struct check_reader *reader,
+                           struct leat_log_ref ref, struct log_model *log, uint64_t offset)
+{
+    bool *started = &reader->started[ref.stream][ref.streamlet][ref.log];
+    uint64_t *next = &reader->next[ref.stream][ref.streamlet][ref.log];
+    unsigned long long at = offset, expected = *next;
+    if (*started && offset < *next)
+        violation(check, "A7 nonmonotonic-poll: stream %u/%u/%u offset %llu after %llu", ref.stream,
+                  ref.streamlet, ref.log, at, expected - 1);
+    if (*started && offset > *next && !gap_allowed(check, ref, log))
+        violation(check, "A6 poll-skip: stream %u/%u/%u from %llu to %llu", ref.stream,
+                  ref.streamlet, ref.log, expected, at);
+    if (!*started && reader->in_set) {
+        if (offset < log->committed[reader->set])
+            violation(check,
+                      "A7 nonmonotonic-poll: set %u of %u/%u/%u begins at %llu, committed is %llu",
+                      reader->set, ref.stream, ref.streamlet, ref.log, at,
+                      (unsigned long long)log->committed[reader->set]);
+        if (offset > log->high[reader->set] && !gap_allowed(check, ref, log))
+            violation(check, "A6 poll-skip: set %u of %u/%u/%u begins at %llu, read to %llu",
+                      reader->set, ref.stream, ref.streamlet, ref.log, at,
+                      (unsigned long long)log->high[reader->set]);
+    }
+    if (!*started && !reader->in_set && offset != 0 && !gap_allowed(check, ref, log))
+        violation(check, "A6 poll-skip: stream %u/%u/%u begins at %llu", ref.stream, ref.streamlet,
+                  ref.log, at);
+    *started = true;
+    *next = offset + 1;
+    if (reader->in_set && offset + 1 > log->high[reader->set]) log->high[reader->set] = offset + 1;
+}
+
+void check_seen(struct check *check, struct check_reader *reader, struct leat_log_ref ref,
+                uint64_t offset, struct check_value value)
+{
+    struct log_model *log = log_of(check, ref);
+    struct record *record = record_find(check, ref.stream, value);
+    if (!record) {
+        violation(check, "A5 aborted-read: stream %u value %u:%u was never sent", ref.stream,
+                  value.producer, value.number);
+        return;
+    }
+    if (record->fate == CHECK_REFUSED) {
+        violation(check, "A5 aborted-read: stream %u value %u:%u was definitely refused",
+                  ref.stream, value.producer, value.number);
+        return;
+    }
+    struct slot *slot = place(check, ref, value, offset, record, "a consumer");
+    if (!slot) return;
+    slot->seen = true;
+    if (reader->auditor) slot->audited = true;
+    if (!reader->unordered) position_check(check, reader, ref, log, offset);
+}
+
+void check_committed(struct check *check, uint32_t set, struct leat_log_ref ref, uint64_t offset)
+{
+    struct log_model *log = log_of(check, ref);
+    LEAT_ASSERT(set < CHECK_SETS_MAX);
+    if (offset > log->committed[set]) log->committed[set] = offset;
+}
+
+void check_power_cut(struct check *check)
+{
+    for (unsigned i = 0; i < CHECK_STREAMS_MAX; i++) {
+        struct stream_model *stream = &check->streams[i];
+        if (!stream->used || stream->durability != LEAT_DURABILITY_MEMORY) continue;
+        for (unsigned s = 0; s < stream->streamlets; s++)
+            for (unsigned q = 0; q < stream->logs; q++) {
+                stream->at[s][q].at_risk = true;
+                stream->at[s][q].count_at_cut = stream->at[s][q].count;
+            }
+    }
+}
+
+void check_waiting(struct check *check, struct leat_log_ref ref, const char *why)
+{
+    struct log_model *log = log_of(check, ref);
+    if (!log->at_risk)
+        violation(check, "A1 lost-write: %s log %u/%u/%u waits: %s",
+                  check->streams[ref.stream].durability == LEAT_DURABILITY_DISK
+                      ? "disk"
+                      : "memory (no power cut)",
+                  ref.stream, ref.streamlet, ref.log, why);
+    log->excused = true;
+    log->waits++;
+}
+
+uint64_t check_end_at_cut(struct check *check, struct leat_log_ref ref)
+{
+    return log_of(check, ref)->count_at_cut;
+}
+
+void check_jumped(struct check *check, struct leat_log_ref ref, uint64_t end_at_cut,
+                  uint64_t next_offset)
+{
+    struct log_model *log = log_of(check, ref);
+    if (next_offset < end_at_cut)
+        violation(check,
+                  "A4 inconsistent-offsets: %u/%u/%u goes on at %llu after loss, %llu was in use",
+                  ref.stream, ref.streamlet, ref.log, (unsigned long long)next_offset,
+                  (unsigned long long)end_at_cut - 1);
+    log->excused = true;
+}
+
+bool check_at_risk(const struct check *check, struct leat_log_ref ref)
+{
+    return check->streams[ref.stream].at[ref.streamlet][ref.log].at_risk;
+}
+
+bool check_stream_excused(const struct check *check, uint32_t stream)
+{
+    const struct stream_model *model = &check->streams[stream];
+    for (uint32_t s = 0; s < model->streamlets; s++)
+        for (uint32_t q = 0; q < model->logs; q++)
+            if (model->at[s][q].excused || model->at[s][q].at_risk) return true;
+    return false;
+}
+
+static void order_check(struct check *check, struct leat_log_ref ref, const struct log_model *log)
+{
+    int64_t last[CHECK_PRODUCERS_MAX];
+    for (unsigned i = 0; i < CHECK_PRODUCERS_MAX; i++)
+        last[i] = -1;
+    for (size_t at = 0; at < log->page_count * PAGE_SLOTS; at++) {
+        const struct page *page = log->pages[at / PAGE_SLOTS];
+        const struct slot *slot = &page->slots[at % PAGE_SLOTS];
+        uint64_t i = page->base + at % PAGE_SLOTS;
+        if (!slot->known) continue;
+        if ((int64_t)slot->value.number <= last[slot->value.producer]) {
+            violation(check, "A8 nonmonotonic-send: %u/%u/%u offset %llu holds %u:%u after %u:%lld",
+                      ref.stream, ref.streamlet, ref.log, (unsigned long long)i,
+                      slot->value.producer, slot->value.number, slot->value.producer,
+                      (long long)last[slot->value.producer]);
+            return;
+        }
+        last[slot->value.producer] = (int64_t)slot->value.number;
+    }
+}
+
+static void log_final(struct check *check, struct leat_log_ref ref, const struct log_model *log,
+                      bool trims)
+{
+    order_check(check, ref, log);
+    if (log->excused) return;
+    uint64_t first, last = log->count;
+    while (last > 0 && !slot_find(log, last - 1)->audited)
+        last--;
+    if (trims) { /* what went while the auditor read, went from the front */
+        for (first = last; first > 0 && slot_find(log, first - 1)->audited; first--)
+            continue;
+    } else {
+        first = 0;
+    }
+    for (uint64_t i = first; i < log->count; i++) {
+        const struct slot *slot = slot_find(log, i);
+        if (slot->audited) continue;
+        unsigned long long at = i;
+        if (slot->known && slot->acked) {
+            violation(check, "%s: %u/%u/%u offset %llu (%u:%u) was acked and is gone",
+                      i < last ? "A1 lost-write" : "A2 unseen", ref.stream, ref.streamlet, ref.log,
+                      at, slot->value.producer, slot->value.number);
+            return;
+        }
+        if (slot->known && slot->seen) {
+            violation(check, "vanished: %u/%u/%u offset %llu (%u:%u) was read and is gone",
+                      ref.stream, ref.streamlet, ref.log, at, slot->value.producer,
+                      slot->value.number);
+            return;
+        }
+        if (i < last) {
+            violation(check, "A6 poll-skip: %u/%u/%u has nothing at offset %llu of %llu",
+                      ref.stream, ref.streamlet, ref.log, at, (unsigned long long)last);
+            return;
+        }
+    }
+}
+
+void check_final(struct check *check, uint32_t stream)
+{
+    struct stream_model *model = &check->streams[stream];
+    for (uint32_t s = 0; s < model->streamlets; s++)
+        for (uint32_t q = 0; q < model->logs; q++)
+            log_final(check, (struct leat_log_ref){stream, s, q}, &model->at[s][q], model->trims);
+}
+
+bool check_audit_done(const struct check *check, uint32_t stream_index,
+                      char out_behind[CHECK_BEHIND_BYTES])
+{
+    const struct stream_model *stream = &check->streams[stream_index];
+    for (unsigned s = 0; stream->used && s < stream->streamlets; s++) {
+        for (unsigned q = 0; q < stream->logs; q++) {
+            bool there;
+            uint64_t end = acked_end(&stream->at[s][q], &there);
+            if (there || stream->at[s][q].excused) continue;
+            snprintf(out_behind, CHECK_BEHIND_BYTES, "log %u/%u/%u not read to %llu", stream_index,
+                     s, q, (unsigned long long)end);
+            return false;
+        }
+    }
+    return true;
+}
+
+void check_audit_begin(struct check *check)
+{
+    for (unsigned i = 0; i < CHECK_STREAMS_MAX; i++) {
+        struct stream_model *stream = &check->streams[i];
+        for (unsigned s = 0; stream->used && s < stream->streamlets; s++)
+            for (unsigned q = 0; q < stream->logs; q++)
+                for (size_t j = 0; j < stream->at[s][q].page_count * PAGE_SLOTS; j++)
+                    stream->at[s][q].pages[j / PAGE_SLOTS]->slots[j % PAGE_SLOTS].audited = false;
+    }
+}
+
+bool check_reader_done(const struct check *check, const struct check_reader *reader,
+                       uint32_t stream_index, char out_behind[CHECK_BEHIND_BYTES])
+{
+    const struct stream_model *stream = &check->streams[stream_index];
+    for (unsigned s = 0; s < stream->streamlets; s++) {
+        for (unsigned q = 0; q < stream->logs; q++) {
+            const struct log_model *log = &stream->at[s][q];
+            uint64_t last = acked_end(log, NULL);
+            uint64_t got = reader->in_set                        ? log->high[reader->set]
+                           : reader->started[stream_index][s][q] ? reader->next[stream_index][s][q]
+                                                                 : 0;
+            if (got >= last || log->excused) continue;
+            snprintf(out_behind, CHECK_BEHIND_BYTES, "log %u/%u/%u read to %llu of %llu",
+                     stream_index, s, q, (unsigned long long)got, (unsigned long long)last);
+            return false;
+        }
+    }
+    return true;
+}
+
+uint64_t check_acked_count(const struct check *check)
+{
+    return check->acked;
+}
+
+uint64_t check_open_count(const struct check *check)
+{
+    return check->open;
+}

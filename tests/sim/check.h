@@ -1,0 +1,99 @@
+/* What the workload did and saw, and whether that is allowed. The checks are named after the
+ * anomalies that other systems were caught with:
+ *
+ *   A1 lost-write            an acked record is not there although later ones are
+ *   A2 unseen                an acked record is never read after everything healed
+ *   A3 duplicate             one value at two offsets
+ *   A4 inconsistent-offsets  two values at one offset
+ *   A5 aborted-read          a value that was definitely refused, or never sent, is read
+ *   A6 poll-skip             a consumer jumps over offsets
+ *   A7 nonmonotonic-poll     a consumer, or a committed offset, goes back
+ *   A8 nonmonotonic-send     one producer's records are reordered in a log
+ *   A10 stuck                producers do not finish or consumers do not reach the end
+ *   A11 assert               the server failed an assertion (the process dies) or refuses to start
+ *   vanished                 a record was shown to a consumer and is gone later
+ */
+#ifndef LEAT_TESTS_SIM_CHECK_H
+#define LEAT_TESTS_SIM_CHECK_H
+
+#include "base/error.h"
+
+enum {
+    CHECK_STREAMS_MAX = 8,
+    CHECK_STREAMLETS_MAX = 3,
+    CHECK_LOGS_MAX = 3,
+    CHECK_PRODUCERS_MAX = 32,
+    CHECK_SETS_MAX = 4,
+    CHECK_BEHIND_BYTES = 96,
+};
+
+enum check_fate { CHECK_NOT_SENT, CHECK_OPEN, CHECK_ACKED, CHECK_UNKNOWN, CHECK_REFUSED };
+
+struct check;
+
+/** fail(ctx, sentence) is called for each violation. */
+struct check *check_create(void (*fail)(void *ctx, const char *text), void *ctx);
+void check_destroy(struct check **check);
+
+/** trims: retention may drop a prefix. */
+void check_stream_add(struct check *check, uint32_t stream, uint32_t streamlets, uint32_t logs,
+                      enum leat_durability durability, bool trims);
+
+/* A value is (producer, number), number ascending per producer and stream from 0. */
+struct check_value {
+    uint32_t producer, number;
+};
+void check_sent(struct check *check, uint32_t stream, struct check_value value);
+void check_acked(struct check *check, struct leat_log_ref log, struct check_value value,
+                 uint64_t offset);
+/** definite: the answer promises that it is not there and never will be. */
+void check_failed(struct check *check, uint32_t stream, struct check_value value, bool definite);
+enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct check_value value);
+
+/* One consumer's view. Zeroed = nothing read yet. */
+struct check_reader {
+    bool started[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    uint64_t next[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    bool in_set;
+    uint32_t set;
+    bool unordered; /* groups of a parallel set come in any order */
+    bool auditor;   /* the final pass: what it reads is what is there */
+};
+/** Positions were taken away: the next record of each log may be an earlier one again. */
+void check_reader_reset(struct check_reader *reader);
+void check_seen(struct check *check, struct check_reader *reader, struct leat_log_ref log,
+                uint64_t offset, struct check_value value);
+/** A set's commit of `offset` was answered with success. */
+void check_committed(struct check *check, uint32_t set, struct leat_log_ref log, uint64_t offset);
+
+/** Everything of level `memory` that was not flushed may be gone now, if the logs say so. */
+void check_power_cut(struct check *check);
+/** The log says that its end is missing. level `disk`, or no power cut: that is a violation. */
+void check_waiting(struct check *check, struct leat_log_ref log, const char *why);
+/** Data of the log may be missing for a cause of the test's own (an operator accepted loss). */
+void check_jumped(struct check *check, struct leat_log_ref log, uint64_t end_at_cut,
+                  uint64_t next_offset);
+/** One past the highest offset known when the power was last cut. Taken when the operator asks: the
+ * answer may come after a later cut. */
+uint64_t check_end_at_cut(struct check *check, struct leat_log_ref log);
+/** Has a cut put the log at risk since it was last excused? */
+bool check_at_risk(const struct check *check, struct leat_log_ref log);
+
+/** May data of the stream be missing: was a log put at risk, or did one say so? */
+bool check_stream_excused(const struct check *check, uint32_t stream);
+
+/** After the final pass of an auditor over a stream: everything acked or seen is there, dense and
+ * in order. */
+void check_final(struct check *check, uint32_t stream);
+uint64_t check_acked_count(const struct check *check);
+uint64_t check_open_count(const struct check *check);
+/** Has an auditor read every log of the stream as far as anything was acked? */
+bool check_audit_done(const struct check *check, uint32_t stream,
+                      char out_behind[CHECK_BEHIND_BYTES]);
+/** Another final pass begins: forget what the last one found. */
+void check_audit_begin(struct check *check);
+/** Has this reader (for a set: have its members together) come as far as anything was acked? */
+bool check_reader_done(const struct check *check, const struct check_reader *reader,
+                       uint32_t stream, char out_behind[CHECK_BEHIND_BYTES]);
+
+#endif

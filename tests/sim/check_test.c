@@ -1,0 +1,353 @@
+/* Each checker must bite: a history with exactly one thing wrong is refused by its name, and the
+ * same history without it is accepted. */
+#include "tests/sim/check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static char verdict[400];
+
+static void on_fail(void *ctx, const char *text)
+{
+    (void)ctx;
+    if (!verdict[0]) snprintf(verdict, sizeof verdict, "%s", text);
+}
+
+static const struct leat_log_ref disk_log = {0, 0, 0}, memory_log = {1, 0, 0}, trim_log = {2, 0, 0};
+static struct check_reader reader, auditor;
+
+/* Three streams (disk, memory, trimming); producer 1 has sent numbers 0 to 9 to each. */
+static struct check *history(void)
+{
+    verdict[0] = '\0';
+    struct check *check = check_create(on_fail, NULL);
+    check_stream_add(check, 0, 1, 2, LEAT_DURABILITY_DISK, false);
+    check_stream_add(check, 1, 1, 1, LEAT_DURABILITY_MEMORY, false);
+    check_stream_add(check, 2, 1, 1, LEAT_DURABILITY_DISK, true);
+    for (uint32_t stream = 0; stream < 3; stream++)
+        for (uint32_t i = 0; i < 10; i++)
+            check_sent(check, stream, (struct check_value){1, i});
+    memset(&reader, 0, sizeof reader);
+    memset(&auditor, 0, sizeof auditor);
+    auditor.auditor = true;
+    return check;
+}
+
+static void ack(struct check *check, struct leat_log_ref log, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++)
+        check_acked(check, log, (struct check_value){1, i}, i);
+}
+
+static void see(struct check *check, struct check_reader *who, struct leat_log_ref log,
+                uint32_t from, uint32_t to)
+{
+    for (uint32_t i = from; i < to; i++)
+        check_seen(check, who, log, i, (struct check_value){1, i});
+}
+
+static void expect(struct check *check, const char *name)
+{
+    if (name)
+        assert_non_null(strstr(verdict, name));
+    else
+        assert_string_equal(verdict, "");
+    check_destroy(&check);
+}
+
+static void history_clean_accepted(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, disk_log, 0, 10);
+    see(check, &reader, disk_log, 0, 10);
+    see(check, &auditor, disk_log, 0, 10);
+    check_failed(check, 0, (struct check_value){1, 3}, true); /* a resend, refused: harmless */
+    char behind[CHECK_BEHIND_BYTES];
+    assert_true(check_audit_done(check, 0, behind));
+    assert_int_equal(check_acked_count(check), 10);
+    for (uint32_t i = 0; i < 3; i++)
+        check_final(check, i);
+    expect(check, NULL);
+}
+
+static void acked_record_missing_before_others_is_lost_write(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, disk_log, 0, 10);
+    see(check, &auditor, disk_log, 5, 10);
+    verdict[0] = '\0'; /* the skip itself was seen too; the loss is what this is about */
+    for (uint32_t i = 0; i < 3; i++)
+        check_final(check, i);
+    expect(check, "A1 lost-write");
+}
+
+static void acked_record_missing_at_end_is_unseen(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, disk_log, 0, 10);
+    see(check, &auditor, disk_log, 0, 9);
+    char behind[CHECK_BEHIND_BYTES];
+    assert_false(check_audit_done(check, 0, behind));
+    for (uint32_t i = 0; i < 3; i++)
+        check_final(check, i);
+    expect(check, "A2 unseen");
+}
+
+static void value_at_two_offsets_is_duplicate(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, disk_log, 0, 3);
+    see(check, &reader, disk_log, 0, 3);
+    check_seen(check, &reader, disk_log, 3, (struct check_value){1, 2});
+    expect(check, "A3 duplicate");
+}
+
+static void value_in_two_logs_is_duplicate(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, disk_log, 0, 1);
+    check_seen(check, &reader, (struct leat_log_ref){0, 0, 1}, 0, (struct check_value){1, 0});
+    expect(check, "A3 duplicate");
+}
+
+static void two_values_at_one_offset_are_inconsistent(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, disk_log, 0, 1);
+    check_acked(check, disk_log, (struct check_value){1, 1}, 0);
+    expect(check, "A4 inconsistent-offsets");
+}
+
+static void loss_that_reuses_offsets_is_inconsistent(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, memory_log, 0, 8);
+    check_power_cut(check);
+    check_waiting(check, memory_log, "gone");
+    check_jumped(check, memory_log, check_end_at_cut(check, memory_log), 6);
+    expect(check, "A4 inconsistent-offsets");
+}
+
+static void refused_value_that_is_read_is_aborted_read(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    check_failed(check, 0, (struct check_value){1, 0}, true);
+    check_seen(check, &reader, disk_log, 0, (struct check_value){1, 0});
+    expect(check, "A5 aborted-read");
+}
+
+static void value_read_and_then_refused_is_aborted_read(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    check_seen(check, &reader, disk_log, 0, (struct check_value){1, 0});
+    check_failed(check, 0, (struct check_value){1, 0}, true);
+    expect(check, "A5 aborted-read");
+}
+
+static void value_never_sent_is_aborted_read(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    check_seen(check, &reader, disk_log, 0, (struct check_value){1, 77});
+    expect(check, "A5 aborted-read");
+}
+
+static void unknown_outcome_that_is_read_is_accepted(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    check_failed(check, 0, (struct check_value){1, 0}, false);
+    see(check, &reader, disk_log, 0, 1);
+    see(check, &auditor, disk_log, 0, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        check_final(check, i);
+    expect(check, NULL);
+}
+
+static void consumer_that_jumps_is_poll_skip(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    see(check, &reader, disk_log, 0, 2);
+    see(check, &reader, disk_log, 3, 4);
+    expect(check, "A6 poll-skip");
+}
+
+static void consumer_of_trimmed_stream_that_jumps_is_accepted(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, trim_log, 0, 10);
+    see(check, &reader, trim_log, 0, 2);
+    see(check, &reader, trim_log, 6, 10);
+    see(check, &auditor, trim_log, 6, 10);
+    for (uint32_t i = 0; i < 3; i++)
+        check_final(check, i);
+    expect(check, NULL);
+}
+
+static void consumer_that_goes_back_is_nonmonotonic_poll(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    see(check, &reader, disk_log, 0, 2);
+    see(check, &reader, disk_log, 1, 2);
+    expect(check, "A7 nonmonotonic-poll");
+}
+
+static void committed_offset_that_goes_back_is_nonmonotonic_poll(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    reader.in_set = true;
+    see(check, &reader, disk_log, 0, 5);
+    check_committed(check, 0, disk_log, 4);
+    check_reader_reset(&reader);
+    see(check, &reader, disk_log, 3, 4);
+    expect(check, "A7 nonmonotonic-poll");
+}
+
+static void set_that_resumes_from_its_commit_is_accepted(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    reader.in_set = true;
+    see(check, &reader, disk_log, 0, 5);
+    check_committed(check, 0, disk_log, 3);
+    check_reader_reset(&reader);
+    see(check, &reader, disk_log, 3, 8);
+    expect(check, NULL);
+}
+
+static void set_that_begins_beyond_what_it_read_is_poll_skip(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    reader.in_set = true;
+    see(check, &reader, disk_log, 0, 5);
+    check_reader_reset(&reader);
+    see(check, &reader, disk_log, 6, 7);
+    expect(check, "A6 poll-skip");
+}
+
+static void producer_order_reversed_is_nonmonotonic_send(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    check_seen(check, &auditor, disk_log, 0, (struct check_value){1, 1});
+    check_seen(check, &auditor, disk_log, 1, (struct check_value){1, 0});
+    for (uint32_t i = 0; i < 3; i++)
+        check_final(check, i);
+    expect(check, "A8 nonmonotonic-send");
+}
+
+static void record_seen_and_gone_later_is_vanished(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    see(check, &reader, disk_log, 0, 3);
+    see(check, &auditor, disk_log, 0, 2);
+    for (uint32_t i = 0; i < 3; i++)
+        check_final(check, i);
+    expect(check, "vanished");
+}
+
+static void hole_in_the_final_pass_is_poll_skip(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    see(check, &auditor, disk_log, 0, 1);
+    check_seen(check, &auditor, disk_log, 2, (struct check_value){1, 2});
+    verdict[0] = '\0';
+    for (uint32_t i = 0; i < 3; i++)
+        check_final(check, i);
+    expect(check, "A6 poll-skip");
+}
+
+static void memory_log_that_waits_after_power_cut_is_accepted(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, memory_log, 0, 8);
+    check_power_cut(check);
+    assert_true(check_at_risk(check, memory_log));
+    check_waiting(check, memory_log, "memory gone");
+    check_jumped(check, memory_log, check_end_at_cut(check, memory_log), 20);
+    see(check, &auditor, memory_log, 0, 4);
+    for (uint32_t i = 0; i < 3; i++)
+        check_final(check, i);
+    expect(check, NULL);
+}
+
+static void memory_log_that_loses_silently_is_lost_write(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, memory_log, 0, 8);
+    check_power_cut(check);
+    see(check, &auditor, memory_log, 0, 4);
+    for (uint32_t i = 0; i < 3; i++)
+        check_final(check, i);
+    expect(check, "A2 unseen");
+}
+
+static void log_that_waits_without_power_cut_is_lost_write(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    check_waiting(check, memory_log, "?");
+    expect(check, "A1 lost-write");
+}
+
+static void disk_log_that_waits_after_power_cut_is_lost_write(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    check_power_cut(check);
+    check_waiting(check, disk_log, "?");
+    expect(check, "A1 lost-write");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(history_clean_accepted),
+        cmocka_unit_test(acked_record_missing_before_others_is_lost_write),
+        cmocka_unit_test(acked_record_missing_at_end_is_unseen),
+        cmocka_unit_test(value_at_two_offsets_is_duplicate),
+        cmocka_unit_test(value_in_two_logs_is_duplicate),
+        cmocka_unit_test(two_values_at_one_offset_are_inconsistent),
+        cmocka_unit_test(loss_that_reuses_offsets_is_inconsistent),
+        cmocka_unit_test(refused_value_that_is_read_is_aborted_read),
+        cmocka_unit_test(value_read_and_then_refused_is_aborted_read),
+        cmocka_unit_test(value_never_sent_is_aborted_read),
+        cmocka_unit_test(unknown_outcome_that_is_read_is_accepted),
+        cmocka_unit_test(consumer_that_jumps_is_poll_skip),
+        cmocka_unit_test(consumer_of_trimmed_stream_that_jumps_is_accepted),
+        cmocka_unit_test(consumer_that_goes_back_is_nonmonotonic_poll),
+        cmocka_unit_test(committed_offset_that_goes_back_is_nonmonotonic_poll),
+        cmocka_unit_test(set_that_resumes_from_its_commit_is_accepted),
+        cmocka_unit_test(set_that_begins_beyond_what_it_read_is_poll_skip),
+        cmocka_unit_test(producer_order_reversed_is_nonmonotonic_send),
+        cmocka_unit_test(record_seen_and_gone_later_is_vanished),
+        cmocka_unit_test(hole_in_the_final_pass_is_poll_skip),
+        cmocka_unit_test(memory_log_that_waits_after_power_cut_is_accepted),
+        cmocka_unit_test(memory_log_that_loses_silently_is_lost_write),
+        cmocka_unit_test(log_that_waits_without_power_cut_is_lost_write),
+        cmocka_unit_test(disk_log_that_waits_after_power_cut_is_lost_write),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

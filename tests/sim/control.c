@@ -1,0 +1,196 @@
+/* The operator: makes the streams, watches the logs, and accepts loss where a log of level memory
+ * says after a power cut that its end is missing. */
+#include "tests/sim/scenario.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+struct control {
+    struct sim_client *client;
+    struct leat_request request;
+    uint8_t control[512];
+    uint32_t stream; /* the one that is made or watched now */
+    bool made;
+    struct leat_log_ref log; /* that is being recovered */
+    uint64_t end_at_cut;     /* of it */
+};
+
+static void control_next(struct sim_world *world, struct sim_event *event);
+
+static void later(struct control *control, uint64_t delay_us)
+{
+    sim_actor_post(control->client->actor, delay_us, control_next, control);
+}
+
+static void on_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                    const struct leat_error *error);
+
+static void send(struct control *control, enum leat_kind kind, struct leat_msg_writer *writer)
+{
+    LEAT_ASSERT(!writer->overflow);
+    control->request = (struct leat_request){
+        .kind = kind,
+        .control = control->control,
+        .control_bytes = writer->used,
+        .on_done = on_done,
+        .owner = control,
+    };
+    leat_err rc = leat_client_send(control->client->client, &control->request);
+    if (rc != LEAT_OK) later(control, 5000);
+}
+
+static void describe_send(struct control *control)
+{
+    struct leat_msg_writer writer;
+    const char *name = control->client->scenario->streams[control->stream].name;
+    leat_msg_writer_init(&writer, control->control, sizeof control->control);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_string(&writer, name, strlen(name));
+    send(control, LEAT_KIND_STREAM_DESCRIBE, &writer);
+}
+
+static void create_send(struct control *control)
+{
+    struct leat_msg_writer writer;
+    const struct sim_stream *stream = &control->client->scenario->streams[control->stream];
+    leat_msg_writer_init(&writer, control->control, sizeof control->control);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_string(&writer, stream->name, strlen(stream->name));
+    leat_msg_settings_write(&writer, &stream->settings);
+    send(control, LEAT_KIND_STREAM_CREATE, &writer);
+}
+
+static void recover_send(struct control *control)
+{
+    struct leat_msg_writer writer;
+    const char *name = control->client->scenario->streams[control->log.stream].name;
+    leat_msg_writer_init(&writer, control->control, sizeof control->control);
+    leat_msg_write_array(&writer, 4);
+    leat_msg_write_string(&writer, name, strlen(name));
+    leat_msg_write_u64(&writer, control->log.streamlet);
+    leat_msg_write_u64(&writer, control->log.log);
+    leat_msg_write_bool(&writer, true);
+    control->end_at_cut = check_end_at_cut(control->client->scenario->check, control->log);
+    send(control, LEAT_KIND_LOG_RECOVER, &writer);
+}
+
+static void made(struct control *control, uint32_t id)
+{
+    struct scenario *scenario = control->client->scenario;
+    scenario->streams[control->stream].id = id;
+    if (++control->stream < SIM_STREAMS) {
+        later(control, 10);
+        return;
+    }
+    control->stream = 0;
+    control->made = scenario->streams_made = true;
+    later(control, 20000);
+}
+
+static void create_done(struct control *control, leat_err rc, const struct leat_frame *answer)
+{
+    if (rc == LEAT_E_STREAM_EXISTS) { /* an earlier answer was lost */
+        describe_send(control);
+        return;
+    }
+    if (rc != LEAT_OK) {
+        if (leat_err_class(rc) == LEAT_CLASS_REJECT)
+            sim_fail(control->client->scenario->world, "A10 stuck: stream refused: %s",
+                     leat_err_name(rc));
+        later(control, 5000);
+        return;
+    }
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    made(control, leat_msg_read_u32(&reader));
+}
+
+/* [name, id, settings, [log...]] */
+static void describe_done(struct control *control, leat_err rc, const struct leat_frame *answer)
+{
+    struct scenario *scenario = control->client->scenario;
+    if (rc != LEAT_OK) {
+        later(control, 20000);
+        return;
+    }
+    struct leat_msg_reader reader;
+    struct leat_stream_settings settings;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    (void)leat_msg_read_string(&reader);
+    uint32_t id = leat_msg_read_u32(&reader);
+    if (!control->made) {
+        made(control, id);
+        return;
+    }
+    leat_msg_settings_read(&reader, &settings);
+    uint32_t count = leat_msg_read_array(&reader);
+    for (uint32_t i = 0; i < count && !reader.failed; i++) {
+        struct leat_msg_log_info info;
+        leat_msg_log_info_read(&reader, &info);
+        struct leat_log_ref log = {control->stream, info.at.streamlet, info.at.log};
+        if (reader.failed || info.state == 0) continue;
+        char why[120];
+        snprintf(why, sizeof why, "state %u, %s: %.*s", info.state, leat_err_name(info.code),
+                 (int)(info.text.bytes < 80 ? info.text.bytes : 80), info.text.text);
+        sim_trace(scenario->world, "log %u/%u/%u: %s", log.stream, log.streamlet, log.log, why);
+        if (info.state == 3) continue; /* stopped by a disk error: until the restart */
+        check_waiting(scenario->check, log, why);
+        control->log = log;
+        recover_send(control);
+        return;
+    }
+    control->stream = (control->stream + 1) % SIM_STREAMS;
+    later(control, control->stream ? 100 : 60000);
+}
+
+static void recover_done(struct control *control, leat_err rc, const struct leat_frame *answer,
+                         const struct leat_error *error)
+{
+    struct scenario *scenario = control->client->scenario;
+    sim_trace(scenario->world, "recover: %s %s", leat_err_name(rc), error ? error->text : "");
+    if (rc == LEAT_OK) {
+        struct leat_msg_reader reader;
+        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+        (void)leat_msg_read_array(&reader);
+        check_jumped(scenario->check, control->log, control->end_at_cut,
+                     leat_msg_read_u64(&reader));
+        scenario->recoveries++;
+    }
+    later(control, 1000);
+}
+
+static void on_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                    const struct leat_error *error)
+{
+    struct control *control = request->owner;
+    if (request->kind == LEAT_KIND_STREAM_CREATE)
+        create_done(control, rc, answer);
+    else if (request->kind == LEAT_KIND_STREAM_DESCRIBE)
+        describe_done(control, rc, answer);
+    else
+        recover_done(control, rc, answer, error);
+}
+
+static void control_next(struct sim_world *world, struct sim_event *event)
+{
+    struct control *control = event->a;
+    if (control->made)
+        describe_send(control);
+    else
+        create_send(control);
+    (void)world;
+}
+
+void sim_control_start(struct sim_client *client)
+{
+    struct control *control = calloc(1, sizeof *control);
+    LEAT_ASSERT(control != NULL);
+    control->client = client;
+    client->state = control;
+    later(control, 1000);
+}

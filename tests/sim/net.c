@@ -1,0 +1,651 @@
+/* Simulated byte streams between actors.
+ *
+ * Each direction of a connection is: the sender's queue (given to send(), not yet taken by the
+ * network) -> chunks under way, in order -> the receiver's socket buffer -> what its handler has
+ * not consumed. The network takes bytes at the end of a turn, as far as the window allows, cuts
+ * them into chunks of random size and delivers each after a random time.
+ */
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+enum { WINDOW_BYTES_MIN = 4096, WINDOW_BYTES_MAX = 512 * 1024, READ_BYTES_MAX = 256 * 1024 };
+
+struct out { /* one queued piece */
+    struct out *next;
+    struct leat_send *send; /* or a copy: */
+    uint8_t *copy;
+    size_t bytes, taken;
+};
+
+struct chunk { /* bytes under way; bytes 0 = the end */
+    struct leat_conn *to;
+    uint32_t bytes;
+    uint8_t data[];
+};
+
+enum conn_state { CONN_CONNECTING, CONN_OPEN, CONN_CLOSED };
+
+struct leat_conn {
+    struct leat_conn *next_in_world, *next_dirty, *peer;
+    struct sim_actor *actor; /* NULL while it moves */
+    const struct leat_conn_handler *handler;
+    void *user;
+    enum conn_state state;
+    char peer_name[32];
+    /* sending */
+    struct out *out_first, *out_last;
+    size_t queued, under_way, window;
+    unsigned sends_out; /* whose on_sent has not run */
+    uint64_t last_arrival_us;
+    bool dirty, end_sent;
+    /* receiving */
+    uint8_t *socket;
+    size_t socket_bytes, socket_capacity;
+    uint8_t *kept;
+    size_t kept_bytes, kept_capacity, want_bytes;
+    bool paused, read_posted, present_again, ended;
+    /* moving */
+    void *(*on_moved)(void *, struct leat_conn *, void *, const struct leat_conn_handler **);
+    void *baggage;
+    bool moving;
+    uint64_t id;
+};
+
+struct sim_listener {
+    struct sim_listener *next;
+    struct sim_actor *actor;
+    char address[128];
+    leat_accept_fn on_accept;
+    void *acceptor;
+};
+
+static void conn_read(struct sim_world *world, struct sim_event *event);
+
+static void buffer_append(uint8_t **at, size_t *used, size_t *capacity, const uint8_t *data,
+                          size_t bytes)
+{
+    if (*used + bytes > *capacity) {
+        *capacity = (*used + bytes) * 2;
+        *at = realloc(*at, *capacity);
+        LEAT_ASSERT(*at != NULL);
+    }
+    if (bytes) memcpy(*at + *used, data, bytes);
+    *used += bytes;
+}
+
+static struct leat_conn *conn_new(struct sim_world *world, struct sim_actor *actor)
+{
+    struct leat_conn *conn = calloc(1, sizeof *conn);
+    LEAT_ASSERT(conn != NULL);
+    conn->actor = actor;
+    conn->window = sim_rng_chance(&world->net, 100)
+                       ? sim_rng_between(&world->net, WINDOW_BYTES_MIN, 32 * 1024)
+                       : sim_rng_between(&world->net, 64 * 1024, WINDOW_BYTES_MAX);
+    conn->next_in_world = world->conns;
+    conn->id = world->conns ? world->conns->id + 1 : 1;
+    world->conns = conn;
+    return conn;
+}
+
+/* ---- the end of a connection ---- */
+
+static void send_ended(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_send *send = event->a;
+    ((struct leat_conn *)event->b)->sends_out--;
+    send->on_sent(send, (leat_err)event->n);
+    (void)world;
+}
+
+static void send_end(struct leat_conn *conn, struct leat_send *send, leat_err rc)
+{
+    struct sim_event *event = sim_actor_post(conn->actor, 0, send_ended, send);
+    event->b = conn;
+    event->n = rc;
+}
+
+static void closed(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_conn *conn = event->a;
+    if (conn->sends_out) { /* the last callback: what was sent meanwhile ends before */
+        sim_actor_post(conn->actor, 1, closed, conn)->n = event->n;
+        return;
+    }
+    conn->handler->on_closed(conn->user, conn, (leat_err)event->n);
+    (void)world;
+}
+
+static void queue_drop(struct leat_conn *conn, bool tell)
+{
+    for (struct out *out = conn->out_first, *next; out; out = next) {
+        next = out->next;
+        if (out->send && tell) send_end(conn, out->send, LEAT_E_CLOSED);
+        free(out->copy);
+        free(out);
+    }
+    conn->out_first = conn->out_last = NULL;
+    conn->queued = 0;
+}
+
+static void receive_drop(struct leat_conn *conn)
+{
+    free(conn->socket);
+    conn->socket = NULL;
+    conn->socket_bytes = conn->socket_capacity = 0;
+}
+
+/* No more callbacks but on_sent(CLOSED)..., on_closed(why). */
+static void conn_end(struct leat_conn *conn, leat_err why)
+{
+    if (conn->state == CONN_CLOSED) return;
+    conn->state = CONN_CLOSED;
+    queue_drop(conn, true);
+    receive_drop(conn);
+    if (conn->moving) return; /* on_moved ends it */
+    sim_actor_post(conn->actor, 1, closed, conn)->n = why;
+}
+
+static void chunk_arrived(struct sim_world *world, struct sim_event *event);
+
+static void chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes)
+{
+    struct sim_world *world = from->actor->world;
+    struct chunk *chunk = malloc(sizeof *chunk + bytes);
+    LEAT_ASSERT(chunk != NULL);
+    chunk->to = from->peer;
+    chunk->bytes = (uint32_t)bytes;
+    if (bytes) memcpy(chunk->data, data, bytes);
+    uint64_t at_us = world->now_us + sim_rng_between(&world->net, 10, 120);
+    if (sim_rng_chance(&world->net, 5)) at_us += sim_rng_below(&world->net, 20000);
+    /* A partition delays: the bytes are retransmitted when it heals. */
+    uint64_t cut_us = from->actor->process->cut_off_until_us;
+    if (from->peer->actor && from->peer->actor->process->cut_off_until_us > cut_us)
+        cut_us = from->peer->actor->process->cut_off_until_us;
+    if (cut_us > at_us) at_us = cut_us + sim_rng_below(&world->net, 5000);
+    if (at_us < from->last_arrival_us) at_us = from->last_arrival_us;
+    from->last_arrival_us = at_us;
+    from->under_way += bytes;
+    sim_world_at(world, at_us, chunk_arrived, chunk)->n = bytes;
+}
+
+static void end_send(struct leat_conn *conn)
+{
+    if (conn->end_sent || !conn->peer) return;
+    conn->end_sent = true;
+    chunk_send(conn, NULL, 0);
+}
+
+/* ---- sending ---- */
+
+static size_t out_copy(const struct out *out, uint8_t *to, size_t limit)
+{
+    if (out->copy) {
+        memcpy(to, out->copy + out->taken, limit);
+        return limit;
+    }
+    size_t skip = out->taken, got = 0;
+    for (unsigned i = 0; i < out->send->iov_count && got < limit; i++) {
+        const struct leat_iov *iov = &out->send->iovs[i];
+        if (skip >= iov->bytes) {
+            skip -= iov->bytes;
+            continue;
+        }
+        size_t take = iov->bytes - skip < limit - got ? iov->bytes - skip : limit - got;
+        memcpy(to + got, (const uint8_t *)iov->base + skip, take);
+        got += take;
+        skip = 0;
+    }
+    return got;
+}
+
+static void conn_flush(struct leat_conn *conn)
+{
+    static uint8_t piece[64 * 1024];
+    if (conn->state != CONN_OPEN || !conn->peer) return;
+    struct sim_world *world = conn->actor->world;
+    while (conn->out_first && conn->under_way < conn->window) {
+        size_t limit = sim_rng_chance(&world->net, 50)
+                           ? sim_rng_between(&world->net, 1, 100)
+                           : sim_rng_between(&world->net, 1000, sizeof piece);
+        if (limit > conn->window - conn->under_way) limit = conn->window - conn->under_way;
+        size_t filled = 0;
+        while (conn->out_first && filled < limit) {
+            struct out *out = conn->out_first;
+            size_t take = out->bytes - out->taken;
+            if (take > limit - filled) take = limit - filled;
+            filled += out_copy(out, piece + filled, take);
+            out->taken += take;
+            conn->queued -= take;
+            if (out->taken < out->bytes) continue;
+            conn->out_first = out->next;
+            if (!conn->out_first) conn->out_last = NULL;
+            if (out->send) send_end(conn, out->send, LEAT_OK);
+            free(out->copy);
+            free(out);
+        }
+        if (filled) chunk_send(conn, piece, filled);
+    }
+}
+
+void sim_net_actor_flush(struct sim_actor *actor)
+{
+    while (actor->dirty_conns) {
+        struct leat_conn *conn = actor->dirty_conns;
+        actor->dirty_conns = conn->next_dirty;
+        conn->dirty = false;
+        if (conn->actor == actor) conn_flush(conn);
+    }
+}
+
+static void conn_dirty(struct leat_conn *conn)
+{
+    if (conn->dirty) return;
+    conn->dirty = true;
+    conn->next_dirty = conn->actor->dirty_conns;
+    conn->actor->dirty_conns = conn;
+}
+
+static void writable(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_conn *conn = event->a;
+    if (conn->actor == event->actor) conn_flush(conn);
+    (void)world;
+}
+
+static void out_put(struct leat_conn *conn, struct leat_send *send, const void *copy, size_t bytes)
+{
+    struct out *out = calloc(1, sizeof *out);
+    LEAT_ASSERT(out != NULL);
+    out->send = send;
+    out->bytes = bytes;
+    if (!send) {
+        out->copy = malloc(bytes ? bytes : 1);
+        LEAT_ASSERT(out->copy != NULL);
+        memcpy(out->copy, copy, bytes);
+    }
+    if (conn->out_last)
+        conn->out_last->next = out;
+    else
+        conn->out_first = out;
+    conn->out_last = out;
+    conn->queued += bytes;
+    conn_dirty(conn);
+}
+
+static void net_send(struct leat_conn *conn, struct leat_send *send)
+{
+    sim_port_called(conn->actor);
+    LEAT_ASSERT(send->iov_count <= LEAT_SEND_IOVS_MAX);
+    conn->sends_out++;
+    if (conn->state == CONN_CLOSED) {
+        send_end(conn, send, LEAT_E_CLOSED);
+        return;
+    }
+    size_t bytes = 0;
+    for (unsigned i = 0; i < send->iov_count; i++)
+        bytes += send->iovs[i].bytes;
+    out_put(conn, send, NULL, bytes);
+}
+
+static leat_err net_send_copy(struct leat_conn *conn, const void *bytes, size_t count)
+{
+    sim_port_called(conn->actor);
+    if (conn->state == CONN_CLOSED) return LEAT_E_CLOSED;
+    size_t waiting = 0;
+    for (const struct out *out = conn->out_first; out; out = out->next)
+        if (out->copy) waiting += out->bytes - out->taken;
+    if (waiting + count > LEAT_CONN_COPY_BYTES_MAX) return LEAT_E_AGAIN;
+    out_put(conn, NULL, bytes, count);
+    return LEAT_OK;
+}
+
+static size_t net_queued_bytes(const struct leat_conn *conn)
+{
+    return conn->queued;
+}
+
+/* ---- receiving ---- */
+
+static void read_post(struct leat_conn *conn)
+{
+    if (conn->read_posted || conn->paused || conn->moving || conn->state != CONN_OPEN) return;
+    if (!conn->socket_bytes && !conn->present_again && !conn->ended) return;
+    conn->read_posted = true;
+    sim_actor_post(conn->actor, 0, conn_read, conn);
+}
+
+static void chunk_arrived(struct sim_world *world, struct sim_event *event)
+{
+    struct chunk *chunk = event->a;
+    struct leat_conn *conn = chunk->to;
+    if (conn->state == CONN_CONNECTING && !chunk->bytes) {
+        conn_end(conn, LEAT_E_CLOSED); /* the listener died before it answered */
+    } else if (conn->state != CONN_CLOSED) {
+        if (chunk->bytes)
+            buffer_append(&conn->socket, &conn->socket_bytes, &conn->socket_capacity, chunk->data,
+                          chunk->bytes);
+        else
+            conn->ended = true;
+        read_post(conn);
+    }
+    free(chunk);
+    (void)world;
+}
+
+static void conn_read(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_conn *conn = event->a;
+    if (conn->actor != event->actor || conn->moving) return;
+    conn->read_posted = false;
+    if (conn->state != CONN_OPEN || conn->paused) return;
+    size_t take = conn->socket_bytes < READ_BYTES_MAX ? conn->socket_bytes : READ_BYTES_MAX;
+    bool fresh = take != 0;
+    buffer_append(&conn->kept, &conn->kept_bytes, &conn->kept_capacity, conn->socket, take);
+    if (fresh) memmove(conn->socket, conn->socket + take, conn->socket_bytes - take);
+    conn->socket_bytes -= take;
+    struct leat_conn *peer = conn->peer;
+    if (fresh && peer) {
+        LEAT_ASSERT(peer->under_way >= take);
+        peer->under_way -= take;
+        if (peer->out_first && peer->actor) sim_actor_post(peer->actor, 20, writable, peer);
+    }
+    bool again = conn->present_again;
+    conn->present_again = false;
+    if (conn->kept_bytes && (fresh || again) && conn->kept_bytes >= conn->want_bytes) {
+        size_t want = 0;
+        size_t used =
+            conn->handler->on_bytes(conn->user, conn, conn->kept, conn->kept_bytes, &want);
+        LEAT_ASSERT_CMP(used, <=, conn->kept_bytes);
+        LEAT_ASSERT_CMP(want, <=, (size_t)LEAT_WANT_BYTES_MAX);
+        memmove(conn->kept, conn->kept + used, conn->kept_bytes - used);
+        conn->kept_bytes -= used;
+        conn->want_bytes = want;
+        if (conn->moving || conn->state != CONN_OPEN) return;
+    }
+    if (conn->kept_bytes > LEAT_WANT_BYTES_MAX + READ_BYTES_MAX)
+        sim_fail(world, "A11 assert: a handler keeps %zu bytes unread", conn->kept_bytes);
+    if (conn->ended && !conn->socket_bytes && !conn->paused) {
+        conn_end(conn, LEAT_E_CLOSED);
+        return;
+    }
+    read_post(conn);
+}
+
+static void net_pause(struct leat_conn *conn)
+{
+    sim_port_called(conn->actor);
+    conn->paused = true;
+}
+
+static void net_resume(struct leat_conn *conn)
+{
+    sim_port_called(conn->actor);
+    if (!conn->paused) return;
+    conn->paused = false;
+    conn->present_again = conn->kept_bytes != 0;
+    read_post(conn);
+}
+
+/* ---- closing, moving ---- */
+
+static void net_close(struct leat_conn *conn)
+{
+    sim_port_called(conn->actor);
+    if (conn->state == CONN_CLOSED || conn->moving) return;
+    /* Whether what was queued in this turn still leaves is not promised. */
+    if (sim_rng_chance(&conn->actor->world->net, 500)) conn_flush(conn);
+    if (conn->state == CONN_OPEN) end_send(conn);
+    conn_end(conn, LEAT_OK);
+}
+
+static void moved(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_conn *conn = event->a;
+    conn->moving = false;
+    conn->user = conn->on_moved(event->actor->self, conn, conn->baggage, &conn->handler);
+    if (!conn->user) {
+        end_send(conn);
+        conn->state = CONN_CLOSED;
+        receive_drop(conn);
+    } else if (conn->state == CONN_CLOSED) {
+        sim_actor_post(conn->actor, 1, closed, conn)->n = LEAT_E_CLOSED;
+    } else {
+        conn->want_bytes = 0;
+        conn->present_again = conn->kept_bytes != 0;
+        read_post(conn);
+    }
+    (void)world;
+}
+
+static void net_move(struct leat_conn *conn, unsigned to_actor,
+                     void *(*on_moved)(void *, struct leat_conn *, void *,
+                                       const struct leat_conn_handler **),
+                     void *baggage)
+{
+    sim_port_called(conn->actor);
+    struct sim_actor *to = conn->actor->process->actors;
+    while (to && to->number != to_actor)
+        to = to->next;
+    LEAT_ASSERT(to != NULL);
+    LEAT_ASSERT(conn->queued == 0 && !conn->moving);
+    conn->moving = true;
+    conn->actor = to;
+    conn->on_moved = on_moved;
+    conn->baggage = baggage;
+    conn->read_posted = conn->paused = false;
+    sim_actor_post(to, sim_rng_between(&to->world->net, 5, 200), moved, conn);
+}
+
+static const char *net_peer(const struct leat_conn *conn)
+{
+    return conn->peer_name;
+}
+
+/* ---- connecting ---- */
+
+static leat_err net_listen(void *ctx, const char *address, leat_accept_fn on_accept, void *acceptor,
+                           char out_address[128], struct leat_error *error)
+{
+    struct sim_actor *actor = ctx;
+    struct sim_world *world = actor->world;
+    sim_port_called(actor);
+    for (struct sim_listener *other = world->listeners; other; other = other->next)
+        if (other->actor->process->alive && strcmp(other->address, address) == 0)
+            return leat_error_set(error, LEAT_E_EXISTS, "%s is in use", address);
+    struct sim_listener *listener = calloc(1, sizeof *listener);
+    LEAT_ASSERT(listener != NULL);
+    listener->actor = actor;
+    listener->on_accept = on_accept;
+    listener->acceptor = acceptor;
+    size_t bytes = strlen(address);
+    if (bytes > 2 && strcmp(address + bytes - 2, ":0") == 0) /* any port */
+        snprintf(listener->address, sizeof listener->address, "%.*s:%u", (int)bytes - 2, address,
+                 40000 + (unsigned)(world->next_order % 20000));
+    else
+        snprintf(listener->address, sizeof listener->address, "%s", address);
+    snprintf(out_address, 128, "%s", listener->address);
+    listener->next = world->listeners;
+    world->listeners = listener;
+    return LEAT_OK;
+}
+
+static void opened(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_conn *conn = event->a;
+    if (conn->state != CONN_CONNECTING) return;
+    conn->state = CONN_OPEN;
+    if (conn->handler->on_open) conn->handler->on_open(conn->user, conn);
+    read_post(conn);
+    (void)world;
+}
+
+static void refused(struct sim_world *world, struct sim_event *event)
+{
+    conn_end(event->a, LEAT_E_CLOSED);
+    (void)world;
+}
+
+static void accepted(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_conn *conn = event->a;
+    struct sim_listener *listener = event->b;
+    if (!conn->peer || conn->peer->state == CONN_CLOSED) { /* gone meanwhile */
+        conn->state = CONN_CLOSED;
+        return;
+    }
+    struct leat_conn *client = conn->peer;
+    conn->state = CONN_OPEN;
+    conn->user = listener->on_accept(listener->acceptor, conn, &conn->handler);
+    if (!conn->user) {
+        conn->state = CONN_CLOSED;
+        if (client->actor->process->alive) sim_actor_post(client->actor, 50, refused, client);
+        return;
+    }
+    if (client->actor->process->alive)
+        sim_actor_post(client->actor, sim_rng_between(&world->net, 10, 100), opened, client);
+    read_post(conn);
+}
+
+static void connecting(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_conn *conn = event->a;
+    char *address = event->b;
+    struct sim_process *process = conn->actor->process;
+    struct sim_listener *listener = world->listeners;
+    while (listener &&
+           !(listener->actor->process->alive && strcmp(listener->address, address) == 0))
+        listener = listener->next;
+    if (!process->alive || conn->state != CONN_CONNECTING) {
+        free(address);
+        return;
+    }
+    if (process->cut_off_until_us > world->now_us) { /* the SYN is retransmitted */
+        sim_world_at(world, process->cut_off_until_us + 1, connecting, conn)->b = address;
+        return;
+    }
+    free(address);
+    if (!listener || world->refuse_until_us > world->now_us) {
+        if (listener) world->faults[SIM_FAULT_REFUSE]++;
+        sim_actor_post(conn->actor, 1, refused, conn);
+        return;
+    }
+    struct leat_conn *far = conn_new(world, listener->actor);
+    far->peer = conn;
+    conn->peer = far;
+    snprintf(far->peer_name, sizeof far->peer_name, "%s#%llu", process->name,
+             (unsigned long long)conn->id);
+    sim_actor_post(listener->actor, 1, accepted, far)->b = listener;
+}
+
+static leat_err net_connect(void *ctx, const char *address, const struct leat_conn_handler *handler,
+                            void *user, struct leat_conn **out_conn)
+{
+    struct sim_actor *actor = ctx;
+    sim_port_called(actor);
+    const char *port = strrchr(address, ':');
+    if (!port || !port[1] || port[1 + strspn(port + 1, "0123456789")]) return LEAT_E_INVALID;
+    struct leat_conn *conn = conn_new(actor->world, actor);
+    conn->handler = handler;
+    conn->user = user;
+    snprintf(conn->peer_name, sizeof conn->peer_name, "%s", address);
+    char *copy = malloc(strlen(address) + 1);
+    LEAT_ASSERT(copy != NULL);
+    memcpy(copy, address, strlen(address) + 1);
+    uint64_t delay_us = sim_rng_between(&actor->world->net, 20, 300);
+    sim_world_at(actor->world, actor->world->now_us + delay_us, connecting, conn)->b = copy;
+    *out_conn = conn;
+    return LEAT_OK;
+}
+
+/* ---- faults ---- */
+
+/* Bytes taken by the kernel of a killed process still leave; those of a machine without power do
+ * not, and nobody says that it is gone until it answers again. */
+void sim_net_process_died(struct sim_process *process, enum sim_death death)
+{
+    struct sim_world *world = process->world;
+    for (struct leat_conn *conn = world->conns; conn; conn = conn->next_in_world) {
+        if (!conn->actor || conn->actor->process != process) continue;
+        if (conn->state != CONN_CLOSED && conn->peer) {
+            if (death == SIM_DEATH_POWER)
+                conn->last_arrival_us = world->now_us + sim_rng_below(&world->net, 400000);
+            end_send(conn);
+        }
+        conn->state = CONN_CLOSED;
+        conn->dirty = false;
+        queue_drop(conn, false);
+        receive_drop(conn);
+        free(conn->kept);
+        conn->kept = NULL;
+        conn->kept_bytes = conn->kept_capacity = 0;
+    }
+}
+
+/* Both ends learn of it at different times; what is under way arrives or not. */
+static void reset_end(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_conn *conn = event->a;
+    if (conn->actor && conn->actor->process->alive && conn->state != CONN_CLOSED && conn->handler)
+        conn_end(conn, LEAT_E_CLOSED);
+    (void)world;
+}
+
+unsigned sim_net_reset(struct sim_process *process, uint32_t per_mille)
+{
+    struct sim_world *world = process->world;
+    unsigned count = 0;
+    for (struct leat_conn *conn = world->conns; conn; conn = conn->next_in_world) {
+        if (!conn->actor || conn->actor->process != process || conn->state != CONN_OPEN) continue;
+        if (!conn->peer || !sim_rng_chance(&world->net, per_mille)) continue;
+        sim_world_at(world, world->now_us + sim_rng_below(&world->net, 300), reset_end, conn);
+        sim_world_at(world, world->now_us + sim_rng_below(&world->net, 300), reset_end, conn->peer);
+        count++;
+    }
+    world->faults[SIM_FAULT_RESET] += count;
+    return count;
+}
+
+/* An orderly end of the process: every connection is closed, and told so. */
+void sim_net_close_all(struct sim_process *process)
+{
+    for (struct leat_conn *conn = process->world->conns; conn; conn = conn->next_in_world) {
+        if (!conn->actor || conn->actor->process != process || conn->state == CONN_CLOSED) continue;
+        if (conn->state == CONN_OPEN) end_send(conn);
+        conn_end(conn, LEAT_E_CLOSED);
+    }
+}
+
+void sim_net_fini(struct sim_world *world)
+{
+    for (struct leat_conn *conn = world->conns, *next; conn; conn = next) {
+        next = conn->next_in_world;
+        queue_drop(conn, false);
+        free(conn->socket);
+        free(conn->kept);
+        free(conn);
+    }
+    for (struct sim_listener *listener = world->listeners, *next; listener; listener = next) {
+        next = listener->next;
+        free(listener);
+    }
+    world->conns = NULL;
+    world->listeners = NULL;
+}
+
+const struct leat_net sim_net_ops = {
+    .listen = net_listen,
+    .connect = net_connect,
+    .send = net_send,
+    .send_copy = net_send_copy,
+    .queued_bytes = net_queued_bytes,
+    .pause = net_pause,
+    .resume = net_resume,
+    .close = net_close,
+    .move = net_move,
+    .peer = net_peer,
+};

@@ -1,0 +1,312 @@
+/* A producer that misbehaves: it resends answered batches, leaves gaps and goes on under an epoch
+ * that it has itself fenced. Every step is repeated until its answer is definite, and the answer
+ * must be the one that the protocol promises. */
+#include "tests/sim/scenario.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+enum { RAW_REMEMBERED = 8, RAW_BATCH_BYTES = 2048, RAW_STREAM = 0 };
+
+enum step {
+    STEP_LOOKUP,
+    STEP_ID,
+    STEP_NEXT,
+    STEP_RESEND,
+    STEP_GAP,
+    STEP_EPOCH,
+    STEP_OLD,
+    STEP_DONE
+};
+
+struct sent_batch {
+    uint8_t bytes[RAW_BATCH_BYTES];
+    uint32_t byte_count, record_count, first_number;
+    int32_t sequence;
+    uint64_t offset;
+};
+
+struct raw {
+    struct sim_client *client;
+    struct leat_client_lookup lookup;
+    struct leat_request request;
+    struct leat_iov iov;
+    uint8_t control[256];
+    enum step step;
+    bool refresh;
+    struct leat_log_ref log; /* the server's ids */
+    uint32_t log_epoch;
+    int64_t id;
+    int16_t epoch;
+    int32_t next_sequence;
+    uint32_t next_number, steps_left;
+    struct sent_batch done[RAW_REMEMBERED]; /* [count % RAW_REMEMBERED] */
+    uint32_t done_count;                    /* in this epoch */
+    struct sent_batch now;
+};
+
+static void raw_step(struct sim_world *world, struct sim_event *event);
+static void append_send(struct raw *raw);
+
+static void later(struct raw *raw, uint64_t delay_us)
+{
+    sim_actor_post(raw->client->actor, delay_us, raw_step, raw);
+}
+
+static void lookup_done(struct leat_client_lookup *lookup, leat_err rc,
+                        const struct leat_client_stream *stream, const struct leat_error *error)
+{
+    struct raw *raw = lookup->owner;
+    raw->refresh = true;
+    if (rc != LEAT_OK) {
+        later(raw, 20000);
+        return;
+    }
+    const struct leat_client_log *log =
+        &stream->logs[sim_rng_below(&raw->client->rng, stream->log_count)];
+    if (raw->log.stream == 0) raw->log = log->ref;
+    for (uint32_t i = 0; i < stream->log_count; i++)
+        if (leat_log_ref_equal(stream->logs[i].ref, raw->log))
+            raw->log_epoch = stream->logs[i].epoch.v;
+    if (raw->step == STEP_LOOKUP) raw->step = STEP_ID;
+    later(raw, 10);
+    (void)error;
+}
+
+static void look_up(struct raw *raw)
+{
+    raw->lookup = (struct leat_client_lookup){
+        .refresh = raw->refresh, .timeout_us = 2000000, .on_done = lookup_done, .owner = raw};
+    memcpy(raw->lookup.name, raw->client->scenario->streams[RAW_STREAM].name,
+           sizeof raw->client->scenario->streams[RAW_STREAM].name);
+    leat_client_lookup(raw->client->client, &raw->lookup);
+}
+
+/* ---- producer ids ---- */
+
+static void id_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                    const struct leat_error *error)
+{
+    struct raw *raw = request->owner;
+    if (rc != LEAT_OK) {
+        later(raw, 10000);
+        return;
+    }
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    int64_t id = leat_msg_read_i64(&reader);
+    int16_t epoch = (int16_t)leat_msg_read_i64(&reader);
+    if (raw->id >= 0 && (id != raw->id || epoch <= raw->epoch))
+        sim_fail(raw->client->scenario->world, "producer id %lld/%d after %lld/%d", (long long)id,
+                 epoch, (long long)raw->id, raw->epoch);
+    raw->id = id;
+    raw->epoch = epoch;
+    raw->next_sequence = 0;
+    raw->done_count = 0;
+    raw->step = STEP_NEXT;
+    later(raw, 10);
+    (void)error;
+}
+
+static void id_send(struct raw *raw)
+{
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, raw->control, sizeof raw->control);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_i64(&writer, raw->id);
+    leat_msg_write_i64(&writer, raw->id < 0 ? -1 : raw->epoch);
+    raw->request = (struct leat_request){.kind = LEAT_KIND_PRODUCER_ID,
+                                         .control = raw->control,
+                                         .control_bytes = writer.used,
+                                         .on_done = id_done,
+                                         .owner = raw};
+    if (leat_client_send(raw->client->client, &raw->request) != LEAT_OK) later(raw, 10000);
+}
+
+/* ---- batches ---- */
+
+static void batch_build(struct raw *raw, int32_t sequence, int16_t epoch)
+{
+    struct scenario *scenario = raw->client->scenario;
+    struct leat_batch_builder builder;
+    struct sent_batch *batch = &raw->now;
+    leat_batch_builder_init(&builder, batch->bytes, sizeof batch->bytes);
+    batch->first_number = raw->next_number;
+    batch->record_count = (uint32_t)sim_rng_between(&raw->client->rng, 1, 4);
+    batch->sequence = sequence;
+    for (uint32_t i = 0; i < batch->record_count; i++) {
+        uint32_t words[3] = {raw->client->index, raw->next_number++, RAW_STREAM};
+        leat_err rc = leat_batch_builder_add(&builder, scenario->world->wall_base_ms, NULL, 0,
+                                             words, sizeof words, NULL, 0, 0);
+        LEAT_ASSERT(rc == LEAT_OK);
+        check_sent(scenario->check, RAW_STREAM, (struct check_value){words[0], words[1]});
+    }
+    batch->byte_count =
+        leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, raw->id, epoch, sequence);
+}
+
+static void batch_refused(struct raw *raw, leat_err rc, leat_err wanted)
+{
+    struct scenario *scenario = raw->client->scenario;
+    sim_trace(scenario->world, "raw: refused by %s", leat_err_name(rc));
+    /* A log that the restarted server has not read yet may not know the producer any more only if
+     * it expired; that takes a day. */
+    if (rc != wanted) {
+        sim_fail(scenario->world, "A5 aborted-read: raw producer wanted %s, got %s (step %d)",
+                 leat_err_name(wanted), leat_err_name(rc), (int)raw->step);
+        return;
+    }
+    for (uint32_t i = 0; i < raw->now.record_count; i++)
+        check_failed(scenario->check, RAW_STREAM,
+                     (struct check_value){raw->client->index, raw->now.first_number + i}, true);
+    raw->step = STEP_NEXT;
+    later(raw, sim_rng_between(&raw->client->rng, 100, 20000));
+}
+
+static void batch_acked(struct raw *raw, uint64_t offset)
+{
+    struct scenario *scenario = raw->client->scenario;
+    if (raw->step == STEP_GAP || raw->step == STEP_OLD) {
+        sim_fail(scenario->world, "A5 aborted-read: raw producer's %s was appended",
+                 raw->step == STEP_GAP ? "gap" : "old epoch");
+        return;
+    }
+    struct leat_log_ref log = {RAW_STREAM, raw->log.streamlet, raw->log.log};
+    for (uint32_t i = 0; i < raw->now.record_count; i++)
+        check_acked(scenario->check, log,
+                    (struct check_value){raw->client->index, raw->now.first_number + i},
+                    offset + i);
+    if (raw->step == STEP_NEXT) {
+        raw->now.offset = offset;
+        raw->done[raw->done_count++ % RAW_REMEMBERED] = raw->now;
+        raw->next_sequence += (int32_t)raw->now.record_count;
+    }
+    raw->step = STEP_NEXT;
+    later(raw, sim_rng_between(&raw->client->rng, 100, 20000));
+}
+
+static void append_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                        const struct leat_error *error)
+{
+    struct raw *raw = request->owner;
+    uint64_t offset = 0;
+    (void)error;
+    if (rc == LEAT_OK) { /* [[code, first offset]...] */
+        struct leat_msg_reader reader;
+        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+        (void)leat_msg_read_array(&reader);
+        (void)leat_msg_read_array(&reader);
+        rc = (leat_err)leat_msg_read_u32(&reader);
+        offset = leat_msg_read_u64(&reader);
+        LEAT_ASSERT(!reader.failed);
+    }
+    if (rc == LEAT_OK) {
+        batch_acked(raw, offset);
+    } else if (rc == LEAT_E_ALREADY_APPENDED && raw->step == STEP_RESEND) {
+        raw->step = STEP_NEXT; /* older than five: its offset is not remembered */
+        later(raw, 1000);
+    } else if (leat_err_class(rc) == LEAT_CLASS_REJECT) {
+        batch_refused(raw, rc,
+                      raw->step == STEP_GAP   ? LEAT_E_SEQUENCE_GAP
+                      : raw->step == STEP_OLD ? LEAT_E_PRODUCER_FENCED
+                                              : LEAT_OK);
+    } else { /* unknown, or to be asked elsewhere: the same batch again */
+        raw->client->scenario->world->faults[SIM_FAULT_RESEND]++;
+        sim_trace(raw->client->scenario->world, "raw: %s, again", leat_err_name(rc));
+        raw->now.byte_count |= 1u << 31;
+        if (leat_err_class(rc) == LEAT_CLASS_REROUTE)
+            look_up(raw);
+        else
+            later(raw, sim_rng_between(&raw->client->rng, 100, 50000));
+    }
+}
+
+static void append_send(struct raw *raw)
+{
+    struct leat_msg_writer writer;
+    struct leat_msg_append append = {raw->log, raw->log_epoch, 1};
+    leat_msg_writer_init(&writer, raw->control, sizeof raw->control);
+    leat_msg_append_encode(&writer, &append);
+    raw->now.byte_count &= ~(1u << 31);
+    raw->iov = (struct leat_iov){raw->now.bytes, raw->now.byte_count};
+    raw->request = (struct leat_request){.kind = LEAT_KIND_APPEND,
+                                         .log = raw->log,
+                                         .control = raw->control,
+                                         .control_bytes = writer.used,
+                                         .payload = &raw->iov,
+                                         .payload_count = 1,
+                                         .on_done = append_done,
+                                         .owner = raw};
+    if (leat_client_send(raw->client->client, &raw->request) == LEAT_OK) return;
+    raw->now.byte_count |= 1u << 31;
+    look_up(raw);
+}
+
+static void next_choose(struct raw *raw)
+{
+    struct sim_rng *rng = &raw->client->rng;
+    uint64_t *faults = raw->client->scenario->world->faults;
+    if (raw->steps_left == 0) {
+        raw->step = STEP_DONE;
+        return;
+    }
+    raw->steps_left--;
+    uint64_t pick = raw->done_count ? sim_rng_below(rng, 10) : 9;
+    if (pick < 3) {
+        uint32_t back = raw->done_count < RAW_REMEMBERED ? raw->done_count : RAW_REMEMBERED;
+        raw->now = raw->done[(raw->done_count - 1 - sim_rng_below(rng, back)) % RAW_REMEMBERED];
+        raw->step = STEP_RESEND;
+        faults[SIM_FAULT_RESEND]++;
+    } else if (pick == 3) {
+        batch_build(raw, raw->next_sequence + (int32_t)sim_rng_between(rng, 1, 50), raw->epoch);
+        raw->step = STEP_GAP;
+        faults[SIM_FAULT_GAP]++;
+    } else if (pick == 4 && raw->epoch > 0) {
+        batch_build(raw, raw->next_sequence, (int16_t)(raw->epoch - 1));
+        raw->step = STEP_OLD;
+        faults[SIM_FAULT_OLD_EPOCH]++;
+    } else if (pick == 5 && sim_rng_chance(rng, 300)) {
+        raw->step = STEP_EPOCH;
+        id_send(raw);
+        return;
+    } else {
+        batch_build(raw, raw->next_sequence, raw->epoch);
+        raw->step = STEP_NEXT;
+    }
+    append_send(raw);
+}
+
+static void raw_step(struct sim_world *world, struct sim_event *event)
+{
+    struct raw *raw = event->a;
+    if (!raw->client->scenario->streams_made)
+        later(raw, 5000);
+    else if (raw->step == STEP_LOOKUP)
+        look_up(raw);
+    else if (raw->step == STEP_ID || raw->step == STEP_EPOCH)
+        id_send(raw);
+    else if (raw->now.byte_count & (1u << 31))
+        append_send(raw);
+    else if (raw->step == STEP_NEXT)
+        next_choose(raw);
+    (void)world;
+}
+
+void sim_raw_start(struct sim_client *client)
+{
+    struct raw *raw = calloc(1, sizeof *raw);
+    LEAT_ASSERT(raw != NULL);
+    raw->client = client;
+    raw->id = -1;
+    raw->steps_left = client->quota = 60;
+    client->state = raw;
+    later(raw, 1000);
+}
+
+bool sim_raw_done(const struct sim_client *client)
+{
+    return ((const struct raw *)client->state)->step == STEP_DONE;
+}

@@ -1,0 +1,278 @@
+/* One seed from its first event to its verdict. */
+#include "tests/sim/scenario.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diary.h"
+
+enum {
+    RUN_US_MAX = 400 * 1000 * 1000,  /* virtual: faults stop then, whatever is left */
+    HEAL_US_MAX = 120 * 1000 * 1000, /* progress must resume and end within */
+    AUDIT_US_MAX = 60 * 1000 * 1000,
+    RECORDS = 3600,
+    FIRST_PRODUCER = 1,
+    RAW_PRODUCER = 20,
+};
+
+static void on_violation(void *ctx, const char *text)
+{
+    sim_fail(ctx, "%s", text);
+}
+
+static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
+{
+    static const char *const levels[] = {"ERROR", "WARN", "INFO", "DEBUG"};
+    sim_trace(ctx, "%s %s", levels[level], line);
+}
+
+static void streams_choose(struct scenario *scenario)
+{
+    struct sim_rng *rng = &scenario->world->work;
+    for (uint32_t i = 0; i < SIM_STREAMS; i++) {
+        struct sim_stream *stream = &scenario->streams[i];
+        /* 0: disk; 1: memory; 2: disk that trims; 3: either */
+        bool memory = i == 1 || (i == 3 && sim_rng_chance(rng, 500));
+        snprintf(stream->name, sizeof stream->name, "stream-%u", i);
+        stream->trims = i == 2;
+        stream->settings = (struct leat_stream_settings){
+            .streamlets = (uint32_t)sim_rng_between(rng, 1, CHECK_STREAMLETS_MAX),
+            .logs = (uint32_t)sim_rng_between(rng, 1, CHECK_LOGS_MAX),
+            .durability = memory ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK,
+            .segment_bytes_max = sim_rng_chance(rng, 700) ? 16 * 1024 : 64 * 1024,
+            .retention_ms = -1,
+            .retention_bytes = stream->trims ? 48 * 1024 : -1,
+        };
+        check_stream_add(scenario->check, i, stream->settings.streamlets, stream->settings.logs,
+                         stream->settings.durability, stream->trims);
+    }
+}
+
+static void clients_start(struct scenario *scenario, uint32_t records)
+{
+    struct sim_rng *rng = &scenario->world->work;
+    (void)sim_client_start(scenario, SIM_CLIENT_CONTROL, 0, 0);
+    unsigned producers = (unsigned)sim_rng_between(rng, 2, 5);
+    for (unsigned i = 0; i < producers; i++) {
+        struct sim_client *client =
+            sim_client_start(scenario, SIM_CLIENT_PRODUCER, 0, FIRST_PRODUCER + i);
+        client->quota = records / producers;
+        scenario->producers_running++;
+    }
+    (void)sim_client_start(scenario, SIM_CLIENT_RAW, 0, RAW_PRODUCER);
+}
+
+static void consumers_start(struct scenario *scenario)
+{
+    struct sim_rng *rng = &scenario->world->work;
+    for (uint32_t i = 0; i < SIM_STREAMS; i++)
+        (void)sim_client_start(scenario, SIM_CLIENT_READER, i, 0);
+    unsigned members = (unsigned)sim_rng_between(rng, 1, 3);
+    for (unsigned i = 0; i < members; i++)
+        (void)sim_client_start(scenario, SIM_CLIENT_MEMBER, 0, i);
+    if (sim_rng_chance(rng, 500))
+        for (unsigned i = 0; i < 2; i++)
+            (void)sim_client_start(scenario, SIM_CLIENT_SHARER, 3, i);
+}
+
+/* Run until a condition holds or the time is over. */
+static bool run_until(struct scenario *scenario, bool (*holds)(struct scenario *),
+                      uint64_t limit_us)
+{
+    struct sim_world *world = scenario->world;
+    uint64_t end_us = world->now_us + limit_us;
+    while (world->now_us < end_us && !world->failure[0]) {
+        if (holds(scenario)) return true;
+        sim_world_run(world, world->now_us + 5000, NULL);
+    }
+    return !world->failure[0] && holds(scenario);
+}
+
+static bool streams_made(struct scenario *scenario)
+{
+    return scenario->streams_made;
+}
+
+static bool all_sent(struct scenario *scenario)
+{
+    return scenario->producers_running == 0;
+}
+
+static bool all_answered(struct scenario *scenario)
+{
+    if (scenario->producers_running || check_open_count(scenario->check)) return false;
+    for (unsigned i = 0; i < scenario->client_count; i++) {
+        const struct sim_client *client = scenario->clients[i];
+        if (client->kind == SIM_CLIENT_RAW && !sim_raw_done(client)) return false;
+    }
+    return true;
+}
+
+static bool all_read(struct scenario *scenario)
+{
+    for (unsigned i = 0; i < scenario->client_count; i++) {
+        const struct sim_client *client = scenario->clients[i];
+        if ((client->kind == SIM_CLIENT_READER || client->kind == SIM_CLIENT_MEMBER) &&
+            client->process->alive && !sim_consumer_done(client)) {
+            scenario->waits_for = client->process->name;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Auditors stand at the end of the list. Where one had to give up, its stream is excused. */
+static bool audited(struct scenario *scenario)
+{
+    for (unsigned i = 0; i < SIM_STREAMS; i++) {
+        const struct sim_client *client = scenario->clients[scenario->client_count - 1 - i];
+        if (!client->given_up &&
+            !check_audit_done(scenario->check, client->stream, scenario->behind)) {
+            scenario->waits_for = client->process->name;
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Who still waits for an answer, and what it was told last. */
+static void producers_trace(struct scenario *scenario)
+{
+    for (unsigned i = 0; i < scenario->client_count; i++) {
+        const struct sim_client *client = scenario->clients[i];
+        if (client->kind != SIM_CLIENT_PRODUCER) continue;
+        const struct leat_producer_engine_stats *stats =
+            leat_producer_engine_stats(client->producer);
+        sim_trace(
+            scenario->world,
+            "%s: %llu records open, %u to send, %llu batches acked, %llu appends, last %s: %s",
+            client->process->name,
+            (unsigned long long)leat_producer_engine_open_records(client->producer), client->quota,
+            (unsigned long long)stats->batches_acked, (unsigned long long)stats->appends_sent,
+            leat_err_name(stats->last_error), stats->last_text);
+    }
+}
+
+static void stuck(struct scenario *scenario, const char *what)
+{
+    producers_trace(scenario);
+    sim_fail(
+        scenario->world,
+        "A10 stuck: %s (%s %s): %u producers still have records, %llu records without an answer, "
+        "server %s (%u starts%s%s)",
+        what, scenario->waits_for ? scenario->waits_for : "-", scenario->behind,
+        scenario->producers_running, (unsigned long long)check_open_count(scenario->check),
+        scenario->server.ready ? "ready" : "not ready", scenario->server.boots,
+        scenario->server.last_failure[0] ? ", last refusal " : "", scenario->server.last_failure);
+}
+
+/* Where an auditor had to give up, a log of its stream has said that data is missing. */
+static void audit_judge(struct scenario *scenario)
+{
+    for (unsigned i = 0; i < SIM_STREAMS; i++) {
+        const struct sim_client *client = scenario->clients[scenario->client_count - 1 - i];
+        if (!client->given_up) check_final(scenario->check, client->stream);
+    }
+}
+
+/* A fresh consumer per stream reads everything from the beginning. */
+static void audit(struct scenario *scenario)
+{
+    unsigned first = scenario->client_count;
+    check_audit_begin(scenario->check);
+    scenario->acked_batches = 0;
+    for (uint32_t i = 0; i < SIM_STREAMS; i++)
+        (void)sim_client_start(scenario, SIM_CLIENT_AUDITOR, i, 0);
+    if (!run_until(scenario, audited, AUDIT_US_MAX)) {
+        /* Name what is missing, rather than that the end was not reached. */
+        audit_judge(scenario);
+        stuck(scenario, "the final pass does not reach the end");
+    }
+    audit_judge(scenario);
+    while (scenario->client_count > first)
+        sim_client_kill(scenario->clients[--scenario->client_count]);
+}
+
+static bool server_ready(struct scenario *scenario)
+{
+    return scenario->server.ready;
+}
+
+static bool (*sweep_hook)(struct sim_disk *, uint64_t, enum sim_cut_phase);
+
+static bool sweep(void *arg, uint64_t op, enum sim_cut_phase phase)
+{
+    struct scenario *scenario = arg;
+    return sweep_hook(scenario->disk, op, phase);
+}
+
+static void scenario_body(struct scenario *scenario, const struct scenario_options *options)
+{
+    struct sim_world *world = scenario->world;
+    sweep_hook = options->sweep;
+    if (options->sweep) sim_disk_sweep(scenario->disk, sweep, scenario);
+    sim_server_boot(scenario);
+    clients_start(scenario, options->records ? options->records : RECORDS);
+    if (!options->calm) sim_faults_start(scenario);
+    if (!run_until(scenario, streams_made, RUN_US_MAX)) {
+        stuck(scenario, "streams are not made");
+        return;
+    }
+    consumers_start(scenario);
+    (void)run_until(scenario, all_sent, RUN_US_MAX);
+    sim_faults_heal(scenario);
+    if (!run_until(scenario, all_answered, HEAL_US_MAX)) {
+        stuck(scenario, "producers do not finish");
+        return;
+    }
+    if (!run_until(scenario, all_read, HEAL_US_MAX)) {
+        stuck(scenario, "consumers do not reach the end");
+        return;
+    }
+    audit(scenario);
+    if (world->failure[0]) return;
+    /* And once more after a last death: what was answered is still there. */
+    sim_process_die(scenario->server.process,
+                    scenario->power_cuts && sim_rng_chance(&world->work, 500) ? SIM_DEATH_POWER
+                                                                              : SIM_DEATH_KILL);
+    if (!run_until(scenario, server_ready, HEAL_US_MAX)) {
+        stuck(scenario, "the server does not come back");
+        return;
+    }
+    /* The operator looks at every log before it is judged. */
+    sim_world_run(world, world->now_us + 1000000, NULL);
+    audit(scenario);
+}
+
+void scenario_run(const struct scenario_options *options, struct scenario_result *out_result)
+{
+    struct scenario *scenario = calloc(1, sizeof *scenario);
+    LEAT_ASSERT(scenario != NULL);
+    struct sim_world *world = sim_world_create(options->seed, options->tracing);
+    scenario->world = world;
+    scenario->check = check_create(on_violation, world);
+    scenario->disk = sim_disk_create(world);
+    scenario->cores = (uint32_t)sim_rng_between(&world->work, 1, SIM_CORES_MAX);
+    scenario->memory_bytes = 512ull * 1024 * 1024;
+    scenario->arena = sim_arena_create(world, 4ull * LEAT_ARENA_STEP_BYTES);
+    scenario->park_after_us = sim_rng_between(&world->work, 200000, 3000000);
+    scenario->flush_delay_us = sim_rng_between(&world->work, 10000, 2000000);
+    scenario->power_cuts = sim_rng_chance(&world->work, 700);
+    scenario->calm = options->calm;
+    leat_diary_set(on_diary, world, options->tracing ? LEAT_DIARY_DEBUG : LEAT_DIARY_ERROR);
+    streams_choose(scenario);
+    scenario_body(scenario, options);
+    memset(out_result, 0, sizeof *out_result);
+    memcpy(out_result->failure, world->failure, sizeof out_result->failure);
+    memcpy(out_result->faults, world->faults, sizeof out_result->faults);
+    out_result->trace_hash = world->trace_hash;
+    out_result->acked_records = check_acked_count(scenario->check);
+    out_result->acked_batches = scenario->acked_batches;
+    out_result->events = world->event_count;
+    out_result->virtual_us = world->now_us;
+    out_result->disk_ops = sim_disk_ops_count(scenario->disk);
+    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    /* The memory of killed processes goes with this process: leat-sim forks for each seed. */
+}

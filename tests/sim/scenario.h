@@ -1,0 +1,140 @@
+/* One seed: a server on simulated ports, its clients, the faults, and the verdict. Private to the
+ * simulator. */
+#ifndef LEAT_TESTS_SIM_SCENARIO_H
+#define LEAT_TESTS_SIM_SCENARIO_H
+
+#include "broker/node.h"
+#include "consumer/engine.h"
+#include "producer/engine.h"
+#include "tests/sim/check.h"
+#include "tests/sim/sim.h"
+
+#define SIM_ADDRESS "127.0.0.1:7700"
+
+enum {
+    SIM_STREAMS = 4,
+    SIM_CORES_MAX = 3,
+    SIM_CLIENTS_MAX = 48,
+    SIM_CLIENT_TIMERS = 32,
+    SIM_REBOOTS_MAX = 400,
+};
+
+struct sim_stream {
+    char name[24];
+    struct leat_stream_settings settings;
+    uint32_t id; /* the server's; 0 = not made yet */
+    bool trims;
+};
+
+struct sim_server {
+    struct sim_process *process;
+    struct leat_node *node;
+    struct leat_env core_envs[SIM_CORES_MAX];
+    struct sim_actor *cores[SIM_CORES_MAX], *store, *coordinator;
+    bool ready, stopping, down_wanted;
+    unsigned boots, failed_boots;
+    char last_failure[300];
+};
+
+struct scenario;
+struct sim_client;
+
+enum sim_client_kind {
+    SIM_CLIENT_CONTROL, /* makes streams; the operator who accepts loss */
+    SIM_CLIENT_PRODUCER,
+    SIM_CLIENT_RAW,
+    SIM_CLIENT_READER,  /* alone, from the beginning */
+    SIM_CLIENT_MEMBER,  /* of an ordered set, commits */
+    SIM_CLIENT_SHARER,  /* of a parallel set */
+    SIM_CLIENT_AUDITOR, /* the final pass */
+};
+
+struct sim_client {
+    struct scenario *scenario;
+    enum sim_client_kind kind;
+    struct sim_process *process;
+    struct sim_actor *actor;
+    struct leat_timers timers;
+    struct leat_client *client;
+    uint32_t stream, index;
+    struct sim_rng rng;
+    bool slow;
+    /* producers */
+    struct leat_producer_engine *producer;
+    uint32_t quota, sent[SIM_STREAMS];
+    bool waits_for_room;
+    /* consumers */
+    struct leat_consumer_engine *consumer;
+    struct check_reader reader;
+    uint64_t committing[CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    uint64_t processed[CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    bool commit_under_way, given_up;
+    /* control, raw: their own state */
+    void *state;
+};
+
+struct scenario {
+    struct sim_world *world;
+    struct check *check;
+    struct sim_disk *disk;
+    struct sim_arena *arena;
+    struct sim_server server;
+    struct sim_stream streams[SIM_STREAMS];
+    struct sim_client *clients[SIM_CLIENTS_MAX];
+    unsigned client_count;
+    uint32_t cores;
+    uint64_t memory_bytes, park_after_us, flush_delay_us;
+    bool streams_made, faults_over, power_cuts, calm;
+    unsigned producers_running; /* that have records left to send */
+    uint64_t acked_batches, powered_us, recoveries;
+    const char *waits_for; /* whom the verdict names */
+    char behind[CHECK_BEHIND_BYTES];
+};
+
+struct scenario_options {
+    uint64_t seed;
+    bool tracing;
+    bool calm;        /* no scheduled faults */
+    uint32_t records; /* of all producers together; 0: what a seed usually has */
+    /* The sweep: asked at every disk operation whether the power is to be cut there. It is given
+     * the disk, to choose which unflushed writes survive. */
+    bool (*sweep)(struct sim_disk *disk, uint64_t op, enum sim_cut_phase phase);
+};
+struct scenario_result {
+    char failure[SIM_FAIL_TEXT_BYTES];
+    uint64_t faults[SIM_FAULTS];
+    uint64_t trace_hash, acked_records, acked_batches, events, virtual_us, disk_ops;
+};
+void scenario_run(const struct scenario_options *options, struct scenario_result *out_result);
+
+/* ---- server.c ---- */
+void sim_server_boot(struct scenario *scenario);
+/** Bring it up again after a while. */
+void sim_server_boot_later(struct scenario *scenario, uint64_t delay_us);
+void sim_server_stop(struct scenario *scenario);
+
+/* ---- clients.c ---- */
+struct sim_client *sim_client_start(struct scenario *scenario, enum sim_client_kind kind,
+                                    uint32_t stream, uint32_t index);
+/** kill -9 of a client. */
+void sim_client_kill(struct sim_client *client);
+const struct sim_stream *sim_stream_of(const struct scenario *scenario, uint32_t id,
+                                       uint32_t *out_index);
+
+/* ---- pull.c ---- */
+leat_err sim_consumer_create(struct sim_client *client);
+bool sim_consumer_done(const struct sim_client *client);
+
+/* ---- control.c, raw.c ---- */
+void sim_control_start(struct sim_client *client);
+void sim_raw_start(struct sim_client *client);
+bool sim_raw_done(const struct sim_client *client);
+
+/* ---- faults.c ---- */
+void sim_faults_start(struct scenario *scenario);
+/** Everything works again. */
+void sim_faults_heal(struct scenario *scenario);
+/** Count a death, if it counts. */
+void sim_faults_count_death(struct scenario *scenario, enum sim_fault kind);
+
+#endif

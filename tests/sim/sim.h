@@ -1,0 +1,210 @@
+/* The simulated world: one thread, one seed, virtual time. Private to tests/sim and leat-sim.
+ *
+ * A world has processes, a process has actors, an actor has the simulated ports of base/port.h.
+ * Everything that happens is an event in one queue, ordered by (time, order of scheduling); every
+ * choice comes from a generator seeded by (seed, purpose). So a seed replays exactly.
+ */
+#ifndef LEAT_TESTS_SIM_SIM_H
+#define LEAT_TESTS_SIM_SIM_H
+
+#include <setjmp.h>
+
+#include "base/port.h"
+
+struct sim_world;
+struct sim_process;
+struct sim_actor;
+struct sim_disk;
+struct sim_arena;
+
+/* ---- generator ---- */
+struct sim_rng {
+    uint64_t state;
+};
+/** Two purposes never share a sequence: adding a fault does not move the workload. */
+void sim_rng_init(struct sim_rng *rng, uint64_t seed, const char *purpose);
+uint64_t sim_rng_next(struct sim_rng *rng);
+uint64_t sim_rng_below(struct sim_rng *rng, uint64_t limit);                /* [0, limit) */
+uint64_t sim_rng_between(struct sim_rng *rng, uint64_t low, uint64_t high); /* [low, high] */
+bool sim_rng_chance(struct sim_rng *rng, uint32_t per_mille);
+
+/* ---- what is counted over a run; a kind counted zero times fails it ---- */
+enum sim_fault {
+    SIM_FAULT_KILL,      /* kill -9 of the server with unanswered appends */
+    SIM_FAULT_KILL_CALL, /* the same inside a callback, at a port call */
+    SIM_FAULT_POWER,     /* power cut with unanswered appends */
+    SIM_FAULT_POWER_OP,  /* the same aimed at a disk operation: before, inside or after it */
+    SIM_FAULT_TORN,      /* a power cut kept some sectors of one write and lost others */
+    SIM_FAULT_LOST,      /* a power cut lost an unflushed write */
+    SIM_FAULT_RESET,     /* connections reset, bytes under way half delivered */
+    SIM_FAULT_REFUSE,    /* a connect was refused while the server listened */
+    SIM_FAULT_PARTITION, /* a client cut off for a while */
+    SIM_FAULT_STALL,     /* the disk stood still */
+    SIM_FAULT_FULL,      /* an allocation or write was refused for want of space */
+    SIM_FAULT_IO_ERROR,  /* a write or flush failed; the server is restarted later */
+    SIM_FAULT_SLOW,      /* a client that hardly runs */
+    SIM_FAULT_CLOCK,     /* the wall clock jumped */
+    SIM_FAULT_PAUSE,     /* the server stood still (SIGSTOP) */
+    SIM_FAULT_RESTART,   /* orderly stop and start */
+    SIM_FAULT_CUT_START, /* killed or cut while coming up */
+    SIM_FAULT_RESEND,    /* the raw producer resent an answered or unanswered batch */
+    SIM_FAULT_GAP,       /* the raw producer left a gap */
+    SIM_FAULT_OLD_EPOCH, /* the raw producer used a fenced epoch */
+    SIM_FAULTS,
+};
+const char *sim_fault_name(enum sim_fault fault);
+
+/* ---- events ---- */
+struct sim_event {
+    uint64_t at_us, order;
+    struct sim_actor *actor; /* NULL: the world's own, run as soon as its time comes */
+    void (*run)(struct sim_world *world, struct sim_event *event);
+    void *a, *b;
+    uint64_t n;
+    struct sim_event *next;
+};
+enum { SIM_FAIL_TEXT_BYTES = 512 };
+
+struct sim_world {
+    uint64_t seed, now_us;
+    int64_t wall_base_ms;
+    struct sim_rng schedule, net, disk, fault, work;
+    struct sim_event **heap;
+    size_t heap_count, heap_capacity;
+    uint64_t next_order, event_count;
+    struct sim_event *free_events;
+    uint64_t trace_hash;
+    bool tracing;
+    /* The actor whose code runs now, and the way out of it when its process dies inside a call. */
+    struct sim_actor *running;
+    struct sim_process *entered;
+    struct sim_event *current;
+    jmp_buf escape;
+    struct sim_process *processes;
+    struct leat_conn *conns;
+    struct sim_listener *listeners;
+    uint64_t refuse_until_us;
+    uint64_t faults[SIM_FAULTS];
+    char failure[SIM_FAIL_TEXT_BYTES]; /* first failure; "" = none */
+};
+
+struct sim_world *sim_world_create(uint64_t seed, bool tracing);
+void sim_world_destroy(struct sim_world **world);
+/** Run events until none is left before until_us, `stop` is true, or a failure was noted. */
+void sim_world_run(struct sim_world *world, uint64_t until_us, const bool *stop);
+/** Run fn later as the world itself. */
+struct sim_event *sim_world_at(struct sim_world *world, uint64_t at_us,
+                               void (*run)(struct sim_world *, struct sim_event *), void *a);
+/** Note a failure; the first one stands. "A3 duplicate: …" */
+void sim_fail(struct sim_world *world, const char *format, ...) LEAT_PRINTF(2, 3);
+void sim_trace(struct sim_world *world, const char *format, ...) LEAT_PRINTF(2, 3);
+void sim_hash(struct sim_world *world, uint64_t value);
+
+/* ---- processes and actors ---- */
+enum sim_death { SIM_DEATH_KILL, SIM_DEATH_POWER, SIM_DEATH_EXIT };
+
+struct sim_process {
+    struct sim_world *world;
+    struct sim_process *next;
+    char name[24];
+    bool alive, dying;
+    enum sim_death death;
+    uint64_t die_in_calls;   /* 0: no; else die at that port call from now */
+    int64_t clock_offset_us; /* monotonic clock of this boot */
+    int64_t wall_jump_ms;
+    uint64_t paused_until_us, cut_off_until_us;
+    struct sim_disk *disk;
+    struct sim_arena *arena;
+    struct sim_actor *actors;
+    void (*on_death)(struct sim_process *process, enum sim_death death);
+    void *owner;
+};
+
+struct sim_actor {
+    struct sim_process *process;
+    struct sim_world *world;
+    struct sim_actor *next; /* of the process */
+    unsigned number;
+    void *self;
+    const struct leat_actor_ops *ops;
+    struct sim_event *inbox_first, *inbox_last;
+    bool turn_scheduled;
+    uint64_t free_at_us; /* busy until then */
+    uint64_t wake_at_us, wake_scheduled_us;
+    uint64_t mail_last_us[LEAT_ACTORS]; /* to each: keeps the order of a pair */
+    struct sim_rng random;
+    struct leat_disk_io *disk_first, *disk_last;
+    bool disk_busy, disk_started;
+    bool disk_drained; /* its event finds the operation done already */
+    uint64_t disk_op;  /* number of the one that has started */
+    uint8_t *disk_stage;
+    struct leat_conn *dirty_conns;
+    struct leat_clock clock;
+    struct leat_random random_port;
+    struct leat_post post;
+    struct leat_net net;
+    struct leat_disk disk;
+    struct leat_env env;
+};
+
+struct sim_process *sim_process_create(struct sim_world *world, const char *name);
+/** Make an actor with its ports. disk, arena: what the process has. */
+struct sim_actor *sim_actor_create(struct sim_process *process, unsigned number);
+/** Say what it is; from then on events are delivered. */
+void sim_actor_register(struct sim_actor *actor, void *self, const struct leat_actor_ops *ops);
+/** Post an event to an actor, delivered within a turn of it. */
+struct sim_event *sim_actor_post(struct sim_actor *actor, uint64_t delay_us,
+                                 void (*run)(struct sim_world *, struct sim_event *), void *a);
+/** Run code as this process, outside a turn (start-up). False when the process died in it. */
+bool sim_process_enter(struct sim_process *process, void (*run)(void *arg), void *arg);
+/** End it now. Does not return when called from the process's own code. */
+void sim_process_die(struct sim_process *process, enum sim_death death);
+/** Every port call comes through here: where a kill at a call strikes. */
+void sim_port_called(struct sim_actor *actor);
+uint64_t sim_process_now_us(const struct sim_process *process);
+
+/* ---- net ---- */
+extern const struct leat_net sim_net_ops;
+void sim_net_actor_flush(struct sim_actor *actor);
+void sim_net_process_died(struct sim_process *process, enum sim_death death);
+/** Reset all connections between the process and others; returns how many. */
+unsigned sim_net_reset(struct sim_process *process, uint32_t per_mille);
+void sim_net_close_all(struct sim_process *process);
+void sim_net_fini(struct sim_world *world);
+
+/* ---- disk ---- */
+extern const struct leat_disk sim_disk_ops;
+enum sim_cut_phase { SIM_CUT_BEFORE, SIM_CUT_INSIDE, SIM_CUT_AFTER };
+struct sim_disk *sim_disk_create(struct sim_world *world);
+void sim_disk_destroy(struct sim_disk **disk);
+/** Power cut at operation number n from now on (1 = the next); 0: none. */
+void sim_disk_aim(struct sim_disk *disk, uint64_t n, enum sim_cut_phase phase,
+                  void (*on_cut)(void *arg), void *arg);
+/** Asked before, inside and after every operation; true: the power is cut there, and no more
+ * questions are asked. */
+typedef bool (*sim_sweep_fn)(void *arg, uint64_t op, enum sim_cut_phase phase);
+void sim_disk_sweep(struct sim_disk *disk, sim_sweep_fn sweep, void *arg);
+uint64_t sim_disk_ops_count(const struct sim_disk *disk);
+void sim_disk_reseed(struct sim_disk *disk, uint64_t seed);
+void sim_disk_set_full(struct sim_disk *disk, bool full);
+void sim_disk_stall(struct sim_disk *disk, uint64_t until_us);
+void sim_disk_fail_next(struct sim_disk *disk, enum leat_disk_kind kind);
+/** Errors that were asked for and have not struck yet are called off. */
+void sim_disk_no_errors(struct sim_disk *disk);
+/** Did an injected error strike since the last call? */
+bool sim_disk_took_error(struct sim_disk *disk);
+/** Did a file go back to what was flushed at the last death, because a flush of it had failed? */
+bool sim_disk_lost_flush(const struct sim_disk *disk);
+void sim_disk_process_died(struct sim_process *process, enum sim_death death);
+/** Flip one bit of a file's byte, flushed and cached. False when there is no such byte. */
+bool sim_disk_flip(struct sim_disk *disk, const char *path, uint64_t offset, unsigned bit);
+uint64_t sim_disk_file_bytes(struct sim_disk *disk, const char *path);
+
+/* ---- arena ---- */
+struct sim_arena *sim_arena_create(struct sim_world *world, uint64_t limit_bytes);
+void sim_arena_destroy(struct sim_arena **arena);
+/** The port for a new process: inherits unless the power was cut since. */
+struct leat_arena *sim_arena_attach(struct sim_arena *arena, struct sim_actor *actor);
+void sim_arena_power_cut(struct sim_arena *arena);
+
+#endif

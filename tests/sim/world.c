@@ -1,0 +1,516 @@
+/* The event queue, actors and their turns, mail, clocks, generators; death of processes. */
+#include "tests/sim/sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+static const char *const fault_names[SIM_FAULTS] = {
+    [SIM_FAULT_KILL] = "kill",
+    [SIM_FAULT_KILL_CALL] = "kill_in_call",
+    [SIM_FAULT_POWER] = "power",
+    [SIM_FAULT_POWER_OP] = "power_at_disk_op",
+    [SIM_FAULT_TORN] = "torn_write",
+    [SIM_FAULT_LOST] = "lost_write",
+    [SIM_FAULT_RESET] = "reset",
+    [SIM_FAULT_REFUSE] = "refused_connect",
+    [SIM_FAULT_PARTITION] = "partition",
+    [SIM_FAULT_STALL] = "disk_stall",
+    [SIM_FAULT_FULL] = "disk_full",
+    [SIM_FAULT_IO_ERROR] = "disk_error",
+    [SIM_FAULT_SLOW] = "slow_client",
+    [SIM_FAULT_CLOCK] = "clock_jump",
+    [SIM_FAULT_PAUSE] = "server_pause",
+    [SIM_FAULT_RESTART] = "orderly_restart",
+    [SIM_FAULT_CUT_START] = "cut_while_starting",
+    [SIM_FAULT_RESEND] = "raw_resend",
+    [SIM_FAULT_GAP] = "raw_gap",
+    [SIM_FAULT_OLD_EPOCH] = "raw_old_epoch",
+};
+
+const char *sim_fault_name(enum sim_fault fault)
+{
+    return fault_names[fault];
+}
+
+/* ---- generator: splitmix64 ---- */
+
+void sim_rng_init(struct sim_rng *rng, uint64_t seed, const char *purpose)
+{
+    uint64_t hash = 14695981039346656037ull ^ seed;
+    for (const char *at = purpose; *at; at++)
+        hash = (hash ^ (uint8_t)*at) * 1099511628211ull;
+    rng->state = hash;
+    (void)sim_rng_next(rng); /* neighbouring seeds start apart */
+    rng->state ^= seed * 0x9e3779b97f4a7c15ull;
+}
+
+uint64_t sim_rng_next(struct sim_rng *rng)
+{
+    uint64_t z = rng->state += 0x9e3779b97f4a7c15ull;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+uint64_t sim_rng_below(struct sim_rng *rng, uint64_t limit)
+{
+    LEAT_ASSERT(limit != 0);
+    return sim_rng_next(rng) % limit;
+}
+
+uint64_t sim_rng_between(struct sim_rng *rng, uint64_t low, uint64_t high)
+{
+    LEAT_ASSERT(low <= high);
+    return low + sim_rng_below(rng, high - low + 1);
+}
+
+bool sim_rng_chance(struct sim_rng *rng, uint32_t per_mille)
+{
+    return sim_rng_below(rng, 1000) < per_mille;
+}
+
+/* ---- world ---- */
+
+struct sim_world *sim_world_create(uint64_t seed, bool tracing)
+{
+    struct sim_world *world = calloc(1, sizeof *world);
+    LEAT_ASSERT(world != NULL);
+    world->seed = seed;
+    world->tracing = tracing;
+    world->now_us = 1000000;
+    world->wall_base_ms = 1760000000000;
+    world->trace_hash = 14695981039346656037ull;
+    sim_rng_init(&world->schedule, seed, "schedule");
+    sim_rng_init(&world->net, seed, "net");
+    sim_rng_init(&world->disk, seed, "disk");
+    sim_rng_init(&world->fault, seed, "fault");
+    sim_rng_init(&world->work, seed, "work");
+    return world;
+}
+
+void sim_world_destroy(struct sim_world **world_at)
+{
+    struct sim_world *world = *world_at;
+    if (!world) return;
+    sim_net_fini(world);
+    for (struct sim_process *process = world->processes, *next; process; process = next) {
+        next = process->next;
+        for (struct sim_actor *actor = process->actors, *after; actor; actor = after) {
+            after = actor->next;
+            for (struct sim_event *event = actor->inbox_first, *later; event; event = later) {
+                later = event->next;
+                free(event);
+            }
+            free(actor->disk_stage);
+            free(actor);
+        }
+        free(process);
+    }
+    for (size_t i = 0; i < world->heap_count; i++)
+        free(world->heap[i]);
+    for (struct sim_event *event = world->free_events, *next; event; event = next) {
+        next = event->next;
+        free(event);
+    }
+    free(world->heap);
+    free(world);
+    *world_at = NULL;
+}
+
+void sim_fail(struct sim_world *world, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    if (!world->failure[0]) vsnprintf(world->failure, sizeof world->failure, format, args);
+    va_end(args);
+    sim_trace(world, "FAILED: %s", world->failure);
+}
+
+void sim_trace(struct sim_world *world, const char *format, ...)
+{
+    if (!world->tracing) return;
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "%10llu ", (unsigned long long)world->now_us);
+    if (world->running)
+        fprintf(stderr, "%s/%u: ", world->running->process->name, world->running->number);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+void sim_hash(struct sim_world *world, uint64_t value)
+{
+    world->trace_hash = (world->trace_hash ^ value) * 0x9e3779b97f4a7c15ull;
+    world->trace_hash ^= world->trace_hash >> 29;
+}
+
+static bool event_before(const struct sim_event *a, const struct sim_event *b)
+{
+    return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
+}
+
+static void heap_push(struct sim_world *world, struct sim_event *event)
+{
+    if (world->heap_count == world->heap_capacity) {
+        world->heap_capacity = world->heap_capacity ? 2 * world->heap_capacity : 1024;
+        world->heap = realloc(world->heap, world->heap_capacity * sizeof *world->heap);
+        LEAT_ASSERT(world->heap != NULL);
+    }
+    size_t at = world->heap_count++;
+    while (at > 0) {
+        size_t parent = (at - 1) / 2;
+        if (!event_before(event, world->heap[parent])) break;
+        world->heap[at] = world->heap[parent];
+        at = parent;
+    }
+    world->heap[at] = event;
+}
+
+static struct sim_event *heap_pop(struct sim_world *world)
+{
+    struct sim_event *top = world->heap[0], *last = world->heap[--world->heap_count];
+    size_t at = 0, count = world->heap_count;
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child >= count) break;
+        if (child + 1 < count && event_before(world->heap[child + 1], world->heap[child])) child++;
+        if (!event_before(world->heap[child], last)) break;
+        world->heap[at] = world->heap[child];
+        at = child;
+    }
+    if (count) world->heap[at] = last;
+    return top;
+}
+
+static struct sim_event *event_new(struct sim_world *world, uint64_t at_us)
+{
+    struct sim_event *event = world->free_events;
+    if (event)
+        world->free_events = event->next;
+    else
+        event = malloc(sizeof *event);
+    LEAT_ASSERT(event != NULL);
+    *event = (struct sim_event){.at_us = at_us, .order = world->next_order++};
+    return event;
+}
+
+static void event_free(struct sim_world *world, struct sim_event *event)
+{
+    event->next = world->free_events;
+    world->free_events = event;
+}
+
+struct sim_event *sim_world_at(struct sim_world *world, uint64_t at_us,
+                               void (*run)(struct sim_world *, struct sim_event *), void *a)
+{
+    struct sim_event *event = event_new(world, at_us < world->now_us ? world->now_us : at_us);
+    event->run = run;
+    event->a = a;
+    heap_push(world, event);
+    return event;
+}
+
+struct sim_event *sim_actor_post(struct sim_actor *actor, uint64_t delay_us,
+                                 void (*run)(struct sim_world *, struct sim_event *), void *a)
+{
+    struct sim_event *event = sim_world_at(actor->world, actor->world->now_us + delay_us, run, a);
+    event->actor = actor;
+    return event;
+}
+
+/* ---- turns ---- */
+
+static void wake_due(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_actor *actor = event->actor;
+    if (actor->wake_scheduled_us == event->n) actor->wake_scheduled_us = UINT64_MAX;
+    if (actor->wake_at_us > sim_process_now_us(actor->process)) return;
+    actor->wake_at_us = UINT64_MAX;
+    actor->ops->on_wake(actor->self);
+    (void)world;
+}
+
+/* Put the actor's single wake-up into the queue, unless an earlier one lies there. */
+static void wake_schedule(struct sim_actor *actor)
+{
+    if (actor->wake_at_us == UINT64_MAX || actor->wake_scheduled_us <= actor->wake_at_us) return;
+    uint64_t now_us = sim_process_now_us(actor->process);
+    uint64_t delay_us = actor->wake_at_us > now_us ? actor->wake_at_us - now_us : 0;
+    /* Real timers are late, never early. */
+    delay_us += sim_rng_below(&actor->world->schedule, 200);
+    struct sim_event *event = sim_actor_post(actor, delay_us, wake_due, NULL);
+    event->n = actor->wake_at_us;
+    actor->wake_scheduled_us = actor->wake_at_us;
+}
+
+static void turn_body(struct sim_actor *actor)
+{
+    struct sim_world *world = actor->world;
+    unsigned budget = 64; /* a real loop bounds its turn too */
+    while (actor->inbox_first && budget-- > 0) {
+        struct sim_event *next = actor->inbox_first;
+        actor->inbox_first = next->next;
+        if (!actor->inbox_first) actor->inbox_last = NULL;
+        world->current = next;
+        next->run(world, next);
+        world->current = NULL;
+        event_free(world, next);
+    }
+    if (actor->ops && actor->ops->on_turn_end) actor->ops->on_turn_end(actor->self);
+    sim_net_actor_flush(actor);
+    wake_schedule(actor);
+}
+
+/* Apart, because locals are unknown after the escape. */
+static void turn_enter(struct sim_actor *actor)
+{
+    struct sim_world *world = actor->world;
+    world->running = actor;
+    world->entered = actor->process;
+    if (setjmp(world->escape) == 0) turn_body(actor);
+    world->running = NULL;
+    world->entered = NULL;
+    if (!world->current) return;
+    event_free(world, world->current);
+    world->current = NULL;
+}
+
+static void turn_run(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_actor *actor = event->a;
+    if (!actor->process->alive) return;
+    uint64_t free_at_us = actor->free_at_us;
+    if (actor->process->paused_until_us > free_at_us) free_at_us = actor->process->paused_until_us;
+    if (free_at_us > world->now_us) {
+        sim_world_at(world, free_at_us, turn_run, actor);
+        return;
+    }
+    actor->turn_scheduled = false;
+    turn_enter(actor);
+    if (actor->process->dying) {
+        sim_process_die(actor->process, actor->process->death);
+        return;
+    }
+    uint64_t busy_us = sim_rng_between(&world->schedule, 1, 20);
+    if (sim_rng_chance(&world->schedule, 20)) busy_us += sim_rng_below(&world->schedule, 3000);
+    actor->free_at_us = world->now_us + busy_us;
+    if (actor->inbox_first) {
+        actor->turn_scheduled = true;
+        sim_world_at(world, actor->free_at_us, turn_run, actor);
+    }
+}
+
+static void inbox_put(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_actor *actor = event->actor;
+    event->next = NULL;
+    if (actor->inbox_last)
+        actor->inbox_last->next = event;
+    else
+        actor->inbox_first = event;
+    actor->inbox_last = event;
+    if (actor->turn_scheduled || !actor->self) return;
+    actor->turn_scheduled = true;
+    uint64_t at_us = actor->free_at_us > world->now_us ? actor->free_at_us : world->now_us;
+    sim_world_at(world, at_us, turn_run, actor);
+}
+
+void sim_world_run(struct sim_world *world, uint64_t until_us, const bool *stop)
+{
+    while (world->heap_count && !world->failure[0] && !(stop && *stop)) {
+        if (world->heap[0]->at_us > until_us) break;
+        struct sim_event *event = heap_pop(world);
+        LEAT_ASSERT(event->at_us >= world->now_us);
+        world->now_us = event->at_us;
+        world->event_count++;
+        sim_hash(world, event->at_us);
+        if (!event->actor) {
+            sim_hash(world, event->n);
+            event->run(world, event);
+            event_free(world, event);
+        } else if (event->actor->process->alive) {
+            sim_hash(world, event->actor->number);
+            inbox_put(world, event);
+        } else {
+            event_free(world, event);
+        }
+    }
+    if (world->now_us < until_us && !world->failure[0] && !(stop && *stop))
+        world->now_us = until_us;
+}
+
+/* ---- the small ports ---- */
+
+void sim_port_called(struct sim_actor *actor)
+{
+    struct sim_process *process = actor->process;
+    LEAT_ASSERT(actor->world->entered == process); /* a port is used by its own process only */
+    if (process->die_in_calls && --process->die_in_calls == 0)
+        sim_process_die(process, process->death);
+}
+
+uint64_t sim_process_now_us(const struct sim_process *process)
+{
+    return process->world->now_us + (uint64_t)process->clock_offset_us;
+}
+
+static uint64_t clock_now_us(void *ctx)
+{
+    struct sim_actor *actor = ctx;
+    sim_port_called(actor);
+    return sim_process_now_us(actor->process);
+}
+
+static int64_t clock_wall_ms(void *ctx)
+{
+    struct sim_actor *actor = ctx;
+    return actor->world->wall_base_ms + (int64_t)(actor->world->now_us / 1000) +
+           actor->process->wall_jump_ms;
+}
+
+static void clock_wake_at(void *ctx, uint64_t at_us)
+{
+    struct sim_actor *actor = ctx;
+    actor->wake_at_us = at_us;
+    if (actor->world->running != actor) wake_schedule(actor); /* start-up: no turn will end */
+}
+
+static uint64_t random_next(void *ctx)
+{
+    struct sim_actor *actor = ctx;
+    return sim_rng_next(&actor->random);
+}
+
+static void mail_deliver(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_mail *mail = event->a;
+    mail->deliver(event->actor->self, mail);
+    (void)world;
+}
+
+static void post_send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    struct sim_actor *actor = ctx, *receiver = actor->process->actors;
+    sim_port_called(actor);
+    LEAT_ASSERT(to < LEAT_ACTORS);
+    while (receiver && receiver->number != to)
+        receiver = receiver->next;
+    LEAT_ASSERT(receiver != NULL);
+    uint64_t at_us = actor->world->now_us + sim_rng_between(&actor->world->schedule, 1, 30);
+    if (sim_rng_chance(&actor->world->schedule, 10))
+        at_us += sim_rng_below(&actor->world->schedule, 2000);
+    if (at_us < actor->mail_last_us[to]) at_us = actor->mail_last_us[to];
+    actor->mail_last_us[to] = at_us;
+    sim_actor_post(receiver, at_us - actor->world->now_us, mail_deliver, mail);
+}
+
+/* ---- processes ---- */
+
+struct sim_process *sim_process_create(struct sim_world *world, const char *name)
+{
+    struct sim_process *process = calloc(1, sizeof *process);
+    LEAT_ASSERT(process != NULL);
+    process->world = world;
+    process->alive = true;
+    snprintf(process->name, sizeof process->name, "%s", name);
+    process->next = world->processes;
+    world->processes = process;
+    return process;
+}
+
+struct sim_actor *sim_actor_create(struct sim_process *process, unsigned number)
+{
+    struct sim_world *world = process->world;
+    struct sim_actor *actor = calloc(1, sizeof *actor);
+    LEAT_ASSERT(actor != NULL);
+    char purpose[64];
+    actor->process = process;
+    actor->world = world;
+    actor->number = number;
+    actor->wake_at_us = actor->wake_scheduled_us = UINT64_MAX;
+    /* order: a restarted process draws other numbers than its predecessor */
+    snprintf(purpose, sizeof purpose, "actor %s %u %llu", process->name, number,
+             (unsigned long long)world->next_order);
+    sim_rng_init(&actor->random, world->seed, purpose);
+    actor->clock = (struct leat_clock){actor, clock_now_us, clock_wall_ms, clock_wake_at};
+    actor->random_port = (struct leat_random){actor, random_next};
+    actor->post = (struct leat_post){actor, post_send, number};
+    actor->net = sim_net_ops;
+    actor->net.ctx = actor;
+    actor->disk = sim_disk_ops;
+    actor->disk.ctx = actor;
+    actor->env = (struct leat_env){
+        .clock = &actor->clock,
+        .random = &actor->random_port,
+        .post = &actor->post,
+        .net = &actor->net,
+        .disk = process->disk ? &actor->disk : NULL,
+        .arena = process->arena && number == LEAT_ACTOR_STORE
+                     ? sim_arena_attach(process->arena, actor)
+                     : NULL,
+    };
+    actor->next = process->actors;
+    process->actors = actor;
+    return actor;
+}
+
+void sim_actor_register(struct sim_actor *actor, void *self, const struct leat_actor_ops *ops)
+{
+    actor->self = self;
+    actor->ops = ops;
+    wake_schedule(actor);
+    if (!actor->inbox_first || actor->turn_scheduled) return;
+    actor->turn_scheduled = true;
+    sim_world_at(actor->world, actor->world->now_us, turn_run, actor);
+}
+
+bool sim_process_enter(struct sim_process *process, void (*run)(void *arg), void *arg)
+{
+    struct sim_world *world = process->world;
+    LEAT_ASSERT(world->entered == NULL);
+    if (!process->alive) return false;
+    world->entered = process;
+    if (setjmp(world->escape) == 0) {
+        run(arg);
+        for (struct sim_actor *actor = process->actors; actor; actor = actor->next)
+            sim_net_actor_flush(actor);
+    }
+    world->entered = NULL;
+    if (!process->dying) return true;
+    sim_process_die(process, process->death);
+    return false;
+}
+
+void sim_process_die(struct sim_process *process, enum sim_death death)
+{
+    struct sim_world *world = process->world;
+    process->death = death;
+    if (world->entered == process) {
+        process->dying = true;
+        longjmp(world->escape, 1);
+    }
+    if (!process->alive) return;
+    sim_trace(world, "%s dies (%s)", process->name,
+              death == SIM_DEATH_KILL    ? "kill -9"
+              : death == SIM_DEATH_POWER ? "power cut"
+                                         : "exit");
+    sim_hash(world, 0xdead + (uint64_t)death);
+    process->alive = process->dying = false;
+    process->die_in_calls = 0;
+    sim_net_process_died(process, death);
+    if (process->disk) sim_disk_process_died(process, death);
+    if (process->arena && death == SIM_DEATH_POWER) sim_arena_power_cut(process->arena);
+    for (struct sim_actor *actor = process->actors; actor; actor = actor->next) {
+        for (struct sim_event *event = actor->inbox_first, *next; event; event = next) {
+            next = event->next;
+            event_free(world, event);
+        }
+        actor->inbox_first = actor->inbox_last = NULL;
+    }
+    if (process->on_death) process->on_death(process, death);
+}

@@ -1,0 +1,312 @@
+/* Options, output and signals of the `leat` program. */
+#include "tools/cli.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *cli_brokers;
+
+void cli_error(const char *format, ...)
+{
+    va_list arguments;
+    cli_progress_end();
+    fputs("leat: ", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+/* ---- options ---- */
+
+static unsigned distance(const char *a, const char *b)
+{
+    enum { WORD_MAX = 40 };
+    unsigned row[WORD_MAX + 1];
+    size_t n = strlen(b);
+    if (n > WORD_MAX || strlen(a) > WORD_MAX) return WORD_MAX;
+    for (unsigned j = 0; j <= n; j++)
+        row[j] = j;
+    for (unsigned i = 1; a[i - 1]; i++) {
+        unsigned diagonal = row[0];
+        row[0] = i;
+        for (unsigned j = 1; j <= n; j++) {
+            unsigned up = row[j];
+            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+            if (up + 1 < best) best = up + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            diagonal = up;
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+const char *cli_nearest(const char *word, const char *const *names, size_t count)
+{
+    const char *nearest = NULL;
+    unsigned least = (unsigned)strlen(word) / 2 + 1;
+    for (size_t i = 0; i < count; i++) {
+        unsigned far = distance(word, names[i]);
+        if (strncmp(names[i], word, strlen(word)) == 0) far = 1;
+        if (far < least) {
+            least = far;
+            nearest = names[i];
+        }
+    }
+    return nearest;
+}
+
+static int unknown_option(const char *word, const struct cli_option *options, size_t count)
+{
+    const char *names[64];
+    size_t n = 0;
+    for (size_t i = 0; i < count && n < 63; i++)
+        names[n++] = options[i].name;
+    names[n++] = "help";
+    char bare[64];
+    snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word, "="), word);
+    const char *nearest = cli_nearest(bare, names, n);
+    if (nearest)
+        cli_error("no option --%s; did you mean --%s?", bare, nearest);
+    else
+        cli_error("no option --%s; see --help", bare);
+    return -1;
+}
+
+static bool number_parse(const char *text, enum cli_kind kind, uint64_t *out)
+{
+    static const struct {
+        const char *unit;
+        double us;
+    } times[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}, {"m", 60e6}, {"h", 3600e6}, {"d", 86400e6}};
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (end == text || errno || value < 0 || value > 1e19) return false;
+    if (kind == CLI_U64) {
+        unsigned long long whole = strtoull(text, &end, 10);
+        *out = whole;
+        return !*end && !strchr(text, '-');
+    }
+    if (kind == CLI_BYTES) {
+        static const char units[] = "KMGT";
+        if (*end) {
+            const char *unit = strchr(units, toupper((unsigned char)*end));
+            if (!unit || !*unit) return false;
+            for (const char *at = units; at <= unit; at++)
+                value *= 1024;
+            end++;
+            if (*end == 'i') end++;
+            if (*end == 'B' || *end == 'b') end++;
+        }
+        *out = (uint64_t)value;
+        return !*end;
+    }
+    double scale = kind == CLI_US ? 1 : 1e3;
+    double us = value * (kind == CLI_S ? 1e6 : scale); /* a bare number: the option's own unit */
+    if (*end) {
+        us = -1;
+        for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+            if (strcmp(end, times[i].unit) == 0) us = value * times[i].us;
+        if (us < 0) return false;
+    }
+    *out = (uint64_t)(us / scale + 0.5);
+    return true;
+}
+
+static bool option_set(const struct cli_option *option, const char *value)
+{
+    if (option->kind == CLI_TEXT) {
+        *(const char **)option->out = value;
+        return true;
+    }
+    if (number_parse(value, option->kind, option->out)) return true;
+    static const char *const wanted[] = {
+        [CLI_U64] = "a whole number",
+        [CLI_BYTES] = "a size such as 65536, 64K or 1G",
+        [CLI_S] = "a time such as 5, 500ms or 2m",
+        [CLI_MS] = "a time such as 500ms, 10s or 7d",
+        [CLI_US] = "a time such as 100us, 5ms or 1s",
+    };
+    cli_error("--%s wants %s, not '%s'", option->name, wanted[option->kind], value);
+    return false;
+}
+
+static const struct cli_option *option_find(const struct cli_option *options, size_t count,
+                                            const char *word, size_t bytes, char letter)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (letter ? options[i].letter == letter
+                   : strlen(options[i].name) == bytes && strncmp(options[i].name, word, bytes) == 0)
+            return &options[i];
+    }
+    return NULL;
+}
+
+int cli_parse(int argc, char **argv, const struct cli_option *options, size_t count)
+{
+    int operands = 0;
+    for (int i = 0; i < argc; i++) {
+        char *word = argv[i];
+        if (word[0] != '-' || !word[1]) {
+            argv[operands++] = word;
+            continue;
+        }
+        if (strcmp(word, "--") == 0) {
+            while (++i < argc)
+                argv[operands++] = argv[i];
+            break;
+        }
+        const struct cli_option *option;
+        char *value = NULL;
+        if (word[1] == '-') {
+            value = strchr(word, '=');
+            size_t bytes = value ? (size_t)(value - word - 2) : strlen(word + 2);
+            if (value) value++;
+            option = option_find(options, count, word + 2, bytes, 0);
+            if (!option) return unknown_option(word + 2, options, count);
+        } else {
+            option = option_find(options, count, NULL, 0, word[1]);
+            if (!option) {
+                cli_error("no option -%c; see --help", word[1]);
+                return -1;
+            }
+            if (word[2]) value = word + 2;
+        }
+        if (option->kind == CLI_FLAG) {
+            if (value) {
+                cli_error("--%s takes no value", option->name);
+                return -1;
+            }
+            *(bool *)option->out = true;
+            continue;
+        }
+        if (!value) value = i + 1 < argc ? argv[++i] : NULL;
+        if (!value) {
+            cli_error("--%s wants a value", option->name);
+            return -1;
+        }
+        if (!option_set(option, value)) return -1;
+    }
+    return operands;
+}
+
+bool cli_wants_help(int argc, char **argv, const char *help)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0) continue;
+        fputs(help, stdout);
+        return true;
+    }
+    return false;
+}
+
+/* ---- output ---- */
+
+static int width(const char *text)
+{
+    int columns = 0;
+    for (; *text; text++)
+        columns += ((unsigned char)*text & 0xc0) != 0x80; /* UTF-8: one column per character */
+    return columns;
+}
+
+void cli_table(const char *const *head, unsigned columns, char *const *rows, size_t count,
+               const char *right)
+{
+    enum { COLUMNS_MAX = 24 };
+    int widths[COLUMNS_MAX];
+    for (unsigned c = 0; c < columns; c++) {
+        widths[c] = width(head[c]);
+        for (size_t r = 0; r < count; r++) {
+            int w = width(rows[r * columns + c]);
+            if (w > widths[c]) widths[c] = w;
+        }
+    }
+    for (size_t r = 0; r <= count; r++) {
+        for (unsigned c = 0; c < columns; c++) {
+            const char *cell = r == 0 ? head[c] : rows[(r - 1) * columns + c];
+            int pad = widths[c] - width(cell);
+            bool last = c + 1 == columns;
+            if (right[c] == 'r')
+                printf("%*s%s", pad, "", cell);
+            else
+                printf("%s%*s", cell, last ? 0 : pad, "");
+            fputs(last ? "\n" : "  ", stdout);
+        }
+    }
+}
+
+void cli_json_string(FILE *out, const char *text, size_t bytes)
+{
+    fputc('"', out);
+    for (size_t i = 0; i < bytes; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\')
+            fprintf(out, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(out, "\\u%04x", c);
+        else
+            fputc(c, out);
+    }
+    fputc('"', out);
+}
+
+const char *cli_bytes_text(double bytes, char out[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    unsigned unit = 0;
+    while (bytes >= 1024 && unit < 4) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(out, 32, unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+    return out;
+}
+
+static bool progress_shown;
+
+void cli_progress(const char *format, ...)
+{
+    if (!isatty(STDERR_FILENO)) return;
+    va_list arguments;
+    fputs("\r\033[K", stderr);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fflush(stderr);
+    progress_shown = true;
+}
+
+void cli_progress_end(void)
+{
+    if (progress_shown) fputs("\r\033[K", stderr);
+    progress_shown = false;
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+    (void)number;
+    if (interrupted) _exit(130); /* the second time the user means it */
+    interrupted = 1;
+}
+
+void cli_catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bool cli_interrupted(void)
+{
+    return interrupted != 0;
+}

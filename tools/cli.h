@@ -1,0 +1,95 @@
+/* What the parts of the `leat` program share: options, one request at a time, tables, progress. */
+#ifndef LEAT_TOOLS_CLI_H
+#define LEAT_TOOLS_CLI_H
+
+#include "client/shared.h"
+#include "wire/message.h"
+
+#include <stdio.h>
+
+/* Exit codes; --help names them. */
+enum cli_exit {
+    CLI_OK = 0,
+    CLI_FAILED = 1, /* the server refused, or records were lost or left */
+    CLI_USAGE = 2,
+    CLI_NO_SERVER = 3,
+};
+
+/* ---- options ---- */
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_U64, CLI_BYTES, CLI_S, CLI_MS, CLI_US };
+struct cli_option {
+    const char *name; /* without the dashes */
+    char letter;      /* 0: none */
+    enum cli_kind kind;
+    void *out; /* bool, const char *, or uint64_t */
+};
+/**
+ * Take options out of argv; what is left are the operands, in place. Numbers of kind BYTES take
+ * K, M, G (1024); MS and US take us, ms, s, m, h, d;
+ * S too, where a bare number is seconds and *out milliseconds.
+ * Returns the number of operands, or -1 after a message (usage error).
+ */
+int cli_parse(int argc, char **argv, const struct cli_option *options, size_t count);
+extern const char *cli_brokers; /* -b, --brokers; NULL: the library's default */
+#define CLI_COMMON                                                                                 \
+    {                                                                                              \
+        "brokers", 'b', CLI_TEXT, &cli_brokers                                                     \
+    }
+/** "leat: ..." to stderr. */
+void cli_error(const char *format, ...) LEAT_PRINTF(1, 2);
+/** The nearest of `names` to a mistyped word, or NULL. */
+const char *cli_nearest(const char *word, const char *const *names, size_t count);
+/** Print a help text when --help or -h is among the arguments. */
+bool cli_wants_help(int argc, char **argv, const char *help);
+
+/* ---- requests ---- */
+struct cli_answer {
+    leat_err rc;
+    struct leat_error error;
+    uint8_t *bytes; /* control body; free() */
+    size_t count;
+};
+/** Connect when first used. */
+leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
+                  struct cli_answer *out_answer);
+/** Print a refused call; returns the exit code for it. */
+int cli_refused(const struct cli_answer *answer);
+void cli_answer_fini(struct cli_answer *answer);
+void cli_disconnect(void);
+/** Ask the server for a stream; makes it when may_create and the server allows. */
+int cli_stream_ensure(const char *name, bool may_create);
+/** The answer's rc and sentence say why not. */
+int cli_stream_create(const char *name, const struct leat_stream_settings *settings,
+                      struct cli_answer *out_answer);
+const char *cli_durability_name(enum leat_durability level);
+int cli_durability_parse(const char *text, enum leat_durability *out);
+struct cli_status {
+    uint64_t uptime_ms, cpu_us, memory_budget, memory_used, disk_free, cores, appended_records,
+        appended_bytes, fetched_records, fetched_bytes, connections;
+    char version[64];
+};
+int cli_status_get(struct cli_status *out_status);
+
+/* ---- output ---- */
+/** Columns aligned; numbers right. rows: count * columns strings. */
+void cli_table(const char *const *head, unsigned columns, char *const *rows, size_t count,
+               const char *right);
+void cli_json_string(FILE *out, const char *text, size_t bytes);
+const char *cli_bytes_text(double bytes, char out[32]);
+/** A line that is written over, on a terminal only. */
+void cli_progress(const char *format, ...) LEAT_PRINTF(1, 2);
+void cli_progress_end(void);
+bool cli_interrupted(void); /* SIGINT or SIGTERM came */
+void cli_catch_signals(void);
+
+/* ---- nouns ---- */
+int leat_stream_main(int argc, char **argv);
+int leat_produce_main(int argc, char **argv);
+int leat_consume_main(int argc, char **argv);
+int leat_log_main(int argc, char **argv);
+int leat_status_main(int argc, char **argv);
+int leat_bench_main(int argc, char **argv);
+int leat_bench_append(int argc, char **argv);
+int leat_bench_pull(int argc, char **argv);
+
+#endif

@@ -1,0 +1,175 @@
+/* One request at a time, for the commands that ask a server something. */
+#include "tools/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CALL_TIMEOUT_MS = 30 * 1000 };
+
+struct cli_session {
+    struct leat_shared shared;
+    bool open;
+    struct leat_event done;
+    bool finished; /* written before the event, read after it */
+    struct leat_request request;
+    struct cli_answer *answer;
+    struct leat_mail mail, stop;
+};
+static struct cli_session session;
+
+static void session_on_turn_end(void *owner)
+{
+    struct cli_session *own = owner;
+    if (own->shared.client) leat_client_on_turn_end(own->shared.client);
+}
+
+static void call_on_done(struct leat_request *request, leat_err rc, const struct leat_frame *frame,
+                         const struct leat_error *error)
+{
+    struct cli_session *own = request->owner;
+    struct cli_answer *answer = own->answer;
+    answer->rc = rc;
+    if (rc) answer->error = *error;
+    if (rc == LEAT_OK && frame->control_bytes) {
+        answer->bytes = malloc(frame->control_bytes);
+        if (!answer->bytes) abort();
+        memcpy(answer->bytes, frame->control, frame->control_bytes);
+        answer->count = frame->control_bytes;
+    }
+    own->finished = true;
+    leat_event_tell(&own->done);
+}
+
+static void call_deliver(void *actor, struct leat_mail *mail)
+{
+    struct cli_session *own = LEAT_CONTAINER(mail, struct cli_session, mail);
+    (void)actor;
+    leat_shared_touch(&own->shared);
+    leat_err rc = leat_client_send(own->shared.client, &own->request);
+    if (rc == LEAT_OK) return;
+    struct leat_error error;
+    (void)leat_error_set(&error, rc, "%s", leat_err_text(rc));
+    call_on_done(&own->request, rc, NULL, &error);
+}
+
+static void stop_deliver(void *actor, struct leat_mail *mail)
+{
+    struct cli_session *own = LEAT_CONTAINER(mail, struct cli_session, stop);
+    (void)actor;
+    leat_client_destroy(&own->shared.client);
+    leat_event_tell(&own->done);
+}
+
+leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
+                  struct cli_answer *out_answer)
+{
+    memset(out_answer, 0, sizeof *out_answer);
+    if (!session.open) {
+        leat_err rc = leat_shared_open(&session.shared, cli_brokers, "leat",
+                                       (uint64_t)CALL_TIMEOUT_MS * 1000u, true, &out_answer->error);
+        if (rc) return out_answer->rc = rc;
+        leat_shared_start(&session.shared, &session, session_on_turn_end);
+        session.open = true;
+        session.mail.deliver = call_deliver;
+        session.stop.deliver = stop_deliver;
+    }
+    session.answer = out_answer;
+    session.finished = false;
+    session.request = (struct leat_request){
+        .kind = kind,
+        .control = body->bytes,
+        .control_bytes = body->used,
+        .on_done = call_on_done,
+        .owner = &session,
+    };
+    uint32_t seen = leat_event_look(&session.done);
+    leat_shared_post(&session.shared, &session.mail);
+    (void)leat_event_wait(&session.done, seen, UINT64_MAX);
+    return out_answer->rc;
+}
+
+void cli_disconnect(void)
+{
+    if (!session.open) return;
+    uint32_t seen = leat_event_look(&session.done);
+    leat_shared_post(&session.shared, &session.stop);
+    (void)leat_event_wait(&session.done, seen, UINT64_MAX);
+    leat_shared_close(&session.shared);
+    session.open = false;
+}
+
+void cli_answer_fini(struct cli_answer *answer)
+{
+    free(answer->bytes);
+    answer->bytes = NULL;
+}
+
+int cli_refused(const struct cli_answer *answer)
+{
+    bool no_server = answer->rc == LEAT_E_CLOSED || answer->rc == LEAT_E_TIMEOUT;
+    cli_error("%s", answer->error.text[0] ? answer->error.text : leat_err_text(answer->rc));
+    if (no_server)
+        fputs("      is leatd running there? -b HOST:PORT or LEAT_BROKERS names another\n", stderr);
+    return answer->rc == LEAT_E_CONFIG ? CLI_USAGE : no_server ? CLI_NO_SERVER : CLI_FAILED;
+}
+
+int cli_stream_ensure(const char *name, bool may_create)
+{
+    uint8_t bytes[512];
+    struct leat_msg_writer body;
+    leat_msg_writer_init(&body, bytes, sizeof bytes);
+    leat_msg_write_array(&body, 2);
+    leat_msg_write_array(&body, 1);
+    leat_msg_write_string(&body, name, strlen(name));
+    leat_msg_write_bool(&body, may_create);
+    struct cli_answer answer;
+    if (body.overflow) {
+        cli_error("'%.40s...' is too long for a stream's name", name);
+        return CLI_FAILED;
+    }
+    if (cli_call(LEAT_KIND_METADATA, &body, &answer)) return cli_refused(&answer);
+    struct leat_msg_reader reader;
+    struct leat_msg_stream stream = {.code = LEAT_E_INVALID};
+    leat_msg_reader_init(&reader, answer.bytes, answer.count);
+    (void)leat_msg_read_array(&reader);
+    leat_msg_skip_n(&reader, 2);
+    (void)leat_msg_read_array(&reader);
+    leat_msg_stream_read(&reader, &stream);
+    leat_err code = reader.failed ? LEAT_E_INVALID : stream.code;
+    cli_answer_fini(&answer);
+    if (code == LEAT_OK) return CLI_OK;
+    if (code == LEAT_E_UNKNOWN_STREAM)
+        cli_error("no stream '%s'; make it with: leat stream create %s", name, name);
+    else
+        cli_error("stream '%s': %s", name, leat_err_text(code));
+    return CLI_FAILED;
+}
+
+int cli_status_get(struct cli_status *out_status)
+{
+    uint8_t bytes[16];
+    struct leat_msg_writer body;
+    leat_msg_writer_init(&body, bytes, sizeof bytes);
+    leat_msg_write_array(&body, 0);
+    struct cli_answer answer;
+    if (cli_call(LEAT_KIND_STATUS, &body, &answer)) return cli_refused(&answer);
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer.bytes, answer.count);
+    uint32_t fields = leat_msg_read_array(&reader);
+    struct leat_msg_string version = leat_msg_read_string(&reader);
+    snprintf(out_status->version, sizeof out_status->version, "%.*s", (int)version.bytes,
+             version.text ? version.text : "");
+    uint64_t *numbers[] = {
+        &out_status->uptime_ms,        &out_status->cpu_us,         &out_status->memory_budget,
+        &out_status->memory_used,      &out_status->disk_free,      &out_status->cores,
+        &out_status->appended_records, &out_status->appended_bytes, &out_status->fetched_records,
+        &out_status->fetched_bytes,    &out_status->connections,
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        *numbers[i] = i + 1 < fields ? leat_msg_read_u64(&reader) : 0;
+    bool failed = reader.failed;
+    cli_answer_fini(&answer);
+    if (!failed) return CLI_OK;
+    cli_error("the server's status could not be read");
+    return CLI_FAILED;
+}

@@ -1,0 +1,80 @@
+/* The `leat` program: which noun is meant. */
+#include "tools/cli.h"
+
+#include <string.h>
+
+static const char help[] =
+    "Usage: leat COMMAND [OPTION...]\n"
+    "\n"
+    "  leat stream create NAME     make a stream\n"
+    "  leat stream list            all streams\n"
+    "  leat stream describe NAME   its streamlets, logs, groups, segments, offsets\n"
+    "  leat stream delete NAME     delete it with all its records\n"
+    "  leat produce NAME [FILE...] append lines, from stdin by default\n"
+    "  leat consume NAME           print records\n"
+    "  leat log recover NAME ...   give up what is missing at the end of a damaged log\n"
+    "  leat status                 the server's state\n"
+    "  leat bench append|pull      measure\n"
+    "\n"
+    "  -b, --brokers HOST:PORT,... servers (default $LEAT_BROKERS, else 127.0.0.1:7700)\n"
+    "      --help                  of each command; --version\n"
+    "\n"
+    "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no server answers.\n";
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} nouns[] = {
+    {"stream", leat_stream_main}, {"produce", leat_produce_main}, {"consume", leat_consume_main},
+    {"log", leat_log_main},       {"status", leat_status_main},   {"bench", leat_bench_main},
+};
+enum { NOUNS = sizeof nouns / sizeof nouns[0] };
+
+int main(int argc, char **argv)
+{
+    /* -b may stand in front of the noun too. */
+    int at = 1;
+    while (at < argc && argv[at][0] == '-') {
+        const char *word = argv[at];
+        if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+            fputs(help, stdout);
+            return CLI_OK;
+        }
+        if (strcmp(word, "--version") == 0) {
+            printf("leat %s\n", leat_version());
+            return CLI_OK;
+        }
+        if (strncmp(word, "--brokers=", 10) == 0) {
+            cli_brokers = word + 10;
+            at++;
+        } else if ((strcmp(word, "-b") == 0 || strcmp(word, "--brokers") == 0) && at + 1 < argc) {
+            cli_brokers = argv[at + 1];
+            at += 2;
+        } else if (strncmp(word, "-b", 2) == 0 && word[2]) {
+            cli_brokers = word + 2;
+            at++;
+        } else {
+            cli_error("no option %s here; see leat --help", word);
+            return CLI_USAGE;
+        }
+    }
+    if (at >= argc) {
+        fputs(help, stderr);
+        return CLI_USAGE;
+    }
+    for (size_t i = 0; i < NOUNS; i++) {
+        if (strcmp(argv[at], nouns[i].name) != 0) continue;
+        int code = nouns[i].run(argc - at - 1, argv + at + 1);
+        cli_disconnect();
+        return code;
+    }
+    const char *names[NOUNS];
+    for (size_t i = 0; i < NOUNS; i++)
+        names[i] = nouns[i].name;
+    const char *nearest = cli_nearest(argv[at], names, NOUNS);
+    if (nearest)
+        cli_error("no command '%s'; did you mean '%s'?", argv[at], nearest);
+    else
+        cli_error("no command '%s'; see leat --help", argv[at]);
+    return CLI_USAGE;
+}

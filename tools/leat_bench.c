@@ -1,0 +1,147 @@
+/* leat bench: which benchmark, and what both need. */
+#include "tools/leat_bench.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static const char help[] = "Usage: leat bench append [OPTION...]\n"
+                           "       leat bench pull [OPTION...]\n"
+                           "\n"
+                           "Real producers or consumers, threads of the client library over TCP, "
+                           "against a running server.\n"
+                           "See leat bench append --help, leat bench pull --help.\n";
+
+static unsigned bucket_of(uint64_t us)
+{
+    if (us < HISTOGRAM_SUB) return (unsigned)us;
+    unsigned power = 63u - (unsigned)__builtin_clzll(us);
+    return (power - 4) * HISTOGRAM_SUB + (unsigned)((us >> (power - 5)) & (HISTOGRAM_SUB - 1));
+}
+
+/* The largest value of a bucket: percentiles are never told too small. */
+static uint64_t bucket_top(unsigned bucket)
+{
+    if (bucket < HISTOGRAM_SUB) return bucket;
+    unsigned power = bucket / HISTOGRAM_SUB + 4;
+    uint64_t sub = bucket % HISTOGRAM_SUB;
+    return ((HISTOGRAM_SUB + sub + 1) << (power - 5)) - 1;
+}
+
+void bench_note(struct bench_histogram *histogram, uint64_t us)
+{
+    unsigned bucket = bucket_of(us);
+    if (bucket >= HISTOGRAM_BUCKETS) bucket = HISTOGRAM_BUCKETS - 1;
+    _Atomic uint64_t *count = &histogram->counts[bucket];
+    /* One writer: no locked instruction needed. */
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+    if (us > atomic_load_explicit(&histogram->max, memory_order_relaxed))
+        atomic_store_explicit(&histogram->max, us, memory_order_relaxed);
+}
+
+void bench_merge(struct bench_histogram *into, const struct bench_histogram *from)
+{
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        into->counts[i] += atomic_load_explicit(&from->counts[i], memory_order_relaxed);
+    uint64_t max = atomic_load_explicit(&from->max, memory_order_relaxed);
+    if (max > into->max) into->max = max;
+}
+
+uint64_t bench_percentile(const struct bench_histogram *histogram, double percent)
+{
+    uint64_t total = 0, seen = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
+        total += histogram->counts[i];
+    double wanted = (double)total * percent / 100;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        seen += histogram->counts[i];
+        if (seen && (double)seen >= wanted) {
+            uint64_t top = bucket_top(i);
+            return top < histogram->max ? top : histogram->max;
+        }
+    }
+    return 0;
+}
+
+double bench_cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static void json_print(FILE *out, const struct bench_report *r)
+{
+    double server = r->server_cpu_seconds > 0 ? r->server_cpu_seconds : 1e-9;
+    fprintf(out,
+            "{\"benchmark\":\"%s\",\"records\":%" PRIu64 ",\"seconds\":%.6f,"
+            "\"records_per_second\":%.0f,\"bytes\":%" PRIu64 ",\"bytes_per_second\":%.0f,"
+            "\"failed_records\":%" PRIu64 ",\"server_cpu_seconds\":%.6f,"
+            "\"client_cpu_seconds\":%.6f,\"records_per_server_cpu_second\":%.0f",
+            r->what, r->records, r->seconds, (double)r->records / r->seconds, r->bytes,
+            (double)r->bytes / r->seconds, r->failed, r->server_cpu_seconds, r->client_cpu_seconds,
+            (double)r->records / server);
+    if (r->latency)
+        fprintf(out,
+                ",\"latency_kind\":\"%s\",\"latency_us\":{\"p50\":%" PRIu64 ",\"p90\":%" PRIu64
+                ",\"p99\":%" PRIu64 ",\"p999\":%" PRIu64 ",\"max\":%" PRIu64 "}",
+                r->closed_loop ? "closed_loop" : "intended_send_time",
+                bench_percentile(r->latency, 50), bench_percentile(r->latency, 90),
+                bench_percentile(r->latency, 99), bench_percentile(r->latency, 99.9),
+                (uint64_t)r->latency->max);
+    fprintf(out, ",\"per_second\":[");
+    for (size_t i = 0; i < r->second_count; i++)
+        fprintf(out, "%s%.0f", i ? "," : "", r->per_second[i]);
+    fprintf(out, "],\"settings\":{%s}}\n", r->settings);
+}
+
+int bench_print(const struct bench_report *r, const char *json_path)
+{
+    cli_progress_end();
+    if (json_path && strcmp(json_path, "-") == 0) {
+        json_print(stdout, r);
+        return CLI_OK;
+    }
+    char rate[32];
+    double server = r->server_cpu_seconds > 0 ? r->server_cpu_seconds : 1e-9;
+    double client = r->client_cpu_seconds > 0 ? r->client_cpu_seconds : 1e-9;
+    printf("%s: %" PRIu64 " records in %.2f s\n", r->what, r->records, r->seconds);
+    printf("  throughput  %.2f M records/s, %s/s\n", (double)r->records / r->seconds / 1e6,
+           cli_bytes_text((double)r->bytes / r->seconds, rate));
+    if (r->failed) printf("  failed      %" PRIu64 " records\n", r->failed);
+    printf("  server CPU  %.2f s, %.2f M records per CPU second\n", r->server_cpu_seconds,
+           (double)r->records / server / 1e6);
+    printf("  client CPU  %.2f s, %.2f M records per CPU second\n", r->client_cpu_seconds,
+           (double)r->records / client / 1e6);
+    if (r->latency)
+        printf("  latency     p50 %" PRIu64 " us, p90 %" PRIu64 " us, p99 %" PRIu64
+               " us, p99.9 %" PRIu64 " us, max %" PRIu64 " us (%s)\n",
+               bench_percentile(r->latency, 50), bench_percentile(r->latency, 90),
+               bench_percentile(r->latency, 99), bench_percentile(r->latency, 99.9),
+               (uint64_t)r->latency->max,
+               r->closed_loop ? "closed_loop" : "from the intended send time");
+    if (!json_path) return CLI_OK;
+    FILE *out = fopen(json_path, "w");
+    if (!out) {
+        cli_error("%s can't be written", json_path);
+        return CLI_FAILED;
+    }
+    json_print(out, r);
+    return fclose(out) ? CLI_FAILED : CLI_OK;
+}
+
+int leat_bench_main(int argc, char **argv)
+{
+    if (argc >= 1 && strcmp(argv[0], "append") == 0) return leat_bench_append(argc - 1, argv + 1);
+    if (argc >= 1 && strcmp(argv[0], "pull") == 0) return leat_bench_pull(argc - 1, argv + 1);
+    if (cli_wants_help(argc, argv, help)) return CLI_OK;
+    static const char *const verbs[] = {"append", "pull"};
+    const char *nearest = argc ? cli_nearest(argv[0], verbs, 2) : NULL;
+    if (nearest)
+        cli_error("no 'bench %s'; did you mean 'bench %s'?", argv[0], nearest);
+    else
+        fputs(help, stderr);
+    return CLI_USAGE;
+}

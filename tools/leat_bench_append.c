@@ -1,0 +1,426 @@
+/* leat bench append */
+#include "tools/leat_bench.h"
+
+#include "leat/producer.h"
+
+#include "base/bytes.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    PRODUCERS_MAX = 1024,
+    SECONDS_MAX = 100000,
+    /* Batches of memory per producer and log: five under way, and enough gathered that the
+     * producer's thread wakes its caller once for a dozen batches, not for each answer.
+     * More would only be colder memory. */
+    BATCHES_PER_LOG = 24,
+    RECORD_OVERHEAD = 24,
+    RECORDS_PER_CALL = 33,
+};
+
+static const char help[] =
+    "Usage: leat bench append [OPTION...]\n"
+    "\n"
+    "  --producers N       (default 8)\n"
+    "  --record-bytes N    value of each record (default 100)\n"
+    "  --batch-records N   records per batch (default 100)\n"
+    "  --seconds TIME      how long (default 5s), or\n"
+    "  --records N         how many in all\n"
+    "  --rate N            records per second in all; latency is then counted from the time each\n"
+    "                      batch was meant to be sent, so a stalled server can't hide\n"
+    "  --linger TIME       (default 1ms)\n"
+    "  --compression C     none, lz4, zstd\n"
+    "  --stream NAME       (default bench) made with the three options below when it is missing\n"
+    "  --streamlets M      (default 1)   --logs Q      --durability memory|disk (default memory)\n"
+    "  --fresh             delete the stream first\n"
+    "  --json FILE         figures for programs ('-': stdout)\n"
+    "  -b, --brokers HOST:PORT,...\n";
+
+struct append_options {
+    uint64_t producers, record_bytes, batch_records, records, seconds_ms, rate, linger_us,
+        streamlets, logs;
+    const char *compression, *stream, *durability, *json;
+    bool fresh;
+};
+
+struct append_thread {
+    pthread_t thread;
+    leat_producer *producer;
+    const struct append_options *options;
+    uint32_t index;
+    uint64_t quota, interval_ns, stop_us, start_us;
+    _Atomic uint64_t acked_batches, failed;
+    uint64_t produced;
+    struct bench_histogram latency;
+    leat_code refused;
+};
+
+/* Of the first record of each batch: the time it was produced, or meant to be, travels as the
+ * callback's argument. The histogram is the producer's; the thread is found through it. */
+struct append_mark {
+    struct append_thread *thread;
+    uint64_t at_us;
+};
+
+static void on_result(void *arg, const leat_result *result)
+{
+    const struct append_mark *mark = arg;
+    struct append_thread *thread = mark->thread;
+    if (result->code) {
+        atomic_fetch_add(&thread->failed, thread->options->batch_records);
+        return;
+    }
+    bench_note(&thread->latency, leat_shared_now_us(NULL) - mark->at_us);
+    atomic_store_explicit(&thread->acked_batches,
+                          atomic_load_explicit(&thread->acked_batches, memory_order_relaxed) + 1,
+                          memory_order_relaxed);
+}
+
+static void pace(uint64_t due_ns)
+{
+    struct timespec until = {.tv_sec = (time_t)(due_ns / 1000000000u),
+                             .tv_nsec = (long)(due_ns % 1000000000u)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) && !cli_interrupted())
+        ;
+}
+
+static void *append_main(void *arg)
+{
+    struct append_thread *thread = arg;
+    const struct append_options *options = thread->options;
+    uint64_t per_batch = options->batch_records;
+    /* As many marks as batches can be open at once, reused in turn. */
+    size_t mark_count = (size_t)BATCHES_PER_LOG * options->streamlets * 2 + 16;
+    struct append_mark *marks = calloc(mark_count, sizeof *marks);
+    uint8_t *payload = malloc((options->record_bytes + 16) * RECORDS_PER_CALL);
+    leat_produce_record records[RECORDS_PER_CALL];
+    if (!marks || !payload) abort();
+    for (size_t i = 0; i < options->record_bytes * RECORDS_PER_CALL; i++)
+        payload[i] = (uint8_t)("leat bench "[i % 11] + (i * 7 % 3));
+    for (size_t i = 0; i < RECORDS_PER_CALL; i++)
+        records[i] = (leat_produce_record){.value = payload + i * options->record_bytes,
+                                           .value_bytes = options->record_bytes,
+                                           .streamlet = -1};
+    bool stamped = options->record_bytes >= 16;
+    /* The kernel rounds sleeps up by 50 us: several times what is measured here. */
+    if (thread->interval_ns) (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+    /* The upper bits tell the runs of the benchmark apart: each counts from 0. */
+    uint64_t run_bits = thread->start_us << BENCH_NUMBER_BITS;
+    uint64_t base_ns = thread->start_us * 1000;
+    for (uint64_t batch = 0; thread->produced < thread->quota && !cli_interrupted(); batch++) {
+        uint64_t now = leat_shared_now_us(NULL);
+        struct append_mark *mark = &marks[batch % mark_count];
+        mark->thread = thread;
+        if (thread->interval_ns) {
+            uint64_t due = base_ns + batch * thread->interval_ns;
+            if (due / 1000 >= thread->stop_us) break;
+            if (due > now * 1000) pace(due);
+            mark->at_us = due / 1000;
+        } else {
+            mark->at_us = now;
+            if (now >= thread->stop_us) break;
+        }
+        uint64_t left = thread->quota - thread->produced;
+        uint64_t count = left < per_batch ? left : per_batch;
+        for (uint64_t i = 0; i < count;) {
+            /* The batch's first record carries the mark; the rest goes a handful at a time. */
+            uint64_t some = i == 0 ? 1 : count - i;
+            if (some > RECORDS_PER_CALL) some = RECORDS_PER_CALL;
+            for (uint64_t k = 0; stamped && k < some; k++) {
+                uint8_t *value = payload + k * options->record_bytes;
+                leat_put_le32(value, 0x6c656174u); /* "leat": --verify of pull knows by it */
+                leat_put_le32(value + 4, thread->index);
+                leat_put_le64(value + 8, run_bits | (thread->produced + i + k));
+            }
+            leat_code code =
+                i == 0 ? leat_produce(thread->producer, options->stream, records, on_result, mark)
+                       : leat_produce_many(thread->producer, options->stream, records, (size_t)some,
+                                           NULL, NULL, NULL);
+            if (__builtin_expect(code != 0, 0)) {
+                thread->refused = code;
+                goto out;
+            }
+            i += some;
+        }
+        thread->produced += count;
+    }
+out:
+    leat_producer_flush(thread->producer, 60000);
+    free(payload);
+    free(marks);
+    return NULL;
+}
+
+static int stream_prepare(const struct append_options *o)
+{
+    struct leat_stream_settings settings = {.streamlets = (uint32_t)o->streamlets,
+                                            .logs = (uint32_t)o->logs};
+    if (cli_durability_parse(o->durability, &settings.durability)) return CLI_USAGE;
+    struct cli_answer answer;
+    if (o->fresh) {
+        uint8_t bytes[512];
+        struct leat_msg_writer body;
+        leat_msg_writer_init(&body, bytes, sizeof bytes);
+        leat_msg_write_array(&body, 1);
+        leat_msg_write_string(&body, o->stream, strnlen(o->stream, 400));
+        leat_err rc = cli_call(LEAT_KIND_STREAM_DELETE, &body, &answer);
+        if (rc && rc != LEAT_E_UNKNOWN_STREAM) return cli_refused(&answer);
+        cli_answer_fini(&answer);
+    }
+    if (cli_stream_create(o->stream, &settings, &answer)) {
+        if (answer.rc != LEAT_E_STREAM_EXISTS) return cli_refused(&answer);
+    }
+    cli_answer_fini(&answer);
+    return CLI_OK;
+}
+
+static int threads_open(struct append_thread *threads, const struct append_options *o)
+{
+    leat_producer_options options;
+    leat_producer_options_init(&options);
+    options.brokers = cli_brokers;
+    options.client_name = "leat bench append";
+    options.batch_records = (uint32_t)o->batch_records;
+    options.linger_us = (uint32_t)o->linger_us;
+    uint64_t bytes = 128 + o->batch_records * (o->record_bytes + RECORD_OVERHEAD);
+    if (bytes < 1024) bytes = 1024;
+    if (bytes > 1024 * 1024) {
+        cli_error("a batch of %" PRIu64 " bytes; a producer's batches have at most 1 MiB", bytes);
+        return CLI_USAGE;
+    }
+    options.batch_bytes = (uint32_t)bytes;
+    uint64_t buffer = bytes * BATCHES_PER_LOG * o->streamlets;
+    options.buffer_bytes = buffer > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)buffer;
+    if (o->compression)
+        options.compression = strcmp(o->compression, "lz4") == 0    ? 3
+                              : strcmp(o->compression, "zstd") == 0 ? 4
+                              : strcmp(o->compression, "none") == 0 ? 0
+                                                                    : -1;
+    for (uint64_t i = 0; i < o->producers; i++) {
+        leat_message message;
+        threads[i].producer = leat_producer_open(&options, &message);
+        if (!threads[i].producer) {
+            cli_error("%s", message.text);
+            return CLI_FAILED;
+        }
+    }
+    return CLI_OK;
+}
+
+/* The first record of each producer is sent before the clock runs: connections, metadata and
+ * producer ids are not what is measured. */
+static int threads_warm(struct append_thread *threads, const struct append_options *o)
+{
+    char value = 'w';
+    for (uint64_t s = 0; s < o->streamlets; s++)
+        for (uint64_t i = 0; i < o->producers; i++) {
+            leat_produce_record record = {
+                .value = &value, .value_bytes = 1, .streamlet = (int32_t)s};
+            leat_code code = leat_produce_wait(threads[i].producer, o->stream, &record, NULL);
+            if (!code) continue;
+            cli_error("the first record was refused: %s", leat_strerror(code));
+            return CLI_FAILED;
+        }
+    return CLI_OK;
+}
+
+static uint64_t acked(const struct append_thread *threads, const struct append_options *o)
+{
+    uint64_t batches = 0;
+    for (uint64_t i = 0; i < o->producers; i++)
+        batches += atomic_load_explicit(&threads[i].acked_batches, memory_order_relaxed);
+    return batches * o->batch_records;
+}
+
+static void live(const struct append_thread *threads, const struct append_options *o, double rate)
+{
+    struct bench_histogram *all = calloc(1, sizeof *all);
+    if (!all) return;
+    for (uint64_t i = 0; i < o->producers; i++)
+        bench_merge(all, &threads[i].latency);
+    cli_progress("%.2f M records/s, %.0f MB/s, p50 %" PRIu64 " us, p99 %" PRIu64 " us", rate / 1e6,
+                 rate * (double)o->record_bytes / 1e6, bench_percentile(all, 50),
+                 bench_percentile(all, 99));
+    free(all);
+}
+
+struct append_watch {
+    struct append_thread *threads;
+    const struct append_options *options;
+    _Atomic bool stop;
+    double *seconds;
+    size_t count;
+    struct leat_event end;
+};
+
+static void *watch_main(void *arg)
+{
+    struct append_watch *watch = arg;
+    uint64_t before = 0, next = leat_shared_now_us(NULL), from = next;
+    for (;;) {
+        next += 1000000;
+        uint32_t seen = leat_event_look(&watch->end);
+        if (atomic_load(&watch->stop)) break;
+        if (leat_event_wait(&watch->end, seen, next)) break;
+        uint64_t now = leat_shared_now_us(NULL), records = acked(watch->threads, watch->options);
+        double rate = (double)(records - before) * 1e6 / (double)(now - from);
+        from = now;
+        before = records;
+        if (watch->count < SECONDS_MAX) watch->seconds[watch->count++] = rate;
+        if (isatty(STDERR_FILENO)) live(watch->threads, watch->options, rate);
+    }
+    return NULL;
+}
+
+static void threads_run(struct append_thread *threads, const struct append_options *o,
+                        struct append_watch *watch)
+{
+    pthread_t watcher;
+    uint64_t start = leat_shared_now_us(NULL);
+    for (uint64_t i = 0; i < o->producers; i++) {
+        struct append_thread *thread = &threads[i];
+        thread->options = o;
+        thread->index = (uint32_t)i;
+        thread->start_us = start;
+        thread->stop_us = o->records ? UINT64_MAX : start + o->seconds_ms * 1000;
+        thread->quota =
+            o->records ? o->records / o->producers + (i < o->records % o->producers) : UINT64_MAX;
+        thread->interval_ns = o->rate ? (uint64_t)(1e9 * (double)o->producers *
+                                                   (double)o->batch_records / (double)o->rate)
+                                      : 0;
+    }
+    if (pthread_create(&watcher, NULL, watch_main, watch)) abort();
+    for (uint64_t i = 0; i < o->producers; i++)
+        if (pthread_create(&threads[i].thread, NULL, append_main, &threads[i])) abort();
+    for (uint64_t i = 0; i < o->producers; i++)
+        pthread_join(threads[i].thread, NULL);
+    atomic_store(&watch->stop, true);
+    leat_event_tell(&watch->end);
+    pthread_join(watcher, NULL);
+}
+
+static int report(struct append_thread *threads, const struct append_options *o,
+                  struct append_watch *watch, double seconds, double server_cpu, double client_cpu)
+{
+    struct bench_histogram *all = calloc(1, sizeof *all);
+    if (!all) abort();
+    struct bench_report r = {.what = "append",
+                             .seconds = seconds,
+                             .server_cpu_seconds = server_cpu,
+                             .client_cpu_seconds = client_cpu,
+                             .latency = all,
+                             .closed_loop = o->rate == 0,
+                             .per_second = watch->seconds,
+                             .second_count = watch->count};
+    int code = CLI_OK;
+    for (uint64_t i = 0; i < o->producers; i++) {
+        leat_producer_stats stats;
+        leat_producer_stats_get(threads[i].producer, &stats);
+        r.records += stats.records_acked - o->streamlets; /* without the warming ones */
+        r.failed += stats.records_failed;
+        bench_merge(all, &threads[i].latency);
+        if (threads[i].refused || stats.records_failed) {
+            code = CLI_FAILED;
+            cli_error("producer %" PRIu64 ": %s", i,
+                      threads[i].refused ? leat_strerror(threads[i].refused) : stats.last_text);
+        }
+    }
+    r.bytes = r.records * o->record_bytes;
+    char settings[1024];
+    snprintf(settings, sizeof settings,
+             "\"producers\":%" PRIu64 ",\"record_bytes\":%" PRIu64 ",\"batch_records\":%" PRIu64
+             ",\"stream\":\"%s\",\"streamlets\":%" PRIu64 ",\"logs\":%" PRIu64
+             ",\"durability\":\"%s\",\"compression\":\"%s\",\"rate\":%" PRIu64
+             ",\"linger_us\":%" PRIu64,
+             o->producers, o->record_bytes, o->batch_records, o->stream, o->streamlets, o->logs,
+             o->durability, o->compression ? o->compression : "none", o->rate, o->linger_us);
+    r.settings = settings;
+    int printed = bench_print(&r, o->json);
+    free(all);
+    return code ? code : printed;
+}
+
+static int run(const struct append_options *o)
+{
+    int code = stream_prepare(o);
+    if (code) return code;
+    struct append_thread *threads = calloc(o->producers, sizeof *threads);
+    struct append_watch watch = {.threads = threads, .options = o};
+    watch.seconds = calloc(SECONDS_MAX, sizeof *watch.seconds);
+    if (!threads || !watch.seconds) abort();
+    for (uint64_t i = 0; i < o->producers; i++)
+        threads[i].options = o;
+    code = threads_open(threads, o);
+    if (code == CLI_OK) code = threads_warm(threads, o);
+    struct cli_status before = {0}, after = {0};
+    if (code == CLI_OK) code = cli_status_get(&before);
+    if (code == CLI_OK) {
+        cli_catch_signals();
+        double client = bench_cpu_seconds();
+        uint64_t start = leat_shared_now_us(NULL);
+        threads_run(threads, o, &watch);
+        double seconds = (double)(leat_shared_now_us(NULL) - start) / 1e6;
+        client = bench_cpu_seconds() - client;
+        code = cli_status_get(&after);
+        if (code == CLI_OK)
+            code = report(threads, o, &watch, seconds, (double)(after.cpu_us - before.cpu_us) / 1e6,
+                          client);
+    }
+    for (uint64_t i = 0; i < o->producers; i++)
+        leat_producer_close(threads[i].producer);
+    free(watch.seconds);
+    free(threads);
+    return code;
+}
+
+int leat_bench_append(int argc, char **argv)
+{
+    if (cli_wants_help(argc, argv, help)) return CLI_OK;
+    struct append_options o = {.producers = 8,
+                               .record_bytes = 100,
+                               .batch_records = 100,
+                               .linger_us = 1000,
+                               .streamlets = 1,
+                               .stream = "bench",
+                               .durability = "memory"};
+    const struct cli_option options[] = {
+        CLI_COMMON,
+        {"producers", 0, CLI_U64, &o.producers},
+        {"record-bytes", 0, CLI_BYTES, &o.record_bytes},
+        {"batch-records", 0, CLI_U64, &o.batch_records},
+        {"seconds", 0, CLI_S, &o.seconds_ms},
+        {"records", 0, CLI_U64, &o.records},
+        {"rate", 0, CLI_U64, &o.rate},
+        {"linger", 0, CLI_US, &o.linger_us},
+        {"compression", 0, CLI_TEXT, &o.compression},
+        {"stream", 0, CLI_TEXT, &o.stream},
+        {"streamlets", 0, CLI_U64, &o.streamlets},
+        {"logs", 0, CLI_U64, &o.logs},
+        {"durability", 0, CLI_TEXT, &o.durability},
+        {"fresh", 0, CLI_FLAG, &o.fresh},
+        {"json", 0, CLI_TEXT, &o.json},
+    };
+    int n = cli_parse(argc, argv, options, sizeof options / sizeof options[0]);
+    if (n != 0) {
+        if (n > 0) cli_error("bench append takes no operands");
+        return CLI_USAGE;
+    }
+    if (o.producers == 0 || o.producers > PRODUCERS_MAX || o.batch_records == 0 ||
+        o.batch_records > 1000000 || o.record_bytes > 1000000 || o.streamlets == 0 ||
+        o.streamlets > LEAT_STREAMLETS_MAX || o.logs > LEAT_LOGS_MAX || o.linger_us > 1000000000) {
+        cli_error("an option's value is out of range");
+        return CLI_USAGE;
+    }
+    if (o.seconds_ms && o.records) {
+        cli_error("--seconds or --records, not both");
+        return CLI_USAGE;
+    }
+    if (!o.records && !o.seconds_ms) o.seconds_ms = 5000;
+    return run(&o);
+}

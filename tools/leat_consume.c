@@ -1,0 +1,402 @@
+/* leat consume NAME */
+#include "tools/cli.h"
+
+#include "leat/consumer.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OUT_BYTES = 1024 * 1024, WAIT_MS = 200, OPEN_MS = 30 * 1000, COMMIT_MS = 30 * 1000 };
+
+static const char help[] =
+    "Usage: leat consume NAME [OPTION...]\n"
+    "\n"
+    "Prints each record's value and a newline (none where the record says that its line had "
+    "none).\n"
+    "\n"
+    "  --from WHERE        earliest (default), latest, an OFFSET, @MILLISECONDS since 1970, or a\n"
+    "                      time such as 2026-11-20, 2026-11-20T12:30:00 (local) or ...Z (UTC)\n"
+    "  --until-end         stop at the end of what is there; without it waits for more\n"
+    "  --max-records N     stop after N records\n"
+    "  --streamlet N       only this streamlet\n"
+    "  --set NAME          share the stream with the other members of the set; offsets are\n"
+    "                      committed once printed\n"
+    "  --mode MODE         of the set: ordered (a member owns logs; default) or parallel (groups)\n"
+    "  --format FORMAT     %t stream, %p partition, %o offset, %T time (ms), %k key, %s or %v\n"
+    "                      value, %K and %S their lengths (-1: null), %h headers, %% %;\n"
+    "                      \\n \\t \\r \\0 \\xHH. A newline follows unless the format has one.\n"
+    "  -b, --brokers HOST:PORT,...\n"
+    "\n"
+    "Exit codes: 0 done; 1 refused or failed; 2 usage; 3 no server answers.\n";
+
+struct consume_run {
+    leat_consumer *consumer;
+    const char *stream;
+    char *format;
+    size_t format_bytes;
+    bool newline;
+    uint64_t records, bytes, shown_us, started_us;
+    char noted[256]; /* what was told last */
+};
+
+/* ---- where to begin ---- */
+
+/* "2026-11-20", "2026-11-20T12:30:00.250Z": ms since 1970. */
+static bool time_parse(const char *text, int64_t *out_ms)
+{
+    struct tm tm = {.tm_isdst = -1};
+    const char *end = strptime(text, "%Y-%m-%d", &tm);
+    if (!end) return false;
+    int ms = 0;
+    if (*end == 'T' || *end == ' ') {
+        const char *clock = strptime(end + 1, "%H:%M:%S", &tm);
+        if (!clock) clock = strptime(end + 1, "%H:%M", &tm);
+        if (!clock) return false;
+        end = clock;
+        if (*end == '.') {
+            int scale = 100;
+            for (end++; isdigit((unsigned char)*end); end++, scale /= 10)
+                ms += (*end - '0') * scale;
+        }
+    }
+    bool utc = *end == 'Z';
+    if (utc) end++;
+    if (*end) return false;
+    time_t seconds = utc ? timegm(&tm) : mktime(&tm);
+    *out_ms = (int64_t)seconds * 1000 + ms;
+    return true;
+}
+
+static int from_parse(const char *text, leat_consumer_options *options)
+{
+    if (!text || strcmp(text, "earliest") == 0) return CLI_OK;
+    if (strcmp(text, "latest") == 0) {
+        options->from = LEAT_FROM_LATEST;
+        return CLI_OK;
+    }
+    char *end;
+    if (*text == '@') {
+        options->from = LEAT_FROM_TIME;
+        options->from_value = strtoll(text + 1, &end, 10);
+        if (text[1] && !*end) return CLI_OK;
+    } else if (time_parse(text, &options->from_value)) {
+        options->from = LEAT_FROM_TIME;
+        return CLI_OK;
+    } else {
+        options->from = LEAT_FROM_OFFSET;
+        options->from_value = strtoll(text, &end, 10);
+        if (*text && !*end && options->from_value >= 0) return CLI_OK;
+    }
+    cli_error("--from is earliest, latest, an offset, @milliseconds or a time, not '%s'", text);
+    return CLI_USAGE;
+}
+
+/* ---- format ---- */
+
+static int hex(char c)
+{
+    return isdigit((unsigned char)c)    ? c - '0'
+           : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10
+                                        : -1;
+}
+
+/* Escapes are resolved once. A literal percent sign written by an escape is doubled. */
+static void format_prepare(struct consume_run *run, const char *text)
+{
+    run->format = malloc(strlen(text) * 2 + 1);
+    if (!run->format) abort();
+    run->newline = true;
+    for (const char *at = text; *at; at++) {
+        char c = *at;
+        if (c == '\\' && at[1]) {
+            c = *++at;
+            if (c == 'n')
+                c = '\n';
+            else if (c == 't')
+                c = '\t';
+            else if (c == 'r')
+                c = '\r';
+            else if (c == '0')
+                c = 0;
+            else if (c == 'x' && hex(at[1]) >= 0 && hex(at[2]) >= 0) {
+                c = (char)(hex(at[1]) * 16 + hex(at[2]));
+                at += 2;
+            }
+            if (c == '%') run->format[run->format_bytes++] = '%';
+        }
+        if (c == '\n') run->newline = false;
+        run->format[run->format_bytes++] = c;
+    }
+}
+
+static bool varint(const uint8_t **at, const uint8_t *end, int64_t *out)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64 && *at < end; shift += 7) {
+        uint8_t byte = *(*at)++;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte & 0x80) continue;
+        *out = (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+        return true;
+    }
+    return false;
+}
+
+/* Kafka's headers: each a key and a value behind their lengths. Returns false at the end. */
+static bool header_next(const uint8_t **at, const uint8_t *end, const char **key, size_t *key_bytes,
+                        const char **value, int64_t *value_bytes)
+{
+    int64_t length;
+    if (!varint(at, end, &length) || length < 0 || length > end - *at) return false;
+    *key = (const char *)*at;
+    *key_bytes = (size_t)length;
+    *at += length;
+    if (!varint(at, end, value_bytes) || *value_bytes > end - *at) return false;
+    *value = (const char *)*at;
+    if (*value_bytes > 0) *at += *value_bytes;
+    return true;
+}
+
+static bool line_has_newline(const leat_record_view *record)
+{
+    const uint8_t *at = record->headers, *end = at ? at + record->headers_bytes : NULL;
+    const char *key, *value;
+    size_t key_bytes;
+    int64_t value_bytes;
+    for (uint32_t i = 0; i < record->header_count; i++) {
+        if (!header_next(&at, end, &key, &key_bytes, &value, &value_bytes)) break;
+        if (key_bytes == 8 && memcmp(key, "leat.eol", 8) == 0)
+            return !(value_bytes == 1 && *value == '0');
+    }
+    return true;
+}
+
+static void headers_print(const leat_record_view *record)
+{
+    const uint8_t *at = record->headers, *end = at ? at + record->headers_bytes : NULL;
+    const char *key, *value;
+    size_t key_bytes;
+    int64_t value_bytes;
+    for (uint32_t i = 0; i < record->header_count; i++) {
+        if (!header_next(&at, end, &key, &key_bytes, &value, &value_bytes)) break;
+        if (i) putchar_unlocked(',');
+        fwrite_unlocked(key, 1, key_bytes, stdout);
+        putchar_unlocked('=');
+        if (value_bytes < 0)
+            fputs("NULL", stdout);
+        else
+            fwrite_unlocked(value, 1, (size_t)value_bytes, stdout);
+    }
+}
+
+static void field_print(const struct consume_run *run, const leat_record_view *record, char field)
+{
+    switch (field) {
+    case 't':
+        fputs(run->stream, stdout);
+        break;
+    case 'p':
+        printf("%u", record->partition);
+        break;
+    case 'o':
+        printf("%" PRIu64, record->offset);
+        break;
+    case 'T':
+        printf("%" PRId64, record->timestamp_ms);
+        break;
+    case 'k':
+        fwrite_unlocked(record->key, 1, record->key_bytes, stdout);
+        break;
+    case 's':
+    case 'v':
+        fwrite_unlocked(record->value, 1, record->value_bytes, stdout);
+        break;
+    case 'K':
+        printf("%" PRId64, record->key_null ? -1 : (int64_t)record->key_bytes);
+        break;
+    case 'S':
+        printf("%" PRId64, record->value_null ? -1 : (int64_t)record->value_bytes);
+        break;
+    case 'h':
+        headers_print(record);
+        break;
+    case '%':
+        putchar_unlocked('%');
+        break;
+    default:
+        putchar_unlocked('%');
+        putchar_unlocked(field);
+    }
+}
+
+static void record_print(const struct consume_run *run, const leat_record_view *record)
+{
+    if (!run->format) {
+        fwrite_unlocked(record->value, 1, record->value_bytes, stdout);
+        if (line_has_newline(record)) putchar_unlocked('\n');
+        return;
+    }
+    for (size_t i = 0; i < run->format_bytes; i++) {
+        if (run->format[i] == '%' && i + 1 < run->format_bytes)
+            field_print(run, record, run->format[++i]);
+        else
+            putchar_unlocked(run->format[i]);
+    }
+    if (run->newline) putchar_unlocked('\n');
+}
+
+static int format_check(const char *text)
+{
+    for (const char *at = text; *at; at++) {
+        if (*at == '\\' && at[1]) {
+            at++;
+            continue;
+        }
+        if (*at != '%') continue;
+        at++;
+        if (*at && strchr("tpoTksvKSh%", *at)) continue;
+        cli_error("--format knows %%t %%p %%o %%T %%k %%s %%v %%K %%S %%h and %%%%, not '%%%c'",
+                  *at ? *at : ' ');
+        return CLI_USAGE;
+    }
+    return CLI_OK;
+}
+
+/* ---- the loop ---- */
+
+static void progress(struct consume_run *run)
+{
+    if (isatty(STDOUT_FILENO)) return; /* the records themselves are there to see */
+    uint64_t now = leat_shared_now_us(NULL);
+    if (now - run->shown_us < 200000) return;
+    run->shown_us = now;
+    char size[32], rate[32];
+    double seconds = (double)(now - run->started_us) / 1e6;
+    cli_progress("%" PRIu64 " records, %s, %s/s", run->records,
+                 cli_bytes_text((double)run->bytes, size),
+                 cli_bytes_text((double)run->bytes / seconds, rate));
+}
+
+/* What happened on the way and is no end: an offset out of range, a server out of reach. */
+static void note(struct consume_run *run)
+{
+    leat_consumer_stats stats;
+    leat_consumer_stats_get(run->consumer, &stats);
+    if (!stats.last_text[0] || strcmp(stats.last_text, run->noted) == 0) return;
+    snprintf(run->noted, sizeof run->noted, "%s", stats.last_text);
+    cli_error("%s", run->noted);
+}
+
+static int consume(struct consume_run *run, bool until_end, uint64_t max_records, bool in_set)
+{
+    leat_message message;
+    uint64_t committed = 0;
+    int code = CLI_OK;
+    while (run->records < max_records && !cli_interrupted()) {
+        leat_code rc = 0;
+        const leat_record_view *record = leat_consumer_next(run->consumer, 0, &rc);
+        if (!record && !rc) {
+            /* What is printed is out before anything waits, and committed after it is out. */
+            if (fflush(stdout)) return CLI_FAILED;
+            if (in_set && run->records != committed) {
+                if (leat_consumer_commit(run->consumer, COMMIT_MS, &message))
+                    cli_error("offsets were not committed: %s", message.text);
+                committed = run->records;
+            }
+            if (until_end && leat_consumer_at_end(run->consumer)) break;
+            record = leat_consumer_next(run->consumer, WAIT_MS, &rc);
+        }
+        if (rc) {
+            leat_consumer_stats stats;
+            leat_consumer_stats_get(run->consumer, &stats);
+            cli_error("%s", stats.last_text[0] ? stats.last_text : leat_strerror(rc));
+            code = CLI_FAILED;
+            snprintf(run->noted, sizeof run->noted, "%s", stats.last_text);
+            break;
+        }
+        if (!record) {
+            note(run);
+            if (until_end && leat_consumer_at_end(run->consumer)) break;
+            continue;
+        }
+        record_print(run, record);
+        run->records++;
+        run->bytes += record->value_bytes + 1;
+        if ((run->records & 1023) == 0) {
+            progress(run);
+            if (ferror(stdout)) break; /* the reader of the pipe has gone */
+        }
+    }
+    if (fflush(stdout)) code = CLI_FAILED;
+    note(run);
+    if (in_set && run->records != committed &&
+        leat_consumer_commit(run->consumer, COMMIT_MS, &message)) {
+        cli_error("offsets were not committed: %s", message.text);
+        code = CLI_FAILED;
+    }
+    cli_progress_end();
+    return code;
+}
+
+int leat_consume_main(int argc, char **argv)
+{
+    if (cli_wants_help(argc, argv, help)) return CLI_OK;
+    const char *from = NULL, *set = NULL, *mode = NULL, *format = NULL;
+    uint64_t max_records = UINT64_MAX, streamlet = UINT64_MAX;
+    bool until_end = false;
+    const struct cli_option arguments[] = {
+        CLI_COMMON,
+        {"from", 'o', CLI_TEXT, &from},
+        {"until-end", 'e', CLI_FLAG, &until_end},
+        {"max-records", 'c', CLI_U64, &max_records},
+        {"streamlet", 0, CLI_U64, &streamlet},
+        {"set", 'G', CLI_TEXT, &set},
+        {"mode", 0, CLI_TEXT, &mode},
+        {"format", 'f', CLI_TEXT, &format},
+    };
+    int n = cli_parse(argc, argv, arguments, sizeof arguments / sizeof arguments[0]);
+    if (n < 0) return CLI_USAGE;
+    leat_consumer_options options;
+    leat_consumer_options_init(&options);
+    if (n != 1) {
+        cli_error("consume wants one stream's NAME");
+        return CLI_USAGE;
+    }
+    if (from_parse(from, &options) || (format && format_check(format))) return CLI_USAGE;
+    if (mode && strcmp(mode, "ordered") != 0 && strcmp(mode, "parallel") != 0) {
+        cli_error("--mode is ordered or parallel, not '%s'", mode);
+        return CLI_USAGE;
+    }
+    if (mode && !set) {
+        cli_error("--mode is of a set; name one with --set");
+        return CLI_USAGE;
+    }
+    int code = cli_stream_ensure(argv[0], false);
+    if (code) return code;
+    cli_disconnect();
+    options.brokers = cli_brokers;
+    options.client_name = "leat consume";
+    options.set = set;
+    options.set_mode = mode && *mode == 'p' ? LEAT_SET_PARALLEL : LEAT_SET_ORDERED;
+    if (streamlet <= INT32_MAX) options.streamlet = (int32_t)streamlet;
+    struct consume_run run = {.stream = argv[0], .started_us = leat_shared_now_us(NULL)};
+    if (format) format_prepare(&run, format);
+    leat_message message;
+    run.consumer = leat_consumer_open(argv[0], &options, OPEN_MS, &message);
+    if (!run.consumer) {
+        cli_error("%s", message.text);
+        free(run.format);
+        return message.code == LEAT_E_TIMEOUT ? CLI_NO_SERVER : CLI_FAILED;
+    }
+    static char out[OUT_BYTES];
+    setvbuf(stdout, out, _IOFBF, sizeof out);
+    cli_catch_signals();
+    code = consume(&run, until_end, max_records, set != NULL);
+    leat_consumer_close(run.consumer);
+    free(run.format);
+    return code;
+}

@@ -1,0 +1,270 @@
+/* leat produce NAME [FILE...]: a line is a record. */
+#include "tools/cli.h"
+
+#include "leat/producer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    READ_BYTES = 1024 * 1024,
+    LINE_BYTES_MAX = LEAT_BATCH_BYTES_MAX, /* the server's own limit says the rest */
+    PROGRESS_US = 200 * 1000,
+};
+
+static const char help[] =
+    "Usage: leat produce NAME [FILE...]\n"
+    "\n"
+    "Appends each line of the files (or of stdin) as one record, without its newline. A last line\n"
+    "without a newline is a record too; it carries the header leat.eol=0, so that 'leat consume'\n"
+    "gives the same bytes back. The stream is made when it is missing (unless the server "
+    "forbids).\n"
+    "\n"
+    "  --key-separator S    what stands before the first S of a line is the record's key\n"
+    "  --batch-bytes SIZE   send a batch when it has this size (default 64K)\n"
+    "  --linger TIME        or when its first record has waited this long (default 1ms)\n"
+    "  --compression C      none, lz4 or zstd (default none)\n"
+    "  --streamlet N        only there (default: by key, else round-robin per batch)\n"
+    "  --timeout TIME       give a record up that was not acked for this long (default 120s)\n"
+    "  -q, --quiet          no summary\n"
+    "  -b, --brokers HOST:PORT,...\n"
+    "\n"
+    "Exit codes: 0 all acked; 1 some records were refused or their fate is unknown; 2 usage;\n"
+    "3 no server answers.\n";
+
+/* The header of a last line without its newline, as Kafka encodes one: key and value, each behind
+ * its zigzag length. */
+static const char no_eol_header[] = "\x10leat.eol\x02"
+                                    "0";
+
+struct produce_run {
+    leat_producer *producer;
+    const char *stream, *separator;
+    size_t separator_bytes;
+    int32_t streamlet;
+    uint64_t records, bytes, started_us, shown_us;
+    _Atomic uint64_t failed;
+    bool said;
+    leat_code refused;
+};
+
+static void on_result(void *arg, const leat_result *result)
+{
+    struct produce_run *run = arg;
+    if (result->code == 0) return;
+    if (atomic_fetch_add(&run->failed, 1) == 0)
+        cli_error("a record was not appended: %s (%s)", result->text, leat_code_name(result->code));
+}
+
+static bool line_send(struct produce_run *run, const char *line, size_t bytes, bool no_eol)
+{
+    leat_produce_record record = {.value = line, .value_bytes = bytes, .streamlet = run->streamlet};
+    if (run->separator) {
+        const char *at = memmem(line, bytes, run->separator, run->separator_bytes);
+        if (at) {
+            record.key = line;
+            record.key_bytes = (size_t)(at - line);
+            record.value = at + run->separator_bytes;
+            record.value_bytes = bytes - record.key_bytes - run->separator_bytes;
+        }
+    }
+    if (no_eol) {
+        record.headers = no_eol_header;
+        record.headers_bytes = sizeof no_eol_header - 1;
+        record.header_count = 1;
+    }
+    leat_code code = leat_produce(run->producer, run->stream, &record, on_result, run);
+    if (code) {
+        cli_error("record %" PRIu64 " (%zu bytes) was refused: %s", run->records + 1, bytes,
+                  leat_strerror(code));
+        run->refused = code;
+        return false;
+    }
+    run->records++;
+    run->bytes += bytes + !no_eol;
+    return true;
+}
+
+static void progress(struct produce_run *run)
+{
+    uint64_t now = leat_shared_now_us(NULL);
+    if (now - run->shown_us < PROGRESS_US) return;
+    run->shown_us = now;
+    double seconds = (double)(now - run->started_us) / 1e6;
+    char text[32], rate[32];
+    cli_progress("%" PRIu64 " records, %s, %s/s", run->records,
+                 cli_bytes_text((double)run->bytes, text),
+                 cli_bytes_text((double)run->bytes / seconds, rate));
+}
+
+/* Lines of one file. What is cut at the end of a read moves to the front. */
+static int file_send(struct produce_run *run, int fd, const char *name)
+{
+    size_t capacity = READ_BYTES, have = 0;
+    char *buffer = malloc(capacity);
+    if (!buffer) abort();
+    int code = CLI_OK;
+    for (;;) {
+        if (have == capacity) {
+            if (capacity > LINE_BYTES_MAX) {
+                cli_error("%s: a line is longer than %d bytes", name, LINE_BYTES_MAX);
+                code = CLI_FAILED;
+                break;
+            }
+            buffer = realloc(buffer, capacity *= 2);
+            if (!buffer) abort();
+        }
+        ssize_t n = read(fd, buffer + have, capacity - have);
+        if (n < 0 && errno == EINTR) {
+            if (cli_interrupted()) break;
+            continue;
+        }
+        if (n < 0) {
+            cli_error("%s: %s", name, strerror(errno));
+            code = CLI_FAILED;
+            break;
+        }
+        if (n == 0) {
+            if (have && !line_send(run, buffer, have, true)) code = CLI_FAILED;
+            break;
+        }
+        size_t from = 0, end = have + (size_t)n;
+        char *newline;
+        while (code == CLI_OK && (newline = memchr(buffer + from, '\n', end - from))) {
+            size_t bytes = (size_t)(newline - buffer) - from;
+            if (!line_send(run, buffer + from, bytes, false)) code = CLI_FAILED;
+            from += bytes + 1;
+        }
+        if (code || cli_interrupted()) break;
+        have = end - from;
+        memmove(buffer, buffer + from, have);
+        progress(run);
+    }
+    free(buffer);
+    return code;
+}
+
+static int compression_parse(const char *text, int *out)
+{
+    *out = 0;
+    if (!text || strcmp(text, "none") == 0) return CLI_OK;
+    if (strcmp(text, "lz4") == 0)
+        *out = 3;
+    else if (strcmp(text, "zstd") == 0)
+        *out = 4;
+    else {
+        cli_error("--compression is none, lz4 or zstd, not '%s'", text);
+        return CLI_USAGE;
+    }
+    return CLI_OK;
+}
+
+static int files_send(struct produce_run *run, int count, char **names)
+{
+    if (count == 0) return file_send(run, STDIN_FILENO, "stdin");
+    int code = CLI_OK;
+    for (int i = 0; i < count && code == CLI_OK && !cli_interrupted(); i++) {
+        if (strcmp(names[i], "-") == 0) {
+            code = file_send(run, STDIN_FILENO, "stdin");
+            continue;
+        }
+        int fd = open(names[i], O_RDONLY | O_CLOEXEC);
+        if (fd < 0) {
+            cli_error("%s: %s", names[i], strerror(errno));
+            return CLI_FAILED;
+        }
+        code = file_send(run, fd, names[i]);
+        close(fd);
+    }
+    return code;
+}
+
+static int finish(struct produce_run *run, int code, uint64_t timeout_ms, bool quiet)
+{
+    uint64_t open = leat_producer_flush(run->producer, (int)timeout_ms);
+    leat_producer_stats stats;
+    leat_producer_stats_get(run->producer, &stats);
+    uint64_t failed = atomic_load(&run->failed);
+    if (open) {
+        cli_error("%" PRIu64 " records are not acked: %s", open,
+                  stats.last_text[0] ? stats.last_text : "no answer");
+        code = stats.records_acked ? CLI_FAILED : CLI_NO_SERVER;
+    }
+    if (failed) {
+        cli_error("%" PRIu64 " records failed; the last reason: %s", failed, stats.last_text);
+        code = CLI_FAILED;
+    }
+    double seconds = (double)(leat_shared_now_us(NULL) - run->started_us) / 1e6;
+    char size[32], rate[32];
+    cli_progress_end();
+    if (!quiet)
+        fprintf(stderr, "%" PRIu64 " records, %s, %.2f s, %.0f records/s, %s/s\n",
+                run->records - failed - open, cli_bytes_text((double)run->bytes, size), seconds,
+                (double)run->records / seconds, cli_bytes_text((double)run->bytes / seconds, rate));
+    return code;
+}
+
+int leat_produce_main(int argc, char **argv)
+{
+    if (cli_wants_help(argc, argv, help)) return CLI_OK;
+    const char *separator = NULL, *compression = NULL;
+    uint64_t batch_bytes = 0, linger_us = 1000, streamlet = UINT64_MAX, timeout_ms = 120000;
+    bool quiet = false;
+    const struct cli_option options[] = {
+        CLI_COMMON,
+        {"key-separator", 'K', CLI_TEXT, &separator},
+        {"batch-bytes", 0, CLI_BYTES, &batch_bytes},
+        {"linger", 0, CLI_US, &linger_us},
+        {"compression", 'z', CLI_TEXT, &compression},
+        {"streamlet", 0, CLI_U64, &streamlet},
+        {"timeout", 0, CLI_MS, &timeout_ms},
+        {"quiet", 'q', CLI_FLAG, &quiet},
+    };
+    int n = cli_parse(argc, argv, options, sizeof options / sizeof options[0]);
+    if (n < 0) return CLI_USAGE;
+    leat_producer_options producer;
+    leat_producer_options_init(&producer);
+    if (n < 1 || compression_parse(compression, &producer.compression)) {
+        if (n < 1) cli_error("produce wants a stream's NAME");
+        return CLI_USAGE;
+    }
+    if ((separator && !*separator) || (streamlet != UINT64_MAX && streamlet > INT32_MAX) ||
+        timeout_ms == 0 || timeout_ms > INT32_MAX || linger_us > UINT32_MAX ||
+        batch_bytes > UINT32_MAX) {
+        cli_error("an option's value is out of range");
+        return CLI_USAGE;
+    }
+    /* Asked first, so that a missing server or a wrong name is told at once. */
+    int code = cli_stream_ensure(argv[0], true);
+    if (code) return code;
+    cli_disconnect();
+    producer.brokers = cli_brokers;
+    producer.client_name = "leat produce";
+    if (batch_bytes) producer.batch_bytes = (uint32_t)batch_bytes;
+    producer.linger_us = (uint32_t)linger_us;
+    producer.timeout_ms = (uint32_t)timeout_ms;
+    leat_message message;
+    struct produce_run run = {
+        .stream = argv[0],
+        .separator = separator,
+        .separator_bytes = separator ? strlen(separator) : 0,
+        .streamlet = streamlet == UINT64_MAX ? -1 : (int32_t)streamlet,
+        .started_us = leat_shared_now_us(NULL),
+    };
+    run.producer = leat_producer_open(&producer, &message);
+    if (!run.producer) {
+        cli_error("%s", message.text);
+        return CLI_USAGE;
+    }
+    cli_catch_signals();
+    code = files_send(&run, n - 1, argv + 1);
+    code = finish(&run, code, timeout_ms, quiet);
+    leat_producer_close(run.producer);
+    return code;
+}

@@ -1,0 +1,114 @@
+/* leat status, leat log recover */
+#include "tools/cli.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char status_help[] =
+    "Usage: leat status [--json]\n"
+    "\n"
+    "The server's version, age, load, memory and what it has taken and given so far.\n"
+    "\n"
+    "  -b, --brokers HOST:PORT,...\n";
+
+static const char log_help[] =
+    "Usage: leat log recover NAME --streamlet S --log Q --accept-loss\n"
+    "\n"
+    "Gives up what is missing or damaged at the end of a log, so that it takes appends again.\n"
+    "What is valid is kept. Offsets then jump ahead: none is used twice.\n"
+    "\n"
+    "  --streamlet S   default 0\n"
+    "  --log Q         default 0\n"
+    "  --accept-loss   required: acknowledged records may be lost by this\n"
+    "  -b, --brokers HOST:PORT,...\n";
+
+int leat_status_main(int argc, char **argv)
+{
+    if (cli_wants_help(argc, argv, status_help)) return CLI_OK;
+    bool json = false;
+    const struct cli_option options[] = {CLI_COMMON, {"json", 0, CLI_FLAG, &json}};
+    int n = cli_parse(argc, argv, options, 2);
+    if (n != 0) {
+        if (n > 0) cli_error("status takes no operands");
+        return CLI_USAGE;
+    }
+    struct cli_status s = {0};
+    int code = cli_status_get(&s);
+    if (code) return code;
+    if (json) {
+        printf("{\"version\":");
+        cli_json_string(stdout, s.version, strlen(s.version));
+        printf(",\"uptime_ms\":%" PRIu64 ",\"cpu_us\":%" PRIu64 ",\"cores\":%" PRIu64
+               ",\"memory_budget\":%" PRIu64 ",\"memory_used\":%" PRIu64 ",\"disk_free\":%" PRIu64
+               ",\"appended_records\":%" PRIu64 ",\"appended_bytes\":%" PRIu64
+               ",\"fetched_records\":%" PRIu64 ",\"fetched_bytes\":%" PRIu64
+               ",\"connections\":%" PRIu64 "}\n",
+               s.uptime_ms, s.cpu_us, s.cores, s.memory_budget, s.memory_used, s.disk_free,
+               s.appended_records, s.appended_bytes, s.fetched_records, s.fetched_bytes,
+               s.connections);
+        return CLI_OK;
+    }
+    char a[32], b[32];
+    printf("version      %s\n", s.version);
+    printf("up           %.1f s, CPU %.2f s on %" PRIu64 " cores\n", (double)s.uptime_ms / 1e3,
+           (double)s.cpu_us / 1e6, s.cores);
+    printf("memory       %s of %s\n", cli_bytes_text((double)s.memory_used, a),
+           cli_bytes_text((double)s.memory_budget, b));
+    printf("disk free    %s\n", cli_bytes_text((double)s.disk_free, a));
+    printf("appended     %" PRIu64 " records, %s\n", s.appended_records,
+           cli_bytes_text((double)s.appended_bytes, a));
+    printf("fetched      %" PRIu64 " records, %s\n", s.fetched_records,
+           cli_bytes_text((double)s.fetched_bytes, a));
+    printf("connections  %" PRIu64 "\n", s.connections);
+    return CLI_OK;
+}
+
+static int recover(int argc, char **argv)
+{
+    uint64_t streamlet = 0, log = 0;
+    bool accept_loss = false;
+    const struct cli_option options[] = {
+        CLI_COMMON,
+        {"streamlet", 0, CLI_U64, &streamlet},
+        {"log", 0, CLI_U64, &log},
+        {"accept-loss", 0, CLI_FLAG, &accept_loss},
+    };
+    int n = cli_parse(argc, argv, options, sizeof options / sizeof options[0]);
+    if (n != 1) {
+        if (n >= 0) cli_error("log recover wants one stream's NAME");
+        return CLI_USAGE;
+    }
+    if (!accept_loss) {
+        cli_error("records that were acknowledged may be lost by this; say --accept-loss");
+        return CLI_USAGE;
+    }
+    uint8_t bytes[512];
+    struct leat_msg_writer body;
+    leat_msg_writer_init(&body, bytes, sizeof bytes);
+    leat_msg_write_array(&body, 4);
+    leat_msg_write_string(&body, argv[0], strnlen(argv[0], 400));
+    leat_msg_write_u64(&body, streamlet);
+    leat_msg_write_u64(&body, log);
+    leat_msg_write_bool(&body, true);
+    struct cli_answer answer;
+    if (cli_call(LEAT_KIND_LOG_RECOVER, &body, &answer)) return cli_refused(&answer);
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer.bytes, answer.count);
+    (void)leat_msg_read_array(&reader);
+    uint64_t next = leat_msg_read_u64(&reader);
+    cli_answer_fini(&answer);
+    printf("stream %s streamlet %" PRIu64 " log %" PRIu64 " goes on at offset %" PRIu64 "\n",
+           argv[0], streamlet, log, next);
+    return CLI_OK;
+}
+
+int leat_log_main(int argc, char **argv)
+{
+    if (cli_wants_help(argc, argv, log_help)) return CLI_OK;
+    if (argc >= 1 && strcmp(argv[0], "recover") == 0) return recover(argc - 1, argv + 1);
+    if (argc >= 1)
+        cli_error("no 'log %s'; did you mean 'log recover'?", argv[0]);
+    else
+        fputs(log_help, stderr);
+    return CLI_USAGE;
+}

@@ -1,0 +1,348 @@
+/* leatd: one server on the real ports. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/diary.h"
+#include "base/error.h"
+#include "broker/node.h"
+#include "os/os.h"
+#include "tools/leatd_config.h"
+
+enum exit_code {
+    EXIT_STOPPED = 0,
+    EXIT_FAILED = 1,
+    EXIT_CONFIG = 2,
+    EXIT_DATA = 3,
+    EXIT_LISTEN = 4,
+    EXIT_MEMORY = 5,
+};
+enum { DIARY_LINE_BYTES_MAX = 64 * 1024 };
+
+struct server {
+    struct leatd_config config;
+    struct leat_os_world *world;
+    struct leat_env core_envs[LEAT_CORES_MAX];
+    const struct leat_env *store_env, *coordinator_env;
+    struct leat_node *node;
+    struct leat_mail stop_mail;
+    /* Core 0 writes, then rings the event; the main thread reads after it. */
+    int event;
+    leat_err rc;
+    struct leat_error error;
+    bool up, failed, stopped;
+    char address[128];
+    unsigned actors_started;
+};
+
+static void diary_line(void *ctx, enum leat_diary_level level, const char *line)
+{
+    static const char *const names[] = {"error", "warn ", "info ", "debug"};
+    struct timespec now;
+    struct tm utc;
+    (void)ctx;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &utc);
+    fprintf(stderr, "%04d-%02d-%02dT%02d:%02d:%02d.%03ldZ %s %.*s\n", utc.tm_year + 1900,
+            utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, now.tv_nsec / 1000000,
+            names[level], DIARY_LINE_BYTES_MAX, line);
+}
+
+static int exit_code_of(leat_err rc)
+{
+    switch (rc) {
+    case LEAT_E_CONFIG:
+        return EXIT_CONFIG;
+    case LEAT_E_NO_MEMORY:
+        return EXIT_MEMORY;
+    case LEAT_E_LOCKED:
+    case LEAT_E_DAMAGED:
+    case LEAT_E_WRONG_CLUSTER:
+    case LEAT_E_DISK:
+    case LEAT_E_DISK_FULL:
+    case LEAT_E_UNSUPPORTED:
+        return EXIT_DATA;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+static int refuse(leat_err rc, const struct leat_error *error)
+{
+    fprintf(stderr, "leatd: %s\n",
+            error->code != LEAT_OK && error->text[0] != '\0' ? error->text : leat_err_text(rc));
+    return exit_code_of(rc);
+}
+
+/* ---- callbacks on core 0 ---- */
+
+static void ring(struct server *server)
+{
+    uint64_t one = 1;
+    /* An event counter of two rings can't be full. */
+    (void)!write(server->event, &one, sizeof one);
+}
+
+static void on_ready(void *owner, leat_err rc, const struct leat_error *error, const char *address)
+{
+    struct server *server = owner;
+    server->rc = rc;
+    if (error != NULL) server->error = *error;
+    if (rc == LEAT_OK) {
+        snprintf(server->address, sizeof server->address, "%s", address);
+        __atomic_store_n(&server->up, true, __ATOMIC_RELEASE);
+    } else {
+        __atomic_store_n(&server->failed, true, __ATOMIC_RELEASE);
+    }
+    ring(server);
+}
+
+static void on_stopped(void *owner, leat_err rc)
+{
+    struct server *server = owner;
+    if (rc != LEAT_OK) server->rc = rc;
+    __atomic_store_n(&server->stopped, true, __ATOMIC_RELEASE);
+    ring(server);
+}
+
+static struct leat_node *starting_node; /* one server per process */
+static void on_core_0_start(void *actor)
+{
+    (void)actor;
+    leat_node_start(starting_node);
+}
+
+static void deliver_stop(void *actor, struct leat_mail *mail)
+{
+    (void)actor;
+    (void)mail;
+    leat_node_stop(starting_node);
+}
+
+static uint64_t cpu_us(void *ctx)
+{
+    (void)ctx;
+    return leat_os_cpu_us();
+}
+
+/* ---- start ---- */
+
+static void raise_open_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* what there was stays then */
+}
+
+static leat_err make_ports(struct server *server, struct leat_error *error)
+{
+    struct leat_os_world_options options = {.data_dir = server->config.data};
+    leat_err rc = leat_os_world_create(&options, &server->world, error);
+    for (uint32_t i = 0; rc == LEAT_OK && i < server->config.cores; i++) {
+        const struct leat_env *env;
+        rc = leat_os_actor_create(server->world, LEAT_ACTOR_CORE_0 + i, LEAT_OS_ACTOR_CORE, &env,
+                                  error);
+        if (rc == LEAT_OK) server->core_envs[i] = *env;
+    }
+    if (rc == LEAT_OK)
+        rc = leat_os_actor_create(server->world, LEAT_ACTOR_STORE, LEAT_OS_ACTOR_DISK,
+                                  &server->store_env, error);
+    if (rc == LEAT_OK)
+        rc = leat_os_actor_create(server->world, LEAT_ACTOR_COORDINATOR, LEAT_OS_ACTOR_DISK,
+                                  &server->coordinator_env, error);
+    return rc;
+}
+
+static leat_err make_node(struct server *server, struct leat_error *error)
+{
+    const struct leatd_config *config = &server->config;
+    uint64_t pool = leat_node_pool_bytes(config->memory_bytes, config->cores);
+    leat_err rc = LEAT_OK;
+    /* Too small a budget is named by leat_node_create(). */
+    if (pool > 0) rc = leat_os_arena_open(server->world, LEAT_ACTOR_STORE, pool, error);
+    if (rc != LEAT_OK) return rc;
+    struct leat_node_options options = {
+        .cores = config->cores,
+        .name = config->name,
+        .listen_address = config->listen,
+        .version = LEAT_VERSION,
+        .memory_bytes = config->memory_bytes,
+        .auto_create = config->auto_create,
+        .park_after_us = config->park_after_us,
+        .scrub_bytes_per_second = config->scrub_bytes_per_second,
+        .core_envs = server->core_envs,
+        .store_env = server->store_env,
+        .coordinator_env = server->coordinator_env,
+        .cpu_us = cpu_us,
+        .on_ready = on_ready,
+        .on_stopped = on_stopped,
+        .owner = server,
+    };
+    return leat_node_create(&options, &server->node, error);
+}
+
+static leat_err start_threads(struct server *server, struct leat_error *error)
+{
+    starting_node = server->node;
+    leat_err rc =
+        leat_os_actor_start(server->world, LEAT_ACTOR_STORE, leat_node_store(server->node),
+                            &leat_store_actor, NULL, "leat-store", -1);
+    if (rc == LEAT_OK)
+        rc = leat_os_actor_start(server->world, LEAT_ACTOR_COORDINATOR,
+                                 leat_node_coordinator(server->node), &leat_coordinator_actor, NULL,
+                                 "leat-coord", -1);
+    for (uint32_t i = server->config.cores; rc == LEAT_OK && i-- > 0;) {
+        char name[24];
+        snprintf(name, sizeof name, "leat-core-%u", i);
+        rc = leat_os_actor_start(server->world, LEAT_ACTOR_CORE_0 + i,
+                                 leat_node_core(server->node, i), &leat_core_actor,
+                                 i == 0 ? on_core_0_start : NULL, name, -1);
+    }
+    if (rc != LEAT_OK) leat_error_set(error, rc, "can't start the server's threads");
+    return rc;
+}
+
+/* ---- run ---- */
+
+static void say_ready(const struct server *server)
+{
+    const struct leatd_config *config = &server->config;
+    uint64_t pool = leat_node_pool_bytes(config->memory_bytes, config->cores);
+    printf("leatd %s ready: listening on %s, memory budget %llu MiB (%llu MiB of it for segments), "
+           "data in %s, %u cores\n",
+           LEAT_VERSION, server->address, (unsigned long long)(config->memory_bytes >> 20),
+           (unsigned long long)(pool >> 20), config->data, config->cores);
+    fflush(stdout);
+    leat_os_notify("READY=1");
+}
+
+/* Wait until core 0 rings, or a signal asks to stop. Returns true for a signal. */
+static bool wait_for_event(const struct server *server, int signals)
+{
+    struct pollfd polls[2] = {{.fd = server->event, .events = POLLIN},
+                              {.fd = signals, .events = POLLIN}};
+    while (poll(polls, 2, -1) < 0 && errno == EINTR) {
+    }
+    uint64_t rings;
+    if ((polls[0].revents & POLLIN) != 0) (void)!read(server->event, &rings, sizeof rings);
+    if ((polls[1].revents & POLLIN) == 0) return false;
+    struct signalfd_siginfo info;
+    (void)!read(signals, &info, sizeof info);
+    return true;
+}
+
+static int run(struct server *server, int signals)
+{
+    bool said = false, asked = false;
+    while (!__atomic_load_n(&server->stopped, __ATOMIC_ACQUIRE)) {
+        bool up = __atomic_load_n(&server->up, __ATOMIC_ACQUIRE);
+        bool failed = __atomic_load_n(&server->failed, __ATOMIC_ACQUIRE);
+        if (up && !said) {
+            said = true;
+            say_ready(server);
+        }
+        if (failed && !asked) {
+            (void)refuse(server->rc, &server->error);
+            asked = true;
+            server->stop_mail.deliver = deliver_stop;
+            leat_os_world_post(server->world, LEAT_ACTOR_CORE_0, &server->stop_mail);
+        }
+        if (wait_for_event(server, signals) && !asked) {
+            asked = true;
+            leat_os_notify("STOPPING=1");
+            leat_diary_info("asked to stop: writing everything to disk");
+            server->stop_mail.deliver = deliver_stop;
+            leat_os_world_post(server->world, LEAT_ACTOR_CORE_0, &server->stop_mail);
+        }
+    }
+    if (__atomic_load_n(&server->failed, __ATOMIC_ACQUIRE)) {
+        bool address = !server->up && server->error.code != LEAT_OK &&
+                       strstr(server->error.text, server->config.listen) != NULL;
+        return address ? EXIT_LISTEN : exit_code_of(server->rc);
+    }
+    return server->rc == LEAT_OK ? EXIT_STOPPED : EXIT_FAILED;
+}
+
+static void count_complaint(void *arg, const char *line)
+{
+    (void)line;
+    ++*(unsigned *)arg;
+}
+
+static void end(struct server *server, bool clean)
+{
+    for (uint32_t i = 0; i < server->config.cores; i++)
+        leat_os_actor_join(server->world, LEAT_ACTOR_CORE_0 + i);
+    leat_os_actor_join(server->world, LEAT_ACTOR_STORE);
+    leat_os_actor_join(server->world, LEAT_ACTOR_COORDINATOR);
+    leat_os_world_settle(server->world);
+    unsigned complaints = 0;
+    leat_node_complaints(server->node, count_complaint, &complaints);
+    leat_node_destroy(&server->node);
+    /* Where something is damaged or missing its bytes may lie in memory alone. */
+    if (clean && complaints == 0) leat_os_arena_discard(server->world, LEAT_ACTOR_STORE);
+    leat_os_world_destroy(&server->world);
+}
+
+static leat_err complete_config(struct leatd_config *config, struct leat_error *error)
+{
+    if (config->data[0] == '\0') {
+        leat_err rc = leat_os_default_data_dir(config->data, error);
+        if (rc != LEAT_OK) return rc;
+    }
+    if (config->cores == 0) config->cores = leat_os_cores();
+    if (config->cores > LEAT_CORES_MAX) config->cores = LEAT_CORES_MAX;
+    if (config->memory_bytes == 0) config->memory_bytes = leat_os_memory_bytes() / 4;
+    if (config->name[0] == '\0' && gethostname(config->name, sizeof config->name - 1) != 0)
+        memcpy(config->name, "leat", sizeof "leat");
+    return LEAT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static struct server server;
+    struct leat_error error = {LEAT_OK, ""};
+    leat_err rc = leatd_config_parse(argc, argv, &server.config, &error);
+    if (rc != LEAT_OK) return refuse(rc, &error);
+    if (server.config.help) return fputs(leatd_help, stdout) < 0 ? EXIT_FAILED : EXIT_STOPPED;
+    if (server.config.version) return printf("leatd %s\n", LEAT_VERSION) < 0;
+    leat_diary_set(diary_line, NULL, server.config.log_level);
+    rc = complete_config(&server.config, &error);
+    if (rc != LEAT_OK) return refuse(rc, &error);
+    raise_open_files();
+    rc = leat_os_lock(server.config.data, &error);
+    if (rc != LEAT_OK) {
+        (void)refuse(rc, &error);
+        return EXIT_DATA;
+    }
+
+    /* Before any thread is made: all inherit the mask, and only the main thread hears signals. */
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGINT);
+    sigprocmask(SIG_BLOCK, &mask, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    int signals = signalfd(-1, &mask, SFD_CLOEXEC);
+    server.event = eventfd(0, EFD_CLOEXEC);
+    if (signals < 0 || server.event < 0) {
+        leat_error_set(&error, LEAT_E_INTERNAL, "can't watch for signals: %s", strerror(errno));
+        return refuse(LEAT_E_INTERNAL, &error);
+    }
+    rc = make_ports(&server, &error);
+    if (rc == LEAT_OK) rc = make_node(&server, &error);
+    if (rc == LEAT_OK) rc = start_threads(&server, &error);
+    if (rc != LEAT_OK) return refuse(rc, &error); /* the process ends: so do its threads */
+    int code = run(&server, signals);
+    end(&server, code == EXIT_STOPPED);
+    return code;
+}

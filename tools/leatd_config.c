@@ -1,0 +1,339 @@
+/* leatd's flags and configuration file. Every option is one row of a table: a flag "--name value",
+ * or a line "name = value" of the file. */
+#include "tools/leatd_config.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char leatd_help[] =
+    "leatd: the Leat stream broker\n"
+    "\n"
+    "Usage: leatd [OPTION VALUE]...\n"
+    "\n"
+    "  --data DIR           where everything is kept (default: $XDG_STATE_HOME/leat, or\n"
+    "                       ~/.local/state/leat)\n"
+    "  --listen HOST:PORT   address for clients (default: 127.0.0.1:7700; port 0: any)\n"
+    "  --cores N            threads that serve clients, 1 to 64 (default: all CPUs)\n"
+    "  --memory BYTES       never use more; K, M, G are understood (default: a quarter of RAM)\n"
+    "  --config FILE        lines \"name = value\" with the names of these options; flags win\n"
+    "  --log-level LEVEL    error, warn, info or debug (default: info)\n"
+    "  --auto-create BOOL   clients may create a stream by using it: yes or no (default: yes)\n"
+    "  --park-after SECONDS an idle log gives its buffer back after this (default: 60)\n"
+    "  --scrub BYTES        bytes per second of old segments that are checked in the background\n"
+    "                       (default: 4M; 0: none)\n"
+    "  --name NAME          of this node, for people (default: the host's name)\n"
+    "  --help, --version\n"
+    "\n"
+    "One line on standard output says that the server is ready; its diary goes to standard error.\n"
+    "SIGTERM and SIGINT write everything to disk and end it.\n"
+    "\n"
+    "Exit codes: 0 stopped as asked; 1 failed while running; 2 flags or configuration refused;\n"
+    "3 the data directory can't be used (in use by another server, damaged, foreign, not\n"
+    "writable); 4 the address can't be listened on; 5 not enough memory.\n";
+
+enum option_kind {
+    OPTION_TEXT,
+    OPTION_COUNT,
+    OPTION_BYTES,
+    OPTION_BOOL,
+    OPTION_SECONDS,
+    OPTION_LEVEL
+};
+struct option {
+    const char *name;
+    enum option_kind kind;
+    size_t at, bytes; /* in struct leatd_config */
+    uint64_t min, max;
+};
+#define AT(field) offsetof(struct leatd_config, field), sizeof(((struct leatd_config *)0)->field)
+static const struct option options[] = {
+    {"data", OPTION_TEXT, AT(data), 0, 0},
+    {"listen", OPTION_TEXT, AT(listen), 0, 0},
+    {"name", OPTION_TEXT, AT(name), 0, 0},
+    {"cores", OPTION_COUNT, AT(cores), 1, LEAT_CORES_MAX},
+    {"memory", OPTION_BYTES, AT(memory_bytes), 1, UINT64_MAX / 2},
+    {"log-level", OPTION_LEVEL, AT(log_level), 0, 0},
+    {"auto-create", OPTION_BOOL, AT(auto_create), 0, 0},
+    {"park-after", OPTION_SECONDS, AT(park_after_us), 1, 365ull * 24 * 3600},
+    {"scrub", OPTION_BYTES, AT(scrub_bytes_per_second), 0, UINT64_MAX / 2},
+};
+enum { OPTION_COUNT_ALL = sizeof options / sizeof *options };
+
+static leat_err option_set(const struct option *option, const char *value,
+                           struct leatd_config *config, struct leat_error *error);
+
+/* ---- the nearest right name ---- */
+
+static unsigned distance(const char *a, const char *b)
+{
+    enum { LONGEST = 31 };
+    size_t n = strnlen(a, LONGEST), m = strnlen(b, LONGEST);
+    unsigned row[LONGEST + 1];
+    for (size_t j = 0; j <= m; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; i <= n; i++) {
+        unsigned diagonal = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= m; j++) {
+            unsigned above = row[j];
+            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+            if (above + 1 < best) best = above + 1;
+            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+            row[j] = best;
+            diagonal = above;
+        }
+    }
+    return row[m];
+}
+
+static const char *nearest(const char *name)
+{
+    static const char *const others[] = {"config", "help", "version"};
+    const char *best = options[0].name;
+    for (size_t i = 0; i < OPTION_COUNT_ALL; i++)
+        if (distance(name, options[i].name) < distance(name, best)) best = options[i].name;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (distance(name, others[i]) < distance(name, best)) best = others[i];
+    return best;
+}
+
+static const struct option *option_find(const char *name)
+{
+    for (size_t i = 0; i < OPTION_COUNT_ALL; i++)
+        if (strcmp(options[i].name, name) == 0) return &options[i];
+    return NULL;
+}
+
+/* ---- values ---- */
+
+static bool parse_number(const char *text, bool suffixes, uint64_t *out)
+{
+    char *end;
+    if (text[0] < '0' || text[0] > '9') return false;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno != 0) return false;
+    unsigned shift = 0;
+    if (suffixes && *end != '\0') {
+        switch (*end) {
+        case 'k':
+        case 'K':
+            shift = 10;
+            break;
+        case 'm':
+        case 'M':
+            shift = 20;
+            break;
+        case 'g':
+        case 'G':
+            shift = 30;
+            break;
+        case 't':
+        case 'T':
+            shift = 40;
+            break;
+        default:
+            return false;
+        }
+        end++;
+        if (strcmp(end, "iB") == 0)
+            end += 2;
+        else if (strcmp(end, "B") == 0)
+            end++;
+    }
+    if (*end != '\0' || value > UINT64_MAX >> shift) return false;
+    *out = (uint64_t)value << shift;
+    return true;
+}
+
+static bool parse_bool(const char *text, bool *out)
+{
+    static const struct {
+        const char *text;
+        bool value;
+    } words[] = {{"yes", true}, {"true", true},   {"on", true},   {"1", true},
+                 {"no", false}, {"false", false}, {"off", false}, {"0", false}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(text, words[i].text) != 0) continue;
+        *out = words[i].value;
+        return true;
+    }
+    return false;
+}
+
+static bool parse_level(const char *text, enum leat_diary_level *out)
+{
+    static const char *const names[] = {"error", "warn", "info", "debug"};
+    for (unsigned i = 0; i < 4; i++) {
+        if (strcmp(text, names[i]) != 0) continue;
+        *out = (enum leat_diary_level)i;
+        return true;
+    }
+    return false;
+}
+
+static leat_err option_set(const struct option *option, const char *value,
+                           struct leatd_config *config, struct leat_error *error)
+{
+    uint8_t *at = (uint8_t *)config + option->at;
+    uint64_t number = 0;
+    switch (option->kind) {
+    case OPTION_TEXT:
+        if (value[0] == '\0' || strlen(value) >= option->bytes)
+            return leat_error_set(error, LEAT_E_CONFIG, "%s needs a text of 1 to %zu bytes",
+                                  option->name, option->bytes - 1);
+        memset(at, 0, option->bytes);
+        memcpy(at, value, strlen(value));
+        return LEAT_OK;
+    case OPTION_BOOL:
+        if (parse_bool(value, (bool *)at)) return LEAT_OK;
+        return leat_error_set(error, LEAT_E_CONFIG, "%s is yes or no, not \"%.64s\"", option->name,
+                              value);
+    case OPTION_LEVEL:
+        if (parse_level(value, &config->log_level)) return LEAT_OK;
+        return leat_error_set(error, LEAT_E_CONFIG,
+                              "%s is error, warn, info or debug, not \"%.64s\"", option->name,
+                              value);
+    case OPTION_COUNT:
+    case OPTION_BYTES:
+    case OPTION_SECONDS:
+        break;
+    }
+    bool bytes = option->kind == OPTION_BYTES;
+    if (!parse_number(value, bytes, &number))
+        return leat_error_set(error, LEAT_E_CONFIG, "%s needs a whole number%s, not \"%.64s\"",
+                              option->name, bytes ? " of bytes (K, M, G are understood)" : "",
+                              value);
+    if (number < option->min || number > option->max)
+        return leat_error_set(error, LEAT_E_CONFIG, "%s has to lie in %llu to %llu, not %s",
+                              option->name, (unsigned long long)option->min,
+                              (unsigned long long)option->max, value);
+    if (option->kind == OPTION_COUNT) {
+        uint32_t count = (uint32_t)number;
+        memcpy(at, &count, sizeof count);
+    } else {
+        if (option->kind == OPTION_SECONDS) number *= 1000000;
+        memcpy(at, &number, sizeof number);
+    }
+    return LEAT_OK;
+}
+
+/* ---- the file ---- */
+
+struct file_reader {
+    struct leatd_config *config;
+    struct leat_error error;
+};
+
+static int file_line(void *user, const char *section, const char *name, const char *value)
+{
+    struct file_reader *reader = user;
+    if (reader->error.code != LEAT_OK) return 0;
+    if (section != NULL && section[0] != '\0' && strcmp(section, "leatd") != 0) {
+        leat_error_set(&reader->error, LEAT_E_CONFIG, "unknown section [%.64s]", section);
+        return 0;
+    }
+    const struct option *option = option_find(name);
+    if (option == NULL) {
+        leat_error_set(&reader->error, LEAT_E_CONFIG, "unknown key \"%.64s\"; did you mean \"%s\"?",
+                       name, nearest(name));
+        return 0;
+    }
+    return option_set(option, value, reader->config, &reader->error) == LEAT_OK;
+}
+
+static leat_err file_result(int line, const char *path, struct file_reader *reader,
+                            struct leat_error *error)
+{
+    if (line == 0) return LEAT_OK;
+    if (line < 0)
+        return leat_error_set(error, LEAT_E_CONFIG, "can't read the configuration %s: %s", path,
+                              strerror(errno));
+    return leat_error_set(error, LEAT_E_CONFIG, "%s, line %d: %s", path, line,
+                          reader->error.code != LEAT_OK ? reader->error.text
+                                                        : "this is not \"name = value\"");
+}
+
+leat_err leatd_config_read(const char *path, struct leatd_config *config, struct leat_error *error)
+{
+    struct file_reader reader = {config, {LEAT_OK, ""}};
+    return file_result(ini_parse(path, file_line, &reader), path, &reader, error);
+}
+
+leat_err leatd_config_text(const char *text, struct leatd_config *config, struct leat_error *error)
+{
+    struct file_reader reader = {config, {LEAT_OK, ""}};
+    return file_result(ini_parse_string(text, file_line, &reader), "configuration", &reader, error);
+}
+
+/* ---- flags ---- */
+
+void leatd_config_default(struct leatd_config *config)
+{
+    memset(config, 0, sizeof *config);
+    memcpy(config->listen, "127.0.0.1:7700", sizeof "127.0.0.1:7700");
+    config->log_level = LEAT_DIARY_INFO;
+    config->auto_create = true;
+    config->scrub_bytes_per_second = 4 * 1024 * 1024;
+}
+
+/* "--name value" or "--name=value". *at moves past it. */
+static leat_err flag_split(int argc, char **argv, int *at, char out_name[64],
+                           const char **out_value, struct leat_error *error)
+{
+    const char *word = argv[(*at)++];
+    if (strcmp(word, "-h") == 0) word = "--help";
+    if (strncmp(word, "--", 2) != 0)
+        return leat_error_set(error, LEAT_E_CONFIG,
+                              "\"%.64s\" is not an option; leatd --help lists them", word);
+    const char *equals = strchr(word, '=');
+    size_t bytes = equals != NULL ? (size_t)(equals - word) - 2 : strlen(word) - 2;
+    if (bytes > 63) bytes = 63;
+    memcpy(out_name, word + 2, bytes);
+    out_name[bytes] = '\0';
+    bool lone = strcmp(out_name, "help") == 0 || strcmp(out_name, "version") == 0;
+    *out_value = equals != NULL ? equals + 1 : NULL;
+    if (lone) return LEAT_OK;
+    if (option_find(out_name) == NULL && strcmp(out_name, "config") != 0)
+        return leat_error_set(error, LEAT_E_CONFIG, "unknown option --%s; did you mean --%s?",
+                              out_name, nearest(out_name));
+    if (*out_value == NULL) {
+        if (*at >= argc)
+            return leat_error_set(error, LEAT_E_CONFIG, "--%s needs a value", out_name);
+        *out_value = argv[(*at)++];
+    }
+    return LEAT_OK;
+}
+
+leat_err leatd_config_parse(int argc, char **argv, struct leatd_config *out_config,
+                            struct leat_error *error)
+{
+    struct leatd_config config;
+    leatd_config_default(&config);
+    /* Twice: the file first, wherever on the line it stands, for flags win over it. */
+    for (int pass = 0; pass < 2; pass++) {
+        for (int at = 1; at < argc;) {
+            char name[64];
+            const char *value = NULL;
+            leat_err rc = flag_split(argc, argv, &at, name, &value, error);
+            if (rc != LEAT_OK) return rc;
+            if (strcmp(name, "help") == 0) {
+                config.help = true;
+            } else if (strcmp(name, "version") == 0) {
+                config.version = true;
+            } else if (strcmp(name, "config") == 0) {
+                if (pass == 0) rc = leatd_config_read(value, &config, error);
+            } else if (pass == 1) {
+                struct leat_error cause;
+                rc = option_set(option_find(name), value, &config, &cause);
+                if (rc != LEAT_OK) leat_error_set(error, rc, "--%s", cause.text);
+            }
+            if (rc != LEAT_OK) return rc;
+        }
+    }
+    *out_config = config;
+    return LEAT_OK;
+}

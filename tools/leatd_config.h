@@ -1,0 +1,35 @@
+/* What leatd is told: flags, and a file of the same names. */
+#ifndef LEAT_TOOLS_LEATD_CONFIG_H
+#define LEAT_TOOLS_LEATD_CONFIG_H
+
+#include "base/diary.h"
+#include "base/error.h"
+
+struct leatd_config {
+    char data[4096];
+    char listen[256];
+    char name[64];
+    uint32_t cores;        /* 0: all */
+    uint64_t memory_bytes; /* 0: a quarter of the machine's */
+    uint64_t park_after_us;
+    uint64_t scrub_bytes_per_second;
+    enum leat_diary_level log_level;
+    bool auto_create;
+    bool help, version;
+};
+
+/** Defaults, then the file that --config names, then the flags: the later wins. On refusal error
+ * says which flag or which line of the file. */
+leat_err leatd_config_parse(int argc, char **argv, struct leatd_config *out_config,
+                            struct leat_error *error) LEAT_NODISCARD;
+/** One file over what *config holds; for the file's name and for fuzzing. */
+leat_err leatd_config_read(const char *path, struct leatd_config *config,
+                           struct leat_error *error) LEAT_NODISCARD;
+/** A whole file's text, as leatd_config_read() takes it. */
+leat_err leatd_config_text(const char *text, struct leatd_config *config,
+                           struct leat_error *error) LEAT_NODISCARD;
+void leatd_config_default(struct leatd_config *config);
+/** Text of --help. */
+extern const char leatd_help[];
+
+#endif

@@ -1,0 +1,414 @@
+/* leat-sim: run the simulated server through seeds of faults, or through a power cut at every disk
+ * operation.
+ *
+ * Each seed runs in a process of its own: an assertion that fails ends that seed only, and nothing
+ * of one seed can touch another. */
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/sim/scenario.h"
+
+enum {
+    JOBS_MAX = 64,
+    SECONDS_PER_SEED = 120,
+    BATCHES_PER_SEED = 500,
+    SEEDS_FOR_COUNTS = 100, /* from here on every fault kind must have struck */
+    TWICE_EVERY = 25,       /* seeds that are run twice, to see that they replay */
+    SWEEP_RECORDS = 60,
+    SUBSETS = 20,
+    MMAP_FROM_BYTES = 256 * 1024,
+};
+
+struct job {
+    pid_t pid;
+    int pipe, text; /* where the result and the words come from */
+    uint64_t seed;
+    bool second;
+    struct scenario_result result;
+    size_t got;
+};
+
+struct totals {
+    uint64_t seeds, failed, batches, batches_min, records, faults[SIM_FAULTS], twice;
+};
+
+const char *__asan_default_options(void);
+/* A killed process's memory is not given back piece by piece: that is what kill -9 means. */
+const char *__asan_default_options(void)
+{
+    return "detect_leaks=0";
+}
+
+/* ---- one run in a child ---- */
+
+static void child_write(int fd, const void *data, size_t bytes)
+{
+    const char *at = data;
+    while (bytes) {
+        ssize_t done = write(fd, at, bytes);
+        if (done <= 0) _exit(3);
+        at += done;
+        bytes -= (size_t)done;
+    }
+}
+
+static void job_start(struct job *job, uint64_t seed, bool second)
+{
+    int ends[2];
+    memset(job, 0, sizeof *job);
+    job->seed = seed;
+    job->second = second;
+    job->text = memfd_create("leat-sim", MFD_CLOEXEC);
+    if (pipe2(ends, O_CLOEXEC) != 0 || job->text < 0) {
+        perror("leat-sim");
+        exit(3);
+    }
+    fflush(NULL);
+    job->pid = fork();
+    if (job->pid < 0) {
+        perror("leat-sim: fork");
+        exit(3);
+    }
+    if (job->pid == 0) {
+        dup2(job->text, 2);
+        alarm(SECONDS_PER_SEED);
+        struct scenario_options options = {.seed = seed};
+        struct scenario_result result;
+        scenario_run(&options, &result);
+        child_write(ends[1], &result, sizeof result);
+        _exit(0);
+    }
+    close(ends[1]);
+    job->pipe = ends[0];
+}
+
+/* The last lines of what the child said: the failed assertion, or the sanitizer's report. */
+static void text_print(int fd)
+{
+    static char text[6000];
+    off_t bytes = lseek(fd, 0, SEEK_END);
+    off_t from = bytes > (off_t)sizeof text ? bytes - (off_t)sizeof text : 0;
+    ssize_t got = pread(fd, text, sizeof text, from);
+    if (got > 0) fwrite(text, 1, (size_t)got, stdout);
+}
+
+/* The verdict of an ended child, "" = passed. */
+static void job_verdict(struct job *job, char *out, size_t bytes)
+{
+    int status = 0;
+    while (waitpid(job->pid, &status, 0) < 0)
+        continue;
+    out[0] = '\0';
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+        snprintf(out, bytes, "A10 stuck: no end within %d s of real time", SECONDS_PER_SEED);
+    else if (WIFSIGNALED(status))
+        snprintf(out, bytes, "A11 assert: ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status) != 0 || job->got != sizeof job->result)
+        snprintf(out, bytes, "A11 assert: ended with code %d", WEXITSTATUS(status));
+    else if (job->result.failure[0])
+        snprintf(out, bytes, "%s", job->result.failure);
+    else if (job->result.acked_batches < BATCHES_PER_SEED)
+        snprintf(out, bytes, "only %" PRIu64 " batches were acked, %d are wanted",
+                 job->result.acked_batches, BATCHES_PER_SEED);
+}
+
+static void job_read(struct job *job)
+{
+    char *to = (char *)&job->result;
+    for (;;) {
+        ssize_t got = read(job->pipe, to + job->got, sizeof job->result - job->got);
+        if (got <= 0) break;
+        job->got += (size_t)got;
+    }
+}
+
+static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, uint64_t from)
+{
+    char verdict[SIM_FAIL_TEXT_BYTES + 64];
+    job_read(job);
+    close(job->pipe);
+    job_verdict(job, verdict, sizeof verdict);
+    uint64_t *hash = &hashes[job->seed - from];
+    if (!verdict[0] && job->second && *hash != job->result.trace_hash)
+        snprintf(verdict, sizeof verdict,
+                 "does not replay: two runs gave %016" PRIx64 " and %016" PRIx64, *hash,
+                 job->result.trace_hash);
+    if (!job->second) {
+        *hash = job->result.trace_hash;
+        totals->seeds++;
+        totals->batches += job->result.acked_batches;
+        totals->records += job->result.acked_records;
+        if (!verdict[0] && job->result.acked_batches < totals->batches_min)
+            totals->batches_min = job->result.acked_batches;
+        for (int i = 0; i < SIM_FAULTS; i++)
+            totals->faults[i] += job->result.faults[i];
+    } else {
+        totals->twice++;
+    }
+    if (verdict[0]) {
+        totals->failed++;
+        printf("leat-sim --seed %" PRIu64 ": %s\n", job->seed, verdict);
+        text_print(job->text);
+        fflush(stdout);
+    }
+    close(job->text);
+    job->pid = 0;
+}
+
+/* ---- many seeds ---- */
+
+static int totals_print(const struct totals *totals, double seconds)
+{
+    int zero = 0;
+    printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " run twice, %.1f s; %" PRIu64
+           " batches acked (least %" PRIu64 " in a seed), %" PRIu64 " records\nfaults:",
+           totals->seeds, totals->failed, totals->twice, seconds, totals->batches,
+           totals->batches_min == UINT64_MAX ? 0 : totals->batches_min, totals->records);
+    for (int i = 0; i < SIM_FAULTS; i++) {
+        printf(" %s %" PRIu64, sim_fault_name((enum sim_fault)i), totals->faults[i]);
+        zero += totals->faults[i] == 0;
+    }
+    printf("\n");
+    if (zero && totals->seeds >= SEEDS_FOR_COUNTS) {
+        printf("leat-sim: %d kinds of faults never struck\n", zero);
+        return 1;
+    }
+    return totals->failed ? 1 : 0;
+}
+
+static double now_s(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
+static int run_seeds(uint64_t from, uint64_t count, unsigned jobs)
+{
+    static struct job running[JOBS_MAX];
+    struct totals totals = {.batches_min = UINT64_MAX};
+    uint64_t *hashes = calloc(count, sizeof *hashes);
+    uint64_t next = from, again = from;
+    double start_s = now_s();
+    if (!hashes) return 3;
+    for (;;) {
+        struct pollfd waits[JOBS_MAX];
+        unsigned busy = 0;
+        for (unsigned i = 0; i < jobs; i++) {
+            /* A seed's second run starts only when its first has surely ended. */
+            if (!running[i].pid && next < from + count) job_start(&running[i], next++, false);
+            waits[i] = (struct pollfd){running[i].pid ? running[i].pipe : -1, POLLIN, 0};
+            busy += running[i].pid != 0;
+        }
+        if (!busy) break;
+        if (poll(waits, jobs, -1) < 0) continue;
+        for (unsigned i = 0; i < jobs; i++)
+            if (running[i].pid && waits[i].revents) job_end(&running[i], &totals, hashes, from);
+    }
+    for (; again < from + count; again += TWICE_EVERY) {
+        if (!hashes[again - from]) continue; /* it died */
+        job_start(&running[0], again, true);
+        job_end(&running[0], &totals, hashes, from);
+    }
+    free(hashes);
+    return totals_print(&totals, now_s() - start_s);
+}
+
+/* ---- one seed, here ---- */
+
+static int run_seed(uint64_t seed, bool tracing)
+{
+    struct scenario_options options = {.seed = seed, .tracing = tracing};
+    struct scenario_result result;
+    scenario_run(&options, &result);
+    printf("seed %" PRIu64 ": %s; %" PRIu64 " batches, %" PRIu64 " records acked, %" PRIu64
+           " events, %.1f virtual seconds, %" PRIu64 " disk operations, trace %016" PRIx64
+           "\nfaults:",
+           seed, result.failure[0] ? result.failure : "passed", result.acked_batches,
+           result.acked_records, result.events, (double)result.virtual_us / 1e6, result.disk_ops,
+           result.trace_hash);
+    for (int i = 0; i < SIM_FAULTS; i++)
+        if (result.faults[i])
+            printf(" %s %" PRIu64, sim_fault_name((enum sim_fault)i), result.faults[i]);
+    printf("\n");
+    return result.failure[0] ? 1 : 0;
+}
+
+/* ---- the sweep: a fork is the snapshot at the moment of the cut ---- */
+
+static struct sweep {
+    unsigned jobs, subsets, step, running;
+    uint64_t cuts, failed, only_op, only_subset;
+    bool child, tracing;
+    uint64_t op, subset;
+    enum sim_cut_phase phase;
+} sweep;
+
+static const char *const phase_names[] = {"before", "inside", "after"};
+
+static void sweep_reap(unsigned leave)
+{
+    while (sweep.running > leave) {
+        int status;
+        if (wait(&status) < 0) continue;
+        sweep.running--;
+        sweep.cuts++;
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) sweep.failed++;
+    }
+}
+
+/* The operation at which the cut struck is named by the child's own last words; an assertion's
+ * words come before them, from the same process. */
+static void sweep_words(int signal_number)
+{
+    static char line[160];
+    int bytes = snprintf(line, sizeof line,
+                         "leat-sim --sweep --op %" PRIu64 " --subset %" PRIu64
+                         " (%s): ended by signal %d\n",
+                         sweep.op, sweep.subset, phase_names[sweep.phase], signal_number);
+    if (write(1, line, (size_t)bytes) != bytes) _exit(4);
+    _exit(2);
+}
+
+static bool sweep_cut(struct sim_disk *disk, uint64_t op, enum sim_cut_phase phase)
+{
+    if (sweep.child || (sweep.only_op ? op != sweep.only_op : op % sweep.step != 0)) return false;
+    for (uint64_t subset = 1; subset <= sweep.subsets; subset++) {
+        if (sweep.only_subset && subset != sweep.only_subset) continue;
+        sweep_reap(sweep.jobs - 1);
+        fflush(NULL);
+        pid_t pid = fork();
+        if (pid < 0) {
+            perror("leat-sim: fork");
+            exit(3);
+        }
+        sweep.running += pid != 0;
+        if (pid) continue;
+        sweep.child = true;
+        sweep.op = op;
+        sweep.subset = subset;
+        sweep.phase = phase;
+        signal(SIGABRT, sweep_words);
+        signal(SIGALRM, sweep_words);
+        alarm(SECONDS_PER_SEED);
+        sim_disk_reseed(disk, subset * 1000003 + op * 3 + (uint64_t)phase);
+        return true;
+    }
+    return false;
+}
+
+static int run_sweep(uint64_t seed)
+{
+    struct scenario_options options = {.seed = seed,
+                                       .calm = true,
+                                       .records = SWEEP_RECORDS,
+                                       .tracing = sweep.tracing,
+                                       .sweep = sweep_cut};
+    struct scenario_result result;
+    double start_s = now_s();
+    scenario_run(&options, &result);
+    if (sweep.child) {
+        if (result.failure[0])
+            printf("leat-sim --sweep --seed %" PRIu64 " --op %" PRIu64 " --subset %" PRIu64
+                   " (%s): %s\n",
+                   seed, sweep.op, sweep.subset, phase_names[sweep.phase], result.failure);
+        fflush(stdout);
+        _exit(result.failure[0] ? 1 : 0);
+    }
+    sweep_reap(0);
+    printf("sweep of seed %" PRIu64 ": %" PRIu64 " disk operations, %" PRIu64
+           " power cuts, %" PRIu64 " failed%s%s, %.1f s\n",
+           seed, result.disk_ops, sweep.cuts, sweep.failed,
+           result.failure[0] ? "; without a cut: " : "", result.failure, now_s() - start_s);
+    return sweep.failed || result.failure[0] || !sweep.cuts ? 1 : 0;
+}
+
+static void usage(FILE *to)
+{
+    fputs("usage: leat-sim --seed S [--trace]            replay one seed\n"
+          "       leat-sim --seeds N [--from S] [--jobs J]  run many; each line of a failure "
+          "replays it\n"
+          "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
+          "           power cut before, inside and after every K-th disk operation\n"
+          "       leat-sim --sweep [--seed S] --op N [--subset M] [--trace]  only there\n",
+          to);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"seed", 1, NULL, 's'},   {"seeds", 1, NULL, 'n'},   {"from", 1, NULL, 'f'},
+        {"jobs", 1, NULL, 'j'},   {"trace", 0, NULL, 't'},   {"sweep", 0, NULL, 'w'},
+        {"step", 1, NULL, 'k'},   {"subsets", 1, NULL, 'u'}, {"op", 1, NULL, 'o'},
+        {"subset", 1, NULL, 'b'}, {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
+    uint64_t seed = 0, count = 0, from = 1, jobs = 2;
+    bool trace = false, sweeping = false;
+    sweep.subsets = SUBSETS;
+    sweep.step = 1;
+    /* Large blocks come fresh from the kernel: nothing clears and touches what a simulated server
+     * never uses, which was nine tenths of a run's time. */
+    (void)mallopt(M_MMAP_THRESHOLD, MMAP_FROM_BYTES);
+    (void)mallopt(M_TOP_PAD, 1024 * 1024);
+    for (int option; (option = getopt_long(argc, argv, "h", names, NULL)) != -1;) {
+        uint64_t number = optarg ? strtoull(optarg, NULL, 10) : 0;
+        switch (option) {
+        case 's':
+            seed = number;
+            break;
+        case 'n':
+            count = number;
+            break;
+        case 'f':
+            from = number;
+            break;
+        case 'j':
+            jobs = number < 1 ? 1 : number > JOBS_MAX ? JOBS_MAX : number;
+            break;
+        case 't':
+            trace = true;
+            break;
+        case 'w':
+            sweeping = true;
+            break;
+        case 'k':
+            sweep.step = number ? (unsigned)number : 1;
+            break;
+        case 'u':
+            sweep.subsets = number ? (unsigned)number : 1;
+            break;
+        case 'o':
+            sweep.only_op = number;
+            break;
+        case 'b':
+            sweep.only_subset = number;
+            break;
+        case 'h':
+            usage(stdout);
+            return 0;
+        default:
+            usage(stderr);
+            return 2;
+        }
+    }
+    if (sweeping) {
+        sweep.jobs = (unsigned)jobs;
+        sweep.tracing = trace;
+        return run_sweep(seed ? seed : 1);
+    }
+    if (count) return run_seeds(from, count, (unsigned)jobs);
+    if (seed) return run_seed(seed, trace);
+    usage(stderr);
+    return 2;
+}
