@@ -1,0 +1,273 @@
+"""The two commands as their users meet them: help, wrong words, exit codes, what programs read, and
+bytes that come back as they went in."""
+import json
+import os
+import re
+import subprocess
+
+from rig import LEAT, LEATD, WAIT_S, Server, check, check_in, directory, equal, line_read, main
+
+COMMANDS = ['', 'stream', 'stream create', 'stream list', 'stream describe', 'stream delete', 'produce',
+            'consume', 'log', 'log recover', 'status', 'bench', 'bench append', 'bench pull']
+
+
+def run(program, *arguments, **more):
+    done = subprocess.run([program, *arguments], capture_output=True, timeout=WAIT_S, **more)
+    return done.returncode, done.stdout.decode(errors='replace'), done.stderr.decode(errors='replace')
+
+
+def test_help_of_every_command():
+    for command in COMMANDS:
+        code, out, err = run(LEAT, *command.split(), '--help')
+        equal((code, err), (0, ''), command)
+        check_in('Usage', out)
+        check(max(map(len, out.splitlines())) <= 100, 'lines of help', command)
+        # Every option that the help tells of is known: a wrong value is complained about, not the name.
+        for option in set(re.findall(r'(--[a-z-]+)', out)):
+            if not command or command in ('stream', 'log', 'bench'):
+                continue
+            code, _, err = run(LEAT, *command.split(), 'x', option, '--help')
+            check(f'no option {option}' not in err, command, option, err)
+    for program in (LEAT, LEATD):
+        code, out, err = run(program, '--version')
+        equal((code, err), (0, ''))
+        check(re.search(r'\d+\.\d+\.\d+', out), out)
+    code, out, err = run(LEATD, '--help')
+    equal((code, err), (0, ''))
+    for option in '--data --listen --cores --memory --config --log-level'.split():
+        check_in(option, out)
+
+
+def test_wrong_words_of_leat():
+    for words, said in [
+            ('', 'Usage'), ('strem', "did you mean 'stream'"), ('stream lst', "'stream list'"),
+            ('log recovr x', 'log recover'), ('bench apend', "'bench append'"),
+            ('consume', 'NAME'), ('consume x --fron 3', '--from'), ('consume x --from', '--from'),
+            ('consume x --max-records many', 'whole number'), ('consume x --max-records -1', ''),
+            ('consume x --format %q', '%q'), ('consume x --mode both --set s', 'parallel'),
+            ('consume x --mode parallel', '--set'), ('consume x y', ''),
+            ('consume x --from tomorrow', 'earliest'), ('consume x --set', '--set'),
+            ('produce', 'NAME'), ('produce x --batch-byte 4K', '--batch-bytes'),
+            ('produce x --batch-bytes much', 'size'), ('produce x --linger soon', 'time'),
+            ('produce x --compression gzip', 'zstd'), ('produce x --key-separator=', ''),
+            ('stream create', 'NAME'), ('stream create x --durability ram', 'disk'),
+            ('stream delete', 'NAME'),
+            ('stream list x', 'operands'), ('log recover', 'NAME'), ('log recover x', '--accept-loss'),
+            ('bench append --producers 0', ''), ('bench append --sconds 1', '--seconds'),
+            ('status x', 'operands'), ('stream list -b nonsense', 'nonsense')]:
+        code, out, err = run(LEAT, *words.split(), env=dict(os.environ, LEAT_BROKERS='127.0.0.1:1'))
+        equal((code, out), (2, ''), words + ': ' + err)
+        check_in(said, err)
+        check(err.startswith('leat: ') or 'Usage' in err, err)
+
+
+def test_no_server():
+    for words in ('stream list', 'stream create x', 'stream describe x', 'stream delete x',
+                  'produce x /dev/null', 'consume x', 'status', 'log recover x --accept-loss',
+                  'bench append --records 1', 'bench pull'):
+        code, out, err = run(LEAT, *words.split(), '-b', '127.0.0.1:1')
+        equal((code, out), (3, ''), words + ': ' + err)
+        check_in('127.0.0.1:1', err)
+        check_in('leatd', err)
+
+
+def test_wrong_words_of_leatd():
+    place = directory()
+    file = os.path.join(place, 'conf')
+    for words, said in [
+            ('--lisen 127.0.0.1:0', '--listen'), ('--memory', 'needs a value'), ('--memory lots', 'bytes'),
+            ('--memory 1M', 'at least|too small'), ('--cores 0', '1 to 64'), ('--cores 65', '1 to 64'),
+            ('--log-level loud', 'debug'), ('--auto-create maybe', 'yes or no'), ('extra', 'option'),
+            ('--scrub fast', 'number'), ('--park-after 0', ''), ('--config /nonexistent', 'nonexistent'),
+            (f'--config {file}', r'conf, line 2: .*did you mean "memory"')]:
+        with open(file, 'w') as out:
+            out.write('cores = 1\nmemry = 256M\n')
+        code, out, err = run(LEATD, '--data', os.path.join(place, 'data'), *words.split())
+        equal((code, out), (2, ''), words + ': ' + err)
+        check(re.search(said, err), said, 'was not said:', err)
+        check(err.startswith('leatd: '), err)
+
+
+def test_config_file_and_flags_over_it():
+    place = directory()
+    file = os.path.join(place, 'conf')
+    with open(file, 'w') as out:
+        out.write('# a comment\nmemory = 300M ; more\ncores = 1\nauto-create = no\n')
+    server = Server('--config', file, '--memory', '256M', '--cores', '2').start()
+    check_in('256 MiB', server.ready)
+    check_in('2 cores', server.ready)
+    done = server.leat('produce', 'missing', input=b'x\n', code=1)
+    check_in('missing', done.stderr)
+    check_in('stream create', done.stderr)
+    equal(json.loads(server.leat('stream', 'list', '--json').stdout), [])
+    server.stop()
+    code, text = server.start_refused('--listen', '203.0.113.1:7700')
+    equal(code, 4, text)
+    check_in('203.0.113.1', text)
+    other = Server().start()
+    code, text = server.start_refused('--listen', other.address)
+    equal(code, 4, text)
+    check_in(other.address, text)
+
+
+def test_json_that_programs_read():
+    server = Server().start()
+    equal(json.loads(server.leat('stream', 'list', '--json').stdout), [])
+    server.leat('stream', 'create', 'one', '--streamlets', 2, '--logs', 3, '--retention-time', '12h',
+                '--retention-bytes', '10G', '--segment-bytes', '64K', '--durability', 'memory')
+    server.produce('one', ['a', 'b'], '--streamlet', 1)
+    settings = {'name': 'one', 'streamlets': 2, 'logs': 3, 'copies': 1, 'durability': 'memory',
+                'segment_bytes': 65536, 'retention_ms': 12 * 3600 * 1000, 'retention_bytes': 10 << 30}
+    listed = json.loads(server.leat('stream', 'list', '--json').stdout)
+    equal({k: listed[0][k] for k in settings}, settings)
+    told = server.describe('one')
+    equal({k: told[k] for k in settings}, settings)
+    equal(len(told['log_list']), 6)
+    for log in told['log_list']:
+        for key in ('streamlet log owner epoch lane state first_offset end_offset bytes first_segment '
+                    'segments first_group groups producers memory_bytes code text').split():
+            check(key in log, key, log)
+    equal(sum(g['end_offset'] for g in told['log_list'] if g['streamlet'] == 1), 2)
+    status = server.status()
+    for key in ('version uptime_ms cpu_us cores memory_budget memory_used disk_free appended_records '
+                'appended_bytes fetched_records fetched_bytes connections').split():
+        check(key in status, key, status)
+    equal((status['appended_records'], status['memory_budget'], status['cores']), (2, 256 << 20, 2))
+    for words in ('append --records 20000 --producers 3 --streamlets 2 --logs 2 --compression lz4',
+                  'append --seconds 500ms --rate 20000 --producers 2', 'pull --verify'):
+        done = server.leat('bench', *words.split(), '--stream', 'b', '--json', '-')
+        report = json.loads(done.stdout)
+        for key in ('records seconds records_per_second bytes_per_second server_cpu_seconds '
+                    'client_cpu_seconds records_per_server_cpu_second per_second settings').split():
+            check(key in report, key, report)
+        check(report['records'] > 0 and report['seconds'] > 0, report)
+        if 'append' in words:
+            equal(set(report['latency_us']), {'p50', 'p90', 'p99', 'p999', 'max'})
+            equal(report['latency_kind'], 'intended_send_time' if 'rate' in words else 'closed_loop')
+            for key, value in (('producers', 3), ('record_bytes', 100), ('batch_records', 100)):
+                if 'rate' not in words:
+                    equal(report['settings'][key], value)
+        else:
+            equal(report['settings']['wrong_records'], 0)
+
+
+def test_bytes_come_back():
+    server = Server().start()
+    place = directory()
+    blobs = {'crlf': b'a\r\nb\r\n', 'open end': b'no newline', 'empty lines': b'\n\nx\n\n\n',
+             'nul': b'\0\n\0\0x\0\n', 'one': b'\n', 'random': os.urandom(200000),
+             'long': b'y' * 1000000 + b'\nz\n', 'latin': bytes(range(256)) * 300}
+    for codec in ('none', 'lz4', 'zstd'):
+        for number, (name, blob) in enumerate(blobs.items()):
+            path = os.path.join(place, 'file')
+            with open(path, 'wb') as file:
+                file.write(blob)
+            stream = f'{codec}{number}'
+            server.leat('stream', 'create', stream, '--logs', 1)
+            server.leat('produce', stream, path, '--compression', codec, '--batch-bytes', '16K')
+            got = server.leat('consume', stream, '--until-end', text=False).stdout
+            check(got == blob, f'{name} with {codec}: {len(got)} bytes of {len(blob)}')
+    # Compressed is smaller, or it was not compressed.
+    server.leat('stream', 'create', 'zeros', '--logs', 1)
+    server.leat('produce', 'zeros', '--compression', 'zstd', input=b'0' * 500000 + b'\n')
+    check(server.logs('zeros')[0, 0]['bytes'] < 50000, 'zstd')
+
+
+def test_several_files_and_stdin():
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    place = directory()
+    for name, text in (('a', 'a1\na2\n'), ('b', 'b1'), ('c', 'c1\n')):
+        with open(os.path.join(place, name), 'w') as file:
+            file.write(text)
+    a, b, c = (os.path.join(place, name) for name in 'abc')
+    done = server.leat('produce', 's', a, '-', b, c, input=b'in\n')
+    check_in('5 records', done.stderr)
+    equal(server.leat('consume', 's', '--until-end').stdout, 'a1\na2\nin\nb1c1\n')
+    done = server.leat('produce', 's', a, os.path.join(place, 'none'), code=1)
+    check_in('none', done.stderr)
+    # A reader that goes away early is no failure of the server's.
+    process = server.leat_start('consume', 's', '--from', '0')
+    equal(line_read(process.stdout), 'a1\n')
+    process.stdout.close()
+    server.produce('s', ['x'] * 100000)
+    process.wait(WAIT_S)
+    server.status()
+
+
+def test_format_keys_and_positions():
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    server.produce('s', ['k1:v1', 'none', ':empty', 'k2:v:2'], '--key-separator', ':')
+    got = server.leat('consume', 's', '--until-end', '--format',
+                      r'%t|%p|%o|%K|%k|%S|%v|%s|%%|\t|\x41|\0|\\;\n', text=False).stdout
+    row = 's|0|{}|%|\t|A|\0|\\;\n'
+    wanted = ''.join(row.format(r) for r in ('0|2|k1|2|v1|v1', '1|-1||4|none|none', '2|0||5|empty|empty',
+                                             '3|2|k2|3|v:2|v:2'))
+    equal(got, wanted.encode())
+    times = [int(t) for t in server.leat('consume', 's', '--until-end', '--format', '%T').stdout.split()]
+    check(len(times) == 4 and times == sorted(times) and times[0] > 1_700_000_000_000, times)
+    equal(server.values('s', '--from', 2), ['empty', 'v:2'])
+    equal(server.values('s', '--from', 'latest'), [])
+    equal(server.values('s', '--max-records', 1), ['v1'])
+    equal(server.values('s', '--from', f'@{times[-1] + 1}'), [])
+    equal(server.values('s', '--from', '2001-01-01'), ['v1', 'none', 'empty', 'v:2'])
+    equal(server.values('s', '--from', '2001-01-01T10:00:00Z', '--max-records', 2), ['v1', 'none'])
+    server.produce('s', ['later'])
+    last = int(server.leat('consume', 's', '--from', 4, '--until-end', '--format', '%T').stdout)
+    if last > times[-1]:
+        equal(server.values('s', '--from', f'@{last}'), ['later'])
+    # Past the end: the valid range is named, and reading goes on there.
+    done = server.leat('consume', 's', '--from', 99, '--until-end', code=None)
+    check(re.search(r'valid range 0 to 5', done.stderr), done)
+    # Without --until-end it waits for what comes.
+    process = server.leat_start('consume', 's', '--from', 'latest', '--max-records', '1')
+    for _ in range(1000):
+        server.produce('s', ['fresh'])
+        if process.poll() is not None:
+            break
+    equal(process.wait(WAIT_S), 0)
+    equal(process.stdout.read(), b'fresh\n')
+
+
+def test_streams_that_are_not_there():
+    server = Server().start()
+    for words in ('consume x', 'stream describe x', 'stream delete x', 'log recover x --accept-loss',
+                  'bench pull --stream x'):
+        done = server.leat(*words.split(), code=1)
+        check_in('x', done.stderr)
+        check(re.search(r'no (such )?stream|no stream', done.stderr), words, done.stderr)
+    for name in ('a/b', '', '.', 'a b', 'x' * 250, 'ü'):
+        done = server.leat('stream', 'create', name, code=None)
+        check(done.returncode in (1, 2), name, done)
+        check(re.search('name', done.stderr, re.I), name, done.stderr)
+    for words, said in (('--segment-bytes 5K', 'segment'), ('--logs 1000', 'logs'),
+                        ('--streamlets 100000', 'streamlets')):
+        done = server.leat('stream', 'create', 'z', *words.split(), code=None)
+        check(done.returncode in (1, 2), words, done)
+        check_in(said, done.stderr)
+    server.leat('stream', 'create', 'x' * 249)
+    server.leat('stream', 'create', 'y')
+    check_in('exists', server.leat('stream', 'create', 'y', code=1).stderr)
+    check_in('streamlet', server.leat('produce', 'y', '--streamlet', 7, input=b'1\n', code=1).stderr)
+    done = server.leat('log', 'recover', 'y', '--accept-loss', code=1)
+    check(re.search(r'not|nothing', done.stderr), done.stderr)
+    # Made by producing, unless the server forbids.
+    server.produce('made', ['x'])
+    equal(server.values('made'), ['x'])
+    server.stop()
+    server.start('--auto-create', 'no')
+    check_in('stream create', server.leat('produce', 'new', input=b'x\n', code=1).stderr)
+    server.leat('produce', 'made', input=b'y\n')
+
+
+def test_a_record_that_is_too_large():
+    server = Server().start()
+    done = server.leat('produce', 's', input=b'x' * (3 << 20) + b'\n', code=1)
+    check(re.search(r'longer than|too large|larger', done.stderr), done.stderr)
+    server.produce('s', ['fits'])
+    equal(server.values('s'), ['fits'])
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,437 @@
+"""What bit rot, lost files, lost memory and foreign files get: a name, a refusal that touches one log,
+reads of what is valid, and a way out that an operator has to ask for."""
+import os
+import re
+import shutil
+import struct
+
+from rig import (BATCH, CLOSED, PARKED, START, STREAM_CREATE, STREAM_DELETE, Raw, Server, check,
+                 check_in, crc32c, entries, equal, main)
+
+
+def lines(prefix, count, width=40):
+    return [f'{prefix}-{i:06d}'.ljust(width, '.') for i in range(count)]
+
+
+def filled(*flags, durability='disk', runs=5, count=40):
+    """A server with the stream 'hurt' (one log, one segment, a batch per run) and 'well'."""
+    server = Server(*flags).start()
+    for name in ('hurt', 'well'):
+        server.leat('stream', 'create', name, '--logs', 1, '--durability', durability)
+    for run in range(runs):
+        server.produce('hurt', lines(f'hurt{run}', count))
+        server.produce('well', lines(f'well{run}', count))
+    server.wanted = [v for run in range(runs) for v in lines(f'hurt{run}', count)]
+    server.well = [v for run in range(runs) for v in lines(f'well{run}', count)]
+    server.hurt_id = server.describe('hurt')['id']
+    return server
+
+
+def head(server):
+    """The row of the segment that 'hurt' was appending to."""
+    started = [r for r in server.segments(server.hurt_id) if r['state'] != CLOSED and
+               any(e[0] == START for e in entries(server.segment_bytes(r)))]
+    equal(len(started), 1, 'open segments')
+    return started[0]
+
+
+def batches(server, row):
+    return [e for e in entries(server.segment_bytes(row)) if e[0] == BATCH]
+
+
+def refused(server, name='hurt'):
+    """Appends to it are refused by name and soon; the reason comes back with its code."""
+    done = server.leat('produce', name, '--timeout', '5s', input=b'x\n', code=1)
+    check(re.search(r'DAMAGED|LOG_INCOMPLETE', done.stderr), done.stderr)
+    return done.stderr
+
+
+def others_untouched(server):
+    equal(server.values('well'), server.well, 'the other stream')
+    server.produce('well', ['more'])
+    server.well.append('more')
+
+
+def recovered(server, valid, name='hurt'):
+    """After `log recover`: appends go on, far ahead, and what was valid is still there."""
+    before = server.logs(name)[0, 0]
+    server.leat('log', 'recover', name, code=2)
+    said = server.leat('log', 'recover', name, '--accept-loss').stdout
+    next_offset = int(re.search(r'offset (\d+)', said).group(1))
+    check(next_offset > before['end_offset'] + 1000, 'offsets have to jump ahead', said)
+    server.produce(name, ['after'])
+    got = server.leat('consume', name, '--until-end', '--format', '%o %v').stdout.splitlines()
+    equal(got, [f'{i} {v}' for i, v in enumerate(valid)] + [f'{next_offset} after'],
+          'records after recovery')
+    check(server.logs(name)[0, 0]['state'] == 'ok', 'its state after recovery')
+
+
+def open_segment_after(end):
+    server = filled()
+    end(server)
+    row = head(server)
+    # The second batch: the first stays valid, and three follow it.
+    found = batches(server, row)
+    check(len(found) >= 5, 'batches', found)
+    second = found[1]
+    server.segment_flip(row, second[1] + 32 + second[2] // 2)
+    size = os.path.getsize(server.path('store', str(row['file'])))
+    server.start()
+    # The sentence names the log and says what to do.
+    check(re.search(rf'log {server.hurt_id}/0/0|stream "?hurt', server.diary()),
+          'the start did not name it:', server.diary())
+    check_in('damaged', server.diary())
+    check(server.logs('hurt')[0, 0]['state'] != 'ok', 'describe does not show it')
+    others_untouched(server)
+    check_in('recover', refused(server))
+    valid = server.wanted[:second[3]]
+    got = server.leat('consume', 'hurt', '--until-end', code=None)
+    equal(got.stdout.splitlines(), valid, 'what is valid')
+    # Nothing is given up without an operator: the same after another start.
+    server.stop()
+    equal(os.path.getsize(server.path('store', str(row['file']))), size, 'size of the file')
+    check(any(r['number'] == row['number'] for r in server.rows()), 'its row is gone')
+    server.start()
+    refused(server)
+    recovered(server, valid)
+    others_untouched(server)
+    server.stop()
+    server.start()
+    server.produce('hurt', ['again'])
+    equal(server.values('hurt'), valid + ['after', 'again'], 'after recovery and a restart')
+
+
+def test_open_segment_damaged_after_kill():
+    open_segment_after(Server.kill)
+
+
+def test_parked_segment_damaged_after_stop():
+    open_segment_after(Server.stop)
+
+
+def test_header_of_open_segment_damaged():
+    server = filled()
+    server.kill()
+    row = head(server)
+    server.segment_flip(row, 40)
+    server.start()
+    check_in('damaged', server.diary())
+    others_untouched(server)
+    refused(server)
+    recovered(server, [])
+
+
+def test_repair_of_the_bytes_brings_everything_back():
+    """Damage is not made worse: the right bytes, brought back from a copy, are served again."""
+    server = filled()
+    server.kill()
+    row = head(server)
+    at = batches(server, row)[2][1] + 50
+    server.segment_flip(row, at)
+    server.start()
+    refused(server)
+    server.stop()
+    server.segment_flip(row, at)
+    server.start()
+    equal(server.values('hurt'), server.wanted, 'after the repair')
+    server.produce('hurt', ['more'])
+    equal(server.values('hurt'), server.wanted + ['more'])
+
+
+def test_row_of_the_catalogue_damaged():
+    server = filled()
+    server.kill()
+    row = head(server)
+    server.flip('catalogue', row['at'] + 60)
+    server.start()
+    check_in('catalogue', server.diary())
+    check(re.search(r'row|damaged', server.diary()), server.diary())
+    others_untouched(server)
+    refused(server)
+    # Not deleted: with the row back everything is back.
+    server.stop()
+    server.flip('catalogue', row['at'] + 60)
+    server.start()
+    equal(server.values('hurt'), server.wanted)
+    server.produce('hurt', ['more'])
+
+
+def test_row_damaged_then_loss_accepted():
+    server = filled()
+    server.stop()
+    row = head(server)
+    server.flip('catalogue', row['at'] + 8)
+    server.start()
+    others_untouched(server)
+    refused(server)
+    recovered(server, [])
+    server.kill()
+    server.start()
+    equal(server.values('hurt'), ['after'])
+    others_untouched(server)
+
+
+def test_header_of_the_catalogue_damaged():
+    server = filled()
+    server.stop()
+    server.flip('catalogue', 20)
+    code, text = server.start_refused()
+    equal(code, 3, text)
+    check_in('catalogue', text)
+    server.flip('catalogue', 20)
+    server.start()
+    equal(server.values('hurt'), server.wanted)
+
+
+def closed_segments(*flags):
+    """A log with several closed segments of 64 KiB, in their file and not in memory."""
+    server = Server('--scrub', '0', *flags).start()
+    server.leat('stream', 'create', 'hurt', '--logs', 1, '--segment-bytes', '64K')
+    server.wanted = lines('hurt', 8000, 100)
+    server.produce('hurt', server.wanted, '--batch-bytes', '4K')
+    server.hurt_id = server.describe('hurt')['id']
+    server.stop()
+    closed = [r for r in server.segments(server.hurt_id) if r['state'] == CLOSED]
+    check(len(closed) >= 4, 'closed segments', len(closed))
+    return server, closed
+
+
+def test_closed_segment_damaged_is_named_at_first_read():
+    server, closed = closed_segments()
+    row = closed[2]
+    batch = batches(server, row)[1]
+    server.segment_flip(row, batch[1] + 32 + 80)
+    server.start()
+    check('damaged' not in server.diary(), 'the start read closed segments:', server.diary())
+    done = server.leat('consume', 'hurt', '--until-end', code=1)
+    check_in('damaged', done.stderr)
+    check_in('hurt', done.stderr)
+    equal(done.stdout.splitlines(), server.wanted[:batch[3]], 'what lies before')
+    check(re.search(rf'segment {row["segment"]} is damaged', server.diary()), server.diary())
+    # Other offsets are not touched, nor are appends.
+    after = row['next']
+    equal(server.values('hurt', '--from', after), server.wanted[after:], 'what lies behind')
+    server.produce('hurt', ['more'])
+    equal(server.values('hurt', '--from', after)[-1], 'more')
+
+
+def test_closed_segment_damaged_is_named_by_the_scrub():
+    server, closed = closed_segments()
+    row = closed[3]
+    server.segment_flip(row, batches(server, row)[2][1] + 100)
+    server.start('--scrub', '64M')
+    server.diary_wait(rf'scrub: closed segment {row["segment"]} of log {server.hurt_id}/0/0 .*damaged')
+
+
+def raft_file(server, prefix):
+    found = sorted(f for f in os.listdir(server.path('raft')) if f.startswith(prefix))
+    check(found, 'files of raft', os.listdir(server.path('raft')))
+    return os.path.join('raft', found[-1])
+
+
+def test_raft_log_damaged():
+    server = filled()
+    server.stop()
+    name = raft_file(server, 'log-')
+    at = 64 + 48 + 32 + 8  # inside the first round's first frame
+    server.flip(name, at)
+    code, text = server.start_refused()
+    equal(code, 3, text)
+    check_in(os.path.basename(name), text)
+    server.flip(name, at)
+    server.start()
+    equal(server.values('hurt'), server.wanted)
+
+
+def test_raft_vote_damaged():
+    server = filled()
+    server.stop()
+    # One of its two copies: served from the other. Both: named and refused.
+    server.flip('raft/vote', 16)
+    server.start()
+    equal(server.values('hurt'), server.wanted)
+    server.stop()
+    server.flip('raft/vote', 16)
+    server.flip('raft/vote', 4096 + 16)
+    code, text = server.start_refused()
+    equal(code, 3, text)
+    check_in('vote', text)
+
+
+def test_raft_files_missing():
+    server = filled()
+    server.stop()
+    kept = server.path('raft') + '-kept'
+    shutil.copytree(server.path('raft'), kept)
+    for name in (raft_file(server, 'log-'), 'raft/vote'):
+        os.unlink(server.path(name))
+        code, text = server.start_refused()
+        equal(code, 3, text)
+        check_in('raft', text)
+        shutil.copy(os.path.join(kept, os.path.basename(name)), server.path('raft'))
+    shutil.rmtree(server.path('raft'))
+    code, text = server.start_refused()
+    equal(code, 3, text)
+    shutil.copytree(kept, server.path('raft'), dirs_exist_ok=True)
+    server.start()
+    equal(server.values('hurt'), server.wanted)
+    equal(server.values('well'), server.well)
+
+
+def test_raft_snapshot_damaged():
+    """Streams of long names come and go until the coordinator takes a snapshot; then that rots."""
+    server = Server().start()
+    server.leat('stream', 'create', 'kept', '--logs', 1)
+    server.produce('kept', ['a', 'b'])
+    conn = Raw(server)
+    for turn in range(200):
+        names = [f'{turn}-{i}'.ljust(240, 'x') for i in range(50)]
+        for kind, more in ((STREAM_CREATE, [[1, 1, 1, 1, 2, 0, 0, 0]]), (STREAM_DELETE, [])):
+            for name in names:
+                conn.send(kind, [name] + more)
+            for name in names:
+                flags, control, _ = conn.answer()
+                equal(flags, 1, control)
+        if any(f.startswith('snapshot-') for f in os.listdir(server.path('raft'))):
+            break
+    server.stop()
+    name = raft_file(server, 'snapshot-')
+    middle = os.path.getsize(server.path(name)) // 2
+    server.flip(name, middle)
+    code, text = server.start_refused()
+    equal(code, 3, text)
+    check_in('snapshot', text)
+    server.flip(name, middle)
+    server.start()
+    equal(server.values('kept'), ['a', 'b'])
+
+
+def test_store_file_truncated():
+    server = filled()
+    server.stop()
+    row = head(server)
+    other = [r for r in server.segments(server.hurt_id + 1) if r['state'] == PARKED][-1]
+    last = max(row, other, key=lambda r: r['unit'])
+    name = server.path('store', str(row['file']))
+    shutil.copy(name, name + '-kept')
+    os.truncate(name, last['unit'] * 16384 + 4096)
+    server.start()
+    check_in('store/', server.diary())
+    hurt, well = ('hurt', 'well') if last is row else ('well', 'hurt')
+    wanted = {'hurt': server.wanted, 'well': server.well}
+    equal(server.values(well), wanted[well], 'the log that was not cut')
+    refused(server, hurt)
+    server.stop()
+    os.rename(name + '-kept', name)
+    server.start()
+    equal(server.values(hurt), wanted[hurt], 'with the file back')
+
+
+def test_store_file_missing():
+    server = filled()
+    server.stop()
+    os.rename(server.path('store', '0'), server.path('kept'))
+    server.start()
+    check_in('store/0', server.diary())
+    refused(server)
+    server.stop()
+    os.rename(server.path('kept'), server.path('store', '0'))
+    server.start()
+    equal(server.values('hurt'), server.wanted)
+
+
+def test_memory_lost_as_in_a_power_cut():
+    """Durability memory: acked records were in the pool alone. Nothing is lost silently."""
+    server = filled(durability='memory')
+    server.kill()
+    check(server.pool and os.path.exists(server.pool), 'no pool', server.pool)
+    os.unlink(server.pool)
+    server.start()
+    check(re.search(r'memory did not survive', server.diary()), server.diary())
+    for name in ('hurt', 'well'):
+        check(server.logs(name)[0, 0]['state'] != 'ok', 'its state')
+        refused(server, name)
+    before = server.values('hurt', code=None)
+    equal(before, server.wanted[:len(before)], 'what is left')
+    recovered(server, before)
+
+
+def test_memory_survives_a_kill():
+    server = filled(durability='memory')
+    for _ in range(3):
+        server.kill()
+        server.start()
+        equal(server.values('hurt'), server.wanted)
+        others_untouched(server)
+
+
+def test_memory_is_on_disk_after_a_stop():
+    server = filled(durability='memory')
+    server.stop()
+    check(not os.path.exists(server.pool), 'the pool outlives a clean stop')
+    server.start()
+    equal(server.values('hurt'), server.wanted)
+    others_untouched(server)
+
+
+def test_data_of_another_cluster():
+    one, two = filled(runs=1), filled(runs=1)
+    one.stop()
+    two.stop()
+    for name in ('identity', 'raft', 'catalogue'):
+        kept = one.path(name) + '-kept'
+        os.rename(one.path(name), kept)
+        (shutil.copytree if os.path.isdir(two.path(name)) else shutil.copy)(
+            two.path(name), one.path(name))
+        code, text = one.start_refused()
+        equal(code, 3, text)
+        check_in('cluster', text)
+        (shutil.rmtree if os.path.isdir(one.path(name)) else os.unlink)(one.path(name))
+        os.rename(kept, one.path(name))
+    one.start()
+    equal(one.values('hurt'), one.wanted)
+
+
+def test_identity_damaged_or_missing():
+    server = filled(runs=1)
+    server.stop()
+    server.flip('identity', 9)
+    code, text = server.start_refused()
+    equal(code, 3, text)
+    check_in('identity', text)
+    server.flip('identity', 9)
+    os.rename(server.path('identity'), server.path('kept'))
+    code, text = server.start_refused()
+    equal(code, 3, text)
+    check_in('identity', text)
+    os.rename(server.path('kept'), server.path('identity'))
+    server.start()
+    equal(server.values('hurt'), server.wanted)
+
+
+def test_newer_format_of_the_catalogue():
+    server = filled(runs=1)
+    server.stop()
+    with open(server.path('catalogue'), 'r+b') as file:
+        header = bytearray(file.read(56))
+        struct.pack_into('<I', header, 8, struct.unpack_from('<I', header, 8)[0] + 1)
+        struct.pack_into('<I', header, 0, crc32c(header[4:]))
+        file.seek(0)
+        file.write(header)
+    code, text = server.start_refused()
+    equal(code, 3, text)
+    check_in('version', text)
+
+
+def test_second_server_on_the_directory():
+    server = Server().start()
+    code, text = Server("--data", server.data).start_refused()
+    equal(code, 3, text)
+    check_in(str(server.process.pid), text)
+    server.leat('stream', 'list')
+
+
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,274 @@
+"""Many, slow, broken and large: memory stays bounded, and others are served meanwhile."""
+import json
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+from rig import (FETCH, HELLO, METADATA, PING, Raw, Server, WAIT_S, check, check_in, directory, equal,
+                 frame, line_read, main, on_end, process_end, until)
+
+MIB = 1 << 20
+
+HOLDER = r'''
+import resource, socket, sys
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+hello = bytes.fromhex(sys.argv[3])
+held = []
+for i in range(int(sys.argv[2])):
+    s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 60)
+    s.sendall(hello)
+    held.append(s)
+for s in held:
+    if not s.recv(65536):
+        sys.exit('closed by the server')
+print('held', flush=True)
+sys.stdin.read()
+for s in held:  # none was thrown out meanwhile
+    s.setblocking(False)
+    try:
+        if not s.recv(1):
+            sys.exit('closed by the server')
+    except BlockingIOError:
+        pass
+print('kept', flush=True)
+'''
+
+
+def test_ten_thousand_idle_connections():
+    server = Server().start()
+    server.produce('s', ['before'])
+    empty = server.memory_bytes()
+    hello = frame(HELLO, [1, 1, 'idle', -1]).hex()
+    holders = []
+    for _ in range(4):
+        holder = subprocess.Popen([sys.executable, '-c', HOLDER, str(server.port), '2500', hello],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        on_end(lambda holder=holder: process_end(holder))
+        holders.append(holder)
+    for holder in holders:
+        equal(line_read(holder.stdout), 'held\n', 'a process with 2,500 connections')
+    check(server.status()['connections'] >= 10000, server.status())
+    grown = server.memory_bytes() - empty
+    check(grown < 100 * MIB, 'memory for 10,000 idle connections', grown)
+    check(server.memory_bytes() < 256 * MIB, 'budget', server.memory_bytes())
+    server.produce('s', ['during'])
+    equal(sorted(server.values('s')), ['before', 'during'], 'others are served')
+    for holder in holders:
+        holder.stdin.close()
+        equal(line_read(holder.stdout), 'kept\n')
+    for holder in holders:
+        equal(holder.wait(WAIT_S), 0)
+    until(lambda: server.status()['connections'] < 100, 'connections are given back')
+
+
+def test_half_a_frame_and_garbage_harm_nobody():
+    server = Server().start()
+    server.produce('s', ['one'])
+    whole = frame(PING, [])
+    held = []
+    for cut in range(1, len(whole)):
+        conn = Raw(server)
+        conn.socket.sendall(whole[:cut])
+        held.append(conn)
+    garbage = [b'GET / HTTP/1.1\r\nHost: x\r\n\r\n' + bytes(64), os.urandom(4096), b'\xff' * 64,
+               struct.pack('<I', 4) + bytes(20), struct.pack('<I', 0xffffffff) + bytes(20),
+               bytes(8192)]
+    for blob in garbage:
+        for hello in (True, False):
+            conn = Raw(server, hello=hello)
+            try:
+                conn.socket.sendall(blob)
+            except ConnectionError:
+                pass
+            check(conn.closed(), f'{blob[:16]!r} is not answered by closing')
+    # A flipped byte anywhere in header or control is found by the CRC.
+    for at in range(4, len(whole)):
+        conn = Raw(server)
+        conn.socket.sendall(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+        check(conn.closed(), f'byte {at} flipped and not noticed')
+    # Those with half a frame still can send the rest.
+    for cut, conn in zip(range(1, len(whole)), held):
+        conn.socket.sendall(whole[cut:])
+        equal(conn.answer()[0], 1, 'answer to a frame sent in two parts')
+    server.produce('s', ['two'])
+    equal(sorted(server.values('s')), ['one', 'two'])
+
+
+def test_no_hello_and_wrong_versions():
+    server = Server().start()
+    conn = Raw(server, hello=False)
+    conn.send(PING, [])
+    try:
+        flags, control, _ = conn.answer()
+        equal(flags & 2, 2, 'a request before hello is an error')
+        check(len(control) == 3 and control[2], control)
+    except EOFError:
+        pass
+    conn = Raw(server, hello=False)
+    flags, control, _ = conn.call(HELLO, [200, 201, 'new', -1])
+    equal((flags & 2, control[0]), (2, 31), 'UNSUPPORTED')
+    check(conn.closed(), 'no common version: closed')
+    conn = Raw(server)
+    flags, control, _ = conn.call(999, [])
+    equal((flags & 2, control[1]), (2, 3), 'an unknown kind is rejected')
+    conn.call(PING, [])
+
+
+def test_slow_reader_is_bounded_and_alone():
+    """It asks for everything again and again, and reads nothing."""
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    server.leat('bench', 'append', '--stream', 's', '--producers', 1, '--records', 300000, '--logs', 1)
+    conn = Raw(server, receive_bytes=4096)
+    _, control, _ = conn.call(METADATA, [['s'], False])
+    stream = control[2][0]
+    log = stream[4][0]
+    before = server.memory_bytes()
+    request = frame(FETCH, [1, 4 * MIB, 0, [[stream[2], 0, 0, log[3], 0]]], 7)
+    conn.socket.settimeout(2)
+    asked = 0
+    try:
+        while asked < 4000:
+            conn.socket.sendall(request)
+            asked += 1
+    except (socket.timeout, ConnectionError):
+        pass  # it is not read from any more
+    server.produce('other', ['x'])
+    equal(server.values('other'), ['x'], 'others are served')
+    grown = server.memory_bytes() - before
+    check(grown < 100 * MIB, f'memory for a reader that reads nothing, {asked} requests', grown)
+    server.diary_wait(r'has taken nothing for|does not take its answers')
+    equal(len(server.values('s', '--format', '%o')), 300001, 'another reader of the same stream')
+
+
+def held_bytes(server):
+    """Private memory and the pool's file, which is what shared memory it may have at most."""
+    found = dict(re.findall(r'(RssAnon|RssShmem):\s+(\d+) kB', server.proc('status')))
+    pool = os.stat(server.pool).st_blocks * 512 if server.pool else 0
+    return int(found['RssAnon']) * 1024 + max(int(found['RssShmem']) * 1024, pool)
+
+
+def budget(durability, records):
+    server = Server('--memory', '256M').start()
+    peak, over = [0], threading.Event()
+
+    def watch():
+        while not over.wait(0.02):
+            peak[0] = max(peak[0], held_bytes(server))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        done = server.leat('bench', 'append', '--stream', 's', '--durability', durability,
+                           '--producers', 4, '--records', records, '--json', '-', timeout=300)
+        appended = json.loads(done.stdout)
+        pulled = json.loads(server.leat('bench', 'pull', '--stream', 's', '--verify', '--json', '-',
+                                        timeout=300).stdout)
+    finally:
+        over.set()
+        watcher.join()
+    equal(appended['records'], records, 'appended')
+    equal(appended['failed_records'], 0)
+    # The bench sends one record per producer before its clock runs.
+    equal(pulled['records'], records + 4, 'read back')
+    equal(pulled['settings']['wrong_records'], 0)
+    check(sum(g['bytes'] for g in server.logs('s').values()) > records * 100, 'stored bytes')
+    print(f'  {durability}: peak {peak[0] / MIB:.0f} MiB of 256, '
+          f'{appended["bytes_per_second"] / 1e6:.0f} MB/s, pull {pulled["bytes_per_second"] / 1e6:.0f} MB/s')
+    check(peak[0] <= 256 * MIB, 'the budget of 256 MiB was exceeded', peak[0])
+    check(peak[0] > 64 * MIB, 'nothing was measured', peak[0])
+
+
+def test_memory_budget_with_ten_times_the_data_memory():
+    budget('memory', 26_000_000)  # of 100 B
+
+
+def test_memory_budget_with_ten_times_the_data_disk():
+    # Every byte is flushed before its ack: ten times the memory for segments, to be done in time.
+    budget('disk', 13_500_000)
+
+
+def mounted():
+    """A small file system of its own; None where that is not allowed."""
+    if os.geteuid() != 0:
+        return None
+    place = directory()
+    image, point = os.path.join(place, 'image'), os.path.join(place, 'point')
+    os.mkdir(point)
+    with open(image, 'wb') as file:
+        file.truncate(96 * MIB)
+    made = subprocess.run(['mkfs.ext4', '-q', '-m', '0', image], capture_output=True)
+    if made.returncode or subprocess.run(['mount', '-o', 'loop', image, point],
+                                         capture_output=True).returncode:
+        if subprocess.run(['mount', '-t', 'tmpfs', '-o', 'size=96m', 'tmpfs', point],
+                          capture_output=True).returncode:
+            return None
+    on_end(lambda: subprocess.run(['umount', '-l', point], check=True))
+    return point
+
+
+def disk_full(durability):
+    point = mounted()
+    if not point:
+        print('  skipped: no file system can be mounted here')
+        return
+    server = Server(data=os.path.join(point, 'data')).start()
+    server.leat('stream', 'create', 's', '--logs', 1, '--durability', durability)
+    server.leat('stream', 'create', 'small', '--logs', 1)
+    server.produce('small', ['a'])
+    ballast = os.path.join(point, 'ballast')
+    with open(ballast, 'wb') as file:
+        os.posix_fallocate(file.fileno(), 0, 40 * MIB)
+    line = 'x' * 990
+    wanted = [f'{i:08d} {line}' for i in range(80000)]
+    done = server.produce('s', wanted, '--timeout', '3s', code=1)
+    check_in('no space left', done.stderr)
+    # Reads go on; what was acked is a prefix of what was sent.
+    got = server.values('s')
+    check(len(got) > 1000, 'records before the disk was full', len(got))
+    acked = int(re.search(r'^(\d+) records,', done.stderr, re.M).group(1))
+    check(len(got) >= acked, 'acked and not there', acked, len(got))
+    equal(got, wanted[:len(got)], 'what was appended before the disk was full')
+    equal(server.values('small'), ['a'])
+    server.status()
+    # And space comes back, without a restart.
+    os.unlink(ballast)
+    server.produce('s', ['back'])
+    equal(server.values('s')[:len(got)], got)
+    equal(server.values('s')[-1], 'back')
+    after = server.values('s')
+    server.kill()
+    server.start()
+    equal(server.values('s'), after, 'after a kill')
+    server.stop()
+
+
+def test_disk_full_disk():
+    disk_full('disk')
+
+
+def test_disk_full_memory():
+    disk_full('memory')
+
+
+def test_idle_server_with_a_hundred_streams():
+    server = Server().start()
+    for i in range(100):
+        server.produce(f's{i}', ['x'])
+    waiting = [server.leat_start('consume', f's{i}') for i in range(5)]
+    for process in waiting:
+        equal(line_read(process.stdout), 'x\n')
+    ticks = server.cpu_ticks()
+    # The time of idling is what is measured, so it has to pass.
+    threading.Event().wait(4)
+    used = (server.cpu_ticks() - ticks) / os.sysconf('SC_CLK_TCK') / 4
+    check(used < 0.02, f'an idle server uses {used:.1%} of a core')
+
+
+if __name__ == '__main__':
+    main()

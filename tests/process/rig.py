@@ -1,0 +1,469 @@
+"""Real processes for the tests beside this file: a leatd on a free port, the leat program, and the
+bytes of a data directory. Python's standard library only.
+
+LEATD and LEAT name the programs. A test is a function test_*(); rig.main() runs them all, or those
+named on the command line, each with its own directories. Nothing here sleeps: events are lines of the
+server's diary, ends of processes and answers.
+"""
+import inspect
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+LEATD = os.environ.get('LEATD', 'leatd')
+LEAT = os.environ.get('LEAT', 'leat')
+WAIT_S = 60  # for anything; reached only by a failure
+
+ROW_BYTES, BLOCK_BYTES, SLOT_UNIT = 128, 4096, 16384
+RESERVED, OPEN, PARKED, CLOSED = 1, 2, 3, 4  # states of a row: store/segment.h
+
+
+class Failure(Exception):
+    pass
+
+
+def check(condition, *what):
+    if not condition:
+        raise Failure(' '.join(str(w) for w in what) or 'check failed')
+
+
+def check_in(text, where):
+    check(text in where, f'{text!r} was not said in:\n{where[-3000:]}')
+
+
+def equal(got, wanted, what=''):
+    check(got == wanted, f'{what}: got {got!r:.500}, wanted {wanted!r:.500}')
+
+
+# ---- cleaning up ----
+
+_cleanups = []
+
+
+def directory():
+    path = tempfile.mkdtemp(prefix='leat-process-', dir=os.environ.get('LEAT_TEST_DIR', '/tmp'))
+    _cleanups.append(lambda: shutil.rmtree(path, ignore_errors=True))
+    return path
+
+
+def on_end(function):
+    _cleanups.append(function)
+
+
+def _clean():
+    while _cleanups:
+        try:
+            _cleanups.pop()()
+        except Exception:
+            traceback.print_exc()
+
+
+# ---- processes ----
+
+class Server:
+    """One leatd. start() and stop() as often as wanted; the directory stays."""
+
+    def __init__(self, *flags, data=None):
+        self.flags = list(flags)
+        self.home = directory()
+        self.data = data or os.path.join(self.home, 'data')
+        self.diary_path = os.path.join(self.home, 'diary')
+        self.process = None
+        self.pool = None
+        self.pools = set()
+        self.port = 0
+        self.diary_from = 0
+        on_end(self.end)
+
+    def command(self, extra=()):
+        flags = self.flags + list(extra)
+        given = {f for f in flags if f.startswith('--')}
+        defaults = [('--data', self.data), ('--listen', '127.0.0.1:0'), ('--memory', '256M'),
+                    ('--cores', '2')]
+        return [LEATD] + [w for d in defaults if d[0] not in given for w in d] + flags
+
+    def start(self, *extra):
+        check(self.process is None, 'the server runs')
+        with open(self.diary_path, 'ab') as diary:
+            self.diary_from = diary.tell()
+            self.process = subprocess.Popen(self.command(extra), stdout=subprocess.PIPE,
+                                            stderr=diary)
+        self.ready = line_read(self.process.stdout)
+        match = re.search(r'listening on ([^ ,]+):(\d+)', self.ready)
+        if not match:
+            code = self.process.wait(WAIT_S)
+            self.process = None
+            raise Failure(f'leatd is not ready (code {code}): {self.ready}\n{self.diary()}')
+        self.host, self.port = match.group(1), int(match.group(2))
+        self.address = f'{self.host}:{self.port}'
+        with open(f'/proc/{self.process.pid}/maps') as maps:
+            found = re.search(r'(\S*/leat-pool-[0-9a-f]+|\S*/pool)$', maps.read(), re.M)
+        self.pool = found.group(1) if found else None
+        self.pools.add(self.pool)
+        return self
+
+    def start_refused(self, *extra):
+        """Start it and wait for its end: its exit code and what it said."""
+        check(self.process is None, 'the server runs')
+        done = subprocess.run(self.command(extra), capture_output=True, timeout=WAIT_S)
+        text = (done.stdout + done.stderr).decode(errors='replace')
+        check(done.returncode > 0, f'it was not refused: {done.returncode} {text}')
+        return done.returncode, text
+
+    def diary(self):
+        """What it wrote on standard error since its last start."""
+        with open(self.diary_path, 'rb') as diary:
+            diary.seek(self.diary_from)
+            return diary.read().decode(errors='replace')
+
+    def diary_wait(self, pattern):
+        """Until a line matches. Polls a growing file: there is no event for that in the library."""
+        deadline = time.monotonic() + WAIT_S
+        while not (match := re.search(pattern, self.diary())):
+            check(time.monotonic() < deadline, f'{pattern!r} was never said:\n{self.diary()}')
+            check(self.process.poll() is None, f'leatd ended:\n{self.diary()}')
+            pause()
+        return match
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        code = self.wait()
+        equal(code, 0, f'exit code after SIGTERM\n{self.diary()}')
+
+    def kill(self):
+        self.process.kill()
+        equal(self.wait(), -signal.SIGKILL, 'end by kill -9')
+
+    def wait(self):
+        code = self.process.wait(WAIT_S)
+        self.process.stdout.close()
+        self.process = None
+        return code
+
+    def end(self):
+        if self.process:
+            self.process.kill()
+            self.wait()
+        for pool in self.pools:
+            if pool and os.path.exists(pool):
+                os.unlink(pool)
+
+    # the leat program
+
+    def leat(self, *arguments, input=None, code=0, text=True, timeout=WAIT_S):
+        done = subprocess.run([LEAT, *map(str, arguments)], input=input, capture_output=True,
+                              timeout=timeout, env=self.environment())
+        if code is not None:
+            check(done.returncode == code, f'leat {arguments}: code {done.returncode}, not {code}: '
+                  f'{done.stderr.decode(errors="replace")[-2000:]}\n{self.diary()[-2000:]}')
+        if text:
+            done.stdout = done.stdout.decode(errors='replace')
+        done.stderr = done.stderr.decode(errors='replace')
+        return done
+
+    def leat_start(self, *arguments, **more):
+        process = subprocess.Popen([LEAT, *map(str, arguments)], env=self.environment(),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+        on_end(lambda: process_end(process))
+        return process
+
+    def environment(self):
+        return dict(os.environ, LEAT_BROKERS=self.address)
+
+    def describe(self, name):
+        return json.loads(self.leat('stream', 'describe', name, '--json').stdout)
+
+    def logs(self, name):
+        return {(g['streamlet'], g['log']): g for g in self.describe(name)['log_list']}
+
+    def values(self, name, *options, code=0):
+        return self.leat('consume', name, '--until-end', *options, code=code).stdout.splitlines()
+
+    def produce(self, name, lines, *options, code=0):
+        return self.leat('produce', name, *options, code=code,
+                         input=''.join(f'{line}\n' for line in lines).encode())
+
+    def status(self):
+        return json.loads(self.leat('status', '--json').stdout)
+
+    # what the kernel says
+
+    def proc(self, name):
+        with open(f'/proc/{self.process.pid}/{name}') as file:
+            return file.read()
+
+    def memory_bytes(self):
+        """Private memory, and its share of the pool, which counts as shared."""
+        found = re.findall(r'(RssAnon|RssShmem):\s+(\d+) kB', self.proc('status'))
+        equal(len(found), 2, 'fields of /proc/PID/status')
+        return sum(int(kib) * 1024 for _, kib in found)
+
+    def read_bytes(self):
+        return int(re.search(r'rchar: (\d+)', self.proc('io')).group(1))
+
+    def cpu_ticks(self):
+        fields = self.proc('stat').rsplit(')', 1)[1].split()
+        return int(fields[11]) + int(fields[12])
+
+    # a data directory
+
+    def path(self, *parts):
+        return os.path.join(self.data, *parts)
+
+    def rows(self):
+        """Rows of the catalogue in use, each a dict."""
+        names = ('crc state durability flags zero stream streamlet log epoch segment capacity '
+                 'file unit extent extent_crc zero32 base next time pool_at').split()
+        found = []
+        with open(self.path('catalogue'), 'rb') as file:
+            blob = file.read()
+        for number in range((len(blob) - BLOCK_BYTES) // ROW_BYTES):
+            at = BLOCK_BYTES + number * ROW_BYTES
+            row = dict(zip(names, struct.unpack_from('<IBBBBIIIIQIIIIIIQQqQ', blob, at)))
+            row.update(number=number, at=at)
+            if row['state']:
+                found.append(row)
+        return found
+
+    def segments(self, stream_id, log=None, streamlet=0):
+        """Its rows, in the order of their ids."""
+        return sorted((r for r in self.rows() if r['stream'] == stream_id and
+                       r['streamlet'] == streamlet and (log is None or r['log'] == log)),
+                      key=lambda r: (r['log'], r['segment']))
+
+    def segment_flip(self, row, at, count=1):
+        self.flip(os.path.join('store', str(row['file'])), row['unit'] * SLOT_UNIT + at, count)
+
+    def flip(self, name, at, count=1):
+        with open(self.path(name), 'r+b') as file:
+            file.seek(at)
+            old = file.read(count)
+            equal(len(old), count, f'bytes of {name} at {at}')
+            file.seek(at)
+            file.write(bytes(b ^ 0x5a for b in old))
+
+    def segment_bytes(self, row):
+        with open(self.path('store', str(row['file'])), 'rb') as file:
+            file.seek(row['unit'] * SLOT_UNIT)
+            return file.read(row['capacity'])
+
+
+def process_end(process):
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream:
+            try:
+                stream.close()
+            except BrokenPipeError:
+                pass
+
+
+def line_read(stream):
+    """One line, or less at the end; never waits longer than WAIT_S."""
+    line = b''
+    while not line.endswith(b'\n'):
+        readable, _, _ = select.select([stream], [], [], WAIT_S)
+        check(readable, f'nothing was said for {WAIT_S} s after {line!r}')
+        byte = os.read(stream.fileno(), 1)
+        if not byte:
+            break
+        line += byte
+    return line.decode(errors='replace')
+
+
+def pause():
+    """Between two looks at something that gives no event."""
+    select.select([], [], [], 0.01)
+
+
+def until(condition, what):
+    deadline = time.monotonic() + WAIT_S
+    while not (value := condition()):
+        check(time.monotonic() < deadline, f'waited in vain: {what}')
+        pause()
+    return value
+
+
+# ---- entries of a segment ----
+
+ENTRY_BYTES = 32
+START, BATCH, TRAILER, TRIM, CLOSE = 2, 3, 4, 5, 6
+
+
+def entries(blob):
+    """(type, position, payload bytes, base offset, records) of each entry."""
+    at = 0
+    while at + ENTRY_BYTES <= len(blob) and blob[at]:
+        kind, _, _, payload, base, records = struct.unpack_from('<BBHIQI', blob, at)
+        yield kind, at, payload, base, records
+        at += ENTRY_BYTES + (payload + 7) // 8 * 8
+
+
+# ---- the protocol, as much as bad clients need ----
+
+def _crc_table():
+    table = []
+    for i in range(256):
+        for _ in range(8):
+            i = i >> 1 ^ (0x82f63b78 if i & 1 else 0)
+        table.append(i)
+    return table
+
+
+_TABLE = _crc_table()
+
+
+def crc32c(blob):
+    crc = 0xffffffff
+    for byte in blob:
+        crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 255]
+    return crc ^ 0xffffffff
+
+
+HELLO, PING, METADATA, STREAM_CREATE, STREAM_DELETE, FETCH, STATUS = 1, 2, 3, 4, 5, 9, 17
+
+
+def pack(value):
+    """MessagePack of what requests hold."""
+    if value is None:
+        return b'\xc0'
+    if isinstance(value, bool):
+        return b'\xc3' if value else b'\xc2'
+    if isinstance(value, int):
+        return struct.pack('>Bq', 0xd3, value) if value < 0 else struct.pack('>BQ', 0xcf, value)
+    if isinstance(value, str):
+        return struct.pack('>BH', 0xda, len(value.encode())) + value.encode()
+    return struct.pack('>BH', 0xdc, len(value)) + b''.join(map(pack, value))
+
+
+def unpack(blob, at=0):
+    """The value at `at`, and where the next one is."""
+    tag = blob[at]
+    at += 1
+    if tag < 0x80:
+        return tag, at
+    if tag >= 0xe0:
+        return tag - 256, at
+    fixed = {0xc0: None, 0xc2: False, 0xc3: True}
+    if tag in fixed:
+        return fixed[tag], at
+    numbers = {0xcc: '>B', 0xcd: '>H', 0xce: '>I', 0xcf: '>Q', 0xd0: '>b', 0xd1: '>h', 0xd2: '>i',
+               0xd3: '>q'}
+    if tag in numbers:
+        return struct.unpack_from(numbers[tag], blob, at)[0], at + struct.calcsize(numbers[tag])
+    lengths = {0xd9: '>B', 0xda: '>H', 0xdb: '>I', 0xc4: '>B', 0xc5: '>H', 0xdc: '>H', 0xdd: '>I'}
+    if 0x90 <= tag < 0xa0:
+        count, kind = tag & 15, 'array'
+    elif 0xa0 <= tag < 0xc0:
+        count, kind = tag & 31, 'text'
+    else:
+        count = struct.unpack_from(lengths[tag], blob, at)[0]
+        at += struct.calcsize(lengths[tag])
+        kind = 'array' if tag >= 0xdc else 'text'
+    if kind == 'text':
+        return bytes(blob[at:at + count]), at + count
+    found = []
+    for _ in range(count):
+        value, at = unpack(blob, at)
+        found.append(value)
+    return found, at
+
+
+def frame(kind, control, request=1, payload=b'', version=1):
+    body = pack(control)
+    head = struct.pack('<IHBBIII', 20 + len(body) + len(payload), kind, version, 0, request,
+                       len(body), 0) + bytes(4)
+    crc = crc32c(head + body)
+    return head[:16] + struct.pack('<I', crc) + head[20:] + body + payload
+
+
+class Raw:
+    """A connection of bare frames."""
+
+    def __init__(self, server, hello=True, receive_bytes=None):
+        self.socket = socket.socket()
+        if receive_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.settimeout(WAIT_S)
+        self.socket.connect((server.host, server.port))
+        on_end(self.socket.close)
+        self.request = 0
+        if hello:
+            self.call(HELLO, [1, 1, 'probe', -1])
+
+    def send(self, kind, control, payload=b''):
+        self.request += 1
+        self.socket.sendall(frame(kind, control, self.request, payload))
+
+    def read(self, count):
+        blob = b''
+        while len(blob) < count:
+            piece = self.socket.recv(min(count - len(blob), 1 << 20))
+            if not piece:
+                raise EOFError
+            blob += piece
+        return blob
+
+    def answer(self):
+        """(flags, control, payload)"""
+        head = self.read(24)
+        length, _, _, flags, _, control = struct.unpack_from('<IHBBII', head)
+        rest = self.read(length - 20)
+        return flags, unpack(rest[:control])[0], rest[control:]
+
+    def call(self, kind, control, payload=b''):
+        self.send(kind, control, payload)
+        return self.answer()
+
+    def closed(self):
+        """Whether the server closes it (what it says before does not count)."""
+        try:
+            while self.socket.recv(1 << 16):
+                pass
+        except (ConnectionError, EOFError):
+            pass
+        except socket.timeout:
+            return False
+        return True
+
+
+# ---- running tests ----
+
+def main():
+    frame_of_caller = inspect.currentframe().f_back
+    tests = [(name, value) for name, value in frame_of_caller.f_globals.items()
+             if name.startswith('test_') and callable(value)]
+    wanted = sys.argv[1:]
+    failed = 0
+    for name, function in tests:
+        if wanted and name not in wanted:
+            continue
+        begun = time.monotonic()
+        try:
+            function()
+            result = 'ok'
+        except Exception as error:
+            failed += 1
+            result = 'NOT OK'
+            if not isinstance(error, Failure):
+                traceback.print_exc(file=sys.stdout)
+            else:
+                where = traceback.extract_tb(error.__traceback__)
+                lines = [f'{os.path.basename(f.filename)}:{f.lineno}' for f in where]
+                print(f'  at {" ".join(lines)}\n  {error}')
+        finally:
+            _clean()
+        print(f'{result} {name} ({time.monotonic() - begun:.1f} s)', flush=True)
+    sys.exit(1 if failed else 0)
