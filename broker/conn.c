@@ -33,9 +33,9 @@ void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
     if (core->stopping || now >= LEAT_CORE_PEERS_MAX) return NULL;
     struct leat_peer *peer = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *peer);
     if (peer == NULL) return NULL;
-    struct leat_list *lists[] = {&peer->all,         &peer->slow,  &peer->starved,
-                                 &peer->answers,     &peer->large, &peer->room.by_log,
-                                 &peer->room.by_time};
+    struct leat_list *lists[] = {&peer->all,         &peer->slow,        &peer->owing,
+                                 &peer->starved,     &peer->answers,     &peer->large,
+                                 &peer->room.by_log, &peer->room.by_time};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
     peer->conn = conn;
@@ -57,6 +57,7 @@ static void peer_detach(struct leat_peer *peer)
     peer_expect_nothing(peer);
     leat_list_remove(&peer->all);
     leat_list_remove(&peer->slow);
+    leat_list_remove(&peer->owing);
     leat_list_remove(&peer->starved);
     leat_list_remove(&peer->large);
     atomic_fetch_sub_explicit(&core->counters.connections, 1, memory_order_relaxed);
@@ -290,6 +291,7 @@ static void peer_greet(struct leat_peer *peer, uint32_t request)
 void leat_peer_send_bytes(struct leat_peer *peer, const void *bytes, size_t count)
 {
     if (peer->conn == NULL || peer->closing) return;
+    leat_peer_owes(peer);
     if (peer->core->net->send_copy(peer->conn, bytes, count) == LEAT_OK) return;
     /* The connection's own buffer is full. That is rare: a buffer of the answer's own will do. */
     uint8_t *buffer = NULL;
@@ -379,6 +381,7 @@ static void peer_refuse_and_close(struct leat_peer *peer, const struct leat_fram
     farewell->send.owner = farewell;
     leat_peer_begin(peer);
     peer->closing = true;
+    leat_peer_owes(peer);
     peer->core->net->send(peer->conn, &farewell->send);
 }
 
@@ -418,6 +421,7 @@ void leat_peer_send_large(struct leat_peer *peer, uint8_t *buffer, size_t bytes)
     large->send.on_sent = peer_on_large_sent;
     large->send.owner = large;
     leat_peer_begin(peer);
+    leat_peer_owes(peer);
     peer->core->net->send(peer->conn, &large->send);
 }
 
@@ -429,11 +433,7 @@ bool leat_peer_is_slow(struct leat_peer *peer)
     if (peer->conn == NULL) return false;
     size_t queued = core->net->queued_bytes(peer->conn);
     if (queued <= LEAT_PEER_QUEUED_BYTES_MAX) return false;
-    if (leat_list_empty(&peer->slow)) {
-        leat_list_push_back(&core->slow_peers, &peer->slow);
-        peer->stalled_bytes = queued;
-        peer->stalled_since_us = leat_core_now(core);
-    }
+    if (leat_list_empty(&peer->slow)) leat_list_push_back(&core->slow_peers, &peer->slow);
     leat_peer_pause(peer, LEAT_PAUSE_SLOW);
     return true;
 }
@@ -451,28 +451,37 @@ void leat_peer_drained(struct leat_peer *peer)
 /* The network takes bytes without telling; so look again while there is somebody to look at. */
 void leat_peer_slow_tick(struct leat_core *core)
 {
-    uint64_t now = leat_core_now(core);
     LEAT_LIST_EACH(&core->slow_peers, link)
-    {
-        struct leat_peer *peer = LEAT_CONTAINER(link, struct leat_peer, slow);
-        size_t queued = core->net->queued_bytes(peer->conn);
-        if (queued <= LEAT_PEER_QUEUED_BYTES_MAX / 2) {
-            leat_list_remove(&peer->slow);
-            leat_peer_resume(peer, LEAT_PAUSE_SLOW);
-        } else if (queued != peer->stalled_bytes) {
-            peer->stalled_bytes = queued;
-            peer->stalled_since_us = now;
-        } else if (now - peer->stalled_since_us > LEAT_PEER_STALL_US) {
-            /* It pins segments that others need. */
-            leat_diary_warn("%s (%s) has taken nothing for %d s with %zu bytes waiting; "
-                            "connection closed",
-                            core->net->peer(peer->conn), peer->name, LEAT_PEER_STALL_US / 1000000,
-                            queued);
-            leat_list_remove(&peer->slow);
-            core->net->close(peer->conn);
-        }
-    }
+    leat_peer_drained(LEAT_CONTAINER(link, struct leat_peer, slow));
     leat_fetch_undefer(core);
+}
+
+void leat_peer_owes(struct leat_peer *peer)
+{
+    struct leat_core *core = peer->core;
+    if (!leat_list_empty(&peer->owing)) return;
+    leat_list_push_back(&core->owing_peers, &peer->owing);
+    peer->stalled_bytes = SIZE_MAX; /* the next tick begins to count */
+}
+
+/* Whoever takes none of its answers for long pins segments that others need, however few they are. */
+static void peer_owing_tick(struct leat_peer *peer, uint64_t now_us)
+{
+    struct leat_core *core = peer->core;
+    size_t queued = core->net->queued_bytes(peer->conn);
+    if (queued == 0) {
+        leat_list_remove(&peer->owing);
+    } else if (queued != peer->stalled_bytes) {
+        peer->stalled_bytes = queued;
+        peer->stalled_since_us = now_us;
+    } else if (now_us - peer->stalled_since_us >= LEAT_PEER_STALL_US) {
+        leat_diary_warn("%s (%s) has taken nothing for %d s with %zu bytes waiting; "
+                        "connection closed",
+                        core->net->peer(peer->conn), peer->name, LEAT_PEER_STALL_US / 1000000,
+                        queued);
+        leat_list_remove(&peer->owing);
+        core->net->close(peer->conn);
+    }
 }
 
 /* Frames begun and not finished lie in memory: their sum has a limit, and so has their time. */
@@ -518,6 +527,8 @@ void leat_peer_feed_starved(struct leat_core *core)
 void leat_peer_tick(struct leat_core *core)
 {
     uint64_t now = leat_core_now(core);
+    LEAT_LIST_EACH(&core->owing_peers, owing)
+    peer_owing_tick(LEAT_CONTAINER(owing, struct leat_peer, owing), now);
     LEAT_LIST_EACH(&core->large_peers, link)
     {
         struct leat_peer *peer = LEAT_CONTAINER(link, struct leat_peer, large);

@@ -89,7 +89,7 @@ enum leat_pause {
 struct leat_peer {
     struct leat_core *core;
     struct leat_conn *conn; /* NULL once closed */
-    struct leat_list all, slow, starved, answers, large;
+    struct leat_list all, slow, owing, starved, answers, large;
     unsigned paused;   /* enum leat_pause, or-ed */
     uint32_t requests; /* under way; the peer lives until they are done */
     bool greeted, closing;
@@ -186,7 +186,7 @@ struct leat_core {
     struct leat_list stream_awaits;
     bool adopted; /* logs of streams that come from now on are made as they come */
 
-    struct leat_list peers, slow_peers, starved_peers, answer_peers, large_peers;
+    struct leat_list peers, slow_peers, owing_peers, starved_peers, answer_peers, large_peers;
     struct leat_list dirty_logs, opening_logs, care_logs, idle_logs, home_logs;
     struct leat_list room_waits; /* by deadline */
     struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
@@ -292,6 +292,8 @@ bool leat_peer_is_slow(struct leat_peer *peer);
 void leat_peer_drained(struct leat_peer *peer);
 void leat_peer_tick(struct leat_core *core);
 void leat_peer_slow_tick(struct leat_core *core);
+/** It has been given bytes: from now on somebody looks whether it takes them. */
+void leat_peer_owes(struct leat_peer *peer);
 /** Request structs have come back: go on with connections that waited for some. */
 void leat_peer_feed_starved(struct leat_core *core);
 void leat_peer_close_all(struct leat_core *core);

@@ -396,6 +396,7 @@ static void fetch_answer(struct leat_fetch *fetch)
         read->send.iov_count = read->read.iov_count;
         read->send.on_sent = fetch_on_sent;
         read->send.owner = read;
+        leat_peer_owes(peer);
         core->net->send(peer->conn, &read->send);
         read = next;
     }
