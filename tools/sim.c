@@ -159,7 +159,7 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
     }
     if (verdict[0]) {
         totals->failed++;
-        printf("leat-sim --seed %" PRIu64 ": %s\n", job->seed, verdict);
+        printf("tools/sim --seed %" PRIu64 ": %s\n", job->seed, verdict);
         text_print(job->text);
         fflush(stdout);
     }
@@ -275,7 +275,7 @@ static void sweep_words(int signal_number)
 {
     static char line[160];
     int bytes = snprintf(line, sizeof line,
-                         "leat-sim --sweep --op %" PRIu64 " --subset %" PRIu64
+                         "tools/sim --sweep --op %" PRIu64 " --subset %" PRIu64
                          " (%s): ended by signal %d\n",
                          sweep.op, sweep.subset, phase_names[sweep.phase], signal_number);
     if (write(1, line, (size_t)bytes) != bytes) _exit(4);
@@ -321,7 +321,7 @@ static int run_sweep(uint64_t seed)
     scenario_run(&options, &result);
     if (sweep.child) {
         if (result.failure[0])
-            printf("leat-sim --sweep --seed %" PRIu64 " --op %" PRIu64 " --subset %" PRIu64
+            printf("tools/sim --sweep --seed %" PRIu64 " --op %" PRIu64 " --subset %" PRIu64
                    " (%s): %s\n",
                    seed, sweep.op, sweep.subset, phase_names[sweep.phase], result.failure);
         fflush(stdout);
