@@ -1,0 +1,113 @@
+/* What goes wrong with the simulated disk when a test says so, and what a death leaves behind. */
+#include "tests/sim/disk_parts.h"
+
+#include "base/assert.h"
+
+void sim_disk_aim(struct sim_disk *disk, uint64_t n, enum sim_cut_phase phase,
+                  void (*on_cut)(void *arg), void *arg)
+{
+    disk->aim_at = n ? disk->ops + n : 0;
+    disk->aim_phase = phase;
+    disk->on_cut = on_cut;
+    disk->on_cut_arg = arg;
+}
+
+void sim_disk_sweep(struct sim_disk *disk, sim_sweep_fn sweep, void *arg)
+{
+    disk->sweep = sweep;
+    disk->sweep_arg = arg;
+}
+
+uint64_t sim_disk_ops_count(const struct sim_disk *disk)
+{
+    return disk->ops;
+}
+
+void sim_disk_reseed(struct sim_disk *disk, uint64_t seed)
+{
+    sim_rng_init(&disk->rng, seed, "disk itself");
+}
+
+void sim_disk_set_full(struct sim_disk *disk, bool full)
+{
+    disk->full = full;
+}
+
+void sim_disk_stall(struct sim_disk *disk, uint64_t until_us)
+{
+    disk->stall_until_us = until_us;
+}
+
+void sim_disk_fail_next(struct sim_disk *disk, enum leat_disk_kind kind)
+{
+    if (kind == LEAT_DISK_SYNC)
+        disk->fail_sync = true;
+    else
+        disk->fail_write = true;
+}
+
+void sim_disk_no_errors(struct sim_disk *disk)
+{
+    disk->fail_sync = disk->fail_write = false;
+}
+
+bool sim_disk_took_error(struct sim_disk *disk)
+{
+    bool took = disk->took_error;
+    disk->took_error = false;
+    return took;
+}
+
+void sim_disk_write_part(struct sim_disk *disk, struct sim_inode *inode, uint64_t offset,
+                         const uint8_t *data, size_t bytes)
+{
+    size_t sectors = bytes / SIM_SECTOR;
+    size_t keep = (size_t)sim_rng_below(&disk->rng, sectors + 1) * SIM_SECTOR;
+    if (sim_rng_chance(&disk->rng, 250)) keep = bytes;
+    sim_inode_write(inode, offset, data, keep);
+}
+
+/* ---- deaths and damage ---- */
+
+void sim_disk_process_died(struct sim_process *process, enum sim_death death)
+{
+    struct sim_disk *disk = process->disk;
+    for (struct sim_actor *actor = process->actors; actor; actor = actor->next) {
+        struct leat_disk_io *io = actor->disk_first;
+        /* Of the queue only its head can have begun. */
+        if (io && actor->disk_started && io->kind == LEAT_DISK_WRITE && !io->file->inode->failed &&
+            !(disk->full && io->offset + io->bytes > io->file->inode->allocated))
+            sim_disk_write_part(disk, io->file->inode, io->offset, actor->disk_stage, io->bytes);
+        actor->disk_first = actor->disk_last = NULL;
+        actor->disk_busy = actor->disk_started = actor->disk_drained = false;
+    }
+    disk->lost_flush = false;
+    for (struct sim_inode *inode = disk->inodes; inode; inode = inode->next) {
+        disk->lost_flush |= inode->failed;
+        if (death == SIM_DEATH_POWER || inode->failed) sim_inode_crash(inode);
+    }
+    if (death == SIM_DEATH_POWER) sim_names_crash(disk);
+}
+
+bool sim_disk_lost_flush(const struct sim_disk *disk)
+{
+    return disk->lost_flush;
+}
+
+bool sim_disk_flip(struct sim_disk *disk, const char *path, uint64_t offset, unsigned bit)
+{
+    struct sim_name *name = sim_name_find(&disk->now, path);
+    if (!name || !name->inode || offset >= name->inode->size) return false;
+    size_t chunk = (size_t)(offset / SIM_CHUNK);
+    if (chunk >= name->inode->chunks || !name->inode->now[chunk]) return false;
+    name->inode->now[chunk][offset % SIM_CHUNK] ^= (uint8_t)(1u << bit);
+    if (name->inode->durable[chunk])
+        name->inode->durable[chunk][offset % SIM_CHUNK] ^= (uint8_t)(1u << bit);
+    return true;
+}
+
+uint64_t sim_disk_file_bytes(struct sim_disk *disk, const char *path)
+{
+    struct sim_name *name = sim_name_find(&disk->now, path);
+    return name && name->inode ? name->inode->size : 0;
+}

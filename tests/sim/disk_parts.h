@@ -1,0 +1,91 @@
+/* What the simulated disk is made of. Private to disk*.c. */
+#ifndef LEAT_TESTS_SIM_DISK_PARTS_H
+#define LEAT_TESTS_SIM_DISK_PARTS_H
+
+#include "tests/sim/sim.h"
+
+enum { SIM_SECTOR = 512, SIM_CHUNK = 64 * 1024, SIM_PATH_BYTES = 160 };
+
+struct sim_pending {
+    struct sim_pending *next;
+    uint64_t offset;
+    size_t bytes;
+    uint8_t data[];
+};
+
+struct sim_inode {
+    struct sim_inode *next;
+    struct sim_disk *disk;
+    uint64_t size, durable_size, allocated;
+    uint64_t low_size; /* smallest since the last flush: beyond it `durable` is void */
+    uint8_t **now, **durable;
+    size_t chunks; /* of both arrays */
+    struct sim_pending *first, *last;
+    bool failed; /* a flush failed: final */
+};
+
+struct leat_file {
+    struct sim_inode *inode;
+    bool direct, read_only;
+};
+
+struct sim_name {
+    char path[SIM_PATH_BYTES];
+    struct sim_inode *inode; /* NULL: a directory */
+};
+struct sim_names {
+    struct sim_name *at;
+    size_t count, capacity;
+};
+struct sim_name_op {
+    struct sim_name_op *next;
+    char remove[SIM_PATH_BYTES], add[SIM_PATH_BYTES]; /* "" = nothing */
+    struct sim_inode *inode;                          /* of add */
+};
+
+struct sim_disk {
+    struct sim_world *world;
+    struct sim_rng rng;
+    struct sim_inode *inodes;
+    struct sim_names now, durable;
+    struct sim_name_op *first, *last;
+    uint64_t ops, aim_at, stall_until_us;
+    enum sim_cut_phase aim_phase;
+    void (*on_cut)(void *);
+    void *on_cut_arg;
+    sim_sweep_fn sweep;
+    void *sweep_arg;
+    bool full, fail_write, fail_sync, took_error, lost_flush;
+};
+
+/* ---- disk_file.c: the bytes of one file ---- */
+/** Room in both images for [0, end). */
+void sim_image_need(struct sim_inode *inode, uint64_t end);
+void sim_image_read(uint8_t *const *image, size_t chunks, uint64_t offset, uint8_t *to,
+                    size_t bytes);
+void sim_inode_write(struct sim_inode *inode, uint64_t offset, const uint8_t *data, size_t bytes);
+void sim_inode_sync(struct sim_inode *inode);
+/** Writes not flushed beyond the new end are void: a later growth reads zeros there. */
+void sim_inode_shrink(struct sim_inode *inode, uint64_t bytes);
+/** The power goes: a random part of what was not flushed stays. */
+void sim_inode_crash(struct sim_inode *inode);
+void sim_inode_destroy(struct sim_inode *inode);
+
+/* ---- disk_names.c: names of files and directories ---- */
+/** "./a//b/" is "a/b"; the data directory itself is "". */
+void sim_path_clean(const char *path, char out[SIM_PATH_BYTES]);
+bool sim_path_in(const char *path, const char *dir);
+struct sim_name *sim_name_find(struct sim_names *names, const char *path);
+void sim_name_change(struct sim_disk *disk, const char *remove, const char *add,
+                     struct sim_inode *inode);
+/** Everything that touches the directory, and what it may depend on, becomes durable. */
+void sim_names_sync(struct sim_disk *disk, const char *dir);
+/** The power goes: a prefix of the changes stays. */
+void sim_names_crash(struct sim_disk *disk);
+
+/* ---- disk_faults.c ---- */
+/** What a write leaves behind that was in flight when its process or machine died. */
+void sim_disk_write_part(struct sim_disk *disk, struct sim_inode *inode, uint64_t offset,
+                         const uint8_t *data, size_t bytes);
+
+#endif
