@@ -1,0 +1,234 @@
+/* One connection of a link: its events, frames in. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diary.h"
+#include "link/internal.h"
+
+/* ---- coming up ---- */
+
+void leat_link_connect(struct leat_link *link)
+{
+    const struct leat_net *net = link->links->env->net;
+    link->why.code = LEAT_OK;
+    link->was_up = false;
+    link->since_us = link->heard_us = leat_links_now(link->links);
+    link->pinged_us = 0;
+    leat_err rc = net->connect(net->ctx, link->address, &leat_link_conn_handler, link, &link->net);
+    if (rc == LEAT_OK) {
+        link->state = LINK_CONNECTING;
+        return;
+    }
+    link->net = NULL;
+    struct leat_error error;
+    (void)leat_error_set(&error, rc, "connecting to %s: %s", link->address, leat_err_text(rc));
+    leat_link_retry_later(link);
+    link->handler->on_down(link->handler->owner, link, false, &error);
+}
+
+static void conn_on_open(void *user, struct leat_conn *conn)
+{
+    struct leat_link *link = user;
+    (void)conn;
+    if (link->state != LINK_CONNECTING) return; /* closed meanwhile */
+    link->state = LINK_HELLO;
+    if (!leat_link_hello_send(link)) leat_link_cut(link, LEAT_E_NO_MEMORY, "no memory for hello");
+}
+
+void *leat_link_accept(void *acceptor, struct leat_conn *conn,
+                       const struct leat_conn_handler **out_handler)
+{
+    struct leat_links *links = acceptor;
+    if (links->strangers >= LEAT_LINK_STRANGERS_MAX) return NULL;
+    struct leat_link *link = leat_link_make(links);
+    if (!link) return NULL;
+    link->accepted = true;
+    link->state = LINK_HELLO;
+    link->net = conn;
+    link->counted = true;
+    links->strangers++;
+    snprintf(link->address, sizeof link->address, "%s", links->env->net->peer(conn));
+    leat_links_due(links, link->since_us + links->silence_us);
+    *out_handler = &leat_link_conn_handler;
+    return link;
+}
+
+static void link_went_up(struct leat_link *link)
+{
+    struct leat_links *links = link->links;
+    leat_link_stranger_end(link);
+    link->state = LINK_UP;
+    link->was_up = true;
+    link->attempts = 0;
+    link->connection = ++links->next_connection;
+    link->request_count = 0;
+    leat_links_due(links, link->heard_us + links->ping_us);
+    if (link->handler->on_up) link->handler->on_up(link->handler->owner, link);
+}
+
+/* ---- frames ---- */
+
+static void request_take(struct leat_link *link, const struct leat_frame *frame)
+{
+    struct leat_link_ticket ticket = {.slot = link->slot,
+                                      .request = frame->request,
+                                      .connection = link->connection,
+                                      .kind = frame->kind};
+    if (frame->request != 0) {
+        if (link->request_count == LEAT_LINK_REQUESTS_MAX) {
+            leat_link_cut(link, LEAT_E_TOO_MANY, "the peer has too many requests under way");
+            return;
+        }
+        link->request_count++;
+        /* Memory stays bounded without stopping to read: two nodes that both stopped, each because
+         * the other did not take its answers, would wait for ever. */
+        if (link->queued_bytes > link->links->queued_bytes_max) {
+            leat_link_answer_error(link->links, &ticket, LEAT_E_AGAIN,
+                                   "answers to this peer wait already: it has to read them");
+            return;
+        }
+    }
+    link->handler->on_request(link->handler->owner, link, frame, &ticket);
+}
+
+static struct leat_link_call *call_find(struct leat_link *link, uint32_t number)
+{
+    /* Answers come nearly in the order of the calls, so the first is mostly the one. */
+    LEAT_LIST_EACH(&link->calls, at)
+    {
+        struct leat_link_call *call = LEAT_CONTAINER(at, struct leat_link_call, list);
+        if (call->number == number && !call->one_way) return call;
+    }
+    return NULL;
+}
+
+/* True: the frame is done with. False: it has to wait. */
+static bool frame_take(struct leat_link *link, const struct leat_frame *frame)
+{
+    if (frame->kind == LEAT_NODE_KIND_PING) {
+        if (!(frame->flags & LEAT_FRAME_ANSWER) &&
+            !leat_link_frame_send(link, LEAT_NODE_KIND_PING, LEAT_FRAME_ANSWER, 0, "\x90", 1, NULL,
+                                  NULL, false))
+            LEAT_MAYBE(true); /* no memory now: it asks again */
+        return true;
+    }
+    if (!(frame->flags & LEAT_FRAME_ANSWER)) {
+        if (frame->kind <= LEAT_NODE_KIND_PING) {
+            leat_link_cut(link, LEAT_E_INVALID, "a request of a kind that nodes do not send");
+            return true;
+        }
+        request_take(link, frame);
+        return true;
+    }
+    struct leat_link_call *call = call_find(link, frame->request);
+    if (!call) return true; /* given up meanwhile */
+    if (!call->sent) {
+        /* The port may still hold the caller's bytes, so the caller can't have them back yet. */
+        call->early = true;
+        link->links->env->net->pause(link->net);
+        return false;
+    }
+    leat_link_answered(link, call, frame);
+    return true;
+}
+
+/* In state LINK_HELLO. LINK_MOVED: nothing of this link may be touched any more. */
+static enum leat_link_greeted hello_frame(struct leat_link *link, const struct leat_frame *frame)
+{
+    if (link->accepted) {
+        enum leat_link_greeted greeted = leat_link_hello_take(link, frame);
+        if (greeted == LINK_GREETED) link_went_up(link);
+        return greeted;
+    }
+    struct leat_error error;
+    leat_err rc = leat_link_hello_answered(link, frame, &error);
+    if (rc == LEAT_OK) {
+        link_went_up(link);
+        return LINK_GREETED;
+    }
+    leat_link_cut(link, rc, error.text);
+    return LINK_REFUSED;
+}
+
+static void undecodable(struct leat_link *link, leat_err rc)
+{
+    if (link->state == LINK_HELLO && link->accepted) {
+        leat_links_complain(link->links, link->address, "its first bytes are no frame");
+        leat_link_refuse(link, 0, rc, "the first bytes are no frame of a Leat node");
+        return;
+    }
+    leat_link_cut(link, rc, "bytes that are no frame");
+}
+
+static size_t conn_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
+                            size_t *want_bytes)
+{
+    struct leat_link *link = user;
+    size_t used = 0;
+    (void)conn;
+    link->heard_us = leat_links_now(link->links);
+    leat_link_enter(link);
+    while (!link->gone && (link->state == LINK_UP || link->state == LINK_HELLO)) {
+        struct leat_frame frame;
+        size_t want = 0;
+        leat_err rc = leat_frame_decode(data + used, bytes - used, &frame, &want);
+        if (rc == LEAT_E_AGAIN) {
+            *want_bytes = want;
+            (void)leat_link_leave(link); /* it is not gone */
+            return used;
+        }
+        if (rc != LEAT_OK) {
+            undecodable(link, rc);
+            break;
+        }
+        if (link->state == LINK_HELLO) {
+            if (hello_frame(link, &frame) == LINK_MOVED) return used; /* and the link is no more */
+            used += frame.frame_bytes;
+            continue;
+        }
+        if (!frame_take(link, &frame)) {
+            (void)leat_link_leave(link); /* it is not gone: the frame waits */
+            return used;
+        }
+        used += frame.frame_bytes;
+    }
+    (void)leat_link_leave(link); /* whether it is gone matters no more */
+    return bytes;
+}
+
+/* ---- going down ---- */
+
+static void conn_on_closed(void *user, struct leat_conn *conn, leat_err why)
+{
+    struct leat_link *link = user;
+    (void)conn;
+    link->net = NULL;
+    leat_link_stranger_end(link);
+    leat_link_enter(link);
+    bool was_up = link->was_up;
+    link->state = LINK_CLOSING;
+    if (link->gone) {
+        leat_link_calls_fail(link, LEAT_E_CANCELLED, "the link was closed");
+        (void)leat_link_leave(link);
+        return;
+    }
+    struct leat_error error = link->why;
+    if (error.code == LEAT_OK)
+        (void)leat_error_set(&error, LEAT_E_CLOSED, "the connection to %s (%s) %s: %s",
+                             link->address, was_up ? link->peer.node : "not yet greeted",
+                             was_up ? "was lost" : "could not be made",
+                             leat_err_text(why ? why : LEAT_E_CLOSED));
+    leat_link_calls_fail(link, LEAT_E_CLOSED, error.text);
+    if (!link->gone && !link->accepted) leat_link_retry_later(link);
+    if (!link->gone && (was_up || !link->accepted))
+        link->handler->on_down(link->handler->owner, link, was_up, &error);
+    if (link->accepted) link->gone = true;
+    (void)leat_link_leave(link); /* freed here when it was accepted, or closed meanwhile */
+}
+
+const struct leat_conn_handler leat_link_conn_handler = {
+    .on_open = conn_on_open,
+    .on_bytes = conn_on_bytes,
+    .on_closed = conn_on_closed,
+};

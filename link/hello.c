@@ -1,0 +1,270 @@
+/* Who speaks: hello, its checks, and the move to the actor that it names.
+ *
+ * HELLO [version min, version max, cluster id bin16, node, incarnation, cores, purpose, to]
+ *   to: core number, or -1 the coordinator
+ * Answer [version, cluster id bin16, node, incarnation, cores]
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "link/internal.h"
+
+enum { HELLO_BYTES_MAX = 384, TO_COORDINATOR = -1 };
+
+struct hello {
+    uint32_t version_min, version_max, purpose;
+    int64_t to;
+    struct leat_link_identity peer;
+};
+/* Goes with a connection from the actor that listens to the one it is for. */
+struct baggage {
+    struct leat_link_hub *hub;
+    unsigned to_actor;
+};
+
+static const uint8_t no_cluster[16];
+
+/* ---- bytes ---- */
+
+static void identity_write(struct leat_msg_writer *writer,
+                           const struct leat_link_identity *identity)
+{
+    leat_msg_write_bin(writer, identity->cluster_id, sizeof identity->cluster_id);
+    leat_msg_write_string(writer, identity->node, strlen(identity->node));
+    leat_msg_write_u64(writer, identity->incarnation);
+    leat_msg_write_u64(writer, identity->cores);
+}
+
+static void identity_read(struct leat_msg_reader *reader, struct leat_link_identity *out)
+{
+    memset(out, 0, sizeof *out);
+    struct leat_msg_string id = leat_msg_read_string(reader);
+    struct leat_msg_string node = leat_msg_read_string(reader);
+    out->incarnation = leat_msg_read_u64(reader);
+    out->cores = leat_msg_read_u32(reader);
+    if (id.bytes != sizeof out->cluster_id || node.bytes > LEAT_LINK_NODE_NAME_BYTES_MAX ||
+        node.bytes == 0 || memchr(node.text, 0, node.bytes) || out->cores == 0 ||
+        out->cores > LEAT_CORES_MAX)
+        reader->failed = true;
+    if (reader->failed) return;
+    memcpy(out->cluster_id, id.text, sizeof out->cluster_id);
+    memcpy(out->node, node.text, node.bytes);
+}
+
+static bool hello_read(const struct leat_frame *frame, struct hello *out)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    out->version_min = leat_msg_read_u32(&reader);
+    out->version_max = leat_msg_read_u32(&reader);
+    identity_read(&reader, &out->peer);
+    out->purpose = leat_msg_read_u32(&reader);
+    out->to = leat_msg_read_i64(&reader);
+    if (fields < 8) return false;
+    leat_msg_skip_n(&reader, fields - 8);
+    return leat_msg_read_done(&reader);
+}
+
+bool leat_link_hello_send(struct leat_link *link)
+{
+    uint8_t bytes[HELLO_BYTES_MAX];
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_msg_write_array(&writer, 8);
+    leat_msg_write_u64(&writer, LEAT_NODE_VERSION_MIN);
+    leat_msg_write_u64(&writer, LEAT_NODE_VERSION_MAX);
+    identity_write(&writer, &link->links->identity);
+    leat_msg_write_u64(&writer, link->purpose);
+    leat_msg_write_i64(&writer, link->to_actor == LEAT_ACTOR_COORDINATOR ? TO_COORDINATOR
+                                                                         : (int64_t)link->to_actor);
+    LEAT_ASSERT(!writer.overflow);
+    link->hello_number = ++link->next_number;
+    return leat_link_frame_send(link, LEAT_NODE_KIND_HELLO, 0, link->hello_number, bytes,
+                                writer.used, NULL, NULL, false);
+}
+
+static bool hello_answer(struct leat_link *link, uint32_t request)
+{
+    uint8_t bytes[HELLO_BYTES_MAX];
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_msg_write_array(&writer, 5);
+    leat_msg_write_u64(&writer, link->version);
+    identity_write(&writer, &link->links->identity);
+    LEAT_ASSERT(!writer.overflow);
+    return leat_link_frame_send(link, LEAT_NODE_KIND_HELLO, LEAT_FRAME_ANSWER, request, bytes,
+                                writer.used, NULL, NULL, false);
+}
+
+/* ---- checks, the same on both sides ---- */
+
+static leat_err peer_check(const struct leat_links *links, const struct leat_link_identity *peer,
+                           bool strangers, struct leat_error *error)
+{
+    const struct leat_link_identity *own = &links->identity;
+    bool own_none = memcmp(own->cluster_id, no_cluster, sizeof no_cluster) == 0;
+    bool peer_none = memcmp(peer->cluster_id, no_cluster, sizeof no_cluster) == 0;
+    if (!own_none && !peer_none &&
+        memcmp(own->cluster_id, peer->cluster_id, sizeof no_cluster) != 0)
+        return leat_error_set(error, LEAT_E_WRONG_CLUSTER,
+                              "node %.100s is of another cluster than node %.100s: check the "
+                              "addresses given to both",
+                              peer->node, own->node);
+    if (!strangers && (own_none || peer_none))
+        return leat_error_set(error, LEAT_E_STARTING, "node %.100s has joined no cluster yet",
+                              own_none ? own->node : peer->node);
+    if (!strangers && (own->incarnation == 0 || peer->incarnation == 0))
+        return leat_error_set(error, LEAT_E_STARTING, "node %.100s is not up yet",
+                              own->incarnation == 0 ? own->node : peer->node);
+    if (leat_links_fenced(links, peer))
+        return leat_error_set(error, LEAT_E_STALE_EPOCH,
+                              "incarnation %" PRIu64 " of node %.100s was declared gone",
+                              peer->incarnation, peer->node);
+    return LEAT_OK;
+}
+
+static leat_err hello_check(const struct leat_links *links, const struct hello *hello,
+                            struct leat_error *error)
+{
+    if (hello->version_min > LEAT_NODE_VERSION_MAX || hello->version_max < LEAT_NODE_VERSION_MIN)
+        return leat_error_set(error, LEAT_E_UNSUPPORTED,
+                              "node %.100s speaks formats %u to %u between nodes, this node %d to "
+                              "%d: upgrade the older one",
+                              hello->peer.node, hello->version_min, hello->version_max,
+                              LEAT_NODE_VERSION_MIN, LEAT_NODE_VERSION_MAX);
+    if (hello->purpose >= LEAT_LINK_PURPOSES || !links->services[hello->purpose].handler)
+        return leat_error_set(error, LEAT_E_UNSUPPORTED,
+                              "this node takes no connections of purpose %u here", hello->purpose);
+    return peer_check(links, &hello->peer, links->services[hello->purpose].strangers, error);
+}
+
+/* ---- accepted ---- */
+
+void leat_link_refuse(struct leat_link *link, uint32_t request, leat_err rc, const char *text)
+{
+    uint8_t bytes[LEAT_ERROR_TEXT_BYTES + 64];
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_msg_error_encode(&writer, rc, text);
+    leat_link_stranger_end(link);
+    link->state = LINK_CLOSING;
+    link->since_us = leat_links_now(link->links);
+    leat_links_due(link->links, link->since_us + link->links->silence_us);
+    (void)leat_error_set(&link->why, rc, "%s", text); /* the code is the argument */
+    LEAT_ASSERT(!writer.overflow);
+    if (!leat_link_frame_send(link, LEAT_NODE_KIND_HELLO, LEAT_FRAME_ANSWER | LEAT_FRAME_ERROR,
+                              request, bytes, writer.used, NULL, NULL, true))
+        link->links->env->net->close(link->net);
+}
+
+static void *connection_moved(void *to_actor, struct leat_conn *conn, void *baggage_at,
+                              const struct leat_conn_handler **out_handler)
+{
+    struct baggage *baggage = baggage_at;
+    (void)to_actor;
+    /* Pairs with leat_links_create(), which stores on this same actor. */
+    struct leat_links *links =
+        atomic_load_explicit(&baggage->hub->by_actor[baggage->to_actor], memory_order_acquire);
+    leat_mem_free(baggage);
+    return links ? leat_link_accept(links, conn, out_handler) : NULL;
+}
+
+static unsigned actor_of(const struct leat_links *links, int64_t to)
+{
+    if (to == TO_COORDINATOR) return LEAT_ACTOR_COORDINATOR;
+    return (unsigned)((uint64_t)to % links->identity.cores);
+}
+
+enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct leat_frame *frame)
+{
+    struct leat_links *links = link->links;
+    struct leat_error error;
+    struct hello hello;
+    if (frame->kind != LEAT_NODE_KIND_HELLO || frame->flags != 0 || !hello_read(frame, &hello) ||
+        hello.to < TO_COORDINATOR) {
+        leat_links_complain(links, link->address, "its first frame is no hello of a node");
+        leat_link_refuse(link, frame->request, LEAT_E_INVALID,
+                         "the first frame has to be a node's hello: is this the clients' port?");
+        return LINK_REFUSED;
+    }
+    unsigned to_actor = actor_of(links, hello.to);
+    if (to_actor != links->env->post->self) {
+        struct baggage *baggage = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *baggage);
+        if (!baggage || !links->hub ||
+            !atomic_load_explicit(&links->hub->by_actor[to_actor], memory_order_acquire)) {
+            leat_mem_free(baggage);
+            leat_link_refuse(link, frame->request, LEAT_E_STARTING,
+                             "that part of the node is not up yet");
+            return LINK_REFUSED;
+        }
+        *baggage = (struct baggage){.hub = links->hub, .to_actor = to_actor};
+        /* Hello goes with it, unread: who serves the connection checks it. */
+        links->env->net->move(link->net, to_actor, connection_moved, baggage);
+        leat_link_stranger_end(link);
+        link->net = NULL;
+        link->gone = true;
+        (void)leat_link_leave(link); /* entered by on_bytes: freed here */
+        return LINK_MOVED;
+    }
+    leat_err rc = hello_check(links, &hello, &error);
+    if (rc != LEAT_OK) {
+        leat_links_complain(links, link->address, error.text);
+        leat_link_refuse(link, frame->request, rc, error.text);
+        return LINK_REFUSED;
+    }
+    link->peer = hello.peer;
+    link->purpose = hello.purpose;
+    link->handler = links->services[hello.purpose].handler;
+    link->version = hello.version_max < LEAT_NODE_VERSION_MAX ? hello.version_max
+                                                              : (uint32_t)LEAT_NODE_VERSION_MAX;
+    if (hello_answer(link, frame->request)) return LINK_GREETED;
+    leat_link_cut(link, LEAT_E_NO_MEMORY, "no memory to answer hello");
+    return LINK_REFUSED;
+}
+
+/* ---- opened ---- */
+
+leat_err leat_link_hello_answered(struct leat_link *link, const struct leat_frame *frame,
+                                  struct leat_error *error)
+{
+    if (frame->kind != LEAT_NODE_KIND_HELLO || !(frame->flags & LEAT_FRAME_ANSWER))
+        return leat_error_set(error, LEAT_E_INVALID, "%s does not answer as a Leat node does",
+                              link->address);
+    if (frame->flags & LEAT_FRAME_ERROR) {
+        struct leat_msg_error refused;
+        if (leat_msg_error_decode(frame->control, frame->control_bytes, &refused) != LEAT_OK ||
+            refused.code == LEAT_OK)
+            return leat_error_set(error, LEAT_E_INVALID, "%s refuses without a reason",
+                                  link->address);
+        return leat_error_set(error, refused.code, "%s refuses: %.*s", link->address,
+                              (int)(refused.text.bytes > 200 ? 200 : refused.text.bytes),
+                              refused.text.text);
+    }
+    struct leat_link_identity peer;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    uint32_t version = leat_msg_read_u32(&reader);
+    identity_read(&reader, &peer);
+    if (fields >= 5) leat_msg_skip_n(&reader, fields - 5);
+    if (fields < 5 || !leat_msg_read_done(&reader) || frame->request != link->hello_number ||
+        version < LEAT_NODE_VERSION_MIN || version > LEAT_NODE_VERSION_MAX)
+        return leat_error_set(error, LEAT_E_INVALID, "%s answers hello with something else",
+                              link->address);
+    leat_err rc = peer_check(link->links, &peer, link->stranger, error);
+    if (rc != LEAT_OK) return rc;
+    if (link->expect_node && strcmp(link->expect_node, peer.node) != 0)
+        return leat_error_set(error, LEAT_E_NOT_FOUND, "%s is node %.100s, not %.100s",
+                              link->address, peer.node, link->expect_node);
+    if (link->expect_incarnation && link->expect_incarnation != peer.incarnation)
+        return leat_error_set(error, LEAT_E_NOT_FOUND,
+                              "node %.100s is incarnation %" PRIu64 ", not %" PRIu64, peer.node,
+                              peer.incarnation, link->expect_incarnation);
+    link->peer = peer;
+    link->version = version;
+    return LEAT_OK;
+}

@@ -1,0 +1,138 @@
+/* What links.c, conn.c, hello.c and send.c share. */
+#ifndef LEAT_LINK_INTERNAL_H
+#define LEAT_LINK_INTERNAL_H
+
+#include "link/link.h"
+
+enum {
+    LINK_SLOT_CONTROL_BYTES = 512, /* up to this in the slot itself, larger ones on the heap */
+    LINK_SLOTS_KEPT_MAX = 512,     /* free ones, per leat_links */
+    LINK_PING_US = 500 * 1000,
+    LINK_SILENCE_US = 2 * 1000 * 1000,
+    LINK_RETRY_US_MIN = 20 * 1000,
+    LINK_RETRY_US_MAX = 1000 * 1000,
+    LINK_RETRY_DOUBLINGS_MAX = 16,
+    LINK_COMPLAINT_US = 1000 * 1000, /* strangers are written down at most so often */
+};
+
+/* One frame under way. */
+struct leat_link_slot {
+    struct leat_send send;
+    struct leat_link *link;
+    struct leat_link_slot *next_free;
+    struct leat_link_call *call;
+    struct leat_link_answer *answer;
+    size_t bytes_in_all;
+    bool close_after;
+    struct leat_iov iovs[1 + LEAT_LINK_PAYLOADS_MAX];
+    uint8_t *big;
+    uint8_t bytes[LEAT_FRAME_HEADER_BYTES + LINK_SLOT_CONTROL_BYTES];
+};
+
+enum leat_link_state {
+    LINK_WAITING,    /* opened: for its next attempt */
+    LINK_CONNECTING, /* opened */
+    LINK_HELLO,      /* opened: hello is sent; accepted: none has come yet */
+    LINK_UP,
+    LINK_CLOSING, /* refused or cut: on_closed follows */
+};
+
+struct leat_link {
+    struct leat_links *links;
+    struct leat_conn *net; /* NULL: none */
+    const struct leat_link_handler *handler;
+    void *user;
+    enum leat_link_state state;
+    bool accepted, was_up, stranger;
+    bool counted;     /* among links->strangers */
+    bool gone;        /* closed by its user: freed as soon as nothing refers to it */
+    unsigned entered; /* callbacks of it that run now */
+    uint32_t slot;    /* in links->table */
+    uint64_t connection;
+    unsigned purpose, to_actor;
+    char address[LEAT_LINK_ADDRESS_BYTES_MAX + 1];
+    char *expect_node;
+    uint64_t expect_incarnation;
+    struct leat_link_identity peer;
+    uint32_t version;
+    uint32_t next_number, hello_number;
+    struct leat_list calls; /* oldest first */
+    uint32_t call_count, request_count;
+    uint64_t queued_bytes;
+    uint32_t slots_out;
+    uint32_t attempts; /* failed in a row */
+    uint64_t try_at_us, since_us, heard_us, pinged_us;
+    struct leat_error why; /* the first cause of the connection's end */
+};
+
+struct leat_link_fence {
+    char node[LEAT_LINK_NODE_NAME_BYTES_MAX + 1];
+    uint64_t incarnation;
+};
+
+struct leat_links {
+    const struct leat_env *env;
+    struct leat_timers *timers;
+    struct leat_link_hub *hub;
+    struct leat_link_identity identity;
+    struct leat_link_service services[LEAT_LINK_PURPOSES];
+    uint64_t ping_us, silence_us, retry_us_min, retry_us_max, queued_bytes_max;
+    struct leat_timer timer;
+    uint64_t next_us; /* what the timer is armed for; UINT64_MAX: not */
+    bool sweeping, closing;
+    struct leat_link **table;
+    uint32_t table_capacity, count, strangers;
+    uint64_t next_connection;
+    struct leat_link_slot *free_slots;
+    uint32_t free_slot_count;
+    struct leat_link_fence *fences;
+    uint32_t fence_count, fence_capacity;
+    uint64_t complained_us;
+    uint32_t complaints_kept;
+};
+
+static inline uint64_t leat_links_now(const struct leat_links *links)
+{
+    return links->env->clock->now_us(links->env->clock->ctx);
+}
+
+/* links.c */
+struct leat_link *leat_link_make(struct leat_links *links);
+/** Callbacks of a link are bracketed: what was closed meanwhile is freed at the end. */
+void leat_link_enter(struct leat_link *link);
+/** False: the link is gone. */
+bool leat_link_leave(struct leat_link *link);
+void leat_link_stranger_end(struct leat_link *link);
+void leat_links_due(struct leat_links *links, uint64_t at_us);
+void leat_link_retry_later(struct leat_link *link);
+bool leat_links_fenced(const struct leat_links *links, const struct leat_link_identity *peer);
+void leat_links_complain(struct leat_links *links, const char *peer, const char *text);
+
+/* conn.c */
+extern const struct leat_conn_handler leat_link_conn_handler;
+void leat_link_connect(struct leat_link *link);
+
+/* hello.c */
+/** Send ours. False: no memory. */
+bool leat_link_hello_send(struct leat_link *link);
+enum leat_link_greeted { LINK_GREETED, LINK_REFUSED, LINK_MOVED };
+/** The first frame of an accepted connection. */
+enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct leat_frame *frame);
+/** The answer to ours. */
+leat_err leat_link_hello_answered(struct leat_link *link, const struct leat_frame *frame,
+                                  struct leat_error *error) LEAT_NODISCARD;
+/** Tell the peer why, then close. */
+void leat_link_refuse(struct leat_link *link, uint32_t request, leat_err rc, const char *text);
+
+/* send.c */
+bool leat_link_frame_send(struct leat_link *link, uint16_t kind, uint8_t flags, uint32_t number,
+                          const void *control, uint32_t control_bytes, struct leat_link_call *call,
+                          struct leat_link_answer *answer, bool close_after);
+void leat_link_answered(struct leat_link *link, struct leat_link_call *call,
+                        const struct leat_frame *frame);
+void leat_link_calls_expire(struct leat_link *link, uint64_t now_us, uint64_t *next_us);
+/** All calls end. */
+void leat_link_calls_fail(struct leat_link *link, leat_err rc, const char *why);
+void leat_links_slots_free(struct leat_links *links);
+
+#endif

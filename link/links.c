@@ -1,0 +1,411 @@
+/* The links of one actor: making, ending, time, fences. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "link/internal.h"
+
+static void sweep(struct leat_timer *timer);
+
+/* ---- life ---- */
+
+leat_err leat_links_create(const struct leat_links_options *options, struct leat_links **out_links,
+                           struct leat_error *error)
+{
+    struct leat_links *links = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *links);
+    if (!links) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for links");
+    links->env = options->env;
+    links->timers = options->timers;
+    links->hub = options->hub;
+    links->identity = options->identity;
+    memcpy(links->services, options->services, sizeof links->services);
+    links->ping_us = options->ping_us ? options->ping_us : LINK_PING_US;
+    links->silence_us = options->silence_us ? options->silence_us : LINK_SILENCE_US;
+    links->retry_us_min = options->retry_us_min ? options->retry_us_min : LINK_RETRY_US_MIN;
+    links->retry_us_max = options->retry_us_max ? options->retry_us_max : LINK_RETRY_US_MAX;
+    links->queued_bytes_max =
+        options->queued_bytes_max ? options->queued_bytes_max : LEAT_LINK_QUEUED_BYTES_MAX;
+    LEAT_ASSERT_CMP(links->ping_us, <, links->silence_us);
+    links->timer = (struct leat_timer){.on_expired = sweep, .owner = links};
+    links->next_us = UINT64_MAX;
+    if (links->hub)
+        atomic_store_explicit(&links->hub->by_actor[links->env->post->self], links,
+                              memory_order_release); /* pairs with hello.c: connection_moved */
+    *out_links = links;
+    return LEAT_OK;
+}
+
+static void links_free_if_empty(struct leat_links *links)
+{
+    if (!links->closing || links->count > 0) return;
+    leat_links_slots_free(links);
+    leat_mem_free(links->fences);
+    leat_mem_free(links->table);
+    leat_mem_free(links);
+}
+
+void leat_links_destroy(struct leat_links **links_at)
+{
+    struct leat_links *links = *links_at;
+    *links_at = NULL;
+    if (!links) return;
+    if (links->hub)
+        atomic_store_explicit(&links->hub->by_actor[links->env->post->self], NULL,
+                              memory_order_release);
+    leat_timer_stop(links->timers, &links->timer);
+    uint32_t capacity = links->table_capacity;
+    links->count++; /* stays until the end of this function */
+    links->closing = true;
+    for (uint32_t i = 0; i < capacity; i++) {
+        struct leat_link *link = links->table[i];
+        if (link && !link->gone) leat_link_close(&link);
+    }
+    links->count--;
+    links_free_if_empty(links);
+}
+
+void leat_links_identity_set(struct leat_links *links, const struct leat_link_identity *identity)
+{
+    static const uint8_t none[16];
+    links->identity = *identity;
+    if (memcmp(identity->cluster_id, none, sizeof none) == 0) return;
+    for (uint32_t i = 0; i < links->table_capacity; i++) {
+        struct leat_link *link = links->table[i];
+        if (!link || link->state != LINK_UP) continue;
+        if (memcmp(link->peer.cluster_id, none, sizeof none) == 0) continue;
+        if (memcmp(link->peer.cluster_id, identity->cluster_id, sizeof none) == 0) continue;
+        leat_link_cut(link, LEAT_E_WRONG_CLUSTER, "the peer is of another cluster");
+    }
+}
+
+const struct leat_link_identity *leat_links_identity(const struct leat_links *links)
+{
+    return &links->identity;
+}
+
+/* ---- fences ---- */
+
+static struct leat_link_fence *fence_find(const struct leat_links *links, const char *node)
+{
+    for (uint32_t i = 0; i < links->fence_count; i++)
+        if (strcmp(links->fences[i].node, node) == 0) return &links->fences[i];
+    return NULL;
+}
+
+bool leat_links_fenced(const struct leat_links *links, const struct leat_link_identity *peer)
+{
+    const struct leat_link_fence *fence = fence_find(links, peer->node);
+    return fence && peer->incarnation != 0 && peer->incarnation <= fence->incarnation;
+}
+
+leat_err leat_links_fence(struct leat_links *links, const char *node, uint64_t incarnation)
+{
+    struct leat_link_fence *fence = fence_find(links, node);
+    if (!fence) {
+        if (links->fence_count == LEAT_LINK_FENCES_MAX) return LEAT_E_TOO_MANY;
+        if (links->fence_count == links->fence_capacity) {
+            uint32_t capacity = links->fence_capacity ? 2 * links->fence_capacity : 8;
+            void *fences =
+                leat_mem_realloc(LEAT_MEM_NET, links->fences, capacity, sizeof *links->fences);
+            if (!fences) return LEAT_E_NO_MEMORY;
+            links->fences = fences;
+            links->fence_capacity = capacity;
+        }
+        fence = &links->fences[links->fence_count++];
+        memset(fence, 0, sizeof *fence);
+        snprintf(fence->node, sizeof fence->node, "%s", node);
+    }
+    if (incarnation > fence->incarnation) fence->incarnation = incarnation;
+    for (uint32_t i = 0; i < links->table_capacity; i++) {
+        struct leat_link *link = links->table[i];
+        if (link && link->state == LINK_UP && leat_links_fenced(links, &link->peer))
+            leat_link_cut(link, LEAT_E_STALE_EPOCH, "this incarnation was declared gone");
+    }
+    return LEAT_OK;
+}
+
+void leat_links_complain(struct leat_links *links, const char *peer, const char *text)
+{
+    uint64_t now_us = leat_links_now(links);
+    if (links->complained_us != 0 && now_us < links->complained_us + LINK_COMPLAINT_US) {
+        links->complaints_kept++;
+        return;
+    }
+    leat_diary_warn("link: %s was refused: %s (%u more were, meanwhile)", peer, text,
+                    links->complaints_kept);
+    links->complained_us = now_us;
+    links->complaints_kept = 0;
+}
+
+/* ---- one link ---- */
+
+static bool table_grow(struct leat_links *links)
+{
+    uint32_t capacity = links->table_capacity ? 2 * links->table_capacity : 16;
+    void *table = leat_mem_realloc(LEAT_MEM_NET, links->table, capacity, sizeof *links->table);
+    if (!table) return false;
+    links->table = table;
+    for (uint32_t i = links->table_capacity; i < capacity; i++)
+        links->table[i] = NULL;
+    links->table_capacity = capacity;
+    return true;
+}
+
+struct leat_link *leat_link_make(struct leat_links *links)
+{
+    if (links->closing || links->count >= LEAT_LINKS_MAX) return NULL;
+    uint32_t slot = 0;
+    while (slot < links->table_capacity && links->table[slot])
+        slot++;
+    if (slot == links->table_capacity && !table_grow(links)) return NULL;
+    struct leat_link *link = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *link);
+    if (!link) return NULL;
+    link->links = links;
+    link->slot = slot;
+    link->connection = ++links->next_connection;
+    link->since_us = link->heard_us = leat_links_now(links);
+    leat_list_init(&link->calls);
+    links->table[slot] = link;
+    links->count++;
+    return link;
+}
+
+static void link_free(struct leat_link *link)
+{
+    struct leat_links *links = link->links;
+    LEAT_ASSERT(!link->net && link->slots_out == 0 && leat_list_empty(&link->calls));
+    links->table[link->slot] = NULL;
+    links->count--;
+    leat_mem_free(link->expect_node);
+    leat_mem_free(link);
+    links_free_if_empty(links);
+}
+
+void leat_link_stranger_end(struct leat_link *link)
+{
+    if (!link->counted) return;
+    link->counted = false;
+    link->links->strangers--;
+}
+
+void leat_link_enter(struct leat_link *link)
+{
+    link->entered++;
+}
+
+bool leat_link_leave(struct leat_link *link)
+{
+    LEAT_ASSERT(link->entered > 0);
+    link->entered--;
+    if (!link->gone) return true;
+    if (link->entered == 0 && !link->net) link_free(link);
+    return false;
+}
+
+leat_err leat_link_open(struct leat_links *links, const struct leat_link_options *options,
+                        struct leat_link **out_link, struct leat_error *error)
+{
+    const char *port = strrchr(options->address, ':');
+    if (!port || strlen(options->address) > LEAT_LINK_ADDRESS_BYTES_MAX)
+        return leat_error_set(error, LEAT_E_INVALID, "\"%.100s\" is not HOST:PORT",
+                              options->address);
+    if (options->purpose == 0 || options->purpose >= LEAT_LINK_PURPOSES)
+        return leat_error_set(error, LEAT_E_INVALID, "a link has no purpose %u", options->purpose);
+    if (links->count >= LEAT_LINKS_MAX)
+        return leat_error_set(error, LEAT_E_TOO_MANY, "more than %d links", LEAT_LINKS_MAX);
+    struct leat_link *link = leat_link_make(links);
+    if (!link) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for a link");
+    link->handler = options->handler;
+    link->purpose = options->purpose;
+    link->to_actor = options->to_actor;
+    link->stranger = options->stranger;
+    link->expect_incarnation = options->expect_incarnation;
+    snprintf(link->address, sizeof link->address, "%s", options->address);
+    if (options->expect_node) {
+        link->expect_node = leat_mem_strdup(LEAT_MEM_NET, options->expect_node);
+        if (!link->expect_node) {
+            link_free(link);
+            return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for a link");
+        }
+    }
+    link->state = LINK_WAITING;
+    link->try_at_us = leat_links_now(links); /* from the timer: no callback runs inside this call */
+    leat_links_due(links, link->try_at_us);
+    *out_link = link;
+    return LEAT_OK;
+}
+
+void leat_link_close(struct leat_link **link_at)
+{
+    struct leat_link *link = *link_at;
+    *link_at = NULL;
+    if (!link) return;
+    LEAT_ASSERT(!link->gone);
+    link->gone = true;
+    if (link->net) {
+        leat_link_stranger_end(link);
+        link->state = LINK_CLOSING;
+        link->links->env->net->close(link->net);
+        return;
+    }
+    if (link->entered == 0) link_free(link);
+}
+
+void leat_link_cut(struct leat_link *link, leat_err rc, const char *why)
+{
+    if (!link->net || link->state == LINK_CLOSING) return;
+    leat_link_stranger_end(link);
+    (void)leat_error_set(&link->why, rc, "%s", why); /* rc is told by on_down */
+    link->state = LINK_CLOSING;
+    link->links->env->net->close(link->net);
+}
+
+leat_err leat_link_readdress(struct leat_link *link, const char *address)
+{
+    if (!strrchr(address, ':') || strlen(address) > LEAT_LINK_ADDRESS_BYTES_MAX)
+        return LEAT_E_INVALID;
+    snprintf(link->address, sizeof link->address, "%s", address);
+    return LEAT_OK;
+}
+
+/* ---- time ---- */
+
+void leat_links_due(struct leat_links *links, uint64_t at_us)
+{
+    if (at_us >= links->next_us || links->closing) return;
+    links->next_us = at_us;
+    if (links->sweeping) return; /* armed at its end */
+    uint64_t now_us = leat_links_now(links);
+    leat_timer_start(links->timers, &links->timer, at_us > now_us ? at_us - now_us : 0);
+}
+
+/* A pause that doubles, a random half of it taken off: nodes that lost the same peer do not come
+ * back all at once. */
+void leat_link_retry_later(struct leat_link *link)
+{
+    struct leat_links *links = link->links;
+    uint32_t doublings =
+        link->attempts < LINK_RETRY_DOUBLINGS_MAX ? link->attempts : LINK_RETRY_DOUBLINGS_MAX;
+    uint64_t pause_us = links->retry_us_min << doublings;
+    if (pause_us > links->retry_us_max) pause_us = links->retry_us_max;
+    pause_us -= links->env->random->next(links->env->random->ctx) % (pause_us / 2 + 1);
+    link->attempts++;
+    link->state = LINK_WAITING;
+    link->try_at_us = leat_links_now(links) + pause_us;
+    leat_links_due(links, link->try_at_us);
+}
+
+static uint64_t link_up_sweep(struct leat_link *link, uint64_t now_us)
+{
+    struct leat_links *links = link->links;
+    uint64_t next_us = UINT64_MAX;
+    leat_link_calls_expire(link, now_us, &next_us);
+    if (link->state != LINK_UP) return next_us;
+    uint64_t silent_us = link->heard_us + links->silence_us;
+    if (now_us >= silent_us) {
+        leat_link_cut(link, LEAT_E_TIMEOUT, "nothing was heard of the peer for too long");
+        return next_us;
+    }
+    uint64_t asked_us = link->pinged_us > link->heard_us ? link->pinged_us : link->heard_us;
+    if (now_us >= asked_us + links->ping_us) {
+        link->pinged_us = asked_us = now_us;
+        if (!leat_link_frame_send(link, LEAT_NODE_KIND_PING, 0, 0, "\x90", 1, NULL, NULL, false))
+            asked_us = now_us; /* no memory now: asked again next time */
+    }
+    uint64_t ask_us = asked_us + links->ping_us;
+    if (ask_us < next_us) next_us = ask_us;
+    return silent_us < next_us ? silent_us : next_us;
+}
+
+static uint64_t link_sweep(struct leat_link *link, uint64_t now_us)
+{
+    struct leat_links *links = link->links;
+    switch (link->state) {
+    case LINK_WAITING:
+        if (now_us < link->try_at_us) return link->try_at_us;
+        leat_link_connect(link);
+        return link->state == LINK_WAITING ? link->try_at_us : link->since_us + links->silence_us;
+    case LINK_CONNECTING:
+    case LINK_HELLO:
+        if (now_us < link->since_us + links->silence_us) return link->since_us + links->silence_us;
+        leat_link_cut(link, LEAT_E_TIMEOUT, "no hello within the time allowed");
+        return UINT64_MAX;
+    case LINK_UP:
+        return link_up_sweep(link, now_us);
+    case LINK_CLOSING: /* a refusal that the peer never reads */
+        if (link->gone) return UINT64_MAX;
+        if (now_us < link->since_us + links->silence_us) return link->since_us + links->silence_us;
+        links->env->net->close(link->net);
+        return UINT64_MAX;
+    }
+    return UINT64_MAX;
+}
+
+static void sweep(struct leat_timer *timer)
+{
+    struct leat_links *links = timer->owner;
+    uint64_t now_us = leat_links_now(links);
+    /* SUBTLE: when this actor itself ran late nothing can be said of the peers: their bytes may lie
+     * unread in the sockets. Without this a stall of two seconds here cut every link of the node.
+     */
+    bool late = links->next_us != UINT64_MAX && now_us > links->next_us + links->ping_us;
+    links->sweeping = true;
+    links->next_us = UINT64_MAX;
+    for (uint32_t i = 0; i < links->table_capacity; i++) {
+        struct leat_link *link = links->table[i];
+        if (!link || link->gone) continue;
+        if (late) link->heard_us = now_us;
+        leat_link_enter(link);
+        uint64_t next_us = link_sweep(link, now_us);
+        if (leat_link_leave(link)) leat_links_due(links, next_us);
+    }
+    links->sweeping = false;
+    if (links->closing || links->next_us == UINT64_MAX) return;
+    leat_timer_start(links->timers, &links->timer,
+                     links->next_us > now_us ? links->next_us - now_us : 0);
+}
+
+/* ---- questions ---- */
+
+bool leat_link_is_up(const struct leat_link *link)
+{
+    return link->state == LINK_UP;
+}
+const struct leat_link_identity *leat_link_peer(const struct leat_link *link)
+{
+    return &link->peer;
+}
+const char *leat_link_address(const struct leat_link *link)
+{
+    return link->address;
+}
+struct leat_links *leat_link_links(const struct leat_link *link)
+{
+    return link->links;
+}
+bool leat_link_accepted(const struct leat_link *link)
+{
+    return link->accepted;
+}
+unsigned leat_link_purpose_of(const struct leat_link *link)
+{
+    return link->purpose;
+}
+void leat_link_user_set(struct leat_link *link, void *user)
+{
+    link->user = user;
+}
+void *leat_link_user(const struct leat_link *link)
+{
+    return link->user;
+}
+uint64_t leat_link_queued_bytes(const struct leat_link *link)
+{
+    return link->queued_bytes;
+}
+uint64_t leat_link_heard_us(const struct leat_link *link)
+{
+    return link->heard_us;
+}
