@@ -1,0 +1,294 @@
+/* Replication: every segment on several nodes, by one-sided writes (Tailwind, ATC'18, §3.3).
+ *
+ * Two faces. The *primary* stands in front of the store on every core: logs with more than one copy
+ * give it the same requests (struct leat_keep) that they would give to the store, and it answers
+ * when all copies have done what was asked. The *backup* keeps other nodes' segments (replicas) in
+ * this node's store: it hands out memory and afterwards is not asked about single writes.
+ *
+ *     log -> keeper (leat_primary_keeper) -> store                  of this node
+ *                                         -> one-sided writes       into each backup's arena
+ *                                         -> control requests  ->   backup -> store   of that node
+ *
+ * replication/README.md has the order of steps and the reasons.
+ */
+#ifndef LEAT_REPLICATION_REPLICATION_H
+#define LEAT_REPLICATION_REPLICATION_H
+
+#include "base/rmem.h"
+#include "base/timer.h"
+#include "link/link.h"
+#include "store/store.h"
+
+enum {
+    LEAT_COPIES_MAX = 8,      /* of a segment, the owner's included */
+    LEAT_REP_NODES_MAX = 256, /* as many as a cluster has; a node's number is its index in the
+                                 coordinator's table */
+    LEAT_REP_CALLS_MAX = 512, /* control requests of one core to one node under way; more wait */
+    LEAT_REP_BATCH_MAX = 512, /* rows of one RESTAMP, FLUSH, SETTLE request or AUDIT answer */
+    LEAT_REP_WRITE_BYTES_MAX = 1024 * 1024, /* one one-sided write */
+    LEAT_REP_CANDIDATES = 5,                /* drawn at random, the least loaded wins */
+    LEAT_REP_HOST_BYTES_MAX = 255,
+};
+
+/* Control requests to a backup (kinds of frames; bodies: replication/messages.h). Never renumber.
+ */
+enum leat_rep_kind {
+    LEAT_REP_ATTACH = LEAT_NODE_KIND_REPLICATION, /* begin of a session: grant of memory, load */
+    LEAT_REP_OPEN,                                /* a buffer and a place on disk; may be refused */
+    LEAT_REP_CLOSE,                               /* complete: flush behind, give the buffer back */
+    LEAT_REP_PARK,     /* flush, record (length, CRC), give the buffer back; stays open */
+    LEAT_REP_RESUME,   /* erase the record, a fresh buffer */
+    LEAT_REP_COMPLETE, /* a replacement is identical now */
+    LEAT_REP_DROP,     /* trimmed, or not wanted any more */
+    LEAT_REP_RESTAMP,  /* rows: the version is another one */
+    LEAT_REP_FLUSH,    /* rows: make bytes durable */
+    LEAT_REP_AUDIT,    /* which replicas have nobody's word? */
+    LEAT_REP_SETTLE,   /* rows: keep or drop */
+    LEAT_REP_KINDS_END,
+};
+
+/* ---- how requests reach other nodes: by link/, or by a test's world ---- */
+struct leat_rep_net {
+    void *ctx;
+    /** To node number `node`'s backup, over this core's session with it. As leat_link_call(). */
+    leat_err (*call)(void *ctx, unsigned node, struct leat_link_call *call);
+    /** Reset the session: leat_primary_peer_down() follows, later. */
+    void (*cut)(void *ctx, unsigned node);
+    /** Backup: answer a request, now or later. Dropped when its link has gone. */
+    void (*answer)(void *ctx, const struct leat_link_ticket *ticket, const void *control,
+                   uint32_t control_bytes);
+    void (*refuse)(void *ctx, const struct leat_link_ticket *ticket, leat_err rc, const char *text);
+};
+
+/* CPU time of the calling thread, for the accounts; ns NULL: nothing is counted. Thread: any. */
+struct leat_cpu {
+    uint64_t (*ns)(void *ctx);
+    void *ctx;
+};
+
+/* A node as placement sees it. */
+struct leat_rep_node {
+    unsigned number;
+    uint64_t incarnation;                   /* 0: down */
+    char host[LEAT_REP_HOST_BYTES_MAX + 1]; /* of its address */
+    char rack[LEAT_REP_HOST_BYTES_MAX + 1]; /* "": none said */
+    bool draining;                          /* gets no new replicas */
+};
+
+/* ================================ primary ================================ */
+struct leat_primary;     /* opaque; one per core */
+struct leat_primary_log; /* opaque; one per log of that core with copies > 1 */
+
+/* The versions of logs that lost a copy, for the coordinator: one entry for all of them. */
+struct leat_rep_version {
+    struct leat_log_ref log;
+    struct leat_epoch epoch;
+    uint32_t version;
+};
+
+struct leat_primary_events {
+    /**
+     * Have the coordinator commit these versions (LEAT_COORDINATE_VERSION), then call
+     * leat_primary_versions_done(), later, once. One at a time. rows: borrowed until then.
+     */
+    void (*on_versions)(void *owner, struct leat_primary *primary,
+                        const struct leat_rep_version *rows, size_t count);
+    /** Something changed that leat_primary_log_refusal() answers: appends that wait look again. */
+    void (*on_room)(void *owner, struct leat_primary_log *rep);
+};
+
+struct leat_primary_options {
+    const struct leat_env *env; /* the core's */
+    struct leat_timers *timers; /* takes LEAT_PRIMARY_TIMERS */
+    struct leat_keeper store;   /* below */
+    struct leat_rep_net net;
+    struct leat_rmem *rmem; /* the core's: one-sided writes */
+    struct leat_cpu cpu;
+    struct leat_rep_node self;
+    struct leat_primary_events events;
+    void *owner;
+    /* 0: defaults */
+    uint64_t answer_us;    /* a control request, or a write, not done for so long: that backup is
+                               lost (2 s) */
+    uint64_t flush_us;     /* likewise a flush (10 s) */
+    uint64_t open_wait_us; /* a reservation tries backups for so long, then goes on with fewer
+                               copies or is refused (2 s) */
+    uint64_t grace_us;     /* closed segments of a lost backup are copied elsewhere after (60 s) */
+    uint64_t audit_us;     /* each backup is asked what it holds without anybody's word (30 s) */
+    uint64_t recopy_bytes_per_second; /* background (64 MiB) */
+    unsigned window;                  /* writes in flight per replica (4) */
+};
+enum { LEAT_PRIMARY_TIMERS = 1 };
+
+leat_err leat_primary_create(const struct leat_primary_options *options,
+                             struct leat_primary **out_primary) LEAT_NODISCARD;
+/** Only when its logs are destroyed. Sessions end. */
+void leat_primary_destroy(struct leat_primary **primary);
+
+/** The node table changed. incarnation 0 or another one: replicas at the old one are lost. */
+void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_node *node);
+/** The link to that node's backup is up: the session begins (ATTACH). */
+void leat_primary_peer_up(struct leat_primary *primary, unsigned node);
+/** The link is gone: every replica there that is not closed is lost for this core. Losing the
+ * control connection is losing the backup (else writes into the memory of a dead one would count).
+ */
+void leat_primary_peer_down(struct leat_primary *primary, unsigned node);
+
+struct leat_primary_log_options {
+    struct leat_log_ref ref;
+    struct leat_epoch epoch;
+    uint32_t copies, min_copies; /* copies > 1: else use the store's keeper as it is */
+    enum leat_durability durability;
+    uint32_t version; /* the coordinator's for this log and epoch; 1 for a new or adopted log */
+    bool opened;      /* this epoch's first segment is committed already */
+    void *owner;      /* for events */
+};
+/** segs: the log's closed segments. Where their other copies lie is found out by audits; what is
+ * missing is copied in the background. Thread: the core. */
+leat_err leat_primary_log_create(struct leat_primary *primary,
+                                 const struct leat_primary_log_options *options,
+                                 struct leat_segment *const *segs, size_t seg_count,
+                                 struct leat_primary_log **out_rep) LEAT_NODISCARD;
+/** After the log itself is destroyed. Replicas stay where they are. */
+void leat_primary_log_destroy(struct leat_primary_log **rep);
+/** What the log is created with. */
+struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep);
+void *leat_primary_log_owner(const struct leat_primary_log *rep);
+/**
+ * The log's first segment has started on all copies: the version to be committed with OPENED.
+ * From here on the log acks nothing that this version does not cover. Call leat_primary_opened()
+ * with the outcome before leat_log_opened().
+ */
+uint32_t leat_primary_opening(struct leat_primary_log *rep);
+void leat_primary_opened(struct leat_primary_log *rep, leat_err rc);
+/** The outcome of on_versions. A class other than retry stops acks for good: another owns the logs.
+ */
+void leat_primary_versions_done(struct leat_primary *primary, leat_err rc);
+
+/* ================================ backup ================================ */
+struct leat_backup; /* opaque; one per node, on the core that `env` belongs to */
+
+struct leat_backup_options {
+    const struct leat_env *env;
+    struct leat_timers *timers; /* takes LEAT_BACKUP_TIMERS */
+    struct leat_store *store;
+    struct leat_rep_net net;
+    struct leat_rmem_host *rmem; /* makes, grants, revokes arenas; NULL: only what is there */
+    struct leat_cpu cpu;
+    uint8_t cluster_id[16];
+    uint64_t writer_bytes_max; /* memory for one writer's replicas: multiple of the arena step */
+    /* 0: defaults */
+    uint64_t unflushed_seconds; /* bytes not yet in files: at most what the disk takes in so long
+                                   (10), never less than 256 MiB */
+};
+enum { LEAT_BACKUP_TIMERS = 1 };
+
+leat_err leat_backup_create(const struct leat_backup_options *options,
+                            struct leat_backup **out_backup) LEAT_NODISCARD;
+void leat_backup_destroy(struct leat_backup **backup);
+/** A replica found at start; all of them before the first request. It is kept until an owner has
+ * given its word. found->kind LOST: known, never a mark. */
+leat_err leat_backup_take_found(struct leat_backup *backup,
+                                const struct leat_found *found) LEAT_NODISCARD;
+/** A request of kind LEAT_REP_*; writer: who the link says it is. `frame` is a view. */
+void leat_backup_request(struct leat_backup *backup, const struct leat_link_identity *writer,
+                         const struct leat_frame *frame, const struct leat_link_ticket *ticket);
+/**
+ * Incarnations of that node up to this one are gone: requests of theirs are refused from now on,
+ * their arena is revoked before this returns, and no write of theirs lands any more (or what lands
+ * is not looked at: private copies). Then on_done. Thread: owner.
+ */
+void leat_backup_fence(struct leat_backup *backup, const char *node, uint64_t incarnation,
+                       void (*on_done)(void *arg), void *arg);
+/** A committed delete entry: replicas of that stream go. */
+void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
+/** From the store's events, for segments with role LEAT_SEGMENT_REPLICA. */
+void leat_backup_on_flushed(struct leat_backup *backup, struct leat_segment *seg);
+void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment *seg);
+
+/* One replica, for recovery, status and the operator. */
+struct leat_replica_info {
+    struct leat_log_ref log;
+    struct leat_segment_id segment;
+    struct leat_epoch epoch;
+    uint32_t version;
+    enum leat_segment_state state;
+    bool incomplete, settled, damaged;
+    bool mark;                 /* whole, started, not closed; extent is what the scan or the parking
+                                  record says. Marks of a live writer may grow while being looked at */
+    struct leat_extent extent; /* CLOSED, PARKED: all of it; else of the valid prefix */
+    struct leat_extent previous;
+    uint64_t base_offset, next_offset;
+    bool only_start;
+    uint64_t writer;
+};
+/** Calls each() for every replica of a log (log NULL: of all logs). scan: read the bytes of open
+ * ones too (slow: fence first). Thread: owner. */
+void leat_backup_each(struct leat_backup *backup, const struct leat_log_ref *log, bool scan,
+                      void (*each)(void *arg, const struct leat_replica_info *info), void *arg);
+
+/* ================================ status ================================ */
+/* Totals since the start; CPU in ns. Thread: the owner's of what is asked. */
+struct leat_rep_accounts {
+    uint64_t cpu_append;           /* primary: posting one-sided writes */
+    uint64_t cpu_backup_data_path; /* backup: on the way of single writes (0 with shm and verbs) */
+    uint64_t cpu_backup_control;
+    uint64_t replicated_bytes; /* payload of completed writes, all replicas */
+    uint64_t writes;
+    uint64_t segments;     /* closed with all their copies */
+    uint64_t control_rpcs; /* OPEN and CLOSE that were answered: 2 per segment and backup */
+    uint64_t other_rpcs;   /* park, resume, restamp, complete, drop, audit, settle, attach */
+    uint64_t flush_rpcs;
+    uint64_t refused_opens, lost_backups, replaced_copies, recopied_bytes, versions;
+};
+struct leat_rep_peer_status {
+    unsigned node;
+    bool up, attached;
+    const char *transport; /* "shm", …; "" when not attached */
+    uint64_t load_bytes;   /* as the backup said last: not yet in its files */
+    uint32_t replicas;     /* this core's, open ones */
+};
+struct leat_primary_status {
+    uint32_t logs, logs_under_replicated, logs_below_min, logs_suspended;
+    uint32_t segments_under_replicated, segments_misplaced; /* two copies on a host or rack */
+    struct leat_rep_accounts accounts;
+};
+void leat_primary_status(const struct leat_primary *primary, struct leat_primary_status *out);
+/** One row per known node; returns how many there are. */
+size_t leat_primary_peers(const struct leat_primary *primary, struct leat_rep_peer_status *out,
+                          size_t count_max);
+
+struct leat_rep_copy_status {
+    unsigned node;
+    bool closed, parked, complete;
+    uint32_t bytes; /* done there */
+};
+struct leat_rep_segment_status {
+    struct leat_segment_id segment;
+    bool closed, misplaced;
+    uint32_t wanted, count; /* other copies than the owner's */
+    struct leat_rep_copy_status copies[LEAT_COPIES_MAX - 1];
+};
+/** Where the copies of each segment lie, ascending. */
+void leat_primary_log_each(const struct leat_primary_log *rep,
+                           void (*each)(void *arg, const struct leat_rep_segment_status *status),
+                           void *arg);
+struct leat_primary_log_status {
+    uint32_t copies, min_copies, version;
+    uint32_t
+        copies_now; /* of the head, the owner's included; of the last segment if there is none */
+    bool suspended; /* acks wait: a lost copy is being replaced */
+    bool below_min;
+};
+void leat_primary_log_status(const struct leat_primary_log *rep,
+                             struct leat_primary_log_status *out);
+
+struct leat_backup_status {
+    uint32_t replicas, replicas_open, replicas_parked, replicas_unsettled, writers;
+    uint64_t arena_bytes, arena_used_bytes, unflushed_bytes, unflushed_max, flush_bytes_per_second;
+    struct leat_rep_accounts accounts;
+    uint64_t cpu_zeroing, cpu_flush; /* the store's */
+};
+void leat_backup_status(const struct leat_backup *backup, struct leat_backup_status *out);
+
+#endif
