@@ -225,6 +225,11 @@ struct leat_arena {
     void (*grow)(void *ctx, struct leat_arena_grow *grow);
 };
 
+/* ---- one-sided writes into other nodes' memory: base/rmem.h ---- */
+struct leat_rmem;
+struct leat_rmem_host;
+enum { LEAT_ENV_RMEMS = 2 };
+
 /* ---- everything one actor has ---- */
 struct leat_env {
     const struct leat_clock *clock;
@@ -233,6 +238,9 @@ struct leat_env {
     const struct leat_net *net;   /* cores, clients; the coordinator later */
     const struct leat_disk *disk; /* store, coordinator; cores: submit(READ) only */
     struct leat_arena *arena;     /* store */
+    /* Writers of the world's own transports (shm, verbs), best first; NULL: none. Cores. */
+    const struct leat_rmem *rmems[LEAT_ENV_RMEMS];
+    const struct leat_rmem_host *rmem_host; /* the core that the backup lives on */
 };
 
 /* How a program (real or simulated) drives an actor. */

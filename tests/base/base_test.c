@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/rmem.h"
 #include "base/timer.h"
 
 #include <pthread.h>
@@ -344,6 +345,87 @@ static void bytes_and_lists_round_trip(void **state)
     assert_null(leat_list_pop_front(&head));
 }
 
+static struct leat_rmem_grant grant_of(uint64_t limit_bytes)
+{
+    struct leat_rmem_grant grant = {0};
+    struct leat_rmem_address address = {.limit_bytes = limit_bytes, .number = 7};
+    assert_true(leat_rmem_grant_add(&grant, LEAT_RMEM_NONE, &address, sizeof address));
+    assert_true(leat_rmem_grant_add(&grant, LEAT_RMEM_VERBS, "key", 3));
+    return grant;
+}
+
+static void grant_sections_are_found_again(void **state)
+{
+    struct leat_rmem_grant grant = grant_of(LEAT_ARENA_STEP_BYTES);
+    struct leat_rmem_address address;
+    assert_int_equal(leat_rmem_grant_address(&grant, &address), LEAT_OK);
+    assert_int_equal(address.number, 7);
+    size_t bytes = 0;
+    const uint8_t *body = leat_rmem_grant_find(&grant, LEAT_RMEM_VERBS, &bytes);
+    assert_int_equal(bytes, 3);
+    assert_memory_equal(body, "key", 3);
+    assert_null(leat_rmem_grant_find(&grant, LEAT_RMEM_SHM, &bytes));
+    uint8_t large[255] = {0};
+    assert_true(leat_rmem_grant_add(&grant, LEAT_RMEM_SHM, large, 255));
+    assert_false(leat_rmem_grant_add(&grant, LEAT_RMEM_TCP, large, 255));
+    assert_false(leat_rmem_grant_add(&grant, LEAT_RMEM_TCP, large, 256));
+}
+
+/* Grants come from outside: every cut is refused, and so is a limit that no arena has. */
+static void grant_nonsense_is_refused(void **state)
+{
+    struct leat_rmem_address address;
+    size_t bytes = 0;
+    struct leat_rmem_grant grant = grant_of(LEAT_ARENA_STEP_BYTES);
+    for (uint32_t cut = 0; cut < 34; cut++) {
+        struct leat_rmem_grant less = grant;
+        less.bytes = cut;
+        assert_int_equal(leat_rmem_grant_address(&less, &address), LEAT_E_INVALID);
+        assert_null(leat_rmem_grant_find(&less, LEAT_RMEM_VERBS, &bytes));
+    }
+    grant.bytes = LEAT_RMEM_GRANT_BYTES_MAX + 1;
+    assert_int_equal(leat_rmem_grant_address(&grant, &address), LEAT_E_INVALID);
+    const uint64_t wrong[] = {0, LEAT_ARENA_STEP_BYTES + 1,
+                              (LEAT_RMEM_STEPS_MAX + UINT64_C(1)) * LEAT_ARENA_STEP_BYTES};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        grant = grant_of(wrong[i]);
+        assert_int_equal(leat_rmem_grant_address(&grant, &address), LEAT_E_INVALID);
+    }
+}
+
+static void write_done(struct leat_rmem_write *write, leat_err rc)
+{
+    (void)write;
+    (void)rc;
+}
+
+static void rmem_write_that_cannot_be_is_refused(void **state)
+{
+    uint8_t byte = 0;
+    struct leat_iov iovs[LEAT_RMEM_IOVS_MAX + 1] = {{&byte, 1}};
+    struct leat_rmem_target target = {.attached = true};
+    struct leat_rmem_write write = {
+        .iovs = iovs, .iov_count = 1, .offset = 99, .on_done = write_done};
+    assert_int_equal(leat_rmem_write_check(&target, &write, 100), LEAT_OK);
+    assert_int_equal(write.bytes, 1);
+    write.offset = 100;
+    assert_int_equal(leat_rmem_write_check(&target, &write, 100), LEAT_E_OFFSET_OUT_OF_RANGE);
+    write.offset = UINT64_MAX;
+    assert_int_equal(leat_rmem_write_check(&target, &write, 100), LEAT_E_OFFSET_OUT_OF_RANGE);
+    write.offset = 0;
+    iovs[0].bytes = 0;
+    assert_int_equal(leat_rmem_write_check(&target, &write, 100), LEAT_E_INVALID);
+    iovs[0].bytes = SIZE_MAX;
+    assert_int_equal(leat_rmem_write_check(&target, &write, UINT64_MAX), LEAT_E_TOO_LARGE);
+    iovs[0].bytes = iovs[1].bytes = LEAT_RMEM_WRITE_BYTES_MAX;
+    write.iov_count = 2;
+    assert_int_equal(leat_rmem_write_check(&target, &write, UINT64_MAX), LEAT_E_TOO_LARGE);
+    write.iov_count = LEAT_RMEM_IOVS_MAX + 1;
+    assert_int_equal(leat_rmem_write_check(&target, &write, 100), LEAT_E_INVALID);
+    target.failed = true;
+    assert_int_equal(leat_rmem_write_check(&target, &write, 100), LEAT_E_CLOSED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +447,9 @@ int main(void)
         cmocka_unit_test(diary_level_filters_lines),
         cmocka_unit_test(random_same_seed_same_numbers),
         cmocka_unit_test(bytes_and_lists_round_trip),
+        cmocka_unit_test(grant_sections_are_found_again),
+        cmocka_unit_test(grant_nonsense_is_refused),
+        cmocka_unit_test(rmem_write_that_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }
