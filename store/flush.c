@@ -9,7 +9,7 @@ static void on_written(struct leat_disk_io *io);
 bool leat_flush_pressed(const struct leat_store *store)
 {
     return store->flush_all_done != NULL || store->memory_wait_count != 0 ||
-           leat_pool_used(&store->pool) > store->pool.limit_bytes / 2;
+           leat_pool_used(&store->pool) > store->pool.limit_bytes / 2 || leat_arenas_pressed(store);
 }
 
 static struct leat_held *dirty_first(const struct leat_store *store)
@@ -53,11 +53,17 @@ static void drop_go_on(struct leat_store *store, struct leat_held *held)
 void leat_flush_recorded(struct leat_store *store, struct leat_held *held)
 {
     if (held->where == LEAT_HELD_FLUSHING) store->flush_pending--;
-    if (held->seg.buffer)
+    if (leat_held_in_arena(held))
+        leat_held_move(held, LEAT_HELD_KEPT, NULL);
+    else if (held->seg.buffer)
         leat_held_move(held, LEAT_HELD_CACHED, &store->cached);
     else
         leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
     if (!held->drop) leat_held_tell(store, held, LEAT_HELD_EVENT_FLUSHED);
+    if (held->where == LEAT_HELD_KEPT && held->seg.owner_actor >= LEAT_CORES_MAX) {
+        leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
+        leat_held_release_buffer(store, held); /* nobody has it: no pins, no one to ask */
+    }
     drop_go_on(store, held);
 }
 
@@ -90,6 +96,7 @@ static void submit_piece(struct leat_store *store, struct leat_held *held, uint3
     uint32_t bytes = flush_end(held) - held->flush_at;
     if (bytes > bytes_max) bytes = bytes_max;
     slot->held = held;
+    slot->submitted_us = store->env->clock->now_us(store->env->clock->ctx);
     slot->io = (struct leat_disk_io){
         .kind = LEAT_DISK_WRITE,
         .file = held->seg.file,
@@ -105,12 +112,23 @@ static void submit_piece(struct leat_store *store, struct leat_held *held, uint3
     store->env->disk->submit(store->env->disk->ctx, &slot->io);
 }
 
+/* What the disk takes, smoothed. Whoever hands out memory for replicas asks how much of it could be
+ * brought to the disk in a few seconds. */
+static void speed_note(struct leat_store *store, size_t bytes, uint64_t submitted_us)
+{
+    uint64_t now_us = store->env->clock->now_us(store->env->clock->ctx);
+    if (bytes < LEAT_STORE_SPEED_BYTES_MIN || now_us <= submitted_us) return;
+    uint64_t speed = bytes * UINT64_C(1000000) / (now_us - submitted_us);
+    store->flush_speed = store->flush_speed ? (store->flush_speed * 7 + speed) / 8 : speed;
+}
+
 static void on_written(struct leat_disk_io *io)
 {
     struct leat_store *store = io->owner;
     struct leat_flush_io *slot = LEAT_CONTAINER(io, struct leat_flush_io, io);
     struct leat_held *held = slot->held;
     slot->held = NULL;
+    speed_note(store, io->bytes, slot->submitted_us);
     store->flush_in_flight--;
     held->flush_ios--;
     if (io->rc) {

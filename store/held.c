@@ -118,11 +118,17 @@ void leat_held_move(struct leat_held *held, enum leat_held_where where, struct l
         store->asked_bytes -= held->seg.capacity;
     }
     if (held->where == LEAT_HELD_CACHED) store->cached_bytes -= held->seg.capacity;
+    bool was_dirty = held->where >= LEAT_HELD_DIRTY && held->where <= LEAT_HELD_FLUSHING;
+    if (was_dirty && held->dirty_in_arena) store->arenas_dirty -= held->seg.capacity;
     leat_list_remove(&held->seg.by_store);
     held->where = where;
     if (list) leat_list_push_back(list, &held->seg.by_store);
     if (where == LEAT_HELD_ASKED) store->asked_bytes += held->seg.capacity;
     if (where == LEAT_HELD_CACHED) store->cached_bytes += held->seg.capacity;
+    if (where == LEAT_HELD_DIRTY || where == LEAT_HELD_FLUSHING) {
+        held->dirty_in_arena = leat_held_in_arena(held);
+        if (held->dirty_in_arena) store->arenas_dirty += held->seg.capacity;
+    }
 }
 
 void leat_held_release_buffer(struct leat_store *store, struct leat_held *held)
@@ -132,7 +138,9 @@ void leat_held_release_buffer(struct leat_store *store, struct leat_held *held)
     /* A reader that still sends from here would send another log's bytes. */
     LEAT_ASSERT_CMP(atomic_load_explicit(&seg->pins, memory_order_acquire) & 0x7fffffffu, ==, 0);
     atomic_store_explicit(&seg->pins, 0, memory_order_relaxed);
-    leat_pool_give(&store->pool, seg->buffer, seg->capacity);
+    uint64_t from_ns = held->pool->zeroed ? leat_store_cpu(store) : 0;
+    leat_pool_give(held->pool, seg->buffer, seg->capacity);
+    if (held->pool->zeroed) store->zeroing_ns += leat_store_cpu(store) - from_ns;
     seg->buffer = NULL;
 }
 
@@ -144,7 +152,10 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
     *row = (struct leat_row){
         .state = (uint8_t)state,
         .durability = (uint8_t)seg->durability,
-        .flags = (uint8_t)flags,
+        .flags = (uint8_t)(flags | (seg->role == LEAT_SEGMENT_REPLICA ? LEAT_ROW_REPLICA : 0) |
+                           (seg->incomplete ? LEAT_ROW_INCOMPLETE : 0)),
+        .writer = seg->writer,
+        .version = seg->version,
         .stream = seg->log.stream,
         .streamlet = seg->log.streamlet,
         .log = seg->log.log,
@@ -165,7 +176,7 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
     if (state == LEAT_SEGMENT_OPEN) row->extent_bytes = held->in_file_bytes;
     if (flags & LEAT_ROW_IN_POOL) {
         row->pool_at = held->pool_at;
-        memcpy(row->pool_id, store->pool.arena->pool_id, sizeof row->pool_id);
+        memcpy(row->pool_id, held->pool->arena->pool_id, sizeof row->pool_id);
     }
     leat_row_seal(row, seg->row);
 }

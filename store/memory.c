@@ -52,6 +52,10 @@ void leat_memory_reserve(struct leat_store *store, struct leat_keep *keep)
     seg->id = keep->id;
     seg->epoch = keep->epoch;
     seg->durability = keep->durability;
+    seg->version = keep->version ? keep->version : 1;
+    seg->role = keep->role;
+    seg->writer = keep->writer;
+    seg->incomplete = keep->incomplete;
     seg->capacity = capacity;
     seg->file = held->slot.file->file;
     seg->file_offset = (uint64_t)held->slot.unit * LEAT_SLOT_UNIT_BYTES;
@@ -59,7 +63,10 @@ void leat_memory_reserve(struct leat_store *store, struct leat_keep *keep)
     seg->owner_actor = keep->from;
     *leat_catalogue_held(&store->cat, seg->row) = held;
     keep->seg = seg;
-    wait_push(store, keep, capacity);
+    if (keep->arena)
+        leat_arena_take(store, keep);
+    else
+        wait_push(store, keep, capacity);
 }
 
 void leat_memory_resume(struct leat_store *store, struct leat_keep *keep)
@@ -69,6 +76,18 @@ void leat_memory_resume(struct leat_store *store, struct leat_keep *keep)
     LEAT_ASSERT(keep->seg->buffer == NULL);
     if (store->cat.failed || held->failed || held->slot.file->failed)
         leat_store_answer(store, keep, LEAT_E_DISK);
+    else if (keep->arena)
+        leat_arena_take(store, keep);
+    else
+        wait_push(store, keep, keep->seg->capacity);
+}
+
+void leat_memory_move(struct leat_store *store, struct leat_keep *keep)
+{
+    if (store->cat.failed)
+        leat_store_answer(store, keep, LEAT_E_DISK);
+    else if (!leat_held_in_arena(leat_held_of(keep->seg)))
+        leat_store_answer(store, keep, LEAT_OK); /* nobody else writes there */
     else
         wait_push(store, keep, keep->seg->capacity);
 }
@@ -77,7 +96,8 @@ void leat_memory_evict(struct leat_store *store, struct leat_keep *keep)
 {
     struct leat_held *held = leat_held_of(keep->seg);
     LEAT_ASSERT_CMP(keep->seg->state, ==, LEAT_SEGMENT_CLOSED);
-    LEAT_ASSERT(held->where == LEAT_HELD_CACHED || held->where == LEAT_HELD_ASKED);
+    LEAT_ASSERT(held->where == LEAT_HELD_CACHED || held->where == LEAT_HELD_ASKED ||
+                held->where == LEAT_HELD_KEPT);
     leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
     held->events_wanted &= ~(unsigned)LEAT_HELD_EVENT_EVICT;
     leat_held_release_buffer(store, held);
@@ -117,13 +137,26 @@ static void on_read_back(struct leat_disk_io *io)
     leat_round_add(store, keep);
 }
 
-static void got_buffer(struct leat_store *store, struct leat_keep *keep, uint8_t *buffer)
+/* The old place is left as it is: somebody may still write there. It comes back with its arena's
+ * end only. */
+static void move_bytes(struct leat_held *held, const uint8_t *buffer)
+{
+    uint64_t from_ns = leat_store_cpu(held->store);
+    memcpy((void *)(uintptr_t)buffer, held->seg.buffer, held->seg.capacity);
+    held->pool->given--;
+    held->store->flush_ns += leat_store_cpu(held->store) - from_ns;
+}
+
+void leat_memory_got_buffer(struct leat_store *store, struct leat_keep *keep,
+                            struct leat_pool *pool, uint8_t *buffer)
 {
     struct leat_held *held = leat_held_of(keep->seg);
     struct leat_segment *seg = keep->seg;
+    if (keep->kind == LEAT_KEEP_MOVE) move_bytes(held, buffer);
     seg->buffer = buffer;
-    held->pool_at = (uint64_t)(buffer - store->pool.arena->base);
-    if (keep->kind == LEAT_KEEP_RESERVE) {
+    held->pool = pool;
+    held->pool_at = (uint64_t)(buffer - pool->arena->base);
+    if (keep->kind == LEAT_KEEP_RESERVE || keep->kind == LEAT_KEEP_MOVE) {
         leat_round_add(store, keep);
         return;
     }
@@ -144,15 +177,20 @@ static struct leat_keep *keep_of(struct leat_list *link)
     return LEAT_CONTAINER(link, struct leat_keep, waiting);
 }
 
-static void give_up(struct leat_store *store, struct leat_keep *keep)
+void leat_memory_refuse(struct leat_store *store, struct leat_keep *keep)
 {
-    wait_remove(store, keep);
     if (keep->kind == LEAT_KEEP_RESERVE) {
         /* Nothing of it was written: the row is FREE on disk, the slot untouched. */
         leat_held_free(store, leat_held_of(keep->seg));
         keep->seg = NULL;
     }
     leat_store_answer(store, keep, LEAT_E_NO_MEMORY);
+}
+
+static void give_up(struct leat_store *store, struct leat_keep *keep)
+{
+    wait_remove(store, keep);
+    leat_memory_refuse(store, keep);
 }
 
 static void serve_waits(struct leat_store *store)
@@ -163,7 +201,7 @@ static void serve_waits(struct leat_store *store)
             uint8_t *buffer = leat_pool_take(&store->pool, keep->seg->capacity);
             if (!buffer) return; /* no larger one either */
             wait_remove(store, keep);
-            got_buffer(store, keep, buffer);
+            leat_memory_got_buffer(store, keep, &store->pool, buffer);
         }
     }
 }
@@ -190,7 +228,7 @@ static void count_units(const struct leat_list *list, const struct leat_store *s
     for (const struct leat_list *it = list->next; it != list; it = it->next) {
         const struct leat_held *held =
             leat_held_of(LEAT_CONTAINER(it, struct leat_segment, by_store));
-        if (!held->seg.buffer) continue;
+        if (!held->seg.buffer || leat_held_in_arena(held)) continue;
         uint64_t unit =
             (uint64_t)(held->seg.buffer - store->pool.arena->base) / LEAT_SLOT_UNIT_BYTES;
         units[unit >> order] += held->seg.capacity / LEAT_SLOT_UNIT_BYTES;
@@ -262,12 +300,13 @@ static void favour_step(struct leat_store *store, uint64_t now_us)
     if (buddy->kept_from == buddy->kept_end) return;
     uint32_t unit = buddy->kept_from;
     if (!leat_buddy_claim(buddy, unit, order)) return;
+    store->pool.given++;
     leat_buddy_keep_none(buddy);
     store->favoured = NULL;
     uint8_t *buffer = store->pool.arena->base + (uint64_t)unit * LEAT_SLOT_UNIT_BYTES;
     memset(buffer, 0, LEAT_ENTRY_HEADER_BYTES);
     wait_remove(store, keep);
-    got_buffer(store, keep, buffer);
+    leat_memory_got_buffer(store, keep, &store->pool, buffer);
 }
 
 /* Keep an eighth of the budget free, and what is waited for. While the pool would rather recycle
@@ -311,7 +350,7 @@ void leat_memory_step(struct leat_store *store, uint64_t now_us)
                 continue;
             }
             wait_remove(store, keep);
-            got_buffer(store, keep, buffer);
+            leat_memory_got_buffer(store, keep, &store->pool, buffer);
         }
     }
     favour_step(store, now_us);
@@ -322,6 +361,7 @@ void leat_memory_step(struct leat_store *store, uint64_t now_us)
                                                                               store->asked_bytes);
     leat_pool_step(&store->pool, keep != NULL, slowly, now_us);
     if (store->started) ask_back(store);
+    leat_arenas_step(store, now_us);
 }
 
 uint64_t leat_memory_next_us(const struct leat_store *store)

@@ -39,13 +39,20 @@ static bool header_resembles(const struct leat_segment *seg, const uint8_t *byte
            header.segment == seg->id.v;
 }
 
-static bool pool_has(const struct leat_store *store, const struct leat_row *row)
+static bool arena_has(const struct leat_arena *arena, const struct leat_row *row)
 {
-    const struct leat_arena *arena = store->pool.arena;
     return row->flags & LEAT_ROW_IN_POOL && arena->inherited_bytes != 0 &&
            memcmp(row->pool_id, arena->pool_id, sizeof row->pool_id) == 0 &&
            row->pool_at % LEAT_SLOT_UNIT_BYTES == 0 &&
            row->pool_at + row->capacity <= arena->inherited_bytes;
+}
+
+/* The pool that survived with this row's bytes in it, or NULL. */
+static struct leat_pool *pool_of(struct leat_store *store, const struct leat_row *row)
+{
+    if (arena_has(store->pool.arena, row)) return &store->pool;
+    struct leat_pool *pool = leat_arenas_find(store, row);
+    return pool && arena_has(pool->arena, row) ? pool : NULL;
 }
 
 /* ---- one found segment ---- */
@@ -191,21 +198,67 @@ static leat_err open_bytes(struct opening *op, struct leat_held *held, const str
 static bool adopt_buffer(struct leat_store *store, struct leat_held *held,
                          const struct leat_row *row)
 {
-    if (!pool_has(store, row)) return false;
-    if (!leat_pool_claim(&store->pool, row->pool_at, row->capacity)) {
+    struct leat_pool *pool = pool_of(store, row);
+    if (!pool) return false;
+    if (!leat_pool_claim(pool, row->pool_at, row->capacity)) {
         leat_store_complain(store, "rows of the catalogue claim the same memory (row %u)",
                             held->seg.row);
         return false;
     }
+    held->pool = pool;
     held->pool_at = row->pool_at;
-    held->seg.buffer = store->pool.arena->base + row->pool_at;
+    held->seg.buffer = pool->arena->base + row->pool_at;
     return true;
+}
+
+static leat_err slot_write(struct opening *op, struct leat_held *held, size_t bytes)
+{
+    struct leat_disk_io io = {
+        .kind = LEAT_DISK_WRITE,
+        .file = held->seg.file,
+        .offset = held->seg.file_offset,
+        .buffer = op->store->scratch,
+        .bytes = bytes,
+    };
+    return op->store->env->disk->run(op->store->env->disk->ctx, &io);
+}
+
+/* A replica that was open. Its writer may be alive and not know of this start: what still reaches
+ * the old memory must not change what was found (docs/stories.md 11). So the valid prefix is taken
+ * from a private copy, put into the file and called parked. */
+static leat_err open_replica(struct opening *op, struct leat_held *held, const struct leat_row *row)
+{
+    struct leat_store *store = op->store;
+    struct leat_segment *seg = &held->seg;
+    struct leat_scan scan;
+    leat_scan_segment(store->scratch, seg->capacity, &scan);
+    bool whole = leat_open_header_matches(store, seg, &scan) && scan.started && !scan.damaged &&
+                 scan.bytes >= (row->state == LEAT_SEGMENT_OPEN ? row->extent_bytes : 0);
+    if (!whole) return open_bytes(op, held, row, store->scratch, false);
+    memset(store->scratch + scan.bytes, 0, seg->capacity - scan.bytes);
+    leat_err rc = slot_write(op, held, LEAT_ALIGN_UP(scan.bytes, (uint32_t)LEAT_BLOCK_BYTES));
+    if (rc)
+        return add_lost(op, held, LEAT_SEGMENT_OPEN, &scan, "cannot be written to store/%u: %s",
+                        row->slot_file, leat_err_text(rc));
+    op->file_scanned[row->slot_file] = true;
+    rc = open_bytes(op, held, row, store->scratch, true);
+    if (rc || seg->state != LEAT_SEGMENT_OPEN) return rc;
+    seg->state = LEAT_SEGMENT_PARKED;
+    leat_held_row_set(store, held, LEAT_SEGMENT_PARKED, 0);
+    leat_catalogue_changed(&store->cat, seg->row);
+    return LEAT_OK;
 }
 
 static leat_err open_unclosed(struct opening *op, struct leat_held *held,
                               const struct leat_row *row)
 {
     struct leat_store *store = op->store;
+    bool replica = row->flags & LEAT_ROW_REPLICA;
+    const struct leat_pool *pool = replica ? pool_of(store, row) : NULL;
+    if (pool && row->durability != LEAT_DURABILITY_DISK) {
+        memcpy(store->scratch, pool->arena->base + row->pool_at, row->capacity);
+        return open_replica(op, held, row);
+    }
     if (row->durability != LEAT_DURABILITY_DISK && adopt_buffer(store, held, row))
         return open_bytes(op, held, row, held->seg.buffer, false);
     size_t done;
@@ -215,7 +268,8 @@ static leat_err open_unclosed(struct opening *op, struct leat_held *held,
                         row->slot_file, leat_err_text(rc));
     op->file_scanned[row->slot_file] = true;
     if (row->durability == LEAT_DURABILITY_DISK)
-        return open_bytes(op, held, row, store->scratch, true);
+        return replica ? open_replica(op, held, row)
+                       : open_bytes(op, held, row, store->scratch, true);
     /* A `memory` segment whose memory is gone. The file has it whole if it was closed and flushed
      * and only the row's change did not get through; else what is there is a part at best. */
     struct leat_scan scan;
@@ -303,6 +357,10 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->id.v = row->segment;
     seg->epoch.v = row->epoch;
     seg->durability = row->durability;
+    seg->version = row->version ? row->version : 1;
+    seg->role = row->flags & LEAT_ROW_REPLICA ? LEAT_SEGMENT_REPLICA : LEAT_SEGMENT_OWN;
+    seg->writer = row->writer;
+    seg->incomplete = row->flags & LEAT_ROW_INCOMPLETE;
     seg->capacity = row->capacity;
     seg->row = number;
     seg->extent = (struct leat_extent){row->extent_bytes, row->extent_crc};
@@ -342,7 +400,7 @@ static leat_err open_row(struct opening *op, uint32_t number)
     *leat_catalogue_held(&store->cat, number) = held;
     store->cat.held_count++;
     if (!claim_slot(store, held, &row)) {
-        bool memory_has = row.durability != LEAT_DURABILITY_DISK && pool_has(store, &row);
+        bool memory_has = row.durability != LEAT_DURABILITY_DISK && pool_of(store, &row);
         if (row.state == LEAT_SEGMENT_RESERVED && !memory_has && held->slot.file) {
             /* The file grew for it and was not synced before a power cut: nothing was committed
              * there. A `memory` segment's bytes are gone with its memory. */
@@ -354,6 +412,11 @@ static leat_err open_row(struct opening *op, uint32_t number)
         return add_lost(op, held,
                         row.state == LEAT_SEGMENT_RESERVED ? LEAT_SEGMENT_OPEN : row.state, NULL,
                         "the file store/%u is missing or truncated", row.slot_file);
+    }
+    if (held->seg.incomplete) {
+        /* Nobody may take a part of a segment for all of it (dissertation §4.5.2). */
+        free_reservation(store, held);
+        return LEAT_OK;
     }
     switch ((enum leat_segment_state)row.state) {
     case LEAT_SEGMENT_RESERVED:
@@ -376,6 +439,7 @@ static int found_order(const void *left, const void *right)
 {
     const struct leat_segment *a = ((const struct leat_found *)left)->seg;
     const struct leat_segment *b = ((const struct leat_found *)right)->seg;
+    if (a->role != b->role) return a->role < b->role ? -1 : 1;
     if (a->log.stream != b->log.stream) return a->log.stream < b->log.stream ? -1 : 1;
     if (a->log.streamlet != b->log.streamlet) return a->log.streamlet < b->log.streamlet ? -1 : 1;
     if (a->log.log != b->log.log) return a->log.log < b->log.log ? -1 : 1;
@@ -475,6 +539,9 @@ leat_err leat_open_found(struct leat_store *store, bool quarantine, struct leat_
     leat_pool_retire(&store->pool);
     if (store->found_count)
         qsort(store->found, store->found_count, sizeof *store->found, found_order);
+    while (store->found_own < store->found_count &&
+           store->found[store->found_own].seg->role == LEAT_SEGMENT_OWN)
+        store->found_own++;
     queue_adopted(store);
 out:
     leat_mem_free(op.file_scanned);

@@ -27,7 +27,7 @@ static void add_grown(struct leat_pool *pool)
 
 leat_err leat_pool_init(struct leat_pool *pool, struct leat_arena *arena, uint64_t limit_bytes)
 {
-    *pool = (struct leat_pool){.arena = arena};
+    *pool = (struct leat_pool){.arena = arena, .ahead_bytes = LEAT_ARENA_STEP_BYTES};
     if (limit_bytes > arena->limit_bytes) limit_bytes = arena->limit_bytes;
     limit_bytes = LEAT_ALIGN_DOWN(limit_bytes, (uint64_t)LEAT_ARENA_STEP_BYTES);
     if (limit_bytes == 0 || limit_bytes / LEAT_SLOT_UNIT_BYTES > UINT32_MAX) return LEAT_E_CONFIG;
@@ -55,8 +55,9 @@ uint8_t *leat_pool_take(struct leat_pool *pool, uint32_t capacity)
     if (!leat_buddy_take(&pool->buddy, leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES), &unit))
         return NULL;
     pool->used_once = true;
+    pool->given++;
     uint8_t *buffer = pool->arena->base + (uint64_t)unit * LEAT_SLOT_UNIT_BYTES;
-    memset(buffer, 0, LEAT_ENTRY_HEADER_BYTES);
+    if (!pool->zeroed) memset(buffer, 0, LEAT_ENTRY_HEADER_BYTES);
     return buffer;
 }
 
@@ -64,13 +65,19 @@ bool leat_pool_claim(struct leat_pool *pool, uint64_t at, uint32_t capacity)
 {
     if (at % LEAT_SLOT_UNIT_BYTES || at / LEAT_SLOT_UNIT_BYTES > UINT32_MAX) return false;
     pool->used_once = true;
-    return leat_buddy_claim(&pool->buddy, (uint32_t)(at / LEAT_SLOT_UNIT_BYTES),
-                            leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES));
+    bool taken = leat_buddy_claim(&pool->buddy, (uint32_t)(at / LEAT_SLOT_UNIT_BYTES),
+                                  leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES));
+    if (taken) pool->given++;
+    return taken;
 }
 
 void leat_pool_give(struct leat_pool *pool, uint8_t *buffer, uint32_t capacity)
 {
     uint32_t unit = unit_of(pool, buffer);
+    LEAT_ASSERT_CMP(pool->given, >, 0);
+    pool->given--;
+    if (pool->retired) return;
+    if (pool->zeroed) memset(buffer, 0, capacity);
     if ((uint64_t)unit * LEAT_SLOT_UNIT_BYTES + capacity > pool->limit_bytes) {
         pool->retired_bytes += capacity;
         return;
@@ -115,7 +122,7 @@ void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t n
 {
     if (pool->growing || !leat_pool_can_grow(pool)) return;
     uint64_t free_bytes = (uint64_t)pool->buddy.free_units * LEAT_SLOT_UNIT_BYTES;
-    bool behind = pool->used_once && free_bytes < LEAT_ARENA_STEP_BYTES;
+    bool behind = pool->used_once && free_bytes < pool->ahead_bytes;
     if (!wanted && !behind && pool->added_bytes != 0) return;
     if (slowly && now_us < pool->grown_us + LEAT_STORE_GROW_PAUSE_US) return;
     pool->grown_us = now_us;

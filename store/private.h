@@ -22,7 +22,8 @@ enum {
     LEAT_STORE_FLUSH_WRITE_BYTES = 1024 * 1024,
     LEAT_STORE_FLUSH_WRITE_BYTES_BUSY = 256 * 1024, /* while commits come */
     LEAT_STORE_FLUSH_SYNC_BYTES = 32 * 1024 * 1024, /* flushed and not synced: sync now */
-    LEAT_STORE_BUSY_US = 10 * 1000,                 /* commits within that: the disk is theirs */
+    LEAT_STORE_SPEED_BYTES_MIN = 64 * 1024,  /* smaller writes say nothing of the disk's speed */
+    LEAT_STORE_BUSY_US = 10 * 1000,          /* commits within that: the disk is theirs */
     LEAT_STORE_ROWS_PASSED_MAX = 2,          /* rounds of files that may go before waiting rows */
     LEAT_STORE_GROW_PAUSE_US = 1000 * 1000,  /* between two steps of slow growth */
     LEAT_STORE_GROW_PATIENCE_US = 20 * 1000, /* waits longer than this make the pool grow at once */
@@ -45,6 +46,12 @@ struct leat_pool {
     uint64_t grown_us;      /* when it last began to grow */
     struct leat_arena_grow grow;
     bool growing, grow_failed, used_once;
+    /* A pool for replicas: buffers are zero when they are given out, because they are zeroed when
+     * they come back. */
+    bool zeroed;
+    bool retired;         /* what comes back is not given out again */
+    uint64_t ahead_bytes; /* kept free by growing ahead of use */
+    uint32_t given;       /* buffers out */
 };
 leat_err leat_pool_init(struct leat_pool *pool, struct leat_arena *arena,
                         uint64_t limit_bytes) LEAT_NODISCARD;
@@ -62,6 +69,18 @@ void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t n
 bool leat_pool_prefers_recycling(const struct leat_pool *pool, uint64_t recyclable_bytes);
 uint64_t leat_pool_used(const struct leat_pool *pool);
 bool leat_pool_can_grow(const struct leat_pool *pool);
+
+/* ---- arenas of replicas ---- */
+struct leat_store_arena {
+    struct leat_store *store;
+    struct leat_list link;
+    struct leat_pool pool;
+    struct leat_list waits;             /* RESERVE, RESUME: while it grows; by keep->waiting */
+    struct leat_store_arena_op *retire; /* waits until nothing lies there any more */
+    bool inherited;
+    size_t index; /* of the inherited */
+};
+enum { LEAT_STORE_ARENAS_MAX = 1024 };
 
 /* ---- store files ---- */
 struct leat_store_file {
@@ -170,6 +189,7 @@ enum leat_held_where {
     LEAT_HELD_CACHED,   /* flushed, still in memory */
     LEAT_HELD_ASKED,    /* its owner was asked for the buffer */
     LEAT_HELD_STUCK,    /* its flush failed: stays in memory */
+    LEAT_HELD_KEPT,     /* flushed, in an arena: its owner gives the buffer back unasked */
 };
 enum leat_held_events { LEAT_HELD_EVENT_FLUSHED = 1, LEAT_HELD_EVENT_EVICT = 2 };
 
@@ -178,9 +198,11 @@ struct leat_held {
     struct leat_store *store;
     enum leat_held_where where;
     struct leat_slot slot;
+    struct leat_pool *pool; /* where seg.buffer is from; NULL: never had one */
     uint64_t pool_at;       /* of seg.buffer */
     uint32_t in_file_bytes; /* durable in its slot, from the start */
     uint64_t closed_us;
+    bool dirty_in_arena;    /* counted in store->arenas_dirty */
     bool failed;            /* its part of the file failed: final */
     bool slot_shared;       /* another row claims the slot too (damage): never give it back */
     bool cut;               /* leat_store_cut() changed it: sync its file */
@@ -213,6 +235,7 @@ static inline struct leat_held *leat_held_of(struct leat_segment *seg)
 struct leat_flush_io {
     struct leat_disk_io io;
     struct leat_held *held;
+    uint64_t submitted_us;
 };
 
 struct leat_store {
@@ -266,15 +289,24 @@ struct leat_store {
     uint32_t scrub_row;
     uint64_t scrub_at_us;
 
+    /* replicas */
+    struct leat_list arenas;
+    unsigned arena_count;
+    uint64_t arenas_dirty; /* bytes of their segments that are closed and not in files */
+    uint64_t flush_speed;  /* bytes per second, smoothed */
+    uint64_t zeroing_ns, flush_ns;
+
     /* found */
     struct leat_found *found;
-    size_t found_count;
+    size_t found_count, found_own;
 
     char (*complaints)[LEAT_STORE_COMPLAINT_BYTES];
     size_t complaint_count; /* may exceed LEAT_STORE_COMPLAINTS_MAX: then only counted */
 
     /* usage: written by the store with relaxed order, read by anyone */
     _Atomic uint64_t usage_memory, usage_grown, usage_disk, usage_segments;
+    _Atomic uint64_t usage_arenas_limit, usage_arenas, usage_arenas_grown, usage_arenas_dirty,
+        usage_flush_speed, usage_zeroing, usage_flush;
 };
 
 /* held.c */
@@ -301,8 +333,31 @@ leat_err leat_store_scratch(struct leat_store *store) LEAT_NODISCARD;
 void leat_memory_reserve(struct leat_store *store, struct leat_keep *keep);
 void leat_memory_resume(struct leat_store *store, struct leat_keep *keep);
 void leat_memory_evict(struct leat_store *store, struct leat_keep *keep);
+void leat_memory_move(struct leat_store *store, struct leat_keep *keep);
 void leat_memory_step(struct leat_store *store, uint64_t now_us);
 uint64_t leat_memory_next_us(const struct leat_store *store);
+
+/** It is its turn: a buffer is there. */
+void leat_memory_got_buffer(struct leat_store *store, struct leat_keep *keep,
+                            struct leat_pool *pool, uint8_t *buffer);
+/** A request that waited for memory ends without; a RESERVE leaves nothing behind. */
+void leat_memory_refuse(struct leat_store *store, struct leat_keep *keep);
+
+/* arena.c */
+leat_err leat_arenas_open(struct leat_store *store) LEAT_NODISCARD;
+void leat_arenas_fini(struct leat_store *store);
+void leat_arena_take(struct leat_store *store, struct leat_keep *keep);
+void leat_arenas_step(struct leat_store *store, uint64_t now_us);
+/** The pool that a row names, or NULL. */
+struct leat_pool *leat_arenas_find(struct leat_store *store, const struct leat_row *row);
+/** Bytes of arenas in use that a close and a flush would give back: hurry? */
+bool leat_arenas_pressed(const struct leat_store *store);
+void leat_arenas_usage(struct leat_store *store);
+static inline bool leat_held_in_arena(const struct leat_held *held)
+{
+    return held->seg.buffer && held->pool != &held->store->pool;
+}
+uint64_t leat_store_cpu(const struct leat_store *store);
 
 /* round.c */
 /** Take a request in: its bytes wait for its file's next round, or its row for the catalogue's. */

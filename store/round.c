@@ -318,6 +318,25 @@ static bool row_join(struct leat_store *store, struct leat_keep *keep, struct le
     return true;
 }
 
+/* A row that says the same of another place, or with another stamp. */
+static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
+                            struct leat_held *held)
+{
+    const struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
+    struct leat_segment *seg = keep->seg;
+    unsigned flags = row->flags & (LEAT_ROW_FLUSHED | LEAT_ROW_IN_POOL);
+    bool sync = row->state == LEAT_SEGMENT_PARKED || seg->durability == LEAT_DURABILITY_DISK;
+    if (keep->kind == LEAT_KEEP_STAMP) {
+        seg->version = keep->version;
+        seg->role = keep->role;
+        seg->writer = keep->writer;
+        seg->incomplete = keep->incomplete;
+    } else {
+        sync = false;
+    }
+    return row_join(store, keep, held, row->state, flags, sync);
+}
+
 /* false: the round has no room for its row. */
 static bool join(struct leat_store *store, struct leat_keep *keep)
 {
@@ -340,6 +359,9 @@ static bool join(struct leat_store *store, struct leat_keep *keep)
         return row_join(store, keep, held, LEAT_SEGMENT_OPEN, LEAT_ROW_IN_POOL, true);
     case LEAT_KEEP_DROP:
         return row_join(store, keep, held, LEAT_SEGMENT_FREE, 0, true);
+    case LEAT_KEEP_STAMP:
+    case LEAT_KEEP_MOVE:
+        return join_same_state(store, keep, held);
     case LEAT_KEEP_COMMIT:
     case LEAT_KEEP_EVICT:
         break;
@@ -415,6 +437,8 @@ static void end_keep(struct leat_store *store, struct leat_keep *keep)
         break;
     case LEAT_KEEP_COMMIT:
     case LEAT_KEEP_RESERVE:
+    case LEAT_KEEP_STAMP:
+    case LEAT_KEEP_MOVE:
     case LEAT_KEEP_EVICT:
         break;
     }

@@ -16,8 +16,10 @@ enum {
     LEAT_CATALOGUE_VERSION = 1,
 };
 enum leat_row_flags {
-    LEAT_ROW_FLUSHED = 1, /* CLOSED: the slot holds all of it, durably */
-    LEAT_ROW_IN_POOL = 2, /* pool_id and pool_at say where its bytes lie in memory */
+    LEAT_ROW_FLUSHED = 1,    /* CLOSED: the slot holds all of it, durably */
+    LEAT_ROW_IN_POOL = 2,    /* pool_id and pool_at say where its bytes lie in memory */
+    LEAT_ROW_REPLICA = 4,    /* of another node's log: `writer` wrote it */
+    LEAT_ROW_INCOMPLETE = 8, /* a replacement not yet identical: never used */
 };
 
 struct leat_row {
@@ -35,9 +37,12 @@ struct leat_row {
     uint32_t zero32;
     uint64_t base_offset, next_offset;
     int64_t max_timestamp_ms;
-    uint64_t pool_at; /* bytes from the arena's start */
-    uint8_t pool_id[16];
-    uint64_t zero64[3];
+    uint64_t pool_at;    /* bytes from the arena's start */
+    uint8_t pool_id[16]; /* which arena: the node's pool, or one that a writer elsewhere uses */
+    uint64_t writer;     /* REPLICA: incarnation */
+    uint32_t version;    /* with `epoch`: the stamp */
+    uint32_t zero32_2;
+    uint64_t zero64;
 };
 _Static_assert(sizeof(struct leat_row) == LEAT_ROW_BYTES, "row layout");
 _Static_assert(offsetof(struct leat_row, segment) == 24, "row layout");

@@ -25,10 +25,20 @@ enum leat_segment_state {
     LEAT_SEGMENT_CLOSED = 4,
 };
 
+/* For whom the node holds it. */
+enum leat_segment_role {
+    LEAT_SEGMENT_OWN = 0,     /* of a log that this node owned when it was written */
+    LEAT_SEGMENT_REPLICA = 1, /* written from elsewhere, by one-sided writes into `buffer` */
+};
+
 struct leat_segment {
     struct leat_log_ref log;
     struct leat_segment_id id;
-    struct leat_epoch epoch;
+    struct leat_epoch epoch; /* with `version`: the stamp (design/replication) */
+    uint32_t version;        /* the store's, between request and answer; from 1 */
+    enum leat_segment_role role;
+    uint64_t writer; /* REPLICA: the incarnation that writes it */
+    bool incomplete; /* REPLICA: being made whole; found at a start it is dropped */
     enum leat_durability durability;
     uint32_t capacity;      /* bytes, power of two */
     uint32_t row;           /* in the catalogue */
@@ -52,7 +62,8 @@ struct leat_segment {
 
     struct leat_list by_log;   /* the owning log's */
     struct leat_list by_store; /* the store's */
-    void *log_pointer;         /* the owning log's */
+    void *log_pointer;         /* the owning log's; REPLICA: the backup's */
+    void *copies_pointer;      /* replication's: its set of copies; NULL: none */
 };
 
 /** Take a pin. Thread: owner core; the segment has a buffer and is not being evicted. */

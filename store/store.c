@@ -19,11 +19,15 @@ static void request_deliver(void *actor, struct leat_mail *mail)
     case LEAT_KEEP_EVICT:
         leat_memory_evict(store, keep);
         return;
+    case LEAT_KEEP_MOVE:
+        leat_memory_move(store, keep);
+        return;
     case LEAT_KEEP_COMMIT:
         store->committed_us = keep->asked_us;
         break;
     case LEAT_KEEP_CLOSE:
     case LEAT_KEEP_PARK:
+    case LEAT_KEEP_STAMP:
     case LEAT_KEEP_DROP:
         break;
     }
@@ -61,6 +65,7 @@ static void usage_step(struct leat_store *store)
                           store->slots.disk_bytes + leat_catalogue_bytes(&store->cat),
                           memory_order_relaxed);
     atomic_store_explicit(&store->usage_segments, store->cat.held_count, memory_order_relaxed);
+    leat_arenas_usage(store);
 }
 
 enum { EVENT_RETRY_US = 2000 };
@@ -108,7 +113,7 @@ static void lists_init(struct leat_store *store)
         &store->held_free, &store->slabs_head,   &store->zombies,    &store->event_waits,
         &store->todo,      &store->files_ready,  &store->rows_keeps, &store->rows_flush,
         &store->dirty,     &store->flush_synced, &store->cached,     &store->asked,
-        &store->stuck,
+        &store->stuck,     &store->arenas,
     };
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         leat_list_init(heads[i]);
@@ -126,7 +131,8 @@ static leat_err parts_open(struct leat_store *store, struct leat_error *error)
     if (rc)
         return leat_error_set(error, rc, "a memory pool of %llu bytes is not possible: %s",
                               (unsigned long long)options->memory_bytes, leat_err_text(rc));
-    rc = leat_slots_init(&store->slots, store->env->disk);
+    rc = leat_arenas_open(store);
+    if (!rc) rc = leat_slots_init(&store->slots, store->env->disk);
     if (!rc) rc = leat_catalogue_init(&store->cat, store->env->disk);
     if (rc) return leat_error_set(error, rc, "no memory for the store's tables");
     rc = leat_slots_open(&store->slots, error);
@@ -165,6 +171,7 @@ void leat_store_close(struct leat_store **store_pointer)
     leat_catalogue_fini(&store->cat);
     leat_slots_fini(&store->slots);
     leat_pool_fini(&store->pool);
+    leat_arenas_fini(store);
     leat_held_fini_all(store);
     leat_mem_free(store->found);
     leat_mem_free(store->scratch_raw);
@@ -175,8 +182,28 @@ void leat_store_close(struct leat_store **store_pointer)
 
 const struct leat_found *leat_store_found(const struct leat_store *store, size_t *out_count)
 {
-    *out_count = store->found_count;
+    *out_count = store->found_own;
     return store->found;
+}
+
+const struct leat_found *leat_store_found_replicas(const struct leat_store *store,
+                                                   size_t *out_count)
+{
+    *out_count = store->found_count - store->found_own;
+    return store->found + store->found_own;
+}
+
+void leat_store_role_set(struct leat_store *store, struct leat_segment *seg,
+                         enum leat_segment_role role, uint64_t writer)
+{
+    struct leat_row *row = leat_catalogue_row(&store->cat, seg->row);
+    seg->role = role;
+    seg->writer = writer;
+    row->writer = writer;
+    row->flags = (uint8_t)(row->flags & ~LEAT_ROW_REPLICA);
+    if (role == LEAT_SEGMENT_REPLICA) row->flags |= LEAT_ROW_REPLICA;
+    leat_row_seal(row, seg->row);
+    leat_catalogue_changed(&store->cat, seg->row);
 }
 
 void leat_store_found_done(struct leat_store *store)
@@ -204,5 +231,13 @@ void leat_store_usage(const struct leat_store *store, struct leat_store_usage *o
         .memory_grown = atomic_load_explicit(&store->usage_grown, memory_order_relaxed),
         .disk_bytes = atomic_load_explicit(&store->usage_disk, memory_order_relaxed),
         .segments = atomic_load_explicit(&store->usage_segments, memory_order_relaxed),
+        .arenas_limit = atomic_load_explicit(&store->usage_arenas_limit, memory_order_relaxed),
+        .arenas_used = atomic_load_explicit(&store->usage_arenas, memory_order_relaxed),
+        .arenas_grown = atomic_load_explicit(&store->usage_arenas_grown, memory_order_relaxed),
+        .arenas_dirty = atomic_load_explicit(&store->usage_arenas_dirty, memory_order_relaxed),
+        .flush_bytes_per_second =
+            atomic_load_explicit(&store->usage_flush_speed, memory_order_relaxed),
+        .cpu_zeroing_ns = atomic_load_explicit(&store->usage_zeroing, memory_order_relaxed),
+        .cpu_flush_ns = atomic_load_explicit(&store->usage_flush, memory_order_relaxed),
     };
 }

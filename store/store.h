@@ -29,6 +29,11 @@ enum leat_keep_kind {
                           bytes in it */
     LEAT_KEEP_DROP, /* seg is trimmed: free its slot and buffer and the descriptor (seg is gone when
                        answered) */
+    LEAT_KEEP_STAMP, /* in: version, writer, role, incomplete. Recorded: durably where the stream's
+                        acks are durable, and for a parked segment, whose row is all it has */
+    LEAT_KEEP_MOVE,  /* take the bytes into a buffer of the node's own pool (contents as they are
+                        now): whoever writes into the old place is not trusted any more. The old
+                        buffer serves nobody again until its arena is retired */
     LEAT_KEEP_EVICT, /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
                         becomes NULL */
 };
@@ -44,6 +49,15 @@ struct leat_keep {
     struct leat_epoch epoch;
     enum leat_durability durability;
     uint32_t capacity; /* RESERVE, RESUME */
+    /* RESERVE, RESUME: where the buffer comes from; NULL: the node's pool. An arena refuses with
+     * LEAT_E_NO_MEMORY as soon as it is full, it never makes anybody wait for other segments. Its
+     * buffers are zero. */
+    struct leat_store_arena *arena;
+    /* RESERVE, STAMP */
+    uint32_t version; /* RESERVE: 0 is 1 */
+    enum leat_segment_role role;
+    uint64_t writer;
+    bool incomplete;
     /* COMMIT */
     uint32_t from_bytes, to_bytes;
     leat_err rc;
@@ -54,6 +68,29 @@ struct leat_keep {
     unsigned stage;           /* the store's */
     struct leat_disk_io io;   /* the store's: RESUME reads back by it */
 };
+
+/* ---- arenas for replicas ----
+ * One per writer elsewhere, beside the node's pool. The store gives out and recycles buffers; who
+ * may write into them, and until when, is the arena's maker's business. */
+struct leat_store_arena; /* opaque */
+struct leat_store_arena_op {
+    struct leat_mail mail;
+    unsigned from;
+    struct leat_arena *arena;       /* ADD: borrowed until RETIRE is answered */
+    uint64_t limit_bytes;           /* ADD: at most arena->limit_bytes */
+    struct leat_store_arena *added; /* ADD: out. RETIRE: in */
+    leat_err rc;
+    void (*on_done)(struct leat_store_arena_op *op); /* on actor `from` */
+    void *owner;
+};
+struct leat_store;
+/** Thread: a core; on_done later. LEAT_E_NO_MEMORY, LEAT_E_CONFIG (a limit below one step). */
+void leat_store_arena_add(struct leat_store *store, const struct leat_post *post,
+                          struct leat_store_arena_op *op);
+/** No buffer of it is given out again. on_done when no segment has one there any more: the arena may
+ * go. One at a time per arena. */
+void leat_store_arena_retire(struct leat_store *store, const struct leat_post *post,
+                             struct leat_store_arena_op *op);
 
 /* Whoever keeps a log's segments. The store alone now; replication in front of it later. */
 struct leat_keeper {
@@ -86,6 +123,15 @@ struct leat_store_options {
                                 the pool is used */
     uint64_t scrub_bytes_per_second; /* 0 = no scrub */
     struct leat_store_events events;
+    /* Arenas of replicas that an earlier process left, already revoked. Read only: what is not in
+     * files yet goes there during open or behind; borrowed until on_inherited_free. */
+    struct leat_arena *const *inherited;
+    size_t inherited_count;
+    /** No segment has bytes in inherited[index] any more. Store's thread; may run inside
+     * leat_store_found_done(). NULL: nobody wants to know. */
+    void (*on_inherited_free)(void *owner, size_t index);
+    void *owner;
+    uint64_t (*cpu_ns)(void); /* of the calling thread, for the accounts; NULL: none */
 };
 enum {
     LEAT_RESERVE_WAIT_US = 10 * 1000 * 1000,
@@ -117,9 +163,16 @@ struct leat_store; /* opaque */
  */
 leat_err leat_store_open(const struct leat_env *env, const struct leat_store_options *options,
                          struct leat_store **out_store, struct leat_error *error) LEAT_NODISCARD;
-/** Everything found at open, ordered by (stream, streamlet, log, segment). Valid until
+/** Everything found at open with role OWN, ordered by (stream, streamlet, log, segment). Valid until
  * leat_store_found_done(). */
 const struct leat_found *leat_store_found(const struct leat_store *store, size_t *out_count);
+/** The same with role REPLICA. Those that were open are parked now, or LOST: their memory may still
+ * be written to by somebody who does not know better. Incomplete ones are gone. */
+const struct leat_found *leat_store_found_replicas(const struct leat_store *store,
+                                                   size_t *out_count);
+/** Another role, between found and found_done: durable with leat_store_cut_done(). */
+void leat_store_role_set(struct leat_store *store, struct leat_segment *seg,
+                         enum leat_segment_role role, uint64_t writer);
 void leat_store_found_done(struct leat_store *store);
 /**
  * The log's end is decided and committed: cut this open or parked segment to `extent` and close it,
@@ -155,6 +208,11 @@ enum { LEAT_STORE_COMPLAINTS_MAX = 64 };
 
 struct leat_store_usage {
     uint64_t memory_limit, memory_used, memory_grown, disk_bytes, segments;
+    /* replicas */
+    uint64_t arenas_limit, arenas_used, arenas_grown; /* used: buffers given out */
+    uint64_t arenas_dirty;                            /* of them: not yet in files */
+    uint64_t flush_bytes_per_second;                  /* measured; 0: nothing flushed yet */
+    uint64_t cpu_zeroing_ns, cpu_flush_ns;
 };
 /** Thread: any (atomics). */
 void leat_store_usage(const struct leat_store *store, struct leat_store_usage *out_usage);

@@ -208,6 +208,10 @@ static inline void fake_keep_done(struct fake *fake, struct leat_keep *keep)
         free(seg->buffer);
         seg->buffer = NULL;
         break;
+    case LEAT_KEEP_STAMP:
+    case LEAT_KEEP_MOVE:
+        LEAT_ASSERT(false); /* no log asks for that */
+        break;
     }
     keep->on_done(keep);
 }

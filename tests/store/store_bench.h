@@ -50,7 +50,7 @@ struct bench {
     unsigned answers, errors;
 };
 
-static struct leat_segment_header header_of(const struct mine *mine, uint32_t capacity)
+static inline struct leat_segment_header header_of(const struct mine *mine, uint32_t capacity)
 {
     struct leat_segment_header header = {
         .magic = LEAT_SEGMENT_MAGIC,
@@ -71,31 +71,32 @@ static struct leat_segment_header header_of(const struct mine *mine, uint32_t ca
     return header;
 }
 
-static void put(struct mine *mine, enum leat_entry_type type, const void *payload, uint32_t bytes)
+static inline void put(struct mine *mine, enum leat_entry_type type, const void *payload,
+                       uint32_t bytes)
 {
     (void)leat_entry_append(&mine->writer, type, 0, 0, payload, bytes,
                             leat_crc32c(0, payload, bytes));
 }
 
-static void seal(struct mine *mine)
+static inline void seal(struct mine *mine)
 {
     assert_true(mine->extent_count < EXTENTS_MAX);
     mine->extents[mine->extent_count++] = leat_entry_seal(&mine->writer, mine->committed_bytes);
 }
 
-static struct leat_extent last_extent(const struct mine *mine)
+static inline struct leat_extent last_extent(const struct mine *mine)
 {
     return mine->extent_count ? mine->extents[mine->extent_count - 1] : (struct leat_extent){0};
 }
 
-static void write_header(struct mine *mine)
+static inline void write_header(struct mine *mine)
 {
     struct leat_segment_header header = header_of(mine, mine->seg->capacity);
     leat_entry_writer_init(&mine->writer, mine->seg->buffer, mine->seg->capacity);
     put(mine, LEAT_ENTRY_SEGMENT, &header, sizeof header);
 }
 
-static void write_start(struct mine *mine)
+static inline void write_start(struct mine *mine)
 {
     struct leat_start start = {.base_offset = mine->id.v * 1000};
     put(mine, LEAT_ENTRY_START, &start, sizeof start);
@@ -106,7 +107,7 @@ static void write_start(struct mine *mine)
 }
 
 /* Trim entries are the simplest that may be many. */
-static bool write_some(struct mine *mine, unsigned entries)
+static inline bool write_some(struct mine *mine, unsigned entries)
 {
     struct leat_trim trim = {.first_segment = mine->extent_count};
     if (mine->extent_count + 2 >= EXTENTS_MAX) return false;
@@ -118,7 +119,7 @@ static bool write_some(struct mine *mine, unsigned entries)
     return true;
 }
 
-static void write_close(struct mine *mine)
+static inline void write_close(struct mine *mine)
 {
     struct leat_close close = {.next_offset = mine->next_offset, .bytes = mine->writer.used};
     put(mine, LEAT_ENTRY_CLOSE, &close, sizeof close);
@@ -128,7 +129,7 @@ static void write_close(struct mine *mine)
 /* ---- events ---- */
 static struct bench *the_bench;
 
-static struct mine *mine_of(struct leat_segment *seg)
+static inline struct mine *mine_of(struct leat_segment *seg)
 {
     for (unsigned i = 0; i < the_bench->count; i++)
         if (the_bench->mine[i].seg == seg && !the_bench->mine[i].dropped)
@@ -136,7 +137,7 @@ static struct mine *mine_of(struct leat_segment *seg)
     return NULL;
 }
 
-static void on_flushed(void *core, struct leat_segment *seg)
+static inline void on_flushed(void *core, struct leat_segment *seg)
 {
     (void)core;
     struct mine *mine = mine_of(seg);
@@ -145,14 +146,14 @@ static void on_flushed(void *core, struct leat_segment *seg)
     seg->flushed = true;
 }
 
-static void on_evict_wanted(void *core, struct leat_segment *seg)
+static inline void on_evict_wanted(void *core, struct leat_segment *seg)
 {
     (void)core;
     struct mine *mine = mine_of(seg);
     if (mine) mine->evict_wanted = true;
 }
 
-static struct leat_store_options options_of(void)
+static inline struct leat_store_options options_of(void)
 {
     struct leat_store_options options = {
         .memory_bytes = MEMORY,
@@ -162,7 +163,7 @@ static struct leat_store_options options_of(void)
     return options;
 }
 
-static leat_err bench_open(struct bench *bench, struct leat_error *error)
+static inline leat_err bench_open(struct bench *bench, struct leat_error *error)
 {
     struct leat_store_options options = options_of();
     bench->store = NULL;
@@ -172,7 +173,7 @@ static leat_err bench_open(struct bench *bench, struct leat_error *error)
     return rc;
 }
 
-static struct bench *bench_new(uint64_t seed)
+static inline struct bench *bench_new(uint64_t seed)
 {
     struct bench *bench = calloc(1, sizeof *bench);
     fake_world_init(&bench->world, seed, MEMORY);
@@ -182,7 +183,7 @@ static struct bench *bench_new(uint64_t seed)
     return bench;
 }
 
-static void bench_drop_store(struct bench *bench)
+static inline void bench_drop_store(struct bench *bench)
 {
     if (!bench->store) return;
     /* Killed: what was in flight is no more. */
@@ -192,14 +193,14 @@ static void bench_drop_store(struct bench *bench)
     leat_store_close(&bench->store);
 }
 
-static void bench_free(struct bench *bench)
+static inline void bench_free(struct bench *bench)
 {
     bench_drop_store(bench);
     fake_world_fini(&bench->world);
     free(bench);
 }
 
-static void on_keep_done(struct leat_keep *keep)
+static inline void on_keep_done(struct leat_keep *keep)
 {
     struct mine *mine = keep->owner;
     struct bench *bench = the_bench;
@@ -245,10 +246,13 @@ static void on_keep_done(struct leat_keep *keep)
     case LEAT_KEEP_EVICT:
         assert_null(keep->seg->buffer);
         break;
+    case LEAT_KEEP_STAMP:
+    case LEAT_KEEP_MOVE:
+        break;
     }
 }
 
-static void ask(struct bench *bench, struct mine *mine, enum leat_keep_kind kind)
+static inline void ask(struct bench *bench, struct mine *mine, enum leat_keep_kind kind)
 {
     assert_false(mine->busy);
     mine->busy = true;
@@ -274,8 +278,8 @@ static void ask(struct bench *bench, struct mine *mine, enum leat_keep_kind kind
     bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
 }
 
-static struct mine *reserve(struct bench *bench, enum leat_durability durability, uint32_t log,
-                            uint32_t capacity)
+static inline struct mine *reserve(struct bench *bench, enum leat_durability durability,
+                                   uint32_t log, uint32_t capacity)
 {
     assert_true(bench->count < SEGS_MAX);
     struct mine *mine = &bench->mine[bench->count++];
@@ -289,7 +293,7 @@ static struct mine *reserve(struct bench *bench, enum leat_durability durability
     return mine;
 }
 
-static leat_err do_now(struct bench *bench, struct mine *mine, enum leat_keep_kind kind)
+static inline leat_err do_now(struct bench *bench, struct mine *mine, enum leat_keep_kind kind)
 {
     ask(bench, mine, kind);
     fake_settle(&bench->world);
@@ -297,7 +301,7 @@ static leat_err do_now(struct bench *bench, struct mine *mine, enum leat_keep_ki
     return mine->rc;
 }
 
-static struct mine *opened(struct bench *bench, enum leat_durability durability)
+static inline struct mine *opened(struct bench *bench, enum leat_durability durability)
 {
     struct mine *mine = reserve(bench, durability, 0, 16384);
     fake_settle(&bench->world);
@@ -307,7 +311,7 @@ static struct mine *opened(struct bench *bench, enum leat_durability durability)
     return mine;
 }
 
-static void reopen(struct bench *bench, bool power)
+static inline void reopen(struct bench *bench, bool power)
 {
     if (power)
         fake_power_cut(&bench->world);
@@ -320,7 +324,7 @@ static void reopen(struct bench *bench, bool power)
     assert_int_equal(rc, LEAT_OK);
 }
 
-static const struct leat_found *found_of(struct bench *bench, const struct mine *mine)
+static inline const struct leat_found *found_of(struct bench *bench, const struct mine *mine)
 {
     size_t count;
     const struct leat_found *found = leat_store_found(bench->store, &count);
@@ -331,14 +335,14 @@ static const struct leat_found *found_of(struct bench *bench, const struct mine 
     return NULL;
 }
 
-static size_t found_count(struct bench *bench)
+static inline size_t found_count(struct bench *bench)
 {
     size_t count;
     (void)leat_store_found(bench->store, &count);
     return count;
 }
 
-static struct bench *bench_ready(uint64_t seed)
+static inline struct bench *bench_ready(uint64_t seed)
 {
     struct bench *bench = bench_new(seed);
     assert_int_equal(bench_open(bench, NULL), LEAT_OK);

@@ -1,0 +1,211 @@
+/* Arenas of replicas: one per writer elsewhere, beside the node's pool.
+ *
+ * Their buffers are handed out zeroed, because the writer puts bytes there in any order and from
+ * elsewhere; they are zeroed when they come back, on this thread, so that nobody waits for it. A
+ * full arena refuses at once: whoever asks has other nodes to go to. It only lets wait while it
+ * grows.
+ *
+ * What an earlier process left is read at open and never given out again: its writers may still
+ * hold it mapped. */
+#include "store/private.h"
+
+uint64_t leat_store_cpu(const struct leat_store *store)
+{
+    return store->options.cpu_ns ? store->options.cpu_ns() : 0;
+}
+
+static struct leat_store_arena *arena_at(struct leat_list *link)
+{
+    return LEAT_CONTAINER(link, struct leat_store_arena, link);
+}
+
+static leat_err arena_new(struct leat_store *store, struct leat_arena *arena, uint64_t limit_bytes,
+                          struct leat_store_arena **out_arena)
+{
+    if (store->arena_count == LEAT_STORE_ARENAS_MAX) return LEAT_E_TOO_MANY;
+    struct leat_store_arena *made = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *made);
+    if (!made) return LEAT_E_NO_MEMORY;
+    leat_err rc = leat_pool_init(&made->pool, arena, limit_bytes);
+    if (rc) {
+        leat_mem_free(made);
+        return rc;
+    }
+    made->store = store;
+    made->pool.zeroed = true;
+    made->pool.ahead_bytes = LEAT_ARENA_STEP_BYTES / 4;
+    leat_list_init(&made->waits);
+    leat_list_push_back(&store->arenas, &made->link);
+    store->arena_count++;
+    *out_arena = made;
+    return LEAT_OK;
+}
+
+static void arena_free(struct leat_store_arena *arena)
+{
+    leat_list_remove(&arena->link);
+    arena->store->arena_count--;
+    leat_pool_fini(&arena->pool);
+    leat_mem_free(arena);
+}
+
+leat_err leat_arenas_open(struct leat_store *store)
+{
+    const struct leat_store_options *options = &store->options;
+    for (size_t i = 0; i < options->inherited_count; i++) {
+        struct leat_store_arena *arena;
+        struct leat_arena *left = options->inherited[i];
+        if (left->inherited_bytes == 0) continue;
+        leat_err rc = arena_new(store, left, left->inherited_bytes, &arena);
+        if (rc) return rc;
+        arena->inherited = arena->pool.retired = true;
+        arena->index = i;
+    }
+    return LEAT_OK;
+}
+
+void leat_arenas_fini(struct leat_store *store)
+{
+    if (!store->arenas.next) return;
+    LEAT_LIST_EACH(&store->arenas, it)
+    arena_free(arena_at(it));
+}
+
+struct leat_pool *leat_arenas_find(struct leat_store *store, const struct leat_row *row)
+{
+    LEAT_LIST_EACH(&store->arenas, it)
+    {
+        struct leat_pool *pool = &arena_at(it)->pool;
+        if (memcmp(pool->arena->pool_id, row->pool_id, sizeof row->pool_id) == 0) return pool;
+    }
+    return NULL;
+}
+
+/* ---- giving out ---- */
+void leat_arena_take(struct leat_store *store, struct leat_keep *keep)
+{
+    leat_list_push_back(&keep->arena->waits, &keep->waiting);
+    (void)store; /* served at the end of the turn, with everything else */
+}
+
+static void arena_serve(struct leat_store *store, struct leat_store_arena *arena, uint64_t now_us)
+{
+    struct leat_pool *pool = &arena->pool;
+    LEAT_LIST_EACH(&arena->waits, it)
+    {
+        struct leat_keep *keep = LEAT_CONTAINER(it, struct leat_keep, waiting);
+        uint8_t *buffer = pool->retired ? NULL : leat_pool_take(pool, keep->seg->capacity);
+        if (buffer) {
+            leat_list_remove(it);
+            leat_memory_got_buffer(store, keep, pool, buffer);
+        } else if (pool->retired || (!pool->growing && !leat_pool_can_grow(pool)) ||
+                   now_us >= keep->asked_us + LEAT_RESERVE_WAIT_US) {
+            leat_list_remove(it);
+            leat_memory_refuse(store, keep);
+        }
+    }
+    if (!pool->retired) leat_pool_step(pool, !leat_list_empty(&arena->waits), false, now_us);
+}
+
+static bool arena_is_over(const struct leat_store_arena *arena)
+{
+    return arena->pool.retired && arena->pool.given == 0 && !arena->pool.growing;
+}
+
+static void op_answer_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_store_arena_op *op = LEAT_CONTAINER(mail, struct leat_store_arena_op, mail);
+    (void)actor;
+    op->on_done(op);
+}
+
+static void op_answer(struct leat_store *store, struct leat_store_arena_op *op, leat_err rc)
+{
+    op->rc = rc;
+    op->mail = (struct leat_mail){.deliver = op_answer_deliver};
+    store->env->post->send(store->env->post->ctx, op->from, &op->mail);
+}
+
+void leat_arenas_step(struct leat_store *store, uint64_t now_us)
+{
+    LEAT_LIST_EACH(&store->arenas, it)
+    {
+        struct leat_store_arena *arena = arena_at(it);
+        arena_serve(store, arena, now_us);
+        if (!store->started || !arena_is_over(arena)) continue;
+        if (arena->inherited) {
+            size_t index = arena->index;
+            arena_free(arena);
+            if (store->options.on_inherited_free)
+                store->options.on_inherited_free(store->options.owner, index);
+        } else if (arena->retire) {
+            struct leat_store_arena_op *op = arena->retire;
+            arena_free(arena);
+            op_answer(store, op, LEAT_OK);
+        }
+    }
+}
+
+/* ---- adding and retiring ---- */
+static void add_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_store_arena_op *op = LEAT_CONTAINER(mail, struct leat_store_arena_op, mail);
+    struct leat_store *store = actor;
+    op_answer(store, op, arena_new(store, op->arena, op->limit_bytes, &op->added));
+}
+
+void leat_store_arena_add(struct leat_store *store, const struct leat_post *post,
+                          struct leat_store_arena_op *op)
+{
+    (void)store;
+    op->from = post->self;
+    op->mail = (struct leat_mail){.deliver = add_deliver};
+    post->send(post->ctx, LEAT_ACTOR_STORE, &op->mail);
+}
+
+static void retire_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_store_arena_op *op = LEAT_CONTAINER(mail, struct leat_store_arena_op, mail);
+    (void)actor;
+    LEAT_ASSERT(op->added->retire == NULL && !op->added->inherited);
+    op->added->retire = op;
+    op->added->pool.retired = true;
+}
+
+void leat_store_arena_retire(struct leat_store *store, const struct leat_post *post,
+                             struct leat_store_arena_op *op)
+{
+    (void)store;
+    op->from = post->self;
+    op->mail = (struct leat_mail){.deliver = retire_deliver};
+    post->send(post->ctx, LEAT_ACTOR_STORE, &op->mail);
+}
+
+/* ---- accounts ---- */
+bool leat_arenas_pressed(const struct leat_store *store)
+{
+    for (const struct leat_list *it = store->arenas.next; it != &store->arenas; it = it->next) {
+        const struct leat_store_arena *arena =
+            LEAT_CONTAINER(it, const struct leat_store_arena, link);
+        if (leat_pool_used(&arena->pool) > arena->pool.limit_bytes / 2) return true;
+    }
+    return false;
+}
+
+void leat_arenas_usage(struct leat_store *store)
+{
+    uint64_t limit = 0, used = 0, grown = 0;
+    LEAT_LIST_EACH(&store->arenas, it)
+    {
+        const struct leat_pool *pool = &arena_at(it)->pool;
+        limit += pool->retired ? 0 : pool->limit_bytes;
+        used += leat_pool_used(pool);
+        grown += pool->added_bytes;
+    }
+    atomic_store_explicit(&store->usage_arenas_limit, limit, memory_order_relaxed);
+    atomic_store_explicit(&store->usage_arenas, used, memory_order_relaxed);
+    atomic_store_explicit(&store->usage_arenas_grown, grown, memory_order_relaxed);
+    atomic_store_explicit(&store->usage_arenas_dirty, store->arenas_dirty, memory_order_relaxed);
+    atomic_store_explicit(&store->usage_flush_speed, store->flush_speed, memory_order_relaxed);
+    atomic_store_explicit(&store->usage_zeroing, store->zeroing_ns, memory_order_relaxed);
+    atomic_store_explicit(&store->usage_flush, store->flush_ns, memory_order_relaxed);
+}

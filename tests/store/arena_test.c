@@ -1,0 +1,381 @@
+/* Arenas of replicas: buffers of writers elsewhere, and what a start makes of them. */
+#include "tests/store/store_bench.h"
+
+enum { ARENA = 64 * 1024 * 1024 };
+
+/* An arena that survives a killed process, as the files behind the real ones do. */
+struct side {
+    struct bench *bench;
+    struct leat_arena arena;
+    uint8_t *raw;
+    struct leat_mail mail;
+    struct leat_arena_grow *grow;
+    unsigned grows_max;
+    struct leat_store_arena_op add, retire;
+    bool added, retired;
+};
+
+static void grown_deliver(void *actor, struct leat_mail *mail)
+{
+    struct side *side = LEAT_CONTAINER(mail, struct side, mail);
+    (void)actor;
+    side->grow->rc = side->grows_max ? LEAT_OK : LEAT_E_NO_MEMORY;
+    if (side->grows_max) {
+        side->grows_max--;
+        side->arena.grown_bytes += LEAT_ARENA_STEP_BYTES;
+    }
+    side->grow->on_grown(side->grow);
+}
+
+static void side_grow(void *ctx, struct leat_arena_grow *grow)
+{
+    struct side *side = ctx;
+    side->grow = grow;
+    side->mail.deliver = grown_deliver;
+    side->bench->world.store_post.send(&side->bench->world, LEAT_ACTOR_STORE, &side->mail);
+}
+
+static void side_init(struct side *side, struct bench *bench, uint8_t name)
+{
+    *side = (struct side){.bench = bench, .grows_max = 1};
+    side->raw = calloc(1, ARENA + 4096);
+    side->arena = (struct leat_arena){
+        .ctx = side,
+        .base = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)side->raw, 4096),
+        .limit_bytes = ARENA,
+        .grow = side_grow,
+    };
+    memset(side->arena.pool_id, name, sizeof side->arena.pool_id);
+}
+
+static void on_added(struct leat_store_arena_op *op)
+{
+    struct side *side = op->owner;
+    assert_int_equal(op->rc, LEAT_OK);
+    side->added = true;
+}
+
+static void on_retired(struct leat_store_arena_op *op)
+{
+    ((struct side *)op->owner)->retired = true;
+}
+
+static void side_add(struct side *side)
+{
+    side->add = (struct leat_store_arena_op){
+        .arena = &side->arena, .limit_bytes = ARENA, .on_done = on_added, .owner = side};
+    leat_store_arena_add(side->bench->store, &side->bench->world.core_post, &side->add);
+    fake_settle(&side->bench->world);
+    assert_true(side->added);
+}
+
+static void side_retire(struct side *side)
+{
+    side->retire = (struct leat_store_arena_op){
+        .added = side->add.added, .on_done = on_retired, .owner = side};
+    leat_store_arena_retire(side->bench->store, &side->bench->world.core_post, &side->retire);
+    fake_settle(&side->bench->world);
+}
+
+static leat_err replica_ask(struct side *side, struct mine *mine, enum leat_keep_kind kind,
+                            uint32_t version, bool incomplete)
+{
+    struct bench *bench = side->bench;
+    mine->busy = true;
+    mine->keep = (struct leat_keep){.kind = kind,
+                                    .seg = mine->seg,
+                                    .log = mine->log,
+                                    .id = mine->id,
+                                    .epoch = mine->epoch,
+                                    .durability = mine->durability,
+                                    .capacity = mine->keep.capacity,
+                                    .arena = side->add.added,
+                                    .version = version,
+                                    .role = LEAT_SEGMENT_REPLICA,
+                                    .writer = 77,
+                                    .incomplete = incomplete,
+                                    .on_done = on_keep_done,
+                                    .owner = mine};
+    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
+    fake_settle(&bench->world);
+    assert_false(mine->busy);
+    return mine->rc;
+}
+
+static struct mine *replica_new(struct side *side, enum leat_durability durability, bool incomplete)
+{
+    struct bench *bench = side->bench;
+    struct mine *mine = &bench->mine[bench->count++];
+    *mine = (struct mine){
+        .log = {5, 0, 0}, .id = {bench->count}, .epoch = {3}, .durability = durability};
+    mine->keep.capacity = 65536;
+    assert_int_equal(replica_ask(side, mine, LEAT_KEEP_RESERVE, 4, incomplete), LEAT_OK);
+    return mine;
+}
+
+static struct mine *replica_opened(struct side *side, enum leat_durability durability,
+                                   bool incomplete)
+{
+    struct mine *mine = replica_new(side, durability, incomplete);
+    write_header(mine);
+    write_start(mine);
+    assert_true(write_some(mine, 20));
+    return mine;
+}
+
+static void reopen_with(struct bench *bench, struct side *side)
+{
+    fake_kill(&bench->world);
+    bench_drop_store(bench);
+    side->arena.inherited_bytes = side->arena.grown_bytes;
+    struct leat_arena *inherited[] = {&side->arena};
+    struct leat_store_options options = options_of();
+    options.inherited = inherited;
+    options.inherited_count = 1;
+    assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, NULL), LEAT_OK);
+    bench->world.store = bench->store;
+    bench->keeper = leat_store_keeper(bench->store);
+}
+
+static void side_fini(struct side *side)
+{
+    bench_free(side->bench);
+    free(side->raw);
+}
+
+/* Goal: whoever writes from elsewhere meets zeros only, also after others have used the place. */
+static void arena_buffers_are_zero_when_handed_out(void **state)
+{
+    (void)state;
+    struct side side;
+    side_init(&side, bench_ready(1), 1);
+    side_add(&side);
+    for (int i = 0; i < 3; i++) {
+        struct mine *mine = replica_new(&side, LEAT_DURABILITY_MEMORY, false);
+        assert_ptr_equal(mine->seg->buffer, side.arena.base); /* the same place each time */
+        for (uint32_t at = 0; at < mine->seg->capacity; at++)
+            assert_int_equal(mine->seg->buffer[at], 0);
+        memset(mine->seg->buffer, 0xaa, mine->seg->capacity);
+        assert_int_equal(do_now(side.bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+    }
+    side_fini(&side);
+}
+
+/* Goal: a full arena refuses at once, leaves nothing behind, and serves again when one has gone. */
+static void arena_full_refuses_at_once_and_keeps_no_state(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(2);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct mine *first = NULL;
+    for (unsigned i = 0; i < ARENA / LEAT_SEGMENT_BYTES_MAX; i++) {
+        struct mine *mine = &bench->mine[bench->count++];
+        *mine = (struct mine){.log = {5, 0, 0}, .id = {i}, .epoch = {3}, .durability = 1};
+        mine->keep.capacity = LEAT_SEGMENT_BYTES_MAX;
+        assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_RESERVE, 1, false), LEAT_OK);
+        if (!first) first = mine;
+    }
+    struct leat_store_usage before, after;
+    leat_store_usage(bench->store, &before);
+    uint64_t now_us = bench->world.now_us;
+    struct mine *late = &bench->mine[bench->count++];
+    *late = (struct mine){.log = {5, 0, 0}, .id = {99}, .epoch = {3}, .durability = 1};
+    late->keep.capacity = LEAT_SEGMENT_BYTES_MIN;
+    assert_int_equal(replica_ask(&side, late, LEAT_KEEP_RESERVE, 1, false), LEAT_E_NO_MEMORY);
+    assert_int_equal(bench->world.now_us, now_us);
+    leat_store_usage(bench->store, &after);
+    assert_int_equal(after.segments, before.segments);
+    assert_int_equal(after.arenas_used, ARENA);
+    assert_int_equal(do_now(bench, first, LEAT_KEEP_DROP), LEAT_OK);
+    assert_int_equal(replica_ask(&side, late, LEAT_KEEP_RESERVE, 1, false), LEAT_OK);
+    side_fini(&side);
+}
+
+/* Goal: after a kill an open replica is a mark as long as its memory said, with its stamp, and what
+ * a writer that knows nothing of the start puts there afterwards changes nothing. */
+static void start_parks_open_replicas_from_a_private_copy(void **state)
+{
+    (void)state;
+    for (int level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++) {
+        struct side side;
+        struct bench *bench = bench_ready(3);
+        side_init(&side, bench, 1);
+        side_add(&side);
+        struct mine *mine = replica_opened(&side, (enum leat_durability)level, false);
+        if (level == LEAT_DURABILITY_DISK)
+            assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+        mine->keep.capacity = 65536;
+        assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_STAMP, 9, false), LEAT_OK);
+        struct leat_extent extent = last_extent(mine);
+        reopen_with(bench, &side);
+        memset(side.arena.base, 0x55, ARENA); /* the zombie */
+        size_t count;
+        assert_int_equal(found_count(bench), 0);
+        const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
+        assert_int_equal(count, 1);
+        assert_int_equal(found->kind, LEAT_FOUND_MARK);
+        assert_int_equal(found->seg->state, LEAT_SEGMENT_PARKED);
+        assert_int_equal(found->seg->version, 9);
+        assert_int_equal(found->seg->epoch.v, 3);
+        assert_int_equal(found->seg->writer, 77);
+        assert_int_equal(found->scan.bytes, extent.bytes);
+        assert_int_equal(found->scan.crc, extent.crc);
+        /* It is in the file, durably: a power cut now takes nothing. */
+        fake_power_cut(&bench->world);
+        bench_drop_store(bench);
+        assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+        found = leat_store_found_replicas(bench->store, &count);
+        assert_int_equal(count, 1);
+        assert_int_equal(found->kind, LEAT_FOUND_MARK);
+        assert_int_equal(found->scan.bytes, extent.bytes);
+        side_fini(&side);
+    }
+}
+
+/* Goal: what was being made whole is never taken for whole. */
+static void start_frees_incomplete_replicas_and_reservations(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(4);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    (void)replica_opened(&side, LEAT_DURABILITY_MEMORY, true);
+    (void)replica_new(&side, LEAT_DURABILITY_MEMORY, false);
+    struct mine *whole = replica_opened(&side, LEAT_DURABILITY_MEMORY, true);
+    whole->keep.capacity = 65536;
+    assert_int_equal(replica_ask(&side, whole, LEAT_KEEP_STAMP, 5, false), LEAT_OK);
+    reopen_with(bench, &side);
+    size_t count;
+    const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(found->seg->id.v, whole->id.v);
+    assert_false(found->seg->incomplete);
+    side_fini(&side);
+}
+
+/* Goal: memory that is gone (another arena) makes a `memory` replica LOST, never shorter. */
+static void start_without_the_arena_calls_open_replicas_lost(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(5);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    (void)replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+    side.arena.pool_id[0] ^= 1;
+    reopen_with(bench, &side);
+    size_t count;
+    const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(found->kind, LEAT_FOUND_LOST);
+    side_fini(&side);
+}
+
+/* Goal: a closed replica is flushed behind, from an inherited arena too; its buffer goes back when
+ * its owner says so, and a retired arena is over when the last has gone. */
+static void arena_retired_is_over_when_its_last_buffer_has_gone(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(6);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct mine *open = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+    struct mine *closed = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+    write_close(closed);
+    closed->seg->state = LEAT_SEGMENT_CLOSED;
+    assert_int_equal(do_now(bench, closed, LEAT_KEEP_CLOSE), LEAT_OK);
+    side_retire(&side);
+    assert_false(side.retired);
+    fake_pass(&bench->world, 100000);
+    assert_true(closed->flushed);
+    assert_int_equal(do_now(bench, closed, LEAT_KEEP_EVICT), LEAT_OK);
+    fake_settle(&bench->world);
+    assert_false(side.retired);
+    /* The open one's bytes go on in the node's own pool; its old place may be scribbled on. */
+    struct leat_extent extent = last_extent(open);
+    assert_int_equal(do_now(bench, open, LEAT_KEEP_MOVE), LEAT_OK);
+    memset(side.arena.base, 0x33, ARENA);
+    fake_settle(&bench->world);
+    assert_true(side.retired);
+    struct leat_scan scan;
+    leat_scan_segment(open->seg->buffer, open->seg->capacity, &scan);
+    assert_int_equal(scan.bytes, extent.bytes);
+    fake_kill(&bench->world);
+    bench_drop_store(bench);
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    size_t count;
+    const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
+    assert_int_equal(count, 2);
+    assert_int_equal(found[0].kind, LEAT_FOUND_MARK);
+    assert_int_equal(found[0].scan.bytes, extent.bytes);
+    assert_int_equal(found[1].kind, LEAT_FOUND_CLOSED);
+    side_fini(&side);
+}
+
+static bool inherited_free;
+static void on_inherited_free(void *owner, size_t index)
+{
+    (void)owner;
+    inherited_free = index == 0;
+}
+
+static void start_flushes_closed_replicas_and_lets_the_arena_go(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(7);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct mine *closed = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+    write_close(closed);
+    closed->seg->state = LEAT_SEGMENT_CLOSED;
+    assert_int_equal(do_now(bench, closed, LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_kill(&bench->world);
+    bench_drop_store(bench);
+    side.arena.inherited_bytes = side.arena.grown_bytes;
+    struct leat_arena *inherited[] = {&side.arena};
+    struct leat_store_options options = options_of();
+    options.inherited = inherited;
+    options.inherited_count = 1;
+    options.on_inherited_free = on_inherited_free;
+    inherited_free = false;
+    assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, NULL), LEAT_OK);
+    bench->world.store = bench->store;
+    size_t count;
+    const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
+    leat_store_found_done(bench->store);
+    fake_pass(&bench->world, 1000);
+    bench->world.turn = true;
+    leat_store_actor.on_turn_end(bench->store);
+    fake_pass(&bench->world, 200000);
+    assert_true(inherited_free);
+    memset(side.arena.base, 0x11, ARENA);
+    fake_power_cut(&bench->world);
+    bench_drop_store(bench);
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    found = leat_store_found_replicas(bench->store, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
+    assert_true(found->seg->flushed);
+    side_fini(&side);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arena_buffers_are_zero_when_handed_out),
+        cmocka_unit_test(arena_full_refuses_at_once_and_keeps_no_state),
+        cmocka_unit_test(start_parks_open_replicas_from_a_private_copy),
+        cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
+        cmocka_unit_test(start_without_the_arena_calls_open_replicas_lost),
+        cmocka_unit_test(arena_retired_is_over_when_its_last_buffer_has_gone),
+        cmocka_unit_test(start_flushes_closed_replicas_and_lets_the_arena_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
