@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -30,14 +31,23 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#define TMPFS_MAGIC_NUMBER 0x01021994 /* linux/magic.h */
+
+enum { HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
+static_assert(POOL_DATA_OFFSET % HUGE_PAGE_BYTES == 0, "steps begin on huge pages");
+static_assert(LEAT_ARENA_STEP_BYTES % HUGE_PAGE_BYTES == 0, "steps are whole huge pages");
 
 struct os_arena {
     struct leat_arena port;
     struct os_actor *actor;
     struct pool_header *header;
+    void *reserved;
     uint64_t reserved_bytes;
     int fd;
-    bool discard;
+    bool discard, in_memory; /* in_memory: a tmpfs, so pages can be huge */
     char path[LEAT_OS_PATH_BYTES];
     char data_dir[LEAT_OS_PATH_BYTES]; /* its real path */
 
@@ -64,6 +74,20 @@ static leat_err step_map(struct os_arena *arena, uint64_t step)
     return at == MAP_FAILED ? LEAT_E_NO_MEMORY : LEAT_OK;
 }
 
+/* Ask for huge pages in a step that has no pages yet. Clearing and mapping 512 pages at once makes
+ * growing 5 to 8 times cheaper, and a direct write finds its memory in one look-up instead of 512:
+ * a third of the CPU and 1.6 times the speed (README.md). Needs no setting of the machine, unlike
+ * MADV_HUGEPAGE on tmpfs. The kernel collapses only where a page is there already. A wish: what
+ * it refuses stays in small pages. */
+static void step_collapse(struct os_arena *arena, uint64_t step)
+{
+    off_t offset = (off_t)(POOL_DATA_OFFSET + step * LEAT_ARENA_STEP_BYTES);
+    /* The last page first: the file has to reach past the end of what is collapsed. */
+    for (off_t end = LEAT_ARENA_STEP_BYTES; end > 0; end -= HUGE_PAGE_BYTES)
+        if (fallocate(arena->fd, 0, offset + end - 4096, 4096)) return;
+    (void)madvise(step_at(arena, step), LEAT_ARENA_STEP_BYTES, MADV_COLLAPSE);
+}
+
 /* Map the pages now, so that no core waits for them: first touch costs 0.6 to 2.6 s per GiB. */
 static void step_touch(uint8_t *at, bool fresh)
 {
@@ -83,14 +107,15 @@ static leat_err step_grow(struct os_arena *arena)
 {
     uint64_t step = arena->port.grown_bytes / LEAT_ARENA_STEP_BYTES;
     off_t offset = (off_t)(POOL_DATA_OFFSET + step * LEAT_ARENA_STEP_BYTES);
+    leat_err rc = step_map(arena, step);
+    if (rc) return rc;
+    if (arena->in_memory) step_collapse(arena, step);
     /* SUBTLE: without fallocate a store to a full file system is SIGBUS, which no core survives. */
     int failed;
     do {
         failed = fallocate(arena->fd, 0, offset, LEAT_ARENA_STEP_BYTES);
     } while (failed && errno == EINTR);
     if (failed) return LEAT_E_NO_MEMORY;
-    leat_err rc = step_map(arena, step);
-    if (rc) return rc;
     step_touch(step_at(arena, step), true);
     arena->header->steps = step + 1;
     return LEAT_OK;
@@ -219,6 +244,8 @@ static leat_err pool_open(struct os_arena *arena, struct leat_error *error)
     void *at = mmap(NULL, POOL_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, arena->fd, 0);
     if (at == MAP_FAILED) return leat_error_set(error, LEAT_E_NO_MEMORY, "can't map the pool");
     arena->header = at;
+    struct statfs where;
+    arena->in_memory = fstatfs(arena->fd, &where) == 0 && where.f_type == TMPFS_MAGIC_NUMBER;
     return LEAT_OK;
 }
 
@@ -273,12 +300,16 @@ static leat_err pool_map(struct os_arena *arena, uint64_t limit_bytes, struct le
     uint64_t inherited = steps * LEAT_ARENA_STEP_BYTES;
     /* A smaller limit than before must not cost what lies past it. */
     uint64_t limit = inherited > limit_bytes ? inherited : limit_bytes;
-    void *base = mmap(NULL, limit, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED)
+    arena->reserved_bytes = limit + HUGE_PAGE_BYTES;
+    arena->reserved = mmap(NULL, arena->reserved_bytes, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (arena->reserved == MAP_FAILED) {
+        arena->reserved = NULL;
         return leat_error_set(error, LEAT_E_NO_MEMORY, "can't reserve %llu MiB of addresses",
                               (unsigned long long)(limit >> 20));
-    arena->reserved_bytes = limit;
-    arena->port.base = base;
+    }
+    arena->port.base =
+        (uint8_t *)LEAT_ALIGN_UP((uintptr_t)arena->reserved, (uintptr_t)HUGE_PAGE_BYTES);
     arena->port.limit_bytes = limit;
     for (uint64_t step = 0; step < steps; step++) {
         if (step_map(arena, step))
@@ -347,7 +378,7 @@ void leat_os_arena_stop(struct os_arena *arena)
 void leat_os_arena_close(struct os_arena *arena)
 {
     leat_os_arena_stop(arena);
-    if (arena->port.base) (void)munmap(arena->port.base, arena->reserved_bytes);
+    if (arena->reserved) (void)munmap(arena->reserved, arena->reserved_bytes);
     if (arena->header) (void)munmap(arena->header, POOL_HEADER_BYTES);
     if (arena->fd >= 0) {
         if (arena->discard) (void)unlink(arena->path); /* if that fails it is inherited: harmless */

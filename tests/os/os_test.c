@@ -242,6 +242,8 @@ static void arena_of_killed_process_is_inherited(void **state)
     assert_int_equal(arena->grown_bytes, 2 * (uint64_t)STEP);
     assert_int_equal(arena->limit_bytes, 2 * (uint64_t)STEP);
     assert_memory_equal(arena->pool_id, pool_id, 16);
+    /* A step that began elsewhere could not lie in huge pages. */
+    assert_int_equal((uintptr_t)arena->base % (2 * 1024 * 1024), 0);
     for (uint64_t i = 0; i < 2 * (uint64_t)STEP; i += 997)
         assert_int_equal(arena->base[i], i / STEP + 1);
     small.real->rig.run(small.real); /* growing past the limit is refused, off the call */
