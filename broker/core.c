@@ -193,7 +193,8 @@ static void core_on_turn_end(void *actor)
     while ((link = leat_list_pop_front(&core->dirty_logs)) != NULL)
         leat_log_turn_end(LEAT_CONTAINER(link, struct leat_hosted, dirty)->log);
     if (!leat_list_empty(&core->opening_logs)) leat_hosted_send_openings(core);
-    if (!leat_list_empty(&core->ready_fetches)) leat_fetch_run_ready(core);
+    if (!leat_list_empty(&core->ready_fetches) || !leat_list_empty(&core->starved_reads))
+        leat_fetch_run_ready(core);
     while ((link = leat_list_pop_front(&core->answer_peers)) != NULL)
         leat_append_answer(LEAT_CONTAINER(link, struct leat_peer, answers));
     if (!leat_list_empty(&core->starved_peers)) leat_peer_feed_starved(core);

@@ -129,6 +129,7 @@ static void fetch_run(struct leat_fetch *fetch)
 {
     LEAT_ASSERT(fetch->reads == NULL && fetch->watches_out == 0);
     fetch->state = LEAT_FETCH_RUNNING;
+    fetch->called = false;
     fetch->bytes = 0;
     fetch->records = 0;
     fetch->refused = false;
@@ -154,9 +155,10 @@ static bool fetch_read_at(struct leat_fetch *fetch)
         fetch->at = item->next;
         return true;
     }
-    struct leat_fetch_read *read =
-        leat_list_empty(&core->starved_reads) ? leat_stock_take(&core->read_pool) : NULL;
+    bool my_turn = fetch->called || leat_list_empty(&core->starved_reads);
+    struct leat_fetch_read *read = my_turn ? leat_stock_take(&core->read_pool) : NULL;
     if (read == NULL) {
+        fetch->called = false;
         /* What there is goes out; only a request that has nothing waits for a struct. */
         if (fetch->bytes > 0) {
             fetch->at = NULL;
@@ -420,10 +422,7 @@ static void fetch_release_read(struct leat_fetch_read *read)
     read->read.pinned = NULL;
     if (read->read.disk_buffer != NULL) leat_core_buffer_give(core, read->read.disk_buffer);
     read->read.disk_buffer = NULL;
-    leat_stock_give(&core->read_pool, read);
-    /* Whoever waits for one goes on at the end of this turn. */
-    struct leat_list *link = leat_list_pop_front(&core->starved_reads);
-    if (link != NULL) leat_list_push_back(&core->ready_fetches, link);
+    leat_stock_give(&core->read_pool, read); /* who waits for one goes on at the end of this turn */
 }
 
 static void fetch_free(struct leat_fetch *fetch)
@@ -572,7 +571,23 @@ static void fetch_on_timer(struct leat_timer *timer)
 
 /* ---- at the end of a turn ---- */
 
-void leat_fetch_run_ready(struct leat_core *core)
+/* As many of those who wait for a struct to read with as there are structs. Counted anew each time,
+ * because a call can be in vain: its fetch may be gone, or a newcomer was faster. Were it not, all
+ * structs could lie free while everybody stands in line behind everybody else. */
+static bool fetch_call_starved(struct leat_core *core)
+{
+    uint32_t count = 0;
+    struct leat_list *link;
+    while (count < core->read_pool.left &&
+           (link = leat_list_pop_front(&core->starved_reads)) != NULL) {
+        LEAT_CONTAINER(link, struct leat_fetch, link)->called = true;
+        leat_list_push_back(&core->ready_fetches, link);
+        count++;
+    }
+    return count > 0;
+}
+
+static void fetch_run_ready_once(struct leat_core *core)
 {
     struct leat_list now;
     leat_list_init(&now);
@@ -594,6 +609,14 @@ void leat_fetch_run_ready(struct leat_core *core)
             fetch_run(fetch);
         }
     }
+}
+
+void leat_fetch_run_ready(struct leat_core *core)
+{
+    fetch_call_starved(core);
+    do {
+        fetch_run_ready_once(core);
+    } while (fetch_call_starved(core));
 }
 
 /* Slow readers have been looked at: who takes bytes again is fetched for again. */

@@ -53,6 +53,7 @@ struct leat_fetch {
     struct leat_timer timer;
     enum leat_fetch_state state;
     bool over_deadline, refused;
+    bool called; /* from starved_reads: it need not stand in line again */
     uint32_t item_count;
     struct leat_fetch_item *items, *at;
     struct leat_fetch_read *reads, *reads_last; /* filled, in order */
