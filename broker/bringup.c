@@ -30,9 +30,12 @@ static bool same_log(const struct leat_found *a, const struct leat_found *b)
     return leat_log_ref_equal(a->seg->log, b->seg->log);
 }
 
+/* Then the roll to it may not have ended, and its predecessor is needed. A trim entry that gives the
+ * predecessor up was written after that, and before the predecessor went. */
 static bool only_start(const struct leat_found *mark)
 {
-    return mark->scan.next_offset == mark->scan.base_offset;
+    return mark->scan.next_offset == mark->scan.base_offset &&
+           mark->scan.retained_segment < mark->seg->id.v;
 }
 
 static void marks_of_log(const struct leat_found *found, size_t count, struct leat_log_marks *marks)

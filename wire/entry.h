@@ -164,6 +164,7 @@ struct leat_scan {
     bool started, closed; /* within the valid prefix */
     struct leat_extent previous; /* if started: what the start entry says of the segment before */
     uint64_t base_offset, next_offset; /* if started */
+    uint64_t retained_segment;         /* highest first segment that a trim entry names; 0: none */
     int64_t max_timestamp_ms;          /* of all batches; -1 for none */
     struct leat_segment_header header; /* if has_header */
     bool has_header;

@@ -19,7 +19,7 @@ struct walk {
     bool payload_bad;     /* somewhere behind us: headers only from there on */
     bool at_header;       /* the entry before this one was SEGMENT */
     bool started, closed; /* seen so far, under a trailer or not yet */
-    uint64_t base_offset, next_offset;
+    uint64_t base_offset, next_offset, retained_segment;
     int64_t max_timestamp_ms;
     struct leat_extent previous;
 };
@@ -94,6 +94,15 @@ static bool batch_check(struct walk *walk, const struct leat_entry *entry, const
     return true;
 }
 
+static bool trim_check(struct walk *walk, const uint8_t *payload, uint32_t bytes)
+{
+    struct leat_trim trim;
+    if (bytes != sizeof trim) return false;
+    memcpy(&trim, payload, sizeof trim);
+    if (trim.first_segment > walk->retained_segment) walk->retained_segment = trim.first_segment;
+    return true;
+}
+
 static bool close_check(const struct walk *walk, const uint8_t *payload, uint32_t bytes)
 {
     struct leat_close close;
@@ -125,7 +134,7 @@ static bool payload_check(struct walk *walk, const struct leat_entry *entry, str
     case LEAT_ENTRY_BATCH:
         return batch_check(walk, entry, payload);
     case LEAT_ENTRY_TRIM:
-        return bytes == sizeof(struct leat_trim);
+        return trim_check(walk, payload, bytes);
     default:
         return close_check(walk, payload, bytes);
     }
@@ -146,6 +155,7 @@ static void trailer_take(const struct walk *walk, const struct leat_entry *trail
     scan->previous = walk->previous;
     scan->base_offset = walk->base_offset;
     scan->next_offset = walk->next_offset;
+    scan->retained_segment = walk->retained_segment;
     scan->max_timestamp_ms = walk->max_timestamp_ms;
 }
 

@@ -213,6 +213,21 @@ static void scan_implausible_batch_ends_prefix(void **state)
     }
 }
 
+/* A trim entry counts once a trailer stands behind it. */
+static void scan_trim_entry_names_what_is_retained(void **state)
+{
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 9);
+    static struct fixture_segment seg;
+    fixture_fill(&seg, &random, 1, 2, 20, false);
+    assert_int_equal(scan_of(seg.bytes, sizeof seg.bytes).retained_segment, 2);
+    struct leat_trim trim = {4, 600};
+    fixture_entry(&seg, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+    assert_int_equal(scan_of(seg.bytes, sizeof seg.bytes).retained_segment, 2);
+    fixture_seal(&seg);
+    assert_int_equal(scan_of(seg.bytes, sizeof seg.bytes).retained_segment, 4);
+}
+
 static void writer_resumed_from_extent_continues_chain(void **state)
 {
     struct leat_xoshiro random;
@@ -250,6 +265,7 @@ int main(void)
         cmocka_unit_test(scan_wrong_order_stops),
         cmocka_unit_test(scan_wrong_header_stops),
         cmocka_unit_test(scan_implausible_batch_ends_prefix),
+        cmocka_unit_test(scan_trim_entry_names_what_is_retained),
         cmocka_unit_test(writer_resumed_from_extent_continues_chain),
         cmocka_unit_test(entry_fits_counts_trailer_and_reserve),
     };
