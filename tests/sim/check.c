@@ -10,7 +10,8 @@
 
 struct slot { /* one offset of a log */
     struct check_value value;
-    bool known, acked, seen, audited;
+    bool known, acked, seen, audited, sized;
+    uint32_t bytes; /* of the batch that begins here */
 };
 
 /* Offsets jump far ahead after accepted loss, so slots come in pages; ascending. */
@@ -47,6 +48,7 @@ struct producer_model {
 struct stream_model {
     bool used, trims;
     uint32_t streamlets, logs;
+    uint64_t keeps_bytes;
     enum leat_durability durability;
     struct log_model at[CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     struct producer_model producers[CHECK_PRODUCERS_MAX];
@@ -104,13 +106,14 @@ void check_destroy(struct check **check_at)
 }
 
 void check_stream_add(struct check *check, uint32_t stream, uint32_t streamlets, uint32_t logs,
-                      enum leat_durability durability, bool trims)
+                      enum leat_durability durability, bool trims, uint64_t keeps_bytes)
 {
     LEAT_ASSERT(stream < CHECK_STREAMS_MAX);
     LEAT_ASSERT(streamlets <= CHECK_STREAMLETS_MAX && logs <= CHECK_LOGS_MAX);
     struct stream_model *model = &check->streams[stream];
     model->used = true;
     model->trims = trims;
+    model->keeps_bytes = keeps_bytes;
     model->streamlets = streamlets;
     model->logs = logs;
     model->durability = durability;
@@ -360,6 +363,16 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
     if (!reader->unordered) position_check(check, reader, ref, log, offset);
 }
 
+void check_stored(struct check *check, struct leat_log_ref ref, uint64_t base_offset,
+                  uint32_t records, uint32_t bytes)
+{
+    struct log_model *log = log_of(check, ref);
+    if (base_offset > offset_max) return; /* said elsewhere */
+    for (uint32_t i = 0; i < records; i++)
+        slot_of(log, base_offset + i)->sized = true;
+    slot_of(log, base_offset)->bytes = bytes;
+}
+
 void check_committed(struct check *check, uint32_t set, struct leat_log_ref ref, uint64_t offset)
 {
     struct log_model *log = log_of(check, ref);
@@ -445,19 +458,36 @@ static void order_check(struct check *check, struct leat_log_ref ref, const stru
     }
 }
 
+/* The lowest offset that retention must have left: the bytes from there on are too few to let it go.
+ * What nobody saw may have been large. What segments hold besides batches is less than as much. */
+static uint64_t retained_floor(const struct log_model *log, uint64_t keeps_bytes)
+{
+    enum { ENTRY_AND_TRAILER_BYTES = 64 };
+    uint64_t bytes = 0, floor = log->count;
+    for (uint64_t at = log->count; at > 0 && slot_find(log, at - 1)->sized; at--) {
+        uint32_t batch_bytes = slot_find(log, at - 1)->bytes;
+        if (batch_bytes == 0) continue;
+        bytes += 2 * ((uint64_t)batch_bytes + ENTRY_AND_TRAILER_BYTES);
+        if (bytes > keeps_bytes) break;
+        floor = at - 1;
+    }
+    return floor;
+}
+
 static void log_final(struct check *check, struct leat_log_ref ref, const struct log_model *log,
-                      bool trims)
+                      const struct stream_model *stream)
 {
     order_check(check, ref, log);
     if (log->excused) return;
-    uint64_t first, last = log->count;
+    uint64_t first = 0, last = log->count;
     while (last > 0 && !slot_find(log, last - 1)->audited)
         last--;
-    if (trims) { /* what went while the auditor read, went from the front */
+    if (stream->trims) { /* what went while the auditor read, went from the front */
+        if (last == 0 && stream->keeps_bytes == 0) return;
         for (first = last; first > 0 && slot_find(log, first - 1)->audited; first--)
             continue;
-    } else {
-        first = 0;
+        uint64_t floor = retained_floor(log, stream->keeps_bytes);
+        if (floor < first) first = floor;
     }
     for (uint64_t i = first; i < log->count; i++) {
         const struct slot *slot = slot_find(log, i);
@@ -488,7 +518,7 @@ void check_final(struct check *check, uint32_t stream)
     struct stream_model *model = &check->streams[stream];
     for (uint32_t s = 0; s < model->streamlets; s++)
         for (uint32_t q = 0; q < model->logs; q++)
-            log_final(check, (struct leat_log_ref){stream, s, q}, &model->at[s][q], model->trims);
+            log_final(check, (struct leat_log_ref){stream, s, q}, &model->at[s][q], model);
 }
 
 bool check_audit_done(const struct check *check, uint32_t stream_index,

@@ -35,9 +35,10 @@ struct check;
 struct check *check_create(void (*fail)(void *ctx, const char *text), void *ctx);
 void check_destroy(struct check **check);
 
-/** trims: retention may drop a prefix. */
+/** trims: retention may drop a prefix, but never what lies in the last `keeps_bytes` of stored
+ * batches. 0: it may drop everything. */
 void check_stream_add(struct check *check, uint32_t stream, uint32_t streamlets, uint32_t logs,
-                      enum leat_durability durability, bool trims);
+                      enum leat_durability durability, bool trims, uint64_t keeps_bytes);
 
 /* A value is (producer, number), number ascending per producer and stream from 0. */
 struct check_value {
@@ -63,6 +64,9 @@ struct check_reader {
 void check_reader_reset(struct check_reader *reader);
 void check_seen(struct check *check, struct check_reader *reader, struct leat_log_ref log,
                 uint64_t offset, struct check_value value);
+/** A batch was shown: how much of its log's retention it takes. */
+void check_stored(struct check *check, struct leat_log_ref log, uint64_t base_offset,
+                  uint32_t records, uint32_t bytes);
 /** A set's commit of `offset` was answered with success. */
 void check_committed(struct check *check, uint32_t set, struct leat_log_ref log, uint64_t offset);
 

@@ -25,9 +25,9 @@ static struct check *history(void)
 {
     verdict[0] = '\0';
     struct check *check = check_create(on_fail, NULL);
-    check_stream_add(check, 0, 1, 2, LEAT_DURABILITY_DISK, false);
-    check_stream_add(check, 1, 1, 1, LEAT_DURABILITY_MEMORY, false);
-    check_stream_add(check, 2, 1, 1, LEAT_DURABILITY_DISK, true);
+    check_stream_add(check, 0, 1, 2, LEAT_DURABILITY_DISK, false, 0);
+    check_stream_add(check, 1, 1, 1, LEAT_DURABILITY_MEMORY, false, 0);
+    check_stream_add(check, 2, 1, 1, LEAT_DURABILITY_DISK, true, 1000);
     for (uint32_t stream = 0; stream < 3; stream++)
         for (uint32_t i = 0; i < 10; i++)
             check_sent(check, stream, (struct check_value){1, i});
@@ -186,6 +186,20 @@ static void consumer_that_jumps_is_poll_skip(void **state)
     expect(check, "A6 poll-skip");
 }
 
+/* Batches of 100 bytes count 328 with what surrounds them; 1000 bytes have to stay. */
+static void trim_deeper_than_retention_is_lost(void **state)
+{
+    uint32_t first_kept = *(const uint32_t *)*state;
+    struct check *check = history();
+    ack(check, trim_log, 0, 10);
+    see(check, &reader, trim_log, 0, 10);
+    for (uint32_t i = 0; i < 10; i++)
+        check_stored(check, trim_log, i, 1, 100);
+    see(check, &auditor, trim_log, first_kept, 10);
+    check_final(check, 2);
+    expect(check, first_kept > 7 ? "A1 lost-write" : NULL);
+}
+
 static void consumer_of_trimmed_stream_that_jumps_is_accepted(void **state)
 {
     (void)state;
@@ -336,6 +350,8 @@ int main(void)
         cmocka_unit_test(value_never_sent_is_aborted_read),
         cmocka_unit_test(unknown_outcome_that_is_read_is_accepted),
         cmocka_unit_test(consumer_that_jumps_is_poll_skip),
+        cmocka_unit_test_prestate(trim_deeper_than_retention_is_lost, &(uint32_t){7}),
+        cmocka_unit_test_prestate(trim_deeper_than_retention_is_lost, &(uint32_t){8}),
         cmocka_unit_test(consumer_of_trimmed_stream_that_jumps_is_accepted),
         cmocka_unit_test(consumer_that_goes_back_is_nonmonotonic_poll),
         cmocka_unit_test(committed_offset_that_goes_back_is_nonmonotonic_poll),

@@ -195,6 +195,9 @@ static void client_create(void *arg)
     case SIM_CLIENT_RAW:
         sim_raw_start(client);
         break;
+    case SIM_CLIENT_DEAF:
+        sim_deaf_start(client);
+        break;
     case SIM_CLIENT_PRODUCER:
         rc = producer_create(client);
         break;
@@ -217,8 +220,8 @@ static void client_begin(struct sim_world *world, struct sim_event *event)
 struct sim_client *sim_client_start(struct scenario *scenario, enum sim_client_kind kind,
                                     uint32_t stream, uint32_t index)
 {
-    static const char *const names[] = {"control", "producer", "raw",    "reader",
-                                        "member",  "sharer",   "auditor"};
+    static const char *const names[] = {"control", "producer", "raw",     "reader",
+                                        "member",  "sharer",   "auditor", "deaf"};
     struct sim_client *client = calloc(1, sizeof *client);
     LEAT_ASSERT(client != NULL && scenario->client_count < SIM_CLIENTS_MAX);
     char name[24];

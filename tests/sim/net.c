@@ -42,6 +42,7 @@ struct leat_conn {
     size_t queued, under_way, window;
     unsigned sends_out; /* whose on_sent has not run */
     uint64_t last_arrival_us;
+    uint64_t taken_us; /* the network took bytes, or something came to wait */
     bool dirty, end_sent;
     /* receiving */
     uint8_t *socket;
@@ -228,7 +229,9 @@ static void conn_flush(struct leat_conn *conn)
             free(out->copy);
             free(out);
         }
-        if (filled) chunk_send(conn, piece, filled);
+        if (!filled) continue;
+        conn->taken_us = world->now_us;
+        chunk_send(conn, piece, filled);
     }
 }
 
@@ -273,6 +276,7 @@ static void out_put(struct leat_conn *conn, struct leat_send *send, const void *
     else
         conn->out_first = out;
     conn->out_last = out;
+    if (!conn->queued) conn->taken_us = conn->actor->world->now_us;
     conn->queued += bytes;
     conn_dirty(conn);
 }
@@ -618,6 +622,22 @@ void sim_net_close_all(struct sim_process *process)
         if (conn->state == CONN_OPEN) end_send(conn);
         conn_end(conn, LEAT_E_CLOSED);
     }
+}
+
+struct sim_owed sim_net_owed(const struct sim_process *from, const struct sim_process *to)
+{
+    struct sim_owed owed = {.since_us = from->world->now_us};
+    for (const struct leat_conn *conn = from->world->conns; conn; conn = conn->next_in_world) {
+        if (conn->state != CONN_OPEN || !conn->actor || conn->actor->process != from) continue;
+        if (!conn->peer || !conn->peer->actor) continue;
+        if (to && conn->peer->actor->process != to) continue;
+        owed.open++;
+        owed.waiting_bytes += conn->queued;
+        if (!conn->queued || conn->taken_us >= owed.since_us) continue;
+        owed.since_us = conn->taken_us;
+        owed.longest = conn->peer->actor->process;
+    }
+    return owed;
 }
 
 void sim_net_fini(struct sim_world *world)

@@ -46,6 +46,8 @@ static bool batch_read(struct sim_client *client, const struct leat_fetched *fet
         sim_fail(client->scenario->world, "A5 aborted-read: records: %s", leat_err_name(rc));
         return false;
     }
+    check_stored(client->scenario->check, log, batch.base_offset, batch.record_count,
+                 (uint32_t)count);
     struct leat_record_reader reader;
     struct leat_record record;
     leat_record_reader_init(&reader, &batch, records, records_bytes);
@@ -222,9 +224,16 @@ leat_err sim_consumer_create(struct sim_client *client)
                                        &options, &events, &client->consumer);
 }
 
+/* What retention took before it was read is not waited for. */
+bool sim_consumer_at_end(const struct sim_client *client)
+{
+    return client->scenario->streams[client->stream].trims && client->consumer &&
+           leat_consumer_engine_at_end(client->consumer);
+}
+
 bool sim_consumer_done(const struct sim_client *client)
 {
-    if (client->given_up) return true;
+    if (client->given_up || sim_consumer_at_end(client)) return true;
     return check_reader_done(client->scenario->check, &client->reader, client->stream,
                              client->scenario->behind);
 }

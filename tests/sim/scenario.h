@@ -47,6 +47,7 @@ enum sim_client_kind {
     SIM_CLIENT_MEMBER,  /* of an ordered set, commits */
     SIM_CLIENT_SHARER,  /* of a parallel set */
     SIM_CLIENT_AUDITOR, /* the final pass */
+    SIM_CLIENT_DEAF,    /* asks and never reads */
 };
 
 struct sim_client {
@@ -124,11 +125,20 @@ const struct sim_stream *sim_stream_of(const struct scenario *scenario, uint32_t
 /* ---- pull.c ---- */
 leat_err sim_consumer_create(struct sim_client *client);
 bool sim_consumer_done(const struct sim_client *client);
+/** Has it read all that a stream with retention has left? */
+bool sim_consumer_at_end(const struct sim_client *client);
 
 /* ---- control.c, raw.c ---- */
 void sim_control_start(struct sim_client *client);
 void sim_raw_start(struct sim_client *client);
 bool sim_raw_done(const struct sim_client *client);
+
+/* ---- stall.c ---- */
+void sim_deaf_start(struct sim_client *client);
+/** From now on whoever is owed bytes for too long fails the seed. */
+void sim_deaf_watch(struct scenario *scenario);
+/** Is none of them owed anything any more? */
+bool sim_deaf_all_done(struct scenario *scenario);
 
 /* ---- faults.c ---- */
 void sim_faults_start(struct scenario *scenario);

@@ -50,6 +50,7 @@ enum sim_fault {
     SIM_FAULT_RESEND,    /* the raw producer resent an answered or unanswered batch */
     SIM_FAULT_GAP,       /* the raw producer left a gap */
     SIM_FAULT_OLD_EPOCH, /* the raw producer used a fenced epoch */
+    SIM_FAULT_DEAF,      /* a reader that asks and never reads was cut off */
     SIM_FAULTS,
 };
 const char *sim_fault_name(enum sim_fault fault);
@@ -170,6 +171,14 @@ void sim_net_process_died(struct sim_process *process, enum sim_death death);
 /** Reset all connections between the process and others; returns how many. */
 unsigned sim_net_reset(struct sim_process *process, uint32_t per_mille);
 void sim_net_close_all(struct sim_process *process);
+/** What one process has queued for another (NULL: for all), on connections open at its own end. */
+struct sim_owed {
+    unsigned open;
+    size_t waiting_bytes;
+    uint64_t since_us; /* the network took nothing of the one that waits longest since then */
+    const struct sim_process *longest; /* who that is */
+};
+struct sim_owed sim_net_owed(const struct sim_process *from, const struct sim_process *to);
 void sim_net_fini(struct sim_world *world);
 
 /* ---- disk ---- */

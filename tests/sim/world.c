@@ -29,6 +29,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_RESEND] = "raw_resend",
     [SIM_FAULT_GAP] = "raw_gap",
     [SIM_FAULT_OLD_EPOCH] = "raw_old_epoch",
+    [SIM_FAULT_DEAF] = "deaf_reader",
 };
 
 const char *sim_fault_name(enum sim_fault fault)
