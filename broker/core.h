@@ -114,7 +114,8 @@ struct leat_hosted {
     struct leat_stream *stream;
     struct leat_sets *sets; /* of a home log */
     struct leat_epoch epoch;
-    bool going; /* being deleted or stopped: no new work */
+    bool going;     /* being deleted or stopped: no new work */
+    bool forgiving; /* an operator gives up what is missing in front */
     uint32_t care_index;
     struct leat_list dirty, care, opening, home;
     struct leat_list waiters; /* struct leat_fetch_item.waiting */

@@ -207,6 +207,14 @@ static void fetch_begin_read(struct leat_fetch_read *read)
     leat_core_mail(read->fetch->core, read->home->index, &read->mail, fetch_deliver_read);
 }
 
+static void fetch_note_ends(struct leat_fetch_read *read, const struct leat_log *log)
+{
+    struct leat_log_info info;
+    leat_log_info(log, &info);
+    read->first_offset = info.first_offset;
+    read->acked_offset = info.acked_offset;
+}
+
 /* On the log's core. read->rc AGAIN: the disk is asked. */
 static void fetch_read_here(struct leat_fetch_read *read)
 {
@@ -217,10 +225,7 @@ static void fetch_read_here(struct leat_fetch_read *read)
         read->rc = home->stopping || hosted != NULL ? LEAT_E_STARTING : LEAT_E_UNKNOWN_STREAM;
         return;
     }
-    struct leat_log_info info;
-    leat_log_info(hosted->log, &info);
-    read->first_offset = info.first_offset;
-    read->acked_offset = info.acked_offset;
+    fetch_note_ends(read, hosted->log);
     read->rc = LEAT_OK;
     read->read.rc = LEAT_OK;
     if (read->read.max_bytes == 0) return;
@@ -232,6 +237,8 @@ static void fetch_read_here(struct leat_fetch_read *read)
 static void fetch_on_read(struct leat_read *done)
 {
     struct leat_fetch_read *read = done->owner;
+    /* Meanwhile it may have been found out what is missing in front. */
+    fetch_note_ends(read, done->log);
     read->rc = LEAT_OK;
     fetch_read_back(read);
 }
@@ -307,11 +314,15 @@ static bool fetch_take_result(struct leat_fetch_read *read)
     }
     if (code != LEAT_OK && item->result.bytes == 0) {
         item->result.code = code;
+        item->result.resume = code == LEAT_E_DAMAGED ? read->read.next.v : 0;
         fetch->refused = true;
     }
     uint32_t bytes = code == LEAT_OK ? read->read.bytes : 0;
     fetch->at = item->next;
     if (bytes == 0) {
+        /* Where nothing is left of a group, or offsets jump, the place moves on all the same. */
+        if (code == LEAT_OK && read->read.max_bytes > 0 && item->result.bytes == 0)
+            item->result.next = read->read.next_position;
         fetch_release_read(read);
         return true;
     }

@@ -1,4 +1,5 @@
 /* Streams: metadata, create, delete, describe. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -428,6 +429,7 @@ static void describe_answer(struct describe_call *describe)
                         : info->state == LEAT_LOG_WAITING ? LEAT_E_LOG_INCOMPLETE
                         : info->state == LEAT_LOG_DAMAGED ? LEAT_E_DAMAGED
                         : info->state == LEAT_LOG_STOPPED ? LEAT_E_DISK
+                        : info->missing_segments > 0      ? LEAT_E_DAMAGED
                                                           : LEAT_OK;
         struct leat_msg_log_info out = {
             .at = {ref.streamlet, ref.log, desc->streamlets[ref.streamlet].owner,
@@ -473,6 +475,13 @@ static void describe_deliver(void *actor, struct leat_mail *mail)
         /* The text is the log's: it does not travel. */
         size_t bytes = strnlen(log->info.why, sizeof log->why - 1);
         memcpy(log->why, log->info.why, bytes);
+        if (bytes == 0 && log->info.missing_segments > 0)
+            snprintf(log->why, sizeof log->why,
+                     "segments %llu to %llu with offsets %llu to %llu are missing",
+                     (unsigned long long)log->info.first_segment,
+                     (unsigned long long)(log->info.first_segment + log->info.missing_segments - 1),
+                     (unsigned long long)log->info.first_offset,
+                     (unsigned long long)(log->info.missing_end - 1));
     }
     describe->core++;
     leat_core_mail(core,

@@ -1,4 +1,4 @@
-/* LOG_RECOVER: an operator gives up what a log has lost.
+/* LOG_RECOVER: an operator gives up what a log has lost, at its end or in front.
  *
  * Why offsets jump: consumers may have read records that are gone now. Were their offsets given to
  * new records, two records would have had one offset. So the next offset lies beyond anything that
@@ -97,6 +97,45 @@ static void recover_on_committed(struct leat_coordinate *request)
     leat_log_stop(hosted->log, recover_on_stopped, recover);
 }
 
+/* ---- in front: the log is whole where it ends, and says itself where it begins now ---- */
+
+static void recover_on_forgiven(void *arg, struct leat_log *log)
+{
+    struct recover_call *recover = arg;
+    struct leat_log_info info;
+    leat_log_info(log, &info);
+    recover->hosted->forgiving = false;
+    recover->next_offset = info.first_offset;
+    if (info.missing_segments > 0)
+        recover->rc =
+            leat_error_set(&recover->error, LEAT_E_AGAIN,
+                           "the log was stopped before its loss was accepted: %s", info.why);
+    else
+        leat_diary_warn("stream %u, streamlet %u, log %u: loss accepted by an operator; it begins "
+                        "at offset %llu",
+                        recover->ref.stream, recover->ref.streamlet, recover->ref.log,
+                        (unsigned long long)recover->next_offset);
+    recover_end(recover);
+}
+
+static void recover_front(struct recover_call *recover, struct leat_hosted *hosted,
+                          const struct leat_log_info *info)
+{
+    if (info->missing_segments == 0 || hosted->forgiving) {
+        recover->rc = leat_error_set(
+            &recover->error, LEAT_E_INVALID, "%s",
+            hosted->forgiving
+                ? "its loss is being accepted already"
+                : "nothing is missing at its front or end: there is nothing to give up. Damage in "
+                  "between is read around: leat consume --from OFFSET");
+        recover_end(recover);
+        return;
+    }
+    recover->hosted = hosted;
+    hosted->forgiving = true;
+    leat_log_forgive(hosted->log, recover_on_forgiven, recover);
+}
+
 static void recover_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct recover_call *recover = LEAT_CONTAINER(mail, struct recover_call, call.mail);
@@ -109,11 +148,13 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
     }
     struct leat_log_info info;
     leat_log_info(hosted->log, &info);
-    if (info.state != LEAT_LOG_WAITING && info.state != LEAT_LOG_DAMAGED) {
+    if (info.state == LEAT_LOG_SERVING) {
+        recover_front(recover, hosted, &info);
+        return;
+    }
+    if (info.state == LEAT_LOG_STOPPED) {
         recover->rc = leat_error_set(&recover->error, LEAT_E_INVALID,
-                                     info.state == LEAT_LOG_SERVING
-                                         ? "the log is whole: there is nothing to give up"
-                                         : "the log was stopped by its disk: restart the server");
+                                     "the log was stopped by its disk: restart the server");
         recover_end(recover);
         return;
     }

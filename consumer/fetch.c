@@ -239,6 +239,25 @@ static void log_out_of_range(struct leat_consumer_engine *engine, struct leat_co
     leat_consumer_note(engine, LEAT_E_AGAIN, text);
 }
 
+/* Nothing is skipped unasked: the reader is told where it can go on. */
+static void log_damaged(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
+                        const struct leat_msg_fetched *row)
+{
+    if (log->by_position || row->resume <= log->next) {
+        log_pause(engine, log, row->code, NULL);
+        return;
+    }
+    char text[2 * LEAT_ERROR_TEXT_BYTES]; /* cut at the end, if at all */
+    snprintf(text, sizeof text,
+             "stream %.64s streamlet %u log %u: offsets %llu to %llu are missing or damaged; begin "
+             "behind them (--from %llu)%s",
+             engine->stream_name, log->ref.streamlet, log->ref.log, (unsigned long long)log->next,
+             (unsigned long long)row->resume - 1, (unsigned long long)row->resume,
+             log->next == row->first_offset ? ", or give them up: leat log recover --accept-loss"
+                                            : "");
+    leat_consumer_fail(engine, row->code, text);
+}
+
 /* Where the batches of a run end; false when they are not what a run must be. */
 static bool run_walk(const uint8_t *bytes, uint32_t count, uint64_t *out_first, uint64_t *out_next)
 {
@@ -264,6 +283,10 @@ static leat_err row_take(struct leat_consumer_engine *engine, struct leat_consum
     log->state = CLOG_READY;
     if (row->code == LEAT_E_OFFSET_OUT_OF_RANGE) {
         log_out_of_range(engine, log, row);
+        return LEAT_OK;
+    }
+    if (row->code == LEAT_E_DAMAGED) {
+        log_damaged(engine, log, row);
         return LEAT_OK;
     }
     if (row->code) {

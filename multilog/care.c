@@ -173,8 +173,10 @@ void log_step_trim(struct leat_log *log)
     if (!log->trim_written) {
         if (log_head_fits(log, sizeof(struct leat_trim)))
             write_trim(log);
-        else if (!log->stopping)
+        else if (!log->stopping && !log->room_wanted) {
             log->room_wanted = true;
+            log_mark_dirty(log); /* a cold log wakes first, which is behind us in this step */
+        }
     }
 }
 
@@ -189,6 +191,32 @@ void log_step_trimmed(struct leat_log *log)
     log->first_segment = log->trim_segment;
     log->first_offset = log->trim_offset;
     log->trim_written = false;
+}
+
+void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
+                      void *arg)
+{
+    LEAT_ASSERT(log->on_forgiven == NULL);
+    log->on_forgiven = on_done;
+    log->on_forgiven_arg = arg;
+    log_mark_dirty(log);
+}
+
+void log_step_forgiven(struct leat_log *log)
+{
+    if (!log->on_forgiven) return;
+    bool writable = log->state == LEAT_LOG_SERVING && !log->deleting && !log->stopping;
+    if (writable && (log->front_unknown || log_front_is_missing(log))) {
+        if (log->front_unknown || trim_is_pending(log)) return;
+        const struct leat_segment *held = log_slot_at(log, 0)->seg;
+        log->trim_segment = held->id.v;
+        log->trim_offset = held->base_offset;
+        log_mark_dirty(log);
+        return;
+    }
+    void (*on_done)(void *arg, struct leat_log *done) = log->on_forgiven;
+    log->on_forgiven = NULL;
+    on_done(log->on_forgiven_arg, log);
 }
 
 static bool segment_has_expired(const struct leat_log *log, const struct leat_segment *seg,

@@ -20,13 +20,21 @@ enum {
     LOG_PRODUCER_AGE_MS_MIN = 15 * 60 * 1000, /* younger state is never given up */
 };
 
+/* What lies between a segment and the one before it, when ids are missing there. */
+enum log_joint {
+    LOG_JOINT_UNKNOWN, /* its start entry says, and has not been read */
+    LOG_JOINT_CHAINED, /* it names its predecessor: what is missing is lost, and has a name */
+    LOG_JOINT_JUMPED,  /* it names none: what is missing was given up by an operator */
+};
+
 /* One started segment of the log, by id ascending in log->slots. */
 struct log_slot {
     struct leat_segment *seg;
     uint32_t file_reads; /* in flight: its slot in the file must stay */
-    bool closed;         /* its close entry is safe */
-    bool changing;       /* the store is about to take or give its buffer */
-    bool evicting;       /* wanted back by the store */
+    enum log_joint joint;
+    bool closed;   /* its close entry is safe */
+    bool changing; /* the store is about to take or give its buffer */
+    bool evicting; /* wanted back by the store */
     bool dropping;
     bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
 };
@@ -64,8 +72,9 @@ struct leat_log {
     /* Segments: slots[slot_begin .. slot_begin + slot_count). */
     struct log_slot *slots;
     uint32_t slot_begin, slot_count, slot_capacity;
-    uint64_t first_segment, first_offset; /* retained */
-    uint64_t trim_segment, trim_offset;   /* trim entry written, not yet acked; == first: none */
+    /* Retained. Below the first slot's: what lies between is missing (log_front_is_missing()). */
+    uint64_t first_segment, first_offset;
+    uint64_t trim_segment, trim_offset; /* trim entry written, not yet acked; == first: none */
     bool trim_written;
     uint64_t trim_ack_segment;
     uint32_t trim_ack_bytes;
@@ -112,6 +121,11 @@ struct leat_log {
     /* Producers; cold: not yet read back. */
     struct leat_producers producers;
     bool cold, warming;
+    bool front_unknown; /* whether segments are missing in front has not been looked up yet */
+    bool front_whole;   /* the last segment's start entry does not answer that: read all of it */
+    bool jumped;        /* what is missing behind the last segment was given up */
+    void (*on_forgiven)(void *arg, struct leat_log *log); /* NULL: nobody waits */
+    void *on_forgiven_arg;
     uint8_t *warm_buffer;
     struct leat_disk_io warm_io;
     struct leat_list warm_link; /* waits for bytes of options.warmth */
@@ -146,6 +160,11 @@ static inline bool log_is_parked(const struct leat_log *log)
 {
     return log->parked;
 }
+/* Segments that should be in front of the first one held are not there. */
+static inline bool log_front_is_missing(const struct leat_log *log)
+{
+    return log->slot_count && log->first_segment < log_slot_at(log, 0)->seg->id.v;
+}
 /* No request of the log is in flight at the store, and no read at the disk. */
 bool log_is_quiet(const struct leat_log *log);
 
@@ -179,6 +198,10 @@ void log_fail_waiting(struct leat_log *log, leat_err rc);
 struct log_open *log_open_of(struct leat_log *log, const struct leat_segment *seg);
 
 /* warm.c */
+void log_step_front(struct leat_log *log);
+/** The fixed part of a segment's start entry, from its first bytes. Not verified. */
+bool log_start_find(const uint8_t *bytes, uint32_t count,
+                    struct leat_start *out_start) LEAT_NODISCARD;
 void log_step_warm(struct leat_log *log);
 void log_warm_leave(struct leat_log *log);
 
@@ -189,9 +212,12 @@ void log_step_resume(struct leat_log *log);
 void log_segment_own(struct leat_log *log, struct leat_segment *seg);
 void log_step_trim(struct leat_log *log);
 void log_step_trimmed(struct leat_log *log);
+void log_step_forgiven(struct leat_log *log);
 
 /* read.c */
 void log_step_reads(struct leat_log *log);
+/** LEAT_OK: it is known what is missing in front. LEAT_E_AGAIN: read->on_done follows. */
+leat_err log_front_await(struct leat_log *log, struct leat_read *read) LEAT_NODISCARD;
 leat_err log_read_begin(struct leat_log *log, struct leat_read *read) LEAT_NODISCARD;
 struct leat_position log_end_position(const struct leat_log *log);
 static inline uint64_t log_group_of(uint64_t segment)

@@ -94,16 +94,37 @@ static leat_err locate_time(struct leat_log *log, struct leat_locate_op *op)
     return locate_latest(log, op);
 }
 
+static void earliest_take(const struct leat_log *log, struct leat_locate_op *op)
+{
+    op->offset.v = log->first_offset;
+    op->position = (struct leat_position){log_group_of(log->first_segment), log->first_segment, 0};
+}
+
+static void on_front_known(struct leat_read *read)
+{
+    struct leat_locate_op *op = read->owner;
+    op->rc = read->rc;
+    earliest_take(read->log, op);
+    op->on_done(op);
+}
+
+/* What is missing in front belongs to the log: a reader has to come across it. */
+static leat_err locate_earliest(struct leat_log *log, struct leat_locate_op *op)
+{
+    op->read.on_done = on_front_known;
+    op->read.owner = op;
+    if (log_front_await(log, &op->read) == LEAT_E_AGAIN) return LEAT_E_AGAIN;
+    earliest_take(log, op);
+    return locate_end(op, LEAT_OK);
+}
+
 leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op)
 {
     op->timestamp_ms = -1;
     op->position = (struct leat_position){0};
     switch (op->what) {
     case LEAT_LOCATE_EARLIEST:
-        op->offset.v = log->first_offset;
-        op->position =
-            (struct leat_position){log_group_of(log->first_segment), log->first_segment, 0};
-        return locate_end(op, LEAT_OK);
+        return locate_earliest(log, op);
     case LEAT_LOCATE_LATEST:
         return locate_latest(log, op);
     case LEAT_LOCATE_TIME:

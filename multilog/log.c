@@ -141,12 +141,14 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     take_segments(log, segs, seg_count);
     atomic_init(&log->acked_offset, tail->next_offset);
     log->cold = seg_count > 0;
+    log->jumped = tail->jumped;
+    log->front_unknown = seg_count > 0 && segs[0]->id.v > 0 && !tail->jumped;
     /* Segments were there once and are all gone: so is what they said of producers. */
     if (seg_count == 0 && tail->next_segment > 0) log->producers.expired = true;
     log->gathered_us = log_now(log);
     *out_log = log;
     /* Whoever keeps state here waits for it, not for the first append. */
-    if (log->cold && log->options.app.ctx) log_mark_dirty(log);
+    if ((log->cold && log->options.app.ctx) || log->front_unknown) log_mark_dirty(log);
     return LEAT_OK;
 }
 
@@ -234,6 +236,7 @@ void log_step(struct leat_log *log)
     /* Events call back into the log; what they gather is for the next turn's step. */
     if (log->in_step) return;
     log->in_step = true;
+    log_step_front(log);
     log_step_warm(log);
     log_step_trim(log);
     log_step_seal(log);
@@ -250,6 +253,7 @@ void log_step(struct leat_log *log)
         log_step_ack(log);
     }
     log_step_trimmed(log);
+    log_step_forgiven(log);
     log_step_drop(log);
     log_step_reads(log);
     tell_room(log);
@@ -294,6 +298,10 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
         .appended_records = log->appended_records,
         .appended_bytes = log->appended_bytes,
     };
+    if (!log_front_is_missing(log)) return;
+    const struct leat_segment *held = log_slot_at(log, 0)->seg;
+    out_info->missing_segments = held->id.v - log->first_segment;
+    out_info->missing_end = held->base_offset;
 }
 
 /* Index of the first retained segment with at least this id; slot_count when there is none. */
@@ -318,6 +326,11 @@ leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *ou
     if (id < log->first_segment) id = log->first_segment;
     uint32_t first = slot_from(log, id);
     uint32_t end = slot_from(log, (group + 1) * LEAT_SEGMENTS_PER_GROUP);
+    if (first == end && end < log->slot_count) {
+        /* All of it is missing: it has ended where the next group that is here begins. */
+        *out_first = *out_end = log_slot_at(log, end)->seg->base_offset;
+        return LEAT_OK;
+    }
     if (first == end) {
         /* Nothing of it yet: only the group that the next segment falls into is there already. */
         if (log->head.seg || log_group_of(log->next_segment) != group) return LEAT_E_NOT_FOUND;

@@ -143,9 +143,10 @@ struct leat_read { /* caller's */
     void *owner;
     /* out */
     leat_err rc; /* LEAT_OK (bytes may be 0: nothing acked beyond `from`), OFFSET_OUT_OF_RANGE,
-                    DAMAGED, DISK. Where an accepted loss let offsets jump, `from` moves on to the
-                    next that exists. Where a segment is missing: DAMAGED, next_position names it,
-                    next is the first offset after it */
+                    DAMAGED, DISK, STARTING. Where an accepted loss let offsets jump, `from` moves
+                    on to the next that exists. Where a segment is missing or damaged: DAMAGED,
+                    next_position names it, next is the first offset after it (after a damaged head:
+                    `from` itself) */
     struct leat_iov iovs[LEAT_READ_IOVS_MAX]; /* whole batches, in order, no entry headers */
     unsigned iov_count;
     uint32_t bytes;
@@ -197,6 +198,12 @@ void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct le
  * leat_log_destroy(). */
 void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
                      void *arg);
+/** An operator gives up what is missing in front of the first segment held (see
+ * leat_log_info.missing_segments): a trim entry says so, and the log begins there. on_done once,
+ * when that is acked or the log takes no appends any more; whether it is done says leat_log_info().
+ * One at a time. */
+void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
+                      void *arg);
 /** Mark as waiting or damaged (from recovery), with a sentence kept for answers. */
 void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why);
 
@@ -215,6 +222,9 @@ struct leat_log_info {
     struct leat_epoch epoch;
     struct leat_log_ref ref;
     uint64_t appended_records, appended_bytes;
+    /* Of the front, by what the last start or trim entry calls retained: so many segments, with
+     * offsets from first_offset to (not with) missing_end. Known soon after the start. */
+    uint64_t missing_segments, missing_end;
 };
 void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info);
 /** Offsets where a group begins and ends (end: exclusive; UINT64_MAX for the one still growing).

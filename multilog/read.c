@@ -13,7 +13,7 @@ enum {
     READ_AHEAD_BYTES = LEAT_INDEX_EVERY_BYTES + 4 * BLOCK_BYTES,
     MAX_TIMESTAMP_AT = 35,
 };
-enum read_phase { PHASE_NONE, PHASE_INDEX, PHASE_WINDOW };
+enum read_phase { PHASE_NONE, PHASE_INDEX, PHASE_WINDOW, PHASE_JOINT, PHASE_FRONT };
 
 /* Bytes of a segment at hand: all of it in memory, or a window of its file. */
 struct view {
@@ -193,6 +193,8 @@ static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint3
                      log->options.ref.streamlet, log->options.ref.log, log->stream_name,
                      (unsigned long long)read->segment, at);
     place_set(read, at);
+    const struct log_slot *slot = log_slot_find(log, read->segment);
+    if (slot->closed) read->next.v = slot->seg->next_offset;
     return read_end(read, LEAT_E_DAMAGED);
 }
 
@@ -309,10 +311,24 @@ static leat_err read_file(struct leat_log *log, struct leat_read *read, struct l
     return file_read(log, read, slot, from, end - from, PHASE_INDEX);
 }
 
+/* What a segment's start entry says of what was before it. Bytes that say nothing are damaged: then
+ * nothing was given up. */
+static void joint_note(struct log_slot *slot, const uint8_t *bytes, uint32_t count)
+{
+    struct leat_start start;
+    bool jumped = log_start_find(bytes, count, &start) && start.previous.bytes == 0 &&
+                  start.base_offset == slot->seg->base_offset;
+    slot->joint = jumped ? LOG_JOINT_JUMPED : LOG_JOINT_CHAINED;
+}
+
 /* What the file gave is here: go on. */
 static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struct log_slot *slot)
 {
     const struct leat_segment *seg = slot->seg;
+    if (read->phase == PHASE_JOINT) {
+        joint_note(slot, read->disk_buffer, (uint32_t)read->io.done_bytes);
+        return read_step(log, read);
+    }
     struct leat_target target = target_of(read);
     /* A parked head may have been resumed and gone on meanwhile: what was read ends where it ended
      * then. */
@@ -387,18 +403,18 @@ static struct log_slot *slot_from(const struct leat_log *log, uint64_t segment)
 }
 
 /* Segments that should be here are not: their offsets are gone, by name, and nothing else. */
-static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing,
-                             const struct leat_segment *before)
+static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
     const struct log_slot *after = slot_from(log, first_missing);
     uint64_t end_segment = after ? after->seg->id.v : log->next_segment;
     uint64_t end_offset = after ? after->seg->base_offset : log_acked(log);
+    const struct log_slot *before = end_offset ? slot_of_offset(log, end_offset - 1) : NULL;
     leat_diary_error("log %u/%u/%u of %s: segments %llu to %llu with offsets %llu to %llu are "
                      "missing",
                      log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
                      log->stream_name, (unsigned long long)first_missing,
                      (unsigned long long)end_segment - 1,
-                     (unsigned long long)(before ? before->next_offset : log->first_offset),
+                     (unsigned long long)(before ? before->seg->next_offset : log->first_offset),
                      (unsigned long long)end_offset - 1);
     read->segment = first_missing;
     place_set(read, 0);
@@ -406,7 +422,49 @@ static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint6
     return read_end(read, LEAT_E_DAMAGED);
 }
 
-/* LEAT_OK and *out_slot NULL: nothing acked there yet. */
+/* Ids below `after` (NULL: below the next segment) are not there. LEAT_OK: *out_jumped says whether
+ * an operator gave them up. LEAT_E_AGAIN: it is being looked up, and the read goes on by itself.
+ * LEAT_E_NO_MEMORY: that needs a buffer. */
+static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct log_slot *after,
+                           bool *out_jumped)
+{
+    if (after && after->joint == LOG_JOINT_UNKNOWN) {
+        struct leat_segment *seg = after->seg;
+        if (seg->buffer && !after->changing) {
+            joint_note(after, seg->buffer, seg->extent.bytes);
+        } else {
+            if (!read->disk_buffer) return LEAT_E_NO_MEMORY;
+            read->segment = seg->id.v;
+            return file_read(log, read, after, 0, BLOCK_BYTES, PHASE_JOINT);
+        }
+    }
+    *out_jumped = after ? after->joint == LOG_JOINT_JUMPED : log->jumped;
+    return LEAT_OK;
+}
+
+/* Nothing is there from segment `first_missing` on, up to another: lost, or given up? */
+static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
+{
+    struct log_slot *after = slot_from(log, first_missing);
+    bool jumped = false;
+    leat_err rc = joint_look(log, read, after, &jumped);
+    if (rc == LEAT_E_AGAIN) return rc;
+    if (rc != LEAT_OK) return read_end(read, rc);
+    if (!jumped) return read_missing(log, read, first_missing);
+    if (!after) return read_nothing(log, read);
+    struct leat_position place = {log_group_of(after->seg->id.v), after->seg->id.v, 0};
+    if (read->by_position && place.group != read->position.group) {
+        /* The groups between have no records; whoever reads this one may not own the next. */
+        read->next.v = after->seg->base_offset;
+        read->next_position = place;
+        return read_end(read, LEAT_OK);
+    }
+    read->from.v = after->seg->base_offset;
+    read->position = place;
+    return read_step(log, read);
+}
+
+/* LEAT_OK and *out_slot NULL: nothing acked there yet. LEAT_E_DAMAGED: it is missing. */
 static leat_err resolve_offset(struct leat_log *log, struct leat_read *read,
                                struct log_slot **out_slot)
 {
@@ -414,10 +472,8 @@ static leat_err resolve_offset(struct leat_log *log, struct leat_read *read,
     *out_slot = NULL;
     if (from < log->first_offset || from > acked) return LEAT_E_OFFSET_OUT_OF_RANGE;
     if (from == acked) return LEAT_OK;
-    struct log_slot *slot = slot_of_offset(log, from);
-    LEAT_ASSERT(slot != NULL);
-    *out_slot = slot;
-    return LEAT_OK;
+    *out_slot = slot_of_offset(log, from);
+    return *out_slot ? LEAT_OK : LEAT_E_DAMAGED;
 }
 
 static leat_err resolve_position(struct leat_log *log, struct leat_read *read,
@@ -440,25 +496,50 @@ static leat_err resolve_position(struct leat_log *log, struct leat_read *read,
     return LEAT_OK;
 }
 
+/* Whether what was asked for may be missing in front is not known yet. */
+static bool front_is_awaited(const struct leat_log *log, const struct leat_read *read)
+{
+    if (!log->front_unknown) return false;
+    const struct leat_segment *held = log_slot_at(log, 0)->seg;
+    if (read->phase == PHASE_FRONT) return true;
+    if (read->by_position || read->by_time) return read->position.segment < held->id.v;
+    return read->from.v < held->base_offset;
+}
+
+leat_err log_front_await(struct leat_log *log, struct leat_read *read)
+{
+    if (!log->front_unknown) return LEAT_OK;
+    read->log = log;
+    read->phase = PHASE_FRONT;
+    leat_list_init(&read->link);
+    return read_step(log, read);
+}
+
 static leat_err read_step(struct leat_log *log, struct leat_read *read)
 {
     for (;;) {
+        if (log->deleting) return read_end(read, LEAT_E_UNKNOWN_STREAM);
+        if (front_is_awaited(log, read)) {
+            if (log->stopping) return read_end(read, LEAT_E_STARTING);
+            leat_list_push_back(&log->stalled_reads, &read->link);
+            return LEAT_E_AGAIN;
+        }
+        if (read->phase == PHASE_FRONT) return read_end(read, LEAT_OK);
+        bool by_position = read->by_position || read->by_time;
         struct log_slot *slot;
-        leat_err rc = read->by_position || read->by_time ? resolve_position(log, read, &slot)
-                                                         : resolve_offset(log, read, &slot);
-        if (log->deleting) rc = LEAT_E_UNKNOWN_STREAM;
-        if (rc == LEAT_E_DAMAGED) return read_missing(log, read, read->position.segment, NULL);
+        leat_err rc =
+            by_position ? resolve_position(log, read, &slot) : resolve_offset(log, read, &slot);
+        if (rc == LEAT_E_DAMAGED)
+            return read_hole(log, read, by_position ? read->position.segment : log->first_segment);
         if (rc != LEAT_OK) return read_end(read, rc);
         if (!slot) return read_nothing(log, read);
         struct leat_segment *seg = slot->seg;
-        bool gap = !read->by_position && !read->by_time && slot->closed &&
-                   read->from.v >= seg->next_offset;
-        if (gap) {
+        if (!by_position && slot->closed && read->from.v >= seg->next_offset) {
             /* Ids are dense and offsets jump only where data was given up for good: then the log
              * goes on at the next offset that exists. Else a segment is missing. */
             const struct log_slot *after = slot_from(log, seg->id.v + 1);
             if ((after ? after->seg->id.v : log->next_segment) != seg->id.v + 1)
-                return read_missing(log, read, seg->id.v + 1, seg);
+                return read_hole(log, read, seg->id.v + 1);
             if (!after) return read_nothing(log, read);
             read->from.v = after->seg->base_offset;
             continue;

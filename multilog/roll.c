@@ -178,6 +178,13 @@ static void start_encode(const struct leat_log *log, uint8_t *out, uint32_t byte
         .app_bytes = bytes - (uint32_t)(sizeof start + producer_bytes),
         .producers_expired = log->producers.expired,
     };
+    /* SUBTLE: a trim entry that lies in N and is not acked yet counts already. (1) It is acked
+     * after this start entry was written; (2) the front is dropped; (3) after a crash the last
+     * segment's start entry would call retained what is gone, as if it had been lost. */
+    if (log->trim_written) {
+        start.first_segment = log->trim_segment;
+        start.first_offset = log->trim_offset;
+    }
     memcpy(out, &start, sizeof start);
     leat_producers_encode(&log->producers, out + sizeof start);
     if (start.app_bytes) app->snapshot_write(app->ctx, out + sizeof start + producer_bytes);
@@ -200,6 +207,9 @@ static void start_write(struct leat_log *log, const uint8_t *payload, uint32_t b
     (void)leat_entry_seal(&head->writer, 0);
     head->start_end = head->writer.sealed_bytes;
     log_slot_push(log, seg);
+    log_slot_at(log, log->slot_count - 1)->joint =
+        log->jumped ? LOG_JOINT_JUMPED : LOG_JOINT_CHAINED;
+    log->jumped = false;
     log->next_segment++;
 }
 

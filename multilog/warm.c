@@ -1,9 +1,11 @@
 /* Waking a cold log: producer state, and the state of whoever sits above, from the last segment's
- * start entry and the batches after it. */
+ * start entry and the batches after it. Before that, soon after the start: whether segments are
+ * missing in front of those that are there. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/diary.h"
 #include "base/mem.h"
 #include "multilog/internal.h"
 
@@ -77,6 +79,8 @@ static void warm_damaged(struct leat_log *log, const char *what)
     char why[LOG_WHY_BYTES];
     unsigned long long id = log_slot_at(log, log->slot_count - 1)->seg->id.v;
     snprintf(why, sizeof why, "segment %llu is damaged: %s", id, what);
+    log->front_unknown = false;
+    if (log->state != LEAT_LOG_SERVING) return; /* it has a reason already */
     log->cold = false;
     leat_log_set_state(log, LEAT_LOG_DAMAGED, why);
 }
@@ -172,26 +176,109 @@ static void warm_from(struct leat_log *log, const uint8_t *bytes)
         log->cold = false;
 }
 
+/* ---- the front ----
+ *
+ * Segments of level `memory` may be gone after a power cut while later ones are there. That they
+ * were there is said by the last segment's start entry, or a trim entry after it: the first segment
+ * that they call retained. Where the first segment held is later, what lies between is missing; a
+ * reader that begins at the earliest offset must hear of it. */
+
+static void front_is(struct leat_log *log, uint64_t segment, uint64_t offset)
+{
+    const struct leat_segment *held = log_slot_at(log, 0)->seg;
+    log->front_unknown = false;
+    if (segment >= held->id.v || offset >= held->base_offset) return;
+    if (log->trim_segment != log->first_segment) return; /* retention is past it already */
+    log->first_segment = log->trim_segment = segment;
+    log->first_offset = log->trim_offset = offset;
+    leat_diary_error("log %u/%u/%u of %s: segments %llu to %llu with offsets %llu to %llu are "
+                     "missing",
+                     log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
+                     log->stream_name, (unsigned long long)segment,
+                     (unsigned long long)held->id.v - 1, (unsigned long long)offset,
+                     (unsigned long long)held->base_offset - 1);
+}
+
+static void front_from_whole(struct leat_log *log, const uint8_t *bytes)
+{
+    const struct leat_segment *seg = log_slot_at(log, log->slot_count - 1)->seg;
+    struct leat_scan scan;
+    leat_scan_segment(bytes, seg->extent.bytes, &scan);
+    if (!scan.started || scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
+        warm_damaged(log, "its bytes do not match the recorded length and checksum");
+        return;
+    }
+    struct leat_start start;
+    struct leat_trim trim = {0};
+    uint32_t at = 0;
+    const struct leat_entry *entry;
+    while ((entry = leat_entry_at(bytes, seg->extent.bytes, at)) != NULL) {
+        const uint8_t *payload = bytes + at + LEAT_ENTRY_HEADER_BYTES;
+        if (entry->type == LEAT_ENTRY_START) {
+            memcpy(&start, payload, sizeof start);
+            trim = (struct leat_trim){start.first_segment, start.first_offset};
+        } else if (entry->type == LEAT_ENTRY_TRIM && entry->payload_bytes == sizeof trim) {
+            memcpy(&trim, payload, sizeof trim);
+        }
+        at += leat_entry_bytes(entry->payload_bytes);
+    }
+    front_is(log, trim.first_segment, trim.first_offset);
+}
+
+bool log_start_find(const uint8_t *bytes, uint32_t count, struct leat_start *out_start)
+{
+    const struct leat_entry *entry = leat_entry_at(bytes, count, 0);
+    if (!entry || entry->type != LEAT_ENTRY_SEGMENT) return false;
+    uint64_t at = leat_entry_bytes(entry->payload_bytes);
+    /* The fixed part is enough: a long table of producers need not be here. */
+    if (at + LEAT_ENTRY_HEADER_BYTES + sizeof *out_start > count) return false;
+    struct leat_entry start;
+    memcpy(&start, bytes + at, sizeof start);
+    if (start.type != LEAT_ENTRY_START || start.payload_bytes < sizeof *out_start) return false;
+    memcpy(out_start, bytes + at + LEAT_ENTRY_HEADER_BYTES, sizeof *out_start);
+    return true;
+}
+
+/* Most logs have lost nothing, and their last segment's start entry says so. Else trim entries
+ * after it count too. */
+static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_t count)
+{
+    struct leat_start start;
+    if (log_start_find(bytes, count, &start) &&
+        start.first_segment >= log_slot_at(log, 0)->seg->id.v)
+        log->front_unknown = false;
+    else
+        log->front_whole = true;
+}
+
+/* ---- reading the last segment ---- */
+
 static void on_warm_read(struct leat_disk_io *io)
 {
     struct leat_log *log = io->owner;
     struct log_slot *last = log_slot_at(log, log->slot_count - 1);
+    uint32_t wanted = last->seg->extent.bytes;
     log->warming = false;
     last->file_reads--;
+    if (log->front_unknown && !log->front_whole && wanted > BLOCK_BYTES) wanted = BLOCK_BYTES;
     if (io->rc != LEAT_OK)
         warm_damaged(log, "the disk failed to read it");
-    else if (io->done_bytes < last->seg->extent.bytes)
+    else if (io->done_bytes < wanted)
         warm_damaged(log, "its file is too short");
+    else if (log->front_unknown && !log->front_whole)
+        front_from_block(log, io->buffer, wanted);
+    else if (log->front_unknown)
+        front_from_whole(log, io->buffer);
     else
         warm_from(log, io->buffer);
     warm_bytes_give(log);
     log_mark_dirty(log);
 }
 
-static void warm_read(struct leat_log *log, struct log_slot *last)
+static void warm_read(struct leat_log *log, struct log_slot *last, uint32_t count)
 {
     const struct leat_segment *seg = last->seg;
-    size_t bytes = LEAT_ALIGN_UP((size_t)seg->extent.bytes, (size_t)BLOCK_BYTES);
+    size_t bytes = LEAT_ALIGN_UP((size_t)count, (size_t)BLOCK_BYTES);
     if (!warm_bytes_take(log, bytes + BLOCK_BYTES)) return;
     log->warm_buffer = leat_mem_calloc(LEAT_MEM_LOG, bytes + BLOCK_BYTES, 1);
     if (!log->warm_buffer) {
@@ -213,6 +300,30 @@ static void warm_read(struct leat_log *log, struct log_slot *last)
     log->env->disk->submit(log->env->disk->ctx, &log->warm_io);
 }
 
+/* Also of a log that waits or is damaged: it is read. */
+static bool front_can_start(const struct leat_log *log)
+{
+    if (!log->front_unknown || log->warming || log->deleting || log->stopping) return false;
+    if (log_now(log) < log->reserve_not_before_us) return false;
+    return !log_slot_at(log, log->slot_count - 1)->changing;
+}
+
+void log_step_front(struct leat_log *log)
+{
+    if (!log->front_unknown) return;
+    if (!front_can_start(log)) {
+        log_warm_leave(log);
+        return;
+    }
+    struct log_slot *last = log_slot_at(log, log->slot_count - 1);
+    if (last->seg->buffer) {
+        log_warm_leave(log);
+        front_from_whole(log, last->seg->buffer);
+    } else {
+        warm_read(log, last, log->front_whole ? last->seg->extent.bytes : BLOCK_BYTES);
+    }
+}
+
 static bool warm_can_start(const struct leat_log *log)
 {
     if (!log->cold || log->warming || log->deleting || log->stopping) return false;
@@ -224,6 +335,7 @@ static bool warm_can_start(const struct leat_log *log)
 
 void log_step_warm(struct leat_log *log)
 {
+    if (log->front_unknown) return;
     /* In line stands only who lacks nothing but bytes: else all behind it would wait too. */
     if (!warm_can_start(log)) {
         log_warm_leave(log);
@@ -234,6 +346,6 @@ void log_step_warm(struct leat_log *log)
         log_warm_leave(log);
         warm_from(log, last->seg->buffer);
     } else {
-        warm_read(log, last);
+        warm_read(log, last, last->seg->extent.bytes);
     }
 }

@@ -12,7 +12,7 @@ static const char help[] =
     "  leat stream delete NAME     delete it with all its records\n"
     "  leat produce NAME [FILE...] append lines, from stdin by default\n"
     "  leat consume NAME           print records\n"
-    "  leat log recover NAME ...   give up what is missing at the end of a damaged log\n"
+    "  leat log recover NAME ...   give up what a damaged log has lost\n"
     "  leat status                 the server's state\n"
     "  leat bench append|pull      measure\n"
     "\n"

@@ -15,7 +15,8 @@ static const char log_help[] =
     "Usage: leat log recover NAME --streamlet S --log Q --accept-loss\n"
     "\n"
     "Gives up what is missing or damaged at the end of a log, so that it takes appends again.\n"
-    "What is valid is kept. Offsets then jump ahead: none is used twice.\n"
+    "What is valid is kept. Offsets then jump ahead: none is used twice. Of a log that is whole\n"
+    "at its end, gives up what is missing in front: it begins behind that from then on.\n"
     "\n"
     "  --streamlet S   default 0\n"
     "  --log Q         default 0\n"
@@ -97,7 +98,8 @@ static int recover(int argc, char **argv)
     (void)leat_msg_read_array(&reader);
     uint64_t next = leat_msg_read_u64(&reader);
     cli_answer_fini(&answer);
-    printf("stream %s streamlet %" PRIu64 " log %" PRIu64 " goes on at offset %" PRIu64 "\n",
+    printf("loss accepted: stream %s streamlet %" PRIu64 " log %" PRIu64
+           " goes on at offset %" PRIu64 "\n",
            argv[0], streamlet, log, next);
     return CLI_OK;
 }

@@ -166,7 +166,9 @@ leat_err leat_msg_append_decode(const void *bytes, size_t count,
  * without entry headers
  *   first offset: first retained; acked offset: end of what may be read; bytes: of this log in the
  *   payload; next: [group, segment, position] to go on from, where `from` was of that form.
- *   code OFFSET_OUT_OF_RANGE: first and acked say the valid range. */
+ *   code OFFSET_OUT_OF_RANGE: first and acked say the valid range.
+ *   code DAMAGED: one field more after next (0 where that is not of that form): resume, the first
+ *   offset behind what is missing or damaged; what was asked for: not known. */
 struct leat_msg_fetch {
     uint32_t min_bytes, max_bytes, wait_ms;
     uint32_t log_count; /* elements that follow: leat_msg_fetch_log_read() each */
@@ -184,6 +186,7 @@ struct leat_msg_fetched {
     uint32_t bytes;
     bool by_position;
     struct leat_position next;
+    uint64_t resume; /* DAMAGED; else 0 */
 };
 void leat_msg_fetch_write(struct leat_msg_writer *writer, const struct leat_msg_fetch *fetch);
 void leat_msg_fetch_log_write(struct leat_msg_writer *writer, const struct leat_msg_fetch_log *log);

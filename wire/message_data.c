@@ -121,14 +121,19 @@ void leat_msg_fetch_log_read(struct leat_msg_reader *reader, struct leat_msg_fet
 
 void leat_msg_fetched_write(struct leat_msg_writer *writer, const struct leat_msg_fetched *fetched)
 {
-    leat_msg_write_array(writer, fetched->by_position ? 5 : 4);
+    bool damaged = fetched->code == LEAT_E_DAMAGED;
+    leat_msg_write_array(writer, damaged ? 6 : fetched->by_position ? 5 : 4);
     leat_msg_write_u64(writer, (uint64_t)fetched->code);
     leat_msg_write_u64(writer, fetched->first_offset);
     leat_msg_write_u64(writer, fetched->acked_offset);
     leat_msg_write_u64(writer, fetched->bytes);
-    if (!fetched->by_position) return;
-    leat_msg_write_array(writer, 3);
-    position_fields_write(writer, fetched->next);
+    if (fetched->by_position) {
+        leat_msg_write_array(writer, 3);
+        position_fields_write(writer, fetched->next);
+    } else if (damaged) {
+        leat_msg_write_u64(writer, 0);
+    }
+    if (damaged) leat_msg_write_u64(writer, fetched->resume);
 }
 
 void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetched *out)
@@ -145,6 +150,10 @@ void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetch
             out->next = position_read(reader);
         else
             leat_msg_skip(reader);
+        more--;
+    }
+    if (more > 0 && out->code == LEAT_E_DAMAGED) {
+        out->resume = leat_msg_read_u64(reader);
         more--;
     }
     leat_msg_skip_n(reader, more);

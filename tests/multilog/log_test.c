@@ -7,67 +7,8 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "fake.h"
+#include "steps.h"
 #include "wire/message.h"
-
-static uint8_t bytes[LEAT_BATCH_BYTES_MAX + 4096];
-
-struct sent {
-    struct leat_append append;
-    leat_err rc;
-    unsigned answers;
-};
-
-static void on_answer(struct leat_append *append, leat_err rc)
-{
-    struct sent *sent = append->owner;
-    sent->rc = rc;
-    sent->answers++;
-}
-
-static leat_err append_try(struct fake *fake, struct sent *sent, uint32_t count, uint32_t value,
-                           int64_t producer, int16_t epoch, int32_t sequence)
-{
-    uint32_t total =
-        fake_batch(bytes, sizeof bytes, count, value, fake_wall(fake), producer, epoch, sequence);
-    struct leat_batch batch;
-    struct leat_error error = {0};
-    leat_err rc = leat_batch_check(bytes, total, &batch, &error);
-    assert_int_equal(rc, LEAT_OK);
-    *sent = (struct sent){.append = {.on_acked = on_answer, .owner = sent}, .rc = LEAT_E_AGAIN};
-    rc = leat_log_append(fake->log, &batch, &sent->append, &error);
-    if (rc != LEAT_OK && rc != LEAT_E_AGAIN) assert_true(error.text[0] != '\0');
-    assert_int_equal(sent->answers, 0);
-    return rc;
-}
-
-/* Append as a broker does: AGAIN waits for on_room. */
-static leat_err append(struct fake *fake, struct sent *sent, uint32_t count, uint32_t value,
-                       int64_t producer, int16_t epoch, int32_t sequence)
-{
-    for (;;) {
-        leat_err rc = append_try(fake, sent, count, value, producer, epoch, sequence);
-        if (rc != LEAT_E_AGAIN) return rc;
-        fake->room = false;
-        fake_turn_end(fake);
-        while (!fake->room)
-            if (!fake_deliver(fake)) return LEAT_E_AGAIN;
-    }
-}
-
-static void must_append(struct fake *fake, uint32_t count, uint32_t value)
-{
-    struct sent sent;
-    assert_int_equal(append(fake, &sent, count, value, -1, -1, -1), LEAT_OK);
-    fake_settle(fake);
-    assert_int_equal(sent.answers, 1);
-    assert_int_equal(sent.rc, LEAT_OK);
-}
-
-static void on_read(struct leat_read *read)
-{
-    *(bool *)read->owner = true;
-}
 
 /* Read everything from an offset on; returns records seen, checks that offsets are dense. */
 static uint64_t read_all(struct fake *fake, uint64_t from, bool by_position)
@@ -316,19 +257,6 @@ static void allocations_fail_one_by_one_nothing_is_lost(void **state)
 
 /* ---- damage, memory, places ---- */
 
-static void on_locate_done(struct leat_locate_op *op);
-
-static void evict_all(struct fake *fake)
-{
-    for (unsigned i = 0; i < fake->held_count; i++) {
-        struct fake_held *held = &fake->held[i];
-        if (!held->closed_row) continue;
-        leat_log_on_flushed(fake->log, held->seg);
-        leat_log_on_evict_wanted(fake->log, held->seg);
-    }
-    fake_settle(fake);
-}
-
 /* Bytes from the file are those from memory; a flipped bit is never shown. */
 static void read_from_file_equals_memory_and_names_damage(void **state)
 {
@@ -382,124 +310,6 @@ static void read_from_file_equals_memory_and_names_damage(void **state)
     assert_true(damaged > 100);
     free(buffer);
     fake_destroy(fake);
-}
-
-static leat_err read_once(struct fake *fake, struct leat_read *read, void *buffer)
-{
-    bool done = false;
-    read->max_bytes = 64 * 1024;
-    read->disk_buffer = buffer;
-    read->disk_buffer_bytes = LEAT_BATCH_BYTES_MAX + 64 * 1024;
-    read->on_done = on_read;
-    read->owner = &done;
-    if (leat_log_read(fake->log, read) == LEAT_E_AGAIN)
-        while (!done)
-            assert_true(fake_deliver(fake));
-    if (read->pinned) leat_segment_unpin(read->pinned, &fake->post);
-    return read->rc;
-}
-
-/* Write segments 0, 1, ..., then take the log up again with `tail` after the first `keep` segments
- * without those in `lose`. Returns how many offsets segment ids below `keep` hold. */
-static struct fake *log_with_holes(unsigned keep, unsigned lose, uint64_t jump, uint64_t *out_bases)
-{
-    struct fake *fake = fake_create(9, LEAT_DURABILITY_MEMORY);
-    fake->options.settings.segment_bytes_max = 64 * 1024;
-    fake_open(fake, NULL, 0, NULL);
-    while (fake->log->next_segment < keep + 1)
-        must_append(fake, 50, 100);
-    struct leat_segment *segs[32];
-    size_t count = 0;
-    struct leat_log_tail tail = {.next_segment = keep, .jumped = jump != 0};
-    for (unsigned id = 0; id < keep; id++) {
-        struct leat_segment *seg = log_slot_find(fake->log, id)->seg;
-        assert_int_equal(seg->state, LEAT_SEGMENT_CLOSED);
-        out_bases[id] = seg->base_offset;
-        tail.next_offset = out_bases[id + 1] = seg->next_offset;
-        tail.previous = seg->extent;
-        if (id != lose) segs[count++] = seg;
-    }
-    tail.next_offset += jump;
-    leat_log_destroy(&fake->log);
-    fake_open(fake, segs, count, &tail);
-    fake_settle(fake);
-    return fake;
-}
-
-/* An operator gave up what lay behind segment 3: offsets jump, ids do not. */
-static void read_in_an_accepted_loss_goes_on_behind_it(void **state)
-{
-    (void)state;
-    uint64_t bases[32];
-    struct fake *fake = log_with_holes(4, UINT32_MAX, 1000, bases);
-    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
-    struct leat_read read = {.from = {bases[4] + 10}};
-    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
-    assert_int_equal(read.iov_count, 0);
-    assert_int_equal(read.next.v, bases[4] + 1000);
-    int64_t before = fake_wall(fake);
-    fake->now_us += 1000 * 1000;
-    must_append(fake, 7, 100);
-    for (int file = 0; file < 2; file++) {
-        read = (struct leat_read){.from = {bases[4] + 10}};
-        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
-        assert_int_equal(read.first.v, bases[4] + 1000);
-        assert_int_equal(read.next.v, bases[4] + 1007);
-        bool done = false;
-        struct leat_locate_op op = {.what = LEAT_LOCATE_TIME, .value = before + 500};
-        op.read.disk_buffer = buffer;
-        op.read.disk_buffer_bytes = LEAT_BATCH_BYTES_MAX + 64 * 1024;
-        op.on_done = on_locate_done;
-        op.owner = &done;
-        if (leat_log_locate(fake->log, &op) == LEAT_E_AGAIN)
-            while (!done)
-                assert_true(fake_deliver(fake));
-        assert_int_equal(op.rc, LEAT_OK);
-        assert_int_equal(op.offset.v, bases[4] + 1000);
-        op.what = LEAT_LOCATE_OFFSET;
-        op.value = (int64_t)bases[4] + 1;
-        done = false;
-        if (leat_log_locate(fake->log, &op) == LEAT_E_AGAIN)
-            while (!done)
-                assert_true(fake_deliver(fake));
-        assert_int_equal(op.offset.v, bases[4] + 1000);
-        evict_all(fake);
-    }
-    free(buffer);
-    fake_destroy(fake);
-}
-
-/* A segment is not there any more: its offsets are refused by name, everything else is read. */
-static void read_of_a_missing_segment_names_it_and_no_other(void **state)
-{
-    (void)state;
-    uint64_t bases[32];
-    struct fake *fake = log_with_holes(6, 2, 0, bases);
-    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
-    struct leat_read read = {.from = {bases[2] + 5}};
-    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
-    assert_int_equal(read.next_position.segment, 2);
-    assert_int_equal(read.next.v, bases[3]);
-    read = (struct leat_read){.by_position = true, .position = {0, 2, 0}};
-    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
-    assert_int_equal(read.next.v, bases[3]);
-    for (uint64_t from = bases[1]; from < bases[6]; from = read.next.v) {
-        if (from == bases[2]) from = bases[3];
-        read = (struct leat_read){.from = {from}};
-        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
-        assert_int_equal(read.first.v, from);
-    }
-    struct leat_locate_op op = {.what = LEAT_LOCATE_EARLIEST};
-    assert_int_equal(leat_log_locate(fake->log, &op), LEAT_OK);
-    assert_int_equal(op.offset.v, 0);
-    must_append(fake, 7, 100);
-    free(buffer);
-    fake_destroy(fake);
-}
-
-static void on_locate_done(struct leat_locate_op *op)
-{
-    *(bool *)op->owner = true;
 }
 
 static void locate_time_offset_and_ends(void **state)
@@ -802,8 +612,6 @@ int main(void)
                                   (void *)(uintptr_t)LEAT_DURABILITY_DISK),
         cmocka_unit_test(allocations_fail_one_by_one_nothing_is_lost),
         cmocka_unit_test(read_from_file_equals_memory_and_names_damage),
-        cmocka_unit_test(read_in_an_accepted_loss_goes_on_behind_it),
-        cmocka_unit_test(read_of_a_missing_segment_names_it_and_no_other),
         cmocka_unit_test(locate_time_offset_and_ends),
         cmocka_unit_test(retention_of_an_idle_log_drops_its_last_records),
         cmocka_unit_test(park_and_resume_go_on_in_the_same_segment),

@@ -183,10 +183,11 @@ def test_header_of_the_catalogue_damaged():
     equal(server.values('hurt'), server.wanted)
 
 
-def closed_segments(*flags):
+def closed_segments(*flags, durability='disk'):
     """A log with several closed segments of 64 KiB, in their file and not in memory."""
     server = Server('--scrub', '0', *flags).start()
-    server.leat('stream', 'create', 'hurt', '--logs', 1, '--segment-bytes', '64K')
+    server.leat('stream', 'create', 'hurt', '--logs', 1, '--segment-bytes', '64K', '--durability',
+                durability)
     server.wanted = lines('hurt', 8000, 100)
     server.produce('hurt', server.wanted, '--batch-bytes', '4K')
     server.hurt_id = server.describe('hurt')['id']
@@ -221,6 +222,69 @@ def test_closed_segment_damaged_is_named_by_the_scrub():
     server.segment_flip(row, batches(server, row)[2][1] + 100)
     server.start('--scrub', '64M')
     server.diary_wait(rf'scrub: closed segment {row["segment"]} of log {server.hurt_id}/0/0 .*damaged')
+
+
+def rows_lost(server, rows):
+    """As a power cut leaves a segment of durability memory whose row was not on the disk yet."""
+    with open(server.path('catalogue'), 'r+b') as file:
+        for row in rows:
+            file.seek(row['at'])
+            file.write(bytes(128))
+
+
+def front_is_missing(server, first):
+    """Whoever begins at the earliest offset hears of it, and how to go on."""
+    for origin in ('earliest', 0, first - 1):
+        done = server.leat('consume', 'hurt', '--from', origin, '--until-end', code=1)
+        equal(done.stdout, '', 'nothing is skipped unasked')
+        check(re.search(rf'offsets \d+ to {first - 1} are missing', done.stderr), done.stderr)
+        check_in(f'--from {first}', done.stderr)
+    check_in('leat log recover', server.leat('consume', 'hurt', '--until-end', code=1).stderr)
+    equal(server.values('hurt', '--from', first), server.wanted[first:], 'what lies behind')
+    log = server.logs('hurt')[0, 0]
+    equal((log['state'], log['code'], log['first_offset']), ('ok', 'DAMAGED', 0))
+    said = server.leat('stream', 'describe', 'hurt').stderr
+    check_in(f'offsets 0 to {first - 1} are missing', said)
+
+
+def test_front_lost_is_named_until_it_is_given_up():
+    server, closed = closed_segments(durability='memory')
+    rows_lost(server, closed[:3])
+    first = closed[3]['base']
+    server.start()
+    front_is_missing(server, first)
+    server.produce('hurt', ['more'])
+    server.wanted.append('more')
+    server.kill()
+    server.start()
+    front_is_missing(server, first)
+    said = server.leat('log', 'recover', 'hurt', '--accept-loss').stdout
+    check(re.search(rf'offset {first}\b', said), said)
+    for turn in range(2):
+        log = server.logs('hurt')[0, 0]
+        equal((log['state'], log['code'], log['first_offset']), ('ok', 'OK', first))
+        equal(server.values('hurt'), server.wanted[first:], 'after the loss was accepted')
+        check_in('nothing is missing',
+                 server.leat('log', 'recover', 'hurt', '--accept-loss', code=1).stderr)
+        server.kill()
+        server.start()
+
+
+def test_unreadable_tail_given_up_is_jumped_over():
+    server, closed = closed_segments()
+    row = head(server)
+    server.segment_flip(row, 40)
+    server.start()
+    refused(server)
+    valid = server.wanted[:closed[-1]['next']]
+    recovered(server, valid)
+    server.kill()
+    server.start()
+    equal(server.values('hurt'), valid + ['after'], 'after a kill')
+    server.stop()
+    server.start()
+    equal(server.values('hurt'), valid + ['after'], 'after a stop')
+    equal(server.values('hurt', '--from', closed[-1]['next'] + 1), ['after'], 'from within the gap')
 
 
 def raft_file(server, prefix):

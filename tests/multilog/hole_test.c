@@ -1,0 +1,434 @@
+/* Segments that are not there: in front, in the middle, at the end; lost, trimmed, or given up. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "steps.h"
+#include "wire/message.h"
+
+enum { BUFFER_BYTES = LEAT_BATCH_BYTES_MAX + 64 * 1024, SEGMENTS_MAX = 64 };
+
+/* Segments 0, 1, ... `count` - 1, closed, and a head. */
+static struct fake *log_of(unsigned count)
+{
+    struct fake *fake = fake_create(9, LEAT_DURABILITY_MEMORY);
+    fake->options.settings.segment_bytes_max = 64 * 1024;
+    fake_open(fake, NULL, 0, NULL);
+    while (fake->log->next_segment < count + 1)
+        must_append(fake, 50, 100);
+    return fake;
+}
+
+/* The server ends and starts anew; what is open then is closed as it is. Ids of the bits in `lost`
+ * do not come back; `jump`: an operator has accepted that. */
+static void reopen(struct fake *fake, uint64_t lost, uint64_t jump, bool evicted)
+{
+    struct leat_log *log = fake->log;
+    struct leat_segment *segs[SEGMENTS_MAX], *gone[SEGMENTS_MAX];
+    size_t count = 0, gone_count = 0;
+    struct leat_log_tail tail = {.next_segment = log->next_segment,
+                                 .next_offset = log->next_offset + jump,
+                                 .jumped = jump != 0};
+    fake_settle(fake);
+    for (uint32_t i = 0; i < log->slot_count; i++) {
+        struct leat_segment *seg = log_slot_at(log, i)->seg;
+        struct fake_held *held = fake_held_of(fake, seg);
+        if (seg->state != LEAT_SEGMENT_CLOSED) {
+            seg->state = LEAT_SEGMENT_CLOSED;
+            seg->extent =
+                (struct leat_extent){log->head.writer.sealed_bytes, log->head.writer.chain};
+            seg->next_offset = log->next_offset;
+            seg->max_timestamp_ms = log->head.max_timestamp_ms;
+            held->closed_row = true;
+            memcpy(held->file, seg->buffer, seg->capacity);
+        }
+        tail.previous = seg->extent;
+        if (lost >> seg->id.v & 1)
+            gone[gone_count++] = seg;
+        else
+            segs[count++] = seg;
+    }
+    leat_log_destroy(&fake->log);
+    while (gone_count)
+        fake_forget(fake, gone[--gone_count]);
+    for (size_t i = 0; i < count && evicted; i++) {
+        free(segs[i]->buffer);
+        segs[i]->buffer = NULL;
+        segs[i]->flushed = true;
+    }
+    fake->dirty = fake->room = fake->opening = false;
+    fake->options.epoch.v++;
+    fake_open(fake, segs, count, &tail);
+}
+
+static void bases_of(const struct fake *fake, uint64_t *out_bases)
+{
+    for (uint32_t i = 0; i < fake->log->slot_count; i++)
+        out_bases[i] = log_slot_at(fake->log, i)->seg->base_offset;
+}
+
+static leat_err locate(struct fake *fake, struct leat_locate_op *op, void *buffer)
+{
+    bool done = false;
+    op->read.disk_buffer = buffer;
+    op->read.disk_buffer_bytes = BUFFER_BYTES;
+    op->on_done = on_locate_done;
+    op->owner = &done;
+    leat_err rc = leat_log_locate(fake->log, op);
+    if (rc == LEAT_E_AGAIN) fake_turn_end(fake);
+    while (rc == LEAT_E_AGAIN && !done)
+        assert_true(fake_deliver(fake));
+    return op->rc;
+}
+
+static struct leat_log_info info_of(const struct fake *fake)
+{
+    struct leat_log_info info;
+    leat_log_info(fake->log, &info);
+    return info;
+}
+
+/* ---- in front ---- */
+
+/* What a reader that begins at the earliest finds of `lost` leading segments. Asked before the log
+ * has had a turn: the first to ask waits until it is known. */
+static void front_is_named(struct fake *fake, unsigned lost, const uint64_t *bases)
+{
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct leat_locate_op op = {.what = LEAT_LOCATE_EARLIEST};
+    struct leat_read read = {.from = {0}}, place = {.by_position = true};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(read.next_position.segment, 0);
+    assert_int_equal(read.next.v, bases[lost]);
+    assert_int_equal(locate(fake, &op, buffer), LEAT_OK);
+    assert_int_equal(op.offset.v, 0);
+    assert_int_equal(read_once(fake, &place, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(place.next.v, bases[lost]);
+    read = (struct leat_read){.from = {bases[lost] - 1}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    read = (struct leat_read){.from = {bases[lost]}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    assert_int_equal(read.first.v, bases[lost]);
+    struct leat_log_info info = info_of(fake);
+    assert_int_equal(info.state, LEAT_LOG_SERVING);
+    assert_int_equal(info.first_offset, 0);
+    assert_int_equal(info.missing_segments, lost);
+    assert_int_equal(info.missing_end, bases[lost]);
+    free(buffer);
+}
+
+/* The front is gone. It has a name, after later starts too; the rest is read and written. */
+static void front_that_was_lost_is_named_and_the_rest_goes_on(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX];
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    reopen(fake, 7, 0, evicted);
+    front_is_named(fake, 3, bases);
+    must_append(fake, 7, 100);
+    reopen(fake, 0, 0, evicted);
+    front_is_named(fake, 3, bases);
+    fake_destroy(fake);
+}
+
+static void on_forgiven(void *arg, struct leat_log *log)
+{
+    (void)log;
+    (*(unsigned *)arg)++;
+}
+
+/* An operator gives the lost front up: the log begins behind it, for good. */
+static void front_given_up_is_no_part_of_the_log_any_more(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX];
+    unsigned told = 0;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    reopen(fake, 3, 0, evicted);
+    leat_log_forgive(fake->log, on_forgiven, &told);
+    assert_int_equal(told, 0);
+    fake_settle(fake);
+    assert_int_equal(told, 1);
+    for (int start = 0; start < 2; start++) {
+        struct leat_log_info info = info_of(fake);
+        assert_int_equal(info.missing_segments, 0);
+        assert_int_equal(info.first_offset, bases[2]);
+        struct leat_read read = {.from = {0}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_E_OFFSET_OUT_OF_RANGE);
+        read = (struct leat_read){.from = {bases[2]}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        reopen(fake, 0, 0, evicted);
+        fake_settle(fake);
+    }
+    /* Nothing is missing: told at once. */
+    leat_log_forgive(fake->log, on_forgiven, &told);
+    fake_settle(fake);
+    assert_int_equal(told, 2);
+    free(buffer);
+    fake_destroy(fake);
+}
+
+/* A log that takes no appends tells whoever waits that nothing was given up. */
+static void front_given_up_of_a_log_that_stops_ends_the_wait(void **state)
+{
+    (void)state;
+    unsigned told = 0;
+    struct fake *fake = log_of(6);
+    reopen(fake, 3, 0, true);
+    fake->fail_reads = true;
+    leat_log_forgive(fake->log, on_forgiven, &told);
+    fake_settle(fake);
+    assert_int_equal(told, 1);
+    assert_int_equal(info_of(fake).state, LEAT_LOG_DAMAGED);
+    fake_destroy(fake);
+}
+
+/* What retention dropped was not lost, whatever lies between the trim entry and the crash. */
+static void front_that_was_trimmed_is_not_missed(void **state)
+{
+    bool evicted = *state != NULL;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(8);
+    fake->log->options.settings.retention_bytes = 300 * 1000;
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    uint64_t first = info_of(fake).first_segment;
+    assert_true(first > 0 && fake->drops == first);
+    for (int start = 0; start < 2; start++) {
+        reopen(fake, 0, 0, evicted);
+        struct leat_locate_op op = {.what = LEAT_LOCATE_EARLIEST};
+        assert_int_equal(locate(fake, &op, buffer), LEAT_OK);
+        assert_int_equal(op.position.segment, first);
+        fake_settle(fake);
+        assert_int_equal(info_of(fake).missing_segments, 0);
+        must_append(fake, 1, 100);
+    }
+    free(buffer);
+    fake_destroy(fake);
+}
+
+/* The group of a lost front ends where the log goes on, so that whoever reads by groups gets past. */
+static void group_that_was_lost_has_ended(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(LEAT_SEGMENTS_PER_GROUP + 2);
+    uint64_t bases[SEGMENTS_MAX], first, end;
+    bases_of(fake, bases);
+    reopen(fake, (1u << LEAT_SEGMENTS_PER_GROUP) - 1, 0, true);
+    fake_settle(fake);
+    assert_int_equal(info_of(fake).first_group, 0);
+    assert_int_equal(leat_log_group(fake->log, 0, &first, &end), LEAT_OK);
+    assert_int_equal(end, bases[LEAT_SEGMENTS_PER_GROUP]);
+    assert_int_equal(leat_log_group(fake->log, 1, &first, &end), LEAT_OK);
+    assert_int_equal(first, bases[LEAT_SEGMENTS_PER_GROUP]);
+    fake_destroy(fake);
+}
+
+/* Memory that is refused delays the answer, and a server that stops does not wait for it. */
+static void front_unknown_at_the_stop_lets_readers_go(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(4);
+    reopen(fake, 1, 0, true);
+    bool done = false;
+    struct leat_read read = {.from = {0}, .on_done = on_read, .owner = &done};
+    assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
+    leat_mem_fail_at(1);
+    fake_settle(fake);
+    leat_mem_fail_at(0);
+    assert_false(done);
+    leat_log_stop(fake->log, fake_on_end, fake);
+    fake_settle(fake);
+    assert_true(done && fake->ended);
+    assert_int_equal(read.rc, LEAT_E_STARTING);
+    fake->ended = false;
+    fake_destroy(fake);
+}
+
+/* ---- at the end ---- */
+
+/* The tail could not be read and was given up: its offsets are jumped over, before the next segment
+ * and after it, in this life and in the next. */
+static void tail_given_up_is_jumped_over(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX];
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    reopen(fake, 0x70, 1 << 20, evicted);
+    uint64_t next = info_of(fake).next_offset;
+    struct leat_read read = {.from = {bases[4] + 5}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    assert_int_equal(read.iov_count, 0);
+    assert_int_equal(read.next.v, next);
+    must_append(fake, 7, 100);
+    for (int start = 0; start < 2; start++) {
+        for (uint64_t from = bases[4]; from < bases[4] + 9; from += 4) {
+            read = (struct leat_read){.from = {from}};
+            assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+            assert_int_equal(read.first.v, next);
+            assert_int_equal(read.first_position.segment, 7);
+        }
+        read = (struct leat_read){.by_position = true, .position = {0, 4, 0}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        assert_int_equal(read.first.v, next);
+        struct leat_locate_op op = {.what = LEAT_LOCATE_OFFSET, .value = (int64_t)bases[4] + 1};
+        assert_int_equal(locate(fake, &op, buffer), LEAT_OK);
+        assert_int_equal(op.offset.v, next);
+        reopen(fake, 0, 0, evicted);
+    }
+    /* Without a buffer the read asks for one, as ever. */
+    if (evicted) {
+        read = (struct leat_read){.from = {bases[4] + 1}, .max_bytes = 1000};
+        assert_int_equal(leat_log_read(fake->log, &read), LEAT_OK);
+        assert_int_equal(read.rc, LEAT_E_NO_MEMORY);
+    }
+    free(buffer);
+    fake_destroy(fake);
+}
+
+/* A jump is only what the start entry behind it says: a segment lost later on has its name. */
+static void loss_behind_a_jump_is_named(void **state)
+{
+    bool evicted = *state != NULL;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(3);
+    reopen(fake, 4, 1 << 20, evicted);
+    while (fake->log->next_segment < 8)
+        must_append(fake, 50, 100);
+    uint64_t lost = log_slot_find(fake->log, 6)->seg->base_offset;
+    uint64_t after = log_slot_find(fake->log, 6)->seg->next_offset;
+    reopen(fake, 1 << 6, 0, evicted);
+    struct leat_read read = {.from = {lost}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(read.next_position.segment, 6);
+    assert_int_equal(read.next.v, after);
+    free(buffer);
+    fake_destroy(fake);
+}
+
+/* Two groups between the last segment and the next: who reads the first group does not get records
+ * of another, which may be somebody else's. */
+static void jump_over_groups_ends_the_group_that_is_read(void **state)
+{
+    (void)state;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(2 * LEAT_SEGMENTS_PER_GROUP + 2);
+    reopen(fake, ~(uint64_t)7, 1 << 20, true);
+    must_append(fake, 7, 100);
+    struct leat_read read = {.by_position = true, .position = {0, 3, 0}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    assert_int_equal(read.iov_count, 0);
+    assert_int_equal(read.next_position.group, 2);
+    assert_int_equal(read.next_position.segment, 2 * LEAT_SEGMENTS_PER_GROUP + 3);
+    free(buffer);
+    fake_destroy(fake);
+}
+
+/* An operator gave up what lay behind segment 3: offsets jump, ids do not. */
+static void read_in_an_accepted_loss_goes_on_behind_it(void **state)
+{
+    (void)state;
+    uint64_t bases[32];
+    struct fake *fake = log_of(4);
+    reopen(fake, 0, 1000, false);
+    bases_of(fake, bases);
+    bases[5] = fake->log->next_offset - 1000;
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    struct leat_read read = {.from = {bases[5] + 10}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    assert_int_equal(read.iov_count, 0);
+    assert_int_equal(read.next.v, bases[5] + 1000);
+    int64_t before = fake_wall(fake);
+    fake->now_us += 1000 * 1000;
+    must_append(fake, 7, 100);
+    for (int file = 0; file < 2; file++) {
+        read = (struct leat_read){.from = {bases[5] + 10}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        assert_int_equal(read.first.v, bases[5] + 1000);
+        assert_int_equal(read.next.v, bases[5] + 1007);
+        bool done = false;
+        struct leat_locate_op op = {.what = LEAT_LOCATE_TIME, .value = before + 500};
+        op.read.disk_buffer = buffer;
+        op.read.disk_buffer_bytes = LEAT_BATCH_BYTES_MAX + 64 * 1024;
+        op.on_done = on_locate_done;
+        op.owner = &done;
+        if (leat_log_locate(fake->log, &op) == LEAT_E_AGAIN)
+            while (!done)
+                assert_true(fake_deliver(fake));
+        assert_int_equal(op.rc, LEAT_OK);
+        assert_int_equal(op.offset.v, bases[5] + 1000);
+        op.what = LEAT_LOCATE_OFFSET;
+        op.value = (int64_t)bases[5] + 1;
+        done = false;
+        if (leat_log_locate(fake->log, &op) == LEAT_E_AGAIN)
+            while (!done)
+                assert_true(fake_deliver(fake));
+        assert_int_equal(op.offset.v, bases[5] + 1000);
+        evict_all(fake);
+    }
+    free(buffer);
+    fake_destroy(fake);
+}
+
+/* A segment is not there any more: its offsets are refused by name, everything else is read. */
+static void read_of_a_missing_segment_names_it_and_no_other(void **state)
+{
+    (void)state;
+    uint64_t bases[32];
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    reopen(fake, 4, 0, false);
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    struct leat_read read = {.from = {bases[2] + 5}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(read.next_position.segment, 2);
+    assert_int_equal(read.next.v, bases[3]);
+    read = (struct leat_read){.by_position = true, .position = {0, 2, 0}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(read.next.v, bases[3]);
+    for (uint64_t from = bases[1]; from < bases[6]; from = read.next.v) {
+        if (from == bases[2]) from = bases[3];
+        read = (struct leat_read){.from = {from}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        assert_int_equal(read.first.v, from);
+    }
+    struct leat_locate_op op = {.what = LEAT_LOCATE_EARLIEST};
+    assert_int_equal(leat_log_locate(fake->log, &op), LEAT_OK);
+    assert_int_equal(op.offset.v, 0);
+    must_append(fake, 7, 100);
+    free(buffer);
+    fake_destroy(fake);
+}
+
+int main(void)
+{
+    void *files = (void *)1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(front_that_was_lost_is_named_and_the_rest_goes_on),
+        cmocka_unit_test_prestate(front_that_was_lost_is_named_and_the_rest_goes_on, files),
+        cmocka_unit_test(front_given_up_is_no_part_of_the_log_any_more),
+        cmocka_unit_test_prestate(front_given_up_is_no_part_of_the_log_any_more, files),
+        cmocka_unit_test(front_given_up_of_a_log_that_stops_ends_the_wait),
+        cmocka_unit_test(front_that_was_trimmed_is_not_missed),
+        cmocka_unit_test_prestate(front_that_was_trimmed_is_not_missed, files),
+        cmocka_unit_test(group_that_was_lost_has_ended),
+        cmocka_unit_test(front_unknown_at_the_stop_lets_readers_go),
+        cmocka_unit_test(tail_given_up_is_jumped_over),
+        cmocka_unit_test_prestate(tail_given_up_is_jumped_over, files),
+        cmocka_unit_test(loss_behind_a_jump_is_named),
+        cmocka_unit_test_prestate(loss_behind_a_jump_is_named, files),
+        cmocka_unit_test(jump_over_groups_ends_the_group_that_is_read),
+        cmocka_unit_test(read_in_an_accepted_loss_goes_on_behind_it),
+        cmocka_unit_test(read_of_a_missing_segment_names_it_and_no_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

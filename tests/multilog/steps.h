@@ -1,0 +1,98 @@
+/* Steps that the tests of one log share: append, read, evict, as a broker does them. After cmocka.h. */
+#ifndef LEAT_TESTS_MULTILOG_STEPS_H
+#define LEAT_TESTS_MULTILOG_STEPS_H
+
+#include "fake.h"
+
+static uint8_t bytes[LEAT_BATCH_BYTES_MAX + 4096];
+
+struct sent {
+    struct leat_append append;
+    leat_err rc;
+    unsigned answers;
+};
+
+static inline void on_answer(struct leat_append *append, leat_err rc)
+{
+    struct sent *sent = append->owner;
+    sent->rc = rc;
+    sent->answers++;
+}
+
+static inline leat_err append_try(struct fake *fake, struct sent *sent, uint32_t count,
+                                  uint32_t value, int64_t producer, int16_t epoch, int32_t sequence)
+{
+    uint32_t total =
+        fake_batch(bytes, sizeof bytes, count, value, fake_wall(fake), producer, epoch, sequence);
+    struct leat_batch batch;
+    struct leat_error error = {0};
+    leat_err rc = leat_batch_check(bytes, total, &batch, &error);
+    assert_int_equal(rc, LEAT_OK);
+    *sent = (struct sent){.append = {.on_acked = on_answer, .owner = sent}, .rc = LEAT_E_AGAIN};
+    rc = leat_log_append(fake->log, &batch, &sent->append, &error);
+    if (rc != LEAT_OK && rc != LEAT_E_AGAIN) assert_true(error.text[0] != '\0');
+    assert_int_equal(sent->answers, 0);
+    return rc;
+}
+
+/* Append as a broker does: AGAIN waits for on_room. */
+static inline leat_err append(struct fake *fake, struct sent *sent, uint32_t count, uint32_t value,
+                              int64_t producer, int16_t epoch, int32_t sequence)
+{
+    for (;;) {
+        leat_err rc = append_try(fake, sent, count, value, producer, epoch, sequence);
+        if (rc != LEAT_E_AGAIN) return rc;
+        fake->room = false;
+        fake_turn_end(fake);
+        while (!fake->room)
+            if (!fake_deliver(fake)) return LEAT_E_AGAIN;
+    }
+}
+
+static inline void must_append(struct fake *fake, uint32_t count, uint32_t value)
+{
+    struct sent sent;
+    assert_int_equal(append(fake, &sent, count, value, -1, -1, -1), LEAT_OK);
+    fake_settle(fake);
+    assert_int_equal(sent.answers, 1);
+    assert_int_equal(sent.rc, LEAT_OK);
+}
+
+static inline void on_read(struct leat_read *read)
+{
+    *(bool *)read->owner = true;
+}
+
+static inline void evict_all(struct fake *fake)
+{
+    for (unsigned i = 0; i < fake->held_count; i++) {
+        struct fake_held *held = &fake->held[i];
+        if (!held->closed_row) continue;
+        leat_log_on_flushed(fake->log, held->seg);
+        leat_log_on_evict_wanted(fake->log, held->seg);
+    }
+    fake_settle(fake);
+}
+
+static inline leat_err read_once(struct fake *fake, struct leat_read *read, void *buffer)
+{
+    bool done = false;
+    read->max_bytes = 64 * 1024;
+    read->disk_buffer = buffer;
+    read->disk_buffer_bytes = LEAT_BATCH_BYTES_MAX + 64 * 1024;
+    read->on_done = on_read;
+    read->owner = &done;
+    leat_err rc = leat_log_read(fake->log, read);
+    if (rc == LEAT_E_AGAIN) fake_turn_end(fake);
+    while (rc == LEAT_E_AGAIN && !done)
+        assert_true(fake_deliver(fake));
+    if (read->pinned) leat_segment_unpin(read->pinned, &fake->post);
+    return read->rc;
+}
+
+static inline void on_locate_done(struct leat_locate_op *op)
+{
+    *(bool *)op->owner = true;
+}
+
+#endif
