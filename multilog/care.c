@@ -225,7 +225,9 @@ static bool segment_has_expired(const struct leat_log *log, const struct leat_se
     const struct leat_stream_settings *settings = &log->options.settings;
     if (settings->retention_ms > 0 && seg->max_timestamp_ms < now_ms - settings->retention_ms)
         return true;
-    return settings->retention_bytes > 0 && bytes > (uint64_t)settings->retention_bytes;
+    /* So many of the newest bytes stay: else a log of one large segment would lose all its records. */
+    return settings->retention_bytes > 0 &&
+           bytes - seg->extent.bytes >= (uint64_t)settings->retention_bytes;
 }
 
 /* Drops from the front whole closed segments. The last segment stays unless a head follows it: its

@@ -20,7 +20,7 @@ static const char help[] =
     "flushed\n"
     "                          (default: the server's choice, disk on one host)\n"
     "  --retention-time TIME   drop segments older than this: 12h, 7d (default: never)\n"
-    "  --retention-bytes SIZE  of each log: 512M, 10G (default: no limit)\n"
+    "  --retention-bytes SIZE  at least so much of each log stays: 512M, 10G (default: all)\n"
     "  --segment-bytes SIZE    largest segment, a power of two from 16K to 8M (default 8M)\n"
     "  --json                  for programs\n"
     "  -b, --brokers HOST:PORT,...\n";
