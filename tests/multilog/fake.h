@@ -98,9 +98,52 @@ static inline bool fake_safe(void *ctx, const struct leat_segment *seg)
     LEAT_ASSERT(seg->buffer != NULL);
     return ((struct fake *)ctx)->memory_is_safe;
 }
+/* The first segment that what is safe of a segment calls retained: level disk has what its file has,
+ * level memory what lies under a trailer. */
+static inline uint64_t fake_retained_of(const struct fake *fake, const struct fake_held *held)
+{
+    bool disk = fake->options.durability == LEAT_DURABILITY_DISK;
+    const uint8_t *bytes = disk || !held->seg->buffer ? held->file : held->seg->buffer;
+    uint64_t retained = 0;
+    struct leat_scan scan;
+    leat_scan_segment(bytes, held->seg->capacity, &scan);
+    const struct leat_entry *entry;
+    for (uint32_t at = 0; (entry = leat_entry_at(bytes, scan.bytes, at)) != NULL;
+         at += leat_entry_bytes(entry->payload_bytes)) {
+        struct leat_start start;
+        struct leat_trim trim;
+        if (entry->type == LEAT_ENTRY_START) {
+            memcpy(&start, entry + 1, sizeof start);
+            retained = start.first_segment;
+        } else if (entry->type == LEAT_ENTRY_TRIM) {
+            memcpy(&trim, entry + 1, sizeof trim);
+            if (trim.first_segment > retained) retained = trim.first_segment;
+        }
+    }
+    return retained;
+}
+
+/* A segment of a log that lives on may go only when its last copy of "no more retained" is safe: a
+ * crash right now must find a log that says itself where it begins. */
+static inline void fake_drop_check(const struct fake *fake, const struct leat_segment *seg)
+{
+    if (seg->state != LEAT_SEGMENT_CLOSED || fake->log->deleting) return;
+    uint64_t highest = 0, retained = 0;
+    for (unsigned i = 0; i < fake->held_count; i++)
+        if (fake->held[i].seg->id.v > highest) highest = fake->held[i].seg->id.v;
+    for (unsigned i = 0; i < fake->held_count; i++) {
+        const struct fake_held *held = &fake->held[i];
+        if (held->seg->id.v + 3 < highest) continue; /* the last few know it */
+        uint64_t known = fake_retained_of(fake, held);
+        if (known > retained) retained = known;
+    }
+    LEAT_ASSERT_CMP(seg->id.v, <, retained);
+}
+
 static inline void fake_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
 {
     (void)post;
+    if (keep->kind == LEAT_KEEP_DROP) fake_drop_check(ctx, keep->seg);
     fake_push(ctx, (struct fake_event){.keep = keep});
 }
 
