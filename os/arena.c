@@ -25,20 +25,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 #define TMPFS_MAGIC_NUMBER 0x01021994 /* linux/magic.h */
-
-enum { HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
-static_assert(POOL_DATA_OFFSET % HUGE_PAGE_BYTES == 0, "steps begin on huge pages");
-static_assert(LEAT_ARENA_STEP_BYTES % HUGE_PAGE_BYTES == 0, "steps are whole huge pages");
 
 struct os_arena {
     struct leat_arena port;
@@ -66,57 +53,11 @@ static uint8_t *step_at(struct os_arena *arena, uint64_t step)
     return arena->port.base + step * LEAT_ARENA_STEP_BYTES;
 }
 
-static leat_err step_map(struct os_arena *arena, uint64_t step)
-{
-    off_t offset = (off_t)(POOL_DATA_OFFSET + step * LEAT_ARENA_STEP_BYTES);
-    void *at = mmap(step_at(arena, step), LEAT_ARENA_STEP_BYTES, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_FIXED, arena->fd, offset);
-    return at == MAP_FAILED ? LEAT_E_NO_MEMORY : LEAT_OK;
-}
-
-/* Ask for huge pages in a step that has no pages yet. Clearing and mapping 512 pages at once makes
- * growing 5 to 8 times cheaper, and a direct write finds its memory in one look-up instead of 512:
- * a third of the CPU and 1.6 times the speed (README.md). Needs no setting of the machine, unlike
- * MADV_HUGEPAGE on tmpfs. The kernel collapses only where a page is there already. A wish: what
- * it refuses stays in small pages. */
-static void step_collapse(struct os_arena *arena, uint64_t step)
-{
-    off_t offset = (off_t)(POOL_DATA_OFFSET + step * LEAT_ARENA_STEP_BYTES);
-    /* The last page first: the file has to reach past the end of what is collapsed. */
-    for (off_t end = LEAT_ARENA_STEP_BYTES; end > 0; end -= HUGE_PAGE_BYTES)
-        if (fallocate(arena->fd, 0, offset + end - 4096, 4096)) return;
-    (void)madvise(step_at(arena, step), LEAT_ARENA_STEP_BYTES, MADV_COLLAPSE);
-}
-
-/* Map the pages now, so that no core waits for them: first touch costs 0.6 to 2.6 s per GiB. */
-static void step_touch(uint8_t *at, bool fresh)
-{
-    if (madvise(at, LEAT_ARENA_STEP_BYTES, fresh ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0)
-        return;
-    /* Kernels before 5.14. Only fresh memory may be stored to: the other is in use. */
-    for (size_t i = 0; i < LEAT_ARENA_STEP_BYTES; i += 4096) {
-        volatile uint8_t *page = at + i;
-        if (fresh)
-            *page = 0;
-        else
-            (void)*page;
-    }
-}
-
 static leat_err step_grow(struct os_arena *arena)
 {
     uint64_t step = arena->port.grown_bytes / LEAT_ARENA_STEP_BYTES;
-    off_t offset = (off_t)(POOL_DATA_OFFSET + step * LEAT_ARENA_STEP_BYTES);
-    leat_err rc = step_map(arena, step);
+    leat_err rc = leat_os_step_grow(arena->fd, step, arena->port.base, arena->in_memory);
     if (rc) return rc;
-    if (arena->in_memory) step_collapse(arena, step);
-    /* SUBTLE: without fallocate a store to a full file system is SIGBUS, which no core survives. */
-    int failed;
-    do {
-        failed = fallocate(arena->fd, 0, offset, LEAT_ARENA_STEP_BYTES);
-    } while (failed && errno == EINTR);
-    if (failed) return LEAT_E_NO_MEMORY;
-    step_touch(step_at(arena, step), true);
     arena->header->steps = step + 1;
     return LEAT_OK;
 }
@@ -146,7 +87,7 @@ static void *grower_main(void *arg)
             (void)pthread_mutex_lock(&arena->lock);
         } else if (touched < inherited) {
             (void)pthread_mutex_unlock(&arena->lock);
-            step_touch(step_at(arena, touched++), false);
+            leat_os_step_touch(step_at(arena, touched++), false);
             (void)pthread_mutex_lock(&arena->lock);
         } else {
             (void)pthread_cond_wait(&arena->wake, &arena->lock);
@@ -176,23 +117,6 @@ static void arena_grow(void *ctx, struct leat_arena_grow *grow)
 
 /* ---- the pool file ---- */
 
-static void boot_id_read(char out[BOOT_ID_BYTES])
-{
-    memset(out, 0, BOOT_ID_BYTES);
-    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return; /* empty, which never matches: no pool is inherited */
-    if (read(fd, out, BOOT_ID_BYTES - 1) < 36) out[0] = 0;
-    (void)close(fd);
-}
-
-static uint64_t path_hash(const char *path)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-    for (; *path; path++)
-        hash = (hash ^ (uint8_t)*path) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 /* Where the pool lies. A pool that exists goes before room: it may hold what must not be lost. */
 static leat_err pool_place(struct os_arena *arena, uint64_t limit_bytes, struct leat_error *error)
 {
@@ -208,7 +132,7 @@ static leat_err pool_place(struct os_arena *arena, uint64_t limit_bytes, struct 
     if (geteuid() >= SYSTEM_ACCOUNTS_END) return LEAT_OK;
     char shared[64];
     snprintf(shared, sizeof shared, "/dev/shm/leat-pool-%016llx",
-             (unsigned long long)path_hash(real));
+             (unsigned long long)leat_os_path_hash(real));
     struct stat st;
     struct statvfs room;
     bool exists = lstat(shared, &st) == 0, local_exists = lstat(local, &st) == 0;
@@ -265,7 +189,7 @@ static leat_err pool_inherit(struct os_arena *arena, uint64_t *out_steps, struct
 {
     struct pool_header *header = arena->header;
     char boot_id[BOOT_ID_BYTES];
-    boot_id_read(boot_id);
+    leat_os_boot_id(boot_id);
     struct stat st;
     if (fstat(arena->fd, &st))
         return leat_error_set(error, LEAT_E_DISK, "can't read the pool: %s", strerror(errno));
@@ -312,7 +236,7 @@ static leat_err pool_map(struct os_arena *arena, uint64_t limit_bytes, struct le
         (uint8_t *)LEAT_ALIGN_UP((uintptr_t)arena->reserved, (uintptr_t)HUGE_PAGE_BYTES);
     arena->port.limit_bytes = limit;
     for (uint64_t step = 0; step < steps; step++) {
-        if (step_map(arena, step))
+        if (leat_os_step_map(arena->fd, step, arena->port.base))
             return leat_error_set(error, LEAT_E_NO_MEMORY, "can't map the pool: %s",
                                   strerror(errno));
     }

@@ -2,6 +2,8 @@
 #ifndef LEAT_OS_POOL_H
 #define LEAT_OS_POOL_H
 
+#include "base/error.h"
+
 #include <assert.h>
 #include <stdint.h>
 
@@ -35,5 +37,17 @@ static_assert(sizeof(struct pool_header) <= POOL_HEADER_BYTES, "the header is on
  * Thread: startup.  Blocks: a few system calls for each pool in the folder.
  */
 unsigned leat_os_pools_collect(const char *folder);
+
+/* step.c: what all pool files are made of. `base` is where byte 0 of the data is mapped. Thread: any. */
+enum { HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
+/** Allocated, mapped, touched; in huge pages where in_memory and the kernel allow it. After it no store
+ * to the step can fail. LEAT_E_NO_MEMORY. */
+leat_err leat_os_step_grow(int fd, uint64_t step, uint8_t *base, bool in_memory) LEAT_NODISCARD;
+leat_err leat_os_step_map(int fd, uint64_t step, uint8_t *base) LEAT_NODISCARD;
+/** Map its pages now. fresh: nobody uses it yet, so it may be stored to. */
+void leat_os_step_touch(uint8_t *at, bool fresh);
+/** Zero-padded text; empty when it is unknown, which equals none. */
+void leat_os_boot_id(char out[BOOT_ID_BYTES]);
+uint64_t leat_os_path_hash(const char *path);
 
 #endif

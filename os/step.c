@@ -1,0 +1,95 @@
+/* Steps of pool files: allocated, mapped and touched 64 MiB at a time. */
+#include "os/pool.h"
+
+#include "base/port.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+static_assert(POOL_DATA_OFFSET % HUGE_PAGE_BYTES == 0, "steps begin on huge pages");
+static_assert(LEAT_ARENA_STEP_BYTES % HUGE_PAGE_BYTES == 0, "steps are whole huge pages");
+
+static off_t step_offset(uint64_t step)
+{
+    return (off_t)(POOL_DATA_OFFSET + step * LEAT_ARENA_STEP_BYTES);
+}
+
+leat_err leat_os_step_map(int fd, uint64_t step, uint8_t *base)
+{
+    void *at = mmap(base + step * LEAT_ARENA_STEP_BYTES, LEAT_ARENA_STEP_BYTES,
+                    PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, step_offset(step));
+    return at == MAP_FAILED ? LEAT_E_NO_MEMORY : LEAT_OK;
+}
+
+/* So that no core waits for pages: first touch costs 0.6 to 2.6 s per GiB. */
+void leat_os_step_touch(uint8_t *at, bool fresh)
+{
+    if (madvise(at, LEAT_ARENA_STEP_BYTES, fresh ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0)
+        return;
+    /* Kernels before 5.14. Only fresh memory may be stored to: the other is in use. */
+    for (size_t i = 0; i < LEAT_ARENA_STEP_BYTES; i += 4096) {
+        volatile uint8_t *page = at + i;
+        if (fresh)
+            *page = 0;
+        else
+            (void)*page;
+    }
+}
+
+/* Ask for huge pages in a step that has no pages yet. Clearing and mapping 512 pages at once makes
+ * growing 5 to 8 times cheaper, and a direct write finds its memory in one look-up instead of 512:
+ * a third of the CPU and 1.6 times the speed (README.md). Needs no setting of the machine, unlike
+ * MADV_HUGEPAGE on tmpfs. The kernel collapses only where a page is there already. A wish: what
+ * it refuses stays in small pages. */
+static void step_collapse(int fd, uint64_t step, uint8_t *base)
+{
+    /* The last page first: the file has to reach past the end of what is collapsed. */
+    for (off_t end = LEAT_ARENA_STEP_BYTES; end > 0; end -= HUGE_PAGE_BYTES)
+        if (fallocate(fd, 0, step_offset(step) + end - 4096, 4096)) return;
+    (void)madvise(base + step * LEAT_ARENA_STEP_BYTES, LEAT_ARENA_STEP_BYTES, MADV_COLLAPSE);
+}
+
+leat_err leat_os_step_grow(int fd, uint64_t step, uint8_t *base, bool in_memory)
+{
+    leat_err rc = leat_os_step_map(fd, step, base);
+    if (rc) return rc;
+    if (in_memory) step_collapse(fd, step, base);
+    /* SUBTLE: without fallocate a store to a full file system is SIGBUS, which no core survives. */
+    int failed;
+    do {
+        failed = fallocate(fd, 0, step_offset(step), LEAT_ARENA_STEP_BYTES);
+    } while (failed && errno == EINTR);
+    if (failed) return LEAT_E_NO_MEMORY;
+    leat_os_step_touch(base + step * LEAT_ARENA_STEP_BYTES, true);
+    return LEAT_OK;
+}
+
+void leat_os_boot_id(char out[BOOT_ID_BYTES])
+{
+    memset(out, 0, BOOT_ID_BYTES);
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return; /* empty, which never matches: no pool is inherited */
+    if (read(fd, out, BOOT_ID_BYTES - 1) < 36) out[0] = 0;
+    (void)close(fd);
+}
+
+uint64_t leat_os_path_hash(const char *path)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
+    for (; *path; path++)
+        hash = (hash ^ (uint8_t)*path) * UINT64_C(0x100000001b3);
+    return hash;
+}
