@@ -360,6 +360,7 @@ static void mail_drop(struct os_actor *actor)
 
 void leat_os_world_settle(struct leat_os_world *world)
 {
+    if (world->rmem) leat_os_rmem_stop(world->rmem);
     for (unsigned i = 0; i < LEAT_ACTORS; i++)
         if (world->actors[i] && world->actors[i]->arena)
             leat_os_arena_stop(world->actors[i]->arena);
@@ -372,6 +373,7 @@ void leat_os_actor_fini(struct os_actor *actor)
 {
     if (actor->arena) leat_os_arena_stop(actor->arena);
     mail_drop(actor); /* the arena's thread may have mailed last, and its mail lies in the arena */
+    if (actor->world->rmem) leat_os_rmem_actor_fini(actor->world->rmem, actor);
     if (actor->arena) leat_os_arena_close(actor->arena);
     leat_os_net_fini(actor);
     uv_close((uv_handle_t *)&actor->async, NULL);

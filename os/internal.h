@@ -94,6 +94,7 @@ struct os_actor {
 
 struct leat_os_world {
     struct os_actor *actors[LEAT_ACTORS];
+    struct os_rmem *rmem; /* NULL: no one-sided writes */
     char data_dir[LEAT_OS_PATH_BYTES];
     int data_fd;          /* -1: no disk port */
     pthread_mutex_t lock; /* leaf: nothing is called while it is held */
@@ -137,6 +138,11 @@ bool leat_os_disk_waiting(const struct os_actor *actor);
 leat_err leat_os_readers_start(struct leat_os_world *world, unsigned count);
 void leat_os_readers_stop(struct leat_os_world *world);
 leat_err leat_os_errno(int error); /* a failed file call as leat_err */
+
+/* rmem.c */
+void leat_os_rmem_stop(struct os_rmem *rmem); /* joins the helper */
+void leat_os_rmem_actor_fini(struct os_rmem *rmem, struct os_actor *actor);
+void leat_os_rmem_close(struct os_rmem *rmem);
 
 /* arena.c */
 /* Join its thread: no grow request is touched after it. */

@@ -51,6 +51,23 @@ leat_err leat_os_arena_open(struct leat_os_world *world, unsigned number, uint64
 /** Give the pool's memory back when the world is destroyed: nothing in it is needed any more (a
  * clean stop wrote everything to disk). Thread: startup, or after the actor was joined. */
 void leat_os_arena_discard(struct leat_os_world *world, unsigned number);
+/* One-sided writes: fills env->rmems of all cores and env->rmem_host of one. */
+struct leat_os_rmem_options {
+    unsigned host; /* the core that the backup lives on */
+    /* "HOST", the address that other nodes reach this one by: RDMA connections are taken there, or,
+     * if no RDMA device has it, at the first address that one has. NULL: no verbs. */
+    const char *verbs_host;
+    bool no_shm;
+};
+/**
+ * After all cores' leat_os_actor_create(), before their start. Arenas that an earlier process of
+ * this data directory left are revoked and found by the host's each_inherited(). Machines without a
+ * usable RDMA device just have no verbs; leat_os_rmem_no_verbs() tells why. Thread: startup.
+ */
+leat_err leat_os_rmem_open(struct leat_os_world *world, const struct leat_os_rmem_options *options,
+                           struct leat_error *error) LEAT_NODISCARD;
+/** Why there is no verbs transport; NULL: there is. Valid as long as the world. */
+const char *leat_os_rmem_no_verbs(const struct leat_os_world *world);
 /** Lock the data directory; LEAT_E_LOCKED names the process that has it, at once while that lives; one
  * that is ending (killed, its memory not yet given back) is waited for, up to 30 s. Makes the
  * directory if missing. Thread: startup; blocks. */

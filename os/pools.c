@@ -44,7 +44,9 @@ unsigned leat_os_pools_collect(const char *folder)
     DIR *dir = opendir(folder);
     if (!dir) return 0;
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-        if (strncmp(entry->d_name, "leat-pool-", strlen("leat-pool-")) != 0) continue;
+        if (strncmp(entry->d_name, "leat-pool-", strlen("leat-pool-")) != 0 &&
+            strncmp(entry->d_name, "leat-rmem-", strlen("leat-rmem-")) != 0)
+            continue;
         int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0) continue;
         /* Looked at before the lock too: a server that is just starting must not find its pool

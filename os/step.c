@@ -27,6 +27,17 @@ static off_t step_offset(uint64_t step)
     return (off_t)(POOL_DATA_OFFSET + step * LEAT_ARENA_STEP_BYTES);
 }
 
+uint8_t *leat_os_addresses_reserve(uint64_t bytes)
+{
+    uint8_t *all = mmap(NULL, bytes + HUGE_PAGE_BYTES, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED) return NULL;
+    size_t before = -(uintptr_t)all % HUGE_PAGE_BYTES;
+    if (before) (void)munmap(all, before);
+    (void)munmap(all + before + bytes, HUGE_PAGE_BYTES - before);
+    return all + before;
+}
+
 leat_err leat_os_step_map(int fd, uint64_t step, uint8_t *base)
 {
     void *at = mmap(base + step * LEAT_ARENA_STEP_BYTES, LEAT_ARENA_STEP_BYTES,

@@ -54,9 +54,11 @@ void leat_os_world_destroy(struct leat_os_world **world_pointer)
     for (unsigned i = 0; i < LEAT_ACTORS; i++)
         leat_os_actor_join(world, i);
     leat_os_readers_stop(world);
+    if (world->rmem) leat_os_rmem_stop(world->rmem);
     for (unsigned i = 0; i < LEAT_ACTORS; i++) {
         if (world->actors[i]) leat_os_actor_fini(world->actors[i]);
     }
+    if (world->rmem) leat_os_rmem_close(world->rmem);
     if (world->data_fd >= 0) (void)close(world->data_fd); /* opened for reading only */
     (void)pthread_cond_destroy(&world->readers_wake);
     (void)pthread_mutex_destroy(&world->lock);
