@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
+#include "wire/value.h"
 
 leat_err leat_gather_init(struct leat_gather *gather, const struct leat_gather_options *options,
                           struct leat_gather_clock clock)
@@ -330,6 +331,15 @@ leat_err leat_gather_add(struct leat_gather *gather, const struct leat_gather_re
     return LEAT_OK;
 }
 
+static leat_err run_add_any(struct leat_producer_batch *batch,
+                            const struct leat_produce_record *record, int64_t stamp)
+{
+    return leat_batch_builder_add(
+        &batch->builder, stamp, record->key, record->key ? record->key_bytes : 0, record->value,
+        record->value ? record->value_bytes : 0, record->headers,
+        record->headers ? record->headers_bytes : 0, record->headers ? record->header_count : 0);
+}
+
 size_t leat_gather_add_run(struct leat_gather *gather, const char *stream_name,
                            const struct leat_produce_record *records, size_t count)
 {
@@ -344,17 +354,19 @@ size_t leat_gather_add_run(struct leat_gather *gather, const char *stream_name,
     /* The record that fills the batch makes it ready, which is done by leat_gather_add(). */
     size_t room = gather->batch_records - batch->builder.record_count - 1, added = 0;
     if (count > room) count = room;
+    struct leat_batch_builder builder = batch->builder; /* local: nothing that is written aliases */
     for (; added < count; added++) {
         const struct leat_produce_record *record = &records[added];
         if (one ? record->streamlet > 0 : record->streamlet >= 0 || record->key) break;
         int64_t stamp = record->timestamp_ms ? record->timestamp_ms : batch->opened_wall_ms;
-        leat_err rc = leat_batch_builder_add(
-            &batch->builder, stamp, record->key, record->key ? record->key_bytes : 0, record->value,
-            record->value ? record->value_bytes : 0, record->headers,
-            record->headers ? record->headers_bytes : 0,
-            record->headers ? record->header_count : 0);
-        if (rc) break;
+        if (record->key || record->headers || !record->value ||
+            !leat_batch_builder_add_value(&builder, stamp, record->value, record->value_bytes)) {
+            batch->builder = builder;
+            if (run_add_any(batch, record, stamp)) break;
+            builder = batch->builder;
+        }
     }
+    batch->builder = builder;
     gather->open_records += added;
     return added;
 }

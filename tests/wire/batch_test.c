@@ -1,6 +1,8 @@
 /* Tests of record batches: check, reader, builder, compression. */
 #include "wire_fixture.h"
 
+#include "wire/value.h"
+
 /* CRC-32C bit by bit, so that the known answer owes nothing to the library. */
 static uint32_t crc_slow(const uint8_t *bytes, size_t count)
 {
@@ -319,12 +321,59 @@ static void compressed_batch_reads_back(void **state)
     free(again);
 }
 
+/* Goal: the short way of adding a value writes the bytes of the long one, at every size, also where
+ * offset and time take more bytes, and refuses what it must not decide. */
+static void builder_short_way_writes_the_same(void **state)
+{
+    (void)state;
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 11);
+    static uint8_t shorter[1 << 20], longer[1 << 20], data[LEAT_VALUE_BYTES_MAX + 8];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)leat_xoshiro_next(&random);
+    uint32_t taken = 0;
+    for (uint32_t round = 0; round < 400; round++) {
+        struct leat_batch_builder a, b;
+        size_t capacity = 4096 + leat_xoshiro_below(&random, sizeof longer - 4096);
+        leat_batch_builder_init(&a, shorter, capacity);
+        leat_batch_builder_init(&b, longer, capacity);
+        assert_false(leat_batch_builder_add_value(&a, 1000, data, 100)); /* the first record */
+        for (uint32_t i = 0; i < 300; i++) {
+            size_t bytes = leat_xoshiro_below(&random, i % 3 ? 200 : sizeof data);
+            int64_t stamp = (int64_t)(leat_xoshiro_next(&random) >>
+                                      leat_xoshiro_below(&random, i % 5 ? 3 : 64));
+            bool may = b.record_count > 0 && bytes >= LEAT_VALUE_BYTES_MIN &&
+                       bytes <= LEAT_VALUE_BYTES_MAX;
+            leat_err rc = leat_batch_builder_add(&b, stamp, NULL, 0, data, bytes, NULL, 0, 0);
+            if (leat_batch_builder_add_value(&a, stamp, data, bytes)) {
+                assert_true(may && rc == LEAT_OK);
+                taken++;
+            } else {
+                /* Near the end it leaves to the long way what may still fit. */
+                assert_true(!may || b.used + bytes + 2 * LEAT_VALUE_EXTRA_BYTES_MAX > capacity);
+                assert_int_equal(
+                    leat_batch_builder_add(&a, stamp, NULL, 0, data, bytes, NULL, 0, 0), rc);
+            }
+            if (rc) break;
+            assert_int_equal(a.max_timestamp_ms, b.max_timestamp_ms);
+        }
+        assert_int_equal(a.record_count, b.record_count);
+        assert_int_equal(a.used, b.used);
+        if (a.record_count == 0) continue;
+        (void)leat_batch_builder_finish(&a, LEAT_CODEC_NONE, 1, 2, 3);
+        (void)leat_batch_builder_finish(&b, LEAT_CODEC_NONE, 1, 2, 3);
+        assert_memory_equal(shorter, longer, a.used);
+    }
+    assert_true(taken > 10000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batch_known_bytes_are_built_and_read),
         cmocka_unit_test(batch_random_records_read_back),
         cmocka_unit_test(builder_each_capacity_never_passes_its_end),
+        cmocka_unit_test(builder_short_way_writes_the_same),
         cmocka_unit_test(batch_flipped_bits_are_detected_or_outside_crc),
         cmocka_unit_test(batch_wrong_fields_with_good_crc_are_refused),
         cmocka_unit_test(reader_mutated_records_stay_inside),
