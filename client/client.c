@@ -62,11 +62,6 @@ leat_err leat_client_create(const struct leat_env *env, struct leat_timers *time
     client->sweep.owner = client;
     snprintf(client->name, sizeof client->name, "%s", options->name ? options->name : "libleat");
     leat_err rc = addresses_parse(client, options->addresses, error);
-    if (rc == LEAT_OK) {
-        client->streams =
-            leat_mem_calloc(LEAT_MEM_CLIENT, options->streams_max, sizeof *client->streams);
-        if (!client->streams) rc = leat_error_set(error, LEAT_E_NO_MEMORY, "out of memory");
-    }
     if (rc) {
         leat_mem_free(client);
         return rc;
@@ -214,6 +209,24 @@ void leat_client_cancel(struct leat_client *client, struct leat_request *request
     (void)client;
     LEAT_ASSERT(request->payload_count == 0);
     leat_list_remove(&request->link);
+}
+
+bool leat_client_withdraw(struct leat_client *client, struct leat_request *request)
+{
+    LEAT_LIST_EACH(&client->conns, link)
+    {
+        struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
+        if (!request->payload_count || !request->sent || conn->slots_out == 0) continue;
+        LEAT_LIST_EACH(&conn->in_flight, it)
+        {
+            if (it != &request->link) continue;
+            if (conn->state != CONN_CLOSING) client->env->net->close(conn->net);
+            conn->state = CONN_CLOSING;
+            return false;
+        }
+    }
+    leat_list_remove(&request->link);
+    return true;
 }
 
 void leat_client_on_open(struct leat_client *client, struct leat_client_conn *conn)
@@ -392,21 +405,39 @@ static void nodes_read(struct leat_client *client, struct leat_msg_reader *reade
     }
 }
 
-static struct leat_client_stream *stream_slot(struct leat_client *client,
-                                              struct leat_msg_string name)
+/* Room for one stream more; the list of them grows, because most clients know one. */
+static bool stream_room(struct leat_client *client)
+{
+    enum { STREAMS_FIRST = 8 };
+    if (client->stream_count < client->stream_capacity) return true;
+    uint32_t capacity = client->stream_capacity ? client->stream_capacity * 2 : STREAMS_FIRST;
+    struct leat_client_stream **streams =
+        leat_mem_realloc(LEAT_MEM_CLIENT, client->streams, capacity, sizeof *streams);
+    if (!streams) return false;
+    client->streams = streams;
+    client->stream_capacity = capacity;
+    return true;
+}
+
+static leat_err stream_slot(struct leat_client *client, struct leat_msg_string name,
+                            struct leat_client_stream **out_stream)
 {
     for (uint32_t i = 0; i < client->stream_count; i++)
         if (strlen(client->streams[i]->name) == name.bytes &&
-            memcmp(client->streams[i]->name, name.text, name.bytes) == 0)
-            return client->streams[i];
+            memcmp(client->streams[i]->name, name.text, name.bytes) == 0) {
+            *out_stream = client->streams[i];
+            return LEAT_OK;
+        }
     if (client->stream_count == client->options.streams_max ||
         name.bytes > LEAT_STREAM_NAME_BYTES_MAX)
-        return NULL;
+        return LEAT_E_TOO_MANY;
+    if (!stream_room(client)) return LEAT_E_NO_MEMORY;
     struct leat_client_stream *stream = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *stream);
-    if (!stream) return NULL;
+    if (!stream) return LEAT_E_NO_MEMORY;
     memcpy(stream->name, name.text, name.bytes);
     client->streams[client->stream_count++] = stream;
-    return stream;
+    *out_stream = stream;
+    return LEAT_OK;
 }
 
 /* Read one stream element. The logs come in any order and are put where their numbers say. */
@@ -419,8 +450,9 @@ static leat_err stream_read(struct leat_client *client, struct leat_msg_reader *
     if (head.code) return head.code;
     uint64_t wanted = (uint64_t)head.settings.streamlets * head.settings.logs;
     if (wanted != head.log_count || head.id == 0 || head.settings.logs == 0) return LEAT_E_INVALID;
-    struct leat_client_stream *stream = stream_slot(client, head.name);
-    if (!stream) return LEAT_E_TOO_MANY;
+    struct leat_client_stream *stream;
+    leat_err rc = stream_slot(client, head.name, &stream);
+    if (rc) return rc;
     struct leat_client_log *logs = leat_mem_calloc(LEAT_MEM_CLIENT, head.log_count, sizeof *logs);
     if (!logs) return LEAT_E_NO_MEMORY;
     for (uint32_t i = 0; i < head.log_count; i++) {
@@ -529,6 +561,12 @@ void leat_client_lookup(struct leat_client *client, struct leat_client_lookup *l
     lookup->pause_us = 0;
     leat_list_push_back(&client->lookups, &lookup->link);
     lookup_send(client, lookup);
+}
+
+void leat_client_lookup_cancel(struct leat_client *client, struct leat_client_lookup *lookup)
+{
+    leat_client_cancel(client, &lookup->request);
+    leat_list_remove(&lookup->link);
 }
 
 const struct leat_client_stream *leat_client_stream(const struct leat_client *client,

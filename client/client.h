@@ -72,6 +72,14 @@ struct leat_request {
 leat_err leat_client_send(struct leat_client *client, struct leat_request *request) LEAT_NODISCARD;
 /** Forget a request without payload: on_done does not run any more. Thread: owner. */
 void leat_client_cancel(struct leat_client *client, struct leat_request *request);
+/**
+ * Take a request back, for an owner that goes while others use the client on.
+ *
+ * True: forgotten, as by leat_client_cancel(), and its payload is free. False: its connection may
+ * still hold the payload, so it is closed, with what others have on it; on_done follows, never
+ * inside. Thread: owner.
+ */
+bool leat_client_withdraw(struct leat_client *client, struct leat_request *request) LEAT_NODISCARD;
 
 /* Metadata of one stream, kept fresh. */
 struct leat_client_log {
@@ -104,6 +112,8 @@ struct leat_client_lookup {
     uint8_t control[LEAT_STREAM_NAME_BYTES_MAX + 16];
 };
 void leat_client_lookup(struct leat_client *client, struct leat_client_lookup *lookup);
+/** Forget a lookup that has not ended: on_done does not run any more. */
+void leat_client_lookup_cancel(struct leat_client *client, struct leat_client_lookup *lookup);
 const struct leat_client_stream *leat_client_stream(const struct leat_client *client,
                                                     const char *name);
 /** Has the network called this client since the last question? For who runs many clients on one

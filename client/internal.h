@@ -56,7 +56,7 @@ struct leat_client {
     struct leat_list waiting; /* requests for any node, no connection yet */
     struct leat_list lookups;
     struct leat_client_stream **streams;
-    uint32_t stream_count;
+    uint32_t stream_count, stream_capacity;
     struct {
         uint64_t incarnation;
         char address[LEAT_CLIENT_ADDRESS_BYTES];

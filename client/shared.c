@@ -63,11 +63,22 @@ leat_code leat_shared_message(leat_message *message, const struct leat_error *er
 struct leat_shared_io {
     struct leat_os_world *world;
     const struct leat_env *env;
-    uint32_t places;  /* guarded by: ios_lock */
-    pthread_t thread; /* written before anything that reads it is started */
+    uint32_t places;          /* guarded by: ios_lock */
+    struct leat_list commons; /* guarded by: ios_lock */
+    pthread_t thread;         /* written before anything that reads it is started */
     /* The thread's own: */
-    struct leat_list members;
+    struct leat_list members, running; /* running: commons with a member */
     uint64_t wake_at_us;
+};
+
+struct leat_shared_common {
+    struct leat_list link, run_link; /* in the io's commons, in its running */
+    uint32_t users;                  /* guarded by: ios_lock */
+    struct leat_shared_ports ports;
+    struct leat_client *client;
+    char *brokers, *name;
+    uint64_t request_timeout_us;
+    bool fail_fast;
 };
 
 static pthread_mutex_t ios_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -78,35 +89,73 @@ static void io_on_start(void *actor)
     ((struct leat_shared_io *)actor)->thread = pthread_self();
 }
 
+static bool ports_wake(struct leat_shared_ports *ports, uint64_t now)
+{
+    if (ports->wake_at_us > now) return false;
+    ports->wake_at_us = UINT64_MAX;
+    leat_timers_run(&ports->timers);
+    return true;
+}
+
 static void io_on_wake(void *actor)
 {
     struct leat_shared_io *io = actor;
     uint64_t now = io->env->clock->now_us(io->env->clock->ctx);
     io->wake_at_us = UINT64_MAX;
+    LEAT_LIST_EACH(&io->running, link)
+    (void)ports_wake(&LEAT_CONTAINER(link, struct leat_shared_common, run_link)->ports, now);
     LEAT_LIST_EACH(&io->members, link)
     {
         struct leat_shared *shared = LEAT_CONTAINER(link, struct leat_shared, link);
-        if (shared->wake_at_us > now) continue;
-        shared->wake_at_us = UINT64_MAX;
-        shared->touched = true;
-        leat_timers_run(&shared->timers);
+        if (ports_wake(&shared->ports, now)) shared->touched = true;
     }
+}
+
+/* Members first: what they send is then among what their common clients look at. Returns whether a
+ * member was touched by that look. */
+static bool io_turn(struct leat_shared_io *io)
+{
+    LEAT_LIST_EACH(&io->members, link)
+    {
+        struct leat_shared *shared = LEAT_CONTAINER(link, struct leat_shared, link);
+        if (!shared->common && shared->client && leat_client_take_called(shared->client))
+            shared->touched = true;
+        if (!shared->touched) continue;
+        shared->touched = false;
+        shared->on_turn_end(shared->owner);
+    }
+    if (leat_list_empty(&io->running)) return false;
+    LEAT_LIST_EACH(&io->running, link)
+    leat_client_on_turn_end(LEAT_CONTAINER(link, struct leat_shared_common, run_link)->client);
+    LEAT_LIST_EACH(&io->members, link)
+    if (LEAT_CONTAINER(link, struct leat_shared, link)->touched) return true;
+    return false;
+}
+
+static uint64_t io_next_wake(const struct leat_shared_io *io)
+{
+    uint64_t at = UINT64_MAX;
+    LEAT_LIST_EACH(&io->members, link)
+    {
+        uint64_t own = LEAT_CONTAINER(link, struct leat_shared, link)->ports.wake_at_us;
+        if (own < at) at = own;
+    }
+    LEAT_LIST_EACH(&io->running, link)
+    {
+        uint64_t own = LEAT_CONTAINER(link, struct leat_shared_common, run_link)->ports.wake_at_us;
+        if (own < at) at = own;
+    }
+    return at;
 }
 
 static void io_on_turn_end(void *actor)
 {
+    enum { ROUNDS_MAX = 4 };
     struct leat_shared_io *io = actor;
-    uint64_t wake_at_us = UINT64_MAX;
-    LEAT_LIST_EACH(&io->members, link)
-    {
-        struct leat_shared *shared = LEAT_CONTAINER(link, struct leat_shared, link);
-        if (shared->client && leat_client_take_called(shared->client)) shared->touched = true;
-        if (shared->touched) {
-            shared->touched = false;
-            shared->on_turn_end(shared->owner);
-        }
-        if (shared->wake_at_us < wake_at_us) wake_at_us = shared->wake_at_us;
-    }
+    int rounds = 0;
+    while (io_turn(io) && ++rounds < ROUNDS_MAX)
+        ;
+    uint64_t wake_at_us = rounds == ROUNDS_MAX ? 0 : io_next_wake(io);
     if (wake_at_us == io->wake_at_us) return;
     io->wake_at_us = wake_at_us;
     io->env->clock->wake_at(io->env->clock->ctx, wake_at_us);
@@ -127,6 +176,8 @@ static leat_err io_create(struct leat_shared_io **out_io, struct leat_error *err
     struct leat_shared_io *io = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *io);
     if (!io) return leat_error_set(error, LEAT_E_NO_MEMORY, "out of memory");
     leat_list_init(&io->members);
+    leat_list_init(&io->running);
+    leat_list_init(&io->commons);
     io->wake_at_us = UINT64_MAX;
     struct leat_os_world_options world = {.data_dir = NULL};
     leat_err rc = leat_os_world_create(&world, &io->world, error);
@@ -178,59 +229,155 @@ static void io_give(struct leat_shared_io *io)
     (void)pthread_mutex_unlock(&ios_lock);
 }
 
-/* ---- places ---- */
+/* ---- ports ---- */
 
-static void place_wake_at(void *ctx, uint64_t at_us)
+static void ports_wake_at(void *ctx, uint64_t at_us)
 {
-    ((struct leat_shared *)ctx)->wake_at_us = at_us; /* the turn's end looks at all places */
+    ((struct leat_shared_ports *)ctx)->wake_at_us = at_us; /* the turn's end looks at all */
 }
 
-static uint64_t place_random(void *ctx)
+static uint64_t ports_random(void *ctx)
 {
-    return leat_xoshiro_next(&((struct leat_shared *)ctx)->random_state);
+    return leat_xoshiro_next(&((struct leat_shared_ports *)ctx)->random_state);
 }
 
-static void place_ports(struct leat_shared *shared)
+static leat_err ports_init(struct leat_shared_ports *ports, const struct leat_shared_io *io)
 {
     uint64_t seed;
     if (getrandom(&seed, sizeof seed, 0) != (ssize_t)sizeof seed)
-        seed = leat_shared_now_us(NULL) + (uintptr_t)shared;
-    leat_xoshiro_seed(&shared->random_state, seed);
-    shared->wake_at_us = UINT64_MAX;
-    shared->clock =
-        (struct leat_clock){shared, leat_shared_now_us, leat_shared_wall_ms, place_wake_at};
-    shared->random = (struct leat_random){shared, place_random};
-    shared->own_env = *shared->io->env;
-    shared->own_env.clock = &shared->clock;
-    shared->own_env.random = &shared->random;
-    shared->env = &shared->own_env;
+        seed = leat_shared_now_us(NULL) + (uintptr_t)ports;
+    leat_xoshiro_seed(&ports->random_state, seed);
+    ports->wake_at_us = UINT64_MAX;
+    ports->clock =
+        (struct leat_clock){ports, leat_shared_now_us, leat_shared_wall_ms, ports_wake_at};
+    ports->random = (struct leat_random){ports, ports_random};
+    ports->env = *io->env;
+    ports->env.clock = &ports->clock;
+    ports->env.random = &ports->random;
+    return leat_timers_init(&ports->timers, &ports->clock, LEAT_SHARED_TIMERS);
 }
 
-leat_err leat_shared_open(struct leat_shared *shared, const char *brokers, const char *name,
-                          uint64_t request_timeout_us, bool fail_fast, struct leat_error *error)
+static leat_err client_make(struct leat_shared_ports *ports,
+                            const struct leat_shared_options *options,
+                            struct leat_client **out_client, struct leat_error *error)
 {
-    memset(shared, 0, sizeof *shared);
-    if (!brokers) brokers = getenv("LEAT_BROKERS");
-    if (!brokers || !*brokers) brokers = "127.0.0.1:7700";
-    leat_err rc = io_take(&shared->io, error);
-    if (rc) return rc;
-    place_ports(shared);
-    rc = leat_timers_init(&shared->timers, shared->env->clock, LEAT_SHARED_TIMERS);
-    if (rc) {
-        (void)leat_error_set(error, rc, "out of memory");
-        goto out;
-    }
-    struct leat_client_options options = {
-        .name = name ? name : program_invocation_short_name,
-        .addresses = brokers,
-        .request_timeout_us = request_timeout_us,
+    struct leat_client_options client = {
+        .name = options->name,
+        .addresses = options->brokers,
+        .request_timeout_us = options->request_timeout_us,
         .retry_us_min = LEAT_SHARED_RETRY_US_MIN,
         .retry_us_max = LEAT_SHARED_RETRY_US_MAX,
-        .streams_max = LEAT_SHARED_STREAMS_MAX,
-        .fail_fast = fail_fast,
+        .streams_max = LEAT_SHARED_STREAMS_MAX * (options->common ? LEAT_SHARED_USERS_MAX : 1),
+        .fail_fast = options->fail_fast,
     };
-    rc = leat_client_create(shared->env, &shared->timers, &options, &shared->client, error);
-out:
+    return leat_client_create(&ports->env, &ports->timers, &client, out_client, error);
+}
+
+/* ---- common clients ---- */
+
+static void common_destroy(struct leat_shared_common *common)
+{
+    if (common->client) leat_client_destroy(&common->client);
+    leat_timers_fini(&common->ports.timers);
+    leat_mem_free(common->brokers);
+    leat_mem_free(common->name);
+    leat_mem_free(common);
+}
+
+static leat_err common_create(const struct leat_shared_io *io,
+                              const struct leat_shared_options *options,
+                              struct leat_shared_common **out_common, struct leat_error *error)
+{
+    struct leat_shared_common *common = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *common);
+    if (!common) return leat_error_set(error, LEAT_E_NO_MEMORY, "out of memory");
+    leat_list_init(&common->link);
+    leat_list_init(&common->run_link);
+    common->brokers = leat_mem_strdup(LEAT_MEM_CLIENT, options->brokers);
+    common->name = leat_mem_strdup(LEAT_MEM_CLIENT, options->name);
+    common->request_timeout_us = options->request_timeout_us;
+    common->fail_fast = options->fail_fast;
+    leat_err rc = ports_init(&common->ports, io);
+    if (rc || !common->brokers || !common->name)
+        rc = leat_error_set(error, LEAT_E_NO_MEMORY, "out of memory");
+    if (rc == LEAT_OK) rc = client_make(&common->ports, options, &common->client, error);
+    if (rc)
+        common_destroy(common);
+    else
+        *out_common = common;
+    return rc;
+}
+
+static bool common_fits(const struct leat_shared_common *common,
+                        const struct leat_shared_options *options)
+{
+    return common->users < LEAT_SHARED_USERS_MAX &&
+           common->request_timeout_us == options->request_timeout_us &&
+           common->fail_fast == options->fail_fast &&
+           strcmp(common->brokers, options->brokers) == 0 &&
+           strcmp(common->name, options->name) == 0;
+}
+
+static leat_err common_take(struct leat_shared_io *io, const struct leat_shared_options *options,
+                            struct leat_shared_common **out_common, struct leat_error *error)
+{
+    struct leat_shared_common *common = NULL;
+    leat_err rc = LEAT_OK;
+    (void)pthread_mutex_lock(&ios_lock);
+    LEAT_LIST_EACH(&io->commons, link)
+    {
+        struct leat_shared_common *it = LEAT_CONTAINER(link, struct leat_shared_common, link);
+        if (!common_fits(it, options)) continue;
+        common = it;
+        break;
+    }
+    if (!common) {
+        rc = common_create(io, options, &common, error);
+        if (rc == LEAT_OK) leat_list_push_back(&io->commons, &common->link);
+    }
+    if (rc == LEAT_OK) {
+        common->users++;
+        *out_common = common;
+    }
+    (void)pthread_mutex_unlock(&ios_lock);
+    return rc;
+}
+
+/* Thread: the background thread, where the client's connections live. */
+static void common_give(struct leat_shared_common *common)
+{
+    (void)pthread_mutex_lock(&ios_lock);
+    bool last = --common->users == 0;
+    if (last) leat_list_remove(&common->link);
+    (void)pthread_mutex_unlock(&ios_lock);
+    if (!last) return;
+    leat_list_remove(&common->run_link);
+    common_destroy(common);
+}
+
+/* ---- opening, starting, closing ---- */
+
+leat_err leat_shared_open(struct leat_shared *shared, const struct leat_shared_options *given,
+                          struct leat_error *error)
+{
+    memset(shared, 0, sizeof *shared);
+    leat_list_init(&shared->link);
+    struct leat_shared_options options = *given;
+    if (!options.brokers) options.brokers = getenv("LEAT_BROKERS");
+    if (!options.brokers || !*options.brokers) options.brokers = "127.0.0.1:7700";
+    if (!options.name) options.name = program_invocation_short_name;
+    leat_err rc = io_take(&shared->io, error);
+    if (rc) return rc;
+    rc = ports_init(&shared->ports, shared->io);
+    shared->env = &shared->ports.env;
+    shared->timers = &shared->ports.timers;
+    if (rc) {
+        (void)leat_error_set(error, rc, "out of memory");
+    } else if (options.common) {
+        rc = common_take(shared->io, &options, &shared->common, error);
+        if (rc == LEAT_OK) shared->client = shared->common->client;
+    } else {
+        rc = client_make(&shared->ports, &options, &shared->client, error);
+    }
     if (rc) leat_shared_close(shared);
     return rc;
 }
@@ -241,6 +388,9 @@ static void place_on_start(void *actor, struct leat_mail *mail)
     struct leat_shared *shared = LEAT_CONTAINER(mail, struct leat_shared, start_mail);
     leat_list_push_back(&io->members, &shared->link);
     shared->touched = true;
+    struct leat_shared_common *common = shared->common;
+    if (common && leat_list_empty(&common->run_link))
+        leat_list_push_back(&io->running, &common->run_link);
 }
 
 static void place_on_stop(void *actor, struct leat_mail *mail)
@@ -248,6 +398,8 @@ static void place_on_stop(void *actor, struct leat_mail *mail)
     struct leat_shared *shared = LEAT_CONTAINER(mail, struct leat_shared, stop_mail);
     (void)actor;
     leat_list_remove(&shared->link);
+    if (shared->common) common_give(shared->common);
+    shared->common = NULL;
     leat_event_tell(&shared->stopped);
 }
 
@@ -258,7 +410,6 @@ void leat_shared_start(struct leat_shared *shared, void *owner, void (*on_turn_e
     shared->on_turn_end = on_turn_end;
     shared->started = true;
     shared->start_mail.deliver = place_on_start;
-    shared->stop_mail.deliver = place_on_stop;
     leat_shared_post(shared, &shared->start_mail);
 }
 
@@ -275,13 +426,15 @@ bool leat_shared_is_own_thread(const struct leat_shared *shared)
 void leat_shared_close(struct leat_shared *shared)
 {
     if (!shared->io) return;
-    if (shared->started) {
+    if (shared->common) shared->client = NULL; /* others' too */
+    if (shared->started || shared->common) {
         uint32_t seen = leat_event_look(&shared->stopped);
+        shared->stop_mail.deliver = place_on_stop;
         leat_shared_post(shared, &shared->stop_mail);
         (void)leat_event_wait(&shared->stopped, seen, UINT64_MAX);
     }
     if (shared->client) leat_client_destroy(&shared->client);
-    leat_timers_fini(&shared->timers);
+    leat_timers_fini(&shared->ports.timers);
     io_give(shared->io);
     shared->io = NULL;
 }

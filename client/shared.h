@@ -3,7 +3,10 @@
  *
  * All producers and consumers of a process share a few threads (one per two cores): a server that
  * answers eight producers then wakes one thread and not eight. Measured on two cores, a wake-up of
- * a thread on another core costs as much as copying a batch of 10 KB. */
+ * a thread on another core costs as much as copying a batch of 10 KB.
+ *
+ * Producers of one thread that want the same also share a client, hence its connections: what they
+ * have to send in one turn goes out in one write, and their answers come in one read. */
 #ifndef LEAT_CLIENT_SHARED_H
 #define LEAT_CLIENT_SHARED_H
 
@@ -19,6 +22,8 @@
 enum {
     LEAT_SHARED_TIMERS = 16,
     LEAT_SHARED_STREAMS_MAX = 256,
+    LEAT_SHARED_USERS_MAX = 64, /* of one common client; a server has requests of one connection
+                                   under way up to a limit (256) */
     LEAT_SHARED_RETRY_US_MIN = 10 * 1000,
     LEAT_SHARED_RETRY_US_MAX = 1000 * 1000,
     LEAT_SHARED_ACTOR = 0,       /* the only actor of a background thread's world */
@@ -33,19 +38,28 @@ struct leat_event {
 
 struct leat_shared_io; /* a background thread */
 
+/* Ports of one's own on a background thread: the thread's, but for time and chance. */
+struct leat_shared_ports {
+    struct leat_env env;
+    struct leat_clock clock;
+    struct leat_random random;
+    struct leat_xoshiro random_state;
+    struct leat_timers timers;
+    uint64_t wake_at_us;
+};
+
+struct leat_shared_common; /* a client with several users */
+
 /* One producer's or consumer's place on a background thread. */
 struct leat_shared {
     struct leat_shared_io *io;  /* NULL: not open */
     const struct leat_env *env; /* the thread's ports, with a clock and a random of its own */
-    struct leat_timers timers;
+    struct leat_timers *timers;
     struct leat_client *client;
     /* shared.c's, and the background thread's after the start: */
-    struct leat_env own_env;
-    struct leat_clock clock;
-    struct leat_random random;
-    struct leat_xoshiro random_state;
+    struct leat_shared_ports ports;
+    struct leat_shared_common *common; /* whose client it is; NULL: this place's own */
     struct leat_list link;
-    uint64_t wake_at_us;
     bool started, touched; /* touched: something of it ran in this turn */
     void *owner;
     void (*on_turn_end)(void *owner);
@@ -53,11 +67,21 @@ struct leat_shared {
     struct leat_event stopped;
 };
 
+struct leat_shared_options {
+    const char *brokers; /* NULL: $LEAT_BROKERS, else 127.0.0.1:7700 */
+    const char *name;    /* NULL: the program's */
+    uint64_t request_timeout_us;
+    bool fail_fast;
+    /* Use the client of others who want the same. The thread runs its turn end; the user tells by
+     * leat_shared_touch() when something of its own ran, and takes back its requests
+     * (leat_client_withdraw()) before it closes. Else the client is the user's, to run and to
+     * destroy on the thread. */
+    bool common;
+};
+
 /** Take a place on a background thread, which is started when it is the first; make timers and
- * client. Nothing of it runs yet. brokers NULL: $LEAT_BROKERS, else 127.0.0.1:7700. name NULL: the
- * program's. */
-leat_err leat_shared_open(struct leat_shared *shared, const char *brokers, const char *name,
-                          uint64_t request_timeout_us, bool fail_fast,
+ * client. Nothing of it runs yet. */
+leat_err leat_shared_open(struct leat_shared *shared, const struct leat_shared_options *options,
                           struct leat_error *error) LEAT_NODISCARD;
 /** From now on the background thread runs it: its timers, and on_turn_end at the end of each turn
  * in which anything of it ran (and once at the start). */
@@ -72,8 +96,8 @@ static inline void leat_shared_touch(struct leat_shared *shared)
 }
 /** Is the caller the background thread? There nothing may wait for it. Thread: any. */
 bool leat_shared_is_own_thread(const struct leat_shared *shared);
-/** After the client was destroyed on the background thread, or before the start. Nothing of it runs
- * when this returns. Thread: not a background thread. */
+/** After an own client was destroyed on the background thread, or before the start. Nothing of it
+ * runs when this returns. Thread: not a background thread. */
 void leat_shared_close(struct leat_shared *shared);
 /** For calls that return a public message. */
 leat_code leat_shared_message(leat_message *message, const struct leat_error *error);

@@ -319,8 +319,12 @@ static enum leat_engine_from from_map(enum leat_from from)
 static leat_err consumer_start(struct leat_consumer *consumer, const char *stream,
                                const leat_consumer_options *options, struct leat_error *error)
 {
-    leat_err rc = leat_shared_open(&consumer->shared, options->brokers, options->client_name,
-                                   (uint64_t)CONSUMER_REQUEST_TIMEOUT_MS * 1000u, false, error);
+    struct leat_shared_options shared = {
+        .brokers = options->brokers,
+        .name = options->client_name,
+        .request_timeout_us = (uint64_t)CONSUMER_REQUEST_TIMEOUT_MS * 1000u,
+    };
+    leat_err rc = leat_shared_open(&consumer->shared, &shared, error);
     if (rc) return rc;
     struct leat_consumer_engine_options engine = {
         .stream = stream,
@@ -342,7 +346,7 @@ static leat_err consumer_start(struct leat_consumer *consumer, const char *strea
         .on_revoked = engine_on_revoked,
         .owner = consumer,
     };
-    rc = leat_consumer_engine_create(consumer->shared.env, &consumer->shared.timers,
+    rc = leat_consumer_engine_create(consumer->shared.env, consumer->shared.timers,
                                      consumer->shared.client, &engine, &events, &consumer->engine);
     if (rc)
         return leat_error_set(error, rc, "'%.100s': %s", stream,

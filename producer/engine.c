@@ -41,6 +41,7 @@ leat_err leat_producer_engine_create(const struct leat_env *env, struct leat_tim
     engine->id = -1;
     engine->epoch = -1;
     leat_list_init(&engine->active);
+    leat_list_init(&engine->done);
     engine->look.on_expired = look_on_expired;
     engine->expiry.on_expired = expiry_on_expired;
     engine->look.owner = engine->expiry.owner = engine;
@@ -80,6 +81,8 @@ void leat_producer_engine_set_share(struct leat_producer_engine *engine, struct 
     engine->share = *share;
 }
 
+static void done_give(struct leat_producer_engine *engine);
+
 static void queue_cancel(struct leat_producer_engine *engine, struct leat_list *queue)
 {
     struct leat_list *link;
@@ -88,6 +91,22 @@ static void queue_cancel(struct leat_producer_engine *engine, struct leat_list *
         leat_producer_batch_done(engine, batch, (struct leat_log_ref){0, 0, 0}, LEAT_E_CANCELLED,
                                  "the producer was closed; whether it was appended is unknown");
     }
+}
+
+bool leat_producer_engine_stop(struct leat_producer_engine *engine)
+{
+    if (engine->id_asked) leat_client_cancel(engine->client, &engine->id_request);
+    engine->id_asked = false;
+    for (uint32_t i = 0; engine->gather && i < LEAT_GATHER_STREAMS_MAX; i++) {
+        struct leat_producer_stream *stream = engine->streams[i];
+        if (!stream) continue;
+        if (stream->state == STREAM_LOOKING)
+            leat_client_lookup_cancel(engine->client, &stream->lookup);
+        stream->state = STREAM_UNKNOWN;
+        for (uint32_t s = 0; s < stream->streamlets; s++)
+            if (stream->own[s]) leat_producer_log_withdraw(stream->own[s]);
+    }
+    return engine->requests_out == 0;
 }
 
 /* The client has been destroyed before, or is destroyed right after without another turn. */
@@ -115,6 +134,9 @@ void leat_producer_engine_destroy(struct leat_producer_engine **engine_ref)
         leat_list_init(&rest);
         leat_gather_take(engine->gather, UINT64_MAX, &rest);
         queue_cancel(engine, &rest);
+        gather_lock(engine);
+        done_give(engine);
+        gather_unlock(engine);
     }
     if (engine->gather == &engine->own_gather) leat_gather_fini(&engine->own_gather);
     leat_mem_free(engine->scratch);
@@ -213,11 +235,19 @@ void leat_producer_batch_done(struct leat_producer_engine *engine,
                               leat_err rc, const char *text)
 {
     leat_producer_batch_report(engine, batch, log, rc, text);
-    gather_lock(engine);
-    engine->gather->open_records -= engine->records_done;
+    leat_list_push_back(&engine->done, &batch->link);
+}
+
+/* Under the gather's lock. */
+static void done_give(struct leat_producer_engine *engine)
+{
+    struct leat_gather *gather = engine->gather;
+    struct leat_list *link;
+    gather->open_records -= engine->records_done;
     engine->records_done = 0;
-    if (leat_gather_give(engine->gather, batch)) engine->room = true;
-    gather_unlock(engine);
+    while ((link = leat_list_pop_front(&engine->done)))
+        if (leat_gather_give(gather, LEAT_CONTAINER(link, struct leat_producer_batch, link)))
+            engine->room = true;
 }
 
 /* ---- identity ---- */
@@ -227,6 +257,7 @@ static void id_on_done(struct leat_request *request, leat_err rc, const struct l
 {
     struct leat_producer_engine *engine = request->owner;
     engine->id_asked = false;
+    leat_producer_event(engine);
     if (rc == LEAT_OK) {
         struct leat_msg_reader reader;
         leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
@@ -366,6 +397,7 @@ static void lookup_on_done(struct leat_client_lookup *lookup, leat_err rc,
 {
     struct leat_producer_stream *stream = lookup->owner;
     struct leat_producer_engine *engine = stream->engine;
+    leat_producer_event(engine);
     stream->state = STREAM_UNKNOWN;
     if (rc == LEAT_OK) {
         if (stream->id && stream->id != known->id) {
@@ -497,11 +529,8 @@ static void waiting_expire(struct leat_producer_stream *stream, uint64_t now)
 
 /* Streams that somebody gathers for and that are not known are looked up; what waited for one that
  * is known now is routed, in order. */
-static void streams_turn(struct leat_producer_engine *engine)
+static void streams_turn(struct leat_producer_engine *engine, uint32_t count)
 {
-    gather_lock(engine);
-    uint32_t count = engine->gather->stream_count;
-    gather_unlock(engine);
     uint64_t now = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct leat_producer_stream *stream = engine->streams[i];
@@ -591,39 +620,52 @@ static void look_arm(struct leat_producer_engine *engine, uint64_t opened_us, bo
         leat_timer_start(engine->timers, &engine->look, at > now ? at - now : 0);
 }
 
+/* The one lock at a turn's beginning: batches back, batches out. */
+static uint32_t gather_exchange(struct leat_producer_engine *engine, struct leat_list *ready)
+{
+    uint64_t now = leat_producer_now(engine), linger = engine->options.linger_us;
+    gather_lock(engine);
+    done_give(engine);
+    leat_gather_take(engine->gather, now >= linger ? now - linger : 0, ready);
+    uint32_t stream_count = engine->gather->stream_count;
+    gather_unlock(engine);
+    return stream_count;
+}
+
+/* And the one at its end: whether callers must tell when there is something to do. Returns when the
+ * oldest open batch was opened, UINT64_MAX: none is open, 0: one is ready already. */
+static uint64_t gather_leave(struct leat_producer_engine *engine, bool *out_open_records)
+{
+    struct leat_gather *gather = engine->gather;
+    uint64_t opened_us = UINT64_MAX;
+    gather_lock(engine);
+    done_give(engine);
+    if (!leat_list_empty(&gather->opened))
+        opened_us =
+            LEAT_CONTAINER(gather->opened.next, struct leat_producer_batch, open_link)->opened_us;
+    *out_open_records = gather->open_records > 0;
+    gather->notify_wanted = engine->requests_out == 0;
+    if (!leat_list_empty(&gather->ready) && engine->requests_out == 0) opened_us = 0;
+    gather_unlock(engine);
+    return opened_us;
+}
+
 void leat_producer_engine_on_turn_end(struct leat_producer_engine *engine)
 {
     if (!engine->gather) return;
-    struct leat_list ready;
+    struct leat_list ready, *link;
     leat_list_init(&ready);
-    uint64_t now = leat_producer_now(engine);
-    gather_lock(engine);
-    leat_gather_take(engine->gather,
-                     now >= engine->options.linger_us ? now - engine->options.linger_us : 0,
-                     &ready);
-    gather_unlock(engine);
-    streams_turn(engine);
-    struct leat_list *link;
+    uint32_t stream_count = gather_exchange(engine, &ready);
+    streams_turn(engine, stream_count);
     while ((link = leat_list_pop_front(&ready)))
         batch_route(engine, LEAT_CONTAINER(link, struct leat_producer_batch, link));
-    streams_turn(engine);
+    streams_turn(engine, stream_count);
     LEAT_LIST_EACH(&engine->active, it)
     leat_producer_log_pump(LEAT_CONTAINER(it, struct leat_producer_log, link));
 
-    gather_lock(engine);
-    struct leat_gather *gather = engine->gather;
-    bool any_open = !leat_list_empty(&gather->opened);
-    uint64_t opened_us =
-        any_open
-            ? LEAT_CONTAINER(gather->opened.next, struct leat_producer_batch, open_link)->opened_us
-            : 0;
-    gather->open_records -= engine->records_done;
-    engine->records_done = 0;
-    uint64_t open_records = gather->open_records;
-    gather->notify_wanted = engine->requests_out == 0;
-    bool more = !leat_list_empty(&gather->ready) && engine->requests_out == 0;
-    gather_unlock(engine);
-    look_arm(engine, more ? 0 : opened_us, any_open || more);
+    bool open_records;
+    uint64_t opened_us = gather_leave(engine, &open_records);
+    look_arm(engine, opened_us, opened_us != UINT64_MAX);
     if (open_records && !leat_timer_armed(&engine->expiry)) {
         uint64_t look = engine->options.timeout_us / 4;
         if (look > PRODUCER_EXPIRY_LOOK_US) look = PRODUCER_EXPIRY_LOOK_US;

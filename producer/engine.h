@@ -28,9 +28,13 @@ leat_err leat_producer_engine_create(const struct leat_env *env, struct leat_tim
                                      struct leat_client *client,
                                      const struct leat_producer_engine_options *options,
                                      struct leat_producer_engine **out_engine) LEAT_NODISCARD;
-/** After leat_client_destroy(), whose cancelled requests still end here. Records without a fate are
- * reported as LEAT_E_CANCELLED. */
+/** After leat_client_destroy(), whose cancelled requests still end here, or after
+ * leat_producer_engine_stop(). Records without a fate are reported as LEAT_E_CANCELLED. */
 void leat_producer_engine_destroy(struct leat_producer_engine **engine);
+/** For who shares a client: take back what the client has of this engine, and send nothing more.
+ * True: nothing is left, destroy may follow. False: appends are under way; call again in the turns
+ * after their ends, of which on_event tells. */
+bool leat_producer_engine_stop(struct leat_producer_engine *engine) LEAT_NODISCARD;
 /** Queue one record, copied. streamlet -1: by key, else round-robin. LEAT_E_AGAIN: the buffer is
  * full (on_room follows). Thread: the actor. */
 leat_err leat_producer_engine_add(struct leat_producer_engine *engine, const char *stream,
@@ -64,6 +68,9 @@ struct leat_producer_engine_share {
     void (*on_room)(void *ctx);
     /** Records were acked or failed. Not under the lock. */
     void (*on_progress)(void *ctx);
+    /** Something of the engine ran outside its turn: it wants a turn end. NULL: it gets one after
+     * every callback anyway. */
+    void (*on_event)(void *ctx);
     /** Calls a record's callback, of the type that the gatherer noted. Not under the lock. */
     void (*call)(void (*fn)(void), void *arg, const struct leat_produced *produced);
 };

@@ -66,6 +66,7 @@ struct leat_producer_engine {
     void *on_room_arg;
     struct leat_producer_stream *streams[LEAT_GATHER_STREAMS_MAX];
     struct leat_list active;
+    struct leat_list done; /* batches to give back, all under one lock at the turn's end */
     uint32_t requests_out;
     bool room, progress; /* to be told at the end of the turn */
     uint64_t records_done;
@@ -84,8 +85,13 @@ struct leat_producer_engine {
 
 /* engine.c */
 uint64_t leat_producer_now(const struct leat_producer_engine *engine);
+/** A callback of the client has changed something: a turn end should follow. */
+static inline void leat_producer_event(struct leat_producer_engine *engine)
+{
+    if (engine->share.on_event) engine->share.on_event(engine->share.ctx);
+}
 void leat_producer_trouble(struct leat_producer_engine *engine, leat_err rc, const char *text);
-/** The batch's fate is known: tell its records, give its memory back. */
+/** The batch's fate is known: tell its records; its memory goes back at the end of the turn. */
 void leat_producer_batch_done(struct leat_producer_engine *engine,
                               struct leat_producer_batch *batch, struct leat_log_ref log,
                               leat_err rc, const char *text);
@@ -102,6 +108,8 @@ void leat_producer_id_ask(struct leat_producer_engine *engine);
 /* sequence.c */
 void leat_producer_log_queue(struct leat_producer_log *log, struct leat_producer_batch *batch);
 void leat_producer_log_pump(struct leat_producer_log *log);
+/** Take back the appends under way as far as that goes at once. */
+void leat_producer_log_withdraw(struct leat_producer_log *log);
 void leat_producer_log_expire(struct leat_producer_log *log, uint64_t now_us);
 
 #endif

@@ -35,6 +35,7 @@ struct leat_producer {
     struct leat_mail mail;
     _Atomic bool mail_out;
     struct leat_mail stop_mail;
+    bool stopping; /* the background thread's */
     struct leat_event room, progress, stopped;
     leat_producer_stats stats;
 };
@@ -58,6 +59,10 @@ static void engine_on_progress(void *ctx)
     struct leat_producer *producer = ctx;
     if (atomic_load(&producer->progress.waiters) > 0) leat_event_tell(&producer->progress);
 }
+static void engine_on_event(void *ctx)
+{
+    leat_shared_touch(&((struct leat_producer *)ctx)->shared);
+}
 static void engine_call(void (*fn)(void), void *arg, const struct leat_produced *produced)
 {
     leat_result result = {
@@ -70,21 +75,28 @@ static void engine_call(void (*fn)(void), void *arg, const struct leat_produced 
     ((leat_result_fn)fn)(arg, &result);
 }
 
+/* Numbers one by one, without the lock: each is right, and they need not be of one moment. */
+static inline void stat_set(uint64_t *to, uint64_t value)
+{
+    __atomic_store_n(to, value, __ATOMIC_RELAXED);
+}
+
 static void stats_publish(struct leat_producer *producer)
 {
     const struct leat_producer_engine_stats *from = leat_producer_engine_stats(producer->engine);
     leat_producer_stats *to = &producer->stats;
+    stat_set(&to->records_acked, from->records_acked);
+    stat_set(&to->bytes_acked, from->bytes_acked);
+    stat_set(&to->records_failed, from->records_failed);
+    stat_set(&to->batches_acked, from->batches_acked);
+    stat_set(&to->retries, from->retries);
+    /* Only this thread writes the error: it may look at it without the lock. */
+    if (to->last_error == (leat_code)from->last_error &&
+        (!from->last_error || strcmp(to->last_text, from->last_text) == 0))
+        return;
     leat_spin_lock(&producer->lock);
-    to->records_acked = from->records_acked;
-    to->bytes_acked = from->bytes_acked;
-    to->records_failed = from->records_failed;
-    to->batches_acked = from->batches_acked;
-    to->retries = from->retries;
-    if (to->last_error != (leat_code)from->last_error ||
-        (from->last_error && strcmp(to->last_text, from->last_text) != 0)) {
-        to->last_error = (leat_code)from->last_error;
-        memcpy(to->last_text, from->last_text, sizeof to->last_text);
-    }
+    to->last_error = (leat_code)from->last_error;
+    memcpy(to->last_text, from->last_text, sizeof to->last_text);
     leat_spin_unlock(&producer->lock);
 }
 
@@ -92,9 +104,15 @@ static void producer_on_turn_end(void *owner)
 {
     struct leat_producer *producer = owner;
     if (!producer->engine) return;
-    leat_producer_engine_on_turn_end(producer->engine);
-    leat_client_on_turn_end(producer->shared.client);
-    stats_publish(producer);
+    if (!producer->stopping) {
+        leat_producer_engine_on_turn_end(producer->engine);
+        stats_publish(producer);
+        return;
+    }
+    /* Else a later turn: appends come back as their connections close. */
+    if (!leat_producer_engine_stop(producer->engine)) return;
+    leat_producer_engine_destroy(&producer->engine);
+    leat_event_tell(&producer->stopped);
 }
 
 static void mail_deliver(void *actor, struct leat_mail *mail)
@@ -110,9 +128,8 @@ static void stop_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_producer *producer = LEAT_CONTAINER(mail, struct leat_producer, stop_mail);
     (void)actor;
-    leat_client_destroy(&producer->shared.client);
-    leat_producer_engine_destroy(&producer->engine);
-    leat_event_tell(&producer->stopped);
+    producer->stopping = true;
+    leat_shared_touch(&producer->shared);
 }
 
 static void producer_notify(struct leat_producer *producer)
@@ -169,8 +186,13 @@ static leat_err producer_start(struct leat_producer *producer, const leat_produc
     uint32_t request_ms = options->timeout_ms < PRODUCER_REQUEST_TIMEOUT_MS_MAX
                               ? options->timeout_ms
                               : (uint32_t)PRODUCER_REQUEST_TIMEOUT_MS_MAX;
-    leat_err rc = leat_shared_open(&producer->shared, options->brokers, options->client_name,
-                                   (uint64_t)request_ms * 1000u, false, error);
+    struct leat_shared_options shared = {
+        .brokers = options->brokers,
+        .name = options->client_name,
+        .request_timeout_us = (uint64_t)request_ms * 1000u,
+        .common = true,
+    };
+    leat_err rc = leat_shared_open(&producer->shared, &shared, error);
     if (rc) return rc;
     struct leat_gather_options gather = {
         .batch_bytes = options->batch_bytes,
@@ -190,7 +212,7 @@ static leat_err producer_start(struct leat_producer *producer, const leat_produc
         .batch_records = options->batch_records,
     };
     if (rc == LEAT_OK)
-        rc = leat_producer_engine_create(producer->shared.env, &producer->shared.timers,
+        rc = leat_producer_engine_create(producer->shared.env, producer->shared.timers,
                                          producer->shared.client, &engine, &producer->engine);
     if (rc) return leat_error_set(error, rc, "out of memory");
     struct leat_producer_engine_share share = {
@@ -199,6 +221,7 @@ static leat_err producer_start(struct leat_producer *producer, const leat_produc
         .unlock = engine_unlock,
         .on_room = engine_on_room,
         .on_progress = engine_on_progress,
+        .on_event = engine_on_event,
         .call = engine_call,
     };
     leat_producer_engine_set_share(producer->engine, &producer->gather, &share);
@@ -208,7 +231,6 @@ static leat_err producer_start(struct leat_producer *producer, const leat_produc
 
 static void producer_free(struct leat_producer *producer)
 {
-    if (producer->shared.client) leat_client_destroy(&producer->shared.client);
     leat_producer_engine_destroy(&producer->engine);
     leat_shared_close(&producer->shared);
     leat_gather_fini(&producer->gather);
@@ -400,9 +422,24 @@ uint64_t leat_producer_flush(leat_producer *producer, int timeout_ms)
     return open;
 }
 
+static inline uint64_t stat_get(const uint64_t *from)
+{
+    return __atomic_load_n(from, __ATOMIC_RELAXED);
+}
+
 void leat_producer_stats_get(leat_producer *producer, leat_producer_stats *out_stats)
 {
+    const leat_producer_stats *from = &producer->stats;
+    leat_producer_stats stats = {
+        .records_acked = stat_get(&from->records_acked),
+        .bytes_acked = stat_get(&from->bytes_acked),
+        .records_failed = stat_get(&from->records_failed),
+        .batches_acked = stat_get(&from->batches_acked),
+        .retries = stat_get(&from->retries),
+    };
     leat_spin_lock(&producer->lock);
-    *out_stats = producer->stats;
+    stats.last_error = from->last_error;
+    memcpy(stats.last_text, from->last_text, sizeof stats.last_text);
     leat_spin_unlock(&producer->lock);
+    *out_stats = stats;
 }

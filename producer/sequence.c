@@ -303,6 +303,7 @@ static void append_on_done(struct leat_request *request, leat_err rc,
     append->busy = false;
     log->requests_out--;
     engine->requests_out--;
+    leat_producer_event(engine);
     char text[LEAT_ERROR_TEXT_BYTES] = "";
     bool unreadable = false;
     if (rc == LEAT_OK) {
@@ -320,6 +321,17 @@ static void append_on_done(struct leat_request *request, leat_err rc,
     leat_producer_trouble(engine, rc,
                           unreadable ? "the server's answer could not be read" : error->text);
     log_release(log);
+}
+
+void leat_producer_log_withdraw(struct leat_producer_log *log)
+{
+    for (uint32_t i = 0; i < LEAT_BATCHES_IN_FLIGHT_MAX; i++) {
+        struct leat_producer_append *append = &log->appends[i];
+        if (!append->busy || !leat_client_withdraw(log->engine->client, &append->request)) continue;
+        append->busy = false;
+        log->requests_out--;
+        log->engine->requests_out--;
+    }
 }
 
 /* ---- trouble ---- */

@@ -65,8 +65,13 @@ leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
 {
     memset(out_answer, 0, sizeof *out_answer);
     if (!session.open) {
-        leat_err rc = leat_shared_open(&session.shared, cli_brokers, "leat",
-                                       (uint64_t)CALL_TIMEOUT_MS * 1000u, true, &out_answer->error);
+        struct leat_shared_options options = {
+            .brokers = cli_brokers,
+            .name = "leat",
+            .request_timeout_us = (uint64_t)CALL_TIMEOUT_MS * 1000u,
+            .fail_fast = true,
+        };
+        leat_err rc = leat_shared_open(&session.shared, &options, &out_answer->error);
         if (rc) return out_answer->rc = rc;
         leat_shared_start(&session.shared, &session, session_on_turn_end);
         session.open = true;

@@ -1,6 +1,8 @@
 /* Requests find their way: matching, time limits, lost connections, metadata. */
 #include "tests/client/fake_server.h"
 
+#include "base/mem.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -225,6 +227,91 @@ static void client_silent_address_tries_the_next(void **state)
     }
 }
 
+/* Goal: who goes while others use the client takes back what is its own: a lookup and requests
+ * without payload at once, one whose payload the connection may still hold by its connection's
+ * close. Nobody is told twice, and the client serves the others on. */
+static void client_withdrawn_requests_end_once(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(6);
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    const struct leat_client_stream *stream = leat_client_stream(rig->client, "s");
+    rig->done = 0;
+    rig->world.mute = true;
+    struct leat_client_lookup lookup = {.name = "s", .on_done = on_lookup, .owner = rig};
+    leat_client_lookup(rig->client, &lookup);
+    leat_client_lookup_cancel(rig->client, &lookup);
+    static const uint8_t body[] = {0x92, 0xff, 0xff};
+    static const uint8_t batch[100];
+    const struct leat_iov payload = {batch, sizeof batch};
+    struct leat_request plain = {.kind = LEAT_KIND_PRODUCER_ID,
+                                 .control = body,
+                                 .control_bytes = sizeof body,
+                                 .on_done = on_request,
+                                 .owner = rig};
+    struct leat_request held = plain;
+    held.kind = LEAT_KIND_APPEND;
+    held.log = stream->logs[1].ref; /* another lane than the one that answered so far */
+    held.payload = &payload;
+    held.payload_count = 1;
+    struct leat_request queued = held;
+    assert_int_equal(leat_client_send(rig->client, &plain), LEAT_OK);
+    assert_true(leat_client_withdraw(rig->client, &plain));
+    /* The connection to the log's owner is not open yet: nothing has left. */
+    assert_int_equal(leat_client_send(rig->client, &queued), LEAT_OK);
+    assert_false(queued.sent);
+    assert_true(leat_client_withdraw(rig->client, &queued));
+    (void)fake_run(&rig->world, rig->world.now_us + 100000, done);
+    assert_int_equal(rig->done, 0);
+    assert_int_equal(leat_client_send(rig->client, &held), LEAT_OK);
+    assert_true(held.sent);
+    assert_false(leat_client_withdraw(rig->client, &held)); /* not written yet */
+    assert_int_equal(rig->done, 0);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 100000, done));
+    assert_int_equal(rig->rc, LEAT_E_CLOSED);
+    assert_int_equal(rig->done, 1);
+    rig->world.mute = false;
+    assert_int_equal(ask_id(rig, 0), LEAT_OK);
+    rig_end(rig);
+}
+
+/* Goal: each allocation that fails ends in a clean error or is made up for, nothing is told twice,
+ * nothing leaks. Method: the n-th fails, n = 1, 2, ... until none is left to fail. */
+static void client_each_allocation_fails_cleanly(void **state)
+{
+    (void)state;
+    uint64_t n = 1, refused = 0;
+    for (bool swept = false; !swept; n++) {
+        struct rig *rig = calloc(1, sizeof *rig);
+        fake_init(&rig->world, n);
+        rig->world.owner = rig;
+        rig->world.turn_end = turn_end;
+        struct leat_client_options options = {.addresses = "127.0.0.1:7700",
+                                              .request_timeout_us = 200000,
+                                              .retry_us_min = 1000,
+                                              .retry_us_max = 10000,
+                                              .streams_max = 4};
+        struct leat_error error;
+        leat_mem_fail_at(n);
+        leat_err rc =
+            leat_client_create(&rig->world.env, &rig->world.timers, &options, &rig->client, &error);
+        if (rc == LEAT_OK) rc = look_up(rig, true);
+        if (rc == LEAT_OK) rc = ask_id(rig, 0);
+        swept = leat_mem_calls() < n;
+        leat_mem_fail_at(0);
+        if (rc) {
+            refused++;
+            assert_true(rc == LEAT_E_NO_MEMORY || rc == LEAT_E_CLOSED);
+        }
+        if (rig->client) { /* and then it works */
+            assert_int_equal(look_up(rig, true), LEAT_OK);
+            assert_int_equal(ask_id(rig, 0), LEAT_OK);
+        }
+        rig_end(rig);
+    }
+    assert_true(n > 5 && refused > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +324,8 @@ int main(void)
         cmocka_unit_test(client_silent_address_tries_the_next),
         cmocka_unit_test(client_destroy_cancels_what_waits),
         cmocka_unit_test(client_bad_address_is_refused),
+        cmocka_unit_test(client_withdrawn_requests_end_once),
+        cmocka_unit_test(client_each_allocation_fails_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,8 @@
 #include "tests/client/fake_server.h"
 
 #include "base/bytes.h"
-#include "producer/gather.h"
+#include "base/mem.h"
+#include "producer/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,6 +32,7 @@ struct rig {
         struct leat_log_ref log;
     } records[RECORDS_MAX];
     bool adding;
+    uint32_t under_way_max; /* batches of one log, ever */
 };
 
 static void on_produced(void *arg, const struct leat_produced *produced)
@@ -62,6 +64,24 @@ static void add_some(struct rig *rig)
     }
 }
 
+/* Sequences of the batches that the network has and whose answers have not come, per log: at most
+ * five, because the server knows the last five by heart and no more. */
+static void window_check(struct rig *rig)
+{
+    LEAT_LIST_EACH(&rig->engine->active, link)
+    {
+        struct leat_producer_log *log = LEAT_CONTAINER(link, struct leat_producer_log, link);
+        uint32_t under_way = 0, requested = 0;
+        LEAT_LIST_EACH(&log->queue, it)
+        if (LEAT_CONTAINER(it, struct leat_producer_batch, link)->in_flight) under_way++;
+        for (uint32_t i = 0; i < LEAT_BATCHES_IN_FLIGHT_MAX; i++)
+            if (log->appends[i].busy) requested += log->appends[i].request.payload_count;
+        assert_int_equal(under_way, requested);
+        assert_true(under_way <= LEAT_BATCHES_IN_FLIGHT_MAX);
+        if (under_way > rig->under_way_max) rig->under_way_max = under_way;
+    }
+}
+
 static void turn_end(void *owner)
 {
     struct rig *rig = owner;
@@ -69,6 +89,7 @@ static void turn_end(void *owner)
     add_some(rig);
     leat_producer_engine_on_turn_end(rig->engine);
     leat_client_on_turn_end(rig->client);
+    window_check(rig);
 }
 
 static bool all_ended(void *owner)
@@ -121,7 +142,9 @@ static void logs_check(struct rig *rig)
                 LEAT_OK);
             const uint8_t *records;
             size_t bytes;
-            assert_int_equal(leat_batch_records(&batch, NULL, 0, &records, &bytes), LEAT_OK);
+            static uint8_t unpacked[64 * 1024];
+            assert_int_equal(
+                leat_batch_records(&batch, unpacked, sizeof unpacked, &records, &bytes), LEAT_OK);
             struct leat_record_reader reader;
             struct leat_record record;
             leat_record_reader_init(&reader, &batch, records, bytes);
@@ -189,6 +212,133 @@ static void producer_faulty_network_exactly_once(void **state)
     print_message("%llu dropped, %llu duplicates, %llu refused\n", (unsigned long long)dropped,
                   (unsigned long long)duplicates, (unsigned long long)refused);
     assert_true(dropped > 1000 && duplicates > 200 && refused > 500);
+}
+
+/* Goal: a producer that has more to send than the window holds has at most five batches of a log
+ * under way, and does use all five. Method: batches of one record, answers that are late. */
+static void producer_full_window_is_five_batches(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(7, 60000000, 600);
+    rig->engine->options.batch_records = 1;
+    rig->world.faults = (struct fake_faults){.slow = 500, .drop_after = 20};
+    assert_true(fake_run(&rig->world, rig->world.now_us + 60000000, all_ended));
+    assert_int_equal(rig->acked, 600);
+    assert_int_equal(rig->under_way_max, LEAT_BATCHES_IN_FLIGHT_MAX);
+    logs_check(rig);
+    rig_end(rig);
+}
+
+/* Goal: a producer that ends while appends of it are under way takes nothing of the other producers
+ * of the same client with it. Method: at another moment in each round one of two is stopped, with
+ * and without a server that answers; the other's records are all acked, in order, once. */
+static void producer_stopped_beside_another_leaves_it_whole(void **state)
+{
+    (void)state;
+    uint32_t waited = 0, ended_early = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct rig *rig = rig_make(seed, 60000000, 300);
+        rig->world.faults = (struct fake_faults){.drop_after = 20, .slow = 100};
+        struct leat_producer_engine *other = NULL;
+        struct leat_producer_engine_options options = rig->engine->options;
+        assert_int_equal(leat_producer_engine_create(&rig->world.env, &rig->world.timers,
+                                                     rig->client, &options, &other),
+                         LEAT_OK);
+        static struct rig others;
+        memset(&others, 0, sizeof others);
+        for (uint32_t i = 0; i < 60; i++) {
+            uint8_t value[64] = {0};
+            leat_put_le32(value, RECORDS_MAX - 1 - i % 2); /* not the rig's numbers */
+            others.records[i].rig = &others;
+            assert_int_equal(leat_producer_engine_add(other, "t", -1, 0, NULL, 0, value,
+                                                      sizeof value, on_produced,
+                                                      &others.records[i]),
+                             LEAT_OK);
+        }
+        for (uint64_t turn = 0; turn < (seed % 3 ? seed % 40 : 1000); turn++) {
+            leat_producer_engine_on_turn_end(other);
+            if (seed % 3 == 0 && other->requests_out) break; /* sent, and not written yet */
+            (void)fake_run(&rig->world, rig->world.now_us + 150, NULL);
+        }
+        rig->world.mute = seed % 2;
+        bool stopped = leat_producer_engine_stop(other);
+        while (!stopped) {
+            waited++;
+            (void)fake_run(&rig->world, rig->world.now_us + 100, NULL);
+            stopped = leat_producer_engine_stop(other);
+        }
+        ended_early += others.ended < 60;
+        leat_producer_engine_destroy(&other);
+        assert_int_equal(others.ended, 60); /* each record was told of, once */
+        rig->world.mute = false;
+        assert_true(fake_run(&rig->world, rig->world.now_us + 60000000, all_ended));
+        assert_int_equal(rig->acked, 300);
+        rig_end(rig);
+    }
+    assert_true(waited > 0 && ended_early > 0);
+}
+
+/* Goal: when an allocation fails records fail by name or are tried again, but what is acked is in
+ * the log, nothing is there twice, nothing leaks, and later records go through. Method: the n-th
+ * allocation fails, n = 1, 2, ... until none is left to fail. */
+static void producer_each_allocation_fails_cleanly(void **state)
+{
+    (void)state;
+    uint64_t n = 1, refused = 0;
+    for (bool swept = false; !swept; n++) {
+        struct rig *rig = rig_make(n, 2000000, 0);
+        leat_client_destroy(&rig->client);
+        leat_producer_engine_destroy(&rig->engine);
+        struct leat_client_options client = {.addresses = "127.0.0.1:7700",
+                                             .request_timeout_us = 200000,
+                                             .retry_us_min = 1000,
+                                             .retry_us_max = 10000,
+                                             .streams_max = 4};
+        struct leat_producer_engine_options options = {.batch_bytes = 1024,
+                                                       .codec =
+                                                           n % 2 ? LEAT_CODEC_LZ4 : LEAT_CODEC_NONE,
+                                                       .buffer_bytes = 40 * 1024,
+                                                       .timeout_us = 2000000,
+                                                       .create_streams = true};
+        struct leat_error error;
+        leat_mem_fail_at(n);
+        leat_err rc =
+            leat_client_create(&rig->world.env, &rig->world.timers, &client, &rig->client, &error);
+        if (rc == LEAT_OK)
+            rc = leat_producer_engine_create(&rig->world.env, &rig->world.timers, rig->client,
+                                             &options, &rig->engine);
+        static uint8_t value[3000]; /* every seventh is larger than a batch */
+        for (uint32_t i = 0; rc == LEAT_OK && i < 60; i++) {
+            struct rig_record *record = &rig->records[rig->added];
+            record->rig = rig;
+            leat_put_le32(value, rig->added);
+            leat_err added =
+                leat_producer_engine_add(rig->engine, "s", -1, 0, NULL, 0, value,
+                                         i % 7 == 0 ? sizeof value : 64, on_produced, record);
+            if (added == LEAT_OK)
+                rig->added++;
+            else
+                assert_true(added == LEAT_E_NO_MEMORY || added == LEAT_E_AGAIN);
+            refused += added == LEAT_E_NO_MEMORY;
+            (void)fake_run(&rig->world, rig->world.now_us + 2000, NULL);
+        }
+        if (rc == LEAT_OK) {
+            rig->wanted = rig->added;
+            assert_true(fake_run(&rig->world, rig->world.now_us + 20000000, all_ended));
+            for (uint32_t i = 0; i < rig->added; i++)
+                assert_true(rig->records[i].rc == LEAT_OK ||
+                            rig->records[i].rc == LEAT_E_NO_MEMORY ||
+                            rig->records[i].rc == LEAT_E_TIMEOUT);
+            logs_check(rig);
+        } else {
+            assert_int_equal(rc, LEAT_E_NO_MEMORY);
+            refused++;
+        }
+        swept = leat_mem_calls() < n;
+        leat_mem_fail_at(0);
+        rig_end(rig);
+    }
+    assert_true(n > 10 && refused > 0);
 }
 
 /* Goal: a batch that is refused for good takes none of its successors with it, and a producer that
@@ -299,6 +449,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(producer_quiet_server_acks_all),
         cmocka_unit_test(producer_faulty_network_exactly_once),
+        cmocka_unit_test(producer_full_window_is_five_batches),
+        cmocka_unit_test(producer_stopped_beside_another_leaves_it_whole),
+        cmocka_unit_test(producer_each_allocation_fails_cleanly),
         cmocka_unit_test(producer_refused_batches_leave_the_others),
         cmocka_unit_test(producer_dead_server_times_out_honestly),
         cmocka_unit_test(producer_mute_server_then_back_goes_on),
