@@ -175,7 +175,9 @@ void log_step_trim(struct leat_log *log)
             write_trim(log);
         else if (!log->stopping && !log->room_wanted) {
             log->room_wanted = true;
-            log_mark_dirty(log); /* a cold log wakes first, which is behind us in this step */
+            /* A cold log wakes first, which is behind us in this step. Not while the disk is full:
+             * the wish is refused at once then, and the turn would never end. */
+            if (log->cold && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
         }
     }
 }
