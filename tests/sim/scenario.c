@@ -28,14 +28,6 @@ static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
     sim_trace(ctx, "%s %s", levels[level], line);
 }
 
-/* A segment goes when more than retention_bytes are there: then its own size less is left. */
-static uint64_t retained_bytes(const struct sim_stream *stream)
-{
-    uint64_t segment_bytes = stream->settings.segment_bytes_max;
-    uint64_t limit_bytes = stream->trims ? (uint64_t)stream->settings.retention_bytes : 0;
-    return limit_bytes > segment_bytes ? limit_bytes - segment_bytes : 0;
-}
-
 static void streams_choose(struct scenario *scenario)
 {
     struct sim_rng *rng = &scenario->world->work;
@@ -54,7 +46,8 @@ static void streams_choose(struct scenario *scenario)
             .retention_bytes = stream->trims ? 48 * 1024 : -1,
         };
         check_stream_add(scenario->check, i, stream->settings.streamlets, stream->settings.logs,
-                         stream->settings.durability, stream->trims, retained_bytes(stream));
+                         stream->settings.durability, stream->trims,
+                         stream->trims ? (uint64_t)stream->settings.retention_bytes : 0);
     }
 }
 
