@@ -283,8 +283,8 @@ static int run(struct pull_options *o)
     if (code) return code;
     if (!o->consumers) o->consumers = logs;
     if (o->consumers > (uint64_t)streamlets * logs) {
-        cli_error("--consumers %" PRIu64 ", but the stream has %u logs", o->consumers,
-                  streamlets * logs);
+        cli_error("--consumers %" PRIu64 ", but the stream has %u log%s", o->consumers,
+                  streamlets * logs, cli_s(streamlets * logs));
         return CLI_USAGE;
     }
     if (o->consumers > 1 && o->consumers % logs != 0 && o->consumers > logs) {
@@ -339,7 +339,7 @@ int leat_bench_pull(int argc, char **argv)
         return CLI_USAGE;
     }
     if (o.consumers > CONSUMERS_MAX || o.fetch_bytes > 4u * 1024 * 1024 || o.fetch_bytes == 0) {
-        cli_error("an option's value is out of range");
+        cli_error("--consumers is at most %d, --fetch-bytes 1 to 4M", CONSUMERS_MAX);
         return CLI_USAGE;
     }
     return run(&o);
