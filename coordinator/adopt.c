@@ -50,16 +50,9 @@ static uint64_t newest_incarnation(const struct leat_machine *machine)
 {
     uint64_t newest = 0;
     for (uint32_t i = 0; i < machine->node_count; i++)
-        if (machine->nodes[i].incarnation > newest) newest = machine->nodes[i].incarnation;
+        if (machine->nodes[i].info.incarnation > newest)
+            newest = machine->nodes[i].info.incarnation;
     return newest;
-}
-
-static bool adoptable(const struct leat_machine *machine, uint64_t owner, uint64_t incarnation)
-{
-    if (owner == incarnation) return true;
-    for (uint32_t i = 0; i < machine->node_count; i++)
-        if (machine->nodes[i].incarnation == owner) return false;
-    return true;
 }
 
 leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate *request,
@@ -68,6 +61,11 @@ leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate 
     leat_err rc = marks_check(machine, request, error);
     if (rc != LEAT_OK) return rc;
     if (request->incarnation == 0) request->incarnation = newest_incarnation(machine);
+    const struct leat_machine_node *node =
+        leat_machine_incarnation_find(machine, request->incarnation);
+    if (!node)
+        return leat_error_set(error, LEAT_E_STALE_EPOCH,
+                              "incarnation %" PRIu64 " is not up (any more)", request->incarnation);
     request->decisions =
         leat_mem_calloc(LEAT_MEM_COORDINATOR, machine->log_count + 1, sizeof *request->decisions);
     if (!request->decisions)
@@ -79,9 +77,7 @@ leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate 
         uint32_t logs = stream->desc->settings.logs;
         for (uint32_t i = 0; i < stream->log_count; i++) {
             struct leat_log_ref log = {stream->id, i / logs, i % logs};
-            if (!adoptable(machine, stream->desc->streamlets[log.streamlet].owner,
-                           request->incarnation))
-                continue;
+            if (!leat_machine_adoptable(machine, stream, log.streamlet, node)) continue;
             while (next_mark < request->mark_count &&
                    log_ref_compare(request->marks[next_mark].log, log) < 0)
                 next_mark++;
@@ -145,6 +141,9 @@ leat_err leat_adopt_encode(struct leat_machine *machine, const struct leat_coord
     uint8_t *bytes = leat_mem_calloc(LEAT_MEM_COORDINATOR, chunks + 1, chunk);
     if (!bytes) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for an adoption");
     uint8_t *rows_bytes = bytes + chunks * chunk; /* one more, to build rows in */
+    const struct leat_machine_node *node =
+        leat_machine_incarnation_find(machine, request->incarnation);
+    uint64_t seen = node ? leat_machine_seen(machine, node) : 0;
     size_t next = 0;
     unsigned count = 0;
     do {
@@ -157,7 +156,7 @@ leat_err leat_adopt_encode(struct leat_machine *machine, const struct leat_coord
         leat_msg_writer_init(&rows, rows_bytes, LEAT_ADOPT_CHUNK_BYTES);
         rows_fill(machine, request, &next, &rows);
         leat_msg_writer_init(&writer, bytes + count * chunk, chunk);
-        leat_msg_write_array(&writer, 8);
+        leat_msg_write_array(&writer, 9);
         leat_msg_write_u64(&writer, LEAT_COMMAND_VERSION);
         leat_msg_write_u64(&writer, LEAT_COMMAND_ADOPT);
         leat_msg_write_u64(&writer, attempt);
@@ -166,6 +165,7 @@ leat_err leat_adopt_encode(struct leat_machine *machine, const struct leat_coord
         leat_msg_write_u64(&writer, request->incarnation);
         leat_msg_write_u64(&writer, machine->changes);
         leat_msg_write_bin(&writer, rows_bytes, rows.used);
+        leat_msg_write_u64(&writer, seen);
         LEAT_ASSERT(!writer.overflow && !rows.overflow);
         commands[count] = (struct raft_buffer){.base = bytes + count * chunk, .len = writer.used};
         count++;

@@ -1,10 +1,15 @@
 /* The coordinator: a replicated state machine on C-Raft (raft_step), one voter in the embedded
- * default.
+ * default, a few in a cluster.
  *
  * It knows nodes and incarnations, streams and their ids, owner and epoch per streamlet, for each
  * log either the stamp of its owner's first segment or a tail record, and producer id blocks. It is
- * never on the append path. One actor (LEAT_ACTOR_COORDINATOR); others reach it by requests mailed
- * there and back.
+ * never on the append path. One actor (LEAT_ACTOR_COORDINATOR) on every node; others reach it by
+ * requests mailed there and back.
+ *
+ * A node that is no voter is a learner: its actor applies the same entries and tells the same
+ * events. Requests may be made on any node. They go to the leader as entries with an id of their
+ * own, are sent again when a leader is lost, take effect once, and are answered when this node
+ * itself has applied them: what the answer says is in this node's tables already.
  */
 #ifndef LEAT_COORDINATOR_COORDINATOR_H
 #define LEAT_COORDINATOR_COORDINATOR_H
@@ -12,6 +17,7 @@
 #include "base/list.h"
 #include "base/port.h"
 #include "base/types.h"
+#include "link/link.h"
 
 struct leat_coordinator; /* opaque */
 
@@ -45,6 +51,7 @@ struct leat_log_marks {
     bool has_mark;
     uint64_t mark_segment; /* lowest with a mark */
     struct leat_epoch mark_epoch;
+    uint32_t mark_version; /* 0: of a time before versions were written */
     struct leat_extent mark_extent;
     uint64_t mark_next_offset;
     bool mark_only_start;     /* nothing but a start entry: predecessor must match the chain */
@@ -69,8 +76,9 @@ struct leat_log_decision {
 
 /* State per log as the coordinator holds it. */
 struct leat_log_record {
-    bool opened; /* true: stamp_epoch says whose marks count; false: tail stands */
+    bool opened; /* true: the stamp says whose marks count; false: tail stands */
     struct leat_epoch stamp_epoch;
+    uint32_t stamp_version; /* raised when a copy is lost; marks of a lower one do not count */
     struct leat_tail_record tail;
 };
 /**
@@ -80,19 +88,65 @@ struct leat_log_record {
 void leat_decide_tail(struct leat_log_ref log, const struct leat_log_record *record,
                       const struct leat_log_marks *marks, struct leat_log_decision *out_decision);
 
+/* ---- nodes ---- */
+enum {
+    LEAT_NODES_MAX = 256,
+    LEAT_NODE_NAME_BYTES_MAX = 255,
+    LEAT_ADDRESS_BYTES_MAX = 127,
+    LEAT_RACK_BYTES_MAX = 63,
+    LEAT_VOTERS_MAX = 9,
+    LEAT_COPIES_MAX = 16,
+};
+/* Numbers are in stored logs. */
+enum leat_node_state {
+    LEAT_NODE_UP = 1,
+    LEAT_NODE_DOWN = 2, /* not heard of; its streamlets stay its own */
+    LEAT_NODE_GONE = 3, /* drained, and stopped after that */
+};
+struct leat_node_info {
+    char name[LEAT_NODE_NAME_BYTES_MAX + 1];
+    uint64_t incarnation;                          /* the newest */
+    char address[LEAT_ADDRESS_BYTES_MAX + 1];      /* for clients */
+    char node_address[LEAT_ADDRESS_BYTES_MAX + 1]; /* for nodes; "": none, an embedded node */
+    char rack[LEAT_RACK_BYTES_MAX + 1];            /* "": not said */
+    uint32_t cores;
+    enum leat_node_state state;
+    bool draining;         /* gets nothing new */
+    uint64_t memory_bytes; /* of segments, as it said when it came up */
+    uint64_t streamlets;   /* that it owns */
+};
+
 enum leat_coordinate_kind {
     LEAT_COORDINATE_STREAM_CREATE, /* name, settings (zeros: defaults). out: desc (a reference is
                                       given) */
     LEAT_COORDINATE_STREAM_DELETE, /* name. out: stream_id */
     LEAT_COORDINATE_PRODUCER_IDS,  /* out: first_id, id_count */
-    LEAT_COORDINATE_OPENED,  /* logs[log_count], epochs of all = epoch. Committed as one entry */
-    LEAT_COORDINATE_NODE_UP, /* node_name, address, cores. out: incarnation, cluster_id; old ones
-                                are down then */
-    LEAT_COORDINATE_ADOPT,   /* marks[mark_count] of everything found; out: decisions (see
+    /* logs[log_count], epochs of all = epoch, version (0: 1). Committed as one entry */
+    LEAT_COORDINATE_OPENED,
+    /* node_name, address, cores; of a cluster also node_address, rack, node_id, memory_bytes. out:
+     * incarnation, cluster_id; old ones are down then. LEAT_E_EXISTS: another node of that name is
+     * up */
+    LEAT_COORDINATE_NODE_UP,
+    LEAT_COORDINATE_ADOPT,       /* marks[mark_count] of everything found; out: decisions (see
                                 leat_coordinator_decisions) */
     LEAT_COORDINATE_ACCEPT_LOSS, /* logs[0], next_offset, segment: tail record with jumped; out:
                                     epoch fresh */
     LEAT_COORDINATE_BARRIER,     /* done when everything before is applied */
+    /* logs[log_count], incarnation, epoch, version: their stamps' version becomes that, in one
+     * entry. LEAT_E_STALE_EPOCH: not this incarnation's, or no longer. A version that is not higher
+     * than a log's is refused, LEAT_E_INVALID; the same one is not */
+    LEAT_COORDINATE_VERSION,
+    /* Hand streamlets over, after their logs were drained: logs[log_count] is every log of theirs,
+     * ascending, tails[log_count] where each ends; incarnation, target. out: epoch, fresh, which is
+     * the target's when rc is LEAT_OK. Refused with epoch != 0: they stay the requester's, under
+     * that epoch. Refused with epoch 0: nothing has changed, because they were not its own. */
+    LEAT_COORDINATE_MOVE,
+    LEAT_COORDINATE_NODE_DRAIN, /* target, draining: gets nothing new (or does again) */
+    LEAT_COORDINATE_NODE_STATE, /* target, incarnation, state: the leader's own */
+    /* target: name of a node that shall vote, too (ADD), or whose voter has lost its data (REPLACE).
+     * Answered when the configuration is committed. */
+    LEAT_COORDINATE_ADD_VOTER,
+    LEAT_COORDINATE_NODE_REPLACE,
 };
 struct leat_coordinate {
     struct leat_mail mail;
@@ -109,8 +163,16 @@ struct leat_coordinate {
     struct leat_epoch epoch;
     uint64_t segment, next_offset;
     const char *node_name, *address;
+    const char *node_address, *rack; /* may be NULL */
+    uint8_t node_id[16];             /* of the data directory; zeros: not said */
+    uint64_t memory_bytes;
     uint32_t cores;
     uint64_t incarnation;
+    uint32_t version;
+    const struct leat_tail_record *tails;
+    const char *target; /* a node's name */
+    bool draining;
+    enum leat_node_state node_state;
     uint8_t cluster_id[16];
     const struct leat_log_marks *marks;
     size_t mark_count;
@@ -122,8 +184,14 @@ struct leat_coordinate {
     void (*on_done)(
         struct leat_coordinate *request); /* on actor `from`, once committed and applied */
     void *owner;
-    struct leat_list link; /* the coordinator's */
-    uint64_t index;        /* the coordinator's: of its entry */
+    /* the coordinator's: */
+    struct leat_list link;
+    uint64_t sequence; /* of its entry; of the last one, when there are several */
+    uint64_t since_us, sent_us;
+    uint64_t attempt; /* of ADOPT */
+    uint8_t *bytes;   /* its entries, once they were made */
+    size_t byte_count;
+    bool sending;
 };
 
 struct leat_coordinator_options {
@@ -136,9 +204,22 @@ struct leat_coordinator_options {
      * keep it. */
     void (*on_stream)(void *owner, struct leat_stream_desc *desc);
     void (*on_stream_deleted)(void *owner, uint32_t stream_id);
-    /** The state machine leads (single voter: soon after start) and takes requests. */
+    /** A node came, changed or went (state GONE). Borrowed until return. NULL: not told. */
+    void (*on_node)(void *owner, const struct leat_node_info *node);
+    /** Once: a leader is known, and everything committed before that is applied here. */
     void (*on_ready)(void *owner);
     void *owner;
+    /* ---- of a cluster; all zero: an embedded node, a lone voter that nobody can reach ---- */
+    const char *node_name;      /* shown to peers */
+    const char *node_address;   /* own, as the others reach it: "HOST:PORT". NULL: none */
+    const char *listen_address; /* where to listen for nodes; NULL: node_address */
+    /* Node addresses of the voters, the same list on every node. Without one: this node forms a
+     * cluster of its own. This node is to vote when node_address is among them. */
+    const char *const *voters;
+    uint32_t voter_count;
+    struct leat_link_hub *hub;          /* of the process; needed with node_address */
+    unsigned election_ms, heartbeat_ms; /* 0: defaults */
+    uint64_t snapshot_bytes_min;        /* 0: default */
 };
 enum {
     LEAT_PRODUCER_ID_BLOCK = 1000,
@@ -147,10 +228,14 @@ enum {
     LEAT_CLUSTER_LOGS_MAX = 1000 * 1000, /* of all streams: the state machine holds a row each */
     LEAT_OPENED_LOGS_MAX = 16384,        /* of one OPENED request */
     LEAT_COORDINATE_QUEUE_MAX = 65536,   /* more waiting requests are refused by LEAT_E_AGAIN */
+    /* A request without an answer for so long ends with LEAT_E_TIMEOUT: whether it takes effect is
+     * unknown. NODE_UP and ADOPT wait for ever: a node can't do without. */
+    LEAT_COORDINATE_WAIT_US_MAX = 30 * 1000 * 1000,
 };
 
-/** Open raft's files in "raft/", form a cluster of one if the directory is new. Blocks. The actor
- * then goes on by events. A damaged log is named and refused, never shortened. */
+/** Open raft's files in "raft/", form a cluster of one if the directory is new and no voters are
+ * named. Blocks. The actor then goes on by events. A damaged log is named and refused, never
+ * shortened. options: copied; its strings and the hub must outlive the coordinator. */
 leat_err leat_coordinator_open(const struct leat_env *env,
                                const struct leat_coordinator_options *options,
                                struct leat_coordinator **out_coordinator,
@@ -158,6 +243,51 @@ leat_err leat_coordinator_open(const struct leat_env *env,
 void leat_coordinator_close(struct leat_coordinator **coordinator);
 /** Send a request. Thread: any actor's. */
 void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request);
+enum leat_voter_role {
+    LEAT_VOTER_LEARNER,  /* does not vote */
+    LEAT_VOTER_EMPTY,    /* to vote once the cluster is formed; of a formed one: has forgotten */
+    LEAT_VOTER_PREPARED, /* the cluster is being formed */
+    LEAT_VOTER_FOLLOWER,
+    LEAT_VOTER_CANDIDATE,
+    LEAT_VOTER_LEADER,
+    LEAT_VOTER_FAILED,
+};
+struct leat_voter_status {
+    uint64_t id;
+    char address[LEAT_ADDRESS_BYTES_MAX + 1];
+    bool votes;          /* else a spare that catches up */
+    bool reachable;      /* from here */
+    uint64_t last_index; /* that it is known to hold; the leader knows, others say 0 */
+};
+struct leat_coordinator_status {
+    enum leat_voter_role role;
+    char why[LEAT_ERROR_TEXT_BYTES]; /* what is wrong; "" = nothing */
+    uint64_t term, applied_index, voter_id;
+    uint64_t leader_id;                              /* 0: not known */
+    char leader_address[LEAT_ADDRESS_BYTES_MAX + 1]; /* "": not known */
+    uint8_t cluster_id[16];
+    bool ready;
+    uint32_t voter_count;
+    struct leat_voter_status voters[LEAT_VOTERS_MAX];
+    uint32_t node_count;
+    struct leat_node_info nodes[LEAT_NODES_MAX];
+    uint32_t stream_count;
+    uint64_t log_count;
+};
+/** Caller's storage (large). Thread: coordinator. */
+void leat_coordinator_status(const struct leat_coordinator *coordinator,
+                             struct leat_coordinator_status *out_status);
+/* The same from another actor: mailed there and back, as a request. */
+struct leat_coordinator_ask {
+    struct leat_mail mail;
+    struct leat_coordinator_status *status; /* filled; borrowed until on_done */
+    void (*on_done)(struct leat_coordinator_ask *ask);
+    void *owner;
+    unsigned from; /* the coordinator's */
+};
+void leat_coordinator_status_ask(const struct leat_post *post, struct leat_coordinator_ask *ask);
+/** Where it listens for nodes ("" = nowhere). Thread: any, after open. */
+const char *leat_coordinator_address(const struct leat_coordinator *coordinator);
 /** The cluster's id (made when it formed). Thread: coordinator, or after on_ready. */
 void leat_coordinator_cluster_id(const struct leat_coordinator *coordinator, uint8_t out_id[16]);
 extern const struct leat_actor_ops leat_coordinator_actor;

@@ -11,10 +11,10 @@
 
 enum {
     LEAT_COMMAND_VERSION = 1,
-    LEAT_SNAPSHOT_VERSION = 1,
-    LEAT_NODES_MAX = 256,
-    LEAT_NODE_NAME_BYTES_MAX = 255,
-    LEAT_ADDRESS_BYTES_MAX = 127,
+    LEAT_SNAPSHOT_VERSION = 2,
+    LEAT_SNAPSHOT_VERSION_OLDEST = 1,
+    LEAT_SESSIONS_MAX = 512,  /* coordinators whose requests are remembered */
+    LEAT_OUTCOMES_MAX = 4096, /* of requests; older ones are forgotten */
     LEAT_EPOCH_MAX = 0x7fffffff,
     LEAT_ADOPT_CHUNK_BYTES = 1024 * 1024 - 4096, /* an entry stays below 1 MiB */
     LEAT_ADOPT_ROW_BYTES_MAX = 64,
@@ -27,14 +27,25 @@ enum leat_command_kind {
     LEAT_COMMAND_STREAM_CREATE = 2, /* [v, k, name, settings] */
     LEAT_COMMAND_STREAM_DELETE = 3, /* [v, k, name] */
     LEAT_COMMAND_PRODUCER_IDS = 4,  /* [v, k, count] */
-    LEAT_COMMAND_OPENED = 5,        /* [v, k, epoch, [[stream, streamlet, log]...]] */
-    LEAT_COMMAND_NODE_UP = 6,       /* [v, k, name, address, cores] */
+    /* [v, k, epoch, [[stream, streamlet, log]...]] and, later, incarnation (0: any), version */
+    LEAT_COMMAND_OPENED = 5,
+    /* [v, k, name, address, cores] and, later, node address, rack, node id bin16, memory bytes */
+    LEAT_COMMAND_NODE_UP = 6,
     /* [v, k, attempt, number, last, incarnation, seen, bin of rows]; row = [stream, streamlet, log,
-     * decision, segment, bytes, crc, next offset]. All chunks of an attempt, or nothing. */
+     * decision, segment, bytes, crc, next offset]. All chunks of an attempt, or nothing. Later also
+     * what leat_machine_seen() was, instead of `seen`, which any node's change spoils. */
     LEAT_COMMAND_ADOPT = 7,
     LEAT_COMMAND_ACCEPT_LOSS = 8, /* [v, k, stream, streamlet, log, segment, next offset] */
     LEAT_COMMAND_BARRIER = 9,     /* [v, k] */
+    /* [v, k, session, sequence, bin of a command]: takes effect once, however often it is there */
+    LEAT_COMMAND_REQUEST = 10,
+    LEAT_COMMAND_VERSION_RAISE = 11, /* [v, k, incarnation, epoch, version, [[s, l, q]...]] */
+    /* [v, k, incarnation, epoch, target, [[s, l, q, segment, bytes, crc, next offset]...]] */
+    LEAT_COMMAND_MOVE = 12,
+    LEAT_COMMAND_NODE_DRAIN = 13, /* [v, k, name, draining] */
+    LEAT_COMMAND_NODE_STATE = 14, /* [v, k, name, incarnation, state] */
 };
+enum { LEAT_OWNER_NONE = 0xffff };
 
 struct leat_machine_log {
     struct leat_log_record record;
@@ -44,14 +55,38 @@ struct leat_machine_stream {
     uint32_t id;
     struct leat_stream_desc *desc; /* one reference; name, settings, owners */
     struct leat_machine_log *logs; /* [streamlets * logs], by streamlet, then log */
+    /* [streamlets] index into nodes, or LEAT_OWNER_NONE. A node keeps what it owns through all its
+     * incarnations; the description names the incarnation that adopted it last. */
+    uint16_t *owners;
     uint32_t log_count;
 };
 struct leat_machine_node {
-    char name[LEAT_NODE_NAME_BYTES_MAX + 1];
-    char address[LEAT_ADDRESS_BYTES_MAX + 1];
-    uint64_t incarnation; /* the last known */
-    uint32_t cores;
-    uint64_t streamlets; /* that it owns */
+    struct leat_node_info info;
+    uint8_t id[16];   /* of its data directory */
+    uint64_t changes; /* to what it owns, or where that ends */
+};
+struct leat_machine_session {
+    uint64_t session;
+    uint64_t sequence; /* highest seen */
+};
+/* What an applied entry answers its requester. */
+struct leat_machine_result {
+    leat_err rc;
+    struct leat_error error;
+    struct leat_stream_desc *desc; /* borrowed */
+    uint32_t stream_id;
+    int64_t first_id;
+    uint32_t id_count;
+    uint64_t incarnation;
+    struct leat_epoch epoch;
+    uint64_t session, sequence; /* of a REQUEST; else 0 */
+    bool malformed;             /* that is all: nothing newer, nothing damaged */
+};
+/* A result as it is remembered: without its sentence. */
+struct leat_machine_outcome {
+    uint64_t session, sequence, incarnation;
+    int64_t first_id;
+    uint32_t rc, stream_id, id_count, epoch;
 };
 
 struct leat_machine {
@@ -63,6 +98,7 @@ struct leat_machine {
     uint64_t next_incarnation;
     int64_t next_producer_id;
     uint64_t changes;                    /* entries that changed who owns what or where it ends */
+    uint64_t unowned_changes;            /* the same of what nobody owns */
     struct leat_machine_stream *streams; /* ascending ids */
     uint32_t stream_count, stream_capacity;
     uint32_t *names; /* open addressing: stream id or 0 */
@@ -75,22 +111,15 @@ struct leat_machine {
     uint32_t staged_next;
     uint8_t *staged;
     size_t staged_bytes, staged_capacity;
+    struct leat_machine_session sessions[LEAT_SESSIONS_MAX]; /* the last used first */
+    uint32_t session_count;
+    struct leat_machine_outcome *outcomes; /* ring; heap */
+    uint32_t outcome_count, outcome_next;
     /* Told as entries are applied; NULL: silent (restart, followers that catch up). */
     void (*on_stream)(void *owner, struct leat_stream_desc *desc);
     void (*on_stream_deleted)(void *owner, uint32_t stream_id);
+    void (*on_node)(void *owner, const struct leat_node_info *node);
     void *owner;
-};
-
-/* What an applied entry answers its requester. */
-struct leat_machine_result {
-    leat_err rc;
-    struct leat_error error;
-    struct leat_stream_desc *desc; /* borrowed */
-    uint32_t stream_id;
-    int64_t first_id;
-    uint32_t id_count;
-    uint64_t incarnation;
-    struct leat_epoch epoch;
 };
 
 void leat_machine_init(struct leat_machine *machine, uint32_t cores);
@@ -102,6 +131,8 @@ void leat_machine_fini(struct leat_machine *machine);
  */
 leat_err leat_machine_apply(struct leat_machine *machine, const uint8_t *bytes, size_t count,
                             struct leat_machine_result *out_result) LEAT_NODISCARD;
+/** May a voter propose this for somebody else: is it a REQUEST of a known kind? */
+bool leat_machine_command_known(const uint8_t *bytes, size_t count);
 /** The whole state as bytes; given, leat_mem_free(). */
 leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out_bytes,
                                size_t *out_count) LEAT_NODISCARD;
@@ -118,8 +149,29 @@ leat_err leat_machine_stream_add(struct leat_machine *machine, struct leat_strea
 void leat_machine_stream_drop(struct leat_machine *machine, struct leat_machine_stream *stream);
 struct leat_stream_desc *leat_machine_desc_create(uint32_t id, const char *name, size_t name_bytes,
                                                   const struct leat_stream_settings *settings);
+/** The same again, to be changed before it is told. */
+struct leat_stream_desc *leat_machine_desc_copy(const struct leat_stream_desc *old);
 struct leat_machine_node *leat_machine_node_find(struct leat_machine *machine, const char *name,
                                                  size_t bytes);
+/** The node whose newest incarnation this is, or NULL. */
+struct leat_machine_node *leat_machine_incarnation_find(struct leat_machine *machine,
+                                                        uint64_t incarnation);
+static inline uint16_t leat_machine_node_index(const struct leat_machine *machine,
+                                               const struct leat_machine_node *node)
+{
+    return (uint16_t)(node - machine->nodes);
+}
+/** May this node adopt the streamlet: is it its own, or nobody's? */
+bool leat_machine_adoptable(const struct leat_machine *machine,
+                            const struct leat_machine_stream *stream, uint32_t streamlet,
+                            const struct leat_machine_node *node);
+/** Equal at two times: nothing that this node owns or may adopt has changed in between. */
+uint64_t leat_machine_seen(const struct leat_machine *machine,
+                           const struct leat_machine_node *node);
+/** How many nodes may get something new. */
+uint32_t leat_machine_nodes_up(const struct leat_machine *machine);
+/** Different hosts (node addresses without ports) among them. */
+uint32_t leat_machine_hosts_up(const struct leat_machine *machine);
 /** Bytes of a whole name are equal. */
 bool leat_machine_text_equal(const char *text, const char *view, size_t view_bytes);
 

@@ -1,12 +1,18 @@
 /* The state machine's tables as bytes and back.
  *
  * [version, formed, cluster id, next stream, next epoch, next incarnation, next producer id,
- *  changes, [node...], [stream...], staged attempt, staged next, staged rows]
- * node   = [name, address, incarnation, cores, streamlets]
- * stream = [id, name, settings, [owner, epoch]..., [log...]]
- * log    = [epoch, stamp epoch] when opened; [epoch, segment, bytes, crc, next offset, jumped]
+ *  changes, [node...], [stream...], staged attempt, staged next, staged rows, [session...],
+ *   [outcome...], unowned changes]
+ * node    = [name, address, incarnation, cores, streamlets, node address, rack, id, state, draining,
+ *            memory bytes, changes]
+ * stream  = [id, name, settings, [[owner, epoch, node + 1]...], [log...]]
+ * log     = [epoch, stamp epoch, stamp version] when opened; [epoch, segment, bytes, crc,
+ *           next offset, jumped]
+ * session = [session, sequence]
+ * outcome = [session, sequence, incarnation, first id, rc, stream, ids, epoch], oldest first
  *
- * In the order of ids, so that equal tables give equal bytes. */
+ * In the order of ids, so that equal tables give equal bytes. Version 1 had no sessions, no
+ * outcomes, the first five fields of nodes, two of streamlets, two of opened logs. */
 #include "coordinator/machine.h"
 
 #include <string.h>
@@ -16,9 +22,12 @@
 
 enum {
     SNAPSHOT_HEAD_BYTES = 256,
-    SNAPSHOT_NODE_BYTES = LEAT_NODE_NAME_BYTES_MAX + LEAT_ADDRESS_BYTES_MAX + 64,
+    SNAPSHOT_NODE_BYTES =
+        LEAT_NODE_NAME_BYTES_MAX + 2 * LEAT_ADDRESS_BYTES_MAX + LEAT_RACK_BYTES_MAX + 96,
     SNAPSHOT_STREAM_BYTES = LEAT_STREAM_NAME_BYTES_MAX + 160,
     SNAPSHOT_STREAMLET_BYTES = 24,
+    SNAPSHOT_SESSION_BYTES = 24,
+    SNAPSHOT_OUTCOME_BYTES = 64,
     SNAPSHOT_LOG_BYTES = 48,
 };
 
@@ -26,6 +35,8 @@ static size_t snapshot_bytes_max(const struct leat_machine *machine)
 {
     size_t bytes = SNAPSHOT_HEAD_BYTES + machine->staged_bytes;
     bytes += (size_t)machine->node_count * SNAPSHOT_NODE_BYTES;
+    bytes += (size_t)machine->session_count * SNAPSHOT_SESSION_BYTES;
+    bytes += (size_t)machine->outcome_count * SNAPSHOT_OUTCOME_BYTES;
     for (uint32_t i = 0; i < machine->stream_count; i++)
         bytes += SNAPSHOT_STREAM_BYTES +
                  (size_t)machine->streams[i].desc->streamlet_count * SNAPSHOT_STREAMLET_BYTES +
@@ -36,10 +47,11 @@ static size_t snapshot_bytes_max(const struct leat_machine *machine)
 static void log_write(struct leat_msg_writer *writer, const struct leat_machine_log *log)
 {
     const struct leat_log_record *record = &log->record;
-    leat_msg_write_array(writer, record->opened ? 2 : 6);
+    leat_msg_write_array(writer, record->opened ? 3 : 6);
     leat_msg_write_u64(writer, log->epoch.v);
     if (record->opened) {
         leat_msg_write_u64(writer, record->stamp_epoch.v);
+        leat_msg_write_u64(writer, record->stamp_version);
         return;
     }
     leat_msg_write_u64(writer, record->tail.segment);
@@ -58,13 +70,59 @@ static void stream_write(struct leat_msg_writer *writer, const struct leat_machi
     leat_msg_settings_write(writer, &desc->settings);
     leat_msg_write_array(writer, desc->streamlet_count);
     for (uint32_t i = 0; i < desc->streamlet_count; i++) {
-        leat_msg_write_array(writer, 2);
+        leat_msg_write_array(writer, 3);
         leat_msg_write_u64(writer, desc->streamlets[i].owner);
         leat_msg_write_u64(writer, desc->streamlets[i].epoch.v);
+        leat_msg_write_u64(writer,
+                           stream->owners[i] == LEAT_OWNER_NONE ? 0 : stream->owners[i] + 1u);
     }
     leat_msg_write_array(writer, stream->log_count);
     for (uint32_t i = 0; i < stream->log_count; i++)
         log_write(writer, &stream->logs[i]);
+}
+
+static void node_write(struct leat_msg_writer *writer, const struct leat_machine_node *node)
+{
+    const struct leat_node_info *info = &node->info;
+    leat_msg_write_array(writer, 12);
+    leat_msg_write_string(writer, info->name, strlen(info->name));
+    leat_msg_write_string(writer, info->address, strlen(info->address));
+    leat_msg_write_u64(writer, info->incarnation);
+    leat_msg_write_u64(writer, info->cores);
+    leat_msg_write_u64(writer, info->streamlets);
+    leat_msg_write_string(writer, info->node_address, strlen(info->node_address));
+    leat_msg_write_string(writer, info->rack, strlen(info->rack));
+    leat_msg_write_bin(writer, node->id, sizeof node->id);
+    leat_msg_write_u64(writer, (uint64_t)info->state);
+    leat_msg_write_bool(writer, info->draining);
+    leat_msg_write_u64(writer, info->memory_bytes);
+    leat_msg_write_u64(writer, node->changes);
+}
+
+static void requests_write(struct leat_msg_writer *writer, const struct leat_machine *machine)
+{
+    leat_msg_write_array(writer, machine->session_count);
+    for (uint32_t i = 0; i < machine->session_count; i++) {
+        leat_msg_write_array(writer, 2);
+        leat_msg_write_u64(writer, machine->sessions[i].session);
+        leat_msg_write_u64(writer, machine->sessions[i].sequence);
+    }
+    uint32_t count = machine->outcome_count;
+    uint32_t first = count < LEAT_OUTCOMES_MAX ? 0 : machine->outcome_next;
+    leat_msg_write_array(writer, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct leat_machine_outcome *outcome =
+            &machine->outcomes[(first + i) % LEAT_OUTCOMES_MAX];
+        leat_msg_write_array(writer, 8);
+        leat_msg_write_u64(writer, outcome->session);
+        leat_msg_write_u64(writer, outcome->sequence);
+        leat_msg_write_u64(writer, outcome->incarnation);
+        leat_msg_write_i64(writer, outcome->first_id);
+        leat_msg_write_u64(writer, outcome->rc);
+        leat_msg_write_u64(writer, outcome->stream_id);
+        leat_msg_write_u64(writer, outcome->id_count);
+        leat_msg_write_u64(writer, outcome->epoch);
+    }
 }
 
 leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out_bytes,
@@ -75,7 +133,7 @@ leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out
     if (!bytes) return LEAT_E_NO_MEMORY;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, capacity);
-    leat_msg_write_array(&writer, 13);
+    leat_msg_write_array(&writer, 16);
     leat_msg_write_u64(&writer, LEAT_SNAPSHOT_VERSION);
     leat_msg_write_bool(&writer, machine->formed);
     leat_msg_write_bin(&writer, machine->cluster_id, sizeof machine->cluster_id);
@@ -85,21 +143,16 @@ leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out
     leat_msg_write_i64(&writer, machine->next_producer_id);
     leat_msg_write_u64(&writer, machine->changes);
     leat_msg_write_array(&writer, machine->node_count);
-    for (uint32_t i = 0; i < machine->node_count; i++) {
-        const struct leat_machine_node *node = &machine->nodes[i];
-        leat_msg_write_array(&writer, 5);
-        leat_msg_write_string(&writer, node->name, strlen(node->name));
-        leat_msg_write_string(&writer, node->address, strlen(node->address));
-        leat_msg_write_u64(&writer, node->incarnation);
-        leat_msg_write_u64(&writer, node->cores);
-        leat_msg_write_u64(&writer, node->streamlets);
-    }
+    for (uint32_t i = 0; i < machine->node_count; i++)
+        node_write(&writer, &machine->nodes[i]);
     leat_msg_write_array(&writer, machine->stream_count);
     for (uint32_t i = 0; i < machine->stream_count; i++)
         stream_write(&writer, &machine->streams[i]);
     leat_msg_write_u64(&writer, machine->staged_attempt);
     leat_msg_write_u64(&writer, machine->staged_next);
     leat_msg_write_bin(&writer, machine->staged, machine->staged_bytes);
+    requests_write(&writer, machine);
+    leat_msg_write_u64(&writer, machine->unowned_changes);
     LEAT_ASSERT(!writer.overflow); /* the bounds above are upper ones */
     *out_bytes = bytes;
     *out_count = writer.used;
@@ -110,9 +163,10 @@ static void log_read(struct leat_msg_reader *reader, struct leat_machine_log *lo
 {
     uint32_t fields = leat_msg_read_array(reader);
     log->epoch.v = leat_msg_read_u32(reader);
-    if (fields == 2) {
+    if (fields == 2 || fields == 3) {
         log->record.opened = true;
         log->record.stamp_epoch.v = leat_msg_read_u32(reader);
+        log->record.stamp_version = fields == 3 ? leat_msg_read_u32(reader) : 1;
         return;
     }
     log->record.tail.segment = leat_msg_read_u64(reader);
@@ -121,6 +175,30 @@ static void log_read(struct leat_msg_reader *reader, struct leat_machine_log *lo
     log->record.tail.next_offset = leat_msg_read_u64(reader);
     log->record.tail.jumped = leat_msg_read_bool(reader);
     if (fields != 6) reader->failed = true;
+}
+
+/* Version 1 knew only incarnations. There was one node, so what none of the living owns is that
+ * one's, from before its last start. */
+static uint16_t owner_guess(struct leat_machine *machine, uint64_t incarnation)
+{
+    const struct leat_machine_node *node = leat_machine_incarnation_find(machine, incarnation);
+    if (node) return leat_machine_node_index(machine, node);
+    return incarnation != 0 && machine->node_count == 1 ? 0 : LEAT_OWNER_NONE;
+}
+
+static void streamlet_read(struct leat_machine *machine, struct leat_msg_reader *reader,
+                           struct leat_stream_desc *desc, uint32_t i, uint16_t *out_owner)
+{
+    uint32_t fields = leat_msg_read_array(reader);
+    desc->streamlets[i].owner = leat_msg_read_u64(reader);
+    desc->streamlets[i].epoch.v = leat_msg_read_u32(reader);
+    if (fields == 2) {
+        *out_owner = owner_guess(machine, desc->streamlets[i].owner);
+        return;
+    }
+    uint32_t owner = leat_msg_read_u32(reader);
+    if (fields != 3 || owner > machine->node_count) reader->failed = true;
+    *out_owner = owner == 0 || reader->failed ? LEAT_OWNER_NONE : (uint16_t)(owner - 1);
 }
 
 static leat_err stream_read(struct leat_machine *machine, struct leat_msg_reader *reader)
@@ -138,25 +216,56 @@ static leat_err stream_read(struct leat_machine *machine, struct leat_msg_reader
         return LEAT_E_CORRUPT;
     struct leat_stream_desc *desc = leat_machine_desc_create(id, name.text, name.bytes, &settings);
     if (!desc) return LEAT_E_NO_MEMORY;
-    for (uint32_t i = 0; i < streamlets; i++) {
-        if (leat_msg_read_array(reader) != 2) reader->failed = true;
-        desc->streamlets[i].owner = leat_msg_read_u64(reader);
-        desc->streamlets[i].epoch.v = leat_msg_read_u32(reader);
-    }
-    uint32_t log_count = leat_msg_read_array(reader);
-    if (reader->failed || log_count != streamlets * settings.logs) {
-        leat_stream_desc_unref(desc);
-        return LEAT_E_CORRUPT;
-    }
     struct leat_machine_log *logs;
     leat_err rc = leat_machine_stream_add(machine, desc, &logs);
     if (rc != LEAT_OK) {
         leat_stream_desc_unref(desc);
         return rc;
     }
+    uint16_t *owners = machine->streams[machine->stream_count - 1].owners;
+    for (uint32_t i = 0; i < streamlets && !reader->failed; i++)
+        streamlet_read(machine, reader, desc, i, &owners[i]);
+    uint32_t log_count = leat_msg_read_array(reader);
+    if (reader->failed || log_count != streamlets * settings.logs) return LEAT_E_CORRUPT;
     for (uint32_t i = 0; i < log_count; i++)
         log_read(reader, &logs[i]);
     return reader->failed ? LEAT_E_CORRUPT : LEAT_OK;
+}
+
+static bool text_read(struct leat_msg_reader *reader, char *out, size_t capacity)
+{
+    struct leat_msg_string text = leat_msg_read_string(reader);
+    if (reader->failed || text.bytes >= capacity) return false;
+    if (text.bytes) memcpy(out, text.text, text.bytes);
+    return true;
+}
+
+static bool node_read(struct leat_machine_node *node, struct leat_msg_reader *reader)
+{
+    struct leat_node_info *info = &node->info;
+    uint32_t fields = leat_msg_read_array(reader);
+    if (!text_read(reader, info->name, sizeof info->name) ||
+        !text_read(reader, info->address, sizeof info->address))
+        return false;
+    info->incarnation = leat_msg_read_u64(reader);
+    info->cores = leat_msg_read_u32(reader);
+    info->streamlets = leat_msg_read_u64(reader);
+    info->state = LEAT_NODE_UP;
+    if (fields == 5) return !reader->failed;
+    if (fields != 12 || !text_read(reader, info->node_address, sizeof info->node_address) ||
+        !text_read(reader, info->rack, sizeof info->rack))
+        return false;
+    struct leat_msg_string id = leat_msg_read_string(reader);
+    uint32_t state = leat_msg_read_u32(reader);
+    info->draining = leat_msg_read_bool(reader);
+    info->memory_bytes = leat_msg_read_u64(reader);
+    node->changes = leat_msg_read_u64(reader);
+    if (reader->failed || id.bytes != sizeof node->id || state < LEAT_NODE_UP ||
+        state > LEAT_NODE_GONE)
+        return false;
+    memcpy(node->id, id.text, sizeof node->id);
+    info->state = (enum leat_node_state)state;
+    return true;
 }
 
 static bool nodes_read(struct leat_machine *machine, struct leat_msg_reader *reader)
@@ -164,21 +273,43 @@ static bool nodes_read(struct leat_machine *machine, struct leat_msg_reader *rea
     uint32_t count = leat_msg_read_array(reader);
     if (reader->failed || count > LEAT_NODES_MAX) return false;
     for (uint32_t i = 0; i < count; i++) {
-        struct leat_machine_node *node = &machine->nodes[i];
-        if (leat_msg_read_array(reader) != 5) return false;
-        struct leat_msg_string name = leat_msg_read_string(reader);
-        struct leat_msg_string address = leat_msg_read_string(reader);
-        node->incarnation = leat_msg_read_u64(reader);
-        node->cores = leat_msg_read_u32(reader);
-        node->streamlets = leat_msg_read_u64(reader);
-        if (reader->failed || name.bytes > LEAT_NODE_NAME_BYTES_MAX ||
-            address.bytes > LEAT_ADDRESS_BYTES_MAX)
-            return false;
-        memcpy(node->name, name.text, name.bytes);
-        memcpy(node->address, address.text, address.bytes);
+        if (!node_read(&machine->nodes[i], reader)) return false;
         machine->node_count++;
     }
     return true;
+}
+
+static leat_err requests_read(struct leat_machine *machine, struct leat_msg_reader *reader)
+{
+    uint32_t sessions = leat_msg_read_array(reader);
+    if (reader->failed || sessions > LEAT_SESSIONS_MAX) return LEAT_E_CORRUPT;
+    for (uint32_t i = 0; i < sessions; i++) {
+        if (leat_msg_read_array(reader) != 2) return LEAT_E_CORRUPT;
+        machine->sessions[i].session = leat_msg_read_u64(reader);
+        machine->sessions[i].sequence = leat_msg_read_u64(reader);
+    }
+    machine->session_count = sessions;
+    uint32_t outcomes = leat_msg_read_array(reader);
+    if (reader->failed || outcomes > LEAT_OUTCOMES_MAX) return LEAT_E_CORRUPT;
+    if (outcomes == 0) return LEAT_OK;
+    machine->outcomes =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, LEAT_OUTCOMES_MAX, sizeof *machine->outcomes);
+    if (!machine->outcomes) return LEAT_E_NO_MEMORY;
+    for (uint32_t i = 0; i < outcomes; i++) {
+        struct leat_machine_outcome *outcome = &machine->outcomes[i];
+        if (leat_msg_read_array(reader) != 8) return LEAT_E_CORRUPT;
+        outcome->session = leat_msg_read_u64(reader);
+        outcome->sequence = leat_msg_read_u64(reader);
+        outcome->incarnation = leat_msg_read_u64(reader);
+        outcome->first_id = leat_msg_read_i64(reader);
+        outcome->rc = leat_msg_read_u32(reader);
+        outcome->stream_id = leat_msg_read_u32(reader);
+        outcome->id_count = leat_msg_read_u32(reader);
+        outcome->epoch = leat_msg_read_u32(reader);
+    }
+    machine->outcome_count = outcomes;
+    machine->outcome_next = outcomes % LEAT_OUTCOMES_MAX;
+    return LEAT_OK;
 }
 
 static leat_err staged_read(struct leat_machine *machine, struct leat_msg_reader *reader)
@@ -186,7 +317,7 @@ static leat_err staged_read(struct leat_machine *machine, struct leat_msg_reader
     machine->staged_attempt = leat_msg_read_u64(reader);
     machine->staged_next = leat_msg_read_u32(reader);
     struct leat_msg_string rows = leat_msg_read_string(reader);
-    if (!leat_msg_read_done(reader)) return LEAT_E_CORRUPT;
+    if (reader->failed) return LEAT_E_CORRUPT;
     if (rows.bytes == 0) return LEAT_OK;
     machine->staged = leat_mem_calloc(LEAT_MEM_COORDINATOR, rows.bytes, 1);
     if (!machine->staged) return LEAT_E_NO_MEMORY;
@@ -197,8 +328,11 @@ static leat_err staged_read(struct leat_machine *machine, struct leat_msg_reader
 
 static leat_err machine_read(struct leat_machine *machine, struct leat_msg_reader *reader)
 {
-    if (leat_msg_read_array(reader) != 13) return LEAT_E_CORRUPT;
-    if (leat_msg_read_u32(reader) != LEAT_SNAPSHOT_VERSION) return LEAT_E_CORRUPT;
+    uint32_t fields = leat_msg_read_array(reader);
+    uint32_t version = leat_msg_read_u32(reader);
+    if (fields != (version == LEAT_SNAPSHOT_VERSION_OLDEST ? 13 : 16) ||
+        version < LEAT_SNAPSHOT_VERSION_OLDEST || version > LEAT_SNAPSHOT_VERSION)
+        return LEAT_E_CORRUPT;
     machine->formed = leat_msg_read_bool(reader);
     struct leat_msg_string cluster_id = leat_msg_read_string(reader);
     if (reader->failed || cluster_id.bytes != sizeof machine->cluster_id) return LEAT_E_CORRUPT;
@@ -214,7 +348,13 @@ static leat_err machine_read(struct leat_machine *machine, struct leat_msg_reade
         leat_err rc = stream_read(machine, reader);
         if (rc != LEAT_OK) return rc;
     }
-    return staged_read(machine, reader);
+    leat_err rc = staged_read(machine, reader);
+    if (rc == LEAT_OK && version > LEAT_SNAPSHOT_VERSION_OLDEST)
+        rc = requests_read(machine, reader);
+    if (version > LEAT_SNAPSHOT_VERSION_OLDEST)
+        machine->unowned_changes = leat_msg_read_u64(reader);
+    if (rc == LEAT_OK && !leat_msg_read_done(reader)) rc = LEAT_E_CORRUPT;
+    return rc;
 }
 
 leat_err leat_machine_restore(struct leat_machine *machine, const uint8_t *bytes, size_t count)

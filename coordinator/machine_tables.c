@@ -34,16 +34,20 @@ void leat_machine_fini(struct leat_machine *machine)
     for (uint32_t i = 0; i < machine->stream_count; i++) {
         leat_stream_desc_unref(machine->streams[i].desc);
         leat_mem_free(machine->streams[i].logs);
+        leat_mem_free(machine->streams[i].owners);
     }
     leat_mem_free(machine->streams);
     leat_mem_free(machine->names);
     leat_mem_free(machine->staged);
+    leat_mem_free(machine->outcomes);
     void (*on_stream)(void *, struct leat_stream_desc *) = machine->on_stream;
     void (*on_stream_deleted)(void *, uint32_t) = machine->on_stream_deleted;
+    void (*on_node)(void *, const struct leat_node_info *) = machine->on_node;
     void *owner = machine->owner;
     leat_machine_init(machine, machine->cores);
     machine->on_stream = on_stream;
     machine->on_stream_deleted = on_stream_deleted;
+    machine->on_node = on_node;
     machine->owner = owner;
 }
 
@@ -137,10 +141,18 @@ leat_err leat_machine_stream_add(struct leat_machine *machine, struct leat_strea
     if (names_reserve(machine) != LEAT_OK || streams_reserve(machine) != LEAT_OK)
         return LEAT_E_NO_MEMORY;
     struct leat_machine_log *logs = leat_mem_calloc(LEAT_MEM_COORDINATOR, log_count, sizeof *logs);
-    if (!logs) return LEAT_E_NO_MEMORY;
+    uint16_t *owners =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, desc->settings.streamlets, sizeof *owners);
+    if (!logs || !owners) {
+        leat_mem_free(logs);
+        leat_mem_free(owners);
+        return LEAT_E_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < desc->settings.streamlets; i++)
+        owners[i] = LEAT_OWNER_NONE;
     uint32_t slot = name_slot(machine, desc->name, strlen(desc->name));
     machine->streams[machine->stream_count++] = (struct leat_machine_stream){
-        .id = desc->id, .desc = desc, .logs = logs, .log_count = log_count};
+        .id = desc->id, .desc = desc, .logs = logs, .owners = owners, .log_count = log_count};
     machine->names[slot] = desc->id;
     machine->log_count += log_count;
     *out_logs = logs;
@@ -167,6 +179,7 @@ void leat_machine_stream_drop(struct leat_machine *machine, struct leat_machine_
     machine->log_count -= stream->log_count;
     leat_stream_desc_unref(stream->desc);
     leat_mem_free(stream->logs);
+    leat_mem_free(stream->owners);
     uint32_t index = (uint32_t)(stream - machine->streams);
     memmove(stream, stream + 1, (machine->stream_count - index - 1) * sizeof *stream);
     machine->stream_count--;
@@ -189,10 +202,20 @@ struct leat_stream_desc *leat_machine_desc_create(uint32_t id, const char *name,
     return desc;
 }
 
+struct leat_stream_desc *leat_machine_desc_copy(const struct leat_stream_desc *old)
+{
+    struct leat_stream_desc *desc =
+        leat_machine_desc_create(old->id, old->name, strlen(old->name), &old->settings);
+    if (!desc) return NULL;
+    memcpy(desc->streamlets, old->streamlets, old->streamlet_count * sizeof desc->streamlets[0]);
+    return desc;
+}
+
 struct leat_machine_node *leat_machine_node_find(struct leat_machine *machine, const char *name,
                                                  size_t bytes)
 {
     for (uint32_t i = 0; i < machine->node_count; i++)
-        if (leat_machine_text_equal(machine->nodes[i].name, name, bytes)) return &machine->nodes[i];
+        if (leat_machine_text_equal(machine->nodes[i].info.name, name, bytes))
+            return &machine->nodes[i];
     return NULL;
 }

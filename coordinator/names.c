@@ -60,10 +60,10 @@ leat_err leat_stream_settings_complete(struct leat_stream_settings *settings, ui
     leat_err rc = settings_shape_complete(settings, cores, error);
     if (rc != LEAT_OK) return rc;
     if (settings->copies == 0) settings->copies = 1;
-    if (settings->copies != 1)
+    if (settings->copies > LEAT_COPIES_MAX)
         return leat_error_set(error, LEAT_E_INVALID,
-                              "%" PRIu32 " copies were asked for; a single node keeps 1",
-                              settings->copies);
+                              "%" PRIu32 " copies were asked for; at most %d are allowed",
+                              settings->copies, LEAT_COPIES_MAX);
     if (settings->min_copies == 0) settings->min_copies = settings->copies / 2 + 1;
     if (settings->min_copies > settings->copies)
         return leat_error_set(error, LEAT_E_INVALID,

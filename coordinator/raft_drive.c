@@ -63,6 +63,7 @@ static bool message_fill_entries(struct leat_raft_drive *drive, struct raft_appe
 {
     append->entries = NULL;
     if (append->n_entries == 0) return true;
+    size_t bytes = 0;
     if (append->n_entries > drive->fill_capacity) {
         void *fill = leat_mem_realloc(LEAT_MEM_COORDINATOR, drive->fill, append->n_entries,
                                       sizeof *drive->fill);
@@ -74,6 +75,12 @@ static bool message_fill_entries(struct leat_raft_drive *drive, struct raft_appe
         const struct leat_raft_entry *entry =
             leat_raft_log_get(&drive->log, append->prev_log_index + 1 + i);
         if (!entry) return false; /* compacted since; a snapshot follows when raft asks again */
+        bytes += entry->bytes + LEAT_RAFT_FRAME_HEADER_BYTES;
+        if (i > 0 && bytes > LEAT_RAFT_MESSAGE_BYTES_MAX) {
+            /* What is left out is noticed by whoever gets the next message, and asked for. */
+            append->n_entries = i;
+            break;
+        }
         drive->fill[i] = (struct raft_entry){.term = entry->term,
                                              .type = (enum raft_entry_type)entry->type,
                                              .buf = {.base = entry->data, .len = entry->bytes}};
@@ -139,7 +146,8 @@ static void configuration_applied(struct leat_raft_drive *drive, uint64_t index,
         drive_fail(drive, LEAT_E_CORRUPT, "a committed configuration does not decode");
         return;
     }
-    (void)drive_step(drive, &event); /* a failure has stopped the drive already */
+    if (drive_step(drive, &event) == LEAT_OK && drive->hooks.on_configuration)
+        drive->hooks.on_configuration(drive->hooks.owner);
 }
 
 /* ---- snapshots ---- */
@@ -337,6 +345,7 @@ static leat_err drive_step(struct leat_raft_drive *drive, struct raft_event *eve
     int rv = raft_step(&drive->raft, event, &update);
     if (rv == 0) return update_do(drive, &update);
     if (rv == RAFT_NOTLEADER) return LEAT_E_NOT_LEADER;
+    if (rv == RAFT_CANTCHANGE) return LEAT_E_AGAIN;
     if (rv == RAFT_NOMEM && event->type == RAFT_SUBMIT) return LEAT_E_NO_MEMORY;
     drive_fail(drive, rv == RAFT_NOMEM ? LEAT_E_NO_MEMORY : LEAT_E_INTERNAL, raft_strerror(rv));
     return drive->failed;
@@ -427,6 +436,46 @@ leat_err leat_raft_drive_submit(struct leat_raft_drive *drive, const struct raft
     return rc;
 }
 
+leat_err leat_raft_drive_change(struct leat_raft_drive *drive,
+                                const struct raft_configuration *configuration)
+{
+    if (!leat_raft_drive_leads(drive))
+        return drive->failed != LEAT_OK ? drive->failed : LEAT_E_NOT_LEADER;
+    struct raft_buffer conf;
+    if (raft_configuration_encode(configuration, &conf) != 0) return LEAT_E_NO_MEMORY;
+    struct raft_entry entry = {.term = raft_current_term(&drive->raft),
+                               .type = RAFT_CHANGE,
+                               .buf = conf,
+                               .batch = conf.base};
+    struct raft_event event = {.type = RAFT_SUBMIT};
+    event.submit.entries = &entry;
+    event.submit.n = 1;
+    leat_err rc = drive_step(drive, &event);
+    if (rc == LEAT_E_NOT_LEADER || rc == LEAT_E_NO_MEMORY || rc == LEAT_E_AGAIN)
+        raft_free(conf.base);
+    return rc;
+}
+
+bool leat_raft_drive_changing(const struct leat_raft_drive *drive)
+{
+    return drive->raft.configuration_uncommitted_index != 0;
+}
+
+void leat_raft_drive_catch_up(struct leat_raft_drive *drive, uint64_t id)
+{
+    if (!leat_raft_drive_leads(drive)) return;
+    struct raft_event event = {.type = RAFT_CATCH_UP};
+    event.catch_up.server_id = id;
+    (void)drive_step(drive, &event); /* a failure has stopped the drive already */
+}
+
+int leat_raft_drive_catch_up_status(const struct leat_raft_drive *drive, uint64_t id)
+{
+    int status = RAFT_CATCH_UP_NONE;
+    if (raft_catch_up(&drive->raft, id, &status) != 0) return RAFT_CATCH_UP_NONE;
+    return status;
+}
+
 void leat_raft_message_drop(struct raft_message *message)
 {
     if (message->type == RAFT_APPEND_ENTRIES && message->append_entries.n_entries > 0) {
@@ -489,6 +538,12 @@ leat_err leat_raft_drive_open(struct leat_raft_drive *drive, const struct leat_e
     drive->raft_open = true;
     raft_configure(drive, options);
     return LEAT_OK;
+}
+
+void leat_raft_drive_id_set(struct leat_raft_drive *drive, uint64_t id)
+{
+    LEAT_ASSERT(raft_last_index(&drive->raft) == 0);
+    drive->raft.id = id;
 }
 
 leat_err leat_raft_drive_form(struct leat_raft_drive *drive,

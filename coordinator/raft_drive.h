@@ -21,7 +21,8 @@ enum {
         1024 * 1024,                      /* kept behind a snapshot for voters that lag a little */
     LEAT_RAFT_MARK_AFTER_US = 200 * 1000, /* of quiet: then the durable mark is noted */
     LEAT_RAFT_FULL_RETRY_US = 200 * 1000,
-    LEAT_RAFT_TIMERS = 2, /* that a drive needs of its actor's heap */
+    LEAT_RAFT_MESSAGE_BYTES_MAX = 4 * 1024 * 1024, /* of entries in one message */
+    LEAT_RAFT_TIMERS = 2,                          /* that a drive needs of its actor's heap */
 };
 
 struct leat_raft_hooks {
@@ -34,6 +35,8 @@ struct leat_raft_hooks {
     /** This voter leads now, or does no longer: leat_raft_drive_leads(). */
     void (*on_state)(void *owner);
     void (*on_failed)(void *owner, leat_err rc, const char *why);
+    /** A configuration was committed: drive->raft.configuration_committed. May be NULL. */
+    void (*on_configuration)(void *owner);
     void *owner;
 };
 
@@ -77,6 +80,8 @@ leat_err leat_raft_drive_open(struct leat_raft_drive *drive, const struct leat_e
 leat_err leat_raft_drive_form(struct leat_raft_drive *drive,
                               const struct raft_configuration *configuration, const void *command,
                               size_t command_bytes, struct leat_error *error) LEAT_NODISCARD;
+/** Before it starts, when it could not be known at open. */
+void leat_raft_drive_id_set(struct leat_raft_drive *drive, uint64_t id);
 /** Restore, and begin to take part. */
 leat_err leat_raft_drive_start(struct leat_raft_drive *drive,
                                struct leat_error *error) LEAT_NODISCARD;
@@ -86,6 +91,16 @@ void leat_raft_drive_close(struct leat_raft_drive *drive);
  */
 leat_err leat_raft_drive_submit(struct leat_raft_drive *drive, const struct raft_buffer *commands,
                                 unsigned count, uint64_t *out_first_index) LEAT_NODISCARD;
+/** Propose other voters. LEAT_E_AGAIN: another change is under way. Else as submit. Only one server
+ * may come or go at a time. */
+leat_err leat_raft_drive_change(struct leat_raft_drive *drive,
+                                const struct raft_configuration *configuration) LEAT_NODISCARD;
+/** A configuration is proposed and not committed yet. */
+bool leat_raft_drive_changing(const struct leat_raft_drive *drive);
+/** Bring the entries to a server that does not vote; RAFT_CATCH_UP_* says how far it is. Leader
+ * only. */
+void leat_raft_drive_catch_up(struct leat_raft_drive *drive, uint64_t id);
+int leat_raft_drive_catch_up_status(const struct leat_raft_drive *drive, uint64_t id);
 /** A message came from message->server_id. Its entries (one batch) and snapshot, from
  * raft_malloc(), are taken; so is the array of entries. */
 void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message *message);

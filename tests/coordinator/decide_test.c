@@ -221,7 +221,7 @@ static void settings_are_completed_and_bounded(void **state)
     assert_int_equal(settings.min_copies, 1);
     assert_int_equal(settings.durability, LEAT_DURABILITY_DISK);
     assert_int_equal(settings.segment_bytes_max, LEAT_SEGMENT_BYTES_MAX);
-    struct leat_stream_settings bad = {.copies = 3};
+    struct leat_stream_settings bad = {.copies = LEAT_COPIES_MAX + 1};
     assert_int_equal(leat_stream_settings_complete(&bad, 4, &error), LEAT_E_INVALID);
     assert_non_null(strstr(error.text, "copies"));
     bad = (struct leat_stream_settings){.segment_bytes_max = 100000};

@@ -152,7 +152,7 @@ static const struct leat_actor_ops voter_ops = {world_wake, world_turn_end};
 static void voter_open(struct voter *voter)
 {
     struct leat_raft_hooks hooks = {hook_apply, hook_snapshot, hook_restore, hook_send,
-                                    hook_state, hook_failed,   voter};
+                                    hook_state, hook_failed,   NULL,         voter};
     struct leat_raft_drive_options options = {.id = voter->id,
                                               .address = ADDRESSES[voter->id - 1],
                                               .election_ms = 200,

@@ -434,7 +434,7 @@ static void fence_while_writes_arrive_never_loses_an_acked_byte(void **state)
     }
     print_message("%s: %u of %u streams cut by the fence\n", family->name, cut_short,
                   family->fences);
-    assert_true(cut_short > 0); /* else nothing was tested */
+    assert_true(cut_short > family->fences / 2);
     bench_drop(bench);
     free(copy);
 }

@@ -1,0 +1,246 @@
+/* Entries about nodes. */
+#include "coordinator/machine_private.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+static void node_told(struct leat_machine *machine, const struct leat_machine_node *node)
+{
+    if (machine->on_node) machine->on_node(machine->owner, &node->info);
+}
+
+static bool node_takes_more(const struct leat_machine_node *node)
+{
+    return node->info.state == LEAT_NODE_UP && !node->info.draining;
+}
+
+struct leat_machine_node *leat_machine_owner_choose(struct leat_machine *machine)
+{
+    struct leat_machine_node *best = NULL;
+    for (uint32_t i = 0; i < machine->node_count; i++) {
+        struct leat_machine_node *node = &machine->nodes[i];
+        if (!node_takes_more(node)) continue;
+        if (!best || node->info.streamlets < best->info.streamlets) best = node;
+    }
+    return best;
+}
+
+void leat_machine_owner_changed(struct leat_machine *machine, uint16_t owner)
+{
+    if (owner == LEAT_OWNER_NONE)
+        machine->unowned_changes++;
+    else
+        machine->nodes[owner].changes++;
+}
+
+/* Both only grow, so their sum is the same only when both are. */
+uint64_t leat_machine_seen(const struct leat_machine *machine, const struct leat_machine_node *node)
+{
+    return machine->unowned_changes + node->changes;
+}
+
+uint32_t leat_machine_nodes_up(const struct leat_machine *machine)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < machine->node_count; i++)
+        if (node_takes_more(&machine->nodes[i])) count++;
+    return count;
+}
+
+/* Bytes of an address before its port. */
+static size_t host_bytes(const struct leat_machine_node *node)
+{
+    const char *address = node->info.node_address[0] ? node->info.node_address : node->info.address;
+    const char *colon = strrchr(address, ':');
+    return colon ? (size_t)(colon - address) : strlen(address);
+}
+
+static bool same_host(const struct leat_machine_node *a, const struct leat_machine_node *b)
+{
+    const char *left = a->info.node_address[0] ? a->info.node_address : a->info.address;
+    const char *right = b->info.node_address[0] ? b->info.node_address : b->info.address;
+    return host_bytes(a) == host_bytes(b) && memcmp(left, right, host_bytes(a)) == 0;
+}
+
+uint32_t leat_machine_hosts_up(const struct leat_machine *machine)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < machine->node_count; i++) {
+        if (!node_takes_more(&machine->nodes[i])) continue;
+        bool seen = false;
+        for (uint32_t j = 0; j < i && !seen; j++)
+            seen = node_takes_more(&machine->nodes[j]) &&
+                   same_host(&machine->nodes[i], &machine->nodes[j]);
+        if (!seen) count++;
+    }
+    return count;
+}
+
+bool leat_machine_adoptable(const struct leat_machine *machine,
+                            const struct leat_machine_stream *stream, uint32_t streamlet,
+                            const struct leat_machine_node *node)
+{
+    return stream->owners[streamlet] == LEAT_OWNER_NONE ||
+           stream->owners[streamlet] == leat_machine_node_index(machine, node);
+}
+
+struct leat_machine_node *leat_machine_incarnation_find(struct leat_machine *machine,
+                                                        uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < machine->node_count; i++)
+        if (machine->nodes[i].info.incarnation == incarnation) return &machine->nodes[i];
+    return NULL;
+}
+
+/* ---- up ---- */
+
+struct node_up {
+    struct leat_msg_string name, address, node_address, rack, id;
+    uint32_t cores;
+    uint64_t memory_bytes;
+};
+
+static void node_up_read(struct leat_msg_reader *reader, uint32_t fields, struct node_up *out)
+{
+    memset(out, 0, sizeof *out);
+    out->name = leat_msg_read_string(reader);
+    out->address = leat_msg_read_string(reader);
+    out->cores = leat_msg_read_u32(reader);
+    if (fields < 7) return; /* of an embedded node, or of old */
+    out->node_address = leat_msg_read_string(reader);
+    out->rack = leat_msg_read_string(reader);
+    out->id = leat_msg_read_string(reader);
+    out->memory_bytes = leat_msg_read_u64(reader);
+}
+
+static bool node_up_allowed(const struct node_up *up, struct leat_machine_result *result)
+{
+    if (up->name.bytes == 0 || up->name.bytes > LEAT_NODE_NAME_BYTES_MAX ||
+        up->address.bytes > LEAT_ADDRESS_BYTES_MAX ||
+        up->node_address.bytes > LEAT_ADDRESS_BYTES_MAX || memchr(up->name.text, 0, up->name.bytes))
+        result->rc = leat_error_set(&result->error, LEAT_E_BAD_NAME,
+                                    "a node needs a name of 1 to %d bytes and an address of at "
+                                    "most %d",
+                                    LEAT_NODE_NAME_BYTES_MAX, LEAT_ADDRESS_BYTES_MAX);
+    else if (up->rack.bytes > LEAT_RACK_BYTES_MAX)
+        result->rc = leat_error_set(&result->error, LEAT_E_BAD_NAME,
+                                    "a rack's name has at most %d bytes", LEAT_RACK_BYTES_MAX);
+    else if (up->id.bytes != 0 && up->id.bytes != 16)
+        result->rc = leat_error_set(&result->error, LEAT_E_INVALID, "a node's id has 16 bytes");
+    return result->rc == LEAT_OK;
+}
+
+static void text_put(char *out, size_t capacity, struct leat_msg_string text)
+{
+    memset(out, 0, capacity); /* whole: snapshots of equal tables are equal */
+    LEAT_ASSERT_CMP(text.bytes, <, capacity);
+    if (text.bytes) memcpy(out, text.text, text.bytes);
+}
+
+/* Two machines under one name would serve the same streamlets. A restart is told from that by the
+ * id of the data directory, which one process at a time can hold. */
+static bool name_is_taken(const struct leat_machine_node *node, const struct node_up *up)
+{
+    static const uint8_t none[16];
+    return node->info.state == LEAT_NODE_UP && up->id.bytes == 16 &&
+           memcmp(up->id.text, none, sizeof none) != 0 &&
+           memcmp(node->id, none, sizeof none) != 0 &&
+           memcmp(node->id, up->id.text, sizeof none) != 0;
+}
+
+leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_msg_reader *reader,
+                                    uint32_t fields, struct leat_machine_result *result)
+{
+    struct node_up up;
+    node_up_read(reader, fields, &up);
+    if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
+    if (!node_up_allowed(&up, result)) return LEAT_OK;
+    struct leat_machine_node *node = leat_machine_node_find(machine, up.name.text, up.name.bytes);
+    if (node && name_is_taken(node, &up)) {
+        result->rc = leat_error_set(&result->error, LEAT_E_EXISTS,
+                                    "a node named '%.100s' is up at %s: choose another name",
+                                    node->info.name, node->info.node_address);
+        return LEAT_OK;
+    }
+    if (!node) {
+        if (machine->node_count == LEAT_NODES_MAX) {
+            result->rc =
+                leat_error_set(&result->error, LEAT_E_TOO_MANY,
+                               "the cluster has %d nodes, as many as it may", LEAT_NODES_MAX);
+            return LEAT_OK;
+        }
+        node = &machine->nodes[machine->node_count++];
+        text_put(node->info.name, sizeof node->info.name, up.name);
+    }
+    text_put(node->info.address, sizeof node->info.address, up.address);
+    text_put(node->info.node_address, sizeof node->info.node_address, up.node_address);
+    text_put(node->info.rack, sizeof node->info.rack, up.rack);
+    memset(node->id, 0, sizeof node->id);
+    if (up.id.bytes) memcpy(node->id, up.id.text, sizeof node->id);
+    node->info.cores = up.cores;
+    node->info.memory_bytes = up.memory_bytes;
+    if (node->info.state == LEAT_NODE_GONE) node->info.draining = false; /* it is wanted again */
+    node->info.state = LEAT_NODE_UP;
+    /* What the old incarnation owned stays the node's, and is named anew when it is adopted. */
+    node->info.incarnation = machine->next_incarnation++;
+    machine->changes++;
+    node->changes++;
+    result->incarnation = node->info.incarnation;
+    node_told(machine, node);
+    return LEAT_OK;
+}
+
+/* ---- draining, down ---- */
+
+static struct leat_machine_node *node_named(struct leat_machine *machine,
+                                            struct leat_msg_string name,
+                                            struct leat_machine_result *result)
+{
+    struct leat_machine_node *node = leat_machine_node_find(machine, name.text, name.bytes);
+    if (!node)
+        result->rc = leat_error_set(&result->error, LEAT_E_NOT_FOUND, "no node '%.*s'",
+                                    (int)name.bytes, name.text);
+    return node;
+}
+
+leat_err leat_machine_apply_node_drain(struct leat_machine *machine, struct leat_msg_reader *reader,
+                                       uint32_t fields, struct leat_machine_result *result)
+{
+    (void)fields;
+    struct leat_msg_string name = leat_msg_read_string(reader);
+    bool draining = leat_msg_read_bool(reader);
+    if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
+    struct leat_machine_node *node = node_named(machine, name, result);
+    if (!node || node->info.draining == draining) return LEAT_OK;
+    node->info.draining = draining;
+    if (draining && node->info.state == LEAT_NODE_DOWN && node->info.streamlets == 0)
+        node->info.state = LEAT_NODE_GONE;
+    node_told(machine, node);
+    return LEAT_OK;
+}
+
+leat_err leat_machine_apply_node_state(struct leat_machine *machine, struct leat_msg_reader *reader,
+                                       uint32_t fields, struct leat_machine_result *result)
+{
+    (void)fields;
+    struct leat_msg_string name = leat_msg_read_string(reader);
+    uint64_t incarnation = leat_msg_read_u64(reader);
+    uint32_t state = leat_msg_read_u32(reader);
+    if (!leat_msg_read_done(reader) || (state != LEAT_NODE_UP && state != LEAT_NODE_DOWN))
+        return leat_machine_malformed(result);
+    struct leat_machine_node *node = node_named(machine, name, result);
+    if (!node) return LEAT_OK;
+    if (node->info.incarnation != incarnation) {
+        result->rc = leat_error_set(&result->error, LEAT_E_STALE_EPOCH,
+                                    "node '%.100s' has come up anew since", node->info.name);
+        return LEAT_OK;
+    }
+    enum leat_node_state wanted = (enum leat_node_state)state;
+    if (wanted == LEAT_NODE_DOWN && node->info.draining && node->info.streamlets == 0)
+        wanted = LEAT_NODE_GONE;
+    if (node->info.state == wanted) return LEAT_OK;
+    node->info.state = wanted;
+    node_told(machine, node);
+    return LEAT_OK;
+}

@@ -1,0 +1,51 @@
+/* Between machine.c, machine_logs.c, machine_nodes.c and machine_requests.c. */
+#ifndef LEAT_COORDINATOR_MACHINE_PRIVATE_H
+#define LEAT_COORDINATOR_MACHINE_PRIVATE_H
+
+#include "coordinator/machine.h"
+
+/* One kind of entry: reads its fields (`fields` of them follow version and kind), checks them
+ * against the tables, changes these. */
+typedef leat_err leat_machine_apply_fn(struct leat_machine *machine, struct leat_msg_reader *reader,
+                                       uint32_t fields, struct leat_machine_result *result);
+
+/* machine.c */
+leat_err leat_machine_malformed(struct leat_machine_result *result);
+/** The next of the cluster-wide epochs, or 0 when they are used up. */
+uint32_t leat_machine_epoch_draw(struct leat_machine *machine);
+leat_err leat_machine_epochs_used_up(struct leat_machine_result *result);
+void leat_machine_stream_told(struct leat_machine *machine, struct leat_stream_desc *desc);
+/** A command without its wrapping. */
+leat_err leat_machine_apply_plain(struct leat_machine *machine, const uint8_t *bytes, size_t count,
+                                  struct leat_machine_result *result);
+
+/** Note a change to what this owner (an index, or LEAT_OWNER_NONE) has. */
+void leat_machine_owner_changed(struct leat_machine *machine, uint16_t owner);
+
+/* machine_logs.c */
+leat_machine_apply_fn leat_machine_apply_opened;
+leat_machine_apply_fn leat_machine_apply_version;
+leat_machine_apply_fn leat_machine_apply_accept_loss;
+leat_machine_apply_fn leat_machine_apply_move;
+struct leat_machine_log *leat_machine_log_find(struct leat_machine *machine,
+                                               struct leat_log_ref ref,
+                                               struct leat_machine_stream **out_stream);
+struct leat_log_ref leat_machine_log_ref_read(struct leat_msg_reader *reader);
+void leat_machine_refuse_log(struct leat_machine_result *result, bool stream_known,
+                             struct leat_log_ref ref);
+
+/* machine_adopt.c */
+leat_machine_apply_fn leat_machine_apply_adopt;
+
+/* machine_nodes.c */
+leat_machine_apply_fn leat_machine_apply_node_up;
+leat_machine_apply_fn leat_machine_apply_node_drain;
+leat_machine_apply_fn leat_machine_apply_node_state;
+/** Who shall own one streamlet more: of the nodes that are up and not draining, the one with the
+ * fewest; NULL: there is none. */
+struct leat_machine_node *leat_machine_owner_choose(struct leat_machine *machine);
+
+/* machine_requests.c */
+leat_machine_apply_fn leat_machine_apply_request;
+
+#endif

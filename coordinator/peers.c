@@ -1,0 +1,518 @@
+/* The other coordinators: links to them, what they say of themselves, and what comes from them.
+ *
+ * Every node opens a link to each voter that it knows of; a voter thus has one from every node.
+ * STATE goes both ways whenever it changes. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "coordinator/private.h"
+
+enum {
+    STATE_BYTES_MAX = LEAT_NODE_NAME_BYTES_MAX + LEAT_ADDRESS_BYTES_MAX + 128,
+    MESSAGE_BYTES_MAX = 160
+};
+
+/* ---- who is who ---- */
+
+static bool peer_up(const struct co_peer *peer)
+{
+    return peer->link && leat_link_is_up(peer->link) && peer->state.known;
+}
+
+bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer)
+{
+    return coordinator->machine.formed &&
+           memcmp(peer->state.cluster_id, coordinator->machine.cluster_id, 16) == 0;
+}
+
+struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t id)
+{
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (peer_up(peer) && peer->state.voter_id == id) return peer;
+    }
+    return NULL;
+}
+
+struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char *name)
+{
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (peer_up(peer) && strcmp(peer->state.node, name) == 0) return peer;
+    }
+    return NULL;
+}
+
+struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const char *address)
+{
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (peer_up(peer) && strcmp(peer->state.address, address) == 0) return peer;
+    }
+    return NULL;
+}
+
+struct co_peer *co_peer_leader(struct leat_coordinator *coordinator)
+{
+    struct co_peer *best = NULL;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (!peer_up(peer) || peer->state.role != LEAT_VOTER_LEADER ||
+            (coordinator->machine.formed && !co_same_cluster(coordinator, peer)))
+            continue;
+        if (!best || peer->state.term > best->state.term) best = peer;
+    }
+    return best;
+}
+
+enum leat_voter_role co_role(const struct leat_coordinator *coordinator)
+{
+    if (coordinator->failed != LEAT_OK) return LEAT_VOTER_FAILED;
+    if (!coordinator->votes) return coordinator->forming;
+    switch (raft_state((struct raft *)(uintptr_t)&coordinator->drive.raft)) {
+    case RAFT_LEADER:
+        return LEAT_VOTER_LEADER;
+    case RAFT_CANDIDATE:
+        return LEAT_VOTER_CANDIDATE;
+    default:
+        return LEAT_VOTER_FOLLOWER;
+    }
+}
+
+void co_identity_update(struct leat_coordinator *coordinator)
+{
+    if (!coordinator->links) return;
+    struct leat_link_identity identity = *leat_links_identity(coordinator->links);
+    if (coordinator->machine.formed)
+        memcpy(identity.cluster_id, coordinator->machine.cluster_id, sizeof identity.cluster_id);
+    identity.incarnation = coordinator->incarnation;
+    leat_links_identity_set(coordinator->links, &identity);
+    co_state_tell(coordinator, true);
+}
+
+/* ---- STATE ---- */
+
+static void state_write(struct leat_coordinator *coordinator, struct leat_msg_writer *writer)
+{
+    const struct leat_link_identity *identity = leat_links_identity(coordinator->links);
+    const char *address = coordinator->options.node_address;
+    raft_id leader = 0;
+    const char *leader_address = NULL;
+    if (coordinator->votes) raft_leader(&coordinator->drive.raft, &leader, &leader_address);
+    leat_msg_write_array(writer, 9);
+    leat_msg_write_bin(writer, identity->cluster_id, sizeof identity->cluster_id);
+    leat_msg_write_string(writer, identity->node, strlen(identity->node));
+    leat_msg_write_u64(writer, coordinator->incarnation);
+    leat_msg_write_u64(writer, (uint64_t)co_role(coordinator));
+    leat_msg_write_u64(writer, coordinator->voter_id);
+    leat_msg_write_u64(writer,
+                       coordinator->votes ? raft_current_term(&coordinator->drive.raft) : 0);
+    leat_msg_write_u64(writer, leader);
+    leat_msg_write_u64(writer, coordinator->applied);
+    leat_msg_write_string(writer, address, strlen(address));
+    LEAT_ASSERT(!writer->overflow);
+}
+
+static bool state_read(const struct leat_frame *frame, struct co_state *out)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    memset(out, 0, sizeof *out);
+    uint32_t fields = leat_msg_read_array(&reader);
+    struct leat_msg_string id = leat_msg_read_string(&reader);
+    struct leat_msg_string node = leat_msg_read_string(&reader);
+    out->incarnation = leat_msg_read_u64(&reader);
+    out->role = leat_msg_read_u32(&reader);
+    out->voter_id = leat_msg_read_u64(&reader);
+    out->term = leat_msg_read_u64(&reader);
+    out->leader_id = leat_msg_read_u64(&reader);
+    out->applied = leat_msg_read_u64(&reader);
+    struct leat_msg_string address = leat_msg_read_string(&reader);
+    if (fields < 9 || reader.failed || id.bytes != 16 || node.bytes >= sizeof out->node ||
+        address.bytes >= sizeof out->address)
+        return false;
+    memcpy(out->cluster_id, id.text, 16);
+    memcpy(out->node, node.text, node.bytes);
+    memcpy(out->address, address.text, address.bytes);
+    out->known = true;
+    return true;
+}
+
+static void state_tell_one(struct leat_coordinator *coordinator, struct co_peer *peer)
+{
+    uint8_t bytes[STATE_BYTES_MAX];
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    state_write(coordinator, &writer);
+    if (leat_link_tell(peer->link, CO_KIND_STATE, bytes, writer.used) != LEAT_OK)
+        LEAT_MAYBE(true); /* down, or full: told when it is up, or by the next change */
+}
+
+void co_state_tell(struct leat_coordinator *coordinator, bool always)
+{
+    if (!coordinator->links) return;
+    uint32_t role = (uint32_t)co_role(coordinator);
+    uint64_t term = coordinator->votes ? raft_current_term(&coordinator->drive.raft) : 0;
+    if (!always && role == coordinator->state_told_role && term == coordinator->state_told_term)
+        return;
+    coordinator->state_told_role = role;
+    coordinator->state_told_term = term;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (peer->link && leat_link_is_up(peer->link)) state_tell_one(coordinator, peer);
+    }
+}
+
+static void state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                       const struct leat_frame *frame)
+{
+    if (!state_read(frame, &peer->state)) {
+        leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed state");
+        return;
+    }
+    co_form_advance(coordinator);
+}
+
+/* ---- raft ---- */
+
+struct letter {
+    struct leat_link_call call;
+    struct leat_iov iov;
+    uint8_t control[MESSAGE_BYTES_MAX];
+    uint8_t payload[];
+};
+
+static void letter_done(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                        const struct leat_error *error)
+{
+    (void)rc; /* raft's messages may be lost */
+    (void)answer;
+    (void)error;
+    leat_mem_free(call->owner);
+}
+
+void co_raft_send(struct leat_coordinator *coordinator, const struct raft_message *message)
+{
+    struct co_peer *peer = co_peer_of_voter(coordinator, message->server_id);
+    if (!peer || !co_same_cluster(coordinator, peer)) return; /* lost */
+    if (message->type == RAFT_INSTALL_SNAPSHOT) {
+        co_install_send(coordinator, message);
+        return;
+    }
+    size_t payload_bytes = co_message_payload_bytes(message);
+    struct letter *letter =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *letter + payload_bytes);
+    if (!letter) return;
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, letter->control, sizeof letter->control);
+    co_message_encode(&writer, coordinator->voter_id, message);
+    /* A copy: raft's log may drop these entries before the network has taken them. */
+    if (payload_bytes) co_message_payload(message, letter->payload);
+    letter->iov = (struct leat_iov){letter->payload, payload_bytes};
+    letter->call = (struct leat_link_call){.kind = CO_KIND_RAFT,
+                                           .one_way = true,
+                                           .control = letter->control,
+                                           .control_bytes = writer.used,
+                                           .payload = &letter->iov,
+                                           .payload_count = payload_bytes ? 1 : 0,
+                                           .on_done = letter_done,
+                                           .owner = letter};
+    if (leat_link_call(peer->link, &letter->call) != LEAT_OK) leat_mem_free(letter);
+}
+
+static void raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                      const struct leat_frame *frame)
+{
+    struct raft_message message;
+    uint64_t to;
+    if (co_message_decode(frame, &message, &to) != LEAT_OK) {
+        leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed message of raft's");
+        return;
+    }
+    /* Before the first entry a voter that joins knows no cluster but by what it was told. */
+    bool ours = co_same_cluster(coordinator, peer) || !coordinator->machine.formed;
+    if (!coordinator->votes || to != coordinator->voter_id || !ours ||
+        message.server_id != peer->state.voter_id) {
+        leat_raft_message_drop(&message);
+        return;
+    }
+    message.server_address = peer->state.address; /* raft keeps a copy of a leader's */
+    leat_raft_drive_receive(&coordinator->drive, &message);
+}
+
+/* ---- requests of peers ---- */
+
+static void submit_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                        const struct leat_link_ticket *ticket)
+{
+    leat_err rc = coordinator->failed;
+    if (rc == LEAT_OK && !co_leads(coordinator)) rc = LEAT_E_NOT_LEADER;
+    if (rc == LEAT_OK && coordinator->drive.log.full) rc = LEAT_E_DISK_FULL;
+    if (rc == LEAT_OK) rc = co_records_submit(coordinator, frame->payload, frame->payload_bytes);
+    if (rc == LEAT_OK)
+        leat_link_answer(coordinator->links, ticket, "\x90", 1);
+    else
+        leat_link_answer_error(coordinator->links, ticket, rc, leat_err_text(rc));
+}
+
+static void feed_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                      const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    uint64_t from = leat_msg_read_u64(&reader);
+    if (reader.failed || !coordinator->votes || !coordinator->machine.formed) {
+        leat_link_answer_error(coordinator->links, ticket, LEAT_E_STARTING,
+                               "this node does not vote, or not yet");
+        return;
+    }
+    leat_link_answer(coordinator->links, ticket, "\x90", 1);
+    co_feed_wanted(coordinator, peer, from);
+}
+
+static void admin_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                       const struct leat_link_ticket *ticket)
+{
+    struct leat_msg_reader reader;
+    char name[LEAT_NODE_NAME_BYTES_MAX + 1] = "";
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    bool replace = leat_msg_read_bool(&reader);
+    struct leat_msg_string node = leat_msg_read_string(&reader);
+    if (reader.failed || node.bytes == 0 || node.bytes >= sizeof name) {
+        leat_link_answer_error(coordinator->links, ticket, LEAT_E_INVALID, "a malformed request");
+        return;
+    }
+    memcpy(name, node.text, node.bytes);
+    co_change_begin(coordinator, replace, name, NULL, ticket);
+}
+
+static void on_request(void *owner, struct leat_link *link, const struct leat_frame *frame,
+                       const struct leat_link_ticket *ticket)
+{
+    struct leat_coordinator *coordinator = owner;
+    struct co_peer *peer = leat_link_user(link);
+    switch (frame->kind) {
+    case CO_KIND_STATE:
+        state_take(coordinator, peer, frame);
+        break;
+    case CO_KIND_RAFT:
+        raft_take(coordinator, peer, frame);
+        break;
+    case CO_KIND_INSTALL:
+        co_install_take(coordinator, peer, frame, ticket);
+        break;
+    case CO_KIND_FORM:
+        co_form_take(coordinator, frame, ticket);
+        break;
+    case CO_KIND_SUBMIT:
+        submit_take(coordinator, frame, ticket);
+        break;
+    case CO_KIND_FEED:
+        feed_take(coordinator, peer, frame, ticket);
+        break;
+    case CO_KIND_ENTRIES:
+        co_feed_entries(coordinator, peer, frame, ticket);
+        break;
+    case CO_KIND_SNAPSHOT:
+        co_feed_snapshot(coordinator, peer, frame, ticket);
+        break;
+    case CO_KIND_JOIN:
+        co_join_take(coordinator, frame, ticket);
+        break;
+    case CO_KIND_ADMIN:
+        admin_take(coordinator, frame, ticket);
+        break;
+    default:
+        leat_link_answer_error(leat_link_links(link), ticket, LEAT_E_UNSUPPORTED,
+                               "coordinators have no request of that kind");
+    }
+}
+
+/* ---- links ---- */
+
+static struct co_peer *peer_make(struct leat_coordinator *coordinator)
+{
+    if (coordinator->peer_count == CO_PEERS_MAX) return NULL;
+    struct co_peer *peer = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *peer);
+    if (!peer) return NULL;
+    peer->coordinator = coordinator;
+    leat_list_push_back(&coordinator->peers, &peer->list);
+    coordinator->peer_count++;
+    return peer;
+}
+
+/* Nothing under way for this peer goes on. */
+static void peer_reset(struct leat_coordinator *coordinator, struct co_peer *peer)
+{
+    co_feed_peer_gone(coordinator, peer);
+    co_install_peer_gone(coordinator, peer);
+    memset(&peer->state, 0, sizeof peer->state);
+}
+
+static void peer_free(struct leat_coordinator *coordinator, struct co_peer *peer)
+{
+    peer_reset(coordinator, peer);
+    leat_list_remove(&peer->list);
+    coordinator->peer_count--;
+    leat_mem_free(peer);
+}
+
+static void on_up(void *owner, struct leat_link *link)
+{
+    struct leat_coordinator *coordinator = owner;
+    struct co_peer *peer = leat_link_user(link);
+    if (!peer) {
+        peer = peer_make(coordinator);
+        if (!peer) {
+            leat_link_close(&link);
+            return;
+        }
+        peer->link = link;
+        leat_link_user_set(link, peer);
+    }
+    state_tell_one(coordinator, peer);
+}
+
+static void on_down(void *owner, struct leat_link *link, bool was_up,
+                    const struct leat_error *error)
+{
+    struct leat_coordinator *coordinator = owner;
+    struct co_peer *peer = leat_link_user(link);
+    if (!peer) return;
+    if (!was_up) { /* what a refusal says is worth knowing */
+        if (error->code != LEAT_E_CLOSED && error->code != LEAT_E_TIMEOUT)
+            snprintf(coordinator->why, sizeof coordinator->why, "%s", error->text);
+        return;
+    }
+    bool led = peer->state.role == LEAT_VOTER_LEADER;
+    if (leat_link_accepted(link))
+        peer_free(coordinator, peer);
+    else
+        peer_reset(coordinator, peer);
+    if (led && !co_leads(coordinator)) co_requests_again(coordinator);
+}
+
+void co_address_want(struct leat_coordinator *coordinator, const char *address)
+{
+    if (!strchr(address, ':') || strcmp(address, coordinator->options.node_address) == 0) return;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (!peer->wanted || strcmp(leat_link_address(peer->link), address) != 0) continue;
+        return;
+    }
+    struct co_peer *peer = peer_make(coordinator);
+    if (!peer) return;
+    struct leat_link_options options = {.address = address,
+                                        .to_actor = LEAT_ACTOR_COORDINATOR,
+                                        .purpose = LEAT_LINK_COORDINATE,
+                                        .handler = &coordinator->handler,
+                                        .stranger = true};
+    struct leat_error error;
+    if (leat_link_open(coordinator->links, &options, &peer->link, &error) != LEAT_OK) {
+        leat_diary_warn("coordinator: %s", error.text);
+        peer_free(coordinator, peer);
+        return;
+    }
+    peer->wanted = true;
+    leat_link_user_set(peer->link, peer);
+}
+
+void co_peers_want(struct leat_coordinator *coordinator)
+{
+    if (!coordinator->links) return;
+    for (uint32_t i = 0; i < coordinator->options.voter_count; i++)
+        co_address_want(coordinator, coordinator->options.voters[i]);
+    if (!coordinator->votes) return;
+    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
+    for (unsigned i = 0; i < configuration->n; i++)
+        co_address_want(coordinator, configuration->servers[i].address);
+}
+
+leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *error)
+{
+    const struct leat_coordinator_options *options = &coordinator->options;
+    coordinator->handler = (struct leat_link_handler){on_up, on_down, on_request, coordinator};
+    struct leat_links_options links = {
+        .env = coordinator->env, .timers = &coordinator->timers, .hub = options->hub};
+    memcpy(links.identity.cluster_id, options->cluster_id, sizeof links.identity.cluster_id);
+    snprintf(links.identity.node, sizeof links.identity.node, "%s",
+             options->node_name ? options->node_name : options->node_address);
+    links.identity.cores = options->cores;
+    links.services[LEAT_LINK_COORDINATE] =
+        (struct leat_link_service){.handler = &coordinator->handler, .strangers = true};
+    leat_err rc = leat_links_create(&links, &coordinator->links, error);
+    if (rc != LEAT_OK) return rc;
+    const char *address = options->listen_address ? options->listen_address : options->node_address;
+    return coordinator->env->net->listen(coordinator->env->net->ctx, address, leat_link_accept,
+                                         coordinator->links, coordinator->address, error);
+}
+
+void co_peers_fini(struct leat_coordinator *coordinator)
+{
+    leat_links_destroy(&coordinator->links);
+    while (!leat_list_empty(&coordinator->peers))
+        peer_free(coordinator, LEAT_CONTAINER(coordinator->peers.next, struct co_peer, list));
+}
+
+/* ---- nodes that are not heard of any more ---- */
+
+static void watch_done(struct leat_coordinate *request)
+{
+    ((struct leat_coordinator *)request->owner)->watching = false;
+}
+
+static void watch_tell(struct leat_coordinator *coordinator, const struct leat_node_info *node,
+                       enum leat_node_state state)
+{
+    coordinator->watching = true;
+    coordinator->watch_request = (struct leat_coordinate){.kind = LEAT_COORDINATE_NODE_STATE,
+                                                          .target = node->name,
+                                                          .incarnation = node->incarnation,
+                                                          .node_state = state,
+                                                          .on_done = watch_done,
+                                                          .owner = coordinator};
+    co_request_queue(coordinator, &coordinator->watch_request);
+}
+
+static bool node_heard(struct leat_coordinator *coordinator, const struct leat_node_info *node)
+{
+    if (node->incarnation == coordinator->incarnation) return true;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (peer_up(peer) && peer->state.incarnation == node->incarnation) return true;
+    }
+    return false;
+}
+
+void co_peers_tick(struct leat_coordinator *coordinator, uint64_t now_us)
+{
+    if (!co_leads(coordinator) || coordinator->watching) return;
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
+        const struct leat_node_info *node = &coordinator->machine.nodes[i].info;
+        if (!node->node_address[0]) continue; /* an embedded node of before */
+        bool heard = node_heard(coordinator, node);
+        if (heard) coordinator->watch[i].heard_us = now_us;
+        enum leat_node_state state = node->state;
+        if (heard && state != LEAT_NODE_UP)
+            state = LEAT_NODE_UP;
+        else if (state == LEAT_NODE_UP &&
+                 now_us > coordinator->watch[i].heard_us + CO_DOWN_AFTER_US)
+            state = LEAT_NODE_DOWN;
+        if (state == node->state) continue;
+        watch_tell(coordinator, node, state);
+        return;
+    }
+}

@@ -1,0 +1,254 @@
+/* The coordinator's parts: what coordinator.c, requests.c, commands.c, peers.c, feed.c, form.c,
+ * members.c and status.c share. */
+#ifndef LEAT_COORDINATOR_PRIVATE_H
+#define LEAT_COORDINATOR_PRIVATE_H
+
+#include "coordinator/coordinator.h"
+#include "coordinator/machine.h"
+#include "coordinator/raft_drive.h"
+#include "link/link.h"
+
+/* Kinds of frames between coordinators: docs/cluster-protocol.md. */
+enum {
+    CO_KIND_STATE = LEAT_NODE_KIND_COORDINATOR, /* 272 */
+    CO_KIND_RAFT = 273,
+    CO_KIND_INSTALL = 274,
+    CO_KIND_FORM = 275,
+    CO_KIND_SUBMIT = 276,
+    CO_KIND_FEED = 277,
+    CO_KIND_ENTRIES = 278,
+    CO_KIND_SNAPSHOT = 279,
+    CO_KIND_JOIN = 280,
+    CO_KIND_ADMIN = 281,
+};
+enum {
+    CO_TICK_US = 100 * 1000,    /* of a clustered coordinator */
+    CO_RESEND_US = 1000 * 1000, /* a request that was not applied by then is sent again */
+    CO_CALL_US = 5 * 1000 * 1000,
+    CO_DOWN_AFTER_US = 3 * 1000 * 1000, /* a node that the leader has not heard of */
+    CO_PEERS_MAX = 1024,
+    CO_CHUNK_BYTES = 512 * 1024,               /* of a snapshot on its way */
+    CO_FEED_BYTES = 1024 * 1024,               /* of entries in one message to a learner */
+    CO_FEED_SNAPSHOTS_MAX = 4,                 /* under way to learners at once */
+    CO_SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024, /* that anyone may announce */
+    CO_ELECTION_MS = 400,
+    CO_HEARTBEAT_MS = 80,
+    CO_RECORD_HEADER_BYTES = 4, /* u32 length before each entry of a SUBMIT */
+    CO_SUBMIT_COMMANDS_MAX = 2048,
+    CO_SUBMIT_BYTES_MAX = 1024 * 1024,
+    CO_CATCH_UP_TRIES = 20,
+};
+
+/* What a peer has said of itself. */
+struct co_state {
+    bool known;
+    uint8_t cluster_id[16];
+    uint64_t incarnation;
+    uint32_t role; /* enum leat_voter_role */
+    uint64_t voter_id, term, leader_id, applied;
+    char node[LEAT_NODE_NAME_BYTES_MAX + 1];
+    char address[LEAT_ADDRESS_BYTES_MAX + 1];
+};
+
+struct co_peer {
+    struct leat_list list;
+    struct leat_coordinator *coordinator;
+    struct leat_link *link;
+    bool wanted; /* opened: its address is one of a voter */
+    struct co_state state;
+    /* What it is being fed, when it is a learner that asked. */
+    bool feeding, feed_busy;
+    uint64_t feed_next; /* index of the next entry for it */
+    uint8_t *feed_snapshot;
+    size_t feed_bytes, feed_offset;
+    uint64_t feed_index;
+};
+
+/* A snapshot of raft's that is being sent to a voter, or received from one. */
+struct co_install {
+    uint64_t id;                 /* of the other; 0: free */
+    uint64_t connection_of_link; /* sending: which peer */
+    struct co_peer *peer;
+    uint8_t *bytes;
+    size_t total, offset;
+    struct raft_install_snapshot meta; /* conf: encoded below */
+    uint8_t *conf;
+    size_t conf_bytes;
+};
+
+struct co_change { /* of the voters, on the leader */
+    bool running;
+    bool replace;
+    int stage;
+    char node[LEAT_NODE_NAME_BYTES_MAX + 1];
+    uint64_t voter_id, since_us;
+    unsigned tries;
+    bool calling;
+    struct leat_coordinate *request; /* of this node; or */
+    struct leat_link_ticket ticket;
+    bool has_ticket;
+};
+
+struct leat_coordinator {
+    const struct leat_env *env;
+    struct leat_coordinator_options options;
+    struct leat_timers timers;
+    struct leat_raft_drive drive;
+    struct leat_machine machine;
+    struct leat_timer begin_timer, tick_timer;
+    bool clustered; /* has a node address */
+    bool votes;     /* raft runs here */
+    bool begun;     /* streams were told */
+    bool ready;
+    bool current; /* a learner: its tables are whole */
+    uint64_t applied;
+    uint64_t incarnation; /* own, since NODE_UP */
+    leat_err failed;
+    char failed_why[LEAT_ERROR_TEXT_BYTES], why[LEAT_ERROR_TEXT_BYTES];
+    char address[128]; /* where it listens */
+    /* Requests. */
+    uint64_t session, next_sequence;
+    struct leat_list queue; /* to be sent */
+    size_t queue_count;
+    struct leat_list pending; /* sent, not applied */
+    struct leat_coordinate *adopting;
+    unsigned adopt_tries;
+    struct leat_coordinate ready_request, watch_request;
+    bool ready_asked, watching;
+    bool submitting; /* a SUBMIT is under way to the leader */
+    struct raft_buffer commands[CO_SUBMIT_COMMANDS_MAX];
+    /* Peers. */
+    struct leat_links *links;
+    struct leat_link_handler handler;
+    struct leat_list peers;
+    uint32_t peer_count;
+    uint64_t state_told_term, state_told_leader;
+    uint32_t state_told_role;
+    uint64_t leads_since_us;
+    struct {
+        uint64_t heard_us;
+    } watch[LEAT_NODES_MAX];
+    /* Forming, voters. */
+    enum leat_voter_role forming; /* EMPTY, PREPARED; LEARNER: nothing to do */
+    uint64_t voter_id;
+    bool forgot;
+    uint8_t *form_body; /* prepared */
+    size_t form_bytes;
+    bool form_calling;
+    unsigned form_answers, form_wanted, form_ok;
+    struct co_change change;
+    struct co_install sends[LEAT_VOTERS_MAX], receive;
+    /* A learner's own side. */
+    struct co_peer *feeder;
+    uint8_t *feed_in;
+    size_t feed_in_total, feed_in_offset;
+    uint64_t feed_in_index, fed_us;
+};
+
+static inline uint64_t co_now(const struct leat_coordinator *coordinator)
+{
+    return coordinator->env->clock->now_us(coordinator->env->clock->ctx);
+}
+static inline bool co_leads(const struct leat_coordinator *coordinator)
+{
+    return coordinator->votes && leat_raft_drive_leads(&coordinator->drive);
+}
+
+/* coordinator.c */
+leat_err co_apply(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count);
+/** Replace the tables, then tell what is different. */
+leat_err co_restore(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count);
+/** Raft begins to run here, after forming or joining. */
+leat_err co_vote_start(struct leat_coordinator *coordinator, struct leat_error *error);
+
+/* requests.c */
+void co_requests_init(struct leat_coordinator *coordinator);
+void co_requests_advance(struct leat_coordinator *coordinator);
+/** What was sent is sent again: its leader is lost. */
+void co_requests_again(struct leat_coordinator *coordinator);
+void co_requests_tick(struct leat_coordinator *coordinator, uint64_t now_us);
+void co_requests_fail(struct leat_coordinator *coordinator, leat_err rc, const char *why);
+void co_requests_applied(struct leat_coordinator *coordinator,
+                         const struct leat_machine_result *result);
+/** A request of the coordinator's own. */
+void co_request_queue(struct leat_coordinator *coordinator, struct leat_coordinate *request);
+void co_request_answer(struct leat_coordinator *coordinator, struct leat_coordinate *request);
+void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordinate *request,
+                       leat_err rc, const char *why);
+/** Propose records that came from elsewhere. Leader only. */
+leat_err co_records_submit(struct leat_coordinator *coordinator, const uint8_t *bytes,
+                           size_t count) LEAT_NODISCARD;
+
+/* commands.c */
+const char *co_request_offence(const struct leat_coordinate *request);
+/** Fill request->bytes with records; sets request->sequence. */
+leat_err co_request_encode(struct leat_coordinator *coordinator,
+                           struct leat_coordinate *request) LEAT_NODISCARD;
+leat_err co_adopt_encode(struct leat_coordinator *coordinator,
+                         struct leat_coordinate *request) LEAT_NODISCARD;
+void co_form_command(struct leat_msg_writer *writer, const uint8_t cluster_id[16]);
+
+/* codec.c */
+/** Control body of a message (not of a snapshot), and how many payload bytes follow. */
+void co_message_encode(struct leat_msg_writer *writer, uint64_t from,
+                       const struct raft_message *message);
+size_t co_message_payload_bytes(const struct raft_message *message);
+void co_message_payload(const struct raft_message *message, uint8_t *out);
+/** Checked and bounded. On success entries are raft's memory. *out_to: for whom it is. */
+leat_err co_message_decode(const struct leat_frame *frame, struct raft_message *out,
+                           uint64_t *out_to) LEAT_NODISCARD;
+
+/* peers.c */
+leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *error);
+void co_peers_fini(struct leat_coordinator *coordinator);
+void co_peers_tick(struct leat_coordinator *coordinator, uint64_t now_us);
+/** Open links to all voters that are known. */
+void co_peers_want(struct leat_coordinator *coordinator);
+void co_address_want(struct leat_coordinator *coordinator, const char *address);
+/** Tell all peers, when something of it has changed (or at any rate). */
+void co_state_tell(struct leat_coordinator *coordinator, bool always);
+struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t id);
+struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char *name);
+struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const char *address);
+/** Who leads, as far as peers say; NULL: nobody, or this one. */
+struct co_peer *co_peer_leader(struct leat_coordinator *coordinator);
+void co_raft_send(struct leat_coordinator *coordinator, const struct raft_message *message);
+enum leat_voter_role co_role(const struct leat_coordinator *coordinator);
+void co_identity_update(struct leat_coordinator *coordinator);
+bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer);
+
+/* install.c */
+void co_install_send(struct leat_coordinator *coordinator, const struct raft_message *message);
+void co_install_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                     const struct leat_frame *frame, const struct leat_link_ticket *ticket);
+void co_install_peer_gone(struct leat_coordinator *coordinator, struct co_peer *peer);
+void co_install_fini(struct leat_coordinator *coordinator);
+
+/* feed.c */
+void co_feed_wanted(struct leat_coordinator *coordinator, struct co_peer *peer, uint64_t from);
+void co_feed_advance(struct leat_coordinator *coordinator);
+void co_feed_peer_gone(struct leat_coordinator *coordinator, struct co_peer *peer);
+void co_feed_tick(struct leat_coordinator *coordinator);
+void co_feed_entries(struct leat_coordinator *coordinator, struct co_peer *peer,
+                     const struct leat_frame *frame, const struct leat_link_ticket *ticket);
+void co_feed_snapshot(struct leat_coordinator *coordinator, struct co_peer *peer,
+                      const struct leat_frame *frame, const struct leat_link_ticket *ticket);
+
+/* form.c */
+leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct leat_error *error);
+void co_form_advance(struct leat_coordinator *coordinator);
+void co_form_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                  const struct leat_link_ticket *ticket);
+void co_join_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
+                  const struct leat_link_ticket *ticket);
+leat_err co_voter_id_load(struct leat_coordinator *coordinator, uint64_t *out_id,
+                          struct leat_error *error) LEAT_NODISCARD;
+
+/* members.c */
+/** Begin; the answer goes to the request or the ticket. */
+void co_change_begin(struct leat_coordinator *coordinator, bool replace, const char *node,
+                     struct leat_coordinate *request, const struct leat_link_ticket *ticket);
+void co_change_advance(struct leat_coordinator *coordinator);
+void co_change_end(struct leat_coordinator *coordinator, leat_err rc, const char *why);
+
+#endif

@@ -1,0 +1,454 @@
+/* Requests: from the queue to the leader, be it here or elsewhere, and back as what was applied
+ * here.
+ *
+ * A request has records: entries with this coordinator's session and a sequence. However often
+ * they are proposed, they take effect once. So the one answer to every doubt (a leader lost, a call
+ * without answer, a leadership that ended) is to send everything unanswered again. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "coordinator/private.h"
+
+enum { ADOPT_TRIES_MAX = 64 };
+
+void co_requests_init(struct leat_coordinator *coordinator)
+{
+    leat_list_init(&coordinator->queue);
+    leat_list_init(&coordinator->pending);
+    coordinator->session =
+        coordinator->env->random->next(coordinator->env->random->ctx) | 1; /* 0 means none */
+}
+
+/* ---- answers ---- */
+
+static void answer_deliver(void *actor, struct leat_mail *mail)
+{
+    (void)actor;
+    struct leat_coordinate *request = LEAT_CONTAINER(mail, struct leat_coordinate, mail);
+    request->on_done(request);
+}
+
+void co_request_answer(struct leat_coordinator *coordinator, struct leat_coordinate *request)
+{
+    if (request->rc == LEAT_OK) request->error.code = LEAT_OK;
+    if (request == coordinator->adopting) coordinator->adopting = NULL;
+    leat_mem_free(request->bytes);
+    request->bytes = NULL;
+    if (request == &coordinator->ready_request || request == &coordinator->watch_request) {
+        request->on_done(request);
+        return;
+    }
+    request->mail.deliver = answer_deliver;
+    const struct leat_post *post = coordinator->env->post;
+    post->send(post->ctx, request->from, &request->mail);
+}
+
+static void decisions_drop(struct leat_coordinate *request)
+{
+    leat_mem_free(request->decisions);
+    request->decisions = NULL;
+    request->decision_count = 0;
+}
+
+void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordinate *request,
+                       leat_err rc, const char *why)
+{
+    if (request->kind == LEAT_COORDINATE_ADOPT) decisions_drop(request);
+    request->rc = leat_error_set(&request->error, rc, "%s", why);
+    co_request_answer(coordinator, request);
+}
+
+static void request_succeed(struct leat_coordinator *coordinator, struct leat_coordinate *request,
+                            const struct leat_machine_result *result)
+{
+    request->stream_id = result->stream_id;
+    request->first_id = result->first_id;
+    request->id_count = result->id_count;
+    request->epoch = result->epoch;
+    switch (request->kind) {
+    case LEAT_COORDINATE_STREAM_CREATE:
+        request->desc = result->desc;
+        if (request->desc) leat_stream_desc_ref(request->desc);
+        break;
+    case LEAT_COORDINATE_NODE_UP:
+        request->incarnation = coordinator->incarnation = result->incarnation;
+        memcpy(request->cluster_id, coordinator->machine.cluster_id, sizeof request->cluster_id);
+        co_identity_update(coordinator);
+        co_state_tell(coordinator, true);
+        break;
+    case LEAT_COORDINATE_ADOPT:
+        request->incarnation = result->incarnation;
+        for (size_t i = 0; i < request->decision_count; i++)
+            request->decisions[i].epoch = result->epoch;
+        break;
+    default:
+        break;
+    }
+    request->rc = LEAT_OK;
+    co_request_answer(coordinator, request);
+}
+
+static void queue_put(struct leat_coordinator *coordinator, struct leat_coordinate *request,
+                      bool front)
+{
+    if (front)
+        leat_list_push_front(&coordinator->queue, &request->link);
+    else
+        leat_list_push_back(&coordinator->queue, &request->link);
+    coordinator->queue_count++;
+}
+
+static void queue_remove(struct leat_coordinator *coordinator, struct leat_coordinate *request)
+{
+    leat_list_remove(&request->link);
+    coordinator->queue_count--;
+}
+
+static void request_applied(struct leat_coordinator *coordinator, struct leat_coordinate *request,
+                            const struct leat_machine_result *result)
+{
+    if (result->rc == LEAT_OK &&
+        !(request->kind == LEAT_COORDINATE_STREAM_CREATE && !result->desc)) {
+        request_succeed(coordinator, request, result);
+        return;
+    }
+    if (request->kind == LEAT_COORDINATE_ADOPT) {
+        decisions_drop(request);
+        if (result->rc == LEAT_E_AGAIN && ++coordinator->adopt_tries < ADOPT_TRIES_MAX) {
+            /* Decided on tables that have changed since: decide again. */
+            coordinator->adopting = NULL;
+            leat_mem_free(request->bytes);
+            request->bytes = NULL;
+            queue_put(coordinator, request, true);
+            return;
+        }
+    }
+    /* Made, and deleted again before this was heard: the maker finds no stream. */
+    request->rc = result->rc != LEAT_OK ? result->rc : LEAT_E_UNKNOWN_STREAM;
+    request->error = result->error;
+    if (request->error.code == LEAT_OK)
+        (void)leat_error_set(&request->error, request->rc, "%s", leat_err_text(request->rc));
+    request->epoch = result->epoch;
+    co_request_answer(coordinator, request);
+}
+
+static struct leat_coordinate *request_find(struct leat_list *list, uint64_t sequence)
+{
+    LEAT_LIST_EACH(list, at)
+    {
+        struct leat_coordinate *request = LEAT_CONTAINER(at, struct leat_coordinate, link);
+        if (request->bytes && request->sequence == sequence) return request;
+    }
+    return NULL;
+}
+
+void co_requests_applied(struct leat_coordinator *coordinator,
+                         const struct leat_machine_result *result)
+{
+    if (result->session != coordinator->session) return;
+    struct leat_coordinate *request = request_find(&coordinator->pending, result->sequence);
+    if (request)
+        leat_list_remove(&request->link);
+    else if ((request = request_find(&coordinator->queue, result->sequence)))
+        queue_remove(coordinator, request);
+    if (request) request_applied(coordinator, request, result);
+}
+
+void co_requests_fail(struct leat_coordinator *coordinator, leat_err rc, const char *why)
+{
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&coordinator->pending)))
+        co_request_refuse(coordinator, LEAT_CONTAINER(link, struct leat_coordinate, link), rc, why);
+    while ((link = leat_list_pop_front(&coordinator->queue))) {
+        coordinator->queue_count--;
+        co_request_refuse(coordinator, LEAT_CONTAINER(link, struct leat_coordinate, link), rc, why);
+    }
+}
+
+void co_requests_again(struct leat_coordinator *coordinator)
+{
+    while (!leat_list_empty(&coordinator->pending)) {
+        struct leat_coordinate *request =
+            LEAT_CONTAINER(coordinator->pending.prev, struct leat_coordinate, link);
+        leat_list_remove(&request->link);
+        queue_put(coordinator, request, true);
+    }
+}
+
+/* ---- sending ---- */
+
+/* The next requests that may go together; they are taken off the queue. 0 bytes: none. */
+static size_t batch_take(struct leat_coordinator *coordinator, struct leat_list *batch,
+                         size_t bytes_max)
+{
+    size_t bytes = 0, count = 0;
+    while (!leat_list_empty(&coordinator->queue)) {
+        struct leat_coordinate *request =
+            LEAT_CONTAINER(coordinator->queue.next, struct leat_coordinate, link);
+        bool adopt = request->kind == LEAT_COORDINATE_ADOPT;
+        /* Alone, on tables in which everything asked for before is applied. */
+        if (adopt && (count > 0 || !leat_list_empty(&coordinator->pending))) break;
+        if (count >= CO_SUBMIT_COMMANDS_MAX || bytes > bytes_max) break;
+        leat_err rc = LEAT_OK;
+        if (!request->bytes)
+            rc = adopt ? co_adopt_encode(coordinator, request)
+                       : co_request_encode(coordinator, request);
+        queue_remove(coordinator, request);
+        if (rc != LEAT_OK) {
+            if (adopt) decisions_drop(request);
+            request->rc = rc;
+            co_request_answer(coordinator, request);
+            continue;
+        }
+        leat_list_push_back(batch, &request->link);
+        bytes += request->byte_count;
+        count++;
+        if (!adopt) continue;
+        coordinator->adopting = request;
+        break;
+    }
+    return bytes;
+}
+
+static void batch_back(struct leat_coordinator *coordinator, struct leat_list *batch)
+{
+    while (!leat_list_empty(batch)) {
+        struct leat_coordinate *request = LEAT_CONTAINER(batch->prev, struct leat_coordinate, link);
+        leat_list_remove(&request->link);
+        queue_put(coordinator, request, true);
+    }
+}
+
+static void batch_sent(struct leat_coordinator *coordinator, struct leat_list *batch)
+{
+    struct leat_list *link;
+    uint64_t now_us = co_now(coordinator);
+    while ((link = leat_list_pop_front(batch))) {
+        LEAT_CONTAINER(link, struct leat_coordinate, link)->sent_us = now_us;
+        leat_list_push_back(&coordinator->pending, link);
+    }
+}
+
+static uint8_t *batch_copy(const struct leat_list *batch, size_t bytes)
+{
+    uint8_t *copy = leat_mem_calloc(LEAT_MEM_COORDINATOR, bytes, 1), *at = copy;
+    if (!copy) return NULL;
+    LEAT_LIST_EACH(batch, link)
+    {
+        const struct leat_coordinate *request = LEAT_CONTAINER(link, struct leat_coordinate, link);
+        memcpy(at, request->bytes, request->byte_count);
+        at += request->byte_count;
+    }
+    LEAT_ASSERT(at == copy + bytes);
+    return copy;
+}
+
+leat_err co_records_submit(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count)
+{
+    const uint8_t *at = bytes, *end = bytes + count;
+    unsigned commands = 0;
+    while (at < end) {
+        if (end - at < CO_RECORD_HEADER_BYTES) return LEAT_E_INVALID;
+        uint32_t length = leat_get_le32(at);
+        at += CO_RECORD_HEADER_BYTES;
+        if (length > (size_t)(end - at) || length > LEAT_RAFT_ENTRY_BYTES_MAX ||
+            commands == CO_SUBMIT_COMMANDS_MAX || !leat_machine_command_known(at, length))
+            return LEAT_E_INVALID;
+        coordinator->commands[commands++] =
+            (struct raft_buffer){.base = (void *)(uintptr_t)at, .len = length};
+        at += length;
+    }
+    if (commands == 0) return LEAT_E_INVALID;
+    uint64_t first;
+    return leat_raft_drive_submit(&coordinator->drive, coordinator->commands, commands, &first);
+}
+
+static void refuse_full(struct leat_coordinator *coordinator)
+{
+    LEAT_LIST_EACH(&coordinator->queue, link)
+    {
+        struct leat_coordinate *request = LEAT_CONTAINER(link, struct leat_coordinate, link);
+        if (request->sent_us != 0) continue; /* its outcome is not known yet */
+        queue_remove(coordinator, request);
+        co_request_refuse(coordinator, request, LEAT_E_DISK_FULL,
+                          "the disk has no room for the coordinator's log");
+    }
+}
+
+static void advance_here(struct leat_coordinator *coordinator)
+{
+    if (coordinator->drive.log.full) refuse_full(coordinator);
+    /* One round at a time: what comes meanwhile goes together into the next. */
+    if (leat_raft_drive_busy(&coordinator->drive)) return;
+    struct leat_list batch;
+    leat_list_init(&batch);
+    size_t bytes = batch_take(coordinator, &batch, CO_SUBMIT_BYTES_MAX);
+    if (bytes == 0) return;
+    uint8_t *copy = batch_copy(&batch, bytes);
+    if (!copy) {
+        batch_back(coordinator, &batch);
+        return;
+    }
+    /* Sent before it is: nothing says that nothing is applied inside. */
+    batch_sent(coordinator, &batch);
+    leat_err rc = co_records_submit(coordinator, copy, bytes);
+    leat_mem_free(copy);
+    if (rc != LEAT_OK && coordinator->failed == LEAT_OK) co_requests_again(coordinator);
+}
+
+/* One batch under way to a leader elsewhere. */
+struct submit {
+    struct leat_link_call call;
+    struct leat_coordinator *coordinator;
+    struct leat_iov iov;
+    uint8_t *bytes;
+};
+
+static void submit_done(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                        const struct leat_error *error)
+{
+    struct submit *submit = call->owner;
+    struct leat_coordinator *coordinator = submit->coordinator;
+    (void)answer;
+    (void)error;
+    leat_mem_free(submit->bytes);
+    leat_mem_free(submit);
+    if (rc == LEAT_E_CANCELLED) return; /* the coordinator closes */
+    coordinator->submitting = false;
+    if (rc != LEAT_OK && coordinator->failed == LEAT_OK) co_requests_again(coordinator);
+}
+
+static void advance_there(struct leat_coordinator *coordinator)
+{
+    struct co_peer *leader = coordinator->links ? co_peer_leader(coordinator) : NULL;
+    if (!leader || coordinator->submitting || leat_list_empty(&coordinator->queue)) return;
+    if (!coordinator->votes && !coordinator->current) return; /* nothing would be applied here */
+    struct leat_list batch;
+    leat_list_init(&batch);
+    size_t bytes = batch_take(coordinator, &batch, CO_SUBMIT_BYTES_MAX);
+    if (bytes == 0) return;
+    static const uint8_t control[] = {0x90};
+    struct submit *submit = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *submit);
+    uint8_t *copy = batch_copy(&batch, bytes);
+    leat_err rc = LEAT_E_NO_MEMORY;
+    if (submit && copy) {
+        submit->coordinator = coordinator;
+        submit->bytes = copy;
+        submit->iov = (struct leat_iov){copy, bytes};
+        submit->call = (struct leat_link_call){.kind = CO_KIND_SUBMIT,
+                                               .control = control,
+                                               .control_bytes = sizeof control,
+                                               .payload = &submit->iov,
+                                               .payload_count = 1,
+                                               .timeout_us = CO_CALL_US,
+                                               .on_done = submit_done,
+                                               .owner = submit};
+        rc = leat_link_call(leader->link, &submit->call);
+    }
+    if (rc != LEAT_OK) {
+        leat_mem_free(submit);
+        leat_mem_free(copy);
+        batch_back(coordinator, &batch);
+        return;
+    }
+    coordinator->submitting = true;
+    batch_sent(coordinator, &batch);
+}
+
+void co_requests_advance(struct leat_coordinator *coordinator)
+{
+    if (coordinator->failed != LEAT_OK || leat_list_empty(&coordinator->queue)) return;
+    if (coordinator->adopting && !leat_list_empty(&coordinator->pending)) return;
+    if (co_leads(coordinator))
+        advance_here(coordinator);
+    else
+        advance_there(coordinator);
+}
+
+/* ---- time ---- */
+
+static bool request_waits_for_ever(const struct leat_coordinator *coordinator,
+                                   const struct leat_coordinate *request)
+{
+    return request->kind == LEAT_COORDINATE_NODE_UP || request->kind == LEAT_COORDINATE_ADOPT ||
+           request == &coordinator->ready_request;
+}
+
+static void list_expire(struct leat_coordinator *coordinator, struct leat_list *list, bool queue,
+                        uint64_t now_us)
+{
+    LEAT_LIST_EACH(list, link)
+    {
+        struct leat_coordinate *request = LEAT_CONTAINER(link, struct leat_coordinate, link);
+        if (now_us < request->since_us + LEAT_COORDINATE_WAIT_US_MAX ||
+            request_waits_for_ever(coordinator, request))
+            continue;
+        if (queue)
+            queue_remove(coordinator, request);
+        else
+            leat_list_remove(&request->link);
+        co_request_refuse(coordinator, request, LEAT_E_TIMEOUT,
+                          request->sent_us
+                              ? "the coordinators did not answer; whether it takes effect is "
+                                "unknown"
+                              : "no leader among the coordinators was found");
+    }
+}
+
+void co_requests_tick(struct leat_coordinator *coordinator, uint64_t now_us)
+{
+    list_expire(coordinator, &coordinator->queue, true, now_us);
+    list_expire(coordinator, &coordinator->pending, false, now_us);
+    if (leat_list_empty(&coordinator->pending)) return;
+    const struct leat_coordinate *oldest =
+        LEAT_CONTAINER(coordinator->pending.next, struct leat_coordinate, link);
+    /* Here nothing is lost: a leader's own proposals are in its log. */
+    if (!co_leads(coordinator) && now_us > oldest->sent_us + CO_RESEND_US)
+        co_requests_again(coordinator);
+}
+
+/* ---- in ---- */
+
+void co_request_queue(struct leat_coordinator *coordinator, struct leat_coordinate *request)
+{
+    leat_list_init(&request->link);
+    request->since_us = co_now(coordinator);
+    request->sent_us = 0;
+    request->bytes = NULL;
+    request->sequence = 0;
+    queue_put(coordinator, request, false);
+}
+
+static void request_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_coordinator *coordinator = actor;
+    struct leat_coordinate *request = LEAT_CONTAINER(mail, struct leat_coordinate, mail);
+    const char *offence = co_request_offence(request);
+    request->bytes = NULL;
+    if (coordinator->failed != LEAT_OK)
+        co_request_refuse(coordinator, request, coordinator->failed, coordinator->failed_why);
+    else if (offence)
+        co_request_refuse(coordinator, request, LEAT_E_INVALID, offence);
+    else if (coordinator->queue_count >= LEAT_COORDINATE_QUEUE_MAX)
+        co_request_refuse(coordinator, request, LEAT_E_AGAIN,
+                          "as many requests wait for the coordinator as may");
+    else if (request->kind == LEAT_COORDINATE_ADD_VOTER ||
+             request->kind == LEAT_COORDINATE_NODE_REPLACE)
+        co_change_begin(coordinator, request->kind == LEAT_COORDINATE_NODE_REPLACE, request->target,
+                        request, NULL);
+    else {
+        if (request->kind == LEAT_COORDINATE_ADOPT) coordinator->adopt_tries = 0;
+        co_request_queue(coordinator, request);
+    }
+}
+
+void leat_coordinate(const struct leat_post *post, struct leat_coordinate *request)
+{
+    request->from = post->self;
+    request->rc = LEAT_OK;
+    request->mail.deliver = request_deliver;
+    post->send(post->ctx, LEAT_ACTOR_COORDINATOR, &request->mail);
+}

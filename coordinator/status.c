@@ -1,0 +1,102 @@
+/* What a coordinator knows, for people. */
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/private.h"
+
+static void voters_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out)
+{
+    const struct raft *raft = &coordinator->drive.raft;
+    for (unsigned i = 0; i < raft->configuration.n && i < LEAT_VOTERS_MAX; i++) {
+        const struct raft_server *server = &raft->configuration.servers[i];
+        struct leat_voter_status *voter = &out->voters[out->voter_count++];
+        voter->id = server->id;
+        snprintf(voter->address, sizeof voter->address, "%s", server->address);
+        voter->votes = server->role == RAFT_VOTER;
+        voter->reachable = server->id == coordinator->voter_id ||
+                           co_peer_of_voter(coordinator, server->id) != NULL;
+        raft_index index = 0;
+        if (co_leads(coordinator) && raft_match_index(raft, server->id, &index) == 0)
+            voter->last_index = index;
+        if (server->id == coordinator->voter_id)
+            voter->last_index = leat_raft_log_last_index(&coordinator->drive.log);
+    }
+}
+
+/* A learner names the voters that it was told to ask. */
+static void addresses_fill(struct leat_coordinator *coordinator,
+                           struct leat_coordinator_status *out)
+{
+    for (uint32_t i = 0; i < coordinator->options.voter_count; i++) {
+        struct leat_voter_status *voter = &out->voters[out->voter_count++];
+        snprintf(voter->address, sizeof voter->address, "%s", coordinator->options.voters[i]);
+        const struct co_peer *peer = co_peer_of_address(coordinator, voter->address);
+        voter->votes = true;
+        voter->reachable = peer != NULL;
+        if (peer) voter->id = peer->state.voter_id;
+    }
+}
+
+void leat_coordinator_status(const struct leat_coordinator *of,
+                             struct leat_coordinator_status *out_status)
+{
+    struct leat_coordinator *coordinator = (struct leat_coordinator *)(uintptr_t)of;
+    const struct leat_machine *machine = &coordinator->machine;
+    struct leat_coordinator_status *out = out_status;
+    memset(out, 0, sizeof *out);
+    out->role = co_role(coordinator);
+    snprintf(out->why, sizeof out->why, "%s",
+             coordinator->failed ? coordinator->failed_why : coordinator->why);
+    out->applied_index = coordinator->applied;
+    out->voter_id = coordinator->voter_id;
+    out->ready = coordinator->ready;
+    memcpy(out->cluster_id, machine->cluster_id, sizeof out->cluster_id);
+    if (coordinator->votes) {
+        raft_id leader = 0;
+        const char *address = NULL;
+        out->term = raft_current_term(&coordinator->drive.raft);
+        raft_leader(&coordinator->drive.raft, &leader, &address);
+        out->leader_id = leader;
+        if (address) snprintf(out->leader_address, sizeof out->leader_address, "%s", address);
+        voters_fill(coordinator, out);
+    } else {
+        const struct co_peer *leader = co_peer_leader(coordinator);
+        if (leader) {
+            out->term = leader->state.term;
+            out->leader_id = leader->state.voter_id;
+            snprintf(out->leader_address, sizeof out->leader_address, "%s", leader->state.address);
+        }
+        addresses_fill(coordinator, out);
+    }
+    out->node_count = machine->node_count;
+    for (uint32_t i = 0; i < machine->node_count; i++)
+        out->nodes[i] = machine->nodes[i].info;
+    out->stream_count = machine->stream_count;
+    out->log_count = machine->log_count;
+}
+
+/* ---- from another actor ---- */
+
+static void ask_answered(void *actor, struct leat_mail *mail)
+{
+    (void)actor;
+    struct leat_coordinator_ask *ask = LEAT_CONTAINER(mail, struct leat_coordinator_ask, mail);
+    ask->on_done(ask);
+}
+
+static void ask_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_coordinator *coordinator = actor;
+    struct leat_coordinator_ask *ask = LEAT_CONTAINER(mail, struct leat_coordinator_ask, mail);
+    leat_coordinator_status(coordinator, ask->status);
+    ask->mail.deliver = ask_answered;
+    const struct leat_post *post = coordinator->env->post;
+    post->send(post->ctx, ask->from, &ask->mail);
+}
+
+void leat_coordinator_status_ask(const struct leat_post *post, struct leat_coordinator_ask *ask)
+{
+    ask->from = post->self;
+    ask->mail.deliver = ask_deliver;
+    post->send(post->ctx, LEAT_ACTOR_COORDINATOR, &ask->mail);
+}
