@@ -206,7 +206,8 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
     if (end == WALK_NO_BOUNDARY ||
         (read->by_position && !read->boundary && read->position.position > at))
         return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
-    bool over = at == seg->extent.bytes && log_slot_find(log, seg->id.v)->closed;
+    bool closed = log_slot_find(log, seg->id.v)->closed;
+    bool over = at == seg->extent.bytes && closed;
     if (read->iov_count) {
         hint_put(log, read);
         if (over && read->next.v == seg->next_offset)
@@ -215,6 +216,10 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
         return read_end(read, LEAT_OK);
     }
     if (!over) {
+        /* The walk met an offset that is not acked. Where all is acked, a flipped bit made it so. */
+        bool acked = closed ? seg->next_offset <= log_acked(log)
+                            : !read->by_position && !read->by_time && read->from.v < log_acked(log);
+        if (acked) return read_damaged(log, read, at);
         read->next.v = log_acked(log);
         return read_nothing(log, read);
     }
