@@ -474,16 +474,16 @@ static uint64_t retained_floor(const struct log_model *log, uint64_t keeps_bytes
     return floor;
 }
 
-static void log_final(struct check *check, struct leat_log_ref ref, const struct log_model *log,
-                      const struct stream_model *stream)
+/* The first offset that has to be there and was not audited; count: none is missing. last: one
+ * past the last audited. */
+static uint64_t first_missing(const struct log_model *log, const struct stream_model *stream,
+                              uint64_t *out_last)
 {
-    order_check(check, ref, log);
-    if (log->excused) return;
     uint64_t first = 0, last = log->count;
     while (last > 0 && !slot_find(log, last - 1)->audited)
         last--;
+    *out_last = last;
     if (stream->trims) { /* what went while the auditor read, went from the front */
-        if (last == 0 && stream->keeps_bytes == 0) return;
         for (first = last; first > 0 && slot_find(log, first - 1)->audited; first--)
             continue;
         uint64_t floor = retained_floor(log, stream->keeps_bytes);
@@ -491,26 +491,42 @@ static void log_final(struct check *check, struct leat_log_ref ref, const struct
     }
     for (uint64_t i = first; i < log->count; i++) {
         const struct slot *slot = slot_find(log, i);
-        if (slot->audited) continue;
-        unsigned long long at = i;
-        if (slot->known && slot->acked) {
-            violation(check, "%s: %u/%u/%u offset %llu (%u:%u) was acked and is gone",
-                      i < last ? "A1 lost-write" : "A2 unseen", ref.stream, ref.streamlet, ref.log,
-                      at, slot->value.producer, slot->value.number);
-            return;
-        }
-        if (slot->known && slot->seen) {
-            violation(check, "vanished: %u/%u/%u offset %llu (%u:%u) was read and is gone",
-                      ref.stream, ref.streamlet, ref.log, at, slot->value.producer,
-                      slot->value.number);
-            return;
-        }
-        if (i < last) {
-            violation(check, "A6 poll-skip: %u/%u/%u has nothing at offset %llu of %llu",
-                      ref.stream, ref.streamlet, ref.log, at, (unsigned long long)last);
-            return;
-        }
+        if (!slot->audited && ((slot->known && (slot->acked || slot->seen)) || i < last)) return i;
     }
+    return log->count;
+}
+
+static void log_final(struct check *check, struct leat_log_ref ref, const struct log_model *log,
+                      const struct stream_model *stream)
+{
+    order_check(check, ref, log);
+    if (log->excused) return;
+    uint64_t last, at = first_missing(log, stream, &last);
+    if (at == log->count) return;
+    const struct slot *slot = slot_find(log, at);
+    if (slot->known && slot->acked)
+        violation(check, "%s: %u/%u/%u offset %llu (%u:%u) was acked and is gone",
+                  at < last ? "A1 lost-write" : "A2 unseen", ref.stream, ref.streamlet, ref.log,
+                  (unsigned long long)at, slot->value.producer, slot->value.number);
+    else if (slot->known && slot->seen)
+        violation(check, "vanished: %u/%u/%u offset %llu (%u:%u) was read and is gone", ref.stream,
+                  ref.streamlet, ref.log, (unsigned long long)at, slot->value.producer,
+                  slot->value.number);
+    else
+        violation(check, "A6 poll-skip: %u/%u/%u has nothing at offset %llu of %llu", ref.stream,
+                  ref.streamlet, ref.log, (unsigned long long)at, (unsigned long long)last);
+}
+
+bool check_log_whole(const struct check *check, struct leat_log_ref ref,
+                     char out_missing[CHECK_BEHIND_BYTES])
+{
+    const struct stream_model *stream = &check->streams[ref.stream];
+    const struct log_model *log = &stream->at[ref.streamlet][ref.log];
+    uint64_t last, at = first_missing(log, stream, &last);
+    if (log->excused || at == log->count) return true;
+    snprintf(out_missing, CHECK_BEHIND_BYTES, "offset %llu of %llu", (unsigned long long)at,
+             (unsigned long long)log->count);
+    return false;
 }
 
 void check_final(struct check *check, uint32_t stream)

@@ -89,6 +89,9 @@ bool check_stream_excused(const struct check *check, uint32_t stream);
 /** After the final pass of an auditor over a stream: everything acked or seen is there, dense and
  * in order. */
 void check_final(struct check *check, uint32_t stream);
+/** The same question about one log; what is missing is told instead of being a violation. */
+bool check_log_whole(const struct check *check, struct leat_log_ref log,
+                     char out_missing[CHECK_BEHIND_BYTES]);
 uint64_t check_acked_count(const struct check *check);
 uint64_t check_open_count(const struct check *check);
 /** Has an auditor read every log of the stream as far as anything was acked? */

@@ -1,6 +1,9 @@
 /* What goes wrong with the simulated disk when a test says so, and what a death leaves behind. */
 #include "tests/sim/disk_parts.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/assert.h"
 
 void sim_disk_aim(struct sim_disk *disk, uint64_t n, enum sim_cut_phase phase,
@@ -103,6 +106,42 @@ bool sim_disk_flip(struct sim_disk *disk, const char *path, uint64_t offset, uns
     name->inode->now[chunk][offset % SIM_CHUNK] ^= (uint8_t)(1u << bit);
     if (name->inode->durable[chunk])
         name->inode->durable[chunk][offset % SIM_CHUNK] ^= (uint8_t)(1u << bit);
+    return true;
+}
+
+bool sim_disk_peek(struct sim_disk *disk, const char *path, uint64_t offset, void *to, size_t bytes)
+{
+    const struct sim_name *name = sim_name_find(&disk->now, path);
+    if (!name || !name->inode || offset + bytes > name->inode->size) return false;
+    sim_image_read(name->inode->now, name->inode->chunks, offset, to, bytes);
+    return true;
+}
+
+bool sim_disk_pick(struct sim_disk *disk, struct sim_rng *rng, const char *prefix,
+                   struct sim_disk_place *out_place)
+{
+    uint8_t sector[SIM_SECTOR];
+    if (!disk->now.count) return false;
+    const struct sim_name *name = &disk->now.at[sim_rng_below(rng, disk->now.count)];
+    if (!name->inode || strncmp(name->path, prefix, strlen(prefix)) != 0) return false;
+    uint64_t bytes = name->inode->size;
+    if (bytes > (uint64_t)name->inode->chunks * SIM_CHUNK)
+        bytes = (uint64_t)name->inode->chunks * SIM_CHUNK;
+    /* Most of a file is room for later: begin with a chunk that holds something. */
+    uint64_t chunk = bytes ? sim_rng_below(rng, (bytes + SIM_CHUNK - 1) / SIM_CHUNK) : 0;
+    if (!bytes || !name->inode->now[chunk]) return false;
+    uint64_t begin = chunk * SIM_CHUNK;
+    uint64_t end = begin + SIM_CHUNK < bytes ? begin + SIM_CHUNK : bytes;
+    uint64_t offset = sim_rng_between(rng, begin, end - 1);
+    uint64_t at = offset / SIM_SECTOR * SIM_SECTOR;
+    memset(sector, 0, sizeof sector);
+    sim_image_read(name->inode->now, name->inode->chunks, at, sector, sizeof sector);
+    bool something = false;
+    for (size_t i = 0; i < sizeof sector; i++)
+        something |= sector[i] != 0;
+    if (!something) return false;
+    snprintf(out_place->path, sizeof out_place->path, "%s", name->path);
+    out_place->offset = offset;
     return true;
 }
 

@@ -149,9 +149,21 @@ static void start_anew(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
+/* An auditor with a number reads one log. */
+static struct leat_log_ref only_log(const struct sim_client *client)
+{
+    uint32_t at = client->index - 1;
+    return (struct leat_log_ref){client->stream, at / CHECK_LOGS_MAX, at % CHECK_LOGS_MAX};
+}
+
 /* The engine has ended. */
 static void refused(struct sim_client *client, leat_err rc, const struct leat_error *error)
 {
+    if (client->scenario->rotten && client->index > 0) { /* the only log it reads */
+        client->given_up = true;
+        sim_rot_named(client->scenario, only_log(client), error ? error->text : "");
+        return;
+    }
     /* Lost with the power, and said so; or a disk error that ended what it needed. */
     const struct scenario *scenario = client->scenario;
     bool memory = scenario->streams[client->stream].settings.durability == LEAT_DURABILITY_MEMORY;
@@ -216,6 +228,10 @@ leat_err sim_consumer_create(struct sim_client *client)
     };
     struct leat_consumer_engine_events events = {on_ready, on_fetched, on_error, on_revoked,
                                                  client};
+    if (client->kind == SIM_CLIENT_AUDITOR && client->index > 0) {
+        options.streamlet = (int32_t)only_log(client).streamlet;
+        options.log = (int32_t)only_log(client).log;
+    }
     client->reader.in_set = member;
     client->reader.unordered = sharer;
     client->reader.auditor = client->kind == SIM_CLIENT_AUDITOR;
@@ -227,8 +243,8 @@ leat_err sim_consumer_create(struct sim_client *client)
 /* What retention took before it was read is not waited for. */
 bool sim_consumer_at_end(const struct sim_client *client)
 {
-    return client->scenario->streams[client->stream].trims && client->consumer &&
-           leat_consumer_engine_at_end(client->consumer);
+    bool incomplete = client->scenario->streams[client->stream].trims || client->index > 0;
+    return incomplete && client->consumer && leat_consumer_engine_at_end(client->consumer);
 }
 
 bool sim_consumer_done(const struct sim_client *client)

@@ -86,9 +86,7 @@ static void consumers_start(struct scenario *scenario)
     sim_deaf_watch(scenario);
 }
 
-/* Run until a condition holds or the time is over. */
-static bool run_until(struct scenario *scenario, bool (*holds)(struct scenario *),
-                      uint64_t limit_us)
+bool sim_run_until(struct scenario *scenario, bool (*holds)(struct scenario *), uint64_t limit_us)
 {
     struct sim_world *world = scenario->world;
     uint64_t end_us = world->now_us + limit_us;
@@ -151,7 +149,7 @@ static void producers_trace(struct scenario *scenario)
 {
     for (unsigned i = 0; i < scenario->client_count; i++) {
         const struct sim_client *client = scenario->clients[i];
-        if (client->kind != SIM_CLIENT_PRODUCER) continue;
+        if (client->kind != SIM_CLIENT_PRODUCER || !client->producer) continue;
         const struct leat_producer_engine_stats *stats =
             leat_producer_engine_stats(client->producer);
         sim_trace(
@@ -164,7 +162,7 @@ static void producers_trace(struct scenario *scenario)
     }
 }
 
-static void stuck(struct scenario *scenario, const char *what)
+void sim_stuck(struct scenario *scenario, const char *what)
 {
     producers_trace(scenario);
     sim_fail(
@@ -194,10 +192,10 @@ static void audit(struct scenario *scenario)
     scenario->acked_batches = 0;
     for (uint32_t i = 0; i < SIM_STREAMS; i++)
         (void)sim_client_start(scenario, SIM_CLIENT_AUDITOR, i, 0);
-    if (!run_until(scenario, audited, AUDIT_US_MAX)) {
+    if (!sim_run_until(scenario, audited, AUDIT_US_MAX)) {
         /* Name what is missing, rather than that the end was not reached. */
         audit_judge(scenario);
-        stuck(scenario, "the final pass does not reach the end");
+        sim_stuck(scenario, "the final pass does not reach the end");
     }
     audit_judge(scenario);
     while (scenario->client_count > first)
@@ -235,16 +233,16 @@ static bool last_death(struct scenario *scenario)
     if (sim_rng_chance(&world->work, 300)) {
         /* It has to park every log: a pin that nobody gives back would show here. */
         sim_server_stop(scenario);
-        if (!run_until(scenario, server_dead, HEAL_US_MAX)) {
-            stuck(scenario, "the server does not stop");
+        if (!sim_run_until(scenario, server_dead, HEAL_US_MAX)) {
+            sim_stuck(scenario, "the server does not stop");
             return false;
         }
     } else {
         bool power = scenario->power_cuts && sim_rng_chance(&world->work, 500);
         sim_process_die(server, power ? SIM_DEATH_POWER : SIM_DEATH_KILL);
     }
-    if (run_until(scenario, server_ready, HEAL_US_MAX)) return true;
-    stuck(scenario, "the server does not come back");
+    if (sim_run_until(scenario, server_ready, HEAL_US_MAX)) return true;
+    sim_stuck(scenario, "the server does not come back");
     return false;
 }
 
@@ -256,24 +254,24 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
     sim_server_boot(scenario);
     clients_start(scenario, options->records ? options->records : RECORDS);
     if (!options->calm) sim_faults_start(scenario);
-    if (!run_until(scenario, streams_made, RUN_US_MAX)) {
-        stuck(scenario, "streams are not made");
+    if (!sim_run_until(scenario, streams_made, RUN_US_MAX)) {
+        sim_stuck(scenario, "streams are not made");
         return;
     }
     consumers_start(scenario);
-    (void)run_until(scenario, all_sent, RUN_US_MAX);
+    (void)sim_run_until(scenario, all_sent, RUN_US_MAX);
     sim_faults_heal(scenario);
     if (sim_rng_chance(&world->work, 150)) deaf_start(scenario);
-    if (!run_until(scenario, all_answered, HEAL_US_MAX)) {
-        stuck(scenario, "producers do not finish");
+    if (!sim_run_until(scenario, all_answered, HEAL_US_MAX)) {
+        sim_stuck(scenario, "producers do not finish");
         return;
     }
-    if (!run_until(scenario, all_read, HEAL_US_MAX)) {
-        stuck(scenario, "consumers do not reach the end");
+    if (!sim_run_until(scenario, all_read, HEAL_US_MAX)) {
+        sim_stuck(scenario, "consumers do not reach the end");
         return;
     }
-    if (!run_until(scenario, nobody_is_owed, HEAL_US_MAX)) {
-        stuck(scenario, "a reader that reads nothing is not cut off");
+    if (!sim_run_until(scenario, nobody_is_owed, HEAL_US_MAX)) {
+        sim_stuck(scenario, "a reader that reads nothing is not cut off");
         return;
     }
     audit(scenario);
@@ -281,6 +279,11 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
     /* The operator looks at every log before it is judged. */
     sim_world_run(world, world->now_us + 1000000, NULL);
     audit(scenario);
+    if (world->failure[0] || !sim_rng_chance(&world->work, 200)) return;
+    for (unsigned i = 0; i < scenario->client_count; i++)
+        if (scenario->clients[i]->process->alive) sim_client_kill(scenario->clients[i]);
+    sim_rot_run(scenario);
+    if (!world->failure[0]) audit(scenario);
 }
 
 void scenario_run(const struct scenario_options *options, struct scenario_result *out_result)

@@ -14,7 +14,7 @@
 enum {
     SIM_STREAMS = 4,
     SIM_CORES_MAX = 3,
-    SIM_CLIENTS_MAX = 48,
+    SIM_CLIENTS_MAX = 96,
     SIM_CLIENT_TIMERS = 32,
     SIM_REBOOTS_MAX = 400,
 };
@@ -88,6 +88,11 @@ struct scenario {
     bool streams_made, faults_over, power_cuts, calm;
     unsigned producers_running; /* that have records left to send */
     uint64_t acked_batches, powered_us, recoveries;
+    /* flipped bits (rot.c) */
+    bool rotten; /* one is flipped now */
+    unsigned rot_first, rot_damaged;
+    bool suspects[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    bool named[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     const char *waits_for; /* whom the verdict names */
     char behind[CHECK_BEHIND_BYTES];
 };
@@ -107,6 +112,9 @@ struct scenario_result {
     uint64_t trace_hash, acked_records, acked_batches, events, virtual_us, disk_ops;
 };
 void scenario_run(const struct scenario_options *options, struct scenario_result *out_result);
+/** Run until a condition holds or the time is over. */
+bool sim_run_until(struct scenario *scenario, bool (*holds)(struct scenario *), uint64_t limit_us);
+void sim_stuck(struct scenario *scenario, const char *what);
 
 /* ---- server.c ---- */
 void sim_server_boot(struct scenario *scenario);
@@ -139,6 +147,14 @@ void sim_deaf_start(struct sim_client *client);
 void sim_deaf_watch(struct scenario *scenario);
 /** Is none of them owed anything any more? */
 bool sim_deaf_all_done(struct scenario *scenario);
+
+/* ---- rot.c ---- */
+/** Flip bits, one after the other, and judge what is served. Nobody else is at work any more. */
+void sim_rot_run(struct scenario *scenario);
+/** The server said at its start what is damaged. */
+void sim_rot_complaint(struct scenario *scenario, const char *line);
+/** A reader was told. log.stream: the scenario's index. */
+void sim_rot_named(struct scenario *scenario, struct leat_log_ref log, const char *what);
 
 /* ---- faults.c ---- */
 void sim_faults_start(struct scenario *scenario);

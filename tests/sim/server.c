@@ -20,6 +20,10 @@ static void complaint(void *arg, const char *line)
     struct leat_log_ref log;
     unsigned long long segment;
     sim_trace(scenario->world, "complaint: %s", line);
+    if (scenario->rotten) {
+        sim_rot_complaint(scenario, line);
+        return;
+    }
     if (sscanf(line, "segment %llu of log %u/%u/%u:", &segment, &log.stream, &log.streamlet,
                &log.log) != 4 ||
         !sim_stream_of(scenario, log.stream, &log.stream) || log.stream >= SIM_STREAMS)
@@ -178,7 +182,8 @@ void sim_server_boot(struct scenario *scenario)
 
 static void boot_due(struct sim_world *world, struct sim_event *event)
 {
-    sim_server_boot(event->a);
+    struct scenario *scenario = event->a;
+    if (!scenario->server.down_wanted) sim_server_boot(scenario);
     (void)world;
 }
 

@@ -51,6 +51,7 @@ enum sim_fault {
     SIM_FAULT_GAP,       /* the raw producer left a gap */
     SIM_FAULT_OLD_EPOCH, /* the raw producer used a fenced epoch */
     SIM_FAULT_DEAF,      /* a reader that asks and never reads was cut off */
+    SIM_FAULT_FLIP,      /* a bit of a stored byte was flipped */
     SIM_FAULTS,
 };
 const char *sim_fault_name(enum sim_fault fault);
@@ -207,6 +208,17 @@ bool sim_disk_lost_flush(const struct sim_disk *disk);
 void sim_disk_process_died(struct sim_process *process, enum sim_death death);
 /** Flip one bit of a file's byte, flushed and cached. False when there is no such byte. */
 bool sim_disk_flip(struct sim_disk *disk, const char *path, uint64_t offset, unsigned bit);
+struct sim_disk_place {
+    char path[160];
+    uint64_t offset;
+};
+/** A byte of a file whose path begins with `prefix`, of a file with bytes, near a byte that is not
+ * zero. False: this draw found none. */
+bool sim_disk_pick(struct sim_disk *disk, struct sim_rng *rng, const char *prefix,
+                   struct sim_disk_place *out_place);
+/** What a reader would see there. False beyond the file's end. */
+bool sim_disk_peek(struct sim_disk *disk, const char *path, uint64_t offset, void *to,
+                   size_t bytes);
 uint64_t sim_disk_file_bytes(struct sim_disk *disk, const char *path);
 
 /* ---- arena ---- */

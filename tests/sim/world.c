@@ -30,6 +30,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_GAP] = "raw_gap",
     [SIM_FAULT_OLD_EPOCH] = "raw_old_epoch",
     [SIM_FAULT_DEAF] = "deaf_reader",
+    [SIM_FAULT_FLIP] = "flipped_bit",
 };
 
 const char *sim_fault_name(enum sim_fault fault)

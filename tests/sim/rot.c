@@ -1,0 +1,262 @@
+/* Flipped bits. When everything is written, read and audited, the server goes down, one bit of what
+ * it has stored is flipped, and it comes up again. Then each record is served, or its log is named
+ * as damaged; a log that the bit cannot belong to is whole; and once the bit is as it was everything
+ * is there again, because nothing damaged may be thrown away unasked. */
+#include "tests/sim/scenario.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "wire/entry.h"
+
+enum {
+    ROUNDS_MAX = 3,
+    TRIES_MAX = 200,
+    READ_US_MAX = 60 * 1000 * 1000,
+    REFUSED_US_MAX = 5 * 1000 * 1000,
+    UNIT_BYTES = 16 * 1024, /* a slot begins at a multiple of it */
+};
+
+struct flip {
+    struct sim_disk_place place;
+    unsigned bit;
+    uint8_t flipped; /* the byte afterwards */
+};
+
+static bool is_down(struct scenario *scenario)
+{
+    return !scenario->server.process->alive;
+}
+
+static bool is_up_or_refuses(struct scenario *scenario)
+{
+    return scenario->server.ready || scenario->server.failed_boots > 0;
+}
+
+static bool is_up(struct scenario *scenario)
+{
+    return scenario->server.ready;
+}
+
+static bool go_down(struct scenario *scenario)
+{
+    struct sim_server *server = &scenario->server;
+    server->down_wanted = true;
+    if (server->ready && sim_rng_chance(&scenario->world->work, 500))
+        sim_server_stop(scenario);
+    else
+        sim_process_die(server->process, SIM_DEATH_KILL);
+    if (sim_run_until(scenario, is_down, READ_US_MAX)) return true;
+    sim_stuck(scenario, "the server does not stop");
+    return false;
+}
+
+static void come_up(struct scenario *scenario)
+{
+    scenario->server.down_wanted = false;
+    scenario->server.failed_boots = 0;
+    sim_server_boot_later(scenario, 1000);
+}
+
+/* ---- whose bytes? ---- */
+
+static void suspect(struct scenario *scenario, struct leat_log_ref log)
+{
+    uint32_t index;
+    if (!sim_stream_of(scenario, log.stream, &index)) return;
+    if (log.streamlet >= CHECK_STREAMLETS_MAX || log.log >= CHECK_LOGS_MAX) return;
+    scenario->suspects[index][log.streamlet][log.log] = true;
+}
+
+/* Every segment header before the place whose capacity reaches it: of the segment that lies there,
+ * or of one that did. */
+static void suspects_of_slot(struct scenario *scenario, const struct sim_disk_place *place)
+{
+    uint64_t at = place->offset / UNIT_BYTES * UNIT_BYTES;
+    for (unsigned back = 0; back <= LEAT_SEGMENT_BYTES_MAX / UNIT_BYTES; back++) {
+        struct leat_segment_header header;
+        if (sim_disk_peek(scenario->disk, place->path, at + LEAT_ENTRY_HEADER_BYTES, &header,
+                          sizeof header) &&
+            header.magic == LEAT_SEGMENT_MAGIC && at + header.capacity > place->offset)
+            suspect(scenario, (struct leat_log_ref){header.stream, header.streamlet, header.log});
+        if (at == 0) return;
+        at -= UNIT_BYTES;
+    }
+}
+
+static void suspects_of_row(struct scenario *scenario, const struct sim_disk_place *place)
+{
+    struct leat_log_ref log;
+    uint64_t row = place->offset / 128 * 128;
+    if (sim_disk_peek(scenario->disk, place->path, row + 8, &log, sizeof log))
+        suspect(scenario, log);
+}
+
+/* The catalogue's first block, the coordinator's files, the identity: no log's. The server refuses
+ * to start, or can do without. */
+static void suspects_find(struct scenario *scenario, const struct sim_disk_place *place)
+{
+    memset(scenario->suspects, 0, sizeof scenario->suspects);
+    if (strncmp(place->path, "store/", 6) == 0)
+        suspects_of_slot(scenario, place);
+    else if (strcmp(place->path, "catalogue") == 0 && place->offset >= 4096)
+        suspects_of_row(scenario, place);
+}
+
+static bool flip_one(struct scenario *scenario, struct flip *flip)
+{
+    static const char *const prefixes[] = {"store/", "store/", "catalogue", "raft/", ""};
+    struct sim_rng *rng = &scenario->world->work;
+    const char *prefix = prefixes[sim_rng_below(rng, sizeof prefixes / sizeof *prefixes)];
+    for (unsigned i = 0; i < TRIES_MAX; i++) {
+        if (!sim_disk_pick(scenario->disk, rng, prefix, &flip->place)) continue;
+        suspects_find(scenario, &flip->place); /* before a header is unreadable */
+        flip->bit = (unsigned)sim_rng_below(rng, 8);
+        sim_disk_flip(scenario->disk, flip->place.path, flip->place.offset, flip->bit);
+        sim_disk_peek(scenario->disk, flip->place.path, flip->place.offset, &flip->flipped, 1);
+        scenario->world->faults[SIM_FAULT_FLIP]++;
+        sim_trace(scenario->world, "bit %u of byte %llu of %s flips", flip->bit,
+                  (unsigned long long)flip->place.offset, flip->place.path);
+        return true;
+    }
+    return false;
+}
+
+/* Unless somebody has written there since. */
+static void flip_back(struct scenario *scenario, const struct flip *flip)
+{
+    uint8_t now;
+    if (!sim_disk_peek(scenario->disk, flip->place.path, flip->place.offset, &now, 1)) return;
+    if (now != flip->flipped) return;
+    sim_disk_flip(scenario->disk, flip->place.path, flip->place.offset, flip->bit);
+    sim_trace(scenario->world, "byte %llu of %s is as it was",
+              (unsigned long long)flip->place.offset, flip->place.path);
+}
+
+/* ---- what is served ---- */
+
+void sim_rot_named(struct scenario *scenario, struct leat_log_ref log, const char *what)
+{
+    uint32_t index = log.stream;
+    LEAT_ASSERT(index < SIM_STREAMS);
+    sim_trace(scenario->world, "named as damaged: %u/%u/%u: %s", index, log.streamlet, log.log,
+              what);
+    if (log.streamlet >= CHECK_STREAMLETS_MAX || log.log >= CHECK_LOGS_MAX) return;
+    scenario->named[index][log.streamlet][log.log] = true;
+}
+
+/* `segment S of log A/B/C: ...` or `stream "NAME", streamlet B, log C ...`. */
+void sim_rot_complaint(struct scenario *scenario, const char *line)
+{
+    struct leat_log_ref log;
+    unsigned long long segment;
+    char name[24];
+    if (sscanf(line, "segment %llu of log %u/%u/%u:", &segment, &log.stream, &log.streamlet,
+               &log.log) == 4) {
+        if (!sim_stream_of(scenario, log.stream, &log.stream)) return;
+        sim_rot_named(scenario, log, line);
+        return;
+    }
+    if (sscanf(line, "stream \"%23[^\"]\", streamlet %u, log %u", name, &log.streamlet, &log.log) !=
+        3)
+        return;
+    for (log.stream = 0; log.stream < SIM_STREAMS; log.stream++)
+        if (strcmp(scenario->streams[log.stream].name, name) == 0)
+            sim_rot_named(scenario, log, line);
+}
+
+static bool logs_read(struct scenario *scenario)
+{
+    for (unsigned i = scenario->rot_first; i < scenario->client_count; i++) {
+        const struct sim_client *client = scenario->clients[i];
+        if (client->given_up || sim_consumer_at_end(client)) continue;
+        scenario->waits_for = client->process->name;
+        return false;
+    }
+    return true;
+}
+
+/* The power took some of the others before. */
+static bool log_is_judged(const struct scenario *scenario, struct leat_log_ref log)
+{
+    return !check_at_risk(scenario->check, log);
+}
+
+static void each_log(struct scenario *scenario,
+                     void (*each)(struct scenario *, struct leat_log_ref))
+{
+    for (uint32_t i = 0; i < SIM_STREAMS; i++)
+        for (uint32_t s = 0; s < scenario->streams[i].settings.streamlets; s++)
+            for (uint32_t q = 0; q < scenario->streams[i].settings.logs; q++)
+                if (log_is_judged(scenario, (struct leat_log_ref){i, s, q}))
+                    each(scenario, (struct leat_log_ref){i, s, q});
+}
+
+static void log_read(struct scenario *scenario, struct leat_log_ref log)
+{
+    (void)sim_client_start(scenario, SIM_CLIENT_AUDITOR, log.stream,
+                           1 + log.streamlet * CHECK_LOGS_MAX + log.log);
+}
+
+static void log_judge(struct scenario *scenario, struct leat_log_ref log)
+{
+    char missing[CHECK_BEHIND_BYTES];
+    scenario->behind[0] = '\0';
+    bool named = scenario->named[log.stream][log.streamlet][log.log];
+    bool suspected = scenario->suspects[log.stream][log.streamlet][log.log];
+    if (named && !suspected)
+        sim_fail(scenario->world, "rot: log %u/%u/%u is called damaged, but is not what was hit",
+                 log.stream, log.streamlet, log.log);
+    if (check_log_whole(scenario->check, log, missing)) return;
+    scenario->rot_damaged++;
+    if (!named || !suspected)
+        sim_fail(scenario->world, "rot: log %u/%u/%u lacks %s, %s", log.stream, log.streamlet,
+                 log.log, missing, suspected ? "and nobody names it" : "but is not what was hit");
+}
+
+/* A reader for each log, so that what ends one leaves the others alone. */
+static void logs_read_and_judge(struct scenario *scenario)
+{
+    check_audit_begin(scenario->check);
+    scenario->rot_first = scenario->client_count;
+    each_log(scenario, log_read);
+    if (!sim_run_until(scenario, logs_read, READ_US_MAX))
+        sim_stuck(scenario, "logs are not read to their end after a bit was flipped");
+    each_log(scenario, log_judge);
+    while (scenario->client_count > scenario->rot_first)
+        sim_client_kill(scenario->clients[--scenario->client_count]);
+}
+
+static bool rot_round(struct scenario *scenario)
+{
+    struct flip flip;
+    if (!go_down(scenario)) return false;
+    memset(scenario->named, 0, sizeof scenario->named);
+    bool flipped = flip_one(scenario, &flip);
+    scenario->rotten = flipped;
+    come_up(scenario);
+    if (!sim_run_until(scenario, is_up_or_refuses, READ_US_MAX)) {
+        sim_stuck(scenario, "neither starts nor refuses to after a bit was flipped");
+        return false;
+    }
+    if (scenario->server.ready)
+        logs_read_and_judge(scenario);
+    else
+        sim_trace(scenario->world, "refused: %s", scenario->server.last_failure);
+    if (scenario->world->failure[0] || !go_down(scenario)) return false;
+    if (flipped) flip_back(scenario, &flip);
+    scenario->rotten = false;
+    come_up(scenario);
+    if (sim_run_until(scenario, is_up, READ_US_MAX)) return true;
+    sim_stuck(scenario, "the server does not start although the bit is as it was");
+    return false;
+}
+
+/* Everybody else is gone. */
+void sim_rot_run(struct scenario *scenario)
+{
+    uint64_t rounds = sim_rng_between(&scenario->world->work, 1, ROUNDS_MAX);
+    while (rounds-- > 0)
+        if (!rot_round(scenario)) return;
+}
