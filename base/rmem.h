@@ -167,6 +167,9 @@ struct leat_rmem_target_handler {
      * says which and names the fix. Once; all writes have ended before it (on_done), none is taken
      * any more. detach() it, here or later. Death of a peer is told as soon as the transport sees
      * it, which may be only at the next write: keep a link to the node besides.
+     *
+     * What was under way may still land, late: until the arena is revoked nothing else may be put
+     * where these writes aimed at. So a writer that loses a target goes on with a new arena.
      */
     void (*on_failed)(void *user, struct leat_rmem_target *target, const struct leat_error *error);
 };

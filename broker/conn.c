@@ -33,9 +33,9 @@ void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
     if (core->stopping || now >= LEAT_CORE_PEERS_MAX) return NULL;
     struct leat_peer *peer = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *peer);
     if (peer == NULL) return NULL;
-    struct leat_list *lists[] = {&peer->all,         &peer->slow,        &peer->owing,
-                                 &peer->starved,     &peer->answers,     &peer->large,
-                                 &peer->room.by_log, &peer->room.by_time};
+    struct leat_list *lists[] = {&peer->all,         &peer->slow,         &peer->owing,
+                                 &peer->starved,     &peer->answers,      &peer->large,
+                                 &peer->room.by_log, &peer->room.by_time, &peer->set_calls};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
     peer->conn = conn;
@@ -73,6 +73,7 @@ static void peer_on_closed(void *user, struct leat_conn *conn, leat_err why)
     peer_detach(peer);
     leat_append_peer_closed(peer);
     leat_fetch_peer_closed(peer);
+    leat_sets_peer_closed(peer);
     leat_peer_end(peer);
 }
 

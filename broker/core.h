@@ -90,8 +90,9 @@ struct leat_peer {
     struct leat_core *core;
     struct leat_conn *conn; /* NULL once closed */
     struct leat_list all, slow, owing, starved, answers, large;
-    unsigned paused;   /* enum leat_pause, or-ed */
-    uint32_t requests; /* under way; the peer lives until they are done */
+    struct leat_list set_calls; /* its requests to consumer sets that are under way */
+    unsigned paused;            /* enum leat_pause, or-ed */
+    uint32_t requests;          /* under way; the peer lives until they are done */
     bool greeted, closing;
     uint32_t frame_bytes_wanted; /* of the frame that has begun, 0 = none */
     uint64_t frame_since_us;
@@ -333,6 +334,8 @@ void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *fram
 void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
+/** Nobody waits for its answers any more: give up the places that its requests hold. */
+void leat_sets_peer_closed(struct leat_peer *peer);
 void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame);
 /** Storage for one call (bytes of the whole struct, struct leat_call first); refuses by itself when
  * there is none, and returns NULL. */

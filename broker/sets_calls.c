@@ -10,7 +10,12 @@
 
 struct set_call {
     struct leat_call call;
-    struct leat_core *home;
+    struct leat_list by_peer;
+    struct leat_core *home;    /* NULL: not on its way yet */
+    struct leat_mail cancel;   /* its peer has gone: to the home and back */
+    bool cancelling;           /* that mail is under way. Peer's core */
+    bool answered;             /* the request is back. Peer's core */
+    struct leat_sets *waiting; /* where it waits; NULL: nowhere. Home's core */
     struct leat_maker maker;
     struct leat_sets_request request;
     uint32_t streams[LEAT_SETS_STREAMS_MAX];
@@ -263,6 +268,8 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
 {
     struct set_call *set = leat_call_create(peer, frame, sizeof *set);
     if (set == NULL) return;
+    leat_list_init(&set->by_peer);
+    leat_list_push_back(&peer->set_calls, &set->by_peer);
     struct leat_core *core = peer->core;
     struct leat_error error = {LEAT_OK, ""};
     leat_err rc = set_decode(set, frame, &error);
@@ -287,6 +294,10 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
 static void set_route(struct set_call *set)
 {
     struct leat_core *core = set->call.core;
+    if (set->call.peer->conn == NULL) {
+        set_end(set, LEAT_E_CANCELLED, NULL);
+        return;
+    }
     const char *name = LEAT_SETS_STREAM_NAME;
     struct leat_stream *stream = leat_stream_find_name(core, name, strlen(name));
     if (stream == NULL) {
@@ -325,17 +336,64 @@ static void set_deliver_home(void *actor, struct leat_mail *mail)
         set_back(set);
         return;
     }
-    if (leat_sets_do(hosted->sets, &set->request)) set_back(set);
+    if (leat_sets_do(hosted->sets, &set->request))
+        set_back(set);
+    else
+        set->waiting = hosted->sets;
 }
 
 static void set_on_done(struct leat_sets_request *request)
 {
-    set_back(request->owner);
+    struct set_call *set = request->owner;
+    set->waiting = NULL;
+    set_back(set);
+}
+
+/* ---- the peer has gone ----
+ *
+ * A join is held until its set has settled, up to a whole session: as long it would hold one of the
+ * home's places, and its member would get a share that nobody reads. */
+
+static void set_deliver_cancelled(void *actor, struct leat_mail *mail)
+{
+    struct set_call *set = LEAT_CONTAINER(mail, struct set_call, cancel);
+    (void)actor;
+    set->cancelling = false;
+    if (set->answered) set_end(set, LEAT_E_CANCELLED, NULL);
+}
+
+/* Mail of one core to another keeps its order, so the request has been here before. It has gone
+ * back, or waits, and then goes back from within. */
+static void set_deliver_cancel(void *actor, struct leat_mail *mail)
+{
+    struct set_call *set = LEAT_CONTAINER(mail, struct set_call, cancel);
+    if (set->waiting != NULL) leat_sets_cancel(set->waiting, &set->request);
+    leat_core_mail(actor, set->call.core->index, mail, set_deliver_cancelled);
+}
+
+void leat_sets_peer_closed(struct leat_peer *peer)
+{
+    LEAT_LIST_EACH(&peer->set_calls, link)
+    {
+        struct set_call *set = LEAT_CONTAINER(link, struct set_call, by_peer);
+        if (set->home == NULL || set->cancelling) continue;
+        set->cancelling = true;
+        leat_core_mail(peer->core, set->home->index, &set->cancel, set_deliver_cancel);
+    }
 }
 
 static void set_back(struct set_call *set)
 {
     leat_core_mail(set->home, set->call.core->index, &set->call.mail, set_deliver_back);
+}
+
+static void set_release(struct set_call *set)
+{
+    leat_list_remove(&set->by_peer);
+    leat_mem_free(set->request.assigned);
+    leat_mem_free(set->request.offsets);
+    leat_mem_free(set->commits);
+    leat_mem_free(set->logs);
 }
 
 static void write_ref(struct leat_msg_writer *writer, struct leat_log_ref ref)
@@ -351,6 +409,8 @@ static void set_deliver_back(void *actor, struct leat_mail *mail)
     struct set_call *set = LEAT_CONTAINER(mail, struct set_call, call.mail);
     struct leat_sets_request *request = &set->request;
     struct leat_msg_writer writer;
+    set->answered = true;
+    if (set->cancelling) return; /* it is freed when that mail is back */
     if (request->rc != LEAT_OK) {
         set_end(set, request->rc, request->error.code != LEAT_OK ? request->error.text : NULL);
         return;
@@ -381,18 +441,12 @@ static void set_deliver_back(void *actor, struct leat_mail *mail)
     } else {
         leat_msg_write_array(&writer, 0);
     }
-    leat_mem_free(request->assigned);
-    leat_mem_free(request->offsets);
-    leat_mem_free(set->commits);
-    leat_mem_free(set->logs);
+    set_release(set);
     leat_call_answer(&set->call, &writer);
 }
 
 static void set_end(struct set_call *set, leat_err code, const char *text)
 {
-    leat_mem_free(set->request.assigned);
-    leat_mem_free(set->request.offsets);
-    leat_mem_free(set->commits);
-    leat_mem_free(set->logs);
+    set_release(set);
     leat_call_refuse(&set->call, code, text);
 }

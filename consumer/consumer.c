@@ -2,6 +2,7 @@
  * decodes records where they lie. */
 #include "client/shared.h"
 #include "engine.h"
+#include "wire/reader.h"
 
 #include "leat/consumer.h"
 
@@ -532,9 +533,6 @@ static leat_err batch_next(struct leat_consumer *consumer)
     consumer->run_at += (uint32_t)bytes;
     consumer->stats.bytes += bytes;
     leat_record_reader_init(&consumer->reader, &consumer->batch, records, record_bytes);
-    consumer->view.streamlet = run->log.streamlet;
-    consumer->view.log = run->log.log;
-    consumer->view.partition = run->log.streamlet * consumer->q + run->log.log;
     consumer->in_batch = true;
     return LEAT_OK;
 }
@@ -553,40 +551,65 @@ static leat_code consumer_refuse(struct leat_consumer *consumer, leat_err rc)
     return (leat_code)rc;
 }
 
-/* Records of the current run, or NULL when it is used up (*out_rc LEAT_OK) or unreadable. */
-static const leat_record_view *run_next(struct leat_consumer *consumer, leat_err *out_rc)
+/* Records of the batch being read, at most `count`; 0: none is left (*out_rc LEAT_OK) or the next is
+ * unreadable. */
+static size_t batch_read(struct leat_consumer *consumer, leat_record_view *views, size_t count,
+                         leat_err *out_rc)
 {
-    struct leat_fetched *run = consumer->run;
-    leat_record_view *view = &consumer->view;
-    for (;;) {
+    const struct leat_fetched *run = consumer->run;
+    struct leat_record_reader reader = consumer->reader; /* local: no store below aliases it */
+    uint64_t base = consumer->batch.base_offset, from = run->from_offset, end = run->end_offset;
+    uint32_t streamlet = run->log.streamlet, log = run->log.log;
+    uint32_t partition = streamlet * consumer->q + log;
+    size_t n = 0;
+    leat_err rc = LEAT_OK;
+    while (n < count) {
         struct leat_record record;
-        leat_err rc =
-            consumer->in_batch ? leat_record_next(&consumer->reader, &record) : LEAT_E_NOT_FOUND;
-        if (__builtin_expect(rc == LEAT_OK, 1)) {
-            uint64_t offset = consumer->batch.base_offset + record.offset_delta;
-            if (__builtin_expect(offset < run->from_offset || offset >= run->end_offset, 0))
-                continue;
-            view->key = record.key;
-            view->value = record.value;
-            view->key_bytes = record.key_bytes;
-            view->value_bytes = record.value_bytes;
-            view->key_null = record.key == NULL;
-            view->value_null = record.value == NULL;
-            view->timestamp_ms = record.timestamp_ms;
-            view->offset = offset;
-            view->headers = record.headers;
-            view->headers_bytes = record.headers_bytes;
-            view->header_count = record.header_count;
-            struct consumer_place *place = &consumer->places[consumer->place];
-            place->next = offset + 1;
-            place->changed = true;
-            consumer->stats.records++;
-            return view;
-        }
-        if (rc == LEAT_E_NOT_FOUND) rc = batch_next(consumer);
+        rc = leat_record_read(&reader, &record);
+        if (__builtin_expect(rc != LEAT_OK, 0)) break;
+        uint64_t offset = base + record.offset_delta;
+        if (__builtin_expect(offset < from || offset >= end, 0)) continue;
+        views[n++] = (leat_record_view){
+            .key = record.key,
+            .value = record.value,
+            .key_bytes = record.key_bytes,
+            .value_bytes = record.value_bytes,
+            .key_null = record.key == NULL,
+            .value_null = record.value == NULL,
+            .timestamp_ms = record.timestamp_ms,
+            .offset = offset,
+            .streamlet = streamlet,
+            .log = log,
+            .partition = partition,
+            .headers = record.headers,
+            .headers_bytes = record.headers_bytes,
+            .header_count = record.header_count,
+        };
+    }
+    consumer->reader = reader;
+    if (n > 0) {
+        struct consumer_place *place = &consumer->places[consumer->place];
+        place->next = views[n - 1].offset + 1;
+        place->changed = true;
+        consumer->stats.records += n;
+        return n; /* what is unreadable behind them is met again */
+    }
+    *out_rc = rc == LEAT_E_NOT_FOUND ? LEAT_OK : rc;
+    return 0;
+}
+
+/* Records of the current run, or 0 when it is used up (*out_rc LEAT_OK) or unreadable. */
+static size_t run_read(struct leat_consumer *consumer, leat_record_view *views, size_t count,
+                       leat_err *out_rc)
+{
+    for (;;) {
+        leat_err rc = LEAT_OK;
+        size_t n = consumer->in_batch ? batch_read(consumer, views, count, &rc) : 0;
+        if (__builtin_expect(n > 0, 1)) return n;
+        if (rc == LEAT_OK) rc = batch_next(consumer);
         if (rc == LEAT_OK) continue;
         *out_rc = rc == LEAT_E_NOT_FOUND ? LEAT_OK : rc;
-        return NULL;
+        return 0;
     }
 }
 
@@ -618,34 +641,53 @@ static bool consumer_wait(struct leat_consumer *consumer, int timeout_ms, uint64
     return leat_event_wait(&consumer->ready, seen, *deadline);
 }
 
-const leat_record_view *leat_consumer_next(leat_consumer *consumer, int timeout_ms,
-                                           leat_code *out_code)
+/* No run is being read: take one, or wait for one. Returns false when there is none. */
+static bool run_await(struct leat_consumer *consumer, int timeout_ms, uint64_t *deadline,
+                      leat_code *out_code)
 {
-    uint64_t deadline = 0;
     for (;;) {
-        if (__builtin_expect(consumer->run != NULL, 1)) {
-            leat_err rc = LEAT_OK;
-            const leat_record_view *view = run_next(consumer, &rc);
-            if (__builtin_expect(view != NULL, 1)) return view;
-            if (rc) {
-                *out_code = consumer_refuse(consumer, rc);
-                return NULL; /* and again the next time: what can't be read is not skipped */
-            }
-            run_return(consumer);
-        }
         uint32_t seen = leat_event_look(&consumer->ready);
-        if (run_take(consumer)) continue;
+        if (run_take(consumer)) return true;
         /* The descriptor is emptied before the last look, so that what comes after it is told. */
         if (timeout_ms == 0 && consumer->fd >= 0) {
             uint64_t count;
-            if (read(consumer->fd, &count, sizeof count) > 0 && run_take(consumer)) continue;
+            if (read(consumer->fd, &count, sizeof count) > 0 && run_take(consumer)) return true;
         }
-        if (atomic_load(&consumer->at_end) && timeout_ms != 0 && deadline != 0) {
+        if (atomic_load(&consumer->at_end) && timeout_ms != 0 && *deadline != 0) {
             *out_code = failure_look(consumer);
-            return NULL; /* at the end: the caller may want to know before the time is over */
+            return false; /* at the end: the caller may want to know before the time is over */
         }
-        if (!consumer_wait(consumer, timeout_ms, &deadline, seen, out_code)) return NULL;
+        if (!consumer_wait(consumer, timeout_ms, deadline, seen, out_code)) return false;
     }
+}
+
+size_t leat_consumer_next_many(leat_consumer *consumer, leat_record_view *views, size_t count,
+                               int timeout_ms, leat_code *out_code)
+{
+    uint64_t deadline = 0;
+    *out_code = 0;
+    while (count > 0) {
+        if (__builtin_expect(consumer->run != NULL, 1)) {
+            leat_err rc = LEAT_OK;
+            size_t n = run_read(consumer, views, count, &rc);
+            if (__builtin_expect(n > 0, 1)) return n;
+            if (rc) {
+                *out_code = consumer_refuse(consumer, rc);
+                return 0; /* and again the next time: what can't be read is not skipped */
+            }
+            run_return(consumer);
+        }
+        if (!run_await(consumer, timeout_ms, &deadline, out_code)) return 0;
+    }
+    return 0;
+}
+
+const leat_record_view *leat_consumer_next(leat_consumer *consumer, int timeout_ms,
+                                           leat_code *out_code)
+{
+    return leat_consumer_next_many(consumer, &consumer->view, 1, timeout_ms, out_code)
+               ? &consumer->view
+               : NULL;
 }
 
 int leat_consumer_fd(leat_consumer *consumer)

@@ -152,7 +152,7 @@ static bool log_wanted(const struct leat_consumer_engine *engine, uint32_t strea
 }
 
 /* Alone: every log that the options name. */
-static void logs_choose(struct leat_consumer_engine *engine)
+static leat_err logs_choose(struct leat_consumer_engine *engine)
 {
     uint32_t count = 0;
     for (uint32_t s = 0; s < engine->streamlets; s++)
@@ -161,12 +161,10 @@ static void logs_choose(struct leat_consumer_engine *engine)
     if (count == 0) {
         leat_consumer_fail(engine, LEAT_E_UNKNOWN_LOG,
                            "the stream has no such streamlet or log; see 'leat stream describe'");
-        return;
+        return LEAT_OK;
     }
-    if (leat_consumer_logs_make(engine, count)) {
-        leat_consumer_fail(engine, LEAT_E_NO_MEMORY, "out of memory");
-        return;
-    }
+    leat_err rc = leat_consumer_logs_make(engine, count);
+    if (rc) return rc;
     uint32_t at = 0;
     for (uint32_t s = 0; s < engine->streamlets; s++)
         for (uint32_t q = 0; q < engine->q; q++) {
@@ -175,9 +173,18 @@ static void logs_choose(struct leat_consumer_engine *engine)
             log->ref = (struct leat_log_ref){engine->stream_id, s, q};
             leat_consumer_log_begin(engine, log, engine->options.from, engine->options.from_value);
         }
+    return LEAT_OK;
 }
 
 /* ---- the stream ---- */
+
+static void lookup_again(struct leat_consumer_engine *engine, leat_err rc, const char *text)
+{
+    leat_consumer_note(engine, rc, text);
+    engine->wants_refresh = true;
+    engine->lookup_at_us =
+        leat_consumer_now(engine) + leat_client_pause_us(engine->client, engine->lookup_attempts++);
+}
 
 static void lookup_on_done(struct leat_client_lookup *lookup, leat_err rc,
                            const struct leat_client_stream *stream, const struct leat_error *error)
@@ -191,24 +198,25 @@ static void lookup_on_done(struct leat_client_lookup *lookup, leat_err rc,
             leat_consumer_fail(engine, rc, error->text);
             return;
         }
-        leat_consumer_note(engine, rc, error->text);
-        engine->wants_refresh = true;
-        engine->lookup_at_us = leat_consumer_now(engine) +
-                               leat_client_pause_us(engine->client, engine->lookup_attempts++);
+        lookup_again(engine, rc, error->text);
         return;
     }
-    engine->lookup_attempts = 0;
     if (engine->known && stream->id != engine->stream_id) {
         leat_consumer_fail(engine, LEAT_E_UNKNOWN_STREAM,
                            "the stream was deleted; another has its name now");
         return;
     }
     bool first = !engine->known;
-    engine->known = true;
     engine->stream_id = stream->id;
     engine->streamlets = stream->settings.streamlets;
     engine->q = stream->settings.logs;
-    if (first && !engine->in_set) logs_choose(engine);
+    if (first && !engine->in_set) rc = logs_choose(engine);
+    if (rc) {
+        lookup_again(engine, rc, leat_err_text(rc));
+        return;
+    }
+    engine->known = true;
+    engine->lookup_attempts = 0;
 }
 
 static void stream_turn(struct leat_consumer_engine *engine, uint64_t now)

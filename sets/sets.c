@@ -180,10 +180,11 @@ bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
     request->state = REQUEST_FREE;
     request->assigned = NULL;
     request->assigned_count = 0;
-    if (leat_stream_name_check(request->set, strlen(request->set), &request->error) != LEAT_OK) {
-        request->rc = LEAT_E_BAD_NAME;
-        return true;
-    }
+    if (leat_stream_name_check(request->set, strlen(request->set), NULL) != LEAT_OK)
+        return leat_sets_answer(
+            request, LEAT_E_BAD_NAME,
+            "a set's name has 1 to 249 letters, digits, '.', '_' and '-', and is "
+            "not '.' or '..'");
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
     if (sets->waiting_count >= LEAT_SETS_WAITING_MAX)
         return leat_sets_answer(request, LEAT_E_AGAIN, "as many requests wait at this home as may");

@@ -76,6 +76,11 @@ void cli_table(const char *const *head, unsigned columns, char *const *rows, siz
                const char *right);
 void cli_json_string(FILE *out, const char *text, size_t bytes);
 const char *cli_bytes_text(double bytes, char out[32]);
+/** What makes a plural of an English noun: "" for 1, else "s". */
+static inline const char *cli_s(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
 /** A line that is written over, on a terminal only. */
 void cli_progress(const char *format, ...) LEAT_PRINTF(1, 2);
 void cli_progress_end(void);

@@ -146,7 +146,10 @@ int cli_stream_ensure(const char *name, bool may_create)
     if (code == LEAT_E_UNKNOWN_STREAM)
         cli_error("no stream '%s'; make it with: leat stream create %s", name, name);
     else
-        cli_error("stream '%s': %s", name, leat_err_text(code));
+        cli_error("stream '%.250s': %s%s", name, leat_err_text(code),
+                  code == LEAT_E_BAD_NAME
+                      ? "; letters, digits, '.', '_' and '-' are, but not 'leat.' in front"
+                      : "");
     return CLI_FAILED;
 }
 

@@ -107,10 +107,11 @@ int bench_print(const struct bench_report *r, const char *json_path)
     char rate[32];
     double server = r->server_cpu_seconds > 0 ? r->server_cpu_seconds : 1e-9;
     double client = r->client_cpu_seconds > 0 ? r->client_cpu_seconds : 1e-9;
-    printf("%s: %" PRIu64 " records in %.2f s\n", r->what, r->records, r->seconds);
+    printf("%s: %" PRIu64 " record%s in %.2f s\n", r->what, r->records, cli_s(r->records),
+           r->seconds);
     printf("  throughput  %.2f M records/s, %s/s\n", (double)r->records / r->seconds / 1e6,
            cli_bytes_text((double)r->bytes / r->seconds, rate));
-    if (r->failed) printf("  failed      %" PRIu64 " records\n", r->failed);
+    if (r->failed) printf("  failed      %" PRIu64 " record%s\n", r->failed, cli_s(r->failed));
     printf("  server CPU  %.2f s, %.2f M records per CPU second\n", r->server_cpu_seconds,
            (double)r->records / server / 1e6);
     printf("  client CPU  %.2f s, %.2f M records per CPU second\n", r->client_cpu_seconds,
@@ -141,6 +142,8 @@ int leat_bench_main(int argc, char **argv)
     const char *nearest = argc ? cli_nearest(argv[0], verbs, 2) : NULL;
     if (nearest)
         cli_error("no 'bench %s'; did you mean 'bench %s'?", argv[0], nearest);
+    else if (argc && argv[0][0] != '-')
+        cli_error("no 'bench %s'; see leat bench --help", argv[0]);
     else
         fputs(help, stderr);
     return CLI_USAGE;

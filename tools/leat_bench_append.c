@@ -414,7 +414,10 @@ int leat_bench_append(int argc, char **argv)
     if (o.producers == 0 || o.producers > PRODUCERS_MAX || o.batch_records == 0 ||
         o.batch_records > 1000000 || o.record_bytes > 1000000 || o.streamlets == 0 ||
         o.streamlets > LEAT_STREAMLETS_MAX || o.logs > LEAT_LOGS_MAX || o.linger_us > 1000000000) {
-        cli_error("an option's value is out of range");
+        cli_error(
+            "--producers is 1 to %d, --batch-records 1 to 1000000, --record-bytes 0 to 1000000, "
+            "--streamlets 1 to %d, --logs at most %d, --linger at most 1000 s",
+            PRODUCERS_MAX, LEAT_STREAMLETS_MAX, LEAT_LOGS_MAX);
         return CLI_USAGE;
     }
     if (o.seconds_ms && o.records) {

@@ -11,7 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONSUMERS_MAX = 1024, SECONDS_MAX = 100000, OPEN_MS = 30000, PRODUCERS_SEEN_MAX = 1024 };
+enum {
+    CONSUMERS_MAX = 1024,
+    SECONDS_MAX = 100000,
+    OPEN_MS = 30000,
+    PRODUCERS_SEEN_MAX = 1024,
+    VIEWS_PER_CALL = 128,
+    TELL_EVERY = 4096,  /* records: the live figures */
+    LOOK_EVERY = 65536, /* records: the clock */
+};
 
 static const char help[] =
     "Usage: leat bench pull [OPTION...]\n"
@@ -96,19 +104,26 @@ static void *pull_main(void *arg)
     const struct pull_options *o = thread->options;
     struct pull_check *checks = NULL;
     uint32_t check_count = 0;
-    uint64_t records = 0, bytes = 0;
+    uint64_t records = 0, bytes = 0, told = 0, looked = 0;
+    leat_record_view views[VIEWS_PER_CALL];
     while (records < thread->quota && !cli_interrupted()) {
         leat_code code = 0;
-        const leat_record_view *record = leat_consumer_next(thread->consumer, 100, &code);
-        if (__builtin_expect(record != NULL, 1)) {
-            records++;
-            bytes += record->value_bytes;
-            if (o->verify) verify(thread, &checks, &check_count, record);
-            if ((records & 4095) == 0) {
-                atomic_store_explicit(&thread->records, records, memory_order_relaxed);
-                atomic_store_explicit(&thread->bytes, bytes, memory_order_relaxed);
-                if ((records & 65535) == 0 && leat_shared_now_us(NULL) >= thread->stop_us) break;
-            }
+        uint64_t left = thread->quota - records;
+        size_t n = leat_consumer_next_many(
+            thread->consumer, views, left < VIEWS_PER_CALL ? left : VIEWS_PER_CALL, 100, &code);
+        if (__builtin_expect(n > 0, 1)) {
+            for (size_t i = 0; i < n; i++)
+                bytes += views[i].value_bytes;
+            for (size_t i = 0; o->verify && i < n; i++)
+                verify(thread, &checks, &check_count, &views[i]);
+            records += n;
+            if (records - told < TELL_EVERY) continue;
+            told = records;
+            atomic_store_explicit(&thread->records, records, memory_order_relaxed);
+            atomic_store_explicit(&thread->bytes, bytes, memory_order_relaxed);
+            if (records - looked < LOOK_EVERY) continue;
+            looked = records;
+            if (leat_shared_now_us(NULL) >= thread->stop_us) break;
             continue;
         }
         if (code) {
@@ -268,8 +283,8 @@ static int run(struct pull_options *o)
     if (code) return code;
     if (!o->consumers) o->consumers = logs;
     if (o->consumers > (uint64_t)streamlets * logs) {
-        cli_error("--consumers %" PRIu64 ", but the stream has %u logs", o->consumers,
-                  streamlets * logs);
+        cli_error("--consumers %" PRIu64 ", but the stream has %u log%s", o->consumers,
+                  streamlets * logs, cli_s(streamlets * logs));
         return CLI_USAGE;
     }
     if (o->consumers > 1 && o->consumers % logs != 0 && o->consumers > logs) {
@@ -324,7 +339,7 @@ int leat_bench_pull(int argc, char **argv)
         return CLI_USAGE;
     }
     if (o.consumers > CONSUMERS_MAX || o.fetch_bytes > 4u * 1024 * 1024 || o.fetch_bytes == 0) {
-        cli_error("an option's value is out of range");
+        cli_error("--consumers is at most %d, --fetch-bytes 1 to 4M", CONSUMERS_MAX);
         return CLI_USAGE;
     }
     return run(&o);

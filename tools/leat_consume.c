@@ -276,7 +276,7 @@ static void progress(struct consume_run *run)
     run->shown_us = now;
     char size[32], rate[32];
     double seconds = (double)(now - run->started_us) / 1e6;
-    cli_progress("%" PRIu64 " records, %s, %s/s", run->records,
+    cli_progress("%" PRIu64 " record%s, %s, %s/s", run->records, cli_s(run->records),
                  cli_bytes_text((double)run->bytes, size),
                  cli_bytes_text((double)run->bytes / seconds, rate));
 }

@@ -81,8 +81,8 @@ static bool line_send(struct produce_run *run, const char *line, size_t bytes, b
     }
     leat_code code = leat_produce(run->producer, run->stream, &record, on_result, run);
     if (code) {
-        cli_error("record %" PRIu64 " (%zu bytes) was refused: %s", run->records + 1, bytes,
-                  leat_strerror(code));
+        cli_error("record %" PRIu64 " (%zu byte%s) was refused: %s", run->records + 1, bytes,
+                  cli_s(bytes), leat_strerror(code));
         run->refused = code;
         return false;
     }
@@ -98,7 +98,7 @@ static void progress(struct produce_run *run)
     run->shown_us = now;
     double seconds = (double)(now - run->started_us) / 1e6;
     char text[32], rate[32];
-    cli_progress("%" PRIu64 " records, %s, %s/s", run->records,
+    cli_progress("%" PRIu64 " record%s, %s, %s/s", run->records, cli_s(run->records),
                  cli_bytes_text((double)run->bytes, text),
                  cli_bytes_text((double)run->bytes / seconds, rate));
 }
@@ -192,20 +192,22 @@ static int finish(struct produce_run *run, int code, uint64_t timeout_ms, bool q
     leat_producer_stats_get(run->producer, &stats);
     uint64_t failed = atomic_load(&run->failed);
     if (open) {
-        cli_error("%" PRIu64 " records are not acked: %s", open,
+        cli_error("%" PRIu64 " record%s not acked: %s", open, open == 1 ? " is" : "s are",
                   stats.last_text[0] ? stats.last_text : "no answer");
         code = stats.records_acked ? CLI_FAILED : CLI_NO_SERVER;
     }
     if (failed) {
-        cli_error("%" PRIu64 " records failed; the last reason: %s", failed, stats.last_text);
+        cli_error("%" PRIu64 " record%s failed; the last reason: %s", failed, cli_s(failed),
+                  stats.last_text);
         code = CLI_FAILED;
     }
     double seconds = (double)(leat_shared_now_us(NULL) - run->started_us) / 1e6;
     char size[32], rate[32];
     cli_progress_end();
+    uint64_t acked = run->records - failed - open;
     if (!quiet)
-        fprintf(stderr, "%" PRIu64 " records, %s, %.2f s, %.0f records/s, %s/s\n",
-                run->records - failed - open, cli_bytes_text((double)run->bytes, size), seconds,
+        fprintf(stderr, "%" PRIu64 " record%s, %s, %.2f s, %.0f records/s, %s/s\n", acked,
+                cli_s(acked), cli_bytes_text((double)run->bytes, size), seconds,
                 (double)run->records / seconds, cli_bytes_text((double)run->bytes / seconds, rate));
     return code;
 }

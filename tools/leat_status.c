@@ -51,14 +51,14 @@ int leat_status_main(int argc, char **argv)
     }
     char a[32], b[32];
     printf("version      %s\n", s.version);
-    printf("up           %.1f s, CPU %.2f s on %" PRIu64 " cores\n", (double)s.uptime_ms / 1e3,
-           (double)s.cpu_us / 1e6, s.cores);
+    printf("up           %.1f s, CPU %.2f s on %" PRIu64 " core%s\n", (double)s.uptime_ms / 1e3,
+           (double)s.cpu_us / 1e6, s.cores, cli_s(s.cores));
     printf("memory       %s of %s\n", cli_bytes_text((double)s.memory_used, a),
            cli_bytes_text((double)s.memory_budget, b));
     printf("disk free    %s\n", cli_bytes_text((double)s.disk_free, a));
-    printf("appended     %" PRIu64 " records, %s\n", s.appended_records,
+    printf("appended     %" PRIu64 " record%s, %s\n", s.appended_records, cli_s(s.appended_records),
            cli_bytes_text((double)s.appended_bytes, a));
-    printf("fetched      %" PRIu64 " records, %s\n", s.fetched_records,
+    printf("fetched      %" PRIu64 " record%s, %s\n", s.fetched_records, cli_s(s.fetched_records),
            cli_bytes_text((double)s.fetched_bytes, a));
     printf("connections  %" PRIu64 "\n", s.connections);
     return CLI_OK;
@@ -77,6 +77,11 @@ static int recover(int argc, char **argv)
     int n = cli_parse(argc, argv, options, sizeof options / sizeof options[0]);
     if (n != 1) {
         if (n >= 0) cli_error("log recover wants one stream's NAME");
+        return CLI_USAGE;
+    }
+    if (streamlet >= LEAT_STREAMLETS_MAX || log >= LEAT_LOGS_MAX) {
+        cli_error("streamlets are 0 to %d, logs 0 to %d", LEAT_STREAMLETS_MAX - 1,
+                  LEAT_LOGS_MAX - 1);
         return CLI_USAGE;
     }
     if (!accept_loss) {
@@ -108,7 +113,7 @@ int leat_log_main(int argc, char **argv)
 {
     if (cli_wants_help(argc, argv, log_help)) return CLI_OK;
     if (argc >= 1 && strcmp(argv[0], "recover") == 0) return recover(argc - 1, argv + 1);
-    if (argc >= 1)
+    if (argc >= 1 && argv[0][0] != '-')
         cli_error("no 'log %s'; did you mean 'log recover'?", argv[0]);
     else
         fputs(log_help, stderr);

@@ -112,8 +112,8 @@ static int create(int argc, char **argv)
                cli_durability_name(settings.durability));
     else
         printf("stream %s: %u streamlet%s of %u log%s, durability %s\n", argv[0],
-               settings.streamlets, settings.streamlets == 1 ? "" : "s", settings.logs,
-               settings.logs == 1 ? "" : "s", cli_durability_name(settings.durability));
+               settings.streamlets, cli_s(settings.streamlets), settings.logs, cli_s(settings.logs),
+               cli_durability_name(settings.durability));
     cli_answer_fini(&answer);
     return CLI_OK;
 }
@@ -313,10 +313,11 @@ static int describe_print(struct leat_msg_reader *reader, bool json)
         printf("]}\n");
     } else {
         char text[32];
-        printf("stream %.*s (id %u): %u streamlets of %u logs, durability %s, %" PRIu64
-               " records, %s\n\n",
-               (int)name.bytes, name.text ? name.text : "", id, settings.streamlets, settings.logs,
-               cli_durability_name(settings.durability), records,
+        printf("stream %.*s (id %u): %u streamlet%s of %u log%s, durability %s, %" PRIu64
+               " record%s, %s\n\n",
+               (int)name.bytes, name.text ? name.text : "", id, settings.streamlets,
+               cli_s(settings.streamlets), settings.logs, cli_s(settings.logs),
+               cli_durability_name(settings.durability), records, cli_s(records),
                cli_bytes_text((double)bytes, text));
         cli_table(head, LOG_COLUMNS, cells, rows, "rrrlrrrrrrrr");
     }
@@ -369,7 +370,7 @@ int leat_stream_main(int argc, char **argv)
     static const char *const verbs[] = {"create", "list", "describe", "delete"};
     static int (*const runs[])(int, char **) = {create, list, describe, delete_stream};
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
-    if (argc < 1) {
+    if (argc < 1 || argv[0][0] == '-') {
         fputs(help, stderr);
         return CLI_USAGE;
     }

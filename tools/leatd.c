@@ -218,9 +218,10 @@ static void say_ready(const struct server *server)
     const struct leatd_config *config = &server->config;
     uint64_t pool = leat_node_pool_bytes(config->memory_bytes, config->cores);
     printf("leatd %s ready: listening on %s, memory budget %llu MiB (%llu MiB of it for segments), "
-           "data in %s, %u cores\n",
+           "data in %s, %u core%s\n",
            LEAT_VERSION, server->address, (unsigned long long)(config->memory_bytes >> 20),
-           (unsigned long long)(pool >> 20), config->data, config->cores);
+           (unsigned long long)(pool >> 20), config->data, config->cores,
+           config->cores == 1 ? "" : "s");
     fflush(stdout);
     leat_os_notify("READY=1");
 }

@@ -48,20 +48,23 @@ static inline uint8_t *leat_varint_write(uint8_t *at, uint64_t raw)
 const uint8_t *leat_varint_read_slow(const uint8_t *at, const uint8_t *end, uint32_t bytes_max,
                                      uint64_t *out_raw);
 
-/* The raw value at `at`, or NULL. Out-of-line only past two bytes. */
+/* The raw value at `at`, or NULL. Out-of-line only past two bytes. One byte is looked at first for
+ * itself: a record ends with one, behind which nothing may be read. */
 static inline const uint8_t *leat_varint_read(const uint8_t *at, const uint8_t *end,
                                               uint32_t bytes_max, uint64_t *out_raw)
 {
-    if (__builtin_expect(end - at >= 2, 1)) {
+    if (__builtin_expect(at < end, 1)) {
         uint32_t low = at[0];
         if (__builtin_expect(low < 0x80, 1)) {
             *out_raw = low;
             return at + 1;
         }
-        uint32_t high = at[1];
-        if (__builtin_expect(high < 0x80, 1)) {
-            *out_raw = (low & 0x7f) | (high << 7);
-            return at + 2;
+        if (__builtin_expect(end - at >= 2, 1)) {
+            uint32_t high = at[1];
+            if (__builtin_expect(high < 0x80, 1)) {
+                *out_raw = (low & 0x7f) | (high << 7);
+                return at + 2;
+            }
         }
     }
     return leat_varint_read_slow(at, end, bytes_max, out_raw);

@@ -1,9 +1,9 @@
 /* Pull records from a stream.
  *
- * A consumer prefetches on a background thread; leat_consumer_poll() hands over whole batches of
- * records without copying them. Alone it reads the logs it was told; with a set name it shares the
- * stream's logs (ordered) or groups (parallel) with the other members of the set and commits
- * offsets durably.
+ * A consumer prefetches on a background thread; leat_consumer_next() and leat_consumer_next_many()
+ * hand over records where they lie in the fetched bytes, without copying them. Alone it reads the
+ * logs it was told; with a set name it shares the stream's logs (ordered) or groups (parallel) with
+ * the other members of the set and commits offsets durably.
  */
 #ifndef LEAT_CONSUMER_H
 #define LEAT_CONSUMER_H
@@ -62,6 +62,11 @@ LEAT_API leat_consumer *leat_consumer_open(const char *stream, const leat_consum
  * until the next call on this consumer. One thread at a time. Hot. */
 LEAT_API const leat_record_view *leat_consumer_next(leat_consumer *consumer, int timeout_ms,
                                                     leat_code *out_code);
+/** As leat_consumer_next() for up to `count` records at once, which costs less per record. Waits for
+ * the first only, and gives at most what is left of its batch. Returns how many of views[] were
+ * filled; 0: as NULL there. All are valid until the next call on this consumer. Hot. */
+LEAT_API size_t leat_consumer_next_many(leat_consumer *consumer, leat_record_view *views,
+                                        size_t count, int timeout_ms, leat_code *out_code);
 /** Asynchronous: a file descriptor that is readable when leat_consumer_next(…, 0) would give
  * something. */
 LEAT_API int leat_consumer_fd(leat_consumer *consumer);

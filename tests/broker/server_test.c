@@ -529,11 +529,14 @@ static void wrong_flags_are_refused_by_name(void **state)
 static void full_disk_refuses_appends_and_recovers(void **state)
 {
     (void)state;
-    if (geteuid() != 0) skip();
     struct rig_server server;
     rig_dir(&server);
     if (mount("none", server.dir, "tmpfs", 0, "size=200m") != 0) {
+        int why = errno;
         rig_remove_dir(&server);
+        /* Only what the kernel refuses to whoever runs this is no failure. */
+        print_message("a tmpfs can't be mounted here: %s\n", strerror(why));
+        assert_true(why == EPERM || why == EACCES);
         skip();
     }
     char filler[300];

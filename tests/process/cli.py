@@ -269,5 +269,64 @@ def test_a_record_that_is_too_large():
     equal(server.values('s'), ['fits'])
 
 
+# What is wrong, the exit code of leat(1), and what the message has to name.
+WRONG = [
+    ('stream', 2, 'Usage'), ('stream bogus', 2, 'stream --help'), ('stream create', 2, 'NAME'),
+    ('stream create a b', 2, 'NAME'), ('stream create a/b', 1, '0x2f'), ('stream create s', 1, 'exists'),
+    ('stream create x --logs abc', 2, '--logs'), ('stream create x --logs -1', 2, '--logs'),
+    ('stream create x --nope', 2, '--nope'), ('stream create x --durability foo', 2, 'memory or disk'),
+    ('stream create x --segment-bytes 17K', 1, 'power of two'),
+    ('stream create x --streamlets 99999999', 2, '65536'), ('stream list x', 2, 'operands'),
+    ('stream describe', 2, 'NAME'), ('stream describe nope', 1, 'nope'), ('stream delete nope', 1, 'nope'),
+    ('stream delete leat.sets', 1, "server's own"), ('produce', 2, 'NAME'),
+    ('produce s /nonexistent', 1, '/nonexistent: No such'), ('produce s --timeout x', 2, '--timeout'),
+    ('produce bad/name', 1, 'letters, digits'), ('consume', 2, 'NAME'), ('consume nope', 1, 'stream create'),
+    ('consume s --from foo', 2, '--from'), ('consume s --streamlet 7 --until-end', 1, 'describe'),
+    ('consume s --mode ordered', 2, '--set'), ('consume s --set x --mode foo', 2, 'parallel'),
+    ('consume s --set a/b --until-end', 1, "a set's name"), ('consume s --format %z', 2, '%z'),
+    ('log', 2, 'Usage'), ('log foo', 2, 'log recover'), ('log recover', 2, 'NAME'),
+    ('log recover s', 2, '--accept-loss'), ('log recover s --accept-loss', 1, 'nothing is missing'),
+    ('log recover nope --accept-loss', 1, 'nope'), ('log recover s --log 9 --accept-loss', 1, 'log 9'),
+    ('log recover s --streamlet 99999999999 --accept-loss', 2, '65535'), ('status x', 2, 'operands'),
+    ('bench', 2, 'Usage'), ('bench foo', 2, 'foo'), ('bench append x', 2, 'operands'),
+    ('bench append --producers 0', 2, '--producers'), ('bench pull --fetch-bytes 0', 2, '--fetch-bytes'),
+    ('bench pull --stream nope', 1, 'nope'), ('bench pull --stream s --consumers 9', 2, '1 log'),
+]
+ASKING = ['stream list', 'stream create x', 'stream describe x', 'stream delete x', 'produce s', 'consume s',
+          'log recover s --accept-loss', 'status', 'bench append --records 1', 'bench pull']
+
+
+def test_wrong_uses_name_cause_and_fix():
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    server.produce('s', ['a'])
+    for words, wanted, text in WRONG:
+        code, out, err = run(LEAT, *words.split(), '-b', f'{server.host}:{server.port}', input=b'')
+        equal((code, out), (wanted, ''), f'{words}: {err}')
+        check_in(text, err)
+
+
+def test_without_a_server_each_command_says_so():
+    for words in ASKING:
+        code, out, err = run(LEAT, *words.split(), '-b', '127.0.0.1:1', input=b'x\n')
+        equal((code, out), (3, ''), f'{words}: {err}')
+        check_in('no server answers at 127.0.0.1:1', err)
+        check_in('LEAT_BROKERS', err)
+    for address in ('127.0.0.1', '127.0.0.1:abc', '127.0.0.1:99999', ':7700', 'host:', 'a:1,b'):
+        code, out, err = run(LEAT, 'status', '-b', address)
+        equal((code, out), (2, ''), f'{address}: {err}')
+        check_in('HOST:PORT', err)
+
+
+def test_one_of_a_kind_has_no_plural():
+    server = Server('--cores', '1').start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    said = server.leat('produce', 's', input=b'x\n').stderr
+    said += server.leat('stream', 'describe', 's').stdout + server.leat('status').stdout
+    said += server.leat('bench', 'append', '--records', 1, '--logs', 1).stdout
+    check_in('1 streamlet of 1 log,', said)
+    check(not re.search(r'\b1 (streamlet|log|record|core)s\b', said), said)
+
+
 if __name__ == '__main__':
     main()

@@ -5,7 +5,7 @@ import selectors
 import signal
 import time
 
-from rig import Server, check, equal, line_read, main, WAIT_S
+from rig import PING, Raw, Server, check, equal, line_read, main, until, WAIT_S
 
 
 class Members:
@@ -141,6 +141,43 @@ def test_server_killed_under_a_set():
     wanted |= spread(server, 1000, 1000)
     members.read_until(lambda: members.values() >= wanted)
     members.stop()
+
+
+SET_JOIN, SET_HEARTBEAT, SET_FETCH = 11, 12, 15
+SESSION_MS = 5 * WAIT_S * 1000
+
+
+def connections(server, count):
+    until(lambda: server.status()['connections'] == count, f'{count} connections')
+
+
+def test_member_that_vanishes_as_it_joins_holds_nothing():
+    """A join is held until the set has settled, up to a session. Whoever closes its connection
+    meanwhile gets no share, and those who stay do not wait a session for it."""
+    server = made(streamlets=2, logs=2)
+    probe = Raw(server)  # of which leat status is one more, as it asks
+    stays = Raw(server)
+    stays.call(SET_FETCH, ['readers', []])  # makes the home of the sets
+    flags, answer, _ = stays.call(SET_JOIN, ['readers', '', 0, SESSION_MS, ['s']])
+    equal(flags, 1, answer)
+    member, generation, assigned = answer[0].decode(), answer[1], answer[2]
+    equal(len(assigned), 4, 'alone it reads all')
+    for _ in range(3):
+        goes = Raw(server)
+        goes.send(SET_JOIN, ['readers', '', 0, SESSION_MS, ['s']])
+        # Its join has arrived, and waits: the other has to join again.
+        until(lambda: stays.call(SET_HEARTBEAT, ['readers', member, generation])[0] != 1, 'a rebalance')
+        connections(server, 4)
+        goes.socket.close()
+        connections(server, 3)
+        for _ in range(4):
+            probe.call(PING, [])
+        flags, answer, _ = stays.call(SET_JOIN, ['readers', member, 0, SESSION_MS, ['s']])
+        equal(flags, 1, answer)
+        _, generation, assigned = answer
+        equal(len(assigned), 4, 'logs of the one that stays')
+        equal(stays.call(SET_HEARTBEAT, ['readers', member, generation])[0], 1, 'it has settled')
+    server.stop()
 
 
 if __name__ == '__main__':

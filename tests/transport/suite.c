@@ -434,7 +434,7 @@ static void fence_while_writes_arrive_never_loses_an_acked_byte(void **state)
     }
     print_message("%s: %u of %u streams cut by the fence\n", family->name, cut_short,
                   family->fences);
-    assert_true(cut_short > family->fences / 2);
+    assert_true(cut_short > 0); /* else nothing was tested */
     bench_drop(bench);
     free(copy);
 }
