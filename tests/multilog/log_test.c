@@ -129,6 +129,39 @@ static void append_repeat_waits_for_the_original(void **state)
     fake_destroy(fake);
 }
 
+/* Nine in flight, and all of them once more before one is acked: each is stored once, in its order, and
+ * no repeat is answered before its original is. Of the older ones the offset is forgotten, no more
+ * (README D3). */
+static void append_of_more_than_five_in_flight_stores_each_once(void **state)
+{
+    (void)state;
+    enum { BATCHES = 9, KNOWN = LEAT_BATCHES_IN_FLIGHT_MAX };
+    struct fake *fake = fake_create(3, LEAT_DURABILITY_DISK);
+    fake_open(fake, NULL, 0, NULL);
+    must_append(fake, 1, 10);
+    struct sent first[BATCHES], repeat[BATCHES], gap;
+    for (int i = 0; i < BATCHES; i++)
+        assert_int_equal(append(fake, &first[i], 5, 10, 42, 0, 5 * i), LEAT_OK);
+    fake_turn_end(fake); /* their commit is in flight */
+    for (int i = 0; i < BATCHES; i++)
+        assert_int_equal(append(fake, &repeat[i], 5, 10, 42, 0, 5 * i), LEAT_OK);
+    assert_int_equal(append_try(fake, &gap, 5, 10, 42, 0, 5 * BATCHES + 5), LEAT_E_SEQUENCE_GAP);
+    fake_turn_end(fake);
+    for (int i = 0; i < BATCHES; i++)
+        assert_int_equal(first[i].answers + repeat[i].answers, 0);
+    fake_settle(fake);
+    for (int i = 0; i < BATCHES; i++) {
+        assert_int_equal(first[i].rc, LEAT_OK);
+        assert_int_equal(first[i].append.first_offset, 1 + 5 * i);
+        assert_int_equal(repeat[i].answers, 1);
+        bool known = i >= BATCHES - KNOWN;
+        assert_int_equal(repeat[i].rc, known ? LEAT_OK : LEAT_E_ALREADY_APPENDED);
+        if (known) assert_int_equal(repeat[i].append.first_offset, 1 + 5 * i);
+    }
+    assert_int_equal(leat_log_acked_offset(fake->log), 1 + 5 * BATCHES);
+    fake_destroy(fake);
+}
+
 /* ---- failures ---- */
 
 /* A failed flush is final: what waits is answered by its name, what is acked stays readable. */
@@ -604,6 +637,7 @@ int main(void)
         cmocka_unit_test_prestate(append_many_rolls_and_reads_back,
                                   (void *)(uintptr_t)LEAT_DURABILITY_DISK),
         cmocka_unit_test(append_repeat_waits_for_the_original),
+        cmocka_unit_test(append_of_more_than_five_in_flight_stores_each_once),
         cmocka_unit_test(commit_fails_log_stops_and_reads_go_on),
         cmocka_unit_test(reserve_without_disk_space_is_refused_and_heals),
         cmocka_unit_test_prestate(requests_fail_one_by_one_every_append_is_answered,
