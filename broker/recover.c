@@ -37,8 +37,7 @@ static void recover_deliver_back(void *actor, struct leat_mail *mail)
     }
     struct leat_msg_writer writer;
     leat_call_writer(recover->call.core, &writer);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_u64(&writer, recover->next_offset);
+    leat_msg_recovered_write(&writer, &(struct leat_msg_recovered){recover->next_offset});
     leat_call_answer(&recover->call, &writer);
 }
 
@@ -191,12 +190,11 @@ void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame)
     struct leat_core *core = peer->core;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    struct leat_msg_string name = leat_msg_read_string(&reader);
-    uint32_t streamlet = leat_msg_read_u32(&reader);
-    uint32_t log = leat_msg_read_u32(&reader);
-    bool accept = leat_msg_read_bool(&reader);
-    if (reader.failed || !accept) {
+    struct leat_msg_recover body;
+    leat_msg_recover_read(&reader, &body);
+    struct leat_msg_string name = body.stream;
+    uint32_t streamlet = body.streamlet, log = body.log;
+    if (reader.failed || !body.accept_loss) {
         leat_call_refuse(&recover->call, LEAT_E_INVALID,
                          reader.failed ? "the control body of log recover is not [stream, "
                                          "streamlet, log, accept loss]"

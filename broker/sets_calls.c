@@ -135,36 +135,37 @@ leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *o
 
 /* ---- requests ---- */
 
-static void read_name(struct leat_msg_reader *reader, char *out, size_t bytes_max)
+/* A name without bytes of zero, which ends here. */
+static leat_err name_copy(struct leat_msg_string name, char *out, size_t bytes_max)
 {
-    struct leat_msg_string text = leat_msg_read_string(reader);
-    if (text.bytes > bytes_max || memchr(text.text, 0, text.bytes) != NULL) reader->failed = true;
-    if (!reader->failed) memcpy(out, text.text, text.bytes);
+    if (name.bytes > bytes_max || (name.bytes > 0 && memchr(name.text, 0, name.bytes) != NULL))
+        return LEAT_E_INVALID;
+    if (name.bytes > 0) memcpy(out, name.text, name.bytes);
+    out[name.bytes] = '\0';
+    return LEAT_OK;
 }
 
-static struct leat_log_ref read_ref(struct leat_msg_reader *reader)
+static leat_err names_copy(struct set_call *set, const struct leat_msg_reader *reader,
+                           struct leat_msg_string name, struct leat_msg_string member)
 {
-    struct leat_log_ref ref;
-    ref.stream = leat_msg_read_u32(reader);
-    ref.streamlet = leat_msg_read_u32(reader);
-    ref.log = leat_msg_read_u32(reader);
-    return ref;
+    if (reader->failed) return LEAT_E_INVALID;
+    leat_err rc = name_copy(name, set->request.set, LEAT_SETS_NAME_BYTES_MAX);
+    if (rc == LEAT_OK) rc = name_copy(member, set->request.member, LEAT_SETS_MEMBER_BYTES_MAX);
+    return rc;
 }
 
 static leat_err decode_join(struct set_call *set, struct leat_msg_reader *reader,
                             struct leat_error *error)
 {
     struct leat_core *core = set->call.core;
-    read_name(reader, set->request.member, LEAT_SETS_MEMBER_BYTES_MAX);
-    uint64_t mode = leat_msg_read_u64(reader);
-    set->request.mode = mode == 0 ? LEAT_SETS_ORDERED : LEAT_SETS_PARALLEL;
-    set->request.session_ms = leat_msg_read_u32(reader);
-    uint32_t count = leat_msg_read_array(reader);
-    if (reader->failed || mode > 1) return LEAT_E_INVALID;
-    if (count == 0 || count > LEAT_SETS_STREAMS_MAX)
+    struct leat_msg_set_join body;
+    leat_msg_set_join_read(reader, &body);
+    leat_err rc = names_copy(set, reader, body.set, body.member);
+    if (rc != LEAT_OK || body.mode > 1) return LEAT_E_INVALID;
+    if (body.stream_count == 0 || body.stream_count > LEAT_SETS_STREAMS_MAX)
         return leat_error_set(error, LEAT_E_TOO_MANY, "a member names 1 to %d streams, not %u",
-                              LEAT_SETS_STREAMS_MAX, count);
-    for (uint32_t i = 0; i < count; i++) {
+                              LEAT_SETS_STREAMS_MAX, body.stream_count);
+    for (uint32_t i = 0; i < body.stream_count; i++) {
         struct leat_msg_string name = leat_msg_read_string(reader);
         if (reader->failed) return LEAT_E_INVALID;
         const struct leat_stream *stream = leat_stream_find_name(core, name.text, name.bytes);
@@ -173,46 +174,44 @@ static leat_err decode_join(struct set_call *set, struct leat_msg_reader *reader
                                   (int)(name.bytes < 120 ? name.bytes : 120), name.text);
         set->streams[i] = stream->desc->id;
     }
+    set->request.mode = body.mode == 0 ? LEAT_SETS_ORDERED : LEAT_SETS_PARALLEL;
+    set->request.session_ms = body.session_ms;
     set->request.streams = set->streams;
-    set->request.stream_count = count;
+    set->request.stream_count = body.stream_count;
     return LEAT_OK;
 }
 
 static leat_err decode_commit(struct set_call *set, struct leat_msg_reader *reader)
 {
-    read_name(reader, set->request.member, LEAT_SETS_MEMBER_BYTES_MAX);
-    set->request.generation = leat_msg_read_u32(reader);
-    uint32_t count = leat_msg_read_array(reader);
-    if (reader->failed || count > LEAT_SETS_COMMIT_ROWS_MAX) return LEAT_E_INVALID;
-    set->commits = leat_mem_calloc(LEAT_MEM_BROKER, count + 1, sizeof *set->commits);
+    struct leat_msg_set_commit body;
+    leat_msg_set_commit_read(reader, &body);
+    leat_err rc = names_copy(set, reader, body.set, body.member);
+    if (rc != LEAT_OK || body.offset_count > LEAT_SETS_COMMIT_ROWS_MAX) return LEAT_E_INVALID;
+    set->commits = leat_mem_calloc(LEAT_MEM_BROKER, body.offset_count + 1, sizeof *set->commits);
     if (set->commits == NULL) return LEAT_E_AGAIN;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t fields = leat_msg_read_array(reader);
-        set->commits[i].log = read_ref(reader);
-        set->commits[i].group = leat_msg_read_i64(reader);
-        set->commits[i].offset = leat_msg_read_u64(reader);
-        if (fields < 5) return LEAT_E_INVALID;
-        leat_msg_skip_n(reader, fields - 5);
+    for (uint32_t i = 0; i < body.offset_count; i++) {
+        struct leat_msg_set_offset row;
+        leat_msg_set_offset_read(reader, &row);
+        set->commits[i] = (struct leat_sets_offset){row.log, row.group, row.offset};
     }
+    set->request.generation = body.generation;
     set->request.commits = set->commits;
-    set->request.commit_count = count;
+    set->request.commit_count = body.offset_count;
     return reader->failed ? LEAT_E_INVALID : LEAT_OK;
 }
 
 static leat_err decode_fetch(struct set_call *set, struct leat_msg_reader *reader)
 {
-    uint32_t count = leat_msg_read_array(reader);
-    if (reader->failed || count > LEAT_SETS_LOGS_MAX) return LEAT_E_INVALID;
-    set->logs = leat_mem_calloc(LEAT_MEM_BROKER, count + 1, sizeof *set->logs);
+    struct leat_msg_set_fetch body;
+    leat_msg_set_fetch_read(reader, &body);
+    leat_err rc = names_copy(set, reader, body.set, (struct leat_msg_string){0});
+    if (rc != LEAT_OK || body.log_count > LEAT_SETS_LOGS_MAX) return LEAT_E_INVALID;
+    set->logs = leat_mem_calloc(LEAT_MEM_BROKER, body.log_count + 1, sizeof *set->logs);
     if (set->logs == NULL) return LEAT_E_AGAIN;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t fields = leat_msg_read_array(reader);
-        set->logs[i] = read_ref(reader);
-        if (fields < 3) return LEAT_E_INVALID;
-        leat_msg_skip_n(reader, fields - 3);
-    }
+    for (uint32_t i = 0; i < body.log_count; i++)
+        leat_msg_log_ref_read(reader, &set->logs[i]);
     set->request.logs = set->logs;
-    set->request.log_count = count;
+    set->request.log_count = body.log_count;
     return reader->failed ? LEAT_E_INVALID : LEAT_OK;
 }
 
@@ -220,33 +219,30 @@ static leat_err set_decode(struct set_call *set, const struct leat_frame *frame,
                            struct leat_error *error)
 {
     struct leat_msg_reader reader;
-    struct leat_sets_request *request = &set->request;
+    struct leat_msg_set_heartbeat heartbeat;
+    struct leat_msg_set_leave leave;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    read_name(&reader, request->set, LEAT_SETS_NAME_BYTES_MAX);
-    if (reader.failed) return LEAT_E_INVALID;
     switch ((enum leat_kind)frame->kind) {
     case LEAT_KIND_SET_JOIN:
-        request->kind = LEAT_SETS_JOIN;
+        set->request.kind = LEAT_SETS_JOIN;
         return decode_join(set, &reader, error);
     case LEAT_KIND_SET_HEARTBEAT:
-        request->kind = LEAT_SETS_HEARTBEAT;
-        read_name(&reader, request->member, LEAT_SETS_MEMBER_BYTES_MAX);
-        request->generation = leat_msg_read_u32(&reader);
-        break;
+        set->request.kind = LEAT_SETS_HEARTBEAT;
+        leat_msg_set_heartbeat_read(&reader, &heartbeat);
+        set->request.generation = heartbeat.generation;
+        return names_copy(set, &reader, heartbeat.set, heartbeat.member);
     case LEAT_KIND_SET_LEAVE:
-        request->kind = LEAT_SETS_LEAVE;
-        read_name(&reader, request->member, LEAT_SETS_MEMBER_BYTES_MAX);
-        break;
+        set->request.kind = LEAT_SETS_LEAVE;
+        leat_msg_set_leave_read(&reader, &leave);
+        return names_copy(set, &reader, leave.set, leave.member);
     case LEAT_KIND_SET_COMMIT:
-        request->kind = LEAT_SETS_COMMIT;
+        set->request.kind = LEAT_SETS_COMMIT;
         return decode_commit(set, &reader);
     default:
         LEAT_ASSERT(frame->kind == LEAT_KIND_SET_FETCH);
-        request->kind = LEAT_SETS_FETCH;
+        set->request.kind = LEAT_SETS_FETCH;
         return decode_fetch(set, &reader);
     }
-    return reader.failed ? LEAT_E_INVALID : LEAT_OK;
 }
 
 static void set_on_made(struct leat_maker *maker)
@@ -396,11 +392,32 @@ static void set_release(struct set_call *set)
     leat_mem_free(set->logs);
 }
 
-static void write_ref(struct leat_msg_writer *writer, struct leat_log_ref ref)
+static void answer_write(struct leat_msg_writer *writer, const struct leat_sets_request *request)
 {
-    leat_msg_write_u64(writer, ref.stream);
-    leat_msg_write_u64(writer, ref.streamlet);
-    leat_msg_write_u64(writer, ref.log);
+    if (request->kind == LEAT_SETS_JOIN) {
+        struct leat_msg_set_joined joined = {
+            .member = {request->member, (uint32_t)strlen(request->member)},
+            .generation = request->generation,
+            .share_count = (uint32_t)request->assigned_count,
+        };
+        leat_msg_set_joined_write(writer, &joined);
+        for (size_t i = 0; i < request->assigned_count; i++) {
+            const struct leat_sets_assigned *own = &request->assigned[i];
+            struct leat_msg_set_share share = {own->log, own->first_group, own->group_step};
+            leat_msg_set_share_write(writer, &share);
+        }
+    } else if (request->kind == LEAT_SETS_FETCH) {
+        struct leat_msg_set_fetched fetched = {request->generation,
+                                               (uint32_t)request->offset_count};
+        leat_msg_set_fetched_write(writer, &fetched);
+        for (size_t i = 0; i < request->offset_count; i++) {
+            const struct leat_sets_offset *own = &request->offsets[i];
+            struct leat_msg_set_offset row = {own->log, own->group, own->offset};
+            leat_msg_set_offset_write(writer, &row);
+        }
+    } else {
+        leat_msg_write_array(writer, 0);
+    }
 }
 
 static void set_deliver_back(void *actor, struct leat_mail *mail)
@@ -416,31 +433,7 @@ static void set_deliver_back(void *actor, struct leat_mail *mail)
         return;
     }
     leat_call_writer(core, &writer);
-    if (request->kind == LEAT_SETS_JOIN) {
-        leat_msg_write_array(&writer, 3);
-        leat_msg_write_string(&writer, request->member, strlen(request->member));
-        leat_msg_write_u64(&writer, request->generation);
-        leat_msg_write_array(&writer, (uint32_t)request->assigned_count);
-        for (size_t i = 0; i < request->assigned_count; i++) {
-            leat_msg_write_array(&writer, 6);
-            write_ref(&writer, request->assigned[i].log);
-            leat_msg_write_u64(&writer, request->assigned[i].first_group);
-            leat_msg_write_u64(&writer, 0);
-            leat_msg_write_u64(&writer, request->assigned[i].group_step);
-        }
-    } else if (request->kind == LEAT_SETS_FETCH) {
-        leat_msg_write_array(&writer, 2);
-        leat_msg_write_u64(&writer, request->generation);
-        leat_msg_write_array(&writer, (uint32_t)request->offset_count);
-        for (size_t i = 0; i < request->offset_count; i++) {
-            leat_msg_write_array(&writer, 5);
-            write_ref(&writer, request->offsets[i].log);
-            leat_msg_write_i64(&writer, request->offsets[i].group);
-            leat_msg_write_u64(&writer, request->offsets[i].offset);
-        }
-    } else {
-        leat_msg_write_array(&writer, 0);
-    }
+    answer_write(&writer, request);
     set_release(set);
     leat_call_answer(&set->call, &writer);
 }

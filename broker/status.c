@@ -124,29 +124,26 @@ static void status_deliver_back(void *actor, struct leat_mail *mail)
     const struct leat_node *node = core->node;
     struct leat_store_usage usage;
     leat_store_usage(node->store, &usage);
-    uint64_t totals[5] = {0};
+    struct leat_msg_status out = {
+        .version = {node->version, (uint32_t)strlen(node->version)},
+        .uptime_ms = (leat_core_now(core) - node->started_us) / 1000,
+        .cpu_us = node->options.cpu_us != NULL ? node->options.cpu_us(node->options.cpu_ctx) : 0,
+        .memory_budget = node->options.memory_bytes,
+        .memory_used = node->options.memory_bytes - node->pool_bytes + usage.memory_used,
+        .disk_free = status->disk_free,
+        .cores = node->options.cores,
+    };
     for (uint32_t i = 0; i < node->options.cores; i++) {
-        const struct leat_counters *counters = &node->cores[i].counters;
-        totals[0] += atomic_load_explicit(&counters->appended_records, memory_order_relaxed);
-        totals[1] += atomic_load_explicit(&counters->appended_bytes, memory_order_relaxed);
-        totals[2] += atomic_load_explicit(&counters->fetched_records, memory_order_relaxed);
-        totals[3] += atomic_load_explicit(&counters->fetched_bytes, memory_order_relaxed);
-        totals[4] += atomic_load_explicit(&counters->connections, memory_order_relaxed);
+        const struct leat_counters *own = &node->cores[i].counters;
+        out.appended_records += atomic_load_explicit(&own->appended_records, memory_order_relaxed);
+        out.appended_bytes += atomic_load_explicit(&own->appended_bytes, memory_order_relaxed);
+        out.fetched_records += atomic_load_explicit(&own->fetched_records, memory_order_relaxed);
+        out.fetched_bytes += atomic_load_explicit(&own->fetched_bytes, memory_order_relaxed);
+        out.connections += atomic_load_explicit(&own->connections, memory_order_relaxed);
     }
-    uint64_t cpu_us =
-        node->options.cpu_us != NULL ? node->options.cpu_us(node->options.cpu_ctx) : 0;
     struct leat_msg_writer writer;
     leat_call_writer(core, &writer);
-    leat_msg_write_array(&writer, 12);
-    leat_msg_write_string(&writer, node->version, strlen(node->version));
-    leat_msg_write_u64(&writer, (leat_core_now(core) - node->started_us) / 1000);
-    leat_msg_write_u64(&writer, cpu_us);
-    leat_msg_write_u64(&writer, node->options.memory_bytes);
-    leat_msg_write_u64(&writer, node->options.memory_bytes - node->pool_bytes + usage.memory_used);
-    leat_msg_write_u64(&writer, status->disk_free);
-    leat_msg_write_u64(&writer, node->options.cores);
-    for (unsigned i = 0; i < 5; i++)
-        leat_msg_write_u64(&writer, totals[i]);
+    leat_msg_status_write(&writer, &out);
     leat_call_answer(&status->call, &writer);
 }
 

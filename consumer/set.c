@@ -93,15 +93,21 @@ void leat_consumer_group_finish(struct leat_consumer_engine *engine, struct leat
         (struct leat_consumer_row){log, (int64_t)group, CONSUMER_GROUP_DONE};
 }
 
+static struct leat_msg_string text(const char *string)
+{
+    return (struct leat_msg_string){string, (uint32_t)strlen(string)};
+}
+
 static leat_err assignments_read(struct leat_consumer_engine *engine,
                                  const struct leat_frame *answer)
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-    if (leat_msg_read_array(&reader) < 3) return LEAT_E_INVALID;
-    struct leat_msg_string member = leat_msg_read_string(&reader);
-    engine->set_generation = leat_msg_read_u32(&reader);
-    uint32_t count = leat_msg_read_array(&reader);
+    struct leat_msg_set_joined joined;
+    leat_msg_set_joined_read(&reader, &joined);
+    struct leat_msg_string member = joined.member;
+    uint32_t count = joined.share_count;
+    engine->set_generation = joined.generation;
     if (reader.failed || member.bytes == 0 || member.bytes >= sizeof engine->member)
         return LEAT_E_INVALID;
     memcpy(engine->member, member.text, member.bytes);
@@ -109,15 +115,11 @@ static leat_err assignments_read(struct leat_consumer_engine *engine,
     leat_err rc = leat_consumer_logs_make(engine, count);
     for (uint32_t i = 0; i < count && rc == LEAT_OK; i++) {
         struct leat_consumer_log *log = &engine->logs[i];
-        uint32_t fields = leat_msg_read_array(&reader);
-        if (fields < 5) return LEAT_E_INVALID;
-        log->ref.stream = leat_msg_read_u32(&reader);
-        log->ref.streamlet = leat_msg_read_u32(&reader);
-        log->ref.log = leat_msg_read_u32(&reader);
-        log->group = leat_msg_read_u64(&reader);
-        leat_msg_skip(&reader); /* group count: 0, the series has no end */
-        log->group_step = fields >= 6 ? leat_msg_read_u64(&reader) : 1;
-        if (fields > 6) leat_msg_skip_n(&reader, fields - 6);
+        struct leat_msg_set_share share;
+        leat_msg_set_share_read(&reader, &share);
+        log->ref = share.log;
+        log->group = share.first_group;
+        log->group_step = share.group_step;
         if (reader.failed || log->group_step == 0) rc = LEAT_E_INVALID;
     }
     return rc;
@@ -127,9 +129,9 @@ static leat_err rows_read(struct leat_consumer_engine *engine, const struct leat
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-    if (leat_msg_read_array(&reader) < 2) return LEAT_E_INVALID;
-    leat_msg_skip(&reader); /* generation */
-    uint32_t count = leat_msg_read_array(&reader);
+    struct leat_msg_set_fetched fetched;
+    leat_msg_set_fetched_read(&reader, &fetched);
+    uint32_t count = fetched.offset_count;
     if (reader.failed) return LEAT_E_INVALID;
     leat_mem_free(engine->rows);
     engine->row_count = 0;
@@ -137,15 +139,12 @@ static leat_err rows_read(struct leat_consumer_engine *engine, const struct leat
     if (!engine->rows) return LEAT_E_NO_MEMORY;
     for (uint32_t i = 0; i < count; i++) {
         struct leat_consumer_row *row = &engine->rows[i];
-        uint32_t fields = leat_msg_read_array(&reader);
-        if (fields < 5) return LEAT_E_INVALID;
-        row->log.stream = leat_msg_read_u32(&reader);
-        row->log.streamlet = leat_msg_read_u32(&reader);
-        row->log.log = leat_msg_read_u32(&reader);
-        row->group = leat_msg_read_i64(&reader);
-        row->offset = leat_msg_read_u64(&reader);
-        if (fields > 5) leat_msg_skip_n(&reader, fields - 5);
+        struct leat_msg_set_offset one;
+        leat_msg_set_offset_read(&reader, &one);
         if (reader.failed) return LEAT_E_INVALID;
+        row->log = one.log;
+        row->group = one.group;
+        row->offset = one.offset;
         engine->row_count++;
     }
     return LEAT_OK;
@@ -208,9 +207,7 @@ static void fetch_committed(struct leat_consumer_engine *engine)
 {
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, engine->set_control, sizeof engine->set_control);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_string(&writer, engine->set_name, strlen(engine->set_name));
-    leat_msg_write_array(&writer, 0);
+    leat_msg_set_fetch_write(&writer, &(struct leat_msg_set_fetch){.set = text(engine->set_name)});
     engine->set_state = SET_FETCHING;
     engine->set_busy = true;
     leat_err rc = set_send(engine, &engine->set_request, LEAT_KIND_SET_FETCH, engine->set_control,
@@ -236,12 +233,14 @@ static void join(struct leat_consumer_engine *engine)
 {
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, engine->set_control, sizeof engine->set_control);
-    leat_msg_write_array(&writer, 5);
-    leat_msg_write_string(&writer, engine->set_name, strlen(engine->set_name));
-    leat_msg_write_string(&writer, engine->member, strlen(engine->member));
-    leat_msg_write_u64(&writer, engine->options.parallel ? 1 : 0);
-    leat_msg_write_u64(&writer, engine->options.session_ms);
-    leat_msg_write_array(&writer, 1);
+    struct leat_msg_set_join body = {
+        .set = text(engine->set_name),
+        .member = text(engine->member),
+        .mode = engine->options.parallel ? 1 : 0,
+        .session_ms = engine->options.session_ms,
+        .stream_count = 1,
+    };
+    leat_msg_set_join_write(&writer, &body);
     leat_msg_write_string(&writer, engine->stream_name, strlen(engine->stream_name));
     LEAT_ASSERT(!writer.overflow);
     engine->set_state = SET_JOINING;
@@ -277,10 +276,9 @@ static void heartbeat(struct leat_consumer_engine *engine, uint64_t now)
     engine->heartbeat_at_us = now + period;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, engine->heartbeat_control, sizeof engine->heartbeat_control);
-    leat_msg_write_array(&writer, 3);
-    leat_msg_write_string(&writer, engine->set_name, strlen(engine->set_name));
-    leat_msg_write_string(&writer, engine->member, strlen(engine->member));
-    leat_msg_write_u64(&writer, engine->set_generation);
+    struct leat_msg_set_heartbeat body = {text(engine->set_name), text(engine->member),
+                                          engine->set_generation};
+    leat_msg_set_heartbeat_write(&writer, &body);
     engine->heartbeat_busy = true;
     leat_err rc = set_send(engine, &engine->heartbeat_request, LEAT_KIND_SET_HEARTBEAT,
                            engine->heartbeat_control, writer.used, period, heartbeat_on_done);
@@ -310,9 +308,8 @@ void leat_consumer_set_leave(struct leat_consumer_engine *engine)
     engine->left = true;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, engine->heartbeat_control, sizeof engine->heartbeat_control);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_string(&writer, engine->set_name, strlen(engine->set_name));
-    leat_msg_write_string(&writer, engine->member, strlen(engine->member));
+    struct leat_msg_set_leave body = {text(engine->set_name), text(engine->member)};
+    leat_msg_set_leave_write(&writer, &body);
     engine->heartbeat_busy = true;
     leat_err rc = set_send(engine, &engine->heartbeat_request, LEAT_KIND_SET_LEAVE,
                            engine->heartbeat_control, writer.used, 0, heartbeat_on_done);
@@ -354,22 +351,20 @@ static void commit_on_done(struct leat_request *request, leat_err rc,
         set_again(engine, rc, error->text);
 }
 
-static uint32_t commit_rows(struct leat_consumer_engine *engine, struct leat_msg_writer *writer)
+static uint32_t commit_count(const struct leat_consumer_engine *engine)
 {
-    uint32_t count = 0;
+    uint32_t count = engine->finished_count;
     for (uint32_t i = 0; i < engine->log_count; i++)
         count += engine->logs[i].processed_changed;
-    count += engine->finished_count;
-    if (!writer) return count;
-    leat_msg_write_array(writer, count);
+    return count;
+}
+
+static void commit_rows(struct leat_consumer_engine *engine, struct leat_msg_writer *writer)
+{
     for (uint32_t i = 0; i < engine->finished_count; i++) {
         const struct leat_consumer_row *row = &engine->finished[i];
-        leat_msg_write_array(writer, 5);
-        leat_msg_write_u64(writer, row->log.stream);
-        leat_msg_write_u64(writer, row->log.streamlet);
-        leat_msg_write_u64(writer, row->log.log);
-        leat_msg_write_i64(writer, row->group);
-        leat_msg_write_u64(writer, row->offset);
+        leat_msg_set_offset_write(writer,
+                                  &(struct leat_msg_set_offset){row->log, row->group, row->offset});
     }
     engine->finished_committing = engine->finished_count;
     for (uint32_t i = 0; i < engine->log_count; i++) {
@@ -377,14 +372,10 @@ static uint32_t commit_rows(struct leat_consumer_engine *engine, struct leat_msg
         if (!log->processed_changed) continue;
         log->processed_changed = false;
         log->committing = true;
-        leat_msg_write_array(writer, 5);
-        leat_msg_write_u64(writer, log->ref.stream);
-        leat_msg_write_u64(writer, log->ref.streamlet);
-        leat_msg_write_u64(writer, log->ref.log);
-        leat_msg_write_i64(writer, engine->options.parallel ? (int64_t)log->processed_group : -1);
-        leat_msg_write_u64(writer, log->processed);
+        int64_t group = engine->options.parallel ? (int64_t)log->processed_group : -1;
+        leat_msg_set_offset_write(writer,
+                                  &(struct leat_msg_set_offset){log->ref, group, log->processed});
     }
-    return count;
 }
 
 static void commit_refuse(void (*on_done)(void *arg, leat_err rc, const struct leat_error *error),
@@ -408,7 +399,7 @@ void leat_consumer_engine_commit(struct leat_consumer_engine *engine,
                           "the set is being shared out anew, or a commit is under way");
         return;
     }
-    uint32_t rows = commit_rows(engine, NULL);
+    uint32_t rows = commit_count(engine);
     if (rows == 0) {
         commit_refuse(on_done, arg, LEAT_OK, "");
         return;
@@ -421,11 +412,10 @@ void leat_consumer_engine_commit(struct leat_consumer_engine *engine,
     }
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, engine->commit_control, bytes);
-    leat_msg_write_array(&writer, 4);
-    leat_msg_write_string(&writer, engine->set_name, strlen(engine->set_name));
-    leat_msg_write_string(&writer, engine->member, strlen(engine->member));
-    leat_msg_write_u64(&writer, engine->set_generation);
-    (void)commit_rows(engine, &writer);
+    struct leat_msg_set_commit body = {text(engine->set_name), text(engine->member),
+                                       engine->set_generation, rows};
+    leat_msg_set_commit_write(&writer, &body);
+    commit_rows(engine, &writer);
     LEAT_ASSERT(!writer.overflow);
     engine->commit_done = on_done;
     engine->commit_arg = arg;

@@ -163,18 +163,21 @@ int cli_status_get(struct cli_status *out_status)
     if (cli_call(LEAT_KIND_STATUS, &body, &answer)) return cli_refused(&answer);
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer.bytes, answer.count);
-    uint32_t fields = leat_msg_read_array(&reader);
-    struct leat_msg_string version = leat_msg_read_string(&reader);
-    snprintf(out_status->version, sizeof out_status->version, "%.*s", (int)version.bytes,
-             version.text ? version.text : "");
-    uint64_t *numbers[] = {
-        &out_status->uptime_ms,        &out_status->cpu_us,         &out_status->memory_budget,
-        &out_status->memory_used,      &out_status->disk_free,      &out_status->cores,
-        &out_status->appended_records, &out_status->appended_bytes, &out_status->fetched_records,
-        &out_status->fetched_bytes,    &out_status->connections,
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        *numbers[i] = i + 1 < fields ? leat_msg_read_u64(&reader) : 0;
+    struct leat_msg_status status;
+    leat_msg_status_read(&reader, &status);
+    snprintf(out_status->version, sizeof out_status->version, "%.*s", (int)status.version.bytes,
+             status.version.text ? status.version.text : "");
+    out_status->uptime_ms = status.uptime_ms;
+    out_status->cpu_us = status.cpu_us;
+    out_status->memory_budget = status.memory_budget;
+    out_status->memory_used = status.memory_used;
+    out_status->disk_free = status.disk_free;
+    out_status->cores = status.cores;
+    out_status->appended_records = status.appended_records;
+    out_status->appended_bytes = status.appended_bytes;
+    out_status->fetched_records = status.fetched_records;
+    out_status->fetched_bytes = status.fetched_bytes;
+    out_status->connections = status.connections;
     bool failed = reader.failed;
     cli_answer_fini(&answer);
     if (!failed) return CLI_OK;

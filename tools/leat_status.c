@@ -91,17 +91,20 @@ static int recover(int argc, char **argv)
     uint8_t bytes[512];
     struct leat_msg_writer body;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
-    leat_msg_write_array(&body, 4);
-    leat_msg_write_string(&body, argv[0], strnlen(argv[0], 400));
-    leat_msg_write_u64(&body, streamlet);
-    leat_msg_write_u64(&body, log);
-    leat_msg_write_bool(&body, true);
+    struct leat_msg_recover recover = {
+        .stream = {argv[0], (uint32_t)strnlen(argv[0], 400)},
+        .streamlet = (uint32_t)streamlet,
+        .log = (uint32_t)log,
+        .accept_loss = true,
+    };
+    leat_msg_recover_write(&body, &recover);
     struct cli_answer answer;
     if (cli_call(LEAT_KIND_LOG_RECOVER, &body, &answer)) return cli_refused(&answer);
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer.bytes, answer.count);
-    (void)leat_msg_read_array(&reader);
-    uint64_t next = leat_msg_read_u64(&reader);
+    struct leat_msg_recovered recovered;
+    leat_msg_recovered_read(&reader, &recovered);
+    uint64_t next = recovered.next_offset;
     cli_answer_fini(&answer);
     printf("loss accepted: stream %s streamlet %" PRIu64 " log %" PRIu64
            " goes on at offset %" PRIu64 "\n",

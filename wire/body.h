@@ -16,4 +16,20 @@ static inline uint32_t leat_body_open(struct leat_msg_reader *reader, uint32_t c
     return fields - count;
 }
 
+static inline void leat_body_log_write(struct leat_msg_writer *writer, struct leat_log_ref log)
+{
+    leat_msg_write_u64(writer, log.stream);
+    leat_msg_write_u64(writer, log.streamlet);
+    leat_msg_write_u64(writer, log.log);
+}
+
+static inline struct leat_log_ref leat_body_log_read(struct leat_msg_reader *reader)
+{
+    struct leat_log_ref log;
+    log.stream = leat_msg_read_u32(reader);
+    log.streamlet = leat_msg_read_u32(reader);
+    log.log = leat_msg_read_u32(reader);
+    return log;
+}
+
 #endif

@@ -234,12 +234,102 @@ void leat_msg_located_read(struct leat_msg_reader *reader, struct leat_msg_locat
  *   2^64-1, says that the group is done.
  * SET_FETCH [set, [[stream, streamlet, log]…]]      an empty list: all
  *   Answer [generation, [[stream, streamlet, log, group or -1, offset]…]]
- * LOG_RECOVER [stream name, streamlet, log, accept_loss bool]
- *   Answer [next offset]
+ *
+ * Heads are read up to and with the header of their list; its elements follow, one call each. Member
+ * names, set names and stream names are views. */
+struct leat_msg_set_join {
+    struct leat_msg_string set, member;
+    uint32_t mode, session_ms;
+    uint32_t stream_count; /* names that follow: leat_msg_read_string(), _write_string() */
+};
+struct leat_msg_set_joined {
+    struct leat_msg_string member;
+    uint32_t generation;
+    uint32_t share_count; /* leat_msg_set_share_*() follow */
+};
+struct leat_msg_set_share {
+    struct leat_log_ref log;
+    uint64_t first_group, group_step;
+};
+struct leat_msg_set_heartbeat {
+    struct leat_msg_string set, member;
+    uint32_t generation;
+};
+struct leat_msg_set_leave {
+    struct leat_msg_string set, member;
+};
+struct leat_msg_set_commit {
+    struct leat_msg_string set, member;
+    uint32_t generation;
+    uint32_t offset_count; /* leat_msg_set_offset_*() follow */
+};
+struct leat_msg_set_offset {
+    struct leat_log_ref log;
+    int64_t group;
+    uint64_t offset;
+};
+struct leat_msg_set_fetch {
+    struct leat_msg_string set;
+    uint32_t log_count; /* leat_msg_log_ref_*() follow */
+};
+struct leat_msg_set_fetched {
+    uint32_t generation;
+    uint32_t offset_count; /* leat_msg_set_offset_*() follow */
+};
+void leat_msg_set_join_write(struct leat_msg_writer *writer, const struct leat_msg_set_join *join);
+void leat_msg_set_join_read(struct leat_msg_reader *reader, struct leat_msg_set_join *out);
+void leat_msg_set_joined_write(struct leat_msg_writer *writer,
+                               const struct leat_msg_set_joined *joined);
+void leat_msg_set_joined_read(struct leat_msg_reader *reader, struct leat_msg_set_joined *out);
+void leat_msg_set_share_write(struct leat_msg_writer *writer,
+                              const struct leat_msg_set_share *share);
+void leat_msg_set_share_read(struct leat_msg_reader *reader, struct leat_msg_set_share *out);
+void leat_msg_set_heartbeat_write(struct leat_msg_writer *writer,
+                                  const struct leat_msg_set_heartbeat *heartbeat);
+void leat_msg_set_heartbeat_read(struct leat_msg_reader *reader,
+                                 struct leat_msg_set_heartbeat *out);
+void leat_msg_set_leave_write(struct leat_msg_writer *writer,
+                              const struct leat_msg_set_leave *leave);
+void leat_msg_set_leave_read(struct leat_msg_reader *reader, struct leat_msg_set_leave *out);
+void leat_msg_set_commit_write(struct leat_msg_writer *writer,
+                               const struct leat_msg_set_commit *commit);
+void leat_msg_set_commit_read(struct leat_msg_reader *reader, struct leat_msg_set_commit *out);
+void leat_msg_set_offset_write(struct leat_msg_writer *writer,
+                               const struct leat_msg_set_offset *offset);
+void leat_msg_set_offset_read(struct leat_msg_reader *reader, struct leat_msg_set_offset *out);
+void leat_msg_set_fetch_write(struct leat_msg_writer *writer,
+                              const struct leat_msg_set_fetch *fetch);
+void leat_msg_set_fetch_read(struct leat_msg_reader *reader, struct leat_msg_set_fetch *out);
+void leat_msg_set_fetched_write(struct leat_msg_writer *writer,
+                                const struct leat_msg_set_fetched *fetched);
+void leat_msg_set_fetched_read(struct leat_msg_reader *reader, struct leat_msg_set_fetched *out);
+void leat_msg_log_ref_write(struct leat_msg_writer *writer, const struct leat_log_ref *log);
+void leat_msg_log_ref_read(struct leat_msg_reader *reader, struct leat_log_ref *out);
+
+/* LOG_RECOVER [stream name, streamlet, log, accept_loss bool]
+ *   Answer [next offset]      where the log goes on, or begins
  * STATUS []
  *   Answer [version text, uptime ms, cpu us (whole process), memory budget, memory used, disk free,
- *           cores, appended records, appended bytes, fetched records, fetched bytes, connections]
- *
- * Written and read with the cursor by sets, broker and client. */
+ *           cores, appended records, appended bytes, fetched records, fetched bytes, connections] */
+struct leat_msg_recover {
+    struct leat_msg_string stream;
+    uint32_t streamlet, log;
+    bool accept_loss;
+};
+struct leat_msg_recovered {
+    uint64_t next_offset;
+};
+struct leat_msg_status {
+    struct leat_msg_string version;
+    uint64_t uptime_ms, cpu_us, memory_budget, memory_used, disk_free, cores, appended_records,
+        appended_bytes, fetched_records, fetched_bytes, connections;
+};
+void leat_msg_recover_write(struct leat_msg_writer *writer, const struct leat_msg_recover *recover);
+void leat_msg_recover_read(struct leat_msg_reader *reader, struct leat_msg_recover *out);
+void leat_msg_recovered_write(struct leat_msg_writer *writer,
+                              const struct leat_msg_recovered *recovered);
+void leat_msg_recovered_read(struct leat_msg_reader *reader, struct leat_msg_recovered *out);
+void leat_msg_status_write(struct leat_msg_writer *writer, const struct leat_msg_status *status);
+void leat_msg_status_read(struct leat_msg_reader *reader, struct leat_msg_status *out);
 
 #endif

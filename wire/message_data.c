@@ -3,22 +3,6 @@
 
 #include "wire/body.h"
 
-static void log_ref_write(struct leat_msg_writer *writer, struct leat_log_ref log)
-{
-    leat_msg_write_u64(writer, log.stream);
-    leat_msg_write_u64(writer, log.streamlet);
-    leat_msg_write_u64(writer, log.log);
-}
-
-static struct leat_log_ref log_ref_read(struct leat_msg_reader *reader)
-{
-    struct leat_log_ref log;
-    log.stream = leat_msg_read_u32(reader);
-    log.streamlet = leat_msg_read_u32(reader);
-    log.log = leat_msg_read_u32(reader);
-    return log;
-}
-
 static void position_fields_write(struct leat_msg_writer *writer, struct leat_position position)
 {
     leat_msg_write_u64(writer, position.group);
@@ -53,7 +37,7 @@ static bool array_next(const struct leat_msg_reader *reader)
 void leat_msg_append_encode(struct leat_msg_writer *writer, const struct leat_msg_append *append)
 {
     leat_msg_write_array(writer, 5);
-    log_ref_write(writer, append->log);
+    leat_body_log_write(writer, append->log);
     leat_msg_write_u64(writer, append->epoch);
     leat_msg_write_u64(writer, append->batch_count);
 }
@@ -64,7 +48,7 @@ leat_err leat_msg_append_decode(const void *bytes, size_t count, struct leat_msg
     leat_msg_reader_init(&reader, bytes, count);
     uint32_t more = leat_body_open(&reader, 5);
     struct leat_msg_append append;
-    append.log = log_ref_read(&reader);
+    append.log = leat_body_log_read(&reader);
     append.epoch = leat_msg_read_u32(&reader);
     append.batch_count = leat_msg_read_u32(&reader);
     leat_msg_skip_n(&reader, more);
@@ -95,7 +79,7 @@ void leat_msg_fetch_read(struct leat_msg_reader *reader, struct leat_msg_fetch *
 void leat_msg_fetch_log_write(struct leat_msg_writer *writer, const struct leat_msg_fetch_log *log)
 {
     leat_msg_write_array(writer, 5);
-    log_ref_write(writer, log->log);
+    leat_body_log_write(writer, log->log);
     leat_msg_write_u64(writer, log->epoch);
     if (log->by_position) {
         leat_msg_write_array(writer, 3);
@@ -109,7 +93,7 @@ void leat_msg_fetch_log_read(struct leat_msg_reader *reader, struct leat_msg_fet
 {
     *out = (struct leat_msg_fetch_log){0};
     uint32_t more = leat_body_open(reader, 5);
-    out->log = log_ref_read(reader);
+    out->log = leat_body_log_read(reader);
     out->epoch = leat_msg_read_u32(reader);
     out->by_position = array_next(reader);
     if (out->by_position)
@@ -162,7 +146,7 @@ void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetch
 void leat_msg_locate_write(struct leat_msg_writer *writer, const struct leat_msg_locate *locate)
 {
     leat_msg_write_array(writer, 5);
-    log_ref_write(writer, locate->log);
+    leat_body_log_write(writer, locate->log);
     leat_msg_write_u64(writer, locate->what);
     leat_msg_write_i64(writer, locate->value);
 }
@@ -170,7 +154,7 @@ void leat_msg_locate_write(struct leat_msg_writer *writer, const struct leat_msg
 void leat_msg_locate_read(struct leat_msg_reader *reader, struct leat_msg_locate *out)
 {
     uint32_t more = leat_body_open(reader, 5);
-    out->log = log_ref_read(reader);
+    out->log = leat_body_log_read(reader);
     out->what = leat_msg_read_u32(reader);
     out->value = leat_msg_read_i64(reader);
     leat_msg_skip_n(reader, more);

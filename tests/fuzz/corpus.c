@@ -154,6 +154,38 @@ static void messages_write(void)
     MESSAGE(12, "located", leat_msg_located_write(&w, &located));
     struct leat_msg_fetched fetched = {.acked_offset = 9, .bytes = 100, .by_position = true};
     MESSAGE(13, "fetched", leat_msg_fetched_write(&w, &fetched));
+    struct leat_msg_string set = {"readers", 7}, member = {"m-1", 3};
+    struct leat_msg_set_share share = {{1, 2, 3}, 4, 2};
+    struct leat_msg_set_offset offset = {{1, 2, 3}, -1, 70000};
+    struct leat_log_ref ref = {1, 2, 3};
+    MESSAGE(15, "set_join",
+            (leat_msg_set_join_write(&w, &(struct leat_msg_set_join){set, member, 1, 10000, 1}),
+             leat_msg_write_string(&w, "rooms", 5)));
+    MESSAGE(16, "set_joined",
+            (leat_msg_set_joined_write(&w, &(struct leat_msg_set_joined){member, 7, 1}),
+             leat_msg_set_share_write(&w, &share)));
+    MESSAGE(17, "set_share", leat_msg_set_share_write(&w, &share));
+    MESSAGE(18, "set_heartbeat",
+            leat_msg_set_heartbeat_write(&w, &(struct leat_msg_set_heartbeat){set, member, 7}));
+    MESSAGE(19, "set_leave",
+            leat_msg_set_leave_write(&w, &(struct leat_msg_set_leave){set, member}));
+    MESSAGE(20, "set_commit",
+            (leat_msg_set_commit_write(&w, &(struct leat_msg_set_commit){set, member, 7, 1}),
+             leat_msg_set_offset_write(&w, &offset)));
+    MESSAGE(21, "set_fetch",
+            (leat_msg_set_fetch_write(&w, &(struct leat_msg_set_fetch){set, 1}),
+             leat_msg_log_ref_write(&w, &ref)));
+    MESSAGE(22, "set_fetched",
+            (leat_msg_set_fetched_write(&w, &(struct leat_msg_set_fetched){7, 1}),
+             leat_msg_set_offset_write(&w, &offset)));
+    MESSAGE(23, "recover",
+            leat_msg_recover_write(&w, &(struct leat_msg_recover){{"rooms", 5}, 1, 2, true}));
+    MESSAGE(24, "recovered",
+            leat_msg_recovered_write(&w, &(struct leat_msg_recovered){UINT64_C(1) << 40}));
+    MESSAGE(25, "status",
+            leat_msg_status_write(&w, &(struct leat_msg_status){.version = {"0.1.0", 5},
+                                                                .memory_budget = 1 << 30,
+                                                                .cores = 2}));
 #undef MESSAGE
     static const uint8_t nested[] = {14, 0x92, 0x81, 0xa1, 'k', 0xc4, 1, 0, 0xcb,
                                      0,  0,    0,    0,    0,   0,    0, 0};

@@ -50,6 +50,12 @@ PIECE(fetch_log, leat_msg_fetch_log)
 PIECE(fetched, leat_msg_fetched)
 PIECE(locate, leat_msg_locate)
 PIECE(located, leat_msg_located)
+PIECE(set_share, leat_msg_set_share)
+PIECE(set_heartbeat, leat_msg_set_heartbeat)
+PIECE(set_leave, leat_msg_set_leave)
+PIECE(recover, leat_msg_recover)
+PIECE(recovered, leat_msg_recovered)
+PIECE(status, leat_msg_status)
 #undef PIECE
 
 static bool recode_stream(const uint8_t *in, size_t count, struct leat_msg_writer *writer)
@@ -84,6 +90,44 @@ static bool recode_fetch(const uint8_t *in, size_t count, struct leat_msg_writer
     return leat_msg_read_done(&reader);
 }
 
+/* A head, then the elements of its list. */
+#define LIST(name, count, element, type)                                                           \
+    static bool recode_##name(const uint8_t *in, size_t bytes, struct leat_msg_writer *writer)     \
+    {                                                                                              \
+        struct leat_msg_##name head;                                                               \
+        struct leat_msg_reader reader;                                                             \
+        leat_msg_reader_init(&reader, in, bytes);                                                  \
+        leat_msg_##name##_read(&reader, &head);                                                    \
+        if (reader.failed) return false;                                                           \
+        leat_msg_##name##_write(writer, &head);                                                    \
+        for (uint32_t i = 0; i < head.count; i++) {                                                \
+            struct type one;                                                                       \
+            leat_msg_##element##_read(&reader, &one);                                              \
+            leat_msg_##element##_write(writer, &one);                                              \
+        }                                                                                          \
+        return leat_msg_read_done(&reader);                                                        \
+    }
+LIST(set_joined, share_count, set_share, leat_msg_set_share)
+LIST(set_commit, offset_count, set_offset, leat_msg_set_offset)
+LIST(set_fetch, log_count, log_ref, leat_log_ref)
+LIST(set_fetched, offset_count, set_offset, leat_msg_set_offset)
+#undef LIST
+
+static bool recode_set_join(const uint8_t *in, size_t count, struct leat_msg_writer *writer)
+{
+    struct leat_msg_set_join join;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, in, count);
+    leat_msg_set_join_read(&reader, &join);
+    if (reader.failed) return false;
+    leat_msg_set_join_write(writer, &join);
+    for (uint32_t i = 0; i < join.stream_count && !reader.failed; i++) {
+        struct leat_msg_string name = leat_msg_read_string(&reader);
+        leat_msg_write_string(writer, name.text, name.bytes);
+    }
+    return leat_msg_read_done(&reader);
+}
+
 /* The bare cursor: skipping takes exactly what is there, or fails. */
 static bool recode_skip(const uint8_t *in, size_t count, struct leat_msg_writer *writer)
 {
@@ -100,9 +144,13 @@ static bool recode_skip(const uint8_t *in, size_t count, struct leat_msg_writer 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const recode_fn recodes[] = {
-        recode_hello,  recode_hello_ok, recode_append,   recode_error,   recode_settings,
-        recode_node,   recode_log,      recode_log_info, recode_fetch,   recode_fetch_log,
-        recode_stream, recode_locate,   recode_located,  recode_fetched, recode_skip,
+        recode_hello,      recode_hello_ok,  recode_append,        recode_error,
+        recode_settings,   recode_node,      recode_log,           recode_log_info,
+        recode_fetch,      recode_fetch_log, recode_stream,        recode_locate,
+        recode_located,    recode_fetched,   recode_skip,          recode_set_join,
+        recode_set_joined, recode_set_share, recode_set_heartbeat, recode_set_leave,
+        recode_set_commit, recode_set_fetch, recode_set_fetched,   recode_recover,
+        recode_recovered,  recode_status,
     };
     if (size == 0) return 0;
     recode_fn recode = recodes[data[0] % (sizeof recodes / sizeof recodes[0])];
