@@ -152,7 +152,15 @@ enum leat_open_flags {
     LEAT_OPEN_EXCLUSIVE = 4,
     LEAT_OPEN_READ = 8, /* read only */
 };
-enum leat_disk_kind { LEAT_DISK_READ, LEAT_DISK_WRITE, LEAT_DISK_SYNC };
+enum leat_disk_kind {
+    LEAT_DISK_READ,
+    LEAT_DISK_WRITE,
+    LEAT_DISK_SYNC,
+    /* Write zeros over space that is allocated and that nobody reads or writes meanwhile. For the
+     * sake of later writes there: the first write to space that was only allocated changes the
+     * file's metadata, and a SYNC then waits for the file system's journal. */
+    LEAT_DISK_ZERO,
+};
 
 /* One operation; caller's storage, borrowed until on_done. */
 struct leat_disk_io {
@@ -160,7 +168,7 @@ struct leat_disk_io {
     enum leat_disk_kind kind;
     struct leat_file *file;
     uint64_t offset;
-    void *buffer; /* READ: filled; WRITE: borrowed. */
+    void *buffer; /* READ: filled; WRITE: borrowed; else not used */
     size_t bytes;
     size_t
         done_bytes; /* READ: may be short at the end of the file; WRITE: all of it, or an error */
@@ -172,8 +180,8 @@ struct leat_disk_io {
 /*
  * submit() is asynchronous; operations submitted by one actor to this port run in the order given
  * (so WRITE, WRITE, SYNC submitted together need no waiting in between), except READs, which may
- * overtake. A SYNC makes durable what this file's completed WRITEs wrote. After a SYNC has failed
- * once the file refuses everything: a failed flush is final.
+ * overtake, and ZEROs, which run beside all others. A SYNC makes durable what this file's completed
+ * WRITEs wrote. After a SYNC has failed once the file refuses everything: a failed flush is final.
  *
  * The other calls block. They are for start-up, and for the store's and the coordinator's own
  * threads.

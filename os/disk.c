@@ -23,6 +23,8 @@ struct leat_file {
 };
 
 enum { ZERO_BYTES = 1024 * 1024 };
+/* Never written: all of it is the kernel's one page of zeros, and costs no memory. */
+static uint8_t zeros[ZERO_BYTES] __attribute__((aligned(4096)));
 
 leat_err leat_os_errno(int error)
 {
@@ -79,6 +81,18 @@ static leat_err file_read(struct leat_file *file, uint8_t *at, size_t bytes, uin
     return LEAT_OK;
 }
 
+static leat_err file_zero(struct leat_file *file, size_t bytes, uint64_t offset, size_t *out_done)
+{
+    leat_err rc = LEAT_OK;
+    while (bytes > 0 && !rc) {
+        size_t piece = bytes < ZERO_BYTES ? bytes : ZERO_BYTES;
+        rc = file_write(file, zeros, piece, offset, out_done);
+        offset += piece;
+        bytes -= piece;
+    }
+    return rc;
+}
+
 static leat_err file_sync(struct leat_file *file)
 {
     if (fdatasync(file->fd) == 0) return LEAT_OK;
@@ -103,6 +117,9 @@ void leat_os_disk_io_run(struct leat_disk_io *io)
         break;
     case LEAT_DISK_SYNC:
         io->rc = file_sync(file);
+        break;
+    case LEAT_DISK_ZERO:
+        io->rc = file_zero(file, io->bytes, io->offset, &io->done_bytes);
         break;
     }
 }
@@ -169,20 +186,11 @@ static leat_err disk_size(void *ctx, struct leat_file *file, uint64_t *out_bytes
 /* Where fallocate is not supported the space is taken by writing zeros. */
 static leat_err zero_fill(struct leat_file *file, uint64_t from, uint64_t to)
 {
-    void *zero;
-    if (posix_memalign(&zero, 4096, ZERO_BYTES)) return LEAT_E_NO_MEMORY;
-    memset(zero, 0, ZERO_BYTES);
-    leat_err rc = LEAT_OK;
+    size_t done = 0;
     /* A file that is written directly has a length of whole blocks. */
     from = file->direct ? LEAT_ALIGN_DOWN(from, 4096u) : from;
-    while (from < to && !rc) {
-        size_t done = 0, bytes = to - from < ZERO_BYTES ? (size_t)(to - from) : ZERO_BYTES;
-        if (file->direct) bytes = LEAT_ALIGN_UP(bytes, 4096u);
-        rc = file_write(file, zero, bytes, from, &done);
-        from += done;
-    }
-    free(zero);
-    return rc;
+    to = file->direct ? LEAT_ALIGN_UP(to, 4096u) : to;
+    return from < to ? file_zero(file, (size_t)(to - from), from, &done) : LEAT_OK;
 }
 
 static leat_err disk_allocate(void *ctx, struct leat_file *file, uint64_t bytes)

@@ -44,7 +44,7 @@ struct os_net {
 struct os_disk_queue {
     struct leat_disk_io *first, **last; /* DISK: to run after this turn. Guarded by: its thread */
     struct leat_disk_io *done, **done_last;
-    /* CORE: reads for the world's reader threads. Guarded by: world->lock */
+    /* Reads and zeros for the world's reader threads. Guarded by: world->lock */
     struct leat_disk_io *reads, **reads_last;
     struct leat_list link; /* in world->readers_work while `reads` is not empty */
     unsigned reads_out;    /* submitted and not yet delivered. Guarded by: its thread */

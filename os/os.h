@@ -13,7 +13,7 @@ enum { LEAT_OS_KEPT_BYTES_MAX = 64 * 1024 * 1024 };
 struct leat_os_world;
 struct leat_os_world_options {
     const char *data_dir;    /* NULL: no disk port */
-    unsigned reader_threads; /* for LEAT_DISK_READ of cores; 0: default 2 */
+    unsigned reader_threads; /* for LEAT_DISK_READ and _ZERO; 0: default 2 */
 };
 leat_err leat_os_world_create(const struct leat_os_world_options *options,
                               struct leat_os_world **out_world,

@@ -126,8 +126,12 @@ static void sync_done(struct leat_disk_io *io)
 {
     struct sync_test *test = io->owner;
     PORT_CHECK(io == &test->before ? io->rc == LEAT_OK : io->rc == LEAT_E_DISK);
-    if (++test->ended < 3) return;
+    test->ended++;
     const struct leat_disk *disk = test->real->envs[PORT_DISK]->disk;
+    if (io != &test->after) { /* one after the other: a read may overtake */
+        disk->submit(disk->ctx, io == &test->before ? &test->sync : &test->after);
+        return;
+    }
     disk->close(disk->ctx, test->file);
     test->real->rig.finish(test->real->rig.ctx);
 }
@@ -146,8 +150,6 @@ static void sync_start(void *actor)
     test->before = test->sync = test->after = read;
     test->sync.kind = LEAT_DISK_SYNC;
     disk->submit(disk->ctx, &test->before);
-    disk->submit(disk->ctx, &test->sync);
-    disk->submit(disk->ctx, &test->after);
 }
 static void disk_failed_sync_is_final(void **state)
 {

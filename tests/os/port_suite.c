@@ -225,7 +225,7 @@ enum { BLOCK = 4096, BLOCKS = 64 };
 struct disk_test {
     struct script left, right, disk;
     struct leat_file *file;
-    struct leat_disk_io write[BLOCKS], sync, read, core_read[8];
+    struct leat_disk_io write[BLOCKS], sync, read, zero, zero_read, core_read[8];
     struct leat_mail to_left, back;
     uint8_t *out, *in;
     unsigned done, core_done;
@@ -246,12 +246,47 @@ static void list_each(void *arg, const char *name)
     snprintf(test->listed + used, sizeof test->listed - used, "%s ", name);
 }
 
-static void disk_finish(void *actor, struct leat_mail *mail)
+static void disk_finish(struct script *script);
+
+/* Zeros over what was written, beside nothing else. */
+static void zero_done(struct leat_disk_io *io)
+{
+    struct script *script = io->owner;
+    struct disk_test *test = script->test;
+    PORT_CHECK(!script->in_call && io->rc == LEAT_OK && io->done_bytes == io->bytes);
+    if (io == &test->zero) {
+        test->zero_read = (struct leat_disk_io){.kind = LEAT_DISK_READ,
+                                                .file = test->file,
+                                                .buffer = test->in,
+                                                .bytes = BLOCK * BLOCKS,
+                                                .on_done = zero_done,
+                                                .owner = script};
+        disk_submit(script, &test->zero_read);
+        return;
+    }
+    memset(test->out + BLOCK * 2, 0, BLOCK * 3);
+    PORT_CHECK(memcmp(test->in, test->out, BLOCK * BLOCKS) == 0);
+    disk_finish(script);
+}
+
+static void disk_zero(void *actor, struct leat_mail *mail)
 {
     struct script *script = actor;
     struct disk_test *test = script->test;
-    const struct leat_disk *disk = script->env->disk;
     (void)mail;
+    test->zero = (struct leat_disk_io){.kind = LEAT_DISK_ZERO,
+                                       .file = test->file,
+                                       .offset = BLOCK * 2,
+                                       .bytes = BLOCK * 3,
+                                       .on_done = zero_done,
+                                       .owner = script};
+    disk_submit(script, &test->zero);
+}
+
+static void disk_finish(struct script *script)
+{
+    struct disk_test *test = script->test;
+    const struct leat_disk *disk = script->env->disk;
     uint64_t bytes = 0;
     struct leat_error error;
     PORT_CHECK(disk->size(disk->ctx, test->file, &bytes) == LEAT_OK && bytes == BLOCK * BLOCKS);
@@ -286,7 +321,7 @@ static void core_read_done(struct leat_disk_io *io)
     PORT_CHECK(io->rc == LEAT_OK && io->done_bytes == BLOCK);
     PORT_CHECK(memcmp(io->buffer, test->out + io->offset, BLOCK) == 0);
     if (++test->core_done < 8) return;
-    test->back.deliver = disk_finish;
+    test->back.deliver = disk_zero;
     script->env->post->send(script->env->post->ctx, PORT_DISK, &test->back);
 }
 

@@ -81,6 +81,19 @@ static leat_err write_check(struct leat_file *file, const struct leat_disk_io *i
     return LEAT_OK;
 }
 
+/* Zeros over what reads as zeros leave nothing that a crash could tear. */
+static void inode_zero(struct sim_inode *inode, uint64_t offset, size_t bytes)
+{
+    static const uint8_t zeros[SIM_SECTOR];
+    uint8_t now[SIM_SECTOR];
+    LEAT_ASSERT_CMP(offset + bytes, <=, inode->size);
+    for (size_t at = 0; at < bytes; at += SIM_SECTOR) {
+        sim_image_read(inode->now, inode->chunks, offset + at, now, SIM_SECTOR);
+        if (memcmp(now, zeros, SIM_SECTOR) != 0)
+            sim_inode_write(inode, offset + at, zeros, SIM_SECTOR);
+    }
+}
+
 static leat_err io_apply(struct sim_disk *disk, struct leat_disk_io *io, const uint8_t *data)
 {
     struct sim_inode *inode = io->file->inode;
@@ -114,6 +127,11 @@ static leat_err io_apply(struct sim_disk *disk, struct leat_disk_io *io, const u
             rc = LEAT_E_DISK;
         else
             sim_inode_sync(inode);
+        break;
+    case LEAT_DISK_ZERO:
+        rc = write_check(io->file, io);
+        if (!rc) io->done_bytes = io->bytes;
+        if (!rc || rc == LEAT_E_DISK) inode_zero(inode, io->offset, rc ? io->bytes / 2 : io->bytes);
         break;
     }
     return io->rc = rc;
@@ -233,14 +251,26 @@ static void queue_start(struct sim_actor *actor)
     sim_world_at(actor->world, actor->world->now_us, queue_begin, actor);
 }
 
+/* Reads and zeros, which wait for nothing. */
 static void read_finish(struct sim_world *world, struct sim_event *event)
 {
     struct leat_disk_io *io = event->a;
     struct sim_actor *actor = event->b;
     if (!actor->process->alive) return;
-    (void)io_apply(actor->process->disk, io, NULL);
+    if (io->kind != LEAT_DISK_ZERO) (void)io_apply(actor->process->disk, io, NULL);
     sim_actor_post(actor, 1, done, io);
     (void)world;
+}
+
+/* Beside all other operations, so it takes effect at once; what a power cut then leaves of it is a
+ * matter of sectors, as with any write that was not flushed. */
+static void zero_start(struct sim_actor *actor, struct leat_disk_io *io, uint64_t op)
+{
+    struct sim_disk *disk = actor->process->disk;
+    if (aimed(disk, op, SIM_CUT_BEFORE)) cut(disk, actor->process);
+    (void)io_apply(disk, io, NULL);
+    if (aimed(disk, op, SIM_CUT_INSIDE) || aimed(disk, op, SIM_CUT_AFTER))
+        cut(disk, actor->process);
 }
 
 static void disk_submit(void *ctx, struct leat_disk_io *io)
@@ -250,8 +280,9 @@ static void disk_submit(void *ctx, struct leat_disk_io *io)
     sim_port_called(actor);
     io_check(io);
     LEAT_ASSERT(io->on_done != NULL);
-    if (io->kind == LEAT_DISK_READ) { /* may overtake */
-        disk->ops++;
+    if (io->kind == LEAT_DISK_READ || io->kind == LEAT_DISK_ZERO) { /* may overtake */
+        uint64_t op = ++disk->ops;
+        if (io->kind == LEAT_DISK_ZERO) zero_start(actor, io, op);
         sim_world_at(actor->world, actor->world->now_us + latency_us(disk, io), read_finish, io)
             ->b = actor;
         return;

@@ -91,6 +91,13 @@ static void file_write(struct leat_file *file, uint64_t offset, const uint8_t *f
     if (offset + bytes > file->bytes) file->bytes = offset + bytes;
 }
 
+static void file_zero(struct leat_file *file, uint64_t offset, size_t bytes)
+{
+    static const uint8_t zeros[4096];
+    for (size_t at = 0; at < bytes; at += sizeof zeros)
+        file_write(file, offset + at, zeros, sizeof zeros);
+}
+
 static void file_sync(struct leat_file *file)
 {
     for (uint64_t i = 0; i < file->room / FAKE_SECTOR_BYTES; i++) {
@@ -106,6 +113,11 @@ static leat_err io_run(struct fake_world *world, struct leat_disk_io *io)
 {
     struct leat_file *file = io->file;
     leat_err rc = op_next(world);
+    if (io->kind == LEAT_DISK_ZERO && world->fail_zero) {
+        world->fail_zero = false;
+        world->zeros_failed++;
+        rc = LEAT_E_DISK;
+    }
     io->done_bytes = 0;
     if (file->sync_failed) rc = LEAT_E_DISK;
     if (io->kind != LEAT_DISK_SYNC && file->direct)
@@ -121,6 +133,10 @@ static leat_err io_run(struct fake_world *world, struct leat_disk_io *io)
         if (rc) bytes = fake_below(world, bytes / FAKE_SECTOR_BYTES + 1) * FAKE_SECTOR_BYTES;
         if (!file->sync_failed && bytes) file_write(file, io->offset, io->buffer, bytes);
         if (!rc) io->done_bytes = bytes;
+    } else if (io->kind == LEAT_DISK_ZERO) {
+        LEAT_ASSERT_CMP(io->offset + io->bytes, <=, file->bytes);
+        size_t bytes = rc ? io->bytes / 2 / 4096 * 4096 : io->bytes;
+        if (!file->sync_failed) file_zero(file, io->offset, bytes);
     } else if (io->kind == LEAT_DISK_SYNC) {
         if (rc)
             file->sync_failed = true;
@@ -135,6 +151,10 @@ static void disk_submit(void *ctx, struct leat_disk_io *io)
 {
     struct fake_world *world = ctx;
     io->next = NULL;
+    for (const struct leat_disk_io *other = world->disk_first; other; other = other->next)
+        if (other->kind == LEAT_DISK_ZERO && other->file == io->file && io->kind != LEAT_DISK_SYNC)
+            LEAT_ASSERT(io->offset >= other->offset + other->bytes ||
+                        io->offset + io->bytes <= other->offset);
     *world->disk_last = io;
     world->disk_last = &io->next;
 }

@@ -34,7 +34,9 @@ struct fake_world {
     bool turn; /* the store was called since its last turn end */
 
     uint64_t op_count, fail_at; /* disk operations; this one fails (0: none) */
-    uint64_t space_bytes;       /* allocations beyond that are refused */
+    bool fail_zero;             /* the next ZERO fails */
+    unsigned zeros_failed;
+    uint64_t space_bytes; /* allocations beyond that are refused */
 
     struct leat_clock clock;
     struct leat_random random;
