@@ -156,7 +156,7 @@ bool leat_flush_sync_due(const struct leat_store *store)
 static void flush_all_step(struct leat_store *store)
 {
     if (!store->flush_all_done || !leat_list_empty(&store->dirty) || store->flush_pending ||
-        leat_round_busy(store) || store->scrub_reading)
+        leat_round_busy(store) || store->scrub_reading || store->slots.zeroing)
         return;
     void (*done)(void *arg, leat_err rc) = store->flush_all_done;
     store->flush_all_done = NULL;
@@ -175,7 +175,7 @@ static bool piece_may_go(struct leat_store *store)
 
 void leat_flush_step(struct leat_store *store, uint64_t now_us)
 {
-    bool busy = store->committed_us + LEAT_STORE_BUSY_US > now_us && store->committed_us != 0;
+    bool busy = leat_store_commits_come(store, now_us);
     unsigned in_flight_max = busy ? 1 : LEAT_STORE_FLUSH_IN_FLIGHT_MAX;
     uint32_t bytes_max = busy ? LEAT_STORE_FLUSH_WRITE_BYTES_BUSY : LEAT_STORE_FLUSH_WRITE_BYTES;
     while (store->started && store->flush_in_flight < in_flight_max) {

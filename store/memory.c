@@ -37,7 +37,7 @@ void leat_memory_reserve(struct leat_store *store, struct leat_keep *keep)
         leat_store_answer(store, keep, LEAT_E_NO_MEMORY);
         return;
     }
-    leat_err rc = leat_slots_take(&store->slots, capacity, &held->slot);
+    leat_err rc = leat_slots_take(&store->slots, capacity, keep->durability, &held->slot);
     if (!rc) {
         rc = leat_catalogue_take(&store->cat, &held->seg.row);
         if (rc) leat_slots_give(&store->slots, held->slot, capacity);

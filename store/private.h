@@ -15,7 +15,9 @@ enum {
     LEAT_STORE_ROWS_PER_CHUNK = 1024, /* catalogue grows by that: 128 KiB */
     LEAT_STORE_CHUNKS_MAX = 8192,     /* 8 M segments, 1 GiB of catalogue */
     LEAT_STORE_SLOT_STEP_BYTES = 64 * 1024 * 1024,
-    LEAT_STORE_SLOT_FIRST_BYTES = 1024 * 1024, /* a new file doubles from here up to the step */
+    LEAT_STORE_SLOT_FIRST_BYTES = 1024 * 1024, /* a store doubles from here up to the step */
+    LEAT_STORE_ZERO_BYTES = 1024 * 1024,       /* written ahead by one operation */
+    LEAT_STORE_ZERO_EVERY_BYTES = 512 * 1024,  /* and while commits come, after so much of theirs */
     LEAT_STORE_ROUND_BLOCKS_MAX = 64,          /* catalogue blocks written by one round */
     LEAT_STORE_LAZY_BLOCKS_MAX = 64,
     LEAT_STORE_FLUSH_IN_FLIGHT_MAX = 2,
@@ -104,6 +106,17 @@ struct leat_slots {
     struct leat_store_file **files; /* [LEAT_STORE_FILES_MAX] */
     uint32_t count;
     uint64_t disk_bytes;
+    /* Space for `disk` segments is written before it is given out. It grows at the end of this
+     * file, NULL: none; [fresh_from, fresh_end) of it is allocated, and in its buddy when it has
+     * been written. */
+    struct leat_store_file *ahead;
+    uint32_t fresh_from, fresh_end;
+    bool look_ahead; /* some was taken since it was last looked at */
+    bool no_more;    /* the end is near: begin nothing */
+    /* The piece being written: no part of the above any more. */
+    struct leat_store_file *zeroing; /* NULL: none */
+    uint32_t zero_from, zero_units;
+    struct leat_disk_io zero;
 };
 struct leat_slot {
     struct leat_store_file *file;
@@ -115,7 +128,10 @@ void leat_slots_fini(struct leat_slots *slots);
 leat_err leat_slots_open(struct leat_slots *slots, struct leat_error *error) LEAT_NODISCARD;
 /** Grows files as needed. LEAT_E_DISK_FULL, LEAT_E_DISK, LEAT_E_NO_MEMORY. */
 leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
+                         enum leat_durability durability,
                          struct leat_slot *out_slot) LEAT_NODISCARD;
+/** Go on writing space ahead. true: a piece was begun. */
+bool leat_slots_step(struct leat_slots *slots);
 void leat_slots_give(struct leat_slots *slots, struct leat_slot slot, uint32_t capacity);
 
 /* ---- catalogue ---- */
@@ -266,7 +282,8 @@ struct leat_store {
     bool rows_running;
     unsigned rows_ios, rows_passed; /* passed: rounds of files that went first meanwhile */
     struct leat_list rows_keeps, rows_flush;
-    uint64_t committed_us; /* when a commit was last asked for */
+    uint64_t committed_us;    /* when a commit was last asked for */
+    uint64_t committed_bytes; /* since a piece was last written ahead */
 
     /* flush-behind; lists by seg.by_store */
     struct leat_list dirty, flush_synced, cached, asked, stuck;
@@ -358,6 +375,10 @@ static inline bool leat_held_in_arena(const struct leat_held *held)
     return held->seg.buffer && held->pool != &held->store->pool;
 }
 uint64_t leat_store_cpu(const struct leat_store *store);
+
+/* store.c */
+/** One was asked for lately: the disk is theirs. */
+bool leat_store_commits_come(const struct leat_store *store, uint64_t now_us);
 
 /* round.c */
 /** Take a request in: its bytes wait for its file's next round, or its row for the catalogue's. */

@@ -180,6 +180,7 @@ static void file_submit(struct leat_store *store, struct leat_store_file *file)
             .owner = store,
         };
         file->round_ios++;
+        store->committed_bytes += to - from;
         disk->submit(disk->ctx, &held->io);
     }
     file->round_ios++;

@@ -265,6 +265,7 @@ static void crash(struct rig *rig, bool power)
     rig->store->rows_running = false;
     rig->store->data_running = 0;
     rig->store->flush_in_flight = 0;
+    rig->store->slots.zeroing = NULL;
     leat_store_close(&rig->store);
     for (uint32_t i = 0; i < rig->sent_count; i++)
         rig->sent[i].append = (struct leat_append){0};

@@ -190,6 +190,7 @@ static inline void bench_drop_store(struct bench *bench)
     bench->store->rows_running = false;
     bench->store->data_running = 0;
     bench->store->flush_in_flight = 0;
+    bench->store->slots.zeroing = NULL;
     leat_store_close(&bench->store);
 }
 

@@ -362,6 +362,55 @@ static void store_disk_full_refuses_reservations_only(void **state)
     bench_free(bench);
 }
 
+static bool was_written(struct bench *bench, const struct mine *mine)
+{
+    (void)bench;
+    const struct leat_file *file = mine->seg->file;
+    return file->touched[mine->seg->file_offset / FAKE_SECTOR_BYTES];
+}
+
+/* Once it is known that `disk` segments come, none of them gets blocks that were only allocated;
+ * `memory` segments do, and leave the written ones alone. Nothing is synced meanwhile, so what was
+ * written is what the fake disk calls touched. */
+static void store_space_of_disk_segments_is_written_ahead(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(31);
+    unsigned written = 0, count = 0;
+    for (int i = 0; i < 60; i++) {
+        struct mine *disk = reserve(bench, LEAT_DURABILITY_DISK, 0, 128 * 1024);
+        fake_settle(&bench->world);
+        struct mine *memory = reserve(bench, LEAT_DURABILITY_MEMORY, 1, 128 * 1024);
+        fake_settle(&bench->world);
+        assert_int_equal(disk->rc, LEAT_OK);
+        assert_int_equal(memory->rc, LEAT_OK);
+        assert_false(was_written(bench, memory));
+        if (i < 8) continue; /* the first MiB is taken as it is */
+        count++;
+        written += was_written(bench, disk);
+    }
+    assert_int_equal(written, count);
+    assert_null(bench->store->slots.zeroing);
+    bench_free(bench);
+}
+
+/* Zeros that cannot be written cost nothing but the advantage. */
+static void store_zeros_that_fail_refuse_no_reservation(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(32);
+    for (int i = 0; i < 40; i++) {
+        struct mine *mine = reserve(bench, LEAT_DURABILITY_DISK, 0, 128 * 1024);
+        while (!bench->store->slots.zeroing && fake_step(&bench->world)) {
+        }
+        if (bench->store->slots.zeroing) bench->world.fail_zero = true;
+        fake_settle(&bench->world);
+        assert_int_equal(mine->rc, LEAT_OK);
+    }
+    assert_true(bench->world.zeros_failed > 0);
+    bench_free(bench);
+}
+
 /* Killed, and started again with a smaller budget: what lies past it is still found. */
 static void store_smaller_budget_keeps_what_memory_holds(void **state)
 {
@@ -878,6 +927,8 @@ int main(void)
         cmocka_unit_test(store_flush_behind_lets_commits_pass),
         cmocka_unit_test(store_large_reservation_is_not_starved_by_small_ones),
         cmocka_unit_test(store_disk_full_refuses_reservations_only),
+        cmocka_unit_test(store_space_of_disk_segments_is_written_ahead),
+        cmocka_unit_test(store_zeros_that_fail_refuse_no_reservation),
         cmocka_unit_test(store_smaller_budget_keeps_what_memory_holds),
         cmocka_unit_test(store_crash_at_any_point_keeps_what_was_answered),
         cmocka_unit_test(store_disk_failure_at_any_operation_loses_nothing_answered),
