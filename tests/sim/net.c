@@ -117,7 +117,8 @@ static void closed(struct sim_world *world, struct sim_event *event)
         sim_actor_post(conn->actor, 1, closed, conn)->n = event->n;
         return;
     }
-    conn->handler->on_closed(conn->user, conn, (leat_err)event->n);
+    /* Who connected died before the listener had seen it: nobody is there to be told. */
+    if (conn->handler) conn->handler->on_closed(conn->user, conn, (leat_err)event->n);
     (void)world;
 }
 
