@@ -256,7 +256,7 @@ static leat_err drive_open(struct leat_coordinator *coordinator, bool *out_new,
                                                           : LEAT_RAFT_SNAPSHOT_BYTES_MIN};
     if (options->election_ms) drive_options.election_ms = options->election_ms;
     if (options->heartbeat_ms) drive_options.heartbeat_ms = options->heartbeat_ms;
-    leat_err rc = co_voter_id_load(coordinator, &coordinator->voter_id, error);
+    leat_err rc = co_voter_load(coordinator, error);
     if (rc != LEAT_OK) return rc;
     drive_options.id = coordinator->voter_id;
     return leat_raft_drive_open(&coordinator->drive, coordinator->env, &coordinator->timers, &hooks,

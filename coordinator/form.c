@@ -28,7 +28,7 @@ enum {
 };
 
 /* FORM, and raft/form: [cluster id bin16, [[id, address]...]]
- * raft/voter: [id]
+ * raft/voter: [id, cluster id bin16]
  * JOIN: [cluster id bin16, id] */
 
 /* ---- small files ---- */
@@ -104,32 +104,35 @@ static leat_err file_load(struct leat_coordinator *coordinator, const char *name
     return LEAT_OK;
 }
 
-static leat_err voter_id_save(struct leat_coordinator *coordinator)
+leat_err co_voter_save(struct leat_coordinator *coordinator, const uint8_t cluster_id[16])
 {
-    uint8_t body[16];
+    uint8_t body[32];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, body, sizeof body);
-    leat_msg_write_array(&writer, 1);
+    leat_msg_write_array(&writer, 2);
     leat_msg_write_u64(&writer, coordinator->voter_id);
+    leat_msg_write_bin(&writer, cluster_id, 16);
+    LEAT_ASSERT(!writer.overflow);
     return file_save(coordinator, "voter", body, writer.used);
 }
 
-leat_err co_voter_id_load(struct leat_coordinator *coordinator, uint64_t *out_id,
-                          struct leat_error *error)
+leat_err co_voter_load(struct leat_coordinator *coordinator, struct leat_error *error)
 {
     uint8_t body[FILE_BODY_BYTES_MAX];
     size_t count;
     leat_err rc = file_load(coordinator, "voter", body, &count, error);
     if (rc != LEAT_OK) return rc;
-    *out_id = 1; /* who began alone */
+    coordinator->voter_id = 1; /* who began alone */
     if (count == 0) return LEAT_OK;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, body, count);
     (void)leat_msg_read_array(&reader);
-    *out_id = leat_msg_read_u64(&reader);
-    return reader.failed || *out_id == 0
-               ? leat_error_set(error, LEAT_E_DAMAGED, "raft/voter names no voter")
-               : LEAT_OK;
+    coordinator->voter_id = leat_msg_read_u64(&reader);
+    struct leat_msg_string id = leat_msg_read_string(&reader);
+    if (reader.failed || coordinator->voter_id == 0 || id.bytes != 16)
+        return leat_error_set(error, LEAT_E_DAMAGED, "raft/voter names no voter");
+    memcpy(coordinator->cluster_id, id.text, 16);
+    return LEAT_OK;
 }
 
 /* ---- the body of FORM ---- */
@@ -174,11 +177,12 @@ static bool form_names_me(const struct leat_coordinator *coordinator, const stru
     return false;
 }
 
-static leat_err prepare(struct leat_coordinator *coordinator, const uint8_t *body, size_t count)
+static leat_err prepare(struct leat_coordinator *coordinator, const uint8_t cluster_id[16],
+                        const uint8_t *body, size_t count)
 {
     uint8_t *copy = leat_mem_calloc(LEAT_MEM_COORDINATOR, count, 1);
     if (!copy) return LEAT_E_NO_MEMORY;
-    leat_err rc = voter_id_save(coordinator);
+    leat_err rc = co_voter_save(coordinator, cluster_id);
     if (rc == LEAT_OK) rc = file_save(coordinator, "form", body, count);
     if (rc != LEAT_OK) {
         leat_mem_free(copy);
@@ -211,6 +215,7 @@ static void form_complete(struct leat_coordinator *coordinator)
         if (raft_configuration_add(&configuration, form.ids[i], form.addresses[i], RAFT_VOTER))
             rc = leat_error_set(&error, LEAT_E_INVALID, "two coordinators have the same address");
     leat_raft_drive_id_set(&coordinator->drive, coordinator->voter_id);
+    memcpy(coordinator->cluster_id, form.cluster_id, sizeof form.cluster_id);
     if (rc == LEAT_OK)
         rc = leat_raft_drive_form(&coordinator->drive, &configuration, bytes, writer.used, &error);
     raft_configuration_close(&configuration);
@@ -223,7 +228,7 @@ static void form_complete(struct leat_coordinator *coordinator)
         return;
     }
     co_peers_want(coordinator);
-    co_state_tell(coordinator, true);
+    co_identity_update(coordinator);
 }
 
 /* ---- the founder ---- */
@@ -316,7 +321,7 @@ static void form_begin(struct leat_coordinator *coordinator)
         leat_msg_write_string(&writer, options->voters[i], strlen(options->voters[i]));
     }
     LEAT_ASSERT(!writer.overflow);
-    leat_err rc = prepare(coordinator, body, writer.used);
+    leat_err rc = prepare(coordinator, cluster_id, body, writer.used);
     if (rc != LEAT_OK) {
         leat_diary_warn("coordinator: raft/form can't be written: %s", leat_err_text(rc));
         return;
@@ -386,7 +391,8 @@ void co_form_take(struct leat_coordinator *coordinator, const struct leat_frame 
              !form_read(frame->control, frame->control_bytes, &form) ||
              !form_names_me(coordinator, &form))
         rc = LEAT_E_INVALID;
-    if (rc == LEAT_OK) rc = prepare(coordinator, frame->control, frame->control_bytes);
+    if (rc == LEAT_OK)
+        rc = prepare(coordinator, form.cluster_id, frame->control, frame->control_bytes);
     if (rc == LEAT_OK)
         leat_link_answer(coordinator->links, ticket, "\x90", 1);
     else
@@ -416,6 +422,7 @@ leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct 
         return LEAT_OK;
     }
     /* A new id: whatever voted under an old one is not here any more. */
+    memset(coordinator->cluster_id, 0, sizeof coordinator->cluster_id);
     coordinator->voter_id = coordinator->env->random->next(coordinator->env->random->ctx) | 1024;
     coordinator->forming = to_vote ? LEAT_VOTER_EMPTY : LEAT_VOTER_LEARNER;
     if (to_vote && memcmp(options->cluster_id, none, sizeof none) != 0) forgotten(coordinator);
@@ -441,7 +448,7 @@ void co_join_take(struct leat_coordinator *coordinator, const struct leat_frame 
              memcmp(coordinator->machine.cluster_id, cluster_id.text, 16) != 0)
         rc = LEAT_E_STARTING;
     if (rc == LEAT_OK && !coordinator->votes) {
-        rc = voter_id_save(coordinator);
+        rc = co_voter_save(coordinator, coordinator->machine.cluster_id);
         leat_raft_drive_id_set(&coordinator->drive, coordinator->voter_id);
         if (rc == LEAT_OK) rc = leat_raft_log_form(&coordinator->drive.log, NULL, 0, &error);
         if (rc == LEAT_OK) rc = co_vote_start(coordinator, &error);

@@ -23,10 +23,16 @@ static bool peer_up(const struct co_peer *peer)
     return peer->link && leat_link_is_up(peer->link) && peer->state.known;
 }
 
+static bool cluster_known(const struct leat_coordinator *coordinator)
+{
+    static const uint8_t none[16];
+    return memcmp(coordinator->cluster_id, none, sizeof none) != 0;
+}
+
 bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
-    return coordinator->machine.formed &&
-           memcmp(peer->state.cluster_id, coordinator->machine.cluster_id, 16) == 0;
+    return cluster_known(coordinator) && memcmp(peer->state.cluster_id, coordinator->cluster_id,
+                                                sizeof peer->state.cluster_id) == 0;
 }
 
 struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t id)
@@ -66,7 +72,7 @@ struct co_peer *co_peer_leader(struct leat_coordinator *coordinator)
     {
         struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
         if (!peer_up(peer) || peer->state.role != LEAT_VOTER_LEADER ||
-            (coordinator->machine.formed && !co_same_cluster(coordinator, peer)))
+            (cluster_known(coordinator) && !co_same_cluster(coordinator, peer)))
             continue;
         if (!best || peer->state.term > best->state.term) best = peer;
     }
@@ -89,10 +95,17 @@ enum leat_voter_role co_role(const struct leat_coordinator *coordinator)
 
 void co_identity_update(struct leat_coordinator *coordinator)
 {
+    bool learnt = coordinator->machine.formed && !cluster_known(coordinator);
+    if (learnt)
+        memcpy(coordinator->cluster_id, coordinator->machine.cluster_id,
+               sizeof coordinator->cluster_id);
     if (!coordinator->links) return;
+    /* A voter has to know it at its next start, before anything is committed there. */
+    if (learnt && coordinator->votes && co_voter_save(coordinator, coordinator->cluster_id))
+        leat_diary_warn("coordinator: raft/voter can't be written");
     struct leat_link_identity identity = *leat_links_identity(coordinator->links);
-    if (coordinator->machine.formed)
-        memcpy(identity.cluster_id, coordinator->machine.cluster_id, sizeof identity.cluster_id);
+    if (cluster_known(coordinator))
+        memcpy(identity.cluster_id, coordinator->cluster_id, sizeof identity.cluster_id);
     identity.incarnation = coordinator->incarnation;
     leat_links_identity_set(coordinator->links, &identity);
     co_state_tell(coordinator, true);
@@ -238,9 +251,7 @@ static void raft_take(struct leat_coordinator *coordinator, struct co_peer *peer
         leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed message of raft's");
         return;
     }
-    /* Before the first entry a voter that joins knows no cluster but by what it was told. */
-    bool ours = co_same_cluster(coordinator, peer) || !coordinator->machine.formed;
-    if (!coordinator->votes || to != coordinator->voter_id || !ours ||
+    if (!coordinator->votes || to != coordinator->voter_id || !co_same_cluster(coordinator, peer) ||
         message.server_id != peer->state.voter_id) {
         leat_raft_message_drop(&message);
         return;

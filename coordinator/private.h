@@ -22,8 +22,8 @@ enum {
     CO_KIND_ADMIN = 281,
 };
 enum {
-    CO_TICK_US = 100 * 1000,    /* of a clustered coordinator */
-    CO_RESEND_US = 1000 * 1000, /* a request that was not applied by then is sent again */
+    CO_TICK_US = 100 * 1000,   /* of a clustered coordinator */
+    CO_RESEND_US = 500 * 1000, /* a request that was not applied by then is sent again */
     CO_CALL_US = 5 * 1000 * 1000,
     CO_DOWN_AFTER_US = 3 * 1000 * 1000, /* a node that the leader has not heard of */
     CO_PEERS_MAX = 1024,
@@ -115,7 +115,10 @@ struct leat_coordinator {
     unsigned adopt_tries;
     struct leat_coordinate ready_request, watch_request;
     bool ready_asked, watching;
-    bool submitting; /* a SUBMIT is under way to the leader */
+    /* A SUBMIT is under way to this leader; a call to an earlier one, if its answer still comes,
+     * means nothing any more. */
+    struct co_peer *submitting_to;
+    uint64_t submit_number;
     struct raft_buffer commands[CO_SUBMIT_COMMANDS_MAX];
     /* Peers. */
     struct leat_links *links;
@@ -131,6 +134,7 @@ struct leat_coordinator {
     /* Forming, voters. */
     enum leat_voter_role forming; /* EMPTY, PREPARED; LEARNER: nothing to do */
     uint64_t voter_id;
+    uint8_t cluster_id[16]; /* known before the entry that says it is committed; zeros: none */
     bool forgot;
     uint8_t *form_body; /* prepared */
     size_t form_bytes;
@@ -241,8 +245,11 @@ void co_form_take(struct leat_coordinator *coordinator, const struct leat_frame 
                   const struct leat_link_ticket *ticket);
 void co_join_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                   const struct leat_link_ticket *ticket);
-leat_err co_voter_id_load(struct leat_coordinator *coordinator, uint64_t *out_id,
-                          struct leat_error *error) LEAT_NODISCARD;
+leat_err co_voter_save(struct leat_coordinator *coordinator,
+                       const uint8_t cluster_id[16]) LEAT_NODISCARD;
+/** Who this voter is: voter_id, cluster_id; 1 and none when nothing is written down. */
+leat_err co_voter_load(struct leat_coordinator *coordinator,
+                       struct leat_error *error) LEAT_NODISCARD;
 
 /* members.c */
 /** Begin; the answer goes to the request or the ticket. */

@@ -305,6 +305,7 @@ struct submit {
     struct leat_coordinator *coordinator;
     struct leat_iov iov;
     uint8_t *bytes;
+    uint64_t number;
 };
 
 static void submit_done(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
@@ -312,19 +313,22 @@ static void submit_done(struct leat_link_call *call, leat_err rc, const struct l
 {
     struct submit *submit = call->owner;
     struct leat_coordinator *coordinator = submit->coordinator;
+    uint64_t number = submit->number;
     (void)answer;
     (void)error;
     leat_mem_free(submit->bytes);
     leat_mem_free(submit);
     if (rc == LEAT_E_CANCELLED) return; /* the coordinator closes */
-    coordinator->submitting = false;
+    if (number != coordinator->submit_number) return;
+    coordinator->submitting_to = NULL;
     if (rc != LEAT_OK && coordinator->failed == LEAT_OK) co_requests_again(coordinator);
 }
 
 static void advance_there(struct leat_coordinator *coordinator)
 {
     struct co_peer *leader = coordinator->links ? co_peer_leader(coordinator) : NULL;
-    if (!leader || coordinator->submitting || leat_list_empty(&coordinator->queue)) return;
+    if (!leader || coordinator->submitting_to == leader || leat_list_empty(&coordinator->queue))
+        return;
     if (!coordinator->votes && !coordinator->current) return; /* nothing would be applied here */
     struct leat_list batch;
     leat_list_init(&batch);
@@ -337,6 +341,7 @@ static void advance_there(struct leat_coordinator *coordinator)
     if (submit && copy) {
         submit->coordinator = coordinator;
         submit->bytes = copy;
+        submit->number = coordinator->submit_number + 1;
         submit->iov = (struct leat_iov){copy, bytes};
         submit->call = (struct leat_link_call){.kind = CO_KIND_SUBMIT,
                                                .control = control,
@@ -354,7 +359,8 @@ static void advance_there(struct leat_coordinator *coordinator)
         batch_back(coordinator, &batch);
         return;
     }
-    coordinator->submitting = true;
+    coordinator->submitting_to = leader;
+    coordinator->submit_number++;
     batch_sent(coordinator, &batch);
 }
 

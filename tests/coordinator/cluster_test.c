@@ -1,0 +1,614 @@
+/* Coordinators of several nodes in the simulated world: forming, elections, learners, voters that
+ * come and go, and seeds of everything at once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "coordinator/private.h"
+#include "tests/coordinator/cluster_rig.h"
+
+static struct rig *formed(uint64_t seed, unsigned nodes, uint32_t voters)
+{
+    struct rig *rig = rig_create(seed, nodes, voters);
+    for (unsigned i = 0; i < nodes; i++)
+        rig_boot(rig, i);
+    assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+    return rig;
+}
+
+static leat_err create(struct rig *rig, unsigned node, const char *name)
+{
+    struct rig_request *request = rig_create_stream(rig, node, name);
+    leat_err rc = rig_wait(rig, request, 40 * RIG_SECOND);
+    rig_forget(request);
+    return rc;
+}
+
+/* In any order of starting, with any gap, the voters form one cluster; learners have its tables. */
+static void cluster_forms_in_any_order(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct rig *rig = rig_create(seed, 5, 3);
+        for (unsigned i = 0; i < 5; i++) {
+            rig_boot(rig, (unsigned)(i + seed) % 5);
+            rig_run(rig, sim_rng_below(&rig->world->work, 3 * RIG_SECOND));
+        }
+        assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+        for (unsigned i = 0; i < 5; i++)
+            assert_int_equal(rig_node_up(rig, i), LEAT_OK);
+        assert_int_equal(create(rig, (unsigned)(seed % 5), "orders"), LEAT_OK);
+        assert_int_equal(create(rig, (unsigned)(seed % 5), "orders"), LEAT_E_STREAM_EXISTS);
+        assert_true(rig_until(rig, 5 * RIG_SECOND, rig_all_equal));
+        for (unsigned i = 0; i < 5; i++) {
+            static struct leat_coordinator_status status;
+            rig_status(rig, i, &status);
+            assert_int_equal(status.node_count, 5);
+            assert_int_equal(status.stream_count, 1);
+            assert_int_equal(status.voter_count, 3);
+            assert_int_equal(status.nodes[0].state, LEAT_NODE_UP);
+            assert_string_not_equal(status.leader_address, "");
+            assert_int_equal(rig->nodes[i].streams_told > 0, 1);
+            if (i >= 3) assert_int_equal(status.role, LEAT_VOTER_LEARNER);
+        }
+        rig_destroy(rig);
+    }
+}
+
+/* A voter that dies while the cluster is being formed, at any of its steps, is waited for; nobody
+ * begins without it, and when it is back one cluster comes out. */
+static void cluster_forming_survives_deaths(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        struct rig *rig = rig_create(1000 + seed, 3, 3);
+        for (unsigned i = 0; i < 3; i++)
+            rig_boot(rig, i);
+        for (unsigned round = 0; round < 3; round++) {
+            rig_run(rig, sim_rng_below(&rig->world->fault, 300000));
+            unsigned victim = (unsigned)sim_rng_below(&rig->world->fault, 3);
+            if (!rig->nodes[victim].up) continue;
+            rig_kill(rig, victim,
+                     sim_rng_chance(&rig->world->fault, 500) ? SIM_DEATH_KILL : SIM_DEATH_POWER);
+            rig_run(rig, sim_rng_below(&rig->world->fault, 300000));
+            rig_boot(rig, victim);
+            assert_true(rig->nodes[victim].up);
+        }
+        assert_true(rig_until(rig, 30 * RIG_SECOND, rig_all_ready));
+        assert_int_equal(create(rig, 0, "orders"), LEAT_OK);
+        assert_true(rig_until(rig, 5 * RIG_SECOND, rig_all_equal));
+        rig_destroy(rig);
+    }
+}
+
+/* Death of the leader, of a follower, or a leader that is cut off: a stream is created within two
+ * seconds on every node that is left, once. */
+static void cluster_loss_of_a_voter_delays_create_below_two_seconds(void **state)
+{
+    (void)state;
+    uint64_t longest_us = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct rig *rig = formed(2000 + seed, 4, 3);
+        int leader = rig_leader(rig);
+        assert_true(leader >= 0);
+        unsigned victim = seed % 4 == 0 ? ((unsigned)leader + 1) % 3 : (unsigned)leader;
+        struct rig_request *before = rig_create_stream(rig, 3, "before");
+        rig_ask(before);
+        rig_run(rig, sim_rng_below(&rig->world->fault, 3000));
+        if (seed % 4 == 1)
+            rig->nodes[victim].process->cut_off_until_us = rig->world->now_us + 60 * RIG_SECOND;
+        else
+            rig_kill(rig, victim, seed % 4 == 2 ? SIM_DEATH_POWER : SIM_DEATH_KILL);
+        struct rig_request *asked[4] = {NULL};
+        for (unsigned i = 0; i < 4; i++) {
+            char name[16];
+            if (i == victim) continue;
+            snprintf(name, sizeof name, "after%u", i);
+            asked[i] = rig_create_stream(rig, i, name);
+            rig_ask(asked[i]);
+        }
+        rig_run(rig, 4 * RIG_SECOND);
+        for (unsigned i = 0; i < 4; i++) {
+            if (!asked[i]) continue;
+            assert_true(asked[i]->done);
+            assert_int_equal(asked[i]->request.rc, LEAT_OK);
+            uint64_t took_us = asked[i]->done_us - asked[i]->asked_us;
+            if (took_us > longest_us) longest_us = took_us;
+            assert_in_range(took_us, 0, 2 * RIG_SECOND);
+            rig_forget(asked[i]);
+        }
+        assert_true(before->done);
+        assert_int_equal(before->request.rc, LEAT_OK);
+        rig_forget(before);
+        rig_destroy(rig);
+    }
+    print_message("longest create: %llu ms\n", (unsigned long long)longest_us / 1000);
+}
+
+static bool everything_equal(struct rig *rig)
+{
+    return rig_all_ready(rig) && rig_all_equal(rig);
+}
+
+/* A hundred requests at once, with long names. */
+static void many(struct rig *rig, unsigned asker, enum leat_coordinate_kind kind)
+{
+    struct rig_request *requests[100];
+    for (unsigned k = 0; k < 100; k++) {
+        requests[k] = rig_request(rig, asker, kind);
+        snprintf(requests[k]->request.name, sizeof requests[k]->request.name, "%0200u", k);
+        rig_ask(requests[k]);
+    }
+    rig_run(rig, 2 * RIG_SECOND);
+    for (unsigned k = 0; k < 100; k++) {
+        assert_true(requests[k]->done);
+        assert_int_equal(requests[k]->request.rc, LEAT_OK);
+        rig_forget(requests[k]);
+    }
+}
+
+/* A voter and a learner far behind get a snapshot, and go on from there; so does a restart. */
+static void cluster_laggards_get_a_snapshot(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct rig *rig = rig_create(3000 + seed, 5, 3);
+        rig->snapshot_bytes_min = 4096;
+        for (unsigned i = 0; i < 5; i++)
+            rig_boot(rig, i);
+        assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+        unsigned follower = ((unsigned)rig_leader(rig) + 1) % 3;
+        rig_kill(rig, follower, SIM_DEATH_POWER);
+        rig_kill(rig, 4, SIM_DEATH_KILL);
+        unsigned asker = ((unsigned)rig_leader(rig)) % 3;
+        for (unsigned i = 0; i < 60; i++) {
+            many(rig, asker, LEAT_COORDINATE_STREAM_CREATE);
+            if (i < 59) many(rig, asker, LEAT_COORDINATE_STREAM_DELETE);
+        }
+        struct leat_coordinator *leader = rig->nodes[rig_leader(rig)].coordinator;
+        assert_true(leader->drive.log.start_index > 100); /* what the laggards lack is gone */
+        rig_boot(rig, follower);
+        rig_boot(rig, 4);
+        assert_true(rig_until(rig, 30 * RIG_SECOND, everything_equal));
+        assert_true(rig->nodes[4].streams_told >= 100);
+        assert_true(rig->nodes[4].streams_told < 1000); /* not one by one from the beginning */
+        assert_int_equal(create(rig, 4, "again"), LEAT_OK);
+        rig_destroy(rig);
+    }
+}
+
+/* A voter that lost its disk takes no part, says so, and costs no safety; replaced, it votes again
+ * under another id. */
+static void cluster_amnesiac_voter_stays_out_until_replaced(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct rig *rig = formed(4000 + seed, 4, 3);
+        for (unsigned i = 0; i < 4; i++)
+            assert_int_equal(rig_node_up(rig, i), LEAT_OK);
+        assert_int_equal(create(rig, 0, "one"), LEAT_OK);
+        unsigned victim = (unsigned)(seed % 3), other = (victim + 1) % 3;
+        rig_kill(rig, victim, SIM_DEATH_KILL);
+        rig_wipe(rig, victim);
+        rig->nodes[victim].node_id = 77;
+        rig_run(rig, 5 * RIG_SECOND); /* it is declared down: another disk may use its name */
+        rig_boot(rig, victim);
+        assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready)); /* as a learner */
+        static struct leat_coordinator_status status;
+        rig_status(rig, victim, &status);
+        assert_int_equal(status.role, LEAT_VOTER_EMPTY);
+        assert_non_null(strstr(status.why, "node replace"));
+        assert_int_equal(rig_node_up(rig, victim), LEAT_OK);
+        /* Two of three are needed, and it does not count: alone, the third commits nothing. */
+        rig_kill(rig, other, SIM_DEATH_KILL);
+        struct rig_request *stuck = rig_create_stream(rig, 3, "stuck");
+        assert_int_equal(rig_wait(rig, stuck, 5 * RIG_SECOND), LEAT_E_AGAIN);
+        rig_boot(rig, other);
+        rig_run(rig, 5 * RIG_SECOND);
+        assert_true(stuck->done);
+        assert_int_equal(stuck->request.rc, LEAT_OK);
+        rig_forget(stuck);
+
+        struct rig_request *replace = rig_request(rig, 3, LEAT_COORDINATE_NODE_REPLACE);
+        replace->request.target = rig->nodes[victim].name;
+        assert_int_equal(rig_wait(rig, replace, 30 * RIG_SECOND), LEAT_OK);
+        rig_forget(replace);
+        rig_run(rig, 2 * RIG_SECOND);
+        rig_status(rig, victim, &status);
+        assert_true(status.role == LEAT_VOTER_FOLLOWER || status.role == LEAT_VOTER_LEADER);
+        assert_int_equal(status.voter_count, 3);
+        rig_kill(rig, other, SIM_DEATH_KILL);
+        assert_int_equal(create(rig, 3, "two"), LEAT_OK); /* now it counts */
+        assert_true(rig_until(rig, 5 * RIG_SECOND, rig_all_equal));
+        rig_kill(rig, victim, SIM_DEATH_POWER);
+        rig_boot(rig, victim);
+        assert_true(rig_until(rig, 20 * RIG_SECOND, everything_equal));
+        rig_destroy(rig);
+    }
+}
+
+/* Who began alone becomes three, keeps what it had, and survives the loss of any. */
+static void cluster_lone_voter_grows(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct rig *rig = formed(5000 + seed, 3, 0);
+        for (unsigned i = 0; i < 3; i++)
+            assert_int_equal(rig_node_up(rig, i), LEAT_OK);
+        assert_int_equal(create(rig, 0, "old"), LEAT_OK);
+        for (unsigned i = 1; i < 3; i++) {
+            struct rig_request *add = rig_request(rig, seed % 2 ? 0 : i, LEAT_COORDINATE_ADD_VOTER);
+            add->request.target = rig->nodes[i].name;
+            assert_int_equal(rig_wait(rig, add, 30 * RIG_SECOND), LEAT_OK);
+            rig_forget(add);
+        }
+        rig_run(rig, RIG_SECOND);
+        static struct leat_coordinator_status status;
+        rig_status(rig, 2, &status);
+        assert_int_equal(status.voter_count, 3);
+        for (unsigned i = 0; i < 3; i++)
+            assert_true(status.voters[i].votes);
+        rig_kill(rig, 0, SIM_DEATH_POWER);
+        assert_int_equal(create(rig, 1, "new"), LEAT_OK);
+        rig_boot(rig, 0);
+        assert_true(rig_until(rig, 20 * RIG_SECOND, everything_equal));
+        for (unsigned i = 0; i < 3; i++) {
+            rig_kill(rig, i, SIM_DEATH_POWER);
+            rig_boot(rig, i);
+        }
+        assert_true(rig_until(rig, 20 * RIG_SECOND, everything_equal));
+        assert_int_equal(create(rig, 2, "old"), LEAT_E_STREAM_EXISTS);
+        rig_destroy(rig);
+    }
+}
+
+static const struct leat_node_info *node_info(struct rig *rig, unsigned at, const char *name)
+{
+    static struct leat_coordinator_status status;
+    rig_status(rig, at, &status);
+    for (uint32_t i = 0; i < status.node_count; i++)
+        if (strcmp(status.nodes[i].name, name) == 0) return &status.nodes[i];
+    return NULL;
+}
+
+/* Nodes: a name is one machine's while it is up; who is not heard of is down, and up again when it
+ * is; who drains gets nothing; streamlets are spread evenly. */
+static void cluster_nodes_come_and_go(void **state)
+{
+    (void)state;
+    struct rig *rig = formed(6001, 5, 3);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(rig_node_up(rig, i), LEAT_OK);
+    snprintf(rig->nodes[4].name, sizeof rig->nodes[4].name, "n3"); /* an impostor */
+    assert_int_equal(rig_node_up(rig, 4), LEAT_E_EXISTS);
+    snprintf(rig->nodes[4].name, sizeof rig->nodes[4].name, "n4");
+    assert_int_equal(rig_node_up(rig, 4), LEAT_OK);
+
+    struct rig_request *drain = rig_request(rig, 1, LEAT_COORDINATE_NODE_DRAIN);
+    drain->request.target = "n4";
+    drain->request.draining = true;
+    assert_int_equal(rig_wait(rig, drain, RIG_SECOND), LEAT_OK);
+    rig_forget(drain);
+    struct rig_request *wide = rig_create_stream(rig, 2, "wide");
+    wide->request.settings.streamlets = 40;
+    wide->request.settings.logs = 1;
+    assert_int_equal(rig_wait(rig, wide, RIG_SECOND), LEAT_OK);
+    rig_forget(wide);
+    rig_run(rig, RIG_SECOND);
+    for (unsigned i = 0; i < 5; i++) {
+        const struct leat_node_info *info = node_info(rig, 3, rig->nodes[i].name);
+        assert_non_null(info);
+        assert_int_equal(info->streamlets, i == 4 ? 0 : 10);
+    }
+    struct rig_request *copies = rig_create_stream(rig, 2, "copies");
+    copies->request.settings.copies = 5; /* four nodes may get something */
+    assert_int_equal(rig_wait(rig, copies, RIG_SECOND), LEAT_E_INVALID);
+    rig_forget(copies);
+
+    rig_kill(rig, 4, SIM_DEATH_KILL);
+    rig_kill(rig, 3, SIM_DEATH_POWER);
+    rig_run(rig, 8 * RIG_SECOND);
+    assert_int_equal(node_info(rig, 0, "n4")->state, LEAT_NODE_GONE);
+    assert_int_equal(node_info(rig, 0, "n3")->state, LEAT_NODE_DOWN);
+    assert_int_equal(node_info(rig, 0, "n3")->streamlets, 10);
+    /* Cut off for a while: down, then up again as the same incarnation. */
+    rig_boot(rig, 3);
+    assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+    assert_int_equal(rig_node_up(rig, 3), LEAT_OK);
+    uint64_t incarnation = rig->nodes[3].incarnation;
+    rig->nodes[3].process->cut_off_until_us = rig->world->now_us + 10 * RIG_SECOND;
+    rig_run(rig, 8 * RIG_SECOND);
+    assert_int_equal(node_info(rig, 0, "n3")->state, LEAT_NODE_DOWN);
+    rig_run(rig, 8 * RIG_SECOND);
+    assert_int_equal(node_info(rig, 0, "n3")->state, LEAT_NODE_UP);
+    assert_int_equal(node_info(rig, 0, "n3")->incarnation, incarnation);
+    rig_destroy(rig);
+}
+
+/* Each node adopts what it owned, and nothing else, whoever restarts first. */
+static void cluster_nodes_adopt_their_own(void **state)
+{
+    (void)state;
+    struct rig *rig = formed(6101, 3, 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(rig_node_up(rig, i), LEAT_OK);
+    struct rig_request *wide = rig_create_stream(rig, 2, "wide");
+    wide->request.settings.streamlets = 9;
+    wide->request.settings.logs = 2;
+    assert_int_equal(rig_wait(rig, wide, RIG_SECOND), LEAT_OK);
+    rig_forget(wide);
+    for (unsigned i = 0; i < 3; i++)
+        rig_kill(rig, i, SIM_DEATH_POWER);
+    for (unsigned i = 0; i < 3; i++)
+        rig_boot(rig, i);
+    assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(rig_node_up(rig, i), LEAT_OK);
+    struct rig_request *adopt[3];
+    for (unsigned i = 0; i < 3; i++) { /* all at once */
+        adopt[i] = rig_request(rig, i, LEAT_COORDINATE_ADOPT);
+        adopt[i]->request.incarnation = rig->nodes[i].incarnation;
+        rig_ask(adopt[i]);
+    }
+    rig_run(rig, 2 * RIG_SECOND);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(adopt[i]->done);
+        assert_int_equal(adopt[i]->request.rc, LEAT_OK);
+        assert_int_equal(adopt[i]->request.decision_count, 6);
+        for (size_t d = 0; d < 6; d++) {
+            assert_int_equal(adopt[i]->request.decisions[d].kind, LEAT_DECIDED_TAIL);
+            assert_int_equal(adopt[i]->request.decisions[d].epoch.v, adopt[i]->request.epoch.v);
+        }
+        rig_forget(adopt[i]);
+    }
+    const struct leat_stream_desc *desc = rig->nodes[0].coordinator->machine.streams[0].desc;
+    for (uint32_t s = 0; s < 9; s++)
+        assert_int_equal(desc->streamlets[s].owner, rig->nodes[s % 3].incarnation);
+    rig_destroy(rig);
+}
+
+/* A log's version goes up, by its living owner alone; a streamlet moves under a fresh epoch, and
+ * comes back under another when it can't. */
+static void cluster_versions_rise_and_streamlets_move(void **state)
+{
+    (void)state;
+    struct rig *rig = formed(6201, 4, 3);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(rig_node_up(rig, i), LEAT_OK);
+    struct rig_request *wide = rig_create_stream(rig, 3, "wide");
+    wide->request.settings.streamlets = 4;
+    wide->request.settings.logs = 2;
+    assert_int_equal(rig_wait(rig, wide, RIG_SECOND), LEAT_OK);
+    const struct leat_stream_desc *desc = wide->request.desc;
+    uint32_t id = desc->id, epoch = desc->streamlets[3].epoch.v;
+    assert_int_equal(desc->streamlets[3].owner, rig->nodes[3].incarnation);
+    rig_forget(wide);
+    const struct leat_log_ref logs[] = {{id, 3, 0}, {id, 3, 1}};
+    static const struct {
+        enum leat_coordinate_kind kind;
+        uint64_t other_incarnation;
+        uint32_t other_epoch, version;
+        leat_err rc;
+    } rows[] = {
+        {LEAT_COORDINATE_VERSION, 0, 0, 2, LEAT_E_INVALID}, /* not opened yet */
+        {LEAT_COORDINATE_OPENED, 0, 1, 1, LEAT_E_STALE_EPOCH},
+        {LEAT_COORDINATE_OPENED, 1, 0, 1, LEAT_E_STALE_EPOCH},
+        {LEAT_COORDINATE_OPENED, 0, 0, 1, LEAT_OK},
+        {LEAT_COORDINATE_VERSION, 0, 0, 3, LEAT_OK},
+        {LEAT_COORDINATE_VERSION, 0, 0, 3, LEAT_OK},
+        {LEAT_COORDINATE_VERSION, 0, 0, 2, LEAT_E_INVALID},
+        {LEAT_COORDINATE_VERSION, 1, 0, 4, LEAT_E_STALE_EPOCH},
+        {LEAT_COORDINATE_VERSION, 0, 1, 4, LEAT_E_STALE_EPOCH},
+    };
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rig_request *r = rig_request(rig, 3, rows[i].kind);
+        r->request.logs = logs;
+        r->request.log_count = 2;
+        r->request.incarnation = rig->nodes[rows[i].other_incarnation ? 0 : 3].incarnation;
+        r->request.epoch.v = epoch + rows[i].other_epoch;
+        r->request.version = rows[i].version;
+        assert_int_equal(rig_wait(rig, r, RIG_SECOND), rows[i].rc);
+        rig_forget(r);
+    }
+    const struct leat_machine *machine = &rig->nodes[3].coordinator->machine;
+    assert_int_equal(machine->streams[0].logs[6].record.stamp_version, 3);
+    assert_int_equal(machine->streams[0].logs[6].record.stamp_epoch.v, epoch);
+
+    const struct leat_tail_record tails[] = {{7, {4096, 1234}, 700, false},
+                                             {UINT64_MAX, {0, 0}, 0, false}};
+    static const struct {
+        const char *target;
+        unsigned count, from;
+        leat_err rc;
+        bool fresh;
+    } moves[] = {
+        {"n1", 1, 3, LEAT_E_INVALID, false},     /* not all logs of it */
+        {"n1", 2, 2, LEAT_E_STALE_EPOCH, false}, /* not its own */
+        {"nobody", 2, 3, LEAT_E_NOT_FOUND, true},
+        {"n1", 2, 3, LEAT_E_STALE_EPOCH, false}, /* the old epoch */
+        {"n1", 2, 3, LEAT_OK, true},
+    };
+    for (unsigned i = 0; i < sizeof moves / sizeof *moves; i++) {
+        struct rig_request *r = rig_request(rig, 3, LEAT_COORDINATE_MOVE);
+        r->request.logs = logs;
+        r->request.tails = tails;
+        r->request.log_count = moves[i].count;
+        r->request.incarnation = rig->nodes[moves[i].from].incarnation;
+        r->request.target = moves[i].target;
+        r->request.epoch.v = epoch;
+        assert_int_equal(rig_wait(rig, r, RIG_SECOND), moves[i].rc);
+        assert_int_equal(r->request.epoch.v > epoch, moves[i].fresh);
+        if (moves[i].fresh && i == 2) {
+            assert_int_equal(machine->streams[0].desc->streamlets[3].owner,
+                             rig->nodes[3].incarnation);
+            assert_int_equal(machine->streams[0].desc->streamlets[3].epoch.v, r->request.epoch.v);
+        }
+        if (i == 3) epoch = machine->streams[0].desc->streamlets[3].epoch.v;
+        rig_forget(r);
+    }
+    assert_true(rig_until(rig, 5 * RIG_SECOND, rig_all_equal));
+    machine = &rig->nodes[0].coordinator->machine;
+    assert_int_equal(machine->streams[0].desc->streamlets[3].owner, rig->nodes[1].incarnation);
+    assert_false(machine->streams[0].logs[6].record.opened);
+    assert_int_equal(machine->streams[0].logs[6].record.tail.segment, 7);
+    assert_int_equal(machine->streams[0].logs[6].record.tail.next_offset, 700);
+    assert_int_equal(machine->nodes[1].info.streamlets, 2);
+    assert_int_equal(machine->nodes[3].info.streamlets, 0);
+    rig_destroy(rig);
+}
+
+/* ---- everything at once ---- */
+
+struct made {
+    char name[24];
+    uint32_t id;
+};
+
+static void fault(struct rig *rig)
+{
+    struct sim_rng *dice = &rig->world->fault;
+    unsigned victim = (unsigned)sim_rng_below(dice, rig->node_count);
+    struct rig_node *node = &rig->nodes[victim];
+    if (!node->up) {
+        if (sim_rng_chance(dice, 700)) rig_boot(rig, victim);
+        return;
+    }
+    switch (sim_rng_below(dice, 9)) {
+    case 0:
+        rig_kill(rig, victim, SIM_DEATH_KILL);
+        break;
+    case 1:
+        rig_kill(rig, victim, SIM_DEATH_POWER);
+        break;
+    case 2:
+    case 3:
+        node->process->cut_off_until_us = rig->world->now_us + sim_rng_below(dice, 6 * RIG_SECOND);
+        break;
+    case 4:
+        sim_net_reset(node->process, (uint32_t)sim_rng_between(dice, 100, 1000));
+        break;
+    case 5:
+        sim_disk_stall(node->disk, rig->world->now_us + sim_rng_below(dice, 3 * RIG_SECOND));
+        break;
+    case 6:
+        node->process->paused_until_us = rig->world->now_us + sim_rng_below(dice, 3 * RIG_SECOND);
+        break;
+    case 7:
+        sim_disk_fail_next(node->disk,
+                           sim_rng_chance(dice, 500) ? LEAT_DISK_WRITE : LEAT_DISK_SYNC);
+        break;
+    default:
+        node->process->die_in_calls = sim_rng_between(dice, 1, 400);
+        node->process->death = sim_rng_chance(dice, 500) ? SIM_DEATH_KILL : SIM_DEATH_POWER;
+        break;
+    }
+}
+
+/* A coordinator that stopped, its disk having failed, is started again by its supervisor. */
+static void revive(struct rig *rig)
+{
+    for (unsigned i = 0; i < rig->node_count; i++) {
+        struct rig_node *node = &rig->nodes[i];
+        if (node->up && node->coordinator->failed != LEAT_OK) rig_kill(rig, i, SIM_DEATH_KILL);
+        if (node->up) continue;
+        sim_disk_no_errors(node->disk);
+        rig_boot(rig, i);
+        if (!node->up) fail_msg("%s: %s", node->name, node->open_error.text);
+    }
+}
+
+/* Requests on all nodes under every fault: whatever was answered stays true, no id is given twice,
+ * and once all is well everybody has the same tables. */
+static void cluster_seeds(void **state)
+{
+    enum { ROUNDS = 60, MADE_MAX = 4096 };
+    const char *only = getenv("RIG_SEED"), *how_many = getenv("RIG_SEEDS");
+    uint64_t first = only ? strtoull(only, NULL, 10) : 1;
+    uint64_t last = only ? first : how_many ? strtoull(how_many, NULL, 10) : 60;
+    (void)state;
+    static struct made made[MADE_MAX];
+    uint64_t answered = 0, unknown = 0;
+    for (uint64_t seed = first; seed <= last; seed++) {
+        struct rig *rig = rig_create(70000 + seed, 5, 3);
+        unsigned made_count = 0, number = 0;
+        rig->snapshot_bytes_min = seed % 2 ? 4096 : 0;
+        for (unsigned i = 0; i < 5; i++)
+            rig_boot(rig, i);
+        assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            for (unsigned i = 0; i < 5; i++) {
+                if (!rig->nodes[i].up || sim_rng_chance(&rig->world->work, 300)) continue;
+                char name[24];
+                snprintf(name, sizeof name, "s%u", number++);
+                struct rig_request *request = rig_create_stream(rig, i, name);
+                rig_ask(request);
+            }
+            fault(rig);
+            rig_run(rig, sim_rng_below(&rig->world->fault, RIG_SECOND));
+            for (unsigned i = 0; i < RIG_REQUESTS_MAX; i++) {
+                struct rig_request *it = &rig->requests[i];
+                if (!it->in_use || !it->done) continue;
+                leat_err rc = it->request.rc;
+                /* Asked for once, so it can't exist already: a retry that took effect twice. */
+                assert_int_not_equal(rc, LEAT_E_STREAM_EXISTS);
+                if (rc == LEAT_OK) {
+                    assert_true(made_count < MADE_MAX);
+                    snprintf(made[made_count].name, sizeof made[0].name, "%.23s", it->request.name);
+                    made[made_count++].id = it->request.stream_id;
+                    answered++;
+                } else {
+                    unknown++;
+                }
+                rig_forget(it);
+            }
+        }
+        for (unsigned i = 0; i < 5; i++) {
+            struct rig_node *node = &rig->nodes[i];
+            if (node->up) node->process->die_in_calls = 0;
+            if (node->up) node->process->cut_off_until_us = node->process->paused_until_us = 0;
+            sim_disk_no_errors(node->disk);
+        }
+        revive(rig);
+        rig_run(rig, 10 * RIG_SECOND);
+        revive(rig);
+        assert_true(rig_until(rig, 60 * RIG_SECOND, everything_equal));
+        assert_int_equal(create(rig, (unsigned)(seed % 5), "healed"), LEAT_OK);
+        assert_true(rig_until(rig, 10 * RIG_SECOND, everything_equal));
+        struct leat_machine *machine = &rig->nodes[0].coordinator->machine;
+        for (unsigned i = 0; i < made_count; i++) {
+            struct leat_machine_stream *stream =
+                leat_machine_name_find(machine, made[i].name, strlen(made[i].name));
+            if (!stream || stream->id != made[i].id)
+                fail_msg("seed %llu: stream %s was created as %u and is %u",
+                         (unsigned long long)seed, made[i].name, made[i].id,
+                         stream ? stream->id : 0);
+        }
+        rig_destroy(rig);
+    }
+    print_message("%llu answered, %llu refused or unknown\n", (unsigned long long)answered,
+                  (unsigned long long)unknown);
+    if (!only) assert_true(answered > 100);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cluster_forms_in_any_order),
+        cmocka_unit_test(cluster_forming_survives_deaths),
+        cmocka_unit_test(cluster_loss_of_a_voter_delays_create_below_two_seconds),
+        cmocka_unit_test(cluster_laggards_get_a_snapshot),
+        cmocka_unit_test(cluster_amnesiac_voter_stays_out_until_replaced),
+        cmocka_unit_test(cluster_lone_voter_grows),
+        cmocka_unit_test(cluster_nodes_come_and_go),
+        cmocka_unit_test(cluster_nodes_adopt_their_own),
+        cmocka_unit_test(cluster_versions_rise_and_streamlets_move),
+        cmocka_unit_test(cluster_seeds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
