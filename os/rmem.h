@@ -114,6 +114,9 @@ void leat_os_process_identity(long pid, uint64_t *out_started, uint64_t *out_spa
 /* rmem_host.c */
 leat_err leat_os_rmem_host_open(struct os_rmem *rmem, struct leat_error *error) LEAT_NODISCARD;
 void leat_os_rmem_host_close(struct os_rmem *rmem);
+/** NULL: none. Host's actor. */
+struct os_rmem_arena *leat_os_rmem_arena_find(struct os_rmem *rmem,
+                                              const struct leat_rmem_address *address);
 
 /* rmem_shm.c: a writer on each core. */
 leat_err leat_os_shm_open(struct os_rmem *rmem, struct os_actor *actor) LEAT_NODISCARD;

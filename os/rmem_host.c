@@ -299,6 +299,15 @@ static struct os_rmem_arena *arena_find(struct os_rmem *rmem,
     return arena;
 }
 
+struct os_rmem_arena *leat_os_rmem_arena_find(struct os_rmem *rmem,
+                                              const struct leat_rmem_address *address)
+{
+    (void)pthread_mutex_lock(&rmem->lock);
+    struct os_rmem_arena *arena = arena_find(rmem, address);
+    (void)pthread_mutex_unlock(&rmem->lock);
+    return arena;
+}
+
 static leat_err host_enter(void *ctx, const struct leat_rmem_address *address, uint64_t offset,
                            uint64_t bytes, uint8_t **out_at)
 {

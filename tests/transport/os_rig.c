@@ -165,6 +165,7 @@ struct os_rig *os_rig_make(const char *dir, const char *verbs_host)
     rig->rig = (struct transport_rig){
         .ctx = rig,
         .host = rig->envs[RIG_HOST]->rmem_host,
+        .writer_env = rig->envs[RIG_WRITER],
         .call = rig_call,
         .wait = rig_wait,
         .notify = rig_notify,

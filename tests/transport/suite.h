@@ -17,7 +17,8 @@ struct transport_rig {
     void *ctx;
     const struct leat_rmem_host *host; /* of RIG_HOST */
     const struct leat_rmem *writer;    /* of RIG_WRITER */
-    unsigned node;                     /* what attach() takes */
+    const struct leat_env *writer_env;
+    unsigned node; /* what attach() takes */
     /** Run fn on an actor; returns when it has. */
     void (*call)(void *ctx, unsigned actor, void (*fn)(void *arg), void *arg);
     /** Until done(arg), which runs on the actor, is true; stops the process after a minute. */

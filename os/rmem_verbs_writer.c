@@ -1,0 +1,656 @@
+/* The writer port over verbs: one reliable queue pair for each target, RDMA writes from registered
+ * memory, completions by event.
+ *
+ * Attaching: address, route, connect (the grant's arena in the private data), then the arena's table
+ * of keys is read from the host's memory. A write past the known steps reads the table again. */
+#include "os/rmem_verbs.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    TABLE_BYTES = LEAT_RMEM_STEPS_MAX * 4,
+    WRS_PER_WRITE = 2, /* a write may lie across two steps, whose keys differ */
+    READ_TABLE = 1,    /* wr_id; writes have their address, pieces before the last 0 */
+};
+static_assert((int)LEAT_RMEM_WRITE_BYTES_MAX <= (int)LEAT_ARENA_STEP_BYTES, "at most two steps");
+
+struct os_verbs_writer { /* one core's port */
+    struct leat_rmem port;
+    struct os_rmem *rmem;
+    struct os_actor *actor;
+    struct rdma_event_channel *cm;
+    struct ibv_comp_channel *completions;
+    struct os_watch *cm_watch, *completions_watch;
+    struct leat_list targets;
+    unsigned count;
+};
+
+struct os_verbs_target {
+    struct leat_rmem_target target;
+    struct os_verbs_writer *writer;
+    struct leat_list link;
+    const struct leat_rmem_target_handler *handler;
+    void *user;
+    struct leat_rmem_address address;
+    struct rdma_cm_id *id;
+    struct ibv_cq *cq;
+    unsigned cq_events; /* taken, not yet acknowledged */
+    struct verbs_welcome welcome;
+    struct ibv_mr *table_mr;
+    bool connected, reading, cut, detached, told, mailed, job_out;
+    bool quiet;              /* the world ends: completions are not looked at */
+    struct leat_error error; /* why it fails; code 0: it does not */
+    struct leat_list posted, waiting;
+    unsigned in_flight;
+    struct leat_mail mail;
+    struct os_job job; /* registers the pool's new steps */
+    struct leat_error job_error;
+    uint32_t keys[LEAT_RMEM_STEPS_MAX]; /* of the arena's steps; the device writes it */
+};
+
+static struct os_verbs_target *verbs_of(struct leat_rmem_target *target)
+{
+    return LEAT_CONTAINER(target, struct os_verbs_target, target);
+}
+
+static void target_mail(struct os_verbs_target *verbs)
+{
+    if (verbs->mailed) return;
+    verbs->mailed = true;
+    const struct leat_post *post = &verbs->writer->actor->post;
+    post->send(post->ctx, post->self, &verbs->mail);
+}
+
+static void target_fail(struct os_verbs_target *verbs, leat_err rc, const char *text)
+{
+    if (verbs->error.code == LEAT_OK) leat_error_set(&verbs->error, rc, "%s", text);
+    verbs->target.failed = true;
+    target_mail(verbs);
+}
+
+/* ---- memory that writes come from ---- */
+
+enum { KEY_NONE, KEY_LATER, KEY_KNOWN };
+
+static const struct leat_arena *pool_of(const struct os_rmem *rmem)
+{
+    const struct os_actor *store = rmem->world->actors[LEAT_ACTOR_STORE];
+    return store ? store->env.arena : NULL;
+}
+
+/* The key of the region that `at` lies in, and how many bytes on it reaches. */
+static int local_key(struct os_rmem *rmem, const uint8_t *at, uint32_t *out_key, size_t *out_bytes)
+{
+    struct os_verbs *shared = rmem->verbs;
+    unsigned count = atomic_load(&shared->source_count);
+    for (unsigned i = 0; i < count; i++) {
+        const struct verbs_source *source = &shared->sources[i];
+        if (at < source->base || at >= source->base + source->bytes) continue;
+        *out_key = source->mr->lkey;
+        *out_bytes = (size_t)(source->base + source->bytes - at);
+        return KEY_KNOWN;
+    }
+    const struct leat_arena *pool = pool_of(rmem);
+    if (pool && at >= pool->base && at < pool->base + pool->limit_bytes) {
+        size_t offset = (size_t)(at - pool->base);
+        size_t step = offset / LEAT_ARENA_STEP_BYTES;
+        if (step >= LEAT_RMEM_STEPS_MAX) return KEY_NONE;
+        struct ibv_mr *mr = atomic_load(&shared->pool[step]);
+        if (!mr) return KEY_LATER;
+        *out_key = mr->lkey;
+        *out_bytes = LEAT_ARENA_STEP_BYTES - offset % LEAT_ARENA_STEP_BYTES;
+        return KEY_KNOWN;
+    }
+    return leat_os_verbs_arena_key(rmem, at, out_key, out_bytes) ? KEY_KNOWN : KEY_NONE;
+}
+
+/* Steps of the pool are registered when first needed, all that there are by then. */
+static void pool_run(struct os_job *job)
+{
+    struct os_verbs_target *verbs = LEAT_CONTAINER(job, struct os_verbs_target, job);
+    struct os_rmem *rmem = verbs->writer->rmem;
+    const struct leat_arena *pool = pool_of(rmem);
+    uint64_t steps = __atomic_load_n(&pool->grown_bytes, __ATOMIC_ACQUIRE) / LEAT_ARENA_STEP_BYTES;
+    for (uint64_t step = 0; step < steps && step < LEAT_RMEM_STEPS_MAX; step++) {
+        if (atomic_load(&rmem->verbs->pool[step])) continue;
+        struct ibv_mr *mr = ibv_reg_mr(rmem->verbs->pd, pool->base + step * LEAT_ARENA_STEP_BYTES,
+                                       LEAT_ARENA_STEP_BYTES, IBV_ACCESS_LOCAL_WRITE);
+        if (!mr) {
+            leat_os_verbs_why(errno, &verbs->job_error);
+            return;
+        }
+        atomic_store(&rmem->verbs->pool[step], mr);
+    }
+}
+
+static void pool_deliver(void *actor, struct leat_mail *mail)
+{
+    struct os_job *job = LEAT_CONTAINER(mail, struct os_job, mail);
+    struct os_verbs_target *verbs = LEAT_CONTAINER(job, struct os_verbs_target, job);
+    (void)actor;
+    verbs->job_out = false;
+    if (verbs->job_error.code) target_fail(verbs, verbs->job_error.code, verbs->job_error.text);
+    target_mail(verbs);
+}
+
+static leat_err verbs_source(void *ctx, void *base, size_t bytes, struct leat_error *error)
+{
+    struct os_verbs_writer *writer = ctx;
+    struct os_verbs *shared = writer->rmem->verbs;
+    struct leat_error ignored;
+    struct ibv_mr *mr = ibv_reg_mr(shared->pd, base, bytes, IBV_ACCESS_LOCAL_WRITE);
+    if (!mr) {
+        leat_os_verbs_why(errno, error ? error : &ignored);
+        return error ? error->code : ignored.code;
+    }
+    (void)pthread_mutex_lock(&writer->rmem->lock);
+    unsigned count = atomic_load(&shared->source_count);
+    bool room = count < VERBS_SOURCES_MAX;
+    if (room) {
+        shared->sources[count] = (struct verbs_source){base, bytes, mr};
+        atomic_store(&shared->source_count, count + 1);
+    }
+    (void)pthread_mutex_unlock(&writer->rmem->lock);
+    if (room) return LEAT_OK;
+    (void)ibv_dereg_mr(mr);
+    return leat_error_set(error, LEAT_E_TOO_MANY, "%d regions are registered already",
+                          VERBS_SOURCES_MAX);
+}
+
+/* ---- posting ---- */
+
+static void table_read(struct os_verbs_target *verbs)
+{
+    struct ibv_sge sge = {(uintptr_t)verbs->keys, TABLE_BYTES, verbs->table_mr->lkey};
+    struct ibv_send_wr wr = {.wr_id = READ_TABLE,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_RDMA_READ,
+                             .send_flags = IBV_SEND_SIGNALED,
+                             .wr.rdma = {verbs->welcome.table, verbs->welcome.table_key}};
+    struct ibv_send_wr *bad;
+    if (verbs->reading) return;
+    verbs->reading = true;
+    if (ibv_post_send(verbs->id->qp, &wr, &bad))
+        target_fail(verbs, LEAT_E_CLOSED, "the RDMA queue takes no request");
+}
+
+struct wr_build {
+    struct ibv_send_wr wrs[WRS_PER_WRITE];
+    struct ibv_sge sges[WRS_PER_WRITE][VERBS_SGES];
+    unsigned count;
+};
+
+/* One request for each step that the write touches. */
+static int build(struct os_verbs_target *verbs, const struct leat_rmem_write *write,
+                 struct wr_build *out)
+{
+    uint64_t offset = write->offset, end = write->offset + write->bytes;
+    unsigned piece = 0;
+    size_t used = 0; /* of that piece */
+    out->count = 0;
+    while (offset < end) {
+        uint64_t step = offset / LEAT_ARENA_STEP_BYTES;
+        uint64_t step_end = (step + 1) * LEAT_ARENA_STEP_BYTES;
+        struct ibv_sge *sges = out->sges[out->count];
+        struct ibv_send_wr *wr = &out->wrs[out->count++];
+        *wr = (struct ibv_send_wr){.sg_list = sges,
+                                   .opcode = IBV_WR_RDMA_WRITE,
+                                   .wr.rdma = {verbs->welcome.base + offset, verbs->keys[step]}};
+        while (offset < end && offset < step_end) {
+            const struct leat_iov *iov = &write->iovs[piece];
+            if (used == iov->bytes) {
+                piece++;
+                used = 0;
+                continue;
+            }
+            uint32_t key;
+            size_t bytes;
+            const uint8_t *at = (const uint8_t *)iov->base + used;
+            int known = local_key(verbs->writer->rmem, at, &key, &bytes);
+            if (known != KEY_KNOWN) return known;
+            if (bytes > iov->bytes - used) bytes = iov->bytes - used;
+            if (bytes > step_end - offset) bytes = (size_t)(step_end - offset);
+            LEAT_ASSERT_CMP(wr->num_sge, <, VERBS_SGES);
+            sges[wr->num_sge++] = (struct ibv_sge){(uintptr_t)at, (uint32_t)bytes, key};
+            used += bytes;
+            offset += bytes;
+        }
+    }
+    for (unsigned i = 0; i + 1 < out->count; i++)
+        out->wrs[i].next = &out->wrs[i + 1];
+    struct ibv_send_wr *last = &out->wrs[out->count - 1];
+    last->wr_id = (uintptr_t)write;
+    last->send_flags = IBV_SEND_SIGNALED;
+    return KEY_KNOWN;
+}
+
+static bool keys_known(const struct os_verbs_target *verbs, const struct leat_rmem_write *write)
+{
+    return verbs->keys[write->offset / LEAT_ARENA_STEP_BYTES] != 0 &&
+           verbs->keys[(write->offset + write->bytes - 1) / LEAT_ARENA_STEP_BYTES] != 0;
+}
+
+/* False: it has to wait, or the target fails. */
+static bool write_post(struct os_verbs_target *verbs, struct leat_rmem_write *write)
+{
+    struct wr_build request;
+    struct ibv_send_wr *bad;
+    if (!keys_known(verbs, write)) {
+        table_read(verbs);
+        return false;
+    }
+    int known = build(verbs, write, &request);
+    if (known == KEY_LATER && !verbs->job_out) {
+        verbs->job_out = true;
+        verbs->job = (struct os_job){
+            .run = pool_run, .actor = verbs->writer->actor, .mail.deliver = pool_deliver};
+        leat_os_job_start(verbs->writer->rmem, &verbs->job);
+    }
+    if (known == KEY_NONE)
+        target_fail(verbs, LEAT_E_INVALID, "a write from memory that was not named by source()");
+    if (known != KEY_KNOWN) return false;
+    if (ibv_post_send(verbs->id->qp, &request.wrs[0], &bad)) {
+        target_fail(verbs, LEAT_E_CLOSED, "the RDMA queue takes no request");
+        return false;
+    }
+    leat_list_push_back(&verbs->posted, &write->list);
+    verbs->in_flight++;
+    return true;
+}
+
+static void waiting_post(struct os_verbs_target *verbs)
+{
+    while (!leat_list_empty(&verbs->waiting) && !verbs->error.code && !verbs->detached &&
+           !verbs->reading && !verbs->job_out && verbs->in_flight < LEAT_RMEM_WINDOW) {
+        struct leat_list *first = verbs->waiting.next;
+        leat_list_remove(first);
+        if (write_post(verbs, LEAT_CONTAINER(first, struct leat_rmem_write, list))) continue;
+        leat_list_push_front(&verbs->waiting, first);
+        return;
+    }
+}
+
+/* ---- completions ---- */
+
+static void table_arrived(struct os_verbs_target *verbs)
+{
+    verbs->reading = false;
+    if (verbs->keys[0] == 0) {
+        target_fail(verbs, LEAT_E_UNSUPPORTED, "the backup has not registered its memory");
+    } else if (!verbs->target.attached) {
+        verbs->target.attached = true;
+        if (!verbs->detached) verbs->handler->on_attached(verbs->user, &verbs->target);
+    } else if (!leat_list_empty(&verbs->waiting)) {
+        struct leat_rmem_write *first =
+            LEAT_CONTAINER(verbs->waiting.next, struct leat_rmem_write, list);
+        if (!keys_known(verbs, first))
+            target_fail(
+                verbs, LEAT_E_OFFSET_OUT_OF_RANGE,
+                "a write past what the arena has grown to, or what the backup could register");
+    }
+    target_mail(verbs);
+}
+
+static void completion_take(struct os_verbs_target *verbs, const struct ibv_wc *wc)
+{
+    if (wc->status != IBV_WC_SUCCESS) {
+        char text[160];
+        snprintf(text, sizeof text, "the RDMA write failed: %s (fenced, or the peer is gone)",
+                 ibv_wc_status_str(wc->status));
+        target_fail(verbs, LEAT_E_CLOSED, text);
+        return;
+    }
+    if (wc->wr_id == READ_TABLE) {
+        table_arrived(verbs);
+        return;
+    }
+    struct leat_rmem_write *write = (struct leat_rmem_write *)(uintptr_t)wc->wr_id;
+    LEAT_ASSERT(verbs->posted.next == &write->list); /* queue pairs complete in order */
+    leat_list_remove(&write->list);
+    verbs->in_flight--;
+    write->on_done(write, LEAT_OK); /* may write, or detach */
+}
+
+/* Successes that the device has reported are taken also when the target has failed since: they
+ * are true. After the first error nothing succeeds. */
+static void completions_poll(struct os_verbs_target *verbs)
+{
+    struct ibv_wc wcs[16];
+    int count;
+    bool broken = false;
+    while (verbs->cq && !verbs->quiet && !broken && (count = ibv_poll_cq(verbs->cq, 16, wcs)) > 0)
+        for (int i = 0; i < count && !broken; i++) {
+            broken = wcs[i].status != IBV_WC_SUCCESS;
+            completion_take(verbs, &wcs[i]);
+        }
+}
+
+static void on_completions_ready(void *user)
+{
+    struct os_verbs_writer *writer = user;
+    struct ibv_cq *cq;
+    void *ctx;
+    while (ibv_get_cq_event(writer->completions, &cq, &ctx) == 0) {
+        struct os_verbs_target *verbs = ctx;
+        verbs->cq_events++;
+        /* Asked for the next event before looking, else one in between would be missed. */
+        if (ibv_req_notify_cq(cq, 0)) target_fail(verbs, LEAT_E_CLOSED, "the RDMA device is gone");
+        completions_poll(verbs);
+        waiting_post(verbs);
+    }
+}
+
+/* ---- coming and going ---- */
+
+/* Nothing of it is in the device's hands any more when this returns. */
+static void target_cut(struct os_verbs_target *verbs)
+{
+    if (verbs->cut) return;
+    verbs->cut = true;
+    if (verbs->connected) (void)rdma_disconnect(verbs->id); /* also the queue pair's error state */
+    completions_poll(verbs);
+    if (verbs->id && verbs->id->qp) rdma_destroy_qp(verbs->id);
+    if (verbs->cq) {
+        ibv_ack_cq_events(verbs->cq, verbs->cq_events);
+        (void)ibv_destroy_cq(verbs->cq);
+        verbs->cq = NULL;
+    }
+    if (verbs->table_mr) (void)ibv_dereg_mr(verbs->table_mr);
+    verbs->table_mr = NULL;
+    if (verbs->id) (void)rdma_destroy_id(verbs->id);
+    verbs->id = NULL;
+    verbs->reading = false;
+}
+
+static void writes_end(struct leat_list *writes, leat_err rc)
+{
+    while (!leat_list_empty(writes)) {
+        struct leat_rmem_write *write =
+            LEAT_CONTAINER(leat_list_pop_front(writes), struct leat_rmem_write, list);
+        write->on_done(write, rc);
+    }
+}
+
+static void target_free(struct os_verbs_target *verbs)
+{
+    target_cut(verbs);
+    leat_list_remove(&verbs->link);
+    verbs->writer->count--;
+    leat_mem_free(verbs);
+}
+
+static void target_deliver(void *actor, struct leat_mail *mail)
+{
+    struct os_verbs_target *verbs = LEAT_CONTAINER(mail, struct os_verbs_target, mail);
+    (void)actor;
+    verbs->mailed = false;
+    if (!verbs->error.code && !verbs->detached) {
+        waiting_post(verbs);
+        return;
+    }
+    target_cut(verbs);
+    leat_err rc = verbs->error.code ? verbs->error.code : LEAT_E_CANCELLED;
+    writes_end(&verbs->posted, rc);
+    writes_end(&verbs->waiting, rc);
+    if (verbs->error.code && !verbs->told && !verbs->detached) {
+        verbs->told = true;
+        verbs->handler->on_failed(verbs->user, &verbs->target, &verbs->error);
+    }
+    if (verbs->detached && !verbs->mailed && !verbs->job_out) target_free(verbs);
+}
+
+static bool queue_make(struct os_verbs_target *verbs)
+{
+    struct os_verbs *shared = verbs->writer->rmem->verbs;
+    verbs->cq = ibv_create_cq(shared->context, WRS_PER_WRITE * LEAT_RMEM_WINDOW + 8, verbs,
+                              verbs->writer->completions, 0);
+    if (!verbs->cq || ibv_req_notify_cq(verbs->cq, 0)) return false;
+    verbs->table_mr = ibv_reg_mr(shared->pd, verbs->keys, TABLE_BYTES, IBV_ACCESS_LOCAL_WRITE);
+    if (!verbs->table_mr) return false;
+    struct ibv_qp_init_attr attr = {
+        .send_cq = verbs->cq,
+        .recv_cq = verbs->cq,
+        .qp_type = IBV_QPT_RC,
+        .cap = {.max_send_wr = WRS_PER_WRITE * LEAT_RMEM_WINDOW + 4,
+                .max_recv_wr = 1,
+                .max_send_sge = VERBS_SGES,
+                .max_recv_sge = 1},
+    };
+    return rdma_create_qp(verbs->id, shared->pd, &attr) == 0;
+}
+
+static void connect_step(struct os_verbs_target *verbs)
+{
+    struct verbs_hello hello = {.magic = VERBS_MAGIC, .number = verbs->address.number};
+    memcpy(hello.id, verbs->address.id, sizeof hello.id);
+    struct rdma_conn_param param = {.private_data = &hello,
+                                    .private_data_len = sizeof hello,
+                                    .responder_resources = 1,
+                                    .initiator_depth = 1,
+                                    .retry_count = VERBS_RETRIES,
+                                    .rnr_retry_count = VERBS_RETRIES};
+    if (!queue_make(verbs) || rdma_connect(verbs->id, &param))
+        target_fail(verbs, LEAT_E_UNSUPPORTED, "no RDMA queue pair: the device refuses one more");
+}
+
+static void route_step(struct os_verbs_target *verbs)
+{
+    uint8_t timeout = VERBS_ACK_TIMEOUT;
+    if (verbs->id->verbs != verbs->writer->rmem->verbs->context)
+        target_fail(verbs, LEAT_E_UNSUPPORTED, "the backup is reached by another RDMA device");
+    else if (rdma_set_option(verbs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
+                             sizeof timeout))
+        target_fail(verbs, LEAT_E_UNSUPPORTED, "the RDMA device has no ACK timeout to set");
+    else if (rdma_resolve_route(verbs->id, VERBS_RESOLVE_MS))
+        target_fail(verbs, LEAT_E_CLOSED, "no RDMA route to the backup");
+}
+
+static void connected_step(struct os_verbs_target *verbs, const struct verbs_welcome *welcome)
+{
+    verbs->connected = true;
+    verbs->welcome = *welcome;
+    if (welcome->magic != VERBS_MAGIC)
+        target_fail(verbs, LEAT_E_INVALID, "what answered by RDMA is no backup of Leat's");
+    else
+        table_read(verbs);
+}
+
+static void cm_step(struct os_verbs_target *verbs, enum rdma_cm_event_type type,
+                    const struct verbs_welcome *welcome)
+{
+    if (verbs->cut || verbs->error.code || verbs->detached) return;
+    switch (type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+        route_step(verbs);
+        return;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+        connect_step(verbs);
+        return;
+    case RDMA_CM_EVENT_ESTABLISHED:
+        connected_step(verbs, welcome);
+        return;
+    case RDMA_CM_EVENT_REJECTED:
+        target_fail(verbs, LEAT_E_NOT_FOUND, "the backup has no such arena (any more) for RDMA");
+        return;
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+        target_fail(verbs, LEAT_E_CLOSED, "the RDMA device has disappeared");
+        return;
+    case RDMA_CM_EVENT_TIMEWAIT_EXIT:
+        return;
+    default:
+        target_fail(verbs, LEAT_E_CLOSED, rdma_event_str(type));
+        return;
+    }
+}
+
+static void on_cm_ready(void *user)
+{
+    struct os_verbs_writer *writer = user;
+    struct rdma_cm_event *event;
+    while (rdma_get_cm_event(writer->cm, &event) == 0) {
+        enum rdma_cm_event_type type = event->event;
+        struct os_verbs_target *verbs = event->id->context;
+        struct verbs_welcome welcome = {0};
+        if (type == RDMA_CM_EVENT_ESTABLISHED &&
+            event->param.conn.private_data_len >= sizeof welcome)
+            memcpy(&welcome, event->param.conn.private_data, sizeof welcome);
+        (void)rdma_ack_cm_event(event); /* before its id may go */
+        cm_step(verbs, type, &welcome);
+    }
+}
+
+/* ---- the port ---- */
+
+static leat_err grant_address(const struct leat_rmem_grant *grant, struct sockaddr_storage *out)
+{
+    struct verbs_grant body;
+    size_t bytes = 0;
+    const uint8_t *section = leat_rmem_grant_find(grant, LEAT_RMEM_VERBS, &bytes);
+    if (!section) return LEAT_E_UNSUPPORTED;
+    if (bytes != sizeof body) return LEAT_E_INVALID;
+    memcpy(&body, section, sizeof body);
+    memset(out, 0, sizeof *out);
+    if (body.family == AF_INET) {
+        struct sockaddr_in *four = (struct sockaddr_in *)out;
+        four->sin_family = AF_INET;
+        memcpy(&four->sin_port, body.port, 2);
+        memcpy(&four->sin_addr, body.address, 4);
+        return LEAT_OK;
+    }
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
+    six->sin6_family = AF_INET6;
+    memcpy(&six->sin6_port, body.port, 2);
+    memcpy(&six->sin6_addr, body.address, 16);
+    six->sin6_scope_id = body.scope;
+    return body.family == AF_INET6 ? LEAT_OK : LEAT_E_INVALID;
+}
+
+static leat_err verbs_attach(void *ctx, unsigned node, const struct leat_rmem_grant *grant,
+                             const struct leat_rmem_target_handler *handler, void *user,
+                             struct leat_rmem_target **out_target, struct leat_error *error)
+{
+    struct os_verbs_writer *writer = ctx;
+    struct sockaddr_storage to;
+    struct leat_rmem_address address;
+    (void)node;
+    leat_err rc = leat_rmem_grant_address(grant, &address);
+    if (!rc) rc = grant_address(grant, &to);
+    if (rc)
+        return leat_error_set(error, rc,
+                              rc == LEAT_E_UNSUPPORTED ? "the backup does not offer RDMA"
+                                                       : "the grant can't be read");
+    if (atomic_load(&writer->rmem->verbs->gone))
+        return leat_error_set(error, LEAT_E_UNSUPPORTED, "the RDMA device has disappeared");
+    if (writer->count == LEAT_RMEM_TARGETS_MAX)
+        return leat_error_set(error, LEAT_E_TOO_MANY, "%d targets are attached already",
+                              LEAT_RMEM_TARGETS_MAX);
+    struct os_verbs_target *verbs = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *verbs);
+    if (!verbs) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to attach an arena");
+    verbs->target.port = &writer->port;
+    verbs->target.kind = LEAT_RMEM_VERBS;
+    verbs->writer = writer;
+    verbs->handler = handler;
+    verbs->user = user;
+    verbs->address = address;
+    verbs->mail.deliver = target_deliver;
+    leat_list_init(&verbs->posted);
+    leat_list_init(&verbs->waiting);
+    if (rdma_create_id(writer->cm, &verbs->id, verbs, RDMA_PS_TCP) ||
+        rdma_resolve_addr(verbs->id, NULL, (struct sockaddr *)&to, VERBS_RESOLVE_MS)) {
+        if (verbs->id) (void)rdma_destroy_id(verbs->id);
+        leat_mem_free(verbs);
+        return leat_error_set(error, LEAT_E_UNSUPPORTED, "no RDMA path to the backup: %s",
+                              strerror(errno));
+    }
+    leat_list_push_back(&writer->targets, &verbs->link);
+    writer->count++;
+    *out_target = &verbs->target;
+    return LEAT_OK;
+}
+
+static leat_err verbs_write(struct leat_rmem_target *target, struct leat_rmem_write *write)
+{
+    struct os_verbs_target *verbs = verbs_of(target);
+    if (verbs->detached) return LEAT_E_CLOSED;
+    leat_err rc = leat_rmem_write_check(target, write, verbs->address.limit_bytes);
+    if (rc) return rc;
+    leat_list_push_back(&verbs->waiting, &write->list);
+    waiting_post(verbs);
+    return LEAT_OK;
+}
+
+static void verbs_detach(struct leat_rmem_target *target)
+{
+    struct os_verbs_target *verbs = verbs_of(target);
+    LEAT_ASSERT(!verbs->detached);
+    verbs->detached = true;
+    target_mail(verbs);
+}
+
+/* ---- life ---- */
+
+leat_err leat_os_verbs_writer_open(struct os_rmem *rmem, struct os_actor *actor)
+{
+    struct os_verbs_writer *writer = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *writer);
+    if (!writer) return LEAT_E_NO_MEMORY;
+    writer->port = (struct leat_rmem){
+        .ctx = writer,
+        .kind = LEAT_RMEM_VERBS,
+        .attach = verbs_attach,
+        .write = verbs_write,
+        .detach = verbs_detach,
+        .source = verbs_source,
+    };
+    writer->rmem = rmem;
+    writer->actor = actor;
+    leat_list_init(&writer->targets);
+    rmem->verbs->writers[actor->number] = writer;
+    writer->cm = rdma_create_event_channel();
+    writer->completions = ibv_create_comp_channel(rmem->verbs->context);
+    if (!writer->cm || !writer->completions || !leat_os_channel_unblock(writer->cm->fd) ||
+        !leat_os_channel_unblock(writer->completions->fd))
+        return LEAT_E_NO_MEMORY;
+    writer->cm_watch = leat_os_watch_open(actor, writer->cm->fd, on_cm_ready, writer);
+    writer->completions_watch =
+        leat_os_watch_open(actor, writer->completions->fd, on_completions_ready, writer);
+    if (!writer->cm_watch || !writer->completions_watch) return LEAT_E_NO_MEMORY;
+    unsigned slot = 0;
+    while (actor->env.rmems[slot])
+        slot++;
+    LEAT_ASSERT_CMP(slot, <, (unsigned)LEAT_ENV_RMEMS);
+    actor->env.rmems[slot] = &writer->port;
+    return LEAT_OK;
+}
+
+/* Its thread is joined. */
+void leat_os_verbs_actor_close(struct os_rmem *rmem, struct os_actor *actor)
+{
+    struct os_verbs *shared = rmem->verbs;
+    if (!shared) return;
+    if (actor == rmem->host_actor) leat_os_watch_close(&shared->watch);
+    struct os_verbs_writer *writer =
+        actor->number < LEAT_CORES_MAX ? shared->writers[actor->number] : NULL;
+    if (!writer) return;
+    while (!leat_list_empty(&writer->targets)) {
+        struct os_verbs_target *verbs =
+            LEAT_CONTAINER(writer->targets.next, struct os_verbs_target, link);
+        /* Nobody is told any more, so what the device has done since is not looked at. */
+        leat_list_init(&verbs->posted);
+        leat_list_init(&verbs->waiting);
+        verbs->quiet = true;
+        target_free(verbs);
+    }
+    leat_os_watch_close(&writer->cm_watch);
+    leat_os_watch_close(&writer->completions_watch);
+    if (writer->completions) (void)ibv_destroy_comp_channel(writer->completions);
+    if (writer->cm) rdma_destroy_event_channel(writer->cm);
+    shared->writers[actor->number] = NULL;
+    leat_mem_free(writer);
+}

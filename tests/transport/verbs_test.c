@@ -1,0 +1,32 @@
+/* The transport suite over verbs, on a real RDMA stack: tests/vm runs it in a guest with Soft-RoCE. */
+#include "tests/transport/os_rig.h"
+
+#include <stdio.h>
+
+static struct transport_rig *make(void)
+{
+    struct os_rig *rig = os_rig_make(NULL, "0.0.0.0");
+    rig->rig.writer = os_rig_writer(rig, LEAT_RMEM_VERBS);
+    os_rig_start(rig);
+    return &rig->rig;
+}
+
+static void drop(struct transport_rig *rig)
+{
+    os_rig_stop(rig->ctx);
+    os_rig_drop(rig->ctx);
+}
+
+int main(void)
+{
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    static const struct transport_family family = {"verbs", LEAT_RMEM_VERBS, make, drop, 8};
+    struct os_rig *rig = os_rig_make(NULL, "0.0.0.0");
+    const char *why = leat_os_rmem_no_verbs(rig->world);
+    if (why) {
+        printf("skipped: %s\n", why);
+        return 77;
+    }
+    os_rig_drop(rig);
+    return transport_suite_run(&family);
+}
