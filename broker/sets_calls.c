@@ -54,19 +54,12 @@ static bool sets_stream_size(void *ctx, uint32_t id, uint32_t *out_streamlets, u
     return true;
 }
 
-/* A question about a log's groups, on its way to the log's core and back. */
-struct group_question {
-    struct leat_mail mail;
-    struct leat_sets_group_query *query;
-    struct leat_core *asker;
-};
-
+/* A question about a log's groups, on its way to the log's core and back. It brings its mail along:
+ * it has to end, so nothing on its way may fail. query->broker: the core that asks. */
 static void group_deliver_back(void *actor, struct leat_mail *mail)
 {
-    struct group_question *question = LEAT_CONTAINER(mail, struct group_question, mail);
-    struct leat_sets_group_query *query = question->query;
+    struct leat_sets_group_query *query = LEAT_CONTAINER(mail, struct leat_sets_group_query, mail);
     (void)actor;
-    leat_mem_free(question);
     query->broker = NULL;
     query->on_done(query);
 }
@@ -74,8 +67,8 @@ static void group_deliver_back(void *actor, struct leat_mail *mail)
 static void group_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
-    struct group_question *question = LEAT_CONTAINER(mail, struct group_question, mail);
-    struct leat_sets_group_query *query = question->query;
+    struct leat_sets_group_query *query = LEAT_CONTAINER(mail, struct leat_sets_group_query, mail);
+    const struct leat_core *asker = query->broker;
     struct leat_hosted *hosted = leat_hosted_find(core, query->log);
     query->rc = LEAT_OK;
     if (hosted == NULL || hosted->going) {
@@ -88,13 +81,12 @@ static void group_deliver_home(void *actor, struct leat_mail *mail)
         if (leat_log_group(hosted->log, query->group, &first, &query->end_offset) != LEAT_OK)
             query->end_offset = query->group < info.first_group ? 0 : UINT64_MAX;
     }
-    leat_core_mail(core, question->asker->index, mail, group_deliver_back);
+    leat_core_mail(core, asker->index, mail, group_deliver_back);
 }
 
 static void group_deliver_refusal(void *actor, struct leat_mail *mail)
 {
-    struct leat_sets_group_query *query = LEAT_CONTAINER(mail, struct group_question, mail)->query;
-    query->rc = LEAT_E_UNKNOWN_LOG;
+    LEAT_CONTAINER(mail, struct leat_sets_group_query, mail)->rc = LEAT_E_UNKNOWN_LOG;
     group_deliver_back(actor, mail);
 }
 
@@ -103,17 +95,12 @@ static void sets_group(void *ctx, struct leat_sets_group_query *query)
     struct leat_hosted *hosted = ctx;
     struct leat_core *core = hosted->core;
     const struct leat_stream *stream = leat_stream_find(core, query->log.stream);
-    struct group_question *question = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *question);
-    /* The query must end, and there is no other way to end it later than from here. */
-    LEAT_ASSERT(question != NULL);
-    question->query = query;
-    question->asker = core;
-    query->broker = question;
+    query->broker = core;
     if (stream == NULL)
-        leat_core_mail(core, core->index, &question->mail, group_deliver_refusal);
+        leat_core_mail(core, core->index, &query->mail, group_deliver_refusal);
     else
         leat_core_mail(core, leat_core_of_log(core->node, query->log, stream->desc->settings.logs),
-                       &question->mail, group_deliver_home);
+                       &query->mail, group_deliver_home);
 }
 
 leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *options)

@@ -152,6 +152,7 @@ struct leat_sets_group_query {
     void (*on_done)(struct leat_sets_group_query *query); /* on the home's core, once */
     bool skips;                                           /* the sets' */
     void *owner;                                          /* the sets' */
+    struct leat_mail mail;                                /* the broker's */
     void *broker;                                         /* the broker's, NULL at first */
     void *home;                                           /* the sets' */
     struct leat_list link;                                /* the broker's */
