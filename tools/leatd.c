@@ -172,7 +172,7 @@ static leat_err make_node(struct server *server, struct leat_error *error)
     if (rc != LEAT_OK) return rc;
     struct leat_node_options options = {
         .cores = config->cores,
-        .name = config->name,
+        .name = config->node,
         .listen_address = config->listen,
         .version = LEAT_VERSION,
         .memory_bytes = config->memory_bytes,
@@ -303,8 +303,8 @@ static leat_err complete_config(struct leatd_config *config, struct leat_error *
     if (config->cores == 0) config->cores = leat_os_cores();
     if (config->cores > LEAT_CORES_MAX) config->cores = LEAT_CORES_MAX;
     if (config->memory_bytes == 0) config->memory_bytes = leat_os_memory_bytes() / 4;
-    if (config->name[0] == '\0' && gethostname(config->name, sizeof config->name - 1) != 0)
-        memcpy(config->name, "leat", sizeof "leat");
+    if (config->node[0] == '\0' && gethostname(config->node, sizeof config->node - 1) != 0)
+        memcpy(config->node, "leat", sizeof "leat");
     return LEAT_OK;
 }
 

@@ -24,8 +24,15 @@ const char leatd_help[] =
     "  --park-after SECONDS an idle log gives its buffer back after this (default: 60)\n"
     "  --scrub BYTES        bytes per second of old segments that are checked in the background\n"
     "                       (default: 4M; 0: none)\n"
-    "  --name NAME          of this node, for people (default: the host's name)\n"
     "  --help, --version\n"
+    "\n"
+    "A cluster is the same program on several hosts, started in any order:\n"
+    "  --node NAME          of this node, one of its kind (default: the host's name)\n"
+    "  --coordinators LIST  HOST:PORT,... node addresses of those that vote: one, three or five,\n"
+    "                       the same list on every node (default: none, a server alone)\n"
+    "  --node-listen HOST:PORT  address for other nodes (default: the host of --listen, 7701)\n"
+    "  --rack NAME          copies of a segment are kept in different racks\n"
+    "  --replication KIND   auto, verbs, shm, tcp or rpc (default: auto)\n"
     "\n"
     "One line on standard output says that the server is ready; its diary goes to standard error.\n"
     "SIGTERM and SIGINT write everything to disk and end it.\n"
@@ -40,7 +47,8 @@ enum option_kind {
     OPTION_BYTES,
     OPTION_BOOL,
     OPTION_SECONDS,
-    OPTION_LEVEL
+    OPTION_LEVEL,
+    OPTION_REPLICATION
 };
 struct option {
     const char *name;
@@ -52,7 +60,12 @@ struct option {
 static const struct option options[] = {
     {"data", OPTION_TEXT, AT(data), 0, 0},
     {"listen", OPTION_TEXT, AT(listen), 0, 0},
-    {"name", OPTION_TEXT, AT(name), 0, 0},
+    {"node", OPTION_TEXT, AT(node), 0, 0},
+    {"name", OPTION_TEXT, AT(node), 0, 0}, /* as it was called before there were clusters */
+    {"coordinators", OPTION_TEXT, AT(coordinators), 0, 0},
+    {"node-listen", OPTION_TEXT, AT(node_listen), 0, 0},
+    {"rack", OPTION_TEXT, AT(rack), 0, 0},
+    {"replication", OPTION_REPLICATION, AT(replication), 0, 0},
     {"cores", OPTION_COUNT, AT(cores), 1, LEAT_CORES_MAX},
     {"memory", OPTION_BYTES, AT(memory_bytes), 1, UINT64_MAX / 2},
     {"log-level", OPTION_LEVEL, AT(log_level), 0, 0},
@@ -175,6 +188,17 @@ static bool parse_level(const char *text, enum leat_diary_level *out)
     return false;
 }
 
+static bool parse_replication(const char *text, enum leatd_replication *out)
+{
+    static const char *const names[] = {"auto", "verbs", "shm", "tcp", "rpc"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) != 0) continue;
+        *out = (enum leatd_replication)i;
+        return true;
+    }
+    return false;
+}
+
 static leat_err option_set(const struct option *option, const char *value,
                            struct leatd_config *config, struct leat_error *error)
 {
@@ -196,6 +220,11 @@ static leat_err option_set(const struct option *option, const char *value,
         if (parse_level(value, &config->log_level)) return LEAT_OK;
         return leat_error_set(error, LEAT_E_CONFIG,
                               "%s is error, warn, info or debug, not \"%.64s\"", option->name,
+                              value);
+    case OPTION_REPLICATION:
+        if (parse_replication(value, &config->replication)) return LEAT_OK;
+        return leat_error_set(error, LEAT_E_CONFIG,
+                              "%s is auto, verbs, shm, tcp or rpc, not \"%.64s\"", option->name,
                               value);
     case OPTION_COUNT:
     case OPTION_BYTES:

@@ -5,10 +5,22 @@
 #include "base/diary.h"
 #include "base/error.h"
 
+/* How bytes of segments get to other nodes. */
+enum leatd_replication {
+    LEATD_REPLICATION_AUTO,
+    LEATD_REPLICATION_VERBS,
+    LEATD_REPLICATION_SHM,
+    LEATD_REPLICATION_TCP,
+    LEATD_REPLICATION_RPC,
+};
 struct leatd_config {
     char data[4096];
     char listen[256];
-    char name[64];
+    char node[256];          /* --node, --name */
+    char coordinators[2048]; /* as given: "a:7701,b:7701"; "": a server alone */
+    char node_listen[256];   /* "": the host of `listen`, port 7701; only with coordinators */
+    char rack[64];
+    enum leatd_replication replication;
     uint32_t cores;        /* 0: all */
     uint64_t memory_bytes; /* 0: a quarter of the machine's */
     uint64_t park_after_us;
