@@ -12,6 +12,8 @@
 #include "base/mem.h"
 #include "broker/core.h"
 
+static void up_deliver_join(void *actor, struct leat_mail *mail);
+static void up_deliver_joined(void *actor, struct leat_mail *mail);
 static void up_on_node_up(struct leat_coordinate *request);
 static void up_on_adopted(struct leat_coordinate *request);
 static void up_deliver_cut(void *actor, struct leat_mail *mail);
@@ -100,9 +102,13 @@ leat_err leat_node_find_marks(struct leat_node *node, struct leat_error *error)
 
 void leat_node_bring_up(struct leat_node *node)
 {
-    const struct leat_core *core = &node->cores[0];
+    struct leat_core *core = &node->cores[0];
     uint8_t cluster_id[16];
     leat_coordinator_cluster_id(node->coordinator, cluster_id);
+    if (node->joining) {
+        leat_core_mail(core, LEAT_ACTOR_STORE, &node->mail, up_deliver_join);
+        return;
+    }
     if (memcmp(cluster_id, node->cluster_id, sizeof cluster_id) != 0) {
         struct leat_error error;
         leat_error_set(&error, LEAT_E_WRONG_CLUSTER,
@@ -116,9 +122,37 @@ void leat_node_bring_up(struct leat_node *node)
     request->node_name = node->name;
     request->address = node->listen_address;
     request->cores = node->options.cores;
+    request->node_address = node->options.cluster.node_address;
+    request->rack = node->options.cluster.rack;
+    request->memory_bytes = node->pool_bytes;
+    if (node->options.cluster.advertise != NULL) request->address = node->options.cluster.advertise;
     request->on_done = up_on_node_up;
     request->owner = node;
     leat_coordinate(core->env->post, request);
+}
+
+/* On the store's thread. */
+static void up_deliver_join(void *actor, struct leat_mail *mail)
+{
+    struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, mail);
+    const struct leat_post *post = node->options.store_env->post;
+    uint8_t cluster_id[16];
+    (void)actor;
+    leat_coordinator_cluster_id(node->coordinator, cluster_id);
+    node->rc = leat_node_identity_set(node, cluster_id, &node->error);
+    mail->deliver = up_deliver_joined;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, mail);
+}
+
+static void up_deliver_joined(void *actor, struct leat_mail *mail)
+{
+    struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, mail);
+    (void)actor;
+    node->joining = false;
+    if (node->rc != LEAT_OK)
+        up_fail(node, node->rc, &node->error);
+    else
+        leat_node_bring_up(node);
 }
 
 static void up_on_node_up(struct leat_coordinate *request)
@@ -169,6 +203,7 @@ static void up_deliver_core(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, mail);
+    if (node->rc == LEAT_OK) node->rc = leat_members_open(core, &node->error);
     if (node->rc == LEAT_OK) node->rc = leat_node_adopt_on_core(node, core, &node->error);
     core->adopted = true;
     node->walk_core++;

@@ -5,21 +5,34 @@
 #include "base/mem.h"
 #include "broker/core.h"
 
+static void call_turn_away(struct leat_peer *peer, const struct leat_frame *frame, leat_err code,
+                           const char *text)
+{
+    struct leat_core *core = peer->core;
+    if (peer == &core->link_peer)
+        leat_link_answer_error(core->members.links, core->serving, code, text);
+    else
+        leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, code, text);
+}
+
 void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, size_t bytes)
 {
     struct leat_core *core = peer->core;
     struct leat_call *call = NULL;
     LEAT_ASSERT_CMP(bytes, >=, sizeof *call);
     if (core->stopping) {
-        leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, LEAT_E_STARTING,
-                         "the server is stopping");
+        call_turn_away(peer, frame, LEAT_E_STARTING, "the server is stopping");
         return NULL;
     }
     if (core->calls < LEAT_CORE_CALLS_MAX) call = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes);
     if (call == NULL) {
-        leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, LEAT_E_AGAIN,
-                         "too many requests are under way on this core, try again");
+        call_turn_away(peer, frame, LEAT_E_AGAIN,
+                       "too many requests are under way on this core, try again");
         return NULL;
+    }
+    if (peer == &core->link_peer) {
+        call->by_link = true;
+        call->ticket = *core->serving;
     }
     call->core = core;
     call->peer = peer;
@@ -53,14 +66,20 @@ void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writ
                          "the answer does not fit one frame (1 MiB): ask for less at once");
         return;
     }
-    leat_peer_send(call->peer, core->scratch, (enum leat_kind)call->kind, LEAT_FRAME_ANSWER,
-                   call->request, writer->used, 0);
+    if (call->by_link)
+        leat_link_answer(core->members.links, &call->ticket, writer->bytes, writer->used);
+    else
+        leat_peer_send(call->peer, core->scratch, (enum leat_kind)call->kind, LEAT_FRAME_ANSWER,
+                       call->request, writer->used, 0);
     call_free(call);
 }
 
 void leat_call_refuse(struct leat_call *call, leat_err code, const char *text)
 {
-    leat_peer_refuse(call->peer, (enum leat_kind)call->kind, call->request, code,
-                     text != NULL && text[0] != '\0' ? text : NULL);
+    if (text == NULL || text[0] == '\0') text = leat_err_text(code);
+    if (call->by_link)
+        leat_link_answer_error(call->core->members.links, &call->ticket, code, text);
+    else
+        leat_peer_refuse(call->peer, (enum leat_kind)call->kind, call->request, code, text);
     call_free(call);
 }

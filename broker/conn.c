@@ -166,6 +166,19 @@ static enum leat_handled peer_frame(struct leat_peer *peer, const struct leat_fr
     if (!peer->greeted) return peer_hello(peer, frame);
     if (frame->kind == LEAT_KIND_APPEND) return leat_append_frame(peer, frame);
     if (frame->kind == LEAT_KIND_FETCH) return leat_fetch_frame(peer, frame);
+    if (leat_peer_call(peer, frame)) return peer->closing ? LEAT_LEFT : LEAT_HANDLED;
+    char text[96];
+    struct leat_error error;
+    leat_error_set(&error, LEAT_E_UNSUPPORTED, "this server knows no request of kind %u",
+                   frame->kind);
+    memcpy(text, error.text, sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, LEAT_E_UNSUPPORTED, text);
+    return LEAT_HANDLED;
+}
+
+bool leat_peer_call(struct leat_peer *peer, const struct leat_frame *frame)
+{
     static const leat_call_fn calls[] = {
         [LEAT_KIND_PING] = leat_call_ping,
         [LEAT_KIND_METADATA] = leat_call_metadata,
@@ -184,19 +197,9 @@ static enum leat_handled peer_frame(struct leat_peer *peer, const struct leat_fr
     };
     leat_call_fn call =
         frame->kind < sizeof calls / sizeof *calls ? calls[frame->kind] : (leat_call_fn)NULL;
-    if (call == NULL || (frame->flags & LEAT_FRAME_ANSWER) != 0) {
-        char text[96];
-        struct leat_error error;
-        leat_error_set(&error, LEAT_E_UNSUPPORTED, "this server knows no request of kind %u",
-                       frame->kind);
-        memcpy(text, error.text, sizeof text - 1);
-        text[sizeof text - 1] = '\0';
-        leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, LEAT_E_UNSUPPORTED,
-                         text);
-        return LEAT_HANDLED;
-    }
+    if (call == NULL || (frame->flags & LEAT_FRAME_ANSWER) != 0) return false;
     call(peer, frame);
-    return peer->closing ? LEAT_LEFT : LEAT_HANDLED;
+    return true;
 }
 
 /* ---- hello ---- */

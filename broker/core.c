@@ -65,8 +65,7 @@ void leat_stock_give(struct leat_stock *pool, void *element)
 
 uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs)
 {
-    return (uint32_t)(((uint64_t)ref.stream + (uint64_t)ref.streamlet * logs + ref.log) %
-                      node->options.cores);
+    return leat_lane_of_log(ref, logs, node->options.cores);
 }
 
 static leat_err core_init_pools(struct leat_core *core);
@@ -80,6 +79,10 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     core->env = env;
     core->net = env->net;
     core->frame_bytes_max = frame_bytes_max;
+    core->link_peer.core = core;
+    core->link_peer.requests = 1; /* never given back: it is no connection that could end */
+    leat_list_init(&core->link_peer.answers);
+    leat_list_init(&core->link_peer.set_calls);
     leat_log_warmth_init(&core->warmth,
                          leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
     struct leat_list *lists[] = {
@@ -113,9 +116,9 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     if (rc == LEAT_OK) rc = core_init_buffers(core, buffer_count);
     /* A log arms at most four timers, a fetch one, sets one per home. */
     if (rc == LEAT_OK)
-        rc =
-            leat_timers_init(&core->timers, env->clock,
-                             4 * LEAT_CORE_LOGS_MAX + LEAT_CORE_FETCHES_MAX + LEAT_SETS_HOMES + 16);
+        rc = leat_timers_init(&core->timers, env->clock,
+                              4 * LEAT_CORE_LOGS_MAX + LEAT_CORE_FETCHES_MAX + LEAT_SETS_HOMES +
+                                  LEAT_MEMBER_TIMERS + 16);
     return rc;
 }
 
@@ -155,6 +158,7 @@ static leat_err core_init_buffers(struct leat_core *core, uint32_t buffer_count)
 void leat_core_fini(struct leat_core *core)
 {
     leat_producer_ids_fini(core);
+    leat_members_fini(core);
     for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
         while (core->hosted[i] != NULL)
             leat_hosted_destroy(core->hosted[i]);

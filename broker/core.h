@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "base/timer.h"
+#include "broker/members.h"
 #include "broker/node.h"
 #include "multilog/log.h"
 #include "sets/sets.h"
@@ -148,6 +149,8 @@ struct leat_call {
     struct leat_peer *peer;
     uint16_t kind;
     uint32_t request;
+    bool by_link; /* another node asks, for a client of its own: the answer goes by ticket */
+    struct leat_link_ticket ticket;
     struct leat_mail mail;
 };
 
@@ -187,6 +190,11 @@ struct leat_core {
     uint32_t stream_count, stream_mask, stream_seen; /* highest id that came by */
     struct leat_list stream_awaits;
     bool adopted; /* logs of streams that come from now on are made as they come */
+
+    struct leat_members members;
+    struct leat_link_handler serve_in;
+    struct leat_peer link_peer;             /* stands for all that ask by links */
+    const struct leat_link_ticket *serving; /* while a request of a link is taken */
 
     struct leat_list peers, slow_peers, owing_peers, starved_peers, answer_peers, large_peers;
     struct leat_list dirty_logs, opening_logs, care_logs, idle_logs, home_logs;
@@ -237,7 +245,7 @@ void leat_core_on_logs_stopped(struct leat_core *core);
 void *leat_core_buffer_try(struct leat_core *core);
 void leat_core_buffer_wait(struct leat_core *core, struct leat_buffer_wait *wait);
 void leat_core_buffer_give(struct leat_core *core, void *buffer);
-/** The core that a log lives on: design §6.1. */
+/** The core of this node that a log of its own lives on. */
 uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs);
 
 /* ---- hosted.c: logs and streams of a core ---- */
@@ -274,6 +282,8 @@ void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
                        const struct leat_conn_handler **out_handler);
 void leat_peer_pause(struct leat_peer *peer, enum leat_pause why);
 void leat_peer_resume(struct leat_peer *peer, enum leat_pause why);
+/** Take a request that is neither append nor fetch. False: there is no such kind. */
+bool leat_peer_call(struct leat_peer *peer, const struct leat_frame *frame);
 /** One request more is under way. */
 void leat_peer_begin(struct leat_peer *peer);
 /** One is done; the peer may be gone after it. */
@@ -344,6 +354,11 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
  * leat_call_writer(). Thread: the call's core. */
 void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writer);
 void leat_call_refuse(struct leat_call *call, leat_err code, const char *text);
+/** Nobody waits for the answer any more: the client's connection has gone. */
+static inline bool leat_call_abandoned(const struct leat_call *call)
+{
+    return !call->by_link && call->peer->conn == NULL;
+}
 void leat_call_writer(struct leat_core *core, struct leat_msg_writer *out_writer);
 /** Create a stream and wait until every core serves it; on_done once. */
 struct leat_maker {
@@ -382,10 +397,12 @@ struct leat_node {
     struct leat_store *store;
     struct leat_keeper keeper;
     struct leat_coordinator *coordinator;
+    struct leat_link_hub hub;
     uint8_t cluster_id[16];
     uint64_t incarnation;
     uint64_t started_us;
     uint64_t pool_bytes;
+    bool joining; /* a new node of a cluster whose id it has yet to learn */
     bool started, coordinator_ready, up, stopping, failed;
     _Atomic uint32_t highest_stream; /* id ever told by the coordinator */
     /* Coming up. */
@@ -410,6 +427,9 @@ void leat_node_complain(struct leat_node *node, const char *format, ...) LEAT_PR
 /** bringup.c: what the store found, as the coordinator wants it. Thread: startup. */
 leat_err leat_node_find_marks(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 void leat_node_bring_up(struct leat_node *node);
+/** A new node has learnt which cluster it is of: keep that, durably. Thread: store; blocks. */
+leat_err leat_node_identity_set(struct leat_node *node, const uint8_t cluster_id[16],
+                                struct leat_error *error) LEAT_NODISCARD;
 /** Make this core's logs from decisions and what was found. */
 leat_err leat_node_adopt_on_core(struct leat_node *node, struct leat_core *core,
                                  struct leat_error *error) LEAT_NODISCARD;

@@ -159,6 +159,15 @@ leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint
                               "streamlet %u, log %u",
                               desc->name, desc->streamlet_count, desc->settings.logs, ref.streamlet,
                               ref.log);
+    if (!leat_core_owns(core, desc, ref.streamlet)) {
+        if (error == NULL) return LEAT_E_NOT_OWNER;
+        char owner[192];
+        leat_member_words(core, desc->streamlets[ref.streamlet].owner, owner, sizeof owner);
+        return leat_error_set(error, LEAT_E_NOT_OWNER,
+                              "streamlet %u of \"%.64s\" is served by %.150s: ask for metadata "
+                              "again",
+                              ref.streamlet, desc->name, owner);
+    }
     uint32_t current = desc->streamlets[ref.streamlet].epoch.v;
     if (epoch < current)
         return leat_error_set(error, LEAT_E_STALE_EPOCH,

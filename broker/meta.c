@@ -218,7 +218,14 @@ static void metadata_end(struct metadata_call *meta, leat_err code, const char *
     leat_call_refuse(&meta->call, code, text);
 }
 
-static void metadata_write_stream(struct leat_msg_writer *writer, const struct leat_node *node,
+static uint32_t owner_cores(const struct leat_core *core, uint64_t owner)
+{
+    const struct leat_member *member = leat_member_find(core, owner);
+    return member != NULL && !member->self && member->info.cores > 0 ? member->info.cores
+                                                                     : core->node->options.cores;
+}
+
+static void metadata_write_stream(struct leat_msg_writer *writer, const struct leat_core *core,
                                   const struct leat_stream_desc *desc, bool with_logs)
 {
     uint32_t logs = desc->settings.logs;
@@ -237,10 +244,16 @@ static void metadata_write_stream(struct leat_msg_writer *writer, const struct l
             .log = ref.log,
             .owner = desc->streamlets[ref.streamlet].owner,
             .epoch = desc->streamlets[ref.streamlet].epoch.v,
-            .lane = leat_core_of_log(node, ref, logs),
+            .lane = leat_lane_of_log(ref, logs,
+                                     owner_cores(core, desc->streamlets[ref.streamlet].owner)),
         };
         leat_msg_log_write(writer, &log);
     }
+}
+
+static bool member_is_told(const struct leat_member *member)
+{
+    return !member->self && member->info.state == LEAT_NODE_UP;
 }
 
 static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *writer)
@@ -249,14 +262,30 @@ static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *
     leat_call_writer(core, writer);
     leat_msg_write_array(writer, 3);
     leat_msg_write_bin(writer, node->cluster_id, sizeof node->cluster_id);
-    leat_msg_write_array(writer, 1);
+    uint32_t others = 0;
+    for (uint32_t i = 0; i < core->members.count; i++)
+        if (member_is_told(core->members.rows[i])) others++;
+    leat_msg_write_array(writer, 1 + others);
+    const char *address = node->options.cluster.advertise != NULL ? node->options.cluster.advertise
+                                                                  : node->bound_address;
     struct leat_msg_node self = {
         .incarnation = node->incarnation,
         .name = {node->name, (uint32_t)strlen(node->name)},
-        .address = {node->bound_address, (uint32_t)strlen(node->bound_address)},
+        .address = {address, (uint32_t)strlen(address)},
         .lanes = node->options.cores,
     };
     leat_msg_node_write(writer, &self);
+    for (uint32_t i = 0; i < core->members.count; i++) {
+        const struct leat_node_info *info = &core->members.rows[i]->info;
+        if (!member_is_told(core->members.rows[i])) continue;
+        struct leat_msg_node other = {
+            .incarnation = info->incarnation,
+            .name = {info->name, (uint32_t)strlen(info->name)},
+            .address = {info->address, (uint32_t)strlen(info->address)},
+            .lanes = info->cores,
+        };
+        leat_msg_node_write(writer, &other);
+    }
 }
 
 /* All streams; where they do not fit with their logs, without. */
@@ -274,7 +303,7 @@ static void metadata_write_all(struct leat_core *core, struct leat_msg_writer *w
                     if (pass == 0)
                         listed++;
                     else
-                        metadata_write_stream(writer, core->node, stream->desc, round == 0);
+                        metadata_write_stream(writer, core, stream->desc, round == 0);
                 }
             }
         }
@@ -295,7 +324,7 @@ static void metadata_answer(struct metadata_call *meta)
             const char *name = meta->names[i];
             const struct leat_stream *stream = leat_stream_find_name(core, name, strlen(name));
             if (stream != NULL && stream->published) {
-                metadata_write_stream(&writer, core->node, stream->desc, true);
+                metadata_write_stream(&writer, core, stream->desc, true);
                 continue;
             }
             struct leat_msg_stream out = {
@@ -434,7 +463,8 @@ static void describe_answer(struct describe_call *describe)
         struct leat_msg_log_info out = {
             .at = {ref.streamlet, ref.log, desc->streamlets[ref.streamlet].owner,
                    desc->streamlets[ref.streamlet].epoch.v,
-                   leat_core_of_log(core->node, ref, per_streamlet)},
+                   leat_lane_of_log(ref, per_streamlet,
+                                    owner_cores(core, desc->streamlets[ref.streamlet].owner))},
             .state = (uint32_t)info->state,
             .first_offset = info->first_offset,
             .acked_offset = info->acked_offset,

@@ -145,10 +145,19 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
         .cores = options->cores,
         .on_stream = leat_node_on_stream,
         .on_stream_deleted = leat_node_on_stream_deleted,
+        .on_node = leat_node_on_node,
         .on_ready = node_on_coordinator_ready,
         .owner = node,
     };
     memcpy(coordinator.cluster_id, node->cluster_id, sizeof coordinator.cluster_id);
+    const struct leat_node_cluster *cluster = &options->cluster;
+    if (cluster->node_address != NULL) {
+        coordinator.node_name = node->name;
+        coordinator.node_address = cluster->node_address;
+        coordinator.voters = cluster->coordinators;
+        coordinator.voter_count = cluster->coordinator_count;
+        coordinator.hub = &node->hub;
+    }
     return leat_coordinator_open(options->coordinator_env, &coordinator, &node->coordinator, error);
 }
 
@@ -209,21 +218,26 @@ static void identity_see(void *arg, const char *name)
     if (strcmp(name, "catalogue") == 0 || strcmp(name, "raft") == 0) *(bool *)arg = true;
 }
 
-static leat_err identity_make(struct leat_node *node, struct leat_file *file, uint8_t *block,
-                              struct leat_error *error)
+static leat_err identity_check_unused(struct leat_node *node, struct leat_error *error)
 {
     const struct leat_disk *disk = node->options.store_env->disk;
-    const struct leat_random *random = node->options.store_env->random;
     bool used = false;
     (void)disk->list(disk->ctx, ".", identity_see, &used); /* unreadable: the next write says so */
     if (used)
         return leat_error_set(error, LEAT_E_DAMAGED,
                               "the data directory holds data, but its file \"identity\" is missing "
                               "or empty: restore it from a copy, or choose another directory");
+    return LEAT_OK;
+}
+
+static leat_err identity_write(struct leat_node *node, struct leat_file *file, uint8_t *block,
+                               const uint8_t cluster_id[16], struct leat_error *error)
+{
+    const struct leat_disk *disk = node->options.store_env->disk;
     struct identity identity = {.magic = "LEATIDNT", .version = 1};
-    for (size_t i = 0; i < sizeof identity.cluster_id; i += 8)
-        leat_put_le64(identity.cluster_id + i, random->next(random->ctx));
+    memcpy(identity.cluster_id, cluster_id, sizeof identity.cluster_id);
     identity.crc = identity_crc(identity);
+    memset(block, 0, IDENTITY_BLOCK_BYTES);
     memcpy(block, &identity, sizeof identity);
     struct leat_disk_io write = {
         .kind = LEAT_DISK_WRITE, .file = file, .buffer = block, .bytes = IDENTITY_BLOCK_BYTES};
@@ -234,8 +248,42 @@ static leat_err identity_make(struct leat_node *node, struct leat_file *file, ui
     if (rc != LEAT_OK)
         return leat_error_set(error, rc, "can't write \"identity\" in the data directory: %s",
                               leat_err_text(rc));
-    memcpy(node->cluster_id, identity.cluster_id, sizeof node->cluster_id);
+    memcpy(node->cluster_id, cluster_id, sizeof node->cluster_id);
     return LEAT_OK;
+}
+
+/* A server alone is its own cluster. A node of one learns its id later, from the others. */
+static leat_err identity_make(struct leat_node *node, struct leat_file *file, uint8_t *block,
+                              struct leat_error *error)
+{
+    const struct leat_random *random = node->options.store_env->random;
+    uint8_t cluster_id[16];
+    node->joining = node->options.cluster.node_address != NULL;
+    if (node->joining) return LEAT_OK;
+    leat_err rc = identity_check_unused(node, error);
+    for (size_t i = 0; i < sizeof cluster_id; i += 8)
+        leat_put_le64(cluster_id + i, random->next(random->ctx));
+    return rc != LEAT_OK ? rc : identity_write(node, file, block, cluster_id, error);
+}
+
+/* First the identity, then the store: a start that is cut short between the two finds a store that
+ * is of no cluster yet, which is as good as a new one. */
+leat_err leat_node_identity_set(struct leat_node *node, const uint8_t cluster_id[16],
+                                struct leat_error *error)
+{
+    const struct leat_disk *disk = node->options.store_env->disk;
+    struct leat_file *file;
+    uint8_t *block = leat_mem_calloc(LEAT_MEM_BROKER, 1, IDENTITY_BLOCK_BYTES);
+    if (block == NULL)
+        return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to write \"identity\"");
+    leat_err rc = disk->open(disk->ctx, "identity", LEAT_OPEN_CREATE, &file, error);
+    if (rc == LEAT_OK) {
+        rc = identity_write(node, file, block, cluster_id, error);
+        disk->close(disk->ctx, file);
+    }
+    leat_mem_free(block);
+    if (rc != LEAT_OK) return rc;
+    return leat_store_join(node->store, cluster_id, error);
 }
 
 static leat_err node_identity(struct leat_node *node, struct leat_error *error)
@@ -393,6 +441,7 @@ void leat_core_on_logs_stopped(struct leat_core *core)
     core->stopped = true;
     leat_timer_stop(&core->timers, &core->tick);
     leat_peer_close_all(core);
+    leat_members_close(core);
     stop_next(core);
 }
 

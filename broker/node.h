@@ -16,8 +16,17 @@
 struct leat_node;
 struct leat_core; /* one core's broker: broker/core.h */
 
+/* Of a cluster; node_address NULL: a server alone. Strings outlive the node. */
+struct leat_node_cluster {
+    const char *node_address;        /* "HOST:PORT" where other nodes reach this one */
+    const char *advertise;           /* where clients reach it; NULL: what was bound */
+    const char *const *coordinators; /* node addresses of those that vote, the same on every node */
+    uint32_t coordinator_count;
+    const char *rack; /* NULL: not said */
+};
 struct leat_node_options {
     uint32_t cores;
+    struct leat_node_cluster cluster;
     const char *name;           /* of the node, for people */
     const char *listen_address; /* "HOST:PORT" */
     const char *version;        /* for STATUS */

@@ -215,6 +215,11 @@ void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame)
         return;
     }
     recover->ref = (struct leat_log_ref){stream->desc->id, streamlet, log};
+    if (!leat_core_owns(core, stream->desc, streamlet)) {
+        leat_call_forward(&recover->call, stream->desc->streamlets[streamlet].owner, frame->control,
+                          frame->control_bytes);
+        return;
+    }
     uint32_t home = leat_core_of_log(core->node, recover->ref, stream->desc->settings.logs);
     recover->home = &core->node->cores[home];
     leat_core_mail(core, home, &recover->call.mail, recover_deliver_home);

@@ -21,14 +21,18 @@ struct set_call {
     uint32_t streams[LEAT_SETS_STREAMS_MAX];
     struct leat_sets_offset *commits;
     struct leat_log_ref *logs;
+    uint8_t *control; /* as it came, where another node may be the home's */
+    uint32_t control_bytes;
 };
 
 static void set_route(struct set_call *set);
+static void set_forward(struct set_call *set, uint64_t owner);
 static void set_deliver_home(void *actor, struct leat_mail *mail);
 static void set_on_done(struct leat_sets_request *request);
 static void set_back(struct set_call *set);
 static void set_deliver_back(void *actor, struct leat_mail *mail);
 static void set_end(struct set_call *set, leat_err code, const char *text);
+static void set_release(struct set_call *set);
 
 /* ---- what sets need of a broker ---- */
 
@@ -263,6 +267,15 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
     }
     set->maker.wait.on_ready = set_on_published;
     set->maker.wait.owner = set;
+    if (core->members.links != NULL) {
+        set->control = leat_mem_calloc(LEAT_MEM_BROKER, 1, frame->control_bytes + 1);
+        if (set->control == NULL) {
+            set_end(set, LEAT_E_AGAIN, NULL);
+            return;
+        }
+        memcpy(set->control, frame->control, frame->control_bytes);
+        set->control_bytes = frame->control_bytes;
+    }
     const char *name = LEAT_SETS_STREAM_NAME;
     if (leat_stream_find_name(core, name, strlen(name)) == NULL) {
         struct leat_stream_settings settings = {.streamlets = 1, .logs = LEAT_SETS_HOMES};
@@ -274,10 +287,20 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
     set_route(set);
 }
 
+/* The home is another node's: that one answers. */
+static void set_forward(struct set_call *set, uint64_t owner)
+{
+    uint8_t *control = set->control;
+    set->control = NULL;
+    set_release(set);
+    leat_call_forward(&set->call, owner, control, set->control_bytes);
+    leat_mem_free(control);
+}
+
 static void set_route(struct set_call *set)
 {
     struct leat_core *core = set->call.core;
-    if (set->call.peer->conn == NULL) {
+    if (leat_call_abandoned(&set->call)) {
         set_end(set, LEAT_E_CANCELLED, NULL);
         return;
     }
@@ -294,6 +317,10 @@ static void set_route(struct set_call *set)
     }
     struct leat_log_ref ref = {stream->desc->id, 0,
                                leat_sets_home(set->request.set, strlen(set->request.set))};
+    if (!leat_core_owns(core, stream->desc, ref.streamlet)) {
+        set_forward(set, stream->desc->streamlets[ref.streamlet].owner);
+        return;
+    }
     uint32_t home = leat_core_of_log(core->node, ref, stream->desc->settings.logs);
     set->home = &core->node->cores[home];
     set->request.on_done = set_on_done;
@@ -377,6 +404,7 @@ static void set_release(struct set_call *set)
     leat_mem_free(set->request.offsets);
     leat_mem_free(set->commits);
     leat_mem_free(set->logs);
+    leat_mem_free(set->control);
 }
 
 static void answer_write(struct leat_msg_writer *writer, const struct leat_sets_request *request)

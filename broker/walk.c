@@ -122,6 +122,7 @@ static void walk_install(struct walk *walk, struct leat_core *core)
         for (uint32_t q = 0; q < desc->settings.logs; q++) {
             struct leat_log_ref ref = {desc->id, s, q};
             struct leat_hosted *hosted;
+            if (!leat_core_owns(core, desc, s)) continue;
             if (leat_core_of_log(walk->node, ref, desc->settings.logs) != core->index) continue;
             if (leat_hosted_find(core, ref) != NULL) continue;
             rc = leat_hosted_create(core, stream, ref, desc->streamlets[s].epoch, NULL, 0, &empty,

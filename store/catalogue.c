@@ -149,10 +149,30 @@ static leat_err header_check(struct leat_catalogue *cat, size_t bytes, const uin
         return leat_error_set(error, LEAT_E_DAMAGED,
                               "the header of the file 'catalogue' is damaged (checksum mismatch); "
                               "restore it, nothing was changed");
-    if (memcmp(header->cluster_id, cluster_id, sizeof header->cluster_id) != 0)
+    static const uint8_t none[16];
+    if (memcmp(header->cluster_id, cluster_id, sizeof header->cluster_id) != 0 &&
+        memcmp(header->cluster_id, none, sizeof none) != 0)
         return leat_error_set(
             error, LEAT_E_WRONG_CLUSTER,
             "the file 'catalogue' belongs to another cluster; nothing was changed");
+    return LEAT_OK;
+}
+
+leat_err leat_catalogue_cluster_set(struct leat_catalogue *cat, const uint8_t cluster_id[16],
+                             struct leat_error *error)
+{
+    static const uint8_t none[16];
+    struct leat_catalogue_header *header = &cat->header;
+    if (memcmp(header->cluster_id, cluster_id, sizeof header->cluster_id) == 0) return LEAT_OK;
+    if (memcmp(header->cluster_id, none, sizeof none) != 0)
+        return leat_error_set(
+            error, LEAT_E_WRONG_CLUSTER,
+            "the file 'catalogue' belongs to another cluster; nothing was changed");
+    memcpy(header->cluster_id, cluster_id, sizeof header->cluster_id);
+    leat_err rc = header_write(cat, cat->file); /* within one sector: old or new */
+    if (rc)
+        return leat_error_set(error, rc, "cannot write the catalogue's header: %s",
+                              leat_err_text(rc));
     return LEAT_OK;
 }
 
@@ -240,6 +260,7 @@ leat_err leat_catalogue_open(struct leat_catalogue *cat, const struct leat_env *
         rc = run(cat, cat->file, LEAT_DISK_READ, 0, cat->header_block, LEAT_BLOCK_BYTES, &done);
     if (rc) return leat_error_set(error, rc, "cannot read the catalogue: %s", leat_err_text(rc));
     rc = header_check(cat, done, cluster_id, error);
+    if (!rc) rc = leat_catalogue_cluster_set(cat, cluster_id, error);
     if (rc) return rc;
     rc = rows_read(cat, bytes, complain, arg, out_bad_rows);
     if (rc) return leat_error_set(error, rc, "cannot read the catalogue: %s", leat_err_text(rc));

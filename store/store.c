@@ -178,6 +178,14 @@ leat_err leat_store_open(const struct leat_env *env, const struct leat_store_opt
     return LEAT_OK;
 }
 
+leat_err leat_store_join(struct leat_store *store, const uint8_t cluster_id[16],
+                         struct leat_error *error)
+{
+    leat_err rc = leat_catalogue_cluster_set(&store->cat, cluster_id, error);
+    if (!rc) memcpy(store->options.cluster_id, cluster_id, sizeof store->options.cluster_id);
+    return rc;
+}
+
 void leat_store_close(struct leat_store **store_pointer)
 {
     struct leat_store *store = *store_pointer;

@@ -117,8 +117,8 @@ struct leat_store_events {
 };
 
 struct leat_store_options {
-    uint64_t memory_bytes; /* pool limit, multiple of LEAT_ARENA_STEP_BYTES */
-    uint8_t cluster_id[16];
+    uint64_t memory_bytes;   /* pool limit, multiple of LEAT_ARENA_STEP_BYTES */
+    uint8_t cluster_id[16];  /* zeros: not known yet, see leat_store_join() */
     uint64_t flush_delay_us; /* closed segments of `memory` streams wait this long, or until half of
                                 the pool is used */
     uint64_t scrub_bytes_per_second; /* 0 = no scrub */
@@ -187,6 +187,11 @@ leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
 leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg) LEAT_NODISCARD;
 /** Make what leat_store_cut() and _forget() changed durable: one commit round. Blocks. */
 leat_err leat_store_cut_done(struct leat_store *store) LEAT_NODISCARD;
+
+/** A store opened for a cluster whose id was not known yet (zeros) is of this one from now on. Durable.
+ * LEAT_E_WRONG_CLUSTER: it is of another. Thread: store. Blocks. */
+leat_err leat_store_join(struct leat_store *store, const uint8_t cluster_id[16],
+                         struct leat_error *error) LEAT_NODISCARD;
 
 /** Requests come in here, by mail to LEAT_ACTOR_STORE. */
 struct leat_keeper leat_store_keeper(struct leat_store *store);

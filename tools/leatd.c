@@ -25,10 +25,13 @@ enum exit_code {
     EXIT_LISTEN = 4,
     EXIT_MEMORY = 5,
 };
-enum { DIARY_LINE_BYTES_MAX = 64 * 1024 };
+enum { DIARY_LINE_BYTES_MAX = 64 * 1024, COORDINATORS_MAX = 9, NODE_PORT = 7701 };
 
 struct server {
     struct leatd_config config;
+    char *coordinators[COORDINATORS_MAX]; /* into coordinators_text */
+    char coordinators_text[sizeof((struct leatd_config *)0)->coordinators];
+    uint32_t coordinator_count;
     struct leat_os_world *world;
     struct leat_env core_envs[LEAT_CORES_MAX];
     const struct leat_env *store_env, *coordinator_env;
@@ -162,6 +165,19 @@ static leat_err make_ports(struct server *server, struct leat_error *error)
     return rc;
 }
 
+static struct leat_node_cluster cluster_of(const struct server *server)
+{
+    const struct leatd_config *config = &server->config;
+    if (server->coordinator_count == 0) return (struct leat_node_cluster){0};
+    return (struct leat_node_cluster){
+        .node_address = config->node_listen,
+        .advertise = config->advertise,
+        .coordinators = (const char *const *)server->coordinators,
+        .coordinator_count = server->coordinator_count,
+        .rack = config->rack,
+    };
+}
+
 static leat_err make_node(struct server *server, struct leat_error *error)
 {
     const struct leatd_config *config = &server->config;
@@ -179,6 +195,7 @@ static leat_err make_node(struct server *server, struct leat_error *error)
         .auto_create = config->auto_create,
         .park_after_us = config->park_after_us,
         .scrub_bytes_per_second = config->scrub_bytes_per_second,
+        .cluster = cluster_of(server),
         .core_envs = server->core_envs,
         .store_env = server->store_env,
         .coordinator_env = server->coordinator_env,
@@ -294,6 +311,65 @@ static void end(struct server *server, bool clean)
     leat_os_world_destroy(&server->world);
 }
 
+/* "a:7701,b:7701": one entry each. */
+static leat_err split_coordinators(struct server *server, struct leat_error *error)
+{
+    memcpy(server->coordinators_text, server->config.coordinators,
+           sizeof server->coordinators_text);
+    char *rest = server->coordinators_text;
+    for (char *word; (word = strsep(&rest, ",")) != NULL;) {
+        word += strspn(word, " ");
+        word[strcspn(word, " ")] = '\0';
+        if (word[0] == '\0') continue;
+        if (strrchr(word, ':') == NULL)
+            return leat_error_set(error, LEAT_E_CONFIG,
+                                  "--coordinators: \"%.64s\" is not HOST:PORT", word);
+        if (server->coordinator_count == COORDINATORS_MAX)
+            return leat_error_set(error, LEAT_E_CONFIG,
+                                  "--coordinators: at most %d of them vote; three are enough",
+                                  COORDINATORS_MAX);
+        server->coordinators[server->coordinator_count++] = word;
+    }
+    return LEAT_OK;
+}
+
+static leat_err complete_cluster(struct server *server, struct leat_error *error)
+{
+    struct leatd_config *config = &server->config;
+    leat_err rc = split_coordinators(server, error);
+    if (rc != LEAT_OK) return rc;
+    if (server->coordinator_count == 0) {
+        const char *lone = config->node_listen[0] != '\0' ? "--node-listen"
+                           : config->rack[0] != '\0'      ? "--rack"
+                                                          : NULL;
+        if (lone == NULL) return LEAT_OK;
+        return leat_error_set(error, LEAT_E_CONFIG,
+                              "%s is for a node of a cluster: say --coordinators as well", lone);
+    }
+    if (config->advertise[0] == '\0')
+        memcpy(config->advertise, config->listen, sizeof config->advertise);
+    if (config->node_listen[0] == '\0') {
+        const char *port = strrchr(config->listen, ':');
+        int host = port != NULL ? (int)(port - config->listen) : (int)strlen(config->listen);
+        snprintf(config->node_listen, sizeof config->node_listen, "%.*s:%d",
+                 host > 240 ? 240 : host, config->listen, NODE_PORT);
+    }
+    const char *const wildcards[] = {"0.0.0.0:", "[::]:", ":"};
+    for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards; i++) {
+        size_t bytes = strlen(wildcards[i]);
+        if (strncmp(config->node_listen, wildcards[i], bytes) == 0)
+            return leat_error_set(error, LEAT_E_CONFIG,
+                                  "--node-listen %s is every address of this host: name the one "
+                                  "that other nodes reach it by",
+                                  config->node_listen);
+        if (strncmp(config->advertise, wildcards[i], bytes) == 0)
+            return leat_error_set(error, LEAT_E_CONFIG,
+                                  "clients can't be told %s: name one address by --advertise",
+                                  config->advertise);
+    }
+    return LEAT_OK;
+}
+
 static leat_err complete_config(struct leatd_config *config, struct leat_error *error)
 {
     if (config->data[0] == '\0') {
@@ -318,6 +394,7 @@ int main(int argc, char **argv)
     if (server.config.version) return printf("leatd %s\n", LEAT_VERSION) < 0;
     leat_diary_set(diary_line, NULL, server.config.log_level);
     rc = complete_config(&server.config, &error);
+    if (rc == LEAT_OK) rc = complete_cluster(&server, &error);
     if (rc != LEAT_OK) return refuse(rc, &error);
     raise_open_files();
     rc = leat_os_lock(server.config.data, &error);

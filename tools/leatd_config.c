@@ -31,6 +31,7 @@ const char leatd_help[] =
     "  --coordinators LIST  HOST:PORT,... node addresses of those that vote: one, three or five,\n"
     "                       the same list on every node (default: none, a server alone)\n"
     "  --node-listen HOST:PORT  address for other nodes (default: the host of --listen, 7701)\n"
+    "  --advertise HOST:PORT  address that clients are told (default: that of --listen)\n"
     "  --rack NAME          copies of a segment are kept in different racks\n"
     "  --replication KIND   auto, verbs, shm, tcp or rpc (default: auto)\n"
     "\n"
@@ -64,6 +65,7 @@ static const struct option options[] = {
     {"name", OPTION_TEXT, AT(node), 0, 0}, /* as it was called before there were clusters */
     {"coordinators", OPTION_TEXT, AT(coordinators), 0, 0},
     {"node-listen", OPTION_TEXT, AT(node_listen), 0, 0},
+    {"advertise", OPTION_TEXT, AT(advertise), 0, 0},
     {"rack", OPTION_TEXT, AT(rack), 0, 0},
     {"replication", OPTION_REPLICATION, AT(replication), 0, 0},
     {"cores", OPTION_COUNT, AT(cores), 1, LEAT_CORES_MAX},

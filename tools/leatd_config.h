@@ -19,6 +19,7 @@ struct leatd_config {
     char node[256];          /* --node, --name */
     char coordinators[2048]; /* as given: "a:7701,b:7701"; "": a server alone */
     char node_listen[256];   /* "": the host of `listen`, port 7701; only with coordinators */
+    char advertise[256];     /* "": as `listen` */
     char rack[64];
     enum leatd_replication replication;
     uint32_t cores;        /* 0: all */

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     leat_err rc = leatd_config_text(text, &config, &error);
     text_ends(config.data, sizeof config.data);
     text_ends(config.listen, sizeof config.listen);
-    text_ends(config.name, sizeof config.name);
+    text_ends(config.node, sizeof config.node);
     if (rc == LEAT_OK) {
         LEAT_ASSERT(config.cores <= 64 && config.memory_bytes <= UINT64_MAX / 2);
         LEAT_ASSERT(config.scrub_bytes_per_second <= UINT64_MAX / 2);

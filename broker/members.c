@@ -1,0 +1,273 @@
+/* The other nodes: tables on every core, links, and requests handed on. See members.h. */
+#include "broker/members.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/core.h"
+
+static void member_open_link(struct leat_member *member);
+static void member_close_link(struct leat_member *member);
+static void serve_on_up(void *owner, struct leat_link *link);
+static void serve_on_down(void *owner, struct leat_link *link, bool was_up,
+                          const struct leat_error *error);
+static void serve_on_request(void *owner, struct leat_link *link, const struct leat_frame *frame,
+                             const struct leat_link_ticket *ticket);
+
+uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores)
+{
+    return (uint32_t)(((uint64_t)ref.stream + (uint64_t)ref.streamlet * logs + ref.log) % cores);
+}
+
+bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc *desc,
+                    uint32_t streamlet)
+{
+    return desc->streamlets[streamlet].owner == core->node->incarnation;
+}
+
+/* ---- the table ---- */
+
+const struct leat_member *leat_member_find(const struct leat_core *core, uint64_t incarnation)
+{
+    const struct leat_members *members = &core->members;
+    for (uint32_t i = 0; i < members->count; i++)
+        if (members->rows[i]->info.incarnation == incarnation) return members->rows[i];
+    return NULL;
+}
+
+void leat_member_words(const struct leat_core *core, uint64_t incarnation, char *out,
+                       size_t capacity)
+{
+    const struct leat_member *member = leat_member_find(core, incarnation);
+    if (incarnation == 0)
+        snprintf(out, capacity, "no node");
+    else if (member == NULL)
+        snprintf(out, capacity, "a node that is not known here (incarnation %llu)",
+                 (unsigned long long)incarnation);
+    else
+        snprintf(out, capacity, "node %.64s (%.64s)%s", member->info.name, member->info.address,
+                 member->info.state == LEAT_NODE_UP ? "" : ", which is down");
+}
+
+static struct leat_member *member_of_name(struct leat_core *core, const char *name)
+{
+    struct leat_members *members = &core->members;
+    for (uint32_t i = 0; i < members->count; i++)
+        if (strcmp(members->rows[i]->info.name, name) == 0) return members->rows[i];
+    /* The coordinator holds LEAT_NODES_MAX of them and no more. */
+    LEAT_ASSERT_CMP(members->count, <, LEAT_NODES_MAX);
+    struct leat_member *member = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *member);
+    LEAT_ASSERT(member != NULL); /* committed and applied: there is no way back */
+    member->core = core;
+    member->number = members->count;
+    member->self = strcmp(name, core->node->name) == 0;
+    members->rows[members->count++] = member;
+    return member;
+}
+
+/* One piece of news on its way over all cores. */
+struct member_walk {
+    struct leat_mail mail;
+    struct leat_node_info info;
+};
+
+static void member_walk_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct member_walk *walk = LEAT_CONTAINER(mail, struct member_walk, mail);
+    struct leat_member *member = member_of_name(core, walk->info.name);
+    bool same = member->info.incarnation == walk->info.incarnation &&
+                strcmp(member->info.node_address, walk->info.node_address) == 0;
+    if (!same || walk->info.state != LEAT_NODE_UP) member_close_link(member);
+    member->info = walk->info;
+    member_open_link(member);
+    if (core->index + 1 < core->node->options.cores)
+        leat_core_mail(core, core->index + 1, mail, member_walk_deliver);
+    else
+        leat_mem_free(walk);
+}
+
+void leat_node_on_node(void *owner, const struct leat_node_info *info)
+{
+    struct leat_node *node = owner;
+    const struct leat_post *post = node->options.coordinator_env->post;
+    struct member_walk *walk = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *walk);
+    LEAT_ASSERT(walk != NULL); /* as above */
+    walk->info = *info;
+    walk->mail.deliver = member_walk_deliver;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &walk->mail);
+}
+
+/* ---- links ---- */
+
+static const struct leat_link_handler serve_out = {serve_on_up, serve_on_down, serve_on_request,
+                                                   NULL};
+
+leat_err leat_members_open(struct leat_core *core, struct leat_error *error)
+{
+    struct leat_node *node = core->node;
+    if (node->options.cluster.node_address == NULL) return LEAT_OK; /* nobody else is there */
+    core->serve_in = (struct leat_link_handler){serve_on_up, serve_on_down, serve_on_request, core};
+    struct leat_links_options options = {
+        .env = core->env,
+        .timers = &core->timers,
+        .hub = &node->hub,
+        .services = {[LEAT_LINK_SERVE] = {.handler = &core->serve_in}},
+    };
+    memcpy(options.identity.cluster_id, node->cluster_id, sizeof options.identity.cluster_id);
+    snprintf(options.identity.node, sizeof options.identity.node, "%s", node->name);
+    options.identity.incarnation = node->incarnation;
+    options.identity.cores = node->options.cores;
+    leat_err rc = leat_links_create(&options, &core->members.links, error);
+    for (uint32_t i = 0; rc == LEAT_OK && i < core->members.count; i++)
+        member_open_link(core->members.rows[i]);
+    return rc;
+}
+
+static void member_open_link(struct leat_member *member)
+{
+    struct leat_links *links = member->core->members.links;
+    const struct leat_node_info *info = &member->info;
+    if (links == NULL || member->self || member->serve != NULL) return;
+    if (info->state != LEAT_NODE_UP || info->node_address[0] == '\0') return;
+    struct leat_link_options options = {
+        .address = info->node_address,
+        .to_actor = LEAT_ACTOR_CORE_0 + member->core->index,
+        .purpose = LEAT_LINK_SERVE,
+        .expect_node = info->name,
+        .expect_incarnation = info->incarnation,
+        .handler = &serve_out,
+    };
+    struct leat_error error;
+    leat_err rc = leat_link_open(links, &options, &member->serve, &error);
+    if (rc != LEAT_OK)
+        leat_diary_error("no link to node %s at %s: %s", info->name, info->node_address,
+                         error.text);
+    else
+        leat_link_user_set(member->serve, member);
+}
+
+static void member_close_link(struct leat_member *member)
+{
+    if (member->serve != NULL) leat_link_close(&member->serve);
+}
+
+void leat_members_close(struct leat_core *core)
+{
+    for (uint32_t i = 0; i < core->members.count; i++)
+        member_close_link(core->members.rows[i]);
+    leat_links_destroy(&core->members.links);
+}
+
+void leat_members_fini(struct leat_core *core)
+{
+    for (uint32_t i = 0; i < core->members.count; i++)
+        leat_mem_free(core->members.rows[i]);
+    core->members.count = 0;
+}
+
+static void serve_on_up(void *owner, struct leat_link *link)
+{
+    (void)owner;
+    (void)link;
+}
+
+static void serve_on_down(void *owner, struct leat_link *link, bool was_up,
+                          const struct leat_error *error)
+{
+    (void)owner;
+    if (was_up && !leat_link_accepted(link))
+        leat_diary_info("the link to %s is gone: %s", leat_link_address(link), error->text);
+}
+
+/* ---- requests from another node, on behalf of its clients ---- */
+
+static void serve_on_request(void *owner, struct leat_link *link, const struct leat_frame *frame,
+                             const struct leat_link_ticket *ticket)
+{
+    struct leat_core *core = owner;
+    struct leat_links *links = leat_link_links(link);
+    struct leat_frame inner = *frame;
+    if (core == NULL || frame->kind < LEAT_NODE_KIND_BROKER) {
+        leat_link_answer_error(links, ticket, LEAT_E_UNSUPPORTED,
+                               "this kind of request is not for a link between brokers");
+        return;
+    }
+    inner.kind = (uint16_t)(frame->kind - LEAT_NODE_KIND_BROKER);
+    core->serving = ticket;
+    if (!leat_peer_call(&core->link_peer, &inner))
+        leat_link_answer_error(links, ticket, LEAT_E_UNSUPPORTED,
+                               "this request is not handed on between brokers");
+    core->serving = NULL;
+}
+
+/* ---- requests for another node ---- */
+
+struct forward {
+    struct leat_link_call link_call;
+    struct leat_call *call;
+    uint8_t control[];
+};
+
+static void forward_on_done(struct leat_link_call *link_call, leat_err rc,
+                            const struct leat_frame *answer, const struct leat_error *error)
+{
+    struct forward *forward = link_call->owner;
+    struct leat_call *call = forward->call;
+    leat_mem_free(forward);
+    if (rc != LEAT_OK) {
+        /* The owner's own refusal keeps its code; a lost link says that the outcome is unknown. */
+        leat_call_refuse(call, rc == LEAT_E_CLOSED || rc == LEAT_E_CANCELLED ? LEAT_E_TIMEOUT : rc,
+                         error != NULL ? error->text : NULL);
+        return;
+    }
+    struct leat_msg_writer writer;
+    leat_call_writer(call->core, &writer);
+    if (answer->control_bytes > writer.capacity) {
+        leat_call_refuse(call, LEAT_E_TOO_LARGE, "the owner's answer does not fit one frame");
+        return;
+    }
+    memcpy(writer.bytes, answer->control, answer->control_bytes);
+    writer.used = answer->control_bytes;
+    leat_call_answer(call, &writer);
+}
+
+void leat_call_forward(struct leat_call *call, uint64_t owner, const uint8_t *control,
+                       uint32_t control_bytes)
+{
+    struct leat_core *core = call->core;
+    const struct leat_member *member = leat_member_find(core, owner);
+    char words[LEAT_ERROR_TEXT_BYTES];
+    struct leat_error error;
+    leat_member_words(core, owner, words, sizeof words);
+    if (call->by_link || member == NULL || member->serve == NULL) {
+        /* Handed on once and not here: its tables were older than ours, or ours are. */
+        leat_error_set(&error, LEAT_E_NOT_OWNER, "this is for %.150s to answer: try again", words);
+        leat_call_refuse(call, LEAT_E_AGAIN, error.text);
+        return;
+    }
+    struct forward *forward = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *forward + control_bytes);
+    if (forward == NULL) {
+        leat_call_refuse(call, LEAT_E_AGAIN, NULL);
+        return;
+    }
+    memcpy(forward->control, control, control_bytes);
+    forward->call = call;
+    forward->link_call = (struct leat_link_call){
+        .kind = (uint16_t)(LEAT_NODE_KIND_BROKER + call->kind),
+        .control = forward->control,
+        .control_bytes = control_bytes,
+        .timeout_us = LEAT_FORWARD_US_MAX,
+        .on_done = forward_on_done,
+        .owner = forward,
+    };
+    leat_list_init(&forward->link_call.list);
+    leat_err rc = leat_link_call(member->serve, &forward->link_call);
+    if (rc == LEAT_OK) return;
+    leat_mem_free(forward);
+    leat_error_set(&error, LEAT_E_AGAIN, "%.150s can't be reached right now", words);
+    leat_call_refuse(call, LEAT_E_AGAIN, error.text);
+}
