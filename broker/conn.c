@@ -194,6 +194,8 @@ bool leat_peer_call(struct leat_peer *peer, const struct leat_frame *frame)
         [LEAT_KIND_SET_FETCH] = leat_call_set,
         [LEAT_KIND_LOG_RECOVER] = leat_call_recover,
         [LEAT_KIND_STATUS] = leat_call_status,
+        [LEAT_KIND_CLUSTER_STATUS] = leat_call_cluster_status,
+        [LEAT_KIND_NODE_CHANGE] = leat_call_node_change,
     };
     leat_call_fn call =
         frame->kind < sizeof calls / sizeof *calls ? calls[frame->kind] : (leat_call_fn)NULL;

@@ -343,6 +343,8 @@ void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *
 void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_cluster_status(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_node_change(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
 /** Nobody waits for its answers any more: give up the places that its requests hold. */
 void leat_sets_peer_closed(struct leat_peer *peer);

@@ -36,7 +36,7 @@ _leat()
 
     local options='--brokers --help'
     case $noun:$verb in
-    :) COMPREPLY=($(compgen -W 'stream produce consume log status bench --brokers --help --version' -- "$cur")) && return ;;
+    :) COMPREPLY=($(compgen -W 'stream produce consume log status cluster node bench --brokers --help --version' -- "$cur")) && return ;;
     stream:) COMPREPLY=($(compgen -W "create list describe delete $options" -- "$cur")) && return ;;
     stream:create) options+=' --streamlets --logs --durability --retention-time --retention-bytes --segment-bytes --json' ;;
     stream:list | stream:describe | status:*) options+=' --json' ;;
@@ -44,6 +44,9 @@ _leat()
     consume:*) options+=' --from --until-end --max-records --streamlet --set --mode --format' ;;
     log:) COMPREPLY=($(compgen -W "recover $options" -- "$cur")) && return ;;
     log:recover) options+=' --streamlet --log --accept-loss' ;;
+    cluster:) COMPREPLY=($(compgen -W "status $options" -- "$cur")) && return ;;
+    cluster:status) options+=' --json --watch' ;;
+    node:) COMPREPLY=($(compgen -W "drain undrain add-voter replace $options" -- "$cur")) && return ;;
     bench:) COMPREPLY=($(compgen -W "append pull $options" -- "$cur")) && return ;;
     bench:append) options+=' --producers --record-bytes --batch-records --seconds --records --rate --linger --compression --stream --streamlets --logs --durability --fresh --json' ;;
     bench:pull) options+=' --consumers --stream --records --seconds --fetch-bytes --verify --json' ;;

@@ -159,7 +159,7 @@ static leat_err header_check(struct leat_catalogue *cat, size_t bytes, const uin
 }
 
 leat_err leat_catalogue_cluster_set(struct leat_catalogue *cat, const uint8_t cluster_id[16],
-                             struct leat_error *error)
+                                    struct leat_error *error)
 {
     static const uint8_t none[16];
     struct leat_catalogue_header *header = &cat->header;

@@ -178,7 +178,7 @@ leat_err leat_catalogue_open(struct leat_catalogue *cat, const struct leat_env *
                              struct leat_error *error) LEAT_NODISCARD;
 /** A catalogue of no cluster yet (zeros) is of this one from now on. */
 leat_err leat_catalogue_cluster_set(struct leat_catalogue *cat, const uint8_t cluster_id[16],
-                             struct leat_error *error) LEAT_NODISCARD;
+                                    struct leat_error *error) LEAT_NODISCARD;
 /** A row that is FREE, durably. Grows the file. */
 leat_err leat_catalogue_take(struct leat_catalogue *cat, uint32_t *out_row) LEAT_NODISCARD;
 /** The row may be given out again. */

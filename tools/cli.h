@@ -93,6 +93,8 @@ int leat_produce_main(int argc, char **argv);
 int leat_consume_main(int argc, char **argv);
 int leat_log_main(int argc, char **argv);
 int leat_status_main(int argc, char **argv);
+int leat_cluster_main(int argc, char **argv);
+int leat_node_main(int argc, char **argv);
 int leat_bench_main(int argc, char **argv);
 int leat_bench_append(int argc, char **argv);
 int leat_bench_pull(int argc, char **argv);

@@ -14,6 +14,8 @@ static const char help[] =
     "  leat consume NAME           print records\n"
     "  leat log recover NAME ...   give up what a damaged log has lost\n"
     "  leat status                 the server's state\n"
+    "  leat cluster status         the nodes, who leads, what each has\n"
+    "  leat node drain NAME ...    take a node out of use, make it a voter\n"
     "  leat bench append|pull      measure\n"
     "\n"
     "  -b, --brokers HOST:PORT,... servers (default $LEAT_BROKERS, else 127.0.0.1:7700)\n"
@@ -26,7 +28,8 @@ static const struct {
     int (*run)(int argc, char **argv);
 } nouns[] = {
     {"stream", leat_stream_main}, {"produce", leat_produce_main}, {"consume", leat_consume_main},
-    {"log", leat_log_main},       {"status", leat_status_main},   {"bench", leat_bench_main},
+    {"log", leat_log_main},       {"status", leat_status_main},   {"cluster", leat_cluster_main},
+    {"node", leat_node_main},     {"bench", leat_bench_main},
 };
 enum { NOUNS = sizeof nouns / sizeof nouns[0] };
 

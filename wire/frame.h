@@ -42,6 +42,8 @@ enum leat_kind {
     LEAT_KIND_SET_FETCH = 15,
     LEAT_KIND_LOG_RECOVER = 16,
     LEAT_KIND_STATUS = 17,
+    LEAT_KIND_CLUSTER_STATUS = 18,
+    LEAT_KIND_NODE_CHANGE = 19,
 };
 
 struct leat_frame {

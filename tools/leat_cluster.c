@@ -1,0 +1,250 @@
+/* leat cluster status; leat node drain, undrain, add-voter, replace */
+#include "tools/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "wire/message_cluster.h"
+
+static const char cluster_help[] =
+    "Usage: leat cluster status [--json] [--watch]\n"
+    "\n"
+    "Who is in the cluster, who leads it, and what each node has.\n"
+    "\n"
+    "  --json     for programs\n"
+    "  --watch    again every second, until interrupted\n"
+    "  -b, --brokers HOST:PORT,...\n"
+    "\n"
+    "Exit codes: 0 done; 1 something is wrong (a node down, a voter missing); 2 usage;\n"
+    "3 no server answers.\n";
+
+static const char node_help[] =
+    "Usage: leat node COMMAND NAME\n"
+    "\n"
+    "  leat node drain NAME      it gets nothing new: no streamlets, no copies\n"
+    "  leat node undrain NAME    it does again\n"
+    "  leat node add-voter NAME  it takes part in the cluster's decisions from now on\n"
+    "  leat node replace NAME    its voter has lost its data and may begin anew. Only when the "
+    "old\n"
+    "                            disk is gone for good: a voter that forgets may undo decisions\n"
+    "\n"
+    "  -b, --brokers HOST:PORT,...\n";
+
+enum { VOTERS_MAX = 64, NODES_MAX = 1024 };
+struct cluster {
+    struct cli_answer answer; /* views point into it */
+    struct leat_msg_cluster head;
+    struct leat_msg_voter voters[VOTERS_MAX];
+    struct leat_msg_cluster_node nodes[NODES_MAX];
+    uint32_t voter_count, node_count;
+};
+
+static int cluster_get(struct cluster *cluster)
+{
+    uint8_t bytes[8];
+    struct leat_msg_writer body;
+    leat_msg_writer_init(&body, bytes, sizeof bytes);
+    leat_msg_write_array(&body, 0);
+    if (cli_call(LEAT_KIND_CLUSTER_STATUS, &body, &cluster->answer))
+        return cli_refused(&cluster->answer);
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, cluster->answer.bytes, cluster->answer.count);
+    leat_msg_cluster_read(&reader, &cluster->head);
+    cluster->voter_count = leat_msg_read_array(&reader);
+    if (cluster->voter_count > VOTERS_MAX) reader.failed = true;
+    for (uint32_t i = 0; !reader.failed && i < cluster->voter_count; i++)
+        leat_msg_voter_read(&reader, &cluster->voters[i]);
+    cluster->node_count = leat_msg_read_array(&reader);
+    if (cluster->node_count > NODES_MAX) reader.failed = true;
+    for (uint32_t i = 0; !reader.failed && i < cluster->node_count; i++)
+        leat_msg_cluster_node_read(&reader, &cluster->nodes[i]);
+    if (!reader.failed) return CLI_OK;
+    cli_error("the server's answer can't be read: it is of another version");
+    cli_answer_fini(&cluster->answer);
+    return CLI_FAILED;
+}
+
+static const char *state_name(const struct leat_msg_cluster_node *node)
+{
+    static const char *const names[] = {"?", "up", "down", "gone"};
+    if (node->state == 1 && node->draining) return "draining";
+    return names[node->state < 4 ? node->state : 0];
+}
+
+/* A node that is down, or a voter that can't be reached, is somebody's work. */
+static bool healthy(const struct cluster *cluster)
+{
+    bool well = cluster->head.why.bytes == 0 && cluster->head.leader_address.bytes != 0;
+    for (uint32_t i = 0; i < cluster->node_count; i++)
+        if (cluster->nodes[i].state == 2) well = false;
+    for (uint32_t i = 0; i < cluster->voter_count; i++)
+        if (!cluster->voters[i].reachable) well = false;
+    return well || cluster->voter_count <= 1;
+}
+
+static void print_text(const char *key, struct leat_msg_string text, const char *end)
+{
+    printf("\"%s\":", key);
+    cli_json_string(stdout, text.text, text.bytes);
+    fputs(end, stdout);
+}
+
+static void print_json(const struct cluster *cluster)
+{
+    const struct leat_msg_cluster *head = &cluster->head;
+    printf("{\"cluster_id\":\"");
+    for (size_t i = 0; i < sizeof head->cluster_id; i++)
+        printf("%02x", head->cluster_id[i]);
+    printf("\",");
+    print_text("node", head->node, ",");
+    print_text("role", head->role, ",");
+    print_text("why", head->why, ",");
+    print_text("leader_address", head->leader_address, ",");
+    printf("\"term\":%" PRIu64 ",\"applied_index\":%" PRIu64 ",\"streams\":%" PRIu64
+           ",\"logs\":%" PRIu64 ",\"healthy\":%s,\"voters\":[",
+           head->term, head->applied_index, head->streams, head->logs,
+           healthy(cluster) ? "true" : "false");
+    for (uint32_t i = 0; i < cluster->voter_count; i++) {
+        const struct leat_msg_voter *voter = &cluster->voters[i];
+        printf("%s{", i ? "," : "");
+        print_text("address", voter->address, ",");
+        printf("\"votes\":%s,\"reachable\":%s,\"last_index\":%" PRIu64 "}",
+               voter->votes ? "true" : "false", voter->reachable ? "true" : "false",
+               voter->last_index);
+    }
+    printf("],\"nodes\":[");
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        const struct leat_msg_cluster_node *node = &cluster->nodes[i];
+        printf("%s{", i ? "," : "");
+        print_text("name", node->name, ",");
+        print_text("address", node->address, ",");
+        print_text("node_address", node->node_address, ",");
+        print_text("rack", node->rack, ",");
+        printf("\"state\":\"%s\",\"incarnation\":%" PRIu64 ",\"cores\":%" PRIu64
+               ",\"memory_bytes\":%" PRIu64 ",\"streamlets\":%" PRIu64 "}",
+               state_name(node), node->incarnation, node->cores, node->memory_bytes,
+               node->streamlets);
+    }
+    printf("]}\n");
+}
+
+static void print_people(const struct cluster *cluster)
+{
+    const struct leat_msg_cluster *head = &cluster->head;
+    printf("cluster  ");
+    for (size_t i = 0; i < sizeof head->cluster_id; i++)
+        printf("%02x", head->cluster_id[i]);
+    printf(", %" PRIu64 " stream%s, %" PRIu64 " log%s\n", head->streams,
+           head->streams == 1 ? "" : "s", head->logs, head->logs == 1 ? "" : "s");
+    printf("leader   %.*s (term %" PRIu64 ")\n",
+           head->leader_address.bytes ? (int)head->leader_address.bytes : 4,
+           head->leader_address.bytes ? head->leader_address.text : "none", head->term);
+    if (head->why.bytes) printf("trouble  %.*s\n", (int)head->why.bytes, head->why.text);
+    for (uint32_t i = 0; i < cluster->voter_count; i++)
+        printf("%s  %.*s%s\n", cluster->voters[i].votes ? "voter  " : "spare  ",
+               (int)cluster->voters[i].address.bytes, cluster->voters[i].address.text,
+               cluster->voters[i].reachable ? "" : ", not reachable");
+    static const char *const columns[] = {"node", "state", "clients", "nodes",
+                                          "rack", "cores", "memory",  "streamlets"};
+    enum { COLUMNS = sizeof columns / sizeof *columns };
+    char **cells = calloc((size_t)cluster->node_count * COLUMNS + 1, sizeof *cells);
+    bool whole = cells != NULL;
+    for (uint32_t i = 0; whole && i < cluster->node_count; i++) {
+        const struct leat_msg_cluster_node *node = &cluster->nodes[i];
+        char **row = &cells[(size_t)i * COLUMNS];
+        char memory[32];
+        const struct leat_msg_string texts[] = {node->name, node->address, node->node_address,
+                                                node->rack};
+        static const unsigned at[] = {0, 2, 3, 4};
+        for (unsigned t = 0; t < 4; t++)
+            if ((row[at[t]] = strndup(texts[t].bytes ? texts[t].text : "-",
+                                      texts[t].bytes ? texts[t].bytes : 1)) == NULL)
+                whole = false;
+        if ((row[1] = strdup(state_name(node))) == NULL) whole = false;
+        if (asprintf(&row[5], "%" PRIu64, node->cores) < 0) row[5] = NULL, whole = false;
+        if (asprintf(&row[6], "%s", cli_bytes_text((double)node->memory_bytes, memory)) < 0)
+            row[6] = NULL, whole = false;
+        if (asprintf(&row[7], "%" PRIu64, node->streamlets) < 0) row[7] = NULL, whole = false;
+    }
+    if (whole) cli_table(columns, COLUMNS, cells, cluster->node_count, "     rrr");
+    for (size_t i = 0; cells != NULL && i < (size_t)cluster->node_count * COLUMNS; i++)
+        free(cells[i]);
+    free(cells);
+}
+
+static int status(int argc, char **argv)
+{
+    bool json = false, watch = false;
+    const struct cli_option options[] = {
+        CLI_COMMON, {"json", 0, CLI_FLAG, &json}, {"watch", 0, CLI_FLAG, &watch}};
+    int n = cli_parse(argc, argv, options, sizeof options / sizeof *options);
+    if (n != 0) {
+        if (n > 0) cli_error("cluster status takes no operands");
+        return CLI_USAGE;
+    }
+    static struct cluster cluster;
+    cli_catch_signals();
+    int code;
+    do {
+        code = cluster_get(&cluster);
+        if (code != CLI_OK) return code;
+        if (json)
+            print_json(&cluster);
+        else
+            print_people(&cluster);
+        fflush(stdout);
+        code = healthy(&cluster) ? CLI_OK : CLI_FAILED;
+        cli_answer_fini(&cluster.answer);
+        if (!watch || cli_interrupted()) break;
+        if (!json) putchar('\n');
+        (void)poll(NULL, 0, 1000); /* a signal ends it early */
+    } while (!cli_interrupted());
+    return code;
+}
+
+int leat_cluster_main(int argc, char **argv)
+{
+    if (cli_wants_help(argc, argv, cluster_help)) return CLI_OK;
+    if (argc >= 1 && strcmp(argv[0], "status") == 0) return status(argc - 1, argv + 1);
+    if (argc >= 1)
+        cli_error("no 'cluster %s'; did you mean 'cluster status'?", argv[0]);
+    else
+        fputs(cluster_help, stderr);
+    return CLI_USAGE;
+}
+
+int leat_node_main(int argc, char **argv)
+{
+    static const char *const verbs[] = {"drain", "undrain", "add-voter", "replace"};
+    if (cli_wants_help(argc, argv, node_help)) return CLI_OK;
+    if (argc < 1) {
+        fputs(node_help, stderr);
+        return CLI_USAGE;
+    }
+    uint32_t what = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        if (strcmp(argv[0], verbs[i]) == 0) what = i + 1;
+    if (what == 0) {
+        const char *near = cli_nearest(argv[0], verbs, 4);
+        cli_error("no 'node %s'; did you mean 'node %s'?", argv[0], near ? near : verbs[0]);
+        return CLI_USAGE;
+    }
+    const struct cli_option options[] = {CLI_COMMON};
+    int n = cli_parse(argc - 1, argv + 1, options, 1);
+    if (n != 1) {
+        if (n >= 0) cli_error("node %s wants one node's NAME", verbs[what - 1]);
+        return CLI_USAGE;
+    }
+    uint8_t bytes[512];
+    struct leat_msg_writer body;
+    struct leat_msg_node_change change = {what, {argv[1], (uint32_t)strnlen(argv[1], 400)}};
+    leat_msg_writer_init(&body, bytes, sizeof bytes);
+    leat_msg_node_change_encode(&body, &change);
+    struct cli_answer answer;
+    if (cli_call(LEAT_KIND_NODE_CHANGE, &body, &answer)) return cli_refused(&answer);
+    cli_answer_fini(&answer);
+    return CLI_OK;
+}

@@ -1,0 +1,124 @@
+/* Control bodies about the cluster as a whole: see message_cluster.h. */
+#include "wire/message_cluster.h"
+
+#include <string.h>
+
+enum { CLUSTER_FIELDS = 11, VOTER_FIELDS = 4, NODE_FIELDS = 10 };
+
+static void write_text(struct leat_msg_writer *writer, struct leat_msg_string text)
+{
+    leat_msg_write_string(writer, text.text, text.bytes);
+}
+
+/* Fields that a later version has added are skipped; missing ones are an error. */
+static uint32_t read_head(struct leat_msg_reader *reader, uint32_t fields)
+{
+    uint32_t count = leat_msg_read_array(reader);
+    if (count < fields) reader->failed = true;
+    return reader->failed ? 0 : count - fields;
+}
+
+void leat_msg_cluster_write(struct leat_msg_writer *writer, const struct leat_msg_cluster *cluster)
+{
+    leat_msg_write_array(writer, CLUSTER_FIELDS);
+    leat_msg_write_bin(writer, cluster->cluster_id, sizeof cluster->cluster_id);
+    write_text(writer, cluster->node);
+    write_text(writer, cluster->role);
+    write_text(writer, cluster->why);
+    leat_msg_write_u64(writer, cluster->term);
+    leat_msg_write_u64(writer, cluster->applied_index);
+    write_text(writer, cluster->leader_address);
+    leat_msg_write_u64(writer, cluster->streams);
+    leat_msg_write_u64(writer, cluster->logs);
+}
+
+void leat_msg_cluster_read(struct leat_msg_reader *reader, struct leat_msg_cluster *out)
+{
+    memset(out, 0, sizeof *out);
+    (void)read_head(reader, CLUSTER_FIELDS);
+    struct leat_msg_string id = leat_msg_read_string(reader);
+    if (id.bytes != sizeof out->cluster_id) reader->failed = true;
+    if (!reader->failed) memcpy(out->cluster_id, id.text, sizeof out->cluster_id);
+    out->node = leat_msg_read_string(reader);
+    out->role = leat_msg_read_string(reader);
+    out->why = leat_msg_read_string(reader);
+    out->term = leat_msg_read_u64(reader);
+    out->applied_index = leat_msg_read_u64(reader);
+    out->leader_address = leat_msg_read_string(reader);
+    out->streams = leat_msg_read_u64(reader);
+    out->logs = leat_msg_read_u64(reader);
+}
+
+void leat_msg_voter_write(struct leat_msg_writer *writer, const struct leat_msg_voter *voter)
+{
+    leat_msg_write_array(writer, VOTER_FIELDS);
+    write_text(writer, voter->address);
+    leat_msg_write_bool(writer, voter->votes);
+    leat_msg_write_bool(writer, voter->reachable);
+    leat_msg_write_u64(writer, voter->last_index);
+}
+
+void leat_msg_voter_read(struct leat_msg_reader *reader, struct leat_msg_voter *out)
+{
+    memset(out, 0, sizeof *out);
+    uint32_t more = read_head(reader, VOTER_FIELDS);
+    out->address = leat_msg_read_string(reader);
+    out->votes = leat_msg_read_bool(reader);
+    out->reachable = leat_msg_read_bool(reader);
+    out->last_index = leat_msg_read_u64(reader);
+    leat_msg_skip_n(reader, more);
+}
+
+void leat_msg_cluster_node_write(struct leat_msg_writer *writer,
+                                 const struct leat_msg_cluster_node *node)
+{
+    leat_msg_write_array(writer, NODE_FIELDS);
+    write_text(writer, node->name);
+    leat_msg_write_u64(writer, node->incarnation);
+    write_text(writer, node->address);
+    write_text(writer, node->node_address);
+    write_text(writer, node->rack);
+    leat_msg_write_u64(writer, node->cores);
+    leat_msg_write_u64(writer, node->state);
+    leat_msg_write_bool(writer, node->draining);
+    leat_msg_write_u64(writer, node->memory_bytes);
+    leat_msg_write_u64(writer, node->streamlets);
+}
+
+void leat_msg_cluster_node_read(struct leat_msg_reader *reader, struct leat_msg_cluster_node *out)
+{
+    memset(out, 0, sizeof *out);
+    uint32_t more = read_head(reader, NODE_FIELDS);
+    out->name = leat_msg_read_string(reader);
+    out->incarnation = leat_msg_read_u64(reader);
+    out->address = leat_msg_read_string(reader);
+    out->node_address = leat_msg_read_string(reader);
+    out->rack = leat_msg_read_string(reader);
+    out->cores = leat_msg_read_u64(reader);
+    out->state = leat_msg_read_u64(reader);
+    out->draining = leat_msg_read_bool(reader);
+    out->memory_bytes = leat_msg_read_u64(reader);
+    out->streamlets = leat_msg_read_u64(reader);
+    leat_msg_skip_n(reader, more);
+}
+
+void leat_msg_node_change_encode(struct leat_msg_writer *writer,
+                                 const struct leat_msg_node_change *change)
+{
+    leat_msg_write_array(writer, 2);
+    leat_msg_write_u64(writer, change->what);
+    write_text(writer, change->name);
+}
+
+leat_err leat_msg_node_change_decode(const void *bytes, size_t count,
+                                     struct leat_msg_node_change *out)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, bytes, count);
+    memset(out, 0, sizeof *out);
+    uint32_t more = read_head(&reader, 2);
+    out->what = leat_msg_read_u32(&reader);
+    out->name = leat_msg_read_string(&reader);
+    leat_msg_skip_n(&reader, more);
+    return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
+}

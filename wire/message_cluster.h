@@ -1,0 +1,59 @@
+/* Control bodies about the cluster as a whole: what an operator asks. See wire/message.h.
+ *
+ * CLUSTER_STATUS []
+ *   Answer [cluster id bin16, node, role, why, term, applied index, leader address, streams, logs,
+ *           [voter…], [node…]]
+ *     node (the first): who answers. role: of its coordinator, a word. why: what is wrong, or "".
+ *     voter  [address, votes, reachable, last index]
+ *     node   [name, incarnation, address, node address, rack, cores, state, draining,
+ *             memory bytes, streamlets]
+ *     state  1 up, 2 down, 3 gone
+ * NODE_CHANGE [what, node name]
+ *   what: 1 drain (gets nothing new), 2 end of that, 3 let it vote, 4 its voter has lost its data
+ *   Answer []
+ */
+#ifndef LEAT_WIRE_MESSAGE_CLUSTER_H
+#define LEAT_WIRE_MESSAGE_CLUSTER_H
+
+#include "wire/message.h"
+
+struct leat_msg_cluster {
+    uint8_t cluster_id[16];
+    struct leat_msg_string node, role, why, leader_address;
+    uint64_t term, applied_index, streams, logs;
+};
+struct leat_msg_voter {
+    struct leat_msg_string address;
+    bool votes, reachable;
+    uint64_t last_index;
+};
+struct leat_msg_cluster_node {
+    struct leat_msg_string name, address, node_address, rack;
+    uint64_t incarnation, cores, state, memory_bytes, streamlets;
+    bool draining;
+};
+/** The head, up to and without the two lists; each is written as an array of the elements below. */
+void leat_msg_cluster_write(struct leat_msg_writer *writer, const struct leat_msg_cluster *cluster);
+void leat_msg_cluster_read(struct leat_msg_reader *reader, struct leat_msg_cluster *out);
+void leat_msg_voter_write(struct leat_msg_writer *writer, const struct leat_msg_voter *voter);
+void leat_msg_voter_read(struct leat_msg_reader *reader, struct leat_msg_voter *out);
+void leat_msg_cluster_node_write(struct leat_msg_writer *writer,
+                                 const struct leat_msg_cluster_node *node);
+void leat_msg_cluster_node_read(struct leat_msg_reader *reader, struct leat_msg_cluster_node *out);
+
+enum leat_node_change {
+    LEAT_NODE_CHANGE_DRAIN = 1,
+    LEAT_NODE_CHANGE_UNDRAIN = 2,
+    LEAT_NODE_CHANGE_ADD_VOTER = 3,
+    LEAT_NODE_CHANGE_REPLACE = 4,
+};
+struct leat_msg_node_change {
+    uint32_t what;
+    struct leat_msg_string name;
+};
+void leat_msg_node_change_encode(struct leat_msg_writer *writer,
+                                 const struct leat_msg_node_change *change);
+leat_err leat_msg_node_change_decode(const void *bytes, size_t count,
+                                     struct leat_msg_node_change *out) LEAT_NODISCARD;
+
+#endif
