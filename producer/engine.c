@@ -640,9 +640,14 @@ static uint64_t gather_leave(struct leat_producer_engine *engine, bool *out_open
     uint64_t opened_us = UINT64_MAX;
     gather_lock(engine);
     done_give(engine);
-    if (!leat_list_empty(&gather->opened))
-        opened_us =
-            LEAT_CONTAINER(gather->opened.next, struct leat_producer_batch, open_link)->opened_us;
+    LEAT_LIST_EACH(&gather->opened, it)
+    {
+        struct leat_producer_batch *batch =
+            LEAT_CONTAINER(it, struct leat_producer_batch, open_link);
+        if (batch == gather->filling && gather->close_wanted) continue; /* its filler tells */
+        opened_us = batch->opened_us;
+        break;
+    }
     *out_open_records = gather->open_records > 0;
     gather->notify_wanted = engine->requests_out == 0;
     if (!leat_list_empty(&gather->ready) && engine->requests_out == 0) opened_us = 0;

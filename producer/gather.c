@@ -340,17 +340,24 @@ static leat_err run_add_any(struct leat_producer_batch *batch,
         record->headers ? record->headers_bytes : 0, record->headers ? record->header_count : 0);
 }
 
-size_t leat_gather_add_run(struct leat_gather *gather, const char *stream_name,
-                           const struct leat_produce_record *records, size_t count)
+struct leat_producer_batch *leat_gather_run_begin(struct leat_gather *gather,
+                                                  const char *stream_name)
 {
     struct leat_gather_stream *stream = gather->last;
+    LEAT_ASSERT(!gather->filling);
     if (!stream || stream->refused || gather->linger_us > LEAT_GATHER_STAMP_ONCE_US ||
         strcmp(stream->name, stream_name) != 0)
-        return 0;
+        return NULL;
     bool one = stream->streamlets == 1;
-    if (one && stream->open_any) return 0; /* route() puts it away first */
-    struct leat_producer_batch *batch = one ? stream->open[0] : stream->open_any;
-    if (!batch) return 0;
+    if (one && stream->open_any) return NULL; /* route() puts it away first */
+    gather->filling = one ? stream->open[0] : stream->open_any;
+    return gather->filling;
+}
+
+size_t leat_gather_run_fill(const struct leat_gather *gather, struct leat_producer_batch *batch,
+                            const struct leat_produce_record *records, size_t count)
+{
+    bool one = batch->streamlet == 0; /* the stream's only one; else the engine chooses */
     /* The record that fills the batch makes it ready, which is done by leat_gather_add(). */
     size_t room = gather->batch_records - batch->builder.record_count - 1, added = 0;
     if (count > room) count = room;
@@ -367,12 +374,25 @@ size_t leat_gather_add_run(struct leat_gather *gather, const char *stream_name,
         }
     }
     batch->builder = builder;
-    gather->open_records += added;
     return added;
+}
+
+void leat_gather_run_end(struct leat_gather *gather, size_t added, bool *out_notify)
+{
+    struct leat_producer_batch *batch = gather->filling;
+    gather->filling = NULL;
+    gather->open_records += added;
+    if (__builtin_expect(!gather->close_wanted, 1)) return;
+    gather->close_wanted = false;
+    batch_ready(gather, batch);
+    if (!gather->notify_wanted) return;
+    gather->notify_wanted = false;
+    *out_notify = true;
 }
 
 void leat_gather_close_all(struct leat_gather *gather)
 {
+    LEAT_ASSERT(!gather->filling);
     while (!leat_list_empty(&gather->opened))
         batch_ready(gather,
                     LEAT_CONTAINER(gather->opened.next, struct leat_producer_batch, open_link));
@@ -380,11 +400,15 @@ void leat_gather_close_all(struct leat_gather *gather)
 
 void leat_gather_take(struct leat_gather *gather, uint64_t before_us, struct leat_list *to)
 {
-    while (!leat_list_empty(&gather->opened)) {
+    LEAT_LIST_EACH(&gather->opened, it)
+    {
         struct leat_producer_batch *batch =
-            LEAT_CONTAINER(gather->opened.next, struct leat_producer_batch, open_link);
+            LEAT_CONTAINER(it, struct leat_producer_batch, open_link);
         if (batch->opened_us > before_us) break;
-        batch_ready(gather, batch);
+        if (batch == gather->filling)
+            gather->close_wanted = true;
+        else
+            batch_ready(gather, batch);
     }
     struct leat_list *link;
     while ((link = leat_list_pop_front(&gather->ready)))

@@ -73,10 +73,12 @@ struct leat_gather {
     uint64_t big_bytes;                   /* of big batches now */
     struct leat_gather_stream *streams[LEAT_GATHER_STREAMS_MAX];
     uint32_t stream_count;
-    struct leat_gather_stream *last; /* of the last add */
-    uint64_t open_records;           /* added, fate not yet reported */
-    bool notify_wanted;              /* the engine sleeps: tell it */
-    bool room_wanted;                /* somebody waits for room or for a stream */
+    struct leat_gather_stream *last;     /* of the last add */
+    struct leat_producer_batch *filling; /* a caller copies into it, without the lock */
+    bool close_wanted;                   /* ... and its time was over meanwhile */
+    uint64_t open_records;               /* added, fate not yet reported */
+    bool notify_wanted;                  /* the engine sleeps: tell it */
+    bool room_wanted;                    /* somebody waits for room or for a stream */
 };
 
 struct leat_gather_options {
@@ -111,16 +113,26 @@ struct leat_gather_record {
 leat_err leat_gather_add(struct leat_gather *gather, const struct leat_gather_record *record,
                          bool *out_notify) LEAT_NODISCARD;
 /**
- * Copy records into the batch that is open for them, while they are of the plain kind: same stream
- * as the last add, no streamlet of their own, no callback. Returns how many were taken: fewer than
- * `count` where a batch begins or ends or a record is not plain, which is leat_gather_add()'s work.
+ * A run: records copied into the batch that is open for them, without the lock, while they are of
+ * the plain kind: same stream as the last add, no streamlet of their own, no callback.
+ *
+ * begin  Under the lock. Marks the batch as being filled: until end nobody else may add anything or
+ *        close all, and the engine leaves the batch alone. NULL: no batch is open for such records,
+ *        so leat_gather_add() must be called.
+ * fill   Without the lock. Returns how many were taken: fewer than `count` where the batch ends or a
+ *        record is not plain, which is leat_gather_add()'s work too.
+ * end    Under the lock. Sets *out_notify when the engine should be told.
+ *
  * Hot: one copy of each record, and nothing else that is done once for many.  Allocates: nothing.
  */
-size_t leat_gather_add_run(struct leat_gather *gather, const char *stream,
-                           const struct leat_produce_record *records, size_t count);
-/** Make every open batch ready. */
+struct leat_producer_batch *leat_gather_run_begin(struct leat_gather *gather, const char *stream);
+size_t leat_gather_run_fill(const struct leat_gather *gather, struct leat_producer_batch *batch,
+                            const struct leat_produce_record *records, size_t count);
+void leat_gather_run_end(struct leat_gather *gather, size_t added, bool *out_notify);
+/** Make every open batch ready. Not while a run is being filled. */
 void leat_gather_close_all(struct leat_gather *gather);
-/** Make ready what was opened at or before `before_us`, and move everything ready to `to`. */
+/** Make ready what was opened at or before `before_us`, and move everything ready to `to`. A batch
+ * that is being filled is made ready by leat_gather_run_end(), which then tells the engine. */
 void leat_gather_take(struct leat_gather *gather, uint64_t before_us, struct leat_list *to);
 /** Give a batch back. Returns true when who waits for room should be told. */
 bool leat_gather_give(struct leat_gather *gather, struct leat_producer_batch *batch);

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,9 +55,11 @@ static void engine_on_room(void *ctx)
 {
     leat_event_tell(&((struct leat_producer *)ctx)->room);
 }
+static void stats_publish(struct leat_producer *producer);
 static void engine_on_progress(void *ctx)
 {
     struct leat_producer *producer = ctx;
+    stats_publish(producer); /* first: who is told may look at them */
     if (atomic_load(&producer->progress.waiters) > 0) leat_event_tell(&producer->progress);
 }
 static void engine_on_event(void *ctx)
@@ -275,6 +278,18 @@ void leat_producer_close(leat_producer *producer)
 
 /* ---- producing ---- */
 
+/* The lock, for who adds: not while another caller fills a batch, which it does without the lock so
+ * that the background thread never waits for a caller that was put aside in the middle of a copy. */
+static void caller_lock(struct leat_producer *producer)
+{
+    leat_spin_lock(&producer->lock);
+    while (__builtin_expect(producer->gather.filling != NULL, 0)) {
+        leat_spin_unlock(&producer->lock);
+        (void)sched_yield();
+        leat_spin_lock(&producer->lock);
+    }
+}
+
 /* The buffer is full, or the stream's streamlets are not known yet. */
 static leat_err produce_slow(struct leat_producer *producer,
                              const struct leat_gather_record *record, leat_err rc)
@@ -285,7 +300,7 @@ static leat_err produce_slow(struct leat_producer *producer,
         if (leat_shared_is_own_thread(&producer->shared)) return rc;
         uint32_t seen = leat_event_look(&producer->room);
         bool notify = false;
-        leat_spin_lock(&producer->lock);
+        caller_lock(producer);
         rc = leat_gather_add(&producer->gather, record, &notify);
         leat_spin_unlock(&producer->lock);
         if (notify) producer_notify(producer);
@@ -320,7 +335,7 @@ leat_code leat_produce(leat_producer *producer, const char *stream,
 {
     struct leat_gather_record record = record_of(stream, given, on_result, arg);
     bool notify = false;
-    leat_spin_lock(&producer->lock);
+    caller_lock(producer);
     leat_err rc = leat_gather_add(&producer->gather, &record, &notify);
     leat_spin_unlock(&producer->lock);
     if (__builtin_expect(notify, 0)) producer_notify(producer);
@@ -329,9 +344,24 @@ leat_code leat_produce(leat_producer *producer, const char *stream,
 }
 
 /* Taking the lock waits for the stores of the record before it, which may miss the cache: that
- * costs more than the copy. Hence many records per lock, but few enough that nobody else waits
- * long. */
-enum { PRODUCE_PER_LOCK = 32 };
+ * costs more than the copy. Hence many records between two of them, but few enough that other
+ * callers do not wait long. */
+enum { PRODUCE_PER_LOCK = 128 };
+
+/* Plain records into the batch that is open for them. Returns how many. */
+static size_t produce_run(struct leat_producer *producer, const char *stream,
+                          const leat_produce_record *records, size_t count, bool *out_notify)
+{
+    caller_lock(producer);
+    struct leat_producer_batch *batch = leat_gather_run_begin(&producer->gather, stream);
+    leat_spin_unlock(&producer->lock);
+    if (!batch) return 0;
+    size_t added = leat_gather_run_fill(&producer->gather, batch, records, count);
+    leat_spin_lock(&producer->lock);
+    leat_gather_run_end(&producer->gather, added, out_notify);
+    leat_spin_unlock(&producer->lock);
+    return added;
+}
 
 leat_code leat_produce_many(leat_producer *producer, const char *stream,
                             const leat_produce_record *records, size_t count,
@@ -343,17 +373,17 @@ leat_code leat_produce_many(leat_producer *producer, const char *stream,
         size_t end = count - at > PRODUCE_PER_LOCK ? at + PRODUCE_PER_LOCK : count;
         struct leat_gather_record record = {.stream = stream};
         bool notify = false;
-        leat_spin_lock(&producer->lock);
-        while (at < end) {
-            if (!on_result)
-                at += leat_gather_add_run(&producer->gather, stream, &records[at], end - at);
-            if (at == end) break;
-            record = record_of(stream, &records[at], on_result, arg);
-            rc = leat_gather_add(&producer->gather, &record, &notify);
-            if (__builtin_expect(rc != LEAT_OK, 0)) break;
-            at++;
+        if (!on_result) at += produce_run(producer, stream, &records[at], end - at, &notify);
+        if (at < end) {
+            caller_lock(producer);
+            do {
+                record = record_of(stream, &records[at], on_result, arg);
+                rc = leat_gather_add(&producer->gather, &record, &notify);
+                if (__builtin_expect(rc != LEAT_OK, 0)) break;
+                at++;
+            } while (on_result && at < end);
+            leat_spin_unlock(&producer->lock);
         }
-        leat_spin_unlock(&producer->lock);
         if (notify) producer_notify(producer);
         if (rc == LEAT_E_AGAIN) {
             rc = produce_slow(producer, &record, rc);
@@ -380,7 +410,7 @@ static void waiter_on_result(void *arg, const leat_result *result)
 
 static void producer_send_now(struct leat_producer *producer)
 {
-    leat_spin_lock(&producer->lock);
+    caller_lock(producer);
     leat_gather_close_all(&producer->gather);
     leat_spin_unlock(&producer->lock);
     producer_notify(producer);
@@ -410,7 +440,7 @@ uint64_t leat_producer_flush(leat_producer *producer, int timeout_ms)
     atomic_fetch_add(&producer->progress.waiters, 1); /* so that progress is told */
     for (;;) {
         uint32_t seen = leat_event_look(&producer->progress);
-        leat_spin_lock(&producer->lock);
+        caller_lock(producer);
         leat_gather_close_all(&producer->gather);
         open = producer->gather.open_records;
         leat_spin_unlock(&producer->lock);
