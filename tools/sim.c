@@ -177,8 +177,9 @@ static int totals_print(const struct totals *totals, double seconds)
            totals->seeds, totals->failed, totals->twice, seconds, totals->batches,
            totals->batches_min == UINT64_MAX ? 0 : totals->batches_min, totals->records);
     for (int i = 0; i < SIM_FAULTS; i++) {
+        if (i >= SIM_FAULTS_ONE_NODE && totals->faults[i] == 0) continue;
         printf(" %s %" PRIu64, sim_fault_name((enum sim_fault)i), totals->faults[i]);
-        zero += totals->faults[i] == 0;
+        zero += i < SIM_FAULTS_ONE_NODE && totals->faults[i] == 0;
     }
     printf("\n");
     if (zero && totals->seeds >= SEEDS_FOR_COUNTS) {

@@ -152,6 +152,59 @@ static void conn_end(struct leat_conn *conn, leat_err why)
     sim_actor_post(conn->actor, 1, closed, conn)->n = why;
 }
 
+/* ---- cuts between machines ---- */
+
+struct sim_cut {
+    struct sim_cut *next;
+    char from[24], to[24];
+    uint64_t until_us, delay_us;
+};
+
+static struct sim_cut *cut_find(const struct sim_world *world, const char *from, const char *to)
+{
+    struct sim_cut *cut = world->cuts;
+    while (cut && (strcmp(cut->from, from) != 0 || strcmp(cut->to, to) != 0))
+        cut = cut->next;
+    return cut;
+}
+
+static struct sim_cut *cut_of(struct sim_world *world, const char *from, const char *to)
+{
+    struct sim_cut *cut = cut_find(world, from, to);
+    if (cut) return cut;
+    cut = calloc(1, sizeof *cut);
+    LEAT_ASSERT(cut != NULL);
+    snprintf(cut->from, sizeof cut->from, "%s", from);
+    snprintf(cut->to, sizeof cut->to, "%s", to);
+    cut->next = world->cuts;
+    world->cuts = cut;
+    return cut;
+}
+
+void sim_net_cut(struct sim_world *world, const char *from_host, const char *to_host,
+                 uint64_t until_us)
+{
+    cut_of(world, from_host, to_host)->until_us = until_us;
+}
+
+void sim_net_delay(struct sim_world *world, const char *from_host, const char *to_host,
+                   uint64_t delay_us)
+{
+    cut_of(world, from_host, to_host)->delay_us = delay_us;
+}
+
+uint64_t sim_net_cut_until(const struct sim_process *from, const struct sim_process *to)
+{
+    const struct sim_cut *cut = cut_find(from->world, from->host, to->host);
+    return cut && cut->until_us > from->world->now_us ? cut->until_us : 0;
+}
+
+static uint64_t pair_delay_us(const struct sim_process *from, const struct sim_process *to)
+{
+    const struct sim_cut *cut = cut_find(from->world, from->host, to->host);
+    return cut ? cut->delay_us : 0;
+}
+
 static void chunk_arrived(struct sim_world *world, struct sim_event *event);
 
 static void chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes)
@@ -168,6 +221,12 @@ static void chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes
     uint64_t cut_us = from->actor->process->cut_off_until_us;
     if (from->peer->actor && from->peer->actor->process->cut_off_until_us > cut_us)
         cut_us = from->peer->actor->process->cut_off_until_us;
+    if (world->cuts && from->peer->actor) {
+        const struct sim_process *to = from->peer->actor->process;
+        uint64_t pair_us = sim_net_cut_until(from->actor->process, to);
+        if (pair_us > cut_us) cut_us = pair_us;
+        at_us += pair_delay_us(from->actor->process, to);
+    }
     if (cut_us > at_us) at_us = cut_us + sim_rng_below(&world->net, 5000);
     if (at_us < from->last_arrival_us) at_us = from->last_arrival_us;
     from->last_arrival_us = at_us;
@@ -533,6 +592,17 @@ static void connecting(struct sim_world *world, struct sim_event *event)
         sim_world_at(world, process->cut_off_until_us + 1, connecting, conn)->b = address;
         return;
     }
+    /* Both ways have to be open: the answer would be lost too. */
+    uint64_t cut_us = 0;
+    if (listener && world->cuts) {
+        const struct sim_process *there = listener->actor->process;
+        cut_us = sim_net_cut_until(process, there);
+        if (sim_net_cut_until(there, process) > cut_us) cut_us = sim_net_cut_until(there, process);
+    }
+    if (cut_us) {
+        sim_world_at(world, cut_us + 1, connecting, conn)->b = address;
+        return;
+    }
     free(address);
     if (!listener || world->refuse_until_us > world->now_us) {
         if (listener) world->faults[SIM_FAULT_REFUSE]++;
@@ -654,6 +724,11 @@ void sim_net_fini(struct sim_world *world)
         next = listener->next;
         free(listener);
     }
+    for (struct sim_cut *cut = world->cuts, *next; cut; cut = next) {
+        next = cut->next;
+        free(cut);
+    }
+    world->cuts = NULL;
     world->conns = NULL;
     world->listeners = NULL;
 }

@@ -16,6 +16,7 @@ struct sim_process;
 struct sim_actor;
 struct sim_disk;
 struct sim_arena;
+struct sim_rmem_host;
 
 /* ---- generator ---- */
 struct sim_rng {
@@ -52,6 +53,9 @@ enum sim_fault {
     SIM_FAULT_OLD_EPOCH, /* the raw producer used a fenced epoch */
     SIM_FAULT_DEAF,      /* a reader that asks and never reads was cut off */
     SIM_FAULT_FLIP,      /* a bit of a stored byte was flipped */
+    SIM_FAULTS_ONE_NODE, /* from here on: of worlds with several nodes */
+    SIM_FAULT_RMEM_TORN = SIM_FAULTS_ONE_NODE, /* a one-sided write arrived in part */
+    SIM_FAULT_RMEM_ERROR,                      /* a one-sided write failed */
     SIM_FAULTS,
 };
 const char *sim_fault_name(enum sim_fault fault);
@@ -86,6 +90,10 @@ struct sim_world {
     struct leat_conn *conns;
     struct sim_listener *listeners;
     uint64_t refuse_until_us;
+    struct sim_cut *cuts;
+    struct sim_rmem_host *rmem_hosts;
+    bool rmem_full;                /* arenas do not grow */
+    uint32_t rmem_error_per_mille; /* of one-sided writes fail */
     uint64_t faults[SIM_FAULTS];
     char failure[SIM_FAIL_TEXT_BYTES]; /* first failure; "" = none */
 };
@@ -109,6 +117,7 @@ struct sim_process {
     struct sim_world *world;
     struct sim_process *next;
     char name[24];
+    char host[24]; /* the machine it runs on; "" = one of its own */
     bool alive, dying;
     enum sim_death death;
     uint64_t die_in_calls;   /* 0: no; else die at that port call from now */
@@ -117,6 +126,7 @@ struct sim_process {
     uint64_t paused_until_us, cut_off_until_us;
     struct sim_disk *disk;
     struct sim_arena *arena;
+    struct sim_rmem_host *rmem_host;
     struct sim_actor *actors;
     void (*on_death)(struct sim_process *process, enum sim_death death);
     void *owner;
@@ -171,6 +181,15 @@ void sim_net_actor_flush(struct sim_actor *actor);
 void sim_net_process_died(struct sim_process *process, enum sim_death death);
 /** Reset all connections between the process and others; returns how many. */
 unsigned sim_net_reset(struct sim_process *process, uint32_t per_mille);
+/** Nothing goes from one machine to the other until then; the way back is a cut of its own. Bytes and
+ * connects wait for it. 0: healed. */
+void sim_net_cut(struct sim_world *world, const char *from_host, const char *to_host,
+                 uint64_t until_us);
+/** Until when nothing that one process sends reaches the other; 0: it does. */
+uint64_t sim_net_cut_until(const struct sim_process *from, const struct sim_process *to);
+/** How long bytes take between two machines at least, from now on. */
+void sim_net_delay(struct sim_world *world, const char *from_host, const char *to_host,
+                   uint64_t delay_us);
 void sim_net_close_all(struct sim_process *process);
 /** What one process has queued for another (NULL: for all), on connections open at its own end. */
 struct sim_owed {
@@ -220,6 +239,10 @@ bool sim_disk_pick(struct sim_disk *disk, struct sim_rng *rng, const char *prefi
 bool sim_disk_peek(struct sim_disk *disk, const char *path, uint64_t offset, void *to,
                    size_t bytes);
 uint64_t sim_disk_file_bytes(struct sim_disk *disk, const char *path);
+
+/* ---- one-sided writes: rmem.h ---- */
+void sim_rmem_fini(struct sim_world *world);
+void sim_rmem_power_cut(struct sim_rmem_host *host);
 
 /* ---- arena ---- */
 struct sim_arena *sim_arena_create(struct sim_world *world, uint64_t limit_bytes);

@@ -31,6 +31,8 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_OLD_EPOCH] = "raw_old_epoch",
     [SIM_FAULT_DEAF] = "deaf_reader",
     [SIM_FAULT_FLIP] = "flipped_bit",
+    [SIM_FAULT_RMEM_TORN] = "torn_rmem_write",
+    [SIM_FAULT_RMEM_ERROR] = "failed_rmem_write",
 };
 
 const char *sim_fault_name(enum sim_fault fault)
@@ -99,6 +101,7 @@ void sim_world_destroy(struct sim_world **world_at)
     struct sim_world *world = *world_at;
     if (!world) return;
     sim_net_fini(world);
+    sim_rmem_fini(world);
     for (struct sim_process *process = world->processes, *next; process; process = next) {
         next = process->next;
         for (struct sim_actor *actor = process->actors, *after; actor; actor = after) {
@@ -507,6 +510,7 @@ void sim_process_die(struct sim_process *process, enum sim_death death)
     sim_net_process_died(process, death);
     if (process->disk) sim_disk_process_died(process, death);
     if (process->arena && death == SIM_DEATH_POWER) sim_arena_power_cut(process->arena);
+    if (process->rmem_host && death == SIM_DEATH_POWER) sim_rmem_power_cut(process->rmem_host);
     for (struct sim_actor *actor = process->actors; actor; actor = actor->next) {
         for (struct sim_event *event = actor->inbox_first, *next; event; event = next) {
             next = event->next;

@@ -1,0 +1,629 @@
+/* Simulated one-sided writes: regions of named memory, and writers that store into them.
+ *
+ * A write leaves its writer as a copy (what a network card has taken). It arrives in pieces of 64
+ * bytes: in address order, so that a prefix is there, or in any order; in one go or in several. It
+ * completes after all of them have arrived, in the order of the target's writes; completions are
+ * late. What is on its way when a writer dies arrives whole, in part or not at all, later, until
+ * the region is revoked (verbs), or stops where it is (shm: a processor's own stores).
+ *
+ * revoke(): a write whose bytes have not all arrived never completes. Over verbs no byte changes
+ * afterwards; over shm a stopped or slow writer may still store, as a real one may.
+ *
+ * A region survives the kill of its host's process, not a power cut. Over shm writes into it go on
+ * until the next process revokes it; over verbs they fail with the process.
+ */
+#include "tests/sim/rmem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/assert.h"
+
+enum {
+    PIECE = 64,
+    LANDINGS_MAX = 4,
+    TIMEOUT_US_MIN = 20000, /* an acknowledgement that does not come */
+    TIMEOUT_US_MAX = 400000,
+};
+
+struct region {
+    struct leat_rmem_arena port;
+    struct region *next;
+    struct sim_rmem_host *host;
+    bool retired, lost; /* lost: with the power */
+};
+
+struct sim_rmem_host {
+    struct sim_world *world;
+    struct sim_rmem_host *next;
+    struct sim_rng rng;
+    struct region *regions;
+    struct sim_actor *actor; /* of the living process */
+    struct leat_rmem_host port;
+    uint32_t last_number;
+};
+
+struct target {
+    struct leat_rmem_target base;
+    struct sim_rmem *rmem;
+    struct region *region; /* NULL: the grant was stale */
+    const struct leat_rmem_target_handler *handler;
+    void *user;
+    struct leat_list
+        writes; /* accepted, not ended, in order; the first `flying` are on their way */
+    struct flight *first, *last; /* on their way, in order */
+    unsigned flying;
+    uint64_t last_end_us;
+    bool detached, breaking;
+    struct leat_error error;
+};
+
+struct flight {
+    struct flight *next;     /* of the target */
+    struct target *target;   /* NULL: nobody waits for it any more */
+    struct sim_actor *actor; /* the writer's */
+    struct sim_rmem *rmem;
+    struct region *region;
+    struct leat_rmem_write *write;
+    uint64_t offset;
+    uint32_t bytes, piece_count, arrived;
+    uint32_t *order;      /* of pieces; NULL: by address */
+    bool dropped, errors; /* errors: the transport will say that it failed */
+    bool whole;           /* all of it arrived before the region was revoked */
+    unsigned refs;        /* events that name it, and the target's list */
+    uint8_t data[];
+};
+
+struct sim_rmem {
+    struct leat_rmem port;
+    struct sim_actor *actor;
+    struct sim_rng rng;
+};
+
+static void break_later(struct target *target, uint64_t delay_us, leat_err rc, const char *why);
+static void fly_more(struct target *target);
+
+/* ---- the host ---- */
+
+static bool host_lives(const struct sim_rmem_host *host)
+{
+    return host->actor && host->actor->process->alive;
+}
+
+struct sim_rmem_host *sim_rmem_host_create(struct sim_world *world, const char *node)
+{
+    struct sim_rmem_host *host = calloc(1, sizeof *host);
+    char purpose[64];
+    LEAT_ASSERT(host != NULL);
+    snprintf(purpose, sizeof purpose, "rmem host %s", node);
+    sim_rng_init(&host->rng, world->seed, purpose);
+    host->world = world;
+    host->next = world->rmem_hosts;
+    world->rmem_hosts = host;
+    return host;
+}
+
+static void region_free(struct region *region)
+{
+    munmap(region->port.base, region->port.limit_bytes);
+    free(region);
+}
+
+void sim_rmem_fini(struct sim_world *world)
+{
+    for (struct sim_rmem_host *host = world->rmem_hosts, *next; host; host = next) {
+        next = host->next;
+        for (struct region *region = host->regions, *after; region; region = after) {
+            after = region->next;
+            region_free(region);
+        }
+        free(host);
+    }
+    world->rmem_hosts = NULL;
+}
+
+static struct sim_rmem_host *host_of(void *ctx)
+{
+    struct sim_rmem_host *host = ctx;
+    sim_port_called(host->actor);
+    return host;
+}
+
+static leat_err host_open(void *ctx, const char *writer, uint64_t writer_incarnation,
+                          uint64_t limit_bytes, struct leat_rmem_arena **out_arena,
+                          struct leat_error *error)
+{
+    struct sim_rmem_host *host = host_of(ctx);
+    LEAT_ASSERT(limit_bytes && limit_bytes % LEAT_ARENA_STEP_BYTES == 0);
+    LEAT_ASSERT(limit_bytes / LEAT_ARENA_STEP_BYTES <= LEAT_RMEM_STEPS_MAX);
+    unsigned count = 0;
+    for (struct region *region = host->regions; region; region = region->next)
+        count += !region->retired;
+    if (count >= LEAT_RMEM_ARENAS_MAX)
+        return leat_error_set(error, LEAT_E_TOO_MANY, "%u arenas are in use", count);
+    struct region *region = calloc(1, sizeof *region);
+    LEAT_ASSERT(region != NULL);
+    region->host = host;
+    region->port.base = mmap(NULL, limit_bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    LEAT_ASSERT(region->port.base != MAP_FAILED);
+    region->port.limit_bytes = limit_bytes;
+    region->port.number = ++host->last_number;
+    region->port.writer_incarnation = writer_incarnation;
+    snprintf(region->port.writer, sizeof region->port.writer, "%s", writer);
+    for (size_t i = 0; i < sizeof region->port.id; i++)
+        region->port.id[i] = (uint8_t)sim_rng_next(&host->rng);
+    region->next = host->regions;
+    host->regions = region;
+    *out_arena = &region->port;
+    return LEAT_OK;
+}
+
+static void grown(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_rmem_grow *grow = event->a;
+    struct region *region = event->b;
+    if (region->retired) return;
+    if (region->port.grown_bytes < region->port.limit_bytes && !world->rmem_full) {
+        region->port.grown_bytes += LEAT_ARENA_STEP_BYTES;
+        grow->rc = LEAT_OK;
+    } else {
+        grow->rc =
+            leat_error_set(&grow->error, LEAT_E_NO_MEMORY, "no memory for a step of an arena");
+    }
+    grow->on_grown(grow);
+}
+
+static void host_grow(void *ctx, struct leat_rmem_arena *arena, struct leat_rmem_grow *grow)
+{
+    struct sim_rmem_host *host = host_of(ctx);
+    LEAT_ASSERT(!arena->revoked);
+    uint64_t delay_us = sim_rng_between(&host->rng, 100, 5000);
+    sim_actor_post(host->actor, delay_us, grown, grow)->b =
+        LEAT_CONTAINER(arena, struct region, port);
+}
+
+static void host_grant(void *ctx, const struct leat_rmem_arena *arena,
+                       struct leat_rmem_grant *out_grant)
+{
+    struct sim_rmem_host *host = host_of(ctx);
+    struct leat_rmem_address address = {.limit_bytes = arena->limit_bytes, .number = arena->number};
+    memcpy(address.id, arena->id, sizeof address.id);
+    out_grant->bytes = 0;
+    bool fits = leat_rmem_grant_add(out_grant, LEAT_RMEM_NONE, &address, sizeof address);
+    for (unsigned kind = LEAT_RMEM_SHM; kind <= LEAT_RMEM_VERBS && fits; kind++)
+        if (host->port.kinds & (1u << kind))
+            fits = leat_rmem_grant_add(out_grant, (enum leat_rmem_kind)kind, "sim", 3);
+    LEAT_ASSERT(fits);
+}
+
+static void host_revoke(void *ctx, struct leat_rmem_arena *arena)
+{
+    (void)host_of(ctx);
+    arena->revoked = true;
+}
+
+static void host_retire(void *ctx, struct leat_rmem_arena *arena)
+{
+    (void)host_of(ctx);
+    struct region *region = LEAT_CONTAINER(arena, struct region, port);
+    arena->revoked = region->retired = true;
+    /* The struct stays: writes may be on their way to it. Whoever reads the memory gets zeros. */
+    LEAT_ASSERT(madvise(arena->base, arena->limit_bytes, MADV_DONTNEED) == 0);
+}
+
+static void host_each_inherited(void *ctx, void (*each)(void *arg, struct leat_rmem_arena *arena),
+                                void *arg)
+{
+    struct sim_rmem_host *host = host_of(ctx);
+    for (struct region *region = host->regions; region; region = region->next)
+        if (!region->retired && !region->lost && region->port.inherited) each(arg, &region->port);
+}
+
+static struct region *region_find(struct sim_rmem_host *host,
+                                  const struct leat_rmem_address *address)
+{
+    for (struct region *region = host->regions; region; region = region->next)
+        if (!region->retired && !region->lost && region->port.number == address->number &&
+            memcmp(region->port.id, address->id, LEAT_RMEM_ID_BYTES) == 0)
+            return region;
+    return NULL;
+}
+
+/* From any actor of the process. */
+static leat_err host_enter(void *ctx, const struct leat_rmem_address *address, uint64_t offset,
+                           uint64_t bytes, uint8_t **out_at)
+{
+    struct region *region = region_find(ctx, address);
+    if (!region) return LEAT_E_NOT_FOUND;
+    if (region->port.revoked) return LEAT_E_CANCELLED;
+    if (offset > region->port.grown_bytes || bytes > region->port.grown_bytes - offset)
+        return LEAT_E_OFFSET_OUT_OF_RANGE;
+    *out_at = region->port.base + offset;
+    return LEAT_OK;
+}
+
+static leat_err host_leave(void *ctx, const struct leat_rmem_address *address)
+{
+    struct region *region = region_find(ctx, address);
+    return region && !region->port.revoked ? LEAT_OK : LEAT_E_CANCELLED;
+}
+
+const struct leat_rmem_host *sim_rmem_host_attach(struct sim_rmem_host *host,
+                                                  struct sim_actor *actor, unsigned kinds)
+{
+    host->actor = actor;
+    host->port = (struct leat_rmem_host){
+        .ctx = host,
+        .kinds = kinds,
+        .open = host_open,
+        .grow = host_grow,
+        .grant = host_grant,
+        .revoke = host_revoke,
+        .retire = host_retire,
+        .each_inherited = host_each_inherited,
+        .enter = host_enter,
+        .leave = host_leave,
+    };
+    for (struct region *region = host->regions; region; region = region->next) {
+        region->port.inherited = region->port.revoked = true;
+        region->port.owner = NULL;
+    }
+    return &host->port;
+}
+
+void sim_rmem_power_cut(struct sim_rmem_host *host)
+{
+    for (struct region *region = host->regions; region; region = region->next) {
+        if (!region->lost)
+            LEAT_ASSERT(madvise(region->port.base, region->port.limit_bytes, MADV_DONTNEED) == 0);
+        region->lost = region->port.revoked = true;
+    }
+}
+
+/* ---- flights ---- */
+
+static void flight_leave(struct flight *flight)
+{
+    if (--flight->refs) return;
+    if (flight->arrived > 0 && flight->arrived < flight->piece_count)
+        flight->actor->world->faults[SIM_FAULT_RMEM_TORN]++;
+    free(flight->order);
+    free(flight);
+}
+
+/* May bytes of it still arrive? */
+static bool flight_lands(struct flight *flight)
+{
+    const struct region *region = flight->region;
+    bool shm = flight->rmem->port.kind == LEAT_RMEM_SHM;
+    if (flight->dropped || region->retired || region->lost) return false;
+    if (shm) return flight->actor->process->alive; /* a processor's own stores, revoked or not */
+    return !region->port.revoked && host_lives(region->host);
+}
+
+static void pieces_land(struct flight *flight, uint32_t upto)
+{
+    uint32_t head = (uint32_t)(flight->offset % PIECE);
+    for (; flight->arrived < upto; flight->arrived++) {
+        uint32_t piece = flight->order ? flight->order[flight->arrived] : flight->arrived;
+        uint64_t from = piece ? (uint64_t)piece * PIECE - head : 0;
+        uint64_t to = (uint64_t)(piece + 1) * PIECE - head;
+        if (to > flight->bytes) to = flight->bytes;
+        memcpy(flight->region->port.base + flight->offset + from, flight->data + from,
+               (size_t)(to - from));
+    }
+    if (flight->arrived == flight->piece_count && !flight->region->port.revoked)
+        flight->whole = true;
+}
+
+static void flight_land(struct sim_world *world, struct sim_event *event)
+{
+    struct flight *flight = event->a;
+    struct sim_process *process = flight->actor->process;
+    if (flight->rmem->port.kind == LEAT_RMEM_SHM && process->alive &&
+        process->paused_until_us > world->now_us) {
+        sim_world_at(world, process->paused_until_us, flight_land, flight)->n = event->n;
+        return;
+    }
+    /* A dead writer's card may go on, or stop anywhere. */
+    if (!process->alive && sim_rng_chance(&flight->rmem->rng, 400)) flight->dropped = true;
+    if (flight_lands(flight))
+        pieces_land(flight, (uint32_t)event->n);
+    else
+        flight->dropped = true;
+    flight_leave(flight);
+}
+
+static void write_ok(struct sim_world *world, struct sim_event *event)
+{
+    struct flight *flight = event->a;
+    struct target *target = flight->target;
+    if (target) {
+        struct leat_rmem_write *write = flight->write;
+        LEAT_ASSERT(target->first == flight);
+        target->first = flight->next;
+        if (!target->first) target->last = NULL;
+        target->flying--;
+        leat_list_remove(&write->list);
+        flight->target = NULL;
+        flight_leave(flight); /* the list */
+        fly_more(target);
+        write->on_done(write, LEAT_OK);
+    }
+    flight_leave(flight);
+    (void)world;
+}
+
+/* The transport knows what became of it. Of the target's flights this is the first that it does not
+ * know of yet. */
+static void flight_end(struct sim_world *world, struct sim_event *event)
+{
+    struct flight *flight = event->a;
+    struct target *target = flight->target;
+    struct sim_process *process = flight->actor->process;
+    if (!process->alive || !target) {
+        flight_leave(flight);
+        return;
+    }
+    if (!flight->whole && flight->rmem->port.kind == LEAT_RMEM_SHM && flight_lands(flight) &&
+        !flight->errors && !flight->region->port.revoked) { /* stopped in between */
+        sim_world_at(world, world->now_us + 50, flight_end, flight);
+        return;
+    }
+    if (flight->whole && !flight->errors && !target->breaking &&
+        !(flight->region->port.revoked && sim_rng_chance(&flight->rmem->rng, 500))) {
+        uint64_t delay_us = sim_rng_between(&flight->rmem->rng, 1, 40);
+        if (world->now_us + delay_us < target->last_end_us)
+            delay_us = target->last_end_us - world->now_us;
+        target->last_end_us = world->now_us + delay_us;
+        sim_actor_post(flight->actor, delay_us, write_ok, flight); /* has this event's */
+        return;
+    }
+    bool told = flight->region->port.revoked && !flight->region->lost;
+    break_later(target,
+                told ? sim_rng_between(&flight->rmem->rng, 10, 500)
+                     : sim_rng_between(&flight->rmem->rng, TIMEOUT_US_MIN, TIMEOUT_US_MAX),
+                flight->region->port.revoked ? LEAT_E_CANCELLED : LEAT_E_CLOSED,
+                flight->region->port.revoked ? "the arena was revoked"
+                                             : "a one-sided write was not acknowledged");
+    flight_leave(flight);
+}
+
+static uint32_t *order_new(struct sim_rng *rng, uint32_t count)
+{
+    uint32_t *order = malloc(count * sizeof *order);
+    LEAT_ASSERT(order != NULL);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t j = (uint32_t)sim_rng_below(rng, (uint64_t)i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+    return order;
+}
+
+static struct flight *flight_new(struct target *target, struct leat_rmem_write *write)
+{
+    struct flight *flight = calloc(1, sizeof *flight + write->bytes);
+    LEAT_ASSERT(flight != NULL);
+    size_t at = 0;
+    for (unsigned i = 0; i < write->iov_count; i++) {
+        if (write->iovs[i].bytes)
+            memcpy(flight->data + at, write->iovs[i].base, write->iovs[i].bytes);
+        at += write->iovs[i].bytes;
+    }
+    flight->target = target;
+    flight->rmem = target->rmem;
+    flight->actor = target->rmem->actor;
+    flight->region = target->region;
+    flight->write = write;
+    flight->offset = write->offset;
+    flight->bytes = write->bytes;
+    flight->piece_count = (uint32_t)((write->offset % PIECE + write->bytes + PIECE - 1) / PIECE);
+    if (sim_rng_chance(&target->rmem->rng, 500))
+        flight->order = order_new(&target->rmem->rng, flight->piece_count);
+    return flight;
+}
+
+/* When the last byte arrives: a network that is cut delays it, or the card gives up. */
+static uint64_t arrival_us(struct target *target, struct flight *flight)
+{
+    struct sim_world *world = target->rmem->actor->world;
+    struct sim_rng *rng = &target->rmem->rng;
+    uint64_t at_us = world->now_us + sim_rng_between(rng, 3, 60) + flight->bytes / 1000;
+    if (sim_rng_chance(rng, 10)) at_us += sim_rng_below(rng, 5000);
+    if (!target->region->host->actor) return at_us;
+    const struct sim_process *here = target->rmem->actor->process;
+    const struct sim_process *there = target->region->host->actor->process;
+    uint64_t cut_us = sim_net_cut_until(here, there);
+    if (sim_net_cut_until(there, here) > cut_us) cut_us = sim_net_cut_until(there, here);
+    if (cut_us <= at_us || target->rmem->port.kind == LEAT_RMEM_SHM) return at_us;
+    if (cut_us - world->now_us > sim_rng_between(rng, TIMEOUT_US_MIN, TIMEOUT_US_MAX))
+        flight->errors = true;
+    return cut_us + sim_rng_below(rng, 1000);
+}
+
+static void fly(struct target *target, struct leat_rmem_write *write)
+{
+    struct sim_world *world = target->rmem->actor->world;
+    struct sim_rng *rng = &target->rmem->rng;
+    struct flight *flight = flight_new(target, write);
+    uint64_t end_us = arrival_us(target, flight);
+    flight->errors |= write->offset + write->bytes > target->region->port.grown_bytes;
+    if (flight->errors) flight->dropped = true;
+    if (world->rmem_error_per_mille && sim_rng_chance(rng, world->rmem_error_per_mille)) {
+        world->faults[SIM_FAULT_RMEM_ERROR]++;
+        flight->errors = true; /* the bytes may be there all the same */
+        flight->dropped |= sim_rng_chance(rng, 300);
+    }
+    unsigned landings = (unsigned)sim_rng_between(rng, 1, LANDINGS_MAX);
+    uint64_t at_us = world->now_us;
+    for (unsigned i = 1; i <= landings; i++) {
+        at_us = i == landings ? end_us : sim_rng_between(rng, at_us, end_us);
+        uint64_t upto =
+            i == landings ? flight->piece_count : sim_rng_below(rng, flight->piece_count + 1ull);
+        sim_world_at(world, at_us, flight_land, flight)->n = upto;
+    }
+    flight->refs = landings + 2;
+    if (end_us < target->last_end_us) end_us = target->last_end_us;
+    target->last_end_us = end_us;
+    sim_world_at(world, end_us, flight_end, flight);
+    if (target->last)
+        target->last->next = flight;
+    else
+        target->first = flight;
+    target->last = flight;
+    target->flying++;
+}
+
+static void fly_more(struct target *target)
+{
+    unsigned flying = 0;
+    if (target->breaking) return;
+    LEAT_LIST_EACH(&target->writes, link)
+    {
+        if (target->flying == LEAT_RMEM_WINDOW) return;
+        if (flying++ < target->flying) continue;
+        fly(target, LEAT_CONTAINER(link, struct leat_rmem_write, list));
+        flying = target->flying;
+    }
+}
+
+/* ---- targets ---- */
+
+/* All that was accepted ends, then the target does. */
+static void broken(struct sim_world *world, struct sim_event *event)
+{
+    struct target *target = event->a;
+    target->base.failed = true;
+    for (struct flight *flight = target->first, *next; flight; flight = next) {
+        next = flight->next;
+        flight->target = NULL; /* what is on its way may still arrive */
+        flight_leave(flight);
+    }
+    target->first = target->last = NULL;
+    target->flying = 0;
+    leat_err rc = target->detached ? LEAT_E_CANCELLED : target->error.code;
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&target->writes)) != NULL) {
+        struct leat_rmem_write *write = LEAT_CONTAINER(link, struct leat_rmem_write, list);
+        write->on_done(write, rc);
+    }
+    if (target->detached)
+        free(target);
+    else
+        target->handler->on_failed(target->user, &target->base, &target->error);
+    (void)world;
+}
+
+static void break_later(struct target *target, uint64_t delay_us, leat_err rc, const char *why)
+{
+    if (target->breaking) return;
+    target->breaking = true;
+    (void)leat_error_set(&target->error, rc, "%s", why);
+    struct sim_world *world = target->rmem->actor->world;
+    if (world->now_us + delay_us < target->last_end_us)
+        delay_us = target->last_end_us - world->now_us;
+    sim_actor_post(target->rmem->actor, delay_us, broken, target);
+}
+
+static void attached(struct sim_world *world, struct sim_event *event)
+{
+    struct target *target = event->a;
+    if (target->detached) return; /* `broken` frees it */
+    bool verbs = target->rmem->port.kind == LEAT_RMEM_VERBS;
+    if (!target->region || target->region->port.revoked ||
+        (verbs && !host_lives(target->region->host))) {
+        break_later(target, 10, LEAT_E_NOT_FOUND, "the arena is not there any more");
+        return;
+    }
+    target->base.attached = true;
+    target->handler->on_attached(target->user, &target->base);
+    (void)world;
+}
+
+static leat_err rmem_attach(void *ctx, unsigned node, const struct leat_rmem_grant *grant,
+                            const struct leat_rmem_target_handler *handler, void *user,
+                            struct leat_rmem_target **out_target, struct leat_error *error)
+{
+    struct sim_rmem *rmem = ctx;
+    struct leat_rmem_address address;
+    size_t bytes;
+    sim_port_called(rmem->actor);
+    (void)node;
+    if (leat_rmem_grant_address(grant, &address) != LEAT_OK)
+        return leat_error_set(error, LEAT_E_INVALID, "these bytes are not a grant");
+    const uint8_t *body = leat_rmem_grant_find(grant, rmem->port.kind, &bytes);
+    if (!body)
+        return leat_error_set(error, LEAT_E_UNSUPPORTED, "the grant does not offer %s",
+                              leat_rmem_kind_name(rmem->port.kind));
+    if (bytes != 3 || memcmp(body, "sim", 3) != 0)
+        return leat_error_set(error, LEAT_E_INVALID, "the grant's %s section is nonsense",
+                              leat_rmem_kind_name(rmem->port.kind));
+    struct target *target = calloc(1, sizeof *target);
+    LEAT_ASSERT(target != NULL);
+    target->base = (struct leat_rmem_target){.port = &rmem->port, .kind = rmem->port.kind};
+    target->rmem = rmem;
+    target->handler = handler;
+    target->user = user;
+    leat_list_init(&target->writes);
+    for (struct sim_rmem_host *host = rmem->actor->world->rmem_hosts; host && !target->region;
+         host = host->next)
+        target->region = region_find(host, &address);
+    sim_actor_post(rmem->actor, sim_rng_between(&rmem->rng, 50, 2000), attached, target);
+    *out_target = &target->base;
+    return LEAT_OK;
+}
+
+static leat_err rmem_write(struct leat_rmem_target *port, struct leat_rmem_write *write)
+{
+    struct target *target = LEAT_CONTAINER(port, struct target, base);
+    sim_port_called(target->rmem->actor);
+    leat_err rc =
+        leat_rmem_write_check(port, write, target->region ? target->region->port.limit_bytes : 0);
+    if (rc != LEAT_OK) return rc;
+    leat_list_init(&write->list);
+    leat_list_push_back(&target->writes, &write->list);
+    fly_more(target);
+    return LEAT_OK;
+}
+
+static void rmem_detach(struct leat_rmem_target *port)
+{
+    struct target *target = LEAT_CONTAINER(port, struct target, base);
+    sim_port_called(target->rmem->actor);
+    LEAT_ASSERT(!target->detached);
+    target->detached = true;
+    if (target->base.failed) {
+        target->breaking = false; /* `broken` has run: once more, to free it */
+        target->last_end_us = 0;
+    }
+    break_later(target, sim_rng_between(&target->rmem->rng, 2100, 2500), LEAT_E_CANCELLED,
+                "detached");
+}
+
+static leat_err rmem_source(void *ctx, void *base, size_t bytes, struct leat_error *error)
+{
+    (void)ctx, (void)base, (void)bytes, (void)error;
+    return LEAT_OK;
+}
+
+const struct leat_rmem *sim_rmem_create(struct sim_actor *actor, enum leat_rmem_kind kind)
+{
+    struct sim_rmem *rmem = calloc(1, sizeof *rmem);
+    char purpose[80];
+    LEAT_ASSERT(rmem != NULL && (kind == LEAT_RMEM_SHM || kind == LEAT_RMEM_VERBS));
+    snprintf(purpose, sizeof purpose, "rmem %s %u %llu", actor->process->name, actor->number,
+             (unsigned long long)actor->world->next_order);
+    sim_rng_init(&rmem->rng, actor->world->seed, purpose);
+    rmem->actor = actor;
+    rmem->port = (struct leat_rmem){.ctx = rmem,
+                                    .kind = kind,
+                                    .attach = rmem_attach,
+                                    .write = rmem_write,
+                                    .detach = rmem_detach,
+                                    .source = rmem_source};
+    return &rmem->port;
+}
