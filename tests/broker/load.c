@@ -192,7 +192,8 @@ static void *work(void *arg)
                 write_all(fd, out, n * frame_bytes);
                 flying += n;
             }
-        do {
+        /* Nothing may be flying: the time may have run out since the loop's condition. */
+        while (flying > 0) {
             struct leat_frame frame = read_frame(fd, in, &have, &consumed);
             if ((frame.flags & LEAT_FRAME_ERROR) != 0 || frame.control[0] != 0x91) {
                 fprintf(stderr, "append refused: %.*s\n", (int)frame.control_bytes,
@@ -202,7 +203,8 @@ static void *work(void *arg)
             flying--;
             worker->batches++;
             worker->bytes += frame_bytes;
-        } while (flying > 0 && have > consumed);
+            if (have == consumed) break;
+        }
     }
     close(fd);
     return NULL;
