@@ -83,16 +83,21 @@ static void wait_for_ack(struct leat_log *log, struct leat_append *append)
     log_mark_dirty(log);
 }
 
-/* CRC of the batch as it will lie in the segment: its first 21 bytes are about to be stamped, and
- * the rest is what the batch's own CRC covers. */
+/* CRC of the batch as it will lie in the segment. Its first 21 bytes are about to be stamped; the rest
+ * is what the batch's own CRC covers, which whoever calls has compared with the bytes: so it is joined
+ * and not computed again. Should a byte change between that check and the copy, the entry's CRC tells. */
 static uint32_t stamped_crc(const struct leat_log *log, const struct leat_batch *batch)
 {
-    uint8_t front[LEAT_BATCH_HEADER_BYTES];
+    uint8_t front[LEAT_BATCH_CRC_FROM];
     memcpy(front, batch->bytes, LEAT_BATCH_CRC_FROM);
     leat_batch_stamp(front, log->next_offset, log->options.epoch.v);
-    uint32_t crc = leat_crc32c(0, front, LEAT_BATCH_CRC_FROM);
-    return leat_crc32c(crc, batch->bytes + LEAT_BATCH_CRC_FROM,
-                       batch->byte_count - LEAT_BATCH_CRC_FROM);
+    uint32_t crc = leat_crc32c_join(leat_crc32c(0, front, LEAT_BATCH_CRC_FROM),
+                                    leat_get_be32(batch->bytes + LEAT_BATCH_CRC_AT),
+                                    batch->byte_count - LEAT_BATCH_CRC_FROM);
+    LEAT_ASSERT_SLOW(crc == leat_crc32c(leat_crc32c(0, front, LEAT_BATCH_CRC_FROM),
+                                        batch->bytes + LEAT_BATCH_CRC_FROM,
+                                        batch->byte_count - LEAT_BATCH_CRC_FROM));
+    return crc;
 }
 
 /* Nothing in here can fail. */
@@ -107,9 +112,14 @@ static void copy_in(struct leat_log *log, const struct leat_batch *batch,
                           batch->bytes, batch->byte_count, stamped_crc(log, batch));
     leat_batch_stamp(head->writer.bytes + at + LEAT_ENTRY_HEADER_BYTES, log->next_offset,
                      log->options.epoch.v);
+    /* Reading two clocks for each batch costs as much as its CRC; those of the turn will do. */
+    if (!log->clocks_read) {
+        log->clocks_read = true;
+        log->gathered_us = log_now(log);
+        log->gathered_wall_ms = log->env->clock->wall_ms(log->env->clock->ctx);
+    }
     if (batch->producer_id >= 0)
-        leat_producers_record(&log->producers, batch, log->next_offset,
-                              log->env->clock->wall_ms(log->env->clock->ctx));
+        leat_producers_record(&log->producers, batch, log->next_offset, log->gathered_wall_ms);
     if (batch->max_timestamp_ms > head->max_timestamp_ms)
         head->max_timestamp_ms = batch->max_timestamp_ms;
     head->record_count += batch->record_count;
@@ -117,7 +127,6 @@ static void copy_in(struct leat_log *log, const struct leat_batch *batch,
     append->duplicate = false;
     log->next_offset += batch->record_count;
     append->ack_position = log->next_offset;
-    log->gathered_us = log_now(log);
     log->appended_records += batch->record_count;
     log->appended_bytes += batch->byte_count;
     /* One trailer per megabyte also in a turn that brings more: a torn run costs no more than

@@ -88,7 +88,8 @@ struct leat_log {
     uint64_t next_offset;
     uint64_t next_segment;       /* id of the next segment to start */
     struct leat_extent previous; /* of next_segment - 1, when there is no head */
-    uint64_t gathered_us;        /* last append */
+    uint64_t gathered_us;        /* last append: the clocks, read once a turn */
+    int64_t gathered_wall_ms;
     _Atomic uint64_t acked_offset;
     struct leat_list waiting; /* struct leat_append by ack_position */
     uint64_t appended_records, appended_bytes;
@@ -137,7 +138,7 @@ struct leat_log {
     struct log_hint hints[LOG_HINTS];
     unsigned hint_next;
 
-    bool dirty, in_step;
+    bool dirty, in_step, clocks_read;
     bool stopping, deleting;
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
     void *on_end_arg;

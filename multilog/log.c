@@ -267,7 +267,7 @@ void log_step(struct leat_log *log)
 
 void leat_log_turn_end(struct leat_log *log)
 {
-    log->dirty = false;
+    log->dirty = log->clocks_read = false;
     log_step(log);
 }
 

@@ -74,6 +74,26 @@ static void crc_cut_anywhere_chains(void **state)
     }
 }
 
+/* Each bit of the length has a factor of its own: all lengths up to a few KiB by both ways of
+ * multiplying, and the larger powers of two over zeros. */
+static void crc_joined_is_crc_of_both(void **state)
+{
+    (void)state;
+    enum { LENGTH_MAX = 3000, LARGEST = 1 << 24 };
+    uint8_t *bytes = leat_mem_calloc(LEAT_MEM_TEST, LARGEST, 1);
+    assert_non_null(bytes);
+    uint32_t front = leat_crc32c(0, "a front of 21 bytes..", 21);
+    for (size_t i = 0; i < LENGTH_MAX; i++)
+        bytes[i] = (uint8_t)(i * 7 + i / 13);
+    for (size_t length = 0; length < LARGEST;
+         length = length < LENGTH_MAX ? length + 1 : length * 2) {
+        uint32_t rest = leat_crc32c(0, bytes, length), whole = leat_crc32c(front, bytes, length);
+        assert_int_equal(leat_crc32c_join(front, rest, length), whole);
+        assert_int_equal(leat_crc32c_join_plain(front, rest, (uint32_t)length), whole);
+    }
+    leat_mem_free(bytes);
+}
+
 static void mem_counts_follow_blocks(void **state)
 {
     size_t before = leat_mem_bytes(LEAT_MEM_TEST);
@@ -434,6 +454,7 @@ int main(void)
         cmocka_unit_test(error_long_sentence_is_truncated),
         cmocka_unit_test(crc_check_value_is_standard),
         cmocka_unit_test(crc_cut_anywhere_chains),
+        cmocka_unit_test(crc_joined_is_crc_of_both),
         cmocka_unit_test(mem_counts_follow_blocks),
         cmocka_unit_test(mem_overflowing_product_is_refused),
         cmocka_unit_test(mem_requested_failure_hits_that_call_once),
