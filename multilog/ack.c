@@ -35,7 +35,9 @@ static void on_committed(struct leat_keep *keep)
 {
     struct leat_log *log = keep->owner;
     log->committing = false;
-    if (keep->rc != LEAT_OK) {
+    if (keep->rc == LEAT_E_STALE_EPOCH) {
+        log_fail(log, keep->rc, "another node owns the log");
+    } else if (keep->rc != LEAT_OK) {
         log_fail(log, LEAT_E_DISK, "a flush of the log's head failed, which is final");
     } else {
         struct log_open *open = log_open_of(log, keep->seg);

@@ -30,9 +30,10 @@ static leat_err refuse_state(const struct leat_log *log, struct leat_error *erro
     if (log->deleting)
         return leat_error_set(error, LEAT_E_UNKNOWN_STREAM, "the stream is being deleted");
     if (log->stopping) return leat_error_set(error, LEAT_E_STARTING, "the server is stopping");
+    leat_err rc = log->keeper.refusal ? log->keeper.refusal(log->keeper.ctx) : LEAT_OK;
     switch (log->state) {
     case LEAT_LOG_SERVING:
-        return LEAT_OK;
+        return rc ? leat_error_set(error, rc, "%s", leat_err_text(rc)) : LEAT_OK;
     case LEAT_LOG_WAITING:
         return refuse_incomplete(log, LEAT_E_LOG_INCOMPLETE, error);
     case LEAT_LOG_DAMAGED:

@@ -116,7 +116,7 @@ static void on_reserved(struct leat_keep *keep)
         /* Without memory the store has let it wait long enough already. */
         if (keep->rc == LEAT_E_DISK_FULL)
             log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
-        else if (keep->rc != LEAT_E_NO_MEMORY)
+        else if (leat_err_class(keep->rc) != LEAT_CLASS_RETRY)
             log_fail(log, LEAT_E_DISK, "reserving a segment failed");
     }
     log_mark_dirty(log);

@@ -195,11 +195,12 @@ void leat_backup_request(struct leat_backup *backup, const struct leat_link_iden
                          const struct leat_frame *frame, const struct leat_link_ticket *ticket);
 /**
  * Incarnations of that node up to this one are gone: requests of theirs are refused from now on,
- * their arena is revoked before this returns, and no write of theirs lands any more (or what lands
- * is not looked at: private copies). Then on_done. Thread: owner.
+ * their arena is revoked before this returns: no write of theirs completes any more. on_done, later
+ * and once: open replicas of theirs have left that memory, what still lands there is not looked at.
+ * LEAT_E_NO_MEMORY: nothing was done. Thread: owner.
  */
-void leat_backup_fence(struct leat_backup *backup, const char *node, uint64_t incarnation,
-                       void (*on_done)(void *arg), void *arg);
+leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_t incarnation,
+                           void (*on_done)(void *arg), void *arg) LEAT_NODISCARD;
 /** A committed delete entry: replicas of that stream go. */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
 /** From the store's events, for segments with role LEAT_SEGMENT_REPLICA. */

@@ -104,6 +104,8 @@ struct leat_keeper {
      * request is needed.
      */
     bool (*safe_in_memory)(void *ctx, const struct leat_segment *seg);
+    /** Why nothing can be appended right now (LEAT_E_TOO_FEW_COPIES), or LEAT_OK. NULL: never. */
+    leat_err (*refusal)(void *ctx);
 };
 
 /* What the store tells a segment's owner without being asked. Set once at open. Runs on the owner's

@@ -99,7 +99,7 @@ static double run(uint64_t batch_total, bool with_producer)
     bool opening = false;
     fake->options.events = (struct leat_log_events){on_dirty, on_nothing, on_nothing, on_opening};
     fake->options.owner = &opening;
-    fake->keeper = (struct leat_keeper){fake, request, safe};
+    fake->keeper = (struct leat_keeper){.ctx = fake, .request = request, .safe_in_memory = safe};
     fake_open(fake, NULL, 0, NULL);
     for (unsigned i = 0; i < BATCHES; i++)
         sizes[i] =

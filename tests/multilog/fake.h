@@ -342,7 +342,8 @@ static inline struct fake *fake_create(uint64_t seed, enum leat_durability durab
     fake->post = (struct leat_post){fake, fake_send, 0};
     fake->disk = (struct leat_disk){.ctx = fake, .submit = fake_submit};
     fake->env = (struct leat_env){.clock = &fake->clock, .post = &fake->post, .disk = &fake->disk};
-    fake->keeper = (struct leat_keeper){fake, fake_request, fake_safe};
+    fake->keeper =
+        (struct leat_keeper){.ctx = fake, .request = fake_request, .safe_in_memory = fake_safe};
     fake->now_us = 1000 * 1000;
     fake->wall_offset_ms = 1000 * 1000;
     fake->memory_is_safe = true;

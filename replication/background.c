@@ -1,0 +1,267 @@
+/* What goes on without anybody waiting: audits (which replicas have nobody's word, dissertation
+ * §4.6), and copying closed segments that have lost copies, at a bounded rate (§4.5.1). */
+#include <string.h>
+
+#include "replication/primary.h"
+
+/* ---- audits ---- */
+enum verdict { VERDICT_LATER, VERDICT_KEEP, VERDICT_DROP };
+
+static struct rep_copy *copy_at(const struct rep_set *set, const struct rep_peer *peer)
+{
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (set->copies[i]->peer == peer) return set->copies[i];
+    return NULL;
+}
+
+/* Copies that were given up and still have something under way. */
+static bool is_busy_elsewhere(const struct rep_peer *peer, uint64_t handle)
+{
+    for (const struct leat_list *it = peer->copies.next; it != &peer->copies; it = it->next) {
+        const struct rep_copy *copy = LEAT_CONTAINER(it, const struct rep_copy, by_peer);
+        if (!copy->set && copy->handle == handle) return true;
+    }
+    return false;
+}
+
+static bool is_adequate(const struct rep_set *set)
+{
+    if (set->copy_count < rep_wanted(set->log) || rep_is_held(set->log)) return false;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        if (copy->state == REP_COPY_OPENING || copy->incomplete) return false;
+        if (set->closed && copy->state != REP_COPY_CLOSED) return false;
+    }
+    return true;
+}
+
+/* A copy that came back with its node: it counts again if it is the same. */
+static enum verdict adopt(struct rep_set *set, struct rep_peer *peer, const struct rep_row *row)
+{
+    struct rep_copy *copy = rep_copy_new(set, peer);
+    if (!copy) return VERDICT_LATER;
+    copy->handle = row->handle;
+    copy->state = REP_COPY_CLOSED;
+    copy->counted = true;
+    copy->sent = copy->done = copy->flushed = row->extent.bytes;
+    rep_place_judge(set);
+    rep_set_settle(set);
+    return VERDICT_KEEP;
+}
+
+static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
+{
+    struct leat_primary_log *log = rep_log_find(peer->primary, row->log);
+    if (!log || row->epoch.v > log->options.epoch.v) return VERDICT_LATER;
+    struct rep_set *set = rep_set_find(log, row->segment.v);
+    if (!set) return VERDICT_DROP; /* trimmed, or never became part of the log */
+    if (set->dropping || is_busy_elsewhere(peer, row->handle)) return VERDICT_LATER;
+    const struct rep_copy *copy = copy_at(set, peer);
+    if (copy && copy->state == REP_COPY_OPENING) return VERDICT_LATER;
+    if (copy && copy->handle == row->handle) return VERDICT_KEEP;
+    bool same = set->closed && !set->close && row->state == LEAT_SEGMENT_CLOSED &&
+                row->extent.bytes == set->seg->extent.bytes &&
+                row->extent.crc == set->seg->extent.crc;
+    if (same && !copy && set->copy_count < rep_wanted(log)) return adopt(set, peer, row);
+    return is_adequate(set) ? VERDICT_DROP : VERDICT_LATER;
+}
+
+static void on_settled(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                       const struct leat_error *error)
+{
+    struct rep_peer *peer = call->owner;
+    (void)rc; /* what was not settled is told again by the next audit */
+    (void)answer;
+    (void)error;
+    peer->settle_busy = false;
+    peer->primary->accounts.other_rpcs++;
+}
+
+static void settle_send(struct rep_peer *peer)
+{
+    const struct leat_rep_net *net = &peer->primary->options.net;
+    size_t room = (size_t)LEAT_REP_BATCH_MAX * REP_PAIR_BYTES_MAX + 8;
+    if (!peer->settle_count) return;
+    peer->settle = (struct leat_link_call){
+        .kind = LEAT_REP_SETTLE,
+        .control = peer->settle_control,
+        .control_bytes =
+            rep_pairs_encode(peer->settle_pairs, peer->settle_count, peer->settle_control, room),
+        .timeout_us = peer->primary->options.flush_us,
+        .on_done = on_settled,
+        .owner = peer};
+    peer->settle_count = 0;
+    peer->settle_busy = net->call(net->ctx, peer->node.number, &peer->settle) == LEAT_OK;
+}
+
+static void rows_judge(struct rep_peer *peer, struct leat_msg_reader *reader)
+{
+    uint32_t count = leat_msg_read_array(reader);
+    if (count > LEAT_REP_BATCH_MAX) return;
+    for (uint32_t i = 0; i < count; i++) {
+        struct rep_row row;
+        rep_row_read(reader, &row);
+        if (reader->failed) return;
+        enum verdict verdict = judge(peer, &row);
+        if (verdict != VERDICT_LATER)
+            peer->settle_pairs[peer->settle_count++] =
+                (struct rep_pair){row.handle, verdict == VERDICT_KEEP};
+    }
+}
+
+static void on_audited(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                       const struct leat_error *error)
+{
+    struct rep_peer *peer = call->owner;
+    (void)error;
+    peer->audit_busy = false;
+    peer->primary->accounts.other_rpcs++;
+    if (rc || !peer->attached) return;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    if (leat_msg_read_array(&reader) < 2) return;
+    peer->audit_from = leat_msg_read_u64(&reader);
+    rows_judge(peer, &reader);
+    settle_send(peer);
+    if (peer->audit_from) {
+        peer->audited_us = 0; /* there are more */
+        rep_arm(peer->primary, REP_TICK_US);
+    } else {
+        peer->audit_all = false;
+    }
+}
+
+void rep_audit_step(struct rep_peer *peer, uint64_t now_us)
+{
+    const struct leat_primary_options *options = &peer->primary->options;
+    if (!peer->attached || peer->audit_busy || peer->settle_busy) return;
+    if (peer->audited_us && now_us < peer->audited_us + options->audit_us) return;
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, peer->small, sizeof peer->small);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_u64(&writer, peer->audit_from);
+    leat_msg_write_bool(&writer, peer->audit_all);
+    peer->audit = (struct leat_link_call){.kind = LEAT_REP_AUDIT,
+                                          .control = peer->small,
+                                          .control_bytes = writer.used,
+                                          .timeout_us = options->flush_us,
+                                          .on_done = on_audited,
+                                          .owner = peer};
+    peer->audited_us = now_us;
+    peer->audit_busy = options->net.call(options->net.ctx, peer->node.number, &peer->audit) == 0;
+}
+
+/* ---- copying closed segments ---- */
+void rep_recopy_forget(struct rep_set *set)
+{
+    struct leat_primary *primary = set->log->primary;
+    if (primary->read_set == set) primary->read_set = NULL;
+    if (primary->recopy != set) return;
+    primary->recopy = NULL;
+    primary->recopy_copy = NULL;
+}
+
+void rep_recopy_copy_gone(struct rep_copy *copy)
+{
+    struct leat_primary *primary = copy->peer->primary;
+    if (primary->recopy_copy != copy) return;
+    primary->recopy_copy = NULL;
+    primary->recopy = NULL;
+}
+
+static void piece_write(struct leat_primary *primary, uint32_t bytes)
+{
+    struct rep_copy *copy = primary->recopy_copy;
+    if (!rep_copy_lives(copy) || !rep_copy_write_from(copy, primary->staging, bytes)) return;
+    primary->accounts.recopied_bytes += bytes;
+    primary->recopy_bytes -= bytes < primary->recopy_bytes ? bytes : primary->recopy_bytes;
+}
+
+static void on_read(struct leat_disk_io *io)
+{
+    struct leat_primary *primary = io->owner;
+    struct rep_set *set = primary->read_set;
+    primary->reading = false;
+    primary->read_set = NULL;
+    if (!set) return;
+    set->writes--;
+    rep_mark_dirty(set->log);
+    if (primary->recopy != set) return; /* its copy has gone */
+    uint32_t left = set->seg->extent.bytes - primary->recopy_copy->done;
+    uint32_t bytes = left < REP_STAGING_BYTES ? left : REP_STAGING_BYTES;
+    if (io->rc || io->done_bytes < bytes || set->dropping) {
+        rep_copy_lost(primary->recopy_copy); /* tried again, from the start, some time */
+        return;
+    }
+    piece_write(primary, bytes);
+}
+
+/* The next piece: out of memory, or out of the file. */
+static void piece_start(struct leat_primary *primary)
+{
+    struct rep_set *set = primary->recopy;
+    struct rep_copy *copy = primary->recopy_copy;
+    uint32_t left = set->seg->extent.bytes - copy->done;
+    uint32_t bytes = left < REP_STAGING_BYTES ? left : REP_STAGING_BYTES;
+    if (primary->recopy_bytes < bytes) return;
+    if (set->seg->buffer) {
+        memcpy(primary->staging, set->seg->buffer + copy->done, bytes);
+        piece_write(primary, bytes);
+        return;
+    }
+    const struct leat_disk *disk = primary->options.env->disk;
+    primary->reading = true;
+    primary->read_set = set;
+    set->writes++; /* its place in the file must stay */
+    primary->read = (struct leat_disk_io){.kind = LEAT_DISK_READ,
+                                          .file = set->seg->file,
+                                          .offset = set->seg->file_offset + copy->done,
+                                          .buffer = primary->staging,
+                                          .bytes = LEAT_ALIGN_UP((size_t)bytes, (size_t)4096),
+                                          .on_done = on_read,
+                                          .owner = primary};
+    disk->submit(disk->ctx, &primary->read);
+}
+
+static void recopy_choose(struct leat_primary *primary, uint64_t now_us)
+{
+    LEAT_LIST_EACH(&primary->deficit, it)
+    {
+        struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, deficit);
+        bool due = now_us >= set->lost_us + primary->options.grace_us && now_us >= set->retry_us;
+        if (!due || set->dropping || set->close) continue;
+        struct rep_peer *peer = rep_place_choose(set);
+        if (!peer) {
+            memset(set->refused, 0, sizeof set->refused);
+            set->retry_us = now_us + 10 * REP_RETRY_US;
+            continue;
+        }
+        struct rep_copy *copy = rep_copy_new(set, peer);
+        if (!copy || !rep_copy_open(copy, true)) return;
+        primary->recopy = set;
+        primary->recopy_copy = copy;
+        rep_set_settle(set);
+        return;
+    }
+}
+
+void rep_recopy_step(struct leat_primary *primary, uint64_t now_us)
+{
+    uint64_t rate = primary->options.recopy_bytes_per_second;
+    uint64_t earned = (now_us - primary->recopy_us) * (rate / 1000) / 1000;
+    if (now_us - primary->recopy_us > 1000 * 1000) earned = rate;
+    primary->recopy_us = now_us;
+    primary->recopy_bytes += earned;
+    uint64_t most = rate / 10 > REP_STAGING_BYTES ? rate / 10 : REP_STAGING_BYTES;
+    if (primary->recopy_bytes > most) primary->recopy_bytes = most;
+    if (!primary->recopy) recopy_choose(primary, now_us);
+    struct rep_copy *copy = primary->recopy_copy;
+    if (!copy || primary->reading) return;
+    if (copy->state == REP_COPY_CLOSED) {
+        rep_recopy_forget(primary->recopy);
+        return;
+    }
+    if (copy->state != REP_COPY_OPEN || copy->writes || !rep_copy_lives(copy)) return;
+    if (primary->recopy->dropping) return;
+    if (copy->done < primary->recopy->seg->extent.bytes) piece_start(primary);
+}

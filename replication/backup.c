@@ -1,0 +1,352 @@
+/* The backup: the table of replicas, and what the store and the node tell it. */
+#include <string.h>
+
+#include "replication/backup.h"
+
+/* ---- the table ----
+ * handle = generation << 32 | slot + 1: one that has gone is not taken for its successor. */
+static leat_err slots_grow(struct leat_backup *backup)
+{
+    uint32_t count = backup->slot_count + BACKUP_SLOTS_PER_STEP;
+    if (count > BACKUP_SLOTS_MAX) return LEAT_E_TOO_MANY;
+    void *slots = leat_mem_realloc(LEAT_MEM_STORE, backup->slots, count, sizeof *backup->slots);
+    if (!slots) return LEAT_E_NO_MEMORY;
+    backup->slots = slots;
+    void *generations =
+        leat_mem_realloc(LEAT_MEM_STORE, backup->generations, count, sizeof *backup->generations);
+    if (!generations) return LEAT_E_NO_MEMORY;
+    backup->generations = generations;
+    for (uint32_t i = backup->slot_count; i < count; i++) {
+        backup->slots[i] = NULL;
+        backup->generations[i] = 0;
+    }
+    backup->slot_count = count;
+    return LEAT_OK;
+}
+
+leat_err backup_replica_new(struct leat_backup *backup, struct replica **out_rep)
+{
+    uint32_t slot = backup->slot_free_hint;
+    while (slot < backup->slot_count && backup->slots[slot])
+        slot++;
+    if (slot == backup->slot_count) {
+        leat_err rc = slots_grow(backup);
+        if (rc) return rc;
+    }
+    struct replica *rep = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *rep);
+    if (!rep) return LEAT_E_NO_MEMORY;
+    backup->slot_free_hint = slot + 1;
+    backup->slots[slot] = rep;
+    backup->generations[slot]++;
+    rep->backup = backup;
+    rep->handle = (uint64_t)backup->generations[slot] << 32 | (slot + 1);
+    rep->opened_us = backup_now(backup);
+    leat_list_push_back(&backup->replicas, &rep->link);
+    backup->replica_count++;
+    *out_rep = rep;
+    return LEAT_OK;
+}
+
+struct replica *backup_find(const struct leat_backup *backup, uint64_t handle)
+{
+    uint32_t slot = (uint32_t)handle - 1;
+    if (slot >= backup->slot_count || !backup->slots[slot]) return NULL;
+    return backup->slots[slot]->handle == handle ? backup->slots[slot] : NULL;
+}
+
+void backup_replica_free(struct replica *rep)
+{
+    struct leat_backup *backup = rep->backup;
+    uint32_t slot = (uint32_t)rep->handle - 1;
+    LEAT_ASSERT(backup->slots[slot] == rep);
+    backup->slots[slot] = NULL;
+    if (slot < backup->slot_free_hint) backup->slot_free_hint = slot;
+    leat_list_remove(&rep->link);
+    backup->replica_count--;
+    if (rep->writer) {
+        rep->writer->replicas--;
+        backup_writer_left(rep->writer);
+    }
+    leat_mem_free(rep);
+}
+
+/* ---- requests to the store ---- */
+struct backup_request *backup_request_get(struct leat_backup *backup)
+{
+    struct backup_request *request;
+    if (!leat_list_empty(&backup->requests_free)) {
+        request = LEAT_CONTAINER(leat_list_pop_front(&backup->requests_free), struct backup_request,
+                                 link);
+    } else {
+        request = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *request);
+        if (!request) return NULL;
+    }
+    *request = (struct backup_request){.backup = backup};
+    leat_list_init(&request->link);
+    return request;
+}
+
+void backup_request_put(struct backup_request *request)
+{
+    leat_list_push_front(&request->backup->requests_free, &request->link);
+}
+
+void backup_store(struct backup_request *request, enum leat_keep_kind kind,
+                  void (*on_done)(struct leat_keep *keep))
+{
+    struct leat_backup *backup = request->backup;
+    struct replica *rep = request->rep;
+    request->keep.kind = kind;
+    request->keep.seg = rep->seg;
+    request->keep.on_done = on_done;
+    request->keep.owner = request;
+    rep->busy++;
+    backup->keeper.request(backup->keeper.ctx, backup->options.env->post, &request->keep);
+}
+
+/* ---- answers ---- */
+uint64_t backup_load(const struct leat_backup *backup)
+{
+    struct leat_store_usage usage;
+    leat_store_usage(backup->options.store, &usage);
+    return usage.arenas_used + backup->opening_bytes;
+}
+
+void backup_answer(struct leat_backup *backup, const struct leat_link_ticket *ticket,
+                   const struct replica *rep)
+{
+    uint8_t body[REP_BODY_BYTES_MAX];
+    struct rep_answer answer = {.load_bytes = backup_load(backup)};
+    if (rep) {
+        answer.handle = rep->handle;
+        if (rep->writer && rep->seg && rep->seg->buffer)
+            answer.place = (uint64_t)(rep->seg->buffer - rep->writer->arena.base);
+    }
+    uint32_t bytes = rep_answer_encode(&answer, body);
+    backup->options.net.answer(backup->options.net.ctx, ticket, body, bytes);
+}
+
+void backup_refuse(struct leat_backup *backup, const struct leat_link_ticket *ticket, leat_err rc,
+                   const char *text)
+{
+    backup->options.net.refuse(backup->options.net.ctx, ticket, rc,
+                               text ? text : leat_err_text(rc));
+}
+
+/* ---- giving up ---- */
+static void on_dropped(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct replica *rep = request->rep;
+    leat_err rc = keep->rc;
+    backup_request_put(request);
+    rep->busy--;
+    rep->dropping = false;
+    if (rc) { /* the disk: it stays, and stays known */
+        rep->damaged = true;
+        return;
+    }
+    rep->seg = NULL;
+    backup_replica_free(rep);
+}
+
+void backup_drop(struct replica *rep)
+{
+    rep->drop_wanted = true;
+    if (rep->busy || !rep->seg) return;
+    struct backup_request *request = backup_request_get(rep->backup);
+    if (!request) return; /* the next audit asks again */
+    request->rep = rep;
+    rep->dropping = true;
+    backup_store(request, LEAT_KEEP_DROP, on_dropped);
+}
+
+static void on_evicted(struct leat_keep *keep)
+{
+    struct replica *rep = keep->owner;
+    rep->evicting = false;
+}
+
+/* Nobody reads replicas from memory: as soon as the file has it, the memory serves others. */
+static void evict(struct replica *rep)
+{
+    struct leat_backup *backup = rep->backup;
+    if (rep->dropping || rep->evicting || !rep->seg->buffer || !rep->seg->flushed) return;
+    rep->evicting = true;
+    rep->evict = (struct leat_keep){
+        .kind = LEAT_KEEP_EVICT, .seg = rep->seg, .on_done = on_evicted, .owner = rep};
+    backup->keeper.request(backup->keeper.ctx, backup->options.env->post, &rep->evict);
+}
+
+void backup_idle(struct replica *rep)
+{
+    LEAT_ASSERT_CMP(rep->busy, >, 0);
+    rep->busy--;
+    if (rep->busy) return;
+    if (rep->move_wanted)
+        backup_move(rep);
+    else if (rep->drop_wanted)
+        backup_drop(rep);
+    else if (rep->seg->state == LEAT_SEGMENT_CLOSED)
+        evict(rep);
+}
+
+void leat_backup_on_flushed(struct leat_backup *backup, struct leat_segment *seg)
+{
+    struct replica *rep = seg->log_pointer;
+    (void)backup;
+    seg->flushed = true;
+    if (!rep->busy) evict(rep);
+}
+
+void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment *seg)
+{
+    struct replica *rep = seg->log_pointer;
+    (void)backup;
+    if (!rep->busy) evict(rep);
+}
+
+void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
+{
+    LEAT_LIST_EACH(&backup->replicas, it)
+    {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        if (rep->seg && rep->seg->log.stream == stream) backup_drop(rep);
+    }
+}
+
+/* ---- looking ---- */
+static void info_of(const struct replica *rep, bool scan, struct leat_replica_info *out)
+{
+    const struct leat_segment *seg = rep->seg;
+    *out = (struct leat_replica_info){
+        .log = seg->log,
+        .segment = seg->id,
+        .epoch = seg->epoch,
+        .version = seg->version,
+        .state = seg->state,
+        .incomplete = seg->incomplete,
+        .settled = rep->settled,
+        .damaged = rep->damaged,
+        .extent = seg->extent,
+        .base_offset = seg->base_offset,
+        .next_offset = seg->next_offset,
+        .writer = seg->writer,
+    };
+    if (seg->state == LEAT_SEGMENT_PARKED) {
+        out->mark = !rep->damaged && !seg->incomplete;
+        out->only_start = seg->next_offset == seg->base_offset;
+        return;
+    }
+    if (!scan || seg->state == LEAT_SEGMENT_CLOSED || !seg->buffer) return;
+    struct leat_scan found;
+    leat_scan_segment(seg->buffer, seg->capacity, &found);
+    if (!found.has_header || found.header.stream != seg->log.stream ||
+        found.header.epoch != seg->epoch.v || found.header.segment != seg->id.v)
+        found = (struct leat_scan){0};
+    out->extent = (struct leat_extent){found.bytes, found.crc};
+    out->previous = found.previous;
+    out->base_offset = found.base_offset;
+    out->next_offset = found.next_offset;
+    out->only_start = found.next_offset == found.base_offset;
+    out->damaged |= found.damaged;
+    out->mark =
+        found.started && !found.closed && !found.damaged && !seg->incomplete && !rep->damaged;
+    if (found.closed) out->state = LEAT_SEGMENT_CLOSED;
+    if (found.started && out->state == LEAT_SEGMENT_RESERVED) out->state = LEAT_SEGMENT_OPEN;
+}
+
+void leat_backup_each(struct leat_backup *backup, const struct leat_log_ref *log, bool scan,
+                      void (*each)(void *arg, const struct leat_replica_info *info), void *arg)
+{
+    LEAT_LIST_EACH(&backup->replicas, it)
+    {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        struct leat_replica_info info;
+        if (!rep->seg || (log && !leat_log_ref_equal(rep->seg->log, *log))) continue;
+        info_of(rep, scan, &info);
+        each(arg, &info);
+    }
+}
+
+/* ---- life ---- */
+leat_err leat_backup_create(const struct leat_backup_options *options,
+                            struct leat_backup **out_backup)
+{
+    struct leat_backup *backup = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *backup);
+    if (!backup) return LEAT_E_NO_MEMORY;
+    backup->options = *options;
+    if (!backup->options.unflushed_seconds) backup->options.unflushed_seconds = 10;
+    backup->keeper = leat_store_keeper(options->store);
+    leat_list_init(&backup->writers);
+    leat_list_init(&backup->replicas);
+    leat_list_init(&backup->requests_free);
+    leat_list_init(&backup->fences);
+    backup->fenced = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_FENCED_MAX, sizeof *backup->fenced);
+    backup->answer = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_ROWS_MAX, REP_ROW_BYTES_MAX + 1);
+    if (!backup->answer || !backup->fenced) {
+        leat_backup_destroy(&backup);
+        return LEAT_E_NO_MEMORY;
+    }
+    *out_backup = backup;
+    return LEAT_OK;
+}
+
+void leat_backup_destroy(struct leat_backup **pointer)
+{
+    struct leat_backup *backup = *pointer;
+    struct leat_list *link;
+    if (!backup) return;
+    while ((link = leat_list_pop_front(&backup->replicas)) != NULL)
+        leat_mem_free(LEAT_CONTAINER(link, struct replica, link));
+    while ((link = leat_list_pop_front(&backup->requests_free)) != NULL)
+        leat_mem_free(LEAT_CONTAINER(link, struct backup_request, link));
+    backup_writers_fini(backup);
+    leat_mem_free(backup->slots);
+    leat_mem_free(backup->generations);
+    leat_mem_free(backup->answer);
+    leat_mem_free(backup->fenced);
+    leat_mem_free(backup);
+    *pointer = NULL;
+}
+
+leat_err leat_backup_take_found(struct leat_backup *backup, const struct leat_found *found)
+{
+    struct replica *rep;
+    leat_err rc = backup_replica_new(backup, &rep);
+    if (rc) return rc;
+    rep->seg = found->seg;
+    rep->seg->log_pointer = rep;
+    rep->seg->owner_actor = backup->options.env->post->self;
+    rep->seg->post = backup->options.env->post;
+    rep->damaged = found->kind == LEAT_FOUND_LOST;
+    rep->flushed = found->seg->extent.bytes;
+    return LEAT_OK;
+}
+
+void leat_backup_status(const struct leat_backup *backup, struct leat_backup_status *out)
+{
+    struct leat_store_usage usage;
+    leat_store_usage(backup->options.store, &usage);
+    *out = (struct leat_backup_status){
+        .replicas = backup->replica_count,
+        .writers = backup->writer_count,
+        .arena_bytes = usage.arenas_grown,
+        .arena_used_bytes = usage.arenas_used,
+        .unflushed_bytes = usage.arenas_used,
+        .flush_bytes_per_second = usage.flush_bytes_per_second,
+        .accounts = backup->accounts,
+        .cpu_zeroing = usage.cpu_zeroing_ns,
+        .cpu_flush = usage.cpu_flush_ns,
+    };
+    uint64_t most = usage.flush_bytes_per_second * backup->options.unflushed_seconds;
+    out->unflushed_max = most > BACKUP_UNFLUSHED_BYTES_MIN ? most : BACKUP_UNFLUSHED_BYTES_MIN;
+    LEAT_LIST_EACH(&backup->replicas, it)
+    {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        if (!rep->seg) continue;
+        if (rep->seg->state == LEAT_SEGMENT_PARKED) out->replicas_parked++;
+        if (rep->seg->state < LEAT_SEGMENT_PARKED) out->replicas_open++;
+        if (!rep->settled) out->replicas_unsettled++;
+    }
+}

@@ -1,0 +1,150 @@
+/* The backup from the inside. Private to replication/ (tests may include it). */
+#ifndef LEAT_REPLICATION_BACKUP_H
+#define LEAT_REPLICATION_BACKUP_H
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "replication/messages.h"
+
+enum {
+    BACKUP_SLOTS_PER_STEP = 1024,
+    BACKUP_SLOTS_MAX = 8 * 1024 * 1024,
+    BACKUP_WRITERS_MAX = 1024,
+    BACKUP_ATTACHES_MAX = 64, /* of one writer: its cores ask at once */
+    BACKUP_ROWS_MAX = 256,    /* of one AUDIT answer */
+    BACKUP_UNFLUSHED_BYTES_MIN = 256 * 1024 * 1024,
+    BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */
+};
+
+/* One incarnation of a node that writes here. */
+struct backup_writer {
+    struct leat_list link;
+    struct leat_backup *backup;
+    char node[LEAT_LINK_NODE_NAME_BYTES_MAX + 1];
+    uint64_t incarnation;
+    struct leat_rmem_arena *rmem;
+    struct leat_arena arena; /* the same, as the store sees it; store's thread but for `base` */
+    struct leat_store_arena_op add, retire;
+    struct leat_store_arena *at_store; /* NULL: not yet, or not any more */
+    bool ready;                        /* has memory: may be granted */
+    bool fenced, retiring, failed;
+    /* growth: asked on the store's thread, done by the host port on this one */
+    struct leat_mail grow_mail, grown_mail;
+    struct leat_arena_grow *growing;
+    struct leat_rmem_grow grow;
+    struct leat_link_ticket attaches[BACKUP_ATTACHES_MAX];
+    unsigned attach_count;
+    uint32_t replicas; /* with this writer */
+    unsigned moves;    /* of a fence, under way */
+};
+
+struct backup_fence {
+    struct leat_list link;
+    struct leat_mail mail;
+    struct leat_backup *backup;
+    void (*on_done)(void *arg);
+    void *arg;
+};
+
+struct replica {
+    struct leat_backup *backup;
+    struct leat_segment *seg;     /* NULL: being opened */
+    struct backup_writer *writer; /* NULL: found at a start */
+    struct leat_list link;        /* backup->replicas */
+    uint64_t handle;
+    uint64_t opened_us;
+    uint32_t flushed; /* bytes durable */
+    unsigned busy;    /* requests under way */
+    bool move_wanted; /* fenced: out of its writer's arena, as soon as nothing is under way */
+    bool settled;     /* its owner has given its word since it was made or found */
+    bool damaged;     /* LOST at a start, or could not be moved */
+    bool dropping, evicting, drop_wanted;
+    struct leat_keep evict;
+};
+
+/* A request under way at the store. */
+struct backup_request {
+    struct leat_list link; /* free */
+    struct leat_backup *backup;
+    struct replica *rep;
+    struct leat_keep keep;
+    unsigned kind; /* enum leat_rep_kind; 0: our own */
+    struct leat_link_ticket ticket;
+    struct rep_body body;
+    struct backup_rows *rows;
+    uint32_t row;
+};
+
+/* A request with rows: answered when all are done. */
+struct backup_rows {
+    struct leat_backup *backup;
+    struct leat_link_ticket ticket;
+    uint32_t count, left;
+    struct rep_pair pairs[LEAT_REP_BATCH_MAX];
+};
+
+/* Incarnations of a node up to this one are gone. */
+struct backup_fenced {
+    char node[LEAT_LINK_NODE_NAME_BYTES_MAX + 1];
+    uint64_t incarnation;
+};
+enum { BACKUP_FENCED_MAX = 256 };
+
+struct leat_backup {
+    struct leat_backup_options options;
+    struct leat_keeper keeper;
+    struct leat_list writers, replicas, requests_free;
+    unsigned writer_count;
+    struct replica **slots;
+    uint32_t *generations;
+    uint32_t slot_count, slot_free_hint;
+    uint32_t replica_count;
+    struct leat_list fences; /* struct backup_fence: wait for moves */
+    unsigned moves;
+    struct backup_fenced *fenced; /* [BACKUP_FENCED_MAX] */
+    unsigned fenced_count;
+    uint64_t opening_bytes; /* asked of the store, not yet in its accounts */
+    uint8_t *answer;        /* AUDIT's */
+    struct leat_rep_accounts accounts;
+};
+
+static inline uint64_t backup_now(const struct leat_backup *backup)
+{
+    const struct leat_clock *clock = backup->options.env->clock;
+    return clock->now_us(clock->ctx);
+}
+
+/* backup.c */
+leat_err backup_replica_new(struct leat_backup *backup, struct replica **out_rep) LEAT_NODISCARD;
+struct replica *backup_find(const struct leat_backup *backup, uint64_t handle);
+void backup_answer(struct leat_backup *backup, const struct leat_link_ticket *ticket,
+                   const struct replica *rep);
+void backup_refuse(struct leat_backup *backup, const struct leat_link_ticket *ticket, leat_err rc,
+                   const char *text);
+uint64_t backup_load(const struct leat_backup *backup);
+void backup_replica_free(struct replica *rep);
+struct backup_request *backup_request_get(struct leat_backup *backup);
+void backup_request_put(struct backup_request *request);
+void backup_store(struct backup_request *request, enum leat_keep_kind kind,
+                  void (*on_done)(struct leat_keep *keep));
+/** Give it up, as soon as nothing else is under way. */
+void backup_drop(struct replica *rep);
+/** Something that was under way has ended. */
+void backup_idle(struct replica *rep);
+
+/* writer.c */
+struct backup_writer *backup_writer_find(const struct leat_backup *backup, const char *node,
+                                         uint64_t incarnation);
+void backup_attach(struct leat_backup *backup, const struct leat_link_identity *who,
+                   const struct leat_link_ticket *ticket);
+void backup_writers_fini(struct leat_backup *backup);
+void backup_writer_left(struct backup_writer *writer);
+void backup_move(struct replica *rep);
+bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64_t incarnation);
+
+/* request.c */
+void backup_handle(struct leat_backup *backup, struct backup_writer *writer,
+                   const struct leat_frame *frame, const struct leat_link_ticket *ticket);
+
+#endif

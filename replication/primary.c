@@ -1,0 +1,602 @@
+/* The primary of one core: logs, their requests, and who compares what when. */
+#include <string.h>
+
+#include "base/diary.h"
+#include "replication/primary.h"
+
+/* ---- dirty logs ----
+ * Whatever happens marks a log; a mail to oneself brings the comparison, after all that came in the
+ * same turn. So nothing is ever answered inside the request that asked, and what several logs need
+ * of one backup goes in one message. */
+static void kick_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_primary *primary = LEAT_CONTAINER(mail, struct leat_primary, kick);
+    struct leat_list *link;
+    (void)actor;
+    primary->kicked = false;
+    /* What becomes dirty by being stepped waits for the next mail. */
+    struct leat_list now;
+    leat_list_init(&now);
+    while ((link = leat_list_pop_front(&primary->dirty)) != NULL)
+        leat_list_push_back(&now, link);
+    while ((link = leat_list_pop_front(&now)) != NULL)
+        rep_log_step(LEAT_CONTAINER(link, struct leat_primary_log, dirty_link));
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
+        if (primary->peers[i] && primary->peers[i]->attached) rep_peer_batches(primary->peers[i]);
+}
+
+static void kick(struct leat_primary *primary)
+{
+    if (primary->kicked) return;
+    const struct leat_post *post = primary->options.env->post;
+    primary->kicked = true;
+    primary->kick = (struct leat_mail){.deliver = kick_deliver};
+    post->send(post->ctx, post->self, &primary->kick);
+}
+
+void rep_mark_dirty(struct leat_primary_log *log)
+{
+    if (!leat_list_empty(&log->dirty_link)) return;
+    leat_list_push_back(&log->primary->dirty, &log->dirty_link);
+    kick(log->primary);
+}
+
+void rep_arm(struct leat_primary *primary, uint64_t delay_us)
+{
+    uint64_t at_us = rep_now(primary) + delay_us;
+    if (leat_timer_armed(&primary->timer) && primary->timer.at_us <= at_us) return;
+    leat_timer_start(primary->options.timers, &primary->timer, delay_us);
+}
+
+/* ---- versions ---- */
+static bool set_is_ready(struct rep_set *set)
+{
+    const struct leat_primary_log *log = set->log;
+    if (set->closed || set->dropping || !set->seg) return true;
+    if (set->parked || set->want_parked || set->resume) return false;
+    if (set->seg->version < log->version) return false;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        if (copy->state == REP_COPY_OPENING) {
+            if (set->started) return false;
+        } else if (copy->stamp < log->version || copy->incomplete) {
+            return false;
+        }
+    }
+    /* The replacement first, while there is somewhere for it to go. */
+    bool late = rep_now(log->primary) >= log->held_us + log->primary->options.open_wait_us;
+    return !set->started || set->copy_count == rep_wanted(log) || late || !rep_place_choose(set);
+}
+
+static void version_step(struct leat_primary_log *log)
+{
+    if (!log->opened || log->need <= log->known || log->version_busy || log->fenced) return;
+    LEAT_LIST_EACH(&log->active, it)
+    {
+        if (set_is_ready(LEAT_CONTAINER(it, struct rep_set, link))) continue;
+        rep_arm(log->primary, REP_TICK_US);
+        return;
+    }
+    if (leat_list_empty(&log->version_link))
+        leat_list_push_back(&log->primary->versions, &log->version_link);
+}
+
+static void versions_send(struct leat_primary *primary)
+{
+    if (primary->versions_busy || leat_list_empty(&primary->versions)) return;
+    if (rep_now(primary) < primary->versions_retry_us) {
+        rep_arm(primary, REP_RETRY_US);
+        return;
+    }
+    struct leat_list *link;
+    primary->version_count = 0;
+    while (primary->version_count < REP_VERSION_ROWS_MAX &&
+           (link = leat_list_pop_front(&primary->versions)) != NULL) {
+        struct leat_primary_log *log = LEAT_CONTAINER(link, struct leat_primary_log, version_link);
+        log->version_busy = true;
+        primary->version_logs[primary->version_count] = log;
+        primary->version_rows[primary->version_count++] = (struct leat_rep_version){
+            .log = log->options.ref, .epoch = log->options.epoch, .version = log->version};
+    }
+    primary->versions_busy = true;
+    primary->options.events.on_versions(primary->options.owner, primary, primary->version_rows,
+                                        primary->version_count);
+}
+
+void leat_primary_versions_done(struct leat_primary *primary, leat_err rc)
+{
+    LEAT_ASSERT(primary->versions_busy);
+    primary->versions_busy = false;
+    bool again = rc && leat_err_class(rc) == LEAT_CLASS_RETRY;
+    if (again) primary->versions_retry_us = rep_now(primary) + REP_RETRY_US;
+    for (size_t i = 0; i < primary->version_count; i++) {
+        struct leat_primary_log *log = primary->version_logs[i];
+        if (!log) continue; /* destroyed meanwhile */
+        log->version_busy = false;
+        if (!rc) {
+            primary->accounts.versions++;
+            if (primary->version_rows[i].version > log->known)
+                log->known = primary->version_rows[i].version;
+        } else if (!again) {
+            log->fenced = true;
+        }
+        rep_mark_dirty(log);
+    }
+    primary->version_count = 0;
+}
+
+void rep_log_step(struct leat_primary_log *log)
+{
+    bool reserving = false;
+    log->lacking = false;
+    LEAT_LIST_EACH(&log->active, it)
+    {
+        struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, link);
+        reserving |= set->reserve != NULL;
+        rep_set_step(set);
+    }
+    version_step(log);
+    versions_send(log->primary);
+    leat_list_remove(&log->waits_link);
+    if (log->lacking || reserving || rep_is_held(log)) {
+        leat_list_push_back(&log->primary->waits, &log->waits_link);
+        rep_arm(log->primary, REP_TICK_US);
+    }
+}
+
+/* ---- requests ---- */
+static void request_reserve(struct leat_primary_log *log, struct leat_keep *keep)
+{
+    struct rep_set *set = rep_set_new(log, keep->id, keep->capacity);
+    if (!set) {
+        /* Answered later, as everything: the store's answer for a request that it never had. */
+        log->primary->options.store.request(log->primary->options.store.ctx,
+                                            log->primary->options.env->post, keep);
+        return;
+    }
+    set->reserve = keep;
+    rep_local_ask(set, LEAT_KEEP_RESERVE);
+}
+
+static void request_commit(struct rep_set *set, struct leat_keep *keep)
+{
+    struct leat_primary *primary = set->log->primary;
+    uint64_t from_ns = rep_cpu(primary);
+    LEAT_ASSERT(!set->commit && keep->to_bytes >= set->target);
+    set->commit = keep;
+    set->started = true;
+    set->target = keep->to_bytes;
+    if (rep_is_disk(set->log)) rep_local_ask(set, LEAT_KEEP_COMMIT);
+    /* Here, not at the next mail: this is what an append's latency is made of. */
+    for (unsigned i = 0; i < set->copy_count; i++)
+        rep_copy_write(set->copies[i]);
+    primary->accounts.cpu_append += rep_cpu(primary) - from_ns;
+    rep_arm(primary, REP_TICK_US);
+}
+
+static void keeper_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+{
+    struct leat_primary_log *log = ctx;
+    struct rep_set *set = keep->seg ? keep->seg->copies_pointer : NULL;
+    keep->from = post->self;
+    keep->rc = LEAT_OK;
+    LEAT_ASSERT((keep->kind == LEAT_KEEP_RESERVE) == (set == NULL));
+    switch (keep->kind) {
+    case LEAT_KEEP_RESERVE:
+        request_reserve(log, keep);
+        break;
+    case LEAT_KEEP_COMMIT:
+        request_commit(set, keep);
+        break;
+    case LEAT_KEEP_CLOSE:
+        set->close = keep;
+        set->closed = true;
+        /* Copies that acks did not need: the background begins anew. */
+        for (unsigned i = set->copy_count; i-- > 0;)
+            if (!set->copies[i]->counted) rep_copy_remove(set->copies[i]);
+        break;
+    case LEAT_KEEP_PARK:
+        set->park = keep;
+        set->want_parked = true;
+        break;
+    case LEAT_KEEP_RESUME:
+        set->resume = keep;
+        set->want_parked = false;
+        break;
+    case LEAT_KEEP_DROP:
+        set->drop = keep;
+        set->dropping = true;
+        leat_list_remove(&set->link); /* settled ones are looked at again */
+        leat_list_push_back(&log->active, &set->link);
+        break;
+    case LEAT_KEEP_EVICT:
+        if (set->writes == 0) {
+            const struct leat_keeper *store = &log->primary->options.store;
+            store->request(store->ctx, post, keep);
+            return;
+        }
+        set->evict = keep;
+        leat_list_remove(&set->link);
+        leat_list_push_back(&log->active, &set->link);
+        break;
+    case LEAT_KEEP_STAMP:
+    case LEAT_KEEP_MOVE:
+        LEAT_ASSERT(keep->kind != LEAT_KEEP_STAMP && keep->kind != LEAT_KEEP_MOVE);
+        break;
+    }
+    rep_mark_dirty(log);
+}
+
+static bool keeper_safe_in_memory(void *ctx, const struct leat_segment *seg)
+{
+    (void)ctx;
+    (void)seg;
+    return false; /* other copies have to be asked */
+}
+
+static unsigned nodes_up(const struct leat_primary *primary)
+{
+    unsigned count = 1;
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
+        if (primary->peers[i] && primary->peers[i]->attached) count++;
+    return count;
+}
+
+static leat_err keeper_refusal(void *ctx)
+{
+    const struct leat_primary_log *log = ctx;
+    if (log->fenced) return LEAT_E_STALE_EPOCH;
+    return nodes_up(log->primary) < log->options.min_copies ? LEAT_E_TOO_FEW_COPIES : LEAT_OK;
+}
+
+struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep)
+{
+    return (struct leat_keeper){.ctx = rep,
+                                .request = keeper_request,
+                                .safe_in_memory = keeper_safe_in_memory,
+                                .refusal = keeper_refusal};
+}
+
+/* ---- logs ---- */
+static uint32_t bucket_of(struct leat_log_ref ref)
+{
+    uint64_t hash = ((uint64_t)ref.stream << 32) ^ ((uint64_t)ref.streamlet << 12) ^ ref.log;
+    hash *= UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(hash >> 40) % REP_LOG_BUCKETS;
+}
+
+struct leat_primary_log *rep_log_find(const struct leat_primary *primary, struct leat_log_ref ref)
+{
+    struct leat_primary_log *log = primary->buckets[bucket_of(ref)];
+    while (log && !leat_log_ref_equal(log->options.ref, ref))
+        log = log->hash_next;
+    return log;
+}
+
+static struct rep_set *find_in(const struct leat_list *head, uint64_t segment)
+{
+    for (struct leat_list *it = head->prev; it != head; it = it->prev) {
+        struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, link);
+        if (set->id.v == segment) return set;
+    }
+    return NULL;
+}
+
+struct rep_set *rep_set_find(const struct leat_primary_log *log, uint64_t segment)
+{
+    struct rep_set *set = find_in(&log->active, segment);
+    return set ? set : find_in(&log->settled, segment);
+}
+
+static leat_err take_segments(struct leat_primary_log *log, struct leat_segment *const *segs,
+                              size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        LEAT_ASSERT_CMP(segs[i]->state, ==, LEAT_SEGMENT_CLOSED);
+        struct rep_set *set = rep_set_new(log, segs[i]->id, segs[i]->capacity);
+        if (!set) return LEAT_E_NO_MEMORY;
+        set->seg = segs[i];
+        set->seg->copies_pointer = set;
+        set->reserved = set->started = set->closed = true;
+        set->target = segs[i]->extent.bytes;
+        set->lost_us = rep_now(log->primary);
+        rep_mark_dirty(log);
+    }
+    return LEAT_OK;
+}
+
+leat_err leat_primary_log_create(struct leat_primary *primary,
+                                 const struct leat_primary_log_options *options,
+                                 struct leat_segment *const *segs, size_t seg_count,
+                                 struct leat_primary_log **out_rep)
+{
+    LEAT_ASSERT(options->copies > 1 && options->copies <= LEAT_COPIES_MAX);
+    LEAT_ASSERT(options->min_copies >= 1 && options->min_copies <= options->copies);
+    struct leat_primary_log *log = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *log);
+    if (!log) return LEAT_E_NO_MEMORY;
+    log->primary = primary;
+    log->options = *options;
+    log->version = options->version ? options->version : 1;
+    log->known = options->opened ? log->version : 0;
+    log->opened = options->opened;
+    leat_list_init(&log->active);
+    leat_list_init(&log->settled);
+    leat_list_init(&log->dirty_link);
+    leat_list_init(&log->version_link);
+    leat_list_init(&log->waits_link);
+    leat_list_push_back(&primary->logs, &log->link);
+    struct leat_primary_log **bucket = &primary->buckets[bucket_of(options->ref)];
+    log->hash_next = *bucket;
+    *bucket = log;
+    primary->log_count++;
+    leat_err rc = take_segments(log, segs, seg_count);
+    if (rc) {
+        leat_primary_log_destroy(&log);
+        return rc;
+    }
+    for (unsigned i = 0; seg_count && i < LEAT_REP_NODES_MAX; i++)
+        if (primary->peers[i]) primary->peers[i]->audited_us = 0; /* where are their copies? */
+    rep_arm(primary, REP_TICK_US);
+    *out_rep = log;
+    return LEAT_OK;
+}
+
+/* Writes that are still under way come from buffers of segments that stay with the store. */
+static void forget_source(struct leat_primary *primary, const struct rep_set *set)
+{
+    for (unsigned i = 0; set->writes && i < LEAT_REP_NODES_MAX; i++) {
+        if (!primary->peers[i]) continue;
+        LEAT_LIST_EACH(&primary->peers[i]->copies, it)
+        {
+            struct rep_copy *copy = LEAT_CONTAINER(it, struct rep_copy, by_peer);
+            if (copy->source == set) copy->source = NULL;
+        }
+    }
+}
+
+static void forget_sets(struct leat_primary_log *log, struct leat_list *head)
+{
+    LEAT_LIST_EACH(head, it)
+    {
+        struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, link);
+        LEAT_ASSERT(!set->local_busy && !set->stamp_busy);
+        rep_recopy_forget(set);
+        while (set->copy_count)
+            rep_copy_remove(set->copies[0]);
+        forget_source(log->primary, set);
+        leat_list_remove(&set->deficit);
+        leat_list_remove(&set->link);
+        if (set->seg) set->seg->copies_pointer = NULL;
+        leat_mem_free(set);
+    }
+}
+
+void leat_primary_log_destroy(struct leat_primary_log **rep)
+{
+    struct leat_primary_log *log = *rep;
+    if (!log) return;
+    struct leat_primary *primary = log->primary;
+    forget_sets(log, &log->active);
+    forget_sets(log, &log->settled);
+    for (size_t i = 0; i < primary->version_count; i++)
+        if (primary->version_logs[i] == log) primary->version_logs[i] = NULL;
+    struct leat_primary_log **at = &primary->buckets[bucket_of(log->options.ref)];
+    while (*at != log)
+        at = &(*at)->hash_next;
+    *at = log->hash_next;
+    leat_list_remove(&log->version_link);
+    leat_list_remove(&log->waits_link);
+    leat_list_remove(&log->dirty_link);
+    leat_list_remove(&log->link);
+    primary->log_count--;
+    leat_mem_free(log);
+    *rep = NULL;
+}
+
+void *leat_primary_log_owner(const struct leat_primary_log *rep)
+{
+    return rep->options.owner;
+}
+
+uint32_t leat_primary_opening(struct leat_primary_log *rep)
+{
+    /* What every copy carries by now: not more, or a crash would leave no mark that counts. */
+    uint32_t version = rep->version;
+    LEAT_LIST_EACH(&rep->active, it)
+    {
+        const struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, link);
+        if (set->closed || !set->started || !set->seg) continue;
+        if (set->seg->version < version) version = set->seg->version;
+        for (unsigned i = 0; i < set->copy_count; i++) {
+            const struct rep_copy *copy = set->copies[i];
+            if (copy->state != REP_COPY_OPENING && !copy->incomplete && copy->stamp < version)
+                version = copy->stamp;
+        }
+    }
+    rep->opening = true;
+    rep->known = version;
+    return version;
+}
+
+void leat_primary_opened(struct leat_primary_log *rep, leat_err rc)
+{
+    LEAT_ASSERT(rep->opening);
+    if (!rc) {
+        rep->opened = true;
+        rep->opening = false;
+    }
+    rep_mark_dirty(rep);
+}
+
+/* ---- nodes ---- */
+void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_node *node)
+{
+    LEAT_ASSERT_CMP(node->number, <, LEAT_REP_NODES_MAX);
+    if (node->number == primary->options.self.number) {
+        primary->options.self = *node;
+        return;
+    }
+    struct rep_peer **at = &primary->peers[node->number];
+    if (!*at) {
+        struct rep_peer *peer = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *peer);
+        if (!peer) return; /* told again with the next change */
+        peer->node = *node;
+        if (rep_peer_init(peer, primary)) {
+            rep_peer_fini(peer);
+            return;
+        }
+        *at = peer;
+        return;
+    }
+    bool other = (*at)->node.incarnation != node->incarnation;
+    (*at)->node = *node;
+    if (other) rep_peer_lost(*at);
+    if (other && (*at)->up) rep_arm(primary, 0);
+}
+
+void leat_primary_peer_up(struct leat_primary *primary, unsigned node)
+{
+    struct rep_peer *peer = primary->peers[node];
+    if (!peer) return;
+    peer->up = true;
+    rep_peer_attach(peer);
+}
+
+void leat_primary_peer_down(struct leat_primary *primary, unsigned node)
+{
+    struct rep_peer *peer = primary->peers[node];
+    if (!peer) return;
+    peer->up = false;
+    rep_peer_lost(peer);
+}
+
+/* ---- time ---- */
+/* Somebody waits for something that may never be told. */
+static bool is_busy(const struct leat_primary *primary)
+{
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        const struct rep_peer *peer = primary->peers[i];
+        if (!peer) continue;
+        if (!leat_list_empty(&peer->writes) || !leat_list_empty(&peer->ops_waiting)) return true;
+        if (peer->up && !peer->attached) return true;
+    }
+    return !leat_list_empty(&primary->deficit) || !leat_list_empty(&primary->versions);
+}
+
+/* One at a time: a slow core must not shed all its backups because everything looks late to it. */
+static void shed_slow(struct leat_primary *primary, uint64_t now_us)
+{
+    struct rep_peer *slowest = NULL;
+    uint64_t oldest_us = UINT64_MAX;
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        struct rep_peer *peer = primary->peers[i];
+        if (!peer || !rep_peer_is_slow(peer, now_us)) continue;
+        const struct rep_write *first = LEAT_CONTAINER(peer->writes.next, struct rep_write, link);
+        if (first->posted_us >= oldest_us) continue;
+        oldest_us = first->posted_us;
+        slowest = peer;
+    }
+    if (!slowest) return;
+    leat_diary_warn("replication: node %u has not taken a write for %llu ms: it is left",
+                    slowest->node.number, (unsigned long long)((now_us - oldest_us) / 1000));
+    primary->options.net.cut(primary->options.net.ctx, slowest->node.number);
+    rep_peer_lost(slowest);
+}
+
+static void on_timer(struct leat_timer *timer)
+{
+    struct leat_primary *primary = timer->owner;
+    uint64_t now_us = rep_now(primary);
+    shed_slow(primary, now_us);
+    uint64_t next_us = primary->options.audit_us;
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        struct rep_peer *peer = primary->peers[i];
+        if (!peer) continue;
+        if (peer->up && !peer->attached && now_us >= peer->retry_us) rep_peer_attach(peer);
+        rep_peer_ops(peer);
+        rep_audit_step(peer, now_us);
+    }
+    LEAT_LIST_EACH(&primary->waits, it)
+    {
+        rep_mark_dirty(LEAT_CONTAINER(it, struct leat_primary_log, waits_link));
+        next_us = REP_TICK_US;
+    }
+    rep_recopy_step(primary, now_us);
+    versions_send(primary);
+    if (is_busy(primary)) next_us = REP_TICK_US;
+    rep_arm(primary, next_us);
+}
+
+/* ---- life ---- */
+static void defaults(struct leat_primary_options *options)
+{
+    if (!options->answer_us) options->answer_us = 2 * 1000 * 1000;
+    if (!options->flush_us) options->flush_us = 10 * 1000 * 1000;
+    if (!options->open_wait_us) options->open_wait_us = 2 * 1000 * 1000;
+    if (!options->grace_us) options->grace_us = 60 * 1000 * 1000;
+    if (!options->audit_us) options->audit_us = 30 * 1000 * 1000;
+    if (!options->recopy_bytes_per_second) options->recopy_bytes_per_second = 64 * 1024 * 1024;
+    if (!options->window) options->window = 4;
+}
+
+static leat_err parts_create(struct leat_primary *primary)
+{
+    primary->buckets = leat_mem_calloc(LEAT_MEM_STORE, REP_LOG_BUCKETS, sizeof *primary->buckets);
+    primary->writes = leat_mem_calloc(LEAT_MEM_STORE, REP_WRITES_MAX, sizeof *primary->writes);
+    primary->version_rows =
+        leat_mem_calloc(LEAT_MEM_STORE, REP_VERSION_ROWS_MAX, sizeof *primary->version_rows);
+    primary->version_logs =
+        leat_mem_calloc(LEAT_MEM_STORE, REP_VERSION_ROWS_MAX, sizeof *primary->version_logs);
+    primary->staging_raw = leat_mem_calloc(LEAT_MEM_STORE, REP_STAGING_BYTES + 4096, 1);
+    if (!primary->buckets || !primary->writes || !primary->version_rows || !primary->version_logs ||
+        !primary->staging_raw)
+        return LEAT_E_NO_MEMORY;
+    primary->staging = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)primary->staging_raw, (uintptr_t)4096);
+    for (unsigned i = 0; i < REP_WRITES_MAX; i++)
+        leat_list_push_back(&primary->writes_free, &primary->writes[i].link);
+    return LEAT_OK;
+}
+
+leat_err leat_primary_create(const struct leat_primary_options *options,
+                             struct leat_primary **out_primary)
+{
+    struct leat_primary *primary = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *primary);
+    if (!primary) return LEAT_E_NO_MEMORY;
+    primary->options = *options;
+    defaults(&primary->options);
+    leat_list_init(&primary->logs);
+    leat_list_init(&primary->dirty);
+    leat_list_init(&primary->waits);
+    leat_list_init(&primary->ops_free);
+    leat_list_init(&primary->writes_free);
+    leat_list_init(&primary->versions);
+    leat_list_init(&primary->deficit);
+    primary->timer = (struct leat_timer){.on_expired = on_timer, .owner = primary};
+    leat_err rc = parts_create(primary);
+    if (rc) {
+        leat_primary_destroy(&primary);
+        return rc;
+    }
+    *out_primary = primary;
+    return LEAT_OK;
+}
+
+void leat_primary_destroy(struct leat_primary **pointer)
+{
+    struct leat_primary *primary = *pointer;
+    struct leat_list *link;
+    if (!primary) return;
+    LEAT_ASSERT_CMP(primary->log_count, ==, 0);
+    leat_timer_stop(primary->options.timers, &primary->timer);
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
+        if (primary->peers[i]) rep_peer_fini(primary->peers[i]);
+    while ((link = leat_list_pop_front(&primary->ops_free)) != NULL)
+        leat_mem_free(LEAT_CONTAINER(link, struct rep_op, link));
+    leat_mem_free(primary->buckets);
+    leat_mem_free(primary->writes);
+    leat_mem_free(primary->version_rows);
+    leat_mem_free(primary->version_logs);
+    leat_mem_free(primary->staging_raw);
+    leat_mem_free(primary);
+    *pointer = NULL;
+}

@@ -1,0 +1,269 @@
+/* The primary from the inside. Private to replication/ (tests may include it).
+ *
+ * Written as convergence: each copy is compared with what it should be, the next step is started,
+ * and what completes marks the log dirty, so that it is compared again. A lost backup only takes
+ * copies away; what then has to be done follows from the comparison.
+ */
+#ifndef LEAT_REPLICATION_PRIMARY_H
+#define LEAT_REPLICATION_PRIMARY_H
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "replication/messages.h"
+
+enum {
+    REP_WRITES_MAX = 2048, /* one-sided writes of one core under way */
+    REP_LOG_BUCKETS = 4096,
+    REP_TICK_US = 20 * 1000,   /* while something is under way */
+    REP_RETRY_US = 200 * 1000, /* after refusals, failed attachments, AGAIN */
+    REP_VERSION_ROWS_MAX = 16384,
+    REP_STAGING_BYTES = 1024 * 1024,
+};
+
+enum rep_copy_state {
+    REP_COPY_OPENING, /* asked for; not part of anything yet */
+    REP_COPY_OPEN,
+    REP_COPY_PARKED,
+    REP_COPY_CLOSED,
+};
+
+struct rep_set;
+struct rep_peer;
+
+/* One control request about one replica. */
+struct rep_op {
+    struct leat_link_call call;
+    struct leat_list link; /* waits for room in the link */
+    struct leat_primary *primary;
+    struct rep_peer *peer;
+    struct rep_copy *copy; /* NULL: nobody is interested any more */
+    uint8_t control[REP_BODY_BYTES_MAX];
+};
+
+/* A segment at one backup. */
+struct rep_copy {
+    struct rep_set *set;    /* NULL: given up; freed when nothing of it is under way */
+    struct rep_set *source; /* whose buffer its writes come from; outlives `set` */
+    struct rep_peer *peer;
+    uint64_t session; /* of the peer: a copy does not outlive it, unless closed */
+    struct leat_list by_peer;
+    struct leat_list in_batch; /* waits for RESTAMP or FLUSH */
+    struct rep_op *op;
+    bool batched; /* a row of a batch under way */
+    uint8_t state;
+    bool incomplete;  /* so marked at the backup */
+    bool counted;     /* acks need it */
+    bool asked_whole; /* COMPLETE was sent: it may not be marked any more */
+    uint64_t handle, place;
+    uint32_t stamp, stamp_sent; /* version recorded there; highest that it may have */
+    uint32_t sent, done;        /* bytes posted; in its memory, from the start */
+    uint32_t flushed;           /* durable there */
+    uint32_t writes;            /* under way */
+};
+
+struct rep_write {
+    struct leat_rmem_write write; /* first */
+    struct leat_iov iov;
+    struct rep_copy *copy;
+    struct leat_list link; /* free, or peer->writes in order of posting */
+    uint64_t posted_us;
+    uint32_t bytes;
+};
+
+/* A segment and its copies, the local one included. */
+struct rep_set {
+    struct leat_primary_log *log;
+    struct leat_list link;    /* log->active or log->settled */
+    struct leat_list deficit; /* closed, lacks copies: primary->deficit */
+    struct leat_segment *seg;
+    struct leat_segment_id id;
+    uint32_t capacity;
+    bool reserved;    /* RESERVE was answered */
+    bool started;     /* its start entry may lie anywhere */
+    bool closed;      /* its close entry is on all copies */
+    bool want_parked; /* else open */
+    bool parked;      /* the local copy is */
+    bool dropping;
+    bool full_once;  /* has been closed on as many nodes as wanted */
+    bool misplaced;  /* shares a host or rack with another copy */
+    uint32_t target; /* sealed bytes that all copies should have */
+    /* What the log waits for. */
+    struct leat_keep *reserve, *commit, *close, *park, *resume, *drop, *evict;
+    leat_err refusal;              /* of the reserve: it is being undone */
+    struct leat_keep local, stamp; /* at the store */
+    bool local_busy, local_done, stamp_busy;
+    leat_err local_rc;
+    struct rep_copy *copies[LEAT_COPIES_MAX - 1];
+    unsigned copy_count;
+    unsigned writes; /* from its buffer, or file reads, under way */
+    uint64_t since_us, retry_us, stamp_retry_us, lost_us;
+    uint64_t refused[LEAT_REP_NODES_MAX / 64]; /* nodes that said no lately */
+};
+
+struct leat_primary_log {
+    struct leat_primary *primary;
+    struct leat_primary_log_options options;
+    struct leat_list link, dirty_link, version_link;
+    struct leat_list waits_link; /* primary->waits: time alone may change something */
+    struct leat_primary_log *hash_next;
+    struct leat_list active;  /* sets that are not closed, or have something to do; ascending */
+    struct leat_list settled; /* closed, and so is every copy that there is; ascending */
+    uint32_t version;         /* that every copy should carry */
+    uint32_t need;            /* a lost copy may carry one less: nothing is acked before the
+                                 coordinator knows this one */
+    uint32_t known;           /* the coordinator does */
+    bool opening, opened;     /* OPENED is asked for; committed */
+    bool version_busy;        /* in the request under way */
+    bool lacking;             /* a set has fewer copies than it should */
+    bool fenced;              /* another owns it */
+    uint64_t held_us;         /* since when acks wait */
+};
+
+/* A RESTAMP or FLUSH under way, and who waits for the next. */
+struct rep_batch {
+    struct leat_link_call call;
+    struct rep_peer *peer;
+    struct leat_list waiting; /* copies, by in_batch */
+    struct rep_copy **rows;   /* [LEAT_REP_BATCH_MAX] */
+    uint32_t *values;         /* what was asked for each */
+    uint32_t count;
+    uint8_t *control;
+    bool busy;
+    uint64_t session;
+};
+
+struct rep_peer {
+    struct leat_primary *primary;
+    struct leat_rep_node node;
+    bool up, attaching, attached;
+    uint64_t session; /* grows with each attachment and each loss */
+    uint64_t retry_us, audited_us;
+    struct leat_rmem_target *target;
+    struct leat_link_call attach, audit, settle;
+    uint8_t small[16];
+    bool attach_busy, audit_busy, settle_busy;
+    bool audit_all; /* the first one of a session: also what has its word */
+    uint64_t audit_from;
+    uint8_t *settle_control;
+    struct rep_pair *settle_pairs;
+    uint32_t settle_count;
+    uint64_t load_bytes;
+    uint32_t open_count; /* copies not closed */
+    struct leat_list copies, writes, ops_waiting;
+    unsigned ops;
+    struct rep_batch restamp, flush;
+};
+
+struct leat_primary {
+    struct leat_primary_options options;
+    struct rep_peer *peers[LEAT_REP_NODES_MAX]; /* NULL: never heard of */
+    struct leat_list logs, dirty, waits;
+    uint32_t log_count;
+    struct leat_primary_log **buckets;
+    struct leat_mail kick;
+    bool kicked;
+    struct leat_timer timer;
+    struct leat_list ops_free, writes_free, writes_all;
+    struct rep_write *writes;
+    struct leat_list versions; /* logs that want the coordinator to know, by version_link */
+    struct leat_rep_version *version_rows;
+    struct leat_primary_log **version_logs;
+    size_t version_count;
+    bool versions_busy;
+    uint64_t versions_retry_us;
+    /* One closed segment at a time is copied in the background. */
+    struct leat_list deficit;
+    struct rep_set *recopy;
+    struct rep_copy *recopy_copy;
+    uint8_t *staging_raw, *staging;
+    struct leat_disk_io read;
+    struct rep_set *read_set; /* for whom; NULL: for nobody any more */
+    bool reading, read_failed;
+    uint64_t recopy_bytes, recopy_us; /* allowance */
+    struct leat_rep_accounts accounts;
+};
+
+static inline uint64_t rep_now(const struct leat_primary *primary)
+{
+    const struct leat_clock *clock = primary->options.env->clock;
+    return clock->now_us(clock->ctx);
+}
+static inline uint64_t rep_cpu(const struct leat_primary *primary)
+{
+    return primary->options.cpu.ns ? primary->options.cpu.ns(primary->options.cpu.ctx) : 0;
+}
+static inline uint32_t rep_wanted(const struct leat_primary_log *log)
+{
+    return log->options.copies - 1;
+}
+static inline bool rep_is_disk(const struct leat_primary_log *log)
+{
+    return log->options.durability == LEAT_DURABILITY_DISK;
+}
+static inline bool rep_copy_lives(const struct rep_copy *copy)
+{
+    return copy->peer->attached && copy->session == copy->peer->session;
+}
+/** Acks wait until the coordinator has taken a version. */
+static inline bool rep_is_held(const struct leat_primary_log *log)
+{
+    return (log->opened || log->opening) && log->need > log->known;
+}
+
+/* primary.c */
+void rep_mark_dirty(struct leat_primary_log *log);
+void rep_arm(struct leat_primary *primary, uint64_t delay_us);
+struct leat_primary_log *rep_log_find(const struct leat_primary *primary, struct leat_log_ref ref);
+struct rep_set *rep_set_find(const struct leat_primary_log *log, uint64_t segment);
+/** What a log is compared for: its sets, then its version. */
+void rep_log_step(struct leat_primary_log *log);
+
+/* set.c */
+struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id id,
+                            uint32_t capacity);
+void rep_set_step(struct rep_set *set);
+/** Into the list where it belongs. */
+void rep_set_settle(struct rep_set *set);
+void rep_local_ask(struct rep_set *set, enum leat_keep_kind kind);
+
+/* copy.c */
+struct rep_copy *rep_copy_new(struct rep_set *set, struct rep_peer *peer);
+/** false: nothing was started, and the copy is gone. */
+bool rep_copy_open(struct rep_copy *copy, bool incomplete);
+void rep_copy_step(struct rep_copy *copy);
+/** Post what is to be sent and fits into the window. */
+void rep_copy_write(struct rep_copy *copy);
+/** From that memory, up to `bytes` more. false: no room. */
+bool rep_copy_write_from(struct rep_copy *copy, const uint8_t *from, uint32_t bytes);
+/** The set does without it from now on. */
+void rep_copy_remove(struct rep_copy *copy);
+/** It is gone, or nobody knows what it is like. */
+void rep_copy_lost(struct rep_copy *copy);
+void rep_copy_drop(struct rep_copy *copy);
+bool rep_copy_is_busy(const struct rep_copy *copy);
+
+/* peer.c */
+void rep_peer_attach(struct rep_peer *peer);
+void rep_peer_lost(struct rep_peer *peer);
+void rep_peer_fini(struct rep_peer *peer);
+leat_err rep_peer_init(struct rep_peer *peer, struct leat_primary *primary) LEAT_NODISCARD;
+void rep_peer_batches(struct rep_peer *peer);
+void rep_peer_ops(struct rep_peer *peer);
+/** Is a write under way for too long? */
+bool rep_peer_is_slow(const struct rep_peer *peer, uint64_t now_us);
+
+/* place.c */
+/** A node for one more copy, or NULL. */
+struct rep_peer *rep_place_choose(const struct rep_set *set);
+/** Somebody may still come: a session is being made. */
+bool rep_place_may_come(const struct leat_primary *primary);
+void rep_place_judge(struct rep_set *set);
+
+/* background.c */
+void rep_audit_step(struct rep_peer *peer, uint64_t now_us);
+void rep_recopy_step(struct leat_primary *primary, uint64_t now_us);
+void rep_recopy_forget(struct rep_set *set);
+void rep_recopy_copy_gone(struct rep_copy *copy);
+
+#endif

@@ -1,0 +1,442 @@
+/* What writers ask of the backup. Only OPEN may be refused for want of room, and then nothing is left
+ * behind (dissertation §4.5.4): memory, disk and row are there before its answer. */
+#include <string.h>
+
+#include "replication/backup.h"
+
+/* ---- open ---- */
+static void on_reserved(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct leat_backup *backup = request->backup;
+    struct replica *rep = request->rep;
+    leat_err rc = keep->rc;
+    backup->opening_bytes -= request->body.capacity;
+    rep->busy--;
+    if (rc) {
+        backup_refuse(backup, &request->ticket, rc, NULL);
+        backup_request_put(request);
+        backup_replica_free(rep);
+        return;
+    }
+    rep->seg = keep->seg;
+    rep->seg->log_pointer = rep;
+    backup->accounts.control_rpcs++;
+    if (rep->writer->fenced) {
+        backup_refuse(backup, &request->ticket, LEAT_E_STALE_EPOCH, NULL);
+        backup_drop(rep);
+    } else {
+        backup_answer(backup, &request->ticket, rep);
+    }
+    backup_request_put(request);
+}
+
+/* What is not in files yet must get there within seconds, if power fails or the budget ends. */
+static bool takes_more(const struct leat_backup *backup, uint32_t capacity)
+{
+    struct leat_backup_status status;
+    leat_backup_status(backup, &status);
+    return status.unflushed_bytes + backup->opening_bytes + capacity <= status.unflushed_max;
+}
+
+static bool is_capacity(uint32_t capacity)
+{
+    return capacity >= LEAT_SEGMENT_BYTES_MIN && capacity <= LEAT_SEGMENT_BYTES_MAX &&
+           (capacity & (capacity - 1)) == 0;
+}
+
+static void open_replica(struct leat_backup *backup, struct backup_writer *writer,
+                         const struct rep_body *body, const struct leat_link_ticket *ticket)
+{
+    struct replica *rep = NULL;
+    struct backup_request *request = NULL;
+    leat_err rc = LEAT_OK;
+    if (!is_capacity(body->capacity) || body->durability < LEAT_DURABILITY_MEMORY ||
+        body->durability > LEAT_DURABILITY_DISK)
+        rc = LEAT_E_INVALID;
+    else if (!writer->at_store)
+        rc = LEAT_E_AGAIN;
+    else if (!takes_more(backup, body->capacity))
+        rc = LEAT_E_AGAIN;
+    if (!rc) request = backup_request_get(backup);
+    if (!rc && !request) rc = LEAT_E_NO_MEMORY;
+    if (!rc) rc = backup_replica_new(backup, &rep);
+    if (rc) {
+        if (request) backup_request_put(request);
+        backup->accounts.refused_opens++;
+        backup_refuse(backup, ticket, rc,
+                      rc == LEAT_E_AGAIN ? "more bytes wait for the disk than it takes in the time "
+                                           "allowed; ask another backup"
+                                         : NULL);
+        return;
+    }
+    rep->writer = writer;
+    writer->replicas++;
+    request->rep = rep;
+    request->body = *body;
+    request->ticket = *ticket;
+    request->keep = (struct leat_keep){.log = body->log,
+                                       .id = body->segment,
+                                       .epoch = body->epoch,
+                                       .durability = (enum leat_durability)body->durability,
+                                       .capacity = body->capacity,
+                                       .arena = writer->at_store,
+                                       .version = body->version,
+                                       .role = LEAT_SEGMENT_REPLICA,
+                                       .writer = writer->incarnation,
+                                       .incomplete = body->incomplete};
+    backup->opening_bytes += body->capacity;
+    backup_store(request, LEAT_KEEP_RESERVE, on_reserved);
+}
+
+/* ---- about one replica ---- */
+static void on_done(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct leat_backup *backup = request->backup;
+    struct replica *rep = request->rep;
+    if (keep->rc)
+        backup_refuse(backup, &request->ticket, keep->rc, NULL);
+    else
+        backup_answer(backup, &request->ticket, rep);
+    if (request->kind == LEAT_REP_CLOSE && !keep->rc) backup->accounts.segments++;
+    backup_request_put(request);
+    backup_idle(rep);
+}
+
+static void close_now(struct backup_request *request)
+{
+    struct leat_segment *seg = request->rep->seg;
+    seg->extent = request->body.extent;
+    seg->next_offset = request->body.next_offset;
+    seg->max_timestamp_ms = request->body.max_timestamp_ms;
+    seg->state = LEAT_SEGMENT_CLOSED;
+    request->backup->accounts.control_rpcs++;
+    backup_store(request, LEAT_KEEP_CLOSE, on_done);
+}
+
+/* A segment copied when it was closed already: whole now. */
+static void on_whole_before_close(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    if (keep->rc) {
+        on_done(keep);
+        return;
+    }
+    request->rep->busy--;
+    close_now(request);
+}
+
+static void stamp(struct backup_request *request, uint32_t version, bool incomplete,
+                  void (*then)(struct leat_keep *keep))
+{
+    const struct leat_segment *seg = request->rep->seg;
+    request->keep.version = version;
+    request->keep.incomplete = incomplete;
+    request->keep.role = LEAT_SEGMENT_REPLICA;
+    request->keep.writer = seg->writer;
+    backup_store(request, LEAT_KEEP_STAMP, then);
+}
+
+/* The trailer that ends the prefix, and this segment's own header before it. */
+static bool ends_with(const struct leat_segment *seg, struct leat_extent extent)
+{
+    struct leat_entry trailer;
+    if (!seg->buffer || extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
+    memcpy(&trailer, seg->buffer + extent.bytes - sizeof trailer, sizeof trailer);
+    return trailer.type == LEAT_ENTRY_TRAILER && trailer.crc == extent.crc;
+}
+
+static bool scans_as(const struct leat_segment *seg, struct leat_extent extent,
+                     struct leat_scan *out_scan)
+{
+    if (!seg->buffer || extent.bytes > seg->capacity) return false;
+    leat_scan_segment(seg->buffer, extent.bytes, out_scan);
+    return out_scan->started && out_scan->bytes == extent.bytes && out_scan->crc == extent.crc &&
+           out_scan->header.stream == seg->log.stream && out_scan->header.segment == seg->id.v &&
+           out_scan->header.epoch == seg->epoch.v;
+}
+
+static leat_err start_close(struct backup_request *request)
+{
+    struct leat_segment *seg = request->rep->seg;
+    struct leat_scan scan;
+    if (seg->state != LEAT_SEGMENT_RESERVED && seg->state != LEAT_SEGMENT_OPEN)
+        return LEAT_E_INVALID;
+    if (!ends_with(seg, request->body.extent)) return LEAT_E_DAMAGED;
+    if (!seg->incomplete) {
+        close_now(request);
+        return LEAT_OK;
+    }
+    if (!scans_as(seg, request->body.extent, &scan)) return LEAT_E_DAMAGED;
+    stamp(request, request->body.version, false, on_whole_before_close);
+    return LEAT_OK;
+}
+
+static leat_err start_request(struct backup_request *request)
+{
+    struct replica *rep = request->rep;
+    struct leat_segment *seg = rep->seg;
+    struct rep_body *body = &request->body;
+    struct leat_scan scan;
+    bool open = seg->state == LEAT_SEGMENT_RESERVED || seg->state == LEAT_SEGMENT_OPEN;
+    switch (request->kind) {
+    case LEAT_REP_CLOSE:
+        return start_close(request);
+    case LEAT_REP_PARK:
+        if (!open || seg->incomplete) return LEAT_E_INVALID;
+        if (!ends_with(seg, body->extent)) return LEAT_E_DAMAGED;
+        seg->extent = body->extent;
+        backup_store(request, LEAT_KEEP_PARK, on_done); /* which scans it */
+        return LEAT_OK;
+    case LEAT_REP_RESUME:
+        if (seg->state != LEAT_SEGMENT_PARKED || !rep->writer || !rep->writer->at_store)
+            return LEAT_E_INVALID;
+        seg->version = body->version; /* goes along with the row that erases the record */
+        request->keep.arena = rep->writer->at_store;
+        request->keep.capacity = seg->capacity;
+        backup_store(request, LEAT_KEEP_RESUME, on_done);
+        return LEAT_OK;
+    case LEAT_REP_COMPLETE:
+        if (!open) return LEAT_E_INVALID;
+        if (!scans_as(seg, body->extent, &scan)) return LEAT_E_DAMAGED;
+        stamp(request, body->version, false, on_done);
+        return LEAT_OK;
+    default:
+        return LEAT_E_UNSUPPORTED;
+    }
+}
+
+static void drop_request(struct leat_backup *backup, struct replica *rep,
+                         const struct leat_link_ticket *ticket)
+{
+    /* Answered at once: whoever drops needs no more of it, and a lost answer costs nothing. */
+    backup_drop(rep);
+    backup_answer(backup, ticket, NULL);
+}
+
+static void about_one(struct leat_backup *backup, struct backup_writer *writer, unsigned kind,
+                      const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    struct rep_body body;
+    leat_err rc = rep_body_decode(frame->control, frame->control_bytes, &body);
+    struct replica *rep = NULL;
+    struct backup_request *request = NULL;
+    if (!rc && kind == LEAT_REP_OPEN) {
+        open_replica(backup, writer, &body, ticket);
+        return;
+    }
+    if (!rc) rep = backup_find(backup, body.handle);
+    if (!rc && (!rep || !rep->seg)) rc = LEAT_E_NOT_FOUND;
+    /* A stranger, or an owner of the past, has no say over it. */
+    if (!rc && (!leat_log_ref_equal(rep->seg->log, body.log) || rep->seg->id.v != body.segment.v))
+        rc = LEAT_E_NOT_FOUND;
+    if (!rc && rep->seg->epoch.v != body.epoch.v) rc = LEAT_E_STALE_EPOCH;
+    if (!rc && kind != LEAT_REP_DROP && (rep->writer != writer || body.version < rep->seg->version))
+        rc = LEAT_E_STALE_EPOCH;
+    if (!rc && kind == LEAT_REP_DROP) {
+        drop_request(backup, rep, ticket);
+        return;
+    }
+    if (!rc && (rep->busy || rep->drop_wanted)) rc = LEAT_E_AGAIN;
+    if (!rc) request = backup_request_get(backup);
+    if (!rc && !request) rc = LEAT_E_NO_MEMORY;
+    if (rc) {
+        backup_refuse(backup, ticket, rc, NULL);
+        return;
+    }
+    request->rep = rep;
+    request->kind = kind;
+    request->ticket = *ticket;
+    request->body = body;
+    rep->settled = true;
+    rc = start_request(request);
+    if (!rc) return;
+    backup_refuse(backup, ticket, rc, NULL);
+    backup_request_put(request);
+}
+
+/* ---- rows ---- */
+static void rows_finish(struct backup_rows *rows)
+{
+    struct leat_backup *backup = rows->backup;
+    uint8_t body[LEAT_REP_BATCH_MAX * REP_PAIR_BYTES_MAX + 8];
+    if (--rows->left) return;
+    uint32_t bytes = rep_pairs_encode(rows->pairs, rows->count, body, sizeof body);
+    backup->options.net.answer(backup->options.net.ctx, &rows->ticket, body, bytes);
+    leat_mem_free(rows);
+}
+
+static void on_row_done(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct replica *rep = request->rep;
+    struct backup_rows *rows = request->rows;
+    rows->pairs[request->row].value = (uint64_t)keep->rc;
+    if (keep->kind == LEAT_KEEP_COMMIT && !keep->rc) rep->flushed = keep->to_bytes;
+    backup_request_put(request);
+    rows_finish(rows);
+    backup_idle(rep);
+}
+
+static leat_err row_start(struct backup_rows *rows, uint32_t at, unsigned kind,
+                          const struct backup_writer *writer)
+{
+    struct leat_backup *backup = rows->backup;
+    struct replica *rep = backup_find(backup, rows->pairs[at].handle);
+    uint64_t value = rows->pairs[at].value;
+    if (!rep || !rep->seg) return LEAT_E_NOT_FOUND;
+    if (rep->writer != writer) return LEAT_E_STALE_EPOCH;
+    if (rep->busy || rep->drop_wanted) return LEAT_E_AGAIN;
+    if (value > UINT32_MAX) return LEAT_E_INVALID;
+    bool flush = kind == LEAT_REP_FLUSH;
+    if (flush && (!rep->seg->buffer || value > rep->seg->capacity || value < rep->flushed))
+        return LEAT_E_INVALID;
+    if (!flush && value < rep->seg->version) return LEAT_E_STALE_EPOCH;
+    struct backup_request *request = backup_request_get(backup);
+    if (!request) return LEAT_E_NO_MEMORY;
+    request->rep = rep;
+    request->rows = rows;
+    request->row = at;
+    rep->settled = true;
+    if (flush) {
+        request->keep.from_bytes = rep->flushed;
+        request->keep.to_bytes = (uint32_t)value;
+        backup_store(request, LEAT_KEEP_COMMIT, on_row_done);
+    } else {
+        stamp(request, (uint32_t)value, rep->seg->incomplete, on_row_done);
+    }
+    return LEAT_OK;
+}
+
+static void about_many(struct leat_backup *backup, struct backup_writer *writer, unsigned kind,
+                       const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    struct backup_rows *rows = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *rows);
+    leat_err rc = rows ? LEAT_OK : LEAT_E_NO_MEMORY;
+    if (!rc) rc = rep_pairs_decode(frame->control, frame->control_bytes, rows->pairs, &rows->count);
+    if (rc) {
+        leat_mem_free(rows);
+        backup_refuse(backup, ticket, rc, NULL);
+        return;
+    }
+    rows->backup = backup;
+    rows->ticket = *ticket;
+    rows->left = 1;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        leat_err row_rc = row_start(rows, i, kind, writer);
+        if (row_rc)
+            rows->pairs[i].value = (uint64_t)row_rc;
+        else
+            rows->left++;
+    }
+    if (kind == LEAT_REP_FLUSH) backup->accounts.flush_rpcs++;
+    rows_finish(rows);
+}
+
+/* ---- audits ---- */
+static bool is_asked_about(const struct replica *rep, bool all, uint64_t now_us)
+{
+    if (!rep->seg || rep->busy || rep->drop_wanted) return false;
+    if (all) return true;
+    bool young = rep->writer && now_us < rep->opened_us + BACKUP_YOUNG_US;
+    return !rep->settled && !young;
+}
+
+static void audit(struct leat_backup *backup, const struct leat_frame *frame,
+                  const struct leat_link_ticket *ticket)
+{
+    struct leat_msg_reader reader;
+    struct leat_msg_writer writer, body;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    uint64_t from = leat_msg_read_u64(&reader);
+    bool all = leat_msg_read_bool(&reader);
+    if (reader.failed || fields < 2) {
+        backup_refuse(backup, ticket, LEAT_E_INVALID, NULL);
+        return;
+    }
+    static const size_t head_bytes = 32;
+    uint64_t now_us = backup_now(backup);
+    uint32_t count = 0, at = from < backup->slot_count ? (uint32_t)from : backup->slot_count;
+    leat_msg_writer_init(&body, backup->answer + head_bytes, BACKUP_ROWS_MAX * REP_ROW_BYTES_MAX);
+    for (; at < backup->slot_count && count < BACKUP_ROWS_MAX; at++) {
+        const struct replica *rep = backup->slots[at];
+        if (!rep || !is_asked_about(rep, all, now_us)) continue;
+        const struct leat_segment *seg = rep->seg;
+        struct rep_row row = {.handle = rep->handle,
+                              .log = seg->log,
+                              .segment = seg->id,
+                              .epoch = seg->epoch,
+                              .version = seg->version,
+                              .state = seg->incomplete ? LEAT_SEGMENT_RESERVED : seg->state,
+                              .extent = seg->extent};
+        if (rep->damaged) row.state = LEAT_SEGMENT_RESERVED; /* nothing that counts */
+        rep_row_write(&body, &row);
+        count++;
+    }
+    uint8_t head[32];
+    leat_msg_writer_init(&writer, head, sizeof head);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_u64(&writer, at < backup->slot_count ? at : 0);
+    leat_msg_write_array(&writer, count);
+    LEAT_ASSERT(!writer.overflow && !body.overflow);
+    uint8_t *out = backup->answer + head_bytes - writer.used;
+    memcpy(out, head, writer.used);
+    backup->options.net.answer(backup->options.net.ctx, ticket, out, writer.used + body.used);
+}
+
+/* Owners are asked before anything is dropped; they answer here. */
+static void settle(struct leat_backup *backup, const struct leat_frame *frame,
+                   const struct leat_link_ticket *ticket)
+{
+    struct rep_pair pairs[LEAT_REP_BATCH_MAX];
+    uint32_t count;
+    leat_err rc = rep_pairs_decode(frame->control, frame->control_bytes, pairs, &count);
+    if (rc) {
+        backup_refuse(backup, ticket, rc, NULL);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct replica *rep = backup_find(backup, pairs[i].handle);
+        if (!rep || !rep->seg) continue;
+        if (pairs[i].value)
+            rep->settled = true;
+        else
+            backup_drop(rep);
+    }
+    backup_answer(backup, ticket, NULL);
+}
+
+void leat_backup_request(struct leat_backup *backup, const struct leat_link_identity *who,
+                         const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    struct backup_writer *writer = backup_writer_find(backup, who->node, who->incarnation);
+    if (backup_is_fenced(backup, who->node, who->incarnation)) {
+        backup_refuse(backup, ticket, LEAT_E_STALE_EPOCH, "this incarnation was declared gone");
+        return;
+    }
+    if (frame->kind == LEAT_REP_ATTACH) {
+        backup_attach(backup, who, ticket);
+        return;
+    }
+    if (!writer) {
+        backup_refuse(backup, ticket, LEAT_E_CLOSED, "attach first");
+        return;
+    }
+    switch (frame->kind) {
+    case LEAT_REP_RESTAMP:
+    case LEAT_REP_FLUSH:
+        about_many(backup, writer, frame->kind, frame, ticket);
+        break;
+    case LEAT_REP_AUDIT:
+        audit(backup, frame, ticket);
+        break;
+    case LEAT_REP_SETTLE:
+        settle(backup, frame, ticket);
+        break;
+    default:
+        about_one(backup, writer, frame->kind, frame, ticket);
+        break;
+    }
+}

@@ -1,0 +1,109 @@
+/* What people and benchmarks are told. */
+#include <string.h>
+
+#include "replication/primary.h"
+
+static bool is_below_min(const struct leat_primary_log *log)
+{
+    for (const struct leat_list *it = log->active.next; it != &log->active; it = it->next) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        if (!set->closed && set->reserved && set->copy_count + 1 < log->options.min_copies)
+            return true;
+    }
+    return false;
+}
+
+static void count_sets(const struct leat_primary_log *log, const struct leat_list *head,
+                       struct leat_primary_status *out, bool *out_lacks)
+{
+    for (const struct leat_list *it = head->next; it != head; it = it->next) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        if (set->misplaced) out->segments_misplaced++;
+        if (!set->reserved || set->dropping || set->copy_count >= rep_wanted(log)) continue;
+        out->segments_under_replicated++;
+        *out_lacks = true;
+    }
+}
+
+void leat_primary_status(const struct leat_primary *primary, struct leat_primary_status *out)
+{
+    *out = (struct leat_primary_status){.logs = primary->log_count, .accounts = primary->accounts};
+    for (const struct leat_list *it = primary->logs.next; it != &primary->logs; it = it->next) {
+        const struct leat_primary_log *log =
+            LEAT_CONTAINER(it, const struct leat_primary_log, link);
+        bool lacks = false;
+        count_sets(log, &log->active, out, &lacks);
+        count_sets(log, &log->settled, out, &lacks);
+        if (lacks) out->logs_under_replicated++;
+        if (is_below_min(log)) out->logs_below_min++;
+        if (rep_is_held(log)) out->logs_suspended++;
+    }
+}
+
+size_t leat_primary_peers(const struct leat_primary *primary, struct leat_rep_peer_status *out,
+                          size_t count_max)
+{
+    size_t count = 0;
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        const struct rep_peer *peer = primary->peers[i];
+        if (!peer) continue;
+        if (count < count_max)
+            out[count] = (struct leat_rep_peer_status){
+                .node = i,
+                .up = peer->up,
+                .attached = peer->attached,
+                .transport = peer->target ? leat_rmem_kind_name(peer->target->kind) : "",
+                .load_bytes = peer->load_bytes,
+                .replicas = peer->open_count,
+            };
+        count++;
+    }
+    return count;
+}
+
+static void each_in(const struct leat_primary_log *log, const struct leat_list *head,
+                    void (*each)(void *arg, const struct leat_rep_segment_status *status),
+                    void *arg)
+{
+    for (const struct leat_list *it = head->next; it != head; it = it->next) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        struct leat_rep_segment_status status = {.segment = set->id,
+                                                 .closed = set->closed,
+                                                 .misplaced = set->misplaced,
+                                                 .wanted = rep_wanted(log)};
+        for (unsigned i = 0; i < set->copy_count; i++) {
+            const struct rep_copy *copy = set->copies[i];
+            if (copy->state == REP_COPY_OPENING) continue;
+            status.copies[status.count++] =
+                (struct leat_rep_copy_status){.node = copy->peer->node.number,
+                                              .closed = copy->state == REP_COPY_CLOSED,
+                                              .parked = copy->state == REP_COPY_PARKED,
+                                              .complete = !copy->incomplete,
+                                              .bytes = copy->done};
+        }
+        each(arg, &status);
+    }
+}
+
+void leat_primary_log_each(const struct leat_primary_log *rep,
+                           void (*each)(void *arg, const struct leat_rep_segment_status *status),
+                           void *arg)
+{
+    each_in(rep, &rep->settled, each, arg);
+    each_in(rep, &rep->active, each, arg);
+}
+
+void leat_primary_log_status(const struct leat_primary_log *rep,
+                             struct leat_primary_log_status *out)
+{
+    const struct leat_list *head = leat_list_empty(&rep->active) ? &rep->settled : &rep->active;
+    *out = (struct leat_primary_log_status){.copies = rep->options.copies,
+                                            .min_copies = rep->options.min_copies,
+                                            .version = rep->version,
+                                            .suspended = rep_is_held(rep),
+                                            .below_min = is_below_min(rep)};
+    if (!leat_list_empty(head)) {
+        const struct rep_set *last = LEAT_CONTAINER(head->prev, const struct rep_set, link);
+        out->copies_now = last->copy_count + 1;
+    }
+}
