@@ -369,25 +369,30 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->max_timestamp_ms = row->max_timestamp_ms;
 }
 
-/* The slot of a row: false when the file does not have it. */
+/* The slot of a row: false when the file did not have it; then it has it now, empty. */
 static bool claim_slot(struct leat_store *store, struct leat_held *held, const struct leat_row *row)
 {
-    struct leat_store_file *file =
-        row->slot_file < store->slots.count ? store->slots.files[row->slot_file] : NULL;
-    uint32_t units = row->capacity / LEAT_SLOT_UNIT_BYTES;
+    struct leat_slots *slots = &store->slots;
+    uint32_t end = row->slot_unit + row->capacity / LEAT_SLOT_UNIT_BYTES;
+    struct leat_store_file *file = slots->files[row->slot_file];
+    bool there = file && end <= file->found_units;
+    if (!there && leat_slots_cover(slots, row->slot_file, end)) {
+        if (file) file->failed = true; /* no room even for that: nothing is written there */
+    }
+    file = slots->files[row->slot_file];
     held->slot_shared = true;
     if (!file) return false;
     held->slot = (struct leat_slot){file, row->slot_unit};
     held->seg.file = file->file;
     held->seg.file_offset = (uint64_t)row->slot_unit * LEAT_SLOT_UNIT_BYTES;
-    if ((uint64_t)row->slot_unit + units > file->grown_units) return false;
+    if (end > file->grown_units) return false;
     held->slot_shared = !leat_buddy_claim(&file->buddy, row->slot_unit,
                                           leat_buddy_order(row->capacity, LEAT_SLOT_UNIT_BYTES));
     if (held->slot_shared)
         leat_store_complain(store,
                             "rows of the catalogue claim the same place in store/%u (row %u)",
                             row->slot_file, held->seg.row);
-    return true;
+    return there;
 }
 
 static leat_err open_row(struct opening *op, uint32_t number)

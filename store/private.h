@@ -88,8 +88,8 @@ enum { LEAT_STORE_ARENAS_MAX = 1024 };
 struct leat_store_file {
     struct leat_file *file;
     uint32_t number;
-    uint32_t grown_units;
-    bool failed; /* a flush failed: final */
+    uint32_t grown_units, found_units; /* found: at open */
+    bool failed;                       /* a flush failed: final */
     struct leat_buddy buddy;
     bool sync_wanted; /* cut only */
     /* Its rounds: bytes and one sync, then answers. Nothing of another file is waited for. */
@@ -132,6 +132,9 @@ leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
                          struct leat_slot *out_slot) LEAT_NODISCARD;
 /** Go on writing space ahead. true: a piece was begun. */
 bool leat_slots_step(struct leat_slots *slots);
+/** At open: a row claims units up to there, which the file does not have (a power cut took its
+ * growth). It gets them, so that the place is not given to others. */
+leat_err leat_slots_cover(struct leat_slots *slots, uint32_t number, uint32_t units) LEAT_NODISCARD;
 void leat_slots_give(struct leat_slots *slots, struct leat_slot slot, uint32_t capacity);
 
 /* ---- catalogue ---- */

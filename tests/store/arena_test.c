@@ -366,6 +366,30 @@ static void start_flushes_closed_replicas_and_lets_the_arena_go(void **state)
     side_fini(&side);
 }
 
+/* Goal: a place that a row claims past the end of its file (a power cut took the growth) stays that
+ * row's when the file grows again. */
+static void start_place_past_the_files_end_is_not_given_to_others(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(8);
+    struct mine *first = opened(bench, LEAT_DURABILITY_MEMORY);
+    uint64_t place = first->seg->file_offset;
+    fake_kill(&bench->world);
+    bench_drop_store(bench);
+    fake_file(&bench->world, "store/0")->bytes = 0;
+    bench->world.arena.pool_id[0] ^= 1;
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    const struct leat_found *found = found_of(bench, first);
+    assert_non_null(found);
+    assert_int_equal(found->kind, LEAT_FOUND_LOST);
+    leat_store_found_done(bench->store);
+    for (int i = 0; i < 8; i++) {
+        struct mine *other = opened(bench, LEAT_DURABILITY_MEMORY);
+        assert_int_not_equal(other->seg->file_offset, place);
+    }
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -375,6 +399,7 @@ int main(void)
         cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
         cmocka_unit_test(start_without_the_arena_calls_open_replicas_lost),
         cmocka_unit_test(arena_retired_is_over_when_its_last_buffer_has_gone),
+        cmocka_unit_test(start_place_past_the_files_end_is_not_given_to_others),
         cmocka_unit_test(start_flushes_closed_replicas_and_lets_the_arena_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
