@@ -6,8 +6,8 @@
 
 #include "store/private.h"
 
-static const uint8_t cluster[16] = "the cluster 0002";
-enum { EPOCH = 5, STORE_MEMORY = 128 * 1024 * 1024, RECORD_BYTES = 40 };
+const uint8_t world_cluster[16] = "the cluster 0002";
+enum { RECORD_BYTES = 40 };
 
 uint64_t world_below(struct world *world, uint64_t limit)
 {
@@ -400,7 +400,7 @@ static void on_versions(void *owner, struct leat_primary *primary,
     world->versions_at_us = later(world, 4 * world->message_us_max);
 }
 
-static struct world_log *log_of(struct world *world, struct leat_log_ref ref)
+struct world_log *world_log_of(struct world *world, struct leat_log_ref ref)
 {
     for (unsigned i = 0; i < world->log_count; i++)
         if (leat_log_ref_equal(world->logs[i].ref, ref)) return &world->logs[i];
@@ -413,8 +413,8 @@ static void versions_event(struct world *world)
     bool heard = !world->coordinator_down;
     bool answered = heard && world_below(world, 5) != 0;
     for (size_t i = 0; heard && i < world->version_count; i++) {
-        struct world_log *log = log_of(world, world->version_rows[i].log);
-        LEAT_ASSERT_CMP(world->version_rows[i].epoch.v, ==, (uint32_t)EPOCH);
+        struct world_log *log = world_log_of(world, world->version_rows[i].log);
+        LEAT_ASSERT_CMP(world->version_rows[i].epoch.v, ==, (uint32_t)WORLD_EPOCH);
         if (world->version_rows[i].version > log->version)
             log->version = world->version_rows[i].version;
     }
@@ -521,7 +521,7 @@ static void log_open(struct world *world, unsigned index)
     log->world = world;
     log->ref = (struct leat_log_ref){1, index, 0};
     struct leat_primary_log_options rep_options = {.ref = log->ref,
-                                                   .epoch = {EPOCH},
+                                                   .epoch = {WORLD_EPOCH},
                                                    .copies = world->copies,
                                                    .min_copies = world->min_copies,
                                                    .durability = world->durability,
@@ -532,7 +532,7 @@ static void log_open(struct world *world, unsigned index)
     struct leat_keeper keeper = leat_primary_keeper(log->rep);
     struct leat_log_options options = {
         .ref = log->ref,
-        .epoch = {EPOCH},
+        .epoch = {WORLD_EPOCH},
         .stream_name = "s",
         .settings = {.streamlets = 4,
                      .logs = 1,
@@ -545,7 +545,7 @@ static void log_open(struct world *world, unsigned index)
         .events = {log_on_dirty, log_on_acked, log_on_room, log_on_opening},
         .owner = log,
     };
-    memcpy(options.cluster_id, cluster, sizeof cluster);
+    memcpy(options.cluster_id, world_cluster, sizeof world_cluster);
     struct leat_log_tail tail = {0};
     rc = leat_log_create(&owner->env, &keeper, &owner->timers, &options, NULL, 0, &tail, &log->log);
     LEAT_ASSERT(rc == LEAT_OK);
@@ -589,12 +589,12 @@ static void node_open(struct world_node *node)
         inherited[inherited_count++] = &arena->left;
     }
     struct leat_store_options options = {
-        .memory_bytes = STORE_MEMORY,
+        .memory_bytes = WORLD_STORE_BYTES,
         .flush_delay_us = 50000,
         .inherited = inherited,
         .inherited_count = inherited_count,
         .events = {.on_flushed = store_on_flushed, .on_evict_wanted = store_on_evict_wanted}};
-    memcpy(options.cluster_id, cluster, sizeof cluster);
+    memcpy(options.cluster_id, world_cluster, sizeof world_cluster);
     leat_err rc = leat_store_open(&node->disk.env, &options, &node->store, &error);
     LEAT_ASSERT(rc == LEAT_OK);
     node->disk.store = node->store;
@@ -621,7 +621,7 @@ static void node_init(struct world *world, unsigned number)
     node->world = world;
     node->number = number;
     node->incarnation = 100 + number;
-    fake_world_init(&node->disk, leat_xoshiro_next(&world->random), STORE_MEMORY);
+    fake_world_init(&node->disk, leat_xoshiro_next(&world->random), WORLD_STORE_BYTES);
     node->disk.core = node;
     node->disk.now_us = world->now_us;
     node->clock = (struct leat_clock){node, core_now, core_wall, core_wake_at};
@@ -644,7 +644,7 @@ static void node_init(struct world *world, unsigned number)
     leat_store_found_done(node->store);
 }
 
-static void drop_store(struct world_node *node)
+void world_drop_store(struct world_node *node)
 {
     node->store->rows_running = false;
     node->store->data_running = 0;
@@ -669,7 +669,7 @@ void world_node_kill(struct world *world, unsigned number, bool power)
     }
     node->growing = NULL;
     leat_backup_destroy(&node->backup);
-    drop_store(node);
+    world_drop_store(node);
     leat_timers_fini(&node->timers);
     node->wake_us = UINT64_MAX;
     /* Writers may go on for a while: nothing tells them but the link. */
@@ -841,131 +841,6 @@ void world_run(struct world *world, uint64_t us)
         world_step(world);
 }
 
-/* ---- the rule ---- */
-static void check_mark(void *arg, const struct leat_replica_info *info)
-{
-    struct world *world = arg;
-    struct world_log *log = log_of(world, info->log);
-    if (!log || !log->opened || !info->mark) return;
-    if (info->epoch.v != EPOCH || info->version < log->version) return;
-    world->marks_seen++;
-    if (info->next_offset >= log->acked) return;
-    fprintf(stderr,
-            "log %u: a mark in segment %llu of version %u (the coordinator has %u) ends at %llu, "
-            "acked is %llu\n",
-            log->ref.streamlet, (unsigned long long)info->segment.v, info->version, log->version,
-            (unsigned long long)info->next_offset, (unsigned long long)log->acked);
-    abort();
-}
-
-void world_check(struct world *world)
-{
-    world->checks++;
-    for (unsigned i = 1; i < world->node_count; i++)
-        if (world->nodes[i].alive)
-            leat_backup_each(world->nodes[i].backup, NULL, true, check_mark, world);
-}
-
-static const uint8_t *bytes_of(const struct leat_segment *seg)
-{
-    if (seg->buffer) return seg->buffer;
-    return seg->file->now + seg->file_offset;
-}
-
-struct compare {
-    struct world *world;
-    struct world_log *log;
-    bool whole;
-};
-
-/* What the owner means by its copy there; NULL: that node has died, which is not known yet. */
-static const struct leat_segment *replica_of(const struct world_node *node,
-                                             const struct rep_set *set)
-{
-    if (!node->alive) return NULL;
-    for (unsigned i = 0; i < set->copy_count; i++) {
-        if (set->copies[i]->peer->node.number != node->number) continue;
-        if (set->copies[i]->peer->node.incarnation != node->incarnation) return NULL;
-        const struct replica *rep = backup_find(node->backup, set->copies[i]->handle);
-        LEAT_ASSERT(rep && rep->seg && !rep->damaged);
-        return rep->seg;
-    }
-    return NULL;
-}
-
-static void compare_segment(void *arg, const struct leat_rep_segment_status *status)
-{
-    struct compare *compare = arg;
-    struct rep_set *set = rep_set_find(compare->log->rep, status->segment.v);
-    if (status->count < status->wanted) compare->whole = false;
-    if (!status->closed) return;
-    for (unsigned i = 0; i < status->count; i++) {
-        const struct world_node *node = &compare->world->nodes[status->copies[i].node];
-        if (!status->copies[i].closed) {
-            compare->whole = false;
-            continue;
-        }
-        const struct leat_segment *copy = replica_of(node, set);
-        if (!copy) continue;
-        LEAT_ASSERT_CMP(copy->extent.bytes, ==, set->seg->extent.bytes);
-        LEAT_ASSERT_CMP(copy->extent.crc, ==, set->seg->extent.crc);
-        uint32_t at = 0;
-        while (at < copy->extent.bytes && bytes_of(copy)[at] == bytes_of(set->seg)[at])
-            at++;
-        if (at == copy->extent.bytes) continue;
-        fprintf(stderr,
-                "log %u segment %llu: node %u differs from byte %u of %u (in memory %d %d)\n",
-                compare->log->ref.streamlet, (unsigned long long)status->segment.v, node->number,
-                at, copy->extent.bytes, copy->buffer != NULL, set->seg->buffer != NULL);
-        abort();
-    }
-}
-
-bool world_is_whole(struct world *world)
-{
-    struct compare compare = {.world = world, .whole = true};
-    for (unsigned i = 0; i < world->log_count; i++) {
-        compare.log = &world->logs[i];
-        leat_primary_log_each(compare.log->rep, compare_segment, &compare);
-        if (rep_is_held(compare.log->rep)) compare.whole = false;
-    }
-    return compare.whole;
-}
-
-void world_check_after_death(struct world *world)
-{
-    bool seen[WORLD_LOGS_MAX] = {false};
-    for (unsigned n = 1; n < world->node_count; n++) {
-        struct world_node *node = &world->nodes[n];
-        if (node->alive) world_node_kill(world, n, false);
-        world_node_start(world, n);
-    }
-    world_check(world);
-    struct world_node *owner = &world->nodes[0];
-    fake_kill(&owner->disk);
-    struct leat_store *old = owner->store;
-    (void)old;
-    drop_store(owner);
-    struct leat_error error = {0};
-    struct leat_store_options options = {.memory_bytes = STORE_MEMORY};
-    memcpy(options.cluster_id, cluster, sizeof cluster);
-    leat_err rc = leat_store_open(&owner->disk.env, &options, &owner->store, &error);
-    LEAT_ASSERT(rc == LEAT_OK);
-    size_t count;
-    const struct leat_found *found = leat_store_found(owner->store, &count);
-    for (size_t i = 0; i < count; i++) {
-        struct world_log *log = log_of(world, found[i].seg->log);
-        LEAT_ASSERT(found[i].kind != LEAT_FOUND_LOST);
-        if (found[i].kind != LEAT_FOUND_MARK || !log->opened) continue;
-        LEAT_ASSERT_CMP(found[i].seg->version, >=, log->version);
-        LEAT_ASSERT_CMP(found[i].scan.next_offset, >=, log->acked);
-        seen[log->ref.streamlet] = true;
-    }
-    for (unsigned i = 0; i < world->log_count; i++)
-        LEAT_ASSERT(!world->logs[i].opened || seen[i]);
-    owner->disk.store = NULL;
-}
-
 /* ---- life ---- */
 struct world *world_new(uint64_t seed, unsigned nodes, unsigned copies, unsigned logs,
                         enum leat_durability durability)
@@ -1021,72 +896,11 @@ void world_free(struct world *world)
         if (node->alive) {
             leat_backup_destroy(&node->backup);
             leat_timers_fini(&node->timers);
-            if (node->store) drop_store(node);
+            if (node->store) world_drop_store(node);
         }
         fake_world_fini(&node->disk);
     }
     for (unsigned i = 0; i < WORLD_ARENAS_MAX; i++)
         free(world->arenas[i].raw);
     free(world);
-}
-
-/* ---- for people ---- */
-static void dump_sets(const struct leat_list *head)
-{
-    for (const struct leat_list *it = head->next; it != head; it = it->next) {
-        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-        fprintf(stderr,
-                "    segment %llu%s%s%s%s%s%s target %u writes %u local %d/%d stamp %d v%u keeps "
-                "%d%d%d%d%d%d%d\n",
-                (unsigned long long)set->id.v, set->reserved ? " reserved" : "",
-                set->started ? " started" : "", set->closed ? " closed" : "",
-                set->want_parked ? " want-parked" : "", set->parked ? " parked" : "",
-                set->dropping ? " dropping" : "", set->target, set->writes, set->local_busy,
-                set->local_done, set->stamp_busy, set->seg ? set->seg->version : 0,
-                set->reserve != NULL, set->commit != NULL, set->close != NULL, set->park != NULL,
-                set->resume != NULL, set->drop != NULL, set->evict != NULL);
-        for (unsigned i = 0; i < set->copy_count; i++) {
-            const struct rep_copy *copy = set->copies[i];
-            fprintf(stderr,
-                    "      node %u state %u%s%s sent %u done %u flushed %u writes %u stamp %u/%u "
-                    "op %d kind %d batched %d waits %d\n",
-                    copy->peer->node.number, copy->state, copy->incomplete ? " incomplete" : "",
-                    copy->counted ? " counted" : "", copy->sent, copy->done, copy->flushed,
-                    copy->writes, copy->stamp, copy->stamp_sent, copy->op != NULL,
-                    copy->op ? copy->op->call.kind - LEAT_REP_ATTACH : -1, copy->batched,
-                    !leat_list_empty(&copy->in_batch));
-        }
-    }
-}
-
-void world_dump(struct world *world)
-{
-    for (unsigned i = 1; i < world->node_count; i++) {
-        const struct world_node *node = &world->nodes[i];
-        const struct rep_peer *peer = world->primary->peers[i];
-        struct leat_backup_status status = {0};
-        if (node->backup) leat_backup_status(node->backup, &status);
-        fprintf(stderr,
-                "node %u alive %d link %d at %llu up %d attaching %d attached %d ops %u replicas "
-                "%u open %u parked %u unsettled %u used %llu\n",
-                i, node->alive, node->link_up, (unsigned long long)node->link_at_us,
-                peer ? peer->up : -1, peer ? peer->attaching : -1, peer ? peer->attached : -1,
-                peer ? peer->ops : 0, status.replicas, status.replicas_open, status.replicas_parked,
-                status.replicas_unsettled, (unsigned long long)status.arena_used_bytes);
-    }
-    for (unsigned i = 0; i < world->log_count; i++) {
-        const struct world_log *log = &world->logs[i];
-        struct leat_log_info info;
-        leat_log_info(log->log, &info);
-        fprintf(stderr,
-                "log %u state %d %s next %llu acked %llu opened %d version %u: rep version %u need "
-                "%u known %u opening %d opened %d busy %d\n",
-                i, info.state, info.why, (unsigned long long)info.next_offset,
-                (unsigned long long)info.acked_offset, log->opened, log->version, log->rep->version,
-                log->rep->need, log->rep->known, log->rep->opening, log->rep->opened,
-                log->rep->version_busy);
-        dump_sets(&log->rep->active);
-        fprintf(stderr, "   settled\n");
-        dump_sets(&log->rep->settled);
-    }
 }

@@ -23,7 +23,10 @@ enum {
     WORLD_WRITES_MAX = 4096,
     WORLD_BATCHES_MAX = 64, /* of one log, waiting */
     WORLD_ARENA_BYTES = 128 * 1024 * 1024,
+    WORLD_STORE_BYTES = 128 * 1024 * 1024,
+    WORLD_EPOCH = 5,
 };
+extern const uint8_t world_cluster[16];
 
 struct world;
 
@@ -42,7 +45,7 @@ struct world_target {
     const struct leat_rmem_target_handler *handler;
     void *user;
     unsigned node;
-    uint64_t last_us; /* writes complete in order */
+    uint64_t last_us;               /* writes complete in order */
     bool attaching, detached, held; /* held: its callbacks are running */
 };
 
@@ -163,5 +166,8 @@ bool world_is_whole(struct world *world);
 void world_check_after_death(struct world *world);
 /** All of it, to stderr. */
 void world_dump(struct world *world);
+
+struct world_log *world_log_of(struct world *world, struct leat_log_ref ref);
+void world_drop_store(struct world_node *node);
 
 #endif
