@@ -34,6 +34,9 @@ static const char help[] =
     "  --records N         how many in all\n"
     "  --rate N            records per second in all; latency is then counted from the time each\n"
     "                      batch was meant to be sent, so a stalled server can't hide\n"
+    "  --in-flight N       batches of a producer without an ack, then it waits (1: the latency of "
+    "an\n"
+    "                      append by itself; default: as many as its memory holds)\n"
     "  --linger TIME       (default 1ms)\n"
     "  --compression C     none, lz4, zstd\n"
     "  --stream NAME       (default bench) made with the three options below when it is missing\n"
@@ -44,7 +47,7 @@ static const char help[] =
 
 struct append_options {
     uint64_t producers, record_bytes, batch_records, records, seconds_ms, rate, linger_us,
-        streamlets, logs;
+        streamlets, logs, in_flight;
     const char *compression, *stream, *durability, *json;
     bool fresh;
 };
@@ -55,7 +58,8 @@ struct append_thread {
     const struct append_options *options;
     uint32_t index;
     uint64_t quota, interval_ns, stop_us, start_us;
-    _Atomic uint64_t acked_batches, failed;
+    _Atomic uint64_t acked_batches, failed, ended; /* ended: batches, acked or not */
+    struct leat_event end;                         /* told after `ended`, with --in-flight */
     uint64_t produced;
     struct bench_histogram latency;
     leat_code refused;
@@ -74,12 +78,26 @@ static void on_result(void *arg, const leat_result *result)
     struct append_thread *thread = mark->thread;
     if (result->code) {
         atomic_fetch_add(&thread->failed, thread->options->batch_records);
-        return;
+    } else {
+        bench_note(&thread->latency, leat_shared_now_us(NULL) - mark->at_us);
+        atomic_store_explicit(&thread->acked_batches,
+                              atomic_load_explicit(&thread->acked_batches, memory_order_relaxed) +
+                                  1,
+                              memory_order_relaxed);
     }
-    bench_note(&thread->latency, leat_shared_now_us(NULL) - mark->at_us);
-    atomic_store_explicit(&thread->acked_batches,
-                          atomic_load_explicit(&thread->acked_batches, memory_order_relaxed) + 1,
-                          memory_order_relaxed);
+    if (!thread->options->in_flight) return;
+    atomic_fetch_add(&thread->ended, 1);
+    leat_event_tell(&thread->end);
+}
+
+/* With --in-flight: wait until batch number `batch` may go. */
+static void window_wait(struct append_thread *thread, uint64_t batch)
+{
+    for (;;) {
+        uint32_t seen = leat_event_look(&thread->end);
+        if (batch - atomic_load(&thread->ended) < thread->options->in_flight) return;
+        (void)leat_event_wait(&thread->end, seen, UINT64_MAX); /* each batch ends, in time */
+    }
 }
 
 static void pace(uint64_t due_ns)
@@ -114,6 +132,7 @@ static void *append_main(void *arg)
     uint64_t run_bits = thread->start_us << BENCH_NUMBER_BITS;
     uint64_t base_ns = thread->start_us * 1000;
     for (uint64_t batch = 0; thread->produced < thread->quota && !cli_interrupted(); batch++) {
+        if (options->in_flight) window_wait(thread, batch);
         uint64_t now = leat_shared_now_us(NULL);
         struct append_mark *mark = &marks[batch % mark_count];
         mark->thread = thread;
@@ -397,6 +416,7 @@ int leat_bench_append(int argc, char **argv)
         {"seconds", 0, CLI_S, &o.seconds_ms},
         {"records", 0, CLI_U64, &o.records},
         {"rate", 0, CLI_U64, &o.rate},
+        {"in-flight", 0, CLI_U64, &o.in_flight},
         {"linger", 0, CLI_US, &o.linger_us},
         {"compression", 0, CLI_TEXT, &o.compression},
         {"stream", 0, CLI_TEXT, &o.stream},
