@@ -52,6 +52,8 @@ const char *__asan_default_options(void)
 
 /* ---- one run in a child ---- */
 
+static uint32_t nodes = 1; /* of every seed */
+
 static void child_write(int fd, const void *data, size_t bytes)
 {
     const char *at = data;
@@ -83,7 +85,7 @@ static void job_start(struct job *job, uint64_t seed, bool second)
     if (job->pid == 0) {
         dup2(job->text, 2);
         alarm(SECONDS_PER_SEED);
-        struct scenario_options options = {.seed = seed};
+        struct scenario_options options = {.seed = seed, .nodes = nodes};
         struct scenario_result result;
         scenario_run(&options, &result);
         child_write(ends[1], &result, sizeof result);
@@ -159,7 +161,9 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
     }
     if (verdict[0]) {
         totals->failed++;
-        printf("tools/sim --seed %" PRIu64 ": %s\n", job->seed, verdict);
+        printf("tools/sim --seed %" PRIu64, job->seed);
+        if (nodes > 1) printf(" --nodes %" PRIu32, nodes);
+        printf(": %s\n", verdict);
         text_print(job->text);
         fflush(stdout);
     }
@@ -177,9 +181,9 @@ static int totals_print(const struct totals *totals, double seconds)
            totals->seeds, totals->failed, totals->twice, seconds, totals->batches,
            totals->batches_min == UINT64_MAX ? 0 : totals->batches_min, totals->records);
     for (int i = 0; i < SIM_FAULTS; i++) {
-        if (i >= SIM_FAULTS_ONE_NODE && totals->faults[i] == 0) continue;
+        if ((nodes > 1 || i >= SIM_FAULTS_ONE_NODE) && totals->faults[i] == 0) continue;
         printf(" %s %" PRIu64, sim_fault_name((enum sim_fault)i), totals->faults[i]);
-        zero += i < SIM_FAULTS_ONE_NODE && totals->faults[i] == 0;
+        zero += nodes == 1 && i < SIM_FAULTS_ONE_NODE && totals->faults[i] == 0;
     }
     printf("\n");
     if (zero && totals->seeds >= SEEDS_FOR_COUNTS) {
@@ -231,7 +235,7 @@ static int run_seeds(uint64_t from, uint64_t count, unsigned jobs)
 
 static int run_seed(uint64_t seed, bool tracing)
 {
-    struct scenario_options options = {.seed = seed, .tracing = tracing};
+    struct scenario_options options = {.seed = seed, .nodes = nodes, .tracing = tracing};
     struct scenario_result result;
     scenario_run(&options, &result);
     printf("seed %" PRIu64 ": %s; %" PRIu64 " batches, %" PRIu64 " records acked, %" PRIu64
@@ -341,6 +345,7 @@ static void usage(FILE *to)
     fputs("usage: leat-sim --seed S [--trace]            replay one seed\n"
           "       leat-sim --seeds N [--from S] [--jobs J]  run many; each line of a failure "
           "replays it\n"
+          "       --nodes N: a cluster of N machines that form, die and come back\n"
           "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
           "           power cut before, inside and after every K-th disk operation\n"
           "       leat-sim --sweep [--seed S] --op N [--subset M] [--trace]  only there\n",
@@ -353,7 +358,8 @@ int main(int argc, char **argv)
         {"seed", 1, NULL, 's'},   {"seeds", 1, NULL, 'n'},   {"from", 1, NULL, 'f'},
         {"jobs", 1, NULL, 'j'},   {"trace", 0, NULL, 't'},   {"sweep", 0, NULL, 'w'},
         {"step", 1, NULL, 'k'},   {"subsets", 1, NULL, 'u'}, {"op", 1, NULL, 'o'},
-        {"subset", 1, NULL, 'b'}, {"help", 0, NULL, 'h'},    {NULL, 0, NULL, 0}};
+        {"subset", 1, NULL, 'b'}, {"nodes", 1, NULL, 'N'},   {"help", 0, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
     uint64_t seed = 0, count = 0, from = 1, jobs = 2;
     bool trace = false, sweeping = false;
     sweep.subsets = SUBSETS;
@@ -394,6 +400,13 @@ int main(int argc, char **argv)
             break;
         case 'b':
             sweep.only_subset = number;
+            break;
+        case 'N':
+            if (number < 1 || number > SIM_SERVERS_MAX) {
+                fprintf(stderr, "leat-sim: --nodes takes 1 to %d\n", SIM_SERVERS_MAX);
+                return 2;
+            }
+            nodes = (uint32_t)number;
             break;
         case 'h':
             usage(stdout);

@@ -176,7 +176,7 @@ static void client_create(void *arg)
     struct sim_client *client = arg;
     struct leat_client_options options = {
         .name = client->process->name,
-        .addresses = SIM_ADDRESS,
+        .addresses = client->scenario->addresses,
         .request_timeout_us = sim_rng_between(&client->rng, 500000, 5000000),
         .retry_us_min = 1000,
         .retry_us_max = 100000,

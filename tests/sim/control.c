@@ -77,6 +77,12 @@ static void recover_send(struct control *control)
     send(control, LEAT_KIND_LOG_RECOVER, &writer);
 }
 
+static void all_know(struct sim_world *world, struct sim_event *event)
+{
+    ((struct scenario *)event->a)->streams_made = true;
+    (void)world;
+}
+
 static void made(struct control *control, uint32_t id)
 {
     struct scenario *scenario = control->client->scenario;
@@ -86,7 +92,11 @@ static void made(struct control *control, uint32_t id)
         return;
     }
     control->stream = 0;
-    control->made = scenario->streams_made = true;
+    control->made = true;
+    /* The other nodes of a cluster learn of it a little later, and until then deny it. */
+    sim_world_at(scenario->world,
+                 scenario->world->now_us + (scenario->server_count > 1 ? 1000000 : 0), all_know,
+                 scenario);
     later(control, 20000);
 }
 

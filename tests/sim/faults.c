@@ -11,22 +11,22 @@ void sim_faults_count_death(struct scenario *scenario, enum sim_fault kind)
 
 static bool serving(const struct scenario *scenario)
 {
-    const struct sim_server *server = &scenario->server;
+    const struct sim_server *server = &scenario->servers[0];
     return server->process && server->process->alive && server->ready && !server->stopping;
 }
 
 static void kill_server(struct scenario *scenario)
 {
-    if (!scenario->server.process->alive) return;
+    if (!scenario->servers[0].process->alive) return;
     sim_faults_count_death(scenario, SIM_FAULT_KILL);
-    sim_process_die(scenario->server.process, SIM_DEATH_KILL);
+    sim_process_die(scenario->servers[0].process, SIM_DEATH_KILL);
 }
 
 static void power_server(struct scenario *scenario)
 {
-    if (!scenario->server.process->alive) return;
+    if (!scenario->servers[0].process->alive) return;
     sim_faults_count_death(scenario, SIM_FAULT_POWER);
-    sim_process_die(scenario->server.process, SIM_DEATH_POWER);
+    sim_process_die(scenario->servers[0].process, SIM_DEATH_POWER);
 }
 
 static void on_cut(void *arg)
@@ -39,14 +39,14 @@ static void heal_disk(struct sim_world *world, struct sim_event *event)
 {
     struct scenario *scenario = event->a;
     sim_trace(world, "disk has space again");
-    sim_disk_set_full(scenario->disk, false);
+    sim_disk_set_full(scenario->servers[0].disk, false);
 }
 
 /* After a failed flush the log is stopped until the server starts anew; the operator does that. */
 static void operator_restart(struct sim_world *world, struct sim_event *event)
 {
     struct scenario *scenario = event->a;
-    if (!scenario->server.process->alive || event->n != scenario->server.boots) return;
+    if (!scenario->servers[0].process->alive || event->n != scenario->servers[0].boots) return;
     if (scenario->power_cuts && sim_rng_chance(&world->fault, 300))
         power_server(scenario);
     else
@@ -61,10 +61,10 @@ static struct sim_client *any_client(struct scenario *scenario)
 static void disk_error(struct scenario *scenario)
 {
     struct sim_world *world = scenario->world;
-    sim_disk_fail_next(scenario->disk,
+    sim_disk_fail_next(scenario->servers[0].disk,
                        sim_rng_chance(&world->fault, 500) ? LEAT_DISK_WRITE : LEAT_DISK_SYNC);
     uint64_t at_us = world->now_us + sim_rng_between(&world->fault, 20000, 400000);
-    sim_world_at(world, at_us, operator_restart, scenario)->n = scenario->server.boots;
+    sim_world_at(world, at_us, operator_restart, scenario)->n = scenario->servers[0].boots;
 }
 
 static void wall_jump(struct scenario *scenario)
@@ -72,7 +72,7 @@ static void wall_jump(struct scenario *scenario)
     struct sim_world *world = scenario->world;
     int64_t jump_ms = (int64_t)sim_rng_below(&world->fault, 7200000) - 3600000;
     sim_trace(world, "the wall clock jumps by %lld ms", (long long)jump_ms);
-    scenario->server.process->wall_jump_ms += jump_ms;
+    scenario->servers[0].process->wall_jump_ms += jump_ms;
     world->faults[SIM_FAULT_CLOCK]++;
 }
 
@@ -96,14 +96,14 @@ static void client_fault(struct scenario *scenario, bool partition)
 static void aim(struct scenario *scenario)
 {
     struct sim_world *world = scenario->world;
-    sim_disk_aim(scenario->disk, sim_rng_between(&world->fault, 1, 60),
+    sim_disk_aim(scenario->servers[0].disk, sim_rng_between(&world->fault, 1, 60),
                  (enum sim_cut_phase)sim_rng_below(&world->fault, 3), on_cut, scenario);
 }
 
 static void kill_in_call(struct scenario *scenario)
 {
-    scenario->server.process->death = SIM_DEATH_KILL;
-    scenario->server.process->die_in_calls = sim_rng_between(&scenario->world->fault, 1, 3000);
+    scenario->servers[0].process->death = SIM_DEATH_KILL;
+    scenario->servers[0].process->die_in_calls = sim_rng_between(&scenario->world->fault, 1, 3000);
     sim_faults_count_death(scenario, SIM_FAULT_KILL_CALL);
 }
 
@@ -111,7 +111,7 @@ static void strike(struct scenario *scenario)
 {
     struct sim_world *world = scenario->world;
     struct sim_rng *rng = &world->fault;
-    struct sim_process *server = scenario->server.process;
+    struct sim_process *server = scenario->servers[0].process;
     uint64_t pick = sim_rng_below(rng, 100);
     if (!serving(scenario)) {
         /* Dying while coming up. */
@@ -140,11 +140,12 @@ static void strike(struct scenario *scenario)
     } else if (pick < 68) {
         client_fault(scenario, true);
     } else if (pick < 74) {
-        sim_disk_stall(scenario->disk, world->now_us + sim_rng_between(rng, 1000, 1500000));
+        sim_disk_stall(scenario->servers[0].disk,
+                       world->now_us + sim_rng_between(rng, 1000, 1500000));
         world->faults[SIM_FAULT_STALL]++;
     } else if (pick < 80) {
         sim_trace(world, "disk full");
-        sim_disk_set_full(scenario->disk, true);
+        sim_disk_set_full(scenario->servers[0].disk, true);
         sim_world_at(world, world->now_us + sim_rng_between(rng, 50000, 1500000), heal_disk,
                      scenario);
     } else if (pick < 84) {
@@ -157,7 +158,7 @@ static void strike(struct scenario *scenario)
         server->paused_until_us = world->now_us + sim_rng_between(rng, 10000, 3000000);
         world->faults[SIM_FAULT_PAUSE]++;
     } else {
-        sim_server_stop(scenario);
+        sim_server_stop(&scenario->servers[0]);
     }
 }
 
@@ -180,19 +181,19 @@ void sim_faults_heal(struct scenario *scenario)
     struct sim_world *world = scenario->world;
     scenario->faults_over = true;
     sim_trace(world, "everything is healed");
-    sim_disk_set_full(scenario->disk, false);
-    sim_disk_stall(scenario->disk, 0);
-    sim_disk_aim(scenario->disk, 0, SIM_CUT_BEFORE, NULL, NULL);
-    sim_disk_no_errors(scenario->disk);
+    sim_disk_set_full(scenario->servers[0].disk, false);
+    sim_disk_stall(scenario->servers[0].disk, 0);
+    sim_disk_aim(scenario->servers[0].disk, 0, SIM_CUT_BEFORE, NULL, NULL);
+    sim_disk_no_errors(scenario->servers[0].disk);
     world->refuse_until_us = 0;
     for (unsigned i = 0; i < scenario->client_count; i++) {
         struct sim_client *client = scenario->clients[i];
         client->process->cut_off_until_us = client->process->paused_until_us = 0;
         client->slow = false;
     }
-    scenario->server.process->paused_until_us = 0;
-    scenario->server.process->die_in_calls = 0;
+    scenario->servers[0].process->paused_until_us = 0;
+    scenario->servers[0].process->die_in_calls = 0;
     /* What a disk error stopped stays stopped until a restart. */
-    if (scenario->server.process->alive && sim_disk_took_error(scenario->disk))
-        sim_process_die(scenario->server.process, SIM_DEATH_KILL);
+    if (scenario->servers[0].process->alive && sim_disk_took_error(scenario->servers[0].disk))
+        sim_process_die(scenario->servers[0].process, SIM_DEATH_KILL);
 }

@@ -26,25 +26,25 @@ struct flip {
 
 static bool is_down(struct scenario *scenario)
 {
-    return !scenario->server.process->alive;
+    return !scenario->servers[0].process->alive;
 }
 
 static bool is_up_or_refuses(struct scenario *scenario)
 {
-    return scenario->server.ready || scenario->server.failed_boots > 0;
+    return scenario->servers[0].ready || scenario->servers[0].failed_boots > 0;
 }
 
 static bool is_up(struct scenario *scenario)
 {
-    return scenario->server.ready;
+    return scenario->servers[0].ready;
 }
 
 static bool go_down(struct scenario *scenario)
 {
-    struct sim_server *server = &scenario->server;
+    struct sim_server *server = &scenario->servers[0];
     server->down_wanted = true;
     if (server->ready && sim_rng_chance(&scenario->world->work, 500))
-        sim_server_stop(scenario);
+        sim_server_stop(&scenario->servers[0]);
     else
         sim_process_die(server->process, SIM_DEATH_KILL);
     if (sim_run_until(scenario, is_down, READ_US_MAX)) return true;
@@ -54,9 +54,9 @@ static bool go_down(struct scenario *scenario)
 
 static void come_up(struct scenario *scenario)
 {
-    scenario->server.down_wanted = false;
-    scenario->server.failed_boots = 0;
-    sim_server_boot_later(scenario, 1000);
+    scenario->servers[0].down_wanted = false;
+    scenario->servers[0].failed_boots = 0;
+    sim_server_boot_later(&scenario->servers[0], 1000);
 }
 
 /* ---- whose bytes? ---- */
@@ -76,8 +76,8 @@ static void suspects_of_slot(struct scenario *scenario, const struct sim_disk_pl
     uint64_t at = place->offset / UNIT_BYTES * UNIT_BYTES;
     for (unsigned back = 0; back <= LEAT_SEGMENT_BYTES_MAX / UNIT_BYTES; back++) {
         struct leat_segment_header header;
-        if (sim_disk_peek(scenario->disk, place->path, at + LEAT_ENTRY_HEADER_BYTES, &header,
-                          sizeof header) &&
+        if (sim_disk_peek(scenario->servers[0].disk, place->path, at + LEAT_ENTRY_HEADER_BYTES,
+                          &header, sizeof header) &&
             header.magic == LEAT_SEGMENT_MAGIC && at + header.capacity > place->offset)
             suspect(scenario, (struct leat_log_ref){header.stream, header.streamlet, header.log});
         if (at == 0) return;
@@ -89,7 +89,7 @@ static void suspects_of_row(struct scenario *scenario, const struct sim_disk_pla
 {
     struct leat_log_ref log;
     uint64_t row = place->offset / 128 * 128;
-    if (sim_disk_peek(scenario->disk, place->path, row + 8, &log, sizeof log))
+    if (sim_disk_peek(scenario->servers[0].disk, place->path, row + 8, &log, sizeof log))
         suspect(scenario, log);
 }
 
@@ -110,11 +110,12 @@ static bool flip_one(struct scenario *scenario, struct flip *flip)
     struct sim_rng *rng = &scenario->world->work;
     const char *prefix = prefixes[sim_rng_below(rng, sizeof prefixes / sizeof *prefixes)];
     for (unsigned i = 0; i < TRIES_MAX; i++) {
-        if (!sim_disk_pick(scenario->disk, rng, prefix, &flip->place)) continue;
+        if (!sim_disk_pick(scenario->servers[0].disk, rng, prefix, &flip->place)) continue;
         suspects_find(scenario, &flip->place); /* before a header is unreadable */
         flip->bit = (unsigned)sim_rng_below(rng, 8);
-        sim_disk_flip(scenario->disk, flip->place.path, flip->place.offset, flip->bit);
-        sim_disk_peek(scenario->disk, flip->place.path, flip->place.offset, &flip->flipped, 1);
+        sim_disk_flip(scenario->servers[0].disk, flip->place.path, flip->place.offset, flip->bit);
+        sim_disk_peek(scenario->servers[0].disk, flip->place.path, flip->place.offset,
+                      &flip->flipped, 1);
         scenario->world->faults[SIM_FAULT_FLIP]++;
         sim_trace(scenario->world, "bit %u of byte %llu of %s flips", flip->bit,
                   (unsigned long long)flip->place.offset, flip->place.path);
@@ -127,9 +128,10 @@ static bool flip_one(struct scenario *scenario, struct flip *flip)
 static void flip_back(struct scenario *scenario, const struct flip *flip)
 {
     uint8_t now;
-    if (!sim_disk_peek(scenario->disk, flip->place.path, flip->place.offset, &now, 1)) return;
+    if (!sim_disk_peek(scenario->servers[0].disk, flip->place.path, flip->place.offset, &now, 1))
+        return;
     if (now != flip->flipped) return;
-    sim_disk_flip(scenario->disk, flip->place.path, flip->place.offset, flip->bit);
+    sim_disk_flip(scenario->servers[0].disk, flip->place.path, flip->place.offset, flip->bit);
     sim_trace(scenario->world, "byte %llu of %s is as it was",
               (unsigned long long)flip->place.offset, flip->place.path);
 }
@@ -240,10 +242,10 @@ static bool rot_round(struct scenario *scenario)
         sim_stuck(scenario, "neither starts nor refuses to after a bit was flipped");
         return false;
     }
-    if (scenario->server.ready)
+    if (scenario->servers[0].ready)
         logs_read_and_judge(scenario);
     else
-        sim_trace(scenario->world, "refused: %s", scenario->server.last_failure);
+        sim_trace(scenario->world, "refused: %s", scenario->servers[0].last_failure);
     if (scenario->world->failure[0] || !go_down(scenario)) return false;
     if (flipped) flip_back(scenario, &flip);
     scenario->rotten = false;

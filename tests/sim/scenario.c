@@ -35,6 +35,7 @@ static void streams_choose(struct scenario *scenario)
         struct sim_stream *stream = &scenario->streams[i];
         /* 0: disk; 1: memory; 2: disk that trims; 3: either */
         bool memory = i == 1 || (i == 3 && sim_rng_chance(rng, 500));
+        if (scenario->server_count > 1) memory = false; /* see README.md, Limits */
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
         stream->settings = (struct leat_stream_settings){
@@ -171,8 +172,9 @@ void sim_stuck(struct scenario *scenario, const char *what)
         "server %s (%u starts%s%s)",
         what, scenario->waits_for ? scenario->waits_for : "-", scenario->behind,
         scenario->producers_running, (unsigned long long)check_open_count(scenario->check),
-        scenario->server.ready ? "ready" : "not ready", scenario->server.boots,
-        scenario->server.last_failure[0] ? ", last refusal " : "", scenario->server.last_failure);
+        scenario->servers[0].ready ? "ready" : "not ready", scenario->servers[0].boots,
+        scenario->servers[0].last_failure[0] ? ", last refusal " : "",
+        scenario->servers[0].last_failure);
 }
 
 /* Where an auditor had to give up, a log of its stream has said that data is missing. */
@@ -209,7 +211,7 @@ static bool nobody_is_owed(struct scenario *scenario)
 
 static bool server_ready(struct scenario *scenario)
 {
-    return scenario->server.ready;
+    return scenario->servers[0].ready;
 }
 
 static bool (*sweep_hook)(struct sim_disk *, uint64_t, enum sim_cut_phase);
@@ -217,22 +219,22 @@ static bool (*sweep_hook)(struct sim_disk *, uint64_t, enum sim_cut_phase);
 static bool sweep(void *arg, uint64_t op, enum sim_cut_phase phase)
 {
     struct scenario *scenario = arg;
-    return sweep_hook(scenario->disk, op, phase);
+    return sweep_hook(scenario->servers[0].disk, op, phase);
 }
 
 static bool server_dead(struct scenario *scenario)
 {
-    return !scenario->server.process->alive || !scenario->server.ready;
+    return !scenario->servers[0].process->alive || !scenario->servers[0].ready;
 }
 
 /* One death more: what was answered is still there after it. */
 static bool last_death(struct scenario *scenario)
 {
     struct sim_world *world = scenario->world;
-    struct sim_process *server = scenario->server.process;
+    struct sim_process *server = scenario->servers[0].process;
     if (sim_rng_chance(&world->work, 300)) {
         /* It has to park every log: a pin that nobody gives back would show here. */
-        sim_server_stop(scenario);
+        sim_server_stop(&scenario->servers[0]);
         if (!sim_run_until(scenario, server_dead, HEAL_US_MAX)) {
             sim_stuck(scenario, "the server does not stop");
             return false;
@@ -246,12 +248,49 @@ static bool last_death(struct scenario *scenario)
     return false;
 }
 
+static void cluster_body(struct scenario *scenario, const struct scenario_options *options)
+{
+    const struct sim_world *world = scenario->world;
+    if (!sim_nodes_form(scenario, HEAL_US_MAX)) {
+        sim_stuck(scenario, "the nodes do not become a cluster");
+        return;
+    }
+    clients_start(scenario, options->records ? options->records : RECORDS);
+    if (!sim_run_until(scenario, streams_made, RUN_US_MAX)) {
+        sim_stuck(scenario, "streams are not made");
+        return;
+    }
+    consumers_start(scenario);
+    if (!options->calm) sim_nodes_faults_start(scenario);
+    (void)sim_run_until(scenario, all_sent, RUN_US_MAX);
+    sim_nodes_heal(scenario);
+    if (!sim_nodes_ready(scenario, HEAL_US_MAX)) {
+        sim_stuck(scenario, "a node does not come back");
+        return;
+    }
+    if (!sim_run_until(scenario, all_answered, HEAL_US_MAX)) {
+        sim_stuck(scenario, "producers do not finish");
+        return;
+    }
+    if (!sim_run_until(scenario, all_read, HEAL_US_MAX)) {
+        sim_stuck(scenario, "consumers do not reach the end");
+        return;
+    }
+    audit(scenario);
+    if (world->failure[0]) return;
+    sim_nodes_die(scenario);
+    if (sim_nodes_ready(scenario, HEAL_US_MAX))
+        audit(scenario);
+    else
+        sim_stuck(scenario, "the cluster does not come back after all its nodes died");
+}
+
 static void scenario_body(struct scenario *scenario, const struct scenario_options *options)
 {
     struct sim_world *world = scenario->world;
     sweep_hook = options->sweep;
-    if (options->sweep) sim_disk_sweep(scenario->disk, sweep, scenario);
-    sim_server_boot(scenario);
+    if (options->sweep) sim_disk_sweep(scenario->servers[0].disk, sweep, scenario);
+    sim_server_boot(&scenario->servers[0]);
     clients_start(scenario, options->records ? options->records : RECORDS);
     if (!options->calm) sim_faults_start(scenario);
     if (!sim_run_until(scenario, streams_made, RUN_US_MAX)) {
@@ -293,17 +332,19 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     struct sim_world *world = sim_world_create(options->seed, options->tracing);
     scenario->world = world;
     scenario->check = check_create(on_violation, world);
-    scenario->disk = sim_disk_create(world);
+    sim_servers_init(scenario, options->nodes > 1 ? options->nodes : 1);
     scenario->cores = (uint32_t)sim_rng_between(&world->work, 1, SIM_CORES_MAX);
     scenario->memory_bytes = 512ull * 1024 * 1024;
-    scenario->arena = sim_arena_create(world, 4ull * LEAT_ARENA_STEP_BYTES);
     scenario->park_after_us = sim_rng_between(&world->work, 200000, 3000000);
     scenario->flush_delay_us = sim_rng_between(&world->work, 10000, 2000000);
     scenario->power_cuts = sim_rng_chance(&world->work, 700);
     scenario->calm = options->calm;
     leat_diary_set(on_diary, world, options->tracing ? LEAT_DIARY_DEBUG : LEAT_DIARY_ERROR);
     streams_choose(scenario);
-    scenario_body(scenario, options);
+    if (scenario->server_count > 1)
+        cluster_body(scenario, options);
+    else
+        scenario_body(scenario, options);
     memset(out_result, 0, sizeof *out_result);
     memcpy(out_result->failure, world->failure, sizeof out_result->failure);
     memcpy(out_result->faults, world->faults, sizeof out_result->faults);
@@ -312,7 +353,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     out_result->acked_batches = scenario->acked_batches;
     out_result->events = world->event_count;
     out_result->virtual_us = world->now_us;
-    out_result->disk_ops = sim_disk_ops_count(scenario->disk);
+    out_result->disk_ops = sim_disk_ops_count(scenario->servers[0].disk);
     leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
     /* The memory of killed processes goes with this process: leat-sim forks for each seed. */
 }

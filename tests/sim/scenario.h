@@ -17,6 +17,8 @@ enum {
     SIM_CLIENTS_MAX = 96,
     SIM_CLIENT_TIMERS = 32,
     SIM_REBOOTS_MAX = 400,
+    SIM_SERVERS_MAX = 5,
+    SIM_VOTERS_MAX = 3,
 };
 
 struct sim_stream {
@@ -26,7 +28,18 @@ struct sim_stream {
     bool trims;
 };
 
+struct scenario;
+
+/* One machine and the node on it. */
 struct sim_server {
+    struct scenario *scenario;
+    unsigned number;
+    char name[12], address[32], node_address[32]; /* "node1", "node1:7700", "node1:7701" */
+    const char *voters[SIM_VOTERS_MAX];
+    struct sim_disk *disk;
+    struct sim_arena *arena;
+    struct sim_rmem_host *rmem_host; /* NULL: alone */
+    uint64_t powered_us;             /* when its power came back */
     struct sim_process *process;
     struct leat_node *node;
     struct leat_env core_envs[SIM_CORES_MAX];
@@ -36,7 +49,6 @@ struct sim_server {
     char last_failure[300];
 };
 
-struct scenario;
 struct sim_client;
 
 enum sim_client_kind {
@@ -77,9 +89,9 @@ struct sim_client {
 struct scenario {
     struct sim_world *world;
     struct check *check;
-    struct sim_disk *disk;
-    struct sim_arena *arena;
-    struct sim_server server;
+    struct sim_server servers[SIM_SERVERS_MAX];
+    unsigned server_count;
+    char addresses[SIM_SERVERS_MAX * 32]; /* of all, for clients */
     struct sim_stream streams[SIM_STREAMS];
     struct sim_client *clients[SIM_CLIENTS_MAX];
     unsigned client_count;
@@ -87,7 +99,7 @@ struct scenario {
     uint64_t memory_bytes, park_after_us, flush_delay_us;
     bool streams_made, faults_over, power_cuts, calm;
     unsigned producers_running; /* that have records left to send */
-    uint64_t acked_batches, powered_us, recoveries;
+    uint64_t acked_batches, recoveries;
     /* flipped bits (rot.c) */
     bool rotten; /* one is flipped now */
     unsigned rot_first, rot_damaged;
@@ -101,6 +113,7 @@ struct scenario_options {
     uint64_t seed;
     bool tracing;
     bool calm;        /* no scheduled faults */
+    uint32_t nodes;   /* 0, 1: a server alone */
     uint32_t records; /* of all producers together; 0: what a seed usually has */
     /* The sweep: asked at every disk operation whether the power is to be cut there. It is given
      * the disk, to choose which unflushed writes survive. */
@@ -117,10 +130,12 @@ bool sim_run_until(struct scenario *scenario, bool (*holds)(struct scenario *), 
 void sim_stuck(struct scenario *scenario, const char *what);
 
 /* ---- server.c ---- */
-void sim_server_boot(struct scenario *scenario);
+/** Machines with nothing on their disks: one that is alone, or a cluster of several. */
+void sim_servers_init(struct scenario *scenario, unsigned count);
+void sim_server_boot(struct sim_server *server);
 /** Bring it up again after a while. */
-void sim_server_boot_later(struct scenario *scenario, uint64_t delay_us);
-void sim_server_stop(struct scenario *scenario);
+void sim_server_boot_later(struct sim_server *server, uint64_t delay_us);
+void sim_server_stop(struct sim_server *server);
 
 /* ---- clients.c ---- */
 struct sim_client *sim_client_start(struct scenario *scenario, enum sim_client_kind kind,
@@ -147,6 +162,16 @@ void sim_deaf_start(struct sim_client *client);
 void sim_deaf_watch(struct scenario *scenario);
 /** Is none of them owed anything any more? */
 bool sim_deaf_all_done(struct scenario *scenario);
+
+/* ---- nodes.c ---- */
+/** Boot all machines, in any order; false: they are not all ready in time. */
+bool sim_nodes_form(struct scenario *scenario, uint64_t limit_us);
+/** Every node dies at once. */
+void sim_nodes_die(struct scenario *scenario);
+bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us);
+void sim_nodes_faults_start(struct scenario *scenario);
+/** Everything between machines works again. */
+void sim_nodes_heal(struct scenario *scenario);
 
 /* ---- rot.c ---- */
 /** Flip bits, one after the other, and judge what is served. Nobody else is at work any more. */

@@ -1,4 +1,5 @@
 /* The server under test: a whole node on simulated ports, started again whenever it died. */
+#include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"
 
 #include <stdio.h>
@@ -31,9 +32,9 @@ static void complaint(void *arg, const char *line)
     check_waiting(scenario->check, log, line);
 }
 
-static void boot_failed(struct scenario *scenario, leat_err rc, const struct leat_error *error)
+static void boot_failed(struct sim_server *server, leat_err rc, const struct leat_error *error)
 {
-    struct sim_server *server = &scenario->server;
+    struct scenario *scenario = server->scenario;
     snprintf(server->last_failure, sizeof server->last_failure, "%s: %s", leat_err_name(rc),
              error ? error->text : "");
     sim_trace(scenario->world, "server does not start: %s", server->last_failure);
@@ -52,10 +53,10 @@ static void die_later(struct sim_world *world, struct sim_event *event)
 
 static void on_ready(void *owner, leat_err rc, const struct leat_error *error, const char *address)
 {
-    struct scenario *scenario = owner;
-    struct sim_server *server = &scenario->server;
+    struct sim_server *server = owner;
+    struct scenario *scenario = server->scenario;
     if (rc != LEAT_OK) {
-        boot_failed(scenario, rc, error);
+        boot_failed(server, rc, error);
         sim_world_at(scenario->world, scenario->world->now_us + 1000, die_later, server->process);
         return;
     }
@@ -67,18 +68,19 @@ static void on_ready(void *owner, leat_err rc, const struct leat_error *error, c
 
 static void exit_now(struct sim_world *world, struct sim_event *event)
 {
-    struct scenario *scenario = event->a;
-    if (!scenario->server.process->alive) return;
+    struct sim_server *server = event->a;
+    if (!server->process->alive) return;
     world->faults[SIM_FAULT_RESTART]++;
-    sim_process_die(scenario->server.process, SIM_DEATH_EXIT);
+    sim_process_die(server->process, SIM_DEATH_EXIT);
 }
 
 static void on_stopped(void *owner, leat_err rc)
 {
-    struct scenario *scenario = owner;
-    sim_trace(scenario->world, "server stopped: %s", leat_err_name(rc));
+    struct sim_server *server = owner;
+    struct sim_world *world = server->scenario->world;
+    sim_trace(world, "server stopped: %s", leat_err_name(rc));
     /* The process leaves after this callback; what it queued for the network may still go. */
-    sim_world_at(scenario->world, scenario->world->now_us + 500, exit_now, scenario);
+    sim_world_at(world, world->now_us + 500, exit_now, server);
 }
 
 static void start_node(struct sim_world *world, struct sim_event *event)
@@ -95,12 +97,17 @@ static void stop_node(struct sim_world *world, struct sim_event *event)
 
 static void create_node(void *arg)
 {
-    struct scenario *scenario = arg;
-    struct sim_server *server = &scenario->server;
+    struct sim_server *server = arg;
+    struct scenario *scenario = server->scenario;
+    unsigned voter_count = 0;
+    while (voter_count < scenario->server_count && voter_count < SIM_VOTERS_MAX) {
+        server->voters[voter_count] = scenario->servers[voter_count].node_address;
+        voter_count++;
+    }
     struct leat_node_options options = {
         .cores = scenario->cores,
-        .name = "sim",
-        .listen_address = SIM_ADDRESS,
+        .name = server->name,
+        .listen_address = server->address,
         .version = "simulated",
         .memory_bytes = scenario->memory_bytes,
         .auto_create = false,
@@ -113,35 +120,79 @@ static void create_node(void *arg)
         .cpu_us = cpu_us,
         .on_ready = on_ready,
         .on_stopped = on_stopped,
-        .owner = scenario,
+        .owner = server,
     };
+    if (scenario->server_count > 1)
+        options.cluster = (struct leat_node_cluster){.node_address = server->node_address,
+                                                     .advertise = server->address,
+                                                     .coordinators = server->voters,
+                                                     .coordinator_count = voter_count};
     struct leat_error error = {LEAT_OK, ""};
     leat_err rc = leat_node_create(&options, &server->node, &error);
     if (rc != LEAT_OK) {
-        boot_failed(scenario, rc, &error);
+        boot_failed(server, rc, &error);
         server->node = NULL;
     }
 }
 
 static void on_death(struct sim_process *process, enum sim_death death)
 {
-    struct scenario *scenario = process->owner;
-    scenario->server.ready = scenario->server.stopping = false;
+    struct sim_server *server = process->owner;
+    struct scenario *scenario = server->scenario;
+    server->ready = server->stopping = false;
     /* A file whose flush failed may lose what the cache had, the catalogue's rows too: what a log
      * of level memory knows of itself. */
-    if (sim_disk_lost_flush(scenario->disk)) check_power_cut(scenario->check);
+    if (sim_disk_lost_flush(server->disk)) check_power_cut(scenario->check);
     if (death == SIM_DEATH_POWER) {
         check_power_cut(scenario->check);
-        scenario->powered_us = scenario->world->now_us; /* the clock starts anew */
+        server->powered_us = scenario->world->now_us; /* the clock starts anew */
     }
-    if (scenario->server.down_wanted) return;
-    sim_server_boot_later(scenario, sim_rng_between(&scenario->world->fault, 500, 200000));
+    if (server->down_wanted) return;
+    sim_server_boot_later(server, sim_rng_between(&scenario->world->fault, 500, 200000));
 }
 
-void sim_server_boot(struct scenario *scenario)
+void sim_servers_init(struct scenario *scenario, unsigned count)
 {
+    LEAT_ASSERT(count >= 1 && count <= SIM_SERVERS_MAX);
+    scenario->server_count = count;
+    for (unsigned i = 0; i < count; i++) {
+        struct sim_server *server = &scenario->servers[i];
+        server->scenario = scenario;
+        server->number = i;
+        server->disk = sim_disk_create(scenario->world);
+        server->arena = sim_arena_create(scenario->world, 4ull * LEAT_ARENA_STEP_BYTES);
+        if (count == 1) {
+            snprintf(server->name, sizeof server->name, "sim");
+            snprintf(server->address, sizeof server->address, SIM_ADDRESS);
+            snprintf(scenario->addresses, sizeof scenario->addresses, SIM_ADDRESS);
+            continue;
+        }
+        snprintf(server->name, sizeof server->name, "node%u", i + 1);
+        snprintf(server->address, sizeof server->address, "node%u:7700", i + 1);
+        snprintf(server->node_address, sizeof server->node_address, "node%u:7701", i + 1);
+        size_t used = strlen(scenario->addresses);
+        snprintf(scenario->addresses + used, sizeof scenario->addresses - used, "%s%s",
+                 i ? "," : "", server->address);
+        server->rmem_host = sim_rmem_host_create(scenario->world, server->name);
+        /* Each disk tears in its own way. */
+        sim_disk_reseed(server->disk, scenario->world->seed * SIM_SERVERS_MAX + i);
+    }
+}
+
+/* Core 0 has the memory that others write into; every core writes into others'. */
+static void rmem_attach(struct sim_server *server)
+{
+    if (!server->rmem_host) return;
+    server->core_envs[0].rmem_host =
+        sim_rmem_host_attach(server->rmem_host, server->cores[0], 1u << LEAT_RMEM_VERBS);
+    for (unsigned i = 0; i < server->scenario->cores; i++)
+        server->core_envs[i].rmems[0] = sim_rmem_create(server->cores[i], LEAT_RMEM_VERBS);
+}
+
+void sim_server_boot(struct sim_server *server)
+{
+    struct scenario *scenario = server->scenario;
     struct sim_world *world = scenario->world;
-    struct sim_server *server = &scenario->server;
     if (server->process && server->process->alive) return;
     if (++server->boots > SIM_REBOOTS_MAX) {
         sim_fail(world, "A10 stuck: %u starts, the last refused: %s", server->boots,
@@ -149,25 +200,31 @@ void sim_server_boot(struct scenario *scenario)
         return;
     }
     char name[24];
-    snprintf(name, sizeof name, "server%u", server->boots);
+    if (scenario->server_count == 1)
+        snprintf(name, sizeof name, "server%u", server->boots);
+    else
+        snprintf(name, sizeof name, "%s.%u", server->name, server->boots);
     struct sim_process *process = sim_process_create(world, name);
     int64_t wall_jump_ms = server->process ? server->process->wall_jump_ms : 0;
-    process->disk = scenario->disk;
-    process->arena = scenario->arena;
-    process->owner = scenario;
+    snprintf(process->host, sizeof process->host, "%s", server->name);
+    process->disk = server->disk;
+    process->arena = server->arena;
+    process->rmem_host = server->rmem_host;
+    process->owner = server;
     process->on_death = on_death;
     process->wall_jump_ms = wall_jump_ms;
-    process->clock_offset_us = -(int64_t)scenario->powered_us;
+    process->clock_offset_us = -(int64_t)server->powered_us;
     server->process = process;
     server->ready = false;
     for (unsigned i = 0; i < scenario->cores; i++) {
         server->cores[i] = sim_actor_create(process, i);
         server->core_envs[i] = server->cores[i]->env;
     }
+    rmem_attach(server);
     server->store = sim_actor_create(process, LEAT_ACTOR_STORE);
     server->coordinator = sim_actor_create(process, LEAT_ACTOR_COORDINATOR);
     server->node = NULL;
-    if (!sim_process_enter(process, create_node, scenario)) return;
+    if (!sim_process_enter(process, create_node, server)) return;
     if (!server->node) {
         sim_process_die(process, SIM_DEATH_KILL);
         return;
@@ -182,19 +239,19 @@ void sim_server_boot(struct scenario *scenario)
 
 static void boot_due(struct sim_world *world, struct sim_event *event)
 {
-    struct scenario *scenario = event->a;
-    if (!scenario->server.down_wanted) sim_server_boot(scenario);
+    struct sim_server *server = event->a;
+    if (!server->down_wanted) sim_server_boot(server);
     (void)world;
 }
 
-void sim_server_boot_later(struct scenario *scenario, uint64_t delay_us)
+void sim_server_boot_later(struct sim_server *server, uint64_t delay_us)
 {
-    sim_world_at(scenario->world, scenario->world->now_us + delay_us, boot_due, scenario);
+    struct sim_world *world = server->scenario->world;
+    sim_world_at(world, world->now_us + delay_us, boot_due, server);
 }
 
-void sim_server_stop(struct scenario *scenario)
+void sim_server_stop(struct sim_server *server)
 {
-    struct sim_server *server = &scenario->server;
     if (!server->ready || server->stopping) return;
     server->stopping = true;
     sim_actor_post(server->cores[0], 0, stop_node, server->node);

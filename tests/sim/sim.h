@@ -56,6 +56,7 @@ enum sim_fault {
     SIM_FAULTS_ONE_NODE, /* from here on: of worlds with several nodes */
     SIM_FAULT_RMEM_TORN = SIM_FAULTS_ONE_NODE, /* a one-sided write arrived in part */
     SIM_FAULT_RMEM_ERROR,                      /* a one-sided write failed */
+    SIM_FAULT_NODE_CUT,                        /* one machine did not reach another */
     SIM_FAULTS,
 };
 const char *sim_fault_name(enum sim_fault fault);

@@ -86,7 +86,7 @@ static void connected(struct leat_request *request, leat_err rc, const struct le
         if (!fetch_send(deaf, &deaf->asked[i], log, bytes, ignored)) break;
     deaf->frozen = true;
     deaf->frozen_us = world->now_us;
-    deaf->boots = deaf->client->scenario->server.boots;
+    deaf->boots = deaf->client->scenario->servers[0].boots;
     deaf->client->process->paused_until_us = for_ever_us;
     sim_trace(world, "asks %llu times and reads no more", (unsigned long long)count);
 }
@@ -129,7 +129,7 @@ void sim_deaf_start(struct sim_client *client)
 static void owed_check(struct scenario *scenario)
 {
     struct sim_world *world = scenario->world;
-    struct sim_process *server = scenario->server.process;
+    struct sim_process *server = scenario->servers[0].process;
     if (!server->alive) return;
     struct sim_owed owed = sim_net_owed(server, NULL);
     if (server->paused_until_us > owed.since_us) owed.since_us = server->paused_until_us;
@@ -143,9 +143,9 @@ static void deaf_look(struct scenario *scenario, struct sim_client *client)
 {
     const struct deaf *deaf = client->state;
     struct sim_world *world = scenario->world;
-    if (!deaf || !deaf->frozen || sim_net_owed(scenario->server.process, client->process).open)
+    if (!deaf || !deaf->frozen || sim_net_owed(scenario->servers[0].process, client->process).open)
         return;
-    if (deaf->boots == scenario->server.boots &&
+    if (deaf->boots == scenario->servers[0].boots &&
         world->now_us >= deaf->frozen_us + LEAT_PEER_STALL_US)
         world->faults[SIM_FAULT_DEAF]++;
     sim_client_kill(client);
@@ -158,7 +158,7 @@ static bool deaf_done(struct scenario *scenario, const struct sim_client *client
 {
     const struct deaf *deaf = client->state;
     if (!deaf || !deaf->frozen) return false;
-    return sim_net_owed(scenario->server.process, client->process).waiting_bytes == 0;
+    return sim_net_owed(scenario->servers[0].process, client->process).waiting_bytes == 0;
 }
 
 bool sim_deaf_all_done(struct scenario *scenario)

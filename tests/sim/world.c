@@ -33,6 +33,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_FLIP] = "flipped_bit",
     [SIM_FAULT_RMEM_TORN] = "torn_rmem_write",
     [SIM_FAULT_RMEM_ERROR] = "failed_rmem_write",
+    [SIM_FAULT_NODE_CUT] = "node_cut",
 };
 
 const char *sim_fault_name(enum sim_fault fault)
