@@ -22,6 +22,8 @@ struct sim_rig {
     struct sim_world *world;
     struct sim_rmem_host *host;
     struct sim_actor *actors[2];
+    struct leat_env writer_env;
+    struct leat_post post; /* of writer_env: from one machine to the other */
     uint8_t *memory;
 };
 
@@ -69,6 +71,19 @@ static void rig_wait(void *ctx, unsigned actor, bool (*done)(void *arg), void *a
         RIG_CHECK(sim->world->now_us < end_us);
 }
 
+static void mail_deliver(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_mail *mail = event->a;
+    mail->deliver(event->actor->self, mail);
+    (void)world;
+}
+
+static void mail_send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    struct sim_rig *sim = ctx;
+    sim_actor_post(sim->actors[to], sim_rng_between(&sim->world->work, 1, 100), mail_deliver, mail);
+}
+
 static void rig_notify(void *ctx)
 {
     (void)ctx;
@@ -105,10 +120,14 @@ static struct sim_rig *rig_make(enum leat_rmem_kind kind)
     sim->actors[RIG_WRITER] = machine(sim->world, "primary", RIG_WRITER);
     sim->host = sim_rmem_host_create(sim->world, "backup");
     sim->actors[RIG_HOST]->process->rmem_host = sim->host;
+    sim->post = (struct leat_post){sim, mail_send, RIG_WRITER};
+    sim->writer_env = sim->actors[RIG_WRITER]->env;
+    sim->writer_env.post = &sim->post;
     sim->rig = (struct transport_rig){
         .ctx = sim,
         .host = sim_rmem_host_attach(sim->host, sim->actors[RIG_HOST], 1u << kind),
         .writer = sim_rmem_create(sim->actors[RIG_WRITER], kind),
+        .writer_env = &sim->writer_env,
         .call = rig_call,
         .wait = rig_wait,
         .notify = rig_notify,
