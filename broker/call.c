@@ -66,7 +66,9 @@ void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writ
                          "the answer does not fit one frame (1 MiB): ask for less at once");
         return;
     }
-    if (call->by_link)
+    if (call->by_link && core->members.links == NULL)
+        LEAT_MAYBE(true); /* the node has stopped meanwhile: nobody is left who could take it */
+    else if (call->by_link)
         leat_link_answer(core->members.links, &call->ticket, writer->bytes, writer->used);
     else
         leat_peer_send(call->peer, core->scratch, (enum leat_kind)call->kind, LEAT_FRAME_ANSWER,
@@ -77,7 +79,9 @@ void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writ
 void leat_call_refuse(struct leat_call *call, leat_err code, const char *text)
 {
     if (text == NULL || text[0] == '\0') text = leat_err_text(code);
-    if (call->by_link)
+    if (call->by_link && call->core->members.links == NULL)
+        LEAT_MAYBE(true); /* as above */
+    else if (call->by_link)
         leat_link_answer_error(call->core->members.links, &call->ticket, code, text);
     else
         leat_peer_refuse(call->peer, (enum leat_kind)call->kind, call->request, code, text);
