@@ -48,8 +48,7 @@ leat_err co_restore(struct leat_coordinator *coordinator, const uint8_t *bytes, 
     if (rc != LEAT_OK) return rc;
     tables_tell(coordinator);
     co_identity_update(coordinator);
-    /* What was asked for may have been decided in between: asked again, it is answered. */
-    co_requests_again(coordinator);
+    co_requests_restored(coordinator);
     return LEAT_OK;
 }
 

@@ -251,6 +251,7 @@ enum leat_voter_role {
     LEAT_VOTER_CANDIDATE,
     LEAT_VOTER_LEADER,
     LEAT_VOTER_FAILED,
+    LEAT_VOTER_SPARE, /* has joined, and does not vote yet */
 };
 struct leat_voter_status {
     uint64_t id;

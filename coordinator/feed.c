@@ -257,12 +257,31 @@ static bool may_feed(const struct leat_coordinator *coordinator, const struct co
             memcmp(wanted, peer->state.cluster_id, sizeof none) == 0);
 }
 
+/* Also who has an empty log of raft's and is not among the voters yet: should the change stop there,
+ * nobody else would tell it anything. What raft brings later is known already, and skipped. */
+bool co_learns(const struct leat_coordinator *coordinator)
+{
+    if (!coordinator->votes) return true;
+    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
+    for (unsigned i = 0; i < configuration->n; i++)
+        if (configuration->servers[i].id == coordinator->voter_id)
+            return configuration->servers[i].role != RAFT_VOTER;
+    return true;
+}
+
 void co_feed_tick(struct leat_coordinator *coordinator)
 {
-    if (coordinator->votes) return;
+    if (!co_learns(coordinator)) {
+        coordinator->feeder = NULL;
+        return;
+    }
     /* A voter that is cut off from the others goes on answering pings and hears of nothing. When
-     * something was asked for and nothing comes, another voter may know more. */
-    bool starved = coordinator->feeder && !leat_list_empty(&coordinator->pending) &&
+     * something was asked for and nothing comes, or a leader of a later term is known, another voter
+     * may know more. */
+    const struct co_peer *leader = co_peer_leader(coordinator);
+    bool old =
+        leader && coordinator->feeder && coordinator->feeder->state.term < leader->state.term;
+    bool starved = coordinator->feeder && (old || !leat_list_empty(&coordinator->pending)) &&
                    co_now(coordinator) > coordinator->fed_us + 2 * CO_RESEND_US;
     if (coordinator->feeder && !starved) return;
     struct co_peer *candidates[LEAT_VOTERS_MAX];
@@ -325,7 +344,7 @@ static leat_err entries_apply(struct leat_coordinator *coordinator, const struct
 static bool from_feeder(struct leat_coordinator *coordinator, const struct co_peer *peer,
                         const struct leat_link_ticket *ticket)
 {
-    if (!coordinator->votes && peer == coordinator->feeder && coordinator->failed == LEAT_OK)
+    if (co_learns(coordinator) && peer == coordinator->feeder && coordinator->failed == LEAT_OK)
         return true;
     leat_link_answer_error(coordinator->links, ticket, LEAT_E_AGAIN, "nothing is wanted of you");
     return false;

@@ -177,6 +177,17 @@ static bool form_names_me(const struct leat_coordinator *coordinator, const stru
     return false;
 }
 
+/* A failed write or flush is final: the next start looks at what is there. */
+static void stop(struct leat_coordinator *coordinator, leat_err rc, const char *why)
+{
+    coordinator->failed = rc;
+    snprintf(coordinator->failed_why, sizeof coordinator->failed_why,
+             "the coordinator has stopped: %.200s", why);
+    leat_diary_error("coordinator: %s", coordinator->failed_why);
+    co_requests_fail(coordinator, rc, coordinator->failed_why);
+    co_state_tell(coordinator, true);
+}
+
 static leat_err prepare(struct leat_coordinator *coordinator, const uint8_t cluster_id[16],
                         const uint8_t *body, size_t count)
 {
@@ -186,6 +197,8 @@ static leat_err prepare(struct leat_coordinator *coordinator, const uint8_t clus
     if (rc == LEAT_OK) rc = file_save(coordinator, "form", body, count);
     if (rc != LEAT_OK) {
         leat_mem_free(copy);
+        if (leat_err_class(rc) == LEAT_CLASS_FATAL)
+            stop(coordinator, rc, "raft/form can't be written");
         return rc;
     }
     memcpy(copy, body, count);
@@ -221,10 +234,7 @@ static void form_complete(struct leat_coordinator *coordinator)
     raft_configuration_close(&configuration);
     if (rc == LEAT_OK) rc = co_vote_start(coordinator, &error);
     if (rc != LEAT_OK) {
-        coordinator->failed = rc;
-        snprintf(coordinator->failed_why, sizeof coordinator->failed_why,
-                 "the coordinator has stopped: %.200s", error.text);
-        co_requests_fail(coordinator, rc, coordinator->failed_why);
+        stop(coordinator, rc, error.text);
         return;
     }
     co_peers_want(coordinator);
@@ -343,7 +353,7 @@ static bool peer_has_begun(const struct co_peer *peer)
 {
     return peer->state.known &&
            (peer->state.role == LEAT_VOTER_FOLLOWER || peer->state.role == LEAT_VOTER_CANDIDATE ||
-            peer->state.role == LEAT_VOTER_LEADER);
+            peer->state.role == LEAT_VOTER_LEADER || peer->state.role == LEAT_VOTER_SPARE);
 }
 
 static void forgotten(struct leat_coordinator *coordinator)
@@ -457,6 +467,8 @@ void co_join_take(struct leat_coordinator *coordinator, const struct leat_frame 
             coordinator->why[0] = 0;
             coordinator->feeder = NULL;
             co_state_tell(coordinator, true);
+        } else if (leat_err_class(rc) == LEAT_CLASS_FATAL) {
+            stop(coordinator, rc, "raft's first files can't be written");
         }
     }
     if (rc == LEAT_OK)

@@ -131,6 +131,9 @@ void leat_machine_fini(struct leat_machine *machine);
  */
 leat_err leat_machine_apply(struct leat_machine *machine, const uint8_t *bytes, size_t count,
                             struct leat_machine_result *out_result) LEAT_NODISCARD;
+/** What came of a request; false: not known, or not any more. */
+bool leat_machine_outcome(struct leat_machine *machine, uint64_t session, uint64_t sequence,
+                          struct leat_machine_result *out_result);
 /** May a voter propose this for somebody else: is it a REQUEST of a known kind? */
 bool leat_machine_command_known(const uint8_t *bytes, size_t count);
 /** The whole state as bytes; given, leat_mem_free(). */

@@ -55,6 +55,17 @@ static void outcome_repeat(struct leat_machine *machine, const struct leat_machi
     if (stream) result->desc = stream->desc;
 }
 
+bool leat_machine_outcome(struct leat_machine *machine, uint64_t session, uint64_t sequence,
+                          struct leat_machine_result *out_result)
+{
+    const struct leat_machine_outcome *outcome = outcome_find(machine, session, sequence);
+    if (!outcome) return false;
+    *out_result =
+        (struct leat_machine_result){.rc = LEAT_OK, .session = session, .sequence = sequence};
+    outcome_repeat(machine, outcome, out_result);
+    return true;
+}
+
 static leat_err outcome_keep(struct leat_machine *machine, const struct leat_machine_result *result)
 {
     if (!machine->outcomes) {

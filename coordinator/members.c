@@ -109,6 +109,7 @@ static void join_answered(struct leat_link_call *call, leat_err rc, const struct
     struct co_change *change = &coordinator->change;
     if (!change->running || !change->calling) return;
     change->calling = false;
+    change->confirmed = rc == LEAT_OK;
     if (rc != LEAT_OK) co_change_end(coordinator, rc, error->text);
 }
 
@@ -137,7 +138,7 @@ static void join_call(struct leat_coordinator *coordinator, const struct co_peer
 static bool peer_runs_raft(const struct co_peer *peer)
 {
     return peer->state.role == LEAT_VOTER_FOLLOWER || peer->state.role == LEAT_VOTER_CANDIDATE ||
-           peer->state.role == LEAT_VOTER_LEADER;
+           peer->state.role == LEAT_VOTER_LEADER || peer->state.role == LEAT_VOTER_SPARE;
 }
 
 /* Catching up ended, well or not, and raft remembers whom it was for. */
@@ -185,10 +186,20 @@ static leat_err step(struct leat_coordinator *coordinator)
             .id = self->id, .address = coordinator->options.node_address, .role = self->role};
         return configuration_propose(coordinator, &edit);
     }
+    /* It may have become a voter, and the leader even, since it was asked for the first time. */
+    if (strcmp(change->node, leat_links_identity(coordinator->links)->node) == 0) {
+        co_change_end(coordinator, LEAT_OK, "");
+        return LEAT_OK;
+    }
     if (!peer) return LEAT_OK; /* waited for */
     const struct raft_server *server = server_of_id(coordinator, peer->state.voter_id);
     if (server && server->role == RAFT_VOTER && peer_runs_raft(peer)) {
-        co_change_end(coordinator, LEAT_OK, "");
+        /* Its word may be of before it lost its data, from a connection whose end nobody has
+         * noticed yet: it is asked once more. Who votes already has nothing to do for JOIN. */
+        if (change->confirmed)
+            co_change_end(coordinator, LEAT_OK, "");
+        else
+            join_call(coordinator, peer);
         return LEAT_OK;
     }
     const struct raft_server *old = server_of_address(coordinator, peer->state.address);

@@ -79,7 +79,7 @@ struct co_install {
 struct co_change { /* of the voters, on the leader */
     bool running;
     bool replace;
-    int stage;
+    bool confirmed; /* the node itself has said so, after it was asked for */
     char node[LEAT_NODE_NAME_BYTES_MAX + 1];
     uint64_t voter_id, since_us;
     unsigned tries;
@@ -172,6 +172,8 @@ void co_requests_advance(struct leat_coordinator *coordinator);
 void co_requests_again(struct leat_coordinator *coordinator);
 void co_requests_tick(struct leat_coordinator *coordinator, uint64_t now_us);
 void co_requests_fail(struct leat_coordinator *coordinator, leat_err rc, const char *why);
+/** The tables were replaced: answer what they know the outcome of, send the rest again. */
+void co_requests_restored(struct leat_coordinator *coordinator);
 void co_requests_applied(struct leat_coordinator *coordinator,
                          const struct leat_machine_result *result);
 /** A request of the coordinator's own. */
@@ -229,6 +231,8 @@ void co_install_peer_gone(struct leat_coordinator *coordinator, struct co_peer *
 void co_install_fini(struct leat_coordinator *coordinator);
 
 /* feed.c */
+/** Gets its tables from a voter: who does not vote, or not yet. */
+bool co_learns(const struct leat_coordinator *coordinator);
 void co_feed_wanted(struct leat_coordinator *coordinator, struct co_peer *peer, uint64_t from);
 void co_feed_advance(struct leat_coordinator *coordinator);
 void co_feed_peer_gone(struct leat_coordinator *coordinator, struct co_peer *peer);

@@ -157,6 +157,21 @@ void co_requests_applied(struct leat_coordinator *coordinator,
     if (request) request_applied(coordinator, request, result);
 }
 
+void co_requests_restored(struct leat_coordinator *coordinator)
+{
+    co_requests_again(coordinator);
+    LEAT_LIST_EACH(&coordinator->queue, link)
+    {
+        struct leat_coordinate *request = LEAT_CONTAINER(link, struct leat_coordinate, link);
+        struct leat_machine_result result;
+        if (!request->bytes || !leat_machine_outcome(&coordinator->machine, coordinator->session,
+                                                     request->sequence, &result))
+            continue;
+        queue_remove(coordinator, request);
+        request_applied(coordinator, request, &result);
+    }
+}
+
 void co_requests_fail(struct leat_coordinator *coordinator, leat_err rc, const char *why)
 {
     struct leat_list *link;

@@ -84,6 +84,14 @@ static void on_death(struct sim_process *process, enum sim_death death)
     (void)death;
     node->up = node->ready = false;
     node->coordinator = NULL; /* what a killed process had allocated is nobody's */
+    struct rig *rig = node->rig;
+    for (unsigned r = 0; r < RIG_REQUESTS_MAX; r++) {
+        struct rig_request *it = &rig->requests[r];
+        if (!it->in_use || it->node != node || it->done) continue;
+        it->done = true; /* nobody will answer */
+        it->request.rc = LEAT_E_CANCELLED;
+        it->request.decisions = NULL;
+    }
 }
 
 void rig_boot(struct rig *rig, unsigned i)
@@ -137,9 +145,6 @@ void rig_kill(struct rig *rig, unsigned i, enum sim_death death)
     struct rig_node *node = &rig->nodes[i];
     LEAT_ASSERT(node->up);
     sim_process_die(node->process, death);
-    for (unsigned r = 0; r < RIG_REQUESTS_MAX; r++)
-        if (rig->requests[r].in_use && rig->requests[r].node == node && !rig->requests[r].done)
-            rig->requests[r].in_use = false; /* nobody will answer */
 }
 
 void rig_wipe(struct rig *rig, unsigned i)
@@ -159,8 +164,7 @@ void rig_run(struct rig *rig, uint64_t us)
     }
 }
 
-/* What everybody thinks, for whoever has to find out why a test hangs. */
-static void dump(struct rig *rig)
+void rig_dump(struct rig *rig)
 {
     static struct leat_coordinator_status status;
     for (unsigned i = 0; i < rig->node_count; i++) {
@@ -188,7 +192,7 @@ bool rig_until(struct rig *rig, uint64_t us, bool (*is)(struct rig *rig))
     while (!is(rig)) {
         if (rig->world->now_us >= end) {
             fprintf(stderr, "seed %llu\n", (unsigned long long)rig->world->seed);
-            dump(rig);
+            rig_dump(rig);
             return false;
         }
         rig_run(rig, 10000);
@@ -233,7 +237,7 @@ static void ask_now(void *arg)
 void rig_ask(struct rig_request *it)
 {
     it->asked_us = it->node->rig->world->now_us;
-    if (!sim_process_enter(it->node->process, ask_now, it)) it->in_use = false;
+    (void)sim_process_enter(it->node->process, ask_now, it); /* it may die of it */
 }
 
 void rig_forget(struct rig_request *it)

@@ -63,6 +63,8 @@ void rig_forget(struct rig_request *request);
 struct rig_request *rig_create_stream(struct rig *rig, unsigned node, const char *name);
 leat_err rig_node_up(struct rig *rig, unsigned node);
 void rig_status(struct rig *rig, unsigned node, struct leat_coordinator_status *out);
+/** What everybody thinks, for whoever has to find out why a test hangs. */
+void rig_dump(struct rig *rig);
 /** Index of the node that leads; -1: none, or more than one. */
 int rig_leader(struct rig *rig);
 bool rig_all_ready(struct rig *rig);
