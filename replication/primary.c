@@ -174,6 +174,13 @@ static void request_commit(struct rep_set *set, struct leat_keep *keep)
     rep_arm(primary, REP_TICK_US);
 }
 
+/* Copies that acks did not need yet. */
+static void uncounted_remove(struct rep_set *set)
+{
+    for (unsigned i = set->copy_count; i-- > 0;)
+        if (!set->copies[i]->counted) rep_copy_remove(set->copies[i]);
+}
+
 static void keeper_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
 {
     struct leat_primary_log *log = ctx;
@@ -191,13 +198,12 @@ static void keeper_request(void *ctx, const struct leat_post *post, struct leat_
     case LEAT_KEEP_CLOSE:
         set->close = keep;
         set->closed = true;
-        /* Copies that acks did not need: the background begins anew. */
-        for (unsigned i = set->copy_count; i-- > 0;)
-            if (!set->copies[i]->counted) rep_copy_remove(set->copies[i]);
+        uncounted_remove(set); /* the background begins anew */
         break;
     case LEAT_KEEP_PARK:
         set->park = keep;
         set->want_parked = true;
+        uncounted_remove(set); /* made good when it is resumed */
         break;
     case LEAT_KEEP_RESUME:
         set->resume = keep;

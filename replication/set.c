@@ -118,6 +118,13 @@ static bool any_opening(const struct rep_set *set)
     return false;
 }
 
+static bool any_incomplete(const struct rep_set *set)
+{
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (set->copies[i]->incomplete) return true;
+    return false;
+}
+
 static unsigned whole_count(const struct rep_set *set)
 {
     unsigned count = 1; /* the local one */
@@ -233,6 +240,7 @@ static void close_step(struct rep_set *set)
 static void park_step(struct rep_set *set)
 {
     if (set->local_busy || set->stamp_busy || set->writes) return;
+    if (!set->local_done && any_incomplete(set)) return; /* they need its bytes */
     if (!set->local_done) {
         rep_local_ask(set, LEAT_KEEP_PARK);
         return;

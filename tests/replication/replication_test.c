@@ -15,8 +15,10 @@ static void append_all(struct world *world, unsigned batches, uint32_t bytes)
 {
     for (unsigned i = 0; i < batches; i++) {
         struct world_log *log = &world->logs[i % world->log_count];
-        for (unsigned tries = 0; !world_append(log, bytes) && tries < 200000; tries++)
+        for (unsigned tries = 0; !world_append(log, bytes) && tries < 200000; tries++) {
             world_step(world);
+            world_care(world);
+        }
     }
 }
 
@@ -25,6 +27,7 @@ static bool settle(struct world *world, uint64_t us)
     uint64_t until = world->now_us + us;
     while (world->now_us < until) {
         world_step(world);
+        world_care(world);
         bool idle = true;
         for (unsigned i = 0; i < world->log_count; i++)
             idle &= world_is_idle(&world->logs[i]);
@@ -38,7 +41,7 @@ static bool settle(struct world *world, uint64_t us)
 static void append_without_failures_takes_two_requests_per_segment_and_backup(void **state)
 {
     (void)state;
-    struct world *world = world_new(1, 4, 3, 1, LEAT_DURABILITY_MEMORY);
+    struct world *world = world_new(1, 4, 3, 1, LEAT_DURABILITY_MEMORY, 0);
     append_all(world, 400, 3000);
     assert_true(settle(world, 10 * 1000 * 1000));
     world_run(world, 2 * 1000 * 1000);
@@ -58,10 +61,245 @@ static void append_without_failures_takes_two_requests_per_segment_and_backup(vo
     world_free(world);
 }
 
+static bool log_is_parked_now;
+static void log_parked(void *arg, struct leat_log *log)
+{
+    (void)arg;
+    (void)log;
+    log_is_parked_now = true;
+}
+
+static struct leat_primary_status status_of(const struct world *world)
+{
+    struct leat_primary_status status;
+    leat_primary_status(world->primary, &status);
+    return status;
+}
+
+/* The world with its log's head open on all copies. */
+static struct world *ready(uint64_t seed, unsigned nodes, unsigned copies,
+                           enum leat_durability durability)
+{
+    struct world *world = world_new(seed, nodes, copies, 1, durability, 0);
+    append_all(world, 5, 1000);
+    assert_true(settle(world, 10 * 1000 * 1000));
+    world_run(world, 1000 * 1000); /* also those whose sessions came late */
+    return world;
+}
+
+static unsigned backup_of_head(const struct world *world, unsigned which)
+{
+    const struct leat_primary_log *rep = world->logs[0].rep;
+    struct rep_set *set = rep_set_find(rep, leat_log_head_segment(world->logs[0].log));
+    assert_true(which < set->copy_count);
+    return set->copies[which]->peer->node.number;
+}
+
+/* Goal: after a backup is lost nothing is acked before the coordinator has taken the version; then
+ * the replacement is whole and acks go on (dissertation §4.5.3). */
+static void lost_backup_acks_wait_for_the_coordinator(void **state)
+{
+    (void)state;
+    for (int level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++) {
+        struct world *world = ready(2, 4, 3, (enum leat_durability)level);
+        world->coordinator_down = true;
+        world_node_kill(world, backup_of_head(world, 0), false);
+        world_run(world, 100 * 1000);
+        uint64_t acked = world->logs[0].acked;
+        append_all(world, 5, 1000);
+        world_run(world, 1000 * 1000);
+        assert_int_equal(world->logs[0].acked, acked);
+        assert_int_equal(status_of(world).logs_suspended, 1);
+        world->coordinator_down = false;
+        assert_true(settle(world, 10 * 1000 * 1000));
+        assert_true(world->logs[0].acked > acked);
+        assert_true(world->logs[0].version > 1);
+        assert_int_equal(status_of(world).accounts.replaced_copies, 1);
+        world_check_after_death(world);
+        world_free(world);
+    }
+}
+
+/* Goal: the stale copy of a backup that returns never counts, and goes. */
+static void lost_backup_returns_with_a_stale_copy_that_goes(void **state)
+{
+    (void)state;
+    struct world *world = ready(3, 4, 2, LEAT_DURABILITY_DISK);
+    unsigned node = backup_of_head(world, 0);
+    world_node_kill(world, node, true);
+    append_all(world, 20, 1000);
+    assert_true(settle(world, 10 * 1000 * 1000));
+    world_node_start(world, node);
+    struct leat_backup_status status;
+    leat_backup_status(world->nodes[node].backup, &status);
+    assert_int_equal(status.replicas_unsettled, 1);
+    world_check(world); /* it is a mark, of a version that does not count any more */
+    world_run(world, 3 * 1000 * 1000);
+    leat_backup_status(world->nodes[node].backup, &status);
+    assert_int_equal(status.replicas, 0);
+    world_free(world);
+}
+
+/* Goal: with fewer nodes than copies appends go on while the minimum is there; below it they are
+ * refused by name, and go on when a node returns. */
+static void too_few_nodes_refuses_by_name_and_recovers(void **state)
+{
+    (void)state;
+    struct world *world = ready(4, 3, 3, LEAT_DURABILITY_MEMORY);
+    struct leat_keeper keeper = leat_primary_keeper(world->logs[0].rep);
+    world_node_kill(world, 1, false);
+    world_run(world, 50 * 1000);
+    append_all(world, 5, 1000);
+    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_int_equal(status_of(world).logs_under_replicated, 1);
+    assert_int_equal(keeper.refusal(keeper.ctx), LEAT_OK);
+    world_node_kill(world, 2, false);
+    world_run(world, 200 * 1000);
+    assert_int_equal(keeper.refusal(keeper.ctx), LEAT_E_TOO_FEW_COPIES);
+    assert_false(world_append(&world->logs[0], 1000));
+    assert_int_equal(status_of(world).logs_below_min, 1);
+    world_node_start(world, 1);
+    world_run(world, 500 * 1000);
+    assert_true(world_append(&world->logs[0], 1000));
+    assert_true(settle(world, 10 * 1000 * 1000));
+    world_node_start(world, 2);
+    world_run(world, 5 * 1000 * 1000);
+    assert_true(world_is_whole(world));
+    world_check_after_death(world);
+    world_free(world);
+}
+
+/* Goal: only an open is refused; then another node is asked, and no state is left at the first. */
+static void refused_open_asks_another_and_leaves_nothing(void **state)
+{
+    (void)state;
+    struct world *world = world_new(5, 4, 3, 1, LEAT_DURABILITY_MEMORY, 0);
+    world->nodes[2].refuses = 100;
+    append_all(world, 100, 3000);
+    assert_true(settle(world, 20 * 1000 * 1000));
+    struct leat_backup_status status;
+    leat_backup_status(world->nodes[2].backup, &status);
+    assert_int_equal(status.replicas, 0);
+    assert_true(status_of(world).accounts.refused_opens > 0);
+    assert_int_equal(status_of(world).accounts.lost_backups, 0);
+    assert_int_equal(world->logs[0].version, 1);
+    world_free(world);
+}
+
+/* Goal: a backup that takes no writes is left after the bound, and the others' acks go on; what it
+ * still gets afterwards lands nowhere else. */
+static void slow_backup_is_left_after_the_bound(void **state)
+{
+    (void)state;
+    struct world *world = ready(6, 4, 3, LEAT_DURABILITY_MEMORY);
+    unsigned node = backup_of_head(world, 0);
+    world->nodes[node].slow = true;
+    uint64_t from_us = world->now_us;
+    append_all(world, 3, 1000);
+    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_true(world->now_us - from_us < 500 * 1000);
+    assert_int_equal(status_of(world).accounts.lost_backups, 1);
+    append_all(world, 50, 3000);
+    world->nodes[node].slow = false;
+    assert_true(settle(world, 10 * 1000 * 1000));
+    world_run(world, 3 * 1000 * 1000);
+    assert_true(world_is_whole(world));
+    world_check_after_death(world);
+    world_free(world);
+}
+
+/* Goal: a parked log holds no memory at its backups; one that has lost a copy meanwhile makes that
+ * good before its next ack. */
+static void parked_log_repairs_before_its_next_ack(void **state)
+{
+    (void)state;
+    struct world *world = ready(7, 4, 3, LEAT_DURABILITY_MEMORY);
+    unsigned node = backup_of_head(world, 0), other = backup_of_head(world, 1);
+    leat_log_stop(world->logs[0].log, log_parked, world);
+    world_run(world, 1000 * 1000);
+    assert_true(log_is_parked_now);
+    struct leat_backup_status status;
+    leat_backup_status(world->nodes[other].backup, &status);
+    assert_int_equal(status.replicas_parked, 1);
+    assert_int_equal(status.arena_used_bytes, 0);
+    world_node_kill(world, node, false);
+    world_run(world, 500 * 1000);
+    assert_int_equal(world->logs[0].version, 1); /* nobody acks: nothing to tell */
+    world_check_after_death(world);
+    world_free(world);
+}
+
+/* Goal: closed copies of a node that was away for less than the grace time count again; nothing is
+ * copied. */
+static void returned_nodes_closed_copies_count_again(void **state)
+{
+    (void)state;
+    struct world *world = world_new(8, 3, 3, 1, LEAT_DURABILITY_MEMORY, 0);
+    append_all(world, 200, 3000);
+    assert_true(settle(world, 20 * 1000 * 1000));
+    world_run(world, 2 * 1000 * 1000);
+    assert_true(world_is_whole(world));
+    world_node_kill(world, 1, false);
+    world_run(world, 30 * 1000);
+    assert_true(status_of(world).segments_under_replicated > 3);
+    world_node_start(world, 1);
+    world_run(world, 4 * 1000 * 1000);
+    assert_true(world_is_whole(world));
+    assert_int_equal(status_of(world).accounts.recopied_bytes, 0);
+    world_free(world);
+}
+
+static unsigned fences;
+static void on_fenced(void *arg)
+{
+    (void)arg;
+    fences++;
+}
+
+/* Goal: after a fence nothing more is acked, what was acked is in private copies, and whatever the
+ * writer still stores into the old memory changes nothing. */
+static void fence_keeps_private_copies_and_refuses_the_writer(void **state)
+{
+    (void)state;
+    struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
+    uint64_t before = world->marks_seen;
+    append_all(world, 3, 1000); /* under way */
+    fences = 0;
+    world->coordinator_down = true; /* it takes no word of one that it has declared gone */
+    for (unsigned n = 1; n < 3; n++)
+        assert_int_equal(leat_backup_fence(world->nodes[n].backup, "n0", 100, on_fenced, NULL),
+                         LEAT_OK);
+    assert_int_equal(fences, 0);
+    uint64_t acked = world->logs[0].acked;
+    world_run(world, 500 * 1000);
+    assert_int_equal(fences, 2);
+    assert_int_equal(world->logs[0].acked, acked);
+    world_check(world);
+    assert_true(world->marks_seen > before);
+    for (unsigned i = 0; i < WORLD_ARENAS_MAX; i++)
+        if (world->arenas[i].used && world->arenas[i].node)
+            memset(world->arenas[i].arena.base, 0x5a, LEAT_ARENA_STEP_BYTES);
+    before = world->marks_seen;
+    world_check(world);
+    assert_int_equal(world->marks_seen, before + 2);
+    /* The memory itself goes. */
+    for (unsigned i = 0; i < WORLD_ARENAS_MAX; i++)
+        if (world->arenas[i].used && world->arenas[i].node) assert_true(world->arenas[i].closed);
+    world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(append_without_failures_takes_two_requests_per_segment_and_backup),
+        cmocka_unit_test(lost_backup_acks_wait_for_the_coordinator),
+        cmocka_unit_test(lost_backup_returns_with_a_stale_copy_that_goes),
+        cmocka_unit_test(too_few_nodes_refuses_by_name_and_recovers),
+        cmocka_unit_test(refused_open_asks_another_and_leaves_nothing),
+        cmocka_unit_test(slow_backup_is_left_after_the_bound),
+        cmocka_unit_test(parked_log_repairs_before_its_next_ack),
+        cmocka_unit_test(returned_nodes_closed_copies_count_again),
+        cmocka_unit_test(fence_keeps_private_copies_and_refuses_the_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -415,6 +415,7 @@ static void versions_event(struct world *world)
     for (size_t i = 0; heard && i < world->version_count; i++) {
         struct world_log *log = world_log_of(world, world->version_rows[i].log);
         LEAT_ASSERT_CMP(world->version_rows[i].epoch.v, ==, (uint32_t)WORLD_EPOCH);
+        world_check_stamps(world, log, world->version_rows[i].version);
         if (world->version_rows[i].version > log->version)
             log->version = world->version_rows[i].version;
     }
@@ -437,6 +438,7 @@ static void opening_event(struct world_log *log)
     bool heard = !world->coordinator_down;
     bool answered = heard && world_below(world, 5) != 0;
     if (heard) {
+        world_check_stamps(world, log, log->opening_version);
         log->opened = true;
         if (log->opening_version > log->version) log->version = log->opening_version;
     }
@@ -537,7 +539,8 @@ static void log_open(struct world *world, unsigned index)
         .settings = {.streamlets = 4,
                      .logs = 1,
                      .copies = world->copies,
-                     .segment_bytes_max = (uint32_t)world->segment_bytes_max},
+                     .segment_bytes_max = (uint32_t)world->segment_bytes_max,
+                     .retention_bytes = world->retention_bytes},
         .incarnation = 1,
         .durability = world->durability,
         .park_after_us = world->park_after_us,
@@ -649,6 +652,7 @@ void world_drop_store(struct world_node *node)
     node->store->rows_running = false;
     node->store->data_running = 0;
     node->store->flush_in_flight = 0;
+    node->store->slots.zeroing = NULL;
     leat_store_close(&node->store);
 }
 
@@ -834,18 +838,30 @@ void world_step(struct world *world)
     turns(world);
 }
 
+void world_care(struct world *world)
+{
+    if (world->now_us < world->care_us) return;
+    world->care_us = world->now_us + 20000;
+    for (unsigned i = 0; i < world->log_count; i++)
+        leat_log_care(world->logs[i].log);
+    turns(world);
+}
+
 void world_run(struct world *world, uint64_t us)
 {
     uint64_t until = world->now_us + us;
-    while (world->now_us < until)
+    while (world->now_us < until) {
         world_step(world);
+        world_care(world);
+    }
 }
 
 /* ---- life ---- */
 struct world *world_new(uint64_t seed, unsigned nodes, unsigned copies, unsigned logs,
-                        enum leat_durability durability)
+                        enum leat_durability durability, int64_t retention_bytes)
 {
     struct world *world = calloc(1, sizeof *world);
+    world->retention_bytes = retention_bytes;
     leat_xoshiro_seed(&world->random, seed);
     world->now_us = 1000 * 1000;
     world->node_count = nodes;

@@ -120,6 +120,7 @@ struct world {
     struct leat_xoshiro random;
     uint64_t now_us;
     unsigned node_count, log_count, copies, min_copies;
+    int64_t retention_bytes; /* of logs that are opened from now on */
     enum leat_durability durability;
     struct world_node nodes[WORLD_NODES_MAX]; /* 0 is the owner */
     struct world_log logs[WORLD_LOGS_MAX];
@@ -137,17 +138,19 @@ struct world {
     uint64_t versions_at_us;
     struct leat_rep_version version_rows[64];
     size_t version_count;
-    uint64_t message_us_max, write_us_max, disk_us_max;
+    uint64_t message_us_max, write_us_max, care_us;
     uint64_t torn, checks, marks_seen, segment_bytes_max, park_after_us;
     bool coordinator_down;
 };
 
 struct world *world_new(uint64_t seed, unsigned nodes, unsigned copies, unsigned logs,
-                        enum leat_durability durability);
+                        enum leat_durability durability, int64_t retention_bytes);
 void world_free(struct world *world);
 uint64_t world_below(struct world *world, uint64_t limit);
 /** One event, or time passes. */
 void world_step(struct world *world);
+/** What a core does for its logs now and then. */
+void world_care(struct world *world);
 /** Until `us` have passed. */
 void world_run(struct world *world, uint64_t us);
 /** false: the log does not take it now. */
@@ -158,6 +161,9 @@ void world_node_start(struct world *world, unsigned node);
 void world_link_cut(struct world *world, unsigned node);
 /** The way of the owner's writes to that node breaks; what was under way arrives in part. */
 void world_targets_fail(struct world *world, unsigned node);
+/** The coordinator is about to count only marks of that version: every copy that is a part of the
+ * log must have it, or a crash now would leave no mark. */
+void world_check_stamps(struct world *world, const struct world_log *log, uint32_t version);
 /** The rule, over all nodes that live (but the owner's own copies). */
 void world_check(struct world *world);
 /** All closed copies are the same bytes; every log is on as many nodes as wanted. */

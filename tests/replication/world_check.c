@@ -32,6 +32,25 @@ void world_check(struct world *world)
             leat_backup_each(world->nodes[i].backup, NULL, true, check_mark, world);
 }
 
+void world_check_stamps(struct world *world, const struct world_log *log, uint32_t version)
+{
+    LEAT_LIST_EACH(&log->rep->active, it)
+    {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        if (!set->started || set->closed || set->dropping) continue;
+        LEAT_ASSERT_CMP(set->seg->version, >=, version);
+        for (unsigned i = 0; i < set->copy_count; i++) {
+            const struct rep_copy *copy = set->copies[i];
+            const struct world_node *node = &world->nodes[copy->peer->node.number];
+            if (copy->incomplete || copy->state == REP_COPY_OPENING || !node->alive) continue;
+            if (node->incarnation != copy->peer->node.incarnation) continue;
+            const struct replica *rep = backup_find(node->backup, copy->handle);
+            LEAT_ASSERT(rep && rep->seg);
+            LEAT_ASSERT_CMP(rep->seg->version, >=, version);
+        }
+    }
+}
+
 static const uint8_t *bytes_of(const struct leat_segment *seg)
 {
     if (seg->buffer) return seg->buffer;
@@ -63,6 +82,7 @@ static void compare_segment(void *arg, const struct leat_rep_segment_status *sta
 {
     struct compare *compare = arg;
     struct rep_set *set = rep_set_find(compare->log->rep, status->segment.v);
+    if (set->dropping) return;
     if (status->count < status->wanted) compare->whole = false;
     if (!status->closed) return;
     for (unsigned i = 0; i < status->count; i++) {
