@@ -103,9 +103,13 @@ static void rows_judge(struct rep_peer *peer, struct leat_msg_reader *reader)
         rep_row_read(reader, &row);
         if (reader->failed) return;
         enum verdict verdict = judge(peer, &row);
-        if (verdict != VERDICT_LATER)
-            peer->settle_pairs[peer->settle_count++] =
-                (struct rep_pair){row.handle, verdict == VERDICT_KEEP};
+        if (verdict == VERDICT_LATER) continue;
+        /* Only what was closed or parked is known to have no writes on their way. */
+        bool may_land = peer->cut && row.state < LEAT_SEGMENT_PARKED;
+        unsigned word = verdict == VERDICT_KEEP ? REP_SETTLE_KEEP
+                        : may_land              ? REP_SETTLE_LEAVE
+                                                : REP_SETTLE_DROP;
+        peer->settle_pairs[peer->settle_count++] = (struct rep_pair){row.handle, word};
     }
 }
 

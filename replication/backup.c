@@ -157,6 +157,7 @@ void backup_drop(struct replica *rep)
     struct backup_request *request = backup_request_get(rep->backup);
     if (!request) return; /* the next audit asks again */
     request->rep = rep;
+    request->keep.leave = rep->leave;
     rep->dropping = true;
     backup_store(request, LEAT_KEEP_DROP, on_dropped);
 }

@@ -60,6 +60,7 @@ struct replica {
     bool settled;     /* its owner has given its word since it was made or found */
     bool damaged;     /* LOST at a start, or could not be moved */
     bool dropping, evicting, drop_wanted;
+    bool leave; /* its writer was cut off in the middle: see REP_SETTLE_LEAVE */
     struct leat_keep evict;
 };
 

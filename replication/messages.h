@@ -9,7 +9,7 @@
  *                                      answer [handle, place, load bytes]
  * RESTAMP [[handle, version]...]       answer [[handle, code]...]
  * FLUSH   [[handle, bytes]...]         answer [[handle, code]...]
- * SETTLE  [[handle, 1 keep | 0 drop]...] answer []
+ * SETTLE  [[handle, enum rep_settle]...] answer []
  * AUDIT   [from, all]                  answer [next or 0, [row...]]
  *         row [handle, stream, streamlet, log, segment, epoch, version, state, bytes, crc]
  */
@@ -57,6 +57,10 @@ uint32_t rep_attached_encode(const struct rep_attached *attached,
                              uint8_t out[REP_ATTACHED_BYTES_MAX]);
 leat_err rep_attached_decode(const void *bytes, size_t count,
                              struct rep_attached *out) LEAT_NODISCARD;
+
+/* An owner's word. LEAVE: drop it, but its memory may still be written: a session ended with writes
+ * under way, and what was detached may land until the arena is revoked (base/rmem.h). */
+enum rep_settle { REP_SETTLE_DROP = 0, REP_SETTLE_KEEP = 1, REP_SETTLE_LEAVE = 2 };
 
 struct rep_pair {
     uint64_t handle, value;

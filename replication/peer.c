@@ -101,7 +101,10 @@ static void batch_clear(struct rep_batch *batch)
 void rep_peer_lost(struct rep_peer *peer)
 {
     struct leat_primary *primary = peer->primary;
-    if (peer->attached) primary->accounts.lost_backups++;
+    if (peer->attached) {
+        primary->accounts.lost_backups++;
+        peer->cut = true;
+    }
     peer->attached = peer->attaching = false;
     peer->session++;
     if (peer->target) leat_rmem_detach(peer->target);

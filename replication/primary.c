@@ -457,6 +457,7 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
     bool other = (*at)->node.incarnation != node->incarnation;
     (*at)->node = *node;
     if (other) rep_peer_lost(*at);
+    if (other) (*at)->cut = false; /* it has revoked what its predecessor had */
     if (other && (*at)->up) rep_arm(primary, 0);
 }
 

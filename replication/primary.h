@@ -138,6 +138,7 @@ struct rep_peer {
     struct leat_rep_node node;
     bool up, attaching, attached;
     uint64_t session; /* grows with each attachment and each loss */
+    bool cut;         /* a session with this incarnation ended: what it wrote may still land */
     uint64_t retry_us, audited_us;
     struct leat_rmem_target *target;
     struct leat_link_call attach, audit, settle;

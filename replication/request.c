@@ -400,7 +400,8 @@ static void settle(struct leat_backup *backup, const struct leat_frame *frame,
     for (uint32_t i = 0; i < count; i++) {
         struct replica *rep = backup_find(backup, pairs[i].handle);
         if (!rep || !rep->seg) continue;
-        if (pairs[i].value)
+        rep->leave |= pairs[i].value == REP_SETTLE_LEAVE;
+        if (pairs[i].value == REP_SETTLE_KEEP)
             rep->settled = true;
         else
             backup_drop(rep);

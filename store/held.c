@@ -138,6 +138,11 @@ void leat_held_release_buffer(struct leat_store *store, struct leat_held *held)
     /* A reader that still sends from here would send another log's bytes. */
     LEAT_ASSERT_CMP(atomic_load_explicit(&seg->pins, memory_order_acquire) & 0x7fffffffu, ==, 0);
     atomic_store_explicit(&seg->pins, 0, memory_order_relaxed);
+    if (held->leave) { /* its place comes back with its arena's end */
+        held->pool->given--;
+        seg->buffer = NULL;
+        return;
+    }
     uint64_t from_ns = held->pool->zeroed ? leat_store_cpu(store) : 0;
     leat_pool_give(held->pool, seg->buffer, seg->capacity);
     if (held->pool->zeroed) store->zeroing_ns += leat_store_cpu(store) - from_ns;

@@ -225,6 +225,7 @@ struct leat_held {
     uint32_t in_file_bytes; /* durable in its slot, from the start */
     uint64_t closed_us;
     bool dirty_in_arena;    /* counted in store->arenas_dirty */
+    bool leave;             /* dropped: somebody may still write into its buffer */
     bool failed;            /* its part of the file failed: final */
     bool slot_shared;       /* another row claims the slot too (damage): never give it back */
     bool cut;               /* leat_store_cut() changed it: sync its file */

@@ -433,6 +433,7 @@ static void end_keep(struct leat_store *store, struct leat_keep *keep)
         held->seg.state = LEAT_SEGMENT_OPEN;
         break;
     case LEAT_KEEP_DROP:
+        held->leave = keep->leave;
         leat_held_free(store, held);
         keep->seg = NULL;
         break;

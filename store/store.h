@@ -58,6 +58,7 @@ struct leat_keep {
     enum leat_segment_role role;
     uint64_t writer;
     bool incomplete;
+    bool leave; /* DROP: somebody may still write into its buffer, which serves nobody again */
     /* COMMIT */
     uint32_t from_bytes, to_bytes;
     leat_err rc;

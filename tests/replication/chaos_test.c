@@ -13,7 +13,7 @@
 #include "tests/replication/world.h"
 
 struct totals {
-    uint64_t acked, torn, marks, lost, versions, replaced, recopied, refused, parks, segments;
+    uint64_t acked, torn, ghosts, marks, lost, versions, replaced, recopied, refused, segments;
 };
 
 static void fault(struct world *world)
@@ -129,6 +129,7 @@ static void chaos(uint64_t seed, struct totals *totals)
         totals->acked += world->logs[i].acked;
     }
     totals->torn += world->torn;
+    totals->ghosts += world->ghosts_landed;
     totals->marks += world->marks_seen;
     totals->lost += status.accounts.lost_backups;
     totals->versions += status.accounts.versions;
@@ -155,15 +156,17 @@ static void random_failures_lose_nothing_acked(void **state)
             fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
         chaos(seed, &totals);
     }
-    printf("%llu seeds: %llu records acked, %llu writes torn, %llu marks looked at, %llu backups "
+    printf("%llu seeds: %llu records acked, %llu writes torn, %llu landed after their end, %llu "
+           "marks looked at, %llu backups "
            "lost, "
            "%llu versions, %llu copies replaced, %llu bytes copied again, %llu opens refused, %llu "
            "segments\n",
            (unsigned long long)count, (unsigned long long)totals.acked,
-           (unsigned long long)totals.torn, (unsigned long long)totals.marks,
-           (unsigned long long)totals.lost, (unsigned long long)totals.versions,
-           (unsigned long long)totals.replaced, (unsigned long long)totals.recopied,
-           (unsigned long long)totals.refused, (unsigned long long)totals.segments);
+           (unsigned long long)totals.torn, (unsigned long long)totals.ghosts,
+           (unsigned long long)totals.marks, (unsigned long long)totals.lost,
+           (unsigned long long)totals.versions, (unsigned long long)totals.replaced,
+           (unsigned long long)totals.recopied, (unsigned long long)totals.refused,
+           (unsigned long long)totals.segments);
     if (!one) assert_true(totals.torn && totals.versions && totals.replaced && totals.recopied);
 }
 

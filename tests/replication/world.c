@@ -173,6 +173,27 @@ static void apply(struct world *world, const struct world_write *pending, unsign
     }
 }
 
+static void ghost_add(struct world *world, const struct world_write *pending)
+{
+    const struct leat_rmem_write *write = pending->write;
+    if (world->ghost_count == WORLD_GHOSTS_MAX) return;
+    struct world_ghost *ghost = &world->ghosts[world->ghost_count++];
+    *ghost = (struct world_ghost){pending->target->arena, write->offset, write->bytes,
+                                  malloc(write->bytes)};
+    memcpy(ghost->copy, write->iovs[0].base, write->bytes);
+}
+
+static void ghost_land(struct world *world)
+{
+    unsigned index = (unsigned)world_below(world, world->ghost_count);
+    struct world_ghost ghost = world->ghosts[index];
+    world->ghosts[index] = world->ghosts[--world->ghost_count];
+    uint32_t from = (uint32_t)world_below(world, ghost.bytes);
+    memcpy(ghost.arena->arena.base + ghost.offset + from, ghost.copy + from, ghost.bytes - from);
+    free(ghost.copy);
+    world->ghosts_landed++;
+}
+
 static void target_fail(struct world *world, struct world_target *target)
 {
     if (target->target.failed) return;
@@ -187,6 +208,7 @@ static void target_fail(struct world *world, struct world_target *target)
             memmove(&world->writes[i], &world->writes[i + 1],
                     (world->write_count - i - 1) * sizeof world->writes[0]);
             world->write_count--;
+            ghost_add(world, &pending);
             apply(world, &pending, (unsigned)world_below(world, 9));
             world->torn++;
             pending.write->on_done(pending.write, LEAT_E_CLOSED);
@@ -215,6 +237,7 @@ static void write_finish(struct world *world, unsigned index)
                 target->handler->on_attached(target->user, &target->target);
         }
     } else if (target->detached) {
+        ghost_add(world, &pending);
         world->torn++;
         apply(world, &pending, (unsigned)world_below(world, 9));
         pending.write->on_done(pending.write, LEAT_E_CANCELLED);
@@ -826,6 +849,7 @@ void world_step(struct world *world)
         const struct world_write *pending = &world->writes[world_below(world, world->write_count)];
         if (pending->write) apply(world, pending, 1);
     }
+    if (world->ghost_count && world_below(world, 500) == 0) ghost_land(world);
     bool done = world_below(world, 3) ? fake_event_one(world) || due_one(world)
                                       : due_one(world) || fake_event_one(world);
     if (!done) {
@@ -916,6 +940,8 @@ void world_free(struct world *world)
         }
         fake_world_fini(&node->disk);
     }
+    for (unsigned i = 0; i < world->ghost_count; i++)
+        free(world->ghosts[i].copy);
     for (unsigned i = 0; i < WORLD_ARENAS_MAX; i++)
         free(world->arenas[i].raw);
     free(world);

@@ -21,6 +21,7 @@ enum {
     WORLD_MESSAGES_MAX = 8192,
     WORLD_CALLS_MAX = 4096,
     WORLD_WRITES_MAX = 4096,
+    WORLD_GHOSTS_MAX = 64,
     WORLD_BATCHES_MAX = 64, /* of one log, waiting */
     WORLD_ARENA_BYTES = 128 * 1024 * 1024,
     WORLD_STORE_BYTES = 128 * 1024 * 1024,
@@ -53,6 +54,13 @@ struct world_write {
     struct leat_rmem_write *write;
     struct world_target *target;
     uint64_t at_us;
+};
+
+/* Bytes of a target that was detached: its write has ended, and they still land. */
+struct world_ghost {
+    struct world_arena *arena;
+    uint64_t offset;
+    uint32_t bytes;
     uint8_t *copy;
 };
 
@@ -133,6 +141,9 @@ struct world {
     unsigned call_count;
     struct world_write writes[WORLD_WRITES_MAX];
     unsigned write_count;
+    struct world_ghost ghosts[WORLD_GHOSTS_MAX];
+    unsigned ghost_count;
+    uint64_t ghosts_landed;
     uint64_t ids;
     bool versions_asked;
     uint64_t versions_at_us;
