@@ -125,6 +125,7 @@ void leat_node_bring_up(struct leat_node *node)
     request->node_address = node->options.cluster.node_address;
     request->rack = node->options.cluster.rack;
     request->memory_bytes = node->pool_bytes;
+    if (node->options.cluster.node_address != NULL) leat_store_id(node->store, request->node_id);
     if (node->options.cluster.advertise != NULL) request->address = node->options.cluster.advertise;
     request->on_done = up_on_node_up;
     request->owner = node;

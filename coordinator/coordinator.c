@@ -262,6 +262,26 @@ static leat_err drive_open(struct leat_coordinator *coordinator, bool *out_new,
                                 &drive_options, out_new, error);
 }
 
+/* Does anybody of those who vote, by this data directory's own log, stand in the list that the
+ * operator gave? If nobody does, log and list are of two clusters. */
+static leat_err check_voters(const struct leat_coordinator *coordinator, struct leat_error *error)
+{
+    const struct leat_coordinator_options *options = &coordinator->options;
+    const struct raft_configuration *known = &coordinator->drive.raft.configuration;
+    for (unsigned i = 0; i < known->n; i++) {
+        /* A server that was alone until now is at the address it has been given since. */
+        const char *address = known->servers[i].address;
+        if (strchr(address, ':') == NULL) address = options->node_address;
+        for (uint32_t v = 0; v < options->voter_count; v++)
+            if (strcmp(address, options->voters[v]) == 0) return LEAT_OK;
+    }
+    return leat_error_set(
+        error, LEAT_E_WRONG_CLUSTER,
+        "this data directory is of another cluster, whose coordinators (%s%s) are "
+        "not in --coordinators: correct the list, or choose another directory",
+        known->n > 0 ? known->servers[0].address : "none", known->n > 1 ? ", ..." : "");
+}
+
 static leat_err coordinator_open(struct leat_coordinator *coordinator, struct leat_error *error)
 {
     const struct leat_coordinator_options *options = &coordinator->options;
@@ -276,6 +296,7 @@ static leat_err coordinator_open(struct leat_coordinator *coordinator, struct le
     } else {
         if (is_new) rc = form_alone(coordinator, error);
         if (rc == LEAT_OK) rc = co_vote_start(coordinator, error);
+        if (rc == LEAT_OK && options->voter_count > 0) rc = check_voters(coordinator, error);
     }
     if (rc != LEAT_OK || !coordinator->clustered) return rc;
     co_identity_update(coordinator);

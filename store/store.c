@@ -178,6 +178,11 @@ leat_err leat_store_open(const struct leat_env *env, const struct leat_store_opt
     return LEAT_OK;
 }
 
+void leat_store_id(const struct leat_store *store, uint8_t out_id[16])
+{
+    memcpy(out_id, store->cat.header.store_id, sizeof store->cat.header.store_id);
+}
+
 leat_err leat_store_join(struct leat_store *store, const uint8_t cluster_id[16],
                          struct leat_error *error)
 {

@@ -191,6 +191,8 @@ leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg) L
 /** Make what leat_store_cut() and _forget() changed durable: one commit round. Blocks. */
 leat_err leat_store_cut_done(struct leat_store *store) LEAT_NODISCARD;
 
+/** Random, made with the data directory: two directories never have the same. Thread: any. */
+void leat_store_id(const struct leat_store *store, uint8_t out_id[16]);
 /** A store opened for a cluster whose id was not known yet (zeros) is of this one from now on. Durable.
  * LEAT_E_WRONG_CLUSTER: it is of another. Thread: store. Blocks. */
 leat_err leat_store_join(struct leat_store *store, const uint8_t cluster_id[16],

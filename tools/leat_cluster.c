@@ -33,7 +33,7 @@ static const char node_help[] =
     "\n"
     "  -b, --brokers HOST:PORT,...\n";
 
-enum { VOTERS_MAX = 64, NODES_MAX = 1024 };
+enum { VOTERS_MAX = 64, NODES_MAX = 1024, RETRIES = 40, RETRY_MS = 250 };
 struct cluster {
     struct cli_answer answer; /* views point into it */
     struct leat_msg_cluster head;
@@ -243,8 +243,14 @@ int leat_node_main(int argc, char **argv)
     struct leat_msg_node_change change = {what, {argv[1], (uint32_t)strnlen(argv[1], 400)}};
     leat_msg_writer_init(&body, bytes, sizeof bytes);
     leat_msg_node_change_encode(&body, &change);
+    /* The node may be coming up just now, or a leader be chosen: that passes. */
     struct cli_answer answer;
-    if (cli_call(LEAT_KIND_NODE_CHANGE, &body, &answer)) return cli_refused(&answer);
+    for (int left = RETRIES; cli_call(LEAT_KIND_NODE_CHANGE, &body, &answer); left--) {
+        if (left == 0 || leat_err_class(answer.rc) != LEAT_CLASS_RETRY || cli_interrupted())
+            return cli_refused(&answer);
+        cli_answer_fini(&answer);
+        (void)poll(NULL, 0, RETRY_MS);
+    }
     cli_answer_fini(&answer);
     return CLI_OK;
 }

@@ -97,11 +97,17 @@ class Server:
         return [LEATD] + [w for d in defaults if d[0] not in given for w in d] + flags
 
     def start(self, *extra):
+        self.launch(*extra)
+        return self.ready_wait()
+
+    def launch(self, *extra):
         check(self.process is None, 'the server runs')
         with open(self.diary_path, 'ab') as diary:
             self.diary_from = diary.tell()
             self.process = subprocess.Popen(self.command(extra), stdout=subprocess.PIPE,
                                             stderr=diary)
+
+    def ready_wait(self):
         self.ready = line_read(self.process.stdout)
         match = re.search(r'listening on ([^ ,]+):(\d+)', self.ready)
         if not match:

@@ -1,0 +1,230 @@
+"""Several nodes, each a process of its own: forming, spreading, moving around, losing one."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+
+from rig import LEAT, Server, WAIT_S, check, check_in, equal, main, until
+
+
+def free_ports(count):
+    """Ports that nobody listened on just now."""
+    sockets = [socket.socket() for _ in range(count)]
+    for s in sockets:
+        s.bind(('127.0.0.1', 0))
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+class Cluster:
+    def __init__(self, nodes=3, voters=3, **flags):
+        ports = free_ports(2 * nodes)
+        self.client_ports, self.node_ports = ports[:nodes], ports[nodes:]
+        self.voters = ','.join(f'127.0.0.1:{p}' for p in self.node_ports[:voters])
+        self.flags = [w for k, v in flags.items() for w in ('--' + k.replace('_', '-'), v)]
+        self.nodes = [self.node(i) for i in range(nodes)]
+
+    def node(self, i, **other):
+        flags = {'node': f'n{i}', 'listen': f'127.0.0.1:{self.client_ports[i]}',
+                 'node-listen': f'127.0.0.1:{self.node_ports[i]}', 'coordinators': self.voters,
+                 'cores': '1', **other}
+        return Server(*[w for k, v in flags.items() for w in ('--' + k, v)], *self.flags)
+
+    def start(self, order=None):
+        """All at once: a voter alone is not ready before it has met most of the others."""
+        nodes = [self.nodes[i] for i in order or range(len(self.nodes))]
+        for node in nodes:
+            node.launch()
+        for node in nodes:
+            node.ready_wait()
+        return self
+
+    def brokers(self, *which):
+        return ','.join(f'127.0.0.1:{self.client_ports[i]}'
+                        for i in which or range(len(self.nodes)))
+
+    def leat(self, *arguments, which=(), code=0, input=None):
+        done = subprocess.run([LEAT, *map(str, arguments)], input=input, capture_output=True,
+                              timeout=WAIT_S, env=dict(os.environ, LEAT_BROKERS=self.brokers(*which)))
+        if code is not None:
+            equal(done.returncode, code, f'leat {arguments}: {done.stderr.decode()[-1500:]}')
+        return done
+
+    def status(self, which=(), code=None):
+        return json.loads(self.leat('cluster', 'status', '--json', which=which, code=code).stdout)
+
+    def produce(self, stream, lines, *options, which=()):
+        self.leat('produce', stream, *options, which=which,
+                  input=''.join(f'{line}\n' for line in lines).encode())
+
+    def consume(self, stream, *options, which=()):
+        return self.leat('consume', stream, '--until-end', *options,
+                         which=which).stdout.decode().splitlines()
+
+
+def test_three_nodes_form_a_cluster_in_any_order():
+    cluster = Cluster().start(order=[2, 0, 1])
+    for i in range(3):
+        status = cluster.status(which=[i])
+        equal(sorted(n['name'] for n in status['nodes']), ['n0', 'n1', 'n2'])
+        equal({n['state'] for n in status['nodes']}, {'up'})
+        equal(len(status['voters']), 3)
+        check(status['leader_address'], status)
+    equal(len({cluster.status(which=[i])['cluster_id'] for i in range(3)}), 1, 'cluster ids')
+
+
+def test_streamlets_are_spread_and_any_address_is_enough():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 6, '--logs', 1, which=[1])
+    equal([n['streamlets'] for n in cluster.status()['nodes']], [2, 2, 2], 'streamlets of each')
+    lines = [f'{i:06d} {"x" * (i % 50)}' for i in range(20000)]
+    cluster.produce('s', lines, '--batch-bytes', '2K', which=[0])
+    for i in range(3):
+        equal(sorted(cluster.consume('s', which=[i])), lines, f'read by way of node {i}')
+    owners = {line.split()[0] for line in cluster.consume('s', '--format', '%p %o')}
+    equal(owners, {str(p) for p in range(6)}, 'all partitions have records')
+
+
+def test_a_stream_of_one_line_keeps_its_bytes_and_order():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1)
+    lines = [f'{i}' for i in range(5000)]
+    cluster.produce('s', lines, which=[2])
+    equal(cluster.consume('s', which=[1]), lines)
+
+
+def test_a_set_is_served_by_way_of_any_node():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1)
+    cluster.produce('s', [f'a{i}' for i in range(300)])
+    seen = []
+    for i in range(3):
+        seen += cluster.consume('s', '--set', 'group', '--max-records', 100, which=[i])
+    equal(sorted(seen), sorted(f'a{i}' for i in range(300)), 'each record once, offsets kept')
+
+
+def test_a_killed_node_comes_back_with_its_streamlets():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--durability', 'memory')
+    lines = [f'{i:05d}' for i in range(9000)]
+    cluster.produce('s', lines, '--batch-bytes', '1K')
+    victim = next(i for i in range(3)
+                  if f':{cluster.node_ports[i]}' not in cluster.status()['leader_address'])
+    cluster.nodes[victim].kill()
+    until(lambda: {n['name']: n['state'] for n in cluster.status(
+        which=[i for i in range(3) if i != victim])['nodes']}[f'n{victim}'] == 'down',
+        'the others notice')
+    # Two of three vote: streams can still be made, and are put where somebody is.
+    others = [i for i in range(3) if i != victim]
+    cluster.leat('stream', 'create', 'meanwhile', '--streamlets', 2, '--logs', 1, which=others)
+    cluster.produce('meanwhile', ['one', 'two'], which=others)
+    equal(sorted(cluster.consume('meanwhile', which=others)), ['one', 'two'])
+    cluster.nodes[victim].start()
+    equal(sorted(cluster.consume('s')), lines, 'after it came back')
+    cluster.produce('s', ['more'])
+    equal(sorted(cluster.consume('s')), lines + ['more'])
+
+
+def test_the_leader_is_replaced():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 'before')
+    leader = next(i for i in range(3)
+                  if cluster.status()['leader_address'].endswith(f':{cluster.node_ports[i]}'))
+    cluster.nodes[leader].kill()
+    others = [i for i in range(3) if i != leader]
+    cluster.leat('stream', 'create', 'after', which=others)
+    until(lambda: cluster.status(which=others)['leader_address'] not in
+          ('', f'127.0.0.1:{cluster.node_ports[leader]}'), 'another leads')
+    cluster.nodes[leader].start()
+    names = cluster.leat('stream', 'list', which=[leader]).stdout.decode()
+    check_in('before', names)
+    check_in('after', names)
+
+
+def test_a_whole_cluster_restarts():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 6, '--durability', 'disk')
+    lines = [f'{i:05d}' for i in range(5000)]
+    cluster.produce('s', lines)
+    for node in cluster.nodes:
+        node.kill()
+    cluster.start(order=[1, 2, 0])
+    equal(sorted(cluster.consume('s')), lines)
+    for node in cluster.nodes:
+        node.stop()
+    cluster.start()
+    equal(sorted(cluster.consume('s')), lines)
+
+
+def test_a_node_that_does_not_vote_joins_and_drains():
+    cluster = Cluster(nodes=4, voters=3).start()
+    equal(len(cluster.status()['voters']), 3)
+    equal(sorted(n['name'] for n in cluster.status()['nodes']), ['n0', 'n1', 'n2', 'n3'])
+    cluster.leat('node', 'drain', 'n3')
+    cluster.leat('stream', 'create', 's', '--streamlets', 6, '--logs', 1)
+    equal({n['name']: n['streamlets'] for n in cluster.status()['nodes']}['n3'], 0)
+    cluster.leat('node', 'undrain', 'n3')
+    cluster.leat('stream', 'create', 't', '--streamlets', 6, '--logs', 1)
+    check({n['name']: n['streamlets'] for n in cluster.status()['nodes']}['n3'] > 0)
+    done = cluster.leat('node', 'drain', 'nobody', code=1)
+    check_in('nobody', done.stderr.decode())
+
+
+def test_a_second_node_of_the_same_name_is_refused():
+    cluster = Cluster(nodes=4, voters=3)
+    cluster.nodes[3] = cluster.node(3, node='n1')
+    for node in cluster.nodes[:3]:
+        node.launch()
+    for node in cluster.nodes[:3]:
+        node.ready_wait()
+    code, text = cluster.nodes[3].start_refused()
+    check_in('n1', text)
+    equal(len(cluster.status()['nodes']), 3)
+
+
+def test_a_node_of_another_cluster_is_refused():
+    one, other = Cluster().start(), Cluster().start()
+    stranger = other.nodes[2]
+    stranger.stop()
+    stranger.flags[stranger.flags.index('--coordinators') + 1] = one.voters
+    stranger.flags[stranger.flags.index('--node') + 1] = 'stranger'
+    _, text = stranger.start_refused()
+    check_in('cluster', text)
+    equal(len(one.status()['nodes']), 3)
+
+
+def test_a_voter_that_lost_its_disk_stays_out_until_it_is_replaced():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's')
+    victim = next(i for i in range(3)
+                  if not cluster.status()['leader_address'].endswith(f':{cluster.node_ports[i]}'))
+    cluster.nodes[victim].kill()
+    shutil.rmtree(cluster.nodes[victim].data)
+    cluster.nodes[victim].launch()
+    cluster.nodes[victim].diary_wait('replace')
+    others = [i for i in range(3) if i != victim]
+    cluster.leat('node', 'replace', f'n{victim}', which=others)
+    cluster.nodes[victim].ready_wait()
+    check_in('s', cluster.leat('stream', 'list', which=[victim]).stdout.decode())
+
+
+def test_wrong_flags_are_named():
+    server = Server('--rack', 'r1')
+    code, text = server.start_refused()
+    equal(code, 2)
+    check_in('--coordinators', text)
+    server = Server('--coordinators', 'nowhere')
+    code, text = server.start_refused()
+    equal(code, 2)
+    check_in('HOST:PORT', text)
+    server = Server('--coordinators', '127.0.0.1:1', '--listen', '0.0.0.0:0')
+    code, text = server.start_refused()
+    equal(code, 2)
+    check_in('--node-listen', text)
+
+
+if __name__ == '__main__':
+    main()
