@@ -117,6 +117,7 @@ void leat_node_bring_up(struct leat_node *node)
         return;
     }
     struct leat_coordinate *request = &node->request;
+    memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_NODE_UP;
     request->from = core->index;
     request->node_name = node->name;
@@ -156,9 +157,32 @@ static void up_deliver_joined(void *actor, struct leat_mail *mail)
         leat_node_bring_up(node);
 }
 
+static void up_on_name_timer(struct leat_timer *timer)
+{
+    leat_node_bring_up(timer->owner);
+}
+
+/* SUBTLE: a node that was killed, lost its disk and starts anew comes as a stranger under a name
+ * whose last bearer nobody has missed yet. Its death shows within seconds; another bearer that
+ * lives stays. */
+static bool up_wait_for_name(struct leat_node *node, leat_err rc)
+{
+    struct leat_core *core = &node->cores[0];
+    if (rc != LEAT_E_EXISTS || node->name_tries == LEAT_NAME_TRIES_MAX || node->stopping)
+        return false;
+    if (node->name_tries++ == 0)
+        leat_diary_warn("a node named \"%s\" is up already: waiting whether it has just died",
+                        node->name);
+    node->name_timer.on_expired = up_on_name_timer;
+    node->name_timer.owner = node;
+    leat_timer_start(&core->timers, &node->name_timer, LEAT_NAME_RETRY_US);
+    return true;
+}
+
 static void up_on_node_up(struct leat_coordinate *request)
 {
     struct leat_node *node = request->owner;
+    if (up_wait_for_name(node, request->rc)) return;
     if (request->rc != LEAT_OK) {
         up_fail(node, request->rc, &request->error);
         return;

@@ -45,8 +45,11 @@ enum {
     LEAT_CORE_SCRATCH_BYTES = LEAT_FRAME_HEADER_BYTES + LEAT_CONTROL_BYTES_MAX,
     LEAT_TICK_US = 1000 * 1000,    /* care of logs, stalled peers */
     LEAT_SLOW_TICK_US = 20 * 1000, /* looking again at slow readers, only while there are some */
-    LEAT_OPENERS_MAX = 8,          /* "opened" commits under way */
-    LEAT_OPENER_LOGS_MAX = 256,    /* logs of one of them */
+    /* A node of this name is still held to be up: the one that this one follows, or another. */
+    LEAT_NAME_RETRY_US = 500 * 1000,
+    LEAT_NAME_TRIES_MAX = 20,
+    LEAT_OPENERS_MAX = 8,       /* "opened" commits under way */
+    LEAT_OPENER_LOGS_MAX = 256, /* logs of one of them */
 };
 
 struct leat_core;
@@ -404,6 +407,8 @@ struct leat_node {
     uint64_t incarnation;
     uint64_t started_us;
     uint64_t pool_bytes;
+    struct leat_timer name_timer;
+    unsigned name_tries;
     bool joining; /* a new node of a cluster whose id it has yet to learn */
     bool started, coordinator_ready, up, stopping, failed;
     _Atomic uint32_t highest_stream; /* id ever told by the coordinator */

@@ -129,10 +129,12 @@ static void join_call(struct leat_coordinator *coordinator, const struct co_peer
                                             .timeout_us = CO_CALL_US,
                                             .on_done = join_answered,
                                             .owner = calling};
-    if (leat_link_call(peer->link, &calling->call) == LEAT_OK)
+    if (leat_link_call(peer->link, &calling->call) == LEAT_OK) {
         coordinator->change.calling = true;
-    else
+        coordinator->change.calling_until_us = co_now(coordinator) + 2 * CO_CALL_US;
+    } else {
         leat_mem_free(calling);
+    }
 }
 
 static bool peer_runs_raft(const struct co_peer *peer)
@@ -232,7 +234,10 @@ static leat_err step(struct leat_coordinator *coordinator)
 void co_change_advance(struct leat_coordinator *coordinator)
 {
     struct co_change *change = &coordinator->change;
-    if (!change->running || change->calling || !co_leads(coordinator)) return;
+    if (!change->running || !co_leads(coordinator)) return;
+    /* A link that was closed by us takes its calls with it, and they say nothing here. */
+    if (change->calling && co_now(coordinator) < change->calling_until_us) return;
+    change->calling = false;
     if (co_now(coordinator) > change->since_us + CHANGE_US_MAX) {
         co_change_end(coordinator, LEAT_E_TIMEOUT,
                       "the node was not heard of, or too few voters are up; ask again");

@@ -84,6 +84,7 @@ struct co_change { /* of the voters, on the leader */
     uint64_t voter_id, since_us;
     unsigned tries;
     bool calling;
+    uint64_t calling_until_us;
     struct leat_coordinate *request; /* of this node; or */
     struct leat_link_ticket ticket;
     bool has_ticket;

@@ -246,8 +246,9 @@ int leat_node_main(int argc, char **argv)
     /* The node may be coming up just now, or a leader be chosen: that passes. */
     struct cli_answer answer;
     for (int left = RETRIES; cli_call(LEAT_KIND_NODE_CHANGE, &body, &answer); left--) {
-        if (left == 0 || leat_err_class(answer.rc) != LEAT_CLASS_RETRY || cli_interrupted())
-            return cli_refused(&answer);
+        enum leat_err_class class = leat_err_class(answer.rc);
+        bool passes = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
+        if (left == 0 || !passes || cli_interrupted()) return cli_refused(&answer);
         cli_answer_fini(&answer);
         (void)poll(NULL, 0, RETRY_MS);
     }

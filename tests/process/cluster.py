@@ -206,6 +206,10 @@ def test_a_voter_that_lost_its_disk_stays_out_until_it_is_replaced():
     cluster.nodes[victim].launch()
     cluster.nodes[victim].diary_wait('replace')
     others = [i for i in range(3) if i != victim]
+    address = f'127.0.0.1:{cluster.node_ports[victim]}'
+    until(lambda: not {v['address']: v['reachable']
+                       for v in cluster.status(which=others)['voters']}[address],
+          'the others see that it does not vote')
     cluster.leat('node', 'replace', f'n{victim}', which=others)
     cluster.nodes[victim].ready_wait()
     check_in('s', cluster.leat('stream', 'list', which=[victim]).stdout.decode())
