@@ -46,14 +46,21 @@ static void timer_arm(struct leat_raft_drive *drive)
 
 /* ---- what updates ask for ---- */
 
+/* SUBTLE: libraft 0.22.1 notes a configuration that arrives among other entries under the index of
+ * the first of them. Then it never learns that it is committed, allows no other, and on a cut between
+ * the two goes back to an older one. The entries say where it is. */
 static void entries_take(struct leat_raft_drive *drive, const struct raft_update *update)
 {
     leat_err rc = LEAT_OK;
+    uint64_t change_index = 0;
     for (unsigned i = 0; i < update->entries.n && rc == LEAT_OK; i++) {
         const struct raft_entry *entry = &update->entries.batch[i];
+        if (entry->type == RAFT_CHANGE) change_index = update->entries.index + i;
         rc = leat_raft_log_append(&drive->log, update->entries.index + i, entry->term,
                                   (uint32_t)entry->type, entry->buf.base, entry->buf.len);
     }
+    if (change_index != 0 && drive->raft.configuration_uncommitted_index != 0)
+        drive->raft.configuration_uncommitted_index = change_index;
     /* The memory of the entries came with the update; the array stays with whoever made it. */
     if (update->entries.n > 0) raft_free(update->entries.batch[0].batch);
     if (rc != LEAT_OK) drive_fail(drive, rc, "an entry can't be kept");
@@ -116,6 +123,18 @@ static void message_send(struct leat_raft_drive *drive, struct raft_message mess
         drive->hooks.send(drive->hooks.owner, &message);
         raft_configuration_close(&message.install_snapshot.conf);
         break;
+    case RAFT_REQUEST_VOTE_RESULT: {
+        /* SUBTLE: libraft 0.22.1 answers a pre-vote with the term that was asked for. (1) One voter has
+         * the longer log, the other the higher term, the third is gone. (2) The first asks for a term
+         * that the second has passed, and is refused; the second asks, and is refused for its log.
+         * (3) Neither learns why, for ever. A refusal says our term, as Raft has it. */
+        struct raft_request_vote_result *result = &message.request_vote_result;
+        if (result->pre_vote && !result->vote_granted &&
+            result->term < raft_current_term(&drive->raft))
+            result->term = raft_current_term(&drive->raft);
+        drive->hooks.send(drive->hooks.owner, &message);
+        break;
+    }
     default:
         drive->hooks.send(drive->hooks.owner, &message);
         break;

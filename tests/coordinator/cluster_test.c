@@ -684,7 +684,7 @@ static void seeds_run(bool changes)
 {
     const char *only = getenv("RIG_SEED"), *how_many = getenv("RIG_SEEDS");
     uint64_t first = only ? strtoull(only, NULL, 10) : 1;
-    uint64_t last = only ? first : how_many ? strtoull(how_many, NULL, 10) : 60;
+    uint64_t last = only ? first : how_many ? strtoull(how_many, NULL, 10) : 100;
     answered = unanswered = 0;
     for (uint64_t seed = first; seed <= last; seed++)
         seed_run(seed, changes);
