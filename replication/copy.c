@@ -257,6 +257,15 @@ bool rep_copy_is_busy(const struct rep_copy *copy)
 }
 
 /* ---- writes ---- */
+/* Nothing but bytes and acks is wanted of it: no need to compare. */
+static bool is_plain(const struct rep_copy *copy)
+{
+    const struct rep_set *set = copy->set;
+    if (!set || copy->state != REP_COPY_OPEN || copy->incomplete || !copy->counted) return false;
+    return !rep_is_disk(set->log) && copy->stamp == set->log->version && !set->closed &&
+           !set->dropping && !set->want_parked && !set->evict;
+}
+
 static void on_written(struct leat_rmem_write *done, leat_err rc)
 {
     struct rep_write *write = (struct rep_write *)(void *)done;
@@ -269,10 +278,8 @@ static void on_written(struct leat_rmem_write *done, leat_err rc)
         primary->accounts.replicated_bytes += write->bytes;
         primary->accounts.writes++;
     }
-    if (copy->source) {
-        copy->source->writes--;
-        rep_mark_dirty(copy->source->log);
-    }
+    if (copy->source) copy->source->writes--;
+    if (copy->source && !is_plain(copy)) rep_mark_dirty(copy->source->log);
     if (!copy->set) {
         free_if_over(copy);
         return;
@@ -280,6 +287,8 @@ static void on_written(struct leat_rmem_write *done, leat_err rc)
     if (rc) return; /* the target is failing: the session's end follows */
     copy->done += write->bytes;
     rep_copy_write(copy);
+    /* Here, not at the next mail: this is what an append's latency is made of. */
+    rep_set_commit_try(copy->set);
 }
 
 bool rep_copy_write_from(struct rep_copy *copy, const uint8_t *from, uint32_t bytes)
@@ -318,7 +327,10 @@ void rep_copy_write(struct rep_copy *copy)
            copy->writes < primary->options.window) {
         uint32_t bytes = set->target - copy->sent;
         if (bytes > LEAT_REP_WRITE_BYTES_MAX) bytes = LEAT_REP_WRITE_BYTES_MAX;
-        if (!rep_copy_write_from(copy, set->seg->buffer + copy->sent, bytes)) return;
+        if (!rep_copy_write_from(copy, set->seg->buffer + copy->sent, bytes)) {
+            rep_wait(set->log);
+            return;
+        }
     }
 }
 

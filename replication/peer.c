@@ -19,8 +19,13 @@ static void on_attached(void *user, struct leat_rmem_target *target)
     peer->audited_us = 0;
     peer->audit_from = 0;
     peer->audit_all = true; /* what lies there closed counts again */
+    const struct leat_primary_options *options = &peer->primary->options;
     LEAT_LIST_EACH(&peer->primary->waits, it)
-    rep_mark_dirty(LEAT_CONTAINER(it, struct leat_primary_log, waits_link));
+    {
+        struct leat_primary_log *log = LEAT_CONTAINER(it, struct leat_primary_log, waits_link);
+        rep_mark_dirty(log);
+        if (options->events.on_room) options->events.on_room(options->owner, log);
+    }
     rep_arm(peer->primary, 0);
 }
 

@@ -41,6 +41,13 @@ void rep_mark_dirty(struct leat_primary_log *log)
     kick(log->primary);
 }
 
+void rep_wait(struct leat_primary_log *log)
+{
+    if (leat_list_empty(&log->waits_link))
+        leat_list_push_back(&log->primary->waits, &log->waits_link);
+    rep_arm(log->primary, REP_TICK_US);
+}
+
 void rep_arm(struct leat_primary *primary, uint64_t delay_us)
 {
     uint64_t at_us = rep_now(primary) + delay_us;
@@ -129,6 +136,7 @@ void rep_log_step(struct leat_primary_log *log)
 {
     bool reserving = false;
     log->lacking = false;
+    leat_list_remove(&log->waits_link);
     LEAT_LIST_EACH(&log->active, it)
     {
         struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, link);
@@ -137,11 +145,7 @@ void rep_log_step(struct leat_primary_log *log)
     }
     version_step(log);
     versions_send(log->primary);
-    leat_list_remove(&log->waits_link);
-    if (log->lacking || reserving || rep_is_held(log)) {
-        leat_list_push_back(&log->primary->waits, &log->waits_link);
-        rep_arm(log->primary, REP_TICK_US);
-    }
+    if (log->lacking || reserving || rep_is_held(log)) rep_wait(log);
 }
 
 /* ---- requests ---- */
@@ -194,6 +198,8 @@ static void keeper_request(void *ctx, const struct leat_post *post, struct leat_
         break;
     case LEAT_KEEP_COMMIT:
         request_commit(set, keep);
+        /* What is under way brings its answer. */
+        if (!rep_is_disk(log) && set->writes && !rep_is_held(log)) return;
         break;
     case LEAT_KEEP_CLOSE:
         set->close = keep;

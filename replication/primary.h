@@ -214,6 +214,8 @@ static inline bool rep_is_held(const struct leat_primary_log *log)
 
 /* primary.c */
 void rep_mark_dirty(struct leat_primary_log *log);
+/** Looked at again a little later. */
+void rep_wait(struct leat_primary_log *log);
 void rep_arm(struct leat_primary *primary, uint64_t delay_us);
 struct leat_primary_log *rep_log_find(const struct leat_primary *primary, struct leat_log_ref ref);
 struct rep_set *rep_set_find(const struct leat_primary_log *log, uint64_t segment);
@@ -226,6 +228,8 @@ struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id
 void rep_set_step(struct rep_set *set);
 /** Into the list where it belongs. */
 void rep_set_settle(struct rep_set *set);
+/** Answer the commit that waits, if everything is there. Never inside a request. */
+void rep_set_commit_try(struct rep_set *set);
 void rep_local_ask(struct rep_set *set, enum leat_keep_kind kind);
 
 /* copy.c */

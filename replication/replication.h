@@ -93,7 +93,7 @@ struct leat_primary_events {
      */
     void (*on_versions)(void *owner, struct leat_primary *primary,
                         const struct leat_rep_version *rows, size_t count);
-    /** Something changed that leat_primary_log_refusal() answers: appends that wait look again. */
+    /** A node has come: what the keeper's refusal() said may not hold any more. NULL: not wanted. */
     void (*on_room)(void *owner, struct leat_primary_log *rep);
 };
 

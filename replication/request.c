@@ -409,8 +409,8 @@ static void settle(struct leat_backup *backup, const struct leat_frame *frame,
     backup_answer(backup, ticket, NULL);
 }
 
-void leat_backup_request(struct leat_backup *backup, const struct leat_link_identity *who,
-                         const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+static void handle(struct leat_backup *backup, const struct leat_link_identity *who,
+                   const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
     struct backup_writer *writer = backup_writer_find(backup, who->node, who->incarnation);
     if (backup_is_fenced(backup, who->node, who->incarnation)) {
@@ -440,4 +440,13 @@ void leat_backup_request(struct leat_backup *backup, const struct leat_link_iden
         about_one(backup, writer, frame->kind, frame, ticket);
         break;
     }
+}
+
+void leat_backup_request(struct leat_backup *backup, const struct leat_link_identity *who,
+                         const struct leat_frame *frame, const struct leat_link_ticket *ticket)
+{
+    const struct leat_cpu *cpu = &backup->options.cpu;
+    uint64_t from_ns = cpu->ns ? cpu->ns(cpu->ctx) : 0;
+    handle(backup, who, frame, ticket);
+    if (cpu->ns) backup->accounts.cpu_backup_control += cpu->ns(cpu->ctx) - from_ns;
 }

@@ -212,10 +212,10 @@ static bool commit_is_done(const struct rep_set *set, uint32_t to)
     return true;
 }
 
-static void commit_step(struct rep_set *set)
+void rep_set_commit_try(struct rep_set *set)
 {
     const struct leat_primary_log *log = set->log;
-    if (set->local_busy) return;
+    if (!set->commit || set->local_busy) return;
     if (rep_is_disk(log) && set->local_rc) {
         answer(&set->commit, set->local_rc);
     } else if (log->fenced) {
@@ -359,7 +359,7 @@ void rep_set_step(struct rep_set *set)
     if (set->reserve)
         reserve_step(set);
     else if (set->commit)
-        commit_step(set);
+        rep_set_commit_try(set);
     else if (set->close)
         close_step(set);
     else if (set->park)

@@ -849,7 +849,7 @@ void world_step(struct world *world)
         const struct world_write *pending = &world->writes[world_below(world, world->write_count)];
         if (pending->write) apply(world, pending, 1);
     }
-    if (world->ghost_count && world_below(world, 500) == 0) ghost_land(world);
+    if (world->ghost_count && world_below(world, 3000) == 0) ghost_land(world);
     bool done = world_below(world, 3) ? fake_event_one(world) || due_one(world)
                                       : due_one(world) || fake_event_one(world);
     if (!done) {
