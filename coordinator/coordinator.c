@@ -268,6 +268,7 @@ static leat_err check_voters(const struct leat_coordinator *coordinator, struct 
 {
     const struct leat_coordinator_options *options = &coordinator->options;
     const struct raft_configuration *known = &coordinator->drive.raft.configuration;
+    if (known->n == 0) return LEAT_OK; /* joined, and nothing has come yet */
     for (unsigned i = 0; i < known->n; i++) {
         /* A server that was alone until now is at the address it has been given since. */
         const char *address = known->servers[i].address;
@@ -279,7 +280,7 @@ static leat_err check_voters(const struct leat_coordinator *coordinator, struct 
         error, LEAT_E_WRONG_CLUSTER,
         "this data directory is of another cluster, whose coordinators (%s%s) are "
         "not in --coordinators: correct the list, or choose another directory",
-        known->n > 0 ? known->servers[0].address : "none", known->n > 1 ? ", ..." : "");
+        known->servers[0].address, known->n > 1 ? ", ..." : "");
 }
 
 static leat_err coordinator_open(struct leat_coordinator *coordinator, struct leat_error *error)

@@ -79,7 +79,7 @@ def test_three_nodes_form_a_cluster_in_any_order():
 def test_streamlets_are_spread_and_any_address_is_enough():
     cluster = Cluster().start()
     cluster.leat('stream', 'create', 's', '--streamlets', 6, '--logs', 1, which=[1])
-    equal([n['streamlets'] for n in cluster.status()['nodes']], [2, 2, 2], 'streamlets of each')
+    until(lambda: list(owned(cluster).values()) == [2, 2, 2], 'streamlets are spread evenly')
     lines = [f'{i:06d} {"x" * (i % 50)}' for i in range(20000)]
     cluster.produce('s', lines, '--batch-bytes', '2K', which=[0])
     for i in range(3):
@@ -159,16 +159,23 @@ def test_a_whole_cluster_restarts():
     equal(sorted(cluster.consume('s')), lines)
 
 
+def owned(cluster):
+    """How many streamlets each node has, as node 0 knows."""
+    return {n['name']: n['streamlets'] for n in cluster.status(which=[0])['nodes']}
+
+
 def test_a_node_that_does_not_vote_joins_and_drains():
     cluster = Cluster(nodes=4, voters=3).start()
     equal(len(cluster.status()['voters']), 3)
     equal(sorted(n['name'] for n in cluster.status()['nodes']), ['n0', 'n1', 'n2', 'n3'])
     cluster.leat('node', 'drain', 'n3')
     cluster.leat('stream', 'create', 's', '--streamlets', 6, '--logs', 1)
-    equal({n['name']: n['streamlets'] for n in cluster.status()['nodes']}['n3'], 0)
+    until(lambda: sum(owned(cluster).values()) == 6, 'all nodes know of it')
+    equal(owned(cluster)['n3'], 0)
     cluster.leat('node', 'undrain', 'n3')
     cluster.leat('stream', 'create', 't', '--streamlets', 6, '--logs', 1)
-    check({n['name']: n['streamlets'] for n in cluster.status()['nodes']}['n3'] > 0)
+    until(lambda: sum(owned(cluster).values()) == 12, 'all nodes know of it')
+    check(owned(cluster)['n3'] > 0, owned(cluster))
     done = cluster.leat('node', 'drain', 'nobody', code=1)
     check_in('nobody', done.stderr.decode())
 
