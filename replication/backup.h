@@ -75,6 +75,8 @@ struct backup_request {
     struct rep_body body;
     struct backup_rows *rows;
     uint32_t row;
+    void (*on_adopted)(void *arg, leat_err rc, struct leat_segment *seg);
+    void *adopted_arg;
 };
 
 /* A request with rows: answered when all are done. */

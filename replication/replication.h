@@ -201,6 +201,19 @@ void leat_backup_request(struct leat_backup *backup, const struct leat_link_iden
  */
 leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_t incarnation,
                            void (*on_done)(void *arg), void *arg) LEAT_NODISCARD;
+/**
+ * This node becomes the owner of the log: its replica of that segment, cut to `extent` as the
+ * coordinator has committed it, becomes the node's own closed segment, durably, and the backup
+ * forgets it. on_done, later and once, with the segment (nobody owns it until a log does). Errors
+ * (on_done never runs): LEAT_E_NOT_FOUND: no whole replica here that could hold that; LEAT_E_AGAIN:
+ * something is under way with it (a flush), ask again; LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED,
+ * LEAT_E_DISK. Thread: owner.
+ */
+leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
+                           struct leat_segment_id segment, struct leat_extent extent,
+                           uint64_t next_offset, int64_t max_timestamp_ms,
+                           void (*on_done)(void *arg, leat_err rc, struct leat_segment *seg),
+                           void *arg) LEAT_NODISCARD;
 /** A committed delete entry: replicas of that stream go. */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
 /** From the store's events, for segments with role LEAT_SEGMENT_REPLICA. */

@@ -104,6 +104,22 @@ static void on_done(struct leat_keep *keep)
     backup_idle(rep);
 }
 
+/* Where its records begin: its row says so from now on, for whoever owns it some day. */
+static bool base_offset_of(const struct leat_segment *seg, uint64_t *out_base_offset)
+{
+    struct leat_entry entry;
+    struct leat_start start;
+    memcpy(&entry, seg->buffer, sizeof entry);
+    uint64_t at = (uint64_t)leat_entry_bytes(entry.payload_bytes);
+    if (entry.type != LEAT_ENTRY_SEGMENT || at + sizeof entry + sizeof start > seg->capacity)
+        return false;
+    memcpy(&entry, seg->buffer + at, sizeof entry);
+    if (entry.type != LEAT_ENTRY_START) return false;
+    memcpy(&start, seg->buffer + at + sizeof entry, sizeof start);
+    *out_base_offset = start.base_offset;
+    return true;
+}
+
 static void close_now(struct backup_request *request)
 {
     struct leat_segment *seg = request->rep->seg;
@@ -163,7 +179,8 @@ static leat_err start_close(struct backup_request *request)
     struct leat_scan scan;
     if (seg->state != LEAT_SEGMENT_RESERVED && seg->state != LEAT_SEGMENT_OPEN)
         return LEAT_E_INVALID;
-    if (!ends_with(seg, request->body.extent)) return LEAT_E_DAMAGED;
+    if (!ends_with(seg, request->body.extent) || !base_offset_of(seg, &seg->base_offset))
+        return LEAT_E_DAMAGED;
     if (!seg->incomplete) {
         close_now(request);
         return LEAT_OK;

@@ -249,6 +249,45 @@ static void returned_nodes_closed_copies_count_again(void **state)
     world_free(world);
 }
 
+static struct leat_segment *adopted;
+static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
+{
+    (void)arg;
+    assert_int_equal(rc, LEAT_OK);
+    adopted = seg;
+}
+
+/* What a new owner does with the end of the log that was decided. */
+static void adopt_head(struct world *world, unsigned node)
+{
+    const struct replica *rep =
+        LEAT_CONTAINER(world->nodes[node].backup->replicas.next, const struct replica, link);
+    struct leat_scan scan;
+    leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &scan);
+    adopted = NULL;
+    struct leat_backup *backup = world->nodes[node].backup;
+    struct leat_extent extent = {scan.bytes, scan.crc}, other = {scan.bytes, scan.crc ^ 1};
+    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, rep->seg->id, other,
+                                       scan.next_offset, 1, on_adopted, NULL),
+                     LEAT_E_NOT_FOUND);
+    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, rep->seg->id, extent,
+                                       scan.next_offset, 1, on_adopted, NULL),
+                     LEAT_OK);
+    world_run(world, 200 * 1000);
+    assert_non_null(adopted);
+    assert_int_equal(adopted->role, LEAT_SEGMENT_OWN);
+    assert_int_equal(adopted->state, LEAT_SEGMENT_CLOSED);
+    assert_true(adopted->flushed);
+    struct leat_backup_status status;
+    leat_backup_status(backup, &status);
+    assert_int_equal(status.replicas, 0);
+    /* It is found as the node's own, closed where it was decided. */
+    world_node_kill(world, node, true);
+    world_node_start(world, node);
+    leat_backup_status(world->nodes[node].backup, &status);
+    assert_int_equal(status.replicas, 0);
+}
+
 static unsigned fences;
 static void on_fenced(void *arg)
 {
@@ -282,6 +321,7 @@ static void fence_keeps_private_copies_and_refuses_the_writer(void **state)
     before = world->marks_seen;
     world_check(world);
     assert_int_equal(world->marks_seen, before + 2);
+    adopt_head(world, 1);
     /* The memory itself goes. */
     for (unsigned i = 0; i < WORLD_ARENAS_MAX; i++)
         if (world->arenas[i].used && world->arenas[i].node) assert_true(world->arenas[i].closed);

@@ -95,6 +95,8 @@ static void compare_segment(void *arg, const struct leat_rep_segment_status *sta
         if (!copy) continue;
         LEAT_ASSERT_CMP(copy->extent.bytes, ==, set->seg->extent.bytes);
         LEAT_ASSERT_CMP(copy->extent.crc, ==, set->seg->extent.crc);
+        LEAT_ASSERT_CMP(copy->base_offset, ==, set->seg->base_offset);
+        LEAT_ASSERT_CMP(copy->next_offset, ==, set->seg->next_offset);
         uint32_t at = 0;
         while (at < copy->extent.bytes && bytes_of(copy)[at] == bytes_of(set->seg)[at])
             at++;
