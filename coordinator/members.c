@@ -26,6 +26,7 @@ struct calling {
     struct leat_link_call call;
     struct leat_coordinator *coordinator;
     struct leat_coordinate *request; /* of ADMIN */
+    uint64_t number;                 /* of JOIN */
     uint8_t control[LEAT_NODE_NAME_BYTES_MAX + 32];
 };
 
@@ -103,11 +104,12 @@ static void join_answered(struct leat_link_call *call, leat_err rc, const struct
 {
     struct calling *calling = call->owner;
     struct leat_coordinator *coordinator = calling->coordinator;
+    uint64_t number = calling->number;
     (void)answer;
     leat_mem_free(calling);
     if (rc == LEAT_E_CANCELLED) return;
     struct co_change *change = &coordinator->change;
-    if (!change->running || !change->calling) return;
+    if (!change->running || !change->calling || change->call_number != number) return;
     change->calling = false;
     change->confirmed = rc == LEAT_OK;
     if (rc != LEAT_OK) co_change_end(coordinator, rc, error->text);
@@ -123,6 +125,7 @@ static void join_call(struct leat_coordinator *coordinator, const struct co_peer
     leat_msg_write_bin(&writer, coordinator->machine.cluster_id, 16);
     leat_msg_write_u64(&writer, peer->state.voter_id);
     calling->coordinator = coordinator;
+    calling->number = ++coordinator->join_count;
     calling->call = (struct leat_link_call){.kind = CO_KIND_JOIN,
                                             .control = calling->control,
                                             .control_bytes = writer.used,
@@ -131,6 +134,7 @@ static void join_call(struct leat_coordinator *coordinator, const struct co_peer
                                             .owner = calling};
     if (leat_link_call(peer->link, &calling->call) == LEAT_OK) {
         coordinator->change.calling = true;
+        coordinator->change.call_number = calling->number;
         coordinator->change.calling_until_us = co_now(coordinator) + 2 * CO_CALL_US;
     } else {
         leat_mem_free(calling);

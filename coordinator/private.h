@@ -84,8 +84,8 @@ struct co_change { /* of the voters, on the leader */
     uint64_t voter_id, since_us;
     unsigned tries;
     bool calling;
-    uint64_t calling_until_us;
-    struct leat_coordinate *request; /* of this node; or */
+    uint64_t calling_until_us, call_number; /* answers to earlier calls mean nothing */
+    struct leat_coordinate *request;        /* of this node; or */
     struct leat_link_ticket ticket;
     bool has_ticket;
 };
@@ -142,6 +142,7 @@ struct leat_coordinator {
     bool form_calling;
     unsigned form_answers, form_wanted, form_ok;
     struct co_change change;
+    uint64_t join_count; /* calls made */
     struct co_install sends[LEAT_VOTERS_MAX], receive;
     /* A learner's own side. */
     struct co_peer *feeder;
