@@ -22,8 +22,12 @@ static _Atomic size_t tag_bytes[LEAT_MEM_TAGS];
 static _Atomic uint64_t calls;
 static _Atomic uint64_t fail_at; /* value of `calls` at which to fail; 0 = never */
 
+static bool (*ask)(void *arg);
+static void *ask_arg;
+
 static bool call_fails(void)
 {
+    if (ask && ask(ask_arg)) return true;
     uint64_t call = atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed) + 1;
     return atomic_load_explicit(&fail_at, memory_order_relaxed) == call;
 }
@@ -108,4 +112,10 @@ void leat_mem_fail_at(uint64_t n)
 uint64_t leat_mem_calls(void)
 {
     return atomic_load_explicit(&calls, memory_order_relaxed);
+}
+
+void leat_mem_ask(bool (*fails)(void *arg), void *arg)
+{
+    ask = fails;
+    ask_arg = arg;
 }
