@@ -153,7 +153,7 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
     leat_err rc = LEAT_OK;
     struct leat_hosted *hosted = leat_hosted_find(core, request->ref);
     if (hosted == NULL || hosted->going) /* going: stopped, deleted, or being made anew */
-        rc = core->stopping || hosted != NULL ? LEAT_E_STARTING : LEAT_E_UNKNOWN_STREAM;
+        rc = leat_hosted_absent(core, request->ref);
 
     while (rc == LEAT_OK && request->begun < request->batch_count) {
         struct leat_append_part *part = request->last;

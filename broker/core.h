@@ -137,6 +137,7 @@ struct leat_stream {
     struct leat_stream *by_id_next, *by_name_next;
     struct leat_stream_desc *desc; /* a reference */
     bool published;                /* every core has its logs: it may be told of */
+    bool logs_missing;             /* some could not be made here: the tick tries again */
     struct leat_list waiters;      /* struct leat_stream_wait */
 };
 struct leat_stream_wait {
@@ -190,6 +191,7 @@ struct leat_core {
     struct leat_hosted **hosted;   /* buckets */
     uint32_t hosted_count, hosted_mask;
     struct leat_stream **streams_by_id, **streams_by_name;
+    bool logs_missing;                               /* of some stream here */
     uint32_t stream_count, stream_mask, stream_seen; /* highest id that came by */
     struct leat_list stream_awaits;
     bool adopted; /* logs of streams that come from now on are made as they come */
@@ -279,6 +281,11 @@ leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint
 void leat_hosted_send_openings(struct leat_core *core);
 /** Called every tick: retention, parking. */
 void leat_hosted_care(struct leat_core *core);
+
+/** Why no request finds this log: STARTING if it comes, or comes again; else UNKNOWN_STREAM. */
+leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref);
+/** Called every tick: logs that could not be made when their stream came (walk.c). */
+void leat_walk_make_missing(struct leat_core *core);
 
 /* ---- conn.c ---- */
 void *leat_peer_accept(void *acceptor, struct leat_conn *conn,

@@ -222,7 +222,7 @@ static void fetch_read_here(struct leat_fetch_read *read)
     struct leat_hosted *hosted = leat_hosted_find(home, read->item->want.log);
     if (hosted == NULL || hosted->going) {
         /* going: stopped, deleted, or being made anew after accepted loss */
-        read->rc = home->stopping || hosted != NULL ? LEAT_E_STARTING : LEAT_E_UNKNOWN_STREAM;
+        read->rc = leat_hosted_absent(home, read->item->want.log);
         return;
     }
     fetch_note_ends(read, hosted->log);

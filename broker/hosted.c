@@ -87,6 +87,13 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
     return LEAT_OK;
 }
 
+leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref)
+{
+    const struct leat_stream *stream = leat_stream_find(core, ref.stream);
+    const bool comes = leat_hosted_find(core, ref) != NULL || (stream && stream->logs_missing);
+    return core->stopping || comes ? LEAT_E_STARTING : LEAT_E_UNKNOWN_STREAM;
+}
+
 leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const *segs,
                           size_t seg_count, const struct leat_log_tail *tail)
 {
@@ -114,7 +121,10 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
     if (rc == LEAT_OK)
         rc = leat_log_create(core->env, &node->keeper, &core->timers, &options, segs, seg_count,
                              tail, &hosted->log);
-    if (rc != LEAT_OK) leat_sets_destroy(&hosted->sets);
+    if (rc != LEAT_OK) {
+        leat_list_remove(&hosted->home);
+        leat_sets_destroy(&hosted->sets);
+    }
     return rc;
 }
 

@@ -124,7 +124,7 @@ static void locate_here(struct locate_call *locate)
     struct leat_hosted *hosted = leat_hosted_find(locate->home, asked->log);
     struct leat_locate_op *op = &locate->op;
     if (hosted == NULL || hosted->going) {
-        op->rc = hosted != NULL ? LEAT_E_STARTING : LEAT_E_UNKNOWN_STREAM;
+        op->rc = leat_hosted_absent(locate->home, asked->log);
         locate_done(locate);
         return;
     }

@@ -60,7 +60,9 @@ static struct leat_member *member_of_name(struct leat_core *core, const char *na
     /* The coordinator holds LEAT_NODES_MAX of them and no more. */
     LEAT_ASSERT_CMP(members->count, <, LEAT_NODES_MAX);
     struct leat_member *member = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *member);
-    LEAT_ASSERT(member != NULL); /* committed and applied: there is no way back */
+    /* There is no way back, and the next start is told of it again. */
+    const bool committed_is_applied = member != NULL;
+    LEAT_ASSERT(committed_is_applied);
     member->core = core;
     member->number = members->count;
     member->self = strcmp(name, core->node->name) == 0;
@@ -95,7 +97,8 @@ void leat_node_on_node(void *owner, const struct leat_node_info *info)
     struct leat_node *node = owner;
     const struct leat_post *post = node->options.coordinator_env->post;
     struct member_walk *walk = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *walk);
-    LEAT_ASSERT(walk != NULL); /* as above */
+    const bool committed_is_applied = walk != NULL; /* as above */
+    LEAT_ASSERT(committed_is_applied);
     walk->info = *info;
     walk->mail.deliver = member_walk_deliver;
     post->send(post->ctx, LEAT_ACTOR_CORE_0, &walk->mail);

@@ -32,7 +32,8 @@ static void walk_start(struct leat_node *node, struct leat_stream_desc *desc, ui
 {
     struct walk *walk = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *walk);
     /* Committed and applied: there is no way back, and a node that misses a stream would lie. */
-    LEAT_ASSERT(walk != NULL);
+    const bool committed_is_applied = walk != NULL;
+    LEAT_ASSERT(committed_is_applied);
     walk->node = node;
     walk->desc = desc;
     walk->stream_id = stream_id;
@@ -109,29 +110,57 @@ static void walk_next(struct walk *walk, struct leat_core *core)
 
 /* ---- it came, or changed ---- */
 
-static void walk_install(struct walk *walk, struct leat_core *core)
+/* What is not here yet. What can't be made now is made by a later tick. */
+static void logs_make(struct leat_core *core, struct leat_stream *stream)
 {
-    struct leat_stream *stream;
-    const struct leat_stream_desc *desc = walk->desc;
-    leat_err rc = leat_stream_put(core, walk->desc, &stream);
-    LEAT_ASSERT(rc == LEAT_OK); /* as above */
-    if (!core->adopted) return; /* coming up: recovery makes its logs */
-
+    const struct leat_stream_desc *desc = stream->desc;
     const struct leat_log_tail empty = {0};
+    const bool told = stream->logs_missing;
+    stream->logs_missing = false;
     for (uint32_t s = 0; s < desc->streamlet_count; s++) {
         for (uint32_t q = 0; q < desc->settings.logs; q++) {
             struct leat_log_ref ref = {desc->id, s, q};
             struct leat_hosted *hosted;
             if (!leat_core_owns(core, desc, s)) continue;
-            if (leat_core_of_log(walk->node, ref, desc->settings.logs) != core->index) continue;
+            if (leat_core_of_log(core->node, ref, desc->settings.logs) != core->index) continue;
             if (leat_hosted_find(core, ref) != NULL) continue;
-            rc = leat_hosted_create(core, stream, ref, desc->streamlets[s].epoch, NULL, 0, &empty,
-                                    &hosted);
-            if (rc != LEAT_OK)
-                leat_diary_error("stream \"%s\", streamlet %u, log %u can't be made: %s",
+            leat_err rc = leat_hosted_create(core, stream, ref, desc->streamlets[s].epoch, NULL, 0,
+                                             &empty, &hosted);
+            if (rc == LEAT_OK) continue;
+            stream->logs_missing = core->logs_missing = true;
+            if (!told)
+                leat_diary_error("stream \"%s\", streamlet %u, log %u can't be made: %s; it is "
+                                 "tried again every second",
                                  desc->name, s, q, leat_err_text(rc));
         }
     }
+}
+
+void leat_walk_make_missing(struct leat_core *core)
+{
+    if (!core->logs_missing || core->stopping) return;
+    core->logs_missing = false;
+    for (uint32_t i = 0; i <= core->stream_mask; i++) {
+        for (struct leat_stream *it = core->streams_by_id[i]; it != NULL; it = it->by_id_next) {
+            if (!it->logs_missing) continue;
+            if (it->published)
+                logs_make(core, it);
+            else
+                core->logs_missing = true; /* on its way here, or going */
+        }
+    }
+}
+
+static void walk_install(struct walk *walk, struct leat_core *core)
+{
+    struct leat_stream *stream;
+    const struct leat_stream_desc *desc = walk->desc;
+    leat_err rc = leat_stream_put(core, walk->desc, &stream);
+    const bool committed_is_applied = rc == LEAT_OK; /* as above */
+    LEAT_ASSERT(committed_is_applied);
+    if (!core->adopted) return; /* coming up: recovery makes its logs */
+
+    logs_make(core, stream);
     LEAT_LIST_EACH(&core->home_logs, link)
     {
         struct leat_hosted *home = LEAT_CONTAINER(link, struct leat_hosted, home);
