@@ -15,6 +15,11 @@ static leat_err drive_step(struct leat_raft_drive *drive, struct raft_event *eve
 static void drive_fail(struct leat_raft_drive *drive, leat_err rc, const char *why)
 {
     if (drive->failed != LEAT_OK) return;
+    /* Raft is a step ahead of its log, or half of a committed entry is in the tables. A node that
+     * went on would take no appends for ever; what is on the disk is whole, and the next start
+     * goes on from there. */
+    const bool committed_is_applied = rc != LEAT_E_NO_MEMORY;
+    LEAT_ASSERT(committed_is_applied);
     drive->failed = rc;
     leat_diary_error("coordinator: stopped: %s (%s)", why, leat_err_text(rc));
     leat_timer_stop(drive->timers, &drive->raft_timer);
