@@ -348,20 +348,23 @@ static void usage(FILE *to)
           "       --nodes N: a cluster of N machines that form, die and come back\n"
           "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
           "           power cut before, inside and after every K-th disk operation\n"
-          "       leat-sim --sweep [--seed S] --op N [--subset M] [--trace]  only there\n",
+          "       leat-sim --sweep [--seed S] --op N [--subset M] [--trace]  only there\n"
+          "       leat-sim --allocations [--seed S] [--step K] [--jobs J]\n"
+          "           every K-th allocation of the server fails, each in a run of its own\n"
+          "       leat-sim --allocations [--seed S] --op N [--trace]  only that one\n",
           to);
 }
 
 int main(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"seed", 1, NULL, 's'},   {"seeds", 1, NULL, 'n'},   {"from", 1, NULL, 'f'},
-        {"jobs", 1, NULL, 'j'},   {"trace", 0, NULL, 't'},   {"sweep", 0, NULL, 'w'},
-        {"step", 1, NULL, 'k'},   {"subsets", 1, NULL, 'u'}, {"op", 1, NULL, 'o'},
-        {"subset", 1, NULL, 'b'}, {"nodes", 1, NULL, 'N'},   {"help", 0, NULL, 'h'},
-        {NULL, 0, NULL, 0}};
+        {"seed", 1, NULL, 's'},        {"seeds", 1, NULL, 'n'},   {"from", 1, NULL, 'f'},
+        {"jobs", 1, NULL, 'j'},        {"trace", 0, NULL, 't'},   {"sweep", 0, NULL, 'w'},
+        {"step", 1, NULL, 'k'},        {"subsets", 1, NULL, 'u'}, {"op", 1, NULL, 'o'},
+        {"subset", 1, NULL, 'b'},      {"nodes", 1, NULL, 'N'},   {"help", 0, NULL, 'h'},
+        {"allocations", 0, NULL, 'a'}, {NULL, 0, NULL, 0}};
     uint64_t seed = 0, count = 0, from = 1, jobs = 2;
-    bool trace = false, sweeping = false;
+    bool trace = false, sweeping = false, allocations = false;
     sweep.subsets = SUBSETS;
     sweep.step = 1;
     /* Large blocks come fresh from the kernel: nothing clears and touches what a simulated server
@@ -389,6 +392,9 @@ int main(int argc, char **argv)
         case 'w':
             sweeping = true;
             break;
+        case 'a':
+            allocations = true;
+            break;
         case 'k':
             sweep.step = number ? (unsigned)number : 1;
             break;
@@ -415,6 +421,15 @@ int main(int argc, char **argv)
             usage(stderr);
             return 2;
         }
+    }
+    if (allocations) {
+        struct alloc_sweep_options options = {.seed = seed ? seed : 1,
+                                              .only = sweep.only_op,
+                                              .jobs = (unsigned)jobs,
+                                              .step = sweep.step,
+                                              .seconds_per_run = SECONDS_PER_SEED,
+                                              .tracing = trace};
+        return alloc_sweep_run(&options);
     }
     if (sweeping) {
         sweep.jobs = (unsigned)jobs;

@@ -341,6 +341,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->calm = options->calm;
     leat_diary_set(on_diary, world, options->tracing ? LEAT_DIARY_DEBUG : LEAT_DIARY_ERROR);
     streams_choose(scenario);
+    if (options->on_built) options->on_built(scenario);
     if (scenario->server_count > 1)
         cluster_body(scenario, options);
     else

@@ -118,6 +118,7 @@ struct scenario_options {
     /* The sweep: asked at every disk operation whether the power is to be cut there. It is given
      * the disk, to choose which unflushed writes survive. */
     bool (*sweep)(struct sim_disk *disk, uint64_t op, enum sim_cut_phase phase);
+    void (*on_built)(struct scenario *scenario); /* before the first event; NULL: nobody asks */
 };
 struct scenario_result {
     char failure[SIM_FAIL_TEXT_BYTES];
@@ -172,6 +173,15 @@ bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us);
 void sim_nodes_faults_start(struct scenario *scenario);
 /** Everything between machines works again. */
 void sim_nodes_heal(struct scenario *scenario);
+
+/* ---- alloc_sweep.c ---- */
+struct alloc_sweep_options {
+    uint64_t seed, only; /* only: fail this allocation alone; 0: every step-th */
+    unsigned jobs, step, seconds_per_run;
+    bool tracing;
+};
+/** Let allocations of the server fail, each in a run of its own. Returns the exit code. */
+int alloc_sweep_run(const struct alloc_sweep_options *options);
 
 /* ---- rot.c ---- */
 /** Flip bits, one after the other, and judge what is served. Nobody else is at work any more. */
