@@ -62,6 +62,7 @@ enum {
     LEAT_STREAMLETS_MAX = 65536,
     LEAT_LOGS_MAX = 256, /* Q of one streamlet */
     LEAT_CORES_MAX = 64,
+    LEAT_COPIES_MAX = 8, /* of a segment, the owner's included */
 };
 
 static inline bool leat_log_ref_equal(struct leat_log_ref a, struct leat_log_ref b)

@@ -229,6 +229,7 @@ static void up_deliver_core(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, mail);
     if (node->rc == LEAT_OK) node->rc = leat_members_open(core, &node->error);
+    if (node->rc == LEAT_OK && core->index == 0) node->rc = leat_replicate_take_found(core);
     if (node->rc == LEAT_OK) node->rc = leat_node_adopt_on_core(node, core, &node->error);
     core->adopted = true;
     node->walk_core++;

@@ -118,7 +118,8 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     if (rc == LEAT_OK)
         rc = leat_timers_init(&core->timers, env->clock,
                               4 * LEAT_CORE_LOGS_MAX + LEAT_CORE_FETCHES_MAX + LEAT_SETS_HOMES +
-                                  LEAT_MEMBER_TIMERS + 16);
+                                  LEAT_MEMBER_TIMERS + LEAT_PRIMARY_TIMERS + LEAT_BACKUP_TIMERS +
+                                  16);
     return rc;
 }
 
@@ -158,13 +159,13 @@ static leat_err core_init_buffers(struct leat_core *core, uint32_t buffer_count)
 void leat_core_fini(struct leat_core *core)
 {
     leat_producer_ids_fini(core);
-    leat_members_fini(core);
     for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
         while (core->hosted[i] != NULL)
             leat_hosted_destroy(core->hosted[i]);
     for (uint32_t i = 0; core->streams_by_id != NULL && i <= core->stream_mask; i++)
         while (core->streams_by_id[i] != NULL)
             leat_stream_remove(core, core->streams_by_id[i]);
+    leat_members_fini(core);
     leat_timers_fini(&core->timers);
     leat_stock_fini(&core->append_pool);
     leat_stock_fini(&core->part_pool);

@@ -12,6 +12,7 @@
 #include "base/timer.h"
 #include "broker/members.h"
 #include "broker/node.h"
+#include "broker/replicate.h"
 #include "multilog/log.h"
 #include "sets/sets.h"
 #include "wire/frame.h"
@@ -117,7 +118,8 @@ struct leat_hosted {
     struct leat_core *core;
     struct leat_log *log;
     struct leat_stream *stream;
-    struct leat_sets *sets; /* of a home log */
+    struct leat_primary_log *copies; /* NULL: this node's copy is the only one */
+    struct leat_sets *sets;          /* of a home log */
     struct leat_epoch epoch;
     bool going;     /* being deleted or stopped: no new work */
     bool forgiving; /* an operator gives up what is missing in front */
@@ -168,7 +170,7 @@ struct leat_buffer_wait {
 struct leat_opener {
     struct leat_coordinate request;
     struct leat_core *core;
-    uint32_t count;
+    uint32_t count, version;
     struct leat_log_ref refs[LEAT_OPENER_LOGS_MAX];
 };
 
@@ -197,6 +199,7 @@ struct leat_core {
     bool adopted; /* logs of streams that come from now on are made as they come */
 
     struct leat_members members;
+    struct leat_replicate replicate;
     struct leat_link_handler serve_in;
     struct leat_peer link_peer;             /* stands for all that ask by links */
     const struct leat_link_ticket *serving; /* while a request of a link is taken */
@@ -390,6 +393,20 @@ void leat_producer_ids_fini(struct leat_core *core);
 leat_err leat_sets_attach(struct leat_hosted *hosted,
                           struct leat_log_options *options) LEAT_NODISCARD;
 
+/* ---- walk.c: what other nodes know already ---- */
+struct leat_catch_up {
+    struct leat_coordinate request;
+    struct leat_mail mail;
+    struct leat_core *core;
+    uint32_t at;
+    bool second_round;
+    /** This core knows of everything that was committed when leat_catch_up() was called. */
+    void (*on_done)(struct leat_catch_up *catch_up, leat_err rc);
+    void *owner;
+};
+/** Thread: a core. */
+void leat_catch_up(struct leat_core *core, struct leat_catch_up *catch_up);
+
 /* ---- node.c, bringup.c ---- */
 enum leat_fate {
     LEAT_FATE_GONE,   /* dropped */
@@ -413,7 +430,9 @@ struct leat_node {
     uint8_t cluster_id[16];
     uint64_t incarnation;
     uint64_t started_us;
-    uint64_t pool_bytes;
+    uint64_t pool_bytes, writer_bytes_max;
+    struct leat_inherited **inherited; /* node.c's */
+    size_t inherited_count;
     struct leat_timer name_timer;
     unsigned name_tries;
     bool joining; /* a new node of a cluster whose id it has yet to learn */

@@ -106,9 +106,7 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
         .stream_name = desc->name,
         .settings = desc->settings,
         .incarnation = node->incarnation,
-        /* All copies are on this one host: design §7, levels of durability. */
-        .durability = desc->settings.durability == LEAT_DURABILITY_MEMORY ? LEAT_DURABILITY_MEMORY
-                                                                          : LEAT_DURABILITY_DISK,
+        .durability = leat_replicate_durability(&desc->settings),
         .park_after_us = node->options.park_after_us,
         .producer_expiry_ms = PRODUCER_EXPIRY_MS,
         .warmth = &core->warmth,
@@ -116,14 +114,17 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
         .owner = hosted,
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
-    leat_err rc = LEAT_OK;
-    if (strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0) rc = leat_sets_attach(hosted, &options);
+    struct leat_keeper keeper;
+    leat_err rc = leat_replicate_attach(hosted, segs, seg_count, &keeper);
+    if (rc == LEAT_OK && strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0)
+        rc = leat_sets_attach(hosted, &options);
     if (rc == LEAT_OK)
-        rc = leat_log_create(core->env, &node->keeper, &core->timers, &options, segs, seg_count,
-                             tail, &hosted->log);
+        rc = leat_log_create(core->env, &keeper, &core->timers, &options, segs, seg_count, tail,
+                             &hosted->log);
     if (rc != LEAT_OK) {
         leat_list_remove(&hosted->home);
         leat_sets_destroy(&hosted->sets);
+        leat_replicate_detach(hosted);
     }
     return rc;
 }
@@ -144,6 +145,7 @@ void leat_hosted_destroy(struct leat_hosted *hosted)
     LEAT_ASSERT(leat_list_empty(&hosted->blocked));
     leat_sets_destroy(&hosted->sets);
     leat_log_destroy(&hosted->log);
+    leat_replicate_detach(hosted);
     leat_mem_free(hosted->segs);
     leat_mem_free(hosted);
 }
@@ -158,6 +160,9 @@ leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint
                            uint32_t *out_home, struct leat_error *error)
 {
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
+    if (stream == NULL && ref.stream > core->stream_seen && core->members.links != NULL)
+        return leat_error_set(error, LEAT_E_STARTING,
+                              "this node has not heard of stream %u yet: try again", ref.stream);
     if (stream == NULL)
         return leat_error_set(error, LEAT_E_UNKNOWN_STREAM,
                               "no stream has id %u; it was deleted, or the id is another cluster's",
@@ -244,7 +249,9 @@ static void opener_on_done(struct leat_coordinate *request)
                          opener->count, request->error.text);
     for (uint32_t i = 0; i < opener->count; i++) {
         struct leat_hosted *hosted = leat_hosted_find(core, opener->refs[i]);
-        if (hosted != NULL && hosted->log != NULL) leat_log_opened(hosted->log, request->rc);
+        if (hosted == NULL || hosted->log == NULL) continue;
+        if (hosted->copies != NULL) leat_primary_opened(hosted->copies, request->rc);
+        leat_log_opened(hosted->log, request->rc);
     }
     core->openers_busy &= ~(1u << (uint32_t)(opener - core->openers));
     if (!leat_list_empty(&core->opening_logs)) leat_hosted_send_openings(core);
@@ -259,11 +266,15 @@ void leat_hosted_send_openings(struct leat_core *core)
             LEAT_CONTAINER(core->opening_logs.next, struct leat_hosted, opening)->epoch;
         opener->core = core;
         opener->count = 0;
+        opener->version = 0;
         LEAT_LIST_EACH(&core->opening_logs, link)
         {
             struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, opening);
             if (opener->count == LEAT_OPENER_LOGS_MAX) break;
             if (hosted->epoch.v != epoch.v) continue;
+            uint32_t version = hosted->copies != NULL ? leat_primary_opening(hosted->copies) : 1;
+            if (opener->version == 0) opener->version = version;
+            if (version != opener->version) continue;
             leat_list_remove(&hosted->opening);
             opener->refs[opener->count++] = hosted->ref;
         }
@@ -273,6 +284,7 @@ void leat_hosted_send_openings(struct leat_core *core)
         opener->request.logs = opener->refs;
         opener->request.log_count = opener->count;
         opener->request.epoch = epoch;
+        opener->request.version = opener->version;
         opener->request.incarnation = core->node->incarnation;
         opener->request.on_done = opener_on_done;
         opener->request.owner = opener;

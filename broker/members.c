@@ -84,7 +84,9 @@ static void member_walk_deliver(void *actor, struct leat_mail *mail)
     bool same = member->info.incarnation == walk->info.incarnation &&
                 strcmp(member->info.node_address, walk->info.node_address) == 0;
     if (!same || walk->info.state != LEAT_NODE_UP) member_close_link(member);
+    uint64_t before = member->info.incarnation;
     member->info = walk->info;
+    leat_replicate_on_member(core, member, before);
     member_open_link(member);
     if (core->index + 1 < core->node->options.cores)
         leat_core_mail(core, core->index + 1, mail, member_walk_deliver);
@@ -120,11 +122,14 @@ leat_err leat_members_open(struct leat_core *core, struct leat_error *error)
         .hub = &node->hub,
         .services = {[LEAT_LINK_SERVE] = {.handler = &core->serve_in}},
     };
+    leat_err rc = leat_replicate_prepare(core, &options);
+    if (rc != LEAT_OK) return leat_error_set(error, rc, "no memory for replication");
     memcpy(options.identity.cluster_id, node->cluster_id, sizeof options.identity.cluster_id);
     snprintf(options.identity.node, sizeof options.identity.node, "%s", node->name);
     options.identity.incarnation = node->incarnation;
     options.identity.cores = node->options.cores;
-    leat_err rc = leat_links_create(&options, &core->members.links, error);
+    rc = leat_links_create(&options, &core->members.links, error);
+    if (rc == LEAT_OK) rc = leat_replicate_open(core, error);
     for (uint32_t i = 0; rc == LEAT_OK && i < core->members.count; i++)
         member_open_link(core->members.rows[i]);
     return rc;
@@ -158,18 +163,16 @@ static void member_close_link(struct leat_member *member)
     if (member->serve != NULL) leat_link_close(&member->serve);
 }
 
-void leat_members_close(struct leat_core *core)
-{
-    for (uint32_t i = 0; i < core->members.count; i++)
-        member_close_link(core->members.rows[i]);
-    leat_links_destroy(&core->members.links);
-}
-
 void leat_members_fini(struct leat_core *core)
 {
-    for (uint32_t i = 0; i < core->members.count; i++)
+    leat_replicate_fini(core);
+    for (uint32_t i = 0; i < core->members.count; i++) {
+        member_close_link(core->members.rows[i]);
         leat_mem_free(core->members.rows[i]);
+    }
     core->members.count = 0;
+    leat_links_destroy(&core->members.links);
+    leat_replicate_sink_fini(core);
 }
 
 static void serve_on_up(void *owner, struct leat_link *link)

@@ -34,8 +34,7 @@ struct leat_members {
 void leat_node_on_node(void *owner, const struct leat_node_info *info);
 /** This core comes up: make its links. Thread: the core. */
 leat_err leat_members_open(struct leat_core *core, struct leat_error *error) LEAT_NODISCARD;
-/** Thread: the core, which has stopped; or any, after its thread has ended. */
-void leat_members_close(struct leat_core *core);
+/** After its logs. Thread: any, the core runs no more. */
 void leat_members_fini(struct leat_core *core);
 /** The node whose newest incarnation this is; NULL: none that is known. Borrowed until the next turn. */
 const struct leat_member *leat_member_find(const struct leat_core *core, uint64_t incarnation);

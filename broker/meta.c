@@ -204,6 +204,8 @@ enum { METADATA_NAMES_MAX = 1024 };
 
 struct metadata_call {
     struct leat_call call;
+    struct leat_catch_up catch_up;
+    bool caught_up;
     struct leat_maker maker;
     bool may_create;
     uint32_t count, at; /* names; 0: all streams */
@@ -352,6 +354,13 @@ static void metadata_on_made(struct leat_maker *maker)
     metadata_next(meta);
 }
 
+static void metadata_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
+{
+    struct metadata_call *meta = catch_up->owner;
+    (void)rc; /* no leader: what is known is answered */
+    metadata_next(meta);
+}
+
 static void metadata_on_published(struct leat_stream_wait *wait)
 {
     struct metadata_call *meta = wait->owner;
@@ -370,6 +379,13 @@ static void metadata_next(struct metadata_call *meta)
             meta->maker.wait.on_ready = metadata_on_published;
             meta->maker.wait.owner = meta;
             leat_list_push_back(&stream->waiters, &meta->maker.wait.link);
+            return;
+        }
+        if (stream == NULL && !meta->caught_up && core->members.links != NULL) {
+            meta->caught_up = true;
+            meta->catch_up.on_done = metadata_on_caught_up;
+            meta->catch_up.owner = meta;
+            leat_catch_up(core, &meta->catch_up);
             return;
         }
         if (stream != NULL || !meta->may_create) continue;

@@ -25,6 +25,7 @@ enum {
     OVERHEAD_PROCESS_BYTES = 16 * MIB,   /* code, libraries, stacks, the coordinator's state */
     OVERHEAD_CATALOGUE_BYTES = 16 * MIB, /* rows and descriptors of segments, logs */
     OVERHEAD_CORE_BYTES = 12 * MIB,      /* request structs, tables, the network's buffers */
+    NODE_WRITERS = 4,                    /* nodes whose replicas a node has room for at one time */
     BUFFERS_MIN = 2,                     /* per core; one disk read needs one */
     BUFFERS_MAX = 16,
     FRAMES_BYTES_MIN = LEAT_WANT_BYTES_MAX, /* one frame of any size has to fit */
@@ -68,6 +69,13 @@ uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores)
     return LEAT_ALIGN_DOWN(memory_bytes - overhead, (uint64_t)LEAT_ARENA_STEP_BYTES);
 }
 
+uint64_t leat_node_own_pool_bytes(uint64_t pool_bytes, bool clustered)
+{
+    uint64_t own =
+        clustered ? LEAT_ALIGN_DOWN(pool_bytes / 2, (uint64_t)LEAT_ARENA_STEP_BYTES) : pool_bytes;
+    return own > 0 || pool_bytes == 0 ? own : LEAT_ARENA_STEP_BYTES;
+}
+
 /* ---- life ---- */
 
 static void copy_text(char *to, size_t capacity, const char *from, const char *otherwise)
@@ -99,7 +107,11 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     copy_text(node->listen_address, sizeof node->listen_address, options->listen_address,
               "127.0.0.1:7700");
     copy_text(node->version, sizeof node->version, options->version, "unknown");
-    node->pool_bytes = pool_bytes;
+    node->pool_bytes = leat_node_own_pool_bytes(pool_bytes, options->cluster.node_address != NULL);
+    /* What is left is shared by those who write here: as many as there are copies, and some more. */
+    node->writer_bytes_max = LEAT_ALIGN_DOWN((pool_bytes - node->pool_bytes) / NODE_WRITERS,
+                                             (uint64_t)LEAT_ARENA_STEP_BYTES);
+    if (node->writer_bytes_max == 0) node->writer_bytes_max = LEAT_ARENA_STEP_BYTES;
     leat_err rc = LEAT_OK;
     node->complaints =
         leat_mem_calloc(LEAT_MEM_BROKER, LEAT_COMPLAINTS_MAX, sizeof *node->complaints);
@@ -126,6 +138,74 @@ static void node_complain_store(void *arg, const char *line)
     leat_node_complain(arg, "%s", line);
 }
 
+/* ---- memory that an earlier process of this node left to those who wrote into it ---- */
+
+struct leat_inherited {
+    struct leat_mail mail;
+    struct leat_node *node;
+    struct leat_rmem_arena *rmem;
+    struct leat_arena arena; /* as the store sees it: to be read only */
+};
+
+static void inherited_see(void *arg, struct leat_rmem_arena *rmem)
+{
+    struct leat_node *node = arg;
+    struct leat_inherited *inherited = NULL;
+    if (node->inherited_count < LEAT_RMEM_ARENAS_MAX)
+        inherited = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *inherited);
+    if (inherited == NULL) {
+        leat_diary_warn("replicas of node %s, left in memory, can't be looked at", rmem->writer);
+        return;
+    }
+    inherited->node = node;
+    inherited->rmem = rmem;
+    inherited->arena = (struct leat_arena){.base = rmem->base,
+                                           .limit_bytes = rmem->limit_bytes,
+                                           .grown_bytes = rmem->grown_bytes,
+                                           .inherited_bytes = rmem->grown_bytes};
+    memcpy(inherited->arena.pool_id, rmem->id, sizeof inherited->arena.pool_id);
+    node->inherited[node->inherited_count++] = inherited;
+}
+
+/* On core 0, where the port lives. */
+static void inherited_deliver_retire(void *actor, struct leat_mail *mail)
+{
+    struct leat_inherited *inherited = LEAT_CONTAINER(mail, struct leat_inherited, mail);
+    const struct leat_rmem_host *host = ((struct leat_core *)actor)->env->rmem_host;
+    host->retire(host->ctx, inherited->rmem);
+    inherited->rmem = NULL;
+}
+
+/* On the store's thread. */
+static void inherited_on_free(void *owner, size_t index)
+{
+    struct leat_node *node = owner;
+    const struct leat_post *post = node->options.store_env->post;
+    struct leat_inherited *inherited = node->inherited[index];
+    inherited->mail.deliver = inherited_deliver_retire;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &inherited->mail);
+}
+
+static leat_err node_open_store(struct leat_node *node, struct leat_store_options *store,
+                                struct leat_error *error)
+{
+    const struct leat_rmem_host *host = node->options.core_envs[0].rmem_host;
+    struct leat_arena *arenas[LEAT_RMEM_ARENAS_MAX];
+    if (host != NULL) {
+        node->inherited = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_RMEM_ARENAS_MAX, sizeof(void *));
+        if (node->inherited == NULL)
+            return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the node");
+        host->each_inherited(host->ctx, inherited_see, node);
+        for (size_t i = 0; i < node->inherited_count; i++)
+            arenas[i] = &node->inherited[i]->arena;
+        store->inherited = arenas;
+        store->inherited_count = node->inherited_count;
+        store->on_inherited_free = inherited_on_free;
+        store->owner = node;
+    }
+    return leat_store_open(node->options.store_env, store, &node->store, error);
+}
+
 static leat_err node_open_parts(struct leat_node *node, struct leat_error *error)
 {
     const struct leat_node_options *options = &node->options;
@@ -136,7 +216,7 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
         .events = {node_on_evict_wanted, node_on_flushed},
     };
     memcpy(store.cluster_id, node->cluster_id, sizeof store.cluster_id);
-    leat_err rc = leat_store_open(options->store_env, &store, &node->store, error);
+    leat_err rc = node_open_store(node, &store, error);
     if (rc != LEAT_OK) return rc;
     node->keeper = leat_store_keeper(node->store);
     leat_store_complaints(node->store, node_complain_store, node);
@@ -172,6 +252,9 @@ void leat_node_destroy(struct leat_node **nodep)
     leat_store_close(&node->store);
     for (uint32_t i = 0; node->complaints != NULL && i < node->complaint_count; i++)
         leat_mem_free(node->complaints[i]);
+    for (size_t i = 0; i < node->inherited_count; i++)
+        leat_mem_free(node->inherited[i]);
+    leat_mem_free(node->inherited);
     leat_mem_free(node->complaints);
     leat_mem_free(node->decisions);
     leat_mem_free(node->marks);
@@ -329,14 +412,17 @@ static leat_err node_identity(struct leat_node *node, struct leat_error *error)
 
 static void node_on_evict_wanted(void *core, struct leat_segment *seg)
 {
-    (void)core;
-    if (seg->log_pointer != NULL) leat_log_on_evict_wanted(seg->log_pointer, seg);
+    if (seg->role == LEAT_SEGMENT_REPLICA)
+        leat_backup_on_evict_wanted(((struct leat_core *)core)->replicate.backup, seg);
+    else if (seg->log_pointer != NULL)
+        leat_log_on_evict_wanted(seg->log_pointer, seg);
 }
 
 static void node_on_flushed(void *core, struct leat_segment *seg)
 {
-    (void)core;
-    if (seg->log_pointer != NULL)
+    if (seg->role == LEAT_SEGMENT_REPLICA)
+        leat_backup_on_flushed(((struct leat_core *)core)->replicate.backup, seg);
+    else if (seg->log_pointer != NULL)
         leat_log_on_flushed(seg->log_pointer, seg);
     else
         seg->flushed = true;
@@ -441,7 +527,6 @@ void leat_core_on_logs_stopped(struct leat_core *core)
     core->stopped = true;
     leat_timer_stop(&core->timers, &core->tick);
     leat_peer_close_all(core);
-    leat_members_close(core);
     stop_next(core);
 }
 

@@ -10,6 +10,7 @@
 #define LEAT_BROKER_NODE_H
 
 #include "base/port.h"
+#include "base/rmem.h"
 #include "coordinator/coordinator.h"
 #include "store/store.h"
 
@@ -22,7 +23,10 @@ struct leat_node_cluster {
     const char *advertise;           /* where clients reach it; NULL: what was bound */
     const char *const *coordinators; /* node addresses of those that vote, the same on every node */
     uint32_t coordinator_count;
-    const char *rack; /* NULL: not said */
+    const char *rack;                     /* NULL: not said */
+    enum leat_rmem_kind replication;      /* LEAT_RMEM_NONE: the best that works, for each node */
+    const char *no_verbs;                 /* why there is no such transport; NULL: there is */
+    uint64_t (*thread_cpu_ns)(void *ctx); /* CPU time of the calling thread; NULL: not counted */
 };
 struct leat_node_options {
     uint32_t cores;
@@ -71,6 +75,8 @@ void leat_node_destroy(struct leat_node **node);
 /** How much of a budget the segments' pool gets (multiple of LEAT_ARENA_STEP_BYTES); 0: too small.
  * The arena is opened with it before leat_node_create(). Thread: any. */
 uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores);
+/** Of that, what the node's own segments get: all, or in a cluster half. The rest is for replicas. */
+uint64_t leat_node_own_pool_bytes(uint64_t pool_bytes, bool clustered);
 /** Sentences about what is damaged or incomplete, found at start: each(arg, line). Thread: core 0,
  * after on_ready. */
 void leat_node_complaints(const struct leat_node *node, void (*each)(void *arg, const char *line),

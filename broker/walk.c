@@ -188,6 +188,8 @@ static void walk_delete(struct walk *walk, struct leat_core *core)
         if (home->ref.stream != walk->stream_id)
             leat_sets_on_stream_deleted(home->sets, walk->stream_id);
     }
+    if (core->replicate.backup != NULL)
+        leat_backup_stream_deleted(core->replicate.backup, walk->stream_id);
     struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
     if (stream == NULL) {
         walk_next(walk, core);
@@ -208,4 +210,63 @@ static void walk_delete(struct walk *walk, struct leat_core *core)
         }
     }
     walk_next(walk, core);
+}
+
+/* ---- catching up ----
+ * A client may have learnt of a stream from another node, which has applied its entry already. A
+ * barrier says that this node has, too; it is asked for on core 0 and its answer goes the way over
+ * the cores that news of streams go, so it comes behind them. */
+
+static void catch_up_deliver_start(void *actor, struct leat_mail *mail);
+static void catch_up_deliver_step(void *actor, struct leat_mail *mail);
+static void catch_up_deliver_end(void *actor, struct leat_mail *mail);
+
+void leat_catch_up(struct leat_core *core, struct leat_catch_up *catch_up)
+{
+    catch_up->core = core;
+    catch_up->at = 0;
+    catch_up->second_round = false;
+    leat_core_mail(core, 0, &catch_up->mail, catch_up_deliver_start);
+}
+
+static void catch_up_on_barrier(struct leat_coordinate *request)
+{
+    struct leat_catch_up *catch_up = request->owner;
+    catch_up_deliver_step(&catch_up->core->node->cores[0], &catch_up->mail);
+}
+
+static void catch_up_deliver_start(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_catch_up *catch_up = LEAT_CONTAINER(mail, struct leat_catch_up, mail);
+    struct leat_coordinate *request = &catch_up->request;
+    memset(request, 0, sizeof *request);
+    request->kind = LEAT_COORDINATE_BARRIER;
+    request->from = core->index;
+    request->on_done = catch_up_on_barrier;
+    request->owner = catch_up;
+    leat_coordinate(core->env->post, request);
+}
+
+static void catch_up_deliver_step(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_catch_up *catch_up = LEAT_CONTAINER(mail, struct leat_catch_up, mail);
+    catch_up->at++;
+    if (catch_up->at == core->node->options.cores) {
+        catch_up->at = 0;
+        if (catch_up->second_round) {
+            leat_core_mail(core, catch_up->core->index, mail, catch_up_deliver_end);
+            return;
+        }
+        catch_up->second_round = true;
+    }
+    leat_core_mail(core, catch_up->at, mail, catch_up_deliver_step);
+}
+
+static void catch_up_deliver_end(void *actor, struct leat_mail *mail)
+{
+    struct leat_catch_up *catch_up = LEAT_CONTAINER(mail, struct leat_catch_up, mail);
+    (void)actor;
+    catch_up->on_done(catch_up, catch_up->request.rc);
 }

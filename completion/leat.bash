@@ -38,7 +38,7 @@ _leat()
     case $noun:$verb in
     :) COMPREPLY=($(compgen -W 'stream produce consume log status cluster node bench --brokers --help --version' -- "$cur")) && return ;;
     stream:) COMPREPLY=($(compgen -W "create list describe delete $options" -- "$cur")) && return ;;
-    stream:create) options+=' --streamlets --logs --durability --retention-time --retention-bytes --segment-bytes --json' ;;
+    stream:create) options+=' --streamlets --logs --copies --min-copies --durability --retention-time --retention-bytes --segment-bytes --json' ;;
     stream:list | stream:describe | status:*) options+=' --json' ;;
     produce:*) options+=' --key-separator --batch-bytes --linger --compression --streamlet --timeout --quiet' ;;
     consume:*) options+=' --from --until-end --max-records --streamlet --set --mode --format' ;;

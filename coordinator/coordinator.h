@@ -95,7 +95,6 @@ enum {
     LEAT_ADDRESS_BYTES_MAX = 127,
     LEAT_RACK_BYTES_MAX = 63,
     LEAT_VOTERS_MAX = 9,
-    LEAT_COPIES_MAX = 16,
 };
 /* Numbers are in stored logs. */
 enum leat_node_state {

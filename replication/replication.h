@@ -20,7 +20,6 @@
 #include "store/store.h"
 
 enum {
-    LEAT_COPIES_MAX = 8,      /* of a segment, the owner's included */
     LEAT_REP_NODES_MAX = 256, /* as many as a cluster has; a node's number is its index in the
                                  coordinator's table */
     LEAT_REP_CALLS_MAX = 512, /* control requests of one core to one node under way; more wait */
@@ -102,7 +101,7 @@ struct leat_primary_options {
     struct leat_timers *timers; /* takes LEAT_PRIMARY_TIMERS */
     struct leat_keeper store;   /* below */
     struct leat_rep_net net;
-    struct leat_rmem *rmem; /* the core's: one-sided writes */
+    const struct leat_rmem *rmem; /* the core's: one-sided writes */
     struct leat_cpu cpu;
     struct leat_rep_node self;
     struct leat_primary_events events;
@@ -173,7 +172,7 @@ struct leat_backup_options {
     struct leat_timers *timers; /* takes LEAT_BACKUP_TIMERS */
     struct leat_store *store;
     struct leat_rep_net net;
-    struct leat_rmem_host *rmem; /* makes, grants, revokes arenas; NULL: only what is there */
+    const struct leat_rmem_host *rmem; /* makes, grants, revokes arenas; NULL: only what is there */
     struct leat_cpu cpu;
     uint8_t cluster_id[16];
     uint64_t writer_bytes_max; /* memory for one writer's replicas: multiple of the arena step */

@@ -219,7 +219,7 @@ const struct leat_found *leat_store_found_replicas(const struct leat_store *stor
                                                    size_t *out_count)
 {
     *out_count = store->found_count - store->found_own;
-    return store->found + store->found_own;
+    return store->found != NULL ? store->found + store->found_own : NULL;
 }
 
 void leat_store_role_set(struct leat_store *store, struct leat_segment *seg,

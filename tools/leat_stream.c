@@ -16,6 +16,9 @@ static const char help[] =
     "\n"
     "  --streamlets M          units of placement (default 1)\n"
     "  --logs Q                logs per streamlet; never changes (default: the server's cores)\n"
+    "  --copies N              of each segment, the owner's included (default 1)\n"
+    "  --min-copies N          appends are refused while fewer nodes can take copies (default:\n"
+    "                          more than half of the copies)\n"
     "  --durability LEVEL      memory: acked from memory, flushed behind; disk: acked once "
     "flushed\n"
     "                          (default: the server's choice, disk on one host)\n"
@@ -66,6 +69,7 @@ int cli_stream_create(const char *name, const struct leat_stream_settings *setti
 
 static int create(int argc, char **argv)
 {
+    uint64_t copies = 0, min_copies = 0;
     uint64_t streamlets = 0, logs = 0, retention_ms = 0, retention_bytes = 0, segment_bytes = 0;
     const char *durability = NULL;
     bool json = false;
@@ -73,6 +77,8 @@ static int create(int argc, char **argv)
         CLI_COMMON,
         {"streamlets", 0, CLI_U64, &streamlets},
         {"logs", 0, CLI_U64, &logs},
+        {"copies", 0, CLI_U64, &copies},
+        {"min-copies", 0, CLI_U64, &min_copies},
         {"durability", 0, CLI_TEXT, &durability},
         {"retention-time", 0, CLI_MS, &retention_ms},
         {"retention-bytes", 0, CLI_BYTES, &retention_bytes},
@@ -85,15 +91,17 @@ static int create(int argc, char **argv)
         cli_error("stream create wants one NAME");
         return CLI_USAGE;
     }
-    if (streamlets > LEAT_STREAMLETS_MAX || logs > LEAT_LOGS_MAX ||
-        segment_bytes > LEAT_SEGMENT_BYTES_MAX) {
-        cli_error("at most %d streamlets, %d logs, %d bytes a segment", LEAT_STREAMLETS_MAX,
-                  LEAT_LOGS_MAX, LEAT_SEGMENT_BYTES_MAX);
+    if (streamlets > LEAT_STREAMLETS_MAX || logs > LEAT_LOGS_MAX || copies > LEAT_COPIES_MAX ||
+        min_copies > LEAT_COPIES_MAX || segment_bytes > LEAT_SEGMENT_BYTES_MAX) {
+        cli_error("at most %d streamlets, %d logs, %d copies, %d bytes a segment",
+                  LEAT_STREAMLETS_MAX, LEAT_LOGS_MAX, LEAT_COPIES_MAX, LEAT_SEGMENT_BYTES_MAX);
         return CLI_USAGE;
     }
     struct leat_stream_settings settings = {
         .streamlets = (uint32_t)streamlets,
         .logs = (uint32_t)logs,
+        .copies = (uint32_t)copies,
+        .min_copies = (uint32_t)min_copies,
         .segment_bytes_max = (uint32_t)segment_bytes,
         .retention_ms = (int64_t)retention_ms,
         .retention_bytes = (int64_t)retention_bytes,

@@ -130,6 +130,14 @@ static void deliver_stop(void *actor, struct leat_mail *mail)
     leat_node_stop(starting_node);
 }
 
+static uint64_t thread_cpu_ns(void *ctx)
+{
+    struct timespec used;
+    (void)ctx;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
 static uint64_t cpu_us(void *ctx)
 {
     (void)ctx;
@@ -146,16 +154,37 @@ static void raise_open_files(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit); /* what there was stays then */
 }
 
+/* Memory of this node that others write into, and this node's ways into theirs. */
+static leat_err make_rmem(struct server *server, struct leat_error *error)
+{
+    const struct leatd_config *config = &server->config;
+    char host[sizeof config->node_listen];
+    memcpy(host, config->node_listen, sizeof host);
+    char *colon = strrchr(host, ':');
+    if (colon != NULL) *colon = '\0';
+    bool wanted = config->replication == LEATD_REPLICATION_AUTO ||
+                  config->replication == LEATD_REPLICATION_VERBS;
+    struct leat_os_rmem_options options = {
+        .host = LEAT_ACTOR_CORE_0,
+        .verbs_host = wanted ? host : NULL,
+        .no_shm = config->replication == LEATD_REPLICATION_VERBS ||
+                  config->replication == LEATD_REPLICATION_TCP ||
+                  config->replication == LEATD_REPLICATION_RPC,
+    };
+    return leat_os_rmem_open(server->world, &options, error);
+}
+
 static leat_err make_ports(struct server *server, struct leat_error *error)
 {
     struct leat_os_world_options options = {.data_dir = server->config.data};
+    const struct leat_env *envs[LEAT_CORES_MAX];
     leat_err rc = leat_os_world_create(&options, &server->world, error);
-    for (uint32_t i = 0; rc == LEAT_OK && i < server->config.cores; i++) {
-        const struct leat_env *env;
-        rc = leat_os_actor_create(server->world, LEAT_ACTOR_CORE_0 + i, LEAT_OS_ACTOR_CORE, &env,
-                                  error);
-        if (rc == LEAT_OK) server->core_envs[i] = *env;
-    }
+    for (uint32_t i = 0; rc == LEAT_OK && i < server->config.cores; i++)
+        rc = leat_os_actor_create(server->world, LEAT_ACTOR_CORE_0 + i, LEAT_OS_ACTOR_CORE,
+                                  &envs[i], error);
+    if (rc == LEAT_OK && server->coordinator_count > 0) rc = make_rmem(server, error);
+    for (uint32_t i = 0; rc == LEAT_OK && i < server->config.cores; i++)
+        server->core_envs[i] = *envs[i];
     if (rc == LEAT_OK)
         rc = leat_os_actor_create(server->world, LEAT_ACTOR_STORE, LEAT_OS_ACTOR_DISK,
                                   &server->store_env, error);
@@ -168,6 +197,11 @@ static leat_err make_ports(struct server *server, struct leat_error *error)
 static struct leat_node_cluster cluster_of(const struct server *server)
 {
     const struct leatd_config *config = &server->config;
+    static const enum leat_rmem_kind kinds[] = {
+        [LEATD_REPLICATION_AUTO] = LEAT_RMEM_NONE, [LEATD_REPLICATION_VERBS] = LEAT_RMEM_VERBS,
+        [LEATD_REPLICATION_SHM] = LEAT_RMEM_SHM,   [LEATD_REPLICATION_TCP] = LEAT_RMEM_TCP,
+        [LEATD_REPLICATION_RPC] = LEAT_RMEM_RPC,
+    };
     if (server->coordinator_count == 0) return (struct leat_node_cluster){0};
     return (struct leat_node_cluster){
         .node_address = config->node_listen,
@@ -175,13 +209,17 @@ static struct leat_node_cluster cluster_of(const struct server *server)
         .coordinators = (const char *const *)server->coordinators,
         .coordinator_count = server->coordinator_count,
         .rack = config->rack,
+        .replication = kinds[config->replication],
+        .no_verbs = leat_os_rmem_no_verbs(server->world),
+        .thread_cpu_ns = thread_cpu_ns,
     };
 }
 
 static leat_err make_node(struct server *server, struct leat_error *error)
 {
     const struct leatd_config *config = &server->config;
-    uint64_t pool = leat_node_pool_bytes(config->memory_bytes, config->cores);
+    uint64_t pool = leat_node_own_pool_bytes(
+        leat_node_pool_bytes(config->memory_bytes, config->cores), server->coordinator_count > 0);
     leat_err rc = LEAT_OK;
     /* Too small a budget is named by leat_node_create(). */
     if (pool > 0) rc = leat_os_arena_open(server->world, LEAT_ACTOR_STORE, pool, error);

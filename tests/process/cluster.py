@@ -5,7 +5,8 @@ import shutil
 import socket
 import subprocess
 
-from rig import LEAT, Server, WAIT_S, check, check_in, equal, main, until
+from rig import (LEAT, Server, WAIT_S, check, check_in, equal, main, on_end, process_end,
+                 until)
 
 
 def free_ports(count):
@@ -30,7 +31,7 @@ class Cluster:
     def node(self, i, **other):
         flags = {'node': f'n{i}', 'listen': f'127.0.0.1:{self.client_ports[i]}',
                  'node-listen': f'127.0.0.1:{self.node_ports[i]}', 'coordinators': self.voters,
-                 'cores': '1', **other}
+                 'cores': '1', 'memory': '512M', **other}
         return Server(*[w for k, v in flags.items() for w in ('--' + k, v)], *self.flags)
 
     def start(self, order=None):
@@ -220,6 +221,54 @@ def test_a_voter_that_lost_its_disk_stays_out_until_it_is_replaced():
     cluster.leat('node', 'replace', f'n{victim}', which=others)
     cluster.nodes[victim].ready_wait()
     check_in('s', cluster.leat('stream', 'list', which=[victim]).stdout.decode())
+
+
+def copies(transport):
+    """Three copies of everything: a backup dies under load, comes back, then the owner dies."""
+    cluster = Cluster(replication=transport).start()
+    cluster.leat('stream', 'create', 's', '--logs', 1, '--copies', 3, '--durability', 'memory')
+    until(lambda: sum(owned(cluster).values()) == 1, 'all nodes know of it')
+    owner = next(i for i in range(3) if owned(cluster)[f'n{i}'] == 1)
+    backup = (owner + 1) % 3
+    others = [i for i in range(3) if i != backup]
+    lines = [f'{i:06d}' for i in range(60000)]
+    cluster.produce('s', lines[:20000], which=[owner])
+    appender = subprocess.Popen([LEAT, 'produce', 's', '--batch-bytes', '1K'], stdin=subprocess.PIPE,
+                                env=dict(os.environ, LEAT_BROKERS=cluster.brokers(*others)),
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    on_end(lambda: process_end(appender))
+    for line in lines[20000:30000]:
+        appender.stdin.write(f'{line}\n'.encode())
+    appender.stdin.flush()
+    cluster.nodes[backup].kill()
+    for line in lines[30000:40000]:
+        appender.stdin.write(f'{line}\n'.encode())
+    appender.stdin.close()
+    equal(appender.wait(WAIT_S), 0, appender.stderr.read())
+    equal(cluster.consume('s', which=others), lines[:40000], 'while a backup is dead')
+    cluster.nodes[backup].start()
+    cluster.produce('s', lines[40000:50000])
+    cluster.nodes[owner].kill()
+    cluster.nodes[owner].start()
+    equal(cluster.consume('s'), lines[:50000], 'after the owner was killed')
+    cluster.produce('s', lines[50000:])
+    equal(cluster.consume('s'), lines)
+    for node in cluster.nodes:
+        node.stop()
+    cluster.start()
+    equal(cluster.consume('s'), lines, 'after an orderly stop of all')
+
+
+def test_three_copies_by_shared_memory():
+    copies('shm')
+
+
+def test_three_copies_by_tcp():
+    copies('tcp')
+
+
+def test_three_copies_by_requests():
+    copies('rpc')
 
 
 def test_wrong_flags_are_named():

@@ -41,6 +41,7 @@ static void streams_choose(struct scenario *scenario)
         stream->settings = (struct leat_stream_settings){
             .streamlets = (uint32_t)sim_rng_between(rng, 1, CHECK_STREAMLETS_MAX),
             .logs = (uint32_t)sim_rng_between(rng, 1, CHECK_LOGS_MAX),
+            .copies = scenario->server_count > 1 ? 1 + (uint32_t)sim_rng_below(rng, 3) : 1,
             .durability = memory ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK,
             .segment_bytes_max = sim_rng_chance(rng, 700) ? 16 * 1024 : 64 * 1024,
             .retention_ms = -1,

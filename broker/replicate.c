@@ -1,0 +1,268 @@
+/* Replication, seen from the broker: see replicate.h. */
+#include "broker/replicate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/core.h"
+
+static void on_versions(void *owner, struct leat_primary *primary,
+                        const struct leat_rep_version *rows, size_t count);
+static void on_room(void *owner, struct leat_primary_log *rep);
+static void versions_send(struct leat_core *core);
+static void on_fenced(void *arg);
+
+enum leat_durability leat_replicate_durability(const struct leat_stream_settings *settings)
+{
+    if (settings->durability != LEAT_DURABILITY_DEFAULT) return settings->durability;
+    return settings->copies >= 3 ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK;
+}
+
+/* ---- life ---- */
+
+/* "host:port" -> "host" */
+static void host_of(const char *address, char out[LEAT_REP_HOST_BYTES_MAX + 1])
+{
+    const char *colon = strrchr(address, ':');
+    size_t bytes = colon != NULL ? (size_t)(colon - address) : strlen(address);
+    if (bytes > LEAT_REP_HOST_BYTES_MAX) bytes = LEAT_REP_HOST_BYTES_MAX;
+    memcpy(out, address, bytes);
+    out[bytes] = '\0';
+}
+
+static struct leat_rep_node rep_node(const struct leat_member *member)
+{
+    const struct leat_node_info *info = &member->info;
+    struct leat_rep_node node = {
+        .number = member->number,
+        .incarnation = info->state == LEAT_NODE_UP ? info->incarnation : 0,
+        .draining = info->draining,
+    };
+    host_of(info->node_address, node.host);
+    snprintf(node.rack, sizeof node.rack, "%s", info->rack);
+    return node;
+}
+
+static leat_err open_backup(struct leat_core *core, const struct leat_rep_net *net)
+{
+    struct leat_node *node = core->node;
+    struct leat_backup_options options = {
+        .env = core->env,
+        .timers = &core->timers,
+        .store = node->store,
+        .net = *net,
+        .rmem = core->env->rmem_host,
+        .cpu = {node->options.cluster.thread_cpu_ns, NULL},
+        .writer_bytes_max = node->writer_bytes_max,
+    };
+    memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
+    return leat_backup_create(&options, &core->replicate.backup);
+}
+
+leat_err leat_replicate_prepare(struct leat_core *core, struct leat_links_options *links)
+{
+    struct leat_node *node = core->node;
+    struct leat_replicate *replicate = &core->replicate;
+    struct leat_transport_sink_options options = {
+        .env = core->env,
+        .host = node->cores[0].env->rmem_host,
+        .cpu_ns = node->options.cluster.thread_cpu_ns,
+    };
+    leat_err rc = leat_transport_sink_create(&options, &replicate->sink);
+    if (rc == LEAT_OK) rc = leat_rep_link_create(&replicate->rep_link);
+    if (rc != LEAT_OK) return rc;
+    links->services[LEAT_LINK_REPLICATE].handler = leat_rep_link_handler(replicate->rep_link);
+    links->services[LEAT_LINK_DATA].handler = leat_transport_sink_handler(replicate->sink);
+    return LEAT_OK;
+}
+
+leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
+{
+    struct leat_node *node = core->node;
+    struct leat_replicate *replicate = &core->replicate;
+    const struct leat_member *self = leat_member_find(core, node->incarnation);
+    LEAT_ASSERT(self != NULL); /* its own coming up was applied before */
+    struct leat_transport_options transport = {
+        .env = core->env,
+        .links = core->members.links,
+        .only = node->options.cluster.replication,
+        .no_verbs = node->options.cluster.no_verbs,
+    };
+    leat_err rc = leat_transport_create(&transport, &replicate->transport, error);
+    if (rc != LEAT_OK) return rc;
+    struct leat_rep_net net = leat_rep_link_net(replicate->rep_link);
+    struct leat_primary_options options = {
+        .env = core->env,
+        .timers = &core->timers,
+        .store = node->keeper,
+        .net = net,
+        .rmem = leat_transport_writer(replicate->transport),
+        .cpu = {node->options.cluster.thread_cpu_ns, NULL},
+        .self = rep_node(self),
+        .events = {on_versions, on_room},
+        .owner = core,
+    };
+    rc = leat_primary_create(&options, &replicate->primary);
+    if (rc == LEAT_OK && core->index == 0) rc = open_backup(core, &net);
+    if (rc != LEAT_OK) return leat_error_set(error, rc, "no memory for replication");
+    leat_rep_link_start(replicate->rep_link, core->members.links, replicate->primary,
+                        replicate->backup);
+    for (uint32_t i = 0; i < core->members.count; i++)
+        leat_replicate_on_member(core, core->members.rows[i], 0);
+    return LEAT_OK;
+}
+
+void leat_replicate_fini(struct leat_core *core)
+{
+    struct leat_replicate *replicate = &core->replicate;
+    if (replicate->rep_link != NULL) leat_rep_link_destroy(&replicate->rep_link);
+    if (replicate->primary != NULL) leat_primary_destroy(&replicate->primary);
+    if (replicate->backup != NULL) leat_backup_destroy(&replicate->backup);
+    if (replicate->transport != NULL) leat_transport_destroy(&replicate->transport);
+    leat_mem_free(replicate->versions.sent);
+    replicate->versions.sent = NULL;
+}
+
+void leat_replicate_sink_fini(struct leat_core *core)
+{
+    if (core->replicate.sink != NULL) leat_transport_sink_destroy(&core->replicate.sink);
+}
+
+leat_err leat_replicate_take_found(struct leat_core *core)
+{
+    size_t count;
+    const struct leat_found *found = leat_store_found_replicas(core->node->store, &count);
+    if (core->replicate.backup == NULL) return LEAT_OK;
+    for (size_t i = 0; i < count; i++) {
+        leat_err rc = leat_backup_take_found(core->replicate.backup, &found[i]);
+        if (rc != LEAT_OK) return rc;
+    }
+    return LEAT_OK;
+}
+
+void leat_replicate_on_member(struct leat_core *core, const struct leat_member *member,
+                              uint64_t before)
+{
+    struct leat_replicate *replicate = &core->replicate;
+    struct leat_error error = {LEAT_OK, ""};
+    if (replicate->primary == NULL || member->self) return;
+    struct leat_rep_node node = rep_node(member);
+    /* An older incarnation of that node writes here no more: fenced before the new one is heard. */
+    leat_err rc = LEAT_OK;
+    if (replicate->backup != NULL && before != 0 && before < member->info.incarnation)
+        rc = leat_backup_fence(replicate->backup, member->info.name, before, on_fenced, NULL);
+    LEAT_ASSERT(rc == LEAT_OK); /* no memory, and a dead writer must not go on: end here */
+    rc = leat_transport_node_set(replicate->transport, member->number, member->info.name,
+                                 member->info.node_address, node.incarnation);
+    if (rc == LEAT_OK)
+        rc = leat_rep_link_node_set(replicate->rep_link, &node, member->info.name,
+                                    member->info.node_address, &error);
+    if (rc != LEAT_OK)
+        leat_diary_error("no way to the backup of node %s: %s", member->info.name,
+                         error.code != LEAT_OK ? error.text : leat_err_text(rc));
+}
+
+static void on_fenced(void *arg)
+{
+    (void)arg; /* requests of the fenced are refused from the call on; nobody waits for the rest */
+}
+
+/* ---- logs ---- */
+
+leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *const *segs,
+                               size_t seg_count, struct leat_keeper *out_keeper)
+{
+    struct leat_core *core = hosted->core;
+    const struct leat_stream_settings *settings = &hosted->stream->desc->settings;
+    *out_keeper = core->node->keeper;
+    if (core->replicate.primary == NULL || settings->copies <= 1) return LEAT_OK;
+    struct leat_primary_log_options options = {
+        .ref = hosted->ref,
+        .epoch = hosted->epoch,
+        .copies = settings->copies,
+        .min_copies = settings->min_copies,
+        .durability = leat_replicate_durability(settings),
+        .version = 1,
+        .owner = hosted,
+    };
+    leat_err rc = leat_primary_log_create(core->replicate.primary, &options, segs, seg_count,
+                                          &hosted->copies);
+    if (rc == LEAT_OK) *out_keeper = leat_primary_keeper(hosted->copies);
+    return rc;
+}
+
+void leat_replicate_detach(struct leat_hosted *hosted)
+{
+    if (hosted->copies != NULL) leat_primary_log_destroy(&hosted->copies);
+}
+
+static void on_room(void *owner, struct leat_primary_log *rep)
+{
+    (void)owner;
+    leat_hosted_wake(leat_primary_log_owner(rep));
+}
+
+/* ---- versions: one request for each (epoch, version), one after the other ---- */
+
+static void on_versions(void *owner, struct leat_primary *primary,
+                        const struct leat_rep_version *rows, size_t count)
+{
+    struct leat_core *core = owner;
+    struct leat_versions *versions = &core->replicate.versions;
+    (void)primary;
+    LEAT_ASSERT(versions->sent == NULL); /* one at a time */
+    versions->rows = rows;
+    versions->count = count;
+    versions->rc = LEAT_OK;
+    versions->sent = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *versions->sent);
+    LEAT_ASSERT(versions->sent != NULL); /* a few bytes, and no ack goes out before this is done */
+    versions_send(core);
+}
+
+static void versions_on_done(struct leat_coordinate *request)
+{
+    struct leat_core *core = request->owner;
+    struct leat_versions *versions = &core->replicate.versions;
+    if (request->rc != LEAT_OK) {
+        leat_diary_error("the coordinator did not commit the versions of %zu logs: %s",
+                         request->log_count, request->error.text);
+        versions->rc = request->rc;
+    }
+    versions_send(core);
+}
+
+static void versions_send(struct leat_core *core)
+{
+    struct leat_versions *versions = &core->replicate.versions;
+    struct leat_coordinate *request = &versions->request;
+    size_t count = 0;
+    const struct leat_rep_version *first = NULL;
+    for (size_t i = 0; i < versions->count && count < LEAT_VERSION_ROWS_MAX; i++) {
+        const struct leat_rep_version *row = &versions->rows[i];
+        if (versions->sent[i]) continue;
+        if (first == NULL) first = row;
+        if (row->epoch.v != first->epoch.v || row->version != first->version) continue;
+        versions->sent[i] = true;
+        versions->refs[count++] = row->log;
+    }
+    if (first == NULL || versions->rc != LEAT_OK) {
+        leat_mem_free(versions->sent);
+        versions->sent = NULL;
+        leat_primary_versions_done(core->replicate.primary, versions->rc);
+        return;
+    }
+    memset(request, 0, sizeof *request);
+    request->kind = LEAT_COORDINATE_VERSION;
+    request->from = core->index;
+    request->logs = versions->refs;
+    request->log_count = count;
+    request->incarnation = core->node->incarnation;
+    request->epoch = first->epoch;
+    request->version = first->version;
+    request->on_done = versions_on_done;
+    request->owner = core;
+    leat_coordinate(core->env->post, request);
+}
