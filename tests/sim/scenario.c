@@ -223,9 +223,11 @@ static bool sweep(void *arg, uint64_t op, enum sim_cut_phase phase)
     return sweep_hook(scenario->servers[0].disk, op, phase);
 }
 
+/* It may be dead and back between two looks. */
 static bool server_dead(struct scenario *scenario)
 {
-    return !scenario->servers[0].process->alive || !scenario->servers[0].ready;
+    const struct sim_server *server = &scenario->servers[0];
+    return !server->process->alive || !server->ready || server->boots != scenario->boots_before;
 }
 
 /* One death more: what was answered is still there after it. */
@@ -235,6 +237,7 @@ static bool last_death(struct scenario *scenario)
     struct sim_process *server = scenario->servers[0].process;
     if (sim_rng_chance(&world->work, 300)) {
         /* It has to park every log: a pin that nobody gives back would show here. */
+        scenario->boots_before = scenario->servers[0].boots;
         sim_server_stop(&scenario->servers[0]);
         if (!sim_run_until(scenario, server_dead, HEAL_US_MAX)) {
             sim_stuck(scenario, "the server does not stop");

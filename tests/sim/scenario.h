@@ -87,6 +87,7 @@ struct sim_client {
 };
 
 struct scenario {
+    unsigned boots_before; /* of server 0, when it was asked to stop */
     struct sim_world *world;
     struct check *check;
     struct sim_server servers[SIM_SERVERS_MAX];
