@@ -1,6 +1,7 @@
 """Several nodes, each a process of its own: forming, spreading, moving around, losing one."""
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -10,13 +11,19 @@ from rig import (LEAT, Server, WAIT_S, check, check_in, equal, main, on_end, pro
 
 
 def free_ports(count):
-    """Ports that nobody listened on just now."""
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(('127.0.0.1', 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
+    """Ports that nobody listens on, below those that outgoing connections take by themselves: one of
+    these could be given to somebody's connection before the node listens."""
+    ports = []
+    while len(ports) < count:
+        port = random.randrange(10240, 32000)
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(('127.0.0.1', port))
+            except OSError:
+                continue
+        if port not in ports:
+            ports.append(port)
     return ports
 
 

@@ -5,6 +5,7 @@ LEATD and LEAT name the programs. A test is a function test_*(); rig.main() runs
 named on the command line, each with its own directories. Nothing here sleeps: events are lines of the
 server's diary, ends of processes and answers.
 """
+import glob
 import inspect
 import json
 import os
@@ -167,6 +168,9 @@ class Server:
         for pool in self.pools:
             if pool and os.path.exists(pool):
                 os.unlink(pool)
+            # Memory that other nodes wrote into: named like the pool, removed by a server's next start.
+            for path in glob.glob(pool.replace('leat-pool-', 'leat-rmem-') + '-*') if pool else ():
+                os.unlink(path)
 
     # the leat program
 
