@@ -516,7 +516,13 @@ void co_peers_tick(struct leat_coordinator *coordinator, uint64_t now_us)
         const struct leat_node_info *node = &coordinator->machine.nodes[i].info;
         if (!node->node_address[0]) continue; /* an embedded node of before */
         bool heard = node_heard(coordinator, node);
-        if (heard) coordinator->watch[i].heard_us = now_us;
+        /* SUBTLE: the entry that says that a node has come up is applied here before the node
+         * itself has applied it and can tell its new incarnation. Held against the time when its
+         * last incarnation was heard of, it was called down at once, and up again when it was
+         * heard: clients that asked in between did not learn its address. */
+        bool anew = coordinator->watch[i].incarnation != node->incarnation;
+        if (heard || anew) coordinator->watch[i].heard_us = now_us;
+        coordinator->watch[i].incarnation = node->incarnation;
         enum leat_node_state state = node->state;
         if (heard && state != LEAT_NODE_UP)
             state = LEAT_NODE_UP;

@@ -130,6 +130,7 @@ struct leat_coordinator {
     uint32_t state_told_role;
     uint64_t leads_since_us;
     struct {
+        uint64_t incarnation; /* whose time it is: a node that comes up anew begins anew */
         uint64_t heard_us;
     } watch[LEAT_NODES_MAX];
     /* Forming, voters. */

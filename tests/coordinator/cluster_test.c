@@ -331,6 +331,41 @@ static void cluster_nodes_come_and_go(void **state)
     rig_destroy(rig);
 }
 
+/* Goal: a node that comes back after it was down is told of once, as up. Method: it is killed and
+ * restarted, and the leader, another voter and a learner count what they are told. */
+static void cluster_node_that_returns_is_not_called_down(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        struct rig *rig = formed(6200 + seed, 5, 3);
+        for (unsigned i = 0; i < 4; i++)
+            assert_int_equal(rig_node_up(rig, i), LEAT_OK);
+        rig_run(rig, 8 * RIG_SECOND);
+        /* One that was never there before. */
+        unsigned told[RIG_NODES_MAX], returns = (unsigned)(seed % 5);
+        for (unsigned i = 0; i < 5; i++)
+            told[i] = rig->nodes[i].nodes_told;
+        assert_int_equal(rig_node_up(rig, 4), LEAT_OK);
+        rig_run(rig, 2 * RIG_SECOND);
+        for (unsigned i = 0; i < 5; i++)
+            assert_int_equal(rig->nodes[i].nodes_told, told[i] + 1);
+        /* One that was down. */
+        rig_kill(rig, returns, SIM_DEATH_KILL);
+        rig_run(rig, 8 * RIG_SECOND);
+        assert_int_equal(node_info(rig, (returns + 1) % 5, rig->nodes[returns].name)->state,
+                         LEAT_NODE_DOWN);
+        rig_boot(rig, returns);
+        assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+        for (unsigned i = 0; i < 5; i++)
+            told[i] = rig->nodes[i].nodes_told;
+        assert_int_equal(rig_node_up(rig, returns), LEAT_OK);
+        rig_run(rig, 2 * RIG_SECOND);
+        for (unsigned i = 0; i < 5; i++)
+            assert_int_equal(rig->nodes[i].nodes_told, told[i] + 1);
+        rig_destroy(rig);
+    }
+}
+
 /* Each node adopts what it owned, and nothing else, whoever restarts first. */
 static void cluster_nodes_adopt_their_own(void **state)
 {
@@ -718,6 +753,7 @@ int main(void)
         cmocka_unit_test(cluster_amnesiac_voter_stays_out_until_replaced),
         cmocka_unit_test(cluster_lone_voter_grows),
         cmocka_unit_test(cluster_nodes_come_and_go),
+        cmocka_unit_test(cluster_node_that_returns_is_not_called_down),
         cmocka_unit_test(cluster_nodes_adopt_their_own),
         cmocka_unit_test(cluster_versions_rise_and_streamlets_move),
         cmocka_unit_test(cluster_seeds),
