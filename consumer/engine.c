@@ -259,6 +259,8 @@ void leat_consumer_engine_on_turn_end(struct leat_consumer_engine *engine)
     if (engine->known && (!engine->in_set || engine->set_state == SET_IN))
         leat_consumer_fetch_turn(engine);
     positions_turn(engine);
+    LEAT_ASSERT(engine->failed || engine->looking || !engine->wants_refresh ||
+                engine->look_at_us != UINT64_MAX);
     if (engine->look_at_us == UINT64_MAX)
         leat_timer_stop(engine->timers, &engine->look);
     else if (!leat_timer_armed(&engine->look) || engine->look.at_us != engine->look_at_us)

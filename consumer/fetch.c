@@ -165,6 +165,9 @@ static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_
     }
     log->retry_at_us =
         leat_consumer_now(engine) + leat_client_pause_us(engine->client, log->attempts++);
+    /* SUBTLE: a send may fail at once (its owner is not up), behind this turn's look at what waits.
+     * With nothing armed a reader whose other logs had nothing to say stood still for good. */
+    leat_consumer_wake_at(engine, log->retry_at_us);
     if (class == LEAT_CLASS_REROUTE || rc == LEAT_E_CLOSED || rc == LEAT_E_TIMEOUT)
         engine->wants_refresh = true;
     if (rc != LEAT_E_CANCELLED && log->attempts == 1) leat_consumer_note(engine, rc, sentence);

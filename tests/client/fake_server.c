@@ -361,8 +361,10 @@ static void on_metadata(struct fake_conn *conn, const struct leat_frame *frame)
     leat_msg_stream_write(&body, &stream);
     for (uint32_t i = 0; world->stream_id && i < stream.log_count; i++) {
         struct leat_msg_log log = {i / world->logs, i % world->logs, world->incarnation, 1, i % 2};
+        if (world->away > 0) log.owner += 1000;
         leat_msg_log_write(&body, &log);
     }
+    if (world->away > 0) world->away--;
     answer(conn, frame, &body, 0, NULL, 0);
 }
 

@@ -77,10 +77,12 @@ static void turn_end(void *owner)
     struct leat_fetched *run;
     leat_consumer_engine_on_turn_end(rig->engine);
     leat_client_on_turn_end(rig->client);
+    uint64_t before = rig->read;
     while ((run = leat_consumer_engine_take(rig->engine))) {
         run_read(rig, run);
         leat_consumer_engine_give(rig->engine, run);
     }
+    if (rig->read == before) return; /* as outside: nobody looks again unasked */
     leat_consumer_engine_on_turn_end(rig->engine);
     leat_client_on_turn_end(rig->client);
 }
@@ -281,6 +283,23 @@ static void consumer_restarted_server_goes_on(void **state)
     rig_end(rig);
 }
 
+/* Goal: an owner that no node's address is known for is asked for again until it is, also when
+ * nothing else happens meanwhile. Method: the first metadata name it, the others do not. */
+static void consumer_owner_without_address_is_found_later(void **state)
+{
+    (void)state;
+    for (uint32_t away = 1; away <= 5; away++) {
+        struct rig *rig = rig_make(away, LEAT_ENGINE_EARLIEST, 0);
+        fill(rig, 40);
+        rig->world.away = away;
+        assert_true(fake_run(&rig->world, rig->world.now_us + 150000, at_end));
+        assert_int_equal(rig->world.away, 0);
+        assert_int_equal(rig->read, rig->wanted);
+        assert_int_equal(rig->errors, 0);
+        rig_end(rig);
+    }
+}
+
 /* Goal: an allocation that fails is made up for or ends in a clean refusal: nothing is skipped or
  * read twice, nothing leaks. Method: the n-th fails, n = 1, 2, ... until none is left to fail. */
 static void consumer_each_allocation_fails_cleanly(void **state)
@@ -328,6 +347,7 @@ int main(void)
         cmocka_unit_test(consumer_seek_begins_again),
         cmocka_unit_test(consumer_unknown_stream_fails),
         cmocka_unit_test(consumer_restarted_server_goes_on),
+        cmocka_unit_test(consumer_owner_without_address_is_found_later),
         cmocka_unit_test(consumer_each_allocation_fails_cleanly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
