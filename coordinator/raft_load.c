@@ -46,7 +46,11 @@ static leat_err vote_load(struct leat_raft_log *log, struct leat_error *error)
         if (!any || state.sequence > log->vote.sequence) log->vote = state;
         any = true;
     }
-    if (any) return LEAT_OK;
+    if (any) {
+        /* A vote that a killed process had not synced is kept by this one: it may not change again. */
+        leat_err rc = leat_raft_io(log->disk, LEAT_DISK_SYNC, log->vote_file, 0, NULL, 0, NULL);
+        return rc ? leat_error_set(error, rc, "raft/vote can't be flushed") : LEAT_OK;
+    }
     return leat_error_set(error, LEAT_E_DAMAGED,
                           "raft/vote is damaged: both of its blocks fail their check. This node "
                           "may not vote; restore the file from a copy");
@@ -249,6 +253,14 @@ static leat_err segment_load(struct leat_raft_log *log, uint64_t number, bool is
         rc = torn_erase(log, file, bytes, count, scan.end);
         if (rc != LEAT_OK) goto out;
     }
+    /* SUBTLE: what a killed process wrote and had not synced is found here, in the page cache, and
+     * raft calls it persisted from now on: (1) a round is written, (2) kill -9, (3) it is loaded, and
+     * this voter's word for it commits it, (4) the power goes, and with it the round. */
+    if (is_last) rc = leat_raft_io(log->disk, LEAT_DISK_SYNC, file, 0, NULL, 0, NULL);
+    if (rc != LEAT_OK) {
+        (void)leat_error_set(error, rc, "%s can't be flushed", path);
+        goto out;
+    }
     if (is_last && scan.end == 0) /* a crash may have come between creating and allocating it */
         rc = log->disk->allocate(log->disk->ctx, file, LEAT_RAFT_SEGMENT_BYTES);
     if (rc != LEAT_OK) goto out;
@@ -392,7 +404,9 @@ static leat_err log_load(struct leat_raft_log *log, struct listing *listing,
                          struct leat_error *error)
 {
     size_t dead = 0;
-    leat_err rc = LEAT_OK;
+    /* Nor may a snapshot's name go with the power, once the log has let go of what it replaces. */
+    leat_err rc = log->disk->sync_dir(log->disk->ctx, "raft");
+    if (rc != LEAT_OK) return leat_error_set(error, rc, "the directory raft/ can't be flushed");
     for (; dead < listing->segment_count && listing->segments[dead] < log->vote.first_segment &&
            rc == LEAT_OK;
          dead++)
