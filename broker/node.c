@@ -228,6 +228,8 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
         .on_node = leat_node_on_node,
         .on_ready = node_on_coordinator_ready,
         .owner = node,
+        .snapshot_bytes_min = options->raft_snapshot_bytes_min,
+        .raft_segment_bytes = options->raft_segment_bytes,
     };
     memcpy(coordinator.cluster_id, node->cluster_id, sizeof coordinator.cluster_id);
     const struct leat_node_cluster *cluster = &options->cluster;

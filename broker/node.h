@@ -38,6 +38,9 @@ struct leat_node_options {
     bool auto_create;       /* METADATA may create streams */
     uint64_t park_after_us; /* 0: default */
     uint64_t flush_delay_us; /* 0: default */
+    /* Of the coordinator's log: how large its files are, and after how much a snapshot replaces it; 0:
+     * defaults. */
+    uint64_t raft_segment_bytes, raft_snapshot_bytes_min;
     uint64_t scrub_bytes_per_second;
     /* Environments, one per actor; must outlive the node. */
     const struct leat_env *core_envs; /* [cores] */

@@ -252,7 +252,8 @@ static leat_err drive_open(struct leat_coordinator *coordinator, bool *out_new,
         .election_ms = alone && !coordinator->clustered ? LEAT_RAFT_ELECTION_MS : CO_ELECTION_MS,
         .heartbeat_ms = alone && !coordinator->clustered ? LEAT_RAFT_HEARTBEAT_MS : CO_HEARTBEAT_MS,
         .snapshot_bytes_min = options->snapshot_bytes_min ? options->snapshot_bytes_min
-                                                          : LEAT_RAFT_SNAPSHOT_BYTES_MIN};
+                                                          : LEAT_RAFT_SNAPSHOT_BYTES_MIN,
+        .segment_bytes = options->raft_segment_bytes};
     if (options->election_ms) drive_options.election_ms = options->election_ms;
     if (options->heartbeat_ms) drive_options.heartbeat_ms = options->heartbeat_ms;
     leat_err rc = co_voter_load(coordinator, error);

@@ -219,6 +219,7 @@ struct leat_coordinator_options {
     struct leat_link_hub *hub;          /* of the process; needed with node_address */
     unsigned election_ms, heartbeat_ms; /* 0: defaults */
     uint64_t snapshot_bytes_min;        /* 0: default */
+    uint64_t raft_segment_bytes;        /* of files of raft's log; 0: default */
 };
 enum {
     LEAT_PRODUCER_ID_BLOCK = 1000,

@@ -64,7 +64,7 @@ struct leat_raft_drive_options {
     uint64_t id; /* of this voter, >= 1 */
     const char *address;
     unsigned election_ms, heartbeat_ms;
-    uint64_t snapshot_bytes_min;
+    uint64_t snapshot_bytes_min, segment_bytes; /* segment_bytes 0: the default */
 };
 
 /**

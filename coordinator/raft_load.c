@@ -262,7 +262,7 @@ static leat_err segment_load(struct leat_raft_log *log, uint64_t number, bool is
         goto out;
     }
     if (is_last && scan.end == 0) /* a crash may have come between creating and allocating it */
-        rc = log->disk->allocate(log->disk->ctx, file, LEAT_RAFT_SEGMENT_BYTES);
+        rc = log->disk->allocate(log->disk->ctx, file, log->segment_bytes);
     if (rc != LEAT_OK) goto out;
     *previous_end = scan.end;
     rc = leat_raft_segment_push(
@@ -447,10 +447,15 @@ static leat_err unformed_clear(struct leat_raft_log *log, const struct listing *
     return rc == LEAT_OK ? log->disk->sync_dir(log->disk->ctx, "raft") : rc;
 }
 
-leat_err leat_raft_log_open(struct leat_raft_log *log, const struct leat_disk *disk, bool *out_new,
-                            struct leat_error *error)
+leat_err leat_raft_log_open(struct leat_raft_log *log, const struct leat_disk *disk,
+                            uint64_t segment_bytes, bool *out_new, struct leat_error *error)
 {
-    *log = (struct leat_raft_log){.disk = disk, .start_index = 1, .next_segment = 1};
+    LEAT_ASSERT_CMP(segment_bytes, <=, LEAT_RAFT_SEGMENT_BYTES);
+    *log = (struct leat_raft_log){.disk = disk,
+                                  .start_index = 1,
+                                  .next_segment = 1,
+                                  .segment_bytes =
+                                      segment_bytes ? segment_bytes : LEAT_RAFT_SEGMENT_BYTES};
     struct listing listing = {0};
     leat_err rc = disk->make_dir(disk->ctx, "raft");
     if (rc == LEAT_OK) rc = vote_open(log, error);

@@ -166,7 +166,7 @@ static leat_err segment_create(struct leat_raft_log *log)
     struct leat_raft_segment segment = {.number = log->next_segment};
     leat_err rc = log->disk->open(log->disk->ctx, path, LEAT_OPEN_CREATE, &segment.file, NULL);
     if (rc != LEAT_OK) return rc;
-    rc = log->disk->allocate(log->disk->ctx, segment.file, LEAT_RAFT_SEGMENT_BYTES);
+    rc = log->disk->allocate(log->disk->ctx, segment.file, log->segment_bytes);
     if (rc == LEAT_OK) rc = log->disk->sync_dir(log->disk->ctx, "raft");
     if (rc == LEAT_OK) rc = leat_raft_segment_push(log, segment);
     if (rc != LEAT_OK) {
@@ -222,8 +222,9 @@ static leat_err round_segment(struct leat_raft_log *log, uint64_t first_index,
     *out_previous_end = 0;
     if (log->segment_count > 0) {
         struct leat_raft_segment *last = &log->segments[log->segment_count - 1];
-        if (last->end + LEAT_RAFT_ROUND_HEADER_BYTES + frame_bytes(log, first_index) <=
-            LEAT_RAFT_SEGMENT_BYTES) {
+        if (last->end == 0 ||
+            last->end + LEAT_RAFT_ROUND_HEADER_BYTES + frame_bytes(log, first_index) <=
+                log->segment_bytes) {
             /* Created before, but its first round never came to be. */
             if (last->end == 0 && log->segment_count > 1) *out_previous_end = last[-1].end;
             *out_segment = last;
@@ -262,7 +263,7 @@ static leat_err round_build(struct leat_raft_log *log, uint64_t *out_offset)
     for (; index <= last; index++, count++) {
         size_t bytes = log->round_bytes + frame_bytes(log, index);
         if (count > 0 &&
-            (bytes > LEAT_RAFT_ROUND_BYTES_MAX || segment->end + bytes > LEAT_RAFT_SEGMENT_BYTES))
+            (bytes > LEAT_RAFT_ROUND_BYTES_MAX || segment->end + bytes > log->segment_bytes))
             break;
         rc = round_add_frame(log, index);
         if (rc != LEAT_OK) return rc;

@@ -21,7 +21,7 @@
 #include "base/types.h"
 
 enum {
-    LEAT_RAFT_SEGMENT_BYTES = 8 * 1024 * 1024,
+    LEAT_RAFT_SEGMENT_BYTES = 8 * 1024 * 1024, /* at most, and where nothing else is said */
     LEAT_RAFT_ROUND_BYTES_MAX = 4 * 1024 * 1024,
     LEAT_RAFT_ENTRY_BYTES_MAX = 2 * 1024 * 1024,
     LEAT_RAFT_SEGMENTS_MAX = 4096, /* live at once; compaction keeps it to a handful */
@@ -72,7 +72,7 @@ struct leat_raft_log {
     void *vote_memory;
     struct leat_raft_segment *segments; /* ascending, without gaps */
     uint32_t segment_count, segment_capacity;
-    uint64_t next_segment;
+    uint64_t next_segment, segment_bytes; /* of a new segment, unless one entry needs more */
     /* Entries in memory: [start_index, start_index + entry_count) */
     struct leat_raft_entry *entries; /* ring */
     uint64_t start_index;
@@ -102,10 +102,12 @@ struct leat_raft_log {
 };
 
 /**
- * Read everything. *out_new: the directory holds nothing of raft's: form or join. Blocks.
+ * Read everything. *out_new: the directory holds nothing of raft's: form or join. segment_bytes: of
+ * segments made from now on; 0: LEAT_RAFT_SEGMENT_BYTES, which is the most. Blocks.
  * Errors: LEAT_E_DAMAGED (named), LEAT_E_DISK, LEAT_E_NO_MEMORY. Thread: startup.
  */
-leat_err leat_raft_log_open(struct leat_raft_log *log, const struct leat_disk *disk, bool *out_new,
+leat_err leat_raft_log_open(struct leat_raft_log *log, const struct leat_disk *disk,
+                            uint64_t segment_bytes, bool *out_new,
                             struct leat_error *error) LEAT_NODISCARD;
 /** Write the first entries of a new cluster's log, or none (a voter that joins one), and vote 1 or
  * 0 as term. Blocks. Crash-safe: either nothing is formed, or all of it. */

@@ -124,6 +124,7 @@ void rig_boot(struct rig *rig, unsigned i)
         .voter_count = rig->voter_count,
         .hub = &node->hub,
         .snapshot_bytes_min = rig->snapshot_bytes_min,
+        .raft_segment_bytes = rig->raft_segment_bytes,
     };
     if (!alone && rig->voter_count == 0) { /* the others know the one who began alone */
         snprintf(rig->voter_list[0], sizeof rig->voter_list[0], "n0:7701");

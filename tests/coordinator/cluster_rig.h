@@ -41,7 +41,7 @@ struct rig {
     const char *voters[LEAT_VOTERS_MAX];
     uint32_t voter_count;
     struct rig_request *requests;
-    uint64_t snapshot_bytes_min;
+    uint64_t snapshot_bytes_min, raft_segment_bytes;
 };
 
 /** voters: how many of the nodes 0.. are named as coordinators (0: node 0 begins alone). */

@@ -554,7 +554,9 @@ static void revive(struct rig *rig)
         if (node->up) continue;
         sim_disk_no_errors(node->disk);
         rig_boot(rig, i);
-        if (!node->up) fail_msg("%s: %s", node->name, node->open_error.text);
+        if (!node->up)
+            fail_msg("seed %llu: %s: %s", (unsigned long long)rig->world->seed, node->name,
+                     node->open_error.text);
     }
 }
 
@@ -674,6 +676,7 @@ static void seed_run(uint64_t seed, bool changes)
     unsigned number = 0;
     made_count = 0;
     rig->snapshot_bytes_min = seed % 2 ? 4096 : 0;
+    rig->raft_segment_bytes = seed % 3 ? 2048 : 0; /* less than some entries have */
     for (unsigned i = 0; i < 5; i++)
         rig_boot(rig, i);
     assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));

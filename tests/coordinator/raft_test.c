@@ -453,7 +453,7 @@ static void log_open(struct leat_raft_log *log, struct fake_world *world)
 {
     bool is_new;
     struct leat_error error;
-    assert_int_equal(leat_raft_log_open(log, &world->disk, &is_new, &error), LEAT_OK);
+    assert_int_equal(leat_raft_log_open(log, &world->disk, 0, &is_new, &error), LEAT_OK);
     log->on_durable = log_durable;
     log->on_snapshot = log_saved;
 }

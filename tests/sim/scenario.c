@@ -342,6 +342,9 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->park_after_us = sim_rng_between(&world->work, 200000, 3000000);
     scenario->flush_delay_us = sim_rng_between(&world->work, 10000, 2000000);
     scenario->power_cuts = sim_rng_chance(&world->work, 700);
+    /* Small files and early snapshots: both happen in a seed's few entries, and a start reads less. */
+    scenario->raft_segment_bytes = sim_rng_between(&world->work, 1, 8) * 16 * 1024;
+    scenario->raft_snapshot_bytes_min = sim_rng_between(&world->work, 1, 64) * 1024;
     scenario->calm = options->calm;
     leat_diary_set(on_diary, world, options->tracing ? LEAT_DIARY_DEBUG : LEAT_DIARY_ERROR);
     streams_choose(scenario);

@@ -98,6 +98,7 @@ struct scenario {
     unsigned client_count;
     uint32_t cores;
     uint64_t memory_bytes, park_after_us, flush_delay_us;
+    uint64_t raft_segment_bytes, raft_snapshot_bytes_min; /* 0: as a server has it */
     bool streams_made, faults_over, power_cuts, calm;
     unsigned producers_running; /* that have records left to send */
     uint64_t acked_batches, recoveries;

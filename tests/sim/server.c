@@ -113,6 +113,8 @@ static void create_node(void *arg)
         .auto_create = false,
         .park_after_us = scenario->park_after_us,
         .flush_delay_us = scenario->flush_delay_us,
+        .raft_segment_bytes = scenario->raft_segment_bytes,
+        .raft_snapshot_bytes_min = scenario->raft_snapshot_bytes_min,
         .scrub_bytes_per_second = 0,
         .core_envs = server->core_envs,
         .store_env = &server->store->env,
