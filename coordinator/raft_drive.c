@@ -570,7 +570,8 @@ leat_err leat_raft_drive_open(struct leat_raft_drive *drive, const struct leat_e
     drive->snapshot_bytes_min = options->snapshot_bytes_min;
     drive->raft_timer = (struct leat_timer){.on_expired = raft_timed_out, .owner = drive};
     drive->mark_timer = (struct leat_timer){.on_expired = quiet, .owner = drive};
-    leat_err rc = leat_raft_log_open(&drive->log, env->disk, options->segment_bytes, out_new, error);
+    leat_err rc =
+        leat_raft_log_open(&drive->log, env->disk, options->segment_bytes, out_new, error);
     if (rc != LEAT_OK) return rc;
     drive->log.on_durable = round_durable;
     drive->log.on_snapshot = snapshot_saved;

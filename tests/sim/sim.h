@@ -62,6 +62,10 @@ enum sim_fault {
 const char *sim_fault_name(enum sim_fault fault);
 
 /* ---- events ---- */
+struct sim_due { /* of the queue: its order beside the event, so that it is not looked up */
+    uint64_t at_us, order;
+    struct sim_event *event;
+};
 struct sim_event {
     uint64_t at_us, order;
     struct sim_actor *actor; /* NULL: the world's own, run as soon as its time comes */
@@ -76,7 +80,7 @@ struct sim_world {
     uint64_t seed, now_us;
     int64_t wall_base_ms;
     struct sim_rng schedule, net, disk, fault, work;
-    struct sim_event **heap;
+    struct sim_due *heap;
     size_t heap_count, heap_capacity;
     uint64_t next_order, event_count;
     struct sim_event *free_events;

@@ -8,6 +8,8 @@
 
 #include "base/assert.h"
 
+enum { HEAP_CHILDREN = 4 };
+
 static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_KILL] = "kill",
     [SIM_FAULT_KILL_CALL] = "kill_in_call",
@@ -117,7 +119,7 @@ void sim_world_destroy(struct sim_world **world_at)
         free(process);
     }
     for (size_t i = 0; i < world->heap_count; i++)
-        free(world->heap[i]);
+        free(world->heap[i].event);
     for (struct sim_event *event = world->free_events, *next; event; event = next) {
         next = event->next;
         free(event);
@@ -155,7 +157,7 @@ void sim_hash(struct sim_world *world, uint64_t value)
     world->trace_hash ^= world->trace_hash >> 29;
 }
 
-static bool event_before(const struct sim_event *a, const struct sim_event *b)
+static bool due_before(const struct sim_due *a, const struct sim_due *b)
 {
     return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
 }
@@ -167,29 +169,34 @@ static void heap_push(struct sim_world *world, struct sim_event *event)
         world->heap = realloc(world->heap, world->heap_capacity * sizeof *world->heap);
         LEAT_ASSERT(world->heap != NULL);
     }
+    struct sim_due *heap = world->heap, due = {event->at_us, event->order, event};
     size_t at = world->heap_count++;
     while (at > 0) {
-        size_t parent = (at - 1) / 2;
-        if (!event_before(event, world->heap[parent])) break;
-        world->heap[at] = world->heap[parent];
+        size_t parent = (at - 1) / HEAP_CHILDREN;
+        if (!due_before(&due, &heap[parent])) break;
+        heap[at] = heap[parent];
         at = parent;
     }
-    world->heap[at] = event;
+    heap[at] = due;
 }
 
 static struct sim_event *heap_pop(struct sim_world *world)
 {
-    struct sim_event *top = world->heap[0], *last = world->heap[--world->heap_count];
+    struct sim_due *heap = world->heap, last = heap[--world->heap_count];
+    struct sim_event *top = heap[0].event;
     size_t at = 0, count = world->heap_count;
     for (;;) {
-        size_t child = 2 * at + 1;
-        if (child >= count) break;
-        if (child + 1 < count && event_before(world->heap[child + 1], world->heap[child])) child++;
-        if (!event_before(world->heap[child], last)) break;
-        world->heap[at] = world->heap[child];
+        size_t first = HEAP_CHILDREN * at + 1, end = first + HEAP_CHILDREN;
+        if (first >= count) break;
+        if (end > count) end = count;
+        size_t child = first;
+        for (size_t i = first + 1; i < end; i++)
+            if (due_before(&heap[i], &heap[child])) child = i;
+        if (!due_before(&heap[child], &last)) break;
+        heap[at] = heap[child];
         at = child;
     }
-    if (count) world->heap[at] = last;
+    if (count) heap[at] = last;
     return top;
 }
 
@@ -329,7 +336,7 @@ static void inbox_put(struct sim_world *world, struct sim_event *event)
 void sim_world_run(struct sim_world *world, uint64_t until_us, const bool *stop)
 {
     while (world->heap_count && !world->failure[0] && !(stop && *stop)) {
-        if (world->heap[0]->at_us > until_us) break;
+        if (world->heap[0].at_us > until_us) break;
         struct sim_event *event = heap_pop(world);
         LEAT_ASSERT(event->at_us >= world->now_us);
         world->now_us = event->at_us;
