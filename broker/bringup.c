@@ -247,6 +247,18 @@ static void up_deliver_found_done(void *actor, struct leat_mail *mail)
     node->found_count = 0;
 }
 
+static leat_err up_open_door(struct leat_core *core, struct leat_error *error)
+{
+    struct leat_door *door = core->node->options.door;
+    if (door == NULL) return LEAT_OK;
+    leat_err rc = core->net->listen(core->net->ctx, door->address, door->on_accept, core,
+                                    door->bound_address, error);
+    if (rc == LEAT_OK) return LEAT_OK;
+    door->bound_address[0] = '\0';
+    door->not_bound = *error;
+    return door->optional ? LEAT_OK : rc;
+}
+
 static void up_deliver_logs_made(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
@@ -266,6 +278,7 @@ static void up_deliver_logs_made(void *actor, struct leat_mail *mail)
     struct leat_error error = {LEAT_OK, ""};
     leat_err rc = core->net->listen(core->net->ctx, node->listen_address, leat_peer_accept, core,
                                     node->bound_address, &error);
+    if (rc == LEAT_OK) rc = up_open_door(core, &error);
     if (rc != LEAT_OK) {
         up_fail(node, rc, &error);
         return;

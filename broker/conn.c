@@ -9,6 +9,9 @@
 static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                             size_t *want_bytes);
 static void peer_on_closed(void *user, struct leat_conn *conn, leat_err why);
+static enum leat_handled peer_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,
+                                   size_t *out_taken, size_t *out_want);
+static void peer_native_closed(struct leat_peer *peer);
 static enum leat_handled peer_frame(struct leat_peer *peer, const struct leat_frame *frame);
 static enum leat_handled peer_hello(struct leat_peer *peer, const struct leat_frame *frame);
 static void *peer_on_moved(void *to_actor, struct leat_conn *conn, void *baggage,
@@ -25,23 +28,33 @@ static const struct leat_conn_handler peer_handler = {NULL, peer_on_bytes, peer_
 
 /* ---- coming and going ---- */
 
-void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
-                       const struct leat_conn_handler **out_handler)
+static const struct leat_protocol native = {peer_take, peer_native_closed, leat_append_answer};
+
+bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_conn *conn,
+                    const struct leat_protocol *protocol,
+                    const struct leat_conn_handler **out_handler)
 {
-    struct leat_core *core = acceptor;
     uint64_t now = atomic_load_explicit(&core->counters.connections, memory_order_relaxed);
-    if (core->stopping || now >= LEAT_CORE_PEERS_MAX) return NULL;
-    struct leat_peer *peer = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *peer);
-    if (peer == NULL) return NULL;
+    if (core->stopping || now >= LEAT_CORE_PEERS_MAX) return false;
     struct leat_list *lists[] = {&peer->all,         &peer->slow,         &peer->owing,
                                  &peer->starved,     &peer->answers,      &peer->large,
                                  &peer->room.by_log, &peer->room.by_time, &peer->set_calls};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
+    peer->protocol = protocol;
     peer->conn = conn;
     peer_attach(core, peer);
     *out_handler = &peer_handler;
-    return peer;
+    return true;
+}
+
+void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
+                       const struct leat_conn_handler **out_handler)
+{
+    struct leat_peer *peer = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *peer);
+    if (peer == NULL || leat_peer_open(acceptor, peer, conn, &native, out_handler)) return peer;
+    leat_mem_free(peer);
+    return NULL;
 }
 
 static void peer_attach(struct leat_core *core, struct leat_peer *peer)
@@ -71,10 +84,15 @@ static void peer_on_closed(void *user, struct leat_conn *conn, leat_err why)
     peer->conn = NULL;
     leat_peer_begin(peer);
     peer_detach(peer);
+    peer->protocol->on_closed(peer);
+    leat_peer_end(peer);
+}
+
+static void peer_native_closed(struct leat_peer *peer)
+{
     leat_append_peer_closed(peer);
     leat_fetch_peer_closed(peer);
     leat_sets_peer_closed(peer);
-    leat_peer_end(peer);
 }
 
 void leat_peer_begin(struct leat_peer *peer)
@@ -94,6 +112,15 @@ void leat_peer_end(struct leat_peer *peer)
     }
     if ((peer->paused & LEAT_PAUSE_REQUESTS) != 0 && peer->requests <= LEAT_PEER_REQUESTS_MAX / 2)
         leat_peer_resume(peer, LEAT_PAUSE_REQUESTS);
+}
+
+void leat_peer_close(struct leat_peer *peer, const char *why)
+{
+    if (peer->conn == NULL || peer->closing) return;
+    leat_diary_info("%s (%s) closed: %s", peer->core->net->peer(peer->conn), peer->name, why);
+    peer->closing = true;
+    leat_peer_pause(peer, LEAT_PAUSE_CLOSING);
+    peer->core->net->close(peer->conn);
 }
 
 void leat_peer_close_all(struct leat_core *core)
@@ -136,29 +163,39 @@ static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
             leat_peer_pause(peer, LEAT_PAUSE_REQUESTS);
             break;
         }
-        struct leat_frame frame = {0};
-        size_t want = 0;
-        leat_err rc = leat_frame_decode(data + used, bytes - used, &frame, &want);
-        if (rc == LEAT_E_AGAIN) {
+        size_t want = 0, taken = 0;
+        enum leat_handled handled =
+            peer->protocol->take(peer, data + used, bytes - used, &taken, &want);
+        if (handled == LEAT_SHORT) {
             if (bytes > used) peer_expect(peer, want);
             *want_bytes = want;
             break;
         }
-        if (rc != LEAT_OK) {
-            peer_refuse_and_close(peer, &frame, rc,
-                                  rc == LEAT_E_TOO_LARGE ? "the frame is larger than the limit"
-                                  : rc == LEAT_E_CORRUPT
-                                      ? "the frame's header or control body fails its CRC"
-                                      : "this is not a frame of Leat's protocol");
-            return bytes;
-        }
-        enum leat_handled handled = peer_frame(peer, &frame);
         if (handled == LEAT_HELD) break;
-        used += frame.frame_bytes;
+        used += taken;
         peer->frame_since_us = 0;
         if (handled == LEAT_LEFT) break;
     }
     return used;
+}
+
+static enum leat_handled peer_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,
+                                   size_t *out_taken, size_t *out_want)
+{
+    struct leat_frame frame = {0};
+    leat_err rc = leat_frame_decode(data, bytes, &frame, out_want);
+    if (rc == LEAT_E_AGAIN) return LEAT_SHORT;
+    if (rc != LEAT_OK) {
+        peer_refuse_and_close(peer, &frame, rc,
+                              rc == LEAT_E_TOO_LARGE ? "the frame is larger than the limit"
+                              : rc == LEAT_E_CORRUPT
+                                  ? "the frame's header or control body fails its CRC"
+                                  : "this is not a frame of Leat's protocol");
+        *out_taken = bytes;
+        return LEAT_LEFT;
+    }
+    *out_taken = frame.frame_bytes;
+    return peer_frame(peer, &frame);
 }
 
 static enum leat_handled peer_frame(struct leat_peer *peer, const struct leat_frame *frame)
@@ -246,12 +283,19 @@ static enum leat_handled peer_hello(struct leat_peer *peer, const struct leat_fr
         peer_greet(peer, frame->request);
         return LEAT_HANDLED;
     }
-    peer_detach(peer);
-    peer->core = &core->node->cores[lane];
-    peer->append_now = NULL;
     peer->stalled_bytes = frame->request; /* travels with it: nothing is queued, so it is unused */
-    core->net->move(peer->conn, lane, peer_on_moved, peer);
+    leat_peer_move(peer, lane);
     return LEAT_LEFT;
+}
+
+void leat_peer_move(struct leat_peer *peer, uint32_t core)
+{
+    const struct leat_net *net = peer->core->net;
+    LEAT_ASSERT_CMP(peer->requests, ==, 0);
+    peer_detach(peer);
+    peer->core = &peer->core->node->cores[core];
+    peer->append_now = NULL;
+    net->move(peer->conn, core, peer_on_moved, peer);
 }
 
 static void *peer_on_moved(void *to_actor, struct leat_conn *conn, void *baggage,
@@ -268,7 +312,7 @@ static void *peer_on_moved(void *to_actor, struct leat_conn *conn, void *baggage
     peer_attach(core, peer);
     uint32_t request = (uint32_t)peer->stalled_bytes;
     peer->stalled_bytes = 0;
-    peer_greet(peer, request);
+    if (peer->protocol == &native) peer_greet(peer, request);
     *out_handler = &peer_handler;
     return peer;
 }

@@ -158,6 +158,8 @@ static leat_err core_init_buffers(struct leat_core *core, uint32_t buffer_count)
 
 void leat_core_fini(struct leat_core *core)
 {
+    struct leat_door *door = core->node->options.door;
+    if (door != NULL) door->core_close(door, core);
     leat_producer_ids_fini(core);
     for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
         while (core->hosted[i] != NULL)
@@ -189,6 +191,11 @@ static void core_on_wake(void *actor)
     leat_timers_run(&core->timers);
 }
 
+static void core_answer(struct leat_peer *peer)
+{
+    peer->protocol->answer(peer);
+}
+
 static void core_on_turn_end(void *actor)
 {
     struct leat_core *core = actor;
@@ -201,7 +208,7 @@ static void core_on_turn_end(void *actor)
     if (!leat_list_empty(&core->ready_fetches) || !leat_list_empty(&core->starved_reads))
         leat_fetch_run_ready(core);
     while ((link = leat_list_pop_front(&core->answer_peers)) != NULL)
-        leat_append_answer(LEAT_CONTAINER(link, struct leat_peer, answers));
+        core_answer(LEAT_CONTAINER(link, struct leat_peer, answers));
     if (!leat_list_empty(&core->starved_peers)) leat_peer_feed_starved(core);
     if (!leat_list_empty(&core->room_waits) && !leat_timer_armed(&core->room_timer))
         leat_timer_start(&core->timers, &core->room_timer, LEAT_APPEND_ROOM_US / 8);

@@ -83,6 +83,23 @@ struct leat_room_wait {
 };
 
 /* ---- a connection ---- */
+enum leat_handled {
+    LEAT_HANDLED, /* the frame is consumed */
+    LEAT_HELD,    /* the peer is paused; the same frame comes again */
+    LEAT_LEFT,    /* consumed, and the connection is not this core's any more, or closing */
+    LEAT_SHORT,   /* no whole frame is there yet */
+};
+/* What a connection speaks: the native protocol, or another front door's. */
+struct leat_protocol {
+    /** Take one frame from the front of the bytes. HANDLED, LEFT: *out_taken says how many bytes it
+     * was; SHORT: *out_want says how many are needed to see it whole. */
+    enum leat_handled (*take)(struct leat_peer *peer, const uint8_t *data, size_t bytes,
+                              size_t *out_taken, size_t *out_want);
+    /** The connection is gone; the peer lives on while requests are under way. */
+    void (*on_closed)(struct leat_peer *peer);
+    /** The turn ends and the peer is among the core's answer_peers: write what is to be written. */
+    void (*answer)(struct leat_peer *peer);
+};
 enum leat_pause {
     LEAT_PAUSE_ROOM = 1,     /* its append waits for room in a log */
     LEAT_PAUSE_REQUESTS = 2, /* too many requests under way */
@@ -92,6 +109,7 @@ enum leat_pause {
     LEAT_PAUSE_CLOSING = 32, /* a last answer is being written */
 };
 struct leat_peer {
+    const struct leat_protocol *protocol;
     struct leat_core *core;
     struct leat_conn *conn; /* NULL once closed */
     struct leat_list all, slow, owing, starved, answers, large;
@@ -230,6 +248,7 @@ struct leat_core {
     struct leat_counters counters;
     uint32_t logs_to_stop;
     struct leat_mail stop_mail;
+    void *door; /* what another front door keeps here */
 };
 
 /* ---- core.c ---- */
@@ -293,6 +312,16 @@ void leat_walk_make_missing(struct leat_core *core);
 /* ---- conn.c ---- */
 void *leat_peer_accept(void *acceptor, struct leat_conn *conn,
                        const struct leat_conn_handler **out_handler);
+/** A new connection of another front door: `peer` is zeroed, the first member of what was allocated
+ * by leat_mem, and freed by its last leat_peer_end(). false: refused, the caller frees it. */
+bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_conn *conn,
+                    const struct leat_protocol *protocol,
+                    const struct leat_conn_handler **out_handler);
+/** Hand a connection on which nothing is under way to another core; it comes back to its protocol
+ * with the bytes not taken. The caller returns LEAT_LEFT. */
+void leat_peer_move(struct leat_peer *peer, uint32_t core);
+/** Say why, and close. Bytes not sent yet are lost. */
+void leat_peer_close(struct leat_peer *peer, const char *why);
 void leat_peer_pause(struct leat_peer *peer, enum leat_pause why);
 void leat_peer_resume(struct leat_peer *peer, enum leat_pause why);
 /** Take a request that is neither append nor fetch. False: there is no such kind. */
@@ -322,12 +351,6 @@ void leat_peer_owes(struct leat_peer *peer);
 /** Request structs have come back: go on with connections that waited for some. */
 void leat_peer_feed_starved(struct leat_core *core);
 void leat_peer_close_all(struct leat_core *core);
-
-enum leat_handled {
-    LEAT_HANDLED, /* the frame is consumed */
-    LEAT_HELD,    /* the peer is paused; the same frame comes again */
-    LEAT_LEFT,    /* consumed, and the connection is not this core's any more, or closing */
-};
 
 /* ---- append.c ---- */
 enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_frame *frame);

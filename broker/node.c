@@ -120,6 +120,8 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
         rc = leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the node");
     for (uint32_t i = 0; rc == LEAT_OK && i < options->cores; i++) {
         rc = leat_core_init(&node->cores[i], node, i, &options->core_envs[i], buffers, frame_bytes);
+        if (rc == LEAT_OK && options->door != NULL)
+            rc = options->door->core_open(options->door, &node->cores[i]);
         if (rc != LEAT_OK) rc = leat_error_set(error, rc, "no memory for core %u", i);
     }
     if (rc == LEAT_OK) rc = node_identity(node, error);

@@ -17,6 +17,20 @@
 struct leat_node;
 struct leat_core; /* one core's broker: broker/core.h */
 
+/* Another way in: another protocol over the same core calls (kafka/). Its functions run on the core
+ * that they are given, unless they say otherwise. */
+struct leat_door {
+    const char *address; /* "HOST:PORT" to listen on */
+    bool optional;       /* should the address not be free: warn, and go on without */
+    /** What each core needs of its own; before anything is served. Thread: startup. */
+    leat_err (*core_open)(struct leat_door *door, struct leat_core *core) LEAT_NODISCARD;
+    /** After its connections. Also when core_open has failed. Thread: any, the core runs no more. */
+    void (*core_close)(struct leat_door *door, struct leat_core *core);
+    leat_accept_fn on_accept;    /* its acceptor is core 0 */
+    char bound_address[128];     /* out; "": nobody listens */
+    struct leat_error not_bound; /* out: why */
+};
+
 /* Of a cluster; node_address NULL: a server alone. Strings outlive the node. */
 struct leat_node_cluster {
     const char *node_address;        /* "HOST:PORT" where other nodes reach this one */
@@ -42,6 +56,7 @@ struct leat_node_options {
      * defaults. */
     uint64_t raft_segment_bytes, raft_snapshot_bytes_min;
     uint64_t scrub_bytes_per_second;
+    struct leat_door *door; /* NULL: none. Must outlive the node */
     /* Environments, one per actor; must outlive the node. */
     const struct leat_env *core_envs; /* [cores] */
     const struct leat_env *store_env;

@@ -14,6 +14,7 @@
 #include "base/diary.h"
 #include "base/error.h"
 #include "broker/node.h"
+#include "kafka/kafka.h"
 #include "os/os.h"
 #include "tools/leatd_config.h"
 
@@ -25,7 +26,12 @@ enum exit_code {
     EXIT_LISTEN = 4,
     EXIT_MEMORY = 5,
 };
-enum { DIARY_LINE_BYTES_MAX = 64 * 1024, COORDINATORS_MAX = 9, NODE_PORT = 7701 };
+enum {
+    DIARY_LINE_BYTES_MAX = 64 * 1024,
+    COORDINATORS_MAX = 9,
+    NODE_PORT = 7701,
+    KAFKA_PORT = 9092,
+};
 
 struct server {
     struct leatd_config config;
@@ -36,6 +42,8 @@ struct server {
     struct leat_env core_envs[LEAT_CORES_MAX];
     const struct leat_env *store_env, *coordinator_env;
     struct leat_node *node;
+    struct leat_door *kafka; /* NULL: off */
+    bool kafka_by_default;   /* nobody asked for it */
     struct leat_mail stop_mail;
     /* Core 0 writes, then rings the event; the main thread reads after it. */
     int event;
@@ -215,6 +223,20 @@ static struct leat_node_cluster cluster_of(const struct server *server)
     };
 }
 
+static leat_err make_kafka(struct server *server, struct leat_error *error)
+{
+    const struct leatd_config *config = &server->config;
+    if (strcmp(config->kafka, "off") == 0) return LEAT_OK;
+    struct leat_kafka_options options = {
+        .address = config->kafka,
+        .advertise = config->kafka_advertise[0] != '\0' ? config->kafka_advertise : NULL,
+        .optional = server->kafka_by_default,
+    };
+    leat_err rc = leat_kafka_open(&options, &server->kafka);
+    if (rc != LEAT_OK) leat_error_set(error, rc, "no memory for the clients of Kafka");
+    return rc;
+}
+
 static leat_err make_node(struct server *server, struct leat_error *error)
 {
     const struct leatd_config *config = &server->config;
@@ -223,6 +245,7 @@ static leat_err make_node(struct server *server, struct leat_error *error)
     leat_err rc = LEAT_OK;
     /* Too small a budget is named by leat_node_create(). */
     if (pool > 0) rc = leat_os_arena_open(server->world, LEAT_ACTOR_STORE, pool, error);
+    if (rc == LEAT_OK) rc = make_kafka(server, error);
     if (rc != LEAT_OK) return rc;
     struct leat_node_options options = {
         .cores = config->cores,
@@ -233,6 +256,7 @@ static leat_err make_node(struct server *server, struct leat_error *error)
         .auto_create = config->auto_create,
         .park_after_us = config->park_after_us,
         .scrub_bytes_per_second = config->scrub_bytes_per_second,
+        .door = server->kafka,
         .cluster = cluster_of(server),
         .core_envs = server->core_envs,
         .store_env = server->store_env,
@@ -268,6 +292,18 @@ static leat_err start_threads(struct server *server, struct leat_error *error)
 
 /* ---- run ---- */
 
+static void say_kafka(const struct server *server)
+{
+    const struct leat_door *kafka = server->kafka;
+    if (kafka == NULL) return;
+    if (kafka->bound_address[0] != '\0')
+        leat_diary_info("clients of Kafka: listening on %s", kafka->bound_address);
+    else
+        leat_diary_warn("clients of Kafka are not served: %s; name another address by --kafka, or "
+                        "say --kafka off",
+                        kafka->not_bound.text);
+}
+
 static void say_ready(const struct server *server)
 {
     const struct leatd_config *config = &server->config;
@@ -278,6 +314,7 @@ static void say_ready(const struct server *server)
            (unsigned long long)(pool >> 20), config->data, config->cores,
            config->cores == 1 ? "" : "s");
     fflush(stdout);
+    say_kafka(server);
     leat_os_notify("READY=1");
 }
 
@@ -321,8 +358,10 @@ static int run(struct server *server, int signals)
         }
     }
     if (__atomic_load_n(&server->failed, __ATOMIC_ACQUIRE)) {
-        bool address = !server->up && server->error.code != LEAT_OK &&
-                       strstr(server->error.text, server->config.listen) != NULL;
+        bool address =
+            !server->up && server->error.code != LEAT_OK &&
+            (strstr(server->error.text, server->config.listen) != NULL ||
+             (server->kafka != NULL && strstr(server->error.text, server->config.kafka) != NULL));
         return address ? EXIT_LISTEN : exit_code_of(server->rc);
     }
     return server->rc == LEAT_OK ? EXIT_STOPPED : EXIT_FAILED;
@@ -344,6 +383,7 @@ static void end(struct server *server, bool clean)
     unsigned complaints = 0;
     leat_node_complaints(server->node, count_complaint, &complaints);
     leat_node_destroy(&server->node);
+    leat_kafka_close(&server->kafka);
     /* Where something is damaged or missing its bytes may lie in memory alone. */
     if (clean && complaints == 0) leat_os_arena_discard(server->world, LEAT_ACTOR_STORE);
     leat_os_world_destroy(&server->world);
@@ -408,6 +448,18 @@ static leat_err complete_cluster(struct server *server, struct leat_error *error
     return LEAT_OK;
 }
 
+/* Where nobody said otherwise: the port that clients of Kafka try, on the host of --listen. */
+static void complete_kafka(struct server *server)
+{
+    struct leatd_config *config = &server->config;
+    server->kafka_by_default = config->kafka[0] == '\0';
+    if (!server->kafka_by_default) return;
+    const char *port = strrchr(config->listen, ':');
+    int host = port != NULL ? (int)(port - config->listen) : 0;
+    snprintf(config->kafka, sizeof config->kafka, "%.*s:%d", host > 240 ? 240 : host,
+             config->listen, KAFKA_PORT);
+}
+
 static leat_err complete_config(struct leatd_config *config, struct leat_error *error)
 {
     if (config->data[0] == '\0') {
@@ -433,6 +485,7 @@ int main(int argc, char **argv)
     leat_diary_set(diary_line, NULL, server.config.log_level);
     rc = complete_config(&server.config, &error);
     if (rc == LEAT_OK) rc = complete_cluster(&server, &error);
+    if (rc == LEAT_OK) complete_kafka(&server);
     if (rc != LEAT_OK) return refuse(rc, &error);
     raise_open_files();
     rc = leat_os_lock(server.config.data, &error);

@@ -24,6 +24,9 @@ const char leatd_help[] =
     "  --park-after SECONDS an idle log gives its buffer back after this (default: 60)\n"
     "  --scrub BYTES        bytes per second of old segments that are checked in the background\n"
     "                       (default: 4M; 0: none)\n"
+    "  --kafka HOST:PORT    address for clients of Kafka, or off (default: 127.0.0.1:9092, if "
+    "free)\n"
+    "  --kafka-advertise HOST:PORT  address that they are told (default: that of --kafka)\n"
     "  --help, --version\n"
     "\n"
     "A cluster is the same program on several hosts, started in any order:\n"
@@ -66,6 +69,8 @@ static const struct option options[] = {
     {"coordinators", OPTION_TEXT, AT(coordinators), 0, 0},
     {"node-listen", OPTION_TEXT, AT(node_listen), 0, 0},
     {"advertise", OPTION_TEXT, AT(advertise), 0, 0},
+    {"kafka", OPTION_TEXT, AT(kafka), 0, 0},
+    {"kafka-advertise", OPTION_TEXT, AT(kafka_advertise), 0, 0},
     {"rack", OPTION_TEXT, AT(rack), 0, 0},
     {"replication", OPTION_REPLICATION, AT(replication), 0, 0},
     {"cores", OPTION_COUNT, AT(cores), 1, LEAT_CORES_MAX},

@@ -16,10 +16,12 @@ enum leatd_replication {
 struct leatd_config {
     char data[4096];
     char listen[256];
-    char node[256];          /* --node, --name */
-    char coordinators[2048]; /* as given: "a:7701,b:7701"; "": a server alone */
-    char node_listen[256];   /* "": the host of `listen`, port 7701; only with coordinators */
-    char advertise[256];     /* "": as `listen` */
+    char node[256];            /* --node, --name */
+    char coordinators[2048];   /* as given: "a:7701,b:7701"; "": a server alone */
+    char node_listen[256];     /* "": the host of `listen`, port 7701; only with coordinators */
+    char advertise[256];       /* "": as `listen` */
+    char kafka[256];           /* "": the default address, if it is free; "off" */
+    char kafka_advertise[256]; /* "": as `kafka` */
     char rack[64];
     enum leatd_replication replication;
     uint32_t cores;        /* 0: all */

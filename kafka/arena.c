@@ -1,0 +1,72 @@
+#include "kafka/arena.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/mem.h"
+
+struct leat_kafka_arena_chunk {
+    struct leat_kafka_arena_chunk *next;
+    size_t bytes;
+};
+enum { CHUNK_HEAD_BYTES = 16 };
+_Static_assert(sizeof(struct leat_kafka_arena_chunk) <= CHUNK_HEAD_BYTES, "alignment is kept");
+
+void leat_kafka_arena_init(struct leat_kafka_arena *arena, struct leat_kafka_arena_share *share,
+                           size_t bytes_max)
+{
+    arena->share = share;
+    arena->chunks = NULL;
+    arena->at = arena->first;
+    arena->end = arena->first + sizeof arena->first;
+    arena->bytes_allocated = 0;
+    arena->bytes_max = bytes_max;
+}
+
+void leat_kafka_arena_fini(struct leat_kafka_arena *arena)
+{
+    struct leat_kafka_arena_chunk *chunk = arena->chunks;
+    while (chunk != NULL) {
+        struct leat_kafka_arena_chunk *next = chunk->next;
+        leat_mem_free(chunk);
+        chunk = next;
+    }
+    if (arena->share != NULL) arena->share->bytes_used -= arena->bytes_allocated;
+    leat_kafka_arena_init(arena, arena->share, arena->bytes_max);
+}
+
+/* Zeroed as it comes: only the first bytes, which are used again and again, have to be wiped. */
+static void *arena_grow(struct leat_kafka_arena *arena, size_t bytes)
+{
+    struct leat_kafka_arena_share *share = arena->share;
+    size_t chunk_bytes = CHUNK_HEAD_BYTES + bytes;
+    const bool own = bytes > LEAT_KAFKA_ARENA_CHUNK_BYTES / 4;
+    if (!own) chunk_bytes = LEAT_KAFKA_ARENA_CHUNK_BYTES;
+    if (chunk_bytes > arena->bytes_max - arena->bytes_allocated) return NULL;
+    if (share != NULL && share->bytes_used + chunk_bytes > share->bytes_max) return NULL;
+    struct leat_kafka_arena_chunk *chunk = leat_mem_calloc(LEAT_MEM_BROKER, chunk_bytes, 1);
+    if (chunk == NULL) return NULL;
+    chunk->bytes = chunk_bytes;
+    chunk->next = arena->chunks;
+    arena->chunks = chunk;
+    arena->bytes_allocated += chunk_bytes;
+    if (share != NULL) share->bytes_used += chunk_bytes;
+    uint8_t *begin = (uint8_t *)chunk + CHUNK_HEAD_BYTES;
+    if (!own) {
+        arena->at = begin + bytes;
+        arena->end = (uint8_t *)chunk + chunk_bytes;
+    }
+    return begin;
+}
+
+void *leat_kafka_arena_take(struct leat_kafka_arena *arena, size_t count, size_t bytes)
+{
+    size_t wanted;
+    if (__builtin_mul_overflow(count, bytes, &wanted) || wanted > arena->bytes_max) return NULL;
+    wanted = LEAT_ALIGN_UP(wanted > 0 ? wanted : 1, (size_t)16);
+    if (wanted > (size_t)(arena->end - arena->at)) return arena_grow(arena, wanted);
+    void *taken = arena->at;
+    arena->at += wanted;
+    memset(taken, 0, wanted);
+    return taken;
+}

@@ -1,0 +1,370 @@
+/* Connections that speak Kafka's protocol: frames in, answers out in order. What all connections
+ * share (pauses, slow and unfinished ones, closing) is broker/conn.c. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "kafka/handlers.h"
+
+static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,
+                                   size_t *out_taken, size_t *out_want);
+static void conn_on_closed(struct leat_peer *peer);
+static void conn_answer(struct leat_peer *peer);
+static enum leat_handled conn_handle(struct leat_kafka_request *request);
+static leat_err request_parse(struct leat_kafka_request *request, const uint8_t *frame,
+                              size_t bytes, const char **out_wrong);
+
+static const struct leat_protocol protocol = {conn_take, conn_on_closed, conn_answer};
+
+enum {
+    FRAME_HEAD_BYTES = 4,
+    GATHER_BYTES = 16 * 1024, /* answers gathered before they are copied to the connection */
+    WHY_BYTES = 160,
+};
+
+static struct leat_kafka_conn *conn_of(struct leat_peer *peer)
+{
+    return LEAT_CONTAINER(peer, struct leat_kafka_conn, peer);
+}
+
+void *leat_kafka_accept(void *acceptor, struct leat_conn *conn,
+                        const struct leat_conn_handler **out_handler)
+{
+    struct leat_kafka_conn *new_conn = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *new_conn);
+    if (new_conn == NULL) return NULL;
+    if (leat_peer_open(acceptor, &new_conn->peer, conn, &protocol, out_handler))
+        return &new_conn->peer;
+    leat_mem_free(new_conn);
+    return NULL;
+}
+
+/* ---- frames ---- */
+
+static enum leat_handled conn_refuse(struct leat_peer *peer, const char *why, size_t bytes,
+                                     size_t *out_taken)
+{
+    leat_peer_close(peer, why);
+    *out_taken = bytes;
+    return LEAT_LEFT;
+}
+
+/* Kafka's clients know of nodes, not of cores: connections are spread, and stay. */
+static bool conn_place(struct leat_kafka_conn *conn)
+{
+    struct leat_core *core = conn->peer.core;
+    struct leat_kafka_core *here = leat_kafka_core(core);
+    uint32_t to = here->next_core++ % core->node->options.cores;
+    conn->placed = true;
+    if (to == core->index) return false;
+    leat_peer_move(&conn->peer, to);
+    return true;
+}
+
+static struct leat_kafka_request *request_create(struct leat_kafka_conn *conn)
+{
+    struct leat_core *core = conn->peer.core;
+    struct leat_kafka_core *here = leat_kafka_core(core);
+    struct leat_kafka_request *request = leat_stock_take(&here->requests);
+    if (request == NULL) {
+        leat_peer_pause(&conn->peer, LEAT_PAUSE_STARVED);
+        leat_list_remove(&conn->peer.starved);
+        leat_list_push_back(&here->starved, &conn->peer.starved);
+        return NULL;
+    }
+    memset(request, 0, offsetof(struct leat_kafka_request, arena));
+    leat_kafka_arena_init(&request->arena, &here->share, LEAT_KAFKA_ARENA_BYTES_MAX);
+    request->conn = conn;
+    request->core = core;
+    if (conn->last != NULL)
+        conn->last->next = request;
+    else
+        conn->first = request;
+    conn->last = request;
+    leat_peer_begin(&conn->peer);
+    return request;
+}
+
+static void request_free(struct leat_kafka_request *request)
+{
+    struct leat_kafka_core *here = leat_kafka_core(request->core);
+    struct leat_peer *peer = &request->conn->peer;
+    if (request->on_freed != NULL) request->on_freed(request);
+    leat_kafka_arena_fini(&request->arena);
+    leat_stock_give(&here->requests, request);
+    struct leat_list *link = leat_list_pop_front(&here->starved);
+    if (link != NULL)
+        leat_peer_resume(LEAT_CONTAINER(link, struct leat_peer, starved), LEAT_PAUSE_STARVED);
+    leat_peer_end(peer);
+}
+
+static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,
+                                   size_t *out_taken, size_t *out_want)
+{
+    struct leat_kafka_conn *conn = conn_of(peer);
+    if (bytes < FRAME_HEAD_BYTES) {
+        *out_want = FRAME_HEAD_BYTES;
+        return LEAT_SHORT;
+    }
+    uint32_t count = leat_get_be32(data);
+    if (count < LEAT_KAFKA_FRAME_BYTES_MIN || count > LEAT_KAFKA_FRAME_BYTES_MAX)
+        return conn_refuse(peer, "its frame's length is none of Kafka's protocol, or above 8 MiB",
+                           bytes, out_taken);
+    if (bytes - FRAME_HEAD_BYTES < count) {
+        *out_want = FRAME_HEAD_BYTES + (size_t)count;
+        return LEAT_SHORT;
+    }
+    if (!conn->placed && conn_place(conn)) return LEAT_LEFT;
+    const uint8_t *frame = data + FRAME_HEAD_BYTES;
+    *out_taken = FRAME_HEAD_BYTES + (size_t)count;
+    struct leat_kafka_request *request = conn->held;
+    if (request != NULL) {
+        request->frame = frame;
+        return conn_handle(request);
+    }
+    request = request_create(conn);
+    if (request == NULL) return LEAT_HELD;
+    request->frame = request->frame_first = frame;
+    const char *wrong = NULL;
+    leat_err rc = request_parse(request, frame, count, &wrong);
+    if (rc != LEAT_OK) {
+        char why[WHY_BYTES];
+        snprintf(why, sizeof why, "a request (%s, version %d) can't be read: %s",
+                 request->api != NULL ? request->api->name : "of no known kind", request->version,
+                 wrong);
+        leat_kafka_give_up(request, why);
+        *out_taken = bytes;
+        return LEAT_LEFT;
+    }
+    return conn_handle(request);
+}
+
+static enum leat_handled conn_handle(struct leat_kafka_request *request)
+{
+    struct leat_kafka_conn *conn = request->conn;
+    request->hold = false;
+    request->api->handle(request);
+    conn->held = request->hold ? request : NULL;
+    if (request->hold) return LEAT_HELD;
+    return conn->peer.closing ? LEAT_LEFT : LEAT_HANDLED;
+}
+
+/* ---- a request's bytes ---- */
+
+static void name_note(struct leat_kafka_request *request)
+{
+    struct leat_peer *peer = &request->conn->peer;
+    const struct leat_kafka_string *id = &request->client_id;
+    if (peer->name[0] != '\0' || id->bytes <= 0) return;
+    size_t bytes = (size_t)id->bytes;
+    if (bytes >= sizeof peer->name) bytes = sizeof peer->name - 1;
+    for (size_t i = 0; i < bytes; i++)
+        peer->name[i] = id->text[i] >= ' ' && id->text[i] < 0x7f ? id->text[i] : '?';
+    peer->name[bytes] = '\0';
+}
+
+/* Of versions that nobody knows here nothing more can be read. ApiVersions is how clients find out,
+ * so it alone is answered then: in version 0, which every client reads (KIP-511). */
+static leat_err version_check(struct leat_kafka_request *request, const char **out_wrong)
+{
+    const struct leat_kafka_api *api = request->api;
+    if (api == NULL) {
+        *out_wrong = "no such API is served here";
+        return LEAT_E_UNSUPPORTED;
+    }
+    if (request->version >= api->first && request->version <= api->last) return LEAT_OK;
+    if (api->key == LEAT_KAFKA_API_VERSIONS) return LEAT_OK;
+    *out_wrong = "this version of it is not served here";
+    return LEAT_E_UNSUPPORTED;
+}
+
+static leat_err request_parse(struct leat_kafka_request *request, const uint8_t *frame,
+                              size_t bytes, const char **out_wrong)
+{
+    struct leat_kafka_reader reader = {.at = frame, .end = frame + bytes, .arena = &request->arena};
+    int16_t key = leat_kafka_read_i16(&reader);
+    request->version = leat_kafka_read_i16(&reader);
+    request->correlation = leat_kafka_read_i32(&reader);
+    request->api = leat_kafka_api_find(key);
+    leat_err rc = version_check(request, out_wrong);
+    if (rc != LEAT_OK) return rc;
+    const struct leat_kafka_api *api = request->api;
+    if (request->version > api->last || request->version < api->first) return LEAT_OK;
+    if ((api->flags & LEAT_KAFKA_IN_PLACE) == 0) {
+        uint8_t *copy = leat_kafka_take(request, bytes, 1);
+        *out_wrong = "there is no memory for it";
+        if (copy == NULL) return LEAT_E_NO_MEMORY;
+        memcpy(copy, frame, bytes);
+        reader.at = copy + (reader.at - frame);
+        reader.end = copy + bytes;
+    }
+    const bool flexible = request->version >= api->flexible;
+    request->client_id = leat_kafka_read_string(&reader, true);
+    if (flexible) leat_kafka_skip_tags(&reader);
+    name_note(request);
+    if ((api->flags & LEAT_KAFKA_IN_PLACE) != 0) request->client_id.text = NULL;
+    reader.version = request->version;
+    reader.flexible = flexible;
+    const struct leat_kafka_type *type = api->request();
+    void *body = leat_kafka_take(request, 1, type->bytes);
+    *out_wrong = "there is no memory for it";
+    if (body == NULL) return LEAT_E_NO_MEMORY;
+    if (reader.wrong == NULL) rc = leat_kafka_decode(&reader, type, body);
+    if (reader.wrong == NULL && reader.at != reader.end)
+        reader.wrong = "bytes follow its last field";
+    *out_wrong = reader.wrong;
+    request->body = body;
+    if (reader.wrong != NULL && rc == LEAT_OK) rc = LEAT_E_INVALID;
+    return rc;
+}
+
+/* ---- answers ---- */
+
+void *leat_kafka_make(struct leat_kafka_request *request, const struct leat_kafka_type *type,
+                      size_t count)
+{
+    uint8_t *made = leat_kafka_take(request, count > 0 ? count : 1, type->bytes);
+    for (size_t i = 0; made != NULL && i < count; i++)
+        leat_kafka_defaults(type, made + i * type->bytes);
+    return made;
+}
+
+struct leat_kafka_string leat_kafka_keep(struct leat_kafka_request *request,
+                                         struct leat_kafka_string text)
+{
+    struct leat_kafka_string kept = {NULL, -1};
+    if (text.text == NULL || text.bytes < 0) return kept;
+    char *copy = leat_kafka_take(request, (size_t)text.bytes + 1, 1);
+    if (copy == NULL) return kept;
+    memcpy(copy, text.text, (size_t)text.bytes);
+    return (struct leat_kafka_string){copy, text.bytes};
+}
+
+void leat_kafka_answer(struct leat_kafka_request *request, const void *response)
+{
+    struct leat_kafka_conn *conn = request->conn;
+    struct leat_core *core = request->core;
+    LEAT_ASSERT(!request->done);
+    request->done = true;
+    request->response = response;
+    request->on_abandoned = NULL;
+    if (response == NULL && !request->silent && request->send == NULL)
+        leat_peer_close(&conn->peer, "there is no memory for an answer");
+    if (conn->first == request && leat_list_empty(&conn->peer.answers))
+        leat_list_push_back(&core->answer_peers, &conn->peer.answers);
+}
+
+void leat_kafka_give_up(struct leat_kafka_request *request, const char *why)
+{
+    leat_peer_close(&request->conn->peer, why);
+    request->silent = true;
+    leat_kafka_answer(request, NULL);
+}
+
+size_t leat_kafka_answer_encode(const struct leat_kafka_request *request, const void *response,
+                                uint8_t *bytes, size_t capacity, struct leat_kafka_gap *gaps,
+                                uint32_t gap_capacity, uint32_t *out_gap_count)
+{
+    const struct leat_kafka_api *api = request->api;
+    struct leat_kafka_writer writer = {
+        .bytes = bytes,
+        .capacity = capacity,
+        .version = request->version,
+        .flexible = request->version >= api->flexible,
+        .gaps = gaps,
+        .gap_capacity = gap_capacity,
+    };
+    const bool is_api_versions = api->key == LEAT_KAFKA_API_VERSIONS;
+    if (is_api_versions && request->version > api->last) {
+        writer.version = 0;
+        writer.flexible = false;
+    }
+    leat_kafka_write_i32(&writer, 0); /* the size, below */
+    leat_kafka_write_i32(&writer, request->correlation);
+    /* A client that asks for versions does not know yet what the server reads: that header is
+     * always the old one. */
+    if (writer.flexible && !is_api_versions) leat_kafka_write_no_tags(&writer);
+    leat_kafka_encode(&writer, api->response(), response);
+    if (out_gap_count != NULL) *out_gap_count = writer.gap_count;
+    if (writer.used <= capacity)
+        leat_put_be32(bytes, (uint32_t)(writer.used + writer.gap_bytes - FRAME_HEAD_BYTES));
+    return writer.used;
+}
+
+/* It does not fit the core's buffer: one of its own. */
+static void answer_large(struct leat_kafka_request *request, size_t bytes)
+{
+    struct leat_peer *peer = &request->conn->peer;
+    uint8_t *buffer = NULL;
+    if (bytes <= LEAT_KAFKA_ANSWER_BYTES_MAX) buffer = leat_mem_calloc(LEAT_MEM_BROKER, bytes, 1);
+    if (buffer == NULL) {
+        leat_peer_close(peer, "there is no memory for an answer");
+        return;
+    }
+    (void)leat_kafka_answer_encode(request, request->response, buffer, bytes, NULL, 0, NULL);
+    leat_peer_send_large(peer, buffer, bytes);
+}
+
+/* One answer behind `used` bytes of the core's buffer; returns how many there are now. */
+static uint32_t answer_one(struct leat_kafka_request *request, uint32_t used)
+{
+    struct leat_peer *peer = &request->conn->peer;
+    uint8_t *scratch = request->core->scratch;
+    if (used > 0 && (used >= GATHER_BYTES || request->send != NULL)) {
+        leat_peer_send_bytes(peer, scratch, used);
+        used = 0;
+    }
+    if (request->send != NULL) {
+        request->send(request);
+        return 0;
+    }
+    size_t room = LEAT_CORE_SCRATCH_BYTES - used;
+    size_t bytes =
+        leat_kafka_answer_encode(request, request->response, scratch + used, room, NULL, 0, NULL);
+    if (bytes <= room) return used + (uint32_t)bytes;
+    if (used > 0) leat_peer_send_bytes(peer, scratch, used);
+    if (bytes > LEAT_CORE_SCRATCH_BYTES) {
+        answer_large(request, bytes);
+        return 0;
+    }
+    return (uint32_t)leat_kafka_answer_encode(request, request->response, scratch,
+                                              LEAT_CORE_SCRATCH_BYTES, NULL, 0, NULL);
+}
+
+/* Answer what is done at the front, in order, gathered into one piece. */
+static void conn_answer(struct leat_peer *peer)
+{
+    struct leat_kafka_conn *conn = conn_of(peer);
+    uint32_t used = 0;
+    struct leat_kafka_request *request;
+    leat_peer_begin(peer); /* the last request's end must not end the peer under our hands */
+    while ((request = conn->first) != NULL && request->done && request != conn->held) {
+        if (peer->conn != NULL && !peer->closing && !request->silent)
+            used = answer_one(request, used);
+        conn->first = request->next;
+        if (request->next == NULL) conn->last = NULL;
+        request_free(request);
+    }
+    if (used > 0) leat_peer_send_bytes(peer, peer->core->scratch, used);
+    leat_peer_end(peer);
+}
+
+static void conn_on_closed(struct leat_peer *peer)
+{
+    struct leat_kafka_conn *conn = conn_of(peer);
+    leat_append_peer_closed(peer);
+    leat_fetch_peer_closed(peer);
+    struct leat_kafka_request *held = conn->held;
+    conn->held = NULL;
+    for (struct leat_kafka_request *request = conn->first; request != NULL;
+         request = request->next) {
+        void (*on_abandoned)(struct leat_kafka_request *) = request->on_abandoned;
+        request->on_abandoned = NULL;
+        if (!request->done && on_abandoned != NULL) on_abandoned(request);
+    }
+    if (held != NULL && !held->done) leat_kafka_answer(held, NULL);
+    /* What is done behind one that is not is freed when that one is. */
+    if (conn->first != NULL && conn->first->done && leat_list_empty(&peer->answers))
+        leat_list_push_back(&peer->core->answer_peers, &peer->answers);
+}

@@ -1,0 +1,49 @@
+/* Opening and closing the front door, and what each core keeps for it. */
+#include "base/mem.h"
+#include "kafka/kafka.h"
+#include "kafka/request.h"
+
+static leat_err door_core_open(struct leat_door *door, struct leat_core *core)
+{
+    struct leat_kafka_core *here = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *here);
+    if (here == NULL) return LEAT_E_NO_MEMORY;
+    here->door = LEAT_CONTAINER(door, struct leat_kafka_door, door);
+    here->share.bytes_max = LEAT_KAFKA_ARENAS_BYTES_MAX;
+    leat_list_init(&here->starved);
+    core->door = here;
+    return leat_stock_init(&here->requests, sizeof(struct leat_kafka_request),
+                           LEAT_KAFKA_REQUESTS_MAX);
+}
+
+static void door_core_close(struct leat_door *door, struct leat_core *core)
+{
+    struct leat_kafka_core *here = core->door;
+    (void)door;
+    if (here == NULL) return;
+    leat_stock_fini(&here->requests);
+    leat_mem_free(here);
+    core->door = NULL;
+}
+
+leat_err leat_kafka_open(const struct leat_kafka_options *options, struct leat_door **out_door)
+{
+    struct leat_kafka_door *door = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *door);
+    if (door == NULL) return LEAT_E_NO_MEMORY;
+    door->options = *options;
+    door->door = (struct leat_door){
+        .address = options->address,
+        .optional = options->optional,
+        .core_open = door_core_open,
+        .core_close = door_core_close,
+        .on_accept = leat_kafka_accept,
+    };
+    *out_door = &door->door;
+    return LEAT_OK;
+}
+
+void leat_kafka_close(struct leat_door **door)
+{
+    if (*door == NULL) return;
+    leat_mem_free(LEAT_CONTAINER(*door, struct leat_kafka_door, door));
+    *door = NULL;
+}

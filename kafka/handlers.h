@@ -1,0 +1,12 @@
+/* One handler for each row of apis.def, each in a file of its area. */
+#ifndef LEAT_KAFKA_HANDLERS_H
+#define LEAT_KAFKA_HANDLERS_H
+
+#include "kafka/request.h"
+
+#define API(name, key, first, last, flexible, entry, flags)                                        \
+    void leat_kafka_handle_##entry(struct leat_kafka_request *request);
+#include "kafka/apis.def"
+#undef API
+
+#endif

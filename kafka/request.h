@@ -1,0 +1,135 @@
+/* Requests under way, as handlers see them, and the table of all APIs. */
+#ifndef LEAT_KAFKA_REQUEST_H
+#define LEAT_KAFKA_REQUEST_H
+
+#include "broker/core.h"
+#include "kafka/errors.h"
+#include "kafka/kafka.h"
+#include "kafka/messages.h"
+
+enum {
+    LEAT_KAFKA_FRAME_BYTES_MAX = 8 * 1024 * 1024,
+    LEAT_KAFKA_FRAME_BYTES_MIN = 8, /* key, version, correlation id */
+    LEAT_KAFKA_REQUESTS_MAX = 8192, /* under way on one core */
+    LEAT_KAFKA_ANSWER_BYTES_MAX = 64 * 1024 * 1024,
+};
+
+enum leat_kafka_key {
+#define API(name, key, first, last, flexible, entry, flags) LEAT_KAFKA_##name = (key),
+#include "kafka/apis.def"
+#undef API
+};
+
+struct leat_kafka_request;
+/** Answers by leat_kafka_answer(), now or later; exactly once. Thread: the connection's core. */
+typedef void (*leat_kafka_handler)(struct leat_kafka_request *request);
+
+enum leat_kafka_api_flags { LEAT_KAFKA_IN_PLACE = 1 };
+struct leat_kafka_api {
+    int16_t key, first, last, flexible;
+    const char *name; /* as in the tables: "api_versions" */
+    leat_kafka_type_fn request, response;
+    leat_kafka_handler handle;
+    unsigned flags;
+};
+/** NULL: not served. Thread: any. */
+const struct leat_kafka_api *leat_kafka_api_find(int16_t key);
+/** All of them, ascending keys. Thread: any. */
+const struct leat_kafka_api *leat_kafka_apis(uint32_t *out_count);
+
+/* A connection that speaks Kafka's protocol. */
+struct leat_kafka_conn {
+    struct leat_peer peer;                   /* first: it is freed as this */
+    struct leat_kafka_request *first, *last; /* under way, in order of arrival */
+    struct leat_kafka_request *held;         /* its frame lies in the port still, half done */
+    bool placed;                             /* on the core where it stays */
+};
+
+struct leat_kafka_request {
+    struct leat_kafka_request *next; /* of the connection, in order of arrival */
+    struct leat_kafka_conn *conn;
+    struct leat_core *core; /* the connection's: handlers run there */
+    const struct leat_kafka_api *api;
+    int16_t version;
+    int32_t correlation;
+    struct leat_kafka_string client_id; /* in the arena */
+    const void *body;                   /* the decoded request: a struct leat_kafka_NAME_request */
+    const uint8_t *frame, *frame_first; /* IN_PLACE: where its bytes are now, and were at first */
+
+    bool done;   /* answered by its handler; sent when all earlier ones are */
+    bool silent; /* nothing is sent (acks 0) */
+    bool hold;   /* set by an IN_PLACE handler: the frame shall come again */
+    const void *response;
+
+    /* For handlers. */
+    struct leat_mail mail;
+    void *state;
+    /** May be set while unanswered: the connection has gone, nobody waits any more. The request is
+     * still to be answered, then or later. */
+    void (*on_abandoned)(struct leat_kafka_request *request);
+    /** May be set when answering: send the answer yourself, in your turn (fetch). */
+    void (*send)(struct leat_kafka_request *request);
+    /** May be set: the request is about to be freed. */
+    void (*on_freed)(struct leat_kafka_request *request);
+
+    struct leat_kafka_arena arena; /* last: it is large, and not wiped */
+};
+
+/** Zeroed memory that lives as long as the request; NULL: a limit is reached. */
+static inline void *leat_kafka_take(struct leat_kafka_request *request, size_t count, size_t bytes)
+{
+    return leat_kafka_arena_take(&request->arena, count, bytes);
+}
+/** The same for `count` structs of a type, with every member at its fallback. */
+void *leat_kafka_make(struct leat_kafka_request *request, const struct leat_kafka_type *type,
+                      size_t count);
+/* LEAT_KAFKA_MAKE(request, metadata_response_topic, 3) -> struct leat_kafka_metadata_response_topic * */
+#define LEAT_KAFKA_MAKE(request, entry, count)                                                     \
+    ((struct leat_kafka_##entry *)leat_kafka_make(request, leat_kafka_type_##entry(), count))
+/** A copy in the arena, terminated by 0; null stays null, and so does what does not fit. */
+struct leat_kafka_string leat_kafka_keep(struct leat_kafka_request *request,
+                                         struct leat_kafka_string text);
+
+/**
+ * The answer: a struct leat_kafka_NAME_response in the request's arena, or anything that outlives
+ * it. It is encoded when all earlier requests of the connection have been answered; the request may
+ * be gone when this returns at the end of the turn, never inside. NULL: there was no memory for one;
+ * the connection is closed.
+ */
+void leat_kafka_answer(struct leat_kafka_request *request, const void *response);
+/** Close the connection: the request makes no sense, or can't be answered. Answers it. */
+void leat_kafka_give_up(struct leat_kafka_request *request, const char *why);
+static inline bool leat_kafka_abandoned(const struct leat_kafka_request *request)
+{
+    return request->conn->peer.conn == NULL;
+}
+
+/** Encode a whole answer, size and header included, at bytes; returns what it takes, which may be
+ * more than capacity: then nothing of use is there. gaps: see struct leat_kafka_writer. */
+size_t leat_kafka_answer_encode(const struct leat_kafka_request *request, const void *response,
+                                uint8_t *bytes, size_t capacity, struct leat_kafka_gap *gaps,
+                                uint32_t gap_capacity, uint32_t *out_gap_count);
+
+/* ---- what a core keeps for this front door (core->door) ---- */
+struct leat_kafka_core {
+    struct leat_kafka_door *door;
+    struct leat_stock requests;
+    struct leat_list starved; /* connections that wait for one of them */
+    struct leat_kafka_arena_share share;
+    uint32_t next_core; /* for the next connection */
+};
+static inline struct leat_kafka_core *leat_kafka_core(const struct leat_core *core)
+{
+    return core->door;
+}
+
+struct leat_kafka_door {
+    struct leat_door door; /* first */
+    struct leat_kafka_options options;
+};
+
+/** conn.c: a new connection. */
+void *leat_kafka_accept(void *acceptor, struct leat_conn *conn,
+                        const struct leat_conn_handler **out_handler);
+
+#endif
