@@ -183,7 +183,8 @@ static leat_err decode_commit(struct set_call *set, struct leat_msg_reader *read
     for (uint32_t i = 0; i < body.offset_count; i++) {
         struct leat_msg_set_offset row;
         leat_msg_set_offset_read(reader, &row);
-        set->commits[i] = (struct leat_sets_offset){row.log, row.group, row.offset};
+        set->commits[i] =
+            (struct leat_sets_offset){.log = row.log, .group = row.group, .offset = row.offset};
     }
     set->request.generation = body.generation;
     set->request.commits = set->commits;

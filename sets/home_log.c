@@ -49,6 +49,7 @@ static void wake_up(struct leat_sets *sets)
     sets->life = LIFE_AWAKE;
     for (uint32_t i = 0; i < sets->set_count; i++) {
         struct leat_set *set = sets->sets[i];
+        if (set->group) leat_sets_group_wake(sets, set->group);
         for (uint32_t m = 0; m < set->member_count; m++)
             set->members[m].deadline_us =
                 leat_sets_now_us(sets) + (uint64_t)set->members[m].session_ms * 1000;

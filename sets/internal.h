@@ -1,10 +1,13 @@
 /* Private to the sets: one home's state, and what its rooms do for each other. Thread: home core.
  *
  * sets.c: life, requests, waiting, time. home_log.c: batches and acks. members.c: joins and sharing
- * out. offsets.c: commits, fetches, deletion. state.c: snapshot and replay. table.c: the data. */
+ * out. groups.c, group_share.c: the same of groups. offsets.c: commits, fetches, deletion. state.c:
+ * snapshot and replay. table.c, group_table.c: the data. */
 #ifndef LEAT_SETS_INTERNAL_H
 #define LEAT_SETS_INTERNAL_H
 
+#include "sets/group_table.h"
+#include "sets/groups.h"
 #include "sets/sets.h"
 #include "sets/table.h"
 
@@ -12,8 +15,11 @@
 enum record_kind {
     RECORD_NOTHING = 0, /* [0] the first append of this life */
     RECORD_SET = 1,     /* [1, set] */
-    RECORD_COMMIT = 2,  /* [2, set name, [[stream, streamlet, log, group or -1, offset]...]] */
-    RECORD_DELETE = 3,  /* [3, set name] */
+    /* [2, set name, [[stream, streamlet, log, group or -1, offset]...]]; in groups a row may go on:
+     * leader epoch plus 1, metadata */
+    RECORD_COMMIT = 2,
+    RECORD_DELETE = 3, /* [3, set name] */
+    RECORD_GROUP = 4,  /* [4, set name, generation, group]; its offsets stay */
 };
 enum { RETRY_US = 100 * 1000, RECORD_HEAD_BYTES = 512, COMMIT_ROW_BYTES = 40 };
 enum life { LIFE_NEW, LIFE_WAKING, LIFE_AWAKE };
@@ -51,6 +57,10 @@ static inline uint64_t leat_sets_now_us(const struct leat_sets *sets)
 struct leat_set *leat_sets_set_find(struct leat_sets *sets, const char *name);
 /** Forget a set and all it holds; an unknown name is fine. */
 void leat_sets_set_remove(struct leat_sets *sets, const char *name);
+/** Forget a set, by a record; leat_sets_record_fits() RECORD_HEAD_BYTES was asked. */
+void leat_sets_set_forget(struct leat_sets *sets, const struct leat_set *set);
+/** May there be one set more? false: the request is answered. */
+bool leat_sets_set_room(struct leat_sets *sets, struct leat_sets_request *request);
 /** Forget all sets. */
 void leat_sets_table_clear(struct leat_sets *sets);
 /** At most so many bytes, encoded. */
@@ -107,5 +117,48 @@ bool leat_sets_do_leave(struct leat_sets *sets, struct leat_sets_request *reques
 bool leat_sets_do_commit(struct leat_sets *sets, struct leat_sets_request *request);
 bool leat_sets_do_fetch(struct leat_sets *sets, struct leat_sets_request *request);
 bool leat_sets_do_delete(struct leat_sets *sets, struct leat_sets_request *request);
+
+/* ---- groups.c; do_ as leat_sets_do() ---- */
+
+/** The set of the request, as a group; made or turned into one if need be. false: answered. */
+bool leat_sets_group_ensure(struct leat_sets *sets, struct leat_sets_request *request,
+                            struct leat_set **out_set);
+/** As leat_sets_member_check(). */
+struct leat_group_member *leat_sets_group_member_check(struct leat_set *set,
+                                                       struct leat_sets_request *request);
+/** Its session begins anew. */
+void leat_sets_group_heard(struct leat_sets *sets, struct leat_group_member *member);
+/** Forget a member; what it waits for is answered by `rc`. */
+void leat_sets_group_member_end(struct leat_sets *sets, struct leat_group *group,
+                                struct leat_group_member *member, leat_err rc);
+/** true: the request was held by this group, and is not any more. It is not answered. */
+bool leat_sets_group_cancel(struct leat_sets *sets, struct leat_set *set,
+                            struct leat_sets_request *request);
+bool leat_sets_do_group_join(struct leat_sets *sets, struct leat_sets_request *request);
+bool leat_sets_do_group_heartbeat(struct leat_sets *sets, struct leat_sets_request *request);
+bool leat_sets_do_group_leave(struct leat_sets *sets, struct leat_sets_request *request);
+
+/* ---- group_share.c; do_ as leat_sets_do() ---- */
+
+/** Put the group as it is into the batch that gathers. false: no room before the next ack. */
+bool leat_sets_group_record(struct leat_sets *sets, struct leat_set *set);
+void leat_sets_group_prepare(struct leat_sets *sets, struct leat_set *set);
+/** A group that was empty waits some time for more members. */
+void leat_sets_group_settle(struct leat_sets *sets, struct leat_group *group);
+void leat_sets_group_step(struct leat_sets *sets, struct leat_set *set);
+uint64_t leat_sets_group_next_us(const struct leat_group *group);
+/** After a restart: all members have a session to be heard of. */
+void leat_sets_group_wake(struct leat_sets *sets, struct leat_group *group);
+/** Fill in what a member learns of its generation. leader: says who leads, in place of the truth, or
+ * NULL. */
+leat_err leat_sets_group_join_answer(struct leat_set *set, struct leat_group_member *member,
+                                     struct leat_sets_request *join, const char *leader);
+/** The same for a join that changes nothing. As leat_sets_do(). */
+bool leat_sets_group_join_now(struct leat_sets *sets, struct leat_set *set,
+                              struct leat_group_member *member, struct leat_sets_request *request,
+                              const char *leader);
+bool leat_sets_do_group_sync(struct leat_sets *sets, struct leat_sets_request *request);
+bool leat_sets_do_describe(struct leat_sets *sets, struct leat_sets_request *request);
+bool leat_sets_do_list(struct leat_sets *sets, struct leat_sets_request *request);
 
 #endif

@@ -95,7 +95,7 @@ static void generation_begin(struct leat_sets *sets, struct leat_set *set)
     leat_set_assign(set);
     leat_set_bytes_count(set);
     struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_SET, 1);
-    leat_set_encode(&writer, set);
+    leat_set_encode(&writer, set, false);
     leat_sets_record_add(sets, &writer);
     for (uint32_t i = 0; i < set->member_count; i++) {
         struct leat_sets_request *join = set->members[i].join;
@@ -106,6 +106,10 @@ static void generation_begin(struct leat_sets *sets, struct leat_set *set)
 
 void leat_sets_set_step(struct leat_sets *sets, struct leat_set *set)
 {
+    if (set->group) {
+        leat_sets_group_step(sets, set);
+        return;
+    }
     uint64_t now = leat_sets_now_us(sets);
     bool all_joined = true;
     uint32_t live = 0;
@@ -125,6 +129,7 @@ void leat_sets_set_step(struct leat_sets *sets, struct leat_set *set)
 
 uint64_t leat_sets_set_next_us(const struct leat_set *set)
 {
+    if (set->group) return leat_sets_group_next_us(set->group);
     uint64_t next = UINT64_MAX;
     bool all_joined = true;
     for (uint32_t i = 0; i < set->member_count; i++) {
@@ -159,15 +164,14 @@ static bool join_refused(struct leat_sets *sets, struct leat_sets_request *reque
             return leat_sets_answer(request, LEAT_E_UNKNOWN_STREAM,
                                     "a stream of the member is unknown");
     }
-    if (set && set->mode != request->mode && (set->member_count || set->log_count))
+    if (set && set->group && (set->group->member_count || request->mode != LEAT_SETS_ORDERED))
+        return leat_sets_answer(request, LEAT_E_OTHER_PROTOCOL,
+                                "this name is used by a group of Kafka clients: use another name, "
+                                "or join in ordered mode when its members are gone");
+    if (set && !set->group && set->mode != request->mode && (set->member_count || set->log_count))
         return leat_sets_answer(request, LEAT_E_INVALID,
                                 "the set is used in the other mode; delete it to change that");
-    if (!set && sets->set_count == LEAT_SETS_PER_HOME_MAX)
-        return leat_sets_answer(request, LEAT_E_TOO_MANY,
-                                "this home has as many consumer sets as it may");
-    if (leat_sets_table_bytes(sets) + 2 * RECORD_HEAD_BYTES > LEAT_SETS_TABLE_BYTES_MAX)
-        return leat_sets_answer(request, LEAT_E_TOO_MANY, "the table of this home is full");
-    return false;
+    return !leat_sets_set_room(sets, request);
 }
 
 static bool subscription_same(const struct leat_set_member *member,
@@ -217,6 +221,7 @@ bool leat_sets_do_join(struct leat_sets *sets, struct leat_sets_request *request
         if (!set) return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for a set");
         sets->sets[sets->set_count++] = set;
     }
+    leat_set_group_drop(set); /* it had no members: see join_refused() */
     set->mode = request->mode;
     if (!member) member = member_new(sets, set);
     if (!member) {

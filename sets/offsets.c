@@ -6,6 +6,9 @@
 
 #include "base/mem.h"
 
+/* For the record of a group that is new, and what frames a batch. */
+enum { COMMIT_ROOM_BYTES = 4096 };
+
 /* ---- commit ---- */
 
 static bool commit_row_refused(struct leat_set *set, const struct leat_set_member *member,
@@ -33,30 +36,79 @@ static bool commit_row_refused(struct leat_set *set, const struct leat_set_membe
     return false;
 }
 
+static bool set_inhabited(const struct leat_set *set)
+{
+    return set->member_count > 0 || (set->group && leat_group_members_joined(set->group) > 0);
+}
+
+static bool native_member_refused(struct leat_set *set, struct leat_sets_request *request,
+                                  const struct leat_set_member **out_member)
+{
+    if (request->member[0]) {
+        *out_member = leat_sets_member_check(set, request);
+        return *out_member == NULL;
+    }
+    if (!set) return leat_sets_answer(request, LEAT_E_NOT_FOUND, "no such consumer set");
+    if (!set_inhabited(set)) return false;
+    return leat_sets_answer(
+        request, LEAT_E_UNKNOWN_MEMBER,
+        "the set has members: only they may commit, or wait until they are gone");
+}
+
+/* Kafka's rules. A set that does not exist is made by whoever is no member. */
+static bool group_member_refused(struct leat_sets *sets, struct leat_set *set,
+                                 struct leat_sets_request *request)
+{
+    bool stranger = request->generation == LEAT_GROUP_GENERATION_NONE;
+    if (!set || (stranger && !set_inhabited(set) && set->mode != LEAT_SETS_PARALLEL)) {
+        if (stranger) return !leat_sets_group_ensure(sets, request, &set);
+        return leat_sets_answer(request, LEAT_E_STALE_GENERATION, "no such group: join anew");
+    }
+    if (!set->group)
+        return leat_sets_answer(request, LEAT_E_OTHER_PROTOCOL,
+                                "a native consumer set of this name has members, or reads groups "
+                                "of segments: use another name");
+    struct leat_group_member *member = leat_sets_group_member_check(set, request);
+    if (!member) return true;
+    leat_sets_group_heard(sets, member);
+    if (set->group->phase == LEAT_GROUP_COMPLETING)
+        return leat_sets_answer(request, LEAT_E_REBALANCING, "the group is being shared out anew");
+    return false;
+}
+
+static size_t metadata_bytes(const struct leat_sets_request *request)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < request->commit_count; i++)
+        bytes += request->commits[i].metadata_bytes;
+    return bytes;
+}
+
 static bool commit_refused(struct leat_sets *sets, struct leat_sets_request *request)
 {
     struct leat_set *set = leat_sets_set_find(sets, request->set);
     const struct leat_set_member *member = NULL;
-    if (request->member[0]) {
-        member = leat_sets_member_check(set, request);
-        if (!member) return true;
-    } else if (!set) {
-        return leat_sets_answer(request, LEAT_E_NOT_FOUND, "no such consumer set");
-    } else if (set->member_count > 0) {
-        return leat_sets_answer(
-            request, LEAT_E_UNKNOWN_MEMBER,
-            "the set has members: only they may commit, or wait until they are gone");
-    }
+    if (request->group ? group_member_refused(sets, set, request)
+                       : native_member_refused(set, request, &member))
+        return true;
+    if (request->group) set = leat_sets_set_find(sets, request->set); /* it may be new */
     for (size_t i = 0; i < request->commit_count; i++)
         if (commit_row_refused(set, member, i, request)) return true;
     size_t skips = set->mode == LEAT_SETS_PARALLEL ? request->commit_count : 0;
     if (skips > LEAT_SETS_COMMIT_ROWS_PARALLEL_MAX)
         return leat_sets_answer(request, LEAT_E_TOO_MANY, "too many rows in one commit of groups");
-    size_t bytes = RECORD_HEAD_BYTES + (request->commit_count + skips) * COMMIT_ROW_BYTES;
+    size_t bytes = RECORD_HEAD_BYTES + (request->commit_count + skips) * COMMIT_ROW_BYTES +
+                   metadata_bytes(request);
+    if (bytes > LEAT_SETS_BATCH_BYTES_MAX - 2 * COMMIT_ROOM_BYTES)
+        return leat_sets_answer(request, LEAT_E_TOO_LARGE,
+                                "offsets and metadata of one commit do not fit one batch");
+    /* A group that is new is recorded before its first offsets. */
+    if (set->group) bytes += COMMIT_ROOM_BYTES;
     if (!leat_sets_record_fits(sets, bytes))
         return leat_sets_answer(request, LEAT_E_AGAIN,
                                 "the home log has as much to take as it may");
-    if (leat_sets_table_bytes(sets) + request->commit_count * 80 > LEAT_SETS_TABLE_BYTES_MAX)
+    if (leat_sets_table_bytes(sets) + request->commit_count * 80 + metadata_bytes(request) >
+        LEAT_SETS_TABLE_BYTES_MAX)
         return leat_sets_answer(request, LEAT_E_TOO_MANY, "the table of this home is full");
     return false;
 }
@@ -75,15 +127,46 @@ static uint32_t commit_skip(struct leat_set *set, const struct leat_sets_request
     return skips;
 }
 
-static void row_write(struct leat_msg_writer *writer, struct leat_log_ref log, int64_t group,
-                      uint64_t offset)
+static void row_write(struct leat_msg_writer *writer, const struct leat_sets_offset *row)
 {
-    leat_msg_write_array(writer, 5);
-    leat_msg_write_u64(writer, log.stream);
-    leat_msg_write_u64(writer, log.streamlet);
-    leat_msg_write_u64(writer, log.log);
-    leat_msg_write_i64(writer, group);
-    leat_msg_write_u64(writer, offset);
+    bool noted = row->leader_epoch_plus_1 > 0 || row->metadata_bytes > 0;
+    leat_msg_write_array(writer, noted ? 7 : 5);
+    leat_msg_write_u64(writer, row->log.stream);
+    leat_msg_write_u64(writer, row->log.streamlet);
+    leat_msg_write_u64(writer, row->log.log);
+    leat_msg_write_i64(writer, row->group);
+    leat_msg_write_u64(writer, row->offset);
+    if (!noted) return;
+    leat_msg_write_u64(writer, row->leader_epoch_plus_1);
+    leat_msg_write_bin(writer, row->metadata_bytes ? row->metadata : "", row->metadata_bytes);
+}
+
+/* One value of a commit: into the table and the record. */
+static leat_err row_apply(struct leat_set *set, const struct leat_sets_request *request, size_t i,
+                          struct leat_msg_writer *writer)
+{
+    const struct leat_sets_group_query *queries = request->scratch;
+    struct leat_sets_offset row = request->commits[i];
+    if (queries && queries[i].rc == LEAT_OK && row.offset >= queries[i].end_offset)
+        row.offset = LEAT_SETS_GROUP_DONE;
+    if (queries && row.offset == LEAT_SET_GROUPS_GONE) row.offset = LEAT_SETS_GROUP_DONE;
+    struct leat_set_log *log = leat_set_log_find(set, row.log);
+    bool force = request->force || request->group;
+    if (!log || leat_set_commit(set, log, row.group, row.offset, force) != LEAT_OK)
+        return LEAT_E_NO_MEMORY;
+    if (set->mode != LEAT_SETS_PARALLEL) {
+        /* The value that stands now, so that a replay can't bring back a lower one. */
+        bool stands = log->offset == row.offset;
+        row.offset = log->offset;
+        if (stands && leat_set_offset_note(log, row.leader_epoch_plus_1, row.metadata,
+                                           row.metadata_bytes) != LEAT_OK)
+            return LEAT_E_NO_MEMORY;
+        row.leader_epoch_plus_1 = log->leader_epoch_plus_1;
+        row.metadata = log->metadata;
+        row.metadata_bytes = log->metadata_bytes;
+    }
+    row_write(writer, &row);
+    return LEAT_OK;
 }
 
 static void commit_apply(struct leat_sets *sets, struct leat_sets_request *request)
@@ -95,28 +178,23 @@ static void commit_apply(struct leat_sets *sets, struct leat_sets_request *reque
         leat_sets_break(sets, LEAT_E_NO_MEMORY, "no memory for a commit");
         return;
     }
+    /* Made by this very commit, or not told of yet: it must be there before its offsets are. */
+    if (set->group && set->generation == 0) (void)leat_sets_group_record(sets, set);
     uint32_t skips = commit_skip(set, request);
     struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_COMMIT, 2);
     leat_msg_write_string(&writer, set->name, strlen(set->name));
     leat_msg_write_array(&writer, (uint32_t)request->commit_count + skips);
     for (size_t i = 0; i < request->commit_count; i++)
-        if (queries && queries[i].skips)
-            row_write(&writer, request->commits[i].log, (int64_t)queries[i].first_group,
-                      LEAT_SET_GROUPS_GONE);
-    for (size_t i = 0; i < request->commit_count; i++) {
-        const struct leat_sets_offset *row = &request->commits[i];
-        uint64_t offset = row->offset;
-        if (queries && queries[i].rc == LEAT_OK && offset >= queries[i].end_offset)
-            offset = LEAT_SETS_GROUP_DONE;
-        if (queries && offset == LEAT_SET_GROUPS_GONE) offset = LEAT_SETS_GROUP_DONE;
-        struct leat_set_log *log = leat_set_log_find(set, row->log);
-        if (!log || leat_set_commit(set, log, row->group, offset, request->force) != LEAT_OK) {
-            leat_sets_break(sets, LEAT_E_NO_MEMORY, "no memory for a commit");
-            return;
+        if (queries && queries[i].skips) {
+            struct leat_sets_offset gone = {.log = request->commits[i].log,
+                                            .group = (int64_t)queries[i].first_group,
+                                            .offset = LEAT_SET_GROUPS_GONE};
+            row_write(&writer, &gone);
         }
-        /* The value that stands now, so that a replay can't bring back a lower one. */
-        if (set->mode == LEAT_SETS_ORDERED) offset = log->offset;
-        row_write(&writer, row->log, row->group, offset);
+    for (size_t i = 0; i < request->commit_count; i++) {
+        if (row_apply(set, request, i, &writer) == LEAT_OK) continue;
+        leat_sets_break(sets, LEAT_E_NO_MEMORY, "no memory for a commit");
+        return;
     }
     leat_set_bytes_count(set);
     leat_sets_record_add(sets, &writer);
@@ -187,18 +265,27 @@ bool leat_sets_do_commit(struct leat_sets *sets, struct leat_sets_request *reque
 /* ---- fetch, delete ---- */
 
 static size_t log_rows(const struct leat_set *set, const struct leat_set_log *log,
-                       struct leat_sets_offset *out)
+                       struct leat_sets_offset *out, char **at)
 {
     size_t count = 0;
-    if (set->mode == LEAT_SETS_ORDERED) {
-        if (log->has_offset)
-            out[count++] = (struct leat_sets_offset){log->log, LEAT_SETS_GROUP_NONE, log->offset};
+    if (set->mode != LEAT_SETS_PARALLEL) {
+        if (!log->has_offset) return 0;
+        out[count++] = (struct leat_sets_offset){.log = log->log,
+                                                 .group = LEAT_SETS_GROUP_NONE,
+                                                 .offset = log->offset,
+                                                 .leader_epoch_plus_1 = log->leader_epoch_plus_1,
+                                                 .metadata_bytes = log->metadata_bytes};
+        if (log->metadata_bytes > 0) memcpy(*at, log->metadata, log->metadata_bytes);
+        out[0].metadata = *at;
+        *at += log->metadata_bytes;
         return count;
     }
-    out[count++] = (struct leat_sets_offset){log->log, (int64_t)log->first_group, log->offset};
+    out[count++] = (struct leat_sets_offset){
+        .log = log->log, .group = (int64_t)log->first_group, .offset = log->offset};
     for (uint32_t g = 0; g < log->group_count; g++)
-        out[count++] = (struct leat_sets_offset){log->log, (int64_t)log->groups[g].group,
-                                                 log->groups[g].offset};
+        out[count++] = (struct leat_sets_offset){.log = log->log,
+                                                 .group = (int64_t)log->groups[g].group,
+                                                 .offset = log->groups[g].offset};
     return count;
 }
 
@@ -216,16 +303,19 @@ bool leat_sets_do_fetch(struct leat_sets *sets, struct leat_sets_request *reques
     request->offset_count = 0;
     request->generation = set ? set->generation : 0;
     if (!set) return leat_sets_answer(request, LEAT_OK, NULL); /* nothing committed yet */
-    size_t most = 1;
-    for (uint32_t i = 0; i < set->log_count; i++)
+    size_t most = 1, texts = 0;
+    for (uint32_t i = 0; i < set->log_count; i++) {
         most += 1 + set->logs[i].group_count;
-    request->offsets = leat_mem_calloc(LEAT_MEM_BROKER, most, sizeof *request->offsets);
+        texts += set->logs[i].metadata_bytes;
+    }
+    request->offsets = leat_mem_calloc(LEAT_MEM_BROKER, 1, most * sizeof *request->offsets + texts);
     if (!request->offsets)
         return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for offsets");
+    char *at = (char *)(request->offsets + most);
     for (uint32_t i = 0; i < set->log_count; i++)
         if (fetch_wanted(request, set->logs[i].log))
             request->offset_count +=
-                log_rows(set, &set->logs[i], request->offsets + request->offset_count);
+                log_rows(set, &set->logs[i], request->offsets + request->offset_count, &at);
     if (leat_sets_all_acked(sets)) return leat_sets_answer(request, LEAT_OK, NULL);
     leat_sets_wait_ack(sets, request);
     return false;
@@ -235,15 +325,12 @@ bool leat_sets_do_delete(struct leat_sets *sets, struct leat_sets_request *reque
 {
     const struct leat_set *set = leat_sets_set_find(sets, request->set);
     if (!set) return leat_sets_answer(request, LEAT_E_NOT_FOUND, "no such consumer set");
-    if (set->member_count > 0)
+    if (set_inhabited(set))
         return leat_sets_answer(request, LEAT_E_EXISTS, "the consumer set has members");
     if (!leat_sets_record_fits(sets, RECORD_HEAD_BYTES))
         return leat_sets_answer(request, LEAT_E_AGAIN,
                                 "the home log has as much to take as it may");
-    struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_DELETE, 1);
-    leat_msg_write_string(&writer, request->set, strlen(request->set));
-    leat_sets_set_remove(sets, request->set);
-    leat_sets_record_add(sets, &writer);
+    leat_sets_set_forget(sets, set);
     leat_sets_append_try(sets);
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
     leat_sets_wait_ack(sets, request);

@@ -50,6 +50,40 @@ void leat_sets_table_clear(struct leat_sets *sets)
         leat_set_destroy(&sets->sets[--sets->set_count]);
 }
 
+/* One that says nothing makes way: groups that were joined once and never committed. Recorded, else
+ * a restart would find more sets than there may be. */
+static void set_idle_drop(struct leat_sets *sets)
+{
+    if (!leat_sets_record_fits(sets, RECORD_HEAD_BYTES)) return;
+    for (uint32_t i = 0; i < sets->set_count; i++) {
+        if (!leat_set_idle(sets->sets[i])) continue;
+        leat_sets_set_forget(sets, sets->sets[i]);
+        return;
+    }
+}
+
+void leat_sets_set_forget(struct leat_sets *sets, const struct leat_set *set)
+{
+    struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_DELETE, 1);
+    leat_msg_write_string(&writer, set->name, strlen(set->name));
+    leat_sets_set_remove(sets, set->name);
+    leat_sets_record_add(sets, &writer);
+}
+
+bool leat_sets_set_room(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    bool known = leat_sets_set_find(sets, request->set) != NULL;
+    if (!known && sets->set_count == LEAT_SETS_PER_HOME_MAX) set_idle_drop(sets);
+    if (!known && sets->set_count == LEAT_SETS_PER_HOME_MAX)
+        (void)leat_sets_answer(request, LEAT_E_TOO_MANY,
+                               "this home has as many consumer sets as it may");
+    else if (leat_sets_table_bytes(sets) + 4 * RECORD_HEAD_BYTES > LEAT_SETS_TABLE_BYTES_MAX)
+        (void)leat_sets_answer(request, LEAT_E_TOO_MANY, "the table of this home is full");
+    else
+        return true;
+    return false;
+}
+
 bool leat_sets_answer(struct leat_sets_request *request, leat_err rc, const char *why)
 {
     request->rc = rc;
@@ -101,6 +135,11 @@ static void joins_forget(struct leat_sets *sets)
     for (uint32_t i = 0; i < sets->set_count; i++)
         for (uint32_t m = 0; m < sets->sets[i]->member_count; m++)
             sets->sets[i]->members[m].join = NULL;
+    for (uint32_t i = 0; i < sets->set_count; i++) {
+        struct leat_group *group = sets->sets[i]->group;
+        for (uint32_t m = 0; group && m < group->member_count; m++)
+            group->members[m]->join = group->members[m]->sync = NULL;
+    }
 }
 
 void leat_sets_break(struct leat_sets *sets, leat_err rc, const char *why)
@@ -171,8 +210,28 @@ bool leat_sets_request_do(struct leat_sets *sets, struct leat_sets_request *requ
         return leat_sets_do_fetch(sets, request);
     case LEAT_SETS_DELETE:
         return leat_sets_do_delete(sets, request);
+    case LEAT_SETS_GROUP_JOIN:
+        return leat_sets_do_group_join(sets, request);
+    case LEAT_SETS_GROUP_SYNC:
+        return leat_sets_do_group_sync(sets, request);
+    case LEAT_SETS_GROUP_HEARTBEAT:
+        return leat_sets_do_group_heartbeat(sets, request);
+    case LEAT_SETS_GROUP_LEAVE:
+        return leat_sets_do_group_leave(sets, request);
+    case LEAT_SETS_DESCRIBE:
+        return leat_sets_do_describe(sets, request);
+    case LEAT_SETS_LIST:
+        return leat_sets_do_list(sets, request);
     }
     return leat_sets_answer(request, LEAT_E_INVALID, "unknown request");
+}
+
+/* Kafka's clients name groups as they like, "my group/2" too. */
+static bool name_ok(const char *name)
+{
+    for (const char *at = name; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f) return false;
+    return name[0] != '\0';
 }
 
 bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
@@ -180,11 +239,10 @@ bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
     request->state = REQUEST_FREE;
     request->assigned = NULL;
     request->assigned_count = 0;
-    if (leat_stream_name_check(request->set, strlen(request->set), NULL) != LEAT_OK)
-        return leat_sets_answer(
-            request, LEAT_E_BAD_NAME,
-            "a set's name has 1 to 249 letters, digits, '.', '_' and '-', and is "
-            "not '.' or '..'");
+    if (request->group) request->group->memory = NULL;
+    if (request->kind != LEAT_SETS_LIST && !name_ok(request->set))
+        return leat_sets_answer(request, LEAT_E_BAD_NAME,
+                                "a set's name has 1 to 249 bytes, none of them control characters");
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
     if (sets->waiting_count >= LEAT_SETS_WAITING_MAX)
         return leat_sets_answer(request, LEAT_E_AGAIN, "as many requests wait at this home as may");
@@ -200,7 +258,8 @@ bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
         }
         leat_sets_append_try(sets);
     }
-    if (request->kind != LEAT_SETS_HEARTBEAT || !answered) leat_sets_timer_arm(sets);
+    bool beat = request->kind == LEAT_SETS_HEARTBEAT || request->kind == LEAT_SETS_GROUP_HEARTBEAT;
+    if (!beat || !answered) leat_sets_timer_arm(sets);
     return answered;
 }
 
@@ -209,6 +268,7 @@ void leat_sets_cancel(struct leat_sets *sets, struct leat_sets_request *request)
     /* A commit that asks about groups has questions under way that point at it. */
     if (request->state == REQUEST_FREE || request->state == REQUEST_QUERY) return;
     struct leat_set *set = leat_sets_set_find(sets, request->set);
+    if (set && set->group) (void)leat_sets_group_cancel(sets, set, request);
     for (uint32_t i = 0; set && i < set->member_count; i++) {
         if (set->members[i].join != request) continue;
         set->members[i].join = NULL;
@@ -261,8 +321,10 @@ void leat_sets_info(const struct leat_sets *sets, struct leat_sets_info *out_inf
     *out_info = (struct leat_sets_info){.sets = sets->set_count,
                                         .table_bytes = leat_sets_table_bytes(sets),
                                         .waiting = sets->waiting_count};
-    for (uint32_t i = 0; i < sets->set_count; i++)
-        out_info->members += sets->sets[i]->member_count;
+    for (uint32_t i = 0; i < sets->set_count; i++) {
+        const struct leat_set *set = sets->sets[i];
+        out_info->members += set->member_count + (set->group ? set->group->member_count : 0);
+    }
 }
 
 /* ---- life ---- */
@@ -273,6 +335,8 @@ leat_err leat_sets_create(const struct leat_sets_options *options, struct leat_s
     if (!sets) return LEAT_E_NO_MEMORY;
     sets->options = *options;
     if (sets->options.settle_us == 0) sets->options.settle_us = LEAT_SETS_SETTLE_US_DEFAULT;
+    if (sets->options.group_settle_us == 0)
+        sets->options.group_settle_us = LEAT_GROUP_SETTLE_US_DEFAULT;
     leat_list_init(&sets->waiting);
     leat_list_init(&sets->querying);
     sets->timer = (struct leat_timer){.on_expired = timer_expired, .owner = sets};

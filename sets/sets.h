@@ -57,7 +57,7 @@ enum {
     LEAT_SETS_ACK_WAIT_US_MAX = 30 * 1000 * 1000, /* then answered LEAT_E_TIMEOUT: unknown */
 };
 
-enum leat_sets_mode { LEAT_SETS_ORDERED = 0, LEAT_SETS_PARALLEL = 1 };
+enum leat_sets_mode { LEAT_SETS_ORDERED = 0, LEAT_SETS_PARALLEL = 1, LEAT_SETS_GROUP = 2 };
 
 /* What a member owns in its generation: groups first_group, first_group + group_step,
  * first_group + 2 * group_step, ... without end. Ordered mode: group 0, step 1, i.e. the whole log.
@@ -82,6 +82,11 @@ struct leat_sets_offset {
     struct leat_log_ref log;
     int64_t group;
     uint64_t offset;
+    /* Groups (groups.h) keep these with an offset: the epoch of the record before it, plus 1 (0: not
+     * said), and bytes of the client's own. COMMIT: borrowed; FETCH: in the memory of the rows. */
+    uint32_t leader_epoch_plus_1;
+    uint32_t metadata_bytes;
+    const char *metadata;
 };
 
 enum leat_sets_kind {
@@ -91,7 +96,16 @@ enum leat_sets_kind {
     LEAT_SETS_COMMIT,
     LEAT_SETS_FETCH,
     LEAT_SETS_DELETE, /* a set without members, and its offsets */
+    /* Of groups (groups.h), with request->group; COMMIT, too, where that is given. */
+    LEAT_SETS_GROUP_JOIN,
+    LEAT_SETS_GROUP_SYNC,
+    LEAT_SETS_GROUP_HEARTBEAT,
+    LEAT_SETS_GROUP_LEAVE,
+    LEAT_SETS_DESCRIBE, /* any set; NOT_FOUND */
+    LEAT_SETS_LIST,     /* all sets of this home; `set` does not matter */
 };
+
+struct leat_group_call;
 
 /* One request. The caller's storage; with all it points at borrowed until it is answered. */
 struct leat_sets_request {
@@ -121,9 +135,12 @@ struct leat_sets_request {
     struct leat_sets_offset *offsets;
     size_t offset_count;
 
+    struct leat_group_call *group; /* the requests of groups; else NULL */
+
     /* Answer. Refusals: INVALID, BAD_NAME, UNKNOWN_STREAM, UNKNOWN_LOG, UNKNOWN_MEMBER,
      * STALE_GENERATION (join again), NOT_ASSIGNED, TOO_MANY, NOT_FOUND, AGAIN (a queue is full, or
-     * a slow member holds back the first unfinished group), UNSUPPORTED. TIMEOUT: the home log
+     * a slow member holds back the first unfinished group), UNSUPPORTED. Of groups also REBALANCING,
+     * MEMBER_ID_REQUIRED (`member` is the id), MEMBER_FENCED, OTHER_PROTOCOL. TIMEOUT: the home log
      * could not take it in time; whether it took effect is unknown. */
     leat_err rc;
     struct leat_error error;
@@ -180,6 +197,8 @@ struct leat_sets_options {
     uint32_t home;              /* 0 .. LEAT_SETS_HOMES - 1 */
     uint64_t settle_us;         /* 0: LEAT_SETS_SETTLE_US_DEFAULT. How long a set that gets its
                                    first members waits for more before it shares out */
+    uint64_t group_settle_us;   /* the same of a group, anew with each member that comes meanwhile;
+                                   0: LEAT_GROUP_SETTLE_US_DEFAULT */
     struct leat_sets_broker broker;
     void *ctx; /* of the broker's functions */
 };

@@ -5,12 +5,19 @@
 
 #include "base/assert.h"
 
+/* Members of groups are taken along while there is room: without them a group goes on in its
+ * generation, and its members join anew. */
 static void snapshot_encode(struct leat_sets *sets, struct leat_msg_writer *writer)
 {
+    size_t used = leat_sets_table_bytes(sets);
     leat_msg_writer_init(writer, sets->scratch, LEAT_SETS_BATCH_BYTES_MAX);
     leat_msg_write_array(writer, sets->set_count);
-    for (uint32_t i = 0; i < sets->set_count; i++)
-        leat_set_encode(writer, sets->sets[i]);
+    for (uint32_t i = 0; i < sets->set_count; i++) {
+        const struct leat_group *group = sets->sets[i]->group;
+        bool room = group && used + group->stored_bytes <= LEAT_SETS_TABLE_BYTES_MAX;
+        if (room) used += group->stored_bytes;
+        leat_set_encode(writer, sets->sets[i], room);
+    }
     LEAT_ASSERT(!writer->overflow); /* leat_sets_table_bytes() is an upper bound and is limited */
 }
 
@@ -62,20 +69,53 @@ static bool replay_commit(struct leat_sets *sets, struct leat_msg_reader *reader
     if (text.bytes) memcpy(name, text.text, text.bytes);
     struct leat_set *set = leat_sets_set_find(sets, name);
     for (uint32_t i = leat_msg_read_array(reader); i > 0 && !reader->failed; i--) {
-        if (leat_msg_read_array(reader) != 5) return false;
+        uint32_t fields = leat_msg_read_array(reader);
+        if (fields != 5 && fields != 7) return false;
         struct leat_log_ref ref;
         ref.stream = leat_msg_read_u32(reader);
         ref.streamlet = leat_msg_read_u32(reader);
         ref.log = leat_msg_read_u32(reader);
         int64_t group = leat_msg_read_i64(reader);
         uint64_t offset = leat_msg_read_u64(reader);
+        uint32_t epoch = fields == 7 ? leat_msg_read_u32(reader) : 0;
+        struct leat_msg_string metadata = {0};
+        if (fields == 7) metadata = leat_msg_read_string(reader);
         if (reader->failed || !set) continue; /* deleted by what the snapshot already holds */
         struct leat_set_log *log = leat_set_log_add(set, ref);
-        if (!log || leat_set_commit(set, log, group, offset, true) == LEAT_E_NO_MEMORY)
+        if (!log || leat_set_commit(set, log, group, offset, true) == LEAT_E_NO_MEMORY ||
+            leat_set_offset_note(log, epoch, metadata.text, metadata.bytes) != LEAT_OK)
             return false;
     }
     if (set) leat_set_bytes_count(set);
     return !reader->failed;
+}
+
+/* A group's members and generation; what it has committed is recorded apart. */
+static bool replay_group(struct leat_sets *sets, struct leat_msg_reader *reader)
+{
+    char name[LEAT_SETS_NAME_BYTES_MAX + 1] = {0};
+    struct leat_msg_string text = leat_msg_read_string(reader);
+    if (text.bytes > LEAT_SETS_NAME_BYTES_MAX) return false;
+    if (text.bytes) memcpy(name, text.text, text.bytes);
+    uint32_t generation = leat_msg_read_u32(reader);
+    struct leat_group *group = leat_group_decode(reader);
+    if (!group) return false;
+    struct leat_set *set = leat_sets_set_find(sets, name);
+    if (!set && sets->set_count < LEAT_SETS_PER_HOME_MAX) {
+        set = leat_set_create(name, LEAT_SETS_GROUP);
+        if (set) sets->sets[sets->set_count++] = set;
+    }
+    if (!set) {
+        leat_group_destroy(&group);
+        return false;
+    }
+    leat_group_destroy(&set->group);
+    set->group = group;
+    set->mode = LEAT_SETS_GROUP;
+    set->generation = generation;
+    set->member_count = 0; /* a native set without members has become a group */
+    leat_set_bytes_count(set);
+    return true;
 }
 
 static bool replay_record(struct leat_sets *sets, const struct leat_record *record)
@@ -87,6 +127,7 @@ static bool replay_record(struct leat_sets *sets, const struct leat_record *reco
     if (reader.failed) return false;
     if (kind == RECORD_SET) return set_take(sets, &reader);
     if (kind == RECORD_COMMIT) return replay_commit(sets, &reader);
+    if (kind == RECORD_GROUP) return replay_group(sets, &reader);
     if (kind == RECORD_DELETE) {
         char name[LEAT_SETS_NAME_BYTES_MAX + 1] = {0};
         struct leat_msg_string text = leat_msg_read_string(&reader);

@@ -6,6 +6,13 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "sets/group_table.h"
+
+static void log_free(struct leat_set_log *log)
+{
+    leat_mem_free(log->groups);
+    leat_mem_free(log->metadata);
+}
 
 struct leat_set *leat_set_create(const char *name, enum leat_sets_mode mode)
 {
@@ -23,7 +30,8 @@ void leat_set_destroy(struct leat_set **set)
     struct leat_set *it = *set;
     if (!it) return;
     for (uint32_t i = 0; i < it->log_count; i++)
-        leat_mem_free(it->logs[i].groups);
+        log_free(&it->logs[i]);
+    leat_group_destroy(&it->group);
     leat_mem_free(it->logs);
     leat_mem_free(it->members);
     leat_mem_free(it);
@@ -117,7 +125,7 @@ void leat_set_logs_forget_unread(struct leat_set *set)
         if (log->has_offset || log->first_group > 0 || log->group_count > 0)
             set->logs[kept++] = *log;
         else
-            leat_mem_free(log->groups);
+            log_free(&set->logs[i]);
     }
     set->log_count = kept;
 }
@@ -127,7 +135,7 @@ void leat_set_stream_drop(struct leat_set *set, uint32_t stream)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < set->log_count; i++) {
         if (set->logs[i].log.stream == stream)
-            leat_mem_free(set->logs[i].groups);
+            log_free(&set->logs[i]);
         else
             set->logs[kept++] = set->logs[i];
     }
@@ -190,7 +198,7 @@ static void assign_ordered(struct leat_set *set)
 void leat_set_assign(struct leat_set *set)
 {
     LEAT_ASSERT_CMP(set->member_count, <=, LEAT_SETS_MEMBERS_MAX);
-    if (set->mode == LEAT_SETS_ORDERED) {
+    if (set->mode != LEAT_SETS_PARALLEL) {
         assign_ordered(set);
         return;
     }
@@ -339,6 +347,37 @@ leat_err leat_set_commit(struct leat_set *set, struct leat_set_log *log, int64_t
     return LEAT_OK;
 }
 
+leat_err leat_set_offset_note(struct leat_set_log *log, uint32_t leader_epoch_plus_1,
+                              const char *metadata, uint32_t metadata_bytes)
+{
+    char *bytes = NULL;
+    if (metadata_bytes > 0) {
+        bytes = leat_mem_calloc(LEAT_MEM_BROKER, 1, metadata_bytes);
+        if (!bytes) return LEAT_E_NO_MEMORY;
+        memcpy(bytes, metadata, metadata_bytes);
+    }
+    leat_mem_free(log->metadata);
+    log->metadata = bytes;
+    log->metadata_bytes = metadata_bytes;
+    log->leader_epoch_plus_1 = leader_epoch_plus_1;
+    return LEAT_OK;
+}
+
+void leat_set_group_drop(struct leat_set *set)
+{
+    leat_group_destroy(&set->group);
+    leat_set_bytes_count(set);
+}
+
+bool leat_set_idle(const struct leat_set *set)
+{
+    if (set->member_count > 0 || (set->group && set->group->member_count > 0)) return false;
+    for (uint32_t i = 0; i < set->log_count; i++)
+        if (set->logs[i].has_offset || set->logs[i].first_group > 0 || set->logs[i].group_count > 0)
+            return false;
+    return true;
+}
+
 /* ---- bytes ---- */
 
 void leat_set_bytes_count(struct leat_set *set)
@@ -347,16 +386,40 @@ void leat_set_bytes_count(struct leat_set *set)
     for (uint32_t i = 0; i < set->member_count; i++)
         bytes += 24 + LEAT_SETS_MEMBER_BYTES_MAX + (size_t)set->members[i].stream_count * 5;
     for (uint32_t i = 0; i < set->log_count; i++)
-        bytes += 60 + (size_t)set->logs[i].group_count * 18;
+        bytes += 60 + (size_t)set->logs[i].group_count * 18 + set->logs[i].metadata_bytes;
+    /* Its members are stored where there is room, so they do not count. */
+    if (set->group) bytes += 32 + 2 * LEAT_GROUP_TEXT_BYTES_MAX + LEAT_SETS_MEMBER_BYTES_MAX;
     set->bytes = bytes;
 }
 
-void leat_set_encode(struct leat_msg_writer *writer, const struct leat_set *set)
+static void log_encode(struct leat_msg_writer *writer, const struct leat_set_log *log)
+{
+    bool noted = log->leader_epoch_plus_1 > 0 || log->metadata_bytes > 0;
+    leat_msg_write_array(writer, noted ? 11 : 9);
+    leat_msg_write_u64(writer, log->log.stream);
+    leat_msg_write_u64(writer, log->log.streamlet);
+    leat_msg_write_u64(writer, log->log.log);
+    leat_msg_write_u64(writer, log->owner);
+    leat_msg_write_bool(writer, log->has_offset);
+    leat_msg_write_u64(writer, log->offset);
+    leat_msg_write_u64(writer, log->first_group);
+    leat_msg_write_u64(writer, log->from_group);
+    leat_msg_write_array(writer, 2 * log->group_count);
+    for (uint32_t g = 0; g < log->group_count; g++) {
+        leat_msg_write_u64(writer, log->groups[g].group);
+        leat_msg_write_u64(writer, log->groups[g].offset);
+    }
+    if (!noted) return;
+    leat_msg_write_u64(writer, log->leader_epoch_plus_1);
+    leat_msg_write_bin(writer, log->metadata ? log->metadata : "", log->metadata_bytes);
+}
+
+void leat_set_encode(struct leat_msg_writer *writer, const struct leat_set *set, bool with_members)
 {
     uint32_t stored = 0;
     for (uint32_t i = 0; i < set->member_count; i++)
         stored += !set->members[i].fresh; /* the gone keep their place in this generation */
-    leat_msg_write_array(writer, 6);
+    leat_msg_write_array(writer, set->group ? 7 : 6);
     leat_msg_write_string(writer, set->name, strlen(set->name));
     leat_msg_write_u64(writer, set->generation);
     leat_msg_write_u64(writer, set->next_serial);
@@ -374,23 +437,9 @@ void leat_set_encode(struct leat_msg_writer *writer, const struct leat_set *set)
             leat_msg_write_u64(writer, member->streams[s]);
     }
     leat_msg_write_array(writer, set->log_count);
-    for (uint32_t i = 0; i < set->log_count; i++) {
-        const struct leat_set_log *log = &set->logs[i];
-        leat_msg_write_array(writer, 9);
-        leat_msg_write_u64(writer, log->log.stream);
-        leat_msg_write_u64(writer, log->log.streamlet);
-        leat_msg_write_u64(writer, log->log.log);
-        leat_msg_write_u64(writer, log->owner);
-        leat_msg_write_bool(writer, log->has_offset);
-        leat_msg_write_u64(writer, log->offset);
-        leat_msg_write_u64(writer, log->first_group);
-        leat_msg_write_u64(writer, log->from_group);
-        leat_msg_write_array(writer, 2 * log->group_count);
-        for (uint32_t g = 0; g < log->group_count; g++) {
-            leat_msg_write_u64(writer, log->groups[g].group);
-            leat_msg_write_u64(writer, log->groups[g].offset);
-        }
-    }
+    for (uint32_t i = 0; i < set->log_count; i++)
+        log_encode(writer, &set->logs[i]);
+    if (set->group) leat_group_encode(writer, set->group, with_members);
 }
 
 static bool member_decode(struct leat_msg_reader *reader, struct leat_set *set)
@@ -416,7 +465,8 @@ static bool member_decode(struct leat_msg_reader *reader, struct leat_set *set)
 
 static bool log_decode(struct leat_msg_reader *reader, struct leat_set *set)
 {
-    if (leat_msg_read_array(reader) != 9) return false;
+    uint32_t fields = leat_msg_read_array(reader);
+    if (fields != 9 && fields != 11) return false;
     struct leat_log_ref ref;
     ref.stream = leat_msg_read_u32(reader);
     ref.streamlet = leat_msg_read_u32(reader);
@@ -431,15 +481,20 @@ static bool log_decode(struct leat_msg_reader *reader, struct leat_set *set)
     uint32_t numbers = leat_msg_read_array(reader);
     if (reader->failed || numbers % 2 != 0 || numbers > 2 * (LEAT_SETS_GROUPS_AHEAD_MAX + 1))
         return false;
-    if (numbers == 0) return true;
-    log->groups = leat_mem_calloc(LEAT_MEM_BROKER, numbers / 2, sizeof *log->groups);
-    if (!log->groups) return false;
+    if (numbers > 0) {
+        log->groups = leat_mem_calloc(LEAT_MEM_BROKER, numbers / 2, sizeof *log->groups);
+        if (!log->groups) return false;
+    }
     log->group_count = numbers / 2;
     for (uint32_t i = 0; i < log->group_count; i++) {
         log->groups[i].group = leat_msg_read_u64(reader);
         log->groups[i].offset = leat_msg_read_u64(reader);
     }
-    return true;
+    if (fields == 9) return true;
+    uint32_t epoch = leat_msg_read_u32(reader);
+    struct leat_msg_string metadata = leat_msg_read_string(reader);
+    return !reader->failed &&
+           leat_set_offset_note(log, epoch, metadata.text, metadata.bytes) == LEAT_OK;
 }
 
 struct leat_set *leat_set_decode(struct leat_msg_reader *reader)
@@ -447,19 +502,23 @@ struct leat_set *leat_set_decode(struct leat_msg_reader *reader)
     char name[LEAT_SETS_NAME_BYTES_MAX + 1] = {0};
     uint32_t fields = leat_msg_read_array(reader);
     struct leat_msg_string text = leat_msg_read_string(reader);
-    if (fields != 6 || reader->failed || text.bytes > LEAT_SETS_NAME_BYTES_MAX) goto malformed;
+    if ((fields != 6 && fields != 7) || reader->failed || text.bytes > LEAT_SETS_NAME_BYTES_MAX)
+        goto malformed;
     memcpy(name, text.text, text.bytes);
     struct leat_set *set = leat_set_create(name, LEAT_SETS_ORDERED);
     if (!set) goto malformed;
     set->generation = leat_msg_read_u32(reader);
     set->next_serial = leat_msg_read_u32(reader);
-    set->mode = leat_msg_read_u32(reader) ? LEAT_SETS_PARALLEL : LEAT_SETS_ORDERED;
+    uint32_t mode = leat_msg_read_u32(reader);
+    if (mode > LEAT_SETS_GROUP || (mode == LEAT_SETS_GROUP) != (fields == 7)) reader->failed = true;
+    set->mode = (enum leat_sets_mode)mode;
     bool ok = true;
     for (uint32_t i = leat_msg_read_array(reader); i > 0 && ok; i--)
         ok = member_decode(reader, set);
     uint32_t logs = ok ? leat_msg_read_array(reader) : 0;
     for (; logs > 0 && ok; logs--)
         ok = log_decode(reader, set);
+    if (ok && fields == 7) set->group = leat_group_decode(reader);
     if (ok && !reader->failed) {
         leat_set_bytes_count(set);
         return set;

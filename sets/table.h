@@ -29,7 +29,12 @@ struct leat_set_log {
     uint64_t from_group;           /* parallel: first_group when this generation began */
     struct leat_set_group *groups; /* parallel: begun or done above first_group, ascending */
     uint32_t group_count;
+    /* Beside `offset`, of groups; see struct leat_sets_offset. */
+    uint32_t leader_epoch_plus_1;
+    uint32_t metadata_bytes;
+    char *metadata;
 };
+struct leat_group; /* group_table.h */
 enum leat_set_phase { LEAT_SET_STABLE, LEAT_SET_PREPARING };
 struct leat_set {
     char name[LEAT_SETS_NAME_BYTES_MAX + 1];
@@ -39,7 +44,8 @@ struct leat_set {
     uint32_t member_count;
     struct leat_set_log *logs; /* ascending */
     uint32_t log_count;
-    size_t bytes; /* at most this, encoded */
+    struct leat_group *group; /* of a set of mode LEAT_SETS_GROUP, and of no other */
+    size_t bytes;             /* at most this, encoded; of a group: without its members */
     /* Not stored: */
     enum leat_set_phase phase;
     uint64_t settle_at_us, give_up_at_us;
@@ -72,8 +78,16 @@ bool leat_set_skip(struct leat_set_log *log, uint64_t group);
 /** Take one committed value. LEAT_E_AGAIN: too far ahead; LEAT_E_NO_MEMORY. */
 leat_err leat_set_commit(struct leat_set *set, struct leat_set_log *log, int64_t group,
                          uint64_t offset, bool force) LEAT_NODISCARD;
+/** What is kept beside a committed offset. LEAT_E_NO_MEMORY. */
+leat_err leat_set_offset_note(struct leat_set_log *log, uint32_t leader_epoch_plus_1,
+                              const char *metadata, uint32_t metadata_bytes) LEAT_NODISCARD;
+/** It is no group any more. */
+void leat_set_group_drop(struct leat_set *set);
+/** Does it say nothing that anybody could miss: no members, nothing committed? */
+bool leat_set_idle(const struct leat_set *set);
 void leat_set_bytes_count(struct leat_set *set);
-void leat_set_encode(struct leat_msg_writer *writer, const struct leat_set *set);
+/** with_members: those of a group, too. */
+void leat_set_encode(struct leat_msg_writer *writer, const struct leat_set *set, bool with_members);
 /** NULL and a failed reader: malformed, or no memory. */
 struct leat_set *leat_set_decode(struct leat_msg_reader *reader);
 

@@ -378,7 +378,8 @@ static void story_tell(struct story *story)
         until_done(home, &member, set); /* again: its answer was lost */
         leat_mem_free(member.request.assigned);
         for (int i = 1; i <= 3; i++) {
-            struct leat_sets_offset row = {{STREAM_SMALL, 0, 1}, mode ? i : -1, (uint64_t)i * 10};
+            struct leat_sets_offset row = {
+                .log = {STREAM_SMALL, 0, 1}, .group = mode ? i : -1, .offset = (uint64_t)i * 10};
             struct call commit = {.request = {.kind = LEAT_SETS_COMMIT,
                                               .generation = member.request.generation,
                                               .commits = &row,

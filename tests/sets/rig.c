@@ -1,0 +1,173 @@
+#include "rig.h"
+
+static uint64_t clock_now(void *ctx)
+{
+    return ((struct home *)ctx)->now_us;
+}
+static int64_t clock_wall(void *ctx)
+{
+    return (int64_t)(((struct home *)ctx)->now_us / 1000);
+}
+static void clock_wake(void *ctx, uint64_t at_us)
+{
+    (void)ctx;
+    (void)at_us;
+}
+static uint64_t random_next(void *ctx)
+{
+    return leat_xoshiro_next(&((struct home *)ctx)->rng);
+}
+
+void home_roll(struct home *home)
+{
+    struct leat_log_app app = leat_sets_app(home->sets);
+    free(home->snapshot);
+    home->snapshot_count = app.snapshot_bytes(app.ctx);
+    assert_true(home->snapshot_count <= LEAT_START_BYTES_MAX / 2);
+    home->snapshot = malloc(home->snapshot_count + 1);
+    assert_non_null(home->snapshot);
+    app.snapshot_write(app.ctx, home->snapshot);
+    for (unsigned i = 0; i < home->batch_count; i++)
+        free(home->batches[i].bytes);
+    home->batch_count = home->acked_count = 0;
+}
+
+static leat_err home_append(void *ctx, const struct leat_batch *batch, struct leat_append *append)
+{
+    struct home *home = ctx;
+    assert_null(home->append);
+    if (leat_xoshiro_below(&home->rng, 8) == 0) {
+        home->refusals++;
+        return LEAT_E_AGAIN;
+    }
+    if (leat_xoshiro_below(&home->rng, 10) == 0 || home->batch_count == BATCHES_MAX)
+        home_roll(home);
+    struct stored *stored = &home->batches[home->batch_count++];
+    stored->count = batch->byte_count;
+    stored->bytes = malloc(batch->byte_count);
+    assert_non_null(stored->bytes);
+    memcpy(stored->bytes, batch->bytes, batch->byte_count);
+    home->append = append;
+    return LEAT_OK;
+}
+
+static bool home_stream_size(void *ctx, uint32_t stream, uint32_t *out_streamlets,
+                             uint32_t *out_logs)
+{
+    (void)ctx;
+    *out_streamlets = STREAMLETS;
+    *out_logs = LOGS;
+    return stream == 7;
+}
+
+static void home_group(void *ctx, struct leat_sets_group_query *query)
+{
+    struct home *home = ctx;
+    query->broker = home->query; /* a stack of questions */
+    home->query = query;
+}
+
+static void home_open(struct home *home)
+{
+    struct leat_sets_options options = {
+        .env = &home->env,
+        .timers = &home->timers,
+        .settle_us = 1000,
+        .group_settle_us = 3000,
+        .broker = {home_append, home_stream_size, home_group},
+        .ctx = home,
+    };
+    assert_int_equal(leat_sets_create(&options, &home->sets), LEAT_OK);
+    struct leat_log_app app = leat_sets_app(home->sets);
+    if (home->snapshot) app.on_restore(app.ctx, home->snapshot, home->snapshot_count);
+    for (unsigned i = 0; i < home->batch_count; i++) {
+        struct leat_batch batch;
+        assert_int_equal(
+            leat_batch_check(home->batches[i].bytes, home->batches[i].count, &batch, NULL),
+            LEAT_OK);
+        app.on_replay(app.ctx, &batch);
+    }
+    assert_null(leat_sets_broken(home->sets));
+}
+
+struct home *home_new(uint64_t seed, bool parallel)
+{
+    struct home *home = calloc(1, sizeof *home);
+    assert_non_null(home);
+    leat_xoshiro_seed(&home->rng, seed);
+    home->now_us = 1000000;
+    home->parallel = parallel;
+    home->clock = (struct leat_clock){home, clock_now, clock_wall, clock_wake};
+    home->random = (struct leat_random){home, random_next};
+    home->env = (struct leat_env){.clock = &home->clock, .random = &home->random};
+    assert_int_equal(leat_timers_init(&home->timers, &home->clock, 4), LEAT_OK);
+    home_open(home);
+    return home;
+}
+
+void home_run(struct home *home, uint64_t us)
+{
+    for (uint64_t until = home->now_us + us; home->now_us < until;) {
+        home->now_us += 1000;
+        leat_timers_run(&home->timers);
+        while (home->query) {
+            struct leat_sets_group_query *query = home->query;
+            home->query = query->broker;
+            query->rc = LEAT_OK;
+            query->end_offset = (query->group + 1) * 100;
+            query->first_group = home->first_group;
+            query->on_done(query);
+        }
+        if (home->append && leat_xoshiro_below(&home->rng, 2)) {
+            struct leat_append *append = home->append;
+            home->append = NULL;
+            home->acked_count = home->batch_count;
+            append->on_acked(append, LEAT_OK);
+        }
+    }
+}
+
+void home_restart(struct home *home)
+{
+    while (home->query)
+        home_run(home, 1000);
+    if (home->append) {
+        struct leat_append *append = home->append;
+        home->append = NULL;
+        if (home->batch_count > home->acked_count && leat_xoshiro_below(&home->rng, 2))
+            free(home->batches[--home->batch_count].bytes);
+        append->on_acked(append, LEAT_E_CLOSED);
+    }
+    home->acked_count = home->batch_count;
+    leat_sets_destroy(&home->sets);
+    home_open(home);
+}
+
+void home_free(struct home *home)
+{
+    home_restart(home);
+    leat_sets_destroy(&home->sets);
+    leat_timers_fini(&home->timers);
+    for (unsigned i = 0; i < home->batch_count; i++)
+        free(home->batches[i].bytes);
+    free(home->snapshot);
+    free(home);
+}
+
+void home_done(struct leat_sets_request *request)
+{
+    *(bool *)request->owner = true;
+}
+
+leat_err ask(struct home *home, struct leat_sets_request *request)
+{
+    bool answered = false;
+    if (!request->set[0]) snprintf(request->set, sizeof request->set, "readers");
+    request->on_done = home_done;
+    request->owner = &answered;
+    if (leat_sets_do(home->sets, request)) return request->rc;
+    for (int i = 0; i < 20000 && !answered; i++)
+        home_run(home, 2000);
+    assert_true(answered);
+    return request->rc;
+}

@@ -1,0 +1,62 @@
+/* A home log of its own for consumer sets: it acks late, has no room now and then, rolls (and takes
+ * the table into its start entry) and restarts. */
+#ifndef LEAT_TESTS_SETS_RIG_H
+#define LEAT_TESTS_SETS_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "base/random.h"
+#include "sets/groups.h"
+#include "sets/sets.h"
+
+enum {
+    BATCHES_MAX = 4096,
+    STREAMLETS = 5,
+    LOGS = 2,
+    UNITS = STREAMLETS * LOGS,
+};
+
+struct stored {
+    uint8_t *bytes;
+    uint32_t count;
+};
+struct home {
+    struct leat_clock clock;
+    struct leat_random random;
+    struct leat_env env;
+    struct leat_timers timers;
+    struct leat_xoshiro rng;
+    uint64_t now_us;
+    struct leat_sets *sets;
+    struct stored batches[BATCHES_MAX];
+    unsigned batch_count, acked_count;
+    uint8_t *snapshot;
+    size_t snapshot_count;
+    struct leat_append *append;
+    struct leat_sets_group_query *query;
+    bool parallel;
+    uint64_t first_group; /* retained, of every log */
+    unsigned refusals;
+};
+
+struct home *home_new(uint64_t seed, bool parallel);
+void home_free(struct home *home);
+void home_run(struct home *home, uint64_t us);
+/** The log rolls: its new segment begins with the table, older ones are not read any more. */
+void home_roll(struct home *home);
+/** Stop as kill -9 does: what was acked stays, what was on its way stays or not. */
+void home_restart(struct home *home);
+/** on_done of a request whose owner is a bool. */
+void home_done(struct leat_sets_request *request);
+/** Do one request of the set "readers" (or of the one it names), and wait for its answer. */
+leat_err ask(struct home *home, struct leat_sets_request *request);
+
+#endif
