@@ -216,6 +216,7 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
         .flush_delay_us = options->flush_delay_us,
         .scrub_bytes_per_second = options->scrub_bytes_per_second,
         .events = {node_on_evict_wanted, node_on_flushed},
+        .cpu_ns = options->cluster.thread_cpu_ns,
     };
     memcpy(store.cluster_id, node->cluster_id, sizeof store.cluster_id);
     leat_err rc = node_open_store(node, &store, error);

@@ -165,6 +165,36 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
                          error.code != LEAT_OK ? error.text : leat_err_text(rc));
 }
 
+void leat_replicate_accounts(const struct leat_core *core, struct leat_msg_accounts *accounts)
+{
+    const struct leat_replicate *replicate = &core->replicate;
+    uint64_t (*cpu_ns)(void *ctx) = core->node->options.cluster.thread_cpu_ns;
+    if (cpu_ns != NULL) accounts->cpu_cores_ns += cpu_ns(NULL);
+    if (replicate->backup != NULL)
+        accounts->cpu_control_ns += leat_backup_accounts(replicate->backup)->cpu_backup_control;
+    if (replicate->sink != NULL) {
+        struct leat_transport_sink_status sink;
+        leat_transport_sink_status(replicate->sink, &sink);
+        accounts->cpu_data_path_ns += sink.cpu_ns - sink.cpu_emulation_ns;
+        accounts->cpu_emulation_ns += sink.cpu_emulation_ns;
+    }
+    if (replicate->primary == NULL) return;
+    const struct leat_rep_accounts *own = leat_primary_accounts(replicate->primary);
+    accounts->transports |= leat_primary_transports(replicate->primary);
+    accounts->cpu_replicate_ns += own->cpu_append;
+    accounts->replicated_bytes += own->replicated_bytes;
+    accounts->writes += own->writes;
+    accounts->segments += own->segments;
+    accounts->control_rpcs += own->control_rpcs;
+    accounts->open_rpcs += own->open_rpcs;
+    accounts->park_rpcs += own->park_rpcs;
+    accounts->resume_rpcs += own->resume_rpcs;
+    accounts->flush_rpcs += own->flush_rpcs;
+    accounts->other_rpcs += own->other_rpcs;
+    accounts->lost_backups += own->lost_backups;
+    accounts->replaced_copies += own->replaced_copies;
+}
+
 static void on_fenced(void *arg)
 {
     (void)arg; /* requests of the fenced are refused from the call on; nobody waits for the rest */

@@ -12,6 +12,7 @@ struct leat_core;
 struct leat_hosted;
 struct leat_member;
 struct leat_found;
+struct leat_msg_accounts;
 
 enum {
     LEAT_VERSION_ROWS_MAX = 4096, /* logs of one request to the coordinator */
@@ -53,6 +54,8 @@ leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *
 void leat_replicate_detach(struct leat_hosted *hosted);
 /** Replicas that the store found at start go to the backup. Thread: core 0. */
 leat_err leat_replicate_take_found(struct leat_core *core) LEAT_NODISCARD;
+/** Add this core's share; also what its backup and its sink did. */
+void leat_replicate_accounts(const struct leat_core *core, struct leat_msg_accounts *accounts);
 /** "disk" where all copies are on one host; "memory" with three copies and more (design §7). */
 enum leat_durability leat_replicate_durability(const struct leat_stream_settings *settings);
 

@@ -114,13 +114,14 @@ void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame)
 
 struct status_call {
     struct leat_call call;
-    uint64_t disk_free;
+    uint64_t disk_free, store_cpu_ns;
+    uint32_t at; /* the core whose turn it is */
+    struct leat_msg_accounts accounts;
 };
 
-static void status_deliver_back(void *actor, struct leat_mail *mail)
+static void status_answer(struct status_call *status)
 {
-    struct status_call *status = LEAT_CONTAINER(mail, struct status_call, call.mail);
-    struct leat_core *core = actor;
+    const struct leat_core *core = status->call.core;
     const struct leat_node *node = core->node;
     struct leat_store_usage usage;
     leat_store_usage(node->store, &usage);
@@ -132,7 +133,12 @@ static void status_deliver_back(void *actor, struct leat_mail *mail)
         .memory_used = node->options.memory_bytes - node->pool_bytes + usage.memory_used,
         .disk_free = status->disk_free,
         .cores = node->options.cores,
+        .accounts = status->accounts,
     };
+    /* Its thread writes, flushes, and zeroes what comes back. */
+    out.accounts.cpu_zeroing_ns = usage.cpu_zeroing_ns;
+    if (status->store_cpu_ns > usage.cpu_zeroing_ns)
+        out.accounts.cpu_flush_ns = status->store_cpu_ns - usage.cpu_zeroing_ns;
     for (uint32_t i = 0; i < node->options.cores; i++) {
         const struct leat_counters *own = &node->cores[i].counters;
         out.appended_records += atomic_load_explicit(&own->appended_records, memory_order_relaxed);
@@ -142,9 +148,26 @@ static void status_deliver_back(void *actor, struct leat_mail *mail)
         out.connections += atomic_load_explicit(&own->connections, memory_order_relaxed);
     }
     struct leat_msg_writer writer;
-    leat_call_writer(core, &writer);
+    leat_call_writer(status->call.core, &writer);
     leat_msg_status_write(&writer, &out);
     leat_call_answer(&status->call, &writer);
+}
+
+static void status_deliver_back(void *actor, struct leat_mail *mail)
+{
+    (void)actor;
+    status_answer(LEAT_CONTAINER(mail, struct status_call, call.mail));
+}
+
+/* On each core in turn: what only its own thread may look at. */
+static void status_deliver_core(void *actor, struct leat_mail *mail)
+{
+    struct status_call *status = LEAT_CONTAINER(mail, struct status_call, call.mail);
+    struct leat_core *core = actor;
+    leat_replicate_accounts(core, &status->accounts);
+    bool last = ++status->at == core->node->options.cores;
+    leat_core_mail(core, last ? status->call.core->index : status->at, mail,
+                   last ? status_deliver_back : status_deliver_core);
 }
 
 /* On the store's thread: asking a file system for its space may block. */
@@ -152,10 +175,13 @@ static void status_deliver_store(void *actor, struct leat_mail *mail)
 {
     struct status_call *status = LEAT_CONTAINER(mail, struct status_call, call.mail);
     (void)actor;
-    const struct leat_env *env = status->call.core->node->options.store_env;
+    const struct leat_node *node = status->call.core->node;
+    const struct leat_env *env = node->options.store_env;
+    if (node->options.cluster.thread_cpu_ns != NULL)
+        status->store_cpu_ns = node->options.cluster.thread_cpu_ns(NULL);
     if (env->disk->space(env->disk->ctx, &status->disk_free) != LEAT_OK) status->disk_free = 0;
-    mail->deliver = status_deliver_back;
-    env->post->send(env->post->ctx, status->call.core->index, mail);
+    mail->deliver = status_deliver_core;
+    env->post->send(env->post->ctx, LEAT_ACTOR_CORE_0, mail);
 }
 
 void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame)

@@ -325,6 +325,11 @@ leat_err leat_backup_take_found(struct leat_backup *backup, const struct leat_fo
     return LEAT_OK;
 }
 
+const struct leat_rep_accounts *leat_backup_accounts(const struct leat_backup *backup)
+{
+    return &backup->accounts;
+}
+
 void leat_backup_status(const struct leat_backup *backup, struct leat_backup_status *out)
 {
     struct leat_store_usage usage;

@@ -85,6 +85,7 @@ static void on_opened(struct rep_copy *copy, leat_err rc, const struct rep_answe
         return;
     }
     primary->accounts.control_rpcs++;
+    primary->accounts.open_rpcs++;
     /* SUBTLE: the segment has started meanwhile, without it. It is not marked as incomplete, so it
      * must not be given a part of what is acked already. It stays a reservation; an audit drops it.
      */
@@ -123,10 +124,12 @@ static void on_answered(struct rep_copy *copy, unsigned kind, const struct rep_a
         return;
     case LEAT_REP_PARK:
         copy->state = REP_COPY_PARKED;
-        break;
+        accounts->park_rpcs++;
+        return;
     case LEAT_REP_RESUME:
         on_resumed(copy, answer);
-        break;
+        accounts->resume_rpcs++;
+        return;
     case LEAT_REP_COMPLETE:
         copy->incomplete = false;
         copy->stamp = copy->stamp_sent;

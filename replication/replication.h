@@ -250,8 +250,9 @@ struct leat_rep_accounts {
     uint64_t writes;
     uint64_t segments;     /* closed with all their copies */
     uint64_t control_rpcs; /* OPEN and CLOSE that were answered: 2 per segment and backup */
-    uint64_t other_rpcs;   /* park, resume, restamp, complete, drop, audit, settle, attach */
-    uint64_t flush_rpcs;
+    uint64_t open_rpcs;    /* of these the OPEN */
+    uint64_t park_rpcs, resume_rpcs, flush_rpcs;
+    uint64_t other_rpcs; /* restamp, complete, drop, audit, settle, attach */
     uint64_t refused_opens, lost_backups, replaced_copies, recopied_bytes, versions;
 };
 struct leat_rep_peer_status {
@@ -267,6 +268,10 @@ struct leat_primary_status {
     struct leat_rep_accounts accounts;
 };
 void leat_primary_status(const struct leat_primary *primary, struct leat_primary_status *out);
+/** Only these: no walk over the logs. A view, as long as the primary. */
+const struct leat_rep_accounts *leat_primary_accounts(const struct leat_primary *primary);
+/** Bits 1 << kind of the transports (enum leat_rmem_kind) that sessions with backups use now. */
+uint32_t leat_primary_transports(const struct leat_primary *primary);
 /** One row per known node; returns how many there are. */
 size_t leat_primary_peers(const struct leat_primary *primary, struct leat_rep_peer_status *out,
                           size_t count_max);
@@ -303,5 +308,7 @@ struct leat_backup_status {
     uint64_t cpu_zeroing, cpu_flush; /* the store's */
 };
 void leat_backup_status(const struct leat_backup *backup, struct leat_backup_status *out);
+/** Only these: no walk over the replicas. A view, as long as the backup. */
+const struct leat_rep_accounts *leat_backup_accounts(const struct leat_backup *backup);
 
 #endif

@@ -40,6 +40,21 @@ void leat_primary_status(const struct leat_primary *primary, struct leat_primary
     }
 }
 
+const struct leat_rep_accounts *leat_primary_accounts(const struct leat_primary *primary)
+{
+    return &primary->accounts;
+}
+
+uint32_t leat_primary_transports(const struct leat_primary *primary)
+{
+    uint32_t kinds = 0;
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        const struct rep_peer *peer = primary->peers[i];
+        if (peer && peer->attached && peer->target) kinds |= 1u << peer->target->kind;
+    }
+    return kinds;
+}
+
 size_t leat_primary_peers(const struct leat_primary *primary, struct leat_rep_peer_status *out,
                           size_t count_max)
 {

@@ -55,7 +55,8 @@ struct leat_transport_sink_options {
     void *cpu_ctx;
 };
 struct leat_transport_sink_status {
-    uint64_t cpu_ns; /* putting bytes in place and saying so; 0 without cpu_ns */
+    uint64_t cpu_ns;           /* putting bytes in place and saying so; 0 without cpu_ns */
+    uint64_t cpu_emulation_ns; /* of this for `tcp`: what a card would do */
     uint64_t writes, bytes, refused;
 };
 leat_err leat_transport_sink_create(const struct leat_transport_sink_options *options,

@@ -34,6 +34,13 @@ static uint64_t cpu_now(const struct leat_transport_sink *sink)
     return sink->cpu_ns ? sink->cpu_ns(sink->cpu_ctx) : 0;
 }
 
+static void cpu_add(struct leat_transport_sink *sink, uint64_t begin, bool emulation)
+{
+    uint64_t spent = cpu_now(sink) - begin;
+    sink->status.cpu_ns += spent;
+    if (emulation) sink->status.cpu_emulation_ns += spent;
+}
+
 static void owed_send(struct leat_transport_sink *sink)
 {
     for (unsigned i = 0; i < sink->owed_count; i++) {
@@ -54,7 +61,7 @@ static void sink_deliver(void *actor, struct leat_mail *mail)
     uint64_t begin = cpu_now(sink);
     sink->mailed = false;
     owed_send(sink);
-    sink->status.cpu_ns += cpu_now(sink) - begin;
+    cpu_add(sink, begin, true); /* only tcp owes */
 }
 
 /* The writer fails a target at its first refusal, so nothing is said after one. */
@@ -151,7 +158,7 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
     } else {
         leat_link_cut(link, LEAT_E_INVALID, "not a message for the memory of a backup");
     }
-    sink->status.cpu_ns += cpu_now(sink) - begin;
+    if (is_write) cpu_add(sink, begin, frame->kind == LEAT_DATA_WRITE);
 }
 
 static void on_up(void *owner, struct leat_link *link)

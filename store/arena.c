@@ -11,7 +11,7 @@
 
 uint64_t leat_store_cpu(const struct leat_store *store)
 {
-    return store->options.cpu_ns ? store->options.cpu_ns() : 0;
+    return store->options.cpu_ns ? store->options.cpu_ns(NULL) : 0;
 }
 
 static struct leat_store_arena *arena_at(struct leat_list *link)

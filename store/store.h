@@ -134,7 +134,7 @@ struct leat_store_options {
      * leat_store_found_done(). NULL: nobody wants to know. */
     void (*on_inherited_free)(void *owner, size_t index);
     void *owner;
-    uint64_t (*cpu_ns)(void); /* of the calling thread, for the accounts; NULL: none */
+    uint64_t (*cpu_ns)(void *); /* of the calling thread, for the accounts; NULL: none */
 };
 enum {
     LEAT_RESERVE_WAIT_US = 10 * 1000 * 1000,

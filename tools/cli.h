@@ -66,9 +66,12 @@ int cli_durability_parse(const char *text, enum leat_durability *out);
 struct cli_status {
     uint64_t uptime_ms, cpu_us, memory_budget, memory_used, disk_free, cores, appended_records,
         appended_bytes, fetched_records, fetched_bytes, connections;
+    struct leat_msg_accounts accounts;
     char version[64];
 };
 int cli_status_get(struct cli_status *out_status);
+/** Of the server at that address alone. */
+int cli_status_of(const char *address, struct cli_status *out_status);
 
 /* ---- output ---- */
 /** Columns aligned; numbers right. rows: count * columns strings. */

@@ -178,9 +178,21 @@ int cli_status_get(struct cli_status *out_status)
     out_status->fetched_records = status.fetched_records;
     out_status->fetched_bytes = status.fetched_bytes;
     out_status->connections = status.connections;
+    out_status->accounts = status.accounts;
     bool failed = reader.failed;
     cli_answer_fini(&answer);
     if (!failed) return CLI_OK;
     cli_error("the server's status could not be read");
     return CLI_FAILED;
+}
+
+int cli_status_of(const char *address, struct cli_status *out_status)
+{
+    const char *brokers = cli_brokers;
+    cli_disconnect();
+    cli_brokers = address;
+    int code = cli_status_get(out_status);
+    cli_disconnect();
+    cli_brokers = brokers;
+    return code;
 }

@@ -91,6 +91,7 @@ static void json_print(FILE *out, const struct bench_report *r)
                 bench_percentile(r->latency, 50), bench_percentile(r->latency, 90),
                 bench_percentile(r->latency, 99), bench_percentile(r->latency, 99.9),
                 (uint64_t)r->latency->max);
+    if (r->nodes) bench_nodes_json(out, r->nodes);
     fprintf(out, ",\"per_second\":[");
     for (size_t i = 0; i < r->second_count; i++)
         fprintf(out, "%s%.0f", i ? "," : "", r->per_second[i]);
@@ -123,6 +124,7 @@ int bench_print(const struct bench_report *r, const char *json_path)
                bench_percentile(r->latency, 99), bench_percentile(r->latency, 99.9),
                (uint64_t)r->latency->max,
                r->closed_loop ? "closed_loop" : "from the intended send time");
+    if (r->nodes) bench_nodes_print(r->nodes);
     if (!json_path) return CLI_OK;
     FILE *out = fopen(json_path, "w");
     if (!out) {

@@ -16,13 +16,35 @@ void bench_note(struct bench_histogram *histogram, uint64_t us);
 void bench_merge(struct bench_histogram *into, const struct bench_histogram *from);
 uint64_t bench_percentile(const struct bench_histogram *histogram, double percent);
 
+/* The nodes that were up when the benchmark began, and what each of them said then and after. */
+enum { BENCH_NODES_MAX = 64 };
+struct bench_node {
+    char name[128], address[256];
+    struct cli_status before, after;
+};
+struct bench_nodes {
+    uint32_t count;
+    struct bench_node rows[BENCH_NODES_MAX];
+};
+/** Each of these says what is wrong and returns an exit code. */
+int bench_nodes_find(struct bench_nodes *nodes);
+int bench_nodes_begin(struct bench_nodes *nodes);
+int bench_nodes_end(struct bench_nodes *nodes);
+/** Do all of them replicate by that transport? */
+int bench_nodes_transport(const struct bench_nodes *nodes, const char *wanted);
+/** Of all processes, between begin and end. */
+double bench_nodes_cpu_seconds(const struct bench_nodes *nodes);
+void bench_nodes_json(FILE *out, const struct bench_nodes *nodes);
+void bench_nodes_print(const struct bench_nodes *nodes);
+
 struct bench_report {
     const char *what; /* "append", "pull" */
     uint64_t records, bytes, failed;
     double seconds, server_cpu_seconds, client_cpu_seconds;
     const struct bench_histogram *latency; /* NULL: none */
     bool closed_loop;
-    const char *settings; /* JSON members */
+    const struct bench_nodes *nodes; /* NULL: not asked */
+    const char *settings;            /* JSON members */
     const double *per_second;
     size_t second_count;
 };

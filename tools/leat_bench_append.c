@@ -39,16 +39,20 @@ static const char help[] =
     "                      append by itself; default: as many as its memory holds)\n"
     "  --linger TIME       (default 1ms)\n"
     "  --compression C     none, lz4, zstd\n"
-    "  --stream NAME       (default bench) made with the three options below when it is missing\n"
+    "  --stream NAME       (default bench) made with the options below when it is missing\n"
     "  --streamlets M      (default 1)   --logs Q      --durability memory|disk (default memory)\n"
+    "  --copies N          of each segment, the owner's included (default 1)\n"
+    "  --replication KIND  refuse to measure when nodes replicate by anything else: shm, verbs, "
+    "tcp,\n"
+    "                      rpc; which it is, leatd --replication says\n"
     "  --fresh             delete the stream first\n"
     "  --json FILE         figures for programs ('-': stdout)\n"
     "  -b, --brokers HOST:PORT,...\n";
 
 struct append_options {
     uint64_t producers, record_bytes, batch_records, records, seconds_ms, rate, linger_us,
-        streamlets, logs, in_flight;
-    const char *compression, *stream, *durability, *json;
+        streamlets, logs, in_flight, copies;
+    const char *compression, *stream, *durability, *replication, *json;
     bool fresh;
 };
 
@@ -179,7 +183,8 @@ out:
 static int stream_prepare(const struct append_options *o)
 {
     struct leat_stream_settings settings = {.streamlets = (uint32_t)o->streamlets,
-                                            .logs = (uint32_t)o->logs};
+                                            .logs = (uint32_t)o->logs,
+                                            .copies = (uint32_t)o->copies};
     if (cli_durability_parse(o->durability, &settings.durability)) return CLI_USAGE;
     struct cli_answer answer;
     if (o->fresh) {
@@ -325,13 +330,15 @@ static void threads_run(struct append_thread *threads, const struct append_optio
 }
 
 static int report(struct append_thread *threads, const struct append_options *o,
-                  struct append_watch *watch, double seconds, double server_cpu, double client_cpu)
+                  struct append_watch *watch, const struct bench_nodes *nodes, double seconds,
+                  double client_cpu)
 {
     struct bench_histogram *all = calloc(1, sizeof *all);
     if (!all) abort();
     struct bench_report r = {.what = "append",
                              .seconds = seconds,
-                             .server_cpu_seconds = server_cpu,
+                             .server_cpu_seconds = bench_nodes_cpu_seconds(nodes),
+                             .nodes = nodes,
                              .client_cpu_seconds = client_cpu,
                              .latency = all,
                              .closed_loop = o->rate == 0,
@@ -356,10 +363,12 @@ static int report(struct append_thread *threads, const struct append_options *o,
              "\"producers\":%" PRIu64 ",\"record_bytes\":%" PRIu64 ",\"batch_records\":%" PRIu64
              ",\"stream\":\"%s\",\"streamlets\":%" PRIu64 ",\"logs\":%" PRIu64
              ",\"durability\":\"%s\",\"compression\":\"%s\",\"rate\":%" PRIu64
-             ",\"linger_us\":%" PRIu64,
+             ",\"linger_us\":%" PRIu64 ",\"copies\":%" PRIu64 ",\"replication\":\"%s\"",
              o->producers, o->record_bytes, o->batch_records, o->stream, o->streamlets, o->logs,
-             o->durability, o->compression ? o->compression : "none", o->rate, o->linger_us);
+             o->durability, o->compression ? o->compression : "none", o->rate, o->linger_us,
+             o->copies ? o->copies : 1, o->replication ? o->replication : "");
     r.settings = settings;
+    if (code == CLI_OK && o->replication) code = bench_nodes_transport(nodes, o->replication);
     int printed = bench_print(&r, o->json);
     free(all);
     return code ? code : printed;
@@ -377,8 +386,9 @@ static int run(const struct append_options *o)
         threads[i].options = o;
     code = threads_open(threads, o);
     if (code == CLI_OK) code = threads_warm(threads, o);
-    struct cli_status before = {0}, after = {0};
-    if (code == CLI_OK) code = cli_status_get(&before);
+    static struct bench_nodes nodes;
+    if (code == CLI_OK) code = bench_nodes_find(&nodes);
+    if (code == CLI_OK) code = bench_nodes_begin(&nodes);
     if (code == CLI_OK) {
         cli_catch_signals();
         double client = bench_cpu_seconds();
@@ -386,10 +396,8 @@ static int run(const struct append_options *o)
         threads_run(threads, o, &watch);
         double seconds = (double)(leat_shared_now_us(NULL) - start) / 1e6;
         client = bench_cpu_seconds() - client;
-        code = cli_status_get(&after);
-        if (code == CLI_OK)
-            code = report(threads, o, &watch, seconds, (double)(after.cpu_us - before.cpu_us) / 1e6,
-                          client);
+        code = bench_nodes_end(&nodes);
+        if (code == CLI_OK) code = report(threads, o, &watch, &nodes, seconds, client);
     }
     for (uint64_t i = 0; i < o->producers; i++)
         leat_producer_close(threads[i].producer);
@@ -423,6 +431,8 @@ int leat_bench_append(int argc, char **argv)
         {"streamlets", 0, CLI_U64, &o.streamlets},
         {"logs", 0, CLI_U64, &o.logs},
         {"durability", 0, CLI_TEXT, &o.durability},
+        {"copies", 0, CLI_U64, &o.copies},
+        {"replication", 0, CLI_TEXT, &o.replication},
         {"fresh", 0, CLI_FLAG, &o.fresh},
         {"json", 0, CLI_TEXT, &o.json},
     };
@@ -433,11 +443,12 @@ int leat_bench_append(int argc, char **argv)
     }
     if (o.producers == 0 || o.producers > PRODUCERS_MAX || o.batch_records == 0 ||
         o.batch_records > 1000000 || o.record_bytes > 1000000 || o.streamlets == 0 ||
-        o.streamlets > LEAT_STREAMLETS_MAX || o.logs > LEAT_LOGS_MAX || o.linger_us > 1000000000) {
+        o.streamlets > LEAT_STREAMLETS_MAX || o.logs > LEAT_LOGS_MAX || o.linger_us > 1000000000 ||
+        o.copies > LEAT_COPIES_MAX) {
         cli_error(
             "--producers is 1 to %d, --batch-records 1 to 1000000, --record-bytes 0 to 1000000, "
-            "--streamlets 1 to %d, --logs at most %d, --linger at most 1000 s",
-            PRODUCERS_MAX, LEAT_STREAMLETS_MAX, LEAT_LOGS_MAX);
+            "--streamlets 1 to %d, --logs at most %d, --linger at most 1000 s, --copies at most %d",
+            PRODUCERS_MAX, LEAT_STREAMLETS_MAX, LEAT_LOGS_MAX, LEAT_COPIES_MAX);
         return CLI_USAGE;
     }
     if (o.seconds_ms && o.records) {

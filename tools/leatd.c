@@ -210,7 +210,8 @@ static struct leat_node_cluster cluster_of(const struct server *server)
         [LEATD_REPLICATION_SHM] = LEAT_RMEM_SHM,   [LEATD_REPLICATION_TCP] = LEAT_RMEM_TCP,
         [LEATD_REPLICATION_RPC] = LEAT_RMEM_RPC,
     };
-    if (server->coordinator_count == 0) return (struct leat_node_cluster){0};
+    if (server->coordinator_count == 0)
+        return (struct leat_node_cluster){.thread_cpu_ns = thread_cpu_ns};
     return (struct leat_node_cluster){
         .node_address = config->node_listen,
         .advertise = config->advertise,

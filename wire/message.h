@@ -310,7 +310,9 @@ void leat_msg_log_ref_read(struct leat_msg_reader *reader, struct leat_log_ref *
  *   Answer [next offset]      where the log goes on, or begins
  * STATUS []
  *   Answer [version text, uptime ms, cpu us (whole process), memory budget, memory used, disk free,
- *           cores, appended records, appended bytes, fetched records, fetched bytes, connections] */
+ *           cores, appended records, appended bytes, fetched records, fetched bytes, connections,
+ *           [account…]]
+ *     account: struct leat_msg_accounts, in its order; a newer server may have more at the end */
 struct leat_msg_recover {
     struct leat_msg_string stream;
     uint32_t streamlet, log;
@@ -319,10 +321,29 @@ struct leat_msg_recover {
 struct leat_msg_recovered {
     uint64_t next_offset;
 };
+/* Of replication, since the start; CPU of whole threads or parts of them in ns. */
+struct leat_msg_accounts {
+    uint64_t transports;       /* bits 1 << kind in use towards backups: enum leat_rmem_kind */
+    uint64_t cpu_cores_ns;     /* all threads of cores; the following are part of it, but for flush
+                                  and zeroing */
+    uint64_t cpu_replicate_ns; /* owner: posting one-sided writes */
+    uint64_t cpu_data_path_ns; /* backup: putting written bytes in place (rpc) */
+    uint64_t cpu_emulation_ns; /* backup: the same for tcp, in place of a card */
+    uint64_t cpu_control_ns;   /* backup: requests */
+    uint64_t cpu_flush_ns, cpu_zeroing_ns;
+    uint64_t replicated_bytes, writes; /* owner: to all its backups */
+    uint64_t segments;                 /* owner: closed with all their copies */
+    uint64_t control_rpcs;             /* owner: OPEN and CLOSE: two per segment and backup */
+    uint64_t open_rpcs;                /* of these OPEN */
+    uint64_t park_rpcs, resume_rpcs, flush_rpcs, other_rpcs;
+    uint64_t lost_backups, replaced_copies;
+};
+enum { LEAT_MSG_ACCOUNTS = sizeof(struct leat_msg_accounts) / sizeof(uint64_t) };
 struct leat_msg_status {
     struct leat_msg_string version;
     uint64_t uptime_ms, cpu_us, memory_budget, memory_used, disk_free, cores, appended_records,
         appended_bytes, fetched_records, fetched_bytes, connections;
+    struct leat_msg_accounts accounts; /* zeros from a server that does not know them */
 };
 void leat_msg_recover_write(struct leat_msg_writer *writer, const struct leat_msg_recover *recover);
 void leat_msg_recover_read(struct leat_msg_reader *reader, struct leat_msg_recover *out);

@@ -3,6 +3,8 @@
 
 #include "wire/body.h"
 
+#include <string.h>
+
 static void string_write(struct leat_msg_writer *writer, struct leat_msg_string string)
 {
     leat_msg_write_string(writer, string.text, string.bytes);
@@ -216,9 +218,28 @@ void leat_msg_recovered_read(struct leat_msg_reader *reader, struct leat_msg_rec
     leat_msg_skip_n(reader, more);
 }
 
+static void accounts_write(struct leat_msg_writer *writer, const struct leat_msg_accounts *accounts)
+{
+    uint64_t values[LEAT_MSG_ACCOUNTS];
+    memcpy(values, accounts, sizeof values);
+    leat_msg_write_array(writer, LEAT_MSG_ACCOUNTS);
+    for (unsigned i = 0; i < LEAT_MSG_ACCOUNTS; i++)
+        leat_msg_write_u64(writer, values[i]);
+}
+
+static void accounts_read(struct leat_msg_reader *reader, struct leat_msg_accounts *out)
+{
+    uint64_t values[LEAT_MSG_ACCOUNTS] = {0};
+    uint32_t count = leat_msg_read_array(reader);
+    for (uint32_t i = 0; i < count && i < LEAT_MSG_ACCOUNTS; i++)
+        values[i] = leat_msg_read_u64(reader);
+    if (count > LEAT_MSG_ACCOUNTS) leat_msg_skip_n(reader, count - LEAT_MSG_ACCOUNTS);
+    memcpy(out, values, sizeof values);
+}
+
 void leat_msg_status_write(struct leat_msg_writer *writer, const struct leat_msg_status *status)
 {
-    leat_msg_write_array(writer, 12);
+    leat_msg_write_array(writer, 13);
     string_write(writer, status->version);
     leat_msg_write_u64(writer, status->uptime_ms);
     leat_msg_write_u64(writer, status->cpu_us);
@@ -231,6 +252,7 @@ void leat_msg_status_write(struct leat_msg_writer *writer, const struct leat_msg
     leat_msg_write_u64(writer, status->fetched_records);
     leat_msg_write_u64(writer, status->fetched_bytes);
     leat_msg_write_u64(writer, status->connections);
+    accounts_write(writer, &status->accounts);
 }
 
 void leat_msg_status_read(struct leat_msg_reader *reader, struct leat_msg_status *out)
@@ -248,5 +270,10 @@ void leat_msg_status_read(struct leat_msg_reader *reader, struct leat_msg_status
     out->fetched_records = leat_msg_read_u64(reader);
     out->fetched_bytes = leat_msg_read_u64(reader);
     out->connections = leat_msg_read_u64(reader);
+    out->accounts = (struct leat_msg_accounts){0};
+    if (more > 0) {
+        accounts_read(reader, &out->accounts);
+        more--;
+    }
     leat_msg_skip_n(reader, more);
 }
