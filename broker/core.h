@@ -296,9 +296,15 @@ leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
                          struct leat_stream **out_stream) LEAT_NODISCARD;
 void leat_stream_remove(struct leat_core *core, struct leat_stream *stream);
 void leat_stream_publish(struct leat_stream *stream);
-/** Which log is it, does it live here, is the epoch right? Fills error. out_home: its core. */
+/** Which log is it, does it live here, is the epoch right? Fills error (may be NULL). out_home: its
+ * core. */
 leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
                            uint32_t *out_home, struct leat_error *error) LEAT_NODISCARD;
+/** The same under whatever epoch: for what is true under any. */
+leat_err leat_hosted_place(struct leat_core *core, struct leat_log_ref ref, uint32_t *out_home,
+                           struct leat_error *error) LEAT_NODISCARD;
+/** Why a log's own core does not serve it: leat_hosted_absent()'s code, in words. */
+const char *leat_hosted_absent_words(leat_err absent);
 /** Commit "opened" for logs whose first segment has started. */
 void leat_hosted_send_openings(struct leat_core *core);
 /** Called every tick: retention, parking. */

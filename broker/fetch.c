@@ -378,6 +378,22 @@ static void fetch_on_sent(struct leat_send *send, leat_err rc)
     if (--fetch->sends_left == 0) fetch_free(fetch);
 }
 
+/* The sentence of a refusal is made when it is written, from what holds then. */
+static void fetch_write_row(struct leat_msg_writer *writer, struct leat_fetch_item *item)
+{
+    struct leat_msg_fetched row = item->result;
+    struct leat_error error = {LEAT_OK, ""};
+    uint32_t home;
+    leat_err now = row.code;
+    if (item->refused != LEAT_OK)
+        now = leat_hosted_route(item->fetch->core, item->want.log, item->want.epoch, &home, &error);
+    else if (row.code == LEAT_E_STARTING || row.code == LEAT_E_UNKNOWN_STREAM)
+        leat_error_set(&error, row.code, "%s", leat_hosted_absent_words(row.code));
+    if (row.code != LEAT_OK && now == row.code)
+        row.text = (struct leat_msg_string){error.text, (uint32_t)strlen(error.text)};
+    leat_msg_fetched_write(writer, &row);
+}
+
 static void fetch_answer(struct leat_fetch *fetch)
 {
     struct leat_core *core = fetch->core;
@@ -386,7 +402,7 @@ static void fetch_answer(struct leat_fetch *fetch)
     leat_call_writer(core, &writer);
     leat_msg_write_array(&writer, fetch->item_count);
     for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next)
-        leat_msg_fetched_write(&writer, &item->result);
+        fetch_write_row(&writer, item);
     LEAT_ASSERT(!writer.overflow);
     fetch->state = LEAT_FETCH_SENDING;
     leat_peer_send(peer, core->scratch, LEAT_KIND_FETCH, LEAT_FRAME_ANSWER, fetch->number,

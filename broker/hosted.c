@@ -90,8 +90,17 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
 leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref)
 {
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
-    const bool comes = leat_hosted_find(core, ref) != NULL || (stream && stream->logs_missing);
+    /* Not seen: news of it are on their way over the cores, and the request was faster. */
+    const bool comes = leat_hosted_find(core, ref) != NULL || (stream && stream->logs_missing) ||
+                       ref.stream > core->stream_seen;
     return core->stopping || comes ? LEAT_E_STARTING : LEAT_E_UNKNOWN_STREAM;
+}
+
+const char *leat_hosted_absent_words(leat_err absent)
+{
+    return absent == LEAT_E_STARTING
+               ? "the log is being made, or made anew, or its server is stopping: try again"
+               : "the stream was deleted meanwhile";
 }
 
 leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const *segs,
@@ -156,8 +165,8 @@ void leat_hosted_wake(struct leat_hosted *hosted)
     leat_fetch_on_acked(hosted);
 }
 
-leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
-                           uint32_t *out_home, struct leat_error *error)
+leat_err leat_hosted_place(struct leat_core *core, struct leat_log_ref ref, uint32_t *out_home,
+                           struct leat_error *error)
 {
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
     if (stream == NULL && ref.stream > core->stream_seen && core->members.links != NULL)
@@ -183,6 +192,16 @@ leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint
                               "again",
                               ref.streamlet, desc->name, owner);
     }
+    *out_home = leat_core_of_log(core->node, ref, desc->settings.logs);
+    return LEAT_OK;
+}
+
+leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
+                           uint32_t *out_home, struct leat_error *error)
+{
+    leat_err rc = leat_hosted_place(core, ref, out_home, error);
+    if (rc != LEAT_OK) return rc;
+    const struct leat_stream_desc *desc = leat_stream_find(core, ref.stream)->desc;
     uint32_t current = desc->streamlets[ref.streamlet].epoch.v;
     if (epoch < current)
         return leat_error_set(error, LEAT_E_STALE_EPOCH,
@@ -194,7 +213,6 @@ leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint
                               "streamlet %u of \"%.64s\" is served here under epoch %u, the "
                               "request names the newer %u: ask for metadata again",
                               ref.streamlet, desc->name, current, epoch);
-    *out_home = leat_core_of_log(core->node, ref, desc->settings.logs);
     return LEAT_OK;
 }
 

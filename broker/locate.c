@@ -78,21 +78,28 @@ static void locate_deliver_home(void *actor, struct leat_mail *mail)
     locate_here(locate);
 }
 
+/* The sentence is made when it is written, from what holds then: refusals are kept as codes. */
+static void locate_write_row(struct leat_msg_writer *writer, struct leat_core *core,
+                             struct leat_log_ref log, struct leat_msg_located *row)
+{
+    struct leat_error error = {LEAT_OK, ""};
+    uint32_t home;
+    if (row->code != LEAT_OK && leat_hosted_place(core, log, &home, &error) == LEAT_OK &&
+        (row->code == LEAT_E_STARTING || row->code == LEAT_E_UNKNOWN_STREAM))
+        leat_error_set(&error, row->code, "%s", leat_hosted_absent_words(row->code));
+    if (error.code == row->code)
+        row->text = (struct leat_msg_string){error.text, (uint32_t)strlen(error.text)};
+    leat_msg_located_write(writer, row);
+}
+
 static void locate_next(struct locate_call *locate)
 {
     struct leat_core *core = locate->call.core;
     while (locate->at < locate->count) {
         const struct leat_msg_locate *asked = &locate->asked[locate->at];
-        const struct leat_stream *stream = leat_stream_find(core, asked->log.stream);
         uint32_t home = 0;
-        leat_err rc = LEAT_E_UNKNOWN_STREAM;
         /* The epoch is not asked for: where a log's ends are is true under any. */
-        if (stream != NULL)
-            rc = asked->log.streamlet >= stream->desc->streamlet_count
-                     ? LEAT_E_UNKNOWN_LOG
-                     : leat_hosted_route(core, asked->log,
-                                         stream->desc->streamlets[asked->log.streamlet].epoch.v,
-                                         &home, NULL);
+        leat_err rc = leat_hosted_place(core, asked->log, &home, NULL);
         if (rc != LEAT_OK) {
             locate->found[locate->at++].code = rc;
             continue;
@@ -105,7 +112,7 @@ static void locate_next(struct locate_call *locate)
     leat_call_writer(core, &writer);
     leat_msg_write_array(&writer, locate->count);
     for (uint32_t i = 0; i < locate->count; i++)
-        leat_msg_located_write(&writer, &locate->found[i]);
+        locate_write_row(&writer, core, locate->asked[i].log, &locate->found[i]);
     LEAT_ASSERT(!writer.overflow);
     leat_core_buffer_give(core, locate->buffer);
     leat_mem_free(locate->asked);

@@ -253,9 +253,27 @@ static void metadata_write_stream(struct leat_msg_writer *writer, const struct l
     }
 }
 
-static bool member_is_told(const struct leat_member *member)
+static bool member_is_told(const struct leat_member *member, bool up)
 {
-    return !member->self && member->info.state == LEAT_NODE_UP;
+    return !member->self &&
+           (up ? member->info.state == LEAT_NODE_UP : member->info.state == LEAT_NODE_DOWN);
+}
+
+/* Those that are up; behind them those that are down, without an address: what they own waits for
+ * them, and a client can say for whom. */
+static void metadata_write_others(struct leat_core *core, struct leat_msg_writer *writer, bool up)
+{
+    for (uint32_t i = 0; i < core->members.count; i++) {
+        const struct leat_node_info *info = &core->members.rows[i]->info;
+        if (!member_is_told(core->members.rows[i], up)) continue;
+        struct leat_msg_node other = {
+            .incarnation = info->incarnation,
+            .name = {info->name, (uint32_t)strlen(info->name)},
+            .address = {info->address, up ? (uint32_t)strlen(info->address) : 0},
+            .lanes = info->cores,
+        };
+        leat_msg_node_write(writer, &other);
+    }
 }
 
 static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *writer)
@@ -266,7 +284,9 @@ static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *
     leat_msg_write_bin(writer, node->cluster_id, sizeof node->cluster_id);
     uint32_t others = 0;
     for (uint32_t i = 0; i < core->members.count; i++)
-        if (member_is_told(core->members.rows[i])) others++;
+        if (member_is_told(core->members.rows[i], true) ||
+            member_is_told(core->members.rows[i], false))
+            others++;
     leat_msg_write_array(writer, 1 + others);
     const char *address = node->options.cluster.advertise != NULL ? node->options.cluster.advertise
                                                                   : node->bound_address;
@@ -277,17 +297,8 @@ static void metadata_write_head(struct leat_core *core, struct leat_msg_writer *
         .lanes = node->options.cores,
     };
     leat_msg_node_write(writer, &self);
-    for (uint32_t i = 0; i < core->members.count; i++) {
-        const struct leat_node_info *info = &core->members.rows[i]->info;
-        if (!member_is_told(core->members.rows[i])) continue;
-        struct leat_msg_node other = {
-            .incarnation = info->incarnation,
-            .name = {info->name, (uint32_t)strlen(info->name)},
-            .address = {info->address, (uint32_t)strlen(info->address)},
-            .lanes = info->cores,
-        };
-        leat_msg_node_write(writer, &other);
-    }
+    metadata_write_others(core, writer, true);
+    metadata_write_others(core, writer, false);
 }
 
 /* All streams; where they do not fit with their logs, without. */

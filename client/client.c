@@ -172,8 +172,33 @@ static const char *node_address(const struct leat_client *client, uint64_t incar
         if (conn->incarnation == incarnation && conn->state == CONN_OPEN) return conn->address;
     }
     for (uint32_t i = 0; i < client->node_count; i++)
-        if (client->nodes[i].incarnation == incarnation) return client->nodes[i].address;
+        if (client->nodes[i].incarnation == incarnation)
+            return client->nodes[i].address[0] ? client->nodes[i].address : NULL;
     return NULL;
+}
+
+static leat_err send_failed(struct leat_client *client, leat_err rc)
+{
+    snprintf(client->why, sizeof client->why, "%s", leat_err_text(rc));
+    return rc;
+}
+
+static leat_err owner_unreachable(struct leat_client *client, const struct leat_client_log *log)
+{
+    snprintf(client->why, sizeof client->why,
+             "its owner (incarnation %llu) is no node that the others know an address of: they are "
+             "asked again",
+             (unsigned long long)log->owner);
+    for (uint32_t i = 0; i < client->node_count; i++)
+        if (client->nodes[i].incarnation == log->owner)
+            snprintf(client->why, sizeof client->why,
+                     "node %s, which serves it, is down: waiting for it", client->nodes[i].name);
+    return LEAT_E_NOT_OWNER;
+}
+
+const char *leat_client_why(const struct leat_client *client)
+{
+    return client->why;
 }
 
 static void request_place(struct leat_client_conn *conn, struct leat_request *request)
@@ -187,7 +212,8 @@ static void request_place(struct leat_client_conn *conn, struct leat_request *re
 leat_err leat_client_send(struct leat_client *client, struct leat_request *request)
 {
     LEAT_ASSERT(request->on_done && request->payload_count <= LEAT_CLIENT_PAYLOADS_MAX);
-    if (request->control_bytes > LEAT_CONTROL_BYTES_MAX) return LEAT_E_TOO_LARGE;
+    if (request->control_bytes > LEAT_CONTROL_BYTES_MAX)
+        return send_failed(client, LEAT_E_TOO_LARGE);
     uint64_t timeout =
         request->timeout_us ? request->timeout_us : client->options.request_timeout_us;
     request->deadline_us = client_now(client) + timeout;
@@ -203,15 +229,15 @@ leat_err leat_client_send(struct leat_client *client, struct leat_request *reque
         return LEAT_OK;
     }
     const struct leat_client_log *log = log_find(client, request->log);
-    if (!log) return LEAT_E_UNKNOWN_STREAM;
+    if (!log) return send_failed(client, LEAT_E_UNKNOWN_STREAM);
     struct leat_client_conn *conn = leat_client_conn_find(client, log->owner, log->lane);
     if (!conn) {
         const char *address = node_address(client, log->owner);
-        if (!address) return LEAT_E_NOT_OWNER;
+        if (!address) return owner_unreachable(client, log);
         conn = leat_client_conn_make(client, address, log->owner, log->lane);
-        if (!conn) return LEAT_E_NO_MEMORY;
+        if (!conn) return send_failed(client, LEAT_E_NO_MEMORY);
         leat_err rc = leat_client_conn_start(conn);
-        if (rc) return rc;
+        if (rc) return send_failed(client, rc);
     }
     request_place(conn, request);
     return LEAT_OK;
@@ -413,8 +439,14 @@ static void nodes_read(struct leat_client *client, struct leat_msg_reader *reade
         uint32_t at = client->node_count++;
         client->nodes[at].incarnation = node.incarnation;
         client->nodes[at].lanes = node.lanes;
-        memcpy(client->nodes[at].address, node.address.text, node.address.bytes);
+        if (node.address.bytes) /* NULL may come with none */
+            memcpy(client->nodes[at].address, node.address.text, node.address.bytes);
         client->nodes[at].address[node.address.bytes] = 0;
+        snprintf(client->nodes[at].name, sizeof client->nodes[at].name, "%.*s",
+                 (int)(node.name.bytes < LEAT_CLIENT_NODE_NAME_BYTES
+                           ? node.name.bytes
+                           : LEAT_CLIENT_NODE_NAME_BYTES - 1),
+                 node.name.bytes ? node.name.text : "");
     }
 }
 

@@ -28,10 +28,11 @@ struct leat_client_options {
 };
 enum {
     LEAT_CLIENT_ADDRESSES_MAX = 16,
-    LEAT_CLIENT_NODES_MAX = 64,
+    LEAT_CLIENT_NODES_MAX = 256,
     LEAT_CLIENT_CONNS_MAX = 1024,
     LEAT_CLIENT_PAYLOADS_MAX = 63, /* gathered pieces of one request */
     LEAT_CLIENT_ADDRESS_BYTES = 128,
+    LEAT_CLIENT_NODE_NAME_BYTES = 64,             /* what is kept of one, for sentences */
     LEAT_CLIENT_TIMERS = 1,                       /* what a client takes of the timers' capacity */
     LEAT_CLIENT_CONNECT_US_MAX = 3 * 1000 * 1000, /* from connect to the answer to hello */
 };
@@ -70,6 +71,8 @@ struct leat_request {
  * LEAT_E_NOT_OWNER: its owner is no node that the metadata knows. on_done with LEAT_E_TIMEOUT
  * closes the connection, because a later answer must not meet a request that was given up. */
 leat_err leat_client_send(struct leat_client *client, struct leat_request *request) LEAT_NODISCARD;
+/** Why the last leat_client_send() failed, for people. A view until the next one. */
+const char *leat_client_why(const struct leat_client *client);
 /** Forget a request without payload: on_done does not run any more. Thread: owner. */
 void leat_client_cancel(struct leat_client *client, struct leat_request *request);
 /**

@@ -59,7 +59,8 @@ struct leat_client {
     uint32_t stream_count, stream_capacity;
     struct {
         uint64_t incarnation;
-        char address[LEAT_CLIENT_ADDRESS_BYTES];
+        char address[LEAT_CLIENT_ADDRESS_BYTES]; /* "": it is down */
+        char name[LEAT_CLIENT_NODE_NAME_BYTES];
         uint32_t lanes;
     } nodes[LEAT_CLIENT_NODES_MAX];
     uint32_t node_count;
@@ -68,6 +69,7 @@ struct leat_client {
     bool called;         /* by the network, since leat_client_take_called() */
     bool dirty;          /* the sweep's time must be thought over at the end of the turn */
     char last_text[LEAT_ERROR_TEXT_BYTES];
+    char why[LEAT_ERROR_TEXT_BYTES]; /* of the last send that failed */
 };
 
 /* conn.c */

@@ -170,7 +170,10 @@ static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_
     leat_consumer_wake_at(engine, log->retry_at_us);
     if (class == LEAT_CLASS_REROUTE || rc == LEAT_E_CLOSED || rc == LEAT_E_TIMEOUT)
         engine->wants_refresh = true;
-    if (rc != LEAT_E_CANCELLED && log->attempts == 1) leat_consumer_note(engine, rc, sentence);
+    /* Told again when the reason is another one: the first may be only what the end looks like. */
+    if (rc == LEAT_E_CANCELLED || (log->attempts > 1 && rc == log->noted)) return;
+    log->noted = rc;
+    leat_consumer_note(engine, rc, sentence);
 }
 
 /* ---- fetch ---- */
@@ -279,6 +282,15 @@ static bool run_walk(const uint8_t *bytes, uint32_t count, uint64_t *out_first, 
     return !first;
 }
 
+/* The server's own sentence, if it gave one. */
+static const char *row_text(struct leat_msg_string text, char out[LEAT_ERROR_TEXT_BYTES])
+{
+    snprintf(out, LEAT_ERROR_TEXT_BYTES, "%.*s",
+             (int)(text.bytes < LEAT_ERROR_TEXT_BYTES ? text.bytes : LEAT_ERROR_TEXT_BYTES - 1),
+             text.bytes > 0 ? text.text : "");
+    return out;
+}
+
 static leat_err row_take(struct leat_consumer_engine *engine, struct leat_consumer_answer *answer,
                          struct leat_consumer_log *log, const struct leat_msg_fetched *row,
                          uint8_t *bytes)
@@ -293,7 +305,8 @@ static leat_err row_take(struct leat_consumer_engine *engine, struct leat_consum
         return LEAT_OK;
     }
     if (row->code) {
-        log_pause(engine, log, row->code, NULL);
+        char text[LEAT_ERROR_TEXT_BYTES];
+        log_pause(engine, log, row->code, row_text(row->text, text));
         return LEAT_OK;
     }
     log->attempts = 0;
@@ -422,7 +435,8 @@ static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client
     for (uint32_t i = 0; i < lane->fetch_count && !engine->failed; i++) {
         struct leat_consumer_log *log = &engine->logs[lane->fetch_logs[i]];
         log->state = CLOG_READY;
-        log_pause(engine, log, rc == LEAT_E_UNKNOWN_STREAM ? LEAT_E_NOT_OWNER : rc, NULL);
+        log_pause(engine, log, rc == LEAT_E_UNKNOWN_STREAM ? LEAT_E_NOT_OWNER : rc,
+                  leat_client_why(engine->client));
     }
 }
 
@@ -454,7 +468,8 @@ static void locate_on_done(struct leat_request *request, leat_err rc,
             continue;
         }
         if (row.code) {
-            log_pause(engine, log, row.code, rc ? error->text : NULL);
+            char text[LEAT_ERROR_TEXT_BYTES];
+            log_pause(engine, log, row.code, rc ? error->text : row_text(row.text, text));
             continue;
         }
         log->state = CLOG_READY;
@@ -499,7 +514,8 @@ static void locate_send(struct leat_consumer_lane *lane)
     for (uint32_t i = 0; i < lane->locate_count && !engine->failed; i++) {
         struct leat_consumer_log *log = &engine->logs[lane->locate_logs[i]];
         log->state = CLOG_LOCATE;
-        log_pause(engine, log, rc == LEAT_E_UNKNOWN_STREAM ? LEAT_E_NOT_OWNER : rc, NULL);
+        log_pause(engine, log, rc == LEAT_E_UNKNOWN_STREAM ? LEAT_E_NOT_OWNER : rc,
+                  leat_client_why(engine->client));
     }
 }
 

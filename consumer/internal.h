@@ -33,6 +33,7 @@ struct leat_consumer_log {
     bool acked_known;
     uint64_t retry_at_us;
     uint32_t attempts;
+    leat_err noted;     /* why, as it was last told */
     uint64_t processed; /* below it everything has been handed over; what commit() stores */
     uint64_t processed_group;
     bool processed_known, processed_changed;

@@ -214,7 +214,7 @@ void leat_producer_log_pump(struct leat_producer_log *log)
         if (rc) {
             for (uint32_t i = 0; i < append->count; i++)
                 append->batches[i]->in_flight = false;
-            leat_producer_trouble(engine, rc, leat_err_text(rc));
+            leat_producer_trouble(engine, rc, leat_client_why(engine->client));
             log_fail_attempt(log, rc == LEAT_E_UNKNOWN_STREAM ? LEAT_E_NOT_OWNER : rc);
             return;
         }

@@ -168,7 +168,8 @@ leat_err leat_msg_append_decode(const void *bytes, size_t count,
  *   payload; next: [group, segment, position] to go on from, where `from` was of that form.
  *   code OFFSET_OUT_OF_RANGE: first and acked say the valid range.
  *   code DAMAGED: one field more after next (0 where that is not of that form): resume, the first
- *   offset behind what is missing or damaged; what was asked for: not known. */
+ *   offset behind what is missing or damaged; what was asked for: not known.
+ *   A refusal may have one field more, behind next and resume (0 where there is none): a sentence. */
 struct leat_msg_fetch {
     uint32_t min_bytes, max_bytes, wait_ms;
     uint32_t log_count; /* elements that follow: leat_msg_fetch_log_read() each */
@@ -186,7 +187,8 @@ struct leat_msg_fetched {
     uint32_t bytes;
     bool by_position;
     struct leat_position next;
-    uint64_t resume; /* DAMAGED; else 0 */
+    uint64_t resume;             /* DAMAGED; else 0 */
+    struct leat_msg_string text; /* why it is refused; empty: the code says it */
 };
 void leat_msg_fetch_write(struct leat_msg_writer *writer, const struct leat_msg_fetch *fetch);
 void leat_msg_fetch_log_write(struct leat_msg_writer *writer, const struct leat_msg_fetch_log *log);
@@ -200,7 +202,8 @@ void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetch
 /* LOCATE [[stream, streamlet, log, what, value]…]
  *   what: 0 earliest, 1 latest, 2 time (value: ms since 1970; the first record at or after it, or
  *   the acked end when there is none), 3 offset
- * Answer [[code, offset, timestamp ms or -1, group, segment, position]…] */
+ * Answer [[code, offset, timestamp ms or -1, group, segment, position, text]…]; text, a sentence, only
+ * where it is refused */
 enum leat_locate { LEAT_LOCATE_EARLIEST, LEAT_LOCATE_LATEST, LEAT_LOCATE_TIME, LEAT_LOCATE_OFFSET };
 struct leat_msg_locate {
     struct leat_log_ref log;
@@ -212,6 +215,7 @@ struct leat_msg_located {
     uint64_t offset;
     int64_t timestamp_ms;
     struct leat_position position;
+    struct leat_msg_string text; /* why it is refused; empty: the code says it */
 };
 void leat_msg_locate_write(struct leat_msg_writer *writer, const struct leat_msg_locate *locate);
 void leat_msg_locate_read(struct leat_msg_reader *reader, struct leat_msg_locate *out);

@@ -105,8 +105,8 @@ void leat_msg_fetch_log_read(struct leat_msg_reader *reader, struct leat_msg_fet
 
 void leat_msg_fetched_write(struct leat_msg_writer *writer, const struct leat_msg_fetched *fetched)
 {
-    bool damaged = fetched->code == LEAT_E_DAMAGED;
-    leat_msg_write_array(writer, damaged ? 6 : fetched->by_position ? 5 : 4);
+    bool damaged = fetched->code == LEAT_E_DAMAGED, told = fetched->text.bytes > 0;
+    leat_msg_write_array(writer, told ? 7 : damaged ? 6 : fetched->by_position ? 5 : 4);
     leat_msg_write_u64(writer, (uint64_t)fetched->code);
     leat_msg_write_u64(writer, fetched->first_offset);
     leat_msg_write_u64(writer, fetched->acked_offset);
@@ -114,10 +114,11 @@ void leat_msg_fetched_write(struct leat_msg_writer *writer, const struct leat_ms
     if (fetched->by_position) {
         leat_msg_write_array(writer, 3);
         position_fields_write(writer, fetched->next);
-    } else if (damaged) {
+    } else if (damaged || told) {
         leat_msg_write_u64(writer, 0);
     }
-    if (damaged) leat_msg_write_u64(writer, fetched->resume);
+    if (damaged || told) leat_msg_write_u64(writer, fetched->resume);
+    if (told) leat_msg_write_string(writer, fetched->text.text, fetched->text.bytes);
 }
 
 void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetched *out)
@@ -136,8 +137,12 @@ void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetch
             leat_msg_skip(reader);
         more--;
     }
-    if (more > 0 && out->code == LEAT_E_DAMAGED) {
+    if (more > 0) {
         out->resume = leat_msg_read_u64(reader);
+        more--;
+    }
+    if (more > 0) {
+        out->text = leat_msg_read_string(reader);
         more--;
     }
     leat_msg_skip_n(reader, more);
@@ -162,19 +167,26 @@ void leat_msg_locate_read(struct leat_msg_reader *reader, struct leat_msg_locate
 
 void leat_msg_located_write(struct leat_msg_writer *writer, const struct leat_msg_located *located)
 {
-    leat_msg_write_array(writer, 6);
+    bool told = located->text.bytes > 0;
+    leat_msg_write_array(writer, told ? 7 : 6);
     leat_msg_write_u64(writer, (uint64_t)located->code);
     leat_msg_write_u64(writer, located->offset);
     leat_msg_write_i64(writer, located->timestamp_ms);
     position_fields_write(writer, located->position);
+    if (told) leat_msg_write_string(writer, located->text.text, located->text.bytes);
 }
 
 void leat_msg_located_read(struct leat_msg_reader *reader, struct leat_msg_located *out)
 {
+    *out = (struct leat_msg_located){0};
     uint32_t more = leat_body_open(reader, 6);
     out->code = (leat_err)leat_msg_read_u32(reader);
     out->offset = leat_msg_read_u64(reader);
     out->timestamp_ms = leat_msg_read_i64(reader);
     out->position = position_fields_read(reader);
+    if (more > 0) {
+        out->text = leat_msg_read_string(reader);
+        more--;
+    }
     leat_msg_skip_n(reader, more);
 }

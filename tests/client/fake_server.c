@@ -347,9 +347,12 @@ static void on_metadata(struct fake_conn *conn, const struct leat_frame *frame)
     leat_msg_writer_init(&body, bytes, sizeof bytes);
     leat_msg_write_array(&body, 3);
     leat_msg_write_bin(&body, "0123456789abcdef", 16);
-    leat_msg_write_array(&body, 1);
+    bool told = world->away > 0 && world->away_told;
+    leat_msg_write_array(&body, told ? 2 : 1);
     struct leat_msg_node node = {world->incarnation, {"n", 1}, {"fake:1", 6}, 2};
     leat_msg_node_write(&body, &node);
+    struct leat_msg_node gone = {world->incarnation + 1000, {"gone", 4}, {"", 0}, 2};
+    if (told) leat_msg_node_write(&body, &gone);
     leat_msg_write_array(&body, 1);
     struct leat_msg_stream stream = {
         .code = world->stream_id ? LEAT_OK : LEAT_E_UNKNOWN_STREAM,

@@ -73,6 +73,7 @@ struct fake_world {
     uint64_t connects, hellos, appends, metadatas, dropped, refused, duplicates, gaps, epochs;
     const char *silent; /* nothing answers at this address, not even "refused" */
     bool mute;          /* never answer anything but hello */
+    bool away_told;     /* they name that node, too, as down */
     uint32_t away;      /* so many answers name an owner that is not among the nodes */
 };
 

@@ -22,6 +22,7 @@ struct rig {
     struct leat_consumer_engine *engine;
     bool ready;
     leat_err ready_rc, error_rc;
+    char text[LEAT_ERROR_TEXT_BYTES];
     uint32_t errors, notes;
     uint64_t next[LOGS], read, wanted;
     uint64_t skipped;
@@ -44,6 +45,7 @@ static void on_error(void *owner, const struct leat_error *error)
     struct rig *rig = owner;
     enum leat_err_class class = leat_err_class(error->code);
     rig->error_rc = error->code;
+    memcpy(rig->text, error->text, sizeof rig->text);
     if (class == LEAT_CLASS_REJECT || class == LEAT_CLASS_FATAL)
         rig->errors++;
     else
@@ -292,10 +294,13 @@ static void consumer_owner_without_address_is_found_later(void **state)
         struct rig *rig = rig_make(away, LEAT_ENGINE_EARLIEST, 0);
         fill(rig, 40);
         rig->world.away = away;
+        rig->world.away_told = away % 2 == 0;
         assert_true(fake_run(&rig->world, rig->world.now_us + 150000, at_end));
         assert_int_equal(rig->world.away, 0);
         assert_int_equal(rig->read, rig->wanted);
         assert_int_equal(rig->errors, 0);
+        assert_non_null(strstr(rig->text, away % 2 == 0 ? "node gone, which serves it, is down"
+                                                        : "(incarnation 1007) is no node"));
         rig_end(rig);
     }
 }

@@ -136,6 +136,30 @@ def test_a_killed_node_comes_back_with_its_streamlets():
     equal(sorted(cluster.consume('s')), lines + ['more'])
 
 
+def state_wait(cluster, victim, state):
+    others = [i for i in range(3) if i != victim]
+    until(lambda: {n['name']: n['state'] for n in cluster.status(which=others)['nodes']}[
+        f'n{victim}'] == state, f'n{victim} is {state}')
+
+
+def test_a_reader_that_begins_while_a_node_is_down_goes_on_with_it():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--durability', 'memory')
+    lines = [f'{i:04d}' for i in range(3000)]
+    cluster.produce('s', lines, '--batch-bytes', '1K')
+    victim = 1
+    cluster.nodes[victim].kill()
+    state_wait(cluster, victim, 'down')
+    reader = subprocess.Popen([LEAT, 'consume', 's', '--until-end'], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE,
+                              env=dict(os.environ, LEAT_BROKERS=cluster.brokers(0, 2)))
+    on_end(lambda: process_end(reader))
+    cluster.nodes[victim].start()
+    out, error = reader.communicate(timeout=WAIT_S)
+    equal(reader.returncode, 0, error.decode())
+    equal(sorted(out.decode().splitlines()), lines)
+
+
 def test_the_leader_is_replaced():
     cluster = Cluster().start()
     cluster.leat('stream', 'create', 'before')
