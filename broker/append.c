@@ -17,7 +17,10 @@ static void append_refuse_rest(struct leat_append_request *request, leat_err rc,
 static void append_on_acked(struct leat_append *append, leat_err rc);
 static void append_finish(struct leat_append_request *request);
 static void append_free(struct leat_append_request *request);
-static leat_err append_forward(struct leat_append_request *request, const struct leat_frame *frame);
+static leat_err append_route(struct leat_append_request *request, struct leat_log_ref ref,
+                             uint32_t epoch, uint32_t batch_count, struct leat_error *error);
+static leat_err append_forward(struct leat_append_request *request, const uint8_t *payload,
+                               uint32_t payload_bytes);
 static void append_wait_for_room(struct leat_hosted *hosted, struct leat_room_wait *room);
 static void append_release_now(struct leat_peer *peer);
 
@@ -32,19 +35,21 @@ enum {
 
 enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_frame *frame)
 {
-    struct leat_core *core = peer->core;
     struct leat_append_request *request = peer->append_now;
-    if (request == NULL) {
-        if (core->append_pool.left == 0) {
-            leat_peer_pause(peer, LEAT_PAUSE_STARVED);
-            leat_list_remove(&peer->starved);
-            leat_list_push_back(&core->starved_peers, &peer->starved);
-            return LEAT_HELD;
-        }
-        request = append_begin(peer, frame);
+    if (request == NULL) request = append_begin(peer, frame);
+    if (request == NULL) return LEAT_HELD;
+    return leat_append_take(request, frame->payload, frame->payload_bytes);
+}
+
+enum leat_handled leat_append_take(struct leat_append_request *request, const uint8_t *payload,
+                                   uint32_t payload_bytes)
+{
+    struct leat_peer *peer = request->peer;
+    struct leat_core *core = request->core;
+    if (request != peer->append_now) {
         if (request->done) return LEAT_HANDLED;
         if (request->home != core) {
-            leat_err rc = append_forward(request, frame);
+            leat_err rc = append_forward(request, payload, payload_bytes);
             if (rc != LEAT_OK) append_refuse_rest(request, rc, NULL);
             return LEAT_HANDLED;
         }
@@ -54,7 +59,7 @@ enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_fr
         return LEAT_HANDLED;
     }
 
-    leat_err rc = append_step(request, frame->payload, frame->payload_bytes);
+    leat_err rc = append_step(request, payload, payload_bytes);
     if (rc == LEAT_E_AGAIN) {
         struct leat_hosted *hosted = leat_hosted_find(core, request->ref);
         peer->append_now = request;
@@ -76,22 +81,34 @@ static void append_release_now(struct leat_peer *peer)
     if (request != NULL && request->done) append_finish(request);
 }
 
-static struct leat_append_request *append_begin(struct leat_peer *peer,
-                                                const struct leat_frame *frame)
+static struct leat_append_request *append_take_struct(struct leat_peer *peer)
 {
     struct leat_core *core = peer->core;
     struct leat_append_request *request = leat_stock_take(&core->append_pool);
-    LEAT_ASSERT(request != NULL);
+    if (request == NULL) {
+        leat_peer_pause(peer, LEAT_PAUSE_STARVED);
+        leat_list_remove(&peer->starved);
+        leat_list_push_back(&core->starved_peers, &peer->starved);
+        return NULL;
+    }
     /* Everything before `first` is set here; the rest is when it is used. */
     memset(request, 0, offsetof(struct leat_append_request, first));
     request->core = request->home = core;
     request->peer = peer;
-    request->number = frame->request;
     request->last = &request->first;
     request->first.request = request;
     request->first.next = NULL;
     leat_list_init(&request->room.by_log);
     leat_list_init(&request->room.by_time);
+    return request;
+}
+
+static struct leat_append_request *append_begin(struct leat_peer *peer,
+                                                const struct leat_frame *frame)
+{
+    struct leat_append_request *request = append_take_struct(peer);
+    if (request == NULL) return NULL;
+    request->number = frame->request;
     leat_peer_begin(peer);
     if (peer->append_last != NULL)
         peer->append_last->next = request;
@@ -101,29 +118,55 @@ static struct leat_append_request *append_begin(struct leat_peer *peer,
 
     struct leat_msg_append body;
     struct leat_error error = {LEAT_OK, ""};
-    uint32_t home = core->index;
     leat_err rc = leat_msg_append_decode(frame->control, frame->control_bytes, &body);
-    if (rc != LEAT_OK) {
+    if (rc != LEAT_OK)
         leat_error_set(&error, rc,
                        "the control body of an append is not [stream, streamlet, log, "
                        "epoch, batches]");
-    } else if (body.batch_count == 0 || body.batch_count > LEAT_APPEND_BATCHES_MAX) {
-        rc = leat_error_set(&error, LEAT_E_TOO_MANY, "an append carries 1 to %d batches, not %u",
-                            LEAT_APPEND_BATCHES_MAX, body.batch_count);
-    } else if (core->stopping) {
-        rc = leat_error_set(&error, LEAT_E_STARTING, "the server is stopping");
-    } else {
-        rc = leat_hosted_route(core, body.log, body.epoch, &home, &error);
-    }
-    if (rc == LEAT_OK) {
-        request->ref = body.log;
-        request->batch_count = body.batch_count;
-        request->home = &core->node->cores[home];
-        if (body.batch_count > 1) rc = append_take_parts(core, request);
-        if (rc != LEAT_OK) request->batch_count = 0;
-    }
+    else
+        rc = append_route(request, body.log, body.epoch, body.batch_count, &error);
     if (rc != LEAT_OK) append_refuse_rest(request, rc, &error);
     return request;
+}
+
+static leat_err append_route(struct leat_append_request *request, struct leat_log_ref ref,
+                             uint32_t epoch, uint32_t batch_count, struct leat_error *error)
+{
+    struct leat_core *core = request->core;
+    uint32_t home = core->index;
+    if (batch_count == 0 || batch_count > LEAT_APPEND_BATCHES_MAX)
+        return leat_error_set(error, LEAT_E_TOO_MANY, "an append carries 1 to %d batches, not %u",
+                              LEAT_APPEND_BATCHES_MAX, batch_count);
+    if (core->stopping) return leat_error_set(error, LEAT_E_STARTING, "the server is stopping");
+    leat_err rc = leat_hosted_route(core, ref, epoch, &home, error);
+    if (rc != LEAT_OK) return rc;
+    request->ref = ref;
+    request->batch_count = batch_count;
+    request->home = &core->node->cores[home];
+    if (batch_count > 1) rc = append_take_parts(core, request);
+    if (rc != LEAT_OK) request->batch_count = 0;
+    return rc;
+}
+
+struct leat_append_request *leat_append_begin(struct leat_peer *peer, struct leat_log_ref ref,
+                                              uint32_t epoch, uint32_t batch_count,
+                                              void (*on_done)(struct leat_append_request *request),
+                                              void *owner)
+{
+    struct leat_append_request *request = append_take_struct(peer);
+    struct leat_error error = {LEAT_OK, ""};
+    if (request == NULL) return NULL;
+    request->on_done = on_done;
+    request->owner = owner;
+    leat_err rc = append_route(request, ref, epoch, batch_count, &error);
+    if (rc != LEAT_OK) append_refuse_rest(request, rc, &error);
+    return request;
+}
+
+void leat_append_end(struct leat_append_request *request)
+{
+    LEAT_ASSERT(request->done && request->on_done != NULL);
+    append_free(request);
 }
 
 /* All parts at the start: a request that has begun never waits for structs. */
@@ -306,21 +349,22 @@ static void append_deliver_home(void *actor, struct leat_mail *mail)
     append_forwarded_step(request);
 }
 
-static leat_err append_forward(struct leat_append_request *request, const struct leat_frame *frame)
+static leat_err append_forward(struct leat_append_request *request, const uint8_t *payload,
+                               uint32_t payload_bytes)
 {
     struct leat_core *core = request->core;
-    if (core->forward_bytes + frame->payload_bytes > LEAT_FORWARD_BYTES_MAX) {
+    if (core->forward_bytes + payload_bytes > LEAT_FORWARD_BYTES_MAX) {
         request->home = core;
         return LEAT_E_AGAIN;
     }
-    request->copy = leat_mem_calloc(LEAT_MEM_BROKER, frame->payload_bytes + 1, 1);
+    request->copy = leat_mem_calloc(LEAT_MEM_BROKER, payload_bytes + 1, 1);
     if (request->copy == NULL) {
         request->home = core;
         return LEAT_E_NO_MEMORY;
     }
-    memcpy(request->copy, frame->payload, frame->payload_bytes);
-    request->copy_bytes = frame->payload_bytes;
-    core->forward_bytes += frame->payload_bytes;
+    memcpy(request->copy, payload, payload_bytes);
+    request->copy_bytes = payload_bytes;
+    core->forward_bytes += payload_bytes;
     request->room.request = request;
     request->room.peer = NULL;
     request->room.deadline_us = 0;
@@ -351,6 +395,11 @@ static void append_finish(struct leat_append_request *request)
     }
     request->done = true;
     struct leat_peer *peer = request->peer;
+    if (request->on_done != NULL) {
+        /* While its frame is held the peer still points at it. */
+        if (peer->append_now != request) request->on_done(request);
+        return;
+    }
     if (peer->append_first == request && leat_list_empty(&peer->answers))
         leat_list_push_back(&core->answer_peers, &peer->answers);
 }

@@ -21,6 +21,9 @@ struct leat_append_request {
     struct leat_append_request *next; /* of the same connection, in order of arrival */
     struct leat_core *core, *home;
     struct leat_peer *peer;
+    /* Of another front door; NULL: answered here. */
+    void (*on_done)(struct leat_append_request *request);
+    void *owner;
     struct leat_log_ref ref;
     uint32_t number;      /* of the frame */
     uint32_t batch_count; /* 0: refused whole */
@@ -37,5 +40,22 @@ struct leat_append_request {
     struct leat_room_wait room; /* forwarded, at home */
     struct leat_mail mail;
 };
+
+/**
+ * An append of another front door: the same as a frame's, told by on_done instead of answered by
+ * this module. NULL: out of structs; the peer is paused and its frame comes again. on_done runs once
+ * on the peer's core, also from within; then or later leat_append_end(). The peer's end does not end
+ * it: what has been given to a log goes on.
+ */
+struct leat_append_request *leat_append_begin(struct leat_peer *peer, struct leat_log_ref ref,
+                                              uint32_t epoch, uint32_t batch_count,
+                                              void (*on_done)(struct leat_append_request *request),
+                                              void *owner);
+/** Its bytes. HELD: the log has no room, the peer is paused; call again with the same bytes, and the
+ * same request (peer->append_now), when the frame comes again. Else they are not needed any more. */
+enum leat_handled leat_append_take(struct leat_append_request *request, const uint8_t *payload,
+                                   uint32_t payload_bytes);
+/** After on_done: give it back. */
+void leat_append_end(struct leat_append_request *request);
 
 #endif

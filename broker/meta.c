@@ -4,68 +4,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "broker/core.h"
-
-/* ---- making a stream, and waiting until all cores have it ---- */
-
-static void maker_on_ready(struct leat_stream_wait *wait)
-{
-    struct leat_maker *maker = wait->owner;
-    maker->on_done(maker);
-}
-
-static void maker_on_created(struct leat_coordinate *request)
-{
-    struct leat_maker *maker = request->owner;
-    struct leat_core *core = maker->core;
-    maker->rc = request->rc;
-    maker->error = request->error;
-    if (request->rc == LEAT_OK) {
-        maker->id = request->desc->id;
-        leat_stream_desc_unref(request->desc);
-        struct leat_stream *stream = leat_stream_find(core, maker->id);
-        maker->wait.on_ready = maker_on_ready;
-        maker->wait.owner = maker;
-        maker->wait.id = maker->id;
-        if (stream != NULL && !stream->published) {
-            leat_list_push_back(&stream->waiters, &maker->wait.link);
-            return;
-        }
-        /* It comes by way of the other cores, the answer came straight. (Ids only grow: one that
-         * came by and is not here was deleted meanwhile.) */
-        if (stream == NULL && maker->id > core->stream_seen) {
-            leat_list_push_back(&core->stream_awaits, &maker->wait.link);
-            return;
-        }
-    }
-    maker->on_done(maker);
-}
-
-void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const char *name,
-                      size_t name_bytes, const struct leat_stream_settings *settings)
-{
-    LEAT_ASSERT_CMP(name_bytes, <=, LEAT_STREAM_NAME_BYTES_MAX);
-    maker->core = core;
-    memset(&maker->request, 0, sizeof maker->request);
-    maker->request.kind = LEAT_COORDINATE_STREAM_CREATE;
-    maker->request.from = core->index;
-    memcpy(maker->request.name, name, name_bytes);
-    maker->request.settings = *settings;
-    maker->request.cores = core->node->options.cores;
-    maker->request.incarnation = core->node->incarnation;
-    maker->request.on_done = maker_on_created;
-    maker->request.owner = maker;
-    leat_coordinate(core->env->post, &maker->request);
-}
-
-static leat_err name_allowed(struct leat_msg_string name, struct leat_error *error)
-{
-    leat_err rc = leat_stream_name_check(name.text, name.bytes, error);
-    if (rc == LEAT_OK && name.bytes >= 5 && memcmp(name.text, "leat.", 5) == 0)
-        rc = leat_error_set(error, LEAT_E_BAD_NAME,
-                            "names that begin with \"leat.\" are the server's own");
-    return rc;
-}
+#include "broker/streams.h"
 
 /* ---- STREAM_CREATE [name, settings] ---- */
 
@@ -109,18 +48,8 @@ void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *fr
                          "the control body of stream create is not [name, settings]");
         return;
     }
-    leat_err rc = name_allowed(name, &error);
-    uint64_t streamlets = settings.streamlets == 0 ? 1 : settings.streamlets;
-    uint64_t logs = settings.logs == 0 ? peer->core->node->options.cores : settings.logs;
-    if (rc == LEAT_OK && streamlets * logs > LEAT_BROKER_STREAM_LOGS_MAX)
-        rc = leat_error_set(&error, LEAT_E_TOO_MANY,
-                            "%llu streamlets of %llu logs each are more than the %d logs that one "
-                            "stream may have",
-                            (unsigned long long)streamlets, (unsigned long long)logs,
-                            LEAT_BROKER_STREAM_LOGS_MAX);
-    if (rc == LEAT_OK && peer->core->hosted_count + streamlets * logs > LEAT_CORE_LOGS_MAX)
-        rc = leat_error_set(&error, LEAT_E_TOO_MANY, "this server holds %u logs per core already",
-                            peer->core->hosted_count);
+    leat_err rc = leat_stream_name_allowed(name, &error);
+    if (rc == LEAT_OK) rc = leat_stream_size_allowed(peer->core, &settings, &error);
     if (rc != LEAT_OK) {
         leat_call_refuse(&create->call, rc, error.text);
         return;
@@ -134,44 +63,20 @@ void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *fr
 
 struct delete_call {
     struct leat_call call;
-    struct leat_coordinate request;
-    struct leat_stream_wait wait;
+    struct leat_deleter deleter;
 };
 
-static void delete_answer(struct delete_call *delete)
+static void delete_on_done(struct leat_deleter *deleter)
 {
+    struct delete_call *delete = deleter->owner;
     struct leat_msg_writer writer;
+    if (deleter->rc != LEAT_OK) {
+        leat_call_refuse(&delete->call, deleter->rc, deleter->error.text);
+        return;
+    }
     leat_call_writer(delete->call.core, &writer);
     leat_msg_write_array(&writer, 0);
     leat_call_answer(&delete->call, &writer);
-}
-
-static void delete_on_gone(struct leat_stream_wait *wait)
-{
-    struct delete_call *delete = wait->owner;
-    struct leat_stream *stream = leat_stream_find(delete->call.core, delete->request.stream_id);
-    if (stream != NULL) /* it was only published just now */
-        leat_list_push_back(&stream->waiters, &wait->link);
-    else
-        delete_answer(delete);
-}
-
-static void delete_on_done(struct leat_coordinate *request)
-{
-    struct delete_call *delete = request->owner;
-    if (request->rc != LEAT_OK) {
-        leat_call_refuse(&delete->call, request->rc, request->error.text);
-        return;
-    }
-    /* Answered when no core serves it any more. */
-    struct leat_stream *stream = leat_stream_find(delete->call.core, request->stream_id);
-    if (stream == NULL) {
-        delete_answer(delete);
-        return;
-    }
-    delete->wait.on_ready = delete_on_gone;
-    delete->wait.owner = delete;
-    leat_list_push_back(&stream->waiters, &delete->wait.link);
 }
 
 void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *frame)
@@ -185,17 +90,15 @@ void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *fr
     struct leat_msg_string name = leat_msg_read_string(&reader);
     leat_err rc = reader.failed ? leat_error_set(&error, LEAT_E_INVALID,
                                                  "the control body of stream delete is not [name]")
-                                : name_allowed(name, &error);
+                                : leat_stream_name_allowed(name, &error);
     if (rc != LEAT_OK) {
         leat_call_refuse(&delete->call, rc, error.text);
         return;
     }
-    delete->request.kind = LEAT_COORDINATE_STREAM_DELETE;
-    delete->request.from = peer->core->index;
-    memcpy(delete->request.name, name.text, name.bytes);
-    delete->request.on_done = delete_on_done;
-    delete->request.owner = delete;
-    leat_coordinate(peer->core->env->post, &delete->request);
+    delete->deleter.core = peer->core;
+    delete->deleter.on_done = delete_on_done;
+    delete->deleter.owner = delete;
+    leat_deleter_start(&delete->deleter, name.text, name.bytes);
 }
 
 /* ---- METADATA [[name...], may_create] ---- */
@@ -204,19 +107,13 @@ enum { METADATA_NAMES_MAX = 1024 };
 
 struct metadata_call {
     struct leat_call call;
-    struct leat_catch_up catch_up;
-    bool caught_up;
-    struct leat_maker maker;
-    bool may_create;
-    uint32_t count, at; /* names; 0: all streams */
-    char (*names)[LEAT_STREAM_NAME_BYTES_MAX + 1];
-    struct leat_error *errors; /* one per name */
+    struct leat_seeker seeker; /* of no names: all streams */
 };
 
 static void metadata_end(struct metadata_call *meta, leat_err code, const char *text)
 {
-    leat_mem_free(meta->names);
-    leat_mem_free(meta->errors);
+    leat_mem_free(meta->seeker.names);
+    leat_mem_free(meta->seeker.errors);
     leat_call_refuse(&meta->call, code, text);
 }
 
@@ -324,98 +221,41 @@ static void metadata_write_all(struct leat_core *core, struct leat_msg_writer *w
     }
 }
 
-static void metadata_answer(struct metadata_call *meta)
+static void metadata_answer(struct leat_seeker *seeker)
 {
+    struct metadata_call *meta = seeker->owner;
     struct leat_core *core = meta->call.core;
     struct leat_msg_writer writer;
-    if (meta->count == 0) {
+    if (seeker->count == 0) {
         metadata_write_all(core, &writer);
     } else {
         metadata_write_head(core, &writer);
-        leat_msg_write_array(&writer, meta->count);
-        for (uint32_t i = 0; i < meta->count; i++) {
-            const char *name = meta->names[i];
+        leat_msg_write_array(&writer, seeker->count);
+        for (uint32_t i = 0; i < seeker->count; i++) {
+            const char *name = seeker->names[i];
             const struct leat_stream *stream = leat_stream_find_name(core, name, strlen(name));
             if (stream != NULL && stream->published) {
                 metadata_write_stream(&writer, core, stream->desc, true);
                 continue;
             }
             struct leat_msg_stream out = {
-                .code =
-                    meta->errors[i].code != LEAT_OK ? meta->errors[i].code : LEAT_E_UNKNOWN_STREAM,
+                .code = seeker->errors[i].code != LEAT_OK ? seeker->errors[i].code
+                                                          : LEAT_E_UNKNOWN_STREAM,
                 .name = {name, (uint32_t)strlen(name)},
             };
             leat_msg_stream_write(&writer, &out);
         }
     }
-    leat_mem_free(meta->names);
-    leat_mem_free(meta->errors);
+    leat_mem_free(seeker->names);
+    leat_mem_free(seeker->errors);
     leat_call_answer(&meta->call, &writer);
-}
-
-static void metadata_next(struct metadata_call *meta);
-
-static void metadata_on_made(struct leat_maker *maker)
-{
-    struct metadata_call *meta = maker->owner;
-    /* Two may create it at the same time: one of them finds it there. */
-    if (maker->rc != LEAT_OK && maker->rc != LEAT_E_STREAM_EXISTS)
-        meta->errors[meta->at] = maker->error;
-    meta->at++;
-    metadata_next(meta);
-}
-
-static void metadata_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
-{
-    struct metadata_call *meta = catch_up->owner;
-    (void)rc; /* no leader: what is known is answered */
-    metadata_next(meta);
-}
-
-static void metadata_on_published(struct leat_stream_wait *wait)
-{
-    struct metadata_call *meta = wait->owner;
-    meta->at++;
-    metadata_next(meta);
-}
-
-/* Create what is missing, one after the other, then answer. */
-static void metadata_next(struct metadata_call *meta)
-{
-    struct leat_core *core = meta->call.core;
-    for (; meta->at < meta->count; meta->at++) {
-        const char *name = meta->names[meta->at];
-        struct leat_stream *stream = leat_stream_find_name(core, name, strlen(name));
-        if (stream != NULL && !stream->published) {
-            meta->maker.wait.on_ready = metadata_on_published;
-            meta->maker.wait.owner = meta;
-            leat_list_push_back(&stream->waiters, &meta->maker.wait.link);
-            return;
-        }
-        if (stream == NULL && !meta->caught_up && core->members.links != NULL) {
-            meta->caught_up = true;
-            meta->catch_up.on_done = metadata_on_caught_up;
-            meta->catch_up.owner = meta;
-            leat_catch_up(core, &meta->catch_up);
-            return;
-        }
-        if (stream != NULL || !meta->may_create) continue;
-        struct leat_msg_string text = {name, (uint32_t)strlen(name)};
-        if (name_allowed(text, &meta->errors[meta->at]) != LEAT_OK) continue;
-        meta->errors[meta->at].code = LEAT_OK;
-        struct leat_stream_settings settings = {0};
-        meta->maker.on_done = metadata_on_made;
-        meta->maker.owner = meta;
-        leat_maker_start(core, &meta->maker, text.text, text.bytes, &settings);
-        return;
-    }
-    metadata_answer(meta);
 }
 
 void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
 {
     struct metadata_call *meta = leat_call_create(peer, frame, sizeof *meta);
     if (meta == NULL) return;
+    struct leat_seeker *seeker = &meta->seeker;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     uint32_t fields = leat_msg_read_array(&reader);
@@ -426,29 +266,32 @@ void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
         return;
     }
     if (count > 0) {
-        meta->names = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *meta->names);
-        meta->errors = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *meta->errors);
-        if (meta->names == NULL || meta->errors == NULL) {
+        seeker->names = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *seeker->names);
+        seeker->errors = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *seeker->errors);
+        if (seeker->names == NULL || seeker->errors == NULL) {
             metadata_end(meta, LEAT_E_AGAIN, NULL);
             return;
         }
     }
-    meta->count = count;
+    seeker->count = count;
     for (uint32_t i = 0; i < count; i++) {
         struct leat_msg_string name = leat_msg_read_string(&reader);
         if (reader.failed || name.bytes > LEAT_STREAM_NAME_BYTES_MAX) {
             metadata_end(meta, LEAT_E_BAD_NAME, "a stream name has 1 to 249 bytes");
             return;
         }
-        memcpy(meta->names[i], name.text, name.bytes);
+        memcpy(seeker->names[i], name.text, name.bytes);
     }
-    meta->may_create = fields >= 2 && leat_msg_read_bool(&reader);
+    seeker->may_create = fields >= 2 && leat_msg_read_bool(&reader);
     if (reader.failed) {
         metadata_end(meta, LEAT_E_INVALID, "malformed metadata request");
         return;
     }
-    if (!peer->core->node->options.auto_create) meta->may_create = false;
-    metadata_next(meta);
+    if (!peer->core->node->options.auto_create) seeker->may_create = false;
+    seeker->core = peer->core;
+    seeker->on_done = metadata_answer;
+    seeker->owner = meta;
+    leat_seeker_start(seeker);
 }
 
 /* ---- STREAM_DESCRIBE [name] ---- */

@@ -1,0 +1,197 @@
+/* Streams found, made and deleted, whoever asks. */
+#include "broker/streams.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+leat_err leat_stream_name_allowed(struct leat_msg_string name, struct leat_error *error)
+{
+    leat_err rc = leat_stream_name_check(name.text, name.bytes, error);
+    if (rc == LEAT_OK && name.bytes >= 5 && memcmp(name.text, "leat.", 5) == 0)
+        rc = leat_error_set(error, LEAT_E_BAD_NAME,
+                            "names that begin with \"leat.\" are the server's own");
+    return rc;
+}
+
+leat_err leat_stream_size_allowed(const struct leat_core *core,
+                                  const struct leat_stream_settings *settings,
+                                  struct leat_error *error)
+{
+    uint64_t streamlets = settings->streamlets == 0 ? 1 : settings->streamlets;
+    uint64_t logs = settings->logs == 0 ? core->node->options.cores : settings->logs;
+    if (streamlets * logs > LEAT_BROKER_STREAM_LOGS_MAX)
+        return leat_error_set(error, LEAT_E_TOO_MANY,
+                              "%llu streamlets of %llu logs each are more than the %d logs that "
+                              "one stream may have",
+                              (unsigned long long)streamlets, (unsigned long long)logs,
+                              LEAT_BROKER_STREAM_LOGS_MAX);
+    if (core->hosted_count + streamlets * logs > LEAT_CORE_LOGS_MAX)
+        return leat_error_set(error, LEAT_E_TOO_MANY, "this server holds %u logs per core already",
+                              core->hosted_count);
+    return LEAT_OK;
+}
+
+/* ---- making a stream, and waiting until all cores have it ---- */
+
+static void maker_on_ready(struct leat_stream_wait *wait)
+{
+    struct leat_maker *maker = wait->owner;
+    maker->on_done(maker);
+}
+
+static void maker_on_created(struct leat_coordinate *request)
+{
+    struct leat_maker *maker = request->owner;
+    struct leat_core *core = maker->core;
+    maker->rc = request->rc;
+    maker->error = request->error;
+    if (request->rc == LEAT_OK) {
+        maker->id = request->desc->id;
+        leat_stream_desc_unref(request->desc);
+        struct leat_stream *stream = leat_stream_find(core, maker->id);
+        maker->wait.on_ready = maker_on_ready;
+        maker->wait.owner = maker;
+        maker->wait.id = maker->id;
+        if (stream != NULL && !stream->published) {
+            leat_list_push_back(&stream->waiters, &maker->wait.link);
+            return;
+        }
+        /* It comes by way of the other cores, the answer came straight. (Ids only grow: one that
+         * came by and is not here was deleted meanwhile.) */
+        if (stream == NULL && maker->id > core->stream_seen) {
+            leat_list_push_back(&core->stream_awaits, &maker->wait.link);
+            return;
+        }
+    }
+    maker->on_done(maker);
+}
+
+void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const char *name,
+                      size_t name_bytes, const struct leat_stream_settings *settings)
+{
+    LEAT_ASSERT_CMP(name_bytes, <=, LEAT_STREAM_NAME_BYTES_MAX);
+    maker->core = core;
+    memset(&maker->request, 0, sizeof maker->request);
+    maker->request.kind = LEAT_COORDINATE_STREAM_CREATE;
+    maker->request.from = core->index;
+    memcpy(maker->request.name, name, name_bytes);
+    maker->request.settings = *settings;
+    maker->request.cores = core->node->options.cores;
+    maker->request.incarnation = core->node->incarnation;
+    maker->request.on_done = maker_on_created;
+    maker->request.owner = maker;
+    leat_coordinate(core->env->post, &maker->request);
+}
+
+/* ---- finding, and creating what is missing ---- */
+
+static void seeker_next(struct leat_seeker *seeker);
+
+static void seeker_on_made(struct leat_maker *maker)
+{
+    struct leat_seeker *seeker = maker->owner;
+    /* Two may create it at the same time: one of them finds it there. */
+    if (maker->rc != LEAT_OK && maker->rc != LEAT_E_STREAM_EXISTS)
+        seeker->errors[seeker->at] = maker->error;
+    seeker->at++;
+    seeker_next(seeker);
+}
+
+static void seeker_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
+{
+    (void)rc; /* no leader: what is known is answered */
+    seeker_next(catch_up->owner);
+}
+
+static void seeker_on_published(struct leat_stream_wait *wait)
+{
+    struct leat_seeker *seeker = wait->owner;
+    seeker->at++;
+    seeker_next(seeker);
+}
+
+/* false: it goes on later. */
+static bool seeker_step(struct leat_seeker *seeker)
+{
+    struct leat_core *core = seeker->core;
+    const char *name = seeker->names[seeker->at];
+    struct leat_stream *stream = leat_stream_find_name(core, name, strlen(name));
+    if (stream != NULL && !stream->published) {
+        seeker->maker.wait.on_ready = seeker_on_published;
+        seeker->maker.wait.owner = seeker;
+        leat_list_push_back(&stream->waiters, &seeker->maker.wait.link);
+        return false;
+    }
+    if (stream == NULL && !seeker->caught_up && core->members.links != NULL) {
+        seeker->caught_up = true;
+        seeker->catch_up.on_done = seeker_on_caught_up;
+        seeker->catch_up.owner = seeker;
+        leat_catch_up(core, &seeker->catch_up);
+        return false;
+    }
+    if (stream != NULL || !seeker->may_create) return true;
+    struct leat_msg_string text = {name, (uint32_t)strlen(name)};
+    struct leat_error *error = &seeker->errors[seeker->at];
+    if (leat_stream_name_allowed(text, error) != LEAT_OK) return true;
+    error->code = LEAT_OK;
+    seeker->maker.on_done = seeker_on_made;
+    seeker->maker.owner = seeker;
+    leat_maker_start(core, &seeker->maker, text.text, text.bytes, &seeker->settings);
+    return false;
+}
+
+static void seeker_next(struct leat_seeker *seeker)
+{
+    for (; seeker->at < seeker->count; seeker->at++)
+        if (!seeker_step(seeker)) return;
+    seeker->on_done(seeker);
+}
+
+void leat_seeker_start(struct leat_seeker *seeker)
+{
+    seeker->at = 0;
+    seeker->caught_up = false;
+    seeker_next(seeker);
+}
+
+/* ---- deleting ---- */
+
+static void deleter_on_gone(struct leat_stream_wait *wait)
+{
+    struct leat_deleter *deleter = wait->owner;
+    struct leat_stream *stream = leat_stream_find(deleter->core, deleter->request.stream_id);
+    if (stream != NULL) /* it was only published just now */
+        leat_list_push_back(&stream->waiters, &wait->link);
+    else
+        deleter->on_done(deleter);
+}
+
+static void deleter_on_done(struct leat_coordinate *request)
+{
+    struct leat_deleter *deleter = request->owner;
+    deleter->rc = request->rc;
+    deleter->error = request->error;
+    struct leat_stream *stream = NULL;
+    if (request->rc == LEAT_OK) stream = leat_stream_find(deleter->core, request->stream_id);
+    if (stream == NULL) {
+        deleter->on_done(deleter);
+        return;
+    }
+    deleter->wait.on_ready = deleter_on_gone;
+    deleter->wait.owner = deleter;
+    leat_list_push_back(&stream->waiters, &deleter->wait.link);
+}
+
+void leat_deleter_start(struct leat_deleter *deleter, const char *name, size_t name_bytes)
+{
+    struct leat_core *core = deleter->core;
+    LEAT_ASSERT_CMP(name_bytes, <=, LEAT_STREAM_NAME_BYTES_MAX);
+    memset(&deleter->request, 0, sizeof deleter->request);
+    deleter->request.kind = LEAT_COORDINATE_STREAM_DELETE;
+    deleter->request.from = core->index;
+    memcpy(deleter->request.name, name, name_bytes);
+    deleter->request.on_done = deleter_on_done;
+    deleter->request.owner = deleter;
+    leat_coordinate(core->env->post, &deleter->request);
+}

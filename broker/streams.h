@@ -1,0 +1,49 @@
+/* Streams found, made and deleted for requests of any front door. Private to broker/ and kafka/. */
+#ifndef LEAT_BROKER_STREAMS_H
+#define LEAT_BROKER_STREAMS_H
+
+#include "broker/core.h"
+
+/** leat_stream_name_check(), and no name of the server's own. */
+leat_err leat_stream_name_allowed(struct leat_msg_string name,
+                                  struct leat_error *error) LEAT_NODISCARD;
+/** May this many logs be made? Zeros: the defaults. */
+leat_err leat_stream_size_allowed(const struct leat_core *core,
+                                  const struct leat_stream_settings *settings,
+                                  struct leat_error *error) LEAT_NODISCARD;
+
+/* Find streams by name, create what is missing if that is wanted, and wait until every core serves
+ * them: one after the other. What is not found then does not exist. Caller's storage. */
+struct leat_seeker {
+    struct leat_core *core;
+    bool may_create;
+    struct leat_stream_settings settings; /* of what is created; zeros: defaults */
+    uint32_t count;
+    char (*names)[LEAT_STREAM_NAME_BYTES_MAX + 1]; /* [count], borrowed until on_done */
+    struct leat_error *errors; /* [count], borrowed; out: why one could not be created */
+    void (*on_done)(struct leat_seeker *seeker); /* also from within leat_seeker_start() */
+    void *owner;
+    /* its own */
+    uint32_t at;
+    bool caught_up;
+    struct leat_catch_up catch_up;
+    struct leat_maker maker;
+};
+/** The caller has set everything down to owner. Thread: core, as on_done. */
+void leat_seeker_start(struct leat_seeker *seeker);
+
+/* Delete a stream, and wait until no core serves it. Caller's storage. */
+struct leat_deleter {
+    struct leat_core *core;
+    leat_err rc; /* out */
+    struct leat_error error;
+    void (*on_done)(struct leat_deleter *deleter);
+    void *owner;
+    /* its own */
+    struct leat_coordinate request;
+    struct leat_stream_wait wait;
+};
+/** core, on_done and owner are set; name: copied. */
+void leat_deleter_start(struct leat_deleter *deleter, const char *name, size_t name_bytes);
+
+#endif

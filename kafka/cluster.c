@@ -1,0 +1,142 @@
+#include "kafka/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+
+/* ---- nodes ---- */
+
+bool leat_kafka_address_split(const char *address, struct leat_kafka_string *out_host,
+                              int32_t *out_port)
+{
+    const char *colon = strrchr(address, ':');
+    if (colon == NULL || colon[1] < '0' || colon[1] > '9') return false;
+    const char *host = address, *end = colon;
+    if (end - host >= 2 && *host == '[' && end[-1] == ']') {
+        host++;
+        end--;
+    }
+    out_host->text = host;
+    out_host->bytes = (int32_t)(end - host);
+    *out_port = (int32_t)strtoul(colon + 1, NULL, 10);
+    return true;
+}
+
+static int32_t member_id(const struct leat_member *member)
+{
+    return (int32_t)member->number + 1;
+}
+
+int32_t leat_kafka_self_id(const struct leat_core *core)
+{
+    for (uint32_t i = 0; i < core->members.count; i++)
+        if (core->members.rows[i]->self) return member_id(core->members.rows[i]);
+    return 1; /* not heard of itself yet: it is the first of a cluster of its own */
+}
+
+int32_t leat_kafka_node_id(const struct leat_core *core, uint64_t incarnation)
+{
+    if (incarnation == core->node->incarnation) return leat_kafka_self_id(core);
+    const struct leat_member *member = leat_member_find(core, incarnation);
+    if (member == NULL || member->info.state != LEAT_NODE_UP) return -1;
+    return member_id(member);
+}
+
+static const char *self_address(const struct leat_core *core)
+{
+    const struct leat_kafka_door *door = leat_kafka_core(core)->door;
+    return door->options.advertise != NULL ? door->options.advertise : door->door.bound_address;
+}
+
+uint32_t leat_kafka_nodes(struct leat_core *core, struct leat_kafka_node *out, uint32_t count_max)
+{
+    uint32_t count = 0;
+    struct leat_kafka_node self = {.id = leat_kafka_self_id(core), .self = true};
+    self.rack = leat_kafka_text(core->node->options.cluster.rack);
+    if (self.rack.bytes == 0) self.rack.text = NULL;
+    if (count_max > 0 && leat_kafka_address_split(self_address(core), &self.host, &self.port))
+        out[count++] = self;
+    return count;
+}
+
+/* ---- topics ---- */
+
+struct leat_kafka_uuid leat_kafka_topic_id(const struct leat_core *core, uint32_t stream)
+{
+    struct leat_kafka_uuid id;
+    memcpy(id.bytes, core->node->cluster_id, 12);
+    leat_put_be32(id.bytes + 12, stream);
+    return id;
+}
+
+bool leat_kafka_uuid_is_zero(const struct leat_kafka_uuid *id)
+{
+    static const uint8_t zeros[16];
+    return memcmp(id->bytes, zeros, sizeof zeros) == 0;
+}
+
+static const struct leat_stream *if_told(const struct leat_stream *stream)
+{
+    return stream != NULL && stream->published ? stream : NULL;
+}
+
+const struct leat_stream *leat_kafka_topic_by_id(const struct leat_core *core,
+                                                 const struct leat_kafka_uuid *id)
+{
+    if (memcmp(id->bytes, core->node->cluster_id, 12) != 0) return NULL;
+    return if_told(leat_stream_find(core, leat_get_be32(id->bytes + 12)));
+}
+
+const struct leat_stream *leat_kafka_topic_by_name(const struct leat_core *core,
+                                                   struct leat_kafka_string name)
+{
+    if (name.text == NULL || name.bytes <= 0) return NULL;
+    return if_told(leat_stream_find_name(core, name.text, (size_t)name.bytes));
+}
+
+struct leat_kafka_string leat_kafka_cluster_id(struct leat_kafka_request *request)
+{
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    enum { LETTERS = 22 }; /* of 16 bytes, without the padding */
+    uint8_t padded[18] = {0};
+    char *text = leat_kafka_take(request, LETTERS + 3, 1);
+    if (text == NULL) return (struct leat_kafka_string){"", 0};
+    memcpy(padded, request->core->node->cluster_id, 16);
+    for (size_t i = 0; i < 6; i++) {
+        uint32_t three =
+            (uint32_t)padded[3 * i] << 16 | (uint32_t)padded[3 * i + 1] << 8 | padded[3 * i + 2];
+        for (size_t j = 0; j < 4; j++)
+            text[4 * i + j] = letters[three >> (18 - 6 * j) & 63];
+    }
+    return (struct leat_kafka_string){text, LETTERS};
+}
+
+/* ---- partitions ---- */
+
+void leat_kafka_leader_of(const struct leat_core *core, const struct leat_stream_desc *desc,
+                          uint32_t streamlet, int32_t *out_id, int32_t *out_epoch)
+{
+    *out_id = leat_kafka_node_id(core, desc->streamlets[streamlet].owner);
+    *out_epoch = (int32_t)desc->streamlets[streamlet].epoch.v;
+}
+
+enum leat_kafka_error leat_kafka_partition_find(struct leat_core *core,
+                                                const struct leat_stream *stream, int32_t partition,
+                                                int32_t epoch, struct leat_log_ref *out_log,
+                                                uint32_t *out_home)
+{
+    if (stream == NULL || !leat_kafka_partition_log(stream->desc, partition, out_log))
+        return LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
+    if (core->stopping) return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;
+    const int32_t current = (int32_t)stream->desc->streamlets[out_log->streamlet].epoch.v;
+    if (epoch >= 0 && epoch < current) return LEAT_KAFKA_FENCED_LEADER_EPOCH;
+    /* It knows of an owner that this node has not heard of. */
+    if (epoch > current) return LEAT_KAFKA_UNKNOWN_LEADER_EPOCH;
+    if (!leat_core_owns(core, stream->desc, out_log->streamlet))
+        return LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;
+    *out_home = leat_core_of_log(core->node, *out_log, stream->desc->settings.logs);
+    return LEAT_KAFKA_NONE;
+}

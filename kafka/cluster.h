@@ -1,0 +1,63 @@
+/* Nodes, topics and partitions as Kafka names them. All by the core's own tables. Thread: core. */
+#ifndef LEAT_KAFKA_CLUSTER_H
+#define LEAT_KAFKA_CLUSTER_H
+
+#include "kafka/request.h"
+
+/* Where clients find a node. Views, valid until the next turn. */
+struct leat_kafka_node {
+    int32_t id; /* the coordinator's order of nodes, from 1: never used for another */
+    struct leat_kafka_string host, rack; /* rack: null when not said */
+    int32_t port;
+    bool up, self;
+};
+/** Nodes that are up and have an address for clients of Kafka. Up to count_max; returns how many. */
+uint32_t leat_kafka_nodes(struct leat_core *core, struct leat_kafka_node *out, uint32_t count_max);
+/** The id of an owner; -1: it is not up, or not known. */
+int32_t leat_kafka_node_id(const struct leat_core *core, uint64_t incarnation);
+int32_t leat_kafka_self_id(const struct leat_core *core);
+/** "HOST:PORT", the host without brackets. false: it is none. */
+bool leat_kafka_address_split(const char *address, struct leat_kafka_string *out_host,
+                              int32_t *out_port);
+
+/* A topic's id is made of the cluster's and the stream's, which is never used again. */
+struct leat_kafka_uuid leat_kafka_topic_id(const struct leat_core *core, uint32_t stream);
+/** The published stream of that id, or NULL. */
+const struct leat_stream *leat_kafka_topic_by_id(const struct leat_core *core,
+                                                 const struct leat_kafka_uuid *id);
+const struct leat_stream *leat_kafka_topic_by_name(const struct leat_core *core,
+                                                   struct leat_kafka_string name);
+bool leat_kafka_uuid_is_zero(const struct leat_kafka_uuid *id);
+/** The cluster's id as clients see it: 22 letters of base64. */
+struct leat_kafka_string leat_kafka_cluster_id(struct leat_kafka_request *request);
+
+static inline uint32_t leat_kafka_partition_count(const struct leat_stream_desc *desc)
+{
+    return desc->streamlet_count * desc->settings.logs;
+}
+/** false: there is no such partition. */
+static inline bool leat_kafka_partition_log(const struct leat_stream_desc *desc, int32_t partition,
+                                            struct leat_log_ref *out_log)
+{
+    if (partition < 0 || (uint32_t)partition >= leat_kafka_partition_count(desc)) return false;
+    uint32_t logs = desc->settings.logs;
+    *out_log =
+        (struct leat_log_ref){desc->id, (uint32_t)partition / logs, (uint32_t)partition % logs};
+    return true;
+}
+
+/**
+ * Does this node serve the partition, under the epoch that the client believes in (-1: any)?
+ * NONE: *out_log, and *out_home, the core it lives on. Else UNKNOWN_TOPIC_OR_PARTITION,
+ * NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, LEADER_NOT_AVAILABLE.
+ * stream: may be NULL.
+ */
+enum leat_kafka_error leat_kafka_partition_find(struct leat_core *core,
+                                                const struct leat_stream *stream, int32_t partition,
+                                                int32_t epoch, struct leat_log_ref *out_log,
+                                                uint32_t *out_home);
+/** Owner and epoch of a partition, for answers that say who leads it now. */
+void leat_kafka_leader_of(const struct leat_core *core, const struct leat_stream_desc *desc,
+                          uint32_t streamlet, int32_t *out_id, int32_t *out_epoch);
+
+#endif

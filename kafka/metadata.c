@@ -1,0 +1,208 @@
+/* Metadata and DescribeCluster: who is there, and who has what. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/streams.h"
+#include "kafka/cluster.h"
+#include "kafka/handlers.h"
+#include "kafka/topics.h"
+
+struct metadata {
+    struct leat_kafka_request *request;
+    struct leat_kafka_metadata_response *response;
+    struct leat_seeker seeker; /* of the topics named by name */
+    int32_t *name_at;          /* a topic's place there; -1: its name can be no stream's */
+};
+
+/* ---- what is told ---- */
+
+static bool fill_brokers(struct leat_kafka_request *request,
+                         struct leat_kafka_metadata_response *response)
+{
+    struct leat_kafka_node *nodes = leat_kafka_take(request, LEAT_NODES_MAX + 1, sizeof *nodes);
+    if (nodes == NULL) return false;
+    uint32_t count = leat_kafka_nodes(request->core, nodes, LEAT_NODES_MAX);
+    response->brokers.at = LEAT_KAFKA_MAKE(request, metadata_response_broker, count);
+    if (response->brokers.at == NULL) return false;
+    response->brokers.count = (int32_t)count;
+    for (uint32_t i = 0; i < count; i++)
+        response->brokers.at[i] = (struct leat_kafka_metadata_response_broker){
+            nodes[i].id, leat_kafka_keep(request, nodes[i].host), nodes[i].port,
+            leat_kafka_keep(request, nodes[i].rack)};
+    response->cluster_id = leat_kafka_cluster_id(request);
+    /* Any node takes requests that change topics. The least busy is not known; so this one. */
+    response->controller_id = leat_kafka_self_id(request->core);
+    return true;
+}
+
+static bool fill_partitions(struct leat_kafka_request *request, const struct leat_stream_desc *desc,
+                            struct leat_kafka_metadata_response_topic *topic)
+{
+    struct leat_core *core = request->core;
+    uint32_t count = leat_kafka_partition_count(desc);
+    topic->partitions.at = LEAT_KAFKA_MAKE(request, metadata_response_partition, count);
+    int32_t *owners = leat_kafka_take(request, desc->streamlet_count, sizeof *owners);
+    if (topic->partitions.at == NULL || owners == NULL) return false;
+    topic->partitions.count = (int32_t)count;
+    for (uint32_t i = 0; i < count; i++) {
+        struct leat_kafka_metadata_response_partition *partition = &topic->partitions.at[i];
+        uint32_t streamlet = i / desc->settings.logs;
+        leat_kafka_leader_of(core, desc, streamlet, &owners[streamlet], &partition->leader_epoch);
+        partition->partition_index = (int32_t)i;
+        partition->leader_id = owners[streamlet];
+        if (owners[streamlet] < 0) {
+            partition->error_code = LEAT_KAFKA_LEADER_NOT_AVAILABLE;
+            continue;
+        }
+        /* Copies are placed segment by segment: the owner is the one that all of them share. */
+        partition->replica_nodes.at = partition->isr_nodes.at = &owners[streamlet];
+        partition->replica_nodes.count = partition->isr_nodes.count = 1;
+    }
+    return true;
+}
+
+static bool fill_topic(struct leat_kafka_request *request, const struct leat_stream *stream,
+                       struct leat_kafka_metadata_response_topic *topic)
+{
+    const struct leat_stream_desc *desc = stream->desc;
+    topic->name = leat_kafka_keep(request, leat_kafka_text(desc->name));
+    topic->topic_id = leat_kafka_topic_id(request->core, desc->id);
+    topic->is_internal = desc->internal;
+    return fill_partitions(request, desc, topic);
+}
+
+static bool fill_all(struct leat_kafka_request *request,
+                     struct leat_kafka_metadata_response *response)
+{
+    struct leat_core *core = request->core;
+    response->topics.at = LEAT_KAFKA_MAKE(request, metadata_response_topic, core->stream_count);
+    if (response->topics.at == NULL) return false;
+    for (uint32_t i = 0; i <= core->stream_mask; i++) {
+        const struct leat_stream *stream = core->streams_by_id[i];
+        for (; stream != NULL; stream = stream->by_id_next) {
+            if (!stream->published || stream->desc->internal) continue;
+            if (!fill_topic(request, stream, &response->topics.at[response->topics.count++]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool fill_named(struct metadata *metadata)
+{
+    struct leat_kafka_request *request = metadata->request;
+    const struct leat_kafka_metadata_request *body = request->body;
+    struct leat_kafka_metadata_response *response = metadata->response;
+    int32_t count = body->topics.count;
+    response->topics.at = LEAT_KAFKA_MAKE(request, metadata_response_topic, (size_t)count);
+    if (response->topics.at == NULL) return false;
+    response->topics.count = count;
+    for (int32_t i = 0; i < count; i++) {
+        const struct leat_kafka_metadata_request_topic *asked = &body->topics.at[i];
+        struct leat_kafka_metadata_response_topic *topic = &response->topics.at[i];
+        const bool by_name = asked->name.text != NULL;
+        const struct leat_stream *stream =
+            by_name ? leat_kafka_topic_by_name(request->core, asked->name)
+                    : leat_kafka_topic_by_id(request->core, &asked->topic_id);
+        topic->name = asked->name;
+        topic->topic_id = asked->topic_id;
+        if (stream != NULL) {
+            if (!fill_topic(request, stream, topic)) return false;
+            continue;
+        }
+        topic->error_code =
+            by_name ? LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION : LEAT_KAFKA_UNKNOWN_TOPIC_ID;
+        /* Versions before 12 have no place for a topic without a name. */
+        if (!by_name && request->version < 12) topic->name = leat_kafka_text("");
+        int32_t at = metadata->name_at[i];
+        leat_err refused = at >= 0 ? metadata->seeker.errors[at].code : LEAT_E_BAD_NAME;
+        if (by_name && refused != LEAT_OK)
+            topic->error_code = (int16_t)leat_kafka_error_of(refused);
+    }
+    return true;
+}
+
+static void metadata_on_sought(struct leat_seeker *seeker)
+{
+    struct metadata *metadata = seeker->owner;
+    struct leat_kafka_request *request = metadata->request;
+    const struct leat_kafka_metadata_request *body = request->body;
+    bool all = body->topics.count < 0 || (request->version == 0 && body->topics.count == 0);
+    bool filled = fill_brokers(request, metadata->response) &&
+                  (all ? fill_all(request, metadata->response) : fill_named(metadata));
+    leat_kafka_answer(request, filled ? metadata->response : NULL);
+}
+
+/* ---- what is asked ---- */
+
+/* Names that can be a stream's are sought, and created where that is wanted; others, and ids, are
+ * looked up when all is there. */
+static bool seek_prepare(struct metadata *metadata)
+{
+    struct leat_kafka_request *request = metadata->request;
+    const struct leat_kafka_metadata_request *body = request->body;
+    struct leat_seeker *seeker = &metadata->seeker;
+    size_t count = body->topics.count > 0 ? (size_t)body->topics.count : 0;
+    metadata->name_at = leat_kafka_take(request, count, sizeof *metadata->name_at);
+    seeker->names = leat_kafka_take(request, count, sizeof *seeker->names);
+    seeker->errors = leat_kafka_take(request, count, sizeof *seeker->errors);
+    if (metadata->name_at == NULL || seeker->names == NULL || seeker->errors == NULL) return false;
+    for (size_t i = 0; i < count; i++) {
+        const struct leat_kafka_string *name = &body->topics.at[i].name;
+        metadata->name_at[i] = -1;
+        if (name->text == NULL) continue;
+        if (leat_stream_name_check(name->text, (size_t)name->bytes, NULL) != LEAT_OK) continue;
+        metadata->name_at[i] = (int32_t)seeker->count;
+        memcpy(seeker->names[seeker->count++], name->text, (size_t)name->bytes);
+    }
+    return true;
+}
+
+void leat_kafka_handle_metadata(struct leat_kafka_request *request)
+{
+    const struct leat_kafka_metadata_request *body = request->body;
+    struct metadata *metadata = leat_kafka_take(request, 1, sizeof *metadata);
+    if (metadata != NULL) {
+        metadata->request = request;
+        metadata->response = LEAT_KAFKA_MAKE(request, metadata_response, 1);
+    }
+    if (metadata == NULL || metadata->response == NULL || !seek_prepare(metadata)) {
+        leat_kafka_answer(request, NULL);
+        return;
+    }
+    struct leat_core *core = request->core;
+    metadata->seeker.core = core;
+    metadata->seeker.may_create =
+        body->allow_auto_topic_creation && core->node->options.auto_create && !core->stopping;
+    metadata->seeker.settings = leat_kafka_settings_default();
+    metadata->seeker.on_done = metadata_on_sought;
+    metadata->seeker.owner = metadata;
+    leat_seeker_start(&metadata->seeker);
+}
+
+/* ---- DescribeCluster ---- */
+
+void leat_kafka_handle_describe_cluster(struct leat_kafka_request *request)
+{
+    struct leat_kafka_describe_cluster_response *response =
+        LEAT_KAFKA_MAKE(request, describe_cluster_response, 1);
+    struct leat_kafka_node *nodes = leat_kafka_take(request, LEAT_NODES_MAX + 1, sizeof *nodes);
+    if (response == NULL || nodes == NULL) {
+        leat_kafka_answer(request, NULL);
+        return;
+    }
+    uint32_t count = leat_kafka_nodes(request->core, nodes, LEAT_NODES_MAX);
+    response->cluster_id = leat_kafka_cluster_id(request);
+    response->controller_id = leat_kafka_self_id(request->core);
+    response->brokers.at = LEAT_KAFKA_MAKE(request, describe_cluster_response_broker, count);
+    if (response->brokers.at == NULL) {
+        leat_kafka_answer(request, NULL);
+        return;
+    }
+    response->brokers.count = (int32_t)count;
+    for (uint32_t i = 0; i < count; i++)
+        response->brokers.at[i] = (struct leat_kafka_describe_cluster_response_broker){
+            nodes[i].id, leat_kafka_keep(request, nodes[i].host), nodes[i].port,
+            leat_kafka_keep(request, nodes[i].rack)};
+    leat_kafka_answer(request, response);
+}
