@@ -63,7 +63,7 @@ leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate 
     if (request->incarnation == 0) request->incarnation = newest_incarnation(machine);
     const struct leat_machine_node *node =
         leat_machine_incarnation_find(machine, request->incarnation);
-    if (!node)
+    if (!node || node->info.crashed)
         return leat_error_set(error, LEAT_E_STALE_EPOCH,
                               "incarnation %" PRIu64 " is not up (any more)", request->incarnation);
     request->decisions =

@@ -142,6 +142,11 @@ static void command_write(const struct leat_coordinator *coordinator,
         leat_msg_write_u64(writer, request->incarnation);
         leat_msg_write_u64(writer, (uint64_t)request->node_state);
         break;
+    case LEAT_COORDINATE_CRASH:
+        command_head(writer, LEAT_COMMAND_CRASH, 2);
+        text_write(writer, request->target);
+        leat_msg_write_u64(writer, request->incarnation);
+        break;
     case LEAT_COORDINATE_ACCEPT_LOSS:
         command_head(writer, LEAT_COMMAND_ACCEPT_LOSS, 5);
         ref_write(writer, request->logs[0]);
@@ -151,6 +156,8 @@ static void command_write(const struct leat_coordinator *coordinator,
     case LEAT_COORDINATE_ADOPT: /* these have their own ways */
     case LEAT_COORDINATE_ADD_VOTER:
     case LEAT_COORDINATE_NODE_REPLACE:
+    case LEAT_COORDINATE_TAILS:
+    case LEAT_COORDINATE_RECOVER:
     case LEAT_COORDINATE_BARRIER:
         command_head(writer, LEAT_COMMAND_BARRIER, 0);
         break;
@@ -178,6 +185,7 @@ const char *co_request_offence(const struct leat_coordinate *request)
         return request->log_count != 1 ? "exactly one log is expected" : NULL;
     case LEAT_COORDINATE_NODE_DRAIN:
     case LEAT_COORDINATE_NODE_STATE:
+    case LEAT_COORDINATE_CRASH:
     case LEAT_COORDINATE_ADD_VOTER:
     case LEAT_COORDINATE_NODE_REPLACE:
         if (!request->target || too_long(request->target, LEAT_NODE_NAME_BYTES_MAX))

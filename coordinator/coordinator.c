@@ -9,6 +9,7 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "coordinator/private.h"
+#include "coordinator/recovery.h"
 
 /* ---- applying ---- */
 
@@ -175,6 +176,7 @@ static void actor_turn_end(void *actor)
     if (!coordinator->links || coordinator->failed != LEAT_OK) return;
     co_change_advance(coordinator);
     co_feed_advance(coordinator);
+    co_collect_advance(coordinator);
     co_state_tell(coordinator, false);
 }
 
@@ -324,6 +326,8 @@ leat_err leat_coordinator_open(const struct leat_env *env,
     coordinator->options = *options;
     coordinator->clustered = options->node_address != NULL;
     leat_list_init(&coordinator->peers);
+    leat_list_init(&coordinator->collects);
+    leat_list_init(&coordinator->pullings);
     co_requests_init(coordinator);
     leat_machine_init(&coordinator->machine, options->cores);
     coordinator->begin_timer = (struct leat_timer){.on_expired = begin_expired};
@@ -346,6 +350,7 @@ void leat_coordinator_close(struct leat_coordinator **coordinator)
     co_peers_fini(it);
     leat_raft_drive_close(&it->drive);
     co_install_fini(it);
+    co_collect_fini(it);
     leat_machine_fini(&it->machine);
     leat_timers_fini(&it->timers);
     leat_mem_free(it->form_body);

@@ -110,9 +110,108 @@ struct leat_node_info {
     char rack[LEAT_RACK_BYTES_MAX + 1];            /* "": not said */
     uint32_t cores;
     enum leat_node_state state;
+    /* This incarnation was declared crashed, for good (state is DOWN): whoever keeps replicas fences
+     * it, and all before it. A newer incarnation under this name says the same of all before. */
+    bool crashed;
     bool draining;         /* gets nothing new */
     uint64_t memory_bytes; /* of segments, as it said when it came up */
     uint64_t streamlets;   /* that it owns */
+};
+
+/* ---- recovery: what the leader asks of every node; docs/recovery.md ---- */
+
+/* What a node holds of a log: a replica that was scanned after its writer was fenced. */
+enum leat_replica_kind {
+    LEAT_REPLICA_MARK = 1,   /* started, whole, not closed, and its bytes survived */
+    LEAT_REPLICA_CLOSED = 2, /* or its bytes are right by their (length, CRC) only */
+};
+struct leat_replica_row {
+    struct leat_log_ref log;
+    uint64_t segment;
+    enum leat_replica_kind kind;
+    struct leat_epoch epoch; /* stamp; 0: none, a copy that was pulled */
+    uint32_t version;
+    struct leat_extent extent;   /* its valid prefix */
+    struct leat_extent previous; /* of the segment before it, as its start entry names it */
+    uint64_t base_offset, next_offset;
+    int64_t max_timestamp_ms;
+    bool only_start; /* MARK: no batch yet, so the segment before it is needed */
+    bool durable;    /* the extent would survive a power cut */
+    /* The log's record is a tail of this segment, and the replica begins with exactly those bytes,
+     * whatever follows (looked for and checked, not guessed). */
+    bool holds_tail;
+};
+struct leat_crashed_node {
+    char name[LEAT_NODE_NAME_BYTES_MAX + 1];
+    uint64_t incarnation; /* and all before */
+};
+struct leat_collect_log {
+    struct leat_log_ref log;
+    struct leat_log_record record; /* as this node's tables have it */
+};
+/* Made by this node's coordinator when the leader collects. Answered once, any time later. */
+struct leat_collect {
+    struct leat_mail mail; /* whoever has the struct may send it with this */
+    uint64_t attempt;
+    /* To be fenced before anything is looked at, on every transport and core. */
+    const struct leat_crashed_node *crashed;
+    size_t crashed_count;
+    const struct leat_collect_log *logs; /* ascending in each streamlet */
+    size_t log_count;
+    /* The answer: every MARK of these logs, and of the CLOSED ones those that a row or a record asks
+     * for: the segment before a mark that is only_start, and that of a record that is a tail. Any
+     * order. Given: leat_mem_free(). */
+    struct leat_replica_row *rows;
+    size_t row_count;
+    leat_err rc; /* not LEAT_OK: this node is counted as one that did not answer */
+};
+/** Thread: any actor's. */
+void leat_collected(const struct leat_post *post, struct leat_collect *collect);
+
+enum { LEAT_PULL_SOURCES_MAX = LEAT_COPIES_MAX };
+struct leat_pull_source {
+    char node[LEAT_NODE_NAME_BYTES_MAX + 1];
+    char node_address[LEAT_ADDRESS_BYTES_MAX + 1];
+    uint64_t incarnation;
+};
+/* Asked of a node: make sure that you hold exactly these bytes of this segment, durably when the
+ * stream's level is disk. The copy is closed and no mark: it counts by its extent. When this node
+ * itself is among the sources it has the bytes, and only their durability is asked for. Idempotent.
+ * Nothing is cut by it: a replica here that is longer stays as it is. */
+struct leat_pull {
+    struct leat_mail mail;
+    uint64_t attempt;
+    struct leat_log_ref log;
+    uint64_t segment;
+    struct leat_extent extent;
+    uint64_t next_offset;
+    struct leat_epoch epoch; /* stamp of the replicas at the sources */
+    uint32_t version;
+    enum leat_durability durability;
+    struct leat_pull_source sources[LEAT_PULL_SOURCES_MAX];
+    uint32_t source_count;
+    leat_err rc; /* the answer */
+    struct leat_error error;
+};
+/** Thread: any actor's. */
+void leat_pulled(const struct leat_post *post, struct leat_pull *pull);
+
+/* One log of a streamlet as this node's tables have it. */
+struct leat_log_end {
+    struct leat_log_ref log;
+    struct leat_epoch epoch; /* its owner's */
+    struct leat_log_record record;
+    /* Neither the owner's own segments nor a tail say where it ends: it is served by nobody until
+     * recovery has decided. */
+    bool waits;
+};
+
+enum leat_standing {
+    LEAT_STANDING_CONFIRMED = 1, /* the leader has said that this incarnation is up */
+    /* Nobody is heard, or this process was stopped for a while: others may have taken over. Serve
+     * nothing that others may serve until confirmed. */
+    LEAT_STANDING_ALONE = 2,
+    LEAT_STANDING_CRASHED = 3, /* for good: this incarnation never serves again */
 };
 
 enum leat_coordinate_kind {
@@ -146,6 +245,11 @@ enum leat_coordinate_kind {
      * Answered when the configuration is committed. */
     LEAT_COORDINATE_ADD_VOTER,
     LEAT_COORDINATE_NODE_REPLACE,
+    /* stream_id, streamlet. out: ends[end_count], one per log (given, leat_mem_free()), epoch and
+     * incarnation of its owner. From this node's own tables, at once */
+    LEAT_COORDINATE_TAILS,
+    LEAT_COORDINATE_CRASH,   /* target, incarnation: the leader's own */
+    LEAT_COORDINATE_RECOVER, /* likewise */
 };
 struct leat_coordinate {
     struct leat_mail mail;
@@ -170,6 +274,9 @@ struct leat_coordinate {
     uint32_t version;
     const struct leat_tail_record *tails;
     const char *target; /* a node's name */
+    uint32_t streamlet;
+    struct leat_log_end *ends; /* out of TAILS */
+    size_t end_count;
     bool draining;
     enum leat_node_state node_state;
     uint8_t cluster_id[16];
@@ -207,6 +314,15 @@ struct leat_coordinator_options {
     void (*on_node)(void *owner, const struct leat_node_info *node);
     /** Once: a leader is known, and everything committed before that is applied here. */
     void (*on_ready)(void *owner);
+    /** Recovery. Told on the coordinator's actor; each is answered once, by leat_collected() and
+     * leat_pulled(), from any actor, also when it failed. At close those that are unanswered are
+     * dropped: the broker has stopped by then. on_collect NULL: this node can't recover; its leader
+     * declares no crash, and streamlets stay with whom they have. */
+    void (*on_collect)(void *owner, struct leat_collect *collect);
+    void (*on_pull)(void *owner, struct leat_pull *pull);
+    /** How this node stands with the others, whenever it changes. A clustered node begins as
+     * CONFIRMED. NULL: not told. */
+    void (*on_standing)(void *owner, enum leat_standing standing);
     void *owner;
     /* ---- of a cluster; all zero: an embedded node, a lone voter that nobody can reach ---- */
     const char *node_name;      /* shown to peers */
@@ -218,8 +334,11 @@ struct leat_coordinator_options {
     uint32_t voter_count;
     struct leat_link_hub *hub;          /* of the process; needed with node_address */
     unsigned election_ms, heartbeat_ms; /* 0: defaults */
-    uint64_t snapshot_bytes_min;        /* 0: default */
-    uint64_t raft_segment_bytes;        /* of files of raft's log; 0: default */
+    /* Detection of crashes; 0: defaults. A node is asked every ping_ms, suspected when it was silent
+     * for suspect_ms, and declared crashed when it does not answer within confirm_ms more. */
+    unsigned ping_ms, suspect_ms, confirm_ms;
+    uint64_t snapshot_bytes_min; /* 0: default */
+    uint64_t raft_segment_bytes; /* of files of raft's log; 0: default */
 };
 enum {
     LEAT_PRODUCER_ID_BLOCK = 1000,

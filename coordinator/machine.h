@@ -11,7 +11,7 @@
 
 enum {
     LEAT_COMMAND_VERSION = 1,
-    LEAT_SNAPSHOT_VERSION = 2,
+    LEAT_SNAPSHOT_VERSION = 3,
     LEAT_SNAPSHOT_VERSION_OLDEST = 1,
     LEAT_SESSIONS_MAX = 512,  /* coordinators whose requests are remembered */
     LEAT_OUTCOMES_MAX = 4096, /* of requests; older ones are forgotten */
@@ -44,6 +44,7 @@ enum leat_command_kind {
     LEAT_COMMAND_MOVE = 12,
     LEAT_COMMAND_NODE_DRAIN = 13, /* [v, k, name, draining] */
     LEAT_COMMAND_NODE_STATE = 14, /* [v, k, name, incarnation, state] */
+    LEAT_COMMAND_CRASH = 15,      /* [v, k, name, incarnation] */
 };
 enum { LEAT_OWNER_NONE = 0xffff };
 
@@ -171,6 +172,18 @@ bool leat_machine_adoptable(const struct leat_machine *machine,
 /** Equal at two times: nothing that this node owns or may adopt has changed in between. */
 uint64_t leat_machine_seen(const struct leat_machine *machine,
                            const struct leat_machine_node *node);
+/** Nobody serves it until recovery has decided where it ends: marks of an earlier ownership say it,
+ * and its owner has not found them. */
+static inline bool leat_machine_log_waits(const struct leat_machine_log *log)
+{
+    return log->record.opened && log->record.stamp_epoch.v != log->epoch.v;
+}
+/** The incarnation is its node's newest and was not declared crashed. */
+bool leat_machine_incarnation_lives(struct leat_machine *machine, uint64_t incarnation);
+struct leat_machine_log *leat_machine_log_find(struct leat_machine *machine,
+                                               struct leat_log_ref ref,
+                                               struct leat_machine_stream **out_stream);
+struct leat_log_ref leat_machine_log_ref_read(struct leat_msg_reader *reader);
 /** How many nodes may get something new. */
 uint32_t leat_machine_nodes_up(const struct leat_machine *machine);
 /** Different hosts (node addresses without ports) among them. */

@@ -167,7 +167,7 @@ leat_err leat_machine_apply_adopt(struct leat_machine *machine, struct leat_msg_
     if (rc != LEAT_OK || !last) return rc;
 
     struct leat_machine_node *node = leat_machine_incarnation_find(machine, incarnation);
-    if (!node)
+    if (!node || node->info.crashed)
         result->rc = leat_error_set(&result->error, LEAT_E_STALE_EPOCH,
                                     "incarnation %" PRIu64 " is not up (any more)", incarnation);
     else if (seen != (own ? leat_machine_seen(machine, node) : machine->changes))

@@ -50,7 +50,7 @@ struct claim {
 static bool claim_of_living(struct leat_machine *machine, uint64_t incarnation,
                             struct leat_machine_result *result)
 {
-    if (incarnation == 0 || leat_machine_incarnation_find(machine, incarnation)) return true;
+    if (incarnation == 0 || leat_machine_incarnation_lives(machine, incarnation)) return true;
     result->rc = leat_error_set(&result->error, LEAT_E_STALE_EPOCH,
                                 "incarnation %" PRIu64 " is not up (any more)", incarnation);
     return false;
@@ -303,7 +303,7 @@ leat_err leat_machine_apply_move(struct leat_machine *machine, struct leat_msg_r
     leat_msg_skip_n(reader, count);
     if (!leat_msg_read_done(reader) || count == 0) return leat_machine_malformed(result);
     struct leat_machine_node *from = leat_machine_incarnation_find(machine, claim.incarnation);
-    if (!from) {
+    if (!from || from->info.crashed) {
         (void)claim_of_living(machine, claim.incarnation ? claim.incarnation : UINT64_MAX, result);
         return LEAT_OK;
     }

@@ -93,6 +93,12 @@ struct leat_machine_node *leat_machine_incarnation_find(struct leat_machine *mac
     return NULL;
 }
 
+bool leat_machine_incarnation_lives(struct leat_machine *machine, uint64_t incarnation)
+{
+    const struct leat_machine_node *node = leat_machine_incarnation_find(machine, incarnation);
+    return node && !node->info.crashed;
+}
+
 /* ---- up ---- */
 
 struct node_up {
@@ -182,6 +188,7 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
     node->info.memory_bytes = up.memory_bytes;
     if (node->info.state == LEAT_NODE_GONE) node->info.draining = false; /* it is wanted again */
     node->info.state = LEAT_NODE_UP;
+    node->info.crashed = false;
     /* What the old incarnation owned stays the node's, and is named anew when it is adopted. */
     node->info.incarnation = machine->next_incarnation++;
     machine->changes++;
@@ -236,11 +243,45 @@ leat_err leat_machine_apply_node_state(struct leat_machine *machine, struct leat
                                     "node '%.100s' has come up anew since", node->info.name);
         return LEAT_OK;
     }
+    if (node->info.crashed) {
+        result->rc = leat_error_set(&result->error, LEAT_E_STALE_EPOCH,
+                                    "node '%.100s' was declared crashed, which is for good",
+                                    node->info.name);
+        return LEAT_OK;
+    }
     enum leat_node_state wanted = (enum leat_node_state)state;
     if (wanted == LEAT_NODE_DOWN && node->info.draining && node->info.streamlets == 0)
         wanted = LEAT_NODE_GONE;
     if (node->info.state == wanted) return LEAT_OK;
     node->info.state = wanted;
+    node_told(machine, node);
+    return LEAT_OK;
+}
+
+/* ---- crashed ---- */
+
+/* From here on nothing in its name counts, and every node fences it. What it owned is recovered by
+ * entries of its own. */
+leat_err leat_machine_apply_crash(struct leat_machine *machine, struct leat_msg_reader *reader,
+                                  uint32_t fields, struct leat_machine_result *result)
+{
+    (void)fields;
+    struct leat_msg_string name = leat_msg_read_string(reader);
+    uint64_t incarnation = leat_msg_read_u64(reader);
+    if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
+    struct leat_machine_node *node = node_named(machine, name, result);
+    if (!node) return LEAT_OK;
+    if (node->info.incarnation != incarnation) {
+        result->rc = leat_error_set(&result->error, LEAT_E_STALE_EPOCH,
+                                    "node '%.100s' has come up anew since", node->info.name);
+        return LEAT_OK;
+    }
+    if (node->info.crashed || node->info.state == LEAT_NODE_GONE) return LEAT_OK;
+    node->info.crashed = true;
+    node->info.state =
+        node->info.draining && node->info.streamlets == 0 ? LEAT_NODE_GONE : LEAT_NODE_DOWN;
+    machine->changes++;
+    node->changes++; /* an adoption that it asked for before is refused */
     node_told(machine, node);
     return LEAT_OK;
 }

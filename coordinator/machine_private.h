@@ -27,10 +27,6 @@ leat_machine_apply_fn leat_machine_apply_opened;
 leat_machine_apply_fn leat_machine_apply_version;
 leat_machine_apply_fn leat_machine_apply_accept_loss;
 leat_machine_apply_fn leat_machine_apply_move;
-struct leat_machine_log *leat_machine_log_find(struct leat_machine *machine,
-                                               struct leat_log_ref ref,
-                                               struct leat_machine_stream **out_stream);
-struct leat_log_ref leat_machine_log_ref_read(struct leat_msg_reader *reader);
 void leat_machine_refuse_log(struct leat_machine_result *result, bool stream_known,
                              struct leat_log_ref ref);
 
@@ -41,6 +37,7 @@ leat_machine_apply_fn leat_machine_apply_adopt;
 leat_machine_apply_fn leat_machine_apply_node_up;
 leat_machine_apply_fn leat_machine_apply_node_drain;
 leat_machine_apply_fn leat_machine_apply_node_state;
+leat_machine_apply_fn leat_machine_apply_crash;
 /** Who shall own one streamlet more: of the nodes that are up and not draining, the one with the
  * fewest; NULL: there is none. */
 struct leat_machine_node *leat_machine_owner_choose(struct leat_machine *machine);

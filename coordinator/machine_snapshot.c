@@ -4,15 +4,16 @@
  *  changes, [node...], [stream...], staged attempt, staged next, staged rows, [session...],
  *   [outcome...], unowned changes]
  * node    = [name, address, incarnation, cores, streamlets, node address, rack, id, state, draining,
- *            memory bytes, changes]
+ *            memory bytes, changes, crashed]
  * stream  = [id, name, settings, [[owner, epoch, node + 1]...], [log...]]
  * log     = [epoch, stamp epoch, stamp version] when opened; [epoch, segment, bytes, crc,
  *           next offset, jumped]
  * session = [session, sequence]
  * outcome = [session, sequence, incarnation, first id, rc, stream, ids, epoch], oldest first
  *
- * In the order of ids, so that equal tables give equal bytes. Version 1 had no sessions, no
- * outcomes, the first five fields of nodes, two of streamlets, two of opened logs. */
+ * In the order of ids, so that equal tables give equal bytes. Version 2 had nothing crashed. Version
+ * 1 had no sessions, no outcomes, the first five fields of nodes, two of streamlets, two of opened
+ * logs. */
 #include "coordinator/machine.h"
 
 #include <string.h>
@@ -84,7 +85,7 @@ static void stream_write(struct leat_msg_writer *writer, const struct leat_machi
 static void node_write(struct leat_msg_writer *writer, const struct leat_machine_node *node)
 {
     const struct leat_node_info *info = &node->info;
-    leat_msg_write_array(writer, 12);
+    leat_msg_write_array(writer, 13);
     leat_msg_write_string(writer, info->name, strlen(info->name));
     leat_msg_write_string(writer, info->address, strlen(info->address));
     leat_msg_write_u64(writer, info->incarnation);
@@ -97,6 +98,7 @@ static void node_write(struct leat_msg_writer *writer, const struct leat_machine
     leat_msg_write_bool(writer, info->draining);
     leat_msg_write_u64(writer, info->memory_bytes);
     leat_msg_write_u64(writer, node->changes);
+    leat_msg_write_bool(writer, info->crashed);
 }
 
 static void requests_write(struct leat_msg_writer *writer, const struct leat_machine *machine)
@@ -252,7 +254,8 @@ static bool node_read(struct leat_machine_node *node, struct leat_msg_reader *re
     info->streamlets = leat_msg_read_u64(reader);
     info->state = LEAT_NODE_UP;
     if (fields == 5) return !reader->failed;
-    if (fields != 12 || !text_read(reader, info->node_address, sizeof info->node_address) ||
+    if (fields < 12 || fields > 13 ||
+        !text_read(reader, info->node_address, sizeof info->node_address) ||
         !text_read(reader, info->rack, sizeof info->rack))
         return false;
     struct leat_msg_string id = leat_msg_read_string(reader);
@@ -260,6 +263,7 @@ static bool node_read(struct leat_machine_node *node, struct leat_msg_reader *re
     info->draining = leat_msg_read_bool(reader);
     info->memory_bytes = leat_msg_read_u64(reader);
     node->changes = leat_msg_read_u64(reader);
+    if (fields == 13) info->crashed = leat_msg_read_bool(reader);
     if (reader->failed || id.bytes != sizeof node->id || state < LEAT_NODE_UP ||
         state > LEAT_NODE_GONE)
         return false;

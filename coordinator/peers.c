@@ -10,6 +10,7 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "coordinator/private.h"
+#include "coordinator/recovery.h"
 
 enum {
     STATE_BYTES_MAX = LEAT_NODE_NAME_BYTES_MAX + LEAT_ADDRESS_BYTES_MAX + 128,
@@ -344,6 +345,12 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
         break;
     case CO_KIND_ADMIN:
         admin_take(coordinator, frame, ticket);
+        break;
+    case CO_KIND_COLLECT:
+        co_collect_take(coordinator, frame, ticket);
+        break;
+    case CO_KIND_PULL:
+        co_pull_take(coordinator, frame, ticket);
         break;
     default:
         leat_link_answer_error(leat_link_links(link), ticket, LEAT_E_UNSUPPORTED,

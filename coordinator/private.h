@@ -20,6 +20,10 @@ enum {
     CO_KIND_SNAPSHOT = 279,
     CO_KIND_JOIN = 280,
     CO_KIND_ADMIN = 281,
+    CO_KIND_PING = 282,
+    CO_KIND_COLLECT = 283,
+    CO_KIND_PULL = 284,
+    CO_KIND_LOST = 285,
 };
 enum {
     CO_TICK_US = 100 * 1000,   /* of a clustered coordinator */
@@ -150,6 +154,9 @@ struct leat_coordinator {
     uint8_t *feed_in;
     size_t feed_in_total, feed_in_offset;
     uint64_t feed_in_index, fed_us;
+    /* What the leader has asked of this node for recovery, in the broker's hands or waiting. */
+    struct leat_list collects, pullings;
+    unsigned collecting_count, pulling_count;
 };
 
 static inline uint64_t co_now(const struct leat_coordinator *coordinator)

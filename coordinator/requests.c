@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "coordinator/private.h"
+#include "coordinator/recovery.h"
 
 enum { ADOPT_TRIES_MAX = 64 };
 
@@ -456,8 +457,11 @@ static void request_deliver(void *actor, struct leat_mail *mail)
     else if (coordinator->queue_count >= LEAT_COORDINATE_QUEUE_MAX)
         co_request_refuse(coordinator, request, LEAT_E_AGAIN,
                           "as many requests wait for the coordinator as may");
-    else if (request->kind == LEAT_COORDINATE_ADD_VOTER ||
-             request->kind == LEAT_COORDINATE_NODE_REPLACE)
+    else if (request->kind == LEAT_COORDINATE_TAILS) {
+        request->rc = co_tails_answer(coordinator, request);
+        co_request_answer(coordinator, request);
+    } else if (request->kind == LEAT_COORDINATE_ADD_VOTER ||
+               request->kind == LEAT_COORDINATE_NODE_REPLACE)
         co_change_begin(coordinator, request->kind == LEAT_COORDINATE_NODE_REPLACE, request->target,
                         request, NULL);
     else {
