@@ -5,7 +5,7 @@
  *
  * Growing costs 0.6 to 2.6 s of CPU per GiB by first touch, recycling a flushed segment next to
  * nothing. So the pool grows ahead of use up to half of its limit; from there on, while flushed
- * segments could be given out instead, by one step a second only. */
+ * segments could be given out instead, by one step in four seconds only. */
 #include "store/private.h"
 
 static void on_grown(struct leat_arena_grow *grow);

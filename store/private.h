@@ -27,7 +27,7 @@ enum {
     LEAT_STORE_SPEED_BYTES_MIN = 64 * 1024,  /* smaller writes say nothing of the disk's speed */
     LEAT_STORE_BUSY_US = 10 * 1000,          /* commits within that: the disk is theirs */
     LEAT_STORE_ROWS_PASSED_MAX = 2,          /* rounds of files that may go before waiting rows */
-    LEAT_STORE_GROW_PAUSE_US = 1000 * 1000,  /* between two steps of slow growth */
+    LEAT_STORE_GROW_PAUSE_US = 4000 * 1000,  /* between two steps of slow growth */
     LEAT_STORE_GROW_PATIENCE_US = 20 * 1000, /* waits longer than this make the pool grow at once */
     LEAT_STORE_FAVOUR_US = 50 * 1000,        /* waits longer than this get a place of their own */
     LEAT_STORE_HELD_PER_SLAB = 128,
@@ -65,7 +65,7 @@ bool leat_pool_claim(struct leat_pool *pool, uint64_t at, uint32_t capacity);
 void leat_pool_give(struct leat_pool *pool, uint8_t *buffer, uint32_t capacity);
 /** What was claimed is claimed: no more is given out past the limit. After open. */
 void leat_pool_retire(struct leat_pool *pool);
-/** Start growing when that is due; on_grown runs later. slowly: one step a second. */
+/** Start growing when that is due; on_grown runs later. slowly: one step in four seconds. */
 void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t now_us);
 /** Is giving out flushed segments better now than growing? */
 bool leat_pool_prefers_recycling(const struct leat_pool *pool, uint64_t recyclable_bytes);
