@@ -69,6 +69,10 @@ struct leat_shared_io {
     /* The thread's own: */
     struct leat_list members, running; /* running: commons with a member */
     uint64_t wake_at_us;
+    uint64_t now_us; /* of this turn; 0: not asked for yet */
+    struct leat_list tells;
+    struct leat_mail tell_mail;
+    bool tell_out; /* it is under way */
 };
 
 struct leat_shared_common {
@@ -155,12 +159,40 @@ static void io_on_turn_end(void *actor)
     int rounds = 0;
     while (io_turn(io) && ++rounds < ROUNDS_MAX)
         ;
+    io->now_us = 0;
     uint64_t wake_at_us = rounds == ROUNDS_MAX ? 0 : io_next_wake(io);
     if (wake_at_us == io->wake_at_us) return;
     io->wake_at_us = wake_at_us;
     io->env->clock->wake_at(io->env->clock->ctx, wake_at_us);
 }
 static const struct leat_actor_ops io_ops = {io_on_wake, io_on_turn_end};
+
+/* Mail to oneself arrives in a later round of callbacks, and between two rounds the sockets are
+ * written. */
+static void io_on_sent(void *actor, struct leat_mail *mail)
+{
+    struct leat_shared_io *io = actor;
+    struct leat_list *link;
+    (void)mail;
+    io->tell_out = false;
+    while ((link = leat_list_pop_front(&io->tells))) {
+        struct leat_shared *shared = LEAT_CONTAINER(link, struct leat_shared, tell_link);
+        shared->on_sent(shared->owner);
+    }
+}
+
+void leat_shared_after_sending(struct leat_shared *shared, void (*on_sent)(void *owner))
+{
+    struct leat_shared_io *io = shared->io;
+    LEAT_ASSERT(shared->ports.turn_now_us != NULL); /* between its start and its stop */
+    shared->on_sent = on_sent;
+    if (!leat_list_empty(&shared->tell_link)) return;
+    leat_list_push_back(&io->tells, &shared->tell_link);
+    if (io->tell_out) return;
+    io->tell_out = true;
+    io->tell_mail.deliver = io_on_sent;
+    io->env->post->send(io->env->post->ctx, LEAT_SHARED_ACTOR, &io->tell_mail);
+}
 
 static void io_destroy(struct leat_shared_io *io)
 {
@@ -178,6 +210,7 @@ static leat_err io_create(struct leat_shared_io **out_io, struct leat_error *err
     leat_list_init(&io->members);
     leat_list_init(&io->running);
     leat_list_init(&io->commons);
+    leat_list_init(&io->tells);
     io->wake_at_us = UINT64_MAX;
     struct leat_os_world_options world = {.data_dir = NULL};
     leat_err rc = leat_os_world_create(&world, &io->world, error);
@@ -241,6 +274,15 @@ static uint64_t ports_random(void *ctx)
     return leat_xoshiro_next(&((struct leat_shared_ports *)ctx)->random_state);
 }
 
+/* One reading for a whole turn. */
+static uint64_t ports_now(void *ctx)
+{
+    uint64_t *now_us = ((struct leat_shared_ports *)ctx)->turn_now_us;
+    if (!now_us) return leat_shared_now_us(NULL);
+    if (!*now_us) *now_us = leat_shared_now_us(NULL);
+    return *now_us;
+}
+
 static leat_err ports_init(struct leat_shared_ports *ports, const struct leat_shared_io *io)
 {
     uint64_t seed;
@@ -248,8 +290,7 @@ static leat_err ports_init(struct leat_shared_ports *ports, const struct leat_sh
         seed = leat_shared_now_us(NULL) + (uintptr_t)ports;
     leat_xoshiro_seed(&ports->random_state, seed);
     ports->wake_at_us = UINT64_MAX;
-    ports->clock =
-        (struct leat_clock){ports, leat_shared_now_us, leat_shared_wall_ms, ports_wake_at};
+    ports->clock = (struct leat_clock){ports, ports_now, leat_shared_wall_ms, ports_wake_at};
     ports->random = (struct leat_random){ports, ports_random};
     ports->env = *io->env;
     ports->env.clock = &ports->clock;
@@ -361,6 +402,7 @@ leat_err leat_shared_open(struct leat_shared *shared, const struct leat_shared_o
 {
     memset(shared, 0, sizeof *shared);
     leat_list_init(&shared->link);
+    leat_list_init(&shared->tell_link);
     struct leat_shared_options options = *given;
     if (!options.brokers) options.brokers = getenv("LEAT_BROKERS");
     if (!options.brokers || !*options.brokers) options.brokers = "127.0.0.1:7700";
@@ -388,9 +430,11 @@ static void place_on_start(void *actor, struct leat_mail *mail)
     struct leat_shared *shared = LEAT_CONTAINER(mail, struct leat_shared, start_mail);
     leat_list_push_back(&io->members, &shared->link);
     shared->touched = true;
+    shared->ports.turn_now_us = &io->now_us;
     struct leat_shared_common *common = shared->common;
-    if (common && leat_list_empty(&common->run_link))
-        leat_list_push_back(&io->running, &common->run_link);
+    if (!common || !leat_list_empty(&common->run_link)) return;
+    leat_list_push_back(&io->running, &common->run_link);
+    common->ports.turn_now_us = &io->now_us;
 }
 
 static void place_on_stop(void *actor, struct leat_mail *mail)
@@ -398,6 +442,8 @@ static void place_on_stop(void *actor, struct leat_mail *mail)
     struct leat_shared *shared = LEAT_CONTAINER(mail, struct leat_shared, stop_mail);
     (void)actor;
     leat_list_remove(&shared->link);
+    leat_list_remove(&shared->tell_link);
+    shared->ports.turn_now_us = NULL;
     if (shared->common) common_give(shared->common);
     shared->common = NULL;
     leat_event_tell(&shared->stopped);

@@ -46,6 +46,7 @@ struct leat_shared_ports {
     struct leat_xoshiro random_state;
     struct leat_timers timers;
     uint64_t wake_at_us;
+    uint64_t *turn_now_us; /* the thread's, once it runs them; NULL: the clock itself is read */
 };
 
 struct leat_shared_common; /* a client with several users */
@@ -63,6 +64,8 @@ struct leat_shared {
     bool started, touched; /* touched: something of it ran in this turn */
     void *owner;
     void (*on_turn_end)(void *owner);
+    struct leat_list tell_link; /* in the io's tells */
+    void (*on_sent)(void *owner);
     struct leat_mail start_mail, stop_mail;
     struct leat_event stopped;
 };
@@ -94,6 +97,9 @@ static inline void leat_shared_touch(struct leat_shared *shared)
 {
     shared->touched = true;
 }
+/** Call on_sent(owner) once, when what this turn sends is on its way: waking another thread takes 5 us
+ * of this one, for which the server would wait. Thread: the background thread. */
+void leat_shared_after_sending(struct leat_shared *shared, void (*on_sent)(void *owner));
 /** Is the caller the background thread? There nothing may wait for it. Thread: any. */
 bool leat_shared_is_own_thread(const struct leat_shared *shared);
 /** After an own client was destroyed on the background thread, or before the start. Nothing of it

@@ -15,7 +15,7 @@ static void expiry_on_expired(struct leat_timer *timer);
 
 uint64_t leat_producer_now(const struct leat_producer_engine *engine)
 {
-    return engine->gather->clock.now_us(engine->gather->clock.ctx);
+    return engine->env->clock->now_us(engine->env->clock->ctx);
 }
 
 static void gather_lock(struct leat_producer_engine *engine)
@@ -516,7 +516,7 @@ static void waiting_expire(struct leat_producer_stream *stream, uint64_t now)
     LEAT_LIST_EACH(&stream->waiting, link)
     {
         struct leat_producer_batch *batch = LEAT_CONTAINER(link, struct leat_producer_batch, link);
-        if (now - batch->opened_us < engine->options.timeout_us) return;
+        if (now < batch->opened_us + engine->options.timeout_us) return;
         char text[LEAT_ERROR_TEXT_BYTES + 64];
         snprintf(text, sizeof text, "could not be sent within %llu ms: %s",
                  (unsigned long long)(engine->options.timeout_us / 1000),

@@ -374,6 +374,7 @@ size_t leat_gather_run_fill(const struct leat_gather *gather, struct leat_produc
         }
     }
     batch->builder = builder;
+    leat_batch_builder_digest(&batch->builder);
     return added;
 }
 

@@ -51,9 +51,13 @@ static void engine_unlock(void *ctx)
 {
     leat_spin_unlock(&((struct leat_producer *)ctx)->lock);
 }
+static void room_tell(void *owner)
+{
+    leat_event_tell(&((struct leat_producer *)owner)->room);
+}
 static void engine_on_room(void *ctx)
 {
-    leat_event_tell(&((struct leat_producer *)ctx)->room);
+    leat_shared_after_sending(&((struct leat_producer *)ctx)->shared, room_tell);
 }
 static void stats_publish(struct leat_producer *producer);
 static void engine_on_progress(void *ctx)

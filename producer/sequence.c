@@ -426,7 +426,7 @@ void leat_producer_log_expire(struct leat_producer_log *log, uint64_t now_us)
     LEAT_LIST_EACH(&log->queue, link)
     {
         struct leat_producer_batch *batch = LEAT_CONTAINER(link, struct leat_producer_batch, link);
-        if (now_us - batch->opened_us < engine->options.timeout_us) break; /* later ones too */
+        if (now_us < batch->opened_us + engine->options.timeout_us) break; /* later ones too */
         if (batch->acked || batch->reported) continue;
         bool unknown = batch->sequence >= 0;
         snprintf(text, sizeof text, "%s within %llu ms%s%s",

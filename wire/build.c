@@ -11,6 +11,8 @@
 enum { RECORD_EXTRA_BYTES_MAX = 5 + 1 + 10 + 5 + 5 + 5 + 5 };
 /* And besides its bytes and its own length: no fewer than this. */
 enum { RECORD_BODY_EXTRA_BYTES_MIN = 6 };
+/* A CRC of fewer costs more by its start and end than by its bytes. */
+enum { DIGEST_BYTES_MIN = 1024 };
 
 void leat_batch_builder_init(struct leat_batch_builder *builder, uint8_t *bytes, size_t capacity)
 {
@@ -20,6 +22,7 @@ void leat_batch_builder_init(struct leat_batch_builder *builder, uint8_t *bytes,
         .bytes = bytes,
         .used = LEAT_BATCH_HEADER_BYTES,
         .capacity = (uint32_t)capacity,
+        .digested = LEAT_BATCH_HEADER_BYTES,
     };
 }
 
@@ -134,6 +137,14 @@ leat_err leat_batch_builder_add(struct leat_batch_builder *builder, int64_t time
     return LEAT_OK;
 }
 
+void leat_batch_builder_digest(struct leat_batch_builder *builder)
+{
+    uint32_t bytes = builder->used - builder->digested;
+    if (bytes < DIGEST_BYTES_MIN) return;
+    builder->digest = leat_crc32c(builder->digest, builder->bytes + builder->digested, bytes);
+    builder->digested = builder->used;
+}
+
 uint32_t leat_batch_builder_finish(struct leat_batch_builder *builder,
                                    enum leat_codec codec_of_records, int64_t producer_id,
                                    int16_t producer_epoch, int32_t base_sequence)
@@ -149,6 +160,14 @@ uint32_t leat_batch_builder_finish(struct leat_batch_builder *builder,
     leat_put_be64(bytes + 27, (uint64_t)builder->base_timestamp_ms);
     leat_put_be64(bytes + 35, (uint64_t)builder->max_timestamp_ms);
     leat_put_be32(bytes + 57, builder->record_count);
-    leat_batch_set_producer(bytes, builder->used, producer_id, producer_epoch, base_sequence);
+    leat_put_be64(bytes + 43, (uint64_t)producer_id);
+    leat_put_be16(bytes + 51, (uint16_t)producer_epoch);
+    leat_put_be32(bytes + 53, (uint32_t)base_sequence);
+    uint32_t records =
+        leat_crc32c(builder->digest, bytes + builder->digested, builder->used - builder->digested);
+    uint32_t header =
+        leat_crc32c(0, bytes + LEAT_BATCH_CRC_FROM, LEAT_BATCH_HEADER_BYTES - LEAT_BATCH_CRC_FROM);
+    leat_put_be32(bytes + LEAT_BATCH_CRC_AT,
+                  leat_crc32c_join(header, records, builder->used - LEAT_BATCH_HEADER_BYTES));
     return builder->used;
 }

@@ -367,6 +367,38 @@ static void builder_short_way_writes_the_same(void **state)
     assert_true(taken > 10000);
 }
 
+/* A batch whose CRC was begun while it was built is the one whose CRC was computed at its end. */
+static void builder_digest_at_any_points_gives_the_same_batch(void **state)
+{
+    (void)state;
+    enum { CAPACITY = 32 * 1024, ROUNDS = 300 };
+    static uint8_t once[CAPACITY], begun[CAPACITY], data[3000];
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 20);
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)leat_xoshiro_next(&random);
+    unsigned digested = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct leat_batch_builder a, b;
+        leat_batch_builder_init(&a, once, CAPACITY);
+        leat_batch_builder_init(&b, begun, CAPACITY);
+        uint64_t records = 1 + leat_xoshiro_below(&random, 60);
+        for (uint64_t i = 0; i < records; i++) {
+            size_t bytes = leat_xoshiro_below(&random, sizeof data);
+            leat_err rc = leat_batch_builder_add(&a, 1, NULL, 0, data, bytes, NULL, 0, 0);
+            assert_int_equal(leat_batch_builder_add(&b, 1, NULL, 0, data, bytes, NULL, 0, 0), rc);
+            if (leat_xoshiro_below(&random, 3) == 0) leat_batch_builder_digest(&b);
+        }
+        digested += b.digested > LEAT_BATCH_HEADER_BYTES;
+        uint32_t bytes = leat_batch_builder_finish(&a, LEAT_CODEC_NONE, 7, 1, round);
+        assert_int_equal(leat_batch_builder_finish(&b, LEAT_CODEC_NONE, 7, 1, round), bytes);
+        assert_memory_equal(once, begun, bytes);
+        struct leat_batch batch;
+        assert_int_equal(leat_batch_check(begun, bytes, &batch, NULL), LEAT_OK);
+    }
+    assert_true(digested > ROUNDS / 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +406,7 @@ int main(void)
         cmocka_unit_test(batch_random_records_read_back),
         cmocka_unit_test(builder_each_capacity_never_passes_its_end),
         cmocka_unit_test(builder_short_way_writes_the_same),
+        cmocka_unit_test(builder_digest_at_any_points_gives_the_same_batch),
         cmocka_unit_test(batch_flipped_bits_are_detected_or_outside_crc),
         cmocka_unit_test(batch_wrong_fields_with_good_crc_are_refused),
         cmocka_unit_test(reader_mutated_records_stay_inside),
