@@ -1,0 +1,258 @@
+/* Requests to groups on their way to their homes and back. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "kafka/group.h"
+
+static void ask_route(struct leat_kafka_group_ask *ask);
+static void ask_deliver_home(void *actor, struct leat_mail *mail);
+static void ask_deliver_back(void *actor, struct leat_mail *mail);
+
+enum leat_kafka_error leat_kafka_group_error(leat_err rc)
+{
+    switch (rc) {
+    case LEAT_OK:
+        return LEAT_KAFKA_NONE;
+    case LEAT_E_STARTING:
+    case LEAT_E_AGAIN:
+    case LEAT_E_NO_MEMORY:
+        return LEAT_KAFKA_COORDINATOR_LOAD_IN_PROGRESS;
+    case LEAT_E_WRONG_SET_HOME:
+    case LEAT_E_NOT_OWNER:
+    case LEAT_E_STALE_EPOCH:
+    case LEAT_E_UNKNOWN_LOG:
+        return LEAT_KAFKA_NOT_COORDINATOR;
+    case LEAT_E_BAD_NAME:
+        return LEAT_KAFKA_INVALID_GROUP_ID;
+    case LEAT_E_UNKNOWN_MEMBER:
+        return LEAT_KAFKA_UNKNOWN_MEMBER_ID;
+    case LEAT_E_STALE_GENERATION:
+        return LEAT_KAFKA_ILLEGAL_GENERATION;
+    case LEAT_E_REBALANCING:
+        return LEAT_KAFKA_REBALANCE_IN_PROGRESS;
+    case LEAT_E_MEMBER_ID_REQUIRED:
+        return LEAT_KAFKA_MEMBER_ID_REQUIRED;
+    case LEAT_E_MEMBER_FENCED:
+        return LEAT_KAFKA_FENCED_INSTANCE_ID;
+    case LEAT_E_OTHER_PROTOCOL:
+        return LEAT_KAFKA_INCONSISTENT_GROUP_PROTOCOL;
+    case LEAT_E_TOO_MANY:
+        return LEAT_KAFKA_GROUP_MAX_SIZE_REACHED;
+    case LEAT_E_TOO_LARGE:
+        return LEAT_KAFKA_INVALID_COMMIT_OFFSET_SIZE;
+    case LEAT_E_EXISTS:
+        return LEAT_KAFKA_NON_EMPTY_GROUP;
+    case LEAT_E_NOT_FOUND:
+        return LEAT_KAFKA_GROUP_ID_NOT_FOUND;
+    case LEAT_E_INVALID:
+        return LEAT_KAFKA_INVALID_REQUEST;
+    default: /* lost on its way, or the home is out of order: ask where it is, and again */
+        return LEAT_KAFKA_COORDINATOR_NOT_AVAILABLE;
+    }
+}
+
+/* ---- asks of a request ---- */
+
+static void request_on_freed(struct leat_kafka_request *request)
+{
+    for (struct leat_kafka_group_ask *ask = request->state; ask != NULL; ask = ask->next) {
+        leat_mem_free(ask->call.memory);
+        leat_mem_free(ask->set.offsets);
+    }
+}
+
+static void ask_end(struct leat_kafka_group_ask *ask, leat_err rc)
+{
+    ask->set.rc = rc;
+    ask->answered = true;
+    ask->on_done(ask);
+}
+
+static void ask_deliver_cancelled(void *actor, struct leat_mail *mail)
+{
+    struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, cancel);
+    (void)actor;
+    ask->cancelling = false;
+    if (ask->answered) ask->on_done(ask);
+}
+
+/* Mail of one core to another keeps its order, so the ask has been here before. It has gone back, or
+ * waits, and then goes back from within. */
+static void ask_deliver_cancel(void *actor, struct leat_mail *mail)
+{
+    struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, cancel);
+    if (ask->waiting != NULL) leat_sets_cancel(ask->waiting, &ask->set);
+    leat_core_mail(actor, ask->request->core->index, mail, ask_deliver_cancelled);
+}
+
+static void request_on_abandoned(struct leat_kafka_request *request)
+{
+    for (struct leat_kafka_group_ask *ask = request->state; ask != NULL; ask = ask->next) {
+        if (ask->home_core == NULL || ask->cancelling || ask->answered) continue;
+        ask->cancelling = true;
+        leat_core_mail(request->core, ask->home_core->index, &ask->cancel, ask_deliver_cancel);
+    }
+}
+
+struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request *request,
+                                                       enum leat_sets_kind kind)
+{
+    struct leat_kafka_group_ask *ask = leat_kafka_take(request, 1, sizeof *ask);
+    if (ask == NULL) return NULL;
+    ask->request = request;
+    ask->set.kind = kind;
+    ask->set.group = &ask->call;
+    ask->next = request->state;
+    request->state = ask;
+    request->on_freed = request_on_freed;
+    request->on_abandoned = request_on_abandoned;
+    return ask;
+}
+
+bool leat_kafka_group_member_set(struct leat_kafka_group_ask *ask, struct leat_kafka_string member)
+{
+    if (member.bytes > LEAT_SETS_MEMBER_BYTES_MAX) return false;
+    if (member.bytes > 0 && memchr(member.text, 0, (size_t)member.bytes) != NULL) return false;
+    if (member.bytes > 0) memcpy(ask->set.member, member.text, (size_t)member.bytes);
+    return true;
+}
+
+/* ---- the way ---- */
+
+static struct leat_stream *homes_find(const struct leat_core *core)
+{
+    return leat_stream_find_name(core, LEAT_SETS_STREAM_NAME, strlen(LEAT_SETS_STREAM_NAME));
+}
+
+static bool ask_brings_set(const struct leat_kafka_group_ask *ask)
+{
+    return ask->set.kind == LEAT_SETS_GROUP_JOIN || ask->set.kind == LEAT_SETS_COMMIT;
+}
+
+static void ask_on_published(struct leat_stream_wait *wait)
+{
+    ask_route(wait->owner);
+}
+
+static void ask_on_made(struct leat_maker *maker)
+{
+    struct leat_kafka_group_ask *ask = maker->owner;
+    if (maker->rc != LEAT_OK && maker->rc != LEAT_E_STREAM_EXISTS)
+        ask_end(ask, maker->rc);
+    else
+        ask_route(ask);
+}
+
+static void ask_begin(struct leat_kafka_group_ask *ask)
+{
+    struct leat_core *core = ask->request->core;
+    ask->maker.wait.on_ready = ask_on_published;
+    ask->maker.wait.owner = ask;
+    if (homes_find(core) != NULL) {
+        ask_route(ask);
+        return;
+    }
+    if (!ask->makes_home && !ask_brings_set(ask)) {
+        /* Nobody has ever joined or committed. */
+        bool none = ask->set.kind == LEAT_SETS_LIST || ask->set.kind == LEAT_SETS_FETCH;
+        bool outside = ask->set.kind == LEAT_SETS_DESCRIBE || ask->set.kind == LEAT_SETS_DELETE;
+        ask_end(ask, none ? LEAT_OK : outside ? LEAT_E_NOT_FOUND : LEAT_E_UNKNOWN_MEMBER);
+        return;
+    }
+    struct leat_stream_settings settings = {.streamlets = 1, .logs = LEAT_SETS_HOMES};
+    ask->maker.on_done = ask_on_made;
+    ask->maker.owner = ask;
+    leat_maker_start(core, &ask->maker, LEAT_SETS_STREAM_NAME, strlen(LEAT_SETS_STREAM_NAME),
+                     &settings);
+}
+
+void leat_kafka_group_ask_start(struct leat_kafka_group_ask *ask, struct leat_kafka_string group)
+{
+    if (ask->set.kind != LEAT_SETS_LIST) {
+        bool bad = group.bytes <= 0 || group.bytes > LEAT_SETS_NAME_BYTES_MAX ||
+                   memchr(group.text, 0, (size_t)group.bytes) != NULL;
+        if (bad) {
+            ask_end(ask, LEAT_E_BAD_NAME);
+            return;
+        }
+        memcpy(ask->set.set, group.text, (size_t)group.bytes);
+        ask->home = leat_sets_home(ask->set.set, strlen(ask->set.set));
+    }
+    ask_begin(ask);
+}
+
+void leat_kafka_group_home_make(struct leat_kafka_group_ask *ask)
+{
+    ask->makes_home = true;
+    ask_begin(ask);
+}
+
+uint64_t leat_kafka_group_home_owner(const struct leat_core *core, struct leat_kafka_string group)
+{
+    const struct leat_stream *stream = homes_find(core);
+    (void)group; /* the homes are logs of one streamlet: one node has them all */
+    return stream != NULL ? stream->desc->streamlets[0].owner : 0;
+}
+
+static void ask_on_done(struct leat_sets_request *set)
+{
+    struct leat_kafka_group_ask *ask = set->owner;
+    ask->waiting = NULL;
+    leat_core_mail(ask->home_core, ask->request->core->index, &ask->mail, ask_deliver_back);
+}
+
+static void ask_route(struct leat_kafka_group_ask *ask)
+{
+    struct leat_core *core = ask->request->core;
+    struct leat_stream *stream = homes_find(core);
+    if (stream == NULL) { /* made by another request just now, and still on its way here */
+        ask_end(ask, leat_kafka_abandoned(ask->request) ? LEAT_E_CANCELLED : LEAT_E_AGAIN);
+        return;
+    }
+    if (!stream->published) {
+        leat_list_push_back(&stream->waiters, &ask->maker.wait.link);
+        return;
+    }
+    if (ask->makes_home || leat_kafka_abandoned(ask->request)) {
+        ask_end(ask, ask->makes_home ? LEAT_OK : LEAT_E_CANCELLED);
+        return;
+    }
+    struct leat_log_ref ref = {stream->desc->id, 0, ask->home};
+    if (!leat_core_owns(core, stream->desc, ref.streamlet)) {
+        ask_end(ask, LEAT_E_WRONG_SET_HOME);
+        return;
+    }
+    uint32_t home = leat_core_of_log(core->node, ref, stream->desc->settings.logs);
+    ask->home_core = &core->node->cores[home];
+    ask->set.on_done = ask_on_done;
+    ask->set.owner = ask;
+    leat_core_mail(core, home, &ask->mail, ask_deliver_home);
+}
+
+static void ask_deliver_home(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, mail);
+    const struct leat_stream *stream = homes_find(core);
+    struct leat_hosted *hosted = NULL;
+    if (stream != NULL)
+        hosted = leat_hosted_find(core, (struct leat_log_ref){stream->desc->id, 0, ask->home});
+    bool answered = true;
+    if (hosted == NULL || hosted->going || hosted->sets == NULL)
+        ask->set.rc = LEAT_E_STARTING;
+    else
+        answered = leat_sets_do(hosted->sets, &ask->set);
+    if (answered)
+        leat_core_mail(core, ask->request->core->index, mail, ask_deliver_back);
+    else
+        ask->waiting = hosted->sets;
+}
+
+static void ask_deliver_back(void *actor, struct leat_mail *mail)
+{
+    struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, mail);
+    (void)actor;
+    ask->answered = true;
+    if (!ask->cancelling) ask->on_done(ask); /* else when that mail is back */
+}

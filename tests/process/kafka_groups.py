@@ -1,0 +1,514 @@
+"""Consumer groups as Kafka's clients see them, byte for byte: rules of versions, members on several
+connections, a server that is killed and comes back."""
+import re
+import socket
+import struct
+
+from rig import Server, WAIT_S, check, equal, main, on_end, until
+
+COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST, DELETE = 8, 9, 10, 11, 12, 13, 14, 15, 16, 42
+FLEXIBLE = {COMMIT: 8, FETCH: 6, FIND: 3, JOIN: 6, HEARTBEAT: 4, LEAVE: 4, SYNC: 4, DESCRIBE: 5, LIST: 3, DELETE: 2}
+NONE, ILLEGAL_GENERATION, INVALID_GROUP, UNKNOWN_MEMBER = 0, 22, 24, 25
+REBALANCING, NON_EMPTY, NOT_FOUND, MEMBER_ID_REQUIRED, FENCED = 27, 68, 69, 79, 82
+
+
+def uvarint(n):
+    out = b''
+    while n >= 0x80:
+        out += bytes([n & 0x7f | 0x80])
+        n >>= 7
+    return out + bytes([n])
+
+
+class Out:
+    """Fields of a request. Strings and arrays have two forms."""
+
+    def __init__(self, flexible):
+        self.flexible, self.bytes = flexible, b''
+
+    def i(self, form, *numbers):
+        self.bytes += struct.pack('>' + form, *numbers)
+        return self
+
+    def run(self, value, long=False):
+        blob = value.encode() if isinstance(value, str) else value
+        if self.flexible:
+            self.bytes += b'\0' if blob is None else uvarint(len(blob) + 1) + blob
+        else:
+            self.i('i' if long else 'h', -1 if blob is None else len(blob))
+            self.bytes += blob or b''
+        return self
+
+    def array(self, items, write):
+        if self.flexible:
+            self.bytes += uvarint(0 if items is None else len(items) + 1)
+        else:
+            self.i('i', -1 if items is None else len(items))
+        for item in items or ():
+            write(item)
+        return self
+
+    def end(self):
+        """Of a struct."""
+        self.bytes += b'\0' if self.flexible else b''
+        return self
+
+
+class In:
+    def __init__(self, blob, flexible):
+        self.blob, self.at, self.flexible = blob, 0, flexible
+
+    def i(self, form):
+        values = struct.unpack_from('>' + form, self.blob, self.at)
+        self.at += struct.calcsize('>' + form)
+        return values[0] if len(values) == 1 else values
+
+    def count(self, form):
+        if not self.flexible:
+            return self.i(form)
+        value = shift = 0
+        while True:
+            byte = self.blob[self.at]
+            self.at += 1
+            value |= (byte & 0x7f) << shift
+            shift += 7
+            if byte < 0x80:
+                return value - 1
+
+    def run(self, long=False):
+        n = self.count('i' if long else 'h')
+        if n < 0:
+            return None
+        self.at += n
+        return bytes(self.blob[self.at - n:self.at])
+
+    def array(self, read):
+        return [read() for _ in range(self.count('i'))]
+
+    def end(self):
+        if self.flexible:
+            equal(self.blob[self.at], 0, 'tagged fields')
+            self.at += 1
+
+
+class Client:
+    def __init__(self, server):
+        host, port = re.search(r'clients of Kafka: listening on (\S+):(\d+)', server.diary()).groups()
+        self.socket = socket.create_connection((host, int(port)), WAIT_S)
+        on_end(self.socket.close)
+        self.number = 0
+
+    def send(self, key, version, out):
+        self.number += 1
+        head = struct.pack('>hhih', key, version, self.number, 4) + b'test' + (b'\0' if out.flexible else b'')
+        self.socket.sendall(struct.pack('>i', len(head + out.bytes)) + head + out.bytes)
+        return self.number
+
+    def receive(self, key, version):
+        size = struct.unpack('>i', self.read(4))[0]
+        back = In(self.read(size), version >= FLEXIBLE[key])
+        equal(back.i('i'), self.number, 'correlation')
+        back.end()
+        return back
+
+    def read(self, count):
+        blob = b''
+        while len(blob) < count:
+            piece = self.socket.recv(count - len(blob))
+            check(piece, 'the connection was closed')
+            blob += piece
+        return blob
+
+    def join_send(self, version, member='', instance=None, metadata=b'm', session=6000):
+        out = Out(version >= 6).run('group').i('i', session)
+        if version >= 1:
+            out.i('i', 6000)
+        out.run(member)
+        if version >= 5:
+            out.run(instance)
+        out.run('consumer').array([metadata], lambda m: out.run('range').run(m, True).end())
+        if version >= 8:
+            out.run(None)
+        self.send(JOIN, version, out.end())
+
+    def join_answer(self, version):
+        back = self.receive(JOIN, version)
+        if version >= 2:
+            back.i('i')
+        error, generation = back.i('h'), back.i('i')
+        if version >= 7:
+            back.run()
+        protocol, leader = back.run(), back.run()
+        skip = back.i('?') if version >= 9 else False
+        member = back.run()
+
+        def row():
+            found = (back.run(), back.run() if version >= 5 else None, back.run(True))
+            back.end()
+            return found
+
+        members = back.array(row)
+        back.end()
+        equal(back.at, len(back.blob), 'bytes behind the answer')
+        return {'error': error, 'generation': generation, 'leader': leader, 'member': member,
+                'members': members, 'skip': skip, 'protocol': protocol}
+
+    def join(self, version, **more):
+        self.join_send(version, **more)
+        return self.join_answer(version)
+
+    def sync(self, version, joined, shares=(), instance=None):
+        out = Out(version >= 4).run('group').i('i', joined['generation']).run(joined['member'])
+        if version >= 3:
+            out.run(instance)
+        if version >= 5:
+            out.run('consumer').run('range')
+        out.array(list(shares), lambda s: out.run(s[0]).run(s[1], True).end())
+        self.send(SYNC, version, out.end())
+
+    def sync_answer(self, version):
+        back = self.receive(SYNC, version)
+        if version >= 1:
+            back.i('i')
+        error = back.i('h')
+        if version >= 5:
+            back.run(), back.run()
+        return error, back.run(True)
+
+    def heartbeat(self, version, joined, instance=None):
+        out = Out(version >= 4).run('group').i('i', joined['generation']).run(joined['member'])
+        if version >= 3:
+            out.run(instance)
+        self.send(HEARTBEAT, version, out.end())
+        back = self.receive(HEARTBEAT, version)
+        if version >= 1:
+            back.i('i')
+        return back.i('h')
+
+    def commit(self, version, generation, member, rows, group='group'):
+        out = Out(version >= 8).run(group).i('i', generation).run(member)
+        if version >= 7:
+            out.run(None)
+        if 2 <= version <= 4:
+            out.i('q', -1)
+
+        def row(r):
+            out.i('iq', r[0], r[1])
+            if version >= 6:
+                out.i('i', 3)
+            if version == 1:
+                out.i('q', -1)
+            out.run(r[2]).end()
+
+        def topic(rows):
+            out.run('topic').array(rows, row).end()
+
+        out.array([rows], topic)
+        self.send(COMMIT, version, out.end())
+        back = self.receive(COMMIT, version)
+        if version >= 3:
+            back.i('i')
+
+        def error():
+            number, code = back.i('ih')
+            back.end()
+            return code
+
+        def errors():
+            back.run()
+            codes = back.array(error)
+            back.end()
+            return codes
+
+        return back.array(errors)[0]
+
+    def fetch(self, version, partitions, group='group'):
+        """[(partition, offset, epoch, metadata, error)] of each topic, error"""
+        out = Out(version >= 6)
+        topics = None if partitions is None else [partitions]
+
+        def topic(ps):
+            out.run('topic').array(ps, lambda p: out.i('i', p)).end()
+
+        def one(_):
+            out.run(group)
+            if version >= 9:
+                out.run(None).i('i', -1)
+            out.array(topics, topic).end()
+
+        if version < 8:
+            out.run(group).array(topics, topic)
+        else:
+            out.array([group], one)
+        if version >= 7:
+            out.i('?', True)
+        self.send(FETCH, version, out.end())
+        back = self.receive(FETCH, version)
+        if version >= 3:
+            back.i('i')
+
+        def row():
+            partition, offset = back.i('iq')
+            epoch = back.i('i') if version >= 5 else None
+            found = (partition, offset, epoch, back.run(), back.i('h'))
+            back.end()
+            return found
+
+        def rows():
+            back.run()
+            found = back.array(row)
+            back.end()
+            return found
+
+        def group_rows():
+            back.run()
+            found = back.array(rows), back.i('h')
+            back.end()
+            return found
+
+        if version >= 8:
+            return back.array(group_rows)[0]
+        found = back.array(rows)
+        return found, back.i('h') if version >= 2 else 0
+
+
+def served(streamlets=2):
+    server = Server('--kafka', '127.0.0.1:0').start()
+    server.leat('stream', 'create', 'topic', '--streamlets', streamlets, '--logs', 1)
+    return server
+
+
+def lone(client, version=5, **more):
+    joined = client.join(version, **more)
+    if joined['error'] == MEMBER_ID_REQUIRED:
+        joined = client.join(version, member=joined['member'].decode(), **more)
+    equal(joined['error'], NONE, 'join')
+    equal(joined['leader'], joined['member'])
+    client.sync(3, joined, [(joined['member'], b'all')], more.get('instance'))
+    equal(client.sync_answer(3), (NONE, b'all'))
+    return joined
+
+
+def test_coordinator_is_found_in_all_versions():
+    server = served()
+    client = Client(server)
+    port = client.socket.getpeername()[1]
+    for version in range(5):
+        out = Out(version >= 3)
+        if version < 4:
+            out.run('group')
+        if version >= 1:
+            out.i('b', 0)
+        if version >= 4:
+            out.array(['group', 'other'], out.run)
+        client.send(FIND, version, out.end())
+        back = client.receive(FIND, version)
+        if version >= 1:
+            back.i('i')
+        if version >= 4:
+            equal(back.count('i'), 2)
+            equal(back.run(), b'group')
+            node, host, at, error = back.i('i'), back.run(), back.i('i'), back.i('h')
+        else:
+            error = back.i('h')
+            if version >= 1:
+                back.run()
+            node, host, at = back.i('i'), back.run(), back.i('i')
+        equal((node, host, at, error), (1, b'127.0.0.1', port, NONE), f'version {version}')
+
+
+def test_every_version_joins_commits_and_fetches():
+    server = served()
+    for version in range(10):
+        client = Client(server)
+        joined = lone(client, version)
+        commit, fetch = max(1, version), max(1, version)
+        offset = 10 + version
+        equal(client.commit(commit, joined['generation'], joined['member'],
+                            [(0, offset, f'v{version}'), (1, 7, None), (2, 1, None)]), [0, 0, 3], 'commit')
+        found, error = client.fetch(fetch, [1, 0, 5])
+        equal(error, NONE)
+        equal([(r[0], r[1]) for r in found[0]], [(1, 7), (0, offset), (5, -1)], f'fetch {fetch}')
+        equal(found[0][1][3], f'v{version}'.encode())
+        if fetch >= 6:
+            equal(found[0][1][2], 3, 'leader epoch')
+        if fetch >= 2:
+            equal(sum(len(rows) for rows in client.fetch(fetch, None)[0]), 2, 'all')
+        equal(client.heartbeat(min(version, 4), joined), NONE)
+        equal(client.commit(commit, joined['generation'] + 1, joined['member'], [(0, 1, '')]), [ILLEGAL_GENERATION])
+        equal(client.commit(commit, joined['generation'], 'nobody', [(0, 1, '')]), [UNKNOWN_MEMBER])
+        if version < 3:
+            client.send(LEAVE, version, Out(False).run('group').run(joined['member']))
+        else:
+            out = Out(version >= 4).run('group')
+            leave = min(version, 5)
+
+            def leaver(member):
+                out.run(member).run(None)
+                if leave >= 5:
+                    out.run('enough')
+                out.end()
+
+            client.send(LEAVE, leave, out.array([joined['member'], 'nobody'], leaver).end())
+        back = client.receive(LEAVE, min(version, 5))
+        if version >= 1:
+            back.i('i')
+        equal(back.i('h'), NONE, 'leave')
+        if version >= 3:
+            rows = []
+            for _ in range(back.count('i')):
+                rows.append((back.run(), back.run(), back.i('h')))
+                back.end()
+            equal([r[2] for r in rows], [NONE, UNKNOWN_MEMBER])
+
+
+def test_three_members_rebalance_and_go_on_over_a_kill():
+    server = served()
+    clients = [Client(server) for _ in range(3)]
+    joined = lone(clients[0])
+    for client in clients[1:]:
+        client.join_send(3)  # before version 4: in at once
+    until(lambda: clients[0].heartbeat(3, joined) == REBALANCING, 'a rebalance')
+    clients[0].join_send(5, member=joined['member'].decode())
+    members = [clients[0].join_answer(5), clients[1].join_answer(3), clients[2].join_answer(3)]
+    equal({m['generation'] for m in members}, {joined['generation'] + 1})
+    equal(len(members[0]['members']), 3)
+    for client, member in zip(clients[1:], members[1:]):
+        client.sync(3, member)
+    clients[0].sync(3, members[0], [(m['member'], m['member'][-4:]) for m in members])
+    for client, member in zip(clients, members):
+        equal(client.sync_answer(3), (NONE, member['member'][-4:]))
+    equal(clients[1].commit(7, members[1]['generation'], members[1]['member'], [(1, 99, 'kept')]), [NONE])
+    server.kill()
+    server.start('--kafka', '127.0.0.1:0')
+    for member in members:
+        client = Client(server)
+        equal(until_served(lambda: client.heartbeat(3, member)), NONE, 'no rebalance after a kill')
+        equal(client.fetch(7, [1])[0][0][0][:2], (1, 99))
+
+
+def until_served(ask):
+    """Not yet, says a home that is waking up."""
+    found = []
+
+    def asked():
+        found.append(ask())
+        return found[-1] not in (14, 15, 16)
+
+    until(asked, 'a home that is served')
+    return found[-1]
+
+
+def test_static_member_is_fenced_by_its_successor():
+    server = served()
+    client = Client(server)
+    old = lone(client, 7, instance='cellar')
+    again = client.join(9, instance='cellar')
+    equal((again['error'], again['generation'], again['skip']), (NONE, old['generation'], True))
+    equal(client.heartbeat(3, old, 'cellar'), FENCED)
+    equal(client.heartbeat(3, again, 'cellar'), NONE)
+
+
+def test_groups_are_listed_described_and_deleted():
+    server = served()
+    client = Client(server)
+
+    def listed(version, states=()):
+        out = Out(version >= 3)
+        if version >= 4:
+            out.array(list(states), out.run)
+        client.send(LIST, version, out.end())
+        back = client.receive(LIST, version)
+        if version >= 1:
+            back.i('i')
+        equal(back.i('h'), NONE)
+
+        def row():
+            found = (back.run(), back.run(), back.run() if version >= 4 else None)
+            back.end()
+            return found
+
+        return back.array(row)
+
+    def described(version, group):
+        out = Out(version >= 5)
+        out.array([group], out.run)
+        if version >= 3:
+            out.i('?', False)
+        client.send(DESCRIBE, version, out.end())
+        back = client.receive(DESCRIBE, version)
+        if version >= 1:
+            back.i('i')
+        equal(back.count('i'), 1)
+        head = back.i('h'), back.run(), back.run(), back.run(), back.run()
+
+        def row():
+            found = [back.run()]
+            if version >= 4:
+                back.run()
+            found += [back.run(), back.run(), back.run(True), back.run(True)]
+            back.end()
+            return found
+
+        return head, back.array(row)
+
+    def deleted(version, group):
+        out = Out(version >= 2)
+        client.send(DELETE, version, out.array([group], out.run).end())
+        back = client.receive(DELETE, version)
+        back.i('i')
+        equal(back.count('i'), 1)
+        back.run()
+        return back.i('h')
+
+    equal(listed(0), [], 'nobody has come')
+    equal(described(0, 'group')[0][2], b'Dead')
+    equal(deleted(0, 'group'), NOT_FOUND)
+    joined = lone(client)
+    for version in range(5):
+        equal(listed(version), [(b'group', b'consumer', b'Stable' if version == 4 else None)])
+    equal(listed(4, ['Empty']), [])
+    for version in range(6):
+        head, members = described(version, 'group')
+        equal(head, (NONE, b'group', b'Stable', b'consumer', b'range'), f'version {version}')
+        equal(members, [[joined['member'], b'test', b'/127.0.0.1', b'm', b'all']])
+    equal(deleted(2, 'group'), NON_EMPTY)
+    equal(deleted(2, ''), INVALID_GROUP)
+    client.send(LEAVE, 0, Out(False).run('group').run(joined['member']))
+    client.receive(LEAVE, 0)
+    until(lambda: deleted(1, 'group') == NONE, 'the group is empty')
+    equal(listed(4), [])
+
+
+def test_native_offsets_are_a_groups_offsets():
+    server = served()
+    client = Client(server)
+    server.produce('topic', [f'line {n}' for n in range(20)])
+    server.leat('consume', 'topic', '--set', 'both', '--until-end')
+    found = client.fetch(8, None, 'both')[0][0]
+    equal(sum(row[1] for row in found), 20, 'what the native set has read')
+    partition = found[0][0]
+    equal(client.commit(8, -1, '', [(partition, 0, '')], 'both'), [NONE])
+    equal(client.fetch(8, [partition], 'both')[0][0][0][1], 0, 'set back by a tool')
+
+
+def test_members_that_hang_up_give_their_places_back():
+    server = served()
+    first = Client(server)
+    joined = lone(first)
+    for _ in range(20):
+        gone = Client(server)
+        gone.join_send(3)
+        until(lambda: first.heartbeat(3, joined) == REBALANCING, 'a rebalance')
+        gone.socket.close()
+        again = first.join(5, member=joined['member'].decode())
+        equal(again['error'], NONE)
+        first.sync(3, again, [(again['member'], b'all')])
+        error, _ = first.sync_answer(3)
+        equal(error, NONE)
+        joined = again
+    equal(len(joined['members']), 1)
+
+
+if __name__ == '__main__':
+    main()
