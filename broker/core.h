@@ -49,8 +49,9 @@ enum {
     /* A node of this name is still held to be up: the one that this one follows, or another. */
     LEAT_NAME_RETRY_US = 500 * 1000,
     LEAT_NAME_TRIES_MAX = 20,
-    LEAT_OPENERS_MAX = 8,       /* "opened" commits under way */
-    LEAT_OPENER_LOGS_MAX = 256, /* logs of one of them */
+    LEAT_CATCH_UP_US_MAX = 2 * 1000 * 1000, /* then what is known here is answered */
+    LEAT_OPENERS_MAX = 8,                   /* "opened" commits under way */
+    LEAT_OPENER_LOGS_MAX = 256,             /* logs of one of them */
 };
 
 struct leat_core;
@@ -435,6 +436,26 @@ struct leat_catch_up {
 };
 /** Thread: a core. */
 void leat_catch_up(struct leat_core *core, struct leat_catch_up *catch_up);
+
+/* Looking for streams by name, on behalf of a client that may know more than this node. */
+struct leat_stream_seek {
+    struct leat_catch_up catch_up;
+    struct leat_stream_wait wait;
+    bool caught_up; /* or tried to: once for all names of a request */
+    leat_err rc;    /* of that */
+    /** After LEAT_E_AGAIN: look again. */
+    void (*on_again)(struct leat_stream_seek *seek);
+    void *owner;
+};
+/**
+ * Find a stream that may be told of. seek: zeroed at first, with on_again and owner.
+ *
+ * LEAT_E_AGAIN and error->code LEAT_OK: on_again follows. Else error says why not: UNKNOWN_STREAM,
+ * or a code of class retry when the coordinators can't be asked. Thread: a core.
+ */
+leat_err leat_stream_seek(struct leat_core *core, struct leat_stream_seek *seek, const char *name,
+                          size_t bytes, struct leat_stream **out_stream,
+                          struct leat_error *error) LEAT_NODISCARD;
 
 /* ---- node.c, bringup.c ---- */
 enum leat_fate {

@@ -288,6 +288,7 @@ void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
         return;
     }
     if (!peer->core->node->options.auto_create) seeker->may_create = false;
+    seeker->all = count == 0;
     seeker->core = peer->core;
     seeker->on_done = metadata_answer;
     seeker->owner = meta;
@@ -303,6 +304,8 @@ struct describe_log {
 };
 struct describe_call {
     struct leat_call call;
+    struct leat_stream_seek seek;
+    char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
     struct leat_stream_desc *desc; /* a reference */
     uint32_t count, core;
     struct describe_log *logs;
@@ -390,26 +393,16 @@ static void describe_deliver(void *actor, struct leat_mail *mail)
                    &describe->call.mail, describe_deliver);
 }
 
-void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *frame)
+static void describe_begin(struct describe_call *describe)
 {
-    struct describe_call *describe = leat_call_create(peer, frame, sizeof *describe);
-    if (describe == NULL) return;
-    struct leat_core *core = peer->core;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    struct leat_msg_string name = leat_msg_read_string(&reader);
-    if (reader.failed) {
-        leat_call_refuse(&describe->call, LEAT_E_INVALID,
-                         "the control body of stream describe is not [name]");
-        return;
-    }
-    const struct leat_stream *stream = leat_stream_find_name(core, name.text, name.bytes);
-    if (stream == NULL || !stream->published) {
-        struct leat_error error;
-        leat_error_set(&error, LEAT_E_UNKNOWN_STREAM, "no stream is named \"%.*s\"",
-                       (int)(name.bytes < 120 ? name.bytes : 120), name.text);
-        leat_call_refuse(&describe->call, LEAT_E_UNKNOWN_STREAM, error.text);
+    struct leat_core *core = describe->call.core;
+    struct leat_stream *stream;
+    struct leat_error error;
+    leat_err rc = leat_stream_seek(core, &describe->seek, describe->name, strlen(describe->name),
+                                   &stream, &error);
+    if (rc == LEAT_E_AGAIN) return;
+    if (rc != LEAT_OK) {
+        leat_call_refuse(&describe->call, rc, error.text);
         return;
     }
     describe->count = stream->desc->streamlet_count * stream->desc->settings.logs;
@@ -421,4 +414,28 @@ void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *
     describe->desc = stream->desc;
     leat_stream_desc_ref(describe->desc);
     leat_core_mail(core, 0, &describe->call.mail, describe_deliver);
+}
+
+static void describe_on_again(struct leat_stream_seek *seek)
+{
+    describe_begin(seek->owner);
+}
+
+void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct describe_call *describe = leat_call_create(peer, frame, sizeof *describe);
+    if (describe == NULL) return;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    struct leat_msg_string name = leat_msg_read_string(&reader);
+    if (reader.failed || name.bytes == 0 || name.bytes > LEAT_STREAM_NAME_BYTES_MAX) {
+        leat_call_refuse(&describe->call, LEAT_E_INVALID,
+                         "the control body of stream describe is not [name]");
+        return;
+    }
+    memcpy(describe->name, name.text, name.bytes);
+    describe->seek.on_again = describe_on_again;
+    describe->seek.owner = describe;
+    describe_begin(describe);
 }

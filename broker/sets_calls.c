@@ -17,11 +17,12 @@ struct set_call {
     bool answered;             /* the request is back. Peer's core */
     struct leat_sets *waiting; /* where it waits; NULL: nowhere. Home's core */
     struct leat_maker maker;
+    struct leat_stream_seek seek;
     struct leat_sets_request request;
     uint32_t streams[LEAT_SETS_STREAMS_MAX];
     struct leat_sets_offset *commits;
     struct leat_log_ref *logs;
-    uint8_t *control; /* as it came, where another node may be the home's */
+    uint8_t *control; /* as it came: another node may be the home's, or a stream be on its way */
     uint32_t control_bytes;
 };
 
@@ -145,6 +146,7 @@ static leat_err names_copy(struct set_call *set, const struct leat_msg_reader *r
     return rc;
 }
 
+/* LEAT_E_AGAIN: a name is being looked for; everything is decoded anew after that. */
 static leat_err decode_join(struct set_call *set, struct leat_msg_reader *reader,
                             struct leat_error *error)
 {
@@ -159,10 +161,9 @@ static leat_err decode_join(struct set_call *set, struct leat_msg_reader *reader
     for (uint32_t i = 0; i < body.stream_count; i++) {
         struct leat_msg_string name = leat_msg_read_string(reader);
         if (reader->failed) return LEAT_E_INVALID;
-        const struct leat_stream *stream = leat_stream_find_name(core, name.text, name.bytes);
-        if (stream == NULL || !stream->published)
-            return leat_error_set(error, LEAT_E_UNKNOWN_STREAM, "no stream is named \"%.*s\"",
-                                  (int)(name.bytes < 120 ? name.bytes : 120), name.text);
+        struct leat_stream *stream;
+        rc = leat_stream_seek(core, &set->seek, name.text, name.bytes, &stream, error);
+        if (rc != LEAT_OK) return rc;
         set->streams[i] = stream->desc->id;
     }
     set->request.mode = body.mode == 0 ? LEAT_SETS_ORDERED : LEAT_SETS_PARALLEL;
@@ -179,7 +180,7 @@ static leat_err decode_commit(struct set_call *set, struct leat_msg_reader *read
     leat_err rc = names_copy(set, reader, body.set, body.member);
     if (rc != LEAT_OK || body.offset_count > LEAT_SETS_COMMIT_ROWS_MAX) return LEAT_E_INVALID;
     set->commits = leat_mem_calloc(LEAT_MEM_BROKER, body.offset_count + 1, sizeof *set->commits);
-    if (set->commits == NULL) return LEAT_E_AGAIN;
+    if (set->commits == NULL) return LEAT_E_NO_MEMORY;
     for (uint32_t i = 0; i < body.offset_count; i++) {
         struct leat_msg_set_offset row;
         leat_msg_set_offset_read(reader, &row);
@@ -199,7 +200,7 @@ static leat_err decode_fetch(struct set_call *set, struct leat_msg_reader *reade
     leat_err rc = names_copy(set, reader, body.set, (struct leat_msg_string){0});
     if (rc != LEAT_OK || body.log_count > LEAT_SETS_LOGS_MAX) return LEAT_E_INVALID;
     set->logs = leat_mem_calloc(LEAT_MEM_BROKER, body.log_count + 1, sizeof *set->logs);
-    if (set->logs == NULL) return LEAT_E_AGAIN;
+    if (set->logs == NULL) return LEAT_E_NO_MEMORY;
     for (uint32_t i = 0; i < body.log_count; i++)
         leat_msg_log_ref_read(reader, &set->logs[i]);
     set->request.logs = set->logs;
@@ -207,14 +208,13 @@ static leat_err decode_fetch(struct set_call *set, struct leat_msg_reader *reade
     return reader->failed ? LEAT_E_INVALID : LEAT_OK;
 }
 
-static leat_err set_decode(struct set_call *set, const struct leat_frame *frame,
-                           struct leat_error *error)
+static leat_err set_decode(struct set_call *set, struct leat_error *error)
 {
     struct leat_msg_reader reader;
     struct leat_msg_set_heartbeat heartbeat;
     struct leat_msg_set_leave leave;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    switch ((enum leat_kind)frame->kind) {
+    leat_msg_reader_init(&reader, set->control, set->control_bytes);
+    switch ((enum leat_kind)set->call.kind) {
     case LEAT_KIND_SET_JOIN:
         set->request.kind = LEAT_SETS_JOIN;
         return decode_join(set, &reader, error);
@@ -231,7 +231,7 @@ static leat_err set_decode(struct set_call *set, const struct leat_frame *frame,
         set->request.kind = LEAT_SETS_COMMIT;
         return decode_commit(set, &reader);
     default:
-        LEAT_ASSERT(frame->kind == LEAT_KIND_SET_FETCH);
+        LEAT_ASSERT(set->call.kind == LEAT_KIND_SET_FETCH);
         set->request.kind = LEAT_SETS_FETCH;
         return decode_fetch(set, &reader);
     }
@@ -252,31 +252,21 @@ static void set_on_published(struct leat_stream_wait *wait)
     set_route(wait->owner);
 }
 
-void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
+static void set_begin(struct set_call *set)
 {
-    struct set_call *set = leat_call_create(peer, frame, sizeof *set);
-    if (set == NULL) return;
-    leat_list_init(&set->by_peer);
-    leat_list_push_back(&peer->set_calls, &set->by_peer);
-    struct leat_core *core = peer->core;
+    struct leat_core *core = set->call.core;
     struct leat_error error = {LEAT_OK, ""};
-    leat_err rc = set_decode(set, frame, &error);
+    leat_err rc = set_decode(set, &error);
+    if (rc == LEAT_E_AGAIN) return; /* set_on_again() follows */
     if (rc != LEAT_OK) {
-        set_end(set, rc,
-                error.code != LEAT_OK ? error.text : "malformed request to a consumer set");
+        const char *text = error.code != LEAT_OK    ? error.text
+                           : rc == LEAT_E_NO_MEMORY ? NULL
+                                                    : "malformed request to a consumer set";
+        set_end(set, rc, text);
         return;
     }
     set->maker.wait.on_ready = set_on_published;
     set->maker.wait.owner = set;
-    if (core->members.links != NULL) {
-        set->control = leat_mem_calloc(LEAT_MEM_BROKER, 1, frame->control_bytes + 1);
-        if (set->control == NULL) {
-            set_end(set, LEAT_E_AGAIN, NULL);
-            return;
-        }
-        memcpy(set->control, frame->control, frame->control_bytes);
-        set->control_bytes = frame->control_bytes;
-    }
     const char *name = LEAT_SETS_STREAM_NAME;
     if (leat_stream_find_name(core, name, strlen(name)) == NULL) {
         struct leat_stream_settings settings = {.streamlets = 1, .logs = LEAT_SETS_HOMES};
@@ -286,6 +276,29 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
         return;
     }
     set_route(set);
+}
+
+static void set_on_again(struct leat_stream_seek *seek)
+{
+    set_begin(seek->owner);
+}
+
+void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct set_call *set = leat_call_create(peer, frame, sizeof *set);
+    if (set == NULL) return;
+    leat_list_init(&set->by_peer);
+    leat_list_push_back(&peer->set_calls, &set->by_peer);
+    set->control = leat_mem_calloc(LEAT_MEM_BROKER, 1, frame->control_bytes + 1);
+    if (set->control == NULL) {
+        set_end(set, LEAT_E_AGAIN, NULL);
+        return;
+    }
+    memcpy(set->control, frame->control, frame->control_bytes);
+    set->control_bytes = frame->control_bytes;
+    set->seek.on_again = set_on_again;
+    set->seek.owner = set;
+    set_begin(set);
 }
 
 /* The home is another node's: that one answers. */

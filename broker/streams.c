@@ -91,11 +91,20 @@ static void seeker_next(struct leat_seeker *seeker);
 static void seeker_on_made(struct leat_maker *maker)
 {
     struct leat_seeker *seeker = maker->owner;
-    /* Two may create it at the same time: one of them finds it there. */
-    if (maker->rc != LEAT_OK && maker->rc != LEAT_E_STREAM_EXISTS)
-        seeker->errors[seeker->at] = maker->error;
-    seeker->at++;
+    if (maker->rc == LEAT_E_STREAM_EXISTS && !seeker->was_there) {
+        /* Two created it at the same time; the other's may still be on its way here. */
+        seeker->was_there = true;
+        seeker->seek.caught_up = false;
+    } else {
+        if (maker->rc != LEAT_OK) seeker->errors[seeker->at] = maker->error;
+        seeker->at++;
+    }
     seeker_next(seeker);
+}
+
+static void seeker_on_again(struct leat_stream_seek *seek)
+{
+    seeker_next(seek->owner);
 }
 
 static void seeker_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
@@ -104,35 +113,17 @@ static void seeker_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
     seeker_next(catch_up->owner);
 }
 
-static void seeker_on_published(struct leat_stream_wait *wait)
-{
-    struct leat_seeker *seeker = wait->owner;
-    seeker->at++;
-    seeker_next(seeker);
-}
-
 /* false: it goes on later. */
 static bool seeker_step(struct leat_seeker *seeker)
 {
     struct leat_core *core = seeker->core;
     const char *name = seeker->names[seeker->at];
-    struct leat_stream *stream = leat_stream_find_name(core, name, strlen(name));
-    if (stream != NULL && !stream->published) {
-        seeker->maker.wait.on_ready = seeker_on_published;
-        seeker->maker.wait.owner = seeker;
-        leat_list_push_back(&stream->waiters, &seeker->maker.wait.link);
-        return false;
-    }
-    if (stream == NULL && !seeker->caught_up && core->members.links != NULL) {
-        seeker->caught_up = true;
-        seeker->catch_up.on_done = seeker_on_caught_up;
-        seeker->catch_up.owner = seeker;
-        leat_catch_up(core, &seeker->catch_up);
-        return false;
-    }
-    if (stream != NULL || !seeker->may_create) return true;
-    struct leat_msg_string text = {name, (uint32_t)strlen(name)};
     struct leat_error *error = &seeker->errors[seeker->at];
+    struct leat_stream *stream;
+    leat_err rc = leat_stream_seek(core, &seeker->seek, name, strlen(name), &stream, error);
+    if (rc == LEAT_E_AGAIN) return false;
+    if (rc != LEAT_E_UNKNOWN_STREAM || !seeker->may_create) return true;
+    struct leat_msg_string text = {name, (uint32_t)strlen(name)};
     if (leat_stream_name_allowed(text, error) != LEAT_OK) return true;
     error->code = LEAT_OK;
     seeker->maker.on_done = seeker_on_made;
@@ -150,9 +141,21 @@ static void seeker_next(struct leat_seeker *seeker)
 
 void leat_seeker_start(struct leat_seeker *seeker)
 {
+    struct leat_stream_seek *seek = &seeker->seek;
     seeker->at = 0;
-    seeker->caught_up = false;
-    seeker_next(seeker);
+    seeker->was_there = false;
+    memset(seek, 0, sizeof *seek);
+    seek->on_again = seeker_on_again;
+    seek->owner = seeker;
+    if (!seeker->all || seeker->core->members.links == NULL) {
+        seeker_next(seeker);
+        return;
+    }
+    /* Whoever asks another node right after a create wants to see it there. */
+    seek->caught_up = true;
+    seek->catch_up.on_done = seeker_on_caught_up;
+    seek->catch_up.owner = seeker;
+    leat_catch_up(seeker->core, &seek->catch_up);
 }
 
 /* ---- deleting ---- */

@@ -17,16 +17,17 @@ leat_err leat_stream_size_allowed(const struct leat_core *core,
 struct leat_seeker {
     struct leat_core *core;
     bool may_create;
+    bool all; /* what is asked for has no name: everything that is committed is waited for */
     struct leat_stream_settings settings; /* of what is created; zeros: defaults */
     uint32_t count;
     char (*names)[LEAT_STREAM_NAME_BYTES_MAX + 1]; /* [count], borrowed until on_done */
-    struct leat_error *errors; /* [count], borrowed; out: why one could not be created */
+    struct leat_error *errors;                   /* [count], borrowed; out: why one is not there */
     void (*on_done)(struct leat_seeker *seeker); /* also from within leat_seeker_start() */
     void *owner;
     /* its own */
     uint32_t at;
-    bool caught_up;
-    struct leat_catch_up catch_up;
+    bool was_there; /* another made it: it is looked for once more */
+    struct leat_stream_seek seek;
     struct leat_maker maker;
 };
 /** The caller has set everything down to owner. Thread: core, as on_done. */

@@ -243,6 +243,7 @@ static void catch_up_deliver_start(void *actor, struct leat_mail *mail)
     memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_BARRIER;
     request->from = core->index;
+    request->wait_us_max = LEAT_CATCH_UP_US_MAX;
     request->on_done = catch_up_on_barrier;
     request->owner = catch_up;
     leat_coordinate(core->env->post, request);
@@ -269,4 +270,50 @@ static void catch_up_deliver_end(void *actor, struct leat_mail *mail)
     struct leat_catch_up *catch_up = LEAT_CONTAINER(mail, struct leat_catch_up, mail);
     (void)actor;
     catch_up->on_done(catch_up, catch_up->request.rc);
+}
+
+/* ---- streams by name ---- */
+
+static void seek_on_ready(struct leat_stream_wait *wait)
+{
+    struct leat_stream_seek *seek = wait->owner;
+    seek->on_again(seek);
+}
+
+static void seek_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
+{
+    struct leat_stream_seek *seek = catch_up->owner;
+    seek->rc = rc;
+    seek->on_again(seek);
+}
+
+leat_err leat_stream_seek(struct leat_core *core, struct leat_stream_seek *seek, const char *name,
+                          size_t bytes, struct leat_stream **out_stream, struct leat_error *error)
+{
+    struct leat_stream *stream = leat_stream_find_name(core, name, bytes);
+    int shown = (int)(bytes < 120 ? bytes : 120);
+    error->code = LEAT_OK;
+    if (stream != NULL && stream->published) {
+        *out_stream = stream;
+        return LEAT_OK;
+    }
+    if (stream != NULL) { /* coming, or going */
+        seek->wait.on_ready = seek_on_ready;
+        seek->wait.owner = seek;
+        leat_list_push_back(&stream->waiters, &seek->wait.link);
+        return LEAT_E_AGAIN;
+    }
+    if (!seek->caught_up && core->members.links != NULL) {
+        seek->caught_up = true;
+        seek->catch_up.on_done = seek_on_caught_up;
+        seek->catch_up.owner = seek;
+        leat_catch_up(core, &seek->catch_up);
+        return LEAT_E_AGAIN;
+    }
+    if (seek->rc != LEAT_OK)
+        return leat_error_set(error, LEAT_E_TIMEOUT,
+                              "no stream \"%.*s\" is known here, and no leader among the "
+                              "coordinators says whether there is one: try again",
+                              shown, name);
+    return leat_error_set(error, LEAT_E_UNKNOWN_STREAM, "no stream is named \"%.*s\"", shown, name);
 }

@@ -552,14 +552,16 @@ static void lookup_on_answer(struct leat_request *request, leat_err rc,
     struct leat_error own = *error;
     if (rc == LEAT_OK) {
         rc = metadata_read(client, answer, &stream);
-        (void)leat_error_set(&own, rc,
-                             rc == LEAT_E_UNKNOWN_STREAM
-                                 ? "no such stream: '%s'; see 'leat stream create'"
-                             : rc == LEAT_E_BAD_NAME
-                                 ? "'%s' is not allowed as a stream's name: letters, digits, '.', "
-                                   "'_' and '-', at most 249"
-                                 : "the stream '%s' cannot be used",
-                             lookup->name);
+        (void)leat_error_set(
+            &own, rc,
+            rc == LEAT_E_UNKNOWN_STREAM ? "no such stream: '%s'; see 'leat stream create'"
+            : rc == LEAT_E_BAD_NAME
+                ? "'%s' is not allowed as a stream's name: letters, digits, '.', "
+                  "'_' and '-', at most 249"
+            : rc == LEAT_E_TIMEOUT ? "the stream '%s' is not known where it was asked for, and no "
+                                     "leader among the coordinators says whether there is one"
+                                   : "the stream '%s' cannot be used",
+            lookup->name);
     }
     enum leat_err_class class = leat_err_class(rc);
     bool again = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;

@@ -287,6 +287,7 @@ struct leat_coordinate {
     size_t decision_count;
     leat_err rc;
     struct leat_error error;
+    uint64_t wait_us_max; /* 0: LEAT_COORDINATE_WAIT_US_MAX */
     void (*on_done)(
         struct leat_coordinate *request); /* on actor `from`, once committed and applied */
     void *owner;

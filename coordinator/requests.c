@@ -405,8 +405,9 @@ static void list_expire(struct leat_coordinator *coordinator, struct leat_list *
     LEAT_LIST_EACH(list, link)
     {
         struct leat_coordinate *request = LEAT_CONTAINER(link, struct leat_coordinate, link);
-        if (now_us < request->since_us + LEAT_COORDINATE_WAIT_US_MAX ||
-            request_waits_for_ever(coordinator, request))
+        uint64_t wait_us =
+            request->wait_us_max ? request->wait_us_max : LEAT_COORDINATE_WAIT_US_MAX;
+        if (now_us < request->since_us + wait_us || request_waits_for_ever(coordinator, request))
             continue;
         if (queue)
             queue_remove(coordinator, request);

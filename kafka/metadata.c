@@ -174,6 +174,8 @@ void leat_kafka_handle_metadata(struct leat_kafka_request *request)
     metadata->seeker.core = core;
     metadata->seeker.may_create =
         body->allow_auto_topic_creation && core->node->options.auto_create && !core->stopping;
+    metadata->seeker.all =
+        body->topics.count < 0 || (request->version == 0 && body->topics.count == 0);
     metadata->seeker.settings = leat_kafka_settings_default();
     metadata->seeker.on_done = metadata_on_sought;
     metadata->seeker.owner = metadata;

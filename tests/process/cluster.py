@@ -104,6 +104,26 @@ def test_a_stream_of_one_line_keeps_its_bytes_and_order():
     equal(cluster.consume('s', which=[1]), lines)
 
 
+def test_a_stream_is_known_everywhere_as_soon_as_it_was_made():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 'first')
+    cluster.consume('first', '--set', 'group')  # the sets' own stream is there
+    for i in range(12):
+        name, at, other = f's{i}', i % 3, (i + 1 + i // 3 % 2) % 3
+        cluster.leat('stream', 'create', name, '--streamlets', 3, which=[at])
+        if i % 4 == 0:
+            check_in(f'"{name}"', cluster.leat('stream', 'list', '--json', which=[other]).stdout.decode())
+        elif i % 4 == 1:
+            described = json.loads(cluster.leat('stream', 'describe', name, '--json',
+                                                which=[other]).stdout)
+            equal(described['name'], name)
+        elif i % 4 == 2:
+            equal(cluster.consume(name, '--set', 'group', which=[other]), [])
+        else:
+            cluster.produce(name, ['a', 'b'], which=[other])
+        cluster.leat('stream', 'delete', name, which=[other])
+
+
 def test_a_set_is_served_by_way_of_any_node():
     cluster = Cluster().start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1)

@@ -93,10 +93,8 @@ static void made(struct control *control, uint32_t id)
     }
     control->stream = 0;
     control->made = true;
-    /* The other nodes of a cluster learn of it a little later, and until then deny it. */
-    sim_world_at(scenario->world,
-                 scenario->world->now_us + (scenario->server_count > 1 ? 1000000 : 0), all_know,
-                 scenario);
+    /* Used at once, also by way of nodes that have not heard of it yet. */
+    sim_world_at(scenario->world, scenario->world->now_us, all_know, scenario);
     later(control, 20000);
 }
 
