@@ -13,8 +13,8 @@
 
 static enum leat_handled fetch_refuse(struct leat_peer *peer, const struct leat_frame *frame,
                                       leat_err code, const char *text);
-static leat_err fetch_parse(struct leat_fetch *fetch, const struct leat_frame *frame,
-                            struct leat_error *error);
+static leat_err fetch_parse(struct leat_peer *peer, const struct leat_frame *frame,
+                            struct leat_fetch **out_fetch, struct leat_error *error);
 static void fetch_run(struct leat_fetch *fetch);
 static bool fetch_read_at(struct leat_fetch *fetch);
 static void fetch_begin_read(struct leat_fetch_read *read);
@@ -39,33 +39,78 @@ enum leat_handled leat_fetch_frame(struct leat_peer *peer, const struct leat_fra
     struct leat_core *core = peer->core;
     struct leat_error error;
     if (core->stopping) return fetch_refuse(peer, frame, LEAT_E_STARTING, "the server is stopping");
-    if (core->fetch_pool.left == 0 || core->item_pool.left < LEAT_FETCH_LOGS_MAX) {
+    struct leat_fetch *fetch = NULL;
+    leat_err rc = fetch_parse(peer, frame, &fetch, &error);
+    if (rc == LEAT_E_AGAIN) return LEAT_HELD;
+    if (rc != LEAT_OK) {
+        if (fetch != NULL) fetch_free(fetch);
+        return fetch_refuse(peer, frame, rc, error.text);
+    }
+    fetch->number = frame->request;
+    leat_fetch_start(fetch);
+    return LEAT_HANDLED;
+}
+
+void leat_fetch_start(struct leat_fetch *fetch)
+{
+    if (leat_peer_is_slow(fetch->peer))
+        leat_list_push_back(&fetch->core->deferred_fetches, &fetch->link);
+    else
+        fetch_run(fetch);
+}
+
+struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, uint32_t log_count, uint32_t min_bytes,
+                                    uint32_t max_bytes, uint32_t wait_ms,
+                                    void (*on_ready)(struct leat_fetch *fetch), void *owner)
+{
+    struct leat_core *core = peer->core;
+    LEAT_ASSERT_CMP(log_count, <=, LEAT_CORE_FETCH_ITEMS_MAX);
+    uint32_t items_wanted = log_count > LEAT_FETCH_LOGS_MAX ? log_count : LEAT_FETCH_LOGS_MAX;
+    if (core->fetch_pool.left == 0 || core->item_pool.left < items_wanted) {
         leat_peer_pause(peer, LEAT_PAUSE_STARVED);
         leat_list_remove(&peer->starved);
         leat_list_push_back(&core->starved_peers, &peer->starved);
-        return LEAT_HELD;
+        return NULL;
     }
     struct leat_fetch *fetch = leat_stock_take(&core->fetch_pool);
     memset(fetch, 0, sizeof *fetch);
     leat_list_init(&fetch->link);
     fetch->core = core;
     fetch->peer = peer;
-    fetch->number = frame->request;
+    fetch->on_ready = on_ready;
+    fetch->owner = owner;
+    fetch->items_tail = &fetch->items;
     fetch->timer.on_expired = fetch_on_timer;
     fetch->timer.owner = fetch;
     leat_list_push_back(&core->fetches, &fetch->by_core);
     leat_peer_begin(peer);
-    leat_err rc = fetch_parse(fetch, frame, &error);
-    if (rc != LEAT_OK) {
-        fetch_free(fetch);
-        return fetch_refuse(peer, frame, rc, error.text);
-    }
-    if (leat_peer_is_slow(peer)) {
-        leat_list_push_back(&core->deferred_fetches, &fetch->link);
-        return LEAT_HANDLED;
-    }
-    fetch_run(fetch);
-    return LEAT_HANDLED;
+    fetch->max_bytes = max_bytes < LEAT_FETCH_BYTES_MAX ? max_bytes : LEAT_FETCH_BYTES_MAX;
+    if (fetch->max_bytes == 0) fetch->max_bytes = 1;
+    fetch->min_bytes = min_bytes < fetch->max_bytes ? min_bytes : fetch->max_bytes;
+    if (wait_ms > LEAT_FETCH_WAIT_MS_MAX) wait_ms = LEAT_FETCH_WAIT_MS_MAX;
+    fetch->over_deadline = wait_ms == 0 || fetch->min_bytes == 0;
+    if (!fetch->over_deadline) fetch->deadline_us = leat_core_now(core) + wait_ms * 1000ull;
+    return fetch;
+}
+
+struct leat_fetch_item *leat_fetch_add(struct leat_fetch *fetch,
+                                       const struct leat_msg_fetch_log *want, uint32_t max_bytes)
+{
+    struct leat_core *core = fetch->core;
+    struct leat_fetch_item *item = leat_stock_take(&core->item_pool);
+    LEAT_ASSERT(item != NULL);
+    memset(item, 0, sizeof *item);
+    leat_list_init(&item->waiting);
+    item->fetch = fetch;
+    item->want = *want;
+    item->max_bytes = max_bytes;
+    *fetch->items_tail = item;
+    fetch->items_tail = &item->next;
+    fetch->item_count++;
+    item->refused = leat_hosted_route(core, want->log, want->epoch, &item->home, NULL);
+    item->result.by_position = want->by_position;
+    item->result.next = want->position;
+    return item;
 }
 
 static enum leat_handled fetch_refuse(struct leat_peer *peer, const struct leat_frame *frame,
@@ -75,10 +120,10 @@ static enum leat_handled fetch_refuse(struct leat_peer *peer, const struct leat_
     return LEAT_HANDLED;
 }
 
-static leat_err fetch_parse(struct leat_fetch *fetch, const struct leat_frame *frame,
-                            struct leat_error *error)
+/* LEAT_E_AGAIN: there are no structs. *out_fetch is set when it has begun, also on refusal. */
+static leat_err fetch_parse(struct leat_peer *peer, const struct leat_frame *frame,
+                            struct leat_fetch **out_fetch, struct leat_error *error)
 {
-    struct leat_core *core = fetch->core;
     struct leat_msg_reader reader;
     struct leat_msg_fetch body;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
@@ -90,35 +135,19 @@ static leat_err fetch_parse(struct leat_fetch *fetch, const struct leat_frame *f
     if (body.log_count == 0 || body.log_count > LEAT_FETCH_LOGS_MAX)
         return leat_error_set(error, LEAT_E_TOO_MANY, "a fetch names 1 to %d logs, not %u",
                               LEAT_FETCH_LOGS_MAX, body.log_count);
-    fetch->max_bytes =
-        body.max_bytes < LEAT_FETCH_BYTES_MAX ? body.max_bytes : LEAT_FETCH_BYTES_MAX;
-    if (fetch->max_bytes == 0) fetch->max_bytes = 1;
-    fetch->min_bytes = body.min_bytes < fetch->max_bytes ? body.min_bytes : fetch->max_bytes;
-    uint32_t wait_ms =
-        body.wait_ms < LEAT_FETCH_WAIT_MS_MAX ? body.wait_ms : LEAT_FETCH_WAIT_MS_MAX;
-    fetch->over_deadline = wait_ms == 0 || fetch->min_bytes == 0;
-    if (!fetch->over_deadline) fetch->deadline_us = leat_core_now(core) + wait_ms * 1000ull;
-
-    struct leat_fetch_item **tail = &fetch->items;
+    struct leat_fetch *fetch = leat_fetch_begin(peer, body.log_count, body.min_bytes,
+                                                body.max_bytes, body.wait_ms, NULL, NULL);
+    if (fetch == NULL) return LEAT_E_AGAIN;
+    *out_fetch = fetch;
     for (uint32_t i = 0; i < body.log_count; i++) {
-        struct leat_fetch_item *item = leat_stock_take(&core->item_pool);
-        LEAT_ASSERT(item != NULL);
-        memset(item, 0, sizeof *item);
-        leat_list_init(&item->waiting);
-        item->fetch = fetch;
-        *tail = item;
-        tail = &item->next;
-        fetch->item_count++;
-        leat_msg_fetch_log_read(&reader, &item->want);
+        struct leat_msg_fetch_log want = {0};
+        leat_msg_fetch_log_read(&reader, &want);
         if (reader.failed)
             return leat_error_set(error, LEAT_E_INVALID,
                                   "log %u of the fetch is not [stream, streamlet, log, epoch, "
                                   "from]",
                                   i + 1);
-        item->refused =
-            leat_hosted_route(core, item->want.log, item->want.epoch, &item->home, NULL);
-        item->result.by_position = item->want.by_position;
-        item->result.next = item->want.position;
+        leat_fetch_add(fetch, &want, UINT32_MAX);
     }
     return LEAT_OK;
 }
@@ -177,6 +206,9 @@ static bool fetch_read_at(struct leat_fetch *fetch)
     read->read.position = item->want.position;
     /* Nothing but the two ends of the log once there is enough: its next request brings the rest */
     read->read.max_bytes = fetch->max_bytes > fetch->bytes ? fetch->max_bytes - fetch->bytes : 0;
+    uint32_t item_left =
+        item->max_bytes > item->result.bytes ? item->max_bytes - item->result.bytes : 0;
+    if (read->read.max_bytes > item_left) read->read.max_bytes = item_left;
     read->read.disk_buffer = NULL;
     read->read.disk_buffer_bytes = 0;
     read->read.pinned = NULL;
@@ -344,8 +376,8 @@ static bool fetch_take_result(struct leat_fetch_read *read)
      * position may own only this group (parallel mode), so that ends at the group's end. */
     bool group_left =
         item->want.by_position && read->read.next_position.group != item->want.position.group;
-    if (fetch->bytes < fetch->max_bytes && read->read.next.v < read->acked_offset &&
-        read->read.disk_buffer == NULL && !group_left)
+    if (fetch->bytes < fetch->max_bytes && item->result.bytes < item->max_bytes &&
+        read->read.next.v < read->acked_offset && read->read.disk_buffer == NULL && !group_left)
         fetch->at = item;
     return true;
 }
@@ -365,7 +397,12 @@ static void fetch_finish(struct leat_fetch *fetch)
         fetch_wait(fetch);
         return;
     }
-    fetch_answer(fetch);
+    if (fetch->on_ready == NULL) {
+        fetch_answer(fetch);
+        return;
+    }
+    fetch->state = LEAT_FETCH_READY;
+    fetch->on_ready(fetch);
 }
 
 static void fetch_on_sent(struct leat_send *send, leat_err rc)
@@ -375,7 +412,7 @@ static void fetch_on_sent(struct leat_send *send, leat_err rc)
     (void)rc; /* the peer learns of its end by on_closed */
     fetch_release_read(read);
     if (fetch->peer != NULL) leat_peer_drained(fetch->peer);
-    if (--fetch->sends_left == 0) fetch_free(fetch);
+    if (--fetch->sends_left == 0 && fetch->state == LEAT_FETCH_SENDING) fetch_free(fetch);
 }
 
 /* The sentence of a refusal is made when it is written, from what holds then. */
@@ -404,31 +441,43 @@ static void fetch_answer(struct leat_fetch *fetch)
     for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next)
         fetch_write_row(&writer, item);
     LEAT_ASSERT(!writer.overflow);
-    fetch->state = LEAT_FETCH_SENDING;
     leat_peer_send(peer, core->scratch, LEAT_KIND_FETCH, LEAT_FRAME_ANSWER, fetch->number,
                    writer.used, fetch->bytes);
-    if (peer->closing || fetch->reads == NULL) {
-        fetch_drop_reads(fetch);
-        fetch_free(fetch);
-        return;
-    }
-    struct leat_counters *totals = &core->counters;
-    atomic_fetch_add_explicit(&totals->fetched_records, fetch->records, memory_order_relaxed);
-    atomic_fetch_add_explicit(&totals->fetched_bytes, fetch->bytes, memory_order_relaxed);
-    struct leat_fetch_read *read = fetch->reads;
-    fetch->reads = fetch->reads_last = NULL;
-    for (struct leat_fetch_read *it = read; it != NULL; it = it->next)
+    for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next)
+        leat_fetch_send(fetch, item);
+    leat_fetch_end(fetch);
+}
+
+void leat_fetch_send(struct leat_fetch *fetch, const struct leat_fetch_item *item)
+{
+    struct leat_core *core = fetch->core;
+    struct leat_peer *peer = fetch->peer;
+    struct leat_fetch_read *read;
+    if (peer == NULL || peer->closing) return;
+    while ((read = fetch->reads) != NULL && read->item == item) {
+        fetch->reads = read->next;
+        if (fetch->reads == NULL) fetch->reads_last = NULL;
         fetch->sends_left++;
-    while (read != NULL) {
-        struct leat_fetch_read *next = read->next;
         read->send.iovs = read->read.iovs;
         read->send.iov_count = read->read.iov_count;
         read->send.on_sent = fetch_on_sent;
         read->send.owner = read;
         leat_peer_owes(peer);
         core->net->send(peer->conn, &read->send);
-        read = next;
     }
+}
+
+void leat_fetch_end(struct leat_fetch *fetch)
+{
+    struct leat_counters *totals = &fetch->core->counters;
+    fetch->state = LEAT_FETCH_SENDING;
+    fetch_drop_reads(fetch);
+    if (fetch->sends_left == 0) {
+        fetch_free(fetch);
+        return;
+    }
+    atomic_fetch_add_explicit(&totals->fetched_records, fetch->records, memory_order_relaxed);
+    atomic_fetch_add_explicit(&totals->fetched_bytes, fetch->bytes, memory_order_relaxed);
 }
 
 static void fetch_drop_reads(struct leat_fetch *fetch)
@@ -670,6 +719,8 @@ void leat_fetch_peer_closed(struct leat_peer *peer)
         leat_peer_end(peer);
         if (fetch->state == LEAT_FETCH_WAITING) {
             fetch_wake(fetch);
+        } else if (fetch->state == LEAT_FETCH_READY) {
+            leat_fetch_end(fetch);
         } else if (fetch->state != LEAT_FETCH_SENDING && !leat_list_empty(&fetch->link)) {
             /* Deferred, or waiting for a struct: nothing is under way. */
             fetch_free(fetch);

@@ -10,8 +10,9 @@ struct leat_fetch_item {
     struct leat_fetch_item *next;
     struct leat_msg_fetch_log want;
     struct leat_msg_fetched result;
-    leat_err refused; /* by routing; fixed */
-    uint32_t home;    /* core of the log */
+    leat_err refused;   /* by routing; fixed */
+    uint32_t home;      /* core of the log */
+    uint32_t max_bytes; /* of this log */
     /* A watch: tells when the log's acked end moves past what was read. Belongs to the home core
      * from `ask` to `tell`. */
     struct leat_list waiting;
@@ -40,6 +41,7 @@ enum leat_fetch_state {
     LEAT_FETCH_RUNNING,    /* a read is under way at `at` */
     LEAT_FETCH_WAITING,    /* for bytes or the deadline */
     LEAT_FETCH_UNWATCHING, /* other cores give their watches back */
+    LEAT_FETCH_READY,      /* another front door is to send it */
     LEAT_FETCH_SENDING,    /* answered; runs are being sent */
 };
 struct leat_fetch {
@@ -48,6 +50,9 @@ struct leat_fetch {
     struct leat_peer *peer;   /* NULL: it is gone */
     struct leat_list by_core; /* core->fetches: for when the peer goes */
     uint32_t number;
+    /* Of another front door; NULL: answered here. */
+    void (*on_ready)(struct leat_fetch *fetch);
+    void *owner;
     uint32_t min_bytes, max_bytes;
     uint64_t deadline_us;
     struct leat_timer timer;
@@ -56,9 +61,28 @@ struct leat_fetch {
     bool called; /* from starved_reads: it need not stand in line again */
     uint32_t item_count;
     struct leat_fetch_item *items, *at;
+    struct leat_fetch_item **items_tail;
     struct leat_fetch_read *reads, *reads_last; /* filled, in order */
     uint32_t bytes, sends_left, watches_out;
     uint64_t records;
 };
+
+/* ---- fetches of other front doors ---- */
+
+/** Begin one: NULL when there are no structs for so many logs; the peer is paused then, and its frame
+ * comes again. wait_ms 0: it does not wait. on_ready runs once, also from within leat_fetch_start(),
+ * unless the peer goes first (leat_fetch_peer_closed()): then the fetch is gone. */
+struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, uint32_t log_count, uint32_t min_bytes,
+                                    uint32_t max_bytes, uint32_t wait_ms,
+                                    void (*on_ready)(struct leat_fetch *fetch), void *owner);
+/** Add one of its logs; `want` is copied. Answered by item->result. */
+struct leat_fetch_item *leat_fetch_add(struct leat_fetch *fetch,
+                                       const struct leat_msg_fetch_log *want, uint32_t max_bytes);
+void leat_fetch_start(struct leat_fetch *fetch);
+/** After on_ready, in the order of the items: give a log's batches, item->result.bytes of them, to
+ * the connection, gathered from where they lie. */
+void leat_fetch_send(struct leat_fetch *fetch, const struct leat_fetch_item *item);
+/** What was not sent is not wanted; the fetch ends when the rest has left. */
+void leat_fetch_end(struct leat_fetch *fetch);
 
 #endif

@@ -346,6 +346,12 @@ static void conn_answer(struct leat_peer *peer)
         conn->first = request->next;
         if (request->next == NULL) conn->last = NULL;
         request_free(request);
+        request = conn->first;
+        if (request != NULL && request->on_turn != NULL && !request->done && peer->conn != NULL) {
+            void (*on_turn)(struct leat_kafka_request *) = request->on_turn;
+            request->on_turn = NULL;
+            on_turn(request);
+        }
     }
     if (used > 0) leat_peer_send_bytes(peer, peer->core->scratch, used);
     leat_peer_end(peer);
@@ -356,7 +362,6 @@ static void conn_on_closed(struct leat_peer *peer)
     struct leat_kafka_conn *conn = conn_of(peer);
     leat_append_peer_closed(peer);
     leat_fetch_peer_closed(peer);
-    struct leat_kafka_request *held = conn->held;
     conn->held = NULL;
     for (struct leat_kafka_request *request = conn->first; request != NULL;
          request = request->next) {
@@ -364,7 +369,6 @@ static void conn_on_closed(struct leat_peer *peer)
         request->on_abandoned = NULL;
         if (!request->done && on_abandoned != NULL) on_abandoned(request);
     }
-    if (held != NULL && !held->done) leat_kafka_answer(held, NULL);
     /* What is done behind one that is not is freed when that one is. */
     if (conn->first != NULL && conn->first->done && leat_list_empty(&peer->answers))
         leat_list_push_back(&peer->core->answer_peers, &peer->answers);

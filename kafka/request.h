@@ -67,6 +67,8 @@ struct leat_kafka_request {
     /** May be set while unanswered: the connection has gone, nobody waits any more. The request is
      * still to be answered, then or later. */
     void (*on_abandoned)(struct leat_kafka_request *request);
+    /** May be set while unanswered: all earlier requests of the connection are answered. */
+    void (*on_turn)(struct leat_kafka_request *request);
     /** May be set when answering: send the answer yourself, in your turn (fetch). */
     void (*send)(struct leat_kafka_request *request);
     /** May be set: the request is about to be freed. */
