@@ -1,0 +1,68 @@
+"""The official console tools, started as classes of their jars: console.py BROKER TOPIC JARS MAJOR."""
+
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/python")
+from scenario import Step  # noqa: E402
+
+BROKER, TOPIC, JARS, MAJOR = sys.argv[1:5]
+GROUP = TOPIC + "-tools"
+
+
+def tool(name, *arguments, input=None, code=0):
+    done = subprocess.run(["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{JARS}/*", name, *arguments], input=input,
+                          capture_output=True, timeout=120)
+    text = (done.stdout + done.stderr).decode(errors="replace")
+    assert code is None or done.returncode == code, f"{name}: {text[-400:]}"
+    return text
+
+
+def at(*arguments):
+    return ("--bootstrap-server", BROKER, *arguments)
+
+
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+CONFIGS = "kafka.admin.ConfigCommand"
+GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+
+with Step("versions"):
+    text = tool("org.apache.kafka.tools.BrokerApiVersionsCommand" if MAJOR >= "4" else "kafka.admin.BrokerApiVersionsCommand", *at())
+    assert "JoinGroup(11): 0 to 9" in text, text[-400:]
+with Step("topics"):
+    tool(TOPICS, *at("--create", "--topic", TOPIC, "--partitions", "3", "--replication-factor", "1"))
+    assert TOPIC in tool(TOPICS, *at("--list")).split()
+    assert "PartitionCount: 3" in tool(TOPICS, *at("--describe", "--topic", TOPIC))
+    tool(TOPICS, *at("--alter", "--topic", TOPIC, "--partitions", "6"))
+    assert "PartitionCount: 6" in tool(TOPICS, *at("--describe", "--topic", TOPIC))
+with Step("configs"):
+    entity = ("--entity-type", "topics", "--entity-name", TOPIC)
+    tool(CONFIGS, *at("--alter", *entity, "--add-config", "retention.ms=86400000"))
+    assert "retention.ms=86400000" in tool(CONFIGS, *at("--describe", *entity))
+with Step("perf"):
+    name = "org.apache.kafka.tools.ProducerPerformance"
+    text = tool(name, "--topic", TOPIC, "--num-records", "20000", "--record-size", "100", "--throughput", "-1",
+                "--producer-props", f"bootstrap.servers={BROKER}", "acks=all")
+    assert "20000 records sent" in text, text[-400:]
+    name = "org.apache.kafka.tools.ConsumerPerformance"
+    more = ("--messages", "20000", "--group", GROUP, "--timeout", "20000")
+    text = tool(name, *at("--topic", TOPIC, *more))
+    assert re.search(r", 20\d\d\d, ", text), text[-400:]
+with Step("console"):
+    name = "org.apache.kafka.tools.ConsoleProducer" if MAJOR >= "4" else "kafka.tools.ConsoleProducer"
+    tool(name, *at("--topic", TOPIC + "-lines"), input=b"one\ntwo\nthree\n")
+    name = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+    text = tool(name, *at("--topic", TOPIC + "-lines", "--from-beginning", "--max-messages", "3", "--timeout-ms", "20000"))
+    assert text.split()[:3] == ["one", "two", "three"], text[-400:]
+with Step("groups"):
+    assert GROUP in tool(GROUPS, *at("--list")).split()
+    assert TOPIC in tool(GROUPS, *at("--describe", "--group", GROUP))
+    assert "Empty" in tool(GROUPS, *at("--describe", "--group", GROUP, "--state"))
+    text = tool(GROUPS, *at("--group", GROUP, "--topic", TOPIC, "--reset-offsets", "--to-earliest", "--execute"))
+    rows = [line.split() for line in text.splitlines() if TOPIC in line]
+    assert len(rows) == 6 and all(row[-1] == "0" for row in rows), text[-400:]
+    tool(GROUPS, *at("--delete", "--group", GROUP))
+    assert GROUP not in tool(GROUPS, *at("--list")).split()
+with Step("delete"):
+    tool(TOPICS, *at("--delete", "--topic", TOPIC))

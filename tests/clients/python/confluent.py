@@ -1,0 +1,104 @@
+"""librdkafka, as current as its Python package."""
+
+import confluent_kafka
+from confluent_kafka import admin, Consumer, KafkaException, Producer, TopicPartition
+
+from scenario import Record, main
+
+
+class Client:
+    codecs = ("none", "gzip", "snappy", "lz4", "zstd")
+
+    def __init__(self, broker):
+        self.base = {"bootstrap.servers": broker}
+        self.admin = admin.AdminClient(self.base)
+
+    def create(self, topic, partitions):
+        for future in self.admin.create_topics([admin.NewTopic(topic, partitions, 1)]).values():
+            future.result(30)
+
+    def delete(self, topic):
+        for future in self.admin.delete_topics([topic]).values():
+            future.result(30)
+
+    def produce(self, topic, codec, records):
+        failures = []
+
+        def told(error, _message):
+            if error:
+                failures.append(error)
+
+        producer = Producer({**self.base, "compression.type": codec, "enable.idempotence": True, "linger.ms": 5})
+        for r in records:
+            producer.produce(topic, r.value, r.key, r.partition, told, r.timestamp, r.headers)
+        if producer.flush(60) or failures:
+            raise KafkaException(failures[0] if failures else "not all was acknowledged")
+
+    def consumer(self, group, **more):
+        settings = {"group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest", **more}
+        return Consumer({**self.base, **settings})
+
+    @staticmethod
+    def record(message):
+        if message.error():
+            raise KafkaException(message.error())
+        return Record(message.partition(), message.offset(), message.key(), message.value(),
+                      [(k, v or b"") for k, v in message.headers() or []], message.timestamp()[1])
+
+    def read_all(self, topic, partitions):
+        consumer, records = self.consumer("none"), []
+        parts = [TopicPartition(topic, p, 0) for p in range(partitions)]
+        want = sum(consumer.get_watermark_offsets(p, 20)[1] for p in parts)
+        consumer.assign(parts)
+        while len(records) < want:
+            got = consumer.consume(1000, 20)
+            if not got:
+                break
+            records += [self.record(m) for m in got]
+        consumer.close()
+        return records
+
+    def group_consumer(self, topic, group):
+        consumer = self.consumer(group, **{"session.timeout.ms": 6000})
+        consumer.subscribe([topic])
+        return consumer
+
+    def poll(self, consumer):
+        return [self.record(m) for m in consumer.consume(200, 0.5)]
+
+    def commit(self, consumer):
+        try:
+            consumer.commit(asynchronous=False)
+        except KafkaException as error:
+            late = (confluent_kafka.KafkaError.REBALANCE_IN_PROGRESS, confluent_kafka.KafkaError._NO_OFFSET,
+                    confluent_kafka.KafkaError.ILLEGAL_GENERATION)
+            if error.args[0].code() not in late:
+                raise
+
+    def close(self, consumer):
+        consumer.close()
+
+    def committed(self, topic, group, partitions):
+        consumer = self.consumer(group)
+        found = consumer.committed([TopicPartition(topic, p) for p in range(partitions)], 20)
+        consumer.close()
+        return [p.offset for p in found]
+
+    def offsets_for_time(self, topic, partitions, at_ms):
+        consumer = self.consumer("none")
+        found = consumer.offsets_for_times([TopicPartition(topic, p, at_ms) for p in range(partitions)], 20)
+        consumer.close()
+        return [p.offset for p in found]
+
+    def idempotent_producer(self):
+        return Producer({**self.base, "enable.idempotence": True, "message.timeout.ms": 10000})
+
+    def send_one(self, producer, topic, value):
+        told = []
+        producer.produce(topic, value, partition=0, on_delivery=lambda error, _m: told.append(error))
+        producer.flush(30)
+        if not told or told[0]:
+            raise KafkaException(told[0] if told else "no answer")
+
+
+main(Client)
