@@ -418,6 +418,16 @@ struct leat_maker {
 };
 void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const char *name,
                       size_t name_bytes, const struct leat_stream_settings *settings);
+/* A producer id that was never given before. Caller's storage. */
+struct leat_producer_wait {
+    struct leat_list link;
+    leat_err rc; /* out */
+    struct leat_error error;
+    int64_t id;
+    void (*on_done)(struct leat_producer_wait *wait); /* also from within leat_producer_id() */
+    void *owner;
+};
+void leat_producer_id(struct leat_core *core, struct leat_producer_wait *wait);
 void leat_producer_ids_fini(struct leat_core *core);
 /** Broker side of one home log's sets. */
 leat_err leat_sets_attach(struct leat_hosted *hosted,

@@ -7,28 +7,15 @@
 
 /* ---- PRODUCER_ID [id or -1, epoch or -1] ---- */
 
-struct producer_call {
-    struct leat_call call;
-    struct leat_list link;
-};
-
-static void producer_answer(struct leat_call *call, int64_t id, int64_t epoch)
-{
-    struct leat_msg_writer writer;
-    leat_call_writer(call->core, &writer);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_i64(&writer, id);
-    leat_msg_write_i64(&writer, epoch);
-    leat_call_answer(call, &writer);
-}
-
 static void producer_serve(struct leat_core *core)
 {
     struct leat_list *link;
     while (core->producer_left > 0 && (link = leat_list_pop_front(&core->producer_waits)) != NULL) {
-        struct producer_call *producer = LEAT_CONTAINER(link, struct producer_call, link);
+        struct leat_producer_wait *wait = LEAT_CONTAINER(link, struct leat_producer_wait, link);
         core->producer_left--;
-        producer_answer(&producer->call, core->producer_next++, 0);
+        wait->rc = LEAT_OK;
+        wait->id = core->producer_next++;
+        wait->on_done(wait);
     }
 }
 
@@ -40,9 +27,12 @@ static void producer_on_block(struct leat_coordinate *request)
     core->producer_asked = false;
     if (request->rc != LEAT_OK) {
         struct leat_list *link;
-        while ((link = leat_list_pop_front(&core->producer_waits)) != NULL)
-            leat_call_refuse(&LEAT_CONTAINER(link, struct producer_call, link)->call, request->rc,
-                             request->error.text);
+        while ((link = leat_list_pop_front(&core->producer_waits)) != NULL) {
+            struct leat_producer_wait *wait = LEAT_CONTAINER(link, struct leat_producer_wait, link);
+            wait->rc = request->rc;
+            wait->error = request->error;
+            wait->on_done(wait);
+        }
         return;
     }
     core->producer_next = request->first_id;
@@ -64,11 +54,41 @@ static void producer_ask(struct leat_core *core)
     leat_coordinate(core->env->post, request);
 }
 
+void leat_producer_id(struct leat_core *core, struct leat_producer_wait *wait)
+{
+    leat_list_push_back(&core->producer_waits, &wait->link);
+    producer_serve(core);
+    if (!leat_list_empty(&core->producer_waits)) producer_ask(core);
+}
+
+struct producer_call {
+    struct leat_call call;
+    struct leat_producer_wait wait;
+};
+
+static void producer_answer(struct leat_call *call, int64_t id, int64_t epoch)
+{
+    struct leat_msg_writer writer;
+    leat_call_writer(call->core, &writer);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_i64(&writer, id);
+    leat_msg_write_i64(&writer, epoch);
+    leat_call_answer(call, &writer);
+}
+
+static void producer_on_id(struct leat_producer_wait *wait)
+{
+    struct producer_call *producer = wait->owner;
+    if (wait->rc != LEAT_OK)
+        leat_call_refuse(&producer->call, wait->rc, wait->error.text);
+    else
+        producer_answer(&producer->call, wait->id, 0);
+}
+
 void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *frame)
 {
     struct producer_call *producer = leat_call_create(peer, frame, sizeof *producer);
     if (producer == NULL) return;
-    struct leat_core *core = peer->core;
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     uint32_t fields = leat_msg_read_array(&reader);
@@ -84,9 +104,9 @@ void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *fram
         producer_answer(&producer->call, id, epoch + 1);
         return;
     }
-    leat_list_push_back(&core->producer_waits, &producer->link);
-    producer_serve(core);
-    if (!leat_list_empty(&core->producer_waits)) producer_ask(core);
+    producer->wait.on_done = producer_on_id;
+    producer->wait.owner = producer;
+    leat_producer_id(peer->core, &producer->wait);
 }
 
 void leat_producer_ids_fini(struct leat_core *core)

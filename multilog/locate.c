@@ -94,6 +94,36 @@ static leat_err locate_time(struct leat_log *log, struct leat_locate_op *op)
     return locate_latest(log, op);
 }
 
+static leat_err locate_newest(struct leat_log *log, struct leat_locate_op *op)
+{
+    int64_t newest = INT64_MIN;
+    for (uint32_t i = 0; i < log->slot_count; i++) {
+        const struct log_slot *slot = log_slot_at(log, i);
+        if (slot->seg->id.v < log->first_segment) continue;
+        const struct log_open *open = slot->closed ? NULL : log_open_of(log, slot->seg);
+        int64_t time = open ? open->max_timestamp_ms : slot->seg->max_timestamp_ms;
+        if (time > newest) newest = time;
+    }
+    op->what = LEAT_LOCATE_TIME;
+    op->value = newest;
+    return locate_time(log, op);
+}
+
+/* Each segment is one owner's, and epochs only grow: where the first later one begins. */
+static leat_err locate_epoch(struct leat_log *log, struct leat_locate_op *op)
+{
+    op->epoch.v = 0;
+    for (uint32_t i = 0; i < log->slot_count; i++) {
+        const struct leat_segment *seg = log_slot_at(log, i)->seg;
+        if (op->value < (int64_t)seg->epoch.v) {
+            op->offset.v = seg->base_offset;
+            return locate_end(op, LEAT_OK);
+        }
+        op->epoch = seg->epoch;
+    }
+    return locate_latest(log, op);
+}
+
 static void earliest_take(const struct leat_log *log, struct leat_locate_op *op)
 {
     op->offset.v = log->first_offset;
@@ -134,6 +164,10 @@ leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op)
         op->read.from = op->offset;
         op->read.by_position = op->read.by_time = false;
         return locate_read(log, op);
+    case LEAT_LOCATE_NEWEST:
+        return locate_newest(log, op);
+    case LEAT_LOCATE_EPOCH:
+        return locate_epoch(log, op);
     default:
         return locate_end(op, LEAT_E_INVALID);
     }

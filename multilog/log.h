@@ -177,6 +177,7 @@ struct leat_locate_op { /* caller's */
     int64_t value;
     struct leat_offset offset;     /* out */
     int64_t timestamp_ms;          /* out */
+    struct leat_epoch epoch;       /* out of LEAT_LOCATE_EPOCH: of the last record there; 0: none */
     struct leat_position position; /* out */
     leat_err rc;
     void (*on_done)(struct leat_locate_op *op);

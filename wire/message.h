@@ -204,7 +204,14 @@ void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetch
  *   the acked end when there is none), 3 offset
  * Answer [[code, offset, timestamp ms or -1, group, segment, position, text]…]; text, a sentence, only
  * where it is refused */
-enum leat_locate { LEAT_LOCATE_EARLIEST, LEAT_LOCATE_LATEST, LEAT_LOCATE_TIME, LEAT_LOCATE_OFFSET };
+enum leat_locate {
+    LEAT_LOCATE_EARLIEST,
+    LEAT_LOCATE_LATEST,
+    LEAT_LOCATE_TIME,
+    LEAT_LOCATE_OFFSET,
+    LEAT_LOCATE_NEWEST, /* the record with the highest time */
+    LEAT_LOCATE_EPOCH,  /* where the records of owners up to that epoch end */
+};
 struct leat_msg_locate {
     struct leat_log_ref log;
     uint32_t what;

@@ -1,0 +1,28 @@
+/* Where logs begin and end, and where a time is in them: for requests of any front door. Private to
+ * broker/ and kafka/. */
+#ifndef LEAT_BROKER_LOCATE_H
+#define LEAT_BROKER_LOCATE_H
+
+#include "broker/core.h"
+
+/* Logs are asked one after the other, each on its own core. Caller's storage. */
+struct leat_locator {
+    struct leat_core *core;
+    uint32_t count;
+    struct leat_msg_locate *asked;  /* [count], borrowed until on_done */
+    struct leat_msg_located *found; /* [count], likewise: code, offset, timestamp_ms, position */
+    struct leat_epoch *epochs;      /* [count], of LEAT_LOCATE_EPOCH; NULL: not wanted */
+    void (*on_done)(struct leat_locator *locator); /* never from within leat_locator_start() */
+    void *owner;
+    /* its own */
+    uint32_t at;
+    struct leat_core *home;
+    struct leat_mail mail;
+    struct leat_buffer_wait buffer_wait;
+    void *buffer;
+    struct leat_locate_op op;
+};
+/** The caller has set everything down to owner. Thread: core, as on_done. */
+void leat_locator_start(struct leat_locator *locator);
+
+#endif
