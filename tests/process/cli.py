@@ -283,7 +283,7 @@ WRONG = [
     ('produce bad/name', 1, 'letters, digits'), ('consume', 2, 'NAME'), ('consume nope', 1, 'stream create'),
     ('consume s --from foo', 2, '--from'), ('consume s --streamlet 7 --until-end', 1, 'describe'),
     ('consume s --mode ordered', 2, '--set'), ('consume s --set x --mode foo', 2, 'parallel'),
-    ('consume s --set a/b --until-end', 1, "a set's name"), ('consume s --format %z', 2, '%z'),
+    (f'consume s --set {"x" * 250} --until-end', 1, "a set's name"), ('consume s --format %z', 2, '%z'),
     ('log', 2, 'Usage'), ('log foo', 2, 'log recover'), ('log recover', 2, 'NAME'),
     ('log recover s', 2, '--accept-loss'), ('log recover s --accept-loss', 1, 'nothing is missing'),
     ('log recover nope --accept-loss', 1, 'nope'), ('log recover s --log 9 --accept-loss', 1, 'log 9'),
