@@ -38,6 +38,13 @@ const struct leat_member *leat_member_find(const struct leat_core *core, uint64_
     return NULL;
 }
 
+uint32_t leat_member_cores(const struct leat_core *core, uint64_t incarnation)
+{
+    const struct leat_member *member = leat_member_find(core, incarnation);
+    return member != NULL && !member->self && member->info.cores > 0 ? member->info.cores
+                                                                     : core->node->options.cores;
+}
+
 void leat_member_words(const struct leat_core *core, uint64_t incarnation, char *out,
                        size_t capacity)
 {
@@ -276,4 +283,36 @@ void leat_call_forward(struct leat_call *call, uint64_t owner, const uint8_t *co
     leat_mem_free(forward);
     leat_error_set(&error, LEAT_E_AGAIN, "%.150s can't be reached right now", words);
     leat_call_refuse(call, LEAT_E_AGAIN, error.text);
+}
+
+/* ---- questions of this node's own ---- */
+
+static void ask_on_done(struct leat_link_call *link_call, leat_err rc,
+                        const struct leat_frame *answer, const struct leat_error *error)
+{
+    struct leat_ask *ask = link_call->owner;
+    const char *why = error != NULL && error->text[0] != '\0' ? error->text : leat_err_text(rc);
+    ask->on_done(ask, rc, answer, why);
+}
+
+leat_err leat_ask_start(struct leat_core *core, struct leat_ask *ask, uint64_t incarnation,
+                        enum leat_kind kind, const uint8_t *control, uint32_t control_bytes,
+                        struct leat_error *error)
+{
+    const struct leat_member *member = leat_member_find(core, incarnation);
+    char words[LEAT_ERROR_TEXT_BYTES];
+    leat_member_words(core, incarnation, words, sizeof words);
+    if (member == NULL || member->serve == NULL)
+        return leat_error_set(error, LEAT_E_AGAIN, "%.180s can't be asked", words);
+    ask->link_call = (struct leat_link_call){
+        .kind = (uint16_t)(LEAT_NODE_KIND_BROKER + kind),
+        .control = control,
+        .control_bytes = control_bytes,
+        .timeout_us = LEAT_ASK_US_MAX,
+        .on_done = ask_on_done,
+        .owner = ask,
+    };
+    leat_list_init(&ask->link_call.list);
+    if (leat_link_call(member->serve, &ask->link_call) == LEAT_OK) return LEAT_OK;
+    return leat_error_set(error, LEAT_E_AGAIN, "%.180s can't be reached right now", words);
 }

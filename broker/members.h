@@ -43,6 +43,8 @@ bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc 
                     uint32_t streamlet);
 /** The core that a log lives on at a node of so many cores: design §6.1. */
 uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores);
+/** How many cores the node of that incarnation has; this node's own number where it is not known. */
+uint32_t leat_member_cores(const struct leat_core *core, uint64_t incarnation);
 /** "node-2 (10.0.0.2:7700)", or what is known of that incarnation; for sentences. */
 void leat_member_words(const struct leat_core *core, uint64_t incarnation, char *out,
                        size_t capacity);
@@ -50,7 +52,25 @@ void leat_member_words(const struct leat_core *core, uint64_t incarnation, char 
 void leat_call_forward(struct leat_call *call, uint64_t owner, const uint8_t *control,
                        uint32_t control_bytes);
 
+/* A question to another node's broker, of this node's own. Caller's storage until on_done. */
+struct leat_ask {
+    struct leat_link_call link_call;
+    /** Once, never inside leat_ask_start(). rc LEAT_OK: answer is a view until return; else why. */
+    void (*on_done)(struct leat_ask *ask, leat_err rc, const struct leat_frame *answer,
+                    const char *why);
+    void *owner;
+};
+/**
+ * kind: as a client's; the node answers as to another broker. control: borrowed until on_done.
+ * Errors: LEAT_E_AGAIN, error says which node can't be asked and why; then on_done does not run.
+ * Thread: a core.
+ */
+leat_err leat_ask_start(struct leat_core *core, struct leat_ask *ask, uint64_t incarnation,
+                        enum leat_kind kind, const uint8_t *control, uint32_t control_bytes,
+                        struct leat_error *error) LEAT_NODISCARD;
+
 enum {
+    LEAT_ASK_US_MAX = 3 * 1000 * 1000,      /* then what the others have said is answered */
     LEAT_FORWARD_US_MAX = 45 * 1000 * 1000, /* joining a consumer set may take that long */
     LEAT_MEMBER_TIMERS = LEAT_LINKS_TIMERS,
 };

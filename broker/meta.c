@@ -1,4 +1,4 @@
-/* Streams: metadata, create, delete, describe. */
+/* Streams: metadata, create, delete. */
 #include <stdio.h>
 #include <string.h>
 
@@ -117,13 +117,6 @@ static void metadata_end(struct metadata_call *meta, leat_err code, const char *
     leat_call_refuse(&meta->call, code, text);
 }
 
-static uint32_t owner_cores(const struct leat_core *core, uint64_t owner)
-{
-    const struct leat_member *member = leat_member_find(core, owner);
-    return member != NULL && !member->self && member->info.cores > 0 ? member->info.cores
-                                                                     : core->node->options.cores;
-}
-
 static void metadata_write_stream(struct leat_msg_writer *writer, const struct leat_core *core,
                                   const struct leat_stream_desc *desc, bool with_logs)
 {
@@ -143,8 +136,8 @@ static void metadata_write_stream(struct leat_msg_writer *writer, const struct l
             .log = ref.log,
             .owner = desc->streamlets[ref.streamlet].owner,
             .epoch = desc->streamlets[ref.streamlet].epoch.v,
-            .lane = leat_lane_of_log(ref, logs,
-                                     owner_cores(core, desc->streamlets[ref.streamlet].owner)),
+            .lane = leat_lane_of_log(
+                ref, logs, leat_member_cores(core, desc->streamlets[ref.streamlet].owner)),
         };
         leat_msg_log_write(writer, &log);
     }
@@ -293,149 +286,4 @@ void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
     seeker->on_done = metadata_answer;
     seeker->owner = meta;
     leat_seeker_start(seeker);
-}
-
-/* ---- STREAM_DESCRIBE [name] ---- */
-
-struct describe_log {
-    struct leat_log_info info;
-    bool there;
-    char why[128];
-};
-struct describe_call {
-    struct leat_call call;
-    struct leat_stream_seek seek;
-    char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
-    struct leat_stream_desc *desc; /* a reference */
-    uint32_t count, core;
-    struct describe_log *logs;
-};
-
-static void describe_answer(struct describe_call *describe)
-{
-    struct leat_core *core = describe->call.core;
-    const struct leat_stream_desc *desc = describe->desc;
-    uint32_t per_streamlet = desc->settings.logs;
-    struct leat_msg_writer writer;
-    leat_call_writer(core, &writer);
-    leat_msg_write_array(&writer, 4);
-    leat_msg_write_string(&writer, desc->name, strlen(desc->name));
-    leat_msg_write_u64(&writer, desc->id);
-    leat_msg_settings_write(&writer, &desc->settings);
-    leat_msg_write_array(&writer, describe->count);
-    for (uint32_t i = 0; i < describe->count; i++) {
-        const struct describe_log *log = &describe->logs[i];
-        const struct leat_log_info *info = &log->info;
-        struct leat_log_ref ref = {desc->id, i / per_streamlet, i % per_streamlet};
-        leat_err code = !log->there                       ? LEAT_E_UNKNOWN_LOG
-                        : info->state == LEAT_LOG_WAITING ? LEAT_E_LOG_INCOMPLETE
-                        : info->state == LEAT_LOG_DAMAGED ? LEAT_E_DAMAGED
-                        : info->state == LEAT_LOG_STOPPED ? LEAT_E_DISK
-                        : info->missing_segments > 0      ? LEAT_E_DAMAGED
-                                                          : LEAT_OK;
-        struct leat_msg_log_info out = {
-            .at = {ref.streamlet, ref.log, desc->streamlets[ref.streamlet].owner,
-                   desc->streamlets[ref.streamlet].epoch.v,
-                   leat_lane_of_log(ref, per_streamlet,
-                                    owner_cores(core, desc->streamlets[ref.streamlet].owner))},
-            .state = (uint32_t)info->state,
-            .first_offset = info->first_offset,
-            .acked_offset = info->acked_offset,
-            .bytes = info->bytes,
-            .first_segment = info->first_segment,
-            .segments = info->segment_count,
-            .groups = info->group_count,
-            .first_group = info->first_group,
-            .producers = info->producers,
-            .memory_bytes = info->memory_bytes,
-            .code = code,
-            .text = {log->why, (uint32_t)strlen(log->why)},
-        };
-        leat_msg_log_info_write(&writer, &out);
-    }
-    leat_stream_desc_unref(describe->desc);
-    leat_mem_free(describe->logs);
-    leat_call_answer(&describe->call, &writer);
-}
-
-static void describe_deliver(void *actor, struct leat_mail *mail)
-{
-    struct leat_core *core = actor;
-    struct describe_call *describe = LEAT_CONTAINER(mail, struct describe_call, call.mail);
-    if (describe->core == core->node->options.cores) {
-        describe_answer(describe);
-        return;
-    }
-    uint32_t per_streamlet = describe->desc->settings.logs;
-    for (uint32_t i = 0; i < describe->count; i++) {
-        struct leat_log_ref ref = {describe->desc->id, i / per_streamlet, i % per_streamlet};
-        if (leat_core_of_log(core->node, ref, per_streamlet) != core->index) continue;
-        struct leat_hosted *hosted = leat_hosted_find(core, ref);
-        if (hosted == NULL || hosted->log == NULL) continue;
-        struct describe_log *log = &describe->logs[i];
-        leat_log_info(hosted->log, &log->info);
-        log->there = true;
-        /* The text is the log's: it does not travel. */
-        size_t bytes = strnlen(log->info.why, sizeof log->why - 1);
-        memcpy(log->why, log->info.why, bytes);
-        if (bytes == 0 && log->info.missing_segments > 0)
-            snprintf(log->why, sizeof log->why,
-                     "segments %llu to %llu with offsets %llu to %llu are missing",
-                     (unsigned long long)log->info.first_segment,
-                     (unsigned long long)(log->info.first_segment + log->info.missing_segments - 1),
-                     (unsigned long long)log->info.first_offset,
-                     (unsigned long long)(log->info.missing_end - 1));
-    }
-    describe->core++;
-    leat_core_mail(core,
-                   describe->core == core->node->options.cores ? describe->call.core->index
-                                                               : describe->core,
-                   &describe->call.mail, describe_deliver);
-}
-
-static void describe_begin(struct describe_call *describe)
-{
-    struct leat_core *core = describe->call.core;
-    struct leat_stream *stream;
-    struct leat_error error;
-    leat_err rc = leat_stream_seek(core, &describe->seek, describe->name, strlen(describe->name),
-                                   &stream, &error);
-    if (rc == LEAT_E_AGAIN) return;
-    if (rc != LEAT_OK) {
-        leat_call_refuse(&describe->call, rc, error.text);
-        return;
-    }
-    describe->count = stream->desc->streamlet_count * stream->desc->settings.logs;
-    describe->logs = leat_mem_calloc(LEAT_MEM_BROKER, describe->count, sizeof *describe->logs);
-    if (describe->logs == NULL) {
-        leat_call_refuse(&describe->call, LEAT_E_AGAIN, NULL);
-        return;
-    }
-    describe->desc = stream->desc;
-    leat_stream_desc_ref(describe->desc);
-    leat_core_mail(core, 0, &describe->call.mail, describe_deliver);
-}
-
-static void describe_on_again(struct leat_stream_seek *seek)
-{
-    describe_begin(seek->owner);
-}
-
-void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *frame)
-{
-    struct describe_call *describe = leat_call_create(peer, frame, sizeof *describe);
-    if (describe == NULL) return;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
-    (void)leat_msg_read_array(&reader);
-    struct leat_msg_string name = leat_msg_read_string(&reader);
-    if (reader.failed || name.bytes == 0 || name.bytes > LEAT_STREAM_NAME_BYTES_MAX) {
-        leat_call_refuse(&describe->call, LEAT_E_INVALID,
-                         "the control body of stream describe is not [name]");
-        return;
-    }
-    memcpy(describe->name, name.text, name.bytes);
-    describe->seek.on_again = describe_on_again;
-    describe->seek.owner = describe;
-    describe_begin(describe);
 }

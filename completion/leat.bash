@@ -39,7 +39,8 @@ _leat()
     :) COMPREPLY=($(compgen -W 'stream produce consume log status cluster node bench --brokers --help --version' -- "$cur")) && return ;;
     stream:) COMPREPLY=($(compgen -W "create list describe delete $options" -- "$cur")) && return ;;
     stream:create) options+=' --streamlets --logs --copies --min-copies --durability --retention-time --retention-bytes --segment-bytes --json' ;;
-    stream:list | stream:describe | status:*) options+=' --json' ;;
+    stream:list | status:*) options+=' --json' ;;
+    stream:describe) options+=' --json --segments' ;;
     produce:*) options+=' --key-separator --batch-bytes --linger --compression --streamlet --timeout --quiet' ;;
     consume:*) options+=' --from --until-end --max-records --streamlet --set --mode --format' ;;
     log:) COMPREPLY=($(compgen -W "recover $options" -- "$cur")) && return ;;

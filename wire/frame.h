@@ -44,6 +44,7 @@ enum leat_kind {
     LEAT_KIND_STATUS = 17,
     LEAT_KIND_CLUSTER_STATUS = 18,
     LEAT_KIND_NODE_CHANGE = 19,
+    LEAT_KIND_SEGMENTS = 20,
 };
 
 struct leat_frame {

@@ -213,7 +213,7 @@ void leat_msg_log_read(struct leat_msg_reader *reader, struct leat_msg_log *out)
 
 void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_msg_log_info *info)
 {
-    leat_msg_write_array(writer, 17);
+    leat_msg_write_array(writer, 23);
     leat_msg_write_u64(writer, info->at.streamlet);
     leat_msg_write_u64(writer, info->at.log);
     leat_msg_write_u64(writer, info->at.owner);
@@ -231,10 +231,17 @@ void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_m
     leat_msg_write_u64(writer, info->memory_bytes);
     leat_msg_write_u64(writer, (uint64_t)info->code);
     string_write(writer, info->text);
+    leat_msg_write_u64(writer, info->copies);
+    leat_msg_write_u64(writer, info->copies_min);
+    leat_msg_write_u64(writer, info->copies_now);
+    leat_msg_write_u64(writer, info->segments_lacking);
+    leat_msg_write_bool(writer, info->suspended);
+    leat_msg_write_bool(writer, info->below_min);
 }
 
 void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_info *out)
 {
+    *out = (struct leat_msg_log_info){0};
     uint32_t more = leat_body_open(reader, 17);
     log_fields_read(reader, &out->at);
     out->state = leat_msg_read_u32(reader);
@@ -249,5 +256,58 @@ void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_
     out->memory_bytes = leat_msg_read_u64(reader);
     out->code = (leat_err)leat_msg_read_u32(reader);
     out->text = leat_msg_read_string(reader);
+    if (more >= 6) {
+        out->copies = leat_msg_read_u32(reader);
+        out->copies_min = leat_msg_read_u32(reader);
+        out->copies_now = leat_msg_read_u32(reader);
+        out->segments_lacking = leat_msg_read_u64(reader);
+        out->suspended = leat_msg_read_bool(reader);
+        out->below_min = leat_msg_read_bool(reader);
+        more -= 6;
+    }
+    leat_msg_skip_n(reader, more);
+}
+
+void leat_msg_segment_write(struct leat_msg_writer *writer, const struct leat_msg_segment *segment)
+{
+    leat_msg_write_array(writer, 5);
+    leat_msg_write_u64(writer, segment->id);
+    leat_msg_write_bool(writer, segment->closed);
+    leat_msg_write_bool(writer, segment->misplaced);
+    leat_msg_write_u64(writer, segment->wanted);
+    leat_msg_write_array(writer, segment->copy_count);
+}
+
+void leat_msg_segment_read(struct leat_msg_reader *reader, struct leat_msg_segment *out)
+{
+    *out = (struct leat_msg_segment){0};
+    if (leat_body_open(reader, 5) != 0) reader->failed = true; /* the list is the last field */
+    out->id = leat_msg_read_u64(reader);
+    out->closed = leat_msg_read_bool(reader);
+    out->misplaced = leat_msg_read_bool(reader);
+    out->wanted = leat_msg_read_u32(reader);
+    out->copy_count = leat_msg_read_array(reader);
+}
+
+void leat_msg_segment_copy_write(struct leat_msg_writer *writer,
+                                 const struct leat_msg_segment_copy *copy)
+{
+    leat_msg_write_array(writer, 5);
+    string_write(writer, copy->node);
+    leat_msg_write_bool(writer, copy->complete);
+    leat_msg_write_bool(writer, copy->closed);
+    leat_msg_write_bool(writer, copy->parked);
+    leat_msg_write_u64(writer, copy->bytes);
+}
+
+void leat_msg_segment_copy_read(struct leat_msg_reader *reader, struct leat_msg_segment_copy *out)
+{
+    *out = (struct leat_msg_segment_copy){0};
+    uint32_t more = leat_body_open(reader, 5);
+    out->node = leat_msg_read_string(reader);
+    out->complete = leat_msg_read_bool(reader);
+    out->closed = leat_msg_read_bool(reader);
+    out->parked = leat_msg_read_bool(reader);
+    out->bytes = leat_msg_read_u32(reader);
     leat_msg_skip_n(reader, more);
 }

@@ -128,10 +128,17 @@ void leat_msg_log_read(struct leat_msg_reader *reader, struct leat_msg_log *out)
  * STREAM_DELETE [name]
  *   Answer []
  * STREAM_DESCRIBE [name]
- *   Answer [name, id, settings, [log…]]
+ *   Answer [name, id, settings, [log…], [node…]]
  *   log [streamlet, log, owner, epoch, lane, state, first offset, acked offset, bytes,
- *        first segment, segments, groups, first group, producers, memory bytes, code, text]
+ *        first segment, segments, groups, first group, producers, memory bytes, code, text,
+ *        copies, min copies, copies now, segments lacking copies, suspended, below min]
  *   state: 0 ok, 1 waiting (incomplete), 2 damaged (read only)
+ *   node [incarnation, name]: the owners. To another broker only the logs that are this node's own,
+ *   and no nodes.
+ * SEGMENTS [name, streamlet, log, from segment]
+ *   Answer [[segment…], more]: ascending, LEAT_SEGMENT_ROWS_MAX at most; more: there are others
+ *   behind them. A log of one copy has none to tell of.
+ *   segment [id, closed, misplaced, other copies wanted, [[node, complete, closed, parked, bytes]…]]
  * PRODUCER_ID [id or -1, epoch or -1]
  *   Answer [id, epoch]        -1: a new id; else the next epoch of that id
  * PING []
@@ -143,9 +150,31 @@ struct leat_msg_log_info {
         producers, memory_bytes;
     leat_err code;
     struct leat_msg_string text;
+    /* Zeros from a server that does not say. */
+    uint32_t copies, copies_min, copies_now; /* now: of the head, the owner's included */
+    uint64_t segments_lacking;               /* with fewer copies than there should be */
+    bool suspended;                          /* appends wait: a lost copy is being replaced */
+    bool below_min;                          /* appends are refused: too few copies */
 };
 void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_msg_log_info *info);
 void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_info *out);
+
+enum { LEAT_SEGMENT_ROWS_MAX = 1000 };
+struct leat_msg_segment {
+    uint64_t id;
+    bool closed, misplaced;
+    uint32_t wanted, copy_count; /* leat_msg_segment_copy_*() follow */
+};
+struct leat_msg_segment_copy {
+    struct leat_msg_string node;
+    bool complete, closed, parked;
+    uint32_t bytes;
+};
+void leat_msg_segment_write(struct leat_msg_writer *writer, const struct leat_msg_segment *segment);
+void leat_msg_segment_read(struct leat_msg_reader *reader, struct leat_msg_segment *out);
+void leat_msg_segment_copy_write(struct leat_msg_writer *writer,
+                                 const struct leat_msg_segment_copy *copy);
+void leat_msg_segment_copy_read(struct leat_msg_reader *reader, struct leat_msg_segment_copy *out);
 
 /* APPEND [stream, streamlet, log, epoch, n] + n batches
  * Answer [[code, first offset]…]: one per batch, in order

@@ -182,6 +182,8 @@ static void messages_write(void)
             leat_msg_recover_write(&w, &(struct leat_msg_recover){{"rooms", 5}, 1, 2, true}));
     MESSAGE(24, "recovered",
             leat_msg_recovered_write(&w, &(struct leat_msg_recovered){UINT64_C(1) << 40}));
+    struct leat_msg_segment_copy copy = {{"n1", 2}, true, true, false, 4096};
+    MESSAGE(26, "segment_copy", leat_msg_segment_copy_write(&w, &copy));
     MESSAGE(25, "status",
             leat_msg_status_write(&w, &(struct leat_msg_status){.version = {"0.1.0", 5},
                                                                 .memory_budget = 1 << 30,

@@ -56,6 +56,7 @@ PIECE(set_leave, leat_msg_set_leave)
 PIECE(recover, leat_msg_recover)
 PIECE(recovered, leat_msg_recovered)
 PIECE(status, leat_msg_status)
+PIECE(segment_copy, leat_msg_segment_copy)
 #undef PIECE
 
 static bool recode_stream(const uint8_t *in, size_t count, struct leat_msg_writer *writer)
@@ -150,7 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         recode_located,    recode_fetched,   recode_skip,          recode_set_join,
         recode_set_joined, recode_set_share, recode_set_heartbeat, recode_set_leave,
         recode_set_commit, recode_set_fetch, recode_set_fetched,   recode_recover,
-        recode_recovered,  recode_status,
+        recode_recovered,  recode_status,    recode_segment_copy,
     };
     if (size == 0) return 0;
     recode_fn recode = recodes[data[0] % (sizeof recodes / sizeof recodes[0])];

@@ -274,6 +274,38 @@ def test_a_voter_that_lost_its_disk_stays_out_until_it_is_replaced():
     check_in('s', cluster.leat('stream', 'list', which=[victim]).stdout.decode())
 
 
+def test_a_stream_is_described_whole_by_any_node():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 2,
+                 '--min-copies', 1, '--durability', 'memory', '--segment-bytes', '16K')
+    cluster.produce('s', [f'{i:04d} {"x" * 100}' for i in range(3000)], '--batch-bytes', '2K')
+
+    def described(node):
+        return json.loads(cluster.leat('stream', 'describe', 's', '--json', which=[node]).stdout)
+
+    def rows(node):
+        return [(g['node'], g['state'], g['end_offset'], g['segments'], g['copies'],
+                 g['copies_now']) for g in described(node)['log_list']]
+    first = rows(0)
+    equal(sorted(row[0] for row in first), ['n0', 'n1', 'n2'], 'an owner each')
+    equal(sum(row[2] for row in first), 3000, 'records of all')
+    equal({row[1:2] + row[4:] for row in first}, {('ok', 2, 2)})
+    equal(rows(1), first)
+    equal(rows(2), first)
+    for told in described(1)['log_list']:
+        check(len(told['segment_list']) >= 2, told)
+        for segment in told['segment_list']:
+            nodes = [c['node'] for c in segment['copies']]
+            equal((len(nodes), told['node'] in nodes, segment['missing']), (1, False, 0), segment)
+    said = cluster.leat('stream', 'describe', 's', which=[2]).stdout.decode()
+    check_in('where the copies lie', said)
+    cluster.nodes[2].kill()
+    state_wait(cluster, 2, 'down')
+    done = cluster.leat('stream', 'describe', 's', which=[0])
+    check_in('unknown', done.stdout.decode())
+    check_in('n2', done.stderr.decode())
+
+
 def copies(transport):
     """Three copies of everything: a backup dies under load, comes back, then the owner dies."""
     cluster = Cluster(replication=transport).start()
