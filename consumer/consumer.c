@@ -349,10 +349,16 @@ static leat_err consumer_start(struct leat_consumer *consumer, const char *strea
     };
     rc = leat_consumer_engine_create(consumer->shared.env, consumer->shared.timers,
                                      consumer->shared.client, &engine, &events, &consumer->engine);
-    if (rc)
+    if (rc) {
+        size_t bytes = strlen(stream);
+        bool of_stream = bytes == 0 || bytes > LEAT_STREAM_NAME_BYTES_MAX;
+        if (rc == LEAT_E_BAD_NAME && !of_stream)
+            return leat_error_set(error, rc, "'%.100s': a set's name has 1 to 249 bytes",
+                                  options->set ? options->set : "");
         return leat_error_set(error, rc, "'%.100s': %s", stream,
                               rc == LEAT_E_BAD_NAME ? "not a name of 1 to 249 bytes"
                                                     : leat_err_text(rc));
+    }
     leat_shared_start(&consumer->shared, consumer, consumer_on_turn_end);
     return LEAT_OK;
 }
