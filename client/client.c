@@ -587,12 +587,17 @@ static void lookup_send(struct leat_client *client, struct leat_client_lookup *l
     leat_msg_write_bool(&writer, lookup->may_create);
     LEAT_ASSERT(!writer.overflow);
     uint64_t now = client_now(client);
+    uint64_t left_us = lookup->deadline_us > now ? lookup->deadline_us - now : 1;
+    /* SUBTLE: whoever is asked may be gone unheard (power cut, cable): nothing else may be under way
+     * on that connection that would show it, and then the lookup waited for all of its time. */
+    if (!client->options.fail_fast && left_us > client->options.request_timeout_us)
+        left_us = client->options.request_timeout_us;
     lookup->retry_at_us = 0;
     lookup->request = (struct leat_request){
         .kind = LEAT_KIND_METADATA,
         .control = lookup->control,
         .control_bytes = writer.used,
-        .timeout_us = lookup->deadline_us > now ? lookup->deadline_us - now : 1,
+        .timeout_us = left_us,
         .on_done = lookup_on_answer,
         .owner = client,
     };

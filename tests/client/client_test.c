@@ -129,6 +129,26 @@ static void client_mute_server_times_out(void **state)
     rig_end(rig);
 }
 
+/* Goal: whoever is asked and never answers, on a connection that looks well, costs a lookup one
+ * request's time and not all of its own. */
+static void client_lookup_asks_again_when_nobody_answers(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(13);
+    struct leat_client_lookup lookup = {.name = "s",
+                                        .may_create = true,
+                                        .timeout_us = 3600000000,
+                                        .on_done = on_lookup,
+                                        .owner = rig};
+    rig->world.mute = true;
+    leat_client_lookup(rig->client, &lookup);
+    assert_false(fake_run(&rig->world, rig->world.now_us + 1000000, done));
+    rig->world.mute = false;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 1000000, done));
+    assert_int_equal(rig->rc, LEAT_OK);
+    rig_end(rig);
+}
+
 static void client_no_server_times_out_by_name(void **state)
 {
     (void)state;
@@ -318,6 +338,7 @@ int main(void)
         cmocka_unit_test(client_lookup_learns_stream),
         cmocka_unit_test(client_unknown_stream_names_the_fix),
         cmocka_unit_test(client_mute_server_times_out),
+        cmocka_unit_test(client_lookup_asks_again_when_nobody_answers),
         cmocka_unit_test(client_no_server_times_out_by_name),
         cmocka_unit_test(client_lost_connection_fails_its_requests),
         cmocka_unit_test(client_repeated_answers_are_taken_once),
