@@ -532,6 +532,34 @@ void leat_raft_message_drop(struct raft_message *message)
     }
 }
 
+/* SUBTLE: what a snapshot holds is committed, so it is the same everywhere; libraft 0.22.1 refuses
+ * entries that begin inside its own snapshot all the same. (1) A voter installs a snapshot to 65; the
+ * answer is lost with the voter, and the leader knows of 59. (2) The voter is back and has nothing
+ * before 65: it refuses 315, 59, 58 and so on down to 1. (3) The leader has all from 1, so it sends no
+ * snapshot, and no entries either, since 1 is below what it knows to be there: for ever. Such a message
+ * begins at the snapshot's end. */
+static void append_past_snapshot(const struct raft *raft, struct raft_append_entries *append)
+{
+    const struct raft_trail *trail = &raft->trail;
+    if (raft->snapshot.installing || trail->snapshot.index <= append->prev_log_index ||
+        (append->prev_log_index > trail->offset))
+        return;
+    uint64_t inside = trail->snapshot.index - append->prev_log_index;
+    append->prev_log_index = trail->snapshot.index;
+    append->prev_log_term = trail->snapshot.term;
+    if (append->n_entries == 0) return;
+    if (inside < append->n_entries) {
+        append->n_entries -= (unsigned)inside;
+        memmove(append->entries, append->entries + inside,
+                append->n_entries * sizeof *append->entries);
+        return;
+    }
+    raft_free(append->entries[0].batch);
+    raft_free(append->entries);
+    append->entries = NULL;
+    append->n_entries = 0;
+}
+
 void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message *message)
 {
     /* raft would forget to free a second snapshot while one is being installed. */
@@ -540,6 +568,8 @@ void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message 
         leat_raft_message_drop(message);
         return;
     }
+    if (message->type == RAFT_APPEND_ENTRIES)
+        append_past_snapshot(&drive->raft, &message->append_entries);
     struct raft_event event = {.type = RAFT_RECEIVE};
     event.receive.message = message;
     (void)drive_step(drive, &event); /* a failure has stopped the drive already */

@@ -378,6 +378,77 @@ static void raft_voter_far_behind_installs_a_snapshot(void **state)
     cluster_free(cluster);
 }
 
+/* What the voter answers to entries that begin at `from`: is it refused, and how far does it say that
+ * its log is the leader's? */
+static bool append_refused(struct cluster *cluster, struct voter *voter, const struct voter *leader,
+                           uint64_t from, unsigned count, uint64_t *out_last)
+{
+    struct raft_message message = {
+        .type = RAFT_APPEND_ENTRIES,
+        .server_id = leader->id,
+        .server_address = ADDRESSES[leader->id - 1],
+    };
+    struct raft_append_entries *append = &message.append_entries;
+    append->term = raft_current_term(&leader->drive.raft);
+    append->prev_log_index = from - 1;
+    append->prev_log_term = from == 1 ? 0 : 1;
+    append->leader_commit = raft_commit_index(&leader->drive.raft);
+    static char text[] = "abcd";
+    struct raft_entry entries[8] = {0};
+    for (unsigned i = 0; i < count; i++)
+        entries[i] = (struct raft_entry){
+            .term = append->term, .type = RAFT_COMMAND, .buf = {.base = text, .len = 4}};
+    append->entries = entries;
+    append->n_entries = count;
+    entries_copy(append);
+    while (cluster->letter_count > 0)
+        leat_raft_message_drop(&cluster->letters[--cluster->letter_count].message);
+    leat_raft_drive_receive(&voter->drive, &message);
+    leat_raft_drive_turn_end(&voter->drive);
+    fake_world_settle(&voter->world);
+    assert_int_equal(cluster->letter_count, 1);
+    const struct raft_append_entries_result *result =
+        &cluster->letters[--cluster->letter_count].message.append_entries_result;
+    *out_last = result->last_log_index;
+    return result->rejected != 0;
+}
+
+/* Goal: a leader that knows less of a voter than the voter's own snapshot holds gets on with it.
+ * Method: entries that begin inside the snapshot, end in it, or go past it. */
+static void raft_entries_from_inside_a_snapshot_are_taken_behind_it(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(5);
+    struct voter *leader = cluster_leader_wait(cluster);
+    struct voter *behind = &cluster->voters[leader->id % VOTERS];
+    voter_kill(behind);
+    for (uint32_t i = 1; i <= 1500; i++) {
+        assert_true(submit(leader, i, 4000));
+        if (i % 10 == 0) cluster_run(cluster, 5);
+    }
+    voter_open(behind);
+    for (unsigned i = 0; behind->drive.log.snapshot.index == 0; i++) {
+        assert_true(i < 3000);
+        cluster_run(cluster, 1);
+    }
+    cluster_run(cluster, 3000);
+    uint64_t end = behind->drive.raft.trail.snapshot.index, stored, last;
+    assert_true(end > 10 && behind->drive.raft.trail.offset == end);
+    stored = leat_raft_log_last_index(&behind->drive.log);
+    assert_false(append_refused(cluster, behind, leader, 1, 0, &last));
+    assert_true(last >= end);
+    assert_false(append_refused(cluster, behind, leader, end - 5, 0, &last));
+    assert_true(last >= end);
+    assert_false(append_refused(cluster, behind, leader, 1, 3, &last));
+    assert_true(last >= end);
+    assert_int_equal(leat_raft_log_last_index(&behind->drive.log), stored);
+    if (stored == end) { /* the last of these is new */
+        assert_false(append_refused(cluster, behind, leader, end - 1, 3, &last));
+        assert_int_equal(last, end + 1);
+    }
+    cluster_free(cluster);
+}
+
 /* Walks: submit, kill with power cut, restart, cut off, lose messages. Whatever a leader applied
  * stays applied everywhere, in one order. */
 static void raft_random_walks_lose_nothing_that_was_applied(void **state)
@@ -511,6 +582,7 @@ int main(void)
         cmocka_unit_test(raft_three_voters_elect_and_replicate),
         cmocka_unit_test(raft_leader_dies_and_nothing_committed_is_lost),
         cmocka_unit_test(raft_voter_far_behind_installs_a_snapshot),
+        cmocka_unit_test(raft_entries_from_inside_a_snapshot_are_taken_behind_it),
         cmocka_unit_test(raft_random_walks_lose_nothing_that_was_applied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
