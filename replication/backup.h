@@ -29,6 +29,7 @@ struct backup_writer {
     struct leat_store_arena *at_store; /* NULL: not yet, or not any more */
     bool ready;                        /* has memory: may be granted */
     bool fenced, retiring, failed;
+    bool starved; /* its first memory was refused; the store asks again after a while */
     /* growth: asked on the store's thread, done by the host port on this one */
     struct leat_mail grow_mail, grown_mail;
     struct leat_arena_grow *growing;

@@ -35,6 +35,7 @@ static void on_grown(struct leat_rmem_grow *grow)
 {
     struct backup_writer *writer = grow->owner;
     if (!grow->rc) writer->ready = true;
+    writer->starved = !writer->ready;
     if (grow->rc)
         leat_diary_warn("replication: no more memory for replicas of %s: %s", writer->node,
                         grow->error.text);
@@ -149,7 +150,7 @@ void backup_attach(struct leat_backup *backup, const struct leat_link_identity *
     leat_err rc = LEAT_OK;
     if (backup_is_fenced(backup, who->node, who->incarnation)) rc = LEAT_E_STALE_EPOCH;
     if (!rc && !writer) rc = writer_new(backup, who, &writer, &error);
-    if (!rc && writer->failed) rc = LEAT_E_NO_MEMORY;
+    if (!rc && (writer->failed || writer->starved)) rc = LEAT_E_NO_MEMORY;
     if (!rc && writer->attach_count == BACKUP_ATTACHES_MAX) rc = LEAT_E_AGAIN;
     if (rc) {
         backup_refuse(backup, ticket, rc, error.text[0] ? error.text : NULL);

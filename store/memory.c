@@ -367,15 +367,20 @@ void leat_memory_step(struct leat_store *store, uint64_t now_us)
 uint64_t leat_memory_next_us(const struct leat_store *store)
 {
     uint64_t next = UINT64_MAX;
+    bool waits = false;
     for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
         if (leat_list_empty(&store->memory_waits[order])) continue;
+        waits = true;
         uint64_t at = keep_of(store->memory_waits[order].next)->asked_us + LEAT_RESERVE_WAIT_US;
         if (at < next) next = at;
     }
-    if (next != UINT64_MAX) { /* somebody waits: look again soon */
+    if (waits) { /* look again soon */
         uint64_t now_us = store->env->clock->now_us(store->env->clock->ctx);
         if (now_us + LEAT_STORE_GROW_PATIENCE_US < next)
             next = now_us + LEAT_STORE_GROW_PATIENCE_US;
     }
-    return next;
+    uint64_t retry_us = leat_pool_retry_us(&store->pool);
+    if (retry_us < next) next = retry_us;
+    retry_us = leat_arenas_retry_us(store);
+    return retry_us < next ? retry_us : next;
 }

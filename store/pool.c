@@ -107,8 +107,8 @@ static void on_grown(struct leat_arena_grow *grow)
 {
     struct leat_pool *pool = grow->owner;
     pool->growing = false;
-    /* Named memory is full. What is there must do: asking again on every request would only burn
-     * time, and the budget is a limit, not a promise. */
+    /* Named memory is full. What is there must do for a while: asking again on every request would
+     * only burn time, and the budget is a limit, not a promise. */
     if (grow->rc) pool->grow_failed = true;
     add_grown(pool);
 }
@@ -118,8 +118,15 @@ bool leat_pool_prefers_recycling(const struct leat_pool *pool, uint64_t recyclab
     return pool->added_bytes >= pool->limit_bytes / 2 && recyclable_bytes >= LEAT_ARENA_STEP_BYTES;
 }
 
+uint64_t leat_pool_retry_us(const struct leat_pool *pool)
+{
+    if (!pool->grow_failed || pool->retired) return UINT64_MAX;
+    return pool->grown_us + LEAT_STORE_GROW_RETRY_US;
+}
+
 void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t now_us)
 {
+    if (now_us >= leat_pool_retry_us(pool)) pool->grow_failed = false;
     if (pool->growing || !leat_pool_can_grow(pool)) return;
     uint64_t free_bytes = (uint64_t)pool->buddy.free_units * LEAT_SLOT_UNIT_BYTES;
     bool behind = pool->used_once && free_bytes < pool->ahead_bytes;

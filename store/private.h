@@ -28,6 +28,7 @@ enum {
     LEAT_STORE_BUSY_US = 10 * 1000,          /* commits within that: the disk is theirs */
     LEAT_STORE_ROWS_PASSED_MAX = 2,          /* rounds of files that may go before waiting rows */
     LEAT_STORE_GROW_PAUSE_US = 4000 * 1000,  /* between two steps of slow growth */
+    LEAT_STORE_GROW_RETRY_US = 5000 * 1000,  /* after a step that the system refused */
     LEAT_STORE_GROW_PATIENCE_US = 20 * 1000, /* waits longer than this make the pool grow at once */
     LEAT_STORE_FAVOUR_US = 50 * 1000,        /* waits longer than this get a place of their own */
     LEAT_STORE_HELD_PER_SLAB = 128,
@@ -71,6 +72,8 @@ void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t n
 bool leat_pool_prefers_recycling(const struct leat_pool *pool, uint64_t recyclable_bytes);
 uint64_t leat_pool_used(const struct leat_pool *pool);
 bool leat_pool_can_grow(const struct leat_pool *pool);
+/** When a refused step may be tried again; UINT64_MAX: none was refused. */
+uint64_t leat_pool_retry_us(const struct leat_pool *pool);
 
 /* ---- arenas of replicas ---- */
 struct leat_store_arena {
@@ -372,6 +375,7 @@ leat_err leat_arenas_open(struct leat_store *store) LEAT_NODISCARD;
 void leat_arenas_fini(struct leat_store *store);
 void leat_arena_take(struct leat_store *store, struct leat_keep *keep);
 void leat_arenas_step(struct leat_store *store, uint64_t now_us);
+uint64_t leat_arenas_retry_us(const struct leat_store *store);
 /** The pool that a row names, or NULL. */
 struct leat_pool *leat_arenas_find(struct leat_store *store, const struct leat_row *row);
 /** Bytes of arenas in use that a close and a flush would give back: hurry? */

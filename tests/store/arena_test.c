@@ -193,6 +193,34 @@ static void arena_full_refuses_at_once_and_keeps_no_state(void **state)
     side_fini(&side);
 }
 
+/* Goal: an arena that got no memory when it was made gets it when there is some again, though nobody
+ * asks for anything meanwhile. */
+static void arena_without_memory_asks_again(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(2);
+    side_init(&side, bench, 1);
+    side.grows_max = 0;
+    side_add(&side);
+    assert_int_equal(side.arena.grown_bytes, 0);
+    struct mine *mine = &bench->mine[bench->count++];
+    *mine = (struct mine){.log = {5, 0, 0}, .id = {1}, .epoch = {3}, .durability = 1};
+    mine->keep.capacity = LEAT_SEGMENT_BYTES_MIN;
+    assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_RESERVE, 1, false), LEAT_E_NO_MEMORY);
+    side.grows_max = 1;
+    uint64_t until_us = bench->world.now_us + LEAT_STORE_GROW_RETRY_US + 1000000;
+    while (side.arena.grown_bytes == 0 && bench->world.wake_at_us < until_us) {
+        bench->world.now_us = bench->world.wake_at_us;
+        leat_store_actor.on_wake(bench->store);
+        leat_store_actor.on_turn_end(bench->store);
+        fake_settle(&bench->world);
+    }
+    assert_int_equal(side.arena.grown_bytes, ARENA);
+    assert_int_equal(replica_ask(&side, mine, LEAT_KEEP_RESERVE, 1, false), LEAT_OK);
+    side_fini(&side);
+}
+
 /* Goal: after a kill an open replica is a mark as long as its memory said, with its stamp, and what
  * a writer that knows nothing of the start puts there afterwards changes nothing. */
 static void start_parks_open_replicas_from_a_private_copy(void **state)
@@ -395,6 +423,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arena_buffers_are_zero_when_handed_out),
         cmocka_unit_test(arena_full_refuses_at_once_and_keeps_no_state),
+        cmocka_unit_test(arena_without_memory_asks_again),
         cmocka_unit_test(start_parks_open_replicas_from_a_private_copy),
         cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
         cmocka_unit_test(start_without_the_arena_calls_open_replicas_lost),
