@@ -23,8 +23,10 @@ enum {
     JOBS_MAX = 64,
     SECONDS_PER_SEED = 120,
     BATCHES_PER_SEED = 500,
+    BATCHES_PER_CLUSTER_SEED = 100,
     SEEDS_FOR_COUNTS = 100, /* from here on every fault kind must have struck */
-    TWICE_EVERY = 25,       /* seeds that are run twice, to see that they replay */
+    CLUSTER_SEEDS_FOR_COUNTS = 1000,
+    TWICE_EVERY = 25, /* seeds that are run twice, to see that they replay */
     SWEEP_RECORDS = 60,
     SUBSETS = 20,
     MMAP_FROM_BYTES = 256 * 1024,
@@ -105,6 +107,11 @@ static void text_print(int fd)
     if (got > 0) fwrite(text, 1, (size_t)got, stdout);
 }
 
+static unsigned batches_wanted(void)
+{
+    return nodes > 1 ? BATCHES_PER_CLUSTER_SEED : BATCHES_PER_SEED;
+}
+
 /* The verdict of an ended child, "" = passed. */
 static void job_verdict(struct job *job, char *out, size_t bytes)
 {
@@ -121,9 +128,9 @@ static void job_verdict(struct job *job, char *out, size_t bytes)
         snprintf(out, bytes, "A11 assert: ended with code %d", WEXITSTATUS(status));
     else if (job->result.failure[0])
         snprintf(out, bytes, "%s", job->result.failure);
-    else if (job->result.acked_batches < BATCHES_PER_SEED)
-        snprintf(out, bytes, "only %" PRIu64 " batches were acked, %d are wanted",
-                 job->result.acked_batches, BATCHES_PER_SEED);
+    else if (job->result.acked_batches < batches_wanted())
+        snprintf(out, bytes, "only %" PRIu64 " batches were acked, %u are wanted",
+                 job->result.acked_batches, batches_wanted());
 }
 
 static void job_read(struct job *job)
@@ -173,6 +180,13 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
 
 /* ---- many seeds ---- */
 
+/* Must it strike in a run of many seeds? */
+static bool counts(int fault)
+{
+    if (nodes == 1) return fault < SIM_FAULTS_ONE_NODE;
+    return fault != SIM_FAULT_FLIP;
+}
+
 static int totals_print(const struct totals *totals, double seconds)
 {
     int zero = 0;
@@ -181,12 +195,12 @@ static int totals_print(const struct totals *totals, double seconds)
            totals->seeds, totals->failed, totals->twice, seconds, totals->batches,
            totals->batches_min == UINT64_MAX ? 0 : totals->batches_min, totals->records);
     for (int i = 0; i < SIM_FAULTS; i++) {
-        if ((nodes > 1 || i >= SIM_FAULTS_ONE_NODE) && totals->faults[i] == 0) continue;
+        if (!counts(i) && totals->faults[i] == 0) continue;
         printf(" %s %" PRIu64, sim_fault_name((enum sim_fault)i), totals->faults[i]);
-        zero += nodes == 1 && i < SIM_FAULTS_ONE_NODE && totals->faults[i] == 0;
+        zero += totals->faults[i] == 0;
     }
     printf("\n");
-    if (zero && totals->seeds >= SEEDS_FOR_COUNTS) {
+    if (zero && totals->seeds >= (nodes > 1 ? CLUSTER_SEEDS_FOR_COUNTS : SEEDS_FOR_COUNTS)) {
         printf("leat-sim: %d kinds of faults never struck\n", zero);
         return 1;
     }

@@ -118,7 +118,7 @@ static void produce_more(struct sim_client *client)
         leat_producer_engine_flush(client->producer);
         return;
     }
-    uint64_t pause_us = sim_rng_between(rng, 200, 20000);
+    uint64_t pause_us = sim_rng_between(rng, 200, client->scenario->pause_us_max);
     if (sim_rng_chance(rng, 10)) pause_us += sim_rng_below(rng, 2500000); /* logs fall idle */
     sim_actor_post(client->actor, pause_us, produce_tick, client);
 }

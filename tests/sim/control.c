@@ -11,8 +11,11 @@
 struct control {
     struct sim_client *client;
     struct leat_request request;
+    struct leat_client_lookup lookup;
     uint8_t control[512];
-    uint32_t stream; /* the one that is made or watched now */
+    uint32_t stream;    /* the one that is made or watched now */
+    uint32_t streamlet; /* of a cluster: whose owner is asked now */
+    bool refresh;
     bool made;
     struct leat_log_ref log; /* that is being recovered */
     uint64_t end_at_cut;     /* of it */
@@ -28,7 +31,9 @@ static void later(struct control *control, uint64_t delay_us)
 static void on_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
                     const struct leat_error *error);
 
-static void send(struct control *control, enum leat_kind kind, struct leat_msg_writer *writer)
+/* log: whose owner is asked; NULL: anybody. */
+static void send(struct control *control, enum leat_kind kind, struct leat_msg_writer *writer,
+                 const struct leat_log_ref *log)
 {
     LEAT_ASSERT(!writer->overflow);
     control->request = (struct leat_request){
@@ -38,18 +43,48 @@ static void send(struct control *control, enum leat_kind kind, struct leat_msg_w
         .on_done = on_done,
         .owner = control,
     };
+    if (log) control->request.log = *log;
     leat_err rc = leat_client_send(control->client->client, &control->request);
     if (rc != LEAT_OK) later(control, 5000);
 }
 
-static void describe_send(struct control *control)
+static bool in_cluster(const struct control *control)
+{
+    return control->client->scenario->server_count > 1;
+}
+
+static void describe_send(struct control *control, const struct leat_log_ref *log)
 {
     struct leat_msg_writer writer;
     const char *name = control->client->scenario->streams[control->stream].name;
     leat_msg_writer_init(&writer, control->control, sizeof control->control);
     leat_msg_write_array(&writer, 1);
     leat_msg_write_string(&writer, name, strlen(name));
-    send(control, LEAT_KIND_STREAM_DESCRIBE, &writer);
+    send(control, LEAT_KIND_STREAM_DESCRIBE, &writer, log);
+}
+
+/* Only a log's owner knows how it is. */
+static void looked_up(struct leat_client_lookup *lookup, leat_err rc,
+                      const struct leat_client_stream *stream, const struct leat_error *error)
+{
+    struct control *control = lookup->owner;
+    uint32_t id = control->client->scenario->streams[control->stream].id;
+    struct leat_log_ref log = {id, control->streamlet, 0};
+    (void)stream, (void)error;
+    control->refresh = rc != LEAT_OK;
+    if (rc != LEAT_OK)
+        later(control, 20000);
+    else
+        describe_send(control, &log);
+}
+
+static void look_up(struct control *control)
+{
+    control->lookup = (struct leat_client_lookup){
+        .refresh = control->refresh, .timeout_us = 2000000, .on_done = looked_up, .owner = control};
+    memcpy(control->lookup.name, control->client->scenario->streams[control->stream].name,
+           sizeof control->client->scenario->streams[0].name);
+    leat_client_lookup(control->client->client, &control->lookup);
 }
 
 static void create_send(struct control *control)
@@ -60,7 +95,7 @@ static void create_send(struct control *control)
     leat_msg_write_array(&writer, 2);
     leat_msg_write_string(&writer, stream->name, strlen(stream->name));
     leat_msg_settings_write(&writer, &stream->settings);
-    send(control, LEAT_KIND_STREAM_CREATE, &writer);
+    send(control, LEAT_KIND_STREAM_CREATE, &writer, NULL);
 }
 
 static void recover_send(struct control *control)
@@ -74,7 +109,9 @@ static void recover_send(struct control *control)
     leat_msg_write_u64(&writer, control->log.log);
     leat_msg_write_bool(&writer, true);
     control->end_at_cut = check_end_at_cut(control->client->scenario->check, control->log);
-    send(control, LEAT_KIND_LOG_RECOVER, &writer);
+    struct leat_log_ref log = control->log;
+    log.stream = control->client->scenario->streams[control->log.stream].id;
+    send(control, LEAT_KIND_LOG_RECOVER, &writer, in_cluster(control) ? &log : NULL);
 }
 
 static void all_know(struct sim_world *world, struct sim_event *event)
@@ -101,7 +138,7 @@ static void made(struct control *control, uint32_t id)
 static void create_done(struct control *control, leat_err rc, const struct leat_frame *answer)
 {
     if (rc == LEAT_E_STREAM_EXISTS) { /* an earlier answer was lost */
-        describe_send(control);
+        describe_send(control, NULL);
         return;
     }
     if (rc != LEAT_OK) {
@@ -117,11 +154,25 @@ static void create_done(struct control *control, leat_err rc, const struct leat_
     made(control, leat_msg_read_u32(&reader));
 }
 
+static void watch_next(struct control *control)
+{
+    const struct scenario *scenario = control->client->scenario;
+    uint32_t streamlets = scenario->streams[control->stream].settings.streamlets;
+    if (in_cluster(control) && ++control->streamlet < streamlets) {
+        later(control, 100);
+        return;
+    }
+    control->streamlet = 0;
+    control->stream = (control->stream + 1) % SIM_STREAMS;
+    later(control, control->stream ? 100 : 60000);
+}
+
 /* [name, id, settings, [log...]] */
 static void describe_done(struct control *control, leat_err rc, const struct leat_frame *answer)
 {
     struct scenario *scenario = control->client->scenario;
     if (rc != LEAT_OK) {
+        control->refresh = true;
         later(control, 20000);
         return;
     }
@@ -141,7 +192,8 @@ static void describe_done(struct control *control, leat_err rc, const struct lea
         struct leat_msg_log_info info;
         leat_msg_log_info_read(&reader, &info);
         struct leat_log_ref log = {control->stream, info.at.streamlet, info.at.log};
-        if (reader.failed || info.state == 0) continue;
+        if (reader.failed || info.state == 0 || info.code == LEAT_E_UNKNOWN_LOG) continue;
+        if (in_cluster(control) && log.streamlet != control->streamlet) continue;
         char why[120];
         snprintf(why, sizeof why, "state %u, %s: %.*s", info.state, leat_err_name(info.code),
                  (int)(info.text.bytes < 80 ? info.text.bytes : 80), info.text.text);
@@ -152,8 +204,7 @@ static void describe_done(struct control *control, leat_err rc, const struct lea
         recover_send(control);
         return;
     }
-    control->stream = (control->stream + 1) % SIM_STREAMS;
-    later(control, control->stream ? 100 : 60000);
+    watch_next(control);
 }
 
 static void recover_done(struct control *control, leat_err rc, const struct leat_frame *answer,
@@ -187,8 +238,10 @@ static void on_done(struct leat_request *request, leat_err rc, const struct leat
 static void control_next(struct sim_world *world, struct sim_event *event)
 {
     struct control *control = event->a;
-    if (control->made)
-        describe_send(control);
+    if (control->made && in_cluster(control))
+        look_up(control);
+    else if (control->made)
+        describe_send(control, NULL);
     else
         create_send(control);
     (void)world;

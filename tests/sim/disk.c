@@ -71,11 +71,11 @@ static leat_err write_check(struct leat_file *file, const struct leat_disk_io *i
     if (disk->fail_write) {
         disk->fail_write = false;
         disk->took_error = true;
-        disk->world->faults[SIM_FAULT_IO_ERROR]++;
+        sim_fault_struck(disk->world, SIM_FAULT_IO_ERROR);
         return LEAT_E_DISK;
     }
     if (disk->full && io->offset + io->bytes > file->inode->allocated) {
-        disk->world->faults[SIM_FAULT_FULL]++;
+        sim_fault_struck(disk->world, SIM_FAULT_FULL);
         return LEAT_E_DISK_FULL;
     }
     return LEAT_OK;
@@ -120,7 +120,7 @@ static leat_err io_apply(struct sim_disk *disk, struct leat_disk_io *io, const u
         if (disk->fail_sync && !inode->failed) {
             disk->fail_sync = false;
             disk->took_error = true;
-            disk->world->faults[SIM_FAULT_IO_ERROR]++;
+            sim_fault_struck(disk->world, SIM_FAULT_IO_ERROR);
             inode->failed = true; /* its pages may be lost: see sim_disk_process_died() */
         }
         if (inode->failed)
@@ -374,7 +374,7 @@ static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct le
     struct sim_inode *inode = name ? name->inode : NULL;
     if (!inode) {
         if (disk->full) {
-            disk->world->faults[SIM_FAULT_FULL]++;
+            sim_fault_struck(disk->world, SIM_FAULT_FULL);
             return leat_error_set(error, LEAT_E_DISK_FULL, "%s: no space left", path);
         }
         const char *slash = strrchr(clean, '/');
@@ -419,7 +419,7 @@ static leat_err disk_allocate(void *ctx, struct leat_file *file, uint64_t bytes)
     struct sim_disk *disk = actor->process->disk;
     uint64_t op = call_begin(actor);
     if (disk->full && bytes > file->inode->allocated) {
-        disk->world->faults[SIM_FAULT_FULL]++;
+        sim_fault_struck(disk->world, SIM_FAULT_FULL);
         return LEAT_E_DISK_FULL;
     }
     if (bytes > file->inode->allocated) file->inode->allocated = bytes;

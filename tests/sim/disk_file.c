@@ -143,8 +143,8 @@ static void sectors_keep(struct sim_inode *inode, const struct sim_pending *writ
         }
         done += take;
     }
-    if (kept && lost) disk->world->faults[SIM_FAULT_TORN]++;
-    if (!kept) disk->world->faults[SIM_FAULT_LOST]++;
+    if (kept && lost) sim_fault_struck(disk->world, SIM_FAULT_TORN);
+    if (!kept) sim_fault_struck(disk->world, SIM_FAULT_LOST);
 }
 
 void sim_inode_crash(struct sim_inode *inode)

@@ -3,12 +3,6 @@
 
 #include <stdio.h>
 
-void sim_faults_count_death(struct scenario *scenario, enum sim_fault kind)
-{
-    /* A server that dies idle proves nothing. */
-    if (check_open_count(scenario->check)) scenario->world->faults[kind]++;
-}
-
 static bool serving(const struct scenario *scenario)
 {
     const struct sim_server *server = &scenario->servers[0];
@@ -18,21 +12,21 @@ static bool serving(const struct scenario *scenario)
 static void kill_server(struct scenario *scenario)
 {
     if (!scenario->servers[0].process->alive) return;
-    sim_faults_count_death(scenario, SIM_FAULT_KILL);
+    sim_fault_struck(scenario->world, SIM_FAULT_KILL);
     sim_process_die(scenario->servers[0].process, SIM_DEATH_KILL);
 }
 
 static void power_server(struct scenario *scenario)
 {
     if (!scenario->servers[0].process->alive) return;
-    sim_faults_count_death(scenario, SIM_FAULT_POWER);
+    sim_fault_struck(scenario->world, SIM_FAULT_POWER);
     sim_process_die(scenario->servers[0].process, SIM_DEATH_POWER);
 }
 
 static void on_cut(void *arg)
 {
     struct scenario *scenario = arg;
-    sim_faults_count_death(scenario, SIM_FAULT_POWER_OP);
+    sim_fault_struck(scenario->world, SIM_FAULT_POWER_OP);
 }
 
 static void heal_disk(struct sim_world *world, struct sim_event *event)
@@ -73,7 +67,7 @@ static void wall_jump(struct scenario *scenario)
     int64_t jump_ms = (int64_t)sim_rng_below(&world->fault, 7200000) - 3600000;
     sim_trace(world, "the wall clock jumps by %lld ms", (long long)jump_ms);
     scenario->servers[0].process->wall_jump_ms += jump_ms;
-    world->faults[SIM_FAULT_CLOCK]++;
+    sim_fault_struck(world, SIM_FAULT_CLOCK);
 }
 
 static void client_fault(struct scenario *scenario, bool partition)
@@ -83,12 +77,12 @@ static void client_fault(struct scenario *scenario, bool partition)
     if (partition) {
         client->process->cut_off_until_us =
             world->now_us + sim_rng_between(&world->fault, 10000, 2000000);
-        world->faults[SIM_FAULT_PARTITION]++;
+        sim_fault_struck(world, SIM_FAULT_PARTITION);
     } else {
         client->process->paused_until_us =
             world->now_us + sim_rng_between(&world->fault, 100000, 6000000);
         client->slow = sim_rng_chance(&world->fault, 300);
-        world->faults[SIM_FAULT_SLOW]++;
+        sim_fault_struck(world, SIM_FAULT_SLOW);
     }
     sim_trace(world, "%s %s", client->process->name, partition ? "is cut off" : "stands still");
 }
@@ -104,7 +98,7 @@ static void kill_in_call(struct scenario *scenario)
 {
     scenario->servers[0].process->death = SIM_DEATH_KILL;
     scenario->servers[0].process->die_in_calls = sim_rng_between(&scenario->world->fault, 1, 3000);
-    sim_faults_count_death(scenario, SIM_FAULT_KILL_CALL);
+    sim_fault_struck(scenario->world, SIM_FAULT_KILL_CALL);
 }
 
 static void strike(struct scenario *scenario)
@@ -116,7 +110,7 @@ static void strike(struct scenario *scenario)
     if (!serving(scenario)) {
         /* Dying while coming up. */
         if (server->alive && sim_rng_chance(rng, 500)) {
-            world->faults[SIM_FAULT_CUT_START]++;
+            sim_fault_struck(world, SIM_FAULT_CUT_START);
             if (scenario->power_cuts && sim_rng_chance(rng, 500))
                 power_server(scenario);
             else
@@ -142,7 +136,7 @@ static void strike(struct scenario *scenario)
     } else if (pick < 74) {
         sim_disk_stall(scenario->servers[0].disk,
                        world->now_us + sim_rng_between(rng, 1000, 1500000));
-        world->faults[SIM_FAULT_STALL]++;
+        sim_fault_struck(world, SIM_FAULT_STALL);
     } else if (pick < 80) {
         sim_trace(world, "disk full");
         sim_disk_set_full(scenario->servers[0].disk, true);
@@ -156,7 +150,7 @@ static void strike(struct scenario *scenario)
         wall_jump(scenario);
     } else if (pick < 97) {
         server->paused_until_us = world->now_us + sim_rng_between(rng, 10000, 3000000);
-        world->faults[SIM_FAULT_PAUSE]++;
+        sim_fault_struck(world, SIM_FAULT_PAUSE);
     } else {
         sim_server_stop(&scenario->servers[0]);
     }

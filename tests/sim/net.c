@@ -44,6 +44,8 @@ struct leat_conn {
     uint64_t last_arrival_us;
     uint64_t taken_us; /* the network took bytes, or something came to wait */
     bool dirty, end_sent;
+    bool silent; /* this end is gone; the other is told when it sends after silent_until_us */
+    uint64_t silent_until_us;
     /* receiving */
     uint8_t *socket;
     size_t socket_bytes, socket_capacity;
@@ -375,6 +377,16 @@ static size_t net_queued_bytes(const struct leat_conn *conn)
 
 /* ---- receiving ---- */
 
+static void reset_end(struct sim_world *world, struct sim_event *event);
+
+/* Something came for an end that is not there any more. */
+static void silence_broken(struct sim_world *world, const struct leat_conn *conn)
+{
+    uint64_t at_us = conn->silent_until_us > world->now_us ? conn->silent_until_us : world->now_us;
+    if (conn->peer)
+        sim_world_at(world, at_us + sim_rng_between(&world->net, 10, 5000), reset_end, conn->peer);
+}
+
 static void read_post(struct leat_conn *conn)
 {
     if (conn->read_posted || conn->paused || conn->moving || conn->state != CONN_OPEN) return;
@@ -389,6 +401,8 @@ static void chunk_arrived(struct sim_world *world, struct sim_event *event)
     struct leat_conn *conn = chunk->to;
     if (conn->state == CONN_CONNECTING && !chunk->bytes) {
         conn_end(conn, LEAT_E_CLOSED); /* the listener died before it answered */
+    } else if (conn->silent) {
+        silence_broken(world, conn);
     } else if (conn->state != CONN_CLOSED) {
         if (chunk->bytes)
             buffer_append(&conn->socket, &conn->socket_bytes, &conn->socket_capacity, chunk->data,
@@ -605,7 +619,7 @@ static void connecting(struct sim_world *world, struct sim_event *event)
     }
     free(address);
     if (!listener || world->refuse_until_us > world->now_us) {
-        if (listener) world->faults[SIM_FAULT_REFUSE]++;
+        if (listener) sim_fault_struck(world, SIM_FAULT_REFUSE);
         sim_actor_post(conn->actor, 1, refused, conn);
         return;
     }
@@ -647,7 +661,12 @@ void sim_net_process_died(struct sim_process *process, enum sim_death death)
     for (struct leat_conn *conn = world->conns; conn; conn = conn->next_in_world) {
         if (!conn->actor || conn->actor->process != process) continue;
         if (conn->state != CONN_CLOSED && conn->peer) {
-            if (death == SIM_DEATH_POWER)
+            conn->silent =
+                death == SIM_DEATH_POWER && world->silent_power && sim_rng_chance(&world->net, 500);
+            conn->silent_until_us = world->now_us + sim_rng_below(&world->net, 8000000);
+            if (conn->silent)
+                conn->end_sent = true;
+            else if (death == SIM_DEATH_POWER)
                 conn->last_arrival_us = world->now_us + sim_rng_below(&world->net, 400000);
             end_send(conn);
         }
@@ -679,9 +698,25 @@ unsigned sim_net_reset(struct sim_process *process, uint32_t per_mille)
         if (!conn->peer || !sim_rng_chance(&world->net, per_mille)) continue;
         sim_world_at(world, world->now_us + sim_rng_below(&world->net, 300), reset_end, conn);
         sim_world_at(world, world->now_us + sim_rng_below(&world->net, 300), reset_end, conn->peer);
+        sim_fault_struck(world, SIM_FAULT_RESET);
         count++;
     }
-    world->faults[SIM_FAULT_RESET] += count;
+    return count;
+}
+
+unsigned sim_net_half_open(struct sim_process *process, uint32_t per_mille, uint64_t until_us)
+{
+    struct sim_world *world = process->world;
+    unsigned count = 0;
+    for (struct leat_conn *conn = world->conns; conn; conn = conn->next_in_world) {
+        if (!conn->actor || conn->actor->process != process || conn->state != CONN_OPEN) continue;
+        if (!conn->peer || conn->moving || !sim_rng_chance(&world->net, per_mille)) continue;
+        conn->silent = conn->end_sent = true;
+        conn->silent_until_us = until_us;
+        conn_end(conn, LEAT_E_CLOSED);
+        count++;
+    }
+    if (count) sim_fault_struck(world, SIM_FAULT_HALF_OPEN);
     return count;
 }
 

@@ -214,7 +214,7 @@ static void append_done(struct leat_request *request, leat_err rc, const struct 
                       : raw->step == STEP_OLD ? LEAT_E_PRODUCER_FENCED
                                               : LEAT_OK);
     } else { /* unknown, or to be asked elsewhere: the same batch again */
-        raw->client->scenario->world->faults[SIM_FAULT_RESEND]++;
+        sim_fault_struck(raw->client->scenario->world, SIM_FAULT_RESEND);
         sim_trace(raw->client->scenario->world, "raw: %s, again", leat_err_name(rc));
         raw->now.byte_count |= 1u << 31;
         if (leat_err_class(rc) == LEAT_CLASS_REROUTE)
@@ -248,7 +248,7 @@ static void append_send(struct raw *raw)
 static void next_choose(struct raw *raw)
 {
     struct sim_rng *rng = &raw->client->rng;
-    uint64_t *faults = raw->client->scenario->world->faults;
+    struct sim_world *world = raw->client->scenario->world;
     if (raw->steps_left == 0) {
         raw->step = STEP_DONE;
         return;
@@ -259,15 +259,15 @@ static void next_choose(struct raw *raw)
         uint32_t back = raw->done_count < RAW_REMEMBERED ? raw->done_count : RAW_REMEMBERED;
         raw->now = raw->done[(raw->done_count - 1 - sim_rng_below(rng, back)) % RAW_REMEMBERED];
         raw->step = STEP_RESEND;
-        faults[SIM_FAULT_RESEND]++;
+        sim_fault_struck(world, SIM_FAULT_RESEND);
     } else if (pick == 3) {
         batch_build(raw, raw->next_sequence + (int32_t)sim_rng_between(rng, 1, 50), raw->epoch);
         raw->step = STEP_GAP;
-        faults[SIM_FAULT_GAP]++;
+        sim_fault_struck(world, SIM_FAULT_GAP);
     } else if (pick == 4 && raw->epoch > 0) {
         batch_build(raw, raw->next_sequence, (int16_t)(raw->epoch - 1));
         raw->step = STEP_OLD;
-        faults[SIM_FAULT_OLD_EPOCH]++;
+        sim_fault_struck(world, SIM_FAULT_OLD_EPOCH);
     } else if (pick == 5 && sim_rng_chance(rng, 300)) {
         raw->step = STEP_EPOCH;
         id_send(raw);

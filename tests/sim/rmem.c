@@ -170,6 +170,7 @@ static void grown(struct sim_world *world, struct sim_event *event)
         region->port.grown_bytes += LEAT_ARENA_STEP_BYTES;
         grow->rc = LEAT_OK;
     } else {
+        if (world->rmem_full) sim_fault_struck(world, SIM_FAULT_RMEM_FULL);
         grow->rc =
             leat_error_set(&grow->error, LEAT_E_NO_MEMORY, "no memory for a step of an arena");
     }
@@ -196,6 +197,8 @@ static void host_grant(void *ctx, const struct leat_rmem_arena *arena,
     for (unsigned kind = LEAT_RMEM_SHM; kind <= LEAT_RMEM_VERBS && fits; kind++)
         if (host->port.kinds & (1u << kind))
             fits = leat_rmem_grant_add(out_grant, (enum leat_rmem_kind)kind, "sim", 3);
+    fits = fits && leat_rmem_grant_add(out_grant, LEAT_RMEM_TCP, "", 0);
+    fits = fits && leat_rmem_grant_add(out_grant, LEAT_RMEM_RPC, "", 0);
     LEAT_ASSERT(fits);
 }
 
@@ -289,7 +292,8 @@ static void flight_leave(struct flight *flight)
 {
     if (--flight->refs) return;
     if (flight->arrived > 0 && flight->arrived < flight->piece_count)
-        flight->actor->world->faults[SIM_FAULT_RMEM_TORN]++;
+        sim_fault_struck(flight->actor->world,
+                         flight->order ? SIM_FAULT_RMEM_MIXED : SIM_FAULT_RMEM_TORN);
     free(flight->order);
     free(flight);
 }
@@ -319,6 +323,25 @@ static void pieces_land(struct flight *flight, uint32_t upto)
         flight->whole = true;
 }
 
+void sim_rmem_aim(struct sim_world *world, const char *host, bool at_target, uint64_t n,
+                  void (*strike)(void *arg), void *arg)
+{
+    world->rmem_aim =
+        (struct sim_rmem_aim){.at_target = at_target, .n = n, .strike = strike, .arg = arg};
+    snprintf(world->rmem_aim.host, sizeof world->rmem_aim.host, "%s", host);
+}
+
+/* A part of it lies there and the rest is on its way. */
+static void half_way(struct sim_world *world, const struct flight *flight)
+{
+    struct sim_rmem_aim *aim = &world->rmem_aim;
+    if (!aim->n || flight->arrived == 0 || flight->arrived == flight->piece_count) return;
+    const struct sim_actor *there = flight->region->host->actor;
+    const struct sim_actor *struck = aim->at_target ? there : flight->actor;
+    if (!struck || strcmp(struck->process->host, aim->host) != 0 || --aim->n) return;
+    aim->strike(aim->arg);
+}
+
 static void flight_land(struct sim_world *world, struct sim_event *event)
 {
     struct flight *flight = event->a;
@@ -330,10 +353,14 @@ static void flight_land(struct sim_world *world, struct sim_event *event)
     }
     /* A dead writer's card may go on, or stop anywhere. */
     if (!process->alive && sim_rng_chance(&flight->rmem->rng, 400)) flight->dropped = true;
+    bool late = !process->alive || flight->region->port.revoked;
+    if (late && flight_lands(flight) && flight->arrived < event->n)
+        sim_fault_struck(world, SIM_FAULT_RMEM_LATE);
     if (flight_lands(flight))
         pieces_land(flight, (uint32_t)event->n);
     else
         flight->dropped = true;
+    half_way(world, flight);
     flight_leave(flight);
 }
 
@@ -454,7 +481,7 @@ static void fly(struct target *target, struct leat_rmem_write *write)
     flight->errors |= write->offset + write->bytes > target->region->port.grown_bytes;
     if (flight->errors) flight->dropped = true;
     if (world->rmem_error_per_mille && sim_rng_chance(rng, world->rmem_error_per_mille)) {
-        world->faults[SIM_FAULT_RMEM_ERROR]++;
+        sim_fault_struck(world, SIM_FAULT_RMEM_ERROR);
         flight->errors = true; /* the bytes may be there all the same */
         flight->dropped |= sim_rng_chance(rng, 300);
     }

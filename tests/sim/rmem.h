@@ -14,5 +14,9 @@ const struct leat_rmem_host *sim_rmem_host_attach(struct sim_rmem_host *host,
 /** The writer port of an actor. kind: LEAT_RMEM_SHM or LEAT_RMEM_VERBS. Lives as long as the seed's
  * process. */
 const struct leat_rmem *sim_rmem_create(struct sim_actor *actor, enum leat_rmem_kind kind);
+/** Strike when the n-th write of that machine (or to it) from now lies there in part and the rest is
+ * on its way. strike runs as the world. n 0: never. */
+void sim_rmem_aim(struct sim_world *world, const char *host, bool at_target, uint64_t n,
+                  void (*strike)(void *arg), void *arg);
 
 #endif

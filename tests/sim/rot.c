@@ -116,7 +116,7 @@ static bool flip_one(struct scenario *scenario, struct flip *flip)
         sim_disk_flip(scenario->servers[0].disk, flip->place.path, flip->place.offset, flip->bit);
         sim_disk_peek(scenario->servers[0].disk, flip->place.path, flip->place.offset,
                       &flip->flipped, 1);
-        scenario->world->faults[SIM_FAULT_FLIP]++;
+        sim_fault_struck(scenario->world, SIM_FAULT_FLIP);
         sim_trace(scenario->world, "bit %u of byte %llu of %s flips", flip->bit,
                   (unsigned long long)flip->place.offset, flip->place.path);
         return true;

@@ -19,6 +19,7 @@ enum {
     SIM_REBOOTS_MAX = 400,
     SIM_SERVERS_MAX = 5,
     SIM_VOTERS_MAX = 3,
+    SIM_CLUSTER_FAULTS = 26,
 };
 
 struct sim_stream {
@@ -46,6 +47,7 @@ struct sim_server {
     struct sim_actor *cores[SIM_CORES_MAX], *store, *coordinator;
     bool ready, stopping, down_wanted;
     unsigned boots, failed_boots;
+    uint64_t away_us_max; /* how long the next death keeps it away, at most; 0: a short while */
     char last_failure[300];
 };
 
@@ -99,9 +101,14 @@ struct scenario {
     uint32_t cores;
     uint64_t memory_bytes, park_after_us, flush_delay_us;
     uint64_t raft_segment_bytes, raft_snapshot_bytes_min; /* 0: as a server has it */
+    enum leat_rmem_kind transport;                        /* of a cluster; NONE: what each finds */
+    unsigned rmem_kinds;                                  /* that its machines have, bits */
+    uint32_t fault_weights[SIM_CLUSTER_FAULTS];           /* this seed's; see nodes_faults.c */
+    uint64_t fault_gap_us;                                /* between two, at most */
     bool streams_made, faults_over, power_cuts, calm;
     unsigned producers_running; /* that have records left to send */
     uint64_t acked_batches, recoveries;
+    uint64_t pause_us_max; /* of a producer, between two bursts */
     /* flipped bits (rot.c) */
     bool rotten; /* one is flipped now */
     unsigned rot_first, rot_damaged;
@@ -172,8 +179,10 @@ bool sim_nodes_form(struct scenario *scenario, uint64_t limit_us);
 /** Every node dies at once. */
 void sim_nodes_die(struct scenario *scenario);
 bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us);
+
+/* ---- nodes_faults.c ---- */
 void sim_nodes_faults_start(struct scenario *scenario);
-/** Everything between machines works again. */
+/** Everything works again, on and between the machines. */
 void sim_nodes_heal(struct scenario *scenario);
 
 /* ---- alloc_sweep.c ---- */
@@ -197,7 +206,5 @@ void sim_rot_named(struct scenario *scenario, struct leat_log_ref log, const cha
 void sim_faults_start(struct scenario *scenario);
 /** Everything works again. */
 void sim_faults_heal(struct scenario *scenario);
-/** Count a death, if it counts. */
-void sim_faults_count_death(struct scenario *scenario, enum sim_fault kind);
 
 #endif

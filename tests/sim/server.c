@@ -17,7 +17,8 @@ static uint64_t cpu_us(void *ctx)
  * segments may be missing while its end is there. */
 static void complaint(void *arg, const char *line)
 {
-    struct scenario *scenario = arg;
+    struct sim_server *server = arg;
+    struct scenario *scenario = server->scenario;
     struct leat_log_ref log;
     unsigned long long segment;
     sim_trace(scenario->world, "complaint: %s", line);
@@ -25,6 +26,8 @@ static void complaint(void *arg, const char *line)
         sim_rot_complaint(scenario, line);
         return;
     }
+    /* A disk that failed while the server came up takes a replica out of use, no bytes. */
+    if (strstr(line, "cannot be") && scenario->world->faults[SIM_FAULT_IO_ERROR]) return;
     if (sscanf(line, "segment %llu of log %u/%u/%u:", &segment, &log.stream, &log.streamlet,
                &log.log) != 4 ||
         !sim_stream_of(scenario, log.stream, &log.stream) || log.stream >= SIM_STREAMS)
@@ -63,14 +66,14 @@ static void on_ready(void *owner, leat_err rc, const struct leat_error *error, c
     sim_trace(scenario->world, "server ready on %s", address);
     server->ready = true;
     server->failed_boots = 0;
-    leat_node_complaints(server->node, complaint, scenario);
+    leat_node_complaints(server->node, complaint, server);
 }
 
 static void exit_now(struct sim_world *world, struct sim_event *event)
 {
     struct sim_server *server = event->a;
     if (!server->process->alive) return;
-    world->faults[SIM_FAULT_RESTART]++;
+    sim_fault_struck(world, SIM_FAULT_RESTART);
     sim_process_die(server->process, SIM_DEATH_EXIT);
 }
 
@@ -127,6 +130,7 @@ static void create_node(void *arg)
     if (scenario->server_count > 1)
         options.cluster = (struct leat_node_cluster){.node_address = server->node_address,
                                                      .advertise = server->address,
+                                                     .replication = scenario->transport,
                                                      .coordinators = server->voters,
                                                      .coordinator_count = voter_count};
     struct leat_error error = {LEAT_OK, ""};
@@ -149,8 +153,10 @@ static void on_death(struct sim_process *process, enum sim_death death)
         check_power_cut(scenario->check);
         server->powered_us = scenario->world->now_us; /* the clock starts anew */
     }
+    uint64_t away_us_max = server->away_us_max ? server->away_us_max : 200000;
+    server->away_us_max = 0;
     if (server->down_wanted) return;
-    sim_server_boot_later(server, sim_rng_between(&scenario->world->fault, 500, 200000));
+    sim_server_boot_later(server, sim_rng_between(&scenario->world->fault, 500, away_us_max));
 }
 
 void sim_servers_init(struct scenario *scenario, unsigned count)
@@ -185,10 +191,16 @@ void sim_servers_init(struct scenario *scenario, unsigned count)
 static void rmem_attach(struct sim_server *server)
 {
     if (!server->rmem_host) return;
+    unsigned kinds = server->scenario->rmem_kinds;
     server->core_envs[0].rmem_host =
-        sim_rmem_host_attach(server->rmem_host, server->cores[0], 1u << LEAT_RMEM_VERBS);
-    for (unsigned i = 0; i < server->scenario->cores; i++)
-        server->core_envs[i].rmems[0] = sim_rmem_create(server->cores[i], LEAT_RMEM_VERBS);
+        sim_rmem_host_attach(server->rmem_host, server->cores[0], kinds);
+    for (unsigned i = 0; i < server->scenario->cores; i++) {
+        unsigned slot = 0;
+        for (unsigned kind = LEAT_RMEM_SHM; kind <= LEAT_RMEM_VERBS; kind++)
+            if (kinds & (1u << kind))
+                server->core_envs[i].rmems[slot++] =
+                    sim_rmem_create(server->cores[i], (enum leat_rmem_kind)kind);
+    }
 }
 
 void sim_server_boot(struct sim_server *server)

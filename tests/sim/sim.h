@@ -56,10 +56,24 @@ enum sim_fault {
     SIM_FAULTS_ONE_NODE, /* from here on: of worlds with several nodes */
     SIM_FAULT_RMEM_TORN = SIM_FAULTS_ONE_NODE, /* a one-sided write arrived in part */
     SIM_FAULT_RMEM_ERROR,                      /* a one-sided write failed */
-    SIM_FAULT_NODE_CUT,                        /* one machine did not reach another */
+    SIM_FAULT_RMEM_MIXED,                      /* ... in another order than that of its bytes */
+    SIM_FAULT_RMEM_LATE,                       /* ... after its writer had died */
+    SIM_FAULT_RMEM_WRITER,                     /* its writer died in the middle of one */
+    SIM_FAULT_RMEM_TARGET,                     /* whoever it was for died in the middle of one */
+    SIM_FAULT_RMEM_FULL,                       /* no memory for what others write */
+    SIM_FAULT_NODE_CUT,                        /* one machine did not reach another, one way */
+    SIM_FAULT_NODE_PARTED,                     /* two machines did not reach each other */
+    SIM_FAULT_NODE_ALONE,                      /* one reached none of the others */
+    SIM_FAULT_HALF_OPEN,                       /* one end of a connection went, unheard */
+    SIM_FAULT_DELAY,                           /* bytes between two machines were slow */
+    SIM_FAULT_LEADER,                          /* the coordinators' leader was killed */
+    SIM_FAULT_SEVERAL,                         /* several machines died at once */
+    SIM_FAULT_ROOM,                            /* all of them did */
+    SIM_FAULT_AWAY,                            /* a machine was away for seconds */
     SIM_FAULTS,
 };
 const char *sim_fault_name(enum sim_fault fault);
+void sim_fault_struck(struct sim_world *world, enum sim_fault fault);
 
 /* ---- events ---- */
 struct sim_due { /* of the queue: its order beside the event, so that it is not looked up */
@@ -75,6 +89,15 @@ struct sim_event {
     struct sim_event *next;
 };
 enum { SIM_FAIL_TEXT_BYTES = 512 };
+
+/* A machine that is to be struck when a part of a one-sided write has arrived: see rmem.h. */
+struct sim_rmem_aim {
+    char host[24];
+    bool at_target; /* the one that is written to; else the writer */
+    uint64_t n;     /* how many such moments from now; 0: never */
+    void (*strike)(void *arg);
+    void *arg;
+};
 
 struct sim_world {
     uint64_t seed, now_us;
@@ -97,9 +120,15 @@ struct sim_world {
     uint64_t refuse_until_us;
     struct sim_cut *cuts;
     struct sim_rmem_host *rmem_hosts;
+    struct sim_rmem_aim rmem_aim;
     bool rmem_full;                /* arenas do not grow */
     uint32_t rmem_error_per_mille; /* of one-sided writes fail */
     uint64_t faults[SIM_FAULTS];
+    /* The same, of those that struck while somebody waited for something; NULL: always. */
+    uint64_t counted[SIM_FAULTS];
+    bool silent_power; /* whoever loses power may be missed only by its silence */
+    bool (*somebody_waits)(void *arg);
+    void *waits_arg;
     char failure[SIM_FAIL_TEXT_BYTES]; /* first failure; "" = none */
 };
 
@@ -196,6 +225,9 @@ uint64_t sim_net_cut_until(const struct sim_process *from, const struct sim_proc
 void sim_net_delay(struct sim_world *world, const char *from_host, const char *to_host,
                    uint64_t delay_us);
 void sim_net_close_all(struct sim_process *process);
+/** One end of some connections goes, and the other learns of it only when it sends something after
+ * that time. Returns how many. */
+unsigned sim_net_half_open(struct sim_process *process, uint32_t per_mille, uint64_t until_us);
 /** What one process has queued for another (NULL: for all), on connections open at its own end. */
 struct sim_owed {
     unsigned open;

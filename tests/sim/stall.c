@@ -147,7 +147,7 @@ static void deaf_look(struct scenario *scenario, struct sim_client *client)
         return;
     if (deaf->boots == scenario->servers[0].boots &&
         world->now_us >= deaf->frozen_us + LEAT_PEER_STALL_US)
-        world->faults[SIM_FAULT_DEAF]++;
+        sim_fault_struck(world, SIM_FAULT_DEAF);
     sim_client_kill(client);
     if (!scenario->faults_over && client->index < DEAF_ROUNDS_MAX)
         (void)sim_client_start(scenario, SIM_CLIENT_DEAF, client->stream, client->index + 1);

@@ -35,12 +35,31 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_FLIP] = "flipped_bit",
     [SIM_FAULT_RMEM_TORN] = "torn_rmem_write",
     [SIM_FAULT_RMEM_ERROR] = "failed_rmem_write",
+    [SIM_FAULT_RMEM_MIXED] = "mixed_rmem_write",
+    [SIM_FAULT_RMEM_LATE] = "late_rmem_write",
+    [SIM_FAULT_RMEM_WRITER] = "died_writing",
+    [SIM_FAULT_RMEM_TARGET] = "died_written_to",
+    [SIM_FAULT_RMEM_FULL] = "rmem_full",
     [SIM_FAULT_NODE_CUT] = "node_cut",
+    [SIM_FAULT_NODE_PARTED] = "nodes_parted",
+    [SIM_FAULT_NODE_ALONE] = "node_alone",
+    [SIM_FAULT_HALF_OPEN] = "half_open",
+    [SIM_FAULT_DELAY] = "slow_link",
+    [SIM_FAULT_LEADER] = "leader_kill",
+    [SIM_FAULT_SEVERAL] = "several_at_once",
+    [SIM_FAULT_ROOM] = "all_at_once",
+    [SIM_FAULT_AWAY] = "long_away",
 };
 
 const char *sim_fault_name(enum sim_fault fault)
 {
     return fault_names[fault];
+}
+
+void sim_fault_struck(struct sim_world *world, enum sim_fault fault)
+{
+    world->faults[fault]++;
+    if (!world->somebody_waits || world->somebody_waits(world->waits_arg)) world->counted[fault]++;
 }
 
 /* ---- generator: splitmix64 ---- */
