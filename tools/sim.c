@@ -42,7 +42,8 @@ struct job {
 };
 
 struct totals {
-    uint64_t seeds, failed, batches, batches_min, records, faults[SIM_FAULTS], twice;
+    uint64_t seeds, failed, batches, batches_min, records, faults[SIM_FAULTS], twice, compared,
+        marks;
 };
 
 const char *__asan_default_options(void);
@@ -159,6 +160,8 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
         totals->seeds++;
         totals->batches += job->result.acked_batches;
         totals->records += job->result.acked_records;
+        totals->compared += job->result.compared;
+        totals->marks += job->result.marks;
         if (!verdict[0] && job->result.acked_batches < totals->batches_min)
             totals->batches_min = job->result.acked_batches;
         for (int i = 0; i < SIM_FAULTS; i++)
@@ -191,9 +194,14 @@ static int totals_print(const struct totals *totals, double seconds)
 {
     int zero = 0;
     printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " run twice, %.1f s; %" PRIu64
-           " batches acked (least %" PRIu64 " in a seed), %" PRIu64 " records\nfaults:",
+           " batches acked (least %" PRIu64 " in a seed), %" PRIu64 " records\n",
            totals->seeds, totals->failed, totals->twice, seconds, totals->batches,
            totals->batches_min == UINT64_MAX ? 0 : totals->batches_min, totals->records);
+    if (nodes > 1)
+        printf("copies: %" PRIu64 " marks held against what was acked, %" PRIu64
+               " closed ones compared\n",
+               totals->marks, totals->compared);
+    printf("faults:");
     for (int i = 0; i < SIM_FAULTS; i++) {
         if (!counts(i) && totals->faults[i] == 0) continue;
         printf(" %s %" PRIu64, sim_fault_name((enum sim_fault)i), totals->faults[i]);

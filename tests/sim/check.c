@@ -25,6 +25,7 @@ struct log_model {
     struct page **pages;
     size_t page_count;
     uint64_t count;        /* highest known offset + 1 */
+    uint64_t acked_end;    /* one past the highest that was acked */
     uint64_t count_at_cut; /* the same when the power was last cut */
     uint32_t waits;        /* how often it was found to wait */
     bool at_risk;          /* a power cut may have taken unflushed data of level memory */
@@ -273,7 +274,10 @@ void check_acked(struct check *check, struct leat_log_ref ref, struct check_valu
     if (record->fate != CHECK_ACKED) check->acked++;
     record->fate = CHECK_ACKED;
     struct slot *slot = place(check, ref, value, offset, record, "the ack");
-    if (slot) slot->acked = true;
+    if (!slot) return;
+    slot->acked = true;
+    struct log_model *log = log_of(check, ref);
+    if (offset >= log->acked_end) log->acked_end = offset + 1;
 }
 
 void check_failed(struct check *check, uint32_t stream, struct check_value value, bool definite)
@@ -583,6 +587,11 @@ bool check_reader_done(const struct check *check, const struct check_reader *rea
         }
     }
     return true;
+}
+
+uint64_t check_acked_end(const struct check *check, struct leat_log_ref ref)
+{
+    return check->streams[ref.stream].at[ref.streamlet][ref.log].acked_end;
 }
 
 uint64_t check_acked_count(const struct check *check)

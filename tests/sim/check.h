@@ -92,6 +92,8 @@ void check_final(struct check *check, uint32_t stream);
 /** The same question about one log; what is missing is told instead of being a violation. */
 bool check_log_whole(const struct check *check, struct leat_log_ref log,
                      char out_missing[CHECK_BEHIND_BYTES]);
+/** One past the highest offset of the log that was acked. */
+uint64_t check_acked_end(const struct check *check, struct leat_log_ref log);
 uint64_t check_acked_count(const struct check *check);
 uint64_t check_open_count(const struct check *check);
 /** Has an auditor read every log of the stream as far as anything was acked? */

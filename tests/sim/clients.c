@@ -42,6 +42,7 @@ static void on_produced(void *arg, const struct leat_produced *produced)
             return;
         }
         check_acked(scenario->check, log, value, produced->offset);
+        sim_copies_acked(scenario, log);
         return;
     }
     sim_trace(scenario->world, "stream %u value %u:%u: %s: %s", stream, value.producer,

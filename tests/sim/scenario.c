@@ -275,6 +275,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     }
     phase(scenario, "work");
     consumers_start(scenario);
+    sim_copies_watch(scenario);
     if (!options->calm) sim_nodes_faults_start(scenario);
     (void)sim_run_until(scenario, all_sent, CLUSTER_RUN_US_MAX);
     phase(scenario, "healing");
@@ -296,12 +297,14 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     phase(scenario, "audit");
     /* The operator looks at every log before it is judged. */
     sim_world_run(world, world->now_us + 1000000, NULL);
+    sim_copies_check(scenario);
     audit(scenario);
     if (world->failure[0]) return;
     phase(scenario, "the end of all nodes");
     sim_nodes_die(scenario);
     if (sim_nodes_ready(scenario, HEAL_US_MAX)) {
         sim_world_run(world, world->now_us + 1000000, NULL);
+        sim_copies_check(scenario);
         audit(scenario);
     } else
         sim_stuck(scenario, "the cluster does not come back after all its nodes died");
@@ -411,6 +414,8 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     out_result->trace_hash = world->trace_hash;
     out_result->acked_records = check_acked_count(scenario->check);
     out_result->acked_batches = scenario->acked_batches;
+    out_result->compared = scenario->compared;
+    out_result->marks = scenario->marks;
     out_result->events = world->event_count;
     out_result->virtual_us = world->now_us;
     out_result->disk_ops = sim_disk_ops_count(scenario->servers[0].disk);

@@ -88,6 +88,13 @@ struct sim_client {
     void *state;
 };
 
+/* What the coordinators hold of a log: which of its marks count. */
+struct sim_stamp {
+    uint32_t epoch; /* of the owner */
+    bool opened;
+    uint32_t stamp_epoch, stamp_version;
+};
+
 struct scenario {
     unsigned boots_before; /* of server 0, when it was asked to stop */
     struct sim_world *world;
@@ -108,7 +115,10 @@ struct scenario {
     bool streams_made, faults_over, power_cuts, calm;
     unsigned producers_running; /* that have records left to send */
     uint64_t acked_batches, recoveries;
-    uint64_t pause_us_max; /* of a producer, between two bursts */
+    struct sim_stamp stamps[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    struct sim_rng look;
+    uint64_t compared, marks; /* closed copies with their owner's; marks with what was acked */
+    uint64_t pause_us_max;    /* of a producer, between two bursts */
     /* flipped bits (rot.c) */
     bool rotten; /* one is flipped now */
     unsigned rot_first, rot_damaged;
@@ -133,6 +143,7 @@ struct scenario_result {
     char failure[SIM_FAIL_TEXT_BYTES];
     uint64_t faults[SIM_FAULTS];
     uint64_t trace_hash, acked_records, acked_batches, events, virtual_us, disk_ops;
+    uint64_t compared, marks;
 };
 void scenario_run(const struct scenario_options *options, struct scenario_result *out_result);
 /** Run until a condition holds or the time is over. */
@@ -184,6 +195,15 @@ bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us);
 void sim_nodes_faults_start(struct scenario *scenario);
 /** Everything works again, on and between the machines. */
 void sim_nodes_heal(struct scenario *scenario);
+
+/* ---- copies.c ---- */
+/** Check all copies now and then from now on. */
+void sim_copies_watch(struct scenario *scenario);
+void sim_copies_check(struct scenario *scenario);
+/** A record of this log was acked: does every copy that counts have it? */
+void sim_copies_acked(struct scenario *scenario, struct leat_log_ref log);
+/** A machine has died, and what its node knew is not to be forgotten. */
+void sim_copies_note(struct scenario *scenario, const struct sim_server *server);
 
 /* ---- alloc_sweep.c ---- */
 struct alloc_sweep_options {

@@ -146,6 +146,7 @@ static void on_death(struct sim_process *process, enum sim_death death)
     struct sim_server *server = process->owner;
     struct scenario *scenario = server->scenario;
     server->ready = server->stopping = false;
+    sim_copies_note(scenario, server);
     /* A file whose flush failed may lose what the cache had, the catalogue's rows too: what a log
      * of level memory knows of itself. */
     if (sim_disk_lost_flush(server->disk)) check_power_cut(scenario->check);

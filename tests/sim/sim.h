@@ -239,6 +239,8 @@ struct sim_owed sim_net_owed(const struct sim_process *from, const struct sim_pr
 void sim_net_fini(struct sim_world *world);
 
 /* ---- disk ---- */
+/** Bytes as a process would read them. */
+void sim_file_peek(const struct leat_file *file, uint64_t offset, void *to, size_t bytes);
 extern const struct leat_disk sim_disk_ops;
 enum sim_cut_phase { SIM_CUT_BEFORE, SIM_CUT_INSIDE, SIM_CUT_AFTER };
 struct sim_disk *sim_disk_create(struct sim_world *world);

@@ -1,0 +1,242 @@
+/* The copies of a cluster's logs, looked at from outside while it runs: what each node holds is held
+ * against what clients were told, and closed copies against each other, byte for byte.
+ *
+ * Nothing of the product is asked what it believes of its copies but who holds which; the bytes are
+ * scanned anew. What the coordinators have committed is the newest that any node, dead or alive, has
+ * applied: whoever acts on an entry has applied it first. */
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/core.h"
+#include "coordinator/private.h"
+#include "replication/backup.h"
+#include "replication/primary.h"
+#include "tests/sim/scenario.h"
+
+enum { COMPARE_EVERY_US = 300 * 1000, CHECK_PER_MILLE = 300 };
+
+static bool newer(const struct sim_stamp *now, const struct sim_stamp *then)
+{
+    if (now->epoch != then->epoch) return now->epoch > then->epoch;
+    if (now->opened != then->opened) return now->opened;
+    return now->stamp_version > then->stamp_version;
+}
+
+static struct sim_stamp *stamp_of(struct scenario *scenario, struct leat_log_ref log)
+{
+    return &scenario->stamps[log.stream][log.streamlet][log.log];
+}
+
+static struct leat_log_ref ref_of(const struct scenario *scenario, struct leat_log_ref log)
+{
+    return (struct leat_log_ref){scenario->streams[log.stream].id, log.streamlet, log.log};
+}
+
+static void log_note(struct scenario *scenario, struct leat_machine *machine,
+                     struct leat_log_ref log)
+{
+    struct leat_machine_stream *stream;
+    const struct leat_machine_log *row =
+        leat_machine_log_find(machine, ref_of(scenario, log), &stream);
+    if (!row) return;
+    struct sim_stamp seen = {.opened = row->record.opened,
+                             .epoch = row->epoch.v,
+                             .stamp_epoch = row->record.stamp_epoch.v,
+                             .stamp_version = row->record.stamp_version};
+    struct sim_stamp *stamp = stamp_of(scenario, log);
+    if (newer(&seen, stamp)) *stamp = seen;
+}
+
+static struct leat_machine *machine_of(const struct sim_server *server)
+{
+    if (!server->node || !server->node->coordinator) return NULL;
+    return &server->node->coordinator->machine;
+}
+
+/* Its memory stays until the seed's end, so it is read after the death, too. */
+void sim_copies_note(struct scenario *scenario, const struct sim_server *server)
+{
+    struct leat_machine *machine = machine_of(server);
+    if (!machine || !scenario->streams_made) return;
+    for (uint32_t i = 0; i < SIM_STREAMS; i++)
+        for (uint32_t s = 0; s < scenario->streams[i].settings.streamlets; s++)
+            for (uint32_t q = 0; q < scenario->streams[i].settings.logs; q++)
+                log_note(scenario, machine, (struct leat_log_ref){i, s, q});
+}
+
+/* ---- every mark has everything that was acked ---- */
+
+struct look {
+    struct scenario *scenario;
+    const struct sim_server *server;
+    const struct sim_stamp *stamp;
+    struct leat_log_ref log;
+    uint64_t acked;
+};
+
+static void mark_check(void *arg, const struct leat_replica_info *info)
+{
+    const struct look *look = arg;
+    if (!info->mark || info->epoch.v != look->stamp->stamp_epoch ||
+        info->version < look->stamp->stamp_version)
+        return;
+    look->scenario->marks++;
+    if (info->next_offset >= look->acked) return;
+    sim_fail(look->scenario->world,
+             "A1 lost-write: %s counts as a copy of %u/%u/%u (segment %llu, epoch %u, version %u; "
+             "committed %u) and ends at %llu, acked is %llu",
+             look->server->name, look->log.stream, look->log.streamlet, look->log.log,
+             (unsigned long long)info->segment.v, info->epoch.v, info->version,
+             look->stamp->stamp_version, (unsigned long long)info->next_offset,
+             (unsigned long long)look->acked);
+}
+
+static struct leat_backup *backup_of(const struct sim_server *server)
+{
+    bool lives = server->process && server->process->alive && server->node && server->node->cores;
+    return lives ? server->node->cores[0].replicate.backup : NULL;
+}
+
+static void log_check(struct scenario *scenario, struct leat_log_ref log)
+{
+    struct look look = {.scenario = scenario, .stamp = stamp_of(scenario, log), .log = log};
+    struct leat_log_ref ref = ref_of(scenario, log);
+    if (scenario->streams[log.stream].settings.copies == 1) return;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        struct leat_machine *machine = machine_of(&scenario->servers[i]);
+        if (machine) log_note(scenario, machine, log);
+    }
+    look.acked = check_acked_end(scenario->check, log);
+    if (!look.stamp->opened || look.acked == 0) return;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        struct leat_backup *backup = backup_of(&scenario->servers[i]);
+        look.server = &scenario->servers[i];
+        if (backup) leat_backup_each(backup, &ref, true, mark_check, &look);
+    }
+}
+
+void sim_copies_acked(struct scenario *scenario, struct leat_log_ref log)
+{
+    if (scenario->server_count == 1 || !sim_rng_chance(&scenario->look, CHECK_PER_MILLE)) return;
+    log_check(scenario, log);
+}
+
+/* ---- closed copies are equal ---- */
+
+static bool byte_at(const struct leat_segment *seg, uint32_t at, uint8_t *out)
+{
+    if (seg->buffer) {
+        *out = seg->buffer[at];
+        return true;
+    }
+    if (!seg->file) return false;
+    sim_file_peek(seg->file, seg->file_offset + at, out, 1);
+    return true;
+}
+
+static bool bytes_equal(const struct leat_segment *a, const struct leat_segment *b,
+                        uint32_t *out_at)
+{
+    uint8_t of_a[4096], of_b[4096];
+    for (uint32_t at = 0; at < a->extent.bytes; at += sizeof of_a) {
+        uint32_t bytes = a->extent.bytes - at;
+        if (bytes > sizeof of_a) bytes = sizeof of_a;
+        if (a->buffer)
+            memcpy(of_a, a->buffer + at, bytes);
+        else
+            sim_file_peek(a->file, a->file_offset + at, of_a, bytes);
+        if (b->buffer)
+            memcpy(of_b, b->buffer + at, bytes);
+        else
+            sim_file_peek(b->file, b->file_offset + at, of_b, bytes);
+        if (memcmp(of_a, of_b, bytes) == 0) continue;
+        *out_at = at;
+        return false;
+    }
+    return true;
+}
+
+static void copy_compare(struct scenario *scenario, const struct sim_server *server,
+                         const struct rep_set *set, const struct leat_segment *copy)
+{
+    const struct leat_segment *own = set->seg;
+    uint32_t at = 0;
+    uint8_t byte;
+    scenario->compared++;
+    bool same = copy->extent.bytes == own->extent.bytes && copy->extent.crc == own->extent.crc &&
+                copy->base_offset == own->base_offset && copy->next_offset == own->next_offset;
+    if (!byte_at(own, 0, &byte) || !byte_at(copy, 0, &byte)) return;
+    if (same && bytes_equal(own, copy, &at)) return;
+    sim_fail(scenario->world,
+             "A1 lost-write: copies differ: segment %llu of log id %u/%u/%u, closed, at %s: %u "
+             "bytes to %llu, the owner has %u to %llu; other bytes from %u on",
+             (unsigned long long)own->id.v, own->log.stream, own->log.streamlet, own->log.log,
+             server->name, copy->extent.bytes, (unsigned long long)copy->next_offset,
+             own->extent.bytes, (unsigned long long)own->next_offset, at);
+}
+
+static const struct sim_server *server_of(const struct scenario *scenario, uint64_t incarnation)
+{
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        if (backup_of(server) && server->node->incarnation == incarnation) return server;
+    }
+    return NULL;
+}
+
+static void set_compare(struct scenario *scenario, const struct rep_set *set)
+{
+    if (!set->closed || set->dropping || !set->seg || set->seg->state != LEAT_SEGMENT_CLOSED)
+        return;
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
+        if (!server || copy->state != REP_COPY_CLOSED || copy->incomplete) continue;
+        const struct replica *rep = backup_find(backup_of(server), copy->handle);
+        if (!rep || !rep->seg || rep->damaged || rep->dropping || rep->drop_wanted ||
+            rep->seg->state != LEAT_SEGMENT_CLOSED)
+            continue;
+        copy_compare(scenario, server, set, rep->seg);
+    }
+}
+
+static void log_compare(struct scenario *scenario, const struct leat_primary_log *rep)
+{
+    const struct leat_list *lists[2] = {&rep->active, &rep->settled};
+    for (unsigned i = 0; i < 2; i++)
+        for (const struct leat_list *it = lists[i]->next; it != lists[i]; it = it->next)
+            set_compare(scenario, LEAT_CONTAINER(it, const struct rep_set, link));
+}
+
+void sim_copies_check(struct scenario *scenario)
+{
+    for (uint32_t i = 0; i < SIM_STREAMS; i++) {
+        const struct leat_stream_settings *settings = &scenario->streams[i].settings;
+        for (uint32_t s = 0; scenario->streams_made && s < settings->streamlets; s++)
+            for (uint32_t q = 0; q < settings->logs; q++)
+                log_check(scenario, (struct leat_log_ref){i, s, q});
+    }
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        if (!backup_of(server)) continue;
+        for (uint32_t c = 0; c < scenario->cores; c++) {
+            const struct leat_core *core = &server->node->cores[c];
+            for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
+                for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
+                    if (at->copies) log_compare(scenario, at->copies);
+        }
+    }
+}
+
+static void look_again(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    sim_copies_check(scenario);
+    sim_world_at(world, world->now_us + COMPARE_EVERY_US, look_again, scenario);
+}
+
+void sim_copies_watch(struct scenario *scenario)
+{
+    sim_rng_init(&scenario->look, scenario->world->seed, "copies");
+    sim_world_at(scenario->world, scenario->world->now_us + COMPARE_EVERY_US, look_again, scenario);
+}
