@@ -1,17 +1,35 @@
 /* What an operator asks of the cluster: its status, and changes of its nodes. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "broker/core.h"
-#include "wire/message_cluster.h"
+#include "broker/report.h"
 
 /* ---- CLUSTER_STATUS [] ---- */
 
+enum {
+    PEERS_NODES_MAX = 64, /* in larger clusters nodes do not say how they reach each other */
+    PART_WHY_BYTES = 160,
+};
+
+/* What one other node says of itself. */
+struct cluster_part {
+    struct leat_ask ask;
+    struct cluster_call *cluster;
+    uint8_t *report; /* as it came; NULL: it did not */
+    uint32_t report_bytes;
+    char why[PART_WHY_BYTES];
+};
 struct cluster_call {
     struct leat_call call;
     struct leat_coordinator_ask ask;
     struct leat_coordinator_status *status; /* large */
+    struct leat_report report;              /* of this node */
+    struct cluster_part *parts;             /* [status->node_count] */
+    uint32_t parts_out;
+    uint8_t control[8];
+    uint32_t control_bytes;
 };
 
 static struct leat_msg_string text_of(const char *text)
@@ -42,9 +60,35 @@ static const char *role_name(enum leat_voter_role role)
     return "unknown";
 }
 
-static void cluster_on_status(struct leat_coordinator_ask *ask)
+static bool with_peers(const struct cluster_call *cluster)
 {
-    struct cluster_call *cluster = ask->owner;
+    return cluster->status->node_count <= PEERS_NODES_MAX;
+}
+
+static void cluster_end(struct cluster_call *cluster)
+{
+    for (uint32_t i = 0; cluster->parts != NULL && i < cluster->status->node_count; i++)
+        leat_mem_free(cluster->parts[i].report);
+    leat_mem_free(cluster->parts);
+    leat_mem_free(cluster->status);
+}
+
+static void cluster_write_report(struct leat_msg_writer *writer, const struct cluster_call *cluster,
+                                 uint32_t at)
+{
+    const struct cluster_part *part = &cluster->parts[at];
+    if (cluster->status->nodes[at].incarnation == cluster->call.core->node->incarnation) {
+        leat_report_write(writer, &cluster->report, with_peers(cluster));
+    } else if (part->report != NULL) {
+        leat_msg_write_raw(writer, part->report, part->report_bytes);
+    } else {
+        struct leat_msg_node_report unknown = {.why = text_of(part->why)};
+        leat_msg_node_report_write(writer, &unknown);
+    }
+}
+
+static void cluster_answer(struct cluster_call *cluster)
+{
     struct leat_coordinator_status *status = cluster->status;
     const struct leat_node *node = cluster->call.core->node;
     struct leat_msg_writer writer;
@@ -84,9 +128,81 @@ static void cluster_on_status(struct leat_coordinator_ask *ask)
             .draining = info->draining,
         };
         leat_msg_cluster_node_write(&writer, &row);
+        cluster_write_report(&writer, cluster, i);
     }
-    leat_mem_free(status);
+    cluster_end(cluster);
     leat_call_answer(&cluster->call, &writer);
+}
+
+static void part_take(struct cluster_part *part, leat_err rc, const struct leat_frame *answer,
+                      const char *why)
+{
+    snprintf(part->why, sizeof part->why, "%.150s", why);
+    if (rc != LEAT_OK) return;
+    struct leat_msg_reader reader;
+    struct leat_msg_node_report report;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    leat_msg_node_report_read(&reader, &report);
+    snprintf(part->why, sizeof part->why, "its answer can't be read");
+    if (!leat_msg_read_done(&reader)) return;
+    part->report = leat_mem_calloc(LEAT_MEM_BROKER, 1, answer->control_bytes);
+    if (part->report == NULL) return;
+    memcpy(part->report, answer->control, answer->control_bytes);
+    part->report_bytes = answer->control_bytes;
+}
+
+static void part_on_done(struct leat_ask *ask, leat_err rc, const struct leat_frame *answer,
+                         const char *why)
+{
+    struct cluster_part *part = ask->owner;
+    struct cluster_call *cluster = part->cluster;
+    part_take(part, rc, answer, why);
+    if (--cluster->parts_out == 0) cluster_answer(cluster);
+}
+
+static void cluster_ask_others(struct leat_report *report)
+{
+    struct cluster_call *cluster = report->owner;
+    struct leat_core *core = cluster->call.core;
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, cluster->control, sizeof cluster->control);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_bool(&writer, with_peers(cluster));
+    cluster->control_bytes = writer.used;
+    cluster->parts_out = 1; /* this loop itself */
+    for (uint32_t i = 0; i < cluster->status->node_count; i++) {
+        const struct leat_node_info *info = &cluster->status->nodes[i];
+        struct cluster_part *part = &cluster->parts[i];
+        struct leat_error error;
+        if (info->incarnation == core->node->incarnation) continue;
+        part->cluster = cluster;
+        part->ask.on_done = part_on_done;
+        part->ask.owner = part;
+        if (info->state != LEAT_NODE_UP)
+            snprintf(part->why, sizeof part->why, "it is not up");
+        else if (leat_ask_start(core, &part->ask, info->incarnation, LEAT_KIND_NODE_REPORT,
+                                cluster->control, cluster->control_bytes, &error) == LEAT_OK)
+            cluster->parts_out++;
+        else
+            snprintf(part->why, sizeof part->why, "%.150s", error.text);
+    }
+    if (--cluster->parts_out == 0) cluster_answer(cluster);
+}
+
+static void cluster_on_status(struct leat_coordinator_ask *ask)
+{
+    struct cluster_call *cluster = ask->owner;
+    cluster->parts =
+        leat_mem_calloc(LEAT_MEM_BROKER, cluster->status->node_count + 1, sizeof *cluster->parts);
+    if (cluster->parts == NULL) {
+        cluster_end(cluster);
+        leat_call_refuse(&cluster->call, LEAT_E_NO_MEMORY, NULL);
+        return;
+    }
+    cluster->report.core = cluster->call.core;
+    cluster->report.on_done = cluster_ask_others;
+    cluster->report.owner = cluster;
+    leat_report_start(&cluster->report);
 }
 
 void leat_call_cluster_status(struct leat_peer *peer, const struct leat_frame *frame)

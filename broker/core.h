@@ -384,6 +384,7 @@ void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *fr
 void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_segments(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_node_report(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame);

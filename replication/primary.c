@@ -246,7 +246,7 @@ static bool keeper_safe_in_memory(void *ctx, const struct leat_segment *seg)
     return false; /* other copies have to be asked */
 }
 
-static unsigned nodes_up(const struct leat_primary *primary)
+unsigned rep_nodes_up(const struct leat_primary *primary)
 {
     unsigned count = 1;
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
@@ -258,7 +258,7 @@ static leat_err keeper_refusal(void *ctx)
 {
     const struct leat_primary_log *log = ctx;
     if (log->fenced) return LEAT_E_STALE_EPOCH;
-    return nodes_up(log->primary) < log->options.min_copies ? LEAT_E_TOO_FEW_COPIES : LEAT_OK;
+    return rep_nodes_up(log->primary) < log->options.min_copies ? LEAT_E_TOO_FEW_COPIES : LEAT_OK;
 }
 
 struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep)

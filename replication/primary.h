@@ -267,6 +267,8 @@ void rep_place_judge(struct rep_set *set);
 
 /* background.c */
 void rep_audit_step(struct rep_peer *peer, uint64_t now_us);
+/** Nodes that can hold a copy now, this one included. */
+unsigned rep_nodes_up(const struct leat_primary *primary);
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us);
 void rep_recopy_forget(struct rep_set *set);
 void rep_recopy_copy_gone(struct rep_copy *copy);

@@ -3,14 +3,10 @@
 
 #include "replication/primary.h"
 
+/* As appends are refused: a parked log whose copy is lost makes it anew before its next ack. */
 static bool is_below_min(const struct leat_primary_log *log)
 {
-    for (const struct leat_list *it = log->active.next; it != &log->active; it = it->next) {
-        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
-        if (!set->closed && set->reserved && set->copy_count + 1 < log->options.min_copies)
-            return true;
-    }
-    return false;
+    return rep_nodes_up(log->primary) < log->options.min_copies;
 }
 
 static void count_sets(const struct leat_primary_log *log, const struct leat_list *head,

@@ -12,14 +12,15 @@
 static const char cluster_help[] =
     "Usage: leat cluster status [--json] [--watch]\n"
     "\n"
-    "Who is in the cluster, who leads it, and what each node has.\n"
+    "Who is in the cluster, who leads it, and what each node has: streamlets, memory for its own\n"
+    "segments and for copies of others', logs that lack copies, and how it reaches the others.\n"
     "\n"
     "  --json     for programs\n"
     "  --watch    again every second, until interrupted\n"
     "  -b, --brokers HOST:PORT,...\n"
     "\n"
-    "Exit codes: 0 done; 1 something is wrong (a node down, a voter missing); 2 usage;\n"
-    "3 no server answers.\n";
+    "Exit codes: 0 done; 1 something is wrong (a node down, a voter missing, copies lacking);\n"
+    "2 usage; 3 no server answers.\n";
 
 static const char node_help[] =
     "Usage: leat node COMMAND NAME\n"
@@ -74,12 +75,15 @@ static const char *state_name(const struct leat_msg_cluster_node *node)
     return names[node->state < 4 ? node->state : 0];
 }
 
-/* A node that is down, or a voter that can't be reached, is somebody's work. */
+/* A node that is down, a voter that can't be reached, a log that lacks copies: somebody's work. */
 static bool healthy(const struct cluster *cluster)
 {
     bool well = cluster->head.why.bytes == 0 && cluster->head.leader_address.bytes != 0;
-    for (uint32_t i = 0; i < cluster->node_count; i++)
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        const struct leat_msg_node_report *report = &cluster->nodes[i].report;
         if (cluster->nodes[i].state == 2) well = false;
+        if (report->logs_under_replicated > 0 || report->logs_below_min > 0) well = false;
+    }
     for (uint32_t i = 0; i < cluster->voter_count; i++)
         if (!cluster->voters[i].reachable) well = false;
     return well || cluster->voter_count <= 1;
@@ -90,6 +94,38 @@ static void print_text(const char *key, struct leat_msg_string text, const char 
     printf("\"%s\":", key);
     cli_json_string(stdout, text.text, text.bytes);
     fputs(end, stdout);
+}
+
+/* What the node says of itself; "report": null and why, when it was not heard. */
+static void print_report_json(const struct leat_msg_node_report *report)
+{
+    if (!report->known) {
+        print_text("report_missing", report->why, ",");
+        printf("\"report\":null");
+        return;
+    }
+    printf("\"report\":{\"pool_limit_bytes\":%" PRIu64 ",\"pool_used_bytes\":%" PRIu64
+           ",\"replicas_limit_bytes\":%" PRIu64 ",\"replicas_used_bytes\":%" PRIu64
+           ",\"replicas_unflushed_bytes\":%" PRIu64 ",\"logs\":%" PRIu64
+           ",\"logs_under_replicated\":%" PRIu64 ",\"logs_below_min_copies\":%" PRIu64
+           ",\"logs_suspended\":%" PRIu64 ",\"segments_under_replicated\":%" PRIu64
+           ",\"segments_misplaced\":%" PRIu64 ",\"peers\":[",
+           report->pool_limit, report->pool_used, report->replicas_limit, report->replicas_used,
+           report->replicas_unflushed, report->logs, report->logs_under_replicated,
+           report->logs_below_min, report->logs_suspended, report->segments_under_replicated,
+           report->segments_misplaced);
+    struct leat_msg_reader reader = report->peers;
+    for (uint32_t i = 0; i < report->peer_count; i++) {
+        struct leat_msg_report_peer peer;
+        leat_msg_report_peer_read(&reader, &peer);
+        if (reader.failed) break;
+        printf("%s{", i ? "," : "");
+        print_text("node", peer.node, ",");
+        print_text("transport", peer.transport, ",");
+        printf("\"up\":%s,\"replicas\":%" PRIu64 ",\"unflushed_bytes\":%" PRIu64 "}",
+               peer.up ? "true" : "false", peer.replicas, peer.load_bytes);
+    }
+    printf("]}");
 }
 
 static void print_json(const struct cluster *cluster)
@@ -124,11 +160,92 @@ static void print_json(const struct cluster *cluster)
         print_text("node_address", node->node_address, ",");
         print_text("rack", node->rack, ",");
         printf("\"state\":\"%s\",\"incarnation\":%" PRIu64 ",\"cores\":%" PRIu64
-               ",\"memory_bytes\":%" PRIu64 ",\"streamlets\":%" PRIu64 "}",
+               ",\"memory_bytes\":%" PRIu64 ",\"streamlets\":%" PRIu64 ",",
                state_name(node), node->incarnation, node->cores, node->memory_bytes,
                node->streamlets);
+        print_report_json(&node->report);
+        printf("}");
     }
     printf("]}\n");
+}
+
+enum { COLUMNS = 12 };
+
+static bool node_cells(const struct leat_msg_cluster_node *node, char **row)
+{
+    const struct leat_msg_node_report *report = &node->report;
+    const struct leat_msg_string texts[] = {node->name, node->address, node->node_address,
+                                            node->rack};
+    static const unsigned at[] = {0, 2, 3, 4};
+    char used[32], limit[32];
+    for (unsigned t = 0; t < 4; t++)
+        row[at[t]] =
+            strndup(texts[t].bytes ? texts[t].text : "-", texts[t].bytes ? texts[t].bytes : 1);
+    row[1] = strdup(state_name(node));
+    if (asprintf(&row[5], "%" PRIu64, node->cores) < 0) row[5] = NULL;
+    if (asprintf(&row[6], "%" PRIu64, node->streamlets) < 0) row[6] = NULL;
+    if (!report->known) {
+        for (unsigned c = 7; c < COLUMNS; c++)
+            row[c] = strdup("?");
+    } else {
+        if (asprintf(&row[7], "%s/%s", cli_bytes_text((double)report->pool_used, used),
+                     cli_bytes_text((double)report->pool_limit, limit)) < 0)
+            row[7] = NULL;
+        if (asprintf(&row[8], "%s/%s", cli_bytes_text((double)report->replicas_used, used),
+                     cli_bytes_text((double)report->replicas_limit, limit)) < 0)
+            row[8] = NULL;
+        if (asprintf(&row[9], "%" PRIu64, report->logs) < 0) row[9] = NULL;
+        if (asprintf(&row[10], "%" PRIu64, report->logs_under_replicated) < 0) row[10] = NULL;
+        if (asprintf(&row[11], "%" PRIu64, report->logs_below_min) < 0) row[11] = NULL;
+    }
+    for (unsigned c = 0; c < COLUMNS; c++)
+        if (row[c] == NULL) return false;
+    return true;
+}
+
+static void print_nodes(const struct cluster *cluster)
+{
+    static const char *const columns[COLUMNS] = {"node",     "state", "clients",    "nodes",
+                                                 "rack",     "cores", "streamlets", "pool",
+                                                 "replicas", "logs",  "lacking",    "below min"};
+    char **cells = calloc((size_t)cluster->node_count * COLUMNS + 1, sizeof *cells);
+    bool whole = cells != NULL;
+    for (uint32_t i = 0; whole && i < cluster->node_count; i++)
+        whole = node_cells(&cluster->nodes[i], &cells[(size_t)i * COLUMNS]);
+    if (whole) cli_table(columns, COLUMNS, cells, cluster->node_count, "     rrrrrrr");
+    for (size_t i = 0; cells != NULL && i < (size_t)cluster->node_count * COLUMNS; i++)
+        free(cells[i]);
+    free(cells);
+}
+
+/* How it reaches the others with copies, and what is wrong with its logs. */
+static void print_peers(const struct leat_msg_cluster_node *node)
+{
+    const struct leat_msg_node_report *report = &node->report;
+    int name_bytes = (int)node->name.bytes;
+    if (!report->known && node->state == 1 && report->why.bytes > 0)
+        printf("%.*s: not heard: %.*s\n", name_bytes, node->name.text, (int)report->why.bytes,
+               report->why.text);
+    if (report->logs_below_min > 0)
+        printf("%.*s: appends to %" PRIu64 " log%s are refused: fewer copies than they need\n",
+               name_bytes, node->name.text, report->logs_below_min, cli_s(report->logs_below_min));
+    struct leat_msg_reader reader = report->peers;
+    bool first = true;
+    for (uint32_t i = 0; report->known && i < report->peer_count; i++) {
+        struct leat_msg_report_peer peer;
+        leat_msg_report_peer_read(&reader, &peer);
+        if (reader.failed) break;
+        if (first) printf("%.*s copies to", name_bytes, node->name.text);
+        printf("%s %.*s (%.*s)", first ? "" : ",", (int)peer.node.bytes, peer.node.text,
+               !peer.up               ? 4
+               : peer.transport.bytes ? (int)peer.transport.bytes
+                                      : 12,
+               !peer.up               ? "down"
+               : peer.transport.bytes ? peer.transport.text
+                                      : "not attached");
+        first = false;
+    }
+    if (!first) putchar('\n');
 }
 
 static void print_people(const struct cluster *cluster)
@@ -147,32 +264,9 @@ static void print_people(const struct cluster *cluster)
         printf("%s  %.*s%s\n", cluster->voters[i].votes ? "voter  " : "spare  ",
                (int)cluster->voters[i].address.bytes, cluster->voters[i].address.text,
                cluster->voters[i].reachable ? "" : ", not reachable");
-    static const char *const columns[] = {"node", "state", "clients", "nodes",
-                                          "rack", "cores", "memory",  "streamlets"};
-    enum { COLUMNS = sizeof columns / sizeof *columns };
-    char **cells = calloc((size_t)cluster->node_count * COLUMNS + 1, sizeof *cells);
-    bool whole = cells != NULL;
-    for (uint32_t i = 0; whole && i < cluster->node_count; i++) {
-        const struct leat_msg_cluster_node *node = &cluster->nodes[i];
-        char **row = &cells[(size_t)i * COLUMNS];
-        char memory[32];
-        const struct leat_msg_string texts[] = {node->name, node->address, node->node_address,
-                                                node->rack};
-        static const unsigned at[] = {0, 2, 3, 4};
-        for (unsigned t = 0; t < 4; t++)
-            if ((row[at[t]] = strndup(texts[t].bytes ? texts[t].text : "-",
-                                      texts[t].bytes ? texts[t].bytes : 1)) == NULL)
-                whole = false;
-        if ((row[1] = strdup(state_name(node))) == NULL) whole = false;
-        if (asprintf(&row[5], "%" PRIu64, node->cores) < 0) row[5] = NULL, whole = false;
-        if (asprintf(&row[6], "%s", cli_bytes_text((double)node->memory_bytes, memory)) < 0)
-            row[6] = NULL, whole = false;
-        if (asprintf(&row[7], "%" PRIu64, node->streamlets) < 0) row[7] = NULL, whole = false;
-    }
-    if (whole) cli_table(columns, COLUMNS, cells, cluster->node_count, "     rrr");
-    for (size_t i = 0; cells != NULL && i < (size_t)cluster->node_count * COLUMNS; i++)
-        free(cells[i]);
-    free(cells);
+    print_nodes(cluster);
+    for (uint32_t i = 0; i < cluster->node_count; i++)
+        print_peers(&cluster->nodes[i]);
 }
 
 static int status(int argc, char **argv)

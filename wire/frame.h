@@ -45,6 +45,7 @@ enum leat_kind {
     LEAT_KIND_CLUSTER_STATUS = 18,
     LEAT_KIND_NODE_CHANGE = 19,
     LEAT_KIND_SEGMENTS = 20,
+    LEAT_KIND_NODE_REPORT = 21,
 };
 
 struct leat_frame {

@@ -48,6 +48,8 @@ void leat_msg_write_i64(struct leat_msg_writer *writer, int64_t value);
 void leat_msg_write_bool(struct leat_msg_writer *writer, bool value);
 void leat_msg_write_string(struct leat_msg_writer *writer, const char *text, size_t bytes);
 void leat_msg_write_bin(struct leat_msg_writer *writer, const void *data, size_t bytes);
+/** A value that is encoded already. */
+void leat_msg_write_raw(struct leat_msg_writer *writer, const void *encoded, size_t bytes);
 
 /* ---- bodies ----
  * For each: void leat_X_encode(writer, &x), leat_err leat_X_decode(bytes, count, &x)

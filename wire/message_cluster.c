@@ -3,7 +3,13 @@
 
 #include <string.h>
 
-enum { CLUSTER_FIELDS = 11, VOTER_FIELDS = 4, NODE_FIELDS = 10 };
+enum {
+    CLUSTER_FIELDS = 11,
+    VOTER_FIELDS = 4,
+    NODE_FIELDS = 10,
+    REPORT_FIELDS = 14,
+    PEER_FIELDS = 5
+};
 
 static void write_text(struct leat_msg_writer *writer, struct leat_msg_string text)
 {
@@ -72,7 +78,7 @@ void leat_msg_voter_read(struct leat_msg_reader *reader, struct leat_msg_voter *
 void leat_msg_cluster_node_write(struct leat_msg_writer *writer,
                                  const struct leat_msg_cluster_node *node)
 {
-    leat_msg_write_array(writer, NODE_FIELDS);
+    leat_msg_write_array(writer, NODE_FIELDS + 1); /* the report follows */
     write_text(writer, node->name);
     leat_msg_write_u64(writer, node->incarnation);
     write_text(writer, node->address);
@@ -99,6 +105,76 @@ void leat_msg_cluster_node_read(struct leat_msg_reader *reader, struct leat_msg_
     out->draining = leat_msg_read_bool(reader);
     out->memory_bytes = leat_msg_read_u64(reader);
     out->streamlets = leat_msg_read_u64(reader);
+    if (more > 0) {
+        leat_msg_node_report_read(reader, &out->report);
+        more--;
+    }
+    leat_msg_skip_n(reader, more);
+}
+
+void leat_msg_node_report_write(struct leat_msg_writer *writer,
+                                const struct leat_msg_node_report *report)
+{
+    leat_msg_write_array(writer, REPORT_FIELDS);
+    leat_msg_write_bool(writer, report->known);
+    write_text(writer, report->why);
+    leat_msg_write_u64(writer, report->pool_limit);
+    leat_msg_write_u64(writer, report->pool_used);
+    leat_msg_write_u64(writer, report->replicas_limit);
+    leat_msg_write_u64(writer, report->replicas_used);
+    leat_msg_write_u64(writer, report->replicas_unflushed);
+    leat_msg_write_u64(writer, report->logs);
+    leat_msg_write_u64(writer, report->logs_under_replicated);
+    leat_msg_write_u64(writer, report->logs_below_min);
+    leat_msg_write_u64(writer, report->logs_suspended);
+    leat_msg_write_u64(writer, report->segments_under_replicated);
+    leat_msg_write_u64(writer, report->segments_misplaced);
+    leat_msg_write_array(writer, report->peer_count);
+}
+
+void leat_msg_node_report_read(struct leat_msg_reader *reader, struct leat_msg_node_report *out)
+{
+    memset(out, 0, sizeof *out);
+    uint32_t more = read_head(reader, REPORT_FIELDS);
+    out->known = leat_msg_read_bool(reader);
+    out->why = leat_msg_read_string(reader);
+    out->pool_limit = leat_msg_read_u64(reader);
+    out->pool_used = leat_msg_read_u64(reader);
+    out->replicas_limit = leat_msg_read_u64(reader);
+    out->replicas_used = leat_msg_read_u64(reader);
+    out->replicas_unflushed = leat_msg_read_u64(reader);
+    out->logs = leat_msg_read_u64(reader);
+    out->logs_under_replicated = leat_msg_read_u64(reader);
+    out->logs_below_min = leat_msg_read_u64(reader);
+    out->logs_suspended = leat_msg_read_u64(reader);
+    out->segments_under_replicated = leat_msg_read_u64(reader);
+    out->segments_misplaced = leat_msg_read_u64(reader);
+    out->peer_count = leat_msg_read_array(reader);
+    out->peers = *reader;
+    leat_msg_skip_n(reader, out->peer_count);
+    leat_msg_skip_n(reader, more);
+}
+
+void leat_msg_report_peer_write(struct leat_msg_writer *writer,
+                                const struct leat_msg_report_peer *peer)
+{
+    leat_msg_write_array(writer, PEER_FIELDS);
+    write_text(writer, peer->node);
+    leat_msg_write_bool(writer, peer->up);
+    write_text(writer, peer->transport);
+    leat_msg_write_u64(writer, peer->replicas);
+    leat_msg_write_u64(writer, peer->load_bytes);
+}
+
+void leat_msg_report_peer_read(struct leat_msg_reader *reader, struct leat_msg_report_peer *out)
+{
+    memset(out, 0, sizeof *out);
+    uint32_t more = read_head(reader, PEER_FIELDS);
+    out->node = leat_msg_read_string(reader);
+    out->up = leat_msg_read_bool(reader);
+    out->transport = leat_msg_read_string(reader);
+    out->replicas = leat_msg_read_u64(reader);
+    out->load_bytes = leat_msg_read_u64(reader);
     leat_msg_skip_n(reader, more);
 }
 

@@ -6,8 +6,14 @@
  *     node (the first): who answers. role: of its coordinator, a word. why: what is wrong, or "".
  *     voter  [address, votes, reachable, last index]
  *     node   [name, incarnation, address, node address, rack, cores, state, draining,
- *             memory bytes, streamlets]
+ *             memory bytes, streamlets, report]
+ *     report [known, why, pool limit, pool used, replicas limit, replicas used, replicas unflushed,
+ *             logs, logs under-replicated, below min copies, suspended, segments under-replicated,
+ *             misplaced, [[node, up, transport, replicas, load bytes]…]]
+ *             what the node says of itself; known false: it was not asked, or did not answer: why
  *     state  1 up, 2 down, 3 gone
+ * NODE_REPORT [with peers]
+ *   Answer report, of the node that is asked
  * NODE_CHANGE [what, node name]
  *   what: 1 drain (gets nothing new), 2 end of that, 3 let it vote, 4 its voter has lost its data
  *   Answer []
@@ -27,10 +33,27 @@ struct leat_msg_voter {
     bool votes, reachable;
     uint64_t last_index;
 };
+struct leat_msg_report_peer {
+    struct leat_msg_string node, transport; /* "": nothing is copied there */
+    bool up;
+    uint64_t replicas, load_bytes;
+};
+struct leat_msg_node_report {
+    bool known;
+    struct leat_msg_string why;
+    uint64_t pool_limit, pool_used, replicas_limit, replicas_used, replicas_unflushed, logs,
+        logs_under_replicated, logs_below_min, logs_suspended, segments_under_replicated,
+        segments_misplaced;
+    uint32_t peer_count;
+    /* Read: stands at the first peer, whose rows the reader itself has left behind. Written: the
+     * peers follow. */
+    struct leat_msg_reader peers;
+};
 struct leat_msg_cluster_node {
     struct leat_msg_string name, address, node_address, rack;
     uint64_t incarnation, cores, state, memory_bytes, streamlets;
     bool draining;
+    struct leat_msg_node_report report; /* read only: the writer appends it behind the row */
 };
 /** The head, up to and without the two lists; each is written as an array of the elements below. */
 void leat_msg_cluster_write(struct leat_msg_writer *writer, const struct leat_msg_cluster *cluster);
@@ -40,6 +63,12 @@ void leat_msg_voter_read(struct leat_msg_reader *reader, struct leat_msg_voter *
 void leat_msg_cluster_node_write(struct leat_msg_writer *writer,
                                  const struct leat_msg_cluster_node *node);
 void leat_msg_cluster_node_read(struct leat_msg_reader *reader, struct leat_msg_cluster_node *out);
+void leat_msg_node_report_write(struct leat_msg_writer *writer,
+                                const struct leat_msg_node_report *report);
+void leat_msg_node_report_read(struct leat_msg_reader *reader, struct leat_msg_node_report *out);
+void leat_msg_report_peer_write(struct leat_msg_writer *writer,
+                                const struct leat_msg_report_peer *peer);
+void leat_msg_report_peer_read(struct leat_msg_reader *reader, struct leat_msg_report_peer *out);
 
 enum leat_node_change {
     LEAT_NODE_CHANGE_DRAIN = 1,

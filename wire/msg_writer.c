@@ -33,6 +33,11 @@ static msgpack_packer packer_of(struct leat_msg_writer *writer)
 
 /* The packer's results are ignored below: its only failure is ours, and that is sticky. */
 
+void leat_msg_write_raw(struct leat_msg_writer *writer, const void *encoded, size_t bytes)
+{
+    (void)bytes_put(writer, encoded, bytes); /* its failure is sticky */
+}
+
 void leat_msg_write_array(struct leat_msg_writer *writer, uint32_t count)
 {
     msgpack_packer packer = packer_of(writer);

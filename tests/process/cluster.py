@@ -38,7 +38,7 @@ class Cluster:
     def node(self, i, **other):
         flags = {'node': f'n{i}', 'listen': f'127.0.0.1:{self.client_ports[i]}',
                  'node-listen': f'127.0.0.1:{self.node_ports[i]}', 'coordinators': self.voters,
-                 'cores': '1', 'memory': '512M', **other}
+                 'cores': '1', 'memory': '512M', 'kafka': 'off', **other}
         return Server(*[w for k, v in flags.items() for w in ('--' + k, v)], *self.flags)
 
     def start(self, order=None):
@@ -304,6 +304,46 @@ def test_a_stream_is_described_whole_by_any_node():
     done = cluster.leat('stream', 'describe', 's', which=[0])
     check_in('unknown', done.stdout.decode())
     check_in('n2', done.stderr.decode())
+
+
+def test_status_shows_memory_transports_and_logs_that_lack_copies():
+    cluster = Cluster(replication='shm').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 3,
+                 '--min-copies', 3, '--durability', 'memory')
+    cluster.produce('s', [f'{i}' for i in range(3000)], '--batch-bytes', '1K')
+    for i in range(3):
+        status = cluster.status(which=[i], code=0)
+        for used in ('pool_used_bytes', 'replicas_used_bytes'):
+            check(sum(node['report'][used] for node in status['nodes']) > 0, used, status)
+        for node in status['nodes']:
+            report = node['report']
+            check(report['pool_limit_bytes'] > 0 and report['replicas_limit_bytes'] > 0, report)
+            equal((report['logs'], report['logs_under_replicated'],
+                   report['logs_below_min_copies']), (1, 0, 0), f'as node {i} tells of {node}')
+            others = sorted({'n0', 'n1', 'n2'} - {node['name']})
+            equal(sorted((p['node'], p['transport'], p['up']) for p in report['peers']),
+                  [(name, 'shm', True) for name in others])
+    check_in('n1 copies to', cluster.leat('cluster', 'status', which=[0]).stdout.decode())
+    cluster.nodes[2].kill()
+    state_wait(cluster, 2, 'down')
+    appender = subprocess.Popen([LEAT, 'produce', 's', '--timeout', '120s'], stdin=subprocess.PIPE,
+                                env=dict(os.environ, LEAT_BROKERS=cluster.brokers(0, 1)),
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    on_end(lambda: process_end(appender))
+    appender.stdin.write(b''.join(b'more%d\n' % i for i in range(300)))
+    appender.stdin.close()
+
+    def lacking():
+        nodes = {n['name']: n for n in cluster.status(which=[0], code=1)['nodes']}
+        check(nodes['n2']['report'] is None and nodes['n2']['report_missing'], nodes['n2'])
+        return all(nodes[n]['report'] and nodes[n]['report']['logs_under_replicated'] == 1 and
+                   nodes[n]['report']['logs_below_min_copies'] == 1 for n in ('n0', 'n1'))
+    until(lacking, 'the others say that their logs lack a copy, and refuse appends')
+    check_in('appends to 1 log are refused',
+             cluster.leat('cluster', 'status', which=[0], code=1).stdout.decode())
+    cluster.nodes[2].start()
+    equal(appender.wait(WAIT_S), 0, appender.stderr.read())
+    equal([n['report']['logs_below_min_copies'] for n in cluster.status()['nodes']], [0, 0, 0])
 
 
 def copies(transport):

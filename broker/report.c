@@ -1,0 +1,123 @@
+/* What a node says of itself: see report.h. */
+#include "broker/report.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+static void add_peers(struct leat_report *report, const struct leat_core *core)
+{
+    struct leat_rep_peer_status rows[LEAT_NODES_MAX];
+    size_t count = leat_primary_peers(core->replicate.primary, rows, LEAT_NODES_MAX);
+    if (count > LEAT_NODES_MAX) count = LEAT_NODES_MAX;
+    for (size_t i = 0; i < count; i++) {
+        const struct leat_rep_peer_status *row = &rows[i];
+        if (row->node >= LEAT_NODES_MAX) continue;
+        report->peers[row->node].known = true;
+        report->peers[row->node].up = report->peers[row->node].up || row->up;
+        if (report->peers[row->node].transport == NULL || row->transport[0] != '\0')
+            report->peers[row->node].transport = row->transport;
+        report->peers[row->node].replicas += row->replicas;
+        if (row->load_bytes > report->peers[row->node].load_bytes)
+            report->peers[row->node].load_bytes = row->load_bytes;
+    }
+}
+
+static void report_deliver_back(void *actor, struct leat_mail *mail)
+{
+    struct leat_report *report = LEAT_CONTAINER(mail, struct leat_report, mail);
+    const struct leat_core *core = actor;
+    struct leat_store_usage usage;
+    leat_store_usage(core->node->store, &usage);
+    report->sums.known = true;
+    report->sums.pool_limit = usage.memory_limit;
+    report->sums.pool_used = usage.memory_used;
+    report->sums.replicas_limit = usage.arenas_limit;
+    report->sums.replicas_used = usage.arenas_used;
+    report->sums.replicas_unflushed = usage.arenas_dirty;
+    report->on_done(report);
+}
+
+/* On each core in turn: what only its own thread may look at. */
+static void report_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_report *report = LEAT_CONTAINER(mail, struct leat_report, mail);
+    struct leat_msg_node_report *sums = &report->sums;
+    sums->logs += core->hosted_count;
+    if (core->replicate.primary != NULL) {
+        struct leat_primary_status status;
+        leat_primary_status(core->replicate.primary, &status);
+        sums->logs_under_replicated += status.logs_under_replicated;
+        sums->logs_below_min += status.logs_below_min;
+        sums->logs_suspended += status.logs_suspended;
+        sums->segments_under_replicated += status.segments_under_replicated;
+        sums->segments_misplaced += status.segments_misplaced;
+        add_peers(report, core);
+    }
+    bool last = ++report->at == core->node->options.cores;
+    leat_core_mail(core, last ? report->core->index : report->at, mail,
+                   last ? report_deliver_back : report_deliver);
+}
+
+void leat_report_start(struct leat_report *report)
+{
+    leat_core_mail(report->core, 0, &report->mail, report_deliver);
+}
+
+void leat_report_write(struct leat_msg_writer *writer, const struct leat_report *report,
+                       bool with_peers)
+{
+    const struct leat_members *members = &report->core->members;
+    struct leat_msg_node_report out = report->sums;
+    for (uint32_t i = 0; with_peers && i < members->count; i++)
+        if (report->peers[i].known) out.peer_count++;
+    leat_msg_node_report_write(writer, &out);
+    for (uint32_t i = 0; with_peers && i < members->count; i++) {
+        if (!report->peers[i].known) continue;
+        const char *name = members->rows[i]->info.name, *transport = report->peers[i].transport;
+        struct leat_msg_report_peer row = {
+            .node = {name, (uint32_t)strlen(name)},
+            .up = report->peers[i].up,
+            .transport = {transport, (uint32_t)strlen(transport)},
+            .replicas = report->peers[i].replicas,
+            .load_bytes = report->peers[i].load_bytes,
+        };
+        leat_msg_report_peer_write(writer, &row);
+    }
+}
+
+/* ---- NODE_REPORT [with peers] ---- */
+
+struct report_call {
+    struct leat_call call;
+    struct leat_report report;
+    bool with_peers;
+};
+
+static void report_on_done(struct leat_report *report)
+{
+    struct report_call *call = report->owner;
+    struct leat_msg_writer writer;
+    leat_call_writer(call->call.core, &writer);
+    leat_report_write(&writer, report, call->with_peers);
+    leat_call_answer(&call->call, &writer);
+}
+
+void leat_call_node_report(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct report_call *call = leat_call_create(peer, frame, sizeof *call);
+    if (call == NULL) return;
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    if (fields >= 1) call->with_peers = leat_msg_read_bool(&reader);
+    if (reader.failed) {
+        leat_call_refuse(&call->call, LEAT_E_INVALID, "a node's report is asked for as [peers]");
+        return;
+    }
+    call->report.core = peer->core;
+    call->report.on_done = report_on_done;
+    call->report.owner = call;
+    leat_report_start(&call->report);
+}
