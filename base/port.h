@@ -175,13 +175,19 @@ struct leat_disk_io {
     leat_err rc;    /* LEAT_E_DISK_FULL, LEAT_E_DISK */
     void (*on_done)(struct leat_disk_io *io);
     void *owner;
+    /* WRITE, SYNC: beside all others, in no order with them, so that the disk can have several under
+     * way. What has to come behind it is its `then` (NULL: nothing), which is beside as well, is run
+     * whatever became of this one, and is not submitted by itself. */
+    bool beside;
+    struct leat_disk_io *then;
 };
 
 /*
  * submit() is asynchronous; operations submitted by one actor to this port run in the order given
  * (so WRITE, WRITE, SYNC submitted together need no waiting in between), except READs, which may
- * overtake, and ZEROs, which run beside all others. A SYNC makes durable what this file's completed
- * WRITEs wrote. After a SYNC has failed once the file refuses everything: a failed flush is final.
+ * overtake, and ZEROs and what is `beside`, which run beside all others. A SYNC makes durable what
+ * WRITEs of this file wrote that had ended when it began. After a SYNC has failed once the file
+ * refuses everything: a failed flush is final.
  *
  * The other calls block. They are for start-up, and for the store's and the coordinator's own
  * threads.
@@ -190,8 +196,8 @@ struct leat_disk {
     void *ctx;
     void (*submit)(void *ctx, struct leat_disk_io *io);
     /** Blocking form of submit(), for start-up: runs this one operation now, after everything
-     * submitted before, and returns its rc (also in io->rc, io->done_bytes). on_done is not called
-     * and may be NULL. */
+     * submitted before that is not `beside`, and returns its rc (also in io->rc, io->done_bytes).
+     * on_done is not called and may be NULL. */
     leat_err (*run)(void *ctx, struct leat_disk_io *io);
     leat_err (*open)(void *ctx, const char *path, unsigned flags, struct leat_file **out_file,
                      struct leat_error *error);

@@ -36,12 +36,12 @@ void leat_os_mail_push(struct os_actor *to, struct leat_mail *mail)
     actor_wake(to);
 }
 
-void leat_os_read_done(struct os_actor *to, struct leat_disk_io *io)
+void leat_os_beside_done(struct os_actor *to, struct leat_disk_io *io)
 {
-    struct leat_disk_io *head = atomic_load_explicit(&to->read_done, memory_order_relaxed);
+    struct leat_disk_io *head = atomic_load_explicit(&to->beside_done, memory_order_relaxed);
     do {
         io->next = head;
-    } while (!atomic_compare_exchange_weak(&to->read_done, &head, io));
+    } while (!atomic_compare_exchange_weak(&to->beside_done, &head, io));
     actor_wake(to);
 }
 
@@ -95,14 +95,14 @@ static bool mail_deliver(struct os_actor *actor)
     return mail_list_deliver(actor, mail_take(actor)) || any;
 }
 
-static bool reads_deliver(struct os_actor *actor)
+static bool beside_deliver(struct os_actor *actor)
 {
-    if (!atomic_load_explicit(&actor->read_done, memory_order_relaxed)) return false;
-    struct leat_disk_io *io = atomic_exchange(&actor->read_done, NULL);
+    if (!atomic_load_explicit(&actor->beside_done, memory_order_relaxed)) return false;
+    struct leat_disk_io *io = atomic_exchange(&actor->beside_done, NULL);
     bool any = io != NULL;
     while (io) {
         struct leat_disk_io *next = io->next;
-        actor->disk.reads_out--;
+        actor->disk.beside_out--;
         io->on_done(io);
         io = next;
     }
@@ -113,7 +113,7 @@ static bool reads_deliver(struct os_actor *actor)
 
 static bool mailbox_empty(struct os_actor *actor)
 {
-    return !atomic_load(&actor->inbox) && !atomic_load(&actor->read_done);
+    return !atomic_load(&actor->inbox) && !atomic_load(&actor->beside_done);
 }
 
 static bool turn_waiting(struct os_actor *actor)
@@ -128,7 +128,7 @@ static void turn_run(struct os_actor *actor)
 {
     for (int round = 0; round < TURN_ROUNDS_MAX; round++) {
         if (mail_deliver(actor)) actor->called = true;
-        if (reads_deliver(actor)) actor->called = true;
+        if (beside_deliver(actor)) actor->called = true;
         if (leat_os_disk_deliver(actor)) actor->called = true;
         if (leat_os_net_deliver(actor)) actor->called = true;
         if (!actor->called) break;
@@ -148,7 +148,7 @@ static void stop_step(struct os_actor *actor)
         turn_run(actor);
     }
     /* Mail may still wait, but an actor that keeps mailing itself must not live for ever. */
-    if (leat_os_net_stopped(actor) && actor->disk.reads_out == 0 && !leat_os_disk_waiting(actor))
+    if (leat_os_net_stopped(actor) && actor->disk.beside_out == 0 && !leat_os_disk_waiting(actor))
         uv_stop(&actor->loop);
 }
 

@@ -20,6 +20,10 @@ struct leat_file {
     /* A flush failed. The kernel may have dropped the dirty pages and report success the next time,
      * so nothing about this file can be believed any more. Relaxed: readers need no order. */
     _Atomic bool failed;
+    /* SUBTLE: without O_DIRECT the kernel tells of a page that it could not write once, to the first
+     * sync of this descriptor that ends; another that runs beside it would be told that all is well.
+     * So these go one after the other, and the second looks at what became of the first. */
+    pthread_mutex_t sync_lock;
 };
 
 enum { ZERO_BYTES = 1024 * 1024 };
@@ -95,10 +99,16 @@ static leat_err file_zero(struct leat_file *file, size_t bytes, uint64_t offset,
 
 static leat_err file_sync(struct leat_file *file)
 {
-    if (fdatasync(file->fd) == 0) return LEAT_OK;
-    leat_err rc = leat_os_errno(errno);
-    atomic_store_explicit(&file->failed, true, memory_order_relaxed);
-    return rc == LEAT_E_DISK_FULL ? rc : LEAT_E_DISK;
+    leat_err rc = LEAT_OK;
+    if (!file->direct) (void)pthread_mutex_lock(&file->sync_lock);
+    if (atomic_load_explicit(&file->failed, memory_order_relaxed)) {
+        rc = LEAT_E_DISK;
+    } else if (fdatasync(file->fd) != 0) {
+        rc = leat_os_errno(errno) == LEAT_E_DISK_FULL ? LEAT_E_DISK_FULL : LEAT_E_DISK;
+        atomic_store_explicit(&file->failed, true, memory_order_relaxed);
+    }
+    if (!file->direct) (void)pthread_mutex_unlock(&file->sync_lock);
+    return rc;
 }
 
 void leat_os_disk_io_run(struct leat_disk_io *io)
@@ -147,6 +157,7 @@ static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct le
     struct leat_file *file = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *file);
     if (!file) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to open %s", path);
     file->fd = -1;
+    (void)pthread_mutex_init(&file->sync_lock, NULL);
     if (flags & LEAT_OPEN_DIRECT) {
         file->fd = openat(data_fd(ctx), path_or_dot(path), how | O_DIRECT, 0640);
         file->direct = file->fd >= 0;
@@ -158,6 +169,7 @@ static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct le
     if (again) file->fd = openat(data_fd(ctx), path_or_dot(path), how, 0640);
     if (file->fd < 0) {
         int cause = errno;
+        (void)pthread_mutex_destroy(&file->sync_lock);
         leat_mem_free(file);
         return leat_error_set(error, leat_os_errno(cause), "can't open %.150s: %s", path,
                               strerror(cause));
@@ -171,6 +183,7 @@ static void disk_close(void *ctx, struct leat_file *file)
     (void)ctx;
     if (!file) return;
     (void)close(file->fd); /* what had to last was synced, and the sync was looked at */
+    (void)pthread_mutex_destroy(&file->sync_lock);
     leat_mem_free(file);
 }
 

@@ -1,5 +1,5 @@
 /* Asynchronous disk operations: writes and syncs on the actor's own thread between turns, reads and
- * zeros on the world's reader threads. */
+ * zeros on the world's readers, what is `beside` on its writers. */
 #include "os/internal.h"
 
 #include "base/assert.h"
@@ -12,21 +12,32 @@ void leat_os_disk_queue_init(struct os_actor *actor)
     struct os_disk_queue *queue = &actor->disk;
     queue->last = &queue->first;
     queue->done_last = &queue->done;
-    queue->reads_last = &queue->reads;
-    leat_list_init(&queue->link);
+    for (int kind = 0; kind < OS_CREWS; kind++) {
+        struct os_beside *beside = &queue->beside[kind];
+        beside->last = &beside->first;
+        beside->actor = actor;
+        leat_list_init(&beside->link);
+    }
 }
 
-static void reader_submit(struct os_actor *actor, struct leat_disk_io *io)
+static void beside_submit(struct os_actor *actor, enum os_crew_kind kind, struct leat_disk_io *io)
 {
     struct leat_os_world *world = actor->world;
-    struct os_disk_queue *queue = &actor->disk;
-    queue->reads_out++;
+    struct os_crew *crew = &world->crews[kind];
+    struct os_beside *beside = &actor->disk.beside[kind];
+    actor->disk.beside_out++;
+    for (struct leat_disk_io *then = io->then; then; then = then->then) {
+        LEAT_ASSERT(then->beside && then->file != NULL && then->on_done != NULL);
+        then->done_bytes = 0;
+        then->rc = LEAT_OK;
+        actor->disk.beside_out++;
+    }
     (void)pthread_mutex_lock(&world->lock);
-    if (!queue->reads) leat_list_push_back(&world->readers_work, &queue->link);
-    *queue->reads_last = io;
-    queue->reads_last = &io->next;
+    if (!beside->first) leat_list_push_back(&crew->work, &beside->link);
+    *beside->last = io;
+    beside->last = &io->next;
     (void)pthread_mutex_unlock(&world->lock);
-    (void)pthread_cond_signal(&world->readers_wake);
+    (void)pthread_cond_signal(&crew->wake);
 }
 
 void leat_os_disk_submit(void *ctx, struct leat_disk_io *io)
@@ -38,9 +49,14 @@ void leat_os_disk_submit(void *ctx, struct leat_disk_io *io)
     io->rc = LEAT_OK;
     /* Nobody who writes waits for these: a read of 8 MiB takes as long as 30 commits. */
     if (io->kind == LEAT_DISK_READ || io->kind == LEAT_DISK_ZERO) {
-        reader_submit(actor, io);
+        beside_submit(actor, OS_READERS, io);
         return;
     }
+    if (io->beside) {
+        beside_submit(actor, OS_WRITERS, io);
+        return;
+    }
+    LEAT_ASSERT(io->then == NULL);
     LEAT_ASSERT_CMP(actor->kind, ==, LEAT_OS_ACTOR_DISK);
     *actor->disk.last = io;
     actor->disk.last = &io->next;
@@ -85,52 +101,85 @@ bool leat_os_disk_waiting(const struct os_actor *actor)
     return actor->disk.first != NULL || actor->disk.done != NULL;
 }
 
-static void *reader_main(void *arg)
+/* All of a chain, then all of its news: the actor is woken once. */
+static void chain_run(struct os_actor *actor, struct leat_disk_io *io)
 {
-    struct leat_os_world *world = arg;
-    (void)pthread_setname_np(pthread_self(), "leat-reader");
+    for (struct leat_disk_io *it = io; it; it = it->then)
+        leat_os_disk_io_run(it);
+    while (io) {
+        struct leat_disk_io *then = io->then; /* told of, it belongs to the actor again */
+        leat_os_beside_done(actor, io);
+        io = then;
+    }
+}
+
+static void *crew_main(void *arg)
+{
+    struct os_crew *crew = arg;
+    struct leat_os_world *world = crew->world;
+    (void)pthread_setname_np(pthread_self(),
+                             crew->kind == OS_READERS ? "leat-reader" : "leat-writer");
     (void)pthread_mutex_lock(&world->lock);
     for (;;) {
-        struct leat_list *link = leat_list_pop_front(&world->readers_work);
+        struct leat_list *link = leat_list_pop_front(&crew->work);
         if (!link) {
-            if (world->readers_stop) break;
-            (void)pthread_cond_wait(&world->readers_wake, &world->lock);
+            if (world->crews_stop) break;
+            (void)pthread_cond_wait(&crew->wake, &world->lock);
             continue;
         }
-        struct os_disk_queue *queue = LEAT_CONTAINER(link, struct os_disk_queue, link);
-        struct os_actor *actor = LEAT_CONTAINER(queue, struct os_actor, disk);
-        struct leat_disk_io *io = queue->reads;
-        queue->reads = io->next;
-        if (queue->reads)
-            leat_list_push_back(&world->readers_work, link); /* one each, in turn */
+        struct os_beside *beside = LEAT_CONTAINER(link, struct os_beside, link);
+        struct leat_disk_io *io = beside->first;
+        beside->first = io->next;
+        if (beside->first)
+            leat_list_push_back(&crew->work, link); /* one each, in turn */
         else
-            queue->reads_last = &queue->reads;
+            beside->last = &beside->first;
         (void)pthread_mutex_unlock(&world->lock);
-        leat_os_disk_io_run(io);
-        leat_os_read_done(actor, io);
+        chain_run(beside->actor, io);
         (void)pthread_mutex_lock(&world->lock);
     }
     (void)pthread_mutex_unlock(&world->lock);
     return NULL;
 }
 
-leat_err leat_os_readers_start(struct leat_os_world *world, unsigned count)
+void leat_os_crews_init(struct leat_os_world *world)
+{
+    for (int kind = 0; kind < OS_CREWS; kind++) {
+        struct os_crew *crew = &world->crews[kind];
+        crew->world = world;
+        crew->kind = (enum os_crew_kind)kind;
+        leat_list_init(&crew->work);
+        (void)pthread_cond_init(&crew->wake, NULL);
+    }
+}
+
+leat_err leat_os_crew_start(struct leat_os_world *world, enum os_crew_kind kind, unsigned count)
 {
     LEAT_ASSERT_CMP(count, <=, LEAT_OS_READERS_MAX);
+    struct os_crew *crew = &world->crews[kind];
     for (unsigned i = 0; i < count; i++) {
-        if (pthread_create(&world->readers[i], NULL, reader_main, world)) return LEAT_E_NO_MEMORY;
-        world->reader_count++;
+        if (pthread_create(&crew->threads[i], NULL, crew_main, crew)) return LEAT_E_NO_MEMORY;
+        crew->count++;
     }
     return LEAT_OK;
 }
 
-void leat_os_readers_stop(struct leat_os_world *world)
+void leat_os_crews_stop(struct leat_os_world *world)
 {
     (void)pthread_mutex_lock(&world->lock);
-    world->readers_stop = true;
+    world->crews_stop = true;
     (void)pthread_mutex_unlock(&world->lock);
-    (void)pthread_cond_broadcast(&world->readers_wake);
-    for (unsigned i = 0; i < world->reader_count; i++)
-        (void)pthread_join(world->readers[i], NULL);
-    world->reader_count = 0;
+    for (int kind = 0; kind < OS_CREWS; kind++) {
+        struct os_crew *crew = &world->crews[kind];
+        (void)pthread_cond_broadcast(&crew->wake);
+        for (unsigned i = 0; i < crew->count; i++)
+            (void)pthread_join(crew->threads[i], NULL);
+        crew->count = 0;
+    }
+}
+
+void leat_os_crews_fini(struct leat_os_world *world)
+{
+    for (int kind = 0; kind < OS_CREWS; kind++)
+        (void)pthread_cond_destroy(&world->crews[kind].wake);
 }

@@ -14,6 +14,8 @@ enum {
     LEAT_OS_NAME_BYTES = 16, /* a thread's name, as the kernel limits it */
     LEAT_OS_PATH_BYTES = 4096,
     LEAT_OS_READERS_MAX = 16,
+    LEAT_OS_WRITERS =
+        4, /* two rounds of a store file, one of the catalogue, a piece of the flush */
     LEAT_OS_BUFFER_CLASSES = 14,
 };
 
@@ -40,14 +42,28 @@ struct os_net {
     uv_timer_t stall_timer;              /* runs only while a connection lies in no_room */
 };
 
+/* Threads that run disk operations beside the actors': reads and zeros are many and long, and commits
+ * must not stand in line behind them. */
+enum os_crew_kind { OS_READERS, OS_WRITERS, OS_CREWS };
+struct os_crew {
+    struct leat_os_world *world;
+    enum os_crew_kind kind;
+    pthread_cond_t wake;
+    struct leat_list work; /* struct os_beside, taken in turn */
+    unsigned count;
+    pthread_t threads[LEAT_OS_READERS_MAX];
+};
+
 /* One actor's half of the disk port. */
 struct os_disk_queue {
     struct leat_disk_io *first, **last; /* DISK: to run after this turn. Guarded by: its thread */
     struct leat_disk_io *done, **done_last;
-    /* Reads and zeros for the world's reader threads. Guarded by: world->lock */
-    struct leat_disk_io *reads, **reads_last;
-    struct leat_list link; /* in world->readers_work while `reads` is not empty */
-    unsigned reads_out;    /* submitted and not yet delivered. Guarded by: its thread */
+    struct os_beside { /* for each crew. Guarded by: world->lock */
+        struct leat_disk_io *first, **last;
+        struct leat_list link; /* in the crew's work while it is not empty */
+        struct os_actor *actor;
+    } beside[OS_CREWS];
+    unsigned beside_out; /* submitted and not yet delivered. Guarded by: its thread */
 };
 
 enum os_actor_state { OS_SLEEPING, OS_AWAKE };
@@ -82,9 +98,10 @@ struct os_actor {
     struct leat_xoshiro random_state;
 
     /* Everything below the two stacks is touched by the actor's thread only. */
-    _Atomic(struct leat_mail *) inbox;        /* stack; pairs: mail_push / mail_take */
-    _Atomic(struct leat_disk_io *) read_done; /* stack; pairs: leat_os_read_done / reads_deliver */
-    _Atomic int state;                        /* enum os_actor_state; see actor.c, SUBTLE */
+    _Atomic(struct leat_mail *) inbox; /* stack; pairs: mail_push / mail_take */
+    _Atomic(struct leat_disk_io *)
+        beside_done;   /* stack; pairs: leat_os_beside_done / beside_deliver */
+    _Atomic int state; /* enum os_actor_state; see actor.c, SUBTLE */
     _Atomic bool stop;
     bool stopping, called;             /* called: a callback ran since the last on_turn_end */
     struct leat_mail *own, **own_last; /* mails to itself */
@@ -98,16 +115,13 @@ struct leat_os_world {
     char data_dir[LEAT_OS_PATH_BYTES];
     int data_fd;          /* -1: no disk port */
     pthread_mutex_t lock; /* leaf: nothing is called while it is held */
-    pthread_cond_t readers_wake;
-    struct leat_list readers_work; /* actors with reads waiting, taken in turn */
-    bool readers_stop;
-    unsigned reader_count;
-    pthread_t readers[LEAT_OS_READERS_MAX];
+    struct os_crew crews[OS_CREWS];
+    bool crews_stop;
 };
 
 /* actor.c */
 void leat_os_mail_push(struct os_actor *to, struct leat_mail *mail);
-void leat_os_read_done(struct os_actor *to, struct leat_disk_io *io);
+void leat_os_beside_done(struct os_actor *to, struct leat_disk_io *io);
 void leat_os_actor_fini(struct os_actor *actor);
 
 /* buffers.c */
@@ -135,8 +149,10 @@ void leat_os_disk_io_run(struct leat_disk_io *io);
 void leat_os_disk_run(struct os_actor *actor); /* what was submitted, on this thread */
 bool leat_os_disk_deliver(struct os_actor *actor);
 bool leat_os_disk_waiting(const struct os_actor *actor);
-leat_err leat_os_readers_start(struct leat_os_world *world, unsigned count);
-void leat_os_readers_stop(struct leat_os_world *world);
+void leat_os_crews_init(struct leat_os_world *world);
+leat_err leat_os_crew_start(struct leat_os_world *world, enum os_crew_kind kind, unsigned count);
+void leat_os_crews_stop(struct leat_os_world *world);
+void leat_os_crews_fini(struct leat_os_world *world);
 leat_err leat_os_errno(int error); /* a failed file call as leat_err */
 
 /* rmem.c */

@@ -19,9 +19,8 @@ leat_err leat_os_world_create(const struct leat_os_world_options *options,
     if (!world) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the actors");
     leat_err rc = LEAT_OK;
     world->data_fd = -1;
-    leat_list_init(&world->readers_work);
     (void)pthread_mutex_init(&world->lock, NULL);
-    (void)pthread_cond_init(&world->readers_wake, NULL);
+    leat_os_crews_init(world);
     if (options->data_dir) {
         if (strlen(options->data_dir) >= sizeof world->data_dir) {
             rc = leat_error_set(error, LEAT_E_CONFIG, "the data directory's path is too long");
@@ -35,8 +34,9 @@ leat_err leat_os_world_create(const struct leat_os_world_options *options,
             goto out;
         }
         unsigned readers = options->reader_threads ? options->reader_threads : READERS_DEFAULT;
-        rc = leat_os_readers_start(world, readers);
-        if (rc) leat_error_set(error, rc, "can't start the disk reader threads");
+        rc = leat_os_crew_start(world, OS_READERS, readers);
+        if (!rc) rc = leat_os_crew_start(world, OS_WRITERS, LEAT_OS_WRITERS);
+        if (rc) leat_error_set(error, rc, "can't start the disk's threads");
     }
 out:
     if (rc)
@@ -53,14 +53,14 @@ void leat_os_world_destroy(struct leat_os_world **world_pointer)
     *world_pointer = NULL;
     for (unsigned i = 0; i < LEAT_ACTORS; i++)
         leat_os_actor_join(world, i);
-    leat_os_readers_stop(world);
+    leat_os_crews_stop(world);
     if (world->rmem) leat_os_rmem_stop(world->rmem);
     for (unsigned i = 0; i < LEAT_ACTORS; i++) {
         if (world->actors[i]) leat_os_actor_fini(world->actors[i]);
     }
     if (world->rmem) leat_os_rmem_close(world->rmem);
     if (world->data_fd >= 0) (void)close(world->data_fd); /* opened for reading only */
-    (void)pthread_cond_destroy(&world->readers_wake);
+    leat_os_crews_fini(world);
     (void)pthread_mutex_destroy(&world->lock);
     leat_mem_free(world);
 }

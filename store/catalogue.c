@@ -348,9 +348,10 @@ void leat_catalogue_join_lazily(struct leat_catalogue *cat, uint32_t row)
     if (cat->lazy_count < LEAT_STORE_LAZY_BLOCKS_MAX) cat->lazy[cat->lazy_count++] = block;
 }
 
-unsigned leat_catalogue_submit(struct leat_catalogue *cat, void (*on_done)(struct leat_disk_io *),
-                               void *owner)
+unsigned leat_catalogue_submit(struct leat_catalogue *cat, bool beside,
+                               void (*on_done)(struct leat_disk_io *), void *owner)
 {
+    struct leat_disk_io *before = NULL;
     if (cat->block_count || cat->sync_wanted) {
         while (cat->lazy_count && join_block(cat, cat->lazy[cat->lazy_count - 1]))
             cat->lazy_count--;
@@ -368,14 +369,21 @@ unsigned leat_catalogue_submit(struct leat_catalogue *cat, void (*on_done)(struc
             .bytes = LEAT_BLOCK_BYTES,
             .on_done = on_done,
             .owner = owner,
+            .beside = beside,
         };
-        cat->disk->submit(cat->disk->ctx, &cat->ios[i]);
+        leat_disk_append(cat->disk, &before, &cat->ios[i]);
     }
-    if (!cat->sync_wanted) return cat->block_count;
-    cat->sync = (struct leat_disk_io){
-        .kind = LEAT_DISK_SYNC, .file = cat->file, .on_done = on_done, .owner = owner};
-    cat->disk->submit(cat->disk->ctx, &cat->sync);
-    return cat->block_count + 1;
+    if (cat->sync_wanted) {
+        cat->sync = (struct leat_disk_io){.kind = LEAT_DISK_SYNC,
+                                          .file = cat->file,
+                                          .on_done = on_done,
+                                          .owner = owner,
+                                          .beside = beside};
+        leat_disk_append(cat->disk, &before, &cat->sync);
+    }
+    if (beside && cat->block_count + cat->sync_wanted > 0)
+        cat->disk->submit(cat->disk->ctx, cat->block_count ? &cat->ios[0] : &cat->sync);
+    return cat->block_count + cat->sync_wanted;
 }
 
 void leat_catalogue_round_end(struct leat_catalogue *cat)

@@ -105,6 +105,7 @@ static void submit_piece(struct leat_store *store, struct leat_held *held, uint3
         .bytes = bytes,
         .on_done = on_written,
         .owner = store,
+        .beside = true,
     };
     held->flush_at += bytes;
     held->flush_ios++;

@@ -26,6 +26,8 @@ enum {
     LEAT_STORE_FLUSH_SYNC_BYTES = 32 * 1024 * 1024, /* flushed and not synced: sync now */
     LEAT_STORE_SPEED_BYTES_MIN = 64 * 1024,  /* smaller writes say nothing of the disk's speed */
     LEAT_STORE_BUSY_US = 10 * 1000,          /* commits within that: the disk is theirs */
+    LEAT_STORE_LANES = 2,                    /* rounds of one file at a time */
+    LEAT_STORE_CROWDED_ROUNDS = 64,          /* so long after two wanted to run at a time */
     LEAT_STORE_ROWS_PASSED_MAX = 2,          /* rounds of files that may go before waiting rows */
     LEAT_STORE_GROW_PAUSE_US = 4000 * 1000,  /* between two steps of slow growth */
     LEAT_STORE_GROW_RETRY_US = 5000 * 1000,  /* after a step that the system refused */
@@ -95,14 +97,18 @@ struct leat_store_file {
     bool failed;                       /* a flush failed: final */
     struct leat_buddy buddy;
     bool sync_wanted; /* cut only */
-    /* Its rounds: bytes and one sync, then answers. Nothing of another file is waited for. */
+    /* Its rounds: bytes and one sync, then answers. Nothing of another file is waited for, and while
+     * one round is under way another may begin for segments that the first does not write. */
     struct leat_list ready;      /* in store->files_ready: something waits for its next round */
     struct leat_list todo;       /* requests whose bytes wait */
     struct leat_list flush_wait; /* segments flushed and not synced: go along with any round */
-    struct leat_list keeps, helds, flush_syncs; /* of the round in flight */
-    unsigned round_ios;
-    bool running;
-    struct leat_disk_io sync;
+    struct leat_store_round {
+        struct leat_store_file *of;
+        struct leat_list keeps, helds, flush_syncs;
+        unsigned ios; /* under way */
+        bool running;
+        struct leat_disk_io sync;
+    } rounds[LEAT_STORE_LANES];
 };
 struct leat_slots {
     const struct leat_disk *disk;
@@ -199,8 +205,8 @@ bool leat_catalogue_join(struct leat_catalogue *cat, uint32_t row);
 /** Have it written some time. */
 void leat_catalogue_join_lazily(struct leat_catalogue *cat, uint32_t row);
 /** Copy the joined blocks and submit them. Returns how many operations. */
-unsigned leat_catalogue_submit(struct leat_catalogue *cat, void (*on_done)(struct leat_disk_io *),
-                               void *owner);
+unsigned leat_catalogue_submit(struct leat_catalogue *cat, bool beside,
+                               void (*on_done)(struct leat_disk_io *), void *owner);
 void leat_catalogue_round_end(struct leat_catalogue *cat);
 /** Blocking, at open and cut: note a changed row; write all changed ones and sync. */
 void leat_catalogue_changed(struct leat_catalogue *cat, uint32_t row);
@@ -247,6 +253,8 @@ struct leat_held {
      * requests of it wait for their bytes. */
     unsigned data_keeps;
     struct leat_list in_round;
+    struct leat_store_round
+        *round; /* that writes it; NULL: none. One at a time: they may overlap */
     uint32_t round_from, round_to;
     struct leat_disk_io io;
 
@@ -289,6 +297,8 @@ struct leat_store {
     /* rounds: one per store file, one of the catalogue */
     struct leat_list files_ready;
     unsigned data_running, data_waiting; /* rounds of files in flight; requests for their next */
+    unsigned
+        crowded; /* rounds still to be run beside this thread, so that others may overlap them */
     bool rows_running;
     unsigned rows_ios, rows_passed; /* passed: rounds of files that went first meanwhile */
     struct leat_list rows_keeps, rows_flush;
@@ -392,6 +402,10 @@ uint64_t leat_store_cpu(const struct leat_store *store);
 bool leat_store_commits_come(const struct leat_store *store, uint64_t now_us);
 
 /* round.c */
+/** Submit, or, what is beside, make it the last of the chain that `before` (NULL: none yet) is in; the
+ * chain's first is submitted by the caller when it is whole. */
+void leat_disk_append(const struct leat_disk *disk, struct leat_disk_io **before,
+                      struct leat_disk_io *io);
 /** Take a request in: its bytes wait for its file's next round, or its row for the catalogue's. */
 void leat_round_add(struct leat_store *store, struct leat_keep *keep);
 void leat_round_step(struct leat_store *store);

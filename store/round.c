@@ -113,11 +113,12 @@ bool leat_round_busy(const struct leat_store *store)
 }
 
 /* ---- a round of a file ---- */
-static void data_join(struct leat_store_file *file, struct leat_held *held, uint32_t from,
+static void data_join(struct leat_store_round *round, struct leat_held *held, uint32_t from,
                       uint32_t to)
 {
-    if (leat_list_empty(&held->in_round)) {
-        leat_list_push_back(&file->helds, &held->in_round);
+    if (!held->round) {
+        held->round = round;
+        leat_list_push_back(&round->helds, &held->in_round);
         held->round_from = from;
         held->round_to = to;
     } else {
@@ -126,42 +127,60 @@ static void data_join(struct leat_store_file *file, struct leat_held *held, uint
     }
 }
 
-static void file_gather(struct leat_store *store, struct leat_store_file *file)
+static void file_gather(struct leat_store *store, struct leat_store_round *round)
 {
-    struct leat_list *it;
-    while ((it = leat_list_pop_front(&file->todo)) != NULL) {
+    struct leat_store_file *file = round->of;
+    LEAT_LIST_EACH(&file->todo, it)
+    {
         struct leat_keep *keep = keep_of(it);
         struct leat_held *held = leat_held_of(keep->seg);
+        /* SUBTLE: two writes of one segment's last block at a time may end in either order, and the
+         * older one would undo what the newer one made durable. */
+        if (held->round && held->round != round) continue;
         uint32_t from, to;
         store->data_waiting--;
-        leat_list_push_back(&file->keeps, it);
+        leat_list_remove(it);
+        leat_list_push_back(&round->keeps, it);
         keep->rc = data_state(held);
-        if (!keep->rc && data_wanted(keep, &from, &to)) data_join(file, held, from, to);
+        if (!keep->rc && data_wanted(keep, &from, &to)) data_join(round, held, from, to);
     }
+    struct leat_list *it;
     /* A sync that goes anyway is theirs too. */
     while ((it = leat_list_pop_front(&file->flush_wait)) != NULL) {
         store->flush_written--;
         store->flush_unsynced_bytes -= held_by_store(it)->seg.extent.bytes;
-        leat_list_push_back(&file->flush_syncs, it);
+        leat_list_push_back(&round->flush_syncs, it);
     }
 }
 
-static void file_round_end(struct leat_store *store, struct leat_store_file *file);
+static void file_round_end(struct leat_store *store, struct leat_store_round *round);
 
 static void on_data_done(struct leat_disk_io *io)
 {
     struct leat_store *store = io->owner;
-    struct leat_store_file *file = io->kind == LEAT_DISK_SYNC
-                                       ? LEAT_CONTAINER(io, struct leat_store_file, sync)
-                                       : LEAT_CONTAINER(io, struct leat_held, io)->slot.file;
-    LEAT_ASSERT_CMP(file->round_ios, >, 0);
-    if (--file->round_ios == 0) file_round_end(store, file);
+    struct leat_store_round *round = io->kind == LEAT_DISK_SYNC
+                                         ? LEAT_CONTAINER(io, struct leat_store_round, sync)
+                                         : LEAT_CONTAINER(io, struct leat_held, io)->round;
+    LEAT_ASSERT_CMP(round->ios, >, 0);
+    if (--round->ios == 0) file_round_end(store, round);
 }
 
-static void file_submit(struct leat_store *store, struct leat_store_file *file)
+/* One behind the other: on this thread as they are submitted, beside it as one chain. */
+void leat_disk_append(const struct leat_disk *disk, struct leat_disk_io **before,
+                      struct leat_disk_io *io)
+{
+    if (!io->beside)
+        disk->submit(disk->ctx, io);
+    else if (*before)
+        (*before)->then = io;
+    *before = io;
+}
+
+static void file_submit(struct leat_store *store, struct leat_store_round *round, bool beside)
 {
     const struct leat_disk *disk = store->env->disk;
-    LEAT_LIST_EACH(&file->helds, it)
+    struct leat_disk_io *before = NULL, *first = NULL;
+    LEAT_LIST_EACH(&round->helds, it)
     {
         struct leat_held *held = LEAT_CONTAINER(it, struct leat_held, in_round);
         uint32_t from = LEAT_ALIGN_DOWN(held->round_from, (uint32_t)LEAT_BLOCK_BYTES);
@@ -178,28 +197,48 @@ static void file_submit(struct leat_store *store, struct leat_store_file *file)
             .bytes = to - from,
             .on_done = on_data_done,
             .owner = store,
+            .beside = beside,
         };
-        file->round_ios++;
+        round->ios++;
         store->committed_bytes += to - from;
-        disk->submit(disk->ctx, &held->io);
+        if (!first) first = &held->io;
+        leat_disk_append(disk, &before, &held->io);
     }
-    file->round_ios++;
-    file->sync = (struct leat_disk_io){
-        .kind = LEAT_DISK_SYNC, .file = file->file, .on_done = on_data_done, .owner = store};
-    disk->submit(disk->ctx, &file->sync);
+    round->ios++;
+    round->sync = (struct leat_disk_io){.kind = LEAT_DISK_SYNC,
+                                        .file = round->of->file,
+                                        .on_done = on_data_done,
+                                        .owner = store,
+                                        .beside = beside};
+    leat_disk_append(disk, &before, &round->sync);
+    if (beside) disk->submit(disk->ctx, first ? first : &round->sync);
 }
 
-static void file_round(struct leat_store *store, struct leat_store_file *file)
+/* A round on this thread is answered soonest, but while it lasts nothing else can begin: two threads
+ * more have to be woken for one that runs beside, which pays where another would have waited. */
+static bool round_beside(struct leat_store *store, const struct leat_store_round *round)
 {
-    file_gather(store, file);
-    file->running = true;
+    if (leat_list_empty(&round->keeps)) return true; /* nobody waits for it */
+    if (store->data_running > 1 || store->flush_in_flight)
+        store->crowded = LEAT_STORE_CROWDED_ROUNDS;
+    else if (store->crowded)
+        store->crowded--;
+    return store->crowded != 0;
+}
+
+/* What waits and is not being written, if anything. */
+static void file_round(struct leat_store *store, struct leat_store_round *round)
+{
+    file_gather(store, round);
+    if (leat_list_empty(&round->keeps) && leat_list_empty(&round->flush_syncs)) return;
+    round->running = true;
     store->data_running++;
-    if (!leat_list_empty(&file->keeps)) store->flush_turn = true;
-    if (leat_list_empty(&file->helds) && leat_list_empty(&file->flush_syncs)) {
-        file->sync.rc = LEAT_OK;
-        file_round_end(store, file); /* everything was refused: nothing to wait for */
+    if (!leat_list_empty(&round->keeps)) store->flush_turn = true;
+    if (leat_list_empty(&round->helds) && leat_list_empty(&round->flush_syncs)) {
+        round->sync.rc = LEAT_OK;
+        file_round_end(store, round); /* everything was refused: nothing to wait for */
     } else {
-        file_submit(store, file);
+        file_submit(store, round, round_beside(store, round));
     }
 }
 
@@ -219,12 +258,13 @@ static bool started_in_file(const struct leat_held *held)
                held->in_file_bytes;
 }
 
-static void end_data(struct leat_store *store, struct leat_store_file *file)
+static void end_data(struct leat_store *store, struct leat_store_round *round)
 {
-    LEAT_LIST_EACH(&file->helds, it)
+    LEAT_LIST_EACH(&round->helds, it)
     {
         struct leat_held *held = LEAT_CONTAINER(it, struct leat_held, in_round);
         leat_list_remove(it);
+        held->round = NULL;
         if (held->round_from != held->round_to && held->io.rc) held->failed = true;
         if (data_state(held)) continue;
         if (held->round_from > held->in_file_bytes || held->round_to <= held->in_file_bytes)
@@ -263,20 +303,24 @@ static void end_failed(struct leat_store *store, struct leat_keep *keep, struct 
     leat_store_answer(store, keep, keep->rc);
 }
 
-static void file_round_end(struct leat_store *store, struct leat_store_file *file)
+static void file_round_end(struct leat_store *store, struct leat_store_round *round)
 {
-    if (file->sync.rc && !file->failed) {
+    struct leat_store_file *file = round->of;
+    if (round->sync.rc && !file->failed) {
         file->failed = true;
         leat_store_complain(store,
                             "the disk failed a flush of store/%u: nothing more is written there",
                             file->number);
     }
-    end_data(store, file);
-    file->running = false;
+    end_data(store, round);
+    round->running = false;
     store->data_running--;
     if (!leat_list_empty(&store->todo)) store->rows_passed++;
+    /* Somebody waited while this thread was not there for him. */
+    if (store->data_waiting) store->crowded = LEAT_STORE_CROWDED_ROUNDS;
+    if (!leat_list_empty(&file->todo)) file_ready(store, file);
     struct leat_list *it;
-    while ((it = leat_list_pop_front(&file->keeps)) != NULL) {
+    while ((it = leat_list_pop_front(&round->keeps)) != NULL) {
         struct leat_keep *keep = keep_of(it);
         struct leat_held *held = leat_held_of(keep->seg);
         LEAT_ASSERT_CMP(held->data_keeps, >, 0);
@@ -291,7 +335,7 @@ static void file_round_end(struct leat_store *store, struct leat_store_file *fil
             leat_list_push_back(&store->todo, &keep->waiting);
         }
     }
-    while ((it = leat_list_pop_front(&file->flush_syncs)) != NULL) {
+    while ((it = leat_list_pop_front(&round->flush_syncs)) != NULL) {
         struct leat_held *held = held_by_store(it);
         if (data_state(held)) {
             leat_flush_failed(store, held);
@@ -483,13 +527,21 @@ static bool rows_round(struct leat_store *store)
     if (leat_list_empty(&store->rows_keeps) && leat_list_empty(&store->rows_flush)) return false;
     store->rows_passed = 0;
     store->rows_running = true;
-    store->rows_ios = leat_catalogue_submit(&store->cat, on_row_done, store);
+    bool beside = store->crowded != 0 || store->data_running || store->flush_in_flight;
+    store->rows_ios = leat_catalogue_submit(&store->cat, beside, on_row_done, store);
     /* Everything was refused at once: nothing to wait for. */
     if (store->rows_ios == 0) rows_round_end(store);
     return true;
 }
 
 /* ---- the step ---- */
+static struct leat_store_round *lane_free(struct leat_store_file *file)
+{
+    for (int i = 0; i < LEAT_STORE_LANES; i++)
+        if (!file->rounds[i].running) return &file->rounds[i];
+    return NULL;
+}
+
 static void flush_syncs_due(struct leat_store *store)
 {
     if (!leat_flush_sync_due(store)) return;
@@ -506,9 +558,10 @@ void leat_round_step(struct leat_store *store)
         LEAT_LIST_EACH(&store->files_ready, it)
         {
             struct leat_store_file *file = LEAT_CONTAINER(it, struct leat_store_file, ready);
-            if (file->running) continue;
+            struct leat_store_round *round = lane_free(file);
+            if (!round) continue;
             leat_list_remove(it);
-            file_round(store, file);
+            file_round(store, round);
         }
     } while (rows_round(store));
 }

@@ -45,9 +45,13 @@ static leat_err file_open(struct leat_slots *slots, uint32_t number, unsigned fl
     leat_list_init(&file->ready);
     leat_list_init(&file->todo);
     leat_list_init(&file->flush_wait);
-    leat_list_init(&file->keeps);
-    leat_list_init(&file->helds);
-    leat_list_init(&file->flush_syncs);
+    for (int i = 0; i < LEAT_STORE_LANES; i++) {
+        struct leat_store_round *round = &file->rounds[i];
+        round->of = file;
+        leat_list_init(&round->keeps);
+        leat_list_init(&round->helds);
+        leat_list_init(&round->flush_syncs);
+    }
     leat_err rc = leat_buddy_init(&file->buddy, FILE_UNITS);
     char path[32];
     snprintf(path, sizeof path, "store/%u", number);

@@ -226,6 +226,8 @@ struct disk_test {
     struct script left, right, disk;
     struct leat_file *file;
     struct leat_disk_io write[BLOCKS], sync, read, zero, zero_read, core_read[8];
+    struct leat_disk_io beside[4]; /* two chains of a write and a sync */
+    unsigned beside_done;
     struct leat_mail to_left, back;
     uint8_t *out, *in;
     unsigned done, core_done;
@@ -248,6 +250,47 @@ static void list_each(void *arg, const char *name)
 
 static void disk_finish(struct script *script);
 
+/* Two chains beside the queue: each operation is told of, and all has happened then. */
+static void beside_read_done(struct leat_disk_io *io)
+{
+    struct script *script = io->owner;
+    struct disk_test *test = script->test;
+    PORT_CHECK(!script->in_call && io->rc == LEAT_OK && io->done_bytes == io->bytes);
+    PORT_CHECK(memcmp(test->in, test->out, BLOCK * BLOCKS) == 0);
+    disk_finish(script);
+}
+
+static void beside_done(struct leat_disk_io *io)
+{
+    struct script *script = io->owner;
+    struct disk_test *test = script->test;
+    PORT_CHECK(!script->in_call && io->rc == LEAT_OK);
+    PORT_CHECK(io->kind == LEAT_DISK_SYNC || io->done_bytes == io->bytes);
+    if (++test->beside_done < 4) return;
+    test->zero_read.on_done = beside_read_done;
+    disk_submit(script, &test->zero_read);
+}
+
+static void disk_beside(struct script *script)
+{
+    struct disk_test *test = script->test;
+    for (int i = 0; i < 4; i++) {
+        test->beside[i] = (struct leat_disk_io){.kind = i % 2 ? LEAT_DISK_SYNC : LEAT_DISK_WRITE,
+                                                .file = test->file,
+                                                .on_done = beside_done,
+                                                .owner = script,
+                                                .beside = true,
+                                                .then = i % 2 ? NULL : &test->beside[i + 1]};
+        if (i % 2) continue;
+        test->beside[i].offset = (uint64_t)BLOCK * (2 + (unsigned)i);
+        test->beside[i].buffer = test->out + BLOCK * (2 + i);
+        test->beside[i].bytes = BLOCK * 2;
+        memset(test->beside[i].buffer, 'b' + i, BLOCK * 2);
+    }
+    disk_submit(script, &test->beside[0]);
+    disk_submit(script, &test->beside[2]);
+}
+
 /* Zeros over what was written, beside nothing else. */
 static void zero_done(struct leat_disk_io *io)
 {
@@ -266,7 +309,7 @@ static void zero_done(struct leat_disk_io *io)
     }
     memset(test->out + BLOCK * 2, 0, BLOCK * 3);
     PORT_CHECK(memcmp(test->in, test->out, BLOCK * BLOCKS) == 0);
-    disk_finish(script);
+    disk_beside(script);
 }
 
 static void disk_zero(void *actor, struct leat_mail *mail)

@@ -182,8 +182,27 @@ static bool queue_was_drained(struct sim_actor *actor)
     return true;
 }
 
-/* The operation at the head of an actor's queue has run its time. The stage holds the buffer as it
- * was at the start; the device may have fetched any sector then or now. */
+static void stage_fill(uint8_t **stage, const struct leat_disk_io *io)
+{
+    if (io->kind != LEAT_DISK_WRITE || !io->bytes) return;
+    *stage = realloc(*stage, io->bytes);
+    LEAT_ASSERT(*stage != NULL);
+    memcpy(*stage, io->buffer, io->bytes);
+}
+
+/* The stage holds the buffer as it was at the operation's start; the device may have fetched any
+ * sector then or now. */
+static void stage_fetch(struct sim_disk *disk, const struct leat_disk_io *io, uint8_t *stage)
+{
+    if (io->kind != LEAT_DISK_WRITE) return;
+    for (size_t at = 0; at < io->bytes; at += SIM_SECTOR) {
+        size_t take = io->bytes - at < SIM_SECTOR ? io->bytes - at : SIM_SECTOR;
+        if (sim_rng_chance(&disk->rng, 500))
+            memcpy(stage + at, (const uint8_t *)io->buffer + at, take);
+    }
+}
+
+/* The operation at the head of an actor's queue has run its time. */
 static void queue_finish(struct sim_world *world, struct sim_event *event)
 {
     struct sim_actor *actor = event->a;
@@ -197,13 +216,7 @@ static void queue_finish(struct sim_world *world, struct sim_event *event)
         sim_world_at(world, disk->stall_until_us, queue_finish, actor)->n = op;
         return;
     }
-    if (io->kind == LEAT_DISK_WRITE) {
-        for (size_t at = 0; at < io->bytes; at += SIM_SECTOR) {
-            size_t take = io->bytes - at < SIM_SECTOR ? io->bytes - at : SIM_SECTOR;
-            if (sim_rng_chance(&disk->rng, 500))
-                memcpy(actor->disk_stage + at, (uint8_t *)io->buffer + at, take);
-        }
-    }
+    stage_fetch(disk, io, actor->disk_stage);
     if (aimed(disk, op, SIM_CUT_INSIDE)) {
         inside(disk, io, actor->disk_stage);
         actor->disk_started = false;
@@ -235,11 +248,7 @@ static void queue_begin(struct sim_world *world, struct sim_event *event)
         cut(disk, actor->process);
         return;
     }
-    if (io->kind == LEAT_DISK_WRITE && io->bytes) {
-        actor->disk_stage = realloc(actor->disk_stage, io->bytes);
-        LEAT_ASSERT(actor->disk_stage != NULL);
-        memcpy(actor->disk_stage, io->buffer, io->bytes);
-    }
+    stage_fill(&actor->disk_stage, io);
     actor->disk_started = true;
     sim_world_at(world, world->now_us + latency_us(disk, io), queue_finish, actor)->n = op;
 }
@@ -273,6 +282,105 @@ static void zero_start(struct sim_actor *actor, struct leat_disk_io *io, uint64_
         cut(disk, actor->process);
 }
 
+/* ---- beside the queue: every chain has a time of its own ---- */
+
+static void beside_begin(struct sim_world *world, struct sim_event *event);
+
+static void beside_finish(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_beside *beside = event->a;
+    struct sim_process *process = beside->actor->process;
+    if (!process->alive) return;
+    struct sim_disk *disk = process->disk;
+    struct leat_disk_io *io = beside->io;
+    if (disk->stall_until_us > world->now_us) {
+        sim_world_at(world, disk->stall_until_us, beside_finish, beside);
+        return;
+    }
+    stage_fetch(disk, io, beside->stage);
+    beside->started = false;
+    if (aimed(disk, beside->op, SIM_CUT_INSIDE)) {
+        inside(disk, io, beside->stage);
+        cut(disk, process);
+        return;
+    }
+    (void)io_apply(disk, io, beside->stage);
+    if (aimed(disk, beside->op, SIM_CUT_AFTER)) {
+        cut(disk, process);
+        return;
+    }
+    beside->io = io->then;
+    if (beside->io) {
+        sim_world_at(world, world->now_us, beside_begin, beside);
+        return;
+    }
+    while ((io = beside->first)) {
+        beside->first = io->then;
+        sim_actor_post(beside->actor, 1, done, io);
+    }
+}
+
+static void beside_begin(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_beside *beside = event->a;
+    struct sim_process *process = beside->actor->process;
+    if (!process->alive) return;
+    struct sim_disk *disk = process->disk;
+    beside->op = ++disk->ops;
+    if (aimed(disk, beside->op, SIM_CUT_BEFORE)) {
+        cut(disk, process);
+        return;
+    }
+    stage_fill(&beside->stage, beside->io);
+    beside->started = true;
+    sim_world_at(world, world->now_us + latency_us(disk, beside->io), beside_finish, beside);
+}
+
+/* Two writes of one place at a time have no order. */
+static void beside_check(const struct sim_actor *actor, const struct leat_disk_io *io)
+{
+    for (const struct sim_beside *other = actor->besides; other; other = other->next)
+        for (const struct leat_disk_io *it = other->io; it; it = it->then)
+            if (io->kind == LEAT_DISK_WRITE && it->kind == LEAT_DISK_WRITE && it->file == io->file)
+                LEAT_ASSERT(io->offset >= it->offset + it->bytes ||
+                            io->offset + io->bytes <= it->offset);
+}
+
+static void beside_start(struct sim_actor *actor, struct leat_disk_io *io)
+{
+    for (const struct leat_disk_io *it = io; it; it = it->then)
+        beside_check(actor, it);
+    struct sim_beside *beside = actor->besides;
+    while (beside && beside->io)
+        beside = beside->next;
+    if (!beside) {
+        beside = calloc(1, sizeof *beside);
+        LEAT_ASSERT(beside != NULL);
+        beside->actor = actor;
+        beside->next = actor->besides;
+        actor->besides = beside;
+    }
+    beside->io = beside->first = io;
+    for (; io; io = io->then) {
+        io_check(io);
+        LEAT_ASSERT(io->beside && io->on_done != NULL);
+        LEAT_ASSERT(io->kind == LEAT_DISK_WRITE || io->kind == LEAT_DISK_SYNC);
+    }
+    sim_world_at(actor->world, actor->world->now_us, beside_begin, beside);
+}
+
+void sim_disk_actor_fini(struct sim_actor *actor)
+{
+    struct sim_beside *beside = actor->besides;
+    while (beside) {
+        struct sim_beside *next = beside->next;
+        free(beside->stage);
+        free(beside);
+        beside = next;
+    }
+    free(actor->disk_stage);
+}
+
 static void disk_submit(void *ctx, struct leat_disk_io *io)
 {
     struct sim_actor *actor = ctx;
@@ -287,6 +395,11 @@ static void disk_submit(void *ctx, struct leat_disk_io *io)
             ->b = actor;
         return;
     }
+    if (io->beside) {
+        beside_start(actor, io);
+        return;
+    }
+    LEAT_ASSERT(io->then == NULL);
     io->next = NULL;
     if (actor->disk_last)
         actor->disk_last->next = io;

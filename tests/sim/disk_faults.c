@@ -72,15 +72,29 @@ void sim_disk_write_part(struct sim_disk *disk, struct sim_inode *inode, uint64_
 
 /* ---- deaths and damage ---- */
 
+static void tear(struct sim_disk *disk, const struct leat_disk_io *io, const uint8_t *stage)
+{
+    if (io->kind != LEAT_DISK_WRITE || io->file->inode->failed) return;
+    if (disk->full && io->offset + io->bytes > io->file->inode->allocated) return;
+    sim_disk_write_part(disk, io->file->inode, io->offset, stage, io->bytes);
+}
+
 void sim_disk_process_died(struct sim_process *process, enum sim_death death)
 {
     struct sim_disk *disk = process->disk;
     for (struct sim_actor *actor = process->actors; actor; actor = actor->next) {
-        struct leat_disk_io *io = actor->disk_first;
+        unsigned under_way = actor->disk_first && actor->disk_started;
+        for (const struct sim_beside *it = actor->besides; it; it = it->next)
+            under_way += it->io && it->started;
+        if (under_way > 1) disk->world->faults[SIM_FAULT_OVERLAP]++;
         /* Of the queue only its head can have begun. */
-        if (io && actor->disk_started && io->kind == LEAT_DISK_WRITE && !io->file->inode->failed &&
-            !(disk->full && io->offset + io->bytes > io->file->inode->allocated))
-            sim_disk_write_part(disk, io->file->inode, io->offset, actor->disk_stage, io->bytes);
+        if (actor->disk_first && actor->disk_started)
+            tear(disk, actor->disk_first, actor->disk_stage);
+        for (struct sim_beside *it = actor->besides; it; it = it->next) {
+            if (it->io && it->started) tear(disk, it->io, it->stage);
+            it->io = it->first = NULL;
+            it->started = false;
+        }
         actor->disk_first = actor->disk_last = NULL;
         actor->disk_busy = actor->disk_started = actor->disk_drained = false;
     }

@@ -29,6 +29,17 @@ struct leat_file {
     bool direct, read_only;
 };
 
+/* A chain of operations beside its actor's queue, as `then` makes them. It stays until the world ends,
+ * because the event of an operation outlives the process that began it. */
+struct sim_beside {
+    struct sim_beside *next; /* of the actor */
+    struct sim_actor *actor;
+    struct leat_disk_io *io, *first; /* under way; NULL: ended */
+    uint8_t *stage;
+    uint64_t op;
+    bool started;
+};
+
 struct sim_name {
     char path[SIM_PATH_BYTES];
     struct sim_inode *inode; /* NULL: a directory */

@@ -35,6 +35,7 @@ enum sim_fault {
     SIM_FAULT_KILL_CALL, /* the same inside a callback, at a port call */
     SIM_FAULT_POWER,     /* power cut with unanswered appends */
     SIM_FAULT_POWER_OP,  /* the same aimed at a disk operation: before, inside or after it */
+    SIM_FAULT_OVERLAP,   /* a death while several writes or flushes of one process were under way */
     SIM_FAULT_TORN,      /* a power cut kept some sectors of one write and lost others */
     SIM_FAULT_LOST,      /* a power cut lost an unflushed write */
     SIM_FAULT_RESET,     /* connections reset, bytes under way half delivered */
@@ -184,6 +185,7 @@ struct sim_actor {
     bool disk_drained; /* its event finds the operation done already */
     uint64_t disk_op;  /* number of the one that has started */
     uint8_t *disk_stage;
+    struct sim_beside *besides; /* chains of operations beside the queue, under way */
     struct leat_conn *dirty_conns;
     struct leat_clock clock;
     struct leat_random random_port;
@@ -264,6 +266,7 @@ bool sim_disk_took_error(struct sim_disk *disk);
 /** Did a file go back to what was flushed at the last death, because a flush of it had failed? */
 bool sim_disk_lost_flush(const struct sim_disk *disk);
 void sim_disk_process_died(struct sim_process *process, enum sim_death death);
+void sim_disk_actor_fini(struct sim_actor *actor);
 /** Flip one bit of a file's byte, flushed and cached. False when there is no such byte. */
 bool sim_disk_flip(struct sim_disk *disk, const char *path, uint64_t offset, unsigned bit);
 struct sim_disk_place {

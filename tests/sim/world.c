@@ -15,6 +15,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_KILL_CALL] = "kill_in_call",
     [SIM_FAULT_POWER] = "power",
     [SIM_FAULT_POWER_OP] = "power_at_disk_op",
+    [SIM_FAULT_OVERLAP] = "amid_overlapping_commits",
     [SIM_FAULT_TORN] = "torn_write",
     [SIM_FAULT_LOST] = "lost_write",
     [SIM_FAULT_RESET] = "reset",
@@ -132,7 +133,7 @@ void sim_world_destroy(struct sim_world **world_at)
                 later = event->next;
                 free(event);
             }
-            free(actor->disk_stage);
+            sim_disk_actor_fini(actor);
             free(actor);
         }
         free(process);

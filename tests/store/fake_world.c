@@ -147,16 +147,52 @@ static leat_err io_run(struct fake_world *world, struct leat_disk_io *io)
     return rc;
 }
 
-static void disk_submit(void *ctx, struct leat_disk_io *io)
+/* Two writes of one place at a time have no order. */
+static void beside_check(const struct fake_world *world, const struct leat_disk_io *io)
 {
-    struct fake_world *world = ctx;
-    io->next = NULL;
+    for (int i = 0; i < world->beside_count; i++)
+        for (const struct leat_disk_io *it = world->besides[i]; it; it = it->then)
+            if (io->kind == LEAT_DISK_WRITE && it->kind == LEAT_DISK_WRITE && it->file == io->file)
+                LEAT_ASSERT(io->offset >= it->offset + it->bytes ||
+                            io->offset + io->bytes <= it->offset);
+}
+
+static void submit_check(const struct fake_world *world, const struct leat_disk_io *io)
+{
+    beside_check(world, io);
     for (const struct leat_disk_io *other = world->disk_first; other; other = other->next)
         if (other->kind == LEAT_DISK_ZERO && other->file == io->file && io->kind != LEAT_DISK_SYNC)
             LEAT_ASSERT(io->offset >= other->offset + other->bytes ||
                         io->offset + io->bytes <= other->offset);
+}
+
+static void disk_submit(void *ctx, struct leat_disk_io *io)
+{
+    struct fake_world *world = ctx;
+    submit_check(world, io);
+    if (io->beside) {
+        for (const struct leat_disk_io *then = io->then; then; then = then->then) {
+            LEAT_ASSERT(then->beside);
+            submit_check(world, then);
+        }
+        LEAT_ASSERT_CMP(world->beside_count, <, FAKE_BESIDES_MAX);
+        world->besides[world->beside_count++] = io;
+        return;
+    }
+    io->next = NULL;
     *world->disk_last = io;
     world->disk_last = &io->next;
+}
+
+/* Any chain may be the next to get on. */
+static struct leat_disk_io *beside_pop(struct fake_world *world)
+{
+    if (world->beside_count == 0) return NULL;
+    int at = (int)fake_below(world, (uint64_t)world->beside_count);
+    struct leat_disk_io *io = world->besides[at];
+    world->besides[at] = io->then;
+    if (!io->then) world->besides[at] = world->besides[--world->beside_count];
+    return io;
 }
 
 static struct leat_disk_io *disk_pop(struct fake_world *world)
@@ -379,9 +415,11 @@ static void deliver(struct fake_world *world, const struct fake_event *event)
 
 bool fake_step(struct fake_world *world)
 {
-    bool disk = world->disk_first && (!world->event_count || fake_below(world, 2));
+    bool disk =
+        (world->disk_first || world->beside_count) && (!world->event_count || fake_below(world, 2));
     if (disk) {
-        struct leat_disk_io *io = disk_pop(world);
+        bool beside = world->beside_count && (!world->disk_first || fake_below(world, 2));
+        struct leat_disk_io *io = beside ? beside_pop(world) : disk_pop(world);
         (void)io_run(world, io);
         push(world, (struct fake_event){.to = LEAT_ACTOR_STORE, .io = io});
         return true;
@@ -415,22 +453,29 @@ void fake_pass(struct fake_world *world, uint64_t us)
     world->now_us = until;
 }
 
+/* Does the operation still happen? false: it does not, or in part, and nothing behind it does. */
+static bool last_run(struct fake_world *world, struct leat_disk_io *io)
+{
+    if (fake_below(world, 3) == 0) return false;
+    if (io->kind == LEAT_DISK_WRITE && fake_below(world, 4) == 0) {
+        size_t bytes = fake_below(world, io->bytes / FAKE_SECTOR_BYTES + 1) * FAKE_SECTOR_BYTES;
+        if (bytes) file_write(io->file, io->offset, io->buffer, bytes);
+        return false;
+    }
+    (void)io_run(world, io);
+    return true;
+}
+
 void fake_kill(struct fake_world *world)
 {
     struct leat_disk_io *io;
     bool running = true;
-    while ((io = disk_pop(world)) != NULL) {
-        if (fake_below(world, 3) == 0) running = false;
-        if (!running) continue;
-        if (io->kind == LEAT_DISK_WRITE && fake_below(world, 4) == 0) {
-            /* Killed inside: a part of it. */
-            running = false;
-            size_t bytes = fake_below(world, io->bytes / FAKE_SECTOR_BYTES + 1) * FAKE_SECTOR_BYTES;
-            if (bytes) file_write(io->file, io->offset, io->buffer, bytes);
-        } else {
-            (void)io_run(world, io);
+    for (int i = 0; i < world->beside_count; i++)
+        for (io = world->besides[i]; io && last_run(world, io); io = io->then) {
         }
-    }
+    world->beside_count = 0;
+    while ((io = disk_pop(world)) != NULL)
+        running = running && last_run(world, io);
     world->event_first = world->event_count = 0;
     world->wake_at_us = UINT64_MAX;
     world->arena.inherited_bytes = world->arena.grown_bytes;

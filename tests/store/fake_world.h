@@ -5,7 +5,12 @@
 
 #include "store/store.h"
 
-enum { FAKE_FILES_MAX = 16, FAKE_EVENTS_MAX = 4096, FAKE_SECTOR_BYTES = 512 };
+enum {
+    FAKE_BESIDES_MAX = 64,
+    FAKE_FILES_MAX = 16,
+    FAKE_EVENTS_MAX = 4096,
+    FAKE_SECTOR_BYTES = 512
+};
 
 struct leat_file {
     struct fake_world *world;
@@ -26,7 +31,9 @@ struct fake_event {
 struct fake_world {
     uint64_t seed, now_us, wake_at_us;
     struct leat_file files[FAKE_FILES_MAX];
-    struct leat_disk_io *disk_first, **disk_last; /* submitted, not yet run */
+    struct leat_disk_io *disk_first, **disk_last;   /* submitted, not yet run */
+    struct leat_disk_io *besides[FAKE_BESIDES_MAX]; /* what comes next of each chain */
+    int beside_count;
     struct fake_event events[FAKE_EVENTS_MAX];
     unsigned event_first, event_count;
     void *core; /* the actor pointer of core 0 */

@@ -254,11 +254,60 @@ static void store_commit_goes_before_rows_and_rows_are_not_starved(void **state)
     bench_free(bench);
 }
 
+static void on_again(struct leat_keep *keep)
+{
+    assert_int_equal(keep->rc, LEAT_OK);
+    *(bool *)keep->owner = false;
+}
+
+/* Commits of two segments of one file: while they come at the same time, the second does not wait for
+ * the first; each has been written and synced when it is answered. */
+static void store_commits_of_two_segments_overlap(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(17);
+    struct mine *two[2] = {opened(bench, LEAT_DURABILITY_DISK),
+                           opened(bench, LEAT_DURABILITY_DISK)};
+    fake_settle(&bench->world);
+    unsigned overlaps = 0, again_count = 0;
+    bool again_busy = false;
+    struct leat_keep again;
+    for (int commits = 0; commits < 80;) {
+        /* One more commit of a segment that is being written: the fake world refuses two writes of one
+         * place at a time. */
+        if (two[0]->busy && !again_busy && bench->world.beside_count) {
+            again_busy = true;
+            again_count++;
+            again = two[0]->keep;
+            again.on_done = on_again;
+            again.owner = &again_busy;
+            bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &again);
+        }
+        for (int i = 0; i < 2; i++) {
+            if (two[i]->busy) continue;
+            assert_int_equal(two[i]->rc, LEAT_OK);
+            const struct leat_segment *seg = two[i]->seg;
+            assert_memory_equal(seg->file->durable + seg->file_offset, seg->buffer,
+                                two[i]->committed_bytes);
+            assert_true(write_some(two[i], 2));
+            ask(bench, two[i], LEAT_KEEP_COMMIT);
+            commits++;
+        }
+        assert_true(fake_step(&bench->world));
+        overlaps += bench->world.beside_count == 2;
+    }
+    fake_settle(&bench->world);
+    assert_true(overlaps > 20 && again_count > 5 && !again_busy);
+    bench_free(bench);
+}
+
 static unsigned pieces_queued(const struct bench *bench)
 {
     unsigned pieces = 0;
     for (const struct leat_disk_io *io = bench->world.disk_first; io; io = io->next)
         pieces += io->bytes >= LEAT_STORE_FLUSH_WRITE_BYTES_BUSY;
+    for (int i = 0; i < bench->world.beside_count; i++)
+        pieces += bench->world.besides[i]->bytes >= LEAT_STORE_FLUSH_WRITE_BYTES_BUSY;
     return pieces;
 }
 
@@ -924,6 +973,7 @@ int main(void)
         cmocka_unit_test(store_cut_closes_a_mark_where_it_was_decided),
         cmocka_unit_test(store_memory_short_asks_owners_and_serves_waiting),
         cmocka_unit_test(store_commit_goes_before_rows_and_rows_are_not_starved),
+        cmocka_unit_test(store_commits_of_two_segments_overlap),
         cmocka_unit_test(store_flush_behind_lets_commits_pass),
         cmocka_unit_test(store_large_reservation_is_not_starved_by_small_ones),
         cmocka_unit_test(store_disk_full_refuses_reservations_only),
