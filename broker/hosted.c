@@ -92,6 +92,7 @@ leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref re
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
     /* Not seen: news of it are on their way over the cores, and the request was faster. */
     const bool comes = leat_hosted_find(core, ref) != NULL || (stream && stream->logs_missing) ||
+                       (stream && ref.streamlet >= stream->desc->streamlet_count) ||
                        ref.stream > core->stream_seen;
     return core->stopping || comes ? LEAT_E_STARTING : LEAT_E_UNKNOWN_STREAM;
 }

@@ -198,3 +198,42 @@ void leat_deleter_start(struct leat_deleter *deleter, const char *name, size_t n
     deleter->request.owner = deleter;
     leat_coordinate(core->env->post, &deleter->request);
 }
+
+/* ---- changing ---- */
+
+static void changer_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
+{
+    struct leat_changer *changer = catch_up->owner;
+    (void)rc; /* it is committed; who asks before all cores have heard of it is told to try again */
+    changer->on_done(changer);
+}
+
+static void changer_on_done(struct leat_coordinate *request)
+{
+    struct leat_changer *changer = request->owner;
+    changer->rc = request->rc;
+    changer->error = request->error;
+    if (request->rc != LEAT_OK) {
+        changer->on_done(changer);
+        return;
+    }
+    leat_stream_desc_unref(request->desc);
+    changer->catch_up.on_done = changer_on_caught_up;
+    changer->catch_up.owner = changer;
+    leat_catch_up(changer->core, &changer->catch_up);
+}
+
+void leat_changer_start(struct leat_changer *changer, const char *name, size_t name_bytes)
+{
+    struct leat_core *core = changer->core;
+    LEAT_ASSERT_CMP(name_bytes, <=, LEAT_STREAM_NAME_BYTES_MAX);
+    memset(&changer->request, 0, sizeof changer->request);
+    changer->request.kind = LEAT_COORDINATE_STREAM_CHANGE;
+    changer->request.from = core->index;
+    memcpy(changer->request.name, name, name_bytes);
+    changer->request.change = changer->change;
+    changer->request.settings = changer->settings;
+    changer->request.on_done = changer_on_done;
+    changer->request.owner = changer;
+    leat_coordinate(core->env->post, &changer->request);
+}

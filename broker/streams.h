@@ -47,4 +47,20 @@ struct leat_deleter {
 /** core, on_done and owner are set; name: copied. */
 void leat_deleter_start(struct leat_deleter *deleter, const char *name, size_t name_bytes);
 
+/* Change a stream, and wait until every core of this node has heard of it. Caller's storage. */
+struct leat_changer {
+    struct leat_core *core;
+    uint32_t change; /* enum leat_stream_change, or-ed */
+    struct leat_stream_settings settings;
+    leat_err rc; /* out */
+    struct leat_error error;
+    void (*on_done)(struct leat_changer *changer);
+    void *owner;
+    /* its own */
+    struct leat_coordinate request;
+    struct leat_catch_up catch_up;
+};
+/** Everything down to owner is set; name: copied. */
+void leat_changer_start(struct leat_changer *changer, const char *name, size_t name_bytes);
+
 #endif

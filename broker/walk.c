@@ -123,7 +123,10 @@ static void logs_make(struct leat_core *core, struct leat_stream *stream)
             struct leat_hosted *hosted;
             if (!leat_core_owns(core, desc, s)) continue;
             if (leat_core_of_log(core->node, ref, desc->settings.logs) != core->index) continue;
-            if (leat_hosted_find(core, ref) != NULL) continue;
+            hosted = leat_hosted_find(core, ref);
+            if (hosted != NULL && hosted->log != NULL && !hosted->going)
+                leat_log_settings_set(hosted->log, &desc->settings);
+            if (hosted != NULL) continue;
             leat_err rc = leat_hosted_create(core, stream, ref, desc->streamlets[s].epoch, NULL, 0,
                                              &empty, &hosted);
             if (rc == LEAT_OK) continue;

@@ -103,6 +103,12 @@ static void command_write(const struct leat_coordinator *coordinator,
     case LEAT_COORDINATE_STREAM_CREATE:
         create_write(coordinator, writer, request);
         break;
+    case LEAT_COORDINATE_STREAM_CHANGE:
+        command_head(writer, LEAT_COMMAND_STREAM_CHANGE, 3);
+        text_write(writer, request->name);
+        leat_msg_write_u64(writer, request->change);
+        leat_msg_settings_write(writer, &request->settings);
+        break;
     case LEAT_COORDINATE_STREAM_DELETE:
         command_head(writer, LEAT_COMMAND_STREAM_DELETE, 1);
         text_write(writer, request->name);

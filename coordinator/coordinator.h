@@ -218,7 +218,10 @@ enum leat_coordinate_kind {
     LEAT_COORDINATE_STREAM_CREATE, /* name, settings (zeros: defaults). out: desc (a reference is
                                       given) */
     LEAT_COORDINATE_STREAM_DELETE, /* name. out: stream_id */
-    LEAT_COORDINATE_PRODUCER_IDS,  /* out: first_id, id_count */
+    /* name, change, settings: those of them that `change` names. More streamlets get owners of their
+     * own; their number never shrinks. out: desc, as above */
+    LEAT_COORDINATE_STREAM_CHANGE,
+    LEAT_COORDINATE_PRODUCER_IDS, /* out: first_id, id_count */
     /* logs[log_count], epochs of all = epoch, version (0: 1). Committed as one entry */
     LEAT_COORDINATE_OPENED,
     /* node_name, address, cores; of a cluster also node_address, rack, node_id, memory_bytes. out:
@@ -251,12 +254,20 @@ enum leat_coordinate_kind {
     LEAT_COORDINATE_CRASH,   /* target, incarnation: the leader's own */
     LEAT_COORDINATE_RECOVER, /* likewise */
 };
+/* What of a stream's settings is to change. Numbers are in stored logs. */
+enum leat_stream_change {
+    LEAT_CHANGE_STREAMLETS = 1,
+    LEAT_CHANGE_RETENTION_MS = 2,
+    LEAT_CHANGE_RETENTION_BYTES = 4,
+    LEAT_CHANGE_SEGMENT_BYTES = 8,
+};
 struct leat_coordinate {
     struct leat_mail mail;
     enum leat_coordinate_kind kind;
     unsigned from;
     char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
     struct leat_stream_settings settings;
+    uint32_t change; /* enum leat_stream_change, or-ed */
     struct leat_stream_desc *desc;
     uint32_t stream_id;
     int64_t first_id;

@@ -45,6 +45,8 @@ enum leat_command_kind {
     LEAT_COMMAND_NODE_DRAIN = 13, /* [v, k, name, draining] */
     LEAT_COMMAND_NODE_STATE = 14, /* [v, k, name, incarnation, state] */
     LEAT_COMMAND_CRASH = 15,      /* [v, k, name, incarnation] */
+    /* [v, k, name, change, settings]; change: enum leat_stream_change, or-ed */
+    LEAT_COMMAND_STREAM_CHANGE = 24,
 };
 enum { LEAT_OWNER_NONE = 0xffff };
 

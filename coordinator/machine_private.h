@@ -33,6 +33,9 @@ void leat_machine_refuse_log(struct leat_machine_result *result, bool stream_kno
 /* machine_adopt.c */
 leat_machine_apply_fn leat_machine_apply_adopt;
 
+/* machine_change.c */
+leat_machine_apply_fn leat_machine_apply_stream_change;
+
 /* machine_nodes.c */
 leat_machine_apply_fn leat_machine_apply_node_up;
 leat_machine_apply_fn leat_machine_apply_node_drain;

@@ -71,6 +71,7 @@ static void request_succeed(struct leat_coordinator *coordinator, struct leat_co
     request->epoch = result->epoch;
     switch (request->kind) {
     case LEAT_COORDINATE_STREAM_CREATE:
+    case LEAT_COORDINATE_STREAM_CHANGE:
         request->desc = result->desc;
         if (request->desc) leat_stream_desc_ref(request->desc);
         break;
@@ -111,8 +112,9 @@ static void queue_remove(struct leat_coordinator *coordinator, struct leat_coord
 static void request_applied(struct leat_coordinator *coordinator, struct leat_coordinate *request,
                             const struct leat_machine_result *result)
 {
-    if (result->rc == LEAT_OK &&
-        !(request->kind == LEAT_COORDINATE_STREAM_CREATE && !result->desc)) {
+    if (result->rc == LEAT_OK && !((request->kind == LEAT_COORDINATE_STREAM_CREATE ||
+                                    request->kind == LEAT_COORDINATE_STREAM_CHANGE) &&
+                                   !result->desc)) {
         request_succeed(coordinator, request, result);
         return;
     }

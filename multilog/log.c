@@ -185,6 +185,12 @@ void log_fail(struct leat_log *log, leat_err rc, const char *why)
     log_mark_dirty(log);
 }
 
+void leat_log_settings_set(struct leat_log *log, const struct leat_stream_settings *settings)
+{
+    LEAT_ASSERT_CMP(settings->logs, ==, log->options.settings.logs);
+    log->options.settings = *settings;
+}
+
 void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why)
 {
     log->state = state;

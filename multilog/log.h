@@ -205,6 +205,9 @@ void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct lea
  * One at a time. */
 void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
                       void *arg);
+/** The stream's settings have changed: how long and how much is kept, how large segments become.
+ * Thread: owner core. */
+void leat_log_settings_set(struct leat_log *log, const struct leat_stream_settings *settings);
 /** Mark as waiting or damaged (from recovery), with a sentence kept for answers. */
 void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why);
 

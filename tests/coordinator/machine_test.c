@@ -66,7 +66,14 @@ static void command_random(struct command *command, struct leat_xoshiro *random,
                                                 1 + (uint32_t)leat_xoshiro_below(random, 4),
                                             .logs = (uint32_t)leat_xoshiro_below(random, 3)};
     struct leat_msg_writer writer;
-    switch (leat_xoshiro_below(random, 9)) {
+    switch (leat_xoshiro_below(random, 10)) {
+    case 9:
+        settings.retention_ms = (int64_t)leat_xoshiro_below(random, 1000);
+        writer = command_begin(command, LEAT_COMMAND_STREAM_CHANGE, 3);
+        leat_msg_write_string(&writer, name, strlen(name));
+        leat_msg_write_u64(&writer, leat_xoshiro_below(random, 16));
+        leat_msg_settings_write(&writer, &settings);
+        break;
     case 0:
     case 1:
         writer = command_begin(command, LEAT_COMMAND_STREAM_CREATE, 2);
@@ -200,6 +207,74 @@ static void machine_truncated_snapshot_is_refused(void **state)
     free(command);
 }
 
+static leat_err stream_entry(struct leat_machine *m, struct command *command, unsigned kind,
+                             uint32_t change, const struct leat_stream_settings *settings)
+{
+    const bool changes = kind == LEAT_COMMAND_STREAM_CHANGE;
+    struct leat_msg_writer writer = command_begin(command, kind, changes ? 3 : 2);
+    leat_msg_write_string(&writer, "s", 1);
+    if (changes) leat_msg_write_u64(&writer, change);
+    leat_msg_settings_write(&writer, settings);
+    command_end(command, &writer);
+    struct leat_machine_result result;
+    assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &result), LEAT_OK);
+    return result.rc;
+}
+
+/* Streamlets are added behind those that are there, which keep owner and epoch; fewer are refused,
+ * and what a change does not name stays. */
+static void machine_stream_change_adds_streamlets_and_keeps_the_rest(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m), *copy = calloc(1, sizeof *copy);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && copy && command);
+    leat_machine_init(m, 2);
+    leat_machine_init(copy, 2);
+    struct leat_machine_result result;
+    struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_NODE_UP, 3);
+    leat_msg_write_string(&writer, "n", 1);
+    leat_msg_write_string(&writer, "host:1", 6);
+    leat_msg_write_u64(&writer, 2);
+    command_end(command, &writer);
+    assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &result), LEAT_OK);
+    struct leat_stream_settings settings = {.streamlets = 1, .logs = 2, .retention_ms = 7};
+    assert_int_equal(stream_entry(m, command, LEAT_COMMAND_STREAM_CREATE, 0, &settings), LEAT_OK);
+    uint32_t epoch = leat_machine_name_find(m, "s", 1)->desc->streamlets[0].epoch.v;
+
+    settings = (struct leat_stream_settings){.streamlets = 3, .retention_bytes = 9};
+    assert_int_equal(stream_entry(m, command, LEAT_COMMAND_STREAM_CHANGE,
+                                  LEAT_CHANGE_STREAMLETS | LEAT_CHANGE_RETENTION_BYTES, &settings),
+                     LEAT_OK);
+    const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+    assert_int_equal(stream->desc->streamlet_count, 3);
+    assert_int_equal(stream->desc->settings.retention_ms, 7);
+    assert_int_equal(stream->desc->settings.retention_bytes, 9);
+    assert_int_equal(stream->desc->settings.logs, 2);
+    assert_int_equal(stream->log_count, 6);
+    assert_int_equal(m->log_count, 6);
+    assert_int_equal(m->nodes[0].info.streamlets, 3);
+    assert_int_equal(stream->desc->streamlets[0].epoch.v, epoch);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(stream->desc->streamlets[i].owner, m->nodes[0].info.incarnation);
+    assert_true(stream->desc->streamlets[2].epoch.v > epoch);
+    assert_int_equal(stream->logs[5].epoch.v, stream->desc->streamlets[2].epoch.v);
+    assert_true(stream->logs[5].record.tail.segment == UINT64_MAX);
+    machine_restore_copy(m, copy);
+    machines_compare(m, copy);
+
+    settings.streamlets = 2;
+    assert_int_equal(
+        stream_entry(m, command, LEAT_COMMAND_STREAM_CHANGE, LEAT_CHANGE_STREAMLETS, &settings),
+        LEAT_E_INVALID);
+    machines_compare(m, copy);
+    leat_machine_fini(m);
+    leat_machine_fini(copy);
+    free(m);
+    free(copy);
+    free(command);
+}
+
 /* An attempt whose chunks are interrupted by another one changes nothing (docs/stories.md 5c). */
 static void machine_adoption_is_all_or_nothing(void **state)
 {
@@ -265,6 +340,7 @@ int main(void)
         cmocka_unit_test(machine_truncated_snapshot_is_refused),
         cmocka_unit_test(machine_adoption_is_all_or_nothing),
         cmocka_unit_test(machine_unknown_entry_stops_the_voter),
+        cmocka_unit_test(machine_stream_change_adds_streamlets_and_keeps_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

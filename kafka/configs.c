@@ -1,0 +1,285 @@
+/* DescribeConfigs, AlterConfigs, IncrementalAlterConfigs. */
+#include <string.h>
+
+#include "broker/streams.h"
+#include "kafka/cluster.h"
+#include "kafka/config.h"
+#include "kafka/handlers.h"
+
+enum resource_type { RESOURCE_TOPIC = 2, RESOURCE_BROKER = 4 };
+enum config_source { SOURCE_TOPIC = 1, SOURCE_DEFAULT = 5 };
+enum config_operation { OPERATION_SET = 0, OPERATION_DELETE = 1 };
+
+/* ---- describing ---- */
+
+static bool is_asked_for(const struct leat_kafka_describe_configs_request_resource *resource,
+                         const char *name)
+{
+    if (resource->configuration_keys.count < 0) return true;
+    for (int32_t i = 0; i < resource->configuration_keys.count; i++) {
+        const struct leat_kafka_string *key = &resource->configuration_keys.at[i];
+        if (key->bytes == (int32_t)strlen(name) && memcmp(key->text, name, strlen(name)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void describe_row(struct leat_kafka_request *request,
+                         const struct leat_kafka_config_row *row,
+                         struct leat_kafka_describe_configs_response_config *out)
+{
+    const struct leat_kafka_describe_configs_request *body = request->body;
+    out->name = leat_kafka_text(row->name);
+    out->value = leat_kafka_keep(request, leat_kafka_text(row->value));
+    out->read_only = row->read_only;
+    out->is_default = row->is_default;
+    out->config_source = row->is_default ? SOURCE_DEFAULT : SOURCE_TOPIC;
+    out->config_type = (int8_t)row->type;
+    if (body->include_documentation) out->documentation = leat_kafka_text(row->documentation);
+    if (!body->include_synonyms) return;
+    out->synonyms.at = LEAT_KAFKA_MAKE(request, describe_configs_response_synonym, 1);
+    if (out->synonyms.at == NULL) return;
+    out->synonyms.count = 1;
+    out->synonyms.at[0] = (struct leat_kafka_describe_configs_response_synonym){
+        out->name, out->value, out->config_source};
+}
+
+static void describe_one(struct leat_kafka_request *request,
+                         const struct leat_kafka_describe_configs_request_resource *resource,
+                         struct leat_kafka_describe_configs_response_result *out)
+{
+    struct leat_core *core = request->core;
+    const bool is_topic = resource->resource_type == RESOURCE_TOPIC;
+    const struct leat_stream *stream = NULL;
+    struct leat_kafka_config_row row;
+    out->resource_type = resource->resource_type;
+    out->resource_name = resource->resource_name;
+    if (is_topic) {
+        stream = leat_kafka_topic_by_name(core, resource->resource_name);
+        if (stream == NULL) {
+            out->error_code = LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
+            return;
+        }
+    } else if (resource->resource_type != RESOURCE_BROKER) {
+        out->error_code = LEAT_KAFKA_INVALID_REQUEST;
+        out->error_message =
+            leat_kafka_text("only topics (2) and brokers (4) have configurations here");
+        return;
+    }
+    uint32_t count = 0;
+    while (is_topic ? leat_kafka_config_get(&stream->desc->settings, count, &row)
+                    : leat_kafka_config_get_node(core, count, &row))
+        count++;
+    out->configs.at = LEAT_KAFKA_MAKE(request, describe_configs_response_config, count);
+    if (out->configs.at == NULL) {
+        out->error_code = LEAT_KAFKA_UNKNOWN_SERVER_ERROR;
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (is_topic)
+            (void)leat_kafka_config_get(&stream->desc->settings, i, &row);
+        else
+            (void)leat_kafka_config_get_node(core, i, &row);
+        if (is_asked_for(resource, row.name))
+            describe_row(request, &row, &out->configs.at[out->configs.count++]);
+    }
+}
+
+void leat_kafka_handle_describe_configs(struct leat_kafka_request *request)
+{
+    const struct leat_kafka_describe_configs_request *body = request->body;
+    struct leat_kafka_describe_configs_response *response =
+        LEAT_KAFKA_MAKE(request, describe_configs_response, 1);
+    if (response != NULL)
+        response->results.at = LEAT_KAFKA_MAKE(request, describe_configs_response_result,
+                                               (size_t)body->resources.count);
+    if (response == NULL || response->results.at == NULL) {
+        leat_kafka_answer(request, NULL);
+        return;
+    }
+    response->results.count = body->resources.count;
+    for (int32_t i = 0; i < body->resources.count; i++)
+        describe_one(request, &body->resources.at[i], &response->results.at[i]);
+    leat_kafka_answer(request, response);
+}
+
+/* ---- altering ---- */
+
+struct alter {
+    struct leat_kafka_request *request;
+    const void *response;
+    uint32_t waiting;
+};
+struct alter_one {
+    struct alter *alter;
+    struct leat_kafka_alter_configs_response_result *out;
+    struct leat_changer changer;
+};
+
+static void alter_one_less(struct alter *alter)
+{
+    if (--alter->waiting == 0) leat_kafka_answer(alter->request, alter->response);
+}
+
+static void alter_refuse(struct alter *alter, struct leat_kafka_alter_configs_response_result *out,
+                         enum leat_kafka_error code, const char *text)
+{
+    out->error_code = (int16_t)code;
+    out->error_message = leat_kafka_keep(alter->request, leat_kafka_text(text));
+}
+
+static void alter_on_changed(struct leat_changer *changer)
+{
+    struct alter_one *one = changer->owner;
+    if (changer->rc != LEAT_OK)
+        alter_refuse(one->alter, one->out,
+                     changer->rc == LEAT_E_INVALID ? LEAT_KAFKA_INVALID_CONFIG
+                                                   : leat_kafka_error_of(changer->rc),
+                     changer->error.text);
+    alter_one_less(one->alter);
+}
+
+/* The resource's stream, or NULL: refused. */
+static const struct leat_stream *alter_topic(struct alter *alter, int8_t type,
+                                             struct leat_kafka_string name,
+                                             struct leat_kafka_alter_configs_response_result *out)
+{
+    out->resource_type = type;
+    out->resource_name = name;
+    if (type != RESOURCE_TOPIC) {
+        alter_refuse(alter, out, LEAT_KAFKA_INVALID_REQUEST,
+                     "only the configurations of topics (2) can be changed; a server's are its "
+                     "flags");
+        return NULL;
+    }
+    const struct leat_stream *stream = leat_kafka_topic_by_name(alter->request->core, name);
+    if (stream == NULL)
+        alter_refuse(alter, out, LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic");
+    return stream;
+}
+
+static void alter_commit(struct alter *alter, const struct leat_stream *stream,
+                         const struct leat_stream_settings *settings, uint32_t change,
+                         struct leat_kafka_alter_configs_response_result *out)
+{
+    struct alter_one *one = leat_kafka_take(alter->request, 1, sizeof *one);
+    if (one == NULL) {
+        alter_refuse(alter, out, LEAT_KAFKA_UNKNOWN_SERVER_ERROR, "no memory");
+        return;
+    }
+    one->alter = alter;
+    one->out = out;
+    one->changer.core = alter->request->core;
+    one->changer.change = change;
+    one->changer.settings = *settings;
+    one->changer.on_done = alter_on_changed;
+    one->changer.owner = one;
+    alter->waiting++;
+    leat_changer_start(&one->changer, stream->desc->name, strlen(stream->desc->name));
+}
+
+static struct alter *alter_create(struct leat_kafka_request *request, const void *response,
+                                  struct leat_kafka_alter_configs_response_result *results)
+{
+    struct alter *alter = leat_kafka_take(request, 1, sizeof *alter);
+    if (alter == NULL || response == NULL || results == NULL) {
+        leat_kafka_answer(request, NULL);
+        return NULL;
+    }
+    *alter = (struct alter){request, response, 1};
+    return alter;
+}
+
+/* Those named are set; all others go back to their defaults. */
+static void alter_all(struct alter *alter,
+                      const struct leat_kafka_alter_configs_request_resource *resource,
+                      bool validate_only, struct leat_kafka_alter_configs_response_result *out)
+{
+    const struct leat_stream *stream =
+        alter_topic(alter, resource->resource_type, resource->resource_name, out);
+    if (stream == NULL) return;
+    struct leat_stream_settings settings = stream->desc->settings;
+    struct leat_kafka_config_row row;
+    struct leat_error error;
+    uint32_t change = 0;
+    leat_err rc = LEAT_OK;
+    for (uint32_t i = 0; rc == LEAT_OK && leat_kafka_config_get(&settings, i, &row); i++)
+        rc = leat_kafka_config_set(&settings, &change, leat_kafka_text(row.name),
+                                   (struct leat_kafka_string){NULL, -1}, false, &error);
+    for (int32_t i = 0; rc == LEAT_OK && i < resource->configs.count; i++)
+        rc = leat_kafka_config_set(&settings, &change, resource->configs.at[i].name,
+                                   resource->configs.at[i].value, false, &error);
+    if (rc != LEAT_OK)
+        alter_refuse(alter, out, LEAT_KAFKA_INVALID_CONFIG, error.text);
+    else if (!validate_only && change != 0)
+        alter_commit(alter, stream, &settings, change, out);
+}
+
+void leat_kafka_handle_alter_configs(struct leat_kafka_request *request)
+{
+    const struct leat_kafka_alter_configs_request *body = request->body;
+    struct leat_kafka_alter_configs_response *response =
+        LEAT_KAFKA_MAKE(request, alter_configs_response, 1);
+    struct leat_kafka_alter_configs_response_result *results =
+        LEAT_KAFKA_MAKE(request, alter_configs_response_result, (size_t)body->resources.count);
+    struct alter *alter = alter_create(request, response, results);
+    if (alter == NULL) return;
+    response->results.at = results;
+    response->results.count = body->resources.count;
+    for (int32_t i = 0; i < body->resources.count; i++)
+        alter_all(alter, &body->resources.at[i], body->validate_only, &results[i]);
+    alter_one_less(alter);
+}
+
+static leat_err alter_step(struct leat_stream_settings *settings, uint32_t *change,
+                           const struct leat_kafka_incremental_alter_configs_request_config *config,
+                           struct leat_error *error)
+{
+    struct leat_kafka_string value = config->value;
+    if (config->config_operation == OPERATION_DELETE)
+        value = (struct leat_kafka_string){NULL, -1};
+    else if (config->config_operation != OPERATION_SET)
+        return leat_error_set(error, LEAT_E_CONFIG,
+                              "%.*s: values are set or deleted; no list of a topic can be appended "
+                              "to",
+                              config->name.bytes > 100 ? 100 : (int)config->name.bytes,
+                              config->name.text);
+    else if (value.text == NULL)
+        return leat_error_set(error, LEAT_E_CONFIG, "a configuration can't be set to null");
+    return leat_kafka_config_set(settings, change, config->name, value, false, error);
+}
+
+static void alter_some(struct alter *alter,
+                       const struct leat_kafka_incremental_alter_configs_request_resource *resource,
+                       bool validate_only, struct leat_kafka_alter_configs_response_result *out)
+{
+    const struct leat_stream *stream =
+        alter_topic(alter, resource->resource_type, resource->resource_name, out);
+    if (stream == NULL) return;
+    struct leat_stream_settings settings = stream->desc->settings;
+    struct leat_error error;
+    uint32_t change = 0;
+    leat_err rc = LEAT_OK;
+    for (int32_t i = 0; rc == LEAT_OK && i < resource->configs.count; i++)
+        rc = alter_step(&settings, &change, &resource->configs.at[i], &error);
+    if (rc != LEAT_OK)
+        alter_refuse(alter, out, LEAT_KAFKA_INVALID_CONFIG, error.text);
+    else if (!validate_only && change != 0)
+        alter_commit(alter, stream, &settings, change, out);
+}
+
+void leat_kafka_handle_incremental_alter_configs(struct leat_kafka_request *request)
+{
+    const struct leat_kafka_incremental_alter_configs_request *body = request->body;
+    struct leat_kafka_incremental_alter_configs_response *response =
+        LEAT_KAFKA_MAKE(request, incremental_alter_configs_response, 1);
+    struct leat_kafka_alter_configs_response_result *results =
+        LEAT_KAFKA_MAKE(request, alter_configs_response_result, (size_t)body->resources.count);
+    struct alter *alter = alter_create(request, response, results);
+    if (alter == NULL) return;
+    response->results.at = results;
+    response->results.count = body->resources.count;
+    for (int32_t i = 0; i < body->resources.count; i++)
+        alter_some(alter, &body->resources.at[i], body->validate_only, &results[i]);
+    alter_one_less(alter);
+}

@@ -1,0 +1,425 @@
+/* CreateTopics, DeleteTopics, CreatePartitions: streams are made, deleted and enlarged as native
+ * requests do it (broker/streams.h). The topics of one request go on side by side. */
+#include "kafka/topics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/streams.h"
+#include "kafka/cluster.h"
+#include "kafka/config.h"
+#include "kafka/handlers.h"
+
+enum { CREATE_TOPICS_MAX = 4096 }; /* in one request */
+
+struct topics {
+    struct leat_kafka_request *request;
+    const void *response;
+    uint32_t waiting; /* topics not done, and 1 while some are begun */
+};
+
+static struct topics *topics_create(struct leat_kafka_request *request, const void *response)
+{
+    struct topics *topics = leat_kafka_take(request, 1, sizeof *topics);
+    if (topics != NULL) *topics = (struct topics){request, response, 1};
+    return topics;
+}
+
+static void topics_one_less(struct topics *topics)
+{
+    if (--topics->waiting == 0) leat_kafka_answer(topics->request, topics->response);
+}
+
+static bool text_equal(struct leat_kafka_string a, struct leat_kafka_string b)
+{
+    return a.bytes == b.bytes && a.bytes > 0 && memcmp(a.text, b.text, (size_t)a.bytes) == 0;
+}
+
+/* ---- CreateTopics ---- */
+
+struct create_one {
+    struct topics *topics;
+    struct leat_kafka_create_topics_response_topic *out;
+    struct leat_maker maker;
+};
+
+static void create_refuse(struct topics *topics,
+                          struct leat_kafka_create_topics_response_topic *out,
+                          enum leat_kafka_error code, const char *text)
+{
+    out->error_code = (int16_t)code;
+    out->error_message = leat_kafka_keep(topics->request, leat_kafka_text(text));
+    out->configs.count = -1;
+}
+
+static bool create_fill_configs(struct leat_kafka_request *request,
+                                const struct leat_stream_settings *settings,
+                                struct leat_kafka_create_topics_response_topic *out)
+{
+    struct leat_kafka_config_row row;
+    uint32_t count = 0;
+    while (leat_kafka_config_get(settings, count, &row))
+        count++;
+    out->configs.at = LEAT_KAFKA_MAKE(request, create_topics_response_config, count);
+    if (out->configs.at == NULL) return false;
+    out->configs.count = (int32_t)count;
+    for (uint32_t i = 0; i < count && leat_kafka_config_get(settings, i, &row); i++)
+        out->configs.at[i] = (struct leat_kafka_create_topics_response_config){
+            leat_kafka_text(row.name), leat_kafka_keep(request, leat_kafka_text(row.value)),
+            row.read_only, row.is_default ? 5 : 1, false};
+    return true;
+}
+
+static void create_succeed(struct topics *topics, const struct leat_stream_settings *settings,
+                           struct leat_kafka_create_topics_response_topic *out)
+{
+    out->num_partitions = (int32_t)(settings->streamlets * settings->logs);
+    out->replication_factor = (int16_t)settings->copies;
+    if (!create_fill_configs(topics->request, settings, out)) out->configs.count = -1;
+}
+
+static void create_on_made(struct leat_maker *maker)
+{
+    struct create_one *one = maker->owner;
+    struct topics *topics = one->topics;
+    struct leat_core *core = topics->request->core;
+    const struct leat_stream *stream =
+        maker->rc == LEAT_OK ? leat_stream_find(core, maker->id) : NULL;
+    if (stream != NULL) {
+        one->out->topic_id = leat_kafka_topic_id(core, maker->id);
+        create_succeed(topics, &stream->desc->settings, one->out);
+    } else if (maker->rc == LEAT_E_INVALID && maker->request.settings.copies > 1) {
+        create_refuse(topics, one->out, LEAT_KAFKA_INVALID_REPLICATION_FACTOR, maker->error.text);
+    } else {
+        create_refuse(topics, one->out,
+                      maker->rc == LEAT_E_INVALID ? LEAT_KAFKA_INVALID_CONFIG
+                      : maker->rc != LEAT_OK      ? leat_kafka_error_of(maker->rc)
+                                                  : LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
+                      maker->error.text);
+    }
+    topics_one_less(topics);
+}
+
+static uint32_t nodes_up(const struct leat_core *core)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < core->members.count; i++)
+        if (core->members.rows[i]->info.state == LEAT_NODE_UP) count++;
+    return count;
+}
+
+/* What is said, and the same with all defaults. */
+static enum leat_kafka_error
+create_settings(struct leat_kafka_request *request,
+                const struct leat_kafka_create_topics_request_topic *in,
+                struct leat_stream_settings *settings, struct leat_stream_settings *whole,
+                struct leat_error *error)
+{
+    *settings = leat_kafka_settings_default();
+    uint32_t change = 0;
+    if (in->assignments.count > 0) {
+        leat_error_set(error, LEAT_E_INVALID,
+                       "nodes can't be chosen: each partition goes to the node with the fewest");
+        return LEAT_KAFKA_INVALID_REPLICA_ASSIGNMENT;
+    }
+    if (in->num_partitions == 0 || in->num_partitions < -1) {
+        leat_error_set(error, LEAT_E_INVALID, "a topic has at least 1 partition (-1: the default)");
+        return LEAT_KAFKA_INVALID_PARTITIONS;
+    }
+    if (in->replication_factor == 0 || in->replication_factor < -1 ||
+        in->replication_factor > LEAT_COPIES_MAX) {
+        leat_error_set(error, LEAT_E_INVALID, "a topic has 1 to %d copies (-1: the default)",
+                       LEAT_COPIES_MAX);
+        return LEAT_KAFKA_INVALID_REPLICATION_FACTOR;
+    }
+    if (in->num_partitions > 0) settings->streamlets = (uint32_t)in->num_partitions;
+    if (in->replication_factor > 0) settings->copies = (uint32_t)in->replication_factor;
+    for (int32_t i = 0; i < in->configs.count; i++)
+        if (leat_kafka_config_set(settings, &change, in->configs.at[i].name,
+                                  in->configs.at[i].value, true, error) != LEAT_OK)
+            return LEAT_KAFKA_INVALID_CONFIG;
+    if (leat_stream_size_allowed(request->core, settings, error) != LEAT_OK)
+        return LEAT_KAFKA_INVALID_PARTITIONS;
+    if (settings->copies > 1 && settings->copies > nodes_up(request->core)) {
+        leat_error_set(error, LEAT_E_INVALID, "there are %u nodes for %u copies",
+                       nodes_up(request->core), settings->copies);
+        return LEAT_KAFKA_INVALID_REPLICATION_FACTOR;
+    }
+    *whole = *settings;
+    return leat_stream_settings_complete(whole, request->core->node->options.cores, error) ==
+                   LEAT_OK
+               ? LEAT_KAFKA_NONE
+               : LEAT_KAFKA_INVALID_CONFIG;
+}
+
+static bool is_named(const struct leat_kafka_create_topics_request *body, int32_t from, int32_t to,
+                     struct leat_kafka_string name)
+{
+    for (int32_t i = from; i < to; i++)
+        if (text_equal(body->topics.at[i].name, name)) return true;
+    return false;
+}
+
+static void create_one(struct topics *topics, int32_t at,
+                       struct leat_kafka_create_topics_response_topic *out)
+{
+    struct leat_kafka_request *request = topics->request;
+    const struct leat_kafka_create_topics_request *body = request->body;
+    const struct leat_kafka_create_topics_request_topic *in = &body->topics.at[at];
+    struct leat_stream_settings settings, whole;
+    struct leat_error error = {LEAT_OK, ""};
+    out->name = in->name;
+    if (is_named(body, at + 1, body->topics.count, in->name)) {
+        create_refuse(topics, out, LEAT_KAFKA_INVALID_REQUEST, "the topic is named twice");
+        return;
+    }
+    struct leat_msg_string name = {in->name.text, (uint32_t)in->name.bytes};
+    if (leat_stream_name_allowed(name, &error) != LEAT_OK) {
+        create_refuse(topics, out, LEAT_KAFKA_INVALID_TOPIC_EXCEPTION, error.text);
+        return;
+    }
+    enum leat_kafka_error code = create_settings(request, in, &settings, &whole, &error);
+    if (code == LEAT_KAFKA_NONE && request->core->stopping) code = LEAT_KAFKA_NOT_CONTROLLER;
+    if (code != LEAT_KAFKA_NONE) {
+        create_refuse(topics, out, code, error.text);
+        return;
+    }
+    if (body->validate_only) {
+        if (leat_stream_find_name(request->core, name.text, name.bytes) != NULL) {
+            create_refuse(topics, out, LEAT_KAFKA_TOPIC_ALREADY_EXISTS, "the topic exists");
+            return;
+        }
+        create_succeed(topics, &whole, out);
+        return;
+    }
+    struct create_one *one = leat_kafka_take(request, 1, sizeof *one);
+    if (one == NULL) {
+        create_refuse(topics, out, LEAT_KAFKA_UNKNOWN_SERVER_ERROR, "no memory");
+        return;
+    }
+    one->topics = topics;
+    one->out = out;
+    one->maker.on_done = create_on_made;
+    one->maker.owner = one;
+    topics->waiting++;
+    leat_maker_start(request->core, &one->maker, name.text, name.bytes, &settings);
+}
+
+void leat_kafka_handle_create_topics(struct leat_kafka_request *request)
+{
+    const struct leat_kafka_create_topics_request *body = request->body;
+    struct leat_kafka_create_topics_response *response =
+        LEAT_KAFKA_MAKE(request, create_topics_response, 1);
+    struct topics *topics = topics_create(request, response);
+    if (response != NULL)
+        response->topics.at =
+            LEAT_KAFKA_MAKE(request, create_topics_response_topic, (size_t)body->topics.count);
+    if (topics == NULL || response == NULL || response->topics.at == NULL ||
+        body->topics.count > CREATE_TOPICS_MAX) {
+        leat_kafka_answer(request, NULL);
+        return;
+    }
+    for (int32_t i = 0; i < body->topics.count; i++) {
+        /* A topic named twice is answered once: clients look for each by its name. */
+        if (is_named(body, 0, i, body->topics.at[i].name)) continue;
+        create_one(topics, i, &response->topics.at[response->topics.count++]);
+    }
+    topics_one_less(topics);
+}
+
+/* ---- DeleteTopics ---- */
+
+struct delete_one {
+    struct topics *topics;
+    struct leat_kafka_delete_topics_response_topic *out;
+    struct leat_deleter deleter;
+};
+
+static void delete_refuse(struct topics *topics,
+                          struct leat_kafka_delete_topics_response_topic *out,
+                          enum leat_kafka_error code, const char *text)
+{
+    out->error_code = (int16_t)code;
+    out->error_message = leat_kafka_keep(topics->request, leat_kafka_text(text));
+}
+
+static void delete_on_done(struct leat_deleter *deleter)
+{
+    struct delete_one *one = deleter->owner;
+    if (deleter->rc != LEAT_OK)
+        delete_refuse(one->topics, one->out, leat_kafka_error_of(deleter->rc), deleter->error.text);
+    topics_one_less(one->topics);
+}
+
+static void delete_one(struct topics *topics, const struct leat_stream *stream,
+                       struct leat_kafka_delete_topics_response_topic *out, bool by_id)
+{
+    struct leat_kafka_request *request = topics->request;
+    struct leat_error error;
+    if (stream == NULL) {
+        delete_refuse(topics, out,
+                      by_id ? LEAT_KAFKA_UNKNOWN_TOPIC_ID : LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
+                      "there is no such topic");
+        return;
+    }
+    struct leat_msg_string name = {stream->desc->name, (uint32_t)strlen(stream->desc->name)};
+    if (leat_stream_name_allowed(name, &error) != LEAT_OK) {
+        delete_refuse(topics, out, LEAT_KAFKA_INVALID_TOPIC_EXCEPTION, error.text);
+        return;
+    }
+    out->name = leat_kafka_keep(request, leat_kafka_text(stream->desc->name));
+    out->topic_id = leat_kafka_topic_id(request->core, stream->desc->id);
+    struct delete_one *one = leat_kafka_take(request, 1, sizeof *one);
+    if (one == NULL || request->core->stopping) {
+        delete_refuse(topics, out, LEAT_KAFKA_NOT_CONTROLLER, "the server is stopping");
+        return;
+    }
+    one->topics = topics;
+    one->out = out;
+    one->deleter.core = request->core;
+    one->deleter.on_done = delete_on_done;
+    one->deleter.owner = one;
+    topics->waiting++;
+    leat_deleter_start(&one->deleter, name.text, name.bytes);
+}
+
+void leat_kafka_handle_delete_topics(struct leat_kafka_request *request)
+{
+    const struct leat_kafka_delete_topics_request *body = request->body;
+    struct leat_kafka_delete_topics_response *response =
+        LEAT_KAFKA_MAKE(request, delete_topics_response, 1);
+    struct topics *topics = topics_create(request, response);
+    int32_t count = request->version >= 6 ? body->topics.count : body->topic_names.count;
+    if (response != NULL)
+        response->topics.at = LEAT_KAFKA_MAKE(request, delete_topics_response_topic, (size_t)count);
+    if (topics == NULL || response == NULL || response->topics.at == NULL) {
+        leat_kafka_answer(request, NULL);
+        return;
+    }
+    response->topics.count = count;
+    for (int32_t i = 0; i < count; i++) {
+        struct leat_kafka_delete_topics_response_topic *out = &response->topics.at[i];
+        bool by_id = request->version >= 6 && body->topics.at[i].name.text == NULL;
+        if (request->version >= 6) {
+            out->name = body->topics.at[i].name;
+            out->topic_id = body->topics.at[i].topic_id;
+        } else {
+            out->name = body->topic_names.at[i];
+        }
+        delete_one(topics,
+                   by_id ? leat_kafka_topic_by_id(request->core, &out->topic_id)
+                         : leat_kafka_topic_by_name(request->core, out->name),
+                   out, by_id);
+    }
+    topics_one_less(topics);
+}
+
+/* ---- CreatePartitions ---- */
+
+struct enlarge_one {
+    struct topics *topics;
+    struct leat_kafka_create_partitions_response_topic *out;
+    struct leat_changer changer;
+};
+
+static void enlarge_refuse(struct topics *topics,
+                           struct leat_kafka_create_partitions_response_topic *out,
+                           enum leat_kafka_error code, const char *text)
+{
+    out->error_code = (int16_t)code;
+    out->error_message = leat_kafka_keep(topics->request, leat_kafka_text(text));
+}
+
+static void enlarge_on_done(struct leat_changer *changer)
+{
+    struct enlarge_one *one = changer->owner;
+    if (changer->rc != LEAT_OK)
+        enlarge_refuse(one->topics, one->out,
+                       changer->rc == LEAT_E_INVALID ? LEAT_KAFKA_INVALID_PARTITIONS
+                                                     : leat_kafka_error_of(changer->rc),
+                       changer->error.text);
+    topics_one_less(one->topics);
+}
+
+/* How large the stream becomes; LEAT_KAFKA_NONE: it may. */
+static enum leat_kafka_error
+enlarge_check(struct leat_core *core, const struct leat_stream *stream,
+              const struct leat_kafka_create_partitions_request_topic *in,
+              struct leat_stream_settings *settings, struct leat_error *error)
+{
+    *error = (struct leat_error){LEAT_OK, ""};
+    if (stream == NULL || stream->desc->internal) {
+        leat_error_set(error, LEAT_E_UNKNOWN_STREAM, "there is no such topic");
+        return LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
+    }
+    const struct leat_stream_desc *desc = stream->desc;
+    uint32_t now = leat_kafka_partition_count(desc), logs = desc->settings.logs;
+    if (in->count <= 0 || (uint32_t)in->count <= now) {
+        leat_error_set(error, LEAT_E_INVALID, "the topic has %u partitions; they only grow", now);
+        return LEAT_KAFKA_INVALID_PARTITIONS;
+    }
+    if ((uint32_t)in->count % logs != 0) {
+        leat_error_set(error, LEAT_E_INVALID,
+                       "its streamlets have %u logs each, so it has a multiple of %u partitions",
+                       logs, logs);
+        return LEAT_KAFKA_INVALID_PARTITIONS;
+    }
+    if (in->assignments.count > 0) {
+        leat_error_set(error, LEAT_E_INVALID,
+                       "nodes can't be chosen: each partition goes to the node with the fewest");
+        return LEAT_KAFKA_INVALID_REPLICA_ASSIGNMENT;
+    }
+    *settings = desc->settings;
+    settings->streamlets = (uint32_t)in->count / logs;
+    return leat_stream_size_allowed(core, settings, error) == LEAT_OK
+               ? LEAT_KAFKA_NONE
+               : LEAT_KAFKA_INVALID_PARTITIONS;
+}
+
+static void enlarge_one(struct topics *topics,
+                        const struct leat_kafka_create_partitions_request_topic *in,
+                        bool validate_only, struct leat_kafka_create_partitions_response_topic *out)
+{
+    struct leat_kafka_request *request = topics->request;
+    const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, in->name);
+    struct leat_stream_settings settings;
+    struct leat_error error;
+    out->name = in->name;
+    enum leat_kafka_error code = enlarge_check(request->core, stream, in, &settings, &error);
+    struct enlarge_one *one = leat_kafka_take(request, 1, sizeof *one);
+    if (code == LEAT_KAFKA_NONE && (one == NULL || request->core->stopping))
+        code = LEAT_KAFKA_NOT_CONTROLLER;
+    if (code != LEAT_KAFKA_NONE) {
+        enlarge_refuse(topics, out, code, error.text);
+        return;
+    }
+    if (validate_only) return;
+    one->topics = topics;
+    one->out = out;
+    one->changer.core = request->core;
+    one->changer.change = LEAT_CHANGE_STREAMLETS;
+    one->changer.settings = settings;
+    one->changer.on_done = enlarge_on_done;
+    one->changer.owner = one;
+    topics->waiting++;
+    leat_changer_start(&one->changer, stream->desc->name, strlen(stream->desc->name));
+}
+
+void leat_kafka_handle_create_partitions(struct leat_kafka_request *request)
+{
+    const struct leat_kafka_create_partitions_request *body = request->body;
+    struct leat_kafka_create_partitions_response *response =
+        LEAT_KAFKA_MAKE(request, create_partitions_response, 1);
+    struct topics *topics = topics_create(request, response);
+    if (response != NULL)
+        response->topics.at =
+            LEAT_KAFKA_MAKE(request, create_partitions_response_topic, (size_t)body->topics.count);
+    if (topics == NULL || response == NULL || response->topics.at == NULL) {
+        leat_kafka_answer(request, NULL);
+        return;
+    }
+    response->topics.count = body->topics.count;
+    for (int32_t i = 0; i < body->topics.count; i++)
+        enlarge_one(topics, &body->topics.at[i], body->validate_only, &response->topics.at[i]);
+    topics_one_less(topics);
+}
