@@ -302,9 +302,13 @@ enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct
     return record ? record->fate : CHECK_NOT_SENT;
 }
 
-void check_reader_reset(struct check_reader *reader)
+void check_reader_reset(const struct check *check, struct check_reader *reader)
 {
     memset(reader->started, 0, sizeof reader->started);
+    for (unsigned i = 0; reader->in_set && i < CHECK_STREAMS_MAX; i++)
+        for (unsigned s = 0; s < CHECK_STREAMLETS_MAX; s++)
+            for (unsigned q = 0; q < CHECK_LOGS_MAX; q++)
+                reader->floor[i][s][q] = check->streams[i].at[s][q].committed[reader->set];
 }
 
 /* Is every offset in [from, to) allowed to be missing? */
@@ -327,11 +331,11 @@ static void position_check(struct check *check, struct check_reader *reader,
         violation(check, "A6 poll-skip: stream %u/%u/%u from %llu to %llu", ref.stream,
                   ref.streamlet, ref.log, expected, at);
     if (!*started && reader->in_set) {
-        if (offset < log->committed[reader->set])
-            violation(check,
-                      "A7 nonmonotonic-poll: set %u of %u/%u/%u begins at %llu, committed is %llu",
-                      reader->set, ref.stream, ref.streamlet, ref.log, at,
-                      (unsigned long long)log->committed[reader->set]);
+        uint64_t floor = reader->floor[ref.stream][ref.streamlet][ref.log];
+        if (offset < floor)
+            violation(
+                check, "A7 nonmonotonic-poll: set %u of %u/%u/%u begins at %llu, committed is %llu",
+                reader->set, ref.stream, ref.streamlet, ref.log, at, (unsigned long long)floor);
         if (offset > log->high[reader->set] && !gap_allowed(check, ref, log))
             violation(check, "A6 poll-skip: set %u of %u/%u/%u begins at %llu, read to %llu",
                       reader->set, ref.stream, ref.streamlet, ref.log, at,

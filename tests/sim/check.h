@@ -55,13 +55,16 @@ enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct
 struct check_reader {
     bool started[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     uint64_t next[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    uint64_t floor[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX]; /* of a set */
     bool in_set;
     uint32_t set;
     bool unordered; /* groups of a parallel set come in any order */
     bool auditor;   /* the final pass: what it reads is what is there */
 };
-/** Positions were taken away: the next record of each log may be an earlier one again. */
-void check_reader_reset(struct check_reader *reader);
+/** A consumer begins, or its positions were taken away: the next record of each log may be an earlier
+ * one again. Of a set: not before what is committed now; whoever was given its logs before others
+ * committed more may read on, late, from where it was told. */
+void check_reader_reset(const struct check *check, struct check_reader *reader);
 void check_seen(struct check *check, struct check_reader *reader, struct leat_log_ref log,
                 uint64_t offset, struct check_value value);
 /** A batch was shown: how much of its log's retention it takes. */

@@ -229,7 +229,7 @@ static void committed_offset_that_goes_back_is_nonmonotonic_poll(void **state)
     reader.in_set = true;
     see(check, &reader, disk_log, 0, 5);
     check_committed(check, 0, disk_log, 4);
-    check_reader_reset(&reader);
+    check_reader_reset(check, &reader);
     see(check, &reader, disk_log, 3, 4);
     expect(check, "A7 nonmonotonic-poll");
 }
@@ -241,7 +241,7 @@ static void set_that_resumes_from_its_commit_is_accepted(void **state)
     reader.in_set = true;
     see(check, &reader, disk_log, 0, 5);
     check_committed(check, 0, disk_log, 3);
-    check_reader_reset(&reader);
+    check_reader_reset(check, &reader);
     see(check, &reader, disk_log, 3, 8);
     expect(check, NULL);
 }
@@ -252,7 +252,7 @@ static void set_that_begins_beyond_what_it_read_is_poll_skip(void **state)
     struct check *check = history();
     reader.in_set = true;
     see(check, &reader, disk_log, 0, 5);
-    check_reader_reset(&reader);
+    check_reader_reset(check, &reader);
     see(check, &reader, disk_log, 6, 7);
     expect(check, "A6 poll-skip");
 }

@@ -64,6 +64,16 @@ void sim_copies_note(struct scenario *scenario, const struct sim_server *server)
                 log_note(scenario, machine, (struct leat_log_ref){i, s, q});
 }
 
+bool sim_copies_owns(struct scenario *scenario, const struct sim_server *server,
+                     struct leat_log_ref log)
+{
+    struct leat_machine *machine = machine_of(server);
+    struct leat_machine_stream *stream;
+    if (!machine || !leat_machine_log_find(machine, ref_of(scenario, log), &stream)) return false;
+    uint16_t owner = stream->owners[log.streamlet];
+    return owner != LEAT_OWNER_NONE && strcmp(machine->nodes[owner].info.name, server->name) == 0;
+}
+
 /* ---- every mark has everything that was acked ---- */
 
 struct look {

@@ -204,7 +204,7 @@ static void on_revoked(void *owner)
 {
     struct sim_client *client = owner;
     sim_trace(client->scenario->world, "revoked");
-    check_reader_reset(&client->reader);
+    check_reader_reset(client->scenario->check, &client->reader);
     memset(client->processed, 0, sizeof client->processed);
 }
 
@@ -236,6 +236,7 @@ leat_err sim_consumer_create(struct sim_client *client)
     client->reader.unordered = sharer;
     client->reader.auditor = client->kind == SIM_CLIENT_AUDITOR;
     client->reader.set = 0;
+    check_reader_reset(scenario->check, &client->reader);
     return leat_consumer_engine_create(&client->actor->env, &client->timers, client->client,
                                        &options, &events, &client->consumer);
 }

@@ -32,6 +32,8 @@ static void complaint(void *arg, const char *line)
                &log.log) != 4 ||
         !sim_stream_of(scenario, log.stream, &log.stream) || log.stream >= SIM_STREAMS)
         return;
+    /* Somebody else's copy: others are left. */
+    if (scenario->server_count > 1 && !sim_copies_owns(scenario, server, log)) return;
     check_waiting(scenario->check, log, line);
 }
 
