@@ -385,6 +385,7 @@ void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *fr
 void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_segments(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_node_report(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_group(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_producer_id(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame);
@@ -431,6 +432,8 @@ struct leat_producer_wait {
 };
 void leat_producer_id(struct leat_core *core, struct leat_producer_wait *wait);
 void leat_producer_ids_fini(struct leat_core *core);
+/** Ask a log's core, wherever it is; query->on_done follows, never inside. Thread: core. */
+void leat_group_ask(struct leat_core *core, struct leat_sets_group_query *query);
 /** Broker side of one home log's sets. */
 leat_err leat_sets_attach(struct leat_hosted *hosted,
                           struct leat_log_options *options) LEAT_NODISCARD;

@@ -59,53 +59,9 @@ static bool sets_stream_size(void *ctx, uint32_t id, uint32_t *out_streamlets, u
     return true;
 }
 
-/* A question about a log's groups, on its way to the log's core and back. It brings its mail along:
- * it has to end, so nothing on its way may fail. query->broker: the core that asks. */
-static void group_deliver_back(void *actor, struct leat_mail *mail)
-{
-    struct leat_sets_group_query *query = LEAT_CONTAINER(mail, struct leat_sets_group_query, mail);
-    (void)actor;
-    query->broker = NULL;
-    query->on_done(query);
-}
-
-static void group_deliver_home(void *actor, struct leat_mail *mail)
-{
-    struct leat_core *core = actor;
-    struct leat_sets_group_query *query = LEAT_CONTAINER(mail, struct leat_sets_group_query, mail);
-    const struct leat_core *asker = query->broker;
-    struct leat_hosted *hosted = leat_hosted_find(core, query->log);
-    query->rc = LEAT_OK;
-    if (hosted == NULL || hosted->going) {
-        query->rc = LEAT_E_UNKNOWN_LOG;
-    } else {
-        struct leat_log_info info;
-        uint64_t first = 0;
-        leat_log_info(hosted->log, &info);
-        query->first_group = info.first_group;
-        if (leat_log_group(hosted->log, query->group, &first, &query->end_offset) != LEAT_OK)
-            query->end_offset = query->group < info.first_group ? 0 : UINT64_MAX;
-    }
-    leat_core_mail(core, asker->index, mail, group_deliver_back);
-}
-
-static void group_deliver_refusal(void *actor, struct leat_mail *mail)
-{
-    LEAT_CONTAINER(mail, struct leat_sets_group_query, mail)->rc = LEAT_E_UNKNOWN_LOG;
-    group_deliver_back(actor, mail);
-}
-
 static void sets_group(void *ctx, struct leat_sets_group_query *query)
 {
-    struct leat_hosted *hosted = ctx;
-    struct leat_core *core = hosted->core;
-    const struct leat_stream *stream = leat_stream_find(core, query->log.stream);
-    query->broker = core;
-    if (stream == NULL)
-        leat_core_mail(core, core->index, &query->mail, group_deliver_refusal);
-    else
-        leat_core_mail(core, leat_core_of_log(core->node, query->log, stream->desc->settings.logs),
-                       &query->mail, group_deliver_home);
+    leat_group_ask(((struct leat_hosted *)ctx)->core, query);
 }
 
 leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *options)

@@ -46,6 +46,7 @@ enum leat_kind {
     LEAT_KIND_NODE_CHANGE = 19,
     LEAT_KIND_SEGMENTS = 20,
     LEAT_KIND_NODE_REPORT = 21,
+    LEAT_KIND_GROUP = 22,
 };
 
 struct leat_frame {

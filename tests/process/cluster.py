@@ -6,8 +6,11 @@ import shutil
 import socket
 import subprocess
 
-from rig import (LEAT, Server, WAIT_S, check, check_in, equal, main, on_end, process_end,
+from rig import (LEAT, Raw, Server, WAIT_S, check, check_in, equal, main, on_end, process_end,
                  until)
+
+
+SET_JOIN, SET_COMMIT, SET_FETCH = 11, 14, 15
 
 
 def free_ports(count):
@@ -154,6 +157,30 @@ def test_a_killed_node_comes_back_with_its_streamlets():
     equal(sorted(cluster.consume('s')), lines, 'after it came back')
     cluster.produce('s', ['more'])
     equal(sorted(cluster.consume('s')), lines + ['more'])
+
+
+def test_a_parallel_set_knows_the_groups_of_logs_on_other_nodes():
+    """A commit at or behind a group's end says that the group is done. Where it ends only the log's
+    owner knows: the set's home asks it."""
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--segment-bytes', '16K')
+    # Groups are of 16 segments: two of them in each log.
+    cluster.produce('s', [f'{i:05d} {"x" * 300}' for i in range(6000)], '--batch-bytes', '8K')
+    described = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)
+    logs = described['log_list']
+    equal(sorted(log['node'] for log in logs), ['n0', 'n1', 'n2'])
+    check(all(log['groups'] >= 2 for log in logs), logs)
+    for i in range(3):
+        node, name = cluster.nodes[i], f'set{i}'
+        raw = Raw(node)
+        flags, (member, generation, shares), _ = raw.call(SET_JOIN, [name, '', 1, 10000, ['s']])
+        equal(len(shares), 3)
+        rows = [[described['id'], log['streamlet'], 0, 0, log['end_offset'] - 1] for log in logs]
+        flags, answer, _ = raw.call(SET_COMMIT, [name, member.decode(), generation, rows])
+        equal((flags, answer), (1, []))
+        flags, (_, offsets), _ = raw.call(SET_FETCH, [name, []])
+        told = sorted((row[1], row[3], row[4]) for row in offsets)
+        equal(told, [(s, 1, 0) for s in range(3)], 'group 1 of each log is next')
 
 
 def state_wait(cluster, victim, state):
