@@ -15,8 +15,8 @@
 static leat_err node_identity(struct leat_node *node, struct leat_error *error);
 static leat_err node_open_parts(struct leat_node *node, struct leat_error *error);
 static void node_on_coordinator_ready(void *owner);
-static void node_on_evict_wanted(void *core, struct leat_segment *seg);
-static void node_on_flushed(void *core, struct leat_segment *seg);
+static void node_on_evict_wanted(void *actor, struct leat_segment *seg);
+static void node_on_flushed(void *actor, struct leat_segment *seg);
 
 /* ---- memory ---- */
 
@@ -415,22 +415,32 @@ static leat_err node_identity(struct leat_node *node, struct leat_error *error)
 
 /* ---- events of the parts ---- */
 
-static void node_on_evict_wanted(void *core, struct leat_segment *seg)
+/* A segment on its way from one owner to another has neither log nor replica, or is another
+ * actor's by now: what the store tells meanwhile only leaves its mark. */
+static bool is_at_home(const struct leat_core *core, const struct leat_segment *seg)
 {
+    return seg->log_pointer != NULL && seg->owner_actor == LEAT_ACTOR_CORE_0 + core->index;
+}
+
+static void node_on_evict_wanted(void *actor, struct leat_segment *seg)
+{
+    const struct leat_core *core = actor;
+    if (!is_at_home(core, seg)) return; /* told again when memory is short again */
     if (seg->role == LEAT_SEGMENT_REPLICA)
-        leat_backup_on_evict_wanted(((struct leat_core *)core)->replicate.backup, seg);
-    else if (seg->log_pointer != NULL)
+        leat_backup_on_evict_wanted(core->replicate.backup, seg);
+    else
         leat_log_on_evict_wanted(seg->log_pointer, seg);
 }
 
-static void node_on_flushed(void *core, struct leat_segment *seg)
+static void node_on_flushed(void *actor, struct leat_segment *seg)
 {
-    if (seg->role == LEAT_SEGMENT_REPLICA)
-        leat_backup_on_flushed(((struct leat_core *)core)->replicate.backup, seg);
-    else if (seg->log_pointer != NULL)
-        leat_log_on_flushed(seg->log_pointer, seg);
-    else
+    const struct leat_core *core = actor;
+    if (!is_at_home(core, seg))
         seg->flushed = true;
+    else if (seg->role == LEAT_SEGMENT_REPLICA)
+        leat_backup_on_flushed(core->replicate.backup, seg);
+    else
+        leat_log_on_flushed(seg->log_pointer, seg);
 }
 
 static void node_deliver_coordinator_ready(void *actor, struct leat_mail *mail)

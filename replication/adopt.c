@@ -1,7 +1,8 @@
-/* A replica becomes the node's own: the node owns its log now.
+/* A replica becomes the node's own: the node owns its log now. And the way back.
  *
- * Step by step, each durable before the next, so that a crash in between leaves a replica that is
- * only further on its way: open -> parked at the decided length -> closed by its row -> own. */
+ * Step by step, each as durable as the stream's acks before the next, so that a crash in between
+ * leaves a replica that is only further on its way: open -> closed by its row at the decided length
+ * -> own. Where its writer might still write into its memory it is parked in between. */
 #include <string.h>
 
 #include "replication/backup.h"
@@ -16,14 +17,14 @@ static void finish(struct backup_request *request, leat_err rc)
     void *arg = request->adopted_arg;
     backup_request_put(request);
     if (rc) {
+        seg->log_pointer = rep;
+        seg->owner_actor = rep->backup->options.env->post->self;
         backup_idle(rep);
         on_done(arg, rc, NULL);
         return;
     }
     rep->busy--;
     rep->seg = NULL;
-    seg->log_pointer = NULL;
-    seg->owner_actor = LEAT_ACTORS;
     backup_replica_free(rep);
     on_done(arg, LEAT_OK, seg);
 }
@@ -39,25 +40,54 @@ static void on_step_done(struct leat_keep *keep)
     adopt_step(request);
 }
 
-static void adopt_step(struct backup_request *request)
+/* Nobody else writes into its memory, and nobody ever will: it was found at a start, or moved out
+ * of its writer's arena by a fence. */
+static bool is_ours(const struct replica *rep)
+{
+    return !rep->writer || (rep->writer->fenced && !rep->move_wanted);
+}
+
+static void close_at(struct backup_request *request)
 {
     struct leat_segment *seg = request->rep->seg;
     const struct rep_body *body = &request->body;
+    seg->next_offset = body->next_offset;
+    if (body->max_timestamp_ms != INT64_MIN) seg->max_timestamp_ms = body->max_timestamp_ms;
+    if (!seg->buffer) seg->flushed = true; /* parked: its bytes are in the file */
+    seg->state = LEAT_SEGMENT_CLOSED;
+    backup_store(request, LEAT_KEEP_CLOSE, on_step_done);
+}
+
+static void adopt_step(struct backup_request *request)
+{
+    struct replica *rep = request->rep;
+    struct leat_segment *seg = rep->seg;
+    struct leat_scan scan;
     request->keep = (struct leat_keep){.version = seg->version, .role = LEAT_SEGMENT_OWN};
     switch (seg->state) {
     case LEAT_SEGMENT_RESERVED:
     case LEAT_SEGMENT_OPEN:
-        seg->extent = body->extent;
-        backup_store(request, LEAT_KEEP_PARK, on_step_done); /* which scans it */
+        seg->extent = request->body.extent;
+        if (!is_ours(rep)) {
+            backup_store(request, LEAT_KEEP_PARK, on_step_done); /* which scans it */
+            return;
+        }
+        /* Scanned before, and not written to since. */
+        leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
+        seg->base_offset = scan.base_offset;
+        seg->max_timestamp_ms = scan.max_timestamp_ms;
+        close_at(request);
         return;
     case LEAT_SEGMENT_PARKED:
-        seg->next_offset = body->next_offset;
-        seg->max_timestamp_ms = body->max_timestamp_ms;
-        seg->state = LEAT_SEGMENT_CLOSED;
-        backup_store(request, LEAT_KEEP_CLOSE, on_step_done);
+        close_at(request);
         return;
     default:
-        seg->flushed = true; /* its bytes are in the file: checked, or by the steps before */
+        /* SUBTLE: what the store tells on its own goes to the new owner's core before the row is
+         * changed: (1) STAMP is answered; (2) the segment is handed to a log on another core; (3)
+         * "flushed", sent before the answer, arrives here, and touches that log. So from now on it
+         * finds no replica and no log, and only leaves a mark in the segment. */
+        seg->log_pointer = NULL;
+        seg->owner_actor = request->adopted_to;
         backup_store(request, LEAT_KEEP_STAMP, on_step_done);
         return;
     }
@@ -83,7 +113,7 @@ static bool may_hold(const struct replica *rep, struct leat_extent extent)
 
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_segment_id segment, struct leat_extent extent,
-                           uint64_t next_offset, int64_t max_timestamp_ms,
+                           uint64_t next_offset, int64_t max_timestamp_ms, unsigned to,
                            void (*on_done)(void *arg, leat_err rc, struct leat_segment *seg),
                            void *arg)
 {
@@ -97,8 +127,7 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
         if (!found || rep->seg->state > found->seg->state) found = rep;
     }
     if (!found) return LEAT_E_NOT_FOUND;
-    bool waits = found->seg->state == LEAT_SEGMENT_CLOSED && !found->seg->flushed;
-    if (found->busy || found->evicting || found->move_wanted || waits) return LEAT_E_AGAIN;
+    if (found->busy || found->evicting || found->move_wanted) return LEAT_E_AGAIN;
     struct backup_request *request = backup_request_get(backup);
     if (!request) return LEAT_E_NO_MEMORY;
     request->rep = found;
@@ -107,6 +136,43 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
     request->body.max_timestamp_ms = max_timestamp_ms;
     request->on_adopted = on_done;
     request->adopted_arg = arg;
+    request->adopted_to = to;
     adopt_step(request);
+    return LEAT_OK;
+}
+
+/* ---- the way back ---- */
+
+static void on_given_up(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct replica *rep = request->rep;
+    /* A catalogue that can't be written: at the next start it is found as what it was, and asked
+     * about then. */
+    backup_request_put(request);
+    backup_idle(rep);
+}
+
+leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *seg,
+                              uint64_t incarnation)
+{
+    struct replica *rep;
+    struct backup_request *request = backup_request_get(backup);
+    if (!request) return LEAT_E_NO_MEMORY;
+    leat_err rc = backup_replica_new(backup, &rep);
+    if (rc) {
+        backup_request_put(request);
+        return rc;
+    }
+    rep->seg = seg;
+    rep->flushed = seg->extent.bytes;
+    seg->log_pointer = rep;
+    seg->role = LEAT_SEGMENT_REPLICA;
+    seg->owner_actor = backup->options.env->post->self;
+    seg->post = backup->options.env->post;
+    request->rep = rep;
+    request->keep = (struct leat_keep){
+        .version = seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = incarnation};
+    backup_store(request, LEAT_KEEP_STAMP, on_given_up);
     return LEAT_OK;
 }

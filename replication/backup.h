@@ -14,6 +14,7 @@ enum {
     BACKUP_ATTACHES_MAX = 64, /* of one writer: its cores ask at once */
     BACKUP_ROWS_MAX = 256,    /* of one AUDIT answer */
     BACKUP_UNFLUSHED_BYTES_MIN = 256 * 1024 * 1024,
+    BACKUP_SERVES_MAX = 32, /* pieces for others that are being read */
     BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */
 };
 
@@ -78,6 +79,8 @@ struct backup_request {
     uint32_t row;
     void (*on_adopted)(void *arg, leat_err rc, struct leat_segment *seg);
     void *adopted_arg;
+    unsigned adopted_to;
+    struct leat_backup_pull *pull;
 };
 
 /* A request with rows: answered when all are done. */
@@ -111,6 +114,7 @@ struct leat_backup {
     uint64_t opening_bytes; /* asked of the store, not yet in its accounts */
     uint8_t *answer;        /* AUDIT's */
     struct leat_rep_accounts accounts;
+    unsigned serves, pulls; /* under way */
 };
 
 static inline uint64_t backup_now(const struct leat_backup *backup)
@@ -146,6 +150,10 @@ void backup_writers_fini(struct leat_backup *backup);
 void backup_writer_left(struct backup_writer *writer);
 void backup_move(struct replica *rep);
 bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64_t incarnation);
+
+/* pull.c */
+void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *frame,
+                       const struct leat_link_ticket *ticket);
 
 /* request.c */
 void backup_handle(struct leat_backup *backup, struct backup_writer *writer,

@@ -58,6 +58,35 @@ uint32_t rep_body_encode(const struct rep_body *body, uint8_t out[REP_BODY_BYTES
     return writer.used;
 }
 
+uint32_t rep_pull_encode(const struct rep_pull *pull, uint8_t out[REP_PULL_BYTES_MAX])
+{
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, out, REP_PULL_BYTES_MAX);
+    leat_msg_write_array(&writer, 8);
+    log_write(&writer, pull->log);
+    leat_msg_write_u64(&writer, pull->segment.v);
+    leat_msg_write_u64(&writer, pull->extent.bytes);
+    leat_msg_write_u64(&writer, pull->extent.crc);
+    leat_msg_write_u64(&writer, pull->from);
+    leat_msg_write_u64(&writer, pull->count);
+    LEAT_ASSERT(!writer.overflow);
+    return writer.used;
+}
+
+leat_err rep_pull_decode(const void *bytes, size_t count, struct rep_pull *out)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, bytes, count);
+    uint32_t extra = open_array(&reader, 8);
+    out->log = log_read(&reader);
+    out->segment.v = leat_msg_read_u64(&reader);
+    out->extent.bytes = leat_msg_read_u32(&reader);
+    out->extent.crc = leat_msg_read_u32(&reader);
+    out->from = leat_msg_read_u32(&reader);
+    out->count = leat_msg_read_u32(&reader);
+    return done(&reader, extra);
+}
+
 leat_err rep_body_decode(const void *bytes, size_t count, struct rep_body *out)
 {
     struct leat_msg_reader reader;

@@ -11,6 +11,7 @@
  * FLUSH   [[handle, bytes]...]         answer [[handle, code]...]
  * SETTLE  [[handle, enum rep_settle]...] answer []
  * AUDIT   [from, all]                  answer [next or 0, [row...]]
+ * PULL    [stream, streamlet, log, segment, bytes, crc, from, count]   answer [bin]
  *         row [handle, stream, streamlet, log, segment, epoch, version, state, bytes, crc]
  */
 #ifndef LEAT_REPLICATION_MESSAGES_H
@@ -22,6 +23,7 @@ enum {
     REP_BODY_BYTES_MAX = 192, /* of what concerns one replica */
     REP_PAIR_BYTES_MAX = 24,  /* of a row of RESTAMP, FLUSH, SETTLE */
     REP_ROW_BYTES_MAX = 96,   /* of AUDIT */
+    REP_PULL_BYTES_MAX = 96,
     REP_ATTACHED_BYTES_MAX = LEAT_RMEM_GRANT_BYTES_MAX + 32,
 };
 
@@ -40,6 +42,15 @@ struct rep_body {
 };
 uint32_t rep_body_encode(const struct rep_body *body, uint8_t out[REP_BODY_BYTES_MAX]);
 leat_err rep_body_decode(const void *bytes, size_t count, struct rep_body *out) LEAT_NODISCARD;
+
+struct rep_pull {
+    struct leat_log_ref log;
+    struct leat_segment_id segment;
+    struct leat_extent extent;
+    uint32_t from, count;
+};
+uint32_t rep_pull_encode(const struct rep_pull *pull, uint8_t out[REP_PULL_BYTES_MAX]);
+leat_err rep_pull_decode(const void *bytes, size_t count, struct rep_pull *out) LEAT_NODISCARD;
 
 struct rep_answer {
     uint64_t handle;

@@ -27,6 +27,7 @@ enum {
     LEAT_REP_WRITE_BYTES_MAX = 1024 * 1024, /* one one-sided write */
     LEAT_REP_CANDIDATES = 5,                /* drawn at random, the least loaded wins */
     LEAT_REP_HOST_BYTES_MAX = 255,
+    LEAT_BACKUP_PULLS_MAX = 64, /* of whole segments from elsewhere, at one time */
 };
 
 /* Control requests to a backup (kinds of frames; bodies: replication/messages.h). Never renumber.
@@ -43,6 +44,7 @@ enum leat_rep_kind {
     LEAT_REP_FLUSH,    /* rows: make bytes durable */
     LEAT_REP_AUDIT,    /* which replicas have nobody's word? */
     LEAT_REP_SETTLE,   /* rows: keep or drop */
+    LEAT_REP_PULL,     /* any node: a piece of a replica that is closed, parked or fenced */
     LEAT_REP_KINDS_END,
 };
 
@@ -202,17 +204,59 @@ leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_
                            void (*on_done)(void *arg), void *arg) LEAT_NODISCARD;
 /**
  * This node becomes the owner of the log: its replica of that segment, cut to `extent` as the
- * coordinator has committed it, becomes the node's own closed segment, durably, and the backup
- * forgets it. on_done, later and once, with the segment (nobody owns it until a log does). Errors
- * (on_done never runs): LEAT_E_NOT_FOUND: no whole replica here that could hold that; LEAT_E_AGAIN:
- * something is under way with it (a flush), ask again; LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED,
- * LEAT_E_DISK. Thread: owner.
+ * coordinator has committed it, becomes the node's own closed segment, durably where the stream's
+ * acks are, and the backup forgets it. max_timestamp_ms INT64_MIN: what its bytes say. on_done,
+ * later and once, with the segment: nobody owns it until a log does, but what the store has to tell
+ * about it goes to actor `to` from now on. Errors (on_done never runs): LEAT_E_NOT_FOUND: no whole
+ * replica here that could hold that; LEAT_E_AGAIN: something is under way with it, ask again;
+ * LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED, LEAT_E_DISK. Thread: owner.
  */
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_segment_id segment, struct leat_extent extent,
-                           uint64_t next_offset, int64_t max_timestamp_ms,
+                           uint64_t next_offset, int64_t max_timestamp_ms, unsigned to,
                            void (*on_done)(void *arg, leat_err rc, struct leat_segment *seg),
                            void *arg) LEAT_NODISCARD;
+/**
+ * The way back: a segment that was this node's own, of a log that another node owns by now, becomes
+ * a replica that is kept until its owner has given its word. seg: closed or parked, no log has it any
+ * more, nobody holds its bytes, its owner_actor is the backup's. LEAT_E_NO_MEMORY: nothing was done.
+ * Thread: owner.
+ */
+leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *seg,
+                              uint64_t incarnation) LEAT_NODISCARD;
+
+/* A whole segment from another node. Caller's storage until on_done. */
+struct leat_backup_pull {
+    struct leat_log_ref log;
+    struct leat_segment_id segment;
+    struct leat_extent extent;
+    uint64_t next_offset; /* after it; 0: what its bytes say */
+    uint32_t version;     /* of its stamp; 0: 1 */
+    unsigned nodes[LEAT_REP_NODES_MAX]; /* numbers; asked in this order */
+    unsigned node_count;
+    void (*on_done)(struct leat_backup_pull *pull, leat_err rc);
+    void *owner;
+    /* the backup's */
+    struct leat_mail mail;
+    struct leat_backup *backup;
+    struct leat_link_call call;
+    struct replica *rep;
+    uint8_t *first; /* piece, until there is a place for it */
+    uint32_t first_bytes, at, asked;
+    unsigned node_at;
+    leat_err rc;
+    uint8_t control[96];
+};
+/**
+ * Make a closed replica here with exactly these bytes, verified by (length, CRC), durable where the
+ * stream's acks are. Errors: LEAT_E_AGAIN (too many under way), LEAT_E_INVALID. By on_done, later and
+ * once: LEAT_OK; LEAT_E_NOT_FOUND: none of the nodes has it; LEAT_E_NO_MEMORY, LEAT_E_DISK_FULL;
+ * what the first failing node said. Thread: owner.
+ */
+leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *pull) LEAT_NODISCARD;
+/** Is a whole closed or parked replica with exactly these bytes here? Thread: owner. */
+bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
+                       struct leat_segment_id segment, struct leat_extent extent);
 /** A committed delete entry: replicas of that stream go. */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
 /** From the store's events, for segments with role LEAT_SEGMENT_REPLICA. */

@@ -1,0 +1,383 @@
+/* Whole segments from one backup to another: a replica that is closed or fenced is read in pieces.
+ *
+ * The side that serves trusts nobody and checks little: it sends bytes of a replica that claims to
+ * have that extent. The side that pulls believes nothing: what has arrived is scanned before it is
+ * closed, and a replica that is not wholly there is flagged incomplete, so that no crash makes a
+ * part of it pass for the whole. */
+#include <string.h>
+
+#include "replication/backup.h"
+
+enum {
+    PIECE_BYTES = 512 * 1024,
+    BLOCK_BYTES = 4096,
+    ANSWER_HEAD_BYTES = 16,       /* before the piece */
+    PIECE_US = 5 * 1000 * 1000,   /* longest wait for one */
+};
+
+/* ---- serving ---- */
+
+/* A piece on its way out. */
+struct backup_serve {
+    struct leat_disk_io io;
+    struct leat_backup *backup;
+    struct replica *rep;
+    struct leat_link_ticket ticket;
+    uint32_t count, skip; /* skip: what was read before the piece, for the sake of alignment */
+    uint8_t *piece;       /* aligned, within the struct's own block; ANSWER_HEAD_BYTES before it */
+};
+
+static bool same(struct leat_extent a, struct leat_extent b)
+{
+    return a.bytes == b.bytes && a.crc == b.crc;
+}
+
+/* Does it claim to have exactly that, or more with that in front? */
+static bool may_serve(const struct replica *rep, struct leat_extent extent)
+{
+    const struct leat_segment *seg = rep->seg;
+    struct leat_entry trailer;
+    if (rep->damaged || rep->drop_wanted || rep->dropping || seg->incomplete) return false;
+    if (extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
+    if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
+    if (!seg->buffer || rep->move_wanted) return false;
+    memcpy(&trailer, seg->buffer + extent.bytes - sizeof trailer, sizeof trailer);
+    return trailer.type == LEAT_ENTRY_TRAILER && trailer.crc == extent.crc;
+}
+
+static struct replica *replica_with(const struct leat_backup *backup, struct leat_log_ref log,
+                                    struct leat_segment_id segment, struct leat_extent extent)
+{
+    for (struct leat_list *it = backup->replicas.next; it != &backup->replicas; it = it->next) {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        if (!rep->seg || rep->seg->id.v != segment.v) continue;
+        if (leat_log_ref_equal(rep->seg->log, log) && may_serve(rep, extent)) return rep;
+    }
+    return NULL;
+}
+
+static void serve_end(struct backup_serve *serve, leat_err rc)
+{
+    struct leat_backup *backup = serve->backup;
+    const struct leat_rep_net *net = &backup->options.net;
+    uint8_t head[ANSWER_HEAD_BYTES];
+    if (rc) {
+        backup_refuse(backup, &serve->ticket, rc, NULL);
+    } else {
+        uint8_t *from = serve->piece + serve->skip;
+        head[0] = 0x91; /* an array of one: bin 32 */
+        head[1] = 0xc6;
+        for (unsigned i = 0; i < 4; i++)
+            head[2 + i] = (uint8_t)(serve->count >> (24 - 8 * i));
+        memcpy(from - 6, head, 6);
+        net->answer(net->ctx, &serve->ticket, from - 6, serve->count + 6);
+    }
+    backup->serves--;
+    backup_idle(serve->rep);
+    leat_mem_free(serve);
+}
+
+static void on_serve_read(struct leat_disk_io *io)
+{
+    struct backup_serve *serve = io->owner;
+    bool whole = io->done_bytes >= (size_t)serve->skip + serve->count;
+    serve_end(serve, io->rc ? io->rc : whole ? LEAT_OK : LEAT_E_DAMAGED);
+}
+
+static leat_err serve_start(struct leat_backup *backup, struct replica *rep,
+                            const struct rep_pull *pull, const struct leat_link_ticket *ticket)
+{
+    const struct leat_segment *seg = rep->seg;
+    if (backup->serves == BACKUP_SERVES_MAX) return LEAT_E_AGAIN;
+    size_t bytes = sizeof(struct backup_serve) + ANSWER_HEAD_BYTES + PIECE_BYTES + 3 * BLOCK_BYTES;
+    struct backup_serve *serve = leat_mem_calloc(LEAT_MEM_STORE, 1, bytes);
+    if (!serve) return LEAT_E_NO_MEMORY;
+    serve->backup = backup;
+    serve->rep = rep;
+    serve->ticket = *ticket;
+    serve->count = pull->count;
+    serve->piece = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)(serve + 1) + ANSWER_HEAD_BYTES,
+                                            (uintptr_t)BLOCK_BYTES);
+    backup->serves++;
+    rep->busy++; /* its place must stay */
+    if (seg->buffer) {
+        memcpy(serve->piece, seg->buffer + pull->from, pull->count);
+        serve_end(serve, LEAT_OK);
+        return LEAT_OK;
+    }
+    serve->skip = pull->from % BLOCK_BYTES;
+    serve->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = seg->file,
+        .offset = seg->file_offset + pull->from - serve->skip,
+        .buffer = serve->piece,
+        .bytes = LEAT_ALIGN_UP((size_t)serve->skip + pull->count, (size_t)BLOCK_BYTES),
+        .on_done = on_serve_read,
+        .owner = serve,
+    };
+    const struct leat_disk *disk = backup->options.env->disk;
+    disk->submit(disk->ctx, &serve->io);
+    return LEAT_OK;
+}
+
+void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *frame,
+                       const struct leat_link_ticket *ticket)
+{
+    struct rep_pull pull;
+    leat_err rc = rep_pull_decode(frame->control, frame->control_bytes, &pull);
+    if (!rc && (pull.count == 0 || pull.count > PIECE_BYTES || pull.from > pull.extent.bytes ||
+                pull.count > pull.extent.bytes - pull.from))
+        rc = LEAT_E_INVALID;
+    struct replica *rep = NULL;
+    if (!rc) rep = replica_with(backup, pull.log, pull.segment, pull.extent);
+    if (!rc && !rep) rc = LEAT_E_NOT_FOUND;
+    if (!rc) rc = serve_start(backup, rep, &pull, ticket);
+    if (rc) backup_refuse(backup, ticket, rc, NULL);
+}
+
+/* ---- pulling ---- */
+
+static void pull_ask(struct leat_backup_pull *pull);
+
+/* What has arrived of it is of no use. */
+static void pull_drop(struct leat_backup_pull *pull)
+{
+    struct replica *rep = pull->rep;
+    pull->rep = NULL;
+    if (!rep) return;
+    rep->damaged = true; /* nobody takes it for anything while it goes */
+    rep->drop_wanted = true;
+    backup_idle(rep);
+}
+
+static void pull_end(struct leat_backup_pull *pull, leat_err rc)
+{
+    struct leat_backup *backup = pull->backup;
+    if (rc) pull_drop(pull);
+    backup->pulls--;
+    pull->on_done(pull, rc);
+}
+
+/* The next one that may have it; where none is left, the first reason is told. */
+static void pull_next_node(struct leat_backup_pull *pull, leat_err rc)
+{
+    if (!pull->rc || pull->rc == LEAT_E_NOT_FOUND) pull->rc = rc;
+    pull_drop(pull);
+    pull->node_at++;
+    pull->at = 0;
+    pull_ask(pull);
+}
+
+static void on_pull_whole(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct leat_backup_pull *pull = request->pull;
+    leat_err rc = keep->rc;
+    struct replica *rep = request->rep;
+    backup_request_put(request);
+    rep->busy--;
+    if (!rc) {
+        pull->rep = NULL;
+        backup_idle(rep); /* pulling itself kept it busy */
+    }
+    pull_end(pull, rc);
+}
+
+static void on_pull_closed(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct leat_backup_pull *pull = request->pull;
+    struct replica *rep = request->rep;
+    rep->busy--;
+    if (keep->rc) {
+        leat_err rc = keep->rc;
+        backup_request_put(request);
+        pull_end(pull, rc);
+        return;
+    }
+    request->keep = (struct leat_keep){.version = rep->seg->version,
+                                       .role = LEAT_SEGMENT_REPLICA,
+                                       .writer = rep->seg->writer};
+    backup_store(request, LEAT_KEEP_STAMP, on_pull_whole);
+}
+
+/* All bytes are here. Closed first and whole after that: found in between it is nothing. */
+static void pull_close(struct leat_backup_pull *pull)
+{
+    struct leat_backup *backup = pull->backup;
+    struct leat_segment *seg = pull->rep->seg;
+    struct leat_scan scan;
+    leat_scan_segment(seg->buffer, pull->extent.bytes, &scan);
+    bool right = scan.started && scan.bytes == pull->extent.bytes &&
+                 scan.crc == pull->extent.crc && scan.header.segment == seg->id.v;
+    struct backup_request *request = right ? backup_request_get(backup) : NULL;
+    if (!request) {
+        pull_next_node(pull, right ? LEAT_E_NO_MEMORY : LEAT_E_DAMAGED);
+        return;
+    }
+    seg->extent = pull->extent;
+    seg->base_offset = scan.base_offset;
+    seg->next_offset = pull->next_offset ? pull->next_offset : scan.next_offset;
+    seg->max_timestamp_ms = scan.max_timestamp_ms;
+    seg->state = LEAT_SEGMENT_CLOSED;
+    request->rep = pull->rep;
+    request->pull = pull;
+    backup_store(request, LEAT_KEEP_CLOSE, on_pull_closed);
+}
+
+static void piece_take(struct leat_backup_pull *pull, const struct leat_msg_string *piece)
+{
+    struct leat_segment *seg = pull->rep->seg;
+    memcpy(seg->buffer + pull->at, piece->text, piece->bytes);
+    pull->at += piece->bytes;
+    if (pull->at < pull->extent.bytes)
+        pull_ask(pull);
+    else
+        pull_close(pull);
+}
+
+static void on_pull_reserved(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct leat_backup_pull *pull = request->pull;
+    struct replica *rep = request->rep;
+    struct leat_msg_string first = {(const char *)pull->first, pull->first_bytes};
+    leat_err rc = keep->rc;
+    backup_request_put(request);
+    if (rc) {
+        rep->busy--;
+        backup_replica_free(rep);
+        leat_mem_free(pull->first);
+        pull->first = NULL;
+        pull_end(pull, rc);
+        return;
+    }
+    rep->seg = keep->seg; /* it stays busy until it is whole */
+    rep->seg->log_pointer = rep;
+    pull->rep = rep;
+    piece_take(pull, &first);
+    leat_mem_free(pull->first);
+    pull->first = NULL;
+}
+
+/* The header says what place it needs. */
+static leat_err first_piece(struct leat_backup_pull *pull, const struct leat_msg_string *piece)
+{
+    struct leat_backup *backup = pull->backup;
+    struct leat_scan scan;
+    leat_scan_segment((const uint8_t *)piece->text, piece->bytes, &scan);
+    const struct leat_segment_header *header = &scan.header;
+    struct leat_log_ref log = {header->stream, header->streamlet, header->log};
+    bool right = scan.has_header && leat_log_ref_equal(log, pull->log) &&
+                 header->segment == pull->segment.v && header->capacity >= pull->extent.bytes &&
+                 (header->capacity & (header->capacity - 1)) == 0;
+    if (!right) return LEAT_E_DAMAGED;
+    struct backup_request *request = backup_request_get(backup);
+    if (!request) return LEAT_E_NO_MEMORY;
+    pull->first = leat_mem_calloc(LEAT_MEM_STORE, 1, piece->bytes);
+    struct replica *rep = NULL;
+    leat_err rc = pull->first ? backup_replica_new(backup, &rep) : LEAT_E_NO_MEMORY;
+    if (rc) {
+        leat_mem_free(pull->first);
+        pull->first = NULL;
+        backup_request_put(request);
+        return rc;
+    }
+    memcpy(pull->first, piece->text, piece->bytes);
+    pull->first_bytes = piece->bytes;
+    request->rep = rep;
+    request->pull = pull;
+    request->keep = (struct leat_keep){.log = log,
+                                       .id = pull->segment,
+                                       .epoch = {header->epoch},
+                                       .durability = (enum leat_durability)header->durability,
+                                       .capacity = header->capacity,
+                                       .version = pull->version ? pull->version : 1,
+                                       .role = LEAT_SEGMENT_REPLICA,
+                                       .writer = header->owner_incarnation,
+                                       .incomplete = true};
+    backup_store(request, LEAT_KEEP_RESERVE, on_pull_reserved);
+    return LEAT_OK;
+}
+
+static void on_piece(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                     const struct leat_error *error)
+{
+    struct leat_backup_pull *pull = call->owner;
+    struct leat_msg_reader reader;
+    struct leat_msg_string piece = {0};
+    (void)error;
+    if (!rc) {
+        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+        if (leat_msg_read_array(&reader) >= 1) piece = leat_msg_read_string(&reader);
+        bool right = !reader.failed && piece.bytes == pull->asked;
+        if (!right) rc = LEAT_E_INVALID;
+    }
+    if (!rc && pull->rep)
+        piece_take(pull, &piece);
+    else if (!rc)
+        rc = first_piece(pull, &piece);
+    if (rc) pull_next_node(pull, rc);
+}
+
+static void pull_ask(struct leat_backup_pull *pull)
+{
+    const struct leat_rep_net *net = &pull->backup->options.net;
+    uint32_t left = pull->extent.bytes - pull->at;
+    pull->asked = left < PIECE_BYTES ? left : PIECE_BYTES;
+    struct rep_pull body = {pull->log, pull->segment, pull->extent, pull->at, pull->asked};
+    for (; pull->node_at < pull->node_count; pull->node_at++) {
+        pull->call = (struct leat_link_call){.kind = LEAT_REP_PULL,
+                                             .control = pull->control,
+                                             .control_bytes = rep_pull_encode(&body, pull->control),
+                                             .timeout_us = PIECE_US,
+                                             .on_done = on_piece,
+                                             .owner = pull};
+        leat_err rc = net->call(net->ctx, pull->nodes[pull->node_at], &pull->call);
+        if (!rc) return;
+        if (!pull->rc || pull->rc == LEAT_E_NOT_FOUND) pull->rc = rc;
+        if (pull->rep) { /* begun with this one */
+            pull_next_node(pull, rc);
+            return;
+        }
+    }
+    pull_end(pull, pull->rc ? pull->rc : LEAT_E_NOT_FOUND);
+}
+
+static void pull_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_backup_pull *pull = LEAT_CONTAINER(mail, struct leat_backup_pull, mail);
+    (void)actor;
+    pull_ask(pull);
+}
+
+bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
+                       struct leat_segment_id segment, struct leat_extent extent)
+{
+    for (struct leat_list *it = backup->replicas.next; it != &backup->replicas; it = it->next) {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        const struct leat_segment *seg = rep->seg;
+        if (!seg || seg->id.v != segment.v || !leat_log_ref_equal(seg->log, log)) continue;
+        bool whole = !rep->damaged && !rep->drop_wanted && !seg->incomplete;
+        if (whole && seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
+    }
+    return false;
+}
+
+leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *pull)
+{
+    const struct leat_post *post = backup->options.env->post;
+    if (backup->pulls == LEAT_BACKUP_PULLS_MAX) return LEAT_E_AGAIN;
+    if (pull->extent.bytes < LEAT_ENTRY_HEADER_BYTES || pull->extent.bytes > LEAT_SEGMENT_BYTES_MAX)
+        return LEAT_E_INVALID;
+    backup->pulls++;
+    pull->backup = backup;
+    pull->rep = NULL;
+    pull->first = NULL;
+    pull->at = 0;
+    pull->node_at = 0;
+    pull->rc = LEAT_OK;
+    pull->mail = (struct leat_mail){.deliver = pull_deliver};
+    post->send(post->ctx, post->self, &pull->mail);
+    return LEAT_OK;
+}
