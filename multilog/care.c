@@ -33,7 +33,7 @@ void log_segment_own(struct leat_log *log, struct leat_segment *seg)
  *  2. The reader is done, on another thread: the mail is in the queue, the count is 0.
  *  3. Were the count looked at again now, DROP would free the descriptor that the queue points
  *     into. */
-static bool is_unpinned(struct log_slot *slot)
+bool log_slot_is_unpinned(struct log_slot *slot)
 {
     if (slot->mail_due) return false;
     if (!slot->seg->buffer || leat_segment_want_back(slot->seg)) return true;
@@ -88,7 +88,7 @@ static bool slot_give_back(struct leat_log *log, struct log_slot *slot)
         return true;
     /* CLOSE is answered before anything else is asked for the same segment. */
     if (log->closing && log->close.seg == slot->seg) return true;
-    if (!is_unpinned(slot)) return true;
+    if (!log_slot_is_unpinned(slot)) return true;
     int helper = helper_take(log);
     if (helper < 0) return false;
     slot->changing = true;
@@ -299,7 +299,7 @@ static bool park_start(struct leat_log *log)
 {
     struct leat_segment *seg = log->head.seg;
     struct log_slot *slot = log_slot_find(log, seg->id.v);
-    if (!is_unpinned(slot)) return false;
+    if (!log_slot_is_unpinned(slot)) return false;
     seg->extent = (struct leat_extent){log->head.writer.used, log->head.writer.chain};
     seg->next_offset = log->next_offset;
     log->parking = true;
@@ -417,7 +417,10 @@ static bool delete_goes_on(struct leat_log *log)
 void log_step_end(struct leat_log *log)
 {
     if (!log->on_end) return;
-    if (!(log->deleting ? delete_goes_on(log) : stop_goes_on(log))) return;
+    bool over = log->deleting    ? delete_goes_on(log)
+                : log->releasing ? log_release_goes_on(log)
+                                 : stop_goes_on(log);
+    if (!over) return;
     void (*on_end)(void *arg, struct leat_log *ended) = log->on_end;
     log->on_end = NULL;
     on_end(log->on_end_arg, log);

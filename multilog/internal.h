@@ -139,7 +139,8 @@ struct leat_log {
     unsigned hint_next;
 
     bool dirty, in_step, clocks_read;
-    bool stopping, deleting;
+    bool stopping, deleting, releasing;
+    bool older_follow; /* options.older_follow, until they have */
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
     void *on_end_arg;
 };
@@ -206,7 +207,12 @@ bool log_start_find(const uint8_t *bytes, uint32_t count,
 void log_step_warm(struct leat_log *log);
 void log_warm_leave(struct leat_log *log);
 
+/* move.c */
+bool log_release_goes_on(struct leat_log *log);
+
 /* care.c */
+/** Nobody holds its bytes; else its owner is told when the last is done. */
+bool log_slot_is_unpinned(struct log_slot *slot);
 void log_step_drop(struct leat_log *log);
 void log_step_end(struct leat_log *log);
 void log_step_resume(struct leat_log *log);

@@ -146,6 +146,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     /* Segments were there once and are all gone: so is what they said of producers. */
     if (seg_count == 0 && tail->next_segment > 0) log->producers.expired = true;
     log->gathered_us = log_now(log);
+    log->older_follow = options->older_follow;
     *out_log = log;
     /* Whoever keeps state here waits for it, not for the first append. */
     if ((log->cold && log->options.app.ctx) || log->front_unknown) log_mark_dirty(log);
@@ -304,7 +305,7 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
         .appended_records = log->appended_records,
         .appended_bytes = log->appended_bytes,
     };
-    if (!log_front_is_missing(log)) return;
+    if (!log_front_is_missing(log) || log->older_follow) return;
     const struct leat_segment *held = log_slot_at(log, 0)->seg;
     out_info->missing_segments = held->id.v - log->first_segment;
     out_info->missing_end = held->base_offset;

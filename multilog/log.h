@@ -70,6 +70,9 @@ struct leat_log_options {
     uint64_t producer_expiry_ms;
     struct leat_log_app app;        /* ctx NULL: none */
     struct leat_log_warmth *warmth; /* borrowed; NULL: unlimited */
+    /* Its older segments are still elsewhere and come by leat_log_segment_add(): reads of them wait
+     * until leat_log_older_done(). */
+    bool older_follow;
     struct leat_log_events events;
     void *owner;
 };
@@ -210,6 +213,23 @@ void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct le
 void leat_log_settings_set(struct leat_log *log, const struct leat_stream_settings *settings);
 /** Mark as waiting or damaged (from recovery), with a sentence kept for answers. */
 void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why);
+
+/* ---- changing the owner ---- */
+/** Where it ends. Once it was stopped (leat_log_stop()) that does not change any more. */
+void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail);
+/** Another node owns it: what waits is failed (LEAT_E_STALE_EPOCH; reads LEAT_E_NOT_OWNER);
+ * on_released once, when nothing is in flight and nobody holds its bytes; then
+ * leat_log_segment_pop() until it says NULL, and leat_log_destroy(). Not while it is being stopped. */
+void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
+                      void *arg);
+struct leat_segment *leat_log_segment_pop(struct leat_log *log);
+/** One more closed segment, older than what it writes: it becomes the log's. Errors:
+ * LEAT_E_NOT_OWNER: the log is on its way out; LEAT_E_EXISTS: it has it; LEAT_E_NO_MEMORY. */
+leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg) LEAT_NODISCARD;
+/** Below it nothing is needed any more. 0: not known yet. */
+uint64_t leat_log_first_retained(const struct leat_log *log);
+/** Whatever is not here now is nowhere: reads of it fail by name. It may still be added. */
+void leat_log_older_done(struct leat_log *log);
 
 /* From the store's events. */
 void leat_log_on_evict_wanted(struct leat_log *log, struct leat_segment *seg);

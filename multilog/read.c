@@ -410,6 +410,11 @@ static struct log_slot *slot_from(const struct leat_log *log, uint64_t segment)
 /* Segments that should be here are not: their offsets are gone, by name, and nothing else. */
 static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
+    if (log->older_follow && !log->stopping) { /* it is on its way here */
+        leat_list_push_back(&log->stalled_reads, &read->link);
+        return LEAT_E_AGAIN;
+    }
+    if (log->older_follow) return read_end(read, LEAT_E_STARTING);
     const struct log_slot *after = slot_from(log, first_missing);
     uint64_t end_segment = after ? after->seg->id.v : log->next_segment;
     uint64_t end_offset = after ? after->seg->base_offset : log_acked(log);
@@ -524,6 +529,7 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
 {
     for (;;) {
         if (log->deleting) return read_end(read, LEAT_E_UNKNOWN_STREAM);
+        if (log->releasing) return read_end(read, LEAT_E_NOT_OWNER);
         if (front_is_awaited(log, read)) {
             if (log->stopping) return read_end(read, LEAT_E_STARTING);
             leat_list_push_back(&log->stalled_reads, &read->link);

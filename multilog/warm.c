@@ -191,6 +191,7 @@ static void front_is(struct leat_log *log, uint64_t segment, uint64_t offset)
     if (log->trim_segment != log->first_segment) return; /* retention is past it already */
     log->first_segment = log->trim_segment = segment;
     log->first_offset = log->trim_offset = offset;
+    if (log->older_follow) return;
     leat_diary_error("log %u/%u/%u of %s: segments %llu to %llu with offsets %llu to %llu are "
                      "missing",
                      log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,

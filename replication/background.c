@@ -54,6 +54,7 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
     struct leat_primary_log *log = rep_log_find(peer->primary, row->log);
     if (!log || row->epoch.v > log->options.epoch.v) return VERDICT_LATER;
     struct rep_set *set = rep_set_find(log, row->segment.v);
+    if (!set && log->options.older_follow) return VERDICT_LATER;
     if (!set) return VERDICT_DROP; /* trimmed, or never became part of the log */
     if (set->dropping || is_busy_elsewhere(peer, row->handle)) return VERDICT_LATER;
     const struct rep_copy *copy = copy_at(set, peer);

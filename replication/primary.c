@@ -300,21 +300,50 @@ struct rep_set *rep_set_find(const struct leat_primary_log *log, uint64_t segmen
     return set ? set : find_in(&log->settled, segment);
 }
 
+static leat_err take_segment(struct leat_primary_log *log, struct leat_segment *seg)
+{
+    LEAT_ASSERT_CMP(seg->state, ==, LEAT_SEGMENT_CLOSED);
+    struct rep_set *set = rep_set_new(log, seg->id, seg->capacity);
+    if (!set) return LEAT_E_NO_MEMORY;
+    set->seg = seg;
+    set->seg->copies_pointer = set;
+    set->reserved = set->started = set->closed = true;
+    set->target = seg->extent.bytes;
+    set->lost_us = rep_now(log->primary);
+    rep_mark_dirty(log);
+    return LEAT_OK;
+}
+
+/* Where are their copies? Also those that have an owner's word: it was another owner's. */
+static void copies_ask(struct leat_primary *primary)
+{
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        struct rep_peer *peer = primary->peers[i];
+        if (!peer) continue;
+        peer->audited_us = peer->audit_from = 0;
+        peer->audit_all = true;
+    }
+    rep_arm(primary, REP_TICK_US);
+}
+
 static leat_err take_segments(struct leat_primary_log *log, struct leat_segment *const *segs,
                               size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        LEAT_ASSERT_CMP(segs[i]->state, ==, LEAT_SEGMENT_CLOSED);
-        struct rep_set *set = rep_set_new(log, segs[i]->id, segs[i]->capacity);
-        if (!set) return LEAT_E_NO_MEMORY;
-        set->seg = segs[i];
-        set->seg->copies_pointer = set;
-        set->reserved = set->started = set->closed = true;
-        set->target = segs[i]->extent.bytes;
-        set->lost_us = rep_now(log->primary);
-        rep_mark_dirty(log);
-    }
-    return LEAT_OK;
+    leat_err rc = LEAT_OK;
+    for (size_t i = 0; !rc && i < count; i++)
+        rc = take_segment(log, segs[i]);
+    return rc;
+}
+
+leat_err leat_primary_log_add(struct leat_primary_log *rep, struct leat_segment *seg)
+{
+    return take_segment(rep, seg);
+}
+
+void leat_primary_log_whole(struct leat_primary_log *rep)
+{
+    rep->options.older_follow = false;
+    copies_ask(rep->primary);
 }
 
 leat_err leat_primary_log_create(struct leat_primary *primary,
@@ -346,8 +375,7 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
         leat_primary_log_destroy(&log);
         return rc;
     }
-    for (unsigned i = 0; seg_count && i < LEAT_REP_NODES_MAX; i++)
-        if (primary->peers[i]) primary->peers[i]->audited_us = 0; /* where are their copies? */
+    if (seg_count) copies_ask(primary);
     rep_arm(primary, REP_TICK_US);
     *out_rep = log;
     return LEAT_OK;

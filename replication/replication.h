@@ -142,6 +142,9 @@ struct leat_primary_log_options {
     enum leat_durability durability;
     uint32_t version; /* the coordinator's for this log and epoch; 1 for a new or adopted log */
     bool opened;      /* this epoch's first segment is committed already */
+    /* Older segments come by leat_primary_log_add(): until leat_primary_log_whole() nobody is told
+     * to drop what is not known here. */
+    bool older_follow;
     void *owner;      /* for events */
 };
 /** segs: the log's closed segments. Where their other copies lie is found out by audits; what is
@@ -150,6 +153,9 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
                                  const struct leat_primary_log_options *options,
                                  struct leat_segment *const *segs, size_t seg_count,
                                  struct leat_primary_log **out_rep) LEAT_NODISCARD;
+/** One more closed segment, older than the others. LEAT_E_NO_MEMORY: nothing was done. */
+leat_err leat_primary_log_add(struct leat_primary_log *rep, struct leat_segment *seg) LEAT_NODISCARD;
+void leat_primary_log_whole(struct leat_primary_log *rep);
 /** After the log itself is destroyed. Replicas stay where they are. */
 void leat_primary_log_destroy(struct leat_primary_log **rep);
 /** What the log is created with. */

@@ -1,0 +1,108 @@
+/* Logs that change their owner: where they end, giving their segments up, and older segments that
+ * come to the new owner one after the other while it serves already. */
+#include <string.h>
+
+#include "base/diary.h"
+#include "multilog/internal.h"
+
+/* ---- at the old owner ---- */
+
+void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail)
+{
+    const struct log_open *head = &log->head;
+    *out_tail = (struct leat_log_tail){.next_segment = log->next_segment,
+                                       .previous = log->previous,
+                                       .next_offset = log->next_offset,
+                                       .jumped = log->jumped && !head->seg};
+    if (!head->seg) return;
+    out_tail->next_segment = head->seg->id.v + 1;
+    out_tail->previous = (struct leat_extent){head->writer.used, head->writer.chain};
+}
+
+void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
+                      void *arg)
+{
+    LEAT_ASSERT(!log->deleting && !log->on_end);
+    log->stopping = log->releasing = true;
+    log->on_end = on_released;
+    log->on_end_arg = arg;
+    log_mark_dirty(log);
+}
+
+bool log_release_goes_on(struct leat_log *log)
+{
+    /* Whether the new owner has them it knows best: its answer to the same batch says so. */
+    log_fail_waiting(log, LEAT_E_STALE_EPOCH);
+    log_drop_next(log);
+    if (log->next || !log_is_quiet(log) || !leat_list_empty(&log->stalled_reads)) return false;
+    bool all = true;
+    for (uint32_t i = 0; i < log->slot_count; i++)
+        all &= log_slot_is_unpinned(log_slot_at(log, i));
+    return all;
+}
+
+struct leat_segment *leat_log_segment_pop(struct leat_log *log)
+{
+    LEAT_ASSERT(log->releasing);
+    if (log->slot_count == 0) return NULL;
+    struct leat_segment *seg = log_slot_at(log, log->slot_count - 1)->seg;
+    log->slot_count--;
+    seg->log_pointer = NULL;
+    return seg;
+}
+
+/* ---- at the new owner ---- */
+
+static uint32_t slot_index_for(const struct leat_log *log, uint64_t segment)
+{
+    uint32_t low = 0, high = log->slot_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (log_slot_at(log, middle)->seg->id.v < segment)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
+{
+    LEAT_ASSERT_CMP(seg->state, ==, LEAT_SEGMENT_CLOSED);
+    if (log->deleting || log->releasing || seg->id.v >= log->next_segment)
+        return LEAT_E_NOT_OWNER;
+    uint32_t at = slot_index_for(log, seg->id.v);
+    if (at < log->slot_count && log_slot_at(log, at)->seg->id.v == seg->id.v)
+        return LEAT_E_EXISTS;
+    leat_err rc = log_slots_reserve(log);
+    if (rc != LEAT_OK) return rc;
+    /* From here on nothing fails. Pointers into the table are never kept over a turn. */
+    struct log_slot *slots = log->slots + log->slot_begin;
+    memmove(slots + at + 1, slots + at, (log->slot_count - at) * sizeof *slots);
+    slots[at] = (struct log_slot){.seg = seg, .closed = true};
+    log->slot_count++;
+    /* What is said of it was lost on the way here, if it was said at all. */
+    if (!seg->buffer) seg->flushed = true;
+    log_segment_own(log, seg);
+    log->closed_bytes += seg->extent.bytes;
+    if (seg->buffer) log->memory_bytes += seg->capacity;
+    log_mark_dirty(log); /* reads that wait for it */
+    return LEAT_OK;
+}
+
+uint64_t leat_log_first_retained(const struct leat_log *log)
+{
+    return log->front_unknown ? 0 : log->first_segment;
+}
+
+void leat_log_older_done(struct leat_log *log)
+{
+    if (!log->older_follow) return;
+    log->older_follow = false;
+    if (log_front_is_missing(log))
+        leat_diary_error("log %u/%u/%u of %s: segments %llu to %llu are on no node that is up",
+                         log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
+                         log->stream_name, (unsigned long long)log->first_segment,
+                         (unsigned long long)log_slot_at(log, 0)->seg->id.v - 1);
+    log_mark_dirty(log);
+}
