@@ -418,6 +418,10 @@ struct leat_coordinator_ask {
     unsigned from; /* the coordinator's */
 };
 void leat_coordinator_status_ask(const struct leat_post *post, struct leat_coordinator_ask *ask);
+/** Of one log, as the tables have it now; false: there is no such log. In on_stream: as of the entry
+ * that is told of. Thread: coordinator. */
+bool leat_coordinator_log(const struct leat_coordinator *coordinator, struct leat_log_ref ref,
+                          struct leat_log_record *out_record, struct leat_epoch *out_epoch);
 /** Where it listens for nodes ("" = nowhere). Thread: any, after open. */
 const char *leat_coordinator_address(const struct leat_coordinator *coordinator);
 /** The cluster's id (made when it formed). Thread: coordinator, or after on_ready. */
