@@ -188,6 +188,7 @@ static void up_on_node_up(struct leat_coordinate *request)
         return;
     }
     node->incarnation = request->incarnation;
+    atomic_store_explicit(&node->incarnation_told, node->incarnation, memory_order_relaxed);
     memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_ADOPT;
     request->from = node->cores[0].index;
@@ -199,6 +200,15 @@ static void up_on_node_up(struct leat_coordinate *request)
     leat_coordinate(node->cores[0].env->post, request);
 }
 
+/* It is known where the log ends, and the segment that ends it may be elsewhere: then it is taken
+ * over like one that has just come to this node. */
+static bool awaits_tail(const struct leat_node *node, const struct leat_stream *stream,
+                        struct leat_log_ref ref)
+{
+    const struct leat_begun_log *row = leat_begun_find(stream->begun, ref);
+    return node->options.cluster.node_address != NULL && row != NULL && !row->record.opened;
+}
+
 static void up_on_adopted(struct leat_coordinate *request)
 {
     struct leat_node *node = request->owner;
@@ -208,6 +218,13 @@ static void up_on_adopted(struct leat_coordinate *request)
     }
     node->decisions = request->decisions;
     node->decision_count = request->decision_count;
+    node->fates = leat_mem_calloc(LEAT_MEM_BROKER, node->found_count + 1, sizeof *node->fates);
+    for (size_t i = 0; node->fates != NULL && i < node->found_count; i++) {
+        struct leat_log_ref ref = node->found[i].seg->log;
+        const struct leat_stream *stream = leat_stream_find(&node->cores[0], ref.stream);
+        node->fates[i].known = stream != NULL;
+        node->fates[i].tail_waits = stream != NULL && awaits_tail(node, stream, ref);
+    }
     leat_core_mail(&node->cores[0], LEAT_ACTOR_STORE, &node->mail, up_deliver_cut);
 }
 
@@ -333,11 +350,18 @@ static void sort_decisions(struct leat_node *node)
 
 /* Segments of a log that no stream has: dropped only where the coordinator is known to have
  * deleted the stream, i.e. where it has given out higher ids since. */
-static leat_err cut_orphan(struct leat_node *node, const struct leat_found *found,
+static leat_err cut_orphan(struct leat_node *node, const struct leat_found *found, bool known,
                            enum leat_fate *out_fate)
 {
     uint32_t highest = atomic_load_explicit(&node->highest_stream, memory_order_relaxed);
     *out_fate = LEAT_FATE_KEPT;
+    if (known) {
+        /* Its streamlet went elsewhere while this node was away: the new owner says what becomes of
+         * it. */
+        *out_fate = LEAT_FATE_REPLICA;
+        leat_store_role_set(node->store, found->seg, LEAT_SEGMENT_REPLICA, found->seg->writer);
+        return LEAT_OK;
+    }
     if (found->seg->log.stream <= highest) {
         *out_fate = LEAT_FATE_GONE;
         return leat_store_forget(node->store, found->seg);
@@ -366,11 +390,16 @@ static leat_err cut_nothing(const struct leat_found *found, enum leat_fate *out_
 }
 
 static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
-                        enum leat_fate *out_fate)
+                        const struct leat_found_fate *before, enum leat_fate *out_fate)
 {
     struct leat_segment *seg = found->seg;
     const struct leat_log_decision *decision = decision_find(node, seg->log);
-    if (decision == NULL) return cut_orphan(node, found, out_fate);
+    if (decision == NULL) return cut_orphan(node, found, before->known, out_fate);
+    if (decision->kind == LEAT_DECIDED_WAIT && before->tail_waits) {
+        *out_fate = LEAT_FATE_REPLICA;
+        leat_store_role_set(node->store, found->seg, LEAT_SEGMENT_REPLICA, found->seg->writer);
+        return LEAT_OK;
+    }
     if (decision->kind == LEAT_DECIDED_WAIT) return cut_nothing(found, out_fate);
     const struct leat_tail_record *tail = &decision->tail;
     bool none = tail->segment == UINT64_MAX;
@@ -399,7 +428,6 @@ static leat_err up_cut(struct leat_node *node)
 {
     leat_err rc = LEAT_OK;
     sort_decisions(node);
-    node->fates = leat_mem_calloc(LEAT_MEM_BROKER, node->found_count + 1, sizeof *node->fates);
     if (node->fates == NULL) rc = LEAT_E_NO_MEMORY;
     for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++) {
         struct leat_found_fate *fate = &node->fates[i];
@@ -408,7 +436,7 @@ static leat_err up_cut(struct leat_node *node)
         fate->next_offset = node->found[i].kind == LEAT_FOUND_CLOSED
                                 ? node->found[i].seg->next_offset
                                 : node->found[i].scan.next_offset;
-        rc = cut_one(node, &node->found[i], &fate->fate);
+        rc = cut_one(node, &node->found[i], fate, &fate->fate);
     }
     if (rc == LEAT_OK) rc = leat_store_cut_done(node->store);
     if (rc != LEAT_OK)
@@ -424,6 +452,10 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
                           size_t first, size_t end, struct leat_error *error)
 {
     const struct leat_stream_desc *desc = stream->desc;
+    if (decision->kind == LEAT_DECIDED_WAIT && awaits_tail(node, stream, decision->log)) {
+        leat_takeover_ask(core, leat_begun_find(stream->begun, decision->log), desc->settings.logs);
+        return LEAT_OK;
+    }
     struct leat_segment **segs = NULL;
     size_t count = 0;
     uint64_t highest_segment = UINT64_MAX, highest_offset = 0;

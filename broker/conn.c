@@ -236,6 +236,7 @@ bool leat_peer_call(struct leat_peer *peer, const struct leat_frame *frame)
         [LEAT_KIND_SEGMENTS] = leat_call_segments,
         [LEAT_KIND_NODE_REPORT] = leat_call_node_report,
         [LEAT_KIND_GROUP] = leat_call_group,
+        [LEAT_KIND_STREAMLET_MOVE] = leat_call_streamlet_move,
     };
     leat_call_fn call =
         frame->kind < sizeof calls / sizeof *calls ? calls[frame->kind] : (leat_call_fn)NULL;

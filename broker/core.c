@@ -94,6 +94,8 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
 
+    leat_takeovers_init(core);
+    leat_movers_init(core);
     core->tick.on_expired = core_on_tick;
     core->slow_tick.on_expired = core_on_slow_tick;
     core->room_timer.on_expired = core_on_room_timer;
@@ -158,6 +160,8 @@ static leat_err core_init_buffers(struct leat_core *core, uint32_t buffer_count)
 
 void leat_core_fini(struct leat_core *core)
 {
+    leat_takeovers_fini(core);
+    leat_movers_fini(core);
     struct leat_door *door = core->node->options.door;
     if (door != NULL) door->core_close(door, core);
     leat_producer_ids_fini(core);
@@ -224,6 +228,7 @@ static void core_on_tick(struct leat_timer *timer)
     leat_timer_start(&core->timers, &core->tick, LEAT_TICK_US);
     leat_walk_make_missing(core);
     leat_hosted_care(core);
+    leat_movers_tick(core);
     leat_peer_tick(core);
 }
 

@@ -10,7 +10,9 @@
 
 #include "base/list.h"
 #include "base/timer.h"
+#include "broker/handover.h"
 #include "broker/members.h"
+#include "broker/move.h"
 #include "broker/node.h"
 #include "broker/replicate.h"
 #include "multilog/log.h"
@@ -142,6 +144,12 @@ struct leat_hosted {
     struct leat_epoch epoch;
     bool going;     /* being deleted or stopped: no new work */
     bool forgiving; /* an operator gives up what is missing in front */
+    /* It goes: another node has it. */
+    struct give_up *give_up;
+    struct leat_move_part *moving; /* it is drained, to be handed over; NULL: it is not */
+    bool older_follow;             /* while it is made: older segments come later */
+    bool older_asked; /* some were on no node: they are looked for again now and then */
+    uint32_t older_ticks;
     uint32_t care_index;
     struct leat_list dirty, care, opening, home;
     struct leat_list waiters; /* struct leat_fetch_item.waiting */
@@ -157,6 +165,7 @@ struct leat_hosted {
 struct leat_stream {
     struct leat_stream *by_id_next, *by_name_next;
     struct leat_stream_desc *desc; /* a reference */
+    struct leat_begun *begun;      /* a reference: of its logs here, those that have begun */
     bool published;                /* every core has its logs: it may be told of */
     bool logs_missing;             /* some could not be made here: the tick tries again */
     struct leat_list waiters;      /* struct leat_stream_wait */
@@ -219,6 +228,8 @@ struct leat_core {
 
     struct leat_members members;
     struct leat_replicate replicate;
+    struct leat_takeovers takeovers; /* core 0's */
+    struct leat_movers movers;       /* core 0's */
     struct leat_link_handler serve_in;
     struct leat_peer link_peer;             /* stands for all that ask by links */
     const struct leat_link_ticket *serving; /* while a request of a link is taken */
@@ -391,6 +402,7 @@ void leat_call_ping(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_status(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_cluster_status(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_node_change(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_streamlet_move(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
 /** Nobody waits for its answers any more: give up the places that its requests hold. */
 void leat_sets_peer_closed(struct leat_peer *peer);
@@ -474,15 +486,18 @@ leat_err leat_stream_seek(struct leat_core *core, struct leat_stream_seek *seek,
 
 /* ---- node.c, bringup.c ---- */
 enum leat_fate {
-    LEAT_FATE_GONE,   /* dropped */
-    LEAT_FATE_SERVED, /* closed, its log's */
-    LEAT_FATE_KEPT,   /* not touched, not served */
+    LEAT_FATE_GONE,    /* dropped */
+    LEAT_FATE_SERVED,  /* closed, its log's */
+    LEAT_FATE_KEPT,    /* not touched, not served */
+    LEAT_FATE_REPLICA, /* another node owns its log: kept for it */
 };
 /* What became of a found segment: its descriptor may be gone when the logs are made. */
 struct leat_found_fate {
     struct leat_log_ref log;
     uint64_t segment, next_offset;
     enum leat_fate fate;
+    bool known;      /* its stream is there */
+    bool tail_waits; /* a decided end, whose segment may be on another node, or a replica here */
 };
 struct leat_node {
     struct leat_node_options options;
@@ -494,6 +509,7 @@ struct leat_node {
     struct leat_link_hub hub;
     uint8_t cluster_id[16];
     uint64_t incarnation;
+    _Atomic uint64_t incarnation_told; /* the same, for the coordinator's thread */
     uint64_t started_us;
     uint64_t pool_bytes, writer_bytes_max;
     struct leat_inherited **inherited; /* node.c's */

@@ -13,6 +13,7 @@ static void hosted_on_room(void *owner, struct leat_log *log);
 static void hosted_on_opening(void *owner, struct leat_log *log);
 
 enum {
+    OLDER_TICKS = 5,      /* segments that were on no node are looked for again after so many */
     CARE_IDLE_TICKS = 60, /* parked logs are looked at about once a minute, spread evenly */
     PRODUCER_EXPIRY_MS = 24 * 60 * 60 * 1000,
 };
@@ -90,10 +91,9 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
 leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref)
 {
     const struct leat_stream *stream = leat_stream_find(core, ref.stream);
-    /* Not seen: news of it are on their way over the cores, and the request was faster. */
-    const bool comes = leat_hosted_find(core, ref) != NULL || (stream && stream->logs_missing) ||
-                       (stream && ref.streamlet >= stream->desc->streamlet_count) ||
-                       ref.stream > core->stream_seen;
+    /* Who got so far was told that it is this node's: it is being made, moved or taken over.
+     * Not seen: news of it are on their way over the cores, and the request was faster. */
+    const bool comes = stream != NULL || ref.stream > core->stream_seen;
     return core->stopping || comes ? LEAT_E_STARTING : LEAT_E_UNKNOWN_STREAM;
 }
 
@@ -125,6 +125,7 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
     struct leat_keeper keeper;
+    hosted->older_follow = tail->older_follow;
     leat_err rc = leat_replicate_attach(hosted, segs, seg_count, &keeper);
     if (rc == LEAT_OK && strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0)
         rc = leat_sets_attach(hosted, &options);
@@ -156,6 +157,7 @@ void leat_hosted_destroy(struct leat_hosted *hosted)
     leat_sets_destroy(&hosted->sets);
     leat_log_destroy(&hosted->log);
     leat_replicate_detach(hosted);
+    if (hosted->moving != NULL) leat_move_part_gone(hosted->moving);
     leat_mem_free(hosted->segs);
     leat_mem_free(hosted);
 }
@@ -323,8 +325,10 @@ void leat_hosted_care(struct leat_core *core)
         struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, care);
         if (hosted->going) continue;
         leat_log_care(hosted->log);
+        if (hosted->older_asked && ++hosted->older_ticks % OLDER_TICKS == 0)
+            leat_takeover_older(hosted);
         leat_log_info(hosted->log, &info);
-        if (info.memory_bytes != 0) continue;
+        if (info.memory_bytes != 0 || hosted->older_asked) continue;
         hosted->care_index = 1;
         leat_list_remove(&hosted->care);
         leat_list_push_back(&core->idle_logs, &hosted->care);
@@ -454,6 +458,7 @@ void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
     *at = stream->by_name_next;
     core->stream_count--;
     stream_tell_waiters(stream);
+    leat_begun_unref(stream->begun);
     leat_stream_desc_unref(stream->desc);
     leat_mem_free(stream);
 }

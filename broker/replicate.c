@@ -134,13 +134,16 @@ void leat_replicate_sink_fini(struct leat_core *core)
 leat_err leat_replicate_take_found(struct leat_core *core)
 {
     size_t count;
-    const struct leat_found *found = leat_store_found_replicas(core->node->store, &count);
+    const struct leat_node *node = core->node;
+    const struct leat_found *found = leat_store_found_replicas(node->store, &count);
+    leat_err rc = LEAT_OK;
     if (core->replicate.backup == NULL) return LEAT_OK;
-    for (size_t i = 0; i < count; i++) {
-        leat_err rc = leat_backup_take_found(core->replicate.backup, &found[i]);
-        if (rc != LEAT_OK) return rc;
-    }
-    return LEAT_OK;
+    for (size_t i = 0; rc == LEAT_OK && i < count; i++)
+        rc = leat_backup_take_found(core->replicate.backup, &found[i]);
+    for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++)
+        if (node->fates[i].fate == LEAT_FATE_REPLICA)
+            rc = leat_backup_take_found(core->replicate.backup, &node->found[i]);
+    return rc;
 }
 
 void leat_replicate_on_member(struct leat_core *core, const struct leat_member *member,
@@ -216,6 +219,7 @@ leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *
         .min_copies = settings->min_copies,
         .durability = leat_replicate_durability(settings),
         .version = 1,
+        .older_follow = hosted->older_follow,
         .owner = hosted,
     };
     leat_err rc = leat_primary_log_create(core->replicate.primary, &options, segs, seg_count,

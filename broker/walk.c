@@ -16,6 +16,7 @@ struct walk {
     struct leat_mail mail;
     struct leat_node *node;
     struct leat_stream_desc *desc; /* a reference; NULL: deleted */
+    struct leat_begun *begun;      /* a reference */
     uint32_t stream_id;
     uint32_t core;
     bool second_round;
@@ -37,7 +38,11 @@ static void walk_start(struct leat_node *node, struct leat_stream_desc *desc, ui
     walk->node = node;
     walk->desc = desc;
     walk->stream_id = stream_id;
-    if (desc != NULL) leat_stream_desc_ref(desc);
+    if (desc != NULL) {
+        leat_stream_desc_ref(desc);
+        uint64_t incarnation = atomic_load_explicit(&node->incarnation_told, memory_order_relaxed);
+        walk->begun = leat_begun_of(node->coordinator, desc, incarnation);
+    }
     if (stream_id > atomic_load_explicit(&node->highest_stream, memory_order_relaxed))
         atomic_store_explicit(&node->highest_stream, stream_id, memory_order_relaxed);
     const struct leat_post *post = node->options.coordinator_env->post;
@@ -100,6 +105,7 @@ static void walk_next(struct walk *walk, struct leat_core *core)
         walk->core = 0;
         if (walk->second_round) {
             if (walk->desc != NULL) leat_stream_desc_unref(walk->desc);
+            leat_begun_unref(walk->begun);
             leat_mem_free(walk);
             return;
         }
@@ -127,6 +133,11 @@ static void logs_make(struct leat_core *core, struct leat_stream *stream)
             if (hosted != NULL && hosted->log != NULL && !hosted->going)
                 leat_log_settings_set(hosted->log, &desc->settings);
             if (hosted != NULL) continue;
+            const struct leat_begun_log *begun = leat_begun_find(stream->begun, ref);
+            if (begun != NULL) { /* it was another's, or is on its way here already */
+                leat_takeover_ask(core, begun, desc->settings.logs);
+                continue;
+            }
             leat_err rc = leat_hosted_create(core, stream, ref, desc->streamlets[s].epoch, NULL, 0,
                                              &empty, &hosted);
             if (rc == LEAT_OK) continue;
@@ -154,6 +165,25 @@ void leat_walk_make_missing(struct leat_core *core)
     }
 }
 
+/* What is another's now, or this node's own under an epoch that its log here is not of. */
+static void logs_give_up(struct leat_core *core, const struct leat_stream *stream)
+{
+    const struct leat_stream_desc *desc = stream->desc;
+    if (core->stopping) return;
+    for (uint32_t s = 0; s < desc->streamlet_count; s++) {
+        for (uint32_t q = 0; q < desc->settings.logs; q++) {
+            struct leat_log_ref ref = {desc->id, s, q};
+            if (leat_core_of_log(core->node, ref, desc->settings.logs) != core->index) continue;
+            struct leat_hosted *hosted = leat_hosted_find(core, ref);
+            if (hosted == NULL) continue;
+            /* A log whose loss was accepted has an epoch of its own, later than its streamlet's. */
+            bool stays =
+                leat_core_owns(core, desc, s) && desc->streamlets[s].epoch.v <= hosted->epoch.v;
+            if (!stays) leat_hosted_give_up(hosted);
+        }
+    }
+}
+
 static void walk_install(struct walk *walk, struct leat_core *core)
 {
     struct leat_stream *stream;
@@ -161,8 +191,11 @@ static void walk_install(struct walk *walk, struct leat_core *core)
     leat_err rc = leat_stream_put(core, walk->desc, &stream);
     const bool committed_is_applied = rc == LEAT_OK; /* as above */
     LEAT_ASSERT(committed_is_applied);
+    leat_begun_unref(stream->begun);
+    stream->begun = leat_begun_ref(walk->begun);
     if (!core->adopted) return; /* coming up: recovery makes its logs */
 
+    logs_give_up(core, stream);
     logs_make(core, stream);
     LEAT_LIST_EACH(&core->home_logs, link)
     {

@@ -140,7 +140,7 @@ struct leat_log {
 
     bool dirty, in_step, clocks_read;
     bool stopping, deleting, releasing;
-    bool older_follow; /* options.older_follow, until they have */
+    bool older_follow;                               /* of its leat_log_tail, until they have */
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
     void *on_end_arg;
 };
@@ -201,9 +201,6 @@ struct log_open *log_open_of(struct leat_log *log, const struct leat_segment *se
 
 /* warm.c */
 void log_step_front(struct leat_log *log);
-/** The fixed part of a segment's start entry, from its first bytes. Not verified. */
-bool log_start_find(const uint8_t *bytes, uint32_t count,
-                    struct leat_start *out_start) LEAT_NODISCARD;
 void log_step_warm(struct leat_log *log);
 void log_warm_leave(struct leat_log *log);
 

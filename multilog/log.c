@@ -146,7 +146,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     /* Segments were there once and are all gone: so is what they said of producers. */
     if (seg_count == 0 && tail->next_segment > 0) log->producers.expired = true;
     log->gathered_us = log_now(log);
-    log->older_follow = options->older_follow;
+    log->older_follow = tail->older_follow;
     *out_log = log;
     /* Whoever keeps state here waits for it, not for the first append. */
     if ((log->cold && log->options.app.ctx) || log->front_unknown) log_mark_dirty(log);

@@ -70,9 +70,6 @@ struct leat_log_options {
     uint64_t producer_expiry_ms;
     struct leat_log_app app;        /* ctx NULL: none */
     struct leat_log_warmth *warmth; /* borrowed; NULL: unlimited */
-    /* Its older segments are still elsewhere and come by leat_log_segment_add(): reads of them wait
-     * until leat_log_older_done(). */
-    bool older_follow;
     struct leat_log_events events;
     void *owner;
 };
@@ -83,6 +80,9 @@ struct leat_log_tail {
     struct leat_extent previous; /* of next_segment - 1 */
     uint64_t next_offset;
     bool jumped; /* data was given up before next_offset: the chain starts anew */
+    /* Its older segments are still elsewhere and come by leat_log_segment_add(): reads of them wait
+     * until leat_log_older_done(). */
+    bool older_follow;
 };
 
 /**
@@ -219,7 +219,8 @@ void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const c
 void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail);
 /** Another node owns it: what waits is failed (LEAT_E_STALE_EPOCH; reads LEAT_E_NOT_OWNER);
  * on_released once, when nothing is in flight and nobody holds its bytes; then
- * leat_log_segment_pop() until it says NULL, and leat_log_destroy(). Not while it is being stopped. */
+ * leat_log_segment_pop() until it says NULL, and leat_log_destroy(). Instead of whatever end was
+ * waited for before. */
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
                       void *arg);
 struct leat_segment *leat_log_segment_pop(struct leat_log *log);
@@ -228,6 +229,12 @@ struct leat_segment *leat_log_segment_pop(struct leat_log *log);
 leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg) LEAT_NODISCARD;
 /** Below it nothing is needed any more. 0: not known yet. */
 uint64_t leat_log_first_retained(const struct leat_log *log);
+/** The oldest segment that is here, or NULL. Its place in its file, and what it says of the one
+ * before, may be read at any time; it may be trimmed meanwhile. */
+const struct leat_segment *leat_log_first_held(const struct leat_log *log);
+/** The fixed part of a segment's start entry, from its first bytes. Not verified. Thread: any. */
+bool leat_log_start_find(const uint8_t *bytes, uint32_t count,
+                         struct leat_start *out_start) LEAT_NODISCARD;
 /** Whatever is not here now is nowhere: reads of it fail by name. It may still be added. */
 void leat_log_older_done(struct leat_log *log);
 

@@ -22,7 +22,7 @@ void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail)
 void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struct leat_log *log),
                       void *arg)
 {
-    LEAT_ASSERT(!log->deleting && !log->on_end);
+    LEAT_ASSERT(!log->deleting && !log->releasing);
     log->stopping = log->releasing = true;
     log->on_end = on_released;
     log->on_end_arg = arg;
@@ -69,11 +69,9 @@ static uint32_t slot_index_for(const struct leat_log *log, uint64_t segment)
 leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
 {
     LEAT_ASSERT_CMP(seg->state, ==, LEAT_SEGMENT_CLOSED);
-    if (log->deleting || log->releasing || seg->id.v >= log->next_segment)
-        return LEAT_E_NOT_OWNER;
+    if (log->deleting || log->releasing || seg->id.v >= log->next_segment) return LEAT_E_NOT_OWNER;
     uint32_t at = slot_index_for(log, seg->id.v);
-    if (at < log->slot_count && log_slot_at(log, at)->seg->id.v == seg->id.v)
-        return LEAT_E_EXISTS;
+    if (at < log->slot_count && log_slot_at(log, at)->seg->id.v == seg->id.v) return LEAT_E_EXISTS;
     leat_err rc = log_slots_reserve(log);
     if (rc != LEAT_OK) return rc;
     /* From here on nothing fails. Pointers into the table are never kept over a turn. */
@@ -105,4 +103,9 @@ void leat_log_older_done(struct leat_log *log)
                          log->stream_name, (unsigned long long)log->first_segment,
                          (unsigned long long)log_slot_at(log, 0)->seg->id.v - 1);
     log_mark_dirty(log);
+}
+
+const struct leat_segment *leat_log_first_held(const struct leat_log *log)
+{
+    return log->slot_count ? log_slot_at(log, 0)->seg : NULL;
 }

@@ -321,7 +321,7 @@ static leat_err read_file(struct leat_log *log, struct leat_read *read, struct l
 static void joint_note(struct log_slot *slot, const uint8_t *bytes, uint32_t count)
 {
     struct leat_start start;
-    bool jumped = log_start_find(bytes, count, &start) && start.previous.bytes == 0 &&
+    bool jumped = leat_log_start_find(bytes, count, &start) && start.previous.bytes == 0 &&
                   start.base_offset == slot->seg->base_offset;
     slot->joint = jumped ? LOG_JOINT_JUMPED : LOG_JOINT_CHAINED;
 }

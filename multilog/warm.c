@@ -226,7 +226,7 @@ static void front_from_whole(struct leat_log *log, const uint8_t *bytes)
     front_is(log, trim.first_segment, trim.first_offset);
 }
 
-bool log_start_find(const uint8_t *bytes, uint32_t count, struct leat_start *out_start)
+bool leat_log_start_find(const uint8_t *bytes, uint32_t count, struct leat_start *out_start)
 {
     const struct leat_entry *entry = leat_entry_at(bytes, count, 0);
     if (!entry || entry->type != LEAT_ENTRY_SEGMENT) return false;
@@ -245,7 +245,7 @@ bool log_start_find(const uint8_t *bytes, uint32_t count, struct leat_start *out
 static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_t count)
 {
     struct leat_start start;
-    if (log_start_find(bytes, count, &start) &&
+    if (leat_log_start_find(bytes, count, &start) &&
         start.first_segment >= log_slot_at(log, 0)->seg->id.v)
         log->front_unknown = false;
     else

@@ -207,6 +207,15 @@ void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment
     if (!rep->busy) evict(rep);
 }
 
+void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log)
+{
+    LEAT_LIST_EACH(&backup->replicas, it)
+    {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        if (rep->seg && leat_log_ref_equal(rep->seg->log, log)) backup_drop(rep);
+    }
+}
+
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
 {
     LEAT_LIST_EACH(&backup->replicas, it)

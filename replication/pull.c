@@ -11,8 +11,8 @@
 enum {
     PIECE_BYTES = 512 * 1024,
     BLOCK_BYTES = 4096,
-    ANSWER_HEAD_BYTES = 16,       /* before the piece */
-    PIECE_US = 5 * 1000 * 1000,   /* longest wait for one */
+    ANSWER_HEAD_BYTES = 16,     /* before the piece */
+    PIECE_US = 5 * 1000 * 1000, /* longest wait for one */
 };
 
 /* ---- serving ---- */
@@ -195,9 +195,8 @@ static void on_pull_closed(struct leat_keep *keep)
         pull_end(pull, rc);
         return;
     }
-    request->keep = (struct leat_keep){.version = rep->seg->version,
-                                       .role = LEAT_SEGMENT_REPLICA,
-                                       .writer = rep->seg->writer};
+    request->keep = (struct leat_keep){
+        .version = rep->seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = rep->seg->writer};
     backup_store(request, LEAT_KEEP_STAMP, on_pull_whole);
 }
 
@@ -208,8 +207,8 @@ static void pull_close(struct leat_backup_pull *pull)
     struct leat_segment *seg = pull->rep->seg;
     struct leat_scan scan;
     leat_scan_segment(seg->buffer, pull->extent.bytes, &scan);
-    bool right = scan.started && scan.bytes == pull->extent.bytes &&
-                 scan.crc == pull->extent.crc && scan.header.segment == seg->id.v;
+    bool right = scan.started && scan.bytes == pull->extent.bytes && scan.crc == pull->extent.crc &&
+                 scan.header.segment == seg->id.v;
     struct backup_request *request = right ? backup_request_get(backup) : NULL;
     if (!request) {
         pull_next_node(pull, right ? LEAT_E_NO_MEMORY : LEAT_E_DAMAGED);

@@ -145,7 +145,7 @@ struct leat_primary_log_options {
     /* Older segments come by leat_primary_log_add(): until leat_primary_log_whole() nobody is told
      * to drop what is not known here. */
     bool older_follow;
-    void *owner;      /* for events */
+    void *owner; /* for events */
 };
 /** segs: the log's closed segments. Where their other copies lie is found out by audits; what is
  * missing is copied in the background. Thread: the core. */
@@ -154,7 +154,8 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
                                  struct leat_segment *const *segs, size_t seg_count,
                                  struct leat_primary_log **out_rep) LEAT_NODISCARD;
 /** One more closed segment, older than the others. LEAT_E_NO_MEMORY: nothing was done. */
-leat_err leat_primary_log_add(struct leat_primary_log *rep, struct leat_segment *seg) LEAT_NODISCARD;
+leat_err leat_primary_log_add(struct leat_primary_log *rep,
+                              struct leat_segment *seg) LEAT_NODISCARD;
 void leat_primary_log_whole(struct leat_primary_log *rep);
 /** After the log itself is destroyed. Replicas stay where they are. */
 void leat_primary_log_destroy(struct leat_primary_log **rep);
@@ -236,8 +237,8 @@ struct leat_backup_pull {
     struct leat_log_ref log;
     struct leat_segment_id segment;
     struct leat_extent extent;
-    uint64_t next_offset; /* after it; 0: what its bytes say */
-    uint32_t version;     /* of its stamp; 0: 1 */
+    uint64_t next_offset;               /* after it; 0: what its bytes say */
+    uint32_t version;                   /* of its stamp; 0: 1 */
     unsigned nodes[LEAT_REP_NODES_MAX]; /* numbers; asked in this order */
     unsigned node_count;
     void (*on_done)(struct leat_backup_pull *pull, leat_err rc);
@@ -263,6 +264,8 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
 /** Is a whole closed or parked replica with exactly these bytes here? Thread: owner. */
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
                        struct leat_segment_id segment, struct leat_extent extent);
+/** The node owns the log and has all of it: what is left of it among its replicas goes. */
+void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log);
 /** A committed delete entry: replicas of that stream go. */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
 /** From the store's events, for segments with role LEAT_SEGMENT_REPLICA. */

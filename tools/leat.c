@@ -10,6 +10,8 @@ static const char help[] =
     "  leat stream list            all streams\n"
     "  leat stream describe NAME   its streamlets, logs, groups, segments, offsets\n"
     "  leat stream delete NAME     delete it with all its records\n"
+    "  leat stream rebalance NAME  spread it evenly over the nodes\n"
+    "  leat streamlet move ...     hand a streamlet to another node\n"
     "  leat produce NAME [FILE...] append lines, from stdin by default\n"
     "  leat consume NAME           print records\n"
     "  leat log recover NAME ...   give up what a damaged log has lost\n"
@@ -27,9 +29,11 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } nouns[] = {
-    {"stream", leat_stream_main}, {"produce", leat_produce_main}, {"consume", leat_consume_main},
-    {"log", leat_log_main},       {"status", leat_status_main},   {"cluster", leat_cluster_main},
-    {"node", leat_node_main},     {"bench", leat_bench_main},
+    {"stream", leat_stream_main},       {"produce", leat_produce_main},
+    {"consume", leat_consume_main},     {"log", leat_log_main},
+    {"status", leat_status_main},       {"cluster", leat_cluster_main},
+    {"node", leat_node_main},           {"bench", leat_bench_main},
+    {"streamlet", leat_streamlet_main},
 };
 enum { NOUNS = sizeof nouns / sizeof nouns[0] };
 

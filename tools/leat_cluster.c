@@ -25,7 +25,7 @@ static const char cluster_help[] =
 static const char node_help[] =
     "Usage: leat node COMMAND NAME\n"
     "\n"
-    "  leat node drain NAME      it gets nothing new: no streamlets, no copies\n"
+    "  leat node drain NAME      it gets nothing new and gives its streamlets to the others\n"
     "  leat node undrain NAME    it does again\n"
     "  leat node add-voter NAME  it takes part in the cluster's decisions from now on\n"
     "  leat node replace NAME    its voter has lost its data and may begin anew. Only when the "

@@ -21,6 +21,7 @@ static const char help[] =
     "       leat stream list [--json]\n"
     "       leat stream describe NAME [--json] [--segments]\n"
     "       leat stream delete NAME\n"
+    "       leat stream rebalance NAME   move streamlets until all nodes have as many\n"
     "\n"
     "  --streamlets M          units of placement (default 1)\n"
     "  --logs Q                logs per streamlet; never changes (default: the server's cores)\n"
@@ -592,16 +593,17 @@ static int delete_stream(int argc, char **argv)
 
 int leat_stream_main(int argc, char **argv)
 {
-    static const char *const verbs[] = {"create", "list", "describe", "delete"};
-    static int (*const runs[])(int, char **) = {create, list, describe, delete_stream};
+    static const char *const verbs[] = {"create", "list", "describe", "delete", "rebalance"};
+    static int (*const runs[])(int, char **) = {create, list, describe, delete_stream,
+                                                leat_stream_rebalance};
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
     if (argc < 1 || argv[0][0] == '-') {
         fputs(help, stderr);
         return CLI_USAGE;
     }
-    for (size_t i = 0; i < 4; i++)
+    for (size_t i = 0; i < 5; i++)
         if (strcmp(argv[0], verbs[i]) == 0) return runs[i](argc - 1, argv + 1);
-    const char *nearest = cli_nearest(argv[0], verbs, 4);
+    const char *nearest = cli_nearest(argv[0], verbs, 5);
     if (nearest)
         cli_error("no 'stream %s'; did you mean 'stream %s'?", argv[0], nearest);
     else

@@ -47,6 +47,7 @@ enum leat_kind {
     LEAT_KIND_SEGMENTS = 20,
     LEAT_KIND_NODE_REPORT = 21,
     LEAT_KIND_GROUP = 22,
+    LEAT_KIND_STREAMLET_MOVE = 23,
 };
 
 struct leat_frame {

@@ -198,3 +198,26 @@ leat_err leat_msg_node_change_decode(const void *bytes, size_t count,
     leat_msg_skip_n(&reader, more);
     return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
 }
+
+void leat_msg_streamlet_move_encode(struct leat_msg_writer *writer,
+                                    const struct leat_msg_streamlet_move *move)
+{
+    leat_msg_write_array(writer, 3);
+    write_text(writer, move->stream);
+    leat_msg_write_u64(writer, move->streamlet);
+    write_text(writer, move->node);
+}
+
+leat_err leat_msg_streamlet_move_decode(const void *bytes, size_t count,
+                                        struct leat_msg_streamlet_move *out)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, bytes, count);
+    memset(out, 0, sizeof *out);
+    uint32_t more = read_head(&reader, 3);
+    out->stream = leat_msg_read_string(&reader);
+    out->streamlet = leat_msg_read_u32(&reader);
+    out->node = leat_msg_read_string(&reader);
+    leat_msg_skip_n(&reader, more);
+    return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
+}

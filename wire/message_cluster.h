@@ -17,6 +17,8 @@
  * NODE_CHANGE [what, node name]
  *   what: 1 drain (gets nothing new), 2 end of that, 3 let it vote, 4 its voter has lost its data
  *   Answer []
+ * STREAMLET_MOVE [stream name, streamlet, node name]: hand it over to that node
+ *   Answer [], when that is committed
  */
 #ifndef LEAT_WIRE_MESSAGE_CLUSTER_H
 #define LEAT_WIRE_MESSAGE_CLUSTER_H
@@ -84,5 +86,15 @@ void leat_msg_node_change_encode(struct leat_msg_writer *writer,
                                  const struct leat_msg_node_change *change);
 leat_err leat_msg_node_change_decode(const void *bytes, size_t count,
                                      struct leat_msg_node_change *out) LEAT_NODISCARD;
+
+struct leat_msg_streamlet_move {
+    struct leat_msg_string stream;
+    uint32_t streamlet;
+    struct leat_msg_string node;
+};
+void leat_msg_streamlet_move_encode(struct leat_msg_writer *writer,
+                                    const struct leat_msg_streamlet_move *move);
+leat_err leat_msg_streamlet_move_decode(const void *bytes, size_t count,
+                                        struct leat_msg_streamlet_move *out) LEAT_NODISCARD;
 
 #endif

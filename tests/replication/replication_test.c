@@ -268,12 +268,10 @@ static void adopt_head(struct world *world, unsigned node)
     struct leat_backup *backup = world->nodes[node].backup;
     struct leat_extent extent = {scan.bytes, scan.crc}, other = {scan.bytes, scan.crc ^ 1};
     assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, rep->seg->id, other,
-                                       scan.next_offset, 1, 0, on_adopted,
-                                       NULL),
+                                       scan.next_offset, 1, 0, on_adopted, NULL),
                      LEAT_E_NOT_FOUND);
     assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, rep->seg->id, extent,
-                                       scan.next_offset, 1, 0, on_adopted,
-                                       NULL),
+                                       scan.next_offset, 1, 0, on_adopted, NULL),
                      LEAT_OK);
     world_run(world, 200 * 1000);
     assert_non_null(adopted);

@@ -1,0 +1,138 @@
+/* Logs that go: their segments become replicas. See handover.h. */
+#include "broker/handover.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "broker/core.h"
+
+/* ---- what has begun ---- */
+
+static bool is_fresh(const struct leat_log_record *record)
+{
+    return !record->opened && record->tail.segment == UINT64_MAX && !record->tail.jumped &&
+           record->tail.next_offset == 0;
+}
+
+struct leat_begun *leat_begun_of(const struct leat_coordinator *coordinator,
+                                 const struct leat_stream_desc *desc, uint64_t incarnation)
+{
+    struct leat_begun *begun = NULL;
+    uint32_t logs = desc->settings.logs;
+    size_t room = 0;
+    if (coordinator == NULL) return NULL; /* it is being opened: nothing is served yet */
+    for (uint32_t s = 0; s < desc->streamlet_count; s++) {
+        if (desc->streamlets[s].owner != incarnation) continue;
+        for (uint32_t q = 0; q < logs; q++) {
+            struct leat_begun_log row = {.ref = {desc->id, s, q}};
+            if (!leat_coordinator_log(coordinator, row.ref, &row.record, &row.epoch)) continue;
+            if (is_fresh(&row.record)) continue;
+            if (begun == NULL || begun->count == room) {
+                room = room == 0 ? 16 : 2 * room;
+                struct leat_begun *grown = leat_mem_realloc(
+                    LEAT_MEM_BROKER, begun, 1, sizeof *begun + room * sizeof begun->rows[0]);
+                /* Committed and applied: there is no way back. */
+                const bool committed_is_applied = grown != NULL;
+                LEAT_ASSERT(committed_is_applied);
+                if (begun == NULL) grown->count = 0;
+                begun = grown;
+            }
+            begun->rows[begun->count++] = row;
+        }
+    }
+    if (begun != NULL) atomic_init(&begun->refs, 1);
+    return begun;
+}
+
+struct leat_begun *leat_begun_ref(struct leat_begun *begun)
+{
+    if (begun != NULL) atomic_fetch_add_explicit(&begun->refs, 1, memory_order_relaxed);
+    return begun;
+}
+
+void leat_begun_unref(struct leat_begun *begun)
+{
+    if (begun != NULL && atomic_fetch_sub_explicit(&begun->refs, 1, memory_order_acq_rel) == 1)
+        leat_mem_free(begun);
+}
+
+const struct leat_begun_log *leat_begun_find(const struct leat_begun *begun,
+                                             struct leat_log_ref ref)
+{
+    size_t low = 0, high = begun != NULL ? begun->count : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct leat_log_ref *at = &begun->rows[middle].ref;
+        if (leat_log_ref_equal(*at, ref)) return &begun->rows[middle];
+        if (at->streamlet < ref.streamlet || (at->streamlet == ref.streamlet && at->log < ref.log))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/* ---- giving up ---- */
+
+/* Segments on their way to the backup. */
+struct give_up {
+    struct leat_mail mail;
+    struct leat_node *node;
+    struct leat_list segs; /* by_log */
+};
+
+static void give_up_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct give_up *give_up = LEAT_CONTAINER(mail, struct give_up, mail);
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&give_up->segs)) != NULL) {
+        struct leat_segment *seg = LEAT_CONTAINER(link, struct leat_segment, by_log);
+        leat_err rc = leat_backup_take_own(core->replicate.backup, seg, give_up->node->incarnation);
+        /* A few bytes each. Without them the segment would be nobody's until the next start. */
+        LEAT_ASSERT(rc == LEAT_OK);
+    }
+    leat_mem_free(give_up);
+}
+
+static void give_up_on_released(void *arg, struct leat_log *log)
+{
+    struct leat_hosted *hosted = arg;
+    struct leat_core *core = hosted->core;
+    struct leat_log_ref ref = hosted->ref;
+    struct give_up *give_up = hosted->give_up;
+    struct leat_segment *seg;
+    while ((seg = leat_log_segment_pop(log)) != NULL) {
+        leat_list_remove(&seg->by_log);
+        leat_list_push_front(&give_up->segs, &seg->by_log);
+        seg->owner_actor = LEAT_ACTOR_CORE_0;
+    }
+    /* What is above forgets them before they are the backup's. */
+    leat_hosted_destroy(hosted);
+    leat_core_mail(core, 0, &give_up->mail, give_up_deliver);
+    if (core->stopping) {
+        if (core->logs_to_stop > 0 && --core->logs_to_stop == 0) leat_core_on_logs_stopped(core);
+        return;
+    }
+    /* Refused moves, and losses that an operator accepted elsewhere, bring it back. */
+    const struct leat_stream *stream = leat_stream_find(core, ref.stream);
+    if (stream == NULL || !leat_core_owns(core, stream->desc, ref.streamlet)) return;
+    const struct leat_begun_log *row = leat_begun_find(stream->begun, ref);
+    if (row != NULL) leat_takeover_ask(core, row, stream->desc->settings.logs);
+}
+
+void leat_hosted_give_up(struct leat_hosted *hosted)
+{
+    if (hosted->give_up != NULL) return;
+    struct give_up *give_up = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *give_up);
+    /* Committed and applied: there is no way back. */
+    const bool committed_is_applied = give_up != NULL;
+    LEAT_ASSERT(committed_is_applied);
+    give_up->node = hosted->core->node;
+    leat_list_init(&give_up->segs);
+    hosted->give_up = give_up;
+    hosted->going = true;
+    leat_hosted_wake(hosted);
+    leat_log_release(hosted->log, give_up_on_released, hosted);
+}

@@ -1,0 +1,67 @@
+/* Logs that come to this node and go from it while it lives. Private to broker/.
+ *
+ * Going: the coordinator tells that another node owns a streamlet, so each of its logs here is let
+ * go: its segments become replicas, which are kept until the new owner has given its word.
+ *
+ * Coming: the coordinator tells that this node owns a streamlet that was another's, and where each
+ * of its logs ends (a tail record). Core 0, where the replicas are, makes the last segment the node's
+ * own, pulling it first if it is not here; with it the log's core makes the log, which serves from
+ * then on. The older segments follow, one after the other, from the newest back: each names the
+ * (length, CRC) of the one before it.
+ */
+#ifndef LEAT_BROKER_HANDOVER_H
+#define LEAT_BROKER_HANDOVER_H
+
+#include "coordinator/coordinator.h"
+#include "multilog/log.h"
+#include "replication/replication.h"
+
+struct leat_core;
+struct leat_hosted;
+struct leat_stream;
+
+enum {
+    LEAT_TAKEOVER_TICK_US = 20 * 1000,
+    LEAT_TAKEOVER_OLDER_MAX = 8,                /* logs whose older segments come at one time */
+    LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000, /* one that is on no node: looked for so long */
+};
+
+/* Logs of a stream that have begun, as the coordinator's tables say; shared by reference count,
+ * immutable. */
+struct leat_begun_log {
+    struct leat_log_ref ref;
+    struct leat_epoch epoch;
+    struct leat_log_record record;
+};
+struct leat_begun {
+    _Atomic uint32_t refs;
+    size_t count;
+    struct leat_begun_log rows[]; /* ascending */
+};
+/** Of the streamlets that this incarnation owns; NULL: none has begun. Thread: coordinator. */
+struct leat_begun *leat_begun_of(const struct leat_coordinator *coordinator,
+                                 const struct leat_stream_desc *desc, uint64_t incarnation);
+struct leat_begun *leat_begun_ref(struct leat_begun *begun);
+void leat_begun_unref(struct leat_begun *begun);
+const struct leat_begun_log *leat_begun_find(const struct leat_begun *begun,
+                                             struct leat_log_ref ref);
+
+/* What core 0 has under way. */
+struct leat_takeovers {
+    struct leat_list all; /* struct leat_takeover, in order of asking */
+    struct leat_timer timer;
+    bool kicked;
+    struct leat_mail kick;
+};
+void leat_takeovers_init(struct leat_core *core);
+void leat_takeovers_fini(struct leat_core *core);
+/** This core is to have that log: have it made. Again for the same log: harmless. Thread: its home
+ * core. */
+void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row, uint32_t logs);
+/** The log of a hosted that serves lacks segments in front: look for them again. Thread: its core. */
+void leat_takeover_older(struct leat_hosted *hosted);
+/** Its streamlet is another's (or this node's own under another epoch): the log goes. Thread: its
+ * core. */
+void leat_hosted_give_up(struct leat_hosted *hosted);
+
+#endif

@@ -1,0 +1,555 @@
+/* Logs that come: see handover.h. All of it on core 0, where the replicas are, but for the moment in
+ * which a segment is given to a log on the log's own core. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/core.h"
+#include "broker/handover.h"
+
+enum { BLOCK_BYTES = 4096 };
+
+enum phase {
+    PHASE_TAIL,  /* the last segment, with which the log is made */
+    PHASE_OLDER, /* the one before the last that came */
+    PHASE_ENDED, /* telling the log that no more come */
+};
+
+struct leat_takeover {
+    struct leat_list link;
+    struct leat_mail mail;
+    struct leat_node *node;
+    struct leat_log_ref ref;
+    struct leat_epoch epoch;
+    uint32_t home;
+    struct leat_tail_record tail;
+    enum phase phase;
+    bool busy;     /* something is under way that comes back by itself */
+    bool complete; /* ENDED: nothing is missing */
+    bool told;     /* the log knows already that something is missing */
+    /* The segment that is wanted now; extent {0, 0}: there is none to want, or any will do. */
+    uint64_t segment, next_offset;
+    struct leat_extent extent;
+    uint64_t first_retained;
+    struct leat_segment *seg; /* adopted, on its way to the log */
+    struct leat_start start;  /* its */
+    uint64_t again_us, since_us, missing_us;
+    unsigned failures;
+    leat_err rc; /* of giving it to the log */
+    struct leat_backup_pull pull;
+    struct leat_disk_io io;
+    uint8_t *block_raw;
+};
+
+static void takeovers_step(struct leat_core *core);
+static void start_read(struct leat_takeover *takeover);
+
+static struct leat_core *core_0(const struct leat_takeover *takeover)
+{
+    return &takeover->node->cores[0];
+}
+
+/* ---- driving ---- */
+
+static void kick_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    (void)mail;
+    core->takeovers.kicked = false;
+    takeovers_step(core);
+}
+
+static void kick(struct leat_core *core)
+{
+    if (core->takeovers.kicked) return;
+    core->takeovers.kicked = true;
+    leat_core_mail(core, 0, &core->takeovers.kick, kick_deliver);
+}
+
+static void on_timer(struct leat_timer *timer)
+{
+    takeovers_step(timer->owner);
+}
+
+/* Not now: somewhat later. */
+static void pause_for(struct leat_takeover *takeover, uint64_t us)
+{
+    takeover->again_us = leat_core_now(core_0(takeover)) + us;
+    takeover->busy = false;
+}
+
+static void takeover_free(struct leat_takeover *takeover)
+{
+    leat_list_remove(&takeover->link);
+    leat_mem_free(takeover->block_raw);
+    leat_mem_free(takeover);
+}
+
+/* ---- giving a segment to its log ---- */
+
+static void home_deliver(void *actor, struct leat_mail *mail);
+static void back_deliver(void *actor, struct leat_mail *mail);
+
+static void to_home(struct leat_takeover *takeover)
+{
+    takeover->busy = true;
+    leat_core_mail(core_0(takeover), takeover->home, &takeover->mail, home_deliver);
+}
+
+static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
+{
+    struct leat_stream *stream = leat_stream_find(core, takeover->ref.stream);
+    if (core->stopping) return LEAT_E_STARTING;
+    if (stream == NULL || !leat_core_owns(core, stream->desc, takeover->ref.streamlet))
+        return LEAT_E_NOT_OWNER;
+    const struct leat_begun_log *row = leat_begun_find(stream->begun, takeover->ref);
+    if (row == NULL || row->epoch.v != takeover->epoch.v) return LEAT_E_NOT_OWNER;
+    if (leat_hosted_find(core, takeover->ref) != NULL) return LEAT_E_AGAIN;
+    struct leat_log_tail tail = {
+        .next_segment = takeover->tail.segment == UINT64_MAX ? 0 : takeover->tail.segment + 1,
+        .next_offset = takeover->tail.next_offset,
+        .jumped = takeover->tail.jumped,
+        .older_follow = takeover->seg != NULL && takeover->seg->id.v > 0,
+    };
+    if (takeover->seg != NULL && !tail.jumped) tail.previous = takeover->seg->extent;
+    struct leat_hosted *hosted;
+    return leat_hosted_create(core, stream, takeover->ref, takeover->epoch, &takeover->seg,
+                              takeover->seg != NULL ? 1 : 0, &tail, &hosted);
+}
+
+static leat_err add_older(struct leat_core *core, struct leat_takeover *takeover)
+{
+    struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    if (core->stopping) return LEAT_E_STARTING;
+    if (hosted == NULL || hosted->give_up != NULL || hosted->epoch.v != takeover->epoch.v)
+        return LEAT_E_NOT_OWNER;
+    leat_err rc = leat_log_segment_add(hosted->log, takeover->seg);
+    if (rc != LEAT_OK) return rc;
+    if (hosted->copies != NULL) rc = leat_primary_log_add(hosted->copies, takeover->seg);
+    /* Without memory for that its copies are not looked after until the next start. */
+    if (rc != LEAT_OK) leat_diary_warn("no memory to look after copies of a segment");
+    uint64_t first = leat_log_first_retained(hosted->log);
+    if (first > takeover->first_retained) takeover->first_retained = first;
+    return LEAT_OK;
+}
+
+static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeover)
+{
+    struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    if (core->stopping) return LEAT_E_STARTING;
+    if (hosted == NULL || hosted->give_up != NULL || hosted->epoch.v != takeover->epoch.v)
+        return LEAT_E_NOT_OWNER;
+    leat_log_older_done(hosted->log);
+    hosted->older_asked = !takeover->complete;
+    if (takeover->complete && hosted->copies != NULL) leat_primary_log_whole(hosted->copies);
+    return LEAT_OK;
+}
+
+static void home_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
+    switch (takeover->phase) {
+    case PHASE_TAIL:
+        takeover->rc = make_log(core, takeover);
+        break;
+    case PHASE_OLDER:
+        takeover->rc = add_older(core, takeover);
+        break;
+    case PHASE_ENDED:
+        takeover->rc = tell_ended(core, takeover);
+        break;
+    }
+    leat_core_mail(core, 0, mail, back_deliver);
+}
+
+/* The segment before the one that was given away now. */
+static void older_want(struct leat_takeover *takeover)
+{
+    uint64_t first = takeover->first_retained;
+    takeover->phase = PHASE_OLDER;
+    takeover->failures = 0;
+    if (takeover->segment == 0 || takeover->segment <= first) {
+        takeover->phase = PHASE_ENDED;
+        takeover->complete = true;
+        return;
+    }
+    takeover->segment--;
+    takeover->extent = takeover->start.previous;
+    takeover->next_offset = takeover->start.base_offset;
+}
+
+/* The log could not take it: it goes back to where it came from. */
+static void seg_return(struct leat_takeover *takeover)
+{
+    struct leat_segment *seg = takeover->seg;
+    takeover->seg = NULL;
+    if (seg == NULL) return;
+    leat_err rc =
+        leat_backup_take_own(core_0(takeover)->replicate.backup, seg, takeover->node->incarnation);
+    LEAT_ASSERT(rc == LEAT_OK); /* as for those that are given up */
+}
+
+static void back_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
+    bool gone = takeover->rc == LEAT_E_NOT_OWNER || takeover->rc == LEAT_E_STARTING;
+    takeover->busy = false;
+    kick(core);
+    if (takeover->rc == LEAT_E_EXISTS) takeover->rc = LEAT_OK, seg_return(takeover);
+    if (gone) {
+        seg_return(takeover);
+        takeover_free(takeover);
+    } else if (takeover->rc != LEAT_OK) {
+        pause_for(takeover,
+                  LEAT_TAKEOVER_TICK_US); /* no memory, or its predecessor is still here */
+    } else if (takeover->phase == PHASE_ENDED) {
+        if (takeover->complete) leat_backup_drop_log(core->replicate.backup, takeover->ref);
+        takeover_free(takeover);
+    } else {
+        if (takeover->phase == PHASE_TAIL)
+            leat_diary_info(
+                "log %u/%u/%u is served here under epoch %u, %llu ms after that was told",
+                takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log, takeover->epoch.v,
+                (unsigned long long)(leat_core_now(core) - takeover->since_us) / 1000);
+        bool none = takeover->seg == NULL && takeover->phase == PHASE_TAIL;
+        takeover->seg = NULL;
+        if (none)
+            takeover_free(takeover);
+        else
+            older_want(takeover);
+    }
+}
+
+/* ---- getting a segment ---- */
+
+/* Which nodes may have it: all that are up. */
+static void sources_fill(struct leat_core *core, struct leat_backup_pull *pull)
+{
+    pull->node_count = 0;
+    for (uint32_t i = 0; i < core->members.count; i++) {
+        const struct leat_member *member = core->members.rows[i];
+        if (member->self || member->info.state != LEAT_NODE_UP) continue;
+        pull->nodes[pull->node_count++] = member->number;
+    }
+}
+
+static void missing(struct leat_takeover *takeover, leat_err rc)
+{
+    takeover->failures++;
+    if (takeover->phase == PHASE_TAIL) {
+        if (takeover->failures == 5)
+            leat_node_complain(takeover->node,
+                               "stream %u, streamlet %u, log %u waits: its last segment %llu is on "
+                               "no node that is up (%s)",
+                               takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log,
+                               (unsigned long long)takeover->segment, leat_err_text(rc));
+        pause_for(takeover,
+                  takeover->failures < 10 ? LEAT_TAKEOVER_TICK_US : 10 * LEAT_TAKEOVER_TICK_US);
+        return;
+    }
+    /* Its last owner may still be giving it up. Reads wait for so long. */
+    uint64_t now_us = leat_core_now(core_0(takeover));
+    if (takeover->failures == 1) takeover->missing_us = now_us;
+    if (now_us < takeover->missing_us + LEAT_TAKEOVER_MISSING_US) {
+        pause_for(takeover, LEAT_TAKEOVER_TICK_US);
+        return;
+    }
+    takeover->phase = PHASE_ENDED; /* a later look begins anew: leat_takeover_older() */
+    takeover->complete = false;
+    takeover->busy = false;
+    kick(core_0(takeover));
+}
+
+static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
+{
+    struct leat_takeover *takeover = pull->owner;
+    takeover->busy = false;
+    if (rc == LEAT_OK)
+        kick(core_0(takeover));
+    else if (leat_err_class(rc) == LEAT_CLASS_RETRY)
+        pause_for(takeover, 5 * LEAT_TAKEOVER_TICK_US);
+    else
+        missing(takeover, rc);
+}
+
+static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
+{
+    takeover->pull = (struct leat_backup_pull){.log = takeover->ref,
+                                               .segment = {takeover->segment},
+                                               .extent = takeover->extent,
+                                               .next_offset = takeover->next_offset,
+                                               .on_done = on_pulled,
+                                               .owner = takeover};
+    sources_fill(core, &takeover->pull);
+    takeover->busy = true;
+    leat_err rc = leat_backup_pull(core->replicate.backup, &takeover->pull);
+    if (rc == LEAT_E_AGAIN)
+        pause_for(takeover, LEAT_TAKEOVER_TICK_US);
+    else if (rc != LEAT_OK)
+        missing(takeover, rc);
+}
+
+static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
+{
+    struct leat_takeover *takeover = arg;
+    if (rc != LEAT_OK) {
+        missing(takeover, rc);
+        return;
+    }
+    takeover->seg = seg;
+    start_read(takeover);
+}
+
+/* Offsets jumped here, so nothing names the segment before: the highest closed one below is it. */
+struct highest {
+    uint64_t below;
+    bool found;
+    struct leat_replica_info info;
+};
+static void highest_see(void *arg, const struct leat_replica_info *info)
+{
+    struct highest *highest = arg;
+    if (info->state != LEAT_SEGMENT_CLOSED || info->incomplete || info->damaged) return;
+    if (info->segment.v >= highest->below) return;
+    if (highest->found && info->segment.v <= highest->info.segment.v) return;
+    highest->found = true;
+    highest->info = *info;
+}
+
+static bool any_below(struct leat_core *core, struct leat_takeover *takeover)
+{
+    struct highest highest = {.below = takeover->segment + 1};
+    leat_backup_each(core->replicate.backup, &takeover->ref, false, highest_see, &highest);
+    if (!highest.found) return false;
+    takeover->segment = highest.info.segment.v;
+    takeover->extent = highest.info.extent;
+    takeover->next_offset = highest.info.next_offset;
+    return true;
+}
+
+static void get_step(struct leat_core *core, struct leat_takeover *takeover)
+{
+    if (takeover->phase == PHASE_TAIL && takeover->tail.segment == UINT64_MAX) {
+        to_home(takeover); /* it has no segments */
+        return;
+    }
+    if (takeover->extent.bytes == 0 && !any_below(core, takeover)) {
+        if (takeover->phase == PHASE_TAIL) {
+            to_home(takeover); /* nothing is left of it here */
+        } else {
+            takeover->phase = PHASE_ENDED;
+            takeover->complete = true;
+            to_home(takeover);
+        }
+        return;
+    }
+    takeover->busy = true;
+    leat_err rc = leat_backup_adopt(
+        core->replicate.backup, takeover->ref, (struct leat_segment_id){takeover->segment},
+        takeover->extent, takeover->next_offset, INT64_MIN, takeover->home, on_adopted, takeover);
+    if (rc == LEAT_E_NOT_FOUND)
+        pull_start(core, takeover);
+    else if (rc != LEAT_OK)
+        pause_for(takeover, LEAT_TAKEOVER_TICK_US);
+}
+
+/* ---- its start entry, which names the one before ---- */
+
+static void start_known(struct leat_takeover *takeover, const uint8_t *bytes, uint32_t count)
+{
+    if (!leat_log_start_find(bytes, count, &takeover->start)) {
+        /* Scanned when it was adopted or pulled, so the disk is what lies. The log itself stands. */
+        leat_diary_error("log %u/%u/%u: the start of segment %llu can't be read",
+                         takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log,
+                         (unsigned long long)takeover->segment);
+        takeover->start = (struct leat_start){0};
+    }
+    if (takeover->phase == PHASE_TAIL) takeover->first_retained = takeover->start.first_segment;
+    to_home(takeover);
+}
+
+static void on_start_read(struct leat_disk_io *io)
+{
+    struct leat_takeover *takeover = io->owner;
+    start_known(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
+}
+
+static void start_read(struct leat_takeover *takeover)
+{
+    const struct leat_segment *seg = takeover->seg;
+    if (seg->buffer != NULL) {
+        start_known(takeover, seg->buffer, seg->extent.bytes);
+        return;
+    }
+    if (takeover->block_raw == NULL)
+        takeover->block_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, 2 * BLOCK_BYTES);
+    if (takeover->block_raw == NULL) {
+        pause_for(takeover, LEAT_TAKEOVER_TICK_US);
+        return;
+    }
+    const struct leat_disk *disk = core_0(takeover)->env->disk;
+    takeover->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = seg->file,
+        .offset = seg->file_offset,
+        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)takeover->block_raw, (uintptr_t)BLOCK_BYTES),
+        .bytes = BLOCK_BYTES,
+        .on_done = on_start_read,
+        .owner = takeover,
+    };
+    takeover->busy = true;
+    disk->submit(disk->ctx, &takeover->io);
+}
+
+/* ---- who is next ---- */
+
+static bool is_first_of_its_log(const struct leat_core *core, const struct leat_takeover *takeover)
+{
+    for (const struct leat_list *it = core->takeovers.all.next; it != &takeover->link;
+         it = it->next)
+        if (leat_log_ref_equal(LEAT_CONTAINER(it, const struct leat_takeover, link)->ref,
+                               takeover->ref))
+            return false;
+    return true;
+}
+
+static void takeovers_step(struct leat_core *core)
+{
+    uint64_t now_us = leat_core_now(core);
+    unsigned older = 0;
+    LEAT_LIST_EACH(&core->takeovers.all, it)
+    {
+        struct leat_takeover *takeover = LEAT_CONTAINER(it, struct leat_takeover, link);
+        if (takeover->phase == PHASE_OLDER && ++older > LEAT_TAKEOVER_OLDER_MAX) continue;
+        if (takeover->busy || now_us < takeover->again_us || core->stopping) continue;
+        if (core->replicate.backup == NULL || !is_first_of_its_log(core, takeover)) continue;
+        if (takeover->seg != NULL) /* the log had no memory for it, or there was none to read it */
+            start_read(takeover);
+        else if (takeover->phase == PHASE_ENDED)
+            to_home(takeover);
+        else
+            get_step(core, takeover);
+    }
+    if (!leat_list_empty(&core->takeovers.all))
+        leat_timer_start(&core->timers, &core->takeovers.timer, LEAT_TAKEOVER_TICK_US);
+}
+
+/* ---- asking ---- */
+
+static void ask_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
+    LEAT_LIST_EACH(&core->takeovers.all, it)
+    {
+        const struct leat_takeover *other = LEAT_CONTAINER(it, const struct leat_takeover, link);
+        if (!leat_log_ref_equal(other->ref, takeover->ref)) continue;
+        if (other->epoch.v != takeover->epoch.v) continue;
+        leat_mem_free(takeover);
+        return;
+    }
+    takeover->since_us = leat_core_now(core);
+    leat_list_push_back(&core->takeovers.all, &takeover->link);
+    kick(core);
+}
+
+static struct leat_takeover *takeover_create(struct leat_core *core, struct leat_log_ref ref,
+                                             struct leat_epoch epoch)
+{
+    struct leat_takeover *takeover = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *takeover);
+    if (takeover == NULL) return NULL;
+    takeover->node = core->node;
+    takeover->ref = ref;
+    takeover->epoch = epoch;
+    takeover->home = core->index;
+    leat_list_init(&takeover->link);
+    return takeover;
+}
+
+void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row, uint32_t logs)
+{
+    LEAT_ASSERT_CMP(leat_core_of_log(core->node, row->ref, logs), ==, core->index);
+    if (row->record.opened) return; /* its marks say where it ends: nobody has decided yet */
+    struct leat_takeover *takeover = takeover_create(core, row->ref, row->epoch);
+    const bool committed_is_applied = takeover != NULL;
+    LEAT_ASSERT(committed_is_applied);
+    takeover->tail = row->record.tail;
+    takeover->phase = PHASE_TAIL;
+    takeover->segment = takeover->tail.segment;
+    takeover->extent = takeover->tail.extent;
+    takeover->next_offset = takeover->tail.next_offset;
+    leat_core_mail(core, 0, &takeover->mail, ask_deliver);
+}
+
+/* On the log's core, before it goes to core 0: where the chain goes on. */
+static void older_begin(struct leat_takeover *takeover, const uint8_t *bytes, uint32_t count)
+{
+    struct leat_core *core = &takeover->node->cores[takeover->home];
+    struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    if (!leat_log_start_find(bytes, count, &takeover->start) ||
+        takeover->start.previous.bytes == 0) {
+        if (hosted != NULL) hosted->older_asked = true; /* asked again with the next tick */
+        leat_mem_free(takeover->block_raw);
+        leat_mem_free(takeover);
+        return;
+    }
+    takeover->extent = takeover->start.previous;
+    leat_core_mail(core, 0, &takeover->mail, ask_deliver);
+}
+
+static void on_older_read(struct leat_disk_io *io)
+{
+    older_begin(io->owner, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
+}
+
+void leat_takeover_older(struct leat_hosted *hosted)
+{
+    struct leat_core *core = hosted->core;
+    struct leat_log_info info;
+    leat_log_info(hosted->log, &info);
+    const struct leat_segment *first = leat_log_first_held(hosted->log);
+    if (info.missing_segments == 0 || first == NULL) return;
+    struct leat_takeover *takeover = takeover_create(core, hosted->ref, hosted->epoch);
+    if (takeover != NULL)
+        takeover->block_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, 2 * BLOCK_BYTES);
+    if (takeover == NULL || takeover->block_raw == NULL) {
+        leat_mem_free(takeover);
+        return; /* the next tick tries again */
+    }
+    hosted->older_asked = false;
+    takeover->phase = PHASE_OLDER;
+    takeover->first_retained = info.first_segment;
+    takeover->segment = first->id.v - 1;
+    takeover->next_offset = info.missing_end;
+    if (first->buffer != NULL) {
+        older_begin(takeover, first->buffer, first->extent.bytes);
+        return;
+    }
+    takeover->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = first->file,
+        .offset = first->file_offset,
+        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)takeover->block_raw, (uintptr_t)BLOCK_BYTES),
+        .bytes = BLOCK_BYTES,
+        .on_done = on_older_read,
+        .owner = takeover,
+    };
+    core->env->disk->submit(core->env->disk->ctx, &takeover->io);
+}
+
+void leat_takeovers_init(struct leat_core *core)
+{
+    leat_list_init(&core->takeovers.all);
+    core->takeovers.timer = (struct leat_timer){.on_expired = on_timer, .owner = core};
+}
+
+void leat_takeovers_fini(struct leat_core *core)
+{
+    LEAT_LIST_EACH(&core->takeovers.all, it)
+    takeover_free(LEAT_CONTAINER(it, struct leat_takeover, link));
+}

@@ -1,0 +1,125 @@
+"""Streamlets that are handed from node to node while producers and consumers go on."""
+import os
+import subprocess
+import threading
+
+from cluster import Cluster, owned
+from rig import LEAT, WAIT_S, check, check_in, equal, main, on_end, process_end, until
+
+
+class Load:
+    """A producer that is fed lines until it is told to stop: one stream's records, in one order."""
+
+    def __init__(self, cluster, stream, *options):
+        self.lines = []
+        self.process = subprocess.Popen(
+            [LEAT, 'produce', stream, '--batch-bytes', '2K', *options], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
+        on_end(lambda: process_end(self.process))
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.feed, daemon=True)
+        self.thread.start()
+
+    def feed(self):
+        try:
+            while not self.over.wait(0.002):  # a pace that leaves the machine to the servers
+                new = [f'{i:08d}' for i in range(len(self.lines), len(self.lines) + 200)]
+                self.process.stdin.write(''.join(f'{line}\n' for line in new).encode())
+                self.process.stdin.flush()
+                self.lines += new
+        except BrokenPipeError:
+            pass
+
+    def grown_wait(self, count):
+        wanted = len(self.lines) + count
+        until(lambda: len(self.lines) >= wanted or self.process.poll() is not None,
+              'the producer goes on')
+        check(self.process.poll() is None, 'the producer has ended')
+
+    def end(self):
+        self.over.set()
+        self.thread.join(WAIT_S)
+        out, error = self.process.communicate(timeout=WAIT_S)
+        equal(self.process.returncode, 0, error.decode()[-2000:])
+        return self.lines
+
+
+def moves_under_load(copies, durability, rounds=6):
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', copies,
+                 '--durability', durability, '--segment-bytes', '256K')
+    load = Load(cluster, 's')
+    load.grown_wait(4000)
+    for i in range(rounds):
+        cluster.leat('streamlet', 'move', 's', 0, f'n{i % 3}')
+        load.grown_wait(4000)
+    lines = load.end()
+    equal(cluster.consume('s'), lines, f'{rounds} moves with {copies} copies, {durability}')
+    return cluster, lines
+
+
+def test_one_copy_moves_and_nothing_is_lost_or_doubled():
+    moves_under_load(1, 'memory')
+
+
+def test_two_copies_on_disk_move():
+    moves_under_load(2, 'disk')
+
+
+def test_three_copies_move_and_survive_a_restart():
+    cluster, lines = moves_under_load(3, 'memory')
+    for node in cluster.nodes:
+        node.stop()
+    cluster.start()
+    equal(cluster.consume('s'), lines, 'after a restart of all')
+
+
+def test_a_consumer_goes_on_through_moves():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 2)
+    load = Load(cluster, 's')
+    load.grown_wait(1000)
+    reader = subprocess.Popen([LEAT, 'consume', 's', '--max-records', '30000'],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
+    on_end(lambda: process_end(reader))
+    for i in range(6):
+        cluster.leat('streamlet', 'move', 's', i % 3, f'n{(i + i // 3 + 1) % 3}')
+        load.grown_wait(5000)
+    out, error = reader.communicate(timeout=WAIT_S)
+    equal(reader.returncode, 0, error.decode())
+    lines = load.end()
+    seen = out.decode().splitlines()
+    equal(len(seen), 30000)
+    equal(len(set(seen)), 30000, 'each once')
+    equal(sorted(cluster.consume('s')), lines)
+
+
+def test_a_drained_node_gives_its_streamlets_away():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 6, '--logs', 1, '--copies', 2)
+    lines = [f'{i:06d}' for i in range(20000)]
+    cluster.produce('s', lines, '--batch-bytes', '2K')
+    cluster.leat('node', 'drain', 'n1')
+    until(lambda: owned(cluster)['n1'] == 0, 'n1 is empty')
+    equal(sorted(cluster.consume('s')), lines)
+    cluster.leat('node', 'undrain', 'n1')
+    until(lambda: {n['state'] for n in cluster.status()['nodes']} == {'up'}, 'n1 is back')
+    check_in('moved', cluster.leat('stream', 'rebalance', 's').stdout.decode())
+    until(lambda: owned(cluster)['n1'] >= 2, 'n1 has some again')
+    equal(sorted(cluster.consume('s')), lines)
+
+
+def test_a_move_to_nowhere_is_refused_and_changes_nothing():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1)
+    cluster.produce('s', ['a', 'b'])
+    refused = cluster.leat('streamlet', 'move', 's', 0, 'n9', code=1).stderr.decode()
+    check_in('not known', refused)
+    cluster.produce('s', ['c'])
+    equal(cluster.consume('s'), ['a', 'b', 'c'])
+
+
+if __name__ == '__main__':
+    main()
