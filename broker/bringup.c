@@ -100,6 +100,20 @@ leat_err leat_node_find_marks(struct leat_node *node, struct leat_error *error)
 
 /* ---- step by step ---- */
 
+/* Before the other nodes hear of this one, so that they are told of an address that it really has;
+ * nobody is let in until it is up. */
+static leat_err up_open_door(struct leat_core *core, struct leat_error *error)
+{
+    struct leat_door *door = core->node->options.door;
+    if (door == NULL || door->bound_address[0] != '\0') return LEAT_OK;
+    leat_err rc = core->net->listen(core->net->ctx, door->address, door->on_accept, core,
+                                    door->bound_address, error);
+    if (rc == LEAT_OK) return LEAT_OK;
+    door->bound_address[0] = '\0';
+    door->not_bound = *error;
+    return door->optional ? LEAT_OK : rc;
+}
+
 void leat_node_bring_up(struct leat_node *node)
 {
     struct leat_core *core = &node->cores[0];
@@ -116,6 +130,12 @@ void leat_node_bring_up(struct leat_node *node)
         up_fail(node, LEAT_E_WRONG_CLUSTER, &error);
         return;
     }
+    struct leat_error error;
+    leat_err rc = up_open_door(core, &error);
+    if (rc != LEAT_OK) {
+        up_fail(node, rc, &error);
+        return;
+    }
     struct leat_coordinate *request = &node->request;
     memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_NODE_UP;
@@ -126,6 +146,9 @@ void leat_node_bring_up(struct leat_node *node)
     request->node_address = node->options.cluster.node_address;
     request->rack = node->options.cluster.rack;
     request->memory_bytes = node->pool_bytes;
+    const struct leat_door *door = node->options.door;
+    if (door != NULL && door->bound_address[0] != '\0')
+        request->kafka_address = door->advertise != NULL ? door->advertise : door->bound_address;
     if (node->options.cluster.node_address != NULL) leat_store_id(node->store, request->node_id);
     if (node->options.cluster.advertise != NULL) request->address = node->options.cluster.advertise;
     request->on_done = up_on_node_up;
@@ -264,18 +287,6 @@ static void up_deliver_found_done(void *actor, struct leat_mail *mail)
     node->found_count = 0;
 }
 
-static leat_err up_open_door(struct leat_core *core, struct leat_error *error)
-{
-    struct leat_door *door = core->node->options.door;
-    if (door == NULL) return LEAT_OK;
-    leat_err rc = core->net->listen(core->net->ctx, door->address, door->on_accept, core,
-                                    door->bound_address, error);
-    if (rc == LEAT_OK) return LEAT_OK;
-    door->bound_address[0] = '\0';
-    door->not_bound = *error;
-    return door->optional ? LEAT_OK : rc;
-}
-
 static void up_deliver_logs_made(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
@@ -295,7 +306,6 @@ static void up_deliver_logs_made(void *actor, struct leat_mail *mail)
     struct leat_error error = {LEAT_OK, ""};
     leat_err rc = core->net->listen(core->net->ctx, node->listen_address, leat_peer_accept, core,
                                     node->bound_address, &error);
-    if (rc == LEAT_OK) rc = up_open_door(core, &error);
     if (rc != LEAT_OK) {
         up_fail(node, rc, &error);
         return;

@@ -68,7 +68,7 @@ static void create_write(const struct leat_coordinator *coordinator, struct leat
 
 static void node_up_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
 {
-    command_head(writer, LEAT_COMMAND_NODE_UP, 7);
+    command_head(writer, LEAT_COMMAND_NODE_UP, 8);
     text_write(writer, request->node_name);
     text_write(writer, request->address);
     leat_msg_write_u64(writer, request->cores);
@@ -76,6 +76,7 @@ static void node_up_write(struct leat_msg_writer *writer, const struct leat_coor
     text_write(writer, request->rack);
     leat_msg_write_bin(writer, request->node_id, sizeof request->node_id);
     leat_msg_write_u64(writer, request->memory_bytes);
+    text_write(writer, request->kafka_address);
 }
 
 static void move_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
@@ -201,7 +202,8 @@ const char *co_request_offence(const struct leat_coordinate *request)
         if (!request->node_name || !request->address ||
             too_long(request->node_name, LEAT_NODE_NAME_BYTES_MAX) ||
             too_long(request->address, LEAT_ADDRESS_BYTES_MAX) ||
-            too_long(request->node_address, LEAT_ADDRESS_BYTES_MAX))
+            too_long(request->node_address, LEAT_ADDRESS_BYTES_MAX) ||
+            too_long(request->kafka_address, LEAT_ADDRESS_BYTES_MAX))
             return "a node's name or address is missing or too long";
         return too_long(request->rack, LEAT_RACK_BYTES_MAX) ? "a rack's name is too long" : NULL;
     default:

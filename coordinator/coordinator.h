@@ -104,10 +104,11 @@ enum leat_node_state {
 };
 struct leat_node_info {
     char name[LEAT_NODE_NAME_BYTES_MAX + 1];
-    uint64_t incarnation;                          /* the newest */
-    char address[LEAT_ADDRESS_BYTES_MAX + 1];      /* for clients */
-    char node_address[LEAT_ADDRESS_BYTES_MAX + 1]; /* for nodes; "": none, an embedded node */
-    char rack[LEAT_RACK_BYTES_MAX + 1];            /* "": not said */
+    uint64_t incarnation;                           /* the newest */
+    char address[LEAT_ADDRESS_BYTES_MAX + 1];       /* for clients */
+    char node_address[LEAT_ADDRESS_BYTES_MAX + 1];  /* for nodes; "": none, an embedded node */
+    char kafka_address[LEAT_ADDRESS_BYTES_MAX + 1]; /* for clients of Kafka; "": none */
+    char rack[LEAT_RACK_BYTES_MAX + 1];             /* "": not said */
     uint32_t cores;
     enum leat_node_state state;
     /* This incarnation was declared crashed, for good (state is DOWN): whoever keeps replicas fences
@@ -224,7 +225,8 @@ enum leat_coordinate_kind {
     LEAT_COORDINATE_PRODUCER_IDS, /* out: first_id, id_count */
     /* logs[log_count], epochs of all = epoch, version (0: 1). Committed as one entry */
     LEAT_COORDINATE_OPENED,
-    /* node_name, address, cores; of a cluster also node_address, rack, node_id, memory_bytes. out:
+    /* node_name, address, cores, kafka_address; of a cluster also node_address, rack, node_id,
+     * memory_bytes. out:
      * incarnation, cluster_id; old ones are down then. LEAT_E_EXISTS: another node of that name is
      * up */
     LEAT_COORDINATE_NODE_UP,
@@ -278,6 +280,7 @@ struct leat_coordinate {
     uint64_t segment, next_offset;
     const char *node_name, *address;
     const char *node_address, *rack; /* may be NULL */
+    const char *kafka_address;       /* likewise */
     uint8_t node_id[16];             /* of the data directory; zeros: not said */
     uint64_t memory_bytes;
     uint32_t cores;

@@ -11,7 +11,7 @@
 
 enum {
     LEAT_COMMAND_VERSION = 1,
-    LEAT_SNAPSHOT_VERSION = 3,
+    LEAT_SNAPSHOT_VERSION = 4,
     LEAT_SNAPSHOT_VERSION_OLDEST = 1,
     LEAT_SESSIONS_MAX = 512,  /* coordinators whose requests are remembered */
     LEAT_OUTCOMES_MAX = 4096, /* of requests; older ones are forgotten */
@@ -29,7 +29,8 @@ enum leat_command_kind {
     LEAT_COMMAND_PRODUCER_IDS = 4,  /* [v, k, count] */
     /* [v, k, epoch, [[stream, streamlet, log]...]] and, later, incarnation (0: any), version */
     LEAT_COMMAND_OPENED = 5,
-    /* [v, k, name, address, cores] and, later, node address, rack, node id bin16, memory bytes */
+    /* [v, k, name, address, cores] and, later, node address, rack, node id bin16, memory bytes,
+     * kafka address */
     LEAT_COMMAND_NODE_UP = 6,
     /* [v, k, attempt, number, last, incarnation, seen, bin of rows]; row = [stream, streamlet, log,
      * decision, segment, bytes, crc, next offset]. All chunks of an attempt, or nothing. Later also

@@ -102,7 +102,7 @@ bool leat_machine_incarnation_lives(struct leat_machine *machine, uint64_t incar
 /* ---- up ---- */
 
 struct node_up {
-    struct leat_msg_string name, address, node_address, rack, id;
+    struct leat_msg_string name, address, node_address, rack, id, kafka_address;
     uint32_t cores;
     uint64_t memory_bytes;
 };
@@ -118,13 +118,16 @@ static void node_up_read(struct leat_msg_reader *reader, uint32_t fields, struct
     out->rack = leat_msg_read_string(reader);
     out->id = leat_msg_read_string(reader);
     out->memory_bytes = leat_msg_read_u64(reader);
+    if (fields >= 8) out->kafka_address = leat_msg_read_string(reader);
 }
 
 static bool node_up_allowed(const struct node_up *up, struct leat_machine_result *result)
 {
     if (up->name.bytes == 0 || up->name.bytes > LEAT_NODE_NAME_BYTES_MAX ||
         up->address.bytes > LEAT_ADDRESS_BYTES_MAX ||
-        up->node_address.bytes > LEAT_ADDRESS_BYTES_MAX || memchr(up->name.text, 0, up->name.bytes))
+        up->node_address.bytes > LEAT_ADDRESS_BYTES_MAX ||
+        up->kafka_address.bytes > LEAT_ADDRESS_BYTES_MAX ||
+        memchr(up->name.text, 0, up->name.bytes))
         result->rc = leat_error_set(&result->error, LEAT_E_BAD_NAME,
                                     "a node needs a name of 1 to %d bytes and an address of at "
                                     "most %d",
@@ -181,6 +184,7 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
     }
     text_put(node->info.address, sizeof node->info.address, up.address);
     text_put(node->info.node_address, sizeof node->info.node_address, up.node_address);
+    text_put(node->info.kafka_address, sizeof node->info.kafka_address, up.kafka_address);
     text_put(node->info.rack, sizeof node->info.rack, up.rack);
     memset(node->id, 0, sizeof node->id);
     if (up.id.bytes) memcpy(node->id, up.id.text, sizeof node->id);

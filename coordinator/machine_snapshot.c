@@ -24,7 +24,7 @@
 enum {
     SNAPSHOT_HEAD_BYTES = 256,
     SNAPSHOT_NODE_BYTES =
-        LEAT_NODE_NAME_BYTES_MAX + 2 * LEAT_ADDRESS_BYTES_MAX + LEAT_RACK_BYTES_MAX + 96,
+        LEAT_NODE_NAME_BYTES_MAX + 3 * LEAT_ADDRESS_BYTES_MAX + LEAT_RACK_BYTES_MAX + 96,
     SNAPSHOT_STREAM_BYTES = LEAT_STREAM_NAME_BYTES_MAX + 160,
     SNAPSHOT_STREAMLET_BYTES = 24,
     SNAPSHOT_SESSION_BYTES = 24,
@@ -85,7 +85,7 @@ static void stream_write(struct leat_msg_writer *writer, const struct leat_machi
 static void node_write(struct leat_msg_writer *writer, const struct leat_machine_node *node)
 {
     const struct leat_node_info *info = &node->info;
-    leat_msg_write_array(writer, 13);
+    leat_msg_write_array(writer, 14);
     leat_msg_write_string(writer, info->name, strlen(info->name));
     leat_msg_write_string(writer, info->address, strlen(info->address));
     leat_msg_write_u64(writer, info->incarnation);
@@ -99,6 +99,7 @@ static void node_write(struct leat_msg_writer *writer, const struct leat_machine
     leat_msg_write_u64(writer, info->memory_bytes);
     leat_msg_write_u64(writer, node->changes);
     leat_msg_write_bool(writer, info->crashed);
+    leat_msg_write_string(writer, info->kafka_address, strlen(info->kafka_address));
 }
 
 static void requests_write(struct leat_msg_writer *writer, const struct leat_machine *machine)
@@ -254,7 +255,7 @@ static bool node_read(struct leat_machine_node *node, struct leat_msg_reader *re
     info->streamlets = leat_msg_read_u64(reader);
     info->state = LEAT_NODE_UP;
     if (fields == 5) return !reader->failed;
-    if (fields < 12 || fields > 13 ||
+    if (fields < 12 || fields > 14 ||
         !text_read(reader, info->node_address, sizeof info->node_address) ||
         !text_read(reader, info->rack, sizeof info->rack))
         return false;
@@ -263,7 +264,9 @@ static bool node_read(struct leat_machine_node *node, struct leat_msg_reader *re
     info->draining = leat_msg_read_bool(reader);
     info->memory_bytes = leat_msg_read_u64(reader);
     node->changes = leat_msg_read_u64(reader);
-    if (fields == 13) info->crashed = leat_msg_read_bool(reader);
+    if (fields >= 13) info->crashed = leat_msg_read_bool(reader);
+    if (fields == 14 && !text_read(reader, info->kafka_address, sizeof info->kafka_address))
+        return false;
     if (reader->failed || id.bytes != sizeof node->id || state < LEAT_NODE_UP ||
         state > LEAT_NODE_GONE)
         return false;

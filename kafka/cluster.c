@@ -40,7 +40,9 @@ int32_t leat_kafka_node_id(const struct leat_core *core, uint64_t incarnation)
 {
     if (incarnation == core->node->incarnation) return leat_kafka_self_id(core);
     const struct leat_member *member = leat_member_find(core, incarnation);
-    if (member == NULL || member->info.state != LEAT_NODE_UP) return -1;
+    if (member == NULL || member->info.state != LEAT_NODE_UP ||
+        member->info.kafka_address[0] == '\0')
+        return -1;
     return member_id(member);
 }
 
@@ -58,6 +60,14 @@ uint32_t leat_kafka_nodes(struct leat_core *core, struct leat_kafka_node *out, u
     if (self.rack.bytes == 0) self.rack.text = NULL;
     if (count_max > 0 && leat_kafka_address_split(self_address(core), &self.host, &self.port))
         out[count++] = self;
+    for (uint32_t i = 0; i < core->members.count && count < count_max; i++) {
+        const struct leat_member *member = core->members.rows[i];
+        if (member->self || member->info.state != LEAT_NODE_UP) continue;
+        struct leat_kafka_node *node = &out[count];
+        *node = (struct leat_kafka_node){.id = member_id(member)};
+        if (member->info.rack[0] != '\0') node->rack = leat_kafka_text(member->info.rack);
+        if (leat_kafka_address_split(member->info.kafka_address, &node->host, &node->port)) count++;
+    }
     return count;
 }
 

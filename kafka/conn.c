@@ -32,6 +32,8 @@ static struct leat_kafka_conn *conn_of(struct leat_peer *peer)
 void *leat_kafka_accept(void *acceptor, struct leat_conn *conn,
                         const struct leat_conn_handler **out_handler)
 {
+    const struct leat_core *core = acceptor;
+    if (!core->node->up) return NULL;
     struct leat_kafka_conn *new_conn = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *new_conn);
     if (new_conn == NULL) return NULL;
     if (leat_peer_open(acceptor, &new_conn->peer, conn, &protocol, out_handler))

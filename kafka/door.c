@@ -32,6 +32,7 @@ leat_err leat_kafka_open(const struct leat_kafka_options *options, struct leat_d
     door->options = *options;
     door->door = (struct leat_door){
         .address = options->address,
+        .advertise = options->advertise,
         .optional = options->optional,
         .core_open = door_core_open,
         .core_close = door_core_close,

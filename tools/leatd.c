@@ -449,16 +449,35 @@ static leat_err complete_cluster(struct server *server, struct leat_error *error
     return LEAT_OK;
 }
 
+static bool is_wildcard(const char *address)
+{
+    const char *const wildcards[] = {"0.0.0.0:", "[::]:", ":"};
+    for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards; i++)
+        if (strncmp(address, wildcards[i], strlen(wildcards[i])) == 0) return true;
+    return false;
+}
+
 /* Where nobody said otherwise: the port that clients of Kafka try, on the host of --listen. */
-static void complete_kafka(struct server *server)
+static leat_err complete_kafka(struct server *server, struct leat_error *error)
 {
     struct leatd_config *config = &server->config;
     server->kafka_by_default = config->kafka[0] == '\0';
-    if (!server->kafka_by_default) return;
+    if (!server->kafka_by_default) {
+        if (is_wildcard(config->kafka) && config->kafka_advertise[0] == '\0')
+            return leat_error_set(error, LEAT_E_CONFIG,
+                                  "clients of Kafka can't be told %s: name one address by "
+                                  "--kafka-advertise",
+                                  config->kafka);
+        return LEAT_OK;
+    }
     const char *port = strrchr(config->listen, ':');
-    int host = port != NULL ? (int)(port - config->listen) : 0;
-    snprintf(config->kafka, sizeof config->kafka, "%.*s:%d", host > 240 ? 240 : host,
-             config->listen, KAFKA_PORT);
+    int host = port != NULL && !is_wildcard(config->listen) ? (int)(port - config->listen) : 0;
+    if (host > 0)
+        snprintf(config->kafka, sizeof config->kafka, "%.*s:%d", host > 240 ? 240 : host,
+                 config->listen, KAFKA_PORT);
+    else
+        snprintf(config->kafka, sizeof config->kafka, "127.0.0.1:%d", KAFKA_PORT);
+    return LEAT_OK;
 }
 
 static leat_err complete_config(struct leatd_config *config, struct leat_error *error)
@@ -486,7 +505,7 @@ int main(int argc, char **argv)
     leat_diary_set(diary_line, NULL, server.config.log_level);
     rc = complete_config(&server.config, &error);
     if (rc == LEAT_OK) rc = complete_cluster(&server, &error);
-    if (rc == LEAT_OK) complete_kafka(&server);
+    if (rc == LEAT_OK) rc = complete_kafka(&server, &error);
     if (rc != LEAT_OK) return refuse(rc, &error);
     raise_open_files();
     rc = leat_os_lock(server.config.data, &error);
