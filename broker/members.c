@@ -83,6 +83,17 @@ struct member_walk {
     struct leat_node_info info;
 };
 
+/* Its earlier incarnations are over: what they still say, on any connection of this core, is not
+ * heard any more. A process that was stopped and goes on is such a one. */
+static void member_fence(const struct leat_member *member)
+{
+    struct leat_links *links = member->core->members.links;
+    if (links == NULL || member->self || member->info.incarnation < 2) return;
+    leat_err rc = leat_links_fence(links, member->info.name, member->info.incarnation - 1);
+    const bool dead_are_fenced = rc == LEAT_OK; /* no memory: better end here than go on hearing */
+    LEAT_ASSERT(dead_are_fenced);
+}
+
 static void member_walk_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
@@ -93,6 +104,7 @@ static void member_walk_deliver(void *actor, struct leat_mail *mail)
     if (!same || walk->info.state != LEAT_NODE_UP) member_close_link(member);
     uint64_t before = member->info.incarnation;
     member->info = walk->info;
+    member_fence(member);
     leat_replicate_on_member(core, member, before);
     member_open_link(member);
     if (core->index + 1 < core->node->options.cores)
@@ -137,8 +149,10 @@ leat_err leat_members_open(struct leat_core *core, struct leat_error *error)
     options.identity.cores = node->options.cores;
     rc = leat_links_create(&options, &core->members.links, error);
     if (rc == LEAT_OK) rc = leat_replicate_open(core, error);
-    for (uint32_t i = 0; rc == LEAT_OK && i < core->members.count; i++)
+    for (uint32_t i = 0; rc == LEAT_OK && i < core->members.count; i++) {
+        member_fence(core->members.rows[i]);
         member_open_link(core->members.rows[i]);
+    }
     return rc;
 }
 

@@ -3,6 +3,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 
@@ -269,6 +270,23 @@ def test_a_second_node_of_the_same_name_is_refused():
     code, text = cluster.nodes[3].start_refused()
     check_in('n1', text)
     equal(len(cluster.status()['nodes']), 3)
+
+
+def test_a_stopped_process_whose_name_was_taken_over_is_not_heard():
+    cluster = Cluster(nodes=4, voters=3).start()
+    stopped = cluster.nodes[3]
+    os.kill(stopped.process.pid, signal.SIGSTOP)
+    until(lambda: {n['name']: n['state'] for n in cluster.status(which=[0])['nodes']}['n3'] == 'down',
+          'it is missed')
+    ports = free_ports(2)
+    other = cluster.node(3, **{'listen': f'127.0.0.1:{ports[0]}',
+                               'node-listen': f'127.0.0.1:{ports[1]}'})
+    other.start()
+    os.kill(stopped.process.pid, signal.SIGCONT)
+    refusal = r'was refused: incarnation \d+ of node n3 was declared gone'
+    for node in cluster.nodes[:3]:
+        node.diary_wait(refusal)
+    equal({n['name']: n['state'] for n in cluster.status(which=[0])['nodes']}['n3'], 'up')
 
 
 def test_a_node_of_another_cluster_is_refused():
