@@ -68,6 +68,7 @@ static void marks_of_log(const struct leat_found *found, size_t count, struct le
     marks->has_mark = true;
     marks->mark_segment = mark->seg->id.v;
     marks->mark_epoch = mark->seg->epoch;
+    marks->mark_version = mark->seg->version;
     marks->mark_extent = (struct leat_extent){mark->scan.bytes, mark->scan.crc};
     marks->mark_next_offset = mark->scan.next_offset;
     marks->mark_only_start = only_start(mark);

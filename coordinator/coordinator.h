@@ -51,7 +51,7 @@ struct leat_log_marks {
     bool has_mark;
     uint64_t mark_segment; /* lowest with a mark */
     struct leat_epoch mark_epoch;
-    uint32_t mark_version; /* 0: of a time before versions were written */
+    uint32_t mark_version; /* 0: not said, that is 1 */
     struct leat_extent mark_extent;
     uint64_t mark_next_offset;
     bool mark_only_start;     /* nothing but a start entry: predecessor must match the chain */

@@ -58,9 +58,10 @@ static void decide_by_tail(const struct leat_tail_record *tail, const struct lea
     decide_wait(decision, marks, why);
 }
 
-static void decide_by_marks(struct leat_epoch stamp, const struct leat_log_marks *marks,
-                            struct leat_log_decision *decision)
+static void decide_by_marks(const struct leat_log_record *record,
+                            const struct leat_log_marks *marks, struct leat_log_decision *decision)
 {
+    struct leat_epoch stamp = record->stamp_epoch;
     char why[112];
     if (!marks || !marks->has_mark) {
         snprintf(why, sizeof why, "no open segment of epoch %" PRIu32 " was found", stamp.v);
@@ -73,6 +74,16 @@ static void decide_by_marks(struct leat_epoch stamp, const struct leat_log_marks
         snprintf(why, sizeof why,
                  "open segment %" PRIu64 " is of epoch %" PRIu32 ", the log's is %" PRIu32,
                  marks->mark_segment, marks->mark_epoch.v, stamp.v);
+        decide_wait(decision, marks, why);
+        return;
+    }
+    /* Of a copy that was left out when the version was raised: acks went on without it. */
+    uint32_t version = marks->mark_version ? marks->mark_version : 1;
+    if (version < record->stamp_version) {
+        snprintf(why, sizeof why,
+                 "open segment %" PRIu64 " is of version %" PRIu32 ", the log's is %" PRIu32
+                 ": a copy that was left behind",
+                 marks->mark_segment, version, record->stamp_version);
         decide_wait(decision, marks, why);
         return;
     }
@@ -94,7 +105,7 @@ void leat_decide_tail(struct leat_log_ref log, const struct leat_log_record *rec
 {
     *out_decision = (struct leat_log_decision){.log = log};
     if (record->opened)
-        decide_by_marks(record->stamp_epoch, marks, out_decision);
+        decide_by_marks(record, marks, out_decision);
     else
         decide_by_tail(&record->tail, marks, out_decision);
 }

@@ -114,6 +114,35 @@ static void decide_mark_of_another_epoch_waits(void **state)
     assert_int_equal(decide(record_opened(3), &lower).kind, LEAT_DECIDED_WAIT);
 }
 
+/* A copy that was lost missed the raising of the version, and acks that came after it: it does not
+ * count, however right its epoch is. A version at least the coordinator's does: it is written on the
+ * copies before the coordinator takes it. */
+static void decide_mark_of_a_lower_version_waits(void **state)
+{
+    (void)state;
+    struct leat_log_record record = record_opened(3);
+    struct leat_log_marks marks = mark(5, 3, 800, 0x33, 120);
+    const struct {
+        uint32_t stamp, mark;
+        enum leat_decision wanted;
+    } rows[] = {
+        {1, 1, LEAT_DECIDED_TAIL}, {2, 1, LEAT_DECIDED_WAIT}, {2, 2, LEAT_DECIDED_TAIL},
+        {2, 3, LEAT_DECIDED_TAIL}, {7, 6, LEAT_DECIDED_WAIT}, {0, 1, LEAT_DECIDED_TAIL},
+        {1, 0, LEAT_DECIDED_TAIL}, {2, 0, LEAT_DECIDED_WAIT}, /* 0: not said, hence the first */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        record.stamp_version = rows[i].stamp;
+        marks.mark_version = rows[i].mark;
+        struct leat_log_decision d = decide(record, &marks);
+        assert_int_equal(d.kind, rows[i].wanted);
+        if (rows[i].wanted == LEAT_DECIDED_WAIT) assert_non_null(strstr(d.why, "left behind"));
+    }
+    /* A tail record is no matter of versions. */
+    record = record_tail(5, 800, 0x33, 120);
+    record.stamp_version = 9;
+    assert_int_equal(decide(record, &marks).kind, LEAT_DECIDED_TAIL);
+}
+
 /* Only a start entry: the predecessor must be there as the chain names it. */
 static void decide_only_start_needs_its_predecessor(void **state)
 {
@@ -241,6 +270,7 @@ int main(void)
         cmocka_unit_test(decide_opened_with_closed_segments_only_waits),
         cmocka_unit_test(decide_opened_with_mark_of_its_epoch_takes_it),
         cmocka_unit_test(decide_mark_of_another_epoch_waits),
+        cmocka_unit_test(decide_mark_of_a_lower_version_waits),
         cmocka_unit_test(decide_only_start_needs_its_predecessor),
         cmocka_unit_test(decide_lost_bytes_are_named),
         cmocka_unit_test(decide_tail_record_wins_over_marks),
