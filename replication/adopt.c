@@ -9,10 +9,27 @@
 
 static void adopt_step(struct backup_request *request);
 
+static void seal_finish(struct backup_request *request, leat_err rc)
+{
+    struct replica *rep = request->rep;
+    struct leat_backup *backup = rep->backup;
+    if (rc)
+        backup_refuse(backup, &request->ticket, rc, NULL);
+    else
+        backup_answer(backup, &request->ticket, rep);
+    rep->settled |= !rc;
+    backup_request_put(request);
+    backup_idle(rep);
+}
+
 static void finish(struct backup_request *request, leat_err rc)
 {
     struct replica *rep = request->rep;
     struct leat_segment *seg = rep->seg;
+    if (request->kind == LEAT_REP_SEAL) {
+        seal_finish(request, rc);
+        return;
+    }
     void (*on_done)(void *arg, leat_err code, struct leat_segment *own) = request->on_adopted;
     void *arg = request->adopted_arg;
     backup_request_put(request);
@@ -32,7 +49,8 @@ static void finish(struct backup_request *request, leat_err rc)
 static void on_step_done(struct leat_keep *keep)
 {
     struct backup_request *request = keep->owner;
-    if (keep->rc || keep->kind == LEAT_KEEP_STAMP) {
+    bool sealed = request->kind == LEAT_REP_SEAL && keep->kind == LEAT_KEEP_CLOSE;
+    if (keep->rc || keep->kind == LEAT_KEEP_STAMP || sealed) {
         finish(request, keep->rc);
         return;
     }
@@ -175,4 +193,38 @@ leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *s
         .version = seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = incarnation};
     backup_store(request, LEAT_KEEP_STAMP, on_given_up);
     return LEAT_OK;
+}
+
+/* ---- an old epoch's replica, cut to where its log's end was decided: the new owner's word ---- */
+
+void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
+                 const struct leat_link_ticket *ticket)
+{
+    struct rep_body body;
+    struct backup_request *request = NULL;
+    struct replica *rep = NULL;
+    leat_err rc = rep_body_decode(frame->control, frame->control_bytes, &body);
+    if (!rc) rep = backup_find(backup, body.handle);
+    if (!rc && (!rep || !rep->seg || rep->seg->id.v != body.segment.v ||
+                !leat_log_ref_equal(rep->seg->log, body.log) || !may_hold(rep, body.extent)))
+        rc = LEAT_E_NOT_FOUND;
+    /* Its writer would go on behind the cut. */
+    if (!rc && rep->seg->state < LEAT_SEGMENT_PARKED && !is_ours(rep)) rc = LEAT_E_AGAIN;
+    if (!rc && (rep->busy || rep->evicting || rep->move_wanted)) rc = LEAT_E_AGAIN;
+    if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED) {
+        rep->settled = true;
+        backup_answer(backup, ticket, rep);
+        return;
+    }
+    if (!rc) request = backup_request_get(backup);
+    if (!rc && !request) rc = LEAT_E_NO_MEMORY;
+    if (rc) {
+        backup_refuse(backup, ticket, rc, NULL);
+        return;
+    }
+    request->rep = rep;
+    request->kind = LEAT_REP_SEAL;
+    request->ticket = *ticket;
+    request->body = body;
+    adopt_step(request);
 }

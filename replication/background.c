@@ -49,6 +49,47 @@ static enum verdict adopt(struct rep_set *set, struct rep_peer *peer, const stru
     return VERDICT_KEEP;
 }
 
+static void on_sealed(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                      const struct leat_error *error)
+{
+    struct rep_peer *peer = call->owner;
+    (void)answer;
+    (void)error;
+    peer->seal_busy = false;
+    peer->primary->accounts.other_rpcs++;
+    if (rc) return; /* told again by a later audit */
+    peer->audited_us = peer->audit_from = 0; /* there is one that counts now; perhaps there are more */
+    peer->audit_all = true;
+    rep_arm(peer->primary, REP_TICK_US);
+}
+
+/* A replica of an old epoch that was still open when its writer was cut off. It may hold more than
+ * what was decided to be the end, or just that: then it is as good as a new copy. */
+static void seal_ask(struct rep_set *set, struct rep_peer *peer, const struct rep_row *row)
+{
+    const struct leat_rep_net *net = &peer->primary->options.net;
+    const struct leat_segment *seg = set->seg;
+    if (peer->seal_busy) return;
+    struct rep_body body = {.handle = row->handle,
+                            .log = row->log,
+                            .segment = row->segment,
+                            .epoch = row->epoch,
+                            .version = row->version,
+                            .capacity = set->capacity,
+                            .durability = (uint32_t)set->log->options.durability,
+                            .extent = seg->extent,
+                            .next_offset = seg->next_offset,
+                            .max_timestamp_ms = seg->max_timestamp_ms};
+    peer->seal =
+        (struct leat_link_call){.kind = LEAT_REP_SEAL,
+                                .control = peer->seal_control,
+                                .control_bytes = rep_body_encode(&body, peer->seal_control),
+                                .timeout_us = peer->primary->options.flush_us,
+                                .on_done = on_sealed,
+                                .owner = peer};
+    peer->seal_busy = net->call(net->ctx, peer->node.number, &peer->seal) == LEAT_OK;
+}
+
 static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
 {
     struct leat_primary_log *log = rep_log_find(peer->primary, row->log);
@@ -64,7 +105,13 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
                 row->extent.bytes == set->seg->extent.bytes &&
                 row->extent.crc == set->seg->extent.crc;
     if (same && !copy && set->copy_count < rep_wanted(log)) return adopt(set, peer, row);
-    return is_adequate(set) ? VERDICT_DROP : VERDICT_LATER;
+    if (is_adequate(set)) return VERDICT_DROP;
+    bool old = set->closed && !set->close && set->seg->epoch.v == row->epoch.v &&
+               row->epoch.v < log->options.epoch.v &&
+               (row->state == LEAT_SEGMENT_OPEN || row->state == LEAT_SEGMENT_PARKED ||
+                row->state == LEAT_SEGMENT_RESERVED);
+    if (old && !copy && set->copy_count < rep_wanted(log)) seal_ask(set, peer, row);
+    return VERDICT_LATER;
 }
 
 static void on_settled(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,

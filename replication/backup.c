@@ -241,8 +241,13 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
         .extent = seg->extent,
         .base_offset = seg->base_offset,
         .next_offset = seg->next_offset,
+        .max_timestamp_ms = seg->max_timestamp_ms,
         .writer = seg->writer,
+        .seg = seg,
     };
+    bool disk = seg->durability == LEAT_DURABILITY_DISK;
+    out->durable = seg->state == LEAT_SEGMENT_PARKED ||
+                   (seg->state == LEAT_SEGMENT_CLOSED && (seg->flushed || disk));
     if (seg->state == LEAT_SEGMENT_PARKED) {
         out->mark = !rep->damaged && !seg->incomplete;
         out->only_start = seg->next_offset == seg->base_offset;
@@ -258,12 +263,29 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
     out->previous = found.previous;
     out->base_offset = found.base_offset;
     out->next_offset = found.next_offset;
+    out->max_timestamp_ms = found.max_timestamp_ms;
+    out->durable = disk && rep->flushed >= found.bytes;
     out->only_start = found.next_offset == found.base_offset;
     out->damaged |= found.damaged;
     out->mark =
         found.started && !found.closed && !found.damaged && !seg->incomplete && !rep->damaged;
     if (found.closed) out->state = LEAT_SEGMENT_CLOSED;
     if (found.started && out->state == LEAT_SEGMENT_RESERVED) out->state = LEAT_SEGMENT_OPEN;
+}
+
+void leat_backup_collect(struct leat_backup *backup,
+                         bool (*wanted)(void *arg, struct leat_log_ref log),
+                         void (*each)(void *arg, const struct leat_replica_info *info), void *arg)
+{
+    LEAT_LIST_EACH(&backup->replicas, it)
+    {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        struct leat_replica_info info;
+        if (!rep->seg || rep->dropping || rep->drop_wanted || rep->move_wanted) continue;
+        if (!wanted(arg, rep->seg->log)) continue;
+        info_of(rep, true, &info);
+        each(arg, &info);
+    }
 }
 
 void leat_backup_each(struct leat_backup *backup, const struct leat_log_ref *log, bool scan,

@@ -79,6 +79,7 @@ struct backup_request {
     uint32_t row;
     void (*on_adopted)(void *arg, leat_err rc, struct leat_segment *seg);
     void *adopted_arg;
+    void (*on_flushed)(void *arg, leat_err rc);
     unsigned adopted_to;
     struct leat_backup_pull *pull;
 };
@@ -154,6 +155,10 @@ bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64
 /* pull.c */
 void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *frame,
                        const struct leat_link_ticket *ticket);
+
+/* adopt.c */
+void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
+                 const struct leat_link_ticket *ticket);
 
 /* request.c */
 void backup_handle(struct leat_backup *backup, struct backup_writer *writer,

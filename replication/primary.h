@@ -141,7 +141,9 @@ struct rep_peer {
     bool cut;         /* a session with this incarnation ended: what it wrote may still land */
     uint64_t retry_us, audited_us;
     struct leat_rmem_target *target;
-    struct leat_link_call attach, audit, settle;
+    struct leat_link_call attach, audit, settle, seal;
+    uint8_t seal_control[REP_BODY_BYTES_MAX];
+    bool seal_busy;
     uint8_t small[16];
     bool attach_busy, audit_busy, settle_busy;
     bool audit_all; /* the first one of a session: also what has its word */

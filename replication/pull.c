@@ -380,3 +380,45 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
     post->send(post->ctx, post->self, &pull->mail);
     return LEAT_OK;
 }
+
+/* ---- bytes that are here, durably ---- */
+
+static void on_flushed(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    struct replica *rep = request->rep;
+    void (*on_done)(void *arg, leat_err rc) = request->on_flushed;
+    void *arg = request->adopted_arg;
+    leat_err rc = keep->rc;
+    if (!rc && keep->to_bytes > rep->flushed) rep->flushed = keep->to_bytes;
+    backup_request_put(request);
+    backup_idle(rep);
+    on_done(arg, rc);
+}
+
+leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
+                           struct leat_segment_id segment, struct leat_extent extent,
+                           void (*on_done)(void *arg, leat_err rc), void *arg)
+{
+    struct replica *rep = replica_with(backup, log, segment, extent);
+    if (!rep) return LEAT_E_NOT_FOUND;
+    if (rep->busy || rep->evicting || rep->move_wanted) return LEAT_E_AGAIN;
+    struct backup_request *request = backup_request_get(backup);
+    if (!request) return LEAT_E_NO_MEMORY;
+    const struct leat_segment *seg = rep->seg;
+    bool open = seg->state < LEAT_SEGMENT_PARKED && seg->durability == LEAT_DURABILITY_DISK;
+    request->rep = rep;
+    request->on_flushed = on_done;
+    request->adopted_arg = arg;
+    if (open && rep->flushed < extent.bytes) {
+        request->keep.from_bytes = rep->flushed;
+        request->keep.to_bytes = extent.bytes;
+        backup_store(request, LEAT_KEEP_COMMIT, on_flushed);
+        return LEAT_OK;
+    }
+    /* Nothing is to be done: a row that stays as it is makes the answer come later. */
+    request->keep = (struct leat_keep){
+        .version = seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = seg->writer};
+    backup_store(request, LEAT_KEEP_STAMP, on_flushed);
+    return LEAT_OK;
+}

@@ -45,6 +45,7 @@ enum leat_rep_kind {
     LEAT_REP_AUDIT,    /* which replicas have nobody's word? */
     LEAT_REP_SETTLE,   /* rows: keep or drop */
     LEAT_REP_PULL,     /* any node: a piece of a replica that is closed, parked or fenced */
+    LEAT_REP_SEAL,     /* a new owner: cut one of an old epoch to the decided end, and close it */
     LEAT_REP_KINDS_END,
 };
 
@@ -261,6 +262,12 @@ struct leat_backup_pull {
  * what the first failing node said. Thread: owner.
  */
 leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *pull) LEAT_NODISCARD;
+/** The bytes of a replica here that begins with exactly that become durable, if the stream's level is
+ * disk and they are not. Errors: LEAT_E_NOT_FOUND, LEAT_E_AGAIN (something is under way with it),
+ * LEAT_E_NO_MEMORY; on_done never runs then. Thread: owner. */
+leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
+                           struct leat_segment_id segment, struct leat_extent extent,
+                           void (*on_done)(void *arg, leat_err rc), void *arg) LEAT_NODISCARD;
 /** Is a whole closed or parked replica with exactly these bytes here? Thread: owner. */
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
                        struct leat_segment_id segment, struct leat_extent extent);
@@ -286,8 +293,15 @@ struct leat_replica_info {
     struct leat_extent previous;
     uint64_t base_offset, next_offset;
     bool only_start;
+    bool durable; /* that extent would survive a power cut */
+    int64_t max_timestamp_ms;
     uint64_t writer;
+    const struct leat_segment *seg; /* view until return */
 };
+/** Calls each() for every replica of a log for which wanted() says so; open ones are scanned. */
+void leat_backup_collect(struct leat_backup *backup,
+                         bool (*wanted)(void *arg, struct leat_log_ref log),
+                         void (*each)(void *arg, const struct leat_replica_info *info), void *arg);
 /** Calls each() for every replica of a log (log NULL: of all logs). scan: read the bytes of open
  * ones too (slow: fence first). Thread: owner. */
 void leat_backup_each(struct leat_backup *backup, const struct leat_log_ref *log, bool scan,

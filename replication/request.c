@@ -438,6 +438,10 @@ static void handle(struct leat_backup *backup, const struct leat_link_identity *
         backup_pull_serve(backup, frame, ticket);
         return;
     }
+    if (frame->kind == LEAT_REP_SEAL) {
+        backup_seal(backup, frame, ticket);
+        return;
+    }
     if (frame->kind == LEAT_REP_ATTACH) {
         backup_attach(backup, who, ticket);
         return;
