@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "base/timer.h"
+#include "broker/collect.h"
 #include "broker/handover.h"
 #include "broker/members.h"
 #include "broker/move.h"
@@ -510,6 +511,8 @@ struct leat_node {
     uint8_t cluster_id[16];
     uint64_t incarnation;
     _Atomic uint64_t incarnation_told; /* the same, for the coordinator's thread */
+    _Atomic unsigned standing;         /* enum leat_standing; 0: not told, as if confirmed */
+    struct leat_mail crashed_mail;
     uint64_t started_us;
     uint64_t pool_bytes, writer_bytes_max;
     struct leat_inherited **inherited; /* node.c's */

@@ -205,6 +205,11 @@ leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint
     leat_err rc = leat_hosted_place(core, ref, out_home, error);
     if (rc != LEAT_OK) return rc;
     const struct leat_stream_desc *desc = leat_stream_find(core, ref.stream)->desc;
+    unsigned standing = atomic_load_explicit(&core->node->standing, memory_order_relaxed);
+    if (standing == LEAT_STANDING_ALONE || standing == LEAT_STANDING_CRASHED)
+        return leat_error_set(error, LEAT_E_STARTING,
+                              "this node does not know whether it is still up: ask another one for "
+                              "metadata, or wait");
     uint32_t current = desc->streamlets[ref.streamlet].epoch.v;
     if (epoch < current)
         return leat_error_set(error, LEAT_E_STALE_EPOCH,

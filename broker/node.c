@@ -242,6 +242,9 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
         coordinator.voters = cluster->coordinators;
         coordinator.voter_count = cluster->coordinator_count;
         coordinator.hub = &node->hub;
+        coordinator.on_collect = leat_node_on_collect;
+        coordinator.on_pull = leat_node_on_pull;
+        coordinator.on_standing = leat_node_on_standing;
     }
     return leat_coordinator_open(options->coordinator_env, &coordinator, &node->coordinator, error);
 }

@@ -70,6 +70,9 @@ struct leat_node_options {
     void (*on_ready)(void *owner, leat_err rc, const struct leat_error *error, const char *address);
     /** After leat_node_stop(): everything is flushed and closed. Runs on core 0. */
     void (*on_stopped)(void *owner, leat_err rc);
+    /** The cluster has declared this incarnation crashed: it serves nothing any more. The process
+     * has to end, without ceremony, and may start anew. Runs on core 0. NULL: not told. */
+    void (*on_crashed)(void *owner);
     void *owner;
 };
 

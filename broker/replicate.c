@@ -157,6 +157,9 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
     leat_err rc = LEAT_OK;
     if (replicate->backup != NULL && before != 0 && before < member->info.incarnation)
         rc = leat_backup_fence(replicate->backup, member->info.name, before, on_fenced, NULL);
+    if (replicate->backup != NULL && member->info.crashed)
+        rc = leat_backup_fence(replicate->backup, member->info.name, member->info.incarnation,
+                               on_fenced, NULL);
     LEAT_ASSERT(rc == LEAT_OK); /* no memory, and a dead writer must not go on: end here */
     rc = leat_transport_node_set(replicate->transport, member->number, member->info.name,
                                  member->info.node_address, node.incarnation);

@@ -58,7 +58,8 @@ static void on_sealed(struct leat_link_call *call, leat_err rc, const struct lea
     peer->seal_busy = false;
     peer->primary->accounts.other_rpcs++;
     if (rc) return; /* told again by a later audit */
-    peer->audited_us = peer->audit_from = 0; /* there is one that counts now; perhaps there are more */
+    peer->audited_us = peer->audit_from =
+        0; /* there is one that counts now; perhaps there are more */
     peer->audit_all = true;
     rep_arm(peer->primary, REP_TICK_US);
 }

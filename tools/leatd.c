@@ -52,6 +52,8 @@ struct server {
     bool up, failed, stopped;
     char address[128];
     unsigned actors_started;
+    bool crashed; /* atomic, as the others */
+    char **argv;
 };
 
 static void diary_line(void *ctx, enum leat_diary_level level, const char *line)
@@ -121,6 +123,13 @@ static void on_stopped(void *owner, leat_err rc)
     struct server *server = owner;
     if (rc != LEAT_OK) server->rc = rc;
     __atomic_store_n(&server->stopped, true, __ATOMIC_RELEASE);
+    ring(server);
+}
+
+static void on_crashed(void *owner)
+{
+    struct server *server = owner;
+    __atomic_store_n(&server->crashed, true, __ATOMIC_RELEASE);
     ring(server);
 }
 
@@ -265,6 +274,7 @@ static leat_err make_node(struct server *server, struct leat_error *error)
         .cpu_us = cpu_us,
         .on_ready = on_ready,
         .on_stopped = on_stopped,
+        .on_crashed = on_crashed,
         .owner = server,
     };
     return leat_node_create(&options, &server->node, error);
@@ -334,10 +344,22 @@ static bool wait_for_event(const struct server *server, int signals)
     return true;
 }
 
+/* Others have what this process served. It begins anew under the same process number, so that who
+ * supervises it sees nothing; its memory outlives it, and what is in there is looked through like
+ * after a kill. Nothing is ended in order: no thread of it may do anything any more. */
+static void start_anew(const struct server *server)
+{
+    leat_diary_warn("starting anew, to join the cluster again");
+    (void)execv("/proc/self/exe", server->argv);
+    leat_diary_error("can't start anew: %s", strerror(errno));
+    _exit(EXIT_FAILED);
+}
+
 static int run(struct server *server, int signals)
 {
     bool said = false, asked = false;
     while (!__atomic_load_n(&server->stopped, __ATOMIC_ACQUIRE)) {
+        if (__atomic_load_n(&server->crashed, __ATOMIC_ACQUIRE)) start_anew(server);
         bool up = __atomic_load_n(&server->up, __ATOMIC_ACQUIRE);
         bool failed = __atomic_load_n(&server->failed, __ATOMIC_ACQUIRE);
         if (up && !said) {
@@ -498,6 +520,7 @@ int main(int argc, char **argv)
 {
     static struct server server;
     struct leat_error error = {LEAT_OK, ""};
+    server.argv = argv;
     leat_err rc = leatd_config_parse(argc, argv, &server.config, &error);
     if (rc != LEAT_OK) return refuse(rc, &error);
     if (server.config.help) return fputs(leatd_help, stdout) < 0 ? EXIT_FAILED : EXIT_STOPPED;

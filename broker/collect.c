@@ -1,0 +1,441 @@
+/* Recovery, as the leading coordinator asks for it: what this node holds of logs without a living
+ * owner, and copies of where they end. All on core 0, where the replicas are.
+ *
+ * First the fence, then the look: leat_backup_fence() revokes the memory that the dead could still
+ * write into, whatever the transport, and has what is open moved into private copies. What is told
+ * here holds therefore every byte that was or will ever be acked by them. */
+#include "broker/collect.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/diary.h"
+#include "base/mem.h"
+#include "broker/core.h"
+
+enum { BLOCK_BYTES = 4096, ROWS_FIRST = 64 };
+
+/* ---- collecting ---- */
+
+struct collecting {
+    struct leat_node *node;
+    struct leat_collect *collect;
+    const struct leat_collect_log **logs; /* by reference */
+    unsigned fences;                      /* under way, and one more while they are started */
+    struct leat_replica_row *rows;
+    struct leat_segment_place {
+        struct leat_file *file;
+        uint64_t offset;
+    } * places; /* of rows whose start entry has to be read */
+    size_t count, room, reading;
+    leat_err rc;
+    struct leat_disk_io io;
+    uint8_t *block_raw;
+};
+
+static int ref_order(struct leat_log_ref a, struct leat_log_ref b)
+{
+    if (a.stream != b.stream) return a.stream < b.stream ? -1 : 1;
+    if (a.streamlet != b.streamlet) return a.streamlet < b.streamlet ? -1 : 1;
+    if (a.log != b.log) return a.log < b.log ? -1 : 1;
+    return 0;
+}
+
+static int log_order(const void *left, const void *right)
+{
+    const struct leat_collect_log *const *a = left, *const *b = right;
+    return ref_order((*a)->log, (*b)->log);
+}
+
+static const struct leat_collect_log *log_find(const struct collecting *it, struct leat_log_ref ref)
+{
+    size_t low = 0, high = it->collect->log_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = ref_order(it->logs[middle]->log, ref);
+        if (order == 0) return it->logs[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static void collect_end(struct collecting *it)
+{
+    struct leat_collect *collect = it->collect;
+    const struct leat_post *post = it->node->cores[0].env->post;
+    collect->rc = it->rc;
+    if (it->rc == LEAT_OK) {
+        collect->rows = it->rows;
+        collect->row_count = it->count;
+    } else {
+        leat_mem_free(it->rows);
+    }
+    leat_mem_free(it->places);
+    leat_mem_free(it->block_raw);
+    leat_mem_free(it->logs);
+    leat_mem_free(it);
+    leat_collected(post, collect);
+}
+
+static bool collect_wanted(void *arg, struct leat_log_ref log)
+{
+    return log_find(arg, log) != NULL;
+}
+
+static bool row_room(struct collecting *it)
+{
+    if (it->count < it->room) return true;
+    size_t room = it->room == 0 ? ROWS_FIRST : 2 * it->room;
+    void *rows = leat_mem_realloc(LEAT_MEM_BROKER, it->rows, room, sizeof *it->rows);
+    if (rows != NULL) it->rows = rows;
+    void *places = leat_mem_realloc(LEAT_MEM_BROKER, it->places, room, sizeof *it->places);
+    if (places != NULL) it->places = places;
+    if (rows == NULL || places == NULL) return false;
+    it->room = room;
+    return true;
+}
+
+static bool begins_with(const struct leat_replica_info *info, struct leat_extent extent)
+{
+    const struct leat_segment *seg = info->seg;
+    struct leat_scan scan;
+    if (info->extent.bytes == extent.bytes && info->extent.crc == extent.crc) return true;
+    if (seg->buffer == NULL || info->extent.bytes < extent.bytes) return false;
+    leat_scan_segment(seg->buffer, extent.bytes, &scan);
+    return scan.started && scan.bytes == extent.bytes && scan.crc == extent.crc;
+}
+
+static void collect_see(void *arg, const struct leat_replica_info *info)
+{
+    struct collecting *it = arg;
+    const struct leat_log_record *record = &log_find(it, info->log)->record;
+    if (info->incomplete || info->damaged || it->rc != LEAT_OK) return;
+    if (!info->mark && info->state != LEAT_SEGMENT_CLOSED) return;
+    if (!row_room(it)) {
+        it->rc = LEAT_E_NO_MEMORY;
+        return;
+    }
+    bool tail = !record->opened && record->tail.segment == info->segment.v;
+    it->places[it->count] = (struct leat_segment_place){0};
+    if (info->state == LEAT_SEGMENT_PARKED && info->only_start)
+        it->places[it->count] =
+            (struct leat_segment_place){info->seg->file, info->seg->file_offset};
+    it->rows[it->count++] = (struct leat_replica_row){
+        .log = info->log,
+        .segment = info->segment.v,
+        .kind = info->mark ? LEAT_REPLICA_MARK : LEAT_REPLICA_CLOSED,
+        .epoch = info->epoch,
+        .version = info->version,
+        .extent = info->extent,
+        .previous = info->previous,
+        .base_offset = info->base_offset,
+        .next_offset = info->next_offset,
+        .max_timestamp_ms = info->max_timestamp_ms,
+        .only_start = info->mark && info->only_start,
+        .durable = info->durable,
+        .holds_tail = tail && begins_with(info, record->tail.extent),
+    };
+}
+
+static int row_order(const void *left, const void *right)
+{
+    const struct leat_replica_row *a = left, *b = right;
+    int order = ref_order(a->log, b->log);
+    if (order != 0) return order;
+    return a->segment < b->segment ? -1 : a->segment > b->segment;
+}
+
+/* Of closed ones, those that a mark or a record may ask for: the record's segment, and what lies
+ * right before a mark. A mark that only another node holds follows the highest closed one. */
+static void rows_thin(struct collecting *it)
+{
+    size_t kept = 0;
+    qsort(it->rows, it->count, sizeof *it->rows, row_order);
+    for (size_t first = 0, end; first < it->count; first = end) {
+        for (end = first;
+             end < it->count && ref_order(it->rows[end].log, it->rows[first].log) == 0;)
+            end++;
+        const struct leat_log_record *record = &log_find(it, it->rows[first].log)->record;
+        uint64_t highest = 0, before = UINT64_MAX;
+        for (size_t i = first; i < end; i++) {
+            const struct leat_replica_row *row = &it->rows[i];
+            if (row->kind == LEAT_REPLICA_CLOSED) highest = row->segment;
+            if (row->kind == LEAT_REPLICA_MARK && row->only_start) before = row->segment - 1;
+        }
+        for (size_t i = first; i < end; i++) {
+            const struct leat_replica_row *row = &it->rows[i];
+            bool tail = !record->opened && row->segment == record->tail.segment;
+            if (row->kind == LEAT_REPLICA_MARK || tail || row->segment == highest ||
+                row->segment == before)
+                it->rows[kept++] = *row;
+        }
+    }
+    it->count = kept;
+}
+
+/* ---- parked, with nothing but a start entry: that is in the file ---- */
+
+static void starts_read(struct collecting *it);
+
+static void on_start_read(struct leat_disk_io *io)
+{
+    struct collecting *it = io->owner;
+    struct leat_replica_row *row = &it->rows[it->reading];
+    struct leat_start start;
+    if (io->rc == LEAT_OK && leat_log_start_find(io->buffer, (uint32_t)io->done_bytes, &start)) {
+        row->previous = start.previous;
+        row->base_offset = start.base_offset;
+    } else {
+        /* It can't be told what it follows: it is not told of at all. */
+        row->kind = LEAT_REPLICA_CLOSED;
+        row->extent = (struct leat_extent){0, 0};
+    }
+    it->reading++;
+    starts_read(it);
+}
+
+static void starts_read(struct collecting *it)
+{
+    while (it->reading < it->count && it->places[it->reading].file == NULL)
+        it->reading++;
+    if (it->reading == it->count || it->rc != LEAT_OK) {
+        if (it->rc == LEAT_OK) rows_thin(it);
+        collect_end(it);
+        return;
+    }
+    if (it->block_raw == NULL) it->block_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, 2 * BLOCK_BYTES);
+    if (it->block_raw == NULL) {
+        it->rc = LEAT_E_NO_MEMORY;
+        collect_end(it);
+        return;
+    }
+    const struct leat_disk *disk = it->node->cores[0].env->disk;
+    it->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = it->places[it->reading].file,
+        .offset = it->places[it->reading].offset,
+        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)it->block_raw, (uintptr_t)BLOCK_BYTES),
+        .bytes = BLOCK_BYTES,
+        .on_done = on_start_read,
+        .owner = it,
+    };
+    disk->submit(disk->ctx, &it->io);
+}
+
+static void on_fenced(void *arg)
+{
+    struct collecting *it = arg;
+    if (--it->fences > 0) return;
+    if (it->rc == LEAT_OK)
+        leat_backup_collect(it->node->cores[0].replicate.backup, collect_wanted, collect_see, it);
+    starts_read(it);
+}
+
+static void collect_begin(struct leat_core *core, struct leat_collect *collect)
+{
+    struct collecting *it = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *it);
+    if (it != NULL)
+        it->logs = leat_mem_calloc(LEAT_MEM_BROKER, collect->log_count + 1, sizeof *it->logs);
+    if (it == NULL || it->logs == NULL) {
+        leat_mem_free(it);
+        collect->rc = LEAT_E_NO_MEMORY;
+        leat_collected(core->env->post, collect);
+        return;
+    }
+    it->node = core->node;
+    it->collect = collect;
+    for (size_t i = 0; i < collect->log_count; i++)
+        it->logs[i] = &collect->logs[i];
+    qsort(it->logs, collect->log_count, sizeof *it->logs, log_order);
+    it->fences = 1;
+    for (size_t i = 0; i < collect->crashed_count; i++) {
+        const struct leat_crashed_node *crashed = &collect->crashed[i];
+        if (strcmp(crashed->name, core->node->name) == 0) continue;
+        leat_err rc = leat_backup_fence(core->replicate.backup, crashed->name, crashed->incarnation,
+                                        on_fenced, it);
+        if (rc == LEAT_OK)
+            it->fences++;
+        else
+            it->rc = rc;
+    }
+    on_fenced(it);
+}
+
+static struct leat_node *node_of(void *actor)
+{
+    return ((struct leat_core *)actor)->node;
+}
+
+static void collect_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_collect *collect = LEAT_CONTAINER(mail, struct leat_collect, mail);
+    if (node_of(actor)->up && core->replicate.backup != NULL && !core->stopping) {
+        collect_begin(core, collect);
+        return;
+    }
+    collect->rc = LEAT_E_STARTING; /* what it found is not looked through yet */
+    leat_collected(core->env->post, collect);
+}
+
+void leat_node_on_collect(void *owner, struct leat_collect *collect)
+{
+    struct leat_node *node = owner;
+    const struct leat_post *post = node->options.coordinator_env->post;
+    collect->mail.deliver = collect_deliver;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &collect->mail);
+}
+
+/* ---- pulling ---- */
+
+struct pulling {
+    struct leat_core *core;
+    struct leat_pull *pull;
+    struct leat_backup_pull backup_pull;
+    struct leat_timer timer;
+    unsigned tries;
+};
+enum { PULL_TRIES = 100, PULL_AGAIN_US = 10 * 1000 };
+
+static void pulling_step(struct pulling *it);
+
+static void pulling_end(struct pulling *it, leat_err rc)
+{
+    struct leat_pull *pull = it->pull;
+    const struct leat_post *post = it->core->env->post;
+    pull->rc = rc;
+    if (rc != LEAT_OK)
+        leat_error_set(&pull->error, rc, "segment %llu can't be had: %s",
+                       (unsigned long long)pull->segment, leat_err_text(rc));
+    leat_timer_stop(&it->core->timers, &it->timer);
+    leat_mem_free(it);
+    leat_pulled(post, pull);
+}
+
+static void pulling_on_timer(struct leat_timer *timer)
+{
+    pulling_step(timer->owner);
+}
+
+static void pulling_later(struct pulling *it, leat_err rc)
+{
+    if (++it->tries == PULL_TRIES || it->core->stopping)
+        pulling_end(it, rc);
+    else
+        leat_timer_start(&it->core->timers, &it->timer, PULL_AGAIN_US);
+}
+
+static void pulling_on_flushed(void *arg, leat_err rc)
+{
+    pulling_end(arg, rc);
+}
+
+static void pulling_on_pulled(struct leat_backup_pull *backup_pull, leat_err rc)
+{
+    pulling_end(backup_pull->owner, rc);
+}
+
+static void sources_fill(struct pulling *it)
+{
+    struct leat_backup_pull *to = &it->backup_pull;
+    to->node_count = 0;
+    for (uint32_t s = 0; s < it->pull->source_count; s++) {
+        for (uint32_t i = 0; i < it->core->members.count; i++) {
+            const struct leat_member *member = it->core->members.rows[i];
+            if (!member->self && strcmp(member->info.name, it->pull->sources[s].node) == 0)
+                to->nodes[to->node_count++] = member->number;
+        }
+    }
+}
+
+static void pulling_step(struct pulling *it)
+{
+    struct leat_backup *backup = it->core->replicate.backup;
+    const struct leat_pull *pull = it->pull;
+    const struct leat_segment_id segment = {pull->segment};
+    bool own = false;
+    for (uint32_t s = 0; s < pull->source_count; s++)
+        own |= strcmp(pull->sources[s].node, it->core->node->name) == 0;
+    if (leat_backup_holds(backup, pull->log, segment, pull->extent) || own) {
+        leat_err rc =
+            leat_backup_flush(backup, pull->log, segment, pull->extent, pulling_on_flushed, it);
+        if (rc == LEAT_E_AGAIN || rc == LEAT_E_NO_MEMORY) pulling_later(it, rc);
+        if (rc == LEAT_OK || rc == LEAT_E_AGAIN || rc == LEAT_E_NO_MEMORY) return;
+    }
+    it->backup_pull = (struct leat_backup_pull){.log = pull->log,
+                                                .segment = segment,
+                                                .extent = pull->extent,
+                                                .next_offset = pull->next_offset,
+                                                .version = pull->version,
+                                                .on_done = pulling_on_pulled,
+                                                .owner = it};
+    sources_fill(it);
+    leat_err rc = leat_backup_pull(backup, &it->backup_pull);
+    if (rc == LEAT_E_AGAIN)
+        pulling_later(it, rc);
+    else if (rc != LEAT_OK)
+        pulling_end(it, rc);
+}
+
+static void pull_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_pull *pull = LEAT_CONTAINER(mail, struct leat_pull, mail);
+    struct pulling *it = NULL;
+    bool able = node_of(actor)->up && core->replicate.backup != NULL && !core->stopping;
+    if (able) it = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *it);
+    if (it == NULL) {
+        pull->rc = able ? LEAT_E_NO_MEMORY : LEAT_E_STARTING;
+        leat_error_set(&pull->error, pull->rc, "%s", leat_err_text(pull->rc));
+        leat_pulled(core->env->post, pull);
+        return;
+    }
+    it->core = core;
+    it->pull = pull;
+    it->timer = (struct leat_timer){.on_expired = pulling_on_timer, .owner = it};
+    pulling_step(it);
+}
+
+void leat_node_on_pull(void *owner, struct leat_pull *pull)
+{
+    struct leat_node *node = owner;
+    const struct leat_post *post = node->options.coordinator_env->post;
+    pull->mail.deliver = pull_deliver;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &pull->mail);
+}
+
+/* ---- how this node stands ---- */
+
+static void crashed_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_node *node = core->node;
+    (void)mail;
+    if (node->options.on_crashed != NULL && !core->stopping)
+        node->options.on_crashed(node->options.owner);
+}
+
+void leat_node_on_standing(void *owner, enum leat_standing standing)
+{
+    struct leat_node *node = owner;
+    const struct leat_post *post = node->options.coordinator_env->post;
+    unsigned before = atomic_exchange_explicit(&node->standing, standing, memory_order_relaxed);
+    if (before == LEAT_STANDING_CRASHED) { /* for good */
+        atomic_store_explicit(&node->standing, before, memory_order_relaxed);
+        return;
+    }
+    if (standing == LEAT_STANDING_ALONE)
+        leat_diary_warn("no other node is heard, or this process was stopped for a while: nothing "
+                        "is served before the cluster has confirmed that this node is up");
+    if (standing == LEAT_STANDING_CONFIRMED && before == LEAT_STANDING_ALONE)
+        leat_diary_info("the cluster confirms that this node is up");
+    if (standing != LEAT_STANDING_CRASHED) return;
+    leat_diary_error("this node was declared crashed: others have its streamlets by now");
+    node->crashed_mail.deliver = crashed_deliver;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &node->crashed_mail);
+}
