@@ -104,6 +104,15 @@ const char *leat_hosted_absent_words(leat_err absent)
                : "the stream was deleted meanwhile";
 }
 
+/* Ten thousand heads that are open and idle leave no room for one that is written to. */
+static uint64_t park_after_us(const struct leat_core *core)
+{
+    uint64_t wanted = core->node->options.park_after_us;
+    if (wanted == 0) wanted = LEAT_NODE_PARK_AFTER_US;
+    bool pressed = !leat_list_empty(&core->room_waits);
+    return pressed && wanted > LEAT_NODE_PARK_PRESSED_US ? LEAT_NODE_PARK_PRESSED_US : wanted;
+}
+
 leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const *segs,
                           size_t seg_count, const struct leat_log_tail *tail)
 {
@@ -117,7 +126,7 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
         .settings = desc->settings,
         .incarnation = node->incarnation,
         .durability = leat_replicate_durability(&desc->settings),
-        .park_after_us = node->options.park_after_us,
+        .park_after_us = park_after_us(hosted->core),
         .producer_expiry_ms = PRODUCER_EXPIRY_MS,
         .warmth = &core->warmth,
         .events = {hosted_on_dirty, hosted_on_acked, hosted_on_room, hosted_on_opening},
@@ -325,10 +334,12 @@ void leat_hosted_care(struct leat_core *core)
 {
     if (core->stopping) return;
     struct leat_log_info info;
+    uint64_t park_us = park_after_us(core);
     LEAT_LIST_EACH(&core->care_logs, link)
     {
         struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, care);
         if (hosted->going) continue;
+        leat_log_park_after_set(hosted->log, park_us);
         leat_log_care(hosted->log);
         if (hosted->older_asked && ++hosted->older_ticks % OLDER_TICKS == 0)
             leat_takeover_older(hosted);

@@ -33,6 +33,12 @@ struct leat_door {
     struct leat_error not_bound; /* out: why */
 };
 
+enum {
+    LEAT_NODE_PARK_AFTER_US = 60 * 1000 * 1000,
+    /* While appends wait for room: idle heads hold what they need, here or at backups. */
+    LEAT_NODE_PARK_PRESSED_US = 1000 * 1000,
+};
+
 /* Of a cluster; node_address NULL: a server alone. Strings outlive the node. */
 struct leat_node_cluster {
     const char *node_address;        /* "HOST:PORT" where other nodes reach this one */
@@ -52,7 +58,7 @@ struct leat_node_options {
     const char *version;        /* for STATUS */
     uint64_t memory_bytes;  /* whole budget; the pool gets what is left after the named overheads */
     bool auto_create;       /* METADATA may create streams */
-    uint64_t park_after_us; /* 0: default */
+    uint64_t park_after_us; /* 0: LEAT_NODE_PARK_AFTER_US */
     uint64_t flush_delay_us; /* 0: default */
     /* Of the coordinator's log: how large its files are, and after how much a snapshot replaces it; 0:
      * defaults. */

@@ -157,6 +157,8 @@ static void status_answer(struct status_call *status)
     };
     /* Its thread writes, flushes, and zeroes what comes back. */
     out.accounts.cpu_zeroing_ns = usage.cpu_zeroing_ns;
+    out.accounts.own_buffer_bytes = usage.memory_used;
+    out.accounts.copy_buffer_bytes = usage.arenas_used;
     if (status->store_cpu_ns > usage.cpu_zeroing_ns)
         out.accounts.cpu_flush_ns = status->store_cpu_ns - usage.cpu_zeroing_ns;
     for (uint32_t i = 0; i < node->options.cores; i++) {

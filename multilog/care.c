@@ -369,6 +369,11 @@ void leat_log_care(struct leat_log *log)
     log_mark_dirty(log);
 }
 
+void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us)
+{
+    log->options.park_after_us = park_after_us;
+}
+
 /* ---- the end ---- */
 
 void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),

@@ -194,6 +194,8 @@ leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op) LEAT_N
 /** Retention by time and size, parking when idle, producer expiry. Call every second or so per log
  * that is not parked, and about once a minute for parked ones (log_next_care_us says when). */
 void leat_log_care(struct leat_log *log);
+/** From the next care on: how long a log is idle before its head's buffer is given back. */
+void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us);
 /** SIGTERM: take no more appends, seal, flush and park; on_parked runs once, when nothing is in
  * flight any more. */
 void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),

@@ -361,6 +361,13 @@ const struct leat_rep_accounts *leat_backup_accounts(const struct leat_backup *b
     return &backup->accounts;
 }
 
+uint64_t backup_unflushed_max(const struct leat_backup *backup,
+                              const struct leat_store_usage *usage)
+{
+    uint64_t most = usage->flush_bytes_per_second * backup->options.unflushed_seconds;
+    return most > BACKUP_UNFLUSHED_BYTES_MIN ? most : BACKUP_UNFLUSHED_BYTES_MIN;
+}
+
 void leat_backup_status(const struct leat_backup *backup, struct leat_backup_status *out)
 {
     struct leat_store_usage usage;
@@ -376,8 +383,7 @@ void leat_backup_status(const struct leat_backup *backup, struct leat_backup_sta
         .cpu_zeroing = usage.cpu_zeroing_ns,
         .cpu_flush = usage.cpu_flush_ns,
     };
-    uint64_t most = usage.flush_bytes_per_second * backup->options.unflushed_seconds;
-    out->unflushed_max = most > BACKUP_UNFLUSHED_BYTES_MIN ? most : BACKUP_UNFLUSHED_BYTES_MIN;
+    out->unflushed_max = backup_unflushed_max(backup, &usage);
     LEAT_LIST_EACH(&backup->replicas, it)
     {
         const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);

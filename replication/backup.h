@@ -131,6 +131,9 @@ void backup_answer(struct leat_backup *backup, const struct leat_link_ticket *ti
                    const struct replica *rep);
 void backup_refuse(struct leat_backup *backup, const struct leat_link_ticket *ticket, leat_err rc,
                    const char *text);
+/** Bytes not yet in files that it takes at most, at the disk's speed as it was last. */
+uint64_t backup_unflushed_max(const struct leat_backup *backup,
+                              const struct leat_store_usage *usage);
 uint64_t backup_load(const struct leat_backup *backup);
 void backup_replica_free(struct replica *rep);
 struct backup_request *backup_request_get(struct leat_backup *backup);

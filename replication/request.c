@@ -34,9 +34,10 @@ static void on_reserved(struct leat_keep *keep)
 /* What is not in files yet must get there within seconds, if power fails or the budget ends. */
 static bool takes_more(const struct leat_backup *backup, uint32_t capacity)
 {
-    struct leat_backup_status status;
-    leat_backup_status(backup, &status);
-    return status.unflushed_bytes + backup->opening_bytes + capacity <= status.unflushed_max;
+    struct leat_store_usage usage;
+    leat_store_usage(backup->options.store, &usage);
+    return usage.arenas_used + backup->opening_bytes + capacity <=
+           backup_unflushed_max(backup, &usage);
 }
 
 static bool is_capacity(uint32_t capacity)

@@ -16,6 +16,7 @@
 enum {
     PRODUCERS_MAX = 1024,
     SECONDS_MAX = 100000,
+    WARM_MS_MAX = 300 * 1000,
     /* Batches of memory per producer and log: five under way, and enough gathered that the
      * producer's thread wakes its caller once for a dozen batches, not for each answer.
      * More would only be colder memory. */
@@ -174,7 +175,8 @@ static void *append_main(void *arg)
         thread->produced += count;
     }
 out:
-    leat_producer_flush(thread->producer, 60000);
+    /* Results name marks until the last one is told; each record ends, in time. */
+    (void)leat_producer_flush(thread->producer, -1);
     free(payload);
     free(marks);
     return NULL;
@@ -237,20 +239,32 @@ static int threads_open(struct append_thread *threads, const struct append_optio
     return CLI_OK;
 }
 
+static void on_warm(void *arg, const leat_result *result)
+{
+    struct append_thread *thread = arg;
+    if (result->code) thread->refused = result->code; /* read after the flush */
+}
+
 /* The first record of each producer is sent before the clock runs: connections, metadata and
- * producer ids are not what is measured. */
+ * producer ids are not what is measured. To all streamlets at once: a log's first segment takes
+ * a commit of the coordinator, and many logs share one. */
 static int threads_warm(struct append_thread *threads, const struct append_options *o)
 {
     char value = 'w';
-    for (uint64_t s = 0; s < o->streamlets; s++)
-        for (uint64_t i = 0; i < o->producers; i++) {
+    for (uint64_t i = 0; i < o->producers; i++) {
+        struct append_thread *thread = &threads[i];
+        for (uint64_t s = 0; s < o->streamlets && !thread->refused; s++) {
             leat_produce_record record = {
                 .value = &value, .value_bytes = 1, .streamlet = (int32_t)s};
-            leat_code code = leat_produce_wait(threads[i].producer, o->stream, &record, NULL);
-            if (!code) continue;
-            cli_error("the first record was refused: %s", leat_strerror(code));
-            return CLI_FAILED;
+            leat_code code = leat_produce(thread->producer, o->stream, &record, on_warm, thread);
+            if (code) thread->refused = code;
         }
+        uint64_t open = leat_producer_flush(thread->producer, WARM_MS_MAX);
+        if (!open && !thread->refused) continue;
+        cli_error("the first record was refused: %s",
+                  thread->refused ? leat_strerror(thread->refused) : "no answer");
+        return CLI_FAILED;
+    }
     return CLI_OK;
 }
 

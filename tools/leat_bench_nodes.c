@@ -115,6 +115,8 @@ static struct leat_msg_accounts accounts_less(const struct leat_msg_accounts *af
         a[i] -= b[i];
     memcpy(&out, a, sizeof out);
     out.transports = after->transports;
+    out.own_buffer_bytes = after->own_buffer_bytes;
+    out.copy_buffer_bytes = after->copy_buffer_bytes;
     return out;
 }
 

@@ -43,10 +43,11 @@ int leat_status_main(int argc, char **argv)
                ",\"memory_budget\":%" PRIu64 ",\"memory_used\":%" PRIu64 ",\"disk_free\":%" PRIu64
                ",\"appended_records\":%" PRIu64 ",\"appended_bytes\":%" PRIu64
                ",\"fetched_records\":%" PRIu64 ",\"fetched_bytes\":%" PRIu64
-               ",\"connections\":%" PRIu64 "}\n",
+               ",\"connections\":%" PRIu64 ",\"own_buffer_bytes\":%" PRIu64
+               ",\"copy_buffer_bytes\":%" PRIu64 "}\n",
                s.uptime_ms, s.cpu_us, s.cores, s.memory_budget, s.memory_used, s.disk_free,
                s.appended_records, s.appended_bytes, s.fetched_records, s.fetched_bytes,
-               s.connections);
+               s.connections, s.accounts.own_buffer_bytes, s.accounts.copy_buffer_bytes);
         return CLI_OK;
     }
     char a[32], b[32];

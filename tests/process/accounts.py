@@ -6,7 +6,7 @@ from rig import Raw, STATUS, check, equal, main, until
 
 NAMES = ('transports cpu_cores cpu_replicate cpu_data_path cpu_emulation cpu_control cpu_flush cpu_zeroing '
          'replicated_bytes writes segments control_rpcs open_rpcs park_rpcs resume_rpcs flush_rpcs '
-         'other_rpcs lost_backups replaced_copies').split()
+         'other_rpcs lost_backups replaced_copies own_buffers copy_buffers').split()
 KINDS = {'rpc': 1, 'tcp': 2, 'shm': 3}
 
 
