@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 
 void leat_machine_stream_told(struct leat_machine *machine, struct leat_stream_desc *desc)
@@ -23,7 +24,8 @@ leat_err leat_machine_malformed(struct leat_machine_result *result)
 uint32_t leat_machine_epoch_draw(struct leat_machine *machine)
 {
     if (machine->next_epoch > LEAT_EPOCH_MAX) return 0;
-    return machine->next_epoch++;
+    return LEAT_BUG(EPOCH_TWICE) && machine->next_epoch > 1 ? machine->next_epoch
+                                                            : machine->next_epoch++;
 }
 
 leat_err leat_machine_epochs_used_up(struct leat_machine_result *result)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 
 struct leat_machine_log *leat_machine_log_find(struct leat_machine *machine,
                                                struct leat_log_ref ref,
@@ -134,6 +135,7 @@ leat_err leat_machine_apply_version(struct leat_machine *machine, struct leat_ms
     uint32_t count = leat_msg_read_array(reader);
     struct leat_msg_reader again = *reader;
     if (reader->failed || claim.incarnation == 0) return leat_machine_malformed(result);
+    if (LEAT_BUG(STALE_VERSION)) claim.incarnation = 0;
     if (!claim_of_living(machine, claim.incarnation, result)) return LEAT_OK;
     for (uint32_t i = 0; i < count; i++) {
         struct leat_log_ref ref;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/diary.h"
@@ -331,6 +332,7 @@ static leat_err round_begin(struct leat_raft_log *log)
                                           .owner = log};
     log->sync_io = (struct leat_disk_io){
         .kind = LEAT_DISK_SYNC, .file = file, .on_done = round_synced, .owner = log};
+    if (LEAT_BUG(RAFT_UNSYNCED)) log->sync_io.file = log->vote_file;
     return LEAT_OK;
 }
 

@@ -66,6 +66,8 @@ static bool is_unsafe(const struct log_open *open)
  * (which is sealed only then, see roll.c), and N's before more of N+1's. */
 static struct log_open *unsafe_next(struct leat_log *log)
 {
+    if (LEAT_BUG(CLOSE_BEFORE_START) && is_unsafe(&log->old)) return &log->old;
+    if (LEAT_BUG(DATA_BEFORE_CLOSE) && is_unsafe(&log->head)) return &log->head;
     if (log->old.seg) {
         if (log->head.safe_bytes < log->head.start_end) return &log->head;
         if (is_unsafe(&log->old)) return &log->old;
@@ -101,7 +103,8 @@ static void answer(struct leat_log *log, uint64_t acked)
 {
     while (!leat_list_empty(&log->waiting)) {
         struct leat_append *append = LEAT_CONTAINER(log->waiting.next, struct leat_append, waiting);
-        if (append->ack_position > acked) break;
+        if (append->ack_position > acked && !(append->duplicate && LEAT_BUG(DUPLICATE_BEFORE_ACK)))
+            break;
         leat_list_remove(&append->waiting);
         bool forgotten = append->duplicate && append->first_offset == UINT64_MAX;
         append->on_acked(append, forgotten ? LEAT_E_ALREADY_APPENDED : LEAT_OK);
@@ -113,8 +116,9 @@ void log_step_ack(struct leat_log *log)
     uint64_t acked = log_acked(log);
     /* Data of N+1 waits until N's close entry is safe (dissertation §4.4.2, rule R2), and all data
      * of a new owner until the coordinator knows of its first segment (docs/stories.md 3). */
-    struct log_open *upto = log->old.seg ? &log->old : &log->head;
-    if (upto->seg && log->opened && log->state != LEAT_LOG_STOPPED) {
+    struct log_open *upto = log->old.seg && !LEAT_BUG(DATA_BEFORE_CLOSE) ? &log->old : &log->head;
+    if (upto->seg && (log->opened || LEAT_BUG(ACK_BEFORE_OPENED)) &&
+        log->state != LEAT_LOG_STOPPED) {
         upto->acked_bytes = upto->safe_bytes;
         if (upto->safe_offset > acked) {
             acked = upto->safe_offset;

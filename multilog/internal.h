@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "multilog/index.h"
 #include "multilog/log.h"
 #include "multilog/producers.h"

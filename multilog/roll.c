@@ -324,7 +324,7 @@ void log_step_close(struct leat_log *log)
     struct log_open *old = &log->old;
     if (!old->seg || log->state == LEAT_LOG_STOPPED) return;
     if (!log->old_close_sealed) {
-        if (log->head.safe_bytes < log->head.start_end) return;
+        if (log->head.safe_bytes < log->head.start_end && !LEAT_BUG(CLOSE_BEFORE_START)) return;
         struct leat_extent extent = leat_entry_seal(&old->writer, old->close_acked_bytes);
         LEAT_ASSERT_CMP(extent.bytes, ==, old->seg->extent.bytes);
         LEAT_ASSERT_CMP(extent.crc, ==, old->seg->extent.crc);

@@ -3,6 +3,7 @@
 #define LEAT_REPLICATION_BACKUP_H
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "replication/messages.h"

@@ -89,7 +89,7 @@ static void on_opened(struct rep_copy *copy, leat_err rc, const struct rep_answe
     /* SUBTLE: the segment has started meanwhile, without it. It is not marked as incomplete, so it
      * must not be given a part of what is acked already. It stays a reservation; an audit drops it.
      */
-    if (set->started && !copy->incomplete) {
+    if (set->started && !copy->incomplete && !LEAT_BUG(REPLACEMENT_COUNTS)) {
         rep_copy_remove(copy);
         return;
     }
@@ -132,6 +132,7 @@ static void on_answered(struct rep_copy *copy, unsigned kind, const struct rep_a
         return;
     case LEAT_REP_COMPLETE:
         copy->incomplete = false;
+        if (LEAT_BUG(WHOLE_BEFORE_COUNTED)) copy->counted = true;
         copy->stamp = copy->stamp_sent;
         accounts->replaced_copies++;
         break;
@@ -230,8 +231,9 @@ void rep_copy_lost(struct rep_copy *copy)
 {
     struct rep_set *set = copy->set;
     struct leat_primary_log *log = set->log;
-    bool may_mislead = set->started && !set->closed && !set->dropping &&
-                       copy->state != REP_COPY_OPENING && (!copy->incomplete || copy->asked_whole);
+    bool may_mislead = !LEAT_BUG(LOST_COPY_COUNTS) && set->started && !set->closed &&
+                       !set->dropping && copy->state != REP_COPY_OPENING &&
+                       (!copy->incomplete || copy->asked_whole);
     if (may_mislead) {
         if (!rep_is_held(log)) log->held_us = rep_now(log->primary);
         if (copy->stamp_sent + 1 > log->need) log->need = copy->stamp_sent + 1;
@@ -383,13 +385,15 @@ void rep_copy_step(struct rep_copy *copy)
          *  2. More is acked without it.
          *  3. The others die: it is a mark, of the current version, and shorter than what was acked.
          */
-        if (copy->sent == set->target && set->target) copy->counted = true;
+        if (copy->sent == set->target && set->target && !LEAT_BUG(WHOLE_BEFORE_COUNTED))
+            copy->counted = true;
         if (there && !flushed)
             batch(copy, &copy->peer->flush);
         else if (there && set->started && set->target && set->seg->buffer)
             copy->asked_whole |= ask(copy, LEAT_REP_COMPLETE, prefix(set, copy->done));
         return;
     }
+    if (LEAT_BUG(ONLY_HEAD_STAMPED) && set->link.next != &log->active) copy->stamp = log->version;
     if (copy->stamp < log->version && !set->want_parked)
         batch(copy, &copy->peer->restamp);
     else if (!flushed)

@@ -80,7 +80,9 @@ static void version_step(struct leat_primary_log *log)
     if (!log->opened || log->need <= log->known || log->version_busy || log->fenced) return;
     LEAT_LIST_EACH(&log->active, it)
     {
-        if (set_is_ready(LEAT_CONTAINER(it, struct rep_set, link))) continue;
+        if (set_is_ready(LEAT_CONTAINER(it, struct rep_set, link)) ||
+            LEAT_BUG(VERSION_BEFORE_STAMPS))
+            continue;
         rep_arm(log->primary, REP_TICK_US);
         return;
     }

@@ -156,7 +156,7 @@ static void place_step(struct rep_set *set)
             rep_arm(primary, REP_RETRY_US);
             return;
         }
-        if (!rep_copy_open(copy, set->started)) return;
+        if (!rep_copy_open(copy, set->started && !LEAT_BUG(REPLACEMENT_COUNTS))) return;
     }
 }
 
@@ -200,13 +200,15 @@ static void reserve_step(struct rep_set *set)
 static bool commit_is_done(const struct rep_set *set, uint32_t to)
 {
     const struct leat_primary_log *log = set->log;
-    if (rep_is_held(log) || set->seg->version < log->need) return false;
+    if (!LEAT_BUG(ACK_BEFORE_VERSION) && (rep_is_held(log) || set->seg->version < log->need))
+        return false;
     if (rep_is_disk(log) && !set->local_done) return false;
     if (whole_count(set) < log->options.min_copies) return false;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
-        if (!copy->counted) continue;
-        if (copy->done < to || copy->stamp < log->need) return false;
+        if (!copy->counted || LEAT_BUG(ACK_BEFORE_COPIES)) continue;
+        if (copy->done < to || (copy->stamp < log->need && !LEAT_BUG(ACK_BEFORE_VERSION)))
+            return false;
         if (rep_is_disk(log) && copy->flushed < to) return false;
     }
     return true;

@@ -256,6 +256,8 @@ static leat_err open_unclosed(struct opening *op, struct leat_held *held,
     bool replica = row->flags & LEAT_ROW_REPLICA;
     const struct leat_pool *pool = replica ? pool_of(store, row) : NULL;
     if (pool && row->durability != LEAT_DURABILITY_DISK) {
+        if (LEAT_BUG(SCAN_IN_PLACE) && adopt_buffer(store, held, row))
+            return open_bytes(op, held, row, held->seg.buffer, false);
         memcpy(store->scratch, pool->arena->base + row->pool_at, row->capacity);
         return open_replica(op, held, row);
     }
@@ -275,7 +277,7 @@ static leat_err open_unclosed(struct opening *op, struct leat_held *held,
     struct leat_scan scan;
     leat_scan_segment(store->scratch, row->capacity, &scan);
     bool matches = leat_open_header_matches(store, &held->seg, &scan);
-    if (matches && scan.closed && !scan.damaged)
+    if (matches && (scan.closed || LEAT_BUG(TAIL_OF_FILE_COUNTS)) && !scan.damaged)
         return open_bytes(op, held, row, store->scratch, true);
     if (!matches) scan = (struct leat_scan){0};
     return add_lost(op, held, LEAT_SEGMENT_OPEN, &scan,

@@ -4,6 +4,7 @@
 #define LEAT_STORE_PRIVATE_H
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "store/buddy.h"

@@ -401,6 +401,8 @@ static bool join(struct leat_store *store, struct leat_keep *keep)
     case LEAT_KEEP_PARK:
         return row_join(store, keep, held, LEAT_SEGMENT_PARKED, 0, true);
     case LEAT_KEEP_RESUME:
+        if (LEAT_BUG(PARKED_ON))
+            return row_join(store, keep, held, LEAT_SEGMENT_PARKED, LEAT_ROW_IN_POOL, true);
         return row_join(store, keep, held, LEAT_SEGMENT_OPEN, LEAT_ROW_IN_POOL, true);
     case LEAT_KEEP_DROP:
         return row_join(store, keep, held, LEAT_SEGMENT_FREE, 0, true);

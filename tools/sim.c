@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bug.h"
 #include "tests/sim/scenario.h"
 
 enum {
@@ -26,6 +27,7 @@ enum {
     BATCHES_PER_CLUSTER_SEED = 100,
     SEEDS_FOR_COUNTS = 100, /* from here on every fault kind must have struck */
     CLUSTER_SEEDS_FOR_COUNTS = 1000,
+    BUG_SEEDS = 1000, /* within which each is to be found */
     TWICE_EVERY = 25, /* seeds that are run twice, to see that they replay */
     SWEEP_RECORDS = 60,
     SUBSETS = 20,
@@ -53,9 +55,27 @@ const char *__asan_default_options(void)
     return "detect_leaks=0";
 }
 
+/* ---- deliberate bugs ---- */
+
+static const struct {
+    const char *text, *rule;
+} bugs[LEAT_BUGS_END] = {
+#define LEAT_BUG_ROW(name, text, rule) [LEAT_BUG_##name] = {text, rule},
+#include "base/bug.def"
+#undef LEAT_BUG_ROW
+};
+
 /* ---- one run in a child ---- */
 
 static uint32_t nodes = 1; /* of every seed */
+static unsigned bug;       /* in every seed; enum leat_bug */
+
+static void bug_set(void)
+{
+#ifdef LEAT_BUGS
+    leat_bug = (enum leat_bug)bug;
+#endif
+}
 
 static void child_write(int fd, const void *data, size_t bytes)
 {
@@ -88,6 +108,7 @@ static void job_start(struct job *job, uint64_t seed, bool second)
     if (job->pid == 0) {
         dup2(job->text, 2);
         alarm(SECONDS_PER_SEED);
+        bug_set();
         struct scenario_options options = {.seed = seed, .nodes = nodes};
         struct scenario_result result;
         scenario_run(&options, &result);
@@ -173,6 +194,7 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
         totals->failed++;
         printf("tools/sim --seed %" PRIu64, job->seed);
         if (nodes > 1) printf(" --nodes %" PRIu32, nodes);
+        if (bug) printf(" --bug %s", bugs[bug].text);
         printf(": %s\n", verdict);
         text_print(job->text);
         fflush(stdout);
@@ -253,12 +275,75 @@ static int run_seeds(uint64_t from, uint64_t count, unsigned jobs)
     return totals_print(&totals, now_s() - start_s);
 }
 
+/* Which seed is the first to fail, from 1 on? 0: none of them. */
+static uint64_t first_failure(uint64_t count, unsigned jobs, char *out_verdict, size_t bytes)
+{
+    static struct job running[JOBS_MAX];
+    uint64_t next = 1, first = 0;
+    memset(running, 0, sizeof running);
+    for (;;) {
+        struct pollfd waits[JOBS_MAX];
+        unsigned busy = 0;
+        for (unsigned i = 0; i < jobs; i++) {
+            if (!running[i].pid && next <= count && !first) job_start(&running[i], next++, false);
+            waits[i] = (struct pollfd){running[i].pid ? running[i].pipe : -1, POLLIN, 0};
+            busy += running[i].pid != 0;
+        }
+        if (!busy) return first;
+        if (poll(waits, jobs, -1) < 0) continue;
+        for (unsigned i = 0; i < jobs; i++) {
+            char verdict[SIM_FAIL_TEXT_BYTES + 64];
+            if (!running[i].pid || !waits[i].revents) continue;
+            job_read(&running[i]);
+            close(running[i].pipe);
+            job_verdict(&running[i], verdict, sizeof verdict);
+            close(running[i].text);
+            running[i].pid = 0;
+            if (!verdict[0] || (first && first < running[i].seed)) continue;
+            first = running[i].seed;
+            snprintf(out_verdict, bytes, "%s", verdict);
+        }
+    }
+}
+
+static int run_bugs(uint64_t count, unsigned jobs)
+{
+    unsigned missed = 0, from = bug ? bug : 1, end = bug ? bug + 1 : LEAT_BUGS_END;
+#ifndef LEAT_BUGS
+    fputs("leat-sim: built without -Dbugs=true: there are none\n", stderr);
+    return 2;
+#endif
+    printf("| bug | the rule that is broken | seeds | found as |\n|---|---|---|---|\n");
+    for (bug = from; bug < end; bug++) {
+        char verdict[SIM_FAIL_TEXT_BYTES + 64] = "";
+        uint64_t seed = first_failure(count, jobs, verdict, sizeof verdict);
+        missed += seed == 0;
+        if (seed)
+            printf("| %s | %s | %" PRIu64 " | %.60s |\n", bugs[bug].text, bugs[bug].rule, seed,
+                   verdict);
+        else
+            printf("| %s | %s | not in %" PRIu64 " | |\n", bugs[bug].text, bugs[bug].rule, count);
+        fflush(stdout);
+    }
+    printf("%u bugs, %u not found\n", end - from, missed);
+    return missed ? 1 : 0;
+}
+
+static unsigned bug_find(const char *text)
+{
+    for (unsigned i = 1; i < LEAT_BUGS_END; i++)
+        if (strcmp(bugs[i].text, text) == 0) return i;
+    fprintf(stderr, "leat-sim: no bug is called '%s'; see base/bug.def\n", text);
+    exit(2);
+}
+
 /* ---- one seed, here ---- */
 
 static int run_seed(uint64_t seed, bool tracing)
 {
     struct scenario_options options = {.seed = seed, .nodes = nodes, .tracing = tracing};
     struct scenario_result result;
+    bug_set();
     scenario_run(&options, &result);
     printf("seed %" PRIu64 ": %s; %" PRIu64 " batches, %" PRIu64 " records acked, %" PRIu64
            " events, %.1f virtual seconds, %" PRIu64 " disk operations, trace %016" PRIx64
@@ -373,20 +458,24 @@ static void usage(FILE *to)
           "       leat-sim --sweep [--seed S] --op N [--subset M] [--trace]  only there\n"
           "       leat-sim --allocations [--seed S] [--step K] [--jobs J]\n"
           "           every K-th allocation of the server fails, each in a run of its own\n"
+          "       leat-sim --bugs [--bug NAME] [--nodes N] [--seeds N] [--jobs J]\n"
+          "           (-Dbugs=true) break one rule after the other until a seed fails\n"
           "       leat-sim --allocations [--seed S] --op N [--trace]  only that one\n",
           to);
 }
 
 int main(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"seed", 1, NULL, 's'},        {"seeds", 1, NULL, 'n'},   {"from", 1, NULL, 'f'},
-        {"jobs", 1, NULL, 'j'},        {"trace", 0, NULL, 't'},   {"sweep", 0, NULL, 'w'},
-        {"step", 1, NULL, 'k'},        {"subsets", 1, NULL, 'u'}, {"op", 1, NULL, 'o'},
-        {"subset", 1, NULL, 'b'},      {"nodes", 1, NULL, 'N'},   {"help", 0, NULL, 'h'},
-        {"allocations", 0, NULL, 'a'}, {NULL, 0, NULL, 0}};
+    static const struct option names[] = {{"seed", 1, NULL, 's'},        {"seeds", 1, NULL, 'n'},
+                                          {"from", 1, NULL, 'f'},        {"jobs", 1, NULL, 'j'},
+                                          {"trace", 0, NULL, 't'},       {"sweep", 0, NULL, 'w'},
+                                          {"step", 1, NULL, 'k'},        {"subsets", 1, NULL, 'u'},
+                                          {"op", 1, NULL, 'o'},          {"subset", 1, NULL, 'b'},
+                                          {"nodes", 1, NULL, 'N'},       {"help", 0, NULL, 'h'},
+                                          {"allocations", 0, NULL, 'a'}, {"bug", 1, NULL, 'B'},
+                                          {"bugs", 0, NULL, 'g'},        {NULL, 0, NULL, 0}};
     uint64_t seed = 0, count = 0, from = 1, jobs = 2;
-    bool trace = false, sweeping = false, allocations = false;
+    bool trace = false, sweeping = false, allocations = false, all_bugs = false;
     sweep.subsets = SUBSETS;
     sweep.step = 1;
     /* Large blocks come fresh from the kernel: nothing clears and touches what a simulated server
@@ -413,6 +502,12 @@ int main(int argc, char **argv)
             break;
         case 'w':
             sweeping = true;
+            break;
+        case 'B':
+            bug = bug_find(optarg);
+            break;
+        case 'g':
+            all_bugs = true;
             break;
         case 'a':
             allocations = true;
@@ -452,6 +547,10 @@ int main(int argc, char **argv)
                                               .seconds_per_run = SECONDS_PER_SEED,
                                               .tracing = trace};
         return alloc_sweep_run(&options);
+    }
+    if (all_bugs) {
+        if (nodes == 1) nodes = 3;
+        return run_bugs(count ? count : BUG_SEEDS, (unsigned)jobs);
     }
     if (sweeping) {
         sweep.jobs = (unsigned)jobs;

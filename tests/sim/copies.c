@@ -194,6 +194,62 @@ static const struct sim_server *server_of(const struct scenario *scenario, uint6
     return NULL;
 }
 
+/* What an open copy has is what the owner wrote: every byte of its valid prefix. */
+static void open_compare(struct scenario *scenario, const struct sim_server *server,
+                         const struct rep_set *set, const struct leat_segment *copy)
+{
+    const struct leat_segment *own = set->seg;
+    struct leat_scan found;
+    if (!copy->buffer || !own->buffer || copy->state == LEAT_SEGMENT_CLOSED) return;
+    leat_scan_segment(copy->buffer, copy->capacity, &found);
+    uint32_t at = 0;
+    while (at < found.bytes && at < set->target && copy->buffer[at] == own->buffer[at])
+        at++;
+    scenario->compared++;
+    if (at == found.bytes) return;
+    sim_fail(scenario->world,
+             "A1 lost-write: a copy is no prefix: segment %llu of log id %u/%u/%u at %s: %u bytes "
+             "are valid, the owner wrote %u and other ones from %u on",
+             (unsigned long long)own->id.v, own->log.stream, own->log.streamlet, own->log.log,
+             server->name, found.bytes, set->target, at);
+}
+
+/* The coordinators hold a version only when every copy that may count carries it. */
+static void stamp_check(struct scenario *scenario, const struct rep_set *set, const char *where,
+                        const struct leat_segment *copy)
+{
+    struct leat_log_ref log = copy->log;
+    if (!sim_stream_of(scenario, copy->log.stream, &log.stream)) return;
+    const struct sim_stamp *stamp = stamp_of(scenario, log);
+    if (!stamp->opened || stamp->stamp_epoch != copy->epoch.v || !set->started ||
+        copy->version >= stamp->stamp_version)
+        return;
+    sim_fail(
+        scenario->world,
+        "A1 lost-write: the copy at %s of segment %llu of %u/%u/%u is of version %u, and %u is "
+        "committed: it would not count",
+        where, (unsigned long long)copy->id.v, log.stream, log.streamlet, log.log, copy->version,
+        stamp->stamp_version);
+}
+
+static void set_look(struct scenario *scenario, const struct sim_server *owner,
+                     const struct rep_set *set)
+{
+    if (!set->seg || set->closed || set->dropping || !set->started) return;
+    if (!set->parked && !set->want_parked && !set->resume)
+        stamp_check(scenario, set, owner->name, set->seg);
+    for (unsigned i = 0; i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
+        if (!server || copy->state != REP_COPY_OPEN) continue;
+        const struct replica *rep = backup_find(backup_of(server), copy->handle);
+        if (!rep || !rep->seg || rep->damaged || rep->dropping || rep->drop_wanted) continue;
+        open_compare(scenario, server, set, rep->seg);
+        if (copy->incomplete || set->parked || set->want_parked || set->resume) continue;
+        stamp_check(scenario, set, server->name, rep->seg);
+    }
+}
+
 static void set_compare(struct scenario *scenario, const struct rep_set *set)
 {
     if (!set->closed || set->dropping || !set->seg || set->seg->state != LEAT_SEGMENT_CLOSED)
@@ -210,12 +266,16 @@ static void set_compare(struct scenario *scenario, const struct rep_set *set)
     }
 }
 
-static void log_compare(struct scenario *scenario, const struct leat_primary_log *rep)
+static void log_compare(struct scenario *scenario, const struct sim_server *owner,
+                        const struct leat_primary_log *rep)
 {
     const struct leat_list *lists[2] = {&rep->active, &rep->settled};
     for (unsigned i = 0; i < 2; i++)
-        for (const struct leat_list *it = lists[i]->next; it != lists[i]; it = it->next)
-            set_compare(scenario, LEAT_CONTAINER(it, const struct rep_set, link));
+        for (const struct leat_list *it = lists[i]->next; it != lists[i]; it = it->next) {
+            const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+            set_look(scenario, owner, set);
+            set_compare(scenario, set);
+        }
 }
 
 void sim_copies_check(struct scenario *scenario)
@@ -233,7 +293,7 @@ void sim_copies_check(struct scenario *scenario)
             const struct leat_core *core = &server->node->cores[c];
             for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
                 for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
-                    if (at->copies) log_compare(scenario, at->copies);
+                    if (at->copies) log_compare(scenario, server, at->copies);
         }
     }
 }

@@ -86,7 +86,7 @@ void sim_disk_process_died(struct sim_process *process, enum sim_death death)
         unsigned under_way = actor->disk_first && actor->disk_started;
         for (const struct sim_beside *it = actor->besides; it; it = it->next)
             under_way += it->io && it->started;
-        if (under_way > 1) disk->world->faults[SIM_FAULT_OVERLAP]++;
+        if (under_way > 1) sim_fault_struck(disk->world, SIM_FAULT_OVERLAP);
         /* Of the queue only its head can have begun. */
         if (actor->disk_first && actor->disk_started)
             tear(disk, actor->disk_first, actor->disk_stage);

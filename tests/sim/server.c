@@ -158,6 +158,7 @@ static void on_death(struct sim_process *process, enum sim_death death)
     }
     uint64_t away_us_max = server->away_us_max ? server->away_us_max : 200000;
     server->away_us_max = 0;
+    if (scenario->server_count > 1) sim_copies_check(scenario);
     if (server->down_wanted) return;
     sim_server_boot_later(server, sim_rng_between(&scenario->world->fault, 500, away_us_max));
 }

@@ -1,0 +1,27 @@
+/* Deliberate bugs, to show that the simulator finds them. Only in builds with -Dbugs=true; in any
+ * other build LEAT_BUG() is the constant false and no trace of them is left.
+ *
+ * Each names a rule that keeps acknowledged data; `tools/sim --bugs` breaks one after the other and
+ * tells how many seeds it took to see that. tests/sim/README.md has the table. */
+#ifndef LEAT_BASE_BUG_H
+#define LEAT_BASE_BUG_H
+
+#include <stdbool.h>
+
+enum leat_bug {
+    LEAT_BUG_NONE,
+#define LEAT_BUG_ROW(name, text, sentence) LEAT_BUG_##name,
+#include "base/bug.def"
+#undef LEAT_BUG_ROW
+    LEAT_BUGS_END,
+};
+
+#ifdef LEAT_BUGS
+/* Which one is there. Set once, before anything runs; read by all threads. */
+extern enum leat_bug leat_bug;
+#define LEAT_BUG(name) (leat_bug == LEAT_BUG_##name)
+#else
+#define LEAT_BUG(name) (false)
+#endif
+
+#endif
