@@ -34,14 +34,9 @@ void leat_kafka_handle_init_producer_id(struct leat_kafka_request *request)
         leat_kafka_answer(request, response);
         return;
     }
-    /* The next epoch of an id needs no registry: at each log the higher epoch wins. The last one is
-     * not followed by its first: such a producer gets a new id. */
-    if (body->producer_id >= 0 && body->producer_epoch >= 0 && body->producer_epoch < INT16_MAX) {
-        response->producer_id = body->producer_id;
-        response->producer_epoch = (int16_t)(body->producer_epoch + 1);
-        leat_kafka_answer(request, response);
-        return;
-    }
+    /* Always a new one, whatever id and epoch the request names: those count for transactions only, and
+     * some clients name 0 and 0 when they have none (@platformatic/kafka). Given the next epoch of
+     * that, two of them were one producer, and what the second sent was taken for duplicates. */
     init->request = request;
     init->wait.on_done = init_on_id;
     init->wait.owner = init;
