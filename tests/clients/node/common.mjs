@@ -108,9 +108,12 @@ export async function scenario(make) {
     check(found.length === PARTITIONS && found.join() === want.join(), `committed ${found}, not ${want}`)
   })
   await step('time', async () => {
-    const found = await client.offsetsForTime(topic, PARTITIONS, base + 5000)
-    const want = found.map((_, p) => Math.ceil((5000 - p) / PARTITIONS))
-    check(found.length === PARTITIONS && found.join() === want.join(), `found ${found}, not ${want}`)
+    // Of a compressed batch the broker may name the first record, which is earlier: never a later one.
+    for (const [at, slack] of [[1000, 0], [5000, RECORDS / codecs.length / PARTITIONS + 1]]) {
+      const found = await client.offsetsForTime(topic, PARTITIONS, base + at)
+      const want = found.map((_, p) => Math.ceil((at - p) / PARTITIONS))
+      check(found.length === PARTITIONS && found.every((f, p) => f <= want[p] && f >= want[p] - slack), `found ${found}, not ${want}`)
+    }
   })
   await step('recreate', () => recreate(client, `${topic}-again`))
   await step('delete', () => client.delete(topic))

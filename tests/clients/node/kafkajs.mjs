@@ -59,12 +59,14 @@ await scenario(async broker => {
       const consumer = kafka.consumer({
         groupId, sessionTimeout: 6000, heartbeatInterval: 1000, maxBytesPerPartition: 20000, maxWaitTimeInMs: 200
       })
+      let busy = 0
       await consumer.connect()
       await consumer.subscribe({ topics: [topic], fromBeginning: true })
       await consumer.run({
         autoCommit: false,
         eachBatch: async ({ batch, heartbeat, isRunning, isStale }) => {
           if (done() || isStale() || !isRunning()) return
+          busy++
           await seen(batch.messages.map(m => record(batch.partition, m)))
           const offset = String(Number(batch.lastOffset()) + 1)
           try {
@@ -72,10 +74,12 @@ await scenario(async broker => {
             await heartbeat()
           } catch (error) {
             if (!/rebalanc|generation|member/i.test(String(error))) throw error
+          } finally {
+            busy--
           }
         }
       })
-      while (!done()) await pause(50)
+      while (!done() || busy > 0) await pause(50)
       await consumer.disconnect()
     },
     async committed(topic, groupId, partitions) {

@@ -58,8 +58,12 @@ class Client:
         consumer, records = self.consumer(), []
         parts = [TopicPartition(topic, p) for p in range(partitions)]
         want = sum(self.do(consumer.end_offsets(parts)).values())
-        consumer.assign(parts)
-        self.do(consumer.seek_to_beginning(*parts))
+
+        async def begin():
+            consumer.assign(parts)
+            await consumer.seek_to_beginning(*parts)
+
+        self.do(begin())
         while len(records) < want:
             got = self.poll(consumer, 20000)
             if not got:

@@ -30,7 +30,7 @@ class Client:
 
         producer = Producer({**self.base, "compression.type": codec, "enable.idempotence": True, "linger.ms": 5})
         for r in records:
-            producer.produce(topic, r.value, r.key, r.partition, told, r.timestamp, r.headers)
+            producer.produce(topic, r.value, r.key, r.partition, on_delivery=told, timestamp=r.timestamp, headers=r.headers)
         if producer.flush(60) or failures:
             raise KafkaException(failures[0] if failures else "not all was acknowledged")
 

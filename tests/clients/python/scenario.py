@@ -159,10 +159,11 @@ def scenario(client, topic):
         ends = [len(range(p, RECORDS, PARTITIONS)) for p in range(PARTITIONS)]
         assert committed == ends, f"committed {committed}, not {ends}"
     with Step("time"):
-        at = 5000
-        found = client.offsets_for_time(topic, PARTITIONS, base_ms + at)
-        want = [next(o for o in range(RECORDS) if o * PARTITIONS + p >= at) for p in range(PARTITIONS)]
-        assert found == want, f"found {found}, not {want}"
+        # Of a compressed batch the broker may name the first record, which is earlier: never a later one.
+        for at, slack in ((1000, 0), (5000, RECORDS // len(codecs) // PARTITIONS + 1)):
+            found = client.offsets_for_time(topic, PARTITIONS, base_ms + at)
+            want = [next(o for o in range(RECORDS) if o * PARTITIONS + p >= at) for p in range(PARTITIONS)]
+            assert all(0 <= w - f <= slack for f, w in zip(found, want)), f"found {found}, not {want}"
     with Step("recreate"):
         recreate(client, topic + "-again")
     client.delete(topic)
