@@ -553,6 +553,8 @@ leat_err leat_node_adopt_on_core(struct leat_node *node, struct leat_core *core,
 /** Memory that is not the pool's; see docs/operations.md. */
 uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
                             uint64_t *out_frame_bytes_per_core);
+/** What requests under way of another front door may take on one core. */
+uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores);
 /** What the waking logs of one core may read at once: see leat_log_warmth. */
 uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores);
 /** walk.c: events of the coordinator, carried over all cores. */

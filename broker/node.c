@@ -30,6 +30,8 @@ enum {
     BUFFERS_MAX = 16,
     FRAMES_BYTES_MIN = LEAT_WANT_BYTES_MAX, /* one frame of any size has to fit */
     FRAMES_BYTES_MAX = 64 * MIB,
+    DOOR_BYTES_MIN = 4 * MIB,
+    DOOR_BYTES_MAX = 64 * MIB,
 };
 
 uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
@@ -56,16 +58,25 @@ uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores)
     return share < LEAT_WARM_BYTES_MAX ? share : LEAT_WARM_BYTES_MAX;
 }
 
+uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores)
+{
+    uint64_t share = memory_bytes / 64 / cores;
+    if (share < DOOR_BYTES_MIN) share = DOOR_BYTES_MIN;
+    return share < DOOR_BYTES_MAX ? share : DOOR_BYTES_MAX;
+}
+
 uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores)
 {
     uint32_t buffers;
     uint64_t frames;
     uint64_t overhead = leat_node_overhead(memory_bytes, cores, &buffers, &frames);
     if (memory_bytes < overhead) return 0;
-    /* The smallest budgets keep their one step of pool: there, what waking logs read is part of
-     * the fixed overheads, which are generous just where little is going on. */
-    uint64_t warm = cores * leat_node_warm_bytes(memory_bytes, cores);
-    if (memory_bytes - overhead >= warm + LEAT_ARENA_STEP_BYTES) overhead += warm;
+    /* The smallest budgets keep their one step of pool: there, what waking logs read and what
+     * requests of another front door take is part of the fixed overheads, which are generous just
+     * where little is going on. */
+    uint64_t more = cores * (leat_node_warm_bytes(memory_bytes, cores) +
+                             leat_node_door_bytes(memory_bytes, cores));
+    if (memory_bytes - overhead >= more + LEAT_ARENA_STEP_BYTES) overhead += more;
     return LEAT_ALIGN_DOWN(memory_bytes - overhead, (uint64_t)LEAT_ARENA_STEP_BYTES);
 }
 

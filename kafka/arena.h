@@ -10,8 +10,7 @@
 enum {
     LEAT_KAFKA_ARENA_INLINE_BYTES = 1536, /* enough for most requests: then nothing is allocated */
     LEAT_KAFKA_ARENA_CHUNK_BYTES = 16 * 1024,
-    LEAT_KAFKA_ARENA_BYTES_MAX = 48 * 1024 * 1024,  /* of one request */
-    LEAT_KAFKA_ARENAS_BYTES_MAX = 64 * 1024 * 1024, /* of all requests of one core */
+    LEAT_KAFKA_ARENA_BYTES_MAX = 48 * 1024 * 1024, /* of one request */
 };
 
 struct leat_kafka_arena_share {

@@ -8,7 +8,8 @@ static leat_err door_core_open(struct leat_door *door, struct leat_core *core)
     struct leat_kafka_core *here = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *here);
     if (here == NULL) return LEAT_E_NO_MEMORY;
     here->door = LEAT_CONTAINER(door, struct leat_kafka_door, door);
-    here->share.bytes_max = LEAT_KAFKA_ARENAS_BYTES_MAX;
+    const struct leat_node_options *options = &core->node->options;
+    here->share.bytes_max = leat_node_door_bytes(options->memory_bytes, options->cores);
     leat_list_init(&here->starved);
     core->door = here;
     return leat_stock_init(&here->requests, sizeof(struct leat_kafka_request),

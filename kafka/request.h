@@ -10,8 +10,8 @@
 enum {
     LEAT_KAFKA_FRAME_BYTES_MAX = 8 * 1024 * 1024,
     LEAT_KAFKA_FRAME_BYTES_MIN = 8, /* key, version, correlation id */
-    LEAT_KAFKA_REQUESTS_MAX = 8192, /* under way on one core */
-    LEAT_KAFKA_ANSWER_BYTES_MAX = 64 * 1024 * 1024,
+    LEAT_KAFKA_REQUESTS_MAX = 4096, /* under way on one core */
+    LEAT_KAFKA_ANSWER_BYTES_MAX = 16 * 1024 * 1024,
 };
 
 enum leat_kafka_key {
