@@ -61,7 +61,7 @@ static bool set_is_ready(struct rep_set *set)
     const struct leat_primary_log *log = set->log;
     if (set->closed || set->dropping || !set->seg) return true;
     if (set->parked || set->want_parked || set->resume) return false;
-    if (set->seg->version < log->version) return false;
+    if (set->stamped < log->version) return false;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING) {
@@ -448,7 +448,7 @@ uint32_t leat_primary_opening(struct leat_primary_log *rep)
     {
         const struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, link);
         if (set->closed || !set->started || !set->seg) continue;
-        if (set->seg->version < version) version = set->seg->version;
+        if (set->stamped < version) version = set->stamped;
         for (unsigned i = 0; i < set->copy_count; i++) {
             const struct rep_copy *copy = set->copies[i];
             if (copy->state != REP_COPY_OPENING && !copy->incomplete && copy->stamp < version)

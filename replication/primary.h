@@ -89,6 +89,9 @@ struct rep_set {
     bool full_once;  /* has been closed on as many nodes as wanted */
     bool misplaced;  /* shares a host or rack with another copy */
     uint32_t target; /* sealed bytes that all copies should have */
+    /* The version that the local copy carries, as durable as acks are: seg->version is that of the
+     * row that is being written. */
+    uint32_t stamped;
     /* What the log waits for. */
     struct leat_keep *reserve, *commit, *close, *park, *resume, *drop, *evict;
     leat_err refusal;              /* of the reserve: it is being undone */

@@ -44,6 +44,7 @@ static void on_local_done(struct leat_keep *keep)
     if (keep->kind == LEAT_KEEP_RESERVE && !keep->rc) {
         set->seg = keep->seg;
         set->seg->copies_pointer = set;
+        set->stamped = set->seg->version;
     }
     if (keep->kind == LEAT_KEEP_DROP && !keep->rc) set->seg = NULL;
     rep_mark_dirty(set->log);
@@ -84,6 +85,7 @@ static void on_stamped(struct leat_keep *keep)
 {
     struct rep_set *set = keep->owner;
     set->stamp_busy = false;
+    if (!keep->rc && keep->version > set->stamped) set->stamped = keep->version;
     /* A catalogue that cannot be written stops the log by its next request. */
     if (keep->rc) set->stamp_retry_us = rep_now(set->log->primary) + REP_RETRY_US;
     rep_mark_dirty(set->log);
@@ -94,7 +96,7 @@ static void stamp_step(struct rep_set *set)
 {
     const struct leat_primary_log *log = set->log;
     if (set->stamp_busy || !set->seg || set->closed || set->parked || set->want_parked) return;
-    if (set->seg->version >= log->version) return;
+    if (set->stamped >= log->version) return;
     if (rep_now(log->primary) < set->stamp_retry_us) {
         set->log->lacking = true; /* looked at again soon */
         return;
@@ -200,7 +202,7 @@ static void reserve_step(struct rep_set *set)
 static bool commit_is_done(const struct rep_set *set, uint32_t to)
 {
     const struct leat_primary_log *log = set->log;
-    if (!LEAT_BUG(ACK_BEFORE_VERSION) && (rep_is_held(log) || set->seg->version < log->need))
+    if (!LEAT_BUG(ACK_BEFORE_VERSION) && (rep_is_held(log) || set->stamped < log->need))
         return false;
     if (rep_is_disk(log) && !set->local_done) return false;
     if (whole_count(set) < log->options.min_copies) return false;
