@@ -23,7 +23,7 @@ import traceback
 
 LEATD = os.environ.get('LEATD', 'leatd')
 LEAT = os.environ.get('LEAT', 'leat')
-WAIT_S = 60  # for anything; reached only by a failure
+WAIT_S = int(os.environ.get('LEAT_WAIT_S', 60))  # for anything; reached only by a failure
 
 ROW_BYTES, BLOCK_BYTES, SLOT_UNIT = 128, 4096, 16384
 RESERVED, OPEN, PARKED, CLOSED = 1, 2, 3, 4  # states of a row: store/segment.h
