@@ -244,8 +244,10 @@ static void set_look(struct scenario *scenario, const struct sim_server *owner,
         if (!server || copy->state != REP_COPY_OPEN) continue;
         const struct replica *rep = backup_find(backup_of(server), copy->handle);
         if (!rep || !rep->seg || rep->damaged || rep->dropping || rep->drop_wanted) continue;
+        if (set->parked || set->want_parked || set->resume)
+            continue; /* a buffer that is read into */
         open_compare(scenario, server, set, rep->seg);
-        if (copy->incomplete || set->parked || set->want_parked || set->resume) continue;
+        if (copy->incomplete) continue;
         stamp_check(scenario, set, server->name, rep->seg);
     }
 }
