@@ -437,9 +437,40 @@ static void quiet(struct leat_timer *timer)
     if (rc != LEAT_OK) drive_fail(drive, rc, "raft's durable mark can't be stored");
 }
 
+/* SUBTLE: raft tells followers what is committed with its next entries or its next heartbeat. Then a
+ * node that is no leader applies what it asked for up to a heartbeat late, and so does everybody a
+ * crash. An empty append of what a follower is known to have tells it at once. */
+static void commit_tell(struct leat_raft_drive *drive)
+{
+    struct raft *raft = &drive->raft;
+    raft_index commit = raft_commit_index(raft);
+    if (!leat_raft_drive_leads(drive) || commit == drive->commit_told ||
+        leat_raft_drive_busy(drive))
+        return;
+    drive->commit_told = commit;
+    const struct leat_raft_entry *entry = leat_raft_log_get(&drive->log, commit);
+    for (unsigned i = 0; i < raft->configuration.n && entry; i++) {
+        const struct raft_server *server = &raft->configuration.servers[i];
+        raft_index match = 0;
+        if (server->id == raft->id || server->role == RAFT_SPARE ||
+            raft_match_index(raft, server->id, &match) != 0 || match < commit)
+            continue;
+        struct raft_message message = {.type = RAFT_APPEND_ENTRIES,
+                                       .server_id = server->id,
+                                       .server_address = server->address};
+        message.append_entries.version = 0;
+        message.append_entries.term = raft_current_term(raft);
+        message.append_entries.prev_log_index = commit;
+        message.append_entries.prev_log_term = entry->term;
+        message.append_entries.leader_commit = commit;
+        drive->hooks.send(drive->hooks.owner, &message);
+    }
+}
+
 void leat_raft_drive_turn_end(struct leat_raft_drive *drive)
 {
     if (drive->failed != LEAT_OK || !drive->raft_open) return;
+    commit_tell(drive);
     if (!drive->installing) leat_raft_log_flush(&drive->log);
     if (drive->log.writing || drive->log.full)
         leat_timer_start(drive->timers, &drive->mark_timer, LEAT_RAFT_MARK_AFTER_US);
@@ -575,6 +606,31 @@ void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message 
     (void)drive_step(drive, &event); /* a failure has stopped the drive already */
     if (message->type == RAFT_APPEND_ENTRIES && message->append_entries.n_entries > 0)
         raft_free(message->append_entries.entries);
+}
+
+void leat_raft_drive_last(struct leat_raft_drive *drive, uint64_t *out_index, uint64_t *out_term)
+{
+    const struct leat_raft_entry *entry;
+    *out_index = leat_raft_log_last_index(&drive->log);
+    *out_term = drive->log.snapshot.term;
+    if ((entry = leat_raft_log_get(&drive->log, *out_index))) *out_term = entry->term;
+}
+
+void leat_raft_drive_take_over(struct leat_raft_drive *drive)
+{
+    raft_id leader = 0;
+    const char *address = NULL;
+    raft_leader(&drive->raft, &leader, &address);
+    if (drive->failed != LEAT_OK || raft_state(&drive->raft) != RAFT_FOLLOWER || leader == 0)
+        return;
+    struct raft_message message = {.type = RAFT_TIMEOUT_NOW, .server_id = leader};
+    message.server_address = address;
+    uint64_t index, term;
+    leat_raft_drive_last(drive, &index, &term);
+    message.timeout_now.term = raft_current_term(&drive->raft);
+    message.timeout_now.last_log_index = index;
+    message.timeout_now.last_log_term = term;
+    leat_raft_drive_receive(drive, &message);
 }
 
 /* ---- life ---- */

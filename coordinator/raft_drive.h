@@ -48,7 +48,7 @@ struct leat_raft_drive {
     bool raft_open;
     struct leat_raft_log log;
     struct leat_timer raft_timer, mark_timer;
-    uint64_t applied;
+    uint64_t applied, commit_told;
     bool applying, led;
     leat_err failed;
     uint64_t snapshot_bytes_min, bytes_since_snapshot;
@@ -104,6 +104,11 @@ int leat_raft_drive_catch_up_status(const struct leat_raft_drive *drive, uint64_
 /** A message came from message->server_id. Its entries (one batch) and snapshot, from
  * raft_malloc(), are taken; so is the array of entries. */
 void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message *message);
+/** Index and term of the last entry of this log. */
+void leat_raft_drive_last(struct leat_raft_drive *drive, uint64_t *out_index, uint64_t *out_term);
+/** The leader is dead, as a majority says: stand for election at once, as if it had asked for it
+ * (raft's TimeoutNow). Nothing happens where raft knows of no leader, or of another. */
+void leat_raft_drive_take_over(struct leat_raft_drive *drive);
 /** Free what a message holds that was not received. */
 void leat_raft_message_drop(struct raft_message *message);
 /** End of a turn: one round for everything that was proposed in it. */
