@@ -2,6 +2,7 @@
 #include "coordinator/adopt.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -55,8 +56,30 @@ static uint64_t newest_incarnation(const struct leat_machine *machine)
     return newest;
 }
 
+/* SUBTLE: with copies on other nodes only a tail that is committed and whole here is adopted at once.
+ * (1) The owner dies with bytes in its segment that nobody was promised, and starts anew. (2) It
+ * adopts its own mark, which ends behind them, and that becomes the log's tail. (3) It dies again,
+ * with its memory or its disk: nobody has that tail, and the log waits, although every other copy
+ * holds all that was acknowledged. So where marks decide, the whole streamlet is left to recovery,
+ * which sees to it that enough nodes hold what it decides; and so is one whose tail is missing
+ * here, which others may have. */
+static void streamlet_leave(const struct leat_machine_log *rows,
+                            struct leat_log_decision *decisions, uint32_t logs)
+{
+    bool leaves = false;
+    for (uint32_t q = 0; q < logs; q++)
+        leaves = leaves || rows[q].record.opened || decisions[q].kind == LEAT_DECIDED_WAIT;
+    for (uint32_t q = 0; q < logs && leaves; q++) {
+        decisions[q].left = true;
+        if (decisions[q].kind == LEAT_DECIDED_WAIT) continue;
+        decisions[q].kind = LEAT_DECIDED_WAIT;
+        snprintf(decisions[q].why, sizeof decisions[q].why,
+                 "decided with what all nodes hold of its streamlet");
+    }
+}
+
 leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate *request,
-                           struct leat_error *error)
+                           bool leaves, struct leat_error *error)
 {
     leat_err rc = marks_check(machine, request, error);
     if (rc != LEAT_OK) return rc;
@@ -87,6 +110,9 @@ leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate 
                     ? &request->marks[next_mark]
                     : NULL;
             leat_decide_tail(log, &stream->logs[i].record, marks, &request->decisions[count++]);
+            if (leaves && log.log + 1 == logs && stream->desc->settings.copies > 1)
+                streamlet_leave(&stream->logs[i + 1 - logs], &request->decisions[count - logs],
+                                logs);
         }
     }
     request->decision_count = count;
@@ -112,6 +138,7 @@ static void row_write(struct leat_msg_writer *writer, const struct leat_log_deci
  * So a restart of 100,000 idle logs is one small entry. */
 static bool row_wanted(struct leat_machine *machine, const struct leat_log_decision *decision)
 {
+    if (decision->left) return decision->log.log == 0;
     if (decision->kind != LEAT_DECIDED_TAIL) return false;
     const struct leat_machine_stream *stream =
         leat_machine_stream_find(machine, decision->log.stream);
@@ -131,8 +158,9 @@ static void rows_fill(struct leat_machine *machine, const struct leat_coordinate
 }
 
 leat_err leat_adopt_encode(struct leat_machine *machine, const struct leat_coordinate *request,
-                           uint64_t attempt, struct raft_buffer *commands, unsigned commands_max,
-                           unsigned *out_count, uint8_t **out_bytes, struct leat_error *error)
+                           uint64_t attempt, bool leaves, struct raft_buffer *commands,
+                           unsigned commands_max, unsigned *out_count, uint8_t **out_bytes,
+                           struct leat_error *error)
 {
     enum { HEAD_BYTES = 96 };
     size_t chunk = LEAT_ADOPT_CHUNK_BYTES + HEAD_BYTES;
@@ -156,7 +184,7 @@ leat_err leat_adopt_encode(struct leat_machine *machine, const struct leat_coord
         leat_msg_writer_init(&rows, rows_bytes, LEAT_ADOPT_CHUNK_BYTES);
         rows_fill(machine, request, &next, &rows);
         leat_msg_writer_init(&writer, bytes + count * chunk, chunk);
-        leat_msg_write_array(&writer, 9);
+        leat_msg_write_array(&writer, 10);
         leat_msg_write_u64(&writer, LEAT_COMMAND_VERSION);
         leat_msg_write_u64(&writer, LEAT_COMMAND_ADOPT);
         leat_msg_write_u64(&writer, attempt);
@@ -166,6 +194,7 @@ leat_err leat_adopt_encode(struct leat_machine *machine, const struct leat_coord
         leat_msg_write_u64(&writer, machine->changes);
         leat_msg_write_bin(&writer, rows_bytes, rows.used);
         leat_msg_write_u64(&writer, seen);
+        leat_msg_write_bool(&writer, leaves);
         LEAT_ASSERT(!writer.overflow && !rows.overflow);
         commands[count] = (struct raft_buffer){.base = bytes + count * chunk, .len = writer.used};
         count++;

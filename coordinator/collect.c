@@ -310,6 +310,8 @@ void co_collect_take(struct leat_coordinator *coordinator, const struct leat_fra
         leat_msg_reader_init(&reader, frame->payload, frame->payload_bytes);
         good = good && asked_read(&reader, &asked, crashed, streamlets);
         rc = good ? co_collect_add(coordinator, attempt, index, &asked, ticket) : LEAT_E_INVALID;
+        struct leat_link *link = leat_link_of(coordinator->links, ticket);
+        if (rc == LEAT_OK && link) co_feed_behind(coordinator, leat_link_user(link), index);
     }
     leat_mem_free(crashed);
     leat_mem_free(streamlets);

@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "coordinator/adopt.h"
-#include "coordinator/private.h"
+#include "coordinator/recovery.h"
 
 enum {
     COMMAND_BYTES_MAX = 4096, /* of all kinds but those with logs */
@@ -242,8 +242,23 @@ static leat_err refuse_memory(struct leat_coordinate *request)
     return leat_error_set(&request->error, LEAT_E_NO_MEMORY, "no memory for a request");
 }
 
+/* The command was made by recovery. */
+static leat_err recover_encode(struct leat_coordinator *coordinator,
+                               struct leat_coordinate *request)
+{
+    const struct co_recovery *recovery = coordinator->recovery;
+    size_t capacity = recovery->command_bytes + WRAP_BYTES_MAX + CO_RECORD_HEADER_BYTES;
+    request->bytes = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, capacity);
+    if (!request->bytes) return refuse_memory(request);
+    request->byte_count = record_write(coordinator, request->bytes, capacity, recovery->command,
+                                       recovery->command_bytes);
+    request->sequence = coordinator->next_sequence;
+    return LEAT_OK;
+}
+
 leat_err co_request_encode(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
+    if (request->kind == LEAT_COORDINATE_RECOVER) return recover_encode(coordinator, request);
     size_t capacity = command_bytes_max(request);
     size_t record_capacity = capacity + WRAP_BYTES_MAX + CO_RECORD_HEADER_BYTES;
     uint8_t *command = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, capacity);
@@ -269,11 +284,12 @@ leat_err co_adopt_encode(struct leat_coordinator *coordinator, struct leat_coord
     unsigned count = 0;
     request->attempt =
         coordinator->env->random->next(coordinator->env->random->ctx) | 1; /* 0 means none */
-    leat_err rc = leat_adopt_decide(&coordinator->machine, request, &request->error);
+    leat_err rc = leat_adopt_decide(&coordinator->machine, request, co_recovers(coordinator),
+                                    &request->error);
     if (rc == LEAT_OK)
         rc = leat_adopt_encode(&coordinator->machine, request, request->attempt,
-                               coordinator->commands, CO_SUBMIT_COMMANDS_MAX, &count, &bytes,
-                               &request->error);
+                               co_recovers(coordinator), coordinator->commands,
+                               CO_SUBMIT_COMMANDS_MAX, &count, &bytes, &request->error);
     if (rc != LEAT_OK) return rc;
     size_t capacity = 0, used = 0;
     for (unsigned i = 0; i < count; i++)

@@ -97,7 +97,8 @@ static void hook_state(void *owner)
 {
     struct leat_coordinator *coordinator = owner;
     coordinator->leads_since_us = co_now(coordinator);
-    for (uint32_t i = 0; i < LEAT_NODES_MAX; i++)
+    if (co_recovers(coordinator) && co_leads(coordinator)) co_detect_leads(coordinator);
+    for (uint32_t i = 0; i < LEAT_NODES_MAX && !co_recovers(coordinator); i++)
         coordinator->watch[i].heard_us = coordinator->leads_since_us;
     /* Proposed, and nobody can say yet whether it will be committed: it is proposed again, and
      * takes effect once. */
@@ -125,16 +126,38 @@ static void hook_configuration(void *owner)
 
 /* ---- the actor ---- */
 
+static void node_applied(void *owner, const struct leat_node_info *node)
+{
+    struct leat_coordinator *coordinator = owner;
+    co_detect_node(coordinator, node);
+    if (coordinator->options.on_node)
+        coordinator->options.on_node(coordinator->options.owner, node);
+}
+
+static void stream_applied(void *owner, struct leat_stream_desc *desc)
+{
+    struct leat_coordinator *coordinator = owner;
+    if (coordinator->options.on_stream)
+        coordinator->options.on_stream(coordinator->options.owner, desc);
+}
+
+static void stream_deleted_applied(void *owner, uint32_t stream_id)
+{
+    struct leat_coordinator *coordinator = owner;
+    if (coordinator->options.on_stream_deleted)
+        coordinator->options.on_stream_deleted(coordinator->options.owner, stream_id);
+}
+
 /* What was found at open is told on the actor, before anything else. */
 static void coordinator_begin(struct leat_coordinator *coordinator)
 {
     if (coordinator->begun) return;
     coordinator->begun = true;
     struct leat_machine *machine = &coordinator->machine;
-    machine->on_stream = coordinator->options.on_stream;
-    machine->on_stream_deleted = coordinator->options.on_stream_deleted;
-    machine->on_node = coordinator->options.on_node;
-    machine->owner = coordinator->options.owner;
+    machine->on_stream = stream_applied;
+    machine->on_stream_deleted = stream_deleted_applied;
+    machine->on_node = node_applied;
+    machine->owner = coordinator;
     tables_tell(coordinator);
 }
 
@@ -176,6 +199,7 @@ static void actor_turn_end(void *actor)
     if (!coordinator->links || coordinator->failed != LEAT_OK) return;
     co_change_advance(coordinator);
     co_feed_advance(coordinator);
+    co_recovery_advance(coordinator);
     co_collect_advance(coordinator);
     co_state_tell(coordinator, false);
 }
@@ -291,7 +315,8 @@ static leat_err coordinator_open(struct leat_coordinator *coordinator, struct le
     const struct leat_coordinator_options *options = &coordinator->options;
     bool is_new = false;
     leat_err rc = leat_timers_init(&coordinator->timers, coordinator->env->clock,
-                                   LEAT_RAFT_TIMERS + 2 + LEAT_LINKS_TIMERS);
+                                   LEAT_RAFT_TIMERS + 3 + LEAT_LINKS_TIMERS);
+    if (rc == LEAT_OK) rc = co_recovery_init(coordinator);
     if (rc == LEAT_OK) rc = drive_open(coordinator, &is_new, error);
     if (rc == LEAT_OK && coordinator->clustered) rc = co_peers_init(coordinator, error);
     if (rc != LEAT_OK) return rc;
@@ -306,6 +331,7 @@ static leat_err coordinator_open(struct leat_coordinator *coordinator, struct le
     co_identity_update(coordinator);
     co_peers_want(coordinator);
     leat_timer_start(&coordinator->timers, &coordinator->tick_timer, CO_TICK_US);
+    co_detect_start(coordinator);
     return LEAT_OK;
 }
 
@@ -329,6 +355,7 @@ leat_err leat_coordinator_open(const struct leat_env *env,
     leat_list_init(&coordinator->collects);
     leat_list_init(&coordinator->pullings);
     co_requests_init(coordinator);
+    co_detect_init(coordinator);
     leat_machine_init(&coordinator->machine, options->cores);
     coordinator->begin_timer = (struct leat_timer){.on_expired = begin_expired};
     coordinator->tick_timer = (struct leat_timer){.on_expired = tick_expired, .owner = coordinator};
@@ -347,10 +374,12 @@ void leat_coordinator_close(struct leat_coordinator **coordinator)
 {
     struct leat_coordinator *it = *coordinator;
     if (!it) return;
+    co_detect_fini(it);
     co_peers_fini(it);
     leat_raft_drive_close(&it->drive);
     co_install_fini(it);
     co_collect_fini(it);
+    co_recovery_fini(it);
     leat_machine_fini(&it->machine);
     leat_timers_fini(&it->timers);
     leat_mem_free(it->form_body);

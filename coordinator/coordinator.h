@@ -71,7 +71,10 @@ struct leat_log_decision {
     enum leat_decision kind;
     struct leat_tail_record tail; /* TAIL */
     struct leat_epoch epoch;      /* this owner's; 0: the streamlet stays as it is */
-    char why[240];                /* WAIT */
+    /* WAIT, and its streamlet was not adopted (epoch 0): recovery decides with what all nodes hold.
+     * What is here is kept as replicas. */
+    bool left;
+    char why[240]; /* WAIT */
 };
 
 /* State per log as the coordinator holds it. */
@@ -394,6 +397,27 @@ struct leat_voter_status {
     bool reachable;      /* from here */
     uint64_t last_index; /* that it is known to hold; the leader knows, others say 0 */
 };
+enum leat_recovery_phase {
+    LEAT_RECOVERY_NONE,
+    LEAT_RECOVERY_COLLECT, /* nodes are asked what they hold */
+    LEAT_RECOVERY_PREPARE, /* copies of tails are made */
+    LEAT_RECOVERY_COMMIT,
+};
+struct leat_recovery_status {
+    uint64_t attempt;
+    enum leat_recovery_phase phase;
+    uint32_t streamlets, logs, decided;
+    uint32_t nodes_asked, nodes_answered, pulls, pulls_open;
+    uint64_t age_us;                            /* since it began */
+    uint64_t collect_us, prepare_us, commit_us; /* of the steps that have ended */
+    uint64_t crash_to_commit_us;                /* 0: not ended, or nothing had crashed */
+    uint32_t recovered;                         /* streamlets, of one that has ended */
+};
+struct leat_recovery_waiting {
+    struct leat_log_ref log;
+    char why[240];
+};
+enum { LEAT_RECOVERY_WAITING_MAX = 64 };
 struct leat_coordinator_status {
     enum leat_voter_role role;
     char why[LEAT_ERROR_TEXT_BYTES]; /* what is wrong; "" = nothing */
@@ -408,6 +432,14 @@ struct leat_coordinator_status {
     struct leat_node_info nodes[LEAT_NODES_MAX];
     uint32_t stream_count;
     uint64_t log_count;
+    /* Only the leader knows: */
+    bool leads;
+    uint64_t recoveries;                       /* attempts that ended, since it leads */
+    struct leat_recovery_status recovery;      /* under way; phase NONE: none */
+    struct leat_recovery_status recovery_last; /* attempt 0: none yet */
+    uint32_t waiting_count;                    /* logs that nobody serves, by the last attempts */
+    uint32_t waiting_rows;                     /* how many of them are here */
+    struct leat_recovery_waiting waiting[LEAT_RECOVERY_WAITING_MAX];
 };
 /** Caller's storage (large). Thread: coordinator. */
 void leat_coordinator_status(const struct leat_coordinator *coordinator,

@@ -269,6 +269,15 @@ bool co_learns(const struct leat_coordinator *coordinator)
     return true;
 }
 
+/* The leader says how far it is. Whoever feeds this one and is behind may be dead, or cut off. */
+void co_feed_behind(struct leat_coordinator *coordinator, struct co_peer *leader, uint64_t index)
+{
+    if (!co_learns(coordinator) || coordinator->applied >= index || coordinator->feeder == leader ||
+        !may_feed(coordinator, leader))
+        return;
+    feed_ask(coordinator, leader);
+}
+
 void co_feed_tick(struct leat_coordinator *coordinator)
 {
     if (!co_learns(coordinator)) {

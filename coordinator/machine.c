@@ -210,6 +210,7 @@ static leat_machine_apply_fn *const applies[] = {
     [LEAT_COMMAND_NODE_STATE] = leat_machine_apply_node_state,
     [LEAT_COMMAND_CRASH] = leat_machine_apply_crash,
     [LEAT_COMMAND_STREAM_CHANGE] = leat_machine_apply_stream_change,
+    [LEAT_COMMAND_RECOVER] = leat_machine_apply_recover,
 };
 
 static leat_err command_apply(struct leat_machine *machine, const uint8_t *bytes, size_t count,

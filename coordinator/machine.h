@@ -34,7 +34,8 @@ enum leat_command_kind {
     LEAT_COMMAND_NODE_UP = 6,
     /* [v, k, attempt, number, last, incarnation, seen, bin of rows]; row = [stream, streamlet, log,
      * decision, segment, bytes, crc, next offset]. All chunks of an attempt, or nothing. Later also
-     * what leat_machine_seen() was, instead of `seen`, which any node's change spoils. */
+     * what leat_machine_seen() was, instead of `seen`, which any node's change spoils; and whether
+     * streamlets with a row that waits (the only one of theirs) are not adopted. */
     LEAT_COMMAND_ADOPT = 7,
     LEAT_COMMAND_ACCEPT_LOSS = 8, /* [v, k, stream, streamlet, log, segment, next offset] */
     LEAT_COMMAND_BARRIER = 9,     /* [v, k] */
@@ -46,8 +47,18 @@ enum leat_command_kind {
     LEAT_COMMAND_NODE_DRAIN = 13, /* [v, k, name, draining] */
     LEAT_COMMAND_NODE_STATE = 14, /* [v, k, name, incarnation, state] */
     LEAT_COMMAND_CRASH = 15,      /* [v, k, name, incarnation] */
+    /* [v, k, attempt, [streamlet...]]
+     * streamlet = [stream, streamlet, owner and epoch that were seen, new owner, [log...]], all logs
+     * log = [epoch, stamp epoch (0: a tail), version that were seen, decision] and with decision TAIL
+     *       segment, bytes, crc, next offset */
+    LEAT_COMMAND_RECOVER = 16,
     /* [v, k, name, change, settings]; change: enum leat_stream_change, or-ed */
     LEAT_COMMAND_STREAM_CHANGE = 24,
+};
+enum leat_recover_decision {
+    LEAT_RECOVER_WAITS = 0,  /* keeps its stamp */
+    LEAT_RECOVER_TAIL = 1,   /* this tail becomes its record */
+    LEAT_RECOVER_STANDS = 2, /* its record is a tail and stays */
 };
 enum { LEAT_OWNER_NONE = 0xffff };
 
@@ -68,6 +79,7 @@ struct leat_machine_node {
     struct leat_node_info info;
     uint8_t id[16];   /* of its data directory */
     uint64_t changes; /* to what it owns, or where that ends */
+    uint64_t adopted; /* the incarnation that adopted here, as far as this process saw; not kept */
 };
 struct leat_machine_session {
     uint64_t session;
@@ -103,6 +115,7 @@ struct leat_machine {
     int64_t next_producer_id;
     uint64_t changes;                    /* entries that changed who owns what or where it ends */
     uint64_t unowned_changes;            /* the same of what nobody owns */
+    uint64_t node_changes;               /* nodes that came, crashed, adopted; not kept */
     struct leat_machine_stream *streams; /* ascending ids */
     uint32_t stream_count, stream_capacity;
     uint32_t *names; /* open addressing: stream id or 0 */

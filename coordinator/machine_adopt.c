@@ -87,15 +87,33 @@ static bool anything_adoptable(const struct leat_machine *machine,
     return false;
 }
 
+/* Rows are in order, and one that waits names a streamlet that is left to recovery. */
+static bool streamlet_left(struct leat_msg_reader *left, struct leat_log_ref ref)
+{
+    for (;;) {
+        struct leat_msg_reader at = *left;
+        if (at.at >= at.end) return false;
+        struct adopt_row row = adopt_row_read(&at);
+        bool before = row.log.stream < ref.stream ||
+                      (row.log.stream == ref.stream && row.log.streamlet < ref.streamlet);
+        bool same = row.log.stream == ref.stream && row.log.streamlet == ref.streamlet;
+        if (same && row.decision == LEAT_DECIDED_WAIT) return true;
+        if (!before && !same) return false;
+        *left = at;
+    }
+}
+
 /* A description is immutable once told, so an ownership change tells a new one. */
 static leat_err stream_own(struct leat_machine *machine, struct leat_machine_stream *stream,
-                           struct leat_machine_node *node, struct leat_epoch epoch)
+                           struct leat_machine_node *node, struct leat_epoch epoch,
+                           struct leat_msg_reader *left)
 {
     if (!anything_adoptable(machine, stream, node)) return LEAT_OK;
     struct leat_stream_desc *desc = leat_machine_desc_copy(stream->desc);
     if (!desc) return LEAT_E_NO_MEMORY;
     for (uint32_t i = 0; i < desc->streamlet_count; i++) {
         if (!leat_machine_adoptable(machine, stream, i, node)) continue;
+        if (left && streamlet_left(left, (struct leat_log_ref){stream->id, i, 0})) continue;
         if (stream->owners[i] == LEAT_OWNER_NONE) node->info.streamlets++;
         stream->owners[i] = leat_machine_node_index(machine, node);
         desc->streamlets[i].owner = node->info.incarnation;
@@ -110,7 +128,7 @@ static leat_err stream_own(struct leat_machine *machine, struct leat_machine_str
 }
 
 static leat_err adopt_commit(struct leat_machine *machine, struct leat_machine_node *node,
-                             struct leat_machine_result *result)
+                             bool leaves, struct leat_machine_result *result)
 {
     struct leat_epoch epoch = {leat_machine_epoch_draw(machine)};
     if (epoch.v == 0) {
@@ -127,12 +145,16 @@ static leat_err adopt_commit(struct leat_machine *machine, struct leat_machine_n
         struct leat_machine_log *log = leat_machine_log_find(machine, row.log, &stream);
         log->record = (struct leat_log_record){.tail = row.tail};
     }
+    struct leat_msg_reader left;
+    leat_msg_reader_init(&left, machine->staged, machine->staged_bytes);
     for (uint32_t i = 0; i < machine->stream_count; i++) {
-        leat_err rc = stream_own(machine, &machine->streams[i], node, epoch);
+        leat_err rc = stream_own(machine, &machine->streams[i], node, epoch, leaves ? &left : NULL);
         if (rc != LEAT_OK) return rc;
     }
     machine->changes++;
+    machine->node_changes++;
     node->changes++;
+    node->adopted = node->info.incarnation;
     result->epoch = epoch;
     result->incarnation = node->info.incarnation;
     return LEAT_OK;
@@ -149,6 +171,7 @@ leat_err leat_machine_apply_adopt(struct leat_machine *machine, struct leat_msg_
     struct leat_msg_string rows = leat_msg_read_string(reader);
     bool own = fields >= 7;
     if (own) seen = leat_msg_read_u64(reader);
+    bool leaves = fields >= 8 && leat_msg_read_bool(reader);
     if (!leat_msg_read_done(reader) || attempt == 0) return leat_machine_malformed(result);
 
     /* A new attempt replaces one that never came to its end. */
@@ -174,7 +197,7 @@ leat_err leat_machine_apply_adopt(struct leat_machine *machine, struct leat_msg_
         result->rc = leat_error_set(&result->error, LEAT_E_AGAIN,
                                     "streams or logs changed while the adoption was decided");
     else if (adopt_rows_check(machine, node, result))
-        rc = adopt_commit(machine, node, result);
+        rc = adopt_commit(machine, node, leaves, result);
     staged_drop(machine);
     return rc;
 }

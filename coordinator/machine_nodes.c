@@ -196,6 +196,7 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
     /* What the old incarnation owned stays the node's, and is named anew when it is adopted. */
     node->info.incarnation = machine->next_incarnation++;
     machine->changes++;
+    machine->node_changes++;
     node->changes++;
     result->incarnation = node->info.incarnation;
     node_told(machine, node);
@@ -285,6 +286,7 @@ leat_err leat_machine_apply_crash(struct leat_machine *machine, struct leat_msg_
     node->info.state =
         node->info.draining && node->info.streamlets == 0 ? LEAT_NODE_GONE : LEAT_NODE_DOWN;
     machine->changes++;
+    machine->node_changes++;
     node->changes++; /* an adoption that it asked for before is refused */
     node_told(machine, node);
     return LEAT_OK;

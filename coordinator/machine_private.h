@@ -36,6 +36,9 @@ leat_machine_apply_fn leat_machine_apply_adopt;
 /* machine_change.c */
 leat_machine_apply_fn leat_machine_apply_stream_change;
 
+/* machine_recover.c */
+leat_machine_apply_fn leat_machine_apply_recover;
+
 /* machine_nodes.c */
 leat_machine_apply_fn leat_machine_apply_node_up;
 leat_machine_apply_fn leat_machine_apply_node_drain;

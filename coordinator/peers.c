@@ -46,6 +46,16 @@ struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t 
     return NULL;
 }
 
+struct co_peer *co_peer_of_incarnation(struct leat_coordinator *coordinator, uint64_t incarnation)
+{
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (peer_up(peer) && peer->state.incarnation == incarnation) return peer;
+    }
+    return NULL;
+}
+
 struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char *name)
 {
     LEAT_LIST_EACH(&coordinator->peers, at)
@@ -346,6 +356,14 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
     case CO_KIND_ADMIN:
         admin_take(coordinator, frame, ticket);
         break;
+    case CO_KIND_PING:
+        co_ping_take(coordinator, peer, frame);
+        break;
+    case CO_KIND_PONG: /* heard: that is all */
+        break;
+    case CO_KIND_LOST:
+        co_lost_take(coordinator, peer, frame);
+        break;
     case CO_KIND_COLLECT:
         co_collect_take(coordinator, frame, ticket);
         break;
@@ -377,6 +395,7 @@ static void peer_reset(struct leat_coordinator *coordinator, struct co_peer *pee
     co_feed_peer_gone(coordinator, peer);
     co_install_peer_gone(coordinator, peer);
     memset(&peer->state, 0, sizeof peer->state);
+    memset(&peer->lost, 0, sizeof peer->lost);
 }
 
 static void peer_free(struct leat_coordinator *coordinator, struct co_peer *peer)
@@ -415,6 +434,7 @@ static void on_down(void *owner, struct leat_link *link, bool was_up,
         return;
     }
     bool led = peer->state.role == LEAT_VOTER_LEADER;
+    co_detect_peer_down(coordinator, peer);
     if (leat_link_accepted(link))
         peer_free(coordinator, peer);
     else
@@ -518,7 +538,7 @@ static bool node_heard(struct leat_coordinator *coordinator, const struct leat_n
 
 void co_peers_tick(struct leat_coordinator *coordinator, uint64_t now_us)
 {
-    if (!co_leads(coordinator) || coordinator->watching) return;
+    if (!co_leads(coordinator) || coordinator->watching || co_recovers(coordinator)) return;
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
         const struct leat_node_info *node = &coordinator->machine.nodes[i].info;
         if (!node->node_address[0]) continue; /* an embedded node of before */

@@ -24,6 +24,7 @@ enum {
     CO_KIND_COLLECT = 283,
     CO_KIND_PULL = 284,
     CO_KIND_LOST = 285,
+    CO_KIND_PONG = 286,
 };
 enum {
     CO_TICK_US = 100 * 1000,   /* of a clustered coordinator */
@@ -41,6 +42,7 @@ enum {
     CO_SUBMIT_COMMANDS_MAX = 2048,
     CO_SUBMIT_BYTES_MAX = 1024 * 1024,
     CO_CATCH_UP_TRIES = 20,
+    CO_PROBES_MAX = 64, /* addresses that are tried at once */
 };
 
 /* What a peer has said of itself. */
@@ -54,12 +56,39 @@ struct co_state {
     char address[LEAT_ADDRESS_BYTES_MAX + 1];
 };
 
+/* A voter's word that it has lost the leader. */
+struct co_lost {
+    uint64_t term, leader, last_index, last_term, since_us;
+};
+/* A node, or the leader, as it is heard here. */
+struct co_watch {
+    uint64_t incarnation, heard_us;
+    uint64_t gap_us; /* longest silence of late */
+    bool heard;
+    bool dead; /* nobody listens at its address */
+    bool lost; /* it led, and a majority had lost it */
+};
+struct co_detect {
+    struct leat_timer timer;
+    uint64_t expected_us; /* when the next round is due */
+    uint64_t floor_us;    /* silence before this proves nothing: we ran late ourselves */
+    enum leat_standing standing;
+    uint64_t leader, leader_term;
+    struct co_watch leader_watch;
+    uint64_t behind; /* what was applied when the leader had applied more; 0: it had not */
+    bool lost;
+    uint64_t lost_leader, lost_term;
+    struct leat_list probes;
+    unsigned probe_count;
+};
+
 struct co_peer {
     struct leat_list list;
     struct leat_coordinator *coordinator;
     struct leat_link *link;
     bool wanted; /* opened: its address is one of a voter */
     struct co_state state;
+    struct co_lost lost;
     /* What it is being fed, when it is a learner that asked. */
     bool feeding, feed_busy;
     uint64_t feed_next; /* index of the next entry for it */
@@ -133,10 +162,8 @@ struct leat_coordinator {
     uint64_t state_told_term, state_told_leader;
     uint32_t state_told_role;
     uint64_t leads_since_us;
-    struct {
-        uint64_t incarnation; /* whose time it is: a node that comes up anew begins anew */
-        uint64_t heard_us;
-    } watch[LEAT_NODES_MAX];
+    struct co_watch watch[LEAT_NODES_MAX];
+    struct co_detect detect;
     /* Forming, voters. */
     enum leat_voter_role forming; /* EMPTY, PREPARED; LEARNER: nothing to do */
     uint64_t voter_id;
@@ -157,6 +184,7 @@ struct leat_coordinator {
     /* What the leader has asked of this node for recovery, in the broker's hands or waiting. */
     struct leat_list collects, pullings;
     unsigned collecting_count, pulling_count;
+    struct co_recovery *recovery; /* NULL: this node does not recover */
 };
 
 static inline uint64_t co_now(const struct leat_coordinator *coordinator)
@@ -166,6 +194,12 @@ static inline uint64_t co_now(const struct leat_coordinator *coordinator)
 static inline bool co_leads(const struct leat_coordinator *coordinator)
 {
     return coordinator->votes && leat_raft_drive_leads(&coordinator->drive);
+}
+
+/* Crashes are declared, and streamlets recovered, where the broker can do its part. */
+static inline bool co_recovers(const struct leat_coordinator *coordinator)
+{
+    return coordinator->clustered && coordinator->options.on_collect != NULL;
 }
 
 /* coordinator.c */
@@ -224,6 +258,7 @@ void co_address_want(struct leat_coordinator *coordinator, const char *address);
 /** Tell all peers, when something of it has changed (or at any rate). */
 void co_state_tell(struct leat_coordinator *coordinator, bool always);
 struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t id);
+struct co_peer *co_peer_of_incarnation(struct leat_coordinator *coordinator, uint64_t incarnation);
 struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char *name);
 struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const char *address);
 /** Who leads, as far as peers say; NULL: nobody, or this one. */
@@ -232,6 +267,19 @@ void co_raft_send(struct leat_coordinator *coordinator, const struct raft_messag
 enum leat_voter_role co_role(const struct leat_coordinator *coordinator);
 void co_identity_update(struct leat_coordinator *coordinator);
 bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer);
+
+/* detect.c */
+void co_detect_init(struct leat_coordinator *coordinator);
+void co_detect_start(struct leat_coordinator *coordinator);
+void co_detect_fini(struct leat_coordinator *coordinator);
+void co_detect_node(struct leat_coordinator *coordinator, const struct leat_node_info *node);
+void co_detect_leads(struct leat_coordinator *coordinator);
+/** A connection that was up has ended; what its peer had said is still there. */
+void co_detect_peer_down(struct leat_coordinator *coordinator, const struct co_peer *peer);
+void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                  const struct leat_frame *frame);
+void co_lost_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                  const struct leat_frame *frame);
 
 /* install.c */
 void co_install_send(struct leat_coordinator *coordinator, const struct raft_message *message);
@@ -247,6 +295,7 @@ void co_feed_wanted(struct leat_coordinator *coordinator, struct co_peer *peer, 
 void co_feed_advance(struct leat_coordinator *coordinator);
 void co_feed_peer_gone(struct leat_coordinator *coordinator, struct co_peer *peer);
 void co_feed_tick(struct leat_coordinator *coordinator);
+void co_feed_behind(struct leat_coordinator *coordinator, struct co_peer *leader, uint64_t index);
 void co_feed_entries(struct leat_coordinator *coordinator, struct co_peer *peer,
                      const struct leat_frame *frame, const struct leat_link_ticket *ticket);
 void co_feed_snapshot(struct leat_coordinator *coordinator, struct co_peer *peer,

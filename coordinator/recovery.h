@@ -53,11 +53,120 @@ leat_err co_rows_decode(const uint8_t *bytes, size_t count, struct leat_replica_
 leat_err co_tails_answer(struct leat_coordinator *coordinator,
                          struct leat_coordinate *request) LEAT_NODISCARD;
 
+/* decide_replicas.c */
+/** Where one log ends, by what many nodes hold of it (rows: its, any order). out_holds[i]: rows[i] has
+ * the bytes of the tail that was decided. */
+void co_decide_replicas(struct leat_log_ref log, const struct leat_log_record *record,
+                        const struct leat_replica_row *const *rows, size_t count,
+                        struct leat_log_decision *out_decision, bool *out_holds);
+
+/* ---- the leader's side ---- */
+
+struct co_row {
+    struct leat_replica_row row;
+    uint32_t node; /* index in the tables */
+    bool holds;    /* the decided tail */
+};
+struct co_recover_log {
+    struct leat_log_ref ref;
+    struct leat_log_record seen;
+    struct leat_epoch seen_epoch;
+    enum leat_recover_decision decision;
+    struct leat_tail_record tail;
+    uint32_t row_first, row_count; /* its rows, once sorted */
+};
+struct co_recover_streamlet {
+    struct co_streamlet ref;
+    uint64_t seen_owner, owner; /* incarnations */
+    struct leat_epoch seen_epoch;
+    uint32_t first, logs; /* in the array of logs */
+    bool takes;           /* else its owner lives, and some logs wait */
+};
+/* A copy that is asked for. */
+struct co_task {
+    uint32_t log, node;
+};
+struct co_recovery {
+    enum leat_recovery_phase phase;
+    uint64_t attempt, index;
+    uint64_t begun_us, phase_us, lost_us; /* lost: when the first crash was applied here */
+    uint64_t again_us;                    /* look again then; UINT64_MAX: nothing waits */
+    uint64_t node_changes_seen;
+    bool looked;
+    struct co_cursor {
+        uint32_t pass, stream, streamlet;
+    } cursor;                    /* where the next attempt looks on; zeros: a new round */
+    uint32_t round_waits, waits; /* logs of this round, of this attempt */
+    uint64_t look_us, now_us;    /* when the turn was that looked; of the last turn */
+    struct co_recover_streamlet *streamlets;
+    uint32_t streamlet_count;
+    struct co_recover_log *logs;
+    uint32_t log_count;
+    struct leat_crashed_node *crashed;
+    size_t crashed_count;
+    struct co_row *rows;
+    size_t row_count, row_capacity;
+    bool sorted;
+    struct {
+        bool asked, answered, good;
+    } nodes[LEAT_NODES_MAX];
+    uint32_t asked, answered, good;
+    struct co_task *tasks; /* by node */
+    uint32_t task_count, tasks_open;
+    struct {
+        uint32_t next, end, in_flight; /* of tasks */
+    } pulls[LEAT_NODES_MAX];
+    struct leat_coordinate request;
+    bool committing; /* the request is with the coordinator, whatever the phase */
+    uint8_t *command;
+    size_t command_bytes;
+    uint32_t next_streamlet, recovered;
+    uint64_t collected_us, prepared_us; /* durations of the attempt */
+    struct {
+        uint64_t incarnation, since_us;
+    } seen[LEAT_NODES_MAX];           /* how long a node's newest incarnation is known here */
+    struct leat_recovery_status last; /* of the last attempt that ended */
+    struct leat_recovery_waiting waiting[LEAT_RECOVERY_WAITING_MAX];
+    uint32_t waiting_count; /* of all, also those that have no row */
+    uint64_t attempts;
+};
+enum {
+    CO_COLLECT_WAIT_US = 100 * 1000, /* then those that have not answered are not waited for, if
+                                        all logs are decided without them */
+    CO_COLLECT_WAIT_US_MAX = 2 * 1000 * 1000,
+    CO_PULL_US_MAX = 10 * 1000 * 1000,
+    CO_RECOVER_NEXT_US = 1000,
+    CO_RECOVER_AGAIN_US = 500 * 1000,       /* something waits */
+    CO_ADOPT_GRACE_US = 2 * 1000 * 1000,    /* who came up adopts its own first */
+    CO_RECOVER_COMMAND_BYTES = 1000 * 1000, /* an entry stays below 1 MiB */
+};
+
 /* recovery.c */
-/** A node's answer; rows may be taken (set to NULL). */
+leat_err co_recovery_init(struct leat_coordinator *coordinator) LEAT_NODISCARD;
+void co_recovery_fini(struct leat_coordinator *coordinator);
+void co_recovery_advance(struct leat_coordinator *coordinator);
+/** A node's answer to COLLECT. rows: taken over when the attempt is the current one. */
 void co_recovery_rows(struct leat_coordinator *coordinator, uint64_t incarnation,
                       struct leat_collect *collect);
 void co_recovery_pulled(struct leat_coordinator *coordinator, uint64_t incarnation,
                         uint64_t attempt, const leat_err *codes, uint32_t count);
+void co_recovery_wait(struct leat_coordinator *coordinator, struct co_recover_log *log,
+                      const char *why);
+
+void co_recovery_status_fill(struct leat_coordinator *coordinator,
+                             struct leat_coordinator_status *out);
+
+/* recovery_prepare.c */
+/** Decide all logs by the rows that are there; how many can't be decided. */
+uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last);
+/** Choose owners, and who shall make copies. */
+leat_err co_recovery_plan(struct leat_coordinator *coordinator) LEAT_NODISCARD;
+/** Write streamlets from next_streamlet on into a command; 0: none is left. */
+size_t co_recovery_command(struct leat_coordinator *coordinator);
+
+/* recovery_calls.c */
+void co_recovery_ask(struct leat_coordinator *coordinator, uint32_t node);
+/** Ask the node for its next tasks. */
+void co_recovery_pull(struct leat_coordinator *coordinator, uint32_t node);
 
 #endif

@@ -38,7 +38,8 @@ void co_request_answer(struct leat_coordinator *coordinator, struct leat_coordin
     if (request == coordinator->adopting) coordinator->adopting = NULL;
     leat_mem_free(request->bytes);
     request->bytes = NULL;
-    if (request == &coordinator->ready_request || request == &coordinator->watch_request) {
+    if (request == &coordinator->ready_request || request == &coordinator->watch_request ||
+        (coordinator->recovery && request == &coordinator->recovery->request)) {
         request->on_done(request);
         return;
     }
@@ -84,7 +85,7 @@ static void request_succeed(struct leat_coordinator *coordinator, struct leat_co
     case LEAT_COORDINATE_ADOPT:
         request->incarnation = result->incarnation;
         for (size_t i = 0; i < request->decision_count; i++)
-            request->decisions[i].epoch = result->epoch;
+            if (!request->decisions[i].left) request->decisions[i].epoch = result->epoch;
         break;
     default:
         break;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/private.h"
+#include "coordinator/recovery.h"
 
 static void voters_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out)
 {
@@ -73,6 +73,7 @@ void leat_coordinator_status(const struct leat_coordinator *of,
         out->nodes[i] = machine->nodes[i].info;
     out->stream_count = machine->stream_count;
     out->log_count = machine->log_count;
+    co_recovery_status_fill(coordinator, out);
 }
 
 /* ---- from another actor ---- */

@@ -10,8 +10,9 @@
 
 static void on_stream(void *owner, struct leat_stream_desc *desc)
 {
-    (void)desc;
-    ((struct rig_node *)owner)->streams_told++;
+    struct rig_node *node = owner;
+    node->streams_told++;
+    if (node->rig->broker && node->rig->broker->on_stream) node->rig->broker->on_stream(node, desc);
 }
 static void on_stream_deleted(void *owner, uint32_t id)
 {
@@ -23,6 +24,7 @@ static void on_node(void *owner, const struct leat_node_info *info)
     struct rig_node *node = owner;
     node->nodes_told++;
     node->last_node = *info;
+    if (node->rig->broker && node->rig->broker->on_node) node->rig->broker->on_node(node, info);
 }
 static void on_ready(void *owner)
 {
@@ -81,8 +83,8 @@ static const struct leat_actor_ops client_ops = {.on_wake = client_wake};
 static void on_death(struct sim_process *process, enum sim_death death)
 {
     struct rig_node *node = process->owner;
-    (void)death;
     node->up = node->ready = false;
+    if (node->rig->broker && node->rig->broker->on_death) node->rig->broker->on_death(node, death);
     node->coordinator = NULL; /* what a killed process had allocated is nobody's */
     struct rig *rig = node->rig;
     for (unsigned r = 0; r < RIG_REQUESTS_MAX; r++) {
@@ -91,6 +93,7 @@ static void on_death(struct sim_process *process, enum sim_death death)
         it->done = true; /* nobody will answer */
         it->request.rc = LEAT_E_CANCELLED;
         it->request.decisions = NULL;
+        it->request.ends = NULL;
     }
 }
 
@@ -126,6 +129,11 @@ void rig_boot(struct rig *rig, unsigned i)
         .snapshot_bytes_min = rig->snapshot_bytes_min,
         .raft_segment_bytes = rig->raft_segment_bytes,
     };
+    if (rig->broker) {
+        node->options.on_collect = rig->broker->on_collect;
+        node->options.on_pull = rig->broker->on_pull;
+        node->options.on_standing = rig->broker->on_standing;
+    }
     if (!alone && rig->voter_count == 0) { /* the others know the one who began alone */
         snprintf(rig->voter_list[0], sizeof rig->voter_list[0], "n0:7701");
         rig->voters[0] = rig->voter_list[0];
@@ -246,6 +254,7 @@ void rig_forget(struct rig_request *it)
     if (it->request.kind == LEAT_COORDINATE_STREAM_CREATE && it->done && it->request.rc == LEAT_OK)
         leat_stream_desc_unref(it->request.desc);
     leat_mem_free(it->request.decisions);
+    leat_mem_free(it->request.ends);
     it->in_use = false;
 }
 

@@ -33,7 +33,18 @@ struct rig_node {
     unsigned streams_told, deleted_told, nodes_told;
     struct leat_node_info last_node;
 };
+/* Whoever plays the broker; all may be NULL. */
+struct rig_broker {
+    void (*on_stream)(struct rig_node *node, struct leat_stream_desc *desc);
+    void (*on_node)(struct rig_node *node, const struct leat_node_info *info);
+    void (*on_collect)(void *node, struct leat_collect *collect); /* NULL: does not recover */
+    void (*on_pull)(void *node, struct leat_pull *pull);
+    void (*on_standing)(void *node, enum leat_standing standing);
+    void (*on_death)(struct rig_node *node, enum sim_death death);
+};
 struct rig {
+    const struct rig_broker *broker;
+    void *model; /* the broker's */
     struct sim_world *world;
     struct rig_node nodes[RIG_NODES_MAX];
     unsigned node_count;

@@ -1,0 +1,149 @@
+/* Where does a log end, by what many nodes hold? Pure; the rule is decide.c's.
+ *
+ * A mark holds everything that was acked: acks need every copy of the current version, and a mark is
+ * one of them. So any one mark is enough, whichever nodes do not answer; more answers can only add
+ * bytes that nobody was promised. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "coordinator/recovery.h"
+
+static bool extent_equal(struct leat_extent a, struct leat_extent b)
+{
+    return a.bytes == b.bytes && a.crc == b.crc;
+}
+
+static void wait_for(struct leat_log_decision *decision, const char *why)
+{
+    decision->kind = LEAT_DECIDED_WAIT;
+    snprintf(decision->why, sizeof decision->why, "%s", why);
+}
+
+static bool holds_tail(const struct leat_tail_record *tail, const struct leat_replica_row *row)
+{
+    if (row->segment != tail->segment) return false;
+    if (row->holds_tail || extent_equal(row->extent, tail->extent)) return true;
+    /* Cut to the record, which added a close entry: see decide.c. */
+    return row->kind == LEAT_REPLICA_CLOSED && row->extent.bytes > tail->extent.bytes &&
+           row->next_offset == tail->next_offset;
+}
+
+static void by_tail(const struct leat_tail_record *tail, const struct leat_replica_row *const *rows,
+                    size_t count, struct leat_log_decision *decision, bool *out_holds)
+{
+    bool found = tail->segment == UINT64_MAX || tail->jumped;
+    for (size_t i = 0; i < count; i++) {
+        out_holds[i] = holds_tail(tail, rows[i]);
+        found = found || out_holds[i];
+    }
+    if (found) {
+        decision->kind = LEAT_DECIDED_TAIL;
+        decision->tail = *tail;
+        return;
+    }
+    char why[160];
+    snprintf(why, sizeof why,
+             "segment %" PRIu64 " (%" PRIu32 " bytes, CRC %08" PRIx32
+             ") is on none of the nodes that answer",
+             tail->segment, tail->extent.bytes, tail->extent.crc);
+    wait_for(decision, why);
+}
+
+static bool is_mark(const struct leat_log_record *record, const struct leat_replica_row *row)
+{
+    return row->kind == LEAT_REPLICA_MARK && row->epoch.v == record->stamp_epoch.v &&
+           row->version >= record->stamp_version;
+}
+
+static bool predecessor_found(const struct leat_replica_row *mark,
+                              const struct leat_replica_row *const *rows, size_t count)
+{
+    if (mark->previous.bytes == 0) return true; /* there is none to name */
+    for (size_t i = 0; i < count; i++)
+        if (rows[i]->segment + 1 == mark->segment && extent_equal(rows[i]->extent, mark->previous))
+            return true;
+    return false;
+}
+
+static const struct leat_replica_row *mark_choose(const struct leat_log_record *record,
+                                                  const struct leat_replica_row *const *rows,
+                                                  size_t count)
+{
+    const struct leat_replica_row *best = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_mark(record, rows[i])) continue;
+        if (!best || rows[i]->segment < best->segment ||
+            (rows[i]->segment == best->segment && rows[i]->extent.bytes > best->extent.bytes))
+            best = rows[i];
+    }
+    return best;
+}
+
+static void no_mark(const struct leat_log_record *record,
+                    const struct leat_replica_row *const *rows, size_t count,
+                    struct leat_log_decision *decision)
+{
+    unsigned older = 0, other = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i]->kind != LEAT_REPLICA_MARK) continue;
+        if (rows[i]->epoch.v != record->stamp_epoch.v)
+            other++;
+        else
+            older++;
+    }
+    char why[200];
+    snprintf(why, sizeof why,
+             "no open segment of epoch %" PRIu32 ", version %" PRIu32
+             " is on the nodes that answer (%u of older versions, %u of other epochs)",
+             record->stamp_epoch.v, record->stamp_version, older, other);
+    wait_for(decision, why);
+}
+
+static void by_marks(const struct leat_log_record *record,
+                     const struct leat_replica_row *const *rows, size_t count,
+                     struct leat_log_decision *decision, bool *out_holds)
+{
+    char why[200];
+    const struct leat_replica_row *best = mark_choose(record, rows, count);
+    if (!best) {
+        no_mark(record, rows, count, decision);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (is_mark(record, rows[i]) && rows[i]->segment == best->segment &&
+            rows[i]->extent.bytes == best->extent.bytes &&
+            rows[i]->extent.crc != best->extent.crc) {
+            /* One writer wrote both, so one is damaged in a way that no checksum showed. */
+            snprintf(why, sizeof why, "two replicas of segment %" PRIu64 " differ in their bytes",
+                     best->segment);
+            wait_for(decision, why);
+            return;
+        }
+    if (best->only_start && !predecessor_found(best, rows, count)) {
+        snprintf(why, sizeof why,
+                 "segment %" PRIu64
+                 " has just begun, and the one before it is on none of the nodes that answer",
+                 best->segment);
+        wait_for(decision, why);
+        return;
+    }
+    decision->kind = LEAT_DECIDED_TAIL;
+    decision->tail = (struct leat_tail_record){
+        .segment = best->segment, .extent = best->extent, .next_offset = best->next_offset};
+    for (size_t i = 0; i < count; i++)
+        out_holds[i] =
+            rows[i]->segment == best->segment && extent_equal(rows[i]->extent, best->extent);
+}
+
+void co_decide_replicas(struct leat_log_ref log, const struct leat_log_record *record,
+                        const struct leat_replica_row *const *rows, size_t count,
+                        struct leat_log_decision *out_decision, bool *out_holds)
+{
+    *out_decision = (struct leat_log_decision){.log = log};
+    for (size_t i = 0; i < count; i++)
+        out_holds[i] = false;
+    if (record->opened)
+        by_marks(record, rows, count, out_decision, out_holds);
+    else
+        by_tail(&record->tail, rows, count, out_decision, out_holds);
+}

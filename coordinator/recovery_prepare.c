@@ -1,0 +1,345 @@
+/* An attempt of recovery between collecting and committing: what was decided, for whom, on how many
+ * nodes. Nothing here waits. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "coordinator/recovery.h"
+
+enum { LOG_ROWS_MAX = 256 }; /* of one log; more are not looked at */
+
+/* ---- deciding ---- */
+
+static int ref_order(struct leat_log_ref a, struct leat_log_ref b)
+{
+    if (a.stream != b.stream) return a.stream < b.stream ? -1 : 1;
+    if (a.streamlet != b.streamlet) return a.streamlet < b.streamlet ? -1 : 1;
+    if (a.log != b.log) return a.log < b.log ? -1 : 1;
+    return 0;
+}
+
+static int row_order(const void *left, const void *right)
+{
+    const struct co_row *a = left, *b = right;
+    int order = ref_order(a->row.log, b->row.log);
+    if (order) return order;
+    if (a->node != b->node) return a->node < b->node ? -1 : 1;
+    return a->row.segment < b->row.segment ? -1 : a->row.segment > b->row.segment;
+}
+
+static size_t row_find(const struct co_recovery *it, struct leat_log_ref ref)
+{
+    size_t low = 0, high = it->row_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (ref_order(it->rows[middle].row.log, ref) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool node_lives(const struct leat_coordinator *coordinator, uint32_t node)
+{
+    const struct leat_node_info *info = &coordinator->machine.nodes[node].info;
+    return info->state == LEAT_NODE_UP && !info->crashed;
+}
+
+/* true: decided. */
+static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_log *log, bool last)
+{
+    struct co_recovery *it = coordinator->recovery;
+    const struct leat_replica_row *rows[LOG_ROWS_MAX] = {NULL};
+    struct co_row *of[LOG_ROWS_MAX];
+    bool holds[LOG_ROWS_MAX];
+    size_t count = 0;
+    struct leat_log_decision decision;
+    log->row_first = (uint32_t)row_find(it, log->ref);
+    log->row_count = 0;
+    for (size_t i = log->row_first; i < it->row_count && count < LOG_ROWS_MAX; i++) {
+        if (!leat_log_ref_equal(it->rows[i].row.log, log->ref)) break;
+        log->row_count++;
+        it->rows[i].holds = false;
+        if (!node_lives(coordinator, it->rows[i].node)) continue; /* it died since */
+        of[count] = &it->rows[i];
+        rows[count++] = &it->rows[i].row;
+    }
+    co_decide_replicas(log->ref, &log->seen, rows, count, &decision, holds);
+    if (decision.kind == LEAT_DECIDED_WAIT) {
+        if (last) co_recovery_wait(coordinator, log, decision.why);
+        return false;
+    }
+    for (size_t i = 0; i < count; i++)
+        of[i]->holds = holds[i];
+    log->decision = log->seen.opened ? LEAT_RECOVER_TAIL : LEAT_RECOVER_STANDS;
+    log->tail = decision.tail;
+    return true;
+}
+
+uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last)
+{
+    struct co_recovery *it = coordinator->recovery;
+    if (!it->sorted && it->row_count) qsort(it->rows, it->row_count, sizeof *it->rows, row_order);
+    it->sorted = true;
+    uint32_t waits = 0;
+    for (uint32_t s = 0; s < it->streamlet_count; s++) {
+        const struct co_recover_streamlet *streamlet = &it->streamlets[s];
+        for (uint32_t q = 0; q < streamlet->logs; q++) {
+            struct co_recover_log *log = &it->logs[streamlet->first + q];
+            /* Its owner lives and serves this one. */
+            bool served = !streamlet->takes &&
+                          !(log->seen.opened && log->seen.stamp_epoch.v != log->seen_epoch.v);
+            if (served)
+                log->decision = log->seen.opened ? LEAT_RECOVER_WAITS : LEAT_RECOVER_STANDS;
+            else if (!log_decide(coordinator, log, last))
+                waits++;
+        }
+    }
+    return waits;
+}
+
+/* ---- owners ---- */
+
+static bool log_has_bytes(const struct co_recover_log *log)
+{
+    return log->decision != LEAT_RECOVER_WAITS && log->tail.segment != UINT64_MAX &&
+           !log->tail.jumped;
+}
+
+static const struct co_row *holder(const struct co_recovery *it, const struct co_recover_log *log,
+                                   uint32_t node)
+{
+    const struct co_row *found = NULL;
+    for (uint32_t i = 0; i < log->row_count; i++) {
+        const struct co_row *row = &it->rows[log->row_first + i];
+        if (row->node != node || !row->holds) continue;
+        if (!found || (row->row.durable && !found->row.durable)) found = row;
+    }
+    return found;
+}
+
+static uint32_t holds_count(const struct co_recovery *it,
+                            const struct co_recover_streamlet *streamlet, uint32_t node)
+{
+    uint32_t count = 0;
+    for (uint32_t q = 0; q < streamlet->logs; q++) {
+        const struct co_recover_log *log = &it->logs[streamlet->first + q];
+        if (log_has_bytes(log) && holder(it, log, node)) count++;
+    }
+    return count;
+}
+
+/* Who holds most of it; among those, who has least. One that is drained only when nobody else is. */
+static int owner_choose(const struct leat_coordinator *coordinator,
+                        const struct co_recover_streamlet *streamlet, const uint32_t *given)
+{
+    const struct leat_machine *machine = &coordinator->machine;
+    int best = -1;
+    uint32_t best_holds = 0;
+    uint64_t best_load = 0;
+    for (unsigned draining = 0; draining < 2 && best < 0; draining++)
+        for (uint32_t i = 0; i < machine->node_count; i++) {
+            const struct leat_node_info *info = &machine->nodes[i].info;
+            if (!coordinator->recovery->nodes[i].good || !node_lives(coordinator, i) ||
+                info->draining != (draining == 1))
+                continue;
+            uint32_t holds = holds_count(coordinator->recovery, streamlet, i);
+            uint64_t load = info->streamlets + given[i];
+            if (best >= 0 && (holds < best_holds || (holds == best_holds && load >= best_load)))
+                continue;
+            best = (int)i;
+            best_holds = holds;
+            best_load = load;
+        }
+    return best;
+}
+
+/* ---- copies ---- */
+
+struct plan {
+    struct leat_coordinator *coordinator;
+    bool count_only;
+    uint32_t tasks;
+    uint32_t node_tasks[LEAT_NODES_MAX]; /* counted, then where the next goes */
+};
+
+static void task_add(struct plan *plan, uint32_t log, uint32_t node)
+{
+    struct co_recovery *it = plan->coordinator->recovery;
+    if (plan->count_only)
+        plan->node_tasks[node]++;
+    else
+        it->tasks[plan->node_tasks[node]++] = (struct co_task){log, node};
+    plan->tasks++;
+}
+
+/* As many as the stream's min-copies, or all that live, shall hold it, its owner among them. */
+static void log_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t copies, bool disk)
+{
+    const struct leat_coordinator *coordinator = plan->coordinator;
+    const struct co_recovery *it = coordinator->recovery;
+    const struct co_recover_log *log = &it->logs[index];
+    uint32_t have = 0, nodes = coordinator->machine.node_count;
+    bool done[LEAT_NODES_MAX] = {false};
+    for (uint32_t i = 0; i < nodes; i++) {
+        const struct co_row *row = holder(it, log, i);
+        if (!row || (disk && !row->row.durable)) continue;
+        done[i] = true;
+        have++;
+    }
+    if (!done[owner]) {
+        task_add(plan, index, owner);
+        done[owner] = true;
+        have++;
+    }
+    /* First whoever has the bytes and only has to make them durable. */
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (uint32_t n = 1; n < nodes && have < copies; n++) {
+            uint32_t i = (owner + n) % nodes;
+            if (done[i] || !it->nodes[i].good || !node_lives(coordinator, i)) continue;
+            if (pass == 0 && !holder(it, log, i)) continue;
+            task_add(plan, index, i);
+            done[i] = true;
+            have++;
+        }
+}
+
+static void plan_tasks(struct plan *plan)
+{
+    struct leat_coordinator *coordinator = plan->coordinator;
+    struct co_recovery *it = coordinator->recovery;
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
+        if (it->nodes[i].good && node_lives(coordinator, i)) live++;
+    for (uint32_t s = 0; s < it->streamlet_count; s++) {
+        const struct co_recover_streamlet *streamlet = &it->streamlets[s];
+        const struct leat_machine_stream *stream =
+            leat_machine_stream_find(&coordinator->machine, streamlet->ref.stream);
+        const struct leat_machine_node *owner =
+            leat_machine_incarnation_find(&coordinator->machine, streamlet->owner);
+        if (!stream || !owner) continue; /* gone since */
+        const struct leat_stream_settings *settings = &stream->desc->settings;
+        uint32_t copies = settings->min_copies < live ? settings->min_copies : live;
+        for (uint32_t q = 0; q < streamlet->logs; q++) {
+            const struct co_recover_log *log = &it->logs[streamlet->first + q];
+            bool served = !streamlet->takes && log->decision != LEAT_RECOVER_TAIL;
+            if (served || !log_has_bytes(log)) continue;
+            log_plan(plan, streamlet->first + q,
+                     leat_machine_node_index(&coordinator->machine, owner), copies,
+                     settings->durability == LEAT_DURABILITY_DISK);
+        }
+    }
+}
+
+leat_err co_recovery_plan(struct leat_coordinator *coordinator)
+{
+    struct co_recovery *it = coordinator->recovery;
+    uint32_t given[LEAT_NODES_MAX] = {0};
+    for (uint32_t s = 0; s < it->streamlet_count; s++) {
+        struct co_recover_streamlet *streamlet = &it->streamlets[s];
+        streamlet->owner = streamlet->seen_owner;
+        if (!streamlet->takes) continue;
+        int owner = owner_choose(coordinator, streamlet, given);
+        if (owner >= 0) {
+            streamlet->owner = coordinator->machine.nodes[owner].info.incarnation;
+            given[owner]++;
+            continue;
+        }
+        for (uint32_t q = 0; q < streamlet->logs; q++)
+            if (it->logs[streamlet->first + q].decision != LEAT_RECOVER_WAITS)
+                co_recovery_wait(coordinator, &it->logs[streamlet->first + q],
+                                 "no node is up that could own it");
+    }
+    struct plan plan = {.coordinator = coordinator, .count_only = true};
+    plan_tasks(&plan);
+    if (plan.tasks == 0) return LEAT_OK;
+    it->tasks = leat_mem_calloc(LEAT_MEM_COORDINATOR, plan.tasks, sizeof *it->tasks);
+    if (!it->tasks) return LEAT_E_NO_MEMORY;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
+        it->pulls[i].next = first;
+        first += plan.node_tasks[i];
+        it->pulls[i].end = first;
+        plan.node_tasks[i] = it->pulls[i].next;
+    }
+    it->task_count = it->tasks_open = plan.tasks;
+    plan.count_only = false;
+    plan.tasks = 0;
+    plan_tasks(&plan);
+    LEAT_ASSERT(plan.tasks == it->task_count);
+    return LEAT_OK;
+}
+
+/* ---- the entry ---- */
+
+enum { STREAMLET_BYTES_MAX = 64, LOG_BYTES_MAX = 64, HEAD_BYTES_MAX = 64 };
+
+static bool streamlet_wanted(const struct co_recovery *it,
+                             const struct co_recover_streamlet *streamlet)
+{
+    for (uint32_t q = 0; q < streamlet->logs; q++) {
+        enum leat_recover_decision decision = it->logs[streamlet->first + q].decision;
+        if (decision == LEAT_RECOVER_TAIL) return true;
+        if (decision == LEAT_RECOVER_STANDS && streamlet->takes) return true;
+    }
+    return false;
+}
+
+static void streamlet_write(struct leat_msg_writer *writer, const struct co_recovery *it,
+                            const struct co_recover_streamlet *streamlet)
+{
+    leat_msg_write_array(writer, 6);
+    leat_msg_write_u64(writer, streamlet->ref.stream);
+    leat_msg_write_u64(writer, streamlet->ref.streamlet);
+    leat_msg_write_u64(writer, streamlet->seen_owner);
+    leat_msg_write_u64(writer, streamlet->seen_epoch.v);
+    leat_msg_write_u64(writer, streamlet->owner);
+    leat_msg_write_array(writer, streamlet->logs);
+    for (uint32_t q = 0; q < streamlet->logs; q++) {
+        const struct co_recover_log *log = &it->logs[streamlet->first + q];
+        leat_msg_write_array(writer, log->decision == LEAT_RECOVER_TAIL ? 8 : 4);
+        leat_msg_write_u64(writer, log->seen_epoch.v);
+        leat_msg_write_u64(writer, log->seen.opened ? log->seen.stamp_epoch.v : 0);
+        leat_msg_write_u64(writer, log->seen.opened ? log->seen.stamp_version : 0);
+        leat_msg_write_u64(writer, (uint64_t)log->decision);
+        if (log->decision != LEAT_RECOVER_TAIL) continue;
+        leat_msg_write_u64(writer, log->tail.segment);
+        leat_msg_write_u64(writer, log->tail.extent.bytes);
+        leat_msg_write_u64(writer, log->tail.extent.crc);
+        leat_msg_write_u64(writer, log->tail.next_offset);
+    }
+}
+
+size_t co_recovery_command(struct leat_coordinator *coordinator)
+{
+    struct co_recovery *it = coordinator->recovery;
+    size_t bytes = HEAD_BYTES_MAX;
+    uint32_t count = 0, end = it->next_streamlet;
+    for (; end < it->streamlet_count; end++) {
+        const struct co_recover_streamlet *streamlet = &it->streamlets[end];
+        if (!streamlet_wanted(it, streamlet)) continue;
+        size_t more = STREAMLET_BYTES_MAX + (size_t)streamlet->logs * LOG_BYTES_MAX;
+        if (count > 0 && bytes + more > CO_RECOVER_COMMAND_BYTES) break;
+        bytes += more;
+        count++;
+    }
+    if (count == 0) return 0;
+    leat_mem_free(it->command);
+    it->command = leat_mem_calloc(LEAT_MEM_COORDINATOR, bytes, 1);
+    if (!it->command) return 0; /* the rest is left to the next attempt */
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, it->command, bytes);
+    leat_msg_write_array(&writer, 4);
+    leat_msg_write_u64(&writer, LEAT_COMMAND_VERSION);
+    leat_msg_write_u64(&writer, LEAT_COMMAND_RECOVER);
+    leat_msg_write_u64(&writer, it->attempt);
+    leat_msg_write_array(&writer, count);
+    for (; it->next_streamlet < end; it->next_streamlet++)
+        if (streamlet_wanted(it, &it->streamlets[it->next_streamlet]))
+            streamlet_write(&writer, it, &it->streamlets[it->next_streamlet]);
+    LEAT_ASSERT(!writer.overflow);
+    return writer.used;
+}

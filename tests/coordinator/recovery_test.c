@@ -1,0 +1,203 @@
+/* Recovery, seen from the coordinator: crashes are noticed, streamlets get another owner, and
+ * whatever was acked is in what is committed. The broker is a model: recovery_rig.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/diary.h"
+#include "coordinator/private.h"
+#include "tests/coordinator/recovery_rig.h"
+
+static struct model *served(uint64_t seed, bool disk)
+{
+    struct model *model = model_create(seed, 5, 3, disk);
+    model_begin(model);
+    if (!model_until_served(model, 20 * RIG_SECOND)) {
+        model_dump(model);
+        fail_msg("seed %llu: not served at first", (unsigned long long)seed);
+    }
+    model_run(model, 200000);
+    return model;
+}
+
+static void must_serve(struct model *model, uint64_t us)
+{
+    if (model_until_served(model, us)) return;
+    model_dump(model);
+    fail_msg("seed %llu: not served", (unsigned long long)model->rig->world->seed);
+}
+
+/* kill -9 of any node, the leader too: every log has an owner again at once. */
+static void recovery_after_a_kill_takes_milliseconds(void **state)
+{
+    (void)state;
+    uint64_t longest_us = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct model *model = served(seed, seed % 2);
+        int leader = rig_leader(model->rig);
+        unsigned victim = seed % 3 == 0 ? (unsigned)leader : (unsigned)(seed % 5);
+        uint64_t begun_us = model->rig->world->now_us;
+        leat_diary_info("---- fault at %llu", (unsigned long long)begun_us);
+        rig_kill(model->rig, victim, SIM_DEATH_KILL);
+        if (!model_until_owned(model, 5 * RIG_SECOND))
+            fail_msg("seed %llu", (unsigned long long)seed);
+        uint64_t took_us = model->rig->world->now_us - begun_us;
+        leat_diary_info("---- owned at %llu", (unsigned long long)model->rig->world->now_us);
+        if (took_us > longest_us) longest_us = took_us;
+        if (getenv("RIG_VERBOSE"))
+            print_message("seed %llu victim %u leader %d: %llu us\n", (unsigned long long)seed,
+                          victim, leader, (unsigned long long)took_us);
+        must_serve(model, 5 * RIG_SECOND);
+        model_run(model, 100000);
+        model_destroy(model);
+    }
+    print_message("longest: %llu ms\n", (unsigned long long)longest_us / 1000);
+}
+
+/* A node that is stopped, or cut off. */
+static void recovery_after_silence_takes_milliseconds(void **state)
+{
+    (void)state;
+    uint64_t longest_us = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct model *model = served(100 + seed, seed % 2);
+        int leader = rig_leader(model->rig);
+        unsigned victim = seed % 3 == 0 ? (unsigned)leader : (unsigned)(seed % 5);
+        struct rig_node *node = &model->rig->nodes[victim];
+        uint64_t begun_us = model->rig->world->now_us;
+        leat_diary_info("---- fault at %llu", (unsigned long long)begun_us);
+        if (seed % 2)
+            node->process->paused_until_us = begun_us + 3 * RIG_SECOND;
+        else
+            node->process->cut_off_until_us = begun_us + 3 * RIG_SECOND;
+        if (!model_until_owned(model, 5 * RIG_SECOND))
+            fail_msg("seed %llu", (unsigned long long)seed);
+        uint64_t took_us = model->rig->world->now_us - begun_us;
+        leat_diary_info("---- owned at %llu", (unsigned long long)model->rig->world->now_us);
+        if (took_us > longest_us) longest_us = took_us;
+        if (getenv("RIG_VERBOSE"))
+            print_message("seed %llu victim %u leader %d: %llu us\n", (unsigned long long)seed,
+                          victim, leader, (unsigned long long)took_us);
+        model_run(model, 5 * RIG_SECOND);
+        must_serve(model, 5 * RIG_SECOND); /* it came back, as another incarnation */
+        model_destroy(model);
+    }
+    print_message("longest: %llu ms\n", (unsigned long long)longest_us / 1000);
+}
+
+/* ---- everything at once ---- */
+
+static void fault(struct model *model)
+{
+    struct rig *rig = model->rig;
+    struct sim_rng *dice = &rig->world->fault;
+    unsigned victim = (unsigned)sim_rng_below(dice, rig->node_count);
+    int leader = rig_leader(rig);
+    if (leader >= 0 && sim_rng_chance(dice, 300)) victim = (unsigned)leader;
+    struct rig_node *node = &rig->nodes[victim];
+    uint64_t now_us = rig->world->now_us;
+    if (!node->up) {
+        if (!model->nodes[victim].restart_us)
+            model->nodes[victim].restart_us = now_us + sim_rng_below(dice, RIG_SECOND);
+        return;
+    }
+    model->nodes[victim].zombie_writes = sim_rng_chance(dice, 500);
+    switch (sim_rng_below(dice, 8)) {
+    case 0:
+    case 1:
+        rig_kill(rig, victim, SIM_DEATH_KILL);
+        model->nodes[victim].restart_us = now_us + sim_rng_below(dice, 2 * RIG_SECOND) + 1;
+        break;
+    case 2:
+        rig_kill(rig, victim, model->disk ? SIM_DEATH_POWER : SIM_DEATH_KILL);
+        model->nodes[victim].restart_us = now_us + sim_rng_below(dice, 2 * RIG_SECOND) + 1;
+        break;
+    case 3:
+    case 4:
+        node->process->cut_off_until_us = now_us + sim_rng_below(dice, 2 * RIG_SECOND);
+        break;
+    case 5:
+        node->process->paused_until_us = now_us + sim_rng_below(dice, 2 * RIG_SECOND);
+        break;
+    case 6:
+        sim_net_reset(node->process, (uint32_t)sim_rng_between(dice, 100, 1000));
+        break;
+    default:
+        node->process->die_in_calls = sim_rng_between(dice, 1, 2000);
+        node->process->death =
+            model->disk && sim_rng_chance(dice, 300) ? SIM_DEATH_POWER : SIM_DEATH_KILL;
+        break;
+    }
+}
+
+static void heal(struct model *model)
+{
+    for (unsigned i = 0; i < model->rig->node_count; i++) {
+        struct rig_node *node = &model->rig->nodes[i];
+        model->nodes[i].zombie_writes = false;
+        if (node->up) {
+            node->process->die_in_calls = 0;
+            node->process->cut_off_until_us = node->process->paused_until_us = 0;
+        } else if (!model->nodes[i].restart_us) {
+            model->nodes[i].restart_us = model->rig->world->now_us + 1;
+        }
+    }
+}
+
+static void seed_run(uint64_t seed)
+{
+    struct model *model = served(10000 + seed, seed % 2);
+    model->slow = true;
+    for (unsigned round = 0; round < 25; round++) {
+        unsigned faults = sim_rng_chance(&model->rig->world->fault, 300) ? 2 : 1;
+        for (unsigned i = 0; i < faults; i++)
+            fault(model);
+        model_run(model, sim_rng_below(&model->rig->world->fault, 600000));
+    }
+    heal(model);
+    model_run(model, 100000);
+    must_serve(model, 60 * RIG_SECOND);
+    uint64_t acks = model->acks;
+    model_run(model, 500000);
+    assert_true(model->acks > acks);
+    model_destroy(model);
+}
+
+/* The leader dies at each step, several nodes at once, one that recovers; they are cut off and write
+ * on as zombies; answers come late; memory of unacked bytes is lost. No acked record is, no
+ * streamlet has two owners in one epoch, nothing is acked under an epoch that has ended, and once
+ * all is well every log is served. */
+static void recovery_seeds(void **state)
+{
+    (void)state;
+    const char *only = getenv("RIG_SEED"), *how_many = getenv("RIG_SEEDS");
+    uint64_t first = only ? strtoull(only, NULL, 10) : 1;
+    uint64_t last = only ? first : how_many ? strtoull(how_many, NULL, 10) : 100;
+    for (uint64_t seed = first; seed <= last; seed++)
+        seed_run(seed);
+}
+
+static void diary(void *ctx, enum leat_diary_level level, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    fprintf(stderr, "%s\n", line);
+}
+
+int main(void)
+{
+    if (getenv("RIG_DIARY")) leat_diary_set(diary, NULL, LEAT_DIARY_INFO);
+    const struct CMUnitTest seeds[] = {cmocka_unit_test(recovery_seeds)};
+    if (getenv("RIG_SEED")) return cmocka_run_group_tests(seeds, NULL, NULL);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(recovery_after_a_kill_takes_milliseconds),
+        cmocka_unit_test(recovery_after_silence_takes_milliseconds),
+        cmocka_unit_test(recovery_seeds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
