@@ -45,9 +45,13 @@ struct leat_node_cluster {
     const char *advertise;           /* where clients reach it; NULL: what was bound */
     const char *const *coordinators; /* node addresses of those that vote, the same on every node */
     uint32_t coordinator_count;
-    const char *rack;                     /* NULL: not said */
-    enum leat_rmem_kind replication;      /* LEAT_RMEM_NONE: the best that works, for each node */
-    const char *no_verbs;                 /* why there is no such transport; NULL: there is */
+    const char *rack;                /* NULL: not said */
+    enum leat_rmem_kind replication; /* LEAT_RMEM_NONE: the best that works, for each node */
+    const char *no_verbs;            /* why there is no such transport; NULL: there is */
+    /* Nodes that die are declared crashed and others take their streamlets over; else these wait for
+     * their node. The same on every node. ms: see leat_coordinator_options. */
+    bool recovers;
+    unsigned ping_ms, suspect_ms, confirm_ms;
     uint64_t (*thread_cpu_ns)(void *ctx); /* CPU time of the calling thread; NULL: not counted */
 };
 struct leat_node_options {

@@ -230,6 +230,10 @@ static struct leat_node_cluster cluster_of(const struct server *server)
         .replication = kinds[config->replication],
         .no_verbs = leat_os_rmem_no_verbs(server->world),
         .thread_cpu_ns = thread_cpu_ns,
+        .recovers = config->recovery,
+        .ping_ms = config->ping_ms,
+        .suspect_ms = config->suspect_ms,
+        .confirm_ms = config->confirm_ms,
     };
 }
 

@@ -37,6 +37,9 @@ const char leatd_help[] =
     "  --advertise HOST:PORT  address that clients are told (default: that of --listen)\n"
     "  --rack NAME          copies of a segment are kept in different racks\n"
     "  --replication KIND   auto, verbs, shm, tcp or rpc (default: auto)\n"
+    "  --recovery BOOL      others take over what a node that dies had (default: no)\n"
+    "  --ping-ms, --suspect-ms, --confirm-ms N  a node is asked every so often (25), suspected\n"
+    "                       after that silence (100), given up after that much more (60)\n"
     "\n"
     "One line on standard output says that the server is ready; its diary goes to standard error.\n"
     "SIGTERM and SIGINT write everything to disk and end it.\n"
@@ -73,6 +76,10 @@ static const struct option options[] = {
     {"kafka-advertise", OPTION_TEXT, AT(kafka_advertise), 0, 0},
     {"rack", OPTION_TEXT, AT(rack), 0, 0},
     {"replication", OPTION_REPLICATION, AT(replication), 0, 0},
+    {"recovery", OPTION_BOOL, AT(recovery), 0, 0},
+    {"ping-ms", OPTION_COUNT, AT(ping_ms), 5, 60000},
+    {"suspect-ms", OPTION_COUNT, AT(suspect_ms), 20, 600000},
+    {"confirm-ms", OPTION_COUNT, AT(confirm_ms), 20, 600000},
     {"cores", OPTION_COUNT, AT(cores), 1, LEAT_CORES_MAX},
     {"memory", OPTION_BYTES, AT(memory_bytes), 1, UINT64_MAX / 2},
     {"log-level", OPTION_LEVEL, AT(log_level), 0, 0},

@@ -24,8 +24,10 @@ struct leatd_config {
     char kafka_advertise[256]; /* "": as `kafka` */
     char rack[64];
     enum leatd_replication replication;
-    uint32_t cores;        /* 0: all */
-    uint64_t memory_bytes; /* 0: a quarter of the machine's */
+    bool recovery;                            /* streamlets of a node that dies go to others */
+    uint32_t ping_ms, suspect_ms, confirm_ms; /* 0: defaults */
+    uint32_t cores;                           /* 0: all */
+    uint64_t memory_bytes;                    /* 0: a quarter of the machine's */
     uint64_t park_after_us;
     uint64_t scrub_bytes_per_second;
     enum leat_diary_level log_level;
