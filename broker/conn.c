@@ -36,9 +36,9 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
 {
     uint64_t now = atomic_load_explicit(&core->counters.connections, memory_order_relaxed);
     if (core->stopping || now >= LEAT_CORE_PEERS_MAX) return false;
-    struct leat_list *lists[] = {&peer->all,         &peer->slow,         &peer->owing,
-                                 &peer->starved,     &peer->answers,      &peer->large,
-                                 &peer->room.by_log, &peer->room.by_time, &peer->set_calls};
+    struct leat_list *lists[] = {
+        &peer->all,   &peer->slow,        &peer->owing,        &peer->starved,   &peer->answers,
+        &peer->large, &peer->room.by_log, &peer->room.by_time, &peer->set_calls, &peer->limited};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
     peer->protocol = protocol;

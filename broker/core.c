@@ -83,6 +83,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     core->link_peer.requests = 1; /* never given back: it is no connection that could end */
     leat_list_init(&core->link_peer.answers);
     leat_list_init(&core->link_peer.set_calls);
+    leat_list_init(&core->link_peer.limited);
     leat_log_warmth_init(&core->warmth,
                          leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
     struct leat_list *lists[] = {

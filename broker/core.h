@@ -118,6 +118,8 @@ struct leat_peer {
     struct leat_conn *conn; /* NULL once closed */
     struct leat_list all, slow, owing, starved, answers, large;
     struct leat_list set_calls; /* its requests to consumer sets that are under way */
+    struct leat_list limited;   /* its fetches that wait until it gives a read back */
+    uint32_t reads;             /* of the core's that lie with the network, to be sent to it */
     unsigned paused;            /* enum leat_pause, or-ed */
     uint32_t requests;          /* under way; the peer lives until they are done */
     bool greeted, closing;

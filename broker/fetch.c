@@ -173,6 +173,20 @@ static void fetch_run(struct leat_fetch *fetch)
     fetch_finish(fetch);
 }
 
+/* Whoever stops taking its answers keeps the structs that they were read with until it is closed. So
+ * nobody's answers may hold more than are left for all others: one connection's half of them, two a
+ * third each, and there are always some (Choudhury and Hahne, Dynamic Queue Length Thresholds for
+ * Shared-Memory Packet Switches, ToN 6(2), 1998). It then waits until its own have been sent.
+ *
+ * SUBTLE: only what the network has been given counts, because only of that the end is told without
+ * anybody else's doing: an answer that waits for an earlier one of its connection might be waiting
+ * for this very fetch. */
+static bool peer_holds_enough(const struct leat_fetch *fetch)
+{
+    const struct leat_peer *peer = fetch->peer;
+    return peer != NULL && peer->reads > 0 && peer->reads >= fetch->core->read_pool.left;
+}
+
 /* Take one step at fetch->at; false: it is under way elsewhere. */
 static bool fetch_read_at(struct leat_fetch *fetch)
 {
@@ -183,6 +197,15 @@ static bool fetch_read_at(struct leat_fetch *fetch)
         fetch->refused = true;
         fetch->at = item->next;
         return true;
+    }
+    if (peer_holds_enough(fetch)) {
+        fetch->called = false;
+        if (fetch->bytes > 0) {
+            fetch->at = NULL; /* as below */
+            return true;
+        }
+        leat_list_push_back(&fetch->peer->limited, &fetch->link);
+        return false;
     }
     bool my_turn = fetch->called || leat_list_empty(&core->starved_reads);
     struct leat_fetch_read *read = my_turn ? leat_stock_take(&core->read_pool) : NULL;
@@ -405,13 +428,27 @@ static void fetch_finish(struct leat_fetch *fetch)
     fetch->on_ready(fetch);
 }
 
+/* All that wait for its peer's own reads look again: the first may turn out to have nothing to send,
+ * and then nobody would call the next. */
+static void fetch_call_limited(struct leat_fetch *fetch)
+{
+    struct leat_list *link;
+    if (peer_holds_enough(fetch)) return;
+    while ((link = leat_list_pop_front(&fetch->peer->limited)) != NULL)
+        leat_list_push_back(&fetch->core->ready_fetches, link);
+}
+
 static void fetch_on_sent(struct leat_send *send, leat_err rc)
 {
     struct leat_fetch_read *read = send->owner;
     struct leat_fetch *fetch = read->fetch;
     (void)rc; /* the peer learns of its end by on_closed */
     fetch_release_read(read);
-    if (fetch->peer != NULL) leat_peer_drained(fetch->peer);
+    if (fetch->peer != NULL) {
+        fetch->peer->reads--;
+        fetch_call_limited(fetch);
+        leat_peer_drained(fetch->peer);
+    }
     if (--fetch->sends_left == 0 && fetch->state == LEAT_FETCH_SENDING) fetch_free(fetch);
 }
 
@@ -463,6 +500,7 @@ void leat_fetch_send(struct leat_fetch *fetch, const struct leat_fetch_item *ite
         read->send.on_sent = fetch_on_sent;
         read->send.owner = read;
         leat_peer_owes(peer);
+        peer->reads++;
         core->net->send(peer->conn, &read->send);
     }
 }

@@ -148,6 +148,37 @@ def test_slow_reader_is_bounded_and_alone():
     equal(len(server.values('s', '--format', '%o')), 300001, 'another reader of the same stream')
 
 
+def test_a_reader_that_stalls_leaves_others_something_to_read_with():
+    """Its answers are many small ones: they fit no limit of bytes, and each holds a struct of the
+    core's. A second reader is served while the first stalls, and the first gets its answers later."""
+    server = Server('--cores', '1', '--park-after', '3600').start()  # all is read from memory
+    logs, batch = 64, 12000
+    server.leat('stream', 'create', 's', '--streamlets', logs, '--logs', 1)
+    for streamlet in range(logs):
+        server.produce('s', ['x' * batch], '--streamlet', streamlet)
+    conn = Raw(server, receive_bytes=4096)
+    _, control, _ = conn.call(METADATA, [['s'], False])
+    stream = control[2][0]
+    epochs = {log[0]: log[3] for log in stream[4]}
+    wanted = [[stream[2], s, 0, epochs[s], 0] for s in range(logs)]
+    # 16 x 64 answers of 12 KB: more than the 512 structs, and not much more than is queued for one.
+    for _ in range(16):
+        conn.send(FETCH, [1, 4 * MIB, 0, wanted])
+    told = [0]
+
+    def stands():
+        told.append(server.status()['fetched_records'])
+        return len(told) > 8 and told[-1] == told[-8] >= 256
+    until(stands, 'it has been given all that may be its')
+    other = Raw(server)
+    flags, rows, payload = other.call(FETCH, [1, 4 * MIB, 0, wanted[:8]])
+    equal((flags, [row[0] for row in rows], len(payload) > 8 * batch), (1, [0] * 8, True), rows)
+    for _ in range(16):
+        flags, rows, payload = conn.answer()
+        equal((flags, len(rows), {row[0] for row in rows}), (1, logs, {0}))
+        check(len(payload) > batch, len(payload))
+
+
 def held_bytes(server):
     """Private memory and the pool's file, which is what shared memory it may have at most."""
     found = dict(re.findall(r'(RssAnon|RssShmem):\s+(\d+) kB', server.proc('status')))
