@@ -128,6 +128,7 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
         .durability = leat_replicate_durability(&desc->settings),
         .park_after_us = park_after_us(hosted->core),
         .producer_expiry_ms = PRODUCER_EXPIRY_MS,
+        .remade = desc->remade,
         .warmth = &core->warmth,
         .events = {hosted_on_dirty, hosted_on_acked, hosted_on_room, hosted_on_opening},
         .owner = hosted,

@@ -28,6 +28,9 @@ struct leat_stream_desc {
     char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
     struct leat_stream_settings settings; /* complete */
     bool internal;                        /* name starts with "leat." : not listed, not deletable */
+    bool
+        remade; /* a stream of this name was deleted not long before: producers that wrote to that one
+                    go on here, in the middle of their sequences */
     uint32_t streamlet_count;
     struct {
         uint64_t owner; /* incarnation */

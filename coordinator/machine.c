@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
+#include "base/crc32c.h"
 #include "base/mem.h"
 
 void leat_machine_stream_told(struct leat_machine *machine, struct leat_stream_desc *desc)
@@ -103,6 +104,31 @@ static leat_err create_check(struct leat_machine *machine, struct leat_msg_strin
     return LEAT_OK;
 }
 
+/* ---- names that were deleted ----
+ *
+ * An idempotent producer whose topic is deleted and made again goes on with its next sequence, which a
+ * log that knows nothing of it would refuse for good. Only such streams take it: elsewhere it means
+ * that the producer's first batch has been lost on its way. */
+
+static uint32_t name_mark(const char *name, size_t bytes)
+{
+    return leat_crc32c(0, name, bytes);
+}
+
+static bool name_is_gone(const struct leat_machine *machine, const char *name, size_t bytes)
+{
+    for (uint32_t i = 0; i < machine->gone_count; i++)
+        if (machine->gone_names[i] == name_mark(name, bytes)) return true;
+    return false;
+}
+
+static void name_goes(struct leat_machine *machine, const char *name, size_t bytes)
+{
+    machine->gone_names[machine->gone_next] = name_mark(name, bytes);
+    machine->gone_next = (machine->gone_next + 1) % LEAT_GONE_NAMES_MAX;
+    if (machine->gone_count < LEAT_GONE_NAMES_MAX) machine->gone_count++;
+}
+
 static leat_err apply_stream_create(struct leat_machine *machine, struct leat_msg_reader *reader,
                                     uint32_t fields, struct leat_machine_result *result)
 {
@@ -120,6 +146,7 @@ static leat_err apply_stream_create(struct leat_machine *machine, struct leat_ms
     struct leat_stream_desc *desc =
         leat_machine_desc_create(machine->next_stream_id, name.text, name.bytes, &settings);
     if (!desc) return LEAT_E_NO_MEMORY;
+    desc->remade = name_is_gone(machine, name.text, name.bytes);
     struct leat_machine_log *logs;
     if (leat_machine_stream_add(machine, desc, &logs) != LEAT_OK) {
         leat_stream_desc_unref(desc);
@@ -177,6 +204,7 @@ static leat_err apply_stream_delete(struct leat_machine *machine, struct leat_ms
         return LEAT_OK;
     }
     uint32_t id = stream->id;
+    name_goes(machine, name.text, name.bytes);
     owners_uncount(machine, stream);
     leat_machine_stream_drop(machine, stream);
     machine->changes++;

@@ -11,7 +11,7 @@
 
 enum {
     LEAT_COMMAND_VERSION = 1,
-    LEAT_SNAPSHOT_VERSION = 4,
+    LEAT_SNAPSHOT_VERSION = 5,
     LEAT_SNAPSHOT_VERSION_OLDEST = 1,
     LEAT_SESSIONS_MAX = 512,  /* coordinators whose requests are remembered */
     LEAT_OUTCOMES_MAX = 4096, /* of requests; older ones are forgotten */
@@ -105,6 +105,7 @@ struct leat_machine_outcome {
     uint32_t rc, stream_id, id_count, epoch;
 };
 
+enum { LEAT_GONE_NAMES_MAX = 256 };
 struct leat_machine {
     uint32_t cores; /* default Q */
     bool formed;
@@ -120,6 +121,9 @@ struct leat_machine {
     uint32_t stream_count, stream_capacity;
     uint32_t *names; /* open addressing: stream id or 0 */
     uint32_t name_capacity;
+    /* CRC-32C of the names deleted last: a ring. */
+    uint32_t gone_names[LEAT_GONE_NAMES_MAX];
+    uint32_t gone_count, gone_next;
     struct leat_machine_node nodes[LEAT_NODES_MAX];
     uint32_t node_count;
     uint64_t log_count;

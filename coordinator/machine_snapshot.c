@@ -2,18 +2,18 @@
  *
  * [version, formed, cluster id, next stream, next epoch, next incarnation, next producer id,
  *  changes, [node...], [stream...], staged attempt, staged next, staged rows, [session...],
- *   [outcome...], unowned changes]
+ *   [outcome...], unowned changes, [mark of a deleted name...]]
  * node    = [name, address, incarnation, cores, streamlets, node address, rack, id, state, draining,
  *            memory bytes, changes, crashed]
- * stream  = [id, name, settings, [[owner, epoch, node + 1]...], [log...]]
+ * stream  = [id, name, settings, [[owner, epoch, node + 1]...], [log...], remade]
  * log     = [epoch, stamp epoch, stamp version] when opened; [epoch, segment, bytes, crc,
  *           next offset, jumped]
  * session = [session, sequence]
  * outcome = [session, sequence, incarnation, first id, rc, stream, ids, epoch], oldest first
  *
- * In the order of ids, so that equal tables give equal bytes. Version 2 had nothing crashed. Version
- * 1 had no sessions, no outcomes, the first five fields of nodes, two of streamlets, two of opened
- * logs. */
+ * In the order of ids, so that equal tables give equal bytes. Version 4 had nothing remade. Version 2
+ * had nothing crashed. Version 1 had no sessions, no outcomes, the first five fields of nodes, two of
+ * streamlets, two of opened logs. */
 #include "coordinator/machine.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@
 #include "base/mem.h"
 
 enum {
-    SNAPSHOT_HEAD_BYTES = 256,
+    SNAPSHOT_HEAD_BYTES = 256 + 5 * LEAT_GONE_NAMES_MAX,
     SNAPSHOT_NODE_BYTES =
         LEAT_NODE_NAME_BYTES_MAX + 3 * LEAT_ADDRESS_BYTES_MAX + LEAT_RACK_BYTES_MAX + 96,
     SNAPSHOT_STREAM_BYTES = LEAT_STREAM_NAME_BYTES_MAX + 160,
@@ -65,7 +65,7 @@ static void log_write(struct leat_msg_writer *writer, const struct leat_machine_
 static void stream_write(struct leat_msg_writer *writer, const struct leat_machine_stream *stream)
 {
     const struct leat_stream_desc *desc = stream->desc;
-    leat_msg_write_array(writer, 5);
+    leat_msg_write_array(writer, 6);
     leat_msg_write_u64(writer, desc->id);
     leat_msg_write_string(writer, desc->name, strlen(desc->name));
     leat_msg_settings_write(writer, &desc->settings);
@@ -80,6 +80,7 @@ static void stream_write(struct leat_msg_writer *writer, const struct leat_machi
     leat_msg_write_array(writer, stream->log_count);
     for (uint32_t i = 0; i < stream->log_count; i++)
         log_write(writer, &stream->logs[i]);
+    leat_msg_write_bool(writer, desc->remade);
 }
 
 static void node_write(struct leat_msg_writer *writer, const struct leat_machine_node *node)
@@ -128,6 +129,15 @@ static void requests_write(struct leat_msg_writer *writer, const struct leat_mac
     }
 }
 
+static void gone_write(struct leat_msg_writer *writer, const struct leat_machine *machine)
+{
+    uint32_t count = machine->gone_count;
+    uint32_t first = count < LEAT_GONE_NAMES_MAX ? 0 : machine->gone_next;
+    leat_msg_write_array(writer, count);
+    for (uint32_t i = 0; i < count; i++)
+        leat_msg_write_u64(writer, machine->gone_names[(first + i) % LEAT_GONE_NAMES_MAX]);
+}
+
 leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out_bytes,
                                size_t *out_count)
 {
@@ -136,7 +146,7 @@ leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out
     if (!bytes) return LEAT_E_NO_MEMORY;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, capacity);
-    leat_msg_write_array(&writer, 16);
+    leat_msg_write_array(&writer, 17);
     leat_msg_write_u64(&writer, LEAT_SNAPSHOT_VERSION);
     leat_msg_write_bool(&writer, machine->formed);
     leat_msg_write_bin(&writer, machine->cluster_id, sizeof machine->cluster_id);
@@ -156,6 +166,7 @@ leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out
     leat_msg_write_bin(&writer, machine->staged, machine->staged_bytes);
     requests_write(&writer, machine);
     leat_msg_write_u64(&writer, machine->unowned_changes);
+    gone_write(&writer, machine);
     LEAT_ASSERT(!writer.overflow); /* the bounds above are upper ones */
     *out_bytes = bytes;
     *out_count = writer.used;
@@ -206,7 +217,8 @@ static void streamlet_read(struct leat_machine *machine, struct leat_msg_reader 
 
 static leat_err stream_read(struct leat_machine *machine, struct leat_msg_reader *reader)
 {
-    if (leat_msg_read_array(reader) != 5) return LEAT_E_CORRUPT;
+    uint32_t fields = leat_msg_read_array(reader);
+    if (fields != 5 && fields != 6) return LEAT_E_CORRUPT;
     uint32_t id = leat_msg_read_u32(reader);
     struct leat_msg_string name = leat_msg_read_string(reader);
     struct leat_stream_settings settings = {0};
@@ -232,6 +244,7 @@ static leat_err stream_read(struct leat_machine *machine, struct leat_msg_reader
     if (reader->failed || log_count != streamlets * settings.logs) return LEAT_E_CORRUPT;
     for (uint32_t i = 0; i < log_count; i++)
         log_read(reader, &logs[i]);
+    if (fields == 6) desc->remade = leat_msg_read_bool(reader);
     return reader->failed ? LEAT_E_CORRUPT : LEAT_OK;
 }
 
@@ -333,12 +346,24 @@ static leat_err staged_read(struct leat_machine *machine, struct leat_msg_reader
     return LEAT_OK;
 }
 
+static bool gone_read(struct leat_machine *machine, struct leat_msg_reader *reader)
+{
+    uint32_t count = leat_msg_read_array(reader);
+    if (count > LEAT_GONE_NAMES_MAX) return false;
+    for (uint32_t i = 0; i < count; i++)
+        machine->gone_names[i] = leat_msg_read_u32(reader);
+    machine->gone_count = count;
+    machine->gone_next = count % LEAT_GONE_NAMES_MAX;
+    return !reader->failed;
+}
+
 static leat_err machine_read(struct leat_machine *machine, struct leat_msg_reader *reader)
 {
     uint32_t fields = leat_msg_read_array(reader);
     uint32_t version = leat_msg_read_u32(reader);
-    if (fields != (version == LEAT_SNAPSHOT_VERSION_OLDEST ? 13 : 16) ||
-        version < LEAT_SNAPSHOT_VERSION_OLDEST || version > LEAT_SNAPSHOT_VERSION)
+    uint32_t wanted = version == LEAT_SNAPSHOT_VERSION_OLDEST ? 13 : version < 5 ? 16 : 17;
+    if (fields != wanted || version < LEAT_SNAPSHOT_VERSION_OLDEST ||
+        version > LEAT_SNAPSHOT_VERSION)
         return LEAT_E_CORRUPT;
     machine->formed = leat_msg_read_bool(reader);
     struct leat_msg_string cluster_id = leat_msg_read_string(reader);
@@ -360,6 +385,7 @@ static leat_err machine_read(struct leat_machine *machine, struct leat_msg_reade
         rc = requests_read(machine, reader);
     if (version > LEAT_SNAPSHOT_VERSION_OLDEST)
         machine->unowned_changes = leat_msg_read_u64(reader);
+    if (version >= 5 && !gone_read(machine, reader)) return LEAT_E_CORRUPT;
     if (rc == LEAT_OK && !leat_msg_read_done(reader)) rc = LEAT_E_CORRUPT;
     return rc;
 }

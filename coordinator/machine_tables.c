@@ -207,6 +207,7 @@ struct leat_stream_desc *leat_machine_desc_copy(const struct leat_stream_desc *o
     struct leat_stream_desc *desc =
         leat_machine_desc_create(old->id, old->name, strlen(old->name), &old->settings);
     if (!desc) return NULL;
+    desc->remade = old->remade;
     memcpy(desc->streamlets, old->streamlets, old->streamlet_count * sizeof desc->streamlets[0]);
     return desc;
 }

@@ -144,7 +144,8 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     log->jumped = tail->jumped;
     log->front_unknown = seg_count > 0 && segs[0]->id.v > 0 && !tail->jumped;
     /* Segments were there once and are all gone: so is what they said of producers. */
-    if (seg_count == 0 && tail->next_segment > 0) log->producers.expired = true;
+    if (seg_count == 0 && (tail->next_segment > 0 || options->remade))
+        log->producers.expired = true;
     log->gathered_us = log_now(log);
     log->older_follow = tail->older_follow;
     *out_log = log;

@@ -68,6 +68,7 @@ struct leat_log_options {
     enum leat_durability durability; /* resolved: memory or disk */
     uint64_t park_after_us;
     uint64_t producer_expiry_ms;
+    bool remade; /* in place of a stream of the same name: producers may begin in the middle */
     struct leat_log_app app;        /* ctx NULL: none */
     struct leat_log_warmth *warmth; /* borrowed; NULL: unlimited */
     struct leat_log_events events;

@@ -430,12 +430,14 @@ static void producer_sequences_are_checked(void **state)
     assert_true(gap.error_message.bytes > 0);
     bytes = make_batch(batch, 2, "b", producer, 2);
     assert_int_equal(produce(&client, 7, "once", batch, bytes).base_offset, 2);
-    /* The next epoch of the id shuts out the one before. */
+    /* An id that is named is not given again: of two clients that name 0 one would be taken for the
+     * other's duplicates. */
     body.producer_id = producer;
     body.producer_epoch = 0;
     id = wire_call(&client, LEAT_KAFKA_INIT_PRODUCER_ID, 4, &body);
-    assert_int_equal(id->producer_id, producer);
-    assert_int_equal(id->producer_epoch, 1);
+    assert_int_not_equal(id->producer_id, producer);
+    assert_int_equal(id->producer_epoch, 0);
+    /* The next epoch of an id shuts out the one before. */
     bytes = rig_batch(batch, sizeof batch, 1, "c", producer, 1, 0);
     assert_int_equal(produce(&client, 7, "once", batch, bytes).base_offset, 4);
     bytes = make_batch(batch, 2, "d", producer, 4);
@@ -444,6 +446,37 @@ static void producer_sequences_are_checked(void **state)
     body.transactional_id = text("tx");
     id = wire_call(&client, LEAT_KAFKA_INIT_PRODUCER_ID, 1, &body);
     assert_int_equal(id->error_code, LEAT_KAFKA_TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
+    wire_close(&client);
+}
+
+/* Its topic is deleted and made again: the producer goes on with its next sequence, which only such a
+ * topic takes, and is watched from there on. */
+static void producer_goes_on_in_a_topic_made_again(void **state)
+{
+    (void)state;
+    struct wire_client client;
+    uint8_t batch[4096];
+    const int64_t producer = 90000001;
+    wire_open(&client, port);
+    uint32_t bytes = make_batch(batch, 2, "a", producer, 0);
+    for (int life = 0; life < 2; life++) {
+        (void)topic_id(&client, "undead");
+        struct leat_kafka_produce_response_partition put =
+            produce(&client, 7, "undead", batch, bytes);
+        assert_int_equal(put.error_code, LEAT_KAFKA_NONE);
+        assert_int_equal(put.base_offset, 0);
+        if (life == 1) break;
+        struct leat_kafka_delete_topics_request_topic gone = {text("undead"), {{0}}};
+        struct leat_kafka_delete_topics_request delete = {.topics = {&gone, 1}, .timeout_ms = 1000};
+        (void)wire_call(&client, LEAT_KAFKA_DELETE_TOPICS, 6, &delete);
+        bytes = make_batch(batch, 2, "b", producer, 2);
+    }
+    bytes = make_batch(batch, 2, "c", producer, 8);
+    assert_int_equal(produce(&client, 7, "undead", batch, bytes).error_code,
+                     LEAT_KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER);
+    (void)topic_id(&client, "fresh");
+    assert_int_equal(produce(&client, 7, "fresh", batch, bytes).error_code,
+                     LEAT_KAFKA_UNKNOWN_PRODUCER_ID);
     wire_close(&client);
 }
 
@@ -624,6 +657,7 @@ int main(void)
         cmocka_unit_test(topic_ids_are_found_and_never_used_again),
         cmocka_unit_test(batch_is_read_as_it_was_sent_in_every_version),
         cmocka_unit_test(producer_sequences_are_checked),
+        cmocka_unit_test(producer_goes_on_in_a_topic_made_again),
         cmocka_unit_test(batch_that_is_damaged_or_none_is_refused_by_name),
         cmocka_unit_test(produce_without_acks_is_appended_and_not_answered),
         cmocka_unit_test(answers_keep_the_order_of_requests),
