@@ -14,7 +14,7 @@ GROUP = TOPIC + "-tools"
 def tool(name, *arguments, input=None, code=0):
     done = subprocess.run(["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{JARS}/*", name, *arguments], input=input,
                           capture_output=True, timeout=120)
-    text = (done.stdout + done.stderr).decode(errors="replace")
+    text = (done.stdout + b"\n" + done.stderr).decode(errors="replace")
     assert code is None or done.returncode == code, f"{name}: {text[-400:]}"
     return text
 
