@@ -143,28 +143,36 @@ static leat_err desc_renew(struct leat_machine *machine, struct leat_machine_str
     return LEAT_OK;
 }
 
+/* All of it, before anything changes. */
+static bool entry_decodes(struct leat_msg_reader reader, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct recover_head head;
+        struct recover_row row;
+        if (!head_read(&reader, &head)) return false;
+        for (uint32_t q = 0; q < head.logs; q++)
+            if (!row_read(&reader, &row)) return false;
+    }
+    return leat_msg_read_done(&reader);
+}
+
 leat_err leat_machine_apply_recover(struct leat_machine *machine, struct leat_msg_reader *reader,
                                     uint32_t fields, struct leat_machine_result *result)
 {
     (void)fields;
     (void)leat_msg_read_u64(reader); /* the attempt, for people */
     uint32_t count = leat_msg_read_array(reader);
-    struct leat_msg_reader past = *reader;
-    leat_msg_skip_n(&past, count);
-    if (!leat_msg_read_done(&past)) return leat_machine_malformed(result);
+    if (reader->failed || !entry_decodes(*reader, count)) return leat_machine_malformed(result);
     struct leat_epoch epoch = {0};
     struct leat_machine_stream *stream = NULL;
     for (uint32_t i = 0; i < count; i++) {
         struct recover_head head;
-        if (!head_read(reader, &head)) return leat_machine_malformed(result);
+        LEAT_ASSERT(head_read(reader, &head));
         struct leat_msg_reader rows = *reader;
-        if (!streamlet_check(machine, &head, reader)) {
-            if (reader->failed) break;
-            continue;
-        }
+        if (!streamlet_check(machine, &head, reader)) continue;
         if (epoch.v == 0) epoch.v = leat_machine_epoch_draw(machine);
         if (epoch.v == 0) {
-            (void)leat_machine_epochs_used_up(result);
+            (void)leat_machine_epochs_used_up(result); /* before anything has changed */
             return LEAT_OK;
         }
         leat_err rc = desc_renew(machine, &stream, head.stream);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "coordinator/coordinator.h"
+#include "coordinator/recovery.h"
 
 static const struct leat_log_ref LOG = {7, 1, 2};
 
@@ -219,6 +219,111 @@ static void decide_accepted_loss_stands(void **state)
     assert_int_equal(d.tail.next_offset, 5000);
 }
 
+/* ---- by what many nodes hold ---- */
+
+static struct leat_replica_row replica(uint64_t segment, uint32_t epoch, uint32_t version,
+                                       uint32_t bytes, uint64_t next_offset)
+{
+    return (struct leat_replica_row){.log = LOG,
+                                     .segment = segment,
+                                     .kind = LEAT_REPLICA_MARK,
+                                     .epoch = {epoch},
+                                     .version = version,
+                                     .extent = {bytes, bytes + 1},
+                                     .next_offset = next_offset};
+}
+
+static struct leat_log_decision decide_rows(struct leat_log_record record,
+                                            const struct leat_replica_row *a,
+                                            const struct leat_replica_row *b, bool *out_holds)
+{
+    struct leat_log_decision decision;
+    const struct leat_replica_row *rows[2] = {a, b};
+    co_decide_replicas(LOG, &record, rows, (a != NULL) + (b != NULL), &decision, out_holds);
+    if (decision.kind == LEAT_DECIDED_WAIT) assert_true(decision.why[0] != 0);
+    return decision;
+}
+
+/* The lowest segment with a mark, at its longest length; who has just that is a holder. */
+static void decide_replicas_takes_the_longest_of_the_lowest(void **state)
+{
+    (void)state;
+    bool holds[2];
+    struct leat_log_record record = record_opened(3);
+    record.stamp_version = 2;
+    struct leat_replica_row longer = replica(5, 3, 2, 900, 130),
+                            shorter = replica(5, 3, 3, 800, 120),
+                            higher = replica(6, 3, 2, 100, 130);
+    struct leat_log_decision d = decide_rows(record, &shorter, &longer, holds);
+    assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
+    assert_int_equal(d.tail.extent.bytes, 900);
+    assert_int_equal(d.tail.next_offset, 130);
+    assert_true(holds[1] && !holds[0]);
+    d = decide_rows(record, &higher, &shorter, holds);
+    assert_int_equal(d.tail.segment, 5);
+    assert_true(holds[1] && !holds[0]);
+}
+
+/* A copy that its owner went on without, or of another ownership, is none. */
+static void decide_replicas_passes_over_old_marks(void **state)
+{
+    (void)state;
+    bool holds[2];
+    struct leat_log_record record = record_opened(3);
+    record.stamp_version = 2;
+    struct leat_replica_row old = replica(4, 3, 1, 900, 130), other = replica(4, 2, 9, 900, 130),
+                            current = replica(5, 3, 2, 800, 120);
+    assert_int_equal(decide_rows(record, &old, &other, holds).kind, LEAT_DECIDED_WAIT);
+    assert_int_equal(decide_rows(record, &old, &current, holds).tail.segment, 5);
+    assert_int_equal(decide_rows(record, NULL, NULL, holds).kind, LEAT_DECIDED_WAIT);
+    struct leat_replica_row closed_one = current;
+    closed_one.kind = LEAT_REPLICA_CLOSED;
+    assert_int_equal(decide_rows(record, &closed_one, NULL, holds).kind, LEAT_DECIDED_WAIT);
+}
+
+/* Its predecessor may be on any node, by the bytes that the start entry names. */
+static void decide_replicas_needs_the_predecessor_anywhere(void **state)
+{
+    (void)state;
+    bool holds[2];
+    struct leat_replica_row begun = replica(6, 3, 1, 64, 130), before = replica(5, 3, 1, 900, 130);
+    begun.only_start = true;
+    begun.previous = before.extent;
+    before.kind = LEAT_REPLICA_CLOSED;
+    assert_int_equal(decide_rows(record_opened(3), &begun, NULL, holds).kind, LEAT_DECIDED_WAIT);
+    assert_int_equal(decide_rows(record_opened(3), &begun, &before, holds).tail.segment, 6);
+    before.extent.crc++;
+    assert_int_equal(decide_rows(record_opened(3), &begun, &before, holds).kind, LEAT_DECIDED_WAIT);
+}
+
+/* Equal lengths and other bytes: one of them is damaged, and nobody knows which. */
+static void decide_replicas_that_differ_wait(void **state)
+{
+    (void)state;
+    bool holds[2];
+    struct leat_replica_row a = replica(5, 3, 1, 900, 130), b = a;
+    b.extent.crc++;
+    struct leat_log_decision d = decide_rows(record_opened(3), &a, &b, holds);
+    assert_int_equal(d.kind, LEAT_DECIDED_WAIT);
+    assert_non_null(strstr(d.why, "differ"));
+}
+
+/* A tail record stands wherever its bytes are, also as the beginning of more. */
+static void decide_replicas_finds_a_standing_tail(void **state)
+{
+    (void)state;
+    bool holds[2];
+    struct leat_log_record record = record_tail(5, 800, 801, 120);
+    struct leat_replica_row exact = replica(5, 1, 1, 800, 120), more = replica(5, 1, 1, 900, 130);
+    assert_int_equal(decide_rows(record, &more, NULL, holds).kind, LEAT_DECIDED_WAIT);
+    more.holds_tail = true;
+    assert_int_equal(decide_rows(record, &more, NULL, holds).kind, LEAT_DECIDED_TAIL);
+    assert_true(holds[0]);
+    assert_int_equal(decide_rows(record, &exact, NULL, holds).kind, LEAT_DECIDED_TAIL);
+    assert_int_equal(decide_rows(record_tail(UINT64_MAX, 0, 0, 0), NULL, NULL, holds).kind,
+                     LEAT_DECIDED_TAIL);
+}
+
 /* ---- names and settings ---- */
 
 static void name_offences_are_named(void **state)
@@ -277,6 +382,11 @@ int main(void)
         cmocka_unit_test(decide_tail_record_needs_its_bytes),
         cmocka_unit_test(decide_tail_record_accepts_the_close_entry),
         cmocka_unit_test(decide_accepted_loss_stands),
+        cmocka_unit_test(decide_replicas_takes_the_longest_of_the_lowest),
+        cmocka_unit_test(decide_replicas_passes_over_old_marks),
+        cmocka_unit_test(decide_replicas_needs_the_predecessor_anywhere),
+        cmocka_unit_test(decide_replicas_that_differ_wait),
+        cmocka_unit_test(decide_replicas_finds_a_standing_tail),
         cmocka_unit_test(name_offences_are_named),
         cmocka_unit_test(settings_are_completed_and_bounded),
     };

@@ -55,6 +55,39 @@ static void rows_write(struct leat_msg_writer *writer, struct leat_xoshiro *rand
     leat_msg_write_bin(writer, bytes, rows.used);
 }
 
+/* One streamlet; its logs follow. */
+static struct leat_msg_writer recover_begin(struct command *command,
+                                            const struct leat_machine_stream *stream,
+                                            uint32_t streamlet, uint64_t owner)
+{
+    struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_RECOVER, 2);
+    leat_msg_write_u64(&writer, 99);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_array(&writer, 6);
+    leat_msg_write_u64(&writer, stream->id);
+    leat_msg_write_u64(&writer, streamlet);
+    leat_msg_write_u64(&writer, stream->desc->streamlets[streamlet].owner);
+    leat_msg_write_u64(&writer, stream->desc->streamlets[streamlet].epoch.v);
+    leat_msg_write_u64(&writer, owner);
+    leat_msg_write_array(&writer, stream->desc->settings.logs);
+    return writer;
+}
+
+static void recover_log(struct leat_msg_writer *writer, const struct leat_machine_log *seen,
+                        enum leat_recover_decision decision, uint64_t segment)
+{
+    leat_msg_write_array(writer, decision == LEAT_RECOVER_TAIL ? 8 : 4);
+    leat_msg_write_u64(writer, seen->epoch.v);
+    leat_msg_write_u64(writer, seen->record.opened ? seen->record.stamp_epoch.v : 0);
+    leat_msg_write_u64(writer, seen->record.opened ? seen->record.stamp_version : 0);
+    leat_msg_write_u64(writer, (uint64_t)decision);
+    if (decision != LEAT_RECOVER_TAIL) return;
+    leat_msg_write_u64(writer, segment);
+    leat_msg_write_u64(writer, 512);
+    leat_msg_write_u64(writer, 0x1234);
+    leat_msg_write_u64(writer, 100);
+}
+
 /* Any command, most of them sensible, many refused. */
 static void command_random(struct command *command, struct leat_xoshiro *random,
                            const struct leat_machine *machine)
@@ -66,7 +99,23 @@ static void command_random(struct command *command, struct leat_xoshiro *random,
                                                 1 + (uint32_t)leat_xoshiro_below(random, 4),
                                             .logs = (uint32_t)leat_xoshiro_below(random, 3)};
     struct leat_msg_writer writer;
-    switch (leat_xoshiro_below(random, 10)) {
+    uint64_t kind = leat_xoshiro_below(random, 12);
+    const struct leat_machine_stream *any =
+        machine->stream_count ? &machine->streams[leat_xoshiro_below(random, machine->stream_count)]
+                              : NULL;
+    if (kind == 10 && !any) kind = 11;
+    switch (kind) {
+    case 10:
+        writer = recover_begin(command, any, 0, machine->next_incarnation - 1);
+        for (uint32_t q = 0; q < any->desc->settings.logs; q++)
+            recover_log(&writer, &any->logs[q],
+                        any->logs[q].record.opened ? LEAT_RECOVER_TAIL : LEAT_RECOVER_STANDS, 7);
+        break;
+    case 11:
+        writer = command_begin(command, LEAT_COMMAND_CRASH, 2);
+        leat_msg_write_string(&writer, name, strlen(name) % 3);
+        leat_msg_write_u64(&writer, machine->next_incarnation - 1 - leat_xoshiro_below(random, 2));
+        break;
     case 9:
         settings.retention_ms = (int64_t)leat_xoshiro_below(random, 1000);
         writer = command_begin(command, LEAT_COMMAND_STREAM_CHANGE, 3);
@@ -275,6 +324,110 @@ static void machine_stream_change_adds_streamlets_and_keeps_the_rest(void **stat
     free(command);
 }
 
+static leat_err entry_apply(struct leat_machine *m, struct command *command,
+                            const struct leat_msg_writer *writer)
+{
+    struct leat_machine_result result;
+    command_end(command, writer);
+    assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &result), LEAT_OK);
+    return result.rc;
+}
+
+static void node_up(struct leat_machine *m, struct command *command, const char *name)
+{
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 3);
+    leat_msg_write_string(&w, name, 1);
+    leat_msg_write_string(&w, "h", 1);
+    leat_msg_write_u64(&w, 1);
+    assert_int_equal(entry_apply(m, command, &w), LEAT_OK);
+}
+
+static leat_err opened(struct leat_machine *m, struct command *command, uint32_t epoch,
+                       uint64_t incarnation, uint32_t version)
+{
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_OPENED, 4);
+    leat_msg_write_u64(&w, epoch);
+    leat_msg_write_array(&w, 1);
+    leat_msg_write_array(&w, 3);
+    for (int k = 0; k < 3; k++)
+        leat_msg_write_u64(&w, k == 0);
+    leat_msg_write_u64(&w, incarnation);
+    leat_msg_write_u64(&w, version);
+    return entry_apply(m, command, &w);
+}
+
+static leat_err crash(struct leat_machine *m, struct command *command, const char *name,
+                      uint64_t incarnation)
+{
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_CRASH, 2);
+    leat_msg_write_string(&w, name, 1);
+    leat_msg_write_u64(&w, incarnation);
+    return entry_apply(m, command, &w);
+}
+
+static leat_err recovered(struct leat_machine *m, struct command *command,
+                          const struct leat_machine_log *seen, uint64_t owner)
+{
+    const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+    struct leat_msg_writer w = recover_begin(command, stream, 0, owner);
+    recover_log(&w, &seen[0], LEAT_RECOVER_TAIL, 3);
+    recover_log(&w, &seen[1], LEAT_RECOVER_STANDS, 0);
+    return entry_apply(m, command, &w);
+}
+
+/* From a crash on nothing in its name counts; its streamlet goes to another node once, never from
+ * who lives, and never when anything of it is not as it was seen. */
+static void machine_recovery_takes_only_what_it_saw(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m), *copy = calloc(1, sizeof *copy);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && copy && command);
+    leat_machine_init(m, 1);
+    leat_machine_init(copy, 1);
+    node_up(m, command, "a"); /* incarnation 1 */
+    struct leat_stream_settings settings = {.streamlets = 1, .logs = 2};
+    assert_int_equal(stream_entry(m, command, LEAT_COMMAND_STREAM_CREATE, 0, &settings), LEAT_OK);
+    node_up(m, command, "b"); /* 2 */
+    const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+    uint32_t epoch = stream->desc->streamlets[0].epoch.v;
+    assert_int_equal(opened(m, command, epoch, 1, 1), LEAT_OK);
+    struct leat_machine_log seen[2] = {stream->logs[0], stream->logs[1]};
+
+    assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* it lives */
+    assert_int_equal(opened(m, command, epoch, 1, 2), LEAT_OK);     /* another version since */
+    assert_int_equal(crash(m, command, "a", 7), LEAT_E_STALE_EPOCH);
+    assert_int_equal(crash(m, command, "a", 1), LEAT_OK);
+    assert_int_equal(crash(m, command, "a", 1), LEAT_OK);
+    assert_true(m->nodes[0].info.crashed);
+    assert_int_equal(m->nodes[0].info.state, LEAT_NODE_DOWN);
+    assert_int_equal(opened(m, command, epoch, 1, 3), LEAT_E_STALE_EPOCH);
+    assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* of the version before */
+    seen[0] = stream->logs[0];
+    assert_int_equal(recovered(m, command, seen, 1), LEAT_E_AGAIN); /* to one who is gone */
+    machine_restore_copy(m, copy);
+    machines_compare(m, copy);
+    uint32_t next_epoch = m->next_epoch;
+    assert_int_equal(recovered(m, command, seen, 2), LEAT_OK);
+    stream = leat_machine_name_find(m, "s", 1);
+    assert_int_equal(stream->desc->streamlets[0].owner, 2);
+    assert_int_equal(stream->desc->streamlets[0].epoch.v, next_epoch);
+    assert_int_equal(stream->logs[0].record.tail.segment, 3);
+    assert_true(stream->logs[1].record.tail.segment == UINT64_MAX);
+    assert_int_equal(m->nodes[0].info.streamlets, 0);
+    assert_int_equal(m->nodes[1].info.streamlets, 1);
+    assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* a second time */
+    /* The copy made from a snapshot comes to the same. */
+    assert_int_equal(recovered(copy, command, seen, 2), LEAT_OK);
+    assert_int_equal(recovered(copy, command, seen, 2), LEAT_E_AGAIN);
+    machines_compare(m, copy);
+    leat_machine_fini(m);
+    leat_machine_fini(copy);
+    free(m);
+    free(copy);
+    free(command);
+}
+
 /* An attempt whose chunks are interrupted by another one changes nothing (docs/stories.md 5c). */
 static void machine_adoption_is_all_or_nothing(void **state)
 {
@@ -338,6 +491,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(machine_same_entries_give_the_same_snapshot),
         cmocka_unit_test(machine_truncated_snapshot_is_refused),
+        cmocka_unit_test(machine_recovery_takes_only_what_it_saw),
         cmocka_unit_test(machine_adoption_is_all_or_nothing),
         cmocka_unit_test(machine_unknown_entry_stops_the_voter),
         cmocka_unit_test(machine_stream_change_adds_streamlets_and_keeps_the_rest),
