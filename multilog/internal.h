@@ -174,7 +174,8 @@ bool log_is_quiet(const struct leat_log *log);
 /* log.c */
 void log_mark_dirty(struct leat_log *log);
 struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment);
-leat_err log_slots_reserve(struct leat_log *log) LEAT_NODISCARD;
+/** Room for so many more. */
+leat_err log_slots_reserve(struct leat_log *log, uint32_t count) LEAT_NODISCARD;
 void log_slot_push(struct leat_log *log, struct leat_segment *seg);
 void log_fail(struct leat_log *log, leat_err rc, const char *why);
 void log_request(struct leat_log *log, struct leat_keep *keep, enum leat_keep_kind kind,

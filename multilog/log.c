@@ -51,10 +51,10 @@ struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment)
     return log_slot_at(log, low);
 }
 
-leat_err log_slots_reserve(struct leat_log *log)
+leat_err log_slots_reserve(struct leat_log *log, uint32_t count)
 {
-    if (log->slot_begin + log->slot_count < log->slot_capacity) return LEAT_OK;
-    if (log->slot_begin > log->slot_capacity / 2) {
+    if (log->slot_begin + log->slot_count + count <= log->slot_capacity) return LEAT_OK;
+    if (log->slot_begin > log->slot_capacity / 2 && log->slot_begin >= count) {
         memmove(log->slots, log->slots + log->slot_begin, log->slot_count * sizeof *log->slots);
         log->slot_begin = 0;
         return LEAT_OK;

@@ -72,7 +72,8 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
     if (log->deleting || log->releasing || seg->id.v >= log->next_segment) return LEAT_E_NOT_OWNER;
     uint32_t at = slot_index_for(log, seg->id.v);
     if (at < log->slot_count && log_slot_at(log, at)->seg->id.v == seg->id.v) return LEAT_E_EXISTS;
-    leat_err rc = log_slots_reserve(log);
+    /* One besides: a reservation under way has been promised its place. */
+    leat_err rc = log_slots_reserve(log, 2);
     if (rc != LEAT_OK) return rc;
     /* From here on nothing fails. Pointers into the table are never kept over a turn. */
     struct log_slot *slots = log->slots + log->slot_begin;

@@ -128,7 +128,7 @@ static void reserve_start(struct leat_log *log)
     uint32_t capacity = capacity_wanted(log);
     LEAT_ASSERT(log->next_index == NULL);
     log->next_index = leat_index_create(capacity);
-    if (!log->next_index || log_slots_reserve(log) != LEAT_OK) {
+    if (!log->next_index || log_slots_reserve(log, 1) != LEAT_OK) {
         leat_index_destroy(&log->next_index);
         log->reserve_rc = LEAT_E_NO_MEMORY;
         log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
