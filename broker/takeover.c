@@ -29,7 +29,7 @@ struct leat_takeover {
     enum phase phase;
     bool busy;     /* something is under way that comes back by itself */
     bool complete; /* ENDED: nothing is missing */
-    bool told;     /* the log knows already that something is missing */
+    bool behind;   /* another one of the same log has not ended yet */
     /* The segment that is wanted now; extent {0, 0}: there is none to want, or any will do. */
     uint64_t segment, next_offset;
     struct leat_extent extent;
@@ -83,6 +83,13 @@ static void pause_for(struct leat_takeover *takeover, uint64_t us)
 
 static void takeover_free(struct leat_takeover *takeover)
 {
+    LEAT_LIST_EACH(&core_0(takeover)->takeovers.all, it)
+    {
+        struct leat_takeover *next = LEAT_CONTAINER(it, struct leat_takeover, link);
+        if (next == takeover || !leat_log_ref_equal(next->ref, takeover->ref)) continue;
+        next->behind = false; /* of several the first, since they stand in order */
+        break;
+    }
     leat_list_remove(&takeover->link);
     leat_mem_free(takeover->block_raw);
     leat_mem_free(takeover);
@@ -408,16 +415,6 @@ static void start_read(struct leat_takeover *takeover)
 
 /* ---- who is next ---- */
 
-static bool is_first_of_its_log(const struct leat_core *core, const struct leat_takeover *takeover)
-{
-    for (const struct leat_list *it = core->takeovers.all.next; it != &takeover->link;
-         it = it->next)
-        if (leat_log_ref_equal(LEAT_CONTAINER(it, const struct leat_takeover, link)->ref,
-                               takeover->ref))
-            return false;
-    return true;
-}
-
 static void takeovers_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
@@ -427,7 +424,7 @@ static void takeovers_step(struct leat_core *core)
         struct leat_takeover *takeover = LEAT_CONTAINER(it, struct leat_takeover, link);
         if (takeover->phase == PHASE_OLDER && ++older > LEAT_TAKEOVER_OLDER_MAX) continue;
         if (takeover->busy || now_us < takeover->again_us || core->stopping) continue;
-        if (core->replicate.backup == NULL || !is_first_of_its_log(core, takeover)) continue;
+        if (core->replicate.backup == NULL || takeover->behind) continue;
         if (takeover->seg != NULL) /* the log had no memory for it, or there was none to read it */
             start_read(takeover);
         else if (takeover->phase == PHASE_ENDED)
@@ -449,7 +446,9 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
     {
         const struct leat_takeover *other = LEAT_CONTAINER(it, const struct leat_takeover, link);
         if (!leat_log_ref_equal(other->ref, takeover->ref)) continue;
+        takeover->behind = true;
         if (other->epoch.v != takeover->epoch.v) continue;
+        leat_mem_free(takeover->block_raw);
         leat_mem_free(takeover);
         return;
     }

@@ -136,9 +136,9 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            void *arg)
 {
     struct replica *found = NULL;
-    LEAT_LIST_EACH(&backup->replicas, it)
+    LEAT_LIST_EACH(backup_bucket(backup, log), it)
     {
-        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || rep->seg->id.v != segment.v) continue;
         if (!leat_log_ref_equal(rep->seg->log, log) || !may_hold(rep, extent)) continue;
         /* The one that is furthest on its way. */
@@ -182,9 +182,8 @@ leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *s
         backup_request_put(request);
         return rc;
     }
-    rep->seg = seg;
     rep->flushed = seg->extent.bytes;
-    seg->log_pointer = rep;
+    backup_replica_has(rep, seg);
     seg->role = LEAT_SEGMENT_REPLICA;
     seg->owner_actor = backup->options.env->post->self;
     seg->post = backup->options.env->post;

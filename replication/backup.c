@@ -41,10 +41,25 @@ leat_err backup_replica_new(struct leat_backup *backup, struct replica **out_rep
     rep->backup = backup;
     rep->handle = (uint64_t)backup->generations[slot] << 32 | (slot + 1);
     rep->opened_us = backup_now(backup);
+    leat_list_init(&rep->by_log);
     leat_list_push_back(&backup->replicas, &rep->link);
     backup->replica_count++;
     *out_rep = rep;
     return LEAT_OK;
+}
+
+struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_log_ref log)
+{
+    uint64_t hash = ((uint64_t)log.stream << 32) ^ ((uint64_t)log.streamlet << 12) ^ log.log;
+    hash *= UINT64_C(0x9e3779b97f4a7c15);
+    return &backup->by_log[(hash >> 40) % BACKUP_LOG_BUCKETS];
+}
+
+void backup_replica_has(struct replica *rep, struct leat_segment *seg)
+{
+    rep->seg = seg;
+    seg->log_pointer = rep;
+    leat_list_push_back(backup_bucket(rep->backup, seg->log), &rep->by_log);
 }
 
 struct replica *backup_find(const struct leat_backup *backup, uint64_t handle)
@@ -62,6 +77,7 @@ void backup_replica_free(struct replica *rep)
     backup->slots[slot] = NULL;
     if (slot < backup->slot_free_hint) backup->slot_free_hint = slot;
     leat_list_remove(&rep->link);
+    leat_list_remove(&rep->by_log);
     backup->replica_count--;
     if (rep->writer) {
         rep->writer->replicas--;
@@ -209,9 +225,9 @@ void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment
 
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log)
 {
-    LEAT_LIST_EACH(&backup->replicas, it)
+    LEAT_LIST_EACH(backup_bucket(backup, log), it)
     {
-        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (rep->seg && leat_log_ref_equal(rep->seg->log, log)) backup_drop(rep);
     }
 }
@@ -315,8 +331,11 @@ leat_err leat_backup_create(const struct leat_backup_options *options,
     leat_list_init(&backup->requests_free);
     leat_list_init(&backup->fences);
     backup->fenced = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_FENCED_MAX, sizeof *backup->fenced);
+    backup->by_log = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_LOG_BUCKETS, sizeof *backup->by_log);
+    for (unsigned i = 0; backup->by_log && i < BACKUP_LOG_BUCKETS; i++)
+        leat_list_init(&backup->by_log[i]);
     backup->answer = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_ROWS_MAX, REP_ROW_BYTES_MAX + 1);
-    if (!backup->answer || !backup->fenced) {
+    if (!backup->answer || !backup->fenced || !backup->by_log) {
         leat_backup_destroy(&backup);
         return LEAT_E_NO_MEMORY;
     }
@@ -338,6 +357,7 @@ void leat_backup_destroy(struct leat_backup **pointer)
     leat_mem_free(backup->generations);
     leat_mem_free(backup->answer);
     leat_mem_free(backup->fenced);
+    leat_mem_free(backup->by_log);
     leat_mem_free(backup);
     *pointer = NULL;
 }
@@ -347,8 +367,7 @@ leat_err leat_backup_take_found(struct leat_backup *backup, const struct leat_fo
     struct replica *rep;
     leat_err rc = backup_replica_new(backup, &rep);
     if (rc) return rc;
-    rep->seg = found->seg;
-    rep->seg->log_pointer = rep;
+    backup_replica_has(rep, found->seg);
     rep->seg->owner_actor = backup->options.env->post->self;
     rep->seg->post = backup->options.env->post;
     rep->damaged = found->kind == LEAT_FOUND_LOST;

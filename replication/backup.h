@@ -15,6 +15,7 @@ enum {
     BACKUP_ATTACHES_MAX = 64, /* of one writer: its cores ask at once */
     BACKUP_ROWS_MAX = 256,    /* of one AUDIT answer */
     BACKUP_UNFLUSHED_BYTES_MIN = 256 * 1024 * 1024,
+    BACKUP_LOG_BUCKETS = 8192,
     BACKUP_SERVES_MAX = 32,             /* pieces for others that are being read */
     BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */
 };
@@ -55,6 +56,7 @@ struct replica {
     struct leat_segment *seg;     /* NULL: being opened */
     struct backup_writer *writer; /* NULL: found at a start */
     struct leat_list link;        /* backup->replicas */
+    struct leat_list by_log;      /* backup->by_log; with seg */
     uint64_t handle;
     uint64_t opened_us;
     uint32_t flushed; /* bytes durable */
@@ -104,6 +106,7 @@ struct leat_backup {
     struct leat_backup_options options;
     struct leat_keeper keeper;
     struct leat_list writers, replicas, requests_free;
+    struct leat_list *by_log; /* [BACKUP_LOG_BUCKETS] */
     unsigned writer_count;
     struct replica **slots;
     uint32_t *generations;
@@ -127,6 +130,10 @@ static inline uint64_t backup_now(const struct leat_backup *backup)
 
 /* backup.c */
 leat_err backup_replica_new(struct leat_backup *backup, struct replica **out_rep) LEAT_NODISCARD;
+/** It has a segment from now on: the replica is found by its log. */
+void backup_replica_has(struct replica *rep, struct leat_segment *seg);
+/** Where replicas of that log are, among others, by `by_log`. */
+struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_log_ref log);
 struct replica *backup_find(const struct leat_backup *backup, uint64_t handle);
 void backup_answer(struct leat_backup *backup, const struct leat_link_ticket *ticket,
                    const struct replica *rep);

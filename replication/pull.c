@@ -48,8 +48,9 @@ static bool may_serve(const struct replica *rep, struct leat_extent extent)
 static struct replica *replica_with(const struct leat_backup *backup, struct leat_log_ref log,
                                     struct leat_segment_id segment, struct leat_extent extent)
 {
-    for (struct leat_list *it = backup->replicas.next; it != &backup->replicas; it = it->next) {
-        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+    const struct leat_list *head = backup_bucket(backup, log);
+    for (struct leat_list *it = head->next; it != head; it = it->next) {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || rep->seg->id.v != segment.v) continue;
         if (leat_log_ref_equal(rep->seg->log, log) && may_serve(rep, extent)) return rep;
     }
@@ -251,8 +252,7 @@ static void on_pull_reserved(struct leat_keep *keep)
         pull_end(pull, rc);
         return;
     }
-    rep->seg = keep->seg; /* it stays busy until it is whole */
-    rep->seg->log_pointer = rep;
+    backup_replica_has(rep, keep->seg); /* it stays busy until it is whole */
     pull->rep = rep;
     piece_take(pull, &first);
     leat_mem_free(pull->first);
@@ -353,8 +353,9 @@ static void pull_deliver(void *actor, struct leat_mail *mail)
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
                        struct leat_segment_id segment, struct leat_extent extent)
 {
-    for (struct leat_list *it = backup->replicas.next; it != &backup->replicas; it = it->next) {
-        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+    const struct leat_list *head = backup_bucket(backup, log);
+    for (const struct leat_list *it = head->next; it != head; it = it->next) {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, by_log);
         const struct leat_segment *seg = rep->seg;
         if (!seg || seg->id.v != segment.v || !leat_log_ref_equal(seg->log, log)) continue;
         bool whole = !rep->damaged && !rep->drop_wanted && !seg->incomplete;

@@ -19,8 +19,7 @@ static void on_reserved(struct leat_keep *keep)
         backup_replica_free(rep);
         return;
     }
-    rep->seg = keep->seg;
-    rep->seg->log_pointer = rep;
+    backup_replica_has(rep, keep->seg);
     backup->accounts.control_rpcs++;
     if (rep->writer->fenced) {
         backup_refuse(backup, &request->ticket, LEAT_E_STALE_EPOCH, NULL);
