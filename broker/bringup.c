@@ -497,6 +497,9 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
         tail.next_segment = highest_segment == UINT64_MAX ? 0 : highest_segment + 1;
         tail.next_offset = count > 0 ? segs[count - 1]->next_offset : 0;
     }
+    /* What is missing in front may not have come yet from where it was before. */
+    tail.older_follow = node->options.cluster.node_address != NULL && count > 0 &&
+                        segs[0]->id.v > 0 && decision->kind == LEAT_DECIDED_TAIL && !tail.jumped;
     struct leat_epoch epoch =
         decision->epoch.v != 0 ? decision->epoch : desc->streamlets[decision->log.streamlet].epoch;
     struct leat_hosted *hosted;
@@ -507,6 +510,8 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
         return leat_error_set(error, rc, "stream \"%.64s\", streamlet %u, log %u can't be opened",
                               desc->name, decision->log.streamlet, decision->log.log);
     }
+    hosted->older_asked = tail.older_follow;
+    hosted->older_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
     hosted->highest_segment = highest_segment;
     hosted->highest_offset = highest_offset;
     if (decision->kind == LEAT_DECIDED_TAIL) {

@@ -21,6 +21,7 @@ struct leat_hosted;
 struct leat_stream;
 
 enum {
+    LEAT_OLDER_TICKS = 5, /* segments that were on no node are looked for again after so many */
     LEAT_TAKEOVER_TICK_US = 20 * 1000,
     LEAT_TAKEOVER_OLDER_MAX = 8,                /* logs whose older segments come at one time */
     LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000, /* one that is on no node: looked for so long */

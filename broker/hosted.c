@@ -13,7 +13,6 @@ static void hosted_on_room(void *owner, struct leat_log *log);
 static void hosted_on_opening(void *owner, struct leat_log *log);
 
 enum {
-    OLDER_TICKS = 5,      /* segments that were on no node are looked for again after so many */
     CARE_IDLE_TICKS = 60, /* parked logs are looked at about once a minute, spread evenly */
     PRODUCER_EXPIRY_MS = 24 * 60 * 60 * 1000,
 };
@@ -342,7 +341,7 @@ void leat_hosted_care(struct leat_core *core)
         if (hosted->going) continue;
         leat_log_park_after_set(hosted->log, park_us);
         leat_log_care(hosted->log);
-        if (hosted->older_asked && ++hosted->older_ticks % OLDER_TICKS == 0)
+        if (hosted->older_asked && ++hosted->older_ticks % LEAT_OLDER_TICKS == 0)
             leat_takeover_older(hosted);
         leat_log_info(hosted->log, &info);
         if (info.memory_bytes != 0 || hosted->older_asked) continue;

@@ -509,10 +509,18 @@ static void on_older_read(struct leat_disk_io *io)
 void leat_takeover_older(struct leat_hosted *hosted)
 {
     struct leat_core *core = hosted->core;
-    struct leat_log_info info;
-    leat_log_info(hosted->log, &info);
     const struct leat_segment *first = leat_log_first_held(hosted->log);
-    if (info.missing_segments == 0 || first == NULL) return;
+    uint64_t retained = leat_log_first_retained(hosted->log);
+    if (first != NULL && retained == 0 && first->id.v > 0 && !leat_log_front_known(hosted->log)) {
+        hosted->older_ticks--; /* being looked up: asked again with the next tick */
+        return;
+    }
+    if (first == NULL || first->id.v <= retained) {
+        hosted->older_asked = false;
+        leat_log_older_done(hosted->log);
+        if (hosted->copies != NULL) leat_primary_log_whole(hosted->copies);
+        return;
+    }
     struct leat_takeover *takeover = takeover_create(core, hosted->ref, hosted->epoch);
     if (takeover != NULL)
         takeover->block_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, 2 * BLOCK_BYTES);
@@ -522,9 +530,9 @@ void leat_takeover_older(struct leat_hosted *hosted)
     }
     hosted->older_asked = false;
     takeover->phase = PHASE_OLDER;
-    takeover->first_retained = info.first_segment;
+    takeover->first_retained = retained;
     takeover->segment = first->id.v - 1;
-    takeover->next_offset = info.missing_end;
+    takeover->next_offset = first->base_offset;
     if (first->buffer != NULL) {
         older_begin(takeover, first->buffer, first->extent.bytes);
         return;

@@ -228,10 +228,12 @@ void leat_log_release(struct leat_log *log, void (*on_released)(void *arg, struc
                       void *arg);
 struct leat_segment *leat_log_segment_pop(struct leat_log *log);
 /** One more closed segment, older than what it writes: it becomes the log's. Errors:
- * LEAT_E_NOT_OWNER: the log is on its way out; LEAT_E_EXISTS: it has it; LEAT_E_NO_MEMORY. */
+ * LEAT_E_NOT_OWNER: the log is on its way out; LEAT_E_EXISTS: it has it; LEAT_E_AGAIN: it does not
+ * know yet where it begins; LEAT_E_NO_MEMORY. */
 leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg) LEAT_NODISCARD;
-/** Below it nothing is needed any more. 0: not known yet. */
+/** Below it nothing is needed any more. 0: all is, or that is not known yet. */
 uint64_t leat_log_first_retained(const struct leat_log *log);
+bool leat_log_front_known(const struct leat_log *log);
 /** The oldest segment that is here, or NULL. Its place in its file, and what it says of the one
  * before, may be read at any time; it may be trimmed meanwhile. */
 const struct leat_segment *leat_log_first_held(const struct leat_log *log);

@@ -70,6 +70,10 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
 {
     LEAT_ASSERT_CMP(seg->state, ==, LEAT_SEGMENT_CLOSED);
     if (log->deleting || log->releasing || seg->id.v >= log->next_segment) return LEAT_E_NOT_OWNER;
+    /* SUBTLE: not before it is known what is retained. (1) The log is made with its last segment
+     * alone, and so far that is the first; (2) an older one is added; (3) it lies in front of the
+     * first, as if it were trimmed, and is dropped. */
+    if (log->front_unknown) return LEAT_E_AGAIN;
     uint32_t at = slot_index_for(log, seg->id.v);
     if (at < log->slot_count && log_slot_at(log, at)->seg->id.v == seg->id.v) return LEAT_E_EXISTS;
     /* One besides: a reservation under way has been promised its place. */
@@ -92,6 +96,11 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
 uint64_t leat_log_first_retained(const struct leat_log *log)
 {
     return log->front_unknown ? 0 : log->first_segment;
+}
+
+bool leat_log_front_known(const struct leat_log *log)
+{
+    return !log->front_unknown;
 }
 
 void leat_log_older_done(struct leat_log *log)
