@@ -1,0 +1,62 @@
+"""Groups of Kafka's clients on several nodes: every node names the same coordinator, the others refuse, and what was
+committed is there when the coordinator has crashed and its logs are served again."""
+import re
+
+from cluster import Cluster
+from kafka_groups import Client, FIND, Out, lone
+from rig import check, equal, main, until
+
+NONE, NOT_YET, NOT_COORDINATOR, UNKNOWN_MEMBER = 0, (14, 15, 16), 16, 25
+
+
+def found(client):
+    """(error, node, port) of the coordinator of "group"."""
+    client.send(FIND, 2, Out(False).run('group').i('b', 0))
+    back = client.receive(FIND, 2)
+    back.i('i')
+    error = back.i('h')
+    back.run()
+    node = back.i('i')
+    equal(back.run() or b'', b'127.0.0.1' if error == NONE else b'')
+    return error, node, back.i('i')
+
+
+def kafka_port(node):
+    return int(re.search(r'clients of Kafka: listening on \S+:(\d+)', node.diary()).group(1))
+
+
+def test_every_node_names_the_coordinator_and_only_that_one_serves():
+    cluster = Cluster(kafka='127.0.0.1:0')  # the last flag of a name counts
+    cluster.start()
+    cluster.leat('stream', 'create', 'topic', '--streamlets', 3, '--logs', 1)
+    clients = [Client(node) for node in cluster.nodes]
+    answers = [until(lambda: (lambda a: a if a[0] == NONE else None)(found(c)), 'a coordinator') for c in clients]
+    equal(len(set(answers)), 1, 'coordinators')
+    home = next(i for i, node in enumerate(cluster.nodes) if kafka_port(node) == answers[0][2])
+    for i, client in enumerate(clients):
+        if i != home:
+            equal(client.join(3)['error'], NOT_COORDINATOR, 'another node')
+    joined = lone(clients[home])
+    equal(clients[home].commit(7, joined['generation'], joined['member'], [(0, 41, 'a'), (1, 42, 'b'), (2, 43, '')]), [0, 0, 0])
+    cluster.nodes[home].kill()
+    cluster.nodes[home].start()
+
+    def served():
+        for node in cluster.nodes:
+            client = Client(node)
+            error, _, port = found(client)
+            if error == NONE and port == kafka_port(node):
+                rows, error = client.fetch(7, [0, 1, 2])
+                if error == NONE:
+                    return client, [r[:2] + r[3:4] for r in rows[0]]
+        return None
+
+    client, rows = until(served, 'what was committed')
+    equal(rows, [(0, 41, b'a'), (1, 42, b'b'), (2, 43, b'')])
+    error = until(lambda: (lambda e: None if e in NOT_YET else (e,))(client.heartbeat(3, joined)), 'the group')[0]
+    equal(error, NONE, 'the member goes on')
+    check(joined['generation'] >= 1)
+
+
+if __name__ == '__main__':
+    main()
