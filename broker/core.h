@@ -145,7 +145,9 @@ struct leat_hosted {
     struct leat_primary_log *copies; /* NULL: this node's copy is the only one */
     struct leat_sets *sets;          /* of a home log */
     struct leat_epoch epoch;
-    bool going;     /* being deleted or stopped: no new work */
+    bool going; /* being deleted or stopped: no new work */
+    bool
+        tail_away; /* its last segment was on no node: it waits, and stands for the log meanwhile */
     bool forgiving; /* an operator gives up what is missing in front */
     /* It goes: another node has it. */
     struct give_up *give_up;

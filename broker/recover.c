@@ -93,6 +93,16 @@ static void recover_on_committed(struct leat_coordinate *request)
         recover_end(recover);
         return;
     }
+    if (hosted->tail_away) { /* it has nothing; what there is comes as to a new owner */
+        leat_diary_warn(
+            "stream %u, streamlet %u, log %u: loss accepted by an operator; offsets go on "
+            "at %llu",
+            recover->ref.stream, recover->ref.streamlet, recover->ref.log,
+            (unsigned long long)recover->next_offset);
+        leat_hosted_give_up(hosted);
+        recover_end(recover);
+        return;
+    }
     leat_log_stop(hosted->log, recover_on_stopped, recover);
 }
 

@@ -29,6 +29,7 @@ struct leat_takeover {
     enum phase phase;
     bool busy;     /* something is under way that comes back by itself */
     bool complete; /* ENDED: nothing is missing */
+    bool absent;   /* TAIL: on its way to say that the last segment is nowhere */
     bool behind;   /* another one of the same log has not ended yet */
     /* The segment that is wanted now; extent {0, 0}: there is none to want, or any will do. */
     uint64_t segment, next_offset;
@@ -106,7 +107,8 @@ static void to_home(struct leat_takeover *takeover)
     leat_core_mail(core_0(takeover), takeover->home, &takeover->mail, home_deliver);
 }
 
-static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
+static leat_err may_make(struct leat_core *core, struct leat_takeover *takeover,
+                         struct leat_stream **out_stream)
 {
     struct leat_stream *stream = leat_stream_find(core, takeover->ref.stream);
     if (core->stopping) return LEAT_E_STARTING;
@@ -114,7 +116,45 @@ static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
         return LEAT_E_NOT_OWNER;
     const struct leat_begun_log *row = leat_begun_find(stream->begun, takeover->ref);
     if (row == NULL || row->epoch.v != takeover->epoch.v) return LEAT_E_NOT_OWNER;
+    *out_stream = stream;
+    return LEAT_OK;
+}
+
+/* The last segment is nowhere: the log is made without any, as one that waits, so that it is told of
+ * and an operator can give up what is missing. It is looked for all the same. */
+static leat_err make_waiting(struct leat_core *core, struct leat_takeover *takeover)
+{
+    struct leat_stream *stream;
+    leat_err rc = may_make(core, takeover, &stream);
+    if (rc != LEAT_OK) return rc;
     if (leat_hosted_find(core, takeover->ref) != NULL) return LEAT_E_AGAIN;
+    struct leat_log_tail tail = {.next_segment = takeover->tail.segment + 1,
+                                 .next_offset = takeover->tail.next_offset,
+                                 .previous = takeover->tail.extent};
+    struct leat_hosted *hosted;
+    rc = leat_hosted_create(core, stream, takeover->ref, takeover->epoch, NULL, 0, &tail, &hosted);
+    if (rc != LEAT_OK) return rc;
+    hosted->tail_away = true;
+    hosted->highest_segment = takeover->tail.segment;
+    hosted->highest_offset = takeover->tail.next_offset;
+    char why[LEAT_ERROR_TEXT_BYTES];
+    snprintf(why, sizeof why, "its last segment %llu is on no node that is up",
+             (unsigned long long)takeover->tail.segment);
+    leat_log_set_state(hosted->log, LEAT_LOG_WAITING, why);
+    leat_diary_error("stream %u, streamlet %u, log %u waits: %s; if it can't come back: leat log "
+                     "recover --accept-loss",
+                     takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log, why);
+    return LEAT_OK;
+}
+
+static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
+{
+    struct leat_stream *stream;
+    leat_err may = may_make(core, takeover, &stream);
+    if (may != LEAT_OK) return may;
+    struct leat_hosted *there = leat_hosted_find(core, takeover->ref);
+    if (there != NULL && there->tail_away && !there->going) leat_hosted_give_up(there);
+    if (there != NULL) return LEAT_E_AGAIN;
     struct leat_log_tail tail = {
         .next_segment = takeover->tail.segment == UINT64_MAX ? 0 : takeover->tail.segment + 1,
         .next_offset = takeover->tail.next_offset,
@@ -161,7 +201,7 @@ static void home_deliver(void *actor, struct leat_mail *mail)
     struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
     switch (takeover->phase) {
     case PHASE_TAIL:
-        takeover->rc = make_log(core, takeover);
+        takeover->rc = takeover->absent ? make_waiting(core, takeover) : make_log(core, takeover);
         break;
     case PHASE_OLDER:
         takeover->rc = add_older(core, takeover);
@@ -205,8 +245,13 @@ static void back_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
     bool gone = takeover->rc == LEAT_E_NOT_OWNER || takeover->rc == LEAT_E_STARTING;
-    takeover->busy = false;
+    bool absent = takeover->absent;
+    takeover->busy = takeover->absent = false;
     kick(core);
+    if (absent && !gone) {
+        pause_for(takeover, 10 * LEAT_TAKEOVER_TICK_US);
+        return;
+    }
     if (takeover->rc == LEAT_E_EXISTS) takeover->rc = LEAT_OK, seg_return(takeover);
     if (gone) {
         seg_return(takeover);
@@ -245,18 +290,25 @@ static void sources_fill(struct leat_core *core, struct leat_backup_pull *pull)
     }
 }
 
-static void missing(struct leat_takeover *takeover, leat_err rc)
+static bool all_up(const struct leat_core *core)
+{
+    for (uint32_t i = 0; i < core->members.count; i++)
+        if (core->members.rows[i]->info.state == LEAT_NODE_DOWN) return false;
+    return true;
+}
+
+static void missing(struct leat_takeover *takeover)
 {
     takeover->failures++;
     if (takeover->phase == PHASE_TAIL) {
-        if (takeover->failures == 5)
-            leat_node_complain(takeover->node,
-                               "stream %u, streamlet %u, log %u waits: its last segment %llu is on "
-                               "no node that is up (%s)",
-                               takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log,
-                               (unsigned long long)takeover->segment, leat_err_text(rc));
-        pause_for(takeover,
-                  takeover->failures < 10 ? LEAT_TAKEOVER_TICK_US : 10 * LEAT_TAKEOVER_TICK_US);
+        const struct leat_core *core = core_0(takeover);
+        bool late = leat_core_now(core_0(takeover)) >= takeover->since_us + LEAT_TAKEOVER_AWAY_US;
+        takeover->absent = takeover->failures >= LEAT_TAKEOVER_TRIES && (late || all_up(core));
+        if (takeover->absent)
+            to_home(takeover);
+        else
+            pause_for(takeover,
+                      takeover->failures < 10 ? LEAT_TAKEOVER_TICK_US : 10 * LEAT_TAKEOVER_TICK_US);
         return;
     }
     /* Its last owner may still be giving it up. Reads wait for so long. */
@@ -281,7 +333,7 @@ static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
     else if (leat_err_class(rc) == LEAT_CLASS_RETRY)
         pause_for(takeover, 5 * LEAT_TAKEOVER_TICK_US);
     else
-        missing(takeover, rc);
+        missing(takeover);
 }
 
 static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
@@ -298,14 +350,14 @@ static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
     if (rc == LEAT_E_AGAIN)
         pause_for(takeover, LEAT_TAKEOVER_TICK_US);
     else if (rc != LEAT_OK)
-        missing(takeover, rc);
+        missing(takeover);
 }
 
 static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
 {
     struct leat_takeover *takeover = arg;
     if (rc != LEAT_OK) {
-        missing(takeover, rc);
+        missing(takeover);
         return;
     }
     takeover->seg = seg;
