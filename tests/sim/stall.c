@@ -13,7 +13,7 @@ enum {
     DEAF_ROUNDS_MAX = 3,
     LOOK_EVERY_US = 1000 * 1000,
     /* Two ticks to notice and to count, and what a core may be late. */
-    CUT_OFF_US_MAX = LEAT_PEER_STALL_US + 3 * 1000 * 1000,
+    CUT_OFF_US_MAX = LEAT_PEER_STALL_US + 5 * 1000 * 1000,
 };
 static const uint64_t for_ever_us = UINT64_MAX / 2;
 
