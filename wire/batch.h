@@ -109,9 +109,9 @@ leat_err leat_batch_builder_add(struct leat_batch_builder *builder, int64_t time
                                 const void *key, size_t key_bytes, const void *value,
                                 size_t value_bytes, const void *headers, size_t headers_bytes,
                                 uint32_t header_count) LEAT_NODISCARD;
-/** Take what was added since the last call into the CRC, where that is more than a little: right after
+/** Take what was added since the last call into the CRC, where that is no less than bytes_min: soon after
  * the copy the bytes are in the nearest cache, and finish() may be on another processor. Optional. */
-void leat_batch_builder_digest(struct leat_batch_builder *builder);
+void leat_batch_builder_digest(struct leat_batch_builder *builder, uint32_t bytes_min);
 /** Upper bound of what one record takes. */
 size_t leat_batch_record_bytes_max(size_t key_bytes, size_t value_bytes, size_t headers_bytes);
 /** Write header and CRC. Pass producer_id -1, epoch -1, sequence -1 for none. Returns the batch's

@@ -11,8 +11,6 @@
 enum { RECORD_EXTRA_BYTES_MAX = 5 + 1 + 10 + 5 + 5 + 5 + 5 };
 /* And besides its bytes and its own length: no fewer than this. */
 enum { RECORD_BODY_EXTRA_BYTES_MIN = 6 };
-/* A CRC of fewer costs more by its start and end than by its bytes. */
-enum { DIGEST_BYTES_MIN = 1024 };
 
 void leat_batch_builder_init(struct leat_batch_builder *builder, uint8_t *bytes, size_t capacity)
 {
@@ -137,10 +135,10 @@ leat_err leat_batch_builder_add(struct leat_batch_builder *builder, int64_t time
     return LEAT_OK;
 }
 
-void leat_batch_builder_digest(struct leat_batch_builder *builder)
+void leat_batch_builder_digest(struct leat_batch_builder *builder, uint32_t bytes_min)
 {
     uint32_t bytes = builder->used - builder->digested;
-    if (bytes < DIGEST_BYTES_MIN) return;
+    if (bytes < bytes_min) return;
     builder->digest = leat_crc32c(builder->digest, builder->bytes + builder->digested, bytes);
     builder->digested = builder->used;
 }

@@ -387,7 +387,7 @@ static void builder_digest_at_any_points_gives_the_same_batch(void **state)
             size_t bytes = leat_xoshiro_below(&random, sizeof data);
             leat_err rc = leat_batch_builder_add(&a, 1, NULL, 0, data, bytes, NULL, 0, 0);
             assert_int_equal(leat_batch_builder_add(&b, 1, NULL, 0, data, bytes, NULL, 0, 0), rc);
-            if (leat_xoshiro_below(&random, 3) == 0) leat_batch_builder_digest(&b);
+            if (leat_xoshiro_below(&random, 3) == 0) leat_batch_builder_digest(&b, 1000);
         }
         digested += b.digested > LEAT_BATCH_HEADER_BYTES;
         uint32_t bytes = leat_batch_builder_finish(&a, LEAT_CODEC_NONE, 7, 1, round);
