@@ -254,7 +254,13 @@ static void describe_deliver(void *actor, struct leat_mail *mail)
         struct leat_log_ref ref = {describe->desc->id, i / per_streamlet, i % per_streamlet};
         if (leat_core_of_log(core->node, ref, per_streamlet) != core->index) continue;
         struct leat_hosted *hosted = leat_hosted_find(core, ref);
-        if (hosted != NULL && hosted->log != NULL) describe_here(&describe->logs[i], hosted);
+        struct describe_log *log = &describe->logs[i];
+        if (hosted != NULL && hosted->log != NULL) {
+            describe_here(log, hosted);
+        } else if (leat_core_owns(core, describe->desc, ref.streamlet)) {
+            log->row.code = leat_hosted_absent(core, ref);
+            snprintf(log->why, WHY_BYTES, "%s", leat_hosted_absent_words(log->row.code));
+        }
     }
     bool last = ++describe->core == core->node->options.cores;
     leat_core_mail(core, last ? describe->call.core->index : describe->core, &describe->call.mail,
