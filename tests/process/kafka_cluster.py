@@ -1,7 +1,5 @@
 """Groups of Kafka's clients on several nodes: every node names the same coordinator, the others refuse, and what was
 committed is there when the coordinator has crashed and its logs are served again."""
-import re
-
 from cluster import Cluster
 from kafka_groups import Client, FIND, Out, lone
 from rig import check, equal, main, until
@@ -22,7 +20,7 @@ def found(client):
 
 
 def kafka_port(node):
-    return int(re.search(r'clients of Kafka: listening on \S+:(\d+)', node.diary()).group(1))
+    return int(node.diary_wait(r'clients of Kafka: listening on \S+:(\d+)').group(1))
 
 
 def test_every_node_names_the_coordinator_and_only_that_one_serves():

@@ -1,6 +1,5 @@
 """Consumer groups as Kafka's clients see them, byte for byte: rules of versions, members on several
 connections, a server that is killed and comes back."""
-import re
 import socket
 import struct
 
@@ -93,7 +92,7 @@ class In:
 
 class Client:
     def __init__(self, server):
-        host, port = re.search(r'clients of Kafka: listening on (\S+):(\d+)', server.diary()).groups()
+        host, port = server.diary_wait(r'clients of Kafka: listening on (\S+):(\d+)').groups()
         self.socket = socket.create_connection((host, int(port)), WAIT_S)
         on_end(self.socket.close)
         self.number = 0
