@@ -87,6 +87,36 @@ static void cluster_write_report(struct leat_msg_writer *writer, const struct cl
     }
 }
 
+static void cluster_write_recovery(struct leat_msg_writer *writer,
+                                   const struct leat_recovery_report *report)
+{
+    const struct leat_recovery_status *now = &report->now, *last = &report->last;
+    struct leat_msg_recovery recovery = {.known = report->known,
+                                         .phase = (uint64_t)now->phase,
+                                         .streamlets = now->streamlets,
+                                         .logs = now->logs,
+                                         .decided = now->decided,
+                                         .nodes_asked = now->nodes_asked,
+                                         .nodes_answered = now->nodes_answered,
+                                         .copies = now->pulls,
+                                         .copies_open = now->pulls_open,
+                                         .age_us = now->age_us,
+                                         .ended = report->ended,
+                                         .last_recovered = last->recovered,
+                                         .last_us = last->age_us,
+                                         .last_since_crash_us = last->crash_to_commit_us,
+                                         .waiting = report->waiting_count,
+                                         .row_count = report->waiting_rows};
+    leat_msg_recovery_write(writer, &recovery);
+    for (uint32_t i = 0; i < report->waiting_rows; i++) {
+        const struct leat_recovery_waiting *waiting = &report->waiting[i];
+        struct leat_msg_recovery_row row = {waiting->log.stream, waiting->log.streamlet,
+                                            waiting->log.log, text_of(waiting->stream),
+                                            text_of(waiting->why)};
+        leat_msg_recovery_row_write(writer, &row);
+    }
+}
+
 static void cluster_answer(struct cluster_call *cluster)
 {
     struct leat_coordinator_status *status = cluster->status;
@@ -130,6 +160,7 @@ static void cluster_answer(struct cluster_call *cluster)
         leat_msg_cluster_node_write(&writer, &row);
         cluster_write_report(&writer, cluster, i);
     }
+    cluster_write_recovery(&writer, &status->recovery);
     cluster_end(cluster);
     leat_call_answer(&cluster->call, &writer);
 }

@@ -200,6 +200,7 @@ static void actor_turn_end(void *actor)
     co_change_advance(coordinator);
     co_feed_advance(coordinator);
     co_recovery_advance(coordinator);
+    co_report_tell(coordinator);
     co_collect_advance(coordinator);
     co_state_tell(coordinator, false);
 }

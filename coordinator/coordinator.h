@@ -418,9 +418,20 @@ struct leat_recovery_status {
 };
 struct leat_recovery_waiting {
     struct leat_log_ref log;
+    char stream[LEAT_STREAM_NAME_BYTES_MAX + 1]; /* "": gone since */
     char why[240];
 };
 enum { LEAT_RECOVERY_WAITING_MAX = 64 };
+/* The leader's, and told to the others as it changes. */
+struct leat_recovery_report {
+    bool known;                       /* false: no leader has said anything yet */
+    uint64_t ended;                   /* attempts, since it leads */
+    struct leat_recovery_status now;  /* phase NONE: nothing is under way */
+    struct leat_recovery_status last; /* attempt 0: none yet */
+    uint32_t waiting_count;           /* logs that nobody serves, by the last attempts */
+    uint32_t waiting_rows;            /* how many of them are here */
+    struct leat_recovery_waiting waiting[LEAT_RECOVERY_WAITING_MAX];
+};
 struct leat_coordinator_status {
     enum leat_voter_role role;
     char why[LEAT_ERROR_TEXT_BYTES]; /* what is wrong; "" = nothing */
@@ -435,14 +446,8 @@ struct leat_coordinator_status {
     struct leat_node_info nodes[LEAT_NODES_MAX];
     uint32_t stream_count;
     uint64_t log_count;
-    /* Only the leader knows: */
     bool leads;
-    uint64_t recoveries;                       /* attempts that ended, since it leads */
-    struct leat_recovery_status recovery;      /* under way; phase NONE: none */
-    struct leat_recovery_status recovery_last; /* attempt 0: none yet */
-    uint32_t waiting_count;                    /* logs that nobody serves, by the last attempts */
-    uint32_t waiting_rows;                     /* how many of them are here */
-    struct leat_recovery_waiting waiting[LEAT_RECOVERY_WAITING_MAX];
+    struct leat_recovery_report recovery;
 };
 /** Caller's storage (large). Thread: coordinator. */
 void leat_coordinator_status(const struct leat_coordinator *coordinator,

@@ -361,6 +361,9 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
         break;
     case CO_KIND_PONG: /* heard: that is all */
         break;
+    case CO_KIND_RECOVERY:
+        co_report_take(coordinator, peer, frame);
+        break;
     case CO_KIND_LOST:
         co_lost_take(coordinator, peer, frame);
         break;

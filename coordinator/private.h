@@ -25,6 +25,7 @@ enum {
     CO_KIND_PULL = 284,
     CO_KIND_LOST = 285,
     CO_KIND_PONG = 286,
+    CO_KIND_RECOVERY = 287,
 };
 enum {
     CO_TICK_US = 100 * 1000,   /* of a clustered coordinator */

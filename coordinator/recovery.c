@@ -523,17 +523,7 @@ void co_recovery_advance(struct leat_coordinator *coordinator)
     }
 }
 
-void co_recovery_status_fill(struct leat_coordinator *coordinator,
-                             struct leat_coordinator_status *out)
+struct leat_recovery_status co_recovery_status(struct leat_coordinator *coordinator)
 {
-    const struct co_recovery *it = coordinator->recovery;
-    out->leads = co_leads(coordinator);
-    if (!it || !out->leads) return;
-    out->recoveries = it->attempts;
-    out->recovery_last = it->last;
-    if (it->phase != LEAT_RECOVERY_NONE) out->recovery = status_of(coordinator);
-    out->waiting_count = it->waiting_count;
-    out->waiting_rows = it->waiting_count < LEAT_RECOVERY_WAITING_MAX ? it->waiting_count
-                                                                      : LEAT_RECOVERY_WAITING_MAX;
-    memcpy(out->waiting, it->waiting, out->waiting_rows * sizeof *out->waiting);
+    return status_of(coordinator);
 }

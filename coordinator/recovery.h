@@ -129,6 +129,13 @@ struct co_recovery {
     struct leat_recovery_waiting waiting[LEAT_RECOVERY_WAITING_MAX];
     uint32_t waiting_count; /* of all, also those that have no row */
     uint64_t attempts;
+    struct {
+        uint64_t attempt, ended, us;
+        enum leat_recovery_phase phase;
+        uint32_t waits;
+    } told;
+    struct leat_recovery_report heard; /* of the leader */
+    uint64_t heard_from;               /* its voter id */
 };
 enum {
     CO_COLLECT_WAIT_US = 100 * 1000, /* then those that have not answered are not waited for, if
@@ -153,8 +160,14 @@ void co_recovery_pulled(struct leat_coordinator *coordinator, uint64_t incarnati
 void co_recovery_wait(struct leat_coordinator *coordinator, struct co_recover_log *log,
                       const char *why);
 
-void co_recovery_status_fill(struct leat_coordinator *coordinator,
-                             struct leat_coordinator_status *out);
+struct leat_recovery_status co_recovery_status(struct leat_coordinator *coordinator);
+
+/* recovery_report.c */
+/** Tell the others, when something has changed, or when a while has passed and logs wait. */
+void co_report_tell(struct leat_coordinator *coordinator);
+void co_report_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                    const struct leat_frame *frame);
+void co_report_fill(struct leat_coordinator *coordinator, struct leat_recovery_report *out);
 
 /* recovery_prepare.c */
 /** Decide all logs by the rows that are there; how many can't be decided. */

@@ -69,6 +69,7 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
     }
     co_decide_replicas(log->ref, &log->seen, rows, count, &decision, holds);
     if (decision.kind == LEAT_DECIDED_WAIT) {
+        log->decision = LEAT_RECOVER_WAITS;
         if (last) co_recovery_wait(coordinator, log, decision.why);
         return false;
     }
@@ -77,6 +78,29 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
     log->decision = log->seen.opened ? LEAT_RECOVER_TAIL : LEAT_RECOVER_STANDS;
     log->tail = decision.tail;
     return true;
+}
+
+/* A streamlet of one copy stays where its bytes are: given to another for the sake of a log that was
+ * never written, its others would wait there although their node comes back. */
+static uint32_t lone_wait(struct leat_coordinator *coordinator,
+                          const struct co_recover_streamlet *streamlet, bool last)
+{
+    struct co_recovery *it = coordinator->recovery;
+    const struct leat_machine_stream *stream =
+        leat_machine_stream_find(&coordinator->machine, streamlet->ref.stream);
+    uint32_t waits = 0, more = 0;
+    for (uint32_t q = 0; q < streamlet->logs; q++)
+        if (it->logs[streamlet->first + q].decision == LEAT_RECOVER_WAITS) waits++;
+    if (!stream || stream->desc->settings.copies > 1 || waits == 0 || !streamlet->takes) return 0;
+    for (uint32_t q = 0; q < streamlet->logs; q++) {
+        struct co_recover_log *log = &it->logs[streamlet->first + q];
+        if (log->decision == LEAT_RECOVER_WAITS) continue;
+        log->decision = LEAT_RECOVER_WAITS;
+        if (last)
+            co_recovery_wait(coordinator, log, "the only copy of its streamlet's logs is away");
+        more++;
+    }
+    return more;
 }
 
 uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last)
@@ -97,6 +121,7 @@ uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last)
             else if (!log_decide(coordinator, log, last))
                 waits++;
         }
+        waits += lone_wait(coordinator, streamlet, last);
     }
     return waits;
 }

@@ -73,7 +73,8 @@ void leat_coordinator_status(const struct leat_coordinator *of,
         out->nodes[i] = machine->nodes[i].info;
     out->stream_count = machine->stream_count;
     out->log_count = machine->log_count;
-    co_recovery_status_fill(coordinator, out);
+    out->leads = co_leads(coordinator);
+    co_report_fill(coordinator, &out->recovery);
 }
 
 /* ---- from another actor ---- */

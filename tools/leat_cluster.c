@@ -41,6 +41,7 @@ struct cluster {
     struct leat_msg_voter voters[VOTERS_MAX];
     struct leat_msg_cluster_node nodes[NODES_MAX];
     uint32_t voter_count, node_count;
+    struct leat_msg_recovery recovery;
 };
 
 static int cluster_get(struct cluster *cluster)
@@ -62,6 +63,8 @@ static int cluster_get(struct cluster *cluster)
     if (cluster->node_count > NODES_MAX) reader.failed = true;
     for (uint32_t i = 0; !reader.failed && i < cluster->node_count; i++)
         leat_msg_cluster_node_read(&reader, &cluster->nodes[i]);
+    memset(&cluster->recovery, 0, sizeof cluster->recovery);
+    if (cluster->head.has_recovery) leat_msg_recovery_read(&reader, &cluster->recovery);
     if (!reader.failed) return CLI_OK;
     cli_error("the server's answer can't be read: it is of another version");
     cli_answer_fini(&cluster->answer);
@@ -86,6 +89,7 @@ static bool healthy(const struct cluster *cluster)
     }
     for (uint32_t i = 0; i < cluster->voter_count; i++)
         if (!cluster->voters[i].reachable) well = false;
+    if (cluster->recovery.waiting > 0 || cluster->recovery.phase != 0) well = false;
     return well || cluster->voter_count <= 1;
 }
 
@@ -128,6 +132,57 @@ static void print_report_json(const struct leat_msg_node_report *report)
     printf("]}");
 }
 
+static const char *phase_name(const struct leat_msg_recovery *recovery)
+{
+    static const char *const names[] = {"none", "collecting", "preparing", "committing"};
+    return recovery->phase < 4 ? names[recovery->phase] : "?";
+}
+
+static void print_recovery_json(const struct leat_msg_recovery *recovery)
+{
+    printf("\"recovery\":{\"phase\":\"%s\",\"streamlets\":%" PRIu64 ",\"logs\":%" PRIu64
+           ",\"decided\":%" PRIu64 ",\"nodes_asked\":%" PRIu64 ",\"nodes_answered\":%" PRIu64
+           ",\"copies\":%" PRIu64 ",\"copies_under_way\":%" PRIu64 ",\"age_us\":%" PRIu64
+           ",\"ended\":%" PRIu64 ",\"last_recovered\":%" PRIu64 ",\"last_us\":%" PRIu64
+           ",\"last_since_crash_us\":%" PRIu64 ",\"waiting\":%" PRIu64 ",\"waiting_logs\":[",
+           phase_name(recovery), recovery->streamlets, recovery->logs, recovery->decided,
+           recovery->nodes_asked, recovery->nodes_answered, recovery->copies, recovery->copies_open,
+           recovery->age_us, recovery->ended, recovery->last_recovered, recovery->last_us,
+           recovery->last_since_crash_us, recovery->waiting);
+    struct leat_msg_reader reader = recovery->rows;
+    for (uint32_t i = 0; i < recovery->row_count; i++) {
+        struct leat_msg_recovery_row row;
+        leat_msg_recovery_row_read(&reader, &row);
+        if (reader.failed) break;
+        printf("%s{", i ? "," : "");
+        print_text("stream", row.stream, ",");
+        printf("\"streamlet\":%" PRIu64 ",\"log\":%" PRIu64 ",", row.streamlet, row.log);
+        print_text("why", row.why, "}");
+    }
+    printf("]},");
+}
+
+static void print_recovery(const struct leat_msg_recovery *recovery)
+{
+    if (recovery->phase != 0)
+        printf("recovery %s: %" PRIu64 " streamlets with %" PRIu64 " logs, %" PRIu64 " of %" PRIu64
+               " nodes answered, %" PRIu64 " of %" PRIu64 " copies made, for %" PRIu64 " ms\n",
+               phase_name(recovery), recovery->streamlets, recovery->logs, recovery->nodes_answered,
+               recovery->nodes_asked, recovery->copies - recovery->copies_open, recovery->copies,
+               recovery->age_us / 1000);
+    struct leat_msg_reader reader = recovery->rows;
+    for (uint32_t i = 0; i < recovery->row_count; i++) {
+        struct leat_msg_recovery_row row;
+        leat_msg_recovery_row_read(&reader, &row);
+        if (reader.failed) break;
+        printf("waits    stream %.*s streamlet %" PRIu64 " log %" PRIu64 ": %.*s\n",
+               (int)row.stream.bytes, row.stream.text, row.streamlet, row.log, (int)row.why.bytes,
+               row.why.text);
+    }
+    if (recovery->waiting > recovery->row_count)
+        printf("waits    %" PRIu64 " logs more\n", recovery->waiting - recovery->row_count);
+}
+
 static void print_json(const struct cluster *cluster)
 {
     const struct leat_msg_cluster *head = &cluster->head;
@@ -140,9 +195,11 @@ static void print_json(const struct cluster *cluster)
     print_text("why", head->why, ",");
     print_text("leader_address", head->leader_address, ",");
     printf("\"term\":%" PRIu64 ",\"applied_index\":%" PRIu64 ",\"streams\":%" PRIu64
-           ",\"logs\":%" PRIu64 ",\"healthy\":%s,\"voters\":[",
+           ",\"logs\":%" PRIu64 ",\"healthy\":%s,",
            head->term, head->applied_index, head->streams, head->logs,
            healthy(cluster) ? "true" : "false");
+    print_recovery_json(&cluster->recovery);
+    printf("\"voters\":[");
     for (uint32_t i = 0; i < cluster->voter_count; i++) {
         const struct leat_msg_voter *voter = &cluster->voters[i];
         printf("%s{", i ? "," : "");
@@ -264,6 +321,7 @@ static void print_people(const struct cluster *cluster)
         printf("%s  %.*s%s\n", cluster->voters[i].votes ? "voter  " : "spare  ",
                (int)cluster->voters[i].address.bytes, cluster->voters[i].address.text,
                cluster->voters[i].reachable ? "" : ", not reachable");
+    print_recovery(&cluster->recovery);
     print_nodes(cluster);
     for (uint32_t i = 0; i < cluster->node_count; i++)
         print_peers(&cluster->nodes[i]);

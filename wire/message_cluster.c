@@ -4,7 +4,9 @@
 #include <string.h>
 
 enum {
-    CLUSTER_FIELDS = 11,
+    CLUSTER_FIELDS = 11, /* and the recovery */
+    RECOVERY_FIELDS = 16,
+    WAITING_FIELDS = 5,
     VOTER_FIELDS = 4,
     NODE_FIELDS = 10,
     REPORT_FIELDS = 14,
@@ -26,7 +28,7 @@ static uint32_t read_head(struct leat_msg_reader *reader, uint32_t fields)
 
 void leat_msg_cluster_write(struct leat_msg_writer *writer, const struct leat_msg_cluster *cluster)
 {
-    leat_msg_write_array(writer, CLUSTER_FIELDS);
+    leat_msg_write_array(writer, CLUSTER_FIELDS + 1);
     leat_msg_write_bin(writer, cluster->cluster_id, sizeof cluster->cluster_id);
     write_text(writer, cluster->node);
     write_text(writer, cluster->role);
@@ -41,7 +43,7 @@ void leat_msg_cluster_write(struct leat_msg_writer *writer, const struct leat_ms
 void leat_msg_cluster_read(struct leat_msg_reader *reader, struct leat_msg_cluster *out)
 {
     memset(out, 0, sizeof *out);
-    (void)read_head(reader, CLUSTER_FIELDS);
+    out->has_recovery = read_head(reader, CLUSTER_FIELDS) > 0;
     struct leat_msg_string id = leat_msg_read_string(reader);
     if (id.bytes != sizeof out->cluster_id) reader->failed = true;
     if (!reader->failed) memcpy(out->cluster_id, id.text, sizeof out->cluster_id);
@@ -53,6 +55,76 @@ void leat_msg_cluster_read(struct leat_msg_reader *reader, struct leat_msg_clust
     out->leader_address = leat_msg_read_string(reader);
     out->streams = leat_msg_read_u64(reader);
     out->logs = leat_msg_read_u64(reader);
+}
+
+void leat_msg_recovery_write(struct leat_msg_writer *writer,
+                             const struct leat_msg_recovery *recovery)
+{
+    leat_msg_write_array(writer, RECOVERY_FIELDS);
+    leat_msg_write_bool(writer, recovery->known);
+    leat_msg_write_u64(writer, recovery->phase);
+    leat_msg_write_u64(writer, recovery->streamlets);
+    leat_msg_write_u64(writer, recovery->logs);
+    leat_msg_write_u64(writer, recovery->decided);
+    leat_msg_write_u64(writer, recovery->nodes_asked);
+    leat_msg_write_u64(writer, recovery->nodes_answered);
+    leat_msg_write_u64(writer, recovery->copies);
+    leat_msg_write_u64(writer, recovery->copies_open);
+    leat_msg_write_u64(writer, recovery->age_us);
+    leat_msg_write_u64(writer, recovery->ended);
+    leat_msg_write_u64(writer, recovery->last_recovered);
+    leat_msg_write_u64(writer, recovery->last_us);
+    leat_msg_write_u64(writer, recovery->last_since_crash_us);
+    leat_msg_write_u64(writer, recovery->waiting);
+    leat_msg_write_array(writer, recovery->row_count);
+}
+
+void leat_msg_recovery_read(struct leat_msg_reader *reader, struct leat_msg_recovery *out)
+{
+    memset(out, 0, sizeof *out);
+    uint32_t more = read_head(reader, RECOVERY_FIELDS);
+    out->known = leat_msg_read_bool(reader);
+    out->phase = leat_msg_read_u64(reader);
+    out->streamlets = leat_msg_read_u64(reader);
+    out->logs = leat_msg_read_u64(reader);
+    out->decided = leat_msg_read_u64(reader);
+    out->nodes_asked = leat_msg_read_u64(reader);
+    out->nodes_answered = leat_msg_read_u64(reader);
+    out->copies = leat_msg_read_u64(reader);
+    out->copies_open = leat_msg_read_u64(reader);
+    out->age_us = leat_msg_read_u64(reader);
+    out->ended = leat_msg_read_u64(reader);
+    out->last_recovered = leat_msg_read_u64(reader);
+    out->last_us = leat_msg_read_u64(reader);
+    out->last_since_crash_us = leat_msg_read_u64(reader);
+    out->waiting = leat_msg_read_u64(reader);
+    out->row_count = leat_msg_read_array(reader);
+    out->rows = *reader;
+    leat_msg_skip_n(reader, out->row_count);
+    leat_msg_skip_n(reader, more);
+}
+
+void leat_msg_recovery_row_write(struct leat_msg_writer *writer,
+                                 const struct leat_msg_recovery_row *row)
+{
+    leat_msg_write_array(writer, WAITING_FIELDS);
+    leat_msg_write_u64(writer, row->stream_id);
+    leat_msg_write_u64(writer, row->streamlet);
+    leat_msg_write_u64(writer, row->log);
+    write_text(writer, row->stream);
+    write_text(writer, row->why);
+}
+
+void leat_msg_recovery_row_read(struct leat_msg_reader *reader, struct leat_msg_recovery_row *out)
+{
+    memset(out, 0, sizeof *out);
+    uint32_t more = read_head(reader, WAITING_FIELDS);
+    out->stream_id = leat_msg_read_u64(reader);
+    out->streamlet = leat_msg_read_u64(reader);
+    out->log = leat_msg_read_u64(reader);
+    out->stream = leat_msg_read_string(reader);
+    out->why = leat_msg_read_string(reader);
+    leat_msg_skip_n(reader, more);
 }
 
 void leat_msg_voter_write(struct leat_msg_writer *writer, const struct leat_msg_voter *voter)

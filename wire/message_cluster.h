@@ -2,7 +2,7 @@
  *
  * CLUSTER_STATUS []
  *   Answer [cluster id bin16, node, role, why, term, applied index, leader address, streams, logs,
- *           [voter…], [node…]]
+ *           [voter…], [node…], recovery]
  *     node (the first): who answers. role: of its coordinator, a word. why: what is wrong, or "".
  *     voter  [address, votes, reachable, last index]
  *     node   [name, incarnation, address, node address, rack, cores, state, draining,
@@ -12,6 +12,10 @@
  *             misplaced, [[node, up, transport, replicas, load bytes]…]]
  *             what the node says of itself; known false: it was not asked, or did not answer: why
  *     state  1 up, 2 down, 3 gone
+ *     recovery [known, phase, streamlets, logs, decided, nodes asked, nodes answered, copies, copies
+ *             under way, age us, ended, last: recovered, its us, since the crash us, waiting,
+ *             [[stream id, streamlet, log, stream, why]…]], of the last leader that was heard
+ *     phase  0 nothing is under way, 1 collecting, 2 preparing, 3 committing
  * NODE_REPORT [with peers]
  *   Answer report, of the node that is asked
  * NODE_CHANGE [what, node name]
@@ -29,6 +33,18 @@ struct leat_msg_cluster {
     uint8_t cluster_id[16];
     struct leat_msg_string node, role, why, leader_address;
     uint64_t term, applied_index, streams, logs;
+    bool has_recovery; /* read: it stands behind the nodes */
+};
+struct leat_msg_recovery {
+    bool known;
+    uint64_t phase, streamlets, logs, decided, nodes_asked, nodes_answered, copies, copies_open,
+        age_us, ended, last_recovered, last_us, last_since_crash_us, waiting;
+    uint32_t row_count; /* as with the peers of a report */
+    struct leat_msg_reader rows;
+};
+struct leat_msg_recovery_row {
+    uint64_t stream_id, streamlet, log;
+    struct leat_msg_string stream, why;
 };
 struct leat_msg_voter {
     struct leat_msg_string address;
@@ -71,6 +87,13 @@ void leat_msg_node_report_read(struct leat_msg_reader *reader, struct leat_msg_n
 void leat_msg_report_peer_write(struct leat_msg_writer *writer,
                                 const struct leat_msg_report_peer *peer);
 void leat_msg_report_peer_read(struct leat_msg_reader *reader, struct leat_msg_report_peer *out);
+
+void leat_msg_recovery_write(struct leat_msg_writer *writer,
+                             const struct leat_msg_recovery *recovery);
+void leat_msg_recovery_read(struct leat_msg_reader *reader, struct leat_msg_recovery *out);
+void leat_msg_recovery_row_write(struct leat_msg_writer *writer,
+                                 const struct leat_msg_recovery_row *row);
+void leat_msg_recovery_row_read(struct leat_msg_reader *reader, struct leat_msg_recovery_row *out);
 
 enum leat_node_change {
     LEAT_NODE_CHANGE_DRAIN = 1,
