@@ -80,6 +80,21 @@ void *leat_mem_realloc(enum leat_mem_tag tag, void *block, size_t count, size_t 
     return header + 1;
 }
 
+void *leat_mem_copy(enum leat_mem_tag tag, const void *bytes, size_t count)
+{
+    LEAT_ASSERT_CMP(tag, <, LEAT_MEM_TAGS);
+    size_t total;
+    if (call_fails() || !block_size(count > 0 ? count : 1, 1, &total)) return NULL;
+    struct block_header *header = malloc(sizeof *header + total);
+    if (!header) return NULL;
+    header->bytes = total;
+    header->tag = tag;
+    header->magic = BLOCK_MAGIC;
+    atomic_fetch_add_explicit(&tag_bytes[tag], total, memory_order_relaxed);
+    if (count > 0) memcpy(header + 1, bytes, count);
+    return header + 1;
+}
+
 char *leat_mem_strdup(enum leat_mem_tag tag, const char *text)
 {
     size_t bytes = strlen(text) + 1;

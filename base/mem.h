@@ -24,6 +24,9 @@ void *leat_mem_calloc(enum leat_mem_tag tag, size_t count, size_t bytes) LEAT_NO
 /** Grow or shrink; contents kept; the old block stays valid on failure. Thread: any. */
 void *leat_mem_realloc(enum leat_mem_tag tag, void *block, size_t count,
                        size_t bytes) LEAT_NODISCARD;
+/** A copy of that many bytes (at least one is allocated), or NULL. Where every byte is written anyway
+ * zeroing first would cost as much again. Thread: any. */
+void *leat_mem_copy(enum leat_mem_tag tag, const void *bytes, size_t count) LEAT_NODISCARD;
 char *leat_mem_strdup(enum leat_mem_tag tag, const char *text) LEAT_NODISCARD;
 /** Accepts NULL. Thread: any. */
 void leat_mem_free(void *block);

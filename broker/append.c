@@ -357,12 +357,11 @@ static leat_err append_forward(struct leat_append_request *request, const uint8_
         request->home = core;
         return LEAT_E_AGAIN;
     }
-    request->copy = leat_mem_calloc(LEAT_MEM_BROKER, payload_bytes + 1, 1);
+    request->copy = leat_mem_copy(LEAT_MEM_BROKER, payload, payload_bytes);
     if (request->copy == NULL) {
         request->home = core;
         return LEAT_E_NO_MEMORY;
     }
-    memcpy(request->copy, payload, payload_bytes);
     request->copy_bytes = payload_bytes;
     core->forward_bytes += payload_bytes;
     request->room.request = request;

@@ -52,13 +52,15 @@ static enum leat_handled conn_refuse(struct leat_peer *peer, const char *why, si
     return LEAT_LEFT;
 }
 
-/* Kafka's clients know of nodes, not of cores: connections are spread, and stay. */
-static bool conn_place(struct leat_kafka_conn *conn)
+/* Kafka's clients know of nodes, not of cores. Connections are spread at first, and move once more
+ * when they say what they are for: to the core of the first partition that they produce to or fetch
+ * from. Most have only one, or few; what lives elsewhere goes there by mail. */
+static bool conn_spread(struct leat_kafka_conn *conn)
 {
     struct leat_core *core = conn->peer.core;
     struct leat_kafka_core *here = leat_kafka_core(core);
     uint32_t to = here->next_core++ % core->node->options.cores;
-    conn->placed = true;
+    conn->spread = true;
     if (to == core->index) return false;
     leat_peer_move(&conn->peer, to);
     return true;
@@ -101,6 +103,29 @@ static void request_free(struct leat_kafka_request *request)
     leat_peer_end(peer);
 }
 
+/* true: it has moved, and the request with it will be read anew there. */
+static bool conn_place(struct leat_kafka_request *request)
+{
+    struct leat_kafka_conn *conn = request->conn;
+    struct leat_core *core = request->core;
+    uint32_t home;
+    if (request->api->key != LEAT_KAFKA_PRODUCE && request->api->key != LEAT_KAFKA_FETCH)
+        return false;
+    /* Only what has nothing under way can move; the next request may find it so. */
+    if (conn->first != request || conn->peer.requests != 1 ||
+        core->net->queued_bytes(conn->peer.conn) > 0)
+        return false;
+    bool found = request->api->key == LEAT_KAFKA_PRODUCE ? leat_kafka_produce_home(request, &home)
+                                                         : leat_kafka_fetch_home(request, &home);
+    if (!found) return false;
+    conn->placed = true;
+    if (home == core->index) return false;
+    conn->first = conn->last = NULL;
+    request_free(request);
+    leat_peer_move(&conn->peer, home);
+    return true;
+}
+
 static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,
                                    size_t *out_taken, size_t *out_want)
 {
@@ -117,7 +142,7 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
         *out_want = FRAME_HEAD_BYTES + (size_t)count;
         return LEAT_SHORT;
     }
-    if (!conn->placed && conn_place(conn)) return LEAT_LEFT;
+    if (!conn->spread && conn_spread(conn)) return LEAT_LEFT;
     const uint8_t *frame = data + FRAME_HEAD_BYTES;
     *out_taken = FRAME_HEAD_BYTES + (size_t)count;
     struct leat_kafka_request *request = conn->held;
@@ -137,6 +162,10 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
                  wrong);
         leat_kafka_give_up(request, why);
         *out_taken = bytes;
+        return LEAT_LEFT;
+    }
+    if (!conn->placed && conn_place(request)) {
+        *out_taken = 0; /* the frame goes along */
         return LEAT_LEFT;
     }
     return conn_handle(request);

@@ -83,11 +83,21 @@ static void part_refuse(struct fetch *fetch, struct fetch_part *part, enum leat_
                          &part->out->current_leader.leader_epoch);
 }
 
-static const struct leat_stream *topic_of(struct leat_kafka_request *request,
+static const struct leat_stream *topic_of(const struct leat_kafka_request *request,
                                           const struct leat_kafka_fetch_request_topic *topic)
 {
     return request->version >= 13 ? leat_kafka_topic_by_id(request->core, &topic->topic_id)
                                   : leat_kafka_topic_by_name(request->core, topic->topic);
+}
+
+bool leat_kafka_fetch_home(const struct leat_kafka_request *request, uint32_t *out_home)
+{
+    const struct leat_kafka_fetch_request *body = request->body;
+    struct leat_log_ref log;
+    if (body->topics.count <= 0 || body->topics.at[0].partitions.count <= 0) return false;
+    return leat_kafka_partition_find(request->core, topic_of(request, &body->topics.at[0]),
+                                     body->topics.at[0].partitions.at[0].partition, -1, &log,
+                                     out_home) == LEAT_KAFKA_NONE;
 }
 
 /* Which of them can be read here. Returns how many. */

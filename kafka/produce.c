@@ -136,6 +136,18 @@ static bool part_begin(struct produce *produce, struct leat_kafka_string name,
 
 /* ---- a request ---- */
 
+bool leat_kafka_produce_home(const struct leat_kafka_request *request, uint32_t *out_home)
+{
+    const struct leat_kafka_produce_request *body = request->body;
+    struct leat_log_ref log;
+    if (body->topics.count <= 0 || body->topics.at[0].partitions.count <= 0) return false;
+    const struct leat_stream *stream =
+        leat_kafka_topic_by_name(request->core, body->topics.at[0].name);
+    return leat_kafka_partition_find(request->core, stream,
+                                     body->topics.at[0].partitions.at[0].index, -1, &log,
+                                     out_home) == LEAT_KAFKA_NONE;
+}
+
 static struct produce *produce_create(struct leat_kafka_request *request)
 {
     const struct leat_kafka_produce_request *body = request->body;

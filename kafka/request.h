@@ -42,6 +42,7 @@ struct leat_kafka_conn {
     struct leat_peer peer;                   /* first: it is freed as this */
     struct leat_kafka_request *first, *last; /* under way, in order of arrival */
     struct leat_kafka_request *held;         /* its frame lies in the port still, half done */
+    bool spread;                             /* off the core that listens */
     bool placed;                             /* on the core where it stays */
 };
 
@@ -129,6 +130,11 @@ struct leat_kafka_door {
     struct leat_door door; /* first */
     struct leat_kafka_options options;
 };
+
+/** The core of the first partition that a produce or fetch request names; false: it names none that
+ * lives here. */
+bool leat_kafka_produce_home(const struct leat_kafka_request *request, uint32_t *out_home);
+bool leat_kafka_fetch_home(const struct leat_kafka_request *request, uint32_t *out_home);
 
 /** conn.c: a new connection. */
 void *leat_kafka_accept(void *acceptor, struct leat_conn *conn,

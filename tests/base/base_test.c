@@ -94,6 +94,24 @@ static void crc_joined_is_crc_of_both(void **state)
     leat_mem_free(bytes);
 }
 
+static void memory_copy_holds_the_bytes_and_is_counted(void **state)
+{
+    (void)state;
+    size_t before = leat_mem_bytes(LEAT_MEM_TEST);
+    char *copy = leat_mem_copy(LEAT_MEM_TEST, "stream", 7);
+    assert_non_null(copy);
+    assert_string_equal(copy, "stream");
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_TEST), before + 7);
+    leat_mem_free(copy);
+    void *empty = leat_mem_copy(LEAT_MEM_TEST, NULL, 0);
+    assert_non_null(empty);
+    leat_mem_free(empty);
+    assert_int_equal(leat_mem_bytes(LEAT_MEM_TEST), before);
+    leat_mem_fail_at(1);
+    assert_null(leat_mem_copy(LEAT_MEM_TEST, "stream", 7));
+    leat_mem_fail_at(0);
+}
+
 static void mem_counts_follow_blocks(void **state)
 {
     size_t before = leat_mem_bytes(LEAT_MEM_TEST);
@@ -456,6 +474,7 @@ int main(void)
         cmocka_unit_test(crc_cut_anywhere_chains),
         cmocka_unit_test(crc_joined_is_crc_of_both),
         cmocka_unit_test(mem_counts_follow_blocks),
+        cmocka_unit_test(memory_copy_holds_the_bytes_and_is_counted),
         cmocka_unit_test(mem_overflowing_product_is_refused),
         cmocka_unit_test(mem_requested_failure_hits_that_call_once),
         cmocka_unit_test(mem_two_threads_lose_no_count),
