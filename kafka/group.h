@@ -36,7 +36,7 @@ struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request
  */
 void leat_kafka_group_ask_start(struct leat_kafka_group_ask *ask, struct leat_kafka_string group);
 /** What a refusal is to a client that asked a group. */
-enum leat_kafka_error leat_kafka_group_error(leat_err rc);
+int16_t leat_kafka_group_error(leat_err rc);
 /** Member id of a request into the ask; false: longer than any that was ever given. */
 bool leat_kafka_group_member_set(struct leat_kafka_group_ask *ask, struct leat_kafka_string member);
 /** Make the stream of homes if it is not there, and wait until this core knows it: on_done then,

@@ -142,7 +142,7 @@ static void list_answer(struct leat_kafka_request *request, const struct many *m
 {
     size_t most = 0;
     int32_t count = 0;
-    enum leat_kafka_error error = LEAT_KAFKA_NONE;
+    int16_t error = LEAT_KAFKA_NONE;
     for (uint32_t i = 0; i < many->count; i++) {
         most += many->asks[i]->call.listed_count;
         /* Homes of other nodes are listed there: clients ask every node. */

@@ -23,9 +23,8 @@ static bool home_node(struct leat_kafka_request *request, struct leat_kafka_stri
     return false;
 }
 
-static enum leat_kafka_error coordinator_find(struct leat_kafka_request *request, leat_err rc,
-                                              int8_t key_type, struct leat_kafka_string key,
-                                              struct leat_kafka_node *out_node)
+static int16_t coordinator_find(struct leat_kafka_request *request, leat_err rc, int8_t key_type,
+                                struct leat_kafka_string key, struct leat_kafka_node *out_node)
 {
     *out_node = (struct leat_kafka_node){.id = -1, .host = {"", 0}, .port = -1};
     if (key_type == KEY_TRANSACTION) return LEAT_KAFKA_TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
@@ -35,7 +34,7 @@ static enum leat_kafka_error coordinator_find(struct leat_kafka_request *request
     return LEAT_KAFKA_NONE;
 }
 
-static struct leat_kafka_string refusal_words(enum leat_kafka_error error)
+static struct leat_kafka_string refusal_words(int16_t error)
 {
     switch (error) {
     case LEAT_KAFKA_NONE:

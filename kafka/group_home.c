@@ -9,7 +9,7 @@ static void ask_route(struct leat_kafka_group_ask *ask);
 static void ask_deliver_home(void *actor, struct leat_mail *mail);
 static void ask_deliver_back(void *actor, struct leat_mail *mail);
 
-enum leat_kafka_error leat_kafka_group_error(leat_err rc)
+int16_t leat_kafka_group_error(leat_err rc)
 {
     switch (rc) {
     case LEAT_OK:

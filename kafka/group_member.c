@@ -1,4 +1,5 @@
 /* JoinGroup, SyncGroup, Heartbeat, LeaveGroup: from and to sets/groups.h. */
+#include <stdio.h>
 #include <string.h>
 
 #include "kafka/group.h"
@@ -26,7 +27,7 @@ static uint32_t rebalance_ms(const struct leat_kafka_join_group_request *body)
 
 /* ---- JoinGroup ---- */
 
-static void join_answer(struct leat_kafka_request *request, enum leat_kafka_error error,
+static void join_answer(struct leat_kafka_request *request, int16_t error,
                         const struct leat_kafka_group_ask *ask)
 {
     const struct leat_kafka_join_group_request *body = request->body;
@@ -81,8 +82,7 @@ static struct leat_msg_string client_host(struct leat_kafka_request *request)
     size_t bytes = colon != NULL ? (size_t)(colon - address) : strlen(address);
     char *host = leat_kafka_take(request, bytes + 2, 1);
     if (host == NULL) return (struct leat_msg_string){"", 0};
-    host[0] = '/';
-    memcpy(host + 1, address, bytes);
+    snprintf(host, bytes + 2, "/%.*s", (int)bytes, address);
     return (struct leat_msg_string){host, (uint32_t)bytes + 1};
 }
 
@@ -138,7 +138,7 @@ void leat_kafka_handle_join_group(struct leat_kafka_request *request)
 
 /* ---- SyncGroup ---- */
 
-static void sync_answer(struct leat_kafka_request *request, enum leat_kafka_error error,
+static void sync_answer(struct leat_kafka_request *request, int16_t error,
                         const struct leat_kafka_group_ask *ask)
 {
     struct leat_kafka_sync_group_response *response =
@@ -192,7 +192,7 @@ void leat_kafka_handle_sync_group(struct leat_kafka_request *request)
 
 /* ---- Heartbeat ---- */
 
-static void heartbeat_answer(struct leat_kafka_request *request, enum leat_kafka_error error)
+static void heartbeat_answer(struct leat_kafka_request *request, int16_t error)
 {
     struct leat_kafka_heartbeat_response *response =
         LEAT_KAFKA_MAKE(request, heartbeat_response, 1);

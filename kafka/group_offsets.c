@@ -30,8 +30,7 @@ static size_t commit_rows_count(const struct leat_kafka_offset_commit_request *b
 
 /* error_code of each partition; those that are to be committed get `rest`. */
 static bool commit_errors(struct leat_kafka_request *request,
-                          struct leat_kafka_offset_commit_response *response,
-                          enum leat_kafka_error rest)
+                          struct leat_kafka_offset_commit_response *response, int16_t rest)
 {
     const struct leat_kafka_offset_commit_request *body = request->body;
     int32_t count = body->topics.count > 0 ? body->topics.count : 0;
@@ -53,7 +52,7 @@ static bool commit_errors(struct leat_kafka_request *request,
             const struct leat_kafka_offset_commit_request_partition *row =
                 &body->topics.at[t].partitions.at[p];
             struct leat_log_ref ref;
-            enum leat_kafka_error error = rest;
+            int16_t error = rest;
             if (!partition_find(stream, row->partition_index, &ref))
                 error = LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION;
             else if (row->committed_metadata.bytes > LEAT_GROUP_METADATA_BYTES_MAX)
@@ -96,8 +95,7 @@ static size_t commit_rows(const struct leat_kafka_request *request,
 }
 
 static void commit_answer(struct leat_kafka_request *request,
-                          struct leat_kafka_offset_commit_response *response,
-                          enum leat_kafka_error error)
+                          struct leat_kafka_offset_commit_response *response, int16_t error)
 {
     for (int32_t t = 0; t < response->topics.count; t++)
         for (int32_t p = 0; p < response->topics.at[t].partitions.count; p++)
