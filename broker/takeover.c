@@ -38,8 +38,8 @@ struct leat_takeover {
     struct leat_segment *seg; /* adopted, on its way to the log */
     struct leat_start start;  /* its */
     uint64_t again_us, since_us, missing_us;
-    unsigned failures;
-    leat_err rc; /* of giving it to the log */
+    unsigned failures, nowhere; /* in a row; of these, that no node had it */
+    leat_err rc;                /* of giving it to the log */
     struct leat_backup_pull pull;
     struct leat_disk_io io;
     uint8_t *block_raw;
@@ -297,13 +297,16 @@ static bool all_up(const struct leat_core *core)
     return true;
 }
 
-static void missing(struct leat_takeover *takeover)
+static void missing(struct leat_takeover *takeover, leat_err rc)
 {
     takeover->failures++;
+    takeover->nowhere = rc == LEAT_E_NOT_FOUND ? takeover->nowhere + 1 : 0;
     if (takeover->phase == PHASE_TAIL) {
         const struct leat_core *core = core_0(takeover);
-        bool late = leat_core_now(core_0(takeover)) >= takeover->since_us + LEAT_TAKEOVER_AWAY_US;
-        takeover->absent = takeover->failures >= LEAT_TAKEOVER_TRIES && (late || all_up(core));
+        uint64_t now_us = leat_core_now(core_0(takeover));
+        if (takeover->nowhere == 1) takeover->missing_us = now_us;
+        uint64_t patience_us = all_up(core) ? LEAT_TAKEOVER_NOWHERE_US : LEAT_TAKEOVER_AWAY_US;
+        takeover->absent = takeover->nowhere && now_us >= takeover->missing_us + patience_us;
         if (takeover->absent)
             to_home(takeover);
         else
@@ -333,7 +336,7 @@ static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
     else if (leat_err_class(rc) == LEAT_CLASS_RETRY)
         pause_for(takeover, 5 * LEAT_TAKEOVER_TICK_US);
     else
-        missing(takeover);
+        missing(takeover, rc);
 }
 
 static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
@@ -350,14 +353,14 @@ static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
     if (rc == LEAT_E_AGAIN)
         pause_for(takeover, LEAT_TAKEOVER_TICK_US);
     else if (rc != LEAT_OK)
-        missing(takeover);
+        missing(takeover, rc);
 }
 
 static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
 {
     struct leat_takeover *takeover = arg;
     if (rc != LEAT_OK) {
-        missing(takeover);
+        missing(takeover, rc);
         return;
     }
     takeover->seg = seg;
