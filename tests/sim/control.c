@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "wire/message_cluster.h"
 
 struct control {
     struct sim_client *client;
@@ -154,9 +155,33 @@ static void create_done(struct control *control, leat_err rc, const struct leat_
     made(control, leat_msg_read_u32(&reader));
 }
 
+/* Somebody wants a streamlet elsewhere, while it is written to and read. */
+static void move_send(struct control *control)
+{
+    struct scenario *scenario = control->client->scenario;
+    struct sim_rng *rng = &control->client->rng;
+    const struct sim_stream *stream = &scenario->streams[sim_rng_below(rng, SIM_STREAMS)];
+    const struct sim_server *to = &scenario->servers[sim_rng_below(rng, scenario->server_count)];
+    struct leat_msg_streamlet_move move = {
+        .stream = {stream->name, (uint32_t)strlen(stream->name)},
+        .streamlet = (uint32_t)sim_rng_below(rng, stream->settings.streamlets),
+        .node = {to->name, (uint32_t)strlen(to->name)},
+    };
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, control->control, sizeof control->control);
+    leat_msg_streamlet_move_encode(&writer, &move);
+    sim_trace(scenario->world, "%s streamlet %u goes to %s", stream->name, move.streamlet,
+              to->name);
+    send(control, LEAT_KIND_STREAMLET_MOVE, &writer, NULL);
+}
+
 static void watch_next(struct control *control)
 {
     const struct scenario *scenario = control->client->scenario;
+    if (!scenario->faults_over && sim_rng_chance(&control->client->rng, scenario->move_per_mille)) {
+        move_send(control);
+        return;
+    }
     uint32_t streamlets = scenario->streams[control->stream].settings.streamlets;
     if (in_cluster(control) && ++control->streamlet < streamlets) {
         later(control, 100);
@@ -223,6 +248,15 @@ static void recover_done(struct control *control, leat_err rc, const struct leat
     later(control, 1000);
 }
 
+static void move_done(struct control *control, leat_err rc, const struct leat_error *error)
+{
+    struct sim_world *world = control->client->scenario->world;
+    sim_trace(world, "move: %s %s", leat_err_name(rc), error ? error->text : "");
+    if (rc == LEAT_OK) sim_fault_struck(world, SIM_FAULT_MOVE);
+    control->refresh = true;
+    watch_next(control);
+}
+
 static void on_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
                     const struct leat_error *error)
 {
@@ -231,6 +265,8 @@ static void on_done(struct leat_request *request, leat_err rc, const struct leat
         create_done(control, rc, answer);
     else if (request->kind == LEAT_KIND_STREAM_DESCRIBE)
         describe_done(control, rc, answer);
+    else if (request->kind == LEAT_KIND_STREAMLET_MOVE)
+        move_done(control, rc, error);
     else
         recover_done(control, rc, answer, error);
 }

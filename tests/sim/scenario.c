@@ -369,6 +369,8 @@ static void cluster_choose(struct scenario *scenario)
     scenario->rmem_kinds = choices[choice].kinds;
     scenario->pause_us_max = sim_rng_between(rng, 20000, 150000);
     scenario->world->silent_power = true;
+    scenario->move_per_mille =
+        sim_rng_chance(rng, 500) ? (uint32_t)sim_rng_between(rng, 5, 300) : 0;
 }
 
 /* A fault that nobody's append waits through proves nothing. */

@@ -111,7 +111,8 @@ struct scenario {
     enum leat_rmem_kind transport;                        /* of a cluster; NONE: what each finds */
     unsigned rmem_kinds;                                  /* that its machines have, bits */
     uint32_t fault_weights[SIM_CLUSTER_FAULTS];           /* this seed's; see nodes_faults.c */
-    uint64_t fault_gap_us;                                /* between two, at most */
+    uint32_t move_per_mille; /* of an operator's looks a streamlet is moved */
+    uint64_t fault_gap_us;   /* between two, at most */
     bool streams_made, faults_over, power_cuts, calm;
     unsigned producers_running; /* that have records left to send */
     uint64_t acked_batches, recoveries;

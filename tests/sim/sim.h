@@ -70,6 +70,7 @@ enum sim_fault {
     SIM_FAULT_LEADER,                          /* the coordinators' leader was killed */
     SIM_FAULT_SEVERAL,                         /* several machines died at once */
     SIM_FAULT_ROOM,                            /* all of them did */
+    SIM_FAULT_MOVE,                            /* no fault: a streamlet was moved */
     SIM_FAULT_AWAY,                            /* a machine was away for seconds */
     SIM_FAULTS,
 };

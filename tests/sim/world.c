@@ -49,6 +49,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_LEADER] = "leader_kill",
     [SIM_FAULT_SEVERAL] = "several_at_once",
     [SIM_FAULT_ROOM] = "all_at_once",
+    [SIM_FAULT_MOVE] = "streamlet_move",
     [SIM_FAULT_AWAY] = "long_away",
 };
 
