@@ -128,8 +128,21 @@ class Server:
         check(self.process is None, 'the server runs')
         done = subprocess.run(self.command(extra), capture_output=True, timeout=WAIT_S)
         text = (done.stdout + done.stderr).decode(errors='replace')
+        self.pools.update(self.pools_named())
         check(done.returncode > 0, f'it was not refused: {done.returncode} {text}')
         return done.returncode, text
+
+    def pools_named(self):
+        """Pools whose first page names this data directory: of a server that was not asked for its
+        own in time."""
+        wanted = os.path.realpath(self.data).encode() + b'\0'
+        for path in glob.glob('/dev/shm/leat-pool-*'):
+            try:
+                with open(path, 'rb') as pool:
+                    if wanted in pool.read(8192):
+                        yield path
+            except FileNotFoundError:
+                pass  # somebody else's, gone meanwhile
 
     def diary(self):
         """What it wrote on standard error since its last start."""
