@@ -147,7 +147,9 @@ static size_t struct_bytes_min(const struct leat_kafka_type *type,
         if (!leat_kafka_field_in(field, reader->version) ||
             leat_kafka_field_tagged(field, reader->version))
             continue;
-        if (field->kind == LEAT_KAFKA_STRUCT)
+        if (field->kind == LEAT_KAFKA_STRUCT && leat_kafka_field_nullable(field, reader->version))
+            bytes += 1;
+        else if (field->kind == LEAT_KAFKA_STRUCT)
             bytes += struct_bytes_min(field->element(), reader);
         else if (reader->flexible && field->kind > LEAT_KAFKA_UUID)
             bytes += 1;
@@ -290,7 +292,9 @@ static void read_value(struct leat_kafka_reader *reader, const struct leat_kafka
         break;
     }
     case LEAT_KAFKA_STRUCT:
-        read_struct(reader, field->element(), member);
+        /* A byte in front says whether it is there; null leaves it at its fallbacks. */
+        if (!nullable || (int8_t)read_u8(reader) >= 0)
+            read_struct(reader, field->element(), member);
         break;
     case LEAT_KAFKA_ARRAY:
         read_struct_array(reader, field, array);

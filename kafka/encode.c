@@ -7,6 +7,7 @@
 
 static void write_struct(struct leat_kafka_writer *writer, const struct leat_kafka_type *type,
                          const void *in);
+static bool is_default(const struct leat_kafka_field *field, const uint8_t *member);
 
 /* Room for `count` bytes, or NULL: they are counted all the same. */
 static uint8_t *put(struct leat_kafka_writer *writer, size_t count)
@@ -153,7 +154,8 @@ static void write_value(struct leat_kafka_writer *writer, const struct leat_kafk
         write_records(writer, (const void *)member, nullable);
         break;
     case LEAT_KAFKA_STRUCT:
-        write_struct(writer, field->element(), member);
+        if (nullable) write_u8(writer, is_default(field, member) ? 0xff : 1);
+        if (!nullable || !is_default(field, member)) write_struct(writer, field->element(), member);
         break;
     case LEAT_KAFKA_ARRAY:
     case LEAT_KAFKA_INT32_ARRAY:

@@ -17,7 +17,8 @@
  *   ARRAY(struct, name, first, last, ...)     an array of an earlier entry: .at[], .count (-1: null)
  *   ONE(struct, name, first, last, ...)       an earlier entry in place
  *   ELSE(n)       what a number is in versions without it (default 0)
- *   NULL_FROM(v)  may be null from version v on
+ *   NULL_FROM(v)  may be null from version v on; a struct in place is null while its first field holds
+ *                 its fallback
  *   TAG(n, v)     optional with tag number n, from version v on
  */
 #ifndef LEAT_KAFKA_MESSAGES_H

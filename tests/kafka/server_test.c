@@ -352,6 +352,42 @@ static void topic_ids_are_found_and_never_used_again(void **state)
     wire_close(&client);
 }
 
+/* Pages of two: each goes on where the cursor of the one before points. */
+static void topic_partitions_are_described_in_pages(void **state)
+{
+    (void)state;
+    struct wire_client client;
+    wire_open(&client, port);
+    struct leat_kafka_create_topics_request_topic topic = {
+        .name = text("paged"), .num_partitions = 5, .replication_factor = -1};
+    struct leat_kafka_create_topics_request create = {.topics = {&topic, 1}, .timeout_ms = 1000};
+    struct leat_kafka_create_topics_response *made =
+        wire_call(&client, LEAT_KAFKA_CREATE_TOPICS, 7, &create);
+    assert_int_equal(made->topics.at[0].error_code, LEAT_KAFKA_NONE);
+    struct leat_kafka_describe_topic_partitions_request_topic names[] = {{text("zz-nowhere")},
+                                                                         {text("paged")}};
+    struct leat_kafka_describe_topic_partitions_request body = {
+        .topics = {names, 2}, .response_partition_limit = 2, .cursor = {{NULL, -1}, 0}};
+    for (int32_t from = 0; from < 4; from += 2) {
+        struct leat_kafka_describe_topic_partitions_response *page =
+            wire_call(&client, LEAT_KAFKA_DESCRIBE_TOPIC_PARTITIONS, 0, &body);
+        assert_int_equal(page->topics.count, 1);
+        assert_int_equal(page->topics.at[0].partitions.count, 2);
+        assert_int_equal(page->topics.at[0].partitions.at[0].partition_index, from);
+        assert_int_equal(page->next_cursor.partition_index, from + 2);
+        assert_memory_equal(page->next_cursor.topic_name.text, "paged", 5);
+        body.cursor.topic_name = text("paged");
+        body.cursor.partition_index = from + 2;
+    }
+    struct leat_kafka_describe_topic_partitions_response *page =
+        wire_call(&client, LEAT_KAFKA_DESCRIBE_TOPIC_PARTITIONS, 0, &body);
+    assert_int_equal(page->topics.count, 2);
+    assert_int_equal(page->topics.at[0].partitions.count, 1);
+    assert_int_equal(page->topics.at[1].error_code, LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION);
+    assert_null(page->next_cursor.topic_name.text);
+    wire_close(&client);
+}
+
 /* ---- records ---- */
 
 /* What was sent is what is read, byte for byte, in every version, by Kafka's clients and by native
@@ -655,6 +691,7 @@ int main(void)
         cmocka_unit_test(metadata_empty_and_null_lists_mean_what_their_version_says),
         cmocka_unit_test(metadata_creates_only_when_the_client_allows_it),
         cmocka_unit_test(topic_ids_are_found_and_never_used_again),
+        cmocka_unit_test(topic_partitions_are_described_in_pages),
         cmocka_unit_test(batch_is_read_as_it_was_sent_in_every_version),
         cmocka_unit_test(producer_sequences_are_checked),
         cmocka_unit_test(producer_goes_on_in_a_topic_made_again),
