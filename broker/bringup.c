@@ -371,6 +371,7 @@ static leat_err cut_orphan(struct leat_node *node, const struct leat_found *foun
          * it. */
         *out_fate = LEAT_FATE_REPLICA;
         leat_store_role_set(node->store, found->seg, LEAT_SEGMENT_REPLICA, found->seg->writer);
+        leat_store_found_park(node->store, found);
         return LEAT_OK;
     }
     if (found->seg->log.stream <= highest) {
@@ -409,6 +410,7 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
     if (decision->kind == LEAT_DECIDED_WAIT && before->tail_waits) {
         *out_fate = LEAT_FATE_REPLICA;
         leat_store_role_set(node->store, found->seg, LEAT_SEGMENT_REPLICA, found->seg->writer);
+        leat_store_found_park(node->store, found);
         return LEAT_OK;
     }
     if (decision->kind == LEAT_DECIDED_WAIT) return cut_nothing(found, out_fate);

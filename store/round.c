@@ -379,7 +379,14 @@ static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
     } else {
         sync = false;
     }
-    return row_join(store, keep, held, row->state, flags, sync);
+    /* Closed by its close entry alone, found so at a start, and all of it is in the file: the row
+     * still says what it said before the close, and names memory that is gone. */
+    enum leat_segment_state state = row->state;
+    if (!seg->buffer && seg->state == LEAT_SEGMENT_CLOSED && state < LEAT_SEGMENT_PARKED) {
+        state = LEAT_SEGMENT_CLOSED;
+        flags = LEAT_ROW_FLUSHED;
+    }
+    return row_join(store, keep, held, state, flags, sync);
 }
 
 /* false: the round has no room for its row. */

@@ -188,6 +188,10 @@ leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
                         struct leat_extent extent, uint64_t next_offset,
                         int64_t max_timestamp_ms) LEAT_NODISCARD;
 leat_err leat_store_forget(struct leat_store *store, struct leat_segment *seg) LEAT_NODISCARD;
+/** A found mark that is kept for another node, which owns its log by now: open without a buffer is
+ * no state for it, so what is valid in its file becomes parked. One with a buffer stays open.
+ * Durable with leat_store_cut_done(). Thread: store. */
+void leat_store_found_park(struct leat_store *store, const struct leat_found *found);
 /** Make what leat_store_cut() and _forget() changed durable: one commit round. Blocks. */
 leat_err leat_store_cut_done(struct leat_store *store) LEAT_NODISCARD;
 
