@@ -26,8 +26,8 @@ enum {
     LEAT_TAKEOVER_OLDER_MAX = 8,                /* logs whose older segments come at one time */
     LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000, /* one that is on no node: looked for so long */
     LEAT_TAKEOVER_AWAY_US = 30 * 1000 * 1000,   /* a last one, while nodes are down */
-    /* The same when all are up: who had it may not have heard yet that it is to be given away. */
-    LEAT_TAKEOVER_NOWHERE_US = 5 * 1000 * 1000,
+    /* The same when all are up: who had it may not have heard of it yet, or have a full disk. */
+    LEAT_TAKEOVER_NOWHERE_US = 15 * 1000 * 1000,
 };
 
 /* Logs of a stream that have begun, as the coordinator's tables say; shared by reference count,

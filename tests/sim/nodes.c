@@ -4,7 +4,7 @@
 static bool all_ready(struct scenario *scenario)
 {
     for (unsigned i = 0; i < scenario->server_count; i++)
-        if (!scenario->servers[i].ready) return false;
+        if (!scenario->servers[i].ready || scenario->servers[i].stopping) return false;
     return true;
 }
 
