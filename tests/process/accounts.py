@@ -11,7 +11,9 @@ KINDS = {'rpc': 1, 'tcp': 2, 'shm': 3}
 
 
 def accounts(cluster, node):
-    _, answer, _ = Raw(cluster.nodes[node]).call(STATUS, [])
+    raw = Raw(cluster.nodes[node])
+    _, answer, _ = raw.call(STATUS, [])
+    raw.socket.close()
     return dict(zip(NAMES, answer[12]))
 
 
