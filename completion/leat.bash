@@ -49,7 +49,7 @@ _leat()
     cluster:status) options+=' --json --watch' ;;
     node:) COMPREPLY=($(compgen -W "drain undrain add-voter replace $options" -- "$cur")) && return ;;
     bench:) COMPREPLY=($(compgen -W "append pull $options" -- "$cur")) && return ;;
-    bench:append) options+=' --producers --record-bytes --batch-records --seconds --records --rate --linger --compression --stream --streamlets --logs --durability --fresh --json' ;;
+    bench:append) options+=' --producers --record-bytes --batch-records --seconds --records --rate --in-flight --linger --compression --stream --streamlets --logs --durability --copies --replication --fresh --json' ;;
     bench:pull) options+=' --consumers --stream --records --seconds --fetch-bytes --verify --json' ;;
     esac
     if [[ $cur == -* ]]; then
