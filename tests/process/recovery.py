@@ -1,0 +1,168 @@
+"""Nodes that die or are stopped under load: another one serves their streamlets, and nothing that was
+acknowledged is lost, doubled or out of order.
+
+RECOVERY_TRIALS=n: kills of each test (3 by default). RECOVERY_MEASURE=n: also measure n kills with so many MB
+stored as RECOVERY_STORED says (100): from the kill to the end of a producer that was started right after it.
+"""
+import os
+import json
+import random
+import re
+import signal
+import subprocess
+import threading
+import time
+
+from cluster import Cluster
+from rig import LEAT, WAIT_S, equal, main, on_end, process_end, until
+
+TRIALS = int(os.environ.get('RECOVERY_TRIALS', '3'))
+
+
+class Load:
+    def __init__(self, cluster, stream, pace_s=0.002, prefix=''):
+        self.count = 0
+        self.prefix = prefix
+        self.process = subprocess.Popen(
+            [LEAT, 'produce', stream, '--batch-bytes', '2K'], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
+        on_end(lambda: process_end(self.process))
+        self.over = threading.Event()
+        self.pace_s = pace_s
+        self.thread = threading.Thread(target=self.feed, daemon=True)
+        self.thread.start()
+
+    def line(self, i):
+        return f'{self.prefix}{i:08d}'
+
+    def feed(self):
+        try:
+            while not self.over.wait(self.pace_s):
+                new = range(self.count, self.count + 100)
+                self.process.stdin.write(''.join(f'{self.line(i)}\n' for i in new).encode())
+                self.process.stdin.flush()
+                self.count += 100
+        except BrokenPipeError:
+            pass
+
+    def end(self):
+        self.over.set()
+        self.thread.join(WAIT_S)
+        out, error = self.process.communicate(timeout=WAIT_S)
+        equal(self.process.returncode, 0, error.decode()[-2000:])
+        return [self.line(i) for i in range(self.count)]
+
+
+def others(cluster, victim):
+    return [i for i in range(len(cluster.nodes)) if i != victim]
+
+
+def test_a_killed_owner_is_followed_by_another_node():
+    cluster = Cluster(nodes=4, voters=3, recovery='yes').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 4, '--logs', 1, '--copies', 3,
+                 '--durability', 'memory')
+    lines = [f'{i:06d}' for i in range(20000)]
+    cluster.produce('s', lines, '--batch-bytes', '2K')
+    victim = 3
+    cluster.nodes[victim].kill()
+    left = others(cluster, victim)
+    equal(sorted(cluster.consume('s', which=left)), lines)
+    cluster.produce('s', ['more'], which=left)
+    equal(sorted(cluster.consume('s', which=left)), lines + ['more'])
+    cluster.nodes[victim].start()
+    equal(sorted(cluster.consume('s')), lines + ['more'], 'after it came back')
+
+
+def kills(victims, durability, copies=3, nodes=4, how='kill'):
+    cluster = Cluster(nodes=nodes, voters=3, recovery='yes').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', copies,
+                 '--durability', durability, '--segment-bytes', '1M')
+    load = Load(cluster, 's')
+    try:
+        trials(cluster, load, victims, how)
+        lines = load.end()
+        equal(cluster.consume('s'), lines, f'{how} {victims}')
+    except BaseException:
+        load.over.set()
+        for node in cluster.nodes:
+            print(f'---- {node.flags[1]}\n{node.diary()[-3000:]}')
+        raise
+
+
+def trials(cluster, load, victims, how):
+    for victim in victims:
+        begun = load.count
+        until(lambda: load.count > begun + 3000, 'the producer goes on')
+        if how == 'kill':
+            cluster.nodes[victim].kill()
+            until(lambda: load.count > begun + 20000, 'the producer goes on without it')
+            cluster.nodes[victim].start()
+        else:
+            pid = cluster.nodes[victim].process.pid
+            os.kill(pid, signal.SIGSTOP)
+            until(lambda: load.count > begun + 20000, 'the producer goes on without it')
+            os.kill(pid, signal.SIGCONT)
+
+
+def test_kills_under_load_lose_and_double_nothing():
+    dice = random.Random(int(os.environ.get('RECOVERY_SEED', '1')))
+    kills([dice.randrange(4) for _ in range(TRIALS)], 'memory')
+
+
+def test_kills_of_nodes_with_disk_streams():
+    dice = random.Random(int(os.environ.get('RECOVERY_SEED', '2')))
+    kills([dice.randrange(3) for _ in range(TRIALS)], 'disk', nodes=3)
+
+
+def test_stopped_nodes_do_not_serve_what_others_took_over():
+    dice = random.Random(int(os.environ.get('RECOVERY_SEED', '3')))
+    kills([dice.randrange(4) for _ in range(TRIALS)], 'memory', how='stop')
+
+
+def owner(cluster):
+    """Which node serves partition 0, asked of node 0."""
+    text = cluster.leat('stream', 'describe', 's', '--json').stdout
+    incarnation = json.loads(text)['log_list'][0]['owner']
+    return next(int(n['name'][1:]) for n in cluster.status()['nodes']
+                if n['incarnation'] == incarnation)
+
+
+def measured_kill(cluster, i):
+    victim = owner(cluster)
+    left = others(cluster, victim)
+    begun = time.time()
+    cluster.nodes[victim].process.kill()
+    cluster.produce('s', [f'after {i}'], which=left)
+    acked = time.time()
+    cluster.nodes[victim].kill()
+    steps = [f'{line}' for node in left for line in cluster.nodes[node].diary().splitlines()
+             if re.search(r'declared crashed|recovery [0-9a-f]+:|is served here', line)]
+    cluster.nodes[victim].start()
+    until(lambda: {n['state'] for n in cluster.status()['nodes']} == {'up'}, 'all are up')
+    return (acked - begun) * 1000, steps[-4:]
+
+
+def test_measure():
+    count = int(os.environ.get('RECOVERY_MEASURE', '0'))
+    stored = int(os.environ.get('RECOVERY_STORED', '100'))
+    if count == 0:
+        return
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='1G').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3,
+                 '--durability', 'memory')
+    line = 'x' * 999
+    for _ in range(stored // 10):
+        cluster.produce('s', [line] * 10_000, '--batch-bytes', '256K')
+    times = []
+    for i in range(count):
+        ms, steps = measured_kill(cluster, i)
+        times.append(ms)
+        print(f'{ms:.0f} ms', *steps, sep='\n    ', flush=True)
+    times.sort()
+    print(f'{stored} MB stored, {count} kills: least {times[0]:.0f}, half {times[count // 2]:.0f}, '
+          f'most {times[-1]:.0f} ms from the kill to the end of a new producer')
+
+
+if __name__ == '__main__':
+    main()
