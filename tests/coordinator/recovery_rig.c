@@ -240,14 +240,6 @@ static void copies_forget(struct model *model, unsigned log, uint64_t head)
 
 /* ---- an owner ---- */
 
-static void own_end(struct own *own)
-{
-    /* What was asked for may still be answered, and means nothing then. */
-    struct rig_request *request = own->request;
-    memset(own, 0, sizeof *own);
-    (void)request;
-}
-
 static unsigned mask_count(unsigned mask)
 {
     return (unsigned)__builtin_popcount(mask);
@@ -436,7 +428,7 @@ static void own_step(struct model *model, unsigned at, unsigned log)
         if (rc == LEAT_E_TIMEOUT || rc == LEAT_E_AGAIN || rc == LEAT_E_CANCELLED)
             own_request(model, at, log, opened ? LEAT_COORDINATE_OPENED : LEAT_COORDINATE_VERSION);
         else
-            own_end(own); /* it is not ours any more */
+            memset(own, 0, sizeof *own); /* it is not ours any more */
         return;
     }
     if (!own->head)
@@ -476,7 +468,8 @@ static void ends_take(struct model *model, unsigned at, struct rig_request *requ
                     if (model->nodes[i2].copies[c].truth == own->tail &&
                         model->nodes[i2].copies[c].count >= own->tail_count)
                         found = true;
-            if (!found && model->disk) wrong(model, "nobody has the bytes of a tail", log);
+            if (!found && model->disk && !model->forgot)
+                wrong(model, "nobody has the bytes of a tail", log);
         }
         own->active = true;
         own->epoch = end->epoch.v;
@@ -534,6 +527,16 @@ static void model_on_death(struct rig_node *node, enum sim_death death)
         else
             copy->count = copy->durable;
     }
+}
+
+void model_wipe(struct model *model, unsigned at)
+{
+    struct model_node *it = &model->nodes[at];
+    for (unsigned i = 0; i < it->copy_count; i++)
+        it->copies[i].truth = NULL;
+    rig_wipe(model->rig, at);
+    model->rig->nodes[at].node_id ^= 0x80; /* another data directory */
+    model->forgot = true;
 }
 
 /* ---- answers to the coordinator ---- */

@@ -75,8 +75,10 @@ struct model_log {
 };
 struct model {
     struct rig *rig;
-    bool disk; /* level of the streams */
-    bool slow; /* answers come late, some after seconds */
+    bool disk;    /* level of the streams */
+    bool forgets; /* such things happen */
+    bool forgot;  /* a node has lost its disk and its memory: some logs may wait for ever */
+    bool slow;    /* answers come late, some after seconds */
     uint32_t stream_ids[MODEL_STREAMS];
     struct model_node nodes[RIG_NODES_MAX];
     struct model_log logs[MODEL_LOGS];
@@ -93,6 +95,8 @@ struct model *model_create(uint64_t seed, unsigned nodes, uint32_t voters, bool 
 void model_destroy(struct model *model);
 /** All nodes boot and come up; the streams are made. */
 void model_begin(struct model *model);
+/** The node has lost everything. It must be down. */
+void model_wipe(struct model *model, unsigned node);
 /** Run for so long, in slices between which brokers do their part. */
 void model_run(struct model *model, uint64_t us);
 /** Run until every log is served by an owner that acks, at most for so long. */
