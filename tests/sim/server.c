@@ -88,6 +88,15 @@ static void on_stopped(void *owner, leat_err rc)
     sim_world_at(world, world->now_us + 500, exit_now, server);
 }
 
+/* Declared crashed: leatd starts itself anew, without ceremony. */
+static void on_crashed(void *owner)
+{
+    struct sim_server *server = owner;
+    struct sim_world *world = server->scenario->world;
+    sim_trace(world, "server was declared crashed");
+    sim_world_at(world, world->now_us + 500, die_later, server->process);
+}
+
 static void start_node(struct sim_world *world, struct sim_event *event)
 {
     leat_node_start(event->a);
@@ -127,6 +136,7 @@ static void create_node(void *arg)
         .cpu_us = cpu_us,
         .on_ready = on_ready,
         .on_stopped = on_stopped,
+        .on_crashed = on_crashed,
         .owner = server,
     };
     if (scenario->server_count > 1)
