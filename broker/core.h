@@ -145,9 +145,9 @@ struct leat_hosted {
     struct leat_primary_log *copies; /* NULL: this node's copy is the only one */
     struct leat_sets *sets;          /* of a home log */
     struct leat_epoch epoch;
-    bool going; /* being deleted or stopped: no new work */
-    bool
-        tail_away; /* its last segment was on no node: it waits, and stands for the log meanwhile */
+    bool going;     /* being deleted or stopped: no new work */
+    bool drained;   /* for a move: its log is stopped, and the coordinator is asked */
+    bool tail_away; /* its last segment was on no node: it waits, and stands in meanwhile */
     bool forgiving; /* an operator gives up what is missing in front */
     /* It goes: another node has it. */
     struct give_up *give_up;

@@ -111,13 +111,18 @@ static void part_on_stopped(void *arg, struct leat_log *log)
     struct leat_hosted *hosted = part->hosted;
     struct leat_log_tail tail;
     hosted->moving = NULL;
+    hosted->drained = true;
     leat_log_end(log, &tail);
     part->tail = (struct leat_tail_record){
         .segment = tail.next_segment == 0 ? UINT64_MAX : tail.next_segment - 1,
         .extent = tail.previous,
         .next_offset = tail.next_offset,
     };
-    part_back(hosted->core, part);
+    struct leat_core *core = hosted->core;
+    part_back(core, part);
+    /* The node began to stop meanwhile, and waits for this log. */
+    if (core->stopping && core->logs_to_stop > 0 && --core->logs_to_stop == 0)
+        leat_core_on_logs_stopped(core);
 }
 
 void leat_move_part_gone(struct leat_move_part *part)

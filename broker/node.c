@@ -581,6 +581,7 @@ static void stop_deliver_core(void *actor, struct leat_mail *mail)
     for (uint32_t i = 0; i <= core->hosted_mask; i++) {
         for (struct leat_hosted *hosted = core->hosted[i], *next; hosted != NULL; hosted = next) {
             next = hosted->hash_next;
+            if (hosted->drained && hosted->give_up == NULL) continue; /* stopped for a move */
             core->logs_to_stop++;
             if (hosted->going) continue; /* being deleted or made anew: that tells when done */
             hosted->going = true;
