@@ -735,7 +735,7 @@ static void turns(struct world *world)
 
 static bool node_has_events(const struct world_node *node)
 {
-    return node->alive && (node->disk.event_count || node->disk.disk_first);
+    return node->alive && fake_is_busy(&node->disk);
 }
 
 static bool fake_event_one(struct world *world)

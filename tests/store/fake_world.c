@@ -413,6 +413,11 @@ static void deliver(struct fake_world *world, const struct fake_event *event)
     turn_end(world);
 }
 
+bool fake_is_busy(const struct fake_world *world)
+{
+    return world->event_count || world->disk_first || world->beside_count;
+}
+
 bool fake_step(struct fake_world *world)
 {
     bool disk =

@@ -58,6 +58,8 @@ void fake_world_init(struct fake_world *world, uint64_t seed, uint64_t memory_by
 void fake_world_fini(struct fake_world *world);
 uint64_t fake_random(struct fake_world *world);
 uint64_t fake_below(struct fake_world *world, uint64_t limit);
+/** Is there something to do? */
+bool fake_is_busy(const struct fake_world *world);
 /** Let one thing happen: a disk operation, a completion, a mail. false: nothing to do. */
 bool fake_step(struct fake_world *world);
 /** Until nothing happens any more without time passing. */
