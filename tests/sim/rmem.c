@@ -72,6 +72,7 @@ struct flight {
     uint32_t *order;      /* of pieces; NULL: by address */
     bool dropped, errors; /* errors: the transport will say that it failed */
     bool whole;           /* all of it arrived before the region was revoked */
+    bool known;           /* the transport knows that it did, and will say so */
     unsigned refs;        /* events that name it, and the target's list */
     uint8_t data[];
 };
@@ -384,8 +385,16 @@ static void write_ok(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
-/* The transport knows what became of it. Of the target's flights this is the first that it does not
- * know of yet. */
+/* A writer that stood still stores late, and then what it wrote after that has its end first. */
+static bool overtakes(const struct target *target, const struct flight *flight)
+{
+    const struct flight *before = target->first;
+    while (before != flight && before->known)
+        before = before->next;
+    return before != flight;
+}
+
+/* The transport knows what became of it, once it does of all that the target was given before. */
 static void flight_end(struct sim_world *world, struct sim_event *event)
 {
     struct flight *flight = event->a;
@@ -395,8 +404,9 @@ static void flight_end(struct sim_world *world, struct sim_event *event)
         flight_leave(flight);
         return;
     }
-    if (!flight->whole && flight->rmem->port.kind == LEAT_RMEM_SHM && flight_lands(flight) &&
-        !flight->errors && !flight->region->port.revoked) { /* stopped in between */
+    bool stopped = !flight->whole && flight->rmem->port.kind == LEAT_RMEM_SHM &&
+                   flight_lands(flight) && !flight->errors && !flight->region->port.revoked;
+    if (!target->breaking && (stopped || overtakes(target, flight))) {
         sim_world_at(world, world->now_us + 50, flight_end, flight);
         return;
     }
@@ -406,6 +416,7 @@ static void flight_end(struct sim_world *world, struct sim_event *event)
         if (world->now_us + delay_us < target->last_end_us)
             delay_us = target->last_end_us - world->now_us;
         target->last_end_us = world->now_us + delay_us;
+        flight->known = true;
         sim_actor_post(flight->actor, delay_us, write_ok, flight); /* has this event's */
         return;
     }
