@@ -285,6 +285,8 @@ static inline void leat_core_mail(struct leat_core *core, unsigned to, struct le
 }
 /** All logs of a stopping core are parked, or gone. */
 void leat_core_on_logs_stopped(struct leat_core *core);
+/** Stop a log that the stopping core has counted. */
+void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted);
 /** Buffers for disk reads: at once, or later by on_buffer. */
 void *leat_core_buffer_try(struct leat_core *core);
 void leat_core_buffer_wait(struct leat_core *core, struct leat_buffer_wait *wait);

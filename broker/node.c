@@ -570,6 +570,13 @@ static void stop_on_log_stopped(void *arg, struct leat_log *log)
     if (--core->logs_to_stop == 0) leat_core_on_logs_stopped(core);
 }
 
+void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted)
+{
+    hosted->going = true;
+    leat_hosted_wake(hosted);
+    leat_log_stop(hosted->log, stop_on_log_stopped, core);
+}
+
 static void stop_deliver_core(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
@@ -584,9 +591,7 @@ static void stop_deliver_core(void *actor, struct leat_mail *mail)
             if (hosted->drained && hosted->give_up == NULL) continue; /* stopped for a move */
             core->logs_to_stop++;
             if (hosted->going) continue; /* being deleted or made anew: that tells when done */
-            hosted->going = true;
-            leat_hosted_wake(hosted);
-            leat_log_stop(hosted->log, stop_on_log_stopped, core);
+            leat_core_log_stop(core, hosted);
         }
     }
     stop_on_log_stopped(core, NULL);

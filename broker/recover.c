@@ -52,7 +52,15 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
 {
     struct recover_call *recover = arg;
     struct leat_hosted *hosted = recover->hosted;
+    struct leat_core *home = recover->home;
     (void)log;
+    if (home->stopping) { /* it waits for this log; what is committed, the next start does */
+        recover->rc = leat_error_set(&recover->error, LEAT_E_STARTING,
+                                     "the loss is accepted, and the server is stopping");
+        recover_end(recover);
+        if (home->logs_to_stop > 0 && --home->logs_to_stop == 0) leat_core_on_logs_stopped(home);
+        return;
+    }
     leat_sets_destroy(&hosted->sets);
     leat_list_remove(&hosted->home);
     leat_log_destroy(&hosted->log);
@@ -89,7 +97,10 @@ static void recover_on_committed(struct leat_coordinate *request)
         recover->rc = leat_error_set(&recover->error, LEAT_E_UNKNOWN_STREAM,
                                      "the stream was deleted meanwhile");
     if (recover->rc != LEAT_OK) {
-        if (hosted != NULL && hosted == recover->hosted) hosted->going = false;
+        if (hosted != NULL && hosted == recover->hosted) {
+            hosted->going = false;
+            if (recover->home->stopping) leat_core_log_stop(recover->home, hosted);
+        }
         recover_end(recover);
         return;
     }
