@@ -96,9 +96,10 @@ static void give_up_deliver(void *actor, struct leat_mail *mail)
     leat_mem_free(give_up);
 }
 
-static void give_up_on_released(void *arg, struct leat_log *log)
+static void give_up_on_idle(void *arg)
 {
     struct leat_hosted *hosted = arg;
+    struct leat_log *log = hosted->log;
     struct leat_core *core = hosted->core;
     struct leat_log_ref ref = hosted->ref;
     struct give_up *give_up = hosted->give_up;
@@ -120,6 +121,16 @@ static void give_up_on_released(void *arg, struct leat_log *log)
     if (stream == NULL || !leat_core_owns(core, stream->desc, ref.streamlet)) return;
     const struct leat_begun_log *row = leat_begun_find(stream->begun, ref);
     if (row != NULL) leat_takeover_ask(core, row, stream->desc->settings.logs);
+}
+
+static void give_up_on_released(void *arg, struct leat_log *log)
+{
+    struct leat_hosted *hosted = arg;
+    (void)log;
+    if (hosted->copies != NULL)
+        leat_primary_log_release(hosted->copies, give_up_on_idle, hosted);
+    else
+        give_up_on_idle(hosted);
 }
 
 void leat_hosted_give_up(struct leat_hosted *hosted)

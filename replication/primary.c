@@ -150,9 +150,34 @@ void leat_primary_versions_done(struct leat_primary *primary, leat_err rc)
     primary->version_count = 0;
 }
 
+static bool store_works(const struct leat_list *head)
+{
+    for (const struct leat_list *it = head->next; it != head; it = it->next) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        if (set->local_busy || set->stamp_busy) return true;
+    }
+    return false;
+}
+
+/* SUBTLE: a log without requests may still have its own copies restamped. (1) Another copy is lost, and
+ * STAMP is asked of the store; (2) the log's streamlet is another node's by now, and it is given up;
+ * (3) the answer comes to a set that is gone. */
+static void release_step(struct leat_primary_log *log)
+{
+    leat_list_remove(&log->waits_link);
+    if (store_works(&log->active) || store_works(&log->settled)) return; /* its answer comes here */
+    void (*on_idle)(void *arg) = log->on_idle;
+    log->on_idle = NULL;
+    on_idle(log->idle_arg);
+}
+
 void rep_log_step(struct leat_primary_log *log)
 {
     bool reserving = false;
+    if (log->releasing) {
+        if (log->on_idle) release_step(log);
+        return;
+    }
     log->lacking = false;
     leat_list_remove(&log->waits_link);
     LEAT_LIST_EACH(&log->active, it)
@@ -397,6 +422,15 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
     rep_arm(primary, REP_TICK_US);
     *out_rep = log;
     return LEAT_OK;
+}
+
+void leat_primary_log_release(struct leat_primary_log *rep, void (*on_idle)(void *arg), void *arg)
+{
+    LEAT_ASSERT(!rep->releasing);
+    rep->releasing = true;
+    rep->on_idle = on_idle;
+    rep->idle_arg = arg;
+    rep_mark_dirty(rep);
 }
 
 /* Writes that are still under way come from buffers of segments that stay with the store. */

@@ -111,17 +111,20 @@ struct leat_primary_log {
     struct leat_list link, dirty_link, version_link;
     struct leat_list waits_link; /* primary->waits: time alone may change something */
     struct leat_primary_log *hash_next;
-    struct leat_list active;  /* sets that are not closed, or have something to do; ascending */
-    struct leat_list settled; /* closed, and so is every copy that there is; ascending */
-    uint32_t version;         /* that every copy should carry */
-    uint32_t need;            /* a lost copy may carry one less: nothing is acked before the
+    struct leat_list active;    /* sets that are not closed, or have something to do; ascending */
+    struct leat_list settled;   /* closed, and so is every copy that there is; ascending */
+    uint32_t version;           /* that every copy should carry */
+    uint32_t need;              /* a lost copy may carry one less: nothing is acked before the
                                  coordinator knows this one */
-    uint32_t known;           /* the coordinator does */
-    bool opening, opened;     /* OPENED is asked for; committed */
-    bool version_busy;        /* in the request under way */
-    bool lacking;             /* a set has fewer copies than it should */
-    bool fenced;              /* another owns it */
-    uint64_t held_us;         /* since when acks wait */
+    uint32_t known;             /* the coordinator does */
+    bool opening, opened;       /* OPENED is asked for; committed */
+    bool version_busy;          /* in the request under way */
+    bool lacking;               /* a set has fewer copies than it should */
+    bool fenced;                /* another owns it */
+    bool releasing;             /* given up */
+    uint64_t held_us;           /* since when acks wait */
+    void (*on_idle)(void *arg); /* releasing, and not told yet */
+    void *idle_arg;
 };
 
 /* A RESTAMP or FLUSH under way, and who waits for the next. */

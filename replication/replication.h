@@ -158,7 +158,12 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
 leat_err leat_primary_log_add(struct leat_primary_log *rep,
                               struct leat_segment *seg) LEAT_NODISCARD;
 void leat_primary_log_whole(struct leat_primary_log *rep);
-/** After the log itself is destroyed. Replicas stay where they are. */
+/** The log is given up, and has no request under way: from now on nothing more is asked for it.
+ * on_idle, once, and never inside this call: the store works on none of its segments any more; then
+ * they may be another's, and this is destroyed. */
+void leat_primary_log_release(struct leat_primary_log *rep, void (*on_idle)(void *arg), void *arg);
+/** After the log itself is destroyed, and when the store works on none of its segments. Replicas stay
+ * where they are. */
 void leat_primary_log_destroy(struct leat_primary_log **rep);
 /** What the log is created with. */
 struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep);

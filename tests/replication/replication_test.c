@@ -120,6 +120,37 @@ static void lost_backup_acks_wait_for_the_coordinator(void **state)
     }
 }
 
+struct idle {
+    const struct rep_set *set;
+    bool told, was_busy;
+};
+
+static void on_idle(void *arg)
+{
+    struct idle *idle = arg;
+    idle->told = true;
+    idle->was_busy = idle->set->stamp_busy;
+}
+
+/* Goal: a log that is given up while its own copy is being restamped waits for the store's answer. */
+static void log_given_up_amid_a_restamp_waits_for_the_store(void **state)
+{
+    (void)state;
+    struct world *world = ready(2, 4, 3, LEAT_DURABILITY_DISK);
+    struct leat_primary_log *rep = world->logs[0].rep;
+    struct idle idle = {.set = rep_set_find(rep, leat_log_head_segment(world->logs[0].log))};
+    world_node_kill(world, backup_of_head(world, 0), false);
+    for (unsigned i = 0; i < 200000 && !idle.set->stamp_busy; i++)
+        world_step(world);
+    assert_true(idle.set->stamp_busy);
+    leat_primary_log_release(rep, on_idle, &idle);
+    assert_false(idle.told);
+    world_run(world, 1000 * 1000);
+    assert_true(idle.told);
+    assert_false(idle.was_busy);
+    world_free(world);
+}
+
 /* Goal: the stale copy of a backup that returns never counts, and goes. */
 static void lost_backup_returns_with_a_stale_copy_that_goes(void **state)
 {
@@ -332,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(append_without_failures_takes_two_requests_per_segment_and_backup),
         cmocka_unit_test(lost_backup_acks_wait_for_the_coordinator),
+        cmocka_unit_test(log_given_up_amid_a_restamp_waits_for_the_store),
         cmocka_unit_test(lost_backup_returns_with_a_stale_copy_that_goes),
         cmocka_unit_test(too_few_nodes_refuses_by_name_and_recovers),
         cmocka_unit_test(refused_open_asks_another_and_leaves_nothing),
