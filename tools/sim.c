@@ -68,6 +68,7 @@ static const struct {
 /* ---- one run in a child ---- */
 
 static uint32_t nodes = 1; /* of every seed */
+static bool recovery;      /* in every seed */
 static unsigned bug;       /* in every seed; enum leat_bug */
 
 static void bug_set(void)
@@ -109,7 +110,7 @@ static void job_start(struct job *job, uint64_t seed, bool second)
         dup2(job->text, 2);
         alarm(SECONDS_PER_SEED);
         bug_set();
-        struct scenario_options options = {.seed = seed, .nodes = nodes};
+        struct scenario_options options = {.seed = seed, .nodes = nodes, .recovery = recovery};
         struct scenario_result result;
         scenario_run(&options, &result);
         child_write(ends[1], &result, sizeof result);
@@ -194,6 +195,7 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
         totals->failed++;
         printf("tools/sim --seed %" PRIu64, job->seed);
         if (nodes > 1) printf(" --nodes %" PRIu32, nodes);
+        if (recovery) printf(" --recovery");
         if (bug) printf(" --bug %s", bugs[bug].text);
         printf(": %s\n", verdict);
         text_print(job->text);
@@ -358,7 +360,8 @@ static unsigned bug_find(const char *text)
 
 static int run_seed(uint64_t seed, bool tracing)
 {
-    struct scenario_options options = {.seed = seed, .nodes = nodes, .tracing = tracing};
+    struct scenario_options options = {
+        .seed = seed, .nodes = nodes, .recovery = recovery, .tracing = tracing};
     struct scenario_result result;
     bug_set();
     scenario_run(&options, &result);
@@ -470,6 +473,7 @@ static void usage(FILE *to)
           "       leat-sim --seeds N [--from S] [--jobs J]  run many; each line of a failure "
           "replays it\n"
           "       --nodes N: a cluster of N machines that form, die and come back\n"
+          "       --recovery: others take over the streamlets of one that dies\n"
           "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
           "           power cut before, inside and after every K-th disk operation\n"
           "       leat-sim --sweep [--seed S] --op N [--subset M] [--trace]  only there\n"
@@ -483,14 +487,13 @@ static void usage(FILE *to)
 
 int main(int argc, char **argv)
 {
-    static const struct option names[] = {{"seed", 1, NULL, 's'},        {"seeds", 1, NULL, 'n'},
-                                          {"from", 1, NULL, 'f'},        {"jobs", 1, NULL, 'j'},
-                                          {"trace", 0, NULL, 't'},       {"sweep", 0, NULL, 'w'},
-                                          {"step", 1, NULL, 'k'},        {"subsets", 1, NULL, 'u'},
-                                          {"op", 1, NULL, 'o'},          {"subset", 1, NULL, 'b'},
-                                          {"nodes", 1, NULL, 'N'},       {"help", 0, NULL, 'h'},
-                                          {"allocations", 0, NULL, 'a'}, {"bug", 1, NULL, 'B'},
-                                          {"bugs", 0, NULL, 'g'},        {NULL, 0, NULL, 0}};
+    static const struct option names[] = {
+        {"seed", 1, NULL, 's'},        {"seeds", 1, NULL, 'n'},   {"from", 1, NULL, 'f'},
+        {"jobs", 1, NULL, 'j'},        {"trace", 0, NULL, 't'},   {"sweep", 0, NULL, 'w'},
+        {"step", 1, NULL, 'k'},        {"subsets", 1, NULL, 'u'}, {"op", 1, NULL, 'o'},
+        {"subset", 1, NULL, 'b'},      {"nodes", 1, NULL, 'N'},   {"help", 0, NULL, 'h'},
+        {"allocations", 0, NULL, 'a'}, {"bug", 1, NULL, 'B'},     {"bugs", 0, NULL, 'g'},
+        {"recovery", 0, NULL, 'R'},    {NULL, 0, NULL, 0}};
     uint64_t seed = 0, count = 0, from = 1, jobs = 2;
     bool trace = false, sweeping = false, allocations = false, all_bugs = false;
     sweep.subsets = SUBSETS;
@@ -547,6 +550,9 @@ int main(int argc, char **argv)
                 return 2;
             }
             nodes = (uint32_t)number;
+            break;
+        case 'R':
+            recovery = true;
             break;
         case 'h':
             usage(stdout);

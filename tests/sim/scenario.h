@@ -113,7 +113,7 @@ struct scenario {
     uint32_t fault_weights[SIM_CLUSTER_FAULTS];           /* this seed's; see nodes_faults.c */
     uint32_t move_per_mille; /* of an operator's looks a streamlet is moved */
     uint64_t fault_gap_us;   /* between two, at most */
-    bool streams_made, faults_over, power_cuts, calm;
+    bool streams_made, faults_over, power_cuts, calm, recovery;
     unsigned producers_running; /* that have records left to send */
     uint64_t acked_batches, recoveries;
     struct sim_stamp stamps[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
@@ -133,6 +133,7 @@ struct scenario_options {
     uint64_t seed;
     bool tracing;
     bool calm;        /* no scheduled faults */
+    bool recovery;    /* of a cluster: streamlets of a node that dies go to others */
     uint32_t nodes;   /* 0, 1: a server alone */
     uint32_t records; /* of all producers together; 0: what a seed usually has */
     /* The sweep: asked at every disk operation whether the power is to be cut there. It is given

@@ -144,7 +144,8 @@ static void create_node(void *arg)
                                                      .advertise = server->address,
                                                      .replication = scenario->transport,
                                                      .coordinators = server->voters,
-                                                     .coordinator_count = voter_count};
+                                                     .coordinator_count = voter_count,
+                                                     .recovers = scenario->recovery};
     struct leat_error error = {LEAT_OK, ""};
     leat_err rc = leat_node_create(&options, &server->node, &error);
     if (rc != LEAT_OK) {
