@@ -272,7 +272,7 @@ static void up_deliver_core(void *actor, struct leat_mail *mail)
     if (node->rc == LEAT_OK) node->rc = leat_members_open(core, &node->error);
     if (node->rc == LEAT_OK && core->index == 0) node->rc = leat_replicate_take_found(core);
     if (node->rc == LEAT_OK) node->rc = leat_node_adopt_on_core(node, core, &node->error);
-    core->adopted = true;
+    if (node->rc == LEAT_OK) leat_walk_on_adopted(core);
     node->walk_core++;
     bool last = node->walk_core == node->options.cores;
     leat_core_mail(core, last ? 0 : node->walk_core, mail,

@@ -333,6 +333,8 @@ void leat_hosted_care(struct leat_core *core);
 leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref);
 /** Called every tick: logs that could not be made when their stream came (walk.c). */
 void leat_walk_make_missing(struct leat_core *core);
+/** The core has adopted what was the node's own: now what came to it meanwhile is made (walk.c). */
+void leat_walk_on_adopted(struct leat_core *core);
 
 /* ---- conn.c ---- */
 void *leat_peer_accept(void *acceptor, struct leat_conn *conn,

@@ -165,6 +165,22 @@ void leat_walk_make_missing(struct leat_core *core)
     }
 }
 
+/* SUBTLE: what comes to this node while it comes up is in no decision. (1) The coordinators decide
+ * which logs it adopts. (2) A streamlet is moved here, or made here. (3) Its stream is told, and
+ * nothing is made of it, because the node's own logs are not there yet. (4) They are adopted. */
+void leat_walk_on_adopted(struct leat_core *core)
+{
+    core->adopted = true;
+    for (uint32_t i = 0; i <= core->stream_mask; i++) {
+        for (struct leat_stream *it = core->streams_by_id[i]; it != NULL; it = it->by_id_next) {
+            if (it->published)
+                logs_make(core, it);
+            else
+                it->logs_missing = core->logs_missing = true; /* the tick asks again */
+        }
+    }
+}
+
 /* What is another's now, or this node's own under an epoch that its log here is not of. */
 static void logs_give_up(struct leat_core *core, const struct leat_stream *stream)
 {
@@ -193,7 +209,7 @@ static void walk_install(struct walk *walk, struct leat_core *core)
     LEAT_ASSERT(committed_is_applied);
     leat_begun_unref(stream->begun);
     stream->begun = leat_begun_ref(walk->begun);
-    if (!core->adopted) return; /* coming up: recovery makes its logs */
+    if (!core->adopted) return; /* coming up: made when its own logs are there */
 
     logs_give_up(core, stream);
     logs_make(core, stream);
