@@ -397,6 +397,16 @@ static bool claim_slot(struct leat_store *store, struct leat_held *held, const s
     return there;
 }
 
+/* Its bytes never were in the file alone: a file that lost its end (a failed flush) takes nothing. */
+static bool memory_stands_in(struct leat_store *store, const struct leat_held *held,
+                             const struct leat_row *row)
+{
+    if (row->durability == LEAT_DURABILITY_DISK || !pool_of(store, row)) return false;
+    if (!held->slot.file || held->slot_shared) return false; /* nowhere to flush it to */
+    return row->state == LEAT_SEGMENT_RESERVED || row->state == LEAT_SEGMENT_OPEN ||
+           (row->state == LEAT_SEGMENT_CLOSED && !(row->flags & LEAT_ROW_FLUSHED));
+}
+
 static leat_err open_row(struct opening *op, uint32_t number)
 {
     struct leat_store *store = op->store;
@@ -406,7 +416,7 @@ static leat_err open_row(struct opening *op, uint32_t number)
     from_row(held, &row, number);
     *leat_catalogue_held(&store->cat, number) = held;
     store->cat.held_count++;
-    if (!claim_slot(store, held, &row)) {
+    if (!claim_slot(store, held, &row) && !memory_stands_in(store, held, &row)) {
         bool memory_has = row.durability != LEAT_DURABILITY_DISK && pool_of(store, &row);
         if (row.state == LEAT_SEGMENT_RESERVED && !memory_has && held->slot.file) {
             /* The file grew for it and was not synced before a power cut: nothing was committed

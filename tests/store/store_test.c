@@ -862,6 +862,7 @@ static void store_open_truncated_files_are_named(void **state)
     (void)state;
     struct bench *bench = bench_ready(10);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    struct mine *in_memory = opened(bench, LEAT_DURABILITY_MEMORY);
     assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
     fake_kill(&bench->world);
     bench_drop_store(bench);
@@ -870,6 +871,7 @@ static void store_open_truncated_files_are_named(void **state)
     file->bytes = 0;
     assert_int_equal(bench_open(bench, NULL), LEAT_OK);
     assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_LOST);
+    assert_int_equal(found_of(bench, in_memory)->kind, LEAT_FOUND_MARK);
     assert_int_equal(complaint_count(bench->store), 1);
     bench_drop_store(bench);
     file->bytes = bytes;
