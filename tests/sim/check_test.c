@@ -306,6 +306,28 @@ static void memory_log_that_waits_after_power_cut_is_accepted(void **state)
     expect(check, NULL);
 }
 
+/* 4 was shown and went with the power; 3, never there, comes again and is before nothing. */
+static void resend_after_what_was_lost_is_in_order(void **state)
+{
+    (void)state;
+    for (int still_there = 0; still_there < 2; still_there++) {
+        struct check *check = history();
+        see(check, &reader, memory_log, 0, 3);
+        check_seen(check, &reader, memory_log, 3, (struct check_value){1, 4});
+        check_power_cut(check);
+        check_waiting(check, memory_log, "memory gone");
+        check_jumped(check, memory_log, check_end_at_cut(check, memory_log), 20);
+        check_acked(check, memory_log, (struct check_value){1, 3}, 20);
+        check_audit_begin(check);
+        see(check, &auditor, memory_log, 0, 3);
+        if (still_there) check_seen(check, &auditor, memory_log, 3, (struct check_value){1, 4});
+        check_seen(check, &auditor, memory_log, 20, (struct check_value){1, 3});
+        for (uint32_t i = 0; i < 3; i++)
+            check_final(check, i);
+        expect(check, still_there ? "A8 nonmonotonic-send" : NULL);
+    }
+}
+
 static void memory_log_that_loses_silently_is_lost_write(void **state)
 {
     (void)state;
@@ -361,6 +383,7 @@ int main(void)
         cmocka_unit_test(record_seen_and_gone_later_is_vanished),
         cmocka_unit_test(hole_in_the_final_pass_is_poll_skip),
         cmocka_unit_test(memory_log_that_waits_after_power_cut_is_accepted),
+        cmocka_unit_test(resend_after_what_was_lost_is_in_order),
         cmocka_unit_test(memory_log_that_loses_silently_is_lost_write),
         cmocka_unit_test(log_that_waits_without_power_cut_is_lost_write),
         cmocka_unit_test(disk_log_that_waits_after_power_cut_is_lost_write),
