@@ -150,6 +150,10 @@ static struct leat_consumer_lane *lane_of(struct leat_consumer_engine *engine, u
 static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                       leat_err rc, const char *text)
 {
+    if (rc == LEAT_E_LOG_INCOMPLETE) { /* it may come back: nothing is skipped, nobody ends */
+        rc = LEAT_E_AGAIN;
+        text = "the log's end is missing: waiting for it, or for 'leat log recover'";
+    }
     enum leat_err_class class = leat_err_class(rc);
     char sentence[LEAT_ERROR_TEXT_BYTES];
     /* By position the offset is not known. */

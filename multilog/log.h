@@ -147,7 +147,8 @@ struct leat_read { /* caller's */
     void *owner;
     /* out */
     leat_err rc; /* LEAT_OK (bytes may be 0: nothing acked beyond `from`), OFFSET_OUT_OF_RANGE,
-                    DAMAGED, DISK, STARTING. Where an accepted loss let offsets jump, `from` moves
+                    DAMAGED, DISK, STARTING, LOG_INCOMPLETE (beyond what is there of a log that
+                    waits for its end). Where an accepted loss let offsets jump, `from` moves
                     on to the next that exists. Where a segment is missing or damaged: DAMAGED,
                     next_position names it, next is the first offset after it (after a damaged head:
                     `from` itself) */

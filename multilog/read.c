@@ -474,13 +474,21 @@ static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t
     return read_step(log, read);
 }
 
+/* SUBTLE: only a log that knows its end may call an offset too high. A reader that was told so begins
+ * elsewhere, and reads twice or never what stands there when the end comes back. */
+static leat_err past_end(const struct leat_log *log)
+{
+    return log->state == LEAT_LOG_WAITING ? LEAT_E_LOG_INCOMPLETE : LEAT_E_OFFSET_OUT_OF_RANGE;
+}
+
 /* LEAT_OK and *out_slot NULL: nothing acked there yet. LEAT_E_DAMAGED: it is missing. */
 static leat_err resolve_offset(struct leat_log *log, struct leat_read *read,
                                struct log_slot **out_slot)
 {
     uint64_t from = read->from.v, acked = log_acked(log);
     *out_slot = NULL;
-    if (from < log->first_offset || from > acked) return LEAT_E_OFFSET_OUT_OF_RANGE;
+    if (from < log->first_offset) return LEAT_E_OFFSET_OUT_OF_RANGE;
+    if (from > acked) return past_end(log);
     if (from == acked) return LEAT_OK;
     *out_slot = slot_of_offset(log, from);
     return *out_slot ? LEAT_OK : LEAT_E_DAMAGED;

@@ -409,6 +409,28 @@ static void read_of_a_missing_segment_names_it_and_no_other(void **state)
     fake_destroy(fake);
 }
 
+/* It does not know where it ends: no offset is too high for it. */
+static void read_past_what_is_there_of_a_waiting_log_is_not_out_of_range(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(2);
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    uint64_t end = fake->log->next_offset;
+    fake_settle(fake);
+    struct leat_read read = {.from = {end + 1}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_OFFSET_OUT_OF_RANGE);
+    leat_log_set_state(fake->log, LEAT_LOG_WAITING, "its end is missing");
+    read = (struct leat_read){.from = {end + 1}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_LOG_INCOMPLETE);
+    read = (struct leat_read){.from = {end}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    read = (struct leat_read){.from = {0}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    assert_int_equal(read.first.v, 0);
+    free(buffer);
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     void *files = (void *)1;
@@ -429,6 +451,7 @@ int main(void)
         cmocka_unit_test(jump_over_groups_ends_the_group_that_is_read),
         cmocka_unit_test(read_in_an_accepted_loss_goes_on_behind_it),
         cmocka_unit_test(read_of_a_missing_segment_names_it_and_no_other),
+        cmocka_unit_test(read_past_what_is_there_of_a_waiting_log_is_not_out_of_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
