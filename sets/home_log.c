@@ -54,10 +54,12 @@ static void wake_up(struct leat_sets *sets)
             set->members[m].deadline_us =
                 leat_sets_now_us(sets) + (uint64_t)set->members[m].session_ms * 1000;
     }
-    LEAT_LIST_EACH(&sets->waiting, link)
-    {
-        struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
-        if (request->state != REQUEST_WAKING) continue;
+    /* Those that waited for this stand in front; what they wait for next stands behind them. The
+     * list is not walked: one request may end another, a join the same member's earlier one. */
+    while (!leat_list_empty(&sets->waiting)) {
+        struct leat_sets_request *request =
+            LEAT_CONTAINER(sets->waiting.next, struct leat_sets_request, link);
+        if (request->state != REQUEST_WAKING) break;
         leat_sets_wait_end(sets, request);
         if (leat_sets_request_do(sets, request)) request->on_done(request);
     }

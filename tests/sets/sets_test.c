@@ -74,6 +74,37 @@ static void sets_silent_member_is_dropped_and_its_commit_refused(void **state)
     home_free(home);
 }
 
+/* Both joins wait until the home log takes appends again; then the second ends the first, which
+ * stands behind it by then. */
+static void sets_member_that_joins_twice_while_its_home_wakes_is_answered_twice(void **state)
+{
+    (void)state;
+    struct home *home = home_new(5, false);
+    struct leat_sets_request first = join_request("", LEAT_SETS_ORDERED);
+    assert_int_equal(ask(home, &first), LEAT_OK);
+    leat_mem_free(first.assigned);
+    home_restart(home);
+
+    struct leat_sets_request joins[2];
+    bool answered[2] = {false, false};
+    for (int i = 0; i < 2; i++) {
+        joins[i] = join_request(first.member, LEAT_SETS_ORDERED);
+        joins[i].session_ms = 3000; /* another one than before: the set is shared out anew */
+        snprintf(joins[i].set, sizeof joins[i].set, "readers");
+        joins[i].on_done = home_done;
+        joins[i].owner = &answered[i];
+        assert_false(leat_sets_do(home->sets, &joins[i]));
+    }
+    for (int i = 0; i < 1000 && !(answered[0] && answered[1]); i++)
+        home_run(home, 2000);
+    assert_true(answered[0] && answered[1]);
+    assert_int_equal(joins[0].rc, LEAT_E_CANCELLED);
+    assert_int_equal(joins[1].rc, LEAT_OK);
+    assert_int_equal(joins[1].assigned_count, UNITS);
+    leat_mem_free(joins[1].assigned);
+    home_free(home);
+}
+
 static void sets_parallel_groups_are_finished_in_any_order(void **state)
 {
     (void)state;
@@ -312,6 +343,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sets_one_member_owns_all_and_its_commits_survive),
         cmocka_unit_test(sets_silent_member_is_dropped_and_its_commit_refused),
+        cmocka_unit_test(sets_member_that_joins_twice_while_its_home_wakes_is_answered_twice),
         cmocka_unit_test(sets_parallel_groups_are_finished_in_any_order),
         cmocka_unit_test(sets_parallel_groups_dropped_by_retention_are_skipped),
         cmocka_unit_test(sets_random_members_never_share_a_unit),
