@@ -416,8 +416,8 @@ static void crashed_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_node *node = core->node;
     (void)mail;
-    if (node->options.on_crashed != NULL && !core->stopping)
-        node->options.on_crashed(node->options.owner);
+    /* Also while it stops: an orderly stop would wait for copies that nobody takes from it any more. */
+    if (node->options.on_crashed != NULL) node->options.on_crashed(node->options.owner);
 }
 
 void leat_node_on_standing(void *owner, enum leat_standing standing)

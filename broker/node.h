@@ -81,7 +81,8 @@ struct leat_node_options {
     /** After leat_node_stop(): everything is flushed and closed. Runs on core 0. */
     void (*on_stopped)(void *owner, leat_err rc);
     /** The cluster has declared this incarnation crashed: it serves nothing any more. The process
-     * has to end, without ceremony, and may start anew. Runs on core 0. NULL: not told. */
+     * has to end, without ceremony, and may start anew. Also after leat_node_stop(), which does not
+     * come to its end then. Runs on core 0. NULL: not told. */
     void (*on_crashed)(void *owner);
     void *owner;
 };

@@ -363,7 +363,11 @@ static int run(struct server *server, int signals)
 {
     bool said = false, asked = false;
     while (!__atomic_load_n(&server->stopped, __ATOMIC_ACQUIRE)) {
-        if (__atomic_load_n(&server->crashed, __ATOMIC_ACQUIRE)) start_anew(server);
+        if (__atomic_load_n(&server->crashed, __ATOMIC_ACQUIRE)) {
+            if (!asked) start_anew(server);
+            leat_diary_warn("declared crashed while it stopped: it ends at once, as if killed");
+            _exit(EXIT_FAILED);
+        }
         bool up = __atomic_load_n(&server->up, __ATOMIC_ACQUIRE);
         bool failed = __atomic_load_n(&server->failed, __ATOMIC_ACQUIRE);
         if (up && !said) {
