@@ -117,10 +117,15 @@ static void versions_send(struct leat_primary *primary)
             rep_wait(log);
             continue;
         }
+        if (log->version_alone && primary->version_count > 0) {
+            leat_list_push_front(&primary->versions, link);
+            break;
+        }
         log->version_busy = true;
         primary->version_logs[primary->version_count] = log;
         primary->version_rows[primary->version_count++] = (struct leat_rep_version){
             .log = log->options.ref, .epoch = log->options.epoch, .version = log->version};
+        if (log->version_alone) break;
     }
     if (primary->version_count == 0) return;
     primary->versions_busy = true;
@@ -134,6 +139,9 @@ void leat_primary_versions_done(struct leat_primary *primary, leat_err rc)
     primary->versions_busy = false;
     bool again = rc && leat_err_class(rc) == LEAT_CLASS_RETRY;
     if (again) primary->versions_retry_us = rep_now(primary) + REP_RETRY_US;
+    /* One that another owns by now has all of them refused: which one it is shows when each is told
+     * by itself. What was committed before may be told again. */
+    bool one = primary->version_count == 1;
     for (size_t i = 0; i < primary->version_count; i++) {
         struct leat_primary_log *log = primary->version_logs[i];
         if (!log) continue; /* destroyed meanwhile */
@@ -142,8 +150,11 @@ void leat_primary_versions_done(struct leat_primary *primary, leat_err rc)
             primary->accounts.versions++;
             if (primary->version_rows[i].version > log->known)
                 log->known = primary->version_rows[i].version;
-        } else if (!again) {
+            log->version_alone = false;
+        } else if (!again && one) {
             log->fenced = true;
+        } else if (!again) {
+            log->version_alone = true;
         }
         rep_mark_dirty(log);
     }

@@ -121,6 +121,7 @@ struct leat_primary_log {
     bool version_busy;          /* in the request under way */
     bool lacking;               /* a set has fewer copies than it should */
     bool fenced;                /* another owns it */
+    bool version_alone;         /* refused with others': told again by itself */
     bool releasing;             /* given up */
     uint64_t held_us;           /* since when acks wait */
     void (*on_idle)(void *arg); /* releasing, and not told yet */

@@ -175,8 +175,8 @@ void *leat_primary_log_owner(const struct leat_primary_log *rep);
  */
 uint32_t leat_primary_opening(struct leat_primary_log *rep);
 void leat_primary_opened(struct leat_primary_log *rep, leat_err rc);
-/** The outcome of on_versions. A class other than retry stops acks for good: another owns the logs.
- */
+/** The outcome of on_versions. A class other than retry stops the acks of a single log for good:
+ * another owns it. Of several each is told again by itself. */
 void leat_primary_versions_done(struct leat_primary *primary, leat_err rc);
 
 /* ================================ backup ================================ */
