@@ -154,6 +154,7 @@ struct leat_hosted {
     struct leat_move_part *moving; /* it is drained, to be handed over; NULL: it is not */
     bool older_follow;             /* while it is made: older segments come later */
     bool older_asked; /* some were on no node: they are looked for again now and then */
+    bool older_away;  /* ... and a node was down then: it may have them */
     uint32_t older_ticks;
     uint32_t care_index;
     struct leat_list dirty, care, opening, home;

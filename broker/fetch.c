@@ -270,6 +270,14 @@ static void fetch_note_ends(struct leat_fetch_read *read, const struct leat_log 
     read->acked_offset = info.acked_offset;
 }
 
+/* What a node has that is down is not lost: nobody is told to begin behind it, or to give it up. */
+static void fetch_hope(struct leat_fetch_read *read, const struct leat_hosted *hosted)
+{
+    const struct leat_segment *first = leat_log_first_held(hosted->log);
+    if (read->read.rc != LEAT_E_DAMAGED || !hosted->older_away || first == NULL) return;
+    if (read->read.next.v <= first->base_offset) read->read.rc = LEAT_E_STARTING;
+}
+
 /* On the log's core. read->rc AGAIN: the disk is asked. */
 static void fetch_read_here(struct leat_fetch_read *read)
 {
@@ -286,7 +294,10 @@ static void fetch_read_here(struct leat_fetch_read *read)
     if (read->read.max_bytes == 0) return;
     read->read.on_done = fetch_on_read;
     read->read.owner = read;
-    if (leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN) read->rc = LEAT_E_AGAIN;
+    if (leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN)
+        read->rc = LEAT_E_AGAIN;
+    else
+        fetch_hope(read, hosted);
 }
 
 static void fetch_on_read(struct leat_read *done)
@@ -294,6 +305,8 @@ static void fetch_on_read(struct leat_read *done)
     struct leat_fetch_read *read = done->owner;
     /* Meanwhile it may have been found out what is missing in front. */
     fetch_note_ends(read, done->log);
+    const struct leat_hosted *hosted = leat_hosted_find(read->home, read->item->want.log);
+    if (hosted != NULL && hosted->log == done->log) fetch_hope(read, hosted);
     read->rc = LEAT_OK;
     fetch_read_back(read);
 }

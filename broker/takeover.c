@@ -30,6 +30,7 @@ struct leat_takeover {
     bool busy;     /* something is under way that comes back by itself */
     bool complete; /* ENDED: nothing is missing */
     bool absent;   /* TAIL: on its way to say that the last segment is nowhere */
+    bool away;     /* ENDED: a node was down when the last one was looked for */
     bool behind;   /* another one of the same log has not ended yet */
     /* The segment that is wanted now; extent {0, 0}: there is none to want, or any will do. */
     uint64_t segment, next_offset;
@@ -191,6 +192,7 @@ static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeove
         return LEAT_E_NOT_OWNER;
     leat_log_older_done(hosted->log);
     hosted->older_asked = !takeover->complete;
+    hosted->older_away = hosted->older_asked && takeover->away;
     if (takeover->complete && hosted->copies != NULL) leat_primary_log_whole(hosted->copies);
     return LEAT_OK;
 }
@@ -323,6 +325,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
     }
     takeover->phase = PHASE_ENDED; /* a later look begins anew: leat_takeover_older() */
     takeover->complete = false;
+    takeover->away = !all_up(core_0(takeover));
     takeover->busy = false;
     kick(core_0(takeover));
 }
