@@ -47,13 +47,12 @@ static void recover_end(struct recover_call *recover)
                    recover_deliver_back);
 }
 
-/* The old log is off: make it anew behind the gap. */
-static void recover_on_stopped(void *arg, struct leat_log *log)
+/* The old log is off, and nothing of its copies is under way: make it anew behind the gap. */
+static void recover_reopen(void *arg)
 {
     struct recover_call *recover = arg;
     struct leat_hosted *hosted = recover->hosted;
     struct leat_core *home = recover->home;
-    (void)log;
     if (home->stopping) { /* it waits for this log; what is committed, the next start does */
         recover->rc = leat_error_set(&recover->error, LEAT_E_STARTING,
                                      "the loss is accepted, and the server is stopping");
@@ -64,6 +63,7 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
     leat_sets_destroy(&hosted->sets);
     leat_list_remove(&hosted->home);
     leat_log_destroy(&hosted->log);
+    leat_replicate_detach(hosted); /* the new log is of another epoch, and has copies of its own */
     struct leat_log_tail tail = {
         .next_segment = recover->request.segment == UINT64_MAX ? 0 : recover->request.segment + 1,
         .next_offset = recover->next_offset,
@@ -85,6 +85,16 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
                         (unsigned long long)recover->next_offset);
     }
     recover_end(recover);
+}
+
+static void recover_on_stopped(void *arg, struct leat_log *log)
+{
+    struct recover_call *recover = arg;
+    (void)log;
+    if (recover->hosted->copies != NULL)
+        leat_primary_log_release(recover->hosted->copies, recover_reopen, recover);
+    else
+        recover_reopen(recover);
 }
 
 static void recover_on_committed(struct leat_coordinate *request)
