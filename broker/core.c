@@ -95,6 +95,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
 
+    leat_confirmer_init(core);
     leat_takeovers_init(core);
     leat_movers_init(core);
     core->tick.on_expired = core_on_tick;

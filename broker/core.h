@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/timer.h"
 #include "broker/collect.h"
+#include "broker/confirm.h"
 #include "broker/handover.h"
 #include "broker/members.h"
 #include "broker/move.h"
@@ -245,6 +246,7 @@ struct leat_core {
     struct leat_list room_waits; /* by deadline */
     struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
     struct leat_list buffer_waits;
+    struct leat_confirmer confirmer;
     uint64_t frame_bytes_begun, frame_bytes_max;
     uint64_t forward_bytes;
     uint32_t calls;
@@ -459,20 +461,6 @@ void leat_group_ask(struct leat_core *core, struct leat_sets_group_query *query)
 /** Broker side of one home log's sets. */
 leat_err leat_sets_attach(struct leat_hosted *hosted,
                           struct leat_log_options *options) LEAT_NODISCARD;
-
-/* ---- walk.c: what other nodes know already ---- */
-struct leat_catch_up {
-    struct leat_coordinate request;
-    struct leat_mail mail;
-    struct leat_core *core;
-    uint32_t at;
-    bool second_round;
-    /** This core knows of everything that was committed when leat_catch_up() was called. */
-    void (*on_done)(struct leat_catch_up *catch_up, leat_err rc);
-    void *owner;
-};
-/** Thread: a core. */
-void leat_catch_up(struct leat_core *core, struct leat_catch_up *catch_up);
 
 /* Looking for streams by name, on behalf of a client that may know more than this node. */
 struct leat_stream_seek {

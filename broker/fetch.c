@@ -22,6 +22,7 @@ static void fetch_read_here(struct leat_fetch_read *read);
 static void fetch_on_read(struct leat_read *read);
 static void fetch_read_back(struct leat_fetch_read *read);
 static bool fetch_take_result(struct leat_fetch_read *read);
+static void fetch_on_confirmed(struct leat_confirm *confirm, leat_err rc);
 static void fetch_finish(struct leat_fetch *fetch);
 static void fetch_wait(struct leat_fetch *fetch);
 static void fetch_answer(struct leat_fetch *fetch);
@@ -82,6 +83,9 @@ struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, uint32_t log_count, 
     fetch->items_tail = &fetch->items;
     fetch->timer.on_expired = fetch_on_timer;
     fetch->timer.owner = fetch;
+    leat_list_init(&fetch->confirm.link);
+    fetch->confirm.on_done = fetch_on_confirmed;
+    fetch->confirm.owner = fetch;
     leat_list_push_back(&core->fetches, &fetch->by_core);
     leat_peer_begin(peer);
     fetch->max_bytes = max_bytes < LEAT_FETCH_BYTES_MAX ? max_bytes : LEAT_FETCH_BYTES_MAX;
@@ -418,6 +422,40 @@ static bool fetch_take_result(struct leat_fetch_read *read)
     return true;
 }
 
+/* ---- an offset is too high ----
+ * Readers that are told so begin elsewhere. Those by position only wait for what they asked for. */
+
+static bool item_is_too_high(const struct leat_fetch_item *item)
+{
+    return item->result.code == LEAT_E_OFFSET_OUT_OF_RANGE && item->refused == LEAT_OK &&
+           !item->want.by_position && !item->confirmed &&
+           item->want.offset > item->result.acked_offset;
+}
+
+static bool fetch_is_too_high(const struct leat_fetch *fetch)
+{
+    for (const struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next)
+        if (item_is_too_high(item)) return true;
+    return false;
+}
+
+/* Who was the owner, behind the look at the log, has every record that had been acked by then: there
+ * is no such offset. Who was not, or can't know, must not say so. */
+static void fetch_on_confirmed(struct leat_confirm *confirm, leat_err rc)
+{
+    struct leat_fetch *fetch = confirm->owner;
+    for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next) {
+        if (!item_is_too_high(item)) continue;
+        uint32_t home;
+        item->confirmed = true;
+        item->refused = rc != LEAT_OK ? LEAT_E_STARTING
+                                      : leat_hosted_route(fetch->core, item->want.log,
+                                                          item->want.epoch, &home, NULL);
+    }
+    fetch->state = LEAT_FETCH_UNWATCHING;
+    leat_list_push_back(&fetch->core->ready_fetches, &fetch->link);
+}
+
 /* ---- enough, or not yet ---- */
 
 static void fetch_finish(struct leat_fetch *fetch)
@@ -425,6 +463,13 @@ static void fetch_finish(struct leat_fetch *fetch)
     if (fetch->peer == NULL) {
         fetch_drop_reads(fetch);
         fetch_free(fetch);
+        return;
+    }
+    if (leat_confirm_needed(fetch->core) && fetch_is_too_high(fetch)) {
+        /* What was read is read again: nobody's segments are held so long. */
+        fetch_drop_reads(fetch);
+        fetch->state = LEAT_FETCH_CONFIRMING;
+        leat_confirm_ask(fetch->core, &fetch->confirm);
         return;
     }
     if (fetch->bytes < fetch->min_bytes && !fetch->over_deadline && !fetch->refused &&
@@ -472,10 +517,15 @@ static void fetch_write_row(struct leat_msg_writer *writer, struct leat_fetch_it
     struct leat_error error = {LEAT_OK, ""};
     uint32_t home;
     leat_err now = row.code;
-    if (item->refused != LEAT_OK)
+    if (item->refused != LEAT_OK) {
         now = leat_hosted_route(item->fetch->core, item->want.log, item->want.epoch, &home, &error);
-    else if (row.code == LEAT_E_STARTING || row.code == LEAT_E_UNKNOWN_STREAM)
+        if (item->confirmed && row.code == LEAT_E_STARTING && now != row.code)
+            now = leat_error_set(&error, row.code,
+                                 "the offset is beyond what this node has, and whether it is still "
+                                 "the owner can't be found out now: try again");
+    } else if (row.code == LEAT_E_STARTING || row.code == LEAT_E_UNKNOWN_STREAM) {
         leat_error_set(&error, row.code, "%s", leat_hosted_absent_words(row.code));
+    }
     if (row.code != LEAT_OK && now == row.code)
         row.text = (struct leat_msg_string){error.text, (uint32_t)strlen(error.text)};
     leat_msg_fetched_write(writer, &row);
@@ -559,6 +609,7 @@ static void fetch_free(struct leat_fetch *fetch)
     leat_timer_stop(&core->timers, &fetch->timer);
     leat_list_remove(&fetch->link);
     leat_list_remove(&fetch->by_core);
+    leat_list_remove(&fetch->confirm.link);
     struct leat_fetch_item *item = fetch->items;
     while (item != NULL) {
         struct leat_fetch_item *next = item->next;
@@ -772,8 +823,9 @@ void leat_fetch_peer_closed(struct leat_peer *peer)
             fetch_wake(fetch);
         } else if (fetch->state == LEAT_FETCH_READY) {
             leat_fetch_end(fetch);
-        } else if (fetch->state != LEAT_FETCH_SENDING && !leat_list_empty(&fetch->link)) {
-            /* Deferred, or waiting for a struct: nothing is under way. */
+        } else if (fetch->state == LEAT_FETCH_CONFIRMING ||
+                   (fetch->state != LEAT_FETCH_SENDING && !leat_list_empty(&fetch->link))) {
+            /* Also deferred, or waiting for a struct: nothing is under way. */
             fetch_free(fetch);
         }
     }
@@ -786,5 +838,8 @@ void leat_fetch_stop(struct leat_core *core)
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, by_core);
         fetch->over_deadline = true;
         if (fetch->state == LEAT_FETCH_WAITING) fetch_wake(fetch);
+        if (fetch->state != LEAT_FETCH_CONFIRMING) continue;
+        leat_list_remove(&fetch->confirm.link);
+        fetch_on_confirmed(&fetch->confirm, LEAT_E_STARTING);
     }
 }

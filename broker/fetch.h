@@ -11,6 +11,7 @@ struct leat_fetch_item {
     struct leat_msg_fetch_log want;
     struct leat_msg_fetched result;
     leat_err refused;   /* by routing; fixed */
+    bool confirmed;     /* its offset is too high: the coordinators were asked who the owner is */
     uint32_t home;      /* core of the log */
     uint32_t max_bytes; /* of this log */
     /* A watch: tells when the log's acked end moves past what was read. Belongs to the home core
@@ -41,6 +42,7 @@ enum leat_fetch_state {
     LEAT_FETCH_RUNNING,    /* a read is under way at `at` */
     LEAT_FETCH_WAITING,    /* for bytes or the deadline */
     LEAT_FETCH_UNWATCHING, /* other cores give their watches back */
+    LEAT_FETCH_CONFIRMING, /* an offset is too high, if this node is still the owner */
     LEAT_FETCH_READY,      /* another front door is to send it */
     LEAT_FETCH_SENDING,    /* answered; runs are being sent */
 };
@@ -56,6 +58,7 @@ struct leat_fetch {
     uint32_t min_bytes, max_bytes;
     uint64_t deadline_us;
     struct leat_timer timer;
+    struct leat_confirm confirm;
     enum leat_fetch_state state;
     bool over_deadline, refused;
     bool called; /* from starved_reads: it need not stand in line again */

@@ -39,19 +39,43 @@ void leat_locator_start(struct leat_locator *locator)
         leat_core_buffer_wait(core, &locator->buffer_wait);
 }
 
-static void locator_deliver_back(void *actor, struct leat_mail *mail)
+static void locator_take(struct leat_locator *locator, leat_err rc)
 {
-    struct leat_locator *locator = LEAT_CONTAINER(mail, struct leat_locator, mail);
-    (void)actor;
     const struct leat_locate_op *op = &locator->op;
     struct leat_msg_located *found = &locator->found[locator->at];
     if (locator->epochs != NULL) locator->epochs[locator->at] = op->epoch;
     locator->at++;
-    found->code = op->rc;
+    found->code = rc;
     found->offset = op->offset.v;
     found->timestamp_ms = op->timestamp_ms;
     found->position = op->position;
     locator_next(locator);
+}
+
+/* As for a fetch: only the owner may say that there is no such offset. */
+static void locator_on_confirmed(struct leat_confirm *confirm, leat_err rc)
+{
+    struct leat_locator *locator = confirm->owner;
+    uint32_t home;
+    if (rc != LEAT_OK)
+        rc = LEAT_E_STARTING;
+    else
+        rc = leat_hosted_route(locator->core, locator->asked[locator->at].log, locator->epoch,
+                               &home, NULL);
+    locator_take(locator, rc != LEAT_OK ? rc : locator->op.rc);
+}
+
+static void locator_deliver_back(void *actor, struct leat_mail *mail)
+{
+    struct leat_locator *locator = LEAT_CONTAINER(mail, struct leat_locator, mail);
+    (void)actor;
+    if (locator->op.rc == LEAT_E_OFFSET_OUT_OF_RANGE && leat_confirm_needed(locator->core)) {
+        locator->confirm.on_done = locator_on_confirmed;
+        locator->confirm.owner = locator;
+        leat_confirm_ask(locator->core, &locator->confirm);
+        return;
+    }
+    locator_take(locator, locator->op.rc);
 }
 
 static void locator_back(struct leat_locator *locator)
@@ -86,6 +110,11 @@ static void locator_deliver_home(void *actor, struct leat_mail *mail)
     if (leat_log_locate(hosted->log, op) != LEAT_E_AGAIN) locator_back(locator);
 }
 
+static uint32_t epoch_of(const struct leat_core *core, struct leat_log_ref ref)
+{
+    return leat_stream_find(core, ref.stream)->desc->streamlets[ref.streamlet].epoch.v;
+}
+
 static void locator_next(struct leat_locator *locator)
 {
     struct leat_core *core = locator->core;
@@ -98,6 +127,7 @@ static void locator_next(struct leat_locator *locator)
             continue;
         }
         locator->home = &core->node->cores[home];
+        locator->epoch = epoch_of(core, locator->asked[locator->at].log);
         leat_core_mail(core, home, &locator->mail, locator_deliver_home);
         return;
     }

@@ -20,6 +20,8 @@ struct leat_locator {
     struct leat_mail mail;
     struct leat_buffer_wait buffer_wait;
     void *buffer;
+    struct leat_confirm confirm;
+    uint32_t epoch; /* of the owner, when its log was asked */
     struct leat_locate_op op;
 };
 /** The caller has set everything down to owner. Thread: core, as on_done. */

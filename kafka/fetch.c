@@ -27,8 +27,6 @@ struct fetch {
     struct fetch_part *parts;
     uint32_t part_count;
     bool all_refused, some_refused;
-    struct leat_catch_up catch_up;
-    bool catching_up;
 };
 
 static void fetch_on_ready(struct leat_fetch *done);
@@ -165,13 +163,6 @@ static bool fetch_begin(struct fetch *fetch)
 
 /* ---- what has been read ---- */
 
-/* The offset is past all that this node knows of. Is it the owner still? */
-static bool is_past_end(const struct fetch_part *part)
-{
-    return part->item != NULL && part->item->result.code == LEAT_E_OFFSET_OUT_OF_RANGE &&
-           part->item->want.offset > part->item->result.acked_offset;
-}
-
 static enum leat_kafka_error read_error_of(leat_err code, int16_t version)
 {
     switch (code) {
@@ -208,46 +199,9 @@ static void parts_fill(struct fetch *fetch)
     }
 }
 
-/* It has asked the coordinator. Who is the owner still has every record that was ever acked, so the
- * offset is none. Who is not, or can't know, must not say so: the client would begin elsewhere. */
-static void fetch_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
-{
-    struct fetch *fetch = catch_up->owner;
-    struct leat_kafka_request *request = fetch->request;
-    fetch->catching_up = false;
-    if (leat_kafka_abandoned(request)) {
-        leat_kafka_answer(request, NULL);
-        return;
-    }
-    parts_fill(fetch);
-    for (uint32_t i = 0; i < fetch->part_count; i++) {
-        struct fetch_part *part = &fetch->parts[i];
-        if (!is_past_end(part)) continue;
-        const struct leat_stream *stream = leat_stream_find(request->core, part->log.stream);
-        bool mine =
-            stream != NULL && leat_core_owns(request->core, stream->desc, part->log.streamlet);
-        if (rc != LEAT_OK)
-            part->out->error_code = LEAT_KAFKA_UNKNOWN_LEADER_EPOCH;
-        else if (!mine)
-            part->out->error_code = LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER;
-    }
-    fetch_answer(fetch);
-}
-
 static void fetch_on_ready(struct leat_fetch *done)
 {
     struct fetch *fetch = done->owner;
-    struct leat_core *core = fetch->request->core;
-    bool past_end = false;
-    for (uint32_t i = 0; i < fetch->part_count; i++)
-        past_end |= is_past_end(&fetch->parts[i]);
-    if (past_end && core->members.links != NULL) {
-        fetch->catching_up = true;
-        fetch->catch_up.on_done = fetch_on_caught_up;
-        fetch->catch_up.owner = fetch;
-        leat_catch_up(core, &fetch->catch_up);
-        return;
-    }
     parts_fill(fetch);
     fetch_answer(fetch);
 }
@@ -310,7 +264,7 @@ static void fetch_on_abandoned(struct leat_kafka_request *request)
 {
     struct fetch *fetch = request->state;
     fetch->fetch = NULL;
-    if (!fetch->catching_up) leat_kafka_answer(request, NULL);
+    leat_kafka_answer(request, NULL);
 }
 
 /* ---- when ---- */
