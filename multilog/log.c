@@ -143,9 +143,11 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     log->cold = seg_count > 0;
     log->jumped = tail->jumped;
     log->front_unknown = seg_count > 0 && segs[0]->id.v > 0 && !tail->jumped;
-    /* Segments were there once and are all gone: so is what they said of producers. */
-    if (seg_count == 0 && (tail->next_segment > 0 || options->remade))
-        log->producers.expired = true;
+    /* SUBTLE: after an accepted loss nothing may be left of what is known of producers, and still none
+     * is taken in the middle of its sequences: (1) batches 7 and 8 are under way, the log waits, both
+     * are refused; (2) the loss is accepted; (3) 8 comes again, before 7. Who begins anew, under its
+     * next epoch, sends both in order. */
+    if (seg_count == 0 && options->remade) log->producers.expired = true;
     log->gathered_us = log_now(log);
     log->older_follow = tail->older_follow;
     *out_log = log;

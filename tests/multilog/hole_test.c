@@ -431,6 +431,26 @@ static void read_past_what_is_there_of_a_waiting_log_is_not_out_of_range(void **
     fake_destroy(fake);
 }
 
+/* What is under way of before may come in any order: only from a new beginning on is it in order. */
+static void producer_after_an_accepted_loss_begins_anew(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(2);
+    struct sent sent[4];
+    assert_int_equal(append(fake, &sent[0], 1, 10, 7, 0, 0), LEAT_OK);
+    fake_settle(fake);
+    reopen(fake, UINT64_MAX, 1 << 20, false);
+    assert_int_equal(append(fake, &sent[1], 1, 10, 8, 0, 0), LEAT_OK);
+    assert_int_equal(append(fake, &sent[2], 1, 10, 7, 0, 2), LEAT_E_UNKNOWN_PRODUCER);
+    assert_int_equal(append(fake, &sent[2], 1, 10, 7, 0, 1), LEAT_E_UNKNOWN_PRODUCER);
+    assert_int_equal(append(fake, &sent[2], 1, 10, 7, 1, 0), LEAT_OK);
+    assert_int_equal(append(fake, &sent[3], 1, 10, 7, 1, 1), LEAT_OK);
+    fake_settle(fake);
+    assert_int_equal(sent[3].rc, LEAT_OK);
+    assert_true(sent[2].append.first_offset < sent[3].append.first_offset);
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     void *files = (void *)1;
@@ -451,6 +471,7 @@ int main(void)
         cmocka_unit_test(jump_over_groups_ends_the_group_that_is_read),
         cmocka_unit_test(read_in_an_accepted_loss_goes_on_behind_it),
         cmocka_unit_test(read_of_a_missing_segment_names_it_and_no_other),
+        cmocka_unit_test(producer_after_an_accepted_loss_begins_anew),
         cmocka_unit_test(read_past_what_is_there_of_a_waiting_log_is_not_out_of_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
