@@ -1,0 +1,180 @@
+/* The store against a small world: what a start refuses or names. */
+#include "tests/store/store_bench.h"
+
+/* ---- what a start refuses or names ---- */
+static void count_line(void *arg, const char *line)
+{
+    (void)line;
+    ++*(unsigned *)arg;
+}
+
+static unsigned complaint_count(const struct leat_store *store)
+{
+    unsigned count = 0;
+    leat_store_complaints(store, count_line, &count);
+    return count;
+}
+
+static void store_open_wrong_header_is_refused_by_name(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(8);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    fake_kill(&bench->world);
+    bench_drop_store(bench);
+    struct leat_file *file = fake_file(&bench->world, "catalogue");
+    struct leat_catalogue_header good, bad;
+    memcpy(&good, file->now, sizeof good);
+    struct {
+        size_t at;
+        leat_err rc;
+    } cases[] = {{offsetof(struct leat_catalogue_header, magic), LEAT_E_DAMAGED},
+                 {offsetof(struct leat_catalogue_header, version), LEAT_E_UNSUPPORTED},
+                 {offsetof(struct leat_catalogue_header, row_count), LEAT_E_DAMAGED}};
+    struct leat_error error;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bad = good;
+        ((uint8_t *)&bad)[cases[i].at] ^= 0x10;
+        memcpy(file->now, &bad, sizeof bad);
+        assert_int_equal(bench_open(bench, &error), cases[i].rc);
+        assert_true(error.text[0]);
+    }
+    memcpy(file->now, &good, sizeof good);
+    struct leat_store_options options = options_of();
+    options.cluster_id[0] ^= 1;
+    assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, &error),
+                     LEAT_E_WRONG_CLUSTER);
+    snprintf(file->name, sizeof file->name, "elsewhere");
+    assert_int_equal(bench_open(bench, &error), LEAT_E_DAMAGED);
+    snprintf(file->name, sizeof file->name, "catalogue");
+    assert_int_equal(bench_open(bench, &error), LEAT_OK);
+    assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_MARK);
+    assert_int_equal(complaint_count(bench->store), 0);
+    bench_free(bench);
+}
+
+static void store_open_damaged_row_is_named_and_its_place_kept(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(9);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, other, LEAT_KEEP_PARK), LEAT_OK);
+    fake_kill(&bench->world);
+    struct leat_file *file = fake_file(&bench->world, "catalogue");
+    uint8_t *row = file->now + 4096 + mine->seg->row * (size_t)LEAT_ROW_BYTES;
+    uint64_t at = mine->seg->file_offset;
+    row[60] ^= 1;
+    bench_drop_store(bench);
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    assert_int_equal(complaint_count(bench->store), 2);
+    assert_null(found_of(bench, mine));
+    assert_int_equal(found_of(bench, other)->kind, LEAT_FOUND_MARK);
+    leat_store_found_done(bench->store);
+    for (int i = 0; i < 70; i++) {
+        struct mine *more = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
+        fake_settle(&bench->world);
+        assert_int_equal(more->rc, LEAT_OK);
+        assert_int_not_equal(more->seg->file_offset, at);
+    }
+    row[60] ^= 1;
+    reopen(bench, false);
+    assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_MARK);
+    bench_free(bench);
+}
+
+static void store_open_truncated_files_are_named(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(10);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    struct mine *in_memory = opened(bench, LEAT_DURABILITY_MEMORY);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
+    fake_kill(&bench->world);
+    bench_drop_store(bench);
+    struct leat_file *file = fake_file(&bench->world, "store/0");
+    uint64_t bytes = file->bytes;
+    file->bytes = 0;
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_LOST);
+    assert_int_equal(found_of(bench, in_memory)->kind, LEAT_FOUND_MARK);
+    assert_int_equal(complaint_count(bench->store), 1);
+    bench_drop_store(bench);
+    file->bytes = bytes;
+    file = fake_file(&bench->world, "catalogue");
+    file->bytes = 4096 + 1024;
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_MARK);
+    assert_true(complaint_count(bench->store) >= 1);
+    bench_free(bench);
+}
+
+/* One flipped bit anywhere in the acked bytes of an open segment: named, never a shorter mark. */
+static void store_open_flipped_bit_is_damage_not_a_torn_tail(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(11);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    for (int i = 0; i < 3; i++) {
+        assert_true(write_some(mine, 5));
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    }
+    /* Another round carries the row that says OPEN. */
+    (void)opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 1));
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    uint8_t *bytes = fake_file(&bench->world, "store/0")->now + mine->seg->file_offset;
+    uint32_t acked = mine->extents[mine->extent_count - 2].bytes;
+    unsigned lost = 0, shorter = 0;
+    for (uint32_t i = 0; i < acked; i += 3) {
+        bytes[i] ^= 4;
+        reopen(bench, false);
+        const struct leat_found *found = found_of(bench, mine);
+        assert_non_null(found);
+        if (found->kind == LEAT_FOUND_LOST)
+            lost++;
+        else
+            shorter++;
+        bytes[i] ^= 4;
+    }
+    /* A flip in an entry's header breaks the chain, which alone looks like a torn tail: the row
+     * tells. */
+    assert_true(lost > 0);
+    assert_int_equal(shorter, 0);
+    bench_free(bench);
+}
+
+static void store_scrub_names_damage_in_closed_segments(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_new(12);
+    struct leat_store_options options = options_of();
+    options.scrub_bytes_per_second = 1024 * 1024;
+    assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, NULL), LEAT_OK);
+    bench->world.store = bench->store;
+    bench->keeper = leat_store_keeper(bench->store);
+    leat_store_found_done(bench->store);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_pass(&bench->world, 5000000);
+    assert_int_equal(complaint_count(bench->store), 0);
+    fake_file(&bench->world, "store/0")->now[mine->seg->file_offset + 40] ^= 1;
+    fake_pass(&bench->world, 5000000);
+    assert_true(complaint_count(bench->store) > 0);
+    bench_free(bench);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(store_open_wrong_header_is_refused_by_name),
+        cmocka_unit_test(store_open_damaged_row_is_named_and_its_place_kept),
+        cmocka_unit_test(store_open_truncated_files_are_named),
+        cmocka_unit_test(store_open_flipped_bit_is_damage_not_a_torn_tail),
+        cmocka_unit_test(store_scrub_names_damage_in_closed_segments),
+    };
+    return cmocka_run_group_tests_name("store open", tests, NULL, NULL);
+}
