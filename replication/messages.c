@@ -4,130 +4,80 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "wire/row.h"
 
-static uint32_t open_array(struct leat_msg_reader *reader, uint32_t least)
-{
-    uint32_t count = leat_msg_read_array(reader);
-    if (count < least) {
-        reader->failed = true;
-        return 0;
-    }
-    return count - least;
-}
+static const struct leat_msg_field body_fields[] = {
+    LEAT_MSG_FIELD(struct rep_body, handle),
+    LEAT_MSG_FIELD_LOG(struct rep_body, log),
+    LEAT_MSG_FIELD(struct rep_body, segment.v),
+    LEAT_MSG_FIELD(struct rep_body, epoch.v),
+    LEAT_MSG_FIELD(struct rep_body, version),
+    LEAT_MSG_FIELD(struct rep_body, capacity),
+    LEAT_MSG_FIELD(struct rep_body, durability),
+    LEAT_MSG_FIELD(struct rep_body, incomplete),
+    LEAT_MSG_FIELD(struct rep_body, extent.bytes),
+    LEAT_MSG_FIELD(struct rep_body, extent.crc),
+    LEAT_MSG_FIELD(struct rep_body, next_offset),
+    LEAT_MSG_FIELD(struct rep_body, max_timestamp_ms),
+};
+static const struct leat_msg_row body_row = LEAT_MSG_ROW(body_fields);
 
-static leat_err done(struct leat_msg_reader *reader, uint32_t extra)
-{
-    leat_msg_skip_n(reader, extra);
-    return leat_msg_read_done(reader) ? LEAT_OK : LEAT_E_INVALID;
-}
+static const struct leat_msg_field pull_fields[] = {
+    LEAT_MSG_FIELD_LOG(struct rep_pull, log),      LEAT_MSG_FIELD(struct rep_pull, segment.v),
+    LEAT_MSG_FIELD(struct rep_pull, extent.bytes), LEAT_MSG_FIELD(struct rep_pull, extent.crc),
+    LEAT_MSG_FIELD(struct rep_pull, from),         LEAT_MSG_FIELD(struct rep_pull, count),
+};
+static const struct leat_msg_row pull_row = LEAT_MSG_ROW(pull_fields);
 
-static void log_write(struct leat_msg_writer *writer, struct leat_log_ref log)
-{
-    leat_msg_write_u64(writer, log.stream);
-    leat_msg_write_u64(writer, log.streamlet);
-    leat_msg_write_u64(writer, log.log);
-}
+static const struct leat_msg_field answer_fields[] = {
+    LEAT_MSG_FIELD(struct rep_answer, handle),
+    LEAT_MSG_FIELD(struct rep_answer, place),
+    LEAT_MSG_FIELD(struct rep_answer, load_bytes),
+};
+static const struct leat_msg_row answer_row = LEAT_MSG_ROW(answer_fields);
 
-static struct leat_log_ref log_read(struct leat_msg_reader *reader)
-{
-    struct leat_log_ref log;
-    log.stream = leat_msg_read_u32(reader);
-    log.streamlet = leat_msg_read_u32(reader);
-    log.log = leat_msg_read_u32(reader);
-    return log;
-}
+static const struct leat_msg_field pair_fields[] = {
+    LEAT_MSG_FIELD(struct rep_pair, handle),
+    LEAT_MSG_FIELD(struct rep_pair, value),
+};
+static const struct leat_msg_row pair_row = LEAT_MSG_ROW(pair_fields);
+
+static const struct leat_msg_field audit_fields[] = {
+    LEAT_MSG_FIELD(struct rep_row, handle),       LEAT_MSG_FIELD_LOG(struct rep_row, log),
+    LEAT_MSG_FIELD(struct rep_row, segment.v),    LEAT_MSG_FIELD(struct rep_row, epoch.v),
+    LEAT_MSG_FIELD(struct rep_row, version),      LEAT_MSG_FIELD(struct rep_row, state),
+    LEAT_MSG_FIELD(struct rep_row, extent.bytes), LEAT_MSG_FIELD(struct rep_row, extent.crc),
+};
+static const struct leat_msg_row audit_row = LEAT_MSG_ROW(audit_fields);
 
 uint32_t rep_body_encode(const struct rep_body *body, uint8_t out[REP_BODY_BYTES_MAX])
 {
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, out, REP_BODY_BYTES_MAX);
-    leat_msg_write_array(&writer, 14);
-    leat_msg_write_u64(&writer, body->handle);
-    log_write(&writer, body->log);
-    leat_msg_write_u64(&writer, body->segment.v);
-    leat_msg_write_u64(&writer, body->epoch.v);
-    leat_msg_write_u64(&writer, body->version);
-    leat_msg_write_u64(&writer, body->capacity);
-    leat_msg_write_u64(&writer, body->durability);
-    leat_msg_write_bool(&writer, body->incomplete);
-    leat_msg_write_u64(&writer, body->extent.bytes);
-    leat_msg_write_u64(&writer, body->extent.crc);
-    leat_msg_write_u64(&writer, body->next_offset);
-    leat_msg_write_i64(&writer, body->max_timestamp_ms);
-    LEAT_ASSERT(!writer.overflow);
-    return writer.used;
-}
-
-uint32_t rep_pull_encode(const struct rep_pull *pull, uint8_t out[REP_PULL_BYTES_MAX])
-{
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, out, REP_PULL_BYTES_MAX);
-    leat_msg_write_array(&writer, 8);
-    log_write(&writer, pull->log);
-    leat_msg_write_u64(&writer, pull->segment.v);
-    leat_msg_write_u64(&writer, pull->extent.bytes);
-    leat_msg_write_u64(&writer, pull->extent.crc);
-    leat_msg_write_u64(&writer, pull->from);
-    leat_msg_write_u64(&writer, pull->count);
-    LEAT_ASSERT(!writer.overflow);
-    return writer.used;
-}
-
-leat_err rep_pull_decode(const void *bytes, size_t count, struct rep_pull *out)
-{
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, bytes, count);
-    uint32_t extra = open_array(&reader, 8);
-    out->log = log_read(&reader);
-    out->segment.v = leat_msg_read_u64(&reader);
-    out->extent.bytes = leat_msg_read_u32(&reader);
-    out->extent.crc = leat_msg_read_u32(&reader);
-    out->from = leat_msg_read_u32(&reader);
-    out->count = leat_msg_read_u32(&reader);
-    return done(&reader, extra);
+    return leat_msg_row_encode(&body_row, body, out, REP_BODY_BYTES_MAX);
 }
 
 leat_err rep_body_decode(const void *bytes, size_t count, struct rep_body *out)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, bytes, count);
-    uint32_t extra = open_array(&reader, 14);
-    out->handle = leat_msg_read_u64(&reader);
-    out->log = log_read(&reader);
-    out->segment.v = leat_msg_read_u64(&reader);
-    out->epoch.v = leat_msg_read_u32(&reader);
-    out->version = leat_msg_read_u32(&reader);
-    out->capacity = leat_msg_read_u32(&reader);
-    out->durability = leat_msg_read_u32(&reader);
-    out->incomplete = leat_msg_read_bool(&reader);
-    out->extent.bytes = leat_msg_read_u32(&reader);
-    out->extent.crc = leat_msg_read_u32(&reader);
-    out->next_offset = leat_msg_read_u64(&reader);
-    out->max_timestamp_ms = leat_msg_read_i64(&reader);
-    return done(&reader, extra);
+    return leat_msg_row_decode(bytes, count, &body_row, out);
+}
+
+uint32_t rep_pull_encode(const struct rep_pull *pull, uint8_t out[REP_PULL_BYTES_MAX])
+{
+    return leat_msg_row_encode(&pull_row, pull, out, REP_PULL_BYTES_MAX);
+}
+
+leat_err rep_pull_decode(const void *bytes, size_t count, struct rep_pull *out)
+{
+    return leat_msg_row_decode(bytes, count, &pull_row, out);
 }
 
 uint32_t rep_answer_encode(const struct rep_answer *answer, uint8_t out[REP_BODY_BYTES_MAX])
 {
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, out, REP_BODY_BYTES_MAX);
-    leat_msg_write_array(&writer, 3);
-    leat_msg_write_u64(&writer, answer->handle);
-    leat_msg_write_u64(&writer, answer->place);
-    leat_msg_write_u64(&writer, answer->load_bytes);
-    LEAT_ASSERT(!writer.overflow);
-    return writer.used;
+    return leat_msg_row_encode(&answer_row, answer, out, REP_BODY_BYTES_MAX);
 }
 
 leat_err rep_answer_decode(const void *bytes, size_t count, struct rep_answer *out)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, bytes, count);
-    uint32_t extra = open_array(&reader, 3);
-    out->handle = leat_msg_read_u64(&reader);
-    out->place = leat_msg_read_u64(&reader);
-    out->load_bytes = leat_msg_read_u64(&reader);
-    return done(&reader, extra);
+    return leat_msg_row_decode(bytes, count, &answer_row, out);
 }
 
 uint32_t rep_attached_encode(const struct rep_attached *attached,
@@ -146,13 +96,14 @@ leat_err rep_attached_decode(const void *bytes, size_t count, struct rep_attache
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, bytes, count);
-    uint32_t extra = open_array(&reader, 2);
+    uint32_t fields = leat_msg_read_array(&reader);
     struct leat_msg_string grant = leat_msg_read_string(&reader);
-    if (reader.failed || grant.bytes > sizeof out->grant.data) return LEAT_E_INVALID;
+    if (reader.failed || fields < 2 || grant.bytes > sizeof out->grant.data) return LEAT_E_INVALID;
     out->grant.bytes = grant.bytes;
     memcpy(out->grant.data, grant.text, grant.bytes);
     out->load_bytes = leat_msg_read_u64(&reader);
-    return done(&reader, extra);
+    leat_msg_skip_n(&reader, fields - 2);
+    return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
 }
 
 uint32_t rep_pairs_encode(const struct rep_pair *pairs, uint32_t count, uint8_t *out,
@@ -161,11 +112,8 @@ uint32_t rep_pairs_encode(const struct rep_pair *pairs, uint32_t count, uint8_t 
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, out, out_bytes);
     leat_msg_write_array(&writer, count);
-    for (uint32_t i = 0; i < count; i++) {
-        leat_msg_write_array(&writer, 2);
-        leat_msg_write_u64(&writer, pairs[i].handle);
-        leat_msg_write_u64(&writer, pairs[i].value);
-    }
+    for (uint32_t i = 0; i < count; i++)
+        leat_msg_row_write(&writer, &pair_row, &pairs[i], 0);
     LEAT_ASSERT(!writer.overflow);
     return writer.used;
 }
@@ -177,39 +125,18 @@ leat_err rep_pairs_decode(const void *bytes, size_t count, struct rep_pair *out,
     leat_msg_reader_init(&reader, bytes, count);
     uint32_t rows = leat_msg_read_array(&reader);
     if (rows > LEAT_REP_BATCH_MAX) return LEAT_E_TOO_LARGE;
-    for (uint32_t i = 0; i < rows && !reader.failed; i++) {
-        uint32_t extra = open_array(&reader, 2);
-        out[i].handle = leat_msg_read_u64(&reader);
-        out[i].value = leat_msg_read_u64(&reader);
-        leat_msg_skip_n(&reader, extra);
-    }
+    for (uint32_t i = 0; i < rows && !reader.failed; i++)
+        leat_msg_skip_n(&reader, leat_msg_row_read(&reader, &pair_row, &out[i], 0));
     *out_count = rows;
     return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
 }
 
 void rep_row_write(struct leat_msg_writer *writer, const struct rep_row *row)
 {
-    leat_msg_write_array(writer, 10);
-    leat_msg_write_u64(writer, row->handle);
-    log_write(writer, row->log);
-    leat_msg_write_u64(writer, row->segment.v);
-    leat_msg_write_u64(writer, row->epoch.v);
-    leat_msg_write_u64(writer, row->version);
-    leat_msg_write_u64(writer, row->state);
-    leat_msg_write_u64(writer, row->extent.bytes);
-    leat_msg_write_u64(writer, row->extent.crc);
+    leat_msg_row_write(writer, &audit_row, row, 0);
 }
 
 void rep_row_read(struct leat_msg_reader *reader, struct rep_row *out)
 {
-    uint32_t extra = open_array(reader, 10);
-    out->handle = leat_msg_read_u64(reader);
-    out->log = log_read(reader);
-    out->segment.v = leat_msg_read_u64(reader);
-    out->epoch.v = leat_msg_read_u32(reader);
-    out->version = leat_msg_read_u32(reader);
-    out->state = leat_msg_read_u32(reader);
-    out->extent.bytes = leat_msg_read_u32(reader);
-    out->extent.crc = leat_msg_read_u32(reader);
-    leat_msg_skip_n(reader, extra);
+    leat_msg_skip_n(reader, leat_msg_row_read(reader, &audit_row, out, 0));
 }

@@ -3,101 +3,132 @@
 
 #include <string.h>
 
-enum {
-    CLUSTER_FIELDS = 11, /* and the recovery */
-    RECOVERY_FIELDS = 16,
-    WAITING_FIELDS = 5,
-    VOTER_FIELDS = 4,
-    NODE_FIELDS = 10,
-    REPORT_FIELDS = 14,
-    PEER_FIELDS = 5
+#include "wire/row.h"
+
+static const struct leat_msg_field cluster_fields[] = {
+    LEAT_MSG_FIELD(struct leat_msg_cluster, cluster_id),
+    LEAT_MSG_FIELD(struct leat_msg_cluster, node),
+    LEAT_MSG_FIELD(struct leat_msg_cluster, role),
+    LEAT_MSG_FIELD(struct leat_msg_cluster, why),
+    LEAT_MSG_FIELD(struct leat_msg_cluster, term),
+    LEAT_MSG_FIELD(struct leat_msg_cluster, applied_index),
+    LEAT_MSG_FIELD(struct leat_msg_cluster, leader_address),
+    LEAT_MSG_FIELD(struct leat_msg_cluster, streams),
+    LEAT_MSG_FIELD(struct leat_msg_cluster, logs),
 };
+static const struct leat_msg_row cluster_row = LEAT_MSG_ROW(cluster_fields);
 
-static void write_text(struct leat_msg_writer *writer, struct leat_msg_string text)
-{
-    leat_msg_write_string(writer, text.text, text.bytes);
-}
+static const struct leat_msg_field recovery_fields[] = {
+    LEAT_MSG_FIELD(struct leat_msg_recovery, known),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, phase),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, streamlets),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, logs),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, decided),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, nodes_asked),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, nodes_answered),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, copies),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, copies_open),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, age_us),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, ended),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, last_recovered),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, last_us),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, last_since_crash_us),
+    LEAT_MSG_FIELD(struct leat_msg_recovery, waiting),
+};
+static const struct leat_msg_row recovery_row = LEAT_MSG_ROW(recovery_fields);
 
-/* Fields that a later version has added are skipped; missing ones are an error. */
-static uint32_t read_head(struct leat_msg_reader *reader, uint32_t fields)
-{
-    uint32_t count = leat_msg_read_array(reader);
-    if (count < fields) reader->failed = true;
-    return reader->failed ? 0 : count - fields;
-}
+static const struct leat_msg_field waiting_fields[] = {
+    LEAT_MSG_FIELD(struct leat_msg_recovery_row, stream_id),
+    LEAT_MSG_FIELD(struct leat_msg_recovery_row, streamlet),
+    LEAT_MSG_FIELD(struct leat_msg_recovery_row, log),
+    LEAT_MSG_FIELD(struct leat_msg_recovery_row, stream),
+    LEAT_MSG_FIELD(struct leat_msg_recovery_row, why),
+};
+static const struct leat_msg_row waiting_row = LEAT_MSG_ROW(waiting_fields);
+
+static const struct leat_msg_field voter_fields[] = {
+    LEAT_MSG_FIELD(struct leat_msg_voter, address),
+    LEAT_MSG_FIELD(struct leat_msg_voter, votes),
+    LEAT_MSG_FIELD(struct leat_msg_voter, reachable),
+    LEAT_MSG_FIELD(struct leat_msg_voter, last_index),
+};
+static const struct leat_msg_row voter_row = LEAT_MSG_ROW(voter_fields);
+
+static const struct leat_msg_field node_fields[] = {
+    LEAT_MSG_FIELD(struct leat_msg_cluster_node, name),
+    LEAT_MSG_FIELD(struct leat_msg_cluster_node, incarnation),
+    LEAT_MSG_FIELD(struct leat_msg_cluster_node, address),
+    LEAT_MSG_FIELD(struct leat_msg_cluster_node, node_address),
+    LEAT_MSG_FIELD(struct leat_msg_cluster_node, rack),
+    LEAT_MSG_FIELD(struct leat_msg_cluster_node, cores),
+    LEAT_MSG_FIELD(struct leat_msg_cluster_node, state),
+    LEAT_MSG_FIELD(struct leat_msg_cluster_node, draining),
+    LEAT_MSG_FIELD(struct leat_msg_cluster_node, memory_bytes),
+    LEAT_MSG_FIELD(struct leat_msg_cluster_node, streamlets),
+};
+static const struct leat_msg_row node_row = LEAT_MSG_ROW(node_fields);
+
+static const struct leat_msg_field report_fields[] = {
+    LEAT_MSG_FIELD(struct leat_msg_node_report, known),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, why),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, pool_limit),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, pool_used),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, replicas_limit),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, replicas_used),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, replicas_unflushed),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, logs),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, logs_under_replicated),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, logs_below_min),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, logs_suspended),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, segments_under_replicated),
+    LEAT_MSG_FIELD(struct leat_msg_node_report, segments_misplaced),
+};
+static const struct leat_msg_row report_row = LEAT_MSG_ROW(report_fields);
+
+static const struct leat_msg_field peer_fields[] = {
+    LEAT_MSG_FIELD(struct leat_msg_report_peer, node),
+    LEAT_MSG_FIELD(struct leat_msg_report_peer, up),
+    LEAT_MSG_FIELD(struct leat_msg_report_peer, transport),
+    LEAT_MSG_FIELD(struct leat_msg_report_peer, replicas),
+    LEAT_MSG_FIELD(struct leat_msg_report_peer, load_bytes),
+};
+static const struct leat_msg_row peer_row = LEAT_MSG_ROW(peer_fields);
+
+static const struct leat_msg_field change_fields[] = {
+    LEAT_MSG_FIELD(struct leat_msg_node_change, what),
+    LEAT_MSG_FIELD(struct leat_msg_node_change, name),
+};
+static const struct leat_msg_row change_row = LEAT_MSG_ROW(change_fields);
+
+static const struct leat_msg_field move_fields[] = {
+    LEAT_MSG_FIELD(struct leat_msg_streamlet_move, stream),
+    LEAT_MSG_FIELD(struct leat_msg_streamlet_move, streamlet),
+    LEAT_MSG_FIELD(struct leat_msg_streamlet_move, node),
+};
+static const struct leat_msg_row move_row = LEAT_MSG_ROW(move_fields);
 
 void leat_msg_cluster_write(struct leat_msg_writer *writer, const struct leat_msg_cluster *cluster)
 {
-    leat_msg_write_array(writer, CLUSTER_FIELDS + 1);
-    leat_msg_write_bin(writer, cluster->cluster_id, sizeof cluster->cluster_id);
-    write_text(writer, cluster->node);
-    write_text(writer, cluster->role);
-    write_text(writer, cluster->why);
-    leat_msg_write_u64(writer, cluster->term);
-    leat_msg_write_u64(writer, cluster->applied_index);
-    write_text(writer, cluster->leader_address);
-    leat_msg_write_u64(writer, cluster->streams);
-    leat_msg_write_u64(writer, cluster->logs);
+    leat_msg_row_write(writer, &cluster_row, cluster, 3); /* voters, nodes, the recovery */
 }
 
 void leat_msg_cluster_read(struct leat_msg_reader *reader, struct leat_msg_cluster *out)
 {
     memset(out, 0, sizeof *out);
-    out->has_recovery = read_head(reader, CLUSTER_FIELDS) > 0;
-    struct leat_msg_string id = leat_msg_read_string(reader);
-    if (id.bytes != sizeof out->cluster_id) reader->failed = true;
-    if (!reader->failed) memcpy(out->cluster_id, id.text, sizeof out->cluster_id);
-    out->node = leat_msg_read_string(reader);
-    out->role = leat_msg_read_string(reader);
-    out->why = leat_msg_read_string(reader);
-    out->term = leat_msg_read_u64(reader);
-    out->applied_index = leat_msg_read_u64(reader);
-    out->leader_address = leat_msg_read_string(reader);
-    out->streams = leat_msg_read_u64(reader);
-    out->logs = leat_msg_read_u64(reader);
+    out->has_recovery = leat_msg_row_read(reader, &cluster_row, out, 2) > 0;
 }
 
 void leat_msg_recovery_write(struct leat_msg_writer *writer,
                              const struct leat_msg_recovery *recovery)
 {
-    leat_msg_write_array(writer, RECOVERY_FIELDS);
-    leat_msg_write_bool(writer, recovery->known);
-    leat_msg_write_u64(writer, recovery->phase);
-    leat_msg_write_u64(writer, recovery->streamlets);
-    leat_msg_write_u64(writer, recovery->logs);
-    leat_msg_write_u64(writer, recovery->decided);
-    leat_msg_write_u64(writer, recovery->nodes_asked);
-    leat_msg_write_u64(writer, recovery->nodes_answered);
-    leat_msg_write_u64(writer, recovery->copies);
-    leat_msg_write_u64(writer, recovery->copies_open);
-    leat_msg_write_u64(writer, recovery->age_us);
-    leat_msg_write_u64(writer, recovery->ended);
-    leat_msg_write_u64(writer, recovery->last_recovered);
-    leat_msg_write_u64(writer, recovery->last_us);
-    leat_msg_write_u64(writer, recovery->last_since_crash_us);
-    leat_msg_write_u64(writer, recovery->waiting);
+    leat_msg_row_write(writer, &recovery_row, recovery, 1);
     leat_msg_write_array(writer, recovery->row_count);
 }
 
 void leat_msg_recovery_read(struct leat_msg_reader *reader, struct leat_msg_recovery *out)
 {
     memset(out, 0, sizeof *out);
-    uint32_t more = read_head(reader, RECOVERY_FIELDS);
-    out->known = leat_msg_read_bool(reader);
-    out->phase = leat_msg_read_u64(reader);
-    out->streamlets = leat_msg_read_u64(reader);
-    out->logs = leat_msg_read_u64(reader);
-    out->decided = leat_msg_read_u64(reader);
-    out->nodes_asked = leat_msg_read_u64(reader);
-    out->nodes_answered = leat_msg_read_u64(reader);
-    out->copies = leat_msg_read_u64(reader);
-    out->copies_open = leat_msg_read_u64(reader);
-    out->age_us = leat_msg_read_u64(reader);
-    out->ended = leat_msg_read_u64(reader);
-    out->last_recovered = leat_msg_read_u64(reader);
-    out->last_us = leat_msg_read_u64(reader);
-    out->last_since_crash_us = leat_msg_read_u64(reader);
-    out->waiting = leat_msg_read_u64(reader);
+    uint32_t more = leat_msg_row_read(reader, &recovery_row, out, 1);
     out->row_count = leat_msg_read_array(reader);
     out->rows = *reader;
     leat_msg_skip_n(reader, out->row_count);
@@ -107,76 +138,36 @@ void leat_msg_recovery_read(struct leat_msg_reader *reader, struct leat_msg_reco
 void leat_msg_recovery_row_write(struct leat_msg_writer *writer,
                                  const struct leat_msg_recovery_row *row)
 {
-    leat_msg_write_array(writer, WAITING_FIELDS);
-    leat_msg_write_u64(writer, row->stream_id);
-    leat_msg_write_u64(writer, row->streamlet);
-    leat_msg_write_u64(writer, row->log);
-    write_text(writer, row->stream);
-    write_text(writer, row->why);
+    leat_msg_row_write(writer, &waiting_row, row, 0);
 }
 
 void leat_msg_recovery_row_read(struct leat_msg_reader *reader, struct leat_msg_recovery_row *out)
 {
     memset(out, 0, sizeof *out);
-    uint32_t more = read_head(reader, WAITING_FIELDS);
-    out->stream_id = leat_msg_read_u64(reader);
-    out->streamlet = leat_msg_read_u64(reader);
-    out->log = leat_msg_read_u64(reader);
-    out->stream = leat_msg_read_string(reader);
-    out->why = leat_msg_read_string(reader);
-    leat_msg_skip_n(reader, more);
+    leat_msg_skip_n(reader, leat_msg_row_read(reader, &waiting_row, out, 0));
 }
 
 void leat_msg_voter_write(struct leat_msg_writer *writer, const struct leat_msg_voter *voter)
 {
-    leat_msg_write_array(writer, VOTER_FIELDS);
-    write_text(writer, voter->address);
-    leat_msg_write_bool(writer, voter->votes);
-    leat_msg_write_bool(writer, voter->reachable);
-    leat_msg_write_u64(writer, voter->last_index);
+    leat_msg_row_write(writer, &voter_row, voter, 0);
 }
 
 void leat_msg_voter_read(struct leat_msg_reader *reader, struct leat_msg_voter *out)
 {
     memset(out, 0, sizeof *out);
-    uint32_t more = read_head(reader, VOTER_FIELDS);
-    out->address = leat_msg_read_string(reader);
-    out->votes = leat_msg_read_bool(reader);
-    out->reachable = leat_msg_read_bool(reader);
-    out->last_index = leat_msg_read_u64(reader);
-    leat_msg_skip_n(reader, more);
+    leat_msg_skip_n(reader, leat_msg_row_read(reader, &voter_row, out, 0));
 }
 
 void leat_msg_cluster_node_write(struct leat_msg_writer *writer,
                                  const struct leat_msg_cluster_node *node)
 {
-    leat_msg_write_array(writer, NODE_FIELDS + 1); /* the report follows */
-    write_text(writer, node->name);
-    leat_msg_write_u64(writer, node->incarnation);
-    write_text(writer, node->address);
-    write_text(writer, node->node_address);
-    write_text(writer, node->rack);
-    leat_msg_write_u64(writer, node->cores);
-    leat_msg_write_u64(writer, node->state);
-    leat_msg_write_bool(writer, node->draining);
-    leat_msg_write_u64(writer, node->memory_bytes);
-    leat_msg_write_u64(writer, node->streamlets);
+    leat_msg_row_write(writer, &node_row, node, 1); /* the report follows */
 }
 
 void leat_msg_cluster_node_read(struct leat_msg_reader *reader, struct leat_msg_cluster_node *out)
 {
     memset(out, 0, sizeof *out);
-    uint32_t more = read_head(reader, NODE_FIELDS);
-    out->name = leat_msg_read_string(reader);
-    out->incarnation = leat_msg_read_u64(reader);
-    out->address = leat_msg_read_string(reader);
-    out->node_address = leat_msg_read_string(reader);
-    out->rack = leat_msg_read_string(reader);
-    out->cores = leat_msg_read_u64(reader);
-    out->state = leat_msg_read_u64(reader);
-    out->draining = leat_msg_read_bool(reader);
-    out->memory_bytes = leat_msg_read_u64(reader);
-    out->streamlets = leat_msg_read_u64(reader);
+    uint32_t more = leat_msg_row_read(reader, &node_row, out, 0);
     if (more > 0) {
         leat_msg_node_report_read(reader, &out->report);
         more--;
@@ -187,40 +178,14 @@ void leat_msg_cluster_node_read(struct leat_msg_reader *reader, struct leat_msg_
 void leat_msg_node_report_write(struct leat_msg_writer *writer,
                                 const struct leat_msg_node_report *report)
 {
-    leat_msg_write_array(writer, REPORT_FIELDS);
-    leat_msg_write_bool(writer, report->known);
-    write_text(writer, report->why);
-    leat_msg_write_u64(writer, report->pool_limit);
-    leat_msg_write_u64(writer, report->pool_used);
-    leat_msg_write_u64(writer, report->replicas_limit);
-    leat_msg_write_u64(writer, report->replicas_used);
-    leat_msg_write_u64(writer, report->replicas_unflushed);
-    leat_msg_write_u64(writer, report->logs);
-    leat_msg_write_u64(writer, report->logs_under_replicated);
-    leat_msg_write_u64(writer, report->logs_below_min);
-    leat_msg_write_u64(writer, report->logs_suspended);
-    leat_msg_write_u64(writer, report->segments_under_replicated);
-    leat_msg_write_u64(writer, report->segments_misplaced);
+    leat_msg_row_write(writer, &report_row, report, 1);
     leat_msg_write_array(writer, report->peer_count);
 }
 
 void leat_msg_node_report_read(struct leat_msg_reader *reader, struct leat_msg_node_report *out)
 {
     memset(out, 0, sizeof *out);
-    uint32_t more = read_head(reader, REPORT_FIELDS);
-    out->known = leat_msg_read_bool(reader);
-    out->why = leat_msg_read_string(reader);
-    out->pool_limit = leat_msg_read_u64(reader);
-    out->pool_used = leat_msg_read_u64(reader);
-    out->replicas_limit = leat_msg_read_u64(reader);
-    out->replicas_used = leat_msg_read_u64(reader);
-    out->replicas_unflushed = leat_msg_read_u64(reader);
-    out->logs = leat_msg_read_u64(reader);
-    out->logs_under_replicated = leat_msg_read_u64(reader);
-    out->logs_below_min = leat_msg_read_u64(reader);
-    out->logs_suspended = leat_msg_read_u64(reader);
-    out->segments_under_replicated = leat_msg_read_u64(reader);
-    out->segments_misplaced = leat_msg_read_u64(reader);
+    uint32_t more = leat_msg_row_read(reader, &report_row, out, 1);
     out->peer_count = leat_msg_read_array(reader);
     out->peers = *reader;
     leat_msg_skip_n(reader, out->peer_count);
@@ -230,66 +195,37 @@ void leat_msg_node_report_read(struct leat_msg_reader *reader, struct leat_msg_n
 void leat_msg_report_peer_write(struct leat_msg_writer *writer,
                                 const struct leat_msg_report_peer *peer)
 {
-    leat_msg_write_array(writer, PEER_FIELDS);
-    write_text(writer, peer->node);
-    leat_msg_write_bool(writer, peer->up);
-    write_text(writer, peer->transport);
-    leat_msg_write_u64(writer, peer->replicas);
-    leat_msg_write_u64(writer, peer->load_bytes);
+    leat_msg_row_write(writer, &peer_row, peer, 0);
 }
 
 void leat_msg_report_peer_read(struct leat_msg_reader *reader, struct leat_msg_report_peer *out)
 {
     memset(out, 0, sizeof *out);
-    uint32_t more = read_head(reader, PEER_FIELDS);
-    out->node = leat_msg_read_string(reader);
-    out->up = leat_msg_read_bool(reader);
-    out->transport = leat_msg_read_string(reader);
-    out->replicas = leat_msg_read_u64(reader);
-    out->load_bytes = leat_msg_read_u64(reader);
-    leat_msg_skip_n(reader, more);
+    leat_msg_skip_n(reader, leat_msg_row_read(reader, &peer_row, out, 0));
 }
 
 void leat_msg_node_change_encode(struct leat_msg_writer *writer,
                                  const struct leat_msg_node_change *change)
 {
-    leat_msg_write_array(writer, 2);
-    leat_msg_write_u64(writer, change->what);
-    write_text(writer, change->name);
+    leat_msg_row_write(writer, &change_row, change, 0);
 }
 
 leat_err leat_msg_node_change_decode(const void *bytes, size_t count,
                                      struct leat_msg_node_change *out)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, bytes, count);
     memset(out, 0, sizeof *out);
-    uint32_t more = read_head(&reader, 2);
-    out->what = leat_msg_read_u32(&reader);
-    out->name = leat_msg_read_string(&reader);
-    leat_msg_skip_n(&reader, more);
-    return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
+    return leat_msg_row_decode(bytes, count, &change_row, out);
 }
 
 void leat_msg_streamlet_move_encode(struct leat_msg_writer *writer,
                                     const struct leat_msg_streamlet_move *move)
 {
-    leat_msg_write_array(writer, 3);
-    write_text(writer, move->stream);
-    leat_msg_write_u64(writer, move->streamlet);
-    write_text(writer, move->node);
+    leat_msg_row_write(writer, &move_row, move, 0);
 }
 
 leat_err leat_msg_streamlet_move_decode(const void *bytes, size_t count,
                                         struct leat_msg_streamlet_move *out)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, bytes, count);
     memset(out, 0, sizeof *out);
-    uint32_t more = read_head(&reader, 3);
-    out->stream = leat_msg_read_string(&reader);
-    out->streamlet = leat_msg_read_u32(&reader);
-    out->node = leat_msg_read_string(&reader);
-    leat_msg_skip_n(&reader, more);
-    return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
+    return leat_msg_row_decode(bytes, count, &move_row, out);
 }
