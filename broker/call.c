@@ -43,6 +43,34 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
     return call;
 }
 
+bool leat_call_log_find(struct leat_call *call, const struct leat_frame *frame,
+                        struct leat_msg_string name, uint32_t streamlet, uint32_t log,
+                        struct leat_log_ref *out_log, uint32_t *out_home)
+{
+    struct leat_core *core = call->core;
+    const struct leat_stream *stream = leat_stream_find_name(core, name.text, name.bytes);
+    struct leat_error error;
+    if (stream == NULL || streamlet >= stream->desc->streamlet_count ||
+        log >= stream->desc->settings.logs) {
+        if (stream == NULL)
+            leat_error_set(&error, LEAT_E_UNKNOWN_STREAM, "no stream is named \"%.*s\"",
+                           (int)name.bytes, name.text);
+        else
+            leat_error_set(&error, LEAT_E_UNKNOWN_LOG, "stream \"%.*s\" has no streamlet %u log %u",
+                           (int)name.bytes, name.text, streamlet, log);
+        leat_call_refuse(call, error.code, error.text);
+        return false;
+    }
+    if (!leat_core_owns(core, stream->desc, streamlet)) {
+        leat_call_forward(call, stream->desc->streamlets[streamlet].owner, frame->control,
+                          frame->control_bytes);
+        return false;
+    }
+    *out_log = (struct leat_log_ref){stream->desc->id, streamlet, log};
+    *out_home = leat_core_of_log(core->node, *out_log, stream->desc->settings.logs);
+    return true;
+}
+
 static void call_free(struct leat_call *call)
 {
     struct leat_peer *peer = call->peer;

@@ -399,7 +399,7 @@ void leat_fetch_undefer(struct leat_core *core);
 /** Answer what waits, with what there is. */
 void leat_fetch_stop(struct leat_core *core);
 
-/* ---- calls: locate.c, meta.c, status.c, sets_calls.c, recover.c ---- */
+/* ---- calls: locate.c, meta.c, status.c, sets_calls.c, recover.c, trim.c ---- */
 typedef void (*leat_call_fn)(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_locate(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame);
@@ -419,6 +419,12 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
 /** Nobody waits for its answers any more: give up the places that its requests hold. */
 void leat_sets_peer_closed(struct leat_peer *peer);
 void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame);
+/** The log that a call names. false: there is none, or another node has it: the call has been refused,
+ * or passed on to that node as it came. */
+bool leat_call_log_find(struct leat_call *call, const struct leat_frame *frame,
+                        struct leat_msg_string name, uint32_t streamlet, uint32_t log,
+                        struct leat_log_ref *out_log, uint32_t *out_home) LEAT_NODISCARD;
 /** Storage for one call (bytes of the whole struct, struct leat_call first); refuses by itself when
  * there is none, and returns NULL. */
 void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, size_t bytes);

@@ -223,8 +223,6 @@ void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame)
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     struct leat_msg_recover body;
     leat_msg_recover_read(&reader, &body);
-    struct leat_msg_string name = body.stream;
-    uint32_t streamlet = body.streamlet, log = body.log;
     if (reader.failed || !body.accept_loss) {
         leat_call_refuse(&recover->call, LEAT_E_INVALID,
                          reader.failed ? "the control body of log recover is not [stream, "
@@ -232,26 +230,10 @@ void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame)
                                        : "what is lost can only be given up: say --accept-loss");
         return;
     }
-    const struct leat_stream *stream = leat_stream_find_name(core, name.text, name.bytes);
-    if (stream == NULL || streamlet >= stream->desc->streamlet_count ||
-        log >= stream->desc->settings.logs) {
-        struct leat_error error;
-        if (stream == NULL)
-            leat_error_set(&error, LEAT_E_UNKNOWN_STREAM, "no stream is named \"%.*s\"",
-                           (int)name.bytes, name.text);
-        else
-            leat_error_set(&error, LEAT_E_UNKNOWN_LOG, "stream \"%.*s\" has no streamlet %u log %u",
-                           (int)name.bytes, name.text, streamlet, log);
-        leat_call_refuse(&recover->call, error.code, error.text);
+    uint32_t home;
+    if (!leat_call_log_find(&recover->call, frame, body.stream, body.streamlet, body.log,
+                            &recover->ref, &home))
         return;
-    }
-    recover->ref = (struct leat_log_ref){stream->desc->id, streamlet, log};
-    if (!leat_core_owns(core, stream->desc, streamlet)) {
-        leat_call_forward(&recover->call, stream->desc->streamlets[streamlet].owner, frame->control,
-                          frame->control_bytes);
-        return;
-    }
-    uint32_t home = leat_core_of_log(core->node, recover->ref, stream->desc->settings.logs);
     recover->home = &core->node->cores[home];
     leat_core_mail(core, home, &recover->call.mail, recover_deliver_home);
 }

@@ -37,8 +37,9 @@ _leat()
     local options='--brokers --help'
     case $noun:$verb in
     :) COMPREPLY=($(compgen -W 'stream produce consume log status cluster node bench --brokers --help --version' -- "$cur")) && return ;;
-    stream:) COMPREPLY=($(compgen -W "create list describe delete $options" -- "$cur")) && return ;;
+    stream:) COMPREPLY=($(compgen -W "create list describe delete trim rebalance $options" -- "$cur")) && return ;;
     stream:create) options+=' --streamlets --logs --copies --min-copies --durability --retention-time --retention-bytes --segment-bytes --json' ;;
+    stream:trim) options+=' --streamlet --log --before' ;;
     stream:list | status:*) options+=' --json' ;;
     stream:describe) options+=' --json --segments' ;;
     produce:*) options+=' --key-separator --batch-bytes --linger --compression --streamlet --timeout --quiet' ;;
@@ -57,7 +58,7 @@ _leat()
         return
     fi
     case $noun:$verb in
-    stream:describe | stream:delete | log:recover) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;
+    stream:describe | stream:delete | stream:trim | log:recover) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;
     produce:) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;
     produce:*) COMPREPLY=($(compgen -f -- "$cur")) ;;
     consume:) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;

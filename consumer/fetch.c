@@ -189,8 +189,8 @@ static void group_out_of_range(struct leat_consumer_engine *engine, struct leat_
 {
     if (row->acked_offset > log->acked || !log->acked_known) log->acked = row->acked_offset;
     log->acked_known = true;
-    log->next = log->acked;
     if (log->asked_first == row->first_offset) {
+        log->next = log->acked;
         log->retry_at_us = leat_consumer_now(engine) + (uint64_t)engine->options.wait_ms * 1000u;
         return;
     }
@@ -209,7 +209,10 @@ static void group_next(struct leat_consumer_engine *engine, struct leat_consumer
 static void group_begin_known(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                               const struct leat_msg_located *row)
 {
-    if (row->position.group < log->group) return; /* it does not exist yet */
+    if (row->position.group < log->group) { /* it does not exist yet */
+        log->next = log->acked;
+        return;
+    }
     if (row->position.group == log->group) {
         log->position = row->position;
         return;
@@ -325,7 +328,9 @@ static leat_err row_take(struct leat_consumer_engine *engine, struct leat_consum
         run->generation = engine->generation;
         run->fetched = (struct leat_fetched){
             .log = log->ref,
-            .from_offset = log->by_position ? log->skip_below : log->next,
+            .from_offset = !log->by_position              ? log->next
+                           : log->skip_below < log->first ? log->first
+                                                          : log->skip_below,
             .end_offset = UINT64_MAX,
             .acked_offset = row->acked_offset,
             .group = log->by_position ? (int64_t)log->group : -1,

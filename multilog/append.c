@@ -25,7 +25,7 @@ static leat_err refuse_incomplete(const struct leat_log *log, leat_err rc, struc
                           log->why, log->stream_name, ref->streamlet, ref->log);
 }
 
-static leat_err refuse_state(const struct leat_log *log, struct leat_error *error)
+leat_err log_refusal(const struct leat_log *log, struct leat_error *error)
 {
     if (log->deleting)
         return leat_error_set(error, LEAT_E_UNKNOWN_STREAM, "the stream is being deleted");
@@ -153,7 +153,7 @@ static leat_err want_room(struct leat_log *log, const struct leat_batch *batch,
 leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
                          struct leat_append *append, struct leat_error *error)
 {
-    leat_err rc = refuse_state(log, error);
+    leat_err rc = log_refusal(log, error);
     if (rc != LEAT_OK) return rc;
     if (batch->byte_count > LEAT_BATCH_BYTES_MAX)
         return leat_error_set(error, LEAT_E_TOO_LARGE, "a batch of %u bytes; at most %d are taken",

@@ -148,78 +148,7 @@ void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg)
     log_mark_dirty(log);
 }
 
-/* ---- trimming ----
- * The trim entry is acked before anything is freed: after a crash nothing that a start or trim
- * entry calls retained may be missing. */
-
-static bool trim_is_pending(const struct leat_log *log)
-{
-    return log->trim_segment != log->first_segment;
-}
-
-static void write_trim(struct leat_log *log)
-{
-    struct leat_trim trim = {log->trim_segment, log->trim_offset};
-    (void)leat_entry_append(&log->head.writer, LEAT_ENTRY_TRIM, 0, 0, &trim, sizeof trim,
-                            leat_crc32c(0, &trim, sizeof trim));
-    log->trim_written = true;
-    log->trim_ack_segment = log->head.seg->id.v;
-    log->trim_ack_bytes = log->head.writer.used;
-}
-
-void log_step_trim(struct leat_log *log)
-{
-    if (!trim_is_pending(log) || log->state != LEAT_LOG_SERVING || log->deleting) return;
-    if (!log->trim_written) {
-        if (log_head_fits(log, sizeof(struct leat_trim)))
-            write_trim(log);
-        else if (!log->stopping && !log->room_wanted) {
-            log->room_wanted = true;
-            /* A cold log wakes first, which is behind us in this step. Not while the disk is full:
-             * the wish is refused at once then, and the turn would never end. */
-            if (log->cold && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
-        }
-    }
-}
-
-void log_step_trimmed(struct leat_log *log)
-{
-    if (!log->trim_written || log->state != LEAT_LOG_SERVING || log->deleting) return;
-    const struct log_open *open = log->old.seg ? &log->old : &log->head;
-    bool acked =
-        open->seg->id.v > log->trim_ack_segment ||
-        (open->seg->id.v == log->trim_ack_segment && open->acked_bytes > log->trim_ack_bytes);
-    if (!acked) return;
-    log->first_segment = log->trim_segment;
-    log->first_offset = log->trim_offset;
-    log->trim_written = false;
-}
-
-void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
-                      void *arg)
-{
-    LEAT_ASSERT(log->on_forgiven == NULL);
-    log->on_forgiven = on_done;
-    log->on_forgiven_arg = arg;
-    log_mark_dirty(log);
-}
-
-void log_step_forgiven(struct leat_log *log)
-{
-    if (!log->on_forgiven) return;
-    bool writable = log->state == LEAT_LOG_SERVING && !log->deleting && !log->stopping;
-    if (writable && (log->front_unknown || log_front_is_missing(log))) {
-        if (log->front_unknown || trim_is_pending(log)) return;
-        const struct leat_segment *held = log_slot_at(log, 0)->seg;
-        log->trim_segment = held->id.v;
-        log->trim_offset = held->base_offset;
-        log_mark_dirty(log);
-        return;
-    }
-    void (*on_done)(void *arg, struct leat_log *done) = log->on_forgiven;
-    log->on_forgiven = NULL;
-    on_done(log->on_forgiven_arg, log);
-}
+/* ---- retention ---- */
 
 static bool segment_has_expired(const struct leat_log *log, const struct leat_segment *seg,
                                 int64_t now_ms, uint64_t bytes)
@@ -234,9 +163,9 @@ static bool segment_has_expired(const struct leat_log *log, const struct leat_se
 
 /* Drops from the front whole closed segments. The last segment stays unless a head follows it: its
  * start entry is where the producers' state lives. */
-static void retain(struct leat_log *log)
+void log_retain(struct leat_log *log)
 {
-    if (trim_is_pending(log) || log->old.seg) return;
+    if (log_trim_is_pending(log) || log->old.seg) return;
     struct leat_log_info info;
     leat_log_info(log, &info);
     int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
@@ -244,7 +173,9 @@ static void retain(struct leat_log *log)
     uint32_t count = 0;
     while (count < log->slot_count) {
         const struct log_slot *slot = log_slot_at(log, count);
-        if (!slot->closed || !segment_has_expired(log, slot->seg, now_ms, bytes)) break;
+        if (!slot->closed) break;
+        bool given_up = slot->seg->next_offset <= log->first_offset;
+        if (!given_up && !segment_has_expired(log, slot->seg, now_ms, bytes)) break;
         bytes -= slot->seg->extent.bytes;
         count++;
     }
@@ -256,6 +187,7 @@ static void retain(struct leat_log *log)
         log->trim_segment = log_slot_at(log, count)->seg->id.v;
         log->trim_offset = log_slot_at(log, count)->seg->base_offset;
     }
+    log_begin_note(log, log->first_offset);
 }
 
 /* A log that is written no more would keep its last records for ever: retention drops closed
@@ -275,8 +207,9 @@ static bool is_settled(const struct leat_log *log)
 {
     const struct log_open *head = &log->head;
     return head->seg && !log->old.seg && log->opened && log_is_quiet(log) &&
-           leat_list_empty(&log->waiting) && head->acked_bytes == head->writer.used &&
-           !log->room_wanted && !log->roll_wanted && !log->next;
+           leat_list_empty(&log->waiting) && leat_list_empty(&log->trims) &&
+           head->acked_bytes == head->writer.used && !log->room_wanted && !log->roll_wanted &&
+           !log->next;
 }
 
 static void on_parked(struct leat_keep *keep)
@@ -356,7 +289,7 @@ void leat_log_care(struct leat_log *log)
     if (!log->deleting && !log->stopping && log->state == LEAT_LOG_SERVING) {
         int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
         producers_expire(log, now_ms);
-        retain(log);
+        log_retain(log);
         if (head_has_expired(log, now_ms)) log->roll_wanted = true;
         log->opening_paused = false;
         bool idle = now_us - log->gathered_us >= log->options.park_after_us;
@@ -364,7 +297,8 @@ void leat_log_care(struct leat_log *log)
             log->rolling_fast = false;
             log_drop_next(log);
         }
-        if (idle && !log->parked && !trim_is_pending(log) && is_settled(log)) (void)park_start(log);
+        if (idle && !log->parked && !log_trim_is_pending(log) && is_settled(log))
+            (void)park_start(log);
     }
     log_mark_dirty(log);
 }

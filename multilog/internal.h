@@ -74,11 +74,15 @@ struct leat_log {
     struct log_slot *slots;
     uint32_t slot_begin, slot_count, slot_capacity;
     /* Retained. Below the first slot's: what lies between is missing (log_front_is_missing()). */
-    uint64_t first_segment, first_offset;
-    uint64_t trim_segment, trim_offset; /* trim entry written, not yet acked; == first: none */
+    uint64_t first_segment, first_offset; /* the offset may lie in a later segment */
+    uint64_t trim_segment, trim_offset;   /* trim entry written, not yet acked; == first: none */
     bool trim_written;
     uint64_t trim_ack_segment;
     uint32_t trim_ack_bytes;
+    struct leat_list trims; /* struct leat_log_trim, in the order of asking */
+    bool begin_written;     /* the head's start entry names begin_offset, not yet acked */
+    uint64_t begin_offset, begin_segment;
+    uint64_t begin_told; /* what the last acked start entry names: a restart finds no less */
     uint64_t closed_bytes, memory_bytes;
     bool evictions_wanted;
     unsigned drops; /* in flight */
@@ -187,6 +191,8 @@ void log_step(struct leat_log *log);
 /* append.c */
 uint32_t log_keep_free(const struct log_open *open);
 bool log_head_fits(const struct leat_log *log, uint32_t payload_bytes);
+/** Why it takes no appends now; LEAT_OK: it does. */
+leat_err log_refusal(const struct leat_log *log, struct leat_error *error);
 
 /* roll.c */
 void log_step_room(struct leat_log *log);
@@ -216,9 +222,19 @@ void log_step_drop(struct leat_log *log);
 void log_step_end(struct leat_log *log);
 void log_step_resume(struct leat_log *log);
 void log_segment_own(struct leat_log *log, struct leat_segment *seg);
+void log_retain(struct leat_log *log);
+
+/* trim.c */
+bool log_trim_is_pending(const struct leat_log *log);
 void log_step_trim(struct leat_log *log);
 void log_step_trimmed(struct leat_log *log);
 void log_step_forgiven(struct leat_log *log);
+/** What a start or trim entry says that is acked: the log begins no earlier. */
+void log_begin_note(struct leat_log *log, uint64_t offset);
+void log_step_begin(struct leat_log *log);
+void log_step_begun(struct leat_log *log);
+/** A start entry is about to be written: it names what is asked for. */
+void log_begin_take(struct leat_log *log);
 
 /* read.c */
 void log_step_reads(struct leat_log *log);

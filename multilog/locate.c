@@ -18,17 +18,21 @@ static leat_err locate_latest(struct leat_log *log, struct leat_locate_op *op)
 
 /* The first record of the batch that is not older. Compressed batches are answered by their first
  * record: a consumer skips a few, and the broker's core uncompresses nothing. */
-static void locate_record(struct leat_locate_op *op, const struct leat_batch *batch)
+static void locate_record(const struct leat_log *log, struct leat_locate_op *op,
+                          const struct leat_batch *batch)
 {
     struct leat_record_reader reader;
     struct leat_record record;
     op->offset.v = batch->base_offset;
     op->timestamp_ms = batch->base_timestamp_ms;
+    if (op->offset.v < log->first_offset) op->offset.v = log->first_offset;
     if (batch->codec != LEAT_CODEC_NONE) return;
     leat_record_reader_init(&reader, batch, batch->bytes + LEAT_BATCH_HEADER_BYTES,
                             batch->byte_count - LEAT_BATCH_HEADER_BYTES);
     while (leat_record_next(&reader, &record) == LEAT_OK) {
-        if (record.timestamp_ms < op->value) continue;
+        if (record.timestamp_ms < op->value ||
+            batch->base_offset + record.offset_delta < log->first_offset)
+            continue;
         op->offset.v = batch->base_offset + record.offset_delta;
         op->timestamp_ms = record.timestamp_ms;
         return;
@@ -52,7 +56,7 @@ static void locate_take(struct leat_log *log, struct leat_locate_op *op)
     if (rc != LEAT_OK)
         op->rc = LEAT_E_DAMAGED;
     else if (op->what == LEAT_LOCATE_TIME)
-        locate_record(op, &batch);
+        locate_record(log, op, &batch);
     if (read->pinned) leat_segment_unpin(read->pinned, log->env->post);
     read->pinned = NULL;
 }

@@ -126,6 +126,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     log->timers = timers;
     log->options = *options;
     leat_list_init(&log->waiting);
+    leat_list_init(&log->trims);
     leat_list_init(&log->stalled_reads);
     leat_list_init(&log->warm_link);
     leat_err rc = log_init(log, options, seg_count);
@@ -140,9 +141,11 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     if (!tail->jumped) log->previous = tail->previous;
     take_segments(log, segs, seg_count);
     atomic_init(&log->acked_offset, tail->next_offset);
+    if (seg_count == 0) log->begin_told = log->first_offset;
     log->cold = seg_count > 0;
     log->jumped = tail->jumped;
-    log->front_unknown = seg_count > 0 && segs[0]->id.v > 0 && !tail->jumped;
+    /* The first segment of all was started when nothing had been given up yet. */
+    log->front_unknown = seg_count > 0 && segs[seg_count - 1]->id.v > 0;
     /* SUBTLE: after an accepted loss nothing may be left of what is known of producers, and still none
      * is taken in the middle of its sequences: (1) batches 7 and 8 are under way, the log waits, both
      * are refused; (2) the loss is accepted; (3) 8 comes again, before 7. Who begins anew, under its
@@ -161,7 +164,7 @@ void leat_log_destroy(struct leat_log **log_pointer)
     struct leat_log *log = *log_pointer;
     if (!log) return;
     LEAT_ASSERT(log_is_quiet(log) && leat_list_empty(&log->waiting));
-    LEAT_ASSERT(leat_list_empty(&log->stalled_reads));
+    LEAT_ASSERT(leat_list_empty(&log->stalled_reads) && leat_list_empty(&log->trims));
     log_warm_leave(log);
     for (uint32_t i = 0; i < log->slot_count; i++)
         log_slot_at(log, i)->seg->log_pointer = NULL;
@@ -249,6 +252,7 @@ void log_step(struct leat_log *log)
     log_step_front(log);
     log_step_warm(log);
     log_step_trim(log);
+    log_step_begin(log);
     log_step_seal(log);
     log_step_resume(log);
     log_step_room(log);
@@ -263,13 +267,14 @@ void log_step(struct leat_log *log)
         log_step_ack(log);
     }
     log_step_trimmed(log);
+    log_step_begun(log);
     log_step_forgiven(log);
     log_step_drop(log);
     log_step_reads(log);
     tell_room(log);
     log->in_step = false;
     /* A trim entry that had no room waits for no event but this. */
-    if (log->trim_segment != log->first_segment && !log->trim_written &&
+    if (log_trim_is_pending(log) && !log->trim_written &&
         log_head_fits(log, sizeof(struct leat_trim)) && log->state == LEAT_LOG_SERVING)
         log_mark_dirty(log);
     log_step_end(log); /* may be the last the log hears */
@@ -328,8 +333,8 @@ static uint32_t slot_from(const struct leat_log *log, uint64_t segment)
     return low;
 }
 
-leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *out_first,
-                        uint64_t *out_end)
+static leat_err group_find(const struct leat_log *log, uint64_t group, uint64_t *out_first,
+                           uint64_t *out_end)
 {
     uint64_t id = group * LEAT_SEGMENTS_PER_GROUP;
     if (id + LEAT_SEGMENTS_PER_GROUP <= log->first_segment) return LEAT_E_NOT_FOUND;
@@ -357,6 +362,16 @@ leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *ou
         *out_end = log->next_offset;
     else
         *out_end = settled ? log_slot_at(log, end)->seg->base_offset : UINT64_MAX;
+    return LEAT_OK;
+}
+
+leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *out_first,
+                        uint64_t *out_end)
+{
+    leat_err rc = group_find(log, group, out_first, out_end);
+    if (rc != LEAT_OK) return rc;
+    if (*out_first < log->first_offset) *out_first = log->first_offset;
+    if (*out_end < log->first_offset) *out_end = log->first_offset;
     return LEAT_OK;
 }
 

@@ -212,6 +212,23 @@ void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct lea
  * One at a time. */
 void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
                       void *arg);
+struct leat_log_trim {     /* caller's */
+    struct leat_list link; /* the log's */
+    uint64_t before;       /* in; UINT64_MAX: all that is acked. Out: what that came to */
+    uint64_t first_offset; /* out: where the log begins */
+    /** Exactly once, never inside leat_log_trim_before(). Errors as of appends; then a later start may
+     * find that it took effect. */
+    void (*on_done)(struct leat_log_trim *trim, leat_err rc);
+    void *owner;
+};
+/**
+ * Give up all records before an offset: the log begins there, also inside a segment, once that is as
+ * safe as an append; whole segments are freed after it. Nothing happens where the log begins later
+ * already. Errors: LEAT_E_OFFSET_OUT_OF_RANGE: past what is acked; refusals as of appends: nothing was
+ * done, and on_done does not run. Thread: owner core.
+ */
+leat_err leat_log_trim_before(struct leat_log *log, struct leat_log_trim *trim,
+                              struct leat_error *error) LEAT_NODISCARD;
 /** The stream's settings have changed: how long and how much is kept, how large segments become.
  * Thread: owner core. */
 void leat_log_settings_set(struct leat_log *log, const struct leat_stream_settings *settings);

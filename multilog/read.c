@@ -132,7 +132,11 @@ static enum walk_end walk(const struct leat_log *log, struct leat_read *read,
             bool whole = *at + LEAT_ENTRY_HEADER_BYTES + entry->payload_bytes <= view->end;
             if (!whole && target->kind == LEAT_TARGET_TIME)
                 return read->iov_count ? WALK_DONE : WALK_MORE;
-            if (!batch_is_left_out(entry, payload, *at, target) || read->iov_count) {
+            /* An offset was compared with where the log begins when the read began. */
+            bool given_up = target->kind != LEAT_TARGET_OFFSET &&
+                            entry->base_offset + entry->record_count <= log->first_offset;
+            bool left_out = given_up || batch_is_left_out(entry, payload, *at, target);
+            if (!left_out || read->iov_count) {
                 if (read->iov_count == LEAT_READ_IOVS_MAX ||
                     (read->iov_count && read->bytes + entry->payload_bytes > read->max_bytes))
                     return WALK_DONE;
@@ -518,10 +522,11 @@ static leat_err resolve_position(struct leat_log *log, struct leat_read *read,
 static bool front_is_awaited(const struct leat_log *log, const struct leat_read *read)
 {
     if (!log->front_unknown) return false;
-    const struct leat_segment *held = log_slot_at(log, 0)->seg;
+    /* The log may begin anywhere up to its last segment. */
+    const struct leat_segment *last = log_slot_at(log, log->slot_count - 1)->seg;
     if (read->phase == PHASE_FRONT) return true;
-    if (read->by_position || read->by_time) return read->position.segment < held->id.v;
-    return read->from.v < held->base_offset;
+    if (read->by_position || read->by_time) return read->position.segment < last->id.v;
+    return read->from.v < last->base_offset;
 }
 
 leat_err log_front_await(struct leat_log *log, struct leat_read *read)

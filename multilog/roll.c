@@ -173,7 +173,7 @@ static void start_encode(const struct leat_log *log, uint8_t *out, uint32_t byte
         .base_offset = log->next_offset,
         .previous = previous,
         .first_segment = log->slot_count ? log->first_segment : log->next_segment,
-        .first_offset = log->first_offset,
+        .first_offset = log->begin_offset,
         .producer_count = log->producers.count,
         .app_bytes = bytes - (uint32_t)(sizeof start + producer_bytes),
         .producers_expired = log->producers.expired,
@@ -183,7 +183,7 @@ static void start_encode(const struct leat_log *log, uint8_t *out, uint32_t byte
      * segment's start entry would call retained what is gone, as if it had been lost. */
     if (log->trim_written) {
         start.first_segment = log->trim_segment;
-        start.first_offset = log->trim_offset;
+        if (start.first_offset < log->trim_offset) start.first_offset = log->trim_offset;
     }
     memcpy(out, &start, sizeof start);
     leat_producers_encode(&log->producers, out + sizeof start);
@@ -270,10 +270,13 @@ static void roll(struct leat_log *log)
         return;
     }
     struct leat_extent previous = log->previous;
+    /* Requests to begin later say nothing about how fast the log grows. */
+    bool paced = log->room_wanted || !log->roll_wanted;
     log->roll_wanted = false;
+    log_begin_take(log);
     if (log->head.seg) {
         previous = close_write(log, &log->head);
-        pace_note(log);
+        if (paced) pace_note(log);
         log->old = log->head;
         log->old_close_sealed = false;
         log->old.seg->extent = previous;

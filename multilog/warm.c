@@ -88,14 +88,18 @@ static void warm_damaged(struct leat_log *log, const char *what)
 /* Segments below what an acked entry calls retained were about to be dropped: now they are. */
 static void retained_note(struct leat_log *log, uint64_t segment, uint64_t offset)
 {
-    if (segment <= log->first_segment || segment > log->next_segment) return;
-    if (offset < log->first_offset || offset > log_acked(log)) return;
-    if (log->trim_segment <= segment) {
-        log->trim_segment = segment;
-        log->trim_offset = offset;
+    if (segment > log->next_segment || offset > log_acked(log)) return;
+    if (segment > log->first_segment) {
+        if (log->trim_segment < segment) log->trim_segment = segment;
+        log->first_segment = segment;
     }
-    log->first_segment = segment;
-    log->first_offset = offset;
+    log_begin_note(log, offset);
+}
+
+/* The last segment's start entry. */
+static void begin_told_note(struct leat_log *log, const struct leat_start *start)
+{
+    if (start->first_offset <= log_acked(log)) log->begin_told = start->first_offset;
 }
 
 static leat_err start_decode(struct leat_log *log, const uint8_t *payload, uint32_t bytes)
@@ -109,6 +113,7 @@ static leat_err start_decode(struct leat_log *log, const uint8_t *payload, uint3
     leat_err rc = leat_producers_decode(&log->producers, payload + sizeof start, left,
                                         start.producer_count, start.producers_expired != 0);
     if (rc != LEAT_OK) return rc;
+    begin_told_note(log, &start);
     retained_note(log, start.first_segment, start.first_offset);
     const struct leat_log_app *app = &log->options.app;
     if (app->ctx)
@@ -187,8 +192,12 @@ static void front_is(struct leat_log *log, uint64_t segment, uint64_t offset)
 {
     const struct leat_segment *held = log_slot_at(log, 0)->seg;
     log->front_unknown = false;
-    if (segment >= held->id.v || offset >= held->base_offset) return;
-    if (log->trim_segment != log->first_segment) return; /* retention is past it already */
+    if (segment >= held->id.v || offset >= held->base_offset || log->jumped) {
+        /* Nothing is missing; records may have been given up. */
+        if (offset <= log_acked(log)) log_begin_note(log, offset);
+        return;
+    }
+    if (log_trim_is_pending(log)) return; /* retention is past it already */
     log->first_segment = log->trim_segment = segment;
     log->first_offset = log->trim_offset = offset;
     if (log->older_follow) return;
@@ -210,20 +219,24 @@ static void front_from_whole(struct leat_log *log, const uint8_t *bytes)
         return;
     }
     struct leat_start start;
-    struct leat_trim trim = {0};
+    struct leat_trim trim = {0}, first = {0};
     uint32_t at = 0;
     const struct leat_entry *entry;
     while ((entry = leat_entry_at(bytes, seg->extent.bytes, at)) != NULL) {
         const uint8_t *payload = bytes + at + LEAT_ENTRY_HEADER_BYTES;
         if (entry->type == LEAT_ENTRY_START) {
             memcpy(&start, payload, sizeof start);
-            trim = (struct leat_trim){start.first_segment, start.first_offset};
+            begin_told_note(log, &start);
+            first = (struct leat_trim){start.first_segment, start.first_offset};
         } else if (entry->type == LEAT_ENTRY_TRIM && entry->payload_bytes == sizeof trim) {
             memcpy(&trim, payload, sizeof trim);
+            if (trim.first_segment > first.first_segment) first.first_segment = trim.first_segment;
+            /* Its segment may begin before what the start entry says. */
+            if (trim.first_offset > first.first_offset) first.first_offset = trim.first_offset;
         }
         at += leat_entry_bytes(entry->payload_bytes);
     }
-    front_is(log, trim.first_segment, trim.first_offset);
+    front_is(log, first.first_segment, first.first_offset);
 }
 
 bool leat_log_start_find(const uint8_t *bytes, uint32_t count, struct leat_start *out_start)
@@ -245,11 +258,13 @@ bool leat_log_start_find(const uint8_t *bytes, uint32_t count, struct leat_start
 static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_t count)
 {
     struct leat_start start;
-    if (leat_log_start_find(bytes, count, &start) &&
-        start.first_segment >= log_slot_at(log, 0)->seg->id.v)
-        log->front_unknown = false;
-    else
+    uint64_t held = log_slot_at(log, 0)->seg->id.v;
+    if (leat_log_start_find(bytes, count, &start) && (start.first_segment >= held || log->jumped)) {
+        begin_told_note(log, &start);
+        front_is(log, start.first_segment, start.first_offset);
+    } else {
         log->front_whole = true;
+    }
 }
 
 /* ---- reading the last segment ---- */
@@ -319,7 +334,8 @@ void log_step_front(struct leat_log *log)
     struct log_slot *last = log_slot_at(log, log->slot_count - 1);
     if (last->seg->buffer) {
         log_warm_leave(log);
-        front_from_whole(log, last->seg->buffer);
+        front_from_block(log, last->seg->buffer, last->seg->extent.bytes);
+        if (log->front_unknown) front_from_whole(log, last->seg->buffer);
     } else {
         warm_read(log, last, log->front_whole ? last->seg->extent.bytes : BLOCK_BYTES);
     }

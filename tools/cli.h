@@ -93,6 +93,7 @@ void cli_catch_signals(void);
 /* ---- nouns ---- */
 int leat_stream_main(int argc, char **argv);
 int leat_stream_rebalance(int argc, char **argv);
+int leat_stream_trim(int argc, char **argv);
 int leat_streamlet_main(int argc, char **argv);
 int leat_produce_main(int argc, char **argv);
 int leat_consume_main(int argc, char **argv);

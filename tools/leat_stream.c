@@ -21,6 +21,7 @@ static const char help[] =
     "       leat stream list [--json]\n"
     "       leat stream describe NAME [--json] [--segments]\n"
     "       leat stream delete NAME\n"
+    "       leat stream trim NAME --streamlet S --log Q --before OFFSET|end   give records up\n"
     "       leat stream rebalance NAME   move streamlets until all nodes have as many\n"
     "\n"
     "  --streamlets M          units of placement (default 1)\n"
@@ -593,17 +594,18 @@ static int delete_stream(int argc, char **argv)
 
 int leat_stream_main(int argc, char **argv)
 {
-    static const char *const verbs[] = {"create", "list", "describe", "delete", "rebalance"};
-    static int (*const runs[])(int, char **) = {create, list, describe, delete_stream,
-                                                leat_stream_rebalance};
+    static const char *const verbs[] = {"create", "list",      "describe",
+                                        "delete", "rebalance", "trim"};
+    static int (*const runs[])(int, char **) = {
+        create, list, describe, delete_stream, leat_stream_rebalance, leat_stream_trim};
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
     if (argc < 1 || argv[0][0] == '-') {
         fputs(help, stderr);
         return CLI_USAGE;
     }
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (strcmp(argv[0], verbs[i]) == 0) return runs[i](argc - 1, argv + 1);
-    const char *nearest = cli_nearest(argv[0], verbs, 5);
+    const char *nearest = cli_nearest(argv[0], verbs, sizeof verbs / sizeof *verbs);
     if (nearest)
         cli_error("no 'stream %s'; did you mean 'stream %s'?", argv[0], nearest);
     else

@@ -48,6 +48,7 @@ enum leat_kind {
     LEAT_KIND_NODE_REPORT = 21,
     LEAT_KIND_GROUP = 22,
     LEAT_KIND_STREAMLET_MOVE = 23,
+    LEAT_KIND_STREAM_TRIM = 24,
 };
 
 struct leat_frame {

@@ -350,6 +350,8 @@ void leat_msg_log_ref_read(struct leat_msg_reader *reader, struct leat_log_ref *
 
 /* LOG_RECOVER [stream name, streamlet, log, accept_loss bool]
  *   Answer [next offset]      where the log goes on, or begins
+ * STREAM_TRIM [stream name, streamlet, log, before]
+ *   Answer [first offset]     records below `before` are given up; 2^64-1: all that is acked
  * STATUS []
  *   Answer [version text, uptime ms, cpu us (whole process), memory budget, memory used, disk free,
  *           cores, appended records, appended bytes, fetched records, fetched bytes, connections,
@@ -362,6 +364,14 @@ struct leat_msg_recover {
 };
 struct leat_msg_recovered {
     uint64_t next_offset;
+};
+struct leat_msg_trim {
+    struct leat_msg_string stream;
+    uint32_t streamlet, log;
+    uint64_t before;
+};
+struct leat_msg_trimmed {
+    uint64_t first_offset;
 };
 /* Of replication, since the start; CPU of whole threads or parts of them in ns. */
 struct leat_msg_accounts {
@@ -394,6 +404,10 @@ void leat_msg_recover_read(struct leat_msg_reader *reader, struct leat_msg_recov
 void leat_msg_recovered_write(struct leat_msg_writer *writer,
                               const struct leat_msg_recovered *recovered);
 void leat_msg_recovered_read(struct leat_msg_reader *reader, struct leat_msg_recovered *out);
+void leat_msg_trim_write(struct leat_msg_writer *writer, const struct leat_msg_trim *trim);
+void leat_msg_trim_read(struct leat_msg_reader *reader, struct leat_msg_trim *out);
+void leat_msg_trimmed_write(struct leat_msg_writer *writer, const struct leat_msg_trimmed *trimmed);
+void leat_msg_trimmed_read(struct leat_msg_reader *reader, struct leat_msg_trimmed *out);
 void leat_msg_status_write(struct leat_msg_writer *writer, const struct leat_msg_status *status);
 void leat_msg_status_read(struct leat_msg_reader *reader, struct leat_msg_status *out);
 

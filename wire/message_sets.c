@@ -218,6 +218,38 @@ void leat_msg_recovered_read(struct leat_msg_reader *reader, struct leat_msg_rec
     leat_msg_skip_n(reader, more);
 }
 
+void leat_msg_trim_write(struct leat_msg_writer *writer, const struct leat_msg_trim *trim)
+{
+    leat_msg_write_array(writer, 4);
+    string_write(writer, trim->stream);
+    leat_msg_write_u64(writer, trim->streamlet);
+    leat_msg_write_u64(writer, trim->log);
+    leat_msg_write_u64(writer, trim->before);
+}
+
+void leat_msg_trim_read(struct leat_msg_reader *reader, struct leat_msg_trim *out)
+{
+    uint32_t more = leat_body_open(reader, 4);
+    out->stream = leat_msg_read_string(reader);
+    out->streamlet = leat_msg_read_u32(reader);
+    out->log = leat_msg_read_u32(reader);
+    out->before = leat_msg_read_u64(reader);
+    leat_msg_skip_n(reader, more);
+}
+
+void leat_msg_trimmed_write(struct leat_msg_writer *writer, const struct leat_msg_trimmed *trimmed)
+{
+    leat_msg_write_array(writer, 1);
+    leat_msg_write_u64(writer, trimmed->first_offset);
+}
+
+void leat_msg_trimmed_read(struct leat_msg_reader *reader, struct leat_msg_trimmed *out)
+{
+    uint32_t more = leat_body_open(reader, 1);
+    out->first_offset = leat_msg_read_u64(reader);
+    leat_msg_skip_n(reader, more);
+}
+
 static void accounts_write(struct leat_msg_writer *writer, const struct leat_msg_accounts *accounts)
 {
     uint64_t values[LEAT_MSG_ACCOUNTS];

@@ -1,8 +1,10 @@
 """The official console tools, started as classes of their jars: console.py BROKER TOPIC JARS MAJOR."""
 
+import json
 import re
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/python")
 from scenario import Step  # noqa: E402
@@ -64,5 +66,12 @@ with Step("groups"):
     assert sorted(rows) == [(str(p), "0") for p in range(6)], text[-400:]
     tool(GROUPS, *at("--delete", "--group", GROUP))
     assert GROUP not in tool(GROUPS, *at("--list")).split()
+with Step("trim"):
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        parts = [{"topic": TOPIC, "partition": p, "offset": -1 if p else 7} for p in range(6)]
+        json.dump({"partitions": parts, "version": 1}, file)
+        file.flush()
+        text = tool("org.apache.kafka.tools.DeleteRecordsCommand", *at("--offset-json-file", file.name))
+    assert "low_watermark: 7" in text and text.count("low_watermark") == 6, text[-600:]
 with Step("delete"):
     tool(TOPICS, *at("--delete", "--topic", TOPIC))

@@ -55,6 +55,8 @@ PIECE(set_heartbeat, leat_msg_set_heartbeat)
 PIECE(set_leave, leat_msg_set_leave)
 PIECE(recover, leat_msg_recover)
 PIECE(recovered, leat_msg_recovered)
+PIECE(trim, leat_msg_trim)
+PIECE(trimmed, leat_msg_trimmed)
 PIECE(status, leat_msg_status)
 PIECE(segment_copy, leat_msg_segment_copy)
 #undef PIECE
@@ -151,7 +153,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         recode_located,    recode_fetched,   recode_skip,          recode_set_join,
         recode_set_joined, recode_set_share, recode_set_heartbeat, recode_set_leave,
         recode_set_commit, recode_set_fetch, recode_set_fetched,   recode_recover,
-        recode_recovered,  recode_status,    recode_segment_copy,
+        recode_recovered,  recode_status,    recode_segment_copy,  recode_trim,
+        recode_trimmed,
     };
     if (size == 0) return 0;
     recode_fn recode = recodes[data[0] % (sizeof recodes / sizeof recodes[0])];

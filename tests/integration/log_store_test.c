@@ -96,7 +96,7 @@ static void core_turn(struct rig *rig)
 
 static bool step(struct rig *rig)
 {
-    bool went = fake_step(&rig->world);
+    bool went = fake_step(&rig->world) || rig->dirty;
     core_turn(rig);
     return went || rig->dirty || rig->opening;
 }

@@ -531,6 +531,7 @@ static void make_cold(struct fake *fake, struct leat_log_warmth *warmth)
     fake->options.warmth = warmth;
     fake->options.epoch.v++;
     fake_open(fake, segs, count, &tail);
+    fake_settle(fake); /* where it begins has been looked up */
 }
 
 static bool is_cold(const struct fake *fake)

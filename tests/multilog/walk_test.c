@@ -48,11 +48,13 @@ struct walk {
     int32_t *acked_by; /* per first offset: producer + 1 of an acked batch */
     int32_t *acked_sequence;
     uint64_t acked_max; /* nothing below this may ever be lost */
-    uint64_t first_max; /* retained from there on, at least */
+    uint64_t first_max; /* the log was told to begin there, and said that it does */
+    struct leat_log_trim trim;
+    bool trimming;
     bool opened_committed;
     struct leat_log_tail tail; /* the coordinator's record while !opened_committed */
     uint8_t *bytes;
-    uint64_t appends, restarts, dupes, parks;
+    uint64_t appends, restarts, dupes, parks, trims;
 };
 
 static uint64_t pick(struct walk *walk, uint64_t bound)
@@ -228,6 +230,34 @@ static void on_read_done(struct leat_read *read)
     reader_take(the_walk, reader);
 }
 
+/* ---- records given up ---- */
+
+static void on_trimmed(struct leat_log_trim *trim, leat_err rc)
+{
+    struct walk *walk = trim->owner;
+    assert_true(walk->trimming);
+    walk->trimming = false;
+    assert_true(rc == LEAT_OK || rc == LEAT_E_UNKNOWN_STREAM);
+    if (rc != LEAT_OK) return;
+    assert_true(trim->first_offset >= trim->before);
+    if (trim->before > walk->first_max) walk->first_max = trim->before;
+    walk->trims++;
+}
+
+static void trim_step(struct walk *walk)
+{
+    if (walk->trimming) return;
+    struct leat_log_info info;
+    leat_log_info(walk->fake->log, &info);
+    uint64_t some = pick(walk, info.acked_offset - info.first_offset + 1);
+    walk->trim = (struct leat_log_trim){.before = info.first_offset + some / (1 + pick(walk, 8)),
+                                        .on_done = on_trimmed,
+                                        .owner = walk};
+    if (pick(walk, 8) == 0) walk->trim.before = UINT64_MAX;
+    assert_int_equal(leat_log_trim_before(walk->fake->log, &walk->trim, NULL), LEAT_OK);
+    walk->trimming = true;
+}
+
 /* ---- the end of a process, and what comes after ---- */
 
 static void log_abandon(struct walk *walk)
@@ -253,6 +283,8 @@ static void log_abandon(struct walk *walk)
     }
     fake->queued = 0;
     leat_list_init(&log->waiting);
+    leat_list_init(&log->trims);
+    walk->trimming = false;
     leat_list_init(&log->stalled_reads);
     memset(log->helper_busy, 0, sizeof log->helper_busy);
     log->reserving = log->committing = log->closing = log->parking = log->resuming = false;
@@ -455,6 +487,9 @@ static void walk_step(struct walk *walk)
         fake->now_us += pick(walk, 100) == 0 ? 20 * 1000 * 1000 : pick(walk, 50 * 1000);
         leat_log_care(fake->log);
         break;
+    case 25:
+        if (pick(walk, 4) == 0) trim_step(walk);
+        break;
     case 24:
         if (pick(walk, 5) == 0) quiet_step(walk);
         if (pick(walk, 10) == 0) restart(walk);
@@ -467,6 +502,7 @@ static void walk_step(struct walk *walk)
     struct leat_log_info info;
     leat_log_info(fake->log, &info);
     assert_int_equal(info.missing_segments, 0);
+    assert_true(fake->log->front_unknown || info.first_offset >= walk->first_max);
     uint64_t acked = leat_log_acked_offset(fake->log);
     assert_true(acked >= walk->acked_max || walk->acked_max - acked == 0);
     if (acked > walk->acked_max) walk->acked_max = acked;
@@ -503,8 +539,16 @@ static void walk_finish(struct walk *walk)
         walk->readers[i].held = false;
     }
     fake_settle(fake);
+    for (unsigned round = 0; walk->trimming; round++) {
+        assert_true(round < 100);
+        opening_step(walk);
+        fake->now_us += 1000 * 1000;
+        leat_log_care(fake->log);
+        fake_settle(fake);
+    }
     struct leat_log_info info;
     leat_log_info(fake->log, &info);
+    assert_true(info.first_offset >= walk->first_max);
     assert_int_equal(info.acked_offset, info.next_offset);
     int64_t last[PRODUCERS] = {-1, -1, -1, -1};
     struct reader *reader = &walk->readers[0];
@@ -519,7 +563,9 @@ static void walk_finish(struct walk *walk)
         if (leat_log_read(fake->log, &reader->read) == LEAT_OK) reader_take(walk, reader);
         while (reader->busy)
             assert_true(fake_deliver(fake));
-        assert_int_equal(reader->read.first.v, at);
+        assert_true(at == info.first_offset ? reader->read.first.v <= at
+                                            : reader->read.first.v == at);
+        assert_true(reader->read.next.v > at);
         for (unsigned i = 0; i < reader->read.iov_count; i++) {
             struct leat_batch batch;
             assert_int_equal(
@@ -563,11 +609,11 @@ static void walk_run(uint64_t seed, enum leat_durability level, unsigned steps)
     walk_finish(&walk);
     if (getenv("LEAT_WALK_PRINT"))
         print_message("seed %llu: %llu appends, %llu repeats, %llu restarts, %llu parks, "
-                      "%llu drops, %llu file reads\n",
+                      "%llu trims, %llu drops, %llu file reads\n",
                       (unsigned long long)seed, (unsigned long long)walk.appends,
                       (unsigned long long)walk.dupes, (unsigned long long)walk.restarts,
-                      (unsigned long long)walk.parks, (unsigned long long)fake->drops,
-                      (unsigned long long)fake->reads_done);
+                      (unsigned long long)walk.parks, (unsigned long long)walk.trims,
+                      (unsigned long long)fake->drops, (unsigned long long)fake->reads_done);
     fake_destroy(fake);
     for (unsigned i = 0; i < READS_MAX; i++)
         free(walk.readers[i].buffer);

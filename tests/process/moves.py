@@ -96,6 +96,27 @@ def test_a_consumer_goes_on_through_moves():
     equal(sorted(cluster.consume('s')), lines)
 
 
+def test_records_given_up_stay_so_at_every_owner():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 2, '--segment-bytes', '64K')
+    lines = [f'{i:06d}' for i in range(30000)]
+    cluster.produce('s', lines, '--batch-bytes', '2K')
+    first = 0
+    for i in range(4):
+        first += 4321
+        trim = ('stream', 'trim', 's', '--streamlet', 0, '--log', 0, '--before', first)
+        check_in(f'begins at offset {first}', cluster.leat(*trim, which=[i % 3]).stdout.decode())
+        equal(cluster.consume('s'), lines[first:], f'before move {i}')
+        cluster.leat('streamlet', 'move', 's', 0, f'n{i % 3}')
+        equal(cluster.consume('s'), lines[first:], f'after move {i}')
+    trim = ('stream', 'trim', 's', '--streamlet', 0, '--log', 0, '--before', 'end')
+    check_in('begins at offset 30000', cluster.leat(*trim).stdout.decode())
+    cluster.leat('streamlet', 'move', 's', 0, 'n1')
+    equal(cluster.consume('s'), [])
+    cluster.produce('s', ['more'])
+    equal(cluster.consume('s'), ['more'])
+
+
 def test_a_drained_node_gives_its_streamlets_away():
     cluster = Cluster().start()
     cluster.leat('stream', 'create', 's', '--streamlets', 6, '--logs', 1, '--copies', 2)

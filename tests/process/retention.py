@@ -43,6 +43,37 @@ def test_by_size():
     equal(segments, list(range(segments[0], segments[0] + len(segments))), 'segments that are left')
 
 
+def trim(server, before, code=0):
+    return server.leat('stream', 'trim', 's', '--streamlet', 0, '--log', 0, '--before', before, code=code)
+
+
+def test_records_before_an_offset_are_given_up():
+    for level in ('memory', 'disk'):
+        server = Server().start()
+        server.leat('stream', 'create', 's', '--logs', 1, '--segment-bytes', '256K', '--durability', level)
+        server.produce('s', lines(0, 3000))
+        equal(trim(server, 1234).stdout, 'stream s streamlet 0 log 0 begins at offset 1234\n')
+        equal(trim(server, 99).stdout, 'stream s streamlet 0 log 0 begins at offset 1234\n')
+        check(re.search('past the log.s end, 3000', trim(server, 3001, code=1).stderr))
+        for _ in range(3):
+            log = server.logs('s')[0, 0]
+            equal((log['first_offset'], log['end_offset']), (1234, 3000))
+            equal(server.values('s'), lines(1234, 1766))
+            done = server.leat('consume', 's', '--from', 3, '--until-end', '--format', '%o')
+            check(re.search('offset 3 is outside the valid range 1234 to 3000', done.stderr), done.stderr)
+            equal(server.values('s', '-G', f'set-{_}', '--mode', 'parallel', '--from', 'earliest'), lines(1234, 1766), 'by position')
+            server.kill()
+            server.start()
+        check(server.logs('s')[0, 0]['first_segment'] > 0, 'whole segments are gone')
+        equal(trim(server, 'end').stdout, 'stream s streamlet 0 log 0 begins at offset 3000\n')
+        server.stop()
+        server.start()
+        equal(server.values('s'), [])
+        server.produce('s', lines(3000, 5))
+        equal(server.leat('consume', 's', '--until-end', '--format', '%o').stdout.split(), [str(i) for i in range(3000, 3005)])
+        server.stop()
+
+
 def test_space_is_used_again():
     server = Server().start()
     server.leat('stream', 'create', 's', '--logs', 1, '--segment-bytes', '256K',

@@ -48,7 +48,7 @@ class Client:
     def read_all(self, topic, partitions):
         consumer, records = self.consumer("none"), []
         parts = [TopicPartition(topic, p, 0) for p in range(partitions)]
-        want = sum(consumer.get_watermark_offsets(p, 20)[1] for p in parts)
+        want = sum(end - begin for begin, end in (consumer.get_watermark_offsets(p, 20) for p in parts))
         consumer.assign(parts)
         while len(records) < want:
             got = consumer.consume(1000, 20)
@@ -89,6 +89,17 @@ class Client:
         found = consumer.offsets_for_times([TopicPartition(topic, p, at_ms) for p in range(partitions)], 20)
         consumer.close()
         return [p.offset for p in found]
+
+    def trim(self, topic, before):
+        parts = [TopicPartition(topic, p, offset) for p, offset in enumerate(before)]
+        for part, future in self.admin.delete_records(parts).items():
+            assert future.result(30).low_watermark == before[part.partition]
+
+    def beginnings(self, topic, partitions):
+        consumer = self.consumer("none")
+        found = [consumer.get_watermark_offsets(TopicPartition(topic, p), 20)[0] for p in range(partitions)]
+        consumer.close()
+        return found
 
     def idempotent_producer(self):
         return Producer({**self.base, "enable.idempotence": True, "message.timeout.ms": 10000})

@@ -40,7 +40,7 @@ class Client:
     def read_all(self, topic, partitions):
         consumer, records = KafkaConsumer(auto_offset_reset="earliest", **self.base), []
         parts = [TopicPartition(topic, p) for p in range(partitions)]
-        want = sum(consumer.end_offsets(parts).values())
+        want = sum(consumer.end_offsets(parts).values()) - sum(consumer.beginning_offsets(parts).values())
         consumer.assign(parts)
         consumer.seek_to_beginning(*parts)
         while len(records) < want:
@@ -79,6 +79,17 @@ class Client:
         found = consumer.offsets_for_times({p: at_ms for p in parts})
         consumer.close()
         return [found[p].offset for p in parts]
+
+    if hasattr(KafkaAdminClient, "delete_records"):
+        def trim(self, topic, before):
+            self.admin.delete_records({TopicPartition(topic, p): offset for p, offset in enumerate(before)})
+
+    def beginnings(self, topic, partitions):
+        consumer = KafkaConsumer(**self.base)
+        parts = [TopicPartition(topic, p) for p in range(partitions)]
+        found = consumer.beginning_offsets(parts)
+        consumer.close()
+        return [found[p] for p in parts]
 
     def idempotent_producer(self):
         more = {"enable_idempotence": True, "delivery_timeout_ms": 10000} if MAJOR >= 3 else {"retries": 5}

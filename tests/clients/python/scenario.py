@@ -108,6 +108,16 @@ def group_consume(client, topic, group):
     assert min(members[1:]) > 0, f"a member read nothing: {members}"
 
 
+def trim(client, topic):
+    """Records are deleted up to an offset, inside a batch too: what is behind it is there, and nothing else."""
+    ends = [len(range(p, RECORDS, PARTITIONS)) for p in range(PARTITIONS)]
+    before = [100 + 7 * p for p in range(PARTITIONS - 1)] + [ends[-1]]
+    client.trim(topic, before)
+    assert client.beginnings(topic, PARTITIONS) == before, f"begins at {client.beginnings(topic, PARTITIONS)}, not at {before}"
+    found = sorted((r.partition, r.offset) for r in client.read_all(topic, PARTITIONS))
+    assert found == [(p, o) for p in range(PARTITIONS) for o in range(before[p], ends[p])], f"{len(found)} records are left"
+
+
 def recreate(client, topic):
     """A topic is deleted and made again under a running idempotent producer, which then goes on."""
     client.create(topic, 1)
@@ -168,6 +178,9 @@ def scenario(client, topic):
             found = client.offsets_for_time(topic, PARTITIONS, base_ms + at)
             want = [next(o for o in range(RECORDS) if o * PARTITIONS + p >= at) for p in range(PARTITIONS)]
             assert all(0 <= w - f <= slack for f, w in zip(found, want)), f"found {found}, not {want}"
+    if hasattr(client, "trim"):
+        with Step("trim"):
+            trim(client, topic)
     with Step("recreate"):
         recreate(client, topic + "-again")
     client.delete(topic)

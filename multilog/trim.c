@@ -1,0 +1,217 @@
+/* Giving up what is in front: whole segments by retention, records before an offset by request, what is
+ * lost there by an operator. */
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+#include "multilog/internal.h"
+
+/* ---- whole segments ----
+ * The trim entry is acked before anything is freed: after a crash nothing that a start or trim
+ * entry calls retained may be missing. */
+
+bool log_trim_is_pending(const struct leat_log *log)
+{
+    return log->trim_segment != log->first_segment;
+}
+
+static void write_trim(struct leat_log *log)
+{
+    struct leat_trim trim = {log->trim_segment, log->trim_offset};
+    (void)leat_entry_append(&log->head.writer, LEAT_ENTRY_TRIM, 0, 0, &trim, sizeof trim,
+                            leat_crc32c(0, &trim, sizeof trim));
+    log->trim_written = true;
+    log->trim_ack_segment = log->head.seg->id.v;
+    log->trim_ack_bytes = log->head.writer.used;
+}
+
+void log_step_trim(struct leat_log *log)
+{
+    if (!log_trim_is_pending(log) || log->state != LEAT_LOG_SERVING || log->deleting) return;
+    if (!log->trim_written) {
+        if (log_head_fits(log, sizeof(struct leat_trim)))
+            write_trim(log);
+        else if (!log->stopping && !log->room_wanted) {
+            log->room_wanted = true;
+            /* A cold log wakes first, which is behind us in this step. Not while the disk is full:
+             * the wish is refused at once then, and the turn would never end. */
+            if (log->cold && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
+        }
+    }
+}
+
+void log_step_trimmed(struct leat_log *log)
+{
+    if (!log->trim_written || log->state != LEAT_LOG_SERVING || log->deleting) return;
+    const struct log_open *open = log->old.seg ? &log->old : &log->head;
+    bool acked =
+        open->seg->id.v > log->trim_ack_segment ||
+        (open->seg->id.v == log->trim_ack_segment && open->acked_bytes > log->trim_ack_bytes);
+    if (!acked) return;
+    log->first_segment = log->trim_segment;
+    log->trim_written = false;
+    log_begin_note(log, log->trim_offset);
+    if (leat_list_empty(&log->trims)) return;
+    log->reserve_not_before_us = 0; /* a full disk gets space now: see begin_without_space() */
+    log_mark_dirty(log);
+}
+
+void log_begin_note(struct leat_log *log, uint64_t offset)
+{
+    if (log->first_offset < offset) log->first_offset = offset;
+    if (log->trim_offset < log->first_offset) log->trim_offset = log->first_offset;
+}
+
+/* ---- records before an offset ----
+ *
+ * Where the log begins is said by its last start entry: one block tells it after a restart. So a request
+ * to begin later makes the head roll, and is done once the start entry of N+1 is as safe as an append
+ * and N is closed. What retention has dropped meanwhile is known to a trim entry alone, which is not looked
+ * at before the first append: so a request is compared with begin_told. Then segments with nothing left
+ * go by a trim entry, as by retention.
+ *
+ * SUBTLE: the start entry names an offset, and no later first segment than before. Were N+1's own id
+ * named there, N could be dropped while N+1 holds nothing but its start entry; a recovery asks for the
+ * predecessor of such a segment, would find none, and wait for it. */
+
+leat_err leat_log_trim_before(struct leat_log *log, struct leat_log_trim *trim,
+                              struct leat_error *error)
+{
+    leat_err rc = log_refusal(log, error);
+    if (rc != LEAT_OK) return rc;
+    if (trim->before == UINT64_MAX) trim->before = log_acked(log);
+    if (trim->before > log_acked(log))
+        return leat_error_set(error, LEAT_E_OFFSET_OUT_OF_RANGE,
+                              "offset %llu is past the log's end, %llu",
+                              (unsigned long long)trim->before, (unsigned long long)log_acked(log));
+    leat_list_push_back(&log->trims, &trim->link);
+    log_mark_dirty(log);
+    return LEAT_OK;
+}
+
+static uint64_t begin_wanted(const struct leat_log *log)
+{
+    uint64_t wanted = 0;
+    LEAT_LIST_EACH(&log->trims, it)
+    {
+        const struct leat_log_trim *trim = LEAT_CONTAINER(it, struct leat_log_trim, link);
+        if (trim->before > wanted) wanted = trim->before;
+    }
+    return wanted;
+}
+
+void log_begin_take(struct leat_log *log)
+{
+    uint64_t wanted = begin_wanted(log);
+    log->begin_written = true;
+    log->begin_offset = wanted > log->first_offset ? wanted : log->first_offset;
+    log->begin_segment = log->next_segment;
+}
+
+static bool disk_is_full(const struct leat_log *log)
+{
+    return log->reserve_rc == LEAT_E_DISK_FULL && log_now(log) < log->reserve_not_before_us;
+}
+
+/* A full disk has no room for the segment that would say it. The head may have some for a trim entry,
+ * which frees whole segments. */
+static void begin_without_space(struct leat_log *log, uint64_t wanted)
+{
+    uint32_t count = 0;
+    while (count + 1 < log->slot_count && log_slot_at(log, count)->closed &&
+           log_slot_at(log, count)->seg->next_offset <= wanted)
+        count++;
+    if (count == 0 || !log_head_fits(log, sizeof(struct leat_trim))) return;
+    log->trim_segment = log_slot_at(log, count)->seg->id.v;
+    log->trim_offset = log_slot_at(log, count)->seg->base_offset;
+    if (log->trim_offset > wanted) log->trim_offset = wanted;
+}
+
+void log_step_begin(struct leat_log *log)
+{
+    if (leat_list_empty(&log->trims) || log->front_unknown || log->begin_written) return;
+    if (log->state != LEAT_LOG_SERVING || log->deleting || log->stopping) return;
+    uint64_t wanted = begin_wanted(log);
+    if (wanted <= log->begin_told) return;
+    if (disk_is_full(log)) {
+        if (!log_trim_is_pending(log)) begin_without_space(log, wanted);
+        return;
+    }
+    log->roll_wanted = true;
+    if (!log->cold || log->room_wanted) return;
+    log->room_wanted = true; /* it wakes first */
+    log_mark_dirty(log);
+}
+
+static bool begin_is_acked(const struct leat_log *log)
+{
+    const struct log_open *head = &log->head;
+    return !log->old.seg && head->seg && head->seg->id.v >= log->begin_segment &&
+           head->acked_bytes >= head->start_end;
+}
+
+static void trims_answer(struct leat_log *log, leat_err refusal)
+{
+    struct leat_list waiting;
+    struct leat_list *link;
+    leat_list_init(&waiting);
+    while ((link = leat_list_pop_front(&log->trims)) != NULL)
+        leat_list_push_back(&waiting, link);
+    while ((link = leat_list_pop_front(&waiting)) != NULL) {
+        struct leat_log_trim *trim = LEAT_CONTAINER(link, struct leat_log_trim, link);
+        bool done = trim->before <= log->begin_told && !log->front_unknown;
+        if (!done && refusal == LEAT_OK) {
+            leat_list_push_back(&log->trims, link);
+            continue;
+        }
+        trim->first_offset = log->first_offset;
+        trim->on_done(trim, done ? LEAT_OK : refusal);
+    }
+}
+
+void log_step_begun(struct leat_log *log)
+{
+    if (leat_list_empty(&log->trims) && !log->begin_written) return;
+    if (log->begin_written && begin_is_acked(log)) {
+        bool later = log->begin_offset > log->first_offset;
+        log->begin_written = false;
+        log->begin_told = log->begin_offset;
+        log_begin_note(log, log->begin_offset);
+        if (later) {
+            log_retain(log);
+            log_mark_dirty(log); /* the trim entry */
+        }
+    }
+    leat_err refusal = log_refusal(log, NULL);
+    bool waits = log->begin_written || log_trim_is_pending(log);
+    if (refusal == LEAT_OK && disk_is_full(log) && !waits) refusal = LEAT_E_DISK_FULL;
+    trims_answer(log, refusal);
+}
+
+/* ---- what is lost in front ---- */
+
+void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
+                      void *arg)
+{
+    LEAT_ASSERT(log->on_forgiven == NULL);
+    log->on_forgiven = on_done;
+    log->on_forgiven_arg = arg;
+    log_mark_dirty(log);
+}
+
+void log_step_forgiven(struct leat_log *log)
+{
+    if (!log->on_forgiven) return;
+    bool writable = log->state == LEAT_LOG_SERVING && !log->deleting && !log->stopping;
+    if (writable && (log->front_unknown || log_front_is_missing(log))) {
+        if (log->front_unknown || log_trim_is_pending(log)) return;
+        const struct leat_segment *held = log_slot_at(log, 0)->seg;
+        log->trim_segment = held->id.v;
+        log->trim_offset = held->base_offset;
+        log_mark_dirty(log);
+        return;
+    }
+    void (*on_done)(void *arg, struct leat_log *done) = log->on_forgiven;
+    log->on_forgiven = NULL;
+    on_done(log->on_forgiven_arg, log);
+}
