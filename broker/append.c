@@ -307,7 +307,12 @@ void leat_append_on_room(struct leat_hosted *hosted)
             append_forwarded_step(room->request);
         else
             leat_peer_resume(room->peer, LEAT_PAUSE_ROOM); /* its frame comes again */
+        /* It waits again: those behind it must not overtake it. Of one producer the next batch would be
+         * refused for the gap. */
+        if (!leat_list_empty(&hosted->blocked)) break;
     }
+    while ((link = leat_list_pop_front(&now)) != NULL)
+        leat_list_push_back(&hosted->blocked, link);
 }
 
 /* Waited long enough: what has not been taken is refused; nothing of it was done. */
