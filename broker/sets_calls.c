@@ -37,6 +37,11 @@ static void set_release(struct set_call *set);
 
 /* ---- what sets need of a broker ---- */
 
+static uint32_t home_of(const struct leat_hosted *hosted)
+{
+    return leat_sets_home_of(hosted->ref, hosted->stream->desc->settings.logs);
+}
+
 static leat_err sets_append(void *ctx, const struct leat_batch *batch, struct leat_append *append)
 {
     struct leat_hosted *hosted = ctx;
@@ -44,7 +49,7 @@ static leat_err sets_append(void *ctx, const struct leat_batch *batch, struct le
     if (hosted->going) return LEAT_E_STARTING;
     leat_err rc = leat_log_append(hosted->log, batch, append, &error);
     if (rc != LEAT_OK && leat_err_class(rc) != LEAT_CLASS_RETRY)
-        leat_diary_error("consumer sets of home %u can't be written: %s", hosted->ref.log,
+        leat_diary_error("consumer sets of home %u can't be written: %s", home_of(hosted),
                          error.code != LEAT_OK ? error.text : leat_err_text(rc));
     return rc;
 }
@@ -70,7 +75,7 @@ leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *o
     struct leat_sets_options sets = {
         .env = core->env,
         .timers = &core->timers,
-        .home = hosted->ref.log,
+        .home = home_of(hosted),
         .broker = {sets_append, sets_stream_size, sets_group},
         .ctx = hosted,
     };
@@ -225,7 +230,7 @@ static void set_begin(struct set_call *set)
     set->maker.wait.owner = set;
     const char *name = LEAT_SETS_STREAM_NAME;
     if (leat_stream_find_name(core, name, strlen(name)) == NULL) {
-        struct leat_stream_settings settings = {.streamlets = 1, .logs = LEAT_SETS_HOMES};
+        struct leat_stream_settings settings = leat_sets_stream_settings();
         set->maker.on_done = set_on_made;
         set->maker.owner = set;
         leat_maker_start(core, &set->maker, name, strlen(name), &settings);
@@ -267,6 +272,12 @@ static void set_forward(struct set_call *set, uint64_t owner)
     leat_mem_free(control);
 }
 
+static struct leat_log_ref set_home(const struct set_call *set, const struct leat_stream_desc *desc)
+{
+    uint32_t home = leat_sets_home(set->request.set, strlen(set->request.set));
+    return leat_sets_home_log(desc->id, desc->settings.logs, home);
+}
+
 static void set_route(struct set_call *set)
 {
     struct leat_core *core = set->call.core;
@@ -285,8 +296,7 @@ static void set_route(struct set_call *set)
         leat_list_push_back(&stream->waiters, &set->maker.wait.link);
         return;
     }
-    struct leat_log_ref ref = {stream->desc->id, 0,
-                               leat_sets_home(set->request.set, strlen(set->request.set))};
+    struct leat_log_ref ref = set_home(set, stream->desc);
     if (!leat_core_owns(core, stream->desc, ref.streamlet)) {
         set_forward(set, stream->desc->streamlets[ref.streamlet].owner);
         return;
@@ -305,11 +315,7 @@ static void set_deliver_home(void *actor, struct leat_mail *mail)
     const char *name = LEAT_SETS_STREAM_NAME;
     const struct leat_stream *stream = leat_stream_find_name(core, name, strlen(name));
     struct leat_hosted *hosted = NULL;
-    if (stream != NULL) {
-        struct leat_log_ref ref = {stream->desc->id, 0,
-                                   leat_sets_home(set->request.set, strlen(set->request.set))};
-        hosted = leat_hosted_find(core, ref);
-    }
+    if (stream != NULL) hosted = leat_hosted_find(core, set_home(set, stream->desc));
     if (hosted == NULL || hosted->going || hosted->sets == NULL) {
         set->request.rc = leat_error_set(&set->request.error, LEAT_E_STARTING,
                                          "the set's home log is not served right now");

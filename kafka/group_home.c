@@ -125,6 +125,11 @@ static struct leat_stream *homes_find(const struct leat_core *core)
     return leat_stream_find_name(core, LEAT_SETS_STREAM_NAME, strlen(LEAT_SETS_STREAM_NAME));
 }
 
+static struct leat_log_ref home_log(const struct leat_stream *stream, uint32_t home)
+{
+    return leat_sets_home_log(stream->desc->id, stream->desc->settings.logs, home);
+}
+
 static bool ask_brings_set(const struct leat_kafka_group_ask *ask)
 {
     return ask->set.kind == LEAT_SETS_GROUP_JOIN || ask->set.kind == LEAT_SETS_COMMIT;
@@ -160,7 +165,7 @@ static void ask_begin(struct leat_kafka_group_ask *ask)
         ask_end(ask, none ? LEAT_OK : outside ? LEAT_E_NOT_FOUND : LEAT_E_UNKNOWN_MEMBER);
         return;
     }
-    struct leat_stream_settings settings = {.streamlets = 1, .logs = LEAT_SETS_HOMES};
+    struct leat_stream_settings settings = leat_sets_stream_settings();
     ask->maker.on_done = ask_on_made;
     ask->maker.owner = ask;
     leat_maker_start(core, &ask->maker, LEAT_SETS_STREAM_NAME, strlen(LEAT_SETS_STREAM_NAME),
@@ -191,8 +196,9 @@ void leat_kafka_group_home_make(struct leat_kafka_group_ask *ask)
 uint64_t leat_kafka_group_home_owner(const struct leat_core *core, struct leat_kafka_string group)
 {
     const struct leat_stream *stream = homes_find(core);
-    (void)group; /* the homes are logs of one streamlet: one node has them all */
-    return stream != NULL ? stream->desc->streamlets[0].owner : 0;
+    if (stream == NULL) return 0;
+    uint32_t home = leat_sets_home(group.text, group.bytes > 0 ? (size_t)group.bytes : 0);
+    return stream->desc->streamlets[home_log(stream, home).streamlet].owner;
 }
 
 static void ask_on_done(struct leat_sets_request *set)
@@ -218,7 +224,7 @@ static void ask_route(struct leat_kafka_group_ask *ask)
         ask_end(ask, ask->makes_home ? LEAT_OK : LEAT_E_CANCELLED);
         return;
     }
-    struct leat_log_ref ref = {stream->desc->id, 0, ask->home};
+    struct leat_log_ref ref = home_log(stream, ask->home);
     if (!leat_core_owns(core, stream->desc, ref.streamlet)) {
         ask_end(ask, LEAT_E_WRONG_SET_HOME);
         return;
@@ -236,8 +242,7 @@ static void ask_deliver_home(void *actor, struct leat_mail *mail)
     struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, mail);
     const struct leat_stream *stream = homes_find(core);
     struct leat_hosted *hosted = NULL;
-    if (stream != NULL)
-        hosted = leat_hosted_find(core, (struct leat_log_ref){stream->desc->id, 0, ask->home});
+    if (stream != NULL) hosted = leat_hosted_find(core, home_log(stream, ask->home));
     bool answered = true;
     if (hosted == NULL || hosted->going || hosted->sets == NULL)
         ask->set.rc = LEAT_E_STARTING;

@@ -15,6 +15,13 @@ uint32_t leat_sets_home(const char *set, size_t bytes)
     return leat_crc32c(0, set, bytes) % LEAT_SETS_HOMES;
 }
 
+struct leat_stream_settings leat_sets_stream_settings(void)
+{
+    _Static_assert(LEAT_SETS_HOMES % LEAT_SETS_STREAMLETS == 0, "homes are shared out evenly");
+    return (struct leat_stream_settings){.streamlets = LEAT_SETS_STREAMLETS,
+                                         .logs = LEAT_SETS_HOMES / LEAT_SETS_STREAMLETS};
+}
+
 static struct leat_set **set_slot(struct leat_sets *sets, const char *name)
 {
     for (uint32_t i = 0; i < sets->set_count; i++)

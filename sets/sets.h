@@ -1,8 +1,9 @@
 /* Consumer sets: consumers that share a name share a stream's logs, and what they have committed
  * is durable.
  *
- * Every set has one home: log leat_sets_home(name) of the internal stream "leat.sets" (streamlet
- * 0, LEAT_SETS_HOMES logs). With each home log lives one `struct leat_sets` on that log's core. It
+ * Every set has one home, leat_sets_home(name): one of the LEAT_SETS_HOMES logs of the internal
+ * stream "leat.sets", which are spread over its streamlets, and so over nodes. With each home log
+ * lives one `struct leat_sets` on that log's core. It
  * is a pure state machine: requests, acks of the home log and time go in; answers and batches for
  * the home log come out. Its whole table (generations, members, assignments, committed offsets)
  * travels in the start entries of the home log, so nothing is lost by retention and recovery reads
@@ -35,7 +36,10 @@ struct leat_sets; /* opaque: the sets of one home log */
 #define LEAT_SETS_STREAM_NAME "leat.sets"
 
 enum {
-    LEAT_SETS_HOMES = 64,           /* logs of LEAT_SETS_STREAM_NAME */
+    LEAT_SETS_HOMES = 64, /* logs of LEAT_SETS_STREAM_NAME, in all its streamlets together */
+    /* As it is made. A stream of another shape, made by another version, keeps it: where a home lies is
+     * reckoned from the stream's own (leat_sets_home_log). */
+    LEAT_SETS_STREAMLETS = 16,
     LEAT_SETS_NAME_BYTES_MAX = 249, /* of a set */
     LEAT_SETS_MEMBER_BYTES_MAX = 63,
     LEAT_SETS_PER_HOME_MAX = 1024,
@@ -207,6 +211,17 @@ struct leat_sets_options {
  * The home of a set: CRC-32C of its name mod LEAT_SETS_HOMES. Thread: any.
  */
 uint32_t leat_sets_home(const char *set, size_t bytes);
+/** The log of a home, in a stream of so many logs to a streamlet; and the other way round. */
+static inline struct leat_log_ref leat_sets_home_log(uint32_t stream, uint32_t logs, uint32_t home)
+{
+    return (struct leat_log_ref){stream, home / logs, home % logs};
+}
+static inline uint32_t leat_sets_home_of(struct leat_log_ref ref, uint32_t logs)
+{
+    return ref.streamlet * logs + ref.log;
+}
+/** How the stream of homes is made. */
+struct leat_stream_settings leat_sets_stream_settings(void);
 
 /**
  * Create an empty table. Give leat_sets_app() to leat_log_create() of the home log.

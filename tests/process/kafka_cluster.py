@@ -7,9 +7,9 @@ from rig import check, equal, main, until
 NONE, NOT_YET, NOT_COORDINATOR, UNKNOWN_MEMBER = 0, (14, 15, 16), 16, 25
 
 
-def found(client):
-    """(error, node, port) of the coordinator of "group"."""
-    client.send(FIND, 2, Out(False).run('group').i('b', 0))
+def found(client, group='group'):
+    """(error, node, port) of the coordinator of a group."""
+    client.send(FIND, 2, Out(False).run(group).i('b', 0))
     back = client.receive(FIND, 2)
     back.i('i')
     error = back.i('h')
@@ -54,6 +54,18 @@ def test_every_node_names_the_coordinator_and_only_that_one_serves():
     error = until(lambda: (lambda e: None if e in NOT_YET else (e,))(client.heartbeat(3, joined)), 'the group')[0]
     equal(error, NONE, 'the member goes on')
     check(joined['generation'] >= 1)
+
+
+def test_groups_have_their_coordinators_on_all_nodes():
+    cluster = Cluster(kafka='127.0.0.1:0')
+    cluster.start()
+    clients = [Client(node) for node in cluster.nodes]
+    nodes = set()
+    for n in range(24):
+        answers = [until(lambda: (lambda a: a if a[0] == NONE else None)(found(c, f'group-{n}')), 'a coordinator') for c in clients]
+        equal(len(set(answers)), 1, 'coordinators of one group')
+        nodes.add(answers[0][1])
+    equal(len(nodes), len(cluster.nodes), 'nodes that coordinate groups')
 
 
 if __name__ == '__main__':

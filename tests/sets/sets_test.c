@@ -338,9 +338,30 @@ static void sets_random_members_never_share_a_unit(void **state)
     assert_true(generations > 500);
 }
 
+/* Streams of homes outlive the version that made them: one streamlet of 64 logs at first. */
+static void sets_homes_lie_where_their_streams_shape_says(void **state)
+{
+    (void)state;
+    struct leat_stream_settings now = leat_sets_stream_settings();
+    const uint32_t shapes[] = {now.logs, 64, 1};
+    assert_int_equal(now.streamlets * now.logs, LEAT_SETS_HOMES);
+    assert_true(now.streamlets > 1);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (uint32_t home = 0; home < LEAT_SETS_HOMES; home++) {
+            struct leat_log_ref log = leat_sets_home_log(7, shapes[i], home);
+            assert_int_equal(log.stream, 7);
+            assert_true(log.streamlet < LEAT_SETS_HOMES / shapes[i] && log.log < shapes[i]);
+            assert_int_equal(leat_sets_home_of(log, shapes[i]), home);
+        }
+    struct leat_log_ref old = leat_sets_home_log(7, LEAT_SETS_HOMES, 41);
+    assert_int_equal(old.streamlet, 0);
+    assert_int_equal(old.log, 41);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sets_homes_lie_where_their_streams_shape_says),
         cmocka_unit_test(sets_one_member_owns_all_and_its_commits_survive),
         cmocka_unit_test(sets_silent_member_is_dropped_and_its_commit_refused),
         cmocka_unit_test(sets_member_that_joins_twice_while_its_home_wakes_is_answered_twice),
