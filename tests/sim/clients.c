@@ -1,5 +1,5 @@
 /* Simulated clients: each a process of one actor that runs the library's own engines. */
-#include "tests/sim/scenario.h"
+#include "tests/sim/kafka_client.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,6 +186,17 @@ static void client_create(void *arg)
     struct leat_error error;
     leat_err rc = leat_timers_init(&client->timers, &client->actor->clock, SIM_CLIENT_TIMERS);
     LEAT_ASSERT(rc == LEAT_OK);
+    switch (client->kind) {
+    case SIM_CLIENT_KAFKA_PRODUCER:
+        sim_kafka_producer_start(client);
+        return;
+    case SIM_CLIENT_KAFKA_READER:
+    case SIM_CLIENT_KAFKA_MEMBER:
+        sim_kafka_puller_start(client);
+        return;
+    default:
+        break;
+    }
     rc =
         leat_client_create(&client->actor->env, &client->timers, &options, &client->client, &error);
     LEAT_ASSERT(rc == LEAT_OK);
@@ -208,6 +219,8 @@ static void client_create(void *arg)
     case SIM_CLIENT_AUDITOR:
         rc = sim_consumer_create(client);
         break;
+    default: /* those of Kafka's protocol */
+        break;
     }
     LEAT_ASSERT(rc == LEAT_OK);
 }
@@ -221,11 +234,12 @@ static void client_begin(struct sim_world *world, struct sim_event *event)
 struct sim_client *sim_client_start(struct scenario *scenario, enum sim_client_kind kind,
                                     uint32_t stream, uint32_t index)
 {
-    static const char *const names[] = {"control", "producer", "raw",     "reader",
-                                        "member",  "sharer",   "auditor", "deaf"};
+    static const char *const names[] = {"control",        "producer",     "raw",         "reader",
+                                        "member",         "sharer",       "auditor",     "deaf",
+                                        "kafka-producer", "kafka-reader", "kafka-member"};
     struct sim_client *client = calloc(1, sizeof *client);
     LEAT_ASSERT(client != NULL && scenario->client_count < SIM_CLIENTS_MAX);
-    char name[24];
+    char name[sizeof client->process->name];
     snprintf(name, sizeof name, "%s%u.%u.%u", names[kind], stream, index, scenario->client_count);
     scenario_of_seed = scenario;
     scenario->clients[scenario->client_count++] = client;

@@ -1,5 +1,5 @@
 /* Consumers: alone, in sets, and the auditor of the final pass. */
-#include "tests/sim/scenario.h"
+#include "tests/sim/kafka_client.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static bool batch_read(struct sim_client *client, const struct leat_fetched *fet
     return true;
 }
 
-static void run_read(struct sim_client *client, const struct leat_fetched *fetched)
+void sim_run_read(struct sim_client *client, const struct leat_fetched *fetched)
 {
     struct leat_log_ref log = fetched->log;
     if (!sim_stream_of(client->scenario, fetched->log.stream, &log.stream) ||
@@ -122,7 +122,7 @@ static void take_all(struct sim_client *client)
         struct leat_log_ref log = fetched->log;
         int64_t group = fetched->group;
         if (client->reader.unordered) client->processed[log.streamlet][log.log] = 0;
-        run_read(client, fetched);
+        sim_run_read(client, fetched);
         leat_consumer_engine_give(client->consumer, fetched);
         progress_note(client, log, group);
         if (--budget == 0) { /* a consumer is not always fast */
@@ -245,6 +245,7 @@ leat_err sim_consumer_create(struct sim_client *client)
 bool sim_consumer_at_end(const struct sim_client *client)
 {
     bool incomplete = client->scenario->streams[client->stream].trims || client->index > 0;
+    if (client->kind == SIM_CLIENT_KAFKA_READER) return incomplete && sim_kafka_at_end(client);
     return incomplete && client->consumer && leat_consumer_engine_at_end(client->consumer);
 }
 

@@ -17,6 +17,7 @@ enum {
     RECORDS_OF_CLUSTER = 900, /* few: what matters are the faults, and there are twenty */
     FIRST_PRODUCER = 1,
     RAW_PRODUCER = 20,
+    KAFKA_PRODUCER = 24,
 };
 
 static void on_violation(void *ctx, const char *text)
@@ -57,6 +58,12 @@ static void streams_choose(struct scenario *scenario)
     }
 }
 
+/* In half of the seeds others come by Kafka's protocol, to the same streams. */
+static unsigned kafka_count(struct scenario *scenario, unsigned most)
+{
+    return scenario->with_kafka ? (unsigned)sim_rng_between(&scenario->kafka, 1, most) : 0;
+}
+
 static void clients_start(struct scenario *scenario, uint32_t records)
 {
     struct sim_rng *rng = &scenario->world->work;
@@ -69,6 +76,12 @@ static void clients_start(struct scenario *scenario, uint32_t records)
         scenario->producers_running++;
     }
     (void)sim_client_start(scenario, SIM_CLIENT_RAW, 0, RAW_PRODUCER);
+    for (unsigned i = 0, count = kafka_count(scenario, 2); i < count; i++) {
+        struct sim_client *client =
+            sim_client_start(scenario, SIM_CLIENT_KAFKA_PRODUCER, 0, KAFKA_PRODUCER + i);
+        client->quota = records / 6;
+        scenario->producers_running++;
+    }
 }
 
 static void deaf_start(struct scenario *scenario)
@@ -89,6 +102,11 @@ static void consumers_start(struct scenario *scenario)
         for (unsigned i = 0; i < 2; i++)
             (void)sim_client_start(scenario, SIM_CLIENT_SHARER, 3, i);
     if (sim_rng_chance(rng, 150)) deaf_start(scenario);
+    if (scenario->with_kafka)
+        (void)sim_client_start(scenario, SIM_CLIENT_KAFKA_READER,
+                               (uint32_t)sim_rng_below(&scenario->kafka, SIM_STREAMS), 0);
+    for (unsigned i = 0, count = kafka_count(scenario, 3); i < count; i++)
+        (void)sim_client_start(scenario, SIM_CLIENT_KAFKA_MEMBER, 0, i);
     sim_deaf_watch(scenario);
 }
 
@@ -127,8 +145,10 @@ static bool all_read(struct scenario *scenario)
 {
     for (unsigned i = 0; i < scenario->client_count; i++) {
         const struct sim_client *client = scenario->clients[i];
-        if ((client->kind == SIM_CLIENT_READER || client->kind == SIM_CLIENT_MEMBER) &&
-            client->process->alive && !sim_consumer_done(client)) {
+        bool reads = client->kind == SIM_CLIENT_READER || client->kind == SIM_CLIENT_MEMBER ||
+                     client->kind == SIM_CLIENT_KAFKA_READER ||
+                     client->kind == SIM_CLIENT_KAFKA_MEMBER;
+        if (reads && client->process->alive && !sim_consumer_done(client)) {
             scenario->waits_for = client->process->name;
             return false;
         }
@@ -399,6 +419,9 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->raft_segment_bytes = sim_rng_between(&world->work, 1, 8) * 16 * 1024;
     scenario->raft_snapshot_bytes_min = sim_rng_between(&world->work, 1, 64) * 1024;
     scenario->calm = options->calm;
+    /* Where every disk operation or allocation is a run, they would be too many. */
+    sim_rng_init(&scenario->kafka, options->seed, "kafka");
+    scenario->with_kafka = options->records == 0 && sim_rng_chance(&scenario->kafka, 500);
     scenario->recovery = options->recovery;
     scenario->pause_us_max = 20000;
     if (scenario->server_count > 1) cluster_choose(scenario);

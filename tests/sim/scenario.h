@@ -9,7 +9,8 @@
 #include "tests/sim/check.h"
 #include "tests/sim/sim.h"
 
-#define SIM_ADDRESS "127.0.0.1:7700"
+#define SIM_ADDRESS       "127.0.0.1:7700"
+#define SIM_KAFKA_ADDRESS "127.0.0.1:9092"
 
 enum {
     SIM_STREAMS = 4,
@@ -36,6 +37,8 @@ struct sim_server {
     struct scenario *scenario;
     unsigned number;
     char name[12], address[32], node_address[32]; /* "node1", "node1:7700", "node1:7701" */
+    char kafka_address[32];                       /* "node1:9092" */
+    struct leat_door *kafka;
     const char *voters[SIM_VOTERS_MAX];
     struct sim_disk *disk;
     struct sim_arena *arena;
@@ -57,11 +60,14 @@ enum sim_client_kind {
     SIM_CLIENT_CONTROL, /* makes streams; the operator who accepts loss */
     SIM_CLIENT_PRODUCER,
     SIM_CLIENT_RAW,
-    SIM_CLIENT_READER,  /* alone, from the beginning */
-    SIM_CLIENT_MEMBER,  /* of an ordered set, commits */
-    SIM_CLIENT_SHARER,  /* of a parallel set */
-    SIM_CLIENT_AUDITOR, /* the final pass */
-    SIM_CLIENT_DEAF,    /* asks and never reads */
+    SIM_CLIENT_READER,         /* alone, from the beginning */
+    SIM_CLIENT_MEMBER,         /* of an ordered set, commits */
+    SIM_CLIENT_SHARER,         /* of a parallel set */
+    SIM_CLIENT_AUDITOR,        /* the final pass */
+    SIM_CLIENT_DEAF,           /* asks and never reads */
+    SIM_CLIENT_KAFKA_PRODUCER, /* by Kafka's protocol: kafka_client.h */
+    SIM_CLIENT_KAFKA_READER,
+    SIM_CLIENT_KAFKA_MEMBER, /* of a group, commits */
 };
 
 struct sim_client {
@@ -84,7 +90,7 @@ struct sim_client {
     uint64_t committing[CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     uint64_t processed[CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool commit_under_way, given_up;
-    /* control, raw: their own state */
+    /* control, raw, of Kafka: their own state */
     void *state;
 };
 
@@ -113,7 +119,8 @@ struct scenario {
     uint32_t fault_weights[SIM_CLUSTER_FAULTS];           /* this seed's; see nodes_faults.c */
     uint32_t move_per_mille; /* of an operator's looks a streamlet is moved */
     uint64_t fault_gap_us;   /* between two, at most */
-    bool streams_made, faults_over, power_cuts, calm, recovery;
+    bool streams_made, faults_over, power_cuts, calm, recovery, with_kafka;
+    struct sim_rng kafka;
     unsigned producers_running; /* that have records left to send */
     uint64_t acked_batches, recoveries;
     struct sim_stamp stamps[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
@@ -170,6 +177,8 @@ const struct sim_stream *sim_stream_of(const struct scenario *scenario, uint32_t
 
 /* ---- pull.c ---- */
 leat_err sim_consumer_create(struct sim_client *client);
+/** What a fetch brought of one log is looked at, record by record. */
+void sim_run_read(struct sim_client *client, const struct leat_fetched *fetched);
 bool sim_consumer_done(const struct sim_client *client);
 /** Has it read all that a stream with retention has left? */
 bool sim_consumer_at_end(const struct sim_client *client);

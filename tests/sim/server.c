@@ -1,4 +1,5 @@
 /* The server under test: a whole node on simulated ports, started again whenever it died. */
+#include "kafka/kafka.h"
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"
 
@@ -147,7 +148,10 @@ static void create_node(void *arg)
                                                      .coordinator_count = voter_count,
                                                      .recovers = scenario->recovery};
     struct leat_error error = {LEAT_OK, ""};
-    leat_err rc = leat_node_create(&options, &server->node, &error);
+    struct leat_kafka_options kafka = {.address = server->kafka_address};
+    leat_err rc = leat_kafka_open(&kafka, &server->kafka);
+    options.door = server->kafka;
+    if (rc == LEAT_OK) rc = leat_node_create(&options, &server->node, &error);
     if (rc != LEAT_OK) {
         boot_failed(server, rc, &error);
         server->node = NULL;
@@ -187,12 +191,14 @@ void sim_servers_init(struct scenario *scenario, unsigned count)
         if (count == 1) {
             snprintf(server->name, sizeof server->name, "sim");
             snprintf(server->address, sizeof server->address, SIM_ADDRESS);
+            snprintf(server->kafka_address, sizeof server->kafka_address, SIM_KAFKA_ADDRESS);
             snprintf(scenario->addresses, sizeof scenario->addresses, SIM_ADDRESS);
             continue;
         }
         snprintf(server->name, sizeof server->name, "node%u", i + 1);
         snprintf(server->address, sizeof server->address, "node%u:7700", i + 1);
         snprintf(server->node_address, sizeof server->node_address, "node%u:7701", i + 1);
+        snprintf(server->kafka_address, sizeof server->kafka_address, "node%u:9092", i + 1);
         size_t used = strlen(scenario->addresses);
         snprintf(scenario->addresses + used, sizeof scenario->addresses - used, "%s%s",
                  i ? "," : "", server->address);
