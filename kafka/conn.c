@@ -258,7 +258,7 @@ void *leat_kafka_make(struct leat_kafka_request *request, const struct leat_kafk
 {
     uint8_t *made = leat_kafka_take(request, count > 0 ? count : 1, type->bytes);
     for (size_t i = 0; made != NULL && i < count; i++)
-        leat_kafka_defaults(type, made + i * type->bytes);
+        leat_kafka_fallbacks(type, made + i * type->bytes);
     return made;
 }
 

@@ -187,7 +187,7 @@ static void read_struct_array(struct leat_kafka_reader *reader,
     const struct leat_kafka_type *type = field->element();
     uint8_t *at = read_array_head(reader, field, struct_bytes_min(type, reader), type->bytes, out);
     for (int32_t i = 0; i < out->count && reader->wrong == NULL; i++)
-        read_struct(reader, type, at + (size_t)i * type->bytes);
+        read_struct(reader, type, at + (size_t)i * type->bytes); /* zeroed, as arenas are */
 }
 
 static void read_string_array(struct leat_kafka_reader *reader,
@@ -238,7 +238,7 @@ static void default_value(const struct leat_kafka_field *field, uint8_t *member)
         *(int64_t *)(void *)member = field->fallback;
         break;
     case LEAT_KAFKA_STRUCT:
-        leat_kafka_defaults(field->element(), member);
+        leat_kafka_fallbacks(field->element(), member);
         break;
     default:
         break; /* null, or empty: zeros */
@@ -248,6 +248,12 @@ static void default_value(const struct leat_kafka_field *field, uint8_t *member)
 void leat_kafka_defaults(const struct leat_kafka_type *type, void *out)
 {
     memset(out, 0, type->bytes);
+    leat_kafka_fallbacks(type, out);
+}
+
+void leat_kafka_fallbacks(const struct leat_kafka_type *type, void *out)
+{
+    if (type->fallback_count == 0) return;
     for (uint32_t i = 0; i < type->field_count; i++)
         default_value(&type->fields[i], (uint8_t *)out + type->fields[i].at);
 }
@@ -354,7 +360,7 @@ static void read_tags(struct leat_kafka_reader *reader, const struct leat_kafka_
 static void read_struct(struct leat_kafka_reader *reader, const struct leat_kafka_type *type,
                         void *out)
 {
-    leat_kafka_defaults(type, out);
+    leat_kafka_fallbacks(type, out);
     for (uint32_t i = 0; i < type->field_count && reader->wrong == NULL; i++) {
         const struct leat_kafka_field *field = &type->fields[i];
         if (leat_kafka_field_in(field, reader->version) &&
@@ -367,6 +373,7 @@ static void read_struct(struct leat_kafka_reader *reader, const struct leat_kafk
 leat_err leat_kafka_decode(struct leat_kafka_reader *reader, const struct leat_kafka_type *type,
                            void *out)
 {
+    memset(out, 0, type->bytes);
     read_struct(reader, type, out);
     if (reader->wrong == no_room) return LEAT_E_NO_MEMORY;
     return reader->wrong != NULL ? LEAT_E_INVALID : LEAT_OK;

@@ -1,6 +1,29 @@
 /* The descriptions of all messages: see messages.h. */
 #include "kafka/messages.h"
 
+/* First round: of each entry, how many fields are something else than zero where they are not said.
+ * Most have none, and are then done with zeroed memory. */
+#define SUM(nothing, a, b, c, ...)     (a) + (b) + (c)
+#define ELSE(n)                        1
+#define NULL_FROM(v)                   0
+#define TAG(n, v)                      0
+#define BEGIN(entry)                   enum { fallbacks_##entry = 0
+#define F(kind, member, from, to, ...) +SUM(0, ##__VA_ARGS__, 0, 0, 0)
+#define ARRAY(entry, member, from, to, ...)
+#define ONE(entry, member, from, to, ...) +1
+#define END(entry)                                                                                 \
+    }                                                                                              \
+    ;
+#include "kafka/schemas.def"
+#undef ELSE
+#undef NULL_FROM
+#undef TAG
+#undef BEGIN
+#undef F
+#undef ARRAY
+#undef ONE
+#undef END
+
 #define LAST         LEAT_KAFKA_VERSION_LAST
 #define ELSE(n)      .fallback = (n)
 #define NULL_FROM(v) .nullable = (v) + 1
@@ -27,8 +50,8 @@
 #define END(entry)                                                                                 \
     }                                                                                              \
     ;                                                                                              \
-    static const struct leat_kafka_type type = {#entry, sizeof(entry_struct),                      \
-                                                sizeof fields / sizeof *fields, fields};           \
+    static const struct leat_kafka_type type = {                                                   \
+        #entry, sizeof(entry_struct), sizeof fields / sizeof *fields, fallbacks_##entry, fields};  \
     return &type;                                                                                  \
     }
 #include "kafka/schemas.def"

@@ -61,6 +61,7 @@ struct leat_kafka_type {
     const char *name;
     uint32_t bytes; /* of the C struct */
     uint32_t field_count;
+    uint32_t fallback_count; /* 0: its fallbacks are zeros, all the way down */
     const struct leat_kafka_field *fields;
 };
 enum { LEAT_KAFKA_VERSION_LAST = 127 }; /* "and all later ones" */
@@ -119,6 +120,8 @@ void leat_kafka_write_no_tags(struct leat_kafka_writer *writer);
 
 /** Zero and fallbacks, all the way down. */
 void leat_kafka_defaults(const struct leat_kafka_type *type, void *out);
+/** The same where `out` is zeros already. */
+void leat_kafka_fallbacks(const struct leat_kafka_type *type, void *out);
 
 /* ---- looking at types ---- */
 static inline bool leat_kafka_field_in(const struct leat_kafka_field *field, int16_t version)
