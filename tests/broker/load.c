@@ -1,12 +1,17 @@
 /* Raw load on a running server: one thread per connection, frames of one batch each, a fixed number
  * in flight. No library code of the client is in the way: what it costs is the server's.
  *
- *   load HOST PORT STREAM CONNECTIONS SECONDS [BATCHES IN FLIGHT [RECORDS PER BATCH]]
+ *   load HOST PORT STREAM CONNECTIONS SECONDS [BATCHES IN FLIGHT [RECORDS PER BATCH [LOGS [RATE]]]]
+ *
+ * LOGS: how many logs each connection takes in turn, 1 by default: then it is on that log's core.
+ * RATE: records a second of each connection, 0: as fast as they are taken.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,17 +26,18 @@
 
 enum { RECORD_BYTES = 100, BUFFER_BYTES = 256 * 1024, RECORDS_MAX = 10000 };
 
+enum { LOGS_MAX = 256 };
 struct target {
-    uint32_t stream, epoch, logs;
-    uint32_t lanes[256];
+    uint32_t stream, count;
+    struct leat_msg_log logs[LOGS_MAX];
 };
 struct worker {
     pthread_t thread;
     struct sockaddr_in address;
     struct target target;
-    uint32_t log;
-    unsigned in_flight, records;
-    double seconds;
+    uint32_t log; /* the first, an index of the target's */
+    unsigned in_flight, records, logs;
+    double seconds, rate;
     uint64_t batches, bytes;
     int64_t producer;
 };
@@ -136,13 +142,9 @@ static struct target look_up(int fd, const char *name)
     (void)leat_msg_read_array(&reader);
     struct leat_msg_stream stream;
     leat_msg_stream_read(&reader, &stream);
-    struct target target = {.stream = stream.id, .logs = stream.log_count};
-    for (uint32_t i = 0; i < stream.log_count && i < 256; i++) {
-        struct leat_msg_log log;
-        leat_msg_log_read(&reader, &log);
-        target.epoch = log.epoch;
-        target.lanes[i] = log.lane;
-    }
+    struct target target = {.stream = stream.id};
+    while (target.count < stream.log_count && target.count < LOGS_MAX)
+        leat_msg_log_read(&reader, &target.logs[target.count++]);
     if (reader.failed || stream.code != LEAT_OK) {
         fprintf(stderr, "no such stream: %d\n", stream.code);
         exit(1);
@@ -151,12 +153,15 @@ static struct target look_up(int fd, const char *name)
     return target;
 }
 
-static size_t make_frame(uint8_t *out, struct worker *worker, uint32_t number)
+/* The batches of one round over the worker's logs, a frame for each. */
+static size_t make_frame(uint8_t *out, const struct worker *worker, uint32_t number)
 {
     static const uint8_t value[RECORD_BYTES];
+    const struct target *target = &worker->target;
+    const struct leat_msg_log *log =
+        &target->logs[(worker->log + number % worker->logs) % target->count];
     struct leat_msg_writer writer;
-    struct leat_msg_append append = {
-        {worker->target.stream, 0, worker->log}, worker->target.epoch, 1};
+    struct leat_msg_append append = {{target->stream, log->streamlet, log->log}, log->epoch, 1};
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, 64);
     leat_msg_append_encode(&writer, &append);
     uint8_t *payload = out + LEAT_FRAME_HEADER_BYTES + writer.used;
@@ -170,65 +175,135 @@ static size_t make_frame(uint8_t *out, struct worker *worker, uint32_t number)
     return LEAT_FRAME_HEADER_BYTES + writer.used + bytes;
 }
 
+/* What is sent over and over: as many frames as may be in flight, where they fit, and a whole number
+ * of rounds. */
+struct frames {
+    uint8_t *bytes;
+    size_t *ends; /* of the frames before each */
+    unsigned count, at;
+};
+
+static struct frames make_frames(const struct worker *worker)
+{
+    uint8_t *one = malloc(4 * 1024 * 1024);
+    size_t one_bytes = make_frame(one, worker, 0);
+    struct frames frames = {0};
+    frames.count = (unsigned)(3 * 1024 * 1024 / one_bytes);
+    if (frames.count > worker->in_flight) frames.count = worker->in_flight;
+    frames.count -= frames.count % worker->logs;
+    if (frames.count < worker->logs) frames.count = worker->logs;
+    frames.bytes = malloc(frames.count * (one_bytes + 16) + 4 * 1024 * 1024);
+    frames.ends = calloc(frames.count + 1, sizeof *frames.ends);
+    for (unsigned i = 0; i < frames.count; i++)
+        frames.ends[i + 1] = frames.ends[i] + make_frame(frames.bytes + frames.ends[i], worker, i);
+    free(one);
+    return frames;
+}
+
+/* Send up to `count` more; returns how many. */
+static unsigned frames_send(int fd, struct frames *frames, unsigned count, uint64_t *bytes)
+{
+    if (count > frames->count - frames->at) count = frames->count - frames->at;
+    size_t from = frames->ends[frames->at], to = frames->ends[frames->at + count];
+    write_all(fd, frames->bytes + from, to - from);
+    *bytes += to - from;
+    frames->at = (frames->at + count) % frames->count;
+    return count;
+}
+
+/* How many may be sent by now. */
+static unsigned due(const struct worker *worker, double start, double at, unsigned flying,
+                    uint64_t sent)
+{
+    unsigned room = worker->in_flight > flying ? worker->in_flight - flying : 0;
+    if (worker->rate <= 0) return room;
+    double allowed = (at - start) * worker->rate / worker->records - (double)sent;
+    if (allowed < 1) return 0;
+    return allowed < room ? (unsigned)allowed : room;
+}
+
+/* Until an answer has come, or a millisecond is over where more may be sent by then. */
+static bool wait_for_answer(int fd, unsigned flying)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    if (flying == 0) {
+        (void)poll(NULL, 0, 1);
+        return false;
+    }
+    return poll(&wait, 1, 1) > 0;
+}
+
+static void take_answer(int fd, struct worker *worker, uint8_t *in, size_t *have, size_t *consumed)
+{
+    struct leat_frame frame = read_frame(fd, in, have, consumed);
+    if ((frame.flags & LEAT_FRAME_ERROR) != 0 || frame.control[0] != 0x91) {
+        fprintf(stderr, "append refused: %.*s\n", (int)frame.control_bytes,
+                (const char *)frame.control);
+        exit(1);
+    }
+    worker->batches++;
+}
+
 static void *work(void *arg)
 {
     struct worker *worker = arg;
-    int fd = open_lane(&worker->address, worker->target.lanes[worker->log]);
-    uint8_t *out = malloc(4 * 1024 * 1024), *in = malloc(BUFFER_BYTES);
-    size_t frame_bytes = make_frame(out, worker, 7);
-    /* All that may be in flight, one after the other: sent by one write where it fits. */
-    unsigned repeat = (unsigned)(3 * 1024 * 1024 / frame_bytes);
-    if (repeat > worker->in_flight) repeat = worker->in_flight;
-    for (unsigned i = 1; i < repeat; i++)
-        memcpy(out + i * frame_bytes, out, frame_bytes);
+    int fd = open_lane(&worker->address, worker->target.logs[worker->log].lane);
+    uint8_t *in = malloc(BUFFER_BYTES);
+    struct frames frames = make_frames(worker);
     size_t have = 0, consumed = 0;
     unsigned flying = 0;
-    double end = now() + worker->seconds;
-    while (now() < end || flying > 0) {
-        if (now() < end)
-            while (flying < worker->in_flight) {
-                unsigned n =
-                    worker->in_flight - flying < repeat ? worker->in_flight - flying : repeat;
-                write_all(fd, out, n * frame_bytes);
-                flying += n;
-            }
+    uint64_t sent = 0;
+    double start = now(), end = start + worker->seconds, at;
+    while ((at = now()) < end || flying > 0) {
+        unsigned more = at < end ? due(worker, start, at, flying, sent) : 0;
+        while (more > 0) {
+            unsigned n = frames_send(fd, &frames, more, &worker->bytes);
+            more -= n;
+            flying += n;
+            sent += n;
+        }
+        if (worker->rate > 0 && !wait_for_answer(fd, flying)) continue;
         /* Nothing may be flying: the time may have run out since the loop's condition. */
         while (flying > 0) {
-            struct leat_frame frame = read_frame(fd, in, &have, &consumed);
-            if ((frame.flags & LEAT_FRAME_ERROR) != 0 || frame.control[0] != 0x91) {
-                fprintf(stderr, "append refused: %.*s\n", (int)frame.control_bytes,
-                        (const char *)frame.control);
-                exit(1);
-            }
+            take_answer(fd, worker, in, &have, &consumed);
             flying--;
-            worker->batches++;
-            worker->bytes += frame_bytes;
             if (have == consumed) break;
         }
     }
     close(fd);
+    free(frames.bytes);
+    free(frames.ends);
+    free(in);
     return NULL;
+}
+
+static unsigned number(int argc, char **argv, int at, unsigned otherwise)
+{
+    return argc > at ? (unsigned)strtoul(argv[at], NULL, 10) : otherwise;
 }
 
 int main(int argc, char **argv)
 {
     if (argc < 6) return fprintf(stderr, "load HOST PORT STREAM CONNECTIONS SECONDS ...\n"), 2;
     struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)(int)strtol(argv[2], NULL, 10))};
+                                  .sin_port = htons((uint16_t)number(argc, argv, 2, 0))};
     inet_pton(AF_INET, argv[1], &address.sin_addr);
     int fd = open_lane(&address, -1);
     if (strncmp(argv[3], "mem", 3) == 0) create(fd, argv[3]);
     struct target target = look_up(fd, argv[3]);
-    unsigned count = (unsigned)(int)strtol(argv[4], NULL, 10);
+    unsigned count = number(argc, argv, 4, 1);
     struct worker *workers = calloc(count, sizeof *workers);
     for (unsigned i = 0; i < count; i++) {
         workers[i].address = address;
         workers[i].target = target;
-        workers[i].log = i % target.logs;
+        workers[i].log = i % target.count;
         workers[i].seconds = atof(argv[5]);
-        workers[i].in_flight = argc > 6 ? (unsigned)(int)strtol(argv[6], NULL, 10) : 5;
-        workers[i].records = argc > 7 ? (unsigned)(int)strtol(argv[7], NULL, 10) : 100;
-        if (workers[i].records > RECORDS_MAX) return 2;
+        workers[i].in_flight = number(argc, argv, 6, 5);
+        workers[i].records = number(argc, argv, 7, 100);
+        workers[i].logs = number(argc, argv, 8, 1);
+        workers[i].rate = number(argc, argv, 9, 0);
+        if (workers[i].records > RECORDS_MAX || workers[i].logs == 0 || workers[i].logs > LOGS_MAX)
+            return 2;
         pthread_create(&workers[i].thread, NULL, work, &workers[i]);
     }
     double start = now();
@@ -241,9 +316,9 @@ int main(int argc, char **argv)
     double took = now() - start;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("%.2f M records/s, %.0f batches/s, %.2f GB/s, own CPU %.2f s\n",
+    printf("%.2f M records/s, %.0f batches/s, %.2f GB/s, %llu batches, own CPU %.2f s\n",
            (double)batches * workers[0].records / took / 1e6, (double)batches / took,
-           (double)bytes / took / 1e9,
+           (double)bytes / took / 1e9, (unsigned long long)batches,
            (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
                (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
     return 0;

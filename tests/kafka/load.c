@@ -160,9 +160,9 @@ int main(int argc, char **argv)
         bytes += workers[i].bytes;
     }
     double took = now() - start;
-    printf("%.2f M records/s, %.0f batches/s, %.2f GB/s\n",
+    printf("%.2f M records/s, %.0f batches/s, %.2f GB/s, %llu batches\n",
            (double)batches * workers[0].records / took / 1e6, (double)batches / took,
-           (double)bytes / took / 1e9);
+           (double)bytes / took / 1e9, (unsigned long long)batches);
     free(workers);
     return 0;
 }
