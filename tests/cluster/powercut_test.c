@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <glob.h>
 #include <linux/types.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -39,10 +40,20 @@ static int run(const char *format, ...)
     return system(command);
 }
 
+/* What is mounted here is seen here alone: a process elsewhere whose namespace had a copy of the mount
+ * would keep the dead file system, and shared memory of other servers must not end with ours. */
+static bool namespace_make(void)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount(dir, dir, NULL, MS_BIND, NULL) == 0 &&
+           mount(NULL, dir, NULL, MS_PRIVATE, NULL) == 0 &&
+           mount(NULL, "/dev/shm", NULL, MS_PRIVATE, NULL) == 0 &&
+           mount("memory", "/dev/shm", "tmpfs", 0, NULL) == 0;
+}
+
 static bool disk_make(void)
 {
     snprintf(dir, sizeof dir, "/tmp/leat-power-XXXXXX");
-    if (geteuid() != 0 || !mkdtemp(dir)) return false;
+    if (geteuid() != 0 || !mkdtemp(dir) || !namespace_make()) return false;
     snprintf(mountpoint, sizeof mountpoint, "%s/mnt", dir);
     if (run("truncate -s 4G %s/img && mkfs.ext4 -q %s/img && mkdir %s", dir, dir, mountpoint))
         return false;
@@ -59,27 +70,18 @@ static void disk_drop(void)
 {
     (void)umount(mountpoint);
     if (loop[0]) (void)run("losetup -d %s", loop);
+    if (dir[0]) (void)umount(dir);
     if (dir[0]) (void)run("rm -rf %s", dir);
 }
 
-/* A pool in /dev/shm would outlive what is played here: a machine without power. */
-static void pools_list(glob_t *out)
+/* Shared memory would outlive what is played here: a machine without power. It is this test's own. */
+static void memory_drop(void)
 {
-    memset(out, 0, sizeof *out);
-    (void)glob("/dev/shm/leat-pool-*", 0, NULL, out);
-}
-
-static void pools_drop(const glob_t *before)
-{
-    glob_t now;
-    pools_list(&now);
-    for (size_t i = 0; i < now.gl_pathc; i++) {
-        bool others = false;
-        for (size_t j = 0; j < before->gl_pathc; j++)
-            others |= strcmp(now.gl_pathv[i], before->gl_pathv[j]) == 0;
-        if (!others) (void)unlink(now.gl_pathv[i]);
-    }
-    globfree(&now);
+    glob_t files;
+    if (glob("/dev/shm/*", 0, NULL, &files) == 0)
+        for (size_t i = 0; i < files.gl_pathc; i++)
+            (void)unlink(files.gl_pathv[i]);
+    globfree(&files);
 }
 
 static void cleanup(void)
@@ -91,7 +93,7 @@ static void cleanup(void)
     disk_drop();
 }
 
-static void power_cut(const glob_t *pools)
+static void power_cut(void)
 {
     /* Stopped first: a machine without power answers nobody, so no client may hear of the disk. */
     server_freeze(&server);
@@ -100,7 +102,7 @@ static void power_cut(const glob_t *pools)
     if (fd < 0 || ioctl(fd, FS_IOC_SHUTDOWN, &how)) fail("shutdown: %s", strerror(errno));
     close(fd);
     server_kill(&server);
-    pools_drop(pools);
+    memory_drop();
     if (umount(mountpoint)) fail("umount: %s", strerror(errno));
     if (mount(loop, mountpoint, "ext4", 0, NULL)) fail("mount: %s", strerror(errno));
 }
@@ -122,8 +124,6 @@ int main(int argc, char **argv)
     unsigned trials = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 200, counted = 0;
     uint64_t state = argc > 4 ? strtoull(argv[4], NULL, 10) : now_us();
     printf("seed %llu\n", (unsigned long long)state);
-    glob_t pools;
-    pools_list(&pools);
     snprintf(server.data, sizeof server.data, "%s/data", mountpoint);
     address_choose(server.address);
     server_start(&server);
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
     struct load *load = load_start(&server, streams, 1);
     while (counted < trials) {
         uint64_t open = load_wait(load, 1 + random_next(&state) % 1000);
-        power_cut(&pools);
+        power_cut();
         counted += open > 0;
         server_start(&server);
     }
@@ -143,8 +143,6 @@ int main(int argc, char **argv)
     server_stop(&server);
     load_destroy(&load);
     printf("%u power cuts with unanswered appends\n", counted);
-    pools_drop(&pools);
-    globfree(&pools);
     disk_drop();
     return 0;
 }
