@@ -101,7 +101,7 @@ void leat_call_stream_delete(struct leat_peer *peer, const struct leat_frame *fr
     leat_deleter_start(&delete->deleter, name.text, name.bytes);
 }
 
-/* ---- METADATA [[name...], may_create] ---- */
+/* ---- METADATA [[name...], may_create, nodes_only?] ---- */
 
 enum { METADATA_NAMES_MAX = 1024 };
 
@@ -244,6 +244,15 @@ static void metadata_answer(struct leat_seeker *seeker)
     leat_call_answer(&meta->call, &writer);
 }
 
+/* Asked by clients of a node that is silent: as cheap as can be, and no leader is waited for. */
+static void metadata_nodes_answer(struct metadata_call *meta)
+{
+    struct leat_msg_writer writer;
+    metadata_write_head(meta->call.core, &writer);
+    leat_msg_write_array(&writer, 0);
+    leat_call_answer(&meta->call, &writer);
+}
+
 void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
 {
     struct metadata_call *meta = leat_call_create(peer, frame, sizeof *meta);
@@ -276,11 +285,16 @@ void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
         memcpy(seeker->names[i], name.text, name.bytes);
     }
     seeker->may_create = fields >= 2 && leat_msg_read_bool(&reader);
-    if (reader.failed) {
+    bool nodes_only = fields >= 3 && leat_msg_read_bool(&reader);
+    if (reader.failed || (nodes_only && count > 0)) {
         metadata_end(meta, LEAT_E_INVALID, "malformed metadata request");
         return;
     }
     if (!peer->core->node->options.auto_create) seeker->may_create = false;
+    if (nodes_only) {
+        metadata_nodes_answer(meta);
+        return;
+    }
     seeker->all = count == 0;
     seeker->core = peer->core;
     seeker->on_done = metadata_answer;

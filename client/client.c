@@ -73,6 +73,7 @@ leat_err leat_client_create(const struct leat_env *env, struct leat_timers *time
     client->nearest_us = UINT64_MAX;
     client->sweep.on_expired = sweep_on_expired;
     client->sweep.owner = client;
+    leat_client_watch_init(client);
     snprintf(client->name, sizeof client->name, "%s", options->name ? options->name : "libleat");
     leat_err rc = addresses_parse(client, options->addresses, error);
     if (rc) {
@@ -101,6 +102,7 @@ void leat_client_destroy(struct leat_client **client_ref)
     if (!client) return;
     *client_ref = NULL;
     leat_timer_stop(client->timers, &client->sweep);
+    leat_timer_stop(client->timers, &client->watch);
     struct leat_list *link;
     struct leat_list lookups;
     leat_list_init(&lookups);
@@ -131,12 +133,20 @@ void leat_client_destroy(struct leat_client **client_ref)
     leat_mem_free(client);
 }
 
+/* SUBTLE: doubling with each retry meets a node that is followed by another within 200 ms with a pause
+ * of 160 or 320, and that pause was most of what producers saw of it. So it doubles with every tenth
+ * retry first: the first second has some forty. */
+static uint64_t retry_pause_us(const struct leat_client *client, uint32_t attempt)
+{
+    uint64_t pause = client->options.retry_us_min, most = client->options.retry_us_max;
+    for (uint32_t i = 1; i <= attempt && pause < most; i++)
+        if (i % 10 == 0 || i > LEAT_CLIENT_QUICK_RETRIES) pause *= 2;
+    return pause < most ? pause : most;
+}
+
 uint64_t leat_client_pause_us(struct leat_client *client, uint32_t attempt)
 {
-    uint64_t pause = client->options.retry_us_min;
-    for (uint32_t i = 0; i < attempt && pause < client->options.retry_us_max; i++)
-        pause *= 2;
-    if (pause > client->options.retry_us_max) pause = client->options.retry_us_max;
+    uint64_t pause = retry_pause_us(client, attempt);
     const struct leat_random *random = client->env->random;
     return pause - random->next(random->ctx) % (pause / 2 + 1);
 }
@@ -216,7 +226,9 @@ leat_err leat_client_send(struct leat_client *client, struct leat_request *reque
         return send_failed(client, LEAT_E_TOO_LARGE);
     uint64_t timeout =
         request->timeout_us ? request->timeout_us : client->options.request_timeout_us;
-    request->deadline_us = client_now(client) + timeout;
+    request->sent_us = client_now(client);
+    request->deadline_us = request->sent_us + timeout;
+    if (request->patience_us == 0) request->patience_us = LEAT_CLIENT_SILENT_US;
     request->sent = request->timed_out = false;
     if (request->deadline_us < client->nearest_us) client->nearest_us = request->deadline_us;
     if (request->log.stream == 0) {
@@ -345,19 +357,53 @@ static void waiting_expire(struct leat_client *client, uint64_t now, uint64_t *n
                                  &error);
 }
 
+/* Candidate i: the addresses that were given, then those of the nodes that are up. */
+static const char *candidate(const struct leat_client *client, uint32_t i)
+{
+    if (i < client->address_count) return client->addresses[i];
+    const char *address = client->nodes[i - client->address_count].address;
+    bool wildcard = strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
+    return address[0] && !wildcard ? address : NULL; /* a wildcard is somebody else's here */
+}
+
+static bool address_suspect(const struct leat_client *client, const char *address)
+{
+    LEAT_LIST_EACH(&client->conns, link)
+    {
+        const struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
+        if (conn->suspect && strcmp(conn->address, address) == 0) return true;
+    }
+    return false;
+}
+
+const char *leat_client_bootstrap_next(struct leat_client *client)
+{
+    uint32_t count = client->address_count + client->node_count;
+    for (uint32_t i = 0; i < count; i++) {
+        const char *address = candidate(client, (client->next_address + i) % count);
+        if (!address || address_suspect(client, address)) continue;
+        client->next_address = (client->next_address + i) % count;
+        return address;
+    }
+    return NULL;
+}
+
 static void bootstrap(struct leat_client *client, uint64_t now, uint64_t *nearest)
 {
     if (leat_list_empty(&client->waiting)) return;
     LEAT_LIST_EACH(&client->conns, link)
     {
         struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
-        if (conn->state != CONN_CLOSING) return; /* it opens, or its loss brings us here again */
+        /* It opens, or its loss, or its silence, brings us here again. */
+        if (conn->state != CONN_CLOSING && !conn->suspect) return;
     }
+    const char *address = leat_client_bootstrap_next(client);
+    if (!address) return; /* all are silent: one of them is lost, or heard, in time */
     if (now < client->bootstrap_at_us) {
         if (client->bootstrap_at_us < *nearest) *nearest = client->bootstrap_at_us;
         return;
     }
-    const char *address = client->addresses[client->next_address++ % client->address_count];
+    client->next_address++;
     struct leat_client_conn *conn =
         leat_client_conn_make(client, address, CLIENT_NO_INCARNATION, CLIENT_LANE_ANY);
     leat_err rc = conn ? leat_client_conn_start(conn) : LEAT_E_NO_MEMORY;
@@ -448,6 +494,16 @@ static void nodes_read(struct leat_client *client, struct leat_msg_reader *reade
                            : LEAT_CLIENT_NODE_NAME_BYTES - 1),
                  node.name.bytes ? node.name.text : "");
     }
+}
+
+bool leat_client_nodes_learn(struct leat_client *client, const struct leat_frame *answer)
+{
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    if (leat_msg_read_array(&reader) < 3) return false;
+    leat_msg_skip(&reader); /* cluster id */
+    nodes_read(client, &reader);
+    return !reader.failed;
 }
 
 /* Room for one stream more; the list of them grows, because most clients know one. */
@@ -567,10 +623,7 @@ static void lookup_on_answer(struct leat_request *request, leat_err rc,
     bool again = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
     uint64_t now = client_now(client);
     if (again && now < lookup->deadline_us && !client->options.fail_fast) {
-        uint64_t pause = lookup->pause_us ? lookup->pause_us * 2 : client->options.retry_us_min;
-        if (pause > client->options.retry_us_max) pause = client->options.retry_us_max;
-        lookup->pause_us = pause;
-        lookup->retry_at_us = now + pause;
+        lookup->retry_at_us = now + retry_pause_us(client, lookup->attempts++);
         client->dirty = true;
         return;
     }
@@ -610,7 +663,7 @@ void leat_client_lookup(struct leat_client *client, struct leat_client_lookup *l
     LEAT_ASSERT(lookup->on_done);
     uint64_t timeout = lookup->timeout_us ? lookup->timeout_us : client->options.request_timeout_us;
     lookup->deadline_us = client_now(client) + timeout;
-    lookup->pause_us = 0;
+    lookup->attempts = 0;
     leat_list_push_back(&client->lookups, &lookup->link);
     lookup_send(client, lookup);
 }

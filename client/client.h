@@ -33,8 +33,10 @@ enum {
     LEAT_CLIENT_PAYLOADS_MAX = 63, /* gathered pieces of one request */
     LEAT_CLIENT_ADDRESS_BYTES = 128,
     LEAT_CLIENT_NODE_NAME_BYTES = 64,             /* what is kept of one, for sentences */
-    LEAT_CLIENT_TIMERS = 1,                       /* what a client takes of the timers' capacity */
+    LEAT_CLIENT_TIMERS = 2,                       /* what a client takes of the timers' capacity */
     LEAT_CLIENT_CONNECT_US_MAX = 3 * 1000 * 1000, /* from connect to the answer to hello */
+    LEAT_CLIENT_QUICK_RETRIES = 40,
+    LEAT_CLIENT_SILENT_US = 80 * 1000, /* then others are asked whether the node lives: watch.c */
 };
 
 leat_err leat_client_create(const struct leat_env *env, struct leat_timers *timers,
@@ -56,14 +58,15 @@ struct leat_request {
     uint32_t control_bytes;
     const struct leat_iov *payload; /* borrowed until on_done */
     unsigned payload_count;
-    uint64_t timeout_us; /* 0: the client's */
+    uint64_t timeout_us;  /* 0: the client's */
+    uint64_t patience_us; /* 0: LEAT_CLIENT_SILENT_US; more where the server waits on purpose */
     /** Exactly once. On LEAT_OK `answer` is a view until return. An ERROR frame: its code and
      * sentence in *error. */
     void (*on_done)(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
                     const struct leat_error *error);
     void *owner;
     uint32_t number;
-    uint64_t deadline_us;
+    uint64_t deadline_us, sent_us;
     bool sent; /* bytes may have left: when this is false a failure is definite */
     bool timed_out;
 };
@@ -110,7 +113,8 @@ struct leat_client_lookup {
                     const struct leat_client_stream *stream, const struct leat_error *error);
     void *owner;
     /* the client's: */
-    uint64_t deadline_us, retry_at_us, pause_us;
+    uint64_t deadline_us, retry_at_us;
+    uint32_t attempts;
     struct leat_request request;
     uint8_t control[LEAT_STREAM_NAME_BYTES_MAX + 16];
 };
@@ -122,8 +126,9 @@ const struct leat_client_stream *leat_client_stream(const struct leat_client *cl
 /** Has the network called this client since the last question? For who runs many clients on one
  * thread and wants to end the turn of those only that had one. Thread: owner. */
 bool leat_client_take_called(struct leat_client *client);
-/** A pause for the n-th retry (0 = first): doubles from retry_us_min to retry_us_max, then a random
- * half of it is taken off, so that clients that failed together do not return together. */
+/** A pause for the n-th retry (0 = first): doubles from retry_us_min to retry_us_max, for the first
+ * LEAT_CLIENT_QUICK_RETRIES with every tenth only. A random part, up to half, is taken off, so that clients that
+ * failed together do not return together. */
 uint64_t leat_client_pause_us(struct leat_client *client, uint32_t attempt);
 
 #endif

@@ -23,12 +23,14 @@ struct leat_client_conn *leat_client_conn_find(struct leat_client *client, uint6
 
 struct leat_client_conn *leat_client_conn_any_open(struct leat_client *client)
 {
+    struct leat_client_conn *silent = NULL;
     LEAT_LIST_EACH(&client->conns, link)
     {
         struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
-        if (conn->state == CONN_OPEN) return conn;
+        if (conn->state == CONN_OPEN && !conn->suspect) return conn;
+        if (conn->state == CONN_OPEN) silent = conn;
     }
-    return NULL;
+    return leat_client_bootstrap_next(client) ? NULL : silent;
 }
 
 struct leat_client_conn *leat_client_conn_make(struct leat_client *client, const char *address,
@@ -143,6 +145,7 @@ void leat_client_conn_transmit(struct leat_client_conn *conn, struct leat_reques
     LEAT_ASSERT(conn->state == CONN_OPEN);
     request->number = ++conn->client->next_number;
     leat_list_push_back(&conn->in_flight, &request->link);
+    leat_client_watch_wake(conn->client, request->sent_us + request->patience_us);
     if (!conn_send_frame(conn, request->kind, request->number, request->control,
                          request->control_bytes, request->payload, request->payload_count)) {
         /* Out of memory: closing is the one way of failing that never runs a completion here. */
@@ -167,7 +170,9 @@ leat_err leat_client_conn_start(struct leat_client_conn *conn)
     }
     conn->state = CONN_CONNECTING;
     const struct leat_clock *clock = client->env->clock;
-    conn->open_before_us = clock->now_us(clock->ctx) + LEAT_CLIENT_CONNECT_US_MAX;
+    conn->heard_us = clock->now_us(clock->ctx);
+    conn->open_before_us = conn->heard_us + LEAT_CLIENT_CONNECT_US_MAX;
+    leat_client_watch_wake(client, conn->heard_us + LEAT_CLIENT_SILENT_US);
     if (conn->open_before_us < client->nearest_us) client->nearest_us = conn->open_before_us;
     return LEAT_OK;
 }
@@ -290,7 +295,12 @@ static size_t conn_on_bytes(void *user, struct leat_conn *net, const uint8_t *da
 {
     struct leat_client_conn *conn = user;
     size_t used = 0;
-    if (conn->client) conn->client->called = true;
+    if (conn->client) {
+        const struct leat_clock *clock = conn->client->env->clock;
+        conn->client->called = true;
+        conn->heard_us = clock->now_us(clock->ctx);
+        conn->suspect = false;
+    }
     while (conn->client && (conn->state == CONN_OPEN || conn->state == CONN_HELLO)) {
         struct leat_frame frame;
         size_t want = 0;

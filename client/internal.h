@@ -35,6 +35,8 @@ struct leat_client_conn {
     int64_t lane;
     uint32_t hello_number;
     bool was_open;           /* the server has answered hello once */
+    bool suspect;            /* it owes an answer for too long: watch.c */
+    uint64_t heard_us;       /* or begun */
     uint64_t open_before_us; /* else it is given up: no request's time limit is as short as that */
     struct leat_list queued; /* requests that wait for hello */
     struct leat_list in_flight; /* oldest first */
@@ -45,7 +47,13 @@ struct leat_client_conn {
 struct leat_client {
     const struct leat_env *env;
     struct leat_timers *timers;
-    struct leat_timer sweep;
+    struct leat_timer sweep, watch;
+    struct {
+        struct leat_request request;
+        bool out;
+        uint32_t count; /* since some connection is suspect */
+        uint64_t at_us; /* not before */
+    } ask;
     struct leat_client_options options;
     char name[64];
     char addresses[LEAT_CLIENT_ADDRESSES_MAX][LEAT_CLIENT_ADDRESS_BYTES];
@@ -82,7 +90,15 @@ struct leat_client_conn *leat_client_conn_make(struct leat_client *client, const
 leat_err leat_client_conn_start(struct leat_client_conn *conn) LEAT_NODISCARD;
 void leat_client_conn_transmit(struct leat_client_conn *conn, struct leat_request *request);
 void leat_client_conn_destroy(struct leat_client_conn *conn);
+/* watch.c */
+void leat_client_watch_init(struct leat_client *client);
+/** Look at that time, at the latest. */
+void leat_client_watch_wake(struct leat_client *client, uint64_t at_us);
 /* client.c */
+/** Where to try next: not where silence is. NULL: nowhere. A view until the next metadata. */
+const char *leat_client_bootstrap_next(struct leat_client *client);
+/** The nodes of an answer to METADATA. false: it can't be read. */
+bool leat_client_nodes_learn(struct leat_client *client, const struct leat_frame *answer);
 void leat_client_request_done(struct leat_request *request, leat_err rc,
                               const struct leat_frame *answer, const struct leat_error *error);
 void leat_client_on_open(struct leat_client *client, struct leat_client_conn *conn);

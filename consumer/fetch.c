@@ -433,6 +433,7 @@ static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client
         .log = engine->logs[lane->fetch_logs[0]].ref,
         .control = lane->fetch_control,
         .control_bytes = writer.used,
+        .patience_us = (uint64_t)head.wait_ms * 1000 + LEAT_CLIENT_SILENT_US,
         .on_done = fetch_on_done,
         .owner = lane,
     };

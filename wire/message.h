@@ -94,7 +94,7 @@ void leat_msg_settings_write(struct leat_msg_writer *writer,
                              const struct leat_stream_settings *settings);
 void leat_msg_settings_read(struct leat_msg_reader *reader, struct leat_stream_settings *out);
 
-/* METADATA [[name…], may_create]
+/* METADATA [[name…], may_create, nodes only (optional; then no names)]
  *   an empty list: all streams; may_create: make a missing one, if the server allows that
  * Answer [cluster id bin16, [node…], [stream…]]
  *   node   [incarnation, name, address, lanes]

@@ -184,6 +184,62 @@ static void client_repeated_answers_are_taken_once(void **state)
     rig_end(rig);
 }
 
+/* Goal: a node that was stopped breaks no connection; what it was asked ends all the same once the cluster
+ * has declared it dead, and not before. Method: only its neighbour says what it is. */
+static void client_request_to_a_silent_node_ends_when_others_call_it_dead(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(14);
+    rig->world.other = true;
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    static const uint8_t body[] = {0x90};
+    struct leat_request request = {.kind = LEAT_KIND_LOCATE,
+                                   .log = {5, 0, 0},
+                                   .control = body,
+                                   .control_bytes = sizeof body,
+                                   .timeout_us = 30000000,
+                                   .on_done = on_request,
+                                   .owner = rig};
+    rig->done = 0;
+    rig->world.frozen = "fake:1";
+    assert_int_equal(leat_client_send(rig->client, &request), LEAT_OK);
+    uint64_t asked = rig->world.metadatas;
+    assert_false(fake_run(&rig->world, rig->world.now_us + 3000000, done));
+    assert_true(rig->world.metadatas - asked > 20 && rig->world.metadatas - asked < 60);
+    rig->world.dead = true;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 1100000, done));
+    assert_int_equal(rig->rc, LEAT_E_CLOSED);
+    rig_end(rig);
+}
+
+/* What any node can answer does not wait for one that is silent. */
+static void client_lookup_at_a_silent_node_is_asked_elsewhere(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(15);
+    rig->world.other = true;
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    rig->world.frozen = "fake:1";
+    uint64_t before = rig->world.now_us;
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    assert_true(rig->world.now_us - before < 150000);
+    rig_end(rig);
+}
+
+/* There is nobody to ask about the only server there is: it is waited for. */
+static void client_silence_of_the_only_server_costs_nothing(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(16);
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    uint64_t asked = rig->world.metadatas, connects = rig->world.connects;
+    rig->world.mute = true;
+    assert_int_equal(ask_id(rig, 5000000), LEAT_E_TIMEOUT);
+    assert_int_equal(rig->world.metadatas, asked);
+    assert_int_equal(rig->world.connects, connects);
+    rig_end(rig);
+}
+
 static void client_destroy_cancels_what_waits(void **state)
 {
     (void)state;
@@ -343,6 +399,9 @@ int main(void)
         cmocka_unit_test(client_lost_connection_fails_its_requests),
         cmocka_unit_test(client_repeated_answers_are_taken_once),
         cmocka_unit_test(client_silent_address_tries_the_next),
+        cmocka_unit_test(client_request_to_a_silent_node_ends_when_others_call_it_dead),
+        cmocka_unit_test(client_lookup_at_a_silent_node_is_asked_elsewhere),
+        cmocka_unit_test(client_silence_of_the_only_server_costs_nothing),
         cmocka_unit_test(client_destroy_cancels_what_waits),
         cmocka_unit_test(client_bad_address_is_refused),
         cmocka_unit_test(client_withdrawn_requests_end_once),

@@ -17,6 +17,7 @@ struct fake_conn {
     const struct leat_conn_handler *handler;
     void *user;
     bool open, closed;
+    char address[32];
     uint64_t to_server_at, to_client_at; /* nothing overtakes on one connection */
     uint8_t *in;
     size_t in_bytes;
@@ -75,6 +76,7 @@ static leat_err net_connect(void *ctx, const char *address, const struct leat_co
     conn->world = world;
     conn->handler = handler;
     conn->user = user;
+    strncpy(conn->address, address, sizeof conn->address - 1);
     conn->in = malloc(CONN_BYTES);
     conn->out = malloc(CONN_BYTES);
     leat_list_push_back(&world->conns, &conn->link);
@@ -338,8 +340,9 @@ static void on_metadata(struct fake_conn *conn, const struct leat_frame *frame)
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     (void)leat_msg_read_array(&reader);
-    (void)leat_msg_read_array(&reader);
-    struct leat_msg_string name = leat_msg_read_string(&reader);
+    bool names = leat_msg_read_array(&reader) > 0;
+    struct leat_msg_string name =
+        names ? leat_msg_read_string(&reader) : (struct leat_msg_string){0};
     if (leat_msg_read_bool(&reader) && world->stream_id == 0) world->stream_id = 5;
     world->metadatas++;
     uint8_t bytes[4096];
@@ -348,12 +351,18 @@ static void on_metadata(struct fake_conn *conn, const struct leat_frame *frame)
     leat_msg_write_array(&body, 3);
     leat_msg_write_bin(&body, "0123456789abcdef", 16);
     bool told = world->away > 0 && world->away_told;
-    leat_msg_write_array(&body, told ? 2 : 1);
-    struct leat_msg_node node = {world->incarnation, {"n", 1}, {"fake:1", 6}, 2};
+    leat_msg_write_array(&body, 1 + told + world->other);
+    struct leat_msg_node node = {world->incarnation, {"n", 1}, {"fake:1", world->dead ? 0 : 6}, 2};
     leat_msg_node_write(&body, &node);
+    struct leat_msg_node other = {world->incarnation + 1, {"m", 1}, {"fake:2", 6}, 2};
+    if (world->other) leat_msg_node_write(&body, &other);
     struct leat_msg_node gone = {world->incarnation + 1000, {"gone", 4}, {"", 0}, 2};
     if (told) leat_msg_node_write(&body, &gone);
-    leat_msg_write_array(&body, 1);
+    leat_msg_write_array(&body, names);
+    if (!names) {
+        answer(conn, frame, &body, 0, NULL, 0);
+        return;
+    }
     struct leat_msg_stream stream = {
         .code = world->stream_id ? LEAT_OK : LEAT_E_UNKNOWN_STREAM,
         .name = name,
@@ -445,12 +454,14 @@ static void on_frame(struct fake_conn *conn, const struct leat_frame *frame)
     uint8_t bytes[512];
     struct leat_msg_writer body;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
+    if (world->frozen && strcmp(conn->address, world->frozen) == 0) return;
     if (frame->kind == LEAT_KIND_HELLO) {
         struct leat_msg_hello hello;
         leat_err rc = leat_msg_hello_decode(frame->control, frame->control_bytes, &hello);
         LEAT_ASSERT(rc == LEAT_OK);
         struct leat_msg_hello_ok ok = {.version = 1,
-                                       .incarnation = world->incarnation,
+                                       .incarnation = world->incarnation +
+                                                      (strcmp(conn->address, "fake:2") == 0),
                                        .node = {"n", 1},
                                        .lanes = 2,
                                        .lane = hello.lane < 0 ? 0 : (uint32_t)hello.lane};

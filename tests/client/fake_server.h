@@ -73,6 +73,9 @@ struct fake_world {
     uint64_t connects, hellos, appends, metadatas, dropped, refused, duplicates, gaps, epochs;
     const char *silent; /* nothing answers at this address, not even "refused" */
     bool mute;          /* never answer anything but hello */
+    const char *frozen; /* what is sent to this address vanishes: a stopped node, a cut cable */
+    bool other;         /* there is a second node, fake:2, incarnation + 1; it owns nothing */
+    bool dead;          /* it says that the first one is down */
     bool away_told;     /* they name that node, too, as down */
     uint32_t away;      /* so many answers name an owner that is not among the nodes */
 };

@@ -1,0 +1,165 @@
+/* Silence. A node that was stopped, or whose cable was cut, breaks no connection: what it was asked stays
+ * unanswered until the request's time is over, half a minute later. So when a connection owes an answer
+ * for too long another node is asked which nodes are up. The cluster's own patience is what decides: when
+ * it has declared the node dead the connection is closed, which ends its requests as a lost one would. */
+#include "internal.h"
+
+#include "base/assert.h"
+
+enum {
+    ASK_EVERY_US = 25 * 1000, /* for the first second or so, in which most of it happens */
+    ASKS_QUICK = 40,
+    ASK_EVERY_US_MAX = 1000 * 1000,
+};
+
+/* When its silence is remarkable; UINT64_MAX: it owes nothing. */
+static uint64_t suspect_at(const struct leat_client_conn *conn)
+{
+    uint64_t at = UINT64_MAX;
+    if (conn->state == CONN_CLOSING) return at;
+    LEAT_LIST_EACH(&conn->in_flight, link)
+    {
+        const struct leat_request *request = LEAT_CONTAINER(link, struct leat_request, link);
+        uint64_t due = request->sent_us + request->patience_us;
+        if (due < at) at = due;
+    }
+    bool opens = conn->state == CONN_CONNECTING || conn->state == CONN_HELLO;
+    if (at == UINT64_MAX && !opens) return at;
+    uint64_t heard = conn->heard_us + LEAT_CLIENT_SILENT_US;
+    return at == UINT64_MAX || at < heard ? heard : at;
+}
+
+/* Somebody else there is to ask. */
+static bool others_known(const struct leat_client *client)
+{
+    return client->address_count > 1 || client->node_count > 1;
+}
+
+static bool node_is_up(const struct leat_client *client, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < client->node_count; i++)
+        if (client->nodes[i].incarnation == incarnation) return client->nodes[i].address[0] != 0;
+    return false;
+}
+
+static void ask_on_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                        const struct leat_error *error)
+{
+    struct leat_client *client = request->owner;
+    (void)error;
+    client->ask.out = false;
+    if (rc == LEAT_E_CANCELLED) return;
+    leat_client_watch_wake(client, client->ask.at_us);
+    if (rc != LEAT_OK || !leat_client_nodes_learn(client, answer)) return;
+    LEAT_LIST_EACH(&client->conns, link)
+    {
+        struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
+        bool named = conn->incarnation != CLIENT_NO_INCARNATION;
+        if (!conn->suspect || conn->state == CONN_CLOSING || !named ||
+            node_is_up(client, conn->incarnation))
+            continue;
+        conn->state = CONN_CLOSING;
+        client->env->net->close(conn->net);
+    }
+}
+
+static void ask_send(struct leat_client *client, uint64_t now)
+{
+    static const uint8_t nodes_only[] = {0x93, 0x90, 0xc2, 0xc3}; /* [[], false, true] */
+    uint64_t pause = ASK_EVERY_US;
+    for (uint32_t i = ASKS_QUICK; i < client->ask.count && pause < ASK_EVERY_US_MAX; i++)
+        pause *= 2;
+    client->ask.count++;
+    client->ask.at_us = now + (pause < ASK_EVERY_US_MAX ? pause : ASK_EVERY_US_MAX);
+    client->ask.out = true;
+    client->ask.request = (struct leat_request){
+        .kind = LEAT_KIND_METADATA,
+        .control = nodes_only,
+        .control_bytes = sizeof nodes_only,
+        .on_done = ask_on_done,
+        .owner = client,
+    };
+    leat_err rc = leat_client_send(client, &client->ask.request);
+    LEAT_ASSERT(rc == LEAT_OK); /* to any node: it waits in the client when there is none */
+}
+
+/* What any node can answer as well does not wait for this one. */
+static void questions_take(struct leat_client *client, struct leat_client_conn *conn, uint64_t now)
+{
+    struct leat_list kept, *link;
+    leat_list_init(&kept);
+    while ((link = leat_list_pop_front(&conn->in_flight))) {
+        struct leat_request *request = LEAT_CONTAINER(link, struct leat_request, link);
+        bool any = request->kind == LEAT_KIND_METADATA && request->log.stream == 0;
+        leat_list_push_back(any ? &client->waiting : &kept, link);
+        if (any) request->sent_us = now; /* whoever is asked next is given as long */
+    }
+    while ((link = leat_list_pop_front(&kept)))
+        leat_list_push_back(&conn->in_flight, link);
+}
+
+/* Or may: not all are silent. */
+static bool others_answer(struct leat_client *client)
+{
+    const struct leat_client_conn *conn = leat_client_conn_any_open(client);
+    return !conn || !conn->suspect;
+}
+
+static void waiting_place(struct leat_client *client)
+{
+    struct leat_client_conn *conn;
+    struct leat_list *link;
+    while ((conn = leat_client_conn_any_open(client)) &&
+           (link = leat_list_pop_front(&client->waiting)))
+        leat_client_conn_transmit(conn, LEAT_CONTAINER(link, struct leat_request, link));
+}
+
+static void watch(struct leat_client *client)
+{
+    const struct leat_clock *clock = client->env->clock;
+    uint64_t now = clock->now_us(clock->ctx), nearest = UINT64_MAX;
+    bool any = false;
+    if (!others_known(client)) return; /* the next request brings us here again */
+    LEAT_LIST_EACH(&client->conns, link)
+    {
+        struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
+        uint64_t at = suspect_at(conn);
+        conn->suspect = at <= now;
+        if (!conn->suspect && at < nearest) nearest = at;
+        any = any || conn->suspect;
+    }
+    if (!any) {
+        client->ask.count = 0;
+        if (nearest != UINT64_MAX) leat_client_watch_wake(client, nearest);
+        return;
+    }
+    LEAT_LIST_EACH(&client->conns, link)
+    {
+        struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
+        if (conn->suspect && others_answer(client)) questions_take(client, conn, now);
+    }
+    client->dirty = true; /* somebody else is connected to, if need be */
+    if (others_answer(client)) waiting_place(client);
+    if (!client->ask.out && now >= client->ask.at_us && others_answer(client))
+        ask_send(client, now);
+    uint64_t again = client->ask.at_us > now ? client->ask.at_us : now + ASK_EVERY_US;
+    leat_client_watch_wake(client, again < nearest ? again : nearest);
+}
+
+static void watch_on_expired(struct leat_timer *timer)
+{
+    watch(timer->owner);
+}
+
+void leat_client_watch_init(struct leat_client *client)
+{
+    client->watch = (struct leat_timer){.on_expired = watch_on_expired, .owner = client};
+}
+
+void leat_client_watch_wake(struct leat_client *client, uint64_t at_us)
+{
+    if (leat_timer_armed(&client->watch) && client->watch.at_us <= at_us) return;
+    const struct leat_clock *clock = client->env->clock;
+    uint64_t now = clock->now_us(clock->ctx);
+    leat_timer_start(client->timers, &client->watch, at_us > now ? at_us - now : 0);
+}
