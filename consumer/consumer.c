@@ -21,6 +21,8 @@ enum {
     CONSUMER_SESSION_MS_DEFAULT = 10 * 1000,
     CONSUMER_PREFETCH_DEFAULT = 2,
     CONSUMER_REQUEST_TIMEOUT_MS = 30 * 1000,
+    COMMIT_AGAIN_US = 10 * 1000,
+    COMMIT_AGAIN_US_MAX = 160 * 1000,
     /* Uncompressed records of one batch; grown to this from the batch's own size. */
     CONSUMER_UNPACKED_BYTES_MAX = 256 * 1024 * 1024,
     CONSUMER_LEAVE_MS = 200,
@@ -241,6 +243,8 @@ static void command_deliver(void *actor, struct leat_mail *mail)
         leat_consumer_engine_leave(consumer->engine);
         break;
     case COMMAND_STOP:
+        /* SUBTLE: the caller has given back what it had, but a turn since then may have taken more. */
+        engine_on_revoked(consumer);
         runs_exchange(consumer);
         leat_client_destroy(&consumer->shared.client);
         leat_consumer_engine_destroy(&consumer->engine);
@@ -748,16 +752,35 @@ static void places_compact(struct leat_consumer *consumer)
     consumer->place_count = kept;
 }
 
-leat_code leat_consumer_commit(leat_consumer *consumer, int timeout_ms, leat_message *message)
+static struct leat_error commit_once(struct leat_consumer *consumer)
 {
     struct consumer_command *command = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *command);
     struct leat_error error = {.code = LEAT_E_NO_MEMORY};
-    if (!command) return leat_shared_message(message, &error);
-    (void)timeout_ms; /* the request's own time limit ends it: places must not move meanwhile */
+    if (!command) return error;
     command->what = COMMAND_COMMIT;
+    /* The request's own time limit ends it: places must not move meanwhile. */
     (void)command_run(consumer, command, UINT64_MAX);
     error = command->error;
     leat_mem_free(command);
+    return error;
+}
+
+leat_code leat_consumer_commit(leat_consumer *consumer, int timeout_ms, leat_message *message)
+{
+    uint64_t deadline = leat_shared_deadline(timeout_ms), pause_us = COMMIT_AGAIN_US;
+    struct leat_error error;
+    for (;;) {
+        error = commit_once(consumer);
+        /* Who keeps the set's offsets has died, or moves: another one has them in a moment. To store
+         * the same positions twice is the same as once. */
+        enum leat_err_class class = leat_err_class(error.code);
+        uint64_t again = leat_shared_now_us(NULL) + pause_us;
+        bool passes = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
+        if (error.code == LEAT_OK || !passes || again > deadline) break;
+        uint32_t seen = leat_event_look(&consumer->command_done);
+        (void)leat_event_wait(&consumer->command_done, seen, again);
+        if (pause_us < COMMIT_AGAIN_US_MAX) pause_us *= 2;
+    }
     places_compact(consumer);
     return leat_shared_message(message, &error);
 }

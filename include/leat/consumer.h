@@ -76,7 +76,8 @@ LEAT_API bool leat_consumer_at_end(leat_consumer *consumer);
 /** Begin again at an offset or a time, on one partition (-1: all). */
 LEAT_API leat_code leat_consumer_seek(leat_consumer *consumer, int64_t partition,
                                       enum leat_from from, int64_t value);
-/** Commit the positions after the last record handed over, durably. Needs a set. */
+/** Commit the positions after the last record handed over, durably. Needs a set. While the node that
+ * keeps them is out of reach, or followed by another, it is tried again for timeout_ms. */
 LEAT_API leat_code leat_consumer_commit(leat_consumer *consumer, int timeout_ms,
                                         leat_message *message);
 typedef struct leat_consumer_stats {
