@@ -316,7 +316,7 @@ static leat_err coordinator_open(struct leat_coordinator *coordinator, struct le
     const struct leat_coordinator_options *options = &coordinator->options;
     bool is_new = false;
     leat_err rc = leat_timers_init(&coordinator->timers, coordinator->env->clock,
-                                   LEAT_RAFT_TIMERS + 3 + LEAT_LINKS_TIMERS);
+                                   LEAT_RAFT_TIMERS + 4 + LEAT_LINKS_TIMERS);
     if (rc == LEAT_OK) rc = co_recovery_init(coordinator);
     if (rc == LEAT_OK) rc = drive_open(coordinator, &is_new, error);
     if (rc == LEAT_OK && coordinator->clustered) rc = co_peers_init(coordinator, error);

@@ -5,6 +5,7 @@
  * it is silence that counts, on the own clock, and never that of a round in which this process
  * itself ran late. docs/recovery.md has the numbers. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -377,27 +378,39 @@ static void leader_watch(struct leat_coordinator *coordinator, uint64_t now_us)
     }
     if (leader == 0 || leader == coordinator->voter_id) return;
     struct co_watch *watch = &it->leader_watch;
-    uint64_t heard_us = peer ? leat_link_heard_us(peer->link) : 0;
+    uint64_t said_us = peer ? leat_link_heard_us(peer->link) : 0, heard_us = said_us;
     if (heard_us < it->floor_us) heard_us = it->floor_us;
     if (watch->gap_us) watch->gap_us -= (watch->gap_us + GAP_DECAY - 1) / GAP_DECAY;
+    /* Nobody listens at its address: that we ran late ourselves meanwhile is no word of its. */
+    if (said_us > watch->heard_us) it->lost = false;
     if (heard_us > watch->heard_us) {
         if (heard_us - watch->heard_us > watch->gap_us) watch->gap_us = heard_us - watch->heard_us;
         watch->heard_us = heard_us;
-        it->lost = false;
     }
     if (peer && now_us > watch->heard_us + round_us(coordinator)) ping_send(coordinator, peer);
     if (it->lost || now_us > watch->heard_us + patience_us(coordinator, watch))
         leader_lost(coordinator, now_us);
 }
 
-/* ---- trying an address ---- */
+/* ---- trying an address ----
+ *
+ * SUBTLE: one try is not enough. A process that is being killed closes its sockets one after the other, and
+ * the one that listens may be the last:
+ *  1. The connection to it breaks. We try its address.
+ *  2. Its listening socket still takes us, and says nothing of what is coming.
+ *  3. It is gone a millisecond later, and only silence would tell, 160 ms later.
+ * So a probe that was taken is tried again a few times, as long as nothing is heard of who was meant. */
+
+enum { PROBE_TRIES = 10, PROBE_AGAIN_US = 2 * 1000, PROBE_AGAIN_US_MAX = 20 * 1000 };
 
 struct probe {
     struct leat_list list;
     struct leat_coordinator *coordinator; /* NULL: it has closed */
-    struct leat_conn *conn;
-    uint64_t incarnation, voter_id, since_us;
+    struct leat_conn *conn;               /* NULL: it rests */
+    uint64_t incarnation, voter_id, since_us, again_us;
+    unsigned tries;
     bool opened;
+    char address[LEAT_ADDRESS_BYTES_MAX + 1];
 };
 
 static void probe_on_open(void *user, struct leat_conn *conn)
@@ -432,21 +445,68 @@ static void probe_refused(struct leat_coordinator *coordinator, const struct pro
         leader_lost(coordinator, now_us);
 }
 
+static void probe_end(struct probe *probe)
+{
+    leat_list_remove(&probe->list);
+    probe->coordinator->detect.probe_count--;
+    leat_mem_free(probe);
+}
+
+/* Nothing is heard yet of who was meant. */
+static bool probe_matters(struct leat_coordinator *coordinator, const struct probe *probe)
+{
+    if (probe->voter_id != 0 && probe->voter_id == coordinator->detect.leader &&
+        !co_peer_of_voter(coordinator, probe->voter_id))
+        return true;
+    return probe->incarnation != 0 && co_leads(coordinator) &&
+           !co_peer_of_incarnation(coordinator, probe->incarnation);
+}
+
+static void probe_rest(struct probe *probe)
+{
+    struct leat_coordinator *coordinator = probe->coordinator;
+    struct leat_timer *timer = &coordinator->detect.again;
+    uint64_t pause_us = (uint64_t)PROBE_AGAIN_US << probe->tries++;
+    if (pause_us > PROBE_AGAIN_US_MAX) pause_us = PROBE_AGAIN_US_MAX;
+    probe->conn = NULL;
+    probe->again_us = co_now(coordinator) + pause_us;
+    if (!leat_timer_armed(timer) || timer->at_us > probe->again_us)
+        leat_timer_start(&coordinator->timers, timer, pause_us);
+}
+
 static void probe_on_closed(void *user, struct leat_conn *conn, leat_err why)
 {
     struct probe *probe = user;
+    struct leat_coordinator *coordinator = probe->coordinator;
     (void)conn;
-    if (probe->coordinator) {
-        leat_list_remove(&probe->list);
-        probe->coordinator->detect.probe_count--;
-        /* Closed by ourselves (LEAT_OK) says nothing, nor does a machine that is out of something. */
-        if (!probe->opened && why == LEAT_E_CLOSED) probe_refused(probe->coordinator, probe);
+    if (!coordinator) {
+        leat_mem_free(probe);
+        return;
     }
-    leat_mem_free(probe);
+    /* Closed by ourselves (LEAT_OK) says nothing, nor does a machine that is out of something. */
+    if (!probe->opened && why == LEAT_E_CLOSED) {
+        struct probe said = *probe;
+        probe_end(probe);
+        probe_refused(coordinator, &said);
+    } else if (probe->opened && probe->tries < PROBE_TRIES && probe_matters(coordinator, probe)) {
+        probe_rest(probe);
+    } else {
+        probe_end(probe);
+    }
 }
 
 static const struct leat_conn_handler probe_handler = {probe_on_open, probe_on_bytes,
                                                        probe_on_closed};
+
+static void probe_connect(struct probe *probe)
+{
+    struct leat_coordinator *coordinator = probe->coordinator;
+    const struct leat_net *net = coordinator->env->net;
+    probe->since_us = co_now(coordinator);
+    probe->opened = false;
+    if (net->connect(net->ctx, probe->address, &probe_handler, probe, &probe->conn) != LEAT_OK)
+        probe_end(probe);
+}
 
 static void probe_start(struct leat_coordinator *coordinator, const char *address,
                         uint64_t incarnation, uint64_t voter_id)
@@ -458,14 +518,29 @@ static void probe_start(struct leat_coordinator *coordinator, const char *addres
     probe->coordinator = coordinator;
     probe->incarnation = incarnation;
     probe->voter_id = voter_id;
-    probe->since_us = co_now(coordinator);
-    const struct leat_net *net = coordinator->env->net;
-    if (net->connect(net->ctx, address, &probe_handler, probe, &probe->conn) != LEAT_OK) {
-        leat_mem_free(probe);
-        return;
-    }
+    snprintf(probe->address, sizeof probe->address, "%s", address);
     it->probe_count++;
     leat_list_push_back(&it->probes, &probe->list);
+    probe_connect(probe);
+}
+
+static void probes_again(struct leat_timer *timer)
+{
+    struct leat_coordinator *coordinator = timer->owner;
+    uint64_t now_us = co_now(coordinator), next_us = UINT64_MAX;
+    LEAT_LIST_EACH(&coordinator->detect.probes, at)
+    {
+        struct probe *probe = LEAT_CONTAINER(at, struct probe, list);
+        if (probe->conn) continue;
+        if (probe->again_us > now_us) {
+            if (probe->again_us < next_us) next_us = probe->again_us;
+        } else if (probe_matters(coordinator, probe)) {
+            probe_connect(probe);
+        } else {
+            probe_end(probe);
+        }
+    }
+    if (next_us != UINT64_MAX) leat_timer_start(&coordinator->timers, timer, next_us - now_us);
 }
 
 static void probes_expire(struct leat_coordinator *coordinator, uint64_t now_us)
@@ -473,7 +548,7 @@ static void probes_expire(struct leat_coordinator *coordinator, uint64_t now_us)
     LEAT_LIST_EACH(&coordinator->detect.probes, at)
     {
         struct probe *probe = LEAT_CONTAINER(at, struct probe, list);
-        if (now_us > probe->since_us + LOST_WORD_US) {
+        if (probe->conn && now_us > probe->since_us + LOST_WORD_US) {
             probe->since_us = UINT64_MAX - LOST_WORD_US; /* once */
             coordinator->env->net->close(probe->conn);
         }
@@ -546,6 +621,7 @@ void co_detect_init(struct leat_coordinator *coordinator)
     leat_list_init(&it->probes);
     it->standing = LEAT_STANDING_CONFIRMED;
     it->timer = (struct leat_timer){.on_expired = round_expired, .owner = coordinator};
+    it->again = (struct leat_timer){.on_expired = probes_again, .owner = coordinator};
 }
 
 void co_detect_start(struct leat_coordinator *coordinator)
@@ -560,6 +636,9 @@ void co_detect_fini(struct leat_coordinator *coordinator)
     while ((at = leat_list_pop_front(&coordinator->detect.probes))) {
         struct probe *probe = LEAT_CONTAINER(at, struct probe, list);
         probe->coordinator = NULL;
-        coordinator->env->net->close(probe->conn); /* frees it, later */
+        if (probe->conn)
+            coordinator->env->net->close(probe->conn); /* frees it, later */
+        else
+            leat_mem_free(probe);
     }
 }

@@ -81,6 +81,7 @@ struct co_detect {
     uint64_t lost_leader, lost_term;
     struct leat_list probes;
     unsigned probe_count;
+    struct leat_timer again; /* for probes that rest */
 };
 
 struct co_peer {
