@@ -50,12 +50,30 @@ static void text_write(struct leat_msg_writer *writer, const char *text)
     leat_msg_write_string(writer, text ? text : "", text ? strlen(text) : 0);
 }
 
+enum { INTERNAL_COPIES_MAX = 3 };
+
+/* What the cluster itself keeps (committed offsets) shall outlive a node, and a power cut. */
+static void internal_complete(const struct leat_coordinator *coordinator,
+                              struct leat_stream_settings *settings)
+{
+    uint32_t nodes = 0;
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
+        const struct leat_node_info *info = &coordinator->machine.nodes[i].info;
+        if (info->state != LEAT_NODE_GONE && info->node_address[0]) nodes++;
+    }
+    if (settings->copies == 0 && nodes > 1)
+        settings->copies = nodes < INTERNAL_COPIES_MAX ? nodes : INTERNAL_COPIES_MAX;
+    if (settings->durability == LEAT_DURABILITY_DEFAULT)
+        settings->durability = LEAT_DURABILITY_DISK;
+}
+
 static void create_write(const struct leat_coordinator *coordinator, struct leat_msg_writer *writer,
                          const struct leat_coordinate *request)
 {
     /* Defaults of this node go into the entry: voters with other cores must apply the same. What
      * can't be completed is refused, with its sentence, when the entry is applied. */
     struct leat_stream_settings settings = request->settings;
+    if (strncmp(request->name, "leat.", 5) == 0) internal_complete(coordinator, &settings);
     if (settings.durability == LEAT_DURABILITY_DEFAULT && settings.copies >= 3 &&
         leat_machine_hosts_up(&coordinator->machine) >= 3)
         settings.durability = LEAT_DURABILITY_MEMORY; /* no one power cut takes all copies */
