@@ -42,7 +42,7 @@ _leat()
     stream:trim) options+=' --streamlet --log --before' ;;
     stream:list | status:*) options+=' --json' ;;
     stream:describe) options+=' --json --segments' ;;
-    produce:*) options+=' --key-separator --batch-bytes --linger --compression --streamlet --timeout --quiet' ;;
+    produce:*) options+=' --key-separator --batch-bytes --linger --compression --streamlet --timeout --acks --quiet' ;;
     consume:*) options+=' --from --until-end --max-records --streamlet --set --mode --format' ;;
     log:) COMPREPLY=($(compgen -W "recover $options" -- "$cur")) && return ;;
     log:recover) options+=' --streamlet --log --accept-loss' ;;

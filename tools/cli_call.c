@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALL_TIMEOUT_MS = 30 * 1000 };
+enum { CALL_TIMEOUT_MS = 30 * 1000, ASK_RETRIES = 3 };
 
 struct cli_session {
     struct leat_shared shared;
@@ -60,8 +60,8 @@ static void stop_deliver(void *actor, struct leat_mail *mail)
     leat_event_tell(&own->done);
 }
 
-leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
-                  struct cli_answer *out_answer)
+static leat_err call_once(enum leat_kind kind, const struct leat_msg_writer *body,
+                          struct cli_answer *out_answer)
 {
     memset(out_answer, 0, sizeof *out_answer);
     if (!session.open) {
@@ -91,6 +91,24 @@ leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
     leat_shared_post(&session.shared, &session.mail);
     (void)leat_event_wait(&session.done, seen, UINT64_MAX);
     return out_answer->rc;
+}
+
+/* Asking changes nothing: whoever was asked may have died over it, and another one answers. */
+static bool only_asks(enum leat_kind kind)
+{
+    return kind == LEAT_KIND_CLUSTER_STATUS || kind == LEAT_KIND_STREAM_DESCRIBE ||
+           kind == LEAT_KIND_METADATA || kind == LEAT_KIND_STATUS;
+}
+
+leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
+                  struct cli_answer *out_answer)
+{
+    for (unsigned left = ASK_RETRIES;; left--) {
+        leat_err rc = call_once(kind, body, out_answer);
+        bool lost = rc == LEAT_E_CLOSED && session.open && session.request.sent;
+        if (!lost || left == 0 || !only_asks(kind)) return rc;
+        cli_answer_fini(out_answer);
+    }
 }
 
 void cli_disconnect(void)

@@ -32,6 +32,9 @@ static const char help[] =
     "  --compression C      none, lz4 or zstd (default none)\n"
     "  --streamlet N        only there (default: by key, else round-robin per batch)\n"
     "  --timeout TIME       give a record up that was not acked for this long (default 120s)\n"
+    "  --acks               print \"STREAMLET LOG OFFSET LINE\" as each record is acked, LINE from "
+    "1;\n"
+    "                       OFFSET -1: it was appended before, where is no longer known\n"
     "  -q, --quiet          no summary\n"
     "  -b, --brokers HOST:PORT,...\n"
     "\n"
@@ -50,8 +53,14 @@ struct produce_run {
     int32_t streamlet;
     uint64_t records, bytes, started_us, shown_us;
     _Atomic uint64_t failed;
-    bool said;
+    bool acks;
     leat_code refused;
+};
+
+/* With --acks: which record it was. */
+struct produce_line {
+    struct produce_run *run;
+    uint64_t number;
 };
 
 static void on_result(void *arg, const leat_result *result)
@@ -60,6 +69,17 @@ static void on_result(void *arg, const leat_result *result)
     if (result->code == 0) return;
     if (atomic_fetch_add(&run->failed, 1) == 0)
         cli_error("a record was not appended: %s (%s)", result->text, leat_code_name(result->code));
+}
+
+/* On one background thread, as all of a producer's results. */
+static void on_line_result(void *arg, const leat_result *result)
+{
+    struct produce_line *line = arg;
+    if (result->code == 0)
+        printf("%u %u %" PRId64 " %" PRIu64 "\n", result->streamlet, result->log,
+               (int64_t)result->offset, line->number);
+    on_result(line->run, result);
+    free(line);
 }
 
 static bool line_send(struct produce_run *run, const char *line, size_t bytes, bool no_eol)
@@ -79,8 +99,13 @@ static bool line_send(struct produce_run *run, const char *line, size_t bytes, b
         record.headers_bytes = sizeof no_eol_header - 1;
         record.header_count = 1;
     }
-    leat_code code = leat_produce(run->producer, run->stream, &record, on_result, run);
+    struct produce_line *own = run->acks ? malloc(sizeof *own) : NULL;
+    if (run->acks && !own) abort();
+    if (own) *own = (struct produce_line){run, run->records + 1};
+    leat_code code = leat_produce(run->producer, run->stream, &record,
+                                  own ? on_line_result : on_result, own ? (void *)own : run);
     if (code) {
+        free(own);
         cli_error("record %" PRIu64 " (%zu byte%s) was refused: %s", run->records + 1, bytes,
                   cli_s(bytes), leat_strerror(code));
         run->refused = code;
@@ -217,7 +242,7 @@ int leat_produce_main(int argc, char **argv)
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
     const char *separator = NULL, *compression = NULL;
     uint64_t batch_bytes = 0, linger_us = 1000, streamlet = UINT64_MAX, timeout_ms = 120000;
-    bool quiet = false;
+    bool quiet = false, acks = false;
     const struct cli_option options[] = {
         CLI_COMMON,
         {"key-separator", 'K', CLI_TEXT, &separator},
@@ -226,6 +251,7 @@ int leat_produce_main(int argc, char **argv)
         {"compression", 'z', CLI_TEXT, &compression},
         {"streamlet", 0, CLI_U64, &streamlet},
         {"timeout", 0, CLI_MS, &timeout_ms},
+        {"acks", 0, CLI_FLAG, &acks},
         {"quiet", 'q', CLI_FLAG, &quiet},
     };
     int n = cli_parse(argc, argv, options, sizeof options / sizeof options[0]);
@@ -257,6 +283,7 @@ int leat_produce_main(int argc, char **argv)
         .separator = separator,
         .separator_bytes = separator ? strlen(separator) : 0,
         .streamlet = streamlet == UINT64_MAX ? -1 : (int32_t)streamlet,
+        .acks = acks,
         .started_us = leat_shared_now_us(NULL),
     };
     run.producer = leat_producer_open(&producer, &message);
@@ -265,6 +292,7 @@ int leat_produce_main(int argc, char **argv)
         return CLI_USAGE;
     }
     cli_catch_signals();
+    if (acks) (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     code = files_send(&run, n - 1, argv + 1);
     code = finish(&run, code, timeout_ms, quiet);
     leat_producer_close(run.producer);
