@@ -100,6 +100,8 @@ static int recover(int argc, char **argv)
     };
     leat_msg_recover_write(&body, &recover);
     struct cli_answer answer;
+    int code = cli_stream_ensure(argv[0], false); /* whoever is asked knows it when it answers */
+    if (code) return code;
     if (cli_call(LEAT_KIND_LOG_RECOVER, &body, &answer)) return cli_refused(&answer);
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer.bytes, answer.count);

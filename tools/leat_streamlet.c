@@ -33,6 +33,10 @@ static int move_one(const char *stream, uint32_t streamlet, const char *node, si
         {stream, (uint32_t)strnlen(stream, 300)}, streamlet, {node, (uint32_t)node_bytes}};
     leat_msg_writer_init(&body, bytes, sizeof bytes);
     leat_msg_streamlet_move_encode(&body, &move);
+    /* Whoever is asked may not have heard yet of a stream that was made just now. Over the same
+     * connection, so it has when it answers. */
+    int code = cli_stream_ensure(stream, false);
+    if (code) return code;
     for (int left = RETRIES; cli_call(LEAT_KIND_STREAMLET_MOVE, &body, &answer); left--) {
         enum leat_err_class class = leat_err_class(answer.rc);
         bool passes = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
