@@ -143,6 +143,7 @@ struct leat_machine {
     void *owner;
 };
 
+/** machine: zeros (it is large, and most of it is never touched). */
 void leat_machine_init(struct leat_machine *machine, uint32_t cores);
 void leat_machine_fini(struct leat_machine *machine);
 /**

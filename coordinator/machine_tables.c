@@ -22,7 +22,6 @@ void leat_stream_desc_unref(struct leat_stream_desc *desc)
 
 void leat_machine_init(struct leat_machine *machine, uint32_t cores)
 {
-    memset(machine, 0, sizeof *machine); /* too large for a compound literal on the stack */
     machine->cores = cores;
     machine->next_stream_id = 1;
     machine->next_epoch = 1;
@@ -44,7 +43,9 @@ void leat_machine_fini(struct leat_machine *machine)
     void (*on_stream_deleted)(void *, uint32_t) = machine->on_stream_deleted;
     void (*on_node)(void *, const struct leat_node_info *) = machine->on_node;
     void *owner = machine->owner;
-    leat_machine_init(machine, machine->cores);
+    uint32_t cores = machine->cores;
+    memset(machine, 0, sizeof *machine); /* too large for a compound literal on the stack */
+    leat_machine_init(machine, cores);
     machine->on_stream = on_stream;
     machine->on_stream_deleted = on_stream_deleted;
     machine->on_node = on_node;

@@ -52,7 +52,9 @@ struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_lo
 {
     uint64_t hash = ((uint64_t)log.stream << 32) ^ ((uint64_t)log.streamlet << 12) ^ log.log;
     hash *= UINT64_C(0x9e3779b97f4a7c15);
-    return &backup->by_log[(hash >> 40) % BACKUP_LOG_BUCKETS];
+    struct leat_list *bucket = &backup->by_log[(hash >> 40) % BACKUP_LOG_BUCKETS];
+    if (bucket->next == NULL) leat_list_init(bucket); /* most are never asked for, nor touched */
+    return bucket;
 }
 
 void backup_replica_has(struct replica *rep, struct leat_segment *seg)
@@ -332,8 +334,6 @@ leat_err leat_backup_create(const struct leat_backup_options *options,
     leat_list_init(&backup->fences);
     backup->fenced = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_FENCED_MAX, sizeof *backup->fenced);
     backup->by_log = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_LOG_BUCKETS, sizeof *backup->by_log);
-    for (unsigned i = 0; backup->by_log && i < BACKUP_LOG_BUCKETS; i++)
-        leat_list_init(&backup->by_log[i]);
     backup->answer = leat_mem_calloc(LEAT_MEM_STORE, BACKUP_ROWS_MAX, REP_ROW_BYTES_MAX + 1);
     if (!backup->answer || !backup->fenced || !backup->by_log) {
         leat_backup_destroy(&backup);

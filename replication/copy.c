@@ -296,13 +296,22 @@ static void on_written(struct leat_rmem_write *done, leat_err rc)
     rep_set_commit_try(copy->set);
 }
 
+static struct rep_write *write_take(struct leat_primary *primary)
+{
+    struct leat_list *link = leat_list_pop_front(&primary->writes_free);
+    if (link) return LEAT_CONTAINER(link, struct rep_write, link);
+    if (primary->writes_fresh == REP_WRITES_MAX) return NULL;
+    struct rep_write *write = &primary->writes[primary->writes_fresh++];
+    leat_list_init(&write->link);
+    return write;
+}
+
 bool rep_copy_write_from(struct rep_copy *copy, const uint8_t *from, uint32_t bytes)
 {
     struct rep_peer *peer = copy->peer;
     struct leat_primary *primary = peer->primary;
-    if (leat_list_empty(&primary->writes_free)) return false;
-    struct rep_write *write =
-        LEAT_CONTAINER(leat_list_pop_front(&primary->writes_free), struct rep_write, link);
+    struct rep_write *write = write_take(primary);
+    if (!write) return false;
     write->copy = copy;
     write->bytes = bytes;
     write->iov = (struct leat_iov){from, bytes};

@@ -656,8 +656,6 @@ static leat_err parts_create(struct leat_primary *primary)
         !primary->staging_raw)
         return LEAT_E_NO_MEMORY;
     primary->staging = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)primary->staging_raw, (uintptr_t)4096);
-    for (unsigned i = 0; i < REP_WRITES_MAX; i++)
-        leat_list_push_back(&primary->writes_free, &primary->writes[i].link);
     return LEAT_OK;
 }
 

@@ -176,7 +176,8 @@ struct leat_primary {
     bool kicked;
     struct leat_timer timer;
     struct leat_list ops_free, writes_free, writes_all;
-    struct rep_write *writes;
+    struct rep_write *writes; /* [REP_WRITES_MAX]; from writes_fresh on never used, nor touched */
+    unsigned writes_fresh;
     struct leat_list versions; /* logs that want the coordinator to know, by version_link */
     struct leat_rep_version *version_rows;
     struct leat_primary_log **version_logs;
