@@ -59,6 +59,7 @@ void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordin
                        leat_err rc, const char *why)
 {
     if (request->kind == LEAT_COORDINATE_ADOPT) decisions_drop(request);
+    request->epoch.v = 0; /* what was asked for is no answer: a mover would take it for one */
     request->rc = leat_error_set(&request->error, rc, "%s", why);
     co_request_answer(coordinator, request);
 }
@@ -218,6 +219,7 @@ static size_t batch_take(struct leat_coordinator *coordinator, struct leat_list 
         queue_remove(coordinator, request);
         if (rc != LEAT_OK) {
             if (adopt) decisions_drop(request);
+            request->epoch.v = 0;
             request->rc = rc;
             co_request_answer(coordinator, request);
             continue;
