@@ -36,7 +36,8 @@ struct leat_sets {
     struct leat_timer timer;
     /* Records gather in one buffer; the other holds the batch that waits for the log's room. */
     struct leat_batch_builder builder;
-    uint8_t *gather, *sealed, *scratch;
+    uint8_t *buffers; /* one block: what a home without sets does not touch costs nothing */
+    uint8_t *gather, *sealed, *scratch; /* in it */
     uint32_t sealed_bytes;
     uint64_t gathering; /* number of the batch that gathers; those below `acked` are acked */
     uint64_t acked;

@@ -348,13 +348,14 @@ leat_err leat_sets_create(const struct leat_sets_options *options, struct leat_s
     leat_list_init(&sets->querying);
     sets->timer = (struct leat_timer){.on_expired = timer_expired, .owner = sets};
     sets->append = (struct leat_append){.on_acked = leat_sets_append_acked, .owner = sets};
-    sets->gather = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_SETS_BATCH_BYTES_MAX, 1);
-    sets->sealed = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_SETS_BATCH_BYTES_MAX, 1);
-    sets->scratch = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_SETS_BATCH_BYTES_MAX, 1);
-    if (!sets->gather || !sets->sealed || !sets->scratch) {
+    sets->buffers = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_SETS_BATCH_BYTES_MAX, 3);
+    if (!sets->buffers) {
         leat_sets_destroy(&sets);
         return LEAT_E_NO_MEMORY;
     }
+    sets->gather = sets->buffers;
+    sets->sealed = sets->gather + LEAT_SETS_BATCH_BYTES_MAX;
+    sets->scratch = sets->sealed + LEAT_SETS_BATCH_BYTES_MAX;
     leat_batch_builder_init(&sets->builder, sets->gather, LEAT_SETS_BATCH_BYTES_MAX);
     *out_sets = sets;
     return LEAT_OK;
@@ -369,9 +370,7 @@ void leat_sets_destroy(struct leat_sets **sets)
     fail_waiting(it, &it->waiting, LEAT_E_CANCELLED, "the server is stopping");
     leat_timer_stop(it->options.timers, &it->timer);
     leat_sets_table_clear(it);
-    leat_mem_free(it->gather);
-    leat_mem_free(it->sealed);
-    leat_mem_free(it->scratch);
+    leat_mem_free(it->buffers);
     leat_mem_free(it);
     *sets = NULL;
 }

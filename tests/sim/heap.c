@@ -27,10 +27,10 @@
 
 enum {
     HEADER = 16,
-    STEPS = 4,                /* sizes for each power of two */
-    FIRST_SHIFT = 5,          /* the smallest size is 32 */
-    CLASSES = 27 * STEPS,     /* the largest is 2^31 and more: those are refused */
-    LARGE_CLASS = 11 * STEPS, /* from 64 KiB on: outside the large pages */
+    STEPS = 4,               /* sizes for each power of two */
+    FIRST_SHIFT = 5,         /* the smallest size is 32 */
+    CLASSES = 27 * STEPS,    /* the largest is 2^31 and more: those are refused */
+    LARGE_CLASS = 9 * STEPS, /* from 16 KiB on: outside the large pages */
     HUGE_CLASS =
         13 * STEPS, /* from 256 KiB on: pages go back to the system, and come back as zeros */
 };
