@@ -395,6 +395,10 @@ static bool fetch_take_result(struct leat_fetch_read *read)
         /* Where nothing is left of a group, or offsets jump, the place moves on all the same. */
         if (code == LEAT_OK && read->read.max_bytes > 0 && item->result.bytes == 0)
             item->result.next = read->read.next_position;
+        /* Offsets were given up, and nothing has come behind them yet. */
+        if (code == LEAT_OK && read->read.max_bytes > 0 && item->result.bytes == 0 &&
+            !item->want.by_position && read->read.next.v > item->want.offset)
+            item->result.resume = read->read.next.v;
         fetch_release_read(read);
         return true;
     }

@@ -341,6 +341,7 @@ static leat_err row_take(struct leat_consumer_engine *engine, struct leat_consum
         leat_list_push_back(&engine->ready, &run->fetched.link);
         if (next > log->next || log->by_position) log->next = next;
     }
+    if (!log->by_position && row->bytes == 0 && row->resume > log->next) log->next = row->resume;
     if (log->by_position && row->by_position) {
         log->position = row->next;
         if (row->next.group > log->group) group_next(engine, log);

@@ -199,7 +199,8 @@ leat_err leat_msg_append_decode(const void *bytes, size_t count,
  *   payload; next: [group, segment, position] to go on from, where `from` was of that form.
  *   code OFFSET_OUT_OF_RANGE: first and acked say the valid range.
  *   code DAMAGED: one field more after next (0 where that is not of that form): resume, the first
- *   offset behind what is missing or damaged; what was asked for: not known.
+ *   offset behind what is missing or damaged; what was asked for: not known. The same without code and
+ *   batches where nothing is between the offset asked for and resume: it was given up for good.
  *   A refusal may have one field more, behind next and resume (0 where there is none): a sentence. */
 struct leat_msg_fetch {
     uint32_t min_bytes, max_bytes, wait_ms;
@@ -218,7 +219,7 @@ struct leat_msg_fetched {
     uint32_t bytes;
     bool by_position;
     struct leat_position next;
-    uint64_t resume;             /* DAMAGED; else 0 */
+    uint64_t resume;             /* DAMAGED, or up to there all was given up; else 0 */
     struct leat_msg_string text; /* why it is refused; empty: the code says it */
 };
 void leat_msg_fetch_write(struct leat_msg_writer *writer, const struct leat_msg_fetch *fetch);

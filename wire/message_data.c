@@ -105,7 +105,8 @@ void leat_msg_fetch_log_read(struct leat_msg_reader *reader, struct leat_msg_fet
 
 void leat_msg_fetched_write(struct leat_msg_writer *writer, const struct leat_msg_fetched *fetched)
 {
-    bool damaged = fetched->code == LEAT_E_DAMAGED, told = fetched->text.bytes > 0;
+    bool damaged = fetched->code == LEAT_E_DAMAGED || fetched->resume != 0;
+    bool told = fetched->text.bytes > 0;
     leat_msg_write_array(writer, told ? 7 : damaged ? 6 : fetched->by_position ? 5 : 4);
     leat_msg_write_u64(writer, (uint64_t)fetched->code);
     leat_msg_write_u64(writer, fetched->first_offset);
