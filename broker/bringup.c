@@ -503,6 +503,7 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
             tail.previous = there ? last->extent : decision->tail.extent;
         }
     } else {
+        tail.stands_in = true;
         tail.next_segment = highest_segment == UINT64_MAX ? 0 : highest_segment + 1;
         tail.next_offset = count > 0 ? segs[count - 1]->next_offset : 0;
     }

@@ -114,10 +114,19 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
 {
     struct collecting *it = arg;
     const struct leat_log_record *record = &log_find(it, info->log)->record;
-    if (info->incomplete || info->damaged || it->rc != LEAT_OK) return;
-    if (!info->mark && info->state != LEAT_SEGMENT_CLOSED) return;
+    if (info->incomplete || it->rc != LEAT_OK) return;
+    if (!info->damaged && !info->mark && info->state != LEAT_SEGMENT_CLOSED) return;
     if (!row_room(it)) {
         it->rc = LEAT_E_NO_MEMORY;
+        return;
+    }
+    if (info->damaged) {
+        it->places[it->count] = (struct leat_segment_place){0};
+        it->rows[it->count++] = (struct leat_replica_row){.log = info->log,
+                                                          .segment = info->segment.v,
+                                                          .kind = LEAT_REPLICA_LOST,
+                                                          .epoch = info->epoch,
+                                                          .version = info->version};
         return;
     }
     bool tail = !record->opened && record->tail.segment == info->segment.v;
@@ -162,15 +171,18 @@ static void rows_thin(struct collecting *it)
             end++;
         const struct leat_log_record *record = &log_find(it, it->rows[first].log)->record;
         uint64_t highest = 0, before = UINT64_MAX;
+        size_t lost = end; /* of several the last */
         for (size_t i = first; i < end; i++) {
             const struct leat_replica_row *row = &it->rows[i];
+            if (row->kind == LEAT_REPLICA_LOST) lost = i;
             if (row->kind == LEAT_REPLICA_CLOSED) highest = row->segment;
             if (row->kind == LEAT_REPLICA_MARK && row->only_start) before = row->segment - 1;
         }
         for (size_t i = first; i < end; i++) {
             const struct leat_replica_row *row = &it->rows[i];
             bool tail = !record->opened && row->segment == record->tail.segment;
-            if (row->kind == LEAT_REPLICA_MARK || tail || row->segment == highest ||
+            if (row->kind == LEAT_REPLICA_LOST && i != lost) continue;
+            if (i == lost || row->kind == LEAT_REPLICA_MARK || tail || row->segment == highest ||
                 row->segment == before)
                 it->rows[kept++] = *row;
         }

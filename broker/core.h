@@ -148,7 +148,7 @@ struct leat_hosted {
     struct leat_epoch epoch;
     bool going;     /* being deleted or stopped: no new work */
     bool drained;   /* for a move: its log is stopped, and the coordinator is asked */
-    bool tail_away; /* its last segment was on no node: it waits, and stands in meanwhile */
+    bool tail_away; /* where it ends was on no node: it waits, and stands in meanwhile */
     bool forgiving; /* an operator gives up what is missing in front */
     /* It goes: another node has it. */
     struct give_up *give_up;
@@ -165,6 +165,7 @@ struct leat_hosted {
     struct leat_segment **segs;
     size_t seg_count;
     uint64_t highest_segment, highest_offset;
+    struct leat_extent highest_extent;       /* of a segment that is elsewhere; {0, 0}: not known */
     uint64_t counted_records, counted_bytes; /* already in the core's totals */
 };
 

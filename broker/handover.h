@@ -62,6 +62,10 @@ void leat_takeovers_fini(struct leat_core *core);
 /** This core is to have that log: have it made. Again for the same log: harmless. Thread: its home
  * core. */
 void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row, uint32_t logs);
+/** What is known of a log that this core has has changed: it may be more than one that stands in for a
+ * log that waits. Thread: its core. */
+void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row,
+                        uint32_t logs);
 /** The log of a hosted that serves lacks segments in front: look for them again. Thread: its core. */
 void leat_takeover_older(struct leat_hosted *hosted);
 /** Its streamlet is another's (or this node's own under another epoch): the log goes. Thread: its

@@ -134,7 +134,8 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
     struct leat_keeper keeper;
-    hosted->older_follow = tail->older_follow;
+    /* Nobody is to drop what is not known here. */
+    hosted->older_follow = tail->older_follow || tail->stands_in;
     leat_err rc = leat_replicate_attach(hosted, segs, seg_count, &keeper);
     if (rc == LEAT_OK && strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0)
         rc = leat_sets_attach(hosted, &options);

@@ -2,7 +2,8 @@
  *
  * Why offsets jump: consumers may have read records that are gone now. Were their offsets given to
  * new records, two records would have had one offset. So the next offset lies beyond anything that
- * was ever given out: what is known of the log, plus 2^20, more than one head segment can hold.
+ * was ever given out. How far that is the coordinators say when they commit it (machine_logs.c): they
+ * are the only ones who remember every jump of a log, whoever owned it then.
  */
 #include <string.h>
 
@@ -12,13 +13,12 @@
 #include "base/mem.h"
 #include "broker/core.h"
 
-static const uint64_t offset_band = 1ull << 40, offset_jump = 1ull << 20;
-
 struct recover_call {
     struct leat_call call;
     struct leat_core *home;
     struct leat_log_ref ref;
     struct leat_coordinate request;
+    struct leat_tail_record tail; /* what is left of it */
     struct leat_hosted *hosted;
     uint64_t next_offset;
     leat_err rc;
@@ -65,7 +65,7 @@ static void recover_reopen(void *arg)
     leat_log_destroy(&hosted->log);
     leat_replicate_detach(hosted); /* the new log is of another epoch, and has copies of its own */
     struct leat_log_tail tail = {
-        .next_segment = recover->request.segment == UINT64_MAX ? 0 : recover->request.segment + 1,
+        .next_segment = recover->tail.segment == UINT64_MAX ? 0 : recover->tail.segment + 1,
         .next_offset = recover->next_offset,
         .jumped = true,
     };
@@ -103,6 +103,7 @@ static void recover_on_committed(struct leat_coordinate *request)
     struct leat_hosted *hosted = leat_hosted_find(recover->home, recover->ref);
     recover->rc = request->rc;
     recover->error = request->error;
+    recover->next_offset = request->next_offset;
     if (request->rc == LEAT_OK && (hosted == NULL || hosted != recover->hosted))
         recover->rc = leat_error_set(&recover->error, LEAT_E_UNKNOWN_STREAM,
                                      "the stream was deleted meanwhile");
@@ -166,14 +167,33 @@ static void recover_front(struct recover_call *recover, struct leat_hosted *host
     leat_log_forgive(hosted->log, recover_on_forgiven, recover);
 }
 
+static void recover_absent(struct recover_call *recover, const struct leat_hosted *hosted)
+{
+    const struct leat_stream *stream = leat_stream_find(recover->home, recover->ref.stream);
+    const struct leat_begun_log *row =
+        stream != NULL ? leat_begun_find(stream->begun, recover->ref) : NULL;
+    leat_err absent =
+        hosted == NULL ? leat_hosted_absent(recover->home, recover->ref) : LEAT_E_STARTING;
+    if (hosted == NULL && row != NULL && row->record.opened &&
+        row->record.stamp_epoch.v != row->epoch.v)
+        recover->rc =
+            leat_error_set(&recover->error, LEAT_E_AGAIN,
+                           "not all nodes have said what they have of it: start those "
+                           "that are down, or say that they will not come back (leat node "
+                           "drain), and wait some seconds; leat cluster status tells more");
+    else
+        recover->rc =
+            leat_error_set(&recover->error, absent, "%s", leat_hosted_absent_words(absent));
+    recover_end(recover);
+}
+
 static void recover_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct recover_call *recover = LEAT_CONTAINER(mail, struct recover_call, call.mail);
     struct leat_core *home = actor;
     struct leat_hosted *hosted = leat_hosted_find(home, recover->ref);
     if (hosted == NULL || hosted->going) {
-        recover->rc = leat_error_set(&recover->error, LEAT_E_UNKNOWN_LOG, "no such log here");
-        recover_end(recover);
+        recover_absent(recover, hosted);
         return;
     }
     struct leat_log_info info;
@@ -191,13 +211,8 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
     uint64_t known = info.next_offset;
     if (info.acked_offset > known) known = info.acked_offset;
     if (hosted->highest_offset > known) known = hosted->highest_offset;
-    /* SUBTLE: what is known may lie below an earlier jump: (1) loss is accepted, offsets go on at
-     * J; (2) records are acked and read at J...; (3) the power fails before anything of that
-     * segment reached the disk: nothing here has heard of J. So each incarnation has a band of its
-     * own, and they only grow. Only a log that was damaged while it served is in its band already:
-     * its end is then known exactly. */
-    recover->next_offset = home->node->incarnation * offset_band;
-    if (recover->next_offset <= known) recover->next_offset = known + offset_jump;
+    recover->tail = (struct leat_tail_record){.segment = hosted->highest_segment,
+                                              .extent = hosted->highest_extent};
     recover->hosted = hosted;
     hosted->going = true;
     leat_hosted_wake(hosted);
@@ -206,8 +221,10 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
     request->from = home->index;
     request->logs = &recover->ref;
     request->log_count = 1;
-    request->segment = hosted->highest_segment;
-    request->next_offset = recover->next_offset;
+    request->tails = &recover->tail;
+    request->next_offset = known;
+    request->epoch = hosted->epoch;
+    request->stands_in = hosted->tail_away;
     request->incarnation = home->node->incarnation;
     request->on_done = recover_on_committed;
     request->owner = recover;

@@ -121,31 +121,59 @@ static leat_err may_make(struct leat_core *core, struct leat_takeover *takeover,
     return LEAT_OK;
 }
 
-/* The last segment is nowhere: the log is made without any, as one that waits, so that it is told of
- * and an operator can give up what is missing. It is looked for all the same. */
+/* Where it ends is nowhere: the log is made without any segment, as one that waits, so that it is told
+ * of and an operator can give up what is missing. It is looked for all the same. known: the best that
+ * there is. */
+static leat_err stand_in(struct leat_core *core, struct leat_stream *stream,
+                         struct leat_log_ref ref, struct leat_epoch epoch,
+                         const struct leat_tail_record *known, const char *why)
+{
+    bool none = known->segment == UINT64_MAX;
+    struct leat_log_tail tail = {.next_segment = none ? 0 : known->segment + 1,
+                                 .next_offset = known->next_offset,
+                                 .previous = known->extent,
+                                 .stands_in = true};
+    struct leat_hosted *hosted;
+    leat_err rc = leat_hosted_create(core, stream, ref, epoch, NULL, 0, &tail, &hosted);
+    if (rc != LEAT_OK) return rc;
+    hosted->tail_away = true;
+    hosted->highest_segment = known->segment;
+    hosted->highest_offset = known->next_offset;
+    hosted->highest_extent = known->extent;
+    leat_log_set_state(hosted->log, LEAT_LOG_WAITING, why);
+    leat_diary_error("stream %u, streamlet %u, log %u waits: %s; if it can't come back: leat log "
+                     "recover --accept-loss",
+                     ref.stream, ref.streamlet, ref.log, why);
+    return LEAT_OK;
+}
+
 static leat_err make_waiting(struct leat_core *core, struct leat_takeover *takeover)
 {
     struct leat_stream *stream;
     leat_err rc = may_make(core, takeover, &stream);
     if (rc != LEAT_OK) return rc;
     if (leat_hosted_find(core, takeover->ref) != NULL) return LEAT_E_AGAIN;
-    struct leat_log_tail tail = {.next_segment = takeover->tail.segment + 1,
-                                 .next_offset = takeover->tail.next_offset,
-                                 .previous = takeover->tail.extent};
-    struct leat_hosted *hosted;
-    rc = leat_hosted_create(core, stream, takeover->ref, takeover->epoch, NULL, 0, &tail, &hosted);
-    if (rc != LEAT_OK) return rc;
-    hosted->tail_away = true;
-    hosted->highest_segment = takeover->tail.segment;
-    hosted->highest_offset = takeover->tail.next_offset;
     char why[LEAT_ERROR_TEXT_BYTES];
     snprintf(why, sizeof why, "its last segment %llu is on no node that is up",
              (unsigned long long)takeover->tail.segment);
-    leat_log_set_state(hosted->log, LEAT_LOG_WAITING, why);
-    leat_diary_error("stream %u, streamlet %u, log %u waits: %s; if it can't come back: leat log "
-                     "recover --accept-loss",
-                     takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log, why);
-    return LEAT_OK;
+    return stand_in(core, stream, takeover->ref, takeover->epoch, &takeover->tail, why);
+}
+
+/* Recovery has given the streamlet here, not decided where this log of it ends, and heard all nodes.
+ * Before that clients are told to try again: a node that is down may come back with it. */
+static void stand_in_undecided(struct leat_core *core, const struct leat_begun_log *row)
+{
+    struct leat_stream *stream = leat_stream_find(core, row->ref.stream);
+    const struct leat_log_record *record = &row->record;
+    if (record->heard == 0 || record->stamp_epoch.v == row->epoch.v || stream == NULL ||
+        core->stopping)
+        return;
+    char why[LEAT_ERROR_TEXT_BYTES];
+    snprintf(why, sizeof why,
+             "its end, of epoch %u and version %u, is on no node that is up (leat cluster status)",
+             record->stamp_epoch.v, record->stamp_version);
+    if (stand_in(core, stream, row->ref, row->epoch, &record->tail, why) != LEAT_OK)
+        stream->logs_missing = core->logs_missing = true; /* the next tick tries again */
 }
 
 static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
@@ -154,6 +182,8 @@ static leat_err make_log(struct leat_core *core, struct leat_takeover *takeover)
     leat_err may = may_make(core, takeover, &stream);
     if (may != LEAT_OK) return may;
     struct leat_hosted *there = leat_hosted_find(core, takeover->ref);
+    if (there != NULL && there->epoch.v == takeover->epoch.v && !there->tail_away)
+        return LEAT_E_NOT_OWNER; /* it is made: asked for twice */
     if (there != NULL && there->tail_away && !there->going) leat_hosted_give_up(there);
     if (there != NULL) return LEAT_E_AGAIN;
     struct leat_log_tail tail = {
@@ -307,6 +337,13 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
         const struct leat_core *core = core_0(takeover);
         uint64_t now_us = leat_core_now(core_0(takeover));
         if (takeover->nowhere == 1) takeover->missing_us = now_us;
+        if (takeover->tail.jumped && takeover->nowhere &&
+            now_us >= takeover->missing_us + LEAT_TAKEOVER_MISSING_US) {
+            /* What was left of it when the rest was given up has gone, too. */
+            takeover->extent = (struct leat_extent){0, 0};
+            pause_for(takeover, LEAT_TAKEOVER_TICK_US);
+            return;
+        }
         uint64_t patience_us = all_up(core) ? LEAT_TAKEOVER_NOWHERE_US : LEAT_TAKEOVER_AWAY_US;
         takeover->absent = takeover->nowhere && now_us >= takeover->missing_us + patience_us;
         if (takeover->absent)
@@ -531,7 +568,10 @@ static struct leat_takeover *takeover_create(struct leat_core *core, struct leat
 void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row, uint32_t logs)
 {
     LEAT_ASSERT_CMP(leat_core_of_log(core->node, row->ref, logs), ==, core->index);
-    if (row->record.opened) return; /* its marks say where it ends: nobody has decided yet */
+    if (row->record.opened) { /* its marks say where it ends, and nobody has them */
+        if (leat_hosted_find(core, row->ref) == NULL) stand_in_undecided(core, row);
+        return;
+    }
     struct leat_takeover *takeover = takeover_create(core, row->ref, row->epoch);
     const bool committed_is_applied = takeover != NULL;
     LEAT_ASSERT(committed_is_applied);
@@ -539,8 +579,20 @@ void leat_takeover_ask(struct leat_core *core, const struct leat_begun_log *row,
     takeover->phase = PHASE_TAIL;
     takeover->segment = takeover->tail.segment;
     takeover->extent = takeover->tail.extent;
-    takeover->next_offset = takeover->tail.next_offset;
+    takeover->next_offset = takeover->tail.jumped ? 0 : takeover->tail.next_offset;
     leat_core_mail(core, 0, &takeover->mail, ask_deliver);
+}
+
+void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log *row, uint32_t logs)
+{
+    if (!hosted->tail_away || hosted->going) return; /* on its way out it asks by itself */
+    if (!row->record.opened) {
+        if (row->epoch.v > hosted->epoch.v) leat_takeover_ask(hosted->core, row, logs);
+        return;
+    }
+    hosted->highest_segment = row->record.tail.segment;
+    hosted->highest_offset = row->record.tail.next_offset;
+    hosted->highest_extent = row->record.tail.extent;
 }
 
 /* On the log's core, before it goes to core 0: where the chain goes on. */

@@ -132,8 +132,10 @@ static void logs_make(struct leat_core *core, struct leat_stream *stream)
             hosted = leat_hosted_find(core, ref);
             if (hosted != NULL && hosted->log != NULL && !hosted->going)
                 leat_log_settings_set(hosted->log, &desc->settings);
-            if (hosted != NULL) continue;
             const struct leat_begun_log *begun = leat_begun_find(stream->begun, ref);
+            if (hosted != NULL && begun != NULL)
+                leat_takeover_look(hosted, begun, desc->settings.logs);
+            if (hosted != NULL) continue;
             if (begun != NULL) { /* it was another's, or is on its way here already */
                 leat_takeover_ask(core, begun, desc->settings.logs);
                 continue;

@@ -63,7 +63,7 @@ static void row_read(struct leat_msg_reader *reader, struct leat_replica_row *ro
     row->only_start = leat_msg_read_bool(reader);
     row->durable = leat_msg_read_bool(reader);
     row->holds_tail = leat_msg_read_bool(reader);
-    if (fields < ROW_FIELDS || (kind != LEAT_REPLICA_MARK && kind != LEAT_REPLICA_CLOSED))
+    if (fields < ROW_FIELDS || kind < LEAT_REPLICA_MARK || kind > LEAT_REPLICA_LOST)
         reader->failed = true;
     else
         leat_msg_skip_n(reader, fields - ROW_FIELDS);

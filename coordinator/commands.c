@@ -115,6 +115,20 @@ static void move_write(struct leat_msg_writer *writer, const struct leat_coordin
     }
 }
 
+static void accept_loss_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
+{
+    const struct leat_tail_record *tail = request->tails;
+    command_head(writer, LEAT_COMMAND_ACCEPT_LOSS, 10);
+    ref_write(writer, request->logs[0]);
+    leat_msg_write_u64(writer, tail ? tail->segment : request->segment);
+    leat_msg_write_u64(writer, request->next_offset);
+    leat_msg_write_u64(writer, request->incarnation);
+    leat_msg_write_u64(writer, request->epoch.v);
+    leat_msg_write_u64(writer, tail ? tail->extent.bytes : 0);
+    leat_msg_write_u64(writer, tail ? tail->extent.crc : 0);
+    leat_msg_write_bool(writer, request->stands_in);
+}
+
 static void command_write(const struct leat_coordinator *coordinator,
                           struct leat_msg_writer *writer, const struct leat_coordinate *request)
 {
@@ -173,10 +187,7 @@ static void command_write(const struct leat_coordinator *coordinator,
         leat_msg_write_u64(writer, request->incarnation);
         break;
     case LEAT_COORDINATE_ACCEPT_LOSS:
-        command_head(writer, LEAT_COMMAND_ACCEPT_LOSS, 5);
-        ref_write(writer, request->logs[0]);
-        leat_msg_write_u64(writer, request->segment);
-        leat_msg_write_u64(writer, request->next_offset);
+        accept_loss_write(writer, request);
         break;
     case LEAT_COORDINATE_ADOPT: /* these have their own ways */
     case LEAT_COORDINATE_ADD_VOTER:

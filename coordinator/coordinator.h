@@ -86,6 +86,9 @@ struct leat_log_record {
     struct leat_epoch stamp_epoch;
     uint32_t stamp_version; /* raised when a copy is lost; marks of a lower one do not count */
     struct leat_tail_record tail;
+    /* Opened, and the log waits: every node has said what it holds, when the cluster had given out
+     * incarnations below this (0: not so). Then `tail` is the best of it, not where the log ends. */
+    uint64_t heard;
 };
 /**
  * Decide where one log ends (design: fence, collect, decide, step 3). Pure.
@@ -131,6 +134,7 @@ struct leat_node_info {
 enum leat_replica_kind {
     LEAT_REPLICA_MARK = 1,   /* started, whole, not closed, and its bytes survived */
     LEAT_REPLICA_CLOSED = 2, /* or its bytes are right by their (length, CRC) only */
+    LEAT_REPLICA_LOST = 3,   /* it is known to have been here; its bytes went, or are damaged */
 };
 struct leat_replica_row {
     struct leat_log_ref log;
@@ -166,8 +170,8 @@ struct leat_collect {
     const struct leat_collect_log *logs; /* ascending in each streamlet */
     size_t log_count;
     /* The answer: every MARK of these logs, and of the CLOSED ones those that a row or a record asks
-     * for: the segment before a mark that is only_start, and that of a record that is a tail. Any
-     * order. Given: leat_mem_free(). */
+     * for: the segment before a mark that is only_start, and that of a record that is a tail. The
+     * highest one that is LOST, for people. Any order. Given: leat_mem_free(). */
     struct leat_replica_row *rows;
     size_t row_count;
     leat_err rc; /* not LEAT_OK: this node is counted as one that did not answer */
@@ -236,11 +240,13 @@ enum leat_coordinate_kind {
      * incarnation, cluster_id; old ones are down then. LEAT_E_EXISTS: another node of that name is
      * up */
     LEAT_COORDINATE_NODE_UP,
-    LEAT_COORDINATE_ADOPT,       /* marks[mark_count] of everything found; out: decisions (see
+    LEAT_COORDINATE_ADOPT, /* marks[mark_count] of everything found; out: decisions (see
                                 leat_coordinator_decisions) */
-    LEAT_COORDINATE_ACCEPT_LOSS, /* logs[0], next_offset, segment: tail record with jumped; out:
-                                    epoch fresh */
-    LEAT_COORDINATE_BARRIER,     /* done when everything before is applied */
+    /* logs[0], incarnation, epoch (the log's), next_offset (at least; what is known of it), segment
+     * or tails[0] (its extent: of that one), stands_in: a tail record with jumped. out: epoch, fresh;
+     * next_offset, beyond every offset that any record of the log ever had */
+    LEAT_COORDINATE_ACCEPT_LOSS,
+    LEAT_COORDINATE_BARRIER, /* done when everything before is applied */
     /* logs[log_count], incarnation, epoch, version: their stamps' version becomes that, in one
      * entry. LEAT_E_STALE_EPOCH: not this incarnation's, or no longer. A version that is not higher
      * than a log's is refused, LEAT_E_INVALID; the same one is not */
@@ -298,6 +304,9 @@ struct leat_coordinate {
     struct leat_log_end *ends; /* out of TAILS */
     size_t end_count;
     bool draining;
+    /* Nothing of the log is here, and other nodes may have where it ends: LEAT_E_AGAIN names who has
+     * not been heard. */
+    bool stands_in;
     enum leat_node_state node_state;
     uint8_t cluster_id[16];
     const struct leat_log_marks *marks;

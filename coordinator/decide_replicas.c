@@ -21,7 +21,7 @@ static void wait_for(struct leat_log_decision *decision, const char *why)
 
 static bool holds_tail(const struct leat_tail_record *tail, const struct leat_replica_row *row)
 {
-    if (row->segment != tail->segment) return false;
+    if (row->segment != tail->segment || row->kind == LEAT_REPLICA_LOST) return false;
     if (row->holds_tail || extent_equal(row->extent, tail->extent)) return true;
     /* Cut to the record, which added a close entry: see decide.c. */
     return row->kind == LEAT_REPLICA_CLOSED && row->extent.bytes > tail->extent.bytes &&
@@ -60,7 +60,8 @@ static bool predecessor_found(const struct leat_replica_row *mark,
 {
     if (mark->previous.bytes == 0) return true; /* there is none to name */
     for (size_t i = 0; i < count; i++)
-        if (rows[i]->segment + 1 == mark->segment && extent_equal(rows[i]->extent, mark->previous))
+        if (rows[i]->kind != LEAT_REPLICA_LOST && rows[i]->segment + 1 == mark->segment &&
+            extent_equal(rows[i]->extent, mark->previous))
             return true;
     return false;
 }
@@ -83,19 +84,25 @@ static void no_mark(const struct leat_log_record *record,
                     const struct leat_replica_row *const *rows, size_t count,
                     struct leat_log_decision *decision)
 {
-    unsigned older = 0, other = 0;
+    unsigned older = 0, other = 0, lost = 0;
+    uint64_t segment = 0;
     for (size_t i = 0; i < count; i++) {
+        if (rows[i]->kind == LEAT_REPLICA_LOST) {
+            lost++;
+            if (rows[i]->segment > segment) segment = rows[i]->segment;
+        }
         if (rows[i]->kind != LEAT_REPLICA_MARK) continue;
         if (rows[i]->epoch.v != record->stamp_epoch.v)
             other++;
         else
             older++;
     }
-    char why[200];
+    char why[200], also[80] = "";
+    if (lost) snprintf(also, sizeof also, "; %u lost the bytes of segment %" PRIu64, lost, segment);
     snprintf(why, sizeof why,
              "no open segment of epoch %" PRIu32 ", version %" PRIu32
-             " is on the nodes that answer (%u of older versions, %u of other epochs)",
-             record->stamp_epoch.v, record->stamp_version, older, other);
+             " is on the nodes that answer (%u of older versions, %u of other epochs%s)",
+             record->stamp_epoch.v, record->stamp_version, older, other, also);
     wait_for(decision, why);
 }
 
@@ -131,8 +138,8 @@ static void by_marks(const struct leat_log_record *record,
     decision->tail = (struct leat_tail_record){
         .segment = best->segment, .extent = best->extent, .next_offset = best->next_offset};
     for (size_t i = 0; i < count; i++)
-        out_holds[i] =
-            rows[i]->segment == best->segment && extent_equal(rows[i]->extent, best->extent);
+        out_holds[i] = rows[i]->kind != LEAT_REPLICA_LOST && rows[i]->segment == best->segment &&
+                       extent_equal(rows[i]->extent, best->extent);
 }
 
 void co_decide_replicas(struct leat_log_ref log, const struct leat_log_record *record,

@@ -11,7 +11,7 @@
 
 enum {
     LEAT_COMMAND_VERSION = 1,
-    LEAT_SNAPSHOT_VERSION = 5,
+    LEAT_SNAPSHOT_VERSION = 6,
     LEAT_SNAPSHOT_VERSION_OLDEST = 1,
     LEAT_SESSIONS_MAX = 512,  /* coordinators whose requests are remembered */
     LEAT_OUTCOMES_MAX = 4096, /* of requests; older ones are forgotten */
@@ -37,8 +37,10 @@ enum leat_command_kind {
      * what leat_machine_seen() was, instead of `seen`, which any node's change spoils; and whether
      * streamlets with a row that waits (the only one of theirs) are not adopted. */
     LEAT_COMMAND_ADOPT = 7,
-    LEAT_COMMAND_ACCEPT_LOSS = 8, /* [v, k, stream, streamlet, log, segment, next offset] */
-    LEAT_COMMAND_BARRIER = 9,     /* [v, k] */
+    /* [v, k, stream, streamlet, log, segment, next offset] and, later, incarnation, epoch, bytes,
+     * crc, whether nothing of it is where it is asked for. With these the offset is only the least */
+    LEAT_COMMAND_ACCEPT_LOSS = 8,
+    LEAT_COMMAND_BARRIER = 9, /* [v, k] */
     /* [v, k, session, sequence, bin of a command]: takes effect once, however often it is there */
     LEAT_COMMAND_REQUEST = 10,
     LEAT_COMMAND_VERSION_RAISE = 11, /* [v, k, incarnation, epoch, version, [[s, l, q]...]] */
@@ -50,7 +52,8 @@ enum leat_command_kind {
     /* [v, k, attempt, [streamlet...]]
      * streamlet = [stream, streamlet, owner and epoch that were seen, new owner, [log...]], all logs
      * log = [epoch, stamp epoch (0: a tail), version that were seen, decision] and with decision TAIL
-     *       segment, bytes, crc, next offset */
+     *       segment, bytes, crc, next offset; with WAITS, when all nodes were heard, the same of the
+     *       best that they have (bytes 0: nothing), and which incarnation comes next */
     LEAT_COMMAND_RECOVER = 16,
     /* [v, k, name, change, settings]; change: enum leat_stream_change, or-ed */
     LEAT_COMMAND_STREAM_CHANGE = 24,
@@ -65,6 +68,7 @@ enum { LEAT_OWNER_NONE = 0xffff };
 struct leat_machine_log {
     struct leat_log_record record;
     struct leat_epoch epoch; /* its owner's; the streamlet's, unless data was given up since */
+    uint64_t jumped_to;      /* the highest offset at which it went on after data was given up */
 };
 struct leat_machine_stream {
     uint32_t id;

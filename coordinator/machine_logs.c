@@ -164,39 +164,115 @@ leat_err leat_machine_apply_version(struct leat_machine *machine, struct leat_ms
     return LEAT_OK;
 }
 
+/* ---- loss that an operator accepts ---- */
+
+struct loss {
+    struct leat_log_ref ref;
+    struct leat_tail_record tail;
+    bool claimed; /* by entries that say in whose name; those of old did not */
+    struct claim claim;
+    bool stands_in;
+};
+
+static bool loss_read(struct leat_msg_reader *reader, uint32_t fields, struct loss *loss)
+{
+    *loss = (struct loss){.ref = leat_machine_log_ref_read(reader), .claimed = fields >= 10};
+    loss->tail.segment = leat_msg_read_u64(reader);
+    loss->tail.next_offset = leat_msg_read_u64(reader);
+    loss->tail.jumped = true;
+    if (loss->claimed) {
+        loss->claim.incarnation = leat_msg_read_u64(reader);
+        loss->claim.epoch = leat_msg_read_u32(reader);
+        loss->tail.extent.bytes = leat_msg_read_u32(reader);
+        loss->tail.extent.crc = leat_msg_read_u32(reader);
+        loss->stands_in = leat_msg_read_bool(reader);
+    }
+    return leat_msg_read_done(reader);
+}
+
+/* SUBTLE: nothing is given up that a node may still have. (1) A log waits, and what is left of it was
+ * looked for on every node but one, which is down. (2) That one comes up, with all that was
+ * acknowledged. (3) An operator accepts the loss before recovery has asked it. So what was heard of
+ * the log counts until another incarnation is given out. */
+static bool loss_is_known(const struct leat_machine *machine, const struct leat_log_record *record,
+                          struct leat_machine_result *result)
+{
+    const char *down = NULL;
+    for (uint32_t i = 0; i < machine->node_count && !down; i++) {
+        const struct leat_node_info *info = &machine->nodes[i].info;
+        if (info->state == LEAT_NODE_DOWN && !info->draining) down = info->name;
+    }
+    bool heard = record->heard == machine->next_incarnation;
+    if (down && !(record->opened && heard))
+        result->rc = leat_error_set(&result->error, LEAT_E_AGAIN,
+                                    "node '%.100s' is down and may have what is missing: start it, "
+                                    "or say that it will not come back: leat node drain %.100s",
+                                    down, down);
+    else if (record->opened && !heard)
+        result->rc = leat_error_set(&result->error, LEAT_E_AGAIN,
+                                    "not all nodes have said yet what they have of it: try again "
+                                    "in some seconds (leat cluster status)");
+    return result->rc == LEAT_OK;
+}
+
+/* Beyond every offset that a record of it ever had, whoever accepted a loss before: what is known may
+ * have forgotten an earlier jump, with all that was written after it. */
+static bool loss_jump(const struct leat_machine_log *log, uint64_t *next_offset)
+{
+    enum { BAND_BITS = 40 };
+    uint64_t known = *next_offset > log->jumped_to ? *next_offset : log->jumped_to;
+    if (!log->record.opened && log->record.tail.next_offset > known)
+        known = log->record.tail.next_offset;
+    if (known >= (uint64_t)INT64_MAX >> 1) return false;
+    *next_offset = ((known >> BAND_BITS) + 1) << BAND_BITS;
+    return true;
+}
+
+static bool loss_check(struct leat_machine *machine, struct loss *loss,
+                       struct leat_machine_result *result)
+{
+    struct leat_machine_stream *stream;
+    struct leat_machine_log *log = leat_machine_log_find(machine, loss->ref, &stream);
+    if (!log) {
+        leat_machine_refuse_log(result, stream != NULL, loss->ref);
+    } else if (loss->claimed) {
+        if (!claim_of_living(machine, loss->claim.incarnation, result) ||
+            !claim_check(machine, loss->ref, &loss->claim, result) ||
+            (loss->stands_in && !loss_is_known(machine, &log->record, result)))
+            return false;
+        if (!loss_jump(log, &loss->tail.next_offset))
+            result->rc = leat_error_set(&result->error, LEAT_E_INVALID, "its offsets are used up");
+    } else if (!log->record.opened && loss->tail.next_offset < log->record.tail.next_offset) {
+        result->rc = leat_error_set(&result->error, LEAT_E_INVALID,
+                                    "offset %" PRIu64 " would go back: the log is known to reach "
+                                    "%" PRIu64,
+                                    loss->tail.next_offset, log->record.tail.next_offset);
+    }
+    return result->rc == LEAT_OK;
+}
+
 leat_err leat_machine_apply_accept_loss(struct leat_machine *machine,
                                         struct leat_msg_reader *reader, uint32_t fields,
                                         struct leat_machine_result *result)
 {
-    (void)fields;
-    struct leat_log_ref ref = leat_machine_log_ref_read(reader);
-    uint64_t segment = leat_msg_read_u64(reader);
-    uint64_t next_offset = leat_msg_read_u64(reader);
-    if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
-    struct leat_machine_stream *stream;
-    struct leat_machine_log *log = leat_machine_log_find(machine, ref, &stream);
-    if (!log) {
-        leat_machine_refuse_log(result, stream != NULL, ref);
-        return LEAT_OK;
-    }
-    if (!log->record.opened && next_offset < log->record.tail.next_offset) {
-        result->rc = leat_error_set(&result->error, LEAT_E_INVALID,
-                                    "offset %" PRIu64 " would go back: the log is known to reach "
-                                    "%" PRIu64,
-                                    next_offset, log->record.tail.next_offset);
-        return LEAT_OK;
-    }
+    struct loss loss;
+    if (!loss_read(reader, fields, &loss)) return leat_machine_malformed(result);
+    if (!loss_check(machine, &loss, result)) return LEAT_OK;
     uint32_t epoch = leat_machine_epoch_draw(machine);
     if (epoch == 0) {
         (void)leat_machine_epochs_used_up(result);
         return LEAT_OK;
     }
-    log->record = (struct leat_log_record){
-        .tail = {.segment = segment, .next_offset = next_offset, .jumped = true}};
+    struct leat_machine_stream *stream;
+    struct leat_machine_log *log = leat_machine_log_find(machine, loss.ref, &stream);
+    log->record = (struct leat_log_record){.tail = loss.tail};
     log->epoch.v = epoch;
-    leat_machine_owner_changed(machine, stream->owners[ref.streamlet]);
+    log->jumped_to = loss.tail.next_offset;
+    leat_machine_owner_changed(machine, stream->owners[loss.ref.streamlet]);
     machine->changes++;
     result->epoch.v = epoch;
+    result->first_id = (int64_t)loss.tail.next_offset;
+    leat_machine_stream_told(machine, stream->desc); /* where its log begins now */
     return LEAT_OK;
 }
 

@@ -22,6 +22,7 @@ struct recover_row {
     uint32_t seen_epoch, seen_stamp, seen_version;
     uint32_t decision; /* enum leat_recover_decision */
     struct leat_tail_record tail;
+    uint64_t heard; /* WAITS, and all nodes were heard: tail is the best that they have */
 };
 
 static bool head_read(struct leat_msg_reader *reader, struct recover_head *head)
@@ -44,12 +45,14 @@ static bool row_read(struct leat_msg_reader *reader, struct recover_row *row)
     row->seen_stamp = leat_msg_read_u32(reader);
     row->seen_version = leat_msg_read_u32(reader);
     row->decision = leat_msg_read_u32(reader);
-    if (row->decision == LEAT_RECOVER_TAIL) {
-        if (fields != 8) reader->failed = true;
+    bool heard = row->decision == LEAT_RECOVER_WAITS && fields != 4;
+    if (row->decision == LEAT_RECOVER_TAIL || heard) {
+        if (fields != (heard ? 9 : 8)) reader->failed = true;
         row->tail.segment = leat_msg_read_u64(reader);
         row->tail.extent.bytes = leat_msg_read_u32(reader);
         row->tail.extent.crc = leat_msg_read_u32(reader);
         row->tail.next_offset = leat_msg_read_u64(reader);
+        if (heard) row->heard = leat_msg_read_u64(reader);
     } else if (fields != 4 || row->decision > LEAT_RECOVER_STANDS) {
         reader->failed = true;
     }
@@ -66,6 +69,24 @@ static bool row_holds(const struct leat_machine_log *log, const struct recover_r
     return row->decision != LEAT_RECOVER_TAIL;
 }
 
+/* What all nodes said of a log that waits with the owner that it has. */
+static bool row_tells(const struct leat_machine_log *log, const struct recover_row *row)
+{
+    return row->decision == LEAT_RECOVER_WAITS && row->heard != 0 && row_holds(log, row) &&
+           leat_machine_log_waits(log);
+}
+
+/* A streamlet of which nothing was decided changes its owner only to be answered for: by the node that
+ * had it, or by any when nobody had, or that one is not to come back. */
+static bool may_answer_for(const struct leat_machine *machine,
+                           const struct leat_machine_stream *stream, uint32_t streamlet,
+                           const struct leat_machine_node *owner)
+{
+    uint16_t from = stream->owners[streamlet];
+    if (from == LEAT_OWNER_NONE || &machine->nodes[from] == owner) return true;
+    return machine->nodes[from].info.draining;
+}
+
 /* Reads the rows in any case. */
 static bool streamlet_check(struct leat_machine *machine, const struct recover_head *head,
                             struct leat_msg_reader *reader)
@@ -73,7 +94,7 @@ static bool streamlet_check(struct leat_machine *machine, const struct recover_h
     struct leat_machine_stream *stream = leat_machine_stream_find(machine, head->stream);
     bool holds = stream && head->streamlet < stream->desc->settings.streamlets &&
                  head->logs == stream->desc->settings.logs;
-    bool takes = head->owner != head->seen_owner, gives = false;
+    bool takes = head->owner != head->seen_owner, gives = false, tells = false;
     if (holds)
         holds = stream->desc->streamlets[head->streamlet].owner == head->seen_owner &&
                 stream->desc->streamlets[head->streamlet].epoch.v == head->seen_epoch;
@@ -84,12 +105,17 @@ static bool streamlet_check(struct leat_machine *machine, const struct recover_h
     for (uint32_t q = 0; q < head->logs && !reader->failed; q++) {
         struct recover_row row;
         if (!row_read(reader, &row)) return false;
-        if (!holds || (!takes && row.decision != LEAT_RECOVER_TAIL)) continue; /* served */
+        if (!holds) continue;
         const struct leat_machine_log *log = &stream->logs[head->streamlet * head->logs + q];
+        if (!takes && row.decision != LEAT_RECOVER_TAIL) { /* served, or it waits on */
+            tells = tells || row_tells(log, &row);
+            continue;
+        }
         holds = row_holds(log, &row) && (takes || leat_machine_log_waits(log));
         if (row.decision != LEAT_RECOVER_WAITS) gives = true;
     }
-    return holds && gives && !reader->failed;
+    if (holds && takes && !gives) tells = may_answer_for(machine, stream, head->streamlet, owner);
+    return holds && (gives || tells) && !reader->failed;
 }
 
 static void streamlet_commit(struct leat_machine *machine, struct leat_machine_stream *stream,
@@ -102,8 +128,13 @@ static void streamlet_commit(struct leat_machine *machine, struct leat_machine_s
         struct recover_row row;
         LEAT_ASSERT(row_read(reader, &row));
         bool decided = row.decision == LEAT_RECOVER_TAIL;
+        bool heard = row.heard != 0 && log->record.opened && (takes || row_tells(log, &row));
         if (decided) log->record = (struct leat_log_record){.tail = row.tail};
-        if (decided || takes) log->epoch = epoch; /* one that waits keeps its stamp */
+        if (heard) { /* one that waits keeps its stamp */
+            log->record.tail = row.tail;
+            log->record.heard = row.heard;
+        }
+        if (decided || takes) log->epoch = epoch;
     }
     leat_machine_owner_changed(machine, stream->owners[head->streamlet]);
     struct leat_machine_node *to = leat_machine_incarnation_find(machine, head->owner);

@@ -6,12 +6,14 @@
  * node    = [name, address, incarnation, cores, streamlets, node address, rack, id, state, draining,
  *            memory bytes, changes, crashed]
  * stream  = [id, name, settings, [[owner, epoch, node + 1]...], [log...], remade]
- * log     = [epoch, stamp epoch, stamp version] when opened; [epoch, segment, bytes, crc,
- *           next offset, jumped]
+ * log     = [epoch, stamp epoch, stamp version] when opened, and then, if any of it is known, segment,
+ *           bytes, crc, next offset, heard, jumped to; else [epoch, segment, bytes, crc, next offset,
+ *           jumped] and, if ever, jumped to
  * session = [session, sequence]
  * outcome = [session, sequence, incarnation, first id, rc, stream, ids, epoch], oldest first
  *
- * In the order of ids, so that equal tables give equal bytes. Version 4 had nothing remade. Version 2
+ * In the order of ids, so that equal tables give equal bytes. Version 5 did not know where a log that
+ * waits had jumped to, or what is left of it. Version 4 had nothing remade. Version 2
  * had nothing crashed. Version 1 had no sessions, no outcomes, the first five fields of nodes, two of
  * streamlets, two of opened logs. */
 #include "coordinator/machine.h"
@@ -29,7 +31,7 @@ enum {
     SNAPSHOT_STREAMLET_BYTES = 24,
     SNAPSHOT_SESSION_BYTES = 24,
     SNAPSHOT_OUTCOME_BYTES = 64,
-    SNAPSHOT_LOG_BYTES = 48,
+    SNAPSHOT_LOG_BYTES = 72,
 };
 
 static size_t snapshot_bytes_max(const struct leat_machine *machine)
@@ -48,18 +50,24 @@ static size_t snapshot_bytes_max(const struct leat_machine *machine)
 static void log_write(struct leat_msg_writer *writer, const struct leat_machine_log *log)
 {
     const struct leat_log_record *record = &log->record;
-    leat_msg_write_array(writer, record->opened ? 3 : 6);
+    bool more = record->heard != 0 || log->jumped_to != 0;
+    uint32_t fields = record->opened ? more ? 9 : 3 : log->jumped_to ? 7 : 6;
+    leat_msg_write_array(writer, fields);
     leat_msg_write_u64(writer, log->epoch.v);
     if (record->opened) {
         leat_msg_write_u64(writer, record->stamp_epoch.v);
         leat_msg_write_u64(writer, record->stamp_version);
-        return;
+        if (!more) return;
     }
     leat_msg_write_u64(writer, record->tail.segment);
     leat_msg_write_u64(writer, record->tail.extent.bytes);
     leat_msg_write_u64(writer, record->tail.extent.crc);
     leat_msg_write_u64(writer, record->tail.next_offset);
-    leat_msg_write_bool(writer, record->tail.jumped);
+    if (record->opened)
+        leat_msg_write_u64(writer, record->heard);
+    else
+        leat_msg_write_bool(writer, record->tail.jumped);
+    if (fields != 6) leat_msg_write_u64(writer, log->jumped_to);
 }
 
 static void stream_write(struct leat_msg_writer *writer, const struct leat_machine_stream *stream)
@@ -177,18 +185,25 @@ static void log_read(struct leat_msg_reader *reader, struct leat_machine_log *lo
 {
     uint32_t fields = leat_msg_read_array(reader);
     log->epoch.v = leat_msg_read_u32(reader);
-    if (fields == 2 || fields == 3) {
+    if (fields == 2 || fields == 3 || fields == 9) {
         log->record.opened = true;
         log->record.stamp_epoch.v = leat_msg_read_u32(reader);
-        log->record.stamp_version = fields == 3 ? leat_msg_read_u32(reader) : 1;
-        return;
+        log->record.stamp_version = fields >= 3 ? leat_msg_read_u32(reader) : 1;
+        if (fields != 9) return;
     }
     log->record.tail.segment = leat_msg_read_u64(reader);
     log->record.tail.extent.bytes = leat_msg_read_u32(reader);
     log->record.tail.extent.crc = leat_msg_read_u32(reader);
     log->record.tail.next_offset = leat_msg_read_u64(reader);
-    log->record.tail.jumped = leat_msg_read_bool(reader);
-    if (fields != 6) reader->failed = true;
+    if (log->record.opened)
+        log->record.heard = leat_msg_read_u64(reader);
+    else
+        log->record.tail.jumped = leat_msg_read_bool(reader);
+    if (fields == 7 || fields == 9)
+        log->jumped_to = leat_msg_read_u64(reader);
+    else if (log->record.tail.jumped)
+        log->jumped_to = log->record.tail.next_offset; /* of a snapshot of old */
+    if (fields != 6 && fields != 7 && fields != 9) reader->failed = true;
 }
 
 /* Version 1 knew only incarnations. There was one node, so what none of the living owns is that

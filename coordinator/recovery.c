@@ -130,7 +130,7 @@ static void look_at(struct look *look, struct leat_machine_stream *stream, uint3
     if (opened != (look->at.pass == 0)) return; /* those in use first */
     if (lost)
         take(look, stream, i, true);
-    else if (!later && waits && stream->desc->settings.copies > 1)
+    else if (!later && waits)
         take(look, stream, i, false);
 }
 
@@ -197,6 +197,27 @@ static void again_after(struct leat_coordinator *coordinator, uint64_t us)
     if (at < coordinator->recovery->again_us) coordinator->recovery->again_us = at;
 }
 
+/* What waits is looked for again, less and less often while nothing has changed. */
+static void again_paced(struct leat_coordinator *coordinator)
+{
+    struct co_recovery *it = coordinator->recovery;
+    uint64_t changes = coordinator->machine.node_changes;
+    bool same = it->paced.us != 0 && it->paced.node_changes == changes &&
+                it->paced.waits == it->round_waits && !it->paced.missed;
+    uint64_t us = same ? 2 * it->paced.us : CO_RECOVER_AGAIN_US;
+    it->paced.us = us < CO_RECOVER_AGAIN_US_MAX ? us : CO_RECOVER_AGAIN_US_MAX;
+    it->paced.node_changes = changes;
+    it->paced.waits = it->round_waits;
+    it->paced.missed = false;
+    again_after(coordinator, it->paced.us);
+}
+
+/* For the diary: the same logs as before wait for the same. */
+static enum leat_diary_level told_as(const struct co_recovery *it, enum leat_diary_level level)
+{
+    return it->paced.us > CO_RECOVER_AGAIN_US && it->crashed_count == 0 ? LEAT_DIARY_DEBUG : level;
+}
+
 static leat_err attempt_make(struct leat_coordinator *coordinator, const struct look *look)
 {
     struct co_recovery *it = coordinator->recovery;
@@ -230,11 +251,12 @@ static void attempt_begin(struct leat_coordinator *coordinator, const struct loo
             it->nodes[i].asked = true;
             it->asked++;
         }
-    leat_diary_info("recovery %08" PRIx32 ": %" PRIu32 " streamlets with %" PRIu32
-                    " logs, of %zu lost incarnations (%s%s): asking %" PRIu32 " nodes",
-                    (uint32_t)it->attempt, it->streamlet_count, it->log_count, it->crashed_count,
-                    it->crashed_count ? it->crashed[0].name : "none",
-                    it->crashed_count > 1 ? ", ..." : "", it->asked);
+    leat_diary(told_as(it, LEAT_DIARY_INFO),
+               "recovery %08" PRIx32 ": %" PRIu32 " streamlets with %" PRIu32
+               " logs, of %zu lost incarnations (%s%s): asking %" PRIu32 " nodes",
+               (uint32_t)it->attempt, it->streamlet_count, it->log_count, it->crashed_count,
+               it->crashed_count ? it->crashed[0].name : "none",
+               it->crashed_count > 1 ? ", ..." : "", it->asked);
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
         if (it->nodes[i].asked) co_recovery_ask(coordinator, i);
 }
@@ -266,7 +288,7 @@ static void look_and_begin(struct leat_coordinator *coordinator)
     }
     it->cursor = (struct co_cursor){0};
     if (it->round_waits > 0) {
-        again_after(coordinator, CO_RECOVER_AGAIN_US);
+        again_paced(coordinator);
     } else if (!look.later) {
         it->lost_us = 0;
         it->waiting_count = 0;
@@ -363,22 +385,29 @@ static void attempt_end(struct leat_coordinator *coordinator)
     it->last = last;
     it->attempts++;
     uint32_t waits = it->waits;
-    leat_diary_info("recovery %08" PRIx32 ": %" PRIu32 " of %" PRIu32
-                    " streamlets have an owner again, committed in %" PRIu64 " us; %" PRIu64
-                    " us in all, %" PRIu64 " us since the crash; %" PRIu32 " logs wait",
-                    (uint32_t)it->attempt, it->recovered, it->streamlet_count, last.commit_us,
-                    last.age_us, last.crash_to_commit_us, waits);
+    bool something = it->recovered > 0;
+    leat_diary(something ? LEAT_DIARY_INFO : told_as(it, LEAT_DIARY_INFO),
+               "recovery %08" PRIx32 ": %" PRIu32 " of %" PRIu32
+               " streamlets have an owner again, committed in %" PRIu64 " us; %" PRIu64
+               " us in all, %" PRIu64 " us since the crash; %" PRIu32 " logs wait",
+               (uint32_t)it->attempt, it->recovered, it->streamlet_count, last.commit_us,
+               last.age_us, last.crash_to_commit_us, waits);
     if (waits > 0 && it->waiting_count > 0)
-        leat_diary_warn("recovery %08" PRIx32 ": stream %" PRIu32 " streamlet %" PRIu32
-                        " log %" PRIu32 " waits: %s",
-                        (uint32_t)it->attempt, it->waiting[0].log.stream,
-                        it->waiting[0].log.streamlet, it->waiting[0].log.log, it->waiting[0].why);
+        leat_diary(told_as(it, LEAT_DIARY_WARN),
+                   "recovery %08" PRIx32 ": stream %" PRIu32 " streamlet %" PRIu32 " log %" PRIu32
+                   " waits: %s",
+                   (uint32_t)it->attempt, it->waiting[0].log.stream, it->waiting[0].log.streamlet,
+                   it->waiting[0].log.log, it->waiting[0].why);
+    it->paced.missed |= it->good < it->asked || something;
     it->round_waits += waits;
     if (waits == 0) it->lost_us = 0;
     bool all = it->cursor.stream == 0 && it->cursor.pass == 0;
     attempt_drop(it);
     /* What did not fit comes next; what was passed over is looked for again; what waits, later. */
-    again_after(coordinator, all && it->round_waits ? CO_RECOVER_AGAIN_US : CO_RECOVER_NEXT_US);
+    if (all && it->round_waits)
+        again_paced(coordinator);
+    else
+        again_after(coordinator, CO_RECOVER_NEXT_US);
 }
 
 static void command_done(struct leat_coordinate *request)
@@ -429,10 +458,11 @@ static void prepare_begin(struct leat_coordinator *coordinator)
     if (it->round_waits == 0) it->waiting_count = 0;
     uint32_t waits = co_recovery_decide(coordinator, true);
     it->collected_us = co_now(coordinator) - it->phase_us;
-    leat_diary_info("recovery %08" PRIx32 ": %" PRIu32 " of %" PRIu32 " nodes answered in %" PRIu64
-                    " us: %zu replicas, %" PRIu32 " logs decided, %" PRIu32 " wait",
-                    (uint32_t)it->attempt, it->good, it->asked, it->collected_us, it->row_count,
-                    it->log_count - waits, waits);
+    leat_diary(told_as(it, LEAT_DIARY_INFO),
+               "recovery %08" PRIx32 ": %" PRIu32 " of %" PRIu32 " nodes answered in %" PRIu64
+               " us: %zu replicas, %" PRIu32 " logs decided, %" PRIu32 " wait",
+               (uint32_t)it->attempt, it->good, it->asked, it->collected_us, it->row_count,
+               it->log_count - waits, waits);
     it->phase = LEAT_RECOVERY_PREPARE;
     it->phase_us = co_now(coordinator);
     if (co_recovery_plan(coordinator) != LEAT_OK) {

@@ -72,6 +72,9 @@ struct co_recover_log {
     struct leat_log_record seen;
     struct leat_epoch seen_epoch;
     enum leat_recover_decision decision;
+    bool undecided; /* WAITS because nobody who answered has where it ends */
+    /* What is to be told of it, WAITS and all were heard: the best that they have, as `tail`. */
+    bool tells;
     struct leat_tail_record tail;
     uint32_t row_first, row_count; /* its rows, once sorted */
 };
@@ -98,6 +101,11 @@ struct co_recovery {
     } cursor;                    /* where the next attempt looks on; zeros: a new round */
     uint32_t round_waits, waits; /* logs of this round, of this attempt */
     uint64_t look_us, now_us;    /* when the turn was that looked; of the last turn */
+    struct {
+        uint64_t us, node_changes; /* of the last wait */
+        uint32_t waits;
+        bool missed; /* some node did not answer, or something was decided */
+    } paced;
     struct co_recover_streamlet *streamlets;
     uint32_t streamlet_count;
     struct co_recover_log *logs;
@@ -143,7 +151,9 @@ enum {
     CO_COLLECT_WAIT_US_MAX = 2 * 1000 * 1000,
     CO_PULL_US_MAX = 10 * 1000 * 1000,
     CO_RECOVER_NEXT_US = 1000,
-    CO_RECOVER_AGAIN_US = 500 * 1000,       /* something waits */
+    CO_RECOVER_AGAIN_US = 500 * 1000,      /* something waits: twice as long each time ... */
+    CO_RECOVER_AGAIN_US_MAX = 4000 * 1000, /* ... up to this, while no node comes or goes */
+    CO_ALL_HEARD_US = 5 * 1000 * 1000, /* all nodes are up for so long: what none has is missing */
     CO_ADOPT_GRACE_US = 2 * 1000 * 1000,    /* who came up adopts its own first */
     CO_RECOVER_COMMAND_BYTES = 1000 * 1000, /* an entry stays below 1 MiB */
 };
@@ -176,6 +186,17 @@ uint32_t co_recovery_decide(struct leat_coordinator *coordinator, bool last);
 leat_err co_recovery_plan(struct leat_coordinator *coordinator) LEAT_NODISCARD;
 /** Write streamlets from next_streamlet on into a command; 0: none is left. */
 size_t co_recovery_command(struct leat_coordinator *coordinator);
+
+/* recovery_wait.c */
+/** Every node that is to come back is up for a while, and has answered. */
+bool co_recovery_all_heard(const struct leat_coordinator *coordinator);
+/** The best that is there of a log that waits; false: nothing. Rows: sorted. */
+bool co_recovery_best(const struct co_recovery *it, const struct co_recover_log *log,
+                      struct leat_tail_record *out_best);
+/** Nothing of it is decided, and nothing more is to come: which node shall answer for it, as an index
+ * in the tables; -1: none yet. */
+int co_recovery_answers(const struct leat_coordinator *coordinator,
+                        const struct co_recover_streamlet *streamlet);
 
 /* recovery_calls.c */
 void co_recovery_ask(struct leat_coordinator *coordinator, uint32_t node);

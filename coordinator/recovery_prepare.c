@@ -68,7 +68,8 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
         rows[count++] = &it->rows[i].row;
     }
     co_decide_replicas(log->ref, &log->seen, rows, count, &decision, holds);
-    if (decision.kind == LEAT_DECIDED_WAIT) {
+    log->undecided = decision.kind == LEAT_DECIDED_WAIT;
+    if (log->undecided) {
         log->decision = LEAT_RECOVER_WAITS;
         if (last) co_recovery_wait(coordinator, log, decision.why);
         return false;
@@ -96,6 +97,7 @@ static uint32_t lone_wait(struct leat_coordinator *coordinator,
         struct co_recover_log *log = &it->logs[streamlet->first + q];
         if (log->decision == LEAT_RECOVER_WAITS) continue;
         log->decision = LEAT_RECOVER_WAITS;
+        log->undecided = true;
         if (last)
             co_recovery_wait(coordinator, log, "the only copy of its streamlet's logs is away");
         more++;
@@ -267,7 +269,8 @@ leat_err co_recovery_plan(struct leat_coordinator *coordinator)
         struct co_recover_streamlet *streamlet = &it->streamlets[s];
         streamlet->owner = streamlet->seen_owner;
         if (!streamlet->takes) continue;
-        int owner = owner_choose(coordinator, streamlet, given);
+        int owner = co_recovery_answers(coordinator, streamlet);
+        if (owner < 0) owner = owner_choose(coordinator, streamlet, given);
         if (owner >= 0) {
             streamlet->owner = coordinator->machine.nodes[owner].info.incarnation;
             given[owner]++;
@@ -300,22 +303,45 @@ leat_err co_recovery_plan(struct leat_coordinator *coordinator)
 
 /* ---- the entry ---- */
 
-enum { STREAMLET_BYTES_MAX = 64, LOG_BYTES_MAX = 64, HEAD_BYTES_MAX = 64 };
+enum { STREAMLET_BYTES_MAX = 64, LOG_BYTES_MAX = 72, HEAD_BYTES_MAX = 64 };
 
-static bool streamlet_wanted(const struct co_recovery *it,
-                             const struct co_recover_streamlet *streamlet)
+/* What is left of logs that wait, once all nodes have said it: the coordinators keep it for the
+ * operator who gives up the rest. */
+static void waits_tell(const struct leat_coordinator *coordinator)
 {
-    for (uint32_t q = 0; q < streamlet->logs; q++) {
-        enum leat_recover_decision decision = it->logs[streamlet->first + q].decision;
-        if (decision == LEAT_RECOVER_TAIL) return true;
-        if (decision == LEAT_RECOVER_STANDS && streamlet->takes) return true;
+    struct co_recovery *it = coordinator->recovery;
+    bool all = co_recovery_all_heard(coordinator);
+    for (uint32_t i = 0; i < it->log_count; i++) {
+        struct co_recover_log *log = &it->logs[i];
+        log->tells =
+            all && log->undecided && log->seen.opened && log->decision == LEAT_RECOVER_WAITS;
+        if (!log->tells) continue;
+        if (!co_recovery_best(it, log, &log->tail))
+            log->tail = (struct leat_tail_record){.segment = UINT64_MAX};
     }
-    return false;
 }
 
-static void streamlet_write(struct leat_msg_writer *writer, const struct co_recovery *it,
+static bool streamlet_wanted(const struct leat_coordinator *coordinator,
+                             const struct co_recover_streamlet *streamlet)
+{
+    const struct co_recovery *it = coordinator->recovery;
+    bool waits = true;
+    for (uint32_t q = 0; q < streamlet->logs; q++) {
+        const struct co_recover_log *log = &it->logs[streamlet->first + q];
+        if (log->decision == LEAT_RECOVER_TAIL) return true;
+        if (log->decision == LEAT_RECOVER_STANDS && streamlet->takes) return true;
+        bool known = log->seen.heard == coordinator->machine.next_incarnation;
+        if (log->tells && !known && !streamlet->takes) return true;
+        waits = waits && log->decision == LEAT_RECOVER_WAITS;
+    }
+    return waits && streamlet->takes && co_recovery_answers(coordinator, streamlet) >= 0;
+}
+
+static void streamlet_write(struct leat_msg_writer *writer,
+                            const struct leat_coordinator *coordinator,
                             const struct co_recover_streamlet *streamlet)
 {
+    const struct co_recovery *it = coordinator->recovery;
     leat_msg_write_array(writer, 6);
     leat_msg_write_u64(writer, streamlet->ref.stream);
     leat_msg_write_u64(writer, streamlet->ref.streamlet);
@@ -325,16 +351,18 @@ static void streamlet_write(struct leat_msg_writer *writer, const struct co_reco
     leat_msg_write_array(writer, streamlet->logs);
     for (uint32_t q = 0; q < streamlet->logs; q++) {
         const struct co_recover_log *log = &it->logs[streamlet->first + q];
-        leat_msg_write_array(writer, log->decision == LEAT_RECOVER_TAIL ? 8 : 4);
+        bool decided = log->decision == LEAT_RECOVER_TAIL;
+        leat_msg_write_array(writer, decided ? 8 : log->tells ? 9 : 4);
         leat_msg_write_u64(writer, log->seen_epoch.v);
         leat_msg_write_u64(writer, log->seen.opened ? log->seen.stamp_epoch.v : 0);
         leat_msg_write_u64(writer, log->seen.opened ? log->seen.stamp_version : 0);
         leat_msg_write_u64(writer, (uint64_t)log->decision);
-        if (log->decision != LEAT_RECOVER_TAIL) continue;
+        if (!decided && !log->tells) continue;
         leat_msg_write_u64(writer, log->tail.segment);
         leat_msg_write_u64(writer, log->tail.extent.bytes);
         leat_msg_write_u64(writer, log->tail.extent.crc);
         leat_msg_write_u64(writer, log->tail.next_offset);
+        if (log->tells) leat_msg_write_u64(writer, coordinator->machine.next_incarnation);
     }
 }
 
@@ -343,9 +371,10 @@ size_t co_recovery_command(struct leat_coordinator *coordinator)
     struct co_recovery *it = coordinator->recovery;
     size_t bytes = HEAD_BYTES_MAX;
     uint32_t count = 0, end = it->next_streamlet;
+    waits_tell(coordinator);
     for (; end < it->streamlet_count; end++) {
         const struct co_recover_streamlet *streamlet = &it->streamlets[end];
-        if (!streamlet_wanted(it, streamlet)) continue;
+        if (!streamlet_wanted(coordinator, streamlet)) continue;
         size_t more = STREAMLET_BYTES_MAX + (size_t)streamlet->logs * LOG_BYTES_MAX;
         if (count > 0 && bytes + more > CO_RECOVER_COMMAND_BYTES) break;
         bytes += more;
@@ -363,8 +392,8 @@ size_t co_recovery_command(struct leat_coordinator *coordinator)
     leat_msg_write_u64(&writer, it->attempt);
     leat_msg_write_array(&writer, count);
     for (; it->next_streamlet < end; it->next_streamlet++)
-        if (streamlet_wanted(it, &it->streamlets[it->next_streamlet]))
-            streamlet_write(&writer, it, &it->streamlets[it->next_streamlet]);
+        if (streamlet_wanted(coordinator, &it->streamlets[it->next_streamlet]))
+            streamlet_write(&writer, coordinator, &it->streamlets[it->next_streamlet]);
     LEAT_ASSERT(!writer.overflow);
     return writer.used;
 }

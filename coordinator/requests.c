@@ -72,6 +72,9 @@ static void request_succeed(struct leat_coordinator *coordinator, struct leat_co
     request->id_count = result->id_count;
     request->epoch = result->epoch;
     switch (request->kind) {
+    case LEAT_COORDINATE_ACCEPT_LOSS:
+        request->next_offset = (uint64_t)result->first_id;
+        break;
     case LEAT_COORDINATE_STREAM_CREATE:
     case LEAT_COORDINATE_STREAM_CHANGE:
         request->desc = result->desc;

@@ -84,6 +84,7 @@ struct leat_log_tail {
     /* Its older segments are still elsewhere and come by leat_log_segment_add(): reads of them wait
      * until leat_log_older_done(). */
     bool older_follow;
+    bool stands_in; /* it waits, and what there is of it may be elsewhere */
 };
 
 /**

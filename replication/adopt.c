@@ -69,7 +69,7 @@ static void close_at(struct backup_request *request)
 {
     struct leat_segment *seg = request->rep->seg;
     const struct rep_body *body = &request->body;
-    seg->next_offset = body->next_offset;
+    if (body->next_offset) seg->next_offset = body->next_offset;
     if (body->max_timestamp_ms != INT64_MIN) seg->max_timestamp_ms = body->max_timestamp_ms;
     if (!seg->buffer) seg->flushed = true; /* parked: its bytes are in the file */
     seg->state = LEAT_SEGMENT_CLOSED;
@@ -93,6 +93,7 @@ static void adopt_step(struct backup_request *request)
         /* Scanned before, and not written to since. */
         leat_scan_segment(seg->buffer, seg->extent.bytes, &scan);
         seg->base_offset = scan.base_offset;
+        seg->next_offset = scan.next_offset;
         seg->max_timestamp_ms = scan.max_timestamp_ms;
         close_at(request);
         return;

@@ -218,7 +218,7 @@ leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_
 /**
  * This node becomes the owner of the log: its replica of that segment, cut to `extent` as the
  * coordinator has committed it, becomes the node's own closed segment, durably where the stream's
- * acks are, and the backup forgets it. max_timestamp_ms INT64_MIN: what its bytes say. on_done,
+ * acks are, and the backup forgets it. next_offset 0, max_timestamp_ms INT64_MIN: what its bytes say. on_done,
  * later and once, with the segment: nobody owns it until a log does, but what the store has to tell
  * about it goes to actor `to` from now on. Errors (on_done never runs): LEAT_E_NOT_FOUND: no whole
  * replica here that could hold that; LEAT_E_AGAIN: something is under way with it, ask again;

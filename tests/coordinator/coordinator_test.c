@@ -365,20 +365,31 @@ static void coordinator_accepted_loss_jumps_ahead(void **state)
     r = (struct leat_coordinate){.kind = LEAT_COORDINATE_ACCEPT_LOSS,
                                  .logs = &log,
                                  .log_count = 1,
+                                 .epoch = {1},
                                  .segment = 4,
                                  .next_offset = 1000};
     assert_true(ask(f, &r));
     assert_int_equal(r.rc, LEAT_OK);
     assert_true(r.epoch.v > 1);
+    assert_true(r.next_offset > 1000);
     assert_int_equal(opened(f, log, 1), LEAT_E_STALE_EPOCH);
+    /* Decided on what was before. */
     struct leat_coordinate back = {.kind = LEAT_COORDINATE_ACCEPT_LOSS,
                                    .logs = &log,
                                    .log_count = 1,
+                                   .epoch = {1},
                                    .segment = 4,
-                                   .next_offset = 999};
+                                   .next_offset = 1000};
     assert_true(ask(f, &back));
-    assert_int_equal(back.rc, LEAT_E_INVALID);
+    assert_int_equal(back.rc, LEAT_E_STALE_EPOCH);
+    /* Everything after the jump is lost, too, and nobody knows any more how far it went. */
     assert_int_equal(opened(f, log, r.epoch.v), LEAT_OK);
+    back.epoch = r.epoch;
+    back.next_offset = 0;
+    assert_true(ask(f, &back));
+    assert_int_equal(back.rc, LEAT_OK);
+    assert_true(back.next_offset >= r.next_offset + (1ull << 40));
+    assert_int_equal(opened(f, log, back.epoch.v), LEAT_OK);
     fixture_free(f);
 }
 

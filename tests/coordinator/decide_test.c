@@ -324,6 +324,49 @@ static void decide_replicas_finds_a_standing_tail(void **state)
                      LEAT_DECIDED_TAIL);
 }
 
+/* What lost its bytes decides nothing, whatever it was; people are told of it. */
+static void decide_replicas_tells_of_what_is_lost(void **state)
+{
+    (void)state;
+    bool holds[2];
+    struct leat_replica_row gone = replica(5, 3, 1, 0, 0), mark = replica(5, 3, 1, 800, 120);
+    gone.kind = LEAT_REPLICA_LOST;
+    struct leat_log_decision d = decide_rows(record_opened(3), &gone, NULL, holds);
+    assert_int_equal(d.kind, LEAT_DECIDED_WAIT);
+    assert_non_null(strstr(d.why, "1 lost the bytes of segment 5"));
+    assert_int_equal(decide_rows(record_opened(3), &gone, &mark, holds).tail.extent.bytes, 800);
+    assert_true(holds[1] && !holds[0]);
+    gone.extent = mark.extent;
+    assert_int_equal(decide_rows(record_tail(5, 800, 801, 120), &gone, NULL, holds).kind,
+                     LEAT_DECIDED_WAIT);
+}
+
+/* Of a log that waits the most that may be read again is kept: whole segments before parts, no part
+ * of an epoch that had ended, and of whole ones that differ what all of them have. */
+static void decide_best_of_what_is_left(void **state)
+{
+    (void)state;
+    struct co_recover_log log = {.ref = LOG, .seen = record_opened(3), .row_count = 4};
+    struct co_row rows[4] = {{.row = replica(9, 2, 1, 100, 90)},
+                             {.row = replica(5, 3, 1, 300, 50)},
+                             {.row = replica(6, 3, 1, 200, 70)},
+                             {.row = replica(6, 3, 1, 400, 75)}};
+    struct co_recovery recovery = {.rows = rows, .row_count = 4};
+    struct leat_tail_record best;
+    assert_true(co_recovery_best(&recovery, &log, &best));
+    assert_int_equal(best.segment, 6);
+    assert_int_equal(best.extent.bytes, 400);
+    assert_int_equal(best.next_offset, 75);
+    rows[2].row.kind = LEAT_REPLICA_CLOSED;
+    assert_true(co_recovery_best(&recovery, &log, &best));
+    assert_int_equal(best.extent.bytes, 200);
+    rows[3].row.kind = LEAT_REPLICA_CLOSED;
+    assert_true(co_recovery_best(&recovery, &log, &best));
+    assert_int_equal(best.extent.bytes, 200);
+    log.row_count = 1;
+    assert_false(co_recovery_best(&recovery, &log, &best));
+}
+
 /* ---- names and settings ---- */
 
 static void name_offences_are_named(void **state)
@@ -387,6 +430,8 @@ int main(void)
         cmocka_unit_test(decide_replicas_needs_the_predecessor_anywhere),
         cmocka_unit_test(decide_replicas_that_differ_wait),
         cmocka_unit_test(decide_replicas_finds_a_standing_tail),
+        cmocka_unit_test(decide_replicas_tells_of_what_is_lost),
+        cmocka_unit_test(decide_best_of_what_is_left),
         cmocka_unit_test(name_offences_are_named),
         cmocka_unit_test(settings_are_completed_and_bounded),
     };

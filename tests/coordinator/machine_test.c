@@ -428,6 +428,164 @@ static void machine_recovery_takes_only_what_it_saw(void **state)
     free(command);
 }
 
+/* All nodes were heard when incarnation `heard` was the next: the best they have is segment 7. */
+static leat_err waits(struct leat_machine *m, struct command *command,
+                      const struct leat_machine_log *seen, uint64_t owner, uint64_t heard)
+{
+    const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+    struct leat_msg_writer w = recover_begin(command, stream, 0, owner);
+    leat_msg_write_array(&w, 9);
+    leat_msg_write_u64(&w, seen[0].epoch.v);
+    leat_msg_write_u64(&w, seen[0].record.stamp_epoch.v);
+    leat_msg_write_u64(&w, seen[0].record.stamp_version);
+    leat_msg_write_u64(&w, LEAT_RECOVER_WAITS);
+    leat_msg_write_u64(&w, 7);
+    leat_msg_write_u64(&w, 512);
+    leat_msg_write_u64(&w, 0x1234);
+    leat_msg_write_u64(&w, 100);
+    leat_msg_write_u64(&w, heard);
+    recover_log(&w, &seen[1], LEAT_RECOVER_WAITS, 0);
+    return entry_apply(m, command, &w);
+}
+
+static struct leat_machine_result lost(struct leat_machine *m, struct command *command,
+                                       uint64_t incarnation, uint32_t epoch, bool stands_in)
+{
+    struct leat_machine_result result;
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_ACCEPT_LOSS, 10);
+    for (int k = 0; k < 3; k++)
+        leat_msg_write_u64(&w, k == 0); /* log 1/0/0 */
+    leat_msg_write_u64(&w, 7);
+    leat_msg_write_u64(&w, 100);
+    leat_msg_write_u64(&w, incarnation);
+    leat_msg_write_u64(&w, epoch);
+    leat_msg_write_u64(&w, 512);
+    leat_msg_write_u64(&w, 0x1234);
+    leat_msg_write_bool(&w, stands_in);
+    command_end(command, &w);
+    assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &result), LEAT_OK);
+    return result;
+}
+
+static leat_err drained(struct leat_machine *m, struct command *command, const char *name)
+{
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_DRAIN, 2);
+    leat_msg_write_string(&w, name, 1);
+    leat_msg_write_bool(&w, true);
+    return entry_apply(m, command, &w);
+}
+
+struct waiting {
+    struct leat_machine *m, *copy;
+    struct command *command;
+    struct leat_machine_log seen[2];
+};
+
+/* Nodes a (1) and b (2); a owned a streamlet of two logs, opened the first, and crashed. */
+static struct waiting waiting_make(void)
+{
+    struct waiting it = {.m = calloc(1, sizeof *it.m),
+                         .copy = calloc(1, sizeof *it.copy),
+                         .command = calloc(1, sizeof *it.command)};
+    assert_true(it.m && it.copy && it.command);
+    leat_machine_init(it.m, 1);
+    leat_machine_init(it.copy, 1);
+    node_up(it.m, it.command, "a");
+    struct leat_stream_settings settings = {.streamlets = 1, .logs = 2};
+    assert_int_equal(stream_entry(it.m, it.command, LEAT_COMMAND_STREAM_CREATE, 0, &settings),
+                     LEAT_OK);
+    node_up(it.m, it.command, "b");
+    const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
+    assert_int_equal(opened(it.m, it.command, stream->desc->streamlets[0].epoch.v, 1, 1), LEAT_OK);
+    assert_int_equal(crash(it.m, it.command, "a", 1), LEAT_OK);
+    memcpy(it.seen, stream->logs, sizeof it.seen);
+    return it;
+}
+
+static void waiting_free(struct waiting *it)
+{
+    machine_restore_copy(it->m, it->copy);
+    machines_compare(it->m, it->copy);
+    leat_machine_fini(it->m);
+    leat_machine_fini(it->copy);
+    free(it->m);
+    free(it->copy);
+    free(it->command);
+}
+
+/* Nothing of it is decided: the node that had it answers for it, and its log goes on waiting for the
+ * marks of the epoch that it had. */
+static void machine_streamlet_without_a_decision_goes_to_its_last_node_alone(void **state)
+{
+    (void)state;
+    struct waiting it = waiting_make();
+    const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
+    assert_int_equal(waits(it.m, it.command, it.seen, 2, 3), LEAT_E_AGAIN); /* b never had it */
+    assert_int_equal(waits(it.m, it.command, it.seen, 1, 3), LEAT_E_AGAIN); /* that one is gone */
+    node_up(it.m, it.command, "a");                                         /* 3 */
+    assert_int_equal(waits(it.m, it.command, it.seen, 3, 4), LEAT_OK);
+    assert_int_equal(stream->desc->streamlets[0].owner, 3);
+    assert_true(leat_machine_log_waits(&stream->logs[0]));
+    assert_int_equal(stream->logs[0].record.stamp_epoch.v, it.seen[0].record.stamp_epoch.v);
+    assert_int_equal(stream->logs[0].record.tail.segment, 7);
+    assert_int_equal(stream->logs[0].record.heard, 4);
+    assert_false(leat_machine_log_waits(&stream->logs[1]));
+    assert_int_equal(waits(it.m, it.command, it.seen, 3, 4), LEAT_E_AGAIN); /* a second time */
+    waiting_free(&it);
+}
+
+/* What is lost is given up only when every node was heard that may come back, by the owner of now;
+ * and offsets go on behind every earlier jump, whatever is known of that. */
+static void machine_loss_is_accepted_once_all_were_heard(void **state)
+{
+    (void)state;
+    struct waiting it = waiting_make();
+    const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
+    /* An operator says that a does not come back: b may answer for it. */
+    assert_int_equal(drained(it.m, it.command, "a"), LEAT_OK);
+    assert_int_equal(waits(it.m, it.command, it.seen, 2, 3), LEAT_OK);
+    uint32_t epoch = stream->logs[0].epoch.v;
+    assert_int_equal(lost(it.m, it.command, 1, epoch, true).rc, LEAT_E_STALE_EPOCH);
+    assert_int_equal(lost(it.m, it.command, 2, epoch - 1, true).rc, LEAT_E_STALE_EPOCH);
+    node_up(it.m, it.command, "c"); /* nobody has asked it yet */
+    assert_int_equal(lost(it.m, it.command, 2, epoch, true).rc, LEAT_E_AGAIN);
+    struct leat_machine_log now[2] = {stream->logs[0], stream->logs[1]};
+    assert_int_equal(waits(it.m, it.command, now, 2, it.m->next_incarnation), LEAT_OK);
+    assert_int_equal(stream->logs[0].epoch.v, epoch); /* nothing but what is known has changed */
+    struct leat_machine_result result = lost(it.m, it.command, 2, epoch, true);
+    assert_int_equal(result.rc, LEAT_OK);
+    assert_true(stream->logs[0].record.tail.jumped);
+    assert_int_equal(stream->logs[0].record.tail.extent.bytes, 512);
+    assert_true(stream->logs[0].record.tail.next_offset == (uint64_t)result.first_id);
+    int64_t first = result.first_id;
+    assert_int_equal(first, 1ll << 40);
+    assert_int_equal(opened(it.m, it.command, result.epoch.v, 2, 1), LEAT_OK);
+    machine_restore_copy(it.m, it.copy);
+    /* All that was written after that is lost as well, and forgotten. */
+    result = lost(it.m, it.command, 2, result.epoch.v, false);
+    assert_int_equal(result.rc, LEAT_OK);
+    assert_int_equal(result.first_id, 2 * first);
+    assert_int_equal(lost(it.copy, it.command, 2, stream->logs[0].epoch.v - 1, false).first_id,
+                     2 * first);
+    machines_compare(it.m, it.copy);
+    waiting_free(&it);
+}
+
+/* A node that is down and not given up is named. */
+static void machine_loss_names_the_node_that_may_have_it(void **state)
+{
+    (void)state;
+    struct waiting it = waiting_make();
+    const struct leat_machine_stream *stream = leat_machine_name_find(it.m, "s", 1);
+    assert_int_equal(recovered(it.m, it.command, it.seen, 2), LEAT_OK); /* a tail, and it is away */
+    struct leat_machine_result result = lost(it.m, it.command, 2, stream->logs[0].epoch.v, true);
+    assert_int_equal(result.rc, LEAT_E_AGAIN);
+    assert_non_null(strstr(result.error.text, "'a'"));
+    node_up(it.m, it.command, "a");
+    assert_int_equal(lost(it.m, it.command, 2, stream->logs[0].epoch.v, true).rc, LEAT_OK);
+    waiting_free(&it);
+}
+
 /* An attempt whose chunks are interrupted by another one changes nothing (docs/stories.md 5c). */
 static void machine_adoption_is_all_or_nothing(void **state)
 {
@@ -492,6 +650,9 @@ int main(void)
         cmocka_unit_test(machine_same_entries_give_the_same_snapshot),
         cmocka_unit_test(machine_truncated_snapshot_is_refused),
         cmocka_unit_test(machine_recovery_takes_only_what_it_saw),
+        cmocka_unit_test(machine_streamlet_without_a_decision_goes_to_its_last_node_alone),
+        cmocka_unit_test(machine_loss_is_accepted_once_all_were_heard),
+        cmocka_unit_test(machine_loss_names_the_node_that_may_have_it),
         cmocka_unit_test(machine_adoption_is_all_or_nothing),
         cmocka_unit_test(machine_unknown_entry_stops_the_voter),
         cmocka_unit_test(machine_stream_change_adds_streamlets_and_keeps_the_rest),

@@ -224,7 +224,9 @@ static void describe_done(struct control *control, leat_err rc, const struct lea
                  (int)(info.text.bytes < 80 ? info.text.bytes : 80), info.text.text);
         sim_trace(scenario->world, "log %u/%u/%u: %s", log.stream, log.streamlet, log.log, why);
         if (info.state == 3) continue; /* stopped by a disk error: until the restart */
-        check_waiting(scenario->check, log, why);
+        /* With recovery a log also waits while nodes are down that may have where it ends; then its
+         * loss is refused. */
+        if (!scenario->recovery) check_waiting(scenario->check, log, why);
         control->log = log;
         recover_send(control);
         return;
@@ -241,9 +243,15 @@ static void recover_done(struct control *control, leat_err rc, const struct leat
         struct leat_msg_reader reader;
         leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
         (void)leat_msg_read_array(&reader);
+        if (scenario->recovery)
+            check_waiting(scenario->check, control->log, "its loss is accepted");
         check_jumped(scenario->check, control->log, control->end_at_cut,
                      leat_msg_read_u64(&reader));
         scenario->recoveries++;
+    }
+    if (rc != LEAT_OK && scenario->recovery) {
+        watch_next(control); /* others may be able to go on */
+        return;
     }
     later(control, 1000);
 }

@@ -38,9 +38,6 @@ static void streams_choose(struct scenario *scenario)
         struct sim_stream *stream = &scenario->streams[i];
         /* 0: disk; 1: memory; 2: disk that trims; 3: either */
         bool memory = i == 1 || (i == 3 && sim_rng_chance(rng, 500));
-        /* What all copies lost with the power waits for an operator, who can't give it up while no
-         * node owns it: see docs/recovery.md. So such seeds have either of both. */
-        if (scenario->recovery && scenario->power_cuts) memory = false;
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
         stream->settings = (struct leat_stream_settings){

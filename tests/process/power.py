@@ -1,0 +1,130 @@
+"""The whole cluster loses its power: every process and all that was in memory only is gone at once. Nodes come up
+again in any order, one at a time. What was promised to be on disks is there; of what was in memory the cluster
+says which logs lack it and why, and an operator goes on without it.
+
+A power cut of one machine is played by kills: the shared memory of the killed is removed, by its exact names, before
+anything is started again.
+"""
+import glob
+import json
+import os
+import random
+import socket
+
+from cluster import Cluster
+from rig import Failure, check, check_in, equal, main, until
+
+
+def power_cut(cluster, which=None):
+    nodes = [cluster.nodes[i] for i in which or range(len(cluster.nodes))]
+    for node in nodes:
+        node.process.kill()
+    for node in nodes:
+        node.wait()
+    for node in nodes:
+        for pool in filter(None, node.pools):
+            if os.path.exists(pool):
+                os.unlink(pool)
+            for path in glob.glob(pool.replace('leat-pool-', 'leat-rmem-') + '-*'):
+                os.unlink(path)
+
+
+def listens(port):
+    with socket.socket() as s:
+        return s.connect_ex(('127.0.0.1', port)) == 0
+
+
+def start_one_by_one(cluster, order):
+    """A voter alone can't do anything yet; what it can do is listen to the others."""
+    for i in order:
+        cluster.nodes[i].launch()
+        until(lambda: listens(cluster.node_ports[i]), f'n{i} listens to the others')
+    for i in order:
+        cluster.nodes[i].ready_wait()
+
+
+def waiting(cluster, which=()):
+    return cluster.status(which=which)['recovery']['waiting_logs']
+
+
+def served(cluster, stream, which=()):
+    done = cluster.leat('consume', stream, '--until-end', which=which, code=None)
+    return done.stdout.decode().splitlines() if done.returncode == 0 else None
+
+
+def test_disk_streams_lose_nothing_in_whatever_order_the_nodes_come_back():
+    dice = random.Random(int(os.environ.get('POWER_SEED', '1')))
+    cluster = Cluster(recovery='yes', memory='256M').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 2, '--copies', 3, '--durability', 'disk')
+    lines = []
+    for cut in range(2):
+        more = [f'{cut}-{i:05d}' for i in range(4000)]
+        cluster.produce('s', more, '--batch-bytes', '2K')
+        lines += more
+        power_cut(cluster)
+        order = dice.sample(range(3), 3)
+        start_one_by_one(cluster, order)
+        equal(sorted(until(lambda: served(cluster, 's'), 'it is served')), lines, f'order {order}')
+
+
+def acked_by_log(cluster, stream, which=()):
+    told = json.loads(cluster.leat('stream', 'describe', stream, '--json', which=which).stdout)
+    return {(g['streamlet'], g['log']): g for g in told['log_list']}
+
+
+def test_memory_streams_are_named_and_go_on_when_their_loss_is_accepted():
+    """Streams of level memory whose copies all went: each log that was written to is named, with the reason; the
+    disk stream beside them is whole; loss is accepted log by log, and offsets jump ahead."""
+    cluster = Cluster(recovery='yes', memory='256M').start()
+    cluster.leat('stream', 'create', 'kept', '--streamlets', 2, '--logs', 1, '--copies', 3, '--durability', 'disk')
+    cluster.leat('stream', 'create', 'gone', '--streamlets', 2, '--logs', 2, '--copies', 3, '--durability', 'memory')
+    lines = [f'{i:05d}' for i in range(4000)]
+    for stream in ('kept', 'gone'):
+        cluster.produce(stream, lines, '--batch-bytes', '2K')
+    told = acked_by_log(cluster, 'gone')
+    before = {at: log for at, log in told.items() if log['end_offset'] > 0}
+    check(len(before) >= 2, told)
+    power_cut(cluster)
+    start_one_by_one(cluster, [1, 2, 0])
+    equal(sorted(until(lambda: served(cluster, 'kept'), 'it is served')), lines, 'on disks')
+    # Exactly those that had something to lose, once every node has been heard.
+    all_heard = f'{len(cluster.nodes)} lost the bytes'
+    rows = until(lambda: (lambda r: r if r and all(all_heard in row['why'] for row in r) else None)(waiting(cluster)),
+                 'what is missing is named')
+    equal(sorted((r['stream'], r['streamlet'], r['log']) for r in rows), sorted(('gone', *at) for at in before))
+    for row in rows:
+        check_in('no open segment', row['why'])
+    check_in('gone', cluster.leat('cluster', 'status', code=1).stdout.decode())
+    for streamlet, log in before:
+        def accepted():
+            done = cluster.leat('log', 'recover', 'gone', '--streamlet', streamlet, '--log', log, '--accept-loss',
+                                code=None)
+            return done.returncode == 0 and done.stdout.decode()
+        until(accepted, 'the loss can be accepted, once all nodes were heard')
+    until(lambda: not waiting(cluster), 'nothing waits any more')
+    cluster.produce('gone', ['more1', 'more2'])
+    after = acked_by_log(cluster, 'gone')
+    for at in before:
+        log = after[at]
+        check(log['state'] == 'ok' and log['end_offset'] > before[at]['end_offset'], log)
+    left = cluster.consume('gone')
+    check({'more1', 'more2'} <= set(left) <= set(lines) | {'more1', 'more2'}, left[-3:])
+    equal(sorted(cluster.consume('kept')), lines, 'untouched')
+    # A second time: whatever was given out after the first jump is not given out again.
+    power_cut(cluster)
+    start_one_by_one(cluster, [0, 2, 1])
+    for streamlet, log in before:
+        def again():
+            done = cluster.leat('log', 'recover', 'gone', '--streamlet', streamlet, '--log', log, '--accept-loss',
+                                code=None)
+            return done.returncode == 0 or 'nothing is missing' in done.stderr.decode()
+        until(again, 'the loss can be accepted again')
+    until(lambda: not waiting(cluster), 'nothing waits any more')
+    last = acked_by_log(cluster, 'gone')
+    for at in before:
+        check(last[at]['end_offset'] >= after[at]['end_offset'], last[at], after[at])
+    equal(sorted(until(lambda: served(cluster, 'kept'), 'it is served')), lines, 'untouched again')
+
+
+if __name__ == '__main__':
+    main()
