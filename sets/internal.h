@@ -116,6 +116,8 @@ bool leat_sets_do_leave(struct leat_sets *sets, struct leat_sets_request *reques
 /* ---- offsets.c; as leat_sets_do() ---- */
 
 bool leat_sets_do_commit(struct leat_sets *sets, struct leat_sets_request *request);
+/** Commits that ask about groups outlive the sets: they are answered when their questions are. */
+void leat_sets_queries_leave(struct leat_sets *sets);
 bool leat_sets_do_fetch(struct leat_sets *sets, struct leat_sets_request *request);
 bool leat_sets_do_delete(struct leat_sets *sets, struct leat_sets_request *request);
 

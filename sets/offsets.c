@@ -214,6 +214,14 @@ static void query_done(struct leat_sets_group_query *query)
     struct leat_sets_request *request = query->owner;
     if (--request->queries_left > 0) return;
     struct leat_sets *sets = query->home;
+    if (!sets) { /* its home has gone meanwhile: leat_sets_queries_leave() */
+        request->state = REQUEST_FREE;
+        leat_mem_free(request->scratch);
+        request->scratch = NULL;
+        (void)leat_sets_answer(request, LEAT_E_CANCELLED, "the set has another home now");
+        request->on_done(request);
+        return;
+    }
     leat_sets_wait_end(sets, request);
     if (sets->broken || commit_refused(sets, request)) {
         if (sets->broken) (void)leat_sets_answer(request, sets->broken_rc, sets->why);
@@ -228,6 +236,18 @@ static void query_done(struct leat_sets_group_query *query)
         request->on_done(request);
     }
     leat_sets_timer_arm(sets);
+}
+
+void leat_sets_queries_leave(struct leat_sets *sets)
+{
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&sets->querying)) != NULL) {
+        struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
+        struct leat_sets_group_query *queries = request->scratch;
+        sets->waiting_count--;
+        for (size_t i = 0; i < request->commit_count; i++)
+            queries[i].home = NULL;
+    }
 }
 
 static bool commit_ask(struct leat_sets *sets, struct leat_sets_request *request)

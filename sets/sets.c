@@ -365,7 +365,8 @@ void leat_sets_destroy(struct leat_sets **sets)
 {
     struct leat_sets *it = *sets;
     if (!it) return;
-    LEAT_ASSERT(!it->in_flight && leat_list_empty(&it->querying));
+    LEAT_ASSERT(!it->in_flight);
+    leat_sets_queries_leave(it);
     joins_forget(it);
     fail_waiting(it, &it->waiting, LEAT_E_CANCELLED, "the server is stopping");
     leat_timer_stop(it->options.timers, &it->timer);
