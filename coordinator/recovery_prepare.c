@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/mem.h"
 #include "coordinator/recovery.h"
 
@@ -45,7 +46,7 @@ static size_t row_find(const struct co_recovery *it, struct leat_log_ref ref)
 static bool node_lives(const struct leat_coordinator *coordinator, uint32_t node)
 {
     const struct leat_node_info *info = &coordinator->machine.nodes[node].info;
-    return info->state == LEAT_NODE_UP && !info->crashed;
+    return info->state == LEAT_NODE_UP && (!info->crashed || LEAT_BUG(ACCUSED_COUNTS));
 }
 
 /* true: decided. */
@@ -203,13 +204,30 @@ static void task_add(struct plan *plan, uint32_t log, uint32_t node)
     plan->tasks++;
 }
 
+/* SUBTLE: "all that live" are not only those that have answered.
+ *  1. A node comes up and is up in the tables, but answers nobody yet; the third one stands still.
+ *  2. Only the second has answered. Its bytes become the tail, with nobody else to hold them.
+ *  3. Its disk fails: the log waits, although the first holds everything that was acked. */
+static bool log_waits_for_more(struct plan *plan, struct co_recover_log *log, uint32_t copies)
+{
+    struct leat_coordinator *coordinator = plan->coordinator;
+    uint32_t able = 0;
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
+        if (coordinator->recovery->nodes[i].good && node_lives(coordinator, i)) able++;
+    if (able >= copies) return false;
+    co_recovery_wait(coordinator, log, "too few of the nodes that are up answer to hold its end");
+    return true;
+}
+
 /* As many as the stream's min-copies, or all that live, shall hold it, its owner among them. */
 static void log_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t copies, bool disk)
 {
     const struct leat_coordinator *coordinator = plan->coordinator;
     const struct co_recovery *it = coordinator->recovery;
-    const struct co_recover_log *log = &it->logs[index];
+    struct co_recover_log *log = &plan->coordinator->recovery->logs[index];
+    if (log_waits_for_more(plan, log, copies)) return;
     uint32_t have = 0, nodes = coordinator->machine.node_count;
+    if (LEAT_BUG(NO_PREPARE)) return;
     bool done[LEAT_NODES_MAX] = {false};
     for (uint32_t i = 0; i < nodes; i++) {
         const struct co_row *row = holder(it, log, i);
@@ -240,7 +258,7 @@ static void plan_tasks(struct plan *plan)
     struct co_recovery *it = coordinator->recovery;
     uint32_t live = 0;
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
-        if (it->nodes[i].good && node_lives(coordinator, i)) live++;
+        if (node_lives(coordinator, i)) live++;
     for (uint32_t s = 0; s < it->streamlet_count; s++) {
         const struct co_recover_streamlet *streamlet = &it->streamlets[s];
         const struct leat_machine_stream *stream =
