@@ -241,6 +241,8 @@ void rep_set_step(struct rep_set *set);
 void rep_set_settle(struct rep_set *set);
 /** Answer the commit that waits, if everything is there. Never inside a request. */
 void rep_set_commit_try(struct rep_set *set);
+/** Copies that would count in a recovery, the local one among them. */
+unsigned rep_set_whole_count(const struct rep_set *set);
 void rep_local_ask(struct rep_set *set, enum leat_keep_kind kind);
 
 /* copy.c */

@@ -127,7 +127,7 @@ static bool any_incomplete(const struct rep_set *set)
     return false;
 }
 
-static unsigned whole_count(const struct rep_set *set)
+unsigned rep_set_whole_count(const struct rep_set *set)
 {
     unsigned count = 1; /* the local one */
     for (unsigned i = 0; i < set->copy_count; i++)
@@ -183,7 +183,7 @@ static void reserve_step(struct rep_set *set)
     bool late = now_us >= set->since_us + primary->options.open_wait_us;
     if (any_opening(set) && !late) return;
     bool full = set->copy_count == rep_wanted(log);
-    bool enough = whole_count(set) >= log->options.min_copies;
+    bool enough = rep_set_whole_count(set) >= log->options.min_copies;
     if (!full && !late && (!enough || rep_place_may_come(primary))) {
         rep_arm(log->primary, REP_TICK_US);
         return;
@@ -205,7 +205,7 @@ static bool commit_is_done(const struct rep_set *set, uint32_t to)
     if (!LEAT_BUG(ACK_BEFORE_VERSION) && (rep_is_held(log) || set->stamped < log->need))
         return false;
     if (rep_is_disk(log) && !set->local_done) return false;
-    if (whole_count(set) < log->options.min_copies) return false;
+    if (rep_set_whole_count(set) < log->options.min_copies) return false;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (!copy->counted || LEAT_BUG(ACK_BEFORE_COPIES)) continue;
