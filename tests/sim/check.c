@@ -31,6 +31,7 @@ struct log_model {
     bool at_risk;          /* a power cut may have taken unflushed data of level memory */
     bool excused;          /* ... and the log said so: gaps are allowed */
     uint64_t committed[CHECK_SETS_MAX], high[CHECK_SETS_MAX];
+    uint32_t generation[CHECK_SETS_MAX], member[CHECK_SETS_MAX]; /* who read it last */
 };
 
 struct record {
@@ -379,6 +380,21 @@ void check_stored(struct check *check, struct leat_log_ref ref, uint64_t base_of
     for (uint32_t i = 0; i < records; i++)
         slot_of(log, base_offset + i)->sized = true;
     slot_of(log, base_offset)->bytes = bytes;
+}
+
+void check_owned(struct check *check, uint32_t set, struct leat_log_ref ref, uint32_t generation,
+                 uint32_t member)
+{
+    struct log_model *log = log_of(check, ref);
+    LEAT_ASSERT(set < CHECK_SETS_MAX);
+    if (generation == log->generation[set] && member != log->member[set])
+        violation(check,
+                  "two-readers: %u/%u/%u is read by members %u and %u of set %u in "
+                  "generation %u",
+                  ref.stream, ref.streamlet, ref.log, log->member[set], member, set, generation);
+    if (generation < log->generation[set]) return; /* late, what it had fetched before */
+    log->generation[set] = generation;
+    log->member[set] = member;
 }
 
 void check_committed(struct check *check, uint32_t set, struct leat_log_ref ref, uint64_t offset)

@@ -11,6 +11,7 @@
  *   A8 nonmonotonic-send     one producer's records are reordered in a log
  *   A10 stuck                producers do not finish or consumers do not reach the end
  *   A11 assert               the server failed an assertion (the process dies) or refuses to start
+ *   two-readers              two members of a set read one log in one generation
  *   vanished                 a record was shown to a consumer and is gone later
  */
 #ifndef LEAT_TESTS_SIM_CHECK_H
@@ -70,6 +71,9 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
 /** A batch was shown: how much of its log's retention it takes. */
 void check_stored(struct check *check, struct leat_log_ref log, uint64_t base_offset,
                   uint32_t records, uint32_t bytes);
+/** A member of a set reads the log, in a generation: it is the only one that does. */
+void check_owned(struct check *check, uint32_t set, struct leat_log_ref log, uint32_t generation,
+                 uint32_t member);
 /** A set's commit of `offset` was answered with success. */
 void check_committed(struct check *check, uint32_t set, struct leat_log_ref log, uint64_t offset);
 

@@ -348,6 +348,18 @@ static void log_that_waits_without_power_cut_is_lost_write(void **state)
     expect(check, "A1 lost-write");
 }
 
+static void two_members_of_one_generation_on_a_log_are_two_readers(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    check_owned(check, 0, disk_log, 4, 1);
+    check_owned(check, 0, disk_log, 5, 2); /* it was given to another */
+    check_owned(check, 0, disk_log, 4, 1); /* late */
+    assert_string_equal(verdict, "");
+    check_owned(check, 0, disk_log, 5, 3);
+    expect(check, "two-readers");
+}
+
 static void disk_log_that_waits_after_power_cut_is_lost_write(void **state)
 {
     (void)state;
@@ -387,6 +399,7 @@ int main(void)
         cmocka_unit_test(memory_log_that_loses_silently_is_lost_write),
         cmocka_unit_test(log_that_waits_without_power_cut_is_lost_write),
         cmocka_unit_test(disk_log_that_waits_after_power_cut_is_lost_write),
+        cmocka_unit_test(two_members_of_one_generation_on_a_log_are_two_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

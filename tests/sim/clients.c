@@ -243,6 +243,7 @@ struct sim_client *sim_client_start(struct scenario *scenario, enum sim_client_k
     snprintf(name, sizeof name, "%s%u.%u.%u", names[kind], stream, index, scenario->client_count);
     scenario_of_seed = scenario;
     scenario->clients[scenario->client_count++] = client;
+    client->number = scenario->client_count;
     client->scenario = scenario;
     client->kind = kind;
     client->stream = stream;

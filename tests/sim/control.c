@@ -175,9 +175,26 @@ static void move_send(struct control *control)
     send(control, LEAT_KIND_STREAMLET_MOVE, &writer, NULL);
 }
 
+/* A voter with an empty disk votes again when an operator says that it has lost its data. */
+static void replace_send(struct control *control, const struct sim_server *server)
+{
+    struct leat_msg_writer writer;
+    struct leat_msg_node_change change = {LEAT_NODE_CHANGE_REPLACE,
+                                          {server->name, (uint32_t)strlen(server->name)}};
+    leat_msg_writer_init(&writer, control->control, sizeof control->control);
+    leat_msg_node_change_encode(&writer, &change);
+    sim_trace(control->client->scenario->world, "%s is replaced", server->name);
+    send(control, LEAT_KIND_NODE_CHANGE, &writer, NULL);
+}
+
 static void watch_next(struct control *control)
 {
     const struct scenario *scenario = control->client->scenario;
+    const struct sim_server *victim = scenario->victim;
+    if (victim && victim->forgot && victim->ready) {
+        replace_send(control, victim);
+        return;
+    }
     if (!scenario->faults_over && sim_rng_chance(&control->client->rng, scenario->move_per_mille)) {
         move_send(control);
         return;
@@ -224,6 +241,10 @@ static void describe_done(struct control *control, leat_err rc, const struct lea
                  (int)(info.text.bytes < 80 ? info.text.bytes : 80), info.text.text);
         sim_trace(scenario->world, "log %u/%u/%u: %s", log.stream, log.streamlet, log.log, why);
         if (info.state == 3) continue; /* stopped by a disk error: until the restart */
+        if (scenario->victim && scenario->victim->rotten) { /* others have it */
+            sim_damage_named(scenario->victim);
+            continue;
+        }
         /* With recovery a log also waits while nodes are down that may have where it ends; then its
          * loss is refused. */
         if (!scenario->recovery) check_waiting(scenario->check, log, why);
@@ -265,6 +286,14 @@ static void move_done(struct control *control, leat_err rc, const struct leat_er
     watch_next(control);
 }
 
+static void replace_done(struct control *control, leat_err rc, const struct leat_error *error)
+{
+    struct scenario *scenario = control->client->scenario;
+    sim_trace(scenario->world, "replace: %s %s", leat_err_name(rc), error ? error->text : "");
+    if (rc == LEAT_OK) scenario->victim->forgot = false;
+    later(control, 50000);
+}
+
 static void on_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
                     const struct leat_error *error)
 {
@@ -275,6 +304,8 @@ static void on_done(struct leat_request *request, leat_err rc, const struct leat
         describe_done(control, rc, answer);
     else if (request->kind == LEAT_KIND_STREAMLET_MOVE)
         move_done(control, rc, error);
+    else if (request->kind == LEAT_KIND_NODE_CHANGE)
+        replace_done(control, rc, error);
     else
         recover_done(control, rc, answer, error);
 }

@@ -44,7 +44,11 @@ static void log_note(struct scenario *scenario, struct leat_machine *machine,
                              .stamp_epoch = row->record.stamp_epoch.v,
                              .stamp_version = row->record.stamp_version};
     struct sim_stamp *stamp = stamp_of(scenario, log);
-    if (newer(&seen, stamp)) *stamp = seen;
+    if (!newer(&seen, stamp)) return;
+    *stamp = seen;
+    sim_trace(scenario->world, "committed: %u/%u/%u epoch %u, %s, stamp %u/%u", log.stream,
+              log.streamlet, log.log, seen.epoch, seen.opened ? "opened" : "tail", seen.stamp_epoch,
+              seen.stamp_version);
 }
 
 static struct leat_machine *machine_of(const struct sim_server *server)
@@ -166,12 +170,14 @@ static bool bytes_equal(const struct leat_segment *a, const struct leat_segment 
     return true;
 }
 
-static void copy_compare(struct scenario *scenario, const struct sim_server *server,
-                         const struct rep_set *set, const struct leat_segment *copy)
+static void copy_compare(struct scenario *scenario, const struct sim_server *owner,
+                         const struct sim_server *server, const struct rep_set *set,
+                         const struct leat_segment *copy)
 {
     const struct leat_segment *own = set->seg;
     uint32_t at = 0;
     uint8_t byte;
+    if (server->rotten || owner->rotten) return;
     scenario->compared++;
     bool same = copy->extent.bytes == own->extent.bytes && copy->extent.crc == own->extent.crc &&
                 copy->base_offset == own->base_offset && copy->next_offset == own->next_offset;
@@ -252,7 +258,8 @@ static void set_look(struct scenario *scenario, const struct sim_server *owner,
     }
 }
 
-static void set_compare(struct scenario *scenario, const struct rep_set *set)
+static void set_compare(struct scenario *scenario, const struct sim_server *owner,
+                        const struct rep_set *set)
 {
     if (!set->closed || set->dropping || !set->seg || set->seg->state != LEAT_SEGMENT_CLOSED)
         return;
@@ -264,7 +271,7 @@ static void set_compare(struct scenario *scenario, const struct rep_set *set)
         if (!rep || !rep->seg || rep->damaged || rep->dropping || rep->drop_wanted ||
             rep->seg->state != LEAT_SEGMENT_CLOSED)
             continue;
-        copy_compare(scenario, server, set, rep->seg);
+        copy_compare(scenario, owner, server, set, rep->seg);
     }
 }
 
@@ -276,7 +283,7 @@ static void log_compare(struct scenario *scenario, const struct sim_server *owne
         for (const struct leat_list *it = lists[i]->next; it != lists[i]; it = it->next) {
             const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
             set_look(scenario, owner, set);
-            set_compare(scenario, set);
+            set_compare(scenario, owner, set);
         }
 }
 

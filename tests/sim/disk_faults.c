@@ -2,6 +2,7 @@
 #include "tests/sim/disk_parts.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -163,4 +164,94 @@ uint64_t sim_disk_file_bytes(struct sim_disk *disk, const char *path)
 {
     struct sim_name *name = sim_name_find(&disk->now, path);
     return name && name->inode ? name->inode->size : 0;
+}
+
+bool sim_disk_truncate(struct sim_disk *disk, const char *path, uint64_t bytes)
+{
+    struct sim_name *name = sim_name_find(&disk->now, path);
+    if (!name || !name->inode || bytes >= name->inode->size) return false;
+    sim_inode_shrink(name->inode, bytes);
+    sim_inode_sync(name->inode);
+    return true;
+}
+
+/* ---- another disk in its place ---- */
+
+struct sim_disk_kept {
+    size_t count;
+    struct {
+        char path[SIM_PATH_BYTES];
+        bool directory;
+        uint64_t size, allocated;
+        uint8_t **chunks;
+        size_t chunk_count;
+    } files[];
+};
+
+void sim_disk_empty(struct sim_disk *disk)
+{
+    for (struct sim_name_op *op = disk->first, *next; op; op = next) {
+        next = op->next;
+        free(op);
+    }
+    disk->first = disk->last = NULL;
+    disk->now.count = disk->durable.count = 0; /* inodes stay until the world ends */
+}
+
+struct sim_disk_kept *sim_disk_keep(struct sim_disk *disk)
+{
+    size_t count = disk->now.count;
+    struct sim_disk_kept *kept = calloc(1, sizeof *kept + count * sizeof kept->files[0]);
+    LEAT_ASSERT(kept != NULL);
+    kept->count = count;
+    for (size_t i = 0; i < count; i++) {
+        const struct sim_inode *inode = disk->now.at[i].inode;
+        memcpy(kept->files[i].path, disk->now.at[i].path, SIM_PATH_BYTES);
+        kept->files[i].directory = inode == NULL;
+        if (!inode) continue;
+        kept->files[i].size = inode->size;
+        kept->files[i].allocated = inode->allocated;
+        kept->files[i].chunk_count = inode->chunks;
+        kept->files[i].chunks = calloc(inode->chunks + 1, sizeof(uint8_t *));
+        LEAT_ASSERT(kept->files[i].chunks != NULL);
+        for (size_t c = 0; c < inode->chunks; c++) {
+            if (!inode->now[c]) continue;
+            kept->files[i].chunks[c] = malloc(SIM_CHUNK);
+            LEAT_ASSERT(kept->files[i].chunks[c] != NULL);
+            memcpy(kept->files[i].chunks[c], inode->now[c], SIM_CHUNK);
+        }
+    }
+    return kept;
+}
+
+void sim_disk_put_back(struct sim_disk *disk, const struct sim_disk_kept *kept)
+{
+    sim_disk_empty(disk);
+    for (size_t i = 0; i < kept->count; i++) {
+        struct sim_inode *inode = NULL;
+        if (!kept->files[i].directory) {
+            inode = calloc(1, sizeof *inode);
+            LEAT_ASSERT(inode != NULL);
+            inode->disk = disk;
+            inode->low_size = UINT64_MAX;
+            inode->next = disk->inodes;
+            disk->inodes = inode;
+            for (size_t c = 0; c < kept->files[i].chunk_count; c++)
+                if (kept->files[i].chunks[c])
+                    sim_inode_write(inode, (uint64_t)c * SIM_CHUNK, kept->files[i].chunks[c],
+                                    SIM_CHUNK);
+            sim_image_need(inode, kept->files[i].size);
+            inode->size = kept->files[i].size;
+            inode->allocated = kept->files[i].allocated;
+            sim_inode_sync(inode);
+        }
+        sim_name_change(disk, "", kept->files[i].path, inode);
+    }
+    for (size_t i = 0; i < disk->now.count; i++) {
+        const char *slash = strrchr(disk->now.at[i].path, '/');
+        char dir[SIM_PATH_BYTES];
+        snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - disk->now.at[i].path) : 0,
+                 disk->now.at[i].path);
+        sim_names_sync(disk, dir);
+    }
 }

@@ -451,6 +451,7 @@ static void offsets_known(struct sim_client *client, void *owner, uint64_t n, co
         group_refused(puller, code);
         return;
     }
+    client->generation = (uint32_t)puller->generation;
     sim_trace(client->scenario->world, "member of generation %d", puller->generation);
     puller->stage = STAGE_READ;
     later(puller, 10);

@@ -31,6 +31,7 @@ enum kind {
     WRITTEN_TO,
     RMEM_ERRORS,
     RMEM_FULL,
+    DAMAGE,
     KINDS,
 };
 _Static_assert((int)KINDS == (int)SIM_CLUSTER_FAULTS, "one weight for each");
@@ -330,6 +331,9 @@ static void strike(struct scenario *scenario, enum kind kind)
     case RMEM_FULL:
         rmem_fault(scenario, kind);
         break;
+    case DAMAGE:
+        if (scenario->victim) sim_damage_strike(scenario->victim);
+        break;
     default:
         on_one(scenario, kind);
         break;
@@ -363,13 +367,16 @@ static void fault_due(struct sim_world *world, struct sim_event *event)
 
 static void weights_draw(struct scenario *scenario)
 {
-    static const uint32_t usual[KINDS] = {
-        [KILL] = 12,      [KILL_IN_CALL] = 8, [POWER] = 8,       [POWER_AT_DISK] = 6, [LEADER] = 5,
-        [SEVERAL] = 4,    [ROOM] = 2,         [RESTART] = 4,     [PAUSE] = 10,        [CLOCK] = 3,
-        [CUT] = 8,        [PARTED] = 8,       [ALONE] = 6,       [HALF_OPEN] = 6,     [RESET] = 8,
-        [REFUSE] = 3,     [DELAY] = 3,        [CLIENT_CUT] = 4,  [CLIENT_PAUSE] = 3,  [STALL] = 5,
-        [FULL] = 4,       [DISK_ERROR] = 4,   [RMEM_ERRORS] = 8, [RMEM_FULL] = 3,     [WRITING] = 8,
-        [WRITTEN_TO] = 6,
+    const uint32_t usual[KINDS] = {
+        [KILL] = 12,         [KILL_IN_CALL] = 8, [POWER] = 8,
+        [POWER_AT_DISK] = 6, [LEADER] = 5,       [SEVERAL] = 4,
+        [ROOM] = 2,          [RESTART] = 4,      [PAUSE] = 10,
+        [CLOCK] = 3,         [CUT] = 8,          [PARTED] = 8,
+        [ALONE] = 6,         [HALF_OPEN] = 6,    [RESET] = 8,
+        [REFUSE] = 3,        [DELAY] = 3,        [CLIENT_CUT] = 4,
+        [CLIENT_PAUSE] = 3,  [STALL] = 5,        [FULL] = 4,
+        [DISK_ERROR] = 4,    [RMEM_ERRORS] = 8,  [RMEM_FULL] = 3,
+        [WRITING] = 8,       [WRITTEN_TO] = 6,   [DAMAGE] = scenario->victim ? 8 : 0,
     };
     bool some = false;
     while (!some) {
@@ -411,6 +418,7 @@ void sim_nodes_heal(struct scenario *scenario)
     for (unsigned i = 0; i < scenario->server_count; i++) {
         struct sim_server *server = &scenario->servers[i];
         go_on(server->process);
+        if (server->rotten) sim_damage_named(server);
         server->process->die_in_calls = 0;
         sim_disk_set_full(server->disk, false);
         sim_disk_stall(server->disk, 0);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "consumer/internal.h"
 
 enum { RECORDS_BYTES_MAX = 256 * 1024 };
 
@@ -68,6 +69,10 @@ void sim_run_read(struct sim_client *client, const struct leat_fetched *fetched)
                  fetched->log.stream);
         return;
     }
+    if (client->reader.in_set)
+        check_owned(client->scenario->check, client->reader.set, log,
+                    client->consumer ? client->consumer->set_generation : client->generation,
+                    client->number);
     const uint8_t *at = fetched->bytes;
     size_t left = fetched->byte_count;
     while (left) {
@@ -162,6 +167,15 @@ static void refused(struct sim_client *client, leat_err rc, const struct leat_er
     if (client->scenario->rotten && client->index > 0) { /* the only log it reads */
         client->given_up = true;
         sim_rot_named(client->scenario, only_log(client), error ? error->text : "");
+        return;
+    }
+    /* Damage on the disk of the only machine that has any: others have it, once that one is empty. */
+    struct sim_server *victim = client->scenario->victim;
+    if (victim && victim->rotten && rc == LEAT_E_DAMAGED) {
+        sim_damage_named(victim);
+        client->given_up = true;
+        sim_world_at(client->scenario->world, client->scenario->world->now_us + 1000000, start_anew,
+                     client);
         return;
     }
     /* Lost with the power, and said so; or a disk error that ended what it needed. */

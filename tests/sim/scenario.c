@@ -38,12 +38,17 @@ static void streams_choose(struct scenario *scenario)
         struct sim_stream *stream = &scenario->streams[i];
         /* 0: disk; 1: memory; 2: disk that trims; 3: either */
         bool memory = i == 1 || (i == 3 && sim_rng_chance(rng, 500));
+        uint32_t copies = scenario->server_count > 1 ? 1 + (uint32_t)sim_rng_below(rng, 3) : 1;
+        if (scenario->victim) { /* what one loses others have: on their disks, if they lose power */
+            if (copies == 1) copies = 2;
+            if (scenario->power_cuts) memory = false;
+        }
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
         stream->settings = (struct leat_stream_settings){
             .streamlets = (uint32_t)sim_rng_between(rng, 1, CHECK_STREAMLETS_MAX),
             .logs = (uint32_t)sim_rng_between(rng, 1, CHECK_LOGS_MAX),
-            .copies = scenario->server_count > 1 ? 1 + (uint32_t)sim_rng_below(rng, 3) : 1,
+            .copies = copies,
             .durability = memory ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK,
             .segment_bytes_max = sim_rng_chance(rng, 700) ? 16 * 1024 : 64 * 1024,
             .retention_ms = -1,
@@ -388,6 +393,7 @@ static void cluster_choose(struct scenario *scenario)
     scenario->transport = choices[choice].only;
     scenario->rmem_kinds = choices[choice].kinds;
     scenario->pause_us_max = sim_rng_between(rng, 20000, 150000);
+    sim_damage_choose(scenario);
     scenario->world->silent_power = true;
     scenario->move_per_mille =
         sim_rng_chance(rng, 500) ? (uint32_t)sim_rng_between(rng, 5, 300) : 0;
@@ -406,7 +412,9 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     struct sim_world *world = sim_world_create(options->seed, options->tracing);
     scenario->world = world;
     scenario->check = check_create(on_violation, world);
-    sim_servers_init(scenario, options->nodes > 1 ? options->nodes : 1);
+    /* Now and then one machine more, which is no voter. */
+    bool one_more = options->nodes == SIM_VOTERS_MAX && sim_rng_chance(&world->work, 125);
+    sim_servers_init(scenario, options->nodes > 1 ? options->nodes + one_more : 1);
     scenario->cores = (uint32_t)sim_rng_between(&world->work, 1, SIM_CORES_MAX);
     scenario->memory_bytes = 512ull * 1024 * 1024;
     scenario->park_after_us = sim_rng_between(&world->work, 200000, 3000000);

@@ -20,7 +20,7 @@ enum {
     SIM_REBOOTS_MAX = 400,
     SIM_SERVERS_MAX = 5,
     SIM_VOTERS_MAX = 3,
-    SIM_CLUSTER_FAULTS = 26,
+    SIM_CLUSTER_FAULTS = 27,
 };
 
 struct sim_stream {
@@ -31,6 +31,15 @@ struct sim_stream {
 };
 
 struct scenario;
+
+/* What becomes of a machine's disk while it is down. */
+enum sim_damage {
+    SIM_DAMAGE_NONE,
+    SIM_DAMAGE_FLIP,
+    SIM_DAMAGE_TRUNCATE,
+    SIM_DAMAGE_STALE,
+    SIM_DAMAGE_EMPTY,
+};
 
 /* One machine and the node on it. */
 struct sim_server {
@@ -50,6 +59,10 @@ struct sim_server {
     struct sim_actor *cores[SIM_CORES_MAX], *store, *coordinator;
     bool ready, stopping, down_wanted;
     unsigned boots, failed_boots;
+    enum sim_damage damage; /* done before it starts again */
+    bool rotten;            /* bytes of its files are not what was written there */
+    bool forgot;            /* a voter with an empty disk: to be replaced */
+    struct sim_disk_kept *kept;
     uint64_t away_us_max; /* how long the next death keeps it away, at most; 0: a short while */
     char last_failure[300];
 };
@@ -78,6 +91,8 @@ struct sim_client {
     struct leat_timers timers;
     struct leat_client *client;
     uint32_t stream, index;
+    uint32_t number;     /* of all that ever were, from 1 */
+    uint32_t generation; /* of a member of one of Kafka's groups */
     struct sim_rng rng;
     bool slow;
     /* producers */
@@ -125,8 +140,9 @@ struct scenario {
     uint64_t acked_batches, recoveries;
     struct sim_stamp stamps[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     struct sim_rng look;
-    uint64_t compared, marks; /* closed copies with their owner's; marks with what was acked */
-    uint64_t pause_us_max;    /* of a producer, between two bursts */
+    uint64_t compared, marks;  /* closed copies with their owner's; marks with what was acked */
+    uint64_t pause_us_max;     /* of a producer, between two bursts */
+    struct sim_server *victim; /* the only one whose disk is damaged; NULL: none is */
     /* flipped bits (rot.c) */
     bool rotten; /* one is flipped now */
     unsigned rot_first, rot_damaged;
@@ -206,6 +222,20 @@ bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us);
 void sim_nodes_faults_start(struct scenario *scenario);
 /** Everything works again, on and between the machines. */
 void sim_nodes_heal(struct scenario *scenario);
+
+/* ---- damage.c ---- */
+/** Whose disk may be damaged in this seed? */
+void sim_damage_choose(struct scenario *scenario);
+/** Its disk is to be damaged now: it dies, and finds it so when it starts again. */
+void sim_damage_strike(struct sim_server *server);
+/** It has died. */
+void sim_damage_on_death(struct sim_server *server);
+/** It is about to start. */
+void sim_damage_apply(struct sim_server *server);
+/** Something has named damage on that machine: somebody gives it an empty disk. */
+void sim_damage_named(struct sim_server *server);
+/** At a death: what was under way that is rarely met. */
+void sim_amid_count(struct sim_server *server);
 
 /* ---- copies.c ---- */
 /** Check all copies now and then from now on. */

@@ -27,6 +27,10 @@ static void complaint(void *arg, const char *line)
         sim_rot_complaint(scenario, line);
         return;
     }
+    if (server == scenario->victim) { /* others have it */
+        sim_damage_named(server);
+        return;
+    }
     /* A disk that failed while the server came up takes a replica out of use, no bytes. */
     if (strstr(line, "cannot be") && scenario->world->faults[SIM_FAULT_IO_ERROR]) return;
     if (sscanf(line, "segment %llu of log %u/%u/%u:", &segment, &log.stream, &log.streamlet,
@@ -45,6 +49,7 @@ static void boot_failed(struct sim_server *server, leat_err rc, const struct lea
              error ? error->text : "");
     sim_trace(scenario->world, "server does not start: %s", server->last_failure);
     server->failed_boots++;
+    if (server->rotten && server->failed_boots == 2) server->damage = SIM_DAMAGE_EMPTY;
     /* Damage and refusals for ever are never excused: every byte that was flushed is there. */
     if (server->failed_boots > 50 && scenario->faults_over)
         sim_fail(scenario->world, "A11 assert: the server does not start: %s",
@@ -164,6 +169,10 @@ static void on_death(struct sim_process *process, enum sim_death death)
     struct scenario *scenario = server->scenario;
     server->ready = server->stopping = false;
     sim_copies_note(scenario, server);
+    if (scenario->server_count > 1) {
+        sim_amid_count(server);
+        sim_damage_on_death(server);
+    }
     /* A file whose flush failed may lose what the cache had, the catalogue's rows too: what a log
      * of level memory knows of itself. */
     if (sim_disk_lost_flush(server->disk)) check_power_cut(scenario->check);
@@ -229,6 +238,7 @@ void sim_server_boot(struct sim_server *server)
     struct scenario *scenario = server->scenario;
     struct sim_world *world = scenario->world;
     if (server->process && server->process->alive) return;
+    sim_damage_apply(server);
     if (++server->boots > SIM_REBOOTS_MAX) {
         sim_fail(world, "A10 stuck: %u starts, the last refused: %s", server->boots,
                  server->last_failure);

@@ -72,6 +72,15 @@ enum sim_fault {
     SIM_FAULT_ROOM,                            /* all of them did */
     SIM_FAULT_MOVE,                            /* no fault: a streamlet was moved */
     SIM_FAULT_AWAY,                            /* a machine was away for seconds */
+    SIM_FAULT_TRUNCATED,                       /* a file lost its end */
+    SIM_FAULT_STALE_DISK,                      /* a machine's disk was put back to what it was */
+    SIM_FAULT_EMPTY_DISK,                      /* a machine came back with an empty disk */
+    SIM_FAULT_EMPTY_VOTER,                     /* ... and is one of the coordinators */
+    SIM_FAULT_AMID_OPEN,                       /* a death while an answer to `open` was awaited */
+    SIM_FAULT_AMID_RESUME,                     /* ... while a parked segment was resumed */
+    SIM_FAULT_AMID_VERSION,                    /* ... while acks waited for a higher version */
+    SIM_FAULT_AMID_MOVE,                       /* ... while a streamlet was moved */
+    SIM_FAULT_AMID_RECOVERY,                   /* ... of the leader, in an attempt of recovery */
     SIM_FAULTS,
 };
 const char *sim_fault_name(enum sim_fault fault);
@@ -282,6 +291,14 @@ bool sim_disk_pick(struct sim_disk *disk, struct sim_rng *rng, const char *prefi
 bool sim_disk_peek(struct sim_disk *disk, const char *path, uint64_t offset, void *to,
                    size_t bytes);
 uint64_t sim_disk_file_bytes(struct sim_disk *disk, const char *path);
+/** A file ends there, on the disk too. False when it is no longer than that. */
+bool sim_disk_truncate(struct sim_disk *disk, const char *path, uint64_t bytes);
+/** Nothing is on it any more: another disk. No process may use it. */
+void sim_disk_empty(struct sim_disk *disk);
+/** What is on it now, as a reader sees it: given, to be put back or never. */
+struct sim_disk_kept *sim_disk_keep(struct sim_disk *disk);
+/** Everything is as it was then. No process may use it. */
+void sim_disk_put_back(struct sim_disk *disk, const struct sim_disk_kept *kept);
 
 /* ---- one-sided writes: rmem.h ---- */
 void sim_rmem_fini(struct sim_world *world);

@@ -51,6 +51,15 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_ROOM] = "all_at_once",
     [SIM_FAULT_MOVE] = "streamlet_move",
     [SIM_FAULT_AWAY] = "long_away",
+    [SIM_FAULT_TRUNCATED] = "truncated_file",
+    [SIM_FAULT_STALE_DISK] = "stale_disk",
+    [SIM_FAULT_EMPTY_DISK] = "empty_disk",
+    [SIM_FAULT_EMPTY_VOTER] = "empty_voter",
+    [SIM_FAULT_AMID_OPEN] = "death_amid_open",
+    [SIM_FAULT_AMID_RESUME] = "death_amid_resume",
+    [SIM_FAULT_AMID_VERSION] = "death_amid_version",
+    [SIM_FAULT_AMID_MOVE] = "death_amid_move",
+    [SIM_FAULT_AMID_RECOVERY] = "death_amid_recovery",
 };
 
 const char *sim_fault_name(enum sim_fault fault)

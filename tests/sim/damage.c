@@ -1,0 +1,181 @@
+/* Disks of a minority that are not as they were: flipped bits, files that lost their end, a disk put
+ * back to an older state, an empty one. One machine of a seed has all of that, again and again; what
+ * the others hold has to be enough, so of streams with at least two copies nothing may be missed.
+ *
+ * Where a machine names damage, or does not start because of it, somebody gives it an empty disk; a
+ * voter is then replaced (leat node replace). A disk put back to an older state is that of a machine
+ * that does not vote: raft can't know a voter that has forgotten its votes (docs/recovery.md). */
+#include "broker/core.h"
+#include "coordinator/private.h"
+#include "coordinator/recovery.h"
+#include "replication/primary.h"
+#include "tests/sim/rmem.h"
+#include "tests/sim/scenario.h"
+
+enum { TRIES_MAX = 200, FLIPS_MAX = 3 };
+
+static struct sim_rng *dice(const struct sim_server *server)
+{
+    return &server->scenario->world->fault;
+}
+
+static bool votes(const struct sim_server *server)
+{
+    return server->number < SIM_VOTERS_MAX;
+}
+
+void sim_damage_choose(struct scenario *scenario)
+{
+    struct sim_rng *rng = &scenario->world->work;
+    if (scenario->server_count < 3 || !scenario->recovery || !sim_rng_chance(rng, 250)) return;
+    unsigned victim = scenario->server_count > SIM_VOTERS_MAX
+                          ? scenario->server_count - 1
+                          : (unsigned)sim_rng_below(rng, scenario->server_count);
+    scenario->victim = &scenario->servers[victim];
+}
+
+void sim_damage_strike(struct sim_server *server)
+{
+    struct scenario *scenario = server->scenario;
+    enum sim_damage kinds[] = {SIM_DAMAGE_FLIP, SIM_DAMAGE_TRUNCATE, SIM_DAMAGE_EMPTY,
+                               SIM_DAMAGE_STALE};
+    unsigned count = votes(server) ? 3 : 4;
+    if (!server->process || !server->process->alive || scenario->faults_over) return;
+    server->damage = kinds[sim_rng_below(dice(server), count)];
+    sim_process_die(server->process, SIM_DEATH_KILL);
+}
+
+void sim_damage_on_death(struct sim_server *server)
+{
+    if (server != server->scenario->victim || votes(server) || server->rotten) return;
+    if (!server->kept || sim_rng_chance(dice(server), 300)) {
+        if (server->damage == SIM_DAMAGE_STALE) server->damage = SIM_DAMAGE_EMPTY;
+        server->kept = sim_disk_keep(server->disk); /* the last one stays until the seed ends */
+    }
+}
+
+static void flip(struct sim_server *server)
+{
+    struct sim_disk_place place;
+    uint64_t count = sim_rng_between(dice(server), 1, FLIPS_MAX);
+    for (unsigned i = 0; i < TRIES_MAX && count > 0; i++) {
+        if (!sim_disk_pick(server->disk, dice(server), "", &place)) continue;
+        unsigned bit = (unsigned)sim_rng_below(dice(server), 8);
+        if (!sim_disk_flip(server->disk, place.path, place.offset, bit)) continue;
+        sim_fault_struck(server->scenario->world, SIM_FAULT_FLIP);
+        sim_trace(server->scenario->world, "%s: bit %u of byte %llu of %s flips", server->name, bit,
+                  (unsigned long long)place.offset, place.path);
+        server->rotten = true;
+        count--;
+    }
+}
+
+static void truncate_one(struct sim_server *server)
+{
+    struct sim_disk_place place;
+    for (unsigned i = 0; i < TRIES_MAX; i++) {
+        if (!sim_disk_pick(server->disk, dice(server), "", &place)) continue;
+        if (!sim_disk_truncate(server->disk, place.path, place.offset)) continue;
+        sim_fault_struck(server->scenario->world, SIM_FAULT_TRUNCATED);
+        sim_trace(server->scenario->world, "%s: %s ends at %llu", server->name, place.path,
+                  (unsigned long long)place.offset);
+        server->rotten = true;
+        return;
+    }
+}
+
+/* With the machine goes its memory. */
+static void memory_empty(struct sim_server *server)
+{
+    sim_arena_power_cut(server->arena);
+    sim_rmem_power_cut(server->rmem_host);
+}
+
+void sim_damage_apply(struct sim_server *server)
+{
+    struct sim_world *world = server->scenario->world;
+    enum sim_damage damage = server->damage;
+    server->damage = SIM_DAMAGE_NONE;
+    switch (damage) {
+    case SIM_DAMAGE_NONE:
+        return;
+    case SIM_DAMAGE_FLIP:
+        flip(server);
+        return;
+    case SIM_DAMAGE_TRUNCATE:
+        truncate_one(server);
+        return;
+    case SIM_DAMAGE_STALE:
+        sim_trace(world, "%s: its disk is as it was once", server->name);
+        sim_disk_put_back(server->disk, server->kept);
+        memory_empty(server);
+        sim_fault_struck(world, SIM_FAULT_STALE_DISK);
+        return;
+    case SIM_DAMAGE_EMPTY:
+        sim_trace(world, "%s: its disk is empty", server->name);
+        sim_disk_empty(server->disk);
+        memory_empty(server);
+        server->rotten = false;
+        server->failed_boots = 0;
+        sim_fault_struck(world, votes(server) ? SIM_FAULT_EMPTY_VOTER : SIM_FAULT_EMPTY_DISK);
+        if (votes(server)) server->forgot = true;
+        return;
+    }
+}
+
+static void empty_now(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_server *server = event->a;
+    if (!server->rotten || server->damage == SIM_DAMAGE_EMPTY) return;
+    server->damage = SIM_DAMAGE_EMPTY;
+    if (server->process && server->process->alive) sim_process_die(server->process, SIM_DEATH_KILL);
+    (void)world;
+}
+
+void sim_damage_named(struct sim_server *server)
+{
+    struct sim_world *world = server->scenario->world;
+    if (!server->rotten) return;
+    sim_world_at(world, world->now_us + sim_rng_between(dice(server), 1000, 500000), empty_now,
+                 server);
+}
+
+/* ---- deaths in the middle of what is rarely met ---- */
+
+struct amid {
+    bool open, resume, version, move, recovery;
+};
+
+static void log_see(const struct leat_primary_log *log, struct amid *amid)
+{
+    amid->version |= rep_is_held(log);
+    for (const struct leat_list *it = log->active.next; it != &log->active; it = it->next) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        amid->resume |= set->resume != NULL;
+        for (unsigned i = 0; i < set->copy_count; i++)
+            amid->open |= set->copies[i]->state == REP_COPY_OPENING;
+    }
+}
+
+void sim_amid_count(struct sim_server *server)
+{
+    struct sim_world *world = server->scenario->world;
+    struct leat_node *node = server->node;
+    struct amid amid = {0};
+    if (!node) return;
+    for (uint32_t c = 0; node->cores && c < server->scenario->cores; c++) {
+        const struct leat_core *core = &node->cores[c];
+        amid.move |= core->movers.count > 0;
+        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
+            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
+                if (at->copies) log_see(at->copies, &amid);
+    }
+    const struct leat_coordinator *coordinator = node->coordinator;
+    if (coordinator && coordinator->recovery)
+        amid.recovery = coordinator->recovery->phase != LEAT_RECOVERY_NONE;
+    if (amid.open) sim_fault_struck(world, SIM_FAULT_AMID_OPEN);
+    if (amid.resume) sim_fault_struck(world, SIM_FAULT_AMID_RESUME);
+    if (amid.version) sim_fault_struck(world, SIM_FAULT_AMID_VERSION);
+    if (amid.move) sim_fault_struck(world, SIM_FAULT_AMID_MOVE);
+    if (amid.recovery) sim_fault_struck(world, SIM_FAULT_AMID_RECOVERY);
+}
