@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "base/mem.h"
@@ -243,7 +244,7 @@ static void on_fenced(void *arg)
 {
     struct collecting *it = arg;
     if (--it->fences > 0) return;
-    if (it->rc == LEAT_OK)
+    if (it->rc == LEAT_OK && !LEAT_BUG(LOOK_BEFORE_FENCE))
         leat_backup_collect(it->node->cores[0].replicate.backup, collect_wanted, collect_see, it);
     starts_read(it);
 }
@@ -265,6 +266,8 @@ static void collect_begin(struct leat_core *core, struct leat_collect *collect)
         it->logs[i] = &collect->logs[i];
     qsort(it->logs, collect->log_count, sizeof *it->logs, log_order);
     it->fences = 1;
+    if (LEAT_BUG(LOOK_BEFORE_FENCE))
+        leat_backup_collect(core->replicate.backup, collect_wanted, collect_see, it);
     for (size_t i = 0; i < collect->crashed_count; i++) {
         const struct leat_crashed_node *crashed = &collect->crashed[i];
         if (strcmp(crashed->name, core->node->name) == 0) continue;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bug.h"
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
@@ -173,7 +174,10 @@ static void part_deliver_home(void *actor, struct leat_mail *mail)
     hosted->moving = part;
     hosted->going = true;
     leat_hosted_wake(hosted);
-    leat_log_stop(hosted->log, part_on_stopped, part);
+    if (LEAT_BUG(MOVE_UNDRAINED))
+        part_on_stopped(part, hosted->log);
+    else
+        leat_log_stop(hosted->log, part_on_stopped, part);
 }
 
 static void parts_visit(struct leat_mover *mover, bool checking)

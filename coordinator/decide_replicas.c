@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/bug.h"
 #include "coordinator/recovery.h"
 
 static bool extent_equal(struct leat_extent a, struct leat_extent b)
@@ -51,8 +52,9 @@ static void by_tail(const struct leat_tail_record *tail, const struct leat_repli
 
 static bool is_mark(const struct leat_log_record *record, const struct leat_replica_row *row)
 {
-    return row->kind == LEAT_REPLICA_MARK && row->epoch.v == record->stamp_epoch.v &&
-           row->version >= record->stamp_version;
+    return row->kind == LEAT_REPLICA_MARK &&
+           (row->epoch.v == record->stamp_epoch.v || LEAT_BUG(OTHERS_EPOCH)) &&
+           (row->version >= record->stamp_version || LEAT_BUG(OLD_VERSION_COUNTS));
 }
 
 static bool predecessor_found(const struct leat_replica_row *mark,
@@ -73,10 +75,15 @@ static const struct leat_replica_row *mark_choose(const struct leat_log_record *
     const struct leat_replica_row *best = NULL;
     for (size_t i = 0; i < count; i++) {
         if (!is_mark(record, rows[i])) continue;
-        if (!best || rows[i]->segment < best->segment ||
+        bool beats = best && (LEAT_BUG(HIGHEST_MARK) ? rows[i]->segment > best->segment
+                                                     : rows[i]->segment < best->segment);
+        if (!best || beats ||
             (rows[i]->segment == best->segment && rows[i]->extent.bytes > best->extent.bytes))
             best = rows[i];
     }
+    if (best || !LEAT_BUG(CLOSED_IS_END)) return best;
+    for (size_t i = 0; i < count; i++)
+        if (!best || rows[i]->segment > best->segment) best = rows[i];
     return best;
 }
 

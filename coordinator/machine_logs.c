@@ -224,7 +224,10 @@ static bool loss_jump(const struct leat_machine_log *log, uint64_t *next_offset)
     if (!log->record.opened && log->record.tail.next_offset > known)
         known = log->record.tail.next_offset;
     if (known >= (uint64_t)INT64_MAX >> 1) return false;
-    *next_offset = ((known >> BAND_BITS) + 1) << BAND_BITS;
+    if (LEAT_BUG(OFFSETS_AGAIN))
+        *next_offset = known;
+    else
+        *next_offset = ((known >> BAND_BITS) + 1) << BAND_BITS;
     return true;
 }
 

@@ -110,8 +110,9 @@ static leat_err start_decode(struct leat_log *log, const uint8_t *payload, uint3
     uint64_t left = bytes - sizeof start;
     uint64_t producer_bytes = (uint64_t)start.producer_count * sizeof(struct leat_producer_state);
     if (producer_bytes > left || left - producer_bytes < start.app_bytes) return LEAT_E_CORRUPT;
-    leat_err rc = leat_producers_decode(&log->producers, payload + sizeof start, left,
-                                        start.producer_count, start.producers_expired != 0);
+    leat_err rc = leat_producers_decode(
+        &log->producers, payload + sizeof start, left,
+        LEAT_BUG(START_WITHOUT_PRODUCERS) ? 0 : start.producer_count, start.producers_expired != 0);
     if (rc != LEAT_OK) return rc;
     begin_told_note(log, &start);
     retained_note(log, start.first_segment, start.first_offset);

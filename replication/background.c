@@ -96,17 +96,17 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
     struct leat_primary_log *log = rep_log_find(peer->primary, row->log);
     if (!log || row->epoch.v > log->options.epoch.v) return VERDICT_LATER;
     struct rep_set *set = rep_set_find(log, row->segment.v);
-    if (!set && log->options.older_follow) return VERDICT_LATER;
+    if (!set && log->options.older_follow && !LEAT_BUG(DROP_UNKNOWN)) return VERDICT_LATER;
     if (!set) return VERDICT_DROP; /* trimmed, or never became part of the log */
     if (set->dropping || is_busy_elsewhere(peer, row->handle)) return VERDICT_LATER;
     const struct rep_copy *copy = copy_at(set, peer);
     if (copy && copy->state == REP_COPY_OPENING) return VERDICT_LATER;
     if (copy && copy->handle == row->handle) return VERDICT_KEEP;
     bool same = set->closed && !set->close && row->state == LEAT_SEGMENT_CLOSED &&
-                row->extent.bytes == set->seg->extent.bytes &&
-                row->extent.crc == set->seg->extent.crc;
+                (LEAT_BUG(ANY_CLOSED) || (row->extent.bytes == set->seg->extent.bytes &&
+                                          row->extent.crc == set->seg->extent.crc));
     if (same && !copy && set->copy_count < rep_wanted(log)) return adopt(set, peer, row);
-    if (is_adequate(set)) return VERDICT_DROP;
+    if (is_adequate(set) || LEAT_BUG(DROP_NEEDED)) return VERDICT_DROP;
     bool old = set->closed && !set->close && set->seg->epoch.v == row->epoch.v &&
                row->epoch.v < log->options.epoch.v &&
                (row->state == LEAT_SEGMENT_OPEN || row->state == LEAT_SEGMENT_PARKED ||

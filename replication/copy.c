@@ -234,7 +234,9 @@ void rep_copy_lost(struct rep_copy *copy)
     bool may_mislead = !LEAT_BUG(LOST_COPY_COUNTS) && set->started && !set->closed &&
                        !set->dropping && copy->state != REP_COPY_OPENING &&
                        (!copy->incomplete || copy->asked_whole);
-    if (may_mislead) {
+    /* Its successor has started: only its close entry is under way. */
+    bool closes = set->link.next != &log->active;
+    if (may_mislead && !(LEAT_BUG(LOST_WHILE_CLOSING) && closes)) {
         if (!rep_is_held(log)) log->held_us = rep_now(log->primary);
         if (copy->stamp_sent + 1 > log->need) log->need = copy->stamp_sent + 1;
         if (log->need > log->version) log->version = log->need;

@@ -165,7 +165,7 @@ static leat_err open_bytes(struct opening *op, struct leat_held *held, const str
         return add_lost(op, held, LEAT_SEGMENT_OPEN, &scan, "damaged: its header does not match");
     }
     if (known_started && scan.acked_bytes < row->extent_bytes) scan.acked_bytes = row->extent_bytes;
-    scan.damaged = scan.bytes < scan.acked_bytes;
+    scan.damaged = scan.bytes < scan.acked_bytes && !LEAT_BUG(DAMAGE_IS_TORN);
     if (scan.damaged)
         return add_lost(op, held, LEAT_SEGMENT_OPEN, &scan,
                         "damaged: only %u of at least %u acked bytes are valid", scan.bytes,

@@ -371,6 +371,7 @@ static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
     struct leat_segment *seg = keep->seg;
     unsigned flags = row->flags & (LEAT_ROW_FLUSHED | LEAT_ROW_IN_POOL);
     bool sync = row->state == LEAT_SEGMENT_PARKED || seg->durability == LEAT_DURABILITY_DISK;
+    if (LEAT_BUG(STAMP_UNSYNCED)) sync = false;
     if (keep->kind == LEAT_KEEP_STAMP) {
         seg->version = keep->version;
         seg->role = keep->role;

@@ -198,5 +198,5 @@ void leat_scan_segment(const uint8_t *segment, uint32_t bytes, struct leat_scan 
     while (entry_step(&walk, out_scan)) {
     }
     if (!out_scan->has_header) out_scan->header = (struct leat_segment_header){0};
-    out_scan->damaged = out_scan->bytes < out_scan->acked_bytes;
+    out_scan->damaged = out_scan->bytes < out_scan->acked_bytes && !LEAT_BUG(DAMAGE_IS_TORN);
 }
