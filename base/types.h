@@ -57,7 +57,8 @@ enum {
     LEAT_SEGMENT_BYTES_MAX = 8 * 1024 * 1024,
     LEAT_SEGMENTS_PER_GROUP = 16,
     LEAT_PRODUCERS_PER_LOG_MAX = 16384,
-    LEAT_BATCHES_IN_FLIGHT_MAX = 5, /* per producer and log; also how many a log remembers */
+    LEAT_BATCH_BYTES_LIMIT_MIN = 128, /* no stream may ask for less */
+    LEAT_BATCHES_IN_FLIGHT_MAX = 5,   /* per producer and log; also how many a log remembers */
     LEAT_STREAM_NAME_BYTES_MAX = 249,
     LEAT_STREAMLETS_MAX = 65536,
     LEAT_LOGS_MAX = 256, /* Q of one streamlet */
@@ -80,6 +81,8 @@ struct leat_stream_settings {
     uint32_t segment_bytes_max; /* power of two, LEAT_SEGMENT_BYTES_MIN .. _MAX */
     int64_t retention_ms;       /* <= 0: for ever */
     int64_t retention_bytes;    /* per log; <= 0: unbounded */
+    uint32_t batch_bytes_max;   /* LEAT_BATCH_BYTES_LIMIT_MIN .. LEAT_BATCH_BYTES_MAX */
+    bool append_time;           /* records get the time of their append; else their producer's */
 };
 
 #endif

@@ -130,8 +130,11 @@ static void logs_make(struct leat_core *core, struct leat_stream *stream)
             if (!leat_core_owns(core, desc, s)) continue;
             if (leat_core_of_log(core->node, ref, desc->settings.logs) != core->index) continue;
             hosted = leat_hosted_find(core, ref);
-            if (hosted != NULL && hosted->log != NULL && !hosted->going)
+            if (hosted != NULL && hosted->log != NULL && !hosted->going) {
                 leat_log_settings_set(hosted->log, &desc->settings);
+                if (hosted->copies != NULL)
+                    leat_primary_log_min_copies_set(hosted->copies, desc->settings.min_copies);
+            }
             const struct leat_begun_log *begun = leat_begun_find(stream->begun, ref);
             if (hosted != NULL && begun != NULL)
                 leat_takeover_look(hosted, begun, desc->settings.logs);

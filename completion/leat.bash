@@ -38,7 +38,7 @@ _leat()
     case $noun:$verb in
     :) COMPREPLY=($(compgen -W 'stream produce consume log status cluster node bench --brokers --help --version' -- "$cur")) && return ;;
     stream:) COMPREPLY=($(compgen -W "create list describe delete trim rebalance $options" -- "$cur")) && return ;;
-    stream:create) options+=' --streamlets --logs --copies --min-copies --durability --retention-time --retention-bytes --segment-bytes --json' ;;
+    stream:create) options+=' --streamlets --logs --copies --min-copies --durability --retention-time --retention-bytes --segment-bytes --max-batch-bytes --append-time --json' ;;
     stream:trim) options+=' --streamlet --log --before' ;;
     stream:list | status:*) options+=' --json' ;;
     stream:describe) options+=' --json --segments' ;;

@@ -274,6 +274,9 @@ enum leat_stream_change {
     LEAT_CHANGE_RETENTION_MS = 2,
     LEAT_CHANGE_RETENTION_BYTES = 4,
     LEAT_CHANGE_SEGMENT_BYTES = 8,
+    LEAT_CHANGE_MIN_COPIES = 16,
+    LEAT_CHANGE_BATCH_BYTES = 32,
+    LEAT_CHANGE_APPEND_TIME = 64,
 };
 struct leat_coordinate {
     struct leat_mail mail;

@@ -15,6 +15,10 @@ static void settings_change(struct leat_stream_settings *settings, uint32_t chan
         settings->retention_bytes = wanted->retention_bytes;
     if ((change & LEAT_CHANGE_SEGMENT_BYTES) != 0)
         settings->segment_bytes_max = wanted->segment_bytes_max;
+    if ((change & LEAT_CHANGE_MIN_COPIES) != 0) settings->min_copies = wanted->min_copies;
+    if ((change & LEAT_CHANGE_BATCH_BYTES) != 0)
+        settings->batch_bytes_max = wanted->batch_bytes_max;
+    if ((change & LEAT_CHANGE_APPEND_TIME) != 0) settings->append_time = wanted->append_time;
 }
 
 static leat_err change_check(struct leat_machine *machine, const struct leat_stream_desc *desc,

@@ -82,6 +82,12 @@ leat_err leat_stream_settings_complete(struct leat_stream_settings *settings, ui
         return leat_error_set(error, LEAT_E_INVALID,
                               "segment bytes %" PRIu32 " must be a power of two between %d and %d",
                               bytes, LEAT_SEGMENT_BYTES_MIN, LEAT_SEGMENT_BYTES_MAX);
+    if (settings->batch_bytes_max == 0) settings->batch_bytes_max = LEAT_BATCH_BYTES_MAX;
+    if (settings->batch_bytes_max < LEAT_BATCH_BYTES_LIMIT_MIN ||
+        settings->batch_bytes_max > LEAT_BATCH_BYTES_MAX)
+        return leat_error_set(
+            error, LEAT_E_INVALID, "max batch bytes %" PRIu32 " must lie between %d and %d",
+            settings->batch_bytes_max, LEAT_BATCH_BYTES_LIMIT_MIN, LEAT_BATCH_BYTES_MAX);
     if (settings->retention_ms < 0) settings->retention_ms = 0;
     if (settings->retention_bytes < 0) settings->retention_bytes = 0;
     return LEAT_OK;

@@ -14,6 +14,8 @@ enum config_kind {
     CONFIG_RETENTION_BYTES,
     CONFIG_SEGMENT_BYTES,
     CONFIG_MIN_COPIES,
+    CONFIG_BATCH_BYTES,
+    CONFIG_TIMESTAMPS,
     CONFIG_DURABILITY,
 };
 struct config {
@@ -25,7 +27,8 @@ struct config {
     const char *documentation;
 };
 
-_Static_assert(LEAT_BATCH_BYTES_MAX == 2097152, "max.message.bytes, below");
+_Static_assert(LEAT_BATCH_BYTES_MAX == 2097152 && LEAT_BATCH_BYTES_LIMIT_MIN == 128,
+               "max.message.bytes, below");
 
 static const struct config configs[] = {
     {"cleanup.policy", CONFIG_FIXED, LEAT_KAFKA_CONFIG_LIST, 0, "delete",
@@ -35,12 +38,15 @@ static const struct config configs[] = {
     {"leat.durability", CONFIG_DURABILITY, LEAT_KAFKA_CONFIG_STRING, 0, NULL,
      "When an append counts: memory (in the memory of all copies) or disk (flushed on all copies). "
      "Chosen when the topic is made."},
-    {"max.message.bytes", CONFIG_FIXED, LEAT_KAFKA_CONFIG_INT, 0, "2097152",
-     "The largest batch that is taken."},
-    {"message.timestamp.type", CONFIG_FIXED, LEAT_KAFKA_CONFIG_STRING, 0, "CreateTime",
-     "Records keep the times that their producers gave them."},
-    {"min.insync.replicas", CONFIG_MIN_COPIES, LEAT_KAFKA_CONFIG_INT, 0, NULL,
-     "Copies that an append needs at least, the owner's included. Chosen when the topic is made."},
+    {"max.message.bytes", CONFIG_BATCH_BYTES, LEAT_KAFKA_CONFIG_INT, LEAT_CHANGE_BATCH_BYTES, NULL,
+     "The largest batch that is taken, as it is sent: 128 to 2097152 bytes."},
+    {"message.timestamp.type", CONFIG_TIMESTAMPS, LEAT_KAFKA_CONFIG_STRING, LEAT_CHANGE_APPEND_TIME,
+     NULL,
+     "CreateTime: records keep the times that their producers gave them. LogAppendTime: they get "
+     "that "
+     "of their append."},
+    {"min.insync.replicas", CONFIG_MIN_COPIES, LEAT_KAFKA_CONFIG_INT, LEAT_CHANGE_MIN_COPIES, NULL,
+     "Copies that an append needs at least, the owner's included."},
     {"retention.bytes", CONFIG_RETENTION_BYTES, LEAT_KAFKA_CONFIG_LONG, LEAT_CHANGE_RETENTION_BYTES,
      NULL, "Bytes kept of each partition; -1: all."},
     {"retention.ms", CONFIG_RETENTION_MS, LEAT_KAFKA_CONFIG_LONG, LEAT_CHANGE_RETENTION_MS, NULL,
@@ -109,6 +115,15 @@ static leat_err durability_set(const struct config *config, struct leat_stream_s
     return LEAT_OK;
 }
 
+static leat_err timestamps_set(const struct config *config, struct leat_stream_settings *settings,
+                               struct leat_kafka_string value, struct leat_error *error)
+{
+    settings->append_time = text_is(value, "LogAppendTime");
+    if (!settings->append_time && !text_is(value, "CreateTime"))
+        return refuse_value(config, value, "it is CreateTime or LogAppendTime", error);
+    return LEAT_OK;
+}
+
 static leat_err number_set(const struct config *config, struct leat_stream_settings *settings,
                            struct leat_kafka_string value, struct leat_error *error)
 {
@@ -125,7 +140,14 @@ static leat_err number_set(const struct config *config, struct leat_stream_setti
     case CONFIG_MIN_COPIES:
         if (number < 1 || number > LEAT_COPIES_MAX)
             return refuse_value(config, value, "a segment has 1 to 8 copies", error);
+        if (settings->copies > 0 && number > settings->copies)
+            return refuse_value(config, value, "the topic has fewer copies", error);
         settings->min_copies = (uint32_t)number;
+        return LEAT_OK;
+    case CONFIG_BATCH_BYTES:
+        if (number < LEAT_BATCH_BYTES_LIMIT_MIN || number > LEAT_BATCH_BYTES_MAX)
+            return refuse_value(config, value, "a batch may have 128 to 2097152 bytes", error);
+        settings->batch_bytes_max = (uint32_t)number;
         return LEAT_OK;
     default:
         return segment_bytes_set(config, &settings->segment_bytes_max, value, number, error);
@@ -143,6 +165,15 @@ static void default_set(const struct config *config, struct leat_stream_settings
         break;
     case CONFIG_SEGMENT_BYTES:
         settings->segment_bytes_max = LEAT_SEGMENT_BYTES_MAX;
+        break;
+    case CONFIG_MIN_COPIES:
+        settings->min_copies = settings->copies / 2 + 1;
+        break;
+    case CONFIG_BATCH_BYTES:
+        settings->batch_bytes_max = LEAT_BATCH_BYTES_MAX;
+        break;
+    case CONFIG_TIMESTAMPS:
+        settings->append_time = false;
         break;
     default:
         break;
@@ -162,6 +193,11 @@ static void row_value(const struct config *config, const struct leat_stream_sett
         out->is_default = settings->durability != LEAT_DURABILITY_MEMORY;
         snprintf(out->value, sizeof out->value, "%s", out->is_default ? "disk" : "memory");
         return;
+    case CONFIG_TIMESTAMPS:
+        out->is_default = !settings->append_time;
+        snprintf(out->value, sizeof out->value, "%s",
+                 settings->append_time ? "LogAppendTime" : "CreateTime");
+        return;
     case CONFIG_RETENTION_MS:
         number = settings->retention_ms > 0 ? settings->retention_ms : -1;
         out->is_default = number == -1;
@@ -173,6 +209,10 @@ static void row_value(const struct config *config, const struct leat_stream_sett
     case CONFIG_MIN_COPIES:
         number = settings->min_copies;
         out->is_default = settings->min_copies == settings->copies / 2 + 1;
+        break;
+    case CONFIG_BATCH_BYTES:
+        number = settings->batch_bytes_max;
+        out->is_default = settings->batch_bytes_max == LEAT_BATCH_BYTES_MAX;
         break;
     case CONFIG_SEGMENT_BYTES:
         number = settings->segment_bytes_max;
@@ -222,8 +262,9 @@ leat_err leat_kafka_config_set(struct leat_stream_settings *settings, uint32_t *
         return refuse_value(config, value, "it is chosen when the topic is made", error);
     }
     *change |= config->change;
-    return config->kind == CONFIG_DURABILITY ? durability_set(config, settings, value, error)
-                                             : number_set(config, settings, value, error);
+    if (config->kind == CONFIG_DURABILITY) return durability_set(config, settings, value, error);
+    if (config->kind == CONFIG_TIMESTAMPS) return timestamps_set(config, settings, value, error);
+    return number_set(config, settings, value, error);
 }
 
 bool leat_kafka_config_get_node(struct leat_core *core, uint32_t index,

@@ -70,9 +70,10 @@ static void part_on_done(struct leat_append_request *append)
     struct produce_part *part = append->owner;
     struct produce *produce = part->produce;
     leat_err rc = append->rc != LEAT_OK ? append->rc : append->first.rc;
-    if (rc == LEAT_OK)
+    if (rc == LEAT_OK) {
         part->out->base_offset = (int64_t)append->first.append.first_offset;
-    else
+        part->out->log_append_time_ms = append->first.append.append_time_ms;
+    } else
         part_refuse(produce, part->out, produce_error_of(rc),
                     append->text != NULL ? append->text : leat_err_text(rc));
     leat_append_end(append);

@@ -84,20 +84,22 @@ static void wait_for_ack(struct leat_log *log, struct leat_append *append)
     log_mark_dirty(log);
 }
 
-/* CRC of the batch as it will lie in the segment. Its first 21 bytes are about to be stamped; the rest
- * is what the batch's own CRC covers, which whoever calls has compared with the bytes: so it is joined
- * and not computed again. Should a byte change between that check and the copy, the entry's CRC tells. */
-static uint32_t stamped_crc(const struct leat_log *log, const struct leat_batch *batch)
+/* The header as it will lie in the segment, and the CRC of all of the batch with it. What the batch's own
+ * CRC covers whoever calls has compared with the bytes: so that is joined and not computed again. Should
+ * a byte change between that check and the copy, the entry's CRC tells. */
+static uint32_t header_stamp(const struct leat_log *log, const struct leat_batch *batch,
+                             uint8_t header[LEAT_BATCH_HEADER_BYTES])
 {
-    uint8_t front[LEAT_BATCH_CRC_FROM];
-    memcpy(front, batch->bytes, LEAT_BATCH_CRC_FROM);
-    leat_batch_stamp(front, log->next_offset, log->options.epoch.v);
-    uint32_t crc = leat_crc32c_join(leat_crc32c(0, front, LEAT_BATCH_CRC_FROM),
-                                    leat_get_be32(batch->bytes + LEAT_BATCH_CRC_AT),
+    memcpy(header, batch->bytes, LEAT_BATCH_HEADER_BYTES);
+    leat_batch_stamp(header, log->next_offset, log->options.epoch.v);
+    if (log->options.settings.append_time)
+        leat_batch_set_append_time(header, batch->byte_count, log->gathered_wall_ms);
+    uint32_t crc = leat_crc32c_join(leat_crc32c(0, header, LEAT_BATCH_CRC_FROM),
+                                    leat_get_be32(header + LEAT_BATCH_CRC_AT),
                                     batch->byte_count - LEAT_BATCH_CRC_FROM);
-    LEAT_ASSERT_SLOW(crc == leat_crc32c(leat_crc32c(0, front, LEAT_BATCH_CRC_FROM),
-                                        batch->bytes + LEAT_BATCH_CRC_FROM,
-                                        batch->byte_count - LEAT_BATCH_CRC_FROM));
+    LEAT_ASSERT_SLOW(crc == leat_crc32c(leat_crc32c(0, header, LEAT_BATCH_HEADER_BYTES),
+                                        batch->bytes + LEAT_BATCH_HEADER_BYTES,
+                                        batch->byte_count - LEAT_BATCH_HEADER_BYTES));
     return crc;
 }
 
@@ -106,26 +108,28 @@ static void copy_in(struct leat_log *log, const struct leat_batch *batch,
                     struct leat_append *append)
 {
     struct log_open *head = &log->head;
-    leat_index_note(head->index, head->writer.used, log->next_offset - head->seg->base_offset,
-                    head->max_timestamp_ms);
-    uint32_t at =
-        leat_entry_append(&head->writer, LEAT_ENTRY_BATCH, log->next_offset, batch->record_count,
-                          batch->bytes, batch->byte_count, stamped_crc(log, batch));
-    leat_batch_stamp(head->writer.bytes + at + LEAT_ENTRY_HEADER_BYTES, log->next_offset,
-                     log->options.epoch.v);
+    uint8_t header[LEAT_BATCH_HEADER_BYTES];
     /* Reading two clocks for each batch costs as much as its CRC; those of the turn will do. */
     if (!log->clocks_read) {
         log->clocks_read = true;
         log->gathered_us = log_now(log);
         log->gathered_wall_ms = log->env->clock->wall_ms(log->env->clock->ctx);
     }
+    uint32_t crc = header_stamp(log, batch, header);
+    bool append_time = log->options.settings.append_time;
+    int64_t newest_ms = append_time ? log->gathered_wall_ms : batch->max_timestamp_ms;
+    leat_index_note(head->index, head->writer.used, log->next_offset - head->seg->base_offset,
+                    head->max_timestamp_ms);
+    uint32_t at = leat_entry_append(&head->writer, LEAT_ENTRY_BATCH, log->next_offset,
+                                    batch->record_count, batch->bytes, batch->byte_count, crc);
+    memcpy(head->writer.bytes + at + LEAT_ENTRY_HEADER_BYTES, header, sizeof header);
     if (batch->producer_id >= 0)
         leat_producers_record(&log->producers, batch, log->next_offset, log->gathered_wall_ms);
-    if (batch->max_timestamp_ms > head->max_timestamp_ms)
-        head->max_timestamp_ms = batch->max_timestamp_ms;
+    if (newest_ms > head->max_timestamp_ms) head->max_timestamp_ms = newest_ms;
     head->record_count += batch->record_count;
     append->first_offset = log->next_offset;
     append->duplicate = false;
+    append->append_time_ms = append_time ? newest_ms : -1;
     log->next_offset += batch->record_count;
     append->ack_position = log->next_offset;
     log->appended_records += batch->record_count;
@@ -150,14 +154,30 @@ static leat_err want_room(struct leat_log *log, const struct leat_batch *batch,
     return LEAT_E_AGAIN;
 }
 
+static leat_err refuse_batch(const struct leat_log *log, const struct leat_batch *batch,
+                             struct leat_error *error)
+{
+    uint32_t most = log->options.settings.batch_bytes_max;
+    if (most == 0 || most > LEAT_BATCH_BYTES_MAX) most = LEAT_BATCH_BYTES_MAX;
+    if (batch->byte_count > most)
+        return leat_error_set(error, LEAT_E_TOO_LARGE,
+                              "a batch of %u bytes; the stream takes at most %u", batch->byte_count,
+                              most);
+    /* Here the log sets the times, or nobody does. */
+    if (batch->attributes & LEAT_BATCH_APPEND_TIME)
+        return leat_error_set(error, LEAT_E_UNSUPPORTED,
+                              "a batch must carry create times, not log-append times");
+    return LEAT_OK;
+}
+
 leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
                          struct leat_append *append, struct leat_error *error)
 {
     leat_err rc = log_refusal(log, error);
     if (rc != LEAT_OK) return rc;
-    if (batch->byte_count > LEAT_BATCH_BYTES_MAX)
-        return leat_error_set(error, LEAT_E_TOO_LARGE, "a batch of %u bytes; at most %d are taken",
-                              batch->byte_count, LEAT_BATCH_BYTES_MAX);
+    rc = refuse_batch(log, batch, error);
+    if (rc != LEAT_OK) return rc;
+    append->append_time_ms = -1;
     if (log->cold) return want_room(log, batch, error);
 
     uint64_t offset = 0;

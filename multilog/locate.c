@@ -24,7 +24,8 @@ static void locate_record(const struct leat_log *log, struct leat_locate_op *op,
     struct leat_record_reader reader;
     struct leat_record record;
     op->offset.v = batch->base_offset;
-    op->timestamp_ms = batch->base_timestamp_ms;
+    bool append_time = (batch->attributes & LEAT_BATCH_APPEND_TIME) != 0;
+    op->timestamp_ms = append_time ? batch->max_timestamp_ms : batch->base_timestamp_ms;
     if (op->offset.v < log->first_offset) op->offset.v = log->first_offset;
     if (batch->codec != LEAT_CODEC_NONE) return;
     leat_record_reader_init(&reader, batch, batch->bytes + LEAT_BATCH_HEADER_BYTES,

@@ -108,6 +108,7 @@ struct leat_append {          /* caller's; one batch that waits for its ack */
     uint64_t first_offset;    /* out */
     uint64_t ack_position;    /* the log's */
     bool duplicate;           /* out: was appended before */
+    int64_t append_time_ms;   /* out: of the records, where the log sets it; else -1 */
     /** Exactly once, from leat_log_turn_end() or a completion, never inside leat_log_append().
      * Order of positions. */
     void (*on_acked)(struct leat_append *append, leat_err rc);

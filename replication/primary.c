@@ -405,6 +405,14 @@ void leat_primary_log_whole(struct leat_primary_log *rep)
     copies_ask(rep->primary);
 }
 
+void leat_primary_log_min_copies_set(struct leat_primary_log *rep, uint32_t min_copies)
+{
+    LEAT_ASSERT(min_copies >= 1 && min_copies <= rep->options.copies);
+    if (rep->options.min_copies == min_copies) return;
+    rep->options.min_copies = min_copies;
+    rep_mark_dirty(rep);
+}
+
 leat_err leat_primary_log_create(struct leat_primary *primary,
                                  const struct leat_primary_log_options *options,
                                  struct leat_segment *const *segs, size_t seg_count,

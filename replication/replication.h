@@ -158,6 +158,8 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
 leat_err leat_primary_log_add(struct leat_primary_log *rep,
                               struct leat_segment *seg) LEAT_NODISCARD;
 void leat_primary_log_whole(struct leat_primary_log *rep);
+/** So many copies an ack needs at least from now on. */
+void leat_primary_log_min_copies_set(struct leat_primary_log *rep, uint32_t min_copies);
 /** The log is given up, and has no request under way: from now on nothing more is asked for it.
  * on_idle, once, and never inside this call: the store works on none of its segments any more; then
  * they may be another's, and this is destroyed. */

@@ -35,6 +35,10 @@ static const char help[] =
     "  --retention-time TIME   drop segments older than this: 12h, 7d (default: never)\n"
     "  --retention-bytes SIZE  at least so much of each log stays: 512M, 10G (default: all)\n"
     "  --segment-bytes SIZE    largest segment, a power of two from 16K to 8M (default 8M)\n"
+    "  --max-batch-bytes SIZE  larger batches are refused, 128 to 2M (default 2M); producers are "
+    "to be\n"
+    "                          told a --batch-bytes that is no larger\n"
+    "  --append-time           records get the time of their append (default: their producer's)\n"
     "  --segments              where the copies of each segment lie, however many logs there are\n"
     "                          (told unasked of streams of several copies and at most 64 logs)\n"
     "  --json                  for programs\n"
@@ -83,8 +87,9 @@ static int create(int argc, char **argv)
 {
     uint64_t copies = 0, min_copies = 0;
     uint64_t streamlets = 0, logs = 0, retention_ms = 0, retention_bytes = 0, segment_bytes = 0;
+    uint64_t batch_bytes = 0;
     const char *durability = NULL;
-    bool json = false;
+    bool json = false, append_time = false;
     const struct cli_option options[] = {
         CLI_COMMON,
         {"streamlets", 0, CLI_U64, &streamlets},
@@ -95,6 +100,8 @@ static int create(int argc, char **argv)
         {"retention-time", 0, CLI_MS, &retention_ms},
         {"retention-bytes", 0, CLI_BYTES, &retention_bytes},
         {"segment-bytes", 0, CLI_BYTES, &segment_bytes},
+        {"max-batch-bytes", 0, CLI_BYTES, &batch_bytes},
+        {"append-time", 0, CLI_FLAG, &append_time},
         {"json", 0, CLI_FLAG, &json},
     };
     int n = cli_parse(argc, argv, options, sizeof options / sizeof options[0]);
@@ -104,9 +111,11 @@ static int create(int argc, char **argv)
         return CLI_USAGE;
     }
     if (streamlets > LEAT_STREAMLETS_MAX || logs > LEAT_LOGS_MAX || copies > LEAT_COPIES_MAX ||
-        min_copies > LEAT_COPIES_MAX || segment_bytes > LEAT_SEGMENT_BYTES_MAX) {
-        cli_error("at most %d streamlets, %d logs, %d copies, %d bytes a segment",
-                  LEAT_STREAMLETS_MAX, LEAT_LOGS_MAX, LEAT_COPIES_MAX, LEAT_SEGMENT_BYTES_MAX);
+        min_copies > LEAT_COPIES_MAX || segment_bytes > LEAT_SEGMENT_BYTES_MAX ||
+        batch_bytes > LEAT_BATCH_BYTES_MAX) {
+        cli_error("at most %d streamlets, %d logs, %d copies, %d bytes a segment, %d a batch",
+                  LEAT_STREAMLETS_MAX, LEAT_LOGS_MAX, LEAT_COPIES_MAX, LEAT_SEGMENT_BYTES_MAX,
+                  LEAT_BATCH_BYTES_MAX);
         return CLI_USAGE;
     }
     struct leat_stream_settings settings = {
@@ -117,6 +126,8 @@ static int create(int argc, char **argv)
         .segment_bytes_max = (uint32_t)segment_bytes,
         .retention_ms = (int64_t)retention_ms,
         .retention_bytes = (int64_t)retention_bytes,
+        .batch_bytes_max = (uint32_t)batch_bytes,
+        .append_time = append_time,
     };
     if (cli_durability_parse(durability, &settings.durability)) return CLI_USAGE;
     struct cli_answer answer;
@@ -167,10 +178,12 @@ static char *ms_text(int64_t ms)
 static void settings_json(const struct leat_stream_settings *s)
 {
     printf("\"streamlets\":%u,\"logs\":%u,\"copies\":%u,\"durability\":\"%s\","
-           "\"segment_bytes\":%u,\"retention_ms\":%" PRId64 ",\"retention_bytes\":%" PRId64,
+           "\"segment_bytes\":%u,\"retention_ms\":%" PRId64 ",\"retention_bytes\":%" PRId64
+           ",\"max_batch_bytes\":%u,\"append_time\":%s",
            s->streamlets, s->logs, s->copies, cli_durability_name(s->durability),
            s->segment_bytes_max, s->retention_ms > 0 ? s->retention_ms : -1,
-           s->retention_bytes > 0 ? s->retention_bytes : -1);
+           s->retention_bytes > 0 ? s->retention_bytes : -1, s->batch_bytes_max,
+           s->append_time ? "true" : "false");
 }
 
 static int list_print(struct leat_msg_reader *reader, bool json)

@@ -10,10 +10,10 @@
 /* Attribute bits, as Kafka has them. */
 enum {
     CODEC_MASK = 0x07,
-    FLAG_LOG_APPEND_TIME = 0x08,
     FLAG_TRANSACTIONAL = 0x10,
     FLAG_CONTROL = 0x20,
 };
+enum { MAX_TIMESTAMP_AT = 35 };
 
 enum {
     RECORD_BODY_BYTES_MIN =
@@ -73,6 +73,21 @@ void leat_batch_stamp(uint8_t *batch, uint64_t base_offset, uint32_t leader_epoc
     leat_put_be32(batch + 12, leader_epoch);
 }
 
+void leat_batch_set_append_time(uint8_t *header, uint32_t byte_count, int64_t time_ms)
+{
+    /* crc(A B) = shift(crc(A), |B|) ^ crc(B), and shifting is linear: what A's change does to the whole
+     * does not depend on B. */
+    enum { CHANGED_BYTES = MAX_TIMESTAMP_AT + 8 - LEAT_BATCH_CRC_FROM };
+    uint32_t before = leat_crc32c(0, header + LEAT_BATCH_CRC_FROM, CHANGED_BYTES);
+    leat_put_be16(header + LEAT_BATCH_CRC_FROM,
+                  leat_get_be16(header + LEAT_BATCH_CRC_FROM) | LEAT_BATCH_APPEND_TIME);
+    leat_put_be64(header + MAX_TIMESTAMP_AT, (uint64_t)time_ms);
+    uint32_t after = leat_crc32c(0, header + LEAT_BATCH_CRC_FROM, CHANGED_BYTES);
+    uint32_t shifted =
+        leat_crc32c_join(before ^ after, 0, byte_count - LEAT_BATCH_CRC_FROM - CHANGED_BYTES);
+    leat_put_be32(header + LEAT_BATCH_CRC_AT, leat_get_be32(header + LEAT_BATCH_CRC_AT) ^ shifted);
+}
+
 void leat_batch_set_producer(uint8_t *batch, uint32_t byte_count, int64_t producer_id,
                              int16_t producer_epoch, int32_t base_sequence)
 {
@@ -89,10 +104,6 @@ static leat_err fields_check(const struct leat_batch *batch, struct leat_error *
     if (batch->attributes & (FLAG_TRANSACTIONAL | FLAG_CONTROL))
         return leat_error_set(error, LEAT_E_UNSUPPORTED,
                               "transactional and control batches are not supported");
-    /* Nobody rewrites timestamps here, so a claim that the log has set them would be untrue. */
-    if (batch->attributes & FLAG_LOG_APPEND_TIME)
-        return leat_error_set(error, LEAT_E_UNSUPPORTED,
-                              "a batch must carry create times, not log-append times");
     if (batch->codec > LEAT_CODEC_ZSTD)
         return leat_error_set(error, LEAT_E_UNSUPPORTED, "unknown compression codec %d",
                               (int)batch->codec);

@@ -18,6 +18,7 @@ enum {
     LEAT_BATCH_LENGTH_AT = 8,
     LEAT_BATCH_CRC_AT = 17,
     LEAT_BATCH_CRC_FROM = 21,
+    LEAT_BATCH_APPEND_TIME = 0x08, /* attributes: all records have the batch's highest timestamp */
     LEAT_RECORDS_PER_BATCH_MAX = 1 << 20,
 };
 
@@ -70,6 +71,16 @@ leat_err leat_batch_view(const uint8_t *data, size_t bytes,
 /** Write the two fields outside the CRC. Thread: whoever owns the bytes. */
 void leat_batch_stamp(uint8_t *batch, uint64_t base_offset, uint32_t leader_epoch);
 
+/**
+ * The log sets the times: timestamp type, highest timestamp and CRC in a batch's header. The records'
+ * own times stay where they are, and nobody looks at them any more. The CRC is had from the old one,
+ * which has to be right, without another pass over the records.
+ *
+ * header  The first LEAT_BATCH_HEADER_BYTES of a batch, or a copy of them.
+ * Thread: whoever owns the bytes.
+ */
+void leat_batch_set_append_time(uint8_t *header, uint32_t byte_count, int64_t time_ms);
+
 /* ---- records of an uncompressed batch ---- */
 struct leat_record {
     const uint8_t *key, *value,
@@ -81,6 +92,7 @@ struct leat_record {
 struct leat_record_reader {
     const uint8_t *at, *end;
     int64_t base_timestamp_ms;
+    uint64_t delta_mask; /* 0: the log has set the times, deltas do not count */
     uint32_t left, count;
 };
 /** records/bytes: the uncompressed records section. Thread: any. */

@@ -89,7 +89,7 @@ leat_err leat_msg_hello_ok_decode(const void *bytes, size_t count,
                                   struct leat_msg_hello_ok *out) LEAT_NODISCARD;
 
 /* settings: [streamlets, logs, copies, min copies, durability, segment bytes max, retention ms,
- *            retention bytes] */
+ *            retention bytes, batch bytes max, append time bool]     the last two: 0 where not said */
 void leat_msg_settings_write(struct leat_msg_writer *writer,
                              const struct leat_stream_settings *settings);
 void leat_msg_settings_read(struct leat_msg_reader *reader, struct leat_stream_settings *out);

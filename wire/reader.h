@@ -68,8 +68,8 @@ static inline leat_err leat_record_read(struct leat_record_reader *reader,
     record.headers_bytes = (uint32_t)(end - at);
     record.header_count = (uint32_t)(header_count >> 1);
     /* Unsigned, because a hostile delta may overflow. */
-    record.timestamp_ms =
-        (int64_t)((uint64_t)reader->base_timestamp_ms + (uint64_t)leat_unzigzag(timestamp));
+    record.timestamp_ms = (int64_t)((uint64_t)reader->base_timestamp_ms +
+                                    ((uint64_t)leat_unzigzag(timestamp) & reader->delta_mask));
     record.offset_delta = (uint32_t)(offset >> 1);
     *out_record = record;
     reader->at = end;

@@ -25,10 +25,12 @@ const uint8_t *leat_varint_read_slow(const uint8_t *at, const uint8_t *end, uint
 void leat_record_reader_init(struct leat_record_reader *reader, const struct leat_batch *batch,
                              const uint8_t *records, size_t bytes)
 {
+    bool append_time = (batch->attributes & LEAT_BATCH_APPEND_TIME) != 0;
     *reader = (struct leat_record_reader){
         .at = records,
         .end = records + bytes,
-        .base_timestamp_ms = batch->base_timestamp_ms,
+        .base_timestamp_ms = append_time ? batch->max_timestamp_ms : batch->base_timestamp_ms,
+        .delta_mask = append_time ? 0 : UINT64_MAX,
         .left = batch->record_count,
         .count = batch->record_count,
     };

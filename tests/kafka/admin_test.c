@@ -99,11 +99,151 @@ static void deletion_of_records_that_are_not_there_is_refused_by_name(void **sta
     wire_close(&client);
 }
 
+/* ---- configurations ---- */
+
+static int16_t alter(struct wire_client *client, const char *topic, const char *name,
+                     const char *value)
+{
+    struct leat_kafka_incremental_alter_configs_request_config config = {
+        text(name), (int8_t)(value == NULL), text(value)};
+    struct leat_kafka_incremental_alter_configs_request_resource resource = {
+        2, text(topic), {&config, 1}};
+    struct leat_kafka_incremental_alter_configs_request body = {{&resource, 1}, false};
+    struct leat_kafka_incremental_alter_configs_response *answer =
+        wire_call(client, LEAT_KAFKA_INCREMENTAL_ALTER_CONFIGS, 1, &body);
+    struct leat_kafka_alter_configs_response_result *result = answer->results.at;
+    assert_int_equal(answer->results.count, 1);
+    if (result->error_code != LEAT_KAFKA_NONE) {
+        /* Whatever is refused is named. */
+        char sentence[512];
+        snprintf(sentence, sizeof sentence, "%.*s", result->error_message.bytes,
+                 result->error_message.text);
+        assert_non_null(strstr(sentence, name));
+    }
+    return result->error_code;
+}
+
+static void expect_config(struct wire_client *client, const char *topic, const char *name,
+                          const char *value)
+{
+    struct leat_kafka_string key = text(name);
+    struct leat_kafka_describe_configs_request_resource resource = {2, text(topic), {&key, 1}};
+    struct leat_kafka_describe_configs_request body = {{&resource, 1}, false, false};
+    struct leat_kafka_describe_configs_response *answer =
+        wire_call(client, LEAT_KAFKA_DESCRIBE_CONFIGS, 4, &body);
+    assert_int_equal(answer->results.count, 1);
+    assert_int_equal(answer->results.at[0].configs.count, 1);
+    const struct leat_kafka_describe_configs_response_config *config =
+        &answer->results.at[0].configs.at[0];
+    assert_false(config->read_only);
+    assert_int_equal(config->value.bytes, strlen(value));
+    assert_memory_equal(config->value.text, value, strlen(value));
+}
+
+static void max_message_bytes_is_enforced_as_soon_as_it_is_changed(void **state)
+{
+    (void)state;
+    struct wire_client client;
+    uint8_t small[4096], large[4096];
+    uint32_t small_bytes = make_batch(small, 1, "sized", -1, -1);
+    uint32_t large_bytes = make_batch(large, 20, "sized", -1, -1);
+    wire_open(&client, port);
+    make_topic(&client, "sized");
+    expect_config(&client, "sized", "max.message.bytes", "2097152");
+    assert_true(small_bytes <= 128 && large_bytes > 128);
+    assert_int_equal(produce(&client, 7, "sized", large, large_bytes).error_code, LEAT_KAFKA_NONE);
+    assert_int_equal(alter(&client, "sized", "max.message.bytes", "128"), LEAT_KAFKA_NONE);
+    expect_config(&client, "sized", "max.message.bytes", "128");
+    assert_int_equal(produce(&client, 7, "sized", large, large_bytes).error_code,
+                     LEAT_KAFKA_MESSAGE_TOO_LARGE);
+    assert_int_equal(produce(&client, 7, "sized", small, small_bytes).base_offset, 20);
+    const char *const refused[] = {"127", "2097153", "many", "-1"};
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(alter(&client, "sized", "max.message.bytes", refused[i]),
+                         LEAT_KAFKA_INVALID_CONFIG);
+    expect_config(&client, "sized", "max.message.bytes", "128");
+    assert_int_equal(alter(&client, "sized", "max.message.bytes", NULL), LEAT_KAFKA_NONE);
+    assert_int_equal(produce(&client, 7, "sized", large, large_bytes).base_offset, 21);
+    wire_close(&client);
+}
+
+/* The stored batch has the time of its append, and a CRC that is right; the answer says that time; a
+ * time is found by it. What is repeated is there once. */
+static void log_append_time_is_set_in_the_stored_batch(void **state)
+{
+    (void)state;
+    struct wire_client client;
+    uint8_t batch[4096];
+    uint32_t bytes = make_batch(batch, 5, "timed", -1, -1);
+    wire_open(&client, port);
+    make_topic(&client, "stamped");
+    assert_int_equal(produce(&client, 7, "stamped", batch, bytes).log_append_time_ms, -1);
+    assert_int_equal(alter(&client, "stamped", "message.timestamp.type", "LogAppendTime"),
+                     LEAT_KAFKA_NONE);
+    expect_config(&client, "stamped", "message.timestamp.type", "LogAppendTime");
+    struct leat_kafka_produce_response_partition answer =
+        produce(&client, 7, "stamped", batch, bytes);
+    assert_int_equal(answer.base_offset, 5);
+    assert_true(answer.log_append_time_ms > 1600000000000);
+    struct fetching f = {.name = "stamped", .offset = 5, .epoch = -1};
+    struct leat_kafka_fetch_response_partition part = fetch_one(&client, 11, f);
+    struct leat_batch stored;
+    assert_int_equal(leat_batch_check(part.records.at, (size_t)part.records.count, &stored, NULL),
+                     LEAT_OK);
+    assert_int_equal(stored.attributes, 8);
+    assert_int_equal(stored.max_timestamp_ms, answer.log_append_time_ms);
+    assert_int_equal(stored.base_timestamp_ms, 1000);
+    assert_int_equal(list_offset(&client, 7, "stamped", 2000).offset, 5);
+    assert_int_equal(list_offset(&client, 7, "stamped", answer.log_append_time_ms).offset, 5);
+    assert_int_equal(list_offset(&client, 7, "stamped", answer.log_append_time_ms + 1).offset, -1);
+    assert_int_equal(list_offset(&client, 7, "stamped", -3).timestamp, answer.log_append_time_ms);
+    assert_int_equal(alter(&client, "stamped", "message.timestamp.type", "Yesterday"),
+                     LEAT_KAFKA_INVALID_CONFIG);
+    assert_int_equal(alter(&client, "stamped", "message.timestamp.type", "CreateTime"),
+                     LEAT_KAFKA_NONE);
+    assert_int_equal(produce(&client, 7, "stamped", batch, bytes).log_append_time_ms, -1);
+    /* A producer that claims to be the log is refused. */
+    leat_batch_set_append_time(batch, bytes, 77);
+    assert_int_equal(produce(&client, 7, "stamped", batch, bytes).error_code,
+                     LEAT_KAFKA_UNSUPPORTED_FOR_MESSAGE_FORMAT);
+    wire_close(&client);
+}
+
+static void configurations_that_are_not_here_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {
+        {"cleanup.policy", "compact"},
+        {"compression.type", "zstd"},
+        {"flush.messages", "1"},
+        {"message.format.version", "2.0"},
+        {"unclean.leader.election.enable", "true"},
+        {"min.insync.replicas", "2"}, /* of one copy */
+        {"min.insync.replicas", "0"},
+        {"leat.durability", "memory"},
+        {"remote.storage.enable", "true"},
+        {"segment.bytes", "1"},
+        {"retention.ms", "soon"},
+    };
+    struct wire_client client;
+    wire_open(&client, port);
+    make_topic(&client, "configured");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(alter(&client, "configured", rows[i][0], rows[i][1]),
+                         LEAT_KAFKA_INVALID_CONFIG);
+    assert_int_equal(alter(&client, "configured", "min.insync.replicas", "1"), LEAT_KAFKA_NONE);
+    assert_int_equal(alter(&client, "configured", "cleanup.policy", "delete"), LEAT_KAFKA_NONE);
+    wire_close(&client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_deleted_inside_a_batch_stay_deleted),
         cmocka_unit_test(deletion_of_records_that_are_not_there_is_refused_by_name),
+        cmocka_unit_test(max_message_bytes_is_enforced_as_soon_as_it_is_changed),
+        cmocka_unit_test(log_append_time_is_set_in_the_stored_batch),
+        cmocka_unit_test(configurations_that_are_not_here_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
