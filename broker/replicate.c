@@ -40,6 +40,8 @@ static struct leat_rep_node rep_node(const struct leat_member *member)
         .number = member->number,
         .incarnation = info->state == LEAT_NODE_UP ? info->incarnation : 0,
         .draining = info->draining,
+        .crashed = info->state == LEAT_NODE_DOWN && info->crashed,
+        .gone = info->state == LEAT_NODE_GONE || (info->state == LEAT_NODE_DOWN && info->draining),
     };
     host_of(info->node_address, node.host);
     snprintf(node.rack, sizeof node.rack, "%s", info->rack);

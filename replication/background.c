@@ -276,12 +276,35 @@ static void piece_start(struct leat_primary *primary)
     disk->submit(disk->ctx, &primary->read);
 }
 
+/* How long a segment goes without a copy before that is made anew: whoever has it may come back with
+ * it, and what is copied meanwhile is copied for nothing. A process that crashed is started again
+ * within seconds by whoever looks after it, or its host has lost it. When nobody is away who could
+ * come back, there is nothing to wait for. */
+static uint64_t grace(const struct leat_primary *primary)
+{
+    const struct leat_primary_options *options = &primary->options;
+    uint64_t us = options->grace_none_us;
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        const struct rep_peer *peer = primary->peers[i];
+        uint64_t wait_us = 0;
+        if (!peer || peer->node.gone) continue;
+        if (peer->node.incarnation == 0)
+            wait_us = peer->node.crashed ? options->grace_crashed_us : options->grace_us;
+        else if (!peer->attached || peer->audit_all)
+            wait_us = options->grace_us; /* here, and has not told yet what it has */
+        if (wait_us > us) us = wait_us;
+    }
+    return us < options->grace_us ? us : options->grace_us;
+}
+
 static void recopy_choose(struct leat_primary *primary, uint64_t now_us)
 {
+    if (leat_list_empty(&primary->deficit)) return;
+    uint64_t grace_us = grace(primary);
     LEAT_LIST_EACH(&primary->deficit, it)
     {
         struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, deficit);
-        bool due = now_us >= set->lost_us + primary->options.grace_us && now_us >= set->retry_us;
+        bool due = now_us >= set->lost_us + grace_us && now_us >= set->retry_us;
         if (!due || set->dropping || set->close) continue;
         struct rep_peer *peer = rep_place_choose(set);
         if (!peer) {

@@ -651,6 +651,8 @@ static void defaults(struct leat_primary_options *options)
     if (!options->flush_us) options->flush_us = 10 * 1000 * 1000;
     if (!options->open_wait_us) options->open_wait_us = 2 * 1000 * 1000;
     if (!options->grace_us) options->grace_us = 60 * 1000 * 1000;
+    if (!options->grace_crashed_us) options->grace_crashed_us = 20 * 1000 * 1000;
+    if (!options->grace_none_us) options->grace_none_us = 1000 * 1000;
     if (!options->audit_us) options->audit_us = 30 * 1000 * 1000;
     if (!options->recopy_bytes_per_second) options->recopy_bytes_per_second = 64 * 1024 * 1024;
     if (!options->window) options->window = 4;

@@ -75,6 +75,9 @@ struct leat_rep_node {
     char host[LEAT_REP_HOST_BYTES_MAX + 1]; /* of its address */
     char rack[LEAT_REP_HOST_BYTES_MAX + 1]; /* "": none said */
     bool draining;                          /* gets no new replicas */
+    /* Down, and that incarnation never comes back: the next one is there in seconds, or much later. */
+    bool crashed;
+    bool gone; /* down, and nobody expects it back */
 };
 
 /* ================================ primary ================================ */
@@ -115,7 +118,10 @@ struct leat_primary_options {
     uint64_t flush_us;     /* likewise a flush (10 s) */
     uint64_t open_wait_us; /* a reservation tries backups for so long, then goes on with fewer
                                copies or is refused (2 s) */
-    uint64_t grace_us;     /* closed segments of a lost backup are copied elsewhere after (60 s) */
+    /* Closed segments of a lost backup are copied elsewhere after: while a node is not heard, or has
+     * not told what it has (60 s); while one that crashed is not back (20 s); else (1 s). Never after
+     * more than grace_us. */
+    uint64_t grace_us, grace_crashed_us, grace_none_us;
     uint64_t audit_us;     /* each backup is asked what it holds without anybody's word (30 s) */
     uint64_t recopy_bytes_per_second; /* background (64 MiB) */
     unsigned window;                  /* writes in flight per replica (4) */

@@ -280,6 +280,48 @@ static void returned_nodes_closed_copies_count_again(void **state)
     world_free(world);
 }
 
+static void node_told(struct world *world, unsigned node, bool crashed, bool gone)
+{
+    struct leat_rep_node seen = {.number = node, .crashed = crashed, .gone = gone};
+    snprintf(seen.host, sizeof seen.host, "h%u", node);
+    leat_primary_node_set(world->primary, &seen);
+}
+
+/* Goal: lost closed copies are made anew elsewhere after a time that goes by who may come back with
+ * them: long for a node that is not heard, shorter for one that crashed, none for one that is given
+ * up. */
+static void lost_closed_copies_wait_for_who_may_bring_them_back(void **state)
+{
+    (void)state;
+    struct world *world = world_new(12, 4, 3, 1, LEAT_DURABILITY_MEMORY, 0);
+    struct leat_primary_options *options = &world->primary->options;
+    options->grace_us = 60 * 1000 * 1000;
+    append_all(world, 200, 3000);
+    assert_true(settle(world, 20 * 1000 * 1000));
+    world_run(world, 2 * 1000 * 1000);
+    assert_true(world_is_whole(world));
+    unsigned first = backup_of_head(world, 0), second = backup_of_head(world, 1);
+    world_node_kill(world, first, false);
+    node_told(world, first, false, false);
+    world_run(world, 25 * 1000 * 1000);
+    assert_true(status_of(world).segments_under_replicated > 3);
+    assert_int_equal(status_of(world).accounts.recopied_bytes, 0);
+    node_told(world, first, true, false);
+    world_run(world, 5 * 1000 * 1000);
+    assert_int_equal(status_of(world).segments_under_replicated, 0);
+    uint64_t copied = status_of(world).accounts.recopied_bytes;
+    assert_true(copied > 0);
+    /* It comes back; then another one goes for good, and nobody waits for it. */
+    world_node_start(world, first);
+    world_run(world, 4 * 1000 * 1000);
+    world_node_kill(world, second, false);
+    node_told(world, second, true, true);
+    world_run(world, 5 * 1000 * 1000);
+    assert_int_equal(status_of(world).segments_under_replicated, 0);
+    world_check_after_death(world);
+    world_free(world);
+}
+
 static struct leat_segment *adopted;
 static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
 {
@@ -370,6 +412,7 @@ int main(void)
         cmocka_unit_test(slow_backup_is_left_after_the_bound),
         cmocka_unit_test(parked_log_repairs_before_its_next_ack),
         cmocka_unit_test(returned_nodes_closed_copies_count_again),
+        cmocka_unit_test(lost_closed_copies_wait_for_who_may_bring_them_back),
         cmocka_unit_test(fence_keeps_private_copies_and_refuses_the_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
