@@ -1,6 +1,7 @@
 /* Who is alive: pings, suspicion, proof; and the replacement of a leader that died.
  *
- * The leader asks every node each round, and every node that has not heard the leader asks it. A
+ * The leader asks every node each round, and every node that has not heard the leader asks it, and
+ * after a while whomever it has a connection to. A
  * connection that breaks is tried again at once: where nobody listens any more nobody lives. Else
  * it is silence that counts, on the own clock, and never that of a round in which this process
  * itself ran late. docs/recovery.md has the numbers. */
@@ -175,7 +176,8 @@ void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     if (leads && applied > coordinator->applied &&
         coordinator->detect.behind == coordinator->applied)
         co_feed_behind(coordinator, peer, applied);
-    coordinator->detect.behind = leads && applied > coordinator->applied ? coordinator->applied : 0;
+    if (leads)
+        coordinator->detect.behind = applied > coordinator->applied ? coordinator->applied : 0;
     if (incarnation > coordinator->incarnation ||
         (incarnation == coordinator->incarnation && crashed)) {
         standing_set(coordinator, LEAT_STANDING_CRASHED);
@@ -586,6 +588,17 @@ void co_detect_leads(struct leat_coordinator *coordinator)
 
 /* ---- rounds ---- */
 
+/* SUBTLE: without a leader nobody asks anybody, and a node that hears nobody serves nothing. (1) Two of
+ * three voters die. (2) The nodes that are left hold all copies of some logs, and could go on with them
+ * for as long as nothing changes. (3) They fall silent, because what they heard was the leader. So while
+ * it is silent everybody asks those that it is connected to. */
+static bool asks_all(const struct leat_coordinator *coordinator, uint64_t now_us)
+{
+    const struct co_detect *it = &coordinator->detect;
+    if (co_leads(coordinator)) return true;
+    return it->leader == 0 || now_us > it->leader_watch.heard_us + suspect_us(coordinator) / 2;
+}
+
 static void round_expired(struct leat_timer *timer)
 {
     struct leat_coordinator *coordinator = timer->owner;
@@ -601,7 +614,7 @@ static void round_expired(struct leat_timer *timer)
     it->expected_us = now_us + round;
     leat_timer_start(&coordinator->timers, timer, round);
     if (coordinator->failed != LEAT_OK) return;
-    if (co_leads(coordinator)) {
+    if (asks_all(coordinator, now_us)) {
         LEAT_LIST_EACH(&coordinator->peers, at)
         {
             struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);

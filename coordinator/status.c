@@ -1,4 +1,5 @@
 /* What a coordinator knows, for people. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,6 +38,24 @@ static void addresses_fill(struct leat_coordinator *coordinator,
     }
 }
 
+/* Who led and is not heard any more leads nobody; and without a majority nobody can. */
+static void majority_tell(struct leat_coordinator_status *out)
+{
+    uint32_t votes = 0, reachable = 0;
+    for (uint32_t i = 0; i < out->voter_count; i++) {
+        const struct leat_voter_status *voter = &out->voters[i];
+        if (voter->id == out->leader_id && !voter->reachable) out->leader_address[0] = 0;
+        votes += voter->votes;
+        reachable += voter->votes && voter->reachable;
+    }
+    if (votes == 0 || reachable > votes / 2 || out->why[0]) return;
+    snprintf(out->why, sizeof out->why,
+             "no majority: %" PRIu32 " of %" PRIu32
+             " voters can be reached. Logs whose nodes are all up go on; whatever changes streams, "
+             "nodes or owners waits",
+             reachable, votes);
+}
+
 void leat_coordinator_status(const struct leat_coordinator *of,
                              struct leat_coordinator_status *out_status)
 {
@@ -68,6 +87,7 @@ void leat_coordinator_status(const struct leat_coordinator *of,
         }
         addresses_fill(coordinator, out);
     }
+    majority_tell(out);
     out->node_count = machine->node_count;
     for (uint32_t i = 0; i < machine->node_count; i++)
         out->nodes[i] = machine->nodes[i].info;

@@ -65,6 +65,12 @@ class Cluster:
             equal(done.returncode, code, f'leat {arguments}: {done.stderr.decode()[-1500:]}')
         return done
 
+    def leat_start(self, *arguments, which=()):
+        process = subprocess.Popen([LEAT, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=dict(os.environ, LEAT_BROKERS=self.brokers(*which)))
+        on_end(lambda: process_end(process))
+        return process
+
     def status(self, which=(), code=None):
         return json.loads(self.leat('cluster', 'status', '--json', which=which, code=code).stdout)
 

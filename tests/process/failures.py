@@ -1,0 +1,105 @@
+"""More that fails than a cluster is made for: what can go on goes on, what can't is named with what is missing,
+and comes back by itself when the nodes come back.
+"""
+import json
+
+from cluster import Cluster
+from rig import WAIT_S, check, check_in, equal, main, until
+
+
+def logs(cluster, stream, which=()):
+    """By (streamlet, log): the names of its owner and of all nodes that have its last segment, and its state."""
+    told = json.loads(cluster.leat('stream', 'describe', stream, '--json', which=which).stdout)
+    out = {}
+    for log in told['log_list']:
+        last = log['segment_list'][-1] if log['segment_list'] else {'copies': []}
+        out[(log['streamlet'], log['log'])] = {
+            'nodes': {log['node']} | {c['node'] for c in last['copies']}, 'state': log['state'],
+            'end': log['end_offset']}
+    return out
+
+
+def names(indices):
+    return {f'n{i}' for i in indices}
+
+
+def fully_replicated(cluster, which=()):
+    status = cluster.status(which=which)
+    reports = [n['report'] for n in status['nodes'] if n['state'] == 'up']
+    return not status['recovery']['waiting'] and all(
+        r and r['logs_under_replicated'] == 0 and r['segments_under_replicated'] == 0 for r in reports)
+
+
+def test_without_a_majority_healthy_logs_go_on_and_changes_wait():
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 24, '--logs', 1, '--copies', 2, '--min-copies', 2,
+                 '--durability', 'memory')
+    for partition in range(24):
+        cluster.produce('s', [f'{partition} first'], '--streamlet', partition)
+    dead, left = [0, 1], [2, 3]
+    healthy = [at for at, log in logs(cluster, 's').items() if log['nodes'] <= names(left)]
+    check(healthy, 'chance put no log on these two', logs(cluster, 's'))
+    for i in dead:
+        cluster.nodes[i].kill()
+    for streamlet, _ in healthy:
+        cluster.produce('s', [f'{streamlet} second'], '--streamlet', streamlet, which=left)
+    status = cluster.leat('cluster', 'status', which=left, code=1).stdout.decode()
+    check_in('no majority: 1 of 3 voters', status)
+    change = cluster.leat_start('stream', 'create', 'later', which=left)
+    for streamlet, _ in healthy:
+        cluster.produce('s', [f'{streamlet} third'], '--streamlet', streamlet, which=left)
+    equal(change.poll(), None, 'a change waits')
+    cluster.nodes[0].start()
+    equal(change.wait(WAIT_S), 0, change.stderr.read())
+    cluster.nodes[1].start()
+    until(lambda: fully_replicated(cluster), 'all is as it was')
+    wanted = [f'{i} first' for i in range(24)] + [f'{s} {t}' for s, _ in healthy for t in ('second', 'third')]
+    equal(sorted(cluster.consume('s')), sorted(wanted))
+
+
+def test_logs_with_more_failures_than_copies_are_named_and_come_back():
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 24, '--logs', 1, '--copies', 2, '--durability', 'memory')
+    lines = [f'{i:05d}' for i in range(24)]
+    for streamlet, line in enumerate(lines):
+        cluster.produce('s', [line], '--streamlet', streamlet)
+    # A voter and the node that is none: a majority is left, and the logs that only these two have are not.
+    dead, left = [2, 3], [0, 1]
+    told = logs(cluster, 's')
+    missing = sorted(at for at, log in told.items() if log['nodes'] <= names(dead))
+    check(missing, 'chance put no log on these two', told)
+    for i in dead:
+        cluster.nodes[i].kill()
+    rows = until(lambda: (lambda r: r if len(r) == len(missing) else None)(
+        cluster.status(which=left)['recovery']['waiting_logs']), 'what is missing is named')
+    equal(sorted((row['streamlet'], row['log']) for row in rows), missing)
+    check('no open segment' in rows[0]['why'], rows[0])
+    # Nothing is given up while they may come back; the others go on.
+    streamlet, log = missing[0]
+    done = cluster.leat('log', 'recover', 's', '--streamlet', streamlet, '--log', log, '--accept-loss', which=left,
+                        code=1)
+    check('n2' in done.stderr.decode() or 'n3' in done.stderr.decode(), done.stderr)
+    whole = [at for at in told if at not in missing]
+    for streamlet, _ in whole[:3]:
+        cluster.produce('s', [f'{streamlet} more'], '--streamlet', streamlet, which=left)
+    for i in dead:
+        cluster.nodes[i].start()
+    until(lambda: fully_replicated(cluster), 'they come back by themselves')
+    equal(sorted(cluster.consume('s')), sorted(lines + [f'{s} more' for s, _ in whole[:3]]))
+
+
+def test_lost_copies_are_made_again_until_every_log_is_whole():
+    """A node that does not come back: its copies are made elsewhere, also of closed segments."""
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', 'memory',
+                 '--segment-bytes', '64K')
+    lines = [f'{i:06d} {"x" * 100}' for i in range(20000)]
+    cluster.produce('s', lines, '--batch-bytes', '8K')
+    cluster.nodes[3].kill()
+    until(lambda: {n['name']: n['state'] for n in cluster.status(which=[0, 1, 2])['nodes']}['n3'] == 'down', 'missed')
+    until(lambda: fully_replicated(cluster, [0, 1, 2]), 'every log is fully replicated')
+    equal(sorted(cluster.consume('s', which=[0, 1, 2])), lines)
+
+
+if __name__ == '__main__':
+    main()
