@@ -122,7 +122,7 @@ struct leat_primary_options {
      * not told what it has (60 s); while one that crashed is not back (20 s); else (1 s). Never after
      * more than grace_us. */
     uint64_t grace_us, grace_crashed_us, grace_none_us;
-    uint64_t audit_us;     /* each backup is asked what it holds without anybody's word (30 s) */
+    uint64_t audit_us; /* each backup is asked what it holds without anybody's word (30 s) */
     uint64_t recopy_bytes_per_second; /* background (64 MiB) */
     unsigned window;                  /* writes in flight per replica (4) */
 };
