@@ -214,7 +214,7 @@ static const struct leat_kafka_field *tag_next(const struct leat_kafka_writer *w
             continue;
         if (found == NULL || field->tag < found->tag) found = field;
     }
-    if (found != NULL) *tag = found->tag;
+    if (found != NULL) *tag = (uint8_t)found->tag;
     return found;
 }
 

@@ -1,0 +1,96 @@
+"""Load by both front doors at once on the same logs, and readers by Kafka's protocol while it goes on: every batch that
+was answered is there, once. What the sanitizers look at: connections on one core, logs on another, mail between them.
+
+KAFKA_LOAD and NATIVE_LOAD name the programs (tests/kafka/load.c, tests/broker/load.c)."""
+import os
+import re
+import socket
+import struct
+import subprocess
+import threading
+
+from rig import Server, WAIT_S, check, equal, main, on_end, process_end
+
+PARTITIONS, SECONDS, RECORDS = 4, 2, 20
+BATCH_HEAD = 61
+
+
+def fetch(conn, offset, partition):
+    """(offset behind what came, records, high watermark) of one Fetch, version 4."""
+    body = struct.pack('>iiiib', -1, 100, 1, 1 << 20, 0) + struct.pack('>ih', 1, 4) + b'load' + \
+        struct.pack('>iiqi', 1, partition, offset, 1 << 20)
+    head = struct.pack('>hhih', 1, 4, 7, 4) + b'read'
+    conn.sendall(struct.pack('>i', len(head + body)) + head + body)
+    blob = b''
+    while len(blob) < 4 or len(blob) < 4 + struct.unpack_from('>i', blob)[0]:
+        piece = conn.recv(1 << 20)
+        check(piece, 'the server closed')
+        blob += piece
+    error, high = struct.unpack_from('>hq', blob, 4 + 4 + 4 + 4 + 2 + 4 + 4 + 4)
+    equal(error, 0, 'fetch')
+    at = 4 + 4 + 4 + 4 + 2 + 4 + 4 + 4 + 2 + 8 + 8
+    aborted, count = struct.unpack_from('>ii', blob, at)
+    check(aborted <= 0)
+    at, records = at + 8, 0
+    while at + BATCH_HEAD <= len(blob):
+        base, length = struct.unpack_from('>qi', blob, at)
+        last = struct.unpack_from('>i', blob, at + 23)[0]
+        equal(base, offset, 'the next offset')
+        offset = base + last + 1
+        records += last + 1
+        at += 12 + length
+    return offset, records, high
+
+
+class Reader(threading.Thread):
+    """Reads a partition until all of it is there that was appended when the load was over."""
+
+    def __init__(self, address, partition, over):
+        super().__init__()
+        self.conn = socket.create_connection(address, WAIT_S)
+        self.partition, self.over, self.records, self.failure = partition, over, 0, None
+        on_end(self.conn.close)
+
+    def run(self):
+        try:
+            offset = 0
+            while True:
+                over = self.over.is_set()
+                offset, records, high = fetch(self.conn, offset, self.partition)
+                self.records += records
+                if over and offset == high:
+                    return
+        except Exception as failure:
+            self.failure = failure
+
+
+def test_load_by_both_doors_is_all_there():
+    server = Server('--kafka', '127.0.0.1:0').start()
+    port = int(server.diary_wait(r'clients of Kafka: listening on \S+:(\d+)').group(1))
+    server.leat('stream', 'create', 'load', '--streamlets', 2, '--logs', 2, '--durability', 'memory')
+    over = threading.Event()
+    readers = [Reader((server.host, port), p, over) for p in range(PARTITIONS)]
+    for reader in readers:
+        reader.start()
+    flags = [str(SECONDS), '4', str(RECORDS)]
+    loads = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in (
+        [os.environ['KAFKA_LOAD'], server.host, str(port), 'load', str(PARTITIONS), '3', *flags],
+        [os.environ['NATIVE_LOAD'], server.host, str(server.port), 'load', '2', *flags, str(PARTITIONS), '0'])]
+    for load in loads:
+        on_end(lambda load=load: process_end(load))
+    said = [load.communicate(timeout=WAIT_S)[0] for load in loads]
+    over.set()
+    for reader in readers:
+        reader.join(WAIT_S)
+        check(not reader.is_alive(), 'a reader does not come to the end')
+        if reader.failure:
+            raise reader.failure
+    batches = [int(re.search(r', (\d+) batches\b(?!/s)', line).group(1)) for line in said]
+    check(min(batches) > 0, said)
+    equal(sum(reader.records for reader in readers), sum(batches) * RECORDS, 'records read')
+    equal(sum(log['end_offset'] for log in server.describe('load')['log_list']), sum(batches) * RECORDS, 'records')
+    server.stop()
+
+
+if __name__ == '__main__':
+    main()
