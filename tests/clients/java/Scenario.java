@@ -194,8 +194,7 @@ public class Scenario {
         try (var producer = producer("delivery.timeout.ms", "10000", "request.timeout.ms", "5000", "linger.ms", "0",
                 "max.block.ms", "5000")) {
             for (int i = 0; i < 50; i++) producer.send(new ProducerRecord<>(topic, 0, null, bytes("before-" + i))).get();
-            delete(topic);
-            Thread.sleep(500);
+            delete(topic); // its answer is the event: the name is free
             try {
                 create(topic, 1);
             } catch (ExecutionException error) { // by the producer itself, when it asked for the topic's partitions

@@ -60,8 +60,7 @@ async function recreate(client, topic) {
   const { send, end } = await client.idempotent()
   try {
     for (let i = 0; i < 50; i++) await send(topic, `before-${i}`)
-    await client.delete(topic)
-    await pause(500)
+    await client.delete(topic) // its answer is the event: the name is free
     try {
       await client.create(topic, 1)
     } catch (error) { // it may exist: made by the producer itself, when it asked for the topic's partitions

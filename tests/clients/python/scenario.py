@@ -124,8 +124,7 @@ def recreate(client, topic):
     producer = client.idempotent_producer()
     for i in range(50):
         client.send_one(producer, topic, b"before-%d" % i)
-    client.delete(topic)
-    time.sleep(0.5)
+    client.delete(topic)  # its answer is the event: the name is free
     try:
         client.create(topic, 1)
     except Exception as error:  # by the producer itself, when it asked for the topic's partitions

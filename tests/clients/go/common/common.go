@@ -157,8 +157,7 @@ func recreate(c Client, topic string) error {
 	if err := c.Delete(topic); err != nil {
 		return err
 	}
-	time.Sleep(500 * time.Millisecond)
-	// It may exist: made by the producer itself, when it asked for the topic's partitions.
+	// The answer was the event: the name is free. It may exist again: made by the producer itself, when it asked for the topic's partitions.
 	if err := c.Create(topic, 1); err != nil && !strings.Contains(strings.ToLower(err.Error()), "exist") {
 		return err
 	}
