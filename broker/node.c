@@ -224,7 +224,8 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
     const struct leat_node_options *options = &node->options;
     struct leat_store_options store = {
         .memory_bytes = node->pool_bytes,
-        .flush_delay_us = options->flush_delay_us,
+        .flush_delay_us =
+            options->flush_delay_us ? options->flush_delay_us : LEAT_NODE_FLUSH_DELAY_US,
         .scrub_bytes_per_second = options->scrub_bytes_per_second,
         .events = {node_on_evict_wanted, node_on_flushed},
         .cpu_ns = options->cluster.thread_cpu_ns,

@@ -35,6 +35,9 @@ struct leat_door {
 
 enum {
     LEAT_NODE_PARK_AFTER_US = 60 * 1000 * 1000,
+    /* Flushing takes a quarter of a busy server's CPU; a burst that fits into memory goes by without
+     * it. Far below PARK_AFTER, so what a power cut takes from a `memory` stream grows little. */
+    LEAT_NODE_FLUSH_DELAY_US = 5 * 1000 * 1000,
     /* While appends wait for room: idle heads hold what they need, here or at backups. */
     LEAT_NODE_PARK_PRESSED_US = 1000 * 1000,
 };
@@ -63,7 +66,7 @@ struct leat_node_options {
     uint64_t memory_bytes;  /* whole budget; the pool gets what is left after the named overheads */
     bool auto_create;       /* METADATA may create streams */
     uint64_t park_after_us; /* 0: LEAT_NODE_PARK_AFTER_US */
-    uint64_t flush_delay_us; /* 0: default */
+    uint64_t flush_delay_us; /* 0: LEAT_NODE_FLUSH_DELAY_US */
     /* Of the coordinator's log: how large its files are, and after how much a snapshot replaces it; 0:
      * defaults. */
     uint64_t raft_segment_bytes, raft_snapshot_bytes_min;

@@ -6,22 +6,33 @@
 
 static void on_written(struct leat_disk_io *io);
 
+/* What could be evicted is as good as free. */
 bool leat_flush_pressed(const struct leat_store *store)
 {
+    uint64_t used = leat_pool_used(&store->pool), spare = store->cached_bytes + store->asked_bytes;
     return store->flush_all_done != NULL || store->memory_wait_count != 0 ||
-           leat_pool_used(&store->pool) > store->pool.limit_bytes / 2 || leat_arenas_pressed(store);
+           used > store->pool.limit_bytes / 2 + spare || leat_arenas_pressed(store);
 }
 
 static struct leat_held *dirty_first(const struct leat_store *store)
 {
-    if (leat_list_empty(&store->dirty)) return NULL;
-    return leat_held_of(LEAT_CONTAINER(store->dirty.next, struct leat_segment, by_store));
+    const struct leat_list *list =
+        leat_list_empty(&store->dirty_soon) ? &store->dirty : &store->dirty_soon;
+    if (leat_list_empty(list)) return NULL;
+    return leat_held_of(LEAT_CONTAINER(list->next, struct leat_segment, by_store));
 }
 
-/* A disk stream's segment waits for nothing: nearly all of it is in the file. */
+/* A disk stream's segment waits for nothing, because nearly all of it is in the file, and a replica
+ * for nothing either: its writer counts on the arena's coming free at the disk's speed. */
+static bool is_urgent(const struct leat_held *held)
+{
+    return held->seg.durability == LEAT_DURABILITY_DISK || leat_held_in_arena(held);
+}
+
+/* held: dirty_first() */
 static bool is_due(const struct leat_store *store, const struct leat_held *held, uint64_t now_us)
 {
-    return held->seg.durability == LEAT_DURABILITY_DISK || leat_flush_pressed(store) ||
+    return !leat_list_empty(&store->dirty_soon) || leat_flush_pressed(store) ||
            now_us >= held->closed_us + store->options.flush_delay_us;
 }
 
@@ -34,11 +45,7 @@ void leat_flush_closed(struct leat_store *store, struct leat_held *held)
         leat_held_move(held, LEAT_HELD_STUCK, &store->stuck);
         store->flush_failed = true;
     } else {
-        leat_held_move(held, LEAT_HELD_DIRTY, &store->dirty);
-        if (held->seg.durability == LEAT_DURABILITY_DISK) {
-            leat_list_remove(&held->seg.by_store);
-            leat_list_push_front(&store->dirty, &held->seg.by_store);
-        }
+        leat_held_move(held, LEAT_HELD_DIRTY, is_urgent(held) ? &store->dirty_soon : &store->dirty);
     }
 }
 
@@ -156,7 +163,7 @@ bool leat_flush_sync_due(const struct leat_store *store)
 
 static void flush_all_step(struct leat_store *store)
 {
-    if (!store->flush_all_done || !leat_list_empty(&store->dirty) || store->flush_pending ||
+    if (!store->flush_all_done || dirty_first(store) || store->flush_pending ||
         leat_round_busy(store) || store->scrub_reading || store->slots.zeroing)
         return;
     void (*done)(void *arg, leat_err rc) = store->flush_all_done;

@@ -246,6 +246,7 @@ static void place_choose(struct leat_store *store, unsigned order)
     count_units(&store->cached, store, order, units);
     count_units(&store->asked, store, order, units);
     count_units(&store->dirty, store, order, units);
+    count_units(&store->dirty_soon, store, order, units);
     uint32_t best = 0;
     for (uint32_t i = 1; i < places; i++)
         if (units[i] > units[best]) best = i;

@@ -307,7 +307,7 @@ struct leat_store {
     uint64_t committed_bytes; /* since a piece was last written ahead */
 
     /* flush-behind; lists by seg.by_store */
-    struct leat_list dirty, flush_synced, cached, asked, stuck;
+    struct leat_list dirty, dirty_soon, flush_synced, cached, asked, stuck;
     struct leat_held *flushing; /* being submitted */
     struct leat_flush_io flush_ios[LEAT_STORE_FLUSH_IN_FLIGHT_MAX];
     unsigned flush_in_flight;

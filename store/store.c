@@ -128,7 +128,7 @@ static void lists_init(struct leat_store *store)
         &store->held_free, &store->slabs_head,   &store->zombies,    &store->event_waits,
         &store->todo,      &store->files_ready,  &store->rows_keeps, &store->rows_flush,
         &store->dirty,     &store->flush_synced, &store->cached,     &store->asked,
-        &store->stuck,     &store->arenas,
+        &store->stuck,     &store->arenas,       &store->dirty_soon,
     };
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
         leat_list_init(heads[i]);

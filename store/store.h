@@ -120,10 +120,11 @@ struct leat_store_events {
 };
 
 struct leat_store_options {
-    uint64_t memory_bytes;   /* pool limit, multiple of LEAT_ARENA_STEP_BYTES */
-    uint8_t cluster_id[16];  /* zeros: not known yet, see leat_store_join() */
-    uint64_t flush_delay_us; /* closed segments of `memory` streams wait this long, or until half of
-                                the pool is used */
+    uint64_t memory_bytes;  /* pool limit, multiple of LEAT_ARENA_STEP_BYTES */
+    uint8_t cluster_id[16]; /* zeros: not known yet, see leat_store_join() */
+    uint64_t
+        flush_delay_us; /* closed segments of `memory` streams wait this long, or until they and
+                                open ones take half of the pool; replicas do not wait */
     uint64_t scrub_bytes_per_second; /* 0 = no scrub */
     struct leat_store_events events;
     /* Arenas of replicas that an earlier process left, already revoked. Read only: what is not in
