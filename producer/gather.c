@@ -159,6 +159,8 @@ static void batch_begin(struct leat_gather *gather, struct leat_producer_batch *
     batch->maybe_appended = false;
     batch->code = LEAT_OK;
     leat_batch_builder_init(&batch->builder, batch->bytes, batch->capacity);
+    for (size_t at = 0; at < LEAT_VALUE_AHEAD_BYTES; at += 64)
+        leat_prefetch_to_write((uintptr_t)batch->bytes + at);
     leat_list_push_back(&gather->opened, &batch->open_link);
     *open_place(stream, streamlet) = batch;
 }

@@ -14,7 +14,21 @@ enum {
     LEAT_VALUE_BYTES_MIN = 64,
     LEAT_VALUE_BYTES_MAX = 8000,
     LEAT_VALUE_EXTRA_BYTES_MAX = 40,
+    /* So far ahead of a record its batch's memory is fetched. */
+    LEAT_VALUE_AHEAD_BYTES = 4096,
 };
+
+/* The line that holds `at` is about to be written. In the buffer of a batch that came back it is in
+ * another processor's cache, or in none near: fetched early it costs nothing, else a third of the
+ * copy's time. The place may lie past the buffer: a hint never faults. */
+static inline void leat_prefetch_to_write(uintptr_t at)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw (%0)" ::"r"(at)); /* a processor without it does nothing */
+#else
+    __builtin_prefetch((const void *)at, 1);
+#endif
+}
 
 /**
  * Append one record without key and headers to a builder that holds one already.
@@ -34,6 +48,8 @@ static inline bool leat_batch_builder_add_value(struct leat_batch_builder *build
         builder->record_count == LEAT_RECORDS_PER_BATCH_MAX)
         return false;
     uint8_t *start = builder->bytes + builder->used, *at = start + 2;
+    leat_prefetch_to_write((uintptr_t)start + LEAT_VALUE_AHEAD_BYTES);
+    leat_prefetch_to_write((uintptr_t)start + LEAT_VALUE_AHEAD_BYTES + 64);
     *at++ = 0; /* attributes */
     at = leat_varint_write(
         at, leat_zigzag((int64_t)((uint64_t)timestamp_ms - (uint64_t)builder->base_timestamp_ms)));
