@@ -390,6 +390,10 @@ const char *leat_client_bootstrap_next(struct leat_client *client)
 
 static void bootstrap(struct leat_client *client, uint64_t now, uint64_t *nearest)
 {
+    struct leat_client_conn *open = leat_client_conn_any_open(client);
+    while (open && open->state == CONN_OPEN && !leat_list_empty(&client->waiting))
+        leat_client_conn_transmit(
+            open, LEAT_CONTAINER(leat_list_pop_front(&client->waiting), struct leat_request, link));
     if (leat_list_empty(&client->waiting)) return;
     LEAT_LIST_EACH(&client->conns, link)
     {

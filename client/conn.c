@@ -299,6 +299,7 @@ static size_t conn_on_bytes(void *user, struct leat_conn *net, const uint8_t *da
         const struct leat_clock *clock = conn->client->env->clock;
         conn->client->called = true;
         conn->heard_us = clock->now_us(clock->ctx);
+        if (conn->suspect) conn->client->dirty = true; /* what waits for any node has one again */
         conn->suspect = false;
     }
     while (conn->client && (conn->state == CONN_OPEN || conn->state == CONN_HELLO)) {

@@ -105,15 +105,6 @@ static bool others_answer(struct leat_client *client)
     return !conn || !conn->suspect;
 }
 
-static void waiting_place(struct leat_client *client)
-{
-    struct leat_client_conn *conn;
-    struct leat_list *link;
-    while ((conn = leat_client_conn_any_open(client)) &&
-           (link = leat_list_pop_front(&client->waiting)))
-        leat_client_conn_transmit(conn, LEAT_CONTAINER(link, struct leat_request, link));
-}
-
 static void watch(struct leat_client *client)
 {
     const struct leat_clock *clock = client->env->clock;
@@ -138,8 +129,7 @@ static void watch(struct leat_client *client)
         struct leat_client_conn *conn = LEAT_CONTAINER(link, struct leat_client_conn, link);
         if (conn->suspect && others_answer(client)) questions_take(client, conn, now);
     }
-    client->dirty = true; /* somebody else is connected to, if need be */
-    if (others_answer(client)) waiting_place(client);
+    client->dirty = true; /* somebody else is connected to, and asked, if need be */
     if (!client->ask.out && now >= client->ask.at_us && others_answer(client))
         ask_send(client, now);
     uint64_t again = client->ask.at_us > now ? client->ask.at_us : now + ASK_EVERY_US;

@@ -320,7 +320,7 @@ static void lost_tell(struct leat_coordinator *coordinator)
     }
 }
 
-static void leader_lost(struct leat_coordinator *coordinator, uint64_t now_us)
+static void leader_lost(struct leat_coordinator *coordinator, uint64_t now_us, const char *why)
 {
     struct co_detect *it = &coordinator->detect;
     raft_id leader = 0;
@@ -328,6 +328,10 @@ static void leader_lost(struct leat_coordinator *coordinator, uint64_t now_us)
     if (!coordinator->votes || co_learns(coordinator) || co_leads(coordinator)) return;
     raft_leader(&coordinator->drive.raft, &leader, &address);
     if (leader == 0 || leader == coordinator->voter_id) return;
+    if (!it->lost)
+        leat_diary_warn("coordinator: the leader (%s) is not heard: %s, for %" PRIu64
+                        " us; the other voters are told",
+                        address ? address : "?", why, now_us - it->leader_watch.heard_us);
     it->lost = true;
     it->lost_leader = leader;
     it->lost_term = raft_current_term(&coordinator->drive.raft);
@@ -391,7 +395,7 @@ static void leader_watch(struct leat_coordinator *coordinator, uint64_t now_us)
     }
     if (peer && now_us > watch->heard_us + round_us(coordinator)) ping_send(coordinator, peer);
     if (it->lost || now_us > watch->heard_us + patience_us(coordinator, watch))
-        leader_lost(coordinator, now_us);
+        leader_lost(coordinator, now_us, "it does not answer");
 }
 
 /* ---- trying an address ----
@@ -444,7 +448,7 @@ static void probe_refused(struct leat_coordinator *coordinator, const struct pro
         }
     if (probe->voter_id != 0 && probe->voter_id == coordinator->detect.leader &&
         !co_peer_of_voter(coordinator, probe->voter_id))
-        leader_lost(coordinator, now_us);
+        leader_lost(coordinator, now_us, "nobody listens at its address");
 }
 
 static void probe_end(struct probe *probe)

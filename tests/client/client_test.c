@@ -226,6 +226,35 @@ static void client_lookup_at_a_silent_node_is_asked_elsewhere(void **state)
     rig_end(rig);
 }
 
+/* Goal: what any node can answer is not stuck where all are silent: it goes to one of them after all, and
+ * is answered when that one answers. */
+static void client_request_for_any_node_waits_at_a_silent_one_if_all_are(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(17);
+    rig->world.other = true;
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    static const uint8_t body[] = {0x92, 0xff, 0xff};
+    struct leat_request lost = {.kind = LEAT_KIND_PRODUCER_ID,
+                                .control = body,
+                                .control_bytes = sizeof body,
+                                .timeout_us = 30000000,
+                                .on_done = on_request,
+                                .owner = rig};
+    rig->world.silent = "fake:2";
+    rig->world.frozen = "fake:1";
+    assert_int_equal(leat_client_send(rig->client, &lost), LEAT_OK);
+    rig->done = 0;
+    assert_false(fake_run(&rig->world, rig->world.now_us + 100000, done));
+    struct leat_request second = lost;
+    assert_int_equal(leat_client_send(rig->client, &second), LEAT_OK);
+    rig->world.frozen = NULL;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 400000, done));
+    assert_int_equal(rig->rc, LEAT_OK);
+    leat_client_cancel(rig->client, &lost);
+    rig_end(rig);
+}
+
 /* There is nobody to ask about the only server there is: it is waited for. */
 static void client_silence_of_the_only_server_costs_nothing(void **state)
 {
@@ -401,6 +430,7 @@ int main(void)
         cmocka_unit_test(client_silent_address_tries_the_next),
         cmocka_unit_test(client_request_to_a_silent_node_ends_when_others_call_it_dead),
         cmocka_unit_test(client_lookup_at_a_silent_node_is_asked_elsewhere),
+        cmocka_unit_test(client_request_for_any_node_waits_at_a_silent_one_if_all_are),
         cmocka_unit_test(client_silence_of_the_only_server_costs_nothing),
         cmocka_unit_test(client_destroy_cancels_what_waits),
         cmocka_unit_test(client_bad_address_is_refused),
