@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SET_PATIENCE_US = 1000 * 1000 };
+
 static void set_again(struct leat_consumer_engine *engine, leat_err rc, const char *text)
 {
     enum leat_err_class class = leat_err_class(rc);
@@ -179,6 +181,9 @@ static leat_err set_send(struct leat_consumer_engine *engine, struct leat_reques
         .control = control,
         .control_bytes = control_bytes,
         .timeout_us = timeout_us,
+        /* A join is held until the set has settled; what is asked of the set's home is asked by way
+         * of another node, whose own patience counts. */
+        .patience_us = SET_PATIENCE_US,
         .on_done = on_done,
         .owner = engine,
     };
