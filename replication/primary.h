@@ -16,8 +16,9 @@
 enum {
     REP_WRITES_MAX = 2048, /* one-sided writes of one core under way */
     REP_LOG_BUCKETS = 4096,
-    REP_TICK_US = 20 * 1000,   /* while something is under way */
-    REP_RETRY_US = 200 * 1000, /* after refusals, failed attachments, AGAIN */
+    REP_TICK_US = 20 * 1000,      /* while something is under way */
+    REP_RETRY_US = 200 * 1000,    /* after refusals, failed attachments, AGAIN */
+    REP_LAST_COPY_US = 60 * 1000, /* enough copies are there: the others are waited for so long */
     REP_VERSION_ROWS_MAX = 16384,
     REP_STAGING_BYTES = 1024 * 1024,
 };

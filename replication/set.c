@@ -181,10 +181,20 @@ static void reserve_step(struct rep_set *set)
     }
     uint64_t now_us = rep_now(primary);
     bool late = now_us >= set->since_us + primary->options.open_wait_us;
-    if (any_opening(set) && !late) return;
-    bool full = set->copy_count == rep_wanted(log);
     bool enough = rep_set_whole_count(set) >= log->options.min_copies;
-    if (!full && !late && (!enough || rep_place_may_come(primary))) {
+    /* SUBTLE: the first segment under a new owner is what everybody waits for. Were its last copy waited
+     * for as long as one that is needed, a node that is up and does not answer yet (it has just come
+     * back, or has just been stopped) would keep a log of enough copies from serving, for two
+     * seconds. It gets a copy later, like one that replaces another. */
+    bool taken_over = !log->opened && set->id.v > 0;
+    uint64_t last_copy_us = taken_over ? REP_LAST_COPY_US : primary->options.open_wait_us;
+    bool patient = !late && (!enough || now_us < set->since_us + last_copy_us);
+    if (any_opening(set) && patient) {
+        rep_arm(log->primary, REP_TICK_US);
+        return;
+    }
+    bool full = set->copy_count == rep_wanted(log);
+    if (!full && patient && (!enough || rep_place_may_come(primary))) {
         rep_arm(log->primary, REP_TICK_US);
         return;
     }
