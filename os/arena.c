@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +25,8 @@
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+enum { POOL_LOCK_MS = 10, POOL_LOCK_TRIES = 3000 }; /* half a minute */
 
 #define TMPFS_MAGIC_NUMBER 0x01021994 /* linux/magic.h */
 
@@ -148,6 +151,18 @@ static leat_err pool_place(struct os_arena *arena, uint64_t limit_bytes, struct 
     return LEAT_OK;
 }
 
+/* SUBTLE: the lock on the data directory is ours, so whoever has the pool is on its way out: killed a moment
+ * ago, or this process before it began anew. Its mapping keeps the lock until the last reader of its memory
+ * has let go (a ps is enough), which on a busy machine is after the next start. */
+static bool pool_lock(int fd)
+{
+    for (unsigned left = POOL_LOCK_TRIES; flock(fd, LOCK_EX | LOCK_NB); left--) {
+        if (errno != EWOULDBLOCK || left == 0) return false;
+        (void)poll(NULL, 0, POOL_LOCK_MS);
+    }
+    return true;
+}
+
 static leat_err pool_open(struct os_arena *arena, struct leat_error *error)
 {
     arena->fd = open(arena->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -159,7 +174,7 @@ static leat_err pool_open(struct os_arena *arena, struct leat_error *error)
     if (fstat(arena->fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
         return leat_error_set(error, LEAT_E_CONFIG, "the pool %.120s belongs to another account",
                               arena->path);
-    if (flock(arena->fd, LOCK_EX | LOCK_NB))
+    if (!pool_lock(arena->fd))
         return leat_error_set(error, LEAT_E_LOCKED, "another process uses the pool %.120s",
                               arena->path);
     if (fallocate(arena->fd, 0, 0, POOL_HEADER_BYTES))
