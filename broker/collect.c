@@ -6,6 +6,7 @@
  * here holds therefore every byte that was or will ever be acked by them. */
 #include "broker/collect.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ struct collecting {
         uint64_t offset;
     } * places; /* of rows whose start entry has to be read */
     size_t count, room, reading;
+    uint64_t begun_us, fenced_us;
     leat_err rc;
     struct leat_disk_io io;
     uint8_t *block_raw;
@@ -69,6 +71,12 @@ static void collect_end(struct collecting *it)
 {
     struct leat_collect *collect = it->collect;
     const struct leat_post *post = it->node->cores[0].env->post;
+    leat_diary_info("recovery %08" PRIx32 ": fenced %zu incarnations in %" PRIu64
+                    " us here, found %zu replicas of %zu logs in %" PRIu64 " us%s%s",
+                    (uint32_t)collect->attempt, collect->crashed_count,
+                    it->fenced_us - it->begun_us, it->count, collect->log_count,
+                    leat_core_now(&it->node->cores[0]) - it->fenced_us,
+                    it->rc == LEAT_OK ? "" : ": ", it->rc == LEAT_OK ? "" : leat_err_text(it->rc));
     collect->rc = it->rc;
     if (it->rc == LEAT_OK) {
         collect->rows = it->rows;
@@ -244,6 +252,7 @@ static void on_fenced(void *arg)
 {
     struct collecting *it = arg;
     if (--it->fences > 0) return;
+    it->fenced_us = leat_core_now(&it->node->cores[0]);
     if (it->rc == LEAT_OK && !LEAT_BUG(LOOK_BEFORE_FENCE))
         leat_backup_collect(it->node->cores[0].replicate.backup, collect_wanted, collect_see, it);
     starts_read(it);
@@ -262,6 +271,7 @@ static void collect_begin(struct leat_core *core, struct leat_collect *collect)
     }
     it->node = core->node;
     it->collect = collect;
+    it->begun_us = leat_core_now(core);
     for (size_t i = 0; i < collect->log_count; i++)
         it->logs[i] = &collect->logs[i];
     qsort(it->logs, collect->log_count, sizeof *it->logs, log_order);
