@@ -385,6 +385,8 @@ static void fetch_on_done(struct leat_request *request, leat_err rc,
     struct leat_consumer_lane *lane = request->owner;
     struct leat_consumer_engine *engine = lane->engine;
     lane->fetching = false;
+    if (rc == LEAT_OK)
+        lane->usual_us = (lane->usual_us + leat_consumer_now(engine) - request->sent_us) / 2;
     if (engine->failed) return;
     const char *text = error->text;
     if (rc == LEAT_OK) {
@@ -403,6 +405,16 @@ static void fetch_on_done(struct leat_request *request, leat_err rc,
             log_pause(engine, log, rc, text);
         }
     }
+}
+
+/* How long its silence is nothing remarkable. A fetch of logs that nobody appends to is answered when its
+ * wait is over. Where answers have come much faster, that one should not last either: else a reader of
+ * a busy log noticed half a second late that its node was stopped. */
+static uint64_t fetch_patience_us(const struct leat_consumer_lane *lane, uint32_t wait_ms)
+{
+    uint64_t most = (uint64_t)wait_ms * 1000 + LEAT_CLIENT_SILENT_US;
+    uint64_t usual = 4 * lane->usual_us + LEAT_CLIENT_SILENT_US;
+    return usual < most ? usual : most;
 }
 
 static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client_stream *stream)
@@ -434,7 +446,7 @@ static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client
         .log = engine->logs[lane->fetch_logs[0]].ref,
         .control = lane->fetch_control,
         .control_bytes = writer.used,
-        .patience_us = (uint64_t)head.wait_ms * 1000 + LEAT_CLIENT_SILENT_US,
+        .patience_us = fetch_patience_us(lane, head.wait_ms),
         .on_done = fetch_on_done,
         .owner = lane,
     };

@@ -53,7 +53,8 @@ struct leat_consumer_lane {
     uint64_t owner;
     uint32_t lane;
     bool fetching, locating;
-    uint32_t answers; /* not given back yet */
+    uint32_t answers;  /* not given back yet */
+    uint64_t usual_us; /* that a fetch took of late */
     struct leat_request fetch, locate;
     uint32_t fetch_count, locate_count;
     uint32_t *fetch_logs, *locate_logs; /* indices into engine->logs */
