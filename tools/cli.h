@@ -104,5 +104,6 @@ int leat_node_main(int argc, char **argv);
 int leat_bench_main(int argc, char **argv);
 int leat_bench_append(int argc, char **argv);
 int leat_bench_pull(int argc, char **argv);
+int leat_bench_recovery(int argc, char **argv);
 
 #endif

@@ -1,13 +1,13 @@
 /* leat cluster status; leat node drain, undrain, add-voter, replace */
-#include "tools/cli.h"
+#include "tools/leat_cluster.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "wire/message_cluster.h"
+#include <time.h>
+#include <unistd.h>
 
 static const char cluster_help[] =
     "Usage: leat cluster status [--json] [--watch]\n"
@@ -16,7 +16,9 @@ static const char cluster_help[] =
     "segments and for copies of others', logs that lack copies, and how it reaches the others.\n"
     "\n"
     "  --json     for programs\n"
-    "  --watch    again every second, until interrupted\n"
+    "  --watch    again and again, until interrupted: on a terminal in place, four times a "
+    "second;\n"
+    "             else every second. Goes on while a server that was asked dies\n"
     "  -b, --brokers HOST:PORT,...\n"
     "\n"
     "Exit codes: 0 done; 1 something is wrong (a node down, a voter missing, copies lacking);\n"
@@ -34,39 +36,34 @@ static const char node_help[] =
     "\n"
     "  -b, --brokers HOST:PORT,...\n";
 
-enum { VOTERS_MAX = 64, NODES_MAX = 1024, RETRIES = 40, RETRY_MS = 250 };
-struct cluster {
-    struct cli_answer answer; /* views point into it */
-    struct leat_msg_cluster head;
-    struct leat_msg_voter voters[VOTERS_MAX];
-    struct leat_msg_cluster_node nodes[NODES_MAX];
-    uint32_t voter_count, node_count;
-    struct leat_msg_recovery recovery;
-};
+enum { RETRIES = 40, RETRY_MS = 250, WATCH_MS = 250, WATCH_FILE_MS = 1000 };
 
-static int cluster_get(struct cluster *cluster)
+int cli_cluster_get(struct cli_cluster *cluster, bool quiet)
 {
     uint8_t bytes[8];
     struct leat_msg_writer body;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
     leat_msg_write_array(&body, 0);
-    if (cli_call(LEAT_KIND_CLUSTER_STATUS, &body, &cluster->answer))
-        return cli_refused(&cluster->answer);
+    if (cli_call(LEAT_KIND_CLUSTER_STATUS, &body, &cluster->answer)) {
+        if (!quiet) return cli_refused(&cluster->answer);
+        cli_answer_fini(&cluster->answer);
+        return CLI_FAILED;
+    }
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, cluster->answer.bytes, cluster->answer.count);
     leat_msg_cluster_read(&reader, &cluster->head);
     cluster->voter_count = leat_msg_read_array(&reader);
-    if (cluster->voter_count > VOTERS_MAX) reader.failed = true;
+    if (cluster->voter_count > CLI_CLUSTER_VOTERS_MAX) reader.failed = true;
     for (uint32_t i = 0; !reader.failed && i < cluster->voter_count; i++)
         leat_msg_voter_read(&reader, &cluster->voters[i]);
     cluster->node_count = leat_msg_read_array(&reader);
-    if (cluster->node_count > NODES_MAX) reader.failed = true;
+    if (cluster->node_count > CLI_CLUSTER_NODES_MAX) reader.failed = true;
     for (uint32_t i = 0; !reader.failed && i < cluster->node_count; i++)
         leat_msg_cluster_node_read(&reader, &cluster->nodes[i]);
     memset(&cluster->recovery, 0, sizeof cluster->recovery);
     if (cluster->head.has_recovery) leat_msg_recovery_read(&reader, &cluster->recovery);
     if (!reader.failed) return CLI_OK;
-    cli_error("the server's answer can't be read: it is of another version");
+    if (!quiet) cli_error("the server's answer can't be read: it is of another version");
     cli_answer_fini(&cluster->answer);
     return CLI_FAILED;
 }
@@ -79,7 +76,7 @@ static const char *state_name(const struct leat_msg_cluster_node *node)
 }
 
 /* A node that is down, a voter that can't be reached, a log that lacks copies: somebody's work. */
-static bool healthy(const struct cluster *cluster)
+static bool healthy(const struct cli_cluster *cluster)
 {
     bool well = cluster->head.why.bytes == 0 && cluster->head.leader_address.bytes != 0;
     for (uint32_t i = 0; i < cluster->node_count; i++) {
@@ -170,6 +167,12 @@ static void print_recovery(const struct leat_msg_recovery *recovery)
                phase_name(recovery), recovery->streamlets, recovery->logs, recovery->nodes_answered,
                recovery->nodes_asked, recovery->copies - recovery->copies_open, recovery->copies,
                recovery->age_us / 1000);
+    if (recovery->ended > 0)
+        printf("recovered %" PRIu64 " time%s under this leader; the last: %" PRIu64
+               " streamlet%s in %.1f ms, %.1f ms after the crash was known\n",
+               recovery->ended, cli_s(recovery->ended), recovery->last_recovered,
+               cli_s(recovery->last_recovered), (double)recovery->last_us / 1000,
+               (double)recovery->last_since_crash_us / 1000);
     struct leat_msg_reader reader = recovery->rows;
     for (uint32_t i = 0; i < recovery->row_count; i++) {
         struct leat_msg_recovery_row row;
@@ -183,7 +186,7 @@ static void print_recovery(const struct leat_msg_recovery *recovery)
         printf("waits    %" PRIu64 " logs more\n", recovery->waiting - recovery->row_count);
 }
 
-static void print_json(const struct cluster *cluster)
+static void print_json(const struct cli_cluster *cluster)
 {
     const struct leat_msg_cluster *head = &cluster->head;
     printf("{\"cluster_id\":\"");
@@ -260,7 +263,7 @@ static bool node_cells(const struct leat_msg_cluster_node *node, char **row)
     return true;
 }
 
-static void print_nodes(const struct cluster *cluster)
+static void print_nodes(const struct cli_cluster *cluster)
 {
     static const char *const columns[COLUMNS] = {"node",     "state", "clients",    "nodes",
                                                  "rack",     "cores", "streamlets", "pool",
@@ -283,6 +286,11 @@ static void print_peers(const struct leat_msg_cluster_node *node)
     if (!report->known && node->state == 1 && report->why.bytes > 0)
         printf("%.*s: not heard: %.*s\n", name_bytes, node->name.text, (int)report->why.bytes,
                report->why.text);
+    if (report->known && report->segments_under_replicated > 0)
+        printf("%.*s: %" PRIu64 " segment%s lack%s copies: they are made again in the background\n",
+               name_bytes, node->name.text, report->segments_under_replicated,
+               cli_s(report->segments_under_replicated),
+               report->segments_under_replicated == 1 ? "s" : "");
     if (report->logs_below_min > 0)
         printf("%.*s: appends to %" PRIu64 " log%s are refused: fewer copies than they need\n",
                name_bytes, node->name.text, report->logs_below_min, cli_s(report->logs_below_min));
@@ -305,7 +313,7 @@ static void print_peers(const struct leat_msg_cluster_node *node)
     if (!first) putchar('\n');
 }
 
-static void print_people(const struct cluster *cluster)
+static void print_people(const struct cli_cluster *cluster)
 {
     const struct leat_msg_cluster *head = &cluster->head;
     printf("cluster  ");
@@ -327,6 +335,16 @@ static void print_people(const struct cluster *cluster)
         print_peers(&cluster->nodes[i]);
 }
 
+static void print_time(void)
+{
+    char text[40];
+    time_t now = time(NULL);
+    struct tm local;
+    localtime_r(&now, &local);
+    strftime(text, sizeof text, "%F %T", &local);
+    puts(text);
+}
+
 static int status(int argc, char **argv)
 {
     bool json = false, watch = false;
@@ -337,12 +355,23 @@ static int status(int argc, char **argv)
         if (n > 0) cli_error("cluster status takes no operands");
         return CLI_USAGE;
     }
-    static struct cluster cluster;
+    static struct cli_cluster cluster;
     cli_catch_signals();
     int code;
+    bool screen = watch && !json && isatty(STDOUT_FILENO);
     do {
-        code = cluster_get(&cluster);
-        if (code != CLI_OK) return code;
+        code = cli_cluster_get(&cluster, watch);
+        if (code != CLI_OK && !watch) return code;
+        if (screen) fputs("\033[H\033[J", stdout); /* in place of what was there */
+        if (watch && !json) print_time();
+        if (code != CLI_OK) {
+            /* Whoever was asked has died, perhaps: that is what is being watched for. */
+            if (!json) printf("no server answers\n");
+            cli_disconnect();
+            fflush(stdout);
+            (void)poll(NULL, 0, WATCH_MS);
+            continue;
+        }
         if (json)
             print_json(&cluster);
         else
@@ -351,8 +380,8 @@ static int status(int argc, char **argv)
         code = healthy(&cluster) ? CLI_OK : CLI_FAILED;
         cli_answer_fini(&cluster.answer);
         if (!watch || cli_interrupted()) break;
-        if (!json) putchar('\n');
-        (void)poll(NULL, 0, 1000); /* a signal ends it early */
+        if (!json && !screen) putchar('\n');
+        (void)poll(NULL, 0, screen ? WATCH_MS : WATCH_FILE_MS); /* a signal ends it early */
     } while (!cli_interrupted());
     return code;
 }

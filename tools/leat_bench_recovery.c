@@ -1,0 +1,696 @@
+/* leat bench recovery: a cluster of its own, an owner that dies, and how long which step takes. */
+#include "tools/leat_bench.h"
+#include "tools/leat_bench_servers.h"
+#include "tools/leat_cluster.h"
+
+#include "leat/consumer.h"
+#include "leat/producer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+
+static const char help[] =
+    "Usage: leat bench recovery [OPTION...]\n"
+    "\n"
+    "Starts a cluster on this machine, stores something, kills the node that serves it while a "
+    "producer\n"
+    "and a consumer go on, and tells how long which step took until the next ack.\n"
+    "\n"
+    "  --stored SIZE        in one log (default 100M); on disk it takes that times the copies\n"
+    "  --copies N           (default 3)\n"
+    "  --nodes N            (default 4, three of them vote)\n"
+    "  --trials N           (default 5)\n"
+    "  --how HOW            kill (kill -9; default), leader (kill -9 of an owner that leads the\n"
+    "                       coordinators too), stop (SIGSTOP, SIGCONT afterwards)\n"
+    "  --replicated         also wait until all lost copies are made again (a minute and more)\n"
+    "  --durability LEVEL   memory (default) or disk\n"
+    "  --replication KIND   auto (default), shm, tcp, rpc, verbs\n"
+    "  --memory SIZE        of each server (default 512M)\n"
+    "  --dir DIR            where data lies (default /var/tmp); removed at the end\n"
+    "  --keep               not removed; each node's diary lies there too\n"
+    "  --leatd PATH         (default: beside this program)\n"
+    "  --json FILE          figures for programs ('-': stdout)\n";
+
+enum {
+    STORE_RECORD_BYTES = 1000,
+    LIGHT_RECORD_BYTES = 100,
+    LIGHT_EVERY_US = 1000,
+    OPEN_MAX = 1 << 16, /* records of the light producer that have no answer yet */
+    TRIALS_MAX = 1000,
+    WELL_MS = 120 * 1000,
+    REPLICATED_MS = 30 * 60 * 1000,
+    POLL_MS = 20,
+    QUIET_MS = 1000, /* of light load, before each trial */
+};
+#define STREAM "bench"
+
+enum phase {
+    PHASE_DETECT,
+    PHASE_FENCE,
+    PHASE_COLLECT,
+    PHASE_PREPARE,
+    PHASE_SEAL,
+    PHASE_ADOPT,
+    PHASE_ACK,
+    PHASE_READ,
+    PHASE_WHOLE,
+    PHASES
+};
+static const char *const phase_names[PHASES] = {
+    "detect", "fence",     "collect",    "prepare copies",  "seal (commit)",
+    "adopt",  "first ack", "first read", "fully replicated"};
+static const char *const phase_keys[PHASES] = {"detect",    "fence",      "collect",
+                                               "prepare",   "seal",       "adopt",
+                                               "first_ack", "first_read", "replicated"};
+static const char *const phase_words[PHASES] = {
+    "from the blow until it is declared crashed",
+    "the slowest node's; revoking what it could write to",
+    "all nodes asked what they hold (fence included) and answered",
+    "what was decided lies on min-copies nodes",
+    "the entry with owner and end is committed",
+    "from there until the new owner serves",
+    "from the blow to the first ack of a record produced after it",
+    "from the blow until a record produced after it is read",
+    "from the blow until no segment lacks a copy"};
+
+struct options {
+    uint64_t stored, copies, nodes, trials, memory;
+    const char *how, *durability, *replication, *dir, *leatd, *json;
+    bool keep, replicated;
+};
+
+/* ---- the light load ---- */
+
+struct mark {
+    struct light *light;
+    uint64_t at_us;
+    _Atomic bool open;
+};
+struct light {
+    leat_producer *producer;
+    leat_consumer *consumer;
+    pthread_t writer, reader;
+    _Atomic bool over;
+    _Atomic uint64_t blow_us; /* 0: none is waited for */
+    _Atomic uint64_t acked_us, read_us, acked, failed;
+    struct bench_histogram latency[2]; /* before and after a blow, once it goes on */
+    struct mark *marks;
+};
+
+static void on_light_result(void *arg, const leat_result *result)
+{
+    struct mark *mark = arg;
+    struct light *light = mark->light;
+    uint64_t now = leat_shared_now_us(NULL), blow = atomic_load(&light->blow_us);
+    if (result->code) {
+        atomic_fetch_add(&light->failed, 1);
+    } else {
+        atomic_fetch_add(&light->acked, 1);
+        if (blow && mark->at_us > blow && !atomic_load(&light->acked_us))
+            atomic_store(&light->acked_us, now);
+        /* What was produced while nobody served is the pause once more. */
+        uint64_t first = atomic_load(&light->acked_us);
+        if (!blow)
+            bench_note(&light->latency[0], now - mark->at_us);
+        else if (first && mark->at_us > first)
+            bench_note(&light->latency[1], now - mark->at_us);
+    }
+    atomic_store(&mark->open, false);
+}
+
+static void *light_write(void *arg)
+{
+    struct light *light = arg;
+    char value[LIGHT_RECORD_BYTES + 1];
+    leat_produce_record record = {
+        .value = value, .value_bytes = LIGHT_RECORD_BYTES, .streamlet = -1};
+    struct timespec due;
+    clock_gettime(CLOCK_MONOTONIC, &due);
+    for (uint64_t number = 0; !atomic_load(&light->over); number++) {
+        due.tv_nsec += LIGHT_EVERY_US * 1000;
+        if (due.tv_nsec >= 1000000000) due.tv_sec++, due.tv_nsec -= 1000000000;
+        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+        struct mark *mark = &light->marks[number % OPEN_MAX];
+        if (atomic_load(&mark->open)) continue; /* a long pause: what waits is enough */
+        *mark = (struct mark){.light = light, .at_us = leat_shared_now_us(NULL)};
+        atomic_store(&mark->open, true);
+        memset(value, ' ', sizeof value);
+        snprintf(value, sizeof value, "light %" PRIu64, mark->at_us);
+        if (leat_produce(light->producer, STREAM, &record, on_light_result, mark)) {
+            atomic_fetch_add(&light->failed, 1);
+            atomic_store(&mark->open, false);
+        }
+    }
+    return NULL;
+}
+
+static void *light_read(void *arg)
+{
+    struct light *light = arg;
+    while (!atomic_load(&light->over)) {
+        leat_code code = 0;
+        const leat_record_view *record = leat_consumer_next(light->consumer, 100, &code);
+        if (code) break;
+        uint64_t at = 0, blow = atomic_load(&light->blow_us);
+        if (!record || record->value_bytes < 6 || memcmp(record->value, "light ", 6) != 0) continue;
+        char text[LIGHT_RECORD_BYTES + 1] = "";
+        memcpy(text, record->value,
+               record->value_bytes < sizeof text - 1 ? record->value_bytes : sizeof text - 1);
+        at = strtoull(text + 6, NULL, 10);
+        if (blow && at > blow && !atomic_load(&light->read_us))
+            atomic_store(&light->read_us, leat_shared_now_us(NULL));
+    }
+    return NULL;
+}
+
+static int light_begin(struct light *light, const char *brokers)
+{
+    leat_message message;
+    leat_producer_options producer;
+    leat_consumer_options consumer;
+    leat_producer_options_init(&producer);
+    producer.brokers = brokers;
+    producer.linger_us = 0;
+    leat_consumer_options_init(&consumer);
+    consumer.brokers = brokers;
+    consumer.from = LEAT_FROM_LATEST;
+    light->marks = calloc(OPEN_MAX, sizeof *light->marks);
+    if (!light->marks) abort();
+    light->producer = leat_producer_open(&producer, &message);
+    if (light->producer) light->consumer = leat_consumer_open(STREAM, &consumer, 30000, &message);
+    if (!light->consumer) {
+        cli_error("%s", message.text);
+        return CLI_FAILED;
+    }
+    if (pthread_create(&light->writer, NULL, light_write, light)) abort();
+    if (pthread_create(&light->reader, NULL, light_read, light)) abort();
+    return CLI_OK;
+}
+
+static void light_end(struct light *light)
+{
+    atomic_store(&light->over, true);
+    if (light->consumer) {
+        pthread_join(light->writer, NULL);
+        pthread_join(light->reader, NULL);
+    }
+    leat_consumer_close(light->consumer);
+    leat_producer_close(light->producer);
+    free(light->marks);
+}
+
+/* ---- what is stored ---- */
+
+static void on_stored(void *arg, const leat_result *result)
+{
+    if (result->code) atomic_fetch_add((_Atomic uint64_t *)arg, 1);
+}
+
+static int store(const struct options *o, const char *brokers)
+{
+    struct leat_stream_settings settings = {
+        .streamlets = 1, .logs = 1, .copies = (uint32_t)o->copies};
+    struct cli_answer answer;
+    int code = cli_durability_parse(o->durability, &settings.durability);
+    if (code) return code;
+    if (cli_stream_create(STREAM, &settings, &answer)) return cli_refused(&answer);
+    cli_answer_fini(&answer);
+    leat_producer_options options;
+    leat_producer_options_init(&options);
+    options.brokers = brokers;
+    options.batch_bytes = 512 * 1024;
+    leat_message message;
+    leat_producer *producer = leat_producer_open(&options, &message);
+    if (!producer) {
+        cli_error("%s", message.text);
+        return CLI_FAILED;
+    }
+    _Atomic uint64_t failed = 0;
+    uint64_t count = o->stored / STORE_RECORD_BYTES;
+    char value[STORE_RECORD_BYTES];
+    for (size_t i = 0; i < sizeof value; i++)
+        value[i] = (char)('a' + i % 26);
+    leat_produce_record record = {.value = value, .value_bytes = sizeof value, .streamlet = -1};
+    for (uint64_t i = 0; i < count && !cli_interrupted() && code == CLI_OK; i++) {
+        if (leat_produce(producer, STREAM, &record, on_stored, &failed)) code = CLI_FAILED;
+        if (i % 65536 == 0)
+            cli_progress("storing: %" PRIu64 " of %" PRIu64 " MB", i / 1000, count / 1000);
+    }
+    uint64_t open = leat_producer_flush(producer, 120000);
+    leat_producer_close(producer);
+    cli_progress_end();
+    if (cli_interrupted()) return CLI_FAILED;
+    if (code == CLI_OK && !open && !atomic_load(&failed)) return CLI_OK;
+    cli_error("%" PRIu64 " records could not be stored", open + atomic_load(&failed));
+    return CLI_FAILED;
+}
+
+/* ---- asking ---- */
+
+static struct cli_cluster cluster; /* large */
+
+/* Of all but one; the answer is to be given back. */
+static bool ask(struct bench_servers *servers, uint32_t without)
+{
+    cli_disconnect(); /* the one that was asked last may be the one that died */
+    cli_brokers = bench_servers_brokers(servers, without);
+    return cli_cluster_get(&cluster, true) == CLI_OK;
+}
+
+/* All but one are up, nothing is being recovered; whole: and no segment lacks a copy. */
+static bool is_well(const struct bench_servers *servers, uint32_t without, bool whole)
+{
+    bool well =
+        cluster.head.leader_address.bytes && !cluster.recovery.phase && !cluster.recovery.waiting;
+    uint64_t logs = 0;
+    for (uint32_t i = 0; i < cluster.node_count; i++) {
+        const struct leat_msg_cluster_node *node = &cluster.nodes[i];
+        bool wanted =
+            (uint32_t)bench_servers_find(servers, node->name.text, node->name.bytes) != without;
+        if (!wanted) continue;
+        well = well && node->state == 1 && node->report.known && !node->report.logs_below_min;
+        if (whole)
+            well = well && !node->report.logs_under_replicated &&
+                   !node->report.segments_under_replicated;
+        logs += node->report.logs;
+    }
+    return well && logs > 0;
+}
+
+static bool well_wait(struct bench_servers *servers, uint32_t without, bool whole, int ms)
+{
+    uint64_t deadline = leat_shared_now_us(NULL) + (uint64_t)ms * 1000;
+    while (leat_shared_now_us(NULL) < deadline && !cli_interrupted()) {
+        bool well = false;
+        if (ask(servers, without)) {
+            well = is_well(servers, without, whole);
+            cli_answer_fini(&cluster.answer);
+        }
+        if (well) return true;
+        (void)poll(NULL, 0, whole ? 10 * POLL_MS : POLL_MS);
+    }
+    return false;
+}
+
+/* Who serves the log, and who leads: indices of servers, -1: unknown. */
+static void roles(struct bench_servers *servers, int *out_owner, int *out_leader)
+{
+    *out_owner = *out_leader = -1;
+    if (!ask(servers, UINT32_MAX)) return;
+    for (uint32_t i = 0; i < cluster.node_count; i++) {
+        const struct leat_msg_cluster_node *node = &cluster.nodes[i];
+        int server = bench_servers_find(servers, node->name.text, node->name.bytes);
+        if (node->streamlets) *out_owner = server;
+        if (node->node_address.bytes &&
+            node->node_address.bytes == cluster.head.leader_address.bytes &&
+            memcmp(node->node_address.text, cluster.head.leader_address.text,
+                   node->node_address.bytes) == 0)
+            *out_leader = server;
+    }
+    cli_answer_fini(&cluster.answer);
+}
+
+static int move_to(const struct bench_server *server)
+{
+    uint8_t bytes[256];
+    struct leat_msg_writer body;
+    struct cli_answer answer;
+    struct leat_msg_streamlet_move move = {
+        {STREAM, sizeof STREAM - 1}, 0, {server->name, (uint32_t)strlen(server->name)}};
+    leat_msg_writer_init(&body, bytes, sizeof bytes);
+    leat_msg_streamlet_move_encode(&body, &move);
+    if (cli_call(LEAT_KIND_STREAMLET_MOVE, &body, &answer)) return cli_refused(&answer);
+    cli_answer_fini(&answer);
+    return CLI_OK;
+}
+
+/* ---- diaries ---- */
+
+/* "2026-01-02T03:04:05.678Z level text": milliseconds since 1970. */
+static bool line_time(const char *line, int64_t *out_ms)
+{
+    struct tm tm = {0};
+    const char *dot = strptime(line, "%Y-%m-%dT%H:%M:%S", &tm);
+    if (!dot || *dot != '.') return false;
+    *out_ms = (int64_t)timegm(&tm) * 1000 + strtol(dot + 1, NULL, 10);
+    return true;
+}
+
+static int64_t wall_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static double number_after(const char *line, const char *words)
+{
+    const char *at = strstr(line, words);
+    return at ? strtod(at + strlen(words), NULL) / 1000 : -1;
+}
+
+/* Where that victim's crash is dealt with; times in ms. The first attempt that gives owners counts. */
+struct reading {
+    int64_t blow_ms, declared_ms, committed_ms, served_ms;
+    double fence, collect, prepare, seal;
+    char crashed[40];
+};
+
+static void line_read(struct reading *it, const char *line)
+{
+    int64_t at = 0;
+    if (!line_time(line, &at) || at < it->blow_ms) return;
+    if (strstr(line, "declared crashed:") && strstr(line, it->crashed) && !it->declared_ms)
+        it->declared_ms = at;
+    double fence = number_after(line, "incarnations in ");
+    if (strstr(line, ": fenced ") && fence > it->fence) it->fence = fence;
+    if (strstr(line, "nodes answered in ") && it->collect < 0)
+        it->collect = number_after(line, "nodes answered in ");
+    if (strstr(line, "copies were asked for, in ") && it->prepare < 0)
+        it->prepare = number_after(line, "copies were asked for, in ");
+    if (strstr(line, "have an owner again, committed in ") && it->seal < 0) {
+        it->seal = number_after(line, "have an owner again, committed in ");
+        it->committed_ms = at;
+    }
+    if (strstr(line, "is served here under epoch") && !it->served_ms) it->served_ms = at;
+}
+
+static void diaries_read(const struct bench_servers *servers, uint32_t victim, struct reading *it)
+{
+    char line[1000];
+    snprintf(it->crashed, sizeof it->crashed, "node %s ", servers->rows[victim].name);
+    it->fence = it->collect = it->prepare = it->seal = -1;
+    for (uint32_t i = 0; i < servers->count; i++) {
+        FILE *diary = i == victim ? NULL : fopen(servers->rows[i].diary, "r");
+        while (diary && fgets(line, sizeof line, diary))
+            line_read(it, line);
+        if (diary) (void)fclose(diary);
+    }
+}
+
+/* ---- a trial ---- */
+
+struct trial {
+    double ms[PHASES]; /* -1: not seen */
+    char victim[8];
+    bool led;
+};
+
+static void phases_fill(const struct bench_servers *servers, uint32_t victim, int64_t blow_ms,
+                        struct trial *trial)
+{
+    struct reading it = {.blow_ms = blow_ms};
+    diaries_read(servers, victim, &it);
+    trial->ms[PHASE_DETECT] = it.declared_ms ? (double)(it.declared_ms - blow_ms) : -1;
+    trial->ms[PHASE_FENCE] = it.fence;
+    trial->ms[PHASE_COLLECT] = it.collect;
+    trial->ms[PHASE_PREPARE] =
+        it.seal >= 0 && it.prepare < 0 ? 0 : it.prepare; /* none was needed */
+    trial->ms[PHASE_SEAL] = it.seal;
+    bool adopted = it.served_ms && it.committed_ms;
+    trial->ms[PHASE_ADOPT] = adopted ? (double)(it.served_ms - it.committed_ms) : -1;
+}
+
+static bool light_wait(const _Atomic uint64_t *what, int ms)
+{
+    uint64_t deadline = leat_shared_now_us(NULL) + (uint64_t)ms * 1000;
+    while (!atomic_load(what) && leat_shared_now_us(NULL) < deadline && !cli_interrupted())
+        (void)poll(NULL, 0, 1);
+    return atomic_load(what) != 0;
+}
+
+static int victim_choose(struct bench_servers *servers, const struct options *o, int *out_victim,
+                         bool *out_led)
+{
+    int owner, leader;
+    roles(servers, &owner, &leader);
+    if (owner >= 0 && leader >= 0 && owner != leader && strcmp(o->how, "leader") == 0) {
+        int code = move_to(&servers->rows[leader]);
+        if (code || !well_wait(servers, UINT32_MAX, false, WELL_MS)) return CLI_FAILED;
+        roles(servers, &owner, &leader);
+    }
+    *out_victim = owner;
+    *out_led = owner == leader;
+    if (owner >= 0) return CLI_OK;
+    if (!cli_interrupted()) cli_error("no node says that it serves the stream");
+    return CLI_FAILED;
+}
+
+static int heal(struct bench_servers *servers, uint32_t victim, const struct options *o)
+{
+    if (strcmp(o->how, "stop") == 0) {
+        bench_server_stop(&servers->rows[victim], false);
+        return CLI_OK;
+    }
+    return bench_server_start(servers, victim);
+}
+
+static int trial_run(struct bench_servers *servers, const struct options *o, struct light *light,
+                     struct trial *trial)
+{
+    int victim = -1;
+    for (unsigned i = 0; i < PHASES; i++)
+        trial->ms[i] = -1;
+    if (!well_wait(servers, UINT32_MAX, false, WELL_MS)) {
+        if (!cli_interrupted()) cli_error("the cluster does not come to rest");
+        return CLI_FAILED;
+    }
+    (void)poll(NULL, 0, QUIET_MS);
+    int code = victim_choose(servers, o, &victim, &trial->led);
+    if (code) return code;
+    struct bench_server *server = &servers->rows[victim];
+    memcpy(trial->victim, server->name, sizeof trial->victim);
+    atomic_store(&light->acked_us, 0);
+    atomic_store(&light->read_us, 0);
+    int64_t blow_ms = wall_ms();
+    uint64_t blow = leat_shared_now_us(NULL);
+    atomic_store(&light->blow_us, blow);
+    if (strcmp(o->how, "stop") == 0)
+        bench_server_stop(server, true);
+    else
+        bench_server_kill(server);
+    if (light_wait(&light->acked_us, WELL_MS))
+        trial->ms[PHASE_ACK] = (double)(atomic_load(&light->acked_us) - blow) / 1000;
+    if (light_wait(&light->read_us, WELL_MS))
+        trial->ms[PHASE_READ] = (double)(atomic_load(&light->read_us) - blow) / 1000;
+    if (o->replicated && well_wait(servers, (uint32_t)victim, true, REPLICATED_MS))
+        trial->ms[PHASE_WHOLE] = (double)(leat_shared_now_us(NULL) - blow) / 1000;
+    else
+        (void)well_wait(servers, (uint32_t)victim, false, WELL_MS);
+    phases_fill(servers, (uint32_t)victim, blow_ms, trial);
+    atomic_store(&light->blow_us, 0);
+    if (cli_interrupted()) return CLI_FAILED;
+    if (trial->ms[PHASE_ACK] < 0) {
+        cli_error("nothing was acked for %d s after the blow", WELL_MS / 1000);
+        return CLI_FAILED;
+    }
+    return heal(servers, (uint32_t)victim, o);
+}
+
+/* ---- the report ---- */
+
+static int order(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+/* Of those that have it. 0: none. */
+static size_t spread(const struct trial *trials, size_t count, unsigned phase, double out[3])
+{
+    double values[TRIALS_MAX];
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++)
+        if (trials[i].ms[phase] >= 0) values[found++] = trials[i].ms[phase];
+    if (found == 0) return 0;
+    qsort(values, found, sizeof *values, order);
+    out[0] = values[0];
+    out[1] = values[found / 2];
+    out[2] = values[found - 1];
+    return found;
+}
+
+static void json_write(FILE *out, const struct options *o, const struct trial *trials, size_t count,
+                       struct light *light)
+{
+    fprintf(out,
+            "{\"benchmark\":\"recovery\",\"stored_bytes\":%" PRIu64 ",\"copies\":%" PRIu64
+            ",\"nodes\":%" PRIu64
+            ",\"how\":\"%s\",\"durability\":\"%s\",\"replication\":\"%s\",\"trials\":[",
+            o->stored, o->copies, o->nodes, o->how, o->durability,
+            o->replication ? o->replication : "auto");
+    for (size_t i = 0; i < count; i++) {
+        fprintf(out, "%s{\"victim\":\"%s\",\"led\":%s", i ? "," : "", trials[i].victim,
+                trials[i].led ? "true" : "false");
+        for (unsigned p = 0; p < PHASES; p++)
+            if (trials[i].ms[p] >= 0)
+                fprintf(out, ",\"%s_ms\":%.3f", phase_keys[p], trials[i].ms[p]);
+        fprintf(out, "}");
+    }
+    fprintf(out, "],\"phases\":{");
+    bool first = true;
+    for (unsigned p = 0; p < PHASES; p++) {
+        double at[3];
+        if (!spread(trials, count, p, at)) continue;
+        fprintf(out, "%s\"%s\":{\"least_ms\":%.3f,\"half_ms\":%.3f,\"most_ms\":%.3f}",
+                first ? "" : ",", phase_keys[p], at[0], at[1], at[2]);
+        first = false;
+    }
+    fprintf(out,
+            "},\"latency_before_us\":{\"p50\":%" PRIu64 ",\"p99\":%" PRIu64
+            "},\"latency_after_us\":{\"p50\":%" PRIu64 ",\"p99\":%" PRIu64
+            "},\"failed_records\":%" PRIu64 "}\n",
+            bench_percentile(&light->latency[0], 50), bench_percentile(&light->latency[0], 99),
+            bench_percentile(&light->latency[1], 50), bench_percentile(&light->latency[1], 99),
+            (uint64_t)atomic_load(&light->failed));
+}
+
+static void print(const struct options *o, const struct trial *trials, size_t count,
+                  struct light *light)
+{
+    char size[32];
+    printf("recovery: %zu trials (%s), %s stored in %" PRIu64 " copies on %" PRIu64
+           " nodes, level %s\n",
+           count, o->how, cli_bytes_text((double)o->stored, size), o->copies, o->nodes,
+           o->durability);
+    printf("  %-18s %9s %9s %9s ms\n", "", "least", "half", "most");
+    for (unsigned p = 0; p < PHASES; p++) {
+        double at[3];
+        if (!spread(trials, count, p, at)) continue;
+        printf("  %-18s %9.1f %9.1f %9.1f    %s\n", phase_names[p], at[0], at[1], at[2],
+               phase_words[p]);
+    }
+    printf("  append latency     p50 %" PRIu64 " us, p99 %" PRIu64 " us before; p50 %" PRIu64
+           " us, p99 %" PRIu64 " us from the first ack on%s\n",
+           bench_percentile(&light->latency[0], 50), bench_percentile(&light->latency[0], 99),
+           bench_percentile(&light->latency[1], 50), bench_percentile(&light->latency[1], 99),
+           o->replicated ? ", while copies are made again" : "");
+    if (atomic_load(&light->failed))
+        printf("  failed records     %" PRIu64 "\n", (uint64_t)atomic_load(&light->failed));
+}
+
+static int report(const struct options *o, const struct trial *trials, size_t count,
+                  struct light *light)
+{
+    bool to_stdout = o->json && strcmp(o->json, "-") == 0;
+    if (!to_stdout) print(o, trials, count, light);
+    int failed = atomic_load(&light->failed) ? CLI_FAILED : CLI_OK;
+    if (!o->json) return failed;
+    FILE *out = to_stdout ? stdout : fopen(o->json, "w");
+    if (!out) {
+        cli_error("%s can't be written", o->json);
+        return CLI_FAILED;
+    }
+    json_write(out, o, trials, count, light);
+    return (to_stdout ? fflush(out) : fclose(out)) ? CLI_FAILED : failed;
+}
+
+/* ---- all of it ---- */
+
+static int disk_check(const struct options *o)
+{
+    struct statvfs disk;
+    char need[32], have[32];
+    if (statvfs(o->dir, &disk)) {
+        cli_error("%s: %s", o->dir, strerror(errno));
+        return CLI_FAILED;
+    }
+    double wanted = (double)o->stored * ((double)o->copies + 1) + 2e9; /* copies are made again */
+    double there = (double)disk.f_bavail * (double)disk.f_frsize;
+    if (wanted <= there) return CLI_OK;
+    cli_error("this takes %s in %s, where %s are free; store less, or name another place by --dir",
+              cli_bytes_text(wanted, need), o->dir, cli_bytes_text(there, have));
+    return CLI_FAILED;
+}
+
+static int run(const struct options *o)
+{
+    static struct bench_servers servers;
+    static struct light light;
+    static char brokers[sizeof servers.brokers];
+    struct trial *trials = calloc(o->trials, sizeof *trials);
+    if (!trials) abort();
+    servers.count = (uint32_t)o->nodes;
+    servers.memory_bytes = o->memory;
+    servers.leatd = o->leatd;
+    servers.replication = o->replication;
+    servers.keep = o->keep;
+    cli_catch_signals();
+    int code = bench_servers_start(&servers, o->dir);
+    size_t done = 0;
+    if (code == CLI_OK) {
+        snprintf(brokers, sizeof brokers, "%s", bench_servers_brokers(&servers, UINT32_MAX));
+        cli_brokers = brokers;
+        code = store(o, brokers);
+    }
+    cli_disconnect();
+    bool light_on = code == CLI_OK;
+    if (light_on) code = light_begin(&light, brokers);
+    while (code == CLI_OK && done < o->trials) {
+        code = trial_run(&servers, o, &light, &trials[done]);
+        if (code) break;
+        done++;
+        cli_progress("trial %zu of %" PRIu64 ": first ack after %.0f ms", done, o->trials,
+                     trials[done - 1].ms[PHASE_ACK]);
+    }
+    cli_progress_end();
+    cli_disconnect();
+    if (light_on) light_end(&light);
+    bench_servers_end(&servers);
+    if (done > 0) {
+        int told = report(o, trials, done, &light);
+        if (code == CLI_OK) code = told;
+    }
+    free(trials);
+    return code;
+}
+
+int leat_bench_recovery(int argc, char **argv)
+{
+    if (cli_wants_help(argc, argv, help)) return CLI_OK;
+    struct options o = {.stored = 100 << 20,
+                        .copies = 3,
+                        .nodes = 4,
+                        .trials = 5,
+                        .memory = 512 << 20,
+                        .how = "kill",
+                        .durability = "memory",
+                        .dir = "/var/tmp"};
+    const struct cli_option options[] = {
+        {"stored", 0, CLI_BYTES, &o.stored},
+        {"copies", 0, CLI_U64, &o.copies},
+        {"nodes", 0, CLI_U64, &o.nodes},
+        {"trials", 0, CLI_U64, &o.trials},
+        {"how", 0, CLI_TEXT, &o.how},
+        {"replicated", 0, CLI_FLAG, &o.replicated},
+        {"durability", 0, CLI_TEXT, &o.durability},
+        {"replication", 0, CLI_TEXT, &o.replication},
+        {"memory", 0, CLI_BYTES, &o.memory},
+        {"dir", 0, CLI_TEXT, &o.dir},
+        {"keep", 0, CLI_FLAG, &o.keep},
+        {"leatd", 0, CLI_TEXT, &o.leatd},
+        {"json", 0, CLI_TEXT, &o.json},
+    };
+    int n = cli_parse(argc, argv, options, sizeof options / sizeof options[0]);
+    if (n != 0) {
+        if (n > 0) cli_error("bench recovery takes no operands");
+        return CLI_USAGE;
+    }
+    bool how =
+        strcmp(o.how, "kill") == 0 || strcmp(o.how, "stop") == 0 || strcmp(o.how, "leader") == 0;
+    if (!how || o.trials == 0 || o.trials > TRIALS_MAX || o.nodes < 3 ||
+        o.nodes > BENCH_SERVERS_MAX || o.copies < 2 || o.copies > o.nodes) {
+        cli_error("--how is kill, leader or stop, --trials 1 to %d, --nodes 3 to %d, --copies 2 to "
+                  "the nodes",
+                  TRIALS_MAX, BENCH_SERVERS_MAX);
+        return CLI_USAGE;
+    }
+    int code = disk_check(&o);
+    return code ? code : run(&o);
+}

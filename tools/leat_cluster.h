@@ -1,0 +1,20 @@
+/* The answer to CLUSTER_STATUS, read: for leat cluster status and for the benchmark of recovery. */
+#ifndef LEAT_TOOLS_LEAT_CLUSTER_H
+#define LEAT_TOOLS_LEAT_CLUSTER_H
+
+#include "tools/cli.h"
+#include "wire/message_cluster.h"
+
+enum { CLI_CLUSTER_VOTERS_MAX = 64, CLI_CLUSTER_NODES_MAX = 1024 };
+struct cli_cluster {
+    struct cli_answer answer; /* views point into it: cli_answer_fini() */
+    struct leat_msg_cluster head;
+    struct leat_msg_voter voters[CLI_CLUSTER_VOTERS_MAX];
+    struct leat_msg_cluster_node nodes[CLI_CLUSTER_NODES_MAX];
+    uint32_t voter_count, node_count;
+    struct leat_msg_recovery recovery;
+};
+/** Ask. Says what is wrong unless quiet; returns an exit code, and nothing is held when it is not 0. */
+int cli_cluster_get(struct cli_cluster *cluster, bool quiet);
+
+#endif
