@@ -37,7 +37,7 @@ const char leatd_help[] =
     "  --advertise HOST:PORT  address that clients are told (default: that of --listen)\n"
     "  --rack NAME          copies of a segment are kept in different racks\n"
     "  --replication KIND   auto, verbs, shm, tcp or rpc (default: auto)\n"
-    "  --recovery BOOL      others take over what a node that dies had (default: no)\n"
+    "  --recovery BOOL      others take over what a node that dies had (default: yes)\n"
     "  --ping-ms, --suspect-ms, --confirm-ms N  a node is asked every so often (25), suspected\n"
     "                       after that silence (100), given up after that much more (60)\n"
     "\n"
@@ -320,6 +320,7 @@ void leatd_config_default(struct leatd_config *config)
     memcpy(config->listen, "127.0.0.1:7700", sizeof "127.0.0.1:7700");
     config->log_level = LEAT_DIARY_INFO;
     config->auto_create = true;
+    config->recovery = true;
     config->scrub_bytes_per_second = 4 * 1024 * 1024;
 }
 

@@ -67,9 +67,9 @@ static const struct {
 
 /* ---- one run in a child ---- */
 
-static uint32_t nodes = 1; /* of every seed */
-static bool recovery;      /* in every seed */
-static unsigned bug;       /* in every seed; enum leat_bug */
+static uint32_t nodes = 1;   /* of every seed */
+static bool recovery = true; /* in every seed of a cluster */
+static unsigned bug;         /* in every seed; enum leat_bug */
 
 static void bug_set(void)
 {
@@ -195,7 +195,7 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
         totals->failed++;
         printf("tools/sim --seed %" PRIu64, job->seed);
         if (nodes > 1) printf(" --nodes %" PRIu32, nodes);
-        if (recovery) printf(" --recovery");
+        if (nodes > 1 && !recovery) printf(" --no-recovery");
         if (bug) printf(" --bug %s", bugs[bug].text);
         printf(": %s\n", verdict);
         text_print(job->text);
@@ -473,7 +473,7 @@ static void usage(FILE *to)
           "       leat-sim --seeds N [--from S] [--jobs J]  run many; each line of a failure "
           "replays it\n"
           "       --nodes N: a cluster of N machines that form, die and come back\n"
-          "       --recovery: others take over the streamlets of one that dies\n"
+          "       --no-recovery: the streamlets of one that dies wait for it\n"
           "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
           "           power cut before, inside and after every K-th disk operation\n"
           "       leat-sim --sweep [--seed S] --op N [--subset M] [--trace]  only there\n"
@@ -488,12 +488,12 @@ static void usage(FILE *to)
 int main(int argc, char **argv)
 {
     static const struct option names[] = {
-        {"seed", 1, NULL, 's'},        {"seeds", 1, NULL, 'n'},   {"from", 1, NULL, 'f'},
-        {"jobs", 1, NULL, 'j'},        {"trace", 0, NULL, 't'},   {"sweep", 0, NULL, 'w'},
-        {"step", 1, NULL, 'k'},        {"subsets", 1, NULL, 'u'}, {"op", 1, NULL, 'o'},
-        {"subset", 1, NULL, 'b'},      {"nodes", 1, NULL, 'N'},   {"help", 0, NULL, 'h'},
-        {"allocations", 0, NULL, 'a'}, {"bug", 1, NULL, 'B'},     {"bugs", 0, NULL, 'g'},
-        {"recovery", 0, NULL, 'R'},    {NULL, 0, NULL, 0}};
+        {"seed", 1, NULL, 's'},        {"seeds", 1, NULL, 'n'},       {"from", 1, NULL, 'f'},
+        {"jobs", 1, NULL, 'j'},        {"trace", 0, NULL, 't'},       {"sweep", 0, NULL, 'w'},
+        {"step", 1, NULL, 'k'},        {"subsets", 1, NULL, 'u'},     {"op", 1, NULL, 'o'},
+        {"subset", 1, NULL, 'b'},      {"nodes", 1, NULL, 'N'},       {"help", 0, NULL, 'h'},
+        {"allocations", 0, NULL, 'a'}, {"bug", 1, NULL, 'B'},         {"bugs", 0, NULL, 'g'},
+        {"recovery", 0, NULL, 'R'},    {"no-recovery", 0, NULL, 'W'}, {NULL, 0, NULL, 0}};
     uint64_t seed = 0, count = 0, from = 1, jobs = 2;
     bool trace = false, sweeping = false, allocations = false, all_bugs = false;
     sweep.subsets = SUBSETS;
@@ -551,8 +551,9 @@ int main(int argc, char **argv)
             }
             nodes = (uint32_t)number;
             break;
-        case 'R':
-            recovery = true;
+        case 'R': /* the default */
+        case 'W':
+            recovery = option == 'R';
             break;
         case 'h':
             usage(stdout);

@@ -427,7 +427,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     /* Where every disk operation or allocation is a run, they would be too many. */
     sim_rng_init(&scenario->kafka, options->seed, "kafka");
     scenario->with_kafka = options->records == 0 && sim_rng_chance(&scenario->kafka, 500);
-    scenario->recovery = options->recovery;
+    scenario->recovery = options->recovery && scenario->server_count > 1;
     scenario->pause_us_max = 20000;
     if (scenario->server_count > 1) cluster_choose(scenario);
     world->somebody_waits = somebody_waits;
