@@ -20,6 +20,7 @@ struct produce {
 struct produce_part {
     struct produce *produce;
     struct leat_kafka_produce_response_partition *out;
+    bool ended;
 };
 
 /* ---- what comes of a partition ---- */
@@ -76,6 +77,7 @@ static void part_on_done(struct leat_append_request *append)
     } else
         part_refuse(produce, part->out, produce_error_of(rc),
                     append->text != NULL ? append->text : leat_err_text(rc));
+    part->ended = true;
     leat_append_end(append);
     produce_one_less(produce);
 }
@@ -125,12 +127,17 @@ static bool part_begin(struct produce *produce, struct leat_kafka_string name,
             part_refuse(produce, out, LEAT_KAFKA_KAFKA_STORAGE_ERROR, NULL);
             return true;
         }
-        *part = (struct produce_part){produce, out};
+        *part = (struct produce_part){.produce = produce, .out = out};
+        /* SUBTLE: counted before: a node that does not know whether it is still up refuses at once,
+         * and then the answer would go with the first partition. */
+        produce->waiting++;
         append = leat_append_begin(peer, ref, stream->desc->streamlets[ref.streamlet].epoch.v, 1,
                                    part_on_done, part);
-        if (append == NULL) return false;
-        produce->waiting++;
-        if (append->done) return true;
+        if (append == NULL) {
+            produce->waiting--;
+            return false;
+        }
+        if (part->ended) return true;
     }
     return leat_append_take(append, bytes, (uint32_t)records->count) != LEAT_HELD;
 }
