@@ -61,7 +61,7 @@ static leat_err refuse_producer(enum leat_producer_verdict verdict, const struct
     case LEAT_PRODUCER_UNKNOWN:
         return leat_error_set(
             error, LEAT_E_UNKNOWN_PRODUCER,
-            "the log does not know producer %lld: sequence 0 is expected, %d came", id,
+            "the log does not know producer %lld any more: sequence 0 is expected, %d came", id,
             batch->base_sequence);
     case LEAT_PRODUCER_FULL:
         return leat_error_set(error, LEAT_E_TOO_MANY_PRODUCERS,

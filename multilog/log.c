@@ -150,6 +150,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
      * is taken in the middle of its sequences: (1) batches 7 and 8 are under way, the log waits, both
      * are refused; (2) the loss is accepted; (3) 8 comes again, before 7. Who begins anew, under its
      * next epoch, sends both in order. */
+    log->producers.lost = seg_count == 0 && tail->next_segment > 0;
     if (seg_count == 0 && options->remade) log->producers.expired = true;
     log->gathered_us = log_now(log);
     log->older_follow = tail->older_follow;

@@ -69,7 +69,8 @@ static enum leat_producer_verdict check_unknown(const struct leat_producers *pro
     *out_expected = 0;
     /* Its earlier batches may still be on their way (docs/stories.md 18 d); only a log that has forgotten
      * somebody must take it in the middle. */
-    if (batch->base_sequence != 0 && !producers->expired) return LEAT_PRODUCER_UNKNOWN;
+    if (batch->base_sequence != 0 && !producers->expired)
+        return producers->lost ? LEAT_PRODUCER_UNKNOWN : LEAT_PRODUCER_GAP;
     if (producers->count >= producers->count_max) return LEAT_PRODUCER_FULL;
     return is_crowded(producers) ? LEAT_PRODUCER_GROW : LEAT_PRODUCER_NEW;
 }

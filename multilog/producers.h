@@ -16,6 +16,7 @@ struct leat_producers {
     uint32_t slot_mask;
     uint32_t count, count_max;
     bool expired; /* this log has dropped state at least once */
+    bool lost;    /* everything that it knew was given up: who is not known may be no newcomer */
 };
 
 enum leat_producer_verdict {
@@ -24,7 +25,7 @@ enum leat_producer_verdict {
     LEAT_PRODUCER_OLDER,     /* appended earlier; everything below out_offset holds it */
     LEAT_PRODUCER_GAP,
     LEAT_PRODUCER_FENCED,
-    LEAT_PRODUCER_UNKNOWN, /* not known here, and does not start at 0 */
+    LEAT_PRODUCER_UNKNOWN, /* not known here any more, and does not start at 0 */
     LEAT_PRODUCER_GROW,    /* leat_producers_prepare() first */
     LEAT_PRODUCER_FULL,    /* count_max reached */
 };

@@ -193,7 +193,7 @@ static void duplicates_are_answered_with_their_first_offset(void **state)
                      LEAT_E_SEQUENCE_GAP);
     bytes = rig_batch(batch, sizeof batch, 10, "x", 78, 0, 5);
     assert_int_equal(rig_append(&conn, &stream, 0, batch, bytes, &first, text),
-                     LEAT_E_UNKNOWN_PRODUCER);
+                     LEAT_E_SEQUENCE_GAP);
     bytes = rig_batch(batch, sizeof batch, 10, "x", 77, 1, 0);
     assert_int_equal(rig_append(&conn, &stream, 0, batch, bytes, &first, text), LEAT_OK);
     bytes = rig_batch(batch, sizeof batch, 10, "x", 77, 0, 80);

@@ -394,7 +394,7 @@ static void producer_goes_on_in_a_topic_made_again(void **state)
                      LEAT_KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER);
     (void)topic_id(&client, "fresh");
     assert_int_equal(produce(&client, 7, "fresh", batch, bytes).error_code,
-                     LEAT_KAFKA_UNKNOWN_PRODUCER_ID);
+                     LEAT_KAFKA_OUT_OF_ORDER_SEQUENCE_NUMBER);
     wire_close(&client);
 }
 

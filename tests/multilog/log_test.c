@@ -125,7 +125,7 @@ static void append_repeat_waits_for_the_original(void **state)
     assert_int_equal(append(fake, &other, 5, 10, 42, 1, 0), LEAT_OK);
     fake_settle(fake);
     assert_int_equal(append(fake, &other, 5, 10, 42, 0, 35), LEAT_E_PRODUCER_FENCED);
-    assert_int_equal(append(fake, &other, 5, 10, 43, 0, 1), LEAT_E_UNKNOWN_PRODUCER);
+    assert_int_equal(append(fake, &other, 5, 10, 43, 0, 1), LEAT_E_SEQUENCE_GAP);
     fake_destroy(fake);
 }
 

@@ -40,6 +40,8 @@ static void check_repeats_and_gaps_are_told_apart(void **state)
     (void)state;
     struct leat_producers producers;
     assert_int_equal(leat_producers_init(&producers, 100), LEAT_OK);
+    assert_int_equal(check(&producers, 1, 0, 7, 1), LEAT_PRODUCER_GAP);
+    producers.lost = true;
     assert_int_equal(check(&producers, 1, 0, 7, 1), LEAT_PRODUCER_UNKNOWN);
     assert_int_equal(check(&producers, 1, 0, 0, 1), LEAT_PRODUCER_NEW);
     for (int i = 0; i < 8; i++)
