@@ -75,6 +75,19 @@ static struct log_open *unsafe_next(struct leat_log *log)
     return is_unsafe(&log->head) ? &log->head : NULL;
 }
 
+/* More writes than one in flight: what was sealed since the commit under way was asked for leaves
+ * without waiting for its answer. Never while rolling: data of N+1 goes nowhere before the close entry
+ * of N is everywhere (dissertation §4.4.2). */
+static void send_ahead(struct leat_log *log)
+{
+    const struct log_open *head = &log->head;
+    if (!log->committing || !log->keeper.ahead || log->options.durability == LEAT_DURABILITY_DISK)
+        return;
+    if (log->old.seg || log->commit.seg != head->seg || head->writer.sealed_bytes <= log->commit_to)
+        return;
+    log->keeper.ahead(log->keeper.ctx, head->seg, head->writer.sealed_bytes);
+}
+
 void log_step_safe(struct leat_log *log)
 {
     struct log_open *open;
@@ -88,6 +101,7 @@ void log_step_safe(struct leat_log *log)
         open_is_safe(open, open->writer.sealed_bytes, open->sealed_offset);
         log_step_close(log);
     }
+    if (log->state == LEAT_LOG_SERVING) send_ahead(log);
 }
 
 void log_fail_waiting(struct leat_log *log, leat_err rc)

@@ -264,8 +264,7 @@ bool rep_copy_is_busy(const struct rep_copy *copy)
 }
 
 /* ---- writes ---- */
-/* Nothing but bytes and acks is wanted of it: no need to compare. */
-static bool is_plain(const struct rep_copy *copy)
+bool rep_copy_is_plain(const struct rep_copy *copy)
 {
     const struct rep_set *set = copy->set;
     if (!set || copy->state != REP_COPY_OPEN || copy->incomplete || !copy->counted) return false;
@@ -286,7 +285,7 @@ static void on_written(struct leat_rmem_write *done, leat_err rc)
         primary->accounts.writes++;
     }
     if (copy->source) copy->source->writes--;
-    if (copy->source && !is_plain(copy)) rep_mark_dirty(copy->source->log);
+    if (copy->source && !rep_copy_is_plain(copy)) rep_mark_dirty(copy->source->log);
     if (!copy->set) {
         free_if_over(copy);
         return;

@@ -237,6 +237,22 @@ static void request_commit(struct rep_set *set, struct leat_keep *keep)
     rep_arm(primary, REP_TICK_US);
 }
 
+/* Only while nothing but bytes and acks is wanted of any copy: what is compared with the target (a
+ * replacement that is nearly whole) must be able to reach it. */
+static void keeper_ahead(void *ctx, struct leat_segment *seg, uint32_t upto)
+{
+    const struct leat_primary_log *log = ctx;
+    struct rep_set *set = seg->copies_pointer;
+    if (!set->commit || upto <= set->target || rep_is_held(log) || log->fenced) return;
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (!rep_copy_is_plain(set->copies[i])) return;
+    uint64_t from_ns = rep_cpu(log->primary);
+    set->target = upto;
+    for (unsigned i = 0; i < set->copy_count; i++)
+        rep_copy_write(set->copies[i]);
+    log->primary->accounts.cpu_append += rep_cpu(log->primary) - from_ns;
+}
+
 /* Copies that acks did not need yet. */
 static void uncounted_remove(struct rep_set *set)
 {
@@ -325,7 +341,8 @@ struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep)
     return (struct leat_keeper){.ctx = rep,
                                 .request = keeper_request,
                                 .safe_in_memory = keeper_safe_in_memory,
-                                .refusal = keeper_refusal};
+                                .refusal = keeper_refusal,
+                                .ahead = keeper_ahead};
 }
 
 /* ---- logs ---- */

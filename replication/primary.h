@@ -251,6 +251,8 @@ struct rep_copy *rep_copy_new(struct rep_set *set, struct rep_peer *peer);
 /** false: nothing was started, and the copy is gone. */
 bool rep_copy_open(struct rep_copy *copy, bool incomplete);
 void rep_copy_step(struct rep_copy *copy);
+/** Nothing but bytes and acks is wanted of it: no need to compare. */
+bool rep_copy_is_plain(const struct rep_copy *copy);
 /** Post what is to be sent and fits into the window. */
 void rep_copy_write(struct rep_copy *copy);
 /** From that memory, up to `bytes` more. false: no room. */

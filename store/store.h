@@ -107,6 +107,12 @@ struct leat_keeper {
     bool (*safe_in_memory)(void *ctx, const struct leat_segment *seg);
     /** Why nothing can be appended right now (LEAT_E_TOO_FEW_COPIES), or LEAT_OK. NULL: never. */
     leat_err (*refusal)(void *ctx);
+    /**
+     * Level `memory`, while a COMMIT of seg is under way: bytes [0, upto) are sealed by now, and may go
+     * to the copies already. A hint: nothing is answered, the next COMMIT asks for them. NULL: not
+     * wanted.
+     */
+    void (*ahead)(void *ctx, struct leat_segment *seg, uint32_t upto);
 };
 
 /* What the store tells a segment's owner without being asked. Set once at open. Runs on the owner's

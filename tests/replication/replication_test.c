@@ -61,6 +61,34 @@ static void append_without_failures_takes_two_requests_per_segment_and_backup(vo
     world_free(world);
 }
 
+/* Goal: a window of writes. What is sealed while a commit is under way leaves at once, up to four writes
+ * for each copy, and is acked only when it is there. */
+static void append_beside_a_commit_under_way_is_written_at_once(void **state)
+{
+    (void)state;
+    struct world *world = world_new(2, 3, 3, 1, LEAT_DURABILITY_MEMORY, 0);
+    struct world_log *log = &world->logs[0];
+    append_all(world, 1, 1000);
+    assert_true(settle(world, 10 * 1000 * 1000));
+    uint64_t acked = leat_log_acked_offset(log->log);
+    for (unsigned i = 1; i < world->node_count; i++)
+        world->nodes[i].slow = true;
+    for (unsigned i = 1; i <= 6; i++) {
+        assert_true(world_append(log, 200));
+        world->care_us = 0;
+        world_care(world); /* and the end of the turn */
+        assert_int_equal(world->write_count, 2 * (i < 4 ? i : 4));
+        assert_int_equal(leat_log_acked_offset(log->log), acked);
+    }
+    for (unsigned i = 1; i < world->node_count; i++)
+        world->nodes[i].slow = false;
+    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_int_equal(log->failed, 0);
+    assert_true(leat_log_acked_offset(log->log) > acked);
+    world_check_after_death(world);
+    world_free(world);
+}
+
 static bool log_is_parked_now;
 static void log_parked(void *arg, struct leat_log *log)
 {
@@ -404,6 +432,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(append_without_failures_takes_two_requests_per_segment_and_backup),
+        cmocka_unit_test(append_beside_a_commit_under_way_is_written_at_once),
         cmocka_unit_test(lost_backup_acks_wait_for_the_coordinator),
         cmocka_unit_test(log_given_up_amid_a_restamp_waits_for_the_store),
         cmocka_unit_test(lost_backup_returns_with_a_stale_copy_that_goes),
