@@ -518,7 +518,7 @@ struct leat_node {
     _Atomic unsigned standing;         /* enum leat_standing; 0: not told, as if confirmed */
     struct leat_mail crashed_mail;
     uint64_t started_us;
-    uint64_t pool_bytes, writer_bytes_max;
+    uint64_t pool_bytes, copies_bytes, writer_bytes_max;
     struct leat_inherited **inherited; /* node.c's */
     size_t inherited_count;
     struct leat_timer name_timer;

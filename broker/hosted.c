@@ -103,12 +103,23 @@ const char *leat_hosted_absent_words(leat_err absent)
                : "the stream was deleted meanwhile";
 }
 
+/* Somebody has waited for room for so long that it will not come by itself. Shorter waits are those of
+ * every log that opens or rolls its head. */
+static bool room_is_short(const struct leat_core *core)
+{
+    if (leat_list_empty(&core->room_waits)) return false;
+    const struct leat_room_wait *oldest =
+        LEAT_CONTAINER(core->room_waits.next, const struct leat_room_wait, by_time);
+    uint64_t since_us = oldest->deadline_us - LEAT_APPEND_ROOM_US;
+    return leat_core_now(core) >= since_us + LEAT_NODE_PRESSED_US;
+}
+
 /* Ten thousand heads that are open and idle leave no room for one that is written to. */
 static uint64_t park_after_us(const struct leat_core *core)
 {
     uint64_t wanted = core->node->options.park_after_us;
     if (wanted == 0) wanted = LEAT_NODE_PARK_AFTER_US;
-    bool pressed = !leat_list_empty(&core->room_waits);
+    bool pressed = room_is_short(core);
     return pressed && wanted > LEAT_NODE_PARK_PRESSED_US ? LEAT_NODE_PARK_PRESSED_US : wanted;
 }
 

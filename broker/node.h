@@ -38,7 +38,9 @@ enum {
     /* Flushing takes a quarter of a busy server's CPU; a burst that fits into memory goes by without
      * it. Far below PARK_AFTER, so what a power cut takes from a `memory` stream grows little. */
     LEAT_NODE_FLUSH_DELAY_US = 5 * 1000 * 1000,
-    /* While appends wait for room: idle heads hold what they need, here or at backups. */
+    /* While an append has waited for room for that long: idle heads hold what it needs, here or at
+     * backups, and are parked after so much of idleness. */
+    LEAT_NODE_PRESSED_US = 500 * 1000,
     LEAT_NODE_PARK_PRESSED_US = 1000 * 1000,
 };
 

@@ -59,6 +59,7 @@ static leat_err open_backup(struct leat_core *core, const struct leat_rep_net *n
         .rmem = core->env->rmem_host,
         .cpu = {node->options.cluster.thread_cpu_ns, NULL},
         .writer_bytes_max = node->writer_bytes_max,
+        .writers_bytes_max = node->copies_bytes,
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
     return leat_backup_create(&options, &core->replicate.backup);

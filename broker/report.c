@@ -32,7 +32,8 @@ static void report_deliver_back(void *actor, struct leat_mail *mail)
     report->sums.known = true;
     report->sums.pool_limit = usage.memory_limit;
     report->sums.pool_used = usage.memory_used;
-    report->sums.replicas_limit = usage.arenas_limit;
+    uint64_t most = core->node->copies_bytes; /* they share it */
+    report->sums.replicas_limit = usage.arenas_limit < most ? usage.arenas_limit : most;
     report->sums.replicas_used = usage.arenas_used;
     report->sums.replicas_unflushed = usage.arenas_dirty;
     report->on_done(report);

@@ -14,7 +14,7 @@ enum {
     BACKUP_WRITERS_MAX = 1024,
     BACKUP_ATTACHES_MAX = 64, /* of one writer: its cores ask at once */
     BACKUP_ROWS_MAX = 256,    /* of one AUDIT answer */
-    BACKUP_UNFLUSHED_BYTES_MIN = 256 * 1024 * 1024,
+    BACKUP_UNFLUSHED_BYTES_MIN = 512 * 1024 * 1024,
     BACKUP_LOG_BUCKETS = 8192,
     BACKUP_SERVES_MAX = 32,             /* pieces for others that are being read */
     BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */

@@ -199,9 +199,12 @@ struct leat_backup_options {
     struct leat_cpu cpu;
     uint8_t cluster_id[16];
     uint64_t writer_bytes_max; /* memory for one writer's replicas: multiple of the arena step */
+    /* For all of them, but that each gets one step; of it each has the same share, and at most
+     * half. 0: no limit but each one's. */
+    uint64_t writers_bytes_max;
     /* 0: defaults */
     uint64_t unflushed_seconds; /* bytes not yet in files: at most what the disk takes in so long
-                                   (10), never less than 256 MiB */
+                                   (10), never less than 512 MiB */
 };
 enum { LEAT_BACKUP_TIMERS = 1 };
 

@@ -46,12 +46,30 @@ static void on_grown(struct leat_rmem_grow *grow)
     tell_store(writer, grow->rc);
 }
 
+/* As many as write here share the memory for replicas; who came when there were fewer keeps what it
+ * has. */
+static bool may_grow(const struct backup_writer *writer)
+{
+    const struct leat_backup *backup = writer->backup;
+    uint64_t most = backup->options.writers_bytes_max, grown = 0, writers = 2;
+    if (!most || !writer->arena.grown_bytes) return true;
+    unsigned live = 0;
+    for (const struct leat_list *it = backup->writers.next; it != &backup->writers; it = it->next) {
+        const struct backup_writer *other = LEAT_CONTAINER(it, const struct backup_writer, link);
+        if (other->rmem) grown += other->arena.grown_bytes;
+        if (!other->fenced) live++;
+    }
+    if (live > writers) writers = live;
+    return writer->arena.grown_bytes + LEAT_ARENA_STEP_BYTES <= most / writers &&
+           grown + LEAT_ARENA_STEP_BYTES <= most;
+}
+
 static void grow_deliver(void *actor, struct leat_mail *mail)
 {
     struct backup_writer *writer = LEAT_CONTAINER(mail, struct backup_writer, grow_mail);
     const struct leat_rmem_host *host = writer->backup->options.rmem;
     (void)actor;
-    if (writer->fenced) {
+    if (writer->fenced || !may_grow(writer)) {
         tell_store(writer, LEAT_E_NO_MEMORY);
         return;
     }

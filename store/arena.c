@@ -197,7 +197,8 @@ bool leat_arenas_pressed(const struct leat_store *store)
     for (const struct leat_list *it = store->arenas.next; it != &store->arenas; it = it->next) {
         const struct leat_store_arena *arena =
             LEAT_CONTAINER(it, const struct leat_store_arena, link);
-        if (leat_pool_used(&arena->pool) > arena->pool.limit_bytes / 2) return true;
+        bool full = arena->pool.grow_failed && !arena->pool.retired;
+        if (full || leat_pool_used(&arena->pool) > arena->pool.limit_bytes / 2) return true;
     }
     return false;
 }
