@@ -534,8 +534,6 @@ static leat_err batch_next(struct leat_consumer *consumer)
     if (bytes == 0 || bytes > left) return LEAT_E_CORRUPT;
     leat_err rc = leat_batch_view(at, (size_t)bytes, &consumer->batch);
     if (rc) return rc;
-    enum leat_codec codec = consumer->batch.codec;
-    if (codec == LEAT_CODEC_GZIP || codec == LEAT_CODEC_SNAPPY) return LEAT_E_UNSUPPORTED;
     const uint8_t *records;
     size_t record_bytes;
     rc = unpack(consumer, &records, &record_bytes);
@@ -551,9 +549,7 @@ static leat_code consumer_refuse(struct leat_consumer *consumer, leat_err rc)
 {
     const char *text = leat_err_text(rc);
     if (rc == LEAT_E_UNSUPPORTED)
-        text = consumer->batch.codec == LEAT_CODEC_GZIP
-                   ? "the records are compressed with gzip, which is not supported"
-                   : "the records are compressed with snappy, which is not supported";
+        text = "the records are compressed with gzip, and this library was built without zlib";
     consumer->stats.last_error = (leat_code)rc;
     snprintf(consumer->stats.last_text, sizeof consumer->stats.last_text,
              "streamlet %u log %u offset %llu: %s", consumer->run->log.streamlet,

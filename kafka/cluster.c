@@ -133,6 +133,33 @@ void leat_kafka_leader_of(const struct leat_core *core, const struct leat_stream
     *out_epoch = (int32_t)desc->streamlets[streamlet].epoch.v;
 }
 
+/* Nodes behind the owner of one state, until there are as many as copies. */
+static void copies_add(const struct leat_core *core, int32_t owner_id, enum leat_node_state state,
+                       uint32_t most, struct leat_kafka_copies *copies)
+{
+    const struct leat_members *members = &core->members;
+    for (uint32_t i = 1; i <= members->count && (uint32_t)copies->count < most; i++) {
+        const struct leat_member *member =
+            members->rows[((uint32_t)owner_id - 1 + i) % members->count];
+        if (member->info.state != state || member_id(member) == owner_id) continue;
+        copies->nodes[copies->count++] = member_id(member);
+    }
+}
+
+bool leat_kafka_copies_of(struct leat_kafka_request *request, const struct leat_stream_desc *desc,
+                          int32_t owner_id, struct leat_kafka_copies *out_copies)
+{
+    uint32_t most = desc->settings.copies;
+    out_copies->nodes = leat_kafka_take(request, most, sizeof *out_copies->nodes);
+    if (out_copies->nodes == NULL) return false;
+    out_copies->nodes[0] = owner_id;
+    out_copies->count = 1;
+    copies_add(request->core, owner_id, LEAT_NODE_UP, most, out_copies);
+    out_copies->up_count = out_copies->count;
+    copies_add(request->core, owner_id, LEAT_NODE_DOWN, most, out_copies);
+    return true;
+}
+
 enum leat_kafka_error leat_kafka_partition_find(struct leat_core *core,
                                                 const struct leat_stream *stream, int32_t partition,
                                                 int32_t epoch, struct leat_log_ref *out_log,

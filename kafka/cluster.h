@@ -56,6 +56,16 @@ enum leat_kafka_error leat_kafka_partition_find(struct leat_core *core,
                                                 const struct leat_stream *stream, int32_t partition,
                                                 int32_t epoch, struct leat_log_ref *out_log,
                                                 uint32_t *out_home);
+/* Who is named as having copies of a partition: its owner, then as many as it has copies of the nodes
+ * that follow in the order of ids. Nodes that are down are named only where too few are up. Which nodes
+ * really have a segment differs from segment to segment, and only the owner knows. */
+struct leat_kafka_copies {
+    int32_t *nodes; /* those that are up, the owner first; then those that are not */
+    int32_t count, up_count;
+};
+/** false: no memory. */
+bool leat_kafka_copies_of(struct leat_kafka_request *request, const struct leat_stream_desc *desc,
+                          int32_t owner_id, struct leat_kafka_copies *out_copies) LEAT_NODISCARD;
 /** Owner and epoch of a partition, for answers that say who leads it now. */
 void leat_kafka_leader_of(const struct leat_core *core, const struct leat_stream_desc *desc,
                           uint32_t streamlet, int32_t *out_id, int32_t *out_epoch);

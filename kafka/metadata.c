@@ -41,22 +41,26 @@ static bool fill_partitions(struct leat_kafka_request *request, const struct lea
     struct leat_core *core = request->core;
     uint32_t count = leat_kafka_partition_count(desc);
     topic->partitions.at = LEAT_KAFKA_MAKE(request, metadata_response_partition, count);
-    int32_t *owners = leat_kafka_take(request, desc->streamlet_count, sizeof *owners);
-    if (topic->partitions.at == NULL || owners == NULL) return false;
+    if (topic->partitions.at == NULL) return false;
     topic->partitions.count = (int32_t)count;
+    struct leat_kafka_copies copies = {0}; /* of one streamlet */
     for (uint32_t i = 0; i < count; i++) {
         struct leat_kafka_metadata_response_partition *partition = &topic->partitions.at[i];
-        uint32_t streamlet = i / desc->settings.logs;
-        leat_kafka_leader_of(core, desc, streamlet, &owners[streamlet], &partition->leader_epoch);
+        leat_kafka_leader_of(core, desc, i / desc->settings.logs, &partition->leader_id,
+                             &partition->leader_epoch);
         partition->partition_index = (int32_t)i;
-        partition->leader_id = owners[streamlet];
-        if (owners[streamlet] < 0) {
+        if (partition->leader_id < 0) {
             partition->error_code = LEAT_KAFKA_LEADER_NOT_AVAILABLE;
             continue;
         }
-        /* Copies are placed segment by segment: the owner is the one that all of them share. */
-        partition->replica_nodes.at = partition->isr_nodes.at = &owners[streamlet];
-        partition->replica_nodes.count = partition->isr_nodes.count = 1;
+        if ((copies.count == 0 || copies.nodes[0] != partition->leader_id) &&
+            !leat_kafka_copies_of(request, desc, partition->leader_id, &copies))
+            return false;
+        partition->replica_nodes.at = partition->isr_nodes.at = copies.nodes;
+        partition->replica_nodes.count = copies.count;
+        partition->isr_nodes.count = copies.up_count;
+        partition->offline_replicas.at = copies.nodes + copies.up_count;
+        partition->offline_replicas.count = copies.count - copies.up_count;
     }
     return true;
 }

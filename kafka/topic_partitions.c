@@ -63,23 +63,28 @@ static bool page_partitions(struct page *page, const struct leat_stream_desc *de
     }
     out->partitions.at =
         LEAT_KAFKA_MAKE(page->request, describe_topic_partitions_response_partition, (size_t)count);
-    int32_t *owners = leat_kafka_take(page->request, (size_t)count, sizeof *owners);
-    if (out->partitions.at == NULL || owners == NULL) return false;
+    if (out->partitions.at == NULL) return false;
+    struct leat_kafka_copies copies = {0}; /* of one owner */
     out->partitions.count = count;
     page->left -= count;
     for (int32_t i = 0; i < count; i++) {
         struct leat_kafka_describe_topic_partitions_response_partition *partition =
             &out->partitions.at[i];
         leat_kafka_leader_of(page->request->core, desc, (uint32_t)(from + i) / desc->settings.logs,
-                             &owners[i], &partition->leader_epoch);
+                             &partition->leader_id, &partition->leader_epoch);
         partition->partition_index = from + i;
-        partition->leader_id = owners[i];
-        if (owners[i] < 0) {
+        if (partition->leader_id < 0) {
             partition->error_code = LEAT_KAFKA_LEADER_NOT_AVAILABLE;
             continue;
         }
-        partition->replica_nodes.at = partition->isr_nodes.at = &owners[i];
-        partition->replica_nodes.count = partition->isr_nodes.count = 1;
+        if ((copies.count == 0 || copies.nodes[0] != partition->leader_id) &&
+            !leat_kafka_copies_of(page->request, desc, partition->leader_id, &copies))
+            return false;
+        partition->replica_nodes.at = partition->isr_nodes.at = copies.nodes;
+        partition->replica_nodes.count = copies.count;
+        partition->isr_nodes.count = copies.up_count;
+        partition->offline_replicas.at = copies.nodes + copies.up_count;
+        partition->offline_replicas.count = copies.count - copies.up_count;
     }
     return true;
 }

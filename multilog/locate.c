@@ -1,5 +1,6 @@
 /* Where is the earliest, the latest, a time, an offset? Built on reads. */
 #include "base/bytes.h"
+#include "base/mem.h"
 #include "multilog/internal.h"
 #include "wire/message.h"
 
@@ -16,20 +17,17 @@ static leat_err locate_latest(struct leat_log *log, struct leat_locate_op *op)
     return locate_end(op, LEAT_OK);
 }
 
-/* The first record of the batch that is not older. Compressed batches are answered by their first
- * record: a consumer skips a few, and the broker's core uncompresses nothing. */
-static void locate_record(const struct leat_log *log, struct leat_locate_op *op,
-                          const struct leat_batch *batch)
+/* What is uncompressed for one answer. Batches of more are answered by their first record: a consumer
+ * skips a few. */
+enum { UNCOMPRESSED_BYTES_MAX = 4 * 1024 * 1024 };
+
+/* The first record of the batch that is not older, among its uncompressed records. */
+static void locate_among(const struct leat_log *log, struct leat_locate_op *op,
+                         const struct leat_batch *batch, const uint8_t *records, size_t bytes)
 {
     struct leat_record_reader reader;
     struct leat_record record;
-    op->offset.v = batch->base_offset;
-    bool append_time = (batch->attributes & LEAT_BATCH_APPEND_TIME) != 0;
-    op->timestamp_ms = append_time ? batch->max_timestamp_ms : batch->base_timestamp_ms;
-    if (op->offset.v < log->first_offset) op->offset.v = log->first_offset;
-    if (batch->codec != LEAT_CODEC_NONE) return;
-    leat_record_reader_init(&reader, batch, batch->bytes + LEAT_BATCH_HEADER_BYTES,
-                            batch->byte_count - LEAT_BATCH_HEADER_BYTES);
+    leat_record_reader_init(&reader, batch, records, bytes);
     while (leat_record_next(&reader, &record) == LEAT_OK) {
         if (record.timestamp_ms < op->value ||
             batch->base_offset + record.offset_delta < log->first_offset)
@@ -38,6 +36,29 @@ static void locate_record(const struct leat_log *log, struct leat_locate_op *op,
         op->timestamp_ms = record.timestamp_ms;
         return;
     }
+}
+
+/* The first record of the batch that is not older. */
+static void locate_record(const struct leat_log *log, struct leat_locate_op *op,
+                          const struct leat_batch *batch)
+{
+    op->offset.v = batch->base_offset;
+    bool append_time = (batch->attributes & LEAT_BATCH_APPEND_TIME) != 0;
+    op->timestamp_ms = append_time ? batch->max_timestamp_ms : batch->base_timestamp_ms;
+    if (op->offset.v < log->first_offset) op->offset.v = log->first_offset;
+    bool first = op->timestamp_ms >= op->value && batch->base_offset >= log->first_offset;
+    if (first || append_time) return; /* whatever is in the others */
+    if (batch->codec == LEAT_CODEC_NONE) {
+        locate_among(log, op, batch, batch->bytes + LEAT_BATCH_HEADER_BYTES,
+                     batch->byte_count - LEAT_BATCH_HEADER_BYTES);
+        return;
+    }
+    const uint8_t *records;
+    size_t bytes;
+    uint8_t *out = leat_mem_calloc(LEAT_MEM_LOG, UNCOMPRESSED_BYTES_MAX, 1);
+    if (out && leat_batch_records(batch, out, UNCOMPRESSED_BYTES_MAX, &records, &bytes) == LEAT_OK)
+        locate_among(log, op, batch, records, bytes);
+    leat_mem_free(out);
 }
 
 static void locate_take(struct leat_log *log, struct leat_locate_op *op)

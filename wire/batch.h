@@ -135,14 +135,15 @@ uint32_t leat_batch_builder_finish(struct leat_batch_builder *builder,
 void leat_batch_set_producer(uint8_t *batch, uint32_t byte_count, int64_t producer_id,
                              int16_t producer_epoch, int32_t base_sequence);
 
-/* ---- compression: lz4 (frame format, as Kafka), zstd ---- */
+/* ---- compression: lz4 (frame format, as Kafka), zstd; read only: gzip, snappy ---- */
 /** Compress records (the section after the header) of a finished uncompressed batch into out; the
  * result is a finished batch again. LEAT_E_AGAIN: not smaller or does not fit; use the original. */
 leat_err leat_batch_compress(const uint8_t *batch, uint32_t byte_count, enum leat_codec codec,
                              int level, uint8_t *out, size_t out_capacity,
                              uint32_t *out_bytes) LEAT_NODISCARD;
 /** Uncompress the records section into out. LEAT_E_TOO_LARGE when it exceeds the capacity,
- * LEAT_E_CORRUPT. codec NONE copies nothing and returns a view into the batch. */
+ * LEAT_E_CORRUPT, LEAT_E_UNSUPPORTED (gzip, when built without zlib). codec NONE copies nothing and
+ * returns a view into the batch. */
 leat_err leat_batch_records(const struct leat_batch *batch, uint8_t *out, size_t out_capacity,
                             const uint8_t **out_records, size_t *out_bytes) LEAT_NODISCARD;
 

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
+#include "wire/codec.h"
 
 #include <lz4.h>
 #include <lz4hc.h>
@@ -263,8 +264,7 @@ leat_err leat_batch_records(const struct leat_batch *batch, uint8_t *out, size_t
         *out_bytes = in_bytes;
         return LEAT_OK;
     }
-    bool readable = batch->codec == LEAT_CODEC_LZ4 || batch->codec == LEAT_CODEC_ZSTD;
-    if (readable && out_capacity == 0) return LEAT_E_TOO_LARGE; /* out may be NULL */
+    if (out_capacity == 0) return LEAT_E_TOO_LARGE; /* out may be NULL */
     switch (batch->codec) {
     case LEAT_CODEC_LZ4:
         rc = lz4_decompress(in, in_bytes, out, out_capacity, out_bytes);
@@ -272,8 +272,14 @@ leat_err leat_batch_records(const struct leat_batch *batch, uint8_t *out, size_t
     case LEAT_CODEC_ZSTD:
         rc = zstd_decompress(in, in_bytes, out, out_capacity, out_bytes);
         break;
+    case LEAT_CODEC_GZIP:
+        rc = leat_gzip_uncompress(in, in_bytes, out, out_capacity, out_bytes);
+        break;
+    case LEAT_CODEC_SNAPPY:
+        rc = leat_snappy_uncompress(in, in_bytes, out, out_capacity, out_bytes);
+        break;
     default:
-        return LEAT_E_UNSUPPORTED; /* gzip, snappy: stored for Kafka's clients, not read here */
+        return LEAT_E_UNSUPPORTED;
     }
     if (rc == LEAT_OK) *out_records = out;
     return rc;

@@ -4,6 +4,7 @@ from cluster import Cluster
 from kafka_groups import Client, FIND, Out, lone
 from rig import check, equal, main, until
 
+METADATA = 3
 NONE, NOT_YET, NOT_COORDINATOR, UNKNOWN_MEMBER = 0, (14, 15, 16), 16, 25
 
 
@@ -21,6 +22,40 @@ def found(client, group='group'):
 
 def kafka_port(node):
     return int(node.diary_wait(r'clients of Kafka: listening on \S+:(\d+)').group(1))
+
+
+def partition_of(client, topic):
+    """(leader, replicas, in sync) of partition 0."""
+    client.send(METADATA, 1, Out(False).i('i', 1).run(topic))
+    back = client.receive(METADATA, 1)
+    brokers = back.array(lambda: (back.i('i'), back.run(), back.i('i'), back.run())[0])
+    back.i('i')
+    equal((back.i('i'), back.i('h'), back.run(), back.i('b')), (1, NONE, topic.encode(), 0))
+    back.i('i')
+    back.i('hi')
+    return back.i('i'), back.array(lambda: back.i('i')), back.array(lambda: back.i('i')), sorted(brokers)
+
+
+def test_metadata_names_as_many_replicas_as_there_are_copies():
+    cluster = Cluster(kafka='127.0.0.1:0')
+    cluster.start()
+    for copies in (1, 2, 3):
+        cluster.leat('stream', 'create', f't{copies}', '--logs', 1, '--copies', copies)
+    for copies in (1, 2, 3):
+        for node in cluster.nodes:
+            leader, replicas, in_sync, brokers = until(
+                lambda: (lambda a: a if len(a[3]) == 3 and a[0] > 0 else None)(partition_of(Client(node), f't{copies}')),
+                'the node knows all')
+            equal((len(replicas), replicas[0], in_sync), (copies, leader, replicas))
+            equal(set(replicas) <= set(brokers), True, 'brokers')
+    cluster.nodes[2].kill()
+    survivor = Client(cluster.nodes[0])
+
+    def lacking():
+        leader, replicas, in_sync, brokers = partition_of(survivor, 't3')
+        return len(replicas) == 3 and leader in in_sync and len(in_sync) == 2 and set(in_sync) < set(replicas)
+    if partition_of(survivor, 't3')[0] != 3:
+        until(lacking, 'one of three is not in sync')
 
 
 def test_every_node_names_the_coordinator_and_only_that_one_serves():

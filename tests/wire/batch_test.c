@@ -1,6 +1,7 @@
 /* Tests of record batches: check, reader, builder, compression. */
 #include "wire_fixture.h"
 
+#include "wire/codec.h"
 #include "wire/value.h"
 
 /* CRC-32C bit by bit, so that the known answer owes nothing to the library. */
@@ -362,6 +363,72 @@ static void compressed_batch_reads_back(void **state)
 
 /* Goal: the short way of adding a value writes the bytes of the long one, at every size, also where
  * offset and time take more bytes, and refuses what it must not decide. */
+/* What Kafka's clients compress and Leat only reads: known bytes, every prefix of them, every capacity
+ * too small, and bytes that lie. */
+static void
+foreign_codec_check(leat_err (*uncompress)(const uint8_t *, size_t, uint8_t *, size_t, size_t *),
+                    const uint8_t *in, size_t in_bytes, const char *pattern, size_t out_bytes)
+{
+    struct leat_xoshiro random;
+    uint8_t *out = malloc(out_bytes + 64), copy[256];
+    size_t made = 0, pattern_bytes = strlen(pattern);
+    assert_int_equal(uncompress(in, in_bytes, out, out_bytes + 64, &made), LEAT_OK);
+    assert_int_equal(made, out_bytes);
+    for (size_t i = 0; i < made; i++)
+        assert_int_equal(out[i], pattern[i % pattern_bytes]);
+    assert_int_equal(uncompress(in, in_bytes, out, out_bytes, &made), LEAT_OK);
+    for (size_t room = 1; room < out_bytes; room++) {
+        uint8_t *tight = malloc(room); /* its own block: ASan sees one byte too far */
+        assert_int_equal(uncompress(in, in_bytes, tight, room, &made), LEAT_E_TOO_LARGE);
+        free(tight);
+    }
+    leat_xoshiro_seed(&random, 31);
+    for (int round = 0; round < 20000; round++) {
+        size_t bytes = 1 + leat_xoshiro_below(&random, in_bytes);
+        memcpy(copy, in, bytes);
+        for (int i = 0; i < round % 4; i++)
+            copy[leat_xoshiro_below(&random, bytes)] = (uint8_t)leat_xoshiro_next(&random);
+        leat_err rc = uncompress(copy, bytes, out, out_bytes, &made);
+        if (rc == LEAT_OK) assert_true(made <= out_bytes);
+    }
+    free(out);
+}
+
+static void foreign_codecs_are_read_and_never_pass_their_end(void **state)
+{
+    (void)state;
+    /* Length 12; "abcd"; a copy of 8 bytes from 4 back, which overlaps itself. */
+    static const uint8_t block[] = {0x0c, 0x0c, 'a', 'b', 'c', 'd', 0x11, 0x04};
+    static const uint8_t framed[] = {0x82, 'S',  'N',  'A',  'P', 'P', 'Y',  0,    0,    0,
+                                     0,    1,    0,    0,    0,   1,   0,    0,    0,    8,
+                                     0x0c, 0x0c, 'a',  'b',  'c', 'd', 0x11, 0x04, 0,    0,
+                                     0,    7,    0x08, 0x0c, 'a', 'b', 'c',  'd',  0x0d, 0x04};
+    foreign_codec_check(leat_snappy_uncompress, block, sizeof block, "abcd", 12);
+    /* The second block of the frame: "abcd" and a copy of 7 bytes would be one too many. */
+    uint8_t out[64], whole[sizeof framed];
+    size_t made;
+    assert_int_equal(leat_snappy_uncompress(framed, sizeof framed, out, sizeof out, &made),
+                     LEAT_E_CORRUPT);
+    memcpy(whole, framed, sizeof framed);
+    whole[sizeof whole - 8] = 0x0b; /* length 11 */
+    assert_int_equal(leat_snappy_uncompress(whole, sizeof whole, out, sizeof out, &made),
+                     LEAT_E_CORRUPT); /* the copy is cut off by the block's length */
+    assert_int_equal(leat_snappy_uncompress(framed, 28, out, sizeof out, &made), LEAT_OK);
+    assert_int_equal(made, 12);
+    /* A copy from before the beginning. */
+    static const uint8_t before[] = {0x08, 0x0c, 'a', 'b', 'c', 'd', 0x01, 0x05};
+    assert_int_equal(leat_snappy_uncompress(before, sizeof before, out, sizeof out, &made),
+                     LEAT_E_CORRUPT);
+    static const uint8_t member[] = {0x1f, 0x8b, 0x08, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02,
+                                     0x03, 0x4b, 0x4c, 0x4a, 0x4e, 0x49, 0x1c, 0x06, 0x18,
+                                     0x00, 0x13, 0x20, 0xf9, 0xa3, 0xc8, 0x00, 0x00, 0x00};
+    if (leat_gzip_uncompress(member, sizeof member, out, 0, &made) == LEAT_E_UNSUPPORTED) return;
+    foreign_codec_check(leat_gzip_uncompress, member, sizeof member, "abcd", 200);
+    for (size_t bytes = 0; bytes < sizeof member; bytes++)
+        assert_int_equal(leat_gzip_uncompress(member, bytes, out, sizeof out, &made) == LEAT_OK,
+                         false);
+}
+
 static void builder_short_way_writes_the_same(void **state)
 {
     (void)state;
@@ -448,6 +515,7 @@ int main(void)
         cmocka_unit_test(builder_digest_at_any_points_gives_the_same_batch),
         cmocka_unit_test(batch_flipped_bits_are_detected_or_outside_crc),
         cmocka_unit_test(batch_wrong_fields_with_good_crc_are_refused),
+        cmocka_unit_test(foreign_codecs_are_read_and_never_pass_their_end),
         cmocka_unit_test(batch_whose_times_the_log_sets_keeps_its_bytes),
         cmocka_unit_test(reader_mutated_records_stay_inside),
         cmocka_unit_test(compressed_batch_reads_back),
