@@ -254,6 +254,40 @@ void co_raft_send(struct leat_coordinator *coordinator, const struct raft_messag
     if (leat_link_call(peer->link, &letter->call) != LEAT_OK) leat_mem_free(letter);
 }
 
+/* SUBTLE: a voter whose directory was put back to an older state has forgotten what it acknowledged.
+ * (1) The leader knows that it has entry 40. (2) It ends at 12, and says so. (3) The leader takes that
+ * for an answer of long ago, because what was acknowledged can't be gone, and sends it nothing of what
+ * follows, for ever. A voter that is merely behind is sent what it lacks at once. */
+static void forgotten_watch(struct leat_coordinator *coordinator,
+                            const struct raft_message *message)
+{
+    const struct raft_append_entries *append = &message->append_entries;
+    if (message->type != RAFT_APPEND_ENTRIES) return;
+    uint64_t last = leat_raft_log_last_index(&coordinator->drive.log);
+    bool lacks = append->n_entries == 0 && append->leader_commit > last;
+    /* With a full disk, or while a snapshot comes, it may stand still for other reasons. */
+    bool waits = coordinator->drive.installing || coordinator->receive.id != 0 ||
+                 coordinator->drive.log.full;
+    if (!lacks || waits || coordinator->forgotten.last != last ||
+        coordinator->forgotten.term != append->term)
+        coordinator->forgotten.appends = 0;
+    coordinator->forgotten.last = last;
+    coordinator->forgotten.term = append->term;
+    if (!lacks || waits || coordinator->failed != LEAT_OK ||
+        ++coordinator->forgotten.appends < CO_FORGOTTEN_APPENDS)
+        return;
+    char why[LEAT_ERROR_TEXT_BYTES];
+    snprintf(why, sizeof why,
+             "its log ends at entry %" PRIu64
+             ", and by the leader's word it had acknowledged more: "
+             "its data directory is an older state of itself. It takes no part: restore the "
+             "newest state, or empty the directory, start, and run: leat node replace",
+             last);
+    leat_diary_error("coordinator: %s", why);
+    leat_raft_drive_fail(&coordinator->drive, LEAT_E_DAMAGED, why);
+    co_state_tell(coordinator, true);
+}
+
 static void raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                       const struct leat_frame *frame)
 {
@@ -268,6 +302,7 @@ static void raft_take(struct leat_coordinator *coordinator, struct co_peer *peer
         leat_raft_message_drop(&message);
         return;
     }
+    forgotten_watch(coordinator, &message);
     message.server_address = peer->state.address; /* raft keeps a copy of a leader's */
     leat_raft_drive_receive(&coordinator->drive, &message);
 }

@@ -32,6 +32,8 @@ enum {
     CO_RESEND_US = 500 * 1000, /* a request that was not applied by then is sent again */
     CO_CALL_US = 5 * 1000 * 1000,
     CO_DOWN_AFTER_US = 3 * 1000 * 1000, /* a node that the leader has not heard of */
+    CO_FORGOTTEN_APPENDS =
+        250, /* heartbeats of a leader that sends nothing that is lacking: 20 s */
     CO_PEERS_MAX = 1024,
     CO_CHUNK_BYTES = 512 * 1024,               /* of a snapshot on its way */
     CO_FEED_BYTES = 1024 * 1024,               /* of entries in one message to a learner */
@@ -164,6 +166,9 @@ struct leat_coordinator {
     uint64_t state_told_term, state_told_leader;
     uint32_t state_told_role;
     uint64_t leads_since_us;
+    struct {
+        uint64_t last, term, appends; /* empty, by a leader that has committed more */
+    } forgotten;
     struct co_watch watch[LEAT_NODES_MAX];
     struct co_detect detect;
     /* Forming, voters. */

@@ -12,7 +12,7 @@
 
 static leat_err drive_step(struct leat_raft_drive *drive, struct raft_event *event);
 
-static void drive_fail(struct leat_raft_drive *drive, leat_err rc, const char *why)
+void leat_raft_drive_fail(struct leat_raft_drive *drive, leat_err rc, const char *why)
 {
     if (drive->failed != LEAT_OK) return;
     /* Raft is a step ahead of its log, or half of a committed entry is in the tables. A node that
@@ -68,7 +68,7 @@ static void entries_take(struct leat_raft_drive *drive, const struct raft_update
         drive->raft.configuration_uncommitted_index = change_index;
     /* The memory of the entries came with the update; the array stays with whoever made it. */
     if (update->entries.n > 0) raft_free(update->entries.batch[0].batch);
-    if (rc != LEAT_OK) drive_fail(drive, rc, "an entry can't be kept");
+    if (rc != LEAT_OK) leat_raft_drive_fail(drive, rc, "an entry can't be kept");
 }
 
 static bool message_fill_entries(struct leat_raft_drive *drive, struct raft_append_entries *append)
@@ -171,7 +171,7 @@ static void configuration_keep(struct leat_raft_drive *drive, uint64_t index,
     struct raft_configuration configuration;
     if (raft->configuration_committed_index >= index) return;
     if (raft_configuration_decode(conf, &configuration) != 0) {
-        drive_fail(drive, LEAT_E_NO_MEMORY, "a committed configuration can't be kept");
+        leat_raft_drive_fail(drive, LEAT_E_NO_MEMORY, "a committed configuration can't be kept");
         return;
     }
     raft_configuration_close(&raft->configuration_committed);
@@ -186,7 +186,7 @@ static void configuration_applied(struct leat_raft_drive *drive, uint64_t index,
     struct raft_buffer conf = {.base = entry->data, .len = entry->bytes};
     event.configuration.index = index;
     if (raft_configuration_decode(&conf, &event.configuration.conf) != 0) {
-        drive_fail(drive, LEAT_E_CORRUPT, "a committed configuration does not decode");
+        leat_raft_drive_fail(drive, LEAT_E_CORRUPT, "a committed configuration does not decode");
         return;
     }
     if (drive_step(drive, &event) != LEAT_OK) return;
@@ -259,7 +259,7 @@ static void snapshot_taken(struct leat_raft_drive *drive, leat_err rc)
     if (raft_configuration_decode(&conf, &event.snapshot.metadata.configuration) != 0) return;
     if (drive_step(drive, &event) != LEAT_OK) return;
     rc = leat_raft_log_compact(&drive->log, first);
-    if (rc != LEAT_OK) drive_fail(drive, rc, "raft's log can't be compacted");
+    if (rc != LEAT_OK) leat_raft_drive_fail(drive, rc, "raft's log can't be compacted");
 }
 
 static void install_begin(struct leat_raft_drive *drive)
@@ -272,7 +272,7 @@ static void install_begin(struct leat_raft_drive *drive)
     snapshot.data = leat_mem_calloc(LEAT_MEM_COORDINATOR, snapshot.data_bytes + 1, 1);
     if (rc != LEAT_OK || !snapshot.data) {
         leat_raft_snapshot_fini(&snapshot);
-        drive_fail(drive, LEAT_E_NO_MEMORY, "a received snapshot can't be kept");
+        leat_raft_drive_fail(drive, LEAT_E_NO_MEMORY, "a received snapshot can't be kept");
         return;
     }
     memcpy(snapshot.data, drive->install_chunk.base, snapshot.data_bytes);
@@ -297,7 +297,7 @@ static void install_finish(struct leat_raft_drive *drive)
         rc = drive->hooks.restore(drive->hooks.owner, drive->install_chunk.base,
                                   drive->install_chunk.len);
     if (rc != LEAT_OK) {
-        drive_fail(drive, rc, "a received snapshot can't be installed");
+        leat_raft_drive_fail(drive, rc, "a received snapshot can't be installed");
         return;
     }
     raft_free(drive->install_chunk.base);
@@ -321,7 +321,7 @@ static void snapshot_saved(void *owner, leat_err rc)
         return;
     }
     if (rc != LEAT_OK) {
-        drive_fail(drive, rc, "a received snapshot can't be stored");
+        leat_raft_drive_fail(drive, rc, "a received snapshot can't be stored");
         return;
     }
     drive->install_saved = true;
@@ -346,7 +346,7 @@ static void apply_committed(struct leat_raft_drive *drive)
         }
         if (entry->type != RAFT_COMMAND) continue;
         leat_err rc = drive->hooks.apply(drive->hooks.owner, index, entry->data, entry->bytes);
-        if (rc != LEAT_OK) drive_fail(drive, rc, "a committed entry can't be applied");
+        if (rc != LEAT_OK) leat_raft_drive_fail(drive, rc, "a committed entry can't be applied");
     }
     drive->applying = false;
     snapshot_maybe(drive);
@@ -365,7 +365,7 @@ static leat_err update_do(struct leat_raft_drive *drive, const struct raft_updat
     if (update->flags & ((RAFT_UPDATE_CURRENT_TERM) | (RAFT_UPDATE_VOTED_FOR))) {
         leat_err rc = leat_raft_log_vote(&drive->log, raft_current_term(&drive->raft),
                                          raft_voted_for(&drive->raft));
-        if (rc != LEAT_OK) drive_fail(drive, rc, "term and vote can't be stored");
+        if (rc != LEAT_OK) leat_raft_drive_fail(drive, rc, "term and vote can't be stored");
     }
     if (update->flags & (RAFT_UPDATE_ENTRIES)) entries_take(drive, update);
     if (drive->failed != LEAT_OK) return drive->failed; /* says and promises nothing more */
@@ -391,7 +391,8 @@ static leat_err drive_step(struct leat_raft_drive *drive, struct raft_event *eve
     if (rv == RAFT_NOTLEADER) return LEAT_E_NOT_LEADER;
     if (rv == RAFT_CANTCHANGE) return LEAT_E_AGAIN;
     if (rv == RAFT_NOMEM && event->type == RAFT_SUBMIT) return LEAT_E_NO_MEMORY;
-    drive_fail(drive, rv == RAFT_NOMEM ? LEAT_E_NO_MEMORY : LEAT_E_INTERNAL, raft_strerror(rv));
+    leat_raft_drive_fail(drive, rv == RAFT_NOMEM ? LEAT_E_NO_MEMORY : LEAT_E_INTERNAL,
+                         raft_strerror(rv));
     return drive->failed;
 }
 
@@ -411,7 +412,7 @@ static void round_durable(void *owner, uint64_t index, leat_err rc)
 {
     struct leat_raft_drive *drive = owner;
     if (rc != LEAT_OK) {
-        drive_fail(drive, rc, "raft's log can't be written");
+        leat_raft_drive_fail(drive, rc, "raft's log can't be written");
         return;
     }
     if (drive->installing) {
@@ -434,7 +435,7 @@ static void quiet(struct leat_timer *timer)
     }
     if (drive->log.writing || !leat_raft_log_mark_wanted(&drive->log)) return;
     leat_err rc = leat_raft_log_mark(&drive->log);
-    if (rc != LEAT_OK) drive_fail(drive, rc, "raft's durable mark can't be stored");
+    if (rc != LEAT_OK) leat_raft_drive_fail(drive, rc, "raft's durable mark can't be stored");
 }
 
 /* SUBTLE: raft tells followers what is committed with its next entries or its next heartbeat. Then a

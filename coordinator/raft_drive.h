@@ -101,6 +101,8 @@ bool leat_raft_drive_changing(const struct leat_raft_drive *drive);
  * only. */
 void leat_raft_drive_catch_up(struct leat_raft_drive *drive, uint64_t id);
 int leat_raft_drive_catch_up_status(const struct leat_raft_drive *drive, uint64_t id);
+/** It takes no part any more, for good; hooks.failed is told. */
+void leat_raft_drive_fail(struct leat_raft_drive *drive, leat_err rc, const char *why);
 /** A message came from message->server_id. Its entries (one batch) and snapshot, from
  * raft_malloc(), are taken; so is the array of entries. */
 void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message *message);

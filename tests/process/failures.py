@@ -2,6 +2,8 @@
 and comes back by itself when the nodes come back.
 """
 import json
+import os
+import shutil
 
 from cluster import Cluster
 from rig import WAIT_S, check, check_in, equal, main, until
@@ -99,6 +101,35 @@ def test_lost_copies_are_made_again_until_every_log_is_whole():
     until(lambda: {n['name']: n['state'] for n in cluster.status(which=[0, 1, 2])['nodes']}['n3'] == 'down', 'missed')
     until(lambda: fully_replicated(cluster, [0, 1, 2]), 'every log is fully replicated')
     equal(sorted(cluster.consume('s', which=[0, 1, 2])), lines)
+
+
+def test_a_voter_with_an_older_state_of_its_disk_is_refused_by_name():
+    cluster = Cluster(recovery='yes', memory='256M').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 3, '--durability', 'disk')
+    victim = next(i for i in range(3) if not cluster.status()['leader_address'].endswith(f':{cluster.node_ports[i]}'))
+    left = [i for i in range(3) if i != victim]
+    node = cluster.nodes[victim]
+    node.stop()
+    older = node.data + '.older'
+    shutil.copytree(node.data, older)
+    node.start()
+    cluster.leat('stream', 'create', 't', '--streamlets', 3, '--logs', 1, '--copies', 3, '--durability', 'disk')
+    lines = [f'{i:05d}' for i in range(1000)]
+    cluster.produce('t', lines, '--batch-bytes', '2K')
+    node.kill()
+    shutil.rmtree(node.data)
+    os.rename(older, node.data)
+    node.launch()
+    node.diary_wait('its data directory is an older state of itself')
+    equal(sorted(cluster.consume('t', which=left)), lines, 'the others go on')
+    node.process.kill()
+    node.wait()
+    shutil.rmtree(node.data)
+    node.launch()
+    node.diary_wait('replace')
+    until(lambda: cluster.leat('node', 'replace', f'n{victim}', which=left, code=None).returncode == 0, 'it is replaced')
+    node.ready_wait()
+    equal(sorted(cluster.consume('t')), lines)
 
 
 if __name__ == '__main__':
