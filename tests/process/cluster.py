@@ -266,6 +266,27 @@ def test_a_node_that_does_not_vote_joins_and_drains():
     check_in('nobody', done.stderr.decode())
 
 
+class ManyHosts(Cluster):
+    """Each node at an address of its own, as hosts are told apart."""
+
+    def __init__(self):
+        super().__init__()
+        self.voters = ','.join(f'127.0.0.{i + 1}:{p}' for i, p in enumerate(self.node_ports))
+        self.nodes = [self.node(i, **{'coordinators': self.voters, 'node-listen': f'127.0.0.{i + 1}:{self.node_ports[i]}'})
+                      for i in range(3)]
+
+
+def test_the_default_durability_is_memory_with_three_copies_on_three_hosts_only():
+    for cluster, three in ((ManyHosts(), 'memory'), (Cluster(), 'disk')):
+        cluster.start()
+        for name, copies, options, wanted in (('one', 1, [], 'disk'), ('two', 2, [], 'disk'), ('three', 3, [], three),
+                                              ('chosen', 3, ['--durability', 'disk'], 'disk')):
+            said = json.loads(cluster.leat('stream', 'create', name, '--copies', copies, *options, '--json').stdout)
+            equal(said['durability'], wanted, f'{copies} copies, told at once')
+            equal(json.loads(cluster.leat('stream', 'describe', name, '--json').stdout)['durability'], wanted,
+                  f'{copies} copies')
+
+
 def test_a_second_node_of_the_same_name_is_refused():
     cluster = Cluster(nodes=4, voters=3)
     cluster.nodes[3] = cluster.node(3, node='n1')
