@@ -216,6 +216,7 @@ static int finish(struct produce_run *run, int code, uint64_t timeout_ms, bool q
     leat_producer_stats stats;
     leat_producer_stats_get(run->producer, &stats);
     uint64_t failed = atomic_load(&run->failed);
+    if (open > run->records - failed) open = run->records - failed; /* given up just now */
     if (open) {
         cli_error("%" PRIu64 " record%s not acked: %s", open, open == 1 ? " is" : "s are",
                   stats.last_text[0] ? stats.last_text : "no answer");
