@@ -601,7 +601,8 @@ static int disk_check(const struct options *o)
         cli_error("%s: %s", o->dir, strerror(errno));
         return CLI_FAILED;
     }
-    double wanted = (double)o->stored * ((double)o->copies + 1) + 2e9; /* copies are made again */
+    /* Copies that are made again lie beside those that come back with their node. */
+    double wanted = (double)o->stored * (double)(o->copies + o->replicated) + 2e9;
     double there = (double)disk.f_bavail * (double)disk.f_frsize;
     if (wanted <= there) return CLI_OK;
     cli_error("this takes %s in %s, where %s are free; store less, or name another place by --dir",
