@@ -547,7 +547,7 @@ static leat_err stream_slot(struct leat_client *client, struct leat_msg_string n
 
 /* Read one stream element. The logs come in any order and are put where their numbers say. */
 static leat_err stream_read(struct leat_client *client, struct leat_msg_reader *reader,
-                            const struct leat_client_stream **out_stream)
+                            bool same_cluster, const struct leat_client_stream **out_stream)
 {
     struct leat_msg_stream head;
     leat_msg_stream_read(reader, &head);
@@ -574,6 +574,13 @@ static leat_err stream_read(struct leat_client *client, struct leat_msg_reader *
             .epoch = {log.epoch},
             .lane = log.lane,
         };
+        /* SUBTLE: an ownership's epoch only grows, so whoever names a smaller one is behind.
+         *  1. A node that was declared dead lives on, and names itself as the owner.
+         *  2. A producer's first batches are acked by the owner after it.
+         *  3. Sent to the old one again, it is told of a gap, or that it is unknown.
+         * A consumer would be told that its offset is too high. */
+        bool known = same_cluster && stream->id == head.id && at < stream->log_count;
+        if (known && stream->logs[at].epoch.v > log.epoch) logs[at] = stream->logs[at];
     }
     leat_mem_free(stream->logs);
     stream->logs = logs;
@@ -590,10 +597,15 @@ static leat_err metadata_read(struct leat_client *client, const struct leat_fram
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
     if (leat_msg_read_array(&reader) < 3) return LEAT_E_INVALID;
-    leat_msg_skip(&reader); /* cluster id */
+    /* A cluster that was made anew at the same addresses counts from the beginning. */
+    struct leat_msg_string id = leat_msg_read_string(&reader);
+    bool same = id.bytes == sizeof client->cluster_id &&
+                memcmp(id.text, client->cluster_id, sizeof client->cluster_id) == 0;
+    if (id.bytes == sizeof client->cluster_id)
+        memcpy(client->cluster_id, id.text, sizeof client->cluster_id);
     nodes_read(client, &reader);
     if (leat_msg_read_array(&reader) < 1 || reader.failed) return LEAT_E_INVALID;
-    return stream_read(client, &reader, out_stream);
+    return stream_read(client, &reader, same, out_stream);
 }
 
 static void lookup_end(struct leat_client_lookup *lookup, leat_err rc,

@@ -72,6 +72,7 @@ struct leat_client {
         uint32_t lanes;
     } nodes[LEAT_CLIENT_NODES_MAX];
     uint32_t node_count;
+    uint8_t cluster_id[16]; /* of the last metadata; zeros: none yet */
     uint32_t next_number;
     uint64_t nearest_us; /* earliest deadline among the requests sent in this turn */
     bool called;         /* by the network, since leat_client_take_called() */

@@ -255,6 +255,33 @@ static void client_request_for_any_node_waits_at_a_silent_one_if_all_are(void **
     rig_end(rig);
 }
 
+/* Goal: a node that is behind, an owner of old above all, does not lead a client back to that owner. */
+static void client_metadata_of_an_older_epoch_is_not_taken(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(18);
+    rig->world.epoch = 5;
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    rig->world.epoch = 4;
+    rig->world.incarnation = 6;
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    const struct leat_client_stream *stream = leat_client_stream(rig->client, "s");
+    assert_int_equal(stream->logs[0].epoch.v, 5);
+    assert_int_equal(stream->logs[0].owner, 7);
+    rig->world.epoch = 6;
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    stream = leat_client_stream(rig->client, "s");
+    assert_int_equal(stream->logs[0].epoch.v, 6);
+    assert_int_equal(stream->logs[0].owner, 6);
+    /* Another cluster, which has the same address and counts from the beginning. */
+    rig->world.epoch = 1;
+    rig->world.cluster_id = "another cluster!";
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    stream = leat_client_stream(rig->client, "s");
+    assert_int_equal(stream->logs[1].epoch.v, 1);
+    rig_end(rig);
+}
+
 /* There is nobody to ask about the only server there is: it is waited for. */
 static void client_silence_of_the_only_server_costs_nothing(void **state)
 {
@@ -431,6 +458,7 @@ int main(void)
         cmocka_unit_test(client_request_to_a_silent_node_ends_when_others_call_it_dead),
         cmocka_unit_test(client_lookup_at_a_silent_node_is_asked_elsewhere),
         cmocka_unit_test(client_request_for_any_node_waits_at_a_silent_one_if_all_are),
+        cmocka_unit_test(client_metadata_of_an_older_epoch_is_not_taken),
         cmocka_unit_test(client_silence_of_the_only_server_costs_nothing),
         cmocka_unit_test(client_destroy_cancels_what_waits),
         cmocka_unit_test(client_bad_address_is_refused),

@@ -150,6 +150,8 @@ void fake_init(struct fake_world *world, uint64_t seed)
     world->now_us = 1000000;
     world->wake_at_us = UINT64_MAX;
     world->incarnation = 7;
+    world->cluster_id = "0123456789abcdef";
+    world->epoch = 1;
     world->streamlets = 1;
     world->logs = 2;
     world->next_producer_id = 100;
@@ -349,7 +351,7 @@ static void on_metadata(struct fake_conn *conn, const struct leat_frame *frame)
     struct leat_msg_writer body;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
     leat_msg_write_array(&body, 3);
-    leat_msg_write_bin(&body, "0123456789abcdef", 16);
+    leat_msg_write_bin(&body, world->cluster_id, 16);
     bool told = world->away > 0 && world->away_told;
     leat_msg_write_array(&body, 1 + told + world->other);
     struct leat_msg_node node = {world->incarnation, {"n", 1}, {"fake:1", world->dead ? 0 : 6}, 2};
@@ -372,7 +374,8 @@ static void on_metadata(struct fake_conn *conn, const struct leat_frame *frame)
     };
     leat_msg_stream_write(&body, &stream);
     for (uint32_t i = 0; world->stream_id && i < stream.log_count; i++) {
-        struct leat_msg_log log = {i / world->logs, i % world->logs, world->incarnation, 1, i % 2};
+        struct leat_msg_log log = {i / world->logs, i % world->logs, world->incarnation,
+                                   world->epoch, i % 2};
         if (world->away > 0) log.owner += 1000;
         leat_msg_log_write(&body, &log);
     }

@@ -63,7 +63,8 @@ struct fake_world {
     /* the server */
     bool down; /* connections are refused */
     uint64_t incarnation;
-    uint32_t streamlets, logs;
+    const char *cluster_id; /* 16 bytes */
+    uint32_t epoch, streamlets, logs;
     uint32_t stream_id; /* 0: no such stream; METADATA with may_create makes it */
     int64_t next_producer_id;
     int16_t next_epoch;
