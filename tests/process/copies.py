@@ -1,0 +1,37 @@
+"""Do the copies of a segment on different nodes differ? Looked up in the data directories of nodes that have stopped."""
+from rig import CLOSED, PARKED, check
+
+
+def stopped_copies(nodes, stream):
+    """{(streamlet, log, segment): [(node, its row, its bytes)]} of what is closed or parked."""
+    found = {}
+    for node in nodes:
+        for row in node.segments(stream):
+            if row['state'] in (CLOSED, PARKED):
+                key = row['streamlet'], row['log'], row['segment']
+                found.setdefault(key, []).append((node, row, node.segment_bytes(row)[:row['extent']]))
+    return found
+
+
+def same_on_all_nodes(nodes, stream, copies):
+    """Each closed segment lies on so many nodes, or more, and is the same everywhere, byte for byte. Of a log's end, which is parked
+    while one node after the other stops, a shorter copy is the beginning of a longer one. An owner of the past may have written more
+    than was decided: that is never closed, has an older epoch, and goes when its node is told so. Returns how many segments and
+    how many such leftovers there are."""
+    segments = stopped_copies(nodes, stream)
+    check(segments, 'no segments were found')
+    leftovers = 0
+    for key, places in segments.items():
+        rows = '; '.join(f'{node.flags[1]} {row}' for node, row, _ in places)
+        epoch = max(row['epoch'] for _, row, _ in places)
+        old = [row for _, row, _ in places if row['epoch'] < epoch]
+        check(all(row['state'] == PARKED for row in old), f'segment {key} is closed under two epochs: {rows}')
+        leftovers += len(old)
+        places = [place for place in places if place[1]['epoch'] == epoch]
+        closed = any(row['state'] == CLOSED for _, row, _ in places)
+        check(not closed or len(places) >= copies, f'segment {key} lies on {len(places)} nodes: {rows}')
+        longest = max((blob for _, _, blob in places), key=len)
+        for _, row, blob in places:
+            check(len(blob) == row['extent'] and longest.startswith(blob), f'segment {key}: bytes differ: {rows}')
+            check(not closed or len(blob) == len(longest), f'segment {key}: lengths differ: {rows}')
+    return len(segments), leftovers
