@@ -68,7 +68,8 @@ struct leat_node_options {
     uint64_t memory_bytes;  /* whole budget; the pool gets what is left after the named overheads */
     bool auto_create;       /* METADATA may create streams */
     uint64_t park_after_us; /* 0: LEAT_NODE_PARK_AFTER_US */
-    uint64_t flush_delay_us; /* 0: LEAT_NODE_FLUSH_DELAY_US */
+    uint64_t offsets_retention_us; /* of consumer sets and groups without members; 0: for ever */
+    uint64_t flush_delay_us;       /* 0: LEAT_NODE_FLUSH_DELAY_US */
     /* Of the coordinator's log: how large its files are, and after how much a snapshot replaces it; 0:
      * defaults. */
     uint64_t raft_segment_bytes, raft_snapshot_bytes_min;

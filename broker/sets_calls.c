@@ -76,6 +76,7 @@ leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *o
         .env = core->env,
         .timers = &core->timers,
         .home = home_of(hosted),
+        .retention_us = core->node->options.offsets_retention_us,
         .broker = {sets_append, sets_stream_size, sets_group},
         .ctx = hosted,
     };

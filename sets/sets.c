@@ -166,7 +166,12 @@ void leat_sets_timer_arm(struct leat_sets *sets)
 {
     uint64_t next = UINT64_MAX, now = leat_sets_now_us(sets);
     for (uint32_t i = 0; i < sets->set_count && sets->life == LIFE_AWAKE; i++) {
-        uint64_t at = leat_sets_set_next_us(sets->sets[i]);
+        struct leat_set *set = sets->sets[i];
+        uint64_t at = leat_sets_set_next_us(set);
+        if (at < next) next = at;
+        if (!sets->options.retention_us || leat_set_peopled(set)) continue;
+        if (!set->used_us) set->used_us = now;
+        at = set->used_us + sets->options.retention_us;
         if (at < next) next = at;
     }
     if (!leat_sets_all_acked(sets) && now + RETRY_US < next) next = now + RETRY_US;
@@ -176,10 +181,26 @@ void leat_sets_timer_arm(struct leat_sets *sets)
         leat_timer_start(sets->options.timers, &sets->timer, next > now ? next - now : 0);
 }
 
+/* SUBTLE: a set goes only when nobody waits for anything of it: requests wait for half a minute at most,
+ * and each counts as use when it comes; the shortest retention is a minute. */
+static void sets_expire(struct leat_sets *sets)
+{
+    uint64_t now = leat_sets_now_us(sets);
+    if (!sets->options.retention_us || sets->life != LIFE_AWAKE || sets->broken) return;
+    for (uint32_t i = sets->set_count; i-- > 0;) {
+        struct leat_set *set = sets->sets[i];
+        if (leat_set_peopled(set) || set->used_us == 0) set->used_us = now;
+        if (now < set->used_us + sets->options.retention_us) continue;
+        if (!leat_sets_record_fits(sets, RECORD_HEAD_BYTES)) return; /* with the next batch */
+        leat_sets_set_forget(sets, set);
+    }
+}
+
 static void timer_expired(struct leat_timer *timer)
 {
     struct leat_sets *sets = timer->owner;
     uint64_t now = leat_sets_now_us(sets);
+    sets_expire(sets);
     leat_sets_append_try(sets);
     for (uint32_t i = 0; i < sets->set_count && sets->life == LIFE_AWAKE && !sets->broken; i++)
         leat_sets_set_step(sets, sets->sets[i]);
@@ -241,6 +262,16 @@ static bool name_ok(const char *name)
     return name[0] != '\0';
 }
 
+/* Who only looks keeps nothing. */
+static void set_note_use(struct leat_sets *sets, const struct leat_sets_request *request)
+{
+    bool looks = request->kind == LEAT_SETS_FETCH || request->kind == LEAT_SETS_DESCRIBE ||
+                 request->kind == LEAT_SETS_LIST;
+    if (looks || !sets->options.retention_us) return;
+    struct leat_set *set = leat_sets_set_find(sets, request->set);
+    if (set) set->used_us = leat_sets_now_us(sets);
+}
+
 bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
 {
     request->state = REQUEST_FREE;
@@ -256,6 +287,7 @@ bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
     bool answered = false;
     if (sets->life == LIFE_AWAKE) {
         answered = leat_sets_request_do(sets, request);
+        set_note_use(sets, request);
     } else {
         leat_sets_wait_begin(sets, request, REQUEST_WAKING);
         if (sets->life == LIFE_NEW) {

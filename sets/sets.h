@@ -203,6 +203,9 @@ struct leat_sets_options {
                                    first members waits for more before it shares out */
     uint64_t group_settle_us;   /* the same of a group, anew with each member that comes meanwhile;
                                    0: LEAT_GROUP_SETTLE_US_DEFAULT */
+    uint64_t retention_us;      /* 0: for ever. A set that so long has had no members and in which
+                                   nothing was committed goes, with its offsets. Counted from the
+                                   restart, where there was one */
     struct leat_sets_broker broker;
     void *ctx; /* of the broker's functions */
 };

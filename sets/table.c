@@ -14,6 +14,11 @@ static void log_free(struct leat_set_log *log)
     leat_mem_free(log->metadata);
 }
 
+bool leat_set_peopled(const struct leat_set *set)
+{
+    return set->member_count > 0 || (set->group && set->group->member_count > 0);
+}
+
 struct leat_set *leat_set_create(const char *name, enum leat_sets_mode mode)
 {
     struct leat_set *set = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *set);

@@ -49,8 +49,11 @@ struct leat_set {
     /* Not stored: */
     enum leat_set_phase phase;
     uint64_t settle_at_us, give_up_at_us;
+    uint64_t used_us; /* a member was there, or something was committed; 0: since the restart */
 };
 
+/** Somebody is in it, or on the way in. */
+bool leat_set_peopled(const struct leat_set *set);
 struct leat_set *leat_set_create(const char *name, enum leat_sets_mode mode);
 void leat_set_destroy(struct leat_set **set);
 struct leat_set_member *leat_set_member_find(struct leat_set *set, const char *id);

@@ -269,6 +269,7 @@ static leat_err make_node(struct server *server, struct leat_error *error)
         .memory_bytes = config->memory_bytes,
         .auto_create = config->auto_create,
         .park_after_us = config->park_after_us,
+        .offsets_retention_us = config->offsets_retention_us,
         .scrub_bytes_per_second = config->scrub_bytes_per_second,
         .door = server->kafka,
         .cluster = cluster_of(server),

@@ -21,6 +21,8 @@ const char leatd_help[] =
     "  --config FILE        lines \"name = value\" with the names of these options; flags win\n"
     "  --log-level LEVEL    error, warn, info or debug (default: info)\n"
     "  --auto-create BOOL   clients may create a stream by using it: yes or no (default: yes)\n"
+    "  --offsets-retention SECONDS  consumer sets and groups that so long had no member and no\n"
+    "                       commit are forgotten with their offsets (default: never)\n"
     "  --park-after SECONDS an idle log gives its buffer back after this (default: 60)\n"
     "  --scrub BYTES        bytes per second of old segments that are checked in the background\n"
     "                       (default: 4M; 0: none)\n"
@@ -84,6 +86,7 @@ static const struct option options[] = {
     {"memory", OPTION_BYTES, AT(memory_bytes), 1, UINT64_MAX / 2},
     {"log-level", OPTION_LEVEL, AT(log_level), 0, 0},
     {"auto-create", OPTION_BOOL, AT(auto_create), 0, 0},
+    {"offsets-retention", OPTION_SECONDS, AT(offsets_retention_us), 60, 100ull * 365 * 24 * 3600},
     {"park-after", OPTION_SECONDS, AT(park_after_us), 1, 365ull * 24 * 3600},
     {"scrub", OPTION_BYTES, AT(scrub_bytes_per_second), 0, UINT64_MAX / 2},
 };

@@ -29,6 +29,7 @@ struct leatd_config {
     uint32_t cores;                           /* 0: all */
     uint64_t memory_bytes;                    /* 0: a quarter of the machine's */
     uint64_t park_after_us;
+    uint64_t offsets_retention_us;
     uint64_t scrub_bytes_per_second;
     enum leat_diary_level log_level;
     bool auto_create;

@@ -74,6 +74,7 @@ static void home_open(struct home *home)
         .timers = &home->timers,
         .settle_us = 1000,
         .group_settle_us = 3000,
+        .retention_us = home->retention_us,
         .broker = {home_append, home_stream_size, home_group},
         .ctx = home,
     };

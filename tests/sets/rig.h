@@ -45,6 +45,7 @@ struct home {
     bool parallel;
     uint64_t first_group; /* retained, of every log */
     unsigned refusals;
+    uint64_t retention_us; /* from the next restart on */
 };
 
 struct home *home_new(uint64_t seed, bool parallel);

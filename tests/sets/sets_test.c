@@ -74,6 +74,69 @@ static void sets_silent_member_is_dropped_and_its_commit_refused(void **state)
     home_free(home);
 }
 
+/* A set that somebody was in. */
+static void make_set(struct home *home, const char *set)
+{
+    struct leat_sets_request r = join_request("", LEAT_SETS_ORDERED);
+    snprintf(r.set, sizeof r.set, "%s", set);
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    leat_mem_free(r.assigned);
+    r.kind = LEAT_SETS_LEAVE;
+    assert_int_equal(ask(home, &r), LEAT_OK);
+}
+
+static size_t offsets_of(struct home *home, const char *set)
+{
+    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH};
+    snprintf(f.set, sizeof f.set, "%s", set);
+    assert_int_equal(ask(home, &f), LEAT_OK);
+    leat_mem_free(f.offsets);
+    return f.offset_count;
+}
+
+/* A set without members and commits is forgotten after the retention, also in the log; one that a member
+ * is in, or that something is committed to from outside, is not, and neither is one that is only looked at. */
+static void sets_unused_set_is_forgotten_with_its_offsets(void **state)
+{
+    (void)state;
+    struct home *home = home_new(3, false);
+    home->retention_us = 60 * 1000000;
+    home_restart(home);
+    struct leat_sets_offset row = {.log = {7, 0, 0}, .group = -1, .offset = 5};
+    struct leat_sets_request outside = {
+        .kind = LEAT_SETS_COMMIT, .commits = &row, .commit_count = 1, .set = "outside"};
+    make_set(home, "outside");
+    struct leat_sets_request r = join_request("", LEAT_SETS_ORDERED);
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    leat_mem_free(r.assigned);
+    assert_int_equal(commit(home, r.member, r.generation, 3, -1, 500), LEAT_OK);
+    for (int i = 0; i < 600; i++) { /* heartbeats keep the one, commits the other */
+        struct leat_sets_request beat = {.kind = LEAT_SETS_HEARTBEAT, .generation = r.generation};
+        snprintf(beat.member, sizeof beat.member, "%s", r.member);
+        assert_int_equal(ask(home, &beat), LEAT_OK);
+        if (i % 100 == 0) assert_int_equal(ask(home, &outside), LEAT_OK);
+        home_run(home, 250 * 1000);
+    }
+    assert_int_equal(offsets_of(home, "readers"), 1);
+    assert_int_equal(offsets_of(home, "outside"), 1);
+    for (int i = 0; i < 5; i++) { /* the member is silent; who fetches keeps nothing */
+        home_run(home, 10 * 1000000);
+        assert_int_equal(offsets_of(home, "readers"), 1);
+    }
+    home_run(home, 30 * 1000000);
+    assert_int_equal(offsets_of(home, "readers"), 0);
+    assert_int_equal(offsets_of(home, "outside"), 0);
+    home->retention_us = 0;
+    home_restart(home);
+    assert_int_equal(offsets_of(home, "readers"), 0);
+    /* Without a retention nothing is forgotten. */
+    make_set(home, "outside");
+    assert_int_equal(ask(home, &outside), LEAT_OK);
+    home_run(home, 300 * 1000000ull);
+    assert_int_equal(offsets_of(home, "outside"), 1);
+    home_free(home);
+}
+
 /* Both joins wait until the home log takes appends again; then the second ends the first, which
  * stands behind it by then. */
 static void sets_member_that_joins_twice_while_its_home_wakes_is_answered_twice(void **state)
@@ -364,6 +427,7 @@ int main(void)
         cmocka_unit_test(sets_homes_lie_where_their_streams_shape_says),
         cmocka_unit_test(sets_one_member_owns_all_and_its_commits_survive),
         cmocka_unit_test(sets_silent_member_is_dropped_and_its_commit_refused),
+        cmocka_unit_test(sets_unused_set_is_forgotten_with_its_offsets),
         cmocka_unit_test(sets_member_that_joins_twice_while_its_home_wakes_is_answered_twice),
         cmocka_unit_test(sets_parallel_groups_are_finished_in_any_order),
         cmocka_unit_test(sets_parallel_groups_dropped_by_retention_are_skipped),
