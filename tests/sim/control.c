@@ -269,6 +269,10 @@ static void recover_done(struct control *control, leat_err rc, const struct leat
         check_jumped(scenario->check, control->log, control->end_at_cut,
                      leat_msg_read_u64(&reader));
         scenario->recoveries++;
+    } else if (scenario->recovery && leat_err_class(rc) != LEAT_CLASS_REJECT &&
+               check_at_risk(scenario->check, control->log)) {
+        /* The answer was lost: it may have been accepted. */
+        check_waiting(scenario->check, control->log, "its loss may have been accepted");
     }
     if (rc != LEAT_OK && scenario->recovery) {
         watch_next(control); /* others may be able to go on */
