@@ -428,6 +428,38 @@ static void fence_keeps_private_copies_and_refuses_the_writer(void **state)
     world_free(world);
 }
 
+static bool grown_now;
+static void on_grown(struct leat_arena_grow *grow)
+{
+    (void)grow;
+    grown_now = true;
+}
+
+/* Goal: those who write to a node share its memory for copies: one that has its share gets no more. */
+static void writer_that_has_its_share_of_the_memory_gets_no_more(void **state)
+{
+    (void)state;
+    for (unsigned steps = 2; steps <= 4; steps += 2) { /* a share is one step, or two */
+        struct world *world = world_new(3, 2, 2, 1, LEAT_DURABILITY_MEMORY, 0);
+        append_all(world, 1, 1000);
+        assert_true(settle(world, 10 * 1000 * 1000));
+        struct leat_backup *backup = world->nodes[1].backup;
+        backup->options.writers_bytes_max = steps * (uint64_t)LEAT_ARENA_STEP_BYTES;
+        struct backup_writer *writer =
+            LEAT_CONTAINER(backup->writers.next, struct backup_writer, link);
+        assert_int_equal(writer->arena.grown_bytes, LEAT_ARENA_STEP_BYTES);
+        struct leat_arena_grow grow = {.on_grown = on_grown};
+        grown_now = false;
+        writer->arena.grow(writer->arena.ctx, &grow);
+        for (unsigned i = 0; i < 100000 && !grown_now; i++)
+            world_step(world);
+        assert_true(grown_now);
+        assert_int_equal(grow.rc, steps == 2 ? LEAT_E_NO_MEMORY : LEAT_OK);
+        assert_int_equal(writer->arena.grown_bytes, steps / 2 * LEAT_ARENA_STEP_BYTES);
+        world_free(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -443,6 +475,7 @@ int main(void)
         cmocka_unit_test(returned_nodes_closed_copies_count_again),
         cmocka_unit_test(lost_closed_copies_wait_for_who_may_bring_them_back),
         cmocka_unit_test(fence_keeps_private_copies_and_refuses_the_writer),
+        cmocka_unit_test(writer_that_has_its_share_of_the_memory_gets_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
