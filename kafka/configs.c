@@ -190,45 +190,45 @@ static struct alter *alter_create(struct leat_kafka_request *request, const void
     return alter;
 }
 
-/* Those named are set; all others go back to their defaults. */
-static void alter_all(struct alter *alter,
-                      const struct leat_kafka_alter_configs_request_resource *resource,
-                      bool validate_only, struct leat_kafka_alter_configs_response_result *out)
+/* ---- the two ways to say what is to change: resource `at` of a request ---- */
+
+struct alter_way {
+    int8_t type;
+    struct leat_kafka_string name;
+    bool validate_only;
+    /** From the settings as they are to those asked for. */
+    leat_err (*apply)(const void *resource, struct leat_stream_settings *settings, uint32_t *change,
+                      struct leat_error *error);
+};
+
+static void alter_resource(struct alter *alter, const void *resource, const struct alter_way *way,
+                           struct leat_kafka_alter_configs_response_result *out)
 {
-    const struct leat_stream *stream =
-        alter_topic(alter, resource->resource_type, resource->resource_name, out);
+    const struct leat_stream *stream = alter_topic(alter, way->type, way->name, out);
     if (stream == NULL) return;
     struct leat_stream_settings settings = stream->desc->settings;
-    struct leat_kafka_config_row row;
     struct leat_error error;
     uint32_t change = 0;
-    leat_err rc = LEAT_OK;
-    for (uint32_t i = 0; rc == LEAT_OK && leat_kafka_config_get(&settings, i, &row); i++)
-        rc = leat_kafka_config_set(&settings, &change, leat_kafka_text(row.name),
-                                   (struct leat_kafka_string){NULL, -1}, false, &error);
-    for (int32_t i = 0; rc == LEAT_OK && i < resource->configs.count; i++)
-        rc = leat_kafka_config_set(&settings, &change, resource->configs.at[i].name,
-                                   resource->configs.at[i].value, false, &error);
-    if (rc != LEAT_OK)
+    if (way->apply(resource, &settings, &change, &error) != LEAT_OK)
         alter_refuse(alter, out, LEAT_KAFKA_INVALID_CONFIG, error.text);
-    else if (!validate_only && change != 0)
+    else if (!way->validate_only && change != 0)
         alter_commit(alter, stream, &settings, change, out);
 }
 
-void leat_kafka_handle_alter_configs(struct leat_kafka_request *request)
+/* Those named are set; all others go back to their defaults. */
+static leat_err apply_all(const void *given, struct leat_stream_settings *settings,
+                          uint32_t *change, struct leat_error *error)
 {
-    const struct leat_kafka_alter_configs_request *body = request->body;
-    struct leat_kafka_alter_configs_response *response =
-        LEAT_KAFKA_MAKE(request, alter_configs_response, 1);
-    struct leat_kafka_alter_configs_response_result *results =
-        LEAT_KAFKA_MAKE(request, alter_configs_response_result, (size_t)body->resources.count);
-    struct alter *alter = alter_create(request, response, results);
-    if (alter == NULL) return;
-    response->results.at = results;
-    response->results.count = body->resources.count;
-    for (int32_t i = 0; i < body->resources.count; i++)
-        alter_all(alter, &body->resources.at[i], body->validate_only, &results[i]);
-    alter_one_less(alter);
+    const struct leat_kafka_alter_configs_request_resource *resource = given;
+    struct leat_kafka_config_row row;
+    leat_err rc = LEAT_OK;
+    for (uint32_t i = 0; rc == LEAT_OK && leat_kafka_config_get(settings, i, &row); i++)
+        rc = leat_kafka_config_set(settings, change, leat_kafka_text(row.name),
+                                   (struct leat_kafka_string){NULL, -1}, false, error);
+    for (int32_t i = 0; rc == LEAT_OK && i < resource->configs.count; i++)
+        rc = leat_kafka_config_set(settings, change, resource->configs.at[i].name,
+                                   resource->configs.at[i].value, false, error);
+    return rc;
 }
 
 static leat_err alter_step(struct leat_stream_settings *settings, uint32_t *change,
@@ -249,23 +249,34 @@ static leat_err alter_step(struct leat_stream_settings *settings, uint32_t *chan
     return leat_kafka_config_set(settings, change, config->name, value, false, error);
 }
 
-static void alter_some(struct alter *alter,
-                       const struct leat_kafka_incremental_alter_configs_request_resource *resource,
-                       bool validate_only, struct leat_kafka_alter_configs_response_result *out)
+static leat_err apply_some(const void *given, struct leat_stream_settings *settings,
+                           uint32_t *change, struct leat_error *error)
 {
-    const struct leat_stream *stream =
-        alter_topic(alter, resource->resource_type, resource->resource_name, out);
-    if (stream == NULL) return;
-    struct leat_stream_settings settings = stream->desc->settings;
-    struct leat_error error;
-    uint32_t change = 0;
+    const struct leat_kafka_incremental_alter_configs_request_resource *resource = given;
     leat_err rc = LEAT_OK;
     for (int32_t i = 0; rc == LEAT_OK && i < resource->configs.count; i++)
-        rc = alter_step(&settings, &change, &resource->configs.at[i], &error);
-    if (rc != LEAT_OK)
-        alter_refuse(alter, out, LEAT_KAFKA_INVALID_CONFIG, error.text);
-    else if (!validate_only && change != 0)
-        alter_commit(alter, stream, &settings, change, out);
+        rc = alter_step(settings, change, &resource->configs.at[i], error);
+    return rc;
+}
+
+void leat_kafka_handle_alter_configs(struct leat_kafka_request *request)
+{
+    const struct leat_kafka_alter_configs_request *body = request->body;
+    struct leat_kafka_alter_configs_response *response =
+        LEAT_KAFKA_MAKE(request, alter_configs_response, 1);
+    struct leat_kafka_alter_configs_response_result *results =
+        LEAT_KAFKA_MAKE(request, alter_configs_response_result, (size_t)body->resources.count);
+    struct alter *alter = alter_create(request, response, results);
+    if (alter == NULL) return;
+    response->results.at = results;
+    response->results.count = body->resources.count;
+    for (int32_t i = 0; i < body->resources.count; i++) {
+        const struct leat_kafka_alter_configs_request_resource *resource = &body->resources.at[i];
+        struct alter_way way = {resource->resource_type, resource->resource_name,
+                                body->validate_only, apply_all};
+        alter_resource(alter, resource, &way, &results[i]);
+    }
+    alter_one_less(alter);
 }
 
 void leat_kafka_handle_incremental_alter_configs(struct leat_kafka_request *request)
@@ -279,7 +290,12 @@ void leat_kafka_handle_incremental_alter_configs(struct leat_kafka_request *requ
     if (alter == NULL) return;
     response->results.at = results;
     response->results.count = body->resources.count;
-    for (int32_t i = 0; i < body->resources.count; i++)
-        alter_some(alter, &body->resources.at[i], body->validate_only, &results[i]);
+    for (int32_t i = 0; i < body->resources.count; i++) {
+        const struct leat_kafka_incremental_alter_configs_request_resource *resource =
+            &body->resources.at[i];
+        struct alter_way way = {resource->resource_type, resource->resource_name,
+                                body->validate_only, apply_some};
+        alter_resource(alter, resource, &way, &results[i]);
+    }
     alter_one_less(alter);
 }

@@ -64,7 +64,8 @@ static void advertised_ranges_hold_what_clients_look_for(void **state)
                       {1, 12}, {1, 17}, {2, 1},  {2, 7},  {3, 0},  {3, 4},  {3, 12}, {8, 1},
                       {8, 2},  {9, 1},  {10, 0}, {10, 4}, {11, 0}, {11, 5}, {12, 0}, {13, 0},
                       {14, 0}, {18, 0}, {18, 3}, {19, 2}, {20, 1}, {22, 0}, {22, 4}, {23, 2},
-                      {32, 1}, {33, 0}, {37, 0}, {44, 0}, {60, 0}};
+                      {15, 0}, {16, 0}, {19, 7}, {20, 6}, {21, 0}, {21, 2}, {32, 1}, {32, 4},
+                      {33, 0}, {37, 0}, {42, 0}, {44, 0}, {60, 0}, {75, 0}};
     struct wire_client client;
     wire_open(&client, port);
     struct leat_kafka_api_versions_request body = {text(""), text("")};
@@ -82,6 +83,38 @@ static void advertised_ranges_hold_what_clients_look_for(void **state)
 }
 
 /* A version that is advertised is read and answered, and its answer can be read. */
+/* Transactions, access control, authentication, the groups of KIP-848, share groups and telemetry: a client
+ * that finds them would use them. */
+static void what_is_not_served_is_not_advertised_and_refused_by_name(void **state)
+{
+    (void)state;
+    static const int16_t absent[] = {17, 24, 25, 26, 28, 29, 30, 31,
+                                     36, 68, 69, 71, 72, 76, 77, 78};
+    struct wire_client client;
+    wire_open(&client, port);
+    struct leat_kafka_api_versions_request body = {text(""), text("")};
+    struct leat_kafka_api_versions_response *answer =
+        wire_call(&client, LEAT_KAFKA_API_VERSIONS, 3, &body);
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        for (int32_t k = 0; k < answer->api_keys.count; k++)
+            assert_int_not_equal(answer->api_keys.at[k].api_key, absent[i]);
+    struct leat_kafka_find_coordinator_request find = {.key = text("tx"), .key_type = 1};
+    struct leat_kafka_find_coordinator_response *found =
+        wire_call(&client, LEAT_KAFKA_FIND_COORDINATOR, 2, &find);
+    assert_int_equal(found->error_code, LEAT_KAFKA_TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
+    uint8_t batch[4096];
+    uint32_t bytes = make_batch(batch, 1, "tx", -1, -1);
+    make_topic(&client, "transacted");
+    struct leat_kafka_produce_request_partition partition = {0, {batch, (int32_t)bytes, NULL}};
+    struct leat_kafka_produce_request_topic topic = {text("transacted"), {&partition, 1}};
+    struct leat_kafka_produce_request produce_body = {text("tx"), -1, 1000, {&topic, 1}};
+    struct leat_kafka_produce_response *produced =
+        wire_call(&client, LEAT_KAFKA_PRODUCE, 9, &produce_body);
+    assert_int_equal(produced->topics.at[0].partitions.at[0].error_code,
+                     LEAT_KAFKA_TRANSACTIONAL_ID_AUTHORIZATION_FAILED);
+    wire_close(&client);
+}
+
 static void every_advertised_version_is_answered(void **state)
 {
     (void)state;
@@ -555,6 +588,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(api_versions_of_unknown_version_is_answered_in_version_0),
         cmocka_unit_test(advertised_ranges_hold_what_clients_look_for),
+        cmocka_unit_test(what_is_not_served_is_not_advertised_and_refused_by_name),
         cmocka_unit_test(every_advertised_version_is_answered),
         cmocka_unit_test(produce_of_versions_0_to_2_is_refused_not_closed),
         cmocka_unit_test(request_of_unknown_kind_or_version_closes_that_connection_only),
