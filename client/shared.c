@@ -87,6 +87,10 @@ struct leat_shared_common {
 
 static pthread_mutex_t ios_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct leat_shared_io *ios[LEAT_SHARED_THREADS_MAX]; /* guarded by: ios_lock */
+static uint32_t ios_placed[LEAT_SHARED_THREADS_MAX];        /* guarded by: ios_lock */
+/* What a place's number is added to; UINT64_MAX: nobody has an id yet. Relaxed: it is all there is
+ * to see. */
+static _Atomic uint64_t spread_from = UINT64_MAX;
 
 static void io_on_start(void *actor)
 {
@@ -230,11 +234,11 @@ static leat_err io_create(struct leat_shared_io **out_io, struct leat_error *err
     return LEAT_OK;
 }
 
-/* A new thread while there are fewer than the machine is good for, else the emptiest. */
-static leat_err io_take(struct leat_shared_io **out_io, struct leat_error *error)
+/* A new thread while there are fewer than cores, else the emptiest. Places of a thread are a whole
+ * number of threads apart. */
+static leat_err io_take(struct leat_shared *shared, bool placed, struct leat_error *error)
 {
-    unsigned threads = leat_os_cores() / LEAT_SHARED_CORES_PER_THREAD;
-    if (threads < 1) threads = 1;
+    unsigned threads = leat_os_cores();
     if (threads > LEAT_SHARED_THREADS_MAX) threads = LEAT_SHARED_THREADS_MAX;
     leat_err rc = LEAT_OK;
     (void)pthread_mutex_lock(&ios_lock);
@@ -244,7 +248,8 @@ static leat_err io_take(struct leat_shared_io **out_io, struct leat_error *error
     if (!*best) rc = io_create(best, error);
     if (rc == LEAT_OK) {
         (*best)->places++;
-        *out_io = *best;
+        shared->io = *best;
+        if (placed) shared->place = (uint32_t)(best - ios) + threads * ios_placed[best - ios]++;
     }
     (void)pthread_mutex_unlock(&ios_lock);
     return rc;
@@ -407,7 +412,7 @@ leat_err leat_shared_open(struct leat_shared *shared, const struct leat_shared_o
     if (!options.brokers) options.brokers = getenv("LEAT_BROKERS");
     if (!options.brokers || !*options.brokers) options.brokers = "127.0.0.1:7700";
     if (!options.name) options.name = program_invocation_short_name;
-    leat_err rc = io_take(&shared->io, error);
+    leat_err rc = io_take(shared, options.common, error);
     if (rc) return rc;
     rc = ports_init(&shared->ports, shared->io);
     shared->env = &shared->ports.env;
@@ -467,6 +472,15 @@ void leat_shared_post(struct leat_shared *shared, struct leat_mail *mail)
 bool leat_shared_is_own_thread(const struct leat_shared *shared)
 {
     return pthread_equal(shared->io->thread, pthread_self());
+}
+
+uint64_t leat_shared_spread(const struct leat_shared *shared, int64_t id)
+{
+    uint64_t from = UINT64_MAX, own = (uint64_t)id - shared->place;
+    if (atomic_compare_exchange_strong_explicit(&spread_from, &from, own, memory_order_relaxed,
+                                                memory_order_relaxed))
+        from = own;
+    return from + shared->place;
 }
 
 void leat_shared_close(struct leat_shared *shared)

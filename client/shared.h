@@ -1,7 +1,7 @@
 /* What the two public libraries (producer/producer.c, consumer/consumer.c) share: clients on the
  * process's background threads. Part of libleat, not of the core libraries: it knows threads.
  *
- * All producers and consumers of a process share a few threads (one per two cores): a server that
+ * All producers and consumers of a process share a few threads (one per core): a server that
  * answers eight producers then wakes one thread and not eight. Measured on two cores, a wake-up of
  * a thread on another core costs as much as copying a batch of 10 KB.
  *
@@ -28,7 +28,6 @@ enum {
     LEAT_SHARED_RETRY_US_MAX = 1000 * 1000,
     LEAT_SHARED_ACTOR = 0,       /* the only actor of a background thread's world */
     LEAT_SHARED_THREADS_MAX = 8, /* of a process */
-    LEAT_SHARED_CORES_PER_THREAD = 2,
 };
 
 /* Something that is waited for: a counter that moves on when it has happened. */
@@ -60,6 +59,7 @@ struct leat_shared {
     /* shared.c's, and the background thread's after the start: */
     struct leat_shared_ports ports;
     struct leat_shared_common *common; /* whose client it is; NULL: this place's own */
+    uint32_t place;                    /* of one with a common client: see leat_shared_spread() */
     struct leat_list link;
     bool started, touched; /* touched: something of it ran in this turn */
     void *owner;
@@ -105,6 +105,12 @@ bool leat_shared_is_own_thread(const struct leat_shared *shared);
 /** After an own client was destroyed on the background thread, or before the start. Nothing of it
  * runs when this returns. Thread: not a background thread. */
 void leat_shared_close(struct leat_shared *shared);
+/** The number by which a producer with this id chooses among a stream's logs. In a process of one
+ * producer it is the id. Several begin at the id that was known first and go on by their places, so
+ * that all logs are used, and those of one thread have theirs on few cores of a server: with four
+ * producers on each of two threads, one connection for each thread and not four that are half empty.
+ * It stays the same for a place and an id. Thread: any. */
+uint64_t leat_shared_spread(const struct leat_shared *shared, int64_t id);
 /** For calls that return a public message. */
 leat_code leat_shared_message(leat_message *message, const struct leat_error *error);
 

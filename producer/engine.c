@@ -458,7 +458,7 @@ static struct leat_producer_stream *stream_of(struct leat_producer_engine *engin
     return stream;
 }
 
-/* The producer's log of a streamlet: its id modulo the streamlet's logs. */
+/* The producer's log of a streamlet: its number modulo the streamlet's logs. */
 static struct leat_producer_log *log_of(struct leat_producer_stream *stream, uint32_t streamlet)
 {
     struct leat_producer_engine *engine = stream->engine;
@@ -466,10 +466,11 @@ static struct leat_producer_log *log_of(struct leat_producer_stream *stream, uin
     if (log) return log;
     log = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *log);
     if (!log) return NULL;
+    const struct leat_producer_engine_share *share = &engine->share;
+    uint64_t number = share->spread ? share->spread(share->ctx, engine->id) : (uint64_t)engine->id;
     log->engine = engine;
     log->stream = stream;
-    log->ref = (struct leat_log_ref){stream->id, streamlet,
-                                     (uint32_t)((uint64_t)engine->id % stream->logs)};
+    log->ref = (struct leat_log_ref){stream->id, streamlet, (uint32_t)(number % stream->logs)};
     log->epoch = engine->epoch;
     leat_list_init(&log->queue);
     leat_list_init(&log->link);

@@ -71,6 +71,9 @@ struct leat_producer_engine_share {
     /** Something of the engine ran outside its turn: it wants a turn end. NULL: it gets one after
      * every callback anyway. */
     void (*on_event)(void *ctx);
+    /** The number by which the producer of this id chooses among a stream's logs; always the same for
+     * one id. NULL: the id. */
+    uint64_t (*spread)(void *ctx, int64_t id);
     /** Calls a record's callback, of the type that the gatherer noted. Not under the lock. */
     void (*call)(void (*fn)(void), void *arg, const struct leat_produced *produced);
 };

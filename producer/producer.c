@@ -70,6 +70,10 @@ static void engine_on_event(void *ctx)
 {
     leat_shared_touch(&((struct leat_producer *)ctx)->shared);
 }
+static uint64_t engine_spread(void *ctx, int64_t id)
+{
+    return leat_shared_spread(&((struct leat_producer *)ctx)->shared, id);
+}
 static void engine_call(void (*fn)(void), void *arg, const struct leat_produced *produced)
 {
     leat_result result = {
@@ -229,6 +233,7 @@ static leat_err producer_start(struct leat_producer *producer, const leat_produc
         .on_room = engine_on_room,
         .on_progress = engine_on_progress,
         .on_event = engine_on_event,
+        .spread = engine_spread,
         .call = engine_call,
     };
     leat_producer_engine_set_share(producer->engine, &producer->gather, &share);

@@ -1,7 +1,7 @@
 /* Append records to streams.
  *
  * A producer has connections of its own and works on a background thread that the producers and
- * consumers of a process share (one thread per two cores). Records gather in batches per log (by
+ * consumers of a process share (one thread per core). Records gather in batches per log (by
  * size and by linger) and are sent, several in flight; each record's fate is reported exactly once.
  * Retries are the producer's own work: they never duplicate and never reorder what one producer
  * sends to one log. All functions may be called from any thread.
