@@ -157,6 +157,8 @@ struct leat_hosted {
     bool older_asked; /* some were on no node: they are looked for again now and then */
     bool older_away;  /* ... and a node was down then: it may have them */
     uint32_t older_ticks;
+    uint64_t older_looked_us; /* when a read had them looked for */
+    uint32_t reads_ticks;     /* so long reads have waited */
     uint32_t care_index;
     struct leat_list dirty, care, opening, home;
     struct leat_list waiters; /* struct leat_fetch_item.waiting */
@@ -330,6 +332,8 @@ leat_err leat_hosted_place(struct leat_core *core, struct leat_log_ref ref, uint
 const char *leat_hosted_absent_words(leat_err absent);
 /** Commit "opened" for logs whose first segment has started. */
 void leat_hosted_send_openings(struct leat_core *core);
+/** From now on it is looked at every second again. */
+void leat_hosted_watch(struct leat_hosted *hosted);
 /** Called every tick: retention, parking. */
 void leat_hosted_care(struct leat_core *core);
 

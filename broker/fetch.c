@@ -274,6 +274,22 @@ static void fetch_note_ends(struct leat_fetch_read *read, const struct leat_log 
     read->acked_offset = info.acked_offset;
 }
 
+/* A segment in front that had not come when it was looked for last: it is looked for now, and the read
+ * waits for that. true: it does. */
+static bool fetch_look_older(struct leat_fetch_read *read, struct leat_hosted *hosted)
+{
+    const struct leat_segment *first = leat_log_first_held(hosted->log);
+    uint64_t now_us = leat_core_now(hosted->core);
+    if (read->read.rc != LEAT_E_DAMAGED || !hosted->older_asked || first == NULL) return false;
+    if (read->read.next.v > first->base_offset) return false;
+    if (now_us < hosted->older_looked_us + LEAT_OLDER_READ_US) return false;
+    hosted->older_looked_us = now_us;
+    leat_log_older_again(hosted->log);
+    leat_takeover_older(hosted);
+    if (hosted->older_asked) leat_log_older_done(hosted->log); /* not now */
+    return leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN;
+}
+
 /* What a node has that is down is not lost: nobody is told to begin behind it, or to give it up. */
 static void fetch_hope(struct leat_fetch_read *read, const struct leat_hosted *hosted)
 {
@@ -298,10 +314,12 @@ static void fetch_read_here(struct leat_fetch_read *read)
     if (read->read.max_bytes == 0) return;
     read->read.on_done = fetch_on_read;
     read->read.owner = read;
-    if (leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN)
+    if (leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN || fetch_look_older(read, hosted)) {
         read->rc = LEAT_E_AGAIN;
-    else
+        if (leat_log_reads_wait(hosted->log)) leat_hosted_watch(hosted); /* not for ever */
+    } else {
         fetch_hope(read, hosted);
+    }
 }
 
 static void fetch_on_read(struct leat_read *done)

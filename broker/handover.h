@@ -22,6 +22,8 @@ struct leat_stream;
 
 enum {
     LEAT_OLDER_TICKS = 5, /* segments that were on no node are looked for again after so many */
+    LEAT_OLDER_READ_US = 1000 * 1000, /* ... and when one of them is read, at most this often */
+    LEAT_OLDER_READ_TICKS = 10,       /* a read waits for older segments for so many */
     LEAT_TAKEOVER_TICK_US = 20 * 1000,
     LEAT_TAKEOVER_OLDER_MAX = 8,                /* logs whose older segments come at one time */
     LEAT_TAKEOVER_MISSING_US = 3 * 1000 * 1000, /* one that is on no node: looked for so long */

@@ -247,6 +247,14 @@ leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint
 
 /* ---- what a log tells ---- */
 
+void leat_hosted_watch(struct leat_hosted *hosted)
+{
+    if (hosted->care_index == 0) return;
+    hosted->care_index = 0;
+    leat_list_remove(&hosted->care);
+    leat_list_push_back(&hosted->core->care_logs, &hosted->care);
+}
+
 static void hosted_on_dirty(void *owner, struct leat_log *log)
 {
     struct leat_hosted *hosted = owner;
@@ -254,12 +262,7 @@ static void hosted_on_dirty(void *owner, struct leat_log *log)
     (void)log;
     if (!leat_list_empty(&hosted->dirty)) return;
     leat_list_push_back(&core->dirty_logs, &hosted->dirty);
-    if (hosted->care_index != 0) {
-        /* It was parked: from now on it is looked at every second again. */
-        hosted->care_index = 0;
-        leat_list_remove(&hosted->care);
-        leat_list_push_back(&core->care_logs, &hosted->care);
-    }
+    leat_hosted_watch(hosted); /* it was parked */
 }
 
 static void hosted_on_acked(void *owner, struct leat_log *log)
@@ -356,7 +359,13 @@ void leat_hosted_care(struct leat_core *core)
         if (hosted->older_asked && ++hosted->older_ticks % LEAT_OLDER_TICKS == 0)
             leat_takeover_older(hosted);
         leat_log_info(hosted->log, &info);
-        if (info.memory_bytes != 0 || hosted->older_asked) continue;
+        bool reads = leat_log_reads_wait(hosted->log);
+        hosted->reads_ticks = reads ? hosted->reads_ticks + 1 : 0;
+        if (hosted->reads_ticks > LEAT_OLDER_READ_TICKS) {
+            hosted->reads_ticks = 0;
+            leat_log_reads_expire(hosted->log);
+        }
+        if (info.memory_bytes != 0 || hosted->older_asked || reads) continue;
         hosted->care_index = 1;
         leat_list_remove(&hosted->care);
         leat_list_push_back(&core->idle_logs, &hosted->care);

@@ -162,6 +162,13 @@ static void recover_front(struct recover_call *recover, struct leat_hosted *host
         recover_end(recover);
         return;
     }
+    if (hosted->older_away) {
+        recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
+                                     "a node is down that may have what is missing: start it, or "
+                                     "say that it will not come back (leat node drain)");
+        recover_end(recover);
+        return;
+    }
     recover->hosted = hosted;
     hosted->forgiving = true;
     leat_log_forgive(hosted->log, recover_on_forgiven, recover);

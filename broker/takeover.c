@@ -31,6 +31,7 @@ struct leat_takeover {
     bool complete; /* ENDED: nothing is missing */
     bool absent;   /* TAIL: on its way to say that the last segment is nowhere */
     bool away;     /* ENDED: a node was down when the last one was looked for */
+    bool again;    /* it was looked for before: whoever has it had time to say so */
     bool behind;   /* another one of the same log has not ended yet */
     /* The segment that is wanted now; extent {0, 0}: there is none to want, or any will do. */
     uint64_t segment, next_offset;
@@ -325,7 +326,9 @@ static void sources_fill(struct leat_core *core, struct leat_backup_pull *pull)
 static bool all_up(const struct leat_core *core)
 {
     for (uint32_t i = 0; i < core->members.count; i++)
-        if (core->members.rows[i]->info.state == LEAT_NODE_DOWN) return false;
+        if (core->members.rows[i]->info.state == LEAT_NODE_DOWN &&
+            !core->members.rows[i]->info.draining) /* then nobody expects it back */
+            return false;
     return true;
 }
 
@@ -356,7 +359,8 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
     /* Its last owner may still be giving it up. Reads wait for so long. */
     uint64_t now_us = leat_core_now(core_0(takeover));
     if (takeover->failures == 1) takeover->missing_us = now_us;
-    if (now_us < takeover->missing_us + LEAT_TAKEOVER_MISSING_US) {
+    if (now_us < takeover->missing_us + LEAT_TAKEOVER_MISSING_US &&
+        !(takeover->again && rc == LEAT_E_NOT_FOUND)) {
         pause_for(takeover, LEAT_TAKEOVER_TICK_US);
         return;
     }
@@ -603,6 +607,7 @@ static void older_begin(struct leat_takeover *takeover, const uint8_t *bytes, ui
     if (!leat_log_start_find(bytes, count, &takeover->start) ||
         takeover->start.previous.bytes == 0) {
         if (hosted != NULL) hosted->older_asked = true; /* asked again with the next tick */
+        if (hosted != NULL) leat_log_older_done(hosted->log);
         leat_mem_free(takeover->block_raw);
         leat_mem_free(takeover);
         return;
@@ -639,6 +644,7 @@ void leat_takeover_older(struct leat_hosted *hosted)
         return; /* the next tick tries again */
     }
     hosted->older_asked = false;
+    takeover->again = true;
     takeover->phase = PHASE_OLDER;
     takeover->first_retained = retained;
     takeover->segment = first->id.v - 1;

@@ -146,6 +146,8 @@ struct leat_log {
     bool dirty, in_step, clocks_read;
     bool stopping, deleting, releasing;
     bool older_follow;                               /* of its leat_log_tail, until they have */
+    bool older_told;                                 /* that some are on no node */
+    bool reads_expire;                               /* those that wait for them are answered now */
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
     void *on_end_arg;
 };

@@ -262,6 +262,13 @@ bool leat_log_start_find(const uint8_t *bytes, uint32_t count,
                          struct leat_start *out_start) LEAT_NODISCARD;
 /** Whatever is not here now is nowhere: reads of it fail by name. It may still be added. */
 void leat_log_older_done(struct leat_log *log);
+/** What is missing in front is looked for once more: reads of it wait again, until that. */
+void leat_log_older_again(struct leat_log *log);
+/** Do reads wait? */
+bool leat_log_reads_wait(const struct leat_log *log);
+/** Those that wait for older segments have waited for long enough: LEAT_E_STARTING, with the next
+ * turn. */
+void leat_log_reads_expire(struct leat_log *log);
 
 /* From the store's events. */
 void leat_log_on_evict_wanted(struct leat_log *log, struct leat_segment *seg);

@@ -414,7 +414,7 @@ static struct log_slot *slot_from(const struct leat_log *log, uint64_t segment)
 /* Segments that should be here are not: their offsets are gone, by name, and nothing else. */
 static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
-    if (log->older_follow && !log->stopping) { /* it is on its way here */
+    if (log->older_follow && !log->stopping && !log->reads_expire) { /* it is on its way here */
         leat_list_push_back(&log->stalled_reads, &read->link);
         return LEAT_E_AGAIN;
     }
@@ -610,4 +610,5 @@ void log_step_reads(struct leat_log *log)
         struct leat_read *read = LEAT_CONTAINER(link, struct leat_read, link);
         if (read_step(log, read) != LEAT_E_AGAIN) read->on_done(read);
     }
+    log->reads_expire = false;
 }

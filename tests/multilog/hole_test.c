@@ -169,6 +169,42 @@ static void front_unknown_at_the_stop_lets_readers_go(void **state)
     fake_destroy(fake);
 }
 
+static void on_read_counted(struct leat_read *read)
+{
+    (*(unsigned *)read->owner)++;
+}
+
+/* What is missing in front is looked for again when it is read: the read waits for that, at most for
+ * so long, and is named as missing only when it was looked for in vain. */
+static void read_of_an_older_segment_waits_while_it_is_looked_for(void **state)
+{
+    (void)state;
+    uint64_t bases[SEGMENTS_MAX];
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    reopen(fake, 7, 0, false);
+    front_is_named(fake, 3, bases);
+    unsigned done = 0;
+    struct leat_read read = {
+        .from = {0}, .max_bytes = 1, .on_done = on_read_counted, .owner = &done};
+    leat_log_older_again(fake->log);
+    assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
+    assert_true(leat_log_reads_wait(fake->log));
+    fake_settle(fake);
+    assert_int_equal(done, 0);
+    leat_log_reads_expire(fake->log);
+    fake_settle(fake);
+    assert_int_equal(done, 1);
+    assert_int_equal(read.rc, LEAT_E_STARTING);
+    assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN); /* it is asked again */
+    leat_log_older_done(fake->log);
+    fake_settle(fake);
+    assert_int_equal(done, 2);
+    assert_int_equal(read.rc, LEAT_E_DAMAGED);
+    assert_false(leat_log_reads_wait(fake->log));
+    fake_destroy(fake);
+}
+
 /* ---- at the end ---- */
 
 /* The tail could not be read and was given up: its offsets are jumped over, before the next segment
@@ -382,6 +418,7 @@ int main(void)
         cmocka_unit_test_prestate(front_that_was_trimmed_is_not_missed, files),
         cmocka_unit_test(group_that_was_lost_has_ended),
         cmocka_unit_test(front_unknown_at_the_stop_lets_readers_go),
+        cmocka_unit_test(read_of_an_older_segment_waits_while_it_is_looked_for),
         cmocka_unit_test(tail_given_up_is_jumped_over),
         cmocka_unit_test_prestate(tail_given_up_is_jumped_over, files),
         cmocka_unit_test(loss_behind_a_jump_is_named),
