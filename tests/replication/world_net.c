@@ -149,9 +149,16 @@ void world_call_timeout(struct world *world, unsigned index)
     call_end(world, index, LEAT_E_TIMEOUT, NULL);
 }
 
+/* A backup asks another one for bytes: the way is the one that the owner's requests take. */
+static leat_err backup_call(void *ctx, unsigned to, struct leat_link_call *call)
+{
+    return net_call(((struct world_node *)ctx)->world, to, call);
+}
+
 struct leat_rep_net world_backup_net(struct world_node *node)
 {
-    return (struct leat_rep_net){.ctx = node, .answer = net_answer, .refuse = net_refuse};
+    return (struct leat_rep_net){
+        .ctx = node, .call = backup_call, .answer = net_answer, .refuse = net_refuse};
 }
 
 struct leat_rep_net world_primary_net(struct world *world)

@@ -1,0 +1,228 @@
+/* PULL: a whole segment from another node's backup, whatever that sends. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/replication/world.h"
+
+/* A closed segment that two backups have and the third has not. */
+struct scene {
+    struct world *world;
+    struct leat_backup_pull pull;
+    unsigned to, from[2];
+    unsigned done;
+    leat_err rc;
+};
+
+static struct replica *replica_of(struct world *world, unsigned node, uint64_t segment)
+{
+    LEAT_LIST_EACH(&world->nodes[node].backup->replicas, it)
+    {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        if (rep->seg && rep->seg->id.v == segment) return rep;
+    }
+    return NULL;
+}
+
+static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
+{
+    struct scene *scene = pull->owner;
+    scene->done++;
+    scene->rc = rc;
+}
+
+static void scene_look(struct scene *scene, uint64_t segment)
+{
+    unsigned have = 0;
+    scene->to = 0;
+    for (unsigned n = 1; n < 4; n++) {
+        const struct replica *rep = replica_of(scene->world, n, segment);
+        if (!rep) scene->to = n;
+        if (rep && have < 2) scene->from[have++] = n;
+        if (!rep || rep->seg->state != LEAT_SEGMENT_CLOSED) continue;
+        scene->pull.extent = rep->seg->extent;
+        scene->pull.next_offset = rep->seg->next_offset;
+    }
+    assert_int_equal(have, 2);
+    assert_true(scene->to != 0 && scene->pull.extent.bytes > 0);
+}
+
+static struct scene *scene_new(uint64_t seed)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+    assert_non_null(scene);
+    struct world *world = world_new(seed, 4, 3, 1, LEAT_DURABILITY_MEMORY, 0);
+    scene->world = world;
+    for (unsigned i = 0; i < 100; i++)
+        for (unsigned tries = 0; !world_append(&world->logs[0], 3000) && tries < 200000; tries++) {
+            world_step(world);
+            world_care(world);
+        }
+    world_run(world, 2 * 1000 * 1000);
+    assert_true(world_is_whole(world));
+    scene->pull = (struct leat_backup_pull){
+        .log = world->logs[0].ref, .segment = {1}, .on_done = on_pulled, .owner = scene};
+    scene_look(scene, 1);
+    return scene;
+}
+
+static void scene_free(struct scene *scene)
+{
+    world_free(scene->world);
+    free(scene);
+}
+
+/* Not longer: what nobody needs is dropped again by its owner's next audit. */
+static void until_done(struct scene *scene, unsigned done)
+{
+    for (unsigned i = 0; scene->done < done && i < 100000; i++)
+        world_step(scene->world);
+    assert_int_equal(scene->done, done);
+}
+
+/* From so many nodes: the one that has not got it is asked first when there are three. */
+static leat_err pulled(struct scene *scene, unsigned count)
+{
+    struct leat_backup *backup = scene->world->nodes[scene->to].backup;
+    unsigned at = 0, before = scene->done;
+    if (count == 3) scene->pull.nodes[at++] = scene->to;
+    for (unsigned i = 0; at < count; i++)
+        scene->pull.nodes[at++] = scene->from[i];
+    scene->pull.node_count = count;
+    assert_int_equal(leat_backup_pull(backup, &scene->pull), LEAT_OK);
+    assert_int_equal(scene->done, before); /* never inside the call */
+    until_done(scene, before + 1);
+    return scene->rc;
+}
+
+static bool holds(struct scene *scene)
+{
+    return leat_backup_holds(scene->world->nodes[scene->to].backup, scene->pull.log,
+                             scene->pull.segment, scene->pull.extent);
+}
+
+static uint32_t replicas(struct scene *scene)
+{
+    struct leat_backup_status status;
+    leat_backup_status(scene->world->nodes[scene->to].backup, &status);
+    return status.replicas;
+}
+
+/* Whole, closed and no mark; from whichever of the nodes has it. */
+static void pull_brings_exactly_these_bytes(void **state)
+{
+    (void)state;
+    for (unsigned count = 1; count <= 3; count += 2) {
+        struct scene *scene = scene_new(20 + count);
+        assert_false(holds(scene));
+        assert_int_equal(pulled(scene, count), LEAT_OK);
+        assert_true(holds(scene));
+        const struct replica *rep = replica_of(scene->world, scene->to, 1);
+        const struct replica *other = replica_of(scene->world, scene->from[0], 1);
+        assert_int_equal(rep->seg->state, LEAT_SEGMENT_CLOSED);
+        assert_int_equal(rep->seg->next_offset, other->seg->next_offset);
+        assert_int_equal(rep->seg->base_offset, other->seg->base_offset);
+        assert_false(rep->seg->incomplete);
+        scene_free(scene);
+    }
+}
+
+/* Another CRC is another segment: nobody has that, and nothing is left of the attempt. */
+static void pull_of_bytes_that_nobody_has_leaves_nothing(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new(31);
+    uint32_t before = replicas(scene);
+    scene->pull.extent.crc ^= 1;
+    assert_int_equal(pulled(scene, 3), LEAT_E_NOT_FOUND);
+    assert_false(holds(scene));
+    assert_int_equal(replicas(scene), before);
+    scene_free(scene);
+}
+
+/* What the first one sends is wrong, though it claims the right extent: it is not believed, and the next
+ * one is asked. Where nobody else is left the damage is told. */
+static void pull_believes_nothing_that_it_has_not_checked(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new(41);
+    uint32_t before = replicas(scene);
+    const struct leat_segment *seg = replica_of(scene->world, scene->from[0], 1)->seg;
+    uint32_t at = seg->extent.bytes / 2;
+    if (seg->buffer)
+        seg->buffer[at] ^= 0x10;
+    else
+        seg->file->now[seg->file_offset + at] ^= 0x10;
+    assert_int_equal(pulled(scene, 1), LEAT_E_DAMAGED);
+    assert_false(holds(scene));
+    world_run(scene->world, 100 * 1000); /* what has arrived goes */
+    assert_int_equal(replicas(scene), before);
+    assert_int_equal(pulled(scene, 2), LEAT_OK);
+    assert_true(holds(scene));
+    scene_free(scene);
+}
+
+/* A source that dies in the middle is passed over; with all of them the reason is told, and it can be
+ * asked again. */
+static void pull_goes_on_with_the_next_when_a_source_dies(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new(51);
+    struct leat_backup *backup = scene->world->nodes[scene->to].backup;
+    scene->pull.nodes[0] = scene->from[0];
+    scene->pull.node_count = 1;
+    assert_int_equal(leat_backup_pull(backup, &scene->pull), LEAT_OK);
+    world_step(scene->world); /* asked */
+    world_node_kill(scene->world, scene->from[0], false);
+    until_done(scene, 1);
+    assert_true(scene->rc != LEAT_OK && leat_err_class(scene->rc) == LEAT_CLASS_RETRY);
+    assert_false(holds(scene));
+    scene->pull.nodes[0] = scene->from[0];
+    scene->pull.nodes[1] = scene->from[1];
+    scene->pull.node_count = 2;
+    assert_int_equal(leat_backup_pull(backup, &scene->pull), LEAT_OK);
+    until_done(scene, 2);
+    assert_int_equal(scene->rc, LEAT_OK);
+    assert_true(holds(scene));
+    scene_free(scene);
+}
+
+/* No more than a named number at one time, and no lengths that no segment has. */
+static void pull_is_refused_where_it_can_not_be(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new(61);
+    struct leat_backup *backup = scene->world->nodes[scene->to].backup;
+    static struct leat_backup_pull pulls[LEAT_BACKUP_PULLS_MAX];
+    scene->pull.extent.bytes = 1;
+    assert_int_equal(leat_backup_pull(backup, &scene->pull), LEAT_E_INVALID);
+    scene_look(scene, 1);
+    scene->pull.nodes[0] = scene->from[0];
+    scene->pull.node_count = 1;
+    for (unsigned i = 0; i < LEAT_BACKUP_PULLS_MAX; i++) {
+        pulls[i] = scene->pull;
+        pulls[i].extent.crc ^= 1; /* nobody has it */
+        assert_int_equal(leat_backup_pull(backup, &pulls[i]), LEAT_OK);
+    }
+    assert_int_equal(leat_backup_pull(backup, &scene->pull), LEAT_E_AGAIN);
+    until_done(scene, LEAT_BACKUP_PULLS_MAX);
+    assert_int_equal(pulled(scene, 1), LEAT_OK);
+    scene_free(scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pull_brings_exactly_these_bytes),
+        cmocka_unit_test(pull_of_bytes_that_nobody_has_leaves_nothing),
+        cmocka_unit_test(pull_believes_nothing_that_it_has_not_checked),
+        cmocka_unit_test(pull_goes_on_with_the_next_when_a_source_dies),
+        cmocka_unit_test(pull_is_refused_where_it_can_not_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
