@@ -179,7 +179,7 @@ class Line:
 
 
 class Count:
-    trials = served = acked = late_acks = late_sent = broken = refused = 0
+    trials = served = acked = served_acks = late_acks = late_sent = broken = refused = 0
 
 
 def probe(cluster, log, stream_id, acked):
@@ -243,6 +243,7 @@ def trial(cluster, number, log, stream_id, acked, count):
         count.served += served
         count.acked += after
         count.late_acks += after - heard
+        count.served_acks += (after - heard) * served
         count.late_sent += len(late)
         count.broken += server.diary().count('replication: node') > failures
     until(lambda: cluster.up(left), f'n{victim} is back')
@@ -305,7 +306,7 @@ def run(trials, seconds):
             print(f'---- {node.flags[1]}\n{node.diary()[-4000:]}')
         raise
     print(f'{count.trials} zombies over {REPLICATION}, {count.served} of them let go on when another served: {count.acked} of their appends acknowledged, of which {count.late_acks} after they '
-          f'went on; {count.late_sent} sent after they were declared crashed; {count.refused} refused; {count.broken} zombies saw their '
+          f'went on ({count.served_acks} where another served: written everywhere before they were stopped); {count.late_sent} sent after they were declared crashed; {count.refused} refused; {count.broken} zombies saw their '
           f'writes fail; {records} records, {segments} segments the same on all nodes, {leftovers} of unacknowledged ends not dropped yet')
     check(count.trials == trials, f'only {count.trials} trials in {seconds:.0f} s')
 
