@@ -101,6 +101,36 @@ class Client:
         consumer.close()
         return found
 
+    def configure(self, topic, **values):
+        entries = [admin.ConfigEntry(name.replace("_", "."), value, incremental_operation=admin.AlterConfigOpType.SET)
+                   for name, value in values.items()]
+        resource = admin.ConfigResource(admin.ResourceType.TOPIC, topic, incremental_configs=entries)
+        for future in self.admin.incremental_alter_configs([resource]).values():
+            future.result(30)
+        found = list(self.admin.describe_configs([admin.ConfigResource(admin.ResourceType.TOPIC, topic)]).values())[0].result(30)
+        for name, value in values.items():
+            assert found[name.replace("_", ".")].value == value, f"{name} is {found[name.replace('_', '.')].value}"
+
+    def limits(self, topic):
+        """max.message.bytes is held, and LogAppendTime is what a consumer is told."""
+        self.create(topic, 1)
+        self.configure(topic, max_message_bytes="5000", message_timestamp_type="LogAppendTime", min_insync_replicas="1")
+        producer = self.idempotent_producer()
+        self.send_one(producer, topic, b"small")
+        try:
+            self.send_one(Producer(self.base), topic, bytes(range(250)) * 40)
+            raise AssertionError("a batch of more than max.message.bytes was taken")
+        except KafkaException as error:
+            assert error.args[0].code() == confluent_kafka.KafkaError.MSG_SIZE_TOO_LARGE, error
+        consumer = self.consumer("none")
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        message = consumer.consume(1, 20)[0]
+        consumer.close()
+        assert message.value() == b"small", message.value()
+        kind, time_ms = message.timestamp()
+        assert kind == confluent_kafka.TIMESTAMP_LOG_APPEND_TIME and time_ms > 1600000000000, message.timestamp()
+        self.delete(topic)
+
     def idempotent_producer(self):
         return Producer({**self.base, "enable.idempotence": True, "message.timeout.ms": 10000})
 

@@ -180,6 +180,9 @@ def scenario(client, topic):
     if hasattr(client, "trim"):
         with Step("trim"):
             trim(client, topic)
+    if hasattr(client, "limits"):
+        with Step("limits"):
+            client.limits(topic + "-limits")
     with Step("recreate"):
         recreate(client, topic + "-again")
     client.delete(topic)
