@@ -47,6 +47,7 @@ enum {
     REPLICATED_MS = 30 * 60 * 1000,
     POLL_MS = 20,
     QUIET_MS = 1000, /* of light load, before each trial */
+    DYING_US = 2000, /* a process that is killed runs on for a moment, and may still answer */
 };
 #define STREAM "bench"
 
@@ -87,9 +88,13 @@ struct options {
 
 /* ---- the light load ---- */
 
+/* What appends take: at rest, once a dead node's successor serves, while the dead one comes back. */
+enum window { WINDOW_REST, WINDOW_AFTER, WINDOW_BACK, WINDOWS };
+
 struct mark {
     struct light *light;
     uint64_t at_us;
+    enum window window;
     _Atomic bool open;
 };
 struct light {
@@ -98,8 +103,10 @@ struct light {
     pthread_t writer, reader;
     _Atomic bool over;
     _Atomic uint64_t blow_us; /* 0: none is waited for */
+    _Atomic uint64_t dead_us; /* what is produced from then on can't be the old owner's */
     _Atomic uint64_t acked_us, read_us, acked, failed;
-    struct bench_histogram latency[2]; /* before and after a blow, once it goes on */
+    _Atomic int window;
+    struct bench_histogram latency[WINDOWS];
     struct mark *marks;
 };
 
@@ -112,14 +119,12 @@ static void on_light_result(void *arg, const leat_result *result)
         atomic_fetch_add(&light->failed, 1);
     } else {
         atomic_fetch_add(&light->acked, 1);
-        if (blow && mark->at_us > blow && !atomic_load(&light->acked_us))
+        if (blow && mark->at_us > atomic_load(&light->dead_us) && !atomic_load(&light->acked_us))
             atomic_store(&light->acked_us, now);
         /* What was produced while nobody served is the pause once more. */
         uint64_t first = atomic_load(&light->acked_us);
-        if (!blow)
-            bench_note(&light->latency[0], now - mark->at_us);
-        else if (first && mark->at_us > first)
-            bench_note(&light->latency[1], now - mark->at_us);
+        if (mark->window != WINDOW_AFTER || (first && mark->at_us > first))
+            bench_note(&light->latency[mark->window], now - mark->at_us);
     }
     atomic_store(&mark->open, false);
 }
@@ -138,7 +143,9 @@ static void *light_write(void *arg)
         (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
         struct mark *mark = &light->marks[number % OPEN_MAX];
         if (atomic_load(&mark->open)) continue; /* a long pause: what waits is enough */
-        *mark = (struct mark){.light = light, .at_us = leat_shared_now_us(NULL)};
+        *mark = (struct mark){.light = light,
+                              .at_us = leat_shared_now_us(NULL),
+                              .window = (enum window)atomic_load(&light->window)};
         atomic_store(&mark->open, true);
         memset(value, ' ', sizeof value);
         snprintf(value, sizeof value, "light %" PRIu64, mark->at_us);
@@ -163,7 +170,7 @@ static void *light_read(void *arg)
         memcpy(text, record->value,
                record->value_bytes < sizeof text - 1 ? record->value_bytes : sizeof text - 1);
         at = strtoull(text + 6, NULL, 10);
-        if (blow && at > blow && !atomic_load(&light->read_us))
+        if (blow && at > atomic_load(&light->dead_us) && !atomic_load(&light->read_us))
             atomic_store(&light->read_us, leat_shared_now_us(NULL));
     }
     return NULL;
@@ -461,6 +468,7 @@ static int trial_run(struct bench_servers *servers, const struct options *o, str
         if (!cli_interrupted()) cli_error("the cluster does not come to rest");
         return CLI_FAILED;
     }
+    atomic_store(&light->window, WINDOW_REST);
     (void)poll(NULL, 0, QUIET_MS);
     int code = victim_choose(servers, o, &victim, &trial->led);
     if (code) return code;
@@ -470,11 +478,16 @@ static int trial_run(struct bench_servers *servers, const struct options *o, str
     atomic_store(&light->read_us, 0);
     int64_t blow_ms = wall_ms();
     uint64_t blow = leat_shared_now_us(NULL);
+    atomic_store(&light->window, WINDOW_AFTER);
+    atomic_store(&light->dead_us, UINT64_MAX);
     atomic_store(&light->blow_us, blow);
-    if (strcmp(o->how, "stop") == 0)
-        bench_server_stop(server, true);
-    else
+    if (strcmp(o->how, "stop") == 0) {
+        bench_server_stop(server, true); /* returns when it stands still */
+        atomic_store(&light->dead_us, leat_shared_now_us(NULL));
+    } else {
+        atomic_store(&light->dead_us, blow + DYING_US);
         bench_server_kill(server);
+    }
     if (light_wait(&light->acked_us, WELL_MS))
         trial->ms[PHASE_ACK] = (double)(atomic_load(&light->acked_us) - blow) / 1000;
     if (light_wait(&light->read_us, WELL_MS))
@@ -484,6 +497,7 @@ static int trial_run(struct bench_servers *servers, const struct options *o, str
     else
         (void)well_wait(servers, (uint32_t)victim, false, WELL_MS);
     phases_fill(servers, (uint32_t)victim, blow_ms, trial);
+    atomic_store(&light->window, WINDOW_BACK);
     atomic_store(&light->blow_us, 0);
     if (cli_interrupted()) return CLI_FAILED;
     if (trial->ms[PHASE_ACK] < 0) {
@@ -494,6 +508,9 @@ static int trial_run(struct bench_servers *servers, const struct options *o, str
 }
 
 /* ---- the report ---- */
+
+static const char *const window_names[WINDOWS] = {"at rest", "after it", "coming back"};
+static const char *const window_keys[WINDOWS] = {"rest", "after", "back"};
 
 static int order(const void *left, const void *right)
 {
@@ -542,13 +559,15 @@ static void json_write(FILE *out, const struct options *o, const struct trial *t
                 first ? "" : ",", phase_keys[p], at[0], at[1], at[2]);
         first = false;
     }
-    fprintf(out,
-            "},\"latency_before_us\":{\"p50\":%" PRIu64 ",\"p99\":%" PRIu64
-            "},\"latency_after_us\":{\"p50\":%" PRIu64 ",\"p99\":%" PRIu64
-            "},\"failed_records\":%" PRIu64 "}\n",
-            bench_percentile(&light->latency[0], 50), bench_percentile(&light->latency[0], 99),
-            bench_percentile(&light->latency[1], 50), bench_percentile(&light->latency[1], 99),
-            (uint64_t)atomic_load(&light->failed));
+    fprintf(out, "}");
+    for (unsigned w = 0; w < WINDOWS; w++) {
+        const struct bench_histogram *seen = &light->latency[w];
+        fprintf(out,
+                ",\"latency_%s_us\":{\"p50\":%" PRIu64 ",\"p99\":%" PRIu64 ",\"max\":%" PRIu64 "}",
+                window_keys[w], bench_percentile(seen, 50), bench_percentile(seen, 99),
+                (uint64_t)seen->max);
+    }
+    fprintf(out, ",\"failed_records\":%" PRIu64 "}\n", (uint64_t)atomic_load(&light->failed));
 }
 
 static void print(const struct options *o, const struct trial *trials, size_t count,
@@ -566,11 +585,13 @@ static void print(const struct options *o, const struct trial *trials, size_t co
         printf("  %-18s %9.1f %9.1f %9.1f    %s\n", phase_names[p], at[0], at[1], at[2],
                phase_words[p]);
     }
-    printf("  append latency     p50 %" PRIu64 " us, p99 %" PRIu64 " us before; p50 %" PRIu64
-           " us, p99 %" PRIu64 " us from the first ack on%s\n",
-           bench_percentile(&light->latency[0], 50), bench_percentile(&light->latency[0], 99),
-           bench_percentile(&light->latency[1], 50), bench_percentile(&light->latency[1], 99),
-           o->replicated ? ", while copies are made again" : "");
+    for (unsigned w = 0; w < WINDOWS; w++) {
+        const struct bench_histogram *seen = &light->latency[w];
+        if (bench_percentile(seen, 50) == 0) continue;
+        printf("  append %-11s p50 %" PRIu64 " us, p99 %" PRIu64 " us, max %" PRIu64 " us\n",
+               window_names[w], bench_percentile(seen, 50), bench_percentile(seen, 99),
+               (uint64_t)seen->max);
+    }
     if (atomic_load(&light->failed))
         printf("  failed records     %" PRIu64 "\n", (uint64_t)atomic_load(&light->failed));
 }

@@ -176,8 +176,12 @@ void bench_server_kill(struct bench_server *server)
 
 void bench_server_stop(struct bench_server *server, bool stop)
 {
-    if (server->pid) (void)kill(server->pid, stop ? SIGSTOP : SIGCONT);
+    int status;
     server->stopped = stop;
+    if (!server->pid) return;
+    (void)kill(server->pid, stop ? SIGSTOP : SIGCONT);
+    while (stop && waitpid(server->pid, &status, WUNTRACED) < 0 && errno == EINTR)
+        ;
 }
 
 /* ---- all ---- */
