@@ -1,0 +1,533 @@
+"""Trials on a cluster of four nodes under load: a node is killed, stopped or cut off, somebody else serves
+its streamlets, the node comes back. Measured is what a producer sees: from the blow to the first ack of
+a record that was handed over after it. A checker that knows nothing of the cluster but what producers
+were told reads everything back.
+
+  trials.py [--trials N] [--kinds kill,stop,...] [--per-round N] [--seed N] [--transports shm,tcp]
+            [--json FILE] [--limit-ms MS]
+
+Kinds:
+  kill    kill -9 of a streamlet's owner, started again later
+  leader  kill -9 of the node that leads the coordinators
+  pair    kill -9 of an owner and, moments later, of another node (while it recovers the first, often)
+  stop    SIGSTOP of an owner, SIGCONT later: it wakes up as one that was declared dead
+  cut     an owner's cable is cut (both ways, nobody is told), and mended later
+  oneway  an owner can send nothing to one other node, but hears it: some logs move, or none
+
+Cuts need network namespaces; where they are refused those kinds are left out. Trials come in rounds:
+each round has streams of its own, and at its end everything is read back.
+
+What is checked, of each partition: every acked record is there once, at the offset that was told with its
+ack, in the order in which it was handed over; nothing else is there; offsets are dense. A reader that
+follows while all that happens sees the same. Members of a set that come and go leave nothing out, and
+what was committed stays so. And each pause ends: nobody waits longer than 60 s for anything.
+"""
+import argparse
+import array
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import rig
+from cluster import Cluster
+from netns import FarCluster, ip
+from rig import LEAT, WAIT_S, Failure, check, equal, on_end, process_end, until
+
+NEAR_KINDS = ('kill', 'leader', 'pair', 'stop')
+FAR_KINDS = ('cut', 'oneway')
+STREAMS = {'m': (4, 'memory'), 'd': (2, 'disk')}  # streamlets, level
+LINES, EVERY_S = 10, 0.01                         # what a producer hands over, how often
+
+
+class Feed:
+    """A producer of one streamlet: hands over lines, notes the acks and when they came."""
+
+    def __init__(self, cluster, stream, streamlet):
+        self.stream, self.streamlet = stream, streamlet
+        self.count = 0  # lines handed over
+        self.offsets = array.array('q')
+        self.acked_at = time.monotonic()
+        self.longest = 0.0
+        self.lock = threading.Lock()
+        self.waits = []  # [line, time, None or seconds]
+        self.over = threading.Event()
+        self.errors = open(os.path.join(cluster.nodes[0].home, f'{stream}{streamlet}.errors'), 'w+b')
+        self.process = subprocess.Popen(
+            [LEAT, 'produce', stream, '--streamlet', str(streamlet), '--acks', '--quiet', '--batch-bytes', '4K'],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
+            env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
+        on_end(lambda: process_end(self.process))
+        self.threads = [threading.Thread(target=t, daemon=True) for t in (self.feed, self.hear)]
+        for thread in self.threads:
+            thread.start()
+
+    def line(self, i):
+        """Line i, from 1."""
+        return f'{self.stream}.{self.streamlet} {i:08d}'
+
+    def feed(self):
+        try:
+            while not self.over.wait(EVERY_S):
+                if self.count - len(self.offsets) > 20000:
+                    continue  # a long pause: what waits is enough
+                new = ''.join(self.line(self.count + i) + '\n' for i in range(1, LINES + 1)).encode()
+                with self.lock:
+                    self.count += LINES
+                self.process.stdin.write(new)
+                self.process.stdin.flush()
+        except (BrokenPipeError, ValueError):
+            pass
+
+    def hear(self):
+        try:
+            self.acks_hear()
+        except (ValueError, OSError):
+            pass  # the pipe was closed: a test that failed ends
+
+    def acks_hear(self):
+        for text in self.process.stdout:
+            now = time.monotonic()
+            streamlet, log, offset, line = map(int, text.split())
+            with self.lock:
+                if (streamlet, log, line) != (self.streamlet, 0, len(self.offsets) + 1):
+                    self.offsets.append(-2)  # out of order: told by verify()
+                    continue
+                self.offsets.append(offset)
+                self.longest = max(self.longest, now - self.acked_at)
+                self.acked_at = now
+                for wait in self.waits:
+                    if wait[2] is None and line > wait[0]:
+                        wait[2] = now - wait[1]
+
+    def expect(self):
+        """From now on: how long until a line that comes after this moment is acked."""
+        with self.lock:
+            wait = [self.count, time.monotonic(), None]
+            self.waits.append(wait)
+            self.longest, self.acked_at = 0.0, max(self.acked_at, wait[1])
+        return wait
+
+    def end(self):
+        self.over.set()
+        self.threads[0].join(WAIT_S)
+        self.process.stdin.close()
+        code = self.process.wait(2 * WAIT_S)
+        self.threads[1].join(WAIT_S)
+        self.errors.seek(0)
+        equal(code, 0, f'producer of {self.stream}.{self.streamlet}: {self.errors.read().decode()[-1000:]}')
+        equal(len(self.offsets), self.count, f'acks of {self.stream}.{self.streamlet}')
+
+
+class Tail:
+    """A reader that follows from the beginning."""
+
+    def __init__(self, cluster, stream):
+        self.rows = []
+        self.process = subprocess.Popen(
+            [LEAT, 'consume', stream, '--format', '%p %o %v'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
+        on_end(lambda: process_end(self.process))
+        self.thread = threading.Thread(target=self.hear, daemon=True)
+        self.thread.start()
+
+    def hear(self):
+        try:
+            for text in self.process.stdout:
+                self.rows.append(text)
+        except (ValueError, OSError):
+            pass
+
+    def end(self, count, what):
+        try:
+            until(lambda: len(self.rows) >= count or self.process.poll() is not None, f'{what}: {count} records')
+        except Failure as failure:
+            raise Failure(f'{failure}; it has {len(self.rows)}')
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(WAIT_S)
+        self.thread.join(WAIT_S)
+        return [row.decode().rstrip('\n') for row in self.rows]
+
+
+class Members:
+    """Members of a set, one after the other, a hundred or so records each."""
+
+    def __init__(self, cluster, stream, dice):
+        self.runs, self.failed, self.gave_up = [], None, 0
+        self.cluster, self.stream, self.dice = cluster, stream, dice
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def member(self, *options, last=False):
+        """One that begins, or commits, while the set's home dies again and again may give up: the next one goes
+        on where it was. Members that did not say goodbye are missed for ten seconds."""
+        process = subprocess.Popen(
+            [LEAT, 'consume', self.stream, '--set', f'set-{self.stream}', '--format', '%p %o %v', *options],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=dict(os.environ, LEAT_BROKERS=self.cluster.brokers()))
+        try:
+            out, error = process.communicate(timeout=2 * WAIT_S)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)  # it says what it has been waiting for
+            try:
+                out, error = process.communicate(timeout=WAIT_S)
+                raise Failure(f'a member of the set hangs; it had {len(out)} bytes and said {error.decode()[-2000:]}')
+            except subprocess.TimeoutExpired:
+                raise Failure('a member of the set hangs, and does not even end')
+        finally:
+            process_end(process)
+        allowed = (0,) if last else (0, 1, 3)
+        check(process.returncode in allowed, f'a member of the set: {process.returncode}: {error.decode()[-1000:]}')
+        self.gave_up += process.returncode != 0
+        self.runs.append(out.decode().splitlines())
+
+    def run(self):
+        try:
+            while not self.over.wait(0.2):
+                self.member('--max-records', str(self.dice.randrange(500, 5000)))
+        except Exception as error:
+            self.failed = error
+
+    def stop(self):
+        """Producers go on meanwhile: the last one waits for its number of records."""
+        self.over.set()
+        self.thread.join(3 * WAIT_S)
+        if self.failed:
+            raise self.failed
+
+    def end(self, count):
+        """Until all is read: one that died unheard keeps its share until it is missed."""
+        deadline = time.monotonic() + WAIT_S
+        while True:
+            self.member('--until-end', last=True)
+            seen = {tuple(row.split(' ', 2)[:2]) for rows in self.runs for row in rows}
+            if len(seen) >= count or time.monotonic() > deadline:
+                return self.runs
+
+
+def verify(feeds, rows, what):
+    """rows: 'partition offset value', as read; feeds: whose acks they must be."""
+    seen = {}
+    for row in rows:
+        partition, offset, value = row.split(' ', 2)
+        seen.setdefault(int(partition), []).append((int(offset), value))
+    for feed in feeds:
+        got = seen.pop(feed.streamlet, [])
+        name = f'{what}, {feed.stream} partition {feed.streamlet}'
+        for i, (offset, value) in enumerate(got):
+            check(offset == i, f'{name}: offset {offset} where {i} was due (value {value!r})')
+            wanted = feed.line(i + 1) if i < feed.count else 'nothing'
+            check(value == wanted, f'{name}: {value!r} at offset {offset}, not {wanted!r}')
+        equal(len(got), feed.count, f'{name}: records')
+        for i, offset in enumerate(feed.offsets):
+            check(offset in (i, -1), f'{name}: line {i + 1} was acked with offset {offset}')
+    equal(seen, {}, f'{what}: partitions that nobody wrote')
+
+
+def verify_members(feeds, runs):
+    """runs: what each member of the set printed, one after the other. What a member had not committed yet when
+    the set's home died is handed over again; what was committed never is, and nothing is left out."""
+    ends, starts = {f.streamlet: 0 for f in feeds}, {f.streamlet: 0 for f in feeds}
+    feeds = {f.streamlet: f for f in feeds}
+    for number, rows in enumerate(runs):
+        begun = set()
+        for row in rows:
+            partition, offset, value = row.split(' ', 2)
+            partition, offset = int(partition), int(offset)
+            name = f'member {number} of {len(runs)}, partition {partition}'
+            equal(value, feeds[partition].line(offset + 1), f'{name}: value at offset {offset}')
+            if partition not in begun:
+                begun.add(partition)
+                check(offset >= starts[partition],
+                      f'{name}: begins at {offset}, committed was at least {starts[partition]}')
+                starts[partition] = offset
+            check(starts[partition] <= offset <= ends[partition],
+                  f'{name}: offset {offset} is not within {starts[partition]} to {ends[partition]}')
+            ends[partition] = max(ends[partition], offset + 1)
+    for partition, end in ends.items():
+        equal(end, feeds[partition].count, f'members of a set, partition {partition}: records')
+
+
+class Round:
+    """Streams of its own, their producers and readers."""
+
+    def __init__(self, cluster, number, dice):
+        self.cluster, self.number = cluster, number
+        self.names = {f'{kind}{number}': kind for kind in STREAMS}
+        for name, kind in self.names.items():
+            streamlets, level = STREAMS[kind]
+            cluster.leat('stream', 'create', name, '--streamlets', streamlets, '--logs', 1, '--copies', 3,
+                         '--durability', level, '--segment-bytes', '1M')
+        self.feeds = [Feed(cluster, name, s) for name, kind in self.names.items() for s in range(STREAMS[kind][0])]
+        self.tail = Tail(cluster, f'm{number}')
+        self.members = Members(cluster, f'd{number}', dice)
+
+    def owners(self):
+        """{node name: [its feeds]}"""
+        found = {}
+        for name in self.names:
+            told = json.loads(self.cluster.leat('stream', 'describe', name, '--json').stdout)
+            for log in told['log_list']:
+                feed = next(f for f in self.feeds if f.stream == name and f.streamlet == log['streamlet'])
+                found.setdefault(log['node'], []).append(feed)
+        return found
+
+    def end(self):
+        self.members.stop()
+        for feed in self.feeds:
+            feed.end()
+        for name, kind in self.names.items():
+            feeds = [f for f in self.feeds if f.stream == name]
+            verify(feeds, self.cluster.consume(name, '--format', '%p %o %v'), 'read back')
+            if kind == 'm':
+                verify(feeds, self.tail.end(sum(f.count for f in feeds), f'the reader of {name}'), 'followed')
+            else:
+                verify_members(feeds, self.members.end(sum(f.count for f in feeds)))
+                if self.members.gave_up:
+                    print(f'{self.members.gave_up} of {len(self.members.runs)} members of the set gave up', flush=True)
+        for name in self.names:
+            self.cluster.leat('stream', 'delete', name)
+        return sum(f.count for f in self.feeds)
+
+
+def well(cluster):
+    """All nodes are up, all logs are served and take appends. Older segments may lack copies: what a node
+    of before held is copied elsewhere a minute later."""
+    told = cluster.leat('cluster', 'status', '--json', code=None)
+    if not told.stdout:
+        print(f'leat cluster status: {told.returncode}: {told.stderr.decode()}', flush=True)
+        return None
+    status = json.loads(told.stdout)
+    if len(status['nodes']) < len(cluster.nodes) or not status['leader_address']:
+        return None
+    if any(n['state'] != 'up' or not n['report'] or n['report']['logs_below_min_copies'] for n in status['nodes']):
+        return None
+    recovery = status['recovery']
+    return status if recovery['phase'] == 'none' and recovery['waiting'] == 0 else None
+
+
+class Trials:
+    def __init__(self, cluster, transport, dice, args):
+        self.cluster, self.transport, self.dice, self.args = cluster, transport, dice, args
+        self.results = []
+        self.round = None
+
+    def names(self):
+        return [f'n{i}' for i in range(len(self.cluster.nodes))]
+
+    def leader(self):
+        address = until(lambda: well(self.cluster), 'somebody says who leads')['leader_address']
+        found = [i for i in range(len(self.cluster.nodes)) if self.cluster.node_address(i) == address]
+        return found[0] if found else None
+
+    def victim(self, kind, owners):
+        if kind == 'leader':
+            return until(lambda: [i for i in [self.leader()] if i is not None], 'somebody leads')[0]
+        return int(self.dice.choice(sorted(owners))[1:])
+
+    def strike(self, kind, victim, second):
+        node = self.cluster.nodes[victim]
+        if kind in ('kill', 'leader', 'pair'):
+            node.process.kill()
+            if kind == 'pair':
+                time.sleep(self.dice.choice((0, 0.01, 0.03, 0.06, 0.1)))
+                self.cluster.nodes[second].process.kill()
+        elif kind == 'stop':
+            os.kill(node.process.pid, signal.SIGSTOP)
+        elif kind == 'cut':
+            self.cluster.cut(victim)
+        else:
+            ip('-n', f'n{victim}', 'route', 'add', 'blackhole', f'10.77.0.{second + 1}/32')
+
+    def heal(self, kind, victim, second):
+        nodes = [self.cluster.nodes[victim]] + ([self.cluster.nodes[second]] if kind == 'pair' else [])
+        if kind in ('kill', 'leader', 'pair'):
+            for node in nodes:
+                node.kill()  # waits for its end, notes it
+                node.launch()
+            for node in nodes:
+                node.ready_wait()
+        elif kind == 'stop':
+            os.kill(nodes[0].process.pid, signal.SIGCONT)
+        elif kind == 'cut':
+            self.cluster.mend(victim)
+        else:
+            ip('-n', f'n{victim}', 'route', 'del', 'blackhole', f'10.77.0.{second + 1}/32')
+
+    def second(self, kind, victim):
+        """Two of three voters must live."""
+        others = [i for i in range(4) if i != victim and (kind != 'pair' or victim > 2 or i > 2)]
+        return self.dice.choice(others)
+
+    def trial(self, number, kind):
+        self.well_wait('all is well before a trial')
+        owners = until(lambda: (o := self.round.owners()) and set(o) <= set(self.names()) and o, 'all have owners')
+        victim = self.victim(kind, owners)
+        second = self.second(kind, victim)
+        struck = owners.get(f'n{victim}', [])
+        if kind == 'pair':
+            struck = struck + owners.get(f'n{second}', [])
+        led = self.leader() == victim
+        waits = [feed.expect() for feed in self.round.feeds]
+        at = time.time()
+        self.strike(kind, victim, second)
+        going = lambda: all(w[2] is not None for w in waits)
+        if kind == 'pair':  # both may have had what is needed
+            late = time.monotonic() + 3
+            until(lambda: going() or time.monotonic() > late, 'three seconds are over')
+        else:
+            until(going, f'trial {number} ({kind} of n{victim}): all go on')
+        longest = max(feed.longest for feed in self.round.feeds)
+        time.sleep(self.dice.choice((0, 0, 0.1, 0.5, 1, 2)))
+        self.heal(kind, victim, second)
+        until(going, f'trial {number} ({kind} of n{victim}): all go on once all are back')
+        ms = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed in struck]
+        others = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed not in struck]
+        result = {'trial': number, 'kind': kind, 'transport': self.transport, 'victim': f'n{victim}', 'led': led,
+                  'at': at, 'struck_ms': ms, 'others_ms': others, 'longest_ms': round(longest * 1000, 1)}
+        self.results.append(result)
+        if self.args.json:
+            with open(self.args.json, 'a') as out:
+                out.write(json.dumps(result) + '\n')
+        if self.args.verbose:
+            print(json.dumps(result), flush=True)
+
+    def well_wait(self, what):
+        try:
+            until(lambda: well(self.cluster), what)
+        except Failure as failure:
+            asked = [('cluster', 'status')] + [('stream', 'describe', name, '--segments') for name in self.round.names]
+            raise Failure('\n'.join([str(failure)] + [self.cluster.leat(*words, code=None).stdout.decode()
+                                                      for words in asked]))
+
+    def run(self, first, kinds):
+        for i, kind in enumerate(kinds):
+            if self.round is None:
+                self.round = Round(self.cluster, first + i, self.dice)
+            self.trial(first + i, kind)
+            if (i + 1) % self.args.per_round == 0 or i + 1 == len(kinds):
+                self.well_wait('all is well after a round')
+                records = self.round.end()
+                self.round = None
+                print(f'{first + i + 1} trials; {self.transport}: {records} records, read back and by those who followed, are right',
+                      flush=True)
+
+
+def summary(results, limit_ms):
+    """Of each kind: how long until a line handed over after the blow was acked where the victim served."""
+    rows = []
+    for kind in [*NEAR_KINDS, *FAR_KINDS, 'all']:
+        of = [r for r in results if kind in (r['kind'], 'all')]
+        ms = sorted(max(r['struck_ms']) for r in of if r['struck_ms'])
+        if not of:
+            continue
+        if not ms:
+            rows.append((kind, len(of), *['-'] * 6))
+            continue
+        at = lambda share: f'{ms[min(len(ms) - 1, int(share * len(ms)))]:.0f}'
+        within = sum(m <= limit_ms for m in ms)
+        rows.append((kind, len(of), at(0), at(0.5), at(0.9), at(0.99), f'{ms[-1]:.0f}',
+                     f'{within} of {len(ms)}'))
+    head = ('kind', 'trials', 'least', 'half', '90 %', '99 %', 'most ms', f'within {limit_ms} ms')
+    return '\n'.join('| ' + ' | '.join(map(str, row)) + ' |' for row in (head, ['---'] * len(head), *rows))
+
+
+class NearCluster(Cluster):
+    def node_address(self, i):
+        return f'127.0.0.1:{self.node_ports[i]}'
+
+
+class ApartCluster(FarCluster):
+    def node_address(self, i):
+        return f'10.77.0.{i + 1}:7701'
+
+
+def parts(args, may_cut):
+    """[(transport, kinds)]: the trials, spread evenly over kinds and transports, in random order."""
+    kinds = [k for k in args.kinds.split(',') if may_cut or k not in FAR_KINDS]
+    check(kinds, 'no network namespaces here, and nothing else is wanted')
+    dice = random.Random(args.seed)
+    transports = args.transports.split(',')
+    wanted = []
+    for t, transport in enumerate(transports):
+        count = args.trials // len(transports) + (t < args.trials % len(transports))
+        mine = [kinds[(i + t) % len(kinds)] for i in range(count)]
+        dice.shuffle(mine)
+        wanted.append((transport, mine))
+    return wanted, dice
+
+
+def run(args):
+    may_cut = os.environ.get('LEAT_NETNS') == 'inside'
+    wanted, dice = parts(args, may_cut)
+    results, first = [], 0
+    begun = time.monotonic()
+    for transport, kinds in wanted:
+        if not kinds:
+            continue
+        flags = {'replication': transport, 'memory': '256M', 'recovery': 'yes'}
+        cluster = ApartCluster(nodes=4, **flags) if may_cut else NearCluster(nodes=4, **flags)
+        trials = Trials(cluster.start(), transport, dice, args)
+        try:
+            trials.run(first, kinds)
+        except BaseException:
+            for node in cluster.nodes if args.diary else ():
+                print(f'---- {node.flags[1]}\n{whole_diary(node)[-args.diary:]}')
+            raise
+        finally:
+            if args.diaries:
+                os.makedirs(args.diaries, exist_ok=True)
+                for node in cluster.nodes:
+                    with open(os.path.join(args.diaries, f'{transport}-{node.flags[1]}'), 'w') as out:
+                        out.write(whole_diary(node))
+            results += trials.results
+            print(f'{transport}:\n{summary(trials.results, args.limit_ms)}', flush=True)
+            rig._clean()
+        first += len(kinds)
+    print(f'{len(results)} trials in {time.monotonic() - begun:.0f} s, seed {args.seed}\n'
+          f'{summary(results, args.limit_ms)}')
+
+
+def whole_diary(node):
+    with open(node.diary_path, 'rb') as diary:
+        return diary.read().decode(errors='replace')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--trials', type=int, default=int(os.environ.get('LEAT_TRIALS', 12)))
+    parser.add_argument('--kinds', default=','.join(NEAR_KINDS + FAR_KINDS))
+    parser.add_argument('--per-round', type=int, default=25, help='trials until everything is read back')
+    parser.add_argument('--seed', type=int, default=int(time.time()))
+    parser.add_argument('--transports', default='shm,tcp')
+    parser.add_argument('--json', help='a line for each trial goes there')
+    parser.add_argument('--limit-ms', type=int, default=300, help='for the count in the table; nothing fails by it')
+    parser.add_argument('--diary', type=int, default=6000, help='how much of the diaries a failure shows')
+    parser.add_argument('--diaries', help='the nodes\' diaries go to that folder')
+    parser.add_argument('--verbose', action='store_true')
+    args = parser.parse_args()
+    unknown = set(args.kinds.split(',')) - set(NEAR_KINDS + FAR_KINDS)
+    if unknown:
+        parser.error(f'no such kinds: {", ".join(sorted(unknown))}')
+    print(f'seed {args.seed}', flush=True)
+    code = 0
+    try:
+        run(args)
+    except Failure as failure:
+        print(f'NOT OK: {failure}')
+        code = 1
+    finally:
+        rig._clean()
+    return code
+
+
+if __name__ == '__main__':
+    if 'LEAT_NETNS' not in os.environ:
+        import netns
+        netns.enter()
+    sys.exit(main())
