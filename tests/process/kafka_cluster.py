@@ -1,10 +1,12 @@
 """Groups of Kafka's clients on several nodes: every node names the same coordinator, the others refuse, and what was
 committed is there when the coordinator has crashed and its logs are served again."""
+import json
+
 from cluster import Cluster
 from kafka_groups import Client, FIND, Out, lone
 from rig import check, equal, main, until
 
-METADATA = 3
+METADATA, ALTER, INVALID_CONFIG = 3, 44, 40
 NONE, NOT_YET, NOT_COORDINATOR, UNKNOWN_MEMBER = 0, (14, 15, 16), 16, 25
 
 
@@ -36,6 +38,15 @@ def partition_of(client, topic):
     return back.i('i'), back.array(lambda: back.i('i')), back.array(lambda: back.i('i')), sorted(brokers)
 
 
+def port_of(client, topic):
+    """Where clients of Kafka find the owner of partition 0."""
+    client.send(METADATA, 1, Out(False).i('i', 1).run(topic))
+    back = client.receive(METADATA, 1)
+    brokers = back.array(lambda: (back.i('i'), back.run(), back.i('i'), back.run()))
+    leader = partition_of(client, topic)[0]
+    return next(port for number, _, port, _ in brokers if number == leader)
+
+
 def test_metadata_names_as_many_replicas_as_there_are_copies():
     cluster = Cluster(kafka='127.0.0.1:0')
     cluster.start()
@@ -56,6 +67,41 @@ def test_metadata_names_as_many_replicas_as_there_are_copies():
         return len(replicas) == 3 and leader in in_sync and len(in_sync) == 2 and set(in_sync) < set(replicas)
     if partition_of(survivor, 't3')[0] != 3:
         until(lacking, 'one of three is not in sync')
+
+
+def alter(client, topic, name, value):
+    """Error of one configuration that is set."""
+    out = Out(False)
+    out.array([0], lambda _: out.i('b', 2).run(topic).array([0], lambda _: out.run(name).i('b', 0).run(value)))
+    client.send(ALTER, 0, out.i('b', 0))
+    back = client.receive(ALTER, 0)
+    back.i('i')
+    return back.array(lambda: (back.i('h'), back.run(), back.i('b'), back.run())[0])[0]
+
+
+def test_min_insync_replicas_is_changed_while_appends_wait_for_it():
+    cluster = Cluster(nodes=3, voters=3, kafka='127.0.0.1:0')
+    cluster.start()
+    cluster.leat('stream', 'create', 's', '--logs', 1, '--copies', 3, '--durability', 'memory')
+    cluster.produce('s', ['a'])
+
+    def log(which):
+        told = json.loads(cluster.leat('stream', 'describe', 's', '--json', which=which, code=None).stdout or '{}')
+        return told['log_list'][0] if 'log_list' in told else {}
+    client = Client(cluster.nodes[0])
+    equal(log([0])['min_copies'], 2)
+    equal(alter(client, 's', 'min.insync.replicas', '4'), INVALID_CONFIG)
+    equal(alter(client, 's', 'min.insync.replicas', '3'), NONE)
+    until(lambda: log([0]).get('min_copies') == 3, 'the owner knows')
+    owner = next(i for i, n in enumerate(cluster.nodes) if kafka_port(n) == port_of(client, 's'))
+    victim, other = [i for i in range(3) if i != owner]
+    client = Client(cluster.nodes[owner])
+    cluster.nodes[victim].kill()
+    until(lambda: log([owner]).get('below_min_copies') is True, 'two of three are too few')
+    until(lambda: alter(client, 's', 'min.insync.replicas', '2') == NONE, 'the change')
+    until(lambda: log([owner]).get('below_min_copies') is False, 'two are enough')
+    cluster.produce('s', ['b'], which=[owner, other])
+    equal(cluster.consume('s', which=[owner, other]), ['a', 'b'])
 
 
 def test_every_node_names_the_coordinator_and_only_that_one_serves():
