@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "broker/streams.h"
+
 static void trimmer_deliver_back(void *actor, struct leat_mail *mail)
 {
     struct leat_trimmer *trimmer = LEAT_CONTAINER(mail, struct leat_trimmer, mail);
@@ -78,6 +80,11 @@ void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *fram
     if (reader.failed) {
         leat_call_refuse(&trim->call, LEAT_E_INVALID,
                          "the control body of stream trim is not [stream, streamlet, log, before]");
+        return;
+    }
+    struct leat_error error = {LEAT_OK, ""};
+    if (leat_stream_name_allowed(body.stream, &error) != LEAT_OK) { /* the server's own are not */
+        leat_call_refuse(&trim->call, error.code, error.text);
         return;
     }
     if (!leat_call_log_find(&trim->call, frame, body.stream, body.streamlet, body.log,

@@ -55,6 +55,8 @@ def test_records_before_an_offset_are_given_up():
         equal(trim(server, 1234).stdout, 'stream s streamlet 0 log 0 begins at offset 1234\n')
         equal(trim(server, 99).stdout, 'stream s streamlet 0 log 0 begins at offset 1234\n')
         check(re.search('past the log.s end, 3000', trim(server, 3001, code=1).stderr))
+        own = server.leat('stream', 'trim', 'leat.sets', '--streamlet', 0, '--log', 0, '--before', 'end', code=1)
+        check(own.stderr, "the server's own logs are not trimmed")
         for _ in range(3):
             log = server.logs('s')[0, 0]
             equal((log['first_offset'], log['end_offset']), (1234, 3000))
