@@ -116,11 +116,15 @@ static void give_up_on_idle(void *arg)
         if (core->logs_to_stop > 0 && --core->logs_to_stop == 0) leat_core_on_logs_stopped(core);
         return;
     }
-    /* Refused moves, and losses that an operator accepted elsewhere, bring it back. */
-    const struct leat_stream *stream = leat_stream_find(core, ref.stream);
+    /* Refused moves, losses that an operator accepted elsewhere, and crashes bring it back. */
+    struct leat_stream *stream = leat_stream_find(core, ref.stream);
     if (stream == NULL || !leat_core_owns(core, stream->desc, ref.streamlet)) return;
     const struct leat_begun_log *row = leat_begun_find(stream->begun, ref);
-    if (row != NULL) leat_takeover_ask(core, row, stream->desc->settings.logs);
+    if (row != NULL)
+        leat_takeover_ask(core, row, stream->desc->settings.logs);
+    else
+        stream->logs_missing = core->logs_missing =
+            true; /* nobody has begun it: the tick makes it */
 }
 
 static void give_up_on_released(void *arg, struct leat_log *log)
