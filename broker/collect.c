@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "base/mem.h"
@@ -253,7 +252,7 @@ static void on_fenced(void *arg)
     struct collecting *it = arg;
     if (--it->fences > 0) return;
     it->fenced_us = leat_core_now(&it->node->cores[0]);
-    if (it->rc == LEAT_OK && !LEAT_BUG(LOOK_BEFORE_FENCE))
+    if (it->rc == LEAT_OK)
         leat_backup_collect(it->node->cores[0].replicate.backup, collect_wanted, collect_see, it);
     starts_read(it);
 }
@@ -276,8 +275,6 @@ static void collect_begin(struct leat_core *core, struct leat_collect *collect)
         it->logs[i] = &collect->logs[i];
     qsort(it->logs, collect->log_count, sizeof *it->logs, log_order);
     it->fences = 1;
-    if (LEAT_BUG(LOOK_BEFORE_FENCE))
-        leat_backup_collect(core->replicate.backup, collect_wanted, collect_see, it);
     for (size_t i = 0; i < collect->crashed_count; i++) {
         const struct leat_crashed_node *crashed = &collect->crashed[i];
         if (strcmp(crashed->name, core->node->name) == 0) continue;

@@ -75,9 +75,7 @@ static const struct leat_replica_row *mark_choose(const struct leat_log_record *
     const struct leat_replica_row *best = NULL;
     for (size_t i = 0; i < count; i++) {
         if (!is_mark(record, rows[i])) continue;
-        bool beats = best && (LEAT_BUG(HIGHEST_MARK) ? rows[i]->segment > best->segment
-                                                     : rows[i]->segment < best->segment);
-        if (!best || beats ||
+        if (!best || rows[i]->segment < best->segment ||
             (rows[i]->segment == best->segment && rows[i]->extent.bytes > best->extent.bytes))
             best = rows[i];
     }

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "base/diary.h"
 #include "base/mem.h"
 
@@ -162,8 +161,7 @@ static struct look look_for(struct leat_coordinator *coordinator, bool count_onl
 static bool node_answers(struct leat_coordinator *coordinator, uint32_t i)
 {
     const struct leat_node_info *info = &coordinator->machine.nodes[i].info;
-    bool gone = info->crashed && !LEAT_BUG(ACCUSED_COUNTS);
-    if (info->state != LEAT_NODE_UP || gone || !info->node_address[0]) return false;
+    if (info->state != LEAT_NODE_UP || info->crashed || !info->node_address[0]) return false;
     return info->incarnation == coordinator->incarnation ||
            co_peer_of_incarnation(coordinator, info->incarnation) != NULL;
 }

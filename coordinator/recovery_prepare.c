@@ -46,7 +46,7 @@ static size_t row_find(const struct co_recovery *it, struct leat_log_ref ref)
 static bool node_lives(const struct leat_coordinator *coordinator, uint32_t node)
 {
     const struct leat_node_info *info = &coordinator->machine.nodes[node].info;
-    return info->state == LEAT_NODE_UP && (!info->crashed || LEAT_BUG(ACCUSED_COUNTS));
+    return info->state == LEAT_NODE_UP && !info->crashed;
 }
 
 /* true: decided. */

@@ -213,7 +213,7 @@ static void on_retired(struct leat_store_arena_op *op)
 {
     struct backup_writer *writer = op->owner;
     const struct leat_rmem_host *host = writer->backup->options.rmem;
-    host->retire(host->ctx, writer->rmem);
+    if (!LEAT_BUG(NO_FENCE)) host->retire(host->ctx, writer->rmem);
     writer->rmem = NULL;
     writer->at_store = NULL;
     backup_writer_left(writer);

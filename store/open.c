@@ -256,8 +256,6 @@ static leat_err open_unclosed(struct opening *op, struct leat_held *held,
     bool replica = row->flags & LEAT_ROW_REPLICA;
     const struct leat_pool *pool = replica ? pool_of(store, row) : NULL;
     if (pool && row->durability != LEAT_DURABILITY_DISK) {
-        if (LEAT_BUG(SCAN_IN_PLACE) && adopt_buffer(store, held, row))
-            return open_bytes(op, held, row, held->seg.buffer, false);
         memcpy(store->scratch, pool->arena->base + row->pool_at, row->capacity);
         return open_replica(op, held, row);
     }

@@ -69,6 +69,7 @@ static const struct {
 
 static uint32_t nodes = 1;   /* of every seed */
 static bool recovery = true; /* in every seed of a cluster */
+static bool hard;            /* in every seed of a cluster */
 static unsigned bug;         /* in every seed; enum leat_bug */
 
 static void bug_set(void)
@@ -110,7 +111,8 @@ static void job_start(struct job *job, uint64_t seed, bool second)
         dup2(job->text, 2);
         alarm(SECONDS_PER_SEED);
         bug_set();
-        struct scenario_options options = {.seed = seed, .nodes = nodes, .recovery = recovery};
+        struct scenario_options options = {
+            .seed = seed, .nodes = nodes, .recovery = recovery, .hard = hard};
         struct scenario_result result;
         scenario_run(&options, &result);
         child_write(ends[1], &result, sizeof result);
@@ -196,6 +198,7 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
         printf("tools/sim --seed %" PRIu64, job->seed);
         if (nodes > 1) printf(" --nodes %" PRIu32, nodes);
         if (nodes > 1 && !recovery) printf(" --no-recovery");
+        if (hard) printf(" --hard");
         if (bug) printf(" --bug %s", bugs[bug].text);
         printf(": %s\n", verdict);
         text_print(job->text);
@@ -211,7 +214,7 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
 static bool counts(int fault)
 {
     if (nodes == 1) return fault < SIM_FAULTS_ONE_NODE;
-    return true;
+    return hard || fault != SIM_FAULT_RMEM_SLOW;
 }
 
 static int totals_print(const struct totals *totals, double seconds)
@@ -361,7 +364,7 @@ static unsigned bug_find(const char *text)
 static int run_seed(uint64_t seed, bool tracing)
 {
     struct scenario_options options = {
-        .seed = seed, .nodes = nodes, .recovery = recovery, .tracing = tracing};
+        .seed = seed, .nodes = nodes, .recovery = recovery, .hard = hard, .tracing = tracing};
     struct scenario_result result;
     bug_set();
     scenario_run(&options, &result);
@@ -473,6 +476,7 @@ static void usage(FILE *to)
           "       leat-sim --seeds N [--from S] [--jobs J]  run many; each line of a failure "
           "replays it\n"
           "       --nodes N: a cluster of N machines that form, die and come back\n"
+          "       --hard: blow upon blow, more to lose; deliberate bugs always have it\n"
           "       --no-recovery: the streamlets of one that dies wait for it\n"
           "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
           "           power cut before, inside and after every K-th disk operation\n"
@@ -485,15 +489,28 @@ static void usage(FILE *to)
           to);
 }
 
+static const struct option option_names[] = {{"seed", 1, NULL, 's'},
+                                             {"seeds", 1, NULL, 'n'},
+                                             {"from", 1, NULL, 'f'},
+                                             {"jobs", 1, NULL, 'j'},
+                                             {"trace", 0, NULL, 't'},
+                                             {"sweep", 0, NULL, 'w'},
+                                             {"step", 1, NULL, 'k'},
+                                             {"subsets", 1, NULL, 'u'},
+                                             {"op", 1, NULL, 'o'},
+                                             {"subset", 1, NULL, 'b'},
+                                             {"nodes", 1, NULL, 'N'},
+                                             {"help", 0, NULL, 'h'},
+                                             {"allocations", 0, NULL, 'a'},
+                                             {"bug", 1, NULL, 'B'},
+                                             {"bugs", 0, NULL, 'g'},
+                                             {"recovery", 0, NULL, 'R'},
+                                             {"no-recovery", 0, NULL, 'W'},
+                                             {"hard", 0, NULL, 'H'},
+                                             {NULL, 0, NULL, 0}};
+
 int main(int argc, char **argv)
 {
-    static const struct option names[] = {
-        {"seed", 1, NULL, 's'},        {"seeds", 1, NULL, 'n'},       {"from", 1, NULL, 'f'},
-        {"jobs", 1, NULL, 'j'},        {"trace", 0, NULL, 't'},       {"sweep", 0, NULL, 'w'},
-        {"step", 1, NULL, 'k'},        {"subsets", 1, NULL, 'u'},     {"op", 1, NULL, 'o'},
-        {"subset", 1, NULL, 'b'},      {"nodes", 1, NULL, 'N'},       {"help", 0, NULL, 'h'},
-        {"allocations", 0, NULL, 'a'}, {"bug", 1, NULL, 'B'},         {"bugs", 0, NULL, 'g'},
-        {"recovery", 0, NULL, 'R'},    {"no-recovery", 0, NULL, 'W'}, {NULL, 0, NULL, 0}};
     uint64_t seed = 0, count = 0, from = 1, jobs = 2;
     bool trace = false, sweeping = false, allocations = false, all_bugs = false;
     sweep.subsets = SUBSETS;
@@ -502,7 +519,7 @@ int main(int argc, char **argv)
      * never uses, which was nine tenths of a run's time. */
     (void)mallopt(M_MMAP_THRESHOLD, MMAP_FROM_BYTES);
     (void)mallopt(M_TOP_PAD, 1024 * 1024);
-    for (int option; (option = getopt_long(argc, argv, "h", names, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, "h", option_names, NULL)) != -1;) {
         uint64_t number = optarg ? strtoull(optarg, NULL, 10) : 0;
         switch (option) {
         case 's':
@@ -525,6 +542,7 @@ int main(int argc, char **argv)
             break;
         case 'B':
             bug = bug_find(optarg);
+            hard = true;
             break;
         case 'g':
             all_bugs = true;
@@ -555,6 +573,9 @@ int main(int argc, char **argv)
         case 'W':
             recovery = option == 'R';
             break;
+        case 'H':
+            hard = true;
+            break;
         case 'h':
             usage(stdout);
             return 0;
@@ -574,6 +595,7 @@ int main(int argc, char **argv)
     }
     if (all_bugs) {
         if (nodes == 1) nodes = 3;
+        hard = true;
         return run_bugs(count ? count : BUG_SEEDS, (unsigned)jobs);
     }
     if (sweeping) {

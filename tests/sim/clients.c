@@ -71,10 +71,10 @@ static void produce_tick(struct sim_world *world, struct sim_event *event);
 static bool produce_one(struct sim_client *client)
 {
     struct scenario *scenario = client->scenario;
-    uint8_t value[9000];
+    uint8_t value[12 + 1600 + 8000];
     uint32_t stream = (uint32_t)sim_rng_below(&client->rng, SIM_STREAMS);
     uint32_t number = client->sent[stream];
-    size_t bytes = 12 + (size_t)sim_rng_below(&client->rng, 200);
+    size_t bytes = 12 + (size_t)sim_rng_below(&client->rng, scenario->value_bytes);
     if (sim_rng_chance(&client->rng, 5)) bytes += (size_t)sim_rng_below(&client->rng, 8000);
     memcpy(value, &client->index, 4);
     memcpy(value + 4, &number, 4);

@@ -53,6 +53,18 @@ static bool lives(const struct sim_server *server)
 
 /* ---- deaths ---- */
 
+static void second_blow(struct sim_world *world, struct sim_event *event);
+
+/* Misfortunes come in company: while a death is noticed and made good, something else happens. */
+static void blow_again(struct scenario *scenario)
+{
+    struct sim_world *world = scenario->world;
+    if (!scenario->hard || !sim_rng_chance(&world->fault, 250)) return;
+    uint64_t most_us = sim_rng_chance(&world->fault, 500) ? 8000 : 250000;
+    sim_world_at(world, world->now_us + sim_rng_between(&world->fault, 200, most_us), second_blow,
+                 scenario);
+}
+
 static void die(struct sim_server *server, enum sim_death death)
 {
     struct scenario *scenario = server->scenario;
@@ -65,7 +77,11 @@ static void die(struct sim_server *server, enum sim_death death)
     }
     if (!server->ready) sim_fault_struck(world, SIM_FAULT_CUT_START);
     sim_fault_struck(world, death == SIM_DEATH_POWER ? SIM_FAULT_POWER : SIM_FAULT_KILL);
-    sim_process_die(server->process, death);
+    blow_again(scenario);
+    if (scenario->hard && server == scenario->victim && sim_rng_chance(&world->fault, 300))
+        sim_damage_strike(server);
+    else
+        sim_process_die(server->process, death);
 }
 
 static enum sim_death any_death(struct scenario *scenario)
@@ -353,6 +369,14 @@ static enum kind kind_draw(struct scenario *scenario)
     return KILL; /* not reached */
 }
 
+static void second_blow(struct sim_world *world, struct sim_event *event)
+{
+    static const enum kind kinds[] = {LEADER, LEADER, PAUSE, KILL, CUT, ALONE, RESET, STALL};
+    struct scenario *scenario = event->a;
+    if (scenario->faults_over) return;
+    strike(scenario, kinds[sim_rng_below(&world->fault, sizeof kinds / sizeof *kinds)]);
+}
+
 static void fault_due(struct sim_world *world, struct sim_event *event)
 {
     struct scenario *scenario = event->a;
@@ -410,6 +434,7 @@ void sim_nodes_heal(struct scenario *scenario)
     sim_trace(world, "everything is healed");
     world->refuse_until_us = 0;
     world->rmem_aim.n = 0;
+    world->rmem_slow_per_mille = 0;
     heal_rmem(world, NULL);
     for (unsigned i = 0; i < scenario->client_count; i++) {
         if (scenario->clients[i]->kind == SIM_CLIENT_DEAF) continue; /* what it does is no fault */

@@ -472,6 +472,11 @@ static uint64_t arrival_us(struct target *target, struct flight *flight)
     struct sim_rng *rng = &target->rmem->rng;
     uint64_t at_us = world->now_us + sim_rng_between(rng, 3, 60) + flight->bytes / 1000;
     if (sim_rng_chance(rng, 10)) at_us += sim_rng_below(rng, 5000);
+    if (world->rmem_slow_per_mille && target->rmem->port.kind == LEAT_RMEM_VERBS &&
+        sim_rng_chance(rng, world->rmem_slow_per_mille)) {
+        at_us += sim_rng_below(rng, 500000);
+        sim_fault_struck(world, SIM_FAULT_RMEM_SLOW);
+    }
     if (!target->region->host->actor) return at_us;
     const struct sim_process *here = target->rmem->actor->process;
     const struct sim_process *there = target->region->host->actor->process;

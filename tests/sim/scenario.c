@@ -43,11 +43,13 @@ static void streams_choose(struct scenario *scenario)
             if (copies == 1) copies = 2;
             if (scenario->power_cuts) memory = false;
         }
+        /* Of clusters some have few logs: their segments fill up. */
+        bool few = scenario->hard && sim_rng_chance(rng, 500);
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
         stream->settings = (struct leat_stream_settings){
-            .streamlets = (uint32_t)sim_rng_between(rng, 1, CHECK_STREAMLETS_MAX),
-            .logs = (uint32_t)sim_rng_between(rng, 1, CHECK_LOGS_MAX),
+            .streamlets = (uint32_t)sim_rng_between(rng, 1, few ? 1 : CHECK_STREAMLETS_MAX),
+            .logs = (uint32_t)sim_rng_between(rng, 1, few ? 2 : CHECK_LOGS_MAX),
             .copies = copies,
             .durability = memory ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK,
             .segment_bytes_max = sim_rng_chance(rng, 700) ? 16 * 1024 : 64 * 1024,
@@ -393,6 +395,9 @@ static void cluster_choose(struct scenario *scenario)
     scenario->transport = choices[choice].only;
     scenario->rmem_kinds = choices[choice].kinds;
     scenario->pause_us_max = sim_rng_between(rng, 20000, 150000);
+    if (scenario->hard && sim_rng_chance(rng, 400))
+        scenario->world->rmem_slow_per_mille = (uint32_t)sim_rng_between(rng, 1, 10);
+    if (scenario->hard && sim_rng_chance(rng, 500)) scenario->value_bytes = 1600;
     sim_damage_choose(scenario);
     scenario->world->silent_power = true;
     scenario->move_per_mille =
@@ -429,6 +434,8 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->with_kafka = options->records == 0 && sim_rng_chance(&scenario->kafka, 500);
     scenario->recovery = options->recovery && scenario->server_count > 1;
     scenario->pause_us_max = 20000;
+    scenario->value_bytes = 200;
+    scenario->hard = options->hard && scenario->server_count > 1;
     if (scenario->server_count > 1) cluster_choose(scenario);
     world->somebody_waits = somebody_waits;
     world->waits_arg = scenario;

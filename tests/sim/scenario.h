@@ -142,6 +142,8 @@ struct scenario {
     struct sim_rng look;
     uint64_t compared, marks;  /* closed copies with their owner's; marks with what was acked */
     uint64_t pause_us_max;     /* of a producer, between two bursts */
+    bool hard;                 /* more of everything: see README */
+    uint32_t value_bytes;      /* of most records, at most */
     struct sim_server *victim; /* the only one whose disk is damaged; NULL: none is */
     /* flipped bits (rot.c) */
     bool rotten; /* one is flipped now */
@@ -156,6 +158,7 @@ struct scenario_options {
     uint64_t seed;
     bool tracing;
     bool calm;        /* no scheduled faults */
+    bool hard;        /* of a cluster: blow upon blow */
     bool recovery;    /* of a cluster: streamlets of a node that dies go to others */
     uint32_t nodes;   /* 0, 1: a server alone */
     uint32_t records; /* of all producers together; 0: what a seed usually has */

@@ -61,6 +61,7 @@ enum sim_fault {
     SIM_FAULT_RMEM_LATE,                       /* ... after its writer had died */
     SIM_FAULT_RMEM_WRITER,                     /* its writer died in the middle of one */
     SIM_FAULT_RMEM_TARGET,                     /* whoever it was for died in the middle of one */
+    SIM_FAULT_RMEM_SLOW,                       /* one was sent again and again for long */
     SIM_FAULT_RMEM_FULL,                       /* no memory for what others write */
     SIM_FAULT_NODE_CUT,                        /* one machine did not reach another, one way */
     SIM_FAULT_NODE_PARTED,                     /* two machines did not reach each other */
@@ -134,6 +135,7 @@ struct sim_world {
     struct sim_rmem_aim rmem_aim;
     bool rmem_full;                /* arenas do not grow */
     uint32_t rmem_error_per_mille; /* of one-sided writes fail */
+    uint32_t rmem_slow_per_mille;  /* ... of those over a network take up to half a second */
     uint64_t faults[SIM_FAULTS];
     /* The same, of those that struck while somebody waited for something; NULL: always. */
     uint64_t counted[SIM_FAULTS];

@@ -40,6 +40,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_RMEM_LATE] = "late_rmem_write",
     [SIM_FAULT_RMEM_WRITER] = "died_writing",
     [SIM_FAULT_RMEM_TARGET] = "died_written_to",
+    [SIM_FAULT_RMEM_SLOW] = "slow_rmem_write",
     [SIM_FAULT_RMEM_FULL] = "rmem_full",
     [SIM_FAULT_NODE_CUT] = "node_cut",
     [SIM_FAULT_NODE_PARTED] = "nodes_parted",
