@@ -675,6 +675,17 @@ static void defaults(struct leat_primary_options *options)
     if (!options->window) options->window = 4;
 }
 
+/* Closed segments are copied again from here, which a card can read only when it was told. One that
+ * can't be told (locked memory) can't be told of the pool either, and is not used. */
+static void staging_name(const struct leat_primary *primary)
+{
+    const struct leat_rmem *rmem = primary->options.rmem;
+    struct leat_error error = {0};
+    if (!rmem->source || !rmem->source(rmem->ctx, primary->staging, REP_STAGING_BYTES, &error))
+        return;
+    leat_diary_warn("replication: closed segments can't be copied again over RDMA: %s", error.text);
+}
+
 static leat_err parts_create(struct leat_primary *primary)
 {
     primary->buckets = leat_mem_calloc(LEAT_MEM_STORE, REP_LOG_BUCKETS, sizeof *primary->buckets);
@@ -688,6 +699,7 @@ static leat_err parts_create(struct leat_primary *primary)
         !primary->staging_raw)
         return LEAT_E_NO_MEMORY;
     primary->staging = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)primary->staging_raw, (uintptr_t)4096);
+    staging_name(primary);
     return LEAT_OK;
 }
 
