@@ -257,8 +257,10 @@ static int entry_remove(const char *path, const struct stat *info, int kind, str
 void bench_servers_end(struct bench_servers *servers)
 {
     for (uint32_t i = 0; i < servers->count; i++) {
-        bench_server_kill(&servers->rows[i]);
-        shm_remove(&servers->rows[i]);
+        struct bench_server *server = &servers->rows[i];
+        if (server->pid && !server->pool[0]) pool_note(server); /* broken off before it was ready */
+        bench_server_kill(server);
+        shm_remove(server);
     }
     if (!servers->home[0]) return;
     if (servers->keep)
