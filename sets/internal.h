@@ -55,6 +55,8 @@ static inline uint64_t leat_sets_now_us(const struct leat_sets *sets)
 
 /* ---- sets.c ---- */
 
+/** To requests that the home's end leaves behind, with LEAT_E_TIMEOUT: whoever asked asks again. */
+extern const char leat_sets_gone_words[];
 struct leat_set *leat_sets_set_find(struct leat_sets *sets, const char *name);
 /** Forget a set and all it holds; an unknown name is fine. */
 void leat_sets_set_remove(struct leat_sets *sets, const char *name);

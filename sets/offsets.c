@@ -218,7 +218,7 @@ static void query_done(struct leat_sets_group_query *query)
         request->state = REQUEST_FREE;
         leat_mem_free(request->scratch);
         request->scratch = NULL;
-        (void)leat_sets_answer(request, LEAT_E_CANCELLED, "the set has another home now");
+        (void)leat_sets_answer(request, LEAT_E_TIMEOUT, leat_sets_gone_words);
         request->on_done(request);
         return;
     }

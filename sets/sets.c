@@ -10,6 +10,10 @@
 #include "coordinator/coordinator.h"
 #include "sets/internal.h"
 
+const char leat_sets_gone_words[] = "the consumer set's home goes to another node, or its server "
+                                    "is stopping; whether this took effect "
+                                    "is unknown";
+
 uint32_t leat_sets_home(const char *set, size_t bytes)
 {
     return leat_crc32c(0, set, bytes) % LEAT_SETS_HOMES;
@@ -400,7 +404,7 @@ void leat_sets_destroy(struct leat_sets **sets)
     LEAT_ASSERT(!it->in_flight);
     leat_sets_queries_leave(it);
     joins_forget(it);
-    fail_waiting(it, &it->waiting, LEAT_E_CANCELLED, "the server is stopping");
+    fail_waiting(it, &it->waiting, LEAT_E_TIMEOUT, leat_sets_gone_words);
     leat_timer_stop(it->options.timers, &it->timer);
     leat_sets_table_clear(it);
     leat_mem_free(it->buffers);

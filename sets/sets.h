@@ -236,9 +236,9 @@ struct leat_stream_settings leat_sets_stream_settings(void);
  */
 leat_err leat_sets_create(const struct leat_sets_options *options,
                           struct leat_sets **out_sets) LEAT_NODISCARD;
-/** Everything that waits is answered LEAT_E_CANCELLED here (the one place where on_done runs inside
- * a call). No append may be in flight: stop the home log first. Queries may: what asked them is answered
- * LEAT_E_CANCELLED when they are. NULL is fine. */
+/** Everything that waits is answered LEAT_E_TIMEOUT here (the one place where on_done runs inside
+ * a call): to be asked again, of whoever has the home then. No append may be in flight: stop the home log
+ * first. Queries may: what asked them is answered the same when they are. NULL is fine. */
 void leat_sets_destroy(struct leat_sets **sets);
 /** How the table travels in the home log. snapshot_bytes is at most LEAT_START_BYTES_MAX / 2. */
 struct leat_log_app leat_sets_app(struct leat_sets *sets);

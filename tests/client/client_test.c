@@ -129,6 +129,19 @@ static void client_mute_server_times_out(void **state)
     rig_end(rig);
 }
 
+/* Goal: CANCELLED is this client's own word for its end. A server that gives a request up is one that did
+ * not answer: whoever asked asks again. */
+static void client_request_that_the_server_gives_up_is_not_cancelled(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(17);
+    rig->world.gives_up = true;
+    assert_int_equal(ask_id(rig, 300000), LEAT_E_TIMEOUT);
+    assert_int_equal(rig->world.refused, 1);
+    assert_int_equal(rig->world.dropped, 0);
+    rig_end(rig);
+}
+
 /* Goal: whoever is asked and never answers, on a connection that looks well, costs a lookup one
  * request's time and not all of its own. */
 static void client_lookup_asks_again_when_nobody_answers(void **state)
@@ -461,6 +474,7 @@ int main(void)
         cmocka_unit_test(client_metadata_of_an_older_epoch_is_not_taken),
         cmocka_unit_test(client_silence_of_the_only_server_costs_nothing),
         cmocka_unit_test(client_destroy_cancels_what_waits),
+        cmocka_unit_test(client_request_that_the_server_gives_up_is_not_cancelled),
         cmocka_unit_test(client_bad_address_is_refused),
         cmocka_unit_test(client_withdrawn_requests_end_once),
         cmocka_unit_test(client_each_allocation_fails_cleanly),

@@ -491,7 +491,9 @@ static void on_frame(struct fake_conn *conn, const struct leat_frame *frame)
     if (frame->kind == LEAT_KIND_APPEND) on_append(conn, frame);
     if (frame->kind == LEAT_KIND_FETCH) on_fetch(conn, frame);
     if (frame->kind == LEAT_KIND_LOCATE) on_locate(conn, frame);
-    if (frame->kind == LEAT_KIND_PRODUCER_ID) {
+    if (frame->kind == LEAT_KIND_PRODUCER_ID && world->gives_up) {
+        refuse(conn, frame, LEAT_E_CANCELLED);
+    } else if (frame->kind == LEAT_KIND_PRODUCER_ID) {
         struct leat_msg_reader reader;
         leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
         (void)leat_msg_read_array(&reader);

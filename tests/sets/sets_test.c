@@ -137,6 +137,29 @@ static void sets_unused_set_is_forgotten_with_its_offsets(void **state)
     home_free(home);
 }
 
+/* A home that goes to another node: a join that waits for the set to settle is told to ask again, never that
+ * it is over. */
+static void sets_join_that_a_going_home_leaves_is_asked_again(void **state)
+{
+    (void)state;
+    struct home *home = home_new(6, false);
+    struct leat_sets_request first = join_request("", LEAT_SETS_ORDERED);
+    assert_int_equal(ask(home, &first), LEAT_OK);
+    leat_mem_free(first.assigned);
+
+    bool answered = false;
+    struct leat_sets_request join = join_request("", LEAT_SETS_ORDERED);
+    snprintf(join.set, sizeof join.set, "readers");
+    join.on_done = home_done;
+    join.owner = &answered;
+    assert_false(leat_sets_do(home->sets, &join));
+    assert_null(home->append); /* else it would end with that */
+    home_restart(home);
+    assert_true(answered);
+    assert_int_equal(join.rc, LEAT_E_TIMEOUT);
+    home_free(home);
+}
+
 /* Both joins wait until the home log takes appends again; then the second ends the first, which
  * stands behind it by then. */
 static void sets_member_that_joins_twice_while_its_home_wakes_is_answered_twice(void **state)
@@ -428,6 +451,7 @@ int main(void)
         cmocka_unit_test(sets_one_member_owns_all_and_its_commits_survive),
         cmocka_unit_test(sets_silent_member_is_dropped_and_its_commit_refused),
         cmocka_unit_test(sets_unused_set_is_forgotten_with_its_offsets),
+        cmocka_unit_test(sets_join_that_a_going_home_leaves_is_asked_again),
         cmocka_unit_test(sets_member_that_joins_twice_while_its_home_wakes_is_answered_twice),
         cmocka_unit_test(sets_parallel_groups_are_finished_in_any_order),
         cmocka_unit_test(sets_parallel_groups_dropped_by_retention_are_skipped),
