@@ -224,12 +224,31 @@ static void lists_splice(struct leat_list *to, struct leat_list *from)
 }
 
 /* The node behind the address is another incarnation than the one that was looked for: what waits
- * was meant for the old one. */
+ * was meant for the old one.
+ *
+ * SUBTLE: one connection to it is enough.
+ *  1. A node that is cut off from the others goes on naming an incarnation that has been followed by another.
+ *  2. A request connects to its address, meets the new one, and fails; metadata is asked for, of the node
+ *     that is cut off, and names the old one again. So it goes on, a connection each time.
+ *  3. With LEAT_CLIENT_CONNS_MAX of them no connection could be made any more, to nobody, for good.
+ * And whoever is asked next is the one that has restarted: it knows more than who named its past. */
 static void conn_adopt_incarnation(struct leat_client_conn *conn, uint64_t incarnation)
 {
+    struct leat_client *client = conn->client;
     bool other = conn->incarnation != CLIENT_NO_INCARNATION && conn->incarnation != incarnation;
+    struct leat_client_conn *kept = leat_client_conn_find(client, incarnation, conn->lane);
+    bool newer = conn->incarnation < incarnation;
     conn->incarnation = incarnation;
     if (!other) return;
+    if (!kept) kept = conn;
+    if (newer) {
+        leat_list_remove(&kept->link);
+        leat_list_push_front(&client->conns, &kept->link);
+    }
+    if (kept != conn) {
+        conn->state = CONN_CLOSING;
+        client->env->net->close(conn->net);
+    }
     struct leat_list stale;
     leat_list_init(&stale);
     lists_splice(&stale, &conn->queued);

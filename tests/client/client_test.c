@@ -268,6 +268,41 @@ static void client_request_for_any_node_waits_at_a_silent_one_if_all_are(void **
     rig_end(rig);
 }
 
+/* Goal: as long as metadata names an incarnation that has been followed by another, each request meets the
+ * new one and fails; no connection is left over each time, else there is room for none in the end. */
+static void client_requests_to_an_incarnation_of_old_leave_no_connections(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(19);
+    rig->world.behind = true;
+    static const uint8_t body[] = {0x92, 0x90, 0x00};
+    struct leat_request request = {.kind = LEAT_KIND_LOCATE,
+                                   .control = body,
+                                   .control_bytes = sizeof body,
+                                   .on_done = on_request,
+                                   .owner = rig};
+    for (uint32_t i = 0; i < 20; i++) {
+        assert_int_equal(look_up(rig, true), LEAT_OK);
+        request.log = (struct leat_log_ref){5, 0, i % 2};
+        rig->done = 0;
+        assert_int_equal(leat_client_send(rig->client, &request), LEAT_OK);
+        assert_true(fake_run(&rig->world, rig->world.now_us + 1000000, done));
+        assert_int_equal(rig->rc, LEAT_E_NOT_OWNER);
+    }
+    (void)fake_run(&rig->world, rig->world.now_us + 10000, NULL);
+    unsigned open = 0;
+    LEAT_LIST_EACH(&rig->world.conns, link)
+    open++;
+    assert_int_equal(open, 2); /* one for each lane */
+    rig->world.behind = false;
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    rig->done = 0;
+    assert_int_equal(leat_client_send(rig->client, &request), LEAT_OK);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 1000000, done));
+    assert_int_equal(rig->rc, LEAT_OK);
+    rig_end(rig);
+}
+
 /* Goal: a node that is behind, an owner of old above all, does not lead a client back to that owner. */
 static void client_metadata_of_an_older_epoch_is_not_taken(void **state)
 {
@@ -471,6 +506,7 @@ int main(void)
         cmocka_unit_test(client_request_to_a_silent_node_ends_when_others_call_it_dead),
         cmocka_unit_test(client_lookup_at_a_silent_node_is_asked_elsewhere),
         cmocka_unit_test(client_request_for_any_node_waits_at_a_silent_one_if_all_are),
+        cmocka_unit_test(client_requests_to_an_incarnation_of_old_leave_no_connections),
         cmocka_unit_test(client_metadata_of_an_older_epoch_is_not_taken),
         cmocka_unit_test(client_silence_of_the_only_server_costs_nothing),
         cmocka_unit_test(client_destroy_cancels_what_waits),

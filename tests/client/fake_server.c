@@ -354,7 +354,8 @@ static void on_metadata(struct fake_conn *conn, const struct leat_frame *frame)
     leat_msg_write_bin(&body, world->cluster_id, 16);
     bool told = world->away > 0 && world->away_told;
     leat_msg_write_array(&body, 1 + told + world->other);
-    struct leat_msg_node node = {world->incarnation, {"n", 1}, {"fake:1", world->dead ? 0 : 6}, 2};
+    struct leat_msg_node node = {
+        world->incarnation - world->behind, {"n", 1}, {"fake:1", world->dead ? 0 : 6}, 2};
     leat_msg_node_write(&body, &node);
     struct leat_msg_node other = {world->incarnation + 1, {"m", 1}, {"fake:2", 6}, 2};
     if (world->other) leat_msg_node_write(&body, &other);
@@ -374,8 +375,8 @@ static void on_metadata(struct fake_conn *conn, const struct leat_frame *frame)
     };
     leat_msg_stream_write(&body, &stream);
     for (uint32_t i = 0; world->stream_id && i < stream.log_count; i++) {
-        struct leat_msg_log log = {i / world->logs, i % world->logs, world->incarnation,
-                                   world->epoch, i % 2};
+        struct leat_msg_log log = {i / world->logs, i % world->logs,
+                                   world->incarnation - world->behind, world->epoch, i % 2};
         if (world->away > 0) log.owner += 1000;
         leat_msg_log_write(&body, &log);
     }

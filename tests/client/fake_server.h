@@ -79,6 +79,7 @@ struct fake_world {
     bool dead;          /* it says that the first one is down */
     bool away_told;     /* they name that node, too, as down */
     uint32_t away;      /* so many answers name an owner that is not among the nodes */
+    bool behind;        /* METADATA names the incarnation before the one that says hello */
     bool gives_up;      /* a request for a producer's id ends by CANCELLED, at the server */
 };
 
