@@ -188,17 +188,6 @@ static leat_err pool_open(struct os_arena *arena, struct leat_error *error)
     return LEAT_OK;
 }
 
-/* For leat_os_pools_collect(): whose pool this is. Without room for the path it stays unnamed. */
-static void pool_name_owner(struct os_arena *arena)
-{
-    struct pool_header *header = arena->header;
-    struct stat st;
-    size_t bytes = strlen(arena->data_dir) + 1;
-    if (bytes > sizeof header->data_dir || stat(arena->data_dir, &st)) return;
-    header->data_dir_device = st.st_dev;
-    memcpy(header->data_dir, arena->data_dir, bytes);
-}
-
 /* How many steps an earlier process of this boot left; 0 after making the pool anew. */
 static leat_err pool_inherit(struct os_arena *arena, uint64_t *out_steps, struct leat_error *error)
 {
@@ -213,7 +202,7 @@ static leat_err pool_inherit(struct os_arena *arena, uint64_t *out_steps, struct
         memcmp(header->boot_id, boot_id, BOOT_ID_BYTES) == 0 &&
         header->steps <= bytes / LEAT_ARENA_STEP_BYTES) {
         *out_steps = header->steps;
-        pool_name_owner(arena);
+        leat_os_pool_name_owner(arena->header, arena->data_dir);
         return LEAT_OK;
     }
     /* The magic goes last: a pool half made is made anew. */
@@ -225,7 +214,7 @@ static leat_err pool_inherit(struct os_arena *arena, uint64_t *out_steps, struct
     memcpy(header->boot_id, boot_id, BOOT_ID_BYTES);
     if (getrandom(header->pool_id, sizeof header->pool_id, 0) != (ssize_t)sizeof header->pool_id)
         return leat_error_set(error, LEAT_E_INTERNAL, "the kernel gives no random numbers");
-    pool_name_owner(arena);
+    leat_os_pool_name_owner(arena->header, arena->data_dir);
     __atomic_store_n(&header->magic, POOL_MAGIC, __ATOMIC_RELEASE);
     *out_steps = 0;
     return LEAT_OK;

@@ -22,21 +22,26 @@ struct pool_header {
     uint32_t reserved;
     char boot_id[BOOT_ID_BYTES]; /* zero-padded text; another one: the memory was lost */
     uint8_t pool_id[16];
-    uint64_t steps;           /* complete: allocated and zeroed. Raised only after that */
-    uint64_t data_dir_device; /* st_dev of the data directory that the pool belongs to */
-    char data_dir[2048];      /* its real path, terminated; "": not told */
+    uint64_t steps;                 /* complete: allocated and zeroed. Raised only after that */
+    uint64_t data_dir_device;       /* st_dev of the data directory that the pool belongs to */
+    char data_dir[2040];            /* its real path, terminated; "": not told */
+    uint64_t data_dir_parent_inode; /* of the directory that it lies in; 0: not told */
 };
 static_assert(sizeof(struct pool_header) <= POOL_HEADER_BYTES, "the header is one page");
 
 /**
  * Remove the pools in a folder that nobody can need any more: this account's, used by no process, and
  * of a data directory that has been removed. A directory that is merely not there right now (its
- * disk is not mounted) is told apart by its parent: that must exist, on the device that the
- * directory was on. When in doubt the pool stays. Returns how many were removed.
+ * disk is not mounted, or it lies under another root, as of a container that shares /dev/shm) is told
+ * apart by its parent: that must be the very directory that it lay in, on the device that it was on.
+ * When in doubt the pool stays. Returns how many were removed.
  *
  * Thread: startup.  Blocks: a few system calls for each pool in the folder.
  */
 unsigned leat_os_pools_collect(const char *folder);
+
+/** For leat_os_pools_collect(): whose pool this is. Without room for the path it stays unnamed. Thread: any. */
+void leat_os_pool_name_owner(struct pool_header *header, const char *data_dir);
 
 /* step.c: what all pool files are made of. `base` is where byte 0 of the data is mapped. Thread: any. */
 enum { HUGE_PAGE_BYTES = 2 * 1024 * 1024 };

@@ -13,17 +13,35 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Was the directory removed, rather than unmounted? */
-static bool removed(const char *data_dir, uint64_t device)
+/* The directory that a path lies in. */
+static bool parent_stat(const char *data_dir, struct stat *out)
 {
-    struct stat st;
-    if (stat(data_dir, &st) == 0 || errno != ENOENT) return false;
     char parent[sizeof((struct pool_header *)0)->data_dir];
     memcpy(parent, data_dir, strlen(data_dir) + 1);
     char *slash = strrchr(parent, '/');
     if (!slash) return false;
     slash[slash == parent] = 0;
-    return stat(parent, &st) == 0 && st.st_dev == device;
+    return stat(parent, out) == 0;
+}
+
+/* Was the directory removed, rather than unmounted, or is it only not to be seen from here? */
+static bool removed(const struct pool_header *header)
+{
+    struct stat st;
+    if (stat(header->data_dir, &st) == 0 || errno != ENOENT) return false;
+    return parent_stat(header->data_dir, &st) && st.st_dev == header->data_dir_device &&
+           st.st_ino == header->data_dir_parent_inode;
+}
+
+void leat_os_pool_name_owner(struct pool_header *header, const char *data_dir)
+{
+    struct stat st, parent;
+    size_t bytes = strlen(data_dir) + 1;
+    if (bytes > sizeof header->data_dir || stat(data_dir, &st) || !parent_stat(data_dir, &parent))
+        return;
+    header->data_dir_device = st.st_dev;
+    header->data_dir_parent_inode = parent.st_ino;
+    memcpy(header->data_dir, data_dir, bytes);
 }
 
 static bool is_orphan(int fd)
@@ -35,7 +53,7 @@ static bool is_orphan(int fd)
     if (header.magic != POOL_MAGIC || header.version != POOL_VERSION) return false;
     if (header.data_dir[0] != '/' || !memchr(header.data_dir, 0, sizeof header.data_dir))
         return false;
-    return removed(header.data_dir, header.data_dir_device);
+    return removed(&header);
 }
 
 unsigned leat_os_pools_collect(const char *folder)

@@ -111,15 +111,10 @@ static void header_write(struct os_rmem_arena *arena)
 {
     struct os_rmem *rmem = arena->rmem;
     struct rmem_header *header = arena->header;
-    struct stat st;
-    size_t bytes = strlen(rmem->data_dir) + 1;
     header->pool.version = POOL_VERSION;
     memcpy(header->pool.boot_id, rmem->boot_id, BOOT_ID_BYTES);
     memcpy(header->pool.pool_id, arena->port.id, LEAT_RMEM_ID_BYTES);
-    if (bytes <= sizeof header->pool.data_dir && stat(rmem->data_dir, &st) == 0) {
-        header->pool.data_dir_device = st.st_dev;
-        memcpy(header->pool.data_dir, rmem->data_dir, bytes);
-    }
+    leat_os_pool_name_owner(&header->pool, rmem->data_dir);
     header->version = RMEM_VERSION;
     header->limit_bytes = arena->port.limit_bytes;
     header->writer_incarnation = arena->port.writer_incarnation;

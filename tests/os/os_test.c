@@ -438,12 +438,17 @@ static void world_without_directory_is_refused_by_name(void **state)
     assert_null(world);
 }
 
-static int pool_make(const char *folder, const char *name, const char *data_dir, uint64_t device)
+static int pool_make(const char *folder, const char *name, const char *data_dir, uint64_t device,
+                     uint64_t parent_inode)
 {
     char path[160];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     struct pool_header header = {
-        .magic = POOL_MAGIC, .version = POOL_VERSION, .data_dir_device = device};
+        .magic = POOL_MAGIC,
+        .version = POOL_VERSION,
+        .data_dir_device = device,
+        .data_dir_parent_inode = parent_inode,
+    };
     snprintf(header.data_dir, sizeof header.data_dir, "%s", data_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
@@ -468,20 +473,22 @@ static void pools_of_removed_directories_only_are_collected(void **state)
     assert_int_equal(stat(folder, &st), 0);
     snprintf(gone, sizeof gone, "%s/gone", folder);
     snprintf(unmounted, sizeof unmounted, "%s/mount/leat", folder);
-    close(pool_make(folder, "leat-pool-gone", gone, st.st_dev));
-    close(pool_make(folder, "leat-pool-there", folder, st.st_dev));
-    close(pool_make(folder, "leat-pool-other-device", gone, st.st_dev + 1));
-    close(pool_make(folder, "leat-pool-no-parent", unmounted, st.st_dev));
-    close(pool_make(folder, "leat-pool-not-told", "", st.st_dev));
-    close(pool_make(folder, "another-file", gone, st.st_dev));
-    int used = pool_make(folder, "leat-pool-used", gone, st.st_dev);
+    close(pool_make(folder, "leat-pool-gone", gone, st.st_dev, st.st_ino));
+    close(pool_make(folder, "leat-pool-there", folder, st.st_dev, st.st_ino));
+    close(pool_make(folder, "leat-pool-other-device", gone, st.st_dev + 1, st.st_ino));
+    close(pool_make(folder, "leat-pool-other-root", gone, st.st_dev, st.st_ino + 1));
+    close(pool_make(folder, "leat-pool-no-parent", unmounted, st.st_dev, st.st_ino));
+    close(pool_make(folder, "leat-pool-not-told", "", st.st_dev, st.st_ino));
+    close(pool_make(folder, "another-file", gone, st.st_dev, st.st_ino));
+    int used = pool_make(folder, "leat-pool-used", gone, st.st_dev, st.st_ino);
     assert_int_equal(flock(used, LOCK_EX), 0);
 
     assert_int_equal(leat_os_pools_collect(folder), 1);
     assert_false(pool_there(folder, "leat-pool-gone"));
-    static const char *const kept[] = {"leat-pool-there",     "leat-pool-other-device",
-                                       "leat-pool-no-parent", "leat-pool-not-told",
-                                       "another-file",        "leat-pool-used"};
+    static const char *const kept[] = {"leat-pool-there",      "leat-pool-other-device",
+                                       "leat-pool-no-parent",  "leat-pool-not-told",
+                                       "leat-pool-other-root", "another-file",
+                                       "leat-pool-used"};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         assert_true(pool_there(folder, kept[i]));
     close(used);
