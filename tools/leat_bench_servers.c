@@ -217,8 +217,8 @@ static int rows_fill(struct bench_servers *servers)
         snprintf(row->name, sizeof row->name, "n%u", i % 100);
         snprintf(row->client, sizeof row->client, "127.0.0.1:%u", ports[2 * i]);
         snprintf(row->node, sizeof row->node, "127.0.0.1:%u", ports[2 * i + 1]);
-        snprintf(row->data, sizeof row->data, "%s/%s", servers->home, row->name);
-        snprintf(row->diary, sizeof row->diary, "%s/%s.diary", servers->home, row->name);
+        snprintf(row->data, sizeof row->data, "%s/n%u", servers->home, i % 100);
+        snprintf(row->diary, sizeof row->diary, "%s/n%u.diary", servers->home, i % 100);
     }
     return CLI_OK;
 }
