@@ -49,6 +49,7 @@ static void finish(struct backup_request *request, leat_err rc)
 static void on_step_done(struct leat_keep *keep)
 {
     struct backup_request *request = keep->owner;
+    if (keep->kind == LEAT_KEEP_CLOSE) backup_closed(request);
     bool sealed = request->kind == LEAT_REP_SEAL && keep->kind == LEAT_KEEP_CLOSE;
     if (keep->rc || keep->kind == LEAT_KEEP_STAMP || sealed) {
         finish(request, keep->rc);
@@ -72,8 +73,7 @@ static void close_at(struct backup_request *request)
     if (body->next_offset) seg->next_offset = body->next_offset;
     if (body->max_timestamp_ms != INT64_MIN) seg->max_timestamp_ms = body->max_timestamp_ms;
     if (!seg->buffer) seg->flushed = true; /* parked: its bytes are in the file */
-    seg->state = LEAT_SEGMENT_CLOSED;
-    backup_store(request, LEAT_KEEP_CLOSE, on_step_done);
+    backup_close(request, on_step_done);
 }
 
 static void adopt_step(struct backup_request *request)
@@ -130,6 +130,15 @@ static bool may_hold(const struct replica *rep, struct leat_extent extent)
            scan.header.segment == seg->id.v && scan.header.epoch == seg->epoch.v;
 }
 
+/* The one that is furthest on its way. Of open ones that of which most is on the disk: what a disk has
+ * refused it refuses again. */
+static bool is_further(const struct replica *rep, const struct replica *than)
+{
+    enum leat_segment_state a = rep->seg->state, b = than->seg->state;
+    if (a != b && (a >= LEAT_SEGMENT_PARKED || b >= LEAT_SEGMENT_PARKED)) return a > b;
+    return rep->flushed > than->flushed;
+}
+
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_segment_id segment, struct leat_extent extent,
                            uint64_t next_offset, int64_t max_timestamp_ms, unsigned to,
@@ -142,8 +151,7 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || rep->seg->id.v != segment.v) continue;
         if (!leat_log_ref_equal(rep->seg->log, log) || !may_hold(rep, extent)) continue;
-        /* The one that is furthest on its way. */
-        if (!found || rep->seg->state > found->seg->state) found = rep;
+        if (!found || is_further(rep, found)) found = rep;
     }
     if (!found) return LEAT_E_NOT_FOUND;
     if (found->busy || found->evicting || found->move_wanted) return LEAT_E_AGAIN;

@@ -122,6 +122,26 @@ void backup_store(struct backup_request *request, enum leat_keep_kind kind,
     backup->keeper.request(backup->keeper.ctx, backup->options.env->post, &request->keep);
 }
 
+/* SUBTLE: a close that the disk refused leaves bytes in memory alone. Called closed all the same the
+ * replica would be as good as any other: it would be taken for the end of its log instead of one whose
+ * bytes are on the disk, that one would be dropped, and the next restart would find neither. */
+void backup_close(struct backup_request *request, void (*on_done)(struct leat_keep *keep))
+{
+    struct leat_segment *seg = request->rep->seg;
+    request->before = seg->state;
+    seg->state = LEAT_SEGMENT_CLOSED;
+    backup_store(request, LEAT_KEEP_CLOSE, on_done);
+}
+
+void backup_closed(struct backup_request *request)
+{
+    struct replica *rep = request->rep;
+    if (request->keep.rc)
+        rep->seg->state = request->before;
+    else if (rep->seg->durability == LEAT_DURABILITY_DISK)
+        rep->flushed = rep->seg->extent.bytes; /* the store has seen to it */
+}
+
 /* ---- answers ---- */
 uint64_t backup_load(const struct leat_backup *backup)
 {
@@ -265,7 +285,8 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
     };
     bool disk = seg->durability == LEAT_DURABILITY_DISK;
     out->durable = seg->state == LEAT_SEGMENT_PARKED ||
-                   (seg->state == LEAT_SEGMENT_CLOSED && (seg->flushed || disk));
+                   (seg->state == LEAT_SEGMENT_CLOSED &&
+                    (seg->flushed || (disk && rep->flushed >= seg->extent.bytes)));
     if (seg->state == LEAT_SEGMENT_PARKED) {
         out->mark = !rep->damaged && !seg->incomplete;
         out->only_start = seg->next_offset == seg->base_offset;

@@ -84,6 +84,7 @@ struct backup_request {
     void *adopted_arg;
     void (*on_flushed)(void *arg, leat_err rc);
     unsigned adopted_to;
+    enum leat_segment_state before; /* CLOSE: what the segment is again where that fails */
     struct leat_backup_pull *pull;
 };
 
@@ -135,6 +136,10 @@ void backup_replica_has(struct replica *rep, struct leat_segment *seg);
 /** Where replicas of that log are, among others, by `by_log`. */
 struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_log_ref log);
 struct replica *backup_find(const struct leat_backup *backup, uint64_t handle);
+/** Close it, at its extent: backup_closed() in `on_done`, before anything else looks at it. */
+void backup_close(struct backup_request *request, void (*on_done)(struct leat_keep *keep));
+/** The answer to that. Where the disk refused it, it is not closed and what was not on the disk is not there now. */
+void backup_closed(struct backup_request *request);
 void backup_answer(struct leat_backup *backup, const struct leat_link_ticket *ticket,
                    const struct replica *rep);
 void backup_refuse(struct leat_backup *backup, const struct leat_link_ticket *ticket, leat_err rc,

@@ -189,6 +189,7 @@ static void on_pull_closed(struct leat_keep *keep)
     struct backup_request *request = keep->owner;
     struct leat_backup_pull *pull = request->pull;
     struct replica *rep = request->rep;
+    backup_closed(request);
     rep->busy--;
     if (keep->rc) {
         leat_err rc = keep->rc;
@@ -220,10 +221,9 @@ static void pull_close(struct leat_backup_pull *pull)
     seg->base_offset = scan.base_offset;
     seg->next_offset = pull->next_offset ? pull->next_offset : scan.next_offset;
     seg->max_timestamp_ms = scan.max_timestamp_ms;
-    seg->state = LEAT_SEGMENT_CLOSED;
     request->rep = pull->rep;
     request->pull = pull;
-    backup_store(request, LEAT_KEEP_CLOSE, on_pull_closed);
+    backup_close(request, on_pull_closed);
 }
 
 static void piece_take(struct leat_backup_pull *pull, const struct leat_msg_string *piece)

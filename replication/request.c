@@ -95,6 +95,7 @@ static void on_done(struct leat_keep *keep)
     struct backup_request *request = keep->owner;
     struct leat_backup *backup = request->backup;
     struct replica *rep = request->rep;
+    if (keep->kind == LEAT_KEEP_CLOSE) backup_closed(request);
     if (keep->rc)
         backup_refuse(backup, &request->ticket, keep->rc, NULL);
     else
@@ -126,9 +127,8 @@ static void close_now(struct backup_request *request)
     seg->extent = request->body.extent;
     seg->next_offset = request->body.next_offset;
     seg->max_timestamp_ms = request->body.max_timestamp_ms;
-    seg->state = LEAT_SEGMENT_CLOSED;
     request->backup->accounts.control_rpcs++;
-    backup_store(request, LEAT_KEEP_CLOSE, on_done);
+    backup_close(request, on_done);
 }
 
 /* A segment copied when it was closed already: whole now. */

@@ -428,6 +428,68 @@ static void fence_keeps_private_copies_and_refuses_the_writer(void **state)
     world_free(world);
 }
 
+static unsigned tries;
+static leat_err tried_rc;
+static void on_adopt_tried(void *arg, leat_err rc, struct leat_segment *seg)
+{
+    (void)arg;
+    tries++;
+    tried_rc = rc;
+    adopted = seg;
+}
+
+static leat_err adopt_try(struct world *world, unsigned node, const struct leat_scan *end)
+{
+    unsigned before = tries;
+    assert_int_equal(leat_backup_adopt(world->nodes[node].backup, world->logs[0].ref,
+                                       (struct leat_segment_id){end->header.segment},
+                                       (struct leat_extent){end->bytes, end->crc}, end->next_offset,
+                                       1, 0, on_adopt_tried, NULL),
+                     LEAT_OK);
+    world_run(world, 200 * 1000);
+    assert_int_equal(tries, before + 1);
+    return tried_rc;
+}
+
+/* Goal: of two replicas of one segment the disk has refused the end of the first; its writer has made the
+ * second for that. The first is never called closed, and the end of the log is the second. */
+static void adoption_that_the_disk_refuses_leaves_the_copy_that_it_took(void **state)
+{
+    (void)state;
+    struct world *world = ready(12, 2, 2, LEAT_DURABILITY_DISK);
+    struct leat_backup *backup = world->nodes[1].backup;
+    struct fake_world *disk = &world->nodes[1].disk;
+    disk->fail_at = disk->op_count + 1;
+    append_all(world, 1, 1000);
+    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_int_equal(backup->replica_count, 2);
+    fences = 0;
+    world->coordinator_down = true;
+    assert_int_equal(leat_backup_fence(backup, "n0", 100, on_fenced, NULL), LEAT_OK);
+    world_run(world, 500 * 1000);
+    assert_int_equal(fences, 1);
+    struct replica *refused = LEAT_CONTAINER(backup->replicas.next, struct replica, link);
+    struct replica *taken = LEAT_CONTAINER(backup->replicas.prev, struct replica, link);
+    struct leat_scan end, other;
+    leat_scan_segment(refused->seg->buffer, refused->seg->capacity, &other);
+    leat_scan_segment(taken->seg->buffer, taken->seg->capacity, &end);
+    assert_true(end.bytes == other.bytes && end.crc == other.crc);
+    assert_true(refused->flushed < end.bytes && taken->flushed == end.bytes);
+
+    taken->damaged = true; /* as if it were not there */
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(adopt_try(world, 1, &end), LEAT_E_DISK);
+        assert_false(leat_backup_holds(backup, world->logs[0].ref, refused->seg->id,
+                                       (struct leat_extent){end.bytes, end.crc}));
+    }
+    taken->damaged = false;
+    assert_int_equal(adopt_try(world, 1, &end), LEAT_OK);
+    assert_non_null(adopted);
+    leat_scan_segment(adopted->file->durable + adopted->file_offset, end.bytes, &other);
+    assert_true(other.bytes == end.bytes && other.crc == end.crc);
+    world_free(world);
+}
+
 static bool grown_now;
 static void on_grown(struct leat_arena_grow *grow)
 {
@@ -475,6 +537,7 @@ int main(void)
         cmocka_unit_test(returned_nodes_closed_copies_count_again),
         cmocka_unit_test(lost_closed_copies_wait_for_who_may_bring_them_back),
         cmocka_unit_test(fence_keeps_private_copies_and_refuses_the_writer),
+        cmocka_unit_test(adoption_that_the_disk_refuses_leaves_the_copy_that_it_took),
         cmocka_unit_test(writer_that_has_its_share_of_the_memory_gets_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
