@@ -9,7 +9,10 @@
 #include "base/mem.h"
 #include "coordinator/recovery.h"
 
-enum { LOG_ROWS_MAX = 256 }; /* of one log; more are not looked at */
+enum {
+    LOG_ROWS_MAX = 256, /* of one log; more are not looked at */
+    COPIES_LEAST = 2,   /* of where a log ends, while there may be so many nodes */
+};
 
 /* ---- deciding ---- */
 
@@ -252,6 +255,22 @@ static void log_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t
         }
 }
 
+/* SUBTLE: min-copies, or all that live, but not one alone while others may come back.
+ *  1. Two nodes have a log; the first has bytes that were not acked, the second has not. The power goes.
+ *  2. The first is up again, with the voter of a third, which is not up yet. All that it has becomes
+ *     the tail, is read by consumers, and is on one disk.
+ *  3. That disk fails. What the second has is shorter than the tail, so it is no replica of the
+ *     segment: records are gone that two disks had, though one failed. */
+static uint32_t nodes_for_copies(const struct leat_machine *machine, uint32_t live)
+{
+    uint32_t back = live;
+    for (uint32_t i = 0; i < machine->node_count; i++)
+        if (machine->nodes[i].info.state == LEAT_NODE_DOWN && !machine->nodes[i].info.draining)
+            back++;
+    uint32_t least = back < COPIES_LEAST ? back : COPIES_LEAST;
+    return live < least ? least : live;
+}
+
 static void plan_tasks(struct plan *plan)
 {
     struct leat_coordinator *coordinator = plan->coordinator;
@@ -259,6 +278,7 @@ static void plan_tasks(struct plan *plan)
     uint32_t live = 0;
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
         if (node_lives(coordinator, i)) live++;
+    uint32_t nodes = nodes_for_copies(&coordinator->machine, live);
     for (uint32_t s = 0; s < it->streamlet_count; s++) {
         const struct co_recover_streamlet *streamlet = &it->streamlets[s];
         const struct leat_machine_stream *stream =
@@ -267,7 +287,7 @@ static void plan_tasks(struct plan *plan)
             leat_machine_incarnation_find(&coordinator->machine, streamlet->owner);
         if (!stream || !owner) continue; /* gone since */
         const struct leat_stream_settings *settings = &stream->desc->settings;
-        uint32_t copies = settings->min_copies < live ? settings->min_copies : live;
+        uint32_t copies = settings->min_copies < nodes ? settings->min_copies : nodes;
         for (uint32_t q = 0; q < streamlet->logs; q++) {
             const struct co_recover_log *log = &it->logs[streamlet->first + q];
             bool served = !streamlet->takes && log->decision != LEAT_RECOVER_TAIL;

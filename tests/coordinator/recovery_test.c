@@ -114,6 +114,26 @@ static void recovery_after_silence_takes_milliseconds(void **state)
     print_message("longest: %llu ms\n", (unsigned long long)longest_us / 1000);
 }
 
+/* One of three nodes is left, which votes alone. What it has is decided to be the end of no log before a
+ * second node can hold it as well: two of them had it, and one that fails must not take it along. */
+static void recovery_on_one_node_waits_for_a_second(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        struct model *model = model_create(300 + seed, 3, 1, seed % 2);
+        model_begin(model);
+        must_serve(model, 20 * RIG_SECOND);
+        model_run(model, 200000);
+        rig_kill(model->rig, 1, SIM_DEATH_KILL);
+        rig_kill(model->rig, 2, SIM_DEATH_KILL);
+        assert_false(model_until_owned(model, 3 * RIG_SECOND));
+        model->nodes[1].restart_us = model->rig->world->now_us + 1;
+        assert_true(model_until_owned(model, 10 * RIG_SECOND));
+        must_serve(model, 10 * RIG_SECOND);
+        model_destroy(model);
+    }
+}
+
 /* ---- everything at once ---- */
 
 static void fault(struct model *model)
@@ -234,6 +254,7 @@ int main(void)
         cmocka_unit_test(recovery_after_a_kill_takes_milliseconds),
         cmocka_unit_test(recovery_with_voters_that_run_late_waits_for_no_timeout),
         cmocka_unit_test(recovery_after_silence_takes_milliseconds),
+        cmocka_unit_test(recovery_on_one_node_waits_for_a_second),
         cmocka_unit_test(recovery_seeds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
