@@ -1,10 +1,16 @@
 /* One request at a time, for the commands that ask a server something. */
 #include "tools/cli.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CALL_TIMEOUT_MS = 30 * 1000, ASK_RETRIES = 3 };
+enum {
+    CALL_TIMEOUT_MS = 30 * 1000,
+    ASK_RETRIES = 3,
+    PASSING_RETRIES = 300,
+    PASSING_RETRY_MS = 100,
+};
 
 struct cli_session {
     struct leat_shared shared;
@@ -108,6 +114,19 @@ leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
         bool lost = rc == LEAT_E_CLOSED && session.open && session.request.sent;
         if (!lost || left == 0 || !only_asks(kind)) return rc;
         cli_answer_fini(out_answer);
+    }
+}
+
+leat_err cli_call_patiently(enum leat_kind kind, const struct leat_msg_writer *body,
+                            struct cli_answer *out_answer)
+{
+    for (int left = PASSING_RETRIES;; left--) {
+        leat_err rc = cli_call(kind, body, out_answer);
+        enum leat_err_class class = leat_err_class(rc);
+        bool passes = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
+        if (rc == LEAT_OK || left == 0 || !passes || cli_interrupted()) return rc;
+        cli_answer_fini(out_answer);
+        (void)poll(NULL, 0, PASSING_RETRY_MS);
     }
 }
 

@@ -36,7 +36,7 @@ static const char node_help[] =
     "\n"
     "  -b, --brokers HOST:PORT,...\n";
 
-enum { RETRIES = 40, RETRY_MS = 250, WATCH_MS = 250, WATCH_FILE_MS = 1000 };
+enum { WATCH_MS = 250, WATCH_FILE_MS = 1000 };
 
 int cli_cluster_get(struct cli_cluster *cluster, bool quiet)
 {
@@ -426,13 +426,7 @@ int leat_node_main(int argc, char **argv)
     leat_msg_node_change_encode(&body, &change);
     /* The node may be coming up just now, or a leader be chosen: that passes. */
     struct cli_answer answer;
-    for (int left = RETRIES; cli_call(LEAT_KIND_NODE_CHANGE, &body, &answer); left--) {
-        enum leat_err_class class = leat_err_class(answer.rc);
-        bool passes = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
-        if (left == 0 || !passes || cli_interrupted()) return cli_refused(&answer);
-        cli_answer_fini(&answer);
-        (void)poll(NULL, 0, RETRY_MS);
-    }
+    if (cli_call_patiently(LEAT_KIND_NODE_CHANGE, &body, &answer)) return cli_refused(&answer);
     cli_answer_fini(&answer);
     return CLI_OK;
 }

@@ -2,19 +2,12 @@
 #include "tools/cli.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "wire/message_cluster.h"
 
-enum {
-    BODY_BYTES = 1024,
-    RETRIES = 300,
-    RETRY_MS = 100,
-    NODES_MAX = 256,
-    STREAMLETS_MAX = 1 << 18
-};
+enum { BODY_BYTES = 1024, NODES_MAX = 256, STREAMLETS_MAX = 1 << 18 };
 
 static const char help[] =
     "Usage: leat streamlet move STREAM STREAMLET NODE\n"
@@ -37,13 +30,7 @@ static int move_one(const char *stream, uint32_t streamlet, const char *node, si
      * connection, so it has when it answers. */
     int code = cli_stream_ensure(stream, false);
     if (code) return code;
-    for (int left = RETRIES; cli_call(LEAT_KIND_STREAMLET_MOVE, &body, &answer); left--) {
-        enum leat_err_class class = leat_err_class(answer.rc);
-        bool passes = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
-        if (left == 0 || !passes || cli_interrupted()) return cli_refused(&answer);
-        cli_answer_fini(&answer);
-        (void)poll(NULL, 0, RETRY_MS);
-    }
+    if (cli_call_patiently(LEAT_KIND_STREAMLET_MOVE, &body, &answer)) return cli_refused(&answer);
     cli_answer_fini(&answer);
     return CLI_OK;
 }

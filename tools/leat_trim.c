@@ -46,7 +46,7 @@ int leat_stream_trim(int argc, char **argv)
     struct leat_msg_trimmed trimmed;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
     leat_msg_trim_write(&body, &trim);
-    if (cli_call(LEAT_KIND_STREAM_TRIM, &body, &answer)) return cli_refused(&answer);
+    if (cli_call_patiently(LEAT_KIND_STREAM_TRIM, &body, &answer)) return cli_refused(&answer);
     leat_msg_reader_init(&reader, answer.bytes, answer.count);
     leat_msg_trimmed_read(&reader, &trimmed);
     cli_answer_fini(&answer);
