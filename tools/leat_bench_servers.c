@@ -18,7 +18,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { READY_MS = 120 * 1000, PORT_FIRST = 10240, PORT_LAST = 32000, WORDS_MAX = 40 };
+enum {
+    READY_MS = 120 * 1000,
+    PORT_FIRST = 10240,
+    PORT_LAST = 32000,
+    WORDS_MAX = 40,
+    DIR_BYTES_MAX = 200, /* of it come the names of what the servers keep */
+};
 
 /* Below the range that outgoing connections are given. */
 static int port_free(const uint16_t *taken, uint32_t count)
@@ -227,7 +233,11 @@ int bench_servers_start(struct bench_servers *servers, const char *dir)
 {
     int code = leatd_find(servers), fds[BENCH_SERVERS_MAX];
     if (code) return code;
-    snprintf(servers->home, sizeof servers->home, "%.200s/leat-bench.XXXXXX", dir);
+    if (strlen(dir) > DIR_BYTES_MAX) {
+        cli_error("--dir wants a path of at most %d bytes", DIR_BYTES_MAX);
+        return CLI_USAGE;
+    }
+    snprintf(servers->home, sizeof servers->home, "%.*s/leat-bench.XXXXXX", DIR_BYTES_MAX, dir);
     if (!mkdtemp(servers->home)) {
         cli_error("%s: %s", servers->home, strerror(errno));
         servers->home[0] = '\0';

@@ -495,12 +495,7 @@ static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct le
         snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - clean) : 0, clean);
         if (dir[0] && !sim_name_find(&disk->now, dir))
             return leat_error_set(error, LEAT_E_NOT_FOUND, "%s: no such directory", dir);
-        inode = calloc(1, sizeof *inode);
-        LEAT_ASSERT(inode != NULL);
-        inode->disk = disk;
-        inode->low_size = UINT64_MAX;
-        inode->next = disk->inodes;
-        disk->inodes = inode;
+        inode = sim_inode_create(disk);
         sim_name_change(disk, "", clean, inode);
     }
     struct leat_file *file = calloc(1, sizeof *file);

@@ -230,12 +230,7 @@ void sim_disk_put_back(struct sim_disk *disk, const struct sim_disk_kept *kept)
     for (size_t i = 0; i < kept->count; i++) {
         struct sim_inode *inode = NULL;
         if (!kept->files[i].directory) {
-            inode = calloc(1, sizeof *inode);
-            LEAT_ASSERT(inode != NULL);
-            inode->disk = disk;
-            inode->low_size = UINT64_MAX;
-            inode->next = disk->inodes;
-            disk->inodes = inode;
+            inode = sim_inode_create(disk);
             for (size_t c = 0; c < kept->files[i].chunk_count; c++)
                 if (kept->files[i].chunks[c])
                     sim_inode_write(inode, (uint64_t)c * SIM_CHUNK, kept->files[i].chunks[c],

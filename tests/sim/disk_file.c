@@ -89,6 +89,17 @@ void sim_file_peek(const struct leat_file *file, uint64_t offset, void *to, size
     sim_image_read(file->inode->now, file->inode->chunks, offset, to, bytes);
 }
 
+struct sim_inode *sim_inode_create(struct sim_disk *disk)
+{
+    struct sim_inode *inode = calloc(1, sizeof *inode);
+    LEAT_ASSERT(inode != NULL);
+    inode->disk = disk;
+    inode->low_size = UINT64_MAX;
+    inode->next = disk->inodes;
+    disk->inodes = inode;
+    return inode;
+}
+
 void sim_inode_write(struct sim_inode *inode, uint64_t offset, const uint8_t *data, size_t bytes)
 {
     if (!bytes) return;

@@ -74,6 +74,8 @@ struct sim_disk {
 void sim_image_need(struct sim_inode *inode, uint64_t end);
 void sim_image_read(uint8_t *const *image, size_t chunks, uint64_t offset, uint8_t *to,
                     size_t bytes);
+/** Empty, without a name; the disk owns it. */
+struct sim_inode *sim_inode_create(struct sim_disk *disk);
 void sim_inode_write(struct sim_inode *inode, uint64_t offset, const uint8_t *data, size_t bytes);
 void sim_inode_sync(struct sim_inode *inode);
 /** Writes not flushed beyond the new end are void: a later growth reads zeros there. */
