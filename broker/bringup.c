@@ -32,14 +32,6 @@ static bool same_log(const struct leat_found *a, const struct leat_found *b)
     return leat_log_ref_equal(a->seg->log, b->seg->log);
 }
 
-/* Then the roll to it may not have ended, and its predecessor is needed. A trim entry that gives the
- * predecessor up was written after that, and before the predecessor went. */
-static bool only_start(const struct leat_found *mark)
-{
-    return mark->scan.next_offset == mark->scan.base_offset &&
-           mark->scan.retained_segment < mark->seg->id.v;
-}
-
 static void marks_of_log(const struct leat_found *found, size_t count, struct leat_log_marks *marks)
 {
     const struct leat_found *mark = NULL;
@@ -71,7 +63,7 @@ static void marks_of_log(const struct leat_found *found, size_t count, struct le
     marks->mark_version = mark->seg->version;
     marks->mark_extent = (struct leat_extent){mark->scan.bytes, mark->scan.crc};
     marks->mark_next_offset = mark->scan.next_offset;
-    marks->mark_only_start = only_start(mark);
+    marks->mark_only_start = leat_scan_only_start(&mark->scan);
     const struct leat_extent *named = &mark->scan.previous;
     marks->predecessor_matches = named->bytes == 0;
     for (size_t i = 0; i < count && named->bytes != 0; i++)

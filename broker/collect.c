@@ -34,7 +34,8 @@ struct collecting {
     uint64_t begun_us, fenced_us;
     leat_err rc;
     struct leat_disk_io io;
-    uint8_t *block_raw;
+    uint8_t *bytes_raw;
+    uint32_t bytes_room;
 };
 
 static int ref_order(struct leat_log_ref a, struct leat_log_ref b)
@@ -84,7 +85,7 @@ static void collect_end(struct collecting *it)
         leat_mem_free(it->rows);
     }
     leat_mem_free(it->places);
-    leat_mem_free(it->block_raw);
+    leat_mem_free(it->bytes_raw);
     leat_mem_free(it->logs);
     leat_mem_free(it);
     leat_collected(post, collect);
@@ -198,18 +199,26 @@ static void rows_thin(struct collecting *it)
     it->count = kept;
 }
 
-/* ---- parked, with nothing but a start entry: that is in the file ---- */
+/* ---- parked without a batch: what it says of the segment before is in the file ---- */
 
 static void starts_read(struct collecting *it);
+
+static uint8_t *bytes_aligned(const struct collecting *it)
+{
+    return (uint8_t *)LEAT_ALIGN_UP((uintptr_t)it->bytes_raw, (uintptr_t)BLOCK_BYTES);
+}
 
 static void on_start_read(struct leat_disk_io *io)
 {
     struct collecting *it = io->owner;
     struct leat_replica_row *row = &it->rows[it->reading];
-    struct leat_start start;
-    if (io->rc == LEAT_OK && leat_log_start_find(io->buffer, (uint32_t)io->done_bytes, &start)) {
-        row->previous = start.previous;
-        row->base_offset = start.base_offset;
+    struct leat_scan scan = {0};
+    if (io->rc == LEAT_OK && io->done_bytes >= row->extent.bytes)
+        leat_scan_segment(bytes_aligned(it), row->extent.bytes, &scan);
+    if (scan.started && scan.bytes == row->extent.bytes && scan.crc == row->extent.crc) {
+        row->previous = scan.previous;
+        row->base_offset = scan.base_offset;
+        row->only_start = leat_scan_only_start(&scan);
     } else {
         /* It can't be told what it follows: it is not told of at all. */
         row->kind = LEAT_REPLICA_CLOSED;
@@ -217,6 +226,16 @@ static void on_start_read(struct leat_disk_io *io)
     }
     it->reading++;
     starts_read(it);
+}
+
+/* Nearly always one block: a start entry is longer when it has many producers to tell of. */
+static bool bytes_reserve(struct collecting *it, uint32_t bytes)
+{
+    if (it->bytes_room >= bytes) return true;
+    leat_mem_free(it->bytes_raw);
+    it->bytes_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, (size_t)bytes + BLOCK_BYTES);
+    it->bytes_room = it->bytes_raw != NULL ? bytes : 0;
+    return it->bytes_raw != NULL;
 }
 
 static void starts_read(struct collecting *it)
@@ -228,8 +247,8 @@ static void starts_read(struct collecting *it)
         collect_end(it);
         return;
     }
-    if (it->block_raw == NULL) it->block_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, 2 * BLOCK_BYTES);
-    if (it->block_raw == NULL) {
+    uint32_t bytes = LEAT_ALIGN_UP(it->rows[it->reading].extent.bytes, BLOCK_BYTES);
+    if (!bytes_reserve(it, bytes)) {
         it->rc = LEAT_E_NO_MEMORY;
         collect_end(it);
         return;
@@ -239,8 +258,8 @@ static void starts_read(struct collecting *it)
         .kind = LEAT_DISK_READ,
         .file = it->places[it->reading].file,
         .offset = it->places[it->reading].offset,
-        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)it->block_raw, (uintptr_t)BLOCK_BYTES),
-        .bytes = BLOCK_BYTES,
+        .buffer = bytes_aligned(it),
+        .bytes = bytes,
         .on_done = on_start_read,
         .owner = it,
     };

@@ -304,7 +304,7 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
     out->next_offset = found.next_offset;
     out->max_timestamp_ms = found.max_timestamp_ms;
     out->durable = disk && rep->flushed >= found.bytes;
-    out->only_start = found.next_offset == found.base_offset;
+    out->only_start = leat_scan_only_start(&found);
     out->damaged |= found.damaged;
     out->mark =
         found.started && !found.closed && !found.damaged && !seg->incomplete && !rep->damaged;

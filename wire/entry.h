@@ -172,6 +172,10 @@ struct leat_scan {
 /** Walk a segment's bytes from its start. Never reads past `bytes`. Trusts nothing. Thread: any.
  * Allocates: never. */
 void leat_scan_segment(const uint8_t *segment, uint32_t bytes, struct leat_scan *out_scan);
+/** Whether the segment says no more than that it has begun: then the roll to it may not have ended, and
+ * the segment before it is needed. A trim entry that gives that one up was written after the roll, and
+ * before the copies of it went. Of a scan that started. */
+bool leat_scan_only_start(const struct leat_scan *scan);
 
 /* Walk the entries of a prefix already known to be valid. Returns the header, or NULL at the end or
  * on nonsense. */

@@ -200,3 +200,8 @@ void leat_scan_segment(const uint8_t *segment, uint32_t bytes, struct leat_scan 
     if (!out_scan->has_header) out_scan->header = (struct leat_segment_header){0};
     out_scan->damaged = out_scan->bytes < out_scan->acked_bytes && !LEAT_BUG(DAMAGE_IS_TORN);
 }
+
+bool leat_scan_only_start(const struct leat_scan *scan)
+{
+    return scan->next_offset == scan->base_offset && scan->retained_segment < scan->header.segment;
+}

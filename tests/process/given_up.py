@@ -1,8 +1,4 @@
-"""Records given up stay so when their owner dies, twice in a row.
-
-Not among the default checks yet: in about one run of four a reader finds no server for 30 s after the second death
-(docs/recovery.md). By name: meson test --suite cluster "given up"
-"""
+"""Records given up stay so when their owner dies, twice in a row."""
 from cluster import Cluster
 from recovery import others, owner
 from rig import equal, main, until

@@ -228,6 +228,31 @@ static void scan_trim_entry_names_what_is_retained(void **state)
     assert_int_equal(scan_of(seg.bytes, sizeof seg.bytes).retained_segment, 4);
 }
 
+/* The segment before one that has only begun is needed, unless it is given up there. */
+static void scan_only_start_until_a_batch_or_a_trim_of_all_before(void **state)
+{
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 9);
+    static struct fixture_segment seg;
+    fixture_fill(&seg, &random, 1, 2, 20, false);
+    struct leat_scan scan = scan_of(seg.bytes, sizeof seg.bytes);
+    assert_true(scan.next_offset > scan.base_offset);
+    assert_false(leat_scan_only_start(&scan));
+    fixture_fill(&seg, &random, 0, 0, 0, false);
+    scan = scan_of(seg.bytes, sizeof seg.bytes);
+    assert_true(scan.started && leat_scan_only_start(&scan));
+    struct leat_trim trim = {scan.header.segment - 1, scan.base_offset};
+    fixture_entry(&seg, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+    fixture_seal(&seg);
+    scan = scan_of(seg.bytes, sizeof seg.bytes);
+    assert_true(leat_scan_only_start(&scan));
+    trim.first_segment++;
+    fixture_entry(&seg, LEAT_ENTRY_TRIM, &trim, sizeof trim);
+    fixture_seal(&seg);
+    scan = scan_of(seg.bytes, sizeof seg.bytes);
+    assert_false(leat_scan_only_start(&scan));
+}
+
 static void writer_resumed_from_extent_continues_chain(void **state)
 {
     struct leat_xoshiro random;
@@ -266,6 +291,7 @@ int main(void)
         cmocka_unit_test(scan_wrong_header_stops),
         cmocka_unit_test(scan_implausible_batch_ends_prefix),
         cmocka_unit_test(scan_trim_entry_names_what_is_retained),
+        cmocka_unit_test(scan_only_start_until_a_batch_or_a_trim_of_all_before),
         cmocka_unit_test(writer_resumed_from_extent_continues_chain),
         cmocka_unit_test(entry_fits_counts_trailer_and_reserve),
     };
