@@ -70,4 +70,5 @@ with Step("group"):
 tell("none", "commit", "kcat does not show what is committed")
 with Step("time"):
     offsets_for_time()
+tell("none", "trim", "kcat does not delete records")
 tell("none", "recreate", "kcat does not delete topics")

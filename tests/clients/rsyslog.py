@@ -66,5 +66,5 @@ for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
         assert got == lines[:1000], "lines are out of order"
 with Step("bytes"):
     assert ship("none", lines, TOPIC) == lines, "lines are out of order"
-for feature in ("create", "group", "commit", "time", "recreate"):
+for feature in ("create", "group", "commit", "time", "trim", "recreate"):
     tell("none", feature, "a producer only")

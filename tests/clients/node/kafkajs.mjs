@@ -43,7 +43,7 @@ await scenario(async broker => {
     },
     async readAll(topic, partitions) {
       const ends = await admin.fetchTopicOffsets(topic)
-      const want = ends.reduce((sum, p) => sum + Number(p.offset), 0), found = []
+      const want = ends.reduce((sum, p) => sum + Number(p.high) - Number(p.low), 0), found = []
       const consumer = kafka.consumer({ groupId: `${topic}-all-${Date.now()}`, maxWaitTimeInMs: 200 })
       await consumer.connect()
       await consumer.subscribe({ topics: [topic], fromBeginning: true })
@@ -89,6 +89,13 @@ await scenario(async broker => {
     async offsetsForTime(topic, partitions, at) {
       const found = await admin.fetchTopicOffsetsByTimestamp(topic, at)
       return found.sort((a, b) => a.partition - b.partition).map(p => Number(p.offset))
+    },
+    trim: (topic, before) => admin.deleteTopicRecords({
+      topic, partitions: before.map((offset, partition) => ({ partition, offset: String(offset) }))
+    }),
+    async beginnings(topic) {
+      const found = await admin.fetchTopicOffsets(topic)
+      return found.sort((a, b) => a.partition - b.partition).map(p => Number(p.low))
     },
     async idempotent() {
       const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1, retry: { retries: 3 } })

@@ -13,6 +13,8 @@ await scenario(async broker => {
   const base = { clientId: 'scenario', bootstrapBrokers: [broker] }
   const admin = new Admin(base)
   const consumerOf = (groupId, more = {}) => new Consumer({ ...base, groupId, autocommit: false, maxWaitTime: 200, ...more })
+  const offsets = async (consumer, topic, timestamp) =>
+    (await consumer.listOffsets({ topics: [topic], timestamp })).get(topic).map(Number)
   return {
     codecs: ['none', 'gzip', 'snappy', 'lz4', ...(zlib.zstdCompressSync ? ['zstd'] : [])], // zstd is the runtime's
     create: (topic, partitions) => admin.createTopics({ topics: [topic], partitions, replicas: 1 }),
@@ -32,8 +34,8 @@ await scenario(async broker => {
     },
     async readAll(topic, partitions) {
       const consumer = consumerOf(`${topic}-all-${Date.now()}`), found = []
-      const ends = (await consumer.listOffsets({ topics: [topic], timestamp: -1n })).get(topic)
-      const want = ends.reduce((sum, end) => sum + Number(end), 0)
+      const [begins, ends] = [await offsets(consumer, topic, -2n), await offsets(consumer, topic, -1n)]
+      const want = ends.reduce((sum, end, p) => sum + end - begins[p], 0)
       const stream = await consumer.consume({ topics: [topic], mode: 'earliest' })
       const late = setTimeout(() => stream.close(), 30000)
       for await (const m of stream) {
@@ -75,9 +77,15 @@ await scenario(async broker => {
     },
     async offsetsForTime(topic, partitions, at) {
       const consumer = consumerOf('none')
-      const found = await consumer.listOffsets({ topics: [topic], timestamp: BigInt(at) })
+      const found = await offsets(consumer, topic, BigInt(at))
       await consumer.close(true)
-      return found.get(topic).map(Number)
+      return found
+    },
+    trim: (topic, before) => admin.deleteRecords({
+      topics: [{ name: topic, partitions: before.map((offset, partition) => ({ partition, offset: BigInt(offset) })) }]
+    }),
+    beginnings(topic, partitions) {
+      return this.offsetsForTime(topic, partitions, -2)
     },
     async idempotent() {
       const producer = new Producer({ ...base, idempotent: true, retries: 3 })

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 from aiokafka.errors import CommitFailedError, IllegalGenerationError, RebalanceInProgressError
 
 from scenario import Record, main
@@ -57,7 +57,7 @@ class Client:
     def read_all(self, topic, partitions):
         consumer, records = self.consumer(), []
         parts = [TopicPartition(topic, p) for p in range(partitions)]
-        want = sum(self.do(consumer.end_offsets(parts)).values())
+        want = sum(self.do(consumer.end_offsets(parts)).values()) - sum(self.do(consumer.beginning_offsets(parts)).values())
 
         async def begin():
             consumer.assign(parts)
@@ -100,6 +100,17 @@ class Client:
         found = self.do(consumer.offsets_for_times({p: at_ms for p in parts}))
         self.close(consumer)
         return [found[p].offset for p in parts]
+
+    def trim(self, topic, before):
+        asked = {TopicPartition(topic, p): RecordsToDelete(offset) for p, offset in enumerate(before)}
+        assert self.do(self.admin.delete_records(asked)) == {part: at.before_offset for part, at in asked.items()}
+
+    def beginnings(self, topic, partitions):
+        consumer = self.consumer()
+        parts = [TopicPartition(topic, p) for p in range(partitions)]
+        found = self.do(consumer.beginning_offsets(parts))
+        self.close(consumer)
+        return [found[p] for p in parts]
 
     def idempotent_producer(self):
         return self.do(self.started(lambda: AIOKafkaProducer(

@@ -66,8 +66,13 @@ func main() {
 				if err != nil {
 					return nil, err
 				}
+				begins, err := admin.ListStartOffsets(background, topic)
+				if err != nil {
+					return nil, err
+				}
 				want := int64(0)
 				ends.Each(func(o kadm.ListedOffset) { want += o.Offset })
+				begins.Each(func(o kadm.ListedOffset) { want -= o.Offset })
 				consumer, err := client(kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 				if err != nil {
 					return nil, err
@@ -121,6 +126,26 @@ func main() {
 			},
 			OffsetsForTime: func(topic string, partitions int, at int64) ([]int64, error) {
 				found, err := admin.ListOffsetsAfterMilli(background, at, topic)
+				out := make([]int64, partitions)
+				for p := range out {
+					one, _ := found.Lookup(topic, int32(p))
+					out[p] = one.Offset
+				}
+				return out, err
+			},
+			Trim: func(topic string, before []int64) error {
+				offsets := kadm.Offsets{}
+				for p, at := range before {
+					offsets.AddOffset(topic, int32(p), at, -1)
+				}
+				done, err := admin.DeleteRecords(background, offsets)
+				if err != nil {
+					return err
+				}
+				return done.Error()
+			},
+			Beginnings: func(topic string, partitions int) ([]int64, error) {
+				found, err := admin.ListStartOffsets(background, topic)
 				out := make([]int64, partitions)
 				for p := range out {
 					one, _ := found.Lookup(topic, int32(p))

@@ -139,7 +139,11 @@ func main() {
 					if err != nil {
 						return nil, err
 					}
-					for at := int64(0); at < end; at++ {
+					begin, err := client.GetOffset(topic, int32(p), sarama.OffsetOldest)
+					if err != nil {
+						return nil, err
+					}
+					for at := begin; at < end; at++ {
 						select {
 						case m := <-part.Messages():
 							found = append(found, record(m))
@@ -185,6 +189,22 @@ func main() {
 				out := make([]int64, partitions)
 				for p := range out {
 					if out[p], err = client.GetOffset(topic, int32(p), at); err != nil {
+						return nil, err
+					}
+				}
+				return out, nil
+			},
+			Trim: func(topic string, before []int64) error {
+				offsets := make(map[int32]int64)
+				for p, at := range before {
+					offsets[int32(p)] = at
+				}
+				return admin.DeleteRecords(topic, offsets)
+			},
+			Beginnings: func(topic string, partitions int) ([]int64, error) {
+				out := make([]int64, partitions)
+				for p := range out {
+					if out[p], err = client.GetOffset(topic, int32(p), sarama.OffsetOldest); err != nil {
 						return nil, err
 					}
 				}
