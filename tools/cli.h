@@ -53,15 +53,15 @@ struct cli_answer {
 leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
                   struct cli_answer *out_answer);
 /** cli_call(), again and again for half a minute while the refusal is one that passes: a leader is being
- * chosen, a streamlet is on its way, the server asked has not heard of it yet. The request must be one
- * that may take effect twice. Ends at Ctrl-C. */
+ * chosen, a streamlet is on its way, the server asked has not heard of it yet; for 10 s, and saying so, while
+ * nobody listens at any address. The request must be one that may take effect twice. Ends at Ctrl-C. */
 leat_err cli_call_patiently(enum leat_kind kind, const struct leat_msg_writer *body,
                             struct cli_answer *out_answer);
 /** Print a refused call; returns the exit code for it. */
 int cli_refused(const struct cli_answer *answer);
 void cli_answer_fini(struct cli_answer *answer);
 void cli_disconnect(void);
-/** Ask the server for a stream; makes it when may_create and the server allows. */
+/** Ask the server for a stream, patiently; makes it when may_create and the server allows. */
 int cli_stream_ensure(const char *name, bool may_create);
 /** The answer's rc and sentence say why not. */
 int cli_stream_create(const char *name, const struct leat_stream_settings *settings,

@@ -8,7 +8,8 @@
 enum {
     CALL_TIMEOUT_MS = 30 * 1000,
     ASK_RETRIES = 3,
-    PASSING_RETRIES = 300,
+    PASSING_US = 30 * 1000 * 1000,
+    REFUSED_US = 10 * 1000 * 1000, /* a server takes so long to start at most, on a busy machine */
     PASSING_RETRY_MS = 100,
 };
 
@@ -117,16 +118,46 @@ leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
     }
 }
 
+/* How long what passes is waited for: a leader is being chosen, a server starts. */
+struct patience {
+    uint64_t until_us, refused_until_us;
+};
+
+static bool is_passing(leat_err rc)
+{
+    enum leat_err_class class = leat_err_class(rc);
+    return class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
+}
+
+/* Returns false when it is over; else somewhat later.
+ *
+ * SUBTLE: "nobody listens there" passes as well. A node that was declared crashed and is not starts itself
+ * anew, while its logs are served by the others: whoever names only that node would be told that there is
+ * no server. But a wrong address looks the same, so it is said at once, and not waited for as long. */
+static bool patience_wait(struct patience *patience, const struct cli_answer *answer)
+{
+    uint64_t now = leat_shared_now_us(NULL);
+    if (!patience->until_us) patience->until_us = now + PASSING_US;
+    if (answer->rc != LEAT_E_CLOSED) {
+        patience->refused_until_us = 0;
+    } else if (!patience->refused_until_us) {
+        patience->refused_until_us = now + REFUSED_US;
+        cli_error("%s; trying for %d s more", answer->error.text, REFUSED_US / 1000000);
+    }
+    bool refused = patience->refused_until_us && now >= patience->refused_until_us;
+    if (refused || now >= patience->until_us || cli_interrupted()) return false;
+    (void)poll(NULL, 0, PASSING_RETRY_MS);
+    return true;
+}
+
 leat_err cli_call_patiently(enum leat_kind kind, const struct leat_msg_writer *body,
                             struct cli_answer *out_answer)
 {
-    for (int left = PASSING_RETRIES;; left--) {
+    struct patience patience = {0};
+    for (;;) {
         leat_err rc = cli_call(kind, body, out_answer);
-        enum leat_err_class class = leat_err_class(rc);
-        bool passes = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
-        if (rc == LEAT_OK || left == 0 || !passes || cli_interrupted()) return rc;
+        if (!is_passing(rc) || !patience_wait(&patience, out_answer)) return rc;
         cli_answer_fini(out_answer);
-        (void)poll(NULL, 0, PASSING_RETRY_MS);
     }
 }
 
@@ -155,6 +186,19 @@ int cli_refused(const struct cli_answer *answer)
     return answer->rc == LEAT_E_CONFIG ? CLI_USAGE : no_server ? CLI_NO_SERVER : CLI_FAILED;
 }
 
+/* What an answer to METADATA says of the one stream that was asked for. */
+static leat_err stream_code(const struct cli_answer *answer)
+{
+    struct leat_msg_reader reader;
+    struct leat_msg_stream stream = {.code = LEAT_E_INVALID};
+    leat_msg_reader_init(&reader, answer->bytes, answer->count);
+    (void)leat_msg_read_array(&reader);
+    leat_msg_skip_n(&reader, 2);
+    (void)leat_msg_read_array(&reader);
+    leat_msg_stream_read(&reader, &stream);
+    return reader.failed ? LEAT_E_INVALID : stream.code;
+}
+
 int cli_stream_ensure(const char *name, bool may_create)
 {
     uint8_t bytes[512];
@@ -169,16 +213,13 @@ int cli_stream_ensure(const char *name, bool may_create)
         cli_error("'%.40s...' is too long for a stream's name", name);
         return CLI_FAILED;
     }
-    if (cli_call(LEAT_KIND_METADATA, &body, &answer)) return cli_refused(&answer);
-    struct leat_msg_reader reader;
-    struct leat_msg_stream stream = {.code = LEAT_E_INVALID};
-    leat_msg_reader_init(&reader, answer.bytes, answer.count);
-    (void)leat_msg_read_array(&reader);
-    leat_msg_skip_n(&reader, 2);
-    (void)leat_msg_read_array(&reader);
-    leat_msg_stream_read(&reader, &stream);
-    leat_err code = reader.failed ? LEAT_E_INVALID : stream.code;
-    cli_answer_fini(&answer);
+    struct patience patience = {0};
+    leat_err code;
+    do {
+        if (cli_call_patiently(LEAT_KIND_METADATA, &body, &answer)) return cli_refused(&answer);
+        code = answer.rc = stream_code(&answer);
+        cli_answer_fini(&answer);
+    } while (is_passing(code) && patience_wait(&patience, &answer));
     if (code == LEAT_OK) return CLI_OK;
     if (code == LEAT_E_UNKNOWN_STREAM)
         cli_error("no stream '%s'; make it with: leat stream create %s", name, name);

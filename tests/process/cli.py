@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+from multiprocessing.pool import ThreadPool
 
 from rig import LEAT, LEATD, WAIT_S, Server, check, check_in, directory, equal, line_read, main
 
@@ -59,16 +60,6 @@ def test_wrong_words_of_leat():
         equal((code, out), (2, ''), words + ': ' + err)
         check_in(said, err)
         check(err.startswith('leat: ') or 'Usage' in err, err)
-
-
-def test_no_server():
-    for words in ('stream list', 'stream create x', 'stream describe x', 'stream delete x',
-                  'produce x /dev/null', 'consume x', 'status', 'log recover x --accept-loss',
-                  'bench append --records 1', 'bench pull'):
-        code, out, err = run(LEAT, *words.split(), '-b', '127.0.0.1:1')
-        equal((code, out), (3, ''), words + ': ' + err)
-        check_in('127.0.0.1:1', err)
-        check_in('leatd', err)
 
 
 def test_wrong_words_of_leatd():
@@ -307,15 +298,33 @@ def test_wrong_uses_name_cause_and_fix():
 
 
 def test_without_a_server_each_command_says_so():
-    for words in ASKING:
-        code, out, err = run(LEAT, *words.split(), '-b', '127.0.0.1:1', input=b'x\n')
+    with ThreadPool(len(ASKING)) as pool:  # some wait for a server that starts, for ten seconds
+        said = pool.map(lambda words: run(LEAT, *words.split(), '-b', '127.0.0.1:1', input=b'x\n'), ASKING)
+    for words, (code, out, err) in zip(ASKING, said):
         equal((code, out), (3, ''), f'{words}: {err}')
         check_in('no server answers at 127.0.0.1:1', err)
-        check_in('LEAT_BROKERS', err)
+        check_in('is leatd running there? -b HOST:PORT or LEAT_BROKERS', err)
     for address in ('127.0.0.1', '127.0.0.1:abc', '127.0.0.1:99999', ':7700', 'host:', 'a:1,b'):
         code, out, err = run(LEAT, 'status', '-b', address)
         equal((code, out), (2, ''), f'{address}: {err}')
         check_in('HOST:PORT', err)
+
+
+def test_a_reader_and_a_writer_that_come_before_their_server_wait_for_it():
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    server.produce('s', ['a'])
+    server.stop()
+    reader = server.leat_start('consume', 's', '--until-end')
+    writer = server.leat_start('produce', 's', stdin=subprocess.PIPE)
+    for process in reader, writer:
+        check_in('no server answers', line_read(process.stderr))
+    server.start('--listen', server.address)
+    out, err = reader.communicate(timeout=WAIT_S)
+    equal((reader.returncode, out), (0, b'a\n'), err)
+    _, err = writer.communicate(b'b\n', timeout=WAIT_S)
+    equal(writer.returncode, 0, err)
+    equal(server.values('s'), ['a', 'b'])
 
 
 def test_one_of_a_kind_has_no_plural():

@@ -8,7 +8,7 @@ import socket
 import subprocess
 
 from rig import (LEAT, Raw, Server, WAIT_S, check, check_in, equal, main, on_end, process_end,
-                 until)
+                 refusal, until)
 
 
 SET_JOIN, SET_COMMIT, SET_FETCH = 11, 14, 15
@@ -62,7 +62,7 @@ class Cluster:
         done = subprocess.run([LEAT, *map(str, arguments)], input=input, capture_output=True,
                               timeout=WAIT_S, env=dict(os.environ, LEAT_BROKERS=self.brokers(*which)))
         if code is not None:
-            equal(done.returncode, code, f'leat {arguments}: {done.stderr.decode()[-1500:]}')
+            check(done.returncode == code, refusal(arguments, done, code))
         return done
 
     def leat_start(self, *arguments, which=()):

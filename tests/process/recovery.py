@@ -14,7 +14,7 @@ import threading
 import time
 
 from cluster import Cluster
-from rig import LEAT, WAIT_S, equal, main, on_end, process_end, until
+from rig import LEAT, WAIT_S, diaries_print, equal, main, on_end, process_end, until
 
 TRIALS = int(os.environ.get('RECOVERY_TRIALS', '3'))
 
@@ -85,8 +85,7 @@ def kills(victims, durability, copies=3, nodes=4, how='kill'):
         equal(cluster.consume('s'), lines, f'{how} {victims}')
     except BaseException:
         load.over.set()
-        for node in cluster.nodes:
-            print(f'---- {node.flags[1]}\n{node.diary()[-3000:]}')
+        diaries_print(cluster.nodes)
         raise
 
 

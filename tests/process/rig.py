@@ -25,6 +25,8 @@ LEATD = os.environ.get('LEATD', 'leatd')
 LEAT = os.environ.get('LEAT', 'leat')
 WAIT_S = int(os.environ.get('LEAT_WAIT_S', 60))  # for anything; reached only by a failure
 
+DIARY_LINES = 40  # of each node that a failure shows: more pushes its message out of sight
+
 ROW_BYTES, BLOCK_BYTES, SLOT_UNIT = 128, 4096, 16384
 RESERVED, OPEN, PARKED, CLOSED = 1, 2, 3, 4  # states of a row: store/segment.h
 
@@ -114,7 +116,7 @@ class Server:
         if not match:
             code = self.process.wait(WAIT_S)
             self.process = None
-            raise Failure(f'leatd is not ready (code {code}): {self.ready}\n{self.diary()}')
+            raise Failure(f'leatd is not ready (code {code}): {self.ready}\n{self.diary_end()}')
         self.host, self.port = match.group(1), int(match.group(2))
         self.address = f'{self.host}:{self.port}'
         with open(f'/proc/{self.process.pid}/maps') as maps:
@@ -150,19 +152,22 @@ class Server:
             diary.seek(self.diary_from)
             return diary.read().decode(errors='replace')
 
+    def diary_end(self):
+        return '\n'.join(line[:400] for line in self.diary().splitlines()[-DIARY_LINES:])
+
     def diary_wait(self, pattern):
         """Until a line matches. Polls a growing file: there is no event for that in the library."""
         deadline = time.monotonic() + WAIT_S
         while not (match := re.search(pattern, self.diary())):
-            check(time.monotonic() < deadline, f'{pattern!r} was never said:\n{self.diary()}')
-            check(self.process.poll() is None, f'leatd ended:\n{self.diary()}')
+            check(time.monotonic() < deadline, f'{pattern!r} was never said:\n{self.diary_end()}')
+            check(self.process.poll() is None, f'leatd ended:\n{self.diary_end()}')
             pause()
         return match
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         code = self.wait()
-        equal(code, 0, f'exit code after SIGTERM\n{self.diary()}')
+        equal(code, 0, f'exit code after SIGTERM\n{self.diary_end()}')
 
     def kill(self):
         self.process.kill()
@@ -191,8 +196,7 @@ class Server:
         done = subprocess.run([LEAT, *map(str, arguments)], input=input, capture_output=True,
                               timeout=timeout, env=self.environment())
         if code is not None:
-            check(done.returncode == code, f'leat {arguments}: code {done.returncode}, not {code}: '
-                  f'{done.stderr.decode(errors="replace")[-2000:]}\n{self.diary()[-2000:]}')
+            check(done.returncode == code, refusal(arguments, done, code), f'\n{self.diary_end()}')
         if text:
             done.stdout = done.stdout.decode(errors='replace')
         done.stderr = done.stderr.decode(errors='replace')
@@ -283,6 +287,19 @@ class Server:
         with open(self.path('store', str(row['file'])), 'rb') as file:
             file.seek(row['unit'] * SLOT_UNIT)
             return file.read(row['capacity'])
+
+
+def refusal(arguments, done, wanted):
+    """What a leat program that ended otherwise said of it, first."""
+    said = done.stderr.decode(errors='replace')[-2000:].strip()
+    words = ' '.join(map(str, arguments))[:200]
+    return f'{said or "nothing was said"}\n  (leat {words}: exit code {done.returncode}, not {wanted})'
+
+
+def diaries_print(nodes):
+    """Before a failure is told: what is last said is what is seen of a long log."""
+    for node in nodes:
+        print(f'---- {node.flags[1]}\n{node.diary_end()}')
 
 
 def process_end(process):

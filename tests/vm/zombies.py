@@ -31,7 +31,7 @@ from cluster import Cluster  # noqa: E402
 from copies import same_on_all_nodes  # noqa: E402
 from rawbatch import BatchMaker  # noqa: E402
 import rig  # noqa: E402
-from rig import METADATA, Raw, Server, check, equal, frame, unpack, until  # noqa: E402
+from rig import METADATA, Raw, Server, check, diaries_print, equal, frame, unpack, until  # noqa: E402
 from recovery import Load  # noqa: E402
 
 REPLICATION = os.environ.get('LEAT_REPLICATION', 'verbs')
@@ -302,8 +302,7 @@ def run(trials, seconds):
         segments, leftovers = same_on_all_nodes(cluster.nodes, described['id'], 3)
     except BaseException:
         load.over.set()
-        for node in cluster.nodes:
-            print(f'---- {node.flags[1]}\n{node.diary()[-4000:]}')
+        diaries_print(cluster.nodes)
         raise
     print(f'{count.trials} zombies over {REPLICATION}, {count.served} of them let go on when another served: {count.acked} of their appends acknowledged, of which {count.late_acks} after they '
           f'went on ({count.served_acks} where another served: written everywhere before they were stopped); {count.late_sent} sent after they were declared crashed; {count.refused} refused; {count.broken} zombies saw their '
