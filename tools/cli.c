@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -195,6 +196,29 @@ int cli_parse(int argc, char **argv, const struct cli_option *options, size_t co
         if (!option_set(option, value)) return -1;
     }
     return operands;
+}
+
+int cli_compression_parse(const char *text, int *out)
+{
+    *out = 0;
+    if (!text || strcmp(text, "none") == 0) return CLI_OK;
+    if (strcmp(text, "lz4") == 0)
+        *out = 3;
+    else if (strcmp(text, "zstd") == 0)
+        *out = 4;
+    else {
+        cli_error("--compression is none, lz4 or zstd, not '%s'", text);
+        return CLI_USAGE;
+    }
+    return CLI_OK;
+}
+
+bool cli_in_range(const char *option, uint64_t value, uint64_t least, uint64_t most,
+                  const char *unit)
+{
+    if (value >= least && value <= most) return true;
+    cli_error("--%s lies between %" PRIu64 " and %" PRIu64 "%s", option, least, most, unit);
+    return false;
 }
 
 bool cli_wants_help(int argc, char **argv, const char *help)

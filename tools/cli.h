@@ -39,6 +39,11 @@ extern const char *cli_brokers; /* -b, --brokers; NULL: the library's default */
 void cli_error(const char *format, ...) LEAT_PRINTF(1, 2);
 /** The nearest of `names` to a mistyped word, or NULL. */
 const char *cli_nearest(const char *word, const char *const *names, size_t count);
+/** CLI_OK and the library's number, or CLI_USAGE after a message. NULL: none. */
+int cli_compression_parse(const char *text, int *out);
+/** False after a message that names the option and its range, in `unit` (" ms", or ""). */
+bool cli_in_range(const char *option, uint64_t value, uint64_t least, uint64_t most,
+                  const char *unit);
 /** Print a help text when --help or -h is among the arguments. */
 bool cli_wants_help(int argc, char **argv, const char *help);
 
@@ -63,6 +68,8 @@ void cli_answer_fini(struct cli_answer *answer);
 void cli_disconnect(void);
 /** Ask the server for a stream, patiently; makes it when may_create and the server allows. */
 int cli_stream_ensure(const char *name, bool may_create);
+/** The settings that a stream has; a missing one is told. */
+int cli_stream_settings(const char *name, struct leat_stream_settings *out);
 /** The answer's rc and sentence say why not. */
 int cli_stream_create(const char *name, const struct leat_stream_settings *settings,
                       struct cli_answer *out_answer);

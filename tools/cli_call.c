@@ -187,19 +187,21 @@ int cli_refused(const struct cli_answer *answer)
 }
 
 /* What an answer to METADATA says of the one stream that was asked for. */
-static leat_err stream_code(const struct cli_answer *answer)
+static leat_err stream_read(const struct cli_answer *answer, struct leat_msg_stream *out)
 {
     struct leat_msg_reader reader;
-    struct leat_msg_stream stream = {.code = LEAT_E_INVALID};
+    *out = (struct leat_msg_stream){.code = LEAT_E_INVALID};
     leat_msg_reader_init(&reader, answer->bytes, answer->count);
     (void)leat_msg_read_array(&reader);
     leat_msg_skip_n(&reader, 2);
     (void)leat_msg_read_array(&reader);
-    leat_msg_stream_read(&reader, &stream);
-    return reader.failed ? LEAT_E_INVALID : stream.code;
+    leat_msg_stream_read(&reader, out);
+    out->name = (struct leat_msg_string){0}; /* it lies in the answer */
+    return reader.failed ? LEAT_E_INVALID : out->code;
 }
 
-int cli_stream_ensure(const char *name, bool may_create)
+/* Of one stream, but its logs. 0, or the exit code after a message. */
+static int stream_ask(const char *name, bool may_create, struct leat_msg_stream *out)
 {
     uint8_t bytes[512];
     struct leat_msg_writer body;
@@ -217,7 +219,7 @@ int cli_stream_ensure(const char *name, bool may_create)
     leat_err code;
     do {
         if (cli_call_patiently(LEAT_KIND_METADATA, &body, &answer)) return cli_refused(&answer);
-        code = answer.rc = stream_code(&answer);
+        code = answer.rc = stream_read(&answer, out);
         cli_answer_fini(&answer);
     } while (is_passing(code) && patience_wait(&patience, &answer));
     if (code == LEAT_OK) return CLI_OK;
@@ -229,6 +231,20 @@ int cli_stream_ensure(const char *name, bool may_create)
                       ? "; letters, digits, '.', '_' and '-' are, but not 'leat.' in front"
                       : "");
     return CLI_FAILED;
+}
+
+int cli_stream_ensure(const char *name, bool may_create)
+{
+    struct leat_msg_stream stream;
+    return stream_ask(name, may_create, &stream);
+}
+
+int cli_stream_settings(const char *name, struct leat_stream_settings *out)
+{
+    struct leat_msg_stream stream;
+    int code = stream_ask(name, false, &stream);
+    if (code == CLI_OK) *out = stream.settings;
+    return code;
 }
 
 int cli_status_get(struct cli_status *out_status)

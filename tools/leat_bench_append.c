@@ -3,6 +3,7 @@
 
 #include "leat/producer.h"
 
+#include "base/assert.h"
 #include "base/bytes.h"
 
 #include <inttypes.h>
@@ -40,7 +41,11 @@ static const char help[] =
     "                      append by itself; default: as many as its memory holds)\n"
     "  --linger TIME       (default 1ms)\n"
     "  --compression C     none, lz4, zstd\n"
-    "  --stream NAME       (default bench) made with the options below when it is missing\n"
+    "  --stream NAME       (default bench) made with the options below when it is missing; one "
+    "that\n"
+    "                      was made with others is refused, or, where it was not named, another "
+    "one\n"
+    "                      is taken, named after them\n"
     "  --streamlets M      (default 1)   --logs Q      --durability memory|disk (default memory)\n"
     "  --copies N          of each segment, the owner's included (default 1)\n"
     "  --replication KIND  refuse to measure when nodes replicate by anything else: shm, verbs, "
@@ -51,10 +56,12 @@ static const char help[] =
     "  -b, --brokers HOST:PORT,...\n";
 
 struct append_options {
+    /* streamlets, logs, copies, durability: as asked for, 0 or NULL where it does not matter */
     uint64_t producers, record_bytes, batch_records, records, seconds_ms, rate, linger_us,
         streamlets, logs, in_flight, copies;
     const char *compression, *stream, *durability, *replication, *json;
     bool fresh;
+    struct leat_stream_settings has; /* what the stream was made with */
 };
 
 struct append_thread {
@@ -119,7 +126,7 @@ static void *append_main(void *arg)
     const struct append_options *options = thread->options;
     uint64_t per_batch = options->batch_records;
     /* As many marks as batches can be open at once, reused in turn. */
-    size_t mark_count = (size_t)BATCHES_PER_LOG * options->streamlets * 2 + 16;
+    size_t mark_count = (size_t)BATCHES_PER_LOG * options->has.streamlets * 2 + 16;
     struct append_mark *marks = calloc(mark_count, sizeof *marks);
     uint8_t *payload = malloc((options->record_bytes + 16) * RECORDS_PER_CALL);
     leat_produce_record records[RECORDS_PER_CALL];
@@ -182,28 +189,83 @@ out:
     return NULL;
 }
 
-static int stream_prepare(const struct append_options *o)
+static int stream_delete(const char *name)
 {
-    struct leat_stream_settings settings = {.streamlets = (uint32_t)o->streamlets,
-                                            .logs = (uint32_t)o->logs,
-                                            .copies = (uint32_t)o->copies};
-    if (cli_durability_parse(o->durability, &settings.durability)) return CLI_USAGE;
+    uint8_t bytes[512];
+    struct leat_msg_writer body;
     struct cli_answer answer;
-    if (o->fresh) {
-        uint8_t bytes[512];
-        struct leat_msg_writer body;
-        leat_msg_writer_init(&body, bytes, sizeof bytes);
-        leat_msg_write_array(&body, 1);
-        leat_msg_write_string(&body, o->stream, strnlen(o->stream, 400));
-        leat_err rc = cli_call(LEAT_KIND_STREAM_DELETE, &body, &answer);
-        if (rc && rc != LEAT_E_UNKNOWN_STREAM) return cli_refused(&answer);
-        cli_answer_fini(&answer);
-    }
-    if (cli_stream_create(o->stream, &settings, &answer)) {
-        if (answer.rc != LEAT_E_STREAM_EXISTS) return cli_refused(&answer);
-    }
+    leat_msg_writer_init(&body, bytes, sizeof bytes);
+    leat_msg_write_array(&body, 1);
+    leat_msg_write_string(&body, name, strnlen(name, 400));
+    leat_err rc = cli_call(LEAT_KIND_STREAM_DELETE, &body, &answer);
+    if (rc && rc != LEAT_E_UNKNOWN_STREAM) return cli_refused(&answer);
     cli_answer_fini(&answer);
     return CLI_OK;
+}
+
+/* Does the stream differ from what was asked for? What is measured has to be what is reported. */
+static bool stream_differs(const struct append_options *o, enum leat_durability asked)
+{
+    const struct leat_stream_settings *has = &o->has;
+    return (o->streamlets && o->streamlets != has->streamlets) ||
+           (o->logs && o->logs != has->logs) || (o->copies && o->copies != has->copies) ||
+           (asked && asked != has->durability);
+}
+
+static int stream_make(struct append_options *o, enum leat_durability asked)
+{
+    const struct leat_stream_settings settings = {
+        .streamlets = o->streamlets ? (uint32_t)o->streamlets : 1,
+        .logs = (uint32_t)o->logs,
+        .copies = (uint32_t)o->copies,
+        .durability = asked ? asked : LEAT_DURABILITY_MEMORY,
+    };
+    struct cli_answer answer;
+    int code = o->fresh ? stream_delete(o->stream) : CLI_OK;
+    if (code) return code;
+    if (cli_stream_create(o->stream, &settings, &answer) && answer.rc != LEAT_E_STREAM_EXISTS)
+        return cli_refused(&answer);
+    cli_answer_fini(&answer);
+    return cli_stream_settings(o->stream, &o->has);
+}
+
+/* "bench-disk-3-streamlets-2-logs": what was asked for. */
+static void other_name(const struct append_options *o, char *out, size_t size)
+{
+    const struct {
+        uint64_t count;
+        const char *what;
+    } parts[] = {{o->streamlets, "streamlets"}, {o->logs, "logs"}, {o->copies, "copies"}};
+    int at = snprintf(out, size, "bench%s%s", o->durability ? "-" : "",
+                      o->durability ? o->durability : "");
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].count)
+            at += snprintf(out + at, size - (size_t)at, "-%" PRIu64 "-%s", parts[i].count,
+                           parts[i].what);
+    LEAT_ASSERT_CMP(at, <, (int)size); /* each of them is bounded */
+}
+
+static int stream_prepare(struct append_options *o)
+{
+    enum leat_durability asked = LEAT_DURABILITY_DEFAULT;
+    if (cli_durability_parse(o->durability, &asked)) return CLI_USAGE;
+    bool named = o->stream != NULL;
+    if (!named) o->stream = "bench";
+    int code = stream_make(o, asked);
+    if (code == CLI_OK && !named && stream_differs(o, asked)) {
+        static char other[96];
+        other_name(o, other, sizeof other);
+        fprintf(stderr, "stream bench was made with other settings; appending to %s\n", other);
+        o->stream = other;
+        code = stream_make(o, asked);
+    }
+    if (code || !stream_differs(o, asked)) return code;
+    cli_error(
+        "stream '%s' exists with %u streamlet%s of %u log%s, %u cop%s, durability %s, which is "
+        "not what was asked for; name another one, or let --fresh delete it first",
+        o->stream, o->has.streamlets, cli_s(o->has.streamlets), o->has.logs, cli_s(o->has.logs),
+        o->has.copies, o->has.copies == 1 ? "y" : "ies", cli_durability_name(o->has.durability));
+    return CLI_FAILED;
 }
 
 static int threads_open(struct append_thread *threads, const struct append_options *o)
@@ -221,13 +283,9 @@ static int threads_open(struct append_thread *threads, const struct append_optio
         return CLI_USAGE;
     }
     options.batch_bytes = (uint32_t)bytes;
-    uint64_t buffer = bytes * BATCHES_PER_LOG * o->streamlets;
+    uint64_t buffer = bytes * BATCHES_PER_LOG * o->has.streamlets;
     options.buffer_bytes = buffer > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)buffer;
-    if (o->compression)
-        options.compression = strcmp(o->compression, "lz4") == 0    ? 3
-                              : strcmp(o->compression, "zstd") == 0 ? 4
-                              : strcmp(o->compression, "none") == 0 ? 0
-                                                                    : -1;
+    if (cli_compression_parse(o->compression, &options.compression)) return CLI_USAGE;
     for (uint64_t i = 0; i < o->producers; i++) {
         leat_message message;
         threads[i].producer = leat_producer_open(&options, &message);
@@ -253,7 +311,7 @@ static int threads_warm(struct append_thread *threads, const struct append_optio
     char value = 'w';
     for (uint64_t i = 0; i < o->producers; i++) {
         struct append_thread *thread = &threads[i];
-        for (uint64_t s = 0; s < o->streamlets && !thread->refused; s++) {
+        for (uint64_t s = 0; s < o->has.streamlets && !thread->refused; s++) {
             leat_produce_record record = {
                 .value = &value, .value_bytes = 1, .streamlet = (int32_t)s};
             leat_code code = leat_produce(thread->producer, o->stream, &record, on_warm, thread);
@@ -362,7 +420,7 @@ static int report(struct append_thread *threads, const struct append_options *o,
     for (uint64_t i = 0; i < o->producers; i++) {
         leat_producer_stats stats;
         leat_producer_stats_get(threads[i].producer, &stats);
-        r.records += stats.records_acked - o->streamlets; /* without the warming ones */
+        r.records += stats.records_acked - o->has.streamlets; /* without the warming ones */
         r.failed += stats.records_failed;
         bench_merge(all, &threads[i].latency);
         if (threads[i].refused || stats.records_failed) {
@@ -375,12 +433,13 @@ static int report(struct append_thread *threads, const struct append_options *o,
     char settings[1024];
     snprintf(settings, sizeof settings,
              "\"producers\":%" PRIu64 ",\"record_bytes\":%" PRIu64 ",\"batch_records\":%" PRIu64
-             ",\"stream\":\"%s\",\"streamlets\":%" PRIu64 ",\"logs\":%" PRIu64
+             ",\"stream\":\"%s\",\"streamlets\":%u,\"logs\":%u"
              ",\"durability\":\"%s\",\"compression\":\"%s\",\"rate\":%" PRIu64
-             ",\"linger_us\":%" PRIu64 ",\"copies\":%" PRIu64 ",\"replication\":\"%s\"",
-             o->producers, o->record_bytes, o->batch_records, o->stream, o->streamlets, o->logs,
-             o->durability, o->compression ? o->compression : "none", o->rate, o->linger_us,
-             o->copies ? o->copies : 1, o->replication ? o->replication : "");
+             ",\"linger_us\":%" PRIu64 ",\"copies\":%u,\"replication\":\"%s\"",
+             o->producers, o->record_bytes, o->batch_records, o->stream, o->has.streamlets,
+             o->has.logs, cli_durability_name(o->has.durability),
+             o->compression ? o->compression : "none", o->rate, o->linger_us, o->has.copies,
+             o->replication ? o->replication : "");
     r.settings = settings;
     if (code == CLI_OK && o->replication) code = bench_nodes_transport(nodes, o->replication);
     int printed = bench_print(&r, o->json);
@@ -388,7 +447,7 @@ static int report(struct append_thread *threads, const struct append_options *o,
     return code ? code : printed;
 }
 
-static int run(const struct append_options *o)
+static int run(struct append_options *o)
 {
     int code = stream_prepare(o);
     if (code) return code;
@@ -423,13 +482,8 @@ static int run(const struct append_options *o)
 int leat_bench_append(int argc, char **argv)
 {
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
-    struct append_options o = {.producers = 8,
-                               .record_bytes = 100,
-                               .batch_records = 100,
-                               .linger_us = 1000,
-                               .streamlets = 1,
-                               .stream = "bench",
-                               .durability = "memory"};
+    struct append_options o = {
+        .producers = 8, .record_bytes = 100, .batch_records = 100, .linger_us = 1000};
     const struct cli_option options[] = {
         CLI_COMMON,
         {"producers", 0, CLI_U64, &o.producers},
@@ -456,7 +510,7 @@ int leat_bench_append(int argc, char **argv)
         return CLI_USAGE;
     }
     if (o.producers == 0 || o.producers > PRODUCERS_MAX || o.batch_records == 0 ||
-        o.batch_records > 1000000 || o.record_bytes > 1000000 || o.streamlets == 0 ||
+        o.batch_records > 1000000 || o.record_bytes > 1000000 ||
         o.streamlets > LEAT_STREAMLETS_MAX || o.logs > LEAT_LOGS_MAX || o.linger_us > 1000000000 ||
         o.copies > LEAT_COPIES_MAX) {
         cli_error(
@@ -465,6 +519,8 @@ int leat_bench_append(int argc, char **argv)
             PRODUCERS_MAX, LEAT_STREAMLETS_MAX, LEAT_LOGS_MAX, LEAT_COPIES_MAX);
         return CLI_USAGE;
     }
+    int codec;
+    if (cli_compression_parse(o.compression, &codec)) return CLI_USAGE;
     if (o.seconds_ms && o.records) {
         cli_error("--seconds or --records, not both");
         return CLI_USAGE;

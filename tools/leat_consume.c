@@ -10,7 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OUT_BYTES = 1024 * 1024, WAIT_MS = 200, OPEN_MS = 30 * 1000, COMMIT_MS = 30 * 1000 };
+enum {
+    OUT_BYTES = 1024 * 1024,
+    WAIT_MS = 200,
+    OPEN_MS = 30 * 1000,
+    COMMIT_MS = 30 * 1000,
+    COMMIT_EVERY_US = 1000 * 1000,
+};
 
 static const char help[] =
     "Usage: leat consume NAME [OPTION...]\n"
@@ -24,7 +30,7 @@ static const char help[] =
     "  --max-records N     stop after N records\n"
     "  --streamlet N       only this streamlet\n"
     "  --set NAME          share the stream with the other members of the set; offsets are\n"
-    "                      committed once printed\n"
+    "                      committed once printed, each second and whenever nothing more is there\n"
     "  --mode MODE         of the set: ordered (a member owns logs; default) or parallel (groups)\n"
     "  --format FORMAT     %t stream, %p partition, %o offset, %T time (ms), %k key, %s or %v\n"
     "                      value, %K and %S their lengths (-1: null), %h headers, %% %;\n"
@@ -39,8 +45,10 @@ struct consume_run {
     char *format;
     size_t format_bytes;
     bool newline;
+    bool in_set;
     uint64_t records, bytes, shown_us, started_us;
-    char noted[256]; /* what was told last */
+    uint64_t committed, tried, tried_us; /* to commit: records, and when */
+    char noted[256];                     /* what was told last */
 };
 
 /* ---- where to begin ---- */
@@ -291,22 +299,36 @@ static void note(struct consume_run *run)
     cli_error("%s", run->noted);
 }
 
-static int consume(struct consume_run *run, bool until_end, uint64_t max_records, bool in_set)
+/* What is printed is out before anything waits, and committed after it is out. What could not be committed
+ * is tried again with what comes next, or at the end. */
+static int print_out(struct consume_run *run, bool last)
 {
     leat_message message;
-    uint64_t committed = 0;
+    if (fflush(stdout)) return CLI_FAILED;
+    if (!run->in_set || run->records == (last ? run->committed : run->tried)) return CLI_OK;
+    run->tried = run->records;
+    leat_code code = leat_consumer_commit(run->consumer, COMMIT_MS, &message);
+    run->tried_us = leat_shared_now_us(NULL);
+    if (code == 0) run->committed = run->records;
+    if (code) cli_error("offsets were not committed: %s", message.text);
+    return code ? CLI_FAILED : CLI_OK;
+}
+
+/* A member that never catches up commits now and then: else its death would give all of it to another. */
+static bool commit_due(const struct consume_run *run)
+{
+    return run->in_set && leat_shared_now_us(NULL) - run->tried_us > COMMIT_EVERY_US;
+}
+
+static int consume(struct consume_run *run, bool until_end, uint64_t max_records)
+{
     int code = CLI_OK;
     while (run->records < max_records && !cli_interrupted()) {
         leat_code rc = 0;
         const leat_record_view *record = leat_consumer_next(run->consumer, 0, &rc);
         if (!record && !rc) {
-            /* What is printed is out before anything waits, and committed after it is out. */
-            if (fflush(stdout)) return CLI_FAILED;
-            if (in_set && run->records != committed) {
-                if (leat_consumer_commit(run->consumer, COMMIT_MS, &message))
-                    cli_error("offsets were not committed: %s", message.text);
-                committed = run->records;
-            }
+            (void)print_out(run, false); /* told */
+            if (ferror(stdout)) return CLI_FAILED;
             if (until_end && leat_consumer_at_end(run->consumer)) break;
             record = leat_consumer_next(run->consumer, WAIT_MS, &rc);
         }
@@ -328,16 +350,12 @@ static int consume(struct consume_run *run, bool until_end, uint64_t max_records
         run->bytes += record->value_bytes + 1;
         if ((run->records & 1023) == 0) {
             progress(run);
+            if (commit_due(run)) (void)print_out(run, false);
             if (ferror(stdout)) break; /* the reader of the pipe has gone */
         }
     }
-    if (fflush(stdout)) code = CLI_FAILED;
+    if (print_out(run, true)) code = CLI_FAILED;
     note(run);
-    if (in_set && run->records != committed &&
-        leat_consumer_commit(run->consumer, COMMIT_MS, &message)) {
-        cli_error("offsets were not committed: %s", message.text);
-        code = CLI_FAILED;
-    }
     cli_progress_end();
     return code;
 }
@@ -375,6 +393,9 @@ int leat_consume_main(int argc, char **argv)
         cli_error("--mode is of a set; name one with --set");
         return CLI_USAGE;
     }
+    if (!cli_in_range("streamlet", streamlet == UINT64_MAX ? 0 : streamlet, 0,
+                      LEAT_STREAMLETS_MAX - 1, ""))
+        return CLI_USAGE;
     int code = cli_stream_ensure(argv[0], false);
     if (code) return code;
     cli_disconnect();
@@ -382,8 +403,10 @@ int leat_consume_main(int argc, char **argv)
     options.client_name = "leat consume";
     options.set = set;
     options.set_mode = mode && *mode == 'p' ? LEAT_SET_PARALLEL : LEAT_SET_ORDERED;
-    if (streamlet <= INT32_MAX) options.streamlet = (int32_t)streamlet;
-    struct consume_run run = {.stream = argv[0], .started_us = leat_shared_now_us(NULL)};
+    if (streamlet != UINT64_MAX) options.streamlet = (int32_t)streamlet;
+    uint64_t now = leat_shared_now_us(NULL);
+    struct consume_run run = {
+        .stream = argv[0], .in_set = set != NULL, .started_us = now, .tried_us = now};
     if (format) format_prepare(&run, format);
     leat_message message;
     run.consumer = leat_consumer_open(argv[0], &options, OPEN_MS, &message);
@@ -395,7 +418,7 @@ int leat_consume_main(int argc, char **argv)
     static char out[OUT_BYTES];
     setvbuf(stdout, out, _IOFBF, sizeof out);
     cli_catch_signals();
-    code = consume(&run, until_end, max_records, set != NULL);
+    code = consume(&run, until_end, max_records);
     leat_consumer_close(run.consumer);
     free(run.format);
     return code;

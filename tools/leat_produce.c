@@ -16,6 +16,8 @@ enum {
     READ_BYTES = 1024 * 1024,
     LINE_BYTES_MAX = LEAT_BATCH_BYTES_MAX, /* the server's own limit says the rest */
     PROGRESS_US = 200 * 1000,
+    BATCH_BYTES_MIN = 1024, /* as producer.h has them */
+    BATCH_BYTES_MAX = 1024 * 1024,
 };
 
 static const char help[] =
@@ -175,21 +177,6 @@ static int file_send(struct produce_run *run, int fd, const char *name)
     return code;
 }
 
-static int compression_parse(const char *text, int *out)
-{
-    *out = 0;
-    if (!text || strcmp(text, "none") == 0) return CLI_OK;
-    if (strcmp(text, "lz4") == 0)
-        *out = 3;
-    else if (strcmp(text, "zstd") == 0)
-        *out = 4;
-    else {
-        cli_error("--compression is none, lz4 or zstd, not '%s'", text);
-        return CLI_USAGE;
-    }
-    return CLI_OK;
-}
-
 static int files_send(struct produce_run *run, int count, char **names)
 {
     if (count == 0) return file_send(run, STDIN_FILENO, "stdin");
@@ -259,16 +246,21 @@ int leat_produce_main(int argc, char **argv)
     if (n < 0) return CLI_USAGE;
     leat_producer_options producer;
     leat_producer_options_init(&producer);
-    if (n < 1 || compression_parse(compression, &producer.compression)) {
+    if (n < 1 || cli_compression_parse(compression, &producer.compression)) {
         if (n < 1) cli_error("produce wants a stream's NAME");
         return CLI_USAGE;
     }
-    if ((separator && !*separator) || (streamlet != UINT64_MAX && streamlet > INT32_MAX) ||
-        timeout_ms == 0 || timeout_ms > INT32_MAX || linger_us > UINT32_MAX ||
-        batch_bytes > UINT32_MAX) {
-        cli_error("an option's value is out of range");
+    if (separator && !*separator) {
+        cli_error("--key-separator wants at least one byte");
         return CLI_USAGE;
     }
+    if (!cli_in_range("streamlet", streamlet == UINT64_MAX ? 0 : streamlet, 0,
+                      LEAT_STREAMLETS_MAX - 1, "") ||
+        !cli_in_range("timeout", timeout_ms, 1, INT32_MAX, " ms") ||
+        !cli_in_range("linger", linger_us, 0, UINT32_MAX, " us") ||
+        !cli_in_range("batch-bytes", batch_bytes ? batch_bytes : BATCH_BYTES_MIN, BATCH_BYTES_MIN,
+                      BATCH_BYTES_MAX, ""))
+        return CLI_USAGE;
     /* Asked first, so that a missing server or a wrong name is told at once. */
     int code = cli_stream_ensure(argv[0], true);
     if (code) return code;

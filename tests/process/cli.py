@@ -55,6 +55,11 @@ def test_wrong_words_of_leat():
             ('stream delete', 'NAME'),
             ('stream list x', 'operands'), ('log recover', 'NAME'), ('log recover x', '--accept-loss'),
             ('bench append --producers 0', ''), ('bench append --sconds 1', '--seconds'),
+            ('produce x --streamlet 99999999999', '--streamlet lies between 0 and'),
+            ('produce x --batch-bytes 100', '--batch-bytes lies between 1024 and'),
+            ('produce x --timeout 0', '--timeout lies between'),
+            ('consume x --streamlet 99999999999', '--streamlet lies between 0 and'),
+            ('bench append --compression gzip', 'zstd'),
             ('status x', 'operands'), ('stream list -b nonsense', 'nonsense')]:
         code, out, err = run(LEAT, *words.split(), env=dict(os.environ, LEAT_BROKERS='127.0.0.1:1'))
         equal((code, out), (2, ''), words + ': ' + err)
@@ -140,6 +145,32 @@ def test_json_that_programs_read():
                     equal(report['settings'][key], value)
         else:
             equal(report['settings']['wrong_records'], 0)
+
+
+def test_bench_reports_the_stream_as_it_is():
+    """Settings that were asked for and are not what the stream has would be a false label of the figures."""
+    server = Server().start()
+
+    def append(*words, code=0):
+        return server.leat('bench', 'append', '--records', 1000, '--producers', 1, '--json', '-', *words, code=code)
+
+    def settings(*words):
+        made = json.loads(append(*words).stdout)['settings']
+        return tuple(made[key] for key in ('stream', 'streamlets', 'logs', 'durability', 'copies'))
+
+    server.leat('stream', 'create', 's', '--streamlets', 2, '--logs', 3, '--durability', 'disk')
+    equal(settings('--stream', 's'), ('s', 2, 3, 'disk', 1))
+    equal(settings('--stream', 's', '--logs', 3, '--durability', 'disk'), ('s', 2, 3, 'disk', 1))
+    for words in ('--durability memory', '--logs 2', '--streamlets 1', '--copies 2'):
+        done = append('--stream', 's', *words.split(), code=1)
+        check(re.search('2 streamlets of 3 logs, 1 copy, durability disk.*--fresh', done.stderr), words, done.stderr)
+    # Where no name was given another stream is taken, which is said, and taken again the next time.
+    equal(settings('--logs', 1), ('bench', 1, 1, 'memory', 1))
+    for _ in range(2):
+        equal(settings('--durability', 'disk', '--logs', 1), ('bench-disk-1-logs', 1, 1, 'disk', 1))
+    check_in('bench-disk-1-logs', append('--durability', 'disk', '--logs', 1).stderr)
+    equal(settings(), ('bench', 1, 1, 'memory', 1))
+    equal(settings('--durability', 'disk', '--logs', 2, '--fresh', '--stream', 'bench'), ('bench', 1, 2, 'disk', 1))
 
 
 def test_bytes_come_back():

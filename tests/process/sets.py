@@ -151,6 +151,31 @@ def connections(server, count):
     until(lambda: server.status()['connections'] == count, f'{count} connections')
 
 
+def test_a_member_that_never_catches_up_commits_on_its_way():
+    """Its reader is slower than the stream, so there is always something more to print."""
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    server.produce('s', range(3000000))
+    raw = Raw(server)
+    member = server.leat_start('consume', 's', '--set', 'slow')
+    printed = b''
+
+    def committed():
+        nonlocal printed
+        printed += os.read(member.stdout.fileno(), 65536)
+        rows = raw.call(SET_FETCH, ['slow', []])[1][1]
+        return rows[0][4] if rows else 0
+
+    until(committed, 'a commit before the end')
+    check(member.poll() is None, 'the member ended')
+    member.kill()
+    printed += member.stdout.read()
+    lines = printed.count(b'\n')
+    check(lines < 3000000, 'it had caught up')
+    at = committed()
+    check(0 < at <= lines, 'what was not printed is not committed', at, lines)
+
+
 def test_member_that_vanishes_as_it_joins_holds_nothing():
     """A join is held until the set has settled, up to a session. Whoever closes its connection
     meanwhile gets no share, and those who stay do not wait a session for it."""
