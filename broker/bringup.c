@@ -489,7 +489,7 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
         tail.next_offset = decision->tail.next_offset;
         tail.jumped = decision->tail.jumped;
         if (!tail.jumped && tail.next_segment > 0) {
-            /* A cut adds a close entry: the chain goes on from what lies there now. */
+            /* An earlier version's cut added an entry: the chain goes on from what lies there. */
             const struct leat_segment *last = count > 0 ? segs[count - 1] : NULL;
             bool there = last != NULL && last->id.v == decision->tail.segment;
             tail.previous = there ? last->extent : decision->tail.extent;

@@ -18,7 +18,7 @@ static bool extent_equal(struct leat_extent a, struct leat_extent b)
 
 /* Is the tail record's last segment here, with the recorded bytes?
  *
- * Cutting a segment to its record appends a close entry where there is room, so a closed segment
+ * Cutting a segment to its record appended a close entry in earlier versions, so a closed segment
  * is also right when it ends at the recorded offset and is longer: nothing but the close entry can
  * have been added to it, because a segment that has a record is never appended to again. */
 static bool tail_bytes_found(const struct leat_tail_record *tail,

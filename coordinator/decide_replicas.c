@@ -24,7 +24,7 @@ static bool holds_tail(const struct leat_tail_record *tail, const struct leat_re
 {
     if (row->segment != tail->segment || row->kind == LEAT_REPLICA_LOST) return false;
     if (row->holds_tail || extent_equal(row->extent, tail->extent)) return true;
-    /* Cut to the record, which added a close entry: see decide.c. */
+    /* Cut to the record by an earlier version, which added a close entry: see decide.c. */
     return row->kind == LEAT_REPLICA_CLOSED && row->extent.bytes > tail->extent.bytes &&
            row->next_offset == tail->next_offset;
 }

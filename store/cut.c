@@ -1,12 +1,16 @@
 /* Cutting a log's last segment to where it was decided that the log ends, and giving segments up.
  *
  * Nothing is cut before the decision is committed (design, recovery step 5); what is cut is exactly
- * a prefix that the scanner accepts. Order: bytes and close entry -> store files synced -> rows
- * CLOSED, synced. A crash between leaves a segment that its own close entry closes, at the same
- * offset, or an open one that is cut again. */
+ * a prefix that the scanner accepts. Order: store files synced -> rows CLOSED, synced. A crash between
+ * leaves an open segment that is cut again.
+ *
+ * SUBTLE: the row alone closes it; no entry is added.
+ *  1. Nodes 1 and 2 have the last segment, at the decided length. Node 1 comes up, takes its log back and
+ *     closes it by an entry, so that its copy is longer.
+ *  2. The next segment's start entry names the longer one, and node 2's is no copy of it any more: the
+ *     segment is on one node, until it has been copied again.
+ *  3. That one's disk is lost, and records with it that another disk has. */
 #include "store/private.h"
-
-#include "base/crc32c.h"
 
 static leat_err run(struct leat_store *store, enum leat_disk_kind kind, struct leat_file *file,
                     uint64_t offset, void *buffer, size_t bytes)
@@ -18,14 +22,12 @@ static leat_err run(struct leat_store *store, enum leat_disk_kind kind, struct l
     return rc;
 }
 
-/* The segment's bytes up to the cut, with room for a close entry behind: its buffer, or a copy of
- * what the file has. What lay behind the cut is zero then. */
-static leat_err prefix_get(struct leat_store *store, struct leat_held *held,
-                           struct leat_extent extent, uint8_t **out_bytes,
-                           struct leat_scan *out_scan)
+/* Are the bytes up to the cut what was decided? What lies behind it in memory is cleared, so that a
+ * start that finds the segment open again finds it at this length. */
+static leat_err prefix_check(struct leat_store *store, struct leat_segment *seg,
+                             struct leat_extent extent, struct leat_scan *out_scan)
 {
-    struct leat_segment *seg = &held->seg;
-    uint8_t *bytes = seg->buffer;
+    const uint8_t *bytes = seg->buffer;
     if (!bytes) {
         if (!seg->file) return LEAT_E_DAMAGED;
         leat_err rc = leat_store_scratch(store);
@@ -39,8 +41,7 @@ static leat_err prefix_get(struct leat_store *store, struct leat_held *held,
     if (!leat_open_header_matches(store, seg, out_scan) || !out_scan->started ||
         out_scan->bytes != extent.bytes || out_scan->crc != extent.crc)
         return LEAT_E_DAMAGED;
-    memset(bytes + extent.bytes, 0, seg->capacity - extent.bytes);
-    *out_bytes = bytes;
+    if (seg->buffer) memset(seg->buffer + extent.bytes, 0, seg->capacity - extent.bytes);
     return LEAT_OK;
 }
 
@@ -49,34 +50,10 @@ static leat_err cut_open(struct leat_store *store, struct leat_held *held,
 {
     struct leat_segment *seg = &held->seg;
     struct leat_scan scan;
-    uint8_t *bytes;
-    leat_err rc = prefix_get(store, held, extent, &bytes, &scan);
+    leat_err rc = prefix_check(store, seg, extent, &scan);
     if (rc) return rc;
     if (scan.next_offset > next_offset) return LEAT_E_DAMAGED;
-    struct leat_entry_writer writer = {.bytes = bytes,
-                                       .capacity = seg->capacity,
-                                       .used = extent.bytes,
-                                       .sealed_bytes = extent.bytes,
-                                       .chain = extent.crc};
     seg->extent = extent;
-    if (!scan.closed && leat_entry_fits(&writer, sizeof(struct leat_close), 0)) {
-        /* What the bytes say, also where offsets jump afterwards: the scanner checks it. */
-        struct leat_close close = {
-            .next_offset = scan.next_offset,
-            .record_count = scan.next_offset - scan.base_offset,
-            .max_timestamp_ms = max_timestamp_ms,
-            .bytes = extent.bytes,
-        };
-        (void)leat_entry_append(&writer, LEAT_ENTRY_CLOSE, 0, 0, &close, sizeof close,
-                                leat_crc32c(0, &close, sizeof close));
-        seg->extent = leat_entry_seal(&writer, extent.bytes);
-    }
-    uint32_t from = LEAT_ALIGN_DOWN(extent.bytes, (uint32_t)LEAT_BLOCK_BYTES);
-    uint32_t to = LEAT_ALIGN_UP(seg->extent.bytes, (uint32_t)LEAT_BLOCK_BYTES);
-    if (!seg->buffer && from != to)
-        rc = run(store, LEAT_DISK_WRITE, seg->file, seg->file_offset + from, bytes + from,
-                 to - from);
-    if (rc) return rc;
     seg->base_offset = scan.base_offset;
     seg->next_offset = next_offset;
     seg->max_timestamp_ms = max_timestamp_ms;

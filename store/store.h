@@ -186,10 +186,10 @@ void leat_store_role_set(struct leat_store *store, struct leat_segment *seg,
 void leat_store_found_done(struct leat_store *store);
 /**
  * The log's end is decided and committed: cut this open or parked segment to `extent` and close it,
- * with a close entry if there is room, else by its row alone; extent of the closed segment is
- * returned in seg. Used between found and serving; LEAT_E_AGAIN while a round is in flight,
- * LEAT_E_DAMAGED when the bytes are not what extent says. Thread: store. Blocks. Damaged or lost
- * segments that an operator gave up are dropped with leat_store_forget().
+ * by its row alone: its bytes stay those of every other copy. Used between found and serving;
+ * LEAT_E_AGAIN while a round is in flight, LEAT_E_DAMAGED when the bytes are not what extent says.
+ * Thread: store. Blocks. Damaged or lost segments that an operator gave up are dropped with
+ * leat_store_forget().
  */
 leat_err leat_store_cut(struct leat_store *store, struct leat_segment *seg,
                         struct leat_extent extent, uint64_t next_offset,

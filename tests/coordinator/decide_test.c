@@ -198,7 +198,8 @@ static void decide_tail_record_needs_its_bytes(void **state)
     assert_non_null(strstr(decide(record, NULL).why, "segment 5"));
 }
 
-/* Cutting adds a close entry: longer, and ending at the same offset, is still the recorded one. */
+/* Cutting added a close entry in earlier versions: longer, and ending at the same offset, is still
+ * the recorded one. */
 static void decide_tail_record_accepts_the_close_entry(void **state)
 {
     (void)state;
