@@ -174,6 +174,8 @@ static void part_deliver_home(void *actor, struct leat_mail *mail)
     hosted->moving = part;
     hosted->going = true;
     leat_hosted_wake(hosted);
+    /* Who owns it next decides which copies are too many, and may do so before this node knows. */
+    if (hosted->copies != NULL) leat_primary_log_silence(hosted->copies);
     if (LEAT_BUG(MOVE_UNDRAINED))
         part_on_stopped(part, hosted->log);
     else

@@ -293,7 +293,8 @@ static void back_deliver(void *actor, struct leat_mail *mail)
         pause_for(takeover,
                   LEAT_TAKEOVER_TICK_US); /* no memory, or its predecessor is still here */
     } else if (takeover->phase == PHASE_ENDED) {
-        if (takeover->complete) leat_backup_drop_log(core->replicate.backup, takeover->ref);
+        if (takeover->complete)
+            leat_backup_drop_log(core->replicate.backup, takeover->ref, takeover->epoch);
         takeover_free(takeover);
     } else {
         if (takeover->phase == PHASE_TAIL)

@@ -29,24 +29,33 @@ static bool is_adequate(const struct rep_set *set)
     if (set->copy_count < rep_wanted(set->log) || rep_is_held(set->log)) return false;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
-        if (copy->state == REP_COPY_OPENING || copy->incomplete) return false;
+        if (copy->state == REP_COPY_OPENING || copy->incomplete || copy->found) return false;
         if (set->closed && copy->state != REP_COPY_CLOSED) return false;
     }
     return true;
 }
 
-/* A copy that came back with its node: it counts again if it is the same. */
+/* A copy that came back with its node: it counts again if it is the same. No other is called one too
+ * many for its sake before its backup knows that (request.c, settle_one()). */
 static enum verdict adopt(struct rep_set *set, struct rep_peer *peer, const struct rep_row *row)
 {
     struct rep_copy *copy = rep_copy_new(set, peer);
     if (!copy) return VERDICT_LATER;
     copy->handle = row->handle;
     copy->state = REP_COPY_CLOSED;
-    copy->counted = true;
+    copy->counted = copy->found = true;
     copy->sent = copy->done = copy->flushed = row->extent.bytes;
     rep_place_judge(set);
     rep_set_settle(set);
     return VERDICT_KEEP;
+}
+
+/* All of them again, also those that have an owner's word. */
+static void ask_all(struct rep_peer *peer)
+{
+    peer->audited_us = peer->audit_from = 0;
+    peer->audit_all = true;
+    rep_arm(peer->primary, REP_TICK_US);
 }
 
 static void on_sealed(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
@@ -58,10 +67,7 @@ static void on_sealed(struct leat_link_call *call, leat_err rc, const struct lea
     peer->seal_busy = false;
     peer->primary->accounts.other_rpcs++;
     if (rc) return; /* told again by a later audit */
-    peer->audited_us = peer->audit_from =
-        0; /* there is one that counts now; perhaps there are more */
-    peer->audit_all = true;
-    rep_arm(peer->primary, REP_TICK_US);
+    ask_all(peer);  /* there is one that counts now; perhaps there are more */
 }
 
 /* A replica of an old epoch that was still open when its writer was cut off. It may hold more than
@@ -80,7 +86,8 @@ static void seal_ask(struct rep_set *set, struct rep_peer *peer, const struct re
                             .durability = (uint32_t)set->log->options.durability,
                             .extent = seg->extent,
                             .next_offset = seg->next_offset,
-                            .max_timestamp_ms = seg->max_timestamp_ms};
+                            .max_timestamp_ms = seg->max_timestamp_ms,
+                            .owner = set->log->options.epoch};
     peer->seal =
         (struct leat_link_call){.kind = LEAT_REP_SEAL,
                                 .control = peer->seal_control,
@@ -95,6 +102,7 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
 {
     struct leat_primary_log *log = rep_log_find(peer->primary, row->log);
     if (!log || row->epoch.v > log->options.epoch.v) return VERDICT_LATER;
+    if (log->silent || log->releasing) return VERDICT_LATER;
     struct rep_set *set = rep_set_find(log, row->segment.v);
     if (!set && log->options.older_follow && !LEAT_BUG(DROP_UNKNOWN)) return VERDICT_LATER;
     if (!set) return VERDICT_DROP; /* trimmed, or never became part of the log */
@@ -115,15 +123,51 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
     return VERDICT_LATER;
 }
 
+static bool is_refused(const struct rep_pair *refused, uint32_t count, uint64_t handle)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (refused[i].handle == handle) return true;
+    return false;
+}
+
+static bool was_kept(const struct rep_peer *peer, uint64_t handle)
+{
+    for (uint32_t i = 0; i < peer->settle_sent; i++)
+        if (peer->settle_pairs[i].handle == handle)
+            return peer->settle_pairs[i].value % REP_SETTLE_WORDS == REP_SETTLE_KEEP;
+    return false;
+}
+
+/* The backup knows by now which of its replicas are counted on, or it has them no more. */
+static void copies_confirm(struct rep_peer *peer, const struct rep_pair *refused, uint32_t count)
+{
+    LEAT_LIST_EACH(&peer->copies, it)
+    {
+        struct rep_copy *copy = LEAT_CONTAINER(it, struct rep_copy, by_peer);
+        if (!copy->set || copy->state != REP_COPY_CLOSED || (!copy->found && count == 0)) continue;
+        if (!was_kept(peer, copy->handle)) continue;
+        if (is_refused(refused, count, copy->handle))
+            rep_copy_lost(copy);
+        else
+            copy->found = false;
+    }
+}
+
 static void on_settled(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
                        const struct leat_error *error)
 {
     struct rep_peer *peer = call->owner;
-    (void)rc; /* what was not settled is told again by the next audit */
-    (void)answer;
+    struct rep_pair refused[LEAT_REP_BATCH_MAX];
+    uint32_t count = 0;
     (void)error;
     peer->settle_busy = false;
     peer->primary->accounts.other_rpcs++;
+    if (!rc) rc = rep_pairs_decode(answer->control, answer->control_bytes, refused, &count);
+    if (!rc)
+        copies_confirm(peer, refused, count);
+    else if (peer->attached)
+        ask_all(peer); /* what was not settled is told again */
+    peer->settle_sent = 0;
 }
 
 static void settle_send(struct rep_peer *peer)
@@ -139,6 +183,7 @@ static void settle_send(struct rep_peer *peer)
         .timeout_us = peer->primary->options.flush_us,
         .on_done = on_settled,
         .owner = peer};
+    peer->settle_sent = peer->settle_count;
     peer->settle_count = 0;
     peer->settle_busy = net->call(net->ctx, peer->node.number, &peer->settle) == LEAT_OK;
 }
@@ -158,7 +203,9 @@ static void rows_judge(struct rep_peer *peer, struct leat_msg_reader *reader)
         unsigned word = verdict == VERDICT_KEEP ? REP_SETTLE_KEEP
                         : may_land              ? REP_SETTLE_LEAVE
                                                 : REP_SETTLE_DROP;
-        peer->settle_pairs[peer->settle_count++] = (struct rep_pair){row.handle, word};
+        const struct leat_primary_log *log = rep_log_find(peer->primary, row.log);
+        peer->settle_pairs[peer->settle_count++] =
+            (struct rep_pair){row.handle, word + REP_SETTLE_WORDS * (uint64_t)log->options.epoch.v};
     }
 }
 

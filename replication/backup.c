@@ -245,12 +245,14 @@ void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment
     if (!rep->busy) evict(rep);
 }
 
-void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log)
+void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
+                          struct leat_epoch epoch)
 {
     LEAT_LIST_EACH(backup_bucket(backup, log), it)
     {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
-        if (rep->seg && leat_log_ref_equal(rep->seg->log, log)) backup_drop(rep);
+        if (!rep->seg || !leat_log_ref_equal(rep->seg->log, log)) continue;
+        if (rep->word.v <= epoch.v) backup_drop(rep);
     }
 }
 

@@ -59,11 +59,12 @@ struct replica {
     struct leat_list by_log;      /* backup->by_log; with seg */
     uint64_t handle;
     uint64_t opened_us;
-    uint32_t flushed; /* bytes durable */
-    unsigned busy;    /* requests under way */
-    bool move_wanted; /* fenced: out of its writer's arena, as soon as nothing is under way */
-    bool settled;     /* its owner has given its word since it was made or found */
-    bool damaged;     /* LOST at a start, or could not be moved */
+    uint32_t flushed;       /* bytes durable */
+    unsigned busy;          /* requests under way */
+    bool move_wanted;       /* fenced: out of its writer's arena, as soon as nothing is under way */
+    bool settled;           /* its owner has given its word since it was made or found */
+    struct leat_epoch word; /* highest one of an owner who made it, or said that it counts on it */
+    bool damaged;           /* LOST at a start, or could not be moved */
     bool dropping, evicting, drop_wanted;
     bool leave; /* its writer was cut off in the middle: see REP_SETTLE_LEAVE */
     struct leat_keep evict;

@@ -43,6 +43,7 @@ static bool ask(struct rep_copy *copy, enum leat_rep_kind kind, struct leat_exte
         .durability = (uint32_t)set->log->options.durability,
         .incomplete = copy->incomplete,
         .extent = extent,
+        .owner = set->log->options.epoch,
     };
     if (set->seg) {
         body.next_offset = set->seg->next_offset;

@@ -52,12 +52,22 @@ static const struct leat_msg_row audit_row = LEAT_MSG_ROW(audit_fields);
 
 uint32_t rep_body_encode(const struct rep_body *body, uint8_t out[REP_BODY_BYTES_MAX])
 {
-    return leat_msg_row_encode(&body_row, body, out, REP_BODY_BYTES_MAX);
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, out, REP_BODY_BYTES_MAX);
+    leat_msg_row_write(&writer, &body_row, body, 1);
+    leat_msg_write_u64(&writer, body->owner.v);
+    LEAT_ASSERT(!writer.overflow);
+    return writer.used;
 }
 
 leat_err rep_body_decode(const void *bytes, size_t count, struct rep_body *out)
 {
-    return leat_msg_row_decode(bytes, count, &body_row, out);
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, bytes, count);
+    uint32_t more = leat_msg_row_read(&reader, &body_row, out, 0);
+    out->owner.v = more > 0 ? leat_msg_read_u32(&reader) : 0; /* of an earlier version: not told */
+    if (more > 0) leat_msg_skip_n(&reader, more - 1);
+    return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
 }
 
 uint32_t rep_pull_encode(const struct rep_pull *pull, uint8_t out[REP_PULL_BYTES_MAX])

@@ -5,11 +5,12 @@
  * ATTACH  []                           answer [grant bin, load bytes]
  * OPEN, CLOSE, PARK, RESUME, COMPLETE, DROP
  *         [handle, stream, streamlet, log, segment, epoch, version, capacity, durability,
- *          incomplete, bytes, crc, next offset, max timestamp]
+ *          incomplete, bytes, crc, next offset, max timestamp, owner's epoch]
  *                                      answer [handle, place, load bytes]
  * RESTAMP [[handle, version]...]       answer [[handle, code]...]
  * FLUSH   [[handle, bytes]...]         answer [[handle, code]...]
- * SETTLE  [[handle, enum rep_settle]...] answer []
+ * SETTLE  [[handle, enum rep_settle + 4 * owner's epoch]...]
+ *                                      answer [[handle, code]...] of those refused
  * AUDIT   [from, all]                  answer [next or 0, [row...]]
  * PULL    [stream, streamlet, log, segment, bytes, crc, from, count]   answer [bin]
  *         row [handle, stream, streamlet, log, segment, epoch, version, state, bytes, crc]
@@ -39,6 +40,7 @@ struct rep_body {
     struct leat_extent extent;
     uint64_t next_offset;
     int64_t max_timestamp_ms;
+    struct leat_epoch owner; /* under which its sender owns the log; `epoch` is the segment's */
 };
 uint32_t rep_body_encode(const struct rep_body *body, uint8_t out[REP_BODY_BYTES_MAX]);
 leat_err rep_body_decode(const void *bytes, size_t count, struct rep_body *out) LEAT_NODISCARD;
@@ -71,7 +73,12 @@ leat_err rep_attached_decode(const void *bytes, size_t count,
 
 /* An owner's word. LEAVE: drop it, but its memory may still be written: a session ended with writes
  * under way, and what was detached may land until the arena is revoked (base/rmem.h). */
-enum rep_settle { REP_SETTLE_DROP = 0, REP_SETTLE_KEEP = 1, REP_SETTLE_LEAVE = 2 };
+enum rep_settle {
+    REP_SETTLE_DROP = 0,
+    REP_SETTLE_KEEP = 1,
+    REP_SETTLE_LEAVE = 2,
+    REP_SETTLE_WORDS = 4, /* the value: word + this * the owner's epoch */
+};
 
 struct rep_pair {
     uint64_t handle, value;

@@ -465,6 +465,11 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
     return LEAT_OK;
 }
 
+void leat_primary_log_silence(struct leat_primary_log *rep)
+{
+    rep->silent = true;
+}
+
 void leat_primary_log_release(struct leat_primary_log *rep, void (*on_idle)(void *arg), void *arg)
 {
     LEAT_ASSERT(!rep->releasing);

@@ -57,6 +57,7 @@ struct rep_copy {
     bool incomplete;  /* so marked at the backup */
     bool counted;     /* acks need it */
     bool asked_whole; /* COMPLETE was sent: it may not be marked any more */
+    bool found;       /* told by its backup, which has not yet heard that it is counted on */
     uint64_t handle, place;
     uint32_t stamp, stamp_sent; /* version recorded there; highest that it may have */
     uint32_t sent, done;        /* bytes posted; in its memory, from the start */
@@ -112,19 +113,20 @@ struct leat_primary_log {
     struct leat_list link, dirty_link, version_link;
     struct leat_list waits_link; /* primary->waits: time alone may change something */
     struct leat_primary_log *hash_next;
-    struct leat_list active;    /* sets that are not closed, or have something to do; ascending */
-    struct leat_list settled;   /* closed, and so is every copy that there is; ascending */
-    uint32_t version;           /* that every copy should carry */
-    uint32_t need;              /* a lost copy may carry one less: nothing is acked before the
+    struct leat_list active;  /* sets that are not closed, or have something to do; ascending */
+    struct leat_list settled; /* closed, and so is every copy that there is; ascending */
+    uint32_t version;         /* that every copy should carry */
+    uint32_t need;            /* a lost copy may carry one less: nothing is acked before the
                                  coordinator knows this one */
-    uint32_t known;             /* the coordinator does */
-    bool opening, opened;       /* OPENED is asked for; committed */
-    bool version_busy;          /* in the request under way */
-    bool lacking;               /* a set has fewer copies than it should */
-    bool fenced;                /* another owns it */
-    bool version_alone;         /* refused with others': told again by itself */
-    bool releasing;             /* given up */
-    uint64_t held_us;           /* since when acks wait */
+    uint32_t known;           /* the coordinator does */
+    bool opening, opened;     /* OPENED is asked for; committed */
+    bool version_busy;        /* in the request under way */
+    bool lacking;             /* a set has fewer copies than it should */
+    bool fenced;              /* another owns it */
+    bool version_alone;       /* refused with others': told again by itself */
+    bool releasing;           /* given up */
+    bool silent;      /* asked for another owner: decides about nobody's replicas any more */
+    uint64_t held_us; /* since when acks wait */
     void (*on_idle)(void *arg); /* releasing, and not told yet */
     void *idle_arg;
 };
@@ -160,6 +162,7 @@ struct rep_peer {
     uint8_t *settle_control;
     struct rep_pair *settle_pairs;
     uint32_t settle_count;
+    uint32_t settle_sent; /* pairs under way */
     uint64_t load_bytes;
     uint32_t open_count; /* copies not closed */
     struct leat_list copies, writes, ops_waiting;

@@ -166,6 +166,9 @@ leat_err leat_primary_log_add(struct leat_primary_log *rep,
 void leat_primary_log_whole(struct leat_primary_log *rep);
 /** So many copies an ack needs at least from now on. */
 void leat_primary_log_min_copies_set(struct leat_primary_log *rep, uint32_t min_copies);
+/** Another owner has been asked for: from now on this one says about nobody's replicas that they may
+ * go. What it asks for itself goes on. */
+void leat_primary_log_silence(struct leat_primary_log *rep);
 /** The log is given up, and has no request under way: from now on nothing more is asked for it.
  * on_idle, once, and never inside this call: the store works on none of its segments any more; then
  * they may be another's, and this is destroyed. */
@@ -287,8 +290,10 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
 /** Is a whole closed or parked replica with exactly these bytes here? Thread: owner. */
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
                        struct leat_segment_id segment, struct leat_extent extent);
-/** The node owns the log and has all of it: what is left of it among its replicas goes. */
-void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log);
+/** The node owns the log under that epoch and has all of it: what is left of it among its replicas
+ * goes, but what an owner after this one counts on. */
+void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
+                          struct leat_epoch epoch);
 /** A committed delete entry: replicas of that stream go. */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
 /** From the store's events, for segments with role LEAT_SEGMENT_REPLICA. */

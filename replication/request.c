@@ -71,6 +71,7 @@ static void open_replica(struct leat_backup *backup, struct backup_writer *write
         return;
     }
     rep->writer = writer;
+    rep->word = body->owner;
     writer->replicas++;
     request->rep = rep;
     request->body = *body;
@@ -249,6 +250,7 @@ static void about_one(struct leat_backup *backup, struct backup_writer *writer, 
     if (!rc && (!leat_log_ref_equal(rep->seg->log, body.log) || rep->seg->id.v != body.segment.v))
         rc = LEAT_E_NOT_FOUND;
     if (!rc && rep->seg->epoch.v != body.epoch.v) rc = LEAT_E_STALE_EPOCH;
+    if (!rc && body.owner.v && body.owner.v < rep->word.v) rc = LEAT_E_STALE_EPOCH;
     if (!rc && kind != LEAT_REP_DROP && (rep->writer != writer || body.version < rep->seg->version))
         rc = LEAT_E_STALE_EPOCH;
     if (!rc && kind == LEAT_REP_DROP) {
@@ -403,27 +405,48 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
     backup->options.net.answer(backup->options.net.ctx, ticket, out, writer.used + body.used);
 }
 
+/* SUBTLE: the word of an owner of the past counts for nothing once a later one counts on the replica.
+ *  1. X has a closed segment, and copies of it on B and C; two are wanted. Its log goes to Y, which has
+ *     the segment as well, and counts B's copy: there are two. So C is told to drop it.
+ *  2. X hears of the move later than the others. In its tables B's copy is one too many.
+ *  3. B drops it. Y has the segment alone, and does not know; its disk is lost.
+ * The other way round, X's word first, Y is told here that B has nothing. */
+static leat_err settle_one(struct leat_backup *backup, const struct rep_pair *pair)
+{
+    struct replica *rep = backup_find(backup, pair->handle);
+    unsigned word = pair->value % REP_SETTLE_WORDS;
+    uint64_t owner = pair->value / REP_SETTLE_WORDS;
+    if (!rep || !rep->seg || rep->drop_wanted || rep->dropping)
+        return word == REP_SETTLE_KEEP ? LEAT_E_NOT_FOUND : LEAT_OK;
+    if (owner < rep->word.v) return LEAT_E_STALE_EPOCH;
+    rep->leave |= word == REP_SETTLE_LEAVE;
+    if (word != REP_SETTLE_KEEP) {
+        backup_drop(rep);
+        return LEAT_OK;
+    }
+    rep->word.v = (uint32_t)owner;
+    rep->settled = true;
+    return LEAT_OK;
+}
+
 /* Owners are asked before anything is dropped; they answer here. */
 static void settle(struct leat_backup *backup, const struct leat_frame *frame,
                    const struct leat_link_ticket *ticket)
 {
     struct rep_pair pairs[LEAT_REP_BATCH_MAX];
-    uint32_t count;
+    uint8_t body[LEAT_REP_BATCH_MAX * REP_PAIR_BYTES_MAX + 8];
+    uint32_t count, refused = 0;
     leat_err rc = rep_pairs_decode(frame->control, frame->control_bytes, pairs, &count);
     if (rc) {
         backup_refuse(backup, ticket, rc, NULL);
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct replica *rep = backup_find(backup, pairs[i].handle);
-        if (!rep || !rep->seg) continue;
-        rep->leave |= pairs[i].value == REP_SETTLE_LEAVE;
-        if (pairs[i].value == REP_SETTLE_KEEP)
-            rep->settled = true;
-        else
-            backup_drop(rep);
+        leat_err code = settle_one(backup, &pairs[i]);
+        if (code) pairs[refused++] = (struct rep_pair){pairs[i].handle, (uint64_t)code};
     }
-    backup_answer(backup, ticket, NULL);
+    uint32_t bytes = rep_pairs_encode(pairs, refused, body, sizeof body);
+    backup->options.net.answer(backup->options.net.ctx, ticket, body, bytes);
 }
 
 static void handle(struct leat_backup *backup, const struct leat_link_identity *who,

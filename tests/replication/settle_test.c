@@ -1,0 +1,141 @@
+/* Whose word decides about a replica, on the world of world.h: the owner's of now, not one of the past. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "tests/replication/world.h"
+
+static struct world *closed_segments(uint64_t seed, unsigned nodes, unsigned copies)
+{
+    struct world *world = world_new(seed, nodes, copies, 1, LEAT_DURABILITY_MEMORY, 0);
+    for (unsigned i = 0; i < 200; i++)
+        for (unsigned tries = 0; !world_append(&world->logs[0], 3000) && tries < 200000; tries++) {
+            world_step(world);
+            world_care(world);
+        }
+    world_run(world, 4 * 1000 * 1000);
+    assert_true(world_is_whole(world));
+    return world;
+}
+
+/* Closed ones. */
+static uint32_t replicas(const struct world *world, unsigned node)
+{
+    struct leat_backup_status status;
+    leat_backup_status(world->nodes[node].backup, &status);
+    return status.replicas - status.replicas_open - status.replicas_parked;
+}
+
+/* A closed copy on that node. */
+static struct rep_copy *copy_on(const struct world *world, unsigned node)
+{
+    const struct leat_list *head = &world->logs[0].rep->settled;
+    for (const struct leat_list *it = head->next; it != head; it = it->next) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        for (unsigned i = 0; i < set->copy_count; i++)
+            if (set->copies[i]->peer->node.number == node) return set->copies[i];
+    }
+    return NULL;
+}
+
+/* An owner says that. Its answer goes nowhere. */
+static void say(struct world *world, unsigned node, uint64_t handle, enum rep_settle word,
+                uint64_t epoch)
+{
+    struct rep_pair pair = {handle, word + REP_SETTLE_WORDS * epoch};
+    uint8_t control[64];
+    struct leat_frame frame = {.kind = LEAT_REP_SETTLE, .control = control};
+    frame.control_bytes = rep_pairs_encode(&pair, 1, control, sizeof control);
+    struct leat_link_identity who = {
+        .node = "n0", .incarnation = world->nodes[0].incarnation, .cores = 1};
+    struct leat_link_ticket ticket = {.connection = UINT64_MAX, .kind = LEAT_REP_SETTLE};
+    leat_backup_request(world->nodes[node].backup, &who, &frame, &ticket);
+    world_run(world, 200 * 1000);
+}
+
+/* Goal: what a later owner counts on is not dropped for an earlier one, whose word comes late. */
+static void word_of_an_owner_of_the_past_drops_nothing(void **state)
+{
+    (void)state;
+    struct world *world = closed_segments(31, 3, 3);
+    uint64_t handle = copy_on(world, 1)->handle;
+    uint32_t before = replicas(world, 1);
+    say(world, 1, handle, REP_SETTLE_DROP, WORLD_EPOCH - 1); /* of before the one who made it */
+    assert_int_equal(replicas(world, 1), before);
+    say(world, 1, handle, REP_SETTLE_KEEP, WORLD_EPOCH + 1);
+    say(world, 1, handle, REP_SETTLE_DROP, WORLD_EPOCH);
+    assert_int_equal(replicas(world, 1), before);
+    leat_backup_drop_log(world->nodes[1].backup, world->logs[0].ref,
+                         (struct leat_epoch){WORLD_EPOCH});
+    world_run(world, 200 * 1000);
+    assert_int_equal(replicas(world, 1), 1);
+    say(world, 1, handle, REP_SETTLE_DROP, WORLD_EPOCH + 1);
+    assert_int_equal(replicas(world, 1), 0);
+    world_free(world);
+}
+
+/* Goal: a copy that another owner has let go while this one's word was on its way is not counted: it
+ * is made anew. */
+static void copy_that_goes_before_its_backup_hears_is_made_anew(void **state)
+{
+    (void)state;
+    struct world *world = closed_segments(32, 3, 3);
+    world->primary->options.grace_us = 0;
+    world->message_us_max = 20 * 1000;
+    world_link_cut(world, 1);
+    struct rep_copy *copy = NULL;
+    for (unsigned i = 0; i < 1000000 && !(copy && copy->found); i++) {
+        world_step(world);
+        copy = copy_on(world, 1);
+    }
+    assert_true(copy && copy->found);
+    uint64_t recopied = world->primary->accounts.recopied_bytes;
+    say(world, 1, copy->handle, REP_SETTLE_DROP, WORLD_EPOCH);
+    world_run(world, 60 * 1000 * 1000);
+    assert_true(world->primary->accounts.recopied_bytes > recopied);
+    assert_true(world_is_whole(world));
+    copy = copy_on(world, 1);
+    assert_true(copy && !copy->found);
+    world_free(world);
+}
+
+/* Goal: who has asked for another owner says nothing about replicas any more. The same replicas go where
+ * it has not asked. */
+static void owner_that_gives_its_log_away_drops_nothing(void **state)
+{
+    (void)state;
+    for (unsigned silent = 0; silent < 2; silent++) {
+        struct world *world = closed_segments(33, 4, 2);
+        world->primary->options.grace_us = 0;
+        uint32_t most = 0;
+        unsigned node = 0;
+        for (unsigned n = 1; n < 4; n++)
+            if (replicas(world, n) > most) most = replicas(world, n), node = n;
+        assert_true(most > 1);
+        world_node_kill(world, node, false);
+        world_run(world, 60 * 1000 * 1000); /* copies are made on the others */
+        assert_true(world_is_whole(world));
+        if (silent) leat_primary_log_silence(world->logs[0].rep);
+        world_node_start(world, node);
+        world_run(world, 10 * 1000 * 1000);
+        if (silent)
+            assert_int_equal(replicas(world, node), most);
+        else
+            assert_true(replicas(world, node) < most);
+        world_free(world);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(word_of_an_owner_of_the_past_drops_nothing),
+        cmocka_unit_test(copy_that_goes_before_its_backup_hears_is_made_anew),
+        cmocka_unit_test(owner_that_gives_its_log_away_drops_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
