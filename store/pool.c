@@ -4,8 +4,9 @@
  * all of it took 12 % of a busy server's CPU and is not needed (README, order of RESERVE).
  *
  * Growing costs 0.6 to 2.6 s of CPU per GiB by first touch, recycling a flushed segment next to
- * nothing. So the pool grows ahead of use up to half of its limit; from there on, while flushed
- * segments could be given out instead, by one step in four seconds only. */
+ * nothing. So the pool grows ahead of use up to three quarters of its limit; from there on, while
+ * flushed segments could be given out instead, by one step in four seconds only. What is given out
+ * has left memory, and whoever reads it waits for the disk, so it is not half. */
 #include "store/private.h"
 
 static void on_grown(struct leat_arena_grow *grow);
@@ -115,7 +116,8 @@ static void on_grown(struct leat_arena_grow *grow)
 
 bool leat_pool_prefers_recycling(const struct leat_pool *pool, uint64_t recyclable_bytes)
 {
-    return pool->added_bytes >= pool->limit_bytes / 2 && recyclable_bytes >= LEAT_ARENA_STEP_BYTES;
+    uint64_t eager_bytes = pool->limit_bytes / 4 * 3;
+    return pool->added_bytes >= eager_bytes && recyclable_bytes >= LEAT_ARENA_STEP_BYTES;
 }
 
 uint64_t leat_pool_retry_us(const struct leat_pool *pool)
