@@ -146,6 +146,17 @@ static leat_err slot_read(struct opening *op, struct leat_held *held, size_t byt
 }
 
 /* ---- cases ---- */
+/* The first write of a writer elsewhere, which died in it: pieces of one-sided writes come in any order,
+ * so ids can be there and the checksum over them be wrong. Nothing was acked then: where anything was, a
+ * trailer further on says so, and it is damage. */
+static bool torn_on_its_way(const struct leat_segment *seg, const struct leat_scan *scan,
+                            bool in_file)
+{
+    bool in_memory = seg->durability != LEAT_DURABILITY_DISK && !in_file;
+    return seg->role == LEAT_SEGMENT_REPLICA && in_memory && !scan->has_header &&
+           scan->acked_bytes == 0;
+}
+
 /* RESERVED or OPEN, its bytes at hand in `bytes`. */
 static leat_err open_bytes(struct opening *op, struct leat_held *held, const struct leat_row *row,
                            const uint8_t *bytes, bool in_file)
@@ -156,7 +167,8 @@ static leat_err open_bytes(struct opening *op, struct leat_held *held, const str
     struct leat_scan scan;
     leat_scan_segment(bytes, seg->capacity, &scan);
     if (!leat_open_header_matches(store, seg, &scan)) {
-        if (!known_started && !header_resembles(seg, bytes)) {
+        if (!known_started &&
+            (!header_resembles(seg, bytes) || torn_on_its_way(seg, &scan, in_file))) {
             free_reservation(store, held);
             return LEAT_OK;
         }

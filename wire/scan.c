@@ -176,11 +176,9 @@ static bool entry_step(struct walk *walk, struct leat_scan *scan)
         walk->position += LEAT_ENTRY_HEADER_BYTES;
         return !walk->closed; /* nothing follows the trailer of a CLOSE */
     }
-    /* A segment whose own header is unreadable is nobody's. */
-    if (!walk->payload_bad && !payload_check(walk, &entry, scan)) {
-        if (entry.type == LEAT_ENTRY_SEGMENT) return false;
-        walk->payload_bad = true;
-    }
+    /* Also the segment's own header: such a segment is nobody's, and yet a trailer further on may prove
+     * that it was once somebody's. */
+    if (!walk->payload_bad && !payload_check(walk, &entry, scan)) walk->payload_bad = true;
     walk->at_header = entry.type == LEAT_ENTRY_SEGMENT;
     if (entry.type == LEAT_ENTRY_START) walk->started = true;
     if (entry.type == LEAT_ENTRY_CLOSE) walk->closed = true;

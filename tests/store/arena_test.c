@@ -284,6 +284,35 @@ static void start_frees_incomplete_replicas_and_reservations(void **state)
     side_fini(&side);
 }
 
+/* Goal: the first one-sided write of a writer that died in it arrives in part. That is a reservation;
+ * the same bytes under something that was acked are damage. */
+static void start_tells_a_torn_first_write_from_a_damaged_header(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(11);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    struct mine *torn = replica_new(&side, LEAT_DURABILITY_MEMORY, false);
+    write_header(torn);
+    write_start(torn);
+    torn->seg->buffer[128] ^= 1; /* in the header's payload, behind its ids */
+    struct mine *damaged = replica_opened(&side, LEAT_DURABILITY_MEMORY, false);
+    damaged->committed_bytes = last_extent(damaged).bytes;
+    assert_true(write_some(damaged, 20)); /* its trailer says that what was before is acked */
+    damaged->seg->buffer[128] ^= 1;
+    struct leat_scan scan;
+    leat_scan_segment(damaged->seg->buffer, damaged->seg->capacity, &scan);
+    assert_true(!scan.has_header && scan.acked_bytes > 0);
+    reopen_with(bench, &side);
+    size_t count;
+    const struct leat_found *found = leat_store_found_replicas(bench->store, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(found[0].kind, LEAT_FOUND_LOST);
+    assert_int_equal(found[0].seg->id.v, damaged->id.v);
+    side_fini(&side);
+}
+
 /* Goal: memory that is gone (another arena) makes a `memory` replica LOST, never shorter. */
 static void start_without_the_arena_calls_open_replicas_lost(void **state)
 {
@@ -426,6 +455,7 @@ int main(void)
         cmocka_unit_test(arena_without_memory_asks_again),
         cmocka_unit_test(start_parks_open_replicas_from_a_private_copy),
         cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
+        cmocka_unit_test(start_tells_a_torn_first_write_from_a_damaged_header),
         cmocka_unit_test(start_without_the_arena_calls_open_replicas_lost),
         cmocka_unit_test(arena_retired_is_over_when_its_last_buffer_has_gone),
         cmocka_unit_test(start_place_past_the_files_end_is_not_given_to_others),
