@@ -208,8 +208,11 @@ static void core_on_turn_end(void *actor)
 
     /* Seal what was gathered. In memory this acks at once, so answers below go out in this turn. */
     struct leat_list *link;
-    while ((link = leat_list_pop_front(&core->dirty_logs)) != NULL)
-        leat_log_turn_end(LEAT_CONTAINER(link, struct leat_hosted, dirty)->log);
+    while ((link = leat_list_pop_front(&core->dirty_logs)) != NULL) {
+        struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, dirty);
+        if (hosted->anew && !hosted->going && !core->stopping) leat_hosted_give_up(hosted);
+        leat_log_turn_end(hosted->log);
+    }
     if (!leat_list_empty(&core->opening_logs)) leat_hosted_send_openings(core);
     if (!leat_list_empty(&core->ready_fetches) || !leat_list_empty(&core->starved_reads))
         leat_fetch_run_ready(core);

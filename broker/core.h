@@ -150,6 +150,7 @@ struct leat_hosted {
     bool drained;   /* for a move: its log is stopped, and the coordinator is asked */
     bool tail_away; /* where it ends was on no node: it waits, and stands in meanwhile */
     bool forgiving; /* an operator gives up what is missing in front */
+    bool anew;      /* its last segment is damaged here: other nodes have it */
     /* It goes: another node has it. */
     struct give_up *give_up;
     struct leat_move_part *moving; /* it is drained, to be handed over; NULL: it is not */

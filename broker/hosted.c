@@ -11,6 +11,7 @@ static void hosted_on_dirty(void *owner, struct leat_log *log);
 static void hosted_on_acked(void *owner, struct leat_log *log);
 static void hosted_on_room(void *owner, struct leat_log *log);
 static void hosted_on_opening(void *owner, struct leat_log *log);
+static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct leat_segment *seg);
 
 enum {
     CARE_IDLE_TICKS = 60, /* parked logs are looked at about once a minute, spread evenly */
@@ -140,7 +141,8 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
         .producer_expiry_ms = PRODUCER_EXPIRY_MS,
         .remade = desc->remade,
         .warmth = &core->warmth,
-        .events = {hosted_on_dirty, hosted_on_acked, hosted_on_room, hosted_on_opening},
+        .events = {hosted_on_dirty, hosted_on_acked, hosted_on_room, hosted_on_opening,
+                   hosted_on_last_damaged},
         .owner = hosted,
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
@@ -286,6 +288,27 @@ static void hosted_on_opening(void *owner, struct leat_log *log)
     (void)log;
     if (leat_list_empty(&hosted->opening))
         leat_list_push_back(&hosted->core->opening_logs, &hosted->opening);
+}
+
+/* This node was chosen by what its catalogue says, which is not read again at a start. Where the log ends
+ * is committed, so any other copy of exactly that will do: the log is given up as if another node owned
+ * it, the bad segment counts for nothing, and the takeover that follows pulls a whole one. */
+static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct leat_segment *seg)
+{
+    struct leat_hosted *hosted = owner;
+    const struct leat_begun_log *row = leat_begun_find(hosted->stream->begun, hosted->ref);
+    (void)log;
+    if (hosted->copies == NULL || hosted->going || hosted->core->stopping) return false;
+    if (row == NULL || row->epoch.v != hosted->epoch.v || row->record.opened ||
+        row->record.tail.segment != seg->id.v)
+        return false;
+    seg->damaged = true;
+    hosted->anew = true;
+    leat_diary_warn(
+        "stream %u, streamlet %u, log %u: its last segment is damaged here, and is looked "
+        "for on other nodes",
+        hosted->ref.stream, hosted->ref.streamlet, hosted->ref.log);
+    return true;
 }
 
 /* ---- "opened" commits, many logs in one ---- */

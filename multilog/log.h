@@ -46,6 +46,10 @@ struct leat_log_events {
     /** The owner's first segment has started on all copies: have the coordinator commit "opened,
      * this stamp", then call leat_log_opened(). */
     void (*on_opening)(void *owner, struct leat_log *log);
+    /** Its last segment is not what is recorded of it, and nothing was written under this epoch yet.
+     * True: the log will be released, and made anew with other bytes; until then it refuses appends by
+     * LEAT_E_STARTING. Else it is DAMAGED. Must not call the log. NULL: it is. */
+    bool (*on_last_damaged)(void *owner, struct leat_log *log, struct leat_segment *seg);
 };
 
 /* State that somebody above keeps in this log (consumer sets): carried whole in start entries,

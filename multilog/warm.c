@@ -77,11 +77,18 @@ void log_warm_leave(struct leat_log *log)
 static void warm_damaged(struct leat_log *log, const char *what)
 {
     char why[LOG_WHY_BYTES];
-    unsigned long long id = log_slot_at(log, log->slot_count - 1)->seg->id.v;
-    snprintf(why, sizeof why, "segment %llu is damaged: %s", id, what);
+    struct leat_segment *last = log_slot_at(log, log->slot_count - 1)->seg;
+    const struct leat_log_events *events = &log->options.events;
+    snprintf(why, sizeof why, "segment %llu is damaged: %s", (unsigned long long)last->id.v, what);
     log->front_unknown = false;
     if (log->state != LEAT_LOG_SERVING) return; /* it has a reason already */
+    bool begun = !log->cold || log->stopping || log->deleting;
     log->cold = false;
+    if (!begun && events->on_last_damaged &&
+        events->on_last_damaged(log->options.owner, log, last)) {
+        log_fail(log, LEAT_E_STARTING, why);
+        return;
+    }
     leat_log_set_state(log, LEAT_LOG_DAMAGED, why);
 }
 

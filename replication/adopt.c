@@ -193,6 +193,7 @@ leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *s
         return rc;
     }
     rep->flushed = seg->extent.bytes;
+    rep->damaged = seg->damaged;
     backup_replica_has(rep, seg);
     seg->role = LEAT_SEGMENT_REPLICA;
     seg->owner_actor = backup->options.env->post->self;

@@ -39,6 +39,7 @@ struct leat_segment {
     enum leat_segment_role role;
     uint64_t writer; /* REPLICA: the incarnation that writes it */
     bool incomplete; /* REPLICA: being made whole; found at a start it is dropped */
+    bool damaged;    /* its log has found other bytes than `extent` says: it counts for nothing */
     enum leat_durability durability;
     uint32_t capacity;      /* bytes, power of two */
     uint32_t row;           /* in the catalogue */

@@ -383,7 +383,7 @@ static struct rig *rig_create(uint64_t seed, enum leat_durability level)
         .durability = level,
         .park_after_us = 3 * 1000 * 1000,
         .producer_expiry_ms = 24 * 3600 * 1000,
-        .events = {on_dirty, on_nothing, on_nothing, on_opening},
+        .events = {on_dirty, on_nothing, on_nothing, on_opening, NULL},
         .owner = rig,
     };
     memcpy(rig->options.cluster_id, cluster, sizeof cluster);

@@ -107,6 +107,38 @@ static void front_given_up_of_a_log_that_stops_ends_the_wait(void **state)
     fake_destroy(fake);
 }
 
+static unsigned last_damaged;
+static bool others_have_it;
+static bool on_last_damaged(void *owner, struct leat_log *log, struct leat_segment *seg)
+{
+    (void)owner, (void)log;
+    assert_int_equal(seg->id.v, 3);
+    last_damaged++;
+    return others_have_it;
+}
+
+/* Where other nodes have the last segment whoever appends is told to try again: only where none has it the
+ * log is damaged. */
+static void last_segment_damaged_refuses_for_good_only_where_nobody_else_has_it(void **state)
+{
+    (void)state;
+    for (int others = 0; others < 2; others++) {
+        struct sent sent;
+        struct fake *fake = log_of(3);
+        fake->options.events.on_last_damaged = on_last_damaged;
+        last_damaged = 0;
+        others_have_it = others;
+        reopen(fake, 0, 0, true);
+        fake_settle(fake); /* where it begins is known */
+        fake->fail_reads = true;
+        assert_int_equal(append(fake, &sent, 50, 100, -1, -1, -1),
+                         others ? LEAT_E_STARTING : LEAT_E_DAMAGED);
+        assert_int_equal(last_damaged, 1);
+        assert_int_equal(info_of(fake).state, others ? LEAT_LOG_STOPPED : LEAT_LOG_DAMAGED);
+        fake_destroy(fake);
+    }
+}
+
 /* What retention dropped was not lost, whatever lies between the trim entry and the crash. */
 static void front_that_was_trimmed_is_not_missed(void **state)
 {
@@ -414,6 +446,7 @@ int main(void)
         cmocka_unit_test(front_given_up_is_no_part_of_the_log_any_more),
         cmocka_unit_test_prestate(front_given_up_is_no_part_of_the_log_any_more, files),
         cmocka_unit_test(front_given_up_of_a_log_that_stops_ends_the_wait),
+        cmocka_unit_test(last_segment_damaged_refuses_for_good_only_where_nobody_else_has_it),
         cmocka_unit_test(front_that_was_trimmed_is_not_missed),
         cmocka_unit_test_prestate(front_that_was_trimmed_is_not_missed, files),
         cmocka_unit_test(group_that_was_lost_has_ended),

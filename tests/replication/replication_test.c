@@ -359,7 +359,7 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
 }
 
 /* What a new owner does with the end of the log that was decided. */
-static void adopt_head(struct world *world, unsigned node)
+static struct leat_extent adopt_head(struct world *world, unsigned node)
 {
     const struct replica *rep =
         LEAT_CONTAINER(world->nodes[node].backup->replicas.next, const struct replica, link);
@@ -381,7 +381,13 @@ static void adopt_head(struct world *world, unsigned node)
     struct leat_backup_status status;
     leat_backup_status(backup, &status);
     assert_int_equal(status.replicas, 0);
-    /* It is found as the node's own, closed where it was decided. */
+    return extent;
+}
+
+/* It is found as the node's own, closed where it was decided. */
+static void restart_with_own(struct world *world, unsigned node)
+{
+    struct leat_backup_status status;
     world_node_kill(world, node, true);
     world_node_start(world, node);
     leat_backup_status(world->nodes[node].backup, &status);
@@ -421,10 +427,40 @@ static void fence_keeps_private_copies_and_refuses_the_writer(void **state)
     before = world->marks_seen;
     world_check(world);
     assert_int_equal(world->marks_seen, before + 2);
-    adopt_head(world, 1);
+    (void)adopt_head(world, 1);
+    restart_with_own(world, 1);
     /* The memory itself goes. */
     for (unsigned i = 0; i < WORLD_ARENAS_MAX; i++)
         if (world->arenas[i].used && world->arenas[i].node) assert_true(world->arenas[i].closed);
+    world_free(world);
+}
+
+/* A segment whose log found other bytes than recorded comes back as nothing that counts: the end of the log
+ * is another copy's. */
+static void segment_given_back_damaged_is_not_adopted_again(void **state)
+{
+    (void)state;
+    struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
+    struct leat_log_ref log = world->logs[0].ref;
+    append_all(world, 3, 1000);
+    world->coordinator_down = true;
+    fences = 0;
+    for (unsigned n = 1; n < 3; n++)
+        assert_int_equal(leat_backup_fence(world->nodes[n].backup, "n0", 100, on_fenced, NULL),
+                         LEAT_OK);
+    world_run(world, 500 * 1000);
+    for (int damaged = 0; damaged < 2; damaged++) {
+        struct leat_extent extent = adopt_head(world, 1 + (unsigned)damaged);
+        struct leat_segment_id id = adopted->id;
+        struct leat_backup *backup = world->nodes[1 + damaged].backup;
+        adopted->damaged = damaged;
+        assert_int_equal(leat_backup_take_own(backup, adopted, 1), LEAT_OK);
+        world_run(world, 200 * 1000);
+        assert_int_equal(leat_backup_holds(backup, log, id, extent), !damaged);
+        assert_int_equal(leat_backup_adopt(backup, log, id, extent, 0, 1, 0, on_adopted, NULL),
+                         damaged ? LEAT_E_NOT_FOUND : LEAT_OK);
+        world_run(world, 200 * 1000);
+    }
     world_free(world);
 }
 
@@ -536,6 +572,7 @@ int main(void)
         cmocka_unit_test(parked_log_repairs_before_its_next_ack),
         cmocka_unit_test(returned_nodes_closed_copies_count_again),
         cmocka_unit_test(lost_closed_copies_wait_for_who_may_bring_them_back),
+        cmocka_unit_test(segment_given_back_damaged_is_not_adopted_again),
         cmocka_unit_test(fence_keeps_private_copies_and_refuses_the_writer),
         cmocka_unit_test(adoption_that_the_disk_refuses_leaves_the_copy_that_it_took),
         cmocka_unit_test(writer_that_has_its_share_of_the_memory_gets_no_more),
