@@ -5,6 +5,7 @@
 
 #include "broker/append.h"
 #include "broker/fetch.h"
+#include "broker/places.h"
 
 #include "base/assert.h"
 #include "base/bytes.h"
@@ -96,6 +97,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
         leat_list_init(lists[i]);
 
     leat_confirmer_init(core);
+    leat_places_init(core);
     leat_takeovers_init(core);
     leat_movers_init(core);
     core->tick.on_expired = core_on_tick;
@@ -167,6 +169,7 @@ void leat_core_fini(struct leat_core *core)
     struct leat_door *door = core->node->options.door;
     if (door != NULL) door->core_close(door, core);
     leat_producer_ids_fini(core);
+    leat_places_fini(core);
     for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
         while (core->hosted[i] != NULL)
             leat_hosted_destroy(core->hosted[i]);

@@ -175,11 +175,12 @@ struct leat_hosted {
 /* ---- a stream as one core knows it ---- */
 struct leat_stream {
     struct leat_stream *by_id_next, *by_name_next;
-    struct leat_stream_desc *desc; /* a reference */
-    struct leat_begun *begun;      /* a reference: of its logs here, those that have begun */
-    bool published;                /* every core has its logs: it may be told of */
-    bool logs_missing;             /* some could not be made here: the tick tries again */
-    struct leat_list waiters;      /* struct leat_stream_wait */
+    struct leat_stream_desc *desc;    /* a reference */
+    struct leat_begun *begun;         /* a reference: of its logs here, those that have begun */
+    struct leat_known_places *places; /* where its copies are; NULL: nobody wanted to know lately */
+    bool published;                   /* every core has its logs: it may be told of */
+    bool logs_missing;                /* some could not be made here: the tick tries again */
+    struct leat_list waiters;         /* struct leat_stream_wait */
 };
 struct leat_stream_wait {
     struct leat_list link;
@@ -211,6 +212,13 @@ struct leat_opener {
     struct leat_core *core;
     uint32_t count, version;
     struct leat_log_ref refs[LEAT_OPENER_LOGS_MAX];
+};
+
+/* What a core knows of where copies are: see places.h. */
+struct leat_placer {
+    struct leat_list known, asks, waits; /* asks: in the order in which they began */
+    uint32_t logs, ask_count;
+    uint64_t serial;
 };
 
 /* Read from any core; written by their own (relaxed). */
@@ -251,6 +259,7 @@ struct leat_core {
     struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
     struct leat_list buffer_waits;
     struct leat_confirmer confirmer;
+    struct leat_placer placer;
     uint64_t frame_bytes_begun, frame_bytes_max;
     uint64_t forward_bytes;
     uint32_t calls;
@@ -425,6 +434,7 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
 /** Nobody waits for its answers any more: give up the places that its requests hold. */
 void leat_sets_peer_closed(struct leat_peer *peer);
 void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame);
 /** The log that a call names. false: there is none, or another node has it: the call has been refused,
  * or passed on to that node as it came. */

@@ -5,7 +5,7 @@
 #include "base/crc32c.h"
 #include "base/diary.h"
 #include "base/mem.h"
-#include "broker/core.h"
+#include "broker/places.h"
 
 static void hosted_on_dirty(void *owner, struct leat_log *log);
 static void hosted_on_acked(void *owner, struct leat_log *log);
@@ -518,6 +518,7 @@ void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
     *at = stream->by_name_next;
     core->stream_count--;
     stream_tell_waiters(stream);
+    leat_places_forget(core, stream);
     leat_begun_unref(stream->begun);
     leat_stream_desc_unref(stream->desc);
     leat_mem_free(stream);

@@ -322,7 +322,7 @@ leat_err leat_ask_start(struct leat_core *core, struct leat_ask *ask, uint64_t i
         .kind = (uint16_t)(LEAT_NODE_KIND_BROKER + kind),
         .control = control,
         .control_bytes = control_bytes,
-        .timeout_us = LEAT_ASK_US_MAX,
+        .timeout_us = ask->timeout_us != 0 ? ask->timeout_us : LEAT_ASK_US_MAX,
         .on_done = ask_on_done,
         .owner = ask,
     };

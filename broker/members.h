@@ -59,6 +59,7 @@ struct leat_ask {
     void (*on_done)(struct leat_ask *ask, leat_err rc, const struct leat_frame *answer,
                     const char *why);
     void *owner;
+    uint64_t timeout_us; /* 0: LEAT_ASK_US_MAX */
 };
 /**
  * kind: as a client's; the node answers as to another broker. control: borrowed until on_done.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "broker/places.h"
 
 /* ---- nodes ---- */
 
@@ -133,30 +134,62 @@ void leat_kafka_leader_of(const struct leat_core *core, const struct leat_stream
     *out_epoch = (int32_t)desc->streamlets[streamlet].epoch.v;
 }
 
-/* Nodes behind the owner of one state, until there are as many as copies. */
-static void copies_add(const struct leat_core *core, int32_t owner_id, enum leat_node_state state,
-                       uint32_t most, struct leat_kafka_copies *copies)
+static bool is_told(const struct leat_kafka_partition_told *told, int32_t id)
 {
-    const struct leat_members *members = &core->members;
-    for (uint32_t i = 1; i <= members->count && (uint32_t)copies->count < most; i++) {
-        const struct leat_member *member =
-            members->rows[((uint32_t)owner_id - 1 + i) % members->count];
-        if (member->info.state != state || member_id(member) == owner_id) continue;
-        copies->nodes[copies->count++] = member_id(member);
-    }
+    for (int32_t i = 0; i < told->count; i++)
+        if (told->nodes[i] == id) return true;
+    return false;
 }
 
-bool leat_kafka_copies_of(struct leat_kafka_request *request, const struct leat_stream_desc *desc,
-                          int32_t owner_id, struct leat_kafka_copies *out_copies)
+/* The node of that number, if it is in that state and there is room. */
+static void told_add(const struct leat_core *core, uint32_t number, enum leat_node_state state,
+                     uint32_t most, struct leat_kafka_partition_told *told)
 {
-    uint32_t most = desc->settings.copies;
-    out_copies->nodes = leat_kafka_take(request, most, sizeof *out_copies->nodes);
-    if (out_copies->nodes == NULL) return false;
-    out_copies->nodes[0] = owner_id;
-    out_copies->count = 1;
-    copies_add(request->core, owner_id, LEAT_NODE_UP, most, out_copies);
-    out_copies->up_count = out_copies->count;
-    copies_add(request->core, owner_id, LEAT_NODE_DOWN, most, out_copies);
+    const struct leat_members *members = &core->members;
+    if ((uint32_t)told->count == most || number >= members->count) return;
+    const struct leat_member *member = members->rows[number];
+    if (member->info.state != state || is_told(told, member_id(member))) return;
+    told->nodes[told->count++] = member_id(member);
+}
+
+static void told_add_next(const struct leat_core *core, enum leat_node_state state, uint32_t most,
+                          struct leat_kafka_partition_told *told)
+{
+    for (uint32_t i = 0; i + 1 < core->members.count; i++)
+        told_add(core, ((uint32_t)told->leader_id + i) % core->members.count, state, most, told);
+}
+
+bool leat_kafka_partition_tell(struct leat_kafka_request *request, const struct leat_stream *stream,
+                               uint32_t partition, struct leat_kafka_partition_told *out)
+{
+    static const enum leat_node_state states[] = {LEAT_NODE_UP, LEAT_NODE_DOWN};
+    const struct leat_core *core = request->core;
+    const struct leat_stream_desc *desc = stream->desc;
+    uint32_t most = desc->settings.copies, logs = desc->settings.logs;
+    *out = (struct leat_kafka_partition_told){0};
+    leat_kafka_leader_of(core, desc, partition / logs, &out->leader_id, &out->leader_epoch);
+    if (out->leader_id < 0) {
+        out->error_code = LEAT_KAFKA_LEADER_NOT_AVAILABLE;
+        return true;
+    }
+    out->nodes = leat_kafka_take(request, most, sizeof *out->nodes);
+    if (out->nodes == NULL) return false;
+    out->nodes[out->count++] = out->leader_id;
+    const struct leat_log_places *places =
+        leat_places_of(stream, partition / logs, partition % logs);
+    uint32_t whole = places != NULL ? places->others.whole : 0;
+    for (uint32_t i = 0; i < whole; i++)
+        told_add(core, places->others.nodes[i], LEAT_NODE_UP, most, out);
+    /* Nothing has begun, or nobody has said: then nobody lacks anything. */
+    if (places == NULL || places->others.count == 0) told_add_next(core, LEAT_NODE_UP, most, out);
+    out->in_sync = out->count;
+    for (unsigned s = 0; s < 2; s++) {
+        int32_t before = out->count;
+        for (uint32_t i = 0; places != NULL && i < places->others.count; i++)
+            told_add(core, places->others.nodes[i], states[s], most, out);
+        told_add_next(core, states[s], most, out);
+        out->down = out->count - before;
+    }
     return true;
 }
 

@@ -56,16 +56,33 @@ enum leat_kafka_error leat_kafka_partition_find(struct leat_core *core,
                                                 const struct leat_stream *stream, int32_t partition,
                                                 int32_t epoch, struct leat_log_ref *out_log,
                                                 uint32_t *out_home);
-/* Who is named as having copies of a partition: its owner, then as many as it has copies of the nodes
- * that follow in the order of ids. Nodes that are down are named only where too few are up. Which nodes
- * really have a segment differs from segment to segment, and only the owner knows. */
-struct leat_kafka_copies {
-    int32_t *nodes; /* those that are up, the owner first; then those that are not */
-    int32_t count, up_count;
+/* What is told of a partition's nodes: first those that are in sync, the owner in front; then those that
+ * are not, of which the last are down. As many as it has copies: where fewer have them, or nobody has
+ * said, nodes that follow the owner in the order of ids. While nobody has said all that are up are told
+ * as in sync. */
+struct leat_kafka_partition_told {
+    int16_t error_code; /* LEADER_NOT_AVAILABLE: no nodes */
+    int32_t leader_id, leader_epoch;
+    int32_t *nodes;
+    int32_t count, in_sync, down;
 };
 /** false: no memory. */
-bool leat_kafka_copies_of(struct leat_kafka_request *request, const struct leat_stream_desc *desc,
-                          int32_t owner_id, struct leat_kafka_copies *out_copies) LEAT_NODISCARD;
+bool leat_kafka_partition_tell(struct leat_kafka_request *request, const struct leat_stream *stream,
+                               uint32_t partition,
+                               struct leat_kafka_partition_told *out) LEAT_NODISCARD;
+/* Two messages tell it by members of the same names. */
+#define LEAT_KAFKA_PARTITION_FILL(to, told, index)                                                 \
+    do {                                                                                           \
+        (to)->error_code = (told)->error_code;                                                     \
+        (to)->partition_index = (int32_t)(index);                                                  \
+        (to)->leader_id = (told)->leader_id;                                                       \
+        (to)->leader_epoch = (told)->leader_epoch;                                                 \
+        (to)->replica_nodes.at = (to)->isr_nodes.at = (told)->nodes;                               \
+        (to)->replica_nodes.count = (told)->count;                                                 \
+        (to)->isr_nodes.count = (told)->in_sync;                                                   \
+        (to)->offline_replicas.at = (told)->nodes + (told)->count - (told)->down;                  \
+        (to)->offline_replicas.count = (told)->down;                                               \
+    } while (0)
 /** Owner and epoch of a partition, for answers that say who leads it now. */
 void leat_kafka_leader_of(const struct leat_core *core, const struct leat_stream_desc *desc,
                           uint32_t streamlet, int32_t *out_id, int32_t *out_epoch);

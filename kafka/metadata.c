@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/places.h"
 #include "broker/streams.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
@@ -12,6 +13,8 @@ struct metadata {
     struct leat_kafka_metadata_response *response;
     struct leat_seeker seeker; /* of the topics named by name */
     int32_t *name_at;          /* a topic's place there; -1: its name can be no stream's */
+    bool all;                  /* of all topics */
+    struct leat_places_wait wait;
 };
 
 /* ---- what is told ---- */
@@ -35,32 +38,17 @@ static bool fill_brokers(struct leat_kafka_request *request,
     return true;
 }
 
-static bool fill_partitions(struct leat_kafka_request *request, const struct leat_stream_desc *desc,
+static bool fill_partitions(struct leat_kafka_request *request, const struct leat_stream *stream,
                             struct leat_kafka_metadata_response_topic *topic)
 {
-    struct leat_core *core = request->core;
-    uint32_t count = leat_kafka_partition_count(desc);
+    uint32_t count = leat_kafka_partition_count(stream->desc);
     topic->partitions.at = LEAT_KAFKA_MAKE(request, metadata_response_partition, count);
     if (topic->partitions.at == NULL) return false;
     topic->partitions.count = (int32_t)count;
-    struct leat_kafka_copies copies = {0}; /* of one streamlet */
     for (uint32_t i = 0; i < count; i++) {
-        struct leat_kafka_metadata_response_partition *partition = &topic->partitions.at[i];
-        leat_kafka_leader_of(core, desc, i / desc->settings.logs, &partition->leader_id,
-                             &partition->leader_epoch);
-        partition->partition_index = (int32_t)i;
-        if (partition->leader_id < 0) {
-            partition->error_code = LEAT_KAFKA_LEADER_NOT_AVAILABLE;
-            continue;
-        }
-        if ((copies.count == 0 || copies.nodes[0] != partition->leader_id) &&
-            !leat_kafka_copies_of(request, desc, partition->leader_id, &copies))
-            return false;
-        partition->replica_nodes.at = partition->isr_nodes.at = copies.nodes;
-        partition->replica_nodes.count = copies.count;
-        partition->isr_nodes.count = copies.up_count;
-        partition->offline_replicas.at = copies.nodes + copies.up_count;
-        partition->offline_replicas.count = copies.count - copies.up_count;
+        struct leat_kafka_partition_told told;
+        if (!leat_kafka_partition_tell(request, stream, i, &told)) return false;
+        LEAT_KAFKA_PARTITION_FILL(&topic->partitions.at[i], &told, i);
     }
     return true;
 }
@@ -72,24 +60,41 @@ static bool fill_topic(struct leat_kafka_request *request, const struct leat_str
     topic->name = leat_kafka_keep(request, leat_kafka_text(desc->name));
     topic->topic_id = leat_kafka_topic_id(request->core, desc->id);
     topic->is_internal = desc->internal;
-    return fill_partitions(request, desc, topic);
+    return fill_partitions(request, stream, topic);
+}
+
+/* The next of those that are told of behind `stream`; NULL at first, and at the end. */
+static const struct leat_stream *stream_next(const struct leat_core *core,
+                                             const struct leat_stream *stream)
+{
+    uint32_t row = stream != NULL ? stream->desc->id & core->stream_mask : 0;
+    const struct leat_stream *next = stream != NULL ? stream->by_id_next : core->streams_by_id[0];
+    for (;;) {
+        for (; next != NULL; next = next->by_id_next)
+            if (next->published && !next->desc->internal) return next;
+        if (row++ == core->stream_mask) return NULL;
+        next = core->streams_by_id[row];
+    }
 }
 
 static bool fill_all(struct leat_kafka_request *request,
                      struct leat_kafka_metadata_response *response)
 {
-    struct leat_core *core = request->core;
+    const struct leat_core *core = request->core;
+    const struct leat_stream *stream = NULL;
     response->topics.at = LEAT_KAFKA_MAKE(request, metadata_response_topic, core->stream_count);
     if (response->topics.at == NULL) return false;
-    for (uint32_t i = 0; i <= core->stream_mask; i++) {
-        const struct leat_stream *stream = core->streams_by_id[i];
-        for (; stream != NULL; stream = stream->by_id_next) {
-            if (!stream->published || stream->desc->internal) continue;
-            if (!fill_topic(request, stream, &response->topics.at[response->topics.count++]))
-                return false;
-        }
-    }
+    while ((stream = stream_next(core, stream)) != NULL)
+        if (!fill_topic(request, stream, &response->topics.at[response->topics.count++]))
+            return false;
     return true;
+}
+
+static const struct leat_stream *stream_asked(const struct leat_core *core,
+                                              const struct leat_kafka_metadata_request_topic *asked)
+{
+    return asked->name.text != NULL ? leat_kafka_topic_by_name(core, asked->name)
+                                    : leat_kafka_topic_by_id(core, &asked->topic_id);
 }
 
 static bool fill_named(struct metadata *metadata)
@@ -105,9 +110,7 @@ static bool fill_named(struct metadata *metadata)
         const struct leat_kafka_metadata_request_topic *asked = &body->topics.at[i];
         struct leat_kafka_metadata_response_topic *topic = &response->topics.at[i];
         const bool by_name = asked->name.text != NULL;
-        const struct leat_stream *stream =
-            by_name ? leat_kafka_topic_by_name(request->core, asked->name)
-                    : leat_kafka_topic_by_id(request->core, &asked->topic_id);
+        const struct leat_stream *stream = stream_asked(request->core, asked);
         topic->name = asked->name;
         topic->topic_id = asked->topic_id;
         if (stream != NULL) {
@@ -126,15 +129,43 @@ static bool fill_named(struct metadata *metadata)
     return true;
 }
 
+static void metadata_fill(struct metadata *metadata)
+{
+    struct leat_kafka_request *request = metadata->request;
+    bool filled = fill_brokers(request, metadata->response) &&
+                  (metadata->all ? fill_all(request, metadata->response) : fill_named(metadata));
+    leat_kafka_answer(request, filled ? metadata->response : NULL);
+}
+
+static void metadata_on_places(struct leat_places_wait *wait)
+{
+    metadata_fill(wait->owner);
+}
+
+/* true: where the copies of some topic are was never asked here, and is being asked. */
+static bool places_want(struct metadata *metadata)
+{
+    struct leat_core *core = metadata->request->core;
+    const struct leat_kafka_metadata_request *body = metadata->request->body;
+    const struct leat_stream *stream = NULL;
+    bool waits = false;
+    while (metadata->all && (stream = stream_next(core, stream)) != NULL)
+        waits |= leat_places_want(core, stream->desc->id);
+    for (int32_t i = 0; !metadata->all && i < body->topics.count; i++)
+        if ((stream = stream_asked(core, &body->topics.at[i])) != NULL)
+            waits |= leat_places_want(core, stream->desc->id);
+    return waits;
+}
+
 static void metadata_on_sought(struct leat_seeker *seeker)
 {
     struct metadata *metadata = seeker->owner;
-    struct leat_kafka_request *request = metadata->request;
-    const struct leat_kafka_metadata_request *body = request->body;
-    bool all = body->topics.count < 0 || (request->version == 0 && body->topics.count == 0);
-    bool filled = fill_brokers(request, metadata->response) &&
-                  (all ? fill_all(request, metadata->response) : fill_named(metadata));
-    leat_kafka_answer(request, filled ? metadata->response : NULL);
+    metadata->wait.on_done = metadata_on_places;
+    metadata->wait.owner = metadata;
+    if (places_want(metadata))
+        leat_places_wait(seeker->core, &metadata->wait);
+    else
+        metadata_fill(metadata);
 }
 
 /* ---- what is asked ---- */
@@ -178,7 +209,7 @@ void leat_kafka_handle_metadata(struct leat_kafka_request *request)
     metadata->seeker.core = core;
     metadata->seeker.may_create =
         body->allow_auto_topic_creation && core->node->options.auto_create && !core->stopping;
-    metadata->seeker.all =
+    metadata->all = metadata->seeker.all =
         body->topics.count < 0 || (request->version == 0 && body->topics.count == 0);
     metadata->seeker.settings = leat_kafka_settings_default();
     metadata->seeker.on_done = metadata_on_sought;

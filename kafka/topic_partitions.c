@@ -1,6 +1,7 @@
 /* DescribeTopicPartitions: metadata in pages, topics by name. */
 #include <string.h>
 
+#include "broker/places.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
 
@@ -14,6 +15,9 @@ struct page {
     struct leat_kafka_request *request;
     struct leat_kafka_describe_topic_partitions_response *response;
     int32_t left; /* partitions that the page may still take */
+    bool waits;   /* where copies are was never asked here, and is being asked */
+    bool waited;
+    struct leat_places_wait wait;
 };
 
 static int name_order(struct leat_kafka_string a, struct leat_kafka_string b)
@@ -51,10 +55,10 @@ static struct leat_kafka_string name_next(struct leat_kafka_request *request,
 }
 
 /* false: no memory. */
-static bool page_partitions(struct page *page, const struct leat_stream_desc *desc, int32_t from,
+static bool page_partitions(struct page *page, const struct leat_stream *stream, int32_t from,
                             struct leat_kafka_describe_topic_partitions_response_topic *out)
 {
-    int32_t count = (int32_t)leat_kafka_partition_count(desc) - from;
+    int32_t count = (int32_t)leat_kafka_partition_count(stream->desc) - from;
     if (count < 0) count = 0;
     if (count > page->left) {
         page->response->next_cursor.topic_name = out->name;
@@ -64,27 +68,13 @@ static bool page_partitions(struct page *page, const struct leat_stream_desc *de
     out->partitions.at =
         LEAT_KAFKA_MAKE(page->request, describe_topic_partitions_response_partition, (size_t)count);
     if (out->partitions.at == NULL) return false;
-    struct leat_kafka_copies copies = {0}; /* of one owner */
     out->partitions.count = count;
     page->left -= count;
     for (int32_t i = 0; i < count; i++) {
-        struct leat_kafka_describe_topic_partitions_response_partition *partition =
-            &out->partitions.at[i];
-        leat_kafka_leader_of(page->request->core, desc, (uint32_t)(from + i) / desc->settings.logs,
-                             &partition->leader_id, &partition->leader_epoch);
-        partition->partition_index = from + i;
-        if (partition->leader_id < 0) {
-            partition->error_code = LEAT_KAFKA_LEADER_NOT_AVAILABLE;
-            continue;
-        }
-        if ((copies.count == 0 || copies.nodes[0] != partition->leader_id) &&
-            !leat_kafka_copies_of(page->request, desc, partition->leader_id, &copies))
+        struct leat_kafka_partition_told told;
+        if (!leat_kafka_partition_tell(page->request, stream, (uint32_t)(from + i), &told))
             return false;
-        partition->replica_nodes.at = partition->isr_nodes.at = copies.nodes;
-        partition->replica_nodes.count = copies.count;
-        partition->isr_nodes.count = copies.up_count;
-        partition->offline_replicas.at = copies.nodes + copies.up_count;
-        partition->offline_replicas.count = copies.count - copies.up_count;
+        LEAT_KAFKA_PARTITION_FILL(&out->partitions.at[i], &told, from + i);
     }
     return true;
 }
@@ -102,44 +92,69 @@ static bool page_topic(struct page *page, struct leat_kafka_string name, int32_t
     }
     out->topic_id = leat_kafka_topic_id(page->request->core, stream->desc->id);
     out->is_internal = stream->desc->internal;
-    return page_partitions(page, stream->desc, from, out);
+    page->waits |= leat_places_want(page->request->core, stream->desc->id);
+    return page_partitions(page, stream, from, out);
 }
 
-void leat_kafka_handle_describe_topic_partitions(struct leat_kafka_request *request)
+static void page_on_places(struct leat_places_wait *wait);
+
+static void page_make(struct page *page)
 {
+    struct leat_kafka_request *request = page->request;
     const struct leat_kafka_describe_topic_partitions_request *body = request->body;
-    struct page page = {
-        .request = request,
-        .response = LEAT_KAFKA_MAKE(request, describe_topic_partitions_response, 1),
-        .left = PAGE_PARTITIONS_MAX,
-    };
-    if (body->response_partition_limit > 0 && body->response_partition_limit < page.left)
-        page.left = body->response_partition_limit;
+    page->response = LEAT_KAFKA_MAKE(request, describe_topic_partitions_response, 1);
+    page->left = PAGE_PARTITIONS_MAX;
+    if (body->response_partition_limit > 0 && body->response_partition_limit < page->left)
+        page->left = body->response_partition_limit;
     size_t topics =
         body->topics.count > 0 ? (size_t)body->topics.count : (size_t)request->core->stream_count;
     /* Each topic takes one partition of the page at least. */
-    if (topics > (size_t)page.left) topics = (size_t)page.left;
+    if (topics > (size_t)page->left) topics = (size_t)page->left;
     if (body->topics.count <= 0 && topics > PAGE_OF_ALL_MAX) topics = PAGE_OF_ALL_MAX;
-    if (page.response != NULL)
-        page.response->topics.at =
+    if (page->response != NULL)
+        page->response->topics.at =
             LEAT_KAFKA_MAKE(request, describe_topic_partitions_response_topic, topics);
-    if (page.response == NULL || page.response->topics.at == NULL ||
-        body->topics.count > PAGE_TOPICS_MAX) {
+    if (page->response == NULL || page->response->topics.at == NULL) {
         leat_kafka_answer(request, NULL);
         return;
     }
     const bool resumed = body->cursor.topic_name.text != NULL;
     struct leat_kafka_string name = name_next(request, body->cursor.topic_name, true);
     bool good = true;
-    while (good && name.text != NULL && page.response->next_cursor.topic_name.text == NULL) {
-        if (page.left == 0 || (size_t)page.response->topics.count == topics) {
-            page.response->next_cursor.topic_name = leat_kafka_keep(request, name);
+    while (good && name.text != NULL && page->response->next_cursor.topic_name.text == NULL) {
+        if (page->left == 0 || (size_t)page->response->topics.count == topics) {
+            page->response->next_cursor.topic_name = leat_kafka_keep(request, name);
             break;
         }
         bool begun = resumed && name_order(name, body->cursor.topic_name) == 0;
         int32_t from = begun && body->cursor.partition_index > 0 ? body->cursor.partition_index : 0;
-        good = page_topic(&page, name, from);
+        good = page_topic(page, name, from);
         name = name_next(request, name, false);
     }
-    leat_kafka_answer(request, good ? page.response : NULL);
+    if (good && page->waits && !page->waited) {
+        page->waited = true;
+        page->wait.on_done = page_on_places;
+        page->wait.owner = page;
+        leat_places_wait(request->core, &page->wait);
+        return;
+    }
+    leat_kafka_answer(request, good ? page->response : NULL);
+}
+
+/* Now it is known; the page is made anew. */
+static void page_on_places(struct leat_places_wait *wait)
+{
+    page_make(wait->owner);
+}
+
+void leat_kafka_handle_describe_topic_partitions(struct leat_kafka_request *request)
+{
+    const struct leat_kafka_describe_topic_partitions_request *body = request->body;
+    struct page *page = leat_kafka_take(request, 1, sizeof *page);
+    if (page == NULL || body->topics.count > PAGE_TOPICS_MAX) {
+        leat_kafka_answer(request, NULL);
+        return;
+    }
+    page->request = request;
+    page_make(page);
 }

@@ -379,6 +379,14 @@ struct leat_rep_segment_status {
 void leat_primary_log_each(const struct leat_primary_log *rep,
                            void (*each)(void *arg, const struct leat_rep_segment_status *status),
                            void *arg);
+/* The other nodes that have the newest segment that has begun: those that have it whole, then those
+ * that are still being filled. Numbers as struct leat_rep_node has them. */
+struct leat_rep_places {
+    uint8_t count, whole;
+    uint8_t nodes[LEAT_COPIES_MAX - 1];
+};
+/** None while no segment has begun. Thread: owner. */
+void leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out);
 struct leat_primary_log_status {
     uint32_t copies, min_copies, version;
     uint32_t

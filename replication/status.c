@@ -104,6 +104,34 @@ void leat_primary_log_each(const struct leat_primary_log *rep,
     each_in(rep, &rep->active, each, arg);
 }
 
+static const struct rep_set *newest_begun(const struct leat_list *head)
+{
+    for (const struct leat_list *it = head->prev; it != head; it = it->prev) {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        if (set->started && !set->dropping) return set;
+    }
+    return NULL;
+}
+
+void leat_primary_log_places(const struct leat_primary_log *rep, struct leat_rep_places *out)
+{
+    static_assert(LEAT_REP_NODES_MAX <= UINT8_MAX + 1, "a node's number is kept in a byte");
+    const struct rep_set *set = newest_begun(&rep->active);
+    *out = (struct leat_rep_places){0};
+    if (set == NULL) set = newest_begun(&rep->settled);
+    for (unsigned i = 0; set != NULL && i < set->copy_count; i++) {
+        const struct rep_copy *copy = set->copies[i];
+        if (copy->state == REP_COPY_OPENING) continue;
+        uint8_t node = (uint8_t)copy->peer->node.number;
+        uint8_t at = out->count++;
+        if (!copy->incomplete) {
+            out->nodes[at] = out->nodes[out->whole];
+            at = out->whole++;
+        }
+        out->nodes[at] = node;
+    }
+}
+
 void leat_primary_log_status(const struct leat_primary_log *rep,
                              struct leat_primary_log_status *out)
 {

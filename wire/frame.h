@@ -49,6 +49,7 @@ enum leat_kind {
     LEAT_KIND_GROUP = 22,
     LEAT_KIND_STREAMLET_MOVE = 23,
     LEAT_KIND_STREAM_TRIM = 24,
+    LEAT_KIND_PLACES = 25,
 };
 
 struct leat_frame {

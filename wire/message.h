@@ -353,6 +353,9 @@ void leat_msg_log_ref_read(struct leat_msg_reader *reader, struct leat_log_ref *
  *   Answer [next offset]      where the log goes on, or begins
  * STREAM_TRIM [stream name, streamlet, log, before]
  *   Answer [first offset]     records below `before` are given up; 2^64-1: all that is acked
+ * PLACES [stream id], between nodes
+ *   Answer [bin…], one for each log of the stream: [how many nodes besides the owner have its newest
+ *   segment whole, numbers of all that have it, those first], a byte each; empty: not its own
  * STATUS []
  *   Answer [version text, uptime ms, cpu us (whole process), memory budget, memory used, disk free,
  *           cores, appended records, appended bytes, fetched records, fetched bytes, connections,

@@ -26,25 +26,66 @@ def kafka_port(node):
     return int(node.diary_wait(r'clients of Kafka: listening on \S+:(\d+)').group(1))
 
 
-def partition_of(client, topic):
-    """(leader, replicas, in sync) of partition 0."""
+def partitions_of(client, topic):
+    """[(error, number, leader, replicas, in sync)], {broker: port}."""
     client.send(METADATA, 1, Out(False).i('i', 1).run(topic))
     back = client.receive(METADATA, 1)
-    brokers = back.array(lambda: (back.i('i'), back.run(), back.i('i'), back.run())[0])
+    brokers = back.array(lambda: (back.i('i'), back.run(), back.i('i'), back.run()))
     back.i('i')
     equal((back.i('i'), back.i('h'), back.run(), back.i('b')), (1, NONE, topic.encode(), 0))
-    back.i('i')
-    back.i('hi')
-    return back.i('i'), back.array(lambda: back.i('i')), back.array(lambda: back.i('i')), sorted(brokers)
+    rows = back.array(lambda: (back.i('h'), back.i('i'), back.i('i'), back.array(lambda: back.i('i')),
+                               back.array(lambda: back.i('i'))))
+    return rows, {number: port for number, _, port, _ in brokers}
+
+
+def partition_of(client, topic):
+    """(leader, replicas, in sync) of partition 0."""
+    rows, brokers = partitions_of(client, topic)
+    return rows[0][2:] + (sorted(brokers),)
 
 
 def port_of(client, topic):
     """Where clients of Kafka find the owner of partition 0."""
-    client.send(METADATA, 1, Out(False).i('i', 1).run(topic))
-    back = client.receive(METADATA, 1)
-    brokers = back.array(lambda: (back.i('i'), back.run(), back.i('i'), back.run()))
-    leader = partition_of(client, topic)[0]
-    return next(port for number, _, port, _ in brokers if number == leader)
+    rows, brokers = partitions_of(client, topic)
+    return brokers[rows[0][2]]
+
+
+def places_of(cluster, stream, up):
+    """By streamlet, the nodes that have its newest segment as its owner says: (owner, all, those that have it whole)."""
+    told = json.loads(cluster.leat('stream', 'describe', stream, '--segments', '--json', which=up[:1], code=None).stdout or '{}')
+    places = {}
+    for log in told.get('log_list', []):
+        copies = log['segment_list'][-1]['copies'] if log.get('segment_list') else []
+        places[log['streamlet']] = (log['node'], {c['node'] for c in copies} | {log['node']},
+                                    {c['node'] for c in copies if c['complete']} | {log['node']})
+    return places
+
+
+def test_metadata_names_the_nodes_that_have_the_copies():
+    """On every node; again when one of them has gone and its copies are made elsewhere."""
+    cluster = Cluster(nodes=4, voters=3, kafka='127.0.0.1:0').start()
+    streamlets = 8
+    cluster.leat('stream', 'create', 's', '--logs', 1, '--copies', 2, '--streamlets', streamlets)
+    for s in range(streamlets):
+        cluster.produce('s', ['a'], '--streamlet', s)
+    name_of = {kafka_port(node): f'n{i}' for i, node in enumerate(cluster.nodes)}
+    clients = [Client(node) for node in cluster.nodes]
+
+    def agree(which):
+        want = places_of(cluster, 's', which)
+        for i in which:
+            rows, brokers = partitions_of(clients[i], 's')
+            if any(row[0] != NONE for row in rows):
+                return False
+            names = {number: name_of[port] for number, port in brokers.items()}
+            for _, number, leader, replicas, in_sync in rows:
+                said = names.get(leader), {names.get(r) for r in replicas}, {names.get(r) for r in in_sync}
+                if said != want.get(number) or len(replicas) != 2 or replicas[0] != leader:
+                    return False
+        return True
+    until(lambda: agree([0, 1, 2, 3]), 'all nodes name those that the owners name')
+    cluster.nodes[3].kill()
+    until(lambda: agree([0, 1, 2]), 'those that are left name those that have the copies now')
 
 
 def test_metadata_names_as_many_replicas_as_there_are_copies():
