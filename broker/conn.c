@@ -186,8 +186,11 @@ static enum leat_handled peer_take(struct leat_peer *peer, const uint8_t *data, 
     leat_err rc = leat_frame_decode(data, bytes, &frame, out_want);
     if (rc == LEAT_E_AGAIN) return LEAT_SHORT;
     if (rc != LEAT_OK) {
+        static_assert(LEAT_FRAME_BYTES_MAX == 8 << 20 && LEAT_CONTROL_BYTES_MAX == 1 << 20,
+                      "the sentence below names them");
         peer_refuse_and_close(peer, &frame, rc,
-                              rc == LEAT_E_TOO_LARGE ? "the frame is larger than the limit"
+                              rc == LEAT_E_TOO_LARGE
+                                  ? "the frame is larger than 8 MiB, or its control body than 1 MiB"
                               : rc == LEAT_E_CORRUPT
                                   ? "the frame's header or control body fails its CRC"
                                   : "this is not a frame of Leat's protocol");

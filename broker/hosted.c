@@ -204,11 +204,11 @@ leat_err leat_hosted_place(struct leat_core *core, struct leat_log_ref ref, uint
                               ref.stream);
     const struct leat_stream_desc *desc = stream->desc;
     if (ref.streamlet >= desc->streamlet_count || ref.log >= desc->settings.logs)
-        return leat_error_set(error, LEAT_E_UNKNOWN_LOG,
-                              "stream \"%.64s\" has %u streamlets with %u logs each; there is no "
-                              "streamlet %u, log %u",
-                              desc->name, desc->streamlet_count, desc->settings.logs, ref.streamlet,
-                              ref.log);
+        return leat_error_set(
+            error, LEAT_E_UNKNOWN_LOG,
+            "stream \"%.64s\" has streamlets 0 to %u, each with logs 0 to %u; there is no "
+            "streamlet %u, log %u",
+            desc->name, desc->streamlet_count - 1, desc->settings.logs - 1, ref.streamlet, ref.log);
     if (!leat_core_owns(core, desc, ref.streamlet)) {
         if (error == NULL) return LEAT_E_NOT_OWNER;
         char owner[192];

@@ -6,6 +6,11 @@ _leat_streams()
     timeout 1 leat stream list --json 2>/dev/null | grep -o '"name":"[^"]*"' | cut -d'"' -f4
 }
 
+_leat_nodes()
+{
+    timeout 1 leat cluster status --json 2>/dev/null | grep -o '"nodes":\[.*' | grep -o '"name":"[^"]*"' | cut -d'"' -f4
+}
+
 _leat()
 {
     local cur prev noun verb i words=()
@@ -23,6 +28,11 @@ _leat()
     case $prev in
     --durability) COMPREPLY=($(compgen -W 'memory disk' -- "$cur")) && return ;;
     --compression | -z) COMPREPLY=($(compgen -W 'none lz4 zstd' -- "$cur")) && return ;;
+    --replication) COMPREPLY=($(compgen -W 'shm verbs tcp rpc' -- "$cur")) && return ;;
+    --how) COMPREPLY=($(compgen -W 'kill leader stop' -- "$cur")) && return ;;
+    --before) COMPREPLY=($(compgen -W 'end' -- "$cur")) && return ;;
+    --dir) COMPREPLY=($(compgen -d -- "$cur")) && return ;;
+    --leatd) COMPREPLY=($(compgen -c -- "$cur")) && return ;;
     --mode) COMPREPLY=($(compgen -W 'ordered parallel' -- "$cur")) && return ;;
     --from | -o) COMPREPLY=($(compgen -W 'earliest latest' -- "$cur")) && return ;;
     --stream) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) && return ;;
@@ -36,12 +46,13 @@ _leat()
 
     local options='--brokers --help'
     case $noun:$verb in
-    :) COMPREPLY=($(compgen -W 'stream produce consume log status cluster node bench --brokers --help --version' -- "$cur")) && return ;;
+    :) COMPREPLY=($(compgen -W 'stream streamlet produce consume log status cluster node bench --brokers --help --version' -- "$cur")) && return ;;
     stream:) COMPREPLY=($(compgen -W "create list describe delete trim rebalance $options" -- "$cur")) && return ;;
     stream:create) options+=' --streamlets --logs --copies --min-copies --durability --retention-time --retention-bytes --segment-bytes --max-batch-bytes --append-time --json' ;;
     stream:trim) options+=' --streamlet --log --before' ;;
     stream:list | status:*) options+=' --json' ;;
     stream:describe) options+=' --json --segments' ;;
+    streamlet:) COMPREPLY=($(compgen -W "move $options" -- "$cur")) && return ;;
     produce:*) options+=' --key-separator --batch-bytes --linger --compression --streamlet --timeout --acks --quiet' ;;
     consume:*) options+=' --from --until-end --max-records --streamlet --set --mode --format' ;;
     log:) COMPREPLY=($(compgen -W "recover $options" -- "$cur")) && return ;;
@@ -59,7 +70,14 @@ _leat()
         return
     fi
     case $noun:$verb in
-    stream:describe | stream:delete | stream:trim | log:recover) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;
+    streamlet:move)
+        case ${#words[@]} in
+        2) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;
+        4) COMPREPLY=($(compgen -W "$(_leat_nodes)" -- "$cur")) ;;
+        esac
+        ;;
+    node:*) COMPREPLY=($(compgen -W "$(_leat_nodes)" -- "$cur")) ;;
+    stream:describe | stream:delete | stream:trim | stream:rebalance | log:recover) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;
     produce:) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;
     produce:*) COMPREPLY=($(compgen -f -- "$cur")) ;;
     consume:) COMPREPLY=($(compgen -W "$(_leat_streams)" -- "$cur")) ;;

@@ -67,7 +67,7 @@ leat_err leat_stream_settings_complete(struct leat_stream_settings *settings, ui
     if (settings->min_copies == 0) settings->min_copies = settings->copies / 2 + 1;
     if (settings->min_copies > settings->copies)
         return leat_error_set(error, LEAT_E_INVALID,
-                              "min-copies %" PRIu32 " is more than the %" PRIu32 " copies",
+                              "min-copies %" PRIu32 " is more than copies %" PRIu32,
                               settings->min_copies, settings->copies);
     if (settings->durability == LEAT_DURABILITY_DEFAULT)
         settings->durability = LEAT_DURABILITY_DISK; /* all copies are on one host */

@@ -111,6 +111,7 @@ static bool number_parse(const char *text, enum cli_kind kind, uint64_t *out)
     }
     double scale = kind == CLI_US ? 1 : 1e3;
     double us = value * (kind == CLI_S ? 1e6 : scale); /* a bare number: the option's own unit */
+    if (kind == CLI_SPAN && !*end && value > 0) return false;
     if (*end) {
         us = -1;
         for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
@@ -134,6 +135,7 @@ static bool option_set(const struct cli_option *option, const char *value)
         [CLI_S] = "a time such as 5, 500ms or 2m",
         [CLI_MS] = "a time such as 500ms, 10s or 7d",
         [CLI_US] = "a time such as 100us, 5ms or 1s",
+        [CLI_SPAN] = "a time with its unit, such as 90s, 12h or 7d",
     };
     cli_error("--%s wants %s, not '%s'", option->name, wanted[option->kind], value);
     return false;
@@ -211,6 +213,36 @@ int cli_compression_parse(const char *text, int *out)
         return CLI_USAGE;
     }
     return CLI_OK;
+}
+
+static int hex(char c)
+{
+    return isdigit((unsigned char)c)    ? c - '0'
+           : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10
+                                        : -1;
+}
+
+char cli_unescaped(const char **text)
+{
+    const char *at = *text;
+    char c = *at++;
+    if (c == '\\' && *at) {
+        c = *at++;
+        if (c == 'n')
+            c = '\n';
+        else if (c == 't')
+            c = '\t';
+        else if (c == 'r')
+            c = '\r';
+        else if (c == '0')
+            c = 0;
+        else if (c == 'x' && hex(at[0]) >= 0 && hex(at[1]) >= 0) {
+            c = (char)(hex(at[0]) * 16 + hex(at[1]));
+            at += 2;
+        }
+    }
+    *text = at;
+    return c;
 }
 
 bool cli_in_range(const char *option, uint64_t value, uint64_t least, uint64_t most,

@@ -16,7 +16,7 @@ enum cli_exit {
 };
 
 /* ---- options ---- */
-enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_U64, CLI_BYTES, CLI_S, CLI_MS, CLI_US };
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_U64, CLI_BYTES, CLI_S, CLI_MS, CLI_US, CLI_SPAN };
 struct cli_option {
     const char *name; /* without the dashes */
     char letter;      /* 0: none */
@@ -26,7 +26,8 @@ struct cli_option {
 /**
  * Take options out of argv; what is left are the operands, in place. Numbers of kind BYTES take
  * K, M, G (1024); MS and US take us, ms, s, m, h, d;
- * S too, where a bare number is seconds and *out milliseconds.
+ * S too, where a bare number is seconds and *out milliseconds; SPAN too, in milliseconds, where a unit is
+ * required: who takes 3600 for seconds would lose what is older than 3.6 s.
  * Returns the number of operands, or -1 after a message (usage error).
  */
 int cli_parse(int argc, char **argv, const struct cli_option *options, size_t count);
@@ -41,6 +42,8 @@ void cli_error(const char *format, ...) LEAT_PRINTF(1, 2);
 const char *cli_nearest(const char *word, const char *const *names, size_t count);
 /** CLI_OK and the library's number, or CLI_USAGE after a message. NULL: none. */
 int cli_compression_parse(const char *text, int *out);
+/** The next character of a text that is not at its end; \n \t \r \0 \xHH and \ before any other are one. */
+char cli_unescaped(const char **text);
 /** False after a message that names the option and its range, in `unit` (" ms", or ""). */
 bool cli_in_range(const char *option, uint64_t value, uint64_t least, uint64_t most,
                   const char *unit);

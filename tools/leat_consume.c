@@ -105,37 +105,16 @@ static int from_parse(const char *text, leat_consumer_options *options)
 
 /* ---- format ---- */
 
-static int hex(char c)
-{
-    return isdigit((unsigned char)c)    ? c - '0'
-           : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10
-                                        : -1;
-}
-
 /* Escapes are resolved once. A literal percent sign written by an escape is doubled. */
 static void format_prepare(struct consume_run *run, const char *text)
 {
     run->format = malloc(strlen(text) * 2 + 1);
     if (!run->format) abort();
     run->newline = true;
-    for (const char *at = text; *at; at++) {
-        char c = *at;
-        if (c == '\\' && at[1]) {
-            c = *++at;
-            if (c == 'n')
-                c = '\n';
-            else if (c == 't')
-                c = '\t';
-            else if (c == 'r')
-                c = '\r';
-            else if (c == '0')
-                c = 0;
-            else if (c == 'x' && hex(at[1]) >= 0 && hex(at[2]) >= 0) {
-                c = (char)(hex(at[1]) * 16 + hex(at[2]));
-                at += 2;
-            }
-            if (c == '%') run->format[run->format_bytes++] = '%';
-        }
+    for (const char *at = text; *at;) {
+        bool escaped = *at == '\\';
+        char c = cli_unescaped(&at);
+        if (c == '%' && escaped) run->format[run->format_bytes++] = '%';
         if (c == '\n') run->newline = false;
         run->format[run->format_bytes++] = c;
     }

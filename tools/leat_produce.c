@@ -16,6 +16,7 @@ enum {
     READ_BYTES = 1024 * 1024,
     LINE_BYTES_MAX = LEAT_BATCH_BYTES_MAX, /* the server's own limit says the rest */
     PROGRESS_US = 200 * 1000,
+    SEPARATOR_BYTES_MAX = 64,
     BATCH_BYTES_MIN = 1024, /* as producer.h has them */
     BATCH_BYTES_MAX = 1024 * 1024,
 };
@@ -28,7 +29,8 @@ static const char help[] =
     "gives the same bytes back. The stream is made when it is missing (unless the server "
     "forbids).\n"
     "\n"
-    "  --key-separator S    what stands before the first S of a line is the record's key\n"
+    "  --key-separator S    what stands before the first S of a line is the record's key;\n"
+    "                       \\t \\0 \\xHH are understood\n"
     "  --batch-bytes SIZE   send a batch when it has this size (default 64K)\n"
     "  --linger TIME        or when its first record has waited this long (default 1ms)\n"
     "  --compression C      none, lz4 or zstd (default none)\n"
@@ -250,10 +252,14 @@ int leat_produce_main(int argc, char **argv)
         if (n < 1) cli_error("produce wants a stream's NAME");
         return CLI_USAGE;
     }
-    if (separator && !*separator) {
-        cli_error("--key-separator wants at least one byte");
+    char delimiter[SEPARATOR_BYTES_MAX];
+    size_t delimiter_bytes = 0;
+    if (separator && (!*separator || strlen(separator) > sizeof delimiter)) {
+        cli_error("--key-separator has 1 to %d bytes", SEPARATOR_BYTES_MAX);
         return CLI_USAGE;
     }
+    for (const char *at = separator; at && *at;)
+        delimiter[delimiter_bytes++] = cli_unescaped(&at);
     if (!cli_in_range("streamlet", streamlet == UINT64_MAX ? 0 : streamlet, 0,
                       LEAT_STREAMLETS_MAX - 1, "") ||
         !cli_in_range("timeout", timeout_ms, 1, INT32_MAX, " ms") ||
@@ -273,8 +279,8 @@ int leat_produce_main(int argc, char **argv)
     leat_message message;
     struct produce_run run = {
         .stream = argv[0],
-        .separator = separator,
-        .separator_bytes = separator ? strlen(separator) : 0,
+        .separator = separator ? delimiter : NULL,
+        .separator_bytes = delimiter_bytes,
         .streamlet = streamlet == UINT64_MAX ? -1 : (int32_t)streamlet,
         .acks = acks,
         .started_us = leat_shared_now_us(NULL),

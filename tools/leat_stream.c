@@ -98,7 +98,7 @@ static int create(int argc, char **argv)
         {"copies", 0, CLI_U64, &copies},
         {"min-copies", 0, CLI_U64, &min_copies},
         {"durability", 0, CLI_TEXT, &durability},
-        {"retention-time", 0, CLI_MS, &retention_ms},
+        {"retention-time", 0, CLI_SPAN, &retention_ms},
         {"retention-bytes", 0, CLI_BYTES, &retention_bytes},
         {"segment-bytes", 0, CLI_BYTES, &segment_bytes},
         {"max-batch-bytes", 0, CLI_BYTES, &batch_bytes},

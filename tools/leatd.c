@@ -511,6 +511,17 @@ static leat_err complete_kafka(struct server *server, struct leat_error *error)
     return LEAT_OK;
 }
 
+/* More than there is may still be wanted (memory comes as it is needed), but rarely. */
+static void say_memory(const struct leatd_config *config)
+{
+    uint64_t have = leat_os_memory_bytes();
+    if (config->memory_bytes <= have) return;
+    leat_diary_warn(
+        "--memory is %llu MiB, and this machine has %llu MiB: it runs out of memory before the "
+        "budget is used",
+        (unsigned long long)(config->memory_bytes >> 20), (unsigned long long)(have >> 20));
+}
+
 static leat_err complete_config(struct leatd_config *config, struct leat_error *error)
 {
     if (config->data[0] == '\0') {
@@ -539,6 +550,7 @@ int main(int argc, char **argv)
     if (rc == LEAT_OK) rc = complete_cluster(&server, &error);
     if (rc == LEAT_OK) rc = complete_kafka(&server, &error);
     if (rc != LEAT_OK) return refuse(rc, &error);
+    say_memory(&server.config);
     raise_open_files();
     rc = leat_os_lock(server.config.data, &error);
     if (rc != LEAT_OK) {

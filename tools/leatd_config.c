@@ -52,6 +52,8 @@ const char leatd_help[] =
 
 enum option_kind {
     OPTION_TEXT,
+    OPTION_ADDRESS,
+    OPTION_DOOR, /* an address, or "off" */
     OPTION_COUNT,
     OPTION_BYTES,
     OPTION_BOOL,
@@ -68,14 +70,14 @@ struct option {
 #define AT(field) offsetof(struct leatd_config, field), sizeof(((struct leatd_config *)0)->field)
 static const struct option options[] = {
     {"data", OPTION_TEXT, AT(data), 0, 0},
-    {"listen", OPTION_TEXT, AT(listen), 0, 0},
+    {"listen", OPTION_ADDRESS, AT(listen), 0, 0},
     {"node", OPTION_TEXT, AT(node), 0, 0},
     {"name", OPTION_TEXT, AT(node), 0, 0}, /* as it was called before there were clusters */
     {"coordinators", OPTION_TEXT, AT(coordinators), 0, 0},
-    {"node-listen", OPTION_TEXT, AT(node_listen), 0, 0},
-    {"advertise", OPTION_TEXT, AT(advertise), 0, 0},
-    {"kafka", OPTION_TEXT, AT(kafka), 0, 0},
-    {"kafka-advertise", OPTION_TEXT, AT(kafka_advertise), 0, 0},
+    {"node-listen", OPTION_ADDRESS, AT(node_listen), 0, 0},
+    {"advertise", OPTION_ADDRESS, AT(advertise), 0, 0},
+    {"kafka", OPTION_DOOR, AT(kafka), 0, 0},
+    {"kafka-advertise", OPTION_ADDRESS, AT(kafka_advertise), 0, 0},
     {"rack", OPTION_TEXT, AT(rack), 0, 0},
     {"replication", OPTION_REPLICATION, AT(replication), 0, 0},
     {"recovery", OPTION_BOOL, AT(recovery), 0, 0},
@@ -216,6 +218,31 @@ static bool parse_replication(const char *text, enum leatd_replication *out)
     return false;
 }
 
+/* "HOST:PORT", "[V6]:PORT", ":PORT": of a bare IPv6 address nobody knows which colon begins the port. */
+static bool is_address(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    uint64_t port = 0;
+    if (colon == NULL || !parse_number(colon + 1, false, &port) || port > 65535) return false;
+    if (text[0] == '[') return colon - text > 2 && colon[-1] == ']';
+    return memchr(text, ':', (size_t)(colon - text)) == NULL;
+}
+
+static leat_err text_set(const struct option *option, const char *value, uint8_t *at,
+                         struct leat_error *error)
+{
+    if (value[0] == '\0' || strlen(value) >= option->bytes)
+        return leat_error_set(error, LEAT_E_CONFIG, "%s needs a text of 1 to %zu bytes",
+                              option->name, option->bytes - 1);
+    bool off = option->kind == OPTION_DOOR && strcmp(value, "off") == 0;
+    if (option->kind != OPTION_TEXT && !off && !is_address(value))
+        return leat_error_set(error, LEAT_E_CONFIG, "%s is HOST:PORT%s, not \"%.64s\"",
+                              option->name, option->kind == OPTION_DOOR ? " or off" : "", value);
+    memset(at, 0, option->bytes);
+    memcpy(at, value, strlen(value));
+    return LEAT_OK;
+}
+
 static leat_err option_set(const struct option *option, const char *value,
                            struct leatd_config *config, struct leat_error *error)
 {
@@ -223,12 +250,9 @@ static leat_err option_set(const struct option *option, const char *value,
     uint64_t number = 0;
     switch (option->kind) {
     case OPTION_TEXT:
-        if (value[0] == '\0' || strlen(value) >= option->bytes)
-            return leat_error_set(error, LEAT_E_CONFIG, "%s needs a text of 1 to %zu bytes",
-                                  option->name, option->bytes - 1);
-        memset(at, 0, option->bytes);
-        memcpy(at, value, strlen(value));
-        return LEAT_OK;
+    case OPTION_ADDRESS:
+    case OPTION_DOOR:
+        return text_set(option, value, at, error);
     case OPTION_BOOL:
         if (parse_bool(value, (bool *)at)) return LEAT_OK;
         return leat_error_set(error, LEAT_E_CONFIG, "%s is yes or no, not \"%.64s\"", option->name,

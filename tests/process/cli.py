@@ -8,6 +8,7 @@ from multiprocessing.pool import ThreadPool
 
 from rig import LEAT, LEATD, WAIT_S, Server, check, check_in, directory, equal, line_read, main
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COMMANDS = ['', 'stream', 'stream create', 'stream list', 'stream describe', 'stream delete', 'produce',
             'consume', 'log', 'log recover', 'status', 'bench', 'bench append', 'bench pull']
 
@@ -39,6 +40,69 @@ def test_help_of_every_command():
         check_in(option, out)
 
 
+def completed(name, *words):
+    """What bash offers for the last of the words, with no server to ask."""
+    script = f'source {ROOT}/completion/{name}.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _{name}; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    done = subprocess.run(['bash', '-c', script, 'bash', name, *words], capture_output=True, timeout=WAIT_S,
+                          env=dict(os.environ, PATH='/usr/bin:/bin', LEAT_BROKERS='127.0.0.1:1'))
+    equal(done.stderr, b'', (name, words))
+    return done.stdout.decode().split()
+
+
+def test_manual_and_completion_know_every_command_and_option():
+    with open(os.path.join(ROOT, 'docs', 'man', 'leat.1')) as file:
+        manual = file.read()
+    spoken = re.sub(r'^\.(It|Op|Ar|Cm|Nm|Pq|Li|Ns|Fl) ?', '', manual, flags=re.M)
+    commands = re.findall(r'^  leat ([a-z -]+?)(?: [A-Z.\[|]| {2}|$)', run(LEAT, '--help')[1], re.M)
+    commands += ['bench append', 'bench pull', 'bench recovery', 'node undrain']
+    check(len(commands) > 15, commands)
+    for command in commands:
+        words = command.split()
+        check(words[-1].split('|')[0] in spoken, command, 'is not in the manual')
+        for at in range(len(words)):
+            check_in(words[at].split('|')[0], completed('leat', *words[:at], ''))
+        if '|' in command:
+            continue
+        help_text = run(LEAT, *words, '--help')[1]
+        offered = completed('leat', *words, *(['x'] if words[0] in ('produce', 'consume') else []), '--')
+        for option in set(re.findall(r'^  (?:-\w, )?(--[a-z-]+)', help_text, re.M)):
+            check(re.search(rf'Fl -{option[2:]}\b', manual), option, 'of', command, 'is not in the manual')
+            if words[0] != 'stream':  # one help for all of its commands
+                check_in(option, offered)
+    for option in re.findall(r'^  (--[a-z-]+)', run(LEAT, 'stream', 'create', '--help')[1], re.M):
+        check(any(option in completed('leat', 'stream', verb, '--') for verb in
+                  ('create', 'describe', 'trim', 'list')), option, 'is not completed')
+    with open(os.path.join(ROOT, 'docs', 'man', 'leatd.8')) as file:
+        manual = file.read()
+    for option in set(re.findall(r'--[a-z-]+', run(LEATD, '--help')[1])):
+        check_in(option, completed('leatd', '--'))
+        if option not in ('--help', '--version'):
+            check_in(f'Fl -{option[2:]}', manual)
+
+
+def test_quick_start_as_it_stands():
+    """The page's own commands, in their order; what would not end by itself has a limit."""
+    server = Server().start()
+    with open(os.path.join(ROOT, 'docs', 'quick-start.md')) as file:
+        page = file.read()
+    tried = 0
+    for block in re.findall(r'^```sh\n(.*?)^```', page, re.M | re.S):
+        for line in block.splitlines():
+            if not re.match(r'leat |printf .*\| leat ', line):
+                continue
+            line = line.split('  #')[0]
+            if 'consume' in line and '--until-end' not in line:
+                line += ' --until-end'
+            line = re.sub(r'--seconds \d+', '--records 10000', line)
+            done = subprocess.run(['bash', '-c', re.sub(r'\bleat (?=[a-z])', f'{LEAT} ', line)], capture_output=True,
+                                  timeout=WAIT_S, env=server.environment())
+            equal(done.returncode, 0, f'{line}: {done.stderr!r}')
+            if '%k' in line:
+                check(re.fullmatch(rb'0 0 \d+ boiler 71.5\n0 1 \d+ cellar 12.0\n', done.stdout), done.stdout)
+            tried += 1
+    check(tried >= 9, tried, 'commands')
+
+
 def test_wrong_words_of_leat():
     for words, said in [
             ('', 'Usage'), ('strem', "did you mean 'stream'"), ('stream lst', "'stream list'"),
@@ -52,7 +116,7 @@ def test_wrong_words_of_leat():
             ('produce x --batch-bytes much', 'size'), ('produce x --linger soon', 'time'),
             ('produce x --compression gzip', 'zstd'), ('produce x --key-separator=', ''),
             ('stream create', 'NAME'), ('stream create x --durability ram', 'disk'),
-            ('stream delete', 'NAME'),
+            ('stream delete', 'NAME'), ('stream create x --retention-time 3600', 'unit'),
             ('stream list x', 'operands'), ('log recover', 'NAME'), ('log recover x', '--accept-loss'),
             ('bench append --producers 0', ''), ('bench append --sconds 1', '--seconds'),
             ('produce x --streamlet 99999999999', '--streamlet lies between 0 and'),
@@ -74,6 +138,8 @@ def test_wrong_words_of_leatd():
             ('--lisen 127.0.0.1:0', '--listen'), ('--memory', 'needs a value'), ('--memory lots', 'bytes'),
             ('--memory 1M', 'at least|too small'), ('--cores 0', '1 to 64'), ('--cores 65', '1 to 64'),
             ('--log-level loud', 'debug'), ('--auto-create maybe', 'yes or no'), ('extra', 'option'),
+            ('--listen 7700', '--listen is HOST:PORT, not "7700"'), ('--listen ::1:7700', 'HOST:PORT'),
+            ('--listen 127.0.0.1:65536', 'HOST:PORT'), ('--kafka nonsense', '--kafka is HOST:PORT or off'),
             ('--scrub fast', 'number'), ('--park-after 0', ''), ('--config /nonexistent', 'nonexistent'),
             (f'--config {file}', r'conf, line 2: .*did you mean "memory"')]:
         with open(file, 'w') as out:
@@ -104,6 +170,8 @@ def test_config_file_and_flags_over_it():
     code, text = server.start_refused('--listen', other.address)
     equal(code, 4, text)
     check_in(other.address, text)
+    server.start('--memory', '2T')
+    check_in('this machine has', server.diary())
 
 
 def test_json_that_programs_read():
@@ -227,6 +295,11 @@ def test_format_keys_and_positions():
     wanted = ''.join(row.format(r) for r in ('0|2|k1|2|v1|v1', '1|-1||4|none|none', '2|0||5|empty|empty',
                                              '3|2|k2|3|v:2|v:2'))
     equal(got, wanted.encode())
+    # A separator may be told by its escape, and may have several bytes.
+    server.leat('stream', 'create', 'keyed', '--logs', 1)
+    for separator, line in (('\\t', b'a\tb'), ('\\x3d=', b'a==b'), ('\\\\', b'a\\b'), ('\\0', b'a\0b')):
+        server.leat('produce', 'keyed', '--key-separator', separator, input=line + b'\n')
+    equal(server.values('keyed', '--format', '%k,%v'), ['a,b'] * 4)
     times = [int(t) for t in server.leat('consume', 's', '--until-end', '--format', '%T').stdout.split()]
     check(len(times) == 4 and times == sorted(times) and times[0] > 1_700_000_000_000, times)
     equal(server.values('s', '--from', 2), ['empty', 'v:2'])
