@@ -394,7 +394,8 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
     case CO_KIND_PING:
         co_ping_take(coordinator, peer, frame);
         break;
-    case CO_KIND_PONG: /* heard: that is all */
+    case CO_KIND_PONG:
+        co_pong_take(coordinator, peer, frame);
         break;
     case CO_KIND_RECOVERY:
         co_report_take(coordinator, peer, frame);

@@ -76,6 +76,8 @@ struct co_detect {
     uint64_t expected_us; /* when the next round is due */
     uint64_t floor_us;    /* silence before this proves nothing: we ran late ourselves */
     enum leat_standing standing;
+    uint64_t number;     /* of this round, in pings */
+    uint64_t alone_from; /* answers to pings from this number on count */
     uint64_t leader, leader_term;
     struct co_watch leader_watch;
     uint64_t behind; /* what was applied when the leader had applied more; 0: it had not */
@@ -93,6 +95,7 @@ struct co_peer {
     bool wanted; /* opened: its address is one of a voter */
     struct co_state state;
     struct co_lost lost;
+    uint64_t pong_number, pong_term; /* of its last answer to a ping */
     /* What it is being fed, when it is a learner that asked. */
     bool feeding, feed_busy;
     uint64_t feed_next; /* index of the next entry for it */
@@ -275,16 +278,39 @@ enum leat_voter_role co_role(const struct leat_coordinator *coordinator);
 void co_identity_update(struct leat_coordinator *coordinator);
 bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer);
 
+/* standing.c */
+void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing standing);
+void co_standing_advance(struct leat_coordinator *coordinator, uint64_t now_us);
+bool co_others_expected(const struct leat_coordinator *coordinator);
+unsigned co_voters_count(const struct leat_coordinator *coordinator);
+void co_detect_node(struct leat_coordinator *coordinator, const struct leat_node_info *node);
+void co_ping_send(struct leat_coordinator *coordinator, struct co_peer *peer);
+void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                  const struct leat_frame *frame);
+void co_pong_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                  const struct leat_frame *frame);
+
+/* probe.c */
+void co_probes_init(struct leat_coordinator *coordinator);
+void co_probes_fini(struct leat_coordinator *coordinator);
+/** Whoever listens at the address is let alone; when nobody does: co_detect_refused(). */
+void co_probe_start(struct leat_coordinator *coordinator, const char *address, uint64_t incarnation,
+                    uint64_t voter_id);
+void co_probes_expire(struct leat_coordinator *coordinator, uint64_t now_us);
+
 /* detect.c */
 void co_detect_init(struct leat_coordinator *coordinator);
 void co_detect_start(struct leat_coordinator *coordinator);
 void co_detect_fini(struct leat_coordinator *coordinator);
-void co_detect_node(struct leat_coordinator *coordinator, const struct leat_node_info *node);
+uint64_t co_suspect_us(const struct leat_coordinator *coordinator);
+uint64_t co_confirm_us(const struct leat_coordinator *coordinator);
+bool co_peer_heard_of(const struct co_peer *peer);
+/** Nobody listens at the address of this incarnation, and of this voter when it was to lead (else 0). */
+void co_detect_refused(struct leat_coordinator *coordinator, uint64_t incarnation,
+                       uint64_t voter_id);
 void co_detect_leads(struct leat_coordinator *coordinator);
 /** A connection that was up has ended; what its peer had said is still there. */
 void co_detect_peer_down(struct leat_coordinator *coordinator, const struct co_peer *peer);
-void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
-                  const struct leat_frame *frame);
 void co_lost_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame);
 

@@ -28,7 +28,9 @@ static void ends_take(struct model *model, unsigned at, struct rig_request *requ
                     if (model->nodes[i2].copies[c].truth == own->tail &&
                         model->nodes[i2].copies[c].count >= own->tail_count)
                         found = true;
-            if (!found && model->disk && !model->forgot)
+            /* Of an owner of the past, that stood still when it was told, nothing has to be left. */
+            bool past = end->epoch.v < model->logs[log].sealed_epoch;
+            if (!found && !past && model->disk && !model->forgot)
                 model_wrong(model, "nobody has the bytes of a tail", log);
         }
         own->active = true;
@@ -64,7 +66,13 @@ static void model_on_node(struct rig_node *node, const struct leat_node_info *in
 
 static void model_on_standing(void *of, enum leat_standing standing)
 {
-    if (standing == LEAT_STANDING_CRASHED) model_mine(of)->crashed = true;
+    struct rig_node *node = of;
+    struct model *model = model_of(node);
+    if (standing == LEAT_STANDING_CRASHED) model_mine(node)->crashed = true;
+    if (standing != LEAT_STANDING_CONFIRMED) return;
+    for (unsigned i = 0; i < model->rig->node_count; i++)
+        if (model->nodes[i].fenced[model_index_of(node)] >= node->incarnation)
+            model_mine(node)->confirmed_late++;
 }
 
 static void model_on_death(struct rig_node *node, enum sim_death death)

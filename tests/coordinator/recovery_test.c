@@ -107,7 +107,10 @@ static void recovery_after_silence_takes_milliseconds(void **state)
         if (getenv("RIG_VERBOSE"))
             print_message("seed %llu victim %u leader %d: %llu us\n", (unsigned long long)seed,
                           victim, leader, (unsigned long long)took_us);
+        model->nodes[victim].confirmed_late = 0;
         model_run(model, 5 * RIG_SECOND);
+        /* What it had been told before it stood still says nothing, nor what it led before it was cut off. */
+        assert_int_equal(model->nodes[victim].confirmed_late, 0);
         must_serve(model, 5 * RIG_SECOND); /* it came back, as another incarnation */
         model_destroy(model);
     }

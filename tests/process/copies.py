@@ -1,5 +1,5 @@
 """Do the copies of a segment on different nodes differ? Looked up in the data directories of nodes that have stopped."""
-from rig import CLOSED, PARKED, check
+from rig import CLOSE, CLOSED, PARKED, check, entries
 
 
 def stopped_copies(nodes, stream):
@@ -13,11 +13,29 @@ def stopped_copies(nodes, stream):
     return found
 
 
+def without_close(blob):
+    """What stands before the close entry."""
+    return blob[:next((at for kind, at, *_ in entries(blob) if kind == CLOSE), len(blob))]
+
+
+def right_and_left(places, copies):
+    """(copies of what was decided, what an owner of the past had besides). Such an owner may have closed its own copy, or have had
+    the entry on its way to some, when it was cut off: then what was decided is the beginning of what it closed, and does not count as
+    a copy, since its length and CRC are others."""
+    same = max(([place for place in places if place[2] == blob] for _, _, blob in places), key=len)
+    begin = without_close(same[0][2])
+    left = [place for place in places
+            if place[1]['state'] == CLOSED and len(place[2]) > len(same[0][2]) and place[2].startswith(begin)]
+    if len(same) < copies or not left:
+        return places, []
+    return [place for place in places if place not in left], left
+
+
 def same_on_all_nodes(nodes, stream, copies):
     """Each closed segment lies on so many nodes, or more, and is the same everywhere, byte for byte. Of a log's end, which is parked
     while one node after the other stops, a shorter copy is the beginning of a longer one. An owner of the past may have written more
-    than was decided: that is never closed, has an older epoch, and goes when its node is told so. Returns how many segments and
-    how many such leftovers there are."""
+    than was decided: that has an older epoch and is not closed, or begins with what was decided; it goes when its node is told so.
+    Returns how many segments and how many such leftovers there are."""
     segments = stopped_copies(nodes, stream)
     check(segments, 'no segments were found')
     leftovers = 0
@@ -26,8 +44,8 @@ def same_on_all_nodes(nodes, stream, copies):
         epoch = max(row['epoch'] for _, row, _ in places)
         old = [row for _, row, _ in places if row['epoch'] < epoch]
         check(all(row['state'] == PARKED for row in old), f'segment {key} is closed under two epochs: {rows}')
-        leftovers += len(old)
-        places = [place for place in places if place[1]['epoch'] == epoch]
+        places, longer = right_and_left([place for place in places if place[1]['epoch'] == epoch], copies)
+        leftovers += len(old) + len(longer)
         closed = any(row['state'] == CLOSED for _, row, _ in places)
         check(not closed or len(places) >= copies, f'segment {key} lies on {len(places)} nodes: {rows}')
         longest = max((blob for _, _, blob in places), key=len)

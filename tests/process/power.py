@@ -12,7 +12,7 @@ import random
 import socket
 
 from cluster import Cluster
-from rig import Failure, check, check_in, equal, main, until
+from rig import Failure, check, check_in, diaries_print, equal, main, until
 
 
 def power_cut(cluster, which=None):
@@ -45,6 +45,14 @@ def start_one_by_one(cluster, order):
 
 def waiting(cluster, which=()):
     return cluster.status(which=which)['recovery']['waiting_logs']
+
+
+def nothing_waits(cluster):
+    try:
+        until(lambda: not waiting(cluster), 'nothing waits any more')
+    except Failure as failure:
+        diaries_print(cluster.nodes)
+        raise Failure(f'{failure}: {json.dumps(waiting(cluster))}')
 
 
 def served(cluster, stream, which=()):
@@ -101,7 +109,7 @@ def test_memory_streams_are_named_and_go_on_when_their_loss_is_accepted():
                                 code=None)
             return done.returncode == 0 and done.stdout.decode()
         until(accepted, 'the loss can be accepted, once all nodes were heard')
-    until(lambda: not waiting(cluster), 'nothing waits any more')
+    nothing_waits(cluster)
     cluster.produce('gone', ['more1', 'more2'])
     after = acked_by_log(cluster, 'gone')
     for at in before:
@@ -119,7 +127,7 @@ def test_memory_streams_are_named_and_go_on_when_their_loss_is_accepted():
                                 code=None)
             return done.returncode == 0 or 'nothing is missing' in done.stderr.decode()
         until(again, 'the loss can be accepted again')
-    until(lambda: not waiting(cluster), 'nothing waits any more')
+    nothing_waits(cluster)
     last = acked_by_log(cluster, 'gone')
     for at in before:
         check(last[at]['end_offset'] >= after[at]['end_offset'], last[at], after[at])
