@@ -1,9 +1,9 @@
 /* Who is alive: suspicion, proof; and the replacement of a leader that died. Pings: standing.c.
  *
  * The leader asks every node each round, and every node that has not heard the leader asks it, and
- * after a while whomever it has a connection to. A connection that breaks is tried again at once: where nobody listens any more nobody lives. Else
- * it is silence that counts, on the own clock, and never that of a round in which this process
- * itself ran late. docs/recovery.md has the numbers. */
+ * after a while whomever it has a connection to. A connection that breaks is tried again at once: where
+ * nobody listens any more nobody lives. Else it is silence that counts, on the own clock, and never that of
+ * a round in which this process itself ran late. docs/recovery.md has the numbers. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
