@@ -47,13 +47,21 @@ static void on_committed(struct leat_keep *keep)
     log_mark_dirty(log);
 }
 
+/* SUBTLE: while the log rolls the head's start entry goes alone, whatever was sealed behind it
+ * meanwhile.
+ *  1. N is on X and B, N+1 on X and C. The commit of N's last run takes long; batches gather in N+1.
+ *  2. The start entry leaves together with them. X dies before the close entry of N is on B.
+ *  3. Only C is up. Its N+1 holds data, which is the sign that N is closed on all its copies: it ends the
+ *     log, and names N as X closed it. B's N, which is not closed, is no copy of that any more; X's is the
+ *     only one, if X comes back. */
 static void commit_start(struct leat_log *log, struct log_open *open)
 {
+    bool start = open == &log->head && log->old.seg && open->safe_bytes < open->start_end;
     log->committing = true;
-    log->commit_to = open->writer.sealed_bytes;
-    log->commit_offset = open->sealed_offset;
+    log->commit_to = start ? open->start_end : open->writer.sealed_bytes;
+    log->commit_offset = start ? open->seg->base_offset : open->sealed_offset;
     log->commit.from_bytes = open->safe_bytes;
-    log->commit.to_bytes = open->writer.sealed_bytes;
+    log->commit.to_bytes = log->commit_to;
     log_request(log, &log->commit, LEAT_KEEP_COMMIT, open->seg, on_committed);
 }
 
@@ -71,6 +79,7 @@ static struct log_open *unsafe_next(struct leat_log *log)
     if (log->old.seg) {
         if (log->head.safe_bytes < log->head.start_end) return &log->head;
         if (is_unsafe(&log->old)) return &log->old;
+        if (!log->old_close_sealed) return NULL;
     }
     return is_unsafe(&log->head) ? &log->head : NULL;
 }

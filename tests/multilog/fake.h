@@ -50,6 +50,7 @@ struct fake {
     uint64_t reads_done;
     bool fail_reads, flip_reads;
     uint64_t drops;
+    uint64_t starts_alone; /* start entries committed without the data behind them */
 
     struct leat_log *log;
     bool dirty, room, opening, ended;
@@ -140,9 +141,21 @@ static inline void fake_drop_check(const struct fake *fake, const struct leat_se
     LEAT_ASSERT_CMP(seg->id.v, <, retained);
 }
 
+/* While the log rolls only the new head's start entry may be asked for: data of N+1 goes nowhere before
+ * the close entry of N is safe. Counted: how often there was data that had to wait. */
+static inline void fake_commit_check(struct fake *fake, const struct leat_keep *keep)
+{
+    const struct leat_log *log = fake->log;
+    if (!log || keep->seg != log->head.seg || !log->old.seg) return;
+    if (log->old_close_sealed && log->old.safe_bytes == log->old.seg->extent.bytes) return;
+    LEAT_ASSERT_CMP(keep->to_bytes, ==, log->head.start_end);
+    if (log->head.writer.used > log->head.start_end) fake->starts_alone++;
+}
+
 static inline void fake_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
 {
     (void)post;
+    if (keep->kind == LEAT_KEEP_COMMIT) fake_commit_check(ctx, keep);
     if (keep->kind == LEAT_KEEP_DROP) fake_drop_check(ctx, keep->seg);
     fake_push(ctx, (struct fake_event){.keep = keep});
 }

@@ -89,6 +89,30 @@ static void append_many_rolls_and_reads_back(void **state)
     fake_destroy(fake);
 }
 
+/* Batches that come while the log rolls wait for the close entry of the segment before; what is
+ * committed when is checked by fake_commit_check(). */
+static void roll_with_batches_waiting_commits_the_start_entry_alone(void **state)
+{
+    enum leat_durability level = (enum leat_durability)(uintptr_t)*state;
+    enum { BATCHES = 400 };
+    static struct sent sent[BATCHES];
+    struct fake *fake = fake_create(31, level);
+    fake->delay_us_max = 300;
+    fake->memory_is_safe = false;
+    fake_open(fake, NULL, 0, NULL);
+    must_append(fake, 1, 10);
+    for (int i = 0; i < BATCHES; i++) {
+        assert_int_equal(append(fake, &sent[i], 1, 1000, -1, -1, -1), LEAT_OK);
+        if (i % 4 == 0) fake_turn_end(fake);
+    }
+    fake_settle(fake);
+    for (int i = 0; i < BATCHES; i++)
+        assert_int_equal(sent[i].answers, 1);
+    assert_true(fake->starts_alone > 0);
+    assert_int_equal(read_all(fake, 0, false), 1 + BATCHES);
+    fake_destroy(fake);
+}
+
 /* ---- producers through the log ---- */
 
 /* A repeat is answered with the original's offset, and only once that is acked (docs/stories.md 7). */
@@ -636,6 +660,10 @@ int main(void)
         cmocka_unit_test_prestate(append_many_rolls_and_reads_back,
                                   (void *)(uintptr_t)LEAT_DURABILITY_MEMORY),
         cmocka_unit_test_prestate(append_many_rolls_and_reads_back,
+                                  (void *)(uintptr_t)LEAT_DURABILITY_DISK),
+        cmocka_unit_test_prestate(roll_with_batches_waiting_commits_the_start_entry_alone,
+                                  (void *)(uintptr_t)LEAT_DURABILITY_MEMORY),
+        cmocka_unit_test_prestate(roll_with_batches_waiting_commits_the_start_entry_alone,
                                   (void *)(uintptr_t)LEAT_DURABILITY_DISK),
         cmocka_unit_test(append_repeat_waits_for_the_original),
         cmocka_unit_test(append_of_more_than_five_in_flight_stores_each_once),
