@@ -496,12 +496,14 @@ void co_recovery_pulled(struct leat_coordinator *coordinator, uint64_t incarnati
     if (node < 0 || it->pulls[node].in_flight == 0) return;
     uint32_t first = it->pulls[node].next, asked = it->pulls[node].in_flight;
     for (uint32_t i = 0; i < asked; i++) {
-        struct co_recover_log *log = &it->logs[it->tasks[first + i].log];
+        const struct co_task *task = &it->tasks[first + i];
+        struct co_recover_log *log = &it->logs[task->log];
         leat_err rc = i < count ? codes[i] : LEAT_E_INVALID;
         if (rc == LEAT_OK || log->decision == LEAT_RECOVER_WAITS) continue;
         char why[200];
-        snprintf(why, sizeof why, "node %.64s could not copy its last segment, %" PRIu64 ": %s",
-                 coordinator->machine.nodes[node].info.name, log->tail.segment, leat_err_text(rc));
+        snprintf(why, sizeof why, "node %.64s could not copy its last segment%s, %" PRIu64 ": %s",
+                 coordinator->machine.nodes[node].info.name, task->before ? " but one" : "",
+                 log->tail.segment - (task->before ? 1 : 0), leat_err_text(rc));
         co_recovery_wait(coordinator, log, why);
     }
     it->pulls[node].next += asked;

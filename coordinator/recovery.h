@@ -66,6 +66,7 @@ struct co_row {
     struct leat_replica_row row;
     uint32_t node; /* index in the tables */
     bool holds;    /* the decided tail */
+    bool before;   /* the segment before it, where that is wanted too */
 };
 struct co_recover_log {
     struct leat_log_ref ref;
@@ -76,6 +77,9 @@ struct co_recover_log {
     /* What is to be told of it, WAITS and all were heard: the best that they have, as `tail`. */
     bool tells;
     struct leat_tail_record tail;
+    /* The tail holds only a start entry: the segment before it, as that names it. bytes 0: not so. */
+    struct leat_extent before;
+    uint64_t before_next_offset;
     uint32_t row_first, row_count; /* its rows, once sorted */
 };
 struct co_recover_streamlet {
@@ -88,6 +92,7 @@ struct co_recover_streamlet {
 /* A copy that is asked for. */
 struct co_task {
     uint32_t log, node;
+    bool before; /* of the segment before the tail */
 };
 struct co_recovery {
     enum leat_recovery_phase phase;

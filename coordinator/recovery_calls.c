@@ -161,6 +161,11 @@ static void pull_answered(struct leat_link_call *call, leat_err rc, const struct
     leat_mem_free(it);
 }
 
+static bool source_has(const struct co_row *row, const struct co_task *task)
+{
+    return task->before ? row->before : row->holds;
+}
+
 static void pull_fill(struct leat_coordinator *coordinator, const struct co_task *task,
                       struct leat_pull *pull)
 {
@@ -171,18 +176,18 @@ static void pull_fill(struct leat_coordinator *coordinator, const struct co_task
     memset(pull, 0, sizeof *pull);
     pull->attempt = recovery->attempt;
     pull->log = log->ref;
-    pull->segment = log->tail.segment;
-    pull->extent = log->tail.extent;
-    pull->next_offset = log->tail.next_offset;
+    pull->segment = log->tail.segment - (task->before ? 1 : 0);
+    pull->extent = task->before ? log->before : log->tail.extent;
+    pull->next_offset = task->before ? log->before_next_offset : log->tail.next_offset;
     pull->epoch = log->seen.stamp_epoch;
     pull->version = log->seen.stamp_version;
     pull->durability = stream ? stream->desc->settings.durability : LEAT_DURABILITY_DISK;
     for (uint32_t i = 0; i < log->row_count && pull->source_count < LEAT_PULL_SOURCES_MAX; i++) {
         const struct co_row *row = &recovery->rows[log->row_first + i];
         const struct leat_node_info *info = &coordinator->machine.nodes[row->node].info;
-        bool again = i > 0 && recovery->rows[log->row_first + i - 1].node == row->node &&
-                     recovery->rows[log->row_first + i - 1].holds;
-        if (!row->holds || again || info->crashed) continue;
+        const struct co_row *last = i > 0 ? row - 1 : NULL;
+        bool again = last && last->node == row->node && source_has(last, task);
+        if (!source_has(row, task) || again || info->crashed) continue;
         struct leat_pull_source *source = &pull->sources[pull->source_count++];
         memcpy(source->node, info->name, sizeof source->node);
         memcpy(source->node_address, info->node_address, sizeof source->node_address);

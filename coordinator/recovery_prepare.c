@@ -52,6 +52,30 @@ static bool node_lives(const struct leat_coordinator *coordinator, uint32_t node
     return info->state == LEAT_NODE_UP && !info->crashed;
 }
 
+/* SUBTLE: a tail that has only begun may have followed one that is closed on one node only.
+ *  1. N+1's start entry is on X, B and C, N's close entry on X only, when X dies. B and C are away.
+ *  2. X is up again, and C. X's N+1 ends the log: there is no lower mark. C is given it, too.
+ *  3. N+1 names N as X closed it. What B has of N lacks the close entry: it is no copy of N.
+ *  4. X's disk is lost, and acked records with it that B had as well.
+ * So N is prepared like the tail itself. Where N+1 holds a batch, N was closed on all its copies. */
+static void before_find(struct co_recover_log *log, struct co_row *const *rows, size_t count)
+{
+    log->before = (struct leat_extent){0, 0};
+    for (size_t i = 0; i < count; i++) {
+        const struct leat_replica_row *row = &rows[i]->row;
+        if (!rows[i]->holds || row->kind != LEAT_REPLICA_MARK || !row->only_start) continue;
+        log->before = row->previous;
+        log->before_next_offset = row->base_offset;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct leat_replica_row *row = &rows[i]->row;
+        rows[i]->before = log->before.bytes > 0 && row->kind != LEAT_REPLICA_LOST &&
+                          row->segment + 1 == log->tail.segment &&
+                          row->extent.bytes == log->before.bytes &&
+                          row->extent.crc == log->before.crc;
+    }
+}
+
 /* true: decided. */
 static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_log *log, bool last)
 {
@@ -66,7 +90,7 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
     for (size_t i = log->row_first; i < it->row_count && count < LOG_ROWS_MAX; i++) {
         if (!leat_log_ref_equal(it->rows[i].row.log, log->ref)) break;
         log->row_count++;
-        it->rows[i].holds = false;
+        it->rows[i].holds = it->rows[i].before = false;
         if (!node_lives(coordinator, it->rows[i].node)) continue; /* it died since */
         of[count] = &it->rows[i];
         rows[count++] = &it->rows[i].row;
@@ -82,6 +106,7 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
         of[i]->holds = holds[i];
     log->decision = log->seen.opened ? LEAT_RECOVER_TAIL : LEAT_RECOVER_STANDS;
     log->tail = decision.tail;
+    before_find(log, of, count);
     return true;
 }
 
@@ -141,12 +166,12 @@ static bool log_has_bytes(const struct co_recover_log *log)
 }
 
 static const struct co_row *holder(const struct co_recovery *it, const struct co_recover_log *log,
-                                   uint32_t node)
+                                   uint32_t node, bool before)
 {
     const struct co_row *found = NULL;
     for (uint32_t i = 0; i < log->row_count; i++) {
         const struct co_row *row = &it->rows[log->row_first + i];
-        if (row->node != node || !row->holds) continue;
+        if (row->node != node || !(before ? row->before : row->holds)) continue;
         if (!found || (row->row.durable && !found->row.durable)) found = row;
     }
     return found;
@@ -158,7 +183,7 @@ static uint32_t holds_count(const struct co_recovery *it,
     uint32_t count = 0;
     for (uint32_t q = 0; q < streamlet->logs; q++) {
         const struct co_recover_log *log = &it->logs[streamlet->first + q];
-        if (log_has_bytes(log) && holder(it, log, node)) count++;
+        if (log_has_bytes(log) && holder(it, log, node, false)) count++;
     }
     return count;
 }
@@ -197,13 +222,13 @@ struct plan {
     uint32_t node_tasks[LEAT_NODES_MAX]; /* counted, then where the next goes */
 };
 
-static void task_add(struct plan *plan, uint32_t log, uint32_t node)
+static void task_add(struct plan *plan, uint32_t log, uint32_t node, bool before)
 {
     struct co_recovery *it = plan->coordinator->recovery;
     if (plan->count_only)
         plan->node_tasks[node]++;
     else
-        it->tasks[plan->node_tasks[node]++] = (struct co_task){log, node};
+        it->tasks[plan->node_tasks[node]++] = (struct co_task){log, node, before};
     plan->tasks++;
 }
 
@@ -222,24 +247,24 @@ static bool log_waits_for_more(struct plan *plan, struct co_recover_log *log, ui
     return true;
 }
 
-/* As many as the stream's min-copies, or all that live, shall hold it, its owner among them. */
-static void log_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t copies, bool disk)
+/* As many as the stream's min-copies, or all that live, shall hold it, its owner among them. before:
+ * not the tail but the segment before it. */
+static void copies_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t copies,
+                        bool disk, bool before)
 {
     const struct leat_coordinator *coordinator = plan->coordinator;
     const struct co_recovery *it = coordinator->recovery;
-    struct co_recover_log *log = &plan->coordinator->recovery->logs[index];
-    if (log_waits_for_more(plan, log, copies)) return;
+    const struct co_recover_log *log = &it->logs[index];
     uint32_t have = 0, nodes = coordinator->machine.node_count;
-    if (LEAT_BUG(NO_PREPARE)) return;
     bool done[LEAT_NODES_MAX] = {false};
     for (uint32_t i = 0; i < nodes; i++) {
-        const struct co_row *row = holder(it, log, i);
+        const struct co_row *row = holder(it, log, i, before);
         if (!row || (disk && !row->row.durable)) continue;
         done[i] = true;
         have++;
     }
-    if (!done[owner]) {
-        task_add(plan, index, owner);
+    if (!done[owner] && (!before || have < copies)) { /* the owner looks for older ones itself */
+        task_add(plan, index, owner, before);
         done[owner] = true;
         have++;
     }
@@ -248,11 +273,19 @@ static void log_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t
         for (uint32_t n = 1; n < nodes && have < copies; n++) {
             uint32_t i = (owner + n) % nodes;
             if (done[i] || !it->nodes[i].good || !node_lives(coordinator, i)) continue;
-            if (pass == 0 && !holder(it, log, i)) continue;
-            task_add(plan, index, i);
+            if (pass == 0 && !holder(it, log, i, before)) continue;
+            task_add(plan, index, i, before);
             done[i] = true;
             have++;
         }
+}
+
+static void log_plan(struct plan *plan, uint32_t index, uint32_t owner, uint32_t copies, bool disk)
+{
+    struct co_recover_log *log = &plan->coordinator->recovery->logs[index];
+    if (log_waits_for_more(plan, log, copies) || LEAT_BUG(NO_PREPARE)) return;
+    copies_plan(plan, index, owner, copies, disk, false);
+    if (log->before.bytes > 0) copies_plan(plan, index, owner, copies, disk, true);
 }
 
 /* SUBTLE: min-copies, or all that live, but not one alone while others may come back.

@@ -3,6 +3,25 @@
 
 /* ---- taking over ---- */
 
+/* A tail that has only begun: the segment before it is on two disks by now, exactly as it is named. */
+static void before_check(struct model *model, unsigned log, const struct truth *tail)
+{
+    const struct truth *before = tail->previous;
+    if (!before || !model->disk || model->forgot) return;
+    struct leat_extent named = truth_extent(before, tail->previous_count, tail->previous_closed);
+    unsigned nodes = 0;
+    for (unsigned i = 0; i < model->rig->node_count; i++) {
+        bool has = false;
+        for (unsigned c = 0; c < model->nodes[i].copy_count; c++) {
+            const struct copy *copy = &model->nodes[i].copies[c];
+            has |= copy->truth == before &&
+                   extent_same(truth_extent(before, copy->count, copy->closed), named);
+        }
+        nodes += has;
+    }
+    if (nodes < 2) model_wrong(model, "the segment before a tail is on one node", log);
+}
+
 static void ends_take(struct model *model, unsigned at, struct rig_request *request)
 {
     struct rig_node *node = &model->rig->nodes[at];
@@ -32,6 +51,7 @@ static void ends_take(struct model *model, unsigned at, struct rig_request *requ
             bool past = end->epoch.v < model->logs[log].sealed_epoch;
             if (!found && !past && model->disk && !model->forgot)
                 model_wrong(model, "nobody has the bytes of a tail", log);
+            if (own->tail_count == 0) before_check(model, log, own->tail);
         }
         own->active = true;
         own->epoch = end->epoch.v;
