@@ -15,6 +15,7 @@ static void on_attached(void *user, struct leat_rmem_target *target)
     (void)target;
     peer->attaching = false;
     peer->attached = true;
+    peer->primary->attached_count++;
     peer->session++;
     peer->audited_us = 0;
     peer->audit_from = 0;
@@ -107,6 +108,8 @@ void rep_peer_lost(struct rep_peer *peer)
 {
     struct leat_primary *primary = peer->primary;
     if (peer->attached) {
+        LEAT_ASSERT_CMP(primary->attached_count, >, 0);
+        primary->attached_count--;
         primary->accounts.lost_backups++;
         peer->cut = true;
     }

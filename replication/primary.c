@@ -323,10 +323,7 @@ static bool keeper_safe_in_memory(void *ctx, const struct leat_segment *seg)
 
 unsigned rep_nodes_up(const struct leat_primary *primary)
 {
-    unsigned count = 1;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++)
-        if (primary->peers[i] && primary->peers[i]->attached) count++;
-    return count;
+    return 1 + primary->attached_count;
 }
 
 static leat_err keeper_refusal(void *ctx)

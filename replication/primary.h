@@ -173,6 +173,7 @@ struct rep_peer {
 struct leat_primary {
     struct leat_primary_options options;
     struct rep_peer *peers[LEAT_REP_NODES_MAX]; /* NULL: never heard of */
+    unsigned attached_count;                    /* of them: asked for with every append */
     struct leat_list logs, dirty, waits;
     uint32_t log_count;
     struct leat_primary_log **buckets;
