@@ -16,8 +16,9 @@
 enum {
     REP_WRITES_MAX = 2048, /* one-sided writes of one core under way */
     REP_LOG_BUCKETS = 4096,
-    REP_TICK_US = 20 * 1000,      /* while something is under way */
-    REP_RETRY_US = 200 * 1000,    /* after refusals, failed attachments, AGAIN */
+    REP_TICK_US = 20 * 1000,   /* while something is under way */
+    REP_RETRY_US = 200 * 1000, /* after failed attachments, AGAIN, and refusals at most */
+    REP_REFUSED_US = 2 * 1000, /* all have refused a copy: then so long, doubling with each time */
     REP_LAST_COPY_US = 60 * 1000, /* enough copies are there: the others are waited for so long */
     REP_VERSION_ROWS_MAX = 16384,
     REP_STAGING_BYTES = 1024 * 1024,
@@ -104,6 +105,7 @@ struct rep_set {
     unsigned copy_count;
     unsigned writes; /* from its buffer, or file reads, under way */
     uint64_t since_us, retry_us, stamp_retry_us, lost_us;
+    unsigned refusals;                         /* times that there was nobody to ask */
     uint64_t refused[LEAT_REP_NODES_MAX / 64]; /* nodes that said no lately */
 };
 

@@ -136,6 +136,17 @@ unsigned rep_set_whole_count(const struct rep_set *set)
 }
 
 /* ---- more copies ---- */
+
+/* Memory for replicas comes free as fast as the disk takes them, a segment within some milliseconds, and
+ * a log at full speed stands still until then. Where it takes longer nobody is asked often. */
+static uint64_t refused_pause_us(const struct rep_set *set)
+{
+    enum { DOUBLINGS_MAX = 7 };
+    unsigned doublings = set->refusals < DOUBLINGS_MAX ? set->refusals : DOUBLINGS_MAX;
+    uint64_t pause_us = (uint64_t)REP_REFUSED_US << doublings;
+    return pause_us < REP_RETRY_US ? pause_us : REP_RETRY_US;
+}
+
 static void place_step(struct rep_set *set)
 {
     struct leat_primary *primary = set->log->primary;
@@ -147,9 +158,10 @@ static void place_step(struct rep_set *set)
             /* Those that said no are asked again, a little later. */
             if (set->retry_us <= now_us) {
                 memset(set->refused, 0, sizeof set->refused);
-                set->retry_us = now_us + REP_RETRY_US;
-                rep_arm(primary, REP_RETRY_US);
+                set->retry_us = now_us + refused_pause_us(set);
+                set->refusals++;
             }
+            rep_arm(primary, set->retry_us - now_us);
             set->log->lacking = true;
             return;
         }
