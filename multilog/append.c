@@ -175,8 +175,6 @@ leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
 {
     leat_err rc = log_refusal(log, error);
     if (rc != LEAT_OK) return rc;
-    rc = refuse_batch(log, batch, error);
-    if (rc != LEAT_OK) return rc;
     append->append_time_ms = -1;
     if (log->cold) return want_room(log, batch, error);
 
@@ -205,6 +203,10 @@ leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
     default:
         return refuse_producer(verdict, log, batch, expected, error);
     }
+    /* Behind the duplicates: one that was appended before the stream took less is there, and whoever is
+     * told otherwise appends it again in pieces. */
+    rc = refuse_batch(log, batch, error);
+    if (rc != LEAT_OK) return rc;
     if (!log_head_fits(log, batch->byte_count)) return want_room(log, batch, error);
 
     copy_in(log, batch, append);

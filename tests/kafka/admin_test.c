@@ -144,7 +144,7 @@ static void max_message_bytes_is_enforced_as_soon_as_it_is_changed(void **state)
 {
     (void)state;
     struct wire_client client;
-    uint8_t small[4096], large[4096];
+    uint8_t small[4096], large[4096], sent[4096];
     uint32_t small_bytes = make_batch(small, 1, "sized", -1, -1);
     uint32_t large_bytes = make_batch(large, 20, "sized", -1, -1);
     wire_open(&client, port);
@@ -152,18 +152,25 @@ static void max_message_bytes_is_enforced_as_soon_as_it_is_changed(void **state)
     expect_config(&client, "sized", "max.message.bytes", "2097152");
     assert_true(small_bytes <= 128 && large_bytes > 128);
     assert_int_equal(produce(&client, 7, "sized", large, large_bytes).error_code, LEAT_KAFKA_NONE);
+    struct leat_kafka_init_producer_id_request body = {{NULL, -1}, 60000, -1, -1};
+    struct leat_kafka_init_producer_id_response *id =
+        wire_call(&client, LEAT_KAFKA_INIT_PRODUCER_ID, 4, &body);
+    uint32_t sent_bytes = make_batch(sent, 20, "sized", id->producer_id, 0);
+    assert_int_equal(produce(&client, 7, "sized", sent, sent_bytes).base_offset, 20);
     assert_int_equal(alter(&client, "sized", "max.message.bytes", "128"), LEAT_KAFKA_NONE);
     expect_config(&client, "sized", "max.message.bytes", "128");
     assert_int_equal(produce(&client, 7, "sized", large, large_bytes).error_code,
                      LEAT_KAFKA_MESSAGE_TOO_LARGE);
-    assert_int_equal(produce(&client, 7, "sized", small, small_bytes).base_offset, 20);
+    assert_int_equal(produce(&client, 7, "sized", small, small_bytes).base_offset, 40);
+    /* What was appended before is there: told otherwise, a producer would append it in pieces. */
+    assert_int_equal(produce(&client, 7, "sized", sent, sent_bytes).base_offset, 20);
     const char *const refused[] = {"127", "2097153", "many", "-1"};
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(alter(&client, "sized", "max.message.bytes", refused[i]),
                          LEAT_KAFKA_INVALID_CONFIG);
     expect_config(&client, "sized", "max.message.bytes", "128");
     assert_int_equal(alter(&client, "sized", "max.message.bytes", NULL), LEAT_KAFKA_NONE);
-    assert_int_equal(produce(&client, 7, "sized", large, large_bytes).base_offset, 21);
+    assert_int_equal(produce(&client, 7, "sized", large, large_bytes).base_offset, 41);
     wire_close(&client);
 }
 
