@@ -238,6 +238,15 @@ void leat_producer_batch_done(struct leat_producer_engine *engine,
     leat_list_push_back(&engine->done, &batch->link);
 }
 
+void leat_producer_batch_replaced(struct leat_producer_engine *engine,
+                                  struct leat_producer_batch *batch, uint64_t bytes)
+{
+    gather_lock(engine);
+    engine->gather->big_bytes += bytes;
+    gather_unlock(engine);
+    leat_list_push_back(&engine->done, &batch->link);
+}
+
 /* Under the gather's lock. */
 static void done_give(struct leat_producer_engine *engine)
 {
@@ -361,6 +370,7 @@ static leat_err stream_adopt(struct leat_producer_stream *stream,
     struct leat_producer_engine *engine = stream->engine;
     gather_lock(engine);
     leat_err rc = leat_gather_stream_known(stream->gathered, streamlets);
+    stream->gathered->batch_bytes_max = known->settings.batch_bytes_max;
     engine->gather->room_wanted = false;
     gather_unlock(engine);
     if (rc) return rc;

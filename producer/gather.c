@@ -146,8 +146,12 @@ static void batch_ready(struct leat_gather *gather, struct leat_producer_batch *
 }
 
 static void batch_begin(struct leat_gather *gather, struct leat_producer_batch *batch,
-                        struct leat_gather_stream *stream, int32_t streamlet)
+                        struct leat_gather_stream *stream, int32_t streamlet, size_t record_bytes)
 {
+    uint32_t limit = stream->batch_bytes_max, capacity = batch->capacity;
+    /* A record that is too large is the server's to refuse, by its own sentence. */
+    if (limit != 0 && limit < record_bytes) limit = (uint32_t)record_bytes;
+    if (limit != 0 && limit < capacity) capacity = limit;
     batch->stream = stream;
     batch->streamlet = streamlet;
     batch->opened_us = gather->clock.now_us(gather->clock.ctx);
@@ -158,7 +162,7 @@ static void batch_begin(struct leat_gather *gather, struct leat_producer_batch *
     batch->finished = batch->in_flight = batch->acked = batch->reported = false;
     batch->maybe_appended = false;
     batch->code = LEAT_OK;
-    leat_batch_builder_init(&batch->builder, batch->bytes, batch->capacity);
+    leat_batch_builder_init(&batch->builder, batch->bytes, capacity);
     for (size_t at = 0; at < LEAT_VALUE_AHEAD_BYTES; at += 64)
         leat_prefetch_to_write((uintptr_t)batch->bytes + at);
     leat_list_push_back(&gather->opened, &batch->open_link);
@@ -166,7 +170,7 @@ static void batch_begin(struct leat_gather *gather, struct leat_producer_batch *
 }
 
 static leat_err batch_open(struct leat_gather *gather, struct leat_gather_stream *stream,
-                           int32_t streamlet, struct leat_producer_batch **out_batch)
+                           int32_t streamlet, size_t bytes, struct leat_producer_batch **out_batch)
 {
     if (leat_list_empty(&gather->free)) {
         /* What is open elsewhere must go too, or the pool could be full of half-filled batches of
@@ -178,7 +182,7 @@ static leat_err batch_open(struct leat_gather *gather, struct leat_gather_stream
     struct leat_producer_batch *batch =
         LEAT_CONTAINER(leat_list_pop_front(&gather->free), struct leat_producer_batch, link);
     gather->free_count--;
-    batch_begin(gather, batch, stream, streamlet);
+    batch_begin(gather, batch, stream, streamlet, bytes);
     *out_batch = batch;
     return LEAT_OK;
 }
@@ -206,7 +210,7 @@ static leat_err batch_open_big(struct leat_gather *gather, struct leat_gather_st
     batch->big = true;
     leat_list_init(&batch->open_link);
     gather->big_bytes += bytes;
-    batch_begin(gather, batch, stream, streamlet);
+    batch_begin(gather, batch, stream, streamlet, bytes);
     *out_batch = batch;
     return LEAT_OK;
 }
@@ -285,7 +289,7 @@ static leat_err add_to_next(struct leat_gather *gather, struct leat_gather_strea
         leat_batch_record_bytes_max(record->key_bytes, record->value_bytes, record->headers_bytes);
     leat_err rc = bytes > gather->batch_bytes
                       ? batch_open_big(gather, stream, streamlet, bytes, out_batch)
-                      : batch_open(gather, stream, streamlet, out_batch);
+                      : batch_open(gather, stream, streamlet, bytes, out_batch);
     if (rc) return rc;
     rc = batch_add(gather, *out_batch, record);
     if (rc) {

@@ -50,8 +50,9 @@ struct leat_gather_stream {
     char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
     uint32_t name_bytes;
     uint32_t index;
-    uint32_t streamlets; /* 0: not known yet */
-    leat_err refused;    /* lookups said so */
+    uint32_t streamlets;      /* 0: not known yet */
+    uint32_t batch_bytes_max; /* that its server takes; 0: not known */
+    leat_err refused;         /* lookups said so */
     char refused_text[LEAT_ERROR_TEXT_BYTES];
     struct leat_producer_batch *open_any;
     struct leat_producer_batch **open; /* [streamlets] */

@@ -99,11 +99,24 @@ void leat_producer_batch_done(struct leat_producer_engine *engine,
 void leat_producer_batch_report(struct leat_producer_engine *engine,
                                 struct leat_producer_batch *batch, struct leat_log_ref log,
                                 leat_err rc, const char *text);
+/** Others have taken its records over, which have that much memory of their own. */
+void leat_producer_batch_replaced(struct leat_producer_engine *engine,
+                                  struct leat_producer_batch *batch, uint64_t bytes);
 /** Ask again who owns what. */
 void leat_producer_stream_lookup(struct leat_producer_stream *stream);
 /** The stream (or this log) is gone: what is not sent goes back to be routed anew. */
 void leat_producer_stream_lost(struct leat_producer_stream *stream);
 void leat_producer_id_ask(struct leat_producer_engine *engine);
+
+/* cut.c */
+/** It has more bytes than its stream takes, and more than one record. */
+bool leat_producer_batch_too_large(const struct leat_producer_batch *batch);
+/** Make batches that fit of one without a sequence: its records in order, its callbacks with them. It is
+ * gone then. A record that is too large by itself gets one of its own, which the server refuses.
+ * LEAT_E_NO_MEMORY: it is as it was, and `out` is empty. */
+leat_err leat_producer_batch_cut(struct leat_producer_engine *engine,
+                                 struct leat_producer_batch *batch,
+                                 struct leat_list *out) LEAT_NODISCARD;
 
 /* sequence.c */
 void leat_producer_log_queue(struct leat_producer_log *log, struct leat_producer_batch *batch);

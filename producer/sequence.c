@@ -122,12 +122,35 @@ static struct leat_producer_append *append_free(struct leat_producer_log *log)
     return NULL;
 }
 
+/* Those that go next and are larger than their stream takes become several, at their place. One for which
+ * there is no memory goes as it is, is refused, and is looked at again. */
+static void queue_cut(struct leat_producer_log *log)
+{
+    uint32_t looked = 0;
+    if (log->stream->gathered->batch_bytes_max == 0) return;
+    LEAT_LIST_EACH(&log->queue, it)
+    {
+        struct leat_producer_batch *batch = LEAT_CONTAINER(it, struct leat_producer_batch, link);
+        if (batch->sequence >= 0) continue;
+        if (looked++ == LEAT_BATCHES_IN_FLIGHT_MAX) return;
+        if (!leat_producer_batch_too_large(batch)) continue;
+        struct leat_list pieces, *piece;
+        leat_list_init(&pieces);
+        leat_list_remove(it);
+        if (leat_producer_batch_cut(log->engine, batch, &pieces) != LEAT_OK)
+            leat_list_push_back(&pieces, it);
+        while ((piece = leat_list_pop_front(&pieces)))
+            leat_list_insert_before(it_next, piece);
+    }
+}
+
 /* Gather what may go now: at most five batches under way. */
 static void append_fill(struct leat_producer_append *append, struct leat_producer_log *log)
 {
     uint64_t bytes = 0;
     append->log = log;
     append->count = 0;
+    queue_cut(log);
     LEAT_LIST_EACH(&log->queue, link)
     {
         struct leat_producer_batch *batch = LEAT_CONTAINER(link, struct leat_producer_batch, link);
@@ -154,7 +177,7 @@ static void log_fail_attempt(struct leat_producer_log *log, leat_err rc)
     log->troubled = true;
     enum leat_err_class class = leat_err_class(rc);
     if (class == LEAT_CLASS_REROUTE || rc == LEAT_E_CLOSED || rc == LEAT_E_TIMEOUT ||
-        rc == LEAT_E_UNKNOWN_STREAM)
+        rc == LEAT_E_UNKNOWN_STREAM || rc == LEAT_E_TOO_LARGE)
         log->needs_lookup = true;
     uint64_t now = leat_producer_now(log->engine);
     log->retry_at_us = now + leat_client_pause_us(log->engine->client, log->attempts++);
@@ -401,6 +424,11 @@ static void log_recover(struct leat_producer_log *log)
         snprintf(text, sizeof text, "whether it was appended is unknown: %s",
                  engine->stats.last_text);
         log_leave_epoch(log, !head->maybe_appended, code, text);
+        return;
+    }
+    if (code == LEAT_E_TOO_LARGE && !head->maybe_appended && leat_producer_batch_too_large(head)) {
+        /* What the stream takes has become less, which the lookup has told: it is cut before it is sent. */
+        log_leave_epoch(log, true, code, "");
         return;
     }
     enum leat_err_class class = leat_err_class(code);

@@ -281,6 +281,10 @@ static leat_err log_append(struct fake_world *world, struct fake_log *log,
         world->gaps++;
         return LEAT_E_SEQUENCE_GAP;
     }
+    if (world->batch_bytes_max != 0 && batch->byte_count > world->batch_bytes_max) {
+        world->too_large++;
+        return LEAT_E_TOO_LARGE;
+    }
     if (producer->recent_count == LEAT_BATCHES_IN_FLIGHT_MAX)
         memmove(&producer->recent[0], &producer->recent[1],
                 sizeof producer->recent[0] * --producer->recent_count);
@@ -370,7 +374,9 @@ static void on_metadata(struct fake_conn *conn, const struct leat_frame *frame)
         .code = world->stream_id ? LEAT_OK : LEAT_E_UNKNOWN_STREAM,
         .name = name,
         .id = world->stream_id,
-        .settings = {.streamlets = world->streamlets, .logs = world->logs},
+        .settings = {.streamlets = world->streamlets,
+                     .logs = world->logs,
+                     .batch_bytes_max = world->batch_bytes_max},
         .log_count = world->streamlets * world->logs,
     };
     leat_msg_stream_write(&body, &stream);

@@ -65,13 +65,15 @@ struct fake_world {
     uint64_t incarnation;
     const char *cluster_id; /* 16 bytes */
     uint32_t epoch, streamlets, logs;
-    uint32_t stream_id; /* 0: no such stream; METADATA with may_create makes it */
+    uint32_t batch_bytes_max; /* 0: any */
+    uint32_t stream_id;       /* 0: no such stream; METADATA with may_create makes it */
     int64_t next_producer_id;
     int16_t next_epoch;
     struct fake_log log[FAKE_LOGS_MAX];
     struct fake_faults faults;
     /* What happened. */
-    uint64_t connects, hellos, appends, metadatas, dropped, refused, duplicates, gaps, epochs;
+    uint64_t connects, hellos, appends, metadatas, dropped, refused, duplicates, gaps, epochs,
+        too_large;
     const char *silent; /* nothing answers at this address, not even "refused" */
     bool mute;          /* never answer anything but hello */
     const char *frozen; /* what is sent to this address vanishes: a stopped node, a cut cable */

@@ -263,6 +263,15 @@ def test_bytes_come_back():
     check(server.logs('zeros')[0, 0]['bytes'] < 50000, 'zstd')
 
 
+def test_batches_are_no_larger_than_their_stream_takes():
+    server = Server().start()
+    lines = [f'{i:05d} {"x" * 50}' for i in range(5000)]
+    for codec in ('none', 'lz4'):
+        server.leat('stream', 'create', codec, '--logs', 1, '--max-batch-bytes', 1000)
+        server.leat('produce', codec, '--compression', codec, input=''.join(f'{line}\n' for line in lines).encode())
+        equal(server.leat('consume', codec, '--until-end').stdout.splitlines(), lines, codec)
+
+
 def test_several_files_and_stdin():
     server = Server().start()
     server.leat('stream', 'create', 's', '--logs', 1)

@@ -229,6 +229,85 @@ static void producer_full_window_is_five_batches(void **state)
     rig_end(rig);
 }
 
+/* Goal: what a stream takes at most is learnt from its metadata: no batch is refused, and what gathered
+ * before it was known is cut. Method: records are added before the first lookup, too. */
+static void producer_stream_takes_small_batches_sends_small_ones(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct rig *rig = rig_make(seed, 10000000, 1000);
+        rig->world.batch_bytes_max = 400; /* of 1,024: four records */
+        rig->world.streamlets = 2;
+        for (uint32_t i = 0; i < 40; i++)
+            add_some(rig);
+        assert_true(rig->added > 200);
+        assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, all_ended));
+        assert_int_equal(rig->acked, 1000);
+        assert_int_equal(rig->world.too_large, 0);
+        assert_int_equal(rig->world.epochs, 0);
+        logs_check(rig);
+        rig_end(rig);
+    }
+}
+
+static bool half_acked(void *owner)
+{
+    struct rig *rig = owner;
+    return rig->acked >= rig->wanted / 2;
+}
+
+/* Goal: a stream that takes less from now on loses nothing of a producer that runs: what is refused for
+ * its size is cut and sent again, in order, once. A batch whose fate was unknown when it was refused is
+ * not sent again in pieces. Method: 100 seeds, with and without compression; every fourth with
+ * connections that break. */
+static void producer_stream_takes_less_goes_on_with_smaller_batches(void **state)
+{
+    (void)state;
+    uint64_t too_large = 0;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct rig *rig = rig_make(seed, 60000000, 600);
+        static uint8_t scratch[LEAT_BATCH_BYTES_MAX];
+        rig->engine->options.codec = seed % 2 ? LEAT_CODEC_NONE : LEAT_CODEC_LZ4;
+        rig->engine->scratch = scratch;
+        rig->world.streamlets = 1 + (uint32_t)(seed % 3);
+        rig->world.faults = (struct fake_faults){.refuse_owner = 50, .slow = 50, .twice = 50};
+        if (seed % 4 == 0) rig->world.faults.drop_before = rig->world.faults.drop_after = 60;
+        assert_true(fake_run(&rig->world, rig->world.now_us + 60000000, half_acked));
+        rig->world.batch_bytes_max = seed % 2 ? 300 : 150;
+        assert_true(fake_run(&rig->world, rig->world.now_us + 60000000, all_ended));
+        for (uint32_t i = 0; i < 600; i++)
+            assert_true(rig->records[i].rc == LEAT_OK ||
+                        (seed % 4 == 0 && rig->records[i].rc == LEAT_E_TOO_LARGE));
+        too_large += rig->world.too_large;
+        logs_check(rig);
+        rig->engine->scratch = NULL;
+        rig_end(rig);
+    }
+    assert_true(too_large > 100); /* a refusal that did not happen proves nothing */
+}
+
+/* Goal: a record that is too large by itself is refused by name, and only that one. */
+static void producer_record_larger_than_stream_takes_is_refused_alone(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(5, 10000000, 100);
+    static struct rig others;
+    memset(&others, 0, sizeof others);
+    uint8_t value[700] = {0};
+    leat_put_le32(value, RECORDS_MAX - 1);
+    rig->world.batch_bytes_max = 400;
+    others.records[0].rig = &others;
+    assert_int_equal(leat_producer_engine_add(rig->engine, "s", -1, 0, NULL, 0, value, sizeof value,
+                                              on_produced, &others.records[0]),
+                     LEAT_OK);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, all_ended));
+    assert_int_equal(rig->acked, 100);
+    assert_true(others.records[0].ended);
+    assert_int_equal(others.records[0].rc, LEAT_E_TOO_LARGE);
+    logs_check(rig);
+    rig_end(rig);
+}
+
 /* Goal: a producer that ends while appends of it are under way takes nothing of the other producers
  * of the same client with it. Method: at another moment in each round one of two is stopped, with
  * and without a server that answers; the other's records are all acked, in order, once. */
@@ -514,6 +593,9 @@ int main(void)
         cmocka_unit_test(producer_quiet_server_acks_all),
         cmocka_unit_test(producer_faulty_network_exactly_once),
         cmocka_unit_test(producer_full_window_is_five_batches),
+        cmocka_unit_test(producer_stream_takes_small_batches_sends_small_ones),
+        cmocka_unit_test(producer_stream_takes_less_goes_on_with_smaller_batches),
+        cmocka_unit_test(producer_record_larger_than_stream_takes_is_refused_alone),
         cmocka_unit_test(producer_stopped_beside_another_leaves_it_whole),
         cmocka_unit_test(producer_each_allocation_fails_cleanly),
         cmocka_unit_test(producer_refused_batches_leave_the_others),
