@@ -425,7 +425,10 @@ static leat_err node_identity(struct leat_node *node, struct leat_error *error)
                             "the data directory has format %u, this program knows 1",
                             identity.version);
     } else {
-        memcpy(node->cluster_id, identity.cluster_id, sizeof node->cluster_id);
+        /* SUBTLE: written again, as it is. (1) A start wrote it, the flush failed, and the node stopped;
+         * (2) the next start reads it out of the page cache and makes the store under its cluster id;
+         * (3) the power goes. The store would be of a cluster, and the node of none, for ever. */
+        rc = identity_write(node, file, block, identity.cluster_id, error);
     }
     leat_mem_free(block);
     disk->close(disk->ctx, file);
