@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include "base/assert.h"
+#include "base/copy.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -359,7 +360,7 @@ static leat_err fetch_read(struct leat_consumer_lane *lane, const struct leat_fr
     struct leat_consumer_answer *answer =
         answer_take(engine, lane, frame->payload_bytes, lane->fetch_count);
     if (!answer) return LEAT_E_NO_MEMORY;
-    if (frame->payload_bytes) memcpy(answer->bytes, frame->payload, frame->payload_bytes);
+    leat_copy_block(answer->bytes, frame->payload, frame->payload_bytes);
     uint32_t at = 0;
     leat_err rc = LEAT_OK;
     for (uint32_t i = 0; i < count && rc == LEAT_OK; i++) {

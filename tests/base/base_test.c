@@ -1,6 +1,7 @@
 /* Tests of base: errors, memory, checksums, timers, diary, random. */
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/copy.h"
 #include "base/crc32c.h"
 #include "base/diary.h"
 #include "base/error.h"
@@ -58,6 +59,23 @@ static void crc_check_value_is_standard(void **state)
     assert_int_equal(leat_crc32c(0, "", 0), 0);
     uint8_t zeros[32] = {0};
     assert_int_equal(leat_crc32c(0, zeros, 32), 0x8a9136aau); /* RFC 3720, B.4 */
+}
+
+static void block_of_any_size_and_place_is_copied_and_nothing_beside_it(void **state)
+{
+    enum { ROOM = 4 * LEAT_COPY_BLOCK_BYTES_MIN, MOST = LEAT_COPY_BLOCK_BYTES_MIN + 130 };
+    static uint8_t from[ROOM], to[ROOM], expected[ROOM];
+    for (size_t i = 0; i < ROOM; i++)
+        from[i] = (uint8_t)(i * 7 + i / 256);
+    for (size_t bytes = 0; bytes <= MOST; bytes += bytes < MOST - 200 ? 97 : 1) {
+        size_t from_at = bytes % 67, to_at = 100 + bytes % 61;
+        memset(to, 0xa5, sizeof to);
+        memset(expected, 0xa5, sizeof expected);
+        memcpy(expected + to_at, from + from_at, bytes);
+        leat_copy_block(to + to_at, from + from_at, bytes);
+        assert_memory_equal(to, expected, sizeof to);
+    }
+    leat_copy_block(NULL, NULL, 0);
 }
 
 static void crc_cut_anywhere_chains(void **state)
@@ -471,6 +489,7 @@ int main(void)
         cmocka_unit_test(error_unknown_code_is_fatal_and_named),
         cmocka_unit_test(error_long_sentence_is_truncated),
         cmocka_unit_test(crc_check_value_is_standard),
+        cmocka_unit_test(block_of_any_size_and_place_is_copied_and_nothing_beside_it),
         cmocka_unit_test(crc_cut_anywhere_chains),
         cmocka_unit_test(crc_joined_is_crc_of_both),
         cmocka_unit_test(mem_counts_follow_blocks),

@@ -1,0 +1,27 @@
+/* Copying blocks that change processors. */
+#ifndef LEAT_BASE_COPY_H
+#define LEAT_BASE_COPY_H
+
+#include <stddef.h>
+
+/**
+ * memcpy() for a block of several cache lines whose memory another processor has read or written
+ * before: a buffer that goes round between threads, memory that is used again.
+ *
+ * An ordinary store fetches the line from whoever has it, although all of it is about to be
+ * overwritten; here that takes as long as 100 bytes of copying. The processor's string instruction
+ * knows that whole lines are written and fetches none. 1 MiB that a thread on the other processor had
+ * read: 104 us by memcpy(), 29 by this, and it then lies in the cache all the same (which it does
+ * not after stores past the cache). Nothing is lost where the lines are at hand: 20 and 17 us.
+ *
+ * Below LEAT_COPY_BLOCK_BYTES_MIN, and on processors without that instruction in its fast form (ERMS;
+ * Intel, Optimization Reference Manual, 3.7.6), it is memcpy(). The blocks do not overlap.
+ *
+ * Thread: any.  Blocks: never.  Allocates: never.
+ */
+void leat_copy_block(void *to, const void *from, size_t bytes);
+
+/* Less is not worth the instruction's start, some 30 cycles. */
+enum { LEAT_COPY_BLOCK_BYTES_MIN = 1024 };
+
+#endif
