@@ -63,6 +63,7 @@ struct leat_consumer {
     leat_consumer_stats stats;
     uint32_t q;
     int fd;
+    bool parallel; /* in a set whose groups are handed out */
 
     /* Shared; guarded by lock. */
     struct leat_spin lock;
@@ -129,14 +130,20 @@ static void engine_on_error(void *owner, const struct leat_error *error)
     if (final) consumer_tell(consumer);
 }
 
+/* What was fetched and not taken is void. The lock is held. */
+static void runs_void(struct leat_consumer *consumer)
+{
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&consumer->runs)))
+        leat_list_push_back(&consumer->returned, link);
+}
+
 static void engine_on_revoked(void *owner)
 {
     struct leat_consumer *consumer = owner;
     leat_spin_lock(&consumer->lock);
     consumer->revoked = true;
-    struct leat_list *link;
-    while ((link = leat_list_pop_front(&consumer->runs)))
-        leat_list_push_back(&consumer->returned, link);
+    runs_void(consumer);
     leat_spin_unlock(&consumer->lock);
 }
 
@@ -228,12 +235,18 @@ static void command_deliver(void *actor, struct leat_mail *mail)
     leat_shared_touch(&consumer->shared);
     switch (command->what) {
     case COMMAND_SEEK:
+        /* SUBTLE: here, and not by the caller when it hears of the end: by then there may be runs of after the
+         * seek, and those are not fetched again. */
+        leat_spin_lock(&consumer->lock);
+        runs_void(consumer);
+        leat_spin_unlock(&consumer->lock);
         runs_exchange(consumer);
         for (uint32_t i = 0; i < consumer->place_count; i++)
-            leat_consumer_engine_processed(consumer->engine, consumer->places[i].log,
-                                           consumer->places[i].group, consumer->places[i].next);
-        leat_consumer_engine_seek(consumer->engine, command->partition, command->from,
-                                  command->value);
+            if (consumer->places[i].next > 0) /* else nothing of it was handed over yet */
+                leat_consumer_engine_processed(consumer->engine, consumer->places[i].log,
+                                               consumer->places[i].group, consumer->places[i].next);
+        command->error.code = leat_consumer_engine_seek(consumer->engine, command->partition,
+                                                        command->from, command->value);
         atomic_store(&consumer->at_end, false);
         break;
     case COMMAND_COMMIT:
@@ -392,10 +405,8 @@ static void run_return(struct leat_consumer *consumer)
 static void runs_return_all(struct leat_consumer *consumer)
 {
     run_return(consumer);
-    struct leat_list *link;
     leat_spin_lock(&consumer->lock);
-    while ((link = leat_list_pop_front(&consumer->runs)))
-        leat_list_push_back(&consumer->returned, link);
+    runs_void(consumer);
     leat_spin_unlock(&consumer->lock);
 }
 
@@ -420,6 +431,8 @@ leat_consumer *leat_consumer_open(const char *stream, const leat_consumer_option
     struct leat_consumer *consumer = NULL;
     uint64_t deadline = leat_shared_deadline(timeout_ms);
     leat_err rc = options_take(given, &options, &error);
+    if (rc == LEAT_OK && !stream)
+        rc = leat_error_set(&error, LEAT_E_BAD_NAME, "no stream is named");
     if (rc) goto refused;
     consumer = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *consumer);
     if (!consumer) {
@@ -427,6 +440,7 @@ leat_consumer *leat_consumer_open(const char *stream, const leat_consumer_option
         goto refused;
     }
     consumer->fd = -1;
+    consumer->parallel = options.set && options.set_mode == LEAT_SET_PARALLEL;
     leat_list_init(&consumer->runs);
     leat_list_init(&consumer->returned);
     consumer->mail.deliver = mail_deliver;
@@ -716,12 +730,14 @@ bool leat_consumer_at_end(leat_consumer *consumer)
 leat_code leat_consumer_seek(leat_consumer *consumer, int64_t partition, enum leat_from from,
                              int64_t value)
 {
-    if (from == LEAT_FROM_COMMITTED) return LEAT_E_UNSUPPORTED;
-    runs_return_all(consumer);
+    /* Before anything that was fetched is given back: what is refused here changes nothing. */
+    if (from == LEAT_FROM_COMMITTED || consumer->parallel) return LEAT_E_UNSUPPORTED;
+    if (from == LEAT_FROM_OFFSET && value < 0) return LEAT_E_INVALID;
+    run_return(consumer);
     struct consumer_command command = {
         .what = COMMAND_SEEK, .partition = partition, .from = from_map(from), .value = value};
     (void)command_run(consumer, &command, UINT64_MAX);
-    runs_return_all(consumer); /* what the turn before the seek still brought */
+    if (command.error.code) return (leat_code)command.error.code;
     for (uint32_t i = 0; i < consumer->place_count;) {
         const struct consumer_place *place = &consumer->places[i];
         int64_t own = (int64_t)place->log.streamlet * consumer->q + place->log.log;

@@ -135,7 +135,7 @@ void leat_consumer_log_begin(struct leat_consumer_engine *engine, struct leat_co
     log->processed_known = log->processed_changed = log->committing = false;
     if (from == LEAT_ENGINE_OFFSET) {
         log->state = CLOG_READY;
-        log->next = value < 0 ? 0 : (uint64_t)value;
+        log->next = log->begun = value < 0 ? 0 : (uint64_t)value;
         return;
     }
     log->state = CLOG_LOCATE;
@@ -299,9 +299,18 @@ bool leat_consumer_engine_at_end(const struct leat_consumer_engine *engine)
     return true;
 }
 
-void leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t partition,
-                               enum leat_engine_from from, int64_t value)
+static bool log_is(const struct leat_consumer_engine *engine, const struct leat_consumer_log *log,
+                   int64_t partition)
 {
+    return partition < 0 || (int64_t)log->ref.streamlet * engine->q + log->ref.log == partition;
+}
+
+leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t partition,
+                                   enum leat_engine_from from, int64_t value)
+{
+    bool known = partition < 0;
+    if (engine->in_set && engine->options.parallel) return LEAT_E_UNSUPPORTED;
+    if (from == LEAT_ENGINE_OFFSET && value < 0) return LEAT_E_INVALID;
     /* What is under way or ready for these logs is void; the other logs' runs are void with them,
      * and fetched again from where their records were handed over. */
     engine->generation++;
@@ -309,18 +318,18 @@ void leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t part
     ready_drop(engine);
     for (uint32_t i = 0; i < engine->log_count; i++) {
         struct leat_consumer_log *log = &engine->logs[i];
-        int64_t own = (int64_t)log->ref.streamlet * engine->q + log->ref.log;
-        if (partition < 0 || own == partition) {
+        if (log_is(engine, log, partition)) {
             leat_consumer_log_begin(engine, log, from, value);
-        } else if (log->processed_known) {
-            log->state = CLOG_READY;
-            log->next = log->processed;
-        } else if (log->state == CLOG_FETCHING) {
-            log->state = CLOG_READY;
+            known = true;
         } else if (log->state == CLOG_LOCATING) {
             log->state = CLOG_LOCATE;
+        } else if (log->state != CLOG_LOCATE) {
+            log->state = CLOG_READY;
+            log->next = log->processed_known ? log->processed : log->begun;
         }
     }
+    if (known) return LEAT_OK;
+    return engine->in_set ? LEAT_E_NOT_ASSIGNED : LEAT_E_UNKNOWN_LOG;
 }
 
 void leat_consumer_engine_processed(struct leat_consumer_engine *engine, struct leat_log_ref ref,

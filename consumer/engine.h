@@ -59,8 +59,11 @@ struct leat_fetched *leat_consumer_engine_take(struct leat_consumer_engine *engi
 void leat_consumer_engine_give(struct leat_consumer_engine *engine, struct leat_fetched *fetched);
 /** All logs read to the end that their last answers named, and nothing left to take. */
 bool leat_consumer_engine_at_end(const struct leat_consumer_engine *engine);
-void leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t partition,
-                               enum leat_engine_from from, int64_t value);
+/** Begin again, at one partition (-1: all); the others go on behind what was processed, so what was taken and not
+ * processed is void, whatever this returns but UNSUPPORTED (a parallel set, whose groups are handed out) and
+ * INVALID (a negative offset). UNKNOWN_LOG, NOT_ASSIGNED: the partition is not read here. */
+leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t partition,
+                                   enum leat_engine_from from, int64_t value) LEAT_NODISCARD;
 /** Note that records below `offset` of this log (parallel mode: of this group, else -1) have been
  * processed; commit() stores that. A later group of the same log finishes the one before. */
 void leat_consumer_engine_processed(struct leat_consumer_engine *engine, struct leat_log_ref log,

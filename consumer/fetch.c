@@ -502,7 +502,7 @@ static void locate_on_done(struct leat_request *request, leat_err rc,
             group_begin_known(engine, log, &row);
             continue;
         }
-        log->next = row.offset;
+        log->next = log->begun = row.offset;
         if (log->by_position) log->position = row.position;
     }
 }

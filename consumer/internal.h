@@ -28,7 +28,8 @@ struct leat_consumer_log {
     enum leat_consumer_log_state state;
     uint32_t locate_what;
     int64_t locate_value;
-    uint64_t next; /* next offset to fetch */
+    uint64_t next;  /* next offset to fetch */
+    uint64_t begun; /* and the first one of all: from there until something was handed over */
     uint64_t first, acked;
     bool acked_known;
     uint64_t retry_at_us;

@@ -408,6 +408,11 @@ struct produce_waiter {
     leat_result result;
 };
 
+static leat_result refused_result(leat_code code)
+{
+    return (leat_result){.code = code, .offset = UINT64_MAX, .text = leat_strerror(code)};
+}
+
 /* The waiter's storage may be gone right after `done`: it is woken by the producer's own event. */
 static void waiter_on_result(void *arg, const leat_result *result)
 {
@@ -430,7 +435,10 @@ leat_code leat_produce_wait(leat_producer *producer, const char *stream,
 {
     struct produce_waiter waiter = {.done = false};
     leat_code code = leat_produce(producer, stream, record, waiter_on_result, &waiter);
-    if (code) return code;
+    if (code) {
+        if (out_result) *out_result = refused_result(code);
+        return code;
+    }
     atomic_fetch_add(&producer->progress.waiters, 1); /* so that progress is told */
     producer_send_now(producer);
     for (;;) {

@@ -73,7 +73,8 @@ LEAT_API int leat_consumer_fd(leat_consumer *consumer);
 /** True when every log that this consumer reads has been read to the acked end that it had when
  * asked for last. */
 LEAT_API bool leat_consumer_at_end(leat_consumer *consumer);
-/** Begin again at an offset or a time, on one partition (-1: all). */
+/** Begin again at an offset or a time, on one partition (-1: all). Refused for a partition that this consumer
+ * does not read, for a negative offset, and in a set of mode parallel, whose groups are handed out. */
 LEAT_API leat_code leat_consumer_seek(leat_consumer *consumer, int64_t partition,
                                       enum leat_from from, int64_t value);
 /** Commit the positions after the last record handed over, durably. Needs a set. While the node that

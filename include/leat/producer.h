@@ -77,7 +77,8 @@ LEAT_API leat_code leat_produce(leat_producer *producer, const char *stream,
 LEAT_API leat_code leat_produce_many(leat_producer *producer, const char *stream,
                                      const leat_produce_record *records, size_t count,
                                      leat_result_fn on_result, void *arg, size_t *out_queued);
-/** As leat_produce(), and wait for the ack. */
+/** As leat_produce(), and wait for the ack. *out_result (may be NULL) is filled whatever is returned; its text is
+ * the code's and stays valid. */
 LEAT_API leat_code leat_produce_wait(leat_producer *producer, const char *stream,
                                      const leat_produce_record *record, leat_result *out_result);
 /** Send what has gathered and wait until everything is acked or failed, at most timeout_ms (-1: no

@@ -26,6 +26,7 @@ struct rig {
     uint32_t errors, notes;
     uint64_t next[LOGS], read, wanted;
     uint64_t skipped;
+    bool holding; /* nobody takes what was fetched */
 };
 
 static void on_ready(void *owner, leat_err rc, const struct leat_error *error)
@@ -80,7 +81,7 @@ static void turn_end(void *owner)
     leat_consumer_engine_on_turn_end(rig->engine);
     leat_client_on_turn_end(rig->client);
     uint64_t before = rig->read;
-    while ((run = leat_consumer_engine_take(rig->engine))) {
+    while (!rig->holding && (run = leat_consumer_engine_take(rig->engine))) {
         run_read(rig, run);
         leat_consumer_engine_give(rig->engine, run);
     }
@@ -248,11 +249,35 @@ static void consumer_seek_begins_again(void **state)
     fill(rig, 200);
     assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
     uint64_t first = rig->read;
-    leat_consumer_engine_seek(rig->engine, 2, LEAT_ENGINE_OFFSET, 0);
+    assert_int_equal(leat_consumer_engine_seek(rig->engine, 2, LEAT_ENGINE_OFFSET, 0), LEAT_OK);
     rig->next[2] = 0;
     assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
     assert_int_equal(rig->read, first + rig->world.log[2].end);
+    assert_int_equal(leat_consumer_engine_seek(rig->engine, LOGS, LEAT_ENGINE_OFFSET, 0),
+                     LEAT_E_UNKNOWN_LOG);
+    assert_int_equal(leat_consumer_engine_seek(rig->engine, 2, LEAT_ENGINE_OFFSET, -1),
+                     LEAT_E_INVALID);
     rig_end(rig);
+}
+
+/* Goal: what was fetched of other partitions and not handed over yet is not lost by a seek. Method: nobody
+ * takes anything until all that is prefetched lies ready; then one partition is sought. */
+static void consumer_seek_loses_nothing_that_was_prefetched(void **state)
+{
+    (void)state;
+    const enum leat_engine_from froms[] = {LEAT_ENGINE_EARLIEST, LEAT_ENGINE_OFFSET};
+    for (uint64_t seed = 20; seed < 40; seed++) {
+        struct rig *rig = rig_make(seed, froms[seed % 2], 0);
+        fill(rig, 200);
+        rig->holding = true;
+        (void)fake_run(&rig->world, rig->world.now_us + (seed < 30 ? 1000000 : seed * 100), NULL);
+        assert_int_equal(leat_consumer_engine_seek(rig->engine, 2, LEAT_ENGINE_OFFSET, 0), LEAT_OK);
+        rig->holding = false;
+        assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+        assert_int_equal(rig->skipped, 0);
+        assert_int_equal(rig->read, rig->wanted);
+        rig_end(rig);
+    }
 }
 
 /* Goal: a stream that is not there is an error, told once. */
@@ -350,6 +375,7 @@ int main(void)
         cmocka_unit_test(consumer_trimmed_log_goes_on_at_first),
         cmocka_unit_test(consumer_latest_reads_only_new),
         cmocka_unit_test(consumer_seek_begins_again),
+        cmocka_unit_test(consumer_seek_loses_nothing_that_was_prefetched),
         cmocka_unit_test(consumer_unknown_stream_fails),
         cmocka_unit_test(consumer_restarted_server_goes_on),
         cmocka_unit_test(consumer_owner_without_address_is_found_later),

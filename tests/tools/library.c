@@ -1,0 +1,122 @@
+/* The library as a program meets it that makes mistakes: each is refused by a code and a sentence, and nothing
+ * that was fetched is lost by it. Against the server of LEAT_BROKERS, with the public headers alone. */
+#include <leat/consumer.h>
+#include <leat/producer.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int failures;
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (condition) break;                                                                      \
+        fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                    \
+        failures++;                                                                                \
+    } while (0)
+
+enum { WAIT_MS = 30000, RECORDS = 1000, HUGE_BYTES = 3 << 20, SEEKS = 50 };
+
+static bool is(leat_code code, const char *name)
+{
+    return strcmp(leat_code_name(code), name) == 0;
+}
+
+/* Refused at once or by the server: the result says why either way. */
+static void refused(leat_producer *producer, const char *stream, const leat_produce_record *record,
+                    const char *name)
+{
+    leat_result result = {0, 0, 0, 0, "stale"};
+    CHECK(is(leat_produce_wait(producer, stream, record, &result), name));
+    CHECK(is(result.code, name) && result.offset == UINT64_MAX);
+    CHECK(result.text && strcmp(result.text, leat_strerror(result.code)) == 0);
+}
+
+static void produce(const char *stream)
+{
+    leat_message message;
+    leat_producer_options options;
+    memset(&options, 0, sizeof options);
+    CHECK(!leat_producer_open(&options, &message) && strstr(message.text, "options_init"));
+    leat_producer_options_init(&options);
+    options.brokers = "nonsense";
+    CHECK(!leat_producer_open(&options, &message) && strstr(message.text, "nonsense"));
+    options.brokers = NULL;
+    options.buffer_bytes = 4096; /* less than the records below: leat_produce() has to wait */
+    leat_producer *producer = leat_producer_open(&options, &message);
+    CHECK(producer);
+    if (!producer) return;
+    for (int i = 0; i < RECORDS; i++) {
+        leat_produce_record record = {.value = "value", .value_bytes = 5, .streamlet = i % 4};
+        CHECK(leat_produce(producer, stream, &record, NULL, NULL) == 0);
+    }
+    CHECK(leat_producer_flush(producer, WAIT_MS) == 0);
+    leat_produce_record small = {.value = "x", .value_bytes = 1, .streamlet = -1};
+    refused(producer, "", &small, "BAD_NAME");
+    refused(producer, "bad name", &small, "BAD_NAME");
+    small.streamlet = 77;
+    refused(producer, stream, &small, "UNKNOWN_LOG");
+    char *bytes = calloc(1, HUGE_BYTES);
+    leat_produce_record large = {.value = bytes, .value_bytes = HUGE_BYTES, .streamlet = -1};
+    if (bytes) refused(producer, stream, &large, "TOO_LARGE");
+    free(bytes);
+    leat_producer_close(producer);
+}
+
+static int read_all(leat_consumer *consumer)
+{
+    int records = 0;
+    for (;;) {
+        leat_code code = 0;
+        if (leat_consumer_next(consumer, 1000, &code)) {
+            records++;
+            continue;
+        }
+        CHECK(code == 0);
+        if (code || leat_consumer_at_end(consumer)) return records;
+    }
+}
+
+static void consume(const char *stream)
+{
+    leat_message message;
+    leat_code code = 0;
+    CHECK(!leat_consumer_open(NULL, NULL, WAIT_MS, &message) && is(message.code, "BAD_NAME"));
+    leat_consumer *consumer = leat_consumer_open(stream, NULL, WAIT_MS, &message);
+    CHECK(consumer);
+    if (!consumer) return;
+    /* One record of one partition is handed over, more is on its way or there; then others are sought. */
+    const leat_record_view *record = leat_consumer_next(consumer, WAIT_MS, &code);
+    CHECK(record && code == 0);
+    int64_t other = record ? (record->partition + 1) % 4 : 0;
+    CHECK(is(leat_consumer_seek(consumer, 4, LEAT_FROM_EARLIEST, 0), "UNKNOWN_LOG"));
+    CHECK(is(leat_consumer_seek(consumer, other, LEAT_FROM_OFFSET, -1), "INVALID"));
+    CHECK(leat_consumer_seek(consumer, other, LEAT_FROM_OFFSET, 0) == 0);
+    CHECK(read_all(consumer) == RECORDS - 1);
+    for (uint32_t round = 0; round < SEEKS; round++) {
+        CHECK(leat_consumer_seek(consumer, round % 4, LEAT_FROM_OFFSET, RECORDS / 4 - 10) == 0);
+        CHECK(read_all(consumer) == 10);
+    }
+    CHECK(is(leat_consumer_commit(consumer, WAIT_MS, &message), "INVALID") &&
+          strstr(message.text, "set"));
+    leat_consumer_close(consumer);
+    leat_consumer_options options;
+    leat_consumer_options_init(&options);
+    options.from = LEAT_FROM_COMMITTED;
+    CHECK(!leat_consumer_open(stream, &options, WAIT_MS, &message) && strstr(message.text, "set"));
+    leat_consumer_options_init(&options);
+    options.set = "shared";
+    options.set_mode = LEAT_SET_PARALLEL;
+    consumer = leat_consumer_open(stream, &options, WAIT_MS, &message);
+    CHECK(consumer && is(leat_consumer_seek(consumer, -1, LEAT_FROM_EARLIEST, 0), "UNSUPPORTED"));
+    if (consumer) CHECK(read_all(consumer) == RECORDS);
+    leat_consumer_close(consumer);
+}
+
+int main(int argc, char **argv)
+{
+    const char *stream = argc > 1 ? argv[1] : "library";
+    produce(stream);
+    consume(stream);
+    return failures ? 1 : 0;
+}
