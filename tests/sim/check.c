@@ -28,8 +28,12 @@ struct log_model {
     uint64_t acked_end;    /* one past the highest that was acked */
     uint64_t count_at_cut; /* the same when the power was last cut */
     uint32_t waits;        /* how often it was found to wait */
-    bool at_risk;          /* a power cut may have taken unflushed data of level memory */
-    bool excused;          /* ... and the log said so: gaps are allowed */
+    uint64_t trim_low;     /* what is before it was given up for good */
+    uint64_t trim_high;    /* ... and what is before this may have been */
+    uint32_t trims_to_end; /* requests without an answer to give up all, whatever that may be */
+    bool trim_asked;
+    bool at_risk; /* a power cut may have taken unflushed data of level memory */
+    bool excused; /* ... and the log said so: gaps are allowed */
     uint64_t committed[CHECK_SETS_MAX], high[CHECK_SETS_MAX];
     uint32_t generation[CHECK_SETS_MAX], member[CHECK_SETS_MAX]; /* who read it last */
 };
@@ -60,7 +64,7 @@ struct check {
     void (*fail)(void *ctx, const char *text);
     void *ctx;
     struct stream_model streams[CHECK_STREAMS_MAX];
-    uint64_t acked, open;
+    uint64_t acked, open, batches;
 };
 
 static void violation(struct check *check, const char *format, ...) LEAT_PRINTF(2, 3);
@@ -306,17 +310,79 @@ enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct
 void check_reader_reset(const struct check *check, struct check_reader *reader)
 {
     memset(reader->started, 0, sizeof reader->started);
-    for (unsigned i = 0; reader->in_set && i < CHECK_STREAMS_MAX; i++)
+    for (unsigned i = 0; (reader->in_set || reader->auditor) && i < CHECK_STREAMS_MAX; i++)
         for (unsigned s = 0; s < CHECK_STREAMLETS_MAX; s++)
-            for (unsigned q = 0; q < CHECK_LOGS_MAX; q++)
-                reader->floor[i][s][q] = check->streams[i].at[s][q].committed[reader->set];
+            for (unsigned q = 0; q < CHECK_LOGS_MAX; q++) {
+                const struct log_model *log = &check->streams[i].at[s][q];
+                reader->floor[i][s][q] =
+                    reader->in_set ? log->committed[reader->set] : log->trim_low;
+            }
 }
 
-/* Is every offset in [from, to) allowed to be missing? */
-static bool gap_allowed(const struct check *check, struct leat_log_ref ref,
-                        const struct log_model *log)
+/* ---- what is given up by request ---- */
+
+static bool may_be_trimmed(const struct log_model *log, uint64_t offset)
 {
-    return check->streams[ref.stream].trims || log->excused;
+    return offset < log->trim_high || log->trims_to_end > 0;
+}
+
+void check_trim_asked(struct check *check, struct leat_log_ref ref, uint64_t before)
+{
+    struct log_model *log = log_of(check, ref);
+    log->trim_asked = true;
+    if (before == UINT64_MAX)
+        log->trims_to_end++;
+    else if (before > log->trim_high)
+        log->trim_high = before;
+}
+
+void check_trimmed(struct check *check, struct leat_log_ref ref, uint64_t before,
+                   uint64_t first_offset)
+{
+    struct log_model *log = log_of(check, ref);
+    bool to_end = before == UINT64_MAX;
+    if (!to_end && first_offset < before)
+        violation(check, "untrimmed: %u/%u/%u begins at %llu, and is told to begin at %llu",
+                  ref.stream, ref.streamlet, ref.log, (unsigned long long)first_offset,
+                  (unsigned long long)before);
+    uint64_t low = to_end ? first_offset : before;
+    if (to_end && log->trims_to_end > 0) log->trims_to_end--;
+    if (low > log->trim_high) log->trim_high = low;
+    if (low > log->trim_low) log->trim_low = low;
+}
+
+uint64_t check_trimmed_to(const struct check *check, struct leat_log_ref ref)
+{
+    return check->streams[ref.stream].at[ref.streamlet][ref.log].trim_low;
+}
+
+/* From where on everything has to be there, when it has from `from` on without requests, and nothing was
+ * found before `found`. */
+static uint64_t trimmed_at_most(const struct log_model *log, uint64_t from, uint64_t found)
+{
+    uint64_t high = log->trims_to_end > 0 || log->trim_high > found ? found : log->trim_high;
+    return high > from ? high : from;
+}
+
+bool check_may_be_trimmed(const struct check *check, struct leat_log_ref ref, uint64_t offset)
+{
+    return may_be_trimmed(&check->streams[ref.stream].at[ref.streamlet][ref.log], offset);
+}
+
+bool check_stream_trims(const struct check *check, uint32_t stream)
+{
+    const struct stream_model *model = &check->streams[stream];
+    for (uint32_t s = 0; s < model->streamlets; s++)
+        for (uint32_t q = 0; q < model->logs; q++)
+            if (model->at[s][q].trim_asked) return true;
+    return false;
+}
+
+/* Is every offset before `to` that was not read allowed to be missing? */
+static bool gap_allowed(const struct check *check, struct leat_log_ref ref,
+                        const struct log_model *log, uint64_t to)
+{
+    return check->streams[ref.stream].trims || log->excused || may_be_trimmed(log, to - 1);
 }
 
 static void position_check(struct check *check, struct check_reader *reader,
@@ -328,7 +394,7 @@ static void position_check(struct check *check, struct check_reader *reader,
     if (*started && offset < *next)
         violation(check, "A7 nonmonotonic-poll: stream %u/%u/%u offset %llu after %llu", ref.stream,
                   ref.streamlet, ref.log, at, expected - 1);
-    if (*started && offset > *next && !gap_allowed(check, ref, log))
+    if (*started && offset > *next && !gap_allowed(check, ref, log, offset))
         violation(check, "A6 poll-skip: stream %u/%u/%u from %llu to %llu", ref.stream,
                   ref.streamlet, ref.log, expected, at);
     if (!*started && reader->in_set) {
@@ -337,12 +403,12 @@ static void position_check(struct check *check, struct check_reader *reader,
             violation(
                 check, "A7 nonmonotonic-poll: set %u of %u/%u/%u begins at %llu, committed is %llu",
                 reader->set, ref.stream, ref.streamlet, ref.log, at, (unsigned long long)floor);
-        if (offset > log->high[reader->set] && !gap_allowed(check, ref, log))
+        if (offset > log->high[reader->set] && !gap_allowed(check, ref, log, offset))
             violation(check, "A6 poll-skip: set %u of %u/%u/%u begins at %llu, read to %llu",
                       reader->set, ref.stream, ref.streamlet, ref.log, at,
                       (unsigned long long)log->high[reader->set]);
     }
-    if (!*started && !reader->in_set && offset != 0 && !gap_allowed(check, ref, log))
+    if (!*started && !reader->in_set && offset != 0 && !gap_allowed(check, ref, log, offset))
         violation(check, "A6 poll-skip: stream %u/%u/%u begins at %llu", ref.stream, ref.streamlet,
                   ref.log, at);
     *started = true;
@@ -365,6 +431,13 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
                   ref.stream, value.producer, value.number);
         return;
     }
+    uint64_t floor = reader->floor[ref.stream][ref.streamlet][ref.log];
+    if (reader->auditor && offset < floor && !log->at_risk && !log->excused) {
+        violation(check, "untrimmed: %u/%u/%u shows offset %llu, what is before %llu was given up",
+                  ref.stream, ref.streamlet, ref.log, (unsigned long long)offset,
+                  (unsigned long long)floor);
+        return;
+    }
     struct slot *slot = place(check, ref, value, offset, record, "a consumer");
     if (!slot) return;
     slot->seen = true;
@@ -379,7 +452,14 @@ void check_stored(struct check *check, struct leat_log_ref ref, uint64_t base_of
     if (base_offset > offset_max) return; /* said elsewhere */
     for (uint32_t i = 0; i < records; i++)
         slot_of(log, base_offset + i)->sized = true;
-    slot_of(log, base_offset)->bytes = bytes;
+    struct slot *slot = slot_of(log, base_offset);
+    if (slot->bytes == 0) check->batches++;
+    slot->bytes = bytes;
+}
+
+uint64_t check_batches_shown(const struct check *check)
+{
+    return check->batches;
 }
 
 void check_owned(struct check *check, uint32_t set, struct leat_log_ref ref, uint32_t generation,
@@ -500,6 +580,15 @@ static uint64_t retained_floor(const struct log_model *log, uint64_t keeps_bytes
     return floor;
 }
 
+/* Where an auditor found that the log begins; count: it found nothing. */
+static uint64_t first_audited(const struct log_model *log)
+{
+    for (size_t i = 0; i < log->page_count; i++)
+        for (unsigned j = 0; j < PAGE_SLOTS; j++)
+            if (log->pages[i]->slots[j].audited) return log->pages[i]->base + j;
+    return log->count;
+}
+
 /* The first offset that has to be there and was not audited; count: none is missing. last: one
  * past the last audited. */
 static uint64_t first_missing(const struct log_model *log, const struct stream_model *stream,
@@ -513,7 +602,11 @@ static uint64_t first_missing(const struct log_model *log, const struct stream_m
         for (first = last; first > 0 && slot_find(log, first - 1)->audited; first--)
             continue;
         uint64_t floor = retained_floor(log, stream->keeps_bytes);
+        if (last == 0) first = log->count; /* nothing is left: all was given up, or it is lost */
+        floor = trimmed_at_most(log, floor, first);
         if (floor < first) first = floor;
+    } else {
+        first = trimmed_at_most(log, first, first_audited(log));
     }
     for (uint64_t i = first; i < log->count; i++) {
         const struct slot *slot = slot_find(log, i);
@@ -555,12 +648,22 @@ bool check_log_whole(const struct check *check, struct leat_log_ref ref,
     return false;
 }
 
+/* What is gone by a request that nobody had an answer to does not come back either. */
+static void begin_note(struct log_model *log)
+{
+    uint64_t begin = first_audited(log);
+    if (begin < log->count && begin > log->trim_low) log->trim_low = begin;
+}
+
 void check_final(struct check *check, uint32_t stream)
 {
     struct stream_model *model = &check->streams[stream];
     for (uint32_t s = 0; s < model->streamlets; s++)
-        for (uint32_t q = 0; q < model->logs; q++)
-            log_final(check, (struct leat_log_ref){stream, s, q}, &model->at[s][q], model);
+        for (uint32_t q = 0; q < model->logs; q++) {
+            struct log_model *log = &model->at[s][q];
+            log_final(check, (struct leat_log_ref){stream, s, q}, log, model);
+            if (!model->trims && !log->excused) begin_note(log);
+        }
 }
 
 bool check_audit_done(const struct check *check, uint32_t stream_index,
@@ -602,7 +705,7 @@ bool check_reader_done(const struct check *check, const struct check_reader *rea
             uint64_t got = reader->in_set                        ? log->high[reader->set]
                            : reader->started[stream_index][s][q] ? reader->next[stream_index][s][q]
                                                                  : 0;
-            if (got >= last || log->excused) continue;
+            if (got >= last || log->excused || may_be_trimmed(log, last - 1)) continue;
             snprintf(out_behind, CHECK_BEHIND_BYTES, "log %u/%u/%u read to %llu of %llu",
                      stream_index, s, q, (unsigned long long)got, (unsigned long long)last);
             return false;

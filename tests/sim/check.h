@@ -13,6 +13,7 @@
  *   A11 assert               the server failed an assertion (the process dies) or refuses to start
  *   two-readers              two members of a set read one log in one generation
  *   vanished                 a record was shown to a consumer and is gone later
+ *   untrimmed                a record that was given up, and that was answered, is read
  */
 #ifndef LEAT_TESTS_SIM_CHECK_H
 #define LEAT_TESTS_SIM_CHECK_H
@@ -56,7 +57,8 @@ enum check_fate check_fate_of(const struct check *check, uint32_t stream, struct
 struct check_reader {
     bool started[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     uint64_t next[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
-    uint64_t floor[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX]; /* of a set */
+    /* Of a set: what was committed. Of an auditor: what was given up, as it began. */
+    uint64_t floor[CHECK_STREAMS_MAX][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool in_set;
     uint32_t set;
     bool unordered; /* groups of a parallel set come in any order */
@@ -71,11 +73,26 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
 /** A batch was shown: how much of its log's retention it takes. */
 void check_stored(struct check *check, struct leat_log_ref log, uint64_t base_offset,
                   uint32_t records, uint32_t bytes);
+/** How many different ones. */
+uint64_t check_batches_shown(const struct check *check);
 /** A member of a set reads the log, in a generation: it is the only one that does. */
 void check_owned(struct check *check, uint32_t set, struct leat_log_ref log, uint32_t generation,
                  uint32_t member);
 /** A set's commit of `offset` was answered with success. */
 void check_committed(struct check *check, uint32_t set, struct leat_log_ref log, uint64_t offset);
+
+/** Somebody asks to give up what is before an offset; UINT64_MAX: all that is acked when the request
+ * arrives. From now on the log may begin there. */
+void check_trim_asked(struct check *check, struct leat_log_ref log, uint64_t before);
+/** That was answered with success: the log begins at first_offset, and never earlier again. */
+void check_trimmed(struct check *check, struct leat_log_ref log, uint64_t before,
+                   uint64_t first_offset);
+/** What is before it was given up, and that was answered, or seen by an auditor. */
+uint64_t check_trimmed_to(const struct check *check, struct leat_log_ref log);
+/** May what is at this offset have been given up? */
+bool check_may_be_trimmed(const struct check *check, struct leat_log_ref log, uint64_t offset);
+/** Has anybody asked for that in any log of the stream? */
+bool check_stream_trims(const struct check *check, uint32_t stream);
 
 /** Everything of level `memory` that was not flushed may be gone now, if the logs say so. */
 void check_power_cut(struct check *check);

@@ -369,6 +369,88 @@ static void disk_log_that_waits_after_power_cut_is_lost_write(void **state)
     expect(check, "A1 lost-write");
 }
 
+/* ---- what is given up by request ---- */
+
+/* Asked for and answered, or not, `asked` records of ten are given up; what an auditor that begins after
+ * that finds from `begin` on, but for `hole`. */
+static struct check *given_up(uint64_t asked, bool answered, uint32_t begin, uint32_t hole)
+{
+    struct check *check = history();
+    ack(check, disk_log, 0, 10);
+    check_trim_asked(check, disk_log, asked);
+    if (answered) check_trimmed(check, disk_log, asked, asked == UINT64_MAX ? 10 : asked);
+    check_reader_reset(check, &auditor);
+    see(check, &auditor, disk_log, begin, hole);
+    if (hole < 10) see(check, &auditor, disk_log, hole + 1, 10);
+    check_final(check, 0);
+    return check;
+}
+
+static void trim_answered_takes_what_is_before_it_and_no_more(void **state)
+{
+    (void)state;
+    expect(given_up(4, true, 4, 10), NULL);
+    expect(given_up(4, true, 3, 10), "untrimmed"); /* one is there again */
+    expect(given_up(4, true, 5, 10), "A6 poll-skip");
+    expect(given_up(4, true, 4, 6), "A6 poll-skip");
+    expect(given_up(10, true, 10, 10), NULL);
+    expect(given_up(10, true, 9, 10), "untrimmed");
+    expect(given_up(UINT64_MAX, true, 10, 10), NULL);
+    expect(given_up(UINT64_MAX, true, 9, 10), "untrimmed");
+}
+
+static void trim_without_an_answer_may_have_been_done_or_not(void **state)
+{
+    (void)state;
+    for (uint32_t begin = 0; begin <= 4; begin++)
+        expect(given_up(4, false, begin, 10), NULL);
+    expect(given_up(4, false, 5, 10), "A6 poll-skip");
+    expect(given_up(4, false, 10, 10), "A2 unseen"); /* what is behind it is gone, too */
+    expect(given_up(4, false, 2, 3), "A1 lost-write");
+    for (uint32_t begin = 0; begin <= 10; begin++)
+        expect(given_up(UINT64_MAX, false, begin, 10), NULL);
+}
+
+/* Once an auditor has found it done it stays so. */
+static void trim_that_was_seen_is_not_undone(void **state)
+{
+    (void)state;
+    struct check *check = given_up(4, false, 3, 10);
+    check_audit_begin(check);
+    check_reader_reset(check, &auditor);
+    see(check, &auditor, disk_log, 3, 10);
+    check_final(check, 0);
+    assert_string_equal(verdict, "");
+    check_reader_reset(check, &auditor);
+    see(check, &auditor, disk_log, 2, 10);
+    expect(check, "untrimmed");
+}
+
+static void trim_answered_with_an_earlier_begin_is_untrimmed(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, disk_log, 0, 10);
+    check_trim_asked(check, disk_log, 6);
+    check_trimmed(check, disk_log, 6, 6);
+    assert_string_equal(verdict, "");
+    check_trimmed(check, disk_log, 6, 5);
+    expect(check, "untrimmed");
+}
+
+static void consumer_that_jumps_past_a_trim_is_poll_skip(void **state)
+{
+    (void)state;
+    for (uint32_t to = 5; to <= 7; to++) {
+        struct check *check = history();
+        check_trim_asked(check, disk_log, 6);
+        ack(check, disk_log, 0, 10);
+        see(check, &reader, disk_log, 0, 2);
+        see(check, &reader, disk_log, to, 10);
+        expect(check, to <= 6 ? NULL : "A6 poll-skip");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -399,6 +481,11 @@ int main(void)
         cmocka_unit_test(memory_log_that_loses_silently_is_lost_write),
         cmocka_unit_test(log_that_waits_without_power_cut_is_lost_write),
         cmocka_unit_test(disk_log_that_waits_after_power_cut_is_lost_write),
+        cmocka_unit_test(trim_answered_takes_what_is_before_it_and_no_more),
+        cmocka_unit_test(trim_without_an_answer_may_have_been_done_or_not),
+        cmocka_unit_test(trim_that_was_seen_is_not_undone),
+        cmocka_unit_test(trim_answered_with_an_earlier_begin_is_untrimmed),
+        cmocka_unit_test(consumer_that_jumps_past_a_trim_is_poll_skip),
         cmocka_unit_test(two_members_of_one_generation_on_a_log_are_two_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,7 +160,9 @@ static void out_of_range(struct puller *puller, uint32_t partition,
     /* Answers before version 5 do not say where the log begins: what is below its end was in front. */
     int64_t begin = row->log_start_offset >= 0 ? row->log_start_offset : row->high_watermark;
     bool below = begin >= 0 && part->position < (uint64_t)begin;
-    if (!excused && !(below && stream->trims))
+    struct leat_log_ref log = sim_kafka_log(scenario, stream_of(puller), partition);
+    bool trimmed = stream->trims || check_may_be_trimmed(scenario->check, log, part->position);
+    if (!excused && !(below && trimmed))
         sim_fail(scenario->world,
                  "A7 nonmonotonic-poll: a Kafka consumer of %s partition %u at offset %llu is told "
                  "OFFSET_OUT_OF_RANGE, %lld to %lld",

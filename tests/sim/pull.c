@@ -255,10 +255,11 @@ leat_err sim_consumer_create(struct sim_client *client)
                                        &options, &events, &client->consumer);
 }
 
-/* What retention took before it was read is not waited for. */
+/* What retention took, or somebody gave up, before it was read is not waited for. */
 bool sim_consumer_at_end(const struct sim_client *client)
 {
-    bool incomplete = client->scenario->streams[client->stream].trims || client->index > 0;
+    bool incomplete = client->scenario->streams[client->stream].trims || client->index > 0 ||
+                      check_stream_trims(client->scenario->check, client->stream);
     if (client->kind == SIM_CLIENT_KAFKA_READER) return incomplete && sim_kafka_at_end(client);
     return incomplete && client->consumer && leat_consumer_engine_at_end(client->consumer);
 }

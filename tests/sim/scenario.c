@@ -86,6 +86,8 @@ static void clients_start(struct scenario *scenario, uint32_t records)
         client->quota = records / 6;
         scenario->producers_running++;
     }
+    if (scenario->with_trims)
+        scenario->trimmer = sim_client_start(scenario, SIM_CLIENT_TRIMMER, 0, 0);
 }
 
 static void deaf_start(struct scenario *scenario)
@@ -135,6 +137,11 @@ static bool all_sent(struct scenario *scenario)
     return scenario->producers_running == 0;
 }
 
+static bool trims_answered(struct scenario *scenario)
+{
+    return scenario->trimmer == NULL || sim_trim_done(scenario->trimmer);
+}
+
 static bool all_answered(struct scenario *scenario)
 {
     if (scenario->producers_running || check_open_count(scenario->check)) return false;
@@ -142,7 +149,7 @@ static bool all_answered(struct scenario *scenario)
         const struct sim_client *client = scenario->clients[i];
         if (client->kind == SIM_CLIENT_RAW && !sim_raw_done(client)) return false;
     }
-    return true;
+    return trims_answered(scenario);
 }
 
 static bool all_read(struct scenario *scenario)
@@ -231,6 +238,25 @@ static void audit(struct scenario *scenario)
     audit_judge(scenario);
     while (scenario->client_count > first)
         sim_client_kill(scenario->clients[--scenario->client_count]);
+}
+
+/* Logs that are written no more begin later once more, many of them at their end; a death follows. */
+static bool last_trims(struct scenario *scenario)
+{
+    struct sim_rng *rng = &scenario->world->work;
+    if (!scenario->trimmer || !sim_rng_chance(rng, 700)) return true;
+    sim_trim_all(scenario->trimmer);
+    if (sim_rng_chance(rng, 300)) { /* it comes amid them */
+        sim_world_run(scenario->world, scenario->world->now_us + sim_rng_below(rng, 30000), NULL);
+        return true;
+    }
+    if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX)) {
+        sim_stuck(scenario, "what is in front can't be given up");
+        return false;
+    }
+    if (sim_rng_chance(rng, 500)) /* they may park */
+        sim_world_run(scenario->world, scenario->world->now_us + sim_rng_below(rng, 4000000), NULL);
+    return true;
 }
 
 static bool nobody_is_owed(struct scenario *scenario)
@@ -327,9 +353,12 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     sim_copies_check(scenario);
     audit(scenario);
     if (world->failure[0]) return;
+    if (!last_trims(scenario)) return;
     phase(scenario, "the end of all nodes");
     sim_nodes_die(scenario);
     if (sim_nodes_ready(scenario, HEAL_US_MAX)) {
+        if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))
+            sim_stuck(scenario, "what is in front can't be given up");
         sim_world_run(world, world->now_us + 1000000, NULL);
         sim_copies_check(scenario);
         audit(scenario);
@@ -366,7 +395,9 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
         return;
     }
     audit(scenario);
-    if (world->failure[0] || !last_death(scenario)) return;
+    if (world->failure[0] || !last_trims(scenario) || !last_death(scenario)) return;
+    if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))
+        sim_stuck(scenario, "what is in front can't be given up");
     /* The operator looks at every log before it is judged. */
     sim_world_run(world, world->now_us + 1000000, NULL);
     audit(scenario);
@@ -432,6 +463,9 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     /* Where every disk operation or allocation is a run, they would be too many. */
     sim_rng_init(&scenario->kafka, options->seed, "kafka");
     scenario->with_kafka = options->records == 0 && sim_rng_chance(&scenario->kafka, 500);
+    struct sim_rng trims;
+    sim_rng_init(&trims, options->seed, "trims");
+    scenario->with_trims = options->records == 0 && sim_rng_chance(&trims, 500);
     scenario->recovery = options->recovery && scenario->server_count > 1;
     scenario->pause_us_max = 20000;
     scenario->value_bytes = 200;
@@ -454,7 +488,9 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     out_result->faults[SIM_FAULT_DEAF] = world->faults[SIM_FAULT_DEAF];
     out_result->trace_hash = world->trace_hash;
     out_result->acked_records = check_acked_count(scenario->check);
-    out_result->acked_batches = scenario->acked_batches;
+    /* What was given up no auditor has seen. */
+    out_result->acked_batches =
+        scenario->with_trims ? check_batches_shown(scenario->check) : scenario->acked_batches;
     out_result->compared = scenario->compared;
     out_result->marks = scenario->marks;
     out_result->events = world->event_count;

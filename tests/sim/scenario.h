@@ -81,6 +81,7 @@ enum sim_client_kind {
     SIM_CLIENT_KAFKA_PRODUCER, /* by Kafka's protocol: kafka_client.h */
     SIM_CLIENT_KAFKA_READER,
     SIM_CLIENT_KAFKA_MEMBER, /* of a group, commits */
+    SIM_CLIENT_TRIMMER,      /* gives up what is in front of logs */
 };
 
 struct sim_client {
@@ -134,8 +135,10 @@ struct scenario {
     uint32_t fault_weights[SIM_CLUSTER_FAULTS];           /* this seed's; see nodes_faults.c */
     uint32_t move_per_mille; /* of an operator's looks a streamlet is moved */
     uint64_t fault_gap_us;   /* between two, at most */
-    bool streams_made, faults_over, power_cuts, calm, recovery, with_kafka;
+    bool streams_made, faults_over, power_cuts, calm, recovery, with_kafka, with_trims;
     struct sim_rng kafka;
+    struct sim_client *trimmer; /* NULL: none in this seed */
+    uint64_t trims;
     unsigned producers_running; /* that have records left to send */
     uint64_t acked_batches, recoveries;
     struct sim_stamp stamps[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
@@ -206,6 +209,13 @@ bool sim_consumer_at_end(const struct sim_client *client);
 void sim_control_start(struct sim_client *client);
 void sim_raw_start(struct sim_client *client);
 bool sim_raw_done(const struct sim_client *client);
+
+/* ---- trim.c ---- */
+void sim_trim_start(struct sim_client *client);
+/** Nothing happens any more and it has no request without a good answer. */
+bool sim_trim_done(const struct sim_client *client);
+/** Once more, each log once. Done before. */
+void sim_trim_all(struct sim_client *client);
 
 /* ---- stall.c ---- */
 void sim_deaf_start(struct sim_client *client);
