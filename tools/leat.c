@@ -1,6 +1,7 @@
 /* The `leat` program: which noun is meant. */
 #include "tools/cli.h"
 
+#include <errno.h>
 #include <string.h>
 
 static const char help[] =
@@ -40,6 +41,16 @@ static const struct {
 };
 enum { NOUNS = sizeof nouns / sizeof nouns[0] };
 
+/* What was printed and did not get out is a failure, whatever was printed. */
+static int written(int code)
+{
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+    cli_error("standard output can't be written%s%s", errno ? ": " : "",
+              errno ? strerror(errno) : "");
+    return code == CLI_OK ? CLI_FAILED : code;
+}
+
 int main(int argc, char **argv)
 {
     /* -b may stand in front of the noun too. */
@@ -76,7 +87,7 @@ int main(int argc, char **argv)
         if (strcmp(argv[at], nouns[i].name) != 0) continue;
         int code = nouns[i].run(argc - at - 1, argv + at + 1);
         cli_disconnect();
-        return code;
+        return written(code);
     }
     const char *names[NOUNS];
     for (size_t i = 0; i < NOUNS; i++)

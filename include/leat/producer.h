@@ -41,7 +41,8 @@ typedef struct leat_result {
 } leat_result;
 
 /** A record's fate; runs on a background thread that others share, in order per log. It must not
- * wait: no leat_producer_close(), leat_producer_flush() or leat_produce_wait() of any producer. */
+ * wait: no leat_producer_close(), leat_producer_flush() or leat_produce_wait() of any producer.
+ * leat_produce() is allowed, and does not wait there: while the buffer is full it returns AGAIN. */
 typedef void (*leat_result_fn)(void *arg, const leat_result *result);
 
 typedef struct leat_produce_record {

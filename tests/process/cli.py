@@ -365,6 +365,18 @@ def test_streams_that_are_not_there():
     server.leat('produce', 'made', input=b'y\n')
 
 
+def test_output_that_can_not_be_written_is_a_failure():
+    server = Server().start()
+    server.produce('s', range(1000))
+    for words in ('stream list', 'stream describe s', 'status --json', 'cluster status', 'consume s --until-end',
+                  'bench append --records 1000 --json -'):
+        with open('/dev/full', 'w') as full:
+            done = subprocess.run([LEAT, *words.split()], stdout=full, stderr=subprocess.PIPE, timeout=WAIT_S,
+                                  env=server.environment())
+        equal(done.returncode, 1, words)
+        check_in(b"standard output can't be written", done.stderr)
+
+
 def test_a_record_that_is_too_large():
     server = Server().start()
     done = server.leat('produce', 's', input=b'x' * (3 << 20) + b'\n', code=1)
