@@ -16,6 +16,7 @@ enum {
     READ_BYTES = 1024 * 1024,
     LINE_BYTES_MAX = LEAT_BATCH_BYTES_MAX, /* the server's own limit says the rest */
     PROGRESS_US = 200 * 1000,
+    TOLD_MS = 500, /* what takes longer after an interrupt is told */
     SEPARATOR_BYTES_MAX = 64,
     BATCH_BYTES_MIN = 1024, /* as producer.h has them */
     BATCH_BYTES_MAX = 1024 * 1024,
@@ -201,8 +202,15 @@ static int files_send(struct produce_run *run, int count, char **names)
 
 static int finish(struct produce_run *run, int code, uint64_t timeout_ms, bool quiet)
 {
-    uint64_t open = leat_producer_flush(run->producer, (int)timeout_ms);
+    bool patient = !cli_interrupted();
+    uint64_t open = leat_producer_flush(run->producer, patient ? (int)timeout_ms : TOLD_MS);
     leat_producer_stats stats;
+    if (open && !patient) {
+        leat_producer_stats_get(run->producer, &stats);
+        cli_error("waiting for the acks of %" PRIu64 " record%s (%s); interrupt again to give up",
+                  open, cli_s(open), stats.last_text[0] ? stats.last_text : "no answer yet");
+        open = leat_producer_flush(run->producer, (int)timeout_ms);
+    }
     leat_producer_stats_get(run->producer, &stats);
     uint64_t failed = atomic_load(&run->failed);
     if (open > run->records - failed) open = run->records - failed; /* given up just now */

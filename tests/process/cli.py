@@ -1,12 +1,15 @@
 """The two commands as their users meet them: help, wrong words, exit codes, what programs read, and
 bytes that come back as they went in."""
+import fcntl
 import json
 import os
 import re
+import signal
 import subprocess
+import termios
 from multiprocessing.pool import ThreadPool
 
-from rig import LEAT, LEATD, WAIT_S, Server, check, check_in, directory, equal, line_read, main
+from rig import LEAT, LEATD, WAIT_S, Server, check, check_in, directory, equal, line_read, main, until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COMMANDS = ['', 'stream', 'stream create', 'stream list', 'stream describe', 'stream delete', 'produce',
@@ -363,6 +366,24 @@ def test_streams_that_are_not_there():
     server.start('--auto-create', 'no')
     check_in('stream create', server.leat('produce', 'new', input=b'x\n', code=1).stderr)
     server.leat('produce', 'made', input=b'y\n')
+
+
+def test_an_interrupted_producer_says_what_it_waits_for():
+    server = Server().start()
+    server.produce('s', ['before'])
+    process = server.leat_start('produce', 's', stdin=subprocess.PIPE)
+    process.stdin.write(b'one\n')
+    process.stdin.flush()
+    until(lambda: 'one' in server.values('s'), 'the producer is connected')
+    server.kill()
+    process.stdin.write(b'two\n')
+    process.stdin.flush()
+    # It has read the line once nothing is left in the pipe.
+    until(lambda: not int.from_bytes(fcntl.ioctl(process.stdin, termios.FIONREAD, bytes(4)), 'little'), 'the line is read')
+    process.send_signal(signal.SIGINT)
+    check(re.search('waiting for the acks of 1 record .*interrupt again', line_read(process.stderr)))
+    process.send_signal(signal.SIGINT)
+    equal(process.wait(WAIT_S), 130)
 
 
 def test_output_that_can_not_be_written_is_a_failure():
