@@ -660,6 +660,7 @@ static void on_timer(struct leat_timer *timer)
     rep_recopy_step(primary, now_us);
     versions_send(primary);
     if (is_busy(primary)) next_us = REP_TICK_US;
+    if (primary->recopy) next_us = REP_RECOPY_US;
     rep_arm(primary, next_us);
 }
 
