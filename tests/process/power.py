@@ -121,7 +121,8 @@ def test_memory_streams_are_named_and_go_on_when_their_loss_is_accepted():
     # A second time: whatever was given out after the first jump is not given out again.
     power_cut(cluster)
     start_one_by_one(cluster, [0, 2, 1])
-    for streamlet, log in before:
+    written = [at for at, log in after.items() if log['end_offset'] > 0]  # some had nothing the first time
+    for streamlet, log in written:
         def again():
             done = cluster.leat('log', 'recover', 'gone', '--streamlet', streamlet, '--log', log, '--accept-loss',
                                 code=None)
@@ -129,7 +130,7 @@ def test_memory_streams_are_named_and_go_on_when_their_loss_is_accepted():
         until(again, 'the loss can be accepted again')
     nothing_waits(cluster)
     last = acked_by_log(cluster, 'gone')
-    for at in before:
+    for at in written:
         check(last[at]['end_offset'] >= after[at]['end_offset'], last[at], after[at])
     equal(sorted(until(lambda: served(cluster, 'kept'), 'it is served')), lines, 'untouched again')
 
