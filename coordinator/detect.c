@@ -83,7 +83,9 @@ static void watch_update(struct leat_coordinator *coordinator, uint32_t i, uint6
         return;
     }
     const struct co_peer *peer = co_peer_of_incarnation(coordinator, node->incarnation);
-    uint64_t heard_us = peer ? leat_link_heard_us(peer->link) : 0;
+    /* SUBTLE: only what it answers says that it lives. Where what we send is lost and what it sends is not, it
+     * asks us all the time whether we are there, and would be heard until its connection is given up. */
+    uint64_t heard_us = peer ? peer->pong_us : 0;
     if (heard_us < coordinator->detect.floor_us) heard_us = coordinator->detect.floor_us;
     if (watch->gap_us) watch->gap_us -= (watch->gap_us + GAP_DECAY - 1) / GAP_DECAY;
     if (heard_us <= watch->heard_us) return;
@@ -91,7 +93,7 @@ static void watch_update(struct leat_coordinator *coordinator, uint32_t i, uint6
     if (gap_us > watch->gap_us && watch->heard) watch->gap_us = gap_us;
     watch->heard_us = heard_us;
     watch->heard = true; /* how long it took to come is another matter */
-    if (peer && leat_link_heard_us(peer->link) == heard_us) watch->dead = watch->lost = false;
+    if (peer && peer->pong_us == heard_us) watch->dead = watch->lost = false;
 }
 
 /* Whoever was silent for long before and came back is waited for longer: a busy machine. */
@@ -104,8 +106,37 @@ static uint64_t patience_us(const struct leat_coordinator *coordinator,
     return us + co_confirm_us(coordinator);
 }
 
+static const struct co_watch *watch_of_peer(const struct leat_coordinator *coordinator,
+                                            const struct co_peer *peer)
+{
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
+        if (coordinator->watch[i].incarnation == peer->state.incarnation)
+            return &coordinator->watch[i];
+    return NULL;
+}
+
+/* A majority of the voters, this one included, has answered; how lately: each within its own patience, or
+ * (recently) within `suspect`. */
+static bool majority_answers(struct leat_coordinator *coordinator, uint64_t now_us, bool recently)
+{
+    unsigned heard = 1;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (!peer->wanted || peer->state.voter_id == 0) continue;
+        const struct co_watch *watch = watch_of_peer(coordinator, peer);
+        uint64_t limit_us = co_suspect_us(coordinator);
+        if (watch && !recently) limit_us = patience_us(coordinator, watch);
+        if (!watch || now_us <= watch->heard_us + limit_us) heard++;
+    }
+    return heard > co_voters_count(coordinator) / 2;
+}
+
+/* SUBTLE: a leader that hears nobody any more must not declare anybody crashed for silence. What it sends may
+ * arrive: its entry is in the others' logs then, and is committed by whoever leads next. */
 static void nodes_watch(struct leat_coordinator *coordinator, uint64_t now_us)
 {
+    bool hears = co_leads(coordinator) && majority_answers(coordinator, now_us, true);
     for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
         const struct leat_node_info *node = &coordinator->machine.nodes[i].info;
         struct co_watch *watch = &coordinator->watch[i];
@@ -118,7 +149,7 @@ static void nodes_watch(struct leat_coordinator *coordinator, uint64_t now_us)
             crash_propose(coordinator, i, "nobody listens at its address");
         else if (watch->lost)
             crash_propose(coordinator, i, "it led, and a majority does not hear it");
-        else if (now_us > watch->heard_us + patience_us(coordinator, watch))
+        else if (hears && now_us > watch->heard_us + patience_us(coordinator, watch))
             crash_propose(coordinator, i, "it does not answer");
     }
 }
@@ -202,6 +233,12 @@ static void leader_lost(struct leat_coordinator *coordinator, uint64_t now_us, c
             coordinator->watch[i].lost = true; /* should this one lead next */
     lost_tell(coordinator);
     lead_maybe(coordinator, now_us);
+}
+
+void co_detect_deaf(struct leat_coordinator *coordinator, const struct co_peer *peer)
+{
+    if (peer->state.voter_id != 0 && peer->state.voter_id == coordinator->detect.leader)
+        leader_lost(coordinator, co_now(coordinator), "it hears no majority");
 }
 
 void co_lost_take(struct leat_coordinator *coordinator, struct co_peer *peer,
@@ -342,6 +379,10 @@ static void round_expired(struct leat_timer *timer)
         }
     }
     nodes_watch(coordinator, now_us);
+    /* SUBTLE: a leader that hears nobody, and whom all hear, keeps them from choosing another: they wait for
+     * a silence that does not come, until raft's own clock ends it. So it says so itself. */
+    it->deaf = co_leads(coordinator) && coordinator->ready &&
+               !majority_answers(coordinator, now_us, false);
     leader_watch(coordinator, now_us);
     lead_maybe(coordinator, now_us);
     co_standing_advance(coordinator, now_us);

@@ -76,6 +76,7 @@ struct co_detect {
     uint64_t expected_us; /* when the next round is due */
     uint64_t floor_us;    /* silence before this proves nothing: we ran late ourselves */
     enum leat_standing standing;
+    bool deaf;           /* leads, and has lost a majority */
     uint64_t number;     /* of this round, in pings */
     uint64_t alone_from; /* answers to pings from this number on count */
     uint64_t leader, leader_term;
@@ -95,7 +96,7 @@ struct co_peer {
     bool wanted; /* opened: its address is one of a voter */
     struct co_state state;
     struct co_lost lost;
-    uint64_t pong_number, pong_term; /* of its last answer to a ping */
+    uint64_t pong_number, pong_term, pong_us; /* its last answer to a ping, and when that came */
     /* What it is being fed, when it is a learner that asked. */
     bool feeding, feed_busy;
     uint64_t feed_next; /* index of the next entry for it */
@@ -308,6 +309,8 @@ bool co_peer_heard_of(const struct co_peer *peer);
 /** Nobody listens at the address of this incarnation, and of this voter when it was to lead (else 0). */
 void co_detect_refused(struct leat_coordinator *coordinator, uint64_t incarnation,
                        uint64_t voter_id);
+/** The leader, if this is one, says that it hears no majority. */
+void co_detect_deaf(struct leat_coordinator *coordinator, const struct co_peer *peer);
 void co_detect_leads(struct leat_coordinator *coordinator);
 /** A connection that was up has ended; what its peer had said is still there. */
 void co_detect_peer_down(struct leat_coordinator *coordinator, const struct co_peer *peer);

@@ -13,10 +13,11 @@
 #include "base/diary.h"
 #include "coordinator/private.h"
 
-/* PING [leads, term, incarnation of the asked that is newest here, whether it is crashed, applied, number]
- * PONG the same, of the one who answers; number: of the ping that it answers */
+/* PING [leads, term, incarnation of the asked that is newest here, whether it is crashed, applied, number, deaf]
+ * PONG the same, of the one who answers; number: of the ping that it answers
+ * deaf: it leads, and what a majority sends does not come to it */
 struct word {
-    bool leads, crashed;
+    bool leads, crashed, deaf;
     uint64_t term, incarnation, applied, number;
 };
 
@@ -120,7 +121,7 @@ static void word_send(struct leat_coordinator *coordinator, struct co_peer *peer
         leat_machine_node_find(&coordinator->machine, peer->state.node, strlen(peer->state.node));
     bool alone = coordinator->detect.standing == LEAT_STANDING_ALONE; /* it may have been deposed */
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    leat_msg_write_array(&writer, 6);
+    leat_msg_write_array(&writer, 7);
     leat_msg_write_bool(&writer, co_leads(coordinator) && !alone);
     leat_msg_write_u64(&writer,
                        coordinator->votes ? raft_current_term(&coordinator->drive.raft) : 0);
@@ -128,6 +129,7 @@ static void word_send(struct leat_coordinator *coordinator, struct co_peer *peer
     leat_msg_write_bool(&writer, node && node->info.crashed);
     leat_msg_write_u64(&writer, coordinator->applied);
     leat_msg_write_u64(&writer, number);
+    leat_msg_write_bool(&writer, coordinator->detect.deaf && co_leads(coordinator));
     if (leat_link_tell(peer->link, kind, bytes, writer.used) != LEAT_OK)
         LEAT_MAYBE(true); /* it is full, or down: silence will tell */
 }
@@ -148,7 +150,8 @@ static bool word_read(struct co_peer *peer, const struct leat_frame *frame, stru
     out->crashed = leat_msg_read_bool(&reader);
     out->applied = leat_msg_read_u64(&reader);
     out->number = leat_msg_read_u64(&reader);
-    if (fields >= 6 && !reader.failed) return true;
+    out->deaf = leat_msg_read_bool(&reader);
+    if (fields >= 7 && !reader.failed) return true;
     leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed ping");
     return false;
 }
@@ -174,6 +177,7 @@ void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
         co_feed_behind(coordinator, peer, word.applied);
     if (word.leads) it->behind = word.applied > coordinator->applied ? coordinator->applied : 0;
     crash_take(coordinator, &word);
+    if (word.deaf) co_detect_deaf(coordinator, peer);
 }
 
 void co_pong_take(struct leat_coordinator *coordinator, struct co_peer *peer,
@@ -182,9 +186,10 @@ void co_pong_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     struct co_detect *it = &coordinator->detect;
     struct word word;
     if (!word_read(peer, frame, &word)) return;
-    if (coordinator->incarnation == 0 || !co_same_cluster(coordinator, peer)) return;
+    if (word.number > peer->pong_number) peer->pong_us = co_now(coordinator);
     peer->pong_number = word.number;
     peer->pong_term = word.term;
+    if (coordinator->incarnation == 0 || !co_same_cluster(coordinator, peer)) return;
     crash_take(coordinator, &word);
     if (it->standing != LEAT_STANDING_ALONE || word.number < it->alone_from) return;
     bool current = !coordinator->votes || word.term >= raft_current_term(&coordinator->drive.raft);

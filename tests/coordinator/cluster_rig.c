@@ -105,6 +105,7 @@ void rig_boot(struct rig *rig, unsigned i)
     snprintf(name, sizeof name, "%s.%u", node->name, ++node->boots);
     node->process = sim_process_create(rig->world, name);
     node->process->disk = node->disk;
+    snprintf(node->process->host, sizeof node->process->host, "%s", node->name);
     node->process->owner = node;
     node->process->on_death = on_death;
     node->client = sim_actor_create(node->process, 0);
