@@ -203,7 +203,8 @@ static void set_on_made(struct leat_maker *maker)
 {
     struct set_call *set = maker->owner;
     if (maker->rc != LEAT_OK && maker->rc != LEAT_E_STREAM_EXISTS) {
-        set_end(set, maker->rc, maker->error.text);
+        /* As many copies as there were nodes a moment ago: one has gone meanwhile. Nobody asked for that. */
+        set_end(set, maker->rc == LEAT_E_INVALID ? LEAT_E_AGAIN : maker->rc, maker->error.text);
         return;
     }
     set_route(set);
