@@ -143,6 +143,8 @@ void leat_node_bring_up(struct leat_node *node)
     if (door != NULL && door->bound_address[0] != '\0')
         request->kafka_address = door->advertise != NULL ? door->advertise : door->bound_address;
     if (node->options.cluster.node_address != NULL) leat_store_id(node->store, request->node_id);
+    request->boot = node->boot;
+    request->boot_before = node->boot_before;
     if (node->options.cluster.advertise != NULL) request->address = node->options.cluster.advertise;
     request->on_done = up_on_node_up;
     request->owner = node;
@@ -195,6 +197,42 @@ static bool up_wait_for_name(struct leat_node *node, leat_err rc)
     return true;
 }
 
+static void up_adopt(struct leat_node *node)
+{
+    struct leat_coordinate *request = &node->request;
+    memset(request, 0, sizeof *request);
+    request->kind = LEAT_COORDINATE_ADOPT;
+    request->from = node->cores[0].index;
+    request->incarnation = node->incarnation;
+    request->marks = node->marks;
+    request->mark_count = node->mark_count;
+    request->on_done = up_on_adopted;
+    request->owner = node;
+    leat_coordinate(node->cores[0].env->post, request);
+}
+
+static void up_deliver_booted(void *actor, struct leat_mail *mail)
+{
+    struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, mail);
+    (void)actor;
+    if (node->rc != LEAT_OK)
+        up_fail(node, node->rc, &node->error);
+    else
+        up_adopt(node);
+}
+
+/* On the store's thread. Before anything is adopted: from then on the directory holds what it may be asked
+ * for. */
+static void up_deliver_boot(void *actor, struct leat_mail *mail)
+{
+    struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, mail);
+    const struct leat_post *post = node->options.store_env->post;
+    (void)actor;
+    node->rc = leat_node_boot_taken(node, &node->error);
+    mail->deliver = up_deliver_booted;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, mail);
+}
+
 static void up_on_node_up(struct leat_coordinate *request)
 {
     struct leat_node *node = request->owner;
@@ -205,15 +243,7 @@ static void up_on_node_up(struct leat_coordinate *request)
     }
     node->incarnation = request->incarnation;
     atomic_store_explicit(&node->incarnation_told, node->incarnation, memory_order_relaxed);
-    memset(request, 0, sizeof *request);
-    request->kind = LEAT_COORDINATE_ADOPT;
-    request->from = node->cores[0].index;
-    request->incarnation = node->incarnation;
-    request->marks = node->marks;
-    request->mark_count = node->mark_count;
-    request->on_done = up_on_adopted;
-    request->owner = node;
-    leat_coordinate(node->cores[0].env->post, request);
+    leat_core_mail(&node->cores[0], LEAT_ACTOR_STORE, &node->mail, up_deliver_boot);
 }
 
 /* It is known where the log ends, and the segment that ends it may be elsewhere: then it is taken

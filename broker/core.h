@@ -528,6 +528,7 @@ struct leat_node {
     struct leat_coordinator *coordinator;
     struct leat_link_hub hub;
     uint8_t cluster_id[16];
+    uint64_t boot, boot_before; /* marks of starts: boots.c */
     uint64_t incarnation;
     _Atomic uint64_t incarnation_told; /* the same, for the coordinator's thread */
     _Atomic unsigned standing;         /* enum leat_standing; 0: not told, as if confirmed */
@@ -566,6 +567,10 @@ void leat_node_bring_up(struct leat_node *node);
 /** A new node has learnt which cluster it is of: keep that, durably. Thread: store; blocks. */
 leat_err leat_node_identity_set(struct leat_node *node, const uint8_t cluster_id[16],
                                 struct leat_error *error) LEAT_NODISCARD;
+/** boots.c: a mark for this start of the data directory, durably. Thread: startup; blocks. */
+leat_err leat_node_boot_begin(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
+/** It has come up, as the coordinators have it: keep that, durably. Thread: store; blocks. */
+leat_err leat_node_boot_taken(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 /** Make this core's logs from decisions and what was found. */
 leat_err leat_node_adopt_on_core(struct leat_node *node, struct leat_core *core,
                                  struct leat_error *error) LEAT_NODISCARD;

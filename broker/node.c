@@ -137,6 +137,7 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
         if (rc != LEAT_OK) rc = leat_error_set(error, rc, "no memory for core %u", i);
     }
     if (rc == LEAT_OK) rc = node_identity(node, error);
+    if (rc == LEAT_OK) rc = leat_node_boot_begin(node, error);
     if (rc == LEAT_OK) rc = node_open_parts(node, error);
     if (rc == LEAT_OK) rc = leat_node_find_marks(node, error);
     if (rc != LEAT_OK) {

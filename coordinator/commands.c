@@ -86,7 +86,7 @@ static void create_write(const struct leat_coordinator *coordinator, struct leat
 
 static void node_up_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
 {
-    command_head(writer, LEAT_COMMAND_NODE_UP, 8);
+    command_head(writer, LEAT_COMMAND_NODE_UP, 10);
     text_write(writer, request->node_name);
     text_write(writer, request->address);
     leat_msg_write_u64(writer, request->cores);
@@ -95,6 +95,8 @@ static void node_up_write(struct leat_msg_writer *writer, const struct leat_coor
     leat_msg_write_bin(writer, request->node_id, sizeof request->node_id);
     leat_msg_write_u64(writer, request->memory_bytes);
     text_write(writer, request->kafka_address);
+    leat_msg_write_u64(writer, request->boot);
+    leat_msg_write_u64(writer, request->boot_before);
 }
 
 static void move_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)

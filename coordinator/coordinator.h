@@ -297,6 +297,7 @@ struct leat_coordinate {
     const char *node_address, *rack; /* may be NULL */
     const char *kafka_address;       /* likewise */
     uint8_t node_id[16];             /* of the data directory; zeros: not said */
+    uint64_t boot, boot_before; /* its mark of this start, and of the last that came up; 0: none */
     uint64_t memory_bytes;
     uint32_t cores;
     uint64_t incarnation;

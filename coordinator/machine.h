@@ -82,6 +82,7 @@ struct leat_machine_stream {
 struct leat_machine_node {
     struct leat_node_info info;
     uint8_t id[16];   /* of its data directory */
+    uint64_t boot;    /* the directory's mark of the last start that came up; 0: none is known */
     uint64_t changes; /* to what it owns, or where that ends */
     uint64_t adopted; /* the incarnation that adopted here, as far as this process saw; not kept */
 };

@@ -104,7 +104,7 @@ bool leat_machine_incarnation_lives(struct leat_machine *machine, uint64_t incar
 struct node_up {
     struct leat_msg_string name, address, node_address, rack, id, kafka_address;
     uint32_t cores;
-    uint64_t memory_bytes;
+    uint64_t memory_bytes, boot, boot_before;
 };
 
 static void node_up_read(struct leat_msg_reader *reader, uint32_t fields, struct node_up *out)
@@ -119,6 +119,9 @@ static void node_up_read(struct leat_msg_reader *reader, uint32_t fields, struct
     out->id = leat_msg_read_string(reader);
     out->memory_bytes = leat_msg_read_u64(reader);
     if (fields >= 8) out->kafka_address = leat_msg_read_string(reader);
+    if (fields < 10) return;
+    out->boot = leat_msg_read_u64(reader);
+    out->boot_before = leat_msg_read_u64(reader);
 }
 
 static bool node_up_allowed(const struct node_up *up, struct leat_machine_result *result)
@@ -158,6 +161,24 @@ static bool name_is_taken(const struct leat_machine_node *node, const struct nod
            memcmp(node->id, up->id.text, sizeof none) != 0;
 }
 
+/* SUBTLE: a data directory that was put back to an older state holds less than it has promised.
+ *  1. A node has a copy of all that was acknowledged, under the newest version, and says so to whoever asks.
+ *  2. Its directory is replaced by a copy of it, made an hour ago. That has the same version of the last segment.
+ *  3. The other copies are lost, or away: it would decide where the log ends.
+ * So each start marks the directory, before it comes up, and once it is up writes down that it was. A directory
+ * that was up, and has neither the mark of the last start that came up here nor one that was on its way then,
+ * is an older state. Under whatever name: it may have been given another one since. */
+static bool data_is_older(const struct leat_machine *machine, const struct leat_machine_node *node,
+                          const struct node_up *up)
+{
+    if (!node || node->boot == 0 || up->boot_before == 0) return false;
+    for (uint32_t i = 0; i < machine->node_count; i++) {
+        uint64_t boot = machine->nodes[i].boot;
+        if (boot != 0 && (boot == up->boot_before || boot == up->boot)) return false;
+    }
+    return true;
+}
+
 leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_msg_reader *reader,
                                     uint32_t fields, struct leat_machine_result *result)
 {
@@ -170,6 +191,15 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
         result->rc = leat_error_set(&result->error, LEAT_E_EXISTS,
                                     "a node named '%.100s' is up at %s: choose another name",
                                     node->info.name, node->info.node_address);
+        return LEAT_OK;
+    }
+    if (data_is_older(machine, node, &up)) {
+        result->rc =
+            leat_error_set(&result->error, LEAT_E_DAMAGED,
+                           "its data directory is an older state of itself: node '%.100s' "
+                           "was up with a newer one. Restore the newest state, or start "
+                           "with an empty directory (a voter also needs leat node replace)",
+                           node->info.name);
         return LEAT_OK;
     }
     if (!node) {
@@ -188,6 +218,7 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
     text_put(node->info.rack, sizeof node->info.rack, up.rack);
     memset(node->id, 0, sizeof node->id);
     if (up.id.bytes) memcpy(node->id, up.id.text, sizeof node->id);
+    node->boot = up.boot;
     node->info.cores = up.cores;
     node->info.memory_bytes = up.memory_bytes;
     if (node->info.state == LEAT_NODE_GONE) node->info.draining = false; /* it is wanted again */

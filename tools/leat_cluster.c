@@ -408,6 +408,13 @@ int leat_node_main(int argc, char **argv)
     uint32_t what = 0;
     for (uint32_t i = 0; i < 4; i++)
         if (strcmp(argv[0], verbs[i]) == 0) what = i + 1;
+    static const char *const goodbyes[] = {"forget", "remove", "delete", "decommission"};
+    for (uint32_t i = 0; i < sizeof goodbyes / sizeof goodbyes[0]; i++) {
+        if (strcmp(argv[0], goodbyes[i]) != 0) continue;
+        cli_error("no node is forgotten: it may be the last one to have something. After 'leat "
+                  "node drain NAME' it gives its streamlets away, and is left out once it stops");
+        return CLI_USAGE;
+    }
     if (what == 0) {
         const char *near = cli_nearest(argv[0], verbs, 4);
         cli_error("no 'node %s'; did you mean 'node %s'?", argv[0], near ? near : verbs[0]);

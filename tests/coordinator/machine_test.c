@@ -627,6 +627,48 @@ static void machine_adoption_is_all_or_nothing(void **state)
     free(command);
 }
 
+static leat_err boot(struct leat_machine *m, struct command *command, const char *name,
+                     uint64_t now, uint64_t before)
+{
+    static const uint8_t id[16] = {1};
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, 10);
+    leat_msg_write_string(&w, name, 1);
+    leat_msg_write_string(&w, "h", 1);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_string(&w, "h:1", 3);
+    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_bin(&w, id, sizeof id);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_u64(&w, now);
+    leat_msg_write_u64(&w, before);
+    return entry_apply(m, command, &w);
+}
+
+/* A directory that has been up knows the mark of the last start that came up, or was on its way then. */
+static void machine_directory_of_an_older_state_is_refused(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    assert_int_equal(boot(m, command, "a", 11, 0), LEAT_OK);
+    assert_int_equal(boot(m, command, "a", 11, 0), LEAT_OK);  /* cut short before it was heard of */
+    assert_int_equal(boot(m, command, "a", 12, 11), LEAT_OK); /* 12 came up */
+    assert_int_equal(boot(m, command, "a", 13, 11), LEAT_E_DAMAGED); /* a copy of when 11 was */
+    assert_int_equal(boot(m, command, "a", 12, 11), LEAT_OK); /* 12 came up, and was killed then */
+    assert_int_equal(boot(m, command, "a", 14, 12), LEAT_OK);
+    assert_int_equal(boot(m, command, "b", 15, 14), LEAT_OK); /* it has another name now */
+    assert_int_equal(boot(m, command, "a", 16, 15), LEAT_OK); /* and its old one again */
+    assert_int_equal(boot(m, command, "a", 17, 0), LEAT_OK);  /* an empty one */
+    assert_int_equal(boot(m, command, "a", 18, 15), LEAT_OK); /* b's */
+    assert_int_equal(boot(m, command, "a", 19, 16), LEAT_E_DAMAGED);
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
 /* An entry of a newer program stops this voter instead of being skipped. */
 static void machine_unknown_entry_stops_the_voter(void **state)
 {
@@ -654,6 +696,7 @@ int main(void)
         cmocka_unit_test(machine_loss_is_accepted_once_all_were_heard),
         cmocka_unit_test(machine_loss_names_the_node_that_may_have_it),
         cmocka_unit_test(machine_adoption_is_all_or_nothing),
+        cmocka_unit_test(machine_directory_of_an_older_state_is_refused),
         cmocka_unit_test(machine_unknown_entry_stops_the_voter),
         cmocka_unit_test(machine_stream_change_adds_streamlets_and_keeps_the_rest),
     };

@@ -408,7 +408,7 @@ def test_a_record_that_is_too_large():
 
 # What is wrong, the exit code of leat(1), and what the message has to name.
 WRONG = [
-    ('stream', 2, 'Usage'), ('stream bogus', 2, 'stream --help'), ('stream create', 2, 'NAME'),
+    ('node forget n1', 2, 'leat node drain'), ('stream', 2, 'Usage'), ('stream bogus', 2, 'stream --help'), ('stream create', 2, 'NAME'),
     ('stream create a b', 2, 'NAME'), ('stream create a/b', 1, '0x2f'), ('stream create s', 1, 'exists'),
     ('stream create x --logs abc', 2, '--logs'), ('stream create x --logs -1', 2, '--logs'),
     ('stream create x --nope', 2, '--nope'), ('stream create x --durability foo', 2, 'memory or disk'),

@@ -150,5 +150,32 @@ def test_a_voter_with_an_older_state_of_its_disk_is_refused_by_name():
     equal(sorted(cluster.consume('t')), lines)
 
 
+def test_a_node_with_an_older_state_of_its_disk_is_refused_by_name():
+    """It does not vote: raft can't tell. Nor is a start that was cut short taken for one."""
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', 'disk')
+    node = cluster.nodes[3]
+    node.stop()
+    older = node.data + '.older'
+    shutil.copytree(node.data, older)
+    for _ in range(3):
+        node.start()
+        node.kill()
+    node.start()
+    lines = [f'{i:05d}' for i in range(1000)]
+    cluster.produce('s', lines, '--batch-bytes', '2K')
+    node.kill()
+    shutil.rmtree(node.data)
+    os.rename(older, node.data)
+    code, text = node.start_refused()
+    equal(code, 3)
+    check_in('its data directory is an older state of itself', text)
+    equal(sorted(cluster.consume('s', which=[0, 1, 2])), lines, 'the others go on')
+    shutil.rmtree(node.data)
+    node.start()
+    until(lambda: fully_replicated(cluster), 'it begins anew')
+    equal(sorted(cluster.consume('s')), lines)
+
+
 if __name__ == '__main__':
     main()
