@@ -1,8 +1,10 @@
 /* leat-sim: run the simulated server through seeds of faults, or through a power cut at every disk
  * operation.
  *
- * Each seed runs in a process of its own: an assertion that fails ends that seed only, and nothing
- * of one seed can touch another. */
+ * Seeds run in other processes: an assertion that fails ends that seed only. A process runs several,
+ * one after the other, and is brought back to what it was before each, so that nothing of one seed
+ * can touch another: processes of their own took half of the time. Every second run of a seed has one
+ * of its own, and has to be the same. */
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -13,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +32,9 @@ enum {
     CLUSTER_SEEDS_FOR_COUNTS = 1000,
     BUG_SEEDS = 1000, /* within which each is to be found */
     TWICE_EVERY = 25, /* seeds that are run twice, to see that they replay */
+    SEEDS_PER_PROCESS = 50,
+    SHARES = 4, /* of what is left a process gets that part at most, so that all end together */
+    JOBS_USUAL = 2,
     SWEEP_RECORDS = 60,
     SUBSETS = 20,
     MMAP_FROM_BYTES = 256 * 1024,
@@ -36,8 +42,8 @@ enum {
 
 struct job {
     pid_t pid;
-    int pipe, text; /* where the result and the words come from */
-    uint64_t seed;
+    int pipe, text;     /* where the results and the words come from */
+    uint64_t seed, end; /* the one that runs now; behind the last one */
     bool second;
     struct scenario_result result;
     size_t got;
@@ -90,11 +96,36 @@ static void child_write(int fd, const void *data, size_t bytes)
     }
 }
 
-static void job_start(struct job *job, uint64_t seed, bool second)
+static void seed_run(uint64_t seed, struct scenario_result *out_result)
+{
+    struct scenario_options options = {
+        .seed = seed, .nodes = nodes, .recovery = recovery, .hard = hard};
+    bug_set();
+    alarm(SECONDS_PER_SEED);
+    scenario_run(&options, out_result);
+}
+
+static void child_run(uint64_t seed, uint64_t end, int pipe, int text)
+{
+    struct scenario_result result;
+    dup2(text, 2);
+    if (end > seed + 1 && !sim_process_keep()) end = seed + 1;
+    for (;;) {
+        seed_run(seed, &result);
+        child_write(pipe, &result, sizeof result);
+        if (++seed == end) _exit(0);
+        sim_process_again();
+        if (ftruncate(text, 0) || lseek(text, 0, SEEK_SET)) _exit(3);
+    }
+}
+
+/* Run the seeds from `seed` to `end`, not itself, one after the other. */
+static void job_start(struct job *job, uint64_t seed, uint64_t end, bool second)
 {
     int ends[2];
     memset(job, 0, sizeof *job);
     job->seed = seed;
+    job->end = end;
     job->second = second;
     job->text = memfd_create("leat-sim", MFD_CLOEXEC);
     if (pipe2(ends, O_CLOEXEC) != 0 || job->text < 0) {
@@ -107,17 +138,7 @@ static void job_start(struct job *job, uint64_t seed, bool second)
         perror("leat-sim: fork");
         exit(3);
     }
-    if (job->pid == 0) {
-        dup2(job->text, 2);
-        alarm(SECONDS_PER_SEED);
-        bug_set();
-        struct scenario_options options = {
-            .seed = seed, .nodes = nodes, .recovery = recovery, .hard = hard};
-        struct scenario_result result;
-        scenario_run(&options, &result);
-        child_write(ends[1], &result, sizeof result);
-        _exit(0);
-    }
+    if (job->pid == 0) child_run(seed, end, ends[1], job->text);
     close(ends[1]);
     job->pipe = ends[0];
 }
@@ -126,7 +147,8 @@ static void job_start(struct job *job, uint64_t seed, bool second)
 static void text_print(int fd)
 {
     static char text[6000];
-    off_t bytes = lseek(fd, 0, SEEK_END);
+    struct stat file; /* no seek: the child writes by the same offset */
+    off_t bytes = fstat(fd, &file) == 0 ? file.st_size : 0;
     off_t from = bytes > (off_t)sizeof text ? bytes - (off_t)sizeof text : 0;
     ssize_t got = pread(fd, text, sizeof text, from);
     if (got > 0) fwrite(text, 1, (size_t)got, stdout);
@@ -137,42 +159,64 @@ static unsigned batches_wanted(void)
     return nodes > 1 ? BATCHES_PER_CLUSTER_SEED : BATCHES_PER_SEED;
 }
 
-/* The verdict of an ended child, "" = passed. */
-static void job_verdict(struct job *job, char *out, size_t bytes)
+/* What a child's end says of the seed that it was at. */
+static void death_verdict(const struct job *job, char *out, size_t bytes)
 {
     int status = 0;
     while (waitpid(job->pid, &status, 0) < 0)
         continue;
-    out[0] = '\0';
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
         snprintf(out, bytes, "A10 stuck: no end within %d s of real time", SECONDS_PER_SEED);
     else if (WIFSIGNALED(status))
         snprintf(out, bytes, "A11 assert: ended by signal %d (%s)", WTERMSIG(status),
                  strsignal(WTERMSIG(status)));
-    else if (WEXITSTATUS(status) != 0 || job->got != sizeof job->result)
+    else
         snprintf(out, bytes, "A11 assert: ended with code %d", WEXITSTATUS(status));
-    else if (job->result.failure[0])
-        snprintf(out, bytes, "%s", job->result.failure);
-    else if (job->result.acked_batches < batches_wanted())
-        snprintf(out, bytes, "only %" PRIu64 " batches were acked, %u are wanted",
-                 job->result.acked_batches, batches_wanted());
 }
 
-static void job_read(struct job *job)
+/* The verdict of the job's seed, "" = passed. Waits for its end. */
+static void job_verdict(struct job *job, char *out, size_t bytes)
 {
     char *to = (char *)&job->result;
-    for (;;) {
-        ssize_t got = read(job->pipe, to + job->got, sizeof job->result - job->got);
-        if (got <= 0) break;
-        job->got += (size_t)got;
+    ssize_t got = 1;
+    out[0] = '\0';
+    memset(&job->result, 0, sizeof job->result);
+    for (job->got = 0; job->got < sizeof job->result && got > 0; job->got += (size_t)got) {
+        got = read(job->pipe, to + job->got, sizeof job->result - job->got);
+        if (got < 0) got = 0;
     }
+    if (job->got < sizeof job->result) {
+        death_verdict(job, out, bytes);
+        job->pid = 0;
+    } else if (job->result.failure[0]) {
+        snprintf(out, bytes, "%s", job->result.failure);
+    } else if (job->result.acked_batches < batches_wanted()) {
+        snprintf(out, bytes, "only %" PRIu64 " batches were acked, %u are wanted",
+                 job->result.acked_batches, batches_wanted());
+    }
+}
+
+/* On to the next of its seeds; where its process has died, in a new one. Without any, the job is over:
+ * pid 0. */
+static void job_next(struct job *job)
+{
+    uint64_t next = job->seed + 1;
+    if (job->pid && next < job->end) {
+        job->seed = next;
+        return;
+    }
+    if (job->pid)
+        while (waitpid(job->pid, NULL, 0) < 0)
+            continue;
+    close(job->pipe);
+    close(job->text);
+    job->pid = 0;
+    if (next < job->end) job_start(job, next, job->end, job->second);
 }
 
 static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, uint64_t from)
 {
     char verdict[SIM_FAIL_TEXT_BYTES + 64];
-    job_read(job);
-    close(job->pipe);
     job_verdict(job, verdict, sizeof verdict);
     uint64_t *hash = &hashes[job->seed - from];
     if (!verdict[0] && job->second && *hash != job->result.trace_hash)
@@ -204,8 +248,7 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
         text_print(job->text);
         fflush(stdout);
     }
-    close(job->text);
-    job->pid = 0;
+    job_next(job);
 }
 
 /* ---- many seeds ---- */
@@ -249,6 +292,26 @@ static double now_s(void)
     return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
 }
 
+/* The next seeds for a job: all once, then some of them a second time. False: there are none. */
+static bool seeds_give(struct job *job, uint64_t *next, uint64_t *again, uint64_t from,
+                       uint64_t end, const uint64_t *hashes, bool first_ended)
+{
+    if (*next < end) {
+        uint64_t count = (end - *next) / (SHARES * JOBS_USUAL) + 1;
+        if (count > SEEDS_PER_PROCESS) count = SEEDS_PER_PROCESS;
+        job_start(job, *next, *next + count, false);
+        *next += count;
+        return true;
+    }
+    if (!first_ended) return false; /* of a seed that runs there is nothing to compare with */
+    while (*again < end && !hashes[*again - from]) /* it died */
+        *again += TWICE_EVERY;
+    if (*again >= end) return false;
+    job_start(job, *again, *again + 1, true);
+    *again += TWICE_EVERY;
+    return true;
+}
+
 static int run_seeds(uint64_t from, uint64_t count, unsigned jobs)
 {
     static struct job running[JOBS_MAX];
@@ -260,9 +323,11 @@ static int run_seeds(uint64_t from, uint64_t count, unsigned jobs)
     for (;;) {
         struct pollfd waits[JOBS_MAX];
         unsigned busy = 0;
+        bool first_ended = totals.seeds == count;
         for (unsigned i = 0; i < jobs; i++) {
-            /* A seed's second run starts only when its first has surely ended. */
-            if (!running[i].pid && next < from + count) job_start(&running[i], next++, false);
+            if (!running[i].pid)
+                (void)seeds_give(&running[i], &next, &again, from, from + count, hashes,
+                                 first_ended);
             waits[i] = (struct pollfd){running[i].pid ? running[i].pipe : -1, POLLIN, 0};
             busy += running[i].pid != 0;
         }
@@ -270,11 +335,6 @@ static int run_seeds(uint64_t from, uint64_t count, unsigned jobs)
         if (poll(waits, jobs, -1) < 0) continue;
         for (unsigned i = 0; i < jobs; i++)
             if (running[i].pid && waits[i].revents) job_end(&running[i], &totals, hashes, from);
-    }
-    for (; again < from + count; again += TWICE_EVERY) {
-        if (!hashes[again - from]) continue; /* it died */
-        job_start(&running[0], again, true);
-        job_end(&running[0], &totals, hashes, from);
     }
     free(hashes);
     return totals_print(&totals, now_s() - start_s);
@@ -287,11 +347,9 @@ static bool fails_anyway(uint64_t seed)
     struct job job;
     unsigned with = bug;
     bug = 0;
-    job_start(&job, seed, false);
-    job_read(&job);
-    close(job.pipe);
+    job_start(&job, seed, seed + 1, false);
     job_verdict(&job, verdict, sizeof verdict);
-    close(job.text);
+    job_next(&job);
     bug = with;
     return verdict[0] != '\0';
 }
@@ -306,7 +364,10 @@ static uint64_t first_failure(uint64_t count, unsigned jobs, char *out_verdict, 
         struct pollfd waits[JOBS_MAX];
         unsigned busy = 0;
         for (unsigned i = 0; i < jobs; i++) {
-            if (!running[i].pid && next <= count && !first) job_start(&running[i], next++, false);
+            if (!running[i].pid && next <= count && !first) {
+                job_start(&running[i], next, next + 1, false);
+                next++;
+            }
             waits[i] = (struct pollfd){running[i].pid ? running[i].pipe : -1, POLLIN, 0};
             busy += running[i].pid != 0;
         }
@@ -315,14 +376,12 @@ static uint64_t first_failure(uint64_t count, unsigned jobs, char *out_verdict, 
         for (unsigned i = 0; i < jobs; i++) {
             char verdict[SIM_FAIL_TEXT_BYTES + 64];
             if (!running[i].pid || !waits[i].revents) continue;
-            job_read(&running[i]);
-            close(running[i].pipe);
+            uint64_t seed = running[i].seed;
             job_verdict(&running[i], verdict, sizeof verdict);
-            close(running[i].text);
-            running[i].pid = 0;
-            if (!verdict[0] || (first && first < running[i].seed)) continue;
-            if (fails_anyway(running[i].seed)) continue;
-            first = running[i].seed;
+            job_next(&running[i]);
+            if (!verdict[0] || (first && first < seed)) continue;
+            if (fails_anyway(seed)) continue;
+            first = seed;
             snprintf(out_verdict, bytes, "%s", verdict);
         }
     }

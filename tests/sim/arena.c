@@ -32,9 +32,7 @@ struct sim_arena *sim_arena_create(struct sim_world *world, uint64_t limit_bytes
     arena->world = world;
     arena->limit_bytes = limit_bytes;
     sim_rng_init(&arena->rng, world->seed, "arena");
-    arena->base = mmap(NULL, limit_bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    LEAT_ASSERT(arena->base != MAP_FAILED);
+    arena->base = sim_map(limit_bytes);
     pool_new(arena);
     return arena;
 }
@@ -42,7 +40,7 @@ struct sim_arena *sim_arena_create(struct sim_world *world, uint64_t limit_bytes
 void sim_arena_destroy(struct sim_arena **arena)
 {
     if (!*arena) return;
-    munmap((*arena)->base, (*arena)->limit_bytes);
+    sim_unmap((*arena)->base);
     free(*arena);
     *arena = NULL;
 }

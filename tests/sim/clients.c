@@ -265,4 +265,5 @@ void sim_client_kill(struct sim_client *client)
     sim_process_die(client->process, SIM_DEATH_KILL);
     client->producer = NULL;
     client->consumer = NULL;
+    sim_process_memory_drop(client->process);
 }

@@ -9,6 +9,8 @@
 #include "base/assert.h"
 #include "wire/message_cluster.h"
 
+enum { ROUND_US = 60000, CLUSTER_ROUND_US = 150000 }; /* between two looks at everything */
+
 struct control {
     struct sim_client *client;
     struct leat_request request;
@@ -206,7 +208,8 @@ static void watch_next(struct control *control)
     }
     control->streamlet = 0;
     control->stream = (control->stream + 1) % SIM_STREAMS;
-    later(control, control->stream ? 100 : 60000);
+    if (control->stream == 0) control->client->scenario->operator_rounds++;
+    later(control, control->stream ? 100 : in_cluster(control) ? CLUSTER_ROUND_US : ROUND_US);
 }
 
 /* [name, id, settings, [log...]] */

@@ -3,8 +3,11 @@
  * after the other; with the C library's heap that was half of the time. Here small blocks lie close
  * together in large pages, and large blocks are fresh memory that is touched only where it is used.
  *
- * A block is 16 bytes of header and its bytes. Small ones are of 4 sizes for each power of two and
+ * A block is 32 bytes of header and its bytes. Small ones are of 4 sizes for each power of two and
  * come back to a list for each size. Nothing goes back to the system but the insides of large blocks.
+ *
+ * What a simulated process takes by base/mem.h is its own: it comes back all at once when nobody looks
+ * at the process's remains any more, so that the next one finds memory that is in the caches.
  *
  * One thread: the simulator has no others. Not with sanitizers, which have a heap of their own. */
 #include <errno.h>
@@ -12,6 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "base/assert.h"
+#include "base/list.h"
+#include "base/mem.h"
+#include "tests/sim/scenario.h"
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HEAP_OF_OUR_OWN 1
@@ -26,22 +34,24 @@
 #ifdef HEAP_OF_OUR_OWN
 
 enum {
-    HEADER = 16,
-    STEPS = 4,               /* sizes for each power of two */
-    FIRST_SHIFT = 5,         /* the smallest size is 32 */
-    CLASSES = 27 * STEPS,    /* the largest is 2^31 and more: those are refused */
-    LARGE_CLASS = 9 * STEPS, /* from 16 KiB on: outside the large pages */
+    HEADER = 32,
+    PAGE = 4096,
+    STEPS = 4,                /* sizes for each power of two */
+    FIRST_SHIFT = 5,          /* the smallest size is 32 */
+    CLASSES = 27 * STEPS,     /* the largest is 2^31 and more: those are refused */
+    MEDIUM_CLASS = 9 * STEPS, /* from 16 KiB on: outside the large pages */
     HUGE_CLASS =
-        13 * STEPS, /* from 256 KiB on: pages go back to the system, and come back as zeros */
+        14 * STEPS, /* from 512 KiB on: pages go back to the system, and come back as zeros */
 };
-static const uint64_t small_bytes = 4ull << 30, large_bytes = 256ull << 30;
+static const uint64_t small_bytes = 4ull << 30, medium_bytes = 16ull << 30,
+                      large_bytes = 256ull << 30;
 
 struct header {
     uint32_t class;
-    uint32_t offset; /* from the block's beginning to the user's bytes */
-    uint64_t unused;
+    uint32_t offset;        /* from the block's beginning to the user's bytes */
+    struct leat_list owned; /* by one process; zeros: by the world */
 };
-_Static_assert(sizeof(struct header) == HEADER, "blocks are aligned to 16 bytes");
+_Static_assert(sizeof(struct header) <= HEADER && HEADER % 16 == 0, "as malloc aligns");
 
 struct free_block {
     struct free_block *next;
@@ -49,7 +59,7 @@ struct free_block {
 
 static struct region {
     uint8_t *at, *end;
-} small, large;
+} small, medium, large;
 static struct free_block *lists[CLASSES];
 
 static size_t class_bytes(unsigned class)
@@ -78,6 +88,15 @@ static int region_open(struct region *region, uint64_t bytes, int advice)
     return 0;
 }
 
+static int regions_open(void)
+{
+    return region_open(&small, small_bytes, MADV_HUGEPAGE) ||
+           region_open(&medium, medium_bytes, 0) || region_open(&large, large_bytes, 0);
+}
+
+/* Whose the next block is; NULL: the world's. */
+static struct leat_list *next_owner;
+
 /* fresh: nobody has written to it yet. */
 static uint8_t *block_take(unsigned class, int *out_fresh)
 {
@@ -86,12 +105,11 @@ static uint8_t *block_take(unsigned class, int *out_fresh)
         lists[class] = block->next;
         block->next = NULL;
         *out_fresh = class >= HUGE_CLASS;
+        if (*out_fresh) memset(block, 0, PAGE);
         return (uint8_t *)block;
     }
-    struct region *region = class < LARGE_CLASS ? &small : &large;
-    if (!region->at && (class < LARGE_CLASS ? region_open(&small, small_bytes, MADV_HUGEPAGE)
-                                            : region_open(&large, large_bytes, 0)))
-        return NULL;
+    struct region *region = class < MEDIUM_CLASS ? &small : class < HUGE_CLASS ? &medium : &large;
+    if (!region->at && regions_open()) return NULL;
     size_t bytes = class_bytes(class);
     if (bytes > (size_t)(region->end - region->at)) return NULL;
     uint8_t *block = region->at;
@@ -112,19 +130,21 @@ static void *take(size_t bytes, size_t align, int zero)
     }
     uintptr_t user = (uintptr_t)block + HEADER;
     if (align > HEADER) user = (user + align - 1) & ~(uintptr_t)(align - 1);
-    struct header *header = (struct header *)user - 1;
+    struct header *header = (struct header *)(user - HEADER);
     *header = (struct header){.class = class, .offset = (uint32_t)(user - (uintptr_t)block)};
+    if (next_owner) leat_list_push_front(next_owner, &header->owned);
+    next_owner = NULL;
     if (zero && !fresh) memset((void *)user, 0, bytes);
     return (void *)user;
 }
 
 static struct header *header_of(void *user)
 {
-    return (struct header *)user - 1;
+    return (struct header *)(user - HEADER);
 }
 
-/* Classes of the large region are multiples of a page. */
-_Static_assert(((size_t)1 << (LARGE_CLASS / STEPS + FIRST_SHIFT)) / STEPS % 4096 == 0, "pages");
+/* From there on sizes are multiples of a page. */
+_Static_assert(((size_t)1 << (MEDIUM_CLASS / STEPS + FIRST_SHIFT)) / STEPS % 4096 == 0, "pages");
 
 static size_t room_of(void *user)
 {
@@ -154,8 +174,10 @@ EXPORT void free(void *user)
     if (!user) return;
     struct header *header = header_of(user);
     unsigned class = header->class;
+    if (header->owned.next) leat_list_remove(&header->owned);
     struct free_block *block = (struct free_block *)((uint8_t *)user - header->offset);
-    if (class >= HUGE_CLASS) (void)madvise(block, class_bytes(class), MADV_DONTNEED);
+    if (class >= HUGE_CLASS) /* the first page is written to at once */
+        (void)madvise((uint8_t *)block + PAGE, class_bytes(class) - PAGE, MADV_DONTNEED);
     block->next = lists[class];
     lists[class] = block;
 }
@@ -164,7 +186,10 @@ EXPORT void *realloc(void *user, size_t bytes)
 {
     if (!user) return take(bytes, 0, 0);
     size_t room = room_of(user);
-    if (bytes <= room) return user;
+    if (bytes <= room) {
+        next_owner = NULL;
+        return user;
+    }
     void *other = take(bytes, 0, 0);
     if (!other) return NULL;
     memcpy(other, user, room);
@@ -195,6 +220,81 @@ EXPORT size_t malloc_usable_size(void *user);
 EXPORT size_t malloc_usable_size(void *user)
 {
     return user ? room_of(user) : 0;
+}
+
+/* ---- what processes own ---- */
+
+/* Asked before every allocation of the product's. */
+static bool owner_note(void *arg)
+{
+    struct sim_world *world = arg;
+    next_owner = world->entered && world->entered->memory.next ? &world->entered->memory : NULL;
+    return false;
+}
+
+void sim_process_memory_watch(struct sim_world *world)
+{
+    leat_mem_ask(owner_note, world);
+}
+
+void sim_process_memory_drop(struct sim_process *process)
+{
+    LEAT_ASSERT(!process->alive);
+    while (process->memory.next && !leat_list_empty(&process->memory)) {
+        struct header *header = LEAT_CONTAINER(process->memory.next, struct header, owned);
+        free((uint8_t *)header + HEADER);
+    }
+}
+
+/* ---- one seed after the other in one process ---- */
+
+/* Of this program: where its static variables begin and end. */
+extern uint8_t __data_start[], _end[];
+static uint8_t *statics;
+
+bool sim_process_keep(void)
+{
+    size_t bytes = (size_t)(_end - __data_start);
+    if (!small.at && regions_open()) return false;
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return false;
+    statics = at;
+    memcpy(statics, __data_start, bytes);
+    return true;
+}
+
+/* Pages that were used stay, and are zeros again: fresh ones are a third of a seed's time. */
+void sim_process_again(void)
+{
+    sim_maps_drop();
+    uint8_t *small_end = small.at, *medium_end = medium.at, *large_end = large.at;
+    memcpy(__data_start, statics, (size_t)(_end - __data_start));
+    __asm__ volatile("" ::: "memory"); /* all of them may have changed */
+    memset(small.at, 0, (size_t)(small_end - small.at));
+    memset(medium.at, 0, (size_t)(medium_end - medium.at));
+    if (large_end > large.at)
+        (void)madvise(large.at, (size_t)(large_end - large.at), MADV_DONTNEED);
+}
+
+#else
+
+void sim_process_memory_watch(struct sim_world *world)
+{
+    (void)world;
+}
+
+void sim_process_memory_drop(struct sim_process *process)
+{
+    (void)process;
+}
+
+bool sim_process_keep(void)
+{
+    return false;
+}
+
+void sim_process_again(void)
+{
 }
 
 #endif

@@ -56,6 +56,7 @@ struct leat_conn {
     void *(*on_moved)(void *, struct leat_conn *, void *, const struct leat_conn_handler **);
     void *baggage;
     bool moving;
+    bool over; /* closed, told so, with nothing that it holds */
     uint64_t id;
 };
 
@@ -68,6 +69,20 @@ struct sim_listener {
 };
 
 static void conn_read(struct sim_world *world, struct sim_event *event);
+
+/* The connections of living processes, beginning with `from`, which is looked at already. Those that
+ * have ended and hold nothing any more leave the list: thousands end in a seed. */
+static struct leat_conn *conn_after(struct sim_world *world, struct leat_conn *from)
+{
+    struct leat_conn **at = from ? &from->next_in_world : &world->conns;
+    while (*at && (*at)->over) {
+        struct leat_conn *conn = *at;
+        *at = conn->next_in_world;
+        conn->next_in_world = world->conns_over;
+        world->conns_over = conn;
+    }
+    return *at;
+}
 
 static void buffer_append(uint8_t **at, size_t *used, size_t *capacity, const uint8_t *data,
                           size_t bytes)
@@ -90,7 +105,7 @@ static struct leat_conn *conn_new(struct sim_world *world, struct sim_actor *act
                        ? sim_rng_between(&world->net, WINDOW_BYTES_MIN, 32 * 1024)
                        : sim_rng_between(&world->net, 64 * 1024, WINDOW_BYTES_MAX);
     conn->next_in_world = world->conns;
-    conn->id = world->conns ? world->conns->id + 1 : 1;
+    conn->id = ++world->conns_made;
     world->conns = conn;
     return conn;
 }
@@ -112,6 +127,13 @@ static void send_end(struct leat_conn *conn, struct leat_send *send, leat_err rc
     event->n = rc;
 }
 
+static void kept_drop(struct leat_conn *conn)
+{
+    free(conn->kept);
+    conn->kept = NULL;
+    conn->kept_bytes = conn->kept_capacity = 0;
+}
+
 static void closed(struct sim_world *world, struct sim_event *event)
 {
     struct leat_conn *conn = event->a;
@@ -119,6 +141,8 @@ static void closed(struct sim_world *world, struct sim_event *event)
         sim_actor_post(conn->actor, 1, closed, conn)->n = event->n;
         return;
     }
+    conn->over = true;
+    kept_drop(conn);
     /* Who connected died before the listener had seen it: nobody is there to be told. */
     if (conn->handler) conn->handler->on_closed(conn->user, conn, (leat_err)event->n);
     (void)world;
@@ -658,7 +682,7 @@ static leat_err net_connect(void *ctx, const char *address, const struct leat_co
 void sim_net_process_died(struct sim_process *process, enum sim_death death)
 {
     struct sim_world *world = process->world;
-    for (struct leat_conn *conn = world->conns; conn; conn = conn->next_in_world) {
+    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
         if (!conn->actor || conn->actor->process != process) continue;
         if (conn->state != CONN_CLOSED && conn->peer) {
             conn->silent =
@@ -674,9 +698,8 @@ void sim_net_process_died(struct sim_process *process, enum sim_death death)
         conn->dirty = false;
         queue_drop(conn, false);
         receive_drop(conn);
-        free(conn->kept);
-        conn->kept = NULL;
-        conn->kept_bytes = conn->kept_capacity = 0;
+        kept_drop(conn);
+        conn->over = true;
     }
 }
 
@@ -693,7 +716,7 @@ unsigned sim_net_reset(struct sim_process *process, uint32_t per_mille)
 {
     struct sim_world *world = process->world;
     unsigned count = 0;
-    for (struct leat_conn *conn = world->conns; conn; conn = conn->next_in_world) {
+    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
         if (!conn->actor || conn->actor->process != process || conn->state != CONN_OPEN) continue;
         if (!conn->peer || !sim_rng_chance(&world->net, per_mille)) continue;
         sim_world_at(world, world->now_us + sim_rng_below(&world->net, 300), reset_end, conn);
@@ -708,7 +731,7 @@ unsigned sim_net_half_open(struct sim_process *process, uint32_t per_mille, uint
 {
     struct sim_world *world = process->world;
     unsigned count = 0;
-    for (struct leat_conn *conn = world->conns; conn; conn = conn->next_in_world) {
+    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
         if (!conn->actor || conn->actor->process != process || conn->state != CONN_OPEN) continue;
         if (!conn->peer || conn->moving || !sim_rng_chance(&world->net, per_mille)) continue;
         conn->silent = conn->end_sent = true;
@@ -723,7 +746,8 @@ unsigned sim_net_half_open(struct sim_process *process, uint32_t per_mille, uint
 /* An orderly end of the process: every connection is closed, and told so. */
 void sim_net_close_all(struct sim_process *process)
 {
-    for (struct leat_conn *conn = process->world->conns; conn; conn = conn->next_in_world) {
+    struct sim_world *world = process->world;
+    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
         if (!conn->actor || conn->actor->process != process || conn->state == CONN_CLOSED) continue;
         if (conn->state == CONN_OPEN) end_send(conn);
         conn_end(conn, LEAT_E_CLOSED);
@@ -732,8 +756,9 @@ void sim_net_close_all(struct sim_process *process)
 
 struct sim_owed sim_net_owed(const struct sim_process *from, const struct sim_process *to)
 {
-    struct sim_owed owed = {.since_us = from->world->now_us};
-    for (const struct leat_conn *conn = from->world->conns; conn; conn = conn->next_in_world) {
+    struct sim_world *world = from->world;
+    struct sim_owed owed = {.since_us = world->now_us};
+    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
         if (conn->state != CONN_OPEN || !conn->actor || conn->actor->process != from) continue;
         if (!conn->peer || !conn->peer->actor) continue;
         if (to && conn->peer->actor->process != to) continue;
@@ -746,15 +771,21 @@ struct sim_owed sim_net_owed(const struct sim_process *from, const struct sim_pr
     return owed;
 }
 
-void sim_net_fini(struct sim_world *world)
+static void conns_destroy(struct leat_conn *conn)
 {
-    for (struct leat_conn *conn = world->conns, *next; conn; conn = next) {
+    for (struct leat_conn *next; conn; conn = next) {
         next = conn->next_in_world;
         queue_drop(conn, false);
         free(conn->socket);
         free(conn->kept);
         free(conn);
     }
+}
+
+void sim_net_fini(struct sim_world *world)
+{
+    conns_destroy(world->conns);
+    conns_destroy(world->conns_over);
     for (struct sim_listener *listener = world->listeners, *next; listener; listener = next) {
         next = listener->next;
         free(listener);
@@ -764,7 +795,7 @@ void sim_net_fini(struct sim_world *world)
         free(cut);
     }
     world->cuts = NULL;
-    world->conns = NULL;
+    world->conns = world->conns_over = NULL;
     world->listeners = NULL;
 }
 

@@ -108,7 +108,7 @@ struct sim_rmem_host *sim_rmem_host_create(struct sim_world *world, const char *
 
 static void region_free(struct region *region)
 {
-    munmap(region->port.base, region->port.limit_bytes);
+    sim_unmap(region->port.base);
     free(region);
 }
 
@@ -147,9 +147,7 @@ static leat_err host_open(void *ctx, const char *writer, uint64_t writer_incarna
     struct region *region = calloc(1, sizeof *region);
     LEAT_ASSERT(region != NULL);
     region->host = host;
-    region->port.base = mmap(NULL, limit_bytes, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    LEAT_ASSERT(region->port.base != MAP_FAILED);
+    region->port.base = sim_map(limit_bytes);
     region->port.limit_bytes = limit_bytes;
     region->port.number = ++host->last_number;
     region->port.writer_incarnation = writer_incarnation;

@@ -13,6 +13,7 @@ enum {
     CLUSTER_RUN_US_MAX = 15 * 1000 * 1000,
     HEAL_US_MAX = 120 * 1000 * 1000, /* progress must resume and end within */
     AUDIT_US_MAX = 60 * 1000 * 1000,
+    LOOK_US_MAX = 1000 * 1000,
     RECORDS = 3600,
     RECORDS_OF_CLUSTER = 900, /* few: what matters are the faults, and there are twenty */
     FIRST_PRODUCER = 1,
@@ -312,6 +313,18 @@ static void phase(struct scenario *scenario, const char *name)
               (unsigned long long)scenario->world->event_count);
 }
 
+static bool operator_has_looked(struct scenario *scenario)
+{
+    return scenario->operator_rounds >= scenario->rounds_wanted;
+}
+
+/* The operator looks at every log, once from its beginning to its end, before it is judged. */
+static void operator_look(struct scenario *scenario)
+{
+    scenario->rounds_wanted = scenario->operator_rounds + 2;
+    (void)sim_run_until(scenario, operator_has_looked, LOOK_US_MAX);
+}
+
 static void cluster_body(struct scenario *scenario, const struct scenario_options *options)
 {
     struct sim_world *world = scenario->world;
@@ -348,8 +361,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         return;
     }
     phase(scenario, "audit");
-    /* The operator looks at every log before it is judged. */
-    sim_world_run(world, world->now_us + 1000000, NULL);
+    operator_look(scenario);
     sim_copies_check(scenario);
     audit(scenario);
     if (world->failure[0]) return;
@@ -359,7 +371,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     if (sim_nodes_ready(scenario, HEAL_US_MAX)) {
         if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))
             sim_stuck(scenario, "what is in front can't be given up");
-        sim_world_run(world, world->now_us + 1000000, NULL);
+        operator_look(scenario);
         sim_copies_check(scenario);
         audit(scenario);
     } else
@@ -432,7 +444,7 @@ static void cluster_choose(struct scenario *scenario)
     sim_damage_choose(scenario);
     scenario->world->silent_power = true;
     scenario->move_per_mille =
-        sim_rng_chance(rng, 500) ? (uint32_t)sim_rng_between(rng, 5, 300) : 0;
+        sim_rng_chance(rng, 500) ? (uint32_t)sim_rng_between(rng, 10, 500) : 0;
 }
 
 /* A fault that nobody's append waits through proves nothing. */
@@ -473,6 +485,8 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     if (scenario->server_count > 1) cluster_choose(scenario);
     world->somebody_waits = somebody_waits;
     world->waits_arg = scenario;
+    if (!options->on_built)
+        sim_process_memory_watch(world); /* the allocation sweep asks for itself */
     leat_diary_set(on_diary, world, options->tracing ? LEAT_DIARY_DEBUG : LEAT_DIARY_ERROR);
     streams_choose(scenario);
     if (options->on_built) options->on_built(scenario);

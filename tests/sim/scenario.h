@@ -142,6 +142,8 @@ struct scenario {
     unsigned producers_running; /* that have records left to send */
     uint64_t acked_batches, recoveries;
     struct sim_stamp stamps[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
+    unsigned operator_rounds; /* that it has looked at every log */
+    unsigned rounds_wanted;
     struct sim_rng look;
     uint64_t compared, marks;  /* closed copies with their owner's; marks with what was acked */
     uint64_t pause_us_max;     /* of a producer, between two bursts */
@@ -270,6 +272,18 @@ struct alloc_sweep_options {
 };
 /** Let allocations of the server fail, each in a run of its own. Returns the exit code. */
 int alloc_sweep_run(const struct alloc_sweep_options *options);
+
+/* ---- heap.c ---- */
+/** From now on what a process allocates by base/mem.h is its own. */
+void sim_process_memory_watch(struct sim_world *world);
+/** It is dead, and nobody looks at what it had any more: that memory is another's now. */
+void sim_process_memory_drop(struct sim_process *process);
+/** The process is as it should be before each seed. False: with a heap that is not ours it can't be
+ * brought back to that. */
+bool sim_process_keep(void);
+/** It is as it was then: the heap, and every static variable. What a seed left is gone. Whoever calls
+ * this has nothing but locals. */
+void sim_process_again(void);
 
 /* ---- rot.c ---- */
 /** Flip bits, one after the other, and judge what is served. Nobody else is at work any more. */

@@ -259,6 +259,7 @@ void sim_server_boot(struct sim_server *server)
     process->on_death = on_death;
     process->wall_jump_ms = wall_jump_ms;
     process->clock_offset_us = -(int64_t)server->powered_us;
+    if (server->process) sim_process_memory_drop(server->process);
     server->process = process;
     server->ready = false;
     for (unsigned i = 0; i < scenario->cores; i++) {

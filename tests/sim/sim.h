@@ -9,6 +9,7 @@
 
 #include <setjmp.h>
 
+#include "base/list.h"
 #include "base/port.h"
 
 struct sim_world;
@@ -128,7 +129,8 @@ struct sim_world {
     struct sim_event *current;
     jmp_buf escape;
     struct sim_process *processes;
-    struct leat_conn *conns;
+    struct leat_conn *conns, *conns_over;
+    uint64_t conns_made;
     struct sim_listener *listeners;
     uint64_t refuse_until_us;
     struct sim_cut *cuts;
@@ -178,6 +180,7 @@ struct sim_process {
     struct sim_actor *actors;
     void (*on_death)(struct sim_process *process, enum sim_death death);
     void *owner;
+    struct leat_list memory; /* that it owns: heap.c */
 };
 
 struct sim_actor {
@@ -306,6 +309,13 @@ void sim_disk_put_back(struct sim_disk *disk, const struct sim_disk_kept *kept);
 /* ---- one-sided writes: rmem.h ---- */
 void sim_rmem_fini(struct sim_world *world);
 void sim_rmem_power_cut(struct sim_rmem_host *host);
+
+/* ---- map.c ---- */
+/** Address space: zeros, of which only what is touched takes memory. */
+void *sim_map(uint64_t bytes);
+void sim_unmap(void *base);
+/** Give all of it back. Nobody may use any of it after that. */
+void sim_maps_drop(void);
 
 /* ---- arena ---- */
 struct sim_arena *sim_arena_create(struct sim_world *world, uint64_t limit_bytes);

@@ -462,6 +462,7 @@ struct sim_process *sim_process_create(struct sim_world *world, const char *name
     LEAT_ASSERT(process != NULL);
     process->world = world;
     process->alive = true;
+    leat_list_init(&process->memory);
     snprintf(process->name, sizeof process->name, "%s", name);
     process->next = world->processes;
     world->processes = process;
