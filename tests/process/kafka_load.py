@@ -11,7 +11,7 @@ import threading
 
 from rig import Server, WAIT_S, check, equal, main, on_end, process_end
 
-PARTITIONS, SECONDS, RECORDS = 4, 2, 20
+PARTITIONS, RECORDS, LARGE_RECORDS = 4, 20, 3500
 BATCH_HEAD = 61
 
 
@@ -64,7 +64,7 @@ class Reader(threading.Thread):
             self.failure = failure
 
 
-def test_load_by_both_doors_is_all_there():
+def load(seconds, in_flight, per_batch):
     server = Server('--kafka', '127.0.0.1:0').start()
     port = int(server.diary_wait(r'clients of Kafka: listening on \S+:(\d+)').group(1))
     server.leat('stream', 'create', 'load', '--streamlets', 2, '--logs', 2, '--durability', 'memory')
@@ -72,13 +72,13 @@ def test_load_by_both_doors_is_all_there():
     readers = [Reader((server.host, port), p, over) for p in range(PARTITIONS)]
     for reader in readers:
         reader.start()
-    flags = [str(SECONDS), '4', str(RECORDS)]
-    loads = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in (
+    flags = [str(seconds), str(in_flight), str(per_batch)]
+    programs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in (
         [os.environ['KAFKA_LOAD'], server.host, str(port), 'load', str(PARTITIONS), '3', *flags],
         [os.environ['NATIVE_LOAD'], server.host, str(server.port), 'load', '2', *flags, str(PARTITIONS), '0'])]
-    for load in loads:
-        on_end(lambda load=load: process_end(load))
-    said = [load.communicate(timeout=WAIT_S)[0] for load in loads]
+    for program in programs:
+        on_end(lambda program=program: process_end(program))
+    said = [program.communicate(timeout=WAIT_S)[0] for program in programs]
     over.set()
     for reader in readers:
         reader.join(WAIT_S)
@@ -87,9 +87,18 @@ def test_load_by_both_doors_is_all_there():
             raise reader.failure
     batches = [int(re.search(r', (\d+) batches\b(?!/s)', line).group(1)) for line in said]
     check(min(batches) > 0, said)
-    equal(sum(reader.records for reader in readers), sum(batches) * RECORDS, 'records read')
-    equal(sum(log['end_offset'] for log in server.describe('load')['log_list']), sum(batches) * RECORDS, 'records')
+    equal(sum(reader.records for reader in readers), sum(batches) * per_batch, 'records read')
+    equal(sum(log['end_offset'] for log in server.describe('load')['log_list']), sum(batches) * per_batch, 'records')
     server.stop()
+
+
+def test_load_by_both_doors_is_all_there():
+    load(2, 4, RECORDS)
+
+
+def test_large_batches_by_both_doors_are_all_there():
+    """Larger than what one read takes: they go to other cores in the buffer that they were read into."""
+    load(1, 2, LARGE_RECORDS)
 
 
 if __name__ == '__main__':
