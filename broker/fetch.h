@@ -88,4 +88,23 @@ void leat_fetch_send(struct leat_fetch *fetch, const struct leat_fetch_item *ite
 /** What was not sent is not wanted; the fetch ends when the rest has left. */
 void leat_fetch_end(struct leat_fetch *fetch);
 
+/* ---- between fetch.c, fetch_read.c and fetch_wait.c ---- */
+
+/** A round over all logs, from the first on. */
+void leat_fetch_run(struct leat_fetch *fetch);
+/** The round is over: answer, or wait. */
+void leat_fetch_finish(struct leat_fetch *fetch);
+void leat_fetch_free(struct leat_fetch *fetch);
+/** Take one step at fetch->at; false: it is under way elsewhere, and the round goes on by itself. */
+bool leat_fetch_read_at(struct leat_fetch *fetch);
+/** Its peer's answers hold as many structs as they may. */
+bool leat_fetch_peer_holds_enough(const struct leat_fetch *fetch);
+void leat_fetch_drop_reads(struct leat_fetch *fetch);
+void leat_fetch_release_read(struct leat_fetch_read *read);
+/** Until a log moves, or the deadline. */
+void leat_fetch_wait(struct leat_fetch *fetch);
+/** Something moved, or time is up, or a watch came back. */
+void leat_fetch_wake(struct leat_fetch *fetch);
+void leat_fetch_on_timer(struct leat_timer *timer);
+
 #endif
