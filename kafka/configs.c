@@ -121,21 +121,14 @@ static void alter_one_less(struct alter *alter)
     if (--alter->waiting == 0) leat_kafka_answer(alter->request, alter->response);
 }
 
-static void alter_refuse(struct alter *alter, struct leat_kafka_alter_configs_response_result *out,
-                         enum leat_kafka_error code, const char *text)
-{
-    out->error_code = (int16_t)code;
-    out->error_message = leat_kafka_keep(alter->request, leat_kafka_text(text));
-}
-
 static void alter_on_changed(struct leat_changer *changer)
 {
     struct alter_one *one = changer->owner;
     if (changer->rc != LEAT_OK)
-        alter_refuse(one->alter, one->out,
-                     changer->rc == LEAT_E_INVALID ? LEAT_KAFKA_INVALID_CONFIG
-                                                   : leat_kafka_error_of(changer->rc),
-                     changer->error.text);
+        LEAT_KAFKA_REFUSE(one->alter->request, one->out,
+                          changer->rc == LEAT_E_INVALID ? LEAT_KAFKA_INVALID_CONFIG
+                                                        : leat_kafka_error_of(changer->rc),
+                          changer->error.text);
     alter_one_less(one->alter);
 }
 
@@ -147,14 +140,16 @@ static const struct leat_stream *alter_topic(struct alter *alter, int8_t type,
     out->resource_type = type;
     out->resource_name = name;
     if (type != RESOURCE_TOPIC) {
-        alter_refuse(alter, out, LEAT_KAFKA_INVALID_REQUEST,
-                     "only the configurations of topics (2) can be changed; a server's are its "
-                     "flags");
+        LEAT_KAFKA_REFUSE(
+            alter->request, out, LEAT_KAFKA_INVALID_REQUEST,
+            "only the configurations of topics (2) can be changed; a server's are its "
+            "flags");
         return NULL;
     }
     const struct leat_stream *stream = leat_kafka_topic_by_name(alter->request->core, name);
     if (stream == NULL)
-        alter_refuse(alter, out, LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION, "there is no such topic");
+        LEAT_KAFKA_REFUSE(alter->request, out, LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
+                          "there is no such topic");
     return stream;
 }
 
@@ -164,7 +159,7 @@ static void alter_commit(struct alter *alter, const struct leat_stream *stream,
 {
     struct alter_one *one = leat_kafka_take(alter->request, 1, sizeof *one);
     if (one == NULL) {
-        alter_refuse(alter, out, LEAT_KAFKA_UNKNOWN_SERVER_ERROR, "no memory");
+        LEAT_KAFKA_REFUSE(alter->request, out, LEAT_KAFKA_UNKNOWN_SERVER_ERROR, "no memory");
         return;
     }
     one->alter = alter;
@@ -210,7 +205,7 @@ static void alter_resource(struct alter *alter, const void *resource, const stru
     struct leat_error error;
     uint32_t change = 0;
     if (way->apply(resource, &settings, &change, &error) != LEAT_OK)
-        alter_refuse(alter, out, LEAT_KAFKA_INVALID_CONFIG, error.text);
+        LEAT_KAFKA_REFUSE(alter->request, out, LEAT_KAFKA_INVALID_CONFIG, error.text);
     else if (!way->validate_only && change != 0)
         alter_commit(alter, stream, &settings, change, out);
 }
@@ -259,43 +254,26 @@ static leat_err apply_some(const void *given, struct leat_stream_settings *setti
     return rc;
 }
 
-void leat_kafka_handle_alter_configs(struct leat_kafka_request *request)
-{
-    const struct leat_kafka_alter_configs_request *body = request->body;
-    struct leat_kafka_alter_configs_response *response =
-        LEAT_KAFKA_MAKE(request, alter_configs_response, 1);
-    struct leat_kafka_alter_configs_response_result *results =
-        LEAT_KAFKA_MAKE(request, alter_configs_response_result, (size_t)body->resources.count);
-    struct alter *alter = alter_create(request, response, results);
-    if (alter == NULL) return;
-    response->results.at = results;
-    response->results.count = body->resources.count;
-    for (int32_t i = 0; i < body->resources.count; i++) {
-        const struct leat_kafka_alter_configs_request_resource *resource = &body->resources.at[i];
-        struct alter_way way = {resource->resource_type, resource->resource_name,
-                                body->validate_only, apply_all};
-        alter_resource(alter, resource, &way, &results[i]);
+/* The two requests differ in the form of their resources only. */
+#define ALTER_HANDLER(api, apply_it)                                                               \
+    void leat_kafka_handle_##api(struct leat_kafka_request *request)                               \
+    {                                                                                              \
+        const struct leat_kafka_##api##_request *body = request->body;                             \
+        struct leat_kafka_##api##_response *response =                                             \
+            LEAT_KAFKA_MAKE(request, api##_response, 1);                                           \
+        struct leat_kafka_alter_configs_response_result *results = LEAT_KAFKA_MAKE(                \
+            request, alter_configs_response_result, (size_t)body->resources.count);                \
+        struct alter *alter = alter_create(request, response, results);                            \
+        if (alter == NULL) return;                                                                 \
+        response->results.at = results;                                                            \
+        response->results.count = body->resources.count;                                           \
+        for (int32_t i = 0; i < body->resources.count; i++) {                                      \
+            struct alter_way way = {body->resources.at[i].resource_type,                           \
+                                    body->resources.at[i].resource_name, body->validate_only,      \
+                                    apply_it};                                                     \
+            alter_resource(alter, &body->resources.at[i], &way, &results[i]);                      \
+        }                                                                                          \
+        alter_one_less(alter);                                                                     \
     }
-    alter_one_less(alter);
-}
-
-void leat_kafka_handle_incremental_alter_configs(struct leat_kafka_request *request)
-{
-    const struct leat_kafka_incremental_alter_configs_request *body = request->body;
-    struct leat_kafka_incremental_alter_configs_response *response =
-        LEAT_KAFKA_MAKE(request, incremental_alter_configs_response, 1);
-    struct leat_kafka_alter_configs_response_result *results =
-        LEAT_KAFKA_MAKE(request, alter_configs_response_result, (size_t)body->resources.count);
-    struct alter *alter = alter_create(request, response, results);
-    if (alter == NULL) return;
-    response->results.at = results;
-    response->results.count = body->resources.count;
-    for (int32_t i = 0; i < body->resources.count; i++) {
-        const struct leat_kafka_incremental_alter_configs_request_resource *resource =
-            &body->resources.at[i];
-        struct alter_way way = {resource->resource_type, resource->resource_name,
-                                body->validate_only, apply_some};
-        alter_resource(alter, resource, &way, &results[i]);
-    }
-    alter_one_less(alter);
-}
+ALTER_HANDLER(alter_configs, apply_all)
+ALTER_HANDLER(incremental_alter_configs, apply_some)

@@ -93,6 +93,11 @@ void *leat_kafka_make(struct leat_kafka_request *request, const struct leat_kafk
 struct leat_kafka_string leat_kafka_keep(struct leat_kafka_request *request,
                                          struct leat_kafka_string text);
 
+/* Of any result that has error_code and error_message; the sentence is copied. */
+#define LEAT_KAFKA_REFUSE(request, out, code, sentence)                                            \
+    ((void)((out)->error_code = (int16_t)(code)),                                                  \
+     (void)((out)->error_message = leat_kafka_keep(request, leat_kafka_text(sentence))))
+
 /**
  * The answer: a struct leat_kafka_NAME_response in the request's arena, or anything that outlives
  * it. It is encoded when all earlier requests of the connection have been answered; the request may

@@ -47,8 +47,7 @@ static void create_refuse(struct topics *topics,
                           struct leat_kafka_create_topics_response_topic *out,
                           enum leat_kafka_error code, const char *text)
 {
-    out->error_code = (int16_t)code;
-    out->error_message = leat_kafka_keep(topics->request, leat_kafka_text(text));
+    LEAT_KAFKA_REFUSE(topics->request, out, code, text);
     out->configs.count = -1;
 }
 
@@ -235,19 +234,12 @@ struct delete_one {
     struct leat_deleter deleter;
 };
 
-static void delete_refuse(struct topics *topics,
-                          struct leat_kafka_delete_topics_response_topic *out,
-                          enum leat_kafka_error code, const char *text)
-{
-    out->error_code = (int16_t)code;
-    out->error_message = leat_kafka_keep(topics->request, leat_kafka_text(text));
-}
-
 static void delete_on_done(struct leat_deleter *deleter)
 {
     struct delete_one *one = deleter->owner;
     if (deleter->rc != LEAT_OK)
-        delete_refuse(one->topics, one->out, leat_kafka_error_of(deleter->rc), deleter->error.text);
+        LEAT_KAFKA_REFUSE(one->topics->request, one->out, leat_kafka_error_of(deleter->rc),
+                          deleter->error.text);
     topics_one_less(one->topics);
 }
 
@@ -257,21 +249,23 @@ static void delete_one(struct topics *topics, const struct leat_stream *stream,
     struct leat_kafka_request *request = topics->request;
     struct leat_error error;
     if (stream == NULL) {
-        delete_refuse(topics, out,
-                      by_id ? LEAT_KAFKA_UNKNOWN_TOPIC_ID : LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
-                      "there is no such topic");
+        LEAT_KAFKA_REFUSE(topics->request, out,
+                          by_id ? LEAT_KAFKA_UNKNOWN_TOPIC_ID
+                                : LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
+                          "there is no such topic");
         return;
     }
     struct leat_msg_string name = {stream->desc->name, (uint32_t)strlen(stream->desc->name)};
     if (leat_stream_name_allowed(name, &error) != LEAT_OK) {
-        delete_refuse(topics, out, LEAT_KAFKA_INVALID_TOPIC_EXCEPTION, error.text);
+        LEAT_KAFKA_REFUSE(topics->request, out, LEAT_KAFKA_INVALID_TOPIC_EXCEPTION, error.text);
         return;
     }
     out->name = leat_kafka_keep(request, leat_kafka_text(stream->desc->name));
     out->topic_id = leat_kafka_topic_id(request->core, stream->desc->id);
     struct delete_one *one = leat_kafka_take(request, 1, sizeof *one);
     if (one == NULL || request->core->stopping) {
-        delete_refuse(topics, out, LEAT_KAFKA_NOT_CONTROLLER, "the server is stopping");
+        LEAT_KAFKA_REFUSE(topics->request, out, LEAT_KAFKA_NOT_CONTROLLER,
+                          "the server is stopping");
         return;
     }
     one->topics = topics;
@@ -322,22 +316,14 @@ struct enlarge_one {
     struct leat_changer changer;
 };
 
-static void enlarge_refuse(struct topics *topics,
-                           struct leat_kafka_create_partitions_response_topic *out,
-                           enum leat_kafka_error code, const char *text)
-{
-    out->error_code = (int16_t)code;
-    out->error_message = leat_kafka_keep(topics->request, leat_kafka_text(text));
-}
-
 static void enlarge_on_done(struct leat_changer *changer)
 {
     struct enlarge_one *one = changer->owner;
     if (changer->rc != LEAT_OK)
-        enlarge_refuse(one->topics, one->out,
-                       changer->rc == LEAT_E_INVALID ? LEAT_KAFKA_INVALID_PARTITIONS
-                                                     : leat_kafka_error_of(changer->rc),
-                       changer->error.text);
+        LEAT_KAFKA_REFUSE(one->topics->request, one->out,
+                          changer->rc == LEAT_E_INVALID ? LEAT_KAFKA_INVALID_PARTITIONS
+                                                        : leat_kafka_error_of(changer->rc),
+                          changer->error.text);
     topics_one_less(one->topics);
 }
 
@@ -390,7 +376,7 @@ static void enlarge_one(struct topics *topics,
     if (code == LEAT_KAFKA_NONE && (one == NULL || request->core->stopping))
         code = LEAT_KAFKA_NOT_CONTROLLER;
     if (code != LEAT_KAFKA_NONE) {
-        enlarge_refuse(topics, out, code, error.text);
+        LEAT_KAFKA_REFUSE(topics->request, out, code, error.text);
         return;
     }
     if (validate_only) return;
