@@ -3,6 +3,8 @@
 #include <leat/consumer.h>
 #include <leat/producer.h>
 
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,10 +115,88 @@ static void consume(const char *stream)
     leat_consumer_close(consumer);
 }
 
+static void *produce_slowly(void *arg)
+{
+    leat_message message;
+    leat_producer *producer = leat_producer_open(NULL, &message);
+    CHECK(producer);
+    for (int i = 0; producer && i < RECORDS; i++) {
+        leat_produce_record record = {.value = "more", .value_bytes = 4, .streamlet = i % 4};
+        CHECK(leat_produce(producer, arg, &record, NULL, NULL) == 0);
+        if (i % 10 == 0) CHECK(leat_producer_flush(producer, WAIT_MS) == 0);
+    }
+    leat_producer_close(producer);
+    return NULL;
+}
+
+/* A reader that waits on the descriptor alone misses no record, however they come. */
+static void consume_by_descriptor(const char *stream)
+{
+    leat_message message;
+    leat_consumer_options options;
+    leat_consumer_options_init(&options);
+    options.from = LEAT_FROM_LATEST;
+    options.wait_ms =
+        WAIT_MS; /* nothing but the records themselves makes the descriptor readable */
+    leat_consumer *consumer = leat_consumer_open(stream, &options, WAIT_MS, &message);
+    CHECK(consumer);
+    if (!consumer) return;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, produce_slowly, (void *)(uintptr_t)stream)) abort();
+    struct pollfd descriptor = {.fd = leat_consumer_fd(consumer), .events = POLLIN};
+    int records = 0;
+    while (records < RECORDS) {
+        leat_code code = 0;
+        int ready = poll(&descriptor, 1, WAIT_MS);
+        CHECK(ready == 1);
+        if (ready != 1) break;
+        while (leat_consumer_next(consumer, 0, &code))
+            records++;
+        CHECK(code == 0);
+    }
+    CHECK(records == RECORDS);
+    pthread_join(thread, NULL);
+    leat_consumer_close(consumer);
+}
+
+/* Commits in a set: the next member goes on behind what was handed over, also after a seek. */
+static void consume_in_turns(const char *stream)
+{
+    leat_message message;
+    leat_consumer_options options;
+    leat_consumer_options_init(&options);
+    options.set = "turns";
+    options.streamlet = -1;
+    int read = 0;
+    for (int turn = 0; turn < 3; turn++) {
+        leat_code code = 0;
+        leat_consumer *consumer = leat_consumer_open(stream, &options, WAIT_MS, &message);
+        CHECK(consumer);
+        if (!consumer) return;
+        for (int i = 0; i < 100; i++)
+            read += leat_consumer_next(consumer, WAIT_MS, &code) != NULL;
+        CHECK(code == 0);
+        CHECK(leat_consumer_commit(consumer, WAIT_MS, &message) == 0);
+        if (turn == 2) read += read_all(consumer);
+        if (turn == 2) CHECK(leat_consumer_commit(consumer, WAIT_MS, &message) == 0);
+        leat_consumer_close(consumer);
+    }
+    CHECK(read == 2 * RECORDS);
+    leat_consumer *consumer = leat_consumer_open(stream, &options, WAIT_MS, &message);
+    CHECK(consumer);
+    if (!consumer) return;
+    CHECK(read_all(consumer) == 0);
+    CHECK(leat_consumer_seek(consumer, 1, LEAT_FROM_OFFSET, 2 * RECORDS / 4 - 7) == 0);
+    CHECK(read_all(consumer) == 7);
+    leat_consumer_close(consumer);
+}
+
 int main(int argc, char **argv)
 {
     const char *stream = argc > 1 ? argv[1] : "library";
     produce(stream);
     consume(stream);
+    consume_by_descriptor(stream);
+    consume_in_turns(stream);
     return failures ? 1 : 0;
 }
