@@ -1,15 +1,18 @@
 """The two commands as their users meet them: help, wrong words, exit codes, what programs read, and
 bytes that come back as they went in."""
 import fcntl
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import termios
+import threading
 from multiprocessing.pool import ThreadPool
 
-from rig import LEAT, LEATD, WAIT_S, Server, check, check_in, directory, equal, line_read, main, until
+from rig import LEAT, LEATD, WAIT_S, Server, check, check_in, directory, equal, line_read, main, on_end, until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COMMANDS = ['', 'stream', 'stream create', 'stream list', 'stream describe', 'stream delete', 'produce',
@@ -471,6 +474,49 @@ def test_a_reader_and_a_writer_that_come_before_their_server_wait_for_it():
     _, err = writer.communicate(b'b\n', timeout=WAIT_S)
     equal(writer.returncode, 0, err)
     equal(server.values('s'), ['a', 'b'])
+
+
+class LosesAnAnswer:
+    """Stands in front of a server, and ends the first connection in place of its second answer (the first is that to hello)."""
+
+    def __init__(self, server):
+        self.server = server
+        self.listener = socket.create_server(('127.0.0.1', 0))
+        on_end(self.listener.close)
+        self.address = '127.0.0.1:%d' % self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        answers = 1
+        with contextlib.suppress(OSError):  # the test is over
+            while True:
+                client, _ = self.listener.accept()
+                server = socket.create_connection((self.server.host, self.server.port))
+                for way in (client, server, None), (server, client, answers):
+                    threading.Thread(target=self.carry, args=way, daemon=True).start()
+                answers = None
+
+    def carry(self, here, there, most):
+        with contextlib.suppress(OSError):
+            while (piece := here.recv(1 << 16)) and most != 0:
+                most = most and most - 1
+                there.sendall(piece)
+        for end in here, there:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_stream_whose_making_was_not_answered_is_the_one_that_is_there():
+    server = Server().start()
+    for name, words in ('a', '--streamlets 2 --logs 3'), ('b', '--streamlets 1'):
+        code, out, err = run(LEAT, 'stream', 'create', name, *words.split(), '-b', LosesAnAnswer(server).address)
+        equal((code, err), (0, ''))
+        check_in(f'stream {name}: {words[13]} streamlet', out)
+    code, _, err = run(LEAT, 'stream', 'create', 'a', '-b', server.address)
+    equal(code, 1, 'one that was there before')
+    code, _, err = run(LEAT, 'stream', 'create', 'a', '--logs', '9', '-b', LosesAnAnswer(server).address)
+    equal(code, 1, 'one of other settings')
+    check_in('exists, with other settings', err)
 
 
 def test_one_of_a_kind_has_no_plural():
