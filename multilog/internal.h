@@ -127,9 +127,10 @@ struct leat_log {
     /* Producers; cold: not yet read back. */
     struct leat_producers producers;
     bool cold, warming;
-    bool front_unknown; /* whether segments are missing in front has not been looked up yet */
-    bool front_whole;   /* the last segment's start entry does not answer that: read all of it */
-    bool jumped;        /* what is missing behind the last segment was given up */
+    bool front_unknown;   /* whether segments are missing in front has not been looked up yet */
+    uint32_t front_bytes; /* of the last segment are read for that; 0: a block */
+    bool front_whole;     /* the last segment's start entry does not answer that: read all of it */
+    bool jumped;          /* what is missing behind the last segment was given up */
     void (*on_forgiven)(void *arg, struct leat_log *log); /* NULL: nobody waits */
     void *on_forgiven_arg;
     uint8_t *warm_buffer;

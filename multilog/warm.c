@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/crc32c.h"
 #include "base/diary.h"
 #include "base/mem.h"
 #include "multilog/internal.h"
@@ -247,27 +248,51 @@ static void front_from_whole(struct leat_log *log, const uint8_t *bytes)
     front_is(log, first.first_segment, first.first_offset);
 }
 
-bool leat_log_start_find(const uint8_t *bytes, uint32_t count, struct leat_start *out_start)
+/* Where the start entry's payload begins; 0: there is none, or not its fixed part. */
+static uint32_t start_at(const uint8_t *bytes, uint32_t count, struct leat_entry *out_entry)
 {
     const struct leat_entry *entry = leat_entry_at(bytes, count, 0);
-    if (!entry || entry->type != LEAT_ENTRY_SEGMENT) return false;
+    if (!entry || entry->type != LEAT_ENTRY_SEGMENT) return 0;
     uint64_t at = leat_entry_bytes(entry->payload_bytes);
-    /* The fixed part is enough: a long table of producers need not be here. */
-    if (at + LEAT_ENTRY_HEADER_BYTES + sizeof *out_start > count) return false;
-    struct leat_entry start;
-    memcpy(&start, bytes + at, sizeof start);
-    if (start.type != LEAT_ENTRY_START || start.payload_bytes < sizeof *out_start) return false;
-    memcpy(out_start, bytes + at + LEAT_ENTRY_HEADER_BYTES, sizeof *out_start);
+    uint64_t payload = at + LEAT_ENTRY_HEADER_BYTES;
+    if (payload + sizeof(struct leat_start) > count) return 0;
+    memcpy(out_entry, bytes + at, sizeof *out_entry);
+    bool start = out_entry->type == LEAT_ENTRY_START &&
+                 out_entry->payload_bytes >= sizeof(struct leat_start);
+    return start ? (uint32_t)payload : 0;
+}
+
+bool leat_log_start_find(const uint8_t *bytes, uint32_t count, struct leat_start *out_start)
+{
+    struct leat_entry entry;
+    uint32_t at = start_at(bytes, count, &entry);
+    if (at == 0) return false;
+    if (entry.payload_bytes <= count - at &&
+        leat_crc32c(0, bytes + at, entry.payload_bytes) != entry.crc)
+        return false;
+    memcpy(out_start, bytes + at, sizeof *out_start);
     return true;
 }
 
 /* Most logs have lost nothing, and their last segment's start entry says so. Else trim entries
- * after it count too. */
+ * after it count too.
+ *
+ * SUBTLE: it is believed only with its checksum, for which all of its table of producers has to be here.
+ * (1) One bit of first_offset flips on this disk; (2) the log begins later than it does; (3) what is before
+ * that goes with the next look at retention, on every node. */
 static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_t count)
 {
+    struct leat_entry entry;
     struct leat_start start;
     uint64_t held = log_slot_at(log, 0)->seg->id.v;
-    if (leat_log_start_find(bytes, count, &start) && (start.first_segment >= held || log->jumped)) {
+    uint32_t at = start_at(bytes, count, &entry);
+    uint64_t end = at == 0 ? 0 : (uint64_t)at + entry.payload_bytes;
+    if (end > count && end <= log_slot_at(log, log->slot_count - 1)->seg->extent.bytes) {
+        log->front_bytes = (uint32_t)end;
+        return; /* read once more, so much */
+    }
+    if (end <= count && leat_log_start_find(bytes, count, &start) &&
+        (start.first_segment >= held || log->jumped)) {
         begin_told_note(log, &start);
         front_is(log, start.first_segment, start.first_offset);
     } else {
@@ -277,6 +302,14 @@ static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_
 
 /* ---- reading the last segment ---- */
 
+/* How much of it may hold the start entry. */
+static uint32_t front_wanted(const struct leat_log *log)
+{
+    uint32_t all = log_slot_at(log, log->slot_count - 1)->seg->extent.bytes;
+    uint32_t some = log->front_bytes ? log->front_bytes : BLOCK_BYTES;
+    return some < all ? some : all;
+}
+
 static void on_warm_read(struct leat_disk_io *io)
 {
     struct leat_log *log = io->owner;
@@ -284,7 +317,7 @@ static void on_warm_read(struct leat_disk_io *io)
     uint32_t wanted = last->seg->extent.bytes;
     log->warming = false;
     last->file_reads--;
-    if (log->front_unknown && !log->front_whole && wanted > BLOCK_BYTES) wanted = BLOCK_BYTES;
+    if (log->front_unknown && !log->front_whole) wanted = front_wanted(log);
     if (io->rc != LEAT_OK)
         warm_damaged(log, "the disk failed to read it");
     else if (io->done_bytes < wanted)
@@ -345,7 +378,7 @@ void log_step_front(struct leat_log *log)
         front_from_block(log, last->seg->buffer, last->seg->extent.bytes);
         if (log->front_unknown) front_from_whole(log, last->seg->buffer);
     } else {
-        warm_read(log, last, log->front_whole ? last->seg->extent.bytes : BLOCK_BYTES);
+        warm_read(log, last, log->front_whole ? last->seg->extent.bytes : front_wanted(log));
     }
 }
 

@@ -139,6 +139,45 @@ static void last_segment_damaged_refuses_for_good_only_where_nobody_else_has_it(
     }
 }
 
+/* The last segment's start entry as it lies in the file: `bit` of first_offset flips. */
+static void first_offset_flip(struct fake *fake, unsigned bit)
+{
+    struct leat_segment *seg = log_slot_at(fake->log, fake->log->slot_count - 1)->seg;
+    uint8_t *file = fake_held_of(fake, seg)->file;
+    const struct leat_entry *header = leat_entry_at(file, seg->extent.bytes, 0);
+    uint32_t at = leat_entry_bytes(header->payload_bytes) + LEAT_ENTRY_HEADER_BYTES;
+    file[at + offsetof(struct leat_start, first_offset) + bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+/* A flipped bit in where the log begins is damage: believed, it would let retention drop what is before
+ * it. With few producers, whose table is in the first block, and with many. */
+static void begin_that_is_damaged_is_named_and_gives_nothing_up(void **state)
+{
+    (void)state;
+    for (unsigned producers = 0; producers <= 100; producers += 100) {
+        for (unsigned bit = 0; bit < 12; bit++) {
+            struct sent sent;
+            struct fake *fake = log_of(2);
+            for (unsigned i = 0; i < producers; i++) {
+                assert_int_equal(append(fake, &sent, 1, 10, 1000 + i, 0, 0), LEAT_OK);
+                fake_settle(fake);
+            }
+            uint64_t first = fake->log->next_segment;
+            while (fake->log->next_segment == first)
+                must_append(fake, 50, 100);
+            reopen(fake, 0, 0, true);
+            if (bit > 0) first_offset_flip(fake, bit - 1);
+            fake_settle(fake);
+            leat_log_care(fake->log);
+            fake_settle(fake);
+            assert_int_equal(info_of(fake).state, bit ? LEAT_LOG_DAMAGED : LEAT_LOG_SERVING);
+            assert_int_equal(info_of(fake).first_offset, 0);
+            assert_int_equal(log_slot_at(fake->log, 0)->seg->id.v, 0);
+            fake_destroy(fake);
+        }
+    }
+}
+
 /* What retention dropped was not lost, whatever lies between the trim entry and the crash. */
 static void front_that_was_trimmed_is_not_missed(void **state)
 {
@@ -446,6 +485,7 @@ int main(void)
         cmocka_unit_test(front_given_up_is_no_part_of_the_log_any_more),
         cmocka_unit_test_prestate(front_given_up_is_no_part_of_the_log_any_more, files),
         cmocka_unit_test(front_given_up_of_a_log_that_stops_ends_the_wait),
+        cmocka_unit_test(begin_that_is_damaged_is_named_and_gives_nothing_up),
         cmocka_unit_test(last_segment_damaged_refuses_for_good_only_where_nobody_else_has_it),
         cmocka_unit_test(front_that_was_trimmed_is_not_missed),
         cmocka_unit_test_prestate(front_that_was_trimmed_is_not_missed, files),
