@@ -477,7 +477,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->with_kafka = options->records == 0 && sim_rng_chance(&scenario->kafka, 500);
     struct sim_rng trims;
     sim_rng_init(&trims, options->seed, "trims");
-    scenario->with_trims = options->records == 0 && sim_rng_chance(&trims, 500);
+    scenario->with_trims = sim_rng_chance(&trims, 500);
     scenario->recovery = options->recovery && scenario->server_count > 1;
     scenario->pause_us_max = 20000;
     scenario->value_bytes = 200;
