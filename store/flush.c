@@ -157,8 +157,10 @@ static void on_written(struct leat_disk_io *io)
 bool leat_flush_sync_due(const struct leat_store *store)
 {
     if (!store->flush_written) return false;
-    return store->flush_unsynced_bytes >= LEAT_STORE_FLUSH_SYNC_BYTES ||
-           store->memory_wait_count != 0 || (!store->flushing && store->flush_in_flight == 0);
+    /* Who was refused memory for a replica asks again within milliseconds. */
+    bool wanted = store->memory_wait_count != 0 || leat_arenas_pressed(store);
+    return wanted || store->flush_unsynced_bytes >= LEAT_STORE_FLUSH_SYNC_BYTES ||
+           (!store->flushing && store->flush_in_flight == 0);
 }
 
 static void flush_all_step(struct leat_store *store)
