@@ -1,0 +1,117 @@
+"""What one kind of client writes the other reads: same offsets, keys, values and times."""
+import struct
+
+from kafka_groups import Client, FLEXIBLE, In, Out
+from rig import Server, crc32c, equal, main
+
+PRODUCE, FETCH, LIST_OFFSETS, NONE = 0, 1, 2, 0
+FLEXIBLE.update({PRODUCE: 9, FETCH: 12, LIST_OFFSETS: 6})
+BATCH_HEAD, BASE_MS = 61, 1_700_000_000_123
+
+
+def varint(number):
+    zigzag = number << 1 ^ (number >> 63 if number < 0 else 0)
+    out = b''
+    while zigzag > 127:
+        out += bytes([zigzag & 127 | 128])
+        zigzag >>= 7
+    return out + bytes([zigzag])
+
+
+def batch_of(records):
+    """records: [(time, key or None, value)]"""
+    first, blob = records[0][0], b''
+    for n, (time, key, value) in enumerate(records):
+        body = b'\0' + varint(time - first) + varint(n) + (varint(-1) if key is None else varint(len(key)) + key)
+        body += varint(len(value)) + value + varint(0)
+        blob += varint(len(body)) + body
+    covered = struct.pack('>HiqqqhiI', 0, len(records) - 1, first, max(r[0] for r in records), -1, -1, -1, len(records)) + blob
+    return struct.pack('>QiIBI', 0, len(covered) + 9, 0, 2, crc32c(covered)) + covered
+
+
+class Records(In):
+    def varint(self):
+        value = shift = 0
+        while True:
+            byte = self.i('B')
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value >> 1 ^ -(value & 1)
+
+    def taken(self):
+        n = self.varint()
+        self.at += max(n, 0)
+        return None if n < 0 else bytes(self.blob[self.at - n:self.at])
+
+
+def records_in(blob):
+    """[(offset, time, key, value)] of uncompressed batches."""
+    found = []
+    while len(blob) >= BATCH_HEAD:
+        base, length = struct.unpack_from('>qi', blob)
+        _, first_ms = struct.unpack_from('>iq', blob, 23)
+        reader = Records(blob[BATCH_HEAD:12 + length], False)
+        for _ in range(struct.unpack_from('>i', blob, 57)[0]):
+            reader.varint(), reader.i('b')
+            time, offset = first_ms + reader.varint(), base + reader.varint()
+            found.append((offset, time, reader.taken(), reader.taken()))
+            for _ in range(reader.varint()):
+                reader.taken(), reader.taken()
+        blob = blob[12 + length:]
+    return found
+
+
+def kafka_read(client, topic, partition):
+    out = Out(False).i('iiiib', -1, 100, 1, 1 << 20, 0)
+    client.send(FETCH, 4, out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('iqi', partition, 0, 1 << 20))))
+    back = client.receive(FETCH, 4)
+    back.i('i')
+    equal((back.i('i'), back.run(), back.i('i'), back.i('i')), (1, topic.encode(), 1, partition))
+    error, high, _, aborted = back.i('hqqi')
+    equal((error, max(aborted, 0)), (NONE, 0))
+    found = records_in(back.run(True))
+    equal(len(found), high, 'records up to the high watermark')
+    return found
+
+
+def kafka_write(client, topic, partition, records):
+    """The offset of the first."""
+    out = Out(False).run(None).i('hi', -1, 30000)
+    client.send(PRODUCE, 3, out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('i', partition).run(batch_of(records), True))))
+    back = client.receive(PRODUCE, 3)
+    equal((back.i('i'), back.run(), back.i('i'), back.i('i')), (1, topic.encode(), 1, partition))
+    error, first, _ = back.i('hqq')
+    equal(error, NONE)
+    return first
+
+
+def native_read(server, stream):
+    """{partition: [(offset, time, key, value)]}"""
+    found = {}
+    said = server.leat('consume', stream, '--until-end', '--from', 'earliest', '--format', r'%p\t%o\t%T\t%k\t%s\n', text=False).stdout
+    for line in said.splitlines():
+        partition, offset, time, key, value = line.split(b'\t')
+        found.setdefault(int(partition), []).append((int(offset), int(time), key, value))
+    return found
+
+
+def test_what_one_writes_the_other_reads():
+    server = Server('--kafka', '127.0.0.1:0').start()
+    server.leat('stream', 'create', 's', '--streamlets', 2, '--logs', 2)
+    client = Client(server)
+    written = {p: [(BASE_MS + 1000 * p + 7 * n, b'key-%d' % n, b'kafka %d.%d' % (p, n)) for n in range(50)] for p in range(4)}
+    for partition, records in written.items():
+        equal(kafka_write(client, 's', partition, records), 0)
+    rows = {p: [(n, *record) for n, record in enumerate(records)] for p, records in written.items()}
+    equal(native_read(server, 's'), rows, 'what a native client reads')
+    lines = b''.join(b'k%d=native %d\n' % (n % 9, n) for n in range(500))
+    server.leat('produce', 's', '--key-separator', '=', input=lines)
+    native = native_read(server, 's')
+    equal({p: kafka_read(client, 's', p) for p in range(4)}, native, 'what a client of Kafka reads')
+    equal(sum(len(rows) for rows in native.values()), 700)
+    equal({p: rows[:50] for p, rows in native.items()}, rows)
+
+
+if __name__ == '__main__':
+    main()
