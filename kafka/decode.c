@@ -221,28 +221,10 @@ static void read_uuid_array(struct leat_kafka_reader *reader, const struct leat_
 
 static void default_value(const struct leat_kafka_field *field, uint8_t *member)
 {
-    switch (field->kind) {
-    case LEAT_KAFKA_BOOL:
-        *(bool *)member = field->fallback != 0;
-        break;
-    case LEAT_KAFKA_INT8:
-        *(int8_t *)member = (int8_t)field->fallback;
-        break;
-    case LEAT_KAFKA_INT16:
-        *(int16_t *)(void *)member = (int16_t)field->fallback;
-        break;
-    case LEAT_KAFKA_INT32:
-        *(int32_t *)(void *)member = (int32_t)field->fallback;
-        break;
-    case LEAT_KAFKA_INT64:
-        *(int64_t *)(void *)member = field->fallback;
-        break;
-    case LEAT_KAFKA_STRUCT:
+    if (field->kind == LEAT_KAFKA_STRUCT)
         leat_kafka_fallbacks(field->element(), member);
-        break;
-    default:
-        break; /* null, or empty: zeros */
-    }
+    else
+        (void)leat_kafka_number_set(field->kind, member, field->fallback); /* else null, or empty */
 }
 
 void leat_kafka_defaults(const struct leat_kafka_type *type, void *out)

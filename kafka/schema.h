@@ -137,6 +137,30 @@ static inline bool leat_kafka_field_nullable(const struct leat_kafka_field *fiel
     return field->nullable > 0 && version >= field->nullable - 1;
 }
 
+/** Set a member that is a number, or a flag. false: it is of another kind. */
+static inline bool leat_kafka_number_set(enum leat_kafka_kind kind, void *member, int64_t value)
+{
+    switch (kind) {
+    case LEAT_KAFKA_BOOL:
+        *(bool *)member = value != 0;
+        return true;
+    case LEAT_KAFKA_INT8:
+        *(int8_t *)member = (int8_t)value;
+        return true;
+    case LEAT_KAFKA_INT16:
+        *(int16_t *)member = (int16_t)value;
+        return true;
+    case LEAT_KAFKA_INT32:
+        *(int32_t *)member = (int32_t)value;
+        return true;
+    case LEAT_KAFKA_INT64:
+        *(int64_t *)member = value;
+        return true;
+    default:
+        return false;
+    }
+}
+
 static inline struct leat_kafka_string leat_kafka_text(const char *text)
 {
     return (struct leat_kafka_string){text, text ? (int32_t)__builtin_strlen(text) : -1};

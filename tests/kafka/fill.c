@@ -65,22 +65,9 @@ static void fill_value(struct fill *fill, const struct leat_kafka_field *field, 
 {
     bool nullable = leat_kafka_field_nullable(field, fill->version);
     uint64_t number = fill_next(fill);
+    if (field->kind == LEAT_KAFKA_BOOL) number %= 2;
+    if (leat_kafka_number_set(field->kind, member, (int64_t)number)) return;
     switch (field->kind) {
-    case LEAT_KAFKA_BOOL:
-        *(bool *)member = number % 2 != 0;
-        break;
-    case LEAT_KAFKA_INT8:
-        *(int8_t *)member = (int8_t)number;
-        break;
-    case LEAT_KAFKA_INT16:
-        *(int16_t *)(void *)member = (int16_t)number;
-        break;
-    case LEAT_KAFKA_INT32:
-        *(int32_t *)(void *)member = (int32_t)number;
-        break;
-    case LEAT_KAFKA_INT64:
-        *(int64_t *)(void *)member = (int64_t)number;
-        break;
     case LEAT_KAFKA_UUID:
         memcpy(member, &number, sizeof number);
         break;
