@@ -174,6 +174,9 @@ void log_retain(struct leat_log *log)
     while (count < log->slot_count) {
         const struct log_slot *slot = log_slot_at(log, count);
         if (!slot->closed) break;
+        /* A log that was trimmed to its end, after a start: else each start would roll it once more. */
+        bool last = count + 1 == log->slot_count;
+        if (last && slot->seg->base_offset == slot->seg->next_offset) break;
         bool given_up = slot->seg->next_offset <= log->first_offset;
         if (!given_up && !segment_has_expired(log, slot->seg, now_ms, bytes)) break;
         bytes -= slot->seg->extent.bytes;

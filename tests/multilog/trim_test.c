@@ -123,6 +123,32 @@ static void trim_of_everything_keeps_the_end(void **state)
 }
 
 /* One segment with id 0: its own start entry knows of nothing yet. */
+static void trim_of_everything_rolls_no_more_after_a_start(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(3);
+    (void)must_trim(fake, UINT64_MAX);
+    uint64_t end = leat_log_acked_offset(fake->log);
+    for (unsigned i = 0; i < 3; i++) {
+        reopen(fake, 0, 0, i & 1);
+        fake_settle(fake);
+        uint64_t next = fake->log->next_segment;
+        for (unsigned care = 0; care < 3; care++) {
+            fake->now_us += 1000 * 1000;
+            leat_log_care(fake->log);
+            fake_settle(fake);
+        }
+        assert_int_equal(fake->log->next_segment, next);
+        begins_at(fake, end);
+    }
+    must_append(fake, 50, 100); /* and what is empty goes as soon as there is a head */
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    assert_int_equal(fake->log->slot_count, 1);
+    begins_at(fake, end);
+    fake_destroy(fake);
+}
+
 static void trim_in_the_first_segment_of_all_survives(void **state)
 {
     bool evicted = *state != NULL;
@@ -312,6 +338,7 @@ int main(void)
         cmocka_unit_test_prestate(trim_inside_a_segment_survives_restarts, &files),
         cmocka_unit_test(trim_of_everything_keeps_the_end),
         cmocka_unit_test_prestate(trim_of_everything_keeps_the_end, &files),
+        cmocka_unit_test(trim_of_everything_rolls_no_more_after_a_start),
         cmocka_unit_test(trim_in_the_first_segment_of_all_survives),
         cmocka_unit_test_prestate(trim_in_the_first_segment_of_all_survives, &files),
         cmocka_unit_test(trim_below_the_front_or_past_the_end_changes_nothing),
