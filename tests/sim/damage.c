@@ -123,6 +123,7 @@ void sim_damage_apply(struct sim_server *server)
         sim_trace(world, "%s: its disk is as it was once", server->name);
         sim_disk_put_back(server->disk, server->kept);
         memory_empty(server);
+        server->rotten = true; /* it is refused by name, unless it was kept since the last start */
         sim_fault_struck(world, SIM_FAULT_STALE_DISK);
         return;
     case SIM_DAMAGE_EMPTY:
