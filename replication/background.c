@@ -186,6 +186,7 @@ static void settle_send(struct rep_peer *peer)
     peer->settle_sent = peer->settle_count;
     peer->settle_count = 0;
     peer->settle_busy = net->call(net->ctx, peer->node.number, &peer->settle) == LEAT_OK;
+    if (!peer->settle_busy) ask_all(peer); /* else what was found would stay unconfirmed */
 }
 
 static void rows_judge(struct rep_peer *peer, struct leat_msg_reader *reader)
