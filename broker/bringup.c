@@ -531,7 +531,7 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
     }
     /* What is missing in front may not have come yet from where it was before. */
     tail.older_follow = node->options.cluster.node_address != NULL && count > 0 &&
-                        segs[0]->id.v > 0 && decision->kind == LEAT_DECIDED_TAIL && !tail.jumped;
+                        segs[0]->id.v > 0 && decision->kind == LEAT_DECIDED_TAIL;
     struct leat_epoch epoch =
         decision->epoch.v != 0 ? decision->epoch : desc->streamlets[decision->log.streamlet].epoch;
     struct leat_hosted *hosted;

@@ -68,7 +68,12 @@ static void recover_reopen(void *arg)
         .next_segment = recover->tail.segment == UINT64_MAX ? 0 : recover->tail.segment + 1,
         .next_offset = recover->next_offset,
         .jumped = true,
+        /* They are on other nodes, perhaps: what was given up is what nobody has. */
+        .older_follow = home->node->options.cluster.node_address != NULL && hosted->seg_count > 0 &&
+                        hosted->segs[0]->id.v > 0,
     };
+    hosted->older_asked = tail.older_follow;
+    hosted->older_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
     hosted->epoch = recover->request.epoch;
     recover->rc = leat_hosted_open(hosted, hosted->segs, hosted->seg_count, &tail);
     if (recover->rc != LEAT_OK) {

@@ -221,6 +221,7 @@ static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeove
     if (core->stopping) return LEAT_E_STARTING;
     if (hosted == NULL || hosted->give_up != NULL || hosted->epoch.v != takeover->epoch.v)
         return LEAT_E_NOT_OWNER;
+    if (!takeover->complete && !takeover->away) leat_log_front_give_up(hosted->log);
     leat_log_older_done(hosted->log);
     hosted->older_asked = !takeover->complete;
     hosted->older_away = hosted->older_asked && takeover->away;

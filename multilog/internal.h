@@ -127,7 +127,8 @@ struct leat_log {
     /* Producers; cold: not yet read back. */
     struct leat_producers producers;
     bool cold, warming;
-    bool front_unknown;   /* whether segments are missing in front has not been looked up yet */
+    bool front_accepted; /* made after an accepted loss: what does not come in front is lost, too */
+    bool front_unknown;  /* whether segments are missing in front has not been looked up yet */
     uint32_t front_bytes; /* of the last segment are read for that; 0: a block */
     bool front_whole;     /* the last segment's start entry does not answer that: read all of it */
     bool jumped;          /* what is missing behind the last segment was given up */
@@ -174,6 +175,11 @@ static inline bool log_is_parked(const struct leat_log *log)
 static inline bool log_front_is_missing(const struct leat_log *log)
 {
     return log->slot_count && log->first_segment < log_slot_at(log, 0)->seg->id.v;
+}
+/* It waits, and holds nothing: where it begins is not known either. */
+static inline bool log_front_is_elsewhere(const struct leat_log *log)
+{
+    return log->state == LEAT_LOG_WAITING && log->slot_count == 0 && log->next_segment > 0;
 }
 /* No request of the log is in flight at the store, and no read at the disk. */
 bool log_is_quiet(const struct leat_log *log);

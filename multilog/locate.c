@@ -168,6 +168,7 @@ static void on_front_known(struct leat_read *read)
 /* What is missing in front belongs to the log: a reader has to come across it. */
 static leat_err locate_earliest(struct leat_log *log, struct leat_locate_op *op)
 {
+    if (log_front_is_elsewhere(log)) return locate_end(op, LEAT_E_LOG_INCOMPLETE);
     op->read.on_done = on_front_known;
     op->read.owner = op;
     if (log_front_await(log, &op->read) == LEAT_E_AGAIN) return LEAT_E_AGAIN;

@@ -143,7 +143,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     atomic_init(&log->acked_offset, tail->next_offset);
     if (seg_count == 0) log->begin_told = log->first_offset;
     log->cold = seg_count > 0;
-    log->jumped = tail->jumped;
+    log->jumped = log->front_accepted = tail->jumped;
     /* The first segment of all was started when nothing had been given up yet. */
     log->front_unknown = seg_count > 0 && segs[seg_count - 1]->id.v > 0;
     /* SUBTLE: after an accepted loss nothing may be left of what is known of producers, and still none

@@ -116,6 +116,22 @@ void leat_log_older_done(struct leat_log *log)
     log_mark_dirty(log);
 }
 
+void leat_log_front_give_up(struct leat_log *log)
+{
+    if (!log->front_accepted || log->front_unknown || !log_front_is_missing(log) ||
+        log_trim_is_pending(log))
+        return;
+    const struct leat_segment *held = log_slot_at(log, 0)->seg;
+    leat_diary_warn("log %u/%u/%u of %s: segments %llu to %llu went with what an operator gave up",
+                    log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
+                    log->stream_name, (unsigned long long)log->first_segment,
+                    (unsigned long long)held->id.v - 1);
+    log->first_segment = log->trim_segment = held->id.v;
+    if (held->base_offset > log->first_offset)
+        log->first_offset = log->trim_offset = held->base_offset;
+    log_mark_dirty(log);
+}
+
 void leat_log_older_again(struct leat_log *log)
 {
     if (!log->releasing && !log->deleting && !log->stopping) log->older_follow = true;

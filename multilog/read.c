@@ -491,7 +491,8 @@ static leat_err resolve_offset(struct leat_log *log, struct leat_read *read,
 {
     uint64_t from = read->from.v, acked = log_acked(log);
     *out_slot = NULL;
-    if (from < log->first_offset) return LEAT_E_OFFSET_OUT_OF_RANGE;
+    if (from < log->first_offset)
+        return log_front_is_elsewhere(log) ? LEAT_E_LOG_INCOMPLETE : LEAT_E_OFFSET_OUT_OF_RANGE;
     if (from > acked) return past_end(log);
     if (from == acked) return LEAT_OK;
     *out_slot = slot_of_offset(log, from);

@@ -197,11 +197,17 @@ static void warm_from(struct leat_log *log, const uint8_t *bytes)
  * that they call retained. Where the first segment held is later, what lies between is missing; a
  * reader that begins at the earliest offset must hear of it. */
 
+/* An operator gave up what is missing, and that it is missing is known: nothing is on its way. */
+static bool front_is_given_up(const struct leat_log *log)
+{
+    return log->jumped && !log->older_follow;
+}
+
 static void front_is(struct leat_log *log, uint64_t segment, uint64_t offset)
 {
     const struct leat_segment *held = log_slot_at(log, 0)->seg;
     log->front_unknown = false;
-    if (segment >= held->id.v || offset >= held->base_offset || log->jumped) {
+    if (segment >= held->id.v || offset >= held->base_offset || front_is_given_up(log)) {
         /* Nothing is missing; records may have been given up. */
         if (offset <= log_acked(log)) log_begin_note(log, offset);
         return;
@@ -292,7 +298,7 @@ static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_
         return; /* read once more, so much */
     }
     if (end <= count && leat_log_start_find(bytes, count, &start) &&
-        (start.first_segment >= held || log->jumped)) {
+        (start.first_segment >= held || front_is_given_up(log))) {
         begin_told_note(log, &start);
         front_is(log, start.first_segment, start.first_offset);
     } else {

@@ -56,6 +56,7 @@ struct fake {
     bool dirty, room, opening, ended;
     uint64_t acked_events;
     bool open_at_once;
+    bool older_follow; /* of logs that are opened anew */
     struct leat_log_options options;
 };
 

@@ -276,6 +276,58 @@ static void read_of_an_older_segment_waits_while_it_is_looked_for(void **state)
     fake_destroy(fake);
 }
 
+/* The end was given up, and the front is on other nodes: it is waited for, and goes only when all were
+ * asked. What is missing without an operator's word stays missing. */
+static void front_of_a_log_given_up_may_be_on_its_way(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX];
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    for (unsigned accepted = 0; accepted < 2; accepted++) {
+        struct fake *fake = log_of(6);
+        bases_of(fake, bases);
+        fake->older_follow = true;
+        reopen(fake, 7, accepted ? 1 << 20 : 0, evicted);
+        fake_settle(fake);
+        assert_int_equal(info_of(fake).first_offset, 0);
+        assert_int_equal(leat_log_first_retained(fake->log), 0);
+        unsigned done = 0;
+        struct leat_read read = {.from = {0},
+                                 .max_bytes = 1,
+                                 .disk_buffer = buffer,
+                                 .disk_buffer_bytes = BUFFER_BYTES,
+                                 .on_done = on_read_counted,
+                                 .owner = &done};
+        assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
+        leat_log_front_give_up(fake->log);
+        leat_log_older_done(fake->log);
+        fake_settle(fake);
+        assert_int_equal(done, 1);
+        assert_int_equal(read.rc, accepted ? LEAT_E_OFFSET_OUT_OF_RANGE : LEAT_E_DAMAGED);
+        assert_int_equal(info_of(fake).first_offset, accepted ? bases[3] : 0);
+        assert_int_equal(info_of(fake).missing_segments, accepted ? 0 : 3);
+        fake_destroy(fake);
+    }
+    free(buffer);
+}
+
+/* A log that waits for all of its segments does not know where it begins. */
+static void log_that_stands_in_calls_no_offset_too_low(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(10, LEAT_DURABILITY_MEMORY);
+    struct leat_log_tail tail = {.next_segment = 3, .next_offset = 42, .stands_in = true};
+    fake_open(fake, NULL, 0, &tail);
+    leat_log_set_state(fake->log, LEAT_LOG_WAITING, "its end is elsewhere");
+    struct leat_read read = {.from = {39}, .max_bytes = 1};
+    assert_int_equal(leat_log_read(fake->log, &read), LEAT_OK);
+    assert_int_equal(read.rc, LEAT_E_LOG_INCOMPLETE);
+    struct leat_locate_op op = {.what = LEAT_LOCATE_EARLIEST};
+    assert_int_equal(leat_log_locate(fake->log, &op), LEAT_OK);
+    assert_int_equal(op.rc, LEAT_E_LOG_INCOMPLETE);
+    fake_destroy(fake);
+}
+
 /* ---- at the end ---- */
 
 /* The tail could not be read and was given up: its offsets are jumped over, before the next segment
@@ -492,6 +544,9 @@ int main(void)
         cmocka_unit_test(group_that_was_lost_has_ended),
         cmocka_unit_test(front_unknown_at_the_stop_lets_readers_go),
         cmocka_unit_test(read_of_an_older_segment_waits_while_it_is_looked_for),
+        cmocka_unit_test(front_of_a_log_given_up_may_be_on_its_way),
+        cmocka_unit_test_prestate(front_of_a_log_given_up_may_be_on_its_way, files),
+        cmocka_unit_test(log_that_stands_in_calls_no_offset_too_low),
         cmocka_unit_test(tail_given_up_is_jumped_over),
         cmocka_unit_test_prestate(tail_given_up_is_jumped_over, files),
         cmocka_unit_test(loss_behind_a_jump_is_named),

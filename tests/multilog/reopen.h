@@ -27,7 +27,8 @@ static inline void reopen(struct fake *fake, uint64_t lost, uint64_t jump, bool 
     size_t count = 0, gone_count = 0;
     struct leat_log_tail tail = {.next_segment = log->next_segment,
                                  .next_offset = log->next_offset + jump,
-                                 .jumped = jump != 0};
+                                 .jumped = jump != 0,
+                                 .older_follow = fake->older_follow};
     fake_settle(fake);
     for (uint32_t i = 0; i < log->slot_count; i++) {
         struct leat_segment *seg = log_slot_at(log, i)->seg;
