@@ -26,9 +26,7 @@
 enum {
     JOBS_MAX = 64,
     SECONDS_PER_SEED = 120,
-    BATCHES_PER_SEED = 500,
-    BATCHES_PER_CLUSTER_SEED = 50, /* as read: a log with accepted loss need not be */
-    SEEDS_FOR_COUNTS = 100,        /* from here on every fault kind must have struck */
+    SEEDS_FOR_COUNTS = 100, /* from here on every fault kind must have struck */
     CLUSTER_SEEDS_FOR_COUNTS = 1000,
     BUG_SEEDS = 1000, /* within which each is to be found */
     TWICE_EVERY = 25, /* seeds that are run twice, to see that they replay */
@@ -154,11 +152,6 @@ static void text_print(int fd)
     if (got > 0) fwrite(text, 1, (size_t)got, stdout);
 }
 
-static unsigned batches_wanted(void)
-{
-    return nodes > 1 ? BATCHES_PER_CLUSTER_SEED : BATCHES_PER_SEED;
-}
-
 /* What a child's end says of the seed that it was at. */
 static void death_verdict(const struct job *job, char *out, size_t bytes)
 {
@@ -190,9 +183,9 @@ static void job_verdict(struct job *job, char *out, size_t bytes)
         job->pid = 0;
     } else if (job->result.failure[0]) {
         snprintf(out, bytes, "%s", job->result.failure);
-    } else if (job->result.acked_batches < batches_wanted()) {
-        snprintf(out, bytes, "only %" PRIu64 " batches were acked, %u are wanted",
-                 job->result.acked_batches, batches_wanted());
+    } else if (job->result.acked_batches < SIM_BATCHES) {
+        snprintf(out, bytes, "only %" PRIu64 " batches were acked, %d are wanted",
+                 job->result.acked_batches, SIM_BATCHES);
     }
 }
 

@@ -64,7 +64,7 @@ struct check {
     void (*fail)(void *ctx, const char *text);
     void *ctx;
     struct stream_model streams[CHECK_STREAMS_MAX];
-    uint64_t acked, open, batches;
+    uint64_t acked, open;
 };
 
 static void violation(struct check *check, const char *format, ...) LEAT_PRINTF(2, 3);
@@ -453,13 +453,7 @@ void check_stored(struct check *check, struct leat_log_ref ref, uint64_t base_of
     for (uint32_t i = 0; i < records; i++)
         slot_of(log, base_offset + i)->sized = true;
     struct slot *slot = slot_of(log, base_offset);
-    if (slot->bytes == 0) check->batches++;
     slot->bytes = bytes;
-}
-
-uint64_t check_batches_shown(const struct check *check)
-{
-    return check->batches;
 }
 
 void check_owned(struct check *check, uint32_t set, struct leat_log_ref ref, uint32_t generation,

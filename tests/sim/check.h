@@ -73,8 +73,6 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
 /** A batch was shown: how much of its log's retention it takes. */
 void check_stored(struct check *check, struct leat_log_ref log, uint64_t base_offset,
                   uint32_t records, uint32_t bytes);
-/** How many different ones. */
-uint64_t check_batches_shown(const struct check *check);
 /** A member of a set reads the log, in a generation: it is the only one that does. */
 void check_owned(struct check *check, uint32_t set, struct leat_log_ref log, uint32_t generation,
                  uint32_t member);

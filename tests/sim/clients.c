@@ -66,6 +66,8 @@ static void on_produced(void *arg, const struct leat_produced *produced)
                  produced->text ? produced->text : "");
 }
 
+enum { MORE_RECORDS = 20, END_LOOK_US = 20000 };
+
 static void produce_tick(struct sim_world *world, struct sim_event *event);
 
 static bool produce_one(struct sim_client *client)
@@ -103,6 +105,34 @@ static bool produce_one(struct sim_client *client)
     return true;
 }
 
+uint64_t sim_acked_batches(const struct scenario *scenario)
+{
+    uint64_t count = scenario->acked_batches;
+    for (unsigned i = 0; i < scenario->client_count; i++) {
+        const struct sim_client *client = scenario->clients[i];
+        if (client->kind == SIM_CLIENT_PRODUCER && client->producer)
+            count += leat_producer_engine_stats(client->producer)->batches_acked;
+    }
+    return count;
+}
+
+/* All is given. Where many records went together that were too few batches: when all is answered there
+ * come more. */
+static void produce_end(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_client *client = event->a;
+    struct scenario *scenario = client->scenario;
+    if (sim_acked_batches(scenario) >= scenario->batches_min) {
+        scenario->producers_running--;
+    } else if (leat_producer_engine_open_records(client->producer)) {
+        sim_actor_post(client->actor, END_LOOK_US, produce_end, client);
+    } else {
+        client->quota = MORE_RECORDS;
+        sim_actor_post(client->actor, 0, produce_tick, client);
+    }
+    (void)world;
+}
+
 static void produce_more(struct sim_client *client)
 {
     struct sim_rng *rng = &client->rng;
@@ -115,8 +145,8 @@ static void produce_more(struct sim_client *client)
         }
     }
     if (!client->quota) {
-        client->scenario->producers_running--;
         leat_producer_engine_flush(client->producer);
+        sim_actor_post(client->actor, 0, produce_end, client);
         return;
     }
     uint64_t pause_us = sim_rng_between(rng, 200, client->scenario->pause_us_max);

@@ -122,6 +122,7 @@ void sim_damage_apply(struct sim_server *server)
     case SIM_DAMAGE_STALE:
         sim_trace(world, "%s: its disk is as it was once", server->name);
         sim_disk_put_back(server->disk, server->kept);
+        server->older = true;
         memory_empty(server);
         server->rotten = true; /* it is refused by name, unless it was kept since the last start */
         sim_fault_struck(world, SIM_FAULT_STALE_DISK);
@@ -130,7 +131,7 @@ void sim_damage_apply(struct sim_server *server)
         sim_trace(world, "%s: its disk is empty", server->name);
         sim_disk_empty(server->disk);
         memory_empty(server);
-        server->rotten = false;
+        server->rotten = server->older = false;
         server->failed_boots = 0;
         sim_fault_struck(world, votes(server) ? SIM_FAULT_EMPTY_VOTER : SIM_FAULT_EMPTY_DISK);
         if (votes(server)) server->forgot = true;

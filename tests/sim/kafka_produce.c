@@ -138,7 +138,10 @@ static void batch_acked(struct producer *producer, uint32_t stream, uint32_t par
         else /* there, at an offset that is not remembered any more */
             check_failed(scenario->check, stream, value, false);
     }
-    if (offset >= 0) sim_copies_acked(scenario, log);
+    if (offset >= 0) {
+        scenario->acked_batches++;
+        sim_copies_acked(scenario, log);
+    }
     batch_remove(producer, part, batch);
 }
 

@@ -187,6 +187,7 @@ static void batch_acked(struct raw *raw, uint64_t offset)
         check_acked(scenario->check, log,
                     (struct check_value){raw->client->index, raw->now.first_number + i},
                     offset + i);
+    if (raw->step != STEP_RESEND) scenario->acked_batches++;
     sim_copies_acked(scenario, log);
     if (raw->step == STEP_NEXT) {
         raw->now.offset = offset;

@@ -21,6 +21,7 @@ enum {
     SIM_SERVERS_MAX = 5,
     SIM_VOTERS_MAX = 3,
     SIM_CLUSTER_FAULTS = 27,
+    SIM_BATCHES = 500, /* acked in a seed, at least */
 };
 
 struct sim_stream {
@@ -61,6 +62,7 @@ struct sim_server {
     unsigned boots, failed_boots;
     enum sim_damage damage; /* done before it starts again */
     bool rotten;            /* bytes of its files are not what was written there */
+    bool older;             /* its disk was put back to what it was: it may be refused */
     bool forgot;            /* a voter with an empty disk: to be replaced */
     struct sim_disk_kept *kept;
     uint64_t away_us_max; /* how long the next death keeps it away, at most; 0: a short while */
@@ -140,7 +142,10 @@ struct scenario {
     struct sim_client *trimmer; /* NULL: none in this seed */
     uint64_t trims;
     unsigned producers_running; /* that have records left to send */
-    uint64_t acked_batches, recoveries;
+    uint64_t acked_batches;     /* of the raw producer and of Kafka's */
+    uint64_t acked_all;         /* when all was answered */
+    uint64_t recoveries;
+    uint64_t batches_min; /* until as many are acked producers go on */
     struct sim_stamp stamps[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     unsigned operator_rounds; /* that it has looked at every log */
     unsigned rounds_wanted;
@@ -194,6 +199,8 @@ void sim_server_stop(struct sim_server *server);
 /* ---- clients.c ---- */
 struct sim_client *sim_client_start(struct scenario *scenario, enum sim_client_kind kind,
                                     uint32_t stream, uint32_t index);
+/** How many batches were acked, to whomever. */
+uint64_t sim_acked_batches(const struct scenario *scenario);
 /** kill -9 of a client. */
 void sim_client_kill(struct sim_client *client);
 const struct sim_stream *sim_stream_of(const struct scenario *scenario, uint32_t id,
