@@ -22,11 +22,14 @@ static struct leat_held *dirty_first(const struct leat_store *store)
     return leat_held_of(LEAT_CONTAINER(list->next, struct leat_segment, by_store));
 }
 
-/* A disk stream's segment waits for nothing, because nearly all of it is in the file, and a replica
- * for nothing either: its writer counts on the arena's coming free at the disk's speed. */
-static bool is_urgent(const struct leat_held *held)
+/* A disk stream's segment waits for nothing, because nearly all of it is in the file. Of replicas only
+ * so many wait: their writers count on the arenas' coming free at the disk's speed, and one whose
+ * writer is gone keeps an arena from being given back. */
+static bool is_urgent(const struct leat_store *store, const struct leat_held *held)
 {
-    return held->seg.durability == LEAT_DURABILITY_DISK || leat_held_in_arena(held);
+    if (held->seg.durability == LEAT_DURABILITY_DISK) return true;
+    if (!leat_held_in_arena(held)) return false;
+    return held->pool->retired || store->arenas_dirty > LEAT_STORE_REPLICAS_WAIT_BYTES;
 }
 
 /* held: dirty_first() */
@@ -45,7 +48,8 @@ void leat_flush_closed(struct leat_store *store, struct leat_held *held)
         leat_held_move(held, LEAT_HELD_STUCK, &store->stuck);
         store->flush_failed = true;
     } else {
-        leat_held_move(held, LEAT_HELD_DIRTY, is_urgent(held) ? &store->dirty_soon : &store->dirty);
+        leat_held_move(held, LEAT_HELD_DIRTY,
+                       is_urgent(store, held) ? &store->dirty_soon : &store->dirty);
     }
 }
 

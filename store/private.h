@@ -23,8 +23,9 @@ enum {
     LEAT_STORE_LAZY_BLOCKS_MAX = 64,
     LEAT_STORE_FLUSH_IN_FLIGHT_MAX = 2,
     LEAT_STORE_FLUSH_WRITE_BYTES = 1024 * 1024,
-    LEAT_STORE_FLUSH_WRITE_BYTES_BUSY = 256 * 1024, /* while commits come */
-    LEAT_STORE_FLUSH_SYNC_BYTES = 32 * 1024 * 1024, /* flushed and not synced: sync now */
+    LEAT_STORE_FLUSH_WRITE_BYTES_BUSY = 256 * 1024,    /* while commits come */
+    LEAT_STORE_FLUSH_SYNC_BYTES = 32 * 1024 * 1024,    /* flushed and not synced: sync now */
+    LEAT_STORE_REPLICAS_WAIT_BYTES = 64 * 1024 * 1024, /* not in files, of all writers together */
     LEAT_STORE_SPEED_BYTES_MIN = 64 * 1024,  /* smaller writes say nothing of the disk's speed */
     LEAT_STORE_BUSY_US = 10 * 1000,          /* commits within that: the disk is theirs */
     LEAT_STORE_LANES = 2,                    /* rounds of one file at a time */

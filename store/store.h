@@ -130,7 +130,7 @@ struct leat_store_options {
     uint8_t cluster_id[16]; /* zeros: not known yet, see leat_store_join() */
     uint64_t
         flush_delay_us; /* closed segments of `memory` streams wait this long, or until they and
-                                open ones take half of the pool; replicas do not wait */
+                                open ones take half of the pool; of replicas 64 MiB wait so */
     uint64_t scrub_bytes_per_second; /* 0 = no scrub */
     struct leat_store_events events;
     /* Arenas of replicas that an earlier process left, already revoked. Read only: what is not in
