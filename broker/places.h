@@ -8,7 +8,7 @@
 enum {
     LEAT_PLACES_FRESH_US = 5 * 1000 * 1000, /* what is older is asked for anew, when it is wanted */
     LEAT_PLACES_ASK_US_MAX = 250 * 1000,    /* then another node has not said */
-    LEAT_PLACES_ASKS_MAX = 64,              /* streams asked about at one time, of one core */
+    LEAT_PLACES_ASKS_MAX = 1024,            /* streams asked about at one time, of one core */
     LEAT_PLACES_LOGS_MAX = 64 * 1024, /* remembered by one core; beyond it the least lately wanted
                                          streams are forgotten */
 };
