@@ -428,6 +428,11 @@ static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client
                                   .max_bytes = engine->options.fetch_bytes,
                                   .wait_ms = engine->options.wait_ms,
                                   .log_count = lane->fetch_count};
+    /* Logs for several fetches share the time that one would wait. */
+    if (lane->ready_count > lane->fetch_count)
+        head.wait_ms = (uint32_t)((uint64_t)head.wait_ms * lane->fetch_count / lane->ready_count);
+    lane->fetch_from =
+        1 + lane->fetch_logs[lane->ready_count > lane->fetch_count ? lane->fetch_count - 1 : 0];
     for (uint32_t i = 0; i < lane->fetch_count; i++)
         if (!engine->logs[lane->fetch_logs[i]].acked_known) head.wait_ms = 0;
     leat_msg_fetch_write(&writer, &head);
@@ -551,10 +556,30 @@ static void lane_note(struct leat_consumer_lane *lane, struct leat_consumer_log 
     if (log->state == CLOG_LOCATE && !lane->locating &&
         lane->locate_count < CONSUMER_LOCATE_LOGS_MAX)
         lane->locate_logs[lane->locate_count++] = index;
-    if (log->state == CLOG_READY && !lane->fetching &&
-        lane->answers < lane->engine->options.prefetch &&
-        lane->fetch_count < CONSUMER_FETCH_LOGS_MAX)
-        lane->fetch_logs[lane->fetch_count++] = index;
+    if (log->state != CLOG_READY || lane->fetching ||
+        lane->answers >= lane->engine->options.prefetch)
+        return;
+    lane->ready_count++;
+    if (lane->fetch_count < CONSUMER_FETCH_LOGS_MAX) lane->fetch_logs[lane->fetch_count++] = index;
+}
+
+/* The logs from there on, and then those before: were it always the same order, what there is no room for at
+ * the end (of logs in a fetch, of bytes in its answer) would never be read while the first ones are busy. */
+static void logs_note(struct leat_consumer_engine *engine, const struct leat_client_stream *stream,
+                      uint64_t now, bool before)
+{
+    for (uint32_t i = 0; i < engine->log_count; i++) {
+        struct leat_consumer_log *log = &engine->logs[i];
+        if (log->state != CLOG_LOCATE && log->state != CLOG_READY) continue;
+        if (now < log->retry_at_us) {
+            leat_consumer_wake_at(engine, log->retry_at_us);
+            continue;
+        }
+        const struct leat_client_log *where = log_where(stream, log);
+        if (!where) continue;
+        struct leat_consumer_lane *lane = lane_of(engine, where->owner, where->lane);
+        if (lane && (i < lane->fetch_from) == before) lane_note(lane, log, i);
+    }
 }
 
 void leat_consumer_fetch_turn(struct leat_consumer_engine *engine)
@@ -566,21 +591,11 @@ void leat_consumer_fetch_turn(struct leat_consumer_engine *engine)
     uint64_t now = leat_consumer_now(engine);
     for (uint32_t i = 0; i < engine->lane_count; i++) {
         struct leat_consumer_lane *lane = engine->lanes[i];
-        if (!lane->fetching) lane->fetch_count = 0;
+        if (!lane->fetching) lane->fetch_count = lane->ready_count = 0;
         if (!lane->locating) lane->locate_count = 0;
     }
-    for (uint32_t i = 0; i < engine->log_count; i++) {
-        struct leat_consumer_log *log = &engine->logs[i];
-        if (log->state != CLOG_LOCATE && log->state != CLOG_READY) continue;
-        if (now < log->retry_at_us) {
-            leat_consumer_wake_at(engine, log->retry_at_us);
-            continue;
-        }
-        const struct leat_client_log *where = log_where(stream, log);
-        if (!where) continue;
-        struct leat_consumer_lane *lane = lane_of(engine, where->owner, where->lane);
-        if (lane) lane_note(lane, log, i);
-    }
+    logs_note(engine, stream, now, false);
+    logs_note(engine, stream, now, true);
     for (uint32_t i = 0; i < engine->lane_count && !engine->failed; i++) {
         struct leat_consumer_lane *lane = engine->lanes[i];
         if (lane->locate_count && !lane->locating) locate_send(lane);

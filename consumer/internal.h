@@ -58,6 +58,8 @@ struct leat_consumer_lane {
     uint64_t usual_us; /* that a fetch took of late */
     struct leat_request fetch, locate;
     uint32_t fetch_count, locate_count;
+    uint32_t fetch_from;  /* index of the log that the next fetch begins with: each has its turn */
+    uint32_t ready_count; /* logs that could be in it, whether there is room or not */
     uint32_t *fetch_logs, *locate_logs; /* indices into engine->logs */
     uint8_t *fetch_control, *locate_control;
 };

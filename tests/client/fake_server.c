@@ -427,7 +427,9 @@ static void on_fetch(struct fake_conn *conn, const struct leat_frame *frame)
         else if (want.offset < log->first || want.offset > log->end)
             row.code = LEAT_E_OFFSET_OUT_OF_RANGE;
         else
-            row.bytes = fetch_gather(log, want.offset, fetch.max_bytes, payload + used);
+            row.bytes = used < fetch.max_bytes
+                            ? fetch_gather(log, want.offset, fetch.max_bytes - used, payload + used)
+                            : 0;
         used += row.bytes;
         leat_msg_fetched_write(&body, &row);
     }

@@ -241,6 +241,27 @@ static void consumer_latest_reads_only_new(void **state)
     rig_end(rig);
 }
 
+static bool half_read(void *owner)
+{
+    struct rig *rig = owner;
+    return 2 * rig->read >= rig->wanted;
+}
+
+/* Goal: a log that always has more than an answer holds does not keep the others waiting until it has been read. */
+static void consumer_busy_log_leaves_others_their_turn(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(8, LEAT_ENGINE_EARLIEST, 0);
+    fill(rig, 400);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, half_read));
+    for (uint32_t i = 0; i < LOGS; i++)
+        assert_in_range(rig->next[i], rig->world.log[i].end / 4, rig->world.log[i].end * 3 / 4);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+    assert_int_equal(rig->read, rig->wanted);
+    assert_int_equal(rig->skipped, 0);
+    rig_end(rig);
+}
+
 /* Goal: seeking back reads again; other partitions go on where they were. */
 static void consumer_seek_begins_again(void **state)
 {
@@ -374,6 +395,7 @@ int main(void)
         cmocka_unit_test(consumer_faulty_network_reads_all_once),
         cmocka_unit_test(consumer_trimmed_log_goes_on_at_first),
         cmocka_unit_test(consumer_latest_reads_only_new),
+        cmocka_unit_test(consumer_busy_log_leaves_others_their_turn),
         cmocka_unit_test(consumer_seek_begins_again),
         cmocka_unit_test(consumer_seek_loses_nothing_that_was_prefetched),
         cmocka_unit_test(consumer_unknown_stream_fails),

@@ -293,6 +293,23 @@ def test_disk_full_memory():
     disk_full('memory')
 
 
+def test_more_logs_than_one_fetch_takes_are_read_all():
+    """3,000 logs on one core: a fetch names 1,024."""
+    server = Server('--cores', '1').start()
+    server.leat('stream', 'create', 's', '--streamlets', 3000, '--logs', 1, '--durability', 'memory')
+    lines = [f'{number:06d}' + 'x' * 1000 for number in range(4000)]
+    server.produce('s', lines, '--batch-bytes', '1K')
+    check(sum(g['end_offset'] > 0 for g in server.logs('s').values()) > 2000, 'they are spread')
+    equal(sorted(server.values('s')), lines)
+    # One that waits for all of them hears of each.
+    reader = server.leat_start('consume', 's', '--format', '%p %S')
+    for _ in lines:
+        check_in(' 1006', line_read(reader.stdout))
+    for streamlet in (2999, 0, 1500, 2047):
+        server.produce('s', ['new'], '--streamlet', streamlet)
+        equal(line_read(reader.stdout), f'{streamlet} 3\n')
+
+
 def test_idle_server_with_a_hundred_streams():
     server = Server().start()
     for i in range(100):
