@@ -60,6 +60,12 @@ static void on_done(struct leat_request *request, leat_err rc, const struct leat
     later(trimmer, sim_rng_between(&client->rng, 500, trimmer->left ? 2000 : 300000));
 }
 
+static void on_cut(void *arg)
+{
+    const struct sim_server *server = arg;
+    sim_fault_struck(server->scenario->world, SIM_FAULT_POWER_OP);
+}
+
 /* What is under way at a log's owner while it begins later takes a millisecond and comes seldom: whoever
  * owns it dies amid. */
 static void owner_dies(struct trimmer *trimmer)
@@ -71,6 +77,11 @@ static void owner_dies(struct trimmer *trimmer)
         struct sim_server *server = &scenario->servers[i];
         if (!server->process || !server->process->alive || server->process->die_in_calls) continue;
         if (!sim_copies_owns(scenario, server, trimmer->log)) continue;
+        if (scenario->power_cuts && sim_rng_chance(rng, 500)) {
+            sim_disk_aim(server->disk, sim_rng_between(rng, 1, 20),
+                         (enum sim_cut_phase)sim_rng_below(rng, 3), on_cut, server);
+            return;
+        }
         server->process->death = SIM_DEATH_KILL;
         server->process->die_in_calls = sim_rng_between(rng, 1, 600);
         sim_fault_struck(scenario->world, SIM_FAULT_KILL_CALL);
