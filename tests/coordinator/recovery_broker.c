@@ -149,6 +149,7 @@ static void model_on_pull(void *of, struct leat_pull *pull)
 {
     struct model_node *it = model_mine(of);
     LEAT_ASSERT(it->pull_count < 1024);
+    LEAT_ASSERT_CMP(pull->source_count, >, 0u);
     it->pulls[it->pull_count++] = pull;
 }
 
