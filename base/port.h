@@ -107,7 +107,9 @@ struct leat_net {
      * Until shutdown. */
     leat_err (*listen)(void *ctx, const char *address, leat_accept_fn on_accept, void *acceptor,
                        char out_address[128], struct leat_error *error);
-    /** Resolve and connect. on_open or on_closed follows; on failure of the call itself neither. */
+    /** Resolve and connect. on_open or on_closed follows; on failure of the call itself neither.
+     * on_closed without on_open: LEAT_E_CLOSED says that nobody listens there, by the host's own word;
+     * anything else (LEAT_E_UNREACHABLE, LEAT_E_NO_MEMORY) says nothing about whoever should. */
     leat_err (*connect)(void *ctx, const char *address, const struct leat_conn_handler *handler,
                         void *user, struct leat_conn **out_conn);
     /** Queue a gathered write. Written at the end of the turn, together with others. */

@@ -71,6 +71,7 @@ struct leat_conn {
 
     struct os_lookup *lookup;
     struct addrinfo *addresses, *address; /* all; the next to try */
+    leat_err refusal; /* CLOSED once one of them has refused; else what the last lacked */
     bool addresses_by_uv;
 
     struct leat_mail move_mail;

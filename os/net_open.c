@@ -250,6 +250,19 @@ void leat_os_conn_lookup_drop(struct leat_conn *conn)
     conn->addresses = conn->address = NULL;
 }
 
+/* SUBTLE: whoever was refused may conclude that no process listens there, and that a node is dead
+ * (coordinator/detect.c). So LEAT_E_CLOSED is for a refusal alone: what this machine lacks
+ * (descriptors, memory), a name that nobody can tell and a host that can't be reached are not. */
+static void refusal_note(struct leat_conn *conn, int cause)
+{
+    bool lacks = cause == EMFILE || cause == ENFILE || cause == ENOBUFS || cause == ENOMEM ||
+                 cause == EADDRNOTAVAIL || cause == EAGAIN;
+    if (cause == ECONNREFUSED)
+        conn->refusal = LEAT_E_CLOSED;
+    else if (conn->refusal != LEAT_E_CLOSED)
+        conn->refusal = lacks ? LEAT_E_NO_MEMORY : LEAT_E_UNREACHABLE;
+}
+
 /* Begin with the next address that lets itself be tried. */
 static void connect_next(struct leat_conn *conn)
 {
@@ -257,18 +270,23 @@ static void connect_next(struct leat_conn *conn)
         const struct addrinfo *at = conn->address;
         conn->address = at->ai_next;
         int fd = socket(at->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        if (fd < 0) continue;
+        if (fd < 0) {
+            refusal_note(conn, errno);
+            continue;
+        }
         socket_tune(fd, at->ai_addr);
         if (connect(fd, at->ai_addr, at->ai_addrlen) == 0 || errno == EINPROGRESS) {
             conn->fd = fd;
             peer_set(conn, at->ai_addr, at->ai_addrlen);
             if (leat_os_conn_watch(conn) == LEAT_OK) return;
             conn->fd = -1;
+            errno = ENOMEM;
         }
+        refusal_note(conn, errno);
         (void)close(fd);
     }
     leat_os_conn_lookup_drop(conn);
-    leat_os_conn_fail(conn, LEAT_E_CLOSED);
+    leat_os_conn_fail(conn, conn->refusal ? conn->refusal : LEAT_E_UNREACHABLE);
 }
 
 void leat_os_conn_connected(struct leat_conn *conn)
@@ -277,6 +295,7 @@ void leat_os_conn_connected(struct leat_conn *conn)
     socklen_t bytes = sizeof cause;
     if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &cause, &bytes)) cause = errno;
     if (cause) {
+        refusal_note(conn, cause);
         leat_os_conn_unwatch(conn);
         (void)close(conn->fd);
         conn->fd = -1;

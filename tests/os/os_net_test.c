@@ -325,6 +325,57 @@ static void net_failed_allocations_are_never_silent(void **state)
 }
 
 /* ---- idle ---- */
+/* ---- why a connection could not be made ---- */
+
+struct reach_test {
+    struct real_rig *real;
+    const char *to;
+    bool without_files;
+    leat_err why;
+};
+static void reach_closed(void *user, struct leat_conn *conn, leat_err why)
+{
+    struct reach_test *test = user;
+    test->why = why;
+    test->real->rig.finish(test->real);
+}
+static void reach_open(void *user, struct leat_conn *conn)
+{
+    PORT_CHECK(false);
+}
+static const struct leat_conn_handler reach_handler = {reach_open, crowd_bytes, reach_closed};
+static void reach_begin(void *actor)
+{
+    struct reach_test *test = actor;
+    const struct leat_net *net = test->real->envs[PORT_LEFT]->net;
+    struct leat_conn *conn;
+    struct rlimit files, none;
+    getrlimit(RLIMIT_NOFILE, &files);
+    none = files;
+    if (test->without_files) none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+    PORT_CHECK(net->connect(net->ctx, test->to, &reach_handler, test, &conn) == LEAT_OK);
+    setrlimit(RLIMIT_NOFILE, &files);
+}
+static leat_err reach_fail(const char *to, bool without_files)
+{
+    struct reach_test test = {
+        .real = real_rig_make()->ctx, .to = to, .without_files = without_files};
+    struct port_rig *rig = &test.real->rig;
+    rig->attach(rig->ctx, PORT_LEFT, &test, &nothing_ops, reach_begin);
+    rig->attach(rig->ctx, PORT_RIGHT, &test, &nothing_ops, NULL);
+    rig->run(rig->ctx);
+    real_rig_drop(rig);
+    return test.why;
+}
+/* A refusal proves that no process listens there; a node is called dead by it. Nothing else does. */
+static void net_connection_that_can_not_be_tried_is_not_called_refused(void **state)
+{
+    assert_int_equal(reach_fail("127.0.0.1:1", false), LEAT_E_CLOSED);
+    assert_int_equal(reach_fail("127.0.0.1:1", true), LEAT_E_NO_MEMORY);
+    assert_int_equal(reach_fail("no-such-host.invalid:1", false), LEAT_E_UNREACHABLE);
+}
+
 struct idle_test {
     struct real_rig *real;
     unsigned turns, wakes;
@@ -370,6 +421,7 @@ int main(void)
         cmocka_unit_test(net_ipv6_address_in_brackets_works),
         cmocka_unit_test(net_idle_connections_take_little_memory),
         cmocka_unit_test(net_accept_without_descriptors_pauses_and_goes_on),
+        cmocka_unit_test(net_connection_that_can_not_be_tried_is_not_called_refused),
         cmocka_unit_test(net_silent_peers_make_room_for_others),
         cmocka_unit_test(net_failed_allocations_are_never_silent),
         cmocka_unit_test(actors_without_work_have_no_turns),
