@@ -220,6 +220,7 @@ static void tick_expired(struct leat_timer *timer)
     leat_timer_start(&coordinator->timers, timer, CO_TICK_US);
     if (coordinator->failed != LEAT_OK) return;
     co_form_advance(coordinator);
+    co_wait_tell(coordinator, now_us);
     co_peers_tick(coordinator, now_us);
     co_feed_tick(coordinator);
     co_requests_tick(coordinator, now_us);

@@ -468,6 +468,7 @@ static void on_down(void *owner, struct leat_link *link, bool was_up,
     struct co_peer *peer = leat_link_user(link);
     if (!peer) return;
     if (!was_up) { /* what a refusal says is worth knowing */
+        snprintf(peer->why, sizeof peer->why, "%.159s", error->text);
         if (error->code != LEAT_E_CLOSED && error->code != LEAT_E_TIMEOUT)
             snprintf(coordinator->why, sizeof coordinator->why, "%s", error->text);
         return;

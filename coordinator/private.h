@@ -28,7 +28,9 @@ enum {
     CO_KIND_RECOVERY = 287,
 };
 enum {
-    CO_TICK_US = 100 * 1000,   /* of a clustered coordinator */
+    CO_TICK_US = 100 * 1000,                  /* of a clustered coordinator */
+    CO_WAIT_TELL_US = 3 * 1000 * 1000,        /* others awaited for so long at a start: said */
+    CO_WAIT_TELL_AGAIN_US = 60 * 1000 * 1000, /* and said again */
     CO_RESEND_US = 500 * 1000, /* a request that was not applied by then is sent again */
     CO_CALL_US = 5 * 1000 * 1000,
     CO_DOWN_AFTER_US = 3 * 1000 * 1000, /* a node that the leader has not heard of */
@@ -93,7 +95,8 @@ struct co_peer {
     struct leat_list list;
     struct leat_coordinator *coordinator;
     struct leat_link *link;
-    bool wanted; /* opened: its address is one of a voter */
+    bool wanted;  /* opened: its address is one of a voter */
+    char why[160]; /* the last attempt to reach it failed; "" = none did */
     struct co_state state;
     struct co_lost lost;
     uint64_t pong_number, pong_term, pong_us; /* its last answer to a ping, and when that came */
@@ -142,7 +145,8 @@ struct leat_coordinator {
     bool votes;     /* raft runs here */
     bool begun;     /* streams were told */
     bool ready;
-    bool current; /* a learner: its tables are whole */
+    uint64_t wait_tell_us; /* when to say next for whom a start waits; 0: not begun */
+    bool current;          /* a learner: its tables are whole */
     uint64_t applied;
     uint64_t incarnation; /* own, since NODE_UP */
     leat_err failed;
@@ -340,6 +344,7 @@ void co_feed_snapshot(struct leat_coordinator *coordinator, struct co_peer *peer
 /* form.c */
 leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct leat_error *error);
 void co_form_advance(struct leat_coordinator *coordinator);
+void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us); /* status.c */
 void co_form_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                   const struct leat_link_ticket *ticket);
 void co_join_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/diary.h"
 #include "coordinator/recovery.h"
 
 static void voters_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out)
@@ -54,6 +55,49 @@ static void majority_tell(struct leat_coordinator_status *out)
              " voters can be reached. Logs whose nodes are all up go on; whatever changes streams, "
              "nodes or owners waits",
              reachable, votes);
+}
+
+/* Each voter that this start waits for, and why it was not met. */
+static void awaited_list(struct leat_coordinator *coordinator, char *out, size_t bytes)
+{
+    size_t used = 0;
+    out[0] = 0;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (!peer->wanted || used >= bytes) continue;
+        const char *address = leat_link_address(peer->link);
+        const char *comma = used ? ", " : "";
+        if (!leat_link_is_up(peer->link))
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s%s", comma,
+                                     peer->why[0] ? peer->why : address,
+                                     peer->why[0] ? "" : " (no answer yet)");
+        else if (peer->state.known && strcmp(peer->state.address, address) != 0)
+            used += (size_t)snprintf(out + used, bytes - used,
+                                     "%s%s (it calls itself %s: --coordinators and its "
+                                     "--node-listen have to say the same)",
+                                     comma, address, peer->state.address);
+    }
+}
+
+/* A mistyped address and a node that is not there yet look the same from here, and until enough
+ * voters have met nobody who asks this node gets an answer. */
+void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us)
+{
+    if (coordinator->ready || coordinator->forgot || !coordinator->links) return;
+    bool first = coordinator->wait_tell_us == 0;
+    if (!first && now_us < coordinator->wait_tell_us) return;
+    coordinator->wait_tell_us = now_us + (first ? CO_WAIT_TELL_US : CO_WAIT_TELL_AGAIN_US);
+    if (first) return;
+    char list[2 * LEAT_ERROR_TEXT_BYTES];
+    awaited_list(coordinator, list, sizeof list);
+    const char *why = coordinator->why;
+    bool new_one = !coordinator->votes && coordinator->forming != LEAT_VOTER_LEARNER;
+    leat_diary_warn("coordinator: this node is not ready: it waits for %s%s%s%s%s%s",
+                    new_one ? "all other voters, which have to be there for a cluster to form"
+                            : "more than half of the voters",
+                    list[0] ? "; not met: " : "", list, why[0] ? "; " : "", why,
+                    new_one && list[0] ? ". Is each named right in --coordinators?" : "");
 }
 
 void leat_coordinator_status(const struct leat_coordinator *of,
