@@ -229,34 +229,54 @@ static void print_json(const struct cli_cluster *cluster)
     printf("]}\n");
 }
 
-enum { COLUMNS = 12 };
+enum { COLUMNS = 14, OWN_COLUMNS = 9 }; /* from there on: what the node tells of itself */
 
-static bool node_cells(const struct leat_msg_cluster_node *node, char **row)
+static bool same_text(struct leat_msg_string a, struct leat_msg_string b)
+{
+    return a.bytes == b.bytes && memcmp(a.text, b.text, a.bytes) == 0;
+}
+
+/* Of the coordinators, which are known by their node addresses. */
+static const char *role_name(const struct cli_cluster *cluster,
+                             const struct leat_msg_cluster_node *node)
+{
+    if (node->node_address.bytes == 0) return cluster->voter_count ? "voter" : "-";
+    if (same_text(node->node_address, cluster->head.leader_address)) return "leader";
+    for (uint32_t i = 0; i < cluster->voter_count; i++)
+        if (same_text(node->node_address, cluster->voters[i].address))
+            return cluster->voters[i].votes ? "voter" : "spare";
+    return "-";
+}
+
+static bool node_cells(const struct cli_cluster *cluster, const struct leat_msg_cluster_node *node,
+                       char **row)
 {
     const struct leat_msg_node_report *report = &node->report;
     const struct leat_msg_string texts[] = {node->name, node->address, node->node_address,
                                             node->rack};
-    static const unsigned at[] = {0, 2, 3, 4};
+    static const unsigned at[] = {0, 4, 5, 6};
     char used[32], limit[32];
     for (unsigned t = 0; t < 4; t++)
         row[at[t]] =
             strndup(texts[t].bytes ? texts[t].text : "-", texts[t].bytes ? texts[t].bytes : 1);
     row[1] = strdup(state_name(node));
-    if (asprintf(&row[5], "%" PRIu64, node->cores) < 0) row[5] = NULL;
-    if (asprintf(&row[6], "%" PRIu64, node->streamlets) < 0) row[6] = NULL;
+    row[2] = strdup(role_name(cluster, node));
+    if (asprintf(&row[3], "%" PRIu64, node->incarnation) < 0) row[3] = NULL;
+    if (asprintf(&row[7], "%" PRIu64, node->cores) < 0) row[7] = NULL;
+    if (asprintf(&row[8], "%" PRIu64, node->streamlets) < 0) row[8] = NULL;
     if (!report->known) {
-        for (unsigned c = 7; c < COLUMNS; c++)
+        for (unsigned c = OWN_COLUMNS; c < COLUMNS; c++)
             row[c] = strdup("?");
     } else {
-        if (asprintf(&row[7], "%s/%s", cli_bytes_text((double)report->pool_used, used),
+        if (asprintf(&row[9], "%s/%s", cli_bytes_text((double)report->pool_used, used),
                      cli_bytes_text((double)report->pool_limit, limit)) < 0)
-            row[7] = NULL;
-        if (asprintf(&row[8], "%s/%s", cli_bytes_text((double)report->replicas_used, used),
+            row[9] = NULL;
+        if (asprintf(&row[10], "%s/%s", cli_bytes_text((double)report->replicas_used, used),
                      cli_bytes_text((double)report->replicas_limit, limit)) < 0)
-            row[8] = NULL;
-        if (asprintf(&row[9], "%" PRIu64, report->logs) < 0) row[9] = NULL;
-        if (asprintf(&row[10], "%" PRIu64, report->logs_under_replicated) < 0) row[10] = NULL;
-        if (asprintf(&row[11], "%" PRIu64, report->logs_below_min) < 0) row[11] = NULL;
+            row[10] = NULL;
+        if (asprintf(&row[11], "%" PRIu64, report->logs) < 0) row[11] = NULL;
+        if (asprintf(&row[12], "%" PRIu64, report->logs_under_replicated) < 0) row[12] = NULL;
+        if (asprintf(&row[13], "%" PRIu64, report->logs_below_min) < 0) row[13] = NULL;
     }
     for (unsigned c = 0; c < COLUMNS; c++)
         if (row[c] == NULL) return false;
@@ -265,14 +285,14 @@ static bool node_cells(const struct leat_msg_cluster_node *node, char **row)
 
 static void print_nodes(const struct cli_cluster *cluster)
 {
-    static const char *const columns[COLUMNS] = {"node",     "state", "clients",    "nodes",
-                                                 "rack",     "cores", "streamlets", "pool",
-                                                 "replicas", "logs",  "lacking",    "below min"};
+    static const char *const columns[COLUMNS] = {
+        "node",  "state",      "role", "incarnation", "clients", "nodes",   "rack",
+        "cores", "streamlets", "pool", "replicas",    "logs",    "lacking", "below min"};
     char **cells = calloc((size_t)cluster->node_count * COLUMNS + 1, sizeof *cells);
     bool whole = cells != NULL;
     for (uint32_t i = 0; whole && i < cluster->node_count; i++)
-        whole = node_cells(&cluster->nodes[i], &cells[(size_t)i * COLUMNS]);
-    if (whole) cli_table(columns, COLUMNS, cells, cluster->node_count, "     rrrrrrr");
+        whole = node_cells(cluster, &cluster->nodes[i], &cells[(size_t)i * COLUMNS]);
+    if (whole) cli_table(columns, COLUMNS, cells, cluster->node_count, "   r   rrrrrrr");
     for (size_t i = 0; cells != NULL && i < (size_t)cluster->node_count * COLUMNS; i++)
         free(cells[i]);
     free(cells);
@@ -291,6 +311,11 @@ static void print_peers(const struct leat_msg_cluster_node *node)
                name_bytes, node->name.text, report->segments_under_replicated,
                cli_s(report->segments_under_replicated),
                report->segments_under_replicated == 1 ? "s" : "");
+    if (report->known && report->segments_misplaced > 0)
+        printf("%.*s: %" PRIu64
+               " segment%s ha%s two copies on one host or rack: there were too few others\n",
+               name_bytes, node->name.text, report->segments_misplaced,
+               cli_s(report->segments_misplaced), report->segments_misplaced == 1 ? "s" : "ve");
     if (report->logs_below_min > 0)
         printf("%.*s: appends to %" PRIu64 " log%s are refused: fewer copies than they need\n",
                name_bytes, node->name.text, report->logs_below_min, cli_s(report->logs_below_min));
