@@ -43,7 +43,7 @@ class ApartServer(Server):
 class ApartCluster(Cluster):
     def __init__(self, replication):
         self.host = address()
-        super().__init__(replication=replication)
+        super().__init__(replication=replication, ping_ms='500', suspect_ms='20000', confirm_ms='10000')
 
     def node(self, i, **other):
         self.voters = ','.join(f'{self.host}:{p}' for p in self.node_ports)

@@ -7,6 +7,7 @@
  *
  * A writer fills STREAMS segments at once, each through a queue pair of its own, by runs of a
  * mebibyte, two under way. Both sides can make the same segments, so the host knows what was sent.
+ * They are made once on each side: on an emulated processor that takes longer than a trial.
  * The promise: what a scan of the private copy accepts is exactly a prefix of what was sent, and
  * has every run that the writer saw acked. A run is torn when some but not all of its bytes are
  * there. */
@@ -34,9 +35,9 @@
 #include <unistd.h>
 
 enum {
-    STREAMS = 4,
-    SEGMENT_BYTES = LEAT_SEGMENT_BYTES_MAX,
-    RUNS = 8, /* the first has the header and the start entry alone */
+    STREAMS = 8,
+    SEGMENT_BYTES = LEAT_SEGMENT_BYTES_MAX / 2,
+    RUNS = 4, /* the first has the header and the start entry alone */
     BATCHES = 15,
     VALUE_BYTES = 68 * 1024,
     UNDER_WAY = 2,
@@ -46,7 +47,7 @@ enum {
 /* ---- segments ---- */
 
 struct segment {
-    uint8_t *bytes;
+    _Alignas(4096) uint8_t bytes[SEGMENT_BYTES];
     uint32_t ends[RUNS]; /* of the runs */
 };
 
@@ -63,9 +64,6 @@ static void segment_make(struct segment *seg, unsigned stream)
     struct leat_xoshiro random;
     struct leat_entry_writer writer;
     leat_xoshiro_seed(&random, 100 + stream);
-    seg->bytes = mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    RIG_CHECK(seg->bytes != MAP_FAILED);
     leat_entry_writer_init(&writer, seg->bytes, SEGMENT_BYTES);
     struct leat_segment_header header = {.magic = LEAT_SEGMENT_MAGIC,
                                          .format_version = LEAT_FORMAT_VERSION,
@@ -114,11 +112,12 @@ static bool line_get(FILE *peer, char *text, size_t bytes)
 struct shared {
     struct leat_rmem_grant grant;
     _Atomic uint32_t acked[STREAMS]; /* runs */
+    struct segment segs[STREAMS];
 };
 
 struct stream {
     struct writer *writer;
-    struct segment seg;
+    struct segment *seg;
     struct leat_rmem_target *target;
     struct leat_rmem_write writes[UNDER_WAY];
     struct leat_iov iovs[UNDER_WAY];
@@ -147,9 +146,9 @@ static void run_post(struct stream *stream)
 {
     while (stream->posted < RUNS && stream->posted < stream->acked + UNDER_WAY) {
         unsigned run = stream->posted, slot = run % UNDER_WAY;
-        uint32_t from = run ? stream->seg.ends[run - 1] : 0;
+        uint32_t from = run ? stream->seg->ends[run - 1] : 0;
         stream->iovs[slot] =
-            (struct leat_iov){stream->seg.bytes + from, stream->seg.ends[run] - from};
+            (struct leat_iov){stream->seg->bytes + from, stream->seg->ends[run] - from};
         stream->writes[slot] =
             (struct leat_rmem_write){.iovs = &stream->iovs[slot],
                                      .iov_count = 1,
@@ -182,19 +181,18 @@ static void writer_begin(void *arg)
 {
     struct writer *writer = arg;
     const struct leat_rmem *port = writer->rig->rig.writer;
-    for (unsigned i = 0; i < STREAMS; i++) {
+    struct leat_error error;
+    leat_err rc = port->source(port->ctx, writer->shared, sizeof *writer->shared, &error);
+    for (unsigned i = 0; i < STREAMS && !rc; i++) {
         struct stream *stream = &writer->streams[i];
-        struct leat_error error;
         stream->writer = writer;
         stream->number = i;
-        segment_make(&stream->seg, i);
-        if (port->source(port->ctx, stream->seg.bytes, SEGMENT_BYTES, &error) ||
-            port->attach(port->ctx, 0, &writer->shared->grant, &handler, stream, &stream->target,
-                         &error)) {
-            fprintf(stderr, "writer: %s\n", error.text);
-            RIG_CHECK(false);
-        }
+        stream->seg = &writer->shared->segs[i];
+        rc = port->attach(port->ctx, 0, &writer->shared->grant, &handler, stream, &stream->target,
+                          &error);
     }
+    if (rc) fprintf(stderr, "writer: %s\n", error.text);
+    RIG_CHECK(!rc);
 }
 static bool writer_over(void *arg)
 {
@@ -271,6 +269,8 @@ static int writers_main(const char *host, const char *port)
     int fd = mkstemp(path);
     RIG_CHECK(fd >= 0 && close(fd) == 0);
     struct shared *shared = shared_map(path);
+    for (unsigned i = 0; i < STREAMS; i++)
+        segment_make(&shared->segs[i], i);
     FILE *peer = connect_to(host, port);
     RIG_CHECK(peer != NULL);
     /* "GRANT <hex>" -> a trial; anything else ends */
@@ -286,7 +286,7 @@ static int writers_main(const char *host, const char *port)
             atomic_store(&shared->acked[i], 0);
         int dots, status;
         pid_t pid = writer_start(path, &dots);
-        unsigned wanted = STREAMS + (unsigned)(leat_xoshiro_next(&random) % (STREAMS * 3));
+        unsigned wanted = STREAMS + (unsigned)(leat_xoshiro_next(&random) % (STREAMS * 3 / 2));
         char dot;
         while (wanted > 0 && read(dots, &dot, 1) == 1)
             wanted--;
