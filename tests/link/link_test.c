@@ -447,6 +447,39 @@ static void link_stranger_is_told_and_cut(void **state)
     assert_int_equal(left->ends[0].ups, 1);
 }
 
+/* A node of a format that this one does not know is told so, with what either speaks. */
+static void link_peer_of_another_format_is_told_and_cut(void **state)
+{
+    (void)state;
+    uint8_t bytes[256];
+    struct leat_msg_writer body;
+    leat_msg_writer_init(&body, bytes + LEAT_FRAME_HEADER_BYTES,
+                         sizeof bytes - LEAT_FRAME_HEADER_BYTES);
+    leat_msg_write_array(&body, 8);
+    leat_msg_write_u64(&body, LEAT_NODE_VERSION_MAX + 1);
+    leat_msg_write_u64(&body, LEAT_NODE_VERSION_MAX + 3);
+    static const uint8_t cluster[16] = {7};
+    leat_msg_write_bin(&body, cluster, sizeof cluster);
+    leat_msg_write_string(&body, "newer", 5);
+    leat_msg_write_u64(&body, 12); /* incarnation */
+    leat_msg_write_u64(&body, 1);  /* cores */
+    leat_msg_write_u64(&body, 0);  /* purpose */
+    leat_msg_write_i64(&body, 0);
+    leat_frame_encode(bytes, (enum leat_kind)LEAT_NODE_KIND_HELLO, LEAT_NODE_VERSION_MAX, 0, 5,
+                      (uint32_t)body.used, 0);
+    struct stranger *newer = stranger_make(bytes, LEAT_FRAME_HEADER_BYTES + body.used);
+    run(10 * SECOND);
+    assert_true(newer->closed);
+    struct leat_frame frame;
+    struct leat_msg_error error;
+    size_t want;
+    assert_int_equal(leat_frame_decode(newer->answer, newer->got, &frame, &want), LEAT_OK);
+    assert_int_equal(leat_msg_error_decode(frame.control, frame.control_bytes, &error), LEAT_OK);
+    assert_int_equal(error.code, LEAT_E_UNSUPPORTED);
+    assert_non_null(memmem(error.text.text, error.text.bytes, "upgrade the older one", 21));
+    free(newer);
+}
+
 /* Strangers that say nothing fill their own named limit only for as long as they are allowed to. */
 static void link_many_silent_strangers_do_not_lock_nodes_out(void **state)
 {
@@ -767,6 +800,7 @@ int main(void)
         T(link_strangers_meet_where_allowed),
         T(link_fenced_incarnation_is_cut_and_stays_out),
         T(link_stranger_is_told_and_cut),
+        T(link_peer_of_another_format_is_told_and_cut),
         T(link_many_silent_strangers_do_not_lock_nodes_out),
         T(link_lost_fails_calls_and_comes_back),
         T(link_silent_peer_is_cut),
