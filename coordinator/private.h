@@ -95,7 +95,7 @@ struct co_peer {
     struct leat_list list;
     struct leat_coordinator *coordinator;
     struct leat_link *link;
-    bool wanted;  /* opened: its address is one of a voter */
+    bool wanted;   /* opened: its address is one of a voter */
     char why[160]; /* the last attempt to reach it failed; "" = none did */
     struct co_state state;
     struct co_lost lost;
