@@ -169,7 +169,8 @@ static int row_order(const void *left, const void *right)
 }
 
 /* Of closed ones, those that a mark or a record may ask for: the record's segment, and what lies
- * right before a mark. A mark that only another node holds follows the highest closed one. */
+ * right before a mark. A mark that only another node holds follows the highest closed one; or it is the
+ * same segment, of which this node was given a copy by an attempt that came to nothing. */
 static void rows_thin(struct collecting *it)
 {
     size_t kept = 0;
@@ -185,6 +186,8 @@ static void rows_thin(struct collecting *it)
             const struct leat_replica_row *row = &it->rows[i];
             if (row->kind == LEAT_REPLICA_LOST) lost = i;
             if (row->kind == LEAT_REPLICA_CLOSED) highest = row->segment;
+            if (row->kind == LEAT_REPLICA_CLOSED && row->next_offset == row->base_offset)
+                before = row->segment - 1;
             if (row->kind == LEAT_REPLICA_MARK && row->only_start) before = row->segment - 1;
         }
         for (size_t i = first; i < end; i++) {
