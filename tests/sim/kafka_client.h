@@ -68,6 +68,10 @@ struct leat_log_ref sim_kafka_log(const struct scenario *scenario, uint32_t stre
 uint32_t sim_kafka_partitions(const struct scenario *scenario, uint32_t stream);
 struct leat_kafka_string sim_kafka_topic_name(const struct scenario *scenario, uint32_t stream);
 
+/* ---- kafka_trim.c ---- */
+/** Give up what is before an offset; UINT64_MAX: all. Its leader has to be known. */
+void sim_kafka_trim(struct sim_kafka *kafka, uint32_t partition, uint64_t before);
+
 /* ---- kafka_produce.c, kafka_pull.c ---- */
 void sim_kafka_producer_start(struct sim_client *client);
 void sim_kafka_puller_start(struct sim_client *client);

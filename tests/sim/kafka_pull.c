@@ -601,6 +601,19 @@ static void on_metadata(struct sim_client *client, bool ok)
     later(puller, ok ? 100 : sim_rng_between(&client->rng, 5000, 50000));
 }
 
+/* A reader may give up what it has read, or all that there is. */
+static void trim_sometimes(struct puller *puller)
+{
+    const struct scenario *scenario = puller->kafka.client->scenario;
+    struct sim_rng *rng = rng_of(puller);
+    if (!scenario->with_trims || scenario->faults_over || !sim_rng_chance(rng, 50)) return;
+    uint32_t partition = (uint32_t)sim_rng_below(rng, puller->part_count);
+    const struct part *part = &puller->parts[partition];
+    if (part->placed)
+        sim_kafka_trim(&puller->kafka, partition,
+                       sim_rng_chance(rng, 100) ? UINT64_MAX : part->position);
+}
+
 static void tick(struct sim_world *world, struct sim_event *event)
 {
     struct puller *puller = event->a;
@@ -609,8 +622,10 @@ static void tick(struct sim_world *world, struct sim_event *event)
         sim_kafka_metadata(&puller->kafka);
     else if (puller->member)
         group_step(puller);
-    else
+    else {
+        trim_sometimes(puller);
         read_on(puller);
+    }
     (void)world;
 }
 
