@@ -307,7 +307,8 @@ static void print_peers(const struct leat_msg_cluster_node *node)
         printf("%.*s: not heard: %.*s\n", name_bytes, node->name.text, (int)report->why.bytes,
                report->why.text);
     if (report->known && report->segments_under_replicated > 0)
-        printf("%.*s: %" PRIu64 " segment%s lack%s copies: they are made again in the background\n",
+        printf("%.*s: %" PRIu64
+               " segment%s lack%s copies: made again in the background, where nodes are there\n",
                name_bytes, node->name.text, report->segments_under_replicated,
                cli_s(report->segments_under_replicated),
                report->segments_under_replicated == 1 ? "s" : "");
