@@ -37,6 +37,7 @@ static void finish(struct backup_request *request, leat_err rc)
     if (rc) {
         seg->log_pointer = rep;
         seg->owner_actor = rep->backup->options.env->post->self;
+        rep->adopting = false;
         backup_idle(rep);
         on_done(arg, rc, NULL);
         return;
@@ -165,6 +166,7 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
     request->on_adopted = on_done;
     request->adopted_arg = arg;
     request->adopted_to = to;
+    found->adopting = true; /* a reader that began now would end with a replica that is gone */
     adopt_step(request);
     return LEAT_OK;
 }

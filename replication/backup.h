@@ -61,6 +61,7 @@ struct replica {
     uint64_t opened_us;
     uint32_t flushed;       /* bytes durable */
     unsigned busy;          /* requests under way */
+    bool adopting;          /* it goes to a log of this node: nobody else may begin to use it */
     bool move_wanted;       /* fenced: out of its writer's arena, as soon as nothing is under way */
     bool settled;           /* its owner has given its word since it was made or found */
     struct leat_epoch word; /* highest one of an owner who made it, or said that it counts on it */

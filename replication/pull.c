@@ -37,7 +37,8 @@ static bool may_serve(const struct replica *rep, struct leat_extent extent)
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_entry trailer;
-    if (rep->damaged || rep->drop_wanted || rep->dropping || seg->incomplete) return false;
+    if (rep->damaged || rep->drop_wanted || rep->dropping || rep->adopting || seg->incomplete)
+        return false;
     if (extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
     if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
     if (!seg->buffer || rep->move_wanted) return false;
