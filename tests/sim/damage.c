@@ -14,7 +14,7 @@
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"
 
-enum { TRIES_MAX = 200, FLIPS_MAX = 3 };
+enum { TRIES_MAX = 200, FLIPS_MAX = 3, RUNNING_PER_MILLE = 400 };
 
 static struct sim_rng *dice(const struct sim_server *server)
 {
@@ -44,6 +44,12 @@ void sim_damage_strike(struct sim_server *server)
     unsigned count = votes(server) ? 3 : 4;
     if (!server->process || !server->process->alive || scenario->faults_over) return;
     server->damage = kinds[sim_rng_below(dice(server), count)];
+    bool file = server->damage == SIM_DAMAGE_FLIP || server->damage == SIM_DAMAGE_TRUNCATE;
+    if (file && sim_rng_chance(dice(server), RUNNING_PER_MILLE)) {
+        sim_fault_struck(scenario->world, SIM_FAULT_RUNNING_DISK);
+        sim_damage_apply(server); /* a disk rots whether a node runs or not */
+        return;
+    }
     sim_process_die(server->process, SIM_DEATH_KILL);
 }
 

@@ -54,6 +54,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_MOVE] = "streamlet_move",
     [SIM_FAULT_AWAY] = "long_away",
     [SIM_FAULT_TRUNCATED] = "truncated_file",
+    [SIM_FAULT_RUNNING_DISK] = "damage_while_running",
     [SIM_FAULT_STALE_DISK] = "stale_disk",
     [SIM_FAULT_EMPTY_DISK] = "empty_disk",
     [SIM_FAULT_EMPTY_VOTER] = "empty_voter",
