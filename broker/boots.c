@@ -59,10 +59,12 @@ static leat_err boots_read(struct leat_node *node, struct leat_file *file, uint8
     if (rc != LEAT_OK)
         return leat_error_set(error, rc, "can't read \"boots\" in the data directory: %s",
                               leat_err_text(rc));
-    if (read.done_bytes == 0 || memcmp(block, (uint8_t[8]){0}, 8) == 0)
-        return LEAT_OK; /* new, or a first start that was cut short */
-    if (read.done_bytes < sizeof boots || boots_crc(boots) != boots.crc ||
-        memcmp(boots.magic, "LEATBOOT", 8) != 0 || boots.version != 1)
+    /* New, or a first start that was cut short: a file of less than its one block never was flushed.
+     * One that lost its end later knows no start, and is refused by the coordinators. */
+    if (read.done_bytes < BOOTS_BLOCK_BYTES || memcmp(block, (uint8_t[8]){0}, 8) == 0)
+        return LEAT_OK;
+    if (boots_crc(boots) != boots.crc || memcmp(boots.magic, "LEATBOOT", 8) != 0 ||
+        boots.version != 1)
         return leat_error_set(error, LEAT_E_DAMAGED,
                               "the file \"boots\" in the data directory is damaged: restore it "
                               "from a copy, or start with an empty directory");
