@@ -107,7 +107,7 @@ static void child_run(uint64_t seed, uint64_t end, int pipe, int text)
 {
     struct scenario_result result;
     dup2(text, 2);
-    if (end > seed + 1 && !sim_process_keep()) end = seed + 1;
+    if (end > seed + 1 && !sim_process_keep()) _exit(3);
     for (;;) {
         seed_run(seed, &result);
         child_write(pipe, &result, sizeof result);
@@ -292,6 +292,7 @@ static bool seeds_give(struct job *job, uint64_t *next, uint64_t *again, uint64_
     if (*next < end) {
         uint64_t count = (end - *next) / (SHARES * JOBS_USUAL) + 1;
         if (count > SEEDS_PER_PROCESS) count = SEEDS_PER_PROCESS;
+        if (!sim_process_can_again()) count = 1;
         job_start(job, *next, *next + count, false);
         *next += count;
         return true;

@@ -252,6 +252,11 @@ void sim_process_memory_drop(struct sim_process *process)
 extern uint8_t __data_start[], _end[];
 static uint8_t *statics;
 
+bool sim_process_can_again(void)
+{
+    return true;
+}
+
 bool sim_process_keep(void)
 {
     size_t bytes = (size_t)(_end - __data_start);
@@ -286,6 +291,11 @@ void sim_process_memory_watch(struct sim_world *world)
 void sim_process_memory_drop(struct sim_process *process)
 {
     (void)process;
+}
+
+bool sim_process_can_again(void)
+{
+    return false;
 }
 
 bool sim_process_keep(void)

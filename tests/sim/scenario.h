@@ -285,8 +285,9 @@ int alloc_sweep_run(const struct alloc_sweep_options *options);
 void sim_process_memory_watch(struct sim_world *world);
 /** It is dead, and nobody looks at what it had any more: that memory is another's now. */
 void sim_process_memory_drop(struct sim_process *process);
-/** The process is as it should be before each seed. False: with a heap that is not ours it can't be
- * brought back to that. */
+/** Can a process run several seeds? Not with a heap that is not ours: with sanitizers. */
+bool sim_process_can_again(void);
+/** The process is as it should be before each seed. False: no memory. */
 bool sim_process_keep(void);
 /** It is as it was then: the heap, and every static variable. What a seed left is gone. Whoever calls
  * this has nothing but locals. */
