@@ -376,6 +376,10 @@ void leat_hosted_care(struct leat_core *core)
     LEAT_LIST_EACH(&core->care_logs, link)
     {
         struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, care);
+        /* SUBTLE: one that stops for a move is cared for. (1) The coordinators refuse its first segment for now,
+         * having no room. (2) It is to go to another node, and is stopped. (3) That waits for the commit, and
+         * nobody would ask for it again: the streamlet stands still for ever. */
+        if (hosted->moving != NULL) leat_log_care(hosted->log);
         if (hosted->going) continue;
         leat_log_park_after_set(hosted->log, park_us);
         leat_log_care(hosted->log);

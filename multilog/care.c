@@ -289,12 +289,12 @@ static void producers_expire(struct leat_log *log, int64_t now_ms)
 void leat_log_care(struct leat_log *log)
 {
     uint64_t now_us = log_now(log);
+    log->opening_paused = false; /* also while it stops: that waits for the commit */
     if (!log->deleting && !log->stopping && log->state == LEAT_LOG_SERVING) {
         int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
         producers_expire(log, now_ms);
         log_retain(log);
         if (head_has_expired(log, now_ms)) log->roll_wanted = true;
-        log->opening_paused = false;
         bool idle = now_us - log->gathered_us >= log->options.park_after_us;
         if (idle || now_us - log->rolled_us > LOG_SLOW_ROLL_US) {
             log->rolling_fast = false;
