@@ -250,6 +250,10 @@ leat_err sim_consumer_create(struct sim_client *client)
     client->reader.auditor = client->kind == SIM_CLIENT_AUDITOR;
     client->reader.set = 0;
     check_reader_reset(scenario->check, &client->reader);
+    /* A log that waits for its end is read as far as it is there: what is left does not know of trims since. */
+    if (client->kind == SIM_CLIENT_AUDITOR && client->index > 0 && scenario->rotten &&
+        scenario->named[client->stream][only_log(client).streamlet][only_log(client).log])
+        memset(client->reader.floor, 0, sizeof client->reader.floor);
     return leat_consumer_engine_create(&client->actor->env, &client->timers, client->client,
                                        &options, &events, &client->consumer);
 }
