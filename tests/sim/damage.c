@@ -116,7 +116,7 @@ void sim_damage_apply(struct sim_server *server)
     struct sim_world *world = server->scenario->world;
     enum sim_damage damage = server->damage;
     server->damage = SIM_DAMAGE_NONE;
-    if (damage == SIM_DAMAGE_STALE && !server->kept) damage = SIM_DAMAGE_EMPTY; /* none without rot */
+    if (damage == SIM_DAMAGE_STALE && !server->kept) damage = SIM_DAMAGE_EMPTY;
     switch (damage) {
     case SIM_DAMAGE_NONE:
         return;
