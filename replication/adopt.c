@@ -44,6 +44,8 @@ static void finish(struct backup_request *request, leat_err rc)
     }
     rep->busy--;
     rep->seg = NULL;
+    /* A fence began meanwhile and waits for it. It is closed: nobody writes there, nothing is to be moved. */
+    if (rep->move_wanted) backup_move_over(rep);
     backup_replica_free(rep);
     on_done(arg, LEAT_OK, seg);
 }

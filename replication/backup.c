@@ -76,6 +76,7 @@ void backup_replica_free(struct replica *rep)
     struct leat_backup *backup = rep->backup;
     uint32_t slot = (uint32_t)rep->handle - 1;
     LEAT_ASSERT(backup->slots[slot] == rep);
+    LEAT_ASSERT(!rep->move_wanted); /* a fence waits for it */
     backup->slots[slot] = NULL;
     if (slot < backup->slot_free_hint) backup->slot_free_hint = slot;
     leat_list_remove(&rep->link);

@@ -168,6 +168,8 @@ void backup_attach(struct leat_backup *backup, const struct leat_link_identity *
 void backup_writers_fini(struct leat_backup *backup);
 void backup_writer_left(struct backup_writer *writer);
 void backup_move(struct replica *rep);
+/** It needs no move any more: a fence that waited for nothing else is done, and tells so. */
+void backup_move_over(struct replica *rep);
 bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64_t incarnation);
 
 /* pull.c */

@@ -236,11 +236,12 @@ void backup_writer_left(struct backup_writer *writer)
     leat_mem_free(writer);
 }
 
-static void move_over(struct replica *rep)
+void backup_move_over(struct replica *rep)
 {
     struct backup_writer *writer = rep->writer;
     struct leat_backup *backup = rep->backup;
     LEAT_ASSERT_CMP(writer->moves, >, 0);
+    rep->move_wanted = false;
     writer->moves--;
     backup->moves--;
     fences_done(backup);
@@ -253,7 +254,7 @@ static void on_moved(struct leat_keep *keep)
     struct replica *rep = request->rep;
     if (keep->rc) rep->damaged = true; /* nobody can say what it holds */
     backup_request_put(request);
-    move_over(rep);
+    backup_move_over(rep);
     backup_idle(rep);
 }
 
@@ -266,7 +267,7 @@ void backup_move(struct replica *rep)
     struct backup_request *request = there ? backup_request_get(rep->backup) : NULL;
     if (!request) {
         if (there) rep->damaged = true;
-        move_over(rep);
+        backup_move_over(rep);
         if (rep->drop_wanted) backup_drop(rep);
         return;
     }

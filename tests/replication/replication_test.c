@@ -526,6 +526,34 @@ static void adoption_that_the_disk_refuses_leaves_the_copy_that_it_took(void **s
     world_free(world);
 }
 
+/* Goal: a log takes a replica while its writer is given up. The fence has nothing to move then, and does not
+ * wait for what is gone. */
+static void fence_in_the_middle_of_an_adoption_ends(void **state)
+{
+    (void)state;
+    struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
+    struct leat_backup *backup = world->nodes[1].backup;
+    append_all(world, 3, 1000);
+    assert_true(settle(world, 10 * 1000 * 1000));
+    world->coordinator_down = true;
+    const struct replica *rep = LEAT_CONTAINER(backup->replicas.next, const struct replica, link);
+    struct leat_scan scan;
+    leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &scan);
+    fences = 0;
+    adopted = NULL;
+    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, rep->seg->id,
+                                       (struct leat_extent){scan.bytes, scan.crc}, scan.next_offset,
+                                       1, 0, on_adopted, NULL),
+                     LEAT_OK);
+    assert_int_equal(leat_backup_fence(backup, "n0", 100, on_fenced, NULL), LEAT_OK);
+    assert_int_equal(fences, 0);
+    world_run(world, 500 * 1000);
+    assert_non_null(adopted);
+    assert_int_equal(fences, 1);
+    assert_int_equal(backup->moves, 0);
+    world_free(world);
+}
+
 static bool grown_now;
 static void on_grown(struct leat_arena_grow *grow)
 {
@@ -575,6 +603,7 @@ int main(void)
         cmocka_unit_test(segment_given_back_damaged_is_not_adopted_again),
         cmocka_unit_test(fence_keeps_private_copies_and_refuses_the_writer),
         cmocka_unit_test(adoption_that_the_disk_refuses_leaves_the_copy_that_it_took),
+        cmocka_unit_test(fence_in_the_middle_of_an_adoption_ends),
         cmocka_unit_test(writer_that_has_its_share_of_the_memory_gets_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
