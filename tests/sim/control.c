@@ -22,6 +22,7 @@ struct control {
     bool made;
     struct leat_log_ref log; /* that is being recovered */
     uint64_t end_at_cut;     /* of it */
+    uint64_t refused_us;     /* since when a stream is refused; 0: it is not */
 };
 
 static void control_next(struct sim_world *world, struct sim_event *event);
@@ -145,6 +146,21 @@ static bool all_ready(const struct scenario *scenario)
     return true;
 }
 
+/* As many copies as there are machines are refused while one of them is down, or has been declared crashed
+ * and is about to hear of it. */
+static void refused(struct control *control, leat_err rc)
+{
+    enum { REFUSED_US_MAX = 5 * 1000 * 1000 };
+    struct scenario *scenario = control->client->scenario;
+    uint64_t now_us = scenario->world->now_us;
+    if (leat_err_class(rc) != LEAT_CLASS_REJECT || !all_ready(scenario))
+        control->refused_us = 0;
+    else if (control->refused_us == 0)
+        control->refused_us = now_us;
+    else if (now_us - control->refused_us > REFUSED_US_MAX)
+        sim_fail(scenario->world, "A10 stuck: stream refused: %s", leat_err_name(rc));
+}
+
 static void create_done(struct control *control, leat_err rc, const struct leat_frame *answer)
 {
     if (rc == LEAT_E_STREAM_EXISTS) { /* an earlier answer was lost */
@@ -152,16 +168,14 @@ static void create_done(struct control *control, leat_err rc, const struct leat_
         return;
     }
     if (rc != LEAT_OK) {
-        /* As many copies as there are machines are refused while one of them is down. */
-        if (leat_err_class(rc) == LEAT_CLASS_REJECT && all_ready(control->client->scenario))
-            sim_fail(control->client->scenario->world, "A10 stuck: stream refused: %s",
-                     leat_err_name(rc));
+        refused(control, rc);
         later(control, 5000);
         return;
     }
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
     (void)leat_msg_read_array(&reader);
+    control->refused_us = 0;
     made(control, leat_msg_read_u32(&reader));
 }
 
