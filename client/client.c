@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t client_now(const struct leat_client *client)
+uint64_t leat_client_now(const struct leat_client *client)
 {
     return client->env->clock->now_us(client->env->clock->ctx);
 }
@@ -136,7 +136,7 @@ void leat_client_destroy(struct leat_client **client_ref)
 /* SUBTLE: doubling with each retry meets a node that is followed by another within 200 ms with a pause
  * of 160 or 320, and that pause was most of what producers saw of it. So it doubles with every tenth
  * retry first: the first second has some forty. */
-static uint64_t retry_pause_us(const struct leat_client *client, uint32_t attempt)
+uint64_t leat_client_retry_pause_us(const struct leat_client *client, uint32_t attempt)
 {
     uint64_t pause = client->options.retry_us_min, most = client->options.retry_us_max;
     for (uint32_t i = 1; i <= attempt && pause < most; i++)
@@ -146,7 +146,7 @@ static uint64_t retry_pause_us(const struct leat_client *client, uint32_t attemp
 
 uint64_t leat_client_pause_us(struct leat_client *client, uint32_t attempt)
 {
-    uint64_t pause = retry_pause_us(client, attempt);
+    uint64_t pause = leat_client_retry_pause_us(client, attempt);
     const struct leat_random *random = client->env->random;
     return pause - random->next(random->ctx) % (pause / 2 + 1);
 }
@@ -226,7 +226,7 @@ leat_err leat_client_send(struct leat_client *client, struct leat_request *reque
         return send_failed(client, LEAT_E_TOO_LARGE);
     uint64_t timeout =
         request->timeout_us ? request->timeout_us : client->options.request_timeout_us;
-    request->sent_us = client_now(client);
+    request->sent_us = leat_client_now(client);
     request->deadline_us = request->sent_us + timeout;
     if (request->patience_us == 0) request->patience_us = LEAT_CLIENT_SILENT_US;
     request->sent = request->timed_out = false;
@@ -292,7 +292,7 @@ void leat_client_on_open(struct leat_client *client, struct leat_client_conn *co
 void leat_client_on_lost(struct leat_client *client, const char *address, bool was_up, leat_err why)
 {
     client->bootstrap_at_us =
-        client_now(client) +
+        leat_client_now(client) +
         leat_client_pause_us(client, client->refused_in_a_row / client->address_count);
     client->dirty = true;
     if (was_up) return;
@@ -417,26 +417,11 @@ static void bootstrap(struct leat_client *client, uint64_t now, uint64_t *neares
     }
 }
 
-static void lookup_send(struct leat_client *client, struct leat_client_lookup *lookup);
-
-static void lookups_retry(struct leat_client *client, uint64_t now, uint64_t *nearest)
-{
-    LEAT_LIST_EACH(&client->lookups, link)
-    {
-        struct leat_client_lookup *lookup = LEAT_CONTAINER(link, struct leat_client_lookup, link);
-        if (!lookup->retry_at_us) continue;
-        if (lookup->retry_at_us <= now)
-            lookup_send(client, lookup);
-        else if (lookup->retry_at_us < *nearest)
-            *nearest = lookup->retry_at_us;
-    }
-}
-
 static void sweep(struct leat_client *client)
 {
-    uint64_t now = client_now(client), nearest = UINT64_MAX;
+    uint64_t now = leat_client_now(client), nearest = UINT64_MAX;
     client->dirty = false;
-    lookups_retry(client, now, &nearest);
+    leat_client_lookups_retry(client, now, &nearest);
     LEAT_LIST_EACH(&client->conns, link)
     conn_expire(client, LEAT_CONTAINER(link, struct leat_client_conn, link), now, &nearest);
     waiting_expire(client, now, &nearest);
@@ -472,228 +457,4 @@ bool leat_client_take_called(struct leat_client *client)
     bool called = client->called;
     client->called = false;
     return called;
-}
-
-/* ---- metadata ---- */
-
-static void nodes_read(struct leat_client *client, struct leat_msg_reader *reader)
-{
-    uint32_t count = leat_msg_read_array(reader);
-    client->node_count = 0;
-    for (uint32_t i = 0; i < count && !reader->failed; i++) {
-        struct leat_msg_node node;
-        leat_msg_node_read(reader, &node);
-        if (reader->failed || client->node_count == LEAT_CLIENT_NODES_MAX ||
-            node.address.bytes >= LEAT_CLIENT_ADDRESS_BYTES)
-            continue;
-        uint32_t at = client->node_count++;
-        client->nodes[at].incarnation = node.incarnation;
-        client->nodes[at].lanes = node.lanes;
-        if (node.address.bytes) /* NULL may come with none */
-            memcpy(client->nodes[at].address, node.address.text, node.address.bytes);
-        client->nodes[at].address[node.address.bytes] = 0;
-        snprintf(client->nodes[at].name, sizeof client->nodes[at].name, "%.*s",
-                 (int)(node.name.bytes < LEAT_CLIENT_NODE_NAME_BYTES
-                           ? node.name.bytes
-                           : LEAT_CLIENT_NODE_NAME_BYTES - 1),
-                 node.name.bytes ? node.name.text : "");
-    }
-}
-
-bool leat_client_nodes_learn(struct leat_client *client, const struct leat_frame *answer)
-{
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-    if (leat_msg_read_array(&reader) < 3) return false;
-    leat_msg_skip(&reader); /* cluster id */
-    nodes_read(client, &reader);
-    return !reader.failed;
-}
-
-/* Room for one stream more; the list of them grows, because most clients know one. */
-static bool stream_room(struct leat_client *client)
-{
-    enum { STREAMS_FIRST = 8 };
-    if (client->stream_count < client->stream_capacity) return true;
-    uint32_t capacity = client->stream_capacity ? client->stream_capacity * 2 : STREAMS_FIRST;
-    struct leat_client_stream **streams =
-        leat_mem_realloc(LEAT_MEM_CLIENT, client->streams, capacity, sizeof *streams);
-    if (!streams) return false;
-    client->streams = streams;
-    client->stream_capacity = capacity;
-    return true;
-}
-
-static leat_err stream_slot(struct leat_client *client, struct leat_msg_string name,
-                            struct leat_client_stream **out_stream)
-{
-    for (uint32_t i = 0; i < client->stream_count; i++)
-        if (strlen(client->streams[i]->name) == name.bytes &&
-            memcmp(client->streams[i]->name, name.text, name.bytes) == 0) {
-            *out_stream = client->streams[i];
-            return LEAT_OK;
-        }
-    if (client->stream_count == client->options.streams_max ||
-        name.bytes > LEAT_STREAM_NAME_BYTES_MAX)
-        return LEAT_E_TOO_MANY;
-    if (!stream_room(client)) return LEAT_E_NO_MEMORY;
-    struct leat_client_stream *stream = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *stream);
-    if (!stream) return LEAT_E_NO_MEMORY;
-    memcpy(stream->name, name.text, name.bytes);
-    client->streams[client->stream_count++] = stream;
-    *out_stream = stream;
-    return LEAT_OK;
-}
-
-/* Read one stream element. The logs come in any order and are put where their numbers say. */
-static leat_err stream_read(struct leat_client *client, struct leat_msg_reader *reader,
-                            bool same_cluster, const struct leat_client_stream **out_stream)
-{
-    struct leat_msg_stream head;
-    leat_msg_stream_read(reader, &head);
-    if (reader->failed) return LEAT_E_INVALID;
-    if (head.code) return head.code;
-    uint64_t wanted = (uint64_t)head.settings.streamlets * head.settings.logs;
-    if (wanted != head.log_count || head.id == 0 || head.settings.logs == 0) return LEAT_E_INVALID;
-    struct leat_client_stream *stream;
-    leat_err rc = stream_slot(client, head.name, &stream);
-    if (rc) return rc;
-    struct leat_client_log *logs = leat_mem_calloc(LEAT_MEM_CLIENT, head.log_count, sizeof *logs);
-    if (!logs) return LEAT_E_NO_MEMORY;
-    for (uint32_t i = 0; i < head.log_count; i++) {
-        struct leat_msg_log log;
-        leat_msg_log_read(reader, &log);
-        uint64_t at = (uint64_t)log.streamlet * head.settings.logs + log.log;
-        if (reader->failed || log.log >= head.settings.logs || at >= head.log_count) {
-            leat_mem_free(logs);
-            return LEAT_E_INVALID;
-        }
-        logs[at] = (struct leat_client_log){
-            .ref = {head.id, log.streamlet, log.log},
-            .owner = log.owner,
-            .epoch = {log.epoch},
-            .lane = log.lane,
-        };
-        /* SUBTLE: an ownership's epoch only grows, so whoever names a smaller one is behind.
-         *  1. A node that was declared dead lives on, and names itself as the owner.
-         *  2. A producer's first batches are acked by the owner after it.
-         *  3. Sent to the old one again, it is told of a gap, or that it is unknown.
-         * A consumer would be told that its offset is too high. */
-        bool known = same_cluster && stream->id == head.id && at < stream->log_count;
-        if (known && stream->logs[at].epoch.v > log.epoch) logs[at] = stream->logs[at];
-    }
-    leat_mem_free(stream->logs);
-    stream->logs = logs;
-    stream->log_count = head.log_count;
-    stream->id = head.id;
-    stream->settings = head.settings;
-    *out_stream = stream;
-    return LEAT_OK;
-}
-
-static leat_err metadata_read(struct leat_client *client, const struct leat_frame *answer,
-                              const struct leat_client_stream **out_stream)
-{
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
-    if (leat_msg_read_array(&reader) < 3) return LEAT_E_INVALID;
-    /* A cluster that was made anew at the same addresses counts from the beginning. */
-    struct leat_msg_string id = leat_msg_read_string(&reader);
-    bool same = id.bytes == sizeof client->cluster_id &&
-                memcmp(id.text, client->cluster_id, sizeof client->cluster_id) == 0;
-    if (id.bytes == sizeof client->cluster_id)
-        memcpy(client->cluster_id, id.text, sizeof client->cluster_id);
-    nodes_read(client, &reader);
-    if (leat_msg_read_array(&reader) < 1 || reader.failed) return LEAT_E_INVALID;
-    return stream_read(client, &reader, same, out_stream);
-}
-
-static void lookup_end(struct leat_client_lookup *lookup, leat_err rc,
-                       const struct leat_client_stream *stream, const struct leat_error *error)
-{
-    leat_list_remove(&lookup->link);
-    lookup->on_done(lookup, rc, stream, error);
-}
-
-static void lookup_on_answer(struct leat_request *request, leat_err rc,
-                             const struct leat_frame *answer, const struct leat_error *error)
-{
-    struct leat_client_lookup *lookup = LEAT_CONTAINER(request, struct leat_client_lookup, request);
-    struct leat_client *client = request->owner;
-    const struct leat_client_stream *stream = NULL;
-    struct leat_error own = *error;
-    if (rc == LEAT_OK) {
-        rc = metadata_read(client, answer, &stream);
-        (void)leat_error_set(
-            &own, rc,
-            rc == LEAT_E_UNKNOWN_STREAM ? "no such stream: '%s'; see 'leat stream create'"
-            : rc == LEAT_E_BAD_NAME
-                ? "'%s' is not allowed as a stream's name: letters, digits, '.', "
-                  "'_' and '-', at most 249"
-            : rc == LEAT_E_TIMEOUT ? "the stream '%s' is not known where it was asked for, and no "
-                                     "leader among the coordinators says whether there is one"
-                                   : "the stream '%s' cannot be used",
-            lookup->name);
-    }
-    enum leat_err_class class = leat_err_class(rc);
-    bool again = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
-    uint64_t now = client_now(client);
-    if (again && now < lookup->deadline_us && !client->options.fail_fast) {
-        lookup->retry_at_us = now + retry_pause_us(client, lookup->attempts++);
-        client->dirty = true;
-        return;
-    }
-    lookup_end(lookup, rc, stream, &own);
-}
-
-static void lookup_send(struct leat_client *client, struct leat_client_lookup *lookup)
-{
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, lookup->control, sizeof lookup->control);
-    leat_msg_write_array(&writer, 2);
-    leat_msg_write_array(&writer, 1);
-    leat_msg_write_string(&writer, lookup->name, strlen(lookup->name));
-    leat_msg_write_bool(&writer, lookup->may_create);
-    LEAT_ASSERT(!writer.overflow);
-    uint64_t now = client_now(client);
-    uint64_t left_us = lookup->deadline_us > now ? lookup->deadline_us - now : 1;
-    /* SUBTLE: whoever is asked may be gone unheard (power cut, cable): nothing else may be under way
-     * on that connection that would show it, and then the lookup waited for all of its time. */
-    if (!client->options.fail_fast && left_us > client->options.request_timeout_us)
-        left_us = client->options.request_timeout_us;
-    lookup->retry_at_us = 0;
-    lookup->request = (struct leat_request){
-        .kind = LEAT_KIND_METADATA,
-        .control = lookup->control,
-        .control_bytes = writer.used,
-        .timeout_us = left_us,
-        .on_done = lookup_on_answer,
-        .owner = client,
-    };
-    leat_err rc = leat_client_send(client, &lookup->request);
-    LEAT_ASSERT(rc == LEAT_OK); /* to any node: it waits in the client when there is none */
-}
-
-void leat_client_lookup(struct leat_client *client, struct leat_client_lookup *lookup)
-{
-    LEAT_ASSERT(lookup->on_done);
-    uint64_t timeout = lookup->timeout_us ? lookup->timeout_us : client->options.request_timeout_us;
-    lookup->deadline_us = client_now(client) + timeout;
-    lookup->attempts = 0;
-    leat_list_push_back(&client->lookups, &lookup->link);
-    lookup_send(client, lookup);
-}
-
-void leat_client_lookup_cancel(struct leat_client *client, struct leat_client_lookup *lookup)
-{
-    leat_client_cancel(client, &lookup->request);
-    leat_list_remove(&lookup->link);
-}
-
-const struct leat_client_stream *leat_client_stream(const struct leat_client *client,
-                                                    const char *name)
-{
-    for (uint32_t i = 0; i < client->stream_count; i++)
-        if (strcmp(client->streams[i]->name, name) == 0) return client->streams[i];
-    return NULL;
 }

@@ -1,4 +1,4 @@
-/* What client.c and conn.c share. */
+/* What the files of this folder share. */
 #ifndef LEAT_CLIENT_INTERNAL_H
 #define LEAT_CLIENT_INTERNAL_H
 
@@ -98,12 +98,18 @@ void leat_client_watch_wake(struct leat_client *client, uint64_t at_us);
 /* client.c */
 /** Where to try next: not where silence is. NULL: nowhere. A view until the next metadata. */
 const char *leat_client_bootstrap_next(struct leat_client *client);
-/** The nodes of an answer to METADATA. false: it can't be read. */
-bool leat_client_nodes_learn(struct leat_client *client, const struct leat_frame *answer);
+uint64_t leat_client_now(const struct leat_client *client);
+/** Before the retry with that number, without the jitter. */
+uint64_t leat_client_retry_pause_us(const struct leat_client *client, uint32_t attempt);
 void leat_client_request_done(struct leat_request *request, leat_err rc,
                               const struct leat_frame *answer, const struct leat_error *error);
 void leat_client_on_open(struct leat_client *client, struct leat_client_conn *conn);
 void leat_client_on_lost(struct leat_client *client, const char *address, bool was_up,
                          leat_err why);
+/* metadata.c */
+/** The nodes of an answer to METADATA. false: it can't be read. */
+bool leat_client_nodes_learn(struct leat_client *client, const struct leat_frame *answer);
+/** Lookups whose pause is over are sent again; `nearest` becomes the time of the next one, if it is earlier. */
+void leat_client_lookups_retry(struct leat_client *client, uint64_t now, uint64_t *nearest);
 
 #endif
