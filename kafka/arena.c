@@ -36,9 +36,11 @@ void leat_kafka_arena_fini(struct leat_kafka_arena *arena)
 }
 
 /* Zeroed as it comes: only the first bytes, which are used again and again, have to be wiped. */
-static void *arena_grow(struct leat_kafka_arena *arena, size_t bytes)
+void *leat_kafka_arena_grow(struct leat_kafka_arena *arena, size_t bytes)
 {
     struct leat_kafka_arena_share *share = arena->share;
+    if (bytes > arena->bytes_max) return NULL;
+    bytes = LEAT_ALIGN_UP(bytes, (size_t)16);
     size_t chunk_bytes = CHUNK_HEAD_BYTES + bytes;
     const bool own = bytes > LEAT_KAFKA_ARENA_CHUNK_BYTES / 4;
     if (!own) chunk_bytes = LEAT_KAFKA_ARENA_CHUNK_BYTES;
@@ -57,16 +59,4 @@ static void *arena_grow(struct leat_kafka_arena *arena, size_t bytes)
         arena->end = (uint8_t *)chunk + chunk_bytes;
     }
     return begin;
-}
-
-void *leat_kafka_arena_take(struct leat_kafka_arena *arena, size_t count, size_t bytes)
-{
-    size_t wanted;
-    if (__builtin_mul_overflow(count, bytes, &wanted) || wanted > arena->bytes_max) return NULL;
-    wanted = LEAT_ALIGN_UP(wanted > 0 ? wanted : 1, (size_t)16);
-    if (wanted > (size_t)(arena->end - arena->at)) return arena_grow(arena, wanted);
-    void *taken = arena->at;
-    arena->at += wanted;
-    memset(taken, 0, wanted);
-    return taken;
 }

@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+#include "base/bytes.h"
 
 enum {
     LEAT_KAFKA_ARENA_INLINE_BYTES = 1536, /* enough for most requests: then nothing is allocated */
@@ -29,8 +32,23 @@ struct leat_kafka_arena {
 void leat_kafka_arena_init(struct leat_kafka_arena *arena, struct leat_kafka_arena_share *share,
                            size_t bytes_max);
 void leat_kafka_arena_fini(struct leat_kafka_arena *arena);
+/** What leat_kafka_arena_take() does where the room at hand does not do. */
+void *leat_kafka_arena_grow(struct leat_kafka_arena *arena, size_t bytes);
+
 /** Zeroed, aligned to 16 bytes, valid until fini; NULL when a limit is reached or there is no
  * memory. Thread: owner's. */
-void *leat_kafka_arena_take(struct leat_kafka_arena *arena, size_t count, size_t bytes);
+static inline void *leat_kafka_arena_take(struct leat_kafka_arena *arena, size_t count,
+                                          size_t bytes)
+{
+    size_t wanted;
+    if (__builtin_mul_overflow(count, bytes, &wanted)) return NULL;
+    if (wanted == 0) wanted = 1;
+    /* Its room is a multiple of 16 bytes: what fits still does when it is rounded up. */
+    if (wanted > (size_t)(arena->end - arena->at)) return leat_kafka_arena_grow(arena, wanted);
+    void *taken = arena->at;
+    wanted = LEAT_ALIGN_UP(wanted, (size_t)16);
+    arena->at += wanted;
+    return memset(taken, 0, wanted);
+}
 
 #endif

@@ -253,15 +253,6 @@ static leat_err request_parse(struct leat_kafka_request *request, const uint8_t 
 
 /* ---- answers ---- */
 
-void *leat_kafka_make(struct leat_kafka_request *request, const struct leat_kafka_type *type,
-                      size_t count)
-{
-    uint8_t *made = leat_kafka_take(request, count > 0 ? count : 1, type->bytes);
-    for (size_t i = 0; made != NULL && i < count; i++)
-        leat_kafka_fallbacks(type, made + i * type->bytes);
-    return made;
-}
-
 struct leat_kafka_string leat_kafka_keep(struct leat_kafka_request *request,
                                          struct leat_kafka_string text)
 {

@@ -8,7 +8,8 @@
 static void read_struct(struct leat_kafka_reader *reader, const struct leat_kafka_type *type,
                         void *out);
 
-static void fail(struct leat_kafka_reader *reader, const char *wrong)
+static __attribute__((cold, noinline)) void fail(struct leat_kafka_reader *reader,
+                                                 const char *wrong)
 {
     if (reader->wrong == NULL) reader->wrong = wrong;
     reader->at = reader->end;
@@ -23,9 +24,9 @@ static const char cut_short[] = "it ends in the middle of a field";
 static const char no_room[] = "it needs more memory than one request may have";
 
 /* `count` bytes of the input, or NULL. */
-static const uint8_t *take(struct leat_kafka_reader *reader, size_t count)
+static inline const uint8_t *take(struct leat_kafka_reader *reader, size_t count)
 {
-    if (count > left(reader)) {
+    if (__builtin_expect(count > left(reader), 0)) {
         fail(reader, cut_short);
         return NULL;
     }
@@ -34,25 +35,25 @@ static const uint8_t *take(struct leat_kafka_reader *reader, size_t count)
     return taken;
 }
 
-static uint8_t read_u8(struct leat_kafka_reader *reader)
+static inline uint8_t read_u8(struct leat_kafka_reader *reader)
 {
     const uint8_t *at = take(reader, 1);
     return at != NULL ? *at : 0;
 }
 
-int16_t leat_kafka_read_i16(struct leat_kafka_reader *reader)
+static inline int16_t read_i16(struct leat_kafka_reader *reader)
 {
     const uint8_t *at = take(reader, 2);
     return at != NULL ? (int16_t)leat_get_be16(at) : 0;
 }
 
-int32_t leat_kafka_read_i32(struct leat_kafka_reader *reader)
+static inline int32_t read_i32(struct leat_kafka_reader *reader)
 {
     const uint8_t *at = take(reader, 4);
     return at != NULL ? (int32_t)leat_get_be32(at) : 0;
 }
 
-static int64_t read_i64(struct leat_kafka_reader *reader)
+static inline int64_t read_i64(struct leat_kafka_reader *reader)
 {
     const uint8_t *at = take(reader, 8);
     return at != NULL ? (int64_t)leat_get_be64(at) : 0;
@@ -76,7 +77,7 @@ static uint32_t read_uvarint(struct leat_kafka_reader *reader)
 }
 
 /* Length of what follows; -1: null. */
-static int32_t read_length(struct leat_kafka_reader *reader, bool is_short)
+static inline int32_t read_length(struct leat_kafka_reader *reader, bool is_short)
 {
     if (reader->flexible) {
         uint32_t raw = read_uvarint(reader);
@@ -86,13 +87,13 @@ static int32_t read_length(struct leat_kafka_reader *reader, bool is_short)
         }
         return (int32_t)raw - 1;
     }
-    int32_t length = is_short ? leat_kafka_read_i16(reader) : leat_kafka_read_i32(reader);
+    int32_t length = is_short ? read_i16(reader) : read_i32(reader);
     if (length < -1) fail(reader, "a length is negative");
     return reader->wrong != NULL ? 0 : length;
 }
 
-static const uint8_t *read_run(struct leat_kafka_reader *reader, bool is_short, bool nullable,
-                               int32_t *out_count)
+static inline const uint8_t *read_run(struct leat_kafka_reader *reader, bool is_short,
+                                      bool nullable, int32_t *out_count)
 {
     int32_t length = read_length(reader, is_short);
     *out_count = 0;
@@ -107,11 +108,26 @@ static const uint8_t *read_run(struct leat_kafka_reader *reader, bool is_short, 
     return at;
 }
 
-struct leat_kafka_string leat_kafka_read_string(struct leat_kafka_reader *reader, bool nullable)
+static inline struct leat_kafka_string read_string(struct leat_kafka_reader *reader, bool nullable)
 {
     struct leat_kafka_string value;
     value.text = (const char *)read_run(reader, true, nullable, &value.bytes);
     return value;
+}
+
+int16_t leat_kafka_read_i16(struct leat_kafka_reader *reader)
+{
+    return read_i16(reader);
+}
+
+int32_t leat_kafka_read_i32(struct leat_kafka_reader *reader)
+{
+    return read_i32(reader);
+}
+
+struct leat_kafka_string leat_kafka_read_string(struct leat_kafka_reader *reader, bool nullable)
+{
+    return read_string(reader, nullable);
 }
 
 static void skip_tag(struct leat_kafka_reader *reader)
@@ -159,58 +175,66 @@ static size_t struct_bytes_min(const struct leat_kafka_type *type,
     return bytes > 0 ? bytes : 1;
 }
 
-/* Memory for an array that the input could hold. */
-static void *read_array_head(struct leat_kafka_reader *reader, const struct leat_kafka_field *field,
-                             size_t wire_bytes_min, size_t element_bytes,
-                             struct leat_kafka_array *out)
+/* Memory for an array that the input could hold: of elements of a struct, or of so many bytes. */
+static inline void *read_array_head(struct leat_kafka_reader *reader, bool nullable,
+                                    const struct leat_kafka_type *type, size_t wire_bytes_min,
+                                    size_t element_bytes, struct leat_kafka_array *out)
 {
+    const int32_t count = read_length(reader, false);
     out->at = NULL;
-    out->count = read_length(reader, false);
-    if (reader->wrong == NULL && out->count < 0 &&
-        !leat_kafka_field_nullable(field, reader->version))
-        fail(reader, "an array is null that may not be");
-    if (reader->wrong == NULL && out->count > 0 &&
-        (size_t)out->count > left(reader) / wire_bytes_min)
-        fail(reader, "an array claims more elements than there are bytes");
-    if (reader->wrong == NULL && out->count >= 0) {
-        out->at = leat_kafka_arena_take(reader->arena, (size_t)out->count + (out->count == 0),
-                                        element_bytes);
-        if (out->at == NULL) fail(reader, no_room);
+    out->count = 0;
+    if (reader->wrong != NULL) return NULL;
+    if (count < 0) {
+        if (!nullable) fail(reader, "an array is null that may not be");
+        out->count = nullable ? -1 : 0;
+        return NULL;
     }
-    if (reader->wrong != NULL) out->count = 0;
+    /* Of one element nothing has to be counted: if it is not there, nothing follows it. */
+    if (count > 1 && type != NULL) wire_bytes_min = struct_bytes_min(type, reader);
+    if (__builtin_expect((size_t)count * wire_bytes_min > left(reader), 0)) {
+        fail(reader, "an array claims more elements than there are bytes");
+        return NULL;
+    }
+    out->at = leat_kafka_arena_take(reader->arena, (size_t)count, element_bytes);
+    if (out->at == NULL) {
+        fail(reader, no_room);
+        return NULL;
+    }
+    out->count = count;
     return out->at;
 }
 
-static void read_struct_array(struct leat_kafka_reader *reader,
-                              const struct leat_kafka_field *field, struct leat_kafka_array *out)
+static inline void read_struct_array(struct leat_kafka_reader *reader,
+                                     const struct leat_kafka_field *field, bool nullable,
+                                     struct leat_kafka_array *out)
 {
     const struct leat_kafka_type *type = field->element();
-    uint8_t *at = read_array_head(reader, field, struct_bytes_min(type, reader), type->bytes, out);
+    uint8_t *at = read_array_head(reader, nullable, type, 1, type->bytes, out);
     for (int32_t i = 0; i < out->count && reader->wrong == NULL; i++)
         read_struct(reader, type, at + (size_t)i * type->bytes); /* zeroed, as arenas are */
 }
 
-static void read_string_array(struct leat_kafka_reader *reader,
-                              const struct leat_kafka_field *field, struct leat_kafka_array *out)
+static void read_string_array(struct leat_kafka_reader *reader, bool nullable,
+                              struct leat_kafka_array *out)
 {
     struct leat_kafka_string *at =
-        read_array_head(reader, field, reader->flexible ? 1 : 2, sizeof *at, out);
+        read_array_head(reader, nullable, NULL, reader->flexible ? 1 : 2, sizeof *at, out);
     for (int32_t i = 0; i < out->count && reader->wrong == NULL; i++)
-        at[i] = leat_kafka_read_string(reader, false);
+        at[i] = read_string(reader, false);
 }
 
-static void read_int32_array(struct leat_kafka_reader *reader, const struct leat_kafka_field *field,
+static void read_int32_array(struct leat_kafka_reader *reader, bool nullable,
                              struct leat_kafka_array *out)
 {
-    int32_t *at = read_array_head(reader, field, 4, sizeof *at, out);
+    int32_t *at = read_array_head(reader, nullable, NULL, 4, sizeof *at, out);
     for (int32_t i = 0; i < out->count && reader->wrong == NULL; i++)
-        at[i] = leat_kafka_read_i32(reader);
+        at[i] = read_i32(reader);
 }
 
-static void read_uuid_array(struct leat_kafka_reader *reader, const struct leat_kafka_field *field,
+static void read_uuid_array(struct leat_kafka_reader *reader, bool nullable,
                             struct leat_kafka_array *out)
 {
-    struct leat_kafka_uuid *at = read_array_head(reader, field, 16, sizeof *at, out);
+    struct leat_kafka_uuid *at = read_array_head(reader, nullable, NULL, 16, sizeof *at, out);
     for (int32_t i = 0; i < out->count && reader->wrong == NULL; i++) {
         const uint8_t *bytes = take(reader, 16);
         if (bytes != NULL) memcpy(at[i].bytes, bytes, 16);
@@ -219,29 +243,9 @@ static void read_uuid_array(struct leat_kafka_reader *reader, const struct leat_
 
 /* ---- fields ---- */
 
-static void default_value(const struct leat_kafka_field *field, uint8_t *member)
-{
-    if (field->kind == LEAT_KAFKA_STRUCT)
-        leat_kafka_fallbacks(field->element(), member);
-    else
-        (void)leat_kafka_number_set(field->kind, member, field->fallback); /* else null, or empty */
-}
-
-void leat_kafka_defaults(const struct leat_kafka_type *type, void *out)
-{
-    memset(out, 0, type->bytes);
-    leat_kafka_fallbacks(type, out);
-}
-
-void leat_kafka_fallbacks(const struct leat_kafka_type *type, void *out)
-{
-    if (type->fallback_count == 0) return;
-    for (uint32_t i = 0; i < type->field_count; i++)
-        default_value(&type->fields[i], (uint8_t *)out + type->fields[i].at);
-}
-
-static void read_value(struct leat_kafka_reader *reader, const struct leat_kafka_field *field,
-                       uint8_t *member)
+/* Inside the loop over a struct's fields: a call for each costs as much as most fields do. */
+static inline __attribute__((always_inline)) void
+read_value(struct leat_kafka_reader *reader, const struct leat_kafka_field *field, uint8_t *member)
 {
     bool nullable = leat_kafka_field_nullable(field, reader->version);
     struct leat_kafka_array *array = (void *)member;
@@ -253,10 +257,10 @@ static void read_value(struct leat_kafka_reader *reader, const struct leat_kafka
         *(int8_t *)member = (int8_t)read_u8(reader);
         break;
     case LEAT_KAFKA_INT16:
-        *(int16_t *)(void *)member = leat_kafka_read_i16(reader);
+        *(int16_t *)(void *)member = read_i16(reader);
         break;
     case LEAT_KAFKA_INT32:
-        *(int32_t *)(void *)member = leat_kafka_read_i32(reader);
+        *(int32_t *)(void *)member = read_i32(reader);
         break;
     case LEAT_KAFKA_INT64:
         *(int64_t *)(void *)member = read_i64(reader);
@@ -267,7 +271,7 @@ static void read_value(struct leat_kafka_reader *reader, const struct leat_kafka
         break;
     }
     case LEAT_KAFKA_STRING:
-        *(struct leat_kafka_string *)(void *)member = leat_kafka_read_string(reader, nullable);
+        *(struct leat_kafka_string *)(void *)member = read_string(reader, nullable);
         break;
     case LEAT_KAFKA_BYTES: {
         struct leat_kafka_bytes *value = (void *)member;
@@ -285,18 +289,24 @@ static void read_value(struct leat_kafka_reader *reader, const struct leat_kafka
             read_struct(reader, field->element(), member);
         break;
     case LEAT_KAFKA_ARRAY:
-        read_struct_array(reader, field, array);
+        read_struct_array(reader, field, nullable, array);
         break;
     case LEAT_KAFKA_INT32_ARRAY:
-        read_int32_array(reader, field, array);
+        read_int32_array(reader, nullable, array);
         break;
     case LEAT_KAFKA_STRING_ARRAY:
-        read_string_array(reader, field, array);
+        read_string_array(reader, nullable, array);
         break;
     case LEAT_KAFKA_UUID_ARRAY:
-        read_uuid_array(reader, field, array);
+        read_uuid_array(reader, nullable, array);
         break;
     }
+}
+
+static void read_tagged(struct leat_kafka_reader *reader, const struct leat_kafka_field *field,
+                        uint8_t *member)
+{
+    read_value(reader, field, member);
 }
 
 static const struct leat_kafka_field *tag_find(const struct leat_kafka_type *type, uint32_t tag,
@@ -332,7 +342,7 @@ static void read_tags(struct leat_kafka_reader *reader, const struct leat_kafka_
         struct leat_kafka_reader inner = *reader;
         inner.at = value;
         inner.end = value + bytes;
-        read_value(&inner, field, out + field->at);
+        read_tagged(&inner, field, out + field->at);
         if (inner.wrong == NULL && inner.at != inner.end)
             inner.wrong = "a tagged field is shorter than its size";
         if (inner.wrong != NULL) fail(reader, inner.wrong);
@@ -342,7 +352,7 @@ static void read_tags(struct leat_kafka_reader *reader, const struct leat_kafka_
 static void read_struct(struct leat_kafka_reader *reader, const struct leat_kafka_type *type,
                         void *out)
 {
-    leat_kafka_fallbacks(type, out);
+    type->fallbacks(out);
     for (uint32_t i = 0; i < type->field_count && reader->wrong == NULL; i++) {
         const struct leat_kafka_field *field = &type->fields[i];
         if (leat_kafka_field_in(field, reader->version) &&

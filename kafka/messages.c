@@ -1,16 +1,14 @@
 /* The descriptions of all messages: see messages.h. */
 #include "kafka/messages.h"
 
-/* First round: of each entry, how many fields are something else than zero where they are not said.
- * Most have none, and are then done with zeroed memory. */
-#define SUM(nothing, a, b, c, ...)     (a) + (b) + (c)
-#define ELSE(n)                        1
-#define NULL_FROM(v)                   0
-#define TAG(n, v)                      0
-#define BEGIN(entry)                   enum { fallbacks_##entry = 0
-#define F(kind, member, from, to, ...) +SUM(0, ##__VA_ARGS__, 0, 0, 0)
-#define ARRAY(entry, member, from, to, ...)
-#define ONE(entry, member, from, to, ...) +1
+/* First round: of each entry, how many fields are tagged in some version. Most have none. */
+#define ELSE(n)                             0
+#define NULL_FROM(v)                        0
+#define TAG(n, v)                           1
+#define BEGIN(entry)                        enum { tags_##entry = 0
+#define F(kind, member, from, to, ...)      +LEAT_KAFKA_OPTION(0, ##__VA_ARGS__, 0, 0, 0)
+#define ARRAY(entry, member, from, to, ...) +LEAT_KAFKA_OPTION(0, ##__VA_ARGS__, 0, 0, 0)
+#define ONE(entry, member, from, to, ...)   +LEAT_KAFKA_OPTION(0, ##__VA_ARGS__, 0, 0, 0)
 #define END(entry)                                                                                 \
     }                                                                                              \
     ;
@@ -51,7 +49,13 @@
     }                                                                                              \
     ;                                                                                              \
     static const struct leat_kafka_type type = {                                                   \
-        #entry, sizeof(entry_struct), sizeof fields / sizeof *fields, fallbacks_##entry, fields};  \
+        .name = #entry,                                                                            \
+        .bytes = sizeof(entry_struct),                                                             \
+        .field_count = sizeof fields / sizeof *fields,                                             \
+        .tag_count = tags_##entry,                                                                 \
+        .fallbacks = leat_kafka_fallbacks_##entry,                                                 \
+        .fields = fields,                                                                          \
+    };                                                                                             \
     return &type;                                                                                  \
     }
 #include "kafka/schemas.def"

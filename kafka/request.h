@@ -84,11 +84,18 @@ static inline void *leat_kafka_take(struct leat_kafka_request *request, size_t c
     return leat_kafka_arena_take(&request->arena, count, bytes);
 }
 /** The same for `count` structs of a type, with every member at its fallback. */
-void *leat_kafka_make(struct leat_kafka_request *request, const struct leat_kafka_type *type,
-                      size_t count);
+static inline void *leat_kafka_make(struct leat_kafka_request *request, size_t count, size_t bytes,
+                                    void (*fallbacks)(void *zeros))
+{
+    uint8_t *made = leat_kafka_take(request, count, bytes);
+    for (size_t i = 0; made != NULL && i < count; i++)
+        fallbacks(made + i * bytes);
+    return made;
+}
 /* LEAT_KAFKA_MAKE(request, metadata_response_topic, 3) -> struct leat_kafka_metadata_response_topic * */
 #define LEAT_KAFKA_MAKE(request, entry, count)                                                     \
-    ((struct leat_kafka_##entry *)leat_kafka_make(request, leat_kafka_type_##entry(), count))
+    ((struct leat_kafka_##entry *)leat_kafka_make(                                                 \
+        request, count, sizeof(struct leat_kafka_##entry), leat_kafka_fallbacks_##entry))
 /** A copy in the arena, terminated by 0; null stays null, and so does what does not fit. */
 struct leat_kafka_string leat_kafka_keep(struct leat_kafka_request *request,
                                          struct leat_kafka_string text);

@@ -3,6 +3,8 @@
 #ifndef LEAT_KAFKA_SCHEMA_H
 #define LEAT_KAFKA_SCHEMA_H
 
+#include <string.h>
+
 #include "base/error.h"
 #include "kafka/arena.h"
 
@@ -61,7 +63,8 @@ struct leat_kafka_type {
     const char *name;
     uint32_t bytes; /* of the C struct */
     uint32_t field_count;
-    uint32_t fallback_count; /* 0: its fallbacks are zeros, all the way down */
+    uint32_t tag_count;             /* fields that are tagged in some version */
+    void (*fallbacks)(void *zeros); /* every member at its fallback, all the way down */
     const struct leat_kafka_field *fields;
 };
 enum { LEAT_KAFKA_VERSION_LAST = 127 }; /* "and all later ones" */
@@ -119,9 +122,10 @@ void leat_kafka_write_string(struct leat_kafka_writer *writer, struct leat_kafka
 void leat_kafka_write_no_tags(struct leat_kafka_writer *writer);
 
 /** Zero and fallbacks, all the way down. */
-void leat_kafka_defaults(const struct leat_kafka_type *type, void *out);
-/** The same where `out` is zeros already. */
-void leat_kafka_fallbacks(const struct leat_kafka_type *type, void *out);
+static inline void leat_kafka_defaults(const struct leat_kafka_type *type, void *out)
+{
+    type->fallbacks(memset(out, 0, type->bytes));
+}
 
 /* ---- looking at types ---- */
 static inline bool leat_kafka_field_in(const struct leat_kafka_field *field, int16_t version)
