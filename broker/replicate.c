@@ -82,6 +82,14 @@ leat_err leat_replicate_prepare(struct leat_core *core, struct leat_links_option
     return LEAT_OK;
 }
 
+/* As long as it takes the leader to declare a node crashed that is silent to all. */
+static uint64_t quiet_us(const struct leat_node_cluster *cluster)
+{
+    uint64_t suspect_ms = cluster->suspect_ms ? cluster->suspect_ms : 100;
+    uint64_t confirm_ms = cluster->confirm_ms ? cluster->confirm_ms : 60;
+    return cluster->recovers ? (suspect_ms + confirm_ms) * 1000 : 0;
+}
+
 leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
 {
     struct leat_node *node = core->node;
@@ -107,6 +115,7 @@ leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
         .self = rep_node(self),
         .events = {on_versions, on_room},
         .owner = core,
+        .quiet_us = quiet_us(&node->options.cluster),
     };
     rc = leat_primary_create(&options, &replicate->primary);
     if (rc == LEAT_OK && core->index == 0) rc = open_backup(core, &net);

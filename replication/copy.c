@@ -157,6 +157,7 @@ static void on_op_done(struct leat_link_call *call, leat_err rc, const struct le
     struct rep_answer answer = {0};
     (void)error;
     LEAT_ASSERT_CMP(peer->ops, >, 0);
+    if (!rc) rep_peer_heard(peer);
     peer->ops--;
     leat_list_push_back(&primary->ops_free, &op->link);
     if (!rc) rc = rep_answer_decode(frame->control, frame->control_bytes, &answer);
@@ -278,6 +279,7 @@ static void on_written(struct leat_rmem_write *done, leat_err rc)
     struct rep_write *write = (struct rep_write *)(void *)done;
     struct rep_copy *copy = write->copy;
     struct leat_primary *primary = copy->peer->primary;
+    if (!rc) rep_peer_heard(copy->peer);
     leat_list_remove(&write->link);
     leat_list_push_front(&primary->writes_free, &write->link);
     copy->writes--;

@@ -58,7 +58,7 @@ static void net_cut(void *ctx, unsigned node)
 {
     struct leat_rep_link *rep_link = ctx;
     struct leat_link *link = rep_link->peers[node].link;
-    if (link) leat_link_cut(link, LEAT_E_TIMEOUT, "it takes no writes any more");
+    if (link) leat_link_cut(link, LEAT_E_TIMEOUT, "it does not answer, or takes no writes");
 }
 
 /* ---- the backup's side: links of others ---- */

@@ -20,6 +20,7 @@ static void on_attached(void *user, struct leat_rmem_target *target)
     peer->audited_us = 0;
     peer->audit_from = 0;
     peer->audit_all = true; /* what lies there closed counts again */
+    rep_peer_came(peer);
     const struct leat_primary_options *options = &peer->primary->options;
     LEAT_LIST_EACH(&peer->primary->waits, it)
     {
@@ -135,13 +136,6 @@ void rep_peer_lost(struct rep_peer *peer)
     if (peer->up) retry_later(peer);
 }
 
-bool rep_peer_is_slow(const struct rep_peer *peer, uint64_t now_us)
-{
-    if (leat_list_empty(&peer->writes) || !peer->attached) return false;
-    const struct rep_write *first = LEAT_CONTAINER(peer->writes.next, struct rep_write, link);
-    return now_us >= first->posted_us + peer->primary->options.answer_us;
-}
-
 void rep_peer_ops(struct rep_peer *peer)
 {
     const struct leat_rep_net *net = &peer->primary->options.net;
@@ -158,7 +152,10 @@ void rep_peer_ops(struct rep_peer *peer)
             return;
         }
         leat_list_remove(&op->link);
-        peer->ops++;
+        if (peer->ops++ == 0) {
+            peer->ops_us = rep_now(peer->primary);
+            rep_arm(peer->primary, REP_TICK_US);
+        }
     }
 }
 
@@ -192,6 +189,7 @@ static void on_batch_done(struct leat_link_call *call, leat_err rc, const struct
     struct rep_pair pairs[LEAT_REP_BATCH_MAX];
     uint32_t count = 0;
     (void)error;
+    if (!rc) rep_peer_heard(peer);
     if (!rc) rc = rep_pairs_decode(answer->control, answer->control_bytes, pairs, &count);
     if (!rc && count != batch->count) rc = LEAT_E_INVALID;
     if (batch == &peer->restamp)
@@ -234,6 +232,8 @@ static void batch_send(struct rep_batch *batch, uint16_t kind, uint64_t timeout_
         .owner = batch};
     if (net->call(net->ctx, peer->node.number, &batch->call) == LEAT_OK) {
         batch->busy = true;
+        batch->sent_us = rep_now(peer->primary);
+        rep_arm(peer->primary, REP_TICK_US);
         return;
     }
     for (uint32_t i = 0; i < batch->count; i++) {

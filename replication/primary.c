@@ -613,37 +613,18 @@ static bool is_busy(const struct leat_primary *primary)
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
         const struct rep_peer *peer = primary->peers[i];
         if (!peer) continue;
-        if (!leat_list_empty(&peer->writes) || !leat_list_empty(&peer->ops_waiting)) return true;
+        if (!leat_list_empty(&peer->ops_waiting)) return true;
         if (peer->up && !peer->attached) return true;
     }
     return !leat_list_empty(&primary->deficit) || !leat_list_empty(&primary->versions);
-}
-
-/* One at a time: a slow core must not shed all its backups because everything looks late to it. */
-static void shed_slow(struct leat_primary *primary, uint64_t now_us)
-{
-    struct rep_peer *slowest = NULL;
-    uint64_t oldest_us = UINT64_MAX;
-    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
-        struct rep_peer *peer = primary->peers[i];
-        if (!peer || !rep_peer_is_slow(peer, now_us)) continue;
-        const struct rep_write *first = LEAT_CONTAINER(peer->writes.next, struct rep_write, link);
-        if (first->posted_us >= oldest_us) continue;
-        oldest_us = first->posted_us;
-        slowest = peer;
-    }
-    if (!slowest) return;
-    leat_diary_warn("replication: node %u has not taken a write for %llu ms: it is left",
-                    slowest->node.number, (unsigned long long)((now_us - oldest_us) / 1000));
-    primary->options.net.cut(primary->options.net.ctx, slowest->node.number);
-    rep_peer_lost(slowest);
 }
 
 static void on_timer(struct leat_timer *timer)
 {
     struct leat_primary *primary = timer->owner;
     uint64_t now_us = rep_now(primary);
-    shed_slow(primary, now_us);
+    rep_silence_shed(primary, now_us);
+    bool owed = rep_silence_look(primary, now_us);
     uint64_t next_us = primary->options.audit_us;
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
         struct rep_peer *peer = primary->peers[i];
@@ -659,7 +640,7 @@ static void on_timer(struct leat_timer *timer)
     }
     rep_recopy_step(primary, now_us);
     versions_send(primary);
-    if (is_busy(primary)) next_us = REP_TICK_US;
+    if (owed || is_busy(primary)) next_us = REP_TICK_US;
     if (primary->recopy) next_us = REP_RECOPY_US;
     rep_arm(primary, next_us);
 }

@@ -146,6 +146,7 @@ struct rep_batch {
     uint32_t count;
     uint8_t *control;
     bool busy;
+    uint64_t sent_us;
     uint64_t session;
 };
 
@@ -172,6 +173,15 @@ struct rep_peer {
     uint32_t open_count; /* copies not closed */
     struct leat_list copies, writes, ops_waiting;
     unsigned ops;
+    uint64_t ops_us; /* since when there are some without a pause */
+    /* silence.c */
+    struct leat_link_call ask;
+    bool asking;
+    uint64_t asked_us, round; /* the question under way, or the last one */
+    uint64_t heard_us;
+    unsigned missed;              /* rounds that others have answered since then */
+    uint64_t took_us, took_at_us; /* the longest wait of late for an answer; noted then */
+    uint64_t left_us, left_after_us;
     struct rep_batch restamp, flush;
 };
 
@@ -179,6 +189,7 @@ struct leat_primary {
     struct leat_primary_options options;
     struct rep_peer *peers[LEAT_REP_NODES_MAX]; /* NULL: never heard of */
     unsigned attached_count;                    /* of them: asked for with every append */
+    uint64_t round;                             /* of questions: silence.c */
     struct leat_list logs, dirty, waits;
     uint32_t log_count;
     struct leat_primary_log **buckets;
@@ -280,8 +291,16 @@ void rep_peer_fini(struct rep_peer *peer);
 leat_err rep_peer_init(struct rep_peer *peer, struct leat_primary *primary) LEAT_NODISCARD;
 void rep_peer_batches(struct rep_peer *peer);
 void rep_peer_ops(struct rep_peer *peer);
-/** Is a write under way for too long? */
-bool rep_peer_is_slow(const struct rep_peer *peer, uint64_t now_us);
+
+/* silence.c */
+/** It has answered something. Before that is taken off what is under way. */
+void rep_peer_heard(struct rep_peer *peer);
+/** A session begins. */
+void rep_peer_came(struct rep_peer *peer);
+/** Asks those that owe an answer whether they are there. true: look again at the next tick. */
+bool rep_silence_look(struct leat_primary *primary, uint64_t now_us);
+/** Leaves one that is silent while others answer, or that has not taken a write for too long. */
+void rep_silence_shed(struct leat_primary *primary, uint64_t now_us);
 
 /* place.c */
 /** A node for one more copy, or NULL. */

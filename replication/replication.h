@@ -46,6 +46,7 @@ enum leat_rep_kind {
     LEAT_REP_SETTLE,   /* rows: keep or drop */
     LEAT_REP_PULL,     /* any node: a piece of a replica that is closed, parked or fenced */
     LEAT_REP_SEAL,     /* a new owner: cut one of an old epoch to the decided end, and close it */
+    LEAT_REP_ASK,      /* are you there? */
     LEAT_REP_KINDS_END,
 };
 
@@ -113,8 +114,11 @@ struct leat_primary_options {
     struct leat_primary_events events;
     void *owner;
     /* 0: defaults */
-    uint64_t answer_us;    /* a control request, or a write, not done for so long: that backup is
+    uint64_t answer_us; /* a control request, or a write, not done for so long: that backup is
                                lost (2 s) */
+    /* Nothing that is asked of a backup is answered for so long, while others answer several
+     * questions: it is lost. Longer where answers have taken their time of late (0: never). */
+    uint64_t quiet_us;
     uint64_t flush_us;     /* likewise a flush (10 s) */
     uint64_t open_wait_us; /* a reservation tries backups for so long, then goes on with fewer
                                copies or is refused (2 s) */

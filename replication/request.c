@@ -457,6 +457,10 @@ static void handle(struct leat_backup *backup, const struct leat_link_identity *
         backup_refuse(backup, ticket, LEAT_E_STALE_EPOCH, "this incarnation was declared gone");
         return;
     }
+    if (frame->kind == LEAT_REP_ASK) {
+        backup->options.net.answer(backup->options.net.ctx, ticket, "\x90", 1);
+        return;
+    }
     if (frame->kind == LEAT_REP_PULL) { /* also of nodes that write nothing here */
         backup_pull_serve(backup, frame, ticket);
         return;

@@ -13,6 +13,7 @@ Kinds:
   stop    SIGSTOP of an owner, SIGCONT later: it wakes up as one that was declared dead
   cut     an owner's cable is cut (both ways, nobody is told), and mended later
   oneway  an owner can send nothing to one other node, but hears it: some logs move, or none
+  parted  an owner and one other node can send each other nothing
 
 Cuts need network namespaces; where they are refused those kinds are left out. Trials come in rounds:
 each round has streams of its own, and at its end everything is read back.
@@ -39,7 +40,7 @@ from netns import FarCluster, ip
 from rig import LEAT, WAIT_S, Failure, check, equal, on_end, process_end, until
 
 NEAR_KINDS = ('kill', 'leader', 'pair', 'stop')
-FAR_KINDS = ('cut', 'oneway')
+FAR_KINDS = ('cut', 'oneway', 'parted')
 STREAMS = {'m': (4, 'memory'), 'd': (2, 'disk')}  # streamlets, level
 LINES, EVERY_S = 10, 0.01                         # what a producer hands over, how often
 
@@ -342,7 +343,7 @@ class Trials:
         elif kind == 'cut':
             self.cluster.cut(victim)
         else:
-            ip('-n', f'n{victim}', 'route', 'add', 'blackhole', f'10.77.0.{second + 1}/32')
+            self.routes('add', victim, second, both=kind == 'parted')
 
     def heal(self, kind, victim, second):
         nodes = [self.cluster.nodes[victim]] + ([self.cluster.nodes[second]] if kind == 'pair' else [])
@@ -357,7 +358,13 @@ class Trials:
         elif kind == 'cut':
             self.cluster.mend(victim)
         else:
-            ip('-n', f'n{victim}', 'route', 'del', 'blackhole', f'10.77.0.{second + 1}/32')
+            self.routes('del', victim, second, both=kind == 'parted')
+
+    @staticmethod
+    def routes(change, victim, second, both):
+        ip('-n', f'n{victim}', 'route', change, 'blackhole', f'10.77.0.{second + 1}/32')
+        if both:
+            ip('-n', f'n{second}', 'route', change, 'blackhole', f'10.77.0.{victim + 1}/32')
 
     def second(self, kind, victim):
         """Two of three voters must live."""
@@ -370,9 +377,10 @@ class Trials:
         victim = self.victim(kind, owners)
         second = self.second(kind, victim)
         struck = owners.get(f'n{victim}', [])
-        if kind == 'pair':
+        two = kind in ('pair', 'oneway', 'parted')
+        if two:
             struck = struck + owners.get(f'n{second}', [])
-        led = self.leader() == victim
+        led = self.leader() in ((victim, second) if two else (victim,))
         waits = [feed.expect() for feed in self.round.feeds]
         at = time.time()
         self.strike(kind, victim, second)
@@ -388,7 +396,8 @@ class Trials:
         until(going, f'trial {number} ({kind} of n{victim}): all go on once all are back')
         ms = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed in struck]
         others = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed not in struck]
-        result = {'trial': number, 'kind': kind, 'transport': self.transport, 'victim': f'n{victim}', 'led': led,
+        result = {'trial': number, 'kind': kind, 'transport': self.transport, 'victim': f'n{victim}',
+                  'second': f'n{second}' if two else None, 'led': led,
                   'at': at, 'struck_ms': ms, 'others_ms': others, 'longest_ms': round(longest * 1000, 1)}
         self.results.append(result)
         if self.args.json:

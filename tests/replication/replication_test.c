@@ -267,6 +267,76 @@ static void slow_backup_is_left_after_the_bound(void **state)
     world_free(world);
 }
 
+static void mute(struct world *world, unsigned node, bool is)
+{
+    world->nodes[node].slow = world->nodes[node].mute = is;
+}
+
+/* Goal: a backup that is silent while others answer is left long before the bound; nobody is while nobody
+ * answers: it may be this core that is late. */
+static void silent_backup_is_left_where_others_answer(void **state)
+{
+    (void)state;
+    for (unsigned all = 0; all < 2; all++) {
+        struct world *world = ready(16 + all, 4, 3, LEAT_DURABILITY_MEMORY);
+        world->primary->options.answer_us = 2 * 1000 * 1000;
+        world->primary->options.quiet_us = 160 * 1000;
+        unsigned node = backup_of_head(world, 0);
+        for (unsigned i = 1; i < 4; i++)
+            mute(world, i, all || i == node);
+        append_all(world, 3, 1000);
+        world_run(world, 100 * 1000);
+        assert_int_equal(status_of(world).accounts.lost_backups, 0);
+        world_run(world, 200 * 1000);
+        assert_int_equal(status_of(world).accounts.lost_backups, !all);
+        for (unsigned i = 1; i < 4; i++)
+            mute(world, i, false);
+        assert_true(settle(world, 10 * 1000 * 1000));
+        assert_int_equal(status_of(world).accounts.lost_backups, !all);
+        world_run(world, 3 * 1000 * 1000);
+        assert_true(world_is_whole(world));
+        world_check_after_death(world);
+        world_free(world);
+    }
+}
+
+/* Goal: one that has been slow to answer of late, or was left for nothing, is given longer. */
+static void slow_machine_makes_the_owner_patient(void **state)
+{
+    (void)state;
+    struct world *world = ready(18, 4, 3, LEAT_DURABILITY_MEMORY);
+    world->primary->options.answer_us = 2 * 1000 * 1000;
+    world->primary->options.quiet_us = 160 * 1000;
+    for (unsigned silence_ms = 140; silence_ms <= 380; silence_ms += 240) {
+        unsigned node = backup_of_head(world, 0);
+        mute(world, node, true);
+        append_all(world, 3, 1000);
+        world_run(world, silence_ms * 1000);
+        mute(world, node, false);
+        assert_true(settle(world, 10 * 1000 * 1000));
+        world_run(world, 100 * 1000);
+    }
+    assert_int_equal(status_of(world).accounts.lost_backups, 0);
+    world_free(world);
+}
+
+/* Goal: a backup that answers questions is not silent, however long its writes take. */
+static void late_writes_are_no_silence(void **state)
+{
+    (void)state;
+    struct world *world = ready(19, 4, 3, LEAT_DURABILITY_MEMORY);
+    world->primary->options.quiet_us = 30 * 1000;
+    world->primary->options.answer_us = 2 * 1000 * 1000;
+    unsigned node = backup_of_head(world, 0);
+    world->nodes[node].slow = true;
+    append_all(world, 3, 1000);
+    world_run(world, 1000 * 1000);
+    assert_int_equal(status_of(world).accounts.lost_backups, 0);
+    world->nodes[node].slow = false;
+    assert_true(settle(world, 10 * 1000 * 1000));
+    world_free(world);
+}
+
 /* Goal: a parked log holds no memory at its backups; one that has lost a copy meanwhile makes that
  * good before its next ack. */
 static void parked_log_repairs_before_its_next_ack(void **state)
@@ -597,6 +667,9 @@ int main(void)
         cmocka_unit_test(too_few_nodes_refuses_by_name_and_recovers),
         cmocka_unit_test(refused_open_asks_another_and_leaves_nothing),
         cmocka_unit_test(slow_backup_is_left_after_the_bound),
+        cmocka_unit_test(silent_backup_is_left_where_others_answer),
+        cmocka_unit_test(slow_machine_makes_the_owner_patient),
+        cmocka_unit_test(late_writes_are_no_silence),
         cmocka_unit_test(parked_log_repairs_before_its_next_ack),
         cmocka_unit_test(returned_nodes_closed_copies_count_again),
         cmocka_unit_test(lost_closed_copies_wait_for_who_may_bring_them_back),

@@ -199,11 +199,16 @@ static void min_at(uint64_t *best, uint64_t at_us)
     if (at_us < *best) *best = at_us;
 }
 
+static bool message_waits(const struct world *world, const struct world_message *message)
+{
+    return world->nodes[message->answer ? message->from : message->to].mute;
+}
+
 static uint64_t next_at(const struct world *world)
 {
     uint64_t at = UINT64_MAX;
     for (unsigned i = 0; i < world->message_count; i++)
-        min_at(&at, world->messages[i].at_us);
+        if (!message_waits(world, &world->messages[i])) min_at(&at, world->messages[i].at_us);
     for (unsigned i = 0; i < world->write_count; i++)
         if (!world->nodes[world->writes[i].target->node].slow) min_at(&at, world->writes[i].at_us);
     for (unsigned i = 0; i < world->call_count; i++)
@@ -256,7 +261,8 @@ static bool node_due(struct world *world, struct world_node *node)
 static bool due_one(struct world *world)
 {
     for (unsigned i = 0; i < world->message_count; i++)
-        if (world->messages[i].at_us <= world->now_us) {
+        if (world->messages[i].at_us <= world->now_us &&
+            !message_waits(world, &world->messages[i])) {
             world_message_deliver(world, i);
             return true;
         }

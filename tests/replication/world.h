@@ -101,6 +101,7 @@ struct world_node {
     bool link_up; /* with the owner */
     uint64_t link, link_at_us, link_last_us[2];
     bool slow;        /* does not take writes */
+    bool mute;        /* nor anything else: messages wait */
     unsigned refuses; /* opens that it refuses, in 100 */
 };
 
