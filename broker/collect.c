@@ -155,6 +155,7 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
         .next_offset = info->next_offset,
         .max_timestamp_ms = info->max_timestamp_ms,
         .only_start = info->mark && info->only_start,
+        .ragged = info->mark && info->ragged,
         .durable = info->durable,
         .holds_tail = tail && begins_with(info, record->tail.extent),
     };

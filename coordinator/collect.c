@@ -15,7 +15,8 @@
  *   answer [text of the first failure, [code...]] */
 
 enum {
-    ROW_FIELDS = 17,
+    ROW_FIELDS = 18,
+    ROW_FIELDS_MIN = 17, /* before copies could be ragged */
     ROW_BYTES_MAX = 128,
     PULL_FIELDS = 11,
 };
@@ -42,6 +43,7 @@ static void row_write(struct leat_msg_writer *writer, const struct leat_replica_
     leat_msg_write_bool(writer, row->only_start);
     leat_msg_write_bool(writer, row->durable);
     leat_msg_write_bool(writer, row->holds_tail);
+    leat_msg_write_bool(writer, row->ragged);
 }
 
 static void row_read(struct leat_msg_reader *reader, struct leat_replica_row *row)
@@ -63,9 +65,10 @@ static void row_read(struct leat_msg_reader *reader, struct leat_replica_row *ro
     row->only_start = leat_msg_read_bool(reader);
     row->durable = leat_msg_read_bool(reader);
     row->holds_tail = leat_msg_read_bool(reader);
-    if (fields < ROW_FIELDS || kind < LEAT_REPLICA_MARK || kind > LEAT_REPLICA_LOST)
+    row->ragged = fields >= ROW_FIELDS && leat_msg_read_bool(reader);
+    if (fields < ROW_FIELDS_MIN || kind < LEAT_REPLICA_MARK || kind > LEAT_REPLICA_LOST)
         reader->failed = true;
-    else
+    else if (fields > ROW_FIELDS)
         leat_msg_skip_n(reader, fields - ROW_FIELDS);
 }
 

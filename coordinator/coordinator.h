@@ -147,7 +147,10 @@ struct leat_replica_row {
     uint64_t base_offset, next_offset;
     int64_t max_timestamp_ms;
     bool only_start; /* MARK: no batch yet, so the segment before it is needed */
-    bool durable;    /* the extent would survive a power cut */
+    /* MARK: behind its end lies what may be a torn write, or damage to one that was acked. Alone it does
+     * not say where its log ends. */
+    bool ragged;
+    bool durable; /* the extent would survive a power cut */
     /* The log's record is a tail of this segment, and the replica begins with exactly those bytes,
      * whatever follows (looked for and checked, not guessed). */
     bool holds_tail;

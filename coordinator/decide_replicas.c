@@ -2,7 +2,15 @@
  *
  * A mark holds everything that was acked: acks need every copy of the current version, and a mark is
  * one of them. So any one mark is enough, whichever nodes do not answer; more answers can only add
- * bytes that nobody was promised. */
+ * bytes that nobody was promised.
+ *
+ * SUBTLE: but not one whose end is ragged. (1) X and B have acked 0..100; a bit flips in B's file, in
+ * what came last. (2) Both lose their power, and B is up first: a valid prefix of 90, as a torn write
+ * would have left it. (3) The log ends at 90; X comes up, and its copy is too long. So such marks say
+ * nothing alone. They do when most of the log's copies have them, since damage is on a minority, or
+ * when everybody has been heard: then the longest is all that there is. Nor is a segment the log's last
+ * because of a ragged mark, where a higher one is there and what lies between is closed somewhere: it was
+ * the close entry that the damage hit. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -68,13 +76,45 @@ static bool predecessor_found(const struct leat_replica_row *mark,
     return false;
 }
 
+/* It was closed, so the log went on in the next one, with this. */
+static bool closed_before(const struct leat_replica_row *mark,
+                          const struct leat_replica_row *const *rows, size_t count)
+{
+    if (mark->only_start) return predecessor_found(mark, rows, count);
+    for (size_t i = 0; i < count; i++)
+        if (rows[i]->kind == LEAT_REPLICA_CLOSED && rows[i]->segment + 1 == mark->segment &&
+            rows[i]->next_offset == mark->base_offset)
+            return true;
+    return false;
+}
+
+/* Do the marks of that segment say how much of it was acked? */
+static bool is_sure(const struct leat_log_record *record, uint64_t segment,
+                    const struct leat_replica_row *const *rows, size_t count,
+                    const struct co_hearing *heard)
+{
+    uint32_t nodes = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_mark(record, rows[i]) || rows[i]->segment != segment) continue;
+        if (!rows[i]->ragged) return true;
+        bool again = false;
+        for (size_t k = 0; k < i; k++)
+            again |= heard->nodes[k] == heard->nodes[i] && rows[k]->segment == segment &&
+                     is_mark(record, rows[k]);
+        nodes += !again;
+    }
+    return nodes >= heard->enough;
+}
+
+/* heard NULL: however ragged they are. */
 static const struct leat_replica_row *mark_choose(const struct leat_log_record *record,
                                                   const struct leat_replica_row *const *rows,
-                                                  size_t count)
+                                                  size_t count, const struct co_hearing *heard)
 {
     const struct leat_replica_row *best = NULL;
     for (size_t i = 0; i < count; i++) {
         if (!is_mark(record, rows[i])) continue;
+        if (heard && !is_sure(record, rows[i]->segment, rows, count, heard)) continue;
         if (!best || rows[i]->segment < best->segment ||
             (rows[i]->segment == best->segment && rows[i]->extent.bytes > best->extent.bytes))
             best = rows[i];
@@ -83,6 +123,17 @@ static const struct leat_replica_row *mark_choose(const struct leat_log_record *
     for (size_t i = 0; i < count; i++)
         if (!best || rows[i]->segment > best->segment) best = rows[i];
     return best;
+}
+
+/* The mark that says where the log ends, or NULL: those that there are do not. */
+static const struct leat_replica_row *end_find(const struct leat_log_record *record,
+                                               const struct leat_replica_row *const *rows,
+                                               size_t count, const struct co_hearing *heard)
+{
+    const struct leat_replica_row *best = mark_choose(record, rows, count, heard);
+    const struct leat_replica_row *lowest = mark_choose(record, rows, count, NULL);
+    if (best && (best->segment == lowest->segment || closed_before(best, rows, count))) return best;
+    return heard->all ? lowest : NULL;
 }
 
 static void no_mark(const struct leat_log_record *record,
@@ -113,12 +164,25 @@ static void no_mark(const struct leat_log_record *record,
 
 static void by_marks(const struct leat_log_record *record,
                      const struct leat_replica_row *const *rows, size_t count,
-                     struct leat_log_decision *decision, bool *out_holds)
+                     const struct co_hearing *heard, struct leat_log_decision *decision,
+                     bool *out_holds)
 {
     char why[200];
-    const struct leat_replica_row *best = mark_choose(record, rows, count);
+    const struct leat_replica_row *best = mark_choose(record, rows, count, NULL);
     if (!best) {
         no_mark(record, rows, count, decision);
+        return;
+    }
+    uint64_t lowest = best->segment;
+    best = end_find(record, rows, count, heard);
+    if (!best) {
+        snprintf(
+            why, sizeof why,
+            "segment %" PRIu64
+            " ends in a torn write or in damage wherever it was found, and some nodes have not "
+            "been heard",
+            lowest);
+        wait_for(decision, why);
         return;
     }
     for (size_t i = 0; i < count; i++)
@@ -149,13 +213,14 @@ static void by_marks(const struct leat_log_record *record,
 
 void co_decide_replicas(struct leat_log_ref log, const struct leat_log_record *record,
                         const struct leat_replica_row *const *rows, size_t count,
-                        struct leat_log_decision *out_decision, bool *out_holds)
+                        const struct co_hearing *heard, struct leat_log_decision *out_decision,
+                        bool *out_holds)
 {
     *out_decision = (struct leat_log_decision){.log = log};
     for (size_t i = 0; i < count; i++)
         out_holds[i] = false;
     if (record->opened)
-        by_marks(record, rows, count, out_decision, out_holds);
+        by_marks(record, rows, count, heard, out_decision, out_holds);
     else
         by_tail(&record->tail, rows, count, out_decision, out_holds);
 }

@@ -54,11 +54,18 @@ leat_err co_tails_answer(struct leat_coordinator *coordinator,
                          struct leat_coordinate *request) LEAT_NODISCARD;
 
 /* decide_replicas.c */
+/* Who was heard of one log. */
+struct co_hearing {
+    const uint32_t *nodes; /* of each row, whose it is */
+    uint32_t enough;       /* most of the log's copies: so many are not damaged at once */
+    bool all;              /* nobody is left who may have more of it */
+};
 /** Where one log ends, by what many nodes hold of it (rows: its, any order). out_holds[i]: rows[i] has
  * the bytes of the tail that was decided. */
 void co_decide_replicas(struct leat_log_ref log, const struct leat_log_record *record,
                         const struct leat_replica_row *const *rows, size_t count,
-                        struct leat_log_decision *out_decision, bool *out_holds);
+                        const struct co_hearing *heard, struct leat_log_decision *out_decision,
+                        bool *out_holds);
 
 /* ---- the leader's side ---- */
 
@@ -193,8 +200,8 @@ leat_err co_recovery_plan(struct leat_coordinator *coordinator) LEAT_NODISCARD;
 size_t co_recovery_command(struct leat_coordinator *coordinator);
 
 /* recovery_wait.c */
-/** Every node that is to come back is up for a while, and has answered. */
-bool co_recovery_all_heard(const struct leat_coordinator *coordinator);
+/** Every node that is to come back is up, for so long already, and has answered. */
+bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t up_us);
 /** The best that is there of a log that waits; false: nothing. Rows: sorted. */
 bool co_recovery_best(const struct co_recovery *it, const struct co_recover_log *log,
                       struct leat_tail_record *out_best);

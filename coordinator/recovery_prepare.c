@@ -83,6 +83,7 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
     struct co_recovery *it = coordinator->recovery;
     const struct leat_replica_row *rows[LOG_ROWS_MAX] = {NULL};
     struct co_row *of[LOG_ROWS_MAX];
+    uint32_t nodes[LOG_ROWS_MAX];
     bool holds[LOG_ROWS_MAX];
     size_t count = 0;
     struct leat_log_decision decision;
@@ -94,9 +95,15 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
         it->rows[i].holds = it->rows[i].before = false;
         if (!node_lives(coordinator, it->rows[i].node)) continue; /* it died since */
         of[count] = &it->rows[i];
+        nodes[count] = it->rows[i].node;
         rows[count++] = &it->rows[i].row;
     }
-    co_decide_replicas(log->ref, &log->seen, rows, count, &decision, holds);
+    const struct leat_machine_stream *stream =
+        leat_machine_stream_find(&coordinator->machine, log->ref.stream);
+    struct co_hearing heard = {.nodes = nodes,
+                               .enough = stream ? stream->desc->settings.copies / 2 + 1 : 1,
+                               .all = co_recovery_all_heard(coordinator, 0)};
+    co_decide_replicas(log->ref, &log->seen, rows, count, &heard, &decision, holds);
     log->undecided = decision.kind == LEAT_DECIDED_WAIT;
     if (log->undecided) {
         log->decision = LEAT_RECOVER_WAITS;
@@ -382,7 +389,7 @@ enum { STREAMLET_BYTES_MAX = 64, LOG_BYTES_MAX = 72, HEAD_BYTES_MAX = 64 };
 static void waits_tell(const struct leat_coordinator *coordinator)
 {
     struct co_recovery *it = coordinator->recovery;
-    bool all = co_recovery_all_heard(coordinator);
+    bool all = co_recovery_all_heard(coordinator, CO_ALL_HEARD_US);
     for (uint32_t i = 0; i < it->log_count; i++) {
         struct co_recover_log *log = &it->logs[i];
         log->tells =

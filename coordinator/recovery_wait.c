@@ -2,7 +2,7 @@
  * them, and who answers for them meanwhile. Pure; docs/recovery.md, "Logs that wait". */
 #include "coordinator/recovery.h"
 
-bool co_recovery_all_heard(const struct leat_coordinator *coordinator)
+bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t up_us)
 {
     const struct co_recovery *it = coordinator->recovery;
     const struct leat_machine *machine = &coordinator->machine;
@@ -15,7 +15,7 @@ bool co_recovery_all_heard(const struct leat_coordinator *coordinator)
         }
         /* Of the incarnation that answered, and that for a while: what it says is all it has. */
         if (!it->nodes[i].good || it->seen[i].incarnation != info->incarnation ||
-            it->now_us < it->seen[i].since_us + CO_ALL_HEARD_US)
+            it->now_us < it->seen[i].since_us + up_us)
             return false;
     }
     return true;
@@ -59,7 +59,7 @@ int co_recovery_answers(const struct leat_coordinator *coordinator,
     const struct leat_machine *machine = &coordinator->machine;
     for (uint32_t q = 0; q < streamlet->logs; q++)
         if (!it->logs[streamlet->first + q].undecided) return -1;
-    if (!co_recovery_all_heard(coordinator)) return -1;
+    if (!co_recovery_all_heard(coordinator, CO_ALL_HEARD_US)) return -1;
     const struct leat_machine_stream *stream = leat_machine_stream_find(
         (struct leat_machine *)&coordinator->machine, streamlet->ref.stream);
     if (!stream) return -1;

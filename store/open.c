@@ -157,6 +157,19 @@ static bool torn_on_its_way(const struct leat_segment *seg, const struct leat_sc
            scan->acked_bytes == 0;
 }
 
+/* SUBTLE: where a file's valid prefix ends, a write may have been torn, and a bit may have flipped in a
+ * write that was whole and acked: what was acked last is named by nothing that was written later. So it
+ * is told from an end behind which nothing was ever written: there the next entry's header is zeros
+ * (leat_entry_seal() and whoever clears buffers see to it). Recovery does not take such an end alone for
+ * the log's (docs/recovery.md). */
+static bool is_ragged(const struct leat_segment *seg, const struct leat_scan *scan,
+                      const uint8_t *bytes)
+{
+    static const uint8_t nothing[LEAT_ENTRY_HEADER_BYTES];
+    if (LEAT_BUG(DAMAGE_IS_TORN) || seg->capacity - scan->bytes < sizeof nothing) return false;
+    return memcmp(bytes + scan->bytes, nothing, sizeof nothing) != 0;
+}
+
 /* RESERVED or OPEN, its bytes at hand in `bytes`. */
 static leat_err open_bytes(struct opening *op, struct leat_held *held, const struct leat_row *row,
                            const uint8_t *bytes, bool in_file)
@@ -193,6 +206,8 @@ static leat_err open_bytes(struct opening *op, struct leat_held *held, const str
     if (in_file) held->in_file_bytes = scan.bytes;
     if (!scan.closed) {
         seg->state = LEAT_SEGMENT_OPEN;
+        seg->ragged =
+            in_file && seg->durability == LEAT_DURABILITY_DISK && is_ragged(seg, &scan, bytes);
         struct leat_found *found = found_add(op, held, LEAT_FOUND_MARK);
         if (!found) return LEAT_E_NO_MEMORY;
         found->scan = scan;
@@ -247,8 +262,14 @@ static leat_err open_replica(struct opening *op, struct leat_held *held, const s
     bool whole = leat_open_header_matches(store, seg, &scan) && scan.started && !scan.damaged &&
                  scan.bytes >= (row->state == LEAT_SEGMENT_OPEN ? row->extent_bytes : 0);
     if (!whole) return open_bytes(op, held, row, store->scratch, false);
-    memset(store->scratch + scan.bytes, 0, seg->capacity - scan.bytes);
-    leat_err rc = slot_write(op, held, LEAT_ALIGN_UP(scan.bytes, (uint32_t)LEAT_BLOCK_BYTES));
+    /* What comes from the file stays as it is there: cleared before the row says PARKED, what makes its
+     * end ragged would be gone after a power cut between the two. */
+    bool from_file = seg->durability == LEAT_DURABILITY_DISK;
+    leat_err rc = LEAT_OK;
+    if (!from_file) {
+        memset(store->scratch + scan.bytes, 0, seg->capacity - scan.bytes);
+        rc = slot_write(op, held, LEAT_ALIGN_UP(scan.bytes, (uint32_t)LEAT_BLOCK_BYTES));
+    }
     if (rc)
         return add_lost(op, held, LEAT_SEGMENT_OPEN, &scan, "cannot be written to store/%u: %s",
                         row->slot_file, leat_err_text(rc));
@@ -373,6 +394,7 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->role = row->flags & LEAT_ROW_REPLICA ? LEAT_SEGMENT_REPLICA : LEAT_SEGMENT_OWN;
     seg->writer = row->writer;
     seg->incomplete = row->flags & LEAT_ROW_INCOMPLETE;
+    seg->ragged = row->flags & LEAT_ROW_RAGGED;
     seg->capacity = row->capacity;
     seg->row = number;
     seg->extent = (struct leat_extent){row->extent_bytes, row->extent_crc};

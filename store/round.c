@@ -485,6 +485,7 @@ static void end_keep(struct leat_store *store, struct leat_keep *keep)
         break;
     case LEAT_KEEP_RESUME:
         held->seg.state = LEAT_SEGMENT_OPEN;
+        held->seg.ragged = false; /* its owner knows how long it is */
         break;
     case LEAT_KEEP_DROP:
         held->leave = keep->leave;

@@ -20,6 +20,7 @@ enum leat_row_flags {
     LEAT_ROW_IN_POOL = 2,    /* pool_id and pool_at say where its bytes lie in memory */
     LEAT_ROW_REPLICA = 4,    /* of another node's log: `writer` wrote it */
     LEAT_ROW_INCOMPLETE = 8, /* a replacement not yet identical: never used */
+    LEAT_ROW_RAGGED = 16,    /* PARKED: see leat_segment.ragged */
 };
 
 struct leat_row {

@@ -40,6 +40,9 @@ struct leat_segment {
     uint64_t writer; /* REPLICA: the incarnation that writes it */
     bool incomplete; /* REPLICA: being made whole; found at a start it is dropped */
     bool damaged;    /* its log has found other bytes than `extent` says: it counts for nothing */
+    /* OPEN, PARKED: found in a file at a start, and behind its valid prefix there is something that
+     * is no part of it: a write that was torn, or one that was whole once and is damaged now. */
+    bool ragged;
     enum leat_durability durability;
     uint32_t capacity;      /* bytes, power of two */
     uint32_t row;           /* in the catalogue */

@@ -240,7 +240,9 @@ static struct leat_log_decision decide_rows(struct leat_log_record record,
 {
     struct leat_log_decision decision;
     const struct leat_replica_row *rows[2] = {a, b};
-    co_decide_replicas(LOG, &record, rows, (a != NULL) + (b != NULL), &decision, out_holds);
+    const uint32_t nodes[2] = {0, 1};
+    const struct co_hearing heard = {.nodes = nodes, .enough = 2};
+    co_decide_replicas(LOG, &record, rows, (a != NULL) + (b != NULL), &heard, &decision, out_holds);
     if (decision.kind == LEAT_DECIDED_WAIT) assert_true(decision.why[0] != 0);
     return decision;
 }
@@ -295,6 +297,71 @@ static void decide_replicas_needs_the_predecessor_anywhere(void **state)
     assert_int_equal(decide_rows(record_opened(3), &begun, &before, holds).tail.segment, 6);
     before.extent.crc++;
     assert_int_equal(decide_rows(record_opened(3), &begun, &before, holds).kind, LEAT_DECIDED_WAIT);
+}
+
+struct heard_rows {
+    const struct leat_replica_row *rows[3];
+    uint32_t nodes[3];
+    size_t count;
+    bool all;
+};
+
+static struct leat_log_decision decide_heard(const struct heard_rows *given)
+{
+    struct leat_log_decision decision;
+    struct leat_log_record record = record_opened(3);
+    bool holds[3];
+    const struct co_hearing heard = {.nodes = given->nodes, .enough = 2, .all = given->all};
+    co_decide_replicas(LOG, &record, given->rows, given->count, &heard, &decision, holds);
+    return decision;
+}
+
+/* A flipped bit in what was acked last leaves what a torn write would leave. */
+static void decide_replicas_waits_for_more_than_one_ragged_end(void **state)
+{
+    (void)state;
+    struct leat_replica_row ragged = replica(5, 3, 1, 800, 120), whole = replica(5, 3, 1, 900, 130),
+                            other = replica(5, 3, 1, 850, 125);
+    ragged.ragged = other.ragged = true;
+    struct heard_rows alone = {{&ragged}, {0}, 1, false}, all = {{&ragged}, {0}, 1, true};
+    assert_int_equal(decide_heard(&alone).kind, LEAT_DECIDED_WAIT);
+    assert_int_equal(decide_heard(&all).tail.next_offset, 120);
+    struct heard_rows with_whole = {{&ragged, &whole}, {0, 1}, 2, false};
+    assert_int_equal(decide_heard(&with_whole).tail.next_offset, 130);
+    struct heard_rows most = {{&ragged, &other}, {0, 1}, 2, false};
+    assert_int_equal(decide_heard(&most).tail.next_offset, 125);
+    struct heard_rows same_node = {{&ragged, &other}, {1, 1}, 2, false};
+    assert_int_equal(decide_heard(&same_node).kind, LEAT_DECIDED_WAIT);
+    struct leat_replica_row longer = other;
+    longer.extent.bytes = 950;
+    longer.next_offset = 135;
+    struct heard_rows longest = {{&longer, &whole}, {0, 1}, 2, false};
+    assert_int_equal(decide_heard(&longest).tail.next_offset, 135);
+}
+
+/* The bit flipped in the close entry of a segment: the log did not end there. */
+static void decide_replicas_goes_past_a_ragged_end_that_was_closed_elsewhere(void **state)
+{
+    (void)state;
+    struct leat_replica_row ragged = replica(5, 3, 1, 800, 130), next = replica(6, 3, 1, 300, 140),
+                            closed_one = replica(5, 3, 1, 900, 130);
+    ragged.ragged = true;
+    next.base_offset = 130;
+    closed_one.kind = LEAT_REPLICA_CLOSED;
+    struct heard_rows known = {{&ragged, &next, &closed_one}, {0, 1, 1}, 3, false};
+    assert_int_equal(decide_heard(&known).tail.segment, 6);
+    struct heard_rows unknown = {{&ragged, &next}, {0, 1}, 2, false};
+    assert_int_equal(decide_heard(&unknown).kind, LEAT_DECIDED_WAIT);
+    unknown.all = true;
+    assert_int_equal(decide_heard(&unknown).tail.segment, 5);
+    /* It had only begun: what it names has to be the closed one. */
+    next.only_start = true;
+    next.previous = closed_one.extent;
+    assert_int_equal(decide_heard(&known).tail.segment, 6);
+    next.previous.crc++;
+    assert_int_equal(decide_heard(&known).kind, LEAT_DECIDED_WAIT);
+    known.all = true;
+    assert_int_equal(decide_heard(&known).tail.segment, 5);
 }
 
 /* Equal lengths and other bytes: one of them is damaged, and nobody knows which. */
@@ -429,6 +496,8 @@ int main(void)
         cmocka_unit_test(decide_replicas_takes_the_longest_of_the_lowest),
         cmocka_unit_test(decide_replicas_passes_over_old_marks),
         cmocka_unit_test(decide_replicas_needs_the_predecessor_anywhere),
+        cmocka_unit_test(decide_replicas_waits_for_more_than_one_ragged_end),
+        cmocka_unit_test(decide_replicas_goes_past_a_ragged_end_that_was_closed_elsewhere),
         cmocka_unit_test(decide_replicas_that_differ_wait),
         cmocka_unit_test(decide_replicas_finds_a_standing_tail),
         cmocka_unit_test(decide_replicas_tells_of_what_is_lost),

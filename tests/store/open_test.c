@@ -146,6 +146,56 @@ static void store_open_flipped_bit_is_damage_not_a_torn_tail(void **state)
     bench_free(bench);
 }
 
+static const struct leat_found *mark_of(struct bench *bench, const struct mine *mine)
+{
+    const struct leat_found *found = found_of(bench, mine);
+    assert_non_null(found);
+    assert_int_equal(found->kind, LEAT_FOUND_MARK);
+    return found;
+}
+
+/* What came last is named by nothing that came later: a flip there leaves a shorter prefix, which must
+ * never pass for one behind which nothing was written; not at a later start either. */
+static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(13);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    uint32_t from = last_extent(mine).bytes;
+    assert_true(write_some(mine, 3));
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    uint32_t to = last_extent(mine).bytes;
+    reopen(bench, false);
+    assert_false(mark_of(bench, mine)->seg->ragged);
+    assert_int_equal(mark_of(bench, mine)->scan.bytes, to);
+    uint8_t *bytes = fake_file(&bench->world, "store/0")->now + mine->seg->file_offset;
+    unsigned ragged = 0;
+    for (uint32_t i = from; i < to; i++) {
+        for (unsigned bit = 0; bit < 8; bit += 3) {
+            bytes[i] ^= (uint8_t)(1u << bit);
+            reopen(bench, false);
+            const struct leat_found *found = found_of(bench, mine);
+            assert_non_null(found);
+            if (found->kind == LEAT_FOUND_MARK) {
+                assert_true(found->seg->ragged && found->scan.bytes == from);
+                ragged++;
+            }
+            bytes[i] ^= (uint8_t)(1u << bit);
+        }
+    }
+    assert_true(ragged > 0);
+    bytes[to - 1] ^= 1;
+    bytes[to - 40] ^= 1;
+    reopen(bench, false);
+    leat_store_found_park(bench->store, mark_of(bench, mine));
+    assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
+    reopen(bench, true);
+    assert_int_equal(mark_of(bench, mine)->seg->state, LEAT_SEGMENT_PARKED);
+    assert_true(mark_of(bench, mine)->seg->ragged);
+    bench_free(bench);
+}
+
 static void store_scrub_names_damage_in_closed_segments(void **state)
 {
     (void)state;
@@ -174,6 +224,7 @@ int main(void)
         cmocka_unit_test(store_open_damaged_row_is_named_and_its_place_kept),
         cmocka_unit_test(store_open_truncated_files_are_named),
         cmocka_unit_test(store_open_flipped_bit_is_damage_not_a_torn_tail),
+        cmocka_unit_test(store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end),
         cmocka_unit_test(store_scrub_names_damage_in_closed_segments),
     };
     return cmocka_run_group_tests_name("store open", tests, NULL, NULL);
