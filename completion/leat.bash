@@ -61,7 +61,7 @@ _leat()
     cluster:status) options+=' --json --watch' ;;
     node:) COMPREPLY=($(compgen -W "drain undrain add-voter replace $options" -- "$cur")) && return ;;
     bench:) COMPREPLY=($(compgen -W "append pull recovery $options" -- "$cur")) && return ;;
-    bench:append) options+=' --producers --record-bytes --batch-records --seconds --records --rate --in-flight --linger --compression --stream --streamlets --logs --durability --copies --replication --fresh --json' ;;
+    bench:append) options+=' --producers --record-bytes --batch-records --seconds --records --rate --in-flight --threads --linger --compression --stream --streamlets --logs --durability --copies --replication --fresh --json' ;;
     bench:recovery) options=' --stored --copies --nodes --trials --how --replicated --durability --replication --memory --dir --keep --leatd --json --help' ;;
     bench:pull) options+=' --consumers --stream --records --seconds --fetch-bytes --verify --json' ;;
     esac

@@ -39,6 +39,9 @@ static const char help[] =
     "  --in-flight N       batches of a producer without an ack, then it waits (1: the latency of "
     "an\n"
     "                      append by itself; default: as many as its memory holds)\n"
+    "  --threads N         that produce, each for its share of the producers (default: one for "
+    "each;\n"
+    "                      with --in-flight and without --rate at most one per processor)\n"
     "  --linger TIME       (default 1ms)\n"
     "  --compression C     none, lz4, zstd\n"
     "  --stream NAME       (default bench) made with the options below when it is missing; one "
@@ -58,58 +61,69 @@ static const char help[] =
 struct append_options {
     /* streamlets, logs, copies, durability: as asked for, 0 or NULL where it does not matter */
     uint64_t producers, record_bytes, batch_records, records, seconds_ms, rate, linger_us,
-        streamlets, logs, in_flight, copies;
+        streamlets, logs, in_flight, copies, threads;
     const char *compression, *stream, *durability, *replication, *json;
     bool fresh;
     struct leat_stream_settings has; /* what the stream was made with */
 };
 
-struct append_thread {
-    pthread_t thread;
+enum {
+    /* As many marks as batches of a producer can be open at once, reused in turn. */
+    MARKS_MORE = 16,
+};
+
+/* A producer, driven by one thread. */
+struct append_source {
     leat_producer *producer;
     const struct append_options *options;
     uint32_t index;
     uint64_t quota, interval_ns, stop_us, start_us;
     _Atomic uint64_t acked_batches, failed, ended; /* ended: batches, acked or not */
-    struct leat_event end;                         /* told after `ended`, with --in-flight */
-    uint64_t produced;
+    struct leat_event *end; /* its thread's: told after `ended`, with --in-flight */
+    uint64_t produced, batch;
+    struct append_mark *marks;
+    size_t mark_count;
+    bool over; /* nothing more comes of it */
     struct bench_histogram latency;
     leat_code refused;
 };
 
 /* Of the first record of each batch: the time it was produced, or meant to be, travels as the
- * callback's argument. The histogram is the producer's; the thread is found through it. */
+ * callback's argument. The histogram is the producer's; it is found through it. */
 struct append_mark {
-    struct append_thread *thread;
+    struct append_source *source;
     uint64_t at_us;
+};
+
+/* Drives every options->threads-th producer, from its own number on. With one thread for each the
+ * batches of sixteen producers that wait for their acks would cost sixteen wake-ups, which no load
+ * generator should be measured by. */
+struct append_thread {
+    pthread_t thread;
+    struct append_source *sources;
+    const struct append_options *options;
+    uint64_t first;
+    struct leat_event end;
+    uint8_t *payload;
+    leat_produce_record records[RECORDS_PER_CALL];
 };
 
 static void on_result(void *arg, const leat_result *result)
 {
     const struct append_mark *mark = arg;
-    struct append_thread *thread = mark->thread;
+    struct append_source *source = mark->source;
     if (result->code) {
-        atomic_fetch_add(&thread->failed, thread->options->batch_records);
+        atomic_fetch_add(&source->failed, source->options->batch_records);
     } else {
-        bench_note(&thread->latency, leat_shared_now_us(NULL) - mark->at_us);
-        atomic_store_explicit(&thread->acked_batches,
-                              atomic_load_explicit(&thread->acked_batches, memory_order_relaxed) +
+        bench_note(&source->latency, leat_shared_now_us(NULL) - mark->at_us);
+        atomic_store_explicit(&source->acked_batches,
+                              atomic_load_explicit(&source->acked_batches, memory_order_relaxed) +
                                   1,
                               memory_order_relaxed);
     }
-    if (!thread->options->in_flight) return;
-    atomic_fetch_add(&thread->ended, 1);
-    leat_event_tell(&thread->end);
-}
-
-/* With --in-flight: wait until batch number `batch` may go. */
-static void window_wait(struct append_thread *thread, uint64_t batch)
-{
-    for (;;) {
-        uint32_t seen = leat_event_look(&thread->end);
-        if (batch - atomic_load(&thread->ended) < thread->options->in_flight) return;
-        (void)leat_event_wait(&thread->end, seen, UINT64_MAX); /* each batch ends, in time */
-    }
+    if (!source->options->in_flight) return;
+    atomic_fetch_add(&source->ended, 1);
+    leat_event_tell(source->end);
 }
 
 static void pace(uint64_t due_ns)
@@ -120,72 +134,106 @@ static void pace(uint64_t due_ns)
         ;
 }
 
+/* One batch. The first record carries the mark; the rest goes a handful at a time. */
+static void batch_produce(struct append_thread *thread, struct append_source *source,
+                          struct append_mark *mark)
+{
+    const struct append_options *options = source->options;
+    /* The upper bits tell the runs of the benchmark apart: each counts from 0. */
+    uint64_t run_bits = source->start_us << BENCH_NUMBER_BITS;
+    uint64_t left = source->quota - source->produced;
+    uint64_t count = left < options->batch_records ? left : options->batch_records;
+    bool stamped = options->record_bytes >= 16;
+    for (uint64_t i = 0; i < count;) {
+        uint64_t some = i == 0 ? 1 : count - i;
+        if (some > RECORDS_PER_CALL) some = RECORDS_PER_CALL;
+        for (uint64_t k = 0; stamped && k < some; k++) {
+            uint8_t *value = thread->payload + k * options->record_bytes;
+            leat_put_le32(value, 0x6c656174u); /* "leat": --verify of pull knows by it */
+            leat_put_le32(value + 4, source->index);
+            leat_put_le64(value + 8, run_bits | (source->produced + i + k));
+        }
+        leat_code code =
+            i == 0
+                ? leat_produce(source->producer, options->stream, thread->records, on_result, mark)
+                : leat_produce_many(source->producer, options->stream, thread->records,
+                                    (size_t)some, NULL, NULL, NULL);
+        if (__builtin_expect(code != 0, 0)) {
+            source->refused = code;
+            source->over = true;
+            return;
+        }
+        i += some;
+    }
+    source->produced += count;
+    source->batch++;
+}
+
+/* Its next batch, if one may go. false: nothing was done. */
+static bool source_step(struct append_thread *thread, struct append_source *source)
+{
+    const struct append_options *options = source->options;
+    if (source->over) return false;
+    if (source->produced >= source->quota) {
+        source->over = true;
+        return false;
+    }
+    if (options->in_flight && source->batch - atomic_load(&source->ended) >= options->in_flight)
+        return false;
+    uint64_t now = leat_shared_now_us(NULL);
+    struct append_mark *mark = &source->marks[source->batch % source->mark_count];
+    mark->source = source;
+    mark->at_us = now;
+    if (source->interval_ns) {
+        uint64_t due = source->start_us * 1000 + source->batch * source->interval_ns;
+        source->over = due / 1000 >= source->stop_us;
+        if (source->over) return false;
+        if (due > now * 1000) pace(due);
+        mark->at_us = due / 1000;
+    } else if (now >= source->stop_us) {
+        source->over = true;
+        return false;
+    }
+    batch_produce(thread, source, mark);
+    return true;
+}
+
+static void thread_drive(struct append_thread *thread)
+{
+    const struct append_options *options = thread->options;
+    while (!cli_interrupted()) {
+        uint32_t seen = leat_event_look(&thread->end);
+        bool any = false, all_over = true;
+        for (uint64_t i = thread->first; i < options->producers; i += options->threads) {
+            any |= source_step(thread, &thread->sources[i]);
+            all_over &= thread->sources[i].over;
+        }
+        if (all_over) return;
+        /* Each batch ends, in time. */
+        if (!any) (void)leat_event_wait(&thread->end, seen, UINT64_MAX);
+    }
+}
+
 static void *append_main(void *arg)
 {
     struct append_thread *thread = arg;
     const struct append_options *options = thread->options;
-    uint64_t per_batch = options->batch_records;
-    /* As many marks as batches can be open at once, reused in turn. */
-    size_t mark_count = (size_t)BATCHES_PER_LOG * options->has.streamlets * 2 + 16;
-    struct append_mark *marks = calloc(mark_count, sizeof *marks);
-    uint8_t *payload = malloc((options->record_bytes + 16) * RECORDS_PER_CALL);
-    leat_produce_record records[RECORDS_PER_CALL];
-    if (!marks || !payload) abort();
+    thread->payload = malloc((options->record_bytes + 16) * RECORDS_PER_CALL);
+    if (!thread->payload) abort();
     for (size_t i = 0; i < options->record_bytes * RECORDS_PER_CALL; i++)
-        payload[i] = (uint8_t)("leat bench "[i % 11] + (i * 7 % 3));
+        thread->payload[i] = (uint8_t)("leat bench "[i % 11] + (i * 7 % 3));
     for (size_t i = 0; i < RECORDS_PER_CALL; i++)
-        records[i] = (leat_produce_record){.value = payload + i * options->record_bytes,
-                                           .value_bytes = options->record_bytes,
-                                           .streamlet = -1};
-    bool stamped = options->record_bytes >= 16;
+        thread->records[i] =
+            (leat_produce_record){.value = thread->payload + i * options->record_bytes,
+                                  .value_bytes = options->record_bytes,
+                                  .streamlet = -1};
     /* The kernel rounds sleeps up by 50 us: several times what is measured here. */
-    if (thread->interval_ns) (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
-    /* The upper bits tell the runs of the benchmark apart: each counts from 0. */
-    uint64_t run_bits = thread->start_us << BENCH_NUMBER_BITS;
-    uint64_t base_ns = thread->start_us * 1000;
-    for (uint64_t batch = 0; thread->produced < thread->quota && !cli_interrupted(); batch++) {
-        if (options->in_flight) window_wait(thread, batch);
-        uint64_t now = leat_shared_now_us(NULL);
-        struct append_mark *mark = &marks[batch % mark_count];
-        mark->thread = thread;
-        if (thread->interval_ns) {
-            uint64_t due = base_ns + batch * thread->interval_ns;
-            if (due / 1000 >= thread->stop_us) break;
-            if (due > now * 1000) pace(due);
-            mark->at_us = due / 1000;
-        } else {
-            mark->at_us = now;
-            if (now >= thread->stop_us) break;
-        }
-        uint64_t left = thread->quota - thread->produced;
-        uint64_t count = left < per_batch ? left : per_batch;
-        for (uint64_t i = 0; i < count;) {
-            /* The batch's first record carries the mark; the rest goes a handful at a time. */
-            uint64_t some = i == 0 ? 1 : count - i;
-            if (some > RECORDS_PER_CALL) some = RECORDS_PER_CALL;
-            for (uint64_t k = 0; stamped && k < some; k++) {
-                uint8_t *value = payload + k * options->record_bytes;
-                leat_put_le32(value, 0x6c656174u); /* "leat": --verify of pull knows by it */
-                leat_put_le32(value + 4, thread->index);
-                leat_put_le64(value + 8, run_bits | (thread->produced + i + k));
-            }
-            leat_code code =
-                i == 0 ? leat_produce(thread->producer, options->stream, records, on_result, mark)
-                       : leat_produce_many(thread->producer, options->stream, records, (size_t)some,
-                                           NULL, NULL, NULL);
-            if (__builtin_expect(code != 0, 0)) {
-                thread->refused = code;
-                goto out;
-            }
-            i += some;
-        }
-        thread->produced += count;
-    }
-out:
+    if (options->rate) (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
+    thread_drive(thread);
     /* Results name marks until the last one is told; each record ends, in time. */
-    (void)leat_producer_flush(thread->producer, -1);
-    free(payload);
-    free(marks);
+    for (uint64_t i = thread->first; i < options->producers; i += options->threads)
+        (void)leat_producer_flush(thread->sources[i].producer, -1);
+    free(thread->payload);
     return NULL;
 }
 
@@ -268,7 +316,7 @@ static int stream_prepare(struct append_options *o)
     return CLI_FAILED;
 }
 
-static int threads_open(struct append_thread *threads, const struct append_options *o)
+static int sources_open(struct append_source *sources, const struct append_options *o)
 {
     leat_producer_options options;
     leat_producer_options_init(&options);
@@ -288,8 +336,8 @@ static int threads_open(struct append_thread *threads, const struct append_optio
     if (cli_compression_parse(o->compression, &options.compression)) return CLI_USAGE;
     for (uint64_t i = 0; i < o->producers; i++) {
         leat_message message;
-        threads[i].producer = leat_producer_open(&options, &message);
-        if (!threads[i].producer) {
+        sources[i].producer = leat_producer_open(&options, &message);
+        if (!sources[i].producer) {
             cli_error("%s", message.text);
             return CLI_FAILED;
         }
@@ -299,47 +347,47 @@ static int threads_open(struct append_thread *threads, const struct append_optio
 
 static void on_warm(void *arg, const leat_result *result)
 {
-    struct append_thread *thread = arg;
-    if (result->code) thread->refused = result->code; /* read after the flush */
+    struct append_source *source = arg;
+    if (result->code) source->refused = result->code; /* read after the flush */
 }
 
 /* The first record of each producer is sent before the clock runs: connections, metadata and
  * producer ids are not what is measured. To all streamlets at once: a log's first segment takes
  * a commit of the coordinator, and many logs share one. */
-static int threads_warm(struct append_thread *threads, const struct append_options *o)
+static int sources_warm(struct append_source *sources, const struct append_options *o)
 {
     char value = 'w';
     for (uint64_t i = 0; i < o->producers; i++) {
-        struct append_thread *thread = &threads[i];
-        for (uint64_t s = 0; s < o->has.streamlets && !thread->refused; s++) {
+        struct append_source *source = &sources[i];
+        for (uint64_t s = 0; s < o->has.streamlets && !source->refused; s++) {
             leat_produce_record record = {
                 .value = &value, .value_bytes = 1, .streamlet = (int32_t)s};
-            leat_code code = leat_produce(thread->producer, o->stream, &record, on_warm, thread);
-            if (code) thread->refused = code;
+            leat_code code = leat_produce(source->producer, o->stream, &record, on_warm, source);
+            if (code) source->refused = code;
         }
-        uint64_t open = leat_producer_flush(thread->producer, WARM_MS_MAX);
-        if (!open && !thread->refused) continue;
+        uint64_t open = leat_producer_flush(source->producer, WARM_MS_MAX);
+        if (!open && !source->refused) continue;
         cli_error("the first record was refused: %s",
-                  thread->refused ? leat_strerror(thread->refused) : "no answer");
+                  source->refused ? leat_strerror(source->refused) : "no answer");
         return CLI_FAILED;
     }
     return CLI_OK;
 }
 
-static uint64_t acked(const struct append_thread *threads, const struct append_options *o)
+static uint64_t acked(const struct append_source *sources, const struct append_options *o)
 {
     uint64_t batches = 0;
     for (uint64_t i = 0; i < o->producers; i++)
-        batches += atomic_load_explicit(&threads[i].acked_batches, memory_order_relaxed);
+        batches += atomic_load_explicit(&sources[i].acked_batches, memory_order_relaxed);
     return batches * o->batch_records;
 }
 
-static void live(const struct append_thread *threads, const struct append_options *o, double rate)
+static void live(const struct append_source *sources, const struct append_options *o, double rate)
 {
     struct bench_histogram *all = calloc(1, sizeof *all);
     if (!all) return;
     for (uint64_t i = 0; i < o->producers; i++)
-        bench_merge(all, &threads[i].latency);
+        bench_merge(all, &sources[i].latency);
     cli_progress("%.2f M records/s, %.0f MB/s, p50 %" PRIu64 " us, p99 %" PRIu64 " us", rate / 1e6,
                  rate * (double)o->record_bytes / 1e6, bench_percentile(all, 50),
                  bench_percentile(all, 99));
@@ -347,7 +395,7 @@ static void live(const struct append_thread *threads, const struct append_option
 }
 
 struct append_watch {
-    struct append_thread *threads;
+    struct append_source *sources;
     const struct append_options *options;
     _Atomic bool stop;
     double *seconds;
@@ -364,44 +412,57 @@ static void *watch_main(void *arg)
         uint32_t seen = leat_event_look(&watch->end);
         if (atomic_load(&watch->stop)) break;
         if (leat_event_wait(&watch->end, seen, next)) break;
-        uint64_t now = leat_shared_now_us(NULL), records = acked(watch->threads, watch->options);
+        uint64_t now = leat_shared_now_us(NULL), records = acked(watch->sources, watch->options);
         double rate = (double)(records - before) * 1e6 / (double)(now - from);
         from = now;
         before = records;
         if (watch->count < SECONDS_MAX) watch->seconds[watch->count++] = rate;
-        if (isatty(STDERR_FILENO)) live(watch->threads, watch->options, rate);
+        if (isatty(STDERR_FILENO)) live(watch->sources, watch->options, rate);
     }
     return NULL;
 }
 
-static void threads_run(struct append_thread *threads, const struct append_options *o,
+static void sources_run(struct append_source *sources, const struct append_options *o,
                         struct append_watch *watch)
 {
     pthread_t watcher;
     uint64_t start = leat_shared_now_us(NULL);
+    struct append_thread *threads = calloc(o->threads, sizeof *threads);
+    if (!threads) abort();
     for (uint64_t i = 0; i < o->producers; i++) {
-        struct append_thread *thread = &threads[i];
-        thread->options = o;
-        thread->index = (uint32_t)i;
-        thread->start_us = start;
-        thread->stop_us = o->records ? UINT64_MAX : start + o->seconds_ms * 1000;
-        thread->quota =
+        struct append_source *source = &sources[i];
+        source->index = (uint32_t)i;
+        source->start_us = start;
+        source->stop_us = o->records ? UINT64_MAX : start + o->seconds_ms * 1000;
+        source->quota =
             o->records ? o->records / o->producers + (i < o->records % o->producers) : UINT64_MAX;
-        thread->interval_ns = o->rate ? (uint64_t)(1e9 * (double)o->producers *
+        source->interval_ns = o->rate ? (uint64_t)(1e9 * (double)o->producers *
                                                    (double)o->batch_records / (double)o->rate)
                                       : 0;
+        source->mark_count = (size_t)BATCHES_PER_LOG * o->has.streamlets * 2 + MARKS_MORE;
+        source->marks = calloc(source->mark_count, sizeof *source->marks);
+        if (!source->marks) abort();
+        source->end = &threads[i % o->threads].end;
     }
     if (pthread_create(&watcher, NULL, watch_main, watch)) abort();
-    for (uint64_t i = 0; i < o->producers; i++)
-        if (pthread_create(&threads[i].thread, NULL, append_main, &threads[i])) abort();
-    for (uint64_t i = 0; i < o->producers; i++)
+    for (uint64_t i = 0; i < o->threads; i++) {
+        struct append_thread *thread = &threads[i];
+        thread->sources = sources;
+        thread->options = o;
+        thread->first = i;
+        if (pthread_create(&thread->thread, NULL, append_main, thread)) abort();
+    }
+    for (uint64_t i = 0; i < o->threads; i++)
         pthread_join(threads[i].thread, NULL);
     atomic_store(&watch->stop, true);
     leat_event_tell(&watch->end);
     pthread_join(watcher, NULL);
+    for (uint64_t i = 0; i < o->producers; i++)
+        free(sources[i].marks);
+    free(threads);
 }
 
-static int report(struct append_thread *threads, const struct append_options *o,
+static int report(struct append_source *sources, const struct append_options *o,
                   struct append_watch *watch, const struct bench_nodes *nodes, double seconds,
                   double client_cpu)
 {
@@ -419,25 +480,25 @@ static int report(struct append_thread *threads, const struct append_options *o,
     int code = CLI_OK;
     for (uint64_t i = 0; i < o->producers; i++) {
         leat_producer_stats stats;
-        leat_producer_stats_get(threads[i].producer, &stats);
+        leat_producer_stats_get(sources[i].producer, &stats);
         r.records += stats.records_acked - o->has.streamlets; /* without the warming ones */
         r.failed += stats.records_failed;
-        bench_merge(all, &threads[i].latency);
-        if (threads[i].refused || stats.records_failed) {
+        bench_merge(all, &sources[i].latency);
+        if (sources[i].refused || stats.records_failed) {
             code = CLI_FAILED;
             cli_error("producer %" PRIu64 ": %s", i,
-                      threads[i].refused ? leat_strerror(threads[i].refused) : stats.last_text);
+                      sources[i].refused ? leat_strerror(sources[i].refused) : stats.last_text);
         }
     }
     r.bytes = r.records * o->record_bytes;
     char settings[1024];
     snprintf(settings, sizeof settings,
-             "\"producers\":%" PRIu64 ",\"record_bytes\":%" PRIu64 ",\"batch_records\":%" PRIu64
-             ",\"stream\":\"%s\",\"streamlets\":%u,\"logs\":%u"
+             "\"producers\":%" PRIu64 ",\"threads\":%" PRIu64 ",\"record_bytes\":%" PRIu64
+             ",\"batch_records\":%" PRIu64 ",\"stream\":\"%s\",\"streamlets\":%u,\"logs\":%u"
              ",\"durability\":\"%s\",\"compression\":\"%s\",\"rate\":%" PRIu64
              ",\"linger_us\":%" PRIu64 ",\"copies\":%u,\"replication\":\"%s\"",
-             o->producers, o->record_bytes, o->batch_records, o->stream, o->has.streamlets,
-             o->has.logs, cli_durability_name(o->has.durability),
+             o->producers, o->threads, o->record_bytes, o->batch_records, o->stream,
+             o->has.streamlets, o->has.logs, cli_durability_name(o->has.durability),
              o->compression ? o->compression : "none", o->rate, o->linger_us, o->has.copies,
              o->replication ? o->replication : "");
     r.settings = settings;
@@ -451,14 +512,14 @@ static int run(struct append_options *o)
 {
     int code = stream_prepare(o);
     if (code) return code;
-    struct append_thread *threads = calloc(o->producers, sizeof *threads);
-    struct append_watch watch = {.threads = threads, .options = o};
+    struct append_source *sources = calloc(o->producers, sizeof *sources);
+    struct append_watch watch = {.sources = sources, .options = o};
     watch.seconds = calloc(SECONDS_MAX, sizeof *watch.seconds);
-    if (!threads || !watch.seconds) abort();
+    if (!sources || !watch.seconds) abort();
     for (uint64_t i = 0; i < o->producers; i++)
-        threads[i].options = o;
-    code = threads_open(threads, o);
-    if (code == CLI_OK) code = threads_warm(threads, o);
+        sources[i].options = o;
+    code = sources_open(sources, o);
+    if (code == CLI_OK) code = sources_warm(sources, o);
     static struct bench_nodes nodes;
     if (code == CLI_OK) code = bench_nodes_find(&nodes);
     if (code == CLI_OK) code = bench_nodes_begin(&nodes);
@@ -466,16 +527,16 @@ static int run(struct append_options *o)
         cli_catch_signals();
         double client = bench_cpu_seconds();
         uint64_t start = leat_shared_now_us(NULL);
-        threads_run(threads, o, &watch);
+        sources_run(sources, o, &watch);
         double seconds = (double)(leat_shared_now_us(NULL) - start) / 1e6;
         client = bench_cpu_seconds() - client;
         code = bench_nodes_end(&nodes);
-        if (code == CLI_OK) code = report(threads, o, &watch, &nodes, seconds, client);
+        if (code == CLI_OK) code = report(sources, o, &watch, &nodes, seconds, client);
     }
     for (uint64_t i = 0; i < o->producers; i++)
-        leat_producer_close(threads[i].producer);
+        leat_producer_close(sources[i].producer);
     free(watch.seconds);
-    free(threads);
+    free(sources);
     return code;
 }
 
@@ -493,6 +554,7 @@ int leat_bench_append(int argc, char **argv)
         {"records", 0, CLI_U64, &o.records},
         {"rate", 0, CLI_U64, &o.rate},
         {"in-flight", 0, CLI_U64, &o.in_flight},
+        {"threads", 0, CLI_U64, &o.threads},
         {"linger", 0, CLI_US, &o.linger_us},
         {"compression", 0, CLI_TEXT, &o.compression},
         {"stream", 0, CLI_TEXT, &o.stream},
@@ -526,5 +588,9 @@ int leat_bench_append(int argc, char **argv)
         return CLI_USAGE;
     }
     if (!o.records && !o.seconds_ms) o.seconds_ms = 5000;
+    /* Who waits for room, or for its time, holds up the other producers of its thread. */
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!o.threads && o.in_flight && !o.rate && processors > 0) o.threads = (uint64_t)processors;
+    if (!o.threads || o.threads > o.producers) o.threads = o.producers;
     return run(&o);
 }
