@@ -17,6 +17,7 @@ enum {
     REP_WRITES_MAX = 2048, /* one-sided writes of one core under way */
     REP_LOG_BUCKETS = 4096,
     REP_TICK_US = 20 * 1000,   /* while something is under way */
+    REP_CPU_EVERY = 16,        /* posts, of which one is measured */
     REP_RETRY_US = 200 * 1000, /* after failed attachments, AGAIN, and refusals at most */
     REP_REFUSED_US = 2 * 1000, /* all have refused a copy: then so long, doubling with each time */
     REP_LAST_COPY_US = 60 * 1000, /* enough copies are there: the others are waited for so long */
@@ -215,6 +216,7 @@ struct leat_primary {
     bool reading, read_failed;
     uint64_t recopy_bytes, recopy_us; /* allowance */
     struct leat_rep_accounts accounts;
+    uint32_t posts; /* of a commit's bytes to its copies; wraps */
 };
 
 static inline uint64_t rep_now(const struct leat_primary *primary)

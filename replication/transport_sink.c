@@ -27,6 +27,15 @@ struct leat_transport_sink {
     unsigned owed_count;
     struct sink_owed owed[SINK_OWED_MAX];
     struct leat_transport_sink_status status;
+    uint32_t requests, mails; /* taken; they wrap */
+};
+
+/* One of so many is measured: a thread's CPU time takes a system call. */
+enum { SINK_CPU_EVERY = 16 };
+
+struct sink_cpu {
+    bool measured;
+    uint64_t begin_ns;
 };
 
 static uint64_t cpu_now(const struct leat_transport_sink *sink)
@@ -34,9 +43,16 @@ static uint64_t cpu_now(const struct leat_transport_sink *sink)
     return sink->cpu_ns ? sink->cpu_ns(sink->cpu_ctx) : 0;
 }
 
-static void cpu_add(struct leat_transport_sink *sink, uint64_t begin, bool emulation)
+static struct sink_cpu cpu_begin(const struct leat_transport_sink *sink, uint32_t *count)
 {
-    uint64_t spent = cpu_now(sink) - begin;
+    bool measured = (*count)++ % SINK_CPU_EVERY == 0;
+    return (struct sink_cpu){measured, measured ? cpu_now(sink) : 0};
+}
+
+static void cpu_end(struct leat_transport_sink *sink, struct sink_cpu cpu, bool emulation)
+{
+    if (!cpu.measured) return;
+    uint64_t spent = (cpu_now(sink) - cpu.begin_ns) * SINK_CPU_EVERY;
     sink->status.cpu_ns += spent;
     if (emulation) sink->status.cpu_emulation_ns += spent;
 }
@@ -58,10 +74,10 @@ static void sink_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_transport_sink *sink = LEAT_CONTAINER(mail, struct leat_transport_sink, mail);
     (void)actor;
-    uint64_t begin = cpu_now(sink);
+    struct sink_cpu cpu = cpu_begin(sink, &sink->mails);
     sink->mailed = false;
     owed_send(sink);
-    cpu_add(sink, begin, true); /* only tcp owes */
+    cpu_end(sink, cpu, true); /* only tcp owes */
 }
 
 /* The writer fails a target at its first refusal, so nothing is said after one. */
@@ -139,8 +155,9 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
 {
     struct leat_transport_sink *sink = owner;
     struct leat_data_write write;
-    uint64_t begin = cpu_now(sink);
     bool is_write = frame->kind == LEAT_DATA_WRITE || frame->kind == LEAT_DATA_REQUEST;
+    struct sink_cpu cpu = {false, 0};
+    if (is_write) cpu = cpu_begin(sink, &sink->requests);
     if (is_write && frame->control_bytes == sizeof write) {
         memcpy(&write, frame->control, sizeof write);
         leat_err rc = put(sink, &write, frame);
@@ -158,7 +175,7 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
     } else {
         leat_link_cut(link, LEAT_E_INVALID, "not a message for the memory of a backup");
     }
-    if (is_write) cpu_add(sink, begin, frame->kind == LEAT_DATA_WRITE);
+    if (is_write) cpu_end(sink, cpu, frame->kind == LEAT_DATA_WRITE);
 }
 
 static void on_up(void *owner, struct leat_link *link)
