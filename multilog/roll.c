@@ -319,6 +319,10 @@ static void on_closed(struct leat_keep *keep)
     log->closing = false;
     if (keep->rc != LEAT_OK)
         log_fail(log, LEAT_E_DISK, "recording a closed segment failed, which is final");
+    /* With the next care, a second later, a fast log would be past its size by a gigabyte, all of it
+     * written to disk only to be dropped there. */
+    bool cared_for = log->state == LEAT_LOG_SERVING && !log->deleting && !log->stopping;
+    if (cared_for && log->options.settings.retention_bytes > 0) log_retain(log);
     log_mark_dirty(log);
 }
 

@@ -192,15 +192,27 @@ void leat_store_arena_retire(struct leat_store *store, const struct leat_post *p
 }
 
 /* ---- accounts ---- */
-bool leat_arenas_pressed(const struct leat_store *store)
+static bool any_uses_over(const struct leat_store *store, uint64_t eighths)
 {
     for (const struct leat_list *it = store->arenas.next; it != &store->arenas; it = it->next) {
-        const struct leat_store_arena *arena =
-            LEAT_CONTAINER(it, const struct leat_store_arena, link);
-        bool full = arena->pool.grow_failed && !arena->pool.retired;
-        if (full || leat_pool_used(&arena->pool) > arena->pool.limit_bytes / 2) return true;
+        const struct leat_pool *pool =
+            &LEAT_CONTAINER(it, const struct leat_store_arena, link)->pool;
+        /* Writers share the memory for replicas: most arenas are refused growth before their limit. */
+        uint64_t most = pool->grow_failed ? pool->added_bytes : pool->limit_bytes;
+        uint64_t used = leat_pool_used(pool) - pool->leaving_bytes;
+        if (!pool->retired && used > most / 8 * eighths) return true;
     }
     return false;
+}
+
+bool leat_arenas_pressed(const struct leat_store *store)
+{
+    return any_uses_over(store, 4);
+}
+
+bool leat_arenas_short(const struct leat_store *store)
+{
+    return any_uses_over(store, 6);
 }
 
 void leat_arenas_usage(struct leat_store *store)

@@ -22,14 +22,12 @@ static struct leat_held *dirty_first(const struct leat_store *store)
     return leat_held_of(LEAT_CONTAINER(list->next, struct leat_segment, by_store));
 }
 
-/* A disk stream's segment waits for nothing, because nearly all of it is in the file. Of replicas only
- * so many wait: their writers count on the arenas' coming free at the disk's speed, and one whose
+/* A disk stream's segment waits for nothing, because nearly all of it is in the file. A replica whose
  * writer is gone keeps an arena from being given back. */
-static bool is_urgent(const struct leat_store *store, const struct leat_held *held)
+static bool is_urgent(const struct leat_held *held)
 {
     if (held->seg.durability == LEAT_DURABILITY_DISK) return true;
-    if (!leat_held_in_arena(held)) return false;
-    return held->pool->retired || store->arenas_dirty > LEAT_STORE_REPLICAS_WAIT_BYTES;
+    return leat_held_in_arena(held) && held->pool->retired;
 }
 
 /* held: dirty_first() */
@@ -48,8 +46,7 @@ void leat_flush_closed(struct leat_store *store, struct leat_held *held)
         leat_held_move(held, LEAT_HELD_STUCK, &store->stuck);
         store->flush_failed = true;
     } else {
-        leat_held_move(held, LEAT_HELD_DIRTY,
-                       is_urgent(store, held) ? &store->dirty_soon : &store->dirty);
+        leat_held_move(held, LEAT_HELD_DIRTY, is_urgent(held) ? &store->dirty_soon : &store->dirty);
     }
 }
 
@@ -162,7 +159,7 @@ bool leat_flush_sync_due(const struct leat_store *store)
 {
     if (!store->flush_written) return false;
     /* Who was refused memory for a replica asks again within milliseconds. */
-    bool wanted = store->memory_wait_count != 0 || leat_arenas_pressed(store);
+    bool wanted = store->memory_wait_count != 0 || leat_arenas_short(store);
     return wanted || store->flush_unsynced_bytes >= LEAT_STORE_FLUSH_SYNC_BYTES ||
            (!store->flushing && store->flush_in_flight == 0);
 }

@@ -120,6 +120,8 @@ void leat_held_move(struct leat_held *held, enum leat_held_where where, struct l
     if (held->where == LEAT_HELD_CACHED) store->cached_bytes -= held->seg.capacity;
     bool was_dirty = held->where >= LEAT_HELD_DIRTY && held->where <= LEAT_HELD_FLUSHING;
     if (was_dirty && held->dirty_in_arena) store->arenas_dirty -= held->seg.capacity;
+    if (held->leaving) held->leaving->leaving_bytes -= held->seg.capacity;
+    held->leaving = NULL;
     leat_list_remove(&held->seg.by_store);
     held->where = where;
     if (list) leat_list_push_back(list, &held->seg.by_store);
@@ -128,6 +130,10 @@ void leat_held_move(struct leat_held *held, enum leat_held_where where, struct l
     if (where == LEAT_HELD_DIRTY || where == LEAT_HELD_FLUSHING) {
         held->dirty_in_arena = leat_held_in_arena(held);
         if (held->dirty_in_arena) store->arenas_dirty += held->seg.capacity;
+    }
+    if ((where == LEAT_HELD_FLUSHING || where == LEAT_HELD_KEPT) && leat_held_in_arena(held)) {
+        held->leaving = held->pool;
+        held->leaving->leaving_bytes += held->seg.capacity;
     }
 }
 

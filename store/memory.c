@@ -144,6 +144,8 @@ static void move_bytes(struct leat_held *held, const uint8_t *buffer)
     uint64_t from_ns = leat_store_cpu(held->store);
     memcpy((void *)(uintptr_t)buffer, held->seg.buffer, held->seg.capacity);
     held->pool->given--;
+    if (held->leaving) held->leaving->leaving_bytes -= held->seg.capacity;
+    held->leaving = NULL;
     held->store->flush_ns += leat_store_cpu(held->store) - from_ns;
 }
 

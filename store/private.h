@@ -23,9 +23,8 @@ enum {
     LEAT_STORE_LAZY_BLOCKS_MAX = 64,
     LEAT_STORE_FLUSH_IN_FLIGHT_MAX = 2,
     LEAT_STORE_FLUSH_WRITE_BYTES = 1024 * 1024,
-    LEAT_STORE_FLUSH_WRITE_BYTES_BUSY = 256 * 1024,    /* while commits come */
-    LEAT_STORE_FLUSH_SYNC_BYTES = 32 * 1024 * 1024,    /* flushed and not synced: sync now */
-    LEAT_STORE_REPLICAS_WAIT_BYTES = 64 * 1024 * 1024, /* not in files, of all writers together */
+    LEAT_STORE_FLUSH_WRITE_BYTES_BUSY = 256 * 1024, /* while commits come */
+    LEAT_STORE_FLUSH_SYNC_BYTES = 32 * 1024 * 1024, /* flushed and not synced: sync now */
     LEAT_STORE_SPEED_BYTES_MIN = 64 * 1024,  /* smaller writes say nothing of the disk's speed */
     LEAT_STORE_BUSY_US = 10 * 1000,          /* commits within that: the disk is theirs */
     LEAT_STORE_LANES = 2,                    /* rounds of one file at a time */
@@ -56,9 +55,10 @@ struct leat_pool {
     /* A pool for replicas: buffers are zero when they are given out, because they are zeroed when
      * they come back. */
     bool zeroed;
-    bool retired;         /* what comes back is not given out again */
-    uint64_t ahead_bytes; /* kept free by growing ahead of use */
-    uint32_t given;       /* buffers out */
+    bool retired;           /* what comes back is not given out again */
+    uint64_t ahead_bytes;   /* kept free by growing ahead of use */
+    uint64_t leaving_bytes; /* of an arena: being flushed, or flushed and soon given back */
+    uint32_t given;         /* buffers out */
 };
 leat_err leat_pool_init(struct leat_pool *pool, struct leat_arena *arena,
                         uint64_t limit_bytes) LEAT_NODISCARD;
@@ -235,13 +235,14 @@ struct leat_held {
     uint64_t pool_at;       /* of seg.buffer */
     uint32_t in_file_bytes; /* durable in its slot, from the start */
     uint64_t closed_us;
-    bool dirty_in_arena;    /* counted in store->arenas_dirty */
-    bool leave;             /* dropped: somebody may still write into its buffer */
-    bool failed;            /* its part of the file failed: final */
-    bool slot_shared;       /* another row claims the slot too (damage): never give it back */
-    bool cut;               /* leat_store_cut() changed it: sync its file */
-    bool forgotten;         /* leat_store_forget(): release when the row is durable */
-    struct leat_keep *drop; /* waits until the flush under way has ended */
+    bool dirty_in_arena;       /* counted in store->arenas_dirty */
+    struct leat_pool *leaving; /* the arena in whose leaving_bytes it is counted; NULL: none */
+    bool leave;                /* dropped: somebody may still write into its buffer */
+    bool failed;               /* its part of the file failed: final */
+    bool slot_shared;          /* another row claims the slot too (damage): never give it back */
+    bool cut;                  /* leat_store_cut() changed it: sync its file */
+    bool forgotten;            /* leat_store_forget(): release when the row is durable */
+    struct leat_keep *drop;    /* waits until the flush under way has ended */
 
     /* Mail to the owner. event_busy: set by the store before sending, cleared (release) by the
      * owner's core after the callback; the store reads it with acquire. Until then neither the mail
@@ -390,8 +391,10 @@ void leat_arenas_step(struct leat_store *store, uint64_t now_us);
 uint64_t leat_arenas_retry_us(const struct leat_store *store);
 /** The pool that a row names, or NULL. */
 struct leat_pool *leat_arenas_find(struct leat_store *store, const struct leat_row *row);
-/** Bytes of arenas in use that a close and a flush would give back: hurry? */
+/** Is half of what an arena may have in use? Then its closed replicas are flushed without delay. */
 bool leat_arenas_pressed(const struct leat_store *store);
+/** Has one hardly any room left? Then what is flushed is synced at once. */
+bool leat_arenas_short(const struct leat_store *store);
 void leat_arenas_usage(struct leat_store *store);
 static inline bool leat_held_in_arena(const struct leat_held *held)
 {

@@ -316,6 +316,21 @@ static void trim_and_retention_agree(void **state)
     fake_destroy(fake);
 }
 
+/* A log that fills a segment in milliseconds does not wait for the next care, a second later. */
+static void retention_by_size_drops_with_each_close(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(4);
+    uint64_t first = info_of(fake).first_segment, segment = info_of(fake).segment_count;
+    fake->log->options.settings.retention_bytes = 300 * 1000;
+    for (int i = 0; i < 100000 && info_of(fake).first_segment == first; i++)
+        must_append(fake, 10, 100);
+    fake_settle(fake);
+    assert_true(info_of(fake).first_segment > first);
+    assert_true(info_of(fake).segment_count <= segment + 1);
+    fake_destroy(fake);
+}
+
 /* A group whose records are all given up has ended; one that is cut begins where the log does. */
 static void trim_moves_the_ends_of_groups(void **state)
 {
@@ -347,6 +362,7 @@ int main(void)
         cmocka_unit_test(trim_of_a_log_that_rests_or_ends_is_answered),
         cmocka_unit_test(trim_on_a_full_disk_frees_what_it_can),
         cmocka_unit_test(trim_and_retention_agree),
+        cmocka_unit_test(retention_by_size_drops_with_each_close),
         cmocka_unit_test(trim_moves_the_ends_of_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -373,6 +373,57 @@ static void arena_retired_is_over_when_its_last_buffer_has_gone(void **state)
     side_fini(&side);
 }
 
+static struct mine *replica_closed(struct side *side, uint32_t capacity)
+{
+    struct bench *bench = side->bench;
+    struct mine *mine = &bench->mine[bench->count++];
+    *mine = (struct mine){
+        .log = {5, 0, 0}, .id = {bench->count}, .epoch = {3}, .durability = LEAT_DURABILITY_MEMORY};
+    mine->keep.capacity = capacity;
+    assert_int_equal(replica_ask(side, mine, LEAT_KEEP_RESERVE, 4, false), LEAT_OK);
+    write_header(mine);
+    write_start(mine);
+    assert_true(write_some(mine, 20));
+    write_close(mine);
+    mine->seg->state = LEAT_SEGMENT_CLOSED;
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    return mine;
+}
+
+/* Goal: closed replicas wait for the delay while half of their arena is free, and those that are
+ * dropped meanwhile are never written; past the half the oldest is, at once. */
+static void closed_replicas_wait_until_half_of_the_arena_is_used(void **state)
+{
+    (void)state;
+    struct side side;
+    struct bench *bench = bench_ready(9);
+    side_init(&side, bench, 1);
+    side_add(&side);
+    enum { CAPACITY = LEAT_SEGMENT_BYTES_MAX, HALF = ARENA / 2 / CAPACITY };
+    struct mine *waiting[HALF + 1];
+    struct leat_store_usage usage;
+    for (unsigned i = 0; i < HALF; i++)
+        waiting[i] = replica_closed(&side, CAPACITY);
+    leat_store_usage(bench->store, &usage);
+    assert_int_equal(usage.arenas_dirty, ARENA / 2);
+    assert_false(waiting[0]->flushed);
+    const struct leat_file *file = waiting[0]->seg->file;
+    uint64_t place = waiting[0]->seg->file_offset;
+    assert_int_equal(do_now(bench, waiting[0], LEAT_KEEP_DROP), LEAT_OK);
+    assert_true(place + LEAT_ENTRY_HEADER_BYTES <= file->room);
+    for (unsigned i = 0; i < LEAT_ENTRY_HEADER_BYTES; i++)
+        assert_int_equal(file->now[place + i], 0);
+    waiting[0] = replica_closed(&side, CAPACITY);
+    assert_false(waiting[1]->flushed);
+    waiting[HALF] = replica_closed(&side, CAPACITY);
+    fake_pass(&bench->world, 10000); /* of the delay's 50,000 */
+    assert_true(waiting[1]->flushed);
+    assert_false(waiting[HALF]->flushed);
+    fake_pass(&bench->world, 200000);
+    assert_true(waiting[HALF]->flushed);
+    side_fini(&side);
+}
+
 static bool inherited_free;
 static void on_inherited_free(void *owner, size_t index)
 {
@@ -458,6 +509,7 @@ int main(void)
         cmocka_unit_test(start_tells_a_torn_first_write_from_a_damaged_header),
         cmocka_unit_test(start_without_the_arena_calls_open_replicas_lost),
         cmocka_unit_test(arena_retired_is_over_when_its_last_buffer_has_gone),
+        cmocka_unit_test(closed_replicas_wait_until_half_of_the_arena_is_used),
         cmocka_unit_test(start_place_past_the_files_end_is_not_given_to_others),
         cmocka_unit_test(start_flushes_closed_replicas_and_lets_the_arena_go),
     };
