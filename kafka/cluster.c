@@ -107,6 +107,19 @@ const struct leat_stream *leat_kafka_topic_by_name(const struct leat_core *core,
     return if_told(leat_stream_find_name(core, name.text, (size_t)name.bytes));
 }
 
+const struct leat_stream *leat_kafka_topic_next(const struct leat_core *core,
+                                                const struct leat_stream *stream)
+{
+    uint32_t row = stream != NULL ? stream->desc->id & core->stream_mask : 0;
+    const struct leat_stream *next = stream != NULL ? stream->by_id_next : core->streams_by_id[0];
+    for (;;) {
+        for (; next != NULL; next = next->by_id_next)
+            if (next->published && !next->desc->internal) return next;
+        if (row++ == core->stream_mask) return NULL;
+        next = core->streams_by_id[row];
+    }
+}
+
 struct leat_kafka_string leat_kafka_cluster_id(struct leat_kafka_request *request)
 {
     static const char letters[] =

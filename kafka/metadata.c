@@ -63,20 +63,6 @@ static bool fill_topic(struct leat_kafka_request *request, const struct leat_str
     return fill_partitions(request, stream, topic);
 }
 
-/* The next of those that are told of behind `stream`; NULL at first, and at the end. */
-static const struct leat_stream *stream_next(const struct leat_core *core,
-                                             const struct leat_stream *stream)
-{
-    uint32_t row = stream != NULL ? stream->desc->id & core->stream_mask : 0;
-    const struct leat_stream *next = stream != NULL ? stream->by_id_next : core->streams_by_id[0];
-    for (;;) {
-        for (; next != NULL; next = next->by_id_next)
-            if (next->published && !next->desc->internal) return next;
-        if (row++ == core->stream_mask) return NULL;
-        next = core->streams_by_id[row];
-    }
-}
-
 static bool fill_all(struct leat_kafka_request *request,
                      struct leat_kafka_metadata_response *response)
 {
@@ -84,7 +70,7 @@ static bool fill_all(struct leat_kafka_request *request,
     const struct leat_stream *stream = NULL;
     response->topics.at = LEAT_KAFKA_MAKE(request, metadata_response_topic, core->stream_count);
     if (response->topics.at == NULL) return false;
-    while ((stream = stream_next(core, stream)) != NULL)
+    while ((stream = leat_kafka_topic_next(core, stream)) != NULL)
         if (!fill_topic(request, stream, &response->topics.at[response->topics.count++]))
             return false;
     return true;
@@ -149,7 +135,7 @@ static bool places_want(struct metadata *metadata)
     const struct leat_kafka_metadata_request *body = metadata->request->body;
     const struct leat_stream *stream = NULL;
     bool waits = false;
-    while (metadata->all && (stream = stream_next(core, stream)) != NULL)
+    while (metadata->all && (stream = leat_kafka_topic_next(core, stream)) != NULL)
         waits |= leat_places_want(core, stream->desc->id);
     for (int32_t i = 0; !metadata->all && i < body->topics.count; i++)
         if ((stream = stream_asked(core, &body->topics.at[i])) != NULL)

@@ -77,5 +77,12 @@ with Step("trim"):
         file.flush()
         text = tool("org.apache.kafka.tools.DeleteRecordsCommand", *at("--offset-json-file", file.name))
     assert "low_watermark: 7" in text and text.count("low_watermark") == 6, text[-600:]
+with Step("logdirs"):
+    text = tool("org.apache.kafka.tools.LogDirsCommand", *at("--describe", "--topic-list", TOPIC))
+    told = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
+    sizes = {part["partition"]: part["size"] for node in told["brokers"] for directory in node["logDirs"]
+             for part in directory["partitions"]}
+    assert sorted(sizes) == [f"{TOPIC}-{p}" for p in range(6)], text[-600:]
+    assert sizes[f"{TOPIC}-0"] > 0, text[-600:]
 with Step("delete"):
     tool(TOPICS, *at("--delete", "--topic", TOPIC))

@@ -99,6 +99,68 @@ static void deletion_of_records_that_are_not_there_is_refused_by_name(void **sta
     wire_close(&client);
 }
 
+/* ---- DescribeLogDirs ---- */
+
+/* Bytes stored of a partition; -1: nothing is told of it. topic NULL: of all topics is asked. */
+static int64_t stored_bytes(struct wire_client *client, int16_t version, const char *topic,
+                            int32_t partition, const char *wanted)
+{
+    struct leat_kafka_describe_log_dirs_request_topic asked = {text(topic), {&partition, 1}};
+    struct leat_kafka_describe_log_dirs_request body = {{&asked, topic != NULL ? 1 : -1}};
+    struct leat_kafka_describe_log_dirs_response *answer =
+        wire_call(client, LEAT_KAFKA_DESCRIBE_LOG_DIRS, version, &body);
+    assert_int_equal(answer->error_code, LEAT_KAFKA_NONE);
+    assert_int_equal(answer->results.count, 1);
+    struct leat_kafka_describe_log_dirs_response_result *dir = answer->results.at;
+    assert_int_equal(dir->error_code, LEAT_KAFKA_NONE);
+    assert_true(dir->log_dir.bytes > 0);
+    assert_int_equal(dir->total_bytes, -1); /* not known */
+    for (int32_t t = 0; t < dir->topics.count; t++) {
+        struct leat_kafka_describe_log_dirs_response_topic *found = &dir->topics.at[t];
+        if (found->name.bytes != (int32_t)strlen(wanted) ||
+            memcmp(found->name.text, wanted, strlen(wanted)) != 0)
+            continue;
+        for (int32_t p = 0; p < found->partitions.count; p++) {
+            if (found->partitions.at[p].partition_index != partition) continue;
+            assert_int_equal(found->partitions.at[p].offset_lag, 0);
+            assert_false(found->partitions.at[p].is_future_key);
+            return found->partitions.at[p].partition_size;
+        }
+    }
+    return -1;
+}
+
+static void log_dirs_tell_how_much_is_stored(void **state)
+{
+    (void)state;
+    struct wire_client client;
+    uint8_t batch[4096];
+    uint32_t bytes = make_batch(batch, 20, "stored", -1, -1);
+    wire_open(&client, port);
+    struct leat_kafka_create_topics_request_topic topic = {
+        .name = text("weighed"), .num_partitions = 3, .replication_factor = -1};
+    struct leat_kafka_create_topics_request create = {.topics = {&topic, 1}, .timeout_ms = 1000};
+    struct leat_kafka_create_topics_response *made =
+        wire_call(&client, LEAT_KAFKA_CREATE_TOPICS, 7, &create);
+    assert_int_equal(made->topics.at[0].error_code, LEAT_KAFKA_NONE);
+    assert_int_equal(produce(&client, 7, "weighed", batch, bytes).error_code, LEAT_KAFKA_NONE);
+    for (int16_t version = 0; version <= 4; version++) {
+        int64_t before = stored_bytes(&client, version, "weighed", 0, "weighed");
+        assert_true(before >= (version + 1) * (int64_t)bytes);
+        assert_int_equal(stored_bytes(&client, version, NULL, 0, "weighed"), before);
+        assert_int_equal(produce(&client, 7, "weighed", batch, bytes).error_code, LEAT_KAFKA_NONE);
+        assert_true(stored_bytes(&client, version, "weighed", 0, "weighed") >= before + bytes);
+        /* The others of the topic, which live on other cores too: next to nothing. */
+        for (int32_t p = 1; p < 3; p++) {
+            assert_in_range(stored_bytes(&client, version, "weighed", p, "weighed"), 0, before - 1);
+            assert_in_range(stored_bytes(&client, version, NULL, p, "weighed"), 0, before - 1);
+        }
+        assert_int_equal(stored_bytes(&client, version, "weighed", 3, "weighed"), -1);
+        assert_int_equal(stored_bytes(&client, version, "nowhere", 0, "nowhere"), -1);
+    }
+    wire_close(&client);
+}
+
 /* ---- configurations ---- */
 
 static int16_t alter(struct wire_client *client, const char *topic, const char *name,
@@ -248,6 +310,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_deleted_inside_a_batch_stay_deleted),
         cmocka_unit_test(deletion_of_records_that_are_not_there_is_refused_by_name),
+        cmocka_unit_test(log_dirs_tell_how_much_is_stored),
         cmocka_unit_test(max_message_bytes_is_enforced_as_soon_as_it_is_changed),
         cmocka_unit_test(log_append_time_is_set_in_the_stored_batch),
         cmocka_unit_test(configurations_that_are_not_here_are_refused_by_name),

@@ -65,7 +65,7 @@ static void advertised_ranges_hold_what_clients_look_for(void **state)
                       {8, 2},  {9, 1},  {10, 0}, {10, 4}, {11, 0}, {11, 5}, {12, 0}, {13, 0},
                       {14, 0}, {18, 0}, {18, 3}, {19, 2}, {20, 1}, {22, 0}, {22, 4}, {23, 2},
                       {15, 0}, {16, 0}, {19, 7}, {20, 6}, {21, 0}, {21, 2}, {32, 1}, {32, 4},
-                      {33, 0}, {37, 0}, {42, 0}, {44, 0}, {60, 0}, {75, 0}};
+                      {33, 0}, {35, 1}, {35, 4}, {37, 0}, {42, 0}, {44, 0}, {60, 0}, {75, 0}};
     struct wire_client client;
     wire_open(&client, port);
     struct leat_kafka_api_versions_request body = {text(""), text("")};
@@ -82,7 +82,6 @@ static void advertised_ranges_hold_what_clients_look_for(void **state)
     wire_close(&client);
 }
 
-/* A version that is advertised is read and answered, and its answer can be read. */
 /* Transactions, access control, authentication, the groups of KIP-848, share groups and telemetry: a client
  * that finds them would use them. */
 static void what_is_not_served_is_not_advertised_and_refused_by_name(void **state)
@@ -115,6 +114,7 @@ static void what_is_not_served_is_not_advertised_and_refused_by_name(void **stat
     wire_close(&client);
 }
 
+/* A version that is advertised is read and answered, and its answer can be read. */
 static void every_advertised_version_is_answered(void **state)
 {
     (void)state;
