@@ -43,8 +43,9 @@ struct leat_takeover {
     unsigned failures, nowhere; /* in a row; of these, that no node had it */
     leat_err rc;                /* of giving it to the log */
     struct leat_backup_pull pull;
-    struct leat_disk_io io;
+    struct leat_disk_io io; /* of the start entry, into block_raw */
     uint8_t *block_raw;
+    uint32_t block_bytes, start_of; /* of the segment that is read: all its bytes */
 };
 
 static void takeovers_step(struct leat_core *core);
@@ -468,6 +469,42 @@ static void get_step(struct leat_core *core, struct leat_takeover *takeover)
 
 /* ---- its start entry, which names the one before ---- */
 
+/* One block of it, as a rule. With many producers it is longer, and believed only with its checksum:
+ * it is read again. */
+static bool block_reserve(struct leat_takeover *takeover, uint32_t bytes)
+{
+    if (takeover->block_bytes >= bytes) return true;
+    leat_mem_free(takeover->block_raw);
+    takeover->block_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, (size_t)bytes + BLOCK_BYTES);
+    takeover->block_bytes = takeover->block_raw != NULL ? bytes : 0;
+    return takeover->block_raw != NULL;
+}
+
+static void start_submit(struct leat_takeover *takeover, const struct leat_disk *disk,
+                         const struct leat_segment *seg, void (*on_done)(struct leat_disk_io *io))
+{
+    takeover->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = seg->file,
+        .offset = seg->file_offset,
+        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)takeover->block_raw, (uintptr_t)BLOCK_BYTES),
+        .bytes = takeover->block_bytes,
+        .on_done = on_done,
+        .owner = takeover,
+    };
+    takeover->start_of = seg->extent.bytes;
+    disk->submit(disk->ctx, &takeover->io);
+}
+
+/* It has to be read again, and there is room for all of it now. */
+static bool start_is_longer(struct leat_takeover *takeover)
+{
+    uint32_t count = takeover->io.rc == LEAT_OK ? (uint32_t)takeover->io.done_bytes : 0;
+    uint32_t end = leat_log_start_end(takeover->io.buffer, count, takeover->start_of);
+    return end > takeover->block_bytes &&
+           block_reserve(takeover, LEAT_ALIGN_UP(end, (uint32_t)BLOCK_BYTES));
+}
+
 static void start_known(struct leat_takeover *takeover, const uint8_t *bytes, uint32_t count)
 {
     if (!leat_log_start_find(bytes, count, &takeover->start)) {
@@ -484,7 +521,10 @@ static void start_known(struct leat_takeover *takeover, const uint8_t *bytes, ui
 static void on_start_read(struct leat_disk_io *io)
 {
     struct leat_takeover *takeover = io->owner;
-    start_known(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
+    if (start_is_longer(takeover))
+        start_submit(takeover, core_0(takeover)->env->disk, takeover->seg, on_start_read);
+    else
+        start_known(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
 }
 
 static void start_read(struct leat_takeover *takeover)
@@ -494,24 +534,12 @@ static void start_read(struct leat_takeover *takeover)
         start_known(takeover, seg->buffer, seg->extent.bytes);
         return;
     }
-    if (takeover->block_raw == NULL)
-        takeover->block_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, 2 * BLOCK_BYTES);
-    if (takeover->block_raw == NULL) {
+    if (!block_reserve(takeover, BLOCK_BYTES)) {
         pause_for(takeover, LEAT_TAKEOVER_TICK_US);
         return;
     }
-    const struct leat_disk *disk = core_0(takeover)->env->disk;
-    takeover->io = (struct leat_disk_io){
-        .kind = LEAT_DISK_READ,
-        .file = seg->file,
-        .offset = seg->file_offset,
-        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)takeover->block_raw, (uintptr_t)BLOCK_BYTES),
-        .bytes = BLOCK_BYTES,
-        .on_done = on_start_read,
-        .owner = takeover,
-    };
     takeover->busy = true;
-    disk->submit(disk->ctx, &takeover->io);
+    start_submit(takeover, core_0(takeover)->env->disk, seg, on_start_read);
 }
 
 /* ---- who is next ---- */
@@ -620,7 +648,16 @@ static void older_begin(struct leat_takeover *takeover, const uint8_t *bytes, ui
 
 static void on_older_read(struct leat_disk_io *io)
 {
-    older_begin(io->owner, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
+    struct leat_takeover *takeover = io->owner;
+    const struct leat_core *core = &takeover->node->cores[takeover->home];
+    const struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
+    const struct leat_segment *first = hosted != NULL ? leat_log_first_held(hosted->log) : NULL;
+    /* It may have gone to another node meanwhile, or its front may have been trimmed. */
+    bool same = first != NULL && first->file == io->file && first->file_offset == io->offset;
+    if (same && start_is_longer(takeover))
+        start_submit(takeover, core->env->disk, first, on_older_read);
+    else
+        older_begin(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
 }
 
 void leat_takeover_older(struct leat_hosted *hosted)
@@ -639,9 +676,7 @@ void leat_takeover_older(struct leat_hosted *hosted)
         return;
     }
     struct leat_takeover *takeover = takeover_create(core, hosted->ref, hosted->epoch);
-    if (takeover != NULL)
-        takeover->block_raw = leat_mem_calloc(LEAT_MEM_BROKER, 1, 2 * BLOCK_BYTES);
-    if (takeover == NULL || takeover->block_raw == NULL) {
+    if (takeover == NULL || !block_reserve(takeover, BLOCK_BYTES)) {
         leat_mem_free(takeover);
         return; /* the next tick tries again */
     }
@@ -655,16 +690,7 @@ void leat_takeover_older(struct leat_hosted *hosted)
         older_begin(takeover, first->buffer, first->extent.bytes);
         return;
     }
-    takeover->io = (struct leat_disk_io){
-        .kind = LEAT_DISK_READ,
-        .file = first->file,
-        .offset = first->file_offset,
-        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)takeover->block_raw, (uintptr_t)BLOCK_BYTES),
-        .bytes = BLOCK_BYTES,
-        .on_done = on_older_read,
-        .owner = takeover,
-    };
-    core->env->disk->submit(core->env->disk->ctx, &takeover->io);
+    start_submit(takeover, core->env->disk, first, on_older_read);
 }
 
 void leat_takeovers_init(struct leat_core *core)

@@ -261,8 +261,12 @@ bool leat_log_front_known(const struct leat_log *log);
 /** The oldest segment that is here, or NULL. Its place in its file, and what it says of the one
  * before, may be read at any time; it may be trimmed meanwhile. */
 const struct leat_segment *leat_log_first_held(const struct leat_log *log);
-/** The fixed part of a segment's start entry, from its first bytes. Verified only where all of the entry is
- * among them. Thread: any. */
+/** How many of a segment's first bytes hold all of its start entry, its table of producers with it; 0: they
+ * name none that could be within segment_bytes. The first block says it, in most segments it has all of it.
+ * Thread: any. */
+uint32_t leat_log_start_end(const uint8_t *bytes, uint32_t count, uint32_t segment_bytes);
+/** The fixed part of a segment's start entry, from its first bytes. false: damaged, or not all of the
+ * entry, which its checksum covers, is among them. Thread: any. */
 bool leat_log_start_find(const uint8_t *bytes, uint32_t count,
                          struct leat_start *out_start) LEAT_NODISCARD;
 /** Whatever is not here now is nowhere: reads of it fail by name. It may still be added. */

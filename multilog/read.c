@@ -335,7 +335,11 @@ static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struc
 {
     const struct leat_segment *seg = slot->seg;
     if (read->phase == PHASE_JOINT) {
-        joint_note(slot, read->disk_buffer, (uint32_t)read->io.done_bytes);
+        uint32_t count = (uint32_t)read->io.done_bytes;
+        uint32_t end = leat_log_start_end(read->disk_buffer, count, seg->extent.bytes);
+        if (end > count && count == BLOCK_BYTES) /* read once more, so much */
+            return file_read(log, read, slot, 0, end, PHASE_JOINT);
+        joint_note(slot, read->disk_buffer, count);
         return read_step(log, read);
     }
     struct leat_target target = target_of(read);

@@ -268,12 +268,19 @@ static uint32_t start_at(const uint8_t *bytes, uint32_t count, struct leat_entry
     return start ? (uint32_t)payload : 0;
 }
 
+uint32_t leat_log_start_end(const uint8_t *bytes, uint32_t count, uint32_t segment_bytes)
+{
+    struct leat_entry entry;
+    uint32_t at = start_at(bytes, count, &entry);
+    uint64_t end = (uint64_t)at + entry.payload_bytes;
+    return at != 0 && end <= segment_bytes ? (uint32_t)end : 0;
+}
+
 bool leat_log_start_find(const uint8_t *bytes, uint32_t count, struct leat_start *out_start)
 {
     struct leat_entry entry;
     uint32_t at = start_at(bytes, count, &entry);
-    if (at == 0) return false;
-    if (entry.payload_bytes <= count - at &&
+    if (at == 0 || entry.payload_bytes > count - at ||
         leat_crc32c(0, bytes + at, entry.payload_bytes) != entry.crc)
         return false;
     memcpy(out_start, bytes + at, sizeof *out_start);
@@ -288,16 +295,15 @@ bool leat_log_start_find(const uint8_t *bytes, uint32_t count, struct leat_start
  * that goes with the next look at retention, on every node. */
 static void front_from_block(struct leat_log *log, const uint8_t *bytes, uint32_t count)
 {
-    struct leat_entry entry;
     struct leat_start start;
     uint64_t held = log_slot_at(log, 0)->seg->id.v;
-    uint32_t at = start_at(bytes, count, &entry);
-    uint64_t end = at == 0 ? 0 : (uint64_t)at + entry.payload_bytes;
-    if (end > count && end <= log_slot_at(log, log->slot_count - 1)->seg->extent.bytes) {
-        log->front_bytes = (uint32_t)end;
+    uint32_t end =
+        leat_log_start_end(bytes, count, log_slot_at(log, log->slot_count - 1)->seg->extent.bytes);
+    if (end > count) {
+        log->front_bytes = end;
         return; /* read once more, so much */
     }
-    if (end <= count && leat_log_start_find(bytes, count, &start) &&
+    if (leat_log_start_find(bytes, count, &start) &&
         (start.first_segment >= held || front_is_given_up(log))) {
         begin_told_note(log, &start);
         front_is(log, start.first_segment, start.first_offset);

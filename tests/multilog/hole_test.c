@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "base/crc32c.h"
 #include "base/mem.h"
 #include "reopen.h"
 
@@ -528,6 +529,41 @@ static void producer_after_an_accepted_loss_begins_anew(void **state)
     fake_destroy(fake);
 }
 
+/* Of a start entry with many producers the first block has the fixed part, and not what its checksum
+ * covers: what it names as the segment before is not believed until all of it is there. */
+static void start_longer_than_a_block_is_believed_only_as_a_whole(void **state)
+{
+    (void)state;
+    enum { PRODUCERS = 100, START_BYTES = 48 + PRODUCERS * 104, CAPACITY = 65536, BLOCK = 4096 };
+    static uint8_t segment[CAPACITY], payload[START_BYTES];
+    struct leat_segment_header header = {.magic = LEAT_SEGMENT_MAGIC, .capacity = CAPACITY};
+    struct leat_start start = {.base_offset = 7, .previous = {640, 5}, .producer_count = PRODUCERS};
+    struct leat_entry_writer writer;
+    memcpy(payload, &start, sizeof start);
+    leat_entry_writer_init(&writer, segment, sizeof segment);
+    (void)leat_entry_append(&writer, LEAT_ENTRY_SEGMENT, 0, 0, &header, sizeof header,
+                            leat_crc32c(0, &header, sizeof header));
+    (void)leat_entry_append(&writer, LEAT_ENTRY_START, 0, 0, payload, sizeof payload,
+                            leat_crc32c(0, payload, sizeof payload));
+    uint32_t used = leat_entry_seal(&writer, 0).bytes;
+    uint32_t end = leat_log_start_end(segment, BLOCK, used);
+    assert_true(end > BLOCK && end <= used);
+    assert_int_equal(leat_log_start_end(segment, used, used), end);
+    assert_int_equal(leat_log_start_end(segment, BLOCK, end - 1), 0); /* it can't be so long */
+    struct leat_start found;
+    assert_false(leat_log_start_find(segment, BLOCK, &found));
+    assert_false(leat_log_start_find(segment, end - 1, &found));
+    assert_true(leat_log_start_find(segment, end, &found));
+    assert_int_equal(found.previous.bytes, 640);
+    uint32_t at = 2 * LEAT_ENTRY_HEADER_BYTES + LEAT_ALIGN_UP((uint32_t)sizeof header, 8u);
+    for (uint32_t i = 0; i < sizeof start; i++) {
+        segment[at + i] ^= 1;
+        assert_false(leat_log_start_find(segment, BLOCK, &found));
+        assert_false(leat_log_start_find(segment, used, &found));
+        segment[at + i] ^= 1;
+    }
+}
+
 int main(void)
 {
     void *files = (void *)1;
@@ -556,6 +592,7 @@ int main(void)
         cmocka_unit_test(read_of_a_missing_segment_names_it_and_no_other),
         cmocka_unit_test(producer_after_an_accepted_loss_begins_anew),
         cmocka_unit_test(read_past_what_is_there_of_a_waiting_log_is_not_out_of_range),
+        cmocka_unit_test(start_longer_than_a_block_is_believed_only_as_a_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
