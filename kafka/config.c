@@ -130,6 +130,10 @@ static leat_err number_set(const struct config *config, struct leat_stream_setti
     int64_t number;
     if (!number_of(value, &number))
         return refuse_value(config, value, "it is a whole number", error);
+    const bool is_retention =
+        config->kind == CONFIG_RETENTION_MS || config->kind == CONFIG_RETENTION_BYTES;
+    if (is_retention && number < -1)
+        return refuse_value(config, value, "it is not negative, or -1 to keep all", error);
     switch (config->kind) {
     case CONFIG_RETENTION_MS:
         settings->retention_ms = number < 0 ? 0 : number == 0 ? 1 : number;

@@ -1,0 +1,262 @@
+/* A real leatd and the life of a topic as Kafka's clients ask for it: made, grown, described, deleted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "calls.h"
+
+static bool is(struct leat_kafka_string got, const char *wanted)
+{
+    return got.bytes == (int32_t)strlen(wanted) && memcmp(got.text, wanted, strlen(wanted)) == 0;
+}
+
+static bool names(struct leat_kafka_string sentence, const char *what)
+{
+    char copy[512];
+    snprintf(copy, sizeof copy, "%.*s", sentence.bytes, sentence.text);
+    return strstr(copy, what) != NULL;
+}
+
+struct config {
+    const char *name, *value, *told; /* told: how it is described; NULL: as it was given */
+};
+
+static struct leat_kafka_create_topics_response_topic
+create(struct wire_client *client, int16_t version, const char *name, int32_t partitions,
+       const struct config *configs, int32_t count, bool validate_only)
+{
+    struct leat_kafka_create_topics_request_config rows[16] = {0};
+    for (int32_t i = 0; i < count; i++)
+        rows[i] = (struct leat_kafka_create_topics_request_config){text(configs[i].name),
+                                                                   text(configs[i].value)};
+    struct leat_kafka_create_topics_request_topic topic = {.name = text(name),
+                                                           .num_partitions = partitions,
+                                                           .replication_factor = 1,
+                                                           .configs = {rows, count}};
+    struct leat_kafka_create_topics_request body = {
+        .topics = {&topic, 1}, .timeout_ms = 1000, .validate_only = validate_only};
+    struct leat_kafka_create_topics_response *answer =
+        wire_call(client, LEAT_KAFKA_CREATE_TOPICS, version, &body);
+    assert_int_equal(answer->topics.count, 1);
+    assert_true(is(answer->topics.at[0].name, name));
+    return answer->topics.at[0];
+}
+
+/* How many partitions the topic has; 0: there is no such topic. */
+static int32_t partitions_of(struct wire_client *client, const char *name)
+{
+    struct leat_kafka_metadata_response *answer = metadata(client, 4, name, 1, false);
+    if (answer->topics.at[0].error_code == LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION) return 0;
+    assert_int_equal(answer->topics.at[0].error_code, LEAT_KAFKA_NONE);
+    return answer->topics.at[0].partitions.count;
+}
+
+static void expect_config(struct wire_client *client, const char *topic,
+                          const struct config *config)
+{
+    for (int16_t version = 0; version <= 4; version++) {
+        struct leat_kafka_string key = text(config->name);
+        struct leat_kafka_describe_configs_request_resource resource = {2, text(topic), {&key, 1}};
+        struct leat_kafka_describe_configs_request body = {{&resource, 1}, true, true};
+        struct leat_kafka_describe_configs_response *answer =
+            wire_call(client, LEAT_KAFKA_DESCRIBE_CONFIGS, version, &body);
+        assert_int_equal(answer->results.at[0].error_code, LEAT_KAFKA_NONE);
+        assert_int_equal(answer->results.at[0].configs.count, 1);
+        assert_true(is(answer->results.at[0].configs.at[0].value,
+                       config->told != NULL ? config->told : config->value));
+    }
+}
+
+/* ---- creation ---- */
+
+static void topic_is_made_with_its_configurations(void **state)
+{
+    (void)state;
+    static const struct config given[] = {
+        {"retention.ms", "86400000", NULL},     {"retention.bytes", "1073741824", NULL},
+        {"segment.bytes", "1000000", "524288"}, /* the power of two below */
+        {"max.message.bytes", "1000", NULL},    {"message.timestamp.type", "LogAppendTime", NULL},
+        {"min.insync.replicas", "1", NULL},     {"compression.type", "producer", NULL},
+        {"cleanup.policy", "delete", NULL},     {"leat.durability", "memory", NULL},
+    };
+    enum { GIVEN = sizeof given / sizeof *given };
+    struct wire_client client;
+    wire_open(&client, port);
+    for (int16_t version = 0; version <= 7; version++) {
+        char name[16];
+        snprintf(name, sizeof name, "made-%d", version);
+        assert_int_equal(create(&client, version, name, 3, given, GIVEN, false).error_code,
+                         LEAT_KAFKA_NONE);
+        assert_int_equal(partitions_of(&client, name), 3);
+    }
+    for (int i = 0; i < GIVEN; i++)
+        expect_config(&client, "made-0", &given[i]);
+    /* It is there already; and another one was only to be looked at. */
+    assert_int_equal(create(&client, 7, "made-0", 3, given, GIVEN, false).error_code,
+                     LEAT_KAFKA_TOPIC_ALREADY_EXISTS);
+    assert_int_equal(create(&client, 7, "looked-at", 3, given, GIVEN, true).error_code,
+                     LEAT_KAFKA_NONE);
+    assert_int_equal(partitions_of(&client, "looked-at"), 0);
+    wire_close(&client);
+}
+
+/* Nothing is accepted that would not be done: the topic is not made, and the sentence says why. */
+static void topic_with_a_configuration_that_is_not_here_is_not_made(void **state)
+{
+    (void)state;
+    static const struct config refused[] = {
+        {"cleanup.policy", "compact", NULL}, {"cleanup.policy", "compact,delete", NULL},
+        {"compression.type", "gzip", NULL},  {"flush.messages", "1", NULL},
+        {"flush.ms", "1000", NULL},          {"message.timestamp.type", "Sometimes", NULL},
+        {"min.insync.replicas", "2", NULL}, /* of one copy */
+        {"max.message.bytes", "100", NULL},  {"retention.ms", "-2", NULL},
+        {"retention.bytes", "-2", NULL},     {"preallocate", "true", NULL},
+        {"no.such.thing", "1", NULL},
+    };
+    struct wire_client client;
+    wire_open(&client, port);
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct leat_kafka_create_topics_response_topic made =
+            create(&client, 7, "refused", 1, &refused[i], 1, false);
+        if (made.error_code != LEAT_KAFKA_INVALID_CONFIG)
+            fail_msg("%s=%s: %d", refused[i].name, refused[i].value, made.error_code);
+        if (!names(made.error_message, refused[i].name))
+            fail_msg("%s=%s: %.*s", refused[i].name, refused[i].value, made.error_message.bytes,
+                     made.error_message.text);
+        assert_int_equal(partitions_of(&client, "refused"), 0);
+    }
+    assert_int_equal(create(&client, 7, "not a name", 1, NULL, 0, false).error_code,
+                     LEAT_KAFKA_INVALID_TOPIC_EXCEPTION);
+    assert_int_equal(create(&client, 7, "refused", 0, NULL, 0, false).error_code,
+                     LEAT_KAFKA_INVALID_PARTITIONS);
+    wire_close(&client);
+}
+
+/* ---- growth ---- */
+
+static struct leat_kafka_create_partitions_response_topic enlarge(struct wire_client *client,
+                                                                  int16_t version, const char *name,
+                                                                  int32_t count, bool validate_only)
+{
+    struct leat_kafka_create_partitions_request_topic topic = {.name = text(name), .count = count};
+    topic.assignments.count = -1;
+    struct leat_kafka_create_partitions_request body = {
+        .topics = {&topic, 1}, .timeout_ms = 1000, .validate_only = validate_only};
+    struct leat_kafka_create_partitions_response *answer =
+        wire_call(client, LEAT_KAFKA_CREATE_PARTITIONS, version, &body);
+    assert_int_equal(answer->topics.count, 1);
+    return answer->topics.at[0];
+}
+
+static void topic_grows_and_never_shrinks(void **state)
+{
+    (void)state;
+    struct wire_client client;
+    uint8_t batch[4096];
+    uint32_t bytes = make_batch(batch, 2, "kept", -1, -1);
+    wire_open(&client, port);
+    assert_int_equal(create(&client, 7, "grown", 1, NULL, 0, false).error_code, LEAT_KAFKA_NONE);
+    assert_int_equal(produce(&client, 7, "grown", batch, bytes).error_code, LEAT_KAFKA_NONE);
+    for (int16_t version = 0; version <= 3; version++) {
+        assert_int_equal(enlarge(&client, version, "grown", version + 3, true).error_code,
+                         LEAT_KAFKA_NONE);
+        assert_int_equal(partitions_of(&client, "grown"), version == 0 ? 1 : version + 1);
+        assert_int_equal(enlarge(&client, version, "grown", version + 2, false).error_code,
+                         LEAT_KAFKA_NONE);
+        assert_int_equal(partitions_of(&client, "grown"), version + 2);
+    }
+    struct leat_kafka_create_partitions_response_topic refused =
+        enlarge(&client, 3, "grown", 4, false);
+    assert_int_equal(refused.error_code, LEAT_KAFKA_INVALID_PARTITIONS);
+    assert_true(names(refused.error_message, "5 partitions"));
+    assert_int_equal(enlarge(&client, 3, "nowhere", 4, false).error_code,
+                     LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION);
+    /* What was there stays where it was. */
+    struct fetching f = {.name = "grown", .epoch = -1};
+    assert_int_equal(fetch_one(&client, 11, f).records.count, bytes);
+    wire_close(&client);
+}
+
+/* ---- deletion ---- */
+
+static void topic_deleted_is_gone_for_all_and_named_no_more(void **state)
+{
+    (void)state;
+    struct wire_client client, other;
+    wire_open(&client, port);
+    wire_open(&other, port);
+    for (int16_t version = 0; version <= 6; version++) {
+        struct leat_kafka_string gone = text("short-lived");
+        struct leat_kafka_delete_topics_request_topic row = {.name = gone};
+        struct leat_kafka_delete_topics_request body = {.timeout_ms = 1000};
+        make_topic(&client, "short-lived");
+        if (version == 6) {
+            row.name.text = NULL;
+            row.name.bytes = -1;
+            row.topic_id = metadata(&client, 12, "short-lived", 1, false)->topics.at[0].topic_id;
+        }
+        body.topics.at = &row;
+        body.topics.count = version == 6;
+        body.topic_names.at = &gone;
+        body.topic_names.count = version < 6;
+        for (int again = 0; again < 2; again++) {
+            struct leat_kafka_delete_topics_response *answer =
+                wire_call(&client, LEAT_KAFKA_DELETE_TOPICS, version, &body);
+            assert_int_equal(answer->topics.count, 1);
+            assert_int_equal(answer->topics.at[0].error_code,
+                             again == 0     ? LEAT_KAFKA_NONE
+                             : version == 6 ? LEAT_KAFKA_UNKNOWN_TOPIC_ID
+                                            : LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION);
+            assert_int_equal(partitions_of(&client, "short-lived"), 0);
+            assert_int_equal(partitions_of(&other, "short-lived"), 0);
+        }
+    }
+    wire_close(&client);
+    wire_close(&other);
+}
+
+/* ---- who is there ---- */
+
+static void cluster_is_described_as_metadata_tells_it(void **state)
+{
+    (void)state;
+    struct wire_client client;
+    wire_open(&client, port);
+    struct leat_kafka_metadata_response *told = metadata(&client, 12, NULL, 0, false);
+    assert_int_equal(told->brokers.count, 1);
+    int32_t id = told->brokers.at[0].node_id, controller = told->controller_id;
+    char cluster[64];
+    snprintf(cluster, sizeof cluster, "%.*s", told->cluster_id.bytes, told->cluster_id.text);
+    assert_int_equal(strlen(cluster), 22);
+    for (int16_t version = 0; version <= 1; version++) {
+        struct leat_kafka_describe_cluster_request body = {0};
+        body.endpoint_type = 1;
+        struct leat_kafka_describe_cluster_response *answer =
+            wire_call(&client, LEAT_KAFKA_DESCRIBE_CLUSTER, version, &body);
+        assert_int_equal(answer->error_code, LEAT_KAFKA_NONE);
+        assert_true(is(answer->cluster_id, cluster));
+        assert_int_equal(answer->controller_id, controller);
+        assert_int_equal(answer->brokers.count, 1);
+        assert_int_equal(answer->brokers.at[0].broker_id, id);
+        assert_true(is(answer->brokers.at[0].host, "127.0.0.1"));
+        assert_int_equal(answer->brokers.at[0].port, port);
+    }
+    wire_close(&client);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(topic_is_made_with_its_configurations),
+        cmocka_unit_test(topic_with_a_configuration_that_is_not_here_is_not_made),
+        cmocka_unit_test(topic_grows_and_never_shrinks),
+        cmocka_unit_test(topic_deleted_is_gone_for_all_and_named_no_more),
+        cmocka_unit_test(cluster_is_described_as_metadata_tells_it),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
