@@ -67,9 +67,16 @@ with Step("groups"):
     text = tool(GROUPS, *PATIENT, *at("--group", GROUP, "--topic", TOPIC, "--reset-offsets", "--to-earliest", "--execute"))
     rows = re.findall(rf"{GROUP}\s+{TOPIC}\s+(\d+)\s+(\d+)", text)
     assert sorted(rows) == [(str(p), "0") for p in range(6)], text[-400:]
+    later = ("--reset-offsets", "--to-datetime", "2099-01-01T00:00:00.000", "--execute")  # where no record is that young: the end
+    text = tool(GROUPS, *PATIENT, *at("--group", GROUP, "--topic", TOPIC, *later))
+    assert sum(int(row[1]) for row in re.findall(rf"{GROUP}\s+{TOPIC}\s+(\d+)\s+(\d+)", text)) == 20000, text[-400:]
     text = tool(GROUPS, *at("--delete", "--group", GROUP, *PATIENT))
     assert "was successful" in text, text[-400:]
     assert GROUP not in tool(GROUPS, *at("--list", *PATIENT)).split()
+with Step("offsets"):
+    text = tool("org.apache.kafka.tools.GetOffsetShell", *at("--topic", TOPIC, "--time", "latest"))
+    ends = re.findall(rf"^{TOPIC}:(\d+):(\d+)$", text, re.M)
+    assert len(ends) == 6 and sum(int(end) for _, end in ends) == 20000, text[-400:]
 with Step("trim"):
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         parts = [{"topic": TOPIC, "partition": p, "offset": -1 if p else 7} for p in range(6)]

@@ -8,6 +8,7 @@ from rig import Server, WAIT_S, check, equal, main, on_end, until
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST, DELETE = 8, 9, 10, 11, 12, 13, 14, 15, 16, 42
 FLEXIBLE = {3: 9, 44: 1, COMMIT: 8, FETCH: 6, FIND: 3, JOIN: 6, HEARTBEAT: 4, LEAVE: 4, SYNC: 4, DESCRIBE: 5, LIST: 3, DELETE: 2}
 NONE, ILLEGAL_GENERATION, INVALID_GROUP, UNKNOWN_MEMBER = 0, 22, 24, 25
+METADATA_TOO_LARGE, INVALID_SESSION = 12, 26
 REBALANCING, NON_EMPTY, NOT_FOUND, MEMBER_ID_REQUIRED, FENCED = 27, 68, 69, 79, 82
 
 
@@ -489,6 +490,62 @@ def test_groups_are_listed_described_and_deleted():
     client.receive(LEAVE, 0)
     until(lambda: deleted(1, 'group') == NONE, 'the group is empty')
     equal(listed(4), [])
+
+
+def test_offsets_of_several_groups_are_told_in_one_answer():
+    """From version 8 on; each with its topics, or all, and one that nobody has heard of."""
+    server = served()
+    client = Client(server)
+    for n, group in enumerate(('one', 'two', 'three')):
+        equal(client.commit(8, -1, '', [(0, 10 * n, group), (1, 10 * n + 1, '')], group), [NONE, NONE])
+    for version in (8, 9):
+        out = Out(True)
+
+        def asked(row):
+            group, partitions = row
+            out.run(group)
+            if version >= 9:
+                out.run(None).i('i', -1)
+            topics = None if partitions is None else [partitions]
+            out.array(topics, lambda ps: out.run('topic').array(ps, lambda p: out.i('i', p)).end()).end()
+
+        rows = [('two', [1]), ('nobody', [0]), ('three', None), ('one', [1, 0])]
+        client.send(FETCH, version, out.array(rows, asked).i('?', True).end())
+        back = client.receive(FETCH, version)
+        back.i('i')
+
+        def partition():
+            found = back.i('iq')
+            back.i('i'), back.run()
+            equal(back.i('h'), NONE)
+            back.end()
+            return found
+
+        def topic():
+            equal(back.run(), b'topic')
+            found = back.array(partition)
+            back.end()
+            return found
+
+        def told():
+            found = back.run(), back.array(topic), back.i('h')
+            back.end()
+            return found
+
+        equal(back.array(told), [(b'two', [[(1, 11)]], NONE), (b'nobody', [[(0, -1)]], NONE),
+                                 (b'three', [[(0, 20), (1, 21)]], NONE), (b'one', [[(1, 1), (0, 0)]], NONE)], f'version {version}')
+
+
+def test_what_is_beyond_a_limit_is_refused_by_its_code():
+    server = served()
+    client = Client(server)
+    for session in (99, 30 * 60 * 1000 + 1, -1):
+        equal(client.join(3, session=session)['error'], INVALID_SESSION, f'session of {session} ms')
+    joined = lone(client)
+    member = joined['generation'], joined['member']
+    equal(client.commit(7, *member, [(0, 1, 'x' * 4097), (1, 2, 'x' * 4096)]), [METADATA_TOO_LARGE, NONE])
+    equal([row[1] for row in client.fetch(7, [0, 1])[0][0]], [-1, 2])
+    equal(client.commit(7, -1, '', [(0, 1, '')], ''), [INVALID_GROUP], 'a group without a name')
 
 
 def test_native_offsets_are_a_groups_offsets():

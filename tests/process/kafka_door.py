@@ -1,0 +1,159 @@
+"""Kafka's front door: its flags, topics made by asking for them or not, and a reader that reads nothing."""
+import socket
+import struct
+
+from kafka_groups import Client, FIND, Out
+from kafka_native import batch_of
+from rig import Server, check, check_in, equal, main, on_end, until
+
+PRODUCE, FETCH, METADATA = 0, 1, 3
+NONE, UNKNOWN_TOPIC = 0, 3
+MIB, USUAL_PORT = 1 << 20, 9092
+
+
+def brokers_told(client):
+    """[(host, port)], by Metadata of no topic."""
+    client.send(METADATA, 1, Out(False).i('i', 0))
+    back = client.receive(METADATA, 1)
+    return [row[1:3] for row in back.array(lambda: (back.i('i'), back.run(), back.i('i'), back.run()))]
+
+
+def asked_for(client, topic, version):
+    """Error of one topic that is asked for, and may be made by that."""
+    out = Out(False)
+    out.array([topic], out.run)
+    if version >= 4:
+        out.i('?', True)
+    client.send(METADATA, version, out)
+    back = client.receive(METADATA, version)
+    if version >= 3:
+        back.i('i')
+    back.array(lambda: (back.i('i'), back.run(), back.i('i'), back.run()))
+    if version >= 2:
+        back.run()
+    back.i('i')
+    equal(back.i('i'), 1)
+    return back.i('h')
+
+
+def produced(client, topic, version=3):
+    out = Out(False).run(None).i('hi', -1, 30000)
+    blob = batch_of([(0, None, b'x')])
+    client.send(PRODUCE, version, out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('i', 0).run(blob, True))))
+    back = client.receive(PRODUCE, version)
+    equal((back.i('i'), back.run(), back.i('i'), back.i('i')), (1, topic.encode(), 1, 0))
+    return back.i('h')
+
+
+def held(port):
+    """A listener of somebody else's on that port; None: it has one already."""
+    try:
+        listener = socket.create_server(('127.0.0.1', port))
+    except OSError:
+        return None
+    on_end(listener.close)
+    return listener
+
+
+def test_usual_address_is_no_must_and_one_that_was_named_is():
+    """127.0.0.1:9092 where nothing is said: where that is somebody else's, only native clients are served."""
+    usual, named = held(USUAL_PORT), held(0)
+    server = Server().start()
+    said = server.diary_wait(r"clients of Kafka(: listening on| are not served: can't listen on) 127\.0\.0\.1:9092")
+    check(not usual or 'not served' in said.group(1), said.group(0))
+    server.produce('s', ['native clients are served'])
+    server.stop()
+    address = '127.0.0.1:%d' % named.getsockname()[1]
+    _, text = server.start_refused('--kafka', address)
+    check_in(address, text)
+    server.start('--kafka', 'off')
+    equal(server.values('s'), ['native clients are served'])
+    check('clients of Kafka' not in server.diary(), server.diary())
+    server.stop()
+    if usual:
+        usual.close()
+        server.start()
+        server.diary_wait(r'clients of Kafka.* 127\.0\.0\.1:9092')
+        server.stop()
+
+
+def test_clients_are_told_the_address_that_is_advertised():
+    server = Server('--kafka', '127.0.0.1:0', '--kafka-advertise', 'broker.example:19092').start()
+    client = Client(server)
+    equal(brokers_told(client), [(b'broker.example', 19092)])
+    client.send(FIND, 0, Out(False).run('group'))
+    back = client.receive(FIND, 0)
+    equal((back.i('h'), back.i('i'), back.run(), back.i('i')), (NONE, 1, b'broker.example', 19092))
+
+
+def test_topics_are_made_by_asking_only_where_that_is_on():
+    server = Server('--kafka', '127.0.0.1:0', '--auto-create', 'no').start()
+    client = Client(server)
+    for version in (1, 3, 4, 5):
+        equal(asked_for(client, 'wanted', version), UNKNOWN_TOPIC, f'version {version}')
+    equal(produced(client, 'wanted'), UNKNOWN_TOPIC)
+    equal(server.leat('stream', 'list').stdout.count('wanted'), 0)
+    server.leat('stream', 'create', 'wanted', '--logs', 1)
+    equal(produced(client, 'wanted'), NONE)
+    server.stop()
+    server.start()
+    client = Client(server)
+    equal(asked_for(client, 'also', 4), UNKNOWN_TOPIC, 'still off')
+    server.stop()
+    server.flags[-1] = 'yes'
+    server.start()
+    client = Client(server)
+    equal(asked_for(client, 'also', 4), NONE)
+    equal(produced(client, 'also'), NONE)
+
+
+def test_reader_that_reads_nothing_is_bounded_and_alone():
+    """It asks for everything again and again, and takes none of it."""
+    server = Server('--kafka', '127.0.0.1:0').start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    server.leat('bench', 'append', '--stream', 's', '--producers', 1, '--records', 300000, '--logs', 1)
+    slow, other = Client(server), Client(server)
+    out = Out(False).i('iiiibii', -1, 100, 1, 4 * MIB, 0, 0, -1)
+    out.array([0], lambda _: out.run('s').array([0], lambda _: out.i('iiqqi', 0, -1, 0, -1, 4 * MIB))).i('i', 0).run('')
+    head = struct.pack('>hhih', FETCH, 11, 1, 4) + b'test'
+    frame = struct.pack('>i', len(head + out.bytes)) + head + out.bytes
+    before = server.memory_bytes()
+    slow.socket.settimeout(2)
+    asked = 0
+    try:
+        while asked < 4000:
+            slow.socket.sendall(frame)
+            asked += 1
+    except (socket.timeout, ConnectionError):
+        pass  # it is not read from any more
+    equal(asked_for(other, 'made-meanwhile', 4), NONE)
+    equal(produced(other, 'made-meanwhile'), NONE, 'others are served')
+    grown = server.memory_bytes() - before
+    check(grown < 100 * MIB, f'memory for a reader that reads nothing, {asked} requests', grown)
+    server.diary_wait(r'has taken nothing for|does not take its answers')
+    equal(produced(other, 'made-meanwhile'), NONE)
+
+
+def test_client_that_vanishes_in_the_middle_takes_its_requests_along():
+    """Of fetches that wait, a produce half sent, answers not taken: nothing stays, and others go on."""
+    server = Server('--kafka', '127.0.0.1:0').start()
+    other = Client(server)
+    equal(asked_for(other, 's', 4), NONE)
+    equal(produced(other, 's'), NONE)
+    out = Out(False).i('iiiibii', -1, 60000, 1, MIB, 0, 0, -1)
+    out.array([0], lambda _: out.run('s').array([0], lambda _: out.i('iiqqi', 0, -1, 1, -1, MIB))).i('i', 0).run('')
+    half = struct.pack('>ihhih', 100000, PRODUCE, 3, 7, 4) + b'test' + bytes(5000)
+    for _ in range(20):
+        client = Client(server)
+        for _ in range(30):
+            client.send(FETCH, 11, out)  # waits for a minute
+        client.socket.sendall(half)
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+        client.socket.close()
+        equal(produced(other, 's'), NONE)
+    until(lambda: server.status()['connections'] <= 3, 'connections are given back')
+    equal(len(server.values('s')), 21)
+
+
+if __name__ == '__main__':
+    main()
