@@ -137,6 +137,56 @@ static void topic_with_a_configuration_that_is_not_here_is_not_made(void **state
     wire_close(&client);
 }
 
+/* ---- the older way to alter configurations ---- */
+
+static int16_t alter_all(struct wire_client *client, int16_t version, const struct config *config,
+                         bool validate_only)
+{
+    struct leat_kafka_alter_configs_request_config row = {text(config->name), text(config->value)};
+    struct leat_kafka_alter_configs_request_resource resource = {2, text("altered"), {&row, 1}};
+    struct leat_kafka_alter_configs_request body = {{&resource, 1}, validate_only};
+    struct leat_kafka_alter_configs_response *answer =
+        wire_call(client, LEAT_KAFKA_ALTER_CONFIGS, version, &body);
+    assert_int_equal(answer->results.count, 1);
+    if (answer->results.at[0].error_code != LEAT_KAFKA_NONE)
+        assert_true(names(answer->results.at[0].error_message, config->name));
+    return answer->results.at[0].error_code;
+}
+
+/* What is not named goes back to its default; but for what can't be changed. */
+static void alter_configs_sets_back_what_it_does_not_name(void **state)
+{
+    (void)state;
+    static const struct config first[] = {{"retention.ms", "86400000", NULL},
+                                          {"max.message.bytes", "1000", NULL},
+                                          {"message.timestamp.type", "LogAppendTime", NULL},
+                                          {"leat.durability", "memory", NULL}};
+    static const struct config then[] = {{"retention.bytes", "5000", NULL},
+                                         {"retention.ms", "-1", NULL},
+                                         {"max.message.bytes", "2097152", NULL},
+                                         {"message.timestamp.type", "CreateTime", NULL},
+                                         {"leat.durability", "memory", NULL}};
+    static const struct config unknown = {"flush.ms", "5", NULL};
+    struct wire_client client;
+    wire_open(&client, port);
+    for (int16_t version = 0; version <= 2; version++) {
+        struct leat_kafka_string gone = text("altered");
+        struct leat_kafka_delete_topics_request delete = {.topic_names = {&gone, 1},
+                                                          .timeout_ms = 1000};
+        assert_int_equal(create(&client, 7, "altered", 1, first, 4, false).error_code,
+                         LEAT_KAFKA_NONE);
+        assert_int_equal(alter_all(&client, version, &unknown, false), LEAT_KAFKA_INVALID_CONFIG);
+        assert_int_equal(alter_all(&client, version, &then[0], true), LEAT_KAFKA_NONE);
+        for (size_t i = 0; i < 4; i++)
+            expect_config(&client, "altered", &first[i]);
+        assert_int_equal(alter_all(&client, version, &then[0], false), LEAT_KAFKA_NONE);
+        for (size_t i = 0; i < 5; i++)
+            expect_config(&client, "altered", &then[i]);
+        (void)wire_call(&client, LEAT_KAFKA_DELETE_TOPICS, 5, &delete);
+    }
+    wire_close(&client);
+}
+
 /* ---- growth ---- */
 
 static struct leat_kafka_create_partitions_response_topic enlarge(struct wire_client *client,
@@ -254,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(topic_is_made_with_its_configurations),
         cmocka_unit_test(topic_with_a_configuration_that_is_not_here_is_not_made),
+        cmocka_unit_test(alter_configs_sets_back_what_it_does_not_name),
         cmocka_unit_test(topic_grows_and_never_shrinks),
         cmocka_unit_test(topic_deleted_is_gone_for_all_and_named_no_more),
         cmocka_unit_test(cluster_is_described_as_metadata_tells_it),

@@ -4,9 +4,11 @@ import json
 
 from cluster import Cluster
 from kafka_groups import Client, FIND, Out, lone
+from kafka_native import batch_of
 from rig import check, equal, main, until
 
-METADATA, ALTER, INVALID_CONFIG = 3, 44, 40
+PRODUCE, FETCH_RECORDS, LIST_OFFSETS, METADATA, ALTER, INVALID_CONFIG = 0, 1, 2, 3, 44, 40
+NOT_LEADER = 6
 NONE, NOT_YET, NOT_COORDINATOR, UNKNOWN_MEMBER = 0, (14, 15, 16), 16, 25
 
 
@@ -108,6 +110,49 @@ def test_metadata_names_as_many_replicas_as_there_are_copies():
         return len(replicas) == 3 and leader in in_sync and len(in_sync) == 2 and set(in_sync) < set(replicas)
     if partition_of(survivor, 't3')[0] != 3:
         until(lacking, 'one of three is not in sync')
+
+
+def served_by(client, topic, partition, records):
+    """Errors of a produce, a fetch and a question for the end of one partition."""
+    out = Out(False).run(None).i('hi', -1, 30000)
+    client.send(PRODUCE, 3, out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('i', partition).run(batch_of(records), True))))
+    back = client.receive(PRODUCE, 3)
+    equal((back.i('i'), back.run(), back.i('i'), back.i('i')), (1, topic.encode(), 1, partition))
+    produced = back.i('h')
+    out = Out(False).i('iiiibii', -1, 0, 1, 1 << 20, 0, 0, -1)
+    out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('iiqqi', partition, -1, 0, -1, 1 << 20))).i('i', 0).run('')
+    client.send(FETCH_RECORDS, 11, out)
+    back = client.receive(FETCH_RECORDS, 11)
+    equal((back.i('i'), back.i('h'), back.i('i'), back.i('i'), back.run(), back.i('i'), back.i('i')),
+          (0, NONE, 0, 1, topic.encode(), 1, partition))
+    fetched = back.i('h')
+    back.i('qqq'), back.i('i')
+    equal(back.i('i'), -1, 'preferred read replica')
+    out = Out(False).i('i', -1)
+    client.send(LIST_OFFSETS, 1, out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('iq', partition, -1))))
+    back = client.receive(LIST_OFFSETS, 1)
+    equal((back.i('i'), back.run(), back.i('i'), back.i('i')), (1, topic.encode(), 1, partition))
+    return produced, fetched, back.i('h')
+
+
+def test_only_the_owner_serves_a_partition():
+    """Copies are on all nodes; who asks another one is told so, and never sent to a follower."""
+    cluster = Cluster(kafka='127.0.0.1:0')
+    cluster.start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 3)
+    cluster.produce('s', ['a'])
+    clients = [Client(node) for node in cluster.nodes]
+    ports = [kafka_port(node) for node in cluster.nodes]
+    for partition in range(3):
+        def owners():
+            rows = [partitions_of(client, 's') for client in clients]
+            told = {brokers.get({row[1]: row[2] for row in rows}.get(partition)) for rows, brokers in rows}
+            return told if len(told) == 1 and None not in told else None
+        owner = ports.index(until(owners, 'all know the owner').pop())
+        for i, client in enumerate(clients):
+            wanted = NONE if i == owner else NOT_LEADER
+            # An owner that has only just come is not known to be one by itself.
+            until(lambda: served_by(client, 's', partition, [(0, None, b'x')]) == (wanted,) * 3, f'node {i} and partition {partition}')
 
 
 def alter(client, topic, name, value):
