@@ -49,6 +49,7 @@ enum {
     LEAT_DISK_BUFFER_BYTES = LEAT_BATCH_BYTES_MAX + 64 * 1024,
     LEAT_CORE_SCRATCH_BYTES = LEAT_FRAME_HEADER_BYTES + LEAT_CONTROL_BYTES_MAX,
     LEAT_TICK_US = 1000 * 1000,    /* care of logs, stalled peers */
+    LEAT_STOP_TICKS = 5,           /* so long a node that stops waits for others */
     LEAT_SLOW_TICK_US = 20 * 1000, /* looking again at slow readers, only while there are some */
     /* A node of this name is still held to be up: the one that this one follows, or another. */
     LEAT_NAME_RETRY_US = 500 * 1000,
@@ -279,7 +280,7 @@ struct leat_core {
     struct leat_list producer_waits;
 
     struct leat_counters counters;
-    uint32_t logs_to_stop;
+    uint32_t logs_to_stop, stop_ticks;
     struct leat_mail stop_mail;
     void *door; /* what another front door keeps here */
 };

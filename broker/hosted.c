@@ -368,9 +368,36 @@ void leat_hosted_send_openings(struct leat_core *core)
 
 /* ---- care ---- */
 
+/* SUBTLE: a log that stops may wait for what only other nodes can give: its first segment is to be committed as
+ * opened, or what came in place of a lost copy. (1) Two of three nodes are gone. (2) This one is to stop. (3)
+ * Nothing is committed any more, and it would never end. So after a while it ends as in a crash, which loses
+ * nothing that was acknowledged: what lies in memory stays there for the next start. */
+static void care_while_stopping(struct leat_core *core)
+{
+    bool abandon = ++core->stop_ticks == LEAT_STOP_TICKS && core->members.links != NULL;
+    if (core->stopped) return;
+    if (abandon)
+        leat_node_complain(core->node,
+                           "%u logs of core %u wait for other nodes, and are left as they are: the "
+                           "next start treats them as after a crash",
+                           core->logs_to_stop, core->index);
+    LEAT_LIST_EACH(&core->care_logs, link)
+    {
+        struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, care);
+        if (!hosted->going || hosted->drained || hosted->give_up != NULL) continue;
+        leat_log_care(hosted->log);
+        if (!abandon) continue;
+        if (hosted->copies != NULL) leat_primary_log_abandon(hosted->copies);
+        leat_log_abandon(hosted->log);
+    }
+}
+
 void leat_hosted_care(struct leat_core *core)
 {
-    if (core->stopping) return;
+    if (core->stopping) {
+        care_while_stopping(core);
+        return;
+    }
     struct leat_log_info info;
     uint64_t park_us = park_after_us(core);
     LEAT_LIST_EACH(&core->care_logs, link)

@@ -120,6 +120,10 @@ static void part_on_stopped(void *arg, struct leat_log *log)
         .next_offset = tail.next_offset,
     };
     struct leat_core *core = hosted->core;
+    struct leat_log_info info;
+    leat_log_info(log, &info);
+    if (core->stopping && info.state != LEAT_LOG_SERVING) /* its end is not the one to commit */
+        part->rc = leat_error_set(&part->error, LEAT_E_STARTING, "the node stops");
     part_back(core, part);
     /* The node began to stop meanwhile, and waits for this log. */
     if (core->stopping && core->logs_to_stop > 0 && --core->logs_to_stop == 0)

@@ -1,4 +1,5 @@
 /* What a log does without being asked: retention, parking, giving memory back; and its end. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -320,6 +321,15 @@ void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct le
     log->stopping = true;
     log->on_end = on_stopped;
     log->on_end_arg = arg;
+    log_mark_dirty(log);
+}
+
+void leat_log_abandon(struct leat_log *log)
+{
+    if (!log->stopping || log->releasing || log->state == LEAT_LOG_STOPPED) return;
+    log->state = LEAT_LOG_STOPPED;
+    log->stopped_rc = LEAT_E_STARTING;
+    snprintf(log->why, sizeof log->why, "the server is stopping");
     log_mark_dirty(log);
 }
 

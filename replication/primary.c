@@ -472,6 +472,12 @@ void leat_primary_log_silence(struct leat_primary_log *rep)
     rep->silent = true;
 }
 
+void leat_primary_log_abandon(struct leat_primary_log *rep)
+{
+    rep->fenced = true;
+    rep_mark_dirty(rep);
+}
+
 void leat_primary_log_release(struct leat_primary_log *rep, void (*on_idle)(void *arg), void *arg)
 {
     LEAT_ASSERT(!rep->releasing);

@@ -173,6 +173,8 @@ void leat_primary_log_min_copies_set(struct leat_primary_log *rep, uint32_t min_
 /** Another owner has been asked for: from now on this one says about nobody's replicas that they may
  * go. What it asks for itself goes on. */
 void leat_primary_log_silence(struct leat_primary_log *rep);
+/** Nothing more of it is acked, and nothing told to the coordinator: its commits are refused. */
+void leat_primary_log_abandon(struct leat_primary_log *rep);
 /** The log is given up, and has no request under way: from now on nothing more is asked for it.
  * on_idle, once, and never inside this call: the store works on none of its segments any more; then
  * they may be another's, and this is destroyed. */

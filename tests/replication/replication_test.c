@@ -337,6 +337,33 @@ static void late_writes_are_no_silence(void **state)
     world_free(world);
 }
 
+/* Goal: a stop does not wait for ever for copies that do not come; what was acked stays. */
+static void stop_without_the_others_ends_when_it_is_abandoned(void **state)
+{
+    (void)state;
+    struct world *world = ready(20, 3, 3, LEAT_DURABILITY_MEMORY);
+    struct world_log *log = &world->logs[0];
+    for (unsigned i = 1; i < 3; i++)
+        mute(world, i, true);
+    assert_true(world_append(log, 1000));
+    world_run(world, 10 * 1000); /* it is on its way */
+    for (unsigned i = 1; i < 3; i++)
+        world_node_kill(world, i, false);
+    uint64_t acked = leat_log_acked_offset(log->log);
+    log_is_parked_now = false;
+    leat_log_stop(log->log, log_parked, world);
+    world_run(world, 3 * 1000 * 1000);
+    assert_false(log_is_parked_now);
+    leat_primary_log_abandon(log->rep);
+    leat_log_abandon(log->log);
+    world_run(world, 1000 * 1000);
+    assert_true(log_is_parked_now);
+    assert_int_equal(leat_log_acked_offset(log->log), acked);
+    assert_true(log->failed > 0);
+    world_check_after_death(world);
+    world_free(world);
+}
+
 /* Goal: a parked log holds no memory at its backups; one that has lost a copy meanwhile makes that
  * good before its next ack. */
 static void parked_log_repairs_before_its_next_ack(void **state)
@@ -670,6 +697,7 @@ int main(void)
         cmocka_unit_test(silent_backup_is_left_where_others_answer),
         cmocka_unit_test(slow_machine_makes_the_owner_patient),
         cmocka_unit_test(late_writes_are_no_silence),
+        cmocka_unit_test(stop_without_the_others_ends_when_it_is_abandoned),
         cmocka_unit_test(parked_log_repairs_before_its_next_ack),
         cmocka_unit_test(returned_nodes_closed_copies_count_again),
         cmocka_unit_test(lost_closed_copies_wait_for_who_may_bring_them_back),
