@@ -1,10 +1,7 @@
 /* leat bench recovery: a cluster of its own, an owner that dies, and how long which step takes. */
-#include "tools/leat_bench.h"
+#include "tools/leat_bench_light.h"
 #include "tools/leat_bench_servers.h"
 #include "tools/leat_cluster.h"
-
-#include "leat/consumer.h"
-#include "leat/producer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -28,7 +25,9 @@ static const char help[] =
     "  --trials N           (default 5)\n"
     "  --how HOW            kill (kill -9; default), leader (kill -9 of an owner that leads the\n"
     "                       coordinators too), stop (SIGSTOP, SIGCONT afterwards)\n"
-    "  --replicated         also wait until all lost copies are made again (a minute and more)\n"
+    "  --replicated         also wait until all lost copies are made again (a minute and more), "
+    "and\n"
+    "                       tell what appends take meanwhile\n"
     "  --durability LEVEL   memory (default) or disk\n"
     "  --replication KIND   auto (default), shm, tcp, rpc, verbs\n"
     "  --memory SIZE        of each server (default 512M)\n"
@@ -39,14 +38,13 @@ static const char help[] =
 
 enum {
     STORE_RECORD_BYTES = 1000,
-    LIGHT_RECORD_BYTES = 100,
-    LIGHT_EVERY_US = 1000,
-    OPEN_MAX = 1 << 16, /* records of the light producer that have no answer yet */
     TRIALS_MAX = 1000,
     WELL_MS = 120 * 1000,
     REPLICATED_MS = 30 * 60 * 1000,
     POLL_MS = 20,
     QUIET_MS = 1000, /* of light load, before each trial */
+    QUIET_LONG_MS =
+        5000,        /* likewise, where appends are compared with those while copies are made */
     DYING_US = 2000, /* a process that is killed runs on for a moment, and may still answer */
 };
 #define STREAM "bench"
@@ -85,132 +83,6 @@ struct options {
     const char *how, *durability, *replication, *dir, *leatd, *json;
     bool keep, replicated;
 };
-
-/* ---- the light load ---- */
-
-/* What appends take: at rest, once a dead node's successor serves, while the dead one comes back. */
-enum window { WINDOW_REST, WINDOW_AFTER, WINDOW_BACK, WINDOWS };
-
-struct mark {
-    struct light *light;
-    uint64_t at_us;
-    enum window window;
-    _Atomic bool open;
-};
-struct light {
-    leat_producer *producer;
-    leat_consumer *consumer;
-    pthread_t writer, reader;
-    _Atomic bool over;
-    _Atomic uint64_t blow_us; /* 0: none is waited for */
-    _Atomic uint64_t dead_us; /* what is produced from then on can't be the old owner's */
-    _Atomic uint64_t acked_us, read_us, acked, failed;
-    _Atomic int window;
-    struct bench_histogram latency[WINDOWS];
-    struct mark *marks;
-};
-
-static void on_light_result(void *arg, const leat_result *result)
-{
-    struct mark *mark = arg;
-    struct light *light = mark->light;
-    uint64_t now = leat_shared_now_us(NULL), blow = atomic_load(&light->blow_us);
-    if (result->code) {
-        atomic_fetch_add(&light->failed, 1);
-    } else {
-        atomic_fetch_add(&light->acked, 1);
-        if (blow && mark->at_us > atomic_load(&light->dead_us) && !atomic_load(&light->acked_us))
-            atomic_store(&light->acked_us, now);
-        /* What was produced while nobody served is the pause once more. */
-        uint64_t first = atomic_load(&light->acked_us);
-        if (mark->window != WINDOW_AFTER || (first && mark->at_us > first))
-            bench_note(&light->latency[mark->window], now - mark->at_us);
-    }
-    atomic_store(&mark->open, false);
-}
-
-static void *light_write(void *arg)
-{
-    struct light *light = arg;
-    char value[LIGHT_RECORD_BYTES + 1];
-    leat_produce_record record = {
-        .value = value, .value_bytes = LIGHT_RECORD_BYTES, .streamlet = -1};
-    struct timespec due;
-    clock_gettime(CLOCK_MONOTONIC, &due);
-    for (uint64_t number = 0; !atomic_load(&light->over); number++) {
-        due.tv_nsec += LIGHT_EVERY_US * 1000;
-        if (due.tv_nsec >= 1000000000) due.tv_sec++, due.tv_nsec -= 1000000000;
-        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
-        struct mark *mark = &light->marks[number % OPEN_MAX];
-        if (atomic_load(&mark->open)) continue; /* a long pause: what waits is enough */
-        *mark = (struct mark){.light = light,
-                              .at_us = leat_shared_now_us(NULL),
-                              .window = (enum window)atomic_load(&light->window)};
-        atomic_store(&mark->open, true);
-        memset(value, ' ', sizeof value);
-        snprintf(value, sizeof value, "light %" PRIu64, mark->at_us);
-        if (leat_produce(light->producer, STREAM, &record, on_light_result, mark)) {
-            atomic_fetch_add(&light->failed, 1);
-            atomic_store(&mark->open, false);
-        }
-    }
-    return NULL;
-}
-
-static void *light_read(void *arg)
-{
-    struct light *light = arg;
-    while (!atomic_load(&light->over)) {
-        leat_code code = 0;
-        const leat_record_view *record = leat_consumer_next(light->consumer, 100, &code);
-        if (code) break;
-        uint64_t at = 0, blow = atomic_load(&light->blow_us);
-        if (!record || record->value_bytes < 6 || memcmp(record->value, "light ", 6) != 0) continue;
-        char text[LIGHT_RECORD_BYTES + 1] = "";
-        memcpy(text, record->value,
-               record->value_bytes < sizeof text - 1 ? record->value_bytes : sizeof text - 1);
-        at = strtoull(text + 6, NULL, 10);
-        if (blow && at > atomic_load(&light->dead_us) && !atomic_load(&light->read_us))
-            atomic_store(&light->read_us, leat_shared_now_us(NULL));
-    }
-    return NULL;
-}
-
-static int light_begin(struct light *light, const char *brokers)
-{
-    leat_message message;
-    leat_producer_options producer;
-    leat_consumer_options consumer;
-    leat_producer_options_init(&producer);
-    producer.brokers = brokers;
-    producer.linger_us = 0;
-    leat_consumer_options_init(&consumer);
-    consumer.brokers = brokers;
-    consumer.from = LEAT_FROM_LATEST;
-    light->marks = calloc(OPEN_MAX, sizeof *light->marks);
-    if (!light->marks) abort();
-    light->producer = leat_producer_open(&producer, &message);
-    if (light->producer) light->consumer = leat_consumer_open(STREAM, &consumer, 30000, &message);
-    if (!light->consumer) {
-        cli_error("%s", message.text);
-        return CLI_FAILED;
-    }
-    if (pthread_create(&light->writer, NULL, light_write, light)) abort();
-    if (pthread_create(&light->reader, NULL, light_read, light)) abort();
-    return CLI_OK;
-}
-
-static void light_end(struct light *light)
-{
-    atomic_store(&light->over, true);
-    if (light->consumer) {
-        pthread_join(light->writer, NULL);
-        pthread_join(light->reader, NULL);
-    }
-    leat_consumer_close(light->consumer);
-    leat_producer_close(light->producer);
-    free(light->marks);
-}
 
 /* ---- what is stored ---- */
 
@@ -270,21 +142,20 @@ static bool ask(struct bench_servers *servers, uint32_t without)
     return cli_cluster_get(&cluster, true) == CLI_OK;
 }
 
-/* All but one are up, nothing is being recovered; whole: and no segment lacks a copy. */
-static bool is_well(const struct bench_servers *servers, uint32_t without, bool whole)
+/* All but one are up, nothing is being recovered; out_lacking: segments and logs that lack a copy. */
+static bool is_well(const struct bench_servers *servers, uint32_t without, uint64_t *out_lacking)
 {
     bool well =
         cluster.head.leader_address.bytes && !cluster.recovery.phase && !cluster.recovery.waiting;
     uint64_t logs = 0;
+    *out_lacking = 0;
     for (uint32_t i = 0; i < cluster.node_count; i++) {
         const struct leat_msg_cluster_node *node = &cluster.nodes[i];
         bool wanted =
             (uint32_t)bench_servers_find(servers, node->name.text, node->name.bytes) != without;
         if (!wanted) continue;
         well = well && node->state == 1 && node->report.known && !node->report.logs_below_min;
-        if (whole)
-            well = well && !node->report.logs_under_replicated &&
-                   !node->report.segments_under_replicated;
+        *out_lacking += node->report.logs_under_replicated + node->report.segments_under_replicated;
         logs += node->report.logs;
     }
     return well && logs > 0;
@@ -295,12 +166,33 @@ static bool well_wait(struct bench_servers *servers, uint32_t without, bool whol
     uint64_t deadline = leat_shared_now_us(NULL) + (uint64_t)ms * 1000;
     while (leat_shared_now_us(NULL) < deadline && !cli_interrupted()) {
         bool well = false;
+        uint64_t lacking = 0;
         if (ask(servers, without)) {
-            well = is_well(servers, without, whole);
+            well = is_well(servers, without, &lacking) && (!whole || lacking == 0);
             cli_answer_fini(&cluster.answer);
         }
         if (well) return true;
         (void)poll(NULL, 0, whole ? 10 * POLL_MS : POLL_MS);
+    }
+    return false;
+}
+
+/* Until lost copies are made again. What is appended from when the first one is there until the last one is
+ * has a window of its own. */
+static bool copies_wait(struct bench_servers *servers, uint32_t without, struct bench_light *light)
+{
+    uint64_t deadline = leat_shared_now_us(NULL) + REPLICATED_MS * UINT64_C(1000), most = 0;
+    while (leat_shared_now_us(NULL) < deadline && !cli_interrupted()) {
+        bool well = false;
+        uint64_t lacking = 0;
+        if (ask(servers, without)) {
+            well = is_well(servers, without, &lacking);
+            cli_answer_fini(&cluster.answer);
+        }
+        if (well && lacking == 0) return true;
+        if (lacking > most) most = lacking;
+        if (well && lacking < most) atomic_store(&light->window, WINDOW_COPYING);
+        (void)poll(NULL, 0, 10 * POLL_MS);
     }
     return false;
 }
@@ -407,7 +299,32 @@ struct trial {
     double ms[PHASES]; /* -1: not seen */
     char victim[8];
     bool led;
+    struct bench_latency {
+        uint64_t p50, p99; /* 0: no append */
+    } latency[WINDOWS];    /* but of coming back, which goes on after it */
 };
+
+static struct bench_histogram seen_before[WINDOWS]; /* as the trial began */
+
+static void latency_fill(struct bench_light *light, struct trial *trial)
+{
+    static struct bench_histogram seen; /* large */
+    for (unsigned w = 0; w < WINDOWS; w++) {
+        for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++)
+            atomic_store(&seen.counts[i], atomic_load(&light->latency[w].counts[i]) -
+                                              atomic_load(&seen_before[w].counts[i]));
+        atomic_store(&seen.max, atomic_load(&light->latency[w].max));
+        trial->latency[w] =
+            (struct bench_latency){bench_percentile(&seen, 50), bench_percentile(&seen, 99)};
+    }
+}
+
+static void latency_begin(struct bench_light *light)
+{
+    memset(seen_before, 0, sizeof seen_before);
+    for (unsigned w = 0; w < WINDOWS; w++)
+        bench_merge(&seen_before[w], &light->latency[w]);
+}
 
 static void phases_fill(const struct bench_servers *servers, uint32_t victim, int64_t blow_ms,
                         struct trial *trial)
@@ -458,18 +375,19 @@ static int heal(struct bench_servers *servers, uint32_t victim, const struct opt
     return bench_server_start(servers, victim);
 }
 
-static int trial_run(struct bench_servers *servers, const struct options *o, struct light *light,
-                     struct trial *trial)
+static int trial_run(struct bench_servers *servers, const struct options *o,
+                     struct bench_light *light, struct trial *trial)
 {
     int victim = -1;
     for (unsigned i = 0; i < PHASES; i++)
         trial->ms[i] = -1;
-    if (!well_wait(servers, UINT32_MAX, false, WELL_MS)) {
+    if (!well_wait(servers, UINT32_MAX, o->replicated, o->replicated ? REPLICATED_MS : WELL_MS)) {
         if (!cli_interrupted()) cli_error("the cluster does not come to rest");
         return CLI_FAILED;
     }
+    latency_begin(light);
     atomic_store(&light->window, WINDOW_REST);
-    (void)poll(NULL, 0, QUIET_MS);
+    (void)poll(NULL, 0, o->replicated ? QUIET_LONG_MS : QUIET_MS);
     int code = victim_choose(servers, o, &victim, &trial->led);
     if (code) return code;
     struct bench_server *server = &servers->rows[victim];
@@ -492,12 +410,13 @@ static int trial_run(struct bench_servers *servers, const struct options *o, str
         trial->ms[PHASE_ACK] = (double)(atomic_load(&light->acked_us) - blow) / 1000;
     if (light_wait(&light->read_us, WELL_MS))
         trial->ms[PHASE_READ] = (double)(atomic_load(&light->read_us) - blow) / 1000;
-    if (o->replicated && well_wait(servers, (uint32_t)victim, true, REPLICATED_MS))
+    if (o->replicated && copies_wait(servers, (uint32_t)victim, light))
         trial->ms[PHASE_WHOLE] = (double)(leat_shared_now_us(NULL) - blow) / 1000;
     else
         (void)well_wait(servers, (uint32_t)victim, false, WELL_MS);
     phases_fill(servers, (uint32_t)victim, blow_ms, trial);
     atomic_store(&light->window, WINDOW_BACK);
+    latency_fill(light, trial);
     atomic_store(&light->blow_us, 0);
     if (cli_interrupted()) return CLI_FAILED;
     if (trial->ms[PHASE_ACK] < 0) {
@@ -509,8 +428,8 @@ static int trial_run(struct bench_servers *servers, const struct options *o, str
 
 /* ---- the report ---- */
 
-static const char *const window_names[WINDOWS] = {"at rest", "after it", "coming back"};
-static const char *const window_keys[WINDOWS] = {"rest", "after", "back"};
+static const char *const window_names[WINDOWS] = {"at rest", "after it", "copying", "coming back"};
+static const char *const window_keys[WINDOWS] = {"rest", "after", "copying", "back"};
 
 static int order(const void *left, const void *right)
 {
@@ -533,8 +452,26 @@ static size_t spread(const struct trial *trials, size_t count, unsigned phase, d
     return found;
 }
 
+/* How much longer than before the blow appends took while copies were made: p99 by p99 of each trial. */
+static size_t slowdown(const struct trial *trials, size_t count, double out[3])
+{
+    double values[TRIALS_MAX];
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct bench_latency *of = trials[i].latency;
+        if (of[WINDOW_REST].p99 && of[WINDOW_COPYING].p99)
+            values[found++] = (double)of[WINDOW_COPYING].p99 / (double)of[WINDOW_REST].p99;
+    }
+    if (found == 0) return 0;
+    qsort(values, found, sizeof *values, order);
+    out[0] = values[0];
+    out[1] = values[found / 2];
+    out[2] = values[found - 1];
+    return found;
+}
+
 static void json_write(FILE *out, const struct options *o, const struct trial *trials, size_t count,
-                       struct light *light)
+                       struct bench_light *light)
 {
     fprintf(out,
             "{\"benchmark\":\"recovery\",\"stored_bytes\":%" PRIu64 ",\"copies\":%" PRIu64
@@ -548,6 +485,10 @@ static void json_write(FILE *out, const struct options *o, const struct trial *t
         for (unsigned p = 0; p < PHASES; p++)
             if (trials[i].ms[p] >= 0)
                 fprintf(out, ",\"%s_ms\":%.3f", phase_keys[p], trials[i].ms[p]);
+        for (unsigned w = 0; w < WINDOW_BACK; w++)
+            if (trials[i].latency[w].p99)
+                fprintf(out, ",\"%s_p50_us\":%" PRIu64 ",\"%s_p99_us\":%" PRIu64, window_keys[w],
+                        trials[i].latency[w].p50, window_keys[w], trials[i].latency[w].p99);
         fprintf(out, "}");
     }
     fprintf(out, "],\"phases\":{");
@@ -571,7 +512,7 @@ static void json_write(FILE *out, const struct options *o, const struct trial *t
 }
 
 static void print(const struct options *o, const struct trial *trials, size_t count,
-                  struct light *light)
+                  struct bench_light *light)
 {
     char size[32];
     printf("recovery: %zu trials (%s), %s stored in %" PRIu64 " copies on %" PRIu64
@@ -592,12 +533,17 @@ static void print(const struct options *o, const struct trial *trials, size_t co
                window_names[w], bench_percentile(seen, 50), bench_percentile(seen, 99),
                (uint64_t)seen->max);
     }
+    double slower[3];
+    if (slowdown(trials, count, slower))
+        printf(
+            "  append p99 copying, by that at rest: %.2f x / %.2f x / %.2f x (least, half, most)\n",
+            slower[0], slower[1], slower[2]);
     if (atomic_load(&light->failed))
         printf("  failed records     %" PRIu64 "\n", (uint64_t)atomic_load(&light->failed));
 }
 
 static int report(const struct options *o, const struct trial *trials, size_t count,
-                  struct light *light)
+                  struct bench_light *light)
 {
     bool to_stdout = o->json && strcmp(o->json, "-") == 0;
     if (!to_stdout) print(o, trials, count, light);
@@ -634,7 +580,7 @@ static int disk_check(const struct options *o)
 static int run(const struct options *o)
 {
     static struct bench_servers servers;
-    static struct light light;
+    static struct bench_light light;
     static char brokers[sizeof servers.brokers];
     struct trial *trials = calloc(o->trials, sizeof *trials);
     if (!trials) abort();
@@ -653,7 +599,7 @@ static int run(const struct options *o)
     }
     cli_disconnect();
     bool light_on = code == CLI_OK;
-    if (light_on) code = light_begin(&light, brokers);
+    if (light_on) code = bench_light_begin(&light, STREAM, brokers);
     while (code == CLI_OK && done < o->trials) {
         code = trial_run(&servers, o, &light, &trials[done]);
         if (code) break;
@@ -663,7 +609,7 @@ static int run(const struct options *o)
     }
     cli_progress_end();
     cli_disconnect();
-    if (light_on) light_end(&light);
+    if (light_on) bench_light_end(&light);
     bench_servers_end(&servers);
     if (done > 0) {
         int told = report(o, trials, done, &light);
