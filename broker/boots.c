@@ -10,8 +10,6 @@
 #include "base/mem.h"
 #include "broker/core.h"
 
-enum { BOOTS_BLOCK_BYTES = 4096 };
-
 /* Within the first sector: it is the old one or the new one, never mixed. */
 struct boots {
     char magic[8];
@@ -29,22 +27,10 @@ static uint32_t boots_crc(struct boots boots)
 static leat_err boots_write(struct leat_node *node, struct leat_file *file, uint8_t *block,
                             struct leat_error *error)
 {
-    const struct leat_disk *disk = node->options.store_env->disk;
     struct boots boots = {
         .magic = "LEATBOOT", .version = 1, .before = node->boot_before, .now = node->boot};
     boots.crc = boots_crc(boots);
-    memset(block, 0, BOOTS_BLOCK_BYTES);
-    memcpy(block, &boots, sizeof boots);
-    struct leat_disk_io write = {
-        .kind = LEAT_DISK_WRITE, .file = file, .buffer = block, .bytes = BOOTS_BLOCK_BYTES};
-    struct leat_disk_io sync = {.kind = LEAT_DISK_SYNC, .file = file};
-    leat_err rc = disk->run(disk->ctx, &write);
-    if (rc == LEAT_OK) rc = disk->run(disk->ctx, &sync);
-    if (rc == LEAT_OK) rc = disk->sync_dir(disk->ctx, ".");
-    if (rc != LEAT_OK)
-        return leat_error_set(error, rc, "can't write \"boots\" in the data directory: %s",
-                              leat_err_text(rc));
-    return LEAT_OK;
+    return leat_node_file_write(node, "boots", file, block, &boots, sizeof boots, error);
 }
 
 static leat_err boots_read(struct leat_node *node, struct leat_file *file, uint8_t *block,
@@ -53,7 +39,7 @@ static leat_err boots_read(struct leat_node *node, struct leat_file *file, uint8
     const struct leat_disk *disk = node->options.store_env->disk;
     struct boots boots;
     struct leat_disk_io read = {
-        .kind = LEAT_DISK_READ, .file = file, .buffer = block, .bytes = BOOTS_BLOCK_BYTES};
+        .kind = LEAT_DISK_READ, .file = file, .buffer = block, .bytes = LEAT_NODE_FILE_BYTES};
     leat_err rc = disk->run(disk->ctx, &read);
     memcpy(&boots, block, sizeof boots);
     if (rc != LEAT_OK)
@@ -61,7 +47,7 @@ static leat_err boots_read(struct leat_node *node, struct leat_file *file, uint8
                               leat_err_text(rc));
     /* New, or a first start that was cut short: a file of less than its one block never was flushed.
      * One that lost its end later knows no start, and is refused by the coordinators. */
-    if (read.done_bytes < BOOTS_BLOCK_BYTES || memcmp(block, (uint8_t[8]){0}, 8) == 0)
+    if (read.done_bytes < LEAT_NODE_FILE_BYTES || memcmp(block, (uint8_t[8]){0}, 8) == 0)
         return LEAT_OK;
     if (boots_crc(boots) != boots.crc || memcmp(boots.magic, "LEATBOOT", 8) != 0 ||
         boots.version != 1)
@@ -81,7 +67,7 @@ static leat_err boots_with(struct leat_node *node,
 {
     const struct leat_disk *disk = node->options.store_env->disk;
     struct leat_file *file;
-    uint8_t *block = leat_mem_calloc(LEAT_MEM_BROKER, 1, BOOTS_BLOCK_BYTES);
+    uint8_t *block = leat_mem_calloc(LEAT_MEM_BROKER, 1, LEAT_NODE_FILE_BYTES);
     if (block == NULL)
         return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the file \"boots\"");
     leat_err rc = disk->open(disk->ctx, "boots", LEAT_OPEN_CREATE, &file, error);

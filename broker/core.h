@@ -568,6 +568,12 @@ void leat_node_bring_up(struct leat_node *node);
 /** A new node has learnt which cluster it is of: keep that, durably. Thread: store; blocks. */
 leat_err leat_node_identity_set(struct leat_node *node, const uint8_t cluster_id[16],
                                 struct leat_error *error) LEAT_NODISCARD;
+enum { LEAT_NODE_FILE_BYTES = 4096 };
+/** node_file.c: `content` in the one block of a small file that is open, flushed, its name too. block: borrowed, of
+ * LEAT_NODE_FILE_BYTES. Thread: as of the caller, which must not be a core's; blocks. */
+leat_err leat_node_file_write(struct leat_node *node, const char *name, struct leat_file *file,
+                              uint8_t *block, const void *content, size_t bytes,
+                              struct leat_error *error) LEAT_NODISCARD;
 /** boots.c: a mark for this start of the data directory, durably. Thread: startup; blocks. */
 leat_err leat_node_boot_begin(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 /** It has come up, as the coordinators have it: keep that, durably. Thread: store; blocks. */

@@ -313,7 +313,6 @@ struct identity {
     uint32_t version, crc; /* crc: of all of it, this field zero */
     uint8_t cluster_id[16];
 };
-enum { IDENTITY_BLOCK_BYTES = 4096 };
 
 static uint32_t identity_crc(struct identity identity)
 {
@@ -341,21 +340,12 @@ static leat_err identity_check_unused(struct leat_node *node, struct leat_error 
 static leat_err identity_write(struct leat_node *node, struct leat_file *file, uint8_t *block,
                                const uint8_t cluster_id[16], struct leat_error *error)
 {
-    const struct leat_disk *disk = node->options.store_env->disk;
     struct identity identity = {.magic = "LEATIDNT", .version = 1};
     memcpy(identity.cluster_id, cluster_id, sizeof identity.cluster_id);
     identity.crc = identity_crc(identity);
-    memset(block, 0, IDENTITY_BLOCK_BYTES);
-    memcpy(block, &identity, sizeof identity);
-    struct leat_disk_io write = {
-        .kind = LEAT_DISK_WRITE, .file = file, .buffer = block, .bytes = IDENTITY_BLOCK_BYTES};
-    struct leat_disk_io sync = {.kind = LEAT_DISK_SYNC, .file = file};
-    leat_err rc = disk->run(disk->ctx, &write);
-    if (rc == LEAT_OK) rc = disk->run(disk->ctx, &sync);
-    if (rc == LEAT_OK) rc = disk->sync_dir(disk->ctx, ".");
-    if (rc != LEAT_OK)
-        return leat_error_set(error, rc, "can't write \"identity\" in the data directory: %s",
-                              leat_err_text(rc));
+    leat_err rc =
+        leat_node_file_write(node, "identity", file, block, &identity, sizeof identity, error);
+    if (rc != LEAT_OK) return rc;
     memcpy(node->cluster_id, cluster_id, sizeof node->cluster_id);
     return LEAT_OK;
 }
@@ -381,7 +371,7 @@ leat_err leat_node_identity_set(struct leat_node *node, const uint8_t cluster_id
 {
     const struct leat_disk *disk = node->options.store_env->disk;
     struct leat_file *file;
-    uint8_t *block = leat_mem_calloc(LEAT_MEM_BROKER, 1, IDENTITY_BLOCK_BYTES);
+    uint8_t *block = leat_mem_calloc(LEAT_MEM_BROKER, 1, LEAT_NODE_FILE_BYTES);
     if (block == NULL)
         return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to write \"identity\"");
     leat_err rc = disk->open(disk->ctx, "identity", LEAT_OPEN_CREATE, &file, error);
@@ -400,14 +390,14 @@ static leat_err node_identity(struct leat_node *node, struct leat_error *error)
     struct leat_file *file;
     leat_err rc = disk->open(disk->ctx, "identity", LEAT_OPEN_CREATE, &file, error);
     if (rc != LEAT_OK) return rc;
-    uint8_t *block = leat_mem_calloc(LEAT_MEM_BROKER, 1, IDENTITY_BLOCK_BYTES);
+    uint8_t *block = leat_mem_calloc(LEAT_MEM_BROKER, 1, LEAT_NODE_FILE_BYTES);
     struct identity identity;
     if (block == NULL) {
         disk->close(disk->ctx, file);
         return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to read \"identity\"");
     }
     struct leat_disk_io read = {
-        .kind = LEAT_DISK_READ, .file = file, .buffer = block, .bytes = IDENTITY_BLOCK_BYTES};
+        .kind = LEAT_DISK_READ, .file = file, .buffer = block, .bytes = LEAT_NODE_FILE_BYTES};
     rc = disk->run(disk->ctx, &read);
     memcpy(&identity, block, sizeof identity);
     if (rc != LEAT_OK) {
