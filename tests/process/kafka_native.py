@@ -2,31 +2,12 @@
 import struct
 
 from kafka_groups import Client, FLEXIBLE, In, Out
-from rig import Server, crc32c, equal, main
+from rawbatch import batch_of
+from rig import Server, equal, main
 
 PRODUCE, FETCH, LIST_OFFSETS, NONE = 0, 1, 2, 0
 FLEXIBLE.update({PRODUCE: 9, FETCH: 12, LIST_OFFSETS: 6})
 BATCH_HEAD, BASE_MS = 61, 1_700_000_000_123
-
-
-def varint(number):
-    zigzag = number << 1 ^ (number >> 63 if number < 0 else 0)
-    out = b''
-    while zigzag > 127:
-        out += bytes([zigzag & 127 | 128])
-        zigzag >>= 7
-    return out + bytes([zigzag])
-
-
-def batch_of(records):
-    """records: [(time, key or None, value)]"""
-    first, blob = records[0][0], b''
-    for n, (time, key, value) in enumerate(records):
-        body = b'\0' + varint(time - first) + varint(n) + (varint(-1) if key is None else varint(len(key)) + key)
-        body += varint(len(value)) + value + varint(0)
-        blob += varint(len(body)) + body
-    covered = struct.pack('>HiqqqhiI', 0, len(records) - 1, first, max(r[0] for r in records), -1, -1, -1, len(records)) + blob
-    return struct.pack('>QiIBI', 0, len(covered) + 9, 0, 2, crc32c(covered)) + covered
 
 
 class Records(In):

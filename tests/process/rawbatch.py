@@ -1,16 +1,36 @@
-"""Record batches made by hand, one record each, cheaply: batches of a maker differ in their last bytes only."""
+"""Record batches made by hand: any records, or one each, cheaply."""
 import struct
 
-from rig import _TABLE
+from rig import _TABLE, crc32c
 
 
-def _varint(value):
-    value = value << 1 ^ (value >> 63 if value < 0 else 0)
+def varint(number):
+    zigzag = number << 1 ^ (number >> 63 if number < 0 else 0)
     out = b''
-    while value > 127:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
+    while zigzag > 127:
+        out += bytes([zigzag & 127 | 128])
+        zigzag >>= 7
+    return out + bytes([zigzag])
+
+
+def _head(count, first_ms, last_ms):
+    """Of what the checksum covers, up to the records. No producer id."""
+    return struct.pack('>HiqqqhiI', 0, count - 1, first_ms, last_ms, -1, -1, -1, count)
+
+
+def _framed(covered_bytes, crc):
+    return struct.pack('>QiIBI', 0, covered_bytes + 9, 0, 2, crc)
+
+
+def batch_of(records):
+    """records: [(time, key or None, value)]"""
+    first, blob = records[0][0], b''
+    for n, (time, key, value) in enumerate(records):
+        body = b'\0' + varint(time - first) + varint(n) + (varint(-1) if key is None else varint(len(key)) + key)
+        body += varint(len(value)) + value + varint(0)
+        blob += varint(len(body)) + body
+    covered = _head(len(records), first, max(r[0] for r in records)) + blob
+    return _framed(len(covered), crc32c(covered)) + covered
 
 
 def _crc_on(crc, blob):
@@ -20,20 +40,16 @@ def _crc_on(crc, blob):
 
 
 class BatchMaker:
-    """Values are `filler` bytes and then the text given, always as long. No producer id: nothing is sent twice by itself."""
+    """Of one record each, that differ in their last bytes only: values are `filler` bytes and then the text given, always as long.
+    Nothing is sent twice by itself."""
 
     def __init__(self, filler, text_bytes):
-        value_bytes = filler + text_bytes
-        body = b'\0' + _varint(0) + _varint(0) + b'\1' + _varint(value_bytes) + b'z' * filler
-        record = _varint(len(body) + text_bytes + 1) + body
-        covered = struct.pack('>HiqqqhiI', 0, 0, 1, 1, -1, -1, -1, 1) + record
+        body = b'\0' + varint(0) + varint(0) + b'\1' + varint(filler + text_bytes) + b'z' * filler
         self.text_bytes = text_bytes
-        self.after_length = 4 + 1 + 4 + len(covered) + text_bytes + 1
-        self.covered = covered
-        self.crc = _crc_on(0xffffffff, covered)
+        self.covered = _head(1, 1, 1) + varint(len(body) + text_bytes + 1) + body
+        self.crc = _crc_on(0xffffffff, self.covered)
 
     def batch(self, text):
         assert len(text) == self.text_bytes
         tail = text.encode() + b'\0'
-        crc = _crc_on(self.crc, tail) ^ 0xffffffff
-        return struct.pack('>QiIBI', 0, self.after_length, 0, 2, crc) + self.covered + tail
+        return _framed(len(self.covered) + len(tail), _crc_on(self.crc, tail) ^ 0xffffffff) + self.covered + tail
