@@ -117,6 +117,13 @@ static void cluster_write_recovery(struct leat_msg_writer *writer,
     }
 }
 
+/* What it committed before it listened may leave the port to the system: it alone knows by now which it is. */
+static const char *address_of(const struct leat_node *node, const struct leat_node_info *info)
+{
+    bool own = info->incarnation == node->incarnation && node->options.cluster.advertise == NULL;
+    return own && node->bound_address[0] != '\0' ? node->bound_address : info->address;
+}
+
 static void cluster_answer(struct cluster_call *cluster)
 {
     struct leat_coordinator_status *status = cluster->status;
@@ -147,7 +154,7 @@ static void cluster_answer(struct cluster_call *cluster)
         const struct leat_node_info *info = &status->nodes[i];
         struct leat_msg_cluster_node row = {
             .name = text_of(info->name),
-            .address = text_of(info->address),
+            .address = text_of(address_of(node, info)),
             .node_address = text_of(info->node_address),
             .rack = text_of(info->rack),
             .incarnation = info->incarnation,
