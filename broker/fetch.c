@@ -263,6 +263,13 @@ static void fetch_write_row(struct leat_msg_writer *writer, struct leat_fetch_it
             now = leat_error_set(&error, row.code,
                                  "the offset is beyond what this node has, and whether it is still "
                                  "the owner can't be found out now: try again");
+    } else if (row.code == LEAT_E_OFFSET_OUT_OF_RANGE && !row.by_position) {
+        const struct leat_log_ref log = item->want.log;
+        leat_error_set(&error, row.code,
+                       "offset %llu of stream %u streamlet %u log %u is outside the valid range "
+                       "%llu to %llu",
+                       (unsigned long long)item->want.offset, log.stream, log.streamlet, log.log,
+                       (unsigned long long)row.first_offset, (unsigned long long)row.acked_offset);
     } else if (row.code == LEAT_E_STARTING || row.code == LEAT_E_UNKNOWN_STREAM) {
         leat_error_set(&error, row.code, "%s", leat_hosted_absent_words(row.code));
     }

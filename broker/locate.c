@@ -144,12 +144,18 @@ struct locate_call {
 
 /* The sentence is made when it is written, from what holds then: refusals are kept as codes. */
 static void locate_write_row(struct leat_msg_writer *writer, struct leat_core *core,
-                             struct leat_log_ref log, struct leat_msg_located *row)
+                             const struct leat_msg_locate *asked, struct leat_msg_located *row)
 {
     struct leat_error error = {LEAT_OK, ""};
+    const struct leat_log_ref log = asked->log;
     uint32_t home;
-    if (row->code != LEAT_OK && leat_hosted_place(core, log, &home, &error) == LEAT_OK &&
-        (row->code == LEAT_E_STARTING || row->code == LEAT_E_UNKNOWN_STREAM))
+    if (row->code == LEAT_E_OFFSET_OUT_OF_RANGE)
+        leat_error_set(&error, row->code,
+                       "stream %u streamlet %u log %u has no offset %lld: the nearest is %llu",
+                       log.stream, log.streamlet, log.log, (long long)asked->value,
+                       (unsigned long long)row->offset);
+    else if (row->code != LEAT_OK && leat_hosted_place(core, log, &home, &error) == LEAT_OK &&
+             (row->code == LEAT_E_STARTING || row->code == LEAT_E_UNKNOWN_STREAM))
         leat_error_set(&error, row->code, "%s", leat_hosted_absent_words(row->code));
     if (error.code == row->code)
         row->text = (struct leat_msg_string){error.text, (uint32_t)strlen(error.text)};
@@ -171,7 +177,7 @@ static void locate_on_done(struct leat_locator *locator)
     leat_call_writer(core, &writer);
     leat_msg_write_array(&writer, locator->count);
     for (uint32_t i = 0; i < locator->count; i++)
-        locate_write_row(&writer, core, locator->asked[i].log, &locator->found[i]);
+        locate_write_row(&writer, core, &locator->asked[i], &locator->found[i]);
     LEAT_ASSERT(!writer.overflow);
     leat_mem_free(locator->asked);
     leat_mem_free(locator->found);

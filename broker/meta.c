@@ -231,10 +231,16 @@ static void metadata_answer(struct leat_seeker *seeker)
                 metadata_write_stream(&writer, core, stream->desc, true);
                 continue;
             }
+            struct leat_error *error = &seeker->errors[i];
+            if (error->code == LEAT_OK)
+                leat_error_set(error, LEAT_E_UNKNOWN_STREAM,
+                               "no stream is named '%.249s': see 'leat stream list', or make it "
+                               "with 'leat stream create'",
+                               name);
             struct leat_msg_stream out = {
-                .code = seeker->errors[i].code != LEAT_OK ? seeker->errors[i].code
-                                                          : LEAT_E_UNKNOWN_STREAM,
+                .code = error->code,
                 .name = {name, (uint32_t)strlen(name)},
+                .text = {error->text, (uint32_t)strlen(error->text)},
             };
             leat_msg_stream_write(&writer, &out);
         }

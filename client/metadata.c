@@ -78,11 +78,13 @@ static leat_err stream_slot(struct leat_client *client, struct leat_msg_string n
 
 /* Read one stream element. The logs come in any order and are put where their numbers say. */
 static leat_err stream_read(struct leat_client *client, struct leat_msg_reader *reader,
-                            bool same_cluster, const struct leat_client_stream **out_stream)
+                            bool same_cluster, const struct leat_client_stream **out_stream,
+                            struct leat_msg_string *out_why)
 {
     struct leat_msg_stream head;
     leat_msg_stream_read(reader, &head);
     if (reader->failed) return LEAT_E_INVALID;
+    *out_why = head.text;
     if (head.code) return head.code;
     uint64_t wanted = (uint64_t)head.settings.streamlets * head.settings.logs;
     if (wanted != head.log_count || head.id == 0 || head.settings.logs == 0) return LEAT_E_INVALID;
@@ -123,7 +125,8 @@ static leat_err stream_read(struct leat_client *client, struct leat_msg_reader *
 }
 
 static leat_err metadata_read(struct leat_client *client, const struct leat_frame *answer,
-                              const struct leat_client_stream **out_stream)
+                              const struct leat_client_stream **out_stream,
+                              struct leat_msg_string *out_why)
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
@@ -136,7 +139,7 @@ static leat_err metadata_read(struct leat_client *client, const struct leat_fram
         memcpy(client->cluster_id, id.text, sizeof client->cluster_id);
     nodes_read(client, &reader);
     if (leat_msg_read_array(&reader) < 1 || reader.failed) return LEAT_E_INVALID;
-    return stream_read(client, &reader, same, out_stream);
+    return stream_read(client, &reader, same, out_stream, out_why);
 }
 
 static void lookup_end(struct leat_client_lookup *lookup, leat_err rc,
@@ -144,6 +147,32 @@ static void lookup_end(struct leat_client_lookup *lookup, leat_err rc,
 {
     leat_list_remove(&lookup->link);
     lookup->on_done(lookup, rc, stream, error);
+}
+
+/* What a person reads when a stream can't be had: the server's sentence, where we have no better one. */
+static void lookup_refused(const struct leat_client_lookup *lookup, leat_err rc,
+                           struct leat_msg_string why, struct leat_error *out)
+{
+    if (rc == LEAT_E_UNKNOWN_STREAM)
+        (void)leat_error_set(out, rc, "no such stream: '%s'; see 'leat stream create'",
+                             lookup->name);
+    else if (rc == LEAT_E_BAD_NAME)
+        (void)leat_error_set(out, rc,
+                             "'%s' is not allowed as a stream's name: letters, digits, '.', "
+                             "'_' and '-', at most 249",
+                             lookup->name);
+    else if (rc == LEAT_E_TIMEOUT)
+        (void)leat_error_set(out, rc,
+                             "the stream '%s' is not known where it was asked for, and no "
+                             "leader among the coordinators says whether there is one",
+                             lookup->name);
+    else
+        (void)leat_error_set(
+            out, rc, "the stream '%.60s' can't be used: %.*s", lookup->name,
+            why.bytes > 0
+                ? (int)(why.bytes < LEAT_ERROR_TEXT_BYTES ? why.bytes : LEAT_ERROR_TEXT_BYTES)
+                : LEAT_ERROR_TEXT_BYTES,
+            why.bytes > 0 ? why.text : leat_err_text(rc));
 }
 
 static void lookup_on_answer(struct leat_request *request, leat_err rc,
@@ -154,17 +183,9 @@ static void lookup_on_answer(struct leat_request *request, leat_err rc,
     const struct leat_client_stream *stream = NULL;
     struct leat_error own = *error;
     if (rc == LEAT_OK) {
-        rc = metadata_read(client, answer, &stream);
-        (void)leat_error_set(
-            &own, rc,
-            rc == LEAT_E_UNKNOWN_STREAM ? "no such stream: '%s'; see 'leat stream create'"
-            : rc == LEAT_E_BAD_NAME
-                ? "'%s' is not allowed as a stream's name: letters, digits, '.', "
-                  "'_' and '-', at most 249"
-            : rc == LEAT_E_TIMEOUT ? "the stream '%s' is not known where it was asked for, and no "
-                                     "leader among the coordinators says whether there is one"
-                                   : "the stream '%s' cannot be used",
-            lookup->name);
+        struct leat_msg_string why = {"", 0};
+        rc = metadata_read(client, answer, &stream, &why);
+        lookup_refused(lookup, rc, why, &own);
     }
     enum leat_err_class class = leat_err_class(rc);
     bool again = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;

@@ -66,6 +66,8 @@ static void locate_take(struct leat_log *log, struct leat_locate_op *op)
 {
     struct leat_read *read = &op->read;
     op->rc = read->rc;
+    if (read->rc == LEAT_E_OFFSET_OUT_OF_RANGE && op->what == LEAT_LOCATE_OFFSET)
+        op->offset.v = op->offset.v < log->first_offset ? log->first_offset : log_acked(log);
     if (read->rc != LEAT_OK) return;
     if (read->iov_count == 0) {
         (void)locate_latest(log, op);

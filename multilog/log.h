@@ -186,7 +186,7 @@ leat_err leat_log_read(struct leat_log *log, struct leat_read *read) LEAT_NODISC
 struct leat_locate_op { /* caller's */
     uint32_t what;      /* enum leat_locate of wire/message.h */
     int64_t value;
-    struct leat_offset offset;     /* out */
+    struct leat_offset offset;     /* out; OFFSET_OUT_OF_RANGE: the nearest that there is */
     int64_t timestamp_ms;          /* out */
     struct leat_epoch epoch;       /* out of LEAT_LOCATE_EPOCH: of the last record there; 0: none */
     struct leat_position position; /* out */

@@ -187,7 +187,8 @@ int cli_refused(const struct cli_answer *answer)
 }
 
 /* What an answer to METADATA says of the one stream that was asked for. */
-static leat_err stream_read(const struct cli_answer *answer, struct leat_msg_stream *out)
+static leat_err stream_read(const struct cli_answer *answer, struct leat_msg_stream *out,
+                            char out_why[LEAT_ERROR_TEXT_BYTES])
 {
     struct leat_msg_reader reader;
     *out = (struct leat_msg_stream){.code = LEAT_E_INVALID};
@@ -196,7 +197,9 @@ static leat_err stream_read(const struct cli_answer *answer, struct leat_msg_str
     leat_msg_skip_n(&reader, 2);
     (void)leat_msg_read_array(&reader);
     leat_msg_stream_read(&reader, out);
-    out->name = (struct leat_msg_string){0}; /* it lies in the answer */
+    snprintf(out_why, LEAT_ERROR_TEXT_BYTES, "%.*s", (int)out->text.bytes,
+             out->text.bytes > 0 ? out->text.text : "");
+    out->name = out->text = (struct leat_msg_string){0}; /* they lie in the answer */
     return reader.failed ? LEAT_E_INVALID : out->code;
 }
 
@@ -217,16 +220,18 @@ static int stream_ask(const char *name, bool may_create, struct leat_msg_stream 
     }
     struct patience patience = {0};
     leat_err code;
+    char why[LEAT_ERROR_TEXT_BYTES];
     do {
         if (cli_call_patiently(LEAT_KIND_METADATA, &body, &answer)) return cli_refused(&answer);
-        code = answer.rc = stream_read(&answer, out);
+        code = answer.rc = stream_read(&answer, out, why);
         cli_answer_fini(&answer);
     } while (is_passing(code) && patience_wait(&patience, &answer));
     if (code == LEAT_OK) return CLI_OK;
     if (code == LEAT_E_UNKNOWN_STREAM)
         cli_error("no stream '%s'; make it with: leat stream create %s", name, name);
     else
-        cli_error("stream '%.250s': %s%s", name, leat_err_text(code),
+        cli_error("stream '%.250s': %s%s", name,
+                  why[0] && code != LEAT_E_BAD_NAME ? why : leat_err_text(code),
                   code == LEAT_E_BAD_NAME
                       ? "; letters, digits, '.', '_' and '-' are, but not 'leat.' in front"
                       : "");

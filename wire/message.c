@@ -167,10 +167,13 @@ void leat_msg_node_read(struct leat_msg_reader *reader, struct leat_msg_node *ou
 
 void leat_msg_stream_write(struct leat_msg_writer *writer, const struct leat_msg_stream *stream)
 {
-    leat_msg_write_array(writer, stream->code == LEAT_OK ? 5 : 2);
+    leat_msg_write_array(writer, stream->code == LEAT_OK ? 5 : 3);
     leat_msg_write_u64(writer, (uint64_t)stream->code);
     string_write(writer, stream->name);
-    if (stream->code != LEAT_OK) return;
+    if (stream->code != LEAT_OK) {
+        string_write(writer, stream->text);
+        return;
+    }
     leat_msg_write_u64(writer, stream->id);
     leat_msg_settings_write(writer, &stream->settings);
     leat_msg_write_array(writer, stream->log_count);
@@ -178,13 +181,14 @@ void leat_msg_stream_write(struct leat_msg_writer *writer, const struct leat_msg
 
 void leat_msg_stream_read(struct leat_msg_reader *reader, struct leat_msg_stream *out)
 {
-    *out = (struct leat_msg_stream){.name = {"", 0}};
+    *out = (struct leat_msg_stream){.name = {"", 0}, .text = {"", 0}};
     uint32_t more = leat_body_open(reader, 2);
     out->code = (leat_err)leat_msg_read_u32(reader);
     out->name = leat_msg_read_string(reader);
     if (reader->failed) return;
     if (out->code != LEAT_OK) {
-        leat_msg_skip_n(reader, more);
+        if (more > 0) out->text = leat_msg_read_string(reader);
+        leat_msg_skip_n(reader, more > 0 ? more - 1 : 0);
         return;
     }
     /* The logs are the last field, and are read by the caller: nothing may come after them. */

@@ -98,7 +98,7 @@ void leat_msg_settings_read(struct leat_msg_reader *reader, struct leat_stream_s
  *   an empty list: all streams; may_create: make a missing one, if the server allows that
  * Answer [cluster id bin16, [node…], [stream…]]
  *   node   [incarnation, name, address, lanes]
- *   stream [code, name, id, settings, [log…]]     code != 0: just [code, name]
+ *   stream [code, name, id, settings, [log…]]     code != 0: [code, name, text]
  *   log    [streamlet, log, owner incarnation, epoch, lane]
  * Written and read piecewise by leat_msg_node_*, leat_msg_stream_*, leat_msg_log_*. */
 struct leat_msg_node {
@@ -111,7 +111,8 @@ struct leat_msg_stream {
     struct leat_msg_string name;
     uint32_t id;
     struct leat_stream_settings settings;
-    uint32_t log_count; /* logs that follow */
+    uint32_t log_count;          /* logs that follow */
+    struct leat_msg_string text; /* why it can't be shown; empty: the code says it */
 };
 struct leat_msg_log {
     uint32_t streamlet, log;

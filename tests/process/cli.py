@@ -329,7 +329,7 @@ def test_format_keys_and_positions():
         equal(server.values('s', '--from', f'@{last}'), ['later'])
     # Past the end: the valid range is named, and reading goes on there.
     done = server.leat('consume', 's', '--from', 99, '--until-end', code=None)
-    check(re.search(r'valid range 0 to 5', done.stderr), done)
+    check(re.search(r'stream s streamlet 0 log 0: offset 99 .*valid range 0 to 5', done.stderr), done)
     # Without --until-end it waits for what comes.
     process = server.leat_start('consume', 's', '--from', 'latest', '--max-records', '1')
     for _ in range(1000):
@@ -387,6 +387,12 @@ def test_an_interrupted_producer_says_what_it_waits_for():
     check(re.search('waiting for the acks of 1 record .*interrupt again', line_read(process.stderr)))
     process.send_signal(signal.SIGINT)
     equal(process.wait(WAIT_S), 130)
+
+
+def test_a_server_alone_shows_the_port_that_it_has():
+    server = Server().start()
+    shown = json.loads(server.leat('cluster', 'status', '--json').stdout)
+    equal([node['address'] for node in shown['nodes']], [server.environment()['LEAT_BROKERS']])
 
 
 def test_output_that_can_not_be_written_is_a_failure():

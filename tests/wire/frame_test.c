@@ -182,13 +182,18 @@ static void message_lists_read_back(void **state)
     assert_true(leat_msg_read_done(&reader));
 
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
-    struct leat_msg_stream gone = {.code = LEAT_E_UNKNOWN_STREAM, .name = {"attic", 5}}, stream_got;
+    struct leat_msg_stream gone = {.code = LEAT_E_UNKNOWN_STREAM,
+                                   .name = {"attic", 5},
+                                   .text = {"it is empty", 11}},
+                           stream_got;
     leat_msg_stream_write(&writer, &gone);
     leat_msg_reader_init(&reader, bytes, writer.used);
     leat_msg_stream_read(&reader, &stream_got);
     assert_true(leat_msg_read_done(&reader));
     assert_int_equal(stream_got.code, LEAT_E_UNKNOWN_STREAM);
     assert_int_equal(stream_got.log_count, 0);
+    assert_int_equal(stream_got.text.bytes, 11);
+    assert_memory_equal(stream_got.text.text, "it is empty", 11);
 }
 
 int main(void)
