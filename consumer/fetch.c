@@ -43,16 +43,20 @@ void leat_consumer_lanes_cancel(struct leat_consumer_engine *engine)
     }
 }
 
+static void lane_free(struct leat_consumer_lane *lane)
+{
+    leat_mem_free(lane->fetch_logs);
+    leat_mem_free(lane->before_logs);
+    leat_mem_free(lane->locate_logs);
+    leat_mem_free(lane->fetch_control);
+    leat_mem_free(lane->locate_control);
+    leat_mem_free(lane);
+}
+
 void leat_consumer_lanes_free(struct leat_consumer_engine *engine)
 {
-    for (uint32_t i = 0; i < engine->lane_count; i++) {
-        struct leat_consumer_lane *lane = engine->lanes[i];
-        leat_mem_free(lane->fetch_logs);
-        leat_mem_free(lane->locate_logs);
-        leat_mem_free(lane->fetch_control);
-        leat_mem_free(lane->locate_control);
-        leat_mem_free(lane);
-    }
+    for (uint32_t i = 0; i < engine->lane_count; i++)
+        lane_free(engine->lanes[i]);
     engine->lane_count = 0;
 }
 
@@ -102,6 +106,8 @@ static struct leat_consumer_lane *lane_make(struct leat_consumer_engine *engine,
     if (!lane) return NULL;
     lane->fetch_logs =
         leat_mem_calloc(LEAT_MEM_CLIENT, CONSUMER_FETCH_LOGS_MAX, sizeof *lane->fetch_logs);
+    lane->before_logs =
+        leat_mem_calloc(LEAT_MEM_CLIENT, CONSUMER_FETCH_LOGS_MAX, sizeof *lane->before_logs);
     lane->locate_logs =
         leat_mem_calloc(LEAT_MEM_CLIENT, CONSUMER_LOCATE_LOGS_MAX, sizeof *lane->locate_logs);
     lane->fetch_control =
@@ -111,12 +117,9 @@ static struct leat_consumer_lane *lane_make(struct leat_consumer_engine *engine,
     lane->engine = engine;
     lane->owner = owner;
     lane->lane = number;
-    if (!lane->fetch_logs || !lane->locate_logs || !lane->fetch_control || !lane->locate_control) {
-        leat_mem_free(lane->fetch_logs);
-        leat_mem_free(lane->locate_logs);
-        leat_mem_free(lane->fetch_control);
-        leat_mem_free(lane->locate_control);
-        leat_mem_free(lane);
+    if (!lane->fetch_logs || !lane->before_logs || !lane->locate_logs || !lane->fetch_control ||
+        !lane->locate_control) {
+        lane_free(lane);
         return NULL;
     }
     engine->lanes[engine->lane_count++] = lane;
@@ -220,9 +223,9 @@ static void group_begin_known(struct leat_consumer_engine *engine, struct leat_c
     }
     char text[LEAT_ERROR_TEXT_BYTES];
     snprintf(text, sizeof text,
-             "streamlet %u log %u: group %llu has been trimmed before it was read whole; going on "
-             "behind group %llu",
-             log->ref.streamlet, log->ref.log, (unsigned long long)log->group,
+             "stream %.64s streamlet %u log %u: group %llu has been trimmed before it was read "
+             "whole; going on behind group %llu",
+             engine->stream_name, log->ref.streamlet, log->ref.log, (unsigned long long)log->group,
              (unsigned long long)row->position.group - 1);
     /* Those skipped are said to be done, or the set's first unfinished group would stay there. */
     while (log->group < row->position.group) {
@@ -242,9 +245,9 @@ static void log_out_of_range(struct leat_consumer_engine *engine, struct leat_co
     char text[LEAT_ERROR_TEXT_BYTES];
     uint64_t to = log->next < row->first_offset ? row->first_offset : row->acked_offset;
     snprintf(text, sizeof text,
-             "streamlet %u log %u: offset %llu is outside the valid range %llu to %llu; going on "
-             "at %llu",
-             log->ref.streamlet, log->ref.log, (unsigned long long)log->next,
+             "stream %.64s streamlet %u log %u: offset %llu is outside the valid range %llu to "
+             "%llu; going on at %llu",
+             engine->stream_name, log->ref.streamlet, log->ref.log, (unsigned long long)log->next,
              (unsigned long long)row->first_offset, (unsigned long long)row->acked_offset,
              (unsigned long long)to);
     log->next = to;
@@ -560,13 +563,24 @@ static void lane_note(struct leat_consumer_lane *lane, struct leat_consumer_log 
         lane->answers >= lane->engine->options.prefetch)
         return;
     lane->ready_count++;
-    if (lane->fetch_count < CONSUMER_FETCH_LOGS_MAX) lane->fetch_logs[lane->fetch_count++] = index;
+    bool before = index < lane->fetch_from;
+    uint32_t *count = before ? &lane->before_count : &lane->fetch_count;
+    if (*count < CONSUMER_FETCH_LOGS_MAX)
+        (before ? lane->before_logs : lane->fetch_logs)[(*count)++] = index;
 }
 
-/* The logs from there on, and then those before: were it always the same order, what there is no room for at
- * the end (of logs in a fetch, of bytes in its answer) would never be read while the first ones are busy. */
+/* The logs from fetch_from on, and then those before: were it always the same order, what there is no room for
+ * at the end (of logs in a fetch, of bytes in its answer) would never be read while the first ones are busy. */
+static void lane_order(struct leat_consumer_lane *lane)
+{
+    uint32_t room = CONSUMER_FETCH_LOGS_MAX - lane->fetch_count;
+    uint32_t more = lane->before_count < room ? lane->before_count : room;
+    for (uint32_t i = 0; i < more; i++)
+        lane->fetch_logs[lane->fetch_count++] = lane->before_logs[i];
+}
+
 static void logs_note(struct leat_consumer_engine *engine, const struct leat_client_stream *stream,
-                      uint64_t now, bool before)
+                      uint64_t now)
 {
     for (uint32_t i = 0; i < engine->log_count; i++) {
         struct leat_consumer_log *log = &engine->logs[i];
@@ -578,7 +592,7 @@ static void logs_note(struct leat_consumer_engine *engine, const struct leat_cli
         const struct leat_client_log *where = log_where(stream, log);
         if (!where) continue;
         struct leat_consumer_lane *lane = lane_of(engine, where->owner, where->lane);
-        if (lane && (i < lane->fetch_from) == before) lane_note(lane, log, i);
+        if (lane) lane_note(lane, log, i);
     }
 }
 
@@ -591,14 +605,14 @@ void leat_consumer_fetch_turn(struct leat_consumer_engine *engine)
     uint64_t now = leat_consumer_now(engine);
     for (uint32_t i = 0; i < engine->lane_count; i++) {
         struct leat_consumer_lane *lane = engine->lanes[i];
-        if (!lane->fetching) lane->fetch_count = lane->ready_count = 0;
+        if (!lane->fetching) lane->fetch_count = lane->before_count = lane->ready_count = 0;
         if (!lane->locating) lane->locate_count = 0;
     }
-    logs_note(engine, stream, now, false);
-    logs_note(engine, stream, now, true);
+    logs_note(engine, stream, now);
     for (uint32_t i = 0; i < engine->lane_count && !engine->failed; i++) {
         struct leat_consumer_lane *lane = engine->lanes[i];
         if (lane->locate_count && !lane->locating) locate_send(lane);
+        if (!lane->fetching) lane_order(lane);
         if (lane->fetch_count && !lane->fetching) fetch_send(lane, stream);
     }
 }

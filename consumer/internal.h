@@ -61,6 +61,8 @@ struct leat_consumer_lane {
     uint32_t fetch_from;  /* index of the log that the next fetch begins with: each has its turn */
     uint32_t ready_count; /* logs that could be in it, whether there is room or not */
     uint32_t *fetch_logs, *locate_logs; /* indices into engine->logs */
+    uint32_t *before_logs;              /* of those in front of fetch_from, while a turn gathers */
+    uint32_t before_count;
     uint8_t *fetch_control, *locate_control;
 };
 
