@@ -1,5 +1,7 @@
 """librdkafka, as current as its Python package."""
 
+import time
+
 import confluent_kafka
 from confluent_kafka import admin, Consumer, KafkaException, Producer, TopicPartition
 
@@ -129,6 +131,40 @@ class Client:
         assert message.value() == b"small", message.value()
         kind, time_ms = message.timestamp()
         assert kind == confluent_kafka.TIMESTAMP_LOG_APPEND_TIME and time_ms > 1600000000000, message.timestamp()
+        self.delete(topic)
+
+    def statics(self, topic, group):
+        """Members with names of their own and a cooperative assignor: one goes and comes back, and the other notices nothing."""
+        self.create(topic, 4)
+        revoked = []
+
+        def member(name):
+            consumer = self.consumer(group, **{"group.instance.id": name, "session.timeout.ms": 45000,
+                                               "partition.assignment.strategy": "cooperative-sticky"})
+            consumer.subscribe([topic], on_revoke=lambda _c, parts: revoked.append((name, parts)),
+                               on_lost=lambda _c, parts: revoked.append((name, parts)))
+            return consumer
+
+        def shared_out(*members):
+            until = time.monotonic() + 60
+            while True:
+                for one in members:
+                    one.poll(0.1)
+                found = [sorted(p.partition for p in one.assignment()) for one in members]
+                if [len(parts) for parts in found] == [2, 2] and sorted(sum(found, [])) == [0, 1, 2, 3]:
+                    return found
+                assert time.monotonic() < until, f"not shared out: {found}"
+
+        first, other = member("first"), member("other")
+        before = shared_out(first, other)
+        first.close()
+        revoked.clear()
+        again = member("first")
+        after = shared_out(again, other)
+        assert after == before, f"{after}, and {before} before"
+        assert not revoked, f"taken away: {revoked}"
+        again.close()
+        other.close()
         self.delete(topic)
 
     def idempotent_producer(self):

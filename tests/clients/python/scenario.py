@@ -185,6 +185,9 @@ def scenario(client, topic):
     if hasattr(client, "limits"):
         with Step("limits"):
             client.limits(topic + "-limits")
+    if hasattr(client, "statics"):
+        with Step("statics"):
+            client.statics(topic + "-statics", topic + "-static-group")
     with Step("recreate"):
         recreate(client, topic + "-again")
     client.delete(topic)
