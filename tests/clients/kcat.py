@@ -3,6 +3,7 @@ choice, so those are compared in a small run of their own."""
 
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/python")
@@ -33,18 +34,62 @@ def compare():
         assert (key, headers, value) == (key_of(i), b"origin=kcat", value_of(i)), f"record {i} is {line}"
 
 
-def group():
-    """Three at once; the first is ended in the middle by -c. Each commits as it goes."""
-    def member(*more):
-        return subprocess.Popen(["kcat", "-b", BROKER, "-G", TOPIC + "-group", "-q", "-X", "auto.offset.reset=earliest", "-X",
-                                 "session.timeout.ms=6000", "-X", "heartbeat.interval.ms=500", "-f", "%p %o\\n", *more, TOPIC],
-                                stdout=subprocess.PIPE)
+class Member:
+    """One of the group, read by a thread of its own: whose pipe is full does not take part. Lines are taken slowly until all
+    members have begun, so that nobody has read everything before the last has started."""
 
-    first, others = member("-c", "300"), [member("-e"), member("-e")]
-    lines = b"".join(one.communicate(timeout=90)[0] for one in [first, *others])
-    last = member("-e")  # what the others left when they had reached the end of their own
-    lines += last.communicate(timeout=90)[0]
-    seen = {tuple(map(int, line.split())) for line in lines.splitlines()}
+    begun = threading.Condition()
+    waited_for = 0
+
+    def __init__(self, *more):
+        with Member.begun:
+            Member.waited_for += 1
+        self.lines = []
+        self.process = subprocess.Popen(
+            ["kcat", "-b", BROKER, "-G", TOPIC + "-group", "-q", "-u", "-X", "auto.offset.reset=earliest", "-X", "session.timeout.ms=6000",
+             "-X", "heartbeat.interval.ms=500", "-f", "%p %o %s\\n", *more, TOPIC], stdout=subprocess.PIPE)
+        self.thread = threading.Thread(target=self.read)
+        self.thread.start()
+
+    def read(self):
+        began = False
+        for line in self.process.stdout:
+            self.lines.append(line)
+            with Member.begun:
+                Member.waited_for -= not began
+                Member.begun.notify_all()
+                began = True
+                Member.begun.wait_for(lambda: Member.waited_for == 0, 0.003)
+        with Member.begun:
+            Member.waited_for -= not began
+            Member.begun.notify_all()
+
+    def end(self):
+        try:
+            self.process.wait(90)
+        finally:
+            self.process.kill()
+            self.thread.join()
+        return [tuple(map(int, line.split()[:2])) for line in self.lines]
+
+
+def group():
+    """Three; the one that was there first is ended in the middle. Each commits as it goes."""
+    members = [Member()]
+    try:
+        with Member.begun:
+            assert Member.begun.wait_for(lambda: Member.waited_for == 0, 60), "the first member was given nothing"
+        members += [Member("-e"), Member("-e")]
+        with Member.begun:
+            assert Member.begun.wait_for(lambda: Member.waited_for == 0, 60), "three members were not given parts"
+        members[0].process.terminate()
+        parts = sum((one.end() for one in members), [])
+        members.append(Member("-e"))  # what the others left when they had reached the end of their own
+        parts += members[-1].end()
+    finally:
+        for one in members:
+            one.process.kill()
+    seen = set(parts)
     assert len(seen) == RECORDS, f"only {len(seen)} of {RECORDS} records were read"
 
 
