@@ -138,6 +138,7 @@ void leat_node_bring_up(struct leat_node *node)
     request->cores = node->options.cores;
     request->node_address = node->options.cluster.node_address;
     request->rack = node->options.cluster.rack;
+    request->host = node->options.cluster.host;
     request->memory_bytes = node->pool_bytes;
     const struct leat_door *door = node->options.door;
     if (door != NULL && door->bound_address[0] != '\0')

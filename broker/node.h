@@ -51,6 +51,7 @@ struct leat_node_cluster {
     const char *const *coordinators; /* node addresses of those that vote, the same on every node */
     uint32_t coordinator_count;
     const char *rack;                /* NULL: not said */
+    const char *host;                /* the machine that it runs on; NULL: by node_address */
     enum leat_rmem_kind replication; /* LEAT_RMEM_NONE: the best that works, for each node */
     const char *no_verbs;            /* why there is no such transport; NULL: there is */
     /* Nodes that die are declared crashed and others take their streamlets over; else these wait for

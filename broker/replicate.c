@@ -43,7 +43,10 @@ static struct leat_rep_node rep_node(const struct leat_member *member)
         .crashed = info->state == LEAT_NODE_DOWN && info->crashed,
         .gone = info->state == LEAT_NODE_GONE || (info->state == LEAT_NODE_DOWN && info->draining),
     };
-    host_of(info->node_address, node.host);
+    if (info->host[0] != '\0')
+        snprintf(node.host, sizeof node.host, "%s", info->host);
+    else
+        host_of(info->node_address, node.host);
     snprintf(node.rack, sizeof node.rack, "%s", info->rack);
     return node;
 }

@@ -86,7 +86,7 @@ static void create_write(const struct leat_coordinator *coordinator, struct leat
 
 static void node_up_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
 {
-    command_head(writer, LEAT_COMMAND_NODE_UP, 10);
+    command_head(writer, LEAT_COMMAND_NODE_UP, 11);
     text_write(writer, request->node_name);
     text_write(writer, request->address);
     leat_msg_write_u64(writer, request->cores);
@@ -97,6 +97,7 @@ static void node_up_write(struct leat_msg_writer *writer, const struct leat_coor
     text_write(writer, request->kafka_address);
     leat_msg_write_u64(writer, request->boot);
     leat_msg_write_u64(writer, request->boot_before);
+    text_write(writer, request->host);
 }
 
 static void move_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
@@ -236,7 +237,9 @@ const char *co_request_offence(const struct leat_coordinate *request)
             too_long(request->node_address, LEAT_ADDRESS_BYTES_MAX) ||
             too_long(request->kafka_address, LEAT_ADDRESS_BYTES_MAX))
             return "a node's name or address is missing or too long";
-        return too_long(request->rack, LEAT_RACK_BYTES_MAX) ? "a rack's name is too long" : NULL;
+        return too_long(request->rack, LEAT_RACK_BYTES_MAX)   ? "a rack's name is too long"
+               : too_long(request->host, LEAT_RACK_BYTES_MAX) ? "a host's name is too long"
+                                                              : NULL;
     default:
         return NULL;
     }

@@ -102,7 +102,7 @@ enum {
     LEAT_NODES_MAX = 256,
     LEAT_NODE_NAME_BYTES_MAX = 255,
     LEAT_ADDRESS_BYTES_MAX = 127,
-    LEAT_RACK_BYTES_MAX = 63,
+    LEAT_RACK_BYTES_MAX = 63, /* likewise of a host */
     LEAT_VOTERS_MAX = 9,
 };
 /* Numbers are in stored logs. */
@@ -118,6 +118,7 @@ struct leat_node_info {
     char node_address[LEAT_ADDRESS_BYTES_MAX + 1];  /* for nodes; "": none, an embedded node */
     char kafka_address[LEAT_ADDRESS_BYTES_MAX + 1]; /* for clients of Kafka; "": none */
     char rack[LEAT_RACK_BYTES_MAX + 1];             /* "": not said */
+    char host[LEAT_RACK_BYTES_MAX + 1];             /* the machine; "": by its node address */
     uint32_t cores;
     enum leat_node_state state;
     /* This incarnation was declared crashed, for good (state is DOWN): whoever keeps replicas fences
@@ -238,7 +239,7 @@ enum leat_coordinate_kind {
     LEAT_COORDINATE_PRODUCER_IDS, /* out: first_id, id_count */
     /* logs[log_count], epochs of all = epoch, version (0: 1). Committed as one entry */
     LEAT_COORDINATE_OPENED,
-    /* node_name, address, cores, kafka_address; of a cluster also node_address, rack, node_id,
+    /* node_name, address, cores, kafka_address; of a cluster also node_address, rack, host, node_id,
      * memory_bytes. out:
      * incarnation, cluster_id; old ones are down then. LEAT_E_EXISTS: another node of that name is
      * up */
@@ -297,9 +298,9 @@ struct leat_coordinate {
     struct leat_epoch epoch;
     uint64_t segment, next_offset;
     const char *node_name, *address;
-    const char *node_address, *rack; /* may be NULL */
-    const char *kafka_address;       /* likewise */
-    uint8_t node_id[16];             /* of the data directory; zeros: not said */
+    const char *node_address, *rack, *host; /* may be NULL */
+    const char *kafka_address;              /* likewise */
+    uint8_t node_id[16];                    /* of the data directory; zeros: not said */
     uint64_t boot, boot_before; /* its mark of this start, and of the last that came up; 0: none */
     uint64_t memory_bytes;
     uint32_t cores;

@@ -30,7 +30,7 @@ enum leat_command_kind {
     /* [v, k, epoch, [[stream, streamlet, log]...]] and, later, incarnation (0: any), version */
     LEAT_COMMAND_OPENED = 5,
     /* [v, k, name, address, cores] and, later, node address, rack, node id bin16, memory bytes,
-     * kafka address */
+     * kafka address, boot, boot before, host */
     LEAT_COMMAND_NODE_UP = 6,
     /* [v, k, attempt, number, last, incarnation, seen, bin of rows]; row = [stream, streamlet, log,
      * decision, segment, bytes, crc, next offset]. All chunks of an attempt, or nothing. Later also
@@ -212,7 +212,7 @@ struct leat_machine_log *leat_machine_log_find(struct leat_machine *machine,
 struct leat_log_ref leat_machine_log_ref_read(struct leat_msg_reader *reader);
 /** How many nodes may get something new. */
 uint32_t leat_machine_nodes_up(const struct leat_machine *machine);
-/** Different hosts (node addresses without ports) among them. */
+/** Different hosts among them: as they name their machine, or else node addresses without ports. */
 uint32_t leat_machine_hosts_up(const struct leat_machine *machine);
 /** Bytes of a whole name are equal. */
 bool leat_machine_text_equal(const char *text, const char *view, size_t view_bytes);

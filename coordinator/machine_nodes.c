@@ -48,19 +48,23 @@ uint32_t leat_machine_nodes_up(const struct leat_machine *machine)
     return count;
 }
 
-/* Bytes of an address before its port. */
-static size_t host_bytes(const struct leat_machine_node *node)
+/* Its machine, or its address up to the port. */
+static const char *host_of(const struct leat_node_info *info, size_t *out_bytes)
 {
-    const char *address = node->info.node_address[0] ? node->info.node_address : node->info.address;
-    const char *colon = strrchr(address, ':');
-    return colon ? (size_t)(colon - address) : strlen(address);
+    const char *text = info->host[0]           ? info->host
+                       : info->node_address[0] ? info->node_address
+                                               : info->address;
+    const char *colon = info->host[0] ? NULL : strrchr(text, ':');
+    *out_bytes = colon ? (size_t)(colon - text) : strlen(text);
+    return text;
 }
 
 static bool same_host(const struct leat_machine_node *a, const struct leat_machine_node *b)
 {
-    const char *left = a->info.node_address[0] ? a->info.node_address : a->info.address;
-    const char *right = b->info.node_address[0] ? b->info.node_address : b->info.address;
-    return host_bytes(a) == host_bytes(b) && memcmp(left, right, host_bytes(a)) == 0;
+    size_t left_bytes, right_bytes;
+    const char *left = host_of(&a->info, &left_bytes);
+    const char *right = host_of(&b->info, &right_bytes);
+    return left_bytes == right_bytes && memcmp(left, right, left_bytes) == 0;
 }
 
 uint32_t leat_machine_hosts_up(const struct leat_machine *machine)
@@ -102,7 +106,7 @@ bool leat_machine_incarnation_lives(struct leat_machine *machine, uint64_t incar
 /* ---- up ---- */
 
 struct node_up {
-    struct leat_msg_string name, address, node_address, rack, id, kafka_address;
+    struct leat_msg_string name, address, node_address, rack, id, kafka_address, host;
     uint32_t cores;
     uint64_t memory_bytes, boot, boot_before;
 };
@@ -122,6 +126,7 @@ static void node_up_read(struct leat_msg_reader *reader, uint32_t fields, struct
     if (fields < 10) return;
     out->boot = leat_msg_read_u64(reader);
     out->boot_before = leat_msg_read_u64(reader);
+    if (fields >= 11) out->host = leat_msg_read_string(reader);
 }
 
 static bool node_up_allowed(const struct node_up *up, struct leat_machine_result *result)
@@ -135,9 +140,10 @@ static bool node_up_allowed(const struct node_up *up, struct leat_machine_result
                                     "a node needs a name of 1 to %d bytes and an address of at "
                                     "most %d",
                                     LEAT_NODE_NAME_BYTES_MAX, LEAT_ADDRESS_BYTES_MAX);
-    else if (up->rack.bytes > LEAT_RACK_BYTES_MAX)
-        result->rc = leat_error_set(&result->error, LEAT_E_BAD_NAME,
-                                    "a rack's name has at most %d bytes", LEAT_RACK_BYTES_MAX);
+    else if (up->rack.bytes > LEAT_RACK_BYTES_MAX || up->host.bytes > LEAT_RACK_BYTES_MAX)
+        result->rc =
+            leat_error_set(&result->error, LEAT_E_BAD_NAME,
+                           "the name of a rack or host has at most %d bytes", LEAT_RACK_BYTES_MAX);
     else if (up->id.bytes != 0 && up->id.bytes != 16)
         result->rc = leat_error_set(&result->error, LEAT_E_INVALID, "a node's id has 16 bytes");
     return result->rc == LEAT_OK;
@@ -216,6 +222,7 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
     text_put(node->info.node_address, sizeof node->info.node_address, up.node_address);
     text_put(node->info.kafka_address, sizeof node->info.kafka_address, up.kafka_address);
     text_put(node->info.rack, sizeof node->info.rack, up.rack);
+    text_put(node->info.host, sizeof node->info.host, up.host);
     memset(node->id, 0, sizeof node->id);
     if (up.id.bytes) memcpy(node->id, up.id.text, sizeof node->id);
     node->boot = up.boot;

@@ -4,7 +4,7 @@
  *  changes, [node...], [stream...], staged attempt, staged next, staged rows, [session...],
  *   [outcome...], unowned changes, [mark of a deleted name...]]
  * node    = [name, address, incarnation, cores, streamlets, node address, rack, id, state, draining,
- *            memory bytes, changes, crashed, kafka address, boot]
+ *            memory bytes, changes, crashed, kafka address, boot, host]
  * stream  = [id, name, settings, [[owner, epoch, node + 1]...], [log...], remade]
  * log     = [epoch, stamp epoch, stamp version] when opened, and then, if any of it is known, segment,
  *           bytes, crc, next offset, heard, jumped to; else [epoch, segment, bytes, crc, next offset,
@@ -94,7 +94,7 @@ static void stream_write(struct leat_msg_writer *writer, const struct leat_machi
 static void node_write(struct leat_msg_writer *writer, const struct leat_machine_node *node)
 {
     const struct leat_node_info *info = &node->info;
-    leat_msg_write_array(writer, 15);
+    leat_msg_write_array(writer, 16);
     leat_msg_write_string(writer, info->name, strlen(info->name));
     leat_msg_write_string(writer, info->address, strlen(info->address));
     leat_msg_write_u64(writer, info->incarnation);
@@ -110,6 +110,7 @@ static void node_write(struct leat_msg_writer *writer, const struct leat_machine
     leat_msg_write_bool(writer, info->crashed);
     leat_msg_write_string(writer, info->kafka_address, strlen(info->kafka_address));
     leat_msg_write_u64(writer, node->boot);
+    leat_msg_write_string(writer, info->host, strlen(info->host));
 }
 
 static void requests_write(struct leat_msg_writer *writer, const struct leat_machine *machine)
@@ -284,7 +285,7 @@ static bool node_read(struct leat_machine_node *node, struct leat_msg_reader *re
     info->streamlets = leat_msg_read_u64(reader);
     info->state = LEAT_NODE_UP;
     if (fields == 5) return !reader->failed;
-    if (fields < 12 || fields > 15 ||
+    if (fields < 12 || fields > 16 ||
         !text_read(reader, info->node_address, sizeof info->node_address) ||
         !text_read(reader, info->rack, sizeof info->rack))
         return false;
@@ -297,6 +298,7 @@ static bool node_read(struct leat_machine_node *node, struct leat_msg_reader *re
     if (fields >= 14 && !text_read(reader, info->kafka_address, sizeof info->kafka_address))
         return false;
     if (fields >= 15) node->boot = leat_msg_read_u64(reader);
+    if (fields >= 16 && !text_read(reader, info->host, sizeof info->host)) return false;
     if (reader->failed || id.bytes != sizeof node->id || state < LEAT_NODE_UP ||
         state > LEAT_NODE_GONE)
         return false;

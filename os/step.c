@@ -2,6 +2,7 @@
 #include "os/pool.h"
 
 #include "base/port.h"
+#include "os/os.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -95,6 +96,14 @@ void leat_os_boot_id(char out[BOOT_ID_BYTES])
     if (fd < 0) return; /* empty, which never matches: no pool is inherited */
     if (read(fd, out, BOOT_ID_BYTES - 1) < 36) out[0] = 0;
     (void)close(fd);
+}
+
+void leat_os_machine_id(char out[LEAT_OS_MACHINE_ID_BYTES])
+{
+    static_assert((int)LEAT_OS_MACHINE_ID_BYTES >= (int)BOOT_ID_BYTES, "it is the boot id");
+    memset(out, 0, LEAT_OS_MACHINE_ID_BYTES);
+    leat_os_boot_id(out);
+    out[strcspn(out, "\n")] = '\0';
 }
 
 uint64_t leat_os_path_hash(const char *path)

@@ -227,6 +227,7 @@ static struct leat_node_cluster cluster_of(const struct server *server)
         .coordinators = (const char *const *)server->coordinators,
         .coordinator_count = server->coordinator_count,
         .rack = config->rack,
+        .host = config->host,
         .replication = kinds[config->replication],
         .no_verbs = leat_os_rmem_no_verbs(server->world),
         .thread_cpu_ns = thread_cpu_ns,
@@ -451,11 +452,13 @@ static leat_err complete_cluster(struct server *server, struct leat_error *error
     if (server->coordinator_count == 0) {
         const char *lone = config->node_listen[0] != '\0' ? "--node-listen"
                            : config->rack[0] != '\0'      ? "--rack"
+                           : config->host[0] != '\0'      ? "--host"
                                                           : NULL;
         if (lone == NULL) return LEAT_OK;
         return leat_error_set(error, LEAT_E_CONFIG,
                               "%s is for a node of a cluster: say --coordinators as well", lone);
     }
+    if (config->host[0] == '\0') leat_os_machine_id(config->host);
     if (config->advertise[0] == '\0')
         memcpy(config->advertise, config->listen, sizeof config->advertise);
     if (config->node_listen[0] == '\0') {

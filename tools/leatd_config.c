@@ -38,6 +38,8 @@ const char leatd_help[] =
     "  --node-listen HOST:PORT  address for other nodes (default: the host of --listen, 7701)\n"
     "  --advertise HOST:PORT  address that clients are told (default: that of --listen)\n"
     "  --rack NAME          copies of a segment are kept in different racks\n"
+    "  --host NAME          and on different machines; nodes that say the same are on one\n"
+    "                       (default: by the kernel's boot id, so by the machine)\n"
     "  --replication KIND   auto, verbs, shm, tcp or rpc (default: auto)\n"
     "  --recovery BOOL      others take over what a node that dies had (default: yes)\n"
     "  --ping-ms, --suspect-ms, --confirm-ms N  a node is asked every so often (25), suspected\n"
@@ -79,6 +81,7 @@ static const struct option options[] = {
     {"kafka", OPTION_DOOR, AT(kafka), 0, 0},
     {"kafka-advertise", OPTION_ADDRESS, AT(kafka_advertise), 0, 0},
     {"rack", OPTION_TEXT, AT(rack), 0, 0},
+    {"host", OPTION_TEXT, AT(host), 0, 0},
     {"replication", OPTION_REPLICATION, AT(replication), 0, 0},
     {"recovery", OPTION_BOOL, AT(recovery), 0, 0},
     {"ping-ms", OPTION_COUNT, AT(ping_ms), 5, 60000},

@@ -4,6 +4,7 @@
 
 #include "base/diary.h"
 #include "base/error.h"
+#include "os/os.h"
 
 /* How bytes of segments get to other nodes. */
 enum leatd_replication {
@@ -23,6 +24,7 @@ struct leatd_config {
     char kafka[256];           /* "": the default address, if it is free; "off" */
     char kafka_advertise[256]; /* "": as `kafka` */
     char rack[64];
+    char host[LEAT_OS_MACHINE_ID_BYTES]; /* "": the running kernel's id */
     enum leatd_replication replication;
     bool recovery;                            /* streamlets of a node that dies go to others */
     uint32_t ping_ms, suspect_ms, confirm_ms; /* 0: defaults */

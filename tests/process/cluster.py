@@ -266,18 +266,19 @@ def test_a_node_that_does_not_vote_joins_and_drains():
     check_in('nobody', done.stderr.decode())
 
 
-class ManyHosts(Cluster):
-    """Each node at an address of its own, as hosts are told apart."""
+class ManyAddresses(Cluster):
+    """Each node at an address of its own, and, where it is said so, on a machine of its own."""
 
-    def __init__(self):
+    def __init__(self, many_hosts):
         super().__init__()
         self.voters = ','.join(f'127.0.0.{i + 1}:{p}' for i, p in enumerate(self.node_ports))
-        self.nodes = [self.node(i, **{'coordinators': self.voters, 'node-listen': f'127.0.0.{i + 1}:{self.node_ports[i]}'})
+        self.nodes = [self.node(i, **{'coordinators': self.voters, 'node-listen': f'127.0.0.{i + 1}:{self.node_ports[i]}',
+                                      **({'host': f'h{i}'} if many_hosts else {})})
                       for i in range(3)]
 
 
 def test_the_default_durability_is_memory_with_three_copies_on_three_hosts_only():
-    for cluster, three in ((ManyHosts(), 'memory'), (Cluster(), 'disk')):
+    for cluster, three in ((ManyAddresses(True), 'memory'), (ManyAddresses(False), 'disk')):
         cluster.start()
         for name, copies, options, wanted in (('one', 1, [], 'disk'), ('two', 2, [], 'disk'), ('three', 3, [], three),
                                               ('chosen', 3, ['--durability', 'disk'], 'disk')):

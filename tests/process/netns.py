@@ -79,7 +79,7 @@ class FarCluster(Cluster):
     def node(self, i, data=None, **other):
         flags = {'node': f'n{i}', 'listen': f'10.77.0.{i + 1}:{CLIENTS}',
                  'node-listen': f'10.77.0.{i + 1}:{NODES}', 'coordinators': self.voters,
-                 'cores': '1', 'memory': '512M', 'kafka': 'off', **other}
+                 'host': f'n{i}', 'cores': '1', 'memory': '512M', 'kafka': 'off', **other}
         return FarServer(f'n{i}', *[w for k, v in flags.items() for w in ('--' + k, v)],
                          *self.flags, data=data)
 

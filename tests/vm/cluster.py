@@ -44,7 +44,7 @@ class VerbsCluster(Cluster):
     def node(self, i):
         flags = {'node': f'n{i}', 'listen': f'{self.hosts[i]}:{self.client_ports[i]}',
                  'node-listen': f'{self.hosts[i]}:{self.node_ports[i]}', 'coordinators': self.voters,
-                 'cores': '1', 'memory': '256M', 'kafka': 'off'}
+                 'host': self.hosts[i], 'cores': '1', 'memory': '256M', 'kafka': 'off'}
         return Server(*[w for k, v in flags.items() for w in ('--' + k, v)], *self.flags)
 
     def start(self, order=None):
