@@ -205,6 +205,13 @@ static bool head_has_expired(const struct leat_log *log, int64_t now_ms)
            head->max_timestamp_ms < now_ms - retention_ms;
 }
 
+static bool head_lies_badly(const struct leat_log *log)
+{
+    const struct leat_keeper *keeper = &log->keeper;
+    return keeper->roll_wanted && log->head.seg && !log->old.seg && log->opened &&
+           !log->roll_wanted && keeper->roll_wanted(keeper->ctx, log->head.seg);
+}
+
 /* ---- parking ---- */
 
 static bool is_settled(const struct leat_log *log)
@@ -296,6 +303,10 @@ void leat_log_care(struct leat_log *log)
         producers_expire(log, now_ms);
         log_retain(log);
         if (head_has_expired(log, now_ms)) log->roll_wanted = true;
+        if (head_lies_badly(log)) {
+            log->roll_wanted = true;
+            log_drop_next(log); /* it was placed when the head was */
+        }
         bool idle = now_us - log->gathered_us >= log->options.park_after_us;
         if (idle || now_us - log->rolled_us > LOG_SLOW_ROLL_US) {
             log->rolling_fast = false;

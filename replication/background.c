@@ -369,6 +369,15 @@ static void recopy_choose(struct leat_primary *primary, uint64_t now_us)
     }
 }
 
+static void better_choose(struct leat_primary *primary, uint64_t now_us)
+{
+    struct rep_copy *copy = rep_better_begin(primary, now_us);
+    if (!copy) return;
+    primary->recopy = copy->set;
+    primary->recopy_copy = copy;
+    rep_set_settle(copy->set);
+}
+
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us)
 {
     uint64_t rate = primary->options.recopy_bytes_per_second;
@@ -379,6 +388,7 @@ void rep_recopy_step(struct leat_primary *primary, uint64_t now_us)
     uint64_t most = rate / 10 > REP_STAGING_BYTES ? rate / 10 : REP_STAGING_BYTES;
     if (primary->recopy_bytes > most) primary->recopy_bytes = most;
     if (!primary->recopy) recopy_choose(primary, now_us);
+    if (!primary->recopy) better_choose(primary, now_us);
     struct rep_copy *copy = primary->recopy_copy;
     if (!copy || primary->reading) return;
     if (copy->state == REP_COPY_CLOSED) {

@@ -20,6 +20,7 @@ static void on_attached(void *user, struct leat_rmem_target *target)
     peer->audited_us = 0;
     peer->audit_from = 0;
     peer->audit_all = true; /* what lies there closed counts again */
+    rep_better_nodes_changed(peer->primary);
     rep_peer_came(peer);
     const struct leat_primary_options *options = &peer->primary->options;
     LEAT_LIST_EACH(&peer->primary->waits, it)

@@ -5,24 +5,30 @@
 #include "replication/primary.h"
 
 /* How much a node shares with those that have a copy: 2 for a host, 1 for a rack. */
-static unsigned shared(const struct leat_rep_node *a, const struct leat_rep_node *b)
+unsigned rep_place_shared(const struct leat_rep_node *a, const struct leat_rep_node *b)
 {
     if (strcmp(a->host, b->host) == 0) return 2;
     return a->rack[0] && strcmp(a->rack, b->rack) == 0 ? 1 : 0;
 }
 
+bool rep_place_differs(const struct leat_rep_node *a, const struct leat_rep_node *b)
+{
+    return a->draining != b->draining || strcmp(a->host, b->host) != 0 ||
+           strcmp(a->rack, b->rack) != 0;
+}
+
 static unsigned penalty(const struct rep_set *set, const struct rep_peer *peer)
 {
-    unsigned most = shared(&peer->node, &set->log->primary->options.self);
+    unsigned most = rep_place_shared(&peer->node, &set->log->primary->options.self);
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_peer *other = set->copies[i]->peer;
-        unsigned one = other == peer ? 0 : shared(&peer->node, &other->node);
+        unsigned one = other == peer ? 0 : rep_place_shared(&peer->node, &other->node);
         if (one > most) most = one;
     }
     return most;
 }
 
-static bool is_candidate(const struct rep_set *set, const struct rep_peer *peer)
+bool rep_place_is_candidate(const struct rep_set *set, const struct rep_peer *peer)
 {
     if (!peer || !peer->attached || peer->node.draining) return false;
     unsigned number = peer->node.number;
@@ -46,7 +52,7 @@ struct rep_peer *rep_place_choose(const struct rep_set *set)
     unsigned count = 0, least = 3;
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
         struct rep_peer *peer = primary->peers[i];
-        if (!is_candidate(set, peer)) continue;
+        if (!rep_place_is_candidate(set, peer)) continue;
         unsigned one = penalty(set, peer);
         if (one > least) continue;
         if (one < least) count = 0;
@@ -73,4 +79,5 @@ void rep_place_judge(struct rep_set *set)
     set->misplaced = false;
     for (unsigned i = 0; i < set->copy_count; i++)
         if (penalty(set, set->copies[i]->peer)) set->misplaced = true;
+    rep_better_note(set);
 }

@@ -331,6 +331,11 @@ unsigned rep_nodes_up(const struct leat_primary *primary)
     return 1 + primary->attached_count;
 }
 
+static bool keeper_roll_wanted(void *ctx, const struct leat_segment *head)
+{
+    return rep_better_roll(ctx, head);
+}
+
 static leat_err keeper_refusal(void *ctx)
 {
     const struct leat_primary_log *log = ctx;
@@ -344,7 +349,8 @@ struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep)
                                 .request = keeper_request,
                                 .safe_in_memory = keeper_safe_in_memory,
                                 .refusal = keeper_refusal,
-                                .ahead = keeper_ahead};
+                                .ahead = keeper_ahead,
+                                .roll_wanted = keeper_roll_wanted};
 }
 
 /* ---- logs ---- */
@@ -595,6 +601,7 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
         return;
     }
     bool other = (*at)->node.incarnation != node->incarnation;
+    if (rep_place_differs(&(*at)->node, node)) rep_better_nodes_changed(primary);
     (*at)->node = *node;
     if (other) rep_peer_lost(*at);
     if (other) (*at)->cut = false; /* it has revoked what its predecessor had */
@@ -652,6 +659,8 @@ static void on_timer(struct leat_timer *timer)
     rep_recopy_step(primary, now_us);
     versions_send(primary);
     if (owed || is_busy(primary)) next_us = REP_TICK_US;
+    uint64_t better_us = rep_better_next_us(primary, now_us);
+    if (better_us < next_us) next_us = better_us;
     if (primary->recopy) next_us = REP_RECOPY_US;
     rep_arm(primary, next_us);
 }
@@ -712,6 +721,8 @@ leat_err leat_primary_create(const struct leat_primary_options *options,
     leat_list_init(&primary->writes_free);
     leat_list_init(&primary->versions);
     leat_list_init(&primary->deficit);
+    leat_list_init(&primary->crowded);
+    primary->places = 1;
     primary->timer = (struct leat_timer){.on_expired = on_timer, .owner = primary};
     leat_err rc = parts_create(primary);
     if (rc) {

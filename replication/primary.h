@@ -26,6 +26,13 @@ enum {
      * to that backup waits behind it: 1 MiB every 20 ms (two copies of 20 to 100 us) was in appends' p99. */
     REP_STAGING_BYTES = 256 * 1024,
     REP_RECOPY_US = 4 * 1000, /* between two of them: 64 MiB/s */
+    /* Copies that could lie better: heads that are rolled, of all logs of a core; of one log until the
+     * nodes change again; closed segments looked at in a tick; those that can't be moved yet. */
+    REP_ROLL_US = 50 * 1000,
+    REP_ROLLS_AHEAD_US = 1000 * 1000,
+    REP_ROLLS_MAX = 3,
+    REP_CROWDED_LOOKS = 16,
+    REP_CROWDED_AGAIN_US = 2 * 1000 * 1000,
 };
 
 enum rep_copy_state {
@@ -93,8 +100,11 @@ struct rep_set {
     bool want_parked; /* else open */
     bool parked;      /* the local copy is */
     bool dropping;
-    bool full_once;  /* has been closed on as many nodes as wanted */
-    bool misplaced;  /* shares a host or rack with another copy */
+    bool full_once;           /* has been closed on as many nodes as wanted */
+    bool misplaced;           /* shares a host or rack with another copy */
+    struct leat_list crowded; /* closed and misplaced: primary->crowded */
+    /* primary->places when no better place was found; when it was a head and to be rolled for one */
+    uint32_t places, rolled_places;
     uint32_t target; /* sealed bytes that all copies should have */
     /* The version that the local copy carries, as durable as acks are: seg->version is that of the
      * row that is being written. */
@@ -133,7 +143,8 @@ struct leat_primary_log {
     bool releasing;           /* given up */
     bool silent;      /* asked for another owner: decides about nobody's replicas any more */
     uint64_t held_us; /* since when acks wait */
-    void (*on_idle)(void *arg); /* releasing, and not told yet */
+    uint32_t rolled_places, rolls; /* for better places: so often since the nodes changed last */
+    void (*on_idle)(void *arg);    /* releasing, and not told yet */
     void *idle_arg;
 };
 
@@ -216,7 +227,12 @@ struct leat_primary {
     bool reading, read_failed;
     uint64_t recopy_bytes, recopy_us; /* allowance */
     struct leat_rep_accounts accounts;
-    uint32_t posts; /* of a commit's bytes to its copies; wraps */
+    /* better.c */
+    uint32_t places; /* counts changes among the nodes, from 1 */
+    struct leat_list crowded;
+    uint32_t crowded_count, crowded_left;   /* left: to be looked at */
+    uint64_t crowded_again_us, rolls_at_us; /* look at all of them again, 0: no; next roll */
+    uint32_t posts;                         /* of a commit's bytes to its copies; wraps */
 };
 
 static inline uint64_t rep_now(const struct leat_primary *primary)
@@ -310,6 +326,26 @@ struct rep_peer *rep_place_choose(const struct rep_set *set);
 /** Somebody may still come: a session is being made. */
 bool rep_place_may_come(const struct leat_primary *primary);
 void rep_place_judge(struct rep_set *set);
+/** How much two nodes share: 2 for a host, 1 for a rack. */
+unsigned rep_place_shared(const struct leat_rep_node *a, const struct leat_rep_node *b);
+/** Would placement see them differently? */
+bool rep_place_differs(const struct leat_rep_node *a, const struct leat_rep_node *b);
+bool rep_place_is_candidate(const struct rep_set *set, const struct rep_peer *peer);
+
+/* better.c */
+/** A node can be used, or is another one than before. */
+void rep_better_nodes_changed(struct leat_primary *primary);
+/** Should this head be rolled, as its successor's copies could lie better? Then it is taken for done. */
+bool rep_better_roll(struct leat_primary_log *log, const struct leat_segment *seg);
+/** Its copies or its state have changed. */
+void rep_better_note(struct rep_set *set);
+void rep_better_forget(struct rep_set *set);
+/** It has one copy more than wanted, and all are whole: the one that lies worst goes. */
+void rep_better_surplus(struct rep_set *set);
+/** A copy of a closed segment begun at a better place, or NULL. */
+struct rep_copy *rep_better_begin(struct leat_primary *primary, uint64_t now_us);
+/** Until rep_better_begin() may have something to do; UINT64_MAX: until something changes. */
+uint64_t rep_better_next_us(const struct leat_primary *primary, uint64_t now_us);
 
 /* background.c */
 void rep_audit_step(struct rep_peer *peer, uint64_t now_us);

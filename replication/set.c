@@ -13,6 +13,7 @@ struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id
     set->capacity = capacity;
     set->since_us = rep_now(log->primary);
     leat_list_init(&set->deficit);
+    leat_list_init(&set->crowded);
     leat_list_push_back(&log->active, &set->link);
     return set;
 }
@@ -21,6 +22,7 @@ static void set_free(struct rep_set *set)
 {
     LEAT_ASSERT(set->copy_count == 0 && set->writes == 0 && !set->local_busy && !set->stamp_busy);
     rep_recopy_forget(set);
+    rep_better_forget(set);
     leat_list_remove(&set->deficit);
     leat_list_remove(&set->link);
     leat_mem_free(set);
@@ -365,6 +367,8 @@ void rep_set_settle(struct rep_set *set)
         leat_list_push_back(&log->primary->deficit, &set->deficit);
         rep_arm(log->primary, REP_TICK_US);
     }
+    rep_better_surplus(set);
+    rep_better_note(set);
 }
 
 void rep_set_step(struct rep_set *set)

@@ -113,6 +113,11 @@ struct leat_keeper {
      * wanted.
      */
     void (*ahead)(void *ctx, struct leat_segment *seg, uint32_t upto);
+    /**
+     * Should this head be rolled though it has room, since its successor's copies would lie better?
+     * Asked now and then; a head that was said to is rolled. NULL: never.
+     */
+    bool (*roll_wanted)(void *ctx, const struct leat_segment *head);
 };
 
 /* What the store tells a segment's owner without being asked. Set once at open. Runs on the owner's

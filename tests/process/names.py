@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from cluster import Cluster, free_ports, owned
-from rig import Server, Skipped, WAIT_S, check_in, equal, main, until
+from rig import Server, Skipped, WAIT_S, check, check_in, equal, main, until
 
 NAMES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon']
 
@@ -41,7 +41,7 @@ class NamedCluster(Cluster):
         name = NAMES[i]
         flags = {'node': name, 'listen': f'{name}:{self.client_port}',
                  'node-listen': f'{name}:{self.node_port}', 'coordinators': self.voters,
-                 'cores': '1', 'memory': '512M', 'kafka': 'off', **other}
+                 'host': name, 'cores': '1', 'memory': '512M', 'kafka': 'off', **other}
         if self.racks:
             flags['rack'] = self.racks[i]
         return Server(*[w for k, v in flags.items() for w in ('--' + k, v)], *self.flags)
@@ -93,13 +93,13 @@ def places(cluster, stream, which=()):
     return out
 
 
-def whole_wait(cluster, stream, copies):
+def whole_wait(cluster, stream, copies, which=()):
     """On a busy machine a node that stood still is left, and another copy is made, of an idle log before
     its next ack."""
     def whole():
-        if {len(nodes) for nodes, _ in places(cluster, stream)} == {copies}:
+        if {len(nodes) for nodes, _ in places(cluster, stream, which)} == {copies}:
             return True
-        cluster.produce(stream, [f'again {i}' for i in range(1000)], '--batch-bytes', '1K')
+        cluster.produce(stream, [f'again {i}' for i in range(1000)], '--batch-bytes', '1K', which=which)
         return False
     until(whole, 'all copies are there')
 
@@ -128,6 +128,33 @@ def test_copies_are_kept_in_different_racks_where_there_are_enough():
     equal([misplaced for _, misplaced in places(cluster, 'wide')], [True])
     check_in('two copies on one host or rack', cluster.leat('cluster', 'status').stdout.decode())
     check_in('two on one host or rack', cluster.leat('stream', 'describe', 'wide').stdout.decode())
+
+
+def test_copies_on_one_machine_move_when_another_machine_joins():
+    cluster = NamedCluster(voters=1)
+    cluster.nodes = [cluster.node(i, host='m2' if i == 2 else 'm1') for i in range(3)]
+    for node in cluster.nodes[:2]:
+        node.launch()
+    for node in cluster.nodes[:2]:
+        node.ready_wait()
+    cluster.leat('stream', 'create', 's', '--logs', 1, '--streamlets', 2, '--copies', 2, '--durability', 'memory',
+                 '--segment-bytes', '64K', which=[0])
+    until(lambda: sum(owned(cluster).values()) == 2, 'both nodes know of it')
+    lines = [f'{i:0100d}' for i in range(10000)]
+    cluster.produce('s', lines, '--batch-bytes', '1K', which=[0])
+    whole_wait(cluster, 's', 2, which=[0])
+    seen = places(cluster, 's', which=[0])
+    check(len(seen) > 6 and all(misplaced for _, misplaced in seen), seen)
+    check_in('two copies on one host or rack', cluster.leat('cluster', 'status', code=None, which=[0]).stdout.decode())
+    cluster.nodes[2].launch()
+    cluster.nodes[2].ready_wait()
+    # Heads, which nobody writes any more, and closed segments.
+    until(lambda: not any(misplaced for _, misplaced in places(cluster, 's', which=[0])), 'none is misplaced')
+    until(lambda: 'two copies on one host' not in cluster.leat('cluster', 'status', code=None, which=[0]).stdout.decode(),
+          'status says so no more')
+    for nodes, _ in places(cluster, 's', which=[0]):
+        equal((len(nodes), 'gamma' in nodes), (2, True), nodes)
+    equal(sorted(line for line in cluster.consume('s', which=[0]) if 'again' not in line), sorted(lines))
 
 
 def enter():

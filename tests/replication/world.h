@@ -129,6 +129,7 @@ struct world {
     struct leat_xoshiro random;
     uint64_t now_us;
     unsigned node_count, log_count, copies, min_copies;
+    unsigned hosts;          /* the nodes are on so many, in turn; 0: each on its own */
     int64_t retention_bytes; /* of logs that are opened from now on */
     enum leat_durability durability;
     struct world_node nodes[WORLD_NODES_MAX]; /* 0 is the owner */

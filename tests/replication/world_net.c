@@ -137,7 +137,8 @@ void world_link_event(struct world *world, struct world_node *node)
         return;
     }
     struct leat_rep_node seen = {.number = node->number, .incarnation = node->incarnation};
-    snprintf(seen.host, sizeof seen.host, "h%u", node->number);
+    unsigned host = world->hosts ? node->number % world->hosts : node->number;
+    snprintf(seen.host, sizeof seen.host, "h%u", host);
     leat_primary_node_set(world->primary, &seen);
     node->link_up = true;
     node->link_at_us = UINT64_MAX;

@@ -47,6 +47,7 @@ struct sim_server {
     struct scenario *scenario;
     unsigned number;
     char name[12], address[32], node_address[32]; /* "node1", "node1:7700", "node1:7701" */
+    char host[8];                                 /* "m0"; "": each node has a machine of its own */
     char kafka_address[32];                       /* "node1:9092" */
     struct leat_door *kafka;
     const char *voters[SIM_VOTERS_MAX];

@@ -149,6 +149,7 @@ static void create_node(void *arg)
     if (scenario->server_count > 1)
         options.cluster = (struct leat_node_cluster){.node_address = server->node_address,
                                                      .advertise = server->address,
+                                                     .host = server->host,
                                                      .replication = scenario->transport,
                                                      .coordinators = server->voters,
                                                      .coordinator_count = voter_count,
@@ -192,6 +193,9 @@ void sim_servers_init(struct scenario *scenario, unsigned count)
 {
     LEAT_ASSERT(count >= 1 && count <= SIM_SERVERS_MAX);
     scenario->server_count = count;
+    struct sim_rng machines; /* its own: seeds stay what they were */
+    sim_rng_init(&machines, scenario->world->seed, "machines");
+    bool shared_machines = sim_rng_below(&machines, 3) == 0;
     for (unsigned i = 0; i < count; i++) {
         struct sim_server *server = &scenario->servers[i];
         server->scenario = scenario;
@@ -209,6 +213,8 @@ void sim_servers_init(struct scenario *scenario, unsigned count)
         snprintf(server->address, sizeof server->address, "node%u:7700", i + 1);
         snprintf(server->node_address, sizeof server->node_address, "node%u:7701", i + 1);
         snprintf(server->kafka_address, sizeof server->kafka_address, "node%u:9092", i + 1);
+        /* Two machines: copies that had to lie together move apart when nodes come back. */
+        if (shared_machines) snprintf(server->host, sizeof server->host, "m%u", i % 2);
         size_t used = strlen(scenario->addresses);
         snprintf(scenario->addresses + used, sizeof scenario->addresses - used, "%s%s",
                  i ? "," : "", server->address);

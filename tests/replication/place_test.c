@@ -1,0 +1,171 @@
+/* Copies that lie together though they need not, on the world of world.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/replication/world.h"
+
+static void node_told(struct world *world, unsigned node, const char *host, bool draining)
+{
+    struct leat_rep_node seen = {
+        .number = node, .incarnation = world->nodes[node].incarnation, .draining = draining};
+    snprintf(seen.host, sizeof seen.host, "%s", host);
+    leat_primary_node_set(world->primary, &seen);
+}
+
+static void append_all(struct world *world, unsigned batches)
+{
+    for (unsigned i = 0; i < batches; i++)
+        for (unsigned tries = 0; !world_append(&world->logs[i % world->log_count], 3000); tries++) {
+            assert_true(tries < 200000);
+            world_step(world);
+            world_care(world);
+        }
+    for (unsigned steps = 0; steps < 2000000; steps++) {
+        bool idle = true;
+        for (unsigned i = 0; i < world->log_count; i++)
+            idle &= world_is_idle(&world->logs[i]);
+        if (idle) return;
+        world_step(world);
+        world_care(world);
+    }
+    fail();
+}
+
+static void run(struct world *world, uint64_t us)
+{
+    uint64_t until = world->now_us + us;
+    while (world->now_us < until) {
+        world_step(world);
+        world_care(world);
+    }
+}
+
+static struct leat_primary_status status_of(const struct world *world)
+{
+    struct leat_primary_status status;
+    leat_primary_status(world->primary, &status);
+    return status;
+}
+
+static uint32_t replicas(const struct world *world, unsigned node)
+{
+    struct leat_backup_status status;
+    leat_backup_status(world->nodes[node].backup, &status);
+    return status.replicas;
+}
+
+/* The owner's host has a second node; the third node is of another, and is not to be used. */
+static struct world *together(uint64_t seed, unsigned logs, enum leat_durability level)
+{
+    struct world *world = world_new(seed, 3, 2, logs, level, 0);
+    run(world, 100 * 1000);
+    node_told(world, 1, "h0", false);
+    node_told(world, 2, "h2", true);
+    append_all(world, 150 * logs);
+    run(world, 2 * 1000 * 1000);
+    assert_true(world_is_whole(world));
+    return world;
+}
+
+/* Goal: when a node of another host can be used, heads are rolled there and closed segments are copied
+ * there; the copies that lay badly are gone, nothing is acked that is not on all copies. */
+static void better_place_is_taken_by_heads_and_closed_segments(void **state)
+{
+    (void)state;
+    for (int level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++) {
+        struct world *world = together(21, 2, (enum leat_durability)level);
+        uint32_t near = status_of(world).segments_misplaced;
+        assert_true(near > 6);
+        uint64_t heads[2];
+        for (unsigned i = 0; i < 2; i++)
+            heads[i] = leat_log_head_segment(world->logs[i].log);
+        node_told(world, 2, "h2", false);
+        run(world, 20 * 1000 * 1000);
+        assert_int_equal(status_of(world).segments_misplaced, 0);
+        assert_int_equal(status_of(world).segments_under_replicated, 0);
+        assert_int_equal(replicas(world, 1), 0);
+        assert_true(replicas(world, 2) >= near);
+        for (unsigned i = 0; i < 2; i++)
+            assert_true(leat_log_head_segment(world->logs[i].log) <= heads[i] + 1);
+        append_all(world, 20);
+        world_check_after_death(world);
+        world_free(world);
+    }
+}
+
+/* Goal: where there is no better place nothing is rolled or copied. */
+static void no_better_place_leaves_all_as_it_is(void **state)
+{
+    (void)state;
+    struct world *world = together(22, 1, LEAT_DURABILITY_MEMORY);
+    uint32_t near = status_of(world).segments_misplaced;
+    uint64_t head = leat_log_head_segment(world->logs[0].log);
+    node_told(world, 2, "h0", false);
+    run(world, 10 * 1000 * 1000);
+    assert_int_equal(status_of(world).segments_misplaced, near);
+    assert_int_equal(status_of(world).accounts.recopied_bytes, 0);
+    assert_int_equal(leat_log_head_segment(world->logs[0].log), head);
+    world_check_after_death(world);
+    world_free(world);
+}
+
+/* Goal: many logs' heads are rolled a few at a time. */
+static void many_heads_are_rolled_at_a_bounded_rate(void **state)
+{
+    (void)state;
+    struct world *world = together(23, WORLD_LOGS_MAX, LEAT_DURABILITY_MEMORY);
+    uint64_t before[WORLD_LOGS_MAX];
+    for (unsigned i = 0; i < WORLD_LOGS_MAX; i++)
+        before[i] = leat_log_head_segment(world->logs[i].log);
+    world->primary->rolls_at_us =
+        world->now_us + REP_ROLLS_AHEAD_US - REP_ROLL_US; /* all but one */
+    node_told(world, 2, "h2", false);
+    for (unsigned most = 1; most <= WORLD_LOGS_MAX; most++) {
+        world->care_us = 0;
+        run(world, REP_ROLL_US);
+        unsigned rolled = 0;
+        for (unsigned i = 0; i < WORLD_LOGS_MAX; i++)
+            rolled += leat_log_head_segment(world->logs[i].log) > before[i];
+        assert_true(rolled <= most + 1);
+    }
+    run(world, 20 * 1000 * 1000);
+    assert_int_equal(status_of(world).segments_misplaced, 0);
+    world_check_after_death(world);
+    world_free(world);
+}
+
+/* Goal: the better node dies while segments are copied there: the others stay where they are. */
+static void better_node_that_dies_amid_it_loses_nothing(void **state)
+{
+    (void)state;
+    for (unsigned ms = 1; ms < 60; ms += 6) {
+        struct world *world = together(24 + ms, 1, LEAT_DURABILITY_MEMORY);
+        node_told(world, 2, "h2", false);
+        run(world, ms * 1000);
+        world_node_kill(world, 2, false);
+        run(world, 5 * 1000 * 1000);
+        world_node_start(world, 2);
+        append_all(world, 10);
+        run(world, 30 * 1000 * 1000);
+        assert_true(world_is_whole(world));
+        world_check_after_death(world);
+        world_free(world);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(better_place_is_taken_by_heads_and_closed_segments),
+        cmocka_unit_test(no_better_place_leaves_all_as_it_is),
+        cmocka_unit_test(many_heads_are_rolled_at_a_bounded_rate),
+        cmocka_unit_test(better_node_that_dies_amid_it_loses_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
