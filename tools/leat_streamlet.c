@@ -69,6 +69,7 @@ struct layout {
     uint32_t node_count;
     uint64_t *owners; /* by streamlet: incarnation */
     uint32_t streamlet_count;
+    char leader[300]; /* where clients find the node that leads the coordinators; "": nobody says */
 };
 
 static void layout_fini(struct layout *layout)
@@ -79,30 +80,61 @@ static void layout_fini(struct layout *layout)
     layout->owners = NULL;
 }
 
-static int nodes_get(struct layout *layout)
+static leat_err status_ask(struct layout *layout)
 {
     uint8_t bytes[8];
     struct leat_msg_writer body;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
     leat_msg_write_array(&body, 0);
-    if (cli_call(LEAT_KIND_CLUSTER_STATUS, &body, &layout->status))
-        return cli_refused(&layout->status);
+    return cli_call(LEAT_KIND_CLUSTER_STATUS, &body, &layout->status);
+}
+
+static int nodes_read(struct layout *layout)
+{
     struct leat_msg_reader reader;
     struct leat_msg_cluster head;
     struct leat_msg_voter voter;
     leat_msg_reader_init(&reader, layout->status.bytes, layout->status.count);
     leat_msg_cluster_read(&reader, &head);
+    layout->node_count = 0;
     for (uint32_t i = leat_msg_read_array(&reader); !reader.failed && i > 0; i--)
         leat_msg_voter_read(&reader, &voter);
     for (uint32_t i = leat_msg_read_array(&reader); !reader.failed && i > 0; i--) {
         struct leat_msg_cluster_node node;
         leat_msg_cluster_node_read(&reader, &node);
+        if (head.leader_address.bytes && node.node_address.bytes == head.leader_address.bytes &&
+            memcmp(node.node_address.text, head.leader_address.text, node.node_address.bytes) == 0)
+            snprintf(layout->leader, sizeof layout->leader, "%.*s", (int)node.address.bytes,
+                     node.address.text);
         if (node.state != 1 || node.draining || layout->node_count == NODES_MAX) continue;
         layout->nodes[layout->node_count++] = (struct node){node.name, node.incarnation, 0};
     }
     if (!reader.failed) return CLI_OK;
     cli_error("the server's answer can't be read: it is of another version");
     return CLI_FAILED;
+}
+
+/* SUBTLE: whoever is asked may be behind. (1) A node is undrained, by way of n0. (2) n2 is asked to plan, and has
+ * not heard of it: the plan leaves that node out. The leader has applied it, or nobody would have been told
+ * that it is done. Where the leader can't be reached the first answer will do. */
+static int nodes_get(struct layout *layout)
+{
+    if (status_ask(layout)) return cli_refused(&layout->status);
+    int code = nodes_read(layout);
+    if (code != CLI_OK || !layout->leader[0]) return code;
+    const char *brokers = cli_brokers;
+    cli_disconnect();
+    cli_brokers = layout->leader;
+    struct cli_answer first = layout->status;
+    if (status_ask(layout) == LEAT_OK) {
+        cli_answer_fini(&first);
+        return nodes_read(layout);
+    }
+    cli_answer_fini(&layout->status);
+    layout->status = first;
+    cli_disconnect();
+    cli_brokers = brokers;
+    return CLI_OK;
 }
 
 static void log_read(struct leat_msg_reader *reader, struct layout *layout)
