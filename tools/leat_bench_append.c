@@ -41,7 +41,7 @@ static const char help[] =
     "                      append by itself; default: as many as its memory holds)\n"
     "  --threads N         that produce, each for its share of the producers (default: one for "
     "each;\n"
-    "                      with --in-flight and without --rate at most one per processor)\n"
+    "                      with --in-flight and without --rate at most one per two processors)\n"
     "  --linger TIME       (default 1ms)\n"
     "  --compression C     none, lz4, zstd\n"
     "  --stream NAME       (default bench) made with the options below when it is missing; one "
@@ -590,7 +590,8 @@ int leat_bench_append(int argc, char **argv)
     if (!o.records && !o.seconds_ms) o.seconds_ms = 5000;
     /* Who waits for room, or for its time, holds up the other producers of its thread. */
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (!o.threads && o.in_flight && !o.rate && processors > 0) o.threads = (uint64_t)processors;
+    if (!o.threads && o.in_flight && !o.rate)
+        o.threads = processors > 3 ? (uint64_t)processors / 2 : 1;
     if (!o.threads || o.threads > o.producers) o.threads = o.producers;
     return run(&o);
 }
