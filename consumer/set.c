@@ -37,25 +37,45 @@ static void set_again(struct leat_consumer_engine *engine, leat_err rc, const ch
 
 /* ---- positions ---- */
 
+/* Rows ascend by log and group. */
+static int row_compare(const struct leat_consumer_row *row, struct leat_log_ref ref, int64_t group)
+{
+    if (row->log.stream != ref.stream) return row->log.stream < ref.stream ? -1 : 1;
+    if (row->log.streamlet != ref.streamlet) return row->log.streamlet < ref.streamlet ? -1 : 1;
+    if (row->log.log != ref.log) return row->log.log < ref.log ? -1 : 1;
+    return row->group < group ? -1 : row->group > group;
+}
+
+/* The first row of the log that is not below the group; row_count: there is none. */
+static uint32_t row_index(const struct leat_consumer_engine *engine, struct leat_log_ref ref,
+                          int64_t group)
+{
+    uint32_t low = 0, high = engine->row_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (row_compare(&engine->rows[middle], ref, group) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < engine->row_count && leat_log_ref_equal(engine->rows[low].log, ref)
+               ? low
+               : engine->row_count;
+}
+
 static const struct leat_consumer_row *row_find(const struct leat_consumer_engine *engine,
                                                 struct leat_log_ref ref, int64_t group)
 {
-    for (uint32_t i = 0; i < engine->row_count; i++)
-        if (engine->rows[i].group == group && leat_log_ref_equal(engine->rows[i].log, ref))
-            return &engine->rows[i];
-    return NULL;
+    uint32_t i = row_index(engine, ref, group);
+    return i < engine->row_count && engine->rows[i].group == group ? &engine->rows[i] : NULL;
 }
 
 /* The first row of a log names its first unfinished group: all groups below it are done. */
 static bool group_is_done(const struct leat_consumer_engine *engine, struct leat_log_ref ref,
                           uint64_t group)
 {
-    for (uint32_t i = 0; i < engine->row_count; i++) {
-        const struct leat_consumer_row *row = &engine->rows[i];
-        if (row->group < 0 || !leat_log_ref_equal(row->log, ref)) continue;
-        if ((int64_t)group < row->group) return true; /* rows ascend: this is the lowest */
-        break;
-    }
+    uint32_t lowest = row_index(engine, ref, 0);
+    if (lowest < engine->row_count && (int64_t)group < engine->rows[lowest].group) return true;
     const struct leat_consumer_row *own = row_find(engine, ref, (int64_t)group);
     return own && own->offset == CONSUMER_GROUP_DONE;
 }
@@ -147,6 +167,7 @@ static leat_err rows_read(struct leat_consumer_engine *engine, const struct leat
         row->log = one.log;
         row->group = one.group;
         row->offset = one.offset;
+        if (i > 0 && row_compare(row - 1, row->log, row->group) >= 0) return LEAT_E_INVALID;
         engine->row_count++;
     }
     return LEAT_OK;

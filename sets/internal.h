@@ -21,7 +21,7 @@ enum record_kind {
     RECORD_DELETE = 3, /* [3, set name] */
     RECORD_GROUP = 4,  /* [4, set name, generation, group]; its offsets stay */
 };
-enum { RETRY_US = 100 * 1000, RECORD_HEAD_BYTES = 512, COMMIT_ROW_BYTES = 40 };
+enum { RETRY_US = 100 * 1000, RECORD_HEAD_BYTES = 512 };
 enum life { LIFE_NEW, LIFE_WAKING, LIFE_AWAKE };
 enum request_state { REQUEST_FREE, REQUEST_WAKING, REQUEST_ACK, REQUEST_JOIN, REQUEST_QUERY };
 

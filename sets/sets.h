@@ -45,10 +45,10 @@ enum {
     LEAT_SETS_PER_HOME_MAX = 1024,
     LEAT_SETS_MEMBERS_MAX = 1024, /* of one set */
     LEAT_SETS_STREAMS_MAX = 16,   /* that one member may name */
-    LEAT_SETS_LOGS_MAX = 16384,   /* of one set */
+    LEAT_SETS_LOGS_MAX = 32768,   /* of one set; those of the largest stream */
     /* Parallel mode, per log: groups that may be done or begun beyond the first unfinished one. */
     LEAT_SETS_GROUPS_AHEAD_MAX = 256,
-    LEAT_SETS_COMMIT_ROWS_MAX = 16384,
+    LEAT_SETS_COMMIT_ROWS_MAX = 32768,
     LEAT_SETS_COMMIT_ROWS_PARALLEL_MAX = 8192, /* each may bring a second one: groups gone */
     LEAT_SETS_WAITING_MAX = 4096, /* requests of one home that wait for an ack or a rebalance */
     /* The table of one home, encoded. More is refused: LEAT_E_TOO_MANY. */

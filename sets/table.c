@@ -111,10 +111,13 @@ struct leat_set_log *leat_set_log_add(struct leat_set *set, struct leat_log_ref 
 {
     struct leat_set_log *found = leat_set_log_find(set, log);
     if (found) return found;
-    void *logs =
-        leat_mem_realloc(LEAT_MEM_BROKER, set->logs, set->log_count + 1, sizeof *set->logs);
-    if (!logs) return NULL;
-    set->logs = logs;
+    if (set->log_count == set->log_room) {
+        uint32_t room = set->log_room ? set->log_room * 2 : 4;
+        void *logs = leat_mem_realloc(LEAT_MEM_BROKER, set->logs, room, sizeof *set->logs);
+        if (!logs) return NULL;
+        set->logs = logs;
+        set->log_room = room;
+    }
     uint32_t i = log_index(set, log);
     memmove(&set->logs[i + 1], &set->logs[i], (set->log_count - i) * sizeof *set->logs);
     set->logs[i] = (struct leat_set_log){.log = log};
@@ -385,13 +388,37 @@ bool leat_set_idle(const struct leat_set *set)
 
 /* ---- bytes ---- */
 
+static size_t uint_bytes(uint64_t value)
+{
+    return value < 128 ? 1 : value < 256 ? 2 : value < 65536 ? 3 : value <= UINT32_MAX ? 5 : 9;
+}
+
+/* Offset and owner count in full, whatever they are: a commit and a sharing out do not need more room. Numbers
+ * of logs count as they are written: with five bytes each the logs of the largest stream would not fit. */
+size_t leat_set_log_bytes(const struct leat_set *set, struct leat_log_ref log)
+{
+    enum { ARRAY = 1, OWNER = 5, HAS_OFFSET = 1, OFFSET = 9, GROUPS = 1, GROUPS_ARRAY_MAX = 3 };
+    size_t numbers = uint_bytes(log.stream) + uint_bytes(log.streamlet) + uint_bytes(log.log);
+    size_t groups = set->mode == LEAT_SETS_PARALLEL ? 2 * OFFSET + GROUPS_ARRAY_MAX : 3 * GROUPS;
+    return ARRAY + numbers + OWNER + HAS_OFFSET + OFFSET + groups;
+}
+
 void leat_set_bytes_count(struct leat_set *set)
 {
     size_t bytes = 64 + strlen(set->name);
     for (uint32_t i = 0; i < set->member_count; i++)
         bytes += 24 + LEAT_SETS_MEMBER_BYTES_MAX + (size_t)set->members[i].stream_count * 5;
-    for (uint32_t i = 0; i < set->log_count; i++)
-        bytes += 60 + (size_t)set->logs[i].group_count * 18 + set->logs[i].metadata_bytes;
+    for (uint32_t i = 0; i < set->log_count; i++) {
+        const struct leat_set_log *log = &set->logs[i];
+        bytes += leat_set_log_bytes(set, log->log);
+        bytes += (size_t)log->group_count * LEAT_SET_GROUP_BYTES;
+        if (log->leader_epoch_plus_1 > 0 || log->metadata_bytes > 0)
+            bytes += LEAT_SET_NOTE_BYTES + log->metadata_bytes;
+        /* A set that was of another mode. */
+        if (set->mode != LEAT_SETS_PARALLEL)
+            bytes += uint_bytes(log->first_group) + uint_bytes(log->from_group) - 2 +
+                     (log->group_count > 0 ? 2 : 0);
+    }
     /* Its members are stored where there is room, so they do not count. */
     if (set->group) bytes += 32 + 2 * LEAT_GROUP_TEXT_BYTES_MAX + LEAT_SETS_MEMBER_BYTES_MAX;
     set->bytes = bytes;

@@ -43,7 +43,7 @@ struct leat_set {
     struct leat_set_member *members; /* in the order of their serials */
     uint32_t member_count;
     struct leat_set_log *logs; /* ascending */
-    uint32_t log_count;
+    uint32_t log_count, log_room;
     struct leat_group *group; /* of a set of mode LEAT_SETS_GROUP, and of no other */
     size_t bytes;             /* at most this, encoded; of a group: without its members */
     /* Not stored: */
@@ -86,6 +86,10 @@ leat_err leat_set_offset_note(struct leat_set_log *log, uint32_t leader_epoch_pl
                               const char *metadata, uint32_t metadata_bytes) LEAT_NODISCARD;
 /** It is no group any more. */
 void leat_set_group_drop(struct leat_set *set);
+/* Encoded, at most: of one group begun or done; of what stands beside an offset, without the metadata itself. */
+enum { LEAT_SET_GROUP_BYTES = 18, LEAT_SET_NOTE_BYTES = 10 };
+/** What one log of the set takes, encoded, without groups, epoch and metadata. */
+size_t leat_set_log_bytes(const struct leat_set *set, struct leat_log_ref log);
 /** Does it say nothing that anybody could miss: no members, nothing committed? */
 bool leat_set_idle(const struct leat_set *set);
 void leat_set_bytes_count(struct leat_set *set);

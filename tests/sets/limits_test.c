@@ -299,6 +299,51 @@ static void set_with_too_many_logs_is_refused_and_leaves_nothing(void **state)
     home_free(home);
 }
 
+/* Goal: the largest set is of use. One member of all its logs commits the largest offsets that there are on all of them
+ * twice, in one request; they come back, and again after a restart. */
+static void set_of_as_many_logs_as_may_be_commits_and_fetches_all_of_them(void **state)
+{
+    (void)state;
+    const uint32_t stream = STREAM_FULL;
+    struct home *home = home_new(true);
+    assert_int_equal(home_open(home), LEAT_OK);
+    struct call *joined = joins_held(home, 1, "one", &stream);
+    joins_end(home, joined, 1);
+    assert_int_equal(joined->request.assigned_count, LEAT_SETS_LOGS_MAX);
+    struct leat_sets_offset *rows = calloc(LEAT_SETS_LOGS_MAX, sizeof *rows);
+    assert_non_null(rows);
+    for (uint64_t round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < LEAT_SETS_LOGS_MAX; i++)
+            rows[i] = (struct leat_sets_offset){.log = {stream, 0, i},
+                                                .group = LEAT_SETS_GROUP_NONE,
+                                                .offset = UINT64_MAX - 2 + round};
+        struct call commit = {.request = {.kind = LEAT_SETS_COMMIT,
+                                          .generation = joined->request.generation,
+                                          .commits = rows,
+                                          .commit_count = LEAT_SETS_LOGS_MAX}};
+        memcpy(commit.request.member, joined->request.member, sizeof commit.request.member);
+        assert_int_equal(call_do(home, &commit, "one0"), LEAT_OK);
+    }
+    struct leat_log_app app = leat_sets_app(home->sets);
+    assert_true(app.snapshot_bytes(app.ctx) <= (size_t)info(home).table_bytes);
+    for (unsigned life = 0; life < 2; life++) {
+        struct call fetch = {.request = {.kind = LEAT_SETS_FETCH}};
+        assert_int_equal(call_do(home, &fetch, "one0"), LEAT_OK);
+        assert_int_equal(fetch.request.offset_count, LEAT_SETS_LOGS_MAX);
+        for (uint32_t i = 0; i < LEAT_SETS_LOGS_MAX; i++) {
+            assert_int_equal(fetch.request.offsets[i].log.log, i);
+            assert_true(fetch.request.offsets[i].offset == UINT64_MAX - 1);
+        }
+        leat_mem_free(fetch.request.offsets);
+        home_close(home);
+        assert_int_equal(home_open(home), LEAT_OK);
+    }
+    assert_null(leat_sets_broken(home->sets));
+    free(rows);
+    free(joined);
+    home_free(home);
+}
+
 /* Both joins are held before either set has its logs: the second finds the table full only then. */
 static void sets_that_fill_the_table_together_the_later_is_refused(void **state)
 {
@@ -440,6 +485,7 @@ int main(void)
         cmocka_unit_test(home_full_of_sets_refuses_the_next_until_one_is_deleted),
         cmocka_unit_test(set_full_of_members_refuses_the_next_until_one_leaves),
         cmocka_unit_test(set_with_too_many_logs_is_refused_and_leaves_nothing),
+        cmocka_unit_test(set_of_as_many_logs_as_may_be_commits_and_fetches_all_of_them),
         cmocka_unit_test(sets_that_fill_the_table_together_the_later_is_refused),
         cmocka_unit_test(home_full_of_waiting_requests_refuses_the_next),
         cmocka_unit_test(allocations_fail_one_by_one_no_commit_is_lost),
