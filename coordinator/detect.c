@@ -380,8 +380,10 @@ static void round_expired(struct leat_timer *timer)
     }
     nodes_watch(coordinator, now_us);
     /* SUBTLE: a leader that hears nobody, and whom all hear, keeps them from choosing another: they wait for
-     * a silence that does not come, until raft's own clock ends it. So it says so itself. */
+     * a silence that does not come, until raft's own clock ends it. So it says so itself; not when a majority
+     * has just voted for it: while a cluster forms it may not know all of them by name yet. */
     it->deaf = co_leads(coordinator) && coordinator->ready &&
+               now_us > coordinator->leads_since_us + co_suspect_us(coordinator) &&
                !majority_answers(coordinator, now_us, false);
     leader_watch(coordinator, now_us);
     lead_maybe(coordinator, now_us);
