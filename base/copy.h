@@ -1,4 +1,4 @@
-/* Copying blocks that change processors. */
+/* Copying blocks that change processors; clearing memory past the caches. */
 #ifndef LEAT_BASE_COPY_H
 #define LEAT_BASE_COPY_H
 
@@ -20,6 +20,16 @@
  * Thread: any.  Blocks: never.  Allocates: never.
  */
 void leat_copy_block(void *to, const void *from, size_t bytes);
+
+/**
+ * memset() to zero for memory that nobody touches soon: the stores go past the caches, which keep what
+ * others need, and no line is fetched that is to be overwritten. 8 MiB of memory that no cache holds:
+ * 34 ms for a GiB by memset(), 24 by this. Done when it returns, for other processors and processes
+ * as well. Not of whole cache lines, and on other processors than x86-64, it is memset().
+ *
+ * Thread: any.  Blocks: never.  Allocates: never.
+ */
+void leat_zero_block(void *at, size_t bytes);
 
 /* Less is not worth the instruction's start, some 30 cycles. */
 enum { LEAT_COPY_BLOCK_BYTES_MIN = 1024 };

@@ -9,6 +9,8 @@
  * has left memory, and whoever reads it waits for the disk, so it is not half. */
 #include "store/private.h"
 
+#include "base/copy.h"
+
 static void on_grown(struct leat_arena_grow *grow);
 
 static uint32_t unit_of(const struct leat_pool *pool, const uint8_t *buffer)
@@ -78,7 +80,7 @@ void leat_pool_give(struct leat_pool *pool, uint8_t *buffer, uint32_t capacity)
     LEAT_ASSERT_CMP(pool->given, >, 0);
     pool->given--;
     if (pool->retired) return;
-    if (pool->zeroed) memset(buffer, 0, capacity);
+    if (pool->zeroed) leat_zero_block(buffer, capacity);
     if ((uint64_t)unit * LEAT_SLOT_UNIT_BYTES + capacity > pool->limit_bytes) {
         pool->retired_bytes += capacity;
         return;

@@ -112,6 +112,21 @@ static void crc_joined_is_crc_of_both(void **state)
     leat_mem_free(bytes);
 }
 
+static void zero_block_clears_its_bytes_and_no_others(void **state)
+{
+    (void)state;
+    enum { ROOM = 1024, AROUND = 128 };
+    _Alignas(64) uint8_t room[ROOM + 2 * AROUND];
+    for (size_t at = 0; at < AROUND; at += at < 2 ? 1 : 31) {
+        for (size_t bytes = 0; bytes <= ROOM; bytes += bytes % 64 ? 63 : 1) {
+            memset(room, 0xa5, sizeof room);
+            leat_zero_block(room + at, bytes);
+            for (size_t i = 0; i < sizeof room; i++)
+                assert_int_equal(room[i], i >= at && i < at + bytes ? 0 : 0xa5);
+        }
+    }
+}
+
 static void memory_copy_holds_the_bytes_and_is_counted(void **state)
 {
     (void)state;
@@ -493,6 +508,7 @@ int main(void)
         cmocka_unit_test(crc_cut_anywhere_chains),
         cmocka_unit_test(crc_joined_is_crc_of_both),
         cmocka_unit_test(mem_counts_follow_blocks),
+        cmocka_unit_test(zero_block_clears_its_bytes_and_no_others),
         cmocka_unit_test(memory_copy_holds_the_bytes_and_is_counted),
         cmocka_unit_test(mem_overflowing_product_is_refused),
         cmocka_unit_test(mem_requested_failure_hits_that_call_once),
