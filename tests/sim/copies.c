@@ -151,24 +151,25 @@ static bool byte_at(const struct leat_segment *seg, uint32_t at, uint8_t *out)
     return true;
 }
 
+/* Where bytes of a copy are, in one piece of at most *bytes; NULL: they are zeros. */
+static const uint8_t *piece_at(const struct leat_segment *seg, uint32_t at, uint32_t *bytes)
+{
+    if (seg->buffer) return seg->buffer + at;
+    return sim_file_view(seg->file, seg->file_offset + at, bytes);
+}
+
 static bool bytes_equal(const struct leat_segment *a, const struct leat_segment *b,
                         uint32_t *out_at)
 {
-    uint8_t of_a[4096], of_b[4096];
-    for (uint32_t at = 0; at < a->extent.bytes; at += sizeof of_a) {
-        uint32_t bytes = a->extent.bytes - at;
-        if (bytes > sizeof of_a) bytes = sizeof of_a;
-        if (a->buffer)
-            memcpy(of_a, a->buffer + at, bytes);
-        else
-            sim_file_peek(a->file, a->file_offset + at, of_a, bytes);
-        if (b->buffer)
-            memcpy(of_b, b->buffer + at, bytes);
-        else
-            sim_file_peek(b->file, b->file_offset + at, of_b, bytes);
-        if (memcmp(of_a, of_b, bytes) == 0) continue;
-        *out_at = at;
-        return false;
+    static const uint8_t zeros[4096];
+    for (uint32_t at = 0, bytes; at < a->extent.bytes; at += bytes) {
+        bytes = a->extent.bytes - at;
+        if (bytes > sizeof zeros) bytes = sizeof zeros;
+        const uint8_t *of_a = piece_at(a, at, &bytes), *of_b = piece_at(b, at, &bytes);
+        if (of_a != of_b && memcmp(of_a ? of_a : zeros, of_b ? of_b : zeros, bytes) != 0) {
+            *out_at = at;
+            return false;
+        }
     }
     return true;
 }

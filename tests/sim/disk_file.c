@@ -89,6 +89,16 @@ void sim_file_peek(const struct leat_file *file, uint64_t offset, void *to, size
     sim_image_read(file->inode->now, file->inode->chunks, offset, to, bytes);
 }
 
+const uint8_t *sim_file_view(const struct leat_file *file, uint64_t offset, uint32_t *bytes)
+{
+    const struct sim_inode *inode = file->inode;
+    uint64_t left = SIM_CHUNK - offset % SIM_CHUNK;
+    if (*bytes > left) *bytes = (uint32_t)left;
+    const uint8_t *chunk =
+        offset / SIM_CHUNK < inode->chunks ? inode->now[offset / SIM_CHUNK] : NULL;
+    return chunk ? chunk + offset % SIM_CHUNK : NULL;
+}
+
 struct sim_inode *sim_inode_create(struct sim_disk *disk)
 {
     struct sim_inode *inode = calloc(1, sizeof *inode);

@@ -37,12 +37,13 @@ enum {
     HEADER = 32,
     PAGE = 4096,
     STEPS = 4,                /* sizes for each power of two */
-    FIRST_SHIFT = 5,          /* the smallest size is 32 */
-    CLASSES = 27 * STEPS,     /* the largest is 2^31 and more: those are refused */
-    MEDIUM_CLASS = 9 * STEPS, /* from 16 KiB on: outside the large pages */
+    FIRST_SHIFT = 6,          /* the smallest size is 64: all are multiples of 16 */
+    CLASSES = 26 * STEPS,     /* the largest is 2^31 and more: those are refused */
+    MEDIUM_CLASS = 8 * STEPS, /* from 16 KiB on: most of it is never touched */
     HUGE_CLASS =
-        14 * STEPS, /* from 512 KiB on: pages go back to the system, and come back as zeros */
+        13 * STEPS, /* from 512 KiB on: pages go back to the system, and come back as zeros */
 };
+_Static_assert(((1 << FIRST_SHIFT) / STEPS) % 16 == 0, "blocks are aligned as malloc has them");
 static const uint64_t small_bytes = 4ull << 30, medium_bytes = 16ull << 30,
                       large_bytes = 256ull << 30;
 
@@ -70,7 +71,7 @@ static size_t class_bytes(unsigned class)
 
 static unsigned class_of(size_t bytes)
 {
-    if (bytes <= 32) return 0;
+    if (bytes <= (size_t)1 << FIRST_SHIFT) return 0;
     unsigned shift = 63 - (unsigned)__builtin_clzll(bytes);
     size_t step = ((size_t)1 << shift) / STEPS;
     size_t over = bytes - ((size_t)1 << shift);
@@ -91,7 +92,7 @@ static int region_open(struct region *region, uint64_t bytes, int advice)
 static int regions_open(void)
 {
     return region_open(&small, small_bytes, MADV_HUGEPAGE) ||
-           region_open(&medium, medium_bytes, 0) || region_open(&large, large_bytes, 0);
+           region_open(&medium, medium_bytes, MADV_HUGEPAGE) || region_open(&large, large_bytes, 0);
 }
 
 /* Whose the next block is; NULL: the world's. */
@@ -118,6 +119,22 @@ static uint8_t *block_take(unsigned class, int *out_fresh)
     return block;
 }
 
+/* Large tables of which little is used: to look is faster than to write, and leaves the caches be. */
+static void zeros_again(void *at, size_t bytes)
+{
+    enum { LOOK = 1024 };
+    uint8_t *from = at, *end = from + bytes;
+    for (; from < end; from += LOOK) {
+        size_t take = (size_t)(end - from) < LOOK ? (size_t)(end - from) : LOOK;
+        uint64_t any = take < LOOK, word;
+        for (size_t i = 0; i + sizeof word <= take; i += sizeof word) {
+            memcpy(&word, from + i, sizeof word);
+            any |= word;
+        }
+        if (any) memset(from, 0, take);
+    }
+}
+
 static void *take(size_t bytes, size_t align, int zero)
 {
     size_t room = bytes + HEADER + (align > HEADER ? align : 0);
@@ -134,7 +151,10 @@ static void *take(size_t bytes, size_t align, int zero)
     *header = (struct header){.class = class, .offset = (uint32_t)(user - (uintptr_t)block)};
     if (next_owner) leat_list_push_front(next_owner, &header->owned);
     next_owner = NULL;
-    if (zero && !fresh) memset((void *)user, 0, bytes);
+    if (zero && !fresh && class < MEDIUM_CLASS)
+        memset((void *)user, 0, bytes);
+    else if (zero && !fresh)
+        zeros_again((void *)user, bytes);
     return (void *)user;
 }
 
@@ -276,7 +296,7 @@ void sim_process_again(void)
     memcpy(__data_start, statics, (size_t)(_end - __data_start));
     __asm__ volatile("" ::: "memory"); /* all of them may have changed */
     memset(small.at, 0, (size_t)(small_end - small.at));
-    memset(medium.at, 0, (size_t)(medium_end - medium.at));
+    zeros_again(medium.at, (size_t)(medium_end - medium.at));
     if (large_end > large.at)
         (void)madvise(large.at, (size_t)(large_end - large.at), MADV_DONTNEED);
 }

@@ -121,7 +121,9 @@ struct sim_world {
     struct sim_due *heap;
     size_t heap_count, heap_capacity;
     uint64_t next_order, event_count;
+    struct sim_event *line_first, *line_last; /* due now, behind those of the heap that are, too */
     struct sim_event *free_events;
+    struct sim_event_block *event_blocks;
     uint64_t trace_hash;
     bool tracing;
     /* The actor whose code runs now, and the way out of it when its process dies inside a call. */
@@ -260,6 +262,9 @@ void sim_net_fini(struct sim_world *world);
 /* ---- disk ---- */
 /** Bytes as a process would read them. */
 void sim_file_peek(const struct leat_file *file, uint64_t offset, void *to, size_t bytes);
+/** Where they are, at most *bytes in one piece: fewer where a piece ends. NULL: they are zeros. View:
+ * until the file changes. */
+const uint8_t *sim_file_view(const struct leat_file *file, uint64_t offset, uint32_t *bytes);
 extern const struct leat_disk sim_disk_ops;
 enum sim_cut_phase { SIM_CUT_BEFORE, SIM_CUT_INSIDE, SIM_CUT_AFTER };
 struct sim_disk *sim_disk_create(struct sim_world *world);

@@ -113,8 +113,9 @@ static void request_send(struct trimmer *trimmer)
     };
     check_trim_asked(scenario->check, trimmer->log, trimmer->before);
     owner_dies(trimmer);
-    if (leat_client_send(trimmer->client->client, &trimmer->request) != LEAT_OK)
-        later(trimmer, 5000);
+    if (leat_client_send(trimmer->client->client, &trimmer->request) == LEAT_OK) return;
+    trimmer->refresh = true;
+    later(trimmer, 5000);
 }
 
 /* Only a log's owner does it. */
@@ -195,7 +196,11 @@ static void trim_next(struct sim_world *world, struct sim_event *event)
         if (trimmer->over) return;
         choose(trimmer);
     }
-    look_up(trimmer);
+    const char *name = scenario->streams[trimmer->log.stream].name;
+    if (trimmer->refresh || !leat_client_stream(trimmer->client->client, name))
+        look_up(trimmer);
+    else
+        request_send(trimmer);
 }
 
 void sim_trim_start(struct sim_client *client)
