@@ -195,14 +195,17 @@ static leat_err send_failed(struct leat_client *client, leat_err rc)
 
 static leat_err owner_unreachable(struct leat_client *client, const struct leat_client_log *log)
 {
-    snprintf(client->why, sizeof client->why,
-             "its owner (incarnation %llu) is no node that the others know an address of: they are "
-             "asked again",
-             (unsigned long long)log->owner);
+    const char *name = NULL;
     for (uint32_t i = 0; i < client->node_count; i++)
-        if (client->nodes[i].incarnation == log->owner)
-            snprintf(client->why, sizeof client->why,
-                     "node %s, which serves it, is down: waiting for it", client->nodes[i].name);
+        if (client->nodes[i].incarnation == log->owner) name = client->nodes[i].name;
+    if (name)
+        snprintf(client->why, sizeof client->why,
+                 "node %s, which serves it, is down: waiting for it", name);
+    else
+        snprintf(client->why, sizeof client->why,
+                 "its owner (incarnation %llu) is no node that the others know an address of: they "
+                 "are asked again",
+                 (unsigned long long)log->owner);
     return LEAT_E_NOT_OWNER;
 }
 
@@ -344,13 +347,14 @@ static void waiting_expire(struct leat_client *client, uint64_t now, uint64_t *n
         }
     }
     if (give_up) client->refused_in_a_row = 0;
+    if (leat_list_empty(&expired)) return;
     struct leat_error error;
     leat_err code = give_up ? LEAT_E_CLOSED : LEAT_E_TIMEOUT;
     (void)leat_error_set(&error, code, "%s",
                          client->last_text[0] ? client->last_text : leat_err_text(code));
     /* SUBTLE: the owners hear of it after their own turn end has run, so nothing that they want to
      * do next is armed; without another turn a consumer waited for ever. */
-    if (!leat_list_empty(&expired)) *nearest = now;
+    *nearest = now;
     struct leat_list *link;
     while ((link = leat_list_pop_front(&expired)))
         leat_client_request_done(LEAT_CONTAINER(link, struct leat_request, link), code, NULL,

@@ -23,11 +23,11 @@ static void nodes_read(struct leat_client *client, struct leat_msg_reader *reade
         if (node.address.bytes) /* NULL may come with none */
             memcpy(client->nodes[at].address, node.address.text, node.address.bytes);
         client->nodes[at].address[node.address.bytes] = 0;
-        snprintf(client->nodes[at].name, sizeof client->nodes[at].name, "%.*s",
-                 (int)(node.name.bytes < LEAT_CLIENT_NODE_NAME_BYTES
-                           ? node.name.bytes
-                           : LEAT_CLIENT_NODE_NAME_BYTES - 1),
-                 node.name.bytes ? node.name.text : "");
+        size_t name_bytes = node.name.bytes < LEAT_CLIENT_NODE_NAME_BYTES
+                                ? node.name.bytes
+                                : LEAT_CLIENT_NODE_NAME_BYTES - 1;
+        if (name_bytes) memcpy(client->nodes[at].name, node.name.text, name_bytes);
+        client->nodes[at].name[name_bytes] = 0;
     }
 }
 
@@ -185,7 +185,7 @@ static void lookup_on_answer(struct leat_request *request, leat_err rc,
     if (rc == LEAT_OK) {
         struct leat_msg_string why = {"", 0};
         rc = metadata_read(client, answer, &stream, &why);
-        lookup_refused(lookup, rc, why, &own);
+        if (rc) lookup_refused(lookup, rc, why, &own);
     }
     enum leat_err_class class = leat_err_class(rc);
     bool again = class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;

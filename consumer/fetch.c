@@ -151,6 +151,19 @@ static struct leat_consumer_lane *lane_of(struct leat_consumer_engine *engine, u
 
 /* ---- what failed ---- */
 
+static void log_sentence(const struct leat_consumer_engine *engine,
+                         const struct leat_consumer_log *log, leat_err rc, const char *text,
+                         char out_sentence[LEAT_ERROR_TEXT_BYTES])
+{
+    /* By position the offset is not known. */
+    char at[40] = "";
+    if (!log->by_position && log->state == CLOG_READY)
+        snprintf(at, sizeof at, " at offset %llu", (unsigned long long)log->next);
+    snprintf(out_sentence, LEAT_ERROR_TEXT_BYTES, "stream %.64s streamlet %u log %u%s: %.120s",
+             engine->stream_name, log->ref.streamlet, log->ref.log, at,
+             text && *text ? text : leat_err_text(rc));
+}
+
 static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                       leat_err rc, const char *text)
 {
@@ -160,14 +173,8 @@ static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_
     }
     enum leat_err_class class = leat_err_class(rc);
     char sentence[LEAT_ERROR_TEXT_BYTES];
-    /* By position the offset is not known. */
-    char at[40] = "";
-    if (!log->by_position && log->state == CLOG_READY)
-        snprintf(at, sizeof at, " at offset %llu", (unsigned long long)log->next);
-    snprintf(sentence, sizeof sentence, "stream %.64s streamlet %u log %u%s: %.120s",
-             engine->stream_name, log->ref.streamlet, log->ref.log, at,
-             text && *text ? text : leat_err_text(rc));
     if (class == LEAT_CLASS_REJECT || class == LEAT_CLASS_FATAL) {
+        log_sentence(engine, log, rc, text, sentence);
         leat_consumer_fail(engine, rc, sentence);
         return;
     }
@@ -181,6 +188,7 @@ static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_
     /* Told again when the reason is another one: the first may be only what the end looks like. */
     if (rc == LEAT_E_CANCELLED || (log->attempts > 1 && rc == log->noted)) return;
     log->noted = rc;
+    log_sentence(engine, log, rc, text, sentence);
     leat_consumer_note(engine, rc, sentence);
 }
 

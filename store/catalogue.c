@@ -21,9 +21,7 @@ static uint32_t row_crc(const struct leat_row *row, uint32_t number)
 static bool is_zero(const void *bytes, size_t count)
 {
     const uint8_t *at = bytes;
-    for (size_t i = 0; i < count; i++)
-        if (at[i]) return false;
-    return true;
+    return count == 0 || (at[0] == 0 && memcmp(at, at + 1, count - 1) == 0);
 }
 
 bool leat_row_valid(const struct leat_row *row, uint32_t number)
