@@ -182,6 +182,9 @@ struct leat_disk_io {
      * whatever became of this one, and is not submitted by itself. */
     bool beside;
     struct leat_disk_io *then;
+    /* WRITE, not beside: may be under way at the same time as what is submitted next, a WRITE too, that
+     * is about other bytes. A hint. */
+    bool together;
 };
 
 /*

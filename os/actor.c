@@ -375,6 +375,7 @@ void leat_os_actor_fini(struct os_actor *actor)
     mail_drop(actor); /* the arena's thread may have mailed last, and its mail lies in the arena */
     if (actor->world->rmem) leat_os_rmem_actor_fini(actor->world->rmem, actor);
     if (actor->arena) leat_os_arena_close(actor->arena);
+    leat_os_disk_together_fini(&actor->disk);
     leat_os_net_fini(actor);
     uv_close((uv_handle_t *)&actor->async, NULL);
     uv_close((uv_handle_t *)&actor->prepare, NULL);

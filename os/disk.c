@@ -1,5 +1,6 @@
 /* Files under the data directory. */
 #include "os/internal.h"
+#include "os/pool.h"
 
 #include "base/assert.h"
 #include "base/bytes.h"
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -29,6 +31,22 @@ struct leat_file {
 enum { ZERO_BYTES = 1024 * 1024 };
 /* Never written: all of it is the kernel's one page of zeros, and costs no memory. */
 static uint8_t zeros[ZERO_BYTES] __attribute__((aligned(4096)));
+/* The same in one huge page, from the first use on, where the system gives one: the disk gets one piece of
+ * memory in place of 256, which takes a third of the CPU and two thirds of the time. */
+static uint8_t *zeros_huge = zeros;
+static pthread_once_t zeros_once = PTHREAD_ONCE_INIT;
+
+static void zeros_make(void)
+{
+    uint8_t *at = leat_os_addresses_reserve(HUGE_PAGE_BYTES);
+    if (!at) return;
+    if (mprotect(at, HUGE_PAGE_BYTES, PROT_READ | PROT_WRITE)) return;
+    memset(at, 0, 4096); /* it collapses only what has a page already */
+    if (madvise(at, HUGE_PAGE_BYTES, MADV_COLLAPSE) == 0)
+        zeros_huge = at;
+    else
+        (void)munmap(at, HUGE_PAGE_BYTES);
+}
 
 leat_err leat_os_errno(int error)
 {
@@ -66,6 +84,26 @@ static leat_err file_write(struct leat_file *file, const uint8_t *at, size_t byt
     return LEAT_OK;
 }
 
+int leat_os_file_direct_fd(const struct leat_file *file)
+{
+    return file->direct && !atomic_load_explicit(&file->failed, memory_order_relaxed) ? file->fd
+                                                                                      : -1;
+}
+
+void leat_os_disk_write_ended(struct leat_disk_io *io, int64_t result)
+{
+    if (result < 0 && result != -EINTR && result != -EAGAIN) {
+        io->rc = leat_os_errno((int)-result);
+        return;
+    }
+    size_t took = result > 0 ? (size_t)result : 0;
+    LEAT_ASSERT_CMP(took, <=, io->bytes);
+    io->done_bytes = took;
+    if (took < io->bytes)
+        io->rc = file_write(io->file, (const uint8_t *)io->buffer + took, io->bytes - took,
+                            io->offset + took, &io->done_bytes);
+}
+
 static leat_err file_read(struct leat_file *file, uint8_t *at, size_t bytes, uint64_t offset,
                           size_t *out_done)
 {
@@ -87,10 +125,11 @@ static leat_err file_read(struct leat_file *file, uint8_t *at, size_t bytes, uin
 
 static leat_err file_zero(struct leat_file *file, size_t bytes, uint64_t offset, size_t *out_done)
 {
+    (void)pthread_once(&zeros_once, zeros_make);
     leat_err rc = LEAT_OK;
     while (bytes > 0 && !rc) {
         size_t piece = bytes < ZERO_BYTES ? bytes : ZERO_BYTES;
-        rc = file_write(file, zeros, piece, offset, out_done);
+        rc = file_write(file, zeros_huge, piece, offset, out_done);
         offset += piece;
         bytes -= piece;
     }

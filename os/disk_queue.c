@@ -62,20 +62,41 @@ void leat_os_disk_submit(void *ctx, struct leat_disk_io *io)
     actor->disk.last = &io->next;
 }
 
+/* The first of the queue, and with it those that may be under way at the same time. Returns how many. */
+static unsigned run_some(struct os_disk_queue *queue)
+{
+    struct leat_disk_io *ios[OS_TOGETHER_MAX], *io = queue->first;
+    unsigned count = 0;
+    while (io->together && io->next && io->next->kind == LEAT_DISK_WRITE &&
+           count + 1 < OS_TOGETHER_MAX) {
+        LEAT_ASSERT(io->kind == LEAT_DISK_WRITE);
+        ios[count++] = io;
+        io = io->next;
+    }
+    ios[count++] = io;
+    if (count > 1)
+        leat_os_disk_together_run(queue, ios, count);
+    else
+        leat_os_disk_io_run(io);
+    return count;
+}
+
 void leat_os_disk_run(struct os_actor *actor)
 {
     struct os_disk_queue *queue = &actor->disk;
-    for (int i = 0; queue->first && i < RUN_OPERATIONS_MAX; i++) {
-        struct leat_disk_io *io = queue->first;
-        queue->first = io->next;
-        if (!queue->first) queue->last = &queue->first;
-        leat_os_disk_io_run(io);
-        io->next = NULL;
-        *queue->done_last = io;
-        queue->done_last = &io->next;
+    for (unsigned i = 0; queue->first && i < RUN_OPERATIONS_MAX;) {
+        enum leat_disk_kind kind = queue->first->kind;
+        for (unsigned left = run_some(queue); left > 0; left--, i++) {
+            struct leat_disk_io *io = queue->first;
+            queue->first = io->next;
+            if (!queue->first) queue->last = &queue->first;
+            io->next = NULL;
+            *queue->done_last = io;
+            queue->done_last = &io->next;
+        }
         /* What a sync makes durable is waited for: it is told at once, not after what was submitted
          * behind it. */
-        if (io->kind == LEAT_DISK_SYNC) break;
+        if (kind == LEAT_DISK_SYNC) break;
     }
 }
 

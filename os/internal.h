@@ -17,6 +17,7 @@ enum {
     LEAT_OS_WRITERS =
         4, /* two rounds of a store file, one of the catalogue, a piece of the flush */
     LEAT_OS_BUFFER_CLASSES = 14,
+    OS_TOGETHER_MAX = 16, /* writes under way at the same time from one thread */
 };
 
 /* Buffers for kept bytes and copied sends: powers of two from 4 KiB to 32 MiB, so that a
@@ -63,6 +64,8 @@ struct os_disk_queue {
         struct leat_list link; /* in the crew's work while it is not empty */
         struct os_actor *actor;
     } beside[OS_CREWS];
+    unsigned long aio; /* made when first used; 0: none. Guarded by: its thread */
+    bool aio_refused;
     unsigned beside_out; /* submitted and not yet delivered. Guarded by: its thread */
 };
 
@@ -146,6 +149,11 @@ void leat_os_disk_ports_init(struct os_actor *actor);
 void leat_os_disk_queue_init(struct os_actor *actor);
 void leat_os_disk_submit(void *ctx, struct leat_disk_io *io);
 void leat_os_disk_io_run(struct leat_disk_io *io);
+/** A write of which the kernel took `result` bytes, or, below zero, that failed with that errno. What is
+ * left of it is written now. */
+void leat_os_disk_write_ended(struct leat_disk_io *io, int64_t result);
+/** Of a file that is written directly; else -1. */
+int leat_os_file_direct_fd(const struct leat_file *file);
 void leat_os_disk_run(struct os_actor *actor); /* what was submitted, on this thread */
 bool leat_os_disk_deliver(struct os_actor *actor);
 bool leat_os_disk_waiting(const struct os_actor *actor);
@@ -154,6 +162,12 @@ leat_err leat_os_crew_start(struct leat_os_world *world, enum os_crew_kind kind,
 void leat_os_crews_stop(struct leat_os_world *world);
 void leat_os_crews_fini(struct leat_os_world *world);
 leat_err leat_os_errno(int error); /* a failed file call as leat_err */
+
+/* disk_together.c */
+/** Run these writes, several at a time where the kernel can; returns when all have ended. */
+void leat_os_disk_together_run(struct os_disk_queue *queue, struct leat_disk_io *const *ios,
+                               unsigned count);
+void leat_os_disk_together_fini(struct os_disk_queue *queue);
 
 /* rmem.c */
 void leat_os_rmem_stop(struct os_rmem *rmem); /* joins the helper */

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 enum {
     POOL_HEADER_BYTES = 4096,
@@ -15,6 +16,10 @@ enum {
     SYSTEM_ACCOUNTS_END = 1000, /* systemd empties /dev/shm of other accounts at logout */
 };
 #define POOL_MAGIC UINT64_C(0x6c6f6f707461656c) /* "leatpool" */
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25 /* Linux 6.1 */
+#endif
 
 struct pool_header {
     uint64_t magic;

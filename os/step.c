@@ -16,9 +16,6 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 
 static_assert(POOL_DATA_OFFSET % HUGE_PAGE_BYTES == 0, "steps begin on huge pages");
 static_assert(LEAT_ARENA_STEP_BYTES % HUGE_PAGE_BYTES == 0, "steps are whole huge pages");
