@@ -1,4 +1,6 @@
 /* From gathered to acked: seal, make safe, publish, answer. */
+#include <string.h>
+
 #include "multilog/internal.h"
 
 static void open_seal(struct leat_log *log, struct log_open *open)
@@ -8,12 +10,34 @@ static void open_seal(struct leat_log *log, struct log_open *open)
     open->sealed_offset = log->next_offset;
 }
 
-/* While a commit is in flight batches gather; they get one trailer when the next one starts. */
+static unsigned commits_max(const struct leat_log *log)
+{
+    if (log->options.durability != LEAT_DURABILITY_DISK || !log->keeper.commits) return 1;
+    return log->keeper.commits < LOG_COMMITS_MAX ? log->keeper.commits : LOG_COMMITS_MAX;
+}
+
+/* The store may take along what was sealed since it was asked. Not while the log rolls (commit_start). */
+static void log_show(struct log_open *open)
+{
+    if (open->seal_count == LOG_SEALS_MAX) return;
+    struct log_seal seal = {open->writer.sealed_bytes, open->sealed_offset};
+    if (open->seal_count && open->seals[open->seal_count - 1].bytes == seal.bytes) return;
+    open->seals[open->seal_count++] = seal;
+    /* Pairs with the acquire in the store (commit_follow()): all up to there is written. */
+    atomic_store_explicit(&open->seg->sealed_bytes, seal.bytes, memory_order_release);
+}
+
+/* While as many commits are in flight as may be, batches gather; where the store takes along what comes
+ * each turn's have a trailer. */
 void log_step_seal(struct leat_log *log)
 {
     if (!log->head.seg || log_is_parked(log)) return;
-    bool gathers = log->options.durability == LEAT_DURABILITY_DISK && log->committing;
-    if (!gathers) open_seal(log, &log->head);
+    bool gathers = log->options.durability == LEAT_DURABILITY_DISK && log->commit_count;
+    bool shows = gathers && commits_max(log) > 1 && !log->old.seg;
+    if (gathers && !shows) return;
+    if (shows && log->head.seal_count == LOG_SEALS_MAX) return;
+    open_seal(log, &log->head);
+    if (shows) log_show(&log->head);
 }
 
 struct log_open *log_open_of(struct leat_log *log, const struct leat_segment *seg)
@@ -29,12 +53,31 @@ static void open_is_safe(struct log_open *open, uint32_t bytes, uint64_t offset)
     LEAT_ASSERT_CMP(bytes, <=, open->writer.sealed_bytes);
     open->safe_bytes = bytes;
     open->safe_offset = offset;
+    unsigned passed = 0;
+    while (passed < open->seal_count && open->seals[passed].bytes <= bytes)
+        passed++;
+    open->seal_count -= passed;
+    memmove(open->seals, open->seals + passed, open->seal_count * sizeof open->seals[0]);
+}
+
+/* Which prefix a commit has made safe: what was asked for, or more. */
+static struct log_seal commit_reached(const struct log_commit *commit, const struct log_open *open)
+{
+    if (commit->keep.to_bytes == commit->asked.bytes) return commit->asked;
+    for (unsigned i = 0; i < open->seal_count; i++)
+        if (open->seals[i].bytes == commit->keep.to_bytes) return open->seals[i];
+    /* Another commit that was answered before has brought all of it. */
+    LEAT_ASSERT_CMP(commit->keep.to_bytes, ==, open->safe_bytes);
+    return (struct log_seal){open->safe_bytes, open->safe_offset};
 }
 
 static void on_committed(struct leat_keep *keep)
 {
     struct leat_log *log = keep->owner;
-    log->committing = false;
+    struct log_commit *commit = &log->commits[log->commit_first];
+    LEAT_ASSERT(log->commit_count && keep == &commit->keep);
+    log->commit_first = (log->commit_first + 1) % LOG_COMMITS_MAX;
+    log->commit_count--;
     if (keep->rc == LEAT_E_STALE_EPOCH) {
         log_fail(log, keep->rc, "another node owns the log");
     } else if (keep->rc != LEAT_OK) {
@@ -42,7 +85,9 @@ static void on_committed(struct leat_keep *keep)
     } else {
         struct log_open *open = log_open_of(log, keep->seg);
         LEAT_ASSERT(open != NULL);
-        open_is_safe(open, log->commit_to, log->commit_offset);
+        struct log_seal reached = commit_reached(commit, open);
+        /* The one before may have brought more than this one was asked for. */
+        if (reached.bytes > open->safe_bytes) open_is_safe(open, reached.bytes, reached.offset);
     }
     log_mark_dirty(log);
 }
@@ -57,12 +102,27 @@ static void on_committed(struct leat_keep *keep)
 static void commit_start(struct leat_log *log, struct log_open *open)
 {
     bool start = open == &log->head && log->old.seg && open->safe_bytes < open->start_end;
-    log->committing = true;
-    log->commit_to = start ? open->start_end : open->writer.sealed_bytes;
-    log->commit_offset = start ? open->seg->base_offset : open->sealed_offset;
-    log->commit.from_bytes = open->safe_bytes;
-    log->commit.to_bytes = log->commit_to;
-    log_request(log, &log->commit, LEAT_KEEP_COMMIT, open->seg, on_committed);
+    LEAT_ASSERT_CMP(log->commit_count, <, LOG_COMMITS_MAX);
+    unsigned next = (log->commit_first + log->commit_count) % LOG_COMMITS_MAX;
+    struct log_commit *commit = &log->commits[next];
+    log->commit_count++;
+    commit->asked = start ? (struct log_seal){open->start_end, open->seg->base_offset}
+                          : (struct log_seal){open->writer.sealed_bytes, open->sealed_offset};
+    commit->keep.from_bytes = open->safe_bytes;
+    commit->keep.to_bytes = commit->asked.bytes;
+    commit->keep.follow = commits_max(log) > 1 && !log->old.seg;
+    log_request(log, &commit->keep, LEAT_KEEP_COMMIT, open->seg, on_committed);
+}
+
+/* Another one behind the commit in flight: the store begins it as soon as that has ended, with all that
+ * was sealed by then, and not an answer and a question later. */
+static void commit_next(struct leat_log *log)
+{
+    const struct log_commit *last = &log->commits[log->commit_first];
+    const struct log_open *head = &log->head;
+    if (log->commit_count != 1 || commits_max(log) < 2 || log->old.seg) return;
+    if (last->keep.seg != head->seg || head->writer.sealed_bytes <= last->asked.bytes) return;
+    commit_start(log, &log->head);
 }
 
 static bool is_unsafe(const struct log_open *open)
@@ -90,9 +150,11 @@ static struct log_open *unsafe_next(struct leat_log *log)
 static void send_ahead(struct leat_log *log)
 {
     const struct log_open *head = &log->head;
-    if (!log->committing || !log->keeper.ahead || log->options.durability == LEAT_DURABILITY_DISK)
+    const struct log_commit *commit = &log->commits[log->commit_first];
+    if (!log->commit_count || !log->keeper.ahead || log->options.durability == LEAT_DURABILITY_DISK)
         return;
-    if (log->old.seg || log->commit.seg != head->seg || head->writer.sealed_bytes <= log->commit_to)
+    if (log->old.seg || commit->keep.seg != head->seg ||
+        head->writer.sealed_bytes <= commit->asked.bytes)
         return;
     log->keeper.ahead(log->keeper.ctx, head->seg, head->writer.sealed_bytes);
 }
@@ -100,7 +162,7 @@ static void send_ahead(struct leat_log *log)
 void log_step_safe(struct leat_log *log)
 {
     struct log_open *open;
-    while (!log->committing && log->state == LEAT_LOG_SERVING && !log_is_parked(log) &&
+    while (!log->commit_count && log->state == LEAT_LOG_SERVING && !log_is_parked(log) &&
            (open = unsafe_next(log)) != NULL) {
         if (log->options.durability == LEAT_DURABILITY_DISK ||
             !log->keeper.safe_in_memory(log->keeper.ctx, open->seg)) {
@@ -110,7 +172,9 @@ void log_step_safe(struct leat_log *log)
         open_is_safe(open, open->writer.sealed_bytes, open->sealed_offset);
         log_step_close(log);
     }
-    if (log->state == LEAT_LOG_SERVING) send_ahead(log);
+    if (log->state != LEAT_LOG_SERVING || log_is_parked(log)) return;
+    commit_next(log);
+    send_ahead(log);
 }
 
 void log_fail_waiting(struct leat_log *log, leat_err rc)

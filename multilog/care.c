@@ -85,7 +85,7 @@ static bool slot_give_back(struct leat_log *log, struct log_slot *slot)
      * retained, because a cold log knows its first segment only by what is there. */
     if (drop && log->drops && !log->deleting) return true;
     if (drop && (slot->seg == log->head.seg || slot->seg == log->old.seg) &&
-        (log->committing || log->closing || log->parking || log->resuming))
+        (log->commit_count || log->closing || log->parking || log->resuming))
         return true;
     /* CLOSE is answered before anything else is asked for the same segment. */
     if (log->closing && log->close.seg == slot->seg) return true;

@@ -17,6 +17,8 @@ enum {
     LOG_RESERVE_PAUSE_US = 1000 * 1000,  /* after a refused reservation */
     LOG_HELPERS = 4,                     /* DROP and EVICT requests in flight */
     LOG_HINTS = 4,                       /* readers' last places */
+    LOG_COMMITS_MAX = 2,                 /* COMMIT requests in flight */
+    LOG_SEALS_MAX = 16,                  /* prefixes shown to the store, not yet safe */
     LOG_WHY_BYTES = 192,
     LOG_PRODUCER_AGE_MS_MIN = 15 * 60 * 1000, /* younger state is never given up */
 };
@@ -40,6 +42,12 @@ struct log_slot {
     bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
 };
 
+/* A prefix that ends with a trailer. */
+struct log_seal {
+    uint32_t bytes;
+    uint64_t offset; /* the next one's */
+};
+
 /* A started segment that this owner writes. */
 struct log_open {
     struct leat_segment *seg; /* NULL: none */
@@ -49,6 +57,10 @@ struct log_open {
     uint32_t safe_bytes;                 /* sealed and as safe as the log's durability asks */
     uint32_t acked_bytes;                /* safe, and told */
     uint64_t sealed_offset, safe_offset; /* next offset at those prefixes */
+    /* What seg->sealed_bytes has said and is not safe yet, oldest first: a COMMIT is answered with
+     * one of them. */
+    struct log_seal seals[LOG_SEALS_MAX];
+    unsigned seal_count;
     uint64_t record_count;
     int64_t max_timestamp_ms;
     uint32_t close_acked_bytes; /* SUBTLE in roll.c: the close trailer's own field */
@@ -103,12 +115,16 @@ struct leat_log {
     struct leat_segment *next; /* reserved, its header written; NULL: none */
     struct leat_entry_writer next_writer;
     struct leat_index *next_index;
-    struct leat_keep reserve, commit, close, park, helpers[LOG_HELPERS];
-    bool reserving, committing, closing, parking, resuming; /* requests in flight */
-    bool parked;                                            /* the head's buffer is given back */
+    struct leat_keep reserve, close, park, helpers[LOG_HELPERS];
+    /* COMMIT requests in flight, oldest first; all for one segment. */
+    struct log_commit {
+        struct leat_keep keep;
+        struct log_seal asked;
+    } commits[LOG_COMMITS_MAX];
+    unsigned commit_first, commit_count;
+    bool reserving, closing, parking, resuming; /* requests in flight */
+    bool parked;                                /* the head's buffer is given back */
     bool helper_busy[LOG_HELPERS];
-    uint32_t commit_to;
-    uint64_t commit_offset;
     uint32_t roll_capacity; /* what the pace of rolling asks for */
     bool rolling_fast;
     uint64_t rolled_us;

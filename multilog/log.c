@@ -19,7 +19,7 @@ bool log_is_quiet(const struct leat_log *log)
 {
     for (unsigned i = 0; i < LOG_HELPERS; i++)
         if (log->helper_busy[i]) return false;
-    return !log->reserving && !log->committing && !log->closing && !log->parking &&
+    return !log->reserving && !log->commit_count && !log->closing && !log->parking &&
            !log->resuming && !log->warming && log->reads_in_flight == 0;
 }
 

@@ -25,10 +25,13 @@ enum {
     LEAT_STORE_FLUSH_WRITE_BYTES = 1024 * 1024,
     LEAT_STORE_FLUSH_WRITE_BYTES_BUSY = 256 * 1024, /* while commits come */
     LEAT_STORE_FLUSH_SYNC_BYTES = 32 * 1024 * 1024, /* flushed and not synced: sync now */
-    LEAT_STORE_SPEED_BYTES_MIN = 64 * 1024,  /* smaller writes say nothing of the disk's speed */
-    LEAT_STORE_BUSY_US = 10 * 1000,          /* commits within that: the disk is theirs */
-    LEAT_STORE_LANES = 2,                    /* rounds of one file at a time */
-    LEAT_STORE_CROWDED_ROUNDS = 64,          /* so long after two wanted to run at a time */
+    LEAT_STORE_SPEED_BYTES_MIN = 64 * 1024, /* smaller writes say nothing of the disk's speed */
+    LEAT_STORE_BUSY_US = 10 * 1000,         /* commits within that: the disk is theirs */
+    /* Rounds of one file at a time: one with requests, one that nobody waits for. */
+    LEAT_STORE_LANE_REQUESTS = 0,
+    LEAT_STORE_LANE_SYNCS = 1,
+    LEAT_STORE_LANES = 2,
+    LEAT_STORE_CROWDED_ROUNDS = 64,          /* so long after two files wanted one at a time */
     LEAT_STORE_ROWS_PASSED_MAX = 2,          /* rounds of files that may go before waiting rows */
     LEAT_STORE_GROW_PAUSE_US = 4000 * 1000,  /* between two steps of slow growth */
     LEAT_STORE_GROW_RETRY_US = 5000 * 1000,  /* after a step that the system refused */
@@ -99,8 +102,7 @@ struct leat_store_file {
     bool failed;                       /* a flush failed: final */
     struct leat_buddy buddy;
     bool sync_wanted; /* cut only */
-    /* Its rounds: bytes and one sync, then answers. Nothing of another file is waited for, and while
-     * one round is under way another may begin for segments that the first does not write. */
+    /* Its rounds: bytes and one sync, then answers. Nothing of another file is waited for. */
     struct leat_list ready;      /* in store->files_ready: something waits for its next round */
     struct leat_list todo;       /* requests whose bytes wait */
     struct leat_list flush_wait; /* segments flushed and not synced: go along with any round */
@@ -119,8 +121,8 @@ struct leat_slots {
     uint64_t disk_bytes;
     /* Space for `disk` segments is written before it is given out. It grows at the end of this
      * file, NULL: none; [fresh_from, fresh_end) of it is allocated, and in its buddy when it has
-     * been written. */
-    struct leat_store_file *ahead;
+     * been written. The step before lies in another file, ahead_before (NULL: none). */
+    struct leat_store_file *ahead, *ahead_before;
     uint32_t fresh_from, fresh_end;
     bool look_ahead; /* some was taken since it was last looked at */
     bool no_more;    /* the end is near: begin nothing */

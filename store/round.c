@@ -1,7 +1,8 @@
 /* Commit rounds: group commit, without a timer.
  *
  * Each store file has rounds of its own: everything that waits for its bytes is written, the file
- * is synced once, and all of that is answered; meanwhile the next round of the file gathers. So has
+ * is synced once, and all of that is answered; meanwhile the next round of the file gathers, and begins
+ * when that has ended, with what its owners have sealed by then. So has
  * the catalogue, for rows. A commit waits for its own file and for nothing else: not for another
  * file's sync, and for rows only now and then (LEAT_STORE_ROWS_PASSED_MAX), because the disk does
  * one thing after the other. What depends on something being durable first goes into a round that
@@ -63,7 +64,11 @@ static bool data_wanted(const struct leat_keep *keep, uint32_t *out_from, uint32
     const struct leat_held *held = leat_held_of(keep->seg);
     *out_from = keep->from_bytes;
     *out_to = keep->to_bytes;
-    if (keep->kind == LEAT_KEEP_COMMIT) return true;
+    if (keep->kind == LEAT_KEEP_COMMIT) {
+        /* The one before it may have taken all of it along. */
+        if (keep->follow && *out_from < held->in_file_bytes) *out_from = held->in_file_bytes;
+        return *out_from < *out_to || !keep->follow;
+    }
     *out_from = held->in_file_bytes;
     *out_to = seg->extent.bytes;
     if (*out_from >= *out_to || keep->stage != 0) return false;
@@ -91,6 +96,10 @@ void leat_round_add(struct leat_store *store, struct leat_keep *keep)
     }
     uint32_t from, to;
     if (!data_wanted(keep, &from, &to)) {
+        if (keep->kind == LEAT_KEEP_COMMIT) {
+            leat_store_answer(store, keep, data_state(held));
+            return;
+        }
         keep->stage = 1;
         leat_list_push_back(&store->todo, &keep->waiting);
         return;
@@ -127,6 +136,16 @@ static void data_join(struct leat_store_round *round, struct leat_held *held, ui
     }
 }
 
+/* What the owner has sealed since it asked goes along. */
+static void commit_follow(struct leat_keep *keep)
+{
+    if (keep->kind != LEAT_KEEP_COMMIT || !keep->follow) return;
+    /* Pairs with the release in log_show(). */
+    uint32_t sealed = atomic_load_explicit(&keep->seg->sealed_bytes, memory_order_acquire);
+    LEAT_ASSERT_CMP(sealed, <=, keep->seg->capacity);
+    if (sealed > keep->to_bytes) keep->to_bytes = sealed;
+}
+
 static void file_gather(struct leat_store *store, struct leat_store_round *round)
 {
     struct leat_store_file *file = round->of;
@@ -134,15 +153,23 @@ static void file_gather(struct leat_store *store, struct leat_store_round *round
     {
         struct leat_keep *keep = keep_of(it);
         struct leat_held *held = leat_held_of(keep->seg);
-        /* SUBTLE: two writes of one segment's last block at a time may end in either order, and the
-         * older one would undo what the newer one made durable. */
-        if (held->round && held->round != round) continue;
+        /* Two writes of one segment's last block at a time may end in either order, and the older one
+         * would undo what the newer one made durable: so a file has one round with requests at a time. */
+        LEAT_ASSERT(!held->round || held->round == round);
         uint32_t from, to;
         store->data_waiting--;
         leat_list_remove(it);
-        leat_list_push_back(&round->keeps, it);
         keep->rc = data_state(held);
-        if (!keep->rc && data_wanted(keep, &from, &to)) data_join(round, held, from, to);
+        commit_follow(keep);
+        bool wanted = !keep->rc && data_wanted(keep, &from, &to);
+        /* The round does nothing for it: the last one took its bytes along. */
+        if (!wanted && keep->kind == LEAT_KEEP_COMMIT) {
+            held->data_keeps--;
+            leat_store_answer(store, keep, keep->rc);
+            continue;
+        }
+        leat_list_push_back(&round->keeps, it);
+        if (wanted) data_join(round, held, from, to);
     }
     struct leat_list *it;
     /* A sync that goes anyway is theirs too. */
@@ -198,6 +225,7 @@ static void file_submit(struct leat_store *store, struct leat_store_round *round
             .on_done = on_data_done,
             .owner = store,
             .beside = beside,
+            .together = !beside,
         };
         round->ios++;
         store->committed_bytes += to - from;
@@ -214,8 +242,9 @@ static void file_submit(struct leat_store *store, struct leat_store_round *round
     if (beside) disk->submit(disk->ctx, first ? first : &round->sync);
 }
 
-/* A round on this thread is answered soonest, but while it lasts nothing else can begin: two threads
- * more have to be woken for one that runs beside, which pays where another would have waited. */
+/* A round on this thread is answered soonest, and the next begins where it ended; but meanwhile nothing else
+ * can. Two threads more have to be woken for one that runs beside, which pays where another file's would
+ * have waited. */
 static bool round_beside(struct leat_store *store, const struct leat_store_round *round)
 {
     if (leat_list_empty(&round->keeps)) return true; /* nobody waits for it */
@@ -303,6 +332,14 @@ static void end_failed(struct leat_store *store, struct leat_keep *keep, struct 
     leat_store_answer(store, keep, keep->rc);
 }
 
+/* Does another file's round wait because this thread was not there for it? */
+static bool others_ready(const struct leat_store *store, const struct leat_store_file *file)
+{
+    const struct leat_list *first = store->files_ready.next;
+    if (first == &file->ready) first = first->next;
+    return first != &store->files_ready;
+}
+
 static void file_round_end(struct leat_store *store, struct leat_store_round *round)
 {
     struct leat_store_file *file = round->of;
@@ -316,8 +353,7 @@ static void file_round_end(struct leat_store *store, struct leat_store_round *ro
     round->running = false;
     store->data_running--;
     if (!leat_list_empty(&store->todo)) store->rows_passed++;
-    /* Somebody waited while this thread was not there for him. */
-    if (store->data_waiting) store->crowded = LEAT_STORE_CROWDED_ROUNDS;
+    if (others_ready(store, file)) store->crowded = LEAT_STORE_CROWDED_ROUNDS;
     if (!leat_list_empty(&file->todo)) file_ready(store, file);
     struct leat_list *it;
     while ((it = leat_list_pop_front(&round->keeps)) != NULL) {
@@ -548,9 +584,11 @@ static bool rows_round(struct leat_store *store)
 /* ---- the step ---- */
 static struct leat_store_round *lane_free(struct leat_store_file *file)
 {
-    for (int i = 0; i < LEAT_STORE_LANES; i++)
-        if (!file->rounds[i].running) return &file->rounds[i];
-    return NULL;
+    /* What comes while requests are written waits, and goes together. */
+    struct leat_store_round *round =
+        &file->rounds[leat_list_empty(&file->todo) ? LEAT_STORE_LANE_SYNCS
+                                                   : LEAT_STORE_LANE_REQUESTS];
+    return round->running ? NULL : round;
 }
 
 static void flush_syncs_due(struct leat_store *store)

@@ -49,9 +49,12 @@ struct leat_segment {
     struct leat_file *file; /* where its slot lies; set at reservation */
     uint64_t file_offset;
 
-    enum leat_segment_state state;     /* owner core */
-    uint8_t *buffer;                   /* NULL: not in memory. Owner core */
-    bool flushed;                      /* closed and wholly in its file. Owner core */
+    enum leat_segment_state state; /* owner core */
+    uint8_t *buffer;               /* NULL: not in memory. Owner core */
+    bool flushed;                  /* closed and wholly in its file. Owner core */
+    /* Raised by the owner core (release) while COMMITs that follow it are in flight; the store (acquire)
+     * writes up to there. */
+    _Atomic uint32_t sealed_bytes;
     struct leat_extent extent;         /* CLOSED, PARKED: all of it. Owner core */
     uint64_t base_offset, next_offset; /* next: CLOSED only */
     int64_t max_timestamp_ms;          /* CLOSED only */

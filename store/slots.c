@@ -244,19 +244,37 @@ static bool enough_free(const struct leat_slots *slots)
     return units >= step_units(slots) / 2;
 }
 
-/* The next step: in this file, or, when it is full, in one that has room. */
-static leat_err extend(struct leat_slots *slots)
+static bool has_room(const struct leat_store_file *file)
 {
-    struct leat_store_file *file = slots->ahead;
-    for (uint32_t i = 0; file->grown_units == FILE_UNITS || file->failed; i++) {
+    return !file->failed && file->grown_units < FILE_UNITS;
+}
+
+/* The file for the next step: another one than the last step's, which is being used up. Zeros in the very
+ * file that commits go to would have each of its syncs write the metadata that they change. So two
+ * files take turns; whoever takes the place of a full one has no free space that was not written. */
+static leat_err ahead_choose(struct leat_slots *slots, struct leat_store_file **out_file)
+{
+    struct leat_store_file *file = slots->ahead_before;
+    for (uint32_t i = 0; !file || !has_room(file); i++) {
         if (i == LEAT_STORE_FILES_MAX) return LEAT_E_DISK_FULL;
         leat_err rc = slots->files[i] ? LEAT_OK : file_create(slots, i);
         if (rc) return rc;
         file = slots->files[i];
+        if (file == slots->ahead || file->buddy.free_units) file = NULL;
     }
-    uint32_t from = file->grown_units;
-    leat_err rc = file_allocate(slots, file, 0);
+    *out_file = file;
+    return LEAT_OK;
+}
+
+static leat_err extend(struct leat_slots *slots)
+{
+    struct leat_store_file *file = NULL;
+    leat_err rc = ahead_choose(slots, &file);
     if (rc) return rc;
+    uint32_t from = file->grown_units;
+    rc = file_allocate(slots, file, 0);
+    if (rc) return rc;
+    slots->ahead_before = slots->ahead;
     slots->ahead = file;
     slots->fresh_from = from;
     slots->fresh_end = file->grown_units;
@@ -280,10 +298,24 @@ bool leat_slots_step(struct leat_slots *slots)
 
 /* ---- slots ---- */
 
-/* A step of the file that is written ahead is left to those for whom it is. */
+static bool is_ahead(const struct leat_slots *slots, const struct leat_store_file *file)
+{
+    return file == slots->ahead || file == slots->ahead_before;
+}
+
+/* A step of the files that are written ahead is left to those for whom it is. */
 static bool is_for_disk(const struct leat_slots *slots, const struct leat_store_file *file)
 {
-    return file == slots->ahead && file->buddy.free_units <= step_units(slots);
+    return is_ahead(slots, file) && file->buddy.free_units <= step_units(slots);
+}
+
+static bool take_from(struct leat_store_file *file, unsigned order, struct leat_slot *out_slot)
+{
+    if (!file || file->failed || file->buddy.free_units < (1u << order) ||
+        !leat_buddy_take(&file->buddy, order, &out_slot->unit))
+        return false;
+    out_slot->file = file;
+    return true;
 }
 
 static bool take_free(struct leat_slots *slots, unsigned order, bool sparing,
@@ -291,11 +323,8 @@ static bool take_free(struct leat_slots *slots, unsigned order, bool sparing,
 {
     for (uint32_t i = 0; i < slots->count; i++) {
         struct leat_store_file *file = slots->files[i];
-        if (!file || file->failed || file->buddy.free_units < (1u << order)) continue;
-        if (sparing && is_for_disk(slots, file)) continue;
-        if (!leat_buddy_take(&file->buddy, order, &out_slot->unit)) continue;
-        out_slot->file = file;
-        return true;
+        if (!file || (sparing && is_for_disk(slots, file))) continue;
+        if (take_from(file, order, out_slot)) return true;
     }
     return false;
 }
@@ -305,7 +334,7 @@ static leat_err take_grown(struct leat_slots *slots, unsigned order, bool sparin
 {
     for (uint32_t i = 0; i < LEAT_STORE_FILES_MAX; i++) {
         struct leat_store_file *file = slots->files[i];
-        if (file && sparing && file == slots->ahead) continue;
+        if (file && sparing && is_ahead(slots, file)) continue;
         leat_err rc = file ? LEAT_OK : file_create(slots, i);
         if (rc) return rc;
         file = slots->files[i];
@@ -326,6 +355,10 @@ leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
     unsigned order = leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES);
     bool ahead = durability == LEAT_DURABILITY_DISK;
     slots->look_ahead |= ahead;
+    /* What has been written for them first: of other files only some has been. */
+    if (ahead && (take_from(slots->ahead_before, order, out_slot) ||
+                  take_from(slots->ahead, order, out_slot)))
+        return LEAT_OK;
     if (take_free(slots, order, !ahead, out_slot)) return LEAT_OK;
     if (ahead && fresh_give_up(slots) && take_free(slots, order, false, out_slot)) return LEAT_OK;
     leat_err rc = take_grown(slots, order, !ahead, out_slot);
@@ -336,6 +369,7 @@ leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
     }
     if (!rc && ahead && out_slot->file != slots->ahead) {
         (void)fresh_give_up(slots);
+        slots->ahead_before = slots->ahead;
         slots->ahead = out_slot->file;
     }
     return rc;

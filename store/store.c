@@ -52,8 +52,10 @@ static bool keeper_safe_in_memory(void *ctx, const struct leat_segment *seg)
 
 struct leat_keeper leat_store_keeper(struct leat_store *store)
 {
-    return (struct leat_keeper){
-        .ctx = store, .request = keeper_request, .safe_in_memory = keeper_safe_in_memory};
+    return (struct leat_keeper){.ctx = store,
+                                .request = keeper_request,
+                                .safe_in_memory = keeper_safe_in_memory,
+                                .commits = 2};
 }
 
 /* ---- the actor ---- */

@@ -61,6 +61,7 @@ struct leat_keep {
     bool leave; /* DROP: somebody may still write into its buffer, which serves nobody again */
     /* COMMIT */
     uint32_t from_bytes, to_bytes;
+    bool follow; /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
     leat_err rc;
     void (*on_done)(struct leat_keep *keep); /* on actor `from` */
     void *owner;
@@ -118,6 +119,9 @@ struct leat_keeper {
      * Asked now and then; a head that was said to is rolled. NULL: never.
      */
     bool (*roll_wanted)(void *ctx, const struct leat_segment *head);
+    /** COMMITs of one segment that may be asked for at a time, answered in that order; the store goes on
+     * with the next while the log still learns of the last. 0: one, and none that follows. */
+    unsigned commits;
 };
 
 /* What the store tells a segment's owner without being asked. Set once at open. Runs on the owner's

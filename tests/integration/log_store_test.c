@@ -254,7 +254,8 @@ static void crash(struct rig *rig, bool power)
         fake_power_cut(&rig->world);
     else
         fake_kill(&rig->world);
-    log->reserving = log->committing = log->closing = log->parking = log->resuming = false;
+    log->reserving = log->closing = log->parking = log->resuming = false;
+    log->commit_count = 0;
     log->warming = false;
     for (int i = 0; i < LOG_HELPERS; i++)
         log->helper_busy[i] = false;

@@ -153,6 +153,57 @@ static void append_repeat_waits_for_the_original(void **state)
     fake_destroy(fake);
 }
 
+static struct leat_keep *commits_held[4];
+static unsigned commits_held_count;
+
+static void commit_hold(void *ctx, const struct leat_post *post, struct leat_keep *keep)
+{
+    if (keep->kind != LEAT_KEEP_COMMIT) {
+        fake_request(ctx, post, keep);
+        return;
+    }
+    assert_true(commits_held_count < 4);
+    commits_held[commits_held_count++] = keep;
+}
+
+static void commit_answer(struct fake *fake, unsigned which)
+{
+    fake_push(fake, (struct fake_event){.keep = commits_held[which]});
+    fake_settle(fake);
+}
+
+/* Where the keeper takes two commits of a segment, the second leaves while the first is under way, and what
+ * comes then is shown for it to take along. Acks follow the answers. */
+static void append_meanwhile_goes_along_with_the_next_commit(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(3, LEAT_DURABILITY_DISK);
+    fake->keeper.commits = 2;
+    fake_open(fake, NULL, 0, NULL);
+    must_append(fake, 1, 10);
+    fake_settle(fake);
+    fake->log->keeper.request = commit_hold;
+    commits_held_count = 0;
+    struct sent sent[3];
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(append(fake, &sent[i], 1, 10, 42, 0, i), LEAT_OK);
+        fake_turn_end(fake);
+    }
+    assert_int_equal(commits_held_count, 2);
+    struct leat_keep *first = commits_held[0], *second = commits_held[1];
+    uint32_t shown = atomic_load(&second->seg->sealed_bytes);
+    assert_true(first->to_bytes < second->to_bytes && second->to_bytes < shown);
+    second->to_bytes = shown;
+    commit_answer(fake, 0);
+    assert_true(sent[0].answers == 1 && sent[1].answers == 0 && sent[2].answers == 0);
+    commit_answer(fake, 1);
+    assert_true(sent[1].answers == 1 && sent[2].answers == 1);
+    /* Asked for before it was known that the second would bring it. */
+    assert_int_equal(commits_held_count, 3);
+    commit_answer(fake, 2);
+    fake_destroy(fake);
+}
+
 /* Nine in flight, and all of them once more before one is acked: each is stored once, in its order, and
  * no repeat is answered before its original is. Of the older ones the offset is forgotten, no more
  * (README D3). */
@@ -666,6 +717,7 @@ int main(void)
         cmocka_unit_test_prestate(roll_with_batches_waiting_commits_the_start_entry_alone,
                                   (void *)(uintptr_t)LEAT_DURABILITY_DISK),
         cmocka_unit_test(append_repeat_waits_for_the_original),
+        cmocka_unit_test(append_meanwhile_goes_along_with_the_next_commit),
         cmocka_unit_test(append_of_more_than_five_in_flight_stores_each_once),
         cmocka_unit_test(commit_fails_log_stops_and_reads_go_on),
         cmocka_unit_test(reserve_without_disk_space_is_refused_and_heals),

@@ -284,7 +284,8 @@ static void log_abandon(struct walk *walk)
     walk->trimming = false;
     leat_list_init(&log->stalled_reads);
     memset(log->helper_busy, 0, sizeof log->helper_busy);
-    log->reserving = log->committing = log->closing = log->parking = log->resuming = false;
+    log->reserving = log->closing = log->parking = log->resuming = false;
+    log->commit_count = 0;
     log->warming = false;
     log->reads_in_flight = 0;
     leat_log_destroy(&fake->log);

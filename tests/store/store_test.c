@@ -255,50 +255,72 @@ static void store_commit_goes_before_rows_and_rows_are_not_starved(void **state)
     bench_free(bench);
 }
 
-static void on_again(struct leat_keep *keep)
+struct follower {
+    struct leat_keep keep;
+    unsigned *answers, answered; /* the how-manieth it was, from 1 */
+};
+
+static void on_followed(struct leat_keep *keep)
 {
+    struct follower *follower = keep->owner;
     assert_int_equal(keep->rc, LEAT_OK);
-    *(bool *)keep->owner = false;
+    follower->answered = ++*follower->answers;
 }
 
-/* Commits of two segments of one file: while they come at the same time, the second does not wait for
- * the first; each has been written and synced when it is answered. */
-static void store_commits_of_two_segments_overlap(void **state)
+static void follow(struct bench *bench, struct mine *mine, struct follower *follower,
+                   unsigned *answers)
+{
+    *follower = (struct follower){.answers = answers};
+    follower->keep = (struct leat_keep){.kind = LEAT_KEEP_COMMIT,
+                                        .seg = mine->seg,
+                                        .from_bytes = mine->committed_bytes,
+                                        .to_bytes = last_extent(mine).bytes,
+                                        .follow = true,
+                                        .on_done = on_followed,
+                                        .owner = follower};
+    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &follower->keep);
+}
+
+static void assert_durable(const struct mine *mine)
+{
+    const struct leat_segment *seg = mine->seg;
+    assert_memory_equal(seg->file->durable + seg->file_offset, seg->buffer, mine->committed_bytes);
+}
+
+/* Commits of two segments, two of one of them at a time, and more sealed meanwhile: each is answered in
+ * its turn, with all that was sealed when it was written, and that is durable then. */
+static void store_commits_that_follow_bring_what_was_sealed_meanwhile(void **state)
 {
     (void)state;
     struct bench *bench = bench_ready(17);
-    struct mine *two[2] = {opened(bench, LEAT_DURABILITY_DISK),
-                           opened(bench, LEAT_DURABILITY_DISK)};
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
     fake_settle(&bench->world);
-    unsigned overlaps = 0, again_count = 0;
-    bool again_busy = false;
-    struct leat_keep again;
-    for (int commits = 0; commits < 80;) {
-        /* One more commit of a segment that is being written: the fake world refuses two writes of one
-         * place at a time. */
-        if (two[0]->busy && !again_busy && bench->world.beside_count) {
-            again_busy = true;
-            again_count++;
-            again = two[0]->keep;
-            again.on_done = on_again;
-            again.owner = &again_busy;
-            bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &again);
-        }
-        for (int i = 0; i < 2; i++) {
-            if (two[i]->busy) continue;
-            assert_int_equal(two[i]->rc, LEAT_OK);
-            const struct leat_segment *seg = two[i]->seg;
-            assert_memory_equal(seg->file->durable + seg->file_offset, seg->buffer,
-                                two[i]->committed_bytes);
-            assert_true(write_some(two[i], 2));
-            ask(bench, two[i], LEAT_KEEP_COMMIT);
-            commits++;
-        }
-        assert_true(fake_step(&bench->world));
-        overlaps += bench->world.beside_count == 2;
+    unsigned answers = 0;
+    for (int round = 0; round < 20; round++) {
+        struct follower first, second;
+        assert_true(write_some(mine, 2));
+        follow(bench, mine, &first, &answers);
+        assert_true(write_some(other, 1));
+        ask(bench, other, LEAT_KEEP_COMMIT);
+        for (int i = round % 5; i > 0; i--)
+            (void)fake_step(&bench->world);
+        assert_true(write_some(mine, 1));
+        follow(bench, mine, &second, &answers);
+        uint32_t asked = last_extent(mine).bytes;
+        assert_true(write_some(mine, 1));
+        atomic_store(&mine->seg->sealed_bytes, last_extent(mine).bytes);
+        fake_settle(&bench->world);
+        assert_true(first.answered == answers - 1 && second.answered == answers);
+        assert_true(first.keep.to_bytes <= second.keep.to_bytes);
+        assert_true(second.keep.to_bytes > asked);
+        assert_int_equal(second.keep.to_bytes, last_extent(mine).bytes);
+        mine->committed_bytes = second.keep.to_bytes;
+        assert_durable(mine);
+        assert_int_equal(other->rc, LEAT_OK);
+        assert_durable(other);
     }
-    fake_settle(&bench->world);
-    assert_true(overlaps > 20 && again_count > 5 && !again_busy);
+    assert_int_equal(answers, 40);
     bench_free(bench);
 }
 
@@ -539,7 +561,7 @@ int main(void)
         cmocka_unit_test(store_cut_closes_a_mark_where_it_was_decided),
         cmocka_unit_test(store_memory_short_asks_owners_and_serves_waiting),
         cmocka_unit_test(store_commit_goes_before_rows_and_rows_are_not_starved),
-        cmocka_unit_test(store_commits_of_two_segments_overlap),
+        cmocka_unit_test(store_commits_that_follow_bring_what_was_sealed_meanwhile),
         cmocka_unit_test(store_flush_behind_lets_commits_pass),
         cmocka_unit_test(store_large_reservation_is_not_starved_by_small_ones),
         cmocka_unit_test(store_disk_full_refuses_reservations_only),
