@@ -458,9 +458,10 @@ static void get_step(struct leat_core *core, struct leat_takeover *takeover)
         return;
     }
     takeover->busy = true;
-    leat_err rc = leat_backup_adopt(
-        core->replicate.backup, takeover->ref, (struct leat_segment_id){takeover->segment},
-        takeover->extent, takeover->next_offset, INT64_MIN, takeover->home, on_adopted, takeover);
+    leat_err rc =
+        leat_backup_adopt(core->replicate.backup, takeover->ref, takeover->epoch,
+                          (struct leat_segment_id){takeover->segment}, takeover->extent,
+                          takeover->next_offset, INT64_MIN, takeover->home, on_adopted, takeover);
     if (rc == LEAT_E_NOT_FOUND)
         pull_start(core, takeover);
     else if (rc != LEAT_OK)

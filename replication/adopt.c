@@ -143,9 +143,17 @@ static bool is_further(const struct replica *rep, const struct replica *than)
     return rep->flushed > than->flushed;
 }
 
+/* SUBTLE: never one that a later owner counts on, nor does it get such a word while this is under way
+ * (settle_one()).
+ *  1. The log is this node's, in epoch 42, and older segments become its own one after the other. It
+ *     moves to Y in epoch 43, which this core has not heard yet.
+ *  2. Y finds the replica here and counts on it. It becomes this node's own.
+ *  3. The log is heard to be Y's: the segment is a replica again, another one, of which nobody has
+ *     spoken. Y, which has as many as it wants, calls it one too many. */
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
-                           struct leat_segment_id segment, struct leat_extent extent,
-                           uint64_t next_offset, int64_t max_timestamp_ms, unsigned to,
+                           struct leat_epoch owner, struct leat_segment_id segment,
+                           struct leat_extent extent, uint64_t next_offset,
+                           int64_t max_timestamp_ms, unsigned to,
                            void (*on_done)(void *arg, leat_err rc, struct leat_segment *seg),
                            void *arg)
 {
@@ -159,6 +167,7 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
     }
     if (!found) return LEAT_E_NOT_FOUND;
     if (found->busy || found->evicting || found->move_wanted) return LEAT_E_AGAIN;
+    if (found->word.v > owner.v) return LEAT_E_AGAIN;
     struct backup_request *request = backup_request_get(backup);
     if (!request) return LEAT_E_NO_MEMORY;
     request->rep = found;

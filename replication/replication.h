@@ -236,17 +236,19 @@ void leat_backup_request(struct leat_backup *backup, const struct leat_link_iden
 leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_t incarnation,
                            void (*on_done)(void *arg), void *arg) LEAT_NODISCARD;
 /**
- * This node becomes the owner of the log: its replica of that segment, cut to `extent` as the
+ * This node becomes the owner of the log, in the epoch `owner`: its replica of that segment, cut to `extent` as the
  * coordinator has committed it, becomes the node's own closed segment, durably where the stream's
  * acks are, and the backup forgets it. next_offset 0, max_timestamp_ms INT64_MIN: what its bytes say. on_done,
  * later and once, with the segment: nobody owns it until a log does, but what the store has to tell
  * about it goes to actor `to` from now on. Errors (on_done never runs): LEAT_E_NOT_FOUND: no whole
- * replica here that could hold that; LEAT_E_AGAIN: something is under way with it, ask again;
+ * replica here that could hold that; LEAT_E_AGAIN: something is under way with it, or a later owner
+ * counts on it: ask again;
  * LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED, LEAT_E_DISK. Thread: owner.
  */
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
-                           struct leat_segment_id segment, struct leat_extent extent,
-                           uint64_t next_offset, int64_t max_timestamp_ms, unsigned to,
+                           struct leat_epoch owner, struct leat_segment_id segment,
+                           struct leat_extent extent, uint64_t next_offset,
+                           int64_t max_timestamp_ms, unsigned to,
                            void (*on_done)(void *arg, leat_err rc, struct leat_segment *seg),
                            void *arg) LEAT_NODISCARD;
 /**

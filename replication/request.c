@@ -419,6 +419,7 @@ static leat_err settle_one(struct leat_backup *backup, const struct rep_pair *pa
     if (!rep || !rep->seg || rep->drop_wanted || rep->dropping)
         return word == REP_SETTLE_KEEP ? LEAT_E_NOT_FOUND : LEAT_OK;
     if (owner < rep->word.v) return LEAT_E_STALE_EPOCH;
+    if (rep->adopting) return LEAT_E_AGAIN; /* it is about to be another: leat_backup_adopt() */
     rep->leave |= word == REP_SETTLE_LEAVE;
     if (word != REP_SETTLE_KEEP) {
         backup_drop(rep);

@@ -447,6 +447,7 @@ static void lost_closed_copies_wait_for_who_may_bring_them_back(void **state)
     world_free(world);
 }
 
+static const struct leat_epoch newest = {UINT32_MAX};
 static struct leat_segment *adopted;
 static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
 {
@@ -465,10 +466,10 @@ static struct leat_extent adopt_head(struct world *world, unsigned node)
     adopted = NULL;
     struct leat_backup *backup = world->nodes[node].backup;
     struct leat_extent extent = {scan.bytes, scan.crc}, other = {scan.bytes, scan.crc ^ 1};
-    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, rep->seg->id, other,
+    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, newest, rep->seg->id, other,
                                        scan.next_offset, 1, 0, on_adopted, NULL),
                      LEAT_E_NOT_FOUND);
-    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, rep->seg->id, extent,
+    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, newest, rep->seg->id, extent,
                                        scan.next_offset, 1, 0, on_adopted, NULL),
                      LEAT_OK);
     world_run(world, 200 * 1000);
@@ -554,8 +555,9 @@ static void segment_given_back_damaged_is_not_adopted_again(void **state)
         assert_int_equal(leat_backup_take_own(backup, adopted, 1), LEAT_OK);
         world_run(world, 200 * 1000);
         assert_int_equal(leat_backup_holds(backup, log, id, extent), !damaged);
-        assert_int_equal(leat_backup_adopt(backup, log, id, extent, 0, 1, 0, on_adopted, NULL),
-                         damaged ? LEAT_E_NOT_FOUND : LEAT_OK);
+        assert_int_equal(
+            leat_backup_adopt(backup, log, newest, id, extent, 0, 1, 0, on_adopted, NULL),
+            damaged ? LEAT_E_NOT_FOUND : LEAT_OK);
         world_run(world, 200 * 1000);
     }
     world_free(world);
@@ -574,7 +576,7 @@ static void on_adopt_tried(void *arg, leat_err rc, struct leat_segment *seg)
 static leat_err adopt_try(struct world *world, unsigned node, const struct leat_scan *end)
 {
     unsigned before = tries;
-    assert_int_equal(leat_backup_adopt(world->nodes[node].backup, world->logs[0].ref,
+    assert_int_equal(leat_backup_adopt(world->nodes[node].backup, world->logs[0].ref, newest,
                                        (struct leat_segment_id){end->header.segment},
                                        (struct leat_extent){end->bytes, end->crc}, end->next_offset,
                                        1, 0, on_adopt_tried, NULL),
@@ -638,7 +640,7 @@ static void fence_in_the_middle_of_an_adoption_ends(void **state)
     leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &scan);
     fences = 0;
     adopted = NULL;
-    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, rep->seg->id,
+    assert_int_equal(leat_backup_adopt(backup, world->logs[0].ref, newest, rep->seg->id,
                                        (struct leat_extent){scan.bytes, scan.crc}, scan.next_offset,
                                        1, 0, on_adopted, NULL),
                      LEAT_OK);

@@ -130,12 +130,64 @@ static void owner_that_gives_its_log_away_drops_nothing(void **state)
     }
 }
 
+static struct leat_segment *adopted;
+static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
+{
+    (void)arg;
+    assert_int_equal(rc, LEAT_OK);
+    adopted = seg;
+}
+
+static leat_err adopt(struct world *world, const struct replica *rep, uint32_t owner)
+{
+    adopted = NULL;
+    return leat_backup_adopt(world->nodes[1].backup, world->logs[0].ref, (struct leat_epoch){owner},
+                             rep->seg->id, rep->seg->extent, rep->seg->next_offset,
+                             rep->seg->max_timestamp_ms, 0, on_adopted, NULL);
+}
+
+/* Goal: what a later owner counts on stays the replica that it counts on: it does not become a segment of
+ * this node's, which would be given back as another replica. */
+static void replica_that_a_later_owner_counts_on_is_not_adopted(void **state)
+{
+    (void)state;
+    struct world *world = closed_segments(34, 3, 3);
+    const struct replica *rep = backup_find(world->nodes[1].backup, copy_on(world, 1)->handle);
+    say(world, 1, rep->handle, REP_SETTLE_KEEP, WORLD_EPOCH + 2);
+    assert_int_equal(adopt(world, rep, WORLD_EPOCH + 1), LEAT_E_AGAIN);
+    assert_int_equal(adopt(world, rep, WORLD_EPOCH + 2), LEAT_OK);
+    world_run(world, 200 * 1000);
+    assert_non_null(adopted);
+    world_free(world);
+}
+
+/* Goal: nor is it counted on while it becomes one: the word is refused, and the replica that it is in the
+ * end, if its log moves on, is one that nobody has spoken of. */
+static void word_for_a_replica_that_is_being_adopted_is_refused(void **state)
+{
+    (void)state;
+    struct world *world = closed_segments(35, 3, 3);
+    struct replica *rep = backup_find(world->nodes[1].backup, copy_on(world, 1)->handle);
+    uint32_t before = rep->word.v;
+    rep->adopting = true;
+    say(world, 1, rep->handle, REP_SETTLE_KEEP, WORLD_EPOCH + 1);
+    assert_int_equal(rep->word.v, before);
+    say(world, 1, rep->handle, REP_SETTLE_DROP, WORLD_EPOCH + 1);
+    assert_false(rep->drop_wanted);
+    rep->adopting = false;
+    say(world, 1, rep->handle, REP_SETTLE_KEEP, WORLD_EPOCH + 1);
+    assert_int_equal(rep->word.v, WORLD_EPOCH + 1);
+    world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(word_of_an_owner_of_the_past_drops_nothing),
         cmocka_unit_test(copy_that_goes_before_its_backup_hears_is_made_anew),
         cmocka_unit_test(owner_that_gives_its_log_away_drops_nothing),
+        cmocka_unit_test(replica_that_a_later_owner_counts_on_is_not_adopted),
+        cmocka_unit_test(word_for_a_replica_that_is_being_adopted_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
