@@ -122,26 +122,13 @@ static bool base_offset_of(const struct leat_segment *seg, uint64_t *out_base_of
     return true;
 }
 
-static void close_now(struct backup_request *request)
+static void close_now(struct backup_request *request, void (*then)(struct leat_keep *keep))
 {
     struct leat_segment *seg = request->rep->seg;
     seg->extent = request->body.extent;
     seg->next_offset = request->body.next_offset;
     seg->max_timestamp_ms = request->body.max_timestamp_ms;
-    request->backup->accounts.control_rpcs++;
-    backup_close(request, on_done);
-}
-
-/* A segment copied when it was closed already: whole now. */
-static void on_whole_before_close(struct leat_keep *keep)
-{
-    struct backup_request *request = keep->owner;
-    if (keep->rc) {
-        on_done(keep);
-        return;
-    }
-    request->rep->busy--;
-    close_now(request);
+    backup_close(request, then);
 }
 
 static void stamp(struct backup_request *request, uint32_t version, bool incomplete,
@@ -153,6 +140,25 @@ static void stamp(struct backup_request *request, uint32_t version, bool incompl
     request->keep.role = LEAT_SEGMENT_REPLICA;
     request->keep.writer = seg->writer;
     backup_store(request, LEAT_KEEP_STAMP, then);
+}
+
+/* SUBTLE: a segment that is copied when it was closed already is closed first and called whole after that:
+ * found in between it is nothing. The other way round:
+ *  1. Its row says that it is open and whole. Its bytes are being written to the disk.
+ *  2. The power goes. What is there, valid, started and not closed, is a mark of the current version, of a
+ *     segment before the head: where it is torn the log ends. */
+static void on_closed_before_whole(struct leat_keep *keep)
+{
+    struct backup_request *request = keep->owner;
+    if (keep->rc) {
+        on_done(keep);
+        return;
+    }
+    backup_closed(request);
+    request->backup->accounts.control_rpcs++;
+    request->rep->busy--;
+    request->keep = (struct leat_keep){0};
+    stamp(request, request->body.version, false, on_done);
 }
 
 /* The trailer that ends the prefix, and this segment's own header before it. */
@@ -183,11 +189,12 @@ static leat_err start_close(struct backup_request *request)
     if (!ends_with(seg, request->body.extent) || !base_offset_of(seg, &seg->base_offset))
         return LEAT_E_DAMAGED;
     if (!seg->incomplete) {
-        close_now(request);
+        request->backup->accounts.control_rpcs++;
+        close_now(request, on_done);
         return LEAT_OK;
     }
     if (!scans_as(seg, request->body.extent, &scan)) return LEAT_E_DAMAGED;
-    stamp(request, request->body.version, false, on_whole_before_close);
+    close_now(request, on_closed_before_whole);
     return LEAT_OK;
 }
 
