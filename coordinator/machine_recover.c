@@ -67,8 +67,7 @@ static bool row_holds(const struct leat_machine_log *log, const struct recover_r
     if (log->epoch.v != row->seen_epoch || record->opened != (row->seen_stamp != 0)) return false;
     if (record->opened)
         return record->stamp_epoch.v == row->seen_stamp &&
-               (record->stamp_version == row->seen_version || LEAT_BUG(STALE_VERSION)) &&
-               row->decision != LEAT_RECOVER_STANDS;
+               record->stamp_version == row->seen_version && row->decision != LEAT_RECOVER_STANDS;
     return row->decision != LEAT_RECOVER_TAIL;
 }
 

@@ -186,15 +186,29 @@ void log_fail_waiting(struct leat_log *log, leat_err rc)
     }
 }
 
+static void append_answer(struct leat_append *append)
+{
+    leat_list_remove(&append->waiting);
+    bool forgotten = append->duplicate && append->first_offset == UINT64_MAX;
+    append->on_acked(append, forgotten ? LEAT_E_ALREADY_APPENDED : LEAT_OK);
+}
+
+static void duplicates_answer(struct leat_log *log)
+{
+    for (struct leat_list *it = log->waiting.next, *next; it != &log->waiting; it = next) {
+        struct leat_append *append = LEAT_CONTAINER(it, struct leat_append, waiting);
+        next = it->next;
+        if (append->duplicate) append_answer(append);
+    }
+}
+
 static void answer(struct leat_log *log, uint64_t acked)
 {
+    if (LEAT_BUG(DUPLICATE_BEFORE_ACK)) duplicates_answer(log);
     while (!leat_list_empty(&log->waiting)) {
         struct leat_append *append = LEAT_CONTAINER(log->waiting.next, struct leat_append, waiting);
-        if (append->ack_position > acked && !(append->duplicate && LEAT_BUG(DUPLICATE_BEFORE_ACK)))
-            break;
-        leat_list_remove(&append->waiting);
-        bool forgotten = append->duplicate && append->first_offset == UINT64_MAX;
-        append->on_acked(append, forgotten ? LEAT_E_ALREADY_APPENDED : LEAT_OK);
+        if (append->ack_position > acked) break;
+        append_answer(append);
     }
 }
 

@@ -200,7 +200,7 @@ static void rows_judge(struct rep_peer *peer, struct leat_msg_reader *reader)
         enum verdict verdict = judge(peer, &row);
         if (verdict == VERDICT_LATER) continue;
         /* Only what was closed or parked is known to have no writes on their way. */
-        bool may_land = peer->cut && !LEAT_BUG(PLACE_REUSED) && row.state < LEAT_SEGMENT_PARKED;
+        bool may_land = peer->cut && row.state < LEAT_SEGMENT_PARKED;
         unsigned word = verdict == VERDICT_KEEP ? REP_SETTLE_KEEP
                         : may_land              ? REP_SETTLE_LEAVE
                                                 : REP_SETTLE_DROP;

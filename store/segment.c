@@ -2,6 +2,7 @@
 #include "store/segment.h"
 
 #include "base/assert.h"
+#include "base/bug.h"
 
 #define PINS_WANTED_BACK (UINT32_C(1) << 31)
 
@@ -39,6 +40,7 @@ void leat_segment_unpin(struct leat_segment *seg, const struct leat_post *post)
 bool leat_segment_want_back(struct leat_segment *seg)
 {
     uint32_t now = atomic_load_explicit(&seg->pins, memory_order_acquire);
+    if (LEAT_BUG(PIN_IGNORED)) return true;
     while (now != 0 && !(now & PINS_WANTED_BACK)) {
         if (atomic_compare_exchange_weak_explicit(&seg->pins, &now, now | PINS_WANTED_BACK,
                                                   memory_order_acq_rel, memory_order_acquire))

@@ -381,6 +381,13 @@ static uint64_t first_failure(uint64_t count, unsigned jobs, char *out_verdict, 
     }
 }
 
+/* Some show only where less goes wrong at once, some only where nobody has a second copy. */
+static const struct {
+    uint32_t nodes;
+    bool hard;
+    const char *told;
+} bug_worlds[] = {{3, true, ""}, {3, false, ", without --hard"}, {1, false, ", of one node"}};
+
 static int run_bugs(uint64_t count, unsigned jobs)
 {
     unsigned missed = 0, from = bug ? bug : 1, end = bug ? bug + 1 : LEAT_BUGS_END;
@@ -391,11 +398,18 @@ static int run_bugs(uint64_t count, unsigned jobs)
     printf("| bug | the rule that is broken | seeds | found as |\n|---|---|---|---|\n");
     for (bug = from; bug < end; bug++) {
         char verdict[SIM_FAIL_TEXT_BYTES + 64] = "";
-        uint64_t seed = first_failure(count, jobs, verdict, sizeof verdict);
+        uint64_t seed = 0;
+        unsigned world = 0;
+        for (; world < sizeof bug_worlds / sizeof *bug_worlds; world++) {
+            nodes = bug_worlds[world].nodes;
+            hard = bug_worlds[world].hard;
+            seed = first_failure(count, jobs, verdict, sizeof verdict);
+            if (seed) break;
+        }
         missed += seed == 0;
         if (seed)
-            printf("| %s | %s | %" PRIu64 " | %.60s |\n", bugs[bug].text, bugs[bug].rule, seed,
-                   verdict);
+            printf("| %s | %s | %" PRIu64 "%s | %.60s |\n", bugs[bug].text, bugs[bug].rule, seed,
+                   bug_worlds[world].told, verdict);
         else
             printf("| %s | %s | not in %" PRIu64 " | |\n", bugs[bug].text, bugs[bug].rule, count);
         fflush(stdout);
@@ -646,11 +660,7 @@ int main(int argc, char **argv)
                                               .tracing = trace};
         return alloc_sweep_run(&options);
     }
-    if (all_bugs) {
-        if (nodes == 1) nodes = 3;
-        hard = true;
-        return run_bugs(count ? count : BUG_SEEDS, (unsigned)jobs);
-    }
+    if (all_bugs) return run_bugs(count ? count : BUG_SEEDS, (unsigned)jobs);
     if (sweeping) {
         sweep.jobs = (unsigned)jobs;
         sweep.tracing = trace;

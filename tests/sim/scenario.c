@@ -342,7 +342,10 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     phase(scenario, "work");
     consumers_start(scenario);
     sim_copies_watch(scenario);
-    if (!options->calm) sim_nodes_faults_start(scenario);
+    if (!options->calm) {
+        sim_nodes_faults_start(scenario);
+        sim_aims_start(scenario);
+    }
     (void)sim_run_until(scenario, all_sent, CLUSTER_RUN_US_MAX);
     phase(scenario, "healing");
     sim_nodes_heal(scenario);

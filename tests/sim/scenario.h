@@ -246,6 +246,10 @@ void sim_nodes_faults_start(struct scenario *scenario);
 /** Everything works again, on and between the machines. */
 void sim_nodes_heal(struct scenario *scenario);
 
+/* ---- aims.c ---- */
+/** Now and then something is struck in the middle, from now on. */
+void sim_aims_start(struct scenario *scenario);
+
 /* ---- damage.c ---- */
 /** Whose disk may be damaged in this seed? */
 void sim_damage_choose(struct scenario *scenario);
