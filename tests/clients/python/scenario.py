@@ -12,6 +12,7 @@ import traceback
 
 RECORDS = 10000
 PARTITIONS = 6
+BEGIN_S = 2  # that a member waits, for each piece that it reads, for the others to read something too
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 Record = collections.namedtuple("Record", "partition offset key value headers timestamp")
@@ -72,8 +73,9 @@ def differing(records, base_ms, headers):
 
 
 def group_consume(client, topic, group):
-    """Three members; one leaves in the middle; all is read at least once and committed to the end."""
-    seen, lock, members = set(), threading.Lock(), [0, 0, 0]
+    """Three members; one leaves in the middle; all is read at least once and committed to the end. Nobody hurries before all have
+    begun: on a busy machine one starts seconds after the others."""
+    seen, lock, members = set(), threading.Condition(), [0, 0, 0]
     failures = []
 
     def member(n):
@@ -85,8 +87,10 @@ def group_consume(client, topic, group):
                 with lock:
                     seen.update(number_of(r) for r in records)
                     members[n] += len(records)
+                    lock.notify_all()
+                    begun = not records or lock.wait_for(lambda: min(members) > 0, BEGIN_S)
                     done = len(seen) == RECORDS
-                    leaves = n == 0 and len(seen) > RECORDS // 4
+                    leaves = n == 0 and begun and len(seen) > RECORDS // 4
                 if records:
                     client.commit(consumer)
                     time.sleep(0.02)

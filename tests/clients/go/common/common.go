@@ -108,6 +108,10 @@ func group(c Client, topic, name string) error {
 	var lock sync.Mutex
 	seen := make(map[int]bool)
 	members := make([]int, 3)
+	var begun sync.WaitGroup // nobody hurries before all have: on a busy machine one starts seconds after the others
+	begun.Add(3)
+	all := make(chan struct{})
+	go func() { begun.Wait(); close(all) }()
 	fails := make([]error, 3)
 	until := time.Now().Add(90 * time.Second)
 	var wait sync.WaitGroup
@@ -120,13 +124,20 @@ func group(c Client, topic, name string) error {
 				for _, r := range records {
 					seen[r.Number()] = true
 				}
+				if members[n] == 0 && len(records) > 0 {
+					begun.Done()
+				}
 				members[n] += len(records)
 				lock.Unlock()
+				select {
+				case <-all:
+				case <-time.After(2 * time.Second):
+				}
 				time.Sleep(20 * time.Millisecond)
 			}, func() bool {
 				lock.Lock()
 				defer lock.Unlock()
-				return len(seen) == Records || (n == 0 && len(seen) > Records/4) || time.Now().After(until)
+				return len(seen) == Records || (n == 0 && members[1] > 0 && members[2] > 0 && len(seen) > Records/4) || time.Now().After(until)
 			})
 		}()
 	}
