@@ -216,6 +216,7 @@ static void core_on_turn_end(void *actor)
         if (hosted->anew && !hosted->going && !core->stopping) leat_hosted_give_up(hosted);
         leat_log_turn_end(hosted->log);
     }
+    if (core->ending) leat_core_ending(core);
     if (!leat_list_empty(&core->opening_logs)) leat_hosted_send_openings(core);
     if (!leat_list_empty(&core->ready_fetches) || !leat_list_empty(&core->starved_reads))
         leat_fetch_run_ready(core);

@@ -236,6 +236,7 @@ struct leat_core {
     struct leat_timer tick, slow_tick, room_timer;
     uint64_t now_us; /* refreshed by leat_core_now() */
     bool stopping, stopped;
+    bool ending; /* all cores have stopped: its logs are waited for to rest */
 
     struct leat_log_warmth warmth; /* what this core's waking logs share */
     struct leat_hosted **hosted;   /* buckets */
@@ -302,6 +303,8 @@ static inline void leat_core_mail(struct leat_core *core, unsigned to, struct le
 }
 /** All logs of a stopping core are parked, or gone. */
 void leat_core_on_logs_stopped(struct leat_core *core);
+/** At the end of a turn of a core that is `ending`. */
+void leat_core_ending(struct leat_core *core);
 /** Stop a log that the stopping core has counted. */
 void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted);
 /** Buffers for disk reads: at once, or later by on_buffer. */

@@ -513,6 +513,7 @@ void leat_node_complaints(const struct leat_node *node, void (*each)(void *arg, 
 
 static void stop_deliver_core(void *actor, struct leat_mail *mail);
 static void stop_deliver_flush(void *actor, struct leat_mail *mail);
+static void stop_deliver_ending(void *actor, struct leat_mail *mail);
 
 static void stop_deliver_end(void *actor, struct leat_mail *mail)
 {
@@ -522,12 +523,38 @@ static void stop_deliver_end(void *actor, struct leat_mail *mail)
     node->options.on_stopped(node->options.owner, node->rc);
 }
 
+/* SUBTLE: a log that has stopped still gives memory back. (1) All logs have stopped, and the store flushes
+ * what there is. (2) Memory is short meanwhile, so it wants a segment evicted, and the log asks for that.
+ * (3) The flush ends, the node with it, and the log is destroyed with its question still under way. */
+void leat_core_ending(struct leat_core *core)
+{
+    struct leat_node *node = core->node;
+    for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
+        for (struct leat_hosted *hosted = core->hosted[i]; hosted != NULL;
+             hosted = hosted->hash_next)
+            if (hosted->log != NULL && !leat_log_rest(hosted->log))
+                return; /* the answer makes another turn */
+    core->ending = false;
+    if (++node->walk_core < node->options.cores)
+        leat_core_mail(core, node->walk_core, &node->stop_mail, stop_deliver_ending);
+    else
+        leat_core_mail(core, 0, &node->stop_mail, stop_deliver_end);
+}
+
+static void stop_deliver_ending(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    (void)mail;
+    core->ending = true; /* goes on at this turn's end */
+}
+
 static void stop_on_flushed(void *arg, leat_err rc)
 {
     struct leat_node *node = arg;
     const struct leat_post *post = node->options.store_env->post;
     node->rc = rc;
-    node->stop_mail.deliver = stop_deliver_end;
+    node->walk_core = 0;
+    node->stop_mail.deliver = stop_deliver_ending;
     post->send(post->ctx, LEAT_ACTOR_CORE_0, &node->stop_mail);
 }
 

@@ -335,6 +335,12 @@ void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct le
     log_mark_dirty(log);
 }
 
+bool leat_log_rest(struct leat_log *log)
+{
+    if (log_is_quiet(log) && leat_list_empty(&log->waiting)) log->resting = true;
+    return log->resting;
+}
+
 void leat_log_abandon(struct leat_log *log)
 {
     if (!log->stopping || log->releasing || log->state == LEAT_LOG_STOPPED) return;

@@ -163,6 +163,7 @@ struct leat_log {
 
     bool dirty, in_step, clocks_read;
     bool stopping, deleting, releasing;
+    bool resting;                                    /* it does nothing any more: leat_log_rest() */
     bool older_follow;                               /* of its leat_log_tail, until they have */
     bool older_told;                                 /* that some are on no node */
     bool reads_expire;                               /* those that wait for them are answered now */

@@ -248,7 +248,7 @@ static void tell_room(struct leat_log *log)
 void log_step(struct leat_log *log)
 {
     /* Events call back into the log; what they gather is for the next turn's step. */
-    if (log->in_step) return;
+    if (log->in_step || log->resting) return;
     log->in_step = true;
     log_step_front(log);
     log_step_warm(log);

@@ -211,6 +211,10 @@ void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct le
 /** The end of a stop is not waited for any more: what was not acked never will be, and the head stays as it is,
  * as in a crash. What its keeper has under way has to end all the same. */
 void leat_log_abandon(struct leat_log *log);
+/** Of a stopped log, before it is destroyed: what it asked the store for since, as the store wanted memory
+ * or readers gave bytes back, has been answered, and from now on it asks for nothing. false: not yet;
+ * on_dirty comes with the answer. */
+bool leat_log_rest(struct leat_log *log);
 /** The stream is deleted: fail what waits, drop all segments, then on_gone; then
  * leat_log_destroy(). */
 void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),

@@ -363,6 +363,38 @@ static void allocations_fail_one_by_one_nothing_is_lost(void **state)
     }
 }
 
+/* Goal: a stopped log that the store still wants memory of is not destroyed before its question is answered, and asks
+ * for nothing afterwards. */
+static void stopped_log_that_gives_memory_back_rests_when_that_is_done(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(8, LEAT_DURABILITY_MEMORY);
+    fake->options.settings.segment_bytes_max = 256 * 1024;
+    fake_open(fake, NULL, 0, NULL);
+    for (int i = 0; i < 100; i++)
+        must_append(fake, 100, 100);
+    leat_log_stop(fake->log, fake_on_end, fake);
+    fake_settle(fake);
+    assert_true(fake->ended);
+    fake->ended = false; /* its turns go on, as those of a core do */
+    struct fake_held *first = &fake->held[0], *second = &fake->held[1];
+    assert_true(first->closed_row && second->closed_row);
+    leat_log_on_flushed(fake->log, first->seg);
+    leat_log_on_flushed(fake->log, second->seg);
+    leat_log_on_evict_wanted(fake->log, first->seg);
+    fake_turn_end(fake);
+    assert_int_equal(fake->queued, 1);
+    assert_false(leat_log_rest(fake->log));
+    fake_settle(fake);
+    assert_null(first->seg->buffer);
+    assert_true(leat_log_rest(fake->log));
+    leat_log_on_evict_wanted(fake->log, second->seg);
+    fake_settle(fake);
+    assert_non_null(second->seg->buffer);
+    leat_log_destroy(&fake->log);
+    fake_destroy(fake);
+}
+
 /* ---- damage, memory, places ---- */
 
 /* Bytes from the file are those from memory; a flipped bit is never shown. */
@@ -726,6 +758,7 @@ int main(void)
         cmocka_unit_test_prestate(requests_fail_one_by_one_every_append_is_answered,
                                   (void *)(uintptr_t)LEAT_DURABILITY_DISK),
         cmocka_unit_test(allocations_fail_one_by_one_nothing_is_lost),
+        cmocka_unit_test(stopped_log_that_gives_memory_back_rests_when_that_is_done),
         cmocka_unit_test(read_from_file_equals_memory_and_names_damage),
         cmocka_unit_test(locate_time_offset_and_ends),
         cmocka_unit_test(retention_of_an_idle_log_drops_its_last_records),
