@@ -441,6 +441,11 @@ static bool any_below(struct leat_core *core, struct leat_takeover *takeover)
     return true;
 }
 
+/* SUBTLE: a takeover whose segment a later owner counts on has ended, though its log's core may not have heard
+ * of that yet. Were it to wait:
+ *  1. The log is this node's in epoch 32, and an older segment is pulled. It moves to Y in epoch 33, which
+ *     counts on the copy that was pulled here, and on it for as long as both live.
+ *  2. It comes back here in epoch 36. That takeover stands behind the first one, and the log is never made. */
 static void get_step(struct leat_core *core, struct leat_takeover *takeover)
 {
     if (takeover->phase == PHASE_TAIL && takeover->tail.segment == UINT64_MAX) {
@@ -464,6 +469,8 @@ static void get_step(struct leat_core *core, struct leat_takeover *takeover)
                           takeover->next_offset, INT64_MIN, takeover->home, on_adopted, takeover);
     if (rc == LEAT_E_NOT_FOUND)
         pull_start(core, takeover);
+    else if (rc == LEAT_E_STALE_EPOCH)
+        takeover_free(takeover); /* SUBTLE, above */
     else if (rc != LEAT_OK)
         pause_for(takeover, LEAT_TAKEOVER_TICK_US);
 }

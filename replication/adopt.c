@@ -166,8 +166,8 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
         if (!found || is_further(rep, found)) found = rep;
     }
     if (!found) return LEAT_E_NOT_FOUND;
+    if (found->word.v > owner.v) return LEAT_E_STALE_EPOCH;
     if (found->busy || found->evicting || found->move_wanted) return LEAT_E_AGAIN;
-    if (found->word.v > owner.v) return LEAT_E_AGAIN;
     struct backup_request *request = backup_request_get(backup);
     if (!request) return LEAT_E_NO_MEMORY;
     request->rep = found;

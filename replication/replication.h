@@ -241,8 +241,8 @@ leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_
  * acks are, and the backup forgets it. next_offset 0, max_timestamp_ms INT64_MIN: what its bytes say. on_done,
  * later and once, with the segment: nobody owns it until a log does, but what the store has to tell
  * about it goes to actor `to` from now on. Errors (on_done never runs): LEAT_E_NOT_FOUND: no whole
- * replica here that could hold that; LEAT_E_AGAIN: something is under way with it, or a later owner
- * counts on it: ask again;
+ * replica here that could hold that; LEAT_E_STALE_EPOCH: a later owner counts on it, so the log is not
+ * this one's any more; LEAT_E_AGAIN: something is under way with it, ask again;
  * LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED, LEAT_E_DISK. Thread: owner.
  */
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,

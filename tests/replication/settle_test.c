@@ -147,14 +147,18 @@ static leat_err adopt(struct world *world, const struct replica *rep, uint32_t o
 }
 
 /* Goal: what a later owner counts on stays the replica that it counts on: it does not become a segment of
- * this node's, which would be given back as another replica. */
+ * this node's, which would be given back as another replica. Who asks is told that it need not ask again. */
 static void replica_that_a_later_owner_counts_on_is_not_adopted(void **state)
 {
     (void)state;
     struct world *world = closed_segments(34, 3, 3);
-    const struct replica *rep = backup_find(world->nodes[1].backup, copy_on(world, 1)->handle);
+    struct replica *rep = backup_find(world->nodes[1].backup, copy_on(world, 1)->handle);
     say(world, 1, rep->handle, REP_SETTLE_KEEP, WORLD_EPOCH + 2);
-    assert_int_equal(adopt(world, rep, WORLD_EPOCH + 1), LEAT_E_AGAIN);
+    assert_int_equal(adopt(world, rep, WORLD_EPOCH + 1), LEAT_E_STALE_EPOCH);
+    rep->busy++;
+    assert_int_equal(adopt(world, rep, WORLD_EPOCH + 1), LEAT_E_STALE_EPOCH);
+    assert_int_equal(adopt(world, rep, WORLD_EPOCH + 2), LEAT_E_AGAIN);
+    rep->busy--;
     assert_int_equal(adopt(world, rep, WORLD_EPOCH + 2), LEAT_OK);
     world_run(world, 200 * 1000);
     assert_non_null(adopted);
