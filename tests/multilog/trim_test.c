@@ -331,6 +331,30 @@ static void retention_by_size_drops_with_each_close(void **state)
     fake_destroy(fake);
 }
 
+/* Bytes that a crash may take again keep nothing from being kept. */
+static void retention_by_size_counts_what_is_acked(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(4);
+    uint64_t bases[SEGMENTS_MAX];
+    bases_of(fake, bases);
+    uint64_t first = info_of(fake).first_segment;
+    const struct leat_segment *oldest = log_slot_at(fake->log, 0)->seg;
+    fake->log->options.settings.retention_bytes =
+        (int64_t)(info_of(fake).bytes - oldest->extent.bytes + 1);
+    struct sent sent;
+    assert_int_equal(append(fake, &sent, 10, 100, -1, -1, -1), LEAT_OK);
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    assert_int_equal(sent.rc, LEAT_OK);
+    assert_int_equal(info_of(fake).first_segment, first);
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    assert_int_equal(info_of(fake).first_segment, first + 1);
+    begins_at(fake, bases[1]);
+    fake_destroy(fake);
+}
+
 /* A group whose records are all given up has ended; one that is cut begins where the log does. */
 static void trim_moves_the_ends_of_groups(void **state)
 {
@@ -363,6 +387,7 @@ int main(void)
         cmocka_unit_test(trim_on_a_full_disk_frees_what_it_can),
         cmocka_unit_test(trim_and_retention_agree),
         cmocka_unit_test(retention_by_size_drops_with_each_close),
+        cmocka_unit_test(retention_by_size_counts_what_is_acked),
         cmocka_unit_test(trim_moves_the_ends_of_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
