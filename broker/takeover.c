@@ -504,23 +504,42 @@ static void start_submit(struct leat_takeover *takeover, const struct leat_disk 
     disk->submit(disk->ctx, &takeover->io);
 }
 
-/* It has to be read again, and there is room for all of it now. */
-static bool start_is_longer(struct leat_takeover *takeover)
+/* How much of it has to be read again; 0: all of the start entry is there. */
+static uint32_t start_longer(const struct leat_takeover *takeover)
 {
     uint32_t count = takeover->io.rc == LEAT_OK ? (uint32_t)takeover->io.done_bytes : 0;
     uint32_t end = leat_log_start_end(takeover->io.buffer, count, takeover->start_of);
-    return end > takeover->block_bytes &&
-           block_reserve(takeover, LEAT_ALIGN_UP(end, (uint32_t)BLOCK_BYTES));
+    return end > takeover->block_bytes ? LEAT_ALIGN_UP(end, (uint32_t)BLOCK_BYTES) : 0;
+}
+
+/* SUBTLE: this copy counts for nothing then, and another one is pulled.
+ *  1. One bit of the start entry of segment 5 flips on the new owner's disk: what its catalogue says of
+ *     the segment still is right, and its start names no predecessor.
+ *  2. It is taken for the first one, and all have come.
+ *  3. Whoever holds segments 0 to 4 asks whether they are needed, is told that the log has none of them, and
+ *     they go on every node. */
+static void start_damaged(struct leat_takeover *takeover)
+{
+    struct leat_segment *seg = takeover->seg;
+    struct leat_backup *backup = core_0(takeover)->replicate.backup;
+    seg->damaged = true;
+    leat_err rc = leat_backup_take_own(backup, seg, takeover->node->incarnation);
+    if (rc == LEAT_OK) { /* else there is no memory: takeovers_step() comes here again */
+        takeover->seg = NULL;
+        leat_diary_warn(
+            "log %u/%u/%u: the start of segment %llu can't be read here: it is looked for "
+            "on other nodes",
+            takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log,
+            (unsigned long long)takeover->segment);
+    }
+    pause_for(takeover, LEAT_TAKEOVER_TICK_US);
 }
 
 static void start_known(struct leat_takeover *takeover, const uint8_t *bytes, uint32_t count)
 {
     if (!leat_log_start_find(bytes, count, &takeover->start)) {
-        /* Scanned when it was adopted or pulled, so the disk is what lies. The log itself stands. */
-        leat_diary_error("log %u/%u/%u: the start of segment %llu can't be read",
-                         takeover->ref.stream, takeover->ref.streamlet, takeover->ref.log,
-                         (unsigned long long)takeover->segment);
-        takeover->start = (struct leat_start){0};
+        start_damaged(takeover);
+        return;
     }
     if (takeover->phase == PHASE_TAIL) takeover->first_retained = takeover->start.first_segment;
     to_home(takeover);
@@ -529,10 +548,13 @@ static void start_known(struct leat_takeover *takeover, const uint8_t *bytes, ui
 static void on_start_read(struct leat_disk_io *io)
 {
     struct leat_takeover *takeover = io->owner;
-    if (start_is_longer(takeover))
+    uint32_t longer = start_longer(takeover);
+    if (longer == 0)
+        start_known(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
+    else if (block_reserve(takeover, longer))
         start_submit(takeover, core_0(takeover)->env->disk, takeover->seg, on_start_read);
     else
-        start_known(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
+        pause_for(takeover, LEAT_TAKEOVER_TICK_US); /* no memory: takeovers_step() reads it anew */
 }
 
 static void start_read(struct leat_takeover *takeover)
@@ -662,7 +684,8 @@ static void on_older_read(struct leat_disk_io *io)
     const struct leat_segment *first = hosted != NULL ? leat_log_first_held(hosted->log) : NULL;
     /* It may have gone to another node meanwhile, or its front may have been trimmed. */
     bool same = first != NULL && first->file == io->file && first->file_offset == io->offset;
-    if (same && start_is_longer(takeover))
+    uint32_t longer = start_longer(takeover);
+    if (same && longer > 0 && block_reserve(takeover, longer))
         start_submit(takeover, core->env->disk, first, on_older_read);
     else
         older_begin(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);

@@ -75,13 +75,23 @@ void log_warm_leave(struct leat_log *log)
 
 /* ---- waking ---- */
 
+/* SUBTLE: what is on its way here from other nodes is not called given up by that. (1) The log is made with
+ * its last segment alone, which is damaged; (2) it would begin there; (3) older ones that come would be
+ * dropped at once, and those that have not come on every node. */
+static void front_is_unreadable(struct leat_log *log)
+{
+    if (log->front_unknown && log->older_follow)
+        log->first_segment = log->trim_segment = log->first_offset = log->trim_offset = 0;
+    log->front_unknown = false;
+}
+
 static void warm_damaged(struct leat_log *log, const char *what)
 {
     char why[LOG_WHY_BYTES];
     struct leat_segment *last = log_slot_at(log, log->slot_count - 1)->seg;
     const struct leat_log_events *events = &log->options.events;
     snprintf(why, sizeof why, "segment %llu is damaged: %s", (unsigned long long)last->id.v, what);
-    log->front_unknown = false;
+    front_is_unreadable(log);
     if (log->state != LEAT_LOG_SERVING) return; /* it has a reason already */
     bool begun = !log->cold || log->stopping || log->deleting;
     log->cold = false;

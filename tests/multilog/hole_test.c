@@ -312,6 +312,35 @@ static void front_of_a_log_given_up_may_be_on_its_way(void **state)
     free(buffer);
 }
 
+/* The last segment is damaged, and the others are on their way from other nodes: nothing in front of it is
+ * given up by that, neither what comes nor what has not come. */
+static void end_that_is_damaged_gives_up_nothing_that_is_on_its_way(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(4);
+    struct leat_segment *older = log_slot_find(fake->log, 2)->seg;
+    fake->older_follow = true;
+    /* What comes is no part of the log when it is made. */
+    memmove(fake->log->slots + fake->log->slot_begin + 2,
+            fake->log->slots + fake->log->slot_begin + 3,
+            (fake->log->slot_count - 3) * sizeof(struct log_slot));
+    fake->log->slot_count--;
+    reopen(fake, 0x3, 0, true);
+    fake->fail_reads = true;
+    fake_settle(fake);
+    assert_int_equal(info_of(fake).state, LEAT_LOG_DAMAGED);
+    assert_int_equal(leat_log_first_retained(fake->log), 0);
+    uint64_t drops = fake->drops;
+    assert_int_equal(leat_log_segment_add(fake->log, older), LEAT_OK);
+    fake_settle(fake);
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    assert_int_equal(fake->drops, drops);
+    assert_ptr_equal(log_slot_at(fake->log, 0)->seg, older);
+    assert_int_equal(leat_log_first_retained(fake->log), 0);
+    fake_destroy(fake);
+}
+
 /* A log that waits for all of its segments does not know where it begins. */
 static void log_that_stands_in_calls_no_offset_too_low(void **state)
 {
@@ -582,6 +611,7 @@ int main(void)
         cmocka_unit_test(read_of_an_older_segment_waits_while_it_is_looked_for),
         cmocka_unit_test(front_of_a_log_given_up_may_be_on_its_way),
         cmocka_unit_test_prestate(front_of_a_log_given_up_may_be_on_its_way, files),
+        cmocka_unit_test(end_that_is_damaged_gives_up_nothing_that_is_on_its_way),
         cmocka_unit_test(log_that_stands_in_calls_no_offset_too_low),
         cmocka_unit_test(tail_given_up_is_jumped_over),
         cmocka_unit_test_prestate(tail_given_up_is_jumped_over, files),

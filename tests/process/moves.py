@@ -1,10 +1,11 @@
 """Streamlets that are handed from node to node while producers and consumers go on."""
+import json
 import os
 import subprocess
 import threading
 
 from cluster import Cluster, owned
-from rig import LEAT, WAIT_S, check, check_in, equal, main, on_end, process_end, until
+from rig import CLOSED, LEAT, START, WAIT_S, check, check_in, entries, equal, main, on_end, process_end, until
 
 
 class Load:
@@ -119,6 +120,41 @@ def test_records_given_up_stay_so_at_every_owner():
     equal(cluster.consume('s'), [])
     cluster.produce('s', ['more'])
     equal(cluster.consume('s'), ['more'])
+
+
+def first_of_a_run(node, stream):
+    """A closed segment that lies there, and the one before it does not."""
+    closed = {row['segment']: row for row in node.segments(stream) if row['state'] == CLOSED}
+    return next((row for segment, row in closed.items() if segment > 0 and segment - 1 not in closed), None)
+
+
+def test_a_damaged_start_on_the_new_owner_costs_nothing():
+    """The chain back to the older segments is broken there: the segment comes from another node, and what is in front of it stays
+    where it is."""
+    cluster = Cluster(**PATIENT).start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 2, '--durability', 'disk',
+                 '--segment-bytes', '64K')
+    stream = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['id']
+    cluster.leat('streamlet', 'move', 's', 0, 'n1')
+    lines, at = [], None
+    while at is None:
+        check(len(lines) < 500000, 'one node has all segments')
+        new = [f'{i:06d}' for i in range(len(lines), len(lines) + 20000)]
+        cluster.produce('s', new, '--batch-bytes', '2K')
+        lines += new
+        at = next((i for i in (0, 2) if first_of_a_run(cluster.nodes[i], stream)), None)
+    node = cluster.nodes[at]
+    node.stop()
+    row = first_of_a_run(node, stream)
+    start = next(e for e in entries(node.segment_bytes(row)) if e[0] == START)
+    node.segment_flip(row, start[1] + 32 + 8)
+    node.start()
+    until(lambda: {n['state'] for n in cluster.status()['nodes']} == {'up'}, 'all are up')
+    cluster.leat('streamlet', 'move', 's', 0, f'n{at}')
+    equal(cluster.consume('s'), lines, 'at the node with the damage')
+    check_in("can't be read here", node.diary())
+    cluster.leat('streamlet', 'move', 's', 0, f'n{2 - at}')
+    equal(cluster.consume('s'), lines, 'at the next owner')
 
 
 def test_a_drained_node_gives_its_streamlets_away():
