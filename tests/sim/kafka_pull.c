@@ -168,6 +168,9 @@ static void out_of_range(struct puller *puller, uint32_t partition,
                  "OFFSET_OUT_OF_RANGE, %lld to %lld",
                  stream->name, partition, (unsigned long long)part->position,
                  (long long)row->log_start_offset, (long long)row->high_watermark);
+    sim_trace(scenario->world, "partition %u at offset %llu: out of range, %lld to %lld", partition,
+              (unsigned long long)part->position, (long long)row->log_start_offset,
+              (long long)row->high_watermark);
     part->placed = false;
 }
 
