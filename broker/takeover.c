@@ -27,12 +27,13 @@ struct leat_takeover {
     uint32_t home;
     struct leat_tail_record tail;
     enum phase phase;
-    bool busy;     /* something is under way that comes back by itself */
-    bool complete; /* ENDED: nothing is missing */
-    bool absent;   /* TAIL: on its way to say that the last segment is nowhere */
-    bool away;     /* ENDED: a node was down when the last one was looked for */
-    bool again;    /* it was looked for before: whoever has it had time to say so */
-    bool behind;   /* another one of the same log has not ended yet */
+    bool busy;      /* something is under way that comes back by itself */
+    bool complete;  /* ENDED: nothing is missing */
+    bool absent;    /* TAIL: on its way to say that the last segment is nowhere */
+    bool away;      /* ENDED: a node was down when the last one was looked for */
+    bool again;     /* it was looked for before: whoever has it had time to say so */
+    bool all_asked; /* the last time no node was down */
+    bool behind;    /* another one of the same log has not ended yet */
     /* The segment that is wanted now; extent {0, 0}: there is none to want, or any will do. */
     uint64_t segment, next_offset;
     struct leat_extent extent;
@@ -343,7 +344,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
         const struct leat_core *core = core_0(takeover);
         uint64_t now_us = leat_core_now(core_0(takeover));
         if (takeover->nowhere == 1) takeover->missing_us = now_us;
-        if (takeover->tail.jumped && takeover->nowhere &&
+        if (takeover->tail.jumped && takeover->nowhere && takeover->all_asked &&
             now_us >= takeover->missing_us + LEAT_TAKEOVER_MISSING_US) {
             /* What was left of it when the rest was given up has gone, too. */
             takeover->extent = (struct leat_extent){0, 0};
@@ -395,6 +396,7 @@ static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
                                                .on_done = on_pulled,
                                                .owner = takeover};
     sources_fill(core, &takeover->pull);
+    takeover->all_asked = all_up(core);
     takeover->busy = true;
     leat_err rc = leat_backup_pull(core->replicate.backup, &takeover->pull);
     if (rc == LEAT_E_AGAIN)

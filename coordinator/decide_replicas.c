@@ -30,6 +30,7 @@ static void wait_for(struct leat_log_decision *decision, const char *why)
 
 static bool holds_tail(const struct leat_tail_record *tail, const struct leat_replica_row *row)
 {
+    if (tail->extent.bytes == 0) return false; /* it names none */
     if (row->segment != tail->segment || row->kind == LEAT_REPLICA_LOST) return false;
     if (row->holds_tail || extent_equal(row->extent, tail->extent)) return true;
     /* Cut to the record by an earlier version, which added a close entry: see decide.c. */
@@ -37,13 +38,37 @@ static bool holds_tail(const struct leat_tail_record *tail, const struct leat_re
            row->next_offset == tail->next_offset;
 }
 
-static void by_tail(const struct leat_tail_record *tail, const struct leat_replica_row *const *rows,
-                    size_t count, struct leat_log_decision *decision, bool *out_holds)
+/* Is it a whole segment of what is left of a log that says no more than how far it went? So it is where the
+ * only copy was read as it stood when its end was given up. */
+static bool may_be_left(const struct leat_tail_record *tail, const struct leat_replica_row *row)
 {
-    bool found = tail->segment == UINT64_MAX || tail->jumped;
+    return tail->jumped && tail->extent.bytes == 0 && row->kind == LEAT_REPLICA_CLOSED &&
+           row->extent.bytes > 0 && row->segment <= tail->segment;
+}
+
+static bool is_last_left(const struct leat_tail_record *tail,
+                         const struct leat_replica_row *const *rows, size_t count, size_t at)
+{
+    if (!may_be_left(tail, rows[at])) return false;
+    for (size_t i = 0; i < count; i++)
+        if (may_be_left(tail, rows[i]) && rows[i]->segment > rows[at]->segment) return false;
+    return true;
+}
+
+/* SUBTLE: what was given up is not asked for, but what was left is. (1) The only copy of a log lost its
+ * end, and the loss is accepted; older segments are left, and readers at 100. (2) Its node dies before
+ * anything was appended, and another gets the log, which has nothing of it. (3) That one calls 100 too
+ * low, and begins where offsets jumped to; when the first node has the log again it begins at 0, and so
+ * do readers that were sent away. So it waits until what is left was found, or nobody is left to ask. */
+static void by_tail(const struct leat_tail_record *tail, const struct leat_replica_row *const *rows,
+                    size_t count, const struct co_hearing *heard,
+                    struct leat_log_decision *decision, bool *out_holds)
+{
+    bool found = tail->segment == UINT64_MAX || (tail->jumped && heard->all);
     for (size_t i = 0; i < count; i++) {
-        out_holds[i] = holds_tail(tail, rows[i]);
-        found = found || out_holds[i];
+        bool holds = holds_tail(tail, rows[i]);
+        out_holds[i] = holds || is_last_left(tail, rows, count, i);
+        found = found || holds;
     }
     if (found) {
         decision->kind = LEAT_DECIDED_TAIL;
@@ -51,10 +76,15 @@ static void by_tail(const struct leat_tail_record *tail, const struct leat_repli
         return;
     }
     char why[160];
-    snprintf(why, sizeof why,
-             "segment %" PRIu64 " (%" PRIu32 " bytes, CRC %08" PRIx32
-             ") is on none of the nodes that answer",
-             tail->segment, tail->extent.bytes, tail->extent.crc);
+    if (tail->jumped)
+        snprintf(why, sizeof why,
+                 "what was left of it when its loss was accepted may be on a node that has not "
+                 "answered");
+    else
+        snprintf(why, sizeof why,
+                 "segment %" PRIu64 " (%" PRIu32 " bytes, CRC %08" PRIx32
+                 ") is on none of the nodes that answer",
+                 tail->segment, tail->extent.bytes, tail->extent.crc);
     wait_for(decision, why);
 }
 
@@ -222,5 +252,5 @@ void co_decide_replicas(struct leat_log_ref log, const struct leat_log_record *r
     if (record->opened)
         by_marks(record, rows, count, heard, out_decision, out_holds);
     else
-        by_tail(&record->tail, rows, count, out_decision, out_holds);
+        by_tail(&record->tail, rows, count, heard, out_decision, out_holds);
 }

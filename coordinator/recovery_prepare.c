@@ -185,13 +185,14 @@ static const struct co_row *holder(const struct co_recovery *it, const struct co
     return found;
 }
 
+/* Also what an operator left of a log: no copies of that are made first. */
 static uint32_t holds_count(const struct co_recovery *it,
                             const struct co_recover_streamlet *streamlet, uint32_t node)
 {
     uint32_t count = 0;
     for (uint32_t q = 0; q < streamlet->logs; q++) {
         const struct co_recover_log *log = &it->logs[streamlet->first + q];
-        if (log_has_bytes(log) && holder(it, log, node, false)) count++;
+        if (log->decision != LEAT_RECOVER_WAITS && holder(it, log, node, false)) count++;
     }
     return count;
 }

@@ -392,6 +392,47 @@ static void decide_replicas_finds_a_standing_tail(void **state)
                      LEAT_DECIDED_TAIL);
 }
 
+/* After an accepted loss the log goes on without what was given up, and not without what was left, while
+ * a node may have that which was not asked. */
+static void decide_replicas_waits_for_what_an_operator_left(void **state)
+{
+    (void)state;
+    bool holds[3];
+    struct leat_log_decision d;
+    struct leat_log_record record = record_tail(5, 0, 0, 5000);
+    record.tail.jumped = true;
+    struct leat_replica_row first = replica(0, 0, 1, 300, 30), last = replica(1, 0, 1, 400, 90),
+                            behind = replica(6, 0, 1, 400, 95);
+    first.kind = last.kind = behind.kind = LEAT_REPLICA_CLOSED;
+    const struct leat_replica_row *rows[] = {&first, &last, &behind};
+    const uint32_t nodes[] = {0, 1, 2};
+    struct co_hearing heard = {.nodes = nodes, .enough = 1};
+    co_decide_replicas(LOG, &record, rows, 3, &heard, &d, holds);
+    assert_int_equal(d.kind, LEAT_DECIDED_WAIT);
+    assert_non_null(strstr(d.why, "left"));
+    heard.all = true;
+    co_decide_replicas(LOG, &record, rows, 3, &heard, &d, holds);
+    assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
+    assert_true(d.tail.jumped && d.tail.next_offset == 5000);
+    assert_true(!holds[0] && holds[1] && !holds[2]); /* who shall own it */
+    co_decide_replicas(LOG, &record, rows, 0, &heard, &d, holds);
+    assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
+}
+
+/* Where its record names what was left, one who has that is enough. */
+static void decide_replicas_finds_what_an_operator_left(void **state)
+{
+    (void)state;
+    bool holds[2];
+    struct leat_log_record record = record_tail(5, 800, 801, 5000);
+    record.tail.jumped = true;
+    struct leat_replica_row left = replica(5, 0, 1, 800, 120), other = replica(4, 0, 1, 700, 90);
+    left.kind = other.kind = LEAT_REPLICA_CLOSED;
+    assert_int_equal(decide_rows(record, &other, NULL, holds).kind, LEAT_DECIDED_WAIT);
+    assert_int_equal(decide_rows(record, &other, &left, holds).kind, LEAT_DECIDED_TAIL);
+    assert_true(!holds[0] && holds[1]);
+}
+
 /* What lost its bytes decides nothing, whatever it was; people are told of it. */
 static void decide_replicas_tells_of_what_is_lost(void **state)
 {
@@ -500,6 +541,8 @@ int main(void)
         cmocka_unit_test(decide_replicas_goes_past_a_ragged_end_that_was_closed_elsewhere),
         cmocka_unit_test(decide_replicas_that_differ_wait),
         cmocka_unit_test(decide_replicas_finds_a_standing_tail),
+        cmocka_unit_test(decide_replicas_waits_for_what_an_operator_left),
+        cmocka_unit_test(decide_replicas_finds_what_an_operator_left),
         cmocka_unit_test(decide_replicas_tells_of_what_is_lost),
         cmocka_unit_test(decide_best_of_what_is_left),
         cmocka_unit_test(name_offences_are_named),
