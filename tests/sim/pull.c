@@ -208,6 +208,7 @@ static void on_error(void *owner, const struct leat_error *error)
     struct sim_client *client = owner;
     sim_trace(client->scenario->world, "consumer error: %s: %s", leat_err_name(error->code),
               error->text);
+    memcpy(client->told, error->text, sizeof client->told);
     enum leat_err_class class = leat_err_class(error->code);
     if (class == LEAT_CLASS_FATAL || class == LEAT_CLASS_REJECT)
         refused(client, error->code, error);

@@ -224,6 +224,29 @@ static void audit_judge(struct scenario *scenario)
     }
 }
 
+/* It took too long. Who is at the end of all its logs has seen what there is, and what it did not see is
+ * lost. Who still asks was not answered: that says nothing of what is there. */
+static void audit_fails(struct scenario *scenario)
+{
+    const struct sim_client *late = NULL;
+    for (unsigned i = 0; i < SIM_STREAMS; i++) {
+        const struct sim_client *client = scenario->clients[scenario->client_count - 1 - i];
+        bool at_end = client->consumer && leat_consumer_engine_at_end(client->consumer);
+        if (client->given_up) continue;
+        if (at_end || check_audit_done(scenario->check, client->stream, scenario->behind))
+            check_final(scenario->check, client->stream);
+        else
+            late = client;
+    }
+    if (!late) return;
+    (void)check_audit_done(scenario->check, late->stream, scenario->behind);
+    scenario->waits_for = late->process->name;
+    char what[LEAT_ERROR_TEXT_BYTES + 80];
+    snprintf(what, sizeof what, "the final pass is not answered; last it was told: %s",
+             late->told[0] ? late->told : "nothing");
+    sim_stuck(scenario, what);
+}
+
 /* A fresh consumer per stream reads everything from the beginning. */
 static void audit(struct scenario *scenario)
 {
@@ -232,7 +255,7 @@ static void audit(struct scenario *scenario)
     for (uint32_t i = 0; i < SIM_STREAMS; i++)
         (void)sim_client_start(scenario, SIM_CLIENT_AUDITOR, i, 0);
     if (!sim_run_until(scenario, audited, AUDIT_US_MAX)) {
-        /* Name what is missing, rather than that the end was not reached. */
+        audit_fails(scenario);
         audit_judge(scenario);
         sim_stuck(scenario, "the final pass does not reach the end");
     }

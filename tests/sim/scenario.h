@@ -109,6 +109,7 @@ struct sim_client {
     uint64_t committing[CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     uint64_t processed[CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool commit_under_way, given_up;
+    char told[LEAT_ERROR_TEXT_BYTES]; /* last, of why it is not answered */
     /* control, raw, of Kafka: their own state */
     void *state;
 };
