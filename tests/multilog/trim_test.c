@@ -369,6 +369,32 @@ static void trim_moves_the_ends_of_groups(void **state)
     fake_destroy(fake);
 }
 
+/* Only the last segment says where the log begins. Damaged, it says nothing: what was given up is shown,
+ * not what was not is hidden. As it was, it says so again. */
+static void trim_is_forgotten_while_the_last_segment_is_damaged(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(4);
+    uint64_t middle = log_slot_at(fake->log, 1)->seg->base_offset + 1;
+    assert_int_equal(must_trim(fake, middle), middle);
+    for (unsigned damaged = 0; damaged < 3; damaged++) {
+        reopen(fake, 0, 0, true);
+        struct leat_segment *last = log_slot_at(fake->log, fake->log->slot_count - 1)->seg;
+        uint8_t *byte = &fake_held_of(fake, last)->file[last->extent.bytes / 2];
+        if (damaged == 1) *byte ^= 1;
+        fake_settle(fake);
+        if (damaged == 1) {
+            assert_int_equal(info_of(fake).state, LEAT_LOG_DAMAGED);
+            begins_at(fake, log_slot_at(fake->log, 0)->seg->base_offset);
+            *byte ^= 1;
+        } else {
+            assert_int_equal(info_of(fake).state, LEAT_LOG_SERVING);
+            begins_at(fake, middle);
+        }
+    }
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     static int files;
@@ -389,6 +415,7 @@ int main(void)
         cmocka_unit_test(retention_by_size_drops_with_each_close),
         cmocka_unit_test(retention_by_size_counts_what_is_acked),
         cmocka_unit_test(trim_moves_the_ends_of_groups),
+        cmocka_unit_test(trim_is_forgotten_while_the_last_segment_is_damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,6 +78,22 @@ bool sim_copies_owns(struct scenario *scenario, const struct sim_server *server,
     return owner != LEAT_OWNER_NONE && strcmp(machine->nodes[owner].info.name, server->name) == 0;
 }
 
+bool sim_copies_damaged(struct scenario *scenario, const struct sim_server *server,
+                        struct leat_log_ref log)
+{
+    struct leat_log_ref ref = ref_of(scenario, log);
+    if (!server->ready || !server->node->cores) return false;
+    for (uint32_t c = 0; c < scenario->cores; c++) {
+        const struct leat_core *core = &server->node->cores[c];
+        const struct leat_hosted *hosted = core->hosted ? leat_hosted_find(core, ref) : NULL;
+        struct leat_log_info info;
+        if (!hosted || !hosted->log) continue;
+        leat_log_info(hosted->log, &info);
+        if (info.state == LEAT_LOG_DAMAGED) return true;
+    }
+    return false;
+}
+
 /* ---- every mark has everything that was acked ---- */
 
 struct look {

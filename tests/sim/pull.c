@@ -59,6 +59,27 @@ static bool batch_read(struct sim_client *client, const struct leat_fetched *fet
     return true;
 }
 
+/* An auditor with a number reads one log. */
+static struct leat_log_ref only_log(const struct sim_client *client)
+{
+    uint32_t at = client->index - 1;
+    return (struct leat_log_ref){client->stream, at / CHECK_LOGS_MAX, at % CHECK_LOGS_MAX};
+}
+
+/* Where a log begins is said by its last segment. Where that is what the bit hit, and is called damaged for
+ * it (by the row at the start, or by whoever reads its bytes behind that), what is left does not know of
+ * trims since, and is all shown. */
+static void floor_give_up(struct sim_client *client)
+{
+    struct scenario *scenario = client->scenario;
+    if (client->kind != SIM_CLIENT_AUDITOR || client->index == 0 || !scenario->rotten) return;
+    struct leat_log_ref log = only_log(client);
+    bool *named = &scenario->named[log.stream][log.streamlet][log.log];
+    if (!*named && sim_copies_damaged(scenario, &scenario->servers[0], log))
+        sim_rot_named(scenario, log, "its owner says so");
+    if (*named) memset(client->reader.floor, 0, sizeof client->reader.floor);
+}
+
 void sim_run_read(struct sim_client *client, const struct leat_fetched *fetched)
 {
     struct leat_log_ref log = fetched->log;
@@ -72,6 +93,7 @@ void sim_run_read(struct sim_client *client, const struct leat_fetched *fetched)
         check_owned(client->scenario->check, client->reader.set, log,
                     client->consumer ? client->consumer->set_generation : client->generation,
                     client->number);
+    floor_give_up(client);
     const uint8_t *at = fetched->bytes;
     size_t left = fetched->byte_count;
     while (left) {
@@ -151,13 +173,6 @@ static void start_anew(struct sim_world *world, struct sim_event *event)
     (void)sim_client_start(client->scenario, client->kind, client->stream, client->index);
     sim_client_kill(client);
     (void)world;
-}
-
-/* An auditor with a number reads one log. */
-static struct leat_log_ref only_log(const struct sim_client *client)
-{
-    uint32_t at = client->index - 1;
-    return (struct leat_log_ref){client->stream, at / CHECK_LOGS_MAX, at % CHECK_LOGS_MAX};
 }
 
 /* The engine has ended. */
@@ -251,10 +266,6 @@ leat_err sim_consumer_create(struct sim_client *client)
     client->reader.auditor = client->kind == SIM_CLIENT_AUDITOR;
     client->reader.set = 0;
     check_reader_reset(scenario->check, &client->reader);
-    /* A log that waits for its end is read as far as it is there: what is left does not know of trims since. */
-    if (client->kind == SIM_CLIENT_AUDITOR && client->index > 0 && scenario->rotten &&
-        scenario->named[client->stream][only_log(client).streamlet][only_log(client).log])
-        memset(client->reader.floor, 0, sizeof client->reader.floor);
     return leat_consumer_engine_create(&client->actor->env, &client->timers, client->client,
                                        &options, &events, &client->consumer);
 }

@@ -15,7 +15,7 @@ enum {
     TRIES_MAX = 200,
     READ_US_MAX = 60 * 1000 * 1000,
     REFUSED_US_MAX = 5 * 1000 * 1000,
-    TRIMMED_US = 1500 * 1000,
+    CARED_FOR_US = 1500 * 1000,
     UNIT_BYTES = 16 * 1024, /* a slot begins at a multiple of it */
 };
 
@@ -234,10 +234,10 @@ static void logs_read_and_judge(struct scenario *scenario)
 static bool rot_round(struct scenario *scenario)
 {
     struct flip flip;
-    /* A log that was trimmed to its end begins anew within a second of a start, and the coordinator's log
-     * is told of it: what that got in the last 200 ms reads as torn when it is damaged. */
-    if (scenario->trimmer)
-        sim_world_run(scenario->world, scenario->world->now_us + TRIMMED_US, NULL);
+    /* Within a second of a start retention opens a segment where it finds something to drop, and a log that
+     * was trimmed to its end begins anew. The coordinator's log is told of both: what that got in the last
+     * 200 ms reads as torn when it is damaged, and those logs then end where they did before. */
+    sim_world_run(scenario->world, scenario->world->now_us + CARED_FOR_US, NULL);
     if (!go_down(scenario)) return false;
     memset(scenario->named, 0, sizeof scenario->named);
     bool flipped = flip_one(scenario, &flip);

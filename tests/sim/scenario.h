@@ -274,6 +274,9 @@ void sim_copies_acked(struct scenario *scenario, struct leat_log_ref log);
 /** Does its node own that log, as its own coordinator has it? */
 bool sim_copies_owns(struct scenario *scenario, const struct sim_server *server,
                      struct leat_log_ref log);
+/** Does its node call that log's last segment damaged? */
+bool sim_copies_damaged(struct scenario *scenario, const struct sim_server *server,
+                        struct leat_log_ref log);
 /** A machine has died, and what its node knew is not to be forgotten. */
 void sim_copies_note(struct scenario *scenario, const struct sim_server *server);
 
