@@ -2,12 +2,19 @@
 #include "tools/cli.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "wire/message_cluster.h"
 
-enum { BODY_BYTES = 1024, NODES_MAX = 256, STREAMLETS_MAX = 1 << 18 };
+enum {
+    BODY_BYTES = 1024,
+    NODES_MAX = 256,
+    STREAMLETS_MAX = 1 << 18,
+    BEHIND_TRIES = 100, /* of a move that the leader's tables allow and the owner's do not */
+    BEHIND_PAUSE_MS = 20,
+};
 
 static const char help[] =
     "Usage: leat streamlet move STREAM STREAMLET NODE\n"
@@ -16,8 +23,10 @@ static const char help[] =
     "way is retried at the new owner.\n"
     "  -b, --brokers HOST:PORT,...\n";
 
-/* Something is on its way already, a leader is being chosen: that passes. */
-static int move_one(const char *stream, uint32_t streamlet, const char *node, size_t node_bytes)
+/* Something is on its way already, a leader is being chosen: that passes. So does, where `known` says
+ * that the leader has the node as one that takes streamlets, that an owner has not heard of it yet. */
+static int move_one(const char *stream, uint32_t streamlet, const char *node, size_t node_bytes,
+                    bool known)
 {
     uint8_t bytes[BODY_BYTES];
     struct leat_msg_writer body;
@@ -30,8 +39,13 @@ static int move_one(const char *stream, uint32_t streamlet, const char *node, si
      * connection, so it has when it answers. */
     int code = cli_stream_ensure(stream, false);
     if (code) return code;
-    if (cli_call_patiently(LEAT_KIND_STREAMLET_MOVE, &body, &answer)) return cli_refused(&answer);
-    cli_answer_fini(&answer);
+    for (unsigned tries = known ? BEHIND_TRIES : 1; tries > 0; tries--) {
+        leat_err rc = cli_call_patiently(LEAT_KIND_STREAMLET_MOVE, &body, &answer);
+        if (rc != LEAT_OK && (rc != LEAT_E_NOT_FOUND || tries == 1)) return cli_refused(&answer);
+        cli_answer_fini(&answer);
+        if (rc == LEAT_OK) break;
+        (void)poll(NULL, 0, BEHIND_PAUSE_MS);
+    }
     return CLI_OK;
 }
 
@@ -53,7 +67,7 @@ int leat_streamlet_main(int argc, char **argv)
         if (n >= 0) cli_error("streamlet move wants STREAM, the streamlet's number, and NODE");
         return CLI_USAGE;
     }
-    return move_one(argv[1], (uint32_t)streamlet, argv[3], strnlen(argv[3], 300));
+    return move_one(argv[1], (uint32_t)streamlet, argv[3], strnlen(argv[3], 300), false);
 }
 
 /* ---- rebalance ---- */
@@ -213,7 +227,7 @@ static int spread(struct layout *layout, const char *name)
     for (uint32_t s = 0; s < layout->streamlet_count; s++) {
         struct node *from = node_of(layout, layout->owners[s]), *to = node_least(layout);
         if (from != NULL && from->streamlets <= to->streamlets + 1) continue;
-        int code = move_one(name, s, to->name.text, to->name.bytes);
+        int code = move_one(name, s, to->name.text, to->name.bytes, true);
         if (code != CLI_OK) return code;
         if (from != NULL) from->streamlets--;
         to->streamlets++;
