@@ -348,6 +348,9 @@ const char *leat_hosted_absent_words(leat_err absent);
 void leat_hosted_send_openings(struct leat_core *core);
 /** From now on it is looked at every second again. */
 void leat_hosted_watch(struct leat_hosted *hosted);
+/** How a read of that log has ended, for whoever asked: what a node has that is down is not lost, so nobody is told to
+ * begin behind it, or to give it up (LEAT_E_STARTING). Thread: the log's core. */
+leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read);
 /** Called every tick: retention, parking. */
 void leat_hosted_care(struct leat_core *core);
 

@@ -122,14 +122,6 @@ static bool fetch_look_older(struct leat_fetch_read *read, struct leat_hosted *h
     return leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN;
 }
 
-/* What a node has that is down is not lost: nobody is told to begin behind it, or to give it up. */
-static void fetch_hope(struct leat_fetch_read *read, const struct leat_hosted *hosted)
-{
-    const struct leat_segment *first = leat_log_first_held(hosted->log);
-    if (read->read.rc != LEAT_E_DAMAGED || !hosted->older_away || first == NULL) return;
-    if (read->read.next.v <= first->base_offset) read->read.rc = LEAT_E_STARTING;
-}
-
 /* On the log's core. read->rc AGAIN: the disk is asked. */
 static void fetch_read_here(struct leat_fetch_read *read)
 {
@@ -150,7 +142,7 @@ static void fetch_read_here(struct leat_fetch_read *read)
         read->rc = LEAT_E_AGAIN;
         if (leat_log_reads_wait(hosted->log)) leat_hosted_watch(hosted); /* not for ever */
     } else {
-        fetch_hope(read, hosted);
+        read->read.rc = leat_hosted_hope(hosted, &read->read);
     }
 }
 
@@ -160,7 +152,7 @@ static void fetch_on_read(struct leat_read *done)
     /* Meanwhile it may have been found out what is missing in front. */
     fetch_note_ends(read, done->log);
     const struct leat_hosted *hosted = leat_hosted_find(read->home, read->item->want.log);
-    if (hosted != NULL && hosted->log == done->log) fetch_hope(read, hosted);
+    if (hosted != NULL && hosted->log == done->log) done->rc = leat_hosted_hope(hosted, done);
     read->rc = LEAT_OK;
     fetch_read_back(read);
 }

@@ -249,6 +249,13 @@ leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint
 
 /* ---- what a log tells ---- */
 
+leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read)
+{
+    const struct leat_segment *first = leat_log_first_held(hosted->log);
+    if (read->rc != LEAT_E_DAMAGED || !hosted->older_away || first == NULL) return read->rc;
+    return read->next.v <= first->base_offset ? LEAT_E_STARTING : read->rc;
+}
+
 void leat_hosted_watch(struct leat_hosted *hosted)
 {
     if (hosted->care_index == 0) return;

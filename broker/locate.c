@@ -83,9 +83,20 @@ static void locator_back(struct leat_locator *locator)
     leat_core_mail(locator->home, locator->core->index, &locator->mail, locator_deliver_back);
 }
 
+/* On the log's core. */
+static void locator_hope(const struct leat_hosted *hosted, struct leat_locate_op *op)
+{
+    if (op->rc == LEAT_E_DAMAGED && op->read.rc == LEAT_E_DAMAGED)
+        op->rc = leat_hosted_hope(hosted, &op->read);
+}
+
 static void locator_on_located(struct leat_locate_op *op)
 {
-    locator_back(op->owner);
+    struct leat_locator *locator = op->owner;
+    const struct leat_hosted *hosted =
+        leat_hosted_find(locator->home, locator->asked[locator->at].log);
+    if (hosted != NULL && hosted->log == op->read.log) locator_hope(hosted, op);
+    locator_back(locator);
 }
 
 static void locator_deliver_home(void *actor, struct leat_mail *mail)
@@ -107,7 +118,12 @@ static void locator_deliver_home(void *actor, struct leat_mail *mail)
     op->owner = locator;
     op->read.disk_buffer = locator->buffer;
     op->read.disk_buffer_bytes = LEAT_DISK_BUFFER_BYTES;
-    if (leat_log_locate(hosted->log, op) != LEAT_E_AGAIN) locator_back(locator);
+    if (leat_log_locate(hosted->log, op) == LEAT_E_AGAIN) {
+        if (leat_log_reads_wait(hosted->log)) leat_hosted_watch(hosted); /* not for ever */
+        return;
+    }
+    locator_hope(hosted, op);
+    locator_back(locator);
 }
 
 static uint32_t epoch_of(const struct leat_core *core, struct leat_log_ref ref)

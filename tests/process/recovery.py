@@ -14,8 +14,9 @@ import threading
 import time
 
 from cluster import Cluster
-from rig import LEAT, WAIT_S, diaries_print, equal, main, on_end, process_end, until
+from rig import LEAT, WAIT_S, Raw, check, diaries_print, equal, main, on_end, process_end, until
 
+LOCATE, LOCATE_OFFSET, STARTING = 10, 3, 7
 TRIALS = int(os.environ.get('RECOVERY_TRIALS', '3'))
 
 
@@ -127,6 +128,36 @@ def owner(cluster):
     incarnation = json.loads(text)['log_list'][0]['owner']
     return [int(n['name'][1:]) for n in cluster.status(code=None)['nodes']
             if n['incarnation'] == incarnation and n['state'] == 'up']
+
+
+def test_what_only_a_node_has_that_is_down_is_not_called_damaged():
+    """Nor by LOCATE, which looks an offset up: whoever asks is told to try again, and not to begin behind it."""
+    cluster = Cluster(nodes=4, voters=3, recovery='yes').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 2, '--durability', 'disk',
+                 '--segment-bytes', '64K')
+    stream = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['id']
+    cluster.leat('streamlet', 'move', 's', 0, 'n3')
+    lines, away = [], None
+
+    def held(i):
+        return {row['segment'] for row in cluster.nodes[i].segments(stream)}
+
+    while away is None:
+        check(len(lines) < 400000, 'one node has all copies')
+        new = [f'{i:06d}' for i in range(len(lines), len(lines) + 5000)]
+        cluster.produce('s', new, '--batch-bytes', '2K')
+        lines += new
+        ends = max(held(3)) - 1  # the last one may be a reservation
+        away = next((i for i in range(3) if 0 in held(i) and not held(i) & {ends, ends + 1}), None)
+    for i in (3, away):
+        cluster.nodes[i].kill()
+    left = [i for i in range(3) if i != away]
+    serving = until(lambda: [i for i in left if 'are on no node that is up' in cluster.nodes[i].diary()], 'the front is missed')[0]
+    _, rows, _ = Raw(cluster.nodes[serving]).call(LOCATE, [[[stream, 0, 0, LOCATE_OFFSET, 0]]])
+    equal(rows[0][0], STARTING, rows)
+    for i in (3, away):
+        cluster.nodes[i].start()
+    equal(cluster.consume('s'), lines)
 
 
 def measured_kill(cluster, i):
