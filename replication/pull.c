@@ -46,16 +46,35 @@ static bool may_serve(const struct replica *rep, struct leat_extent extent)
     return trailer.type == LEAT_ENTRY_TRAILER && trailer.crc == extent.crc;
 }
 
+/* It claims to. Does it? Closed ones were looked at when they were closed. */
+static bool holds(const struct replica *rep, struct leat_extent extent)
+{
+    const struct leat_segment *seg = rep->seg;
+    struct leat_scan scan;
+    if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
+    leat_scan_segment(seg->buffer, extent.bytes, &scan);
+    return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent);
+}
+
+/* SUBTLE: where several claim it, the bytes say which has it.
+ *  1. A write to this node's replica arrives in part, its last entry among it, and fails.
+ *  2. The owner makes another replica, here, too: it is whole. The owner dies before the first is dropped.
+ *  3. Recovery lists the second. Were the first served, whoever pulls would find it damaged, each time.
+ * A claim that no other disputes is not looked at: whoever pulls does, and each piece would be a scan. */
 static struct replica *replica_with(const struct leat_backup *backup, struct leat_log_ref log,
                                     struct leat_segment_id segment, struct leat_extent extent)
 {
     const struct leat_list *head = backup_bucket(backup, log);
+    struct replica *first = NULL;
     for (struct leat_list *it = head->next; it != head; it = it->next) {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || rep->seg->id.v != segment.v) continue;
-        if (leat_log_ref_equal(rep->seg->log, log) && may_serve(rep, extent)) return rep;
+        if (!leat_log_ref_equal(rep->seg->log, log) || !may_serve(rep, extent)) continue;
+        if (first && holds(first, extent)) return first;
+        if (first && holds(rep, extent)) return rep;
+        first = rep;
     }
-    return NULL;
+    return first;
 }
 
 static void serve_end(struct backup_serve *serve, leat_err rc)

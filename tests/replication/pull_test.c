@@ -167,6 +167,33 @@ static void pull_believes_nothing_that_it_has_not_checked(void **state)
     scene_free(scene);
 }
 
+/* Of two on one node one is torn: its last entry has arrived, and something before that has not. */
+static void pull_where_one_of_two_is_torn_serves_the_other(void **state)
+{
+    (void)state;
+    for (unsigned torn = 0; torn < 2; torn++) {
+        struct scene *scene = scene_new(45 + torn);
+        assert_int_equal(pulled(scene, 1), LEAT_OK);
+        assert_int_equal(pulled(scene, 1), LEAT_OK);
+        struct leat_backup *two = scene->world->nodes[scene->to].backup;
+        unsigned at = 0;
+        LEAT_LIST_EACH(&two->replicas, it)
+        {
+            struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+            if (!rep->seg || rep->seg->id.v != 1 || at++ != torn) continue;
+            assert_non_null(rep->seg->buffer);
+            rep->seg->state = LEAT_SEGMENT_OPEN;
+            rep->seg->buffer[rep->seg->extent.bytes / 2] ^= 0x10;
+        }
+        assert_int_equal(at, 2);
+        scene->from[1] = scene->to;
+        scene->to = scene->from[0];
+        scene->from[0] = scene->from[1];
+        assert_int_equal(pulled(scene, 1), LEAT_OK);
+        scene_free(scene);
+    }
+}
+
 /* A source that dies in the middle is passed over; with all of them the reason is told, and it can be
  * asked again. */
 static void pull_goes_on_with_the_next_when_a_source_dies(void **state)
@@ -221,6 +248,7 @@ int main(void)
         cmocka_unit_test(pull_brings_exactly_these_bytes),
         cmocka_unit_test(pull_of_bytes_that_nobody_has_leaves_nothing),
         cmocka_unit_test(pull_believes_nothing_that_it_has_not_checked),
+        cmocka_unit_test(pull_where_one_of_two_is_torn_serves_the_other),
         cmocka_unit_test(pull_goes_on_with_the_next_when_a_source_dies),
         cmocka_unit_test(pull_is_refused_where_it_can_not_be),
     };
