@@ -102,6 +102,24 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
         recover_reopen(recover);
 }
 
+/* SUBTLE: refused, the log stays; what was told of it meanwhile was not looked at, as it was going.
+ *  1. A loss is accepted; here that is not told yet, so the log stands in again under its old epoch.
+ *  2. The operator, who still sees it wait, asks again. The epoch of (1) is told.
+ *  3. The second one is refused: it names the old epoch. Nobody would ask for the new log. */
+static void recover_stay(struct leat_core *home, struct leat_hosted *hosted)
+{
+    if (hosted->give_up != NULL) return; /* it goes all the same, and asks then */
+    hosted->going = false;
+    if (home->stopping) {
+        leat_core_log_stop(home, hosted);
+        return;
+    }
+    const struct leat_stream *stream = leat_stream_find(home, hosted->ref.stream);
+    if (stream == NULL || !leat_core_owns(home, stream->desc, hosted->ref.streamlet)) return;
+    const struct leat_begun_log *row = leat_begun_find(stream->begun, hosted->ref);
+    if (row != NULL) leat_takeover_look(hosted, row, stream->desc->settings.logs);
+}
+
 static void recover_on_committed(struct leat_coordinate *request)
 {
     struct recover_call *recover = request->owner;
@@ -113,10 +131,7 @@ static void recover_on_committed(struct leat_coordinate *request)
         recover->rc = leat_error_set(&recover->error, LEAT_E_UNKNOWN_STREAM,
                                      "the stream was deleted meanwhile");
     if (recover->rc != LEAT_OK) {
-        if (hosted != NULL && hosted == recover->hosted) {
-            hosted->going = false;
-            if (recover->home->stopping) leat_core_log_stop(recover->home, hosted);
-        }
+        if (hosted != NULL && hosted == recover->hosted) recover_stay(recover->home, hosted);
         recover_end(recover);
         return;
     }
