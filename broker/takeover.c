@@ -34,6 +34,7 @@ struct leat_takeover {
     bool again;     /* it was looked for before: whoever has it had time to say so */
     bool all_asked; /* the last time no node was down */
     bool behind;    /* another one of the same log has not ended yet */
+    bool over;      /* a later epoch's is behind this one */
     /* The segment that is wanted now; extent {0, 0}: there is none to want, or any will do. */
     uint64_t segment, next_offset;
     struct leat_extent extent;
@@ -265,15 +266,20 @@ static void older_want(struct leat_takeover *takeover)
     takeover->next_offset = takeover->start.base_offset;
 }
 
-/* The log could not take it: it goes back to where it came from. */
+/* The log could not take it: it goes back to where it came from. false: no memory. */
+static bool seg_given_back(struct leat_takeover *takeover)
+{
+    struct leat_backup *backup = core_0(takeover)->replicate.backup;
+    if (takeover->seg == NULL) return true;
+    if (leat_backup_take_own(backup, takeover->seg, takeover->node->incarnation)) return false;
+    takeover->seg = NULL;
+    return true;
+}
+
 static void seg_return(struct leat_takeover *takeover)
 {
-    struct leat_segment *seg = takeover->seg;
-    takeover->seg = NULL;
-    if (seg == NULL) return;
-    leat_err rc =
-        leat_backup_take_own(core_0(takeover)->replicate.backup, seg, takeover->node->incarnation);
-    LEAT_ASSERT(rc == LEAT_OK); /* as for those that are given up */
+    bool given_back = seg_given_back(takeover);
+    LEAT_ASSERT(given_back); /* as for those that are given up */
 }
 
 static void back_deliver(void *actor, struct leat_mail *mail)
@@ -576,6 +582,10 @@ static void start_read(struct leat_takeover *takeover)
 
 /* ---- who is next ---- */
 
+/* SUBTLE: one whose epoch is over ends at once. Were it to look on for what it wants:
+ *  1. The log comes here in epoch 5, and its last segment is on a node that dies at that moment.
+ *  2. It moves away and back, in epoch 7, which wants another segment, and that is here.
+ *  3. Appends wait until the first one gives up, after LEAT_TAKEOVER_AWAY_US. */
 static void takeovers_step(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
@@ -583,9 +593,13 @@ static void takeovers_step(struct leat_core *core)
     LEAT_LIST_EACH(&core->takeovers.all, it)
     {
         struct leat_takeover *takeover = LEAT_CONTAINER(it, struct leat_takeover, link);
+        bool ready = !takeover->busy && !core->stopping && core->replicate.backup != NULL;
+        if (takeover->over && ready && !takeover->behind && seg_given_back(takeover)) {
+            takeover_free(takeover);
+            continue;
+        }
         if (takeover->phase == PHASE_OLDER && ++older > LEAT_TAKEOVER_OLDER_MAX) continue;
-        if (takeover->busy || now_us < takeover->again_us || core->stopping) continue;
-        if (core->replicate.backup == NULL || takeover->behind) continue;
+        if (!ready || takeover->over || takeover->behind || now_us < takeover->again_us) continue;
         if (takeover->seg != NULL) /* the log had no memory for it, or there was none to read it */
             start_read(takeover);
         else if (takeover->phase == PHASE_ENDED)
@@ -605,9 +619,10 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
     struct leat_takeover *takeover = LEAT_CONTAINER(mail, struct leat_takeover, mail);
     LEAT_LIST_EACH(&core->takeovers.all, it)
     {
-        const struct leat_takeover *other = LEAT_CONTAINER(it, const struct leat_takeover, link);
+        struct leat_takeover *other = LEAT_CONTAINER(it, struct leat_takeover, link);
         if (!leat_log_ref_equal(other->ref, takeover->ref)) continue;
         takeover->behind = true;
+        other->over = other->over || other->epoch.v < takeover->epoch.v;
         if (other->epoch.v != takeover->epoch.v) continue;
         leat_mem_free(takeover->block_raw);
         leat_mem_free(takeover);
