@@ -124,6 +124,10 @@ static void part_on_stopped(void *arg, struct leat_log *log)
     leat_log_info(log, &info);
     if (core->stopping && info.state != LEAT_LOG_SERVING) /* its end is not the one to commit */
         part->rc = leat_error_set(&part->error, LEAT_E_STARTING, "the node stops");
+    else if (tail.jumped) /* by its first start entry, which a failed flush kept from being safe */
+        part->rc =
+            leat_error_set(&part->error, LEAT_E_LOG_INCOMPLETE,
+                           "log %u of the streamlet can't move: %.150s", part->ref.log, info.why);
     part_back(core, part);
     /* The node began to stop meanwhile, and waits for this log. */
     if (core->stopping && core->logs_to_stop > 0 && --core->logs_to_stop == 0)

@@ -1,7 +1,9 @@
 /* Streamlets that are handed to another node on purpose: STREAMLET_MOVE, and what a drained node
  * does by itself. Private to broker/.
  *
- * Every log of the streamlet is stopped: no more appends, all acked, its head parked on all copies.
+ * Every log of the streamlet is stopped: no more appends, all acked, its head parked on all copies. One
+ * whose flush fails meanwhile ends where its copies have it, on their disks; what is behind that was
+ * not acked.
  * Then the coordinator commits where each ends and who has them next (LEAT_COORDINATE_MOVE). From
  * that request on this node never acts in that epoch again, whatever its answer: what follows is
  * told by the coordinator, to all nodes (handover.h). A refused move gives the streamlet back under

@@ -249,7 +249,8 @@ void leat_log_settings_set(struct leat_log *log, const struct leat_stream_settin
 void leat_log_set_state(struct leat_log *log, enum leat_log_state state, const char *why);
 
 /* ---- changing the owner ---- */
-/** Where it ends. Once it was stopped (leat_log_stop()) that does not change any more. */
+/** Where it ends. Once it was stopped (leat_log_stop()) that does not change any more. Of a log in
+ * state STOPPED: the end of what is safe, all that was acked among it. */
 void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail);
 /** Another node owns it: what waits is failed (LEAT_E_STALE_EPOCH; reads LEAT_E_NOT_OWNER);
  * on_released once, when nothing is in flight and nobody holds its bytes; then

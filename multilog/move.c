@@ -7,6 +7,42 @@
 
 /* ---- at the old owner ---- */
 
+/* The prefix of a segment that is safe: it ends with a trailer. */
+static struct leat_extent safe_extent(const struct log_open *open)
+{
+    struct leat_entry trailer;
+    if (open->safe_bytes == open->writer.used)
+        return (struct leat_extent){open->writer.used, open->writer.chain};
+    memcpy(&trailer, open->seg->buffer + open->safe_bytes - sizeof trailer, sizeof trailer);
+    LEAT_ASSERT_CMP(trailer.type, ==, LEAT_ENTRY_TRAILER);
+    return (struct leat_extent){open->safe_bytes, trailer.crc};
+}
+
+/* SUBTLE: a log that a failed flush has stopped ends where it is safe, not where it was written to.
+ *  1. X drains a log of two copies, X and B. The flush of the last batches fails at X, so nobody is
+ *     told that they are acked; B has them, or a part of them.
+ *  2. Ended behind them, the log is served by B, and they are read, and answered as duplicates. They
+ *     are on B's disk alone; and where B has not got all of them, in X's memory alone.
+ *  3. That disk is lost, or X's power. What X and others have on disk, all that was ever acked, is not
+ *     the committed end, nor leads anything there: all older segments are called missing with it. */
+static void safe_end(const struct leat_log *log, struct leat_log_tail *out_tail)
+{
+    const struct log_open *open = &log->head;
+    if (log->old.seg) {
+        open = &log->old; /* nothing behind it was acked: ack.c, rule R2 */
+    } else if (open->safe_bytes < open->start_end) {
+        *out_tail = (struct leat_log_tail){.next_segment = open->seg->id.v,
+                                           .previous = log->previous,
+                                           .next_offset = open->seg->base_offset,
+                                           .jumped = log_slot_at(log, log->slot_count - 1)->joint ==
+                                                     LOG_JOINT_JUMPED};
+        return;
+    }
+    *out_tail = (struct leat_log_tail){.next_segment = open->seg->id.v + 1,
+                                       .previous = safe_extent(open),
+                                       .next_offset = open->safe_offset};
+}
+
 void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail)
 {
     const struct log_open *head = &log->head;
@@ -15,6 +51,10 @@ void leat_log_end(const struct leat_log *log, struct leat_log_tail *out_tail)
                                        .next_offset = log->next_offset,
                                        .jumped = log->jumped && !head->seg};
     if (!head->seg) return;
+    if (log->state == LEAT_LOG_STOPPED) {
+        safe_end(log, out_tail);
+        return;
+    }
     out_tail->next_segment = head->seg->id.v + 1;
     out_tail->previous = (struct leat_extent){head->writer.used, head->writer.chain};
 }

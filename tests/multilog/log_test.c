@@ -279,8 +279,30 @@ static void reserve_without_disk_space_is_refused_and_heals(void **state)
     fake_destroy(fake);
 }
 
+/* What a new owner is told to be the end: all of it is on the disk, and all that was acked is in it. */
+static void assert_end_is_safe(struct fake *fake, uint64_t acked)
+{
+    struct leat_log_tail tail;
+    struct leat_scan scan;
+    const struct fake_held *held = NULL;
+    leat_log_end(fake->log, &tail);
+    assert_false(tail.jumped);
+    assert_in_range(tail.next_offset, acked, UINT64_MAX);
+    if (tail.next_segment == 0) {
+        assert_int_equal(tail.next_offset, 0);
+        return;
+    }
+    for (unsigned i = 0; i < fake->held_count; i++)
+        if (fake->held[i].seg->id.v == tail.next_segment - 1) held = &fake->held[i];
+    assert_non_null(held);
+    leat_scan_segment(held->file, tail.previous.bytes, &scan);
+    assert_int_equal(scan.bytes, tail.previous.bytes);
+    assert_int_equal(scan.crc, tail.previous.crc);
+    assert_int_equal(scan.next_offset, tail.next_offset);
+}
+
 /* Fail request 1, then 2, ... of a run with rolls, parking and trimming, until it survives: every
- * append is answered once, and whatever was acked is there. */
+ * append is answered once, and whatever was acked is there, also for who has the log next. */
 static void requests_fail_one_by_one_every_append_is_answered(void **state)
 {
     enum leat_durability level = (enum leat_durability)(uintptr_t)*state;
@@ -324,6 +346,7 @@ static void requests_fail_one_by_one_every_append_is_answered(void **state)
         fake_settle(fake);
         assert_true(fake->ended);
         fake->ended = false;
+        if (level == LEAT_DURABILITY_DISK) assert_end_is_safe(fake, acked);
         fake_destroy(fake);
         if (survived) break;
     }
