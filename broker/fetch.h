@@ -66,6 +66,7 @@ struct leat_fetch {
     struct leat_fetch_item *items, *at;
     struct leat_fetch_item **items_tail;
     struct leat_fetch_read *reads, *reads_last; /* filled, in order */
+    struct leat_fetch_read ends; /* looks at where logs end, and no more, when there is no other */
     uint32_t bytes, sends_left, watches_out;
     uint64_t records;
 };

@@ -23,6 +23,24 @@ bool leat_fetch_peer_holds_enough(const struct leat_fetch *fetch)
     return peer != NULL && peer->reads > 0 && peer->reads >= fetch->core->read_pool.left;
 }
 
+/* NULL: the fetch stands in line for one.
+ *
+ * SUBTLE: a request that has something goes out with it, and waits for no struct; but of the logs that it has
+ * not come to the ends are looked at all the same. An answer that said nothing of them told their reader
+ * that there is nothing to read, and one that reads until the end left them out. */
+static struct leat_fetch_read *read_take(struct leat_fetch *fetch)
+{
+    struct leat_core *core = fetch->core;
+    bool enough = leat_fetch_peer_holds_enough(fetch);
+    bool my_turn = fetch->called || leat_list_empty(&core->starved_reads);
+    struct leat_fetch_read *read = my_turn && !enough ? leat_stock_take(&core->read_pool) : NULL;
+    if (read != NULL) return read;
+    fetch->called = false;
+    if (fetch->bytes > 0) return &fetch->ends;
+    leat_list_push_back(enough ? &fetch->peer->limited : &core->starved_reads, &fetch->link);
+    return NULL;
+}
+
 /* Take one step at fetch->at; false: it is under way elsewhere. */
 bool leat_fetch_read_at(struct leat_fetch *fetch)
 {
@@ -34,27 +52,8 @@ bool leat_fetch_read_at(struct leat_fetch *fetch)
         fetch->at = item->next;
         return true;
     }
-    if (leat_fetch_peer_holds_enough(fetch)) {
-        fetch->called = false;
-        if (fetch->bytes > 0) {
-            fetch->at = NULL; /* as below */
-            return true;
-        }
-        leat_list_push_back(&fetch->peer->limited, &fetch->link);
-        return false;
-    }
-    bool my_turn = fetch->called || leat_list_empty(&core->starved_reads);
-    struct leat_fetch_read *read = my_turn ? leat_stock_take(&core->read_pool) : NULL;
-    if (read == NULL) {
-        fetch->called = false;
-        /* What there is goes out; only a request that has nothing waits for a struct. */
-        if (fetch->bytes > 0) {
-            fetch->at = NULL;
-            return true;
-        }
-        leat_list_push_back(&core->starved_reads, &fetch->link);
-        return false;
-    }
+    struct leat_fetch_read *read = read_take(fetch);
+    if (read == NULL) return false;
     read->fetch = fetch;
     read->item = item;
     read->next = NULL;
@@ -68,6 +67,7 @@ bool leat_fetch_read_at(struct leat_fetch *fetch)
     uint32_t item_left =
         item->max_bytes > item->result.bytes ? item->max_bytes - item->result.bytes : 0;
     if (read->read.max_bytes > item_left) read->read.max_bytes = item_left;
+    if (read == &fetch->ends) read->read.max_bytes = 0;
     read->read.disk_buffer = NULL;
     read->read.disk_buffer_bytes = 0;
     read->read.pinned = NULL;
@@ -288,5 +288,6 @@ void leat_fetch_release_read(struct leat_fetch_read *read)
     read->read.pinned = NULL;
     if (read->read.disk_buffer != NULL) leat_core_buffer_give(core, read->read.disk_buffer);
     read->read.disk_buffer = NULL;
+    if (read == &read->fetch->ends) return;
     leat_stock_give(&core->read_pool, read); /* who waits for one goes on at the end of this turn */
 }

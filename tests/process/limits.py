@@ -306,7 +306,8 @@ def test_more_logs_than_one_fetch_takes_are_read_all():
     lines = [f'{number:06d}' + 'x' * 1000 for number in range(4000)]
     server.produce('s', lines, '--batch-bytes', '1K')
     check(sum(g['end_offset'] > 0 for g in server.logs('s').values()) > 2000, 'they are spread')
-    equal(sorted(server.values('s')), lines)
+    for _ in range(4):  # a core has 512 structs to read with: what they did not suffice for is not the end
+        equal(sorted(server.values('s')), lines)
     # One that waits for all of them hears of each.
     reader = server.leat_start('consume', 's', '--format', '%p %S')
     for _ in lines:

@@ -173,10 +173,10 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **
     assert_true(write_some(mine, 3));
     assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
     uint32_t to = last_extent(mine).bytes;
+    uint64_t place = mine->seg->file_offset; /* the segment goes with the store that was open */
     reopen(bench, false);
     assert_false(mark_of(bench, mine)->seg->ragged);
     assert_int_equal(mark_of(bench, mine)->scan.bytes, to);
-    uint64_t place = mine->seg->file_offset;
     unsigned ragged = 0;
     for (uint32_t i = from; i < to; i++) {
         for (unsigned bit = 0; bit < 8; bit += 3) {
