@@ -92,7 +92,7 @@ static void arena_serve(struct leat_store *store, struct leat_store_arena *arena
     struct leat_pool *pool = &arena->pool;
     LEAT_LIST_EACH(&arena->waits, it)
     {
-        struct leat_keep *keep = LEAT_CONTAINER(it, struct leat_keep, waiting);
+        struct leat_keep *keep = leat_keep_waiting(it);
         uint8_t *buffer = pool->retired ? NULL : leat_pool_take(pool, keep->seg->capacity);
         if (buffer) {
             leat_list_remove(it);

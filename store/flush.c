@@ -19,7 +19,7 @@ static struct leat_held *dirty_first(const struct leat_store *store)
     const struct leat_list *list =
         leat_list_empty(&store->dirty_soon) ? &store->dirty : &store->dirty_soon;
     if (leat_list_empty(list)) return NULL;
-    return leat_held_of(LEAT_CONTAINER(list->next, struct leat_segment, by_store));
+    return leat_held_by_store(list->next);
 }
 
 /* A disk stream's segment waits for nothing, because nearly all of it is in the file. A replica whose

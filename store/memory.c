@@ -174,11 +174,6 @@ void leat_memory_got_buffer(struct leat_store *store, struct leat_keep *keep,
     store->env->disk->submit(store->env->disk->ctx, &keep->io);
 }
 
-static struct leat_keep *keep_of(struct leat_list *link)
-{
-    return LEAT_CONTAINER(link, struct leat_keep, waiting);
-}
-
 void leat_memory_refuse(struct leat_store *store, struct leat_keep *keep)
 {
     if (keep->kind == LEAT_KEEP_RESERVE) {
@@ -199,7 +194,7 @@ static void serve_waits(struct leat_store *store)
 {
     for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
         while (!leat_list_empty(&store->memory_waits[order])) {
-            struct leat_keep *keep = keep_of(store->memory_waits[order].next);
+            struct leat_keep *keep = leat_keep_waiting(store->memory_waits[order].next);
             uint8_t *buffer = leat_pool_take(&store->pool, keep->seg->capacity);
             if (!buffer) return; /* no larger one either */
             wait_remove(store, keep);
@@ -218,7 +213,7 @@ static struct leat_keep *oldest(const struct leat_store *store)
     struct leat_keep *oldest = NULL;
     for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
         if (leat_list_empty(&store->memory_waits[order])) continue;
-        struct leat_keep *keep = keep_of(store->memory_waits[order].next);
+        struct leat_keep *keep = leat_keep_waiting(store->memory_waits[order].next);
         if (!oldest || keep->asked_us <= oldest->asked_us) oldest = keep;
     }
     return oldest;
@@ -228,8 +223,7 @@ static void count_units(const struct leat_list *list, const struct leat_store *s
                         unsigned order, uint32_t *units)
 {
     for (const struct leat_list *it = list->next; it != list; it = it->next) {
-        const struct leat_held *held =
-            leat_held_of(LEAT_CONTAINER(it, struct leat_segment, by_store));
+        const struct leat_held *held = leat_held_by_store(it);
         if (!held->seg.buffer || leat_held_in_arena(held)) continue;
         uint64_t unit =
             (uint64_t)(held->seg.buffer - store->pool.arena->base) / LEAT_SLOT_UNIT_BYTES;
@@ -276,7 +270,7 @@ static void ask_in_place(struct leat_store *store)
     const uint8_t *end = base + (uint64_t)buddy->kept_end * LEAT_SLOT_UNIT_BYTES;
     LEAT_LIST_EACH(&store->cached, it)
     {
-        struct leat_held *held = leat_held_of(LEAT_CONTAINER(it, struct leat_segment, by_store));
+        struct leat_held *held = leat_held_by_store(it);
         if (held->seg.buffer >= from && held->seg.buffer < end) ask_one(store, held);
     }
 }
@@ -333,8 +327,7 @@ static void ask_back(struct leat_store *store)
                  store->asked_bytes == 0; /* free, but in pieces */
     uint64_t got = store->asked_bytes;
     while ((got < lack || stuck) && !leat_list_empty(&store->cached)) {
-        struct leat_held *held =
-            leat_held_of(LEAT_CONTAINER(store->cached.next, struct leat_segment, by_store));
+        struct leat_held *held = leat_held_by_store(store->cached.next);
         got += held->seg.capacity;
         ask_one(store, held);
         stuck = false;
@@ -345,7 +338,7 @@ void leat_memory_step(struct leat_store *store, uint64_t now_us)
 {
     for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
         while (!leat_list_empty(&store->memory_waits[order])) {
-            struct leat_keep *keep = keep_of(store->memory_waits[order].next);
+            struct leat_keep *keep = leat_keep_waiting(store->memory_waits[order].next);
             if (now_us < keep->asked_us + LEAT_RESERVE_WAIT_US) break;
             uint8_t *buffer = leat_pool_take(&store->pool, keep->seg->capacity);
             if (!buffer) {
@@ -374,7 +367,8 @@ uint64_t leat_memory_next_us(const struct leat_store *store)
     for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
         if (leat_list_empty(&store->memory_waits[order])) continue;
         waits = true;
-        uint64_t at = keep_of(store->memory_waits[order].next)->asked_us + LEAT_RESERVE_WAIT_US;
+        uint64_t at =
+            leat_keep_waiting(store->memory_waits[order].next)->asked_us + LEAT_RESERVE_WAIT_US;
         if (at < next) next = at;
     }
     if (waits) { /* look again soon */

@@ -408,6 +408,15 @@ uint64_t leat_store_cpu(const struct leat_store *store);
 /** One was asked for lately: the disk is theirs. */
 bool leat_store_commits_come(const struct leat_store *store, uint64_t now_us);
 
+static inline struct leat_keep *leat_keep_waiting(struct leat_list *link)
+{
+    return LEAT_CONTAINER(link, struct leat_keep, waiting);
+}
+static inline struct leat_held *leat_held_by_store(const struct leat_list *link)
+{
+    return leat_held_of(LEAT_CONTAINER(link, struct leat_segment, by_store));
+}
+
 /* round.c */
 /** Submit, or, what is beside, make it the last of the chain that `before` (NULL: none yet) is in; the
  * chain's first is submitted by the caller when it is whole. */
@@ -421,6 +430,13 @@ bool leat_round_running(const struct leat_store *store);
 /** Something waits for a round, or one is in flight. */
 bool leat_round_busy(const struct leat_store *store);
 void leat_store_answer(struct leat_store *store, struct leat_keep *keep, leat_err rc);
+/** Answer a request that failed: keep->rc. */
+void leat_round_end_failed(struct leat_store *store, struct leat_keep *keep,
+                           struct leat_held *held);
+
+/* rows.c */
+/** Write the rows of what waits. false: nothing to do, or commits go first. */
+bool leat_rows_round(struct leat_store *store);
 
 /* flush.c */
 void leat_flush_closed(struct leat_store *store, struct leat_held *held);

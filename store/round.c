@@ -9,16 +9,6 @@
  * starts after the one that made it so has ended (README, order of writes). */
 #include "store/private.h"
 
-static struct leat_keep *keep_of(struct leat_list *link)
-{
-    return LEAT_CONTAINER(link, struct leat_keep, waiting);
-}
-
-static struct leat_held *held_by_store(struct leat_list *link)
-{
-    return leat_held_of(LEAT_CONTAINER(link, struct leat_segment, by_store));
-}
-
 static void answer_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_keep *keep = LEAT_CONTAINER(mail, struct leat_keep, mail);
@@ -151,7 +141,7 @@ static void file_gather(struct leat_store *store, struct leat_store_round *round
     struct leat_store_file *file = round->of;
     LEAT_LIST_EACH(&file->todo, it)
     {
-        struct leat_keep *keep = keep_of(it);
+        struct leat_keep *keep = leat_keep_waiting(it);
         struct leat_held *held = leat_held_of(keep->seg);
         /* Two writes of one segment's last block at a time may end in either order, and the older one
          * would undo what the newer one made durable: so a file has one round with requests at a time. */
@@ -175,7 +165,7 @@ static void file_gather(struct leat_store *store, struct leat_store_round *round
     /* A sync that goes anyway is theirs too. */
     while ((it = leat_list_pop_front(&file->flush_wait)) != NULL) {
         store->flush_written--;
-        store->flush_unsynced_bytes -= held_by_store(it)->seg.extent.bytes;
+        store->flush_unsynced_bytes -= leat_held_by_store(it)->seg.extent.bytes;
         leat_list_push_back(&round->flush_syncs, it);
     }
 }
@@ -311,14 +301,7 @@ static void end_data(struct leat_store *store, struct leat_store_round *round)
     }
 }
 
-static void end_park(struct leat_store *store, struct leat_keep *keep, struct leat_held *held)
-{
-    held->seg.state = LEAT_SEGMENT_PARKED;
-    leat_held_release_buffer(store, held);
-    leat_store_answer(store, keep, LEAT_OK);
-}
-
-static void end_failed(struct leat_store *store, struct leat_keep *keep, struct leat_held *held)
+void leat_round_end_failed(struct leat_store *store, struct leat_keep *keep, struct leat_held *held)
 {
     if (keep->kind == LEAT_KEEP_RESERVE || keep->kind == LEAT_KEEP_RESUME) {
         /* SUBTLE: the row may have reached the disk, and it names this buffer. A killed process's
@@ -357,13 +340,13 @@ static void file_round_end(struct leat_store *store, struct leat_store_round *ro
     if (!leat_list_empty(&file->todo)) file_ready(store, file);
     struct leat_list *it;
     while ((it = leat_list_pop_front(&round->keeps)) != NULL) {
-        struct leat_keep *keep = keep_of(it);
+        struct leat_keep *keep = leat_keep_waiting(it);
         struct leat_held *held = leat_held_of(keep->seg);
         LEAT_ASSERT_CMP(held->data_keeps, >, 0);
         held->data_keeps--;
         if (!keep->rc) keep->rc = data_state(held);
         if (keep->rc) {
-            end_failed(store, keep, held);
+            leat_round_end_failed(store, keep, held);
         } else if (keep->kind == LEAT_KEEP_COMMIT) {
             leat_store_answer(store, keep, LEAT_OK);
         } else {
@@ -372,7 +355,7 @@ static void file_round_end(struct leat_store *store, struct leat_store_round *ro
         }
     }
     while ((it = leat_list_pop_front(&round->flush_syncs)) != NULL) {
-        struct leat_held *held = held_by_store(it);
+        struct leat_held *held = leat_held_by_store(it);
         if (data_state(held)) {
             leat_flush_failed(store, held);
             continue;
@@ -380,205 +363,6 @@ static void file_round_end(struct leat_store *store, struct leat_store_round *ro
         held->in_file_bytes = held->seg.extent.bytes;
         leat_list_push_back(&store->flush_synced, it);
     }
-}
-
-/* ---- a round of the catalogue ---- */
-static bool row_join(struct leat_store *store, struct leat_keep *keep, struct leat_held *held,
-                     enum leat_segment_state state, unsigned flags, bool sync)
-{
-    if (store->cat.failed) {
-        keep->rc = LEAT_E_DISK;
-        return true;
-    }
-    if (!leat_catalogue_join(&store->cat, held->seg.row)) return false;
-    if (state == LEAT_SEGMENT_FREE)
-        leat_held_row_free(store, held);
-    else
-        leat_held_row_set(store, held, state, flags);
-    store->cat.sync_wanted |= sync;
-    return true;
-}
-
-/* A row that says the same of another place, or with another stamp. */
-static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
-                            struct leat_held *held)
-{
-    const struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
-    struct leat_segment *seg = keep->seg;
-    unsigned flags = row->flags & (LEAT_ROW_FLUSHED | LEAT_ROW_IN_POOL);
-    bool sync = row->state == LEAT_SEGMENT_PARKED || seg->durability == LEAT_DURABILITY_DISK;
-    if (LEAT_BUG(STAMP_UNSYNCED)) sync = false;
-    if (keep->kind == LEAT_KEEP_STAMP) {
-        seg->version = keep->version;
-        seg->role = keep->role;
-        seg->writer = keep->writer;
-        seg->incomplete = keep->incomplete;
-    } else {
-        sync = false;
-    }
-    /* Closed by its close entry alone, found so at a start, and all of it is in the file: the row
-     * still says what it said before the close, and names memory that is gone. */
-    enum leat_segment_state state = row->state;
-    if (!seg->buffer && seg->state == LEAT_SEGMENT_CLOSED && state < LEAT_SEGMENT_PARKED) {
-        state = LEAT_SEGMENT_CLOSED;
-        flags = LEAT_ROW_FLUSHED;
-    }
-    return row_join(store, keep, held, state, flags, sync);
-}
-
-/* false: the round has no room for its row. */
-static bool join(struct leat_store *store, struct leat_keep *keep)
-{
-    struct leat_held *held = leat_held_of(keep->seg);
-    const struct leat_segment *seg = keep->seg;
-    bool whole = !seg->buffer || held->in_file_bytes >= seg->extent.bytes;
-    keep->rc = LEAT_OK;
-    switch (keep->kind) {
-    case LEAT_KEEP_RESERVE:
-        return row_join(store, keep, held, LEAT_SEGMENT_RESERVED, LEAT_ROW_IN_POOL,
-                        keep->durability == LEAT_DURABILITY_DISK);
-    case LEAT_KEEP_CLOSE:
-        /* A parked segment has no close entry: only the row says that it is closed, so the row must
-         * be durable before the answer lets data into the next segment. */
-        return row_join(store, keep, held, LEAT_SEGMENT_CLOSED,
-                        whole ? LEAT_ROW_FLUSHED : LEAT_ROW_IN_POOL, !seg->buffer);
-    case LEAT_KEEP_PARK:
-        return row_join(store, keep, held, LEAT_SEGMENT_PARKED, 0, true);
-    case LEAT_KEEP_RESUME:
-        if (LEAT_BUG(PARKED_ON))
-            return row_join(store, keep, held, LEAT_SEGMENT_PARKED, LEAT_ROW_IN_POOL, true);
-        return row_join(store, keep, held, LEAT_SEGMENT_OPEN, LEAT_ROW_IN_POOL, true);
-    case LEAT_KEEP_DROP:
-        return row_join(store, keep, held, LEAT_SEGMENT_FREE, 0, true);
-    case LEAT_KEEP_STAMP:
-    case LEAT_KEEP_MOVE:
-        return join_same_state(store, keep, held);
-    case LEAT_KEEP_COMMIT:
-    case LEAT_KEEP_EVICT:
-        break;
-    }
-    /* Those have no row: they never come here. */
-    LEAT_ASSERT(keep->kind != LEAT_KEEP_COMMIT && keep->kind != LEAT_KEEP_EVICT);
-    return true;
-}
-
-static void rows_gather(struct leat_store *store)
-{
-    LEAT_LIST_EACH(&store->todo, it)
-    {
-        struct leat_keep *keep = keep_of(it);
-        struct leat_held *held = leat_held_of(keep->seg);
-        /* SUBTLE: were a DROP to overtake a COMMIT of the same segment, the slot could be another's
-         * before the bytes are written there. */
-        if (held->data_keeps) continue;
-        if (keep->kind == LEAT_KEEP_DROP) {
-            if (held->where == LEAT_HELD_FLUSHING) {
-                held->drop = keep;
-                leat_list_remove(it);
-                continue;
-            }
-            if (held->where != LEAT_HELD_NOWHERE) leat_held_move(held, LEAT_HELD_NOWHERE, NULL);
-        }
-        /* In order: what comes after may be about the same segment. */
-        if (!join(store, keep)) return;
-        leat_list_remove(it);
-        leat_list_push_back(&store->rows_keeps, it);
-    }
-}
-
-static void rows_gather_flushed(struct leat_store *store)
-{
-    LEAT_LIST_EACH(&store->flush_synced, it)
-    {
-        struct leat_held *held = held_by_store(it);
-        if (store->cat.failed) {
-            leat_flush_failed(store, held);
-            continue;
-        }
-        if (!leat_catalogue_join(&store->cat, held->seg.row)) return;
-        leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
-        store->cat.sync_wanted = true;
-        leat_list_remove(it);
-        leat_list_push_back(&store->rows_flush, it);
-    }
-}
-
-static void end_keep(struct leat_store *store, struct leat_keep *keep)
-{
-    struct leat_held *held = leat_held_of(keep->seg);
-    if (!keep->rc && store->cat.failed) keep->rc = LEAT_E_DISK;
-    if (keep->rc) {
-        end_failed(store, keep, held);
-        return;
-    }
-    switch (keep->kind) {
-    case LEAT_KEEP_PARK:
-        end_park(store, keep, held);
-        return;
-    case LEAT_KEEP_CLOSE:
-        held->seg.state = LEAT_SEGMENT_CLOSED;
-        leat_flush_closed(store, held);
-        break;
-    case LEAT_KEEP_RESUME:
-        held->seg.state = LEAT_SEGMENT_OPEN;
-        held->seg.ragged = false; /* its owner knows how long it is */
-        break;
-    case LEAT_KEEP_DROP:
-        held->leave = keep->leave;
-        leat_held_free(store, held);
-        keep->seg = NULL;
-        break;
-    case LEAT_KEEP_COMMIT:
-    case LEAT_KEEP_RESERVE:
-    case LEAT_KEEP_STAMP:
-    case LEAT_KEEP_MOVE:
-    case LEAT_KEEP_EVICT:
-        break;
-    }
-    leat_store_answer(store, keep, LEAT_OK);
-}
-
-static void rows_round_end(struct leat_store *store)
-{
-    bool was_failed = store->cat.failed;
-    leat_catalogue_round_end(&store->cat);
-    if (store->cat.failed && !was_failed)
-        leat_store_complain(store, "the disk failed a write of the catalogue: no segment can be "
-                                   "reserved, parked or dropped until a restart");
-    store->rows_running = false;
-    struct leat_list *it;
-    while ((it = leat_list_pop_front(&store->rows_keeps)) != NULL)
-        end_keep(store, keep_of(it));
-    while ((it = leat_list_pop_front(&store->rows_flush)) != NULL) {
-        if (store->cat.failed)
-            leat_flush_failed(store, held_by_store(it));
-        else
-            leat_flush_recorded(store, held_by_store(it));
-    }
-}
-
-static void on_row_done(struct leat_disk_io *io)
-{
-    struct leat_store *store = io->owner;
-    LEAT_ASSERT_CMP(store->rows_ios, >, 0);
-    if (--store->rows_ios == 0) rows_round_end(store);
-}
-
-/* false: nothing to do, or commits go first. */
-static bool rows_round(struct leat_store *store)
-{
-    if (store->rows_running) return false;
-    if (store->data_running && store->rows_passed < LEAT_STORE_ROWS_PASSED_MAX) return false;
-    rows_gather(store);
-    rows_gather_flushed(store);
-    if (leat_list_empty(&store->rows_keeps) && leat_list_empty(&store->rows_flush)) return false;
-    store->rows_passed = 0;
-    store->rows_running = true;
-    bool beside = store->crowded != 0 || store->data_running || store->flush_in_flight;
-    store->rows_ios = leat_catalogue_submit(&store->cat, beside, on_row_done, store);
-    /* Everything was refused at once: nothing to wait for. */
-    if (store->rows_ios == 0) rows_round_end(store);
-    return true;
 }
 
 /* ---- the step ---- */
@@ -612,5 +396,5 @@ void leat_round_step(struct leat_store *store)
             leat_list_remove(it);
             file_round(store, round);
         }
-    } while (rows_round(store));
+    } while (leat_rows_round(store));
 }
