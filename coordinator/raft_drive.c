@@ -10,8 +10,6 @@
 #include "base/diary.h"
 #include "base/mem.h"
 
-static leat_err drive_step(struct leat_raft_drive *drive, struct raft_event *event);
-
 void leat_raft_drive_fail(struct leat_raft_drive *drive, leat_err rc, const char *why)
 {
     if (drive->failed != LEAT_OK) return;
@@ -42,7 +40,7 @@ bool leat_raft_drive_busy(const struct leat_raft_drive *drive)
     return drive->log.writing || drive->log.written_index < leat_raft_log_last_index(&drive->log);
 }
 
-static void timer_arm(struct leat_raft_drive *drive)
+void leat_raft_drive_timer_arm(struct leat_raft_drive *drive)
 {
     uint64_t now = drive->env->clock->now_us(drive->env->clock->ctx);
     uint64_t at = raft_timeout(&drive->raft) * 1000;
@@ -105,12 +103,12 @@ static bool message_fill_snapshot(struct leat_raft_drive *drive,
                                   struct raft_install_snapshot *install)
 {
     const struct leat_raft_snapshot *snapshot = &drive->log.snapshot;
-    if (snapshot->index == 0) return false;
-    struct raft_buffer conf = {.base = snapshot->conf, .len = snapshot->conf_bytes};
-    if (raft_configuration_decode(&conf, &install->conf) != 0) return false;
-    install->last_index = snapshot->index;
-    install->last_term = snapshot->term;
-    install->conf_index = snapshot->conf_index;
+    struct raft_snapshot_metadata meta;
+    if (snapshot->index == 0 || !leat_raft_drive_snapshot_meta(drive, &meta)) return false;
+    install->conf = meta.configuration;
+    install->last_index = meta.index;
+    install->last_term = meta.term;
+    install->conf_index = meta.configuration_index;
     install->data.base = snapshot->data;
     install->data.len = snapshot->data_bytes;
     return true;
@@ -146,20 +144,6 @@ static void message_send(struct leat_raft_drive *drive, struct raft_message mess
     }
 }
 
-static leat_err conf_copy(const struct raft_configuration *configuration, uint8_t **out_bytes,
-                          size_t *out_count)
-{
-    struct raft_buffer encoded;
-    if (raft_configuration_encode(configuration, &encoded) != 0) return LEAT_E_NO_MEMORY;
-    uint8_t *copy = leat_mem_calloc(LEAT_MEM_COORDINATOR, encoded.len + 1, 1);
-    if (copy) memcpy(copy, encoded.base, encoded.len);
-    raft_free(encoded.base);
-    if (!copy) return LEAT_E_NO_MEMORY;
-    *out_bytes = copy;
-    *out_count = encoded.len;
-    return LEAT_OK;
-}
-
 /* SUBTLE: raft passes over a committed configuration when a later one is in its log already, as
  * where both came in one message. (1) Both are here, the first is committed, raft still holds the one
  * before as committed. (2) The second is cut off: raft goes back to a configuration that is no more,
@@ -189,143 +173,9 @@ static void configuration_applied(struct leat_raft_drive *drive, uint64_t index,
         leat_raft_drive_fail(drive, LEAT_E_CORRUPT, "a committed configuration does not decode");
         return;
     }
-    if (drive_step(drive, &event) != LEAT_OK) return;
+    if (leat_raft_drive_step(drive, &event) != LEAT_OK) return;
     configuration_keep(drive, index, &conf);
     if (drive->hooks.on_configuration) drive->hooks.on_configuration(drive->hooks.owner);
-}
-
-/* ---- snapshots ---- */
-
-static void snapshot_take(struct leat_raft_drive *drive)
-{
-    const struct leat_raft_entry *entry = leat_raft_log_get(&drive->log, drive->applied);
-    if (!entry) return; /* the last snapshot ends here */
-    struct leat_raft_snapshot snapshot = {
-        .index = drive->applied,
-        .term = entry->term,
-        .conf_index = drive->raft.configuration_committed_index,
-    };
-    drive->bytes_since_snapshot = 0;
-    leat_err rc =
-        conf_copy(&drive->raft.configuration_committed, &snapshot.conf, &snapshot.conf_bytes);
-    if (rc == LEAT_OK)
-        rc = drive->hooks.snapshot(drive->hooks.owner, &snapshot.data, &snapshot.data_bytes);
-    if (rc != LEAT_OK) {
-        leat_raft_snapshot_fini(&snapshot);
-        leat_diary_warn("coordinator: no snapshot now: %s", leat_err_text(rc));
-        return;
-    }
-    drive->taking = true;
-    leat_raft_log_snapshot_save(&drive->log, &snapshot);
-}
-
-static void snapshot_maybe(struct leat_raft_drive *drive)
-{
-    uint64_t wanted = drive->snapshot_bytes_min;
-    if (wanted < 2 * drive->log.snapshot.data_bytes) wanted = 2 * drive->log.snapshot.data_bytes;
-    if (drive->failed != LEAT_OK || drive->log.saving || drive->installing ||
-        drive->bytes_since_snapshot < wanted || drive->applied < raft_commit_index(&drive->raft))
-        return;
-    snapshot_take(drive);
-}
-
-/* First entry to keep behind a snapshot. */
-static uint64_t trailing_first(const struct leat_raft_drive *drive)
-{
-    uint64_t index = drive->log.snapshot.index + 1, bytes = 0;
-    while (index > drive->log.start_index) {
-        bytes += leat_raft_log_get(&drive->log, index - 1)->bytes;
-        if (bytes > LEAT_RAFT_TRAILING_BYTES) break;
-        index--;
-    }
-    return index;
-}
-
-static void snapshot_taken(struct leat_raft_drive *drive, leat_err rc)
-{
-    drive->taking = false;
-    if (rc != LEAT_OK) {
-        leat_diary_warn("coordinator: a snapshot failed: %s", leat_err_text(rc));
-        return;
-    }
-    const struct leat_raft_snapshot *snapshot = &drive->log.snapshot;
-    uint64_t first = trailing_first(drive);
-    struct raft_event event = {.type = RAFT_SNAPSHOT};
-    event.snapshot.metadata.index = snapshot->index;
-    event.snapshot.metadata.term = snapshot->term;
-    event.snapshot.metadata.configuration_index = snapshot->conf_index;
-    event.snapshot.trailing = (unsigned)(snapshot->index + 1 - first);
-    struct raft_buffer conf = {.base = snapshot->conf, .len = snapshot->conf_bytes};
-    if (raft_configuration_decode(&conf, &event.snapshot.metadata.configuration) != 0) return;
-    if (drive_step(drive, &event) != LEAT_OK) return;
-    rc = leat_raft_log_compact(&drive->log, first);
-    if (rc != LEAT_OK) leat_raft_drive_fail(drive, rc, "raft's log can't be compacted");
-}
-
-static void install_begin(struct leat_raft_drive *drive)
-{
-    const struct raft_snapshot_metadata *meta = &drive->install_meta;
-    struct leat_raft_snapshot snapshot = {
-        .index = meta->index, .term = meta->term, .conf_index = meta->configuration_index};
-    leat_err rc = conf_copy(&meta->configuration, &snapshot.conf, &snapshot.conf_bytes);
-    snapshot.data_bytes = drive->install_chunk.len;
-    snapshot.data = leat_mem_calloc(LEAT_MEM_COORDINATOR, snapshot.data_bytes + 1, 1);
-    if (rc != LEAT_OK || !snapshot.data) {
-        leat_raft_snapshot_fini(&snapshot);
-        leat_raft_drive_fail(drive, LEAT_E_NO_MEMORY, "a received snapshot can't be kept");
-        return;
-    }
-    memcpy(snapshot.data, drive->install_chunk.base, snapshot.data_bytes);
-    leat_raft_log_snapshot_save(&drive->log, &snapshot);
-}
-
-static void install_take(struct leat_raft_drive *drive, const struct raft_update *update)
-{
-    drive->installing = true;
-    drive->install_saved = false;
-    drive->install_meta = update->snapshot.metadata;
-    drive->install_chunk = update->snapshot.chunk;
-    /* One that is being taken goes first. */
-    if (!drive->log.saving) install_begin(drive);
-}
-
-static void install_finish(struct leat_raft_drive *drive)
-{
-    if (!drive->install_saved || drive->log.writing) return;
-    leat_err rc = leat_raft_log_reset(&drive->log, drive->install_meta.index + 1);
-    if (rc == LEAT_OK)
-        rc = drive->hooks.restore(drive->hooks.owner, drive->install_chunk.base,
-                                  drive->install_chunk.len);
-    if (rc != LEAT_OK) {
-        leat_raft_drive_fail(drive, rc, "a received snapshot can't be installed");
-        return;
-    }
-    raft_free(drive->install_chunk.base);
-    drive->install_chunk.base = NULL;
-    drive->installing = false;
-    drive->applied = drive->install_meta.index;
-    drive->bytes_since_snapshot = 0;
-    struct raft_event event = {.type = RAFT_PERSISTED_SNAPSHOT};
-    event.persisted_snapshot.metadata = drive->install_meta;
-    event.persisted_snapshot.last = true;
-    (void)drive_step(drive, &event); /* a failure has stopped the drive already */
-}
-
-static void snapshot_saved(void *owner, leat_err rc)
-{
-    struct leat_raft_drive *drive = owner;
-    if (drive->failed != LEAT_OK) return;
-    if (drive->taking) {
-        snapshot_taken(drive, rc);
-        if (drive->installing && drive->failed == LEAT_OK) install_begin(drive);
-        return;
-    }
-    if (rc != LEAT_OK) {
-        leat_raft_drive_fail(drive, rc, "a received snapshot can't be stored");
-        return;
-    }
-    drive->install_saved = true;
-    install_finish(drive);
 }
 
 /* ---- commit ---- */
@@ -349,7 +199,7 @@ static void apply_committed(struct leat_raft_drive *drive)
         if (rc != LEAT_OK) leat_raft_drive_fail(drive, rc, "a committed entry can't be applied");
     }
     drive->applying = false;
-    snapshot_maybe(drive);
+    leat_raft_drive_snapshot_maybe(drive);
 }
 
 static void state_told(struct leat_raft_drive *drive)
@@ -369,17 +219,18 @@ static leat_err update_do(struct leat_raft_drive *drive, const struct raft_updat
     }
     if (update->flags & (RAFT_UPDATE_ENTRIES)) entries_take(drive, update);
     if (drive->failed != LEAT_OK) return drive->failed; /* says and promises nothing more */
-    if (update->flags & (RAFT_UPDATE_SNAPSHOT)) install_take(drive, update);
+    if (update->flags & (RAFT_UPDATE_SNAPSHOT)) leat_raft_drive_install_take(drive, update);
     if (update->flags & (RAFT_UPDATE_MESSAGES))
         for (unsigned i = 0; i < update->messages.n; i++)
             message_send(drive, update->messages.batch[i]);
     if (update->flags & (RAFT_UPDATE_STATE)) state_told(drive);
-    if (update->flags & ((RAFT_UPDATE_TIMEOUT) | (RAFT_UPDATE_STATE))) timer_arm(drive);
+    if (update->flags & ((RAFT_UPDATE_TIMEOUT) | (RAFT_UPDATE_STATE)))
+        leat_raft_drive_timer_arm(drive);
     if (update->flags & (RAFT_UPDATE_COMMIT_INDEX)) apply_committed(drive);
     return drive->failed;
 }
 
-static leat_err drive_step(struct leat_raft_drive *drive, struct raft_event *event)
+leat_err leat_raft_drive_step(struct leat_raft_drive *drive, struct raft_event *event)
 {
     if (drive->failed != LEAT_OK) return drive->failed;
     struct raft_update update;
@@ -403,9 +254,9 @@ static void raft_timed_out(struct leat_timer *timer)
     struct leat_raft_drive *drive = timer->owner;
     if (now_ms(drive) >= raft_timeout(&drive->raft)) {
         struct raft_event event = {.type = RAFT_TIMEOUT};
-        (void)drive_step(drive, &event); /* a failure has stopped the drive already */
+        (void)leat_raft_drive_step(drive, &event); /* a failure has stopped the drive already */
     }
-    if (drive->failed == LEAT_OK) timer_arm(drive);
+    if (drive->failed == LEAT_OK) leat_raft_drive_timer_arm(drive);
 }
 
 static void round_durable(void *owner, uint64_t index, leat_err rc)
@@ -416,13 +267,14 @@ static void round_durable(void *owner, uint64_t index, leat_err rc)
         return;
     }
     if (drive->installing) {
-        install_finish(drive); /* the round's entries are replaced by the snapshot */
+        leat_raft_drive_install_finish(
+            drive); /* the round's entries are replaced by the snapshot */
         return;
     }
     if (index <= drive->raft.last_stored) return; /* cut while it was on its way */
     struct raft_event event = {.type = RAFT_PERSISTED_ENTRIES};
     event.persisted_entries.index = index;
-    (void)drive_step(drive, &event); /* a failure has stopped the drive already */
+    (void)leat_raft_drive_step(drive, &event); /* a failure has stopped the drive already */
 }
 
 static void quiet(struct leat_timer *timer)
@@ -436,6 +288,15 @@ static void quiet(struct leat_timer *timer)
     if (drive->log.writing || !leat_raft_log_mark_wanted(&drive->log)) return;
     leat_err rc = leat_raft_log_mark(&drive->log);
     if (rc != LEAT_OK) leat_raft_drive_fail(drive, rc, "raft's durable mark can't be stored");
+}
+
+void leat_raft_drive_events_set(struct leat_raft_drive *drive)
+{
+    drive->raft_timer = (struct leat_timer){.on_expired = raft_timed_out, .owner = drive};
+    drive->mark_timer = (struct leat_timer){.on_expired = quiet, .owner = drive};
+    drive->log.on_durable = round_durable;
+    drive->log.on_snapshot = leat_raft_drive_snapshot_saved;
+    drive->log.owner = drive;
 }
 
 /* SUBTLE: raft tells followers what is committed with its next entries or its next heartbeat. Then a
@@ -505,7 +366,7 @@ leat_err leat_raft_drive_submit(struct leat_raft_drive *drive, const struct raft
     struct raft_event event = {.type = RAFT_SUBMIT};
     event.submit.entries = entries;
     event.submit.n = count;
-    leat_err rc = drive_step(drive, &event);
+    leat_err rc = leat_raft_drive_step(drive, &event);
     leat_mem_free(entries);
     if (rc == LEAT_E_NOT_LEADER || rc == LEAT_E_NO_MEMORY) raft_free(batch);
     if (rc == LEAT_OK) *out_first_index = first;
@@ -526,7 +387,7 @@ leat_err leat_raft_drive_change(struct leat_raft_drive *drive,
     struct raft_event event = {.type = RAFT_SUBMIT};
     event.submit.entries = &entry;
     event.submit.n = 1;
-    leat_err rc = drive_step(drive, &event);
+    leat_err rc = leat_raft_drive_step(drive, &event);
     if (rc == LEAT_E_NOT_LEADER || rc == LEAT_E_NO_MEMORY || rc == LEAT_E_AGAIN)
         raft_free(conf.base);
     return rc;
@@ -542,7 +403,7 @@ void leat_raft_drive_catch_up(struct leat_raft_drive *drive, uint64_t id)
     if (!leat_raft_drive_leads(drive)) return;
     struct raft_event event = {.type = RAFT_CATCH_UP};
     event.catch_up.server_id = id;
-    (void)drive_step(drive, &event); /* a failure has stopped the drive already */
+    (void)leat_raft_drive_step(drive, &event); /* a failure has stopped the drive already */
 }
 
 int leat_raft_drive_catch_up_status(const struct leat_raft_drive *drive, uint64_t id)
@@ -604,7 +465,7 @@ void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message 
         append_past_snapshot(&drive->raft, &message->append_entries);
     struct raft_event event = {.type = RAFT_RECEIVE};
     event.receive.message = message;
-    (void)drive_step(drive, &event); /* a failure has stopped the drive already */
+    (void)leat_raft_drive_step(drive, &event); /* a failure has stopped the drive already */
     if (message->type == RAFT_APPEND_ENTRIES && message->append_entries.n_entries > 0)
         raft_free(message->append_entries.entries);
 }
@@ -632,152 +493,4 @@ void leat_raft_drive_take_over(struct leat_raft_drive *drive)
     message.timeout_now.last_log_index = index;
     message.timeout_now.last_log_term = term;
     leat_raft_drive_receive(drive, &message);
-}
-
-/* ---- life ---- */
-
-static void raft_configure(struct leat_raft_drive *drive,
-                           const struct leat_raft_drive_options *options)
-{
-    raft_seed(&drive->raft, (unsigned)drive->env->random->next(drive->env->random->ctx));
-    raft_set_election_timeout(&drive->raft, options->election_ms);
-    raft_set_heartbeat_timeout(&drive->raft, options->heartbeat_ms);
-    raft_set_pre_vote(&drive->raft, true); /* a voter that was cut off does not disturb a leader */
-}
-
-leat_err leat_raft_drive_open(struct leat_raft_drive *drive, const struct leat_env *env,
-                              struct leat_timers *timers, const struct leat_raft_hooks *hooks,
-                              const struct leat_raft_drive_options *options, bool *out_new,
-                              struct leat_error *error)
-{
-    memset(drive, 0, sizeof *drive);
-    drive->env = env;
-    drive->timers = timers;
-    drive->hooks = *hooks;
-    drive->snapshot_bytes_min = options->snapshot_bytes_min;
-    drive->raft_timer = (struct leat_timer){.on_expired = raft_timed_out, .owner = drive};
-    drive->mark_timer = (struct leat_timer){.on_expired = quiet, .owner = drive};
-    leat_err rc =
-        leat_raft_log_open(&drive->log, env->disk, options->segment_bytes, out_new, error);
-    if (rc != LEAT_OK) return rc;
-    drive->log.on_durable = round_durable;
-    drive->log.on_snapshot = snapshot_saved;
-    drive->log.owner = drive;
-    if (raft_init(&drive->raft, NULL, NULL, options->id, options->address) != 0) {
-        leat_raft_log_close(&drive->log);
-        return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for raft");
-    }
-    drive->raft_open = true;
-    raft_configure(drive, options);
-    return LEAT_OK;
-}
-
-void leat_raft_drive_id_set(struct leat_raft_drive *drive, uint64_t id)
-{
-    LEAT_ASSERT(raft_last_index(&drive->raft) == 0);
-    drive->raft.id = id;
-}
-
-leat_err leat_raft_drive_form(struct leat_raft_drive *drive,
-                              const struct raft_configuration *configuration, const void *command,
-                              size_t command_bytes, struct leat_error *error)
-{
-    struct raft_buffer conf;
-    if (raft_configuration_encode(configuration, &conf) != 0)
-        return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for raft");
-    struct leat_raft_entry entries[2] = {
-        {.type = RAFT_CHANGE, .data = conf.base, .bytes = (uint32_t)conf.len},
-        {.type = RAFT_COMMAND,
-         .data = (uint8_t *)(uintptr_t)command,
-         .bytes = (uint32_t)command_bytes},
-    };
-    leat_err rc = leat_raft_log_form(&drive->log, entries, 2, error);
-    raft_free(conf.base);
-    return rc;
-}
-
-static leat_err start_entries(struct leat_raft_drive *drive, struct raft_event *event)
-{
-    struct leat_raft_log *log = &drive->log;
-    size_t bytes = 0;
-    for (size_t i = 0; i < log->entry_count; i++)
-        bytes += leat_raft_log_get(log, log->start_index + i)->bytes;
-    if (log->entry_count == 0) return LEAT_OK;
-    struct raft_entry *entries = raft_malloc(log->entry_count * sizeof *entries);
-    uint8_t *batch = raft_malloc(bytes + 1), *at = batch;
-    if (!entries || !batch) {
-        raft_free(entries);
-        raft_free(batch);
-        return LEAT_E_NO_MEMORY;
-    }
-    for (size_t i = 0; i < log->entry_count; i++) {
-        const struct leat_raft_entry *entry = leat_raft_log_get(log, log->start_index + i);
-        memcpy(at, entry->data, entry->bytes);
-        entries[i] = (struct raft_entry){.term = entry->term,
-                                         .type = (enum raft_entry_type)entry->type,
-                                         .buf = {.base = at, .len = entry->bytes},
-                                         .batch = batch};
-        at += entry->bytes;
-    }
-    event->start.entries = entries;
-    event->start.n_entries = (unsigned)log->entry_count;
-    return LEAT_OK;
-}
-
-leat_err leat_raft_drive_start(struct leat_raft_drive *drive, struct leat_error *error)
-{
-    const struct leat_raft_snapshot *snapshot = &drive->log.snapshot;
-    struct raft_event event = {.type = RAFT_START};
-    struct raft_snapshot_metadata meta = {0};
-    event.start.term = drive->log.vote.term;
-    event.start.voted_for = drive->log.vote.voted_for;
-    event.start.start_index = drive->log.start_index;
-    leat_err rc = LEAT_OK;
-    if (snapshot->index != 0) {
-        struct raft_buffer conf = {.base = snapshot->conf, .len = snapshot->conf_bytes};
-        rc = drive->hooks.restore(drive->hooks.owner, snapshot->data, snapshot->data_bytes);
-        if (rc == LEAT_OK && raft_configuration_decode(&conf, &meta.configuration) != 0)
-            rc = LEAT_E_CORRUPT;
-        if (rc != LEAT_OK)
-            return leat_error_set(error, rc,
-                                  "the coordinator's snapshot %" PRIu64
-                                  " does not decode: is this program older than it?",
-                                  snapshot->index);
-        meta.index = snapshot->index;
-        meta.term = snapshot->term;
-        meta.configuration_index = snapshot->conf_index;
-        event.start.metadata = &meta;
-        drive->applied = snapshot->index;
-    }
-    rc = start_entries(drive, &event);
-    if (rc == LEAT_OK) rc = drive_step(drive, &event);
-    if (event.start.entries) {
-        raft_free(event.start.entries[0].batch);
-        raft_free(event.start.entries);
-    }
-    if (rc != LEAT_OK)
-        return leat_error_set(error, rc, "the coordinator can't go on from its log: %s",
-                              leat_err_text(rc));
-    timer_arm(drive);
-    return LEAT_OK;
-}
-
-void leat_raft_drive_close(struct leat_raft_drive *drive)
-{
-    if (!drive->raft_open) return;
-    /* A blocking operation comes after all that were submitted: then nothing is in flight. */
-    if ((drive->log.writing || drive->log.saving) && drive->log.vote_file &&
-        leat_raft_io(drive->log.disk, LEAT_DISK_SYNC, drive->log.vote_file, 0, NULL, 0, NULL) !=
-            LEAT_OK)
-        leat_diary_warn("coordinator: the disk failed on the way out");
-    leat_timer_stop(drive->timers, &drive->raft_timer);
-    leat_timer_stop(drive->timers, &drive->mark_timer);
-    if (drive->installing) {
-        raft_configuration_close(&drive->install_meta.configuration);
-        raft_free(drive->install_chunk.base);
-    }
-    raft_close(&drive->raft, NULL);
-    leat_raft_log_close(&drive->log);
-    leat_mem_free(drive->fill);
-    drive->raft_open = false;
 }
