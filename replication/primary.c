@@ -1,4 +1,4 @@
-/* The primary of one core: logs, their requests, and who compares what when. */
+/* The primary of one core: its logs and nodes, and who compares what when. */
 #include <string.h>
 
 #include "base/diary.h"
@@ -55,117 +55,7 @@ void rep_arm(struct leat_primary *primary, uint64_t delay_us)
     leat_timer_start(primary->options.timers, &primary->timer, delay_us);
 }
 
-/* ---- versions ---- */
-static bool set_is_ready(struct rep_set *set)
-{
-    const struct leat_primary_log *log = set->log;
-    if (set->closed || set->dropping || !set->seg) return true;
-    if (set->parked || set->want_parked || set->resume) return false;
-    if (set->stamped < log->version) return false;
-    for (unsigned i = 0; i < set->copy_count; i++) {
-        const struct rep_copy *copy = set->copies[i];
-        if (copy->state == REP_COPY_OPENING) {
-            if (set->started) return false;
-        } else if (copy->stamp < log->version || copy->incomplete) {
-            return false;
-        }
-    }
-    /* SUBTLE: acks need min-copies anyway, so a version that fewer carry wins nothing, and loses:
-     *  1. Two of three copies are lost, one after the other; what they hold is everything acked.
-     *  2. The version is raised all the same: from now on only the last copy counts.
-     *  3. Its disk fails. The others come back, and none of them counts. */
-    if (set->started && rep_set_whole_count(set) < log->options.min_copies) return false;
-    /* The replacement first, while there is somewhere for it to go. */
-    bool late = rep_now(log->primary) >= log->held_us + log->primary->options.open_wait_us;
-    return !set->started || set->copy_count == rep_wanted(log) || late || !rep_place_choose(set);
-}
-
-static bool version_is_ready(struct leat_primary_log *log)
-{
-    LEAT_LIST_EACH(&log->active, it)
-    {
-        if (set_is_ready(LEAT_CONTAINER(it, struct rep_set, link)) ||
-            LEAT_BUG(VERSION_BEFORE_STAMPS))
-            continue;
-        return false;
-    }
-    return true;
-}
-
-static void version_step(struct leat_primary_log *log)
-{
-    if (!log->opened || log->need <= log->known || log->version_busy || log->fenced) return;
-    if (!version_is_ready(log)) {
-        rep_arm(log->primary, REP_TICK_US);
-        return;
-    }
-    if (leat_list_empty(&log->version_link))
-        leat_list_push_back(&log->primary->versions, &log->version_link);
-}
-
-static void versions_send(struct leat_primary *primary)
-{
-    if (primary->versions_busy || leat_list_empty(&primary->versions)) return;
-    if (rep_now(primary) < primary->versions_retry_us) {
-        rep_arm(primary, REP_RETRY_US);
-        return;
-    }
-    struct leat_list *link;
-    primary->version_count = 0;
-    while (primary->version_count < REP_VERSION_ROWS_MAX &&
-           (link = leat_list_pop_front(&primary->versions)) != NULL) {
-        struct leat_primary_log *log = LEAT_CONTAINER(link, struct leat_primary_log, version_link);
-        /* SUBTLE: while it stood in line another copy may have been lost. (1) All carry 4, and 4 is to
-         * be told. (2) The next loss raises it to 5. (3) Were 5 told now, a crash would leave no copy
-         * that counts. */
-        if (!version_is_ready(log)) {
-            rep_wait(log);
-            continue;
-        }
-        if (log->version_alone && primary->version_count > 0) {
-            leat_list_push_front(&primary->versions, link);
-            break;
-        }
-        log->version_busy = true;
-        primary->version_logs[primary->version_count] = log;
-        primary->version_rows[primary->version_count++] = (struct leat_rep_version){
-            .log = log->options.ref, .epoch = log->options.epoch, .version = log->version};
-        if (log->version_alone) break;
-    }
-    if (primary->version_count == 0) return;
-    primary->versions_busy = true;
-    primary->options.events.on_versions(primary->options.owner, primary, primary->version_rows,
-                                        primary->version_count);
-}
-
-void leat_primary_versions_done(struct leat_primary *primary, leat_err rc)
-{
-    LEAT_ASSERT(primary->versions_busy);
-    primary->versions_busy = false;
-    bool again = rc && leat_err_class(rc) == LEAT_CLASS_RETRY;
-    if (again) primary->versions_retry_us = rep_now(primary) + REP_RETRY_US;
-    /* One that another owns by now has all of them refused: which one it is shows when each is told
-     * by itself. What was committed before may be told again. */
-    bool one = primary->version_count == 1;
-    for (size_t i = 0; i < primary->version_count; i++) {
-        struct leat_primary_log *log = primary->version_logs[i];
-        if (!log) continue; /* destroyed meanwhile */
-        log->version_busy = false;
-        if (!rc) {
-            primary->accounts.versions++;
-            if (primary->version_rows[i].version > log->known)
-                log->known = primary->version_rows[i].version;
-            log->version_alone = false;
-        } else if (!again && one) {
-            log->fenced = true;
-        } else if (!again) {
-            log->version_alone = true;
-        }
-        rep_mark_dirty(log);
-    }
-    primary->version_count = 0;
-}
-
+/* ---- steps ---- */
 static bool store_works(const struct leat_list *head)
 {
     for (const struct leat_list *it = head->next; it != head; it = it->next) {
@@ -202,155 +92,9 @@ void rep_log_step(struct leat_primary_log *log)
         reserving |= set->reserve != NULL;
         rep_set_step(set);
     }
-    version_step(log);
-    versions_send(log->primary);
+    rep_version_step(log);
+    rep_versions_send(log->primary);
     if (log->lacking || reserving || rep_is_held(log)) rep_wait(log);
-}
-
-/* ---- requests ---- */
-static void request_reserve(struct leat_primary_log *log, struct leat_keep *keep)
-{
-    struct rep_set *set = rep_set_new(log, keep->id, keep->capacity);
-    if (!set) {
-        /* Answered later, as everything: the store's answer for a request that it never had. */
-        log->primary->options.store.request(log->primary->options.store.ctx,
-                                            log->primary->options.env->post, keep);
-        return;
-    }
-    set->reserve = keep;
-    rep_local_ask(set, LEAT_KEEP_RESERVE);
-}
-
-/* What is new goes to all copies. Its CPU time is measured once in REP_CPU_EVERY times: asking for that
- * of a thread is a system call, and two of them for each post were 4 % of a core's time. */
-static void copies_write(struct rep_set *set)
-{
-    struct leat_primary *primary = set->log->primary;
-    bool measured = primary->posts++ % REP_CPU_EVERY == 0;
-    uint64_t from_ns = measured ? rep_cpu(primary) : 0;
-    for (unsigned i = 0; i < set->copy_count; i++)
-        rep_copy_write(set->copies[i]);
-    if (measured) primary->accounts.cpu_append += (rep_cpu(primary) - from_ns) * REP_CPU_EVERY;
-}
-
-static void request_commit(struct rep_set *set, struct leat_keep *keep)
-{
-    LEAT_ASSERT(!set->commit && keep->to_bytes >= set->target);
-    set->commit = keep;
-    set->started = true;
-    set->target = keep->to_bytes;
-    if (rep_is_disk(set->log)) rep_local_ask(set, LEAT_KEEP_COMMIT);
-    /* Here, not at the next mail: this is what an append's latency is made of. */
-    copies_write(set);
-    rep_arm(set->log->primary, REP_TICK_US);
-}
-
-/* Only while nothing but bytes and acks is wanted of any copy: what is compared with the target (a
- * replacement that is nearly whole) must be able to reach it. */
-static void keeper_ahead(void *ctx, struct leat_segment *seg, uint32_t upto)
-{
-    const struct leat_primary_log *log = ctx;
-    struct rep_set *set = seg->copies_pointer;
-    if (!set->commit || upto <= set->target || rep_is_held(log) || log->fenced) return;
-    for (unsigned i = 0; i < set->copy_count; i++)
-        if (!rep_copy_is_plain(set->copies[i])) return;
-    set->target = upto;
-    copies_write(set);
-}
-
-/* Copies that acks did not need yet. */
-static void uncounted_remove(struct rep_set *set)
-{
-    for (unsigned i = set->copy_count; i-- > 0;)
-        if (!set->copies[i]->counted) rep_copy_remove(set->copies[i]);
-}
-
-static void keeper_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
-{
-    struct leat_primary_log *log = ctx;
-    struct rep_set *set = keep->seg ? keep->seg->copies_pointer : NULL;
-    keep->from = post->self;
-    keep->rc = LEAT_OK;
-    LEAT_ASSERT((keep->kind == LEAT_KEEP_RESERVE) == (set == NULL));
-    switch (keep->kind) {
-    case LEAT_KEEP_RESERVE:
-        request_reserve(log, keep);
-        break;
-    case LEAT_KEEP_COMMIT:
-        request_commit(set, keep);
-        /* What is under way brings its answer. */
-        if (!rep_is_disk(log) && set->writes && !rep_is_held(log)) return;
-        break;
-    case LEAT_KEEP_CLOSE:
-        set->close = keep;
-        set->closed = true;
-        uncounted_remove(set); /* the background begins anew */
-        break;
-    case LEAT_KEEP_PARK:
-        set->park = keep;
-        set->want_parked = true;
-        uncounted_remove(set); /* made good when it is resumed */
-        break;
-    case LEAT_KEEP_RESUME:
-        set->resume = keep;
-        set->want_parked = false;
-        break;
-    case LEAT_KEEP_DROP:
-        set->drop = keep;
-        set->dropping = true;
-        leat_list_remove(&set->link); /* settled ones are looked at again */
-        leat_list_push_back(&log->active, &set->link);
-        break;
-    case LEAT_KEEP_EVICT:
-        if (set->writes == 0) {
-            const struct leat_keeper *store = &log->primary->options.store;
-            store->request(store->ctx, post, keep);
-            return;
-        }
-        set->evict = keep;
-        leat_list_remove(&set->link);
-        leat_list_push_back(&log->active, &set->link);
-        break;
-    case LEAT_KEEP_STAMP:
-    case LEAT_KEEP_MOVE:
-        LEAT_ASSERT(keep->kind != LEAT_KEEP_STAMP && keep->kind != LEAT_KEEP_MOVE);
-        break;
-    }
-    rep_mark_dirty(log);
-}
-
-static bool keeper_safe_in_memory(void *ctx, const struct leat_segment *seg)
-{
-    (void)ctx;
-    (void)seg;
-    return false; /* other copies have to be asked */
-}
-
-unsigned rep_nodes_up(const struct leat_primary *primary)
-{
-    return 1 + primary->attached_count;
-}
-
-static bool keeper_roll_wanted(void *ctx, const struct leat_segment *head)
-{
-    return rep_better_roll(ctx, head);
-}
-
-static leat_err keeper_refusal(void *ctx)
-{
-    const struct leat_primary_log *log = ctx;
-    if (log->fenced) return LEAT_E_STALE_EPOCH;
-    return rep_nodes_up(log->primary) < log->options.min_copies ? LEAT_E_TOO_FEW_COPIES : LEAT_OK;
-}
-
-struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep)
-{
-    return (struct leat_keeper){.ctx = rep,
-                                .request = keeper_request,
-                                .safe_in_memory = keeper_safe_in_memory,
-                                .refusal = keeper_refusal,
-                                .ahead = keeper_ahead,
-                                .roll_wanted = keeper_roll_wanted};
 }
 
 /* ---- logs ---- */
@@ -550,36 +294,6 @@ void *leat_primary_log_owner(const struct leat_primary_log *rep)
     return rep->options.owner;
 }
 
-uint32_t leat_primary_opening(struct leat_primary_log *rep)
-{
-    /* What every copy carries by now: not more, or a crash would leave no mark that counts. */
-    uint32_t version = rep->version;
-    LEAT_LIST_EACH(&rep->active, it)
-    {
-        const struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, link);
-        if (set->closed || !set->started || !set->seg) continue;
-        if (set->stamped < version) version = set->stamped;
-        for (unsigned i = 0; i < set->copy_count; i++) {
-            const struct rep_copy *copy = set->copies[i];
-            if (copy->state != REP_COPY_OPENING && !copy->incomplete && copy->stamp < version)
-                version = copy->stamp;
-        }
-    }
-    rep->opening = true;
-    rep->known = version;
-    return version;
-}
-
-void leat_primary_opened(struct leat_primary_log *rep, leat_err rc)
-{
-    LEAT_ASSERT(rep->opening);
-    if (!rc) {
-        rep->opened = true;
-        rep->opening = false;
-    }
-    rep_mark_dirty(rep);
-}
-
 /* ---- nodes ---- */
 void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_node *node)
 {
@@ -606,6 +320,11 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
     if (other) rep_peer_lost(*at);
     if (other) (*at)->cut = false; /* it has revoked what its predecessor had */
     if (other && (*at)->up) rep_arm(primary, 0);
+}
+
+unsigned rep_nodes_up(const struct leat_primary *primary)
+{
+    return 1 + primary->attached_count;
 }
 
 void leat_primary_peer_up(struct leat_primary *primary, unsigned node)
@@ -657,7 +376,7 @@ static void on_timer(struct leat_timer *timer)
         next_us = REP_TICK_US;
     }
     rep_recopy_step(primary, now_us);
-    versions_send(primary);
+    rep_versions_send(primary);
     if (owed || is_busy(primary)) next_us = REP_TICK_US;
     uint64_t better_us = rep_better_next_us(primary, now_us);
     if (better_us < next_us) next_us = better_us;

@@ -271,6 +271,14 @@ struct leat_primary_log *rep_log_find(const struct leat_primary *primary, struct
 struct rep_set *rep_set_find(const struct leat_primary_log *log, uint64_t segment);
 /** What a log is compared for: its sets, then its version. */
 void rep_log_step(struct leat_primary_log *log);
+/** Nodes that can hold a copy now, this one included. */
+unsigned rep_nodes_up(const struct leat_primary *primary);
+
+/* version.c */
+/** Ask that the coordinator learns the log's version, if all its copies carry it. */
+void rep_version_step(struct leat_primary_log *log);
+/** Tell it what was asked for, one request at a time. */
+void rep_versions_send(struct leat_primary *primary);
 
 /* set.c */
 struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id id,
@@ -349,8 +357,6 @@ uint64_t rep_better_next_us(const struct leat_primary *primary, uint64_t now_us)
 
 /* background.c */
 void rep_audit_step(struct rep_peer *peer, uint64_t now_us);
-/** Nodes that can hold a copy now, this one included. */
-unsigned rep_nodes_up(const struct leat_primary *primary);
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us);
 void rep_recopy_forget(struct rep_set *set);
 void rep_recopy_copy_gone(struct rep_copy *copy);
