@@ -43,6 +43,7 @@ static struct leat_rep_node rep_node(const struct leat_member *member)
         .crashed = info->state == LEAT_NODE_DOWN && info->crashed,
         .gone = info->state == LEAT_NODE_GONE || (info->state == LEAT_NODE_DOWN && info->draining),
     };
+    snprintf(node.name, sizeof node.name, "%s", info->name);
     if (info->host[0] != '\0')
         snprintf(node.host, sizeof node.host, "%s", info->host);
     else
@@ -179,8 +180,7 @@ void leat_replicate_on_member(struct leat_core *core, const struct leat_member *
     rc = leat_transport_node_set(replicate->transport, member->number, member->info.name,
                                  member->info.node_address, node.incarnation);
     if (rc == LEAT_OK)
-        rc = leat_rep_link_node_set(replicate->rep_link, &node, member->info.name,
-                                    member->info.node_address, &error);
+        rc = leat_rep_link_node_set(replicate->rep_link, &node, member->info.node_address, &error);
     if (rc != LEAT_OK)
         leat_diary_error("no way to the backup of node %s: %s", member->info.name,
                          error.code != LEAT_OK ? error.text : leat_err_text(rc));

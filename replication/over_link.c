@@ -152,13 +152,13 @@ static void peer_close(struct peer *peer)
 }
 
 leat_err leat_rep_link_node_set(struct leat_rep_link *rep_link, const struct leat_rep_node *node,
-                                const char *name, const char *address, struct leat_error *error)
+                                const char *address, struct leat_error *error)
 {
     LEAT_ASSERT(rep_link->links && node->number < LEAT_REP_NODES_MAX);
     struct peer *peer = &rep_link->peers[node->number];
     if (rep_link->primary) leat_primary_node_set(rep_link->primary, node);
     const struct leat_link_identity *self = leat_links_identity(rep_link->links);
-    if (strcmp(self->node, name) == 0) return LEAT_OK;
+    if (strcmp(self->node, node->name) == 0) return LEAT_OK;
     if (peer->link && node->incarnation == peer->incarnation)
         return leat_link_readdress(peer->link, address);
     peer_close(peer);
@@ -168,7 +168,7 @@ leat_err leat_rep_link_node_set(struct leat_rep_link *rep_link, const struct lea
         .address = address,
         .to_actor = LEAT_ACTOR_CORE_0,
         .purpose = LEAT_LINK_REPLICATE,
-        .expect_node = name,
+        .expect_node = node->name,
         .expect_incarnation = node->incarnation,
         .handler = &rep_link->opened,
     };

@@ -26,8 +26,7 @@ void leat_rep_link_start(struct leat_rep_link *rep_link, struct leat_links *link
  * Errors: those of leat_link_open(). Thread: the core.
  */
 leat_err leat_rep_link_node_set(struct leat_rep_link *rep_link, const struct leat_rep_node *node,
-                                const char *name, const char *address,
-                                struct leat_error *error) LEAT_NODISCARD;
+                                const char *address, struct leat_error *error) LEAT_NODISCARD;
 /** Closes its links: requests under way end with LEAT_E_CANCELLED, later. */
 void leat_rep_link_destroy(struct leat_rep_link **rep_link);
 

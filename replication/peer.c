@@ -37,7 +37,7 @@ static void on_target_failed(void *user, struct leat_rmem_target *target,
 {
     struct rep_peer *peer = user;
     (void)target;
-    leat_diary_warn("replication: node %u: %s", peer->node.number, error->text);
+    leat_diary_warn("replication: node %s: %s", peer->node.name, error->text);
     rep_peer_lost(peer);
 }
 
@@ -73,7 +73,7 @@ static void on_attach_answer(struct leat_link_call *call, leat_err rc,
         error = &why;
     }
     if (!rc) return;
-    leat_diary_warn("replication: node %u cannot be attached: %s", peer->node.number,
+    leat_diary_warn("replication: node %s cannot be attached: %s", peer->node.name,
                     error && error->text[0] ? error->text : leat_err_text(rc));
     peer->target = NULL;
     retry_later(peer);

@@ -1,4 +1,5 @@
 /* The primary of one core: its logs and nodes, and who compares what when. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/diary.h"
@@ -295,6 +296,11 @@ void *leat_primary_log_owner(const struct leat_primary_log *rep)
 }
 
 /* ---- nodes ---- */
+static void name_default(struct leat_rep_node *node)
+{
+    if (node->name[0] == '\0') snprintf(node->name, sizeof node->name, "%u", node->number);
+}
+
 void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_node *node)
 {
     LEAT_ASSERT_CMP(node->number, <, LEAT_REP_NODES_MAX);
@@ -307,6 +313,7 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
         struct rep_peer *peer = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *peer);
         if (!peer) return; /* told again with the next change */
         peer->node = *node;
+        name_default(&peer->node);
         if (rep_peer_init(peer, primary)) {
             rep_peer_fini(peer);
             return;
@@ -317,6 +324,7 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
     bool other = (*at)->node.incarnation != node->incarnation;
     if (rep_place_differs(&(*at)->node, node)) rep_better_nodes_changed(primary);
     (*at)->node = *node;
+    name_default(&(*at)->node);
     if (other) rep_peer_lost(*at);
     if (other) (*at)->cut = false; /* it has revoked what its predecessor had */
     if (other && (*at)->up) rep_arm(primary, 0);

@@ -72,10 +72,11 @@ struct leat_cpu {
 /* A node as placement sees it. */
 struct leat_rep_node {
     unsigned number;
-    uint64_t incarnation;                   /* 0: down */
-    char host[LEAT_REP_HOST_BYTES_MAX + 1]; /* of its address */
-    char rack[LEAT_REP_HOST_BYTES_MAX + 1]; /* "": none said */
-    bool draining;                          /* gets no new replicas */
+    char name[LEAT_LINK_NODE_NAME_BYTES_MAX + 1]; /* for people; "": its number stands for it */
+    uint64_t incarnation;                         /* 0: down */
+    char host[LEAT_REP_HOST_BYTES_MAX + 1];       /* of its address */
+    char rack[LEAT_REP_HOST_BYTES_MAX + 1];       /* "": none said */
+    bool draining;                                /* gets no new replicas */
     /* Down, and that incarnation never comes back: the next one is there in seconds, or much later. */
     bool crashed;
     bool gone; /* down, and nobody expects it back */

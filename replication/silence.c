@@ -150,12 +150,12 @@ void rep_silence_shed(struct leat_primary *primary, uint64_t now_us)
     worst->left_us = now_us;
     worst->left_after_us = silent_us(worst, now_us);
     if (is_silent(worst, now_us))
-        leat_diary_warn("replication: node %u has not answered for %llu ms, in which others have: "
+        leat_diary_warn("replication: node %s has not answered for %llu ms, in which others have: "
                         "it is left",
-                        worst->node.number, (unsigned long long)(worst->left_after_us / 1000));
+                        worst->node.name, (unsigned long long)(worst->left_after_us / 1000));
     else
-        leat_diary_warn("replication: node %u has not taken a write for %llu ms: it is left",
-                        worst->node.number,
+        leat_diary_warn("replication: node %s has not taken a write for %llu ms: it is left",
+                        worst->node.name,
                         (unsigned long long)((now_us - owed_since(worst)) / 1000));
     primary->options.net.cut(primary->options.net.ctx, worst->node.number);
     rep_peer_lost(worst);

@@ -55,8 +55,10 @@ static void inner_on_failed(void *user, struct leat_rmem_target *inner,
     struct choice_target *choice = user;
     struct leat_error why = *error;
     if (!choice->target.attached) {
-        leat_diary_debug("transport %s does not reach node %u: %s",
-                         leat_rmem_kind_name(inner->kind), choice->node, why.text);
+        const struct transport_node *node = leat_transport_node(choice->transport, choice->node);
+        leat_diary_debug("transport %s does not reach node %s: %s",
+                         leat_rmem_kind_name(inner->kind), node ? node->name : "of no name",
+                         why.text);
         leat_rmem_detach(inner);
         choice->inner = NULL;
         struct leat_error none;
@@ -86,8 +88,7 @@ static leat_err way_attach(struct choice_target *choice, enum leat_rmem_kind kin
 /* By the next way that starts; the error is the last one's. */
 static leat_err inner_attach(struct choice_target *choice, struct leat_error *error)
 {
-    leat_err rc =
-        leat_error_set(error, LEAT_E_UNSUPPORTED, "no transport reaches node %u", choice->node);
+    leat_err rc = leat_error_set(error, LEAT_E_UNSUPPORTED, "no transport reaches it");
     if (choice->transport->only != LEAT_RMEM_NONE) {
         if (choice->next_way++ == 0) rc = way_attach(choice, choice->transport->only, error);
         return rc;

@@ -85,6 +85,13 @@ struct leat_transport {
     struct transport_node *nodes[LEAT_TRANSPORT_NODES_MAX];
 };
 
+/** NULL: nobody has said where that node is. */
+static inline struct transport_node *leat_transport_node(const struct leat_transport *transport,
+                                                         unsigned number)
+{
+    return number < LEAT_TRANSPORT_NODES_MAX ? transport->nodes[number] : NULL;
+}
+
 /* transport_link.c */
 void leat_transport_data_init(struct leat_transport *transport);
 void leat_transport_node_drop(struct transport_node *node); /* its link goes, its targets fail */

@@ -270,15 +270,14 @@ static leat_err data_attach(void *ctx, unsigned node_number, const struct leat_r
     struct leat_transport *transport = LEAT_CONTAINER(first, struct leat_transport, data);
     size_t bytes;
     struct leat_rmem_address address;
-    struct transport_node *node =
-        node_number < LEAT_TRANSPORT_NODES_MAX ? transport->nodes[node_number] : NULL;
+    struct transport_node *node = leat_transport_node(transport, node_number);
     if (leat_rmem_grant_address(grant, &address))
         return leat_error_set(error, LEAT_E_INVALID, "the grant can't be read");
     if (!leat_rmem_grant_find(grant, port->kind, &bytes))
         return leat_error_set(error, LEAT_E_UNSUPPORTED, "the backup does not offer %s",
                               leat_rmem_kind_name(port->kind));
     if (!node || node->incarnation == 0)
-        return leat_error_set(error, LEAT_E_UNSUPPORTED, "node %u is not up", node_number);
+        return leat_error_set(error, LEAT_E_UNSUPPORTED, "it is not up");
     if (transport->target_count == LEAT_RMEM_TARGETS_MAX)
         return leat_error_set(error, LEAT_E_TOO_MANY, "%d targets are attached already",
                               LEAT_RMEM_TARGETS_MAX);
