@@ -145,9 +145,11 @@ static leat_err stand_in(struct leat_core *core, struct leat_stream *stream,
     hosted->highest_offset = known->next_offset;
     hosted->highest_extent = known->extent;
     leat_log_set_state(hosted->log, LEAT_LOG_WAITING, why);
-    leat_diary_error("stream %u, streamlet %u, log %u waits: %s; if it can't come back: leat log "
-                     "recover --accept-loss",
-                     ref.stream, ref.streamlet, ref.log, why);
+    const char *name = stream->desc->name;
+    leat_diary_error(
+        "stream \"%s\", streamlet %u, log %u waits: %s; if it can't come back: leat log "
+        "recover %s --streamlet %u --log %u --accept-loss",
+        name, ref.streamlet, ref.log, why, name, ref.streamlet, ref.log);
     return LEAT_OK;
 }
 

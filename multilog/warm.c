@@ -85,6 +85,17 @@ static void front_is_unreadable(struct leat_log *log)
     log->front_unknown = false;
 }
 
+static void damaged_tell(const struct leat_log *log, const struct leat_segment *seg)
+{
+    const struct leat_log_ref *ref = &log->options.ref;
+    leat_diary_error(
+        "log %u/%u/%u of %s takes no more appends: %s (store/%u at byte %llu); what is valid "
+        "of it is read. Put that file back from a copy and restart; if that can't be: leat "
+        "log recover %s --streamlet %u --log %u --accept-loss",
+        ref->stream, ref->streamlet, ref->log, log->stream_name, log->why, seg->file_number,
+        (unsigned long long)seg->file_offset, log->stream_name, ref->streamlet, ref->log);
+}
+
 static void warm_damaged(struct leat_log *log, const char *what)
 {
     char why[LOG_WHY_BYTES];
@@ -101,6 +112,7 @@ static void warm_damaged(struct leat_log *log, const char *what)
         return;
     }
     leat_log_set_state(log, LEAT_LOG_DAMAGED, why);
+    damaged_tell(log, last);
 }
 
 /* Segments below what an acked entry calls retained were about to be dropped: now they are. */

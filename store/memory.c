@@ -58,6 +58,7 @@ void leat_memory_reserve(struct leat_store *store, struct leat_keep *keep)
     seg->incomplete = keep->incomplete;
     seg->capacity = capacity;
     seg->file = held->slot.file->file;
+    seg->file_number = held->slot.file->number;
     seg->file_offset = (uint64_t)held->slot.unit * LEAT_SLOT_UNIT_BYTES;
     seg->state = LEAT_SEGMENT_RESERVED;
     seg->owner_actor = keep->from;

@@ -418,6 +418,7 @@ static bool claim_slot(struct leat_store *store, struct leat_held *held, const s
     if (!file) return false;
     held->slot = (struct leat_slot){file, row->slot_unit};
     held->seg.file = file->file;
+    held->seg.file_number = file->number;
     held->seg.file_offset = (uint64_t)row->slot_unit * LEAT_SLOT_UNIT_BYTES;
     if (end > file->grown_units) return false;
     held->slot_shared = !leat_buddy_claim(&file->buddy, row->slot_unit,

@@ -7,8 +7,7 @@ static void damage_report(struct leat_store *store, const struct leat_held *held
     const struct leat_segment *seg = &held->seg;
     leat_store_complain(store, "scrub: closed segment %llu of log %u/%u/%u in store/%u at %llu %s",
                         (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
-                        seg->log.log, held->slot.file->number, (unsigned long long)seg->file_offset,
-                        what);
+                        seg->log.log, seg->file_number, (unsigned long long)seg->file_offset, what);
 }
 
 static void on_read(struct leat_disk_io *io)

@@ -48,6 +48,7 @@ struct leat_segment {
     uint32_t row;           /* in the catalogue */
     struct leat_file *file; /* where its slot lies; set at reservation */
     uint64_t file_offset;
+    uint32_t file_number; /* "store/N", for people */
 
     enum leat_segment_state state; /* owner core */
     uint8_t *buffer;               /* NULL: not in memory. Owner core */

@@ -3,10 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "base/crc32c.h"
+#include "base/diary.h"
 #include "base/mem.h"
 #include "reopen.h"
 
@@ -116,6 +119,33 @@ static bool on_last_damaged(void *owner, struct leat_log *log, struct leat_segme
     assert_int_equal(seg->id.v, 3);
     last_damaged++;
     return others_have_it;
+}
+
+static char diary_line[1024];
+static void diary_keep(void *ctx, enum leat_diary_level level, const char *line)
+{
+    (void)ctx;
+    if (level == LEAT_DIARY_ERROR) snprintf(diary_line, sizeof diary_line, "%s", line);
+}
+
+/* A log that is found damaged long after the start says so in the diary: which, where, and what to type. */
+static void last_segment_damaged_is_told_with_the_place_and_the_command(void **state)
+{
+    (void)state;
+    struct sent sent;
+    struct fake *fake = log_of(3);
+    diary_line[0] = '\0';
+    leat_diary_set(diary_keep, NULL, LEAT_DIARY_ERROR);
+    reopen(fake, 0, 0, true);
+    fake_settle(fake);
+    assert_string_equal(diary_line, "");
+    fake->fail_reads = true;
+    assert_int_equal(append(fake, &sent, 50, 100, -1, -1, -1), LEAT_E_DAMAGED);
+    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    assert_non_null(strstr(diary_line, "segment 3 is damaged: the disk failed to read it (store/"));
+    assert_non_null(strstr(diary_line, "leat log recover "));
+    assert_non_null(strstr(diary_line, " --streamlet 0 --log 0 --accept-loss"));
+    fake_destroy(fake);
 }
 
 /* Where other nodes have the last segment whoever appends is told to try again: only where none has it the
@@ -603,6 +633,7 @@ int main(void)
         cmocka_unit_test_prestate(front_given_up_is_no_part_of_the_log_any_more, files),
         cmocka_unit_test(front_given_up_of_a_log_that_stops_ends_the_wait),
         cmocka_unit_test(begin_that_is_damaged_is_named_and_gives_nothing_up),
+        cmocka_unit_test(last_segment_damaged_is_told_with_the_place_and_the_command),
         cmocka_unit_test(last_segment_damaged_refuses_for_good_only_where_nobody_else_has_it),
         cmocka_unit_test(front_that_was_trimmed_is_not_missed),
         cmocka_unit_test_prestate(front_that_was_trimmed_is_not_missed, files),
