@@ -220,7 +220,10 @@ static struct leat_node_cluster cluster_of(const struct server *server)
         [LEATD_REPLICATION_RPC] = LEAT_RMEM_RPC,
     };
     if (server->coordinator_count == 0)
-        return (struct leat_node_cluster){.thread_cpu_ns = thread_cpu_ns};
+        return (struct leat_node_cluster){
+            .advertise = config->advertise[0] != '\0' ? config->advertise : NULL,
+            .thread_cpu_ns = thread_cpu_ns,
+        };
     return (struct leat_node_cluster){
         .node_address = config->node_listen,
         .advertise = config->advertise,
@@ -444,6 +447,31 @@ static leat_err split_coordinators(struct server *server, struct leat_error *err
     return LEAT_OK;
 }
 
+static bool is_wildcard(const char *address)
+{
+    const char *const wildcards[] = {"0.0.0.0:", "[::]:", ":"};
+    for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards; i++)
+        if (strncmp(address, wildcards[i], strlen(wildcards[i])) == 0) return true;
+    return false;
+}
+
+/* What others are told is agreed on before this node listens: it has to lead here as it stands. */
+static leat_err told_check(const char *others, const char *address, const char *flag,
+                           struct leat_error *error)
+{
+    if (is_wildcard(address))
+        return leat_error_set(
+            error, LEAT_E_CONFIG,
+            "%s can't be told %s, which is every address of this host: name one by %s", others,
+            address, flag);
+    if (strtoul(strrchr(address, ':') + 1, NULL, 10) == 0)
+        return leat_error_set(
+            error, LEAT_E_CONFIG,
+            "%s can't be told %s, whose port the system is to choose: name one by %s", others,
+            address, flag);
+    return LEAT_OK;
+}
+
 static leat_err complete_cluster(struct server *server, struct leat_error *error)
 {
     struct leatd_config *config = &server->config;
@@ -454,9 +482,13 @@ static leat_err complete_cluster(struct server *server, struct leat_error *error
                            : config->rack[0] != '\0'      ? "--rack"
                            : config->host[0] != '\0'      ? "--host"
                                                           : NULL;
-        if (lone == NULL) return LEAT_OK;
-        return leat_error_set(error, LEAT_E_CONFIG,
-                              "%s is for a node of a cluster: say --coordinators as well", lone);
+        if (lone != NULL)
+            return leat_error_set(error, LEAT_E_CONFIG,
+                                  "%s is for a node of a cluster: say --coordinators as well",
+                                  lone);
+        return config->advertise[0] != '\0'
+                   ? told_check("clients", config->advertise, "--advertise", error)
+                   : LEAT_OK;
     }
     if (config->host[0] == '\0') leat_os_machine_id(config->host);
     if (config->advertise[0] == '\0')
@@ -467,28 +499,8 @@ static leat_err complete_cluster(struct server *server, struct leat_error *error
         snprintf(config->node_listen, sizeof config->node_listen, "%.*s:%d",
                  host > 240 ? 240 : host, config->listen, NODE_PORT);
     }
-    const char *const wildcards[] = {"0.0.0.0:", "[::]:", ":"};
-    for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards; i++) {
-        size_t bytes = strlen(wildcards[i]);
-        if (strncmp(config->node_listen, wildcards[i], bytes) == 0)
-            return leat_error_set(error, LEAT_E_CONFIG,
-                                  "--node-listen %s is every address of this host: name the one "
-                                  "that other nodes reach it by",
-                                  config->node_listen);
-        if (strncmp(config->advertise, wildcards[i], bytes) == 0)
-            return leat_error_set(error, LEAT_E_CONFIG,
-                                  "clients can't be told %s: name one address by --advertise",
-                                  config->advertise);
-    }
-    return LEAT_OK;
-}
-
-static bool is_wildcard(const char *address)
-{
-    const char *const wildcards[] = {"0.0.0.0:", "[::]:", ":"};
-    for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards; i++)
-        if (strncmp(address, wildcards[i], strlen(wildcards[i])) == 0) return true;
-    return false;
+    rc = told_check("other nodes", config->node_listen, "--node-listen", error);
+    return rc != LEAT_OK ? rc : told_check("clients", config->advertise, "--advertise", error);
 }
 
 /* Where nobody said otherwise: the port that clients of Kafka try, on the host of --listen. */
@@ -496,6 +508,11 @@ static leat_err complete_kafka(struct server *server, struct leat_error *error)
 {
     struct leatd_config *config = &server->config;
     server->kafka_by_default = config->kafka[0] == '\0';
+    if (config->kafka_advertise[0] != '\0') {
+        leat_err rc =
+            told_check("clients of Kafka", config->kafka_advertise, "--kafka-advertise", error);
+        if (rc != LEAT_OK) return rc;
+    }
     if (!server->kafka_by_default) {
         if (is_wildcard(config->kafka) && config->kafka_advertise[0] == '\0')
             return leat_error_set(error, LEAT_E_CONFIG,

@@ -2,6 +2,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -486,6 +487,14 @@ def test_wrong_flags_are_named():
     code, text = server.start_refused()
     equal(code, 2)
     check_in('--node-listen', text)
+    node = ('--coordinators', '127.0.0.1:1', '--node-listen', '127.0.0.1:1')
+    for words, said in [(('--listen', '127.0.0.1:0'), 'clients can.t be told 127.0.0.1:0.*--advertise'),
+                        (('--listen', '127.0.0.1:1', '--advertise', 'broker.example:0'), 'broker.example:0'),
+                        (('--listen', '0.0.0.0:1'), 'clients can.t be told 0.0.0.0:1.*every address'),
+                        (('--node-listen', '127.0.0.1:0'), 'other nodes can.t be told.*--node-listen')]:
+        code, text = Server(*node, *words).start_refused()
+        equal(code, 2)
+        check(re.search(said, text), said, text)
 
 
 if __name__ == '__main__':
