@@ -483,6 +483,24 @@ class Raw:
         return True
 
 
+def reader_that_takes_nothing(server, connection, request, others_are_served):
+    """Ask again and again where no answer is read: the server's memory stays bounded, others are served
+    meanwhile, and its diary says who takes nothing."""
+    before = server.memory_bytes()
+    connection.settimeout(2)
+    asked = 0
+    try:
+        while asked < 4000:
+            connection.sendall(request)
+            asked += 1
+    except (socket.timeout, ConnectionError):
+        pass  # it is not read from any more
+    others_are_served()
+    grown = server.memory_bytes() - before
+    check(grown < 100 << 20, f'memory for a reader that reads nothing, {asked} requests', grown)
+    server.diary_wait(r'has taken nothing for|does not take its answers')
+
+
 # ---- running tests ----
 
 def main():
