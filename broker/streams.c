@@ -32,6 +32,16 @@ leat_err leat_stream_size_allowed(const struct leat_core *core,
     return LEAT_OK;
 }
 
+static void request_init(struct leat_coordinate *request, const struct leat_core *core,
+                         enum leat_coordinate_kind kind, const char *name, size_t name_bytes)
+{
+    LEAT_ASSERT_CMP(name_bytes, <=, LEAT_STREAM_NAME_BYTES_MAX);
+    memset(request, 0, sizeof *request);
+    request->kind = kind;
+    request->from = core->index;
+    memcpy(request->name, name, name_bytes);
+}
+
 /* ---- making a stream, and waiting until all cores have it ---- */
 
 static void maker_on_ready(struct leat_stream_wait *wait)
@@ -70,12 +80,8 @@ static void maker_on_created(struct leat_coordinate *request)
 void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const char *name,
                       size_t name_bytes, const struct leat_stream_settings *settings)
 {
-    LEAT_ASSERT_CMP(name_bytes, <=, LEAT_STREAM_NAME_BYTES_MAX);
     maker->core = core;
-    memset(&maker->request, 0, sizeof maker->request);
-    maker->request.kind = LEAT_COORDINATE_STREAM_CREATE;
-    maker->request.from = core->index;
-    memcpy(maker->request.name, name, name_bytes);
+    request_init(&maker->request, core, LEAT_COORDINATE_STREAM_CREATE, name, name_bytes);
     maker->request.settings = *settings;
     maker->request.cores = core->node->options.cores;
     maker->request.incarnation = core->node->incarnation;
@@ -189,11 +195,7 @@ static void deleter_on_done(struct leat_coordinate *request)
 void leat_deleter_start(struct leat_deleter *deleter, const char *name, size_t name_bytes)
 {
     struct leat_core *core = deleter->core;
-    LEAT_ASSERT_CMP(name_bytes, <=, LEAT_STREAM_NAME_BYTES_MAX);
-    memset(&deleter->request, 0, sizeof deleter->request);
-    deleter->request.kind = LEAT_COORDINATE_STREAM_DELETE;
-    deleter->request.from = core->index;
-    memcpy(deleter->request.name, name, name_bytes);
+    request_init(&deleter->request, core, LEAT_COORDINATE_STREAM_DELETE, name, name_bytes);
     deleter->request.on_done = deleter_on_done;
     deleter->request.owner = deleter;
     leat_coordinate(core->env->post, &deleter->request);
@@ -226,11 +228,7 @@ static void changer_on_done(struct leat_coordinate *request)
 void leat_changer_start(struct leat_changer *changer, const char *name, size_t name_bytes)
 {
     struct leat_core *core = changer->core;
-    LEAT_ASSERT_CMP(name_bytes, <=, LEAT_STREAM_NAME_BYTES_MAX);
-    memset(&changer->request, 0, sizeof changer->request);
-    changer->request.kind = LEAT_COORDINATE_STREAM_CHANGE;
-    changer->request.from = core->index;
-    memcpy(changer->request.name, name, name_bytes);
+    request_init(&changer->request, core, LEAT_COORDINATE_STREAM_CHANGE, name, name_bytes);
     changer->request.change = changer->change;
     changer->request.settings = changer->settings;
     changer->request.on_done = changer_on_done;

@@ -254,6 +254,19 @@ static struct leat_machine_node *node_named(struct leat_machine *machine,
     return node;
 }
 
+/* NULL: no such node, or another incarnation of it; result says so. */
+static struct leat_machine_node *incarnation_named(struct leat_machine *machine,
+                                                   struct leat_msg_string name,
+                                                   uint64_t incarnation,
+                                                   struct leat_machine_result *result)
+{
+    struct leat_machine_node *node = node_named(machine, name, result);
+    if (!node || node->info.incarnation == incarnation) return node;
+    result->rc = leat_error_set(&result->error, LEAT_E_STALE_EPOCH,
+                                "node '%.100s' has come up anew since", node->info.name);
+    return NULL;
+}
+
 leat_err leat_machine_apply_node_drain(struct leat_machine *machine, struct leat_msg_reader *reader,
                                        uint32_t fields, struct leat_machine_result *result)
 {
@@ -279,13 +292,8 @@ leat_err leat_machine_apply_node_state(struct leat_machine *machine, struct leat
     uint32_t state = leat_msg_read_u32(reader);
     if (!leat_msg_read_done(reader) || (state != LEAT_NODE_UP && state != LEAT_NODE_DOWN))
         return leat_machine_malformed(result);
-    struct leat_machine_node *node = node_named(machine, name, result);
+    struct leat_machine_node *node = incarnation_named(machine, name, incarnation, result);
     if (!node) return LEAT_OK;
-    if (node->info.incarnation != incarnation) {
-        result->rc = leat_error_set(&result->error, LEAT_E_STALE_EPOCH,
-                                    "node '%.100s' has come up anew since", node->info.name);
-        return LEAT_OK;
-    }
     if (node->info.crashed) {
         result->rc = leat_error_set(&result->error, LEAT_E_STALE_EPOCH,
                                     "node '%.100s' was declared crashed, which is for good",
@@ -312,13 +320,8 @@ leat_err leat_machine_apply_crash(struct leat_machine *machine, struct leat_msg_
     struct leat_msg_string name = leat_msg_read_string(reader);
     uint64_t incarnation = leat_msg_read_u64(reader);
     if (!leat_msg_read_done(reader)) return leat_machine_malformed(result);
-    struct leat_machine_node *node = node_named(machine, name, result);
+    struct leat_machine_node *node = incarnation_named(machine, name, incarnation, result);
     if (!node) return LEAT_OK;
-    if (node->info.incarnation != incarnation) {
-        result->rc = leat_error_set(&result->error, LEAT_E_STALE_EPOCH,
-                                    "node '%.100s' has come up anew since", node->info.name);
-        return LEAT_OK;
-    }
     if (node->info.crashed || node->info.state == LEAT_NODE_GONE) return LEAT_OK;
     node->info.crashed = true;
     node->info.state =

@@ -204,6 +204,8 @@ bool log_is_quiet(const struct leat_log *log);
 /* log.c */
 void log_mark_dirty(struct leat_log *log);
 struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment);
+/** Index of the first segment held with at least this id; slot_count: none. */
+uint32_t log_slot_from(const struct leat_log *log, uint64_t segment);
 /** Room for so many more. */
 leat_err log_slots_reserve(struct leat_log *log, uint32_t count) LEAT_NODISCARD;
 void log_slot_push(struct leat_log *log, struct leat_segment *seg);

@@ -37,7 +37,7 @@ void log_request(struct leat_log *log, struct leat_keep *keep, enum leat_keep_ki
 
 /* ---- the table of segments ---- */
 
-struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment)
+uint32_t log_slot_from(const struct leat_log *log, uint64_t segment)
 {
     uint32_t low = 0, high = log->slot_count;
     while (low < high) {
@@ -47,8 +47,14 @@ struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment)
         else
             high = middle;
     }
-    if (low == log->slot_count || log_slot_at(log, low)->seg->id.v != segment) return NULL;
-    return log_slot_at(log, low);
+    return low;
+}
+
+struct log_slot *log_slot_find(const struct leat_log *log, uint64_t segment)
+{
+    uint32_t at = log_slot_from(log, segment);
+    if (at == log->slot_count || log_slot_at(log, at)->seg->id.v != segment) return NULL;
+    return log_slot_at(log, at);
 }
 
 leat_err log_slots_reserve(struct leat_log *log, uint32_t count)
@@ -320,28 +326,14 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
     out_info->missing_end = held->base_offset;
 }
 
-/* Index of the first retained segment with at least this id; slot_count when there is none. */
-static uint32_t slot_from(const struct leat_log *log, uint64_t segment)
-{
-    uint32_t low = 0, high = log->slot_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (log_slot_at(log, middle)->seg->id.v < segment)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 static leat_err group_find(const struct leat_log *log, uint64_t group, uint64_t *out_first,
                            uint64_t *out_end)
 {
     uint64_t id = group * LEAT_SEGMENTS_PER_GROUP;
     if (id + LEAT_SEGMENTS_PER_GROUP <= log->first_segment) return LEAT_E_NOT_FOUND;
     if (id < log->first_segment) id = log->first_segment;
-    uint32_t first = slot_from(log, id);
-    uint32_t end = slot_from(log, (group + 1) * LEAT_SEGMENTS_PER_GROUP);
+    uint32_t first = log_slot_from(log, id);
+    uint32_t end = log_slot_from(log, (group + 1) * LEAT_SEGMENTS_PER_GROUP);
     if (first == end && end < log->slot_count) {
         /* All of it is missing: it has ended where the next group that is here begins. */
         *out_first = *out_end = log_slot_at(log, end)->seg->base_offset;

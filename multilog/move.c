@@ -93,19 +93,6 @@ struct leat_segment *leat_log_segment_pop(struct leat_log *log)
 
 /* ---- at the new owner ---- */
 
-static uint32_t slot_index_for(const struct leat_log *log, uint64_t segment)
-{
-    uint32_t low = 0, high = log->slot_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (log_slot_at(log, middle)->seg->id.v < segment)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
 {
     LEAT_ASSERT_CMP(seg->state, ==, LEAT_SEGMENT_CLOSED);
@@ -114,7 +101,7 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
      * alone, and so far that is the first; (2) an older one is added; (3) it lies in front of the
      * first, as if it were trimmed, and is dropped. */
     if (log->front_unknown) return LEAT_E_AGAIN;
-    uint32_t at = slot_index_for(log, seg->id.v);
+    uint32_t at = log_slot_from(log, seg->id.v);
     if (at < log->slot_count && log_slot_at(log, at)->seg->id.v == seg->id.v) return LEAT_E_EXISTS;
     /* One besides: a reservation under way has been promised its place. */
     leat_err rc = log_slots_reserve(log, 2);

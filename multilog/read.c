@@ -404,15 +404,8 @@ static struct log_slot *slot_of_offset(const struct leat_log *log, uint64_t offs
 /* First segment with at least this id; NULL: none. */
 static struct log_slot *slot_from(const struct leat_log *log, uint64_t segment)
 {
-    uint32_t low = 0, high = log->slot_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (log_slot_at(log, middle)->seg->id.v < segment)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < log->slot_count ? log_slot_at(log, low) : NULL;
+    uint32_t at = log_slot_from(log, segment);
+    return at < log->slot_count ? log_slot_at(log, at) : NULL;
 }
 
 /* Segments that should be here are not: their offsets are gone, by name, and nothing else. */

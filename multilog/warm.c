@@ -192,15 +192,21 @@ static leat_err warm_replay(struct leat_log *log, const uint8_t *bytes, uint32_t
     return LEAT_OK;
 }
 
-static void warm_from(struct leat_log *log, const uint8_t *bytes)
+/* Are these the recorded bytes of the last segment? If not, the log is damaged from here on. */
+static bool warm_checked(struct leat_log *log, const uint8_t *bytes)
 {
     const struct leat_segment *seg = log_slot_at(log, log->slot_count - 1)->seg;
     struct leat_scan scan;
     leat_scan_segment(bytes, seg->extent.bytes, &scan);
-    if (!scan.started || scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
-        warm_damaged(log, "its bytes do not match the recorded length and checksum");
-        return;
-    }
+    if (scan.started && scan.bytes == seg->extent.bytes && scan.crc == seg->extent.crc) return true;
+    warm_damaged(log, "its bytes do not match the recorded length and checksum");
+    return false;
+}
+
+static void warm_from(struct leat_log *log, const uint8_t *bytes)
+{
+    const struct leat_segment *seg = log_slot_at(log, log->slot_count - 1)->seg;
+    if (!warm_checked(log, bytes)) return;
     leat_err rc = warm_replay(log, bytes, seg->extent.bytes);
     if (rc == LEAT_E_NO_MEMORY) {
         log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
@@ -249,12 +255,7 @@ static void front_is(struct leat_log *log, uint64_t segment, uint64_t offset)
 static void front_from_whole(struct leat_log *log, const uint8_t *bytes)
 {
     const struct leat_segment *seg = log_slot_at(log, log->slot_count - 1)->seg;
-    struct leat_scan scan;
-    leat_scan_segment(bytes, seg->extent.bytes, &scan);
-    if (!scan.started || scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
-        warm_damaged(log, "its bytes do not match the recorded length and checksum");
-        return;
-    }
+    if (!warm_checked(log, bytes)) return;
     struct leat_start start;
     struct leat_trim trim = {0}, first = {0};
     uint32_t at = 0;
