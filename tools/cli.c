@@ -80,6 +80,9 @@ static int unknown_option(const char *word, const struct cli_option *options, si
     return -1;
 }
 
+/* 2^63: what is smaller is a whole number of 64 bits, signed too. */
+#define NUMBER_MAX 0x1p63
+
 static bool number_parse(const char *text, enum cli_kind kind, uint64_t *out)
 {
     static const struct {
@@ -89,7 +92,7 @@ static bool number_parse(const char *text, enum cli_kind kind, uint64_t *out)
     char *end;
     errno = 0;
     double value = strtod(text, &end);
-    if (end == text || errno || value < 0 || value > 1e19) return false;
+    if (end == text || errno || !(value >= 0 && value < NUMBER_MAX)) return false; /* nor "nan" */
     if (kind == CLI_U64) {
         unsigned long long whole = strtoull(text, &end, 10);
         *out = whole;
@@ -106,8 +109,9 @@ static bool number_parse(const char *text, enum cli_kind kind, uint64_t *out)
             if (*end == 'i') end++;
             if (*end == 'B' || *end == 'b') end++;
         }
+        if (*end || value >= NUMBER_MAX) return false;
         *out = (uint64_t)value;
-        return !*end;
+        return true;
     }
     double scale = kind == CLI_US ? 1 : 1e3;
     double us = value * (kind == CLI_S ? 1e6 : scale); /* a bare number: the option's own unit */
@@ -118,6 +122,7 @@ static bool number_parse(const char *text, enum cli_kind kind, uint64_t *out)
             if (strcmp(end, times[i].unit) == 0) us = value * times[i].us;
         if (us < 0) return false;
     }
+    if (us >= NUMBER_MAX) return false;
     *out = (uint64_t)(us / scale + 0.5);
     return true;
 }

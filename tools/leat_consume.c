@@ -4,6 +4,7 @@
 #include "leat/consumer.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,17 +88,18 @@ static int from_parse(const char *text, leat_consumer_options *options)
         return CLI_OK;
     }
     char *end;
+    errno = 0;
     if (*text == '@') {
         options->from = LEAT_FROM_TIME;
         options->from_value = strtoll(text + 1, &end, 10);
-        if (text[1] && !*end) return CLI_OK;
+        if (text[1] && !*end && !errno) return CLI_OK;
     } else if (time_parse(text, &options->from_value)) {
         options->from = LEAT_FROM_TIME;
         return CLI_OK;
     } else {
         options->from = LEAT_FROM_OFFSET;
         options->from_value = strtoll(text, &end, 10);
-        if (*text && !*end && options->from_value >= 0) return CLI_OK;
+        if (*text && !*end && !errno && options->from_value >= 0) return CLI_OK;
     }
     cli_error("--from is earliest, latest, an offset, @milliseconds or a time, not '%s'", text);
     return CLI_USAGE;
