@@ -2,6 +2,7 @@
  * asked one after the other, each on its own core. */
 #include "broker/locate.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -44,6 +45,9 @@ static void locator_take(struct leat_locator *locator, leat_err rc)
     const struct leat_locate_op *op = &locator->op;
     struct leat_msg_located *found = &locator->found[locator->at];
     if (locator->epochs != NULL) locator->epochs[locator->at] = op->epoch;
+    if (locator->ranges != NULL)
+        locator->ranges[locator->at] =
+            (struct leat_locate_range){op->first_position, op->end_position};
     locator->at++;
     found->code = rc;
     found->offset = op->offset.v;
@@ -114,6 +118,7 @@ static void locator_deliver_home(void *actor, struct leat_mail *mail)
     memset(op, 0, sizeof *op);
     op->what = asked->what;
     op->value = asked->value;
+    op->from = asked->position;
     op->on_done = locator_on_located;
     op->owner = locator;
     op->read.disk_buffer = locator->buffer;
@@ -158,14 +163,42 @@ struct locate_call {
     struct leat_locator locator;
 };
 
+/* Why there is no such place, and which there are. */
+static void position_refuse(struct leat_position place, const struct leat_locate_range *range,
+                            struct leat_error *out_error)
+{
+    const struct leat_position first = range->first, end = range->end;
+    bool front = place.segment == first.segment; /* of which some may have been given up */
+    char why[80];
+    snprintf(why, sizeof why, "no batch begins there%s", front ? ", or none any more" : "");
+    if (place.group != place.segment / LEAT_SEGMENTS_PER_GROUP)
+        snprintf(why, sizeof why, "segment %llu is of group %llu",
+                 (unsigned long long)place.segment,
+                 (unsigned long long)place.segment / LEAT_SEGMENTS_PER_GROUP);
+    else if (place.segment < first.segment)
+        snprintf(why, sizeof why, "it was given up, or retention dropped it");
+    else if (place.segment > end.segment ||
+             (place.segment == end.segment && place.position > end.position))
+        snprintf(why, sizeof why, "that is behind the end");
+    leat_error_set(out_error, LEAT_E_OFFSET_OUT_OF_RANGE,
+                   "nothing at %llu/%llu/%u: %s; the log goes from %llu/%llu/%u to %llu/%llu/%u",
+                   (unsigned long long)place.group, (unsigned long long)place.segment,
+                   place.position, why, (unsigned long long)first.group,
+                   (unsigned long long)first.segment, first.position, (unsigned long long)end.group,
+                   (unsigned long long)end.segment, end.position);
+}
+
 /* The sentence is made when it is written, from what holds then: refusals are kept as codes. */
 static void locate_write_row(struct leat_msg_writer *writer, struct leat_core *core,
-                             const struct leat_msg_locate *asked, struct leat_msg_located *row)
+                             const struct leat_msg_locate *asked,
+                             const struct leat_locate_range *range, struct leat_msg_located *row)
 {
     struct leat_error error = {LEAT_OK, ""};
     const struct leat_log_ref log = asked->log;
     uint32_t home;
-    if (row->code == LEAT_E_OFFSET_OUT_OF_RANGE)
+    if (row->code == LEAT_E_OFFSET_OUT_OF_RANGE && asked->what == LEAT_LOCATE_POSITION)
+        position_refuse(asked->position, range, &error);
+    else if (row->code == LEAT_E_OFFSET_OUT_OF_RANGE)
         leat_error_set(&error, row->code,
                        "stream %u streamlet %u log %u has no offset %lld: the nearest is %llu",
                        log.stream, log.streamlet, log.log, (long long)asked->value,
@@ -178,10 +211,16 @@ static void locate_write_row(struct leat_msg_writer *writer, struct leat_core *c
     leat_msg_located_write(writer, row);
 }
 
+static void locate_free(struct leat_locator *locator)
+{
+    leat_mem_free(locator->asked);
+    leat_mem_free(locator->found);
+    leat_mem_free(locator->ranges);
+}
+
 static void locate_end(struct locate_call *locate, leat_err code, const char *text)
 {
-    leat_mem_free(locate->locator.asked);
-    leat_mem_free(locate->locator.found);
+    locate_free(&locate->locator);
     leat_call_refuse(&locate->call, code, text);
 }
 
@@ -193,10 +232,10 @@ static void locate_on_done(struct leat_locator *locator)
     leat_call_writer(core, &writer);
     leat_msg_write_array(&writer, locator->count);
     for (uint32_t i = 0; i < locator->count; i++)
-        locate_write_row(&writer, core, &locator->asked[i], &locator->found[i]);
+        locate_write_row(&writer, core, &locator->asked[i], &locator->ranges[i],
+                         &locator->found[i]);
     LEAT_ASSERT(!writer.overflow);
-    leat_mem_free(locator->asked);
-    leat_mem_free(locator->found);
+    locate_free(locator);
     leat_call_answer(&locate->call, &writer);
 }
 
@@ -222,7 +261,8 @@ void leat_call_locate(struct leat_peer *peer, const struct leat_frame *frame)
     }
     locator->asked = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *locator->asked);
     locator->found = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *locator->found);
-    if (locator->asked == NULL || locator->found == NULL) {
+    locator->ranges = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *locator->ranges);
+    if (locator->asked == NULL || locator->found == NULL || locator->ranges == NULL) {
         locate_end(locate, LEAT_E_AGAIN, NULL);
         return;
     }

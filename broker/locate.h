@@ -5,13 +5,19 @@
 
 #include "broker/core.h"
 
+/* Where the log begins and ends of whom a place was asked that it does not have. */
+struct leat_locate_range {
+    struct leat_position first, end;
+};
+
 /* Logs are asked one after the other, each on its own core. Caller's storage. */
 struct leat_locator {
     struct leat_core *core;
     uint32_t count;
-    struct leat_msg_locate *asked;  /* [count], borrowed until on_done */
-    struct leat_msg_located *found; /* [count], likewise: code, offset, timestamp_ms, position */
-    struct leat_epoch *epochs;      /* [count], of LEAT_LOCATE_EPOCH; NULL: not wanted */
+    struct leat_msg_locate *asked;    /* [count], borrowed until on_done */
+    struct leat_msg_located *found;   /* [count], likewise: code, offset, timestamp_ms, position */
+    struct leat_epoch *epochs;        /* [count], of LEAT_LOCATE_EPOCH; NULL: not wanted */
+    struct leat_locate_range *ranges; /* [count], of LEAT_LOCATE_POSITION; NULL: not wanted */
     void (*on_done)(struct leat_locator *locator); /* never from within leat_locator_start() */
     void *owner;
     /* its own */

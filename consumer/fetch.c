@@ -533,7 +533,8 @@ static void locate_send(struct leat_consumer_lane *lane)
     leat_msg_write_array(&writer, lane->locate_count);
     for (uint32_t i = 0; i < lane->locate_count; i++) {
         struct leat_consumer_log *log = &engine->logs[lane->locate_logs[i]];
-        struct leat_msg_locate row = {log->ref, log->locate_what, log->locate_value};
+        struct leat_msg_locate row = {
+            .log = log->ref, .what = log->locate_what, .value = log->locate_value};
         leat_msg_locate_write(&writer, &row);
         log->state = CLOG_LOCATING;
     }

@@ -59,7 +59,8 @@ static enum leat_kafka_error offsets_add(struct offsets *offsets, const struct l
     if (code != LEAT_KAFKA_NONE) return code;
     part->at = (int32_t)offsets->locator.count++;
     part->epoch = (int32_t)stream->desc->streamlets[log.streamlet].epoch.v;
-    offsets->locator.asked[part->at] = (struct leat_msg_locate){log, what, value};
+    offsets->locator.asked[part->at] =
+        (struct leat_msg_locate){.log = log, .what = what, .value = value};
     return LEAT_KAFKA_NONE;
 }
 

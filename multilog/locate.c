@@ -62,10 +62,53 @@ static void locate_record(const struct leat_log *log, struct leat_locate_op *op,
     leat_mem_free(out);
 }
 
+static struct leat_position first_position(const struct leat_log *log)
+{
+    return (struct leat_position){log_group_of(log->first_segment), log->first_segment, 0};
+}
+
+static bool position_is_past_end(const struct leat_log *log, struct leat_position place)
+{
+    struct leat_position end = log_end_position(log);
+    return place.segment > end.segment ||
+           (place.segment == end.segment && place.position > end.position);
+}
+
+/* SUBTLE: only a log that knows its ends may say that there is no such place (read.c, past_end()). */
+static leat_err position_refuse(const struct leat_log *log, struct leat_locate_op *op)
+{
+    bool waits = log->state == LEAT_LOG_WAITING && position_is_past_end(log, op->from);
+    op->first_position = first_position(log);
+    op->end_position = log_end_position(log);
+    return log_front_is_elsewhere(log) || waits ? LEAT_E_LOG_INCOMPLETE
+                                                : LEAT_E_OFFSET_OUT_OF_RANGE;
+}
+
+/* A batch lies there, or nothing is acked there yet, or what was there an operator gave up: then what
+ * comes next. Position 0 of a segment stands for its first record that is still there. */
+static void position_take(const struct leat_log *log, struct leat_locate_op *op)
+{
+    const struct leat_read *read = &op->read;
+    if (read->rc == LEAT_E_OFFSET_OUT_OF_RANGE || (read->given_up && op->from.position > 0)) {
+        op->rc = position_refuse(log, op);
+        return;
+    }
+    if (read->rc != LEAT_OK) return;
+    op->offset = read->iov_count ? read->first : read->next;
+    op->position = read->iov_count ? read->first_position : read->next_position;
+    if (op->offset.v < log->first_offset) op->offset.v = log->first_offset;
+}
+
 static void locate_take(struct leat_log *log, struct leat_locate_op *op)
 {
     struct leat_read *read = &op->read;
     op->rc = read->rc;
+    if (op->what == LEAT_LOCATE_POSITION) {
+        position_take(log, op);
+        if (read->pinned) leat_segment_unpin(read->pinned, log->env->post);
+        read->pinned = NULL;
+        return;
+    }
     if (read->rc == LEAT_E_OFFSET_OUT_OF_RANGE && op->what == LEAT_LOCATE_OFFSET)
         op->offset.v = op->offset.v < log->first_offset ? log->first_offset : log_acked(log);
     if (read->rc != LEAT_OK) return;
@@ -153,10 +196,18 @@ static leat_err locate_epoch(struct leat_log *log, struct leat_locate_op *op)
     return locate_latest(log, op);
 }
 
+static leat_err locate_position(struct leat_log *log, struct leat_locate_op *op)
+{
+    op->read.by_position = true;
+    op->read.by_time = false;
+    op->read.position = op->from;
+    return locate_read(log, op);
+}
+
 static void earliest_take(const struct leat_log *log, struct leat_locate_op *op)
 {
     op->offset.v = log->first_offset;
-    op->position = (struct leat_position){log_group_of(log->first_segment), log->first_segment, 0};
+    op->position = first_position(log);
 }
 
 static void on_front_known(struct leat_read *read)
@@ -198,6 +249,8 @@ leat_err leat_log_locate(struct leat_log *log, struct leat_locate_op *op)
         return locate_newest(log, op);
     case LEAT_LOCATE_EPOCH:
         return locate_epoch(log, op);
+    case LEAT_LOCATE_POSITION:
+        return locate_position(log, op);
     default:
         return locate_end(op, LEAT_E_INVALID);
     }

@@ -298,8 +298,11 @@ void leat_log_turn_end(struct leat_log *log)
 void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
 {
     uint64_t groups = 0, first_group = log_group_of(log->first_segment);
-    if (log->slot_count)
-        groups = log_group_of(log_slot_at(log, log->slot_count - 1)->seg->id.v) - first_group + 1;
+    uint64_t end_segment = log->first_segment;
+    if (log->slot_count) {
+        end_segment = log_slot_at(log, log->slot_count - 1)->seg->id.v + 1;
+        groups = log_group_of(end_segment - 1) - first_group + 1;
+    }
     *out_info = (struct leat_log_info){
         .state = log->state,
         .why = log->why,
@@ -313,6 +316,7 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
         .segment_count = log->slot_count,
         .first_group = first_group,
         .group_count = groups,
+        .end_segment = end_segment,
         .producers = log->producers.count,
         .cold = log->cold,
         .epoch = log->options.epoch,

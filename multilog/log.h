@@ -175,6 +175,7 @@ struct leat_read { /* caller's */
     uint32_t file_from, file_limit, walk_at;
     unsigned phase;
     bool boundary; /* the walk has met the position asked for */
+    bool given_up; /* the walk has passed a batch there that was given up */
     bool by_time;
     int64_t time_ms;
     struct leat_list link;
@@ -186,10 +187,13 @@ leat_err leat_log_read(struct leat_log *log, struct leat_read *read) LEAT_NODISC
 struct leat_locate_op { /* caller's */
     uint32_t what;      /* enum leat_locate of wire/message.h */
     int64_t value;
+    struct leat_position from;     /* of LEAT_LOCATE_POSITION, instead of the value */
     struct leat_offset offset;     /* out; OFFSET_OUT_OF_RANGE: the nearest that there is */
     int64_t timestamp_ms;          /* out */
     struct leat_epoch epoch;       /* out of LEAT_LOCATE_EPOCH: of the last record there; 0: none */
     struct leat_position position; /* out */
+    /* Out of LEAT_LOCATE_POSITION refused as OFFSET_OUT_OF_RANGE: where the log begins and ends. */
+    struct leat_position first_position, end_position;
     leat_err rc;
     void (*on_done)(struct leat_locate_op *op);
     void *owner;
@@ -300,6 +304,7 @@ struct leat_log_info {
     uint64_t first_offset, acked_offset, next_offset;
     uint64_t bytes, memory_bytes;
     uint64_t first_segment, segment_count, first_group, group_count;
+    uint64_t end_segment; /* behind the last one held */
     uint32_t producers;
     bool cold; /* producer state, and the state of leat_log_app, is not read back yet */
     struct leat_epoch epoch;

@@ -135,6 +135,7 @@ static enum walk_end walk(const struct leat_log *log, struct leat_read *read,
             /* An offset was compared with where the log begins when the read began. */
             bool given_up = target->kind != LEAT_TARGET_OFFSET &&
                             entry->base_offset + entry->record_count <= log->first_offset;
+            if (given_up && *at >= target->position) read->given_up = true;
             bool left_out = given_up || batch_is_left_out(entry, payload, *at, target);
             if (!left_out || read->iov_count) {
                 if (read->iov_count == LEAT_READ_IOVS_MAX ||
@@ -584,6 +585,7 @@ leat_err log_read_begin(struct leat_log *log, struct leat_read *read)
     read->bytes = 0;
     read->record_count = 0;
     read->pinned = NULL;
+    read->given_up = false;
     read->next = read->from;
     read->next_position = read->position;
     read->phase = PHASE_NONE;

@@ -501,12 +501,12 @@ static void log_json(const struct leat_msg_log_info *log, const struct owners *o
     printf("%s{\"streamlet\":%u,\"log\":%u,\"owner\":%" PRIu64 ",\"epoch\":%u,\"lane\":%u,"
            "\"state\":\"%s\",\"first_offset\":%" PRIu64 ",\"end_offset\":%" PRIu64
            ",\"bytes\":%" PRIu64 ",\"first_segment\":%" PRIu64 ",\"segments\":%" PRIu64
-           ",\"first_group\":%" PRIu64 ",\"groups\":%" PRIu64 ",\"producers\":%" PRIu64
-           ",\"memory_bytes\":%" PRIu64 ",\"code\":\"%s\",\"text\":",
+           ",\"end_segment\":%" PRIu64 ",\"first_group\":%" PRIu64 ",\"groups\":%" PRIu64
+           ",\"producers\":%" PRIu64 ",\"memory_bytes\":%" PRIu64 ",\"code\":\"%s\",\"text\":",
            first ? "" : ",", log->at.streamlet, log->at.log, log->at.owner, log->at.epoch,
            log->at.lane, log_state(log), log->first_offset, log->acked_offset, log->bytes,
-           log->first_segment, log->segments, log->first_group, log->groups, log->producers,
-           log->memory_bytes, leat_err_name(log->code));
+           log->first_segment, log->segments, log->end_segment, log->first_group, log->groups,
+           log->producers, log->memory_bytes, leat_err_name(log->code));
     cli_json_string(stdout, log->text.text ? log->text.text : "", log->text.bytes);
     const char *owner = owner_name(owners, log->at.owner);
     printf(",\"node\":");
@@ -516,6 +516,14 @@ static void log_json(const struct leat_msg_log_info *log, const struct owners *o
         ",\"suspended\":%s,\"below_min_copies\":%s",
         log->copies, log->copies_min, log->copies_now, log->segments_lacking,
         log->suspended ? "true" : "false", log->below_min ? "true" : "false");
+}
+
+/* First and last, as they are typed in an address: "3" or "3-20". */
+static char *span_text(uint64_t first, uint64_t end)
+{
+    if (end <= first) return cell("-");
+    if (end == first + 1) return cell("%" PRIu64, first);
+    return cell("%" PRIu64 "-%" PRIu64, first, end - 1);
 }
 
 static void log_cells(const struct leat_msg_log_info *log, const struct owners *owners, uint32_t q,
@@ -532,8 +540,8 @@ static void log_cells(const struct leat_msg_log_info *log, const struct owners *
     row[7] = cell("%" PRIu64, log->acked_offset);
     row[8] = cell("%" PRIu64, log->acked_offset - log->first_offset);
     row[9] = cell("%s", cli_bytes_text((double)log->bytes, text));
-    row[10] = cell("%" PRIu64, log->segments);
-    row[11] = cell("%" PRIu64, log->groups);
+    row[10] = span_text(log->first_segment, log->end_segment);
+    row[11] = span_text(log->first_group, log->first_group + log->groups);
     row[12] = cell("%" PRIu64, log->producers);
     row[13] = cell("%s", cli_bytes_text((double)log->memory_bytes, text));
 }

@@ -134,7 +134,7 @@ void leat_msg_log_read(struct leat_msg_reader *reader, struct leat_msg_log *out)
  *   Answer [name, id, settings, [log…], [node…]]
  *   log [streamlet, log, owner, epoch, lane, state, first offset, acked offset, bytes,
  *        first segment, segments, groups, first group, producers, memory bytes, code, text,
- *        copies, min copies, copies now, segments lacking copies, suspended, below min]
+ *        copies, min copies, copies now, segments lacking copies, suspended, below min, end segment]
  *   state: 0 ok, 1 waiting (incomplete), 2 damaged (read only)
  *   node [incarnation, name]: the owners. To another broker only the logs that are this node's own,
  *   and no nodes.
@@ -158,6 +158,7 @@ struct leat_msg_log_info {
     uint64_t segments_lacking;               /* with fewer copies than there should be */
     bool suspended;                          /* appends wait: a lost copy is being replaced */
     bool below_min;                          /* appends are refused: too few copies */
+    uint64_t end_segment;                    /* behind the last one; ids between may be missing */
 };
 void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_msg_log_info *info);
 void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_info *out);
@@ -234,7 +235,8 @@ void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetch
 
 /* LOCATE [[stream, streamlet, log, what, value]…]
  *   what: 0 earliest, 1 latest, 2 time (value: ms since 1970; the first record at or after it, or
- *   the acked end when there is none), 3 offset
+ *   the acked end when there is none), 3 offset, 6 application offset: group, segment and position
+ *   stand where the value does
  * Answer [[code, offset, timestamp ms or -1, group, segment, position, text]…]; text, a sentence, only
  * where it is refused */
 enum leat_locate {
@@ -242,13 +244,15 @@ enum leat_locate {
     LEAT_LOCATE_LATEST,
     LEAT_LOCATE_TIME,
     LEAT_LOCATE_OFFSET,
-    LEAT_LOCATE_NEWEST, /* the record with the highest time */
-    LEAT_LOCATE_EPOCH,  /* where the records of owners up to that epoch end */
+    LEAT_LOCATE_NEWEST,   /* the record with the highest time */
+    LEAT_LOCATE_EPOCH,    /* where the records of owners up to that epoch end */
+    LEAT_LOCATE_POSITION, /* the first record of the batch that lies there */
 };
 struct leat_msg_locate {
     struct leat_log_ref log;
     uint32_t what;
     int64_t value;
+    struct leat_position position; /* of LEAT_LOCATE_POSITION, instead of the value */
 };
 struct leat_msg_located {
     leat_err code;

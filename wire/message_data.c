@@ -151,18 +151,30 @@ void leat_msg_fetched_read(struct leat_msg_reader *reader, struct leat_msg_fetch
 
 void leat_msg_locate_write(struct leat_msg_writer *writer, const struct leat_msg_locate *locate)
 {
-    leat_msg_write_array(writer, 5);
+    bool by_position = locate->what == LEAT_LOCATE_POSITION;
+    leat_msg_write_array(writer, by_position ? 7 : 5);
     leat_body_log_write(writer, locate->log);
     leat_msg_write_u64(writer, locate->what);
-    leat_msg_write_i64(writer, locate->value);
+    if (by_position)
+        position_fields_write(writer, locate->position);
+    else
+        leat_msg_write_i64(writer, locate->value);
 }
 
 void leat_msg_locate_read(struct leat_msg_reader *reader, struct leat_msg_locate *out)
 {
+    *out = (struct leat_msg_locate){0};
     uint32_t more = leat_body_open(reader, 5);
     out->log = leat_body_log_read(reader);
     out->what = leat_msg_read_u32(reader);
-    out->value = leat_msg_read_i64(reader);
+    if (out->what != LEAT_LOCATE_POSITION) {
+        out->value = leat_msg_read_i64(reader);
+    } else if (more < 2) {
+        reader->failed = true;
+    } else {
+        out->position = position_fields_read(reader);
+        more -= 2;
+    }
     leat_msg_skip_n(reader, more);
 }
 

@@ -148,8 +148,12 @@ static void messages_write(void)
     struct leat_msg_stream stream = {.name = {"rooms", 5}, .id = 1, .settings = settings};
     stream.log_count = 1;
     MESSAGE(10, "stream", (leat_msg_stream_write(&w, &stream), leat_msg_log_write(&w, &log)));
-    struct leat_msg_locate locate = {{1, 2, 3}, LEAT_LOCATE_TIME, 1700000000000};
+    struct leat_msg_locate locate = {
+        .log = {1, 2, 3}, .what = LEAT_LOCATE_TIME, .value = 1700000000000};
     MESSAGE(11, "locate", leat_msg_locate_write(&w, &locate));
+    struct leat_msg_locate place = {
+        .log = {1, 2, 3}, .what = LEAT_LOCATE_POSITION, .position = {1, 17, 64}};
+    MESSAGE(11, "locate-place", leat_msg_locate_write(&w, &place));
     struct leat_msg_located located = {.offset = 5, .timestamp_ms = -1, .position = {1, 17, 64}};
     MESSAGE(12, "located", leat_msg_located_write(&w, &located));
     struct leat_msg_fetched fetched = {.acked_offset = 9, .bytes = 100, .by_position = true};

@@ -196,6 +196,37 @@ static void message_lists_read_back(void **state)
     assert_memory_equal(stream_got.text.text, "it is empty", 11);
 }
 
+/* A place stands where the value does, and is three numbers, not fewer; what comes behind it is skipped. */
+static void message_locate_takes_a_place(void **state)
+{
+    uint8_t bytes[64];
+    struct leat_msg_writer writer;
+    struct leat_msg_reader reader;
+    struct leat_msg_locate place = {
+        .log = {7, 1, 2}, .what = LEAT_LOCATE_POSITION, .position = {2, 33, UINT32_MAX}};
+    struct leat_msg_locate time = {.log = {7, 1, 2}, .what = LEAT_LOCATE_TIME, .value = -5}, got;
+    (void)state;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_msg_locate_write(&writer, &place);
+    leat_msg_locate_write(&writer, &time);
+    leat_msg_reader_init(&reader, bytes, writer.used);
+    leat_msg_locate_read(&reader, &got);
+    assert_memory_equal(&got, &place, sizeof got);
+    leat_msg_locate_read(&reader, &got);
+    assert_memory_equal(&got, &time, sizeof got);
+    assert_true(leat_msg_read_done(&reader));
+    for (uint32_t fields = 4; fields <= 9; fields++) {
+        leat_msg_writer_init(&writer, bytes, sizeof bytes);
+        leat_msg_write_array(&writer, fields);
+        for (uint32_t i = 0; i < fields; i++)
+            leat_msg_write_u64(&writer, i == 3 ? LEAT_LOCATE_POSITION : i);
+        leat_msg_reader_init(&reader, bytes, writer.used);
+        leat_msg_locate_read(&reader, &got);
+        assert_int_equal(leat_msg_read_done(&reader), fields >= 7);
+        if (fields >= 7) assert_int_equal(got.position.position, 6);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +239,7 @@ int main(void)
         cmocka_unit_test(message_longer_array_is_accepted_shorter_refused),
         cmocka_unit_test(message_overflow_is_sticky_and_inside),
         cmocka_unit_test(message_lists_read_back),
+        cmocka_unit_test(message_locate_takes_a_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

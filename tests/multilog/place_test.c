@@ -1,0 +1,226 @@
+/* Application offsets: each leads to its batch and to no other, for as long as that is kept. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "reopen.h"
+
+enum { SEGMENTS = 20, RECORDS = 50, BATCHES_MAX = 1000 };
+
+struct places {
+    struct fake *fake;
+    void *buffer;
+    struct leat_position at[BATCHES_MAX]; /* of the batch with the offsets from RECORDS * i on */
+    unsigned count;
+};
+
+static struct leat_locate_op what_is_at(struct places *places, struct leat_position place)
+{
+    struct leat_locate_op op = {.what = LEAT_LOCATE_POSITION, .from = place};
+    (void)locate(places->fake, &op, places->buffer);
+    return op;
+}
+
+static struct leat_position end_of(struct places *places)
+{
+    struct leat_locate_op op = {.what = LEAT_LOCATE_LATEST};
+    assert_int_equal(locate(places->fake, &op, places->buffer), LEAT_OK);
+    return op.position;
+}
+
+/* Batches that reach into a second group, and where each lies, as told for a record within it. */
+static struct places places_make(void)
+{
+    struct places places = {.fake = log_of(SEGMENTS), .buffer = aligned_alloc(4096, BUFFER_BYTES)};
+    places.count = (unsigned)(leat_log_acked_offset(places.fake->log) / RECORDS);
+    assert_in_range(places.count, SEGMENTS * 3, BATCHES_MAX);
+    for (unsigned i = 0; i < places.count; i++) {
+        struct leat_locate_op op = {.what = LEAT_LOCATE_OFFSET, .value = RECORDS * (int64_t)i + 7};
+        assert_int_equal(locate(places.fake, &op, places.buffer), LEAT_OK);
+        places.at[i] = op.position;
+        assert_int_equal(op.position.group, op.position.segment / LEAT_SEGMENTS_PER_GROUP);
+    }
+    assert_int_equal(places.at[places.count - 1].group, 1);
+    return places;
+}
+
+static void places_end(struct places *places)
+{
+    free(places->buffer);
+    fake_destroy(places->fake);
+}
+
+static void all_lead_back(struct places *places, unsigned from)
+{
+    for (unsigned i = from; i < places->count; i++) {
+        struct leat_locate_op op = what_is_at(places, places->at[i]);
+        assert_int_equal(op.rc, LEAT_OK);
+        assert_int_equal(op.offset.v, RECORDS * (uint64_t)i);
+        assert_int_equal(op.position.segment, places->at[i].segment);
+        assert_int_equal(op.position.position, places->at[i].position);
+    }
+}
+
+static void refused(struct places *places, struct leat_position place)
+{
+    struct leat_locate_op op = what_is_at(places, place);
+    struct leat_position end = end_of(places);
+    assert_int_equal(op.rc, LEAT_E_OFFSET_OUT_OF_RANGE);
+    assert_int_equal(op.first_position.segment, info_of(places->fake).first_segment);
+    assert_int_equal(op.first_position.position, 0);
+    assert_int_equal(op.end_position.segment, end.segment);
+    assert_int_equal(op.end_position.position, end.position);
+}
+
+/* Goal: from memory, from files, after appends and after restarts each leads to its own batch. */
+static void place_leads_to_its_batch_for_good(void **state)
+{
+    (void)state;
+    struct places places = places_make();
+    all_lead_back(&places, 0);
+    evict_all(places.fake);
+    all_lead_back(&places, 0);
+    for (int start = 0; start < 3; start++) {
+        reopen(places.fake, 0, 0, start == 1);
+        all_lead_back(&places, 0);
+        must_append(places.fake, RECORDS, 100);
+        all_lead_back(&places, 0);
+    }
+    places_end(&places);
+}
+
+/* Goal: only where a batch begins is there something; 0 is a segment's first record, and the end is the end. */
+static void place_between_batches_is_refused(void **state)
+{
+    (void)state;
+    struct places places = places_make();
+    for (int file = 0; file < 2; file++) {
+        for (uint32_t skip = 1; skip < 400; skip += 13) {
+            struct leat_position within = places.at[3];
+            within.position += skip;
+            refused(&places, within);
+        }
+        struct leat_position begin = {places.at[30].group, places.at[30].segment, 0};
+        struct leat_locate_op op = what_is_at(&places, begin);
+        assert_int_equal(op.rc, LEAT_OK);
+        assert_true(op.offset.v <= 30 * RECORDS);
+        assert_int_equal(op.position.segment, begin.segment);
+        begin.group++;
+        refused(&places, begin);
+        struct leat_position end = end_of(&places);
+        op = what_is_at(&places, end);
+        assert_int_equal(op.rc, LEAT_OK);
+        assert_int_equal(op.offset.v, leat_log_acked_offset(places.fake->log));
+        end.position += 8;
+        refused(&places, end);
+        refused(&places, (struct leat_position){6, 100, 0});
+        refused(&places, (struct leat_position){UINT64_MAX / LEAT_SEGMENTS_PER_GROUP, UINT64_MAX,
+                                                UINT32_MAX});
+        evict_all(places.fake);
+    }
+    places_end(&places);
+}
+
+/* Goal: what is appended and not acked yet is nowhere: after a change of owner something else may lie there. */
+static void place_of_what_is_not_acked_is_refused(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(7, LEAT_DURABILITY_DISK);
+    fake_open(fake, NULL, 0, NULL);
+    struct places places = {.fake = fake, .buffer = aligned_alloc(4096, BUFFER_BYTES)};
+    must_append(fake, RECORDS, 100);
+    struct leat_position end = end_of(&places);
+    struct sent sent;
+    assert_int_equal(append_try(fake, &sent, RECORDS, 100, -1, -1, -1), LEAT_OK);
+    leat_log_turn_end(fake->log);
+    assert_int_equal(sent.answers, 0);
+    struct leat_locate_op op = what_is_at(&places, end);
+    assert_int_equal(op.rc, LEAT_OK);
+    assert_int_equal(op.offset.v, RECORDS);
+    struct leat_position next = end;
+    next.position = fake->log->head.writer.used; /* behind it, and a boundary once that is acked */
+    refused(&places, next);
+    fake_settle(fake);
+    op = what_is_at(&places, next);
+    assert_int_equal(op.rc, LEAT_OK);
+    assert_int_equal(op.offset.v, 2 * RECORDS);
+    places_end(&places);
+}
+
+static void on_trimmed(struct leat_log_trim *trim, leat_err rc)
+{
+    assert_int_equal(rc, LEAT_OK);
+    *(bool *)trim->owner = true;
+}
+
+/* Goal: what was given up is refused, also in a segment that is there; what is left is found. */
+static void place_of_what_was_given_up_is_refused(void **state)
+{
+    (void)state;
+    struct places places = places_make();
+    unsigned half = places.count / 2;
+    while (places.at[half].segment == places.at[half - 1].segment)
+        half++;
+    half += 2; /* the third of its segment */
+    bool trimmed = false;
+    struct leat_error error;
+    struct leat_log_trim trim = {
+        .before = (uint64_t)half * RECORDS + 7, .on_done = on_trimmed, .owner = &trimmed};
+    assert_int_equal(leat_log_trim_before(places.fake->log, &trim, &error), LEAT_OK);
+    fake_settle(places.fake);
+    assert_true(trimmed);
+    for (int start = 0; start < 3; start++) {
+        /* The batch that is cut is there with what is left of it. */
+        struct leat_locate_op op = what_is_at(&places, places.at[half]);
+        assert_int_equal(op.rc, LEAT_OK);
+        assert_int_equal(op.offset.v, trim.before);
+        all_lead_back(&places, half + 1);
+        for (unsigned i = 0; i < half; i++)
+            if (places.at[i].position > 0) refused(&places, places.at[i]);
+        struct leat_position begin = {places.at[half].group, places.at[half].segment, 0};
+        op = what_is_at(&places, begin);
+        assert_int_equal(op.rc, LEAT_OK);
+        assert_int_equal(op.offset.v, trim.before);
+        reopen(places.fake, 0, 0, start == 1);
+    }
+    places_end(&places);
+}
+
+/* Goal: a log that waits for its end does not say that a place behind what it has is none. What it has is found,
+ * and what lies where an operator gave segments up goes on behind them. */
+static void place_of_a_log_with_holes(void **state)
+{
+    (void)state;
+    struct places places = places_make();
+    unsigned last = places.count - 1;
+    struct leat_position behind = end_of(&places);
+    behind.position += 8;
+    leat_log_set_state(places.fake->log, LEAT_LOG_WAITING, "its end is missing");
+    all_lead_back(&places, 0);
+    assert_int_equal(what_is_at(&places, behind).rc, LEAT_E_LOG_INCOMPLETE);
+    refused(&places, (struct leat_position){1, 0, 0});
+    leat_log_set_state(places.fake->log, LEAT_LOG_SERVING, "");
+    uint64_t gone = places.at[last].segment, end = leat_log_acked_offset(places.fake->log);
+    reopen(places.fake, 1ull << gone, 1000, false);
+    must_append(places.fake, RECORDS, 100);
+    struct leat_locate_op op = what_is_at(&places, places.at[last]);
+    assert_int_equal(op.rc, LEAT_OK);
+    assert_int_equal(op.offset.v, end + 1000);
+    places_end(&places);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(place_leads_to_its_batch_for_good),
+        cmocka_unit_test(place_between_batches_is_refused),
+        cmocka_unit_test(place_of_what_is_not_acked_is_refused),
+        cmocka_unit_test(place_of_what_was_given_up_is_refused),
+        cmocka_unit_test(place_of_a_log_with_holes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
