@@ -34,6 +34,17 @@ static void engine_on_fetched(void *owner)
     (void)owner; /* taken at the end of the turn, all at once */
 }
 
+/* The lock is held. */
+static void note_keep(struct leat_consumer *consumer, const struct leat_error *error)
+{
+    if (consumer->note_count == CONSUMER_NOTES_MAX) {
+        consumer->notes_lost++;
+        return;
+    }
+    uint32_t at = (consumer->note_first + consumer->note_count++) % CONSUMER_NOTES_MAX;
+    consumer->notes[at] = *error;
+}
+
 static void engine_on_error(void *owner, const struct leat_error *error)
 {
     struct leat_consumer *consumer = owner;
@@ -43,6 +54,8 @@ static void engine_on_error(void *owner, const struct leat_error *error)
     if (final) {
         consumer->failed = (leat_code)error->code;
         consumer->failure = *error;
+    } else {
+        note_keep(consumer, error);
     }
     consumer->note = *error;
     consumer->noted = true;
@@ -146,6 +159,32 @@ static void command_commit(struct leat_consumer *consumer, struct consumer_comma
     leat_consumer_engine_commit(consumer->engine, command_on_commit, command);
 }
 
+static void command_on_asked(void *arg, leat_err rc, const struct leat_msg_located *found,
+                             const struct leat_error *error)
+{
+    struct consumer_command *command = arg;
+    command->error = *error;
+    command->error.code = rc;
+    if (found) command->found = *found;
+    command->found.text = (struct leat_msg_string){0}; /* a view, and over */
+    command_end(command);
+}
+
+static void command_ask(struct leat_consumer *consumer, struct consumer_command *command)
+{
+    leat_err rc = LEAT_E_INVALID;
+    if (command->partition < 0) command->partition = leat_consumer_engine_only(consumer->engine);
+    if (command->partition >= 0)
+        rc = leat_consumer_engine_ask(consumer->engine, command->partition, &command->question,
+                                      command->timeout_us, command_on_asked, command);
+    if (rc == LEAT_OK) return;
+    (void)leat_error_set(&command->error, rc, "%s",
+                         rc == LEAT_E_INVALID ? "an application offset is of one log, and of those "
+                                                "this consumer does not read just one"
+                                              : leat_err_text(rc));
+    command_end(command);
+}
+
 static void command_deliver(void *actor, struct leat_mail *mail)
 {
     (void)actor;
@@ -168,6 +207,9 @@ static void command_deliver(void *actor, struct leat_mail *mail)
                                                         command->from, command->value);
         atomic_store(&consumer->at_end, false);
         break;
+    case COMMAND_ASK:
+        command_ask(consumer, command);
+        return;
     case COMMAND_COMMIT:
         command_commit(consumer, command);
         return;

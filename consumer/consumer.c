@@ -252,6 +252,25 @@ leat_code leat_consumer_commit(leat_consumer *consumer, int timeout_ms, leat_mes
     return leat_shared_message(message, &error);
 }
 
+bool leat_consumer_note_next(leat_consumer *consumer, leat_message *out)
+{
+    struct leat_error error = {.code = LEAT_OK};
+    leat_spin_lock(&consumer->lock);
+    if (consumer->note_count > 0) {
+        error = consumer->notes[consumer->note_first];
+        consumer->note_first = (consumer->note_first + 1) % CONSUMER_NOTES_MAX;
+        consumer->note_count--;
+    } else if (consumer->notes_lost > 0) {
+        (void)leat_error_set(&error, LEAT_E_AGAIN, "and %llu notes more, which were not kept",
+                             (unsigned long long)consumer->notes_lost);
+        consumer->notes_lost = 0;
+    }
+    leat_spin_unlock(&consumer->lock);
+    if (error.code == LEAT_OK) return false;
+    (void)leat_shared_message(out, &error);
+    return true;
+}
+
 void leat_consumer_stats_get(leat_consumer *consumer, leat_consumer_stats *out_stats)
 {
     leat_spin_lock(&consumer->lock);

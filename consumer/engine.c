@@ -71,14 +71,13 @@ void leat_consumer_fail(struct leat_consumer_engine *engine, leat_err rc, const 
 {
     if (engine->failed) return;
     engine->failed = true;
-    struct leat_error error;
-    (void)leat_error_set(&error, rc, "%s", text && *text ? text : leat_err_text(rc));
+    (void)leat_error_set(&engine->failure, rc, "%s", text && *text ? text : leat_err_text(rc));
     if (!engine->ready_told) {
         engine->ready_told = true;
-        engine->events.on_ready(engine->events.owner, rc, &error);
+        engine->events.on_ready(engine->events.owner, rc, &engine->failure);
         return;
     }
-    engine->events.on_error(engine->events.owner, &error);
+    engine->events.on_error(engine->events.owner, &engine->failure);
 }
 
 /* For people; the engine goes on. The class of the code would say otherwise, so it travels as
@@ -250,10 +249,14 @@ static void positions_turn(struct leat_consumer_engine *engine)
 
 void leat_consumer_engine_on_turn_end(struct leat_consumer_engine *engine)
 {
-    if (engine->failed) return;
-    engine->look_at_us = UINT64_MAX;
     uint64_t now = leat_consumer_now(engine);
+    if (engine->failed) {
+        leat_consumer_ask_turn(engine, now); /* who waits for an answer is told */
+        return;
+    }
+    engine->look_at_us = UINT64_MAX;
     stream_turn(engine, now);
+    leat_consumer_ask_turn(engine, now);
     if (engine->known && engine->in_set) leat_consumer_set_turn(engine);
     /* A member's logs have no positions before the committed ones are known. */
     if (engine->known && (!engine->in_set || engine->set_state == SET_IN))

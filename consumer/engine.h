@@ -64,6 +64,18 @@ bool leat_consumer_engine_at_end(const struct leat_consumer_engine *engine);
  * INVALID (a negative offset). UNKNOWN_LOG, NOT_ASSIGNED: the partition is not read here. */
 leat_err leat_consumer_engine_seek(struct leat_consumer_engine *engine, int64_t partition,
                                    enum leat_engine_from from, int64_t value) LEAT_NODISCARD;
+/** What was asked is answered, or refused: *error says why. `found` is a view until return. */
+typedef void (*leat_consumer_asked_fn)(void *arg, leat_err rc, const struct leat_msg_located *found,
+                                       const struct leat_error *error);
+/** Ask a log's owner where something is (what, value and position of `question`; the log is that of the
+ * partition). Lost connections and changes of owner are made up for until timeout_us have passed. LEAT_OK: on_done
+ * runs once, never inside. UNKNOWN_LOG; AGAIN: the engine is not ready, or another question is open; otherwise why
+ * the engine ended. */
+leat_err leat_consumer_engine_ask(struct leat_consumer_engine *engine, int64_t partition,
+                                  const struct leat_msg_locate *question, uint64_t timeout_us,
+                                  leat_consumer_asked_fn on_done, void *arg) LEAT_NODISCARD;
+/** The only partition that is read here; -1: there are several, or none. */
+int64_t leat_consumer_engine_only(const struct leat_consumer_engine *engine);
 /** Note that records below `offset` of this log (parallel mode: of this group, else -1) have been
  * processed; commit() stores that. A later group of the same log finishes the one before. */
 void leat_consumer_engine_processed(struct leat_consumer_engine *engine, struct leat_log_ref log,

@@ -1,4 +1,5 @@
-/* What a leat_consumer is, for consumer.c (open, close, seek, commit), background.c and records.c. */
+/* What a leat_consumer is, for consumer.c (open, close, seek, commit), place.c (application offsets), background.c
+ * and records.c. */
 #ifndef LEAT_CONSUMER_HANDLE_H
 #define LEAT_CONSUMER_HANDLE_H
 
@@ -11,9 +12,12 @@
 /* What a caller asks of the background thread; it waits for the end. */
 struct consumer_command {
     struct leat_mail mail;
-    enum { COMMAND_SEEK, COMMAND_COMMIT, COMMAND_LEAVE, COMMAND_STOP } what;
+    enum { COMMAND_SEEK, COMMAND_ASK, COMMAND_COMMIT, COMMAND_LEAVE, COMMAND_STOP } what;
     int64_t partition, value;
     enum leat_engine_from from;
+    struct leat_msg_locate question; /* of COMMAND_ASK; and what is answered: */
+    uint64_t timeout_us;
+    struct leat_msg_located found;
     _Atomic bool done;
     struct leat_error error;
     struct leat_consumer *consumer;
@@ -27,6 +31,8 @@ struct consumer_place {
     uint64_t next;
     bool changed;
 };
+
+enum { CONSUMER_NOTES_MAX = 32 }; /* kept until they are asked for */
 
 struct leat_consumer {
     /* The caller's thread. */
@@ -44,14 +50,23 @@ struct leat_consumer {
     uint32_t q;
     int fd;
     bool parallel; /* in a set whose groups are handed out */
+    /* Where the batch lies that was asked for last: acked bytes never move. to 0: none was. */
+    struct consumer_batch_place {
+        uint32_t partition;
+        uint64_t from, to; /* its offsets */
+        leat_app_offset at;
+    } batch_place;
 
     /* Shared; guarded by lock. */
     struct leat_spin lock;
     struct leat_list runs, returned;
     bool opened, revoked;
     leat_code failed;
-    struct leat_error failure, note;
+    struct leat_error failure, note; /* note: the last of all */
     bool noted;
+    struct leat_error notes[CONSUMER_NOTES_MAX]; /* a ring, oldest first */
+    uint32_t note_first, note_count;
+    uint64_t notes_lost;
 
     _Atomic bool at_end, hungry; /* hungry: the engine waits for runs to come back */
     struct leat_event ready, command_done;

@@ -1,4 +1,4 @@
-/* What engine.c, fetch.c and set.c share. */
+/* What engine.c, fetch.c, ask.c and set.c share. */
 #ifndef LEAT_CONSUMER_INTERNAL_H
 #define LEAT_CONSUMER_INTERNAL_H
 
@@ -81,6 +81,19 @@ struct leat_consumer_run {
     uint32_t generation;
 };
 
+/* What a caller wants to know of one log: see leat_consumer_engine_ask(). */
+struct leat_consumer_ask {
+    bool open, sent; /* not answered yet; a request is under way */
+    uint64_t deadline_us, retry_at_us;
+    uint32_t attempts;
+    struct leat_msg_locate question;
+    struct leat_error last; /* why it has to be asked again */
+    struct leat_request request;
+    uint8_t control[2 * CONSUMER_FETCH_LOG_BYTES];
+    leat_consumer_asked_fn on_done;
+    void *arg;
+};
+
 struct leat_consumer_engine {
     const struct leat_env *env;
     struct leat_timers *timers;
@@ -106,6 +119,8 @@ struct leat_consumer_engine {
     struct leat_consumer_answer *free_answers;
     struct leat_timer look;
     uint64_t look_at_us;
+    struct leat_consumer_ask ask;
+    struct leat_error failure; /* once it has failed */
     /* set */
     char member[64];
     uint32_t set_generation;
@@ -149,6 +164,8 @@ void leat_consumer_answers_free(struct leat_consumer_engine *engine);
 /** What is under way is void: its answers are not waited for. */
 void leat_consumer_lanes_cancel(struct leat_consumer_engine *engine);
 void leat_consumer_lanes_free(struct leat_consumer_engine *engine);
+/* ask.c */
+void leat_consumer_ask_turn(struct leat_consumer_engine *engine, uint64_t now);
 /* set.c */
 void leat_consumer_set_turn(struct leat_consumer_engine *engine);
 void leat_consumer_group_enter(struct leat_consumer_engine *engine, struct leat_consumer_log *log,

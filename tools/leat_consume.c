@@ -25,16 +25,21 @@ static const char help[] =
     "Prints each record's value and a newline (none where the record says that its line had "
     "none).\n"
     "\n"
-    "  --from WHERE        earliest (default), latest, an OFFSET, @MILLISECONDS since 1970, or a\n"
-    "                      time such as 2026-11-20, 2026-11-20T12:30:00 (local) or ...Z (UTC)\n"
+    "  --from WHERE        earliest (default), latest, an OFFSET, @MILLISECONDS since 1970, a\n"
+    "                      time such as 2026-11-20, 2026-11-20T12:30:00 (local) or ...Z (UTC), or\n"
+    "                      GROUP/SEGMENT/POSITION of one log, as %a prints it: the batch that "
+    "lies\n"
+    "                      there; position 0 is the segment's first record\n"
     "  --until-end         stop at the end of what is there; without it waits for more\n"
     "  --max-records N     stop after N records\n"
     "  --streamlet N       only this streamlet\n"
+    "  --log N             only this log of each streamlet\n"
     "  --set NAME          share the stream with the other members of the set; offsets are\n"
     "                      committed once printed, each second and whenever nothing more is there\n"
     "  --mode MODE         of the set: ordered (a member owns logs; default) or parallel (groups)\n"
     "  --format FORMAT     %t stream, %p partition, %o offset, %T time (ms), %k key, %s or %v\n"
-    "                      value, %K and %S their lengths (-1: null), %h headers, %% %;\n"
+    "                      value, %K and %S their lengths (-1: null), %h headers, %a where\n"
+    "                      the record's batch lies (the server is asked for each batch), %% %;\n"
     "                      \\n \\t \\r \\0 \\xHH. A newline follows unless the format has one.\n"
     "  -b, --brokers HOST:PORT,...\n"
     "\n"
@@ -50,6 +55,12 @@ struct consume_run {
     uint64_t records, bytes, shown_us, started_us;
     uint64_t committed, tried, tried_us; /* to commit: records, and when */
     char noted[256];                     /* what was told last */
+};
+
+/* Where to begin, as far as it is not the consumer's own option. */
+struct consume_from {
+    bool is_address;
+    leat_app_offset address;
 };
 
 /* ---- where to begin ---- */
@@ -80,12 +91,42 @@ static bool time_parse(const char *text, int64_t *out_ms)
     return true;
 }
 
-static int from_parse(const char *text, leat_consumer_options *options)
+/* The next number of an address; what follows it must be `end`. */
+static bool address_number(const char **text, char end, uint64_t most, uint64_t *out)
+{
+    char *behind;
+    errno = 0;
+    *out = strtoull(*text, &behind, 10);
+    if (!isdigit((unsigned char)**text) || errno || *behind != end || *out > most) return false;
+    *text = behind + (end != '\0');
+    return true;
+}
+
+/* "2/33/4096": neither an offset nor a time has a slash. */
+static bool address_parse(const char *text, leat_app_offset *out)
+{
+    uint64_t position;
+    if (!address_number(&text, '/', UINT64_MAX, &out->group) ||
+        !address_number(&text, '/', UINT64_MAX, &out->segment) ||
+        !address_number(&text, '\0', UINT32_MAX, &position))
+        return false;
+    out->position = (uint32_t)position;
+    return true;
+}
+
+static int from_parse(const char *text, leat_consumer_options *options, struct consume_from *from)
 {
     if (!text || strcmp(text, "earliest") == 0) return CLI_OK;
     if (strcmp(text, "latest") == 0) {
         options->from = LEAT_FROM_LATEST;
         return CLI_OK;
+    }
+    if (strchr(text, '/')) {
+        options->from = LEAT_FROM_LATEST; /* until it is known what lies there */
+        from->is_address = address_parse(text, &from->address);
+        if (from->is_address) return CLI_OK;
+        cli_error("--from '%s' is no GROUP/SEGMENT/POSITION, three numbers as in 2/33/4096", text);
+        return CLI_USAGE;
     }
     char *end;
     errno = 0;
@@ -101,7 +142,9 @@ static int from_parse(const char *text, leat_consumer_options *options)
         options->from_value = strtoll(text, &end, 10);
         if (*text && !*end && !errno && options->from_value >= 0) return CLI_OK;
     }
-    cli_error("--from is earliest, latest, an offset, @milliseconds or a time, not '%s'", text);
+    cli_error("--from is earliest, latest, an offset, @milliseconds, a time or "
+              "group/segment/position, not '%s'",
+              text);
     return CLI_USAGE;
 }
 
@@ -182,9 +225,22 @@ static void headers_print(const leat_record_view *record)
     }
 }
 
+/* What was dropped since it was fetched lies nowhere. */
+static void address_print(const struct consume_run *run, const leat_record_view *record)
+{
+    leat_app_offset at;
+    if (leat_consumer_app_offset(run->consumer, record, OPEN_MS, &at, NULL) == 0)
+        printf("%" PRIu64 "/%" PRIu64 "/%" PRIu32, at.group, at.segment, at.position);
+    else
+        putchar_unlocked('-');
+}
+
 static void field_print(const struct consume_run *run, const leat_record_view *record, char field)
 {
     switch (field) {
+    case 'a':
+        address_print(run, record);
+        break;
     case 't':
         fputs(run->stream, stdout);
         break;
@@ -247,8 +303,8 @@ static int format_check(const char *text)
         }
         if (*at != '%') continue;
         at++;
-        if (*at && strchr("tpoTksvKSh%", *at)) continue;
-        cli_error("--format knows %%t %%p %%o %%T %%k %%s %%v %%K %%S %%h and %%%%, not '%%%c'",
+        if (*at && strchr("atpoTksvKSh%", *at)) continue;
+        cli_error("--format knows %%t %%p %%o %%a %%T %%k %%s %%v %%K %%S %%h and %%%%, not '%%%c'",
                   *at ? *at : ' ');
         return CLI_USAGE;
     }
@@ -273,11 +329,12 @@ static void progress(struct consume_run *run)
 /* What happened on the way and is no end: an offset out of range, a server out of reach. */
 static void note(struct consume_run *run)
 {
-    leat_consumer_stats stats;
-    leat_consumer_stats_get(run->consumer, &stats);
-    if (!stats.last_text[0] || strcmp(stats.last_text, run->noted) == 0) return;
-    snprintf(run->noted, sizeof run->noted, "%s", stats.last_text);
-    cli_error("%s", run->noted);
+    leat_message message;
+    while (leat_consumer_note_next(run->consumer, &message)) {
+        if (strcmp(message.text, run->noted) == 0) continue;
+        snprintf(run->noted, sizeof run->noted, "%s", message.text);
+        cli_error("%s", run->noted);
+    }
 }
 
 /* What is printed is out before anything waits, and committed after it is out. What could not be committed
@@ -315,10 +372,10 @@ static int consume(struct consume_run *run, bool until_end, uint64_t max_records
         }
         if (rc) {
             leat_consumer_stats stats;
+            note(run);
             leat_consumer_stats_get(run->consumer, &stats);
             cli_error("%s", stats.last_text[0] ? stats.last_text : leat_strerror(rc));
             code = CLI_FAILED;
-            snprintf(run->noted, sizeof run->noted, "%s", stats.last_text);
             break;
         }
         if (!record) {
@@ -341,56 +398,97 @@ static int consume(struct consume_run *run, bool until_end, uint64_t max_records
     return code;
 }
 
+/* What the arguments say; NULL: not said. */
+struct consume_words {
+    const char *from, *set, *mode, *format;
+    uint64_t max_records, streamlet, log; /* UINT64_MAX: all */
+    bool until_end;
+};
+
+/* CLI_OK, or CLI_USAGE after a message. */
+static int words_check(const struct consume_words *words, leat_consumer_options *options,
+                       struct consume_from *from)
+{
+    if (from_parse(words->from, options, from) || (words->format && format_check(words->format)))
+        return CLI_USAGE;
+    if (words->mode && strcmp(words->mode, "ordered") != 0 &&
+        strcmp(words->mode, "parallel") != 0) {
+        cli_error("--mode is ordered or parallel, not '%s'", words->mode);
+        return CLI_USAGE;
+    }
+    if (words->mode && !words->set) {
+        cli_error("--mode is of a set; name one with --set");
+        return CLI_USAGE;
+    }
+    if (words->set && from->is_address) {
+        cli_error("--from %s is of one log, and a set's members read those that they are given",
+                  words->from);
+        return CLI_USAGE;
+    }
+    if (!cli_in_range("streamlet", words->streamlet == UINT64_MAX ? 0 : words->streamlet, 0,
+                      LEAT_STREAMLETS_MAX - 1, "") ||
+        !cli_in_range("log", words->log == UINT64_MAX ? 0 : words->log, 0, LEAT_LOGS_MAX - 1, ""))
+        return CLI_USAGE;
+    options->brokers = cli_brokers;
+    options->client_name = "leat consume";
+    options->set = words->set;
+    options->set_mode = words->mode && *words->mode == 'p' ? LEAT_SET_PARALLEL : LEAT_SET_ORDERED;
+    if (words->streamlet != UINT64_MAX) options->streamlet = (int32_t)words->streamlet;
+    if (words->log != UINT64_MAX) options->log = (int32_t)words->log;
+    return CLI_OK;
+}
+
+static leat_consumer *consumer_open(const char *stream, const leat_consumer_options *options,
+                                    const struct consume_from *from, leat_message *message)
+{
+    leat_consumer *consumer = leat_consumer_open(stream, options, OPEN_MS, message);
+    if (!consumer || !from->is_address) return consumer;
+    leat_code code = leat_consumer_seek_app_offset(consumer, -1, &from->address, OPEN_MS, message);
+    if (code == 0) return consumer;
+    if (code == LEAT_E_INVALID)
+        snprintf(message->text, sizeof message->text,
+                 "stream %.100s has several logs, and group/segment/position is of one: name it "
+                 "by --streamlet and --log",
+                 stream);
+    leat_consumer_close(consumer);
+    return NULL;
+}
+
 int leat_consume_main(int argc, char **argv)
 {
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
-    const char *from = NULL, *set = NULL, *mode = NULL, *format = NULL;
-    uint64_t max_records = UINT64_MAX, streamlet = UINT64_MAX;
-    bool until_end = false;
+    struct consume_words words = {
+        .max_records = UINT64_MAX, .streamlet = UINT64_MAX, .log = UINT64_MAX};
     const struct cli_option arguments[] = {
         CLI_COMMON,
-        {"from", 'o', CLI_TEXT, &from},
-        {"until-end", 'e', CLI_FLAG, &until_end},
-        {"max-records", 'c', CLI_U64, &max_records},
-        {"streamlet", 0, CLI_U64, &streamlet},
-        {"set", 'G', CLI_TEXT, &set},
-        {"mode", 0, CLI_TEXT, &mode},
-        {"format", 'f', CLI_TEXT, &format},
+        {"from", 'o', CLI_TEXT, &words.from},
+        {"until-end", 'e', CLI_FLAG, &words.until_end},
+        {"max-records", 'c', CLI_U64, &words.max_records},
+        {"streamlet", 0, CLI_U64, &words.streamlet},
+        {"log", 0, CLI_U64, &words.log},
+        {"set", 'G', CLI_TEXT, &words.set},
+        {"mode", 0, CLI_TEXT, &words.mode},
+        {"format", 'f', CLI_TEXT, &words.format},
     };
     int n = cli_parse(argc, argv, arguments, sizeof arguments / sizeof arguments[0]);
     if (n < 0) return CLI_USAGE;
-    leat_consumer_options options;
-    leat_consumer_options_init(&options);
     if (n != 1) {
         cli_error("consume wants one stream's NAME");
         return CLI_USAGE;
     }
-    if (from_parse(from, &options) || (format && format_check(format))) return CLI_USAGE;
-    if (mode && strcmp(mode, "ordered") != 0 && strcmp(mode, "parallel") != 0) {
-        cli_error("--mode is ordered or parallel, not '%s'", mode);
-        return CLI_USAGE;
-    }
-    if (mode && !set) {
-        cli_error("--mode is of a set; name one with --set");
-        return CLI_USAGE;
-    }
-    if (!cli_in_range("streamlet", streamlet == UINT64_MAX ? 0 : streamlet, 0,
-                      LEAT_STREAMLETS_MAX - 1, ""))
-        return CLI_USAGE;
+    leat_consumer_options options;
+    struct consume_from from = {0};
+    leat_consumer_options_init(&options);
+    if (words_check(&words, &options, &from)) return CLI_USAGE;
     int code = cli_stream_ensure(argv[0], false);
     if (code) return code;
     cli_disconnect();
-    options.brokers = cli_brokers;
-    options.client_name = "leat consume";
-    options.set = set;
-    options.set_mode = mode && *mode == 'p' ? LEAT_SET_PARALLEL : LEAT_SET_ORDERED;
-    if (streamlet != UINT64_MAX) options.streamlet = (int32_t)streamlet;
     uint64_t now = leat_shared_now_us(NULL);
     struct consume_run run = {
-        .stream = argv[0], .in_set = set != NULL, .started_us = now, .tried_us = now};
-    if (format) format_prepare(&run, format);
+        .stream = argv[0], .in_set = words.set != NULL, .started_us = now, .tried_us = now};
+    if (words.format) format_prepare(&run, words.format);
     leat_message message;
-    run.consumer = leat_consumer_open(argv[0], &options, OPEN_MS, &message);
+    run.consumer = consumer_open(argv[0], &options, &from, &message);
     if (!run.consumer) {
         cli_error("%s", message.text);
         free(run.format);
@@ -399,7 +497,7 @@ int leat_consume_main(int argc, char **argv)
     static char out[OUT_BYTES];
     setvbuf(stdout, out, _IOFBF, sizeof out);
     cli_catch_signals();
-    code = consume(&run, until_end, max_records);
+    code = consume(&run, words.until_end, words.max_records);
     leat_consumer_close(run.consumer);
     free(run.format);
     return code;

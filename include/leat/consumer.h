@@ -53,6 +53,16 @@ typedef struct leat_record_view {
     uint32_t header_count;
 } leat_record_view;
 
+/* KerA's application offset (thesis §5.2.1): where in the storage of one log a batch lies. Acked bytes never
+ * move, so it names the same records for as long as they are kept. Its usual form in text is
+ * GROUP/SEGMENT/POSITION. Plain value. */
+typedef struct leat_app_offset {
+    uint64_t group;    /* of 16 segments each: segment / 16 */
+    uint64_t segment;  /* of the log, counted from its first one ever, not from the group's */
+    uint32_t position; /* bytes from the segment's beginning to the batch; 0: its first record that
+                        * is still there */
+} leat_app_offset;
+
 LEAT_API void leat_consumer_options_init(leat_consumer_options *options);
 /** Connect, find the stream, take positions. Waits at most timeout_ms. NULL and *message on
  * refusal. */
@@ -77,6 +87,41 @@ LEAT_API bool leat_consumer_at_end(leat_consumer *consumer);
  * does not read, for a negative offset, and in a set of mode parallel, whose groups are handed out. */
 LEAT_API leat_code leat_consumer_seek(leat_consumer *consumer, int64_t partition,
                                       enum leat_from from, int64_t value);
+/**
+ * Begin again at an application offset: with the first record of the batch that lies there, on one partition; -1: on
+ * the only one that this consumer reads. What lies there is asked first; refused, nothing has changed.
+ *
+ * to          Borrowed.
+ * timeout_ms  To learn what lies there, while servers are away too; negative: no limit.
+ * message     May be NULL. The sentence of a refusal; of OFFSET_OUT_OF_RANGE with where the log begins and ends.
+ *
+ * Views of records are void then, as by leat_consumer_next(). Thread: the consumer's.  Blocks: yes.
+ * Errors: OFFSET_OUT_OF_RANGE (dropped or given up, behind the end, no batch begins there, or the segment is of
+ * another group), UNKNOWN_LOG, NOT_ASSIGNED (of a set), INVALID (-1 of several partitions), UNSUPPORTED (a set of mode
+ * parallel), LOG_INCOMPLETE, DAMAGED, TIMEOUT; what ended this consumer.
+ * Paper: KerA thesis §5.2.1, §5.2.3. Differs: the position is a batch's, which begins with its first record.
+ */
+LEAT_API leat_code leat_consumer_seek_app_offset(leat_consumer *consumer, int64_t partition,
+                                                 const leat_app_offset *to, int timeout_ms,
+                                                 leat_message *message);
+/**
+ * Where the batch of a record lies that this consumer has handed over.
+ *
+ * The server is asked once for a batch of which several are asked in a row; who never asks pays nothing.
+ *
+ * record      Borrowed. Only partition and offset are looked at, which may have been kept. Views stay valid.
+ * timeout_ms  As of leat_consumer_seek_app_offset().
+ * out         Written on success only.
+ * message     May be NULL.
+ *
+ * Thread: the consumer's.  Blocks: when the server has to be asked.
+ * Errors: OFFSET_OUT_OF_RANGE (no longer there), UNKNOWN_LOG, LOG_INCOMPLETE, DAMAGED, TIMEOUT; what ended this
+ * consumer.
+ * Paper: KerA thesis §5.2.1.
+ */
+LEAT_API leat_code leat_consumer_app_offset(leat_consumer *consumer, const leat_record_view *record,
+                                            int timeout_ms, leat_app_offset *out,
+                                            leat_message *message);
 /** Commit the positions after the last record handed over, durably. Needs a set. While the node that
  * keeps them is out of reach, or followed by another, it is tried again for timeout_ms. */
 LEAT_API leat_code leat_consumer_commit(leat_consumer *consumer, int timeout_ms,
@@ -87,6 +132,15 @@ typedef struct leat_consumer_stats {
     leat_code last_error;
 } leat_consumer_stats;
 LEAT_API void leat_consumer_stats_get(leat_consumer *consumer, leat_consumer_stats *out_stats);
+/**
+ * What happened on the way and ended nothing: an offset out of range, a server out of reach. The oldest that was not
+ * told yet; 32 are kept, of more only how many.
+ *
+ * out  Written when there is one; its code is of class retry or reroute.
+ *
+ * Thread: the consumer's.  Blocks: never.
+ */
+LEAT_API bool leat_consumer_note_next(leat_consumer *consumer, leat_message *out);
 LEAT_API void leat_consumer_close(leat_consumer *consumer);
 
 #ifdef __cplusplus

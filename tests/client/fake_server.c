@@ -437,6 +437,47 @@ static void on_fetch(struct fake_conn *conn, const struct leat_frame *frame)
     free(payload);
 }
 
+struct leat_position fake_place(uint32_t batch)
+{
+    uint64_t segment = batch / FAKE_SEGMENT_BATCHES;
+    return (struct leat_position){segment / LEAT_SEGMENTS_PER_GROUP, segment,
+                                  batch % FAKE_SEGMENT_BATCHES * FAKE_PLACE_BYTES};
+}
+
+/* The batch that holds the offset, or lies at the position; batch_count: there is none. */
+static uint32_t batch_find(const struct fake_log *log, const struct leat_msg_locate *want)
+{
+    for (uint32_t i = 0; i < log->batch_count; i++) {
+        struct leat_position at = fake_place(i);
+        uint64_t first = log->batches[i].offset, end = first + log->batches[i].records;
+        bool here = want->what == LEAT_LOCATE_OFFSET
+                        ? (uint64_t)want->value >= first && (uint64_t)want->value < end
+                        : want->position.group == at.group &&
+                              want->position.segment == at.segment &&
+                              want->position.position == at.position;
+        if (here && end > log->first) return i;
+    }
+    return log->batch_count;
+}
+
+static void locate_one(const struct fake_log *log, const struct leat_msg_locate *want,
+                       struct leat_msg_located *row)
+{
+    if (want->what != LEAT_LOCATE_OFFSET && want->what != LEAT_LOCATE_POSITION) {
+        row->offset = want->what == LEAT_LOCATE_LATEST ? log->end : log->first;
+        return;
+    }
+    uint32_t batch = batch_find(log, want);
+    if (batch == log->batch_count) {
+        row->code = LEAT_E_OFFSET_OUT_OF_RANGE;
+        row->text = (struct leat_msg_string){"by the script", 13};
+        return;
+    }
+    row->position = fake_place(batch);
+    row->offset =
+        want->what == LEAT_LOCATE_OFFSET ? (uint64_t)want->value : log->batches[batch].offset;
+}
+
 static void on_locate(struct fake_conn *conn, const struct leat_frame *frame)
 {
     struct fake_world *world = conn->world;
@@ -454,7 +495,7 @@ static void on_locate(struct fake_conn *conn, const struct leat_frame *frame)
         LEAT_ASSERT(!reader.failed);
         struct fake_log *log = &world->log[want.log.streamlet * world->logs + want.log.log];
         struct leat_msg_located row = {.timestamp_ms = -1};
-        row.offset = want.what == LEAT_LOCATE_LATEST ? log->end : log->first;
+        locate_one(log, &want, &row);
         leat_msg_located_write(&body, &row);
     }
     answer(conn, frame, &body, 0, NULL, 0);

@@ -15,6 +15,8 @@ enum {
     FAKE_BATCHES_MAX = 4096,
     FAKE_PRODUCERS_MAX = 8,
     FAKE_EVENTS_MAX = 8192,
+    FAKE_SEGMENT_BATCHES = 3, /* so many batches are a segment, each so many bytes long in it */
+    FAKE_PLACE_BYTES = 1000,
 };
 
 struct fake_producer {
@@ -85,6 +87,8 @@ struct fake_world {
     bool gives_up;      /* a request for a producer's id ends by CANCELLED, at the server */
 };
 
+/** Where the log's n-th batch lies. */
+struct leat_position fake_place(uint32_t batch);
 void fake_init(struct fake_world *world, uint64_t seed);
 void fake_fini(struct fake_world *world);
 /** Run until virtual time `until_us`, or until done(owner) holds. Returns whether it did. */

@@ -301,6 +301,125 @@ static void consumer_seek_loses_nothing_that_was_prefetched(void **state)
     }
 }
 
+struct asked {
+    bool done;
+    leat_err rc;
+    struct leat_msg_located found;
+    char text[LEAT_ERROR_TEXT_BYTES];
+};
+
+static void on_asked(void *arg, leat_err rc, const struct leat_msg_located *found,
+                     const struct leat_error *error)
+{
+    struct asked *asked = arg;
+    assert_false(asked->done);
+    asked->done = true;
+    asked->rc = rc;
+    if (found) asked->found = *found;
+    memcpy(asked->text, error->text, sizeof asked->text);
+}
+
+static struct asked *awaited;
+static bool asked_done(void *owner)
+{
+    (void)owner;
+    return awaited->done;
+}
+
+/* The answer to one question about a partition, in at most a minute. */
+static struct asked ask(struct rig *rig, int64_t partition, struct leat_msg_locate question)
+{
+    struct asked asked = {0};
+    awaited = &asked;
+    assert_int_equal(
+        leat_consumer_engine_ask(rig->engine, partition, &question, 60000000, on_asked, &asked),
+        LEAT_OK);
+    assert_false(asked.done);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 120000000, asked_done));
+    return asked;
+}
+
+/* Goal: where a record lies is learned, and what lies there, through lost connections and refusals; reading
+ * from there gives its batch and all behind it. Method: 100 seeds; a record of any log and batch in each. */
+static void consumer_application_offset_leads_back(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        struct rig *rig = rig_make(seed, LEAT_ENGINE_EARLIEST, 0);
+        rig->world.faults = (struct fake_faults){
+            .drop_before = 50, .drop_after = 50, .refuse_again = 50, .slow = 50, .twice = 50};
+        fill(rig, 300);
+        assert_true(fake_run(&rig->world, rig->world.now_us + 60000000, at_end));
+        uint32_t log = seed % LOGS, batch = (uint32_t)(seed * 31 % rig->world.log[log].batch_count);
+        uint64_t first = rig->world.log[log].batches[batch].offset;
+        uint64_t last = first + rig->world.log[log].batches[batch].records - 1;
+        struct asked where = ask(
+            rig, log, (struct leat_msg_locate){.what = LEAT_LOCATE_OFFSET, .value = (int64_t)last});
+        assert_int_equal(where.rc, LEAT_OK);
+        assert_int_equal(where.found.offset, last);
+        struct asked what = ask(rig, log,
+                                (struct leat_msg_locate){.what = LEAT_LOCATE_POSITION,
+                                                         .position = where.found.position});
+        assert_int_equal(what.rc, LEAT_OK);
+        assert_int_equal(what.found.offset, first);
+        assert_int_equal(
+            leat_consumer_engine_seek(rig->engine, log, LEAT_ENGINE_OFFSET, (int64_t)first),
+            LEAT_OK);
+        rig->next[log] = first;
+        rig->wanted += rig->world.log[log].end - first;
+        assert_true(fake_run(&rig->world, rig->world.now_us + 60000000, all_read));
+        assert_int_equal(rig->read, rig->wanted);
+        assert_int_equal(rig->skipped, 0);
+        rig_end(rig);
+    }
+}
+
+/* Goal: a question that has no answer ends in a sentence, in its time, and nothing else comes of it: no such
+ * log, one question too many, nothing at that place, a server that is silent, a consumer that ends. */
+static void consumer_questions_without_an_answer_end(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(9, LEAT_ENGINE_EARLIEST, 0);
+    struct asked asked = {0}, other = {0};
+    struct leat_msg_locate question = {.what = LEAT_LOCATE_POSITION, .position = {0, 1, 7}};
+    fill(rig, 40);
+    assert_int_equal(leat_consumer_engine_ask(rig->engine, 0, &question, 1, on_asked, &asked),
+                     LEAT_E_AGAIN); /* the stream is not known yet */
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
+    assert_int_equal(leat_consumer_engine_only(rig->engine), -1);
+    assert_int_equal(leat_consumer_engine_ask(rig->engine, LOGS, &question, 1, on_asked, &asked),
+                     LEAT_E_UNKNOWN_LOG);
+    asked = ask(rig, 3, question);
+    assert_int_equal(asked.rc, LEAT_E_OFFSET_OUT_OF_RANGE);
+    assert_string_equal(asked.text, "stream s streamlet 1 log 1: by the script");
+    rig->world.mute = true;
+    asked = (struct asked){0};
+    awaited = &asked;
+    uint64_t began = rig->world.now_us;
+    assert_int_equal(leat_consumer_engine_ask(rig->engine, 0, &question, 500000, on_asked, &asked),
+                     LEAT_OK);
+    assert_int_equal(leat_consumer_engine_ask(rig->engine, 0, &question, 1, on_asked, &other),
+                     LEAT_E_AGAIN);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, asked_done));
+    assert_int_equal(asked.rc, LEAT_E_TIMEOUT);
+    assert_non_null(strstr(asked.text, "no answer in time"));
+    assert_in_range(rig->world.now_us - began, 500000, 510000);
+    assert_false(other.done);
+    asked = (struct asked){0};
+    assert_int_equal(
+        leat_consumer_engine_ask(rig->engine, 0, &question, 60000000, on_asked, &asked), LEAT_OK);
+    (void)fake_run(&rig->world, rig->world.now_us + 1000, NULL);
+    rig->world.mute = false;
+    rig->world.stream_id = 6; /* deleted, and another made */
+    fake_cut(&rig->world);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 30000000, asked_done));
+    assert_int_equal(asked.rc, LEAT_E_UNKNOWN_STREAM);
+    assert_int_equal(rig->errors, 1);
+    assert_int_equal(leat_consumer_engine_ask(rig->engine, 0, &question, 1, on_asked, &other),
+                     LEAT_E_UNKNOWN_STREAM);
+    rig_end(rig);
+}
+
 /* Goal: a stream that is not there is an error, told once. */
 static void consumer_unknown_stream_fails(void **state)
 {
@@ -398,6 +517,8 @@ int main(void)
         cmocka_unit_test(consumer_busy_log_leaves_others_their_turn),
         cmocka_unit_test(consumer_seek_begins_again),
         cmocka_unit_test(consumer_seek_loses_nothing_that_was_prefetched),
+        cmocka_unit_test(consumer_application_offset_leads_back),
+        cmocka_unit_test(consumer_questions_without_an_answer_end),
         cmocka_unit_test(consumer_unknown_stream_fails),
         cmocka_unit_test(consumer_restarted_server_goes_on),
         cmocka_unit_test(consumer_owner_without_address_is_found_later),

@@ -343,6 +343,92 @@ def test_format_keys_and_positions():
     equal(process.stdout.read(), b'fresh\n')
 
 
+def addresses(server, name, *options):
+    """(offset, address) of each record, as %a prints it."""
+    rows = server.leat('consume', name, '--until-end', '--format', '%o %a', *options).stdout.splitlines()
+    return [(int(offset), address) for offset, address in map(str.split, rows)]
+
+
+def test_application_offsets_lead_to_their_batch_for_good():
+    """Also after a kill, from files, and while others are dropped in front of them."""
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--logs', 1, '--segment-bytes', '16K')
+    server.produce('s', [f'{i:06}' for i in range(40000)], '--batch-bytes', '4K')
+    rows = addresses(server, 's')
+    equal([offset for offset, _ in rows], list(range(40000)))
+    first = {}  # offset of the first record that lies at an address
+    for offset, address in rows:
+        first.setdefault(address, offset)
+    log = server.logs('s')[0, 0]
+    check(log['groups'] >= 3 and len(first) > 100, log, len(first))
+    segments = [int(a.split('/')[1]) for a in first]
+    check(segments == sorted(segments) and set(segments) == set(range(log['end_segment'])), log)
+    shown = server.leat('stream', 'describe', 's').stdout
+    check_in(f"0-{log['end_segment'] - 1}", shown)
+    some = list(first.items())[::17]
+    for round in range(3):
+        for address, offset in some:
+            equal(server.values('s', '--from', address, '--max-records', 1), [f'{offset:06}'], address)
+        group, segment, _ = some[-1][0].split('/')
+        start = min(o for a, o in first.items() if a.split('/')[1] == segment)
+        equal(server.values('s', '--from', f'{group}/{segment}/0', '--max-records', 1), [f'{start:06}'])
+        if round == 0:
+            server.kill()
+            server.start()
+        else:
+            server.stop()
+            server.start()
+    equal(server.values('s', '--from', some[-1][0]), [f'{i:06}' for i in range(some[-1][1], 40000)])
+    # The front is given up, in the middle of a segment.
+    middle = len(some) // 2
+    server.leat('stream', 'trim', 's', '--streamlet', 0, '--log', 0, '--before', some[middle][1])
+    for at, (address, offset) in enumerate(some):
+        done = server.leat('consume', 's', '--from', address, '--max-records', 1, code=1 if at < middle else 0)
+        if at >= middle:
+            equal(done.stdout, f'{offset:06}\n')
+        else:
+            check(re.search(rf'stream s streamlet 0 log 0: nothing at {address}: .*the log goes from \d+/\d+/0 to '
+                            r'\d+/\d+/\d+$', done.stderr.strip()), done.stderr)
+    equal(addresses(server, 's')[0][0], some[middle][1])
+
+
+def test_application_offsets_that_are_none():
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    server.leat('stream', 'create', 'm', '--logs', 2, '--streamlets', 2)
+    server.produce('s', ['a', 'b'])
+    server.produce('m', [str(i) for i in range(100)])
+    address = addresses(server, 's')[0][1]
+    segment = int(address.split('/')[1])
+    for wrong, why in ((f'0/{segment}/7', 'no batch begins there'), ('1/0/0', 'segment 0 is of group 0'),
+                       ('9/150/0', 'behind the end'), (f'0/{segment}/4294967295', 'behind the end')):
+        done = server.leat('consume', 's', '--from', wrong, '--until-end', code=1)
+        check_in(why, done.stderr)
+        check_in('the log goes from 0/0/0 to 0/', done.stderr)
+    for wrong in ('0/1', '0/1/2/3', '0//1', '/0/1', '0/1/', 'a/b/c', '-1/0/0', '0/0/4294967296', '0/ 0/0'):
+        check_in('three numbers', server.leat('consume', 's', '--from', wrong, code=2).stderr)
+    check_in('of one log', server.leat('consume', 's', '--from', address, '--set', 'x', code=2).stderr)
+    # Of several logs one has to be named; they have the others' records still.
+    check_in('--streamlet and --log', server.leat('consume', 'm', '--from', '0/0/0', code=1).stderr)
+    check_in('no such streamlet or log', server.leat('consume', 'm', '--from', '0/0/0', '--log', 7, '--streamlet', 0,
+                                                     code=1).stderr)
+    got = [server.values('m', '--from', '0/0/0', '--streamlet', s, '--log', q) for s in (0, 1) for q in (0, 1)]
+    equal(sorted(sum(got, []), key=int), [str(i) for i in range(100)])
+    equal(sum(len(server.values('m', '--log', q)) for q in (0, 1)), 100)
+    # Those of a parallel set's records are told, too.
+    equal([a for _, a in addresses(server, 's', '--set', 'p', '--mode', 'parallel')], [address] * 2)
+
+
+def test_each_log_whose_start_is_out_of_range_is_told():
+    server = Server().start()
+    server.leat('stream', 'create', 'm', '--logs', 3)
+    server.leat('stream', 'create', 'many', '--logs', 2, '--streamlets', 30)
+    said = server.leat('consume', 'm', '--from', 99, '--until-end').stderr.splitlines()
+    equal(sorted(re.findall(r'log (\d): offset 99 .* 0 to 0', '\n'.join(said))), ['0', '1', '2'])
+    said = server.leat('consume', 'many', '--from', 99, '--until-end').stderr.splitlines()
+    equal((len(said), said[-1]), (33, 'leat: and 28 notes more, which were not kept'))
+
+
 def test_streams_that_are_not_there():
     server = Server().start()
     for words in ('consume x', 'stream describe x', 'stream delete x', 'log recover x --accept-loss',

@@ -445,6 +445,29 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
     if (!reader->unordered) position_check(check, reader, ref, log, offset);
 }
 
+void check_addressed(struct check *check, struct leat_log_ref ref, uint64_t first, uint64_t offset,
+                     leat_err rc, uint64_t found)
+{
+    struct log_model *log = log_of(check, ref);
+    if (rc == LEAT_OK && found == first) return;
+    if (log->at_risk || gap_allowed(check, ref, log, offset + 1)) return;
+    /* Of the batch only the front may have been given up. */
+    if (rc == LEAT_OK && found > first && found <= offset && may_be_trimmed(log, found - 1)) return;
+    if (rc == LEAT_OK)
+        violation(check, "A6 poll-skip: the place of %u/%u/%u offsets %llu to %llu leads to %llu",
+                  ref.stream, ref.streamlet, ref.log, (unsigned long long)first,
+                  (unsigned long long)offset, (unsigned long long)found);
+    if (rc == LEAT_E_OFFSET_OUT_OF_RANGE)
+        violation(check, "A6 poll-skip: the place of %u/%u/%u offset %llu is said to be none",
+                  ref.stream, ref.streamlet, ref.log, (unsigned long long)offset);
+}
+
+void check_reader_seek(struct check_reader *reader, struct leat_log_ref ref, uint64_t offset)
+{
+    reader->started[ref.stream][ref.streamlet][ref.log] = true;
+    reader->next[ref.stream][ref.streamlet][ref.log] = offset;
+}
+
 void check_stored(struct check *check, struct leat_log_ref ref, uint64_t base_offset,
                   uint32_t records, uint32_t bytes)
 {

@@ -70,6 +70,12 @@ struct check_reader {
 void check_reader_reset(const struct check *check, struct check_reader *reader);
 void check_seen(struct check *check, struct check_reader *reader, struct leat_log_ref log,
                 uint64_t offset, struct check_value value);
+/** The place that was named for the batch of a record, which begins at offset `first`, is said to be that of the
+ * offset `found`; rc OFFSET_OUT_OF_RANGE: there is said to be nothing. */
+void check_addressed(struct check *check, struct leat_log_ref log, uint64_t first, uint64_t offset,
+                     leat_err rc, uint64_t found);
+/** A reader goes back, or on, to that offset: the next record that it sees is that one. */
+void check_reader_seek(struct check_reader *reader, struct leat_log_ref log, uint64_t offset);
 /** A batch was shown: how much of its log's retention it takes. */
 void check_stored(struct check *check, struct leat_log_ref log, uint64_t base_offset,
                   uint32_t records, uint32_t bytes);

@@ -451,6 +451,49 @@ static void consumer_that_jumps_past_a_trim_is_poll_skip(void **state)
     }
 }
 
+static void place_that_leads_elsewhere_is_poll_skip(void **state)
+{
+    (void)state;
+    for (uint64_t found = 2; found <= 7; found++) {
+        struct check *check = history();
+        ack(check, disk_log, 0, 10);
+        check_addressed(check, disk_log, 4, 6, LEAT_OK, found);
+        expect(check, found == 4 ? NULL : "A6 poll-skip");
+    }
+    struct check *check = history();
+    ack(check, disk_log, 0, 10);
+    check_addressed(check, disk_log, 4, 6, LEAT_E_TIMEOUT, 0);
+    assert_string_equal(verdict, "");
+    check_addressed(check, disk_log, 4, 6, LEAT_E_OFFSET_OUT_OF_RANGE, 0);
+    expect(check, "A6 poll-skip");
+}
+
+static void place_of_what_was_given_up_may_be_none(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, disk_log, 0, 10);
+    check_trim_asked(check, disk_log, 5); /* the middle of the batch */
+    check_addressed(check, disk_log, 4, 6, LEAT_OK, 5);
+    check_addressed(check, disk_log, 0, 3, LEAT_E_OFFSET_OUT_OF_RANGE, 0);
+    assert_string_equal(verdict, "");
+    check_addressed(check, disk_log, 4, 6, LEAT_OK, 6);
+    expect(check, "A6 poll-skip");
+}
+
+static void reader_that_went_back_sees_that_record_next(void **state)
+{
+    (void)state;
+    for (uint32_t from = 2; from < 5; from++) {
+        struct check *check = history();
+        ack(check, disk_log, 0, 10);
+        see(check, &reader, disk_log, 0, 8);
+        check_reader_seek(&reader, disk_log, 3);
+        see(check, &reader, disk_log, from, 10);
+        expect(check, from < 3 ? "A7" : from > 3 ? "A6" : NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -487,6 +530,9 @@ int main(void)
         cmocka_unit_test(trim_answered_with_an_earlier_begin_is_untrimmed),
         cmocka_unit_test(consumer_that_jumps_past_a_trim_is_poll_skip),
         cmocka_unit_test(two_members_of_one_generation_on_a_log_are_two_readers),
+        cmocka_unit_test(place_that_leads_elsewhere_is_poll_skip),
+        cmocka_unit_test(place_of_what_was_given_up_may_be_none),
+        cmocka_unit_test(reader_that_went_back_sees_that_record_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,7 @@ static bool batch_read(struct sim_client *client, const struct leat_fetched *fet
         seen(client, fetched, log, &record, batch.base_offset + record.offset_delta);
     if (rc != LEAT_E_NOT_FOUND)
         sim_fail(client->scenario->world, "A5 aborted-read: record: %s", leat_err_name(rc));
+    sim_address_shown(client, log, batch.base_offset, batch.record_count);
     return true;
 }
 
@@ -130,9 +131,11 @@ static void committed(void *arg, leat_err rc, const struct leat_error *error)
 static void progress_note(struct sim_client *client, struct leat_log_ref server_log, int64_t group)
 {
     uint64_t offset = client->processed[server_log.streamlet][server_log.log];
-    if (!offset || !(client->reader.in_set || client->reader.unordered)) return;
+    if (!offset || client->reader.auditor) return;
     leat_consumer_engine_processed(client->consumer, server_log, group, offset);
-    if (client->commit_under_way || !sim_rng_chance(&client->rng, 300)) return;
+    if (client->kind == SIM_CLIENT_READER || client->commit_under_way ||
+        !sim_rng_chance(&client->rng, 300))
+        return;
     client->commit_under_way = true;
     memcpy(client->committing, client->processed, sizeof client->committing);
     leat_consumer_engine_commit(client->consumer, committed, client);

@@ -87,6 +87,15 @@ enum sim_client_kind {
     SIM_CLIENT_TRIMMER,      /* gives up what is in front of logs */
 };
 
+/* A record that a consumer has read, and where its batch lies: address.c. */
+struct sim_address {
+    enum { SIM_ADDRESS_NONE, SIM_ADDRESS_ASKED, SIM_ADDRESS_KEPT } state;
+    struct leat_log_ref log;
+    uint64_t first, offset; /* of the batch's first record, and of the record */
+    struct leat_position at;
+    unsigned rounds; /* that were begun */
+};
+
 struct sim_client {
     struct scenario *scenario;
     enum sim_client_kind kind;
@@ -109,6 +118,7 @@ struct sim_client {
     uint64_t committing[CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     uint64_t processed[CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool commit_under_way, given_up;
+    struct sim_address address;
     char told[LEAT_ERROR_TEXT_BYTES]; /* last, of why it is not answered */
     /* control, raw, of Kafka: their own state */
     void *state;
@@ -212,6 +222,10 @@ const struct sim_stream *sim_stream_of(const struct scenario *scenario, uint32_t
 leat_err sim_consumer_create(struct sim_client *client);
 /** What a fetch brought of one log is looked at, record by record. */
 void sim_run_read(struct sim_client *client, const struct leat_fetched *fetched);
+/* ---- address.c ---- */
+/** A batch was read, which began at offset `first`: now and then its place is asked for, and later led back to. */
+void sim_address_shown(struct sim_client *client, struct leat_log_ref log, uint64_t first,
+                       uint32_t records);
 bool sim_consumer_done(const struct sim_client *client);
 /** Has it read all that a stream with retention has left? */
 bool sim_consumer_at_end(const struct sim_client *client);

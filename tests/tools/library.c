@@ -111,7 +111,72 @@ static void consume(const char *stream)
     options.set_mode = LEAT_SET_PARALLEL;
     consumer = leat_consumer_open(stream, &options, WAIT_MS, &message);
     CHECK(consumer && is(leat_consumer_seek(consumer, -1, LEAT_FROM_EARLIEST, 0), "UNSUPPORTED"));
+    const leat_app_offset begin = {0, 0, 0};
+    CHECK(consumer &&
+          is(leat_consumer_seek_app_offset(consumer, 0, &begin, WAIT_MS, &message), "UNSUPPORTED"));
     if (consumer) CHECK(read_all(consumer) == RECORDS);
+    leat_consumer_close(consumer);
+}
+
+/* Where each record lies leads to its batch, on any partition; views stay valid meanwhile; the other partitions
+ * go on where they were; what is not there is refused, and changes nothing. */
+static void consume_by_address(const char *stream)
+{
+    enum { KEPT = 5 };
+    leat_message message;
+    leat_code code = 0;
+    leat_consumer *consumer = leat_consumer_open(stream, NULL, WAIT_MS, &message);
+    CHECK(consumer);
+    if (!consumer) return;
+    leat_app_offset at[KEPT], same;
+    leat_record_view kept[KEPT];
+    memset(at, 0, sizeof at);
+    memset(kept, 0, sizeof kept);
+    for (int i = 0; i < RECORDS; i++) {
+        const leat_record_view *record = leat_consumer_next(consumer, WAIT_MS, &code);
+        CHECK(record && code == 0);
+        if (!record) break;
+        if (i % (RECORDS / KEPT) != 7) continue;
+        kept[i / (RECORDS / KEPT)] = *record;
+        CHECK(leat_consumer_app_offset(consumer, record, WAIT_MS, &at[i / (RECORDS / KEPT)],
+                                       &message) == 0);
+        CHECK(record->value_bytes == 5 && memcmp(record->value, "value", 5) == 0);
+        CHECK(leat_consumer_app_offset(consumer, record, 0, &same, NULL) ==
+              0); /* not asked again */
+        CHECK(memcmp(&same, &at[i / (RECORDS / KEPT)], sizeof same) == 0);
+    }
+    for (int i = 0; i < KEPT; i++) {
+        CHECK(leat_consumer_seek_app_offset(consumer, kept[i].partition, &at[i], WAIT_MS,
+                                            &message) == 0);
+        const leat_record_view *record = leat_consumer_next(consumer, WAIT_MS, &code);
+        CHECK(record && record->partition == kept[i].partition);
+        CHECK(record && record->offset <= kept[i].offset);
+        while (record && record->offset < kept[i].offset)
+            record = leat_consumer_next(consumer, WAIT_MS, &code);
+        CHECK(record && record->offset == kept[i].offset);
+        if (record) CHECK(RECORDS / 4 - 1 - record->offset == (uint64_t)read_all(consumer));
+    }
+    leat_app_offset wrong = at[0];
+    wrong.position += 8;
+    CHECK(is(leat_consumer_seek_app_offset(consumer, kept[0].partition, &wrong, WAIT_MS, &message),
+             "OFFSET_OUT_OF_RANGE"));
+    CHECK(strstr(message.text, "no batch begins there") &&
+          strstr(message.text, "the log goes from"));
+    CHECK(is(leat_consumer_seek_app_offset(consumer, 4, &at[0], WAIT_MS, &message), "UNKNOWN_LOG"));
+    CHECK(is(leat_consumer_seek_app_offset(consumer, -1, &at[0], WAIT_MS, NULL), "INVALID"));
+    kept[0].offset = 1u << 30;
+    CHECK(is(leat_consumer_app_offset(consumer, &kept[0], WAIT_MS, &same, &message),
+             "OFFSET_OUT_OF_RANGE"));
+    CHECK(read_all(consumer) == 0 && !leat_consumer_note_next(consumer, &message));
+    leat_consumer_close(consumer);
+    leat_consumer_options options;
+    leat_consumer_options_init(&options);
+    options.streamlet = 2;
+    consumer = leat_consumer_open(stream, &options, WAIT_MS, &message);
+    CHECK(consumer && read_all(consumer) == RECORDS / 4);
+    wrong = (leat_app_offset){0, 0, 0};
+    CHECK(consumer && leat_consumer_seek_app_offset(consumer, -1, &wrong, WAIT_MS, &message) == 0);
+    if (consumer) CHECK(read_all(consumer) == RECORDS / 4);
     leat_consumer_close(consumer);
 }
 
@@ -196,6 +261,7 @@ int main(int argc, char **argv)
     const char *stream = argc > 1 ? argv[1] : "library";
     produce(stream);
     consume(stream);
+    consume_by_address(stream);
     consume_by_descriptor(stream);
     consume_in_turns(stream);
     return failures ? 1 : 0;
