@@ -1,4 +1,5 @@
-/* The producer's logic: streams, routing, identity, time. Sequences and retries: sequence.c. */
+/* The producer's logic: identity, time, turns. Streams and routing: streams.c. Sequences and retries:
+ * sequence.c. */
 #include "internal.h"
 
 #include "base/assert.h"
@@ -7,24 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* After a lookup was refused (no such stream, say) adds are refused too, for this long. */
-enum { PRODUCER_REFUSED_US = 1000 * 1000 };
-
 static void look_on_expired(struct leat_timer *timer);
 static void expiry_on_expired(struct leat_timer *timer);
 
 uint64_t leat_producer_now(const struct leat_producer_engine *engine)
 {
     return engine->env->clock->now_us(engine->env->clock->ctx);
-}
-
-static void gather_lock(struct leat_producer_engine *engine)
-{
-    if (engine->share.lock) engine->share.lock(engine->share.ctx);
-}
-static void gather_unlock(struct leat_producer_engine *engine)
-{
-    if (engine->share.unlock) engine->share.unlock(engine->share.ctx);
 }
 
 leat_err leat_producer_engine_create(const struct leat_env *env, struct leat_timers *timers,
@@ -134,9 +123,9 @@ void leat_producer_engine_destroy(struct leat_producer_engine **engine_ref)
         leat_list_init(&rest);
         leat_gather_take(engine->gather, UINT64_MAX, &rest);
         queue_cancel(engine, &rest);
-        gather_lock(engine);
+        leat_producer_gather_lock(engine);
         done_give(engine);
-        gather_unlock(engine);
+        leat_producer_gather_unlock(engine);
     }
     if (engine->gather == &engine->own_gather) leat_gather_fini(&engine->own_gather);
     leat_mem_free(engine->scratch);
@@ -180,18 +169,18 @@ leat_err leat_producer_engine_add(struct leat_producer_engine *engine, const cha
         .arg = arg,
     };
     bool notify = false; /* the turn that this call is part of looks anyway */
-    gather_lock(engine);
+    leat_producer_gather_lock(engine);
     rc = leat_gather_add(engine->gather, &record, &notify);
-    gather_unlock(engine);
+    leat_producer_gather_unlock(engine);
     return rc;
 }
 
 void leat_producer_engine_flush(struct leat_producer_engine *engine)
 {
     if (!engine->gather) return;
-    gather_lock(engine);
+    leat_producer_gather_lock(engine);
     leat_gather_close_all(engine->gather);
-    gather_unlock(engine);
+    leat_producer_gather_unlock(engine);
 }
 
 /* ---- fates ---- */
@@ -241,9 +230,9 @@ void leat_producer_batch_done(struct leat_producer_engine *engine,
 void leat_producer_batch_replaced(struct leat_producer_engine *engine,
                                   struct leat_producer_batch *batch, uint64_t bytes)
 {
-    gather_lock(engine);
+    leat_producer_gather_lock(engine);
     engine->gather->big_bytes += bytes;
-    gather_unlock(engine);
+    leat_producer_gather_unlock(engine);
     leat_list_push_back(&engine->done, &batch->link);
 }
 
@@ -309,277 +298,6 @@ void leat_producer_id_ask(struct leat_producer_engine *engine)
     LEAT_ASSERT(rc == LEAT_OK); /* to any node: it waits in the client when there is none */
 }
 
-/* ---- streams ---- */
-
-static void stream_refuse(struct leat_producer_stream *stream, leat_err rc, const char *text)
-{
-    struct leat_producer_engine *engine = stream->engine;
-    stream->state = STREAM_UNKNOWN;
-    stream->refused_at_us = leat_producer_now(engine);
-    gather_lock(engine);
-    stream->gathered->refused = rc;
-    snprintf(stream->gathered->refused_text, sizeof stream->gathered->refused_text, "%s", text);
-    engine->gather->room_wanted = false;
-    gather_unlock(engine);
-    engine->room = true;
-    struct leat_list *link;
-    while ((link = leat_list_pop_front(&stream->waiting)))
-        leat_producer_batch_done(engine, LEAT_CONTAINER(link, struct leat_producer_batch, link),
-                                 (struct leat_log_ref){0, 0, 0}, rc, text);
-}
-
-static void own_drop(struct leat_producer_stream *stream)
-{
-    for (uint32_t s = 0; s < stream->streamlets; s++) {
-        struct leat_producer_log *log = stream->own[s];
-        if (!log) continue;
-        LEAT_ASSERT(leat_list_empty(&log->queue) && log->requests_out == 0);
-        leat_mem_free(log);
-    }
-    leat_mem_free(stream->own);
-    stream->own = NULL;
-    stream->streamlets = 0;
-}
-
-/* Can the stream's logs be forgotten? Not while an append is under way or has an unknown fate. */
-static bool own_idle(const struct leat_producer_stream *stream)
-{
-    for (uint32_t s = 0; s < stream->streamlets; s++)
-        if (stream->own[s] &&
-            (stream->own[s]->requests_out || !leat_list_empty(&stream->own[s]->queue)))
-            return false;
-    return true;
-}
-
-static leat_err stream_adopt(struct leat_producer_stream *stream,
-                             const struct leat_client_stream *known)
-{
-    if (stream->id != known->id || stream->logs != known->settings.logs) own_drop(stream);
-    uint32_t streamlets = known->settings.streamlets;
-    if (streamlets > stream->streamlets) {
-        struct leat_producer_log **own =
-            leat_mem_realloc(LEAT_MEM_CLIENT, stream->own, streamlets, sizeof *own);
-        if (!own) return LEAT_E_NO_MEMORY;
-        for (uint32_t s = stream->streamlets; s < streamlets; s++)
-            own[s] = NULL;
-        stream->own = own;
-        stream->streamlets = streamlets;
-    }
-    stream->id = known->id;
-    stream->logs = known->settings.logs;
-    struct leat_producer_engine *engine = stream->engine;
-    gather_lock(engine);
-    leat_err rc = leat_gather_stream_known(stream->gathered, streamlets);
-    stream->gathered->batch_bytes_max = known->settings.batch_bytes_max;
-    engine->gather->room_wanted = false;
-    gather_unlock(engine);
-    if (rc) return rc;
-    engine->room = true;
-    stream->state = STREAM_KNOWN;
-    stream->known_once = true;
-    return LEAT_OK;
-}
-
-/* The stream of that name is another one now: the old one's logs are gone, and with them whatever
- * was not answered. */
-static void stream_replaced(struct leat_producer_stream *stream)
-{
-    for (uint32_t s = 0; s < stream->streamlets; s++) {
-        struct leat_producer_log *log = stream->own[s];
-        if (!log) continue;
-        LEAT_ASSERT(log->requests_out == 0);
-        struct leat_list *link;
-        while ((link = leat_list_pop_front(&log->queue))) {
-            struct leat_producer_batch *batch =
-                LEAT_CONTAINER(link, struct leat_producer_batch, link);
-            if (batch->sequence < 0)
-                leat_list_push_back(&stream->waiting, link);
-            else
-                leat_producer_batch_done(stream->engine, batch, log->ref, LEAT_E_UNKNOWN_STREAM,
-                                         "the stream was deleted");
-        }
-        leat_list_remove(&log->link);
-    }
-}
-
-static void lookup_on_done(struct leat_client_lookup *lookup, leat_err rc,
-                           const struct leat_client_stream *known, const struct leat_error *error)
-{
-    struct leat_producer_stream *stream = lookup->owner;
-    struct leat_producer_engine *engine = stream->engine;
-    leat_producer_event(engine);
-    stream->state = STREAM_UNKNOWN;
-    if (rc == LEAT_OK) {
-        if (stream->id && stream->id != known->id) {
-            bool under_way = false;
-            for (uint32_t s = 0; s < stream->streamlets; s++)
-                under_way |= stream->own[s] && stream->own[s]->requests_out;
-            if (under_way) return; /* looked up again when they have come back */
-            stream_replaced(stream);
-        }
-        rc = stream_adopt(stream, known);
-        if (rc == LEAT_OK) return;
-    }
-    if (rc == LEAT_E_CANCELLED) return;
-    leat_producer_trouble(engine, rc, error->text);
-    enum leat_err_class class = leat_err_class(rc);
-    if (class == LEAT_CLASS_REJECT && own_idle(stream)) {
-        stream_refuse(stream, rc, error->text);
-    } else if (class == LEAT_CLASS_REJECT) {
-        stream_replaced(stream);
-        stream_refuse(stream, rc, error->text);
-    }
-    /* Else: asked again in the next turn, batches keep their own time limits. */
-}
-
-void leat_producer_stream_lookup(struct leat_producer_stream *stream)
-{
-    struct leat_producer_engine *engine = stream->engine;
-    if (stream->state == STREAM_LOOKING) return;
-    stream->state = STREAM_LOOKING;
-    stream->lookup = (struct leat_client_lookup){
-        .may_create = engine->options.create_streams,
-        .refresh = true,
-        .timeout_us = engine->options.timeout_us,
-        .on_done = lookup_on_done,
-        .owner = stream,
-    };
-    memcpy(stream->lookup.name, stream->gathered->name, stream->gathered->name_bytes + 1u);
-    leat_client_lookup(engine->client, &stream->lookup);
-}
-
-void leat_producer_stream_lost(struct leat_producer_stream *stream)
-{
-    if (stream->state == STREAM_KNOWN) leat_producer_stream_lookup(stream);
-}
-
-static struct leat_producer_stream *stream_of(struct leat_producer_engine *engine,
-                                              struct leat_gather_stream *gathered)
-{
-    struct leat_producer_stream *stream = engine->streams[gathered->index];
-    if (stream) return stream;
-    stream = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *stream);
-    if (!stream) return NULL;
-    stream->engine = engine;
-    stream->gathered = gathered;
-    leat_list_init(&stream->waiting);
-    leat_list_init(&stream->lookup.link);
-    engine->streams[gathered->index] = stream;
-    return stream;
-}
-
-/* The producer's log of a streamlet: its number modulo the streamlet's logs. */
-static struct leat_producer_log *log_of(struct leat_producer_stream *stream, uint32_t streamlet)
-{
-    struct leat_producer_engine *engine = stream->engine;
-    struct leat_producer_log *log = stream->own[streamlet];
-    if (log) return log;
-    log = leat_mem_calloc(LEAT_MEM_CLIENT, 1, sizeof *log);
-    if (!log) return NULL;
-    const struct leat_producer_engine_share *share = &engine->share;
-    uint64_t number = share->spread ? share->spread(share->ctx, engine->id) : (uint64_t)engine->id;
-    log->engine = engine;
-    log->stream = stream;
-    log->ref = (struct leat_log_ref){stream->id, streamlet, (uint32_t)(number % stream->logs)};
-    log->epoch = engine->epoch;
-    leat_list_init(&log->queue);
-    leat_list_init(&log->link);
-    stream->own[streamlet] = log;
-    return log;
-}
-
-/* A batch to its log, or to the stream's waiting list. */
-static void batch_route(struct leat_producer_engine *engine, struct leat_producer_batch *batch)
-{
-    struct leat_producer_stream *stream = stream_of(engine, batch->stream);
-    if (!stream) {
-        leat_producer_batch_done(engine, batch, (struct leat_log_ref){0, 0, 0}, LEAT_E_NO_MEMORY,
-                                 "out of memory");
-        return;
-    }
-    if (stream->state != STREAM_KNOWN || engine->id < 0 || !leat_list_empty(&stream->waiting)) {
-        leat_list_push_back(&stream->waiting, &batch->link);
-        return;
-    }
-    uint32_t streamlet;
-    if (batch->streamlet >= 0) {
-        streamlet = (uint32_t)batch->streamlet;
-    } else {
-        /* Producers begin at different streamlets, or all would write the same one at a time. */
-        streamlet =
-            (uint32_t)(((uint64_t)engine->id + stream->next_streamlet) % stream->streamlets);
-        stream->next_streamlet++;
-    }
-    struct leat_producer_log *log =
-        streamlet < stream->streamlets ? log_of(stream, streamlet) : NULL;
-    if (!log) {
-        leat_err rc = streamlet < stream->streamlets ? LEAT_E_NO_MEMORY : LEAT_E_UNKNOWN_LOG;
-        leat_producer_batch_done(engine, batch, (struct leat_log_ref){stream->id, streamlet, 0}, rc,
-                                 leat_err_text(rc));
-        return;
-    }
-    leat_producer_log_queue(log, batch);
-}
-
-static void waiting_expire(struct leat_producer_stream *stream, uint64_t now)
-{
-    struct leat_producer_engine *engine = stream->engine;
-    LEAT_LIST_EACH(&stream->waiting, link)
-    {
-        struct leat_producer_batch *batch = LEAT_CONTAINER(link, struct leat_producer_batch, link);
-        if (now < batch->opened_us + engine->options.timeout_us) return;
-        char text[LEAT_ERROR_TEXT_BYTES + 64];
-        snprintf(text, sizeof text, "could not be sent within %llu ms: %s",
-                 (unsigned long long)(engine->options.timeout_us / 1000),
-                 engine->stats.last_text[0] ? engine->stats.last_text : "no server answered");
-        leat_list_remove(link);
-        leat_producer_batch_done(engine, batch, (struct leat_log_ref){stream->id, 0, 0},
-                                 LEAT_E_TIMEOUT, text);
-    }
-}
-
-/* Streams that somebody gathers for and that are not known are looked up; what waited for one that
- * is known now is routed, in order. */
-static void streams_turn(struct leat_producer_engine *engine, uint32_t count)
-{
-    uint64_t now = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        struct leat_producer_stream *stream = engine->streams[i];
-        if (!stream) stream = stream_of(engine, engine->gather->streams[i]);
-        if (!stream) continue;
-        if (stream->state == STREAM_KNOWN && leat_list_empty(&stream->waiting)) continue;
-        if (!now) now = leat_producer_now(engine);
-        if (stream->state == STREAM_UNKNOWN) {
-            if (stream->refused_at_us && now - stream->refused_at_us < PRODUCER_REFUSED_US)
-                continue;
-            if (stream->refused_at_us) {
-                /* Asked anew only when somebody adds again. */
-                stream->refused_at_us = 0;
-                gather_lock(engine);
-                stream->gathered->refused = LEAT_OK;
-                gather_unlock(engine);
-                if (leat_list_empty(&stream->waiting)) continue;
-            }
-            if (stream->known_once && leat_list_empty(&stream->waiting) && own_idle(stream))
-                continue;
-            leat_producer_stream_lookup(stream);
-            continue;
-        }
-        if (stream->state != STREAM_KNOWN) continue;
-        if (engine->id < 0) {
-            leat_producer_id_ask(engine);
-            continue;
-        }
-        struct leat_list ready;
-        leat_list_init(&ready);
-        struct leat_list *link;
-        while ((link = leat_list_pop_front(&stream->waiting)))
-            leat_list_push_back(&ready, link);
-        while ((link = leat_list_pop_front(&ready)))
-            batch_route(engine, LEAT_CONTAINER(link, struct leat_producer_batch, link));
-    }
-}
-
 /* ---- time ---- */
 
 static void look_on_expired(struct leat_timer *timer)
@@ -592,7 +310,7 @@ static void expiry_on_expired(struct leat_timer *timer)
     struct leat_producer_engine *engine = timer->owner;
     uint64_t now = leat_producer_now(engine);
     for (uint32_t i = 0; i < LEAT_GATHER_STREAMS_MAX && engine->streams[i]; i++)
-        waiting_expire(engine->streams[i], now);
+        leat_producer_stream_expire(engine->streams[i], now);
     LEAT_LIST_EACH(&engine->active, link)
     leat_producer_log_expire(LEAT_CONTAINER(link, struct leat_producer_log, link), now);
 }
@@ -635,11 +353,11 @@ static void look_arm(struct leat_producer_engine *engine, uint64_t opened_us, bo
 static uint32_t gather_exchange(struct leat_producer_engine *engine, struct leat_list *ready)
 {
     uint64_t now = leat_producer_now(engine), linger = engine->options.linger_us;
-    gather_lock(engine);
+    leat_producer_gather_lock(engine);
     done_give(engine);
     leat_gather_take(engine->gather, now >= linger ? now - linger : 0, ready);
     uint32_t stream_count = engine->gather->stream_count;
-    gather_unlock(engine);
+    leat_producer_gather_unlock(engine);
     return stream_count;
 }
 
@@ -649,7 +367,7 @@ static uint64_t gather_leave(struct leat_producer_engine *engine, bool *out_open
 {
     struct leat_gather *gather = engine->gather;
     uint64_t opened_us = UINT64_MAX;
-    gather_lock(engine);
+    leat_producer_gather_lock(engine);
     done_give(engine);
     LEAT_LIST_EACH(&gather->opened, it)
     {
@@ -662,7 +380,7 @@ static uint64_t gather_leave(struct leat_producer_engine *engine, bool *out_open
     *out_open_records = gather->open_records > 0;
     gather->notify_wanted = engine->requests_out == 0;
     if (!leat_list_empty(&gather->ready) && engine->requests_out == 0) opened_us = 0;
-    gather_unlock(engine);
+    leat_producer_gather_unlock(engine);
     return opened_us;
 }
 
@@ -672,10 +390,10 @@ void leat_producer_engine_on_turn_end(struct leat_producer_engine *engine)
     struct leat_list ready, *link;
     leat_list_init(&ready);
     uint32_t stream_count = gather_exchange(engine, &ready);
-    streams_turn(engine, stream_count);
+    leat_producer_streams_turn(engine, stream_count);
     while ((link = leat_list_pop_front(&ready)))
-        batch_route(engine, LEAT_CONTAINER(link, struct leat_producer_batch, link));
-    streams_turn(engine, stream_count);
+        leat_producer_batch_route(engine, LEAT_CONTAINER(link, struct leat_producer_batch, link));
+    leat_producer_streams_turn(engine, stream_count);
     LEAT_LIST_EACH(&engine->active, it)
     leat_producer_log_pump(LEAT_CONTAINER(it, struct leat_producer_log, link));
 

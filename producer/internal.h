@@ -85,6 +85,14 @@ struct leat_producer_engine {
 
 /* engine.c */
 uint64_t leat_producer_now(const struct leat_producer_engine *engine);
+static inline void leat_producer_gather_lock(struct leat_producer_engine *engine)
+{
+    if (engine->share.lock) engine->share.lock(engine->share.ctx);
+}
+static inline void leat_producer_gather_unlock(struct leat_producer_engine *engine)
+{
+    if (engine->share.unlock) engine->share.unlock(engine->share.ctx);
+}
 /** A callback of the client has changed something: a turn end should follow. */
 static inline void leat_producer_event(struct leat_producer_engine *engine)
 {
@@ -102,11 +110,24 @@ void leat_producer_batch_report(struct leat_producer_engine *engine,
 /** Others have taken its records over, which have that much memory of their own. */
 void leat_producer_batch_replaced(struct leat_producer_engine *engine,
                                   struct leat_producer_batch *batch, uint64_t bytes);
+void leat_producer_id_ask(struct leat_producer_engine *engine);
+
+/* streams.c */
+/* After a lookup was refused (no such stream, say) adds are refused too, for this long. */
+enum { PRODUCER_REFUSED_US = 1000 * 1000 };
+
+/** Of the first `count`: those that somebody gathers for and that are not known are looked up; what
+ * waited for one that is known now is routed, in order. */
+void leat_producer_streams_turn(struct leat_producer_engine *engine, uint32_t count);
+/** A batch to its log, or to the stream's waiting list. */
+void leat_producer_batch_route(struct leat_producer_engine *engine,
+                               struct leat_producer_batch *batch);
+/** What has waited for the stream longer than its time limit fails by name. */
+void leat_producer_stream_expire(struct leat_producer_stream *stream, uint64_t now_us);
 /** Ask again who owns what. */
 void leat_producer_stream_lookup(struct leat_producer_stream *stream);
 /** The stream (or this log) is gone: what is not sent goes back to be routed anew. */
 void leat_producer_stream_lost(struct leat_producer_stream *stream);
-void leat_producer_id_ask(struct leat_producer_engine *engine);
 
 /* cut.c */
 /** It has more bytes than its stream takes, and more than one record. */
