@@ -16,10 +16,10 @@ static unsigned commits_max(const struct leat_log *log)
     return log->keeper.commits < LOG_COMMITS_MAX ? log->keeper.commits : LOG_COMMITS_MAX;
 }
 
-/* The store may take along what was sealed since it was asked. Not while the log rolls (commit_start). */
+/* The store may take along what was sealed since it was asked. Not while the log rolls (commit_start). There
+ * is room for one more. */
 static void log_show(struct log_open *open)
 {
-    if (open->seal_count == LOG_SEALS_MAX) return;
     struct log_seal seal = {open->writer.sealed_bytes, open->sealed_offset};
     if (open->seal_count && open->seals[open->seal_count - 1].bytes == seal.bytes) return;
     open->seals[open->seal_count++] = seal;
