@@ -62,13 +62,16 @@ static uint64_t newest_incarnation(const struct leat_machine *machine)
  * with its memory or its disk: nobody has that tail, and the log waits, although every other copy
  * holds all that was acknowledged. So where marks decide, the whole streamlet is left to recovery,
  * which sees to it that enough nodes hold what it decides; and so is one whose tail is missing
- * here, which others may have. */
+ * here, which others may have. That goes for what an operator left of a log, too: (1) loss is accepted; what is
+ * left is here and on B. (2) This node's disk is replaced. (3) It adopts the log as one without segments, and
+ * as its owner calls what B has one too many. */
 static void streamlet_leave(const struct leat_machine_log *rows,
                             struct leat_log_decision *decisions, uint32_t logs)
 {
     bool leaves = false;
     for (uint32_t q = 0; q < logs; q++)
-        leaves = leaves || rows[q].record.opened || decisions[q].kind == LEAT_DECIDED_WAIT;
+        leaves = leaves || rows[q].record.opened || decisions[q].kind == LEAT_DECIDED_WAIT ||
+                 decisions[q].elsewhere;
     for (uint32_t q = 0; q < logs && leaves; q++) {
         decisions[q].left = true;
         if (decisions[q].kind == LEAT_DECIDED_WAIT) continue;

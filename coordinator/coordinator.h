@@ -73,7 +73,8 @@ struct leat_log_decision {
     struct leat_log_ref log;
     enum leat_decision kind;
     struct leat_tail_record tail; /* TAIL */
-    struct leat_epoch epoch;      /* this owner's; 0: the streamlet stays as it is */
+    bool elsewhere; /* TAIL: what it names was not found; it was given up, or other nodes have it */
+    struct leat_epoch epoch; /* this owner's; 0: the streamlet stays as it is */
     /* WAIT, and its streamlet was not adopted (epoch 0): recovery decides with what all nodes hold.
      * What is here is kept as replicas. */
     bool left;

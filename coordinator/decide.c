@@ -49,9 +49,11 @@ static void decide_by_tail(const struct leat_tail_record *tail, const struct lea
                            struct leat_log_decision *decision)
 {
     /* A log without segments needs no bytes; nor does one whose data an operator gave up. */
-    if (tail->segment == UINT64_MAX || tail->jumped || tail_bytes_found(tail, marks)) {
+    bool found = tail->segment == UINT64_MAX || tail_bytes_found(tail, marks);
+    if (found || tail->jumped) {
         decision->kind = LEAT_DECIDED_TAIL;
         decision->tail = *tail;
+        decision->elsewhere = !found;
         return;
     }
     char why[112];

@@ -216,8 +216,12 @@ static void decide_accepted_loss_stands(void **state)
     record.tail.jumped = true;
     struct leat_log_decision d = decide(record, NULL);
     assert_int_equal(d.kind, LEAT_DECIDED_TAIL);
-    assert_true(d.tail.jumped);
+    assert_true(d.tail.jumped && d.elsewhere);
     assert_int_equal(d.tail.next_offset, 5000);
+    record.tail.extent = (struct leat_extent){1000, 0x22};
+    struct leat_log_marks left = closed(5, 1000, 0x22, 100), other = closed(5, 1000, 0x23, 100);
+    assert_false(decide(record, &left).elsewhere);
+    assert_true(decide(record, &other).elsewhere);
 }
 
 /* ---- by what many nodes hold ---- */

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "coordinator/adopt.h"
 #include "coordinator/machine.h"
 
 struct command {
@@ -571,6 +572,47 @@ static void machine_loss_is_accepted_once_all_were_heard(void **state)
     waiting_free(&it);
 }
 
+/* What an operator left of a log is adopted by a node that has it. By one that has not, only where nobody else
+ * can have it either: else recovery asks the others. */
+static void adopt_leaves_to_recovery_what_was_left_elsewhere(void **state)
+{
+    (void)state;
+    for (uint32_t copies = 1; copies <= 2; copies++) {
+        struct leat_machine *m = calloc(1, sizeof *m);
+        struct command *command = calloc(1, sizeof *command);
+        struct leat_stream_settings settings = {.streamlets = 1, .logs = 1, .copies = copies};
+        assert_true(m && command);
+        leat_machine_init(m, 1);
+        node_up(m, command, "a");
+        node_up(m, command, "b");
+        assert_int_equal(stream_entry(m, command, LEAT_COMMAND_STREAM_CREATE, 0, &settings),
+                         LEAT_OK);
+        const struct leat_machine_stream *stream = leat_machine_name_find(m, "s", 1);
+        uint32_t epoch = stream->desc->streamlets[0].epoch.v;
+        uint64_t owner = stream->desc->streamlets[0].owner;
+        assert_int_equal(lost(m, command, owner, epoch, false).rc, LEAT_OK);
+        struct leat_log_marks marks = {.log = {1, 0, 0},
+                                       .has_closed = true,
+                                       .closed_segment = 7,
+                                       .closed_extent = {512, 0x1234}};
+        for (unsigned here = 0; here < 2; here++) {
+            struct leat_coordinate request = {
+                .incarnation = owner, .marks = &marks, .mark_count = here};
+            struct leat_error error;
+            assert_int_equal(leat_adopt_decide(m, &request, true, &error), LEAT_OK);
+            assert_int_equal(request.decision_count, 1);
+            bool left = copies > 1 && !here;
+            assert_int_equal(request.decisions[0].left, left);
+            assert_int_equal(request.decisions[0].kind,
+                             left ? LEAT_DECIDED_WAIT : LEAT_DECIDED_TAIL);
+            leat_mem_free(request.decisions);
+        }
+        leat_machine_fini(m);
+        free(m);
+        free(command);
+    }
+}
+
 /* A node that is down and not given up is named. */
 static void machine_loss_names_the_node_that_may_have_it(void **state)
 {
@@ -694,6 +736,7 @@ int main(void)
         cmocka_unit_test(machine_recovery_takes_only_what_it_saw),
         cmocka_unit_test(machine_streamlet_without_a_decision_goes_to_its_last_node_alone),
         cmocka_unit_test(machine_loss_is_accepted_once_all_were_heard),
+        cmocka_unit_test(adopt_leaves_to_recovery_what_was_left_elsewhere),
         cmocka_unit_test(machine_loss_names_the_node_that_may_have_it),
         cmocka_unit_test(machine_adoption_is_all_or_nothing),
         cmocka_unit_test(machine_directory_of_an_older_state_is_refused),
