@@ -13,7 +13,7 @@
 
 enum { AGAIN_US = 100 * 1000, DRAIN_PAUSE_TICKS = 5 };
 
-static void parts_visit(struct leat_mover *mover, bool checking);
+static void parts_visit(struct leat_mover *mover, enum leat_move_step step);
 static void move_send(struct leat_mover *mover);
 
 /* ---- ends ---- */
@@ -93,10 +93,12 @@ static void part_deliver_back(void *actor, struct leat_mail *mail)
         mover->error = part->error;
     }
     if (--mover->left > 0) return;
-    if (mover->rc != LEAT_OK)
+    if (mover->rc != LEAT_OK && mover->step == LEAT_MOVE_STOPS)
+        parts_visit(mover, LEAT_MOVE_GOES_ON);
+    else if (mover->rc != LEAT_OK)
         mover_end(mover, mover->rc, mover->error.text);
-    else if (mover->checking)
-        parts_visit(mover, false);
+    else if (mover->step == LEAT_MOVE_CHECKS)
+        parts_visit(mover, LEAT_MOVE_STOPS);
     else
         move_send(mover);
 }
@@ -110,17 +112,12 @@ static void part_on_stopped(void *arg, struct leat_log *log)
 {
     struct leat_move_part *part = arg;
     struct leat_hosted *hosted = part->hosted;
+    struct leat_core *core = hosted->core;
     struct leat_log_tail tail;
+    struct leat_log_info info;
     hosted->moving = NULL;
     hosted->drained = true;
     leat_log_end(log, &tail);
-    part->tail = (struct leat_tail_record){
-        .segment = tail.next_segment == 0 ? UINT64_MAX : tail.next_segment - 1,
-        .extent = tail.previous,
-        .next_offset = tail.next_offset,
-    };
-    struct leat_core *core = hosted->core;
-    struct leat_log_info info;
     leat_log_info(log, &info);
     if (core->stopping && info.state != LEAT_LOG_SERVING) /* its end is not the one to commit */
         part->rc = leat_error_set(&part->error, LEAT_E_STARTING, "the node stops");
@@ -128,6 +125,12 @@ static void part_on_stopped(void *arg, struct leat_log *log)
         part->rc =
             leat_error_set(&part->error, LEAT_E_LOG_INCOMPLETE,
                            "log %u of the streamlet can't move: %.150s", part->ref.log, info.why);
+    else
+        part->tail = (struct leat_tail_record){
+            .segment = tail.next_segment == 0 ? UINT64_MAX : tail.next_segment - 1,
+            .extent = tail.previous,
+            .next_offset = tail.next_offset,
+        };
     part_back(core, part);
     /* The node began to stop meanwhile, and waits for this log. */
     if (core->stopping && core->logs_to_stop > 0 && --core->logs_to_stop == 0)
@@ -168,13 +171,31 @@ static leat_err part_check(struct leat_core *home, struct leat_move_part *part,
     return LEAT_OK;
 }
 
+/* SUBTLE: the coordinator was not asked, so this node is the owner in the same epoch.
+ *  1. Of the two logs of a streamlet one is stopped, and the disk fails the other's last flush.
+ *  2. What is known of that one's end is not to be committed, and the move is refused.
+ *  3. Nobody would ever tell the first one anything: it would take no appends until a restart. */
+static void part_goes_on(struct leat_core *home, const struct leat_move_part *part)
+{
+    struct leat_hosted *hosted = leat_hosted_find(home, part->ref);
+    if (hosted == NULL || !hosted->drained || hosted->give_up != NULL || home->stopping) return;
+    hosted->drained = hosted->going = false;
+    if (hosted->copies != NULL) leat_primary_log_silence(hosted->copies, false);
+    leat_log_go_on(hosted->log);
+}
+
 static void part_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct leat_core *home = actor;
     struct leat_move_part *part = LEAT_CONTAINER(mail, struct leat_move_part, mail);
     struct leat_hosted *hosted = NULL;
+    if (part->mover->step == LEAT_MOVE_GOES_ON) {
+        part_goes_on(home, part);
+        part_back(home, part);
+        return;
+    }
     part->rc = part_check(home, part, &hosted);
-    if (part->rc != LEAT_OK || part->mover->checking) {
+    if (part->rc != LEAT_OK || part->mover->step == LEAT_MOVE_CHECKS) {
         part_back(home, part);
         return;
     }
@@ -183,23 +204,24 @@ static void part_deliver_home(void *actor, struct leat_mail *mail)
     hosted->going = true;
     leat_hosted_wake(hosted);
     /* Who owns it next decides which copies are too many, and may do so before this node knows. */
-    if (hosted->copies != NULL) leat_primary_log_silence(hosted->copies);
+    if (hosted->copies != NULL) leat_primary_log_silence(hosted->copies, true);
     if (LEAT_BUG(MOVE_UNDRAINED))
         part_on_stopped(part, hosted->log);
     else
         leat_log_stop(hosted->log, part_on_stopped, part);
 }
 
-static void parts_visit(struct leat_mover *mover, bool checking)
+static void parts_visit(struct leat_mover *mover, enum leat_move_step step)
 {
     const struct leat_stream *stream = leat_stream_find(mover->core, mover->stream);
-    if (stream == NULL || !leat_core_owns(mover->core, stream->desc, mover->streamlet)) {
+    bool owned = stream != NULL && leat_core_owns(mover->core, stream->desc, mover->streamlet);
+    if (!owned && step != LEAT_MOVE_GOES_ON) {
         mover_end(mover, LEAT_E_NOT_OWNER, "the streamlet is not this node's any more");
         return;
     }
-    mover->checking = checking;
+    mover->step = step;
     mover->left = mover->count;
-    mover->epoch = stream->desc->streamlets[mover->streamlet].epoch;
+    if (owned) mover->epoch = stream->desc->streamlets[mover->streamlet].epoch;
     for (uint32_t i = 0; i < mover->count; i++) {
         struct leat_move_part *part = &mover->parts[i];
         uint32_t home = leat_core_of_log(mover->core->node, part->ref, mover->count);
@@ -240,7 +262,7 @@ static void mover_deliver(void *actor, struct leat_mail *mail)
     for (uint32_t i = 0; i < mover->count; i++)
         mover->parts[i] =
             (struct leat_move_part){.mover = mover, .ref = {mover->stream, mover->streamlet, i}};
-    parts_visit(mover, true);
+    parts_visit(mover, LEAT_MOVE_CHECKS);
 }
 
 void leat_mover_start(struct leat_core *core, struct leat_mover *mover)

@@ -7,7 +7,8 @@
  * Then the coordinator commits where each ends and who has them next (LEAT_COORDINATE_MOVE). From
  * that request on this node never acts in that epoch again, whatever its answer: what follows is
  * told by the coordinator, to all nodes (handover.h). A refused move gives the streamlet back under
- * a new epoch.
+ * a new epoch. Where one of the logs can't go after all, as its disk has failed meanwhile, nobody is asked, and
+ * the others take appends again.
  */
 #ifndef LEAT_BROKER_MOVE_H
 #define LEAT_BROKER_MOVE_H
@@ -48,7 +49,11 @@ struct leat_mover {
     /* its own */
     struct leat_mail mail;
     struct leat_epoch epoch;
-    bool checking;
+    enum leat_move_step {
+        LEAT_MOVE_CHECKS,  /* may all logs go? */
+        LEAT_MOVE_STOPS,   /* they are stopped; then the coordinator is asked */
+        LEAT_MOVE_GOES_ON, /* one could not be: nobody was asked, those that were go on */
+    } step;
     uint32_t count, left;
     struct leat_move_part *parts;
     struct leat_log_ref *refs;

@@ -335,6 +335,13 @@ void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct le
     log_mark_dirty(log);
 }
 
+void leat_log_go_on(struct leat_log *log)
+{
+    LEAT_ASSERT(log->stopping && !log->on_end && !log->deleting && !log->releasing);
+    log->stopping = false;
+    log_mark_dirty(log);
+}
+
 bool leat_log_rest(struct leat_log *log)
 {
     if (log_is_quiet(log) && leat_list_empty(&log->waiting)) log->resting = true;

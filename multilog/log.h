@@ -212,6 +212,8 @@ void leat_log_park_after_set(struct leat_log *log, uint64_t park_after_us);
  * flight any more. */
 void leat_log_stop(struct leat_log *log, void (*on_stopped)(void *arg, struct leat_log *log),
                    void *arg);
+/** After on_stopped: nobody else became its owner, so it takes appends again. */
+void leat_log_go_on(struct leat_log *log);
 /** The end of a stop is not waited for any more: what was not acked never will be, and the head stays as it is,
  * as in a crash. What its keeper has under way has to end all the same. */
 void leat_log_abandon(struct leat_log *log);

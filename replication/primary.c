@@ -218,9 +218,9 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
     return LEAT_OK;
 }
 
-void leat_primary_log_silence(struct leat_primary_log *rep)
+void leat_primary_log_silence(struct leat_primary_log *rep, bool silent)
 {
-    rep->silent = true;
+    rep->silent = silent;
 }
 
 void leat_primary_log_abandon(struct leat_primary_log *rep)

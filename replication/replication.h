@@ -171,9 +171,9 @@ leat_err leat_primary_log_add(struct leat_primary_log *rep,
 void leat_primary_log_whole(struct leat_primary_log *rep);
 /** So many copies an ack needs at least from now on. */
 void leat_primary_log_min_copies_set(struct leat_primary_log *rep, uint32_t min_copies);
-/** Another owner has been asked for: from now on this one says about nobody's replicas that they may
- * go. What it asks for itself goes on. */
-void leat_primary_log_silence(struct leat_primary_log *rep);
+/** Another owner is about to be asked for: from now on this one says about nobody's replicas that they may
+ * go. What it asks for itself goes on. silent false: none was asked for, it speaks again. */
+void leat_primary_log_silence(struct leat_primary_log *rep, bool silent);
 /** Nothing more of it is acked, and nothing told to the coordinator: its commits are refused. */
 void leat_primary_log_abandon(struct leat_primary_log *rep);
 /** The log is given up, and has no request under way: from now on nothing more is asked for it.

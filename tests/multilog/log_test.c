@@ -264,6 +264,29 @@ static void commit_fails_log_stops_and_reads_go_on(void **state)
     fake_destroy(fake);
 }
 
+/* Stopped for another owner that it did not get: it takes appends again, in the segment that it has. */
+static void log_that_was_stopped_goes_on(void **state)
+{
+    (void)state;
+    for (unsigned level = LEAT_DURABILITY_MEMORY; level <= LEAT_DURABILITY_DISK; level++) {
+        struct fake *fake = fake_create(4, level);
+        fake_open(fake, NULL, 0, NULL);
+        struct sent sent;
+        for (unsigned turn = 0; turn < 3; turn++) { /* the first time it has no segment */
+            leat_log_stop(fake->log, fake_on_end, fake);
+            fake_settle(fake);
+            assert_true(fake->ended);
+            fake->ended = false;
+            assert_int_equal(append(fake, &sent, 1, 10, -1, -1, -1), LEAT_E_STARTING);
+            leat_log_go_on(fake->log);
+            must_append(fake, 10, 100);
+            assert_int_equal(fake->log->slot_count, 1);
+            assert_int_equal(read_all(fake, 0, false), 10 * (turn + 1));
+        }
+        fake_destroy(fake);
+    }
+}
+
 static void reserve_without_disk_space_is_refused_and_heals(void **state)
 {
     (void)state;
@@ -775,6 +798,7 @@ int main(void)
         cmocka_unit_test(append_meanwhile_goes_along_with_the_next_commit),
         cmocka_unit_test(append_of_more_than_five_in_flight_stores_each_once),
         cmocka_unit_test(commit_fails_log_stops_and_reads_go_on),
+        cmocka_unit_test(log_that_was_stopped_goes_on),
         cmocka_unit_test(reserve_without_disk_space_is_refused_and_heals),
         cmocka_unit_test_prestate(requests_fail_one_by_one_every_append_is_answered,
                                   (void *)(uintptr_t)LEAT_DURABILITY_MEMORY),

@@ -119,7 +119,7 @@ static void owner_that_gives_its_log_away_drops_nothing(void **state)
         world_node_kill(world, node, false);
         world_run(world, 60 * 1000 * 1000); /* copies are made on the others */
         assert_true(world_is_whole(world));
-        if (silent) leat_primary_log_silence(world->logs[0].rep);
+        if (silent) leat_primary_log_silence(world->logs[0].rep, true);
         world_node_start(world, node);
         world_run(world, 10 * 1000 * 1000);
         if (silent)
