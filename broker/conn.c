@@ -242,6 +242,7 @@ bool leat_peer_call(struct leat_peer *peer, const struct leat_frame *frame)
         [LEAT_KIND_STREAMLET_MOVE] = leat_call_streamlet_move,
         [LEAT_KIND_STREAM_TRIM] = leat_call_stream_trim,
         [LEAT_KIND_PLACES] = leat_call_places,
+        [LEAT_KIND_LOG_BELOW] = leat_call_below,
     };
     leat_call_fn call =
         frame->kind < sizeof calls / sizeof *calls ? calls[frame->kind] : (leat_call_fn)NULL;

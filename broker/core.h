@@ -442,6 +442,7 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_sets_peer_closed(struct leat_peer *peer);
 void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame);
+void leat_call_below(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame);
 /** The log that a call names. false: there is none, or another node has it: the call has been refused,
  * or passed on to that node as it came. */

@@ -70,6 +70,8 @@ void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log 
                         uint32_t logs);
 /** The log of a hosted that serves lacks segments in front: look for them again. Thread: its core. */
 void leat_takeover_older(struct leat_hosted *hosted);
+/** Is that log, or a segment of it, on its way to a core of this node? Thread: core 0. */
+bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref);
 /** Its streamlet is another's (or this node's own under another epoch): the log goes. Thread: its
  * core. */
 void leat_hosted_give_up(struct leat_hosted *hosted);

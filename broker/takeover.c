@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/diary.h"
 #include "base/mem.h"
+#include "broker/below.h"
 #include "broker/core.h"
 #include "broker/handover.h"
 
@@ -33,9 +34,10 @@ struct leat_takeover {
     bool away;      /* ENDED: a node was down when the last one was looked for */
     bool again;     /* it was looked for before: whoever has it had time to say so */
     bool all_asked; /* the last time no node was down */
+    bool none_left; /* ENDED: what was in front went with what an operator gave up */
     bool behind;    /* another one of the same log has not ended yet */
     bool over;      /* a later epoch's is behind this one */
-    /* The segment that is wanted now; extent {0, 0}: there is none to want, or any will do. */
+    /* The segment that is wanted now; extent {0, 0}: nothing names it, the newest up to there. */
     uint64_t segment, next_offset;
     struct leat_extent extent;
     uint64_t first_retained;
@@ -44,7 +46,10 @@ struct leat_takeover {
     uint64_t again_us, since_us, missing_us;
     unsigned failures, nowhere; /* in a row; of these, that no node had it */
     leat_err rc;                /* of giving it to the log */
-    struct leat_backup_pull pull;
+    union {
+        struct leat_backup_pull pull;
+        struct leat_below below;
+    };
     struct leat_disk_io io; /* of the start entry, into block_raw */
     uint8_t *block_raw;
     uint32_t block_bytes, start_of; /* of the segment that is read: all its bytes */
@@ -226,7 +231,9 @@ static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeove
     if (core->stopping) return LEAT_E_STARTING;
     if (hosted == NULL || hosted->give_up != NULL || hosted->epoch.v != takeover->epoch.v)
         return LEAT_E_NOT_OWNER;
-    if (!takeover->complete && !takeover->away) leat_log_front_give_up(hosted->log);
+    if (takeover->none_left && !leat_log_front_known(hosted->log)) return LEAT_E_AGAIN;
+    if (takeover->none_left || (!takeover->complete && !takeover->away))
+        leat_log_front_give_up(hosted->log, takeover->none_left);
     leat_log_older_done(hosted->log);
     hosted->older_asked = !takeover->complete;
     hosted->older_away = hosted->older_asked && takeover->away;
@@ -344,19 +351,42 @@ static bool all_up(const struct leat_core *core)
     return true;
 }
 
+/* Nobody has any more of it, and nobody is to come back who might. */
+static void none_left(struct leat_takeover *takeover)
+{
+    if (takeover->phase == PHASE_OLDER) {
+        takeover->phase = PHASE_ENDED;
+        takeover->complete = takeover->none_left = true;
+    }
+    to_home(takeover);
+}
+
+/* The newest segment that was left when the rest was given up has gone, too: older ones may be there. */
+static void lost_left(struct leat_takeover *takeover)
+{
+    takeover->nowhere = 0;
+    takeover->extent = (struct leat_extent){0, 0};
+    if (takeover->segment == 0) {
+        none_left(takeover);
+        return;
+    }
+    takeover->segment--;
+    pause_for(takeover, LEAT_TAKEOVER_TICK_US);
+}
+
 static void missing(struct leat_takeover *takeover, leat_err rc)
 {
     takeover->failures++;
-    takeover->nowhere = rc == LEAT_E_NOT_FOUND ? takeover->nowhere + 1 : 0;
+    /* Who has it damaged has not got it. */
+    bool nowhere = rc == LEAT_E_NOT_FOUND || rc == LEAT_E_DAMAGED;
+    takeover->nowhere = nowhere ? takeover->nowhere + 1 : 0;
     if (takeover->phase == PHASE_TAIL) {
         const struct leat_core *core = core_0(takeover);
         uint64_t now_us = leat_core_now(core_0(takeover));
         if (takeover->nowhere == 1) takeover->missing_us = now_us;
         if (takeover->tail.jumped && takeover->nowhere && takeover->all_asked &&
             now_us >= takeover->missing_us + LEAT_TAKEOVER_MISSING_US) {
-            /* What was left of it when the rest was given up has gone, too. */
-            takeover->extent = (struct leat_extent){0, 0};
-            pause_for(takeover, LEAT_TAKEOVER_TICK_US);
+            lost_left(takeover);
             return;
         }
         uint64_t patience_us = all_up(core) ? LEAT_TAKEOVER_NOWHERE_US : LEAT_TAKEOVER_AWAY_US;
@@ -424,31 +454,37 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
     start_read(takeover);
 }
 
-/* Offsets jumped here, so nothing names the segment before: the highest closed one below is it. */
-struct highest {
-    uint64_t below;
-    bool found;
-    struct leat_replica_info info;
-};
-static void highest_see(void *arg, const struct leat_replica_info *info)
+/* ---- nothing names it: offsets jumped behind it ---- */
+
+/* A node that is down may have it, but for those that nobody expects back. */
+static void on_below(struct leat_below *below, leat_err rc)
 {
-    struct highest *highest = arg;
-    if (info->state != LEAT_SEGMENT_CLOSED || info->incomplete || info->damaged) return;
-    if (info->segment.v >= highest->below) return;
-    if (highest->found && info->segment.v <= highest->info.segment.v) return;
-    highest->found = true;
-    highest->info = *info;
+    struct leat_takeover *takeover = below->owner;
+    takeover->busy = false;
+    if (rc != LEAT_OK && rc != LEAT_E_UNKNOWN_STREAM) {
+        pause_for(takeover, 5 * LEAT_TAKEOVER_TICK_US);
+    } else if (below->found.count > 0) {
+        takeover->extent = leat_below_best(&below->found);
+        takeover->segment = below->found.segment;
+        takeover->next_offset = 0;
+        kick(core_0(takeover));
+    } else if (takeover->all_asked) {
+        none_left(takeover);
+    } else {
+        missing(takeover, LEAT_E_NOT_FOUND);
+    }
 }
 
-static bool any_below(struct leat_core *core, struct leat_takeover *takeover)
+static void below_start(struct leat_core *core, struct leat_takeover *takeover)
 {
-    struct highest highest = {.below = takeover->segment + 1};
-    leat_backup_each(core->replicate.backup, &takeover->ref, false, highest_see, &highest);
-    if (!highest.found) return false;
-    takeover->segment = highest.info.segment.v;
-    takeover->extent = highest.info.extent;
-    takeover->next_offset = highest.info.next_offset;
-    return true;
+    takeover->below = (struct leat_below){.core = core,
+                                          .ref = takeover->ref,
+                                          .segment = takeover->segment,
+                                          .on_done = on_below,
+                                          .owner = takeover};
+    takeover->all_asked = all_up(core);
+    takeover->busy = true;
+    leat_below_start(&takeover->below);
 }
 
 /* SUBTLE: a takeover whose segment a later owner counts on has ended, though its log's core may not have heard
@@ -462,14 +498,8 @@ static void get_step(struct leat_core *core, struct leat_takeover *takeover)
         to_home(takeover); /* it has no segments */
         return;
     }
-    if (takeover->extent.bytes == 0 && !any_below(core, takeover)) {
-        if (takeover->phase == PHASE_TAIL) {
-            to_home(takeover); /* nothing is left of it here */
-        } else {
-            takeover->phase = PHASE_ENDED;
-            takeover->complete = true;
-            to_home(takeover);
-        }
+    if (takeover->extent.bytes == 0) {
+        below_start(core, takeover);
         return;
     }
     takeover->busy = true;
@@ -683,8 +713,7 @@ static void older_begin(struct leat_takeover *takeover, const uint8_t *bytes, ui
 {
     struct leat_core *core = &takeover->node->cores[takeover->home];
     struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
-    if (!leat_log_start_find(bytes, count, &takeover->start) ||
-        takeover->start.previous.bytes == 0) {
+    if (!leat_log_start_find(bytes, count, &takeover->start)) {
         if (hosted != NULL) hosted->older_asked = true; /* asked again with the next tick */
         if (hosted != NULL) leat_log_older_done(hosted->log);
         leat_mem_free(takeover->block_raw);
@@ -741,6 +770,15 @@ void leat_takeover_older(struct leat_hosted *hosted)
         return;
     }
     start_submit(takeover, core->env->disk, first, on_older_read);
+}
+
+bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref)
+{
+    const struct leat_list *all = &core->takeovers.all;
+    for (const struct leat_list *it = all->next; it != all; it = it->next)
+        if (leat_log_ref_equal(LEAT_CONTAINER(it, const struct leat_takeover, link)->ref, ref))
+            return true;
+    return false;
 }
 
 void leat_takeovers_init(struct leat_core *core)

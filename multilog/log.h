@@ -285,9 +285,10 @@ bool leat_log_start_find(const uint8_t *bytes, uint32_t count,
                          struct leat_start *out_start) LEAT_NODISCARD;
 /** Whatever is not here now is nowhere: reads of it fail by name. It may still be added. */
 void leat_log_older_done(struct leat_log *log);
-/** All that could have it were asked: where the log was made after an accepted loss, what is missing in
- * front went with that, and the log begins behind it. Else nothing happens. */
-void leat_log_front_give_up(struct leat_log *log);
+/** All that could have it were asked: where the log was made after an accepted loss, or the first segment that
+ * is here begins where offsets `jumped`, what is missing in front went with that, and the log begins behind
+ * it. Else nothing happens. */
+void leat_log_front_give_up(struct leat_log *log, bool jumped);
 /** What is missing in front is looked for once more: reads of it wait again, until that. */
 void leat_log_older_again(struct leat_log *log);
 /** Do reads wait? */

@@ -143,9 +143,9 @@ void leat_log_older_done(struct leat_log *log)
     log_mark_dirty(log);
 }
 
-void leat_log_front_give_up(struct leat_log *log)
+void leat_log_front_give_up(struct leat_log *log, bool jumped)
 {
-    if (!log->front_accepted || log->front_unknown || !log_front_is_missing(log) ||
+    if ((!log->front_accepted && !jumped) || log->front_unknown || !log_front_is_missing(log) ||
         log_trim_is_pending(log))
         return;
     const struct leat_segment *held = log_slot_at(log, 0)->seg;

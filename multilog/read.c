@@ -454,7 +454,8 @@ static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct 
     return LEAT_OK;
 }
 
-/* Nothing is there from segment `first_missing` on, up to another: lost, or given up? */
+/* Nothing is there from segment `first_missing` on, up to another: lost, given up, or on its way? Of what was
+ * left in front of a jump nothing is skipped either while it comes. */
 static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
 {
     struct log_slot *after = slot_from(log, first_missing);
@@ -462,7 +463,7 @@ static leat_err read_hole(struct leat_log *log, struct leat_read *read, uint64_t
     leat_err rc = joint_look(log, read, after, &jumped);
     if (rc == LEAT_E_AGAIN) return rc;
     if (rc != LEAT_OK) return read_end(read, rc);
-    if (!jumped) return read_missing(log, read, first_missing);
+    if (!jumped || log->older_follow) return read_missing(log, read, first_missing);
     if (!after) return read_nothing(log, read);
     struct leat_position place = {log_group_of(after->seg->id.v), after->seg->id.v, 0};
     if (read->by_position && place.group != read->position.group) {

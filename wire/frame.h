@@ -50,6 +50,7 @@ enum leat_kind {
     LEAT_KIND_STREAMLET_MOVE = 23,
     LEAT_KIND_STREAM_TRIM = 24,
     LEAT_KIND_PLACES = 25,
+    LEAT_KIND_LOG_BELOW = 26,
 };
 
 struct leat_frame {

@@ -314,7 +314,9 @@ static void front_of_a_log_given_up_may_be_on_its_way(void **state)
     bool evicted = *state != NULL;
     uint64_t bases[SEGMENTS_MAX];
     void *buffer = aligned_alloc(4096, BUFFER_BYTES);
-    for (unsigned accepted = 0; accepted < 2; accepted++) {
+    for (unsigned turn = 0; turn < 3; turn++) {
+        bool accepted = turn == 1; /* here; turn 2: under an owner before this one */
+        bool jumped = turn == 2;
         struct fake *fake = log_of(6);
         bases_of(fake, bases);
         fake->older_follow = true;
@@ -330,15 +332,48 @@ static void front_of_a_log_given_up_may_be_on_its_way(void **state)
                                  .on_done = on_read_counted,
                                  .owner = &done};
         assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
-        leat_log_front_give_up(fake->log);
+        leat_log_front_give_up(fake->log, jumped);
         leat_log_older_done(fake->log);
         fake_settle(fake);
         assert_int_equal(done, 1);
-        assert_int_equal(read.rc, accepted ? LEAT_E_OFFSET_OUT_OF_RANGE : LEAT_E_DAMAGED);
-        assert_int_equal(info_of(fake).first_offset, accepted ? bases[3] : 0);
-        assert_int_equal(info_of(fake).missing_segments, accepted ? 0 : 3);
+        assert_int_equal(read.rc, accepted || jumped ? LEAT_E_OFFSET_OUT_OF_RANGE : LEAT_E_DAMAGED);
+        assert_int_equal(info_of(fake).first_offset, accepted || jumped ? bases[3] : 0);
+        assert_int_equal(info_of(fake).missing_segments, accepted || jumped ? 0 : 3);
         fake_destroy(fake);
     }
+    free(buffer);
+}
+
+/* What is left in front of a jump comes behind the log's back, too: a reader waits for it, and is not sent on
+ * behind the jump before it is known that nothing comes. */
+static void older_segments_in_front_of_a_jump_are_waited_for(void **state)
+{
+    bool evicted = *state != NULL;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(6);
+    reopen(fake, 0, 1 << 20, evicted);
+    uint64_t behind = fake->log->next_offset;
+    must_append(fake, 5, 100);
+    fake->older_follow = true;
+    reopen(fake, 0x7f, 0, evicted);
+    fake_settle(fake);
+    unsigned done = 0;
+    struct leat_read read = {.from = {0},
+                             .max_bytes = 1,
+                             .disk_buffer = buffer,
+                             .disk_buffer_bytes = BUFFER_BYTES,
+                             .on_done = on_read_counted,
+                             .owner = &done};
+    assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
+    fake_settle(fake);
+    assert_int_equal(done, 0);
+    leat_log_older_done(fake->log);
+    fake_settle(fake);
+    assert_int_equal(done, 1);
+    assert_int_equal(read.rc, LEAT_OK);
+    assert_int_equal(read.first.v, behind);
+    if (read.pinned) leat_segment_unpin(read.pinned, &fake->post);
+    fake_destroy(fake);
     free(buffer);
 }
 
@@ -642,6 +677,8 @@ int main(void)
         cmocka_unit_test(read_of_an_older_segment_waits_while_it_is_looked_for),
         cmocka_unit_test(front_of_a_log_given_up_may_be_on_its_way),
         cmocka_unit_test_prestate(front_of_a_log_given_up_may_be_on_its_way, files),
+        cmocka_unit_test(older_segments_in_front_of_a_jump_are_waited_for),
+        cmocka_unit_test_prestate(older_segments_in_front_of_a_jump_are_waited_for, files),
         cmocka_unit_test(end_that_is_damaged_gives_up_nothing_that_is_on_its_way),
         cmocka_unit_test(log_that_stands_in_calls_no_offset_too_low),
         cmocka_unit_test(tail_given_up_is_jumped_over),

@@ -1,7 +1,10 @@
-"""Records given up stay so when their owner dies, twice in a row."""
+"""Records given up stay so when their owner dies, twice in a row; and what was left stays when the log goes elsewhere."""
+import json
+
 from cluster import Cluster
+from power import nothing_waits, power_cut
 from recovery import others, owner
-from rig import equal, main, until
+from rig import CLOSED, RESERVED, check, equal, main, until
 
 
 def test_what_was_given_up_does_not_come_back_with_another_owner():
@@ -21,6 +24,49 @@ def test_what_was_given_up_does_not_come_back_with_another_owner():
         until(lambda: {n['state'] for n in cluster.status()['nodes']} == {'up'}, 'all are up')
     cluster.produce('s', ['more'])
     equal(cluster.consume('s'), ['more'])
+
+
+def described(cluster):
+    told = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)
+    return told['id'], told['log_list'][0]
+
+
+def end_is_lost(cluster, stream_id):
+    """The power goes, and what the disks have of the newest segment can't be read. Its id."""
+    power_cut(cluster)
+    newest = max(row['segment'] for node in cluster.nodes for row in node.segments(stream_id)
+                 if row['state'] != RESERVED)
+    for node in cluster.nodes:
+        for row in node.segments(stream_id):
+            if row['segment'] == newest:
+                check(row['state'] != CLOSED, row)
+                node.segment_flip(row, 40)
+    return newest
+
+
+def test_what_was_left_is_there_wherever_the_log_goes():
+    """Nothing names the segment before a jump: a new owner that has none of it asks the others."""
+    for copies in (1, 2):
+        cluster = Cluster(nodes=4, voters=3, recovery='yes').start()
+        cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', copies,
+                     '--durability', 'disk', '--segment-bytes', '16K')
+        cluster.produce('s', [f'{i:06d} {"x" * 50}' for i in range(5000)], '--batch-bytes', '1K')
+        lost = end_is_lost(cluster, described(cluster)[0])
+        cluster.start()
+        until(lambda: cluster.leat('log', 'recover', 's', '--accept-loss', code=None).returncode == 0,
+              'the loss is accepted')
+        nothing_waits(cluster)
+        cluster.produce('s', ['more'])
+        left = cluster.consume('s')
+        check(len(left) > 3000 and left[-1] == 'more', len(left), left[-1])
+        log = described(cluster)[1]
+        has = {log['node']} | {copy['node'] for segment in log.get('segment_list', []) if segment['segment'] == lost - 1
+                               for copy in segment['copies']}
+        target = next(name for name in ('n0', 'n1', 'n2', 'n3') if name not in has)
+        cluster.leat('streamlet', 'move', 's', 0, target)
+        equal(cluster.consume('s'), left, f'{copies} copies, on {target}, which had none of it')
+        for node in cluster.nodes:
+            node.end()
 
 
 if __name__ == '__main__':
