@@ -11,6 +11,7 @@
 struct slot { /* one offset of a log */
     struct check_value value;
     bool known, acked, seen, audited, sized;
+    bool shown;     /* an earlier auditor found it, and the power has not gone since */
     uint32_t bytes; /* of the batch that begins here */
 };
 
@@ -508,8 +509,13 @@ void check_power_cut(struct check *check)
         if (!stream->used || stream->durability != LEAT_DURABILITY_MEMORY) continue;
         for (unsigned s = 0; s < stream->streamlets; s++)
             for (unsigned q = 0; q < stream->logs; q++) {
-                stream->at[s][q].at_risk = true;
-                stream->at[s][q].count_at_cut = stream->at[s][q].count;
+                struct log_model *log = &stream->at[s][q];
+                log->at_risk = true;
+                log->count_at_cut = log->count;
+                for (size_t j = 0; j < log->page_count * PAGE_SLOTS; j++) {
+                    struct slot *slot = &log->pages[j / PAGE_SLOTS]->slots[j % PAGE_SLOTS];
+                    slot->shown = slot->audited = false;
+                }
             }
     }
 }
@@ -606,6 +612,18 @@ static uint64_t first_audited(const struct log_model *log)
     return log->count;
 }
 
+/* The first offset of a log whose loss was accepted that an auditor found after that, and this one has not:
+ * what was left stays. count: none. */
+static uint64_t first_vanished(const struct log_model *log, const struct stream_model *stream)
+{
+    for (size_t i = 0; !stream->trims && i < log->page_count * PAGE_SLOTS; i++) {
+        const struct slot *slot = &log->pages[i / PAGE_SLOTS]->slots[i % PAGE_SLOTS];
+        uint64_t offset = log->pages[i / PAGE_SLOTS]->base + i % PAGE_SLOTS;
+        if (slot->shown && !slot->audited && !may_be_trimmed(log, offset)) return offset;
+    }
+    return log->count;
+}
+
 /* The first offset that has to be there and was not audited; count: none is missing. last: one
  * past the last audited. */
 static uint64_t first_missing(const struct log_model *log, const struct stream_model *stream,
@@ -636,8 +654,12 @@ static void log_final(struct check *check, struct leat_log_ref ref, const struct
                       const struct stream_model *stream)
 {
     order_check(check, ref, log);
+    uint64_t last, at = first_vanished(log, stream);
+    if (log->excused && at < log->count)
+        violation(check, "vanished: %u/%u/%u offset %llu was left when its loss was accepted",
+                  ref.stream, ref.streamlet, ref.log, (unsigned long long)at);
     if (log->excused) return;
-    uint64_t last, at = first_missing(log, stream, &last);
+    at = first_missing(log, stream, &last);
     if (at == log->count) return;
     const struct slot *slot = slot_find(log, at);
     if (slot->known && slot->acked)
@@ -690,8 +712,13 @@ bool check_audit_done(const struct check *check, uint32_t stream_index,
     for (unsigned s = 0; stream->used && s < stream->streamlets; s++) {
         for (unsigned q = 0; q < stream->logs; q++) {
             bool there;
-            uint64_t end = acked_end(&stream->at[s][q], &there);
-            if (there || stream->at[s][q].excused) continue;
+            const struct log_model *log = &stream->at[s][q];
+            uint64_t end = acked_end(log, &there);
+            if (log->excused) {
+                end = first_vanished(log, stream) + 1;
+                there = end > log->count;
+            }
+            if (there) continue;
             snprintf(out_behind, CHECK_BEHIND_BYTES, "log %u/%u/%u not read to %llu", stream_index,
                      s, q, (unsigned long long)end);
             return false;
@@ -706,8 +733,12 @@ void check_audit_begin(struct check *check)
         struct stream_model *stream = &check->streams[i];
         for (unsigned s = 0; stream->used && s < stream->streamlets; s++)
             for (unsigned q = 0; q < stream->logs; q++)
-                for (size_t j = 0; j < stream->at[s][q].page_count * PAGE_SLOTS; j++)
-                    stream->at[s][q].pages[j / PAGE_SLOTS]->slots[j % PAGE_SLOTS].audited = false;
+                for (size_t j = 0; j < stream->at[s][q].page_count * PAGE_SLOTS; j++) {
+                    struct slot *slot =
+                        &stream->at[s][q].pages[j / PAGE_SLOTS]->slots[j % PAGE_SLOTS];
+                    slot->shown |= slot->audited;
+                    slot->audited = false;
+                }
     }
 }
 

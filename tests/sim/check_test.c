@@ -306,6 +306,29 @@ static void memory_log_that_waits_after_power_cut_is_accepted(void **state)
     expect(check, NULL);
 }
 
+/* What an auditor found after the loss was accepted stays, but for what goes with the power, or by request. */
+static void what_an_accepted_loss_left_stays(void **state)
+{
+    (void)state;
+    for (int turn = 0; turn < 4; turn++) {
+        struct check *check = history();
+        ack(check, memory_log, 0, 8);
+        check_power_cut(check);
+        check_waiting(check, memory_log, "memory gone");
+        check_jumped(check, memory_log, check_end_at_cut(check, memory_log), 20);
+        see(check, &auditor, memory_log, 0, 4);
+        if (turn == 1) check_power_cut(check);
+        if (turn == 2) check_trim_asked(check, memory_log, 3);
+        check_audit_begin(check);
+        check_reader_reset(check, &auditor);
+        see(check, &auditor, memory_log, turn == 3 ? 0 : 3, 4);
+        char behind[CHECK_BEHIND_BYTES];
+        assert_int_equal(check_audit_done(check, memory_log.stream, behind), turn != 0);
+        check_final(check, memory_log.stream);
+        expect(check, turn == 0 ? "vanished" : NULL);
+    }
+}
+
 /* 4 was shown and went with the power; 3, never there, comes again and is before nothing. */
 static void resend_after_what_was_lost_is_in_order(void **state)
 {
@@ -520,6 +543,7 @@ int main(void)
         cmocka_unit_test(record_seen_and_gone_later_is_vanished),
         cmocka_unit_test(hole_in_the_final_pass_is_poll_skip),
         cmocka_unit_test(memory_log_that_waits_after_power_cut_is_accepted),
+        cmocka_unit_test(what_an_accepted_loss_left_stays),
         cmocka_unit_test(resend_after_what_was_lost_is_in_order),
         cmocka_unit_test(memory_log_that_loses_silently_is_lost_write),
         cmocka_unit_test(log_that_waits_without_power_cut_is_lost_write),
