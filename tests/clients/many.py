@@ -15,7 +15,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'process'))
 os.environ.update(LEATD=sys.argv[1], LEAT=sys.argv[2])
-from kafka_groups import COMMIT, HEARTBEAT, In, JOIN, Out, SYNC  # noqa: E402
+from kafka_groups import COMMIT, HEARTBEAT, JOIN, SYNC  # noqa: E402
+from kafka_wire import In, Out  # noqa: E402
 from rig import Server, _clean, equal  # noqa: E402
 
 GROUPS, MEMBERS, PARTITIONS = ([int(n) for n in sys.argv[3:]] + [1000, 2, 10][len(sys.argv) - 3:])

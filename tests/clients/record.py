@@ -6,27 +6,23 @@ It stands between clients and a leatd that advertises it, for example below test
     --flag --kafka --flag 127.0.0.1:19092 --flag --kafka-advertise --flag 127.0.0.1:19093
 A seed is [key, version, body]: the header is stepped over. Ends by Ctrl-C."""
 import os
-import re
 import socket
 import struct
 import sys
 import threading
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'process'))
+from kafka_wire import FLEXIBLE  # noqa: E402
+
 BYTES_MAX = 4000  # of a seed: larger ones teach a fuzzer nothing more
 
 
-def flexible_from():
-    rows = re.findall(r'^API\(\w+, (\d+), \d+, \d+, (\d+),', open(f'{HERE}/../../kafka/apis.def').read(), re.M)
-    return {int(key): int(version) for key, version in rows}
-
-
-def seed(frame, flexible):
+def seed(frame):
     key, version = struct.unpack_from('>hh', frame)
     at = 8
     name = struct.unpack_from('>h', frame, at)[0]
     at += 2 + max(0, name)
-    if key in flexible and version >= flexible[key]:
+    if key in FLEXIBLE and version >= FLEXIBLE[key]:
         at += 1  # no tags in headers so far
     return key, version, bytes([key, version]) + frame[at:]
 
@@ -41,11 +37,11 @@ def exactly(conn, count):
     return blob
 
 
-def requests(client, server, directory, flexible):
+def requests(client, server, directory):
     while True:
         head = exactly(client, 4)
         frame = exactly(client, struct.unpack('>i', head)[0])
-        key, version, blob = seed(frame, flexible)
+        key, version, blob = seed(frame)
         path = os.path.join(directory, f'{key}-{version}')
         if len(blob) <= BYTES_MAX and not os.path.exists(path):
             with open(path, 'wb') as file:
@@ -74,7 +70,6 @@ def run(function, *arguments):
 
 def main():
     listen, to, directory = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-    flexible = flexible_from()
     os.makedirs(directory, exist_ok=True)
     with socket.create_server(('127.0.0.1', listen)) as server:
         while True:
@@ -84,7 +79,7 @@ def main():
             except OSError:
                 client.close()
                 continue
-            run(requests, client, back, directory, flexible)
+            run(requests, client, back, directory)
             run(answers, client, back)
 
 

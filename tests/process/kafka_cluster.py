@@ -3,13 +3,13 @@ committed is there when the coordinator has crashed and its logs are served agai
 import json
 
 from cluster import Cluster
-from kafka_groups import Client, FIND, Out, lone
-from kafka_native import batch_of
+from kafka_groups import Client, FIND, lone
+from kafka_wire import FETCH_RECORDS, LIST_OFFSETS, METADATA, NONE, Out, PRODUCE
+from rawbatch import batch_of
 from rig import check, equal, main, until
 
-PRODUCE, FETCH_RECORDS, LIST_OFFSETS, METADATA, ALTER, INVALID_CONFIG = 0, 1, 2, 3, 44, 40
-NOT_LEADER = 6
-NONE, NOT_YET, NOT_COORDINATOR, UNKNOWN_MEMBER = 0, (14, 15, 16), 16, 25
+ALTER, INVALID_CONFIG, NOT_LEADER = 44, 40, 6
+NOT_YET, NOT_COORDINATOR, UNKNOWN_MEMBER = (14, 15, 16), 16, 25
 
 
 def found(client, group='group'):

@@ -2,12 +2,12 @@
 import socket
 import struct
 
-from kafka_groups import Client, FIND, Out
-from kafka_native import batch_of
+from kafka_groups import Client, FIND
+from kafka_wire import FETCH_RECORDS as FETCH, METADATA, NONE, Out, PRODUCE
+from rawbatch import batch_of
 from rig import Server, check, check_in, equal, main, on_end, reader_that_takes_nothing, until
 
-PRODUCE, FETCH, METADATA = 0, 1, 3
-NONE, UNKNOWN_TOPIC = 0, 3
+UNKNOWN_TOPIC = 3
 MIB, USUAL_PORT = 1 << 20, 9092
 
 

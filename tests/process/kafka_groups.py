@@ -1,123 +1,19 @@
 """Consumer groups as Kafka's clients see them, byte for byte: rules of versions, members on several
 connections, a server that is killed and comes back."""
-import socket
-import struct
-
-from rig import Server, WAIT_S, check, equal, main, on_end, until
+from kafka_wire import Connection, Out
+from rig import Server, equal, main, until
 
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST, DELETE = 8, 9, 10, 11, 12, 13, 14, 15, 16, 42
-FLEXIBLE = {3: 9, 44: 1, COMMIT: 8, FETCH: 6, FIND: 3, JOIN: 6, HEARTBEAT: 4, LEAVE: 4, SYNC: 4, DESCRIBE: 5, LIST: 3, DELETE: 2}
 NONE, ILLEGAL_GENERATION, INVALID_GROUP, UNKNOWN_MEMBER = 0, 22, 24, 25
 METADATA_TOO_LARGE, INVALID_SESSION = 12, 26
 REBALANCING, NON_EMPTY, NOT_FOUND, MEMBER_ID_REQUIRED, FENCED = 27, 68, 69, 79, 82
 
 
-def uvarint(n):
-    out = b''
-    while n >= 0x80:
-        out += bytes([n & 0x7f | 0x80])
-        n >>= 7
-    return out + bytes([n])
+class Client(Connection):
+    """Of a server of rig's."""
 
-
-class Out:
-    """Fields of a request. Strings and arrays have two forms."""
-
-    def __init__(self, flexible):
-        self.flexible, self.bytes = flexible, b''
-
-    def i(self, form, *numbers):
-        self.bytes += struct.pack('>' + form, *numbers)
-        return self
-
-    def run(self, value, long=False):
-        blob = value.encode() if isinstance(value, str) else value
-        if self.flexible:
-            self.bytes += b'\0' if blob is None else uvarint(len(blob) + 1) + blob
-        else:
-            self.i('i' if long else 'h', -1 if blob is None else len(blob))
-            self.bytes += blob or b''
-        return self
-
-    def array(self, items, write):
-        if self.flexible:
-            self.bytes += uvarint(0 if items is None else len(items) + 1)
-        else:
-            self.i('i', -1 if items is None else len(items))
-        for item in items or ():
-            write(item)
-        return self
-
-    def end(self):
-        """Of a struct."""
-        self.bytes += b'\0' if self.flexible else b''
-        return self
-
-
-class In:
-    def __init__(self, blob, flexible):
-        self.blob, self.at, self.flexible = blob, 0, flexible
-
-    def i(self, form):
-        values = struct.unpack_from('>' + form, self.blob, self.at)
-        self.at += struct.calcsize('>' + form)
-        return values[0] if len(values) == 1 else values
-
-    def count(self, form):
-        if not self.flexible:
-            return self.i(form)
-        value = shift = 0
-        while True:
-            byte = self.blob[self.at]
-            self.at += 1
-            value |= (byte & 0x7f) << shift
-            shift += 7
-            if byte < 0x80:
-                return value - 1
-
-    def run(self, long=False):
-        n = self.count('i' if long else 'h')
-        if n < 0:
-            return None
-        self.at += n
-        return bytes(self.blob[self.at - n:self.at])
-
-    def array(self, read):
-        return [read() for _ in range(self.count('i'))]
-
-    def end(self):
-        if self.flexible:
-            equal(self.blob[self.at], 0, 'tagged fields')
-            self.at += 1
-
-
-class Client:
     def __init__(self, server):
-        host, port = server.diary_wait(r'clients of Kafka: listening on (\S+):(\d+)').groups()
-        self.socket = socket.create_connection((host, int(port)), WAIT_S)
-        on_end(self.socket.close)
-        self.number = 0
-
-    def send(self, key, version, out):
-        self.number += 1
-        head = struct.pack('>hhih', key, version, self.number, 4) + b'test' + (b'\0' if out.flexible else b'')
-        self.socket.sendall(struct.pack('>i', len(head + out.bytes)) + head + out.bytes)
-        return self.number
-
-    def receive(self, key, version):
-        size = struct.unpack('>i', self.read(4))[0]
-        back = In(self.read(size), version >= FLEXIBLE[key])
-        equal(back.i('i'), self.number, 'correlation')
-        back.end()
-        return back
-
-    def read(self, count):
-        blob = b''
-        while len(blob) < count:
-            piece = self.socket.recv(count - len(blob))
-            check(piece, 'the connection was closed')
-            blob += piece
-        return blob
+        super().__init__(*server.diary_wait(r'clients of Kafka: listening on (\S+):(\d+)').groups())
 
     def join_send(self, version, member='', instance=None, metadata=b'm', session=6000):
         out = Out(version >= 6).run('group').i('i', session)
@@ -360,6 +256,20 @@ def test_every_version_joins_commits_and_fetches():
                 rows.append((back.run(), back.run(), back.i('h')))
                 back.end()
             equal([r[2] for r in rows], [NONE, UNKNOWN_MEMBER])
+
+
+def test_new_member_is_told_its_id_first_from_version_4_on():
+    """But for those with names of their own, which are known by them."""
+    server = served()
+    for version, instance, error in ((3, None, NONE), (4, None, MEMBER_ID_REQUIRED), (5, None, MEMBER_ID_REQUIRED),
+                                     (5, 'cellar', NONE), (9, None, MEMBER_ID_REQUIRED), (9, 'attic', NONE)):
+        client = Client(server)
+        joined = client.join(version, instance=instance)
+        equal(joined['error'], error, f'version {version}, {instance}')
+        equal(bool(joined['member']), True, 'an id')
+        out = Out(False).run('group')
+        client.send(LEAVE, 3, out.array([joined['member']], lambda member: out.run(member).run(instance)))
+        client.receive(LEAVE, 3)
 
 
 def members_told(client):

@@ -4,42 +4,13 @@ was answered is there, once. What the sanitizers look at: connections on one cor
 KAFKA_LOAD and NATIVE_LOAD name the programs (tests/kafka/load.c, tests/broker/load.c)."""
 import os
 import re
-import socket
-import struct
 import subprocess
 import threading
 
+from kafka_wire import batch_offsets, batches_fetch, Connection
 from rig import Server, WAIT_S, check, equal, main, on_end, process_end
 
 PARTITIONS, RECORDS, LARGE_RECORDS = 4, 20, 3500
-BATCH_HEAD = 61
-
-
-def fetch(conn, offset, partition):
-    """(offset behind what came, records, high watermark) of one Fetch, version 4."""
-    body = struct.pack('>iiiib', -1, 100, 1, 1 << 20, 0) + struct.pack('>ih', 1, 4) + b'load' + \
-        struct.pack('>iiqi', 1, partition, offset, 1 << 20)
-    head = struct.pack('>hhih', 1, 4, 7, 4) + b'read'
-    conn.sendall(struct.pack('>i', len(head + body)) + head + body)
-    blob = b''
-    while len(blob) < 4 or len(blob) < 4 + struct.unpack_from('>i', blob)[0]:
-        piece = conn.recv(1 << 20)
-        check(piece, 'the server closed')
-        blob += piece
-    error, high = struct.unpack_from('>hq', blob, 4 + 4 + 4 + 4 + 2 + 4 + 4 + 4)
-    equal(error, 0, 'fetch')
-    at = 4 + 4 + 4 + 4 + 2 + 4 + 4 + 4 + 2 + 8 + 8
-    aborted, count = struct.unpack_from('>ii', blob, at)
-    check(aborted <= 0)
-    at, records = at + 8, 0
-    while at + BATCH_HEAD <= len(blob):
-        base, length = struct.unpack_from('>qi', blob, at)
-        last = struct.unpack_from('>i', blob, at + 23)[0]
-        equal(base, offset, 'the next offset')
-        offset = base + last + 1
-        records += last + 1
-        at += 12 + length
-    return offset, records, high
 
 
 class Reader(threading.Thread):
@@ -47,17 +18,19 @@ class Reader(threading.Thread):
 
     def __init__(self, address, partition, over):
         super().__init__()
-        self.conn = socket.create_connection(address, WAIT_S)
+        self.conn = Connection(*address)
         self.partition, self.over, self.records, self.failure = partition, over, 0, None
-        on_end(self.conn.close)
 
     def run(self):
         try:
             offset = 0
             while True:
                 over = self.over.is_set()
-                offset, records, high = fetch(self.conn, offset, self.partition)
-                self.records += records
+                batches, high = batches_fetch(self.conn, 'load', self.partition, offset)
+                for first, behind in map(batch_offsets, batches):
+                    equal(first, offset, 'the next offset')
+                    self.records += behind - first
+                    offset = behind
                 if over and offset == high:
                     return
         except Exception as failure:

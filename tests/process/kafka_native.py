@@ -1,13 +1,12 @@
 """What one kind of client writes the other reads: same offsets, keys, values and times."""
 import struct
 
-from kafka_groups import Client, FLEXIBLE, In, Out
+from kafka_groups import Client
+from kafka_wire import BATCH_HEAD, batch_offsets, batches_fetch, In, NONE, Out, PRODUCE
 from rawbatch import batch_of
 from rig import Server, equal, main
 
-PRODUCE, FETCH, LIST_OFFSETS, NONE = 0, 1, 2, 0
-FLEXIBLE.update({PRODUCE: 9, FETCH: 12, LIST_OFFSETS: 6})
-BATCH_HEAD, BASE_MS = 61, 1_700_000_000_123
+BASE_MS = 1_700_000_000_123
 
 
 class Records(In):
@@ -26,32 +25,23 @@ class Records(In):
         return None if n < 0 else bytes(self.blob[self.at - n:self.at])
 
 
-def records_in(blob):
-    """[(offset, time, key, value)] of uncompressed batches."""
-    found = []
-    while len(blob) >= BATCH_HEAD:
-        base, length = struct.unpack_from('>qi', blob)
-        _, first_ms = struct.unpack_from('>iq', blob, 23)
-        reader = Records(blob[BATCH_HEAD:12 + length], False)
-        for _ in range(struct.unpack_from('>i', blob, 57)[0]):
-            reader.varint(), reader.i('b')
-            time, offset = first_ms + reader.varint(), base + reader.varint()
-            found.append((offset, time, reader.taken(), reader.taken()))
-            for _ in range(reader.varint()):
-                reader.taken(), reader.taken()
-        blob = blob[12 + length:]
+def records_in(batch):
+    """[(offset, time, key, value)] of an uncompressed batch."""
+    found, base = [], batch_offsets(batch)[0]
+    first_ms, count = struct.unpack_from('>q', batch, 27)[0], struct.unpack_from('>i', batch, 57)[0]
+    reader = Records(batch[BATCH_HEAD:], False)
+    for _ in range(count):
+        reader.varint(), reader.i('b')
+        time, offset = first_ms + reader.varint(), base + reader.varint()
+        found.append((offset, time, reader.taken(), reader.taken()))
+        for _ in range(reader.varint()):
+            reader.taken(), reader.taken()
     return found
 
 
 def kafka_read(client, topic, partition):
-    out = Out(False).i('iiiib', -1, 100, 1, 1 << 20, 0)
-    client.send(FETCH, 4, out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('iqi', partition, 0, 1 << 20))))
-    back = client.receive(FETCH, 4)
-    back.i('i')
-    equal((back.i('i'), back.run(), back.i('i'), back.i('i')), (1, topic.encode(), 1, partition))
-    error, high, _, aborted = back.i('hqqi')
-    equal((error, max(aborted, 0)), (NONE, 0))
-    found = records_in(back.run(True))
+    batches, high = batches_fetch(client, topic, partition, 0)
+    found = [record for batch in batches for record in records_in(batch)]
     equal(len(found), high, 'records up to the high watermark')
     return found
 
@@ -59,8 +49,8 @@ def kafka_read(client, topic, partition):
 def kafka_write(client, topic, partition, records):
     """The offset of the first."""
     out = Out(False).run(None).i('hi', -1, 30000)
-    client.send(PRODUCE, 3, out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('i', partition).run(batch_of(records), True))))
-    back = client.receive(PRODUCE, 3)
+    out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('i', partition).run(batch_of(records), True)))
+    back = client.ask(PRODUCE, 3, out)
     equal((back.i('i'), back.run(), back.i('i'), back.i('i')), (1, topic.encode(), 1, partition))
     error, first, _ = back.i('hqq')
     equal(error, NONE)
