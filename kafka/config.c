@@ -248,20 +248,25 @@ leat_err leat_kafka_config_set(struct leat_stream_settings *settings, uint32_t *
         return leat_error_set(error, LEAT_E_CONFIG,
                               "there is no configuration \"%.*s\" of topics here",
                               name.bytes > 100 ? 100 : (int)name.bytes, name.text);
-    if (value.text == NULL) {
+    struct leat_kafka_config_row row = {0};
+    row_value(config, settings, &row);
+    const bool settled = config->change == 0 && !creating;
+    if (value.text == NULL && (!settled || row.is_default)) {
         default_set(config, settings);
         *change |= config->change;
         return LEAT_OK;
     }
+    if (value.text == NULL)
+        return leat_error_set(
+            error, LEAT_E_CONFIG,
+            "%s can't go back to its default: it is chosen when the topic is made", config->name);
     if (config->kind == CONFIG_FIXED) {
         if (text_is(value, config->fixed)) return LEAT_OK;
         char allowed[80];
         snprintf(allowed, sizeof allowed, "here it is always \"%s\"", config->fixed);
         return refuse_value(config, value, allowed, error);
     }
-    if (config->change == 0 && !creating) {
-        struct leat_kafka_config_row row = {0};
-        row_value(config, settings, &row);
+    if (settled) {
         if (text_is(value, row.value)) return LEAT_OK;
         return refuse_value(config, value, "it is chosen when the topic is made", error);
     }

@@ -210,7 +210,7 @@ static void alter_resource(struct alter *alter, const void *resource, const stru
         alter_commit(alter, stream, &settings, change, out);
 }
 
-/* Those named are set; all others go back to their defaults. */
+/* Those named are set; all others that can be changed go back to their defaults. */
 static leat_err apply_all(const void *given, struct leat_stream_settings *settings,
                           uint32_t *change, struct leat_error *error)
 {
@@ -218,8 +218,9 @@ static leat_err apply_all(const void *given, struct leat_stream_settings *settin
     struct leat_kafka_config_row row;
     leat_err rc = LEAT_OK;
     for (uint32_t i = 0; rc == LEAT_OK && leat_kafka_config_get(settings, i, &row); i++)
-        rc = leat_kafka_config_set(settings, change, leat_kafka_text(row.name),
-                                   (struct leat_kafka_string){NULL, -1}, false, error);
+        if (!row.read_only)
+            rc = leat_kafka_config_set(settings, change, leat_kafka_text(row.name),
+                                       (struct leat_kafka_string){NULL, -1}, false, error);
     for (int32_t i = 0; rc == LEAT_OK && i < resource->configs.count; i++)
         rc = leat_kafka_config_set(settings, change, resource->configs.at[i].name,
                                    resource->configs.at[i].value, false, error);
@@ -240,7 +241,9 @@ static leat_err alter_step(struct leat_stream_settings *settings, uint32_t *chan
                               config->name.bytes > 100 ? 100 : (int)config->name.bytes,
                               config->name.text);
     else if (value.text == NULL)
-        return leat_error_set(error, LEAT_E_CONFIG, "a configuration can't be set to null");
+        return leat_error_set(error, LEAT_E_CONFIG, "%.*s can't be set to null",
+                              config->name.bytes > 100 ? 100 : (int)config->name.bytes,
+                              config->name.text);
     return leat_kafka_config_set(settings, change, config->name, value, false, error);
 }
 

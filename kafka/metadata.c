@@ -76,11 +76,17 @@ static bool fill_all(struct leat_kafka_request *request,
     return true;
 }
 
-static const struct leat_stream *stream_asked(const struct leat_core *core,
+/* Versions 10 and 11 have ids in them already, and nobody may ask by them. */
+static bool may_ask_by_id(const struct leat_kafka_request *request)
+{
+    return request->version >= 12;
+}
+
+static const struct leat_stream *stream_asked(const struct leat_kafka_request *request,
                                               const struct leat_kafka_metadata_request_topic *asked)
 {
-    return asked->name.text != NULL ? leat_kafka_topic_by_name(core, asked->name)
-                                    : leat_kafka_topic_by_id(core, &asked->topic_id);
+    if (asked->name.text != NULL) return leat_kafka_topic_by_name(request->core, asked->name);
+    return may_ask_by_id(request) ? leat_kafka_topic_by_id(request->core, &asked->topic_id) : NULL;
 }
 
 static bool fill_named(struct metadata *metadata)
@@ -96,17 +102,18 @@ static bool fill_named(struct metadata *metadata)
         const struct leat_kafka_metadata_request_topic *asked = &body->topics.at[i];
         struct leat_kafka_metadata_response_topic *topic = &response->topics.at[i];
         const bool by_name = asked->name.text != NULL;
-        const struct leat_stream *stream = stream_asked(request->core, asked);
+        const struct leat_stream *stream = stream_asked(request, asked);
         topic->name = asked->name;
         topic->topic_id = asked->topic_id;
         if (stream != NULL) {
             if (!fill_topic(request, stream, topic)) return false;
             continue;
         }
-        topic->error_code =
-            by_name ? LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION : LEAT_KAFKA_UNKNOWN_TOPIC_ID;
+        topic->error_code = by_name                  ? LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION
+                            : may_ask_by_id(request) ? LEAT_KAFKA_UNKNOWN_TOPIC_ID
+                                                     : LEAT_KAFKA_INVALID_REQUEST;
         /* Versions before 12 have no place for a topic without a name. */
-        if (!by_name && request->version < 12) topic->name = leat_kafka_text("");
+        if (!by_name && !may_ask_by_id(request)) topic->name = leat_kafka_text("");
         int32_t at = metadata->name_at[i];
         leat_err refused = at >= 0 ? metadata->seeker.errors[at].code : LEAT_E_BAD_NAME;
         if (by_name && refused != LEAT_OK)
@@ -131,14 +138,15 @@ static void metadata_on_places(struct leat_places_wait *wait)
 /* true: where the copies of some topic are was never asked here, and is being asked. */
 static bool places_want(struct metadata *metadata)
 {
-    struct leat_core *core = metadata->request->core;
-    const struct leat_kafka_metadata_request *body = metadata->request->body;
+    const struct leat_kafka_request *request = metadata->request;
+    struct leat_core *core = request->core;
+    const struct leat_kafka_metadata_request *body = request->body;
     const struct leat_stream *stream = NULL;
     bool waits = false;
     while (metadata->all && (stream = leat_kafka_topic_next(core, stream)) != NULL)
         waits |= leat_places_want(core, stream->desc->id);
     for (int32_t i = 0; !metadata->all && i < body->topics.count; i++)
-        if ((stream = stream_asked(core, &body->topics.at[i])) != NULL)
+        if ((stream = stream_asked(request, &body->topics.at[i])) != NULL)
             waits |= leat_places_want(core, stream->desc->id);
     return waits;
 }

@@ -302,6 +302,20 @@ static void configurations_that_are_not_here_are_refused_by_name(void **state)
                          LEAT_KAFKA_INVALID_CONFIG);
     assert_int_equal(alter(&client, "configured", "min.insync.replicas", "1"), LEAT_KAFKA_NONE);
     assert_int_equal(alter(&client, "configured", "cleanup.policy", "delete"), LEAT_KAFKA_NONE);
+    /* Nor is it said that something goes back to its default which does not. */
+    struct leat_kafka_create_topics_request_config config = {text("leat.durability"),
+                                                             text("memory")};
+    struct leat_kafka_create_topics_request_topic topic = {.name = text("chosen"),
+                                                           .num_partitions = -1,
+                                                           .replication_factor = -1,
+                                                           .configs = {&config, 1}};
+    struct leat_kafka_create_topics_request create = {.topics = {&topic, 1}, .timeout_ms = 1000};
+    struct leat_kafka_create_topics_response *made =
+        wire_call(&client, LEAT_KAFKA_CREATE_TOPICS, 7, &create);
+    assert_int_equal(made->topics.at[0].error_code, LEAT_KAFKA_NONE);
+    assert_int_equal(alter(&client, "chosen", "leat.durability", NULL), LEAT_KAFKA_INVALID_CONFIG);
+    assert_int_equal(alter(&client, "chosen", "leat.durability", "memory"), LEAT_KAFKA_NONE);
+    assert_int_equal(alter(&client, "configured", "leat.durability", NULL), LEAT_KAFKA_NONE);
     wire_close(&client);
 }
 

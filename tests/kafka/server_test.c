@@ -82,13 +82,13 @@ static void advertised_ranges_hold_what_clients_look_for(void **state)
     wire_close(&client);
 }
 
-/* Transactions, access control, authentication, the groups of KIP-848, share groups and telemetry: a client
- * that finds them would use them. */
+/* Transactions, access control, authentication, quotas, the groups of KIP-848, share groups and telemetry: a
+ * client that finds them would use them. Who asks all the same is closed. */
 static void what_is_not_served_is_not_advertised_and_refused_by_name(void **state)
 {
     (void)state;
-    static const int16_t absent[] = {17, 24, 25, 26, 28, 29, 30, 31,
-                                     36, 68, 69, 71, 72, 76, 77, 78};
+    static const uint8_t absent[] = {17, 24, 25, 26, 27, 28, 29, 30, 31, 36, 38, 48, 49,
+                                     50, 51, 61, 65, 66, 68, 69, 71, 72, 76, 77, 78, 79};
     struct wire_client client;
     wire_open(&client, port);
     struct leat_kafka_api_versions_request body = {text(""), text("")};
@@ -97,6 +97,14 @@ static void what_is_not_served_is_not_advertised_and_refused_by_name(void **stat
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         for (int32_t k = 0; k < answer->api_keys.count; k++)
             assert_int_not_equal(answer->api_keys.at[k].api_key, absent[i]);
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
+        const uint8_t frame[] = {0, 0, 0, 10, 0, absent[i], 0, 0, 0, 0, 0, 1, 0xff, 0xff};
+        struct wire_client asking;
+        wire_open(&asking, port);
+        wire_send_bytes(&asking, frame, sizeof frame);
+        wire_expect_closed(&asking);
+        wire_close(&asking);
+    }
     struct leat_kafka_find_coordinator_request find = {.key = text("tx"), .key_type = 1};
     struct leat_kafka_find_coordinator_response *found =
         wire_call(&client, LEAT_KAFKA_FIND_COORDINATOR, 2, &find);
@@ -264,6 +272,30 @@ static void topic_ids_are_found_and_never_used_again(void **state)
     assert_int_equal(
         fetch_one(&client, 13, (struct fetching){.id = second, .epoch = -1}).error_code,
         LEAT_KAFKA_NONE);
+    wire_close(&client);
+}
+
+/* Versions 10 and 11 have a place for an id that nobody may ask by; a name counts, whatever stands there. */
+static void metadata_is_asked_by_id_from_version_12_on_only(void **state)
+{
+    (void)state;
+    struct wire_client client;
+    wire_open(&client, port);
+    const struct leat_kafka_uuid id = topic_id(&client, "numbered");
+    for (int16_t version = 10; version <= 13; version++) {
+        struct leat_kafka_metadata_request_topic asked = {.topic_id = id, .name = {NULL, -1}};
+        struct leat_kafka_metadata_request body = {.topics = {&asked, 1}};
+        struct leat_kafka_metadata_response *answer =
+            wire_call(&client, LEAT_KAFKA_METADATA, version, &body);
+        assert_int_equal(answer->topics.count, 1);
+        assert_int_equal(answer->topics.at[0].error_code,
+                         version < 12 ? LEAT_KAFKA_INVALID_REQUEST : LEAT_KAFKA_NONE);
+        asked =
+            (struct leat_kafka_metadata_request_topic){.topic_id = {{1}}, .name = text("numbered")};
+        answer = wire_call(&client, LEAT_KAFKA_METADATA, version, &body);
+        assert_int_equal(answer->topics.at[0].error_code, LEAT_KAFKA_NONE);
+        assert_memory_equal(&answer->topics.at[0].topic_id, &id, sizeof id);
+    }
     wire_close(&client);
 }
 
@@ -596,6 +628,7 @@ int main(void)
         cmocka_unit_test(metadata_empty_and_null_lists_mean_what_their_version_says),
         cmocka_unit_test(metadata_creates_only_when_the_client_allows_it),
         cmocka_unit_test(topic_ids_are_found_and_never_used_again),
+        cmocka_unit_test(metadata_is_asked_by_id_from_version_12_on_only),
         cmocka_unit_test(topic_partitions_are_described_in_pages),
         cmocka_unit_test(batch_is_read_as_it_was_sent_in_every_version),
         cmocka_unit_test(producer_sequences_are_checked),
