@@ -53,7 +53,7 @@ class Client:
         want = sum(end - begin for begin, end in (consumer.get_watermark_offsets(p, 20) for p in parts))
         consumer.assign(parts)
         while len(records) < want:
-            got = consumer.consume(1000, 20)
+            got = consumer.consume(min(1000, want - len(records)), 20)  # waits for so many
             if not got:
                 break
             records += [self.record(m) for m in got]
