@@ -258,6 +258,14 @@ bool cli_in_range(const char *option, uint64_t value, uint64_t least, uint64_t m
     return false;
 }
 
+bool cli_number(const char *option, uint64_t *value, uint64_t least, uint64_t most,
+                uint64_t otherwise)
+{
+    if (*value != CLI_NONE) return cli_in_range(option, *value, least, most, "");
+    *value = otherwise;
+    return true;
+}
+
 bool cli_wants_help(int argc, char **argv, const char *help)
 {
     for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {

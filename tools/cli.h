@@ -47,6 +47,10 @@ char cli_unescaped(const char **text);
 /** False after a message that names the option and its range, in `unit` (" ms", or ""). */
 bool cli_in_range(const char *option, uint64_t value, uint64_t least, uint64_t most,
                   const char *unit);
+#define CLI_NONE UINT64_MAX /* a number that was not given */
+/** The same of a number that may be left out: where it was, it becomes `otherwise`. So 0 can be told from nothing. */
+bool cli_number(const char *option, uint64_t *value, uint64_t least, uint64_t most,
+                uint64_t otherwise);
 /** Print a help text when --help or -h is among the arguments. */
 bool cli_wants_help(int argc, char **argv, const char *help);
 

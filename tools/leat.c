@@ -68,7 +68,11 @@ int main(int argc, char **argv)
         if (strncmp(word, "--brokers=", 10) == 0) {
             cli_brokers = word + 10;
             at++;
-        } else if ((strcmp(word, "-b") == 0 || strcmp(word, "--brokers") == 0) && at + 1 < argc) {
+        } else if (strcmp(word, "-b") == 0 || strcmp(word, "--brokers") == 0) {
+            if (at + 1 == argc) {
+                cli_error("--brokers wants a value");
+                return CLI_USAGE;
+            }
             cli_brokers = argv[at + 1];
             at += 2;
         } else if (strncmp(word, "-b", 2) == 0 && word[2]) {

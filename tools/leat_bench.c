@@ -1,6 +1,7 @@
 /* leat bench: which benchmark, and what both need. */
 #include "tools/leat_bench.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -98,6 +99,15 @@ static void json_print(FILE *out, const struct bench_report *r)
     for (size_t i = 0; i < r->second_count; i++)
         fprintf(out, "%s%.0f", i ? "," : "", r->per_second[i]);
     fprintf(out, "],\"settings\":{%s}}\n", r->settings);
+}
+
+int bench_json_check(const char *json_path)
+{
+    if (!json_path || strcmp(json_path, "-") == 0) return CLI_OK;
+    FILE *out = fopen(json_path, "a");
+    if (out) return fclose(out) ? CLI_FAILED : CLI_OK;
+    cli_error("%s can't be written: %s", json_path, strerror(errno));
+    return CLI_FAILED;
 }
 
 int bench_print(const struct bench_report *r, const char *json_path)

@@ -50,6 +50,10 @@ struct bench_report {
 };
 /** Human figures to stdout; JSON to a file ("-": stdout instead of them). */
 int bench_print(const struct bench_report *report, const char *json_path);
+/** Before anything is measured: CLI_FAILED after a message where the figures can't be written. NULL, "-": nothing. */
+int bench_json_check(const char *json_path);
+/** NULL, or the name of a transport; false after a message. */
+bool bench_replication_check(const char *kind);
 double bench_cpu_seconds(void);
 
 #endif

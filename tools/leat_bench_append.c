@@ -540,11 +540,41 @@ static int run(struct append_options *o)
     return code;
 }
 
+/* What was given lies in its range; what was not is as the help says (0: as none was given). */
+static bool numbers_take(struct append_options *o)
+{
+    uint64_t seconds_ms = o->records == CLI_NONE ? 5000 : 0;
+    return cli_number("producers", &o->producers, 1, PRODUCERS_MAX, 8) &&
+           cli_number("record-bytes", &o->record_bytes, 0, 1000000, 100) &&
+           cli_number("batch-records", &o->batch_records, 1, 1000000, 100) &&
+           cli_number("records", &o->records, 1, INT64_MAX, 0) &&
+           cli_number("seconds", &o->seconds_ms, 1, INT64_MAX, seconds_ms) &&
+           cli_number("rate", &o->rate, 1, INT64_MAX, 0) &&
+           cli_number("in-flight", &o->in_flight, 1, INT64_MAX, 0) &&
+           cli_number("threads", &o->threads, 1, PRODUCERS_MAX, 0) &&
+           cli_number("streamlets", &o->streamlets, 1, LEAT_STREAMLETS_MAX, 0) &&
+           cli_number("logs", &o->logs, 1, LEAT_LOGS_MAX, 0) &&
+           cli_number("copies", &o->copies, 1, LEAT_COPIES_MAX, 0) &&
+           cli_in_range("linger", o->linger_us, 0, 1000000000, " us");
+}
+
 int leat_bench_append(int argc, char **argv)
 {
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
     struct append_options o = {
-        .producers = 8, .record_bytes = 100, .batch_records = 100, .linger_us = 1000};
+        .producers = CLI_NONE,
+        .record_bytes = CLI_NONE,
+        .batch_records = CLI_NONE,
+        .seconds_ms = CLI_NONE,
+        .records = CLI_NONE,
+        .rate = CLI_NONE,
+        .in_flight = CLI_NONE,
+        .threads = CLI_NONE,
+        .streamlets = CLI_NONE,
+        .logs = CLI_NONE,
+        .copies = CLI_NONE,
+        .linger_us = 1000,
+    };
     const struct cli_option options[] = {
         CLI_COMMON,
         {"producers", 0, CLI_U64, &o.producers},
@@ -571,23 +601,14 @@ int leat_bench_append(int argc, char **argv)
         if (n > 0) cli_error("bench append takes no operands");
         return CLI_USAGE;
     }
-    if (o.producers == 0 || o.producers > PRODUCERS_MAX || o.batch_records == 0 ||
-        o.batch_records > 1000000 || o.record_bytes > 1000000 ||
-        o.streamlets > LEAT_STREAMLETS_MAX || o.logs > LEAT_LOGS_MAX || o.linger_us > 1000000000 ||
-        o.copies > LEAT_COPIES_MAX) {
-        cli_error(
-            "--producers is 1 to %d, --batch-records 1 to 1000000, --record-bytes 0 to 1000000, "
-            "--streamlets 1 to %d, --logs at most %d, --linger at most 1000 s, --copies at most %d",
-            PRODUCERS_MAX, LEAT_STREAMLETS_MAX, LEAT_LOGS_MAX, LEAT_COPIES_MAX);
-        return CLI_USAGE;
-    }
-    int codec;
-    if (cli_compression_parse(o.compression, &codec)) return CLI_USAGE;
-    if (o.seconds_ms && o.records) {
+    if (o.seconds_ms != CLI_NONE && o.records != CLI_NONE) {
         cli_error("--seconds or --records, not both");
         return CLI_USAGE;
     }
-    if (!o.records && !o.seconds_ms) o.seconds_ms = 5000;
+    if (!numbers_take(&o) || !bench_replication_check(o.replication)) return CLI_USAGE;
+    int codec;
+    if (cli_compression_parse(o.compression, &codec)) return CLI_USAGE;
+    if (bench_json_check(o.json)) return CLI_FAILED;
     /* Who waits for room, or for its time, holds up the other producers of its thread. */
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     if (!o.threads && o.in_flight && !o.rate)

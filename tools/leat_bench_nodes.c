@@ -87,6 +87,15 @@ double bench_nodes_cpu_seconds(const struct bench_nodes *nodes)
     return seconds;
 }
 
+bool bench_replication_check(const char *wanted)
+{
+    if (!wanted) return true;
+    for (unsigned kind = 1; kind < LEAT_RMEM_KINDS; kind++)
+        if (strcmp(leat_rmem_kind_name((enum leat_rmem_kind)kind), wanted) == 0) return true;
+    cli_error("--replication is shm, verbs, tcp or rpc, not '%s'", wanted);
+    return false;
+}
+
 int bench_nodes_transport(const struct bench_nodes *nodes, const char *wanted)
 {
     for (uint32_t i = 0; i < nodes->count; i++) {

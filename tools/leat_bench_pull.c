@@ -17,6 +17,7 @@ enum {
     OPEN_MS = 30000,
     PRODUCERS_SEEN_MAX = 1024,
     VIEWS_PER_CALL = 128,
+    FETCH_BYTES_MAX = 4 * 1024 * 1024,
     TELL_EVERY = 4096,  /* records: the live figures */
     LOOK_EVERY = 65536, /* records: the clock */
 };
@@ -322,7 +323,11 @@ static int run(struct pull_options *o)
 int leat_bench_pull(int argc, char **argv)
 {
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
-    struct pull_options o = {.stream = "bench", .fetch_bytes = 1024 * 1024};
+    struct pull_options o = {.stream = "bench",
+                             .consumers = CLI_NONE,
+                             .records = CLI_NONE,
+                             .seconds_ms = CLI_NONE,
+                             .fetch_bytes = 1024 * 1024};
     const struct cli_option options[] = {
         CLI_COMMON,
         {"consumers", 0, CLI_U64, &o.consumers},
@@ -338,9 +343,10 @@ int leat_bench_pull(int argc, char **argv)
         if (n > 0) cli_error("bench pull takes no operands");
         return CLI_USAGE;
     }
-    if (o.consumers > CONSUMERS_MAX || o.fetch_bytes > 4u * 1024 * 1024 || o.fetch_bytes == 0) {
-        cli_error("--consumers is at most %d, --fetch-bytes 1 to 4M", CONSUMERS_MAX);
+    if (!cli_number("consumers", &o.consumers, 1, CONSUMERS_MAX, 0) ||
+        !cli_number("records", &o.records, 1, INT64_MAX, 0) ||
+        !cli_number("seconds", &o.seconds_ms, 1, INT64_MAX, 0) ||
+        !cli_in_range("fetch-bytes", o.fetch_bytes, 1, FETCH_BYTES_MAX, ""))
         return CLI_USAGE;
-    }
-    return run(&o);
+    return bench_json_check(o.json) ? CLI_FAILED : run(&o);
 }

@@ -652,13 +652,17 @@ int leat_bench_recovery(int argc, char **argv)
     }
     bool how =
         strcmp(o.how, "kill") == 0 || strcmp(o.how, "stop") == 0 || strcmp(o.how, "leader") == 0;
-    if (!how || o.trials == 0 || o.trials > TRIALS_MAX || o.nodes < 3 ||
-        o.nodes > BENCH_SERVERS_MAX || o.copies < 2 || o.copies > o.nodes) {
-        cli_error("--how is kill, leader or stop, --trials 1 to %d, --nodes 3 to %d, --copies 2 to "
-                  "the nodes",
-                  TRIALS_MAX, BENCH_SERVERS_MAX);
+    if (!how) {
+        cli_error("--how is kill, leader or stop, not '%s'", o.how);
         return CLI_USAGE;
     }
-    int code = disk_check(&o);
+    if (o.replication && strcmp(o.replication, "auto") == 0) o.replication = NULL;
+    if (!cli_in_range("trials", o.trials, 1, TRIALS_MAX, "") ||
+        !cli_in_range("nodes", o.nodes, 3, BENCH_SERVERS_MAX, "") ||
+        !cli_in_range("copies", o.copies, 2, o.nodes, ", the nodes") ||
+        !bench_replication_check(o.replication))
+        return CLI_USAGE;
+    int code = bench_json_check(o.json);
+    if (code == CLI_OK) code = disk_check(&o);
     return code ? code : run(&o);
 }

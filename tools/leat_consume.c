@@ -86,7 +86,9 @@ static bool time_parse(const char *text, int64_t *out_ms)
     bool utc = *end == 'Z';
     if (utc) end++;
     if (*end) return false;
+    int day = tm.tm_mday;
     time_t seconds = utc ? timegm(&tm) : mktime(&tm);
+    if (tm.tm_mday != day) return false; /* the 30th of February */
     *out_ms = (int64_t)seconds * 1000 + ms;
     return true;
 }
@@ -401,12 +403,12 @@ static int consume(struct consume_run *run, bool until_end, uint64_t max_records
 /* What the arguments say; NULL: not said. */
 struct consume_words {
     const char *from, *set, *mode, *format;
-    uint64_t max_records, streamlet, log; /* UINT64_MAX: all */
+    uint64_t max_records, streamlet, log; /* CLI_NONE: all */
     bool until_end;
 };
 
 /* CLI_OK, or CLI_USAGE after a message. */
-static int words_check(const struct consume_words *words, leat_consumer_options *options,
+static int words_check(struct consume_words *words, leat_consumer_options *options,
                        struct consume_from *from)
 {
     if (from_parse(words->from, options, from) || (words->format && format_check(words->format)))
@@ -425,16 +427,15 @@ static int words_check(const struct consume_words *words, leat_consumer_options 
                   words->from);
         return CLI_USAGE;
     }
-    if (!cli_in_range("streamlet", words->streamlet == UINT64_MAX ? 0 : words->streamlet, 0,
-                      LEAT_STREAMLETS_MAX - 1, "") ||
-        !cli_in_range("log", words->log == UINT64_MAX ? 0 : words->log, 0, LEAT_LOGS_MAX - 1, ""))
+    if (!cli_number("streamlet", &words->streamlet, 0, LEAT_STREAMLETS_MAX - 1, CLI_NONE) ||
+        !cli_number("log", &words->log, 0, LEAT_LOGS_MAX - 1, CLI_NONE))
         return CLI_USAGE;
     options->brokers = cli_brokers;
     options->client_name = "leat consume";
     options->set = words->set;
     options->set_mode = words->mode && *words->mode == 'p' ? LEAT_SET_PARALLEL : LEAT_SET_ORDERED;
-    if (words->streamlet != UINT64_MAX) options->streamlet = (int32_t)words->streamlet;
-    if (words->log != UINT64_MAX) options->log = (int32_t)words->log;
+    if (words->streamlet != CLI_NONE) options->streamlet = (int32_t)words->streamlet;
+    if (words->log != CLI_NONE) options->log = (int32_t)words->log;
     return CLI_OK;
 }
 
@@ -457,8 +458,7 @@ static leat_consumer *consumer_open(const char *stream, const leat_consumer_opti
 int leat_consume_main(int argc, char **argv)
 {
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
-    struct consume_words words = {
-        .max_records = UINT64_MAX, .streamlet = UINT64_MAX, .log = UINT64_MAX};
+    struct consume_words words = {.max_records = CLI_NONE, .streamlet = CLI_NONE, .log = CLI_NONE};
     const struct cli_option arguments[] = {
         CLI_COMMON,
         {"from", 'o', CLI_TEXT, &words.from},

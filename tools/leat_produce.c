@@ -239,7 +239,7 @@ int leat_produce_main(int argc, char **argv)
 {
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
     const char *separator = NULL, *compression = NULL;
-    uint64_t batch_bytes = 0, linger_us = 1000, streamlet = UINT64_MAX, timeout_ms = 120000;
+    uint64_t batch_bytes = CLI_NONE, linger_us = 1000, streamlet = CLI_NONE, timeout_ms = 120000;
     bool quiet = false, acks = false;
     const struct cli_option options[] = {
         CLI_COMMON,
@@ -268,12 +268,10 @@ int leat_produce_main(int argc, char **argv)
     }
     for (const char *at = separator; at && *at;)
         delimiter[delimiter_bytes++] = cli_unescaped(&at);
-    if (!cli_in_range("streamlet", streamlet == UINT64_MAX ? 0 : streamlet, 0,
-                      LEAT_STREAMLETS_MAX - 1, "") ||
+    if (!cli_number("streamlet", &streamlet, 0, LEAT_STREAMLETS_MAX - 1, CLI_NONE) ||
         !cli_in_range("timeout", timeout_ms, 1, INT32_MAX, " ms") ||
         !cli_in_range("linger", linger_us, 0, UINT32_MAX, " us") ||
-        !cli_in_range("batch-bytes", batch_bytes ? batch_bytes : BATCH_BYTES_MIN, BATCH_BYTES_MIN,
-                      BATCH_BYTES_MAX, ""))
+        !cli_number("batch-bytes", &batch_bytes, BATCH_BYTES_MIN, BATCH_BYTES_MAX, 0))
         return CLI_USAGE;
     /* Asked first, so that a missing server or a wrong name is told at once. */
     int code = cli_stream_ensure(argv[0], true);
@@ -289,7 +287,7 @@ int leat_produce_main(int argc, char **argv)
         .stream = argv[0],
         .separator = separator ? delimiter : NULL,
         .separator_bytes = delimiter_bytes,
-        .streamlet = streamlet == UINT64_MAX ? -1 : (int32_t)streamlet,
+        .streamlet = streamlet == CLI_NONE ? -1 : (int32_t)streamlet,
         .acks = acks,
         .started_us = leat_shared_now_us(NULL),
     };

@@ -143,9 +143,9 @@ int cli_stream_create(const char *name, const struct leat_stream_settings *setti
 
 static int create(int argc, char **argv)
 {
-    uint64_t copies = 0, min_copies = 0;
-    uint64_t streamlets = 0, logs = 0, retention_ms = 0, retention_bytes = 0, segment_bytes = 0;
-    uint64_t batch_bytes = 0;
+    uint64_t copies = CLI_NONE, min_copies = CLI_NONE, streamlets = CLI_NONE, logs = CLI_NONE;
+    uint64_t retention_ms = CLI_NONE, retention_bytes = CLI_NONE, segment_bytes = CLI_NONE;
+    uint64_t batch_bytes = CLI_NONE;
     const char *durability = NULL;
     bool json = false, append_time = false;
     const struct cli_option options[] = {
@@ -168,14 +168,21 @@ static int create(int argc, char **argv)
         cli_error("stream create wants one NAME");
         return CLI_USAGE;
     }
-    if (streamlets > LEAT_STREAMLETS_MAX || logs > LEAT_LOGS_MAX || copies > LEAT_COPIES_MAX ||
-        min_copies > LEAT_COPIES_MAX || segment_bytes > LEAT_SEGMENT_BYTES_MAX ||
-        batch_bytes > LEAT_BATCH_BYTES_MAX) {
-        cli_error("at most %d streamlets, %d logs, %d copies, %d bytes a segment, %d a batch",
-                  LEAT_STREAMLETS_MAX, LEAT_LOGS_MAX, LEAT_COPIES_MAX, LEAT_SEGMENT_BYTES_MAX,
-                  LEAT_BATCH_BYTES_MAX);
+    /* What a server takes of these it says itself. */
+    if (!cli_number("streamlets", &streamlets, 1, LEAT_STREAMLETS_MAX, 0) ||
+        !cli_number("logs", &logs, 1, LEAT_LOGS_MAX, 0) ||
+        !cli_number("copies", &copies, 1, LEAT_COPIES_MAX, 0) ||
+        !cli_number("min-copies", &min_copies, 1, LEAT_COPIES_MAX, 0) ||
+        !cli_number("segment-bytes", &segment_bytes, 1, LEAT_SEGMENT_BYTES_MAX, 0) ||
+        !cli_number("max-batch-bytes", &batch_bytes, 1, LEAT_BATCH_BYTES_MAX, 0))
+        return CLI_USAGE;
+    if (retention_ms == 0 || retention_bytes == 0) {
+        cli_error("--retention-%s 0 would keep nothing; without it everything is kept",
+                  retention_ms == 0 ? "time" : "bytes");
         return CLI_USAGE;
     }
+    if (retention_ms == CLI_NONE) retention_ms = 0;
+    if (retention_bytes == CLI_NONE) retention_bytes = 0;
     struct leat_stream_settings settings = {
         .streamlets = (uint32_t)streamlets,
         .logs = (uint32_t)logs,
