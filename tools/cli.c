@@ -312,6 +312,23 @@ void cli_table(const char *const *head, unsigned columns, char *const *rows, siz
     }
 }
 
+char *cli_cell(const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0) abort();
+    va_end(arguments);
+    return text;
+}
+
+void cli_cells_free(char **cells, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(cells[i]);
+    free(cells);
+}
+
 void cli_json_string(FILE *out, const char *text, size_t bytes)
 {
     fputc('"', out);

@@ -69,6 +69,8 @@ leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
  * nobody listens at any address. The request must be one that may take effect twice. Ends at Ctrl-C. */
 leat_err cli_call_patiently(enum leat_kind kind, const struct leat_msg_writer *body,
                             struct cli_answer *out_answer);
+/** cli_call() about a stream's name alone. */
+leat_err cli_name_call(enum leat_kind kind, const char *name, struct cli_answer *out_answer);
 /** Print a refused call; returns the exit code for it. */
 int cli_refused(const struct cli_answer *answer);
 void cli_answer_fini(struct cli_answer *answer);
@@ -96,6 +98,9 @@ int cli_status_of(const char *address, struct cli_status *out_status);
 /** Columns aligned; numbers right. rows: count * columns strings. */
 void cli_table(const char *const *head, unsigned columns, char *const *rows, size_t count,
                const char *right);
+/** A table's cell; free(), or cli_cells_free() for all of them. Never NULL. */
+char *cli_cell(const char *format, ...) LEAT_PRINTF(1, 2);
+void cli_cells_free(char **cells, size_t count);
 void cli_json_string(FILE *out, const char *text, size_t bytes);
 const char *cli_bytes_text(double bytes, char out[32]);
 /** What makes a plural of an English noun: "" for 1, else "s". */
@@ -111,6 +116,8 @@ void cli_catch_signals(void);
 
 /* ---- nouns ---- */
 int leat_stream_main(int argc, char **argv);
+int leat_stream_list(int argc, char **argv);
+int leat_stream_describe(int argc, char **argv);
 int leat_stream_rebalance(int argc, char **argv);
 int leat_stream_trim(int argc, char **argv);
 int leat_streamlet_main(int argc, char **argv);

@@ -161,6 +161,16 @@ leat_err cli_call_patiently(enum leat_kind kind, const struct leat_msg_writer *b
     }
 }
 
+leat_err cli_name_call(enum leat_kind kind, const char *name, struct cli_answer *answer)
+{
+    uint8_t bytes[1024];
+    struct leat_msg_writer body;
+    leat_msg_writer_init(&body, bytes, sizeof bytes);
+    leat_msg_write_array(&body, 1);
+    leat_msg_write_string(&body, name, strnlen(name, sizeof bytes / 2));
+    return cli_call(kind, &body, answer);
+}
+
 void cli_disconnect(void)
 {
     if (!session.open) return;

@@ -1,28 +1,24 @@
-/* leat stream create|list|describe|delete */
+/* leat stream: which verb; create and delete. list and describe: leat_stream_show.c */
 #include "tools/cli.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    BODY_BYTES = 1024,
-    CELL_BYTES = 64,
-    LIST_COLUMNS = 7,
-    LOG_COLUMNS = 14,
-    NODES_MAX = 256,
-    NODE_NAME_BYTES = 64,
-    SEGMENTS_LOGS_MAX = 64 /* of a stream whose segments are told of unasked */
-};
+enum { BODY_BYTES = 1024 };
 
 static const char help[] =
     "Usage: leat stream create NAME [OPTION...]\n"
     "       leat stream list [--json]\n"
     "       leat stream describe NAME [--json] [--segments]\n"
-    "       leat stream delete NAME\n"
+    "       leat stream delete NAME...\n"
     "       leat stream trim NAME --streamlet S --log Q --before OFFSET|end   give records up\n"
     "       leat stream rebalance NAME   move streamlets until all nodes have as many\n"
+    "\n"
+    "'leat stream create --help' and so on say more of each.\n";
+
+static const char create_help[] =
+    "Usage: leat stream create NAME [OPTION...]\n"
     "\n"
     "  --streamlets M          units of placement (default 1)\n"
     "  --logs Q                logs per streamlet; never changes (default: the server's cores)\n"
@@ -40,9 +36,48 @@ static const char help[] =
     "to be\n"
     "                          told a --batch-bytes that is no larger\n"
     "  --append-time           records get the time of their append (default: their producer's)\n"
-    "  --segments              where the copies of each segment lie, however many logs there are\n"
-    "                          (told unasked of streams of several copies and at most 64 logs)\n"
     "  --json                  for programs\n"
+    "  -b, --brokers HOST:PORT,...\n";
+
+static const char list_help[] = "Usage: leat stream list [--json]\n"
+                                "\n"
+                                "  --json  for programs\n"
+                                "  -b, --brokers HOST:PORT,...\n";
+
+static const char describe_help[] =
+    "Usage: leat stream describe NAME [--json] [--segments]\n"
+    "\n"
+    "Its settings; of each log who serves it, its state, offsets, bytes, segments and groups.\n"
+    "\n"
+    "  --segments  where the copies of each segment lie, however many logs there are (told "
+    "unasked\n"
+    "              of streams of several copies and at most 64 logs)\n"
+    "  --json      for programs\n"
+    "  -b, --brokers HOST:PORT,...\n";
+
+static const char delete_help[] = "Usage: leat stream delete NAME...\n"
+                                  "\n"
+                                  "With all its records, at once and without a question.\n"
+                                  "\n"
+                                  "  -b, --brokers HOST:PORT,...\n";
+
+static const char trim_help[] =
+    "Usage: leat stream trim NAME --streamlet S --log Q --before OFFSET|end\n"
+    "\n"
+    "Gives up a log's records in front of an offset: nobody reads them any more. Their space "
+    "comes\n"
+    "back by whole segments.\n"
+    "\n"
+    "  --streamlet S, --log Q   which log\n"
+    "  --before OFFSET|end      the first one that stays; end: all that is acked goes\n"
+    "  -b, --brokers HOST:PORT,...\n";
+
+static const char rebalance_help[] =
+    "Usage: leat stream rebalance NAME\n"
+    "\n"
+    "Moves its streamlets, one after the other, until all nodes that are up have as many of them.\n"
+    "Producers and consumers go on.\n"
+    "\n"
     "  -b, --brokers HOST:PORT,...\n";
 
 const char *cli_durability_name(enum leat_durability level)
@@ -128,7 +163,9 @@ int cli_stream_create(const char *name, const struct leat_stream_settings *setti
     leat_msg_write_string(&body, name, strlen(name));
     leat_msg_settings_write(&body, settings);
     if (body.overflow) {
-        cli_error("the name is too long");
+        memset(out_answer, 0, sizeof *out_answer);
+        out_answer->rc = leat_error_set(&out_answer->error, LEAT_E_BAD_NAME,
+                                        "'%.40s...' is too long for a stream's name", name);
         return CLI_FAILED;
     }
     if (cli_call(LEAT_KIND_STREAM_CREATE, &body, out_answer) == LEAT_OK) return CLI_OK;
@@ -214,450 +251,6 @@ static int create(int argc, char **argv)
     return CLI_OK;
 }
 
-static char *cell(const char *format, ...) LEAT_PRINTF(1, 2);
-static char *cell(const char *format, ...)
-{
-    char *text = NULL;
-    va_list arguments;
-    va_start(arguments, format);
-    if (vasprintf(&text, format, arguments) < 0) abort();
-    va_end(arguments);
-    return text;
-}
-
-static void cells_free(char **cells, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free(cells[i]);
-    free(cells);
-}
-
-static char *ms_text(int64_t ms)
-{
-    if (ms <= 0) return cell("-");
-    if (ms % 86400000 == 0) return cell("%" PRId64 " d", ms / 86400000);
-    if (ms % 3600000 == 0) return cell("%" PRId64 " h", ms / 3600000);
-    return cell("%" PRId64 " ms", ms);
-}
-
-static void settings_json(const struct leat_stream_settings *s)
-{
-    printf("\"streamlets\":%u,\"logs\":%u,\"copies\":%u,\"durability\":\"%s\","
-           "\"segment_bytes\":%u,\"retention_ms\":%" PRId64 ",\"retention_bytes\":%" PRId64
-           ",\"max_batch_bytes\":%u,\"append_time\":%s",
-           s->streamlets, s->logs, s->copies, cli_durability_name(s->durability),
-           s->segment_bytes_max, s->retention_ms > 0 ? s->retention_ms : -1,
-           s->retention_bytes > 0 ? s->retention_bytes : -1, s->batch_bytes_max,
-           s->append_time ? "true" : "false");
-}
-
-static int list_print(struct leat_msg_reader *reader, bool json)
-{
-    (void)leat_msg_read_array(reader);
-    leat_msg_skip_n(reader, 2);
-    uint32_t count = leat_msg_read_array(reader);
-    char **cells = calloc((size_t)count * LIST_COLUMNS + 1, sizeof *cells);
-    if (!cells) abort();
-    size_t rows = 0;
-    if (json) printf("[");
-    for (uint32_t i = 0; i < count && !reader->failed; i++) {
-        struct leat_msg_stream stream;
-        leat_msg_stream_read(reader, &stream);
-        if (reader->failed || stream.code) continue;
-        for (uint32_t l = 0; l < stream.log_count; l++) {
-            struct leat_msg_log log;
-            leat_msg_log_read(reader, &log);
-        }
-        const struct leat_stream_settings *s = &stream.settings;
-        if (json) {
-            printf("%s{\"name\":", rows++ ? "," : "");
-            cli_json_string(stdout, stream.name.text, stream.name.bytes);
-            printf(",\"id\":%u,", stream.id);
-            settings_json(s);
-            printf("}");
-            continue;
-        }
-        char **row = &cells[rows++ * LIST_COLUMNS];
-        char text[32];
-        row[0] = cell("%.*s", (int)stream.name.bytes, stream.name.text);
-        row[1] = cell("%u", stream.id);
-        row[2] = cell("%u", s->streamlets);
-        row[3] = cell("%u", s->logs);
-        row[4] = cell("%s", cli_durability_name(s->durability));
-        row[5] = ms_text(s->retention_ms);
-        row[6] = s->retention_bytes > 0
-                     ? cell("%s", cli_bytes_text((double)s->retention_bytes, text))
-                     : cell("-");
-    }
-    static const char *const head[LIST_COLUMNS] = {"STREAM",     "ID",       "STREAMLETS", "LOGS",
-                                                   "DURABILITY", "KEEP FOR", "KEEP BYTES"};
-    if (json)
-        printf("]\n");
-    else if (rows)
-        cli_table(head, LIST_COLUMNS, cells, rows, "lrrrlrr");
-    else
-        printf("no streams; make one with: leat stream create NAME\n");
-    cells_free(cells, json ? 0 : rows * LIST_COLUMNS);
-    if (!reader->failed) return CLI_OK;
-    cli_error("the server's answer could not be read");
-    return CLI_FAILED;
-}
-
-static int list(int argc, char **argv)
-{
-    bool json = false;
-    const struct cli_option options[] = {CLI_COMMON, {"json", 0, CLI_FLAG, &json}};
-    int n = cli_parse(argc, argv, options, 2);
-    if (n != 0) {
-        if (n > 0) cli_error("stream list takes no operands");
-        return CLI_USAGE;
-    }
-    uint8_t bytes[16];
-    struct leat_msg_writer body;
-    leat_msg_writer_init(&body, bytes, sizeof bytes);
-    leat_msg_write_array(&body, 2);
-    leat_msg_write_array(&body, 0);
-    leat_msg_write_bool(&body, false);
-    struct cli_answer answer;
-    if (cli_call(LEAT_KIND_METADATA, &body, &answer)) return cli_refused(&answer);
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, answer.bytes, answer.count);
-    int code = list_print(&reader, json);
-    cli_answer_fini(&answer);
-    return code;
-}
-
-static leat_err name_call(enum leat_kind kind, const char *name, struct cli_answer *answer)
-{
-    uint8_t bytes[BODY_BYTES];
-    struct leat_msg_writer body;
-    leat_msg_writer_init(&body, bytes, sizeof bytes);
-    leat_msg_write_array(&body, 1);
-    leat_msg_write_string(&body, name, strnlen(name, BODY_BYTES / 2));
-    return cli_call(kind, &body, answer);
-}
-
-/* Who owns what, by incarnation. */
-struct owners {
-    uint64_t incarnations[NODES_MAX];
-    char names[NODES_MAX][NODE_NAME_BYTES];
-    uint32_t count;
-};
-
-static const char *owner_name(const struct owners *owners, uint64_t incarnation)
-{
-    for (uint32_t i = 0; i < owners->count; i++)
-        if (owners->incarnations[i] == incarnation) return owners->names[i];
-    return "?";
-}
-
-static void owners_read(struct owners *owners, struct leat_msg_reader *reader)
-{
-    uint32_t count = leat_msg_read_array(reader);
-    for (uint32_t i = 0; i < count && !reader->failed; i++) {
-        uint32_t fields = leat_msg_read_array(reader);
-        uint64_t incarnation = leat_msg_read_u64(reader);
-        struct leat_msg_string name = leat_msg_read_string(reader);
-        leat_msg_skip_n(reader, fields < 2 ? 0 : fields - 2);
-        if (reader->failed || owners->count == NODES_MAX) break;
-        owners->incarnations[owners->count] = incarnation;
-        snprintf(owners->names[owners->count++], NODE_NAME_BYTES, "%.*s",
-                 (int)(name.bytes < NODE_NAME_BYTES ? name.bytes : NODE_NAME_BYTES - 1),
-                 name.bytes ? name.text : "");
-    }
-}
-
-static const char *log_state(const struct leat_msg_log_info *log)
-{
-    static const char *const states[] = {"ok", "waiting", "damaged"};
-    if (log->code == LEAT_E_AGAIN) return "unknown";
-    return states[log->state > 2 ? 2 : log->state];
-}
-
-/* ---- where the copies lie ---- */
-
-struct copies_print {
-    bool json, first;
-    const char *owner;
-    /* People: a run of segments whose copies lie alike. */
-    uint64_t from, to;
-    char where[512];
-    bool any;
-};
-
-static void run_flush(struct copies_print *print)
-{
-    if (!print->any) return;
-    if (print->from == print->to)
-        printf("    segment %" PRIu64 ": %s\n", print->from, print->where);
-    else
-        printf("    segments %" PRIu64 " to %" PRIu64 ": %s\n", print->from, print->to,
-               print->where);
-    print->any = false;
-}
-
-static void segment_words(struct copies_print *print, struct leat_msg_reader *reader,
-                          const struct leat_msg_segment *segment)
-{
-    char where[sizeof print->where];
-    size_t used = (size_t)snprintf(where, sizeof where, "%s", print->owner);
-    for (uint32_t i = 0; i < segment->copy_count && !reader->failed; i++) {
-        struct leat_msg_segment_copy copy;
-        leat_msg_segment_copy_read(reader, &copy);
-        if (reader->failed || used >= sizeof where) continue;
-        used += (size_t)snprintf(where + used, sizeof where - used, ", %.*s%s",
-                                 (int)copy.node.bytes, copy.node.bytes ? copy.node.text : "",
-                                 copy.complete ? "" : " (not whole yet)");
-    }
-    if (segment->copy_count < segment->wanted && used < sizeof where)
-        used += (size_t)snprintf(where + used, sizeof where - used, "; %u missing",
-                                 segment->wanted - segment->copy_count);
-    if (segment->misplaced && used < sizeof where)
-        snprintf(where + used, sizeof where - used, "; two on one host or rack");
-    if (print->any && print->to + 1 == segment->id && strcmp(where, print->where) == 0) {
-        print->to = segment->id;
-        return;
-    }
-    run_flush(print);
-    print->any = true;
-    print->from = print->to = segment->id;
-    memcpy(print->where, where, sizeof where);
-}
-
-static void segment_json(struct copies_print *print, struct leat_msg_reader *reader,
-                         const struct leat_msg_segment *segment)
-{
-    printf("%s{\"segment\":%" PRIu64 ",\"closed\":%s,\"misplaced\":%s,\"missing\":%u,\"copies\":[",
-           print->first ? "" : ",", segment->id, segment->closed ? "true" : "false",
-           segment->misplaced ? "true" : "false",
-           segment->wanted > segment->copy_count ? segment->wanted - segment->copy_count : 0);
-    print->first = false;
-    for (uint32_t i = 0; i < segment->copy_count && !reader->failed; i++) {
-        struct leat_msg_segment_copy copy;
-        leat_msg_segment_copy_read(reader, &copy);
-        if (reader->failed) break;
-        printf("%s{\"node\":", i ? "," : "");
-        cli_json_string(stdout, copy.node.bytes ? copy.node.text : "", copy.node.bytes);
-        printf(",\"complete\":%s,\"closed\":%s,\"parked\":%s,\"bytes\":%u}",
-               copy.complete ? "true" : "false", copy.closed ? "true" : "false",
-               copy.parked ? "true" : "false", copy.bytes);
-    }
-    printf("]}");
-}
-
-/* One answer's worth; *from: where the next begins, UINT64_MAX: that was all. */
-static leat_err segments_page(const char *name, const struct leat_msg_log_info *log, uint64_t *from,
-                              struct copies_print *print, struct leat_error *error)
-{
-    uint8_t bytes[BODY_BYTES];
-    struct leat_msg_writer body;
-    struct cli_answer answer;
-    leat_msg_writer_init(&body, bytes, sizeof bytes);
-    leat_msg_write_array(&body, 4);
-    leat_msg_write_string(&body, name, strnlen(name, BODY_BYTES / 2));
-    leat_msg_write_u64(&body, log->at.streamlet);
-    leat_msg_write_u64(&body, log->at.log);
-    leat_msg_write_u64(&body, *from);
-    leat_err rc = cli_call(LEAT_KIND_SEGMENTS, &body, &answer);
-    *error = answer.error;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, answer.bytes, answer.count);
-    (void)leat_msg_read_array(&reader);
-    uint32_t count = rc ? 0 : leat_msg_read_array(&reader);
-    *from = UINT64_MAX;
-    for (uint32_t i = 0; i < count && !reader.failed; i++) {
-        struct leat_msg_segment segment;
-        leat_msg_segment_read(&reader, &segment);
-        if (reader.failed) break;
-        if (print->json)
-            segment_json(print, &reader, &segment);
-        else
-            segment_words(print, &reader, &segment);
-        *from = segment.id + 1;
-    }
-    if (rc || reader.failed || !leat_msg_read_bool(&reader)) *from = UINT64_MAX;
-    cli_answer_fini(&answer);
-    return rc;
-}
-
-static void segments_print(const char *name, const struct leat_msg_log_info *log,
-                           const struct owners *owners, bool json)
-{
-    struct copies_print print = {
-        .json = json, .first = true, .owner = owner_name(owners, log->at.owner)};
-    struct leat_error error;
-    uint64_t from = 0;
-    if (!json)
-        printf("  streamlet %u log %u: %u of %u copies%s\n", log->at.streamlet, log->at.log,
-               log->copies_now, log->copies,
-               log->below_min   ? ", fewer than appends need: they are refused"
-               : log->suspended ? ", appends wait until a lost one is replaced"
-                                : "");
-    while (from != UINT64_MAX) {
-        if (segments_page(name, log, &from, &print, &error) == LEAT_OK) continue;
-        cli_error("streamlet %u log %u: %s", log->at.streamlet, log->at.log, error.text);
-        break;
-    }
-    run_flush(&print);
-}
-
-/* ---- describe ---- */
-
-static void log_json(const struct leat_msg_log_info *log, const struct owners *owners, bool first)
-{
-    printf("%s{\"streamlet\":%u,\"log\":%u,\"owner\":%" PRIu64 ",\"epoch\":%u,\"lane\":%u,"
-           "\"state\":\"%s\",\"first_offset\":%" PRIu64 ",\"end_offset\":%" PRIu64
-           ",\"bytes\":%" PRIu64 ",\"first_segment\":%" PRIu64 ",\"segments\":%" PRIu64
-           ",\"end_segment\":%" PRIu64 ",\"first_group\":%" PRIu64 ",\"groups\":%" PRIu64
-           ",\"producers\":%" PRIu64 ",\"memory_bytes\":%" PRIu64 ",\"code\":\"%s\",\"text\":",
-           first ? "" : ",", log->at.streamlet, log->at.log, log->at.owner, log->at.epoch,
-           log->at.lane, log_state(log), log->first_offset, log->acked_offset, log->bytes,
-           log->first_segment, log->segments, log->end_segment, log->first_group, log->groups,
-           log->producers, log->memory_bytes, leat_err_name(log->code));
-    cli_json_string(stdout, log->text.text ? log->text.text : "", log->text.bytes);
-    const char *owner = owner_name(owners, log->at.owner);
-    printf(",\"node\":");
-    cli_json_string(stdout, owner, strlen(owner));
-    printf(
-        ",\"copies\":%u,\"min_copies\":%u,\"copies_now\":%u,\"segments_under_replicated\":%" PRIu64
-        ",\"suspended\":%s,\"below_min_copies\":%s",
-        log->copies, log->copies_min, log->copies_now, log->segments_lacking,
-        log->suspended ? "true" : "false", log->below_min ? "true" : "false");
-}
-
-/* First and last, as they are typed in an address: "3" or "3-20". */
-static char *span_text(uint64_t first, uint64_t end)
-{
-    if (end <= first) return cell("-");
-    if (end == first + 1) return cell("%" PRIu64, first);
-    return cell("%" PRIu64 "-%" PRIu64, first, end - 1);
-}
-
-static void log_cells(const struct leat_msg_log_info *log, const struct owners *owners, uint32_t q,
-                      char **row)
-{
-    char text[32];
-    row[0] = cell("%u", log->at.streamlet * q + log->at.log);
-    row[1] = cell("%u", log->at.streamlet);
-    row[2] = cell("%u", log->at.log);
-    row[3] = cell("%s", owner_name(owners, log->at.owner));
-    row[4] = cell("%s", log_state(log));
-    row[5] = cell("%u/%u", log->copies_now, log->copies);
-    row[6] = cell("%" PRIu64, log->first_offset);
-    row[7] = cell("%" PRIu64, log->acked_offset);
-    row[8] = cell("%" PRIu64, log->acked_offset - log->first_offset);
-    row[9] = cell("%s", cli_bytes_text((double)log->bytes, text));
-    row[10] = span_text(log->first_segment, log->end_segment);
-    row[11] = span_text(log->first_group, log->first_group + log->groups);
-    row[12] = cell("%" PRIu64, log->producers);
-    row[13] = cell("%s", cli_bytes_text((double)log->memory_bytes, text));
-}
-
-struct description {
-    struct leat_msg_string name;
-    uint32_t id, count;
-    struct leat_stream_settings settings;
-    struct leat_msg_log_info *logs; /* texts are views of the answer */
-    struct owners owners;
-};
-
-static bool description_read(struct description *told, struct leat_msg_reader *reader)
-{
-    uint32_t fields = leat_msg_read_array(reader);
-    told->name = leat_msg_read_string(reader);
-    told->id = leat_msg_read_u32(reader);
-    leat_msg_settings_read(reader, &told->settings);
-    told->count = leat_msg_read_array(reader);
-    if (reader->failed) return false;
-    told->logs = calloc((size_t)told->count + 1, sizeof *told->logs);
-    if (!told->logs) abort();
-    for (uint32_t i = 0; i < told->count && !reader->failed; i++)
-        leat_msg_log_info_read(reader, &told->logs[i]);
-    if (fields >= 5) owners_read(&told->owners, reader);
-    return !reader->failed;
-}
-
-static void describe_json(const struct description *told, const char *name, bool segments)
-{
-    printf("{\"name\":");
-    cli_json_string(stdout, told->name.text ? told->name.text : "", told->name.bytes);
-    printf(",\"id\":%u,", told->id);
-    settings_json(&told->settings);
-    printf(",\"log_list\":[");
-    for (uint32_t i = 0; i < told->count; i++) {
-        const struct leat_msg_log_info *log = &told->logs[i];
-        log_json(log, &told->owners, i == 0);
-        if (segments && log->copies > 1) {
-            printf(",\"segment_list\":[");
-            segments_print(name, log, &told->owners, true);
-            printf("]");
-        }
-        printf("}");
-    }
-    printf("]}\n");
-}
-
-static void describe_words(const struct description *told, const char *name, bool segments)
-{
-    static const char *const head[LOG_COLUMNS] = {
-        "PARTITION", "STREAMLET", "LOG",   "NODE",     "STATE",  "COPIES",    "FIRST",
-        "END",       "RECORDS",   "BYTES", "SEGMENTS", "GROUPS", "PRODUCERS", "IN MEMORY"};
-    char **cells = calloc((size_t)told->count * LOG_COLUMNS + 1, sizeof *cells);
-    if (!cells) abort();
-    uint64_t records = 0, bytes = 0;
-    bool replicated = false;
-    for (uint32_t i = 0; i < told->count; i++) {
-        const struct leat_msg_log_info *log = &told->logs[i];
-        records += log->acked_offset - log->first_offset;
-        bytes += log->bytes;
-        replicated = replicated || log->copies > 1;
-        log_cells(log, &told->owners, told->settings.logs, &cells[(size_t)i * LOG_COLUMNS]);
-        if (log->code)
-            cli_error("streamlet %u log %u: %.*s", log->at.streamlet, log->at.log,
-                      (int)log->text.bytes, log->text.bytes ? log->text.text : "");
-    }
-    char text[32];
-    printf("stream %.*s (id %u): %u streamlet%s of %u log%s, durability %s, %" PRIu64
-           " record%s, %s\n\n",
-           (int)told->name.bytes, told->name.text ? told->name.text : "", told->id,
-           told->settings.streamlets, cli_s(told->settings.streamlets), told->settings.logs,
-           cli_s(told->settings.logs), cli_durability_name(told->settings.durability), records,
-           cli_s(records), cli_bytes_text((double)bytes, text));
-    cli_table(head, LOG_COLUMNS, cells, told->count, "rrrllrrrrrrrrr");
-    cells_free(cells, (size_t)told->count * LOG_COLUMNS);
-    if (!segments || !replicated) return;
-    printf("\nwhere the copies lie, the owner's first:\n");
-    for (uint32_t i = 0; i < told->count; i++)
-        if (told->logs[i].copies > 1) segments_print(name, &told->logs[i], &told->owners, false);
-}
-
-static int describe(int argc, char **argv)
-{
-    bool json = false, segments = false;
-    const struct cli_option options[] = {
-        CLI_COMMON, {"json", 0, CLI_FLAG, &json}, {"segments", 0, CLI_FLAG, &segments}};
-    int n = cli_parse(argc, argv, options, sizeof options / sizeof options[0]);
-    if (n != 1) {
-        if (n >= 0) cli_error("stream describe wants one NAME");
-        return CLI_USAGE;
-    }
-    struct cli_answer answer;
-    if (name_call(LEAT_KIND_STREAM_DESCRIBE, argv[0], &answer)) return cli_refused(&answer);
-    static struct description told;
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, answer.bytes, answer.count);
-    bool whole = description_read(&told, &reader);
-    if (!whole)
-        cli_error("the server's answer could not be read");
-    else if (json)
-        describe_json(&told, argv[0], segments || told.count <= SEGMENTS_LOGS_MAX);
-    else
-        describe_words(&told, argv[0], segments || told.count <= SEGMENTS_LOGS_MAX);
-    free(told.logs);
-    cli_answer_fini(&answer);
-    return whole ? CLI_OK : CLI_FAILED;
-}
-
 static int delete_stream(int argc, char **argv)
 {
     const struct cli_option options[] = {CLI_COMMON};
@@ -669,7 +262,7 @@ static int delete_stream(int argc, char **argv)
     int code = CLI_OK;
     for (int i = 0; i < n; i++) {
         struct cli_answer answer;
-        if (name_call(LEAT_KIND_STREAM_DELETE, argv[i], &answer)) {
+        if (cli_name_call(LEAT_KIND_STREAM_DELETE, argv[i], &answer)) {
             int refused = cli_refused(&answer);
             if (refused > code) code = refused;
         }
@@ -680,18 +273,31 @@ static int delete_stream(int argc, char **argv)
 
 int leat_stream_main(int argc, char **argv)
 {
-    static const char *const verbs[] = {"create", "list",      "describe",
-                                        "delete", "rebalance", "trim"};
-    static int (*const runs[])(int, char **) = {
-        create, list, describe, delete_stream, leat_stream_rebalance, leat_stream_trim};
+    static const struct {
+        const char *name, *help;
+        int (*run)(int argc, char **argv);
+    } verbs[] = {
+        {"create", create_help, create},
+        {"list", list_help, leat_stream_list},
+        {"describe", describe_help, leat_stream_describe},
+        {"delete", delete_help, delete_stream},
+        {"rebalance", rebalance_help, leat_stream_rebalance},
+        {"trim", trim_help, leat_stream_trim},
+    };
+    enum { VERBS = sizeof verbs / sizeof *verbs };
+    const char *names[VERBS];
+    for (size_t i = 0; i < VERBS; i++) {
+        names[i] = verbs[i].name;
+        if (argc < 1 || strcmp(argv[0], names[i]) != 0) continue;
+        return cli_wants_help(argc, argv, verbs[i].help) ? CLI_OK
+                                                         : verbs[i].run(argc - 1, argv + 1);
+    }
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
     if (argc < 1 || argv[0][0] == '-') {
         fputs(help, stderr);
         return CLI_USAGE;
     }
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
-        if (strcmp(argv[0], verbs[i]) == 0) return runs[i](argc - 1, argv + 1);
-    const char *nearest = cli_nearest(argv[0], verbs, sizeof verbs / sizeof *verbs);
+    const char *nearest = cli_nearest(argv[0], names, VERBS);
     if (nearest)
         cli_error("no 'stream %s'; did you mean 'stream %s'?", argv[0], nearest);
     else
