@@ -63,7 +63,7 @@ size_t leat_primary_peers(const struct leat_primary *primary, struct leat_rep_pe
                 .node = i,
                 .up = peer->up,
                 .attached = peer->attached,
-                .transport = peer->target ? leat_rmem_kind_name(peer->target->kind) : "",
+                .transport = peer->attached ? leat_rmem_kind_name(peer->target->kind) : "",
                 .load_bytes = peer->load_bytes,
                 .replicas = peer->open_count,
             };

@@ -38,6 +38,15 @@ static const char node_help[] =
 
 enum { WATCH_MS = 250, WATCH_FILE_MS = 1000 };
 
+static int by_name(const void *a, const void *b)
+{
+    const struct leat_msg_string *one = &((const struct leat_msg_cluster_node *)a)->name;
+    const struct leat_msg_string *other = &((const struct leat_msg_cluster_node *)b)->name;
+    int order =
+        memcmp(one->text, other->text, one->bytes < other->bytes ? one->bytes : other->bytes);
+    return order != 0 ? order : (one->bytes > other->bytes) - (one->bytes < other->bytes);
+}
+
 int cli_cluster_get(struct cli_cluster *cluster, bool quiet)
 {
     uint8_t bytes[8];
@@ -62,7 +71,10 @@ int cli_cluster_get(struct cli_cluster *cluster, bool quiet)
         leat_msg_cluster_node_read(&reader, &cluster->nodes[i]);
     memset(&cluster->recovery, 0, sizeof cluster->recovery);
     if (cluster->head.has_recovery) leat_msg_recovery_read(&reader, &cluster->recovery);
-    if (!reader.failed) return CLI_OK;
+    if (!reader.failed) {
+        qsort(cluster->nodes, cluster->node_count, sizeof *cluster->nodes, by_name);
+        return CLI_OK;
+    }
     if (!quiet) cli_error("the server's answer can't be read: it is of another version");
     cli_answer_fini(&cluster->answer);
     return CLI_FAILED;
@@ -73,6 +85,12 @@ static const char *state_name(const struct leat_msg_cluster_node *node)
     static const char *const names[] = {"?", "up", "down", "gone"};
     if (node->state == 1 && node->draining) return "draining";
     return names[node->state < 4 ? node->state : 0];
+}
+
+/* Not started with --coordinators: it has no address for others. */
+static bool is_alone(const struct cli_cluster *cluster)
+{
+    return cluster->node_count == 1 && cluster->nodes[0].node_address.bytes == 0;
 }
 
 /* A node that is down, a voter that can't be reached, a log that lacks copies: somebody's work. */
@@ -87,7 +105,7 @@ static bool healthy(const struct cli_cluster *cluster)
     for (uint32_t i = 0; i < cluster->voter_count; i++)
         if (!cluster->voters[i].reachable) well = false;
     if (cluster->recovery.waiting > 0 || cluster->recovery.phase != 0) well = false;
-    return well || cluster->voter_count <= 1;
+    return well || is_alone(cluster);
 }
 
 static void print_text(const char *key, struct leat_msg_string text, const char *end)
@@ -229,8 +247,6 @@ static void print_json(const struct cli_cluster *cluster)
     printf("]}\n");
 }
 
-enum { COLUMNS = 14, OWN_COLUMNS = 9 }; /* from there on: what the node tells of itself */
-
 static bool same_text(struct leat_msg_string a, struct leat_msg_string b)
 {
     return a.bytes == b.bytes && memcmp(a.text, b.text, a.bytes) == 0;
@@ -248,54 +264,68 @@ static const char *role_name(const struct cli_cluster *cluster,
     return "-";
 }
 
-static bool node_cells(const struct cli_cluster *cluster, const struct leat_msg_cluster_node *node,
-                       char **row)
+static char *text_cell(struct leat_msg_string text)
 {
-    const struct leat_msg_node_report *report = &node->report;
-    const struct leat_msg_string texts[] = {node->name, node->address, node->node_address,
-                                            node->rack};
-    static const unsigned at[] = {0, 4, 5, 6};
-    char used[32], limit[32];
-    for (unsigned t = 0; t < 4; t++)
-        row[at[t]] =
-            strndup(texts[t].bytes ? texts[t].text : "-", texts[t].bytes ? texts[t].bytes : 1);
-    row[1] = strdup(state_name(node));
-    row[2] = strdup(role_name(cluster, node));
-    if (asprintf(&row[3], "%" PRIu64, node->incarnation) < 0) row[3] = NULL;
-    if (asprintf(&row[7], "%" PRIu64, node->cores) < 0) row[7] = NULL;
-    if (asprintf(&row[8], "%" PRIu64, node->streamlets) < 0) row[8] = NULL;
-    if (!report->known) {
-        for (unsigned c = OWN_COLUMNS; c < COLUMNS; c++)
-            row[c] = strdup("?");
-    } else {
-        if (asprintf(&row[9], "%s/%s", cli_bytes_text((double)report->pool_used, used),
-                     cli_bytes_text((double)report->pool_limit, limit)) < 0)
-            row[9] = NULL;
-        if (asprintf(&row[10], "%s/%s", cli_bytes_text((double)report->replicas_used, used),
-                     cli_bytes_text((double)report->replicas_limit, limit)) < 0)
-            row[10] = NULL;
-        if (asprintf(&row[11], "%" PRIu64, report->logs) < 0) row[11] = NULL;
-        if (asprintf(&row[12], "%" PRIu64, report->logs_under_replicated) < 0) row[12] = NULL;
-        if (asprintf(&row[13], "%" PRIu64, report->logs_below_min) < 0) row[13] = NULL;
-    }
-    for (unsigned c = 0; c < COLUMNS; c++)
-        if (row[c] == NULL) return false;
-    return true;
+    return text.bytes ? cli_cell("%.*s", (int)text.bytes, text.text) : cli_cell("-");
 }
 
+static char *used_cell(uint64_t used, uint64_t limit)
+{
+    char a[32], b[32];
+    return cli_cell("%s/%s", cli_bytes_text((double)used, a), cli_bytes_text((double)limit, b));
+}
+
+/* Who they are. */
 static void print_nodes(const struct cli_cluster *cluster)
 {
-    static const char *const columns[COLUMNS] = {
-        "node",  "state",      "role", "incarnation", "clients", "nodes",   "rack",
-        "cores", "streamlets", "pool", "replicas",    "logs",    "lacking", "below min"};
+    enum { COLUMNS = 8 };
+    static const char *const columns[COLUMNS] = {"node",    "state", "role", "incarnation",
+                                                 "clients", "nodes", "rack", "cores"};
     char **cells = calloc((size_t)cluster->node_count * COLUMNS + 1, sizeof *cells);
-    bool whole = cells != NULL;
-    for (uint32_t i = 0; whole && i < cluster->node_count; i++)
-        whole = node_cells(cluster, &cluster->nodes[i], &cells[(size_t)i * COLUMNS]);
-    if (whole) cli_table(columns, COLUMNS, cells, cluster->node_count, "   r   rrrrrrr");
-    for (size_t i = 0; cells != NULL && i < (size_t)cluster->node_count * COLUMNS; i++)
-        free(cells[i]);
-    free(cells);
+    if (!cells) abort();
+    size_t at = 0;
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        const struct leat_msg_cluster_node *node = &cluster->nodes[i];
+        cells[at++] = text_cell(node->name);
+        cells[at++] = cli_cell("%s", state_name(node));
+        cells[at++] = cli_cell("%s", role_name(cluster, node));
+        cells[at++] = cli_cell("%" PRIu64, node->incarnation);
+        cells[at++] = text_cell(node->address);
+        cells[at++] = text_cell(node->node_address);
+        cells[at++] = text_cell(node->rack);
+        cells[at++] = cli_cell("%" PRIu64, node->cores);
+    }
+    cli_table(columns, COLUMNS, cells, cluster->node_count, "lllrlllr");
+    cli_cells_free(cells, at);
+}
+
+/* What they have. */
+static void print_loads(const struct cli_cluster *cluster)
+{
+    enum { COLUMNS = 7 };
+    static const char *const columns[COLUMNS] = {
+        "node", "streamlets", "own memory", "others' copies", "logs", "lacking", "below min"};
+    char **cells = calloc((size_t)cluster->node_count * COLUMNS + 1, sizeof *cells);
+    if (!cells) abort();
+    size_t at = 0;
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        const struct leat_msg_cluster_node *node = &cluster->nodes[i];
+        const struct leat_msg_node_report *report = &node->report;
+        cells[at++] = text_cell(node->name);
+        cells[at++] = cli_cell("%" PRIu64, node->streamlets);
+        if (!report->known) {
+            for (unsigned c = 2; c < COLUMNS; c++)
+                cells[at++] = cli_cell("?");
+            continue;
+        }
+        cells[at++] = used_cell(report->pool_used, report->pool_limit);
+        cells[at++] = used_cell(report->replicas_used, report->replicas_limit);
+        cells[at++] = cli_cell("%" PRIu64, report->logs);
+        cells[at++] = cli_cell("%" PRIu64, report->logs_under_replicated);
+        cells[at++] = cli_cell("%" PRIu64, report->logs_below_min);
+    }
+    cli_table(columns, COLUMNS, cells, cluster->node_count, "lrrrrrr");
+    cli_cells_free(cells, at);
 }
 
 /* How it reaches the others with copies, and what is wrong with its logs. */
@@ -347,6 +377,11 @@ static void print_people(const struct cli_cluster *cluster)
         printf("%02x", head->cluster_id[i]);
     printf(", %" PRIu64 " stream%s, %" PRIu64 " log%s\n", head->streams,
            head->streams == 1 ? "" : "s", head->logs, head->logs == 1 ? "" : "s");
+    if (is_alone(cluster)) {
+        puts("a server alone");
+        print_recovery(&cluster->recovery);
+        return;
+    }
     printf("leader   %.*s (term %" PRIu64 ")\n",
            head->leader_address.bytes ? (int)head->leader_address.bytes : 4,
            head->leader_address.bytes ? head->leader_address.text : "none", head->term);
@@ -356,7 +391,10 @@ static void print_people(const struct cli_cluster *cluster)
                (int)cluster->voters[i].address.bytes, cluster->voters[i].address.text,
                cluster->voters[i].reachable ? "" : ", not reachable");
     print_recovery(&cluster->recovery);
+    putchar('\n');
     print_nodes(cluster);
+    putchar('\n');
+    print_loads(cluster);
     for (uint32_t i = 0; i < cluster->node_count; i++)
         print_peers(&cluster->nodes[i]);
 }

@@ -474,6 +474,15 @@ def test_three_copies_by_requests():
     copies('rpc')
 
 
+def test_one_voter_of_two_nodes_is_no_server_alone():
+    cluster = Cluster(nodes=2, voters=1).start()
+    until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'all is well')
+    check_in('others\' copies', cluster.leat('cluster', 'status').stdout.decode())
+    cluster.nodes[1].kill()
+    until(lambda: cluster.leat('cluster', 'status', which=[0], code=None).returncode == 1, 'a node is down, and that is told')
+    check_in('a server alone', Server().start().leat('cluster', 'status').stdout)
+
+
 def test_wrong_flags_are_named():
     server = Server('--rack', 'r1')
     code, text = server.start_refused()
