@@ -2,6 +2,7 @@
 #include "coordinator/coordinator.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool name_char_ok(char c)
@@ -19,10 +20,13 @@ leat_err leat_stream_name_check(const char *name, size_t bytes, struct leat_erro
                               LEAT_STREAM_NAME_BYTES_MAX);
     for (size_t i = 0; i < bytes; i++) {
         if (name_char_ok(name[i])) continue;
+        char byte[8];
+        bool shown = name[i] >= ' ' && name[i] <= '~';
+        snprintf(byte, sizeof byte, shown ? "'%c'" : "0x%02x", (unsigned char)name[i]);
         return leat_error_set(error, LEAT_E_BAD_NAME,
-                              "byte %zu of the stream's name is 0x%02x; letters, digits, '.', '_' "
-                              "and '-' are allowed",
-                              i, (unsigned)(unsigned char)name[i]);
+                              "byte %zu of the stream's name is %s; letters, digits, '.', '_' and "
+                              "'-' are allowed",
+                              i + 1, byte);
     }
     if ((bytes == 1 && name[0] == '.') || (bytes == 2 && name[0] == '.' && name[1] == '.'))
         return leat_error_set(error, LEAT_E_BAD_NAME, "a stream can't be named '%.*s'", (int)bytes,

@@ -30,7 +30,7 @@ void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing st
     static const char *const names[] = {[LEAT_STANDING_CONFIRMED] = "is confirmed as up",
                                         [LEAT_STANDING_ALONE] = "hears nobody, or was stopped",
                                         [LEAT_STANDING_CRASHED] = "was declared crashed"};
-    leat_diary_warn("coordinator: this node %s", names[standing]);
+    leat_diary_debug("coordinator: this node %s", names[standing]); /* whoever is told says more */
     if (coordinator->options.on_standing)
         coordinator->options.on_standing(coordinator->options.owner, standing);
 }

@@ -111,8 +111,10 @@ static bool line_send(struct produce_run *run, const char *line, size_t bytes, b
                                   own ? on_line_result : on_result, own ? (void *)own : run);
     if (code) {
         free(own);
-        cli_error("record %" PRIu64 " (%zu byte%s) was refused: %s", run->records + 1, bytes,
-                  cli_s(bytes), leat_strerror(code));
+        cli_error("record %" PRIu64 " (%zu byte%s) was refused: %s%s", run->records + 1, bytes,
+                  cli_s(bytes), leat_strerror(code),
+                  code == LEAT_E_TOO_LARGE ? " of a batch: 2 MiB, or the stream's --max-batch-bytes"
+                                           : "");
         run->refused = code;
         return false;
     }

@@ -444,6 +444,8 @@ static leat_err split_coordinators(struct server *server, struct leat_error *err
                                   COORDINATORS_MAX);
         server->coordinators[server->coordinator_count++] = word;
     }
+    if (server->coordinator_count == 0 && server->config.coordinators[0] != '\0')
+        return leat_error_set(error, LEAT_E_CONFIG, "--coordinators names nobody");
     return LEAT_OK;
 }
 
@@ -497,7 +499,7 @@ static leat_err complete_cluster(struct server *server, struct leat_error *error
         const char *port = strrchr(config->listen, ':');
         int host = port != NULL ? (int)(port - config->listen) : (int)strlen(config->listen);
         snprintf(config->node_listen, sizeof config->node_listen, "%.*s:%d",
-                 host > 240 ? 240 : host, config->listen, NODE_PORT);
+                 host > 110 ? 110 : host, config->listen, NODE_PORT);
     }
     rc = told_check("other nodes", config->node_listen, "--node-listen", error);
     return rc != LEAT_OK ? rc : told_check("clients", config->advertise, "--advertise", error);
@@ -524,7 +526,7 @@ static leat_err complete_kafka(struct server *server, struct leat_error *error)
     const char *port = strrchr(config->listen, ':');
     int host = port != NULL && !is_wildcard(config->listen) ? (int)(port - config->listen) : 0;
     if (host > 0)
-        snprintf(config->kafka, sizeof config->kafka, "%.*s:%d", host > 240 ? 240 : host,
+        snprintf(config->kafka, sizeof config->kafka, "%.*s:%d", host > 110 ? 110 : host,
                  config->listen, KAFKA_PORT);
     else
         snprintf(config->kafka, sizeof config->kafka, "127.0.0.1:%d", KAFKA_PORT);

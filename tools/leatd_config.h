@@ -14,15 +14,18 @@ enum leatd_replication {
     LEATD_REPLICATION_TCP,
     LEATD_REPLICATION_RPC,
 };
+enum { LEATD_NAME_BYTES = 128 }; /* of a name or an address, as nodes keep them, with its end */
+
 struct leatd_config {
     char data[4096];
-    char listen[256];
-    char node[256];            /* --node, --name */
-    char coordinators[2048];   /* as given: "a:7701,b:7701"; "": a server alone */
-    char node_listen[256];     /* "": the host of `listen`, port 7701; only with coordinators */
-    char advertise[256];       /* "": as `listen` */
-    char kafka[256];           /* "": the default address, if it is free; "off" */
-    char kafka_advertise[256]; /* "": as `kafka` */
+    char listen[LEATD_NAME_BYTES];
+    char node[LEATD_NAME_BYTES]; /* --node, --name */
+    char coordinators[2048];     /* as given: "a:7701,b:7701"; "": a server alone */
+    char node_listen
+        [LEATD_NAME_BYTES]; /* "": the host of `listen`, port 7701; only with coordinators */
+    char advertise[LEATD_NAME_BYTES];       /* "": as `listen` */
+    char kafka[LEATD_NAME_BYTES];           /* "": the default address, if it is free; "off" */
+    char kafka_advertise[LEATD_NAME_BYTES]; /* "": as `kafka` */
     char rack[64];
     char host[LEAT_OS_MACHINE_ID_BYTES]; /* "": the running kernel's id */
     enum leatd_replication replication;
