@@ -308,7 +308,7 @@ void co_change_begin(struct leat_coordinator *coordinator, bool replace, const c
     const char *why = "";
     if (!coordinator->clustered) {
         rc = LEAT_E_CONFIG;
-        why = "this server has no address for other nodes: start it with one";
+        why = "this server is alone: start it with --coordinators for that";
     } else if (!co_leads(coordinator)) {
         if (request) {
             admin_forward(coordinator, replace, node, request);

@@ -114,7 +114,7 @@ def test_wrong_words_of_leat():
             ('consume x --format %q', '%q'), ('consume x --mode both --set s', 'parallel'),
             ('consume x --mode parallel', '--set'), ('consume x y', ''),
             ('consume x --from tomorrow', 'earliest'), ('consume x --from 99999999999999999999', 'earliest'),
-            ('consume x --from @99999999999999999999', 'earliest'), ('produce x --linger nan', 'time'),
+            ('consume x --from @99999999999999999999', 'earliest'), ('consume x --from 2026-02-31', 'earliest'), ('produce x --linger nan', 'time'),
             ('stream create x --retention-bytes 99999999T', 'size'),
             ('stream create x --retention-time 200000000000000d', 'unit'), ('consume x --set', '--set'),
             ('produce', 'NAME'), ('produce x --batch-byte 4K', '--batch-bytes'),
