@@ -27,7 +27,9 @@ static const char help[] =
     "\n"
     "Pulls what lies in a stream from its beginning, by as many consumers as wanted; each reads "
     "its\n"
-    "share of the logs and decodes every record.\n"
+    "share of the logs and decodes every record. The latency is how long a call waited for its "
+    "next\n"
+    "records; it is looked at once in 4096 records.\n"
     "\n"
     "  --consumers N       (default: one per log of a streamlet)\n"
     "  --stream NAME       (default bench)\n"
@@ -51,6 +53,7 @@ struct pull_thread {
     const struct pull_options *options;
     uint64_t quota, stop_us;
     _Atomic uint64_t records, bytes, finished_us;
+    struct bench_histogram latency;
     uint64_t wrong;
     leat_code failed;
     char text[256];
@@ -106,6 +109,7 @@ static void *pull_main(void *arg)
     struct pull_check *checks = NULL;
     uint32_t check_count = 0;
     uint64_t records = 0, bytes = 0, told = 0, looked = 0;
+    uint64_t asked_us = leat_shared_now_us(NULL); /* of a call whose wait is noted; 0: it is not */
     leat_record_view views[VIEWS_PER_CALL];
     while (records < thread->quota && !cli_interrupted()) {
         leat_code code = 0;
@@ -113,6 +117,8 @@ static void *pull_main(void *arg)
         size_t n = leat_consumer_next_many(
             thread->consumer, views, left < VIEWS_PER_CALL ? left : VIEWS_PER_CALL, 100, &code);
         if (__builtin_expect(n > 0, 1)) {
+            if (asked_us) bench_note(&thread->latency, leat_shared_now_us(NULL) - asked_us);
+            asked_us = 0;
             for (size_t i = 0; i < n; i++)
                 bytes += views[i].value_bytes;
             for (size_t i = 0; o->verify && i < n; i++)
@@ -122,9 +128,10 @@ static void *pull_main(void *arg)
             told = records;
             atomic_store_explicit(&thread->records, records, memory_order_relaxed);
             atomic_store_explicit(&thread->bytes, bytes, memory_order_relaxed);
+            asked_us = leat_shared_now_us(NULL);
             if (records - looked < LOOK_EVERY) continue;
             looked = records;
-            if (leat_shared_now_us(NULL) >= thread->stop_us) break;
+            if (asked_us >= thread->stop_us) break;
             continue;
         }
         if (code) {
@@ -199,9 +206,17 @@ struct pull_watch {
     struct leat_event end;
 };
 
+static void latency_of(const struct pull_watch *watch, struct bench_histogram *out_all)
+{
+    memset(out_all, 0, sizeof *out_all);
+    for (uint64_t i = 0; i < watch->options->consumers; i++)
+        bench_merge(out_all, &watch->threads[i].latency);
+}
+
 static void *watch_main(void *arg)
 {
     struct pull_watch *watch = arg;
+    struct bench_histogram all;
     uint64_t before = 0, bytes_before = 0, next = leat_shared_now_us(NULL), from = next;
     for (;;) {
         next += 1000000;
@@ -216,8 +231,10 @@ static void *watch_main(void *arg)
         double seconds = (double)(now - from) / 1e6;
         double rate = (double)(records - before) / seconds;
         if (watch->count < SECONDS_MAX) watch->seconds[watch->count++] = rate;
-        cli_progress("%.2f M records/s, %.0f MB/s", rate / 1e6,
-                     (double)(bytes - bytes_before) / seconds / 1e6);
+        latency_of(watch, &all);
+        cli_progress("%.2f M records/s, %.0f MB/s, p50 %" PRIu64 " us, p99 %" PRIu64 " us",
+                     rate / 1e6, (double)(bytes - bytes_before) / seconds / 1e6,
+                     bench_percentile(&all, 50), bench_percentile(&all, 99));
         from = now;
         before = records;
         bytes_before = bytes;
@@ -249,7 +266,11 @@ static int report(struct pull_thread *threads, const struct pull_options *o,
                   struct pull_watch *watch, double seconds, double server_cpu, double client_cpu)
 {
     int code = CLI_OK;
+    struct bench_histogram all;
+    latency_of(watch, &all);
     struct bench_report r = {.what = "pull",
+                             .latency = &all,
+                             .closed_loop = true,
                              .seconds = seconds,
                              .server_cpu_seconds = server_cpu,
                              .client_cpu_seconds = client_cpu,
