@@ -172,6 +172,9 @@ static void out_of_range(struct puller *puller, uint32_t partition,
               (unsigned long long)part->position, (long long)row->log_start_offset,
               (long long)row->high_watermark);
     part->placed = false;
+    /* It begins anew where the log does; and that may be in front of where it was: the power took a trim. */
+    if (stream->settings.durability == LEAT_DURABILITY_MEMORY)
+        puller->kafka.client->reader.started[log.stream][log.streamlet][log.log] = false;
 }
 
 static void row_take(struct puller *puller, const struct leat_kafka_fetch_response_partition *row)
