@@ -40,6 +40,9 @@ struct log_slot {
     bool evicting; /* wanted back by the store */
     bool dropping;
     bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
+    /* The diary has it: that its bytes are damaged; that those before it are missing. Whoever reads there
+     * tries again, some of them for ever. */
+    bool damage_told, hole_told;
 };
 
 /* A prefix that ends with a trailer. */
@@ -84,6 +87,7 @@ struct leat_log {
 
     /* Segments: slots[slot_begin .. slot_begin + slot_count). */
     struct log_slot *slots;
+    bool hole_told; /* log_slot.hole_told of what is missing at the end */
     uint32_t slot_begin, slot_count, slot_capacity;
     /* Retained. Below the first slot's: what lies between is missing (log_front_is_missing()). */
     uint64_t first_segment, first_offset; /* the offset may lie in a later segment */

@@ -194,11 +194,13 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read);
 
 static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint32_t at)
 {
-    leat_diary_error("log %u/%u/%u of %s: segment %llu is damaged at %u", log->options.ref.stream,
-                     log->options.ref.streamlet, log->options.ref.log, log->stream_name,
-                     (unsigned long long)read->segment, at);
+    struct log_slot *slot = log_slot_find(log, read->segment);
+    if (!slot->damage_told)
+        leat_diary_error("log %u/%u/%u of %s: segment %llu is damaged at %u",
+                         log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
+                         log->stream_name, (unsigned long long)read->segment, at);
+    slot->damage_told = true;
     place_set(read, at);
-    const struct log_slot *slot = log_slot_find(log, read->segment);
     if (slot->closed) read->next.v = slot->seg->next_offset;
     return read_end(read, LEAT_E_DAMAGED);
 }
@@ -409,17 +411,10 @@ static struct log_slot *slot_from(const struct leat_log *log, uint64_t segment)
     return at < log->slot_count ? log_slot_at(log, at) : NULL;
 }
 
-/* Segments that should be here are not: their offsets are gone, by name, and nothing else. */
-static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
+static void missing_tell(const struct leat_log *log, uint64_t first_missing,
+                         const struct log_slot *after, uint64_t end_offset)
 {
-    if (log->older_follow && !log->stopping && !log->reads_expire) { /* it is on its way here */
-        leat_list_push_back(&log->stalled_reads, &read->link);
-        return LEAT_E_AGAIN;
-    }
-    if (log->older_follow) return read_end(read, LEAT_E_STARTING);
-    const struct log_slot *after = slot_from(log, first_missing);
     uint64_t end_segment = after ? after->seg->id.v : log->next_segment;
-    uint64_t end_offset = after ? after->seg->base_offset : log_acked(log);
     const struct log_slot *before = end_offset ? slot_of_offset(log, end_offset - 1) : NULL;
     leat_diary_error("log %u/%u/%u of %s: segments %llu to %llu with offsets %llu to %llu are "
                      "missing",
@@ -428,6 +423,21 @@ static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint6
                      (unsigned long long)end_segment - 1,
                      (unsigned long long)(before ? before->seg->next_offset : log->first_offset),
                      (unsigned long long)end_offset - 1);
+}
+
+/* Segments that should be here are not: their offsets are gone, by name, and nothing else. */
+static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint64_t first_missing)
+{
+    if (log->older_follow && !log->stopping && !log->reads_expire) { /* it is on its way here */
+        leat_list_push_back(&log->stalled_reads, &read->link);
+        return LEAT_E_AGAIN;
+    }
+    if (log->older_follow) return read_end(read, LEAT_E_STARTING);
+    struct log_slot *after = slot_from(log, first_missing);
+    uint64_t end_offset = after ? after->seg->base_offset : log_acked(log);
+    bool *told = after ? &after->hole_told : &log->hole_told;
+    if (!*told) missing_tell(log, first_missing, after, end_offset);
+    *told = true;
     read->segment = first_missing;
     place_set(read, 0);
     read->next.v = end_offset;

@@ -122,10 +122,13 @@ static bool on_last_damaged(void *owner, struct leat_log *log, struct leat_segme
 }
 
 static char diary_line[1024];
+static unsigned diary_lines;
 static void diary_keep(void *ctx, enum leat_diary_level level, const char *line)
 {
     (void)ctx;
-    if (level == LEAT_DIARY_ERROR) snprintf(diary_line, sizeof diary_line, "%s", line);
+    if (level != LEAT_DIARY_ERROR) return;
+    snprintf(diary_line, sizeof diary_line, "%s", line);
+    diary_lines++;
 }
 
 /* A log that is found damaged long after the start says so in the diary: which, where, and what to type. */
@@ -551,6 +554,37 @@ static void read_in_an_accepted_loss_goes_on_behind_it(void **state)
     fake_destroy(fake);
 }
 
+/* Readers that try again, some of them for ever, do not fill the diary: each place is told once. */
+static void damage_and_holes_are_told_once(void **state)
+{
+    (void)state;
+    uint64_t bases[32];
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    reopen(fake, 4, 0, true); /* segment 2 is not there */
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake_held *bad = &fake->held[0];
+    while (bad->seg == NULL || bad->seg->id.v != 3)
+        bad++;
+    bad->file[bad->seg->extent.bytes / 2] ^= 1;
+    diary_lines = 0;
+    leat_diary_set(diary_keep, NULL, LEAT_DIARY_ERROR);
+    for (int i = 0; i < 5; i++) {
+        struct leat_read read = {.from = {bases[2]}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+        uint64_t at = bases[3];
+        do {
+            read = (struct leat_read){.from = {at}};
+            if (read_once(fake, &read, buffer) == LEAT_OK) at = read.next.v;
+        } while (read.rc == LEAT_OK && at < bases[4]);
+        assert_int_equal(read.rc, LEAT_E_DAMAGED);
+    }
+    leat_diary_set(NULL, NULL, LEAT_DIARY_ERROR);
+    assert_int_equal(diary_lines, 2);
+    free(buffer);
+    fake_destroy(fake);
+}
+
 /* A segment is not there any more: its offsets are refused by name, everything else is read. */
 static void read_of_a_missing_segment_names_it_and_no_other(void **state)
 {
@@ -687,6 +721,7 @@ int main(void)
         cmocka_unit_test_prestate(loss_behind_a_jump_is_named, files),
         cmocka_unit_test(jump_over_groups_ends_the_group_that_is_read),
         cmocka_unit_test(read_in_an_accepted_loss_goes_on_behind_it),
+        cmocka_unit_test(damage_and_holes_are_told_once),
         cmocka_unit_test(read_of_a_missing_segment_names_it_and_no_other),
         cmocka_unit_test(producer_after_an_accepted_loss_begins_anew),
         cmocka_unit_test(read_past_what_is_there_of_a_waiting_log_is_not_out_of_range),
