@@ -563,9 +563,10 @@ struct leat_node {
     leat_err rc;
     struct leat_error error;
     uint32_t walk_core;
-    /* Complaints, for people; kept up to a bound. */
+    /* Complaints, for people, by any core; read when their threads have ended. A place is its taker's; NULL:
+     * there was no memory for it. The count may exceed LEAT_COMPLAINTS_MAX. */
     char **complaints;
-    uint32_t complaint_count, complaints_dropped;
+    _Atomic uint32_t complaint_count;
 };
 enum { LEAT_COMPLAINTS_MAX = 256, LEAT_COMPLAINT_BYTES_MAX = 512 };
 void leat_node_complain(struct leat_node *node, const char *format, ...) LEAT_PRINTF(2, 3);

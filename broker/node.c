@@ -275,7 +275,7 @@ void leat_node_destroy(struct leat_node **nodep)
         if (node->cores[i].node != NULL) leat_core_fini(&node->cores[i]);
     leat_coordinator_close(&node->coordinator);
     leat_store_close(&node->store);
-    for (uint32_t i = 0; node->complaints != NULL && i < node->complaint_count; i++)
+    for (uint32_t i = 0; node->complaints != NULL && i < LEAT_COMPLAINTS_MAX; i++)
         leat_mem_free(node->complaints[i]);
     for (size_t i = 0; i < node->inherited_count; i++)
         leat_mem_free(node->inherited[i]);
@@ -490,22 +490,23 @@ void leat_node_complain(struct leat_node *node, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     leat_diary_error("%s", line);
-    char *kept =
-        node->complaint_count < LEAT_COMPLAINTS_MAX ? leat_mem_strdup(LEAT_MEM_BROKER, line) : NULL;
-    if (kept == NULL)
-        node->complaints_dropped++;
-    else
-        node->complaints[node->complaint_count++] = kept;
+    /* SUBTLE: cores give up their logs in the same tick when the node stops, each on its own thread. */
+    uint32_t at = atomic_fetch_add_explicit(&node->complaint_count, 1, memory_order_relaxed);
+    if (at < LEAT_COMPLAINTS_MAX) node->complaints[at] = leat_mem_strdup(LEAT_MEM_BROKER, line);
 }
 
 void leat_node_complaints(const struct leat_node *node, void (*each)(void *arg, const char *line),
                           void *arg)
 {
-    for (uint32_t i = 0; i < node->complaint_count; i++)
+    uint32_t dropped = atomic_load_explicit(&node->complaint_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < LEAT_COMPLAINTS_MAX; i++) {
+        if (node->complaints[i] == NULL) continue;
         each(arg, node->complaints[i]);
-    if (node->complaints_dropped == 0) return;
+        dropped--;
+    }
+    if (dropped == 0) return;
     char line[96];
-    snprintf(line, sizeof line, "and %u complaints more, see the diary", node->complaints_dropped);
+    snprintf(line, sizeof line, "and %u complaints more, see the diary", dropped);
     each(arg, line);
 }
 
