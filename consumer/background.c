@@ -179,9 +179,10 @@ static void command_ask(struct leat_consumer *consumer, struct consumer_command 
                                       command->timeout_us, command_on_asked, command);
     if (rc == LEAT_OK) return;
     (void)leat_error_set(&command->error, rc, "%s",
-                         rc == LEAT_E_INVALID ? "an application offset is of one log, and of those "
-                                                "this consumer does not read just one"
-                                              : leat_err_text(rc));
+                         rc == LEAT_E_INVALID
+                             ? "an application offset is of one log, and this consumer does not "
+                               "read just one: name streamlet and log"
+                             : leat_err_text(rc));
     command_end(command);
 }
 

@@ -447,11 +447,6 @@ static leat_consumer *consumer_open(const char *stream, const leat_consumer_opti
     if (!consumer || !from->is_address) return consumer;
     leat_code code = leat_consumer_seek_app_offset(consumer, -1, &from->address, OPEN_MS, message);
     if (code == 0) return consumer;
-    if (code == LEAT_E_INVALID)
-        snprintf(message->text, sizeof message->text,
-                 "stream %.100s has several logs, and group/segment/position is of one: name it "
-                 "by --streamlet and --log",
-                 stream);
     leat_consumer_close(consumer);
     return NULL;
 }

@@ -407,7 +407,7 @@ def test_application_offsets_that_are_none():
         check_in('three numbers', server.leat('consume', 's', '--from', wrong, code=2).stderr)
     check_in('of one log', server.leat('consume', 's', '--from', address, '--set', 'x', code=2).stderr)
     # Of several logs one has to be named; they have the others' records still.
-    check_in('--streamlet and --log', server.leat('consume', 'm', '--from', '0/0/0', code=1).stderr)
+    check_in('name streamlet and log', server.leat('consume', 'm', '--from', '0/0/0', code=1).stderr)
     check_in('no such streamlet or log', server.leat('consume', 'm', '--from', '0/0/0', '--log', 7, '--streamlet', 0,
                                                      code=1).stderr)
     got = [server.values('m', '--from', '0/0/0', '--streamlet', s, '--log', q) for s in (0, 1) for q in (0, 1)]
