@@ -106,10 +106,12 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     uint64_t pool_bytes = leat_node_pool_bytes(options->memory_bytes, options->cores);
     if (pool_bytes == 0)
         return leat_error_set(error, LEAT_E_CONFIG,
-                              "a memory budget of %llu MiB is too small: %u cores need at least "
-                              "%llu MiB (fewer cores need less)",
+                              "a memory budget of %llu MiB is too small: %u core%s at least %llu "
+                              "MiB%s",
                               (unsigned long long)(options->memory_bytes / MIB), options->cores,
-                              (unsigned long long)(overhead + LEAT_ARENA_STEP_BYTES) / MIB + 1);
+                              options->cores == 1 ? " needs" : "s need",
+                              (unsigned long long)(overhead + LEAT_ARENA_STEP_BYTES) / MIB + 1,
+                              options->cores == 1 ? "" : " (fewer cores need less)");
 
     struct leat_node *node = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *node);
     if (node == NULL) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the node");

@@ -296,6 +296,8 @@ static leat_err option_set(const struct option *option, const char *value,
 
 /* ---- the file ---- */
 
+enum { LINE_BYTES_MAX = INI_MAX_LINE - 2 }; /* without its newline; one byte is inih's */
+
 struct file_reader {
     struct leatd_config *config;
     struct leat_error error;
@@ -330,9 +332,34 @@ static leat_err file_result(int line, const char *path, struct file_reader *read
                                                         : "this is not \"name = value\"");
 }
 
+/* inih reads a directory as an empty file, and cuts a line that is too long for it in two. */
+static leat_err file_check(const char *path, struct leat_error *error)
+{
+    FILE *file = fopen(path, "re");
+    int c = file != NULL ? getc(file) : EOF, line = 1;
+    bool fails = file == NULL || ferror(file);
+    int cause = errno;
+    bool cut = false;
+    for (int bytes = 0; c != EOF && !cut; c = getc(file)) {
+        bytes = c == '\n' ? 0 : bytes + 1;
+        line += c == '\n';
+        cut = bytes > LINE_BYTES_MAX;
+    }
+    if (file != NULL) (void)fclose(file); /* only read */
+    if (fails)
+        return leat_error_set(error, LEAT_E_CONFIG, "can't read the configuration %s: %s", path,
+                              strerror(cause));
+    if (!cut) return LEAT_OK;
+    return leat_error_set(error, LEAT_E_CONFIG,
+                          "%s, line %d: longer than %d bytes: say it by a flag", path, line,
+                          LINE_BYTES_MAX);
+}
+
 leat_err leatd_config_read(const char *path, struct leatd_config *config, struct leat_error *error)
 {
     struct file_reader reader = {config, {LEAT_OK, ""}};
+    leat_err rc = file_check(path, error);
+    if (rc != LEAT_OK) return rc;
     return file_result(ini_parse(path, file_line, &reader), path, &reader, error);
 }
 

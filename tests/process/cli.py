@@ -140,14 +140,17 @@ def test_wrong_words_of_leat():
 
 def test_wrong_words_of_leatd():
     place = directory()
-    file = os.path.join(place, 'conf')
+    file, long = os.path.join(place, 'conf'), os.path.join(place, 'long')
+    with open(long, 'w') as out:
+        out.write(f"# {196 * 'x'}\ncoordinators = {','.join(f'10.0.0.{i}:7701' for i in range(15))}\n")
     for words, said in [
             ('--lisen 127.0.0.1:0', '--listen'), ('--memory', 'needs a value'), ('--memory lots', 'bytes'),
             ('--memory 1M', 'at least|too small'), ('--cores 0', '1 to 64'), ('--cores 65', '1 to 64'),
             ('--log-level loud', 'debug'), (f'--listen {200 * "x"}:7700', '1 to 127 bytes'), ('--coordinators ,,', 'nobody'), ('--auto-create maybe', 'yes or no'), ('extra', 'option'),
             ('--listen 7700', '--listen is HOST:PORT, not "7700"'), ('--listen ::1:7700', 'HOST:PORT'),
             ('--listen 127.0.0.1:65536', 'HOST:PORT'), ('--kafka nonsense', '--kafka is HOST:PORT or off'),
-            ('--scrub fast', 'number'), ('--park-after 0', ''), ('--config /nonexistent', 'nonexistent'),
+            ('--scrub fast', 'number'), ('--park-after 0', ''), ('--config /nonexistent', 'nonexistent'), (f'--config {place}', 'directory'),
+            (f'--config {long}', 'line 2: longer than 198 bytes'),
             (f'--config {file}', r'conf, line 2: .*did you mean "memory"')]:
         with open(file, 'w') as out:
             out.write('cores = 1\nmemry = 256M\n')
@@ -480,6 +483,11 @@ def test_a_server_alone_shows_the_port_that_it_has():
     server = Server().start()
     shown = json.loads(server.leat('cluster', 'status', '--json').stdout)
     equal([node['address'] for node in shown['nodes']], [server.environment()['LEAT_BROKERS']])
+    server = Server('--advertise', 'broker.example:7799').start()
+    shown = json.loads(server.leat('cluster', 'status', '--json').stdout)
+    equal([node['address'] for node in shown['nodes']], ['broker.example:7799'])
+    server.produce('s', ['x'])  # from here it is not there; where it was found is
+    equal(server.values('s'), ['x'])
 
 
 def test_output_that_can_not_be_written_is_a_failure():
