@@ -474,9 +474,26 @@ static void prepare_begin(struct leat_coordinator *coordinator)
         co_recovery_pull(coordinator, i);
 }
 
+/* SUBTLE: whoever is declared crashed amid an attempt is not waited for.
+ *  1. X stands still, and is declared crashed. B stands still when it is asked what it holds, or for a copy.
+ *  2. B is declared crashed as well, after 160 ms. Its connection is open, and what was asked unanswered.
+ *  3. Nobody owns X's streamlets until that is given up: after 2 s, or 10. On a machine where one node after the
+ *     other stands still these add up. */
+static bool node_is_gone(const struct leat_coordinator *coordinator, uint32_t i)
+{
+    const struct leat_node_info *info = &coordinator->machine.nodes[i].info;
+    return info->crashed || info->state != LEAT_NODE_UP ||
+           info->incarnation != coordinator->recovery->seen[i].incarnation;
+}
+
 static void collect_advance(struct leat_coordinator *coordinator)
 {
     struct co_recovery *it = coordinator->recovery;
+    for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
+        if (!it->nodes[i].asked || it->nodes[i].answered || !node_is_gone(coordinator, i)) continue;
+        it->nodes[i].answered = true; /* not good */
+        it->answered++;
+    }
     uint64_t waited_us = co_now(coordinator) - it->phase_us;
     if (it->answered == it->asked || waited_us >= CO_COLLECT_WAIT_US_MAX) {
         prepare_begin(coordinator);
@@ -512,19 +529,29 @@ void co_recovery_pulled(struct leat_coordinator *coordinator, uint64_t incarnati
     co_recovery_pull(coordinator, (uint32_t)node);
 }
 
+/* What was to be copied there and is not: these logs wait for the next attempt. */
+static void tasks_leave(struct leat_coordinator *coordinator, uint32_t node, const char *why)
+{
+    struct co_recovery *it = coordinator->recovery;
+    for (uint32_t t = it->pulls[node].next; t < it->pulls[node].end; t++)
+        if (it->logs[it->tasks[t].log].decision != LEAT_RECOVER_WAITS)
+            co_recovery_wait(coordinator, &it->logs[it->tasks[t].log], why);
+    it->tasks_open -= it->pulls[node].end - it->pulls[node].next;
+    it->pulls[node].next = it->pulls[node].end;
+    it->pulls[node].in_flight = 0; /* what it still answers means nothing */
+}
+
 static void prepare_advance(struct leat_coordinator *coordinator)
 {
     struct co_recovery *it = coordinator->recovery;
-    if (it->tasks_open > 0) {
-        if (co_now(coordinator) < it->phase_us + CO_PULL_US_MAX) return;
-        for (uint32_t i = 0; i < coordinator->machine.node_count; i++)
-            for (uint32_t t = it->pulls[i].next; t < it->pulls[i].end; t++)
-                if (it->logs[it->tasks[t].log].decision != LEAT_RECOVER_WAITS)
-                    co_recovery_wait(coordinator, &it->logs[it->tasks[t].log],
-                                     "a copy of its last segment took too long");
-        it->tasks_open = 0;
+    bool late = co_now(coordinator) >= it->phase_us + CO_PULL_US_MAX;
+    for (uint32_t i = 0; i < coordinator->machine.node_count && it->tasks_open > 0; i++) {
+        if (late)
+            tasks_leave(coordinator, i, "a copy of its last segment took too long");
+        else if (node_is_gone(coordinator, i))
+            tasks_leave(coordinator, i, "a node died that was to copy its last segment");
     }
-    commit_begin(coordinator);
+    if (it->tasks_open == 0) commit_begin(coordinator);
 }
 
 void co_recovery_advance(struct leat_coordinator *coordinator)

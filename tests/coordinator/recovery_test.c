@@ -117,6 +117,34 @@ static void recovery_after_silence_takes_milliseconds(void **state)
     print_message("longest: %llu ms\n", (unsigned long long)longest_us / 1000);
 }
 
+/* One is stopped, and another one while the first is being recovered: it is asked what it holds, or to make
+ * a copy, and does not answer. It is waited for no longer than it takes to call it crashed as well. */
+static void recovery_amid_which_another_stands_still_takes_milliseconds(void **state)
+{
+    (void)state;
+    uint64_t longest_us = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct model *model = served(400 + seed, seed % 2);
+        struct rig *rig = model->rig;
+        uint64_t begun_us = rig->world->now_us, late_us = 100000 + seed * 4000;
+        leat_diary_info("---- fault at %llu", (unsigned long long)begun_us);
+        rig->nodes[3].process->paused_until_us = begun_us + 4 * RIG_SECOND;
+        model_run(model, late_us);
+        rig->nodes[4].process->paused_until_us = begun_us + 4 * RIG_SECOND;
+        if (!model_until_owned(model, 15 * RIG_SECOND))
+            fail_msg("seed %llu", (unsigned long long)seed);
+        uint64_t took_us = rig->world->now_us - begun_us;
+        if (took_us > longest_us) longest_us = took_us;
+        if (getenv("RIG_VERBOSE"))
+            print_message("seed %llu: %llu us\n", (unsigned long long)seed,
+                          (unsigned long long)took_us);
+        must_serve(model, 10 * RIG_SECOND);
+        model_destroy(model);
+    }
+    print_message("longest: %llu ms\n", (unsigned long long)longest_us / 1000);
+    assert_in_range(longest_us, 0, 1000000);
+}
+
 /* Another one has applied that this incarnation is gone. */
 static bool known_gone(const struct model *model, unsigned victim, uint64_t incarnation)
 {
@@ -302,6 +330,7 @@ int main(void)
         cmocka_unit_test(recovery_after_a_kill_takes_milliseconds),
         cmocka_unit_test(recovery_with_voters_that_run_late_waits_for_no_timeout),
         cmocka_unit_test(recovery_after_silence_takes_milliseconds),
+        cmocka_unit_test(recovery_amid_which_another_stands_still_takes_milliseconds),
         cmocka_unit_test(recovery_after_a_cut_of_one_way_takes_milliseconds),
         cmocka_unit_test(recovery_on_one_node_waits_for_a_second),
         cmocka_unit_test(recovery_seeds),
