@@ -169,8 +169,11 @@ static bool join_refused(struct leat_sets *sets, struct leat_sets_request *reque
                                 "this name is used by a group of Kafka clients: use another name, "
                                 "or join in ordered mode when its members are gone");
     if (set && !set->group && set->mode != request->mode && (set->member_count || set->log_count))
-        return leat_sets_answer(request, LEAT_E_INVALID,
-                                "the set is used in the other mode; delete it to change that");
+        return leat_sets_answer(
+            request, LEAT_E_INVALID,
+            set->mode == LEAT_SETS_PARALLEL
+                ? "the set is of mode parallel: join in that, or use another name"
+                : "the set is of mode ordered: join in that, or use another name");
     return !leat_sets_set_room(sets, request);
 }
 

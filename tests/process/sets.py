@@ -5,7 +5,7 @@ import selectors
 import signal
 import time
 
-from rig import PING, Raw, Server, check, equal, line_read, main, until, WAIT_S
+from rig import PING, Raw, Server, check, check_in, equal, line_read, main, until, WAIT_S
 
 
 class Members:
@@ -174,6 +174,18 @@ def test_a_member_that_never_catches_up_commits_on_its_way():
     check(lines < 3000000, 'it had caught up')
     at = committed()
     check(0 < at <= lines, 'what was not printed is not committed', at, lines)
+
+
+def test_a_set_keeps_its_mode():
+    """Members and offsets are of one mode; who comes with the other one is told which."""
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    server.produce('s', ['a', 'b'])
+    for mode, other in (('ordered', 'parallel'), ('parallel', 'ordered')):
+        equal(server.values('s', '--set', mode, '--mode', mode, '--max-records', 1), ['a'])
+        done = server.leat('consume', 's', '--set', mode, '--mode', other, '--until-end', code=1)
+        check_in(f'the set is of mode {mode}: join in that, or use another name', done.stderr)
+        equal(server.values('s', '--set', mode, '--mode', mode), ['b'])
 
 
 def test_member_that_vanishes_as_it_joins_holds_nothing():
