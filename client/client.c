@@ -1,6 +1,7 @@
 /* Requests that find their way, and metadata. */
 #include "internal.h"
 
+#include "base/address.h"
 #include "base/assert.h"
 #include "base/mem.h"
 
@@ -14,16 +15,10 @@ uint64_t leat_client_now(const struct leat_client *client)
 
 static void sweep_on_expired(struct leat_timer *timer);
 
-/* HOST:PORT. The host may hold colons of its own, in brackets. */
 static bool address_is_sane(const char *text, size_t bytes)
 {
-    size_t digits = 0;
-    uint32_t port = 0;
-    while (digits < bytes && text[bytes - 1 - digits] >= '0' && text[bytes - 1 - digits] <= '9')
-        digits++;
-    for (size_t i = bytes - digits; i < bytes && port <= UINT16_MAX; i++)
-        port = port * 10 + (uint32_t)(text[i] - '0');
-    return bytes > digits + 1 && text[bytes - 1 - digits] == ':' && port > 0 && port <= UINT16_MAX;
+    struct leat_address_parts parts;
+    return leat_address_split(text, bytes, &parts) && parts.host_bytes > 0 && parts.port > 0;
 }
 
 /* "a:1,b:2" -> addresses. Blanks around an address are dropped. */
@@ -40,10 +35,11 @@ static leat_err addresses_parse(struct leat_client *client, const char *text,
         while (bytes && text[bytes - 1] == ' ')
             bytes--;
         if (bytes >= LEAT_CLIENT_ADDRESS_BYTES || !address_is_sane(text, bytes))
-            return leat_error_set(error, LEAT_E_CONFIG,
-                                  "'%.*s' is not a broker's address; write HOST:PORT, with a port "
-                                  "of 1 to 65535",
-                                  (int)(bytes > 60 ? 60 : bytes), text);
+            return leat_error_set(
+                error, LEAT_E_CONFIG,
+                "'%.*s' is not a broker's address; write HOST:PORT or [IPV6]:PORT, "
+                "with a port of 1 to 65535",
+                (int)(bytes > 60 ? 60 : bytes), text);
         if (client->address_count == LEAT_CLIENT_ADDRESSES_MAX)
             return leat_error_set(error, LEAT_E_TOO_MANY, "more than %d broker addresses",
                                   LEAT_CLIENT_ADDRESSES_MAX);

@@ -1,9 +1,9 @@
 #include "kafka/cluster.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/bytes.h"
 #include "broker/places.h"
 
@@ -12,16 +12,10 @@
 bool leat_kafka_address_split(const char *address, struct leat_kafka_string *out_host,
                               int32_t *out_port)
 {
-    const char *colon = strrchr(address, ':');
-    if (colon == NULL || colon[1] < '0' || colon[1] > '9') return false;
-    const char *host = address, *end = colon;
-    if (end - host >= 2 && *host == '[' && end[-1] == ']') {
-        host++;
-        end--;
-    }
-    out_host->text = host;
-    out_host->bytes = (int32_t)(end - host);
-    *out_port = (int32_t)strtoul(colon + 1, NULL, 10);
+    struct leat_address_parts parts;
+    if (!leat_address_split(address, strlen(address), &parts)) return false;
+    *out_host = (struct leat_kafka_string){parts.host, (int32_t)parts.host_bytes};
+    *out_port = parts.port;
     return true;
 }
 

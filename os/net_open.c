@@ -1,6 +1,7 @@
 /* Addresses, listening and connecting. */
 #include "os/net.h"
 
+#include "base/address.h"
 #include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
@@ -13,30 +14,17 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* "HOST:PORT", "[V6]:PORT", ":PORT" (any host). */
+/* An empty host is any. */
 static bool address_split(const char *address, char host[LEAT_NET_HOST_BYTES], char port[8])
 {
-    const char *colon = strrchr(address, ':');
-    if (!colon) return false;
-    const char *from = address, *to = colon;
-    if (*from == '[') {
-        if (to == from || to[-1] != ']') return false;
-        from++;
-        to--;
-    } else if (memchr(from, ':', (size_t)(to - from))) {
-        return false; /* a bare IPv6 address: which colon begins the port cannot be known */
-    }
-    size_t host_bytes = (size_t)(to - from), port_bytes = strlen(colon + 1);
-    if (host_bytes >= LEAT_NET_HOST_BYTES || port_bytes == 0 || port_bytes > 5) return false;
-    memcpy(host, from, host_bytes);
-    host[host_bytes] = 0;
-    memcpy(port, colon + 1, port_bytes + 1);
-    unsigned long number = 0;
-    for (const char *at = port; *at; at++) {
-        if (*at < '0' || *at > '9') return false;
-        number = number * 10 + (unsigned long)(*at - '0');
-    }
-    return number <= 65535;
+    struct leat_address_parts parts;
+    if (!leat_address_split(address, strlen(address), &parts) ||
+        parts.host_bytes >= LEAT_NET_HOST_BYTES)
+        return false;
+    memcpy(host, parts.host, parts.host_bytes);
+    host[parts.host_bytes] = 0;
+    snprintf(port, 8, "%u", parts.port);
+    return true;
 }
 
 static void address_text(const struct sockaddr *address, socklen_t bytes, char *out, size_t size)

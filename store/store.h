@@ -94,7 +94,7 @@ void leat_store_arena_add(struct leat_store *store, const struct leat_post *post
 void leat_store_arena_retire(struct leat_store *store, const struct leat_post *post,
                              struct leat_store_arena_op *op);
 
-/* Whoever keeps a log's segments. The store alone now; replication in front of it later. */
+/* Whoever keeps a log's segments: the store, or replication in front of it. */
 struct leat_keeper {
     void *ctx;
     /** Start a request. Thread: a core. Completion by keep->on_done on the same actor, never

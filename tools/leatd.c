@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/address.h"
 #include "base/diary.h"
 #include "base/error.h"
 #include "broker/node.h"
@@ -466,7 +467,8 @@ static leat_err told_check(const char *others, const char *address, const char *
             error, LEAT_E_CONFIG,
             "%s can't be told %s, which is every address of this host: name one by %s", others,
             address, flag);
-    if (strtoul(strrchr(address, ':') + 1, NULL, 10) == 0)
+    struct leat_address_parts parts;
+    if (!leat_address_split(address, strlen(address), &parts) || parts.port == 0)
         return leat_error_set(
             error, LEAT_E_CONFIG,
             "%s can't be told %s, whose port the system is to choose: name one by %s", others,

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/address.h"
+
 const char leatd_help[] =
     "leatd: the Leat stream broker\n"
     "\n"
@@ -221,16 +223,6 @@ static bool parse_replication(const char *text, enum leatd_replication *out)
     return false;
 }
 
-/* "HOST:PORT", "[V6]:PORT", ":PORT": of a bare IPv6 address nobody knows which colon begins the port. */
-static bool is_address(const char *text)
-{
-    const char *colon = strrchr(text, ':');
-    uint64_t port = 0;
-    if (colon == NULL || !parse_number(colon + 1, false, &port) || port > 65535) return false;
-    if (text[0] == '[') return colon - text > 2 && colon[-1] == ']';
-    return memchr(text, ':', (size_t)(colon - text)) == NULL;
-}
-
 static leat_err text_set(const struct option *option, const char *value, uint8_t *at,
                          struct leat_error *error)
 {
@@ -238,7 +230,8 @@ static leat_err text_set(const struct option *option, const char *value, uint8_t
         return leat_error_set(error, LEAT_E_CONFIG, "%s needs a text of 1 to %zu bytes",
                               option->name, option->bytes - 1);
     bool off = option->kind == OPTION_DOOR && strcmp(value, "off") == 0;
-    if (option->kind != OPTION_TEXT && !off && !is_address(value))
+    struct leat_address_parts parts;
+    if (option->kind != OPTION_TEXT && !off && !leat_address_split(value, strlen(value), &parts))
         return leat_error_set(error, LEAT_E_CONFIG, "%s is HOST:PORT%s, not \"%.64s\"",
                               option->name, option->kind == OPTION_DOOR ? " or off" : "", value);
     memset(at, 0, option->bytes);

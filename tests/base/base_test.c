@@ -1,4 +1,5 @@
 /* Tests of base: errors, memory, checksums, timers, diary, random. */
+#include "base/address.h"
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/copy.h"
@@ -443,6 +444,32 @@ static void grant_sections_are_found_again(void **state)
 }
 
 /* Grants come from outside: every cut is refused, and so is a limit that no arena has. */
+/* What begins the port is the last colon, and of an IPv6 address only behind its bracket. */
+static void address_is_split_or_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *host;
+        unsigned port;
+    } good[] = {{"a:1", "a", 1},
+                {"broker.example:65535", "broker.example", 65535},
+                {"[::1]:7700", "::1", 7700},
+                {":7700", "", 7700},
+                {"127.0.0.1:0", "127.0.0.1", 0}};
+    static const char *const bad[] = {"",         ":",     "7700",   "a",     "a:",   "a:65536",
+                                      "a:000001", "a:-1",  "a:1b",   "::1:7", "[]:7", "[::1]7",
+                                      "[::1:7",   "a:b:7", "[a]b:7", "[a:7"};
+    struct leat_address_parts parts;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_true(leat_address_split(good[i].text, strlen(good[i].text), &parts));
+        assert_int_equal(parts.host_bytes, strlen(good[i].host));
+        assert_memory_equal(parts.host, good[i].host, parts.host_bytes);
+        assert_int_equal(parts.port, good[i].port);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(leat_address_split(bad[i], strlen(bad[i]), &parts));
+}
+
 static void grant_nonsense_is_refused(void **state)
 {
     struct leat_rmem_address address;
@@ -523,6 +550,7 @@ int main(void)
         cmocka_unit_test(random_same_seed_same_numbers),
         cmocka_unit_test(bytes_and_lists_round_trip),
         cmocka_unit_test(grant_sections_are_found_again),
+        cmocka_unit_test(address_is_split_or_refused),
         cmocka_unit_test(grant_nonsense_is_refused),
         cmocka_unit_test(rmem_write_that_cannot_be_is_refused),
     };

@@ -131,7 +131,8 @@ def test_wrong_words_of_leat():
             ('produce x --timeout 0', '--timeout lies between'),
             ('consume x --streamlet 99999999999', '--streamlet lies between 0 and'),
             ('bench append --compression gzip', 'zstd'),
-            ('status x', 'operands'), ('stream list -b nonsense', 'nonsense')]:
+            ('status x', 'operands'), ('stream list -b nonsense', 'nonsense'),
+            ('stream list -b ::1:7700', 'IPV6')]:
         code, out, err = run(LEAT, *words.split(), env=dict(os.environ, LEAT_BROKERS='127.0.0.1:1'))
         equal((code, out), (2, ''), words + ': ' + err)
         check_in(said, err)
