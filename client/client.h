@@ -101,13 +101,13 @@ struct leat_client_stream {
     uint32_t log_count;
     struct leat_client_log *logs; /* streamlet-major: [streamlet * Q + log] */
 };
-/** Learn (or refresh) a stream; on_done may run with LEAT_E_UNKNOWN_STREAM. Retries connections
+/** Ask who serves a stream, whether it is known or not; on_done may run with LEAT_E_UNKNOWN_STREAM. Retries connections
  * until timeout_us. The stream is the client's, valid until it is refreshed or the client
  * destroyed. */
 struct leat_client_lookup {
     struct leat_list link;
     char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
-    bool may_create, refresh;
+    bool may_create;
     uint64_t timeout_us;
     void (*on_done)(struct leat_client_lookup *lookup, leat_err rc,
                     const struct leat_client_stream *stream, const struct leat_error *error);

@@ -177,6 +177,12 @@ static leat_err logs_choose(struct leat_consumer_engine *engine)
 
 /* ---- the stream ---- */
 
+void leat_consumer_refresh_at(struct leat_consumer_engine *engine, uint64_t at_us)
+{
+    if (!engine->wants_refresh || at_us < engine->lookup_at_us) engine->lookup_at_us = at_us;
+    engine->wants_refresh = true;
+}
+
 static void lookup_again(struct leat_consumer_engine *engine, leat_err rc, const char *text)
 {
     leat_consumer_note(engine, rc, text);
@@ -228,7 +234,6 @@ static void stream_turn(struct leat_consumer_engine *engine, uint64_t now)
     engine->looking = true;
     engine->wants_refresh = false;
     engine->lookup = (struct leat_client_lookup){
-        .refresh = true,
         .on_done = lookup_on_done,
         .owner = engine,
     };

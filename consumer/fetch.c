@@ -184,7 +184,7 @@ static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_
      * With nothing armed a reader whose other logs had nothing to say stood still for good. */
     leat_consumer_wake_at(engine, log->retry_at_us);
     if (class == LEAT_CLASS_REROUTE || rc == LEAT_E_CLOSED || rc == LEAT_E_TIMEOUT)
-        engine->wants_refresh = true;
+        leat_consumer_refresh_at(engine, log->retry_at_us);
     /* Told again when the reason is another one: the first may be only what the end looks like. */
     if (rc == LEAT_E_CANCELLED || (log->attempts > 1 && rc == log->noted)) return;
     log->noted = rc;

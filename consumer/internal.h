@@ -148,6 +148,8 @@ struct leat_consumer_engine {
 /* engine.c */
 uint64_t leat_consumer_now(const struct leat_consumer_engine *engine);
 void leat_consumer_fail(struct leat_consumer_engine *engine, leat_err rc, const char *text);
+/** Ask again who owns what, then at the latest. */
+void leat_consumer_refresh_at(struct leat_consumer_engine *engine, uint64_t at_us);
 void leat_consumer_note(struct leat_consumer_engine *engine, leat_err rc, const char *text);
 void leat_consumer_wake_at(struct leat_consumer_engine *engine, uint64_t at_us);
 /** Forget all positions and logs; what is under way is void. */

@@ -36,7 +36,6 @@ struct leat_producer_log {
     int16_t epoch;    /* the producer epoch that this log's sequences belong to */
     bool needs_epoch; /* a sequence of this epoch will never be appended: go on in another */
     bool troubled;    /* something failed: nothing new is sent until all is back and thought over */
-    bool needs_lookup; /* who owns it must be asked again */
     uint32_t attempts; /* failed in a row */
     uint64_t retry_at_us;
     struct leat_producer_append appends[LEAT_BATCHES_IN_FLIGHT_MAX];
@@ -48,6 +47,8 @@ struct leat_producer_stream {
     struct leat_gather_stream *gathered;
     enum leat_producer_stream_state state;
     bool known_once;
+    bool
+        wants_lookup; /* who owns its logs must be asked again: at the first retry of one of them */
     uint32_t id, streamlets, logs, next_streamlet;
     struct leat_producer_log **own; /* [streamlets], made when first used */
     struct leat_list waiting;       /* batches until the stream is known */

@@ -178,7 +178,7 @@ static void log_fail_attempt(struct leat_producer_log *log, leat_err rc)
     enum leat_err_class class = leat_err_class(rc);
     if (class == LEAT_CLASS_REROUTE || rc == LEAT_E_CLOSED || rc == LEAT_E_TIMEOUT ||
         rc == LEAT_E_UNKNOWN_STREAM || rc == LEAT_E_TOO_LARGE)
-        log->needs_lookup = true;
+        log->stream->wants_lookup = true;
     uint64_t now = leat_producer_now(log->engine);
     log->retry_at_us = now + leat_client_pause_us(log->engine->client, log->attempts++);
 }
@@ -406,10 +406,7 @@ static bool all_sequenced_reported(struct leat_producer_log *log)
 static void log_recover(struct leat_producer_log *log)
 {
     struct leat_producer_engine *engine = log->engine;
-    if (log->needs_lookup) {
-        log->needs_lookup = false;
-        leat_producer_stream_lookup(log->stream);
-    }
+    if (log->stream->wants_lookup) leat_producer_stream_lookup(log->stream);
     if (log->stream->state != STREAM_KNOWN) return; /* comes back when it is */
     log->troubled = false;
     struct leat_producer_batch *head = queue_front(log);

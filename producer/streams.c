@@ -133,9 +133,9 @@ void leat_producer_stream_lookup(struct leat_producer_stream *stream)
     struct leat_producer_engine *engine = stream->engine;
     if (stream->state == STREAM_LOOKING) return;
     stream->state = STREAM_LOOKING;
+    stream->wants_lookup = false;
     stream->lookup = (struct leat_client_lookup){
         .may_create = engine->options.create_streams,
-        .refresh = true,
         .timeout_us = engine->options.timeout_us,
         .on_done = lookup_on_done,
         .owner = stream,

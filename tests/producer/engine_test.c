@@ -490,6 +490,24 @@ static void producer_restarted_server_goes_on(void **state)
     rig_end(rig);
 }
 
+/* Goal: logs of one stream that are refused at the same time ask once who owns them, not each for itself.
+ * Method: the owner of eight streamlets refuses everything for a second. */
+static void producer_refused_logs_ask_together(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(6, 30000000, 400);
+    rig->world.streamlets = 8;
+    rig->world.faults.refuse_owner = 1000;
+    (void)fake_run(&rig->world, rig->world.now_us + 1000000, NULL);
+    assert_true(rig->world.refused > 100);
+    assert_true(10 * rig->world.metadatas < 7 * rig->world.refused);
+    rig->world.faults.refuse_owner = 0;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 20000000, all_ended));
+    assert_int_equal(rig->acked, 400);
+    logs_check(rig);
+    rig_end(rig);
+}
+
 /* Goal: a stream that does not exist and may not be made is refused by its name's code. */
 static void producer_unknown_stream_is_refused(void **state)
 {
@@ -602,6 +620,7 @@ int main(void)
         cmocka_unit_test(producer_dead_server_times_out_honestly),
         cmocka_unit_test(producer_mute_server_then_back_goes_on),
         cmocka_unit_test(producer_restarted_server_goes_on),
+        cmocka_unit_test(producer_refused_logs_ask_together),
         cmocka_unit_test(producer_unknown_stream_is_refused),
         cmocka_unit_test(gather_batch_due_while_filled_goes_after_it),
         cmocka_unit_test(key_streamlet_is_kafkas),

@@ -49,7 +49,8 @@ static void send(struct control *control, enum leat_kind kind, struct leat_msg_w
     };
     if (log) control->request.log = *log;
     leat_err rc = leat_client_send(control->client->client, &control->request);
-    if (rc != LEAT_OK) later(control, 5000);
+    control->refresh = rc != LEAT_OK;
+    if (rc != LEAT_OK) later(control, control->made ? 30000 : 5000);
 }
 
 static bool in_cluster(const struct control *control)
@@ -67,25 +68,30 @@ static void describe_send(struct control *control, const struct leat_log_ref *lo
     send(control, LEAT_KIND_STREAM_DESCRIBE, &writer, log);
 }
 
+static void describe_streamlet(struct control *control)
+{
+    uint32_t id = control->client->scenario->streams[control->stream].id;
+    struct leat_log_ref log = {id, control->streamlet, 0};
+    describe_send(control, &log);
+}
+
 /* Only a log's owner knows how it is. */
 static void looked_up(struct leat_client_lookup *lookup, leat_err rc,
                       const struct leat_client_stream *stream, const struct leat_error *error)
 {
     struct control *control = lookup->owner;
-    uint32_t id = control->client->scenario->streams[control->stream].id;
-    struct leat_log_ref log = {id, control->streamlet, 0};
     (void)stream, (void)error;
     control->refresh = rc != LEAT_OK;
     if (rc != LEAT_OK)
         later(control, 20000);
     else
-        describe_send(control, &log);
+        describe_streamlet(control);
 }
 
 static void look_up(struct control *control)
 {
-    control->lookup = (struct leat_client_lookup){
-        .refresh = control->refresh, .timeout_us = 2000000, .on_done = looked_up, .owner = control};
+    control->lookup =
+        (struct leat_client_lookup){.timeout_us = 2000000, .on_done = looked_up, .owner = control};
     memcpy(control->lookup.name, control->client->scenario->streams[control->stream].name,
            sizeof control->client->scenario->streams[0].name);
     leat_client_lookup(control->client->client, &control->lookup);
@@ -342,8 +348,10 @@ static void on_done(struct leat_request *request, leat_err rc, const struct leat
 static void control_next(struct sim_world *world, struct sim_event *event)
 {
     struct control *control = event->a;
-    if (control->made && in_cluster(control))
+    if (control->made && in_cluster(control) && (control->streamlet == 0 || control->refresh))
         look_up(control);
+    else if (control->made && in_cluster(control))
+        describe_streamlet(control);
     else if (control->made)
         describe_send(control, NULL);
     else

@@ -35,7 +35,6 @@ struct raw {
     struct leat_iov iov;
     uint8_t control[256];
     enum step step;
-    bool refresh;
     struct leat_log_ref log; /* the server's ids */
     uint32_t log_epoch;
     int64_t id;
@@ -67,7 +66,6 @@ static void lookup_done(struct leat_client_lookup *lookup, leat_err rc,
                         const struct leat_client_stream *stream, const struct leat_error *error)
 {
     struct raw *raw = lookup->owner;
-    raw->refresh = true;
     if (rc != LEAT_OK) {
         later(raw, 20000);
         return;
@@ -78,15 +76,15 @@ static void lookup_done(struct leat_client_lookup *lookup, leat_err rc,
     for (uint32_t i = 0; i < stream->log_count; i++)
         if (leat_log_ref_equal(stream->logs[i].ref, raw->log))
             raw->log_epoch = stream->logs[i].epoch.v;
+    later(raw, raw->step == STEP_LOOKUP ? 10 : sim_rng_between(&raw->client->rng, 100, 10000));
     if (raw->step == STEP_LOOKUP) raw->step = STEP_ID;
-    later(raw, 10);
     (void)error;
 }
 
 static void look_up(struct raw *raw)
 {
-    raw->lookup = (struct leat_client_lookup){
-        .refresh = raw->refresh, .timeout_us = 2000000, .on_done = lookup_done, .owner = raw};
+    raw->lookup =
+        (struct leat_client_lookup){.timeout_us = 2000000, .on_done = lookup_done, .owner = raw};
     memcpy(raw->lookup.name, raw->client->scenario->streams[RAW_STREAM].name,
            sizeof raw->client->scenario->streams[RAW_STREAM].name);
     leat_client_lookup(raw->client->client, &raw->lookup);

@@ -105,8 +105,8 @@ static void deaf_begin(struct sim_world *world, struct sim_event *event)
 {
     struct deaf *deaf = event->a;
     struct scenario *scenario = deaf->client->scenario;
-    deaf->lookup = (struct leat_client_lookup){
-        .refresh = true, .timeout_us = 2000000, .on_done = looked_up, .owner = deaf};
+    deaf->lookup =
+        (struct leat_client_lookup){.timeout_us = 2000000, .on_done = looked_up, .owner = deaf};
     memcpy(deaf->lookup.name, scenario->streams[deaf->client->stream].name,
            sizeof scenario->streams[0].name);
     leat_client_lookup(deaf->client->client, &deaf->lookup);

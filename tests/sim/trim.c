@@ -134,8 +134,8 @@ static void looked_up(struct leat_client_lookup *lookup, leat_err rc,
 static void look_up(struct trimmer *trimmer)
 {
     const struct sim_stream *stream = &trimmer->client->scenario->streams[trimmer->log.stream];
-    trimmer->lookup = (struct leat_client_lookup){
-        .refresh = trimmer->refresh, .timeout_us = 2000000, .on_done = looked_up, .owner = trimmer};
+    trimmer->lookup =
+        (struct leat_client_lookup){.timeout_us = 2000000, .on_done = looked_up, .owner = trimmer};
     memcpy(trimmer->lookup.name, stream->name, sizeof stream->name);
     leat_client_lookup(trimmer->client->client, &trimmer->lookup);
 }
