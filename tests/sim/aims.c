@@ -102,10 +102,10 @@ static bool any_log(const struct sim_server *server, bool (*is)(const struct lea
 {
     const struct leat_node *node = server->node;
     for (uint32_t c = 0; node && node->cores && c < server->scenario->cores; c++) {
-        const struct leat_core *core = &node->cores[c];
-        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
-            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
-                if (at->copies && is(at->copies)) return true;
+        const struct leat_primary *primary = node->cores[c].replicate.primary;
+        for (const struct leat_list *it = primary ? primary->logs.next : NULL;
+             primary && it != &primary->logs; it = it->next)
+            if (is(LEAT_CONTAINER(it, const struct leat_primary_log, link))) return true;
     }
     return false;
 }

@@ -182,21 +182,6 @@ static struct slot *slot_of(struct log_model *log, uint64_t offset)
     return &log->pages[at]->slots[offset % PAGE_SLOTS];
 }
 
-/* One past the last offset whose record was acked. */
-static uint64_t acked_end(const struct log_model *log, bool *out_audited)
-{
-    for (size_t i = log->page_count; i-- > 0;) {
-        for (unsigned j = PAGE_SLOTS; j-- > 0;) {
-            const struct slot *slot = &log->pages[i]->slots[j];
-            if (!slot->acked) continue;
-            if (out_audited) *out_audited = slot->audited;
-            return log->pages[i]->base + j + 1;
-        }
-    }
-    if (out_audited) *out_audited = true;
-    return 0;
-}
-
 void check_sent(struct check *check, uint32_t stream, struct check_value value)
 {
     LEAT_ASSERT(value.producer < CHECK_PRODUCERS_MAX);
@@ -711,9 +696,9 @@ bool check_audit_done(const struct check *check, uint32_t stream_index,
     const struct stream_model *stream = &check->streams[stream_index];
     for (unsigned s = 0; stream->used && s < stream->streamlets; s++) {
         for (unsigned q = 0; q < stream->logs; q++) {
-            bool there;
             const struct log_model *log = &stream->at[s][q];
-            uint64_t end = acked_end(log, &there);
+            uint64_t end = log->acked_end;
+            bool there = end == 0 || slot_find(log, end - 1)->audited;
             if (log->excused) {
                 end = first_vanished(log, stream) + 1;
                 there = end > log->count;
@@ -749,7 +734,7 @@ bool check_reader_done(const struct check *check, const struct check_reader *rea
     for (unsigned s = 0; s < stream->streamlets; s++) {
         for (unsigned q = 0; q < stream->logs; q++) {
             const struct log_model *log = &stream->at[s][q];
-            uint64_t last = acked_end(log, NULL);
+            uint64_t last = log->acked_end;
             uint64_t got = reader->in_set                        ? log->high[reader->set]
                            : reader->started[stream_index][s][q] ? reader->next[stream_index][s][q]
                                                                  : 0;

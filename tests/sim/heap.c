@@ -41,7 +41,7 @@ enum {
     CLASSES = 26 * STEPS,     /* the largest is 2^31 and more: those are refused */
     MEDIUM_CLASS = 8 * STEPS, /* from 16 KiB on: most of it is never touched */
     HUGE_CLASS =
-        13 * STEPS, /* from 512 KiB on: pages go back to the system, and come back as zeros */
+        11 * STEPS, /* from 128 KiB on: pages go back to the system, and come back as zeros */
 };
 _Static_assert(((1 << FIRST_SHIFT) / STEPS) % 16 == 0, "blocks are aligned as malloc has them");
 static const uint64_t small_bytes = 4ull << 30, medium_bytes = 16ull << 30,
