@@ -4,6 +4,8 @@
  * After what an aim needs has been brought about (appends pause, so that logs park; a node dies, so that
  * another recovers its logs) the world is looked at every little while, until what was aimed at is
  * under way, or the patience is over. */
+#include <string.h>
+
 #include "broker/core.h"
 #include "coordinator/private.h"
 #include "coordinator/recovery.h"
@@ -20,6 +22,8 @@ enum {
     TRIM_US = 800 * 1000,
     LOOK_US = 150,
     ENTRY_US = 800 * 1000,
+    VERSION_US = 600 * 1000,
+    AWAY_US_MAX = 6000 * 1000,
 };
 
 enum aim_kind {
@@ -28,6 +32,8 @@ enum aim_kind {
     OWNER_ENTRY, /* an owner is not heard from the moment on that it asks the coordinators something */
     LEFT_WRITES, /* a session ends while its writes are on their way for long, and others begin */
     AMID_TRIM,   /* an owner dies while segments go whose end was written slowly */
+    FILE_ONLY,   /* the power goes, but for one node, which is killed and stays away */
+    NEW_VERSION, /* the power goes when the coordinators have a version that leaves a lost copy behind */
     AIM_KINDS,
 };
 
@@ -36,6 +42,7 @@ struct sim_aims {
     struct sim_rng rng;
     enum aim_kind kind;
     bool looking;
+    bool held[SIM_SERVERS_MAX]; /* acks of its logs were seen to wait for a version */
     uint64_t until_us;
     uint32_t weights[AIM_KINDS];
 };
@@ -74,6 +81,14 @@ static void die_soon(struct sim_aims *aims, struct sim_server *server, uint64_t 
     struct sim_world *world = aims->scenario->world;
     sim_world_at(world, world->now_us + sim_rng_below(&aims->rng, most_us), death_due, server)->n =
         any_death(aims);
+}
+
+/* Of all machines but one, at once. */
+static void power_goes(struct sim_aims *aims, const struct sim_server *spared)
+{
+    struct scenario *scenario = aims->scenario;
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        if (&scenario->servers[i] != spared) strike_down(&scenario->servers[i], SIM_DEATH_POWER);
 }
 
 /* What it says is heard late; it hears the others. */
@@ -137,6 +152,11 @@ static bool log_gives_up(const struct leat_primary_log *log)
     return any_set(&log->active, set_goes) || any_set(&log->settled, set_goes);
 }
 
+static bool log_waits_for_version(const struct leat_primary_log *log)
+{
+    return rep_is_held(log);
+}
+
 static bool decides(const struct sim_server *server)
 {
     const struct leat_coordinator *coordinator = server->node ? server->node->coordinator : NULL;
@@ -179,8 +199,18 @@ static bool struck(struct sim_aims *aims, struct sim_server *server)
         return true;
     case AMID_TRIM:
         if (!any_log(server, log_gives_up)) return false;
-        die_soon(aims, server, 15000);
+        /* What it has itself must not be what the others are asked for. */
+        server->away_us_max = AWAY_US_MAX;
+        die_soon(aims, server, 3000);
         return true;
+    case NEW_VERSION:
+        if (any_log(server, log_waits_for_version))
+            aims->held[server->number] = true;
+        else if (aims->held[server->number]) {
+            power_goes(aims, NULL);
+            return true;
+        }
+        return false;
     default:
         return true;
     }
@@ -222,6 +252,30 @@ static void quiet(struct sim_aims *aims)
     }
     sim_trace(scenario->world, "nobody appends until %llu", (unsigned long long)until_us);
     look_for(aims, until_us, RESUME_US);
+}
+
+/* What the memory of the others had lies in the memory of the one that is away. */
+static void power_goes_but_for_one(struct sim_aims *aims)
+{
+    struct scenario *scenario = aims->scenario;
+    struct sim_server *spared =
+        &scenario->servers[sim_rng_below(&aims->rng, scenario->server_count)];
+    if (!scenario->power_cuts) return;
+    spared->away_us_max = AWAY_US_MAX;
+    strike_down(spared, SIM_DEATH_KILL);
+    power_goes(aims, spared);
+}
+
+static void killed_for_version(struct sim_aims *aims)
+{
+    struct scenario *scenario = aims->scenario;
+    struct sim_server *server =
+        &scenario->servers[sim_rng_below(&aims->rng, scenario->server_count)];
+    if (!scenario->power_cuts) return;
+    memset(aims->held, 0, sizeof aims->held);
+    server->away_us_max = AWAY_US_MAX;
+    strike_down(server, SIM_DEATH_KILL);
+    look_for(aims, scenario->world->now_us + 100, VERSION_US);
 }
 
 static void killed_for_recovery(struct sim_aims *aims)
@@ -297,8 +351,14 @@ static void aim(struct sim_aims *aims)
         writes_left(aims);
         break;
     case AMID_TRIM:
-        writes_slow(aims, 400, TRIM_US);
+        writes_slow(aims, 700, TRIM_US);
         look_for(aims, world->now_us + 1000, TRIM_US);
+        break;
+    case FILE_ONLY:
+        power_goes_but_for_one(aims);
+        break;
+    case NEW_VERSION:
+        killed_for_version(aims);
         break;
     default:
         break;
@@ -319,10 +379,9 @@ void sim_aims_start(struct scenario *scenario)
     aims = (struct sim_aims){.scenario = scenario};
     sim_rng_init(&aims.rng, scenario->world->seed, "aims");
     if (!sim_rng_chance(&aims.rng, AIMED_PER_MILLE)) return;
-    while (!aims.weights[AMID_RESUME] && !aims.weights[LAST_WORD] && !aims.weights[OWNER_ENTRY] &&
-           !aims.weights[LEFT_WRITES] && !aims.weights[AMID_TRIM])
+    for (uint32_t all = 0; all == 0;)
         for (unsigned i = 0; i < AIM_KINDS; i++)
-            aims.weights[i] = (uint32_t)sim_rng_below(&aims.rng, 3);
+            all += aims.weights[i] = (uint32_t)sim_rng_below(&aims.rng, 3);
     sim_world_at(scenario->world, scenario->world->now_us + sim_rng_below(&aims.rng, GAP_US_MAX),
                  due, &aims);
 }
