@@ -486,6 +486,13 @@ static leat_err up_cut(struct leat_node *node)
 
 /* ---- logs ---- */
 
+/* Closed, and its file has lost it: other nodes have it, and the log has it mended. */
+static bool is_elsewhere(const struct leat_stream_desc *desc,
+                         const struct leat_log_decision *decision, const struct leat_found *found)
+{
+    return desc->settings.copies > 1 && decision->kind == LEAT_DECIDED_TAIL && found->seg->rotten;
+}
+
 static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
                           struct leat_stream *stream, const struct leat_log_decision *decision,
                           size_t first, size_t end, struct leat_error *error)
@@ -511,7 +518,8 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
         if (fate->fate == LEAT_FATE_GONE) continue;
         highest_segment = fate->segment;
         if (fate->next_offset > highest_offset) highest_offset = fate->next_offset;
-        if (fate->fate == LEAT_FATE_SERVED) segs[count++] = node->found[i].seg;
+        if (fate->fate == LEAT_FATE_SERVED || is_elsewhere(desc, decision, &node->found[i]))
+            segs[count++] = node->found[i].seg;
     }
 
     struct leat_log_tail tail = {0};

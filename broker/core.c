@@ -99,6 +99,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     leat_confirmer_init(core);
     leat_places_init(core);
     leat_takeovers_init(core);
+    leat_mends_init(core);
     leat_movers_init(core);
     core->tick.on_expired = core_on_tick;
     core->slow_tick.on_expired = core_on_slow_tick;
@@ -165,6 +166,7 @@ static leat_err core_init_buffers(struct leat_core *core, uint32_t buffer_count)
 void leat_core_fini(struct leat_core *core)
 {
     leat_takeovers_fini(core);
+    leat_mends_fini(core);
     leat_movers_fini(core);
     struct leat_door *door = core->node->options.door;
     if (door != NULL) door->core_close(door, core);

@@ -250,6 +250,7 @@ struct leat_core {
     struct leat_members members;
     struct leat_replicate replicate;
     struct leat_takeovers takeovers; /* core 0's */
+    struct leat_mends mends;         /* core 0's */
     struct leat_movers movers;       /* core 0's */
     struct leat_link_handler serve_in;
     struct leat_peer link_peer;             /* stands for all that ask by links */

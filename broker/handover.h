@@ -72,6 +72,28 @@ void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log 
 void leat_takeover_older(struct leat_hosted *hosted);
 /** Is that log, or a segment of it, on its way to a core of this node? Thread: core 0. */
 bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref);
+/* Closed segments of which this node's file has other bytes than it should: those of another node's copy
+ * are written over them, one segment at a time. */
+struct leat_mend;
+struct leat_mends {
+    struct leat_list all;    /* struct leat_mend, in order of asking */
+    struct leat_mend *going; /* NULL: none is fetched or written */
+    uint64_t next_us;        /* not before: they are fetched at a bounded rate */
+    struct leat_timer timer;
+};
+enum {
+    LEAT_MEND_BYTES_PER_SECOND = 64 * 1024 * 1024,
+    LEAT_MEND_AGAIN_US = 100 * 1000,
+    LEAT_MEND_AWAY_US = 2 * 1000 * 1000, /* while a node is down that may have it */
+};
+void leat_mends_init(struct leat_core *core);
+void leat_mends_fini(struct leat_core *core);
+/** What leat_log_events.on_damaged says. Thread: the log's core. */
+bool leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segment *seg) LEAT_NODISCARD;
+/** Pull from any other node that is up. Thread: core 0, as for the next. */
+void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull);
+/** Is no node away that is expected back? */
+bool leat_all_nodes_up(const struct leat_core *core);
 /** Its streamlet is another's (or this node's own under another epoch): the log goes. Thread: its
  * core. */
 void leat_hosted_give_up(struct leat_hosted *hosted);

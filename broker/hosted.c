@@ -12,6 +12,7 @@ static void hosted_on_acked(void *owner, struct leat_log *log);
 static void hosted_on_room(void *owner, struct leat_log *log);
 static void hosted_on_opening(void *owner, struct leat_log *log);
 static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct leat_segment *seg);
+static bool hosted_on_damaged(void *owner, const struct leat_segment *seg);
 
 enum {
     CARE_IDLE_TICKS = 60, /* parked logs are looked at about once a minute, spread evenly */
@@ -142,7 +143,7 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
         .remade = desc->remade,
         .warmth = &core->warmth,
         .events = {hosted_on_dirty, hosted_on_acked, hosted_on_room, hosted_on_opening,
-                   hosted_on_last_damaged},
+                   hosted_on_last_damaged, hosted_on_damaged},
         .owner = hosted,
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
@@ -316,6 +317,13 @@ static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct lea
         "for on other nodes",
         hosted->ref.stream, hosted->ref.streamlet, hosted->ref.log);
     return true;
+}
+
+static bool hosted_on_damaged(void *owner, const struct leat_segment *seg)
+{
+    const struct leat_hosted *hosted = owner;
+    if (hosted->copies == NULL || hosted->core->stopping) return false;
+    return leat_mend_ask(hosted, seg);
 }
 
 /* ---- "opened" commits, many logs in one ---- */

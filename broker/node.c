@@ -17,6 +17,7 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
 static void node_on_coordinator_ready(void *owner);
 static void node_on_evict_wanted(void *actor, struct leat_segment *seg);
 static void node_on_flushed(void *actor, struct leat_segment *seg);
+static void node_on_damaged(void *actor, struct leat_segment *seg);
 
 /* ---- memory ---- */
 
@@ -231,7 +232,7 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
         .flush_delay_us =
             options->flush_delay_us ? options->flush_delay_us : LEAT_NODE_FLUSH_DELAY_US,
         .scrub_bytes_per_second = options->scrub_bytes_per_second,
-        .events = {node_on_evict_wanted, node_on_flushed},
+        .events = {node_on_evict_wanted, node_on_flushed, node_on_damaged},
         .cpu_ns = options->cluster.thread_cpu_ns,
     };
     memcpy(store.cluster_id, node->cluster_id, sizeof store.cluster_id);
@@ -456,6 +457,17 @@ static void node_on_flushed(void *actor, struct leat_segment *seg)
         leat_backup_on_flushed(core->replicate.backup, seg);
     else
         leat_log_on_flushed(seg->log_pointer, seg);
+}
+
+static void node_on_damaged(void *actor, struct leat_segment *seg)
+{
+    const struct leat_core *core = actor;
+    if (!is_at_home(core, seg))
+        seg->rotten = true; /* whoever gets it sees to it */
+    else if (seg->role == LEAT_SEGMENT_REPLICA)
+        leat_backup_on_damaged(core->replicate.backup, seg);
+    else
+        leat_log_on_damaged(seg->log_pointer, seg);
 }
 
 static void node_deliver_coordinator_ready(void *actor, struct leat_mail *mail)

@@ -12,6 +12,7 @@
 static void on_versions(void *owner, struct leat_primary *primary,
                         const struct leat_rep_version *rows, size_t count);
 static void on_room(void *owner, struct leat_primary_log *rep);
+static void on_damaged(void *owner, struct leat_primary_log *rep, struct leat_segment *seg);
 static void versions_send(struct leat_core *core);
 static void on_fenced(void *arg);
 
@@ -117,7 +118,7 @@ leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
         .rmem = leat_transport_writer(replicate->transport),
         .cpu = {node->options.cluster.thread_cpu_ns, NULL},
         .self = rep_node(self),
-        .events = {on_versions, on_room},
+        .events = {on_versions, on_room, on_damaged},
         .owner = core,
         .quiet_us = quiet_us(&node->options.cluster),
     };
@@ -249,6 +250,13 @@ leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *
 void leat_replicate_detach(struct leat_hosted *hosted)
 {
     if (hosted->copies != NULL) leat_primary_log_destroy(&hosted->copies);
+}
+
+static void on_damaged(void *owner, struct leat_primary_log *rep, struct leat_segment *seg)
+{
+    const struct leat_hosted *hosted = leat_primary_log_owner(rep);
+    (void)owner;
+    leat_log_on_damaged(hosted->log, seg);
 }
 
 static void on_room(void *owner, struct leat_primary_log *rep)

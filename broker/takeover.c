@@ -81,6 +81,11 @@ static void takeovers_step(struct leat_core *core)
 
 /* ---- asking ---- */
 
+/* SUBTLE: whoever asks for a last segment has no log, though one was made of it under the same epoch.
+ *  1. The log is made, and its older segments are fetched, one after the other.
+ *  2. Its last segment is found to be damaged: it is given up, and asked for anew.
+ *  3. Were that taken for the same question twice, the first takeover would end, as there is no log, and
+ *     nobody would make it. */
 static void ask_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
@@ -92,6 +97,10 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
         takeover->behind = true;
         other->over = other->over || other->epoch.v < takeover->epoch.v;
         if (other->epoch.v != takeover->epoch.v) continue;
+        if (takeover->phase == PHASE_TAIL && other->phase != PHASE_TAIL) {
+            other->over = true;
+            continue;
+        }
         leat_mem_free(takeover->block_raw);
         leat_mem_free(takeover);
         return;

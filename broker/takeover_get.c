@@ -7,8 +7,7 @@
 
 enum { BLOCK_BYTES = 4096 };
 
-/* Which nodes may have it: all that are up. */
-static void sources_fill(struct leat_core *core, struct leat_backup_pull *pull)
+void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull)
 {
     pull->node_count = 0;
     for (uint32_t i = 0; i < core->members.count; i++) {
@@ -18,7 +17,7 @@ static void sources_fill(struct leat_core *core, struct leat_backup_pull *pull)
     }
 }
 
-static bool all_up(const struct leat_core *core)
+bool leat_all_nodes_up(const struct leat_core *core)
 {
     for (uint32_t i = 0; i < core->members.count; i++)
         if (core->members.rows[i]->info.state == LEAT_NODE_DOWN &&
@@ -65,7 +64,8 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
             lost_left(takeover);
             return;
         }
-        uint64_t patience_us = all_up(core) ? LEAT_TAKEOVER_NOWHERE_US : LEAT_TAKEOVER_AWAY_US;
+        uint64_t patience_us =
+            leat_all_nodes_up(core) ? LEAT_TAKEOVER_NOWHERE_US : LEAT_TAKEOVER_AWAY_US;
         takeover->absent = takeover->nowhere && now_us >= takeover->missing_us + patience_us;
         if (takeover->absent)
             takeover_to_home(takeover);
@@ -84,7 +84,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
     }
     takeover->phase = PHASE_ENDED; /* a later look begins anew: leat_takeover_older() */
     takeover->complete = false;
-    takeover->away = !all_up(takeover_core(takeover));
+    takeover->away = !leat_all_nodes_up(takeover_core(takeover));
     takeover->busy = false;
     takeover_kick(takeover_core(takeover));
 }
@@ -109,8 +109,8 @@ static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
                                                .next_offset = takeover->next_offset,
                                                .on_done = on_pulled,
                                                .owner = takeover};
-    sources_fill(core, &takeover->pull);
-    takeover->all_asked = all_up(core);
+    leat_pull_from_all(core, &takeover->pull);
+    takeover->all_asked = leat_all_nodes_up(core);
     takeover->busy = true;
     leat_err rc = leat_backup_pull(core->replicate.backup, &takeover->pull);
     if (rc == LEAT_E_AGAIN)
@@ -158,7 +158,7 @@ static void below_start(struct leat_core *core, struct leat_takeover *takeover)
                                           .segment = takeover->segment,
                                           .on_done = on_below,
                                           .owner = takeover};
-    takeover->all_asked = all_up(core);
+    takeover->all_asked = leat_all_nodes_up(core);
     takeover->busy = true;
     leat_below_start(&takeover->below);
 }
@@ -297,6 +297,8 @@ static void older_begin(struct leat_takeover *takeover, const uint8_t *bytes, ui
     struct leat_core *core = &takeover->node->cores[takeover->home];
     struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
     if (!leat_log_start_find(bytes, count, &takeover->start)) {
+        const struct leat_segment *first = hosted != NULL ? leat_log_first_held(hosted->log) : NULL;
+        if (first != NULL && first->buffer == NULL) leat_log_on_damaged(hosted->log, first);
         if (hosted != NULL) hosted->older_asked = true; /* asked again with the next tick */
         if (hosted != NULL) leat_log_older_done(hosted->log);
         leat_mem_free(takeover->block_raw);

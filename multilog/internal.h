@@ -39,6 +39,8 @@ struct log_slot {
     bool changing; /* the store is about to take or give its buffer */
     bool evicting; /* wanted back by the store */
     bool dropping;
+    bool mending;                /* its file is damaged, and other nodes are asked for its bytes */
+    uint64_t mend_not_before_us; /* they were, and had none */
     bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
     /* The diary has it: that its bytes are damaged; that those before it are missing. Whoever reads there
      * tries again, some of them for ever. */
@@ -243,6 +245,10 @@ struct log_open *log_open_of(struct leat_log *log, const struct leat_segment *se
 void log_step_front(struct leat_log *log);
 void log_step_warm(struct leat_log *log);
 void log_warm_leave(struct leat_log *log);
+
+/* mend.c */
+/** Its file has something else than it should. true: reads wait until others were asked. */
+bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot);
 
 /* move.c */
 bool log_release_goes_on(struct leat_log *log);

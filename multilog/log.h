@@ -50,6 +50,11 @@ struct leat_log_events {
      * True: the log will be released, and made anew with other bytes; until then it refuses appends by
      * LEAT_E_STARTING. Else it is DAMAGED. Must not call the log. NULL: it is. */
     bool (*on_last_damaged)(void *owner, struct leat_log *log, struct leat_segment *seg);
+    /** What its file has of a closed segment is not what is recorded of it. True: other nodes are asked,
+     * and leat_log_mend_end() or leat_log_mend_give_up() will tell; until then reads of it wait. Else they
+     * are told that it is damaged. Must not call the log, which may be in the middle of being made.
+     * NULL: they are. */
+    bool (*on_damaged)(void *owner, const struct leat_segment *seg);
 };
 
 /* State that somebody above keeps in this log (consumer sets): carried whole in start entries,
@@ -300,6 +305,20 @@ void leat_log_reads_expire(struct leat_log *log);
 /* From the store's events. */
 void leat_log_on_evict_wanted(struct leat_log *log, struct leat_segment *seg);
 void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg);
+
+/** From the store's scrub, or whoever else read it: what its file has of a closed segment is damaged. */
+void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg);
+/* ---- a damaged closed segment is written anew (LEAT_KEEP_MEND), see on_damaged ---- */
+/** Its bytes are here: they may be written over it. It is not dropped, and the log does not end, before
+ * leat_log_mend_end(). NULL: the log has no use for it any more. */
+struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segment_id segment,
+                                         struct leat_extent extent);
+/** whole: its file has them now, and reads go on. Else it is as it was, and reads wait on. */
+void leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, bool whole);
+/** No node has it: reads are told what is damaged, and others are asked again at a read after
+ * LEAT_LOG_MEND_AGAIN_US. */
+void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment);
+enum { LEAT_LOG_MEND_AGAIN_US = 30 * 1000 * 1000 };
 
 struct leat_log_info {
     enum leat_log_state state;

@@ -192,9 +192,17 @@ static uint32_t hint_find(const struct leat_log *log, uint64_t segment,
 
 static leat_err read_step(struct leat_log *log, struct leat_read *read);
 
+/* Its file was read, and is not as it should be: are others asked for it? Whoever finds that has a buffer
+ * in hand, of which there are few, and does not wait. */
+static bool is_mended(struct leat_log *log, struct log_slot *slot)
+{
+    return slot->closed && !slot->seg->buffer && log_slot_is_mended(log, slot);
+}
+
 static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint32_t at)
 {
     struct log_slot *slot = log_slot_find(log, read->segment);
+    if (is_mended(log, slot)) return read_end(read, LEAT_E_STARTING);
     if (!slot->damage_told)
         leat_diary_error("log %u/%u/%u of %s: segment %llu is damaged at %u",
                          log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
@@ -342,6 +350,9 @@ static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struc
         uint32_t end = leat_log_start_end(read->disk_buffer, count, seg->extent.bytes);
         if (end > count && count == BLOCK_BYTES) /* read once more, so much */
             return file_read(log, read, slot, 0, end, PHASE_JOINT);
+        struct leat_start start;
+        if (!leat_log_start_find(read->disk_buffer, count, &start) && is_mended(log, slot))
+            return read_end(read, LEAT_E_STARTING);
         joint_note(slot, read->disk_buffer, count);
         return read_step(log, read);
     }
@@ -382,7 +393,7 @@ static void on_file_read(struct leat_disk_io *io)
     if (log->deleting)
         rc = read_end(read, LEAT_E_UNKNOWN_STREAM);
     else if (io->rc != LEAT_OK)
-        rc = read_end(read, LEAT_E_DISK);
+        rc = read_end(read, is_mended(log, slot) ? LEAT_E_STARTING : LEAT_E_DISK);
     else
         rc = file_goes_on(log, read, slot);
     if (rc != LEAT_E_AGAIN) read->on_done(read);
@@ -580,6 +591,12 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
         }
         read->segment = seg->id.v;
         read->boundary = false;
+        if (slot->mending && !seg->buffer) {
+            if (log->stopping || log->reads_expire || read->disk_buffer)
+                return read_end(read, LEAT_E_STARTING);
+            leat_list_push_back(&log->stalled_reads, &read->link);
+            return LEAT_E_AGAIN;
+        }
         if (log->parking && seg == log->head.seg) {
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;

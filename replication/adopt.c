@@ -139,6 +139,8 @@ static bool may_hold(const struct replica *rep, struct leat_extent extent)
 static bool is_further(const struct replica *rep, const struct replica *than)
 {
     enum leat_segment_state a = rep->seg->state, b = than->seg->state;
+    /* One that is damaged is better than none: its log has it mended, and goes on before that. */
+    if (rep->seg->rotten != than->seg->rotten) return than->seg->rotten;
     if (a != b && (a >= LEAT_SEGMENT_PARKED || b >= LEAT_SEGMENT_PARKED)) return a > b;
     return rep->flushed > than->flushed;
 }
@@ -229,7 +231,8 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
     leat_err rc = rep_body_decode(frame->control, frame->control_bytes, &body);
     if (!rc) rep = backup_find(backup, body.handle);
     if (!rc && (!rep || !rep->seg || rep->seg->id.v != body.segment.v ||
-                !leat_log_ref_equal(rep->seg->log, body.log) || !may_hold(rep, body.extent)))
+                !leat_log_ref_equal(rep->seg->log, body.log) || !may_hold(rep, body.extent) ||
+                rep->seg->rotten))
         rc = LEAT_E_NOT_FOUND;
     /* Its writer would go on behind the cut. */
     if (!rc && rep->seg->state < LEAT_SEGMENT_PARKED && !is_ours(rep)) rc = LEAT_E_AGAIN;

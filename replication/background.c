@@ -2,6 +2,7 @@
  * §4.6), and copying closed segments that have lost copies, at a bounded rate (§4.5.1). */
 #include <string.h>
 
+#include "base/diary.h"
 #include "replication/primary.h"
 
 /* ---- audits ---- */
@@ -27,6 +28,7 @@ static bool is_busy_elsewhere(const struct rep_peer *peer, uint64_t handle)
 static bool is_adequate(const struct rep_set *set)
 {
     if (set->copy_count < rep_wanted(set->log) || rep_is_held(set->log)) return false;
+    if (set->seg && set->seg->rotten) return false; /* whoever has it may be the only one */
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING || copy->incomplete || copy->found) return false;
@@ -98,6 +100,18 @@ static void seal_ask(struct rep_set *set, struct rep_peer *peer, const struct re
     peer->seal_busy = net->call(net->ctx, peer->node.number, &peer->seal) == LEAT_OK;
 }
 
+/* Its backup has found other bytes there than were written. It goes when there are enough others. */
+static void damaged_there(struct rep_copy *copy)
+{
+    const struct rep_set *set = copy->set;
+    leat_diary_warn(
+        "log %u/%u/%u: the copy of segment %llu on node number %u is damaged there: another "
+        "is made",
+        set->log->options.ref.stream, set->log->options.ref.streamlet, set->log->options.ref.log,
+        (unsigned long long)set->id.v, copy->peer->node.number);
+    rep_copy_lost(copy);
+}
+
 static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
 {
     struct leat_primary_log *log = rep_log_find(peer->primary, row->log);
@@ -107,8 +121,13 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
     if (!set && log->options.older_follow && !LEAT_BUG(DROP_UNKNOWN)) return VERDICT_LATER;
     if (!set) return VERDICT_DROP; /* trimmed, or never became part of the log */
     if (set->dropping || is_busy_elsewhere(peer, row->handle)) return VERDICT_LATER;
-    const struct rep_copy *copy = copy_at(set, peer);
+    struct rep_copy *copy = copy_at(set, peer);
     if (copy && copy->state == REP_COPY_OPENING) return VERDICT_LATER;
+    if (copy && copy->handle == row->handle && copy->state == REP_COPY_CLOSED &&
+        row->state == LEAT_SEGMENT_RESERVED) {
+        damaged_there(copy);
+        return VERDICT_LATER;
+    }
     if (copy && copy->handle == row->handle) return VERDICT_KEEP;
     bool same = set->closed && !set->close && row->state == LEAT_SEGMENT_CLOSED &&
                 (LEAT_BUG(ANY_CLOSED) || (row->extent.bytes == set->seg->extent.bytes &&
@@ -270,6 +289,13 @@ void rep_recopy_copy_gone(struct rep_copy *copy)
     primary->recopy = NULL;
 }
 
+void rep_own_damaged(struct rep_set *set)
+{
+    const struct leat_primary_options *options = &set->log->primary->options;
+    if (set->seg->buffer || set->seg->rotten || !options->events.on_damaged) return;
+    options->events.on_damaged(options->owner, set->log, set->seg);
+}
+
 static void piece_write(struct leat_primary *primary, uint32_t bytes)
 {
     struct rep_copy *copy = primary->recopy_copy;
@@ -290,6 +316,7 @@ static void on_read(struct leat_disk_io *io)
     if (primary->recopy != set) return; /* its copy has gone */
     uint32_t left = set->seg->extent.bytes - primary->recopy_copy->done;
     uint32_t bytes = left < REP_STAGING_BYTES ? left : REP_STAGING_BYTES;
+    if (!set->dropping && (io->rc || io->done_bytes < bytes)) rep_own_damaged(set);
     if (io->rc || io->done_bytes < bytes || set->dropping) {
         rep_copy_lost(primary->recopy_copy); /* tried again, from the start, some time */
         return;
@@ -345,6 +372,12 @@ static uint64_t grace(const struct leat_primary *primary)
     return us < options->grace_us ? us : options->grace_us;
 }
 
+/* Its bytes are fetched from another node first. */
+static bool is_unreadable(const struct rep_set *set)
+{
+    return set->seg->rotten && !set->seg->buffer;
+}
+
 static void recopy_choose(struct leat_primary *primary, uint64_t now_us)
 {
     if (leat_list_empty(&primary->deficit)) return;
@@ -353,7 +386,7 @@ static void recopy_choose(struct leat_primary *primary, uint64_t now_us)
     {
         struct rep_set *set = LEAT_CONTAINER(it, struct rep_set, deficit);
         bool due = now_us >= set->lost_us + grace_us && now_us >= set->retry_us;
-        if (!due || set->dropping || set->close) continue;
+        if (!due || set->dropping || set->close || is_unreadable(set)) continue;
         struct rep_peer *peer = rep_place_choose(set);
         if (!peer) {
             memset(set->refused, 0, sizeof set->refused);

@@ -1,6 +1,7 @@
 /* The backup: the table of replicas, and what the store and the node tell it. */
 #include <string.h>
 
+#include "base/diary.h"
 #include "replication/backup.h"
 
 /* ---- the table ----
@@ -244,6 +245,19 @@ void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment
     struct replica *rep = seg->log_pointer;
     (void)backup;
     if (!rep->busy) evict(rep);
+}
+
+void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg)
+{
+    struct replica *rep = seg->log_pointer;
+    (void)backup;
+    if (seg->rotten || seg->state != LEAT_SEGMENT_CLOSED) return;
+    seg->rotten = true;
+    rep->settled = LEAT_BUG(ROTTEN_COUNTS) && rep->settled;
+    leat_diary_warn("log %u/%u/%u: the copy of segment %llu here is damaged: its owner is to make "
+                    "another",
+                    seg->log.stream, seg->log.streamlet, seg->log.log,
+                    (unsigned long long)seg->id.v);
 }
 
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,

@@ -116,7 +116,7 @@ void rep_better_note(struct rep_set *set)
 
 static bool is_still(const struct rep_set *set)
 {
-    if (!set->closed || set->dropping || set->close || set->evict) return false;
+    if (!set->closed || set->dropping || set->close || set->evict || set->seg->rotten) return false;
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state != REP_COPY_CLOSED || copy->incomplete || copy->found || copy->writes ||

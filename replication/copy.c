@@ -146,6 +146,14 @@ static void on_answered(struct rep_copy *copy, unsigned kind, const struct rep_a
     accounts->other_rpcs++;
 }
 
+static void on_refused(struct rep_copy *copy, unsigned kind, leat_err rc)
+{
+    /* What was copied from this node's disk does not match its checksums. */
+    if (rc == LEAT_E_DAMAGED && kind == LEAT_REP_CLOSE && copy->incomplete)
+        rep_own_damaged(copy->set);
+    rep_copy_lost(copy);
+}
+
 static void on_op_done(struct leat_link_call *call, leat_err rc, const struct leat_frame *frame,
                        const struct leat_error *error)
 {
@@ -175,7 +183,7 @@ static void on_op_done(struct leat_link_call *call, leat_err rc, const struct le
     else if (rc && kind == LEAT_REP_DROP)
         rep_copy_remove(copy); /* it is asked for again by an audit */
     else if (rc)
-        rep_copy_lost(copy);
+        on_refused(copy, kind, rc);
     else
         on_answered(copy, kind, &answer);
 }

@@ -106,7 +106,9 @@ static void keeper_request(void *ctx, const struct leat_post *post, struct leat_
         break;
     case LEAT_KEEP_STAMP:
     case LEAT_KEEP_MOVE:
-        LEAT_ASSERT(keep->kind != LEAT_KEEP_STAMP && keep->kind != LEAT_KEEP_MOVE);
+    case LEAT_KEEP_MEND: /* of this node's file alone: the store is asked */
+        LEAT_ASSERT(keep->kind != LEAT_KEEP_STAMP && keep->kind != LEAT_KEEP_MOVE &&
+                    keep->kind != LEAT_KEEP_MEND);
         break;
     }
     rep_mark_dirty(log);

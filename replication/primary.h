@@ -360,5 +360,7 @@ void rep_audit_step(struct rep_peer *peer, uint64_t now_us);
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us);
 void rep_recopy_forget(struct rep_set *set);
 void rep_recopy_copy_gone(struct rep_copy *copy);
+/** What this node's file has of a closed segment is not what it should be. */
+void rep_own_damaged(struct rep_set *set);
 
 #endif

@@ -102,6 +102,9 @@ struct leat_primary_events {
                         const struct leat_rep_version *rows, size_t count);
     /** A node has come: what the keeper's refusal() said may not hold any more. NULL: not wanted. */
     void (*on_room)(void *owner, struct leat_primary_log *rep);
+    /** A closed segment was to be copied again, and what this node's file has of it is damaged. NULL: not
+     * wanted. */
+    void (*on_damaged)(void *owner, struct leat_primary_log *rep, struct leat_segment *seg);
 };
 
 struct leat_primary_options {
@@ -270,6 +273,8 @@ struct leat_backup_pull {
     uint32_t version;                   /* of its stamp; 0: 1 */
     unsigned nodes[LEAT_REP_NODES_MAX]; /* numbers; asked in this order */
     unsigned node_count;
+    /* NULL: a replica is made of it. Else only the bytes are wanted: as many as the extent says, here. */
+    uint8_t *into;
     void (*on_done)(struct leat_backup_pull *pull, leat_err rc);
     void *owner;
     /* the backup's */
@@ -285,9 +290,9 @@ struct leat_backup_pull {
 };
 /**
  * Make a closed replica here with exactly these bytes, verified by (length, CRC), durable where the
- * stream's acks are. Errors: LEAT_E_AGAIN (too many under way), LEAT_E_INVALID. By on_done, later and
- * once: LEAT_OK; LEAT_E_NOT_FOUND: none of the nodes has it; LEAT_E_NO_MEMORY, LEAT_E_DISK_FULL;
- * what the first failing node said. Thread: owner.
+ * stream's acks are; or fetch them only: `into`. Errors: LEAT_E_AGAIN (too many under way),
+ * LEAT_E_INVALID. By on_done, later and once: LEAT_OK; LEAT_E_NOT_FOUND: none of the nodes has it;
+ * LEAT_E_NO_MEMORY, LEAT_E_DISK_FULL; what the first failing node said. Thread: owner.
  */
 leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *pull) LEAT_NODISCARD;
 /** The bytes of a replica here that begins with exactly that become durable, if the stream's level is
@@ -308,6 +313,8 @@ void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
 /** From the store's events, for segments with role LEAT_SEGMENT_REPLICA. */
 void leat_backup_on_flushed(struct leat_backup *backup, struct leat_segment *seg);
 void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment *seg);
+/** The owner hears of it with the next audit, counts on it no more, and has another copy made. */
+void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg);
 
 /* One replica, for recovery, status and the operator. */
 struct leat_replica_info {

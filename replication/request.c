@@ -364,7 +364,7 @@ static void about_many(struct leat_backup *backup, struct backup_writer *writer,
 static bool is_asked_about(const struct replica *rep, bool all, uint64_t now_us)
 {
     if (!rep->seg || rep->busy || rep->drop_wanted) return false;
-    if (all) return true;
+    if (all || rep->seg->rotten) return true;
     bool young = rep->writer && now_us < rep->opened_us + BACKUP_YOUNG_US;
     return !rep->settled && !young;
 }
@@ -397,7 +397,8 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
                               .version = seg->version,
                               .state = seg->incomplete ? LEAT_SEGMENT_RESERVED : seg->state,
                               .extent = seg->extent};
-        if (rep->damaged) row.state = LEAT_SEGMENT_RESERVED; /* nothing that counts */
+        if (rep->damaged || (seg->rotten && !LEAT_BUG(ROTTEN_COUNTS)))
+            row.state = LEAT_SEGMENT_RESERVED; /* nothing that counts */
         rep_row_write(&body, &row);
         count++;
     }

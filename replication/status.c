@@ -15,7 +15,9 @@ static void count_sets(const struct leat_primary_log *log, const struct leat_lis
     for (const struct leat_list *it = head->next; it != head; it = it->next) {
         const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
         if (set->misplaced) out->segments_misplaced++;
-        if (!set->reserved || set->dropping || set->copy_count >= rep_wanted(log)) continue;
+        bool own_damaged = set->seg && set->seg->rotten;
+        if (!set->reserved || set->dropping) continue;
+        if (set->copy_count >= rep_wanted(log) && !own_damaged) continue;
         out->segments_under_replicated++;
         *out_lacks = true;
     }

@@ -60,6 +60,8 @@ static void event_deliver(void *actor, struct leat_mail *mail)
         events->on_flushed(actor, &held->seg);
     if (held->events_sent & LEAT_HELD_EVENT_EVICT && events->on_evict_wanted)
         events->on_evict_wanted(actor, &held->seg);
+    if (held->events_sent & LEAT_HELD_EVENT_DAMAGED && events->on_damaged)
+        events->on_damaged(actor, &held->seg);
     /* SUBTLE: only now. The callback may have sent a DROP that the store answers on its own thread
      * while we are still here; until this store (pairs with the acquire in leat_held_put() and
      * _events_step()) the descriptor is not given to another segment. */
@@ -79,6 +81,7 @@ void leat_held_tell(struct leat_store *store, struct leat_held *held, unsigned e
 {
     if (held->seg.owner_actor >= LEAT_CORES_MAX) { /* found, and no log has it */
         if (events & LEAT_HELD_EVENT_FLUSHED) held->seg.flushed = true;
+        if (events & LEAT_HELD_EVENT_DAMAGED) held->seg.rotten = true;
         return;
     }
     held->events_wanted |= events;

@@ -459,6 +459,9 @@ static leat_err open_row(struct opening *op, uint32_t number)
                 return LEAT_OK;
             }
         }
+        /* There is a place for its bytes again, should its owner fetch them from another node. */
+        held->seg.rotten =
+            row.state == LEAT_SEGMENT_CLOSED && row.flags & LEAT_ROW_FLUSHED && !held->slot_shared;
         return add_lost(op, held,
                         row.state == LEAT_SEGMENT_RESERVED ? LEAT_SEGMENT_OPEN : row.state, NULL,
                         "the file store/%u is missing or truncated", row.slot_file);

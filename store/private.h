@@ -24,6 +24,7 @@ enum {
     LEAT_STORE_FLUSH_IN_FLIGHT_MAX = 2,
     LEAT_STORE_FLUSH_WRITE_BYTES = 1024 * 1024,
     LEAT_STORE_FLUSH_WRITE_BYTES_BUSY = 256 * 1024, /* while commits come */
+    LEAT_STORE_MEND_BYTES = 256 * 1024, /* of a segment that is written anew, at a time */
     LEAT_STORE_FLUSH_SYNC_BYTES = 32 * 1024 * 1024, /* flushed and not synced: sync now */
     LEAT_STORE_SPEED_BYTES_MIN = 64 * 1024, /* smaller writes say nothing of the disk's speed */
     LEAT_STORE_BUSY_US = 10 * 1000,         /* commits within that: the disk is theirs */
@@ -226,7 +227,11 @@ enum leat_held_where {
     LEAT_HELD_STUCK,    /* its flush failed: stays in memory */
     LEAT_HELD_KEPT,     /* flushed, in an arena: its owner gives the buffer back unasked */
 };
-enum leat_held_events { LEAT_HELD_EVENT_FLUSHED = 1, LEAT_HELD_EVENT_EVICT = 2 };
+enum leat_held_events {
+    LEAT_HELD_EVENT_FLUSHED = 1,
+    LEAT_HELD_EVENT_EVICT = 2,
+    LEAT_HELD_EVENT_DAMAGED = 4,
+};
 
 struct leat_held {
     struct leat_segment seg; /* first; seg.by_store links it in the list that `where` names */
@@ -239,6 +244,7 @@ struct leat_held {
     uint64_t closed_us;
     bool dirty_in_arena;       /* counted in store->arenas_dirty */
     struct leat_pool *leaving; /* the arena in whose leaving_bytes it is counted; NULL: none */
+    bool mending;              /* its file is being written anew */
     bool leave;                /* dropped: somebody may still write into its buffer */
     bool failed;               /* its part of the file failed: final */
     bool slot_shared;          /* another row claims the slot too (damage): never give it back */
@@ -330,6 +336,7 @@ struct leat_store {
     bool scrub_reading;
     uint32_t scrub_row;
     uint64_t scrub_at_us;
+    unsigned mends; /* under way */
 
     /* replicas */
     struct leat_list arenas;
@@ -451,6 +458,9 @@ bool leat_flush_pressed(const struct leat_store *store);
 /* scrub.c */
 void leat_scrub_step(struct leat_store *store, uint64_t now_us);
 uint64_t leat_scrub_next_us(const struct leat_store *store);
+
+/* mend.c */
+void leat_mend(struct leat_store *store, struct leat_keep *keep);
 
 /* open.c */
 leat_err leat_open_found(struct leat_store *store, bool quarantine,

@@ -73,10 +73,12 @@ static bool join(struct leat_store *store, struct leat_keep *keep)
         return join_same_state(store, keep, held);
     case LEAT_KEEP_COMMIT:
     case LEAT_KEEP_EVICT:
+    case LEAT_KEEP_MEND:
         break;
     }
     /* Those have no row: they never come here. */
-    LEAT_ASSERT(keep->kind != LEAT_KEEP_COMMIT && keep->kind != LEAT_KEEP_EVICT);
+    LEAT_ASSERT(keep->kind != LEAT_KEEP_COMMIT && keep->kind != LEAT_KEEP_EVICT &&
+                keep->kind != LEAT_KEEP_MEND);
     return true;
 }
 
@@ -149,6 +151,7 @@ static void end_keep(struct leat_store *store, struct leat_keep *keep)
         held->seg.ragged = false; /* its owner knows how long it is */
         break;
     case LEAT_KEEP_DROP:
+        LEAT_ASSERT(!held->mending); /* it would be written into another segment's place */
         held->leave = keep->leave;
         leat_held_free(store, held);
         keep->seg = NULL;
@@ -158,6 +161,7 @@ static void end_keep(struct leat_store *store, struct leat_keep *keep)
     case LEAT_KEEP_STAMP:
     case LEAT_KEEP_MOVE:
     case LEAT_KEEP_EVICT:
+    case LEAT_KEEP_MEND:
         break;
     }
     leat_store_answer(store, keep, LEAT_OK);

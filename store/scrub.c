@@ -1,13 +1,15 @@
 /* Scrub: closed segments in files are read again now and then, so that damage is named while other
- * copies still exist. Rate-limited by bytes per second; one read at a time; it repairs nothing. */
+ * copies still exist. Rate-limited by bytes per second; one read at a time. The segment's owner is told: it
+ * has the bytes fetched from another node (mend.c), or another copy made. */
 #include "store/private.h"
 
-static void damage_report(struct leat_store *store, const struct leat_held *held, const char *what)
+static void damage_report(struct leat_store *store, struct leat_held *held, const char *what)
 {
     const struct leat_segment *seg = &held->seg;
     leat_store_complain(store, "scrub: closed segment %llu of log %u/%u/%u in store/%u at %llu %s",
                         (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
                         seg->log.log, seg->file_number, (unsigned long long)seg->file_offset, what);
+    leat_held_tell(store, held, LEAT_HELD_EVENT_DAMAGED);
 }
 
 static void on_read(struct leat_disk_io *io)
@@ -39,7 +41,8 @@ static struct leat_held *next_segment(struct leat_store *store)
         store->scrub_row = store->scrub_row + 1 < rows ? store->scrub_row + 1 : 0;
         struct leat_held *held = *leat_catalogue_held(&store->cat, store->scrub_row);
         const struct leat_row *row = leat_catalogue_row(&store->cat, store->scrub_row);
-        if (held && row->state == LEAT_SEGMENT_CLOSED && row->flags & LEAT_ROW_FLUSHED) return held;
+        if (!held || held->mending) continue;
+        if (row->state == LEAT_SEGMENT_CLOSED && row->flags & LEAT_ROW_FLUSHED) return held;
     }
     return NULL;
 }

@@ -40,6 +40,10 @@ struct leat_segment {
     uint64_t writer; /* REPLICA: the incarnation that writes it */
     bool incomplete; /* REPLICA: being made whole; found at a start it is dropped */
     bool damaged;    /* its log has found other bytes than `extent` says: it counts for nothing */
+    /* CLOSED, flushed: its file was found to have other bytes than `extent` says. They are fetched from
+     * another node and written anew (LEAT_KEEP_MEND), or it is copied again; until then nobody is given
+     * a copy of it. Owner core. */
+    bool rotten;
     /* OPEN, PARKED: found in a file at a start, and behind its valid prefix there is something that
      * is no part of it: a write that was torn, or one that was whole once and is damaged now. */
     bool ragged;

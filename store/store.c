@@ -22,6 +22,9 @@ static void request_deliver(void *actor, struct leat_mail *mail)
     case LEAT_KEEP_MOVE:
         leat_memory_move(store, keep);
         return;
+    case LEAT_KEEP_MEND:
+        leat_mend(store, keep);
+        return;
     case LEAT_KEEP_COMMIT:
         store->committed_us = keep->asked_us;
         break;
@@ -198,7 +201,7 @@ void leat_store_close(struct leat_store **store_pointer)
     struct leat_store *store = *store_pointer;
     if (!store) return;
     LEAT_ASSERT(!leat_round_running(store) && store->flush_in_flight == 0);
-    LEAT_ASSERT(!store->slots.zeroing);
+    LEAT_ASSERT(!store->slots.zeroing && store->mends == 0);
     leat_catalogue_fini(&store->cat);
     leat_slots_fini(&store->slots);
     leat_pool_fini(&store->pool);

@@ -34,6 +34,9 @@ enum leat_keep_kind {
     LEAT_KEEP_MOVE,  /* take the bytes into a buffer of the node's own pool (contents as they are
                         now): whoever writes into the old place is not trusted any more. The old
                         buffer serves nobody again until its arena is retired */
+    LEAT_KEEP_MEND, /* in: bytes. What the file has of a CLOSED, flushed segment is not what its extent
+                        says: written anew, in place, and synced. The row stays as it is. Not to be
+                        dropped before the answer. LEAT_E_INVALID: not flushed, or not these bytes */
     LEAT_KEEP_EVICT, /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
                         becomes NULL */
 };
@@ -61,6 +64,9 @@ struct leat_keep {
     bool leave; /* DROP: somebody may still write into its buffer, which serves nobody again */
     /* COMMIT */
     uint32_t from_bytes, to_bytes;
+    /* MEND: as many as the extent says, 4 KiB aligned, zeros behind up to the next 4 KiB. Borrowed until
+     * the answer. */
+    uint8_t *bytes;
     bool follow; /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
     leat_err rc;
     void (*on_done)(struct leat_keep *keep); /* on actor `from` */
@@ -68,7 +74,7 @@ struct leat_keep {
     struct leat_list waiting; /* the store's */
     uint64_t asked_us;        /* the store's */
     unsigned stage;           /* the store's */
-    struct leat_disk_io io;   /* the store's: RESUME reads back by it */
+    struct leat_disk_io io;   /* the store's: RESUME reads back by it, MEND writes */
 };
 
 /* ---- arenas for replicas ----
@@ -132,6 +138,9 @@ struct leat_store_events {
     void (*on_evict_wanted)(void *core, struct leat_segment *seg);
     /** A closed segment is now wholly in its file. The owner sets seg->flushed. */
     void (*on_flushed)(void *core, struct leat_segment *seg);
+    /** The scrub has found other bytes in a closed segment's file than its extent says; told with each
+     * pass that finds it so. NULL: not wanted. */
+    void (*on_damaged)(void *core, struct leat_segment *seg);
 };
 
 struct leat_store_options {

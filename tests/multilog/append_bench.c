@@ -98,7 +98,7 @@ static double run(uint64_t batch_total, bool with_producer)
     struct fake *fake = fake_create(1, LEAT_DURABILITY_MEMORY);
     bool opening = false;
     fake->options.events =
-        (struct leat_log_events){on_dirty, on_nothing, on_nothing, on_opening, NULL};
+        (struct leat_log_events){on_dirty, on_nothing, on_nothing, on_opening, NULL, NULL};
     fake->options.owner = &opening;
     fake->keeper = (struct leat_keeper){.ctx = fake, .request = request, .safe_in_memory = safe};
     fake_open(fake, NULL, 0, NULL);

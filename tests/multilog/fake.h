@@ -267,6 +267,7 @@ static inline void fake_keep_done(struct fake *fake, struct leat_keep *keep)
         break;
     case LEAT_KEEP_STAMP:
     case LEAT_KEEP_MOVE:
+    case LEAT_KEEP_MEND:
         LEAT_ASSERT(false); /* no log asks for that */
         break;
     }

@@ -498,6 +498,72 @@ static void read_from_file_equals_memory_and_names_damage(void **state)
     fake_destroy(fake);
 }
 
+static unsigned mends_asked;
+static bool others_are_asked;
+static bool on_damaged(void *owner, const struct leat_segment *seg)
+{
+    (void)owner, (void)seg;
+    mends_asked++;
+    return others_are_asked;
+}
+
+/* Goal: while other nodes are asked for a damaged segment its readers wait, or are told to try again; once
+ * its bytes are there they get them. Where nobody has it they are told what is damaged, and nobody is asked
+ * again at once. */
+static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(6, LEAT_DURABILITY_MEMORY);
+    fake->options.settings.segment_bytes_max = 256 * 1024;
+    fake->options.events.on_damaged = on_damaged;
+    fake_open(fake, NULL, 0, NULL);
+    for (int i = 0; i < 100; i++)
+        must_append(fake, 100, 100);
+    evict_all(fake);
+    struct fake_held *held = &fake->held[1];
+    assert_true(held->closed_row && held->seg->buffer == NULL);
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    uint32_t at = held->seg->extent.bytes / 2;
+    struct leat_read read = {.from = {held->seg->next_offset - 1}}, waits = read;
+    bool done = false;
+    mends_asked = 0;
+    others_are_asked = true;
+    for (uint32_t i = 0; i < held->seg->extent.bytes; i += 64)
+        held->file[i] ^= 16;
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
+    assert_int_equal(mends_asked, 1);
+    assert_true(held->seg->rotten);
+    waits.max_bytes = 1024;
+    waits.on_done = on_read;
+    waits.owner = &done;
+    assert_int_equal(leat_log_read(fake->log, &waits), LEAT_E_AGAIN);
+    fake_settle(fake);
+    assert_false(done);
+    struct leat_extent wrong = held->seg->extent;
+    wrong.crc ^= 1;
+    assert_null(leat_log_mend_begin(fake->log, held->seg->id, wrong));
+    assert_ptr_equal(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent), held->seg);
+    for (uint32_t i = 0; i < held->seg->extent.bytes; i += 64)
+        held->file[i] ^= 16;
+    leat_log_mend_end(fake->log, held->seg->id, true);
+    fake_settle(fake);
+    assert_true(done);
+    assert_int_equal(waits.rc, LEAT_E_NO_MEMORY); /* it goes on, and asks for a buffer */
+    assert_false(held->seg->rotten);
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    assert_int_equal(mends_asked, 1);
+    /* Others are asked in vain. */
+    for (uint32_t i = at % 64; i < held->seg->extent.bytes; i += 64)
+        held->file[i] ^= 16;
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
+    leat_log_mend_give_up(fake->log, held->seg->id);
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(read.next.v, held->seg->next_offset);
+    assert_int_equal(mends_asked, 2);
+    free(buffer);
+    fake_destroy(fake);
+}
+
 static void locate_time_offset_and_ends(void **state)
 {
     (void)state;
@@ -807,6 +873,7 @@ int main(void)
         cmocka_unit_test(allocations_fail_one_by_one_nothing_is_lost),
         cmocka_unit_test(stopped_log_that_gives_memory_back_rests_when_that_is_done),
         cmocka_unit_test(read_from_file_equals_memory_and_names_damage),
+        cmocka_unit_test(damaged_segment_is_waited_for_while_others_are_asked),
         cmocka_unit_test(locate_time_offset_and_ends),
         cmocka_unit_test(retention_of_an_idle_log_drops_its_last_records),
         cmocka_unit_test(park_and_resume_go_on_in_the_same_segment),

@@ -132,6 +132,34 @@ static void pull_brings_exactly_these_bytes(void **state)
     }
 }
 
+/* Only the bytes: no replica is made, and what does not match is not given out. */
+static void pull_into_memory_brings_the_bytes_alone(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new(29);
+    const struct replica *other = replica_of(scene->world, scene->from[0], 1);
+    uint32_t before = replicas(scene);
+    scene->pull.into = calloc(1, scene->pull.extent.bytes);
+    assert_int_equal(pulled(scene, 3), LEAT_OK);
+    struct leat_scan scan;
+    leat_scan_segment(scene->pull.into, scene->pull.extent.bytes, &scan);
+    assert_int_equal(scan.bytes, other->seg->extent.bytes);
+    assert_int_equal(scan.crc, other->seg->extent.crc);
+    assert_int_equal(replicas(scene), before);
+    for (unsigned i = 0; i < 2; i++)
+        replica_of(scene->world, scene->from[i], 1)->seg->rotten = true;
+    assert_int_equal(pulled(scene, 3),
+                     LEAT_E_NOT_FOUND); /* what is known to be damaged is no source */
+    for (unsigned i = 0; i < 2; i++)
+        replica_of(scene->world, scene->from[i], 1)->seg->rotten = false;
+    scene->pull.segment.v++;
+    assert_int_equal(pulled(scene, 3), LEAT_E_NOT_FOUND);
+    assert_int_equal(replicas(scene), before);
+    free(scene->pull.into);
+    scene->pull.into = NULL;
+    scene_free(scene);
+}
+
 /* Another CRC is another segment: nobody has that, and nothing is left of the attempt. */
 static void pull_of_bytes_that_nobody_has_leaves_nothing(void **state)
 {
@@ -246,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pull_brings_exactly_these_bytes),
+        cmocka_unit_test(pull_into_memory_brings_the_bytes_alone),
         cmocka_unit_test(pull_of_bytes_that_nobody_has_leaves_nothing),
         cmocka_unit_test(pull_believes_nothing_that_it_has_not_checked),
         cmocka_unit_test(pull_where_one_of_two_is_torn_serves_the_other),

@@ -103,6 +103,34 @@ static void copy_that_goes_before_its_backup_hears_is_made_anew(void **state)
     world_free(world);
 }
 
+/* Goal: a copy that its backup finds damaged counts no more: another is made, at the rate of all copies that
+ * are made anew, and the damaged one goes when that is done. */
+static void copy_that_rots_is_made_anew(void **state)
+{
+    (void)state;
+    struct world *world = closed_segments(33, 4, 3);
+    struct leat_primary_status status;
+    struct leat_backup *backup = world->nodes[1].backup;
+    uint64_t handle = copy_on(world, 1)->handle;
+    uint64_t recopied = world->primary->accounts.recopied_bytes;
+    leat_backup_on_damaged(backup, backup_find(backup, handle)->seg);
+    bool seen = false;
+    for (unsigned i = 0; i < 400 && !seen; i++) {
+        world_run(world, 100 * 1000);
+        leat_primary_status(world->primary, &status);
+        seen = status.segments_under_replicated == 1;
+    }
+    assert_true(seen);
+    assert_non_null(backup_find(backup, handle)); /* before there is another */
+    world_run(world, 70 * 1000 * 1000);
+    assert_true(world->primary->accounts.recopied_bytes > recopied);
+    assert_true(world_is_whole(world));
+    assert_null(backup_find(backup, handle));
+    leat_primary_status(world->primary, &status);
+    assert_int_equal(status.segments_under_replicated, 0);
+    world_free(world);
+}
+
 /* Goal: who has asked for another owner says nothing about replicas any more. The same replicas go where
  * it has not asked. */
 static void owner_that_gives_its_log_away_drops_nothing(void **state)
@@ -189,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(word_of_an_owner_of_the_past_drops_nothing),
         cmocka_unit_test(copy_that_goes_before_its_backup_hears_is_made_anew),
+        cmocka_unit_test(copy_that_rots_is_made_anew),
         cmocka_unit_test(owner_that_gives_its_log_away_drops_nothing),
         cmocka_unit_test(replica_that_a_later_owner_counts_on_is_not_adopted),
         cmocka_unit_test(word_for_a_replica_that_is_being_adopted_is_refused),

@@ -34,6 +34,9 @@ void sim_damage_choose(struct scenario *scenario)
                           ? scenario->server_count - 1
                           : (unsigned)sim_rng_below(rng, scenario->server_count);
     scenario->victim = &scenario->servers[victim];
+    sim_rng_init(&scenario->closed, scenario->world->seed, "closed");
+    scenario->closed_rot = sim_rng_chance(&scenario->closed, 400);
+    scenario->scrubs = scenario->closed_rot && sim_rng_chance(&scenario->closed, 500);
 }
 
 void sim_damage_strike(struct sim_server *server)
@@ -43,6 +46,7 @@ void sim_damage_strike(struct sim_server *server)
                                SIM_DAMAGE_STALE};
     unsigned count = votes(server) ? 3 : 4;
     if (!server->process || !server->process->alive || scenario->faults_over) return;
+    if (scenario->closed_rot) return; /* closed.c */
     server->damage = kinds[sim_rng_below(dice(server), count)];
     bool file = server->damage == SIM_DAMAGE_FLIP || server->damage == SIM_DAMAGE_TRUNCATE;
     if (file && sim_rng_chance(dice(server), RUNNING_PER_MILLE)) {

@@ -45,7 +45,7 @@ static void streams_choose(struct scenario *scenario)
             if (scenario->power_cuts) memory = false;
         }
         /* Of clusters some have few logs: their segments fill up. */
-        bool few = scenario->hard && sim_rng_chance(rng, 500);
+        bool few = scenario->closed_rot || (scenario->hard && sim_rng_chance(rng, 500));
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
         stream->settings = (struct leat_stream_settings){
@@ -369,6 +369,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     sim_copies_watch(scenario);
     if (!options->calm) {
         sim_nodes_faults_start(scenario);
+        sim_closed_start(scenario);
         sim_aims_start(scenario);
     }
     (void)sim_run_until(scenario, all_sent, CLUSTER_RUN_US_MAX);
@@ -390,11 +391,14 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         return;
     }
     phase(scenario, "audit");
+    sim_closed_strike(scenario, SIM_CLOSED_LAST);
     operator_look(scenario);
     sim_copies_check(scenario);
     audit(scenario);
     if (world->failure[0]) return;
-    if (!last_trims(scenario)) return;
+    sim_closed_judge(scenario);
+    sim_closed_strike(scenario, SIM_CLOSED_LAST);
+    if (world->failure[0] || !last_trims(scenario)) return;
     phase(scenario, "the end of all nodes");
     sim_nodes_die(scenario);
     if (sim_nodes_ready(scenario, HEAL_US_MAX)) {
@@ -472,6 +476,7 @@ static void cluster_choose(struct scenario *scenario)
         scenario->world->rmem_slow_per_mille = (uint32_t)sim_rng_between(rng, 1, 10);
     if (scenario->hard && sim_rng_chance(rng, 500)) scenario->value_bytes = 1600;
     sim_damage_choose(scenario);
+    if (scenario->closed_rot) scenario->value_bytes = 1600; /* many segments are closed */
     scenario->world->silent_power = true;
     scenario->move_per_mille =
         sim_rng_chance(rng, 500) ? (uint32_t)sim_rng_between(rng, 10, 500) : 0;
@@ -529,6 +534,8 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     memcpy(out_result->faults, world->counted, sizeof out_result->faults);
     /* These are for the end, when all is answered. */
     out_result->faults[SIM_FAULT_FLIP] = world->faults[SIM_FAULT_FLIP];
+    for (int i = SIM_FAULT_CLOSED_OWN; i <= SIM_FAULT_MENDED; i++)
+        out_result->faults[i] = world->faults[i];
     out_result->faults[SIM_FAULT_DEAF] = world->faults[SIM_FAULT_DEAF];
     out_result->trace_hash = world->trace_hash;
     out_result->acked_records = check_acked_count(scenario->check);

@@ -21,6 +21,9 @@ enum {
     SIM_SERVERS_MAX = 5,
     SIM_VOTERS_MAX = 3,
     SIM_CLUSTER_FAULTS = 27,
+    SIM_ROTS_MAX = 256,
+    SIM_CLOSED_LAST = 6,
+    SIM_SCRUB_BYTES_PER_SECOND = 16 * 1024 * 1024,
     SIM_BATCHES = 500, /* acked in a seed, at least */
 };
 
@@ -162,10 +165,23 @@ struct scenario {
     unsigned operator_rounds; /* that it has looked at every log */
     unsigned rounds_wanted;
     struct sim_rng look;
-    uint64_t compared, marks;  /* closed copies with their owner's; marks with what was acked */
-    uint64_t pause_us_max;     /* of a producer, between two bursts */
-    bool hard;                 /* more of everything: see README */
-    uint32_t value_bytes;      /* of most records, at most */
+    uint64_t compared, marks; /* closed copies with their owner's; marks with what was acked */
+    uint64_t pause_us_max;    /* of a producer, between two bursts */
+    bool hard;                /* more of everything: see README */
+    uint32_t value_bytes;     /* of most records, at most */
+    struct sim_rng closed;
+    bool closed_rot; /* ... and of that only closed segments, which it has to make good by itself */
+    bool scrubs;     /* its nodes look for damage by themselves */
+    struct sim_rot { /* the first byte of each, where it is, and what it was */
+        struct sim_server *server;
+        struct leat_log_ref log;
+        uint64_t segment, offset;
+        char path[32];
+        uint8_t byte;
+    } rots[SIM_ROTS_MAX];
+    unsigned rot_count;
+    uint64_t
+        unequal; /* copies on that machine that are not like their owner's, when last looked at */
     struct sim_server *victim; /* the only one whose disk is damaged; NULL: none is */
     /* flipped bits (rot.c) */
     bool rotten; /* one is flipped now */
@@ -278,6 +294,14 @@ void sim_damage_apply(struct sim_server *server);
 void sim_damage_named(struct sim_server *server);
 /** At a death: what was under way that is rarely met. */
 void sim_amid_count(struct sim_server *server);
+
+/* ---- closed.c ---- */
+/** Where the seed has that, closed segments of the victim rot now and then, from now on. */
+void sim_closed_start(struct scenario *scenario);
+/** So many of them rot now, of which others have whole copies; that many or fewer. */
+void sim_closed_strike(struct scenario *scenario, unsigned wanted);
+/** All was read: how many of them are again as they were? Where nodes scrub, every copy is, in the end. */
+void sim_closed_judge(struct scenario *scenario);
 
 /* ---- copies.c ---- */
 /** Check all copies now and then from now on. */

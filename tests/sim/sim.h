@@ -76,6 +76,10 @@ enum sim_fault {
     SIM_FAULT_MOVE,                            /* no fault: a streamlet was moved */
     SIM_FAULT_AWAY,                            /* a machine was away for seconds */
     SIM_FAULT_TRUNCATED,                       /* a file lost its end */
+    SIM_FAULT_CLOSED_OWN,                      /* a closed segment rotted on its owner's disk */
+    SIM_FAULT_CLOSED_COPY,                     /* ... on that of a node with a copy */
+    SIM_FAULT_CLOSED_CUT,                      /* ... as its file lost its end */
+    SIM_FAULT_MENDED,                          /* no fault: it was written anew */
     SIM_FAULT_RUNNING_DISK,                    /* ... or a bit flipped, while its node ran */
     SIM_FAULT_STALE_DISK,                      /* a machine's disk was put back to what it was */
     SIM_FAULT_EMPTY_DISK,                      /* a machine came back with an empty disk */

@@ -224,6 +224,128 @@ static void store_scrub_names_damage_in_closed_segments(void **state)
     bench_free(bench);
 }
 
+/* ---- a closed segment that is written anew ---- */
+
+static unsigned damage_told;
+static void on_damaged(void *core, struct leat_segment *seg)
+{
+    (void)core, (void)seg;
+    damage_told++;
+}
+
+static void mend_ask(struct bench *bench, struct mine *mine, uint8_t *bytes)
+{
+    mine->busy = true;
+    mine->keep = (struct leat_keep){.kind = LEAT_KEEP_MEND,
+                                    .seg = mine->seg,
+                                    .bytes = bytes,
+                                    .on_done = on_keep_done,
+                                    .owner = mine};
+    bench->keeper.request(bench->keeper.ctx, &bench->world.core_post, &mine->keep);
+}
+
+static leat_err mended(struct bench *bench, struct mine *mine, uint8_t *bytes)
+{
+    mend_ask(bench, mine, bytes);
+    fake_settle(&bench->world);
+    assert_false(mine->busy);
+    return mine->rc;
+}
+
+static struct bench *bench_that_scrubs(uint64_t seed)
+{
+    struct bench *bench = bench_new(seed);
+    struct leat_store_options options = options_of();
+    options.scrub_bytes_per_second = 1024 * 1024;
+    options.events.on_damaged = on_damaged;
+    assert_int_equal(leat_store_open(&bench->world.env, &options, &bench->store, NULL), LEAT_OK);
+    bench->world.store = bench->store;
+    bench->keeper = leat_store_keeper(bench->store);
+    leat_store_found_done(bench->store);
+    return bench;
+}
+
+/* Goal: a closed segment that the scrub has found damaged is as it was once its bytes were written over it;
+ * other bytes than its own are refused, and the place keeps what it has. */
+static void store_mend_takes_the_segments_own_bytes_and_no_others(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_that_scrubs(14);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 40));
+    write_close(mine);
+    uint32_t bytes = last_extent(mine).bytes;
+    uint8_t *copy = aligned_alloc(4096, 16384), *other = aligned_alloc(4096, 16384);
+    memset(copy, 0, 16384);
+    memcpy(copy, mine->seg->buffer, bytes);
+    assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID); /* it is open */
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    damage_told = 0;
+    fake_pass(&bench->world, 5000000);
+    assert_int_equal(damage_told, 0);
+    uint64_t place = mine->seg->file_offset;
+    for (uint32_t at = 0; at < bytes; at += 211) {
+        bit_flip(bench, place + at, at % 8);
+        unsigned before = damage_told;
+        fake_pass(&bench->world, 3000000);
+        assert_true(damage_told > before);
+        memcpy(other, copy, 16384);
+        other[at] ^= 4; /* as damaged as what is there */
+        assert_int_equal(mended(bench, mine, other), LEAT_E_INVALID);
+        assert_int_not_equal(fake_file(&bench->world, "store/0")->now[place + at], copy[at]);
+        assert_int_equal(mended(bench, mine, copy), LEAT_OK);
+        assert_memory_equal(fake_file(&bench->world, "store/0")->now + place, copy, bytes);
+        before = damage_told;
+        fake_pass(&bench->world, 3000000);
+        assert_int_equal(damage_told, before);
+    }
+    free(copy);
+    free(other);
+    bench_free(bench);
+}
+
+/* Goal: wherever the power goes while it is written, the start finds a closed segment that can be mended,
+ * and that is what it should be after the last time. */
+static void store_mend_that_the_power_ends_is_done_again(void **state)
+{
+    (void)state;
+    for (unsigned cut = 0; cut < 8; cut++) {
+        struct bench *bench = bench_ready(40 + cut);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        for (unsigned i = 0; i < 30; i++)
+            assert_true(write_some(mine, 8));
+        write_close(mine);
+        uint32_t bytes = last_extent(mine).bytes;
+        uint8_t *copy = aligned_alloc(4096, 16384);
+        memset(copy, 0, 16384);
+        memcpy(copy, mine->seg->buffer, bytes);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        fake_pass(&bench->world, 1000000);
+        uint64_t place = mine->seg->file_offset;
+        for (unsigned i = 0; i < 4; i++) {
+            struct leat_file *file = fake_file(&bench->world, "store/0");
+            file->now[place + i * bytes / 4] ^= 1;
+            file->durable[place + i * bytes / 4] ^= 1;
+        }
+        mend_ask(bench, mine, copy);
+        for (unsigned i = 0; i < cut; i++)
+            fake_pass(&bench->world, 20);
+        reopen(bench, true);
+        const struct leat_found *found = found_of(bench, mine);
+        assert_non_null(found);
+        assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
+        assert_int_equal(found->seg->extent.bytes, bytes);
+        mine->seg = found->seg;
+        leat_store_found_done(bench->store);
+        mine->busy = false;
+        assert_int_equal(mended(bench, mine, copy), LEAT_OK);
+        reopen(bench, true);
+        assert_memory_equal(fake_file(&bench->world, "store/0")->now + place, copy, bytes);
+        free(copy);
+        bench_free(bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +355,8 @@ int main(void)
         cmocka_unit_test(store_open_flipped_bit_is_damage_not_a_torn_tail),
         cmocka_unit_test(store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end),
         cmocka_unit_test(store_scrub_names_damage_in_closed_segments),
+        cmocka_unit_test(store_mend_takes_the_segments_own_bytes_and_no_others),
+        cmocka_unit_test(store_mend_that_the_power_ends_is_done_again),
     };
     return cmocka_run_group_tests_name("store open", tests, NULL, NULL);
 }

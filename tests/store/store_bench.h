@@ -249,6 +249,7 @@ static inline void on_keep_done(struct leat_keep *keep)
         break;
     case LEAT_KEEP_STAMP:
     case LEAT_KEEP_MOVE:
+    case LEAT_KEEP_MEND:
         break;
     }
 }

@@ -1,0 +1,63 @@
+/* Closed segments of which this node's file has other bytes than are recorded: whole ones are on other
+ * nodes, as a rule. Whoever owns the log fetches them; here is what waits for that meanwhile. The bytes in
+ * memory, where there are any, are right. */
+#include "multilog/internal.h"
+
+bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
+{
+    const struct leat_log_events *events = &log->options.events;
+    if (slot->mending) return true;
+    slot->seg->rotten = true; /* nobody is to copy from it */
+    if (!events->on_damaged || LEAT_BUG(ROT_STAYS) || log_now(log) < slot->mend_not_before_us)
+        return false;
+    slot->mending = events->on_damaged(log->options.owner, slot->seg);
+    return slot->mending;
+}
+
+void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg)
+{
+    struct log_slot *slot = log_slot_find(log, seg->id.v);
+    if (!slot || slot->seg != seg || !slot->closed || slot->dropping) return;
+    (void)log_slot_is_mended(log, slot);
+}
+
+static bool is_over(const struct leat_log *log)
+{
+    return log->deleting || log->releasing || log->stopping || log->resting;
+}
+
+struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segment_id segment,
+                                         struct leat_extent extent)
+{
+    struct log_slot *slot = log_slot_find(log, segment.v);
+    if (is_over(log) || !slot || !slot->mending || slot->dropping) return NULL;
+    struct leat_segment *seg = slot->seg;
+    if (seg->extent.bytes != extent.bytes || seg->extent.crc != extent.crc) return NULL;
+    /* As a read of its file does. */
+    slot->file_reads++;
+    log->reads_in_flight++;
+    return seg;
+}
+
+void leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, bool whole)
+{
+    struct log_slot *slot = log_slot_find(log, segment.v);
+    LEAT_ASSERT(slot != NULL && slot->file_reads > 0);
+    slot->file_reads--;
+    log->reads_in_flight--;
+    if (whole) {
+        slot->mending = slot->damage_told = slot->seg->rotten = false;
+        slot->seg->flushed = true;       /* it may have been found without it */
+        slot->joint = LOG_JOINT_UNKNOWN; /* of damaged bytes it said nothing */
+    }
+    log_mark_dirty(log);
+}
+
+void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment)
+{
+    struct log_slot *slot = log_slot_find(log, segment.v);
+    if (!slot) return;
+    slot->mending = false;
+    slot->mend_not_before_us = log_now(log) + LEAT_LOG_MEND_AGAIN_US;
+    log_mark_dirty(log);
+}

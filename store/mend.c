@@ -1,0 +1,97 @@
+/* A closed segment whose file has other bytes than its extent says: it is written anew where it lies.
+ *
+ * What a closed segment's bytes are never changes, and (length, CRC) names them. So each sector that is
+ * written here becomes what it always should have been: wherever the power goes the place is no worse than
+ * before, and the row, which said all along what is to be there, is not touched. */
+#include "store/private.h"
+
+static void mend_end(struct leat_keep *keep, leat_err rc)
+{
+    struct leat_held *held = leat_held_of(keep->seg);
+    struct leat_store *store = held->store;
+    if (!rc) held->in_file_bytes = keep->seg->extent.bytes;
+    held->mending = false;
+    store->mends--;
+    leat_store_answer(store, keep, rc);
+}
+
+static void on_synced(struct leat_disk_io *io)
+{
+    struct leat_keep *keep = io->owner;
+    const struct leat_held *held = leat_held_of(keep->seg);
+    struct leat_store_file *file = held->slot.file;
+    if (io->rc && !file->failed) {
+        file->failed = true; /* a failed flush is final, whoever asked for it */
+        leat_store_complain(held->store,
+                            "the disk failed a flush of store/%u: nothing more is written there",
+                            file->number);
+    }
+    mend_end(keep, io->rc);
+}
+
+static void on_written(struct leat_disk_io *io);
+
+static void piece_submit(struct leat_keep *keep)
+{
+    const struct leat_held *held = leat_held_of(keep->seg);
+    const struct leat_disk *disk = held->store->env->disk;
+    uint32_t end = LEAT_ALIGN_UP(keep->seg->extent.bytes, (uint32_t)LEAT_BLOCK_BYTES);
+    uint32_t left = end - keep->from_bytes;
+    keep->io = (struct leat_disk_io){
+        .kind = left ? LEAT_DISK_WRITE : LEAT_DISK_SYNC,
+        .file = held->slot.file->file,
+        .offset = (uint64_t)held->slot.unit * LEAT_SLOT_UNIT_BYTES + keep->from_bytes,
+        .buffer = keep->bytes + keep->from_bytes,
+        .bytes = left < LEAT_STORE_MEND_BYTES ? left : LEAT_STORE_MEND_BYTES,
+        .on_done = left ? on_written : on_synced,
+        .owner = keep,
+        .beside = true,
+    };
+    disk->submit(disk->ctx, &keep->io);
+}
+
+static void on_written(struct leat_disk_io *io)
+{
+    struct leat_keep *keep = io->owner;
+    if (io->rc) {
+        mend_end(keep, io->rc);
+        return;
+    }
+    keep->from_bytes += (uint32_t)io->bytes;
+    piece_submit(keep);
+}
+
+/* These bytes and no others: another copy that was cut elsewhere, or a part of it, would be as damaged as
+ * what is there. */
+static bool are_its_bytes(const struct leat_store *store, const struct leat_keep *keep)
+{
+    const struct leat_segment *seg = keep->seg;
+    struct leat_scan scan;
+    if (LEAT_BUG(MEND_UNCHECKED)) return true;
+    leat_scan_segment(keep->bytes, seg->extent.bytes, &scan);
+    return scan.started && scan.bytes == seg->extent.bytes && scan.crc == seg->extent.crc &&
+           scan.base_offset == seg->base_offset && scan.next_offset <= seg->next_offset &&
+           leat_open_header_matches(store, seg, &scan);
+}
+
+void leat_mend(struct leat_store *store, struct leat_keep *keep)
+{
+    struct leat_held *held = leat_held_of(keep->seg);
+    const struct leat_row *row = leat_catalogue_row(&store->cat, keep->seg->row);
+    bool flushed = row->state == LEAT_SEGMENT_CLOSED && (row->flags & LEAT_ROW_FLUSHED) != 0;
+    leat_err rc = LEAT_OK;
+    if (!flushed || held->mending || held->slot_shared || !are_its_bytes(store, keep))
+        rc = LEAT_E_INVALID;
+    else if (held->slot.file->failed)
+        rc = LEAT_E_DISK;
+    if (rc) {
+        leat_store_answer(store, keep, rc);
+        return;
+    }
+    if (store->scrubbing == held)
+        store->scrubbing = NULL; /* what it reads is neither old nor new */
+    held->mending = true;
+    store->mends++;
+    keep->from_bytes = 0;
+    piece_submit(keep);
+}

@@ -1,0 +1,63 @@
+"""Closed segments that rot on the disks of a running cluster: other nodes have them, and nobody is asked."""
+import json
+
+from cluster import Cluster
+from recovery import owner
+from rig import CLOSED, check, equal, main, until
+
+FLUSHED = 1
+
+
+def closed(node, stream):
+    return [r for r in node.segments(stream) if r['state'] == CLOSED and r['flags'] & FLUSHED]
+
+
+def filled(**flags):
+    """Three nodes with a log of some closed segments on each, none of them in memory."""
+    cluster = Cluster(nodes=3, voters=3, recovery='yes', **flags).start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3, '--durability', 'disk',
+                 '--segment-bytes', '64K')
+    stream = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['id']
+    lines = [f'{i:06d}'.ljust(100, '.') for i in range(6000)]
+    cluster.produce('s', lines, '--batch-bytes', '4K')
+    for node in cluster.nodes:
+        node.stop()
+    cluster.start()
+    return cluster, stream, lines, until(lambda: owner(cluster), 'somebody serves')[0]
+
+
+def test_readers_get_what_the_owner_fetches_from_another_node():
+    cluster, stream, lines, owns = filled(scrub='0')
+    node = cluster.nodes[owns]
+    rows = closed(node, stream)
+    check(len(rows) >= 6, 'closed segments', len(rows))
+    before = [node.segment_bytes(row)[:row['extent']] for row in rows]
+    for i, row in enumerate(rows[:-1]):
+        node.segment_flip(row, row['extent'] * (i + 1) // (len(rows) + 1), 1 + 700 * (i % 2))
+    equal(cluster.consume('s'), lines)
+    for row in rows[:-1]:
+        node.diary_wait(rf'log {stream}/0/0: segment {row["segment"]} is mended, by the copy of node n')
+    equal([node.segment_bytes(row)[:row['extent']] for row in rows], before, 'in their places')
+    cluster.produce('s', ['more'])
+    equal(cluster.consume('s'), lines + ['more'])
+
+
+def test_a_copy_that_the_scrub_finds_damaged_is_made_anew():
+    cluster, stream, lines, owns = filled(scrub='64M')
+    at = (owns + 1) % 3
+    node = cluster.nodes[at]
+    row = closed(node, stream)[2]
+    node.segment_flip(row, row['extent'] // 2)
+    node.diary_wait(rf'log {stream}/0/0: the copy of segment {row["segment"]} here is damaged')
+    cluster.nodes[owns].diary_wait(rf'log {stream}/0/0: the copy of segment {row["segment"]} on node')
+
+    def again():
+        there = [r for r in closed(node, stream) if r['segment'] == row['segment']]
+        return len(there) == 1 and there[0]['unit'] != row['unit']
+
+    until(again, 'there is another copy, and the damaged one has gone')
+    equal(cluster.consume('s'), lines)
+
+
+if __name__ == '__main__':
+    main()

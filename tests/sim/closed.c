@@ -1,0 +1,240 @@
+/* Closed segments that rot on the disk of one machine, while its node runs or just before it dies, where
+ * others have whole copies of them: bits flip, a sector becomes another, a file loses its end. Where nodes
+ * scrub, another machine's copy may go with it, so long as a third one's is whole. Nobody gives those machines
+ * another disk, and nobody accepts any loss: whoever reads is to get every record, and where
+ * the store looks for damage by itself all copies are to be equal in the end. */
+#include <stdio.h>
+#include <string.h>
+
+#include "broker/core.h"
+#include "replication/backup.h"
+#include "store/private.h"
+#include "tests/sim/scenario.h"
+
+enum {
+    CANDIDATES_MAX = 512,
+    AT_A_TIME_MAX = 3,
+    GAP_US_MAX = 1500 * 1000,
+    TRUNCATE_PER_MILLE = 400, /* where nothing lies behind */
+    SECTOR_PER_MILLE = 300,
+    DEATH_PER_MILLE = 300,
+    TWO_PER_MILLE = 400,
+    EQUAL_US_MAX = 120 * 1000 * 1000,
+};
+
+static struct leat_store *store_of(const struct sim_server *server)
+{
+    bool lives = server->ready && server->process && server->process->alive && server->node;
+    return lives ? server->node->store : NULL;
+}
+
+static uint32_t row_count(const struct leat_store *store)
+{
+    return store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK;
+}
+
+/* Closed, and durably in its file: wherever the power goes, it is there. */
+static const struct leat_held *closed_at(const struct leat_store *store, uint32_t row)
+{
+    const struct leat_held *held = *leat_catalogue_held(&store->cat, row);
+    const struct leat_row *says = leat_catalogue_row(&store->cat, row);
+    if (!held || says->state != LEAT_SEGMENT_CLOSED || !(says->flags & LEAT_ROW_FLUSHED))
+        return NULL;
+    if (held->seg.state != LEAT_SEGMENT_CLOSED || held->seg.incomplete || held->seg.damaged)
+        return NULL;
+    return held;
+}
+
+/* Whether it was mended since is not asked: it is left alone. */
+static bool was_struck(const struct sim_server *server, const struct leat_held *held)
+{
+    const struct scenario *scenario = server->scenario;
+    for (unsigned i = 0; i < scenario->rot_count; i++) {
+        const struct sim_rot *rot = &scenario->rots[i];
+        if (rot->server == server && rot->segment == held->seg.id.v &&
+            leat_log_ref_equal(rot->log, held->seg.log))
+            return true;
+    }
+    return false;
+}
+
+static bool goes(const struct leat_held *held)
+{
+    const struct leat_segment *seg = &held->seg;
+    const struct replica *rep = seg->role == LEAT_SEGMENT_REPLICA ? seg->log_pointer : NULL;
+    if (held->drop || seg->owner_actor >= LEAT_CORES_MAX) return true;
+    return seg->log_pointer == NULL || (rep && (rep->damaged || rep->dropping || rep->drop_wanted));
+}
+
+/* A whole copy of it on a machine other than these two. Those that were struck are no whole ones. */
+static const struct leat_held *held_elsewhere(struct scenario *scenario,
+                                              const struct leat_segment *seg,
+                                              const struct sim_server *but,
+                                              const struct sim_server *nor,
+                                              struct sim_server **out_server)
+{
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        struct sim_server *server = &scenario->servers[i];
+        const struct leat_store *store = store_of(server);
+        if (server == but || server == nor || !store) continue;
+        for (uint32_t row = 0; row < row_count(store); row++) {
+            const struct leat_held *held = closed_at(store, row);
+            if (!held || goes(held) || held->seg.id.v != seg->id.v ||
+                !leat_log_ref_equal(held->seg.log, seg->log) || was_struck(server, held))
+                continue;
+            if (held->seg.extent.bytes != seg->extent.bytes ||
+                held->seg.extent.crc != seg->extent.crc)
+                continue;
+            *out_server = server;
+            return held;
+        }
+    }
+    return NULL;
+}
+
+/* Nothing else that this machine needs lies behind it in its file. */
+static bool is_last_in_file(const struct leat_store *store, const struct leat_held *held)
+{
+    for (uint32_t row = 0; row < row_count(store); row++) {
+        const struct leat_held *other = *leat_catalogue_held(&store->cat, row);
+        if (other && other->slot.file == held->slot.file && other->slot.unit > held->slot.unit)
+            return false;
+    }
+    return true;
+}
+
+static void flip(struct sim_server *server, const char *path, uint64_t at, unsigned bits)
+{
+    for (unsigned bit = 0; bit < 8; bit++)
+        if (bits & 1u << bit) (void)sim_disk_flip(server->disk, path, at, bit);
+}
+
+static void rot_one(struct sim_server *server, const struct leat_held *held)
+{
+    struct scenario *scenario = server->scenario;
+    const struct leat_segment *seg = &held->seg;
+    uint32_t at = (uint32_t)sim_rng_below(&scenario->closed, seg->extent.bytes);
+    uint64_t offset = seg->file_offset + at;
+    const char *what = "a bit";
+    if (scenario->rot_count == SIM_ROTS_MAX) return;
+    struct sim_rot *rot = &scenario->rots[scenario->rot_count++];
+    *rot =
+        (struct sim_rot){.server = server, .log = seg->log, .segment = seg->id.v, .offset = offset};
+    const char *path = rot->path;
+    snprintf(rot->path, sizeof rot->path, "store/%u", held->slot.file->number);
+    (void)sim_disk_peek(server->disk, path, offset, &rot->byte, 1);
+    if (is_last_in_file(server->node->store, held) &&
+        sim_rng_chance(&scenario->closed, TRUNCATE_PER_MILLE)) {
+        (void)sim_disk_truncate(server->disk, path, offset);
+        sim_fault_struck(scenario->world, SIM_FAULT_CLOSED_CUT);
+        what = "the file's end";
+    } else if (sim_rng_chance(&scenario->closed, SECTOR_PER_MILLE)) {
+        for (uint32_t i = 0; i < 512 && at + i < seg->extent.bytes; i++)
+            flip(server, path, offset + i, (unsigned)sim_rng_between(&scenario->closed, 1, 255));
+        what = "a sector";
+    } else {
+        flip(server, path, offset, 1u << sim_rng_below(&scenario->closed, 8));
+    }
+    sim_fault_struck(scenario->world, seg->role == LEAT_SEGMENT_REPLICA ? SIM_FAULT_CLOSED_COPY
+                                                                        : SIM_FAULT_CLOSED_OWN);
+    sim_trace(scenario->world,
+              "%s: %s of closed segment %llu of log id %u/%u/%u (%s) is not as it was, "
+              "at %u of %u",
+              server->name, what, (unsigned long long)seg->id.v, seg->log.stream,
+              seg->log.streamlet, seg->log.log,
+              seg->role == LEAT_SEGMENT_REPLICA ? "a copy" : "its own", at, seg->extent.bytes);
+}
+
+/* Of three copies two: one whole one is enough, whoever is asked first. */
+static void rot_two(struct scenario *scenario, const struct leat_held *held)
+{
+    struct sim_server *second, *third;
+    uint32_t stream;
+    rot_one(scenario->victim, held);
+    if (!scenario->scrubs || !sim_rng_chance(&scenario->closed, TWO_PER_MILLE) ||
+        !sim_stream_of(scenario, held->seg.log.stream, &stream) ||
+        scenario->streams[stream].settings.copies < 3)
+        return;
+    const struct leat_held *other =
+        held_elsewhere(scenario, &held->seg, scenario->victim, NULL, &second);
+    if (other && held_elsewhere(scenario, &held->seg, scenario->victim, second, &third))
+        rot_one(second, other);
+}
+
+void sim_closed_strike(struct scenario *scenario, unsigned wanted)
+{
+    const struct leat_held *found[CANDIDATES_MAX];
+    struct sim_server *server = scenario->victim, *other;
+    if (!scenario->closed_rot) return;
+    const struct leat_store *store = store_of(server);
+    unsigned count = 0;
+    for (uint32_t row = 0; store && row < row_count(store) && count < CANDIDATES_MAX; row++) {
+        const struct leat_held *held = closed_at(store, row);
+        if (held && !held->slot_shared &&
+            held_elsewhere(scenario, &held->seg, server, NULL, &other))
+            found[count++] = held;
+    }
+    for (; wanted > 0 && count > 0; wanted--)
+        rot_two(scenario, found[sim_rng_below(&scenario->closed, count)]);
+}
+
+static void due(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    struct sim_rng *rng = &scenario->closed;
+    if (scenario->faults_over) return;
+    sim_closed_strike(scenario, (unsigned)sim_rng_between(rng, 1, AT_A_TIME_MAX));
+    if (store_of(scenario->victim) && sim_rng_chance(rng, DEATH_PER_MILLE))
+        sim_process_die(scenario->victim->process, SIM_DEATH_KILL);
+    sim_world_at(world, world->now_us + sim_rng_between(rng, 1000, GAP_US_MAX), due, scenario);
+}
+
+void sim_closed_start(struct scenario *scenario)
+{
+    if (!scenario->closed_rot) return;
+    sim_world_at(scenario->world,
+                 scenario->world->now_us + sim_rng_between(&scenario->closed, 1000, GAP_US_MAX),
+                 due, scenario);
+}
+
+/* Still in the place where it was struck, and whole there. */
+static bool is_mended(const struct sim_rot *rot)
+{
+    const struct leat_store *store = store_of(rot->server);
+    for (uint32_t row = 0; store && row < row_count(store); row++) {
+        const struct leat_held *held = closed_at(store, row);
+        char path[sizeof rot->path];
+        uint8_t byte;
+        if (!held || held->seg.id.v != rot->segment || !leat_log_ref_equal(held->seg.log, rot->log))
+            continue;
+        snprintf(path, sizeof path, "store/%u", held->slot.file->number);
+        if (strcmp(path, rot->path) != 0 || rot->offset < held->seg.file_offset ||
+            rot->offset >= held->seg.file_offset + held->seg.extent.bytes)
+            continue;
+        return sim_disk_peek(rot->server->disk, path, rot->offset, &byte, 1) && byte == rot->byte;
+    }
+    return false;
+}
+
+static bool all_equal(struct scenario *scenario)
+{
+    uint64_t end_us = scenario->world->now_us + EQUAL_US_MAX;
+    for (;;) {
+        scenario->unequal = 0;
+        sim_copies_check(scenario);
+        if (scenario->unequal == 0 || scenario->world->failure[0]) return true;
+        if (scenario->world->now_us >= end_us) return false;
+        sim_world_run(scenario->world, scenario->world->now_us + 500 * 1000, NULL);
+    }
+}
+
+void sim_closed_judge(struct scenario *scenario)
+{
+    if (!scenario->closed_rot || scenario->rot_count == 0) return;
+    if (scenario->scrubs && !all_equal(scenario)) {
+        sim_stuck(scenario, "a damaged copy of a closed segment is not made good");
+        return;
+    }
+    for (unsigned i = 0; i < scenario->rot_count; i++)
+        if (is_mended(&scenario->rots[i])) scenario->world->faults[SIM_FAULT_MENDED]++;
+}
