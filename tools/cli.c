@@ -25,44 +25,6 @@ void cli_error(const char *format, ...)
 
 /* ---- options ---- */
 
-static unsigned distance(const char *a, const char *b)
-{
-    enum { WORD_MAX = 40 };
-    unsigned row[WORD_MAX + 1];
-    size_t n = strlen(b);
-    if (n > WORD_MAX || strlen(a) > WORD_MAX) return WORD_MAX;
-    for (unsigned j = 0; j <= n; j++)
-        row[j] = j;
-    for (unsigned i = 1; a[i - 1]; i++) {
-        unsigned diagonal = row[0];
-        row[0] = i;
-        for (unsigned j = 1; j <= n; j++) {
-            unsigned up = row[j];
-            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-            if (up + 1 < best) best = up + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            diagonal = up;
-            row[j] = best;
-        }
-    }
-    return row[n];
-}
-
-const char *cli_nearest(const char *word, const char *const *names, size_t count)
-{
-    const char *nearest = NULL;
-    unsigned least = (unsigned)strlen(word) / 2 + 1;
-    for (size_t i = 0; i < count; i++) {
-        unsigned far = distance(word, names[i]);
-        if (strncmp(names[i], word, strlen(word)) == 0) far = 1;
-        if (far < least) {
-            least = far;
-            nearest = names[i];
-        }
-    }
-    return nearest;
-}
-
 static int unknown_option(const char *word, const struct cli_option *options, size_t count)
 {
     const char *names[64];
@@ -72,7 +34,7 @@ static int unknown_option(const char *word, const struct cli_option *options, si
     names[n++] = "help";
     char bare[64];
     snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word, "="), word);
-    const char *nearest = cli_nearest(bare, names, n);
+    const char *nearest = nearest_word(bare, names, n);
     if (nearest)
         cli_error("no option --%s; did you mean --%s?", bare, nearest);
     else

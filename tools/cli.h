@@ -3,6 +3,7 @@
 #define LEAT_TOOLS_CLI_H
 
 #include "client/shared.h"
+#include "tools/nearest.h"
 #include "wire/message.h"
 
 #include <stdio.h>
@@ -38,8 +39,6 @@ extern const char *cli_brokers; /* -b, --brokers; NULL: the library's default */
     }
 /** "leat: ..." to stderr. */
 void cli_error(const char *format, ...) LEAT_PRINTF(1, 2);
-/** The nearest of `names` to a mistyped word, or NULL. */
-const char *cli_nearest(const char *word, const char *const *names, size_t count);
 /** CLI_OK and the library's number, or CLI_USAGE after a message. NULL: none. */
 int cli_compression_parse(const char *text, int *out);
 /** The next character of a text that is not at its end; \n \t \r \0 \xHH and \ before any other are one. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "tools/nearest.h"
 
 const char leatd_help[] =
     "leatd: the Leat stream broker\n"
@@ -104,37 +105,19 @@ static leat_err option_set(const struct option *option, const char *value,
 
 /* ---- the nearest right name ---- */
 
-static unsigned distance(const char *a, const char *b)
+/* A flag, or a key of the file. */
+static leat_err unknown(bool flag, const char *name, struct leat_error *error)
 {
-    enum { LONGEST = 31 };
-    size_t n = strnlen(a, LONGEST), m = strnlen(b, LONGEST);
-    unsigned row[LONGEST + 1];
-    for (size_t j = 0; j <= m; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 1; i <= n; i++) {
-        unsigned diagonal = row[0];
-        row[0] = (unsigned)i;
-        for (size_t j = 1; j <= m; j++) {
-            unsigned above = row[j];
-            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
-            if (above + 1 < best) best = above + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            row[j] = best;
-            diagonal = above;
-        }
-    }
-    return row[m];
-}
-
-static const char *nearest(const char *name)
-{
-    static const char *const others[] = {"config", "help", "version"};
-    const char *best = options[0].name;
+    const char *names[OPTION_COUNT_ALL + 3] = {"config", "help", "version"};
     for (size_t i = 0; i < OPTION_COUNT_ALL; i++)
-        if (distance(name, options[i].name) < distance(name, best)) best = options[i].name;
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (distance(name, others[i]) < distance(name, best)) best = others[i];
-    return best;
+        names[i + 3] = options[i].name;
+    const char *nearest = nearest_word(name, names, OPTION_COUNT_ALL + 3);
+    const char *before = flag ? "--" : "\"", *after = flag ? "" : "\"";
+    if (nearest == NULL)
+        return leat_error_set(error, LEAT_E_CONFIG, "unknown %s %s%.64s%s; leatd --help lists all",
+                              flag ? "option" : "key", before, name, after);
+    return leat_error_set(error, LEAT_E_CONFIG, "unknown %s %s%.64s%s; did you mean %s%s%s?",
+                          flag ? "option" : "key", before, name, after, before, nearest, after);
 }
 
 static const struct option *option_find(const char *name)
@@ -306,8 +289,7 @@ static int file_line(void *user, const char *section, const char *name, const ch
     }
     const struct option *option = option_find(name);
     if (option == NULL) {
-        leat_error_set(&reader->error, LEAT_E_CONFIG, "unknown key \"%.64s\"; did you mean \"%s\"?",
-                       name, nearest(name));
+        (void)unknown(false, name, &reader->error);
         return 0;
     }
     return option_set(option, value, reader->config, &reader->error) == LEAT_OK;
@@ -392,8 +374,7 @@ static leat_err flag_split(int argc, char **argv, int *at, char out_name[64],
     *out_value = equals != NULL ? equals + 1 : NULL;
     if (lone) return LEAT_OK;
     if (option_find(out_name) == NULL && strcmp(out_name, "config") != 0)
-        return leat_error_set(error, LEAT_E_CONFIG, "unknown option --%s; did you mean --%s?",
-                              out_name, nearest(out_name));
+        return unknown(true, out_name, error);
     if (*out_value == NULL) {
         if (*at >= argc)
             return leat_error_set(error, LEAT_E_CONFIG, "--%s needs a value", out_name);

@@ -107,7 +107,7 @@ def test_quick_start_as_it_stands():
 
 def test_wrong_words_of_leat():
     for words, said in [
-            ('', 'Usage'), ('strem', "did you mean 'stream'"), ('stream lst', "'stream list'"),
+            ('', 'Usage'), (100 * 'x', 'see leat --help'), ('strem', "did you mean 'stream'"), ('stream lst', "'stream list'"),
             ('log recovr x', 'log recover'), ('bench apend', "'bench append'"),
             ('consume', 'NAME'), ('consume x --fron 3', '--from'), ('consume x --from', '--from'),
             ('consume x --max-records many', 'whole number'), ('consume x --max-records -1', ''),
@@ -145,7 +145,7 @@ def test_wrong_words_of_leatd():
     with open(long, 'w') as out:
         out.write(f"# {196 * 'x'}\ncoordinators = {','.join(f'10.0.0.{i}:7701' for i in range(15))}\n")
     for words, said in [
-            ('--lisen 127.0.0.1:0', '--listen'), ('--memory', 'needs a value'), ('--memory lots', 'bytes'),
+            ('--lisen 127.0.0.1:0', '--listen'), ('--memory', 'needs a value'), ('--' + 60 * 'x', '--help lists all'), ('--memory lots', 'bytes'),
             ('--memory 1M', 'at least|too small'), ('--cores 0', '1 to 64'), ('--cores 65', '1 to 64'),
             ('--log-level loud', 'debug'), (f'--listen {200 * "x"}:7700', '1 to 127 bytes'), ('--coordinators ,,', 'nobody'), ('--auto-create maybe', 'yes or no'), ('extra', 'option'),
             ('--listen 7700', '--listen is HOST:PORT, not "7700"'), ('--listen ::1:7700', 'HOST:PORT'),
