@@ -130,7 +130,15 @@ static void messages_write(void)
     MESSAGE(2, "append",
             leat_msg_append_encode(&w, &(struct leat_msg_append){{1, 2, 3}, 70000, 4}));
     MESSAGE(3, "error", leat_msg_error_encode(&w, LEAT_E_NOT_OWNER, "owned by n2"));
-    struct leat_stream_settings settings = {2, 2, 1, 1, LEAT_DURABILITY_DISK, 1 << 23, -1, 1 << 30};
+    struct leat_stream_settings settings = {.streamlets = 2,
+                                            .logs = 2,
+                                            .copies = 1,
+                                            .min_copies = 1,
+                                            .durability = LEAT_DURABILITY_DISK,
+                                            .segment_bytes_max = 1 << 23,
+                                            .retention_ms = -1,
+                                            .retention_bytes = 1 << 30,
+                                            .batch_bytes_max = 1 << 20};
     MESSAGE(4, "settings", leat_msg_settings_write(&w, &settings));
     struct leat_msg_node node = {9, {"n1", 2}, {"127.0.0.1:7700", 14}, 2};
     MESSAGE(5, "node", leat_msg_node_write(&w, &node));
