@@ -132,19 +132,24 @@ static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
 
 /* ---- nothing names it: offsets jumped behind it ---- */
 
-/* A node that is down may have it, but for those that nobody expects back. */
+/* SUBTLE: a node that is down may have a newer one, but where the newest possible was found.
+ *  1. What is left in front of a jump are segments 0 to 5; X and B have 5, 4 is on Y, too.
+ *  2. X and B die, and Y gets the log. Of those that are up nobody has anything newer than 4.
+ *  3. Did Y go on there, X and B would be told to drop 5 when they are back. */
 static void on_below(struct leat_below *below, leat_err rc)
 {
     struct leat_takeover *takeover = below->owner;
+    bool found = below->found.count > 0;
     takeover->busy = false;
+    takeover->all_asked = takeover->all_asked && leat_all_nodes_up(takeover_core(takeover));
     if (rc != LEAT_OK && rc != LEAT_E_UNKNOWN_STREAM) {
         takeover_pause(takeover, 5 * LEAT_TAKEOVER_TICK_US);
-    } else if (below->found.count > 0) {
+    } else if (found && (takeover->all_asked || below->found.segment == below->segment)) {
         takeover->extent = leat_below_best(&below->found);
         takeover->segment = below->found.segment;
         takeover->next_offset = 0;
         takeover_kick(takeover_core(takeover));
-    } else if (takeover->all_asked) {
+    } else if (!found && takeover->all_asked) {
         none_left(takeover);
     } else {
         missing(takeover, LEAT_E_NOT_FOUND);

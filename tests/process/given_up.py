@@ -4,7 +4,7 @@ import json
 from cluster import Cluster
 from power import nothing_waits, power_cut
 from recovery import others, owner
-from rig import CLOSED, RESERVED, check, equal, main, until
+from rig import CLOSED, RESERVED, WAIT_S, check, equal, main, until
 
 
 def test_what_was_given_up_does_not_come_back_with_another_owner():
@@ -67,6 +67,39 @@ def test_what_was_left_is_there_wherever_the_log_goes():
         equal(cluster.consume('s'), left, f'{copies} copies, on {target}, which had none of it')
         for node in cluster.nodes:
             node.end()
+
+
+def test_what_was_left_waits_for_nodes_that_are_down():
+    """Those that are up have older ones: nothing in between is taken for gone."""
+    cluster = Cluster(nodes=5, voters=5, recovery='yes').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 2,
+                 '--durability', 'disk', '--segment-bytes', '16K')
+    cluster.produce('s', [f'{i:06d} {"x" * 50}' for i in range(10000)], '--batch-bytes', '1K')
+    lost = end_is_lost(cluster, described(cluster)[0])
+    cluster.start()
+    until(lambda: cluster.leat('log', 'recover', 's', '--accept-loss', code=None).returncode == 0, 'the loss is accepted')
+    nothing_waits(cluster)
+    cluster.produce('s', ['more'])
+    wanted = cluster.consume('s') + ['again', 'another']
+    check(len(wanted) > 8000, len(wanted))
+    log = described(cluster)[1]
+    backup = next(copy['node'] for segment in log['segment_list'] if segment['segment'] == lost - 1
+                  for copy in segment['copies'])
+    dead = [int(name[1]) for name in (backup, log['node'])]
+    left = [i for i in range(5) if i not in dead]
+    cluster.nodes[dead[0]].kill()
+    cluster.produce('s', ['again'], which=left + dead[1:])  # its place is taken by one that has no copy of the newest left
+    cluster.nodes[dead[1]].kill()
+    until(lambda: cluster.leat('produce', 's', which=left, code=None, input=b'another\n').returncode == 0,
+          'another node serves it')
+    reader = cluster.leat_start('consume', 's', '--until-end', which=left)
+    for i in dead:
+        cluster.nodes[i].launch()
+    for i in dead:
+        cluster.nodes[i].ready_wait()
+    out, error = reader.communicate(timeout=WAIT_S)
+    equal(reader.returncode, 0, error.decode())
+    equal(out.decode().splitlines(), wanted)
 
 
 if __name__ == '__main__':
