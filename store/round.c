@@ -85,7 +85,13 @@ void leat_round_add(struct leat_store *store, struct leat_keep *keep)
         }
     }
     uint32_t from, to;
-    if (!data_wanted(keep, &from, &to)) {
+    /* SUBTLE: a log's commits are answered in the order of asking, also those that have nothing to wait for.
+     *  1. A round writes Z's bytes, and takes along those of A, which waits for the next round, and more.
+     *  2. It ends, and Z is answered. In the same turn of this thread, before the next round is begun, its owner
+     *     has asked for B: all of that is in the file.
+     *  3. Were B answered now, it would be before A. */
+    bool behind = keep->kind == LEAT_KEEP_COMMIT && held->data_keeps > 0;
+    if (!behind && !data_wanted(keep, &from, &to)) {
         if (keep->kind == LEAT_KEEP_COMMIT) {
             leat_store_answer(store, keep, data_state(held));
             return;

@@ -392,14 +392,14 @@ void fake_world_fini(struct fake_world *world)
 
 static void turn_end(struct fake_world *world)
 {
-    if (!world->turn || !world->store) return;
+    if (!world->turn || !world->store || world->turn_stays) return;
     world->turn = false;
     leat_store_actor.on_turn_end(world->store);
 }
 
 static void deliver(struct fake_world *world, const struct fake_event *event)
 {
-    world->turn = event->to == LEAT_ACTOR_STORE;
+    world->turn = world->turn || event->to == LEAT_ACTOR_STORE;
     if (event->grow) {
         world->arena.grown_bytes += LEAT_ARENA_STEP_BYTES;
         event->grow->rc = LEAT_OK;
@@ -418,6 +418,16 @@ bool fake_is_busy(const struct fake_world *world)
     return world->event_count || world->disk_first || world->beside_count;
 }
 
+bool fake_event_step(struct fake_world *world)
+{
+    if (!world->event_count) return false;
+    struct fake_event event = world->events[world->event_first];
+    world->event_first = (world->event_first + 1) % FAKE_EVENTS_MAX;
+    world->event_count--;
+    deliver(world, &event);
+    return true;
+}
+
 bool fake_step(struct fake_world *world)
 {
     bool disk =
@@ -429,12 +439,7 @@ bool fake_step(struct fake_world *world)
         push(world, (struct fake_event){.to = LEAT_ACTOR_STORE, .io = io});
         return true;
     }
-    if (!world->event_count) return false;
-    struct fake_event event = world->events[world->event_first];
-    world->event_first = (world->event_first + 1) % FAKE_EVENTS_MAX;
-    world->event_count--;
-    deliver(world, &event);
-    return true;
+    return fake_event_step(world);
 }
 
 void fake_settle(struct fake_world *world)

@@ -38,7 +38,8 @@ struct fake_world {
     unsigned event_first, event_count;
     void *core; /* the actor pointer of core 0 */
     struct leat_store *store;
-    bool turn; /* the store was called since its last turn end */
+    bool turn;       /* the store was called since its last turn end */
+    bool turn_stays; /* its turn goes on: what comes is of the same one */
 
     uint64_t op_count, fail_at; /* disk operations; this one fails (0: none) */
     bool fail_zero;             /* the next ZERO fails */
@@ -62,6 +63,8 @@ uint64_t fake_below(struct fake_world *world, uint64_t limit);
 bool fake_is_busy(const struct fake_world *world);
 /** Let one thing happen: a disk operation, a completion, a mail. false: nothing to do. */
 bool fake_step(struct fake_world *world);
+/** The same, of events only: the disk does nothing. */
+bool fake_event_step(struct fake_world *world);
 /** Until nothing happens any more without time passing. */
 void fake_settle(struct fake_world *world);
 /** Let time pass; the store wakes when it asked to. */

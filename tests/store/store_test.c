@@ -258,19 +258,26 @@ static void store_commit_goes_before_rows_and_rows_are_not_starved(void **state)
 struct follower {
     struct leat_keep keep;
     unsigned *answers, answered; /* the how-manieth it was, from 1 */
+    struct bench *bench;
+    struct mine *mine;
+    struct follower *next; /* asked when this one is answered; NULL: none */
 };
+
+static void follow(struct bench *bench, struct mine *mine, struct follower *follower,
+                   unsigned *answers);
 
 static void on_followed(struct leat_keep *keep)
 {
     struct follower *follower = keep->owner;
     assert_int_equal(keep->rc, LEAT_OK);
     follower->answered = ++*follower->answers;
+    if (follower->next) follow(follower->bench, follower->mine, follower->next, follower->answers);
 }
 
 static void follow(struct bench *bench, struct mine *mine, struct follower *follower,
                    unsigned *answers)
 {
-    *follower = (struct follower){.answers = answers};
+    *follower = (struct follower){.answers = answers, .bench = bench, .mine = mine};
     follower->keep = (struct leat_keep){.kind = LEAT_KEEP_COMMIT,
                                         .seg = mine->seg,
                                         .from_bytes = mine->committed_bytes,
@@ -321,6 +328,39 @@ static void store_commits_that_follow_bring_what_was_sealed_meanwhile(void **sta
         assert_durable(other);
     }
     assert_int_equal(answers, 40);
+    bench_free(bench);
+}
+
+/* What a round took along is in the file when the next commit of a log is asked for, in the same turn of the
+ * store's thread; the one between, which waits for a round that has nothing to do for it, is answered first. */
+static void store_commits_of_a_log_are_answered_in_the_order_of_asking(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(18);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    struct follower first, second, third;
+    unsigned answers = 0;
+    fake_settle(&bench->world);
+    assert_true(write_some(mine, 1));
+    follow(bench, mine, &first, &answers);
+    first.next = &third;
+    assert_true(write_some(mine, 1));
+    follow(bench, mine, &second, &answers);
+    assert_true(write_some(mine, 1));
+    atomic_store(&mine->seg->sealed_bytes, last_extent(mine).bytes);
+    while (fake_event_step(&bench->world)) {
+    } /* the first one's round begins */
+    bench->world.turn_stays = true;
+    while (answers == 0)
+        assert_true(fake_step(&bench->world));
+    while (fake_event_step(&bench->world)) {
+    } /* the third is asked for */
+    bench->world.turn_stays = false;
+    leat_store_actor.on_turn_end(bench->world.store);
+    fake_settle(&bench->world);
+    assert_int_equal(first.answered, 1);
+    assert_int_equal(second.answered, 2);
+    assert_int_equal(third.answered, 3);
     bench_free(bench);
 }
 
@@ -562,6 +602,7 @@ int main(void)
         cmocka_unit_test(store_memory_short_asks_owners_and_serves_waiting),
         cmocka_unit_test(store_commit_goes_before_rows_and_rows_are_not_starved),
         cmocka_unit_test(store_commits_that_follow_bring_what_was_sealed_meanwhile),
+        cmocka_unit_test(store_commits_of_a_log_are_answered_in_the_order_of_asking),
         cmocka_unit_test(store_flush_behind_lets_commits_pass),
         cmocka_unit_test(store_large_reservation_is_not_starved_by_small_ones),
         cmocka_unit_test(store_disk_full_refuses_reservations_only),
