@@ -28,6 +28,7 @@ void leat_consumer_options_init(leat_consumer_options *options)
         .streamlet = -1,
         .log = -1,
         .fetch_bytes = CONSUMER_FETCH_BYTES_DEFAULT,
+        .min_bytes = 1,
         .wait_ms = CONSUMER_WAIT_MS_DEFAULT,
         .session_ms = CONSUMER_SESSION_MS_DEFAULT,
         .prefetch = CONSUMER_PREFETCH_DEFAULT,
@@ -52,6 +53,11 @@ static leat_err options_take(const leat_consumer_options *given, leat_consumer_o
     if (out->fetch_bytes > CONSUMER_FETCH_BYTES_MAX)
         return leat_error_set(error, LEAT_E_CONFIG, "fetch_bytes is %u; at most %d",
                               out->fetch_bytes, CONSUMER_FETCH_BYTES_MAX);
+    if (!out->min_bytes) out->min_bytes = 1;
+    if (out->min_bytes > out->fetch_bytes)
+        return leat_error_set(error, LEAT_E_CONFIG,
+                              "min_bytes is %u, more than an answer's most: fetch_bytes, %u",
+                              out->min_bytes, out->fetch_bytes);
     if (out->from == LEAT_FROM_COMMITTED && !out->set)
         return leat_error_set(error, LEAT_E_CONFIG, "only a set has committed offsets");
     return LEAT_OK;
@@ -90,6 +96,7 @@ static leat_err consumer_start(struct leat_consumer *consumer, const char *strea
         .streamlet = options->streamlet,
         .log = options->log,
         .fetch_bytes = options->fetch_bytes,
+        .min_bytes = options->min_bytes,
         .wait_ms = options->wait_ms,
         .session_ms = options->session_ms,
         .prefetch = options->prefetch,

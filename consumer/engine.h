@@ -21,7 +21,7 @@ struct leat_consumer_engine_options {
     enum leat_engine_from from;
     int64_t from_value;
     int32_t streamlet, log; /* -1: all */
-    uint32_t fetch_bytes, wait_ms, session_ms, prefetch;
+    uint32_t fetch_bytes, min_bytes, wait_ms, session_ms, prefetch;
 };
 /* One fetched run of batches of one log; owned by the engine until given back. */
 struct leat_fetched {

@@ -435,7 +435,7 @@ static void fetch_send(struct leat_consumer_lane *lane, const struct leat_client
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, lane->fetch_control,
                          (size_t)(CONSUMER_FETCH_LOGS_MAX + 1) * CONSUMER_FETCH_LOG_BYTES);
-    struct leat_msg_fetch head = {.min_bytes = 1,
+    struct leat_msg_fetch head = {.min_bytes = engine->options.min_bytes,
                                   .max_bytes = engine->options.fetch_bytes,
                                   .wait_ms = engine->options.wait_ms,
                                   .log_count = lane->fetch_count};

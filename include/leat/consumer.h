@@ -36,6 +36,7 @@ typedef struct leat_consumer_options {
     int32_t streamlet;    /* -1: all */
     int32_t log;          /* -1: all */
     uint32_t fetch_bytes; /* most bytes of one answer; default 1 MiB, at most 4 MiB */
+    uint32_t min_bytes;   /* an answer waits for so many, at most wait_ms; default 1 */
     uint32_t wait_ms;     /* long poll; default 500 */
     uint32_t session_ms;  /* set membership; default 10000 */
     uint32_t prefetch;    /* answers kept ready per connection; default 2 */

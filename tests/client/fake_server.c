@@ -410,6 +410,7 @@ static void on_fetch(struct fake_conn *conn, const struct leat_frame *frame)
     struct leat_msg_fetch fetch;
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     leat_msg_fetch_read(&reader, &fetch);
+    world->fetch_min_bytes = fetch.min_bytes;
     uint8_t bytes[4096], *payload = malloc(ANSWER_BYTES);
     LEAT_ASSERT(payload != NULL && !reader.failed);
     struct leat_msg_writer body;

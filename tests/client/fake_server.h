@@ -74,6 +74,7 @@ struct fake_world {
     struct fake_log log[FAKE_LOGS_MAX];
     struct fake_faults faults;
     /* What happened. */
+    uint32_t fetch_min_bytes; /* of the last fetch */
     uint64_t connects, hellos, appends, metadatas, dropped, refused, duplicates, gaps, epochs,
         too_large;
     const char *silent; /* nothing answers at this address, not even "refused" */

@@ -152,6 +152,7 @@ static leat_err rig_engine(struct rig *rig, enum leat_engine_from from, int64_t 
                                                    .streamlet = -1,
                                                    .log = -1,
                                                    .fetch_bytes = 2000,
+                                                   .min_bytes = 700,
                                                    .wait_ms = 50,
                                                    .session_ms = 1000,
                                                    .prefetch = 2};
@@ -186,6 +187,7 @@ static void consumer_quiet_server_reads_all(void **state)
     assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, at_end));
     assert_int_equal(rig->read, rig->wanted);
     assert_int_equal(rig->skipped, 0);
+    assert_int_equal(rig->world.fetch_min_bytes, 700);
     rig_end(rig);
 }
 

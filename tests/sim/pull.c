@@ -254,6 +254,7 @@ leat_err sim_consumer_create(struct sim_client *client)
         .streamlet = -1,
         .log = -1,
         .fetch_bytes = (uint32_t)sim_rng_between(&client->rng, 2000, 100000),
+        .min_bytes = client->index % 2 ? 2000 : 1,
         .wait_ms = (uint32_t)sim_rng_between(&client->rng, 20, 500),
         .session_ms = 3000,
         .prefetch = (uint32_t)sim_rng_between(&client->rng, 1, 3),

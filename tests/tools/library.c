@@ -107,6 +107,15 @@ static void consume(const char *stream)
     options.from = LEAT_FROM_COMMITTED;
     CHECK(!leat_consumer_open(stream, &options, WAIT_MS, &message) && strstr(message.text, "set"));
     leat_consumer_options_init(&options);
+    options.min_bytes = options.fetch_bytes + 1;
+    CHECK(!leat_consumer_open(stream, &options, WAIT_MS, &message) &&
+          strstr(message.text, "min_bytes"));
+    options.min_bytes = options.fetch_bytes; /* never reached: what there is comes after wait_ms */
+    options.wait_ms = 50;
+    consumer = leat_consumer_open(stream, &options, WAIT_MS, &message);
+    CHECK(consumer && read_all(consumer) == RECORDS);
+    leat_consumer_close(consumer);
+    leat_consumer_options_init(&options);
     options.set = "shared";
     options.set_mode = LEAT_SET_PARALLEL;
     consumer = leat_consumer_open(stream, &options, WAIT_MS, &message);
