@@ -240,6 +240,14 @@ static void watch_next(struct control *control)
     later(control, control->stream ? 100 : in_cluster(control) ? CLUSTER_ROUND_US : ROUND_US);
 }
 
+/* Nobody has answered for it yet: whoever was asked had no word of its owner. */
+static bool is_unknown(const struct leat_msg_log_info *info)
+{
+    enum leat_err_class class = leat_err_class(info->code);
+    return info->state == 0 && info->code != LEAT_OK &&
+           (class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE);
+}
+
 /* [name, id, settings, [log...]] */
 static void describe_done(struct control *control, leat_err rc, const struct leat_frame *answer)
 {
@@ -265,8 +273,14 @@ static void describe_done(struct control *control, leat_err rc, const struct lea
         struct leat_msg_log_info info;
         leat_msg_log_info_read(&reader, &info);
         struct leat_log_ref log = {control->stream, info.at.streamlet, info.at.log};
-        if (reader.failed || info.state == 0 || info.code == LEAT_E_UNKNOWN_LOG) continue;
+        if (reader.failed) break;
         if (in_cluster(control) && log.streamlet != control->streamlet) continue;
+        if (in_cluster(control) && is_unknown(&info)) {
+            control->refresh = true;
+            later(control, 20000);
+            return;
+        }
+        if (info.state == 0 || info.code == LEAT_E_UNKNOWN_LOG) continue;
         char why[120];
         snprintf(why, sizeof why, "state %u, %s: %.*s", info.state, leat_err_name(info.code),
                  (int)(info.text.bytes < 80 ? info.text.bytes : 80), info.text.text);
