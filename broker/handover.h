@@ -84,12 +84,15 @@ struct leat_mends {
 enum {
     LEAT_MEND_BYTES_PER_SECOND = 64 * 1024 * 1024,
     LEAT_MEND_AGAIN_US = 100 * 1000,
-    LEAT_MEND_AWAY_US = 2 * 1000 * 1000, /* while a node is down that may have it */
+    LEAT_MEND_AWAY_US = 2 * 1000 * 1000,    /* while a node is down that may have it */
+    LEAT_MEND_REFUSED_US = 5 * 1000 * 1000, /* after the disk refused to be written to */
 };
 void leat_mends_init(struct leat_core *core);
 void leat_mends_fini(struct leat_core *core);
-/** What leat_log_events.on_damaged says. Thread: the log's core. */
-bool leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segment *seg) LEAT_NODISCARD;
+/** LEAT_OK: others are asked; LEAT_E_NO_MEMORY: not now. See leat_log_events.on_damaged. Thread: the log's
+ * core. */
+leat_err leat_mend_ask(const struct leat_hosted *hosted,
+                       const struct leat_segment *seg) LEAT_NODISCARD;
 /** Pull from any other node that is up. Thread: core 0, as for the next. */
 void leat_pull_from_all(const struct leat_core *core, struct leat_backup_pull *pull);
 /** Is no node away that is expected back? */

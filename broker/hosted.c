@@ -12,7 +12,7 @@ static void hosted_on_acked(void *owner, struct leat_log *log);
 static void hosted_on_room(void *owner, struct leat_log *log);
 static void hosted_on_opening(void *owner, struct leat_log *log);
 static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct leat_segment *seg);
-static bool hosted_on_damaged(void *owner, const struct leat_segment *seg);
+static leat_err hosted_on_damaged(void *owner, const struct leat_segment *seg);
 
 enum {
     CARE_IDLE_TICKS = 60, /* parked logs are looked at about once a minute, spread evenly */
@@ -100,9 +100,10 @@ leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref re
 
 const char *leat_hosted_absent_words(leat_err absent)
 {
-    return absent == LEAT_E_STARTING
-               ? "the log is being made, or made anew, or its server is stopping: try again"
-               : "the stream was deleted meanwhile";
+    return absent == LEAT_E_STARTING ? "the log is being made, or made anew, or what was asked for "
+                                       "has to come from another "
+                                       "node, or its server is stopping: try again"
+                                     : "the stream was deleted meanwhile";
 }
 
 /* Somebody has waited for room for so long that it will not come by itself. Shorter waits are those of
@@ -319,11 +320,11 @@ static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct lea
     return true;
 }
 
-static bool hosted_on_damaged(void *owner, const struct leat_segment *seg)
+static leat_err hosted_on_damaged(void *owner, const struct leat_segment *seg)
 {
     const struct leat_hosted *hosted = owner;
-    if (hosted->copies == NULL || hosted->core->stopping) return false;
-    return leat_mend_ask(hosted, seg);
+    if (hosted->copies == NULL) return LEAT_E_NOT_FOUND;
+    return hosted->core->stopping ? LEAT_E_STARTING : leat_mend_ask(hosted, seg);
 }
 
 /* ---- "opened" commits, many logs in one ---- */

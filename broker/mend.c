@@ -29,6 +29,7 @@ struct leat_mend {
     struct leat_extent extent;
     bool over;        /* mended, given up, or not wanted any more */
     bool away;        /* a node was down when it was asked for last */
+    bool refused;     /* by the disk, when it was written last */
     unsigned nowhere; /* times in a row that no node had it */
     uint64_t since_us, again_us, nowhere_us;
     leat_err rc; /* of fetching it */
@@ -65,7 +66,10 @@ static void back_deliver(void *actor, struct leat_mail *mail)
     mend->bytes_raw = mend->bytes = NULL;
     core->mends.next_us =
         now_us + (uint64_t)mend->extent.bytes * 1000 * 1000 / LEAT_MEND_BYTES_PER_SECOND;
-    mend->again_us = now_us + (mend->away ? LEAT_MEND_AWAY_US : LEAT_MEND_AGAIN_US);
+    uint64_t pause_us = mend->refused ? LEAT_MEND_REFUSED_US
+                        : mend->away  ? LEAT_MEND_AWAY_US
+                                      : LEAT_MEND_AGAIN_US;
+    mend->again_us = now_us + pause_us;
     if (mend->over) mend_free(mend);
     mends_step(core);
 }
@@ -85,30 +89,40 @@ static struct leat_log *log_of(const struct leat_mend *mend)
     return there ? hosted->log : NULL;
 }
 
-static void on_kept(struct leat_keep *keep)
+static void kept_tell(const struct leat_mend *mend, leat_err rc)
 {
-    struct leat_mend *mend = keep->owner;
-    struct leat_core *core = &mend->node->cores[mend->home];
-    const struct leat_hosted *hosted = leat_hosted_find(core, mend->ref);
-    LEAT_ASSERT(hosted != NULL); /* it waits for this */
-    leat_log_mend_end(hosted->log, mend->segment, keep->rc == LEAT_OK);
-    mend->over = keep->rc == LEAT_OK;
-    if (keep->rc == LEAT_OK)
+    struct leat_log_ref log = mend->ref;
+    unsigned long long segment = mend->segment.v;
+    uint64_t us = leat_core_now(&mend->node->cores[mend->home]) - mend->since_us;
+    if (rc == LEAT_OK)
         leat_diary_info(
             "log %u/%u/%u: segment %llu is mended, by the copy of node %s, %llu ms after "
             "its damage was found",
-            mend->ref.stream, mend->ref.streamlet, mend->ref.log,
-            (unsigned long long)mend->segment.v, mend->from,
-            (unsigned long long)(leat_core_now(core) - mend->since_us) / 1000);
-    else
-        leat_diary_error("log %u/%u/%u: segment %llu can't be mended: %s", mend->ref.stream,
-                         mend->ref.streamlet, mend->ref.log, (unsigned long long)mend->segment.v,
-                         leat_err_text(keep->rc));
-    /* What the disk refuses, or what is no longer what it was, is as if nobody had it. */
-    if (keep->rc != LEAT_OK) {
-        mend->over = true;
-        leat_log_mend_give_up(hosted->log, mend->segment);
-    }
+            log.stream, log.streamlet, log.log, segment, mend->from, (unsigned long long)us / 1000);
+    else if (mend->over)
+        leat_diary_error("log %u/%u/%u: segment %llu can't be written where it lies on this disk: "
+                         "give this node an empty one",
+                         log.stream, log.streamlet, log.log, segment);
+    else if (!mend->refused)
+        leat_diary_error("log %u/%u/%u: segment %llu can't be mended now: %s; node %s has it, and "
+                         "whoever reads it here is told to try again: look at the disk, then start "
+                         "this node anew",
+                         log.stream, log.streamlet, log.log, segment, leat_err_text(rc),
+                         mend->from);
+}
+
+/* SUBTLE: a disk that refuses loses nothing, the others have it. Were that taken for nobody's having it:
+ *  1. A bit of a closed segment flips; a reader finds it, and another node's copy is fetched.
+ *  2. The flush fails. The reader is told that offsets are damaged, and to begin behind them.
+ *  3. It does, and never sees acked records that are whole on every other node. */
+static void on_kept(struct leat_keep *keep)
+{
+    struct leat_mend *mend = keep->owner;
+    const struct leat_hosted *hosted = leat_hosted_find(&mend->node->cores[mend->home], mend->ref);
+    LEAT_ASSERT(hosted != NULL); /* it waits for this */
+    mend->over = leat_log_mend_end(hosted->log, mend->segment, keep->rc);
+    kept_tell(mend, keep->rc);
+    mend->refused = !mend->over;
     to_core_0(mend);
 }
 
@@ -135,12 +149,12 @@ static void home_deliver(void *actor, struct leat_mail *mail)
     struct leat_mend *mend = LEAT_CONTAINER(mail, struct leat_mend, mail);
     struct leat_log *log = log_of(mend);
     uint64_t now_us = leat_core_now(actor);
+    bool nowhere = mend->rc == LEAT_E_NOT_FOUND || mend->rc == LEAT_E_DAMAGED;
+    mend->nowhere = nowhere ? mend->nowhere + 1 : 0;
     if (log != NULL && mend->rc == LEAT_OK) {
         write_start(mend, log);
         return;
     }
-    bool nowhere = mend->rc == LEAT_E_NOT_FOUND || mend->rc == LEAT_E_DAMAGED;
-    mend->nowhere = nowhere ? mend->nowhere + 1 : 0;
     if (mend->nowhere == 1) mend->nowhere_us = now_us;
     /* Its last owner may still be giving it up, or a node may not have said yet what it holds. */
     bool given_up = nowhere && !mend->away && now_us >= mend->nowhere_us + LEAT_TAKEOVER_MISSING_US;
@@ -226,11 +240,11 @@ static void ask_deliver(void *actor, struct leat_mail *mail)
     mends_step(core);
 }
 
-bool leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segment *seg)
+leat_err leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segment *seg)
 {
     struct leat_core *core = hosted->core;
     struct leat_mend *mend = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *mend);
-    if (mend == NULL) return false;
+    if (mend == NULL) return LEAT_E_NO_MEMORY;
     leat_list_init(&mend->link);
     mend->node = core->node;
     mend->ref = hosted->ref;
@@ -243,7 +257,7 @@ bool leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segment *
                     mend->ref.stream, mend->ref.streamlet, mend->ref.log,
                     (unsigned long long)mend->segment.v);
     leat_core_mail(core, 0, &mend->mail, ask_deliver);
-    return true;
+    return LEAT_OK;
 }
 
 void leat_mends_init(struct leat_core *core)

@@ -247,7 +247,8 @@ void log_step_warm(struct leat_log *log);
 void log_warm_leave(struct leat_log *log);
 
 /* mend.c */
-/** Its file has something else than it should. true: reads wait until others were asked. */
+/** Its file has something else than it should. true: whoever reads it is to try again, since others are
+ * asked, or will be. */
 bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot);
 
 /* move.c */

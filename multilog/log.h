@@ -50,11 +50,12 @@ struct leat_log_events {
      * True: the log will be released, and made anew with other bytes; until then it refuses appends by
      * LEAT_E_STARTING. Else it is DAMAGED. Must not call the log. NULL: it is. */
     bool (*on_last_damaged)(void *owner, struct leat_log *log, struct leat_segment *seg);
-    /** What its file has of a closed segment is not what is recorded of it. True: other nodes are asked,
-     * and leat_log_mend_end() or leat_log_mend_give_up() will tell; until then reads of it wait. Else they
-     * are told that it is damaged. Must not call the log, which may be in the middle of being made.
-     * NULL: they are. */
-    bool (*on_damaged)(void *owner, const struct leat_segment *seg);
+    /** What its file has of a closed segment is not what is recorded of it. LEAT_OK: other nodes are
+     * asked, and leat_log_mend_end() or leat_log_mend_give_up() will tell; until then reads of it wait.
+     * LEAT_E_NOT_FOUND: there is nobody to ask, and they are told that it is damaged. Anything else: they
+     * can't be asked now, and reads are to be tried again. Must not call the log, which may be in the
+     * middle of being made. NULL: there is nobody. */
+    leat_err (*on_damaged)(void *owner, const struct leat_segment *seg);
 };
 
 /* State that somebody above keeps in this log (consumer sets): carried whole in start entries,
@@ -313,8 +314,12 @@ void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg);
  * leat_log_mend_end(). NULL: the log has no use for it any more. */
 struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segment_id segment,
                                          struct leat_extent extent);
-/** whole: its file has them now, and reads go on. Else it is as it was, and reads wait on. */
-void leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, bool whole);
+/** What the store said. True: it is over. LEAT_OK: its file has them now, and reads go on;
+ * LEAT_E_INVALID: it has no place of its own for them, as leat_log_mend_give_up(). False, at anything
+ * else: the disk refuses what is there to be written, so that nothing is lost: reads wait on, and it is to be
+ * tried again. */
+bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment,
+                       leat_err rc) LEAT_NODISCARD;
 /** No node has it: reads are told what is damaged, and others are asked again at a read after
  * LEAT_LOG_MEND_AGAIN_US. */
 void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment);

@@ -10,8 +10,9 @@ bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
     slot->seg->rotten = true; /* nobody is to copy from it */
     if (!events->on_damaged || LEAT_BUG(ROT_STAYS) || log_now(log) < slot->mend_not_before_us)
         return false;
-    slot->mending = events->on_damaged(log->options.owner, slot->seg);
-    return slot->mending;
+    leat_err rc = events->on_damaged(log->options.owner, slot->seg);
+    slot->mending = rc == LEAT_OK;
+    return rc != LEAT_E_NOT_FOUND;
 }
 
 void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg)
@@ -39,18 +40,20 @@ struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segme
     return seg;
 }
 
-void leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, bool whole)
+bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, leat_err rc)
 {
     struct log_slot *slot = log_slot_find(log, segment.v);
     LEAT_ASSERT(slot != NULL && slot->file_reads > 0);
     slot->file_reads--;
     log->reads_in_flight--;
-    if (whole) {
+    if (rc == LEAT_OK) {
         slot->mending = slot->damage_told = slot->seg->rotten = false;
         slot->seg->flushed = true;       /* it may have been found without it */
         slot->joint = LOG_JOINT_UNKNOWN; /* of damaged bytes it said nothing */
     }
+    if (rc == LEAT_E_INVALID) leat_log_mend_give_up(log, segment);
     log_mark_dirty(log);
+    return rc == LEAT_OK || rc == LEAT_E_INVALID;
 }
 
 void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment)

@@ -499,8 +499,8 @@ static void read_from_file_equals_memory_and_names_damage(void **state)
 }
 
 static unsigned mends_asked;
-static bool others_are_asked;
-static bool on_damaged(void *owner, const struct leat_segment *seg)
+static leat_err others_are_asked;
+static leat_err on_damaged(void *owner, const struct leat_segment *seg)
 {
     (void)owner, (void)seg;
     mends_asked++;
@@ -527,7 +527,7 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     struct leat_read read = {.from = {held->seg->next_offset - 1}}, waits = read;
     bool done = false;
     mends_asked = 0;
-    others_are_asked = true;
+    others_are_asked = LEAT_OK;
     for (uint32_t i = 0; i < held->seg->extent.bytes; i += 64)
         held->file[i] ^= 16;
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
@@ -545,7 +545,7 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     assert_ptr_equal(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent), held->seg);
     for (uint32_t i = 0; i < held->seg->extent.bytes; i += 64)
         held->file[i] ^= 16;
-    leat_log_mend_end(fake->log, held->seg->id, true);
+    assert_true(leat_log_mend_end(fake->log, held->seg->id, LEAT_OK));
     fake_settle(fake);
     assert_true(done);
     assert_int_equal(waits.rc, LEAT_E_NO_MEMORY); /* it goes on, and asks for a buffer */
@@ -562,6 +562,59 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     assert_int_equal(mends_asked, 2);
     free(buffer);
     fake_destroy(fake);
+}
+
+/* Goal: a reader is told that a segment is damaged only where nobody has it. Where others can't be asked now,
+ * or the disk refuses what they gave, it is to try again: whoever is told of damage begins behind it. */
+static void damage_is_told_only_where_nobody_has_the_segment(void **state)
+{
+    (void)state;
+    static const struct {
+        leat_err asked, written, told;
+    } cases[] = {
+        {LEAT_E_NOT_FOUND, LEAT_OK, LEAT_E_DAMAGED}, /* nothing is written: that is not looked at */
+        {LEAT_E_NO_MEMORY, LEAT_OK, LEAT_E_STARTING}, {LEAT_E_STARTING, LEAT_OK, LEAT_E_STARTING},
+        {LEAT_OK, LEAT_E_DISK, LEAT_E_STARTING},      {LEAT_OK, LEAT_E_DISK_FULL, LEAT_E_STARTING},
+        {LEAT_OK, LEAT_E_INVALID, LEAT_E_DAMAGED},
+    };
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct fake *fake = fake_create(8, LEAT_DURABILITY_MEMORY);
+        fake->options.settings.segment_bytes_max = 256 * 1024;
+        fake->options.events.on_damaged = on_damaged;
+        fake_open(fake, NULL, 0, NULL);
+        for (int j = 0; j < 100; j++)
+            must_append(fake, 100, 100);
+        evict_all(fake);
+        struct fake_held *held = &fake->held[1];
+        struct leat_segment_id id = held->seg->id;
+        struct leat_read read = {.from = {held->seg->next_offset - 1}};
+        for (uint32_t at = 0; at < held->seg->extent.bytes; at += 64)
+            held->file[at] ^= 16;
+        mends_asked = 0;
+        others_are_asked = cases[i].asked;
+        leat_err told = read_once(fake, &read, buffer);
+        if (cases[i].asked == LEAT_OK) {
+            assert_int_equal(told, LEAT_E_STARTING);
+            assert_non_null(leat_log_mend_begin(fake->log, id, held->seg->extent));
+            bool over = leat_log_mend_end(fake->log, id, cases[i].written);
+            assert_int_equal(over, cases[i].written == LEAT_E_INVALID);
+            told = read_once(fake, &read, buffer);
+        }
+        assert_int_equal(told, cases[i].told);
+        assert_int_equal(mends_asked, 1);
+        if (told == LEAT_E_STARTING) { /* until it is there */
+            for (uint32_t at = 0; at < held->seg->extent.bytes; at += 64)
+                held->file[at] ^= 16;
+            others_are_asked = LEAT_OK;
+            leat_log_on_damaged(fake->log, held->seg);
+            assert_non_null(leat_log_mend_begin(fake->log, id, held->seg->extent));
+            assert_true(leat_log_mend_end(fake->log, id, LEAT_OK));
+            assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        }
+        fake_destroy(fake);
+    }
+    free(buffer);
 }
 
 static void locate_time_offset_and_ends(void **state)
@@ -874,6 +927,7 @@ int main(void)
         cmocka_unit_test(stopped_log_that_gives_memory_back_rests_when_that_is_done),
         cmocka_unit_test(read_from_file_equals_memory_and_names_damage),
         cmocka_unit_test(damaged_segment_is_waited_for_while_others_are_asked),
+        cmocka_unit_test(damage_is_told_only_where_nobody_has_the_segment),
         cmocka_unit_test(locate_time_offset_and_ends),
         cmocka_unit_test(retention_of_an_idle_log_drops_its_last_records),
         cmocka_unit_test(park_and_resume_go_on_in_the_same_segment),
