@@ -12,9 +12,15 @@ def closed(node, stream):
     return [r for r in node.segments(stream) if r['state'] == CLOSED and r['flags'] & FLUSHED]
 
 
+def is_well(cluster):
+    """All nodes are up, and every copy counts: one that is found damaged before that is made anew without a word."""
+    return cluster.leat('cluster', 'status', code=None).returncode == 0
+
+
 def filled(**flags):
     """Three nodes with a log of some closed segments on each, none of them in memory."""
     cluster = Cluster(nodes=3, voters=3, recovery='yes', **flags).start()
+    until(lambda: is_well(cluster), 'all three are up')
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3, '--durability', 'disk',
                  '--segment-bytes', '64K')
     stream = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['id']
@@ -23,7 +29,8 @@ def filled(**flags):
     for node in cluster.nodes:
         node.stop()
     cluster.start()
-    return cluster, stream, lines, until(lambda: owner(cluster), 'somebody serves')[0]
+    until(lambda: is_well(cluster), 'somebody serves, and every copy counts')
+    return cluster, stream, lines, owner(cluster)[0]
 
 
 def test_readers_get_what_the_owner_fetches_from_another_node():
