@@ -50,6 +50,7 @@ struct job {
 struct totals {
     uint64_t seeds, failed, batches, batches_min, records, faults[SIM_FAULTS], twice, compared,
         marks;
+    double cpu_s;
 };
 
 const char *__asan_default_options(void);
@@ -75,6 +76,9 @@ static uint32_t nodes = 1;   /* of every seed */
 static bool recovery = true; /* in every seed of a cluster */
 static bool hard;            /* in every seed of a cluster */
 static unsigned bug;         /* in every seed; enum leat_bug */
+static struct {
+    uint64_t cpu_s, least;
+} limit; /* of many seeds: after so much CPU time no more are begun; fewer fail. 0: none */
 
 static void bug_set(void)
 {
@@ -94,13 +98,22 @@ static void child_write(int fd, const void *data, size_t bytes)
     }
 }
 
+static double clock_s(clockid_t clock)
+{
+    struct timespec at;
+    clock_gettime(clock, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
 static void seed_run(uint64_t seed, struct scenario_result *out_result)
 {
+    double start_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
     struct scenario_options options = {
         .seed = seed, .nodes = nodes, .recovery = recovery, .hard = hard};
     bug_set();
     alarm(SECONDS_PER_SEED);
     scenario_run(&options, out_result);
+    out_result->cpu_s = clock_s(CLOCK_PROCESS_CPUTIME_ID) - start_s;
 }
 
 static void child_run(uint64_t seed, uint64_t end, int pipe, int text)
@@ -216,6 +229,7 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
         snprintf(verdict, sizeof verdict,
                  "does not replay: two runs gave %016" PRIx64 " and %016" PRIx64, *hash,
                  job->result.trace_hash);
+    totals->cpu_s += job->result.cpu_s;
     if (!job->second) {
         *hash = job->result.trace_hash;
         totals->seeds++;
@@ -280,9 +294,7 @@ static int totals_print(const struct totals *totals, double seconds)
 
 static double now_s(void)
 {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+    return clock_s(CLOCK_MONOTONIC);
 }
 
 /* The next seeds for a job: all once, then some of them a second time. False: there are none. */
@@ -306,15 +318,25 @@ static bool seeds_give(struct job *job, uint64_t *next, uint64_t *again, uint64_
     return true;
 }
 
+/* Fewer seeds than were asked for, as their time was up, are said last; from `least` on they are enough. */
+static int shortened_print(uint64_t asked, uint64_t seeds)
+{
+    if (seeds == asked) return 0;
+    printf("%" PRIu64 " of %" PRIu64 " seeds: their %" PRIu64 " s of CPU time are over%s\n", seeds,
+           asked, limit.cpu_s, seeds < limit.least ? ", and these are too few" : "");
+    return seeds < limit.least ? 1 : 0;
+}
+
 static int run_seeds(uint64_t from, uint64_t count, unsigned jobs)
 {
     static struct job running[JOBS_MAX];
     struct totals totals = {.batches_min = UINT64_MAX};
     uint64_t *hashes = calloc(count, sizeof *hashes);
-    uint64_t next = from, again = from;
+    uint64_t next = from, again = from, asked = count;
     double start_s = now_s();
     if (!hashes) return 3;
     for (;;) {
+        if (limit.cpu_s && totals.cpu_s >= (double)limit.cpu_s) count = next - from;
         struct pollfd waits[JOBS_MAX];
         unsigned busy = 0;
         bool first_ended = totals.seeds == count;
@@ -331,7 +353,8 @@ static int run_seeds(uint64_t from, uint64_t count, unsigned jobs)
             if (running[i].pid && waits[i].revents) job_end(&running[i], &totals, hashes, from);
     }
     free(hashes);
-    return totals_print(&totals, now_s() - start_s);
+    int code = totals_print(&totals, now_s() - start_s);
+    return shortened_print(asked, count) ? 1 : code;
 }
 
 /* A seed that fails without the bug as well says nothing of it. */
@@ -542,6 +565,9 @@ static void usage(FILE *to)
     fputs("usage: leat-sim --seed S [--trace]            replay one seed\n"
           "       leat-sim --seeds N [--from S] [--jobs J]  run many; each line of a failure "
           "replays it\n"
+          "           [--cpu-seconds S] [--least N]         none is begun after S seconds of CPU "
+          "time; fewer "
+          "than N fail\n"
           "       --nodes N: a cluster of N machines that form, die and come back\n"
           "       --hard: blow upon blow, more to lose; deliberate bugs always have it\n"
           "       --no-recovery: the streamlets of one that dies wait for it\n"
@@ -556,25 +582,14 @@ static void usage(FILE *to)
           to);
 }
 
-static const struct option option_names[] = {{"seed", 1, NULL, 's'},
-                                             {"seeds", 1, NULL, 'n'},
-                                             {"from", 1, NULL, 'f'},
-                                             {"jobs", 1, NULL, 'j'},
-                                             {"trace", 0, NULL, 't'},
-                                             {"sweep", 0, NULL, 'w'},
-                                             {"step", 1, NULL, 'k'},
-                                             {"subsets", 1, NULL, 'u'},
-                                             {"op", 1, NULL, 'o'},
-                                             {"subset", 1, NULL, 'b'},
-                                             {"nodes", 1, NULL, 'N'},
-                                             {"help", 0, NULL, 'h'},
-                                             {"allocations", 0, NULL, 'a'},
-                                             {"bug", 1, NULL, 'B'},
-                                             {"bugs", 0, NULL, 'g'},
-                                             {"recovery", 0, NULL, 'R'},
-                                             {"no-recovery", 0, NULL, 'W'},
-                                             {"hard", 0, NULL, 'H'},
-                                             {NULL, 0, NULL, 0}};
+static const struct option option_names[] = {
+    {"seed", 1, NULL, 's'},        {"seeds", 1, NULL, 'n'},       {"from", 1, NULL, 'f'},
+    {"jobs", 1, NULL, 'j'},        {"trace", 0, NULL, 't'},       {"sweep", 0, NULL, 'w'},
+    {"step", 1, NULL, 'k'},        {"subsets", 1, NULL, 'u'},     {"op", 1, NULL, 'o'},
+    {"subset", 1, NULL, 'b'},      {"nodes", 1, NULL, 'N'},       {"help", 0, NULL, 'h'},
+    {"allocations", 0, NULL, 'a'}, {"bug", 1, NULL, 'B'},         {"bugs", 0, NULL, 'g'},
+    {"recovery", 0, NULL, 'R'},    {"no-recovery", 0, NULL, 'W'}, {"hard", 0, NULL, 'H'},
+    {"cpu-seconds", 1, NULL, 'm'}, {"least", 1, NULL, 'l'},       {NULL, 0, NULL, 0}};
 
 int main(int argc, char **argv)
 {
@@ -597,6 +612,12 @@ int main(int argc, char **argv)
             break;
         case 'f':
             from = number;
+            break;
+        case 'm':
+            limit.cpu_s = number;
+            break;
+        case 'l':
+            limit.least = number;
             break;
         case 'j':
             jobs = number < 1 ? 1 : number > JOBS_MAX ? JOBS_MAX : number;
