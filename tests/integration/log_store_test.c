@@ -162,7 +162,7 @@ static void store_open(struct rig *rig)
     struct leat_store_options options = {
         .memory_bytes = MEMORY_BYTES,
         .flush_delay_us = 500 * 1000,
-        .events = {on_evict_wanted, on_flushed},
+        .events = {on_evict_wanted, on_flushed, NULL},
     };
     memcpy(options.cluster_id, cluster, sizeof cluster);
     struct leat_error error = {0};
@@ -384,7 +384,7 @@ static struct rig *rig_create(uint64_t seed, enum leat_durability level)
         .durability = level,
         .park_after_us = 3 * 1000 * 1000,
         .producer_expiry_ms = 24 * 3600 * 1000,
-        .events = {on_dirty, on_nothing, on_nothing, on_opening, NULL},
+        .events = {on_dirty, on_nothing, on_nothing, on_opening, NULL, NULL},
         .owner = rig,
     };
     memcpy(rig->options.cluster_id, cluster, sizeof cluster);

@@ -376,7 +376,7 @@ static inline struct fake *fake_create(uint64_t seed, enum leat_durability durab
         .durability = durability,
         .park_after_us = 10 * 1000 * 1000,
         .producer_expiry_ms = 24 * 3600 * 1000,
-        .events = {fake_on_dirty, fake_on_acked, fake_on_room, fake_on_opening, NULL},
+        .events = {fake_on_dirty, fake_on_acked, fake_on_room, fake_on_opening, NULL, NULL},
         .owner = fake,
     };
     return fake;

@@ -161,7 +161,7 @@ void world_log_open(struct world *world, unsigned index)
         .durability = world->durability,
         .park_after_us = world->park_after_us,
         .producer_expiry_ms = 1000 * 1000,
-        .events = {log_on_dirty, log_on_acked, log_on_room, log_on_opening, NULL},
+        .events = {log_on_dirty, log_on_acked, log_on_room, log_on_opening, NULL, NULL},
         .owner = log,
     };
     memcpy(options.cluster_id, world_cluster, sizeof world_cluster);
