@@ -35,6 +35,8 @@ static void finish(struct backup_request *request, leat_err rc)
     void *arg = request->adopted_arg;
     backup_request_put(request);
     if (rc) {
+        /* It may have got so far as to be called the node's own, in a row that could not be written. */
+        seg->role = LEAT_SEGMENT_REPLICA;
         seg->log_pointer = rep;
         seg->owner_actor = rep->backup->options.env->post->self;
         rep->adopting = false;

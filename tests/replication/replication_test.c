@@ -625,6 +625,40 @@ static void adoption_that_the_disk_refuses_leaves_the_copy_that_it_took(void **s
     world_free(world);
 }
 
+/* Goal: wherever the disk fails an adoption, what is left is a replica: what the store tells of it later goes to
+ * the backup, not to a log that there is none of. */
+static void adoption_that_the_disk_fails_leaves_a_replica(void **state)
+{
+    (void)state;
+    unsigned failed = 0;
+    leat_err rc = LEAT_E_DISK;
+    for (uint64_t op = 1; rc != LEAT_OK; op++) {
+        struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
+        struct leat_backup *backup = world->nodes[1].backup;
+        struct fake_world *disk = &world->nodes[1].disk;
+        append_all(world, 3, 1000);
+        assert_true(settle(world, 10 * 1000 * 1000));
+        fences = 0;
+        world->coordinator_down = true;
+        assert_int_equal(leat_backup_fence(backup, "n0", 100, on_fenced, NULL), LEAT_OK);
+        world_run(world, 500 * 1000);
+        assert_int_equal(fences, 1);
+        const struct replica *rep =
+            LEAT_CONTAINER(backup->replicas.next, const struct replica, link);
+        struct leat_scan end;
+        leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &end);
+        disk->fail_at = disk->op_count + op;
+        rc = adopt_try(world, 1, &end);
+        if (rc != LEAT_OK) {
+            assert_int_equal(rep->seg->role, LEAT_SEGMENT_REPLICA);
+            assert_ptr_equal(rep->seg->log_pointer, rep);
+            failed++;
+        }
+        world_free(world);
+    }
+    assert_true(failed >= 2); /* closing it, and calling it the node's own */
+}
+
 /* Goal: a log takes a replica while its writer is given up. The fence has nothing to move then, and does not
  * wait for what is gone. */
 static void fence_in_the_middle_of_an_adoption_ends(void **state)
@@ -706,6 +740,7 @@ int main(void)
         cmocka_unit_test(segment_given_back_damaged_is_not_adopted_again),
         cmocka_unit_test(fence_keeps_private_copies_and_refuses_the_writer),
         cmocka_unit_test(adoption_that_the_disk_refuses_leaves_the_copy_that_it_took),
+        cmocka_unit_test(adoption_that_the_disk_fails_leaves_a_replica),
         cmocka_unit_test(fence_in_the_middle_of_an_adoption_ends),
         cmocka_unit_test(writer_that_has_its_share_of_the_memory_gets_no_more),
     };
