@@ -65,6 +65,9 @@ static bool entry_is_sane(const struct leat_entry *entry, uint32_t at, uint32_t 
     if (entry->flags || entry->zero16 || entry->zero64) return false;
     /* Only batches have records: a flipped type must not make a batch vanish. */
     if ((entry->type == LEAT_ENTRY_BATCH) != (entry->record_count != 0)) return false;
+    /* Any batch fits a reader's buffer: one that does not would be read again for ever. */
+    if (entry->type == LEAT_ENTRY_BATCH && entry->payload_bytes > LEAT_BATCH_BYTES_MAX)
+        return false;
     return entry->payload_bytes <= limit - at - LEAT_ENTRY_HEADER_BYTES;
 }
 
@@ -136,6 +139,12 @@ static enum walk_end walk(const struct leat_log *log, struct leat_read *read,
             bool given_up = target->kind != LEAT_TARGET_OFFSET &&
                             entry->base_offset + entry->record_count <= log->first_offset;
             if (given_up && *at >= target->position) read->given_up = true;
+            /* That a place is no batch's beginning is said by a batch around it, if that is what was written. */
+            if (view->verify && target->kind == LEAT_TARGET_POSITION && next > target->position &&
+                *at < target->position) {
+                if (!whole) return WALK_MORE;
+                if (!batch_is_right(entry, payload)) return WALK_DAMAGED;
+            }
             bool left_out = given_up || batch_is_left_out(entry, payload, *at, target);
             if (!left_out || read->iov_count) {
                 if (read->iov_count == LEAT_READ_IOVS_MAX ||
@@ -218,10 +227,13 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
                             const struct leat_segment *seg, enum walk_end end, uint32_t at)
 {
     if (end == WALK_DAMAGED) return read_damaged(log, read, at);
-    if (end == WALK_NO_BOUNDARY ||
-        (read->by_position && !read->boundary && read->position.position > at))
-        return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
     bool closed = log_slot_find(log, seg->id.v)->closed;
+    if (read->by_position && !read->boundary && read->position.position > at) {
+        /* The segment goes on to there, and all of it is acked: a flipped offset ended the walk. */
+        if (closed && seg->next_offset <= log_acked(log)) return read_damaged(log, read, at);
+        return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
+    }
+    if (end == WALK_NO_BOUNDARY) return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
     bool over = at == seg->extent.bytes && closed;
     if (read->iov_count) {
         hint_put(log, read);

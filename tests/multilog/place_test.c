@@ -93,6 +93,39 @@ static void place_leads_to_its_batch_for_good(void **state)
     places_end(&places);
 }
 
+/* Goal: whatever bit flips in the offset or the length of a batch in front, a place is never said to be none. */
+static void place_behind_a_flipped_bit_is_no_lie(void **state)
+{
+    (void)state;
+    struct places places = places_make();
+    unsigned found = 0, before = 0;
+    while (places.at[before].segment == 0 ||
+           places.at[before].segment != places.at[before + 1].segment)
+        before++; /* of a closed segment */
+    evict_all(places.fake);
+    struct fake_held *held = &places.fake->held[0];
+    while (held->seg == NULL || held->seg->id.v != places.at[before].segment)
+        held++;
+    struct leat_entry *entry =
+        (struct leat_entry *)(void *)(held->file + places.at[before].position);
+    for (unsigned bit = 0; bit < 64 + 32; bit++) {
+        uint64_t offset = entry->base_offset;
+        uint32_t length = entry->payload_bytes;
+        if (bit < 64)
+            entry->base_offset ^= UINT64_C(1) << bit;
+        else
+            entry->payload_bytes ^= UINT32_C(1) << (bit - 64);
+        struct leat_locate_op op = what_is_at(&places, places.at[before + 1]);
+        assert_true(op.rc == LEAT_E_DAMAGED || op.rc == LEAT_OK);
+        if (op.rc == LEAT_OK) assert_int_equal(op.offset.v, RECORDS * (uint64_t)(before + 1));
+        found += op.rc == LEAT_E_DAMAGED;
+        entry->base_offset = offset;
+        entry->payload_bytes = length;
+    }
+    assert_true(found > 32);
+    places_end(&places);
+}
+
 /* Goal: only where a batch begins is there something; 0 is a segment's first record, and the end is the end. */
 static void place_between_batches_is_refused(void **state)
 {
@@ -218,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(place_leads_to_its_batch_for_good),
         cmocka_unit_test(place_between_batches_is_refused),
+        cmocka_unit_test(place_behind_a_flipped_bit_is_no_lie),
         cmocka_unit_test(place_of_what_is_not_acked_is_refused),
         cmocka_unit_test(place_of_what_was_given_up_is_refused),
         cmocka_unit_test(place_of_a_log_with_holes),

@@ -540,6 +540,15 @@ bool check_at_risk(const struct check *check, struct leat_log_ref ref)
     return check->streams[ref.stream].at[ref.streamlet][ref.log].at_risk;
 }
 
+bool check_loss_accepted(const struct check *check)
+{
+    for (unsigned i = 0; i < sizeof check->streams / sizeof *check->streams; i++)
+        for (uint32_t s = 0; s < check->streams[i].streamlets; s++)
+            for (uint32_t q = 0; q < check->streams[i].logs; q++)
+                if (check->streams[i].at[s][q].excused) return true;
+    return false;
+}
+
 bool check_stream_excused(const struct check *check, uint32_t stream)
 {
     const struct stream_model *model = &check->streams[stream];

@@ -111,6 +111,8 @@ uint64_t check_end_at_cut(struct check *check, struct leat_log_ref log);
 /** Has a cut put the log at risk since it was last excused? */
 bool check_at_risk(const struct check *check, struct leat_log_ref log);
 
+/** Of any log. */
+bool check_loss_accepted(const struct check *check);
 /** May data of the stream be missing: was a log put at risk, or did one say so? */
 bool check_stream_excused(const struct check *check, uint32_t stream);
 

@@ -13,6 +13,7 @@ enum {
     CLUSTER_RUN_US_MAX = 15 * 1000 * 1000,
     HEAL_US_MAX = 120 * 1000 * 1000, /* progress must resume and end within */
     AUDIT_US_MAX = 60 * 1000 * 1000,
+    LEFT_COMES_US = 5 * 1000 * 1000,
     LOOK_US_MAX = 60 * 1000 * 1000,
     RECORDS = 3600,
     RECORDS_OF_CLUSTER = 960, /* few: what matters are the faults */
@@ -406,6 +407,9 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
             sim_stuck(scenario, "what is in front can't be given up");
         operator_look(scenario);
         sim_copies_check(scenario);
+        /* What was left of a log may be on the node that came up last. */
+        if (check_loss_accepted(scenario->check))
+            sim_world_run(world, world->now_us + LEFT_COMES_US, NULL);
         audit(scenario);
     } else
         sim_stuck(scenario, "the cluster does not come back after all its nodes died");
