@@ -183,15 +183,15 @@ static void up_on_name_timer(struct leat_timer *timer)
 
 /* SUBTLE: a node that was killed, lost its disk and starts anew comes as a stranger under a name
  * whose last bearer nobody has missed yet. Its death shows within seconds; another bearer that
- * lives stays. */
+ * lives stays. So it is with a node that was given another name: its directory's last node. */
 static bool up_wait_for_name(struct leat_node *node, leat_err rc)
 {
     struct leat_core *core = &node->cores[0];
     if (rc != LEAT_E_EXISTS || node->name_tries == LEAT_NAME_TRIES_MAX || node->stopping)
         return false;
     if (node->name_tries++ == 0)
-        leat_diary_warn("a node named \"%s\" is up already: waiting whether it has just died",
-                        node->name);
+        leat_diary_warn("waiting whether the other one has just died: %s",
+                        node->request.error.text);
     node->name_timer.on_expired = up_on_name_timer;
     node->name_timer.owner = node;
     leat_timer_start(&core->timers, &node->name_timer, LEAT_NAME_RETRY_US);

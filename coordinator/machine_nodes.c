@@ -5,6 +5,9 @@
 
 #include "base/assert.h"
 
+/* The directory has come up under another name since: matches no mark, which are drawn at random. */
+#define BOOT_ELSEWHERE UINT64_MAX
+
 static void node_told(struct leat_machine *machine, const struct leat_machine_node *node)
 {
     if (machine->on_node) machine->on_node(machine->owner, &node->info);
@@ -173,16 +176,37 @@ static bool name_is_taken(const struct leat_machine_node *node, const struct nod
  *  3. The other copies are lost, or away: it would decide where the log ends.
  * So each start marks the directory, before it comes up, and once it is up writes down that it was. A directory
  * that was up, and has neither the mark of the last start that came up here nor one that was on its way then,
- * is an older state. Under whatever name: it may have been given another one since. */
-static bool data_is_older(const struct leat_machine *machine, const struct leat_machine_node *node,
-                          const struct node_up *up)
+ * is an older state. Under whatever name: it may have been given another one since.
+ *
+ * Returns the node whose last start it was; NULL: nobody's. */
+static struct leat_machine_node *node_of_directory(struct leat_machine *machine,
+                                                   const struct node_up *up)
 {
-    if (!node || node->boot == 0 || up->boot_before == 0) return false;
-    for (uint32_t i = 0; i < machine->node_count; i++) {
+    for (uint32_t i = 0; up->boot_before != 0 && i < machine->node_count; i++) {
         uint64_t boot = machine->nodes[i].boot;
-        if (boot != 0 && (boot == up->boot_before || boot == up->boot)) return false;
+        if (boot != 0 && (boot == up->boot_before || boot == up->boot)) return &machine->nodes[i];
     }
-    return true;
+    return NULL;
+}
+
+/* `bearer` is the node that came up last from this directory, or from one that it is a copy of. */
+static bool directory_allowed(const struct leat_machine_node *node,
+                              const struct leat_machine_node *bearer, const struct node_up *up,
+                              struct leat_machine_result *result)
+{
+    if (bearer && bearer != node && bearer->info.state == LEAT_NODE_UP && !bearer->info.crashed)
+        result->rc = leat_error_set(&result->error, LEAT_E_EXISTS,
+                                    "its data directory is node '%.100s''s, or a copy of it, and "
+                                    "that node is up at %s: start with an empty directory",
+                                    bearer->info.name, bearer->info.node_address);
+    else if (up->boot_before != 0 && !bearer && !(node && node->boot == 0))
+        result->rc = leat_error_set(
+            &result->error, LEAT_E_DAMAGED,
+            "its data directory is an older state of itself: %s%.100s%s "
+            "was up with a newer one. Restore the newest state, or start "
+            "with an empty directory (a voter also needs leat node replace)",
+            node ? "node '" : "", node ? node->info.name : "another node", node ? "'" : "");
+    return result->rc == LEAT_OK;
 }
 
 leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_msg_reader *reader,
@@ -199,15 +223,8 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
                                     node->info.name, node->info.node_address);
         return LEAT_OK;
     }
-    if (data_is_older(machine, node, &up)) {
-        result->rc =
-            leat_error_set(&result->error, LEAT_E_DAMAGED,
-                           "its data directory is an older state of itself: node '%.100s' "
-                           "was up with a newer one. Restore the newest state, or start "
-                           "with an empty directory (a voter also needs leat node replace)",
-                           node->info.name);
-        return LEAT_OK;
-    }
+    struct leat_machine_node *bearer = node_of_directory(machine, &up);
+    if (!directory_allowed(node, bearer, &up, result)) return LEAT_OK;
     if (!node) {
         if (machine->node_count == LEAT_NODES_MAX) {
             result->rc =
@@ -225,6 +242,8 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
     text_put(node->info.host, sizeof node->info.host, up.host);
     memset(node->id, 0, sizeof node->id);
     if (up.id.bytes) memcpy(node->id, up.id.text, sizeof node->id);
+    /* It has another name from here on: what comes under the old one with the same mark is a copy. */
+    if (bearer && bearer != node) bearer->boot = BOOT_ELSEWHERE;
     node->boot = up.boot;
     node->info.cores = up.cores;
     node->info.memory_bytes = up.memory_bytes;
@@ -249,7 +268,8 @@ static struct leat_machine_node *node_named(struct leat_machine *machine,
 {
     struct leat_machine_node *node = leat_machine_node_find(machine, name.text, name.bytes);
     if (!node)
-        result->rc = leat_error_set(&result->error, LEAT_E_NOT_FOUND, "no node '%.*s'",
+        result->rc = leat_error_set(&result->error, LEAT_E_NOT_FOUND,
+                                    "no node '%.*s': leat cluster status names them",
                                     (int)name.bytes, name.text);
     return node;
 }

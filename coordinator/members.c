@@ -217,7 +217,15 @@ static leat_err step(struct leat_coordinator *coordinator)
             return LEAT_OK;
         }
         struct edit edit = {.without = old->id};
+        change->left = true;
         return configuration_propose(coordinator, &edit);
+    }
+    /* Who asks for that has named the wrong node, perhaps: nobody votes by mistake. */
+    if (change->replace && !change->left && !server && peer->state.role == LEAT_VOTER_LEARNER) {
+        co_change_end(coordinator, LEAT_E_NOT_FOUND,
+                      "the node has no vote that could be replaced; if it shall have one: leat "
+                      "node add-voter");
+        return LEAT_OK;
     }
     if (!peer_runs_raft(peer)) {
         join_call(coordinator, peer);
@@ -321,7 +329,7 @@ void co_change_begin(struct leat_coordinator *coordinator, bool replace, const c
         why = "the voters are being changed already";
     } else if (!leat_machine_node_find(&coordinator->machine, node, strlen(node))) {
         rc = LEAT_E_NOT_FOUND;
-        why = "no node of that name has come up";
+        why = "no node of that name has come up: leat cluster status names them";
     }
     if (rc == LEAT_OK) {
         struct co_change *change = &coordinator->change;

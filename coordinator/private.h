@@ -122,8 +122,8 @@ struct co_install {
 
 struct co_change { /* of the voters, on the leader */
     bool running;
-    bool replace;
-    bool confirmed; /* the node itself has said so, after it was asked for */
+    bool replace, left; /* left: the old id of its address has gone */
+    bool confirmed;     /* the node itself has said so, after it was asked for */
     char node[LEAT_NODE_NAME_BYTES_MAX + 1];
     uint64_t voter_id, since_us;
     unsigned tries;

@@ -215,7 +215,12 @@ static void cluster_amnesiac_voter_stays_out_until_replaced(void **state)
         assert_int_equal(stuck->request.rc, LEAT_OK);
         rig_forget(stuck);
 
+        /* Not by mistake another node, which never voted. */
         struct rig_request *replace = rig_request(rig, 3, LEAT_COORDINATE_NODE_REPLACE);
+        replace->request.target = rig->nodes[3].name;
+        assert_int_equal(rig_wait(rig, replace, 30 * RIG_SECOND), LEAT_E_NOT_FOUND);
+        rig_forget(replace);
+        replace = rig_request(rig, 3, LEAT_COORDINATE_NODE_REPLACE);
         replace->request.target = rig->nodes[victim].name;
         assert_int_equal(rig_wait(rig, replace, 30 * RIG_SECOND), LEAT_OK);
         rig_forget(replace);

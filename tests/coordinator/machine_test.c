@@ -687,6 +687,12 @@ static leat_err boot(struct leat_machine *m, struct command *command, const char
     return entry_apply(m, command, &w);
 }
 
+static void crash_whoever(struct leat_machine *m, struct command *command, const char *name)
+{
+    const struct leat_machine_node *node = leat_machine_node_find(m, name, 1);
+    assert_int_equal(crash(m, command, name, node->info.incarnation), LEAT_OK);
+}
+
 /* A directory that has been up knows the mark of the last start that came up, or was on its way then. */
 static void machine_directory_of_an_older_state_is_refused(void **state)
 {
@@ -701,11 +707,36 @@ static void machine_directory_of_an_older_state_is_refused(void **state)
     assert_int_equal(boot(m, command, "a", 13, 11), LEAT_E_DAMAGED); /* a copy of when 11 was */
     assert_int_equal(boot(m, command, "a", 12, 11), LEAT_OK); /* 12 came up, and was killed then */
     assert_int_equal(boot(m, command, "a", 14, 12), LEAT_OK);
-    assert_int_equal(boot(m, command, "b", 15, 14), LEAT_OK); /* it has another name now */
+    crash_whoever(m, command, "a");
+    assert_int_equal(boot(m, command, "b", 15, 14), LEAT_OK);        /* it has another name now */
+    assert_int_equal(boot(m, command, "a", 16, 14), LEAT_E_DAMAGED); /* a copy, under the old one */
+    crash_whoever(m, command, "b");
     assert_int_equal(boot(m, command, "a", 16, 15), LEAT_OK); /* and its old one again */
     assert_int_equal(boot(m, command, "a", 17, 0), LEAT_OK);  /* an empty one */
-    assert_int_equal(boot(m, command, "a", 18, 15), LEAT_OK); /* b's */
+    assert_int_equal(boot(m, command, "a", 18, 15), LEAT_E_DAMAGED);
     assert_int_equal(boot(m, command, "a", 19, 16), LEAT_E_DAMAGED);
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
+/* A copy of a data directory (cp -a, a snapshot of its disk) is used beside it under a name of its own. */
+static void machine_directory_that_another_node_is_up_with_is_refused(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    assert_int_equal(boot(m, command, "a", 11, 0), LEAT_OK);
+    assert_int_equal(boot(m, command, "b", 21, 11), LEAT_E_EXISTS); /* made while it was up */
+    assert_int_equal(boot(m, command, "a", 12, 11), LEAT_OK);
+    assert_int_equal(boot(m, command, "b", 21, 11), LEAT_E_DAMAGED); /* made before it came up */
+    crash_whoever(m, command, "a");
+    assert_int_equal(boot(m, command, "b", 21, 11), LEAT_E_DAMAGED);
+    assert_int_equal(m->node_count, 1);
+    assert_int_equal(boot(m, command, "b", 21, 12), LEAT_OK); /* it has another name now */
+    assert_int_equal(boot(m, command, "b", 22, 21), LEAT_OK);
     leat_machine_fini(m);
     free(m);
     free(command);
@@ -740,6 +771,7 @@ int main(void)
         cmocka_unit_test(machine_loss_names_the_node_that_may_have_it),
         cmocka_unit_test(machine_adoption_is_all_or_nothing),
         cmocka_unit_test(machine_directory_of_an_older_state_is_refused),
+        cmocka_unit_test(machine_directory_that_another_node_is_up_with_is_refused),
         cmocka_unit_test(machine_unknown_entry_stops_the_voter),
         cmocka_unit_test(machine_stream_change_adds_streamlets_and_keeps_the_rest),
     };

@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 
-from cluster import Cluster
+from cluster import Cluster, free_ports
 from rig import Failure, WAIT_S, check, check_in, equal, main, until
 
 
@@ -174,6 +174,33 @@ def test_a_node_with_an_older_state_of_its_disk_is_refused_by_name():
     shutil.rmtree(node.data)
     node.start()
     until(lambda: fully_replicated(cluster), 'it begins anew')
+    equal(sorted(cluster.consume('s')), lines)
+
+
+def test_a_copy_of_a_directory_is_refused_under_another_name():
+    """Beside the node that it is of, whenever it was made; and under the node's own name, whatever the copy was tried as."""
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M').start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', 'disk')
+    node = cluster.nodes[3]
+    node.stop()
+    shutil.copytree(node.data, node.data + '.before')
+    node.start()
+    lines = [f'{i:05d}' for i in range(1000)]
+    cluster.produce('s', lines, '--batch-bytes', '2K')
+    shutil.copytree(node.data, node.data + '.beside')
+    port, node_port = free_ports(2)
+    other = {'node': 'n9', 'listen': f'127.0.0.1:{port}', 'node-listen': f'127.0.0.1:{node_port}'}
+    copy = cluster.node(3, **other, data=node.data + '.beside')
+    code, text = copy.start_refused()
+    equal(code, 1)  # as under a name that is up
+    check_in("its data directory is node 'n3''s, or a copy of it, and that node is up at", text)
+    copy = cluster.node(3, **other, data=node.data + '.before')
+    code, text = copy.start_refused()
+    equal(code, 3)
+    check_in('its data directory is an older state of itself: another node was up with a newer one', text)
+    equal([n['name'] for n in cluster.status()['nodes']], ['n0', 'n1', 'n2', 'n3'])
+    node.stop()
+    node.start()
     equal(sorted(cluster.consume('s')), lines)
 
 
