@@ -52,11 +52,11 @@ void leat_member_words(const struct leat_core *core, uint64_t incarnation, char 
     if (incarnation == 0)
         snprintf(out, capacity, "no node");
     else if (member == NULL)
-        snprintf(out, capacity, "a node that is not known here (incarnation %llu)",
+        snprintf(out, capacity, "a node that has not come back (incarnation %llu)",
                  (unsigned long long)incarnation);
     else
-        snprintf(out, capacity, "node %.64s (%.64s)%s", member->info.name, member->info.address,
-                 member->info.state == LEAT_NODE_UP ? "" : ", which is down");
+        snprintf(out, capacity, "node %.64s (%.64s%s)", member->info.name, member->info.address,
+                 member->info.state == LEAT_NODE_UP ? "" : ": down");
 }
 
 static struct leat_member *member_of_name(struct leat_core *core, const char *name)

@@ -161,19 +161,20 @@ leat_consumer *leat_consumer_open(const char *stream, const leat_consumer_option
         consumer_free(consumer);
         goto refused;
     }
-    for (;;) {
+    for (bool late = false;;) {
         uint32_t seen = leat_event_look(&consumer->ready);
         leat_spin_lock(&consumer->lock);
         bool opened = consumer->opened;
         if (consumer->failed)
             error = consumer->failure;
         else if (consumer->noted)
-            error = consumer->note;
+            error =
+                consumer->note; /* wakes nobody: so it is looked at once more when time is over */
         bool failed = consumer->failed != 0;
         leat_spin_unlock(&consumer->lock);
         if (opened && !failed) return consumer;
         if (failed) break;
-        if (!leat_event_wait(&consumer->ready, seen, deadline)) {
+        if (late) {
             char text[200];
             snprintf(text, sizeof text, "%.190s",
                      error.text[0] ? error.text : "no server answered");
@@ -181,6 +182,7 @@ leat_consumer *leat_consumer_open(const char *stream, const leat_consumer_option
                                  text);
             break;
         }
+        late = !leat_event_wait(&consumer->ready, seen, deadline);
     }
     leat_consumer_close(consumer);
 refused:

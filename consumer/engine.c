@@ -241,12 +241,26 @@ static void stream_turn(struct leat_consumer_engine *engine, uint64_t now)
     leat_client_lookup(engine->client, &engine->lookup);
 }
 
+/* Where it begins does not depend on when that is asked. A log that nobody serves now need not keep the others
+ * from being read: its position is taken when somebody does. */
+static bool may_come_later(const struct leat_consumer_engine *engine,
+                           const struct leat_consumer_log *log)
+{
+    return !engine->in_set && log->attempts > 0 && engine->options.from == LEAT_ENGINE_EARLIEST;
+}
+
 static void positions_turn(struct leat_consumer_engine *engine)
 {
     if (engine->ready_told || !engine->known || engine->failed) return;
     if (engine->in_set ? engine->set_state != SET_IN : !engine->logs) return;
-    for (uint32_t i = 0; i < engine->log_count; i++)
-        if (engine->logs[i].state < CLOG_READY) return;
+    uint32_t taken = 0;
+    for (uint32_t i = 0; i < engine->log_count; i++) {
+        if (engine->logs[i].state >= CLOG_READY)
+            taken++;
+        else if (!may_come_later(engine, &engine->logs[i]))
+            return;
+    }
+    if (taken == 0 && engine->log_count > 0) return;
     engine->ready_told = true;
     struct leat_error none = {.code = LEAT_OK};
     engine->events.on_ready(engine->events.owner, LEAT_OK, &none);

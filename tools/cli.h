@@ -14,6 +14,7 @@ enum cli_exit {
     CLI_FAILED = 1, /* the server refused, or records were lost or left */
     CLI_USAGE = 2,
     CLI_NO_SERVER = 3,
+    CLI_INCOMPLETE = 4, /* of consume: a log's end is missing */
 };
 
 /* ---- options ---- */

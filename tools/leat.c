@@ -27,7 +27,8 @@ static const char help[] =
     "  -b, --brokers HOST:PORT,... servers (default $LEAT_BROKERS, else 127.0.0.1:7700)\n"
     "      --help                  of each command; --version\n"
     "\n"
-    "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no server answers.\n";
+    "Exit codes: 0 done; 1 refused or failed; 2 wrong usage; 3 no server answers;\n"
+    "4 consume: a log's end is missing.\n";
 
 static const struct {
     const char *name;

@@ -1,11 +1,12 @@
 /* leat consume NAME */
-#include "tools/cli.h"
+#include "tools/leat_consume.h"
 
 #include "leat/consumer.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,6 +18,9 @@ enum {
     OPEN_MS = 30 * 1000,
     COMMIT_MS = 30 * 1000,
     COMMIT_EVERY_US = 1000 * 1000,
+    STANDS_US =
+        10 * 1000 * 1000, /* nothing came for so long, and it is not the end: a log has no owner */
+    LOOK_MS = 100,
 };
 
 static const char help[] =
@@ -31,7 +35,9 @@ static const char help[] =
     "lies\n"
     "                      there; position 0 is the segment's first record;\n"
     "                      of a set: where it has committed nothing yet\n"
-    "  --until-end         stop at the end of what is there; without it waits for more\n"
+    "  --until-end         stop at the end of what is there; without it waits for more. Logs "
+    "whose\n"
+    "                      end is missing are named (exit code 4)\n"
     "  --max-records N     stop after N records\n"
     "  --streamlet N       only this streamlet\n"
     "  --log N             only this log of each streamlet\n"
@@ -44,7 +50,8 @@ static const char help[] =
     "                      \\n \\t \\r \\0 \\xHH. A newline follows unless the format has one.\n"
     "  -b, --brokers HOST:PORT,...\n"
     "\n"
-    "Exit codes: 0 done; 1 refused or failed; 2 usage; 3 no server answers.\n";
+    "Exit codes: 0 done; 1 refused or failed; 2 usage; 3 no server answers; 4 a log's end is\n"
+    "missing: all that is left of it was printed.\n";
 
 struct consume_run {
     leat_consumer *consumer;
@@ -56,6 +63,9 @@ struct consume_run {
     uint64_t records, bytes, shown_us, started_us;
     uint64_t committed, tried, tried_us; /* to commit: records, and when */
     char noted[256];                     /* what was told last */
+    struct consume_ends *ends;           /* of --until-end, else NULL */
+    uint64_t stands_us,
+        unasked_us; /* since when nothing came; nobody tells of the ends; 0: not so */
 };
 
 /* Where to begin, as far as it is not the consumer's own option. */
@@ -361,16 +371,51 @@ static bool commit_due(const struct consume_run *run)
     return run->in_set && leat_shared_now_us(NULL) - run->tried_us > COMMIT_EVERY_US;
 }
 
-static int consume(struct consume_run *run, bool until_end, uint64_t max_records)
+/* Nothing more is there, as it seems. Returns true when that is the end; *out_code says of what kind. */
+static bool ended(struct consume_run *run, int *out_code)
+{
+    if (!run->ends) return false;
+    uint64_t now = leat_shared_now_us(NULL);
+    bool at_end = leat_consumer_at_end(run->consumer);
+    if (!run->stands_us) run->stands_us = now;
+    if (!at_end && now - run->stands_us < STANDS_US) return false;
+    run->stands_us = now;
+    enum consume_look look = consume_ends_look(run->ends, false);
+    if (look != CONSUME_UNASKED)
+        run->unasked_us = 0;
+    else if (!run->unasked_us)
+        run->unasked_us = now;
+    if (look == CONSUME_MISSING) *out_code = CLI_INCOMPLETE;
+    if (look == CONSUME_MISSING || (look == CONSUME_WHOLE && at_end)) return true;
+    if (look == CONSUME_UNASKED && now - run->unasked_us > STANDS_US) {
+        cli_error("no server tells whether that is the end");
+        *out_code = CLI_NO_SERVER;
+        return true;
+    }
+    (void)poll(NULL, 0, LOOK_MS); /* a signal ends it early */
+    return false;
+}
+
+static void record_take(struct consume_run *run, const leat_record_view *record)
+{
+    record_print(run, record);
+    run->records++;
+    run->bytes += record->value_bytes + 1;
+    if ((run->records & 1023) != 0) return;
+    progress(run);
+    if (commit_due(run)) (void)print_out(run, false);
+}
+
+static int consume(struct consume_run *run, uint64_t max_records)
 {
     int code = CLI_OK;
-    while (run->records < max_records && !cli_interrupted()) {
+    while (run->records < max_records && !cli_interrupted() && !ferror(stdout)) {
         leat_code rc = 0;
         const leat_record_view *record = leat_consumer_next(run->consumer, 0, &rc);
         if (!record && !rc) {
             (void)print_out(run, false); /* told */
             if (ferror(stdout)) return CLI_FAILED;
-            if (until_end && leat_consumer_at_end(run->consumer)) break;
+            if (ended(run, &code)) break;
             record = leat_consumer_next(run->consumer, WAIT_MS, &rc);
         }
         if (rc) {
@@ -381,18 +426,12 @@ static int consume(struct consume_run *run, bool until_end, uint64_t max_records
             code = CLI_FAILED;
             break;
         }
-        if (!record) {
+        if (record) {
+            run->stands_us = 0;
+            record_take(run, record);
+        } else {
             note(run);
-            if (until_end && leat_consumer_at_end(run->consumer)) break;
-            continue;
-        }
-        record_print(run, record);
-        run->records++;
-        run->bytes += record->value_bytes + 1;
-        if ((run->records & 1023) == 0) {
-            progress(run);
-            if (commit_due(run)) (void)print_out(run, false);
-            if (ferror(stdout)) break; /* the reader of the pipe has gone */
+            if (ended(run, &code)) break;
         }
     }
     if (print_out(run, true)) code = CLI_FAILED;
@@ -483,18 +522,23 @@ int leat_consume_main(int argc, char **argv)
     struct consume_run run = {
         .stream = argv[0], .in_set = words.set != NULL, .started_us = now, .tried_us = now};
     if (words.format) format_prepare(&run, words.format);
+    if (words.until_end) run.ends = consume_ends_begin(argv[0], words.streamlet, words.log);
     leat_message message;
     run.consumer = consumer_open(argv[0], &options, &from, &message);
-    if (!run.consumer) {
+    if (run.consumer) {
+        static char out[OUT_BYTES];
+        setvbuf(stdout, out, _IOFBF, sizeof out);
+        cli_catch_signals();
+        code = consume(&run, words.max_records);
+        leat_consumer_close(run.consumer);
+    } else {
         cli_error("%s", message.text);
-        free(run.format);
-        return message.code == LEAT_E_TIMEOUT ? CLI_NO_SERVER : CLI_FAILED;
+        code = message.code == LEAT_E_TIMEOUT ? CLI_NO_SERVER : CLI_FAILED;
+        if (code == CLI_NO_SERVER && run.ends &&
+            consume_ends_look(run.ends, false) == CONSUME_MISSING)
+            code = CLI_INCOMPLETE;
     }
-    static char out[OUT_BYTES];
-    setvbuf(stdout, out, _IOFBF, sizeof out);
-    cli_catch_signals();
-    code = consume(&run, words.until_end, words.max_records);
-    leat_consumer_close(run.consumer);
+    consume_ends_free(run.ends);
     free(run.format);
     return code;
 }

@@ -215,6 +215,31 @@ def test_a_reader_that_begins_while_a_node_is_down_goes_on_with_it():
     equal(sorted(out.decode().splitlines()), lines)
 
 
+def test_a_log_whose_owner_is_down_does_not_keep_the_others_from_being_read():
+    """What has one copy waits for its node. The rest is read meanwhile, to its end, and what was not is named."""
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--durability', 'memory')
+    told = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)
+    owners = {log['node']: log['streamlet'] for log in told['log_list']}
+    lines = {node: [f'{node} {i:04d}' for i in range(500)] for node in owners}
+    for node, streamlet in owners.items():
+        cluster.produce('s', lines[node], '--streamlet', streamlet)
+    cluster.nodes[1].kill()
+    state_wait(cluster, 1, 'down')
+    alone = cluster.leat_start('consume', 's', '--until-end', '--streamlet', owners['n1'], which=[0, 2])
+    done = cluster.leat('consume', 's', '--until-end', which=[0, 2], code=4)
+    equal(sorted(done.stdout.decode().splitlines()), sorted(lines['n0'] + lines['n2']))
+    check_in(f'streamlet {owners["n1"]} log 0 could not be read to its end: its state is not known: node n1',
+             done.stderr.decode())
+    equal(alone.wait(WAIT_S), 4)
+    said = alone.stderr.read().decode()
+    check('no server answered' not in said, said)
+    check_in('not ready within', said)
+    check_in('could not be read to its end', said)
+    cluster.nodes[1].start()
+    equal(sorted(cluster.consume('s')), sorted(sum(lines.values(), [])))
+
+
 def test_the_leader_is_replaced():
     cluster = Cluster().start()
     cluster.leat('stream', 'create', 'before')

@@ -9,6 +9,7 @@ import glob
 import json
 import os
 import random
+import re
 import socket
 
 from cluster import Cluster
@@ -103,6 +104,11 @@ def test_memory_streams_are_named_and_go_on_when_their_loss_is_accepted():
     for row in rows:
         check_in('no open segment', row['why'])
     check_in('gone', cluster.leat('cluster', 'status', code=1).stdout.decode())
+    # A reader is told that the end of what is left is none.
+    said = cluster.leat('consume', 'gone', '--until-end', code=4).stderr.decode()
+    for streamlet, log in before:
+        check_in(f'stream gone streamlet {streamlet} log {log} could not be read to its end', said)
+    equal(len(re.findall('could not be read to its end', said)), len(before), said)
     for streamlet, log in before:
         def accepted():
             done = cluster.leat('log', 'recover', 'gone', '--streamlet', streamlet, '--log', log, '--accept-loss',
