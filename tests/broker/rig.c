@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,6 +71,7 @@ static void spawn(struct rig_server *server, const char *const *extra)
     server->pid = fork();
     assert_true(server->pid >= 0);
     if (server->pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that is killed leaves no server behind */
         dup2(out[1], 1);
         dup2(err[1], 2);
         execv(args[0], (char *const *)args);

@@ -1,12 +1,14 @@
 """The official console tools, started as classes of their jars: console.py BROKER TOPIC JARS MAJOR."""
 
 import json
+import os
 import re
-import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, __file__.rsplit("/", 1)[0] + "/python")
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path += [HERE + "/python", HERE + "/../process"]
+import tied  # noqa: E402
 from scenario import Step  # noqa: E402
 
 BROKER, TOPIC, JARS, MAJOR = sys.argv[1:5]
@@ -14,8 +16,8 @@ GROUP = TOPIC + "-tools"
 
 
 def tool(name, *arguments, input=None, code=0):
-    done = subprocess.run(["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{JARS}/*", name, *arguments], input=input,
-                          capture_output=True, timeout=120)
+    done = tied.run(["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", f"{JARS}/*", name, *arguments], input=input,
+                    capture_output=True, timeout=120)
     text = (done.stdout + b"\n" + done.stderr).decode(errors="replace")
     assert code is None or done.returncode == code, f"{name}: {text[-400:]}"
     return text

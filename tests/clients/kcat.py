@@ -11,6 +11,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [HERE + "/python", HERE + "/../process"]
+import tied  # noqa: E402
 from kafka_wire import Connection, EXISTS, NONE, topic_create, topic_delete  # noqa: E402
 from scenario import CODECS, PARTITIONS, RECORDS, Step, key_of, tell, value_of  # noqa: E402
 
@@ -20,7 +21,7 @@ PIECE_LINES, PIECE_S, DELIVERED = 512, 0.04, 2000  # fed at a time (64 KiB), how
 
 
 def kcat(*arguments, input=None, timeout=60):
-    done = subprocess.run(["kcat", "-b", BROKER, "-m", "20", *arguments], input=input, capture_output=True, timeout=timeout)
+    done = tied.run(["kcat", "-b", BROKER, "-m", "20", *arguments], input=input, capture_output=True, timeout=timeout)
     assert done.returncode == 0, f"kcat {' '.join(arguments)}: {done.stderr.decode(errors='replace')[-300:]}"
     return done.stdout
 
@@ -52,7 +53,7 @@ class Member:
         with Member.begun:
             Member.waited_for += 1
         self.lines = []
-        self.process = subprocess.Popen(
+        self.process = tied.start(
             ["kcat", "-b", BROKER, "-G", TOPIC + "-group", "-q", "-u", "-X", "auto.offset.reset=earliest", "-X", "session.timeout.ms=6000",
              "-X", "heartbeat.interval.ms=500", "-f", "%p %o %s\\n", *more, TOPIC], stdout=subprocess.PIPE)
         self.thread = threading.Thread(target=self.read)
@@ -139,7 +140,7 @@ class Fed:
 
     def __init__(self, topic):
         self.lines, self.reports, self.said, self.over = [], [], [], threading.Event()
-        self.process = subprocess.Popen(
+        self.process = tied.start(
             ["kcat", "-b", BROKER, "-P", "-t", topic, "-p", "0", "-vv", "-X", "enable.idempotence=true", "-X", "linger.ms=1",
              "-X", "batch.num.messages=100"],
             stdin=subprocess.PIPE, stderr=subprocess.PIPE)

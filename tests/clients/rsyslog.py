@@ -8,6 +8,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [HERE + "/python", HERE + "/../process"]
+import tied  # noqa: E402
 from kafka_wire import batch_codec, batches_fetch, Connection, EXISTS, NONE, topic_create, topic_delete  # noqa: E402
 from scenario import CODECS, Step, tell  # noqa: E402
 
@@ -28,7 +29,7 @@ def real_lines():
 
 
 def listing():
-    return subprocess.run(["kcat", "-b", BROKER, "-L"], capture_output=True, timeout=30).stdout.decode()
+    return tied.run(["kcat", "-b", BROKER, "-L"], capture_output=True, timeout=30).stdout.decode()
 
 
 class Shipping:
@@ -51,8 +52,8 @@ input(type="imfile" File="{self.log.name}" Tag="app" readTimeout="1")
 action(type="omkafka" broker="{BROKER}" topic="{self.topic}" template="raw" partitions.auto="on"
        confParam=["compression.codec={self.codec}", "enable.idempotence=true"] errorFile="{home}/errors")
 ''')
-        self.server = subprocess.Popen(["rsyslogd", "-n", "-f", config, "-i", os.path.join(home, "pid")], stdout=subprocess.DEVNULL,
-                                       stderr=subprocess.PIPE)
+        self.server = tied.start(["rsyslogd", "-n", "-f", config, "-i", os.path.join(home, "pid")], stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE)
         return self
 
     def __exit__(self, *_):
@@ -73,8 +74,8 @@ action(type="omkafka" broker="{BROKER}" topic="{self.topic}" template="raw" part
         until = time.monotonic() + 60
         while time.monotonic() < until and not done(self.got):
             time.sleep(0.5)
-            self.got = subprocess.run(["kcat", "-b", BROKER, "-C", "-t", self.topic, "-o", "beginning", "-e", "-q"],
-                                      capture_output=True, timeout=30).stdout.splitlines()
+            self.got = tied.run(["kcat", "-b", BROKER, "-C", "-t", self.topic, "-o", "beginning", "-e", "-q"],
+                                capture_output=True, timeout=30).stdout.splitlines()
 
 
 def ship(codec, lines, topic):

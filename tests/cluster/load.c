@@ -84,14 +84,15 @@ void server_start(struct server *server)
     posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     posix_spawn_file_actions_addclose(&actions, ends[0]);
     posix_spawn_file_actions_addclose(&actions, ends[1]);
-    const char *const words[] = {server->leatd, "--data", server->data, "--listen", server->address,
-                                 "--memory",    "512M",   "--cores",    "2",        "--log-level",
-                                 "error",       NULL};
-    int rc =
-        posix_spawn(&server->pid, server->leatd, &actions, NULL, (char *const *)words, environ);
+    /* setpriv becomes leatd; a test that is killed leaves no server behind. */
+    const char *const words[] = {
+        "setpriv",    "--pdeathsig", "KILL",          "--",       server->leatd, "--data",
+        server->data, "--listen",    server->address, "--memory", "512M",        "--cores",
+        "2",          "--log-level", "error",         NULL};
+    int rc = posix_spawnp(&server->pid, words[0], &actions, NULL, (char *const *)words, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
-    if (rc) fail("%s: %s", server->leatd, strerror(rc));
+    if (rc) fail("%s: %s", words[0], strerror(rc));
     /* Its first line says ready. The pipe stays open as long as nobody else writes there. */
     struct pollfd wait = {ends[0], POLLIN, 0};
     char line[200];

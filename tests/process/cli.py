@@ -13,6 +13,7 @@ import threading
 from multiprocessing.pool import ThreadPool
 
 from rig import LEAT, LEATD, WAIT_S, Server, check, check_in, directory, equal, line_read, main, on_end, until
+import tied
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COMMANDS = ['', 'stream', 'stream create', 'stream list', 'stream describe', 'stream delete', 'produce',
@@ -20,7 +21,7 @@ COMMANDS = ['', 'stream', 'stream create', 'stream list', 'stream describe', 'st
 
 
 def run(program, *arguments, **more):
-    done = subprocess.run([program, *arguments], capture_output=True, timeout=WAIT_S, **more)
+    done = tied.run([program, *arguments], capture_output=True, timeout=WAIT_S, **more)
     return done.returncode, done.stdout.decode(errors='replace'), done.stderr.decode(errors='replace')
 
 
@@ -49,8 +50,8 @@ def test_help_of_every_command():
 def completed(name, *words):
     """What bash offers for the last of the words, with no server to ask."""
     script = f'source {ROOT}/completion/{name}.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _{name}; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    done = subprocess.run(['bash', '-c', script, 'bash', name, *words], capture_output=True, timeout=WAIT_S,
-                          env=dict(os.environ, PATH='/usr/bin:/bin', LEAT_BROKERS='127.0.0.1:1'))
+    done = tied.run(['bash', '-c', script, 'bash', name, *words], capture_output=True, timeout=WAIT_S,
+                    env=dict(os.environ, PATH='/usr/bin:/bin', LEAT_BROKERS='127.0.0.1:1'))
     equal(done.stderr, b'', (name, words))
     return done.stdout.decode().split()
 
@@ -96,8 +97,8 @@ def test_quick_start_as_it_stands():
             if 'consume' in line and '--until-end' not in line:
                 line += ' --until-end'
             line = re.sub(r'--seconds \d+', '--records 10000', line)
-            done = subprocess.run(['bash', '-c', re.sub(r'\bleat (?=[a-z])', f'{LEAT} ', line)], capture_output=True,
-                                  timeout=WAIT_S, env=server.environment())
+            done = tied.run(['bash', '-c', re.sub(r'\bleat (?=[a-z])', f'{LEAT} ', line)], capture_output=True,
+                            timeout=WAIT_S, env=server.environment())
             equal(done.returncode, 0, f'{line}: {done.stderr!r}')
             if '%k' in line:
                 check(re.fullmatch(rb'0 0 \d+ boiler 71.5\n0 1 \d+ cellar 12.0\n', done.stdout), done.stdout)
@@ -497,8 +498,8 @@ def test_output_that_can_not_be_written_is_a_failure():
     for words in ('stream list', 'stream describe s', 'status --json', 'cluster status', 'consume s --until-end',
                   'bench append --records 1000 --json -'):
         with open('/dev/full', 'w') as full:
-            done = subprocess.run([LEAT, *words.split()], stdout=full, stderr=subprocess.PIPE, timeout=WAIT_S,
-                                  env=server.environment())
+            done = tied.run([LEAT, *words.split()], stdout=full, stderr=subprocess.PIPE, timeout=WAIT_S,
+                            env=server.environment())
         equal(done.returncode, 1, words)
         check_in(b"standard output can't be written", done.stderr)
 

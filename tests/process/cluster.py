@@ -10,6 +10,7 @@ import subprocess
 
 from rig import (LEAT, Raw, Server, WAIT_S, check, check_in, equal, main, on_end, process_end,
                  refusal, until)
+import tied
 
 
 SET_JOIN, SET_COMMIT, SET_FETCH = 11, 14, 15
@@ -60,15 +61,15 @@ class Cluster:
                         for i in which or range(len(self.nodes)))
 
     def leat(self, *arguments, which=(), code=0, input=None):
-        done = subprocess.run([LEAT, *map(str, arguments)], input=input, capture_output=True,
-                              timeout=WAIT_S, env=dict(os.environ, LEAT_BROKERS=self.brokers(*which)))
+        done = tied.run([LEAT, *map(str, arguments)], input=input, capture_output=True,
+                        timeout=WAIT_S, env=dict(os.environ, LEAT_BROKERS=self.brokers(*which)))
         if code is not None:
             check(done.returncode == code, refusal(arguments, done, code))
         return done
 
     def leat_start(self, *arguments, which=()):
-        process = subprocess.Popen([LEAT, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   env=dict(os.environ, LEAT_BROKERS=self.brokers(*which)))
+        process = tied.start([LEAT, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env=dict(os.environ, LEAT_BROKERS=self.brokers(*which)))
         on_end(lambda: process_end(process))
         return process
 
@@ -205,9 +206,9 @@ def test_a_reader_that_begins_while_a_node_is_down_goes_on_with_it():
     victim = 1
     cluster.nodes[victim].kill()
     state_wait(cluster, victim, 'down')
-    reader = subprocess.Popen([LEAT, 'consume', 's', '--until-end'], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE,
-                              env=dict(os.environ, LEAT_BROKERS=cluster.brokers(0, 2)))
+    reader = tied.start([LEAT, 'consume', 's', '--until-end'], stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        env=dict(os.environ, LEAT_BROKERS=cluster.brokers(0, 2)))
     on_end(lambda: process_end(reader))
     cluster.nodes[victim].start()
     out, error = reader.communicate(timeout=WAIT_S)
@@ -430,9 +431,9 @@ def test_status_shows_memory_transports_and_logs_that_lack_copies():
     check_in('n1 copies to', cluster.leat('cluster', 'status', which=[0]).stdout.decode())
     cluster.nodes[2].kill()
     state_wait(cluster, 2, 'down')
-    appender = subprocess.Popen([LEAT, 'produce', 's', '--timeout', '120s'], stdin=subprocess.PIPE,
-                                env=dict(os.environ, LEAT_BROKERS=cluster.brokers(0, 1)),
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    appender = tied.start([LEAT, 'produce', 's', '--timeout', '120s'], stdin=subprocess.PIPE,
+                          env=dict(os.environ, LEAT_BROKERS=cluster.brokers(0, 1)),
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     on_end(lambda: process_end(appender))
     appender.stdin.write(b''.join(b'more%d\n' % i for i in range(300)))
     appender.stdin.close()
@@ -461,9 +462,9 @@ def copies(transport):
     others = [i for i in range(3) if i != backup]
     lines = [f'{i:06d}' for i in range(60000)]
     cluster.produce('s', lines[:20000], which=[owner])
-    appender = subprocess.Popen([LEAT, 'produce', 's', '--batch-bytes', '1K'], stdin=subprocess.PIPE,
-                                env=dict(os.environ, LEAT_BROKERS=cluster.brokers(*others)),
-                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    appender = tied.start([LEAT, 'produce', 's', '--batch-bytes', '1K'], stdin=subprocess.PIPE,
+                          env=dict(os.environ, LEAT_BROKERS=cluster.brokers(*others)),
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     on_end(lambda: process_end(appender))
     for line in lines[20000:30000]:
         appender.stdin.write(f'{line}\n'.encode())

@@ -9,6 +9,7 @@ import threading
 
 from kafka_wire import batch_offsets, batches_fetch, Connection
 from rig import Server, WAIT_S, check, equal, main, on_end, process_end
+import tied
 
 PARTITIONS, RECORDS, LARGE_RECORDS = 4, 20, 3500
 
@@ -46,7 +47,7 @@ def load(seconds, in_flight, per_batch):
     for reader in readers:
         reader.start()
     flags = [str(seconds), str(in_flight), str(per_batch)]
-    programs = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in (
+    programs = [tied.start(command, stdout=subprocess.PIPE, text=True) for command in (
         [os.environ['KAFKA_LOAD'], server.host, str(port), 'load', str(PARTITIONS), '3', *flags],
         [os.environ['NATIVE_LOAD'], server.host, str(server.port), 'load', '2', *flags, str(PARTITIONS), '0'])]
     for program in programs:

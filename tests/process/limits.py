@@ -13,6 +13,7 @@ import threading
 from rig import (FETCH, HELLO, METADATA, PING, Failure, Raw, Server, Skipped, WAIT_S, check, check_in,
                  directory, equal, frame, line_read, main, on_end, process_end,
                  reader_that_takes_nothing, until)
+import tied
 
 MIB = 1 << 20
 
@@ -49,8 +50,8 @@ def test_ten_thousand_idle_connections():
     hello = frame(HELLO, [1, 1, 'idle', -1]).hex()
     holders = []
     for _ in range(4):
-        holder = subprocess.Popen([sys.executable, '-c', HOLDER, str(server.port), '2500', hello],
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        holder = tied.start([sys.executable, '-c', HOLDER, str(server.port), '2500', hello],
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         on_end(lambda holder=holder: process_end(holder))
         holders.append(holder)
     for holder in holders:

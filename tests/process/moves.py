@@ -6,6 +6,7 @@ import threading
 
 from cluster import Cluster, owned
 from rig import CLOSED, LEAT, START, WAIT_S, check, check_in, entries, equal, main, on_end, process_end, until
+import tied
 
 
 class Load:
@@ -13,7 +14,7 @@ class Load:
 
     def __init__(self, cluster, stream, *options):
         self.lines = []
-        self.process = subprocess.Popen(
+        self.process = tied.start(
             [LEAT, 'produce', stream, '--batch-bytes', '2K', *options], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
@@ -85,9 +86,9 @@ def test_a_consumer_goes_on_through_moves():
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 2)
     load = Load(cluster, 's')
     load.grown_wait(1000)
-    reader = subprocess.Popen([LEAT, 'consume', 's', '--max-records', '30000'],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
+    reader = tied.start([LEAT, 'consume', 's', '--max-records', '30000'],
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                        env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
     on_end(lambda: process_end(reader))
     for i in range(6):
         cluster.leat('streamlet', 'move', 's', i % 3, f'n{(i + i // 3 + 1) % 3}')

@@ -16,6 +16,7 @@ import sys
 from cluster import Cluster, owned
 from rig import (LEAT, Raw, Server, Skipped, WAIT_S, check, check_in, equal, frame, main, on_end,
                  process_end, until)
+import tied
 
 CLIENTS, NODES = 7700, 7701
 
@@ -110,7 +111,7 @@ class Feed:
 
     def __init__(self, cluster, which=()):
         self.sent = []
-        self.process = subprocess.Popen(
+        self.process = tied.start(
             [LEAT, 'produce', 's', '--batch-bytes', '1K'], stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             env=dict(os.environ, LEAT_BROKERS=cluster.brokers(*which)))

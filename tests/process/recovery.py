@@ -15,6 +15,7 @@ import time
 
 from cluster import Cluster
 from rig import LEAT, WAIT_S, Raw, check, diaries_print, equal, main, on_end, process_end, until
+import tied
 
 LOCATE, LOCATE_OFFSET, STARTING = 10, 3, 7
 TRIALS = int(os.environ.get('RECOVERY_TRIALS', '3'))
@@ -24,7 +25,7 @@ class Load:
     def __init__(self, cluster, stream, pace_s=0.002, prefix=''):
         self.count = 0
         self.prefix = prefix
-        self.process = subprocess.Popen(
+        self.process = tied.start(
             [LEAT, 'produce', stream, '--batch-bytes', '2K'], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))

@@ -21,6 +21,8 @@ import tempfile
 import time
 import traceback
 
+import tied
+
 LEATD = os.environ.get('LEATD', 'leatd')
 LEAT = os.environ.get('LEAT', 'leat')
 WAIT_S = int(os.environ.get('LEAT_WAIT_S', 60))  # for anything; reached only by a failure
@@ -107,8 +109,7 @@ class Server:
         check(self.process is None, 'the server runs')
         with open(self.diary_path, 'ab') as diary:
             self.diary_from = diary.tell()
-            self.process = subprocess.Popen(self.command(extra), stdout=subprocess.PIPE,
-                                            stderr=diary)
+            self.process = tied.start(self.command(extra), stdout=subprocess.PIPE, stderr=diary)
 
     def ready_wait(self):
         self.ready = line_read(self.process.stdout)
@@ -128,7 +129,7 @@ class Server:
     def start_refused(self, *extra):
         """Start it and wait for its end: its exit code and what it said."""
         check(self.process is None, 'the server runs')
-        done = subprocess.run(self.command(extra), capture_output=True, timeout=WAIT_S)
+        done = tied.run(self.command(extra), capture_output=True, timeout=WAIT_S)
         text = (done.stdout + done.stderr).decode(errors='replace')
         self.pools.update(self.pools_named())
         check(done.returncode > 0, f'it was not refused: {done.returncode} {text}')
@@ -193,8 +194,8 @@ class Server:
     # the leat program
 
     def leat(self, *arguments, input=None, code=0, text=True, timeout=WAIT_S):
-        done = subprocess.run([LEAT, *map(str, arguments)], input=input, capture_output=True,
-                              timeout=timeout, env=self.environment())
+        done = tied.run([LEAT, *map(str, arguments)], input=input, capture_output=True,
+                        timeout=timeout, env=self.environment())
         if code is not None:
             check(done.returncode == code, refusal(arguments, done, code), f'\n{self.diary_end()}')
         if text:
@@ -203,8 +204,8 @@ class Server:
         return done
 
     def leat_start(self, *arguments, **more):
-        process = subprocess.Popen([LEAT, *map(str, arguments)], env=self.environment(),
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+        process = tied.start([LEAT, *map(str, arguments)], env=self.environment(),
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
         on_end(lambda: process_end(process))
         return process
 

@@ -38,6 +38,7 @@ import rig
 from cluster import Cluster
 from netns import FarCluster, ip
 from rig import LEAT, WAIT_S, Failure, check, equal, on_end, process_end, until
+import tied
 
 NEAR_KINDS = ('kill', 'leader', 'pair', 'stop')
 FAR_KINDS = ('cut', 'oneway', 'parted')
@@ -58,7 +59,7 @@ class Feed:
         self.waits = []  # [line, time, None or seconds]
         self.over = threading.Event()
         self.errors = open(os.path.join(cluster.nodes[0].home, f'{stream}{streamlet}.errors'), 'w+b')
-        self.process = subprocess.Popen(
+        self.process = tied.start(
             [LEAT, 'produce', stream, '--streamlet', str(streamlet), '--acks', '--quiet', '--batch-bytes', '4K'],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
             env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
@@ -129,7 +130,7 @@ class Tail:
 
     def __init__(self, cluster, stream):
         self.rows = []
-        self.process = subprocess.Popen(
+        self.process = tied.start(
             [LEAT, 'consume', stream, '--format', '%p %o %v'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
         on_end(lambda: process_end(self.process))
@@ -167,7 +168,7 @@ class Members:
     def member(self, *options, last=False):
         """One that begins, or commits, while the set's home dies again and again may give up: the next one goes
         on where it was. Members that did not say goodbye are missed for ten seconds."""
-        process = subprocess.Popen(
+        process = tied.start(
             [LEAT, 'consume', self.stream, '--set', f'set-{self.stream}', '--format', '%p %o %v', *options],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=dict(os.environ, LEAT_BROKERS=self.cluster.brokers()))
