@@ -6,25 +6,16 @@
  * LOGS: how many logs each connection takes in turn, 1 by default: then it is on that log's core.
  * RATE: records a second of each connection, 0: as fast as they are taken.
  */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "wire/batch.h"
+#include "tests/broker/load_common.h"
 #include "wire/frame.h"
 #include "wire/message.h"
-
-enum { RECORD_BYTES = 100, BUFFER_BYTES = 256 * 1024, RECORDS_MAX = 10000 };
 
 enum { LOGS_MAX = 256 };
 struct target {
@@ -32,38 +23,12 @@ struct target {
     struct leat_msg_log logs[LOGS_MAX];
 };
 struct worker {
-    pthread_t thread;
-    struct sockaddr_in address;
+    struct load_worker base;
     struct target target;
     uint32_t log; /* the first, an index of the target's */
-    unsigned in_flight, records, logs;
-    double seconds, rate;
-    uint64_t batches, bytes;
-    int64_t producer;
+    unsigned logs;
+    double rate;
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
-static void die(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static void write_all(int fd, const uint8_t *at, size_t bytes)
-{
-    while (bytes > 0) {
-        ssize_t n = write(fd, at, bytes);
-        if (n <= 0) die("write");
-        at += n;
-        bytes -= (size_t)n;
-    }
-}
 
 static struct leat_frame read_frame(int fd, uint8_t *buffer, size_t *have, size_t *consumed)
 {
@@ -72,8 +37,8 @@ static struct leat_frame read_frame(int fd, uint8_t *buffer, size_t *have, size_
     memmove(buffer, buffer + *consumed, *have - *consumed);
     *have -= *consumed;
     while (leat_frame_decode(buffer, *have, &frame, &want) != LEAT_OK) {
-        ssize_t n = read(fd, buffer + *have, BUFFER_BYTES - *have);
-        if (n <= 0) die("read");
+        ssize_t n = read(fd, buffer + *have, LOAD_BUFFER_BYTES - *have);
+        if (n <= 0) load_die("read");
         *have += (size_t)n;
     }
     *consumed = frame.frame_bytes;
@@ -82,20 +47,18 @@ static struct leat_frame read_frame(int fd, uint8_t *buffer, size_t *have, size_
 
 static int open_lane(const struct sockaddr_in *address, int64_t lane)
 {
-    int fd = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-    if (connect(fd, (const struct sockaddr *)address, sizeof *address) != 0) die("connect");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    int fd = load_connect(address);
     uint8_t out[256];
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, sizeof out - 24);
     struct leat_msg_hello hello = {1, 1, {"load", 4}, lane};
     leat_msg_hello_encode(&writer, &hello);
     leat_frame_encode(out, LEAT_KIND_HELLO, 1, 0, 1, writer.used, 0);
-    write_all(fd, out, LEAT_FRAME_HEADER_BYTES + writer.used);
-    uint8_t *buffer = malloc(BUFFER_BYTES);
+    load_write(fd, out, LEAT_FRAME_HEADER_BYTES + writer.used);
+    uint8_t *buffer = malloc(LOAD_BUFFER_BYTES);
     size_t have = 0, consumed = 0;
     struct leat_frame frame = read_frame(fd, buffer, &have, &consumed);
-    if ((frame.flags & LEAT_FRAME_ERROR) != 0) die("hello refused");
+    if ((frame.flags & LEAT_FRAME_ERROR) != 0) load_die("hello refused");
     free(buffer);
     return fd;
 }
@@ -104,7 +67,7 @@ static int open_lane(const struct sockaddr_in *address, int64_t lane)
 static void create(int fd, const char *name)
 {
     uint8_t out[512];
-    uint8_t *buffer = malloc(BUFFER_BYTES);
+    uint8_t *buffer = malloc(LOAD_BUFFER_BYTES);
     size_t have = 0, consumed = 0;
     struct leat_msg_writer writer;
     struct leat_stream_settings settings = {.durability = LEAT_DURABILITY_MEMORY};
@@ -113,7 +76,7 @@ static void create(int fd, const char *name)
     leat_msg_write_string(&writer, name, strlen(name));
     leat_msg_settings_write(&writer, &settings);
     leat_frame_encode(out, LEAT_KIND_STREAM_CREATE, 1, 0, 2, writer.used, 0);
-    write_all(fd, out, LEAT_FRAME_HEADER_BYTES + writer.used);
+    load_write(fd, out, LEAT_FRAME_HEADER_BYTES + writer.used);
     (void)read_frame(fd, buffer, &have, &consumed);
     free(buffer);
 }
@@ -121,7 +84,7 @@ static void create(int fd, const char *name)
 static struct target look_up(int fd, const char *name)
 {
     uint8_t out[512];
-    uint8_t *buffer = malloc(BUFFER_BYTES);
+    uint8_t *buffer = malloc(LOAD_BUFFER_BYTES);
     size_t have = 0, consumed = 0;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, sizeof out - 24);
@@ -130,7 +93,7 @@ static struct target look_up(int fd, const char *name)
     leat_msg_write_string(&writer, name, strlen(name));
     leat_msg_write_bool(&writer, true);
     leat_frame_encode(out, LEAT_KIND_METADATA, 1, 0, 2, writer.used, 0);
-    write_all(fd, out, LEAT_FRAME_HEADER_BYTES + writer.used);
+    load_write(fd, out, LEAT_FRAME_HEADER_BYTES + writer.used);
     struct leat_frame frame = read_frame(fd, buffer, &have, &consumed);
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, frame.control, frame.control_bytes);
@@ -156,7 +119,6 @@ static struct target look_up(int fd, const char *name)
 /* The batches of one round over the worker's logs, a frame for each. */
 static size_t make_frame(uint8_t *out, const struct worker *worker, uint32_t number)
 {
-    static const uint8_t value[RECORD_BYTES];
     const struct target *target = &worker->target;
     const struct leat_msg_log *log =
         &target->logs[(worker->log + number % worker->logs) % target->count];
@@ -165,12 +127,7 @@ static size_t make_frame(uint8_t *out, const struct worker *worker, uint32_t num
     leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, 64);
     leat_msg_append_encode(&writer, &append);
     uint8_t *payload = out + LEAT_FRAME_HEADER_BYTES + writer.used;
-    struct leat_batch_builder builder;
-    leat_batch_builder_init(&builder, payload, 2 * 1024 * 1024);
-    for (unsigned i = 0; i < worker->records; i++)
-        if (leat_batch_builder_add(&builder, 1, NULL, 0, value, sizeof value, NULL, 0, 0) != 0)
-            die("batch");
-    uint32_t bytes = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+    uint32_t bytes = load_batch(payload, worker->base.records);
     leat_frame_encode(out, LEAT_KIND_APPEND, 1, 0, number, writer.used, bytes);
     return LEAT_FRAME_HEADER_BYTES + writer.used + bytes;
 }
@@ -185,14 +142,14 @@ struct frames {
 
 static struct frames make_frames(const struct worker *worker)
 {
-    uint8_t *one = malloc(4 * 1024 * 1024);
+    uint8_t *one = malloc(LOAD_FRAMES_BYTES);
     size_t one_bytes = make_frame(one, worker, 0);
     struct frames frames = {0};
     frames.count = (unsigned)(3 * 1024 * 1024 / one_bytes);
-    if (frames.count > worker->in_flight) frames.count = worker->in_flight;
+    if (frames.count > worker->base.in_flight) frames.count = worker->base.in_flight;
     frames.count -= frames.count % worker->logs;
     if (frames.count < worker->logs) frames.count = worker->logs;
-    frames.bytes = malloc(frames.count * (one_bytes + 16) + 4 * 1024 * 1024);
+    frames.bytes = malloc(frames.count * (one_bytes + 16) + LOAD_FRAMES_BYTES);
     frames.ends = calloc(frames.count + 1, sizeof *frames.ends);
     for (unsigned i = 0; i < frames.count; i++)
         frames.ends[i + 1] = frames.ends[i] + make_frame(frames.bytes + frames.ends[i], worker, i);
@@ -205,7 +162,7 @@ static unsigned frames_send(int fd, struct frames *frames, unsigned count, uint6
 {
     if (count > frames->count - frames->at) count = frames->count - frames->at;
     size_t from = frames->ends[frames->at], to = frames->ends[frames->at + count];
-    write_all(fd, frames->bytes + from, to - from);
+    load_write(fd, frames->bytes + from, to - from);
     *bytes += to - from;
     frames->at = (frames->at + count) % frames->count;
     return count;
@@ -215,9 +172,9 @@ static unsigned frames_send(int fd, struct frames *frames, unsigned count, uint6
 static unsigned due(const struct worker *worker, double start, double at, unsigned flying,
                     uint64_t sent)
 {
-    unsigned room = worker->in_flight > flying ? worker->in_flight - flying : 0;
+    unsigned room = worker->base.in_flight > flying ? worker->base.in_flight - flying : 0;
     if (worker->rate <= 0) return room;
-    double allowed = (at - start) * worker->rate / worker->records - (double)sent;
+    double allowed = (at - start) * worker->rate / worker->base.records - (double)sent;
     if (allowed < 1) return 0;
     return allowed < room ? (unsigned)allowed : room;
 }
@@ -241,23 +198,23 @@ static void take_answer(int fd, struct worker *worker, uint8_t *in, size_t *have
                 (const char *)frame.control);
         exit(1);
     }
-    worker->batches++;
+    worker->base.batches++;
 }
 
 static void *work(void *arg)
 {
     struct worker *worker = arg;
-    int fd = open_lane(&worker->address, worker->target.logs[worker->log].lane);
-    uint8_t *in = malloc(BUFFER_BYTES);
+    int fd = open_lane(&worker->base.address, worker->target.logs[worker->log].lane);
+    uint8_t *in = malloc(LOAD_BUFFER_BYTES);
     struct frames frames = make_frames(worker);
     size_t have = 0, consumed = 0;
     unsigned flying = 0;
     uint64_t sent = 0;
-    double start = now(), end = start + worker->seconds, at;
-    while ((at = now()) < end || flying > 0) {
+    double start = load_now(), end = start + worker->base.seconds, at;
+    while ((at = load_now()) < end || flying > 0) {
         unsigned more = at < end ? due(worker, start, at, flying, sent) : 0;
         while (more > 0) {
-            unsigned n = frames_send(fd, &frames, more, &worker->bytes);
+            unsigned n = frames_send(fd, &frames, more, &worker->base.bytes);
             more -= n;
             flying += n;
             sent += n;
@@ -277,49 +234,29 @@ static void *work(void *arg)
     return NULL;
 }
 
-static unsigned number(int argc, char **argv, int at, unsigned otherwise)
-{
-    return argc > at ? (unsigned)strtoul(argv[at], NULL, 10) : otherwise;
-}
-
 int main(int argc, char **argv)
 {
     if (argc < 6) return fprintf(stderr, "load HOST PORT STREAM CONNECTIONS SECONDS ...\n"), 2;
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons((uint16_t)number(argc, argv, 2, 0))};
-    inet_pton(AF_INET, argv[1], &address.sin_addr);
+    struct sockaddr_in address = load_address(argv);
     int fd = open_lane(&address, -1);
     if (strncmp(argv[3], "mem", 3) == 0) create(fd, argv[3]);
     struct target target = look_up(fd, argv[3]);
-    unsigned count = number(argc, argv, 4, 1);
+    unsigned count = load_number(argc, argv, 4, 1);
     struct worker *workers = calloc(count, sizeof *workers);
     for (unsigned i = 0; i < count; i++) {
-        workers[i].address = address;
-        workers[i].target = target;
-        workers[i].log = i % target.count;
-        workers[i].seconds = atof(argv[5]);
-        workers[i].in_flight = number(argc, argv, 6, 5);
-        workers[i].records = number(argc, argv, 7, 100);
-        workers[i].logs = number(argc, argv, 8, 1);
-        workers[i].rate = number(argc, argv, 9, 0);
-        if (workers[i].records > RECORDS_MAX || workers[i].logs == 0 || workers[i].logs > LOGS_MAX)
+        workers[i] = (struct worker){.base = {.address = address,
+                                              .seconds = atof(argv[5]),
+                                              .in_flight = load_number(argc, argv, 6, 5),
+                                              .records = load_number(argc, argv, 7, 100)},
+                                     .target = target,
+                                     .log = i % target.count,
+                                     .logs = load_number(argc, argv, 8, 1),
+                                     .rate = load_number(argc, argv, 9, 0)};
+        if (workers[i].base.records > LOAD_RECORDS_MAX || workers[i].logs == 0 ||
+            workers[i].logs > LOGS_MAX)
             return 2;
-        pthread_create(&workers[i].thread, NULL, work, &workers[i]);
     }
-    double start = now();
-    uint64_t batches = 0, bytes = 0;
-    for (unsigned i = 0; i < count; i++) {
-        pthread_join(workers[i].thread, NULL);
-        batches += workers[i].batches;
-        bytes += workers[i].bytes;
-    }
-    double took = now() - start;
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    printf("%.2f M records/s, %.0f batches/s, %.2f GB/s, %llu batches, own CPU %.2f s\n",
-           (double)batches * workers[0].records / took / 1e6, (double)batches / took,
-           (double)bytes / took / 1e9, (unsigned long long)batches,
-           (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6);
+    load_run(workers, count, sizeof *workers, work);
+    free(workers);
     return 0;
 }
