@@ -90,6 +90,47 @@ static inline leat_err read_once(struct fake *fake, struct leat_read *read, void
     return read->rc;
 }
 
+/* Read everything from an offset on; returns records seen, checks that offsets are dense. */
+static inline uint64_t read_all(struct fake *fake, uint64_t from, bool by_position)
+{
+    static struct leat_read read;
+    bool done = false;
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    uint64_t expected = from;
+    struct leat_position place = {0};
+    place.segment = fake->log->first_segment;
+    place.group = place.segment / 16;
+    for (;;) {
+        read = (struct leat_read){.from = {expected},
+                                  .by_position = by_position,
+                                  .position = place,
+                                  .max_bytes = 64 * 1024,
+                                  .disk_buffer = buffer,
+                                  .disk_buffer_bytes = LEAT_BATCH_BYTES_MAX + 64 * 1024,
+                                  .on_done = on_read,
+                                  .owner = &done};
+        done = false;
+        if (leat_log_read(fake->log, &read) == LEAT_E_AGAIN)
+            while (!done)
+                assert_true(fake_deliver(fake));
+        assert_int_equal(read.rc, LEAT_OK);
+        for (unsigned i = 0; i < read.iov_count; i++) {
+            struct leat_batch batch;
+            leat_err rc = leat_batch_check(read.iovs[i].base, read.iovs[i].bytes, &batch, NULL);
+            assert_int_equal(rc, LEAT_OK);
+            assert_int_equal(batch.base_offset, expected);
+            assert_int_equal(batch.leader_epoch, 7);
+            expected += batch.record_count;
+        }
+        assert_int_equal(read.next.v, expected);
+        if (read.pinned) leat_segment_unpin(read.pinned, &fake->post);
+        place = read.next_position;
+        if (read.iov_count == 0) break;
+    }
+    free(buffer);
+    return expected - from;
+}
+
 static inline void on_locate_done(struct leat_locate_op *op)
 {
     *(bool *)op->owner = true;

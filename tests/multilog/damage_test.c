@@ -1,0 +1,193 @@
+/* One log whose bytes are damaged on the disk: what its readers are told, and while others are asked. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "steps.h"
+
+/* Bytes from the file are those from memory; a flipped bit is never shown. */
+static void read_from_file_equals_memory_and_names_damage(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(6, LEAT_DURABILITY_MEMORY);
+    fake->options.settings.segment_bytes_max = 256 * 1024;
+    fake_open(fake, NULL, 0, NULL);
+    for (int i = 0; i < 100; i++)
+        must_append(fake, 100, 100);
+    evict_all(fake);
+    uint64_t before = fake->reads_done;
+    assert_int_equal(read_all(fake, 0, false), 10000);
+    assert_int_equal(read_all(fake, 0, true), 10000);
+    assert_true(fake->reads_done > before);
+    struct fake_held *held = &fake->held[1];
+    assert_true(held->closed_row && held->seg->buffer == NULL);
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    unsigned damaged = 0;
+    for (uint32_t at = 0; at < held->seg->extent.bytes; at += 97) {
+        held->file[at] ^= 16;
+        bool done = false;
+        struct leat_read read = {.from = {held->seg->base_offset},
+                                 .max_bytes = 1024 * 1024,
+                                 .disk_buffer = buffer,
+                                 .disk_buffer_bytes = LEAT_BATCH_BYTES_MAX + 64 * 1024,
+                                 .on_done = on_read,
+                                 .owner = &done};
+        uint64_t next = read.from.v;
+        while (next < held->seg->next_offset) {
+            read.from.v = next;
+            done = false;
+            assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
+            while (!done)
+                assert_true(fake_deliver(fake));
+            if (read.rc == LEAT_E_DAMAGED) {
+                assert_int_equal(read.next_position.segment, held->seg->id.v);
+                damaged++;
+                break;
+            }
+            assert_int_equal(read.rc, LEAT_OK);
+            for (unsigned i = 0; i < read.iov_count; i++) {
+                struct leat_batch batch;
+                assert_int_equal(
+                    leat_batch_check(read.iovs[i].base, read.iovs[i].bytes, &batch, NULL), LEAT_OK);
+                assert_int_equal(batch.base_offset, next);
+                next += batch.record_count;
+            }
+        }
+        held->file[at] ^= 16;
+    }
+    assert_true(damaged > 100);
+    free(buffer);
+    fake_destroy(fake);
+}
+
+static unsigned mends_asked;
+static leat_err others_are_asked;
+static leat_err on_damaged(void *owner, const struct leat_segment *seg)
+{
+    (void)owner, (void)seg;
+    mends_asked++;
+    return others_are_asked;
+}
+
+/* Goal: while other nodes are asked for a damaged segment its readers wait, or are told to try again; once
+ * its bytes are there they get them. Where nobody has it they are told what is damaged, and nobody is asked
+ * again at once. */
+static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(6, LEAT_DURABILITY_MEMORY);
+    fake->options.settings.segment_bytes_max = 256 * 1024;
+    fake->options.events.on_damaged = on_damaged;
+    fake_open(fake, NULL, 0, NULL);
+    for (int i = 0; i < 100; i++)
+        must_append(fake, 100, 100);
+    evict_all(fake);
+    struct fake_held *held = &fake->held[1];
+    assert_true(held->closed_row && held->seg->buffer == NULL);
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    uint32_t at = held->seg->extent.bytes / 2;
+    struct leat_read read = {.from = {held->seg->next_offset - 1}}, waits = read;
+    bool done = false;
+    mends_asked = 0;
+    others_are_asked = LEAT_OK;
+    for (uint32_t i = 0; i < held->seg->extent.bytes; i += 64)
+        held->file[i] ^= 16;
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
+    assert_int_equal(mends_asked, 1);
+    assert_true(held->seg->rotten);
+    waits.max_bytes = 1024;
+    waits.on_done = on_read;
+    waits.owner = &done;
+    assert_int_equal(leat_log_read(fake->log, &waits), LEAT_E_AGAIN);
+    fake_settle(fake);
+    assert_false(done);
+    struct leat_extent wrong = held->seg->extent;
+    wrong.crc ^= 1;
+    assert_null(leat_log_mend_begin(fake->log, held->seg->id, wrong));
+    assert_ptr_equal(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent), held->seg);
+    for (uint32_t i = 0; i < held->seg->extent.bytes; i += 64)
+        held->file[i] ^= 16;
+    assert_true(leat_log_mend_end(fake->log, held->seg->id, LEAT_OK));
+    fake_settle(fake);
+    assert_true(done);
+    assert_int_equal(waits.rc, LEAT_E_NO_MEMORY); /* it goes on, and asks for a buffer */
+    assert_false(held->seg->rotten);
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    assert_int_equal(mends_asked, 1);
+    /* Others are asked in vain. */
+    for (uint32_t i = at % 64; i < held->seg->extent.bytes; i += 64)
+        held->file[i] ^= 16;
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
+    leat_log_mend_give_up(fake->log, held->seg->id);
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(read.next.v, held->seg->next_offset);
+    assert_int_equal(mends_asked, 2);
+    free(buffer);
+    fake_destroy(fake);
+}
+
+/* Goal: a reader is told that a segment is damaged only where nobody has it. Where others can't be asked now,
+ * or the disk refuses what they gave, it is to try again: whoever is told of damage begins behind it. */
+static void damage_is_told_only_where_nobody_has_the_segment(void **state)
+{
+    (void)state;
+    static const struct {
+        leat_err asked, written, told;
+    } cases[] = {
+        {LEAT_E_NOT_FOUND, LEAT_OK, LEAT_E_DAMAGED}, /* nothing is written: that is not looked at */
+        {LEAT_E_NO_MEMORY, LEAT_OK, LEAT_E_STARTING}, {LEAT_E_STARTING, LEAT_OK, LEAT_E_STARTING},
+        {LEAT_OK, LEAT_E_DISK, LEAT_E_STARTING},      {LEAT_OK, LEAT_E_DISK_FULL, LEAT_E_STARTING},
+        {LEAT_OK, LEAT_E_INVALID, LEAT_E_DAMAGED},
+    };
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct fake *fake = fake_create(8, LEAT_DURABILITY_MEMORY);
+        fake->options.settings.segment_bytes_max = 256 * 1024;
+        fake->options.events.on_damaged = on_damaged;
+        fake_open(fake, NULL, 0, NULL);
+        for (int j = 0; j < 100; j++)
+            must_append(fake, 100, 100);
+        evict_all(fake);
+        struct fake_held *held = &fake->held[1];
+        struct leat_segment_id id = held->seg->id;
+        struct leat_read read = {.from = {held->seg->next_offset - 1}};
+        for (uint32_t at = 0; at < held->seg->extent.bytes; at += 64)
+            held->file[at] ^= 16;
+        mends_asked = 0;
+        others_are_asked = cases[i].asked;
+        leat_err told = read_once(fake, &read, buffer);
+        if (cases[i].asked == LEAT_OK) {
+            assert_int_equal(told, LEAT_E_STARTING);
+            assert_non_null(leat_log_mend_begin(fake->log, id, held->seg->extent));
+            bool over = leat_log_mend_end(fake->log, id, cases[i].written);
+            assert_int_equal(over, cases[i].written == LEAT_E_INVALID);
+            told = read_once(fake, &read, buffer);
+        }
+        assert_int_equal(told, cases[i].told);
+        assert_int_equal(mends_asked, 1);
+        if (told == LEAT_E_STARTING) { /* until it is there */
+            for (uint32_t at = 0; at < held->seg->extent.bytes; at += 64)
+                held->file[at] ^= 16;
+            others_are_asked = LEAT_OK;
+            leat_log_on_damaged(fake->log, held->seg);
+            assert_non_null(leat_log_mend_begin(fake->log, id, held->seg->extent));
+            assert_true(leat_log_mend_end(fake->log, id, LEAT_OK));
+            assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        }
+        fake_destroy(fake);
+    }
+    free(buffer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(read_from_file_equals_memory_and_names_damage),
+        cmocka_unit_test(damaged_segment_is_waited_for_while_others_are_asked),
+        cmocka_unit_test(damage_is_told_only_where_nobody_has_the_segment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
