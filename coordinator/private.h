@@ -67,8 +67,10 @@ struct co_lost {
 };
 /* A node, or the leader, as it is heard here. */
 struct co_watch {
-    uint64_t incarnation, heard_us;
-    uint64_t gap_us; /* longest silence of late */
+    uint64_t incarnation;
+    uint64_t said_us;  /* when it was heard */
+    uint64_t heard_us; /* and how long this process stood still since: from here on it is silent */
+    uint64_t gap_us;   /* longest silence of late */
     bool heard;
     bool dead; /* nobody listens at its address */
     bool lost; /* it led, and a majority had lost it */
@@ -76,7 +78,8 @@ struct co_watch {
 struct co_detect {
     struct leat_timer timer;
     uint64_t expected_us; /* when the next round is due */
-    uint64_t floor_us;    /* silence before this proves nothing: we ran late ourselves */
+    uint64_t judged_us;   /* until when silence says something: this round, or the last one */
+    uint64_t heard_us;    /* anybody, and for how long this process stood still since */
     enum leat_standing standing;
     bool deaf;           /* leads, and has lost a majority */
     uint64_t number;     /* of this round, in pings */
@@ -285,7 +288,7 @@ bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co
 
 /* standing.c */
 void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing standing);
-void co_standing_advance(struct leat_coordinator *coordinator, uint64_t now_us);
+void co_standing_advance(struct leat_coordinator *coordinator);
 bool co_others_expected(const struct leat_coordinator *coordinator);
 unsigned co_voters_count(const struct leat_coordinator *coordinator);
 void co_detect_node(struct leat_coordinator *coordinator, const struct leat_node_info *node);

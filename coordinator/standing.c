@@ -65,14 +65,16 @@ bool co_others_expected(const struct leat_coordinator *coordinator)
     return false;
 }
 
-static bool anybody_heard_since(struct leat_coordinator *coordinator, uint64_t us)
+static void anybody_heard(struct leat_coordinator *coordinator)
 {
+    struct co_detect *it = &coordinator->detect;
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
         const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (co_peer_heard_of(peer) && leat_link_heard_us(peer->link) > us) return true;
+        if (!co_peer_heard_of(peer)) continue;
+        uint64_t heard_us = leat_link_heard_us(peer->link);
+        if (heard_us > it->heard_us) it->heard_us = heard_us;
     }
-    return false;
 }
 
 /* A majority has said since that it knows no later leader. Whoever is one has got votes of a majority, and one
@@ -93,7 +95,7 @@ static bool still_leads(struct leat_coordinator *coordinator)
     return agree > co_voters_count(coordinator) / 2;
 }
 
-void co_standing_advance(struct leat_coordinator *coordinator, uint64_t now_us)
+void co_standing_advance(struct leat_coordinator *coordinator)
 {
     struct co_detect *it = &coordinator->detect;
     if (coordinator->incarnation == 0) return;
@@ -103,8 +105,8 @@ void co_standing_advance(struct leat_coordinator *coordinator, uint64_t now_us)
     }
     uint64_t alone_us = co_suspect_us(coordinator) + co_confirm_us(coordinator);
     bool sole = co_leads(coordinator) && co_voters_count(coordinator) == 1; /* nobody else can */
-    if (!sole && now_us > it->floor_us + alone_us &&
-        !anybody_heard_since(coordinator, now_us - alone_us))
+    anybody_heard(coordinator);
+    if (!sole && it->judged_us > it->heard_us + alone_us)
         co_standing_set(coordinator, LEAT_STANDING_ALONE);
     if (it->standing == LEAT_STANDING_ALONE && still_leads(coordinator))
         co_standing_set(coordinator, LEAT_STANDING_CONFIRMED);

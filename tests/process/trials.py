@@ -4,7 +4,10 @@ a record that was handed over after it. A checker that knows nothing of the clus
 were told reads everything back.
 
   trials.py [--trials N] [--kinds kill,stop,...] [--per-round N] [--seed N] [--transports shm,tcp]
-            [--json FILE] [--limit-ms MS]
+            [--json FILE] [--limit-ms MS] [--stand-still 30,250 --every-ms 150] [--tell-s S]
+
+--stand-still: as on a busy machine, nodes stand still for that many ms, one or some, every now and then.
+--tell-s: what the cluster says of itself while nobody acks for so long.
 
 Kinds:
   kill    kill -9 of a streamlet's owner, started again later
@@ -35,6 +38,7 @@ import threading
 import time
 
 import rig
+from busy import StandStill, Teller, whole_diary
 from cluster import Cluster
 from netns import FarCluster, ip
 from rig import LEAT, WAIT_S, Failure, check, equal, on_end, process_end, until
@@ -318,6 +322,7 @@ class Trials:
         self.cluster, self.transport, self.dice, self.args = cluster, transport, dice, args
         self.results = []
         self.round = None
+        self.stopped = None  # the process that a trial has stopped
 
     def names(self):
         return [f'n{i}' for i in range(len(self.cluster.nodes))]
@@ -340,6 +345,7 @@ class Trials:
                 time.sleep(self.dice.choice((0, 0.01, 0.03, 0.06, 0.1)))
                 self.cluster.nodes[second].process.kill()
         elif kind == 'stop':
+            self.stopped = node.process
             os.kill(node.process.pid, signal.SIGSTOP)
         elif kind == 'cut':
             self.cluster.cut(victim)
@@ -355,6 +361,7 @@ class Trials:
             for node in nodes:
                 node.ready_wait()
         elif kind == 'stop':
+            self.stopped = None
             os.kill(nodes[0].process.pid, signal.SIGCONT)
         elif kind == 'cut':
             self.cluster.mend(victim)
@@ -483,6 +490,11 @@ def run(args):
         flags = {'replication': transport, 'memory': '256M', 'recovery': 'yes'}
         cluster = ApartCluster(nodes=4, **flags) if may_cut else NearCluster(nodes=4, **flags)
         trials = Trials(cluster.start(), transport, dice, args)
+        still = None
+        if args.stand_still:
+            still = StandStill(trials, *map(int, args.stand_still.split(',')), args.every_ms, args.seed)
+        if args.tell_s:
+            Teller(trials, args.tell_s)
         try:
             trials.run(first, kinds)
         except BaseException:
@@ -490,6 +502,8 @@ def run(args):
                 print(f'---- {node.flags[1]}\n{whole_diary(node)[-args.diary:]}')
             raise
         finally:
+            if still:
+                still.end()
             if args.diaries:
                 os.makedirs(args.diaries, exist_ok=True)
                 for node in cluster.nodes:
@@ -503,11 +517,6 @@ def run(args):
           f'{summary(results, args.limit_ms)}')
 
 
-def whole_diary(node):
-    with open(node.diary_path, 'rb') as diary:
-        return diary.read().decode(errors='replace')
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--trials', type=int, default=int(os.environ.get('LEAT_TRIALS', 12)))
@@ -519,6 +528,9 @@ def main():
     parser.add_argument('--limit-ms', type=int, default=300, help='for the count in the table; nothing fails by it')
     parser.add_argument('--diary', type=int, default=6000, help='how much of the diaries a failure shows')
     parser.add_argument('--diaries', help='the nodes\' diaries go to that folder')
+    parser.add_argument('--stand-still', metavar='LEAST,MOST', help='nodes stand still for that many ms, at random')
+    parser.add_argument('--every-ms', type=int, default=150, help='how long until the next one does, in the mean')
+    parser.add_argument('--tell-s', type=float, help='pauses that are longer are described')
     parser.add_argument('--verbose', action='store_true')
     args = parser.parse_args()
     unknown = set(args.kinds.split(',')) - set(NEAR_KINDS + FAR_KINDS)
