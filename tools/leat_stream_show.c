@@ -8,7 +8,6 @@
 enum {
     BODY_BYTES = 1024,
     LIST_COLUMNS = 7,
-    LOG_COLUMNS = 14,
     NODES_MAX = 256,
     NODE_NAME_BYTES = 64,
     SEGMENTS_LOGS_MAX = 64 /* of a stream whose segments are told of unasked */
@@ -309,10 +308,10 @@ static char *span_text(uint64_t first, uint64_t end)
     return cli_cell("%" PRIu64 "-%" PRIu64, first, end - 1);
 }
 
-static void log_cells(const struct leat_msg_log_info *log, const struct owners *owners, uint32_t q,
-                      char **row)
+/* Where a log is and what can be read of it. */
+static void place_cells(const struct leat_msg_log_info *log, const struct owners *owners,
+                        uint32_t q, char **row)
 {
-    char text[32];
     row[0] = cli_cell("%u", log->at.streamlet * q + log->at.log);
     row[1] = cli_cell("%u", log->at.streamlet);
     row[2] = cli_cell("%u", log->at.log);
@@ -322,11 +321,19 @@ static void log_cells(const struct leat_msg_log_info *log, const struct owners *
     row[6] = cli_cell("%" PRIu64, log->first_offset);
     row[7] = cli_cell("%" PRIu64, log->acked_offset);
     row[8] = cli_cell("%" PRIu64, log->acked_offset - log->first_offset);
-    row[9] = cli_cell("%s", cli_bytes_text((double)log->bytes, text));
-    row[10] = span_text(log->first_segment, log->end_segment);
-    row[11] = span_text(log->first_group, log->first_group + log->groups);
-    row[12] = cli_cell("%" PRIu64, log->producers);
-    row[13] = cli_cell("%s", cli_bytes_text((double)log->memory_bytes, text));
+}
+
+/* What it is stored as. */
+static void store_cells(const struct leat_msg_log_info *log, char **row)
+{
+    char text[32];
+    row[0] = cli_cell("%u", log->at.streamlet);
+    row[1] = cli_cell("%u", log->at.log);
+    row[2] = cli_cell("%s", cli_bytes_text((double)log->bytes, text));
+    row[3] = span_text(log->first_segment, log->end_segment);
+    row[4] = span_text(log->first_group, log->first_group + log->groups);
+    row[5] = cli_cell("%" PRIu64, log->producers);
+    row[6] = cli_cell("%s", cli_bytes_text((double)log->memory_bytes, text));
 }
 
 struct description {
@@ -373,13 +380,32 @@ static void describe_json(const struct description *told, const char *name, bool
     printf("]}\n");
 }
 
+/* Two tables, for one would be wider than terminals are. */
+static void logs_words(const struct description *told)
+{
+    enum { PLACE_COLUMNS = 9, STORE_COLUMNS = 7 };
+    static const char *const place[PLACE_COLUMNS] = {
+        "PARTITION", "STREAMLET", "LOG", "NODE", "STATE", "COPIES", "FIRST", "END", "RECORDS"};
+    static const char *const store[STORE_COLUMNS] = {
+        "STREAMLET", "LOG", "BYTES", "SEGMENTS", "GROUPS", "PRODUCERS", "IN MEMORY"};
+    char **cells = calloc((size_t)told->count * PLACE_COLUMNS + 1, sizeof *cells);
+    if (!cells) abort();
+    for (uint32_t i = 0; i < told->count; i++)
+        place_cells(&told->logs[i], &told->owners, told->settings.logs,
+                    &cells[(size_t)i * PLACE_COLUMNS]);
+    cli_table(place, PLACE_COLUMNS, cells, told->count, "rrrllrrrr");
+    cli_cells_free(cells, (size_t)told->count * PLACE_COLUMNS);
+    putchar('\n');
+    cells = calloc((size_t)told->count * STORE_COLUMNS + 1, sizeof *cells);
+    if (!cells) abort();
+    for (uint32_t i = 0; i < told->count; i++)
+        store_cells(&told->logs[i], &cells[(size_t)i * STORE_COLUMNS]);
+    cli_table(store, STORE_COLUMNS, cells, told->count, "rrrrrrr");
+    cli_cells_free(cells, (size_t)told->count * STORE_COLUMNS);
+}
+
 static void describe_words(const struct description *told, const char *name, bool segments)
 {
-    static const char *const head[LOG_COLUMNS] = {
-        "PARTITION", "STREAMLET", "LOG",   "NODE",     "STATE",  "COPIES",    "FIRST",
-        "END",       "RECORDS",   "BYTES", "SEGMENTS", "GROUPS", "PRODUCERS", "IN MEMORY"};
-    char **cells = calloc((size_t)told->count * LOG_COLUMNS + 1, sizeof *cells);
-    if (!cells) abort();
     uint64_t records = 0, bytes = 0;
     bool replicated = false;
     for (uint32_t i = 0; i < told->count; i++) {
@@ -387,7 +413,6 @@ static void describe_words(const struct description *told, const char *name, boo
         records += log->acked_offset - log->first_offset;
         bytes += log->bytes;
         replicated = replicated || log->copies > 1;
-        log_cells(log, &told->owners, told->settings.logs, &cells[(size_t)i * LOG_COLUMNS]);
         if (log->code)
             cli_error("streamlet %u log %u: %.*s", log->at.streamlet, log->at.log,
                       (int)log->text.bytes, log->text.bytes ? log->text.text : "");
@@ -399,8 +424,7 @@ static void describe_words(const struct description *told, const char *name, boo
            told->settings.streamlets, cli_s(told->settings.streamlets), told->settings.logs,
            cli_s(told->settings.logs), cli_durability_name(told->settings.durability), records,
            cli_s(records), cli_bytes_text((double)bytes, text));
-    cli_table(head, LOG_COLUMNS, cells, told->count, "rrrllrrrrrrrrr");
-    cli_cells_free(cells, (size_t)told->count * LOG_COLUMNS);
+    logs_words(told);
     if (!segments || !replicated) return;
     printf("\nwhere the copies lie, the owner's first:\n");
     for (uint32_t i = 0; i < told->count; i++)
