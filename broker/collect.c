@@ -12,6 +12,7 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/crc32c.h"
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
@@ -67,16 +68,32 @@ static const struct leat_collect_log *log_find(const struct collecting *it, stru
     return NULL;
 }
 
+/* Whether the last answer was to the same question, with as many replicas: it is asked again and again while a log
+ * waits. */
+static bool told_before(struct collecting *it)
+{
+    const struct leat_collect *collect = it->collect;
+    uint64_t counts[] = {collect->crashed_count, collect->log_count, it->count, (uint64_t)it->rc};
+    uint32_t crc = leat_crc32c(0, counts, sizeof counts);
+    for (size_t i = 0; i < collect->crashed_count; i++)
+        crc = leat_crc32c(crc, &collect->crashed[i].incarnation,
+                          sizeof collect->crashed[i].incarnation);
+    uint64_t told = (uint64_t)crc | 1ull << 32; /* 0: nothing was told yet */
+    bool before = it->node->collect_told == told;
+    it->node->collect_told = told;
+    return before;
+}
+
 static void collect_end(struct collecting *it)
 {
     struct leat_collect *collect = it->collect;
     const struct leat_post *post = it->node->cores[0].env->post;
-    leat_diary_info("recovery %08" PRIx32 ": fenced %zu incarnations in %" PRIu64
-                    " us here, found %zu replicas of %zu logs in %" PRIu64 " us%s%s",
-                    (uint32_t)collect->attempt, collect->crashed_count,
-                    it->fenced_us - it->begun_us, it->count, collect->log_count,
-                    leat_core_now(&it->node->cores[0]) - it->fenced_us,
-                    it->rc == LEAT_OK ? "" : ": ", it->rc == LEAT_OK ? "" : leat_err_text(it->rc));
+    leat_diary(told_before(it) ? LEAT_DIARY_DEBUG : LEAT_DIARY_INFO,
+               "recovery %08" PRIx32 ": fenced %zu incarnations in %" PRIu64
+               " us here, found %zu replicas of %zu logs in %" PRIu64 " us%s%s",
+               (uint32_t)collect->attempt, collect->crashed_count, it->fenced_us - it->begun_us,
+               it->count, collect->log_count, leat_core_now(&it->node->cores[0]) - it->fenced_us,
+               it->rc == LEAT_OK ? "" : ": ", it->rc == LEAT_OK ? "" : leat_err_text(it->rc));
     collect->rc = it->rc;
     if (it->rc == LEAT_OK) {
         collect->rows = it->rows;

@@ -538,6 +538,7 @@ struct leat_node {
     struct leat_link_hub hub;
     uint8_t cluster_id[16];
     uint64_t boot, boot_before; /* marks of starts: boots.c */
+    uint64_t collect_told;      /* core 0, collect.c: what the diary was told last */
     uint64_t incarnation;
     _Atomic uint64_t incarnation_told; /* the same, for the coordinator's thread */
     _Atomic unsigned standing;         /* enum leat_standing; 0: not told, as if confirmed */

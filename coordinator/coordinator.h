@@ -443,7 +443,7 @@ enum { LEAT_RECOVERY_WAITING_MAX = 64 };
 /* The leader's, and told to the others as it changes. */
 struct leat_recovery_report {
     bool known;                       /* false: no leader has said anything yet */
-    uint64_t ended;                   /* attempts, since it leads */
+    uint64_t ended;                   /* attempts that gave a streamlet an owner, since it leads */
     struct leat_recovery_status now;  /* phase NONE: nothing is under way */
     struct leat_recovery_status last; /* attempt 0: none yet */
     uint32_t waiting_count;           /* logs that nobody serves, by the last attempts */

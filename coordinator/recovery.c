@@ -212,10 +212,16 @@ static void again_paced(struct leat_coordinator *coordinator)
     again_after(coordinator, it->paced.us);
 }
 
-/* For the diary: the same logs as before wait for the same. */
-static enum leat_diary_level told_as(const struct co_recovery *it, enum leat_diary_level level)
+/* For the diary: the same logs as before wait for the same, and no node has gone or come since. A node that stays away
+ * for a night would fill it. */
+static enum leat_diary_level told_as(const struct leat_coordinator *coordinator,
+                                     enum leat_diary_level level)
 {
-    return it->paced.us > CO_RECOVER_AGAIN_US && it->crashed_count == 0 ? LEAT_DIARY_DEBUG : level;
+    const struct co_recovery *it = coordinator->recovery;
+    return it->paced.us > CO_RECOVER_AGAIN_US &&
+                   it->paced.node_changes == coordinator->machine.node_changes
+               ? LEAT_DIARY_DEBUG
+               : level;
 }
 
 static leat_err attempt_make(struct leat_coordinator *coordinator, const struct look *look)
@@ -251,7 +257,7 @@ static void attempt_begin(struct leat_coordinator *coordinator, const struct loo
             it->nodes[i].asked = true;
             it->asked++;
         }
-    leat_diary(told_as(it, LEAT_DIARY_INFO),
+    leat_diary(told_as(coordinator, LEAT_DIARY_INFO),
                "recovery %08" PRIx32 ": %" PRIu32 " streamlets with %" PRIu32
                " logs, of %zu lost incarnations (%s%s): asking %" PRIu32 " nodes",
                (uint32_t)it->attempt, it->streamlet_count, it->log_count, it->crashed_count,
@@ -382,18 +388,21 @@ static void attempt_end(struct leat_coordinator *coordinator)
     last.phase = LEAT_RECOVERY_NONE;
     last.commit_us = co_now(coordinator) - it->phase_us;
     if (it->lost_us) last.crash_to_commit_us = co_now(coordinator) - it->lost_us;
-    it->last = last;
     it->attempts++;
     uint32_t waits = it->waits;
     bool something = it->recovered > 0;
-    leat_diary(something ? LEAT_DIARY_INFO : told_as(it, LEAT_DIARY_INFO),
+    if (something) { /* else nobody would call it a recovery */
+        it->last = last;
+        it->fruitful++;
+    }
+    leat_diary(something ? LEAT_DIARY_INFO : told_as(coordinator, LEAT_DIARY_INFO),
                "recovery %08" PRIx32 ": %" PRIu32 " of %" PRIu32
                " streamlets have an owner again, committed in %" PRIu64 " us; %" PRIu64
                " us in all, %" PRIu64 " us since the crash; %" PRIu32 " logs wait",
                (uint32_t)it->attempt, it->recovered, it->streamlet_count, last.commit_us,
                last.age_us, last.crash_to_commit_us, waits);
     if (waits > 0 && it->waiting_count > 0)
-        leat_diary(told_as(it, LEAT_DIARY_WARN),
+        leat_diary(told_as(coordinator, LEAT_DIARY_WARN),
                    "recovery %08" PRIx32 ": stream %" PRIu32 " streamlet %" PRIu32 " log %" PRIu32
                    " waits: %s",
                    (uint32_t)it->attempt, it->waiting[0].log.stream, it->waiting[0].log.streamlet,
@@ -458,7 +467,7 @@ static void prepare_begin(struct leat_coordinator *coordinator)
     if (it->round_waits == 0) it->waiting_count = 0;
     uint32_t waits = co_recovery_decide(coordinator, true);
     it->collected_us = co_now(coordinator) - it->phase_us;
-    leat_diary(told_as(it, LEAT_DIARY_INFO),
+    leat_diary(told_as(coordinator, LEAT_DIARY_INFO),
                "recovery %08" PRIx32 ": %" PRIu32 " of %" PRIu32 " nodes answered in %" PRIu64
                " us: %zu replicas, %" PRIu32 " logs decided, %" PRIu32 " wait",
                (uint32_t)it->attempt, it->good, it->asked, it->collected_us, it->row_count,

@@ -145,10 +145,10 @@ struct co_recovery {
     struct {
         uint64_t incarnation, since_us;
     } seen[LEAT_NODES_MAX];           /* how long a node's newest incarnation is known here */
-    struct leat_recovery_status last; /* of the last attempt that ended */
+    struct leat_recovery_status last; /* of the last attempt that gave a streamlet an owner */
     struct leat_recovery_waiting waiting[LEAT_RECOVERY_WAITING_MAX];
-    uint32_t waiting_count; /* of all, also those that have no row */
-    uint64_t attempts;
+    uint32_t waiting_count;      /* of all, also those that have no row */
+    uint64_t attempts, fruitful; /* that gave at least one streamlet an owner */
     struct {
         uint64_t attempt, ended, us;
         enum leat_recovery_phase phase;

@@ -62,7 +62,7 @@ static void own_fill(struct leat_coordinator *coordinator, struct leat_recovery_
 {
     const struct co_recovery *it = coordinator->recovery;
     out->known = true;
-    out->ended = it->attempts;
+    out->ended = it->fruitful;
     out->last = it->last;
     if (it->phase != LEAT_RECOVERY_NONE) out->now = co_recovery_status(coordinator);
     out->waiting_count = it->waiting_count;

@@ -202,6 +202,27 @@ static void print_recovery(const struct leat_msg_recovery *recovery)
     }
     if (recovery->waiting > recovery->row_count)
         printf("waits    %" PRIu64 " logs more\n", recovery->waiting - recovery->row_count);
+    if (recovery->waiting > 0)
+        puts("         they go on by themselves when nodes come back that have what is missing; if "
+             "none\n"
+             "         can: leat log recover STREAM --streamlet S --log Q --accept-loss");
+}
+
+static bool same_text(struct leat_msg_string a, struct leat_msg_string b)
+{
+    return a.bytes == b.bytes && memcmp(a.text, b.text, a.bytes) == 0;
+}
+
+/* Of the coordinators, which are known by their node addresses. */
+static const char *role_name(const struct cli_cluster *cluster,
+                             const struct leat_msg_cluster_node *node)
+{
+    if (node->node_address.bytes == 0) return cluster->voter_count ? "voter" : "-";
+    if (same_text(node->node_address, cluster->head.leader_address)) return "leader";
+    for (uint32_t i = 0; i < cluster->voter_count; i++)
+        if (same_text(node->node_address, cluster->voters[i].address))
+            return cluster->voters[i].votes ? "voter" : "spare";
+    return "-";
 }
 
 static void print_json(const struct cli_cluster *cluster)
@@ -237,31 +258,14 @@ static void print_json(const struct cli_cluster *cluster)
         print_text("address", node->address, ",");
         print_text("node_address", node->node_address, ",");
         print_text("rack", node->rack, ",");
-        printf("\"state\":\"%s\",\"incarnation\":%" PRIu64 ",\"cores\":%" PRIu64
+        printf("\"state\":\"%s\",\"role\":\"%s\",\"incarnation\":%" PRIu64 ",\"cores\":%" PRIu64
                ",\"memory_bytes\":%" PRIu64 ",\"streamlets\":%" PRIu64 ",",
-               state_name(node), node->incarnation, node->cores, node->memory_bytes,
-               node->streamlets);
+               state_name(node), role_name(cluster, node), node->incarnation, node->cores,
+               node->memory_bytes, node->streamlets);
         print_report_json(&node->report);
         printf("}");
     }
     printf("]}\n");
-}
-
-static bool same_text(struct leat_msg_string a, struct leat_msg_string b)
-{
-    return a.bytes == b.bytes && memcmp(a.text, b.text, a.bytes) == 0;
-}
-
-/* Of the coordinators, which are known by their node addresses. */
-static const char *role_name(const struct cli_cluster *cluster,
-                             const struct leat_msg_cluster_node *node)
-{
-    if (node->node_address.bytes == 0) return cluster->voter_count ? "voter" : "-";
-    if (same_text(node->node_address, cluster->head.leader_address)) return "leader";
-    for (uint32_t i = 0; i < cluster->voter_count; i++)
-        if (same_text(node->node_address, cluster->voters[i].address))
-            return cluster->voters[i].votes ? "voter" : "spare";
-    return "-";
 }
 
 static char *text_cell(struct leat_msg_string text)

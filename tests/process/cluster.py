@@ -237,6 +237,9 @@ def test_a_log_whose_owner_is_down_does_not_keep_the_others_from_being_read():
     check('no server answered' not in said, said)
     check_in('not ready within', said)
     check_in('could not be read to its end', said)
+    # It is looked for all the time, and that is told as long as there is something new.
+    told = [line for i in (0, 2) for line in cluster.nodes[i].diary().splitlines() if 'fenced' in line]
+    check(len(told) <= 4, '\n'.join(told))
     cluster.nodes[1].start()
     equal(sorted(cluster.consume('s')), sorted(sum(lines.values(), [])))
 
@@ -409,6 +412,25 @@ def test_a_stream_is_described_whole_by_any_node():
     done = cluster.leat('stream', 'describe', 's', which=[0])
     check_in('unknown', done.stdout.decode())
     check_in('n2', done.stderr.decode())
+
+
+def keys(value):
+    if isinstance(value, dict):
+        return set(value) | keys(list(value.values()))
+    return set().union(*map(keys, value)) if isinstance(value, list) else set()
+
+
+def test_every_field_of_the_status_is_documented():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--copies', 2)
+    cluster.produce('s', ['x'])
+    status = until(lambda: (lambda s: s if all((n['report'] or {}).get('peers') for n in s['nodes']) else None)(
+        cluster.status()), 'all nodes are heard')
+    equal(sorted(n['role'] for n in status['nodes']), ['leader', 'voter', 'voter'])
+    with open(os.path.join(os.path.dirname(__file__), '..', '..', 'docs', 'cluster.md')) as page:
+        text = page.read()
+    shown = keys(status) | {'report_missing', 'why', 'stream', 'log'}
+    equal([name for name in sorted(shown) if f'`{name}`' not in text], [])
 
 
 def test_status_shows_memory_transports_and_logs_that_lack_copies():
