@@ -157,6 +157,16 @@ static bool torn_on_its_way(const struct leat_segment *seg, const struct leat_sc
            scan->acked_bytes == 0;
 }
 
+/* Nothing was put into the memory since it was given to this reservation: whoever takes memory clears the
+ * place of the first entry's header, and nothing else of it (leat_pool_take()). Behind it the ids of the
+ * same segment may lie: reserved, given back because too little fitted, and reserved again in the same
+ * place. A server killed at that moment has lost nothing. */
+static bool is_unwritten(const uint8_t *bytes, bool in_file)
+{
+    static const uint8_t cleared[LEAT_ENTRY_HEADER_BYTES];
+    return !in_file && memcmp(bytes, cleared, sizeof cleared) == 0;
+}
+
 /* SUBTLE: where a file's valid prefix ends, a write may have been torn, and a bit may have flipped in a
  * write that was whole and acked: what was acked last is named by nothing that was written later. So it
  * is told from an end behind which nothing was ever written: there the next entry's header is zeros
@@ -180,8 +190,8 @@ static leat_err open_bytes(struct opening *op, struct leat_held *held, const str
     struct leat_scan scan;
     leat_scan_segment(bytes, seg->capacity, &scan);
     if (!leat_open_header_matches(store, seg, &scan)) {
-        if (!known_started &&
-            (!header_resembles(seg, bytes) || torn_on_its_way(seg, &scan, in_file))) {
+        if (!known_started && (!header_resembles(seg, bytes) || is_unwritten(bytes, in_file) ||
+                               torn_on_its_way(seg, &scan, in_file))) {
             free_reservation(store, held);
             return LEAT_OK;
         }

@@ -156,6 +156,32 @@ static void store_reservation_never_started_is_freed(void **state)
     }
 }
 
+/* Given back and reserved again under the same number, in the same memory: the ids of the first one's header
+ * are still there when the server is killed. Under a header that is there they say that it is damaged. */
+static void store_reservation_in_its_own_remains_is_freed(void **state)
+{
+    (void)state;
+    for (int damaged = 0; damaged < 2; damaged++) {
+        struct bench *bench = bench_ready(3);
+        struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 16384);
+        fake_settle(&bench->world);
+        const uint8_t *memory = mine->seg->buffer;
+        write_header(mine);
+        uint64_t id = mine->id.v;
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+        bench->count--;
+        struct mine *again = reserve(bench, LEAT_DURABILITY_MEMORY, 0, 16384);
+        fake_settle(&bench->world);
+        assert_true(again == mine && again->id.v == id && again->seg->buffer == memory);
+        if (damaged) write_header(again);
+        if (damaged) again->seg->buffer[0] ^= 1;
+        reopen(bench, false);
+        const struct leat_found *found = found_of(bench, again);
+        assert_true(damaged ? found && found->kind == LEAT_FOUND_LOST : !found);
+        bench_free(bench);
+    }
+}
+
 static void store_cut_closes_a_mark_where_it_was_decided(void **state)
 {
     (void)state;
@@ -598,6 +624,7 @@ int main(void)
         cmocka_unit_test(segment_last_pin_given_back_sends_one_mail),
         cmocka_unit_test(store_whole_life_of_a_segment_keeps_its_bytes),
         cmocka_unit_test(store_reservation_never_started_is_freed),
+        cmocka_unit_test(store_reservation_in_its_own_remains_is_freed),
         cmocka_unit_test(store_cut_closes_a_mark_where_it_was_decided),
         cmocka_unit_test(store_memory_short_asks_owners_and_serves_waiting),
         cmocka_unit_test(store_commit_goes_before_rows_and_rows_are_not_starved),
