@@ -699,6 +699,18 @@ void check_final(struct check *check, uint32_t stream)
         }
 }
 
+/* One past the last offset that an auditor has to find: nobody may have had an answer for what was read. */
+static uint64_t owed_end(const struct log_model *log)
+{
+    uint64_t end = log->count;
+    while (end > log->acked_end) {
+        const struct slot *slot = slot_find(log, end - 1);
+        if (slot->known && slot->seen) break;
+        end--;
+    }
+    return end;
+}
+
 bool check_audit_done(const struct check *check, uint32_t stream_index,
                       char out_behind[CHECK_BEHIND_BYTES])
 {
@@ -706,11 +718,14 @@ bool check_audit_done(const struct check *check, uint32_t stream_index,
     for (unsigned s = 0; stream->used && s < stream->streamlets; s++) {
         for (unsigned q = 0; q < stream->logs; q++) {
             const struct log_model *log = &stream->at[s][q];
-            uint64_t end = log->acked_end;
-            bool there = end == 0 || slot_find(log, end - 1)->audited;
+            uint64_t end;
+            bool there;
             if (log->excused) {
                 end = first_vanished(log, stream) + 1;
                 there = end > log->count;
+            } else {
+                end = owed_end(log);
+                there = end == 0 || slot_find(log, end - 1)->audited;
             }
             if (there) continue;
             snprintf(out_behind, CHECK_BEHIND_BYTES, "log %u/%u/%u not read to %llu", stream_index,

@@ -279,6 +279,22 @@ static void record_seen_and_gone_later_is_vanished(void **state)
     expect(check, "vanished");
 }
 
+/* What was read and never acked has to be there as well, so an auditor is not done before it. */
+static void audit_is_done_when_what_was_read_is_there(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    char behind[CHECK_BEHIND_BYTES];
+    ack(check, disk_log, 0, 2);
+    see(check, &reader, disk_log, 0, 3);
+    see(check, &auditor, disk_log, 0, 2);
+    assert_false(check_audit_done(check, disk_log.stream, behind));
+    see(check, &auditor, disk_log, 2, 3);
+    assert_true(check_audit_done(check, disk_log.stream, behind));
+    check_final(check, disk_log.stream);
+    expect(check, NULL);
+}
+
 static void hole_in_the_final_pass_is_poll_skip(void **state)
 {
     (void)state;
@@ -541,6 +557,7 @@ int main(void)
         cmocka_unit_test(set_that_begins_beyond_what_it_read_is_poll_skip),
         cmocka_unit_test(producer_order_reversed_is_nonmonotonic_send),
         cmocka_unit_test(record_seen_and_gone_later_is_vanished),
+        cmocka_unit_test(audit_is_done_when_what_was_read_is_there),
         cmocka_unit_test(hole_in_the_final_pass_is_poll_skip),
         cmocka_unit_test(memory_log_that_waits_after_power_cut_is_accepted),
         cmocka_unit_test(what_an_accepted_loss_left_stays),
