@@ -121,6 +121,10 @@ static void on_kept(struct leat_keep *keep)
     const struct leat_hosted *hosted = leat_hosted_find(&mend->node->cores[mend->home], mend->ref);
     LEAT_ASSERT(hosted != NULL); /* it waits for this */
     mend->over = leat_log_mend_end(hosted->log, mend->segment, keep->rc);
+    if (LEAT_BUG(REFUSED_IS_LOST) && keep->rc == LEAT_E_DISK) {
+        leat_log_mend_give_up(hosted->log, mend->segment);
+        mend->over = true;
+    }
     kept_tell(mend, keep->rc);
     mend->refused = !mend->over;
     to_core_0(mend);

@@ -19,6 +19,10 @@ enum {
     SECTOR_PER_MILLE = 300,
     DEATH_PER_MILLE = 300,
     TWO_PER_MILLE = 400,
+    OWN_PER_MILLE = 800,  /* ... where mends are struck: only an owner mends */
+    MEND_PER_MILLE = 600, /* of the writes and flushes of a mend */
+    REFUSED_LATE_MAX = 3, /* writes of a seed, when all else is healed */
+    RESTART_US_MAX = 8 * 1000 * 1000,
     EQUAL_US_MAX = 120 * 1000 * 1000,
 };
 
@@ -168,8 +172,10 @@ void sim_closed_strike(struct scenario *scenario, unsigned wanted)
     if (!scenario->closed_rot) return;
     const struct leat_store *store = store_of(server);
     unsigned count = 0;
+    bool own = scenario->mends_struck && sim_rng_chance(&scenario->mend, OWN_PER_MILLE);
     for (uint32_t row = 0; store && row < row_count(store) && count < CANDIDATES_MAX; row++) {
         const struct leat_held *held = closed_at(store, row);
+        if (held && own && held->seg.role == LEAT_SEGMENT_REPLICA) continue;
         if (held && !held->slot_shared &&
             held_elsewhere(scenario, &held->seg, server, NULL, &other))
             found[count++] = held;
@@ -189,9 +195,67 @@ static void due(struct sim_world *world, struct sim_event *event)
     sim_world_at(world, world->now_us + sim_rng_between(rng, 1000, GAP_US_MAX), due, scenario);
 }
 
+/* ---- and while one is written anew ---- */
+
+static void flush_failed(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_server *server = event->a;
+    bool same = server->process->alive && event->n == server->boots;
+    if (same && !server->scenario->faults_over) sim_process_die(server->process, SIM_DEATH_KILL);
+    (void)world;
+}
+
+/* A piece of what is mended, or a flush of the file that it lies in. */
+static bool is_of_mend(const struct leat_store *store, const struct leat_disk_io *io)
+{
+    for (uint32_t row = 0; store && store->mends > 0 && row < row_count(store); row++) {
+        const struct leat_held *held = *leat_catalogue_held(&store->cat, row);
+        if (!held || !held->mending || held->slot.file->file != io->file) continue;
+        if (io->kind == LEAT_DISK_SYNC) return true;
+        if (io->offset >= held->seg.file_offset &&
+            io->offset < held->seg.file_offset + held->seg.extent.bytes)
+            return true;
+    }
+    return false;
+}
+
+static enum sim_amid amid_mend(void *arg, const struct leat_disk_io *io)
+{
+    struct sim_server *server = arg;
+    struct scenario *scenario = server->scenario;
+    struct sim_world *world = scenario->world;
+    if (!is_of_mend(store_of(server), io) || !sim_rng_chance(&scenario->mend, MEND_PER_MILLE))
+        return SIM_AMID_NOTHING;
+    bool flush = io->kind == LEAT_DISK_SYNC;
+    enum sim_amid amid =
+        (enum sim_amid)sim_rng_between(&scenario->mend, SIM_AMID_ERROR, SIM_AMID_POWER);
+    if (scenario->faults_over) { /* nobody starts anything anew: a refused write needs nobody */
+        if (flush || scenario->refused_late == REFUSED_LATE_MAX) return SIM_AMID_NOTHING;
+        scenario->refused_late++;
+        amid = SIM_AMID_ERROR;
+    }
+    if (amid == SIM_AMID_POWER && !scenario->power_cuts) amid = SIM_AMID_KILL;
+    sim_fault_struck(world, amid == SIM_AMID_ERROR  ? SIM_FAULT_MEND_ERROR
+                            : amid == SIM_AMID_KILL ? SIM_FAULT_MEND_KILL
+                                                    : SIM_FAULT_MEND_POWER);
+    sim_trace(world, "%s: %s amid the %s of a mend", server->name,
+              amid == SIM_AMID_ERROR  ? "an error"
+              : amid == SIM_AMID_KILL ? "a kill"
+                                      : "the power goes",
+              flush ? "flush" : "write");
+    /* Nothing is written to that file any more: somebody starts the node anew, now or later. */
+    if (amid == SIM_AMID_ERROR && flush)
+        sim_world_at(world, world->now_us + sim_rng_between(&scenario->mend, 20000, RESTART_US_MAX),
+                     flush_failed, server)
+            ->n = server->boots;
+    return amid;
+}
+
 void sim_closed_start(struct scenario *scenario)
 {
     if (!scenario->closed_rot) return;
+    for (unsigned i = 0; i < scenario->server_count && scenario->mends_struck; i++)
+        sim_disk_amid(scenario->servers[i].disk, amid_mend, &scenario->servers[i]);
     sim_world_at(scenario->world,
                  scenario->world->now_us + sim_rng_between(&scenario->closed, 1000, GAP_US_MAX),
                  due, scenario);

@@ -37,6 +37,10 @@ void sim_damage_choose(struct scenario *scenario)
     sim_rng_init(&scenario->closed, scenario->world->seed, "closed");
     scenario->closed_rot = sim_rng_chance(&scenario->closed, 400);
     scenario->scrubs = scenario->closed_rot && sim_rng_chance(&scenario->closed, 500);
+    sim_rng_init(&scenario->mend, scenario->world->seed, "mends");
+    scenario->mends_struck = scenario->closed_rot && sim_rng_chance(&scenario->mend, 600);
+    /* What nobody looks for is mended when somebody reads it from the disk: seldom. */
+    if (scenario->mends_struck && sim_rng_chance(&scenario->mend, 800)) scenario->scrubs = true;
 }
 
 void sim_damage_strike(struct sim_server *server)

@@ -286,6 +286,15 @@ static void zero_start(struct sim_actor *actor, struct leat_disk_io *io, uint64_
 
 static void beside_begin(struct sim_world *world, struct sim_event *event);
 
+/* Whoever has a write refused in the middle of it may write again; nobody restarts anything for that. */
+static void beside_apply(struct sim_disk *disk, struct sim_beside *beside, bool fails)
+{
+    bool took_error = disk->took_error;
+    if (fails) sim_disk_fail_next(disk, beside->io->kind);
+    (void)io_apply(disk, beside->io, beside->stage);
+    if (fails && beside->io->kind == LEAT_DISK_WRITE) disk->took_error = took_error;
+}
+
 static void beside_finish(struct sim_world *world, struct sim_event *event)
 {
     struct sim_beside *beside = event->a;
@@ -304,7 +313,13 @@ static void beside_finish(struct sim_world *world, struct sim_event *event)
         cut(disk, process);
         return;
     }
-    (void)io_apply(disk, io, beside->stage);
+    enum sim_amid amid = disk->amid ? disk->amid(disk->amid_arg, io) : SIM_AMID_NOTHING;
+    if (amid == SIM_AMID_KILL || amid == SIM_AMID_POWER) {
+        inside(disk, io, beside->stage);
+        sim_process_die(process, amid == SIM_AMID_POWER ? SIM_DEATH_POWER : SIM_DEATH_KILL);
+        return;
+    }
+    beside_apply(disk, beside, amid == SIM_AMID_ERROR);
     if (aimed(disk, beside->op, SIM_CUT_AFTER)) {
         cut(disk, process);
         return;

@@ -22,6 +22,12 @@ void sim_disk_sweep(struct sim_disk *disk, sim_sweep_fn sweep, void *arg)
     disk->sweep_arg = arg;
 }
 
+void sim_disk_amid(struct sim_disk *disk, sim_amid_fn amid, void *arg)
+{
+    disk->amid = amid;
+    disk->amid_arg = arg;
+}
+
 uint64_t sim_disk_ops_count(const struct sim_disk *disk)
 {
     return disk->ops;

@@ -66,6 +66,8 @@ struct sim_disk {
     void *on_cut_arg;
     sim_sweep_fn sweep;
     void *sweep_arg;
+    sim_amid_fn amid;
+    void *amid_arg;
     bool full, fail_write, fail_sync, took_error, lost_flush;
 };
 

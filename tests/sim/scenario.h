@@ -172,6 +172,9 @@ struct scenario {
     struct sim_rng closed;
     bool closed_rot; /* ... and of that only closed segments, which it has to make good by itself */
     bool scrubs;     /* its nodes look for damage by themselves */
+    bool mends_struck; /* something goes wrong while one is made good */
+    unsigned refused_late;
+    struct sim_rng mend;
     struct sim_rot { /* the first byte of each, where it is, and what it was */
         struct sim_server *server;
         struct leat_log_ref log;

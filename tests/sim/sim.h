@@ -79,6 +79,9 @@ enum sim_fault {
     SIM_FAULT_CLOSED_OWN,                      /* a closed segment rotted on its owner's disk */
     SIM_FAULT_CLOSED_COPY,                     /* ... on that of a node with a copy */
     SIM_FAULT_CLOSED_CUT,                      /* ... as its file lost its end */
+    SIM_FAULT_MEND_ERROR,                      /* the disk refused a write or a flush of a mend */
+    SIM_FAULT_MEND_POWER,                      /* the power went amid a mend's write or flush */
+    SIM_FAULT_MEND_KILL,                       /* ... or its process was killed there */
     SIM_FAULT_MENDED,                          /* no fault: it was written anew */
     SIM_FAULT_RUNNING_DISK,                    /* ... or a bit flipped, while its node ran */
     SIM_FAULT_STALE_DISK,                      /* a machine's disk was put back to what it was */
@@ -280,6 +283,10 @@ void sim_disk_aim(struct sim_disk *disk, uint64_t n, enum sim_cut_phase phase,
  * questions are asked. */
 typedef bool (*sim_sweep_fn)(void *arg, uint64_t op, enum sim_cut_phase phase);
 void sim_disk_sweep(struct sim_disk *disk, sim_sweep_fn sweep, void *arg);
+/** Asked in the middle of every write and flush that runs beside a queue: what becomes of it? */
+enum sim_amid { SIM_AMID_NOTHING, SIM_AMID_ERROR, SIM_AMID_KILL, SIM_AMID_POWER };
+typedef enum sim_amid (*sim_amid_fn)(void *arg, const struct leat_disk_io *io);
+void sim_disk_amid(struct sim_disk *disk, sim_amid_fn amid, void *arg);
 uint64_t sim_disk_ops_count(const struct sim_disk *disk);
 void sim_disk_reseed(struct sim_disk *disk, uint64_t seed);
 void sim_disk_set_full(struct sim_disk *disk, bool full);
