@@ -9,11 +9,24 @@
 
 /* ---- what is found ---- */
 
-static void found_add(struct leat_below_found *found, uint64_t segment, struct leat_extent extent)
+/* SUBTLE: the later owner's is right, however few have it.
+ *  1. X's segment 5 of epoch 3 is on X and B, and both are away. An operator gives it up: Y, in epoch 4, begins
+ *     a segment 5 of its own where offsets jumped to, and acks.
+ *  2. Y's segment 6 is lost, and given up. X and B are back. What is left in front of the second jump is
+ *     segment 5: X's on two nodes, Y's on one.
+ *  3. Did more nodes win, what Y acked in segment 5 would be dropped, and what was given up be there again.
+ * Whoever owns a log later has seen where its end was decided: an older epoch's segment of that number has
+ * nothing that counts. */
+void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t epoch,
+                    struct leat_extent extent)
 {
+    if (extent.bytes < LEAT_ENTRY_HEADER_BYTES || extent.bytes > LEAT_SEGMENT_BYTES_MAX) return;
+    bool same = found->count > 0 && segment == found->segment;
     if (found->count > 0 && segment < found->segment) return;
-    if (segment > found->segment) found->count = 0;
+    if (same && epoch < found->epoch) return;
+    if (!same || epoch > found->epoch) found->count = 0;
     found->segment = segment;
+    found->epoch = epoch;
     for (uint32_t i = 0; i < found->count; i++) {
         struct leat_below_candidate *candidate = &found->candidates[i];
         if (candidate->extent.bytes != extent.bytes || candidate->extent.crc != extent.crc)
@@ -25,13 +38,34 @@ static void found_add(struct leat_below_found *found, uint64_t segment, struct l
     found->candidates[found->count++] = (struct leat_below_candidate){extent, 1};
 }
 
+/* Of one epoch: one owner wrote both, so the longer one begins with the shorter. Nothing behind a jump names
+ * either. The log's owner made as many copies as were wanted of the one, and had those of an attempt that came
+ * to nothing dropped where it heard of them; in doubt nothing that somebody was shown is to be missing. */
+static uint32_t best(const struct leat_below_found *found)
+{
+    uint32_t at = 0;
+    LEAT_ASSERT_CMP(found->count, >, 0);
+    for (uint32_t i = 1; i < found->count; i++) {
+        const struct leat_below_candidate *it = &found->candidates[i],
+                                          *that = &found->candidates[at];
+        if (it->nodes > that->nodes ||
+            (it->nodes == that->nodes && it->extent.bytes > that->extent.bytes))
+            at = i;
+    }
+    return at;
+}
+
 struct leat_extent leat_below_best(const struct leat_below_found *found)
 {
-    const struct leat_below_candidate *best = &found->candidates[0];
-    LEAT_ASSERT_CMP(found->count, >, 0);
-    for (uint32_t i = 1; i < found->count; i++)
-        if (found->candidates[i].nodes > best->nodes) best = &found->candidates[i];
-    return best->extent;
+    return found->candidates[best(found)].extent;
+}
+
+bool leat_below_pass(struct leat_below_found *found)
+{
+    if (found->count < 2) return false;
+    found->candidates[best(found)] = found->candidates[found->count - 1];
+    found->count--;
+    return true;
 }
 
 struct look {
@@ -43,7 +77,8 @@ static void look_see(void *arg, const struct leat_replica_info *info)
 {
     const struct look *look = arg;
     if (info->state != LEAT_SEGMENT_CLOSED || info->incomplete || info->damaged) return;
-    if (info->segment.v <= look->segment) found_add(look->found, info->segment.v, info->extent);
+    if (info->segment.v <= look->segment)
+        leat_below_add(look->found, info->segment.v, info->epoch.v, info->extent);
 }
 
 /* Among this node's replicas. Thread: core 0. */
@@ -69,9 +104,10 @@ static void answer_read(struct leat_below *below, const struct leat_frame *answe
         uint64_t segment = leat_msg_read_u64(&reader);
         extent.bytes = leat_msg_read_u32(&reader);
         extent.crc = leat_msg_read_u32(&reader);
-        if (fields > 3) leat_msg_skip_n(&reader, fields - 3);
-        if (!reader.failed && fields >= 3 && extent.bytes > 0 && segment <= below->segment)
-            found_add(&below->found, segment, extent);
+        uint32_t epoch = fields > 3 ? leat_msg_read_u32(&reader) : 0;
+        if (fields > 4) leat_msg_skip_n(&reader, fields - 4);
+        if (!reader.failed && fields >= 3 && segment <= below->segment)
+            leat_below_add(&below->found, segment, epoch, extent);
     }
 }
 
@@ -155,10 +191,11 @@ static void call_deliver_back(void *actor, struct leat_mail *mail)
     leat_call_writer(below->call.core, &writer);
     leat_msg_write_array(&writer, found->count);
     for (uint32_t i = 0; i < found->count; i++) {
-        leat_msg_write_array(&writer, 3);
+        leat_msg_write_array(&writer, 4);
         leat_msg_write_u64(&writer, found->segment);
         leat_msg_write_u64(&writer, found->candidates[i].extent.bytes);
         leat_msg_write_u64(&writer, found->candidates[i].extent.crc);
+        leat_msg_write_u64(&writer, found->epoch);
     }
     leat_call_answer(&below->call, &writer);
 }

@@ -10,9 +10,10 @@
 enum { LEAT_BELOW_CANDIDATES_MAX = 4, LEAT_BELOW_BYTES_MAX = 48 };
 
 /* Whole closed replicas of one segment, by what they are: all are the same, but for some that attempts of
- * recovery made which came to nothing. */
+ * recovery made which came to nothing, and some of owners whose end was decided in front of it. */
 struct leat_below_found {
     uint64_t segment;
+    uint32_t epoch; /* of the owner that wrote it */
     uint32_t count; /* of candidates; 0: there is none */
     struct leat_below_candidate {
         struct leat_extent extent;
@@ -38,7 +39,13 @@ struct leat_below {
 };
 /** Thread: core 0. */
 void leat_below_start(struct leat_below *below);
-/** Which of them most nodes have; found.count is not 0. */
+/** A node says that it has a whole closed replica of that. Only the newest segment stays, and of that the
+ * latest epoch. What no segment can be is passed over. */
+void leat_below_add(struct leat_below_found *found, uint64_t segment, uint32_t epoch,
+                    struct leat_extent extent);
+/** Which of them most nodes have; of two that as many have the longer one. found.count is not 0. */
 struct leat_extent leat_below_best(const struct leat_below_found *found);
+/** No node gives that one out: the next best. False: there is none. */
+bool leat_below_pass(struct leat_below_found *found);
 
 #endif

@@ -37,6 +37,7 @@ struct leat_takeover {
     /* The segment that is wanted now; extent {0, 0}: nothing names it, the newest up to there. */
     uint64_t segment, next_offset;
     struct leat_extent extent;
+    struct leat_below_found left; /* nothing names it: others that it may be, too */
     uint64_t first_retained;
     struct leat_segment *seg; /* adopted, on its way to the log */
     struct leat_start start;  /* its */

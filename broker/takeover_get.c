@@ -49,6 +49,20 @@ static void lost_left(struct leat_takeover *takeover)
     takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
 }
 
+/* SUBTLE: what most nodes claim may be had from none of them.
+ *  1. Of segment 5, which nothing names, X has a copy that an attempt of recovery cut, and B the log's own.
+ *  2. Y takes X's, and no node gives it out: a bit of it has flipped.
+ *  3. Did Y go on below it, B would be told to drop segment 5. */
+static bool next_left(struct leat_takeover *takeover)
+{
+    if (!takeover->nowhere || !takeover->all_asked || !leat_below_pass(&takeover->left))
+        return false;
+    takeover->extent = leat_below_best(&takeover->left);
+    takeover->failures = takeover->nowhere = 0;
+    takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
+    return true;
+}
+
 static void missing(struct leat_takeover *takeover, leat_err rc)
 {
     takeover->failures++;
@@ -61,7 +75,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
         if (takeover->nowhere == 1) takeover->missing_us = now_us;
         if (takeover->tail.jumped && takeover->nowhere && takeover->all_asked &&
             now_us >= takeover->missing_us + LEAT_TAKEOVER_MISSING_US) {
-            lost_left(takeover);
+            if (!next_left(takeover)) lost_left(takeover);
             return;
         }
         uint64_t patience_us =
@@ -82,6 +96,7 @@ static void missing(struct leat_takeover *takeover, leat_err rc)
         takeover_pause(takeover, LEAT_TAKEOVER_TICK_US);
         return;
     }
+    if (next_left(takeover)) return;
     takeover->phase = PHASE_ENDED; /* a later look begins anew: leat_takeover_older() */
     takeover->complete = false;
     takeover->away = !leat_all_nodes_up(takeover_core(takeover));
@@ -145,8 +160,9 @@ static void on_below(struct leat_below *below, leat_err rc)
     if (rc != LEAT_OK && rc != LEAT_E_UNKNOWN_STREAM) {
         takeover_pause(takeover, 5 * LEAT_TAKEOVER_TICK_US);
     } else if (found && (takeover->all_asked || below->found.segment == below->segment)) {
-        takeover->extent = leat_below_best(&below->found);
-        takeover->segment = below->found.segment;
+        takeover->left = below->found;
+        takeover->extent = leat_below_best(&takeover->left);
+        takeover->segment = takeover->left.segment;
         takeover->next_offset = 0;
         takeover_kick(takeover_core(takeover));
     } else if (!found && takeover->all_asked) {
@@ -158,6 +174,7 @@ static void on_below(struct leat_below *below, leat_err rc)
 
 static void below_start(struct leat_core *core, struct leat_takeover *takeover)
 {
+    takeover->left.count = 0;
     takeover->below = (struct leat_below){.core = core,
                                           .ref = takeover->ref,
                                           .segment = takeover->segment,

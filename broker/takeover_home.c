@@ -169,6 +169,7 @@ static void older_want(struct leat_takeover *takeover)
     }
     takeover->segment--;
     takeover->extent = takeover->start.previous;
+    takeover->left.count = 0;
     takeover->next_offset = takeover->start.base_offset;
 }
 

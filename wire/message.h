@@ -362,8 +362,8 @@ void leat_msg_log_ref_read(struct leat_msg_reader *reader, struct leat_log_ref *
  *   Answer [bin…], one for each log of the stream: [how many nodes besides the owner have its newest
  *   segment whole, numbers of all that have it, those first], a byte each; empty: not its own
  * LOG_BELOW [[stream id, streamlet, log], segment], between nodes
- *   Answer [[segment, bytes, crc]…]   the newest whole closed replica up to that one, as a rule one;
- *   several where they differ
+ *   Answer [[segment, bytes, crc, epoch]…]   the newest whole closed replica up to that one, as a rule one;
+ *   several where they differ. epoch: of the owner that wrote it
  * STATUS []
  *   Answer [version text, uptime ms, cpu us (whole process), memory budget, memory used, disk free,
  *           cores, appended records, appended bytes, fetched records, fetched bytes, connections,
