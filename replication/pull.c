@@ -11,8 +11,10 @@
 enum {
     PIECE_BYTES = 512 * 1024,
     BLOCK_BYTES = 4096,
-    ANSWER_HEAD_BYTES = 16,     /* before the piece */
-    PIECE_US = 5 * 1000 * 1000, /* longest wait for one */
+    ANSWER_HEAD_BYTES = 16,          /* before the piece */
+    PIECE_US = 5 * 1000 * 1000,      /* longest wait for one */
+    PIECE_SOON_US = 1000 * 1000,     /* ... while another node is left that may have it */
+    RATE_BYTES_PER_SECOND = 1 << 20, /* at which a source has to bring the rest, while one is */
 };
 
 /* ---- serving ---- */
@@ -182,6 +184,25 @@ static void pull_end(struct leat_backup_pull *pull, leat_err rc)
     pull->on_done(pull, rc);
 }
 
+/* SUBTLE: who answers pings is not who gives out bytes.
+ *  1. X's disk stands still, or its process is busy with others. It says that it is there, all the time.
+ *  2. Recovery decides, and Y is to have what X and B have. X is asked first, and for each piece PIECE_US.
+ *  3. Before B is asked the attempt is over (CO_PULL_US_MAX), and the next one asks X first, too.
+ * So each source has a time that begins with it and grows with what has arrived. Where all are so slow they
+ * are asked once more, as patiently as if each were the only one. */
+static uint64_t piece_us(struct leat_backup_pull *pull)
+{
+    bool last = pull->node_at + 1 == pull->node_count && !pull->slow;
+    uint64_t now_us = backup_now(pull->backup);
+    if (pull->at == 0) pull->since_us = now_us;
+    pull->hurried = !pull->patient && !last;
+    if (!pull->hurried) return PIECE_US;
+    uint64_t end_us =
+        pull->since_us + PIECE_SOON_US + (uint64_t)pull->at * 1000 * 1000 / RATE_BYTES_PER_SECOND;
+    uint64_t left_us = end_us > now_us ? end_us - now_us : 1;
+    return left_us < PIECE_SOON_US ? left_us : PIECE_SOON_US;
+}
+
 /* The next one that may have it; where none is left, the first reason is told. */
 static void pull_next_node(struct leat_backup_pull *pull, leat_err rc)
 {
@@ -344,6 +365,7 @@ static void on_piece(struct leat_link_call *call, leat_err rc, const struct leat
         piece_take(pull, &piece);
     else if (!rc)
         rc = first_piece(pull, &piece);
+    if (rc == LEAT_E_TIMEOUT && pull->hurried) pull->slow = true;
     if (rc) pull_next_node(pull, rc);
 }
 
@@ -357,7 +379,7 @@ static void pull_ask(struct leat_backup_pull *pull)
         pull->call = (struct leat_link_call){.kind = LEAT_REP_PULL,
                                              .control = pull->control,
                                              .control_bytes = rep_pull_encode(&body, pull->control),
-                                             .timeout_us = PIECE_US,
+                                             .timeout_us = piece_us(pull),
                                              .on_done = on_piece,
                                              .owner = pull};
         leat_err rc = net->call(net->ctx, pull->nodes[pull->node_at], &pull->call);
@@ -367,6 +389,12 @@ static void pull_ask(struct leat_backup_pull *pull)
             pull_next_node(pull, rc);
             return;
         }
+    }
+    if (pull->slow && !pull->patient) {
+        pull->patient = true;
+        pull->node_at = 0;
+        pull_ask(pull);
+        return;
     }
     pull_end(pull, pull->rc ? pull->rc : LEAT_E_NOT_FOUND);
 }
@@ -404,6 +432,7 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
     pull->first = NULL;
     pull->at = 0;
     pull->node_at = 0;
+    pull->slow = pull->patient = false;
     pull->rc = LEAT_OK;
     pull->mail = (struct leat_mail){.deliver = pull_deliver};
     post->send(post->ctx, post->self, &pull->mail);

@@ -285,6 +285,9 @@ struct leat_backup_pull {
     uint8_t *first; /* piece, until there is a place for it */
     uint32_t first_bytes, at, asked;
     unsigned node_at;
+    uint64_t since_us; /* the node at node_at was asked first */
+    bool hurried, slow,
+        patient; /* this piece; one was left for its pace; all are asked once more */
     leat_err rc;
     uint8_t control[96];
 };

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/replication/world.h"
+#include "tests/replication/world_parts.h"
 
 /* A closed segment that two backups have and the third has not. */
 struct scene {
@@ -52,14 +52,19 @@ static void scene_look(struct scene *scene, uint64_t segment)
     assert_true(scene->to != 0 && scene->pull.extent.bytes > 0);
 }
 
-static struct scene *scene_new(uint64_t seed)
+/* batch_bytes: the larger they are, the larger the segments. */
+static struct scene *scene_sized(uint64_t seed, uint32_t batch_bytes, uint32_t segment_bytes_max)
 {
     struct scene *scene = calloc(1, sizeof *scene);
     assert_non_null(scene);
-    struct world *world = world_new(seed, 4, 3, 1, LEAT_DURABILITY_MEMORY, 0);
+    struct world *world = world_new(seed, 4, 3, 0, LEAT_DURABILITY_MEMORY, 0);
     scene->world = world;
+    world->segment_bytes_max = segment_bytes_max;
+    world->log_count = 1;
+    world_log_open(world, 0);
     for (unsigned i = 0; i < 100; i++)
-        for (unsigned tries = 0; !world_append(&world->logs[0], 3000) && tries < 200000; tries++) {
+        for (unsigned tries = 0; !world_append(&world->logs[0], batch_bytes) && tries < 200000;
+             tries++) {
             world_step(world);
             world_care(world);
         }
@@ -68,6 +73,21 @@ static struct scene *scene_new(uint64_t seed)
     scene->pull = (struct leat_backup_pull){
         .log = world->logs[0].ref, .segment = {1}, .on_done = on_pulled, .owner = scene};
     scene_look(scene, 1);
+    return scene;
+}
+
+static struct scene *scene_new(uint64_t seed)
+{
+    return scene_sized(seed, 3000, 64 * 1024);
+}
+
+/* Of two pieces: a log's segments grow. */
+static struct scene *scene_long(uint64_t seed)
+{
+    struct scene *scene = scene_sized(seed, 60 * 1000, 4 * 1024 * 1024);
+    scene->pull.segment.v = 4;
+    scene_look(scene, 4);
+    assert_in_range(scene->pull.extent.bytes, 513 * 1024, 1024 * 1024);
     return scene;
 }
 
@@ -247,6 +267,108 @@ static void pull_goes_on_with_the_next_when_a_source_dies(void **state)
     scene_free(scene);
 }
 
+static void mute_both(struct scene *scene, bool first, bool second)
+{
+    scene->world->nodes[scene->from[0]].mute = first;
+    scene->world->nodes[scene->from[1]].mute = second;
+}
+
+static void pull_both(struct scene *scene)
+{
+    scene->pull.nodes[0] = scene->from[0];
+    scene->pull.nodes[1] = scene->from[1];
+    scene->pull.node_count = 2;
+    struct leat_backup *backup = scene->world->nodes[scene->to].backup;
+    assert_int_equal(leat_backup_pull(backup, &scene->pull), LEAT_OK);
+}
+
+/* Its link is up, and no bytes come: the other one has them all the same. */
+static void pull_leaves_a_source_that_gives_nothing(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new(53);
+    uint64_t start_us = scene->world->now_us;
+    mute_both(scene, true, false);
+    pull_both(scene);
+    until_done(scene, 1);
+    assert_int_equal(scene->rc, LEAT_OK);
+    assert_in_range(scene->world->now_us - start_us, 1000 * 1000, 1500 * 1000);
+    mute_both(scene, false, false);
+    scene_free(scene);
+}
+
+/* In the middle, after pieces that came at once: what has arrived does not make it wait for long. */
+static void pull_leaves_a_source_that_stops_amid_a_segment(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_long(54);
+    pull_both(scene);
+    while (scene->pull.at == 0)
+        world_step(scene->world);
+    assert_true(scene->pull.at < scene->pull.extent.bytes);
+    uint64_t stop_us = scene->world->now_us;
+    mute_both(scene, true, false);
+    until_done(scene, 1);
+    assert_int_equal(scene->rc, LEAT_OK);
+    assert_true(holds(scene));
+    assert_in_range(scene->world->now_us - stop_us, 500 * 1000, 1500 * 1000);
+    mute_both(scene, false, false);
+    scene_free(scene);
+}
+
+/* Time passes, no further than that. */
+static void step_to(struct world *world, uint64_t us)
+{
+    uint64_t until_us = world->now_us + us;
+    while (world->now_us < until_us) {
+        if (world->nodes[0].wake_us > until_us) world->nodes[0].wake_us = until_us;
+        world_step(world);
+    }
+}
+
+/* Bytes come, and so slowly that an attempt would be over before the last: the next one is asked. */
+static void pull_leaves_a_source_that_is_slow_all_along(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_long(55);
+    struct world *world = scene->world;
+    struct world_node *first = &world->nodes[scene->from[0]];
+    pull_both(scene);
+    step_to(world, 100);
+    first->mute = true;
+    step_to(world, 900 * 1000);
+    first->mute = false;
+    while (scene->pull.at == 0)
+        world_step(world);
+    assert_int_equal(scene->pull.node_at, 0); /* a piece has come in time */
+    first->mute = true;
+    step_to(world, 700 * 1000); /* the next one would, were it the first */
+    first->mute = false;
+    until_done(scene, 1);
+    assert_int_equal(scene->pull.node_at, 1);
+    assert_int_equal(scene->rc, LEAT_OK);
+    scene_free(scene);
+}
+
+/* Nobody is faster: then a slow one is better than none. */
+static void pull_waits_longer_where_all_are_slow(void **state)
+{
+    (void)state;
+    struct scene *scene = scene_new(57);
+    struct world *world = scene->world;
+    uint64_t start_us = world->now_us;
+    mute_both(scene, true, true);
+    pull_both(scene);
+    while (world->now_us < start_us + 5 * 1000 * 1000)
+        world_step(world);
+    assert_int_equal(scene->done, 0); /* both were left, and the first is asked again */
+    mute_both(scene, false, false);
+    until_done(scene, 1);
+    assert_int_equal(scene->rc, LEAT_OK);
+    assert_true(holds(scene));
+    scene_free(scene);
+}
+
 /* No more than a named number at one time, and no lengths that no segment has. */
 static void pull_is_refused_where_it_can_not_be(void **state)
 {
@@ -338,6 +460,10 @@ int main(void)
         cmocka_unit_test(pull_believes_nothing_that_it_has_not_checked),
         cmocka_unit_test(pull_where_one_of_two_is_torn_serves_the_other),
         cmocka_unit_test(pull_goes_on_with_the_next_when_a_source_dies),
+        cmocka_unit_test(pull_leaves_a_source_that_gives_nothing),
+        cmocka_unit_test(pull_leaves_a_source_that_stops_amid_a_segment),
+        cmocka_unit_test(pull_leaves_a_source_that_is_slow_all_along),
+        cmocka_unit_test(pull_waits_longer_where_all_are_slow),
         cmocka_unit_test(pull_is_refused_where_it_can_not_be),
         cmocka_unit_test(parked_copy_that_is_longer_is_no_copy),
     };
