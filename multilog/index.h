@@ -29,11 +29,15 @@ struct leat_index *leat_index_create(uint32_t capacity);
 void leat_index_destroy(struct leat_index **index);
 /** Payload bytes of the close entry at most, for room to keep free. */
 uint32_t leat_index_close_bytes_max(uint32_t capacity);
-/** A batch is about to lie at `position`. max_before: highest timestamp before it. Hot. */
+/** A batch is about to lie at `position`. max_before: highest timestamp before it. Hot.
+ * A row holds 32 bits of offset: what lies further from the segment's first one is found by a walk from the
+ * last row. A megabyte of compressed batches may say that it has so many records. */
 static inline void leat_index_note(struct leat_index *index, uint32_t position,
                                    uint64_t offset_delta, int64_t max_before)
 {
-    if (position < index->next_position || index->close.index_count == index->row_max) return;
+    if (position < index->next_position || index->close.index_count == index->row_max ||
+        offset_delta > UINT32_MAX)
+        return;
     index->rows[index->close.index_count++] =
         (struct leat_index_row){position, (uint32_t)offset_delta, max_before};
     index->next_position = position + LEAT_INDEX_EVERY_BYTES;

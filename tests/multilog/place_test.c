@@ -6,6 +6,8 @@
 
 #include <cmocka.h>
 
+#include "base/bytes.h"
+#include "base/crc32c.h"
 #include "base/mem.h"
 #include "reopen.h"
 
@@ -124,6 +126,59 @@ static void place_behind_a_flipped_bit_is_no_lie(void **state)
     }
     assert_true(found > 32);
     places_end(&places);
+}
+
+/* A batch that says to hold as many records as any may, in a few bytes: what is compressed is not looked at. */
+static void must_append_many(struct fake *fake, unsigned *batches)
+{
+    uint32_t total = fake_batch(bytes, sizeof bytes, 1, 8, fake_wall(fake), -1, -1, -1);
+    struct sent sent = {.append = {.on_acked = on_answer, .owner = &sent}, .rc = LEAT_E_AGAIN};
+    struct leat_batch batch;
+    leat_put_be16(bytes + 21, LEAT_CODEC_GZIP);
+    leat_put_be32(bytes + 23, LEAT_RECORDS_PER_BATCH_MAX - 1);
+    leat_put_be32(bytes + 57, LEAT_RECORDS_PER_BATCH_MAX);
+    leat_put_be32(bytes + LEAT_BATCH_CRC_AT,
+                  leat_crc32c(0, bytes + LEAT_BATCH_CRC_FROM, total - LEAT_BATCH_CRC_FROM));
+    assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
+    leat_err rc = leat_log_append(fake->log, &batch, &sent.append, NULL);
+    fake_settle(fake);
+    assert_true(rc == LEAT_OK || rc == LEAT_E_AGAIN);
+    if (rc == LEAT_E_AGAIN) return; /* there is room now */
+    assert_int_equal(sent.rc, LEAT_OK);
+    (*batches)++;
+}
+
+/* Goal: a segment whose offsets reach over more than 32 bits is read at each of them, written to and closed. */
+static void place_of_an_offset_beyond_32_bits_of_its_segment(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(9, LEAT_DURABILITY_MEMORY);
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    unsigned batches = 0;
+    fake->options.settings.segment_bytes_max = LEAT_SEGMENT_BYTES_MAX;
+    fake_open(fake, NULL, 0, NULL);
+    while (fake->log->head.seg == NULL || fake->log->head.seg->capacity < 2 * 1024 * 1024 ||
+           fake->log->head.writer.used < 1024 * 1024)
+        must_append_many(fake, &batches);
+    assert_true(fake->log->next_offset - fake->log->head.seg->base_offset > UINT32_MAX);
+    uint64_t end = leat_log_acked_offset(fake->log);
+    assert_true(end == (uint64_t)batches * LEAT_RECORDS_PER_BATCH_MAX);
+    for (int closed = 0; closed < 2; closed++) {
+        for (unsigned i = 0; i < batches; i += 97) {
+            uint64_t base = (uint64_t)i * LEAT_RECORDS_PER_BATCH_MAX;
+            struct leat_locate_op op = {.what = LEAT_LOCATE_OFFSET, .value = (int64_t)base + 5};
+            struct leat_read read = {.from = {base + 5}};
+            assert_int_equal(locate(fake, &op, buffer), LEAT_OK);
+            assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+            assert_true(read.first.v == base);
+        }
+        fake->log->roll_wanted = true;
+        log_mark_dirty(fake->log);
+        fake_settle(fake);
+        evict_all(fake);
+    }
+    free(buffer);
+    fake_destroy(fake);
 }
 
 /* Goal: only where a batch begins is there something; 0 is a segment's first record, and the end is the end. */
@@ -252,6 +307,7 @@ int main(void)
         cmocka_unit_test(place_leads_to_its_batch_for_good),
         cmocka_unit_test(place_between_batches_is_refused),
         cmocka_unit_test(place_behind_a_flipped_bit_is_no_lie),
+        cmocka_unit_test(place_of_an_offset_beyond_32_bits_of_its_segment),
         cmocka_unit_test(place_of_what_is_not_acked_is_refused),
         cmocka_unit_test(place_of_what_was_given_up_is_refused),
         cmocka_unit_test(place_of_a_log_with_holes),
