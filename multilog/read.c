@@ -65,8 +65,10 @@ static bool entry_is_sane(const struct leat_entry *entry, uint32_t at, uint32_t 
     if (entry->flags || entry->zero16 || entry->zero64) return false;
     /* Only batches have records: a flipped type must not make a batch vanish. */
     if ((entry->type == LEAT_ENTRY_BATCH) != (entry->record_count != 0)) return false;
-    /* Any batch fits a reader's buffer: one that does not would be read again for ever. */
-    if (entry->type == LEAT_ENTRY_BATCH && entry->payload_bytes > LEAT_BATCH_BYTES_MAX)
+    /* Any batch fits a reader's buffer: one that does not would be read again for ever. And all have a header,
+     * where what is looked for by its time is looked up. */
+    if (entry->type == LEAT_ENTRY_BATCH && (entry->payload_bytes > LEAT_BATCH_BYTES_MAX ||
+                                            entry->payload_bytes < LEAT_BATCH_HEADER_BYTES))
         return false;
     return entry->payload_bytes <= limit - at - LEAT_ENTRY_HEADER_BYTES;
 }
@@ -135,6 +137,10 @@ static enum walk_end walk(const struct leat_log *log, struct leat_read *read,
             bool whole = *at + LEAT_ENTRY_HEADER_BYTES + entry->payload_bytes <= view->end;
             if (!whole && target->kind == LEAT_TARGET_TIME)
                 return read->iov_count ? WALK_DONE : WALK_MORE;
+            /* That a batch is older is believed only of what was written: a reader that begins at a time never sees
+             * what is passed over here. */
+            if (view->verify && target->kind == LEAT_TARGET_TIME && !batch_is_right(entry, payload))
+                return read->iov_count ? WALK_DONE : WALK_DAMAGED;
             /* An offset was compared with where the log begins when the read began. */
             bool given_up = target->kind != LEAT_TARGET_OFFSET &&
                             entry->base_offset + entry->record_count <= log->first_offset;

@@ -128,6 +128,46 @@ static void place_behind_a_flipped_bit_is_no_lie(void **state)
     places_end(&places);
 }
 
+/* Goal: whatever bit flips in a batch, a time is not answered by a record behind the first one that is not older. */
+static void time_behind_a_flipped_bit_is_no_lie(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(9, LEAT_DURABILITY_MEMORY);
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    fake->options.settings.segment_bytes_max = 64 * 1024;
+    fake_open(fake, NULL, 0, NULL);
+    while (fake->log->next_segment < 3) {
+        fake->wall_offset_ms += 1000; /* no two batches have the same times */
+        must_append(fake, RECORDS, 100);
+    }
+    evict_all(fake);
+    const struct leat_segment *seg = log_slot_at(fake->log, 0)->seg;
+    uint8_t *at = fake_held_of(fake, seg)->file;
+    uint32_t position = 0;
+    const struct leat_entry *entry;
+    while ((entry = leat_entry_at(at, seg->extent.bytes, position)) != NULL &&
+           (entry->type != LEAT_ENTRY_BATCH || entry->base_offset == 0))
+        position += leat_entry_bytes(entry->payload_bytes);
+    assert_non_null(entry);
+    at += position;
+    uint32_t count = LEAT_ENTRY_HEADER_BYTES + entry->payload_bytes;
+    uint64_t offset = entry->base_offset + RECORDS - 1; /* its newest record */
+    int64_t newest = (int64_t)leat_get_be64(at + LEAT_ENTRY_HEADER_BYTES + 35);
+    unsigned found = 0;
+    for (unsigned bit = 0; bit < 8 * count; bit++) {
+        struct leat_locate_op op = {.what = LEAT_LOCATE_TIME, .value = newest};
+        at[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        (void)locate(fake, &op, buffer);
+        assert_true(op.rc == LEAT_E_DAMAGED || op.rc == LEAT_OK);
+        if (op.rc == LEAT_OK) assert_int_equal(op.offset.v, offset);
+        found += op.rc == LEAT_E_DAMAGED;
+        at[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    assert_true(found > 4 * count);
+    free(buffer);
+    fake_destroy(fake);
+}
+
 /* A batch that says to hold as many records as any may, in a few bytes: what is compressed is not looked at. */
 static void must_append_many(struct fake *fake, unsigned *batches)
 {
@@ -308,6 +348,7 @@ int main(void)
         cmocka_unit_test(place_between_batches_is_refused),
         cmocka_unit_test(place_behind_a_flipped_bit_is_no_lie),
         cmocka_unit_test(place_of_an_offset_beyond_32_bits_of_its_segment),
+        cmocka_unit_test(time_behind_a_flipped_bit_is_no_lie),
         cmocka_unit_test(place_of_what_is_not_acked_is_refused),
         cmocka_unit_test(place_of_what_was_given_up_is_refused),
         cmocka_unit_test(place_of_a_log_with_holes),
