@@ -281,6 +281,8 @@ void log_step_reads(struct leat_log *log);
 leat_err log_front_await(struct leat_log *log, struct leat_read *read) LEAT_NODISCARD;
 leat_err log_read_begin(struct leat_log *log, struct leat_read *read) LEAT_NODISCARD;
 struct leat_position log_end_position(const struct leat_log *log);
+/** Highest timestamp of a segment. */
+int64_t log_newest_of(struct leat_log *log, const struct log_slot *slot);
 static inline uint64_t log_group_of(uint64_t segment)
 {
     return segment / LEAT_SEGMENTS_PER_GROUP;

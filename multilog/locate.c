@@ -147,23 +147,15 @@ static leat_err locate_read(struct leat_log *log, struct leat_locate_op *op)
 }
 
 /* Batches need not come in the order of their times: the first segment whose highest timestamp is
- * not older holds the answer. */
+ * not older holds the answer (read.c, resolve_time()). */
 static leat_err locate_time(struct leat_log *log, struct leat_locate_op *op)
 {
-    for (uint32_t i = 0; i < log->slot_count; i++) {
-        const struct log_slot *slot = log_slot_at(log, i);
-        if (slot->seg->id.v < log->first_segment) continue;
-        const struct log_open *open = slot->closed ? NULL : log_open_of(log, slot->seg);
-        int64_t newest = open ? open->max_timestamp_ms : slot->seg->max_timestamp_ms;
-        if (newest < op->value) continue;
-        uint64_t id = slot->seg->id.v;
-        op->read.by_time = true;
-        op->read.by_position = false;
-        op->read.time_ms = op->value;
-        op->read.position = (struct leat_position){log_group_of(id), id, 0};
-        return locate_read(log, op);
-    }
-    return locate_latest(log, op);
+    uint64_t id = log->front_unknown ? 0 : log->first_segment;
+    op->read.by_time = true;
+    op->read.by_position = false;
+    op->read.time_ms = op->value;
+    op->read.position = (struct leat_position){log_group_of(id), id, 0};
+    return locate_read(log, op);
 }
 
 static leat_err locate_newest(struct leat_log *log, struct leat_locate_op *op)
@@ -172,8 +164,7 @@ static leat_err locate_newest(struct leat_log *log, struct leat_locate_op *op)
     for (uint32_t i = 0; i < log->slot_count; i++) {
         const struct log_slot *slot = log_slot_at(log, i);
         if (slot->seg->id.v < log->first_segment) continue;
-        const struct log_open *open = slot->closed ? NULL : log_open_of(log, slot->seg);
-        int64_t time = open ? open->max_timestamp_ms : slot->seg->max_timestamp_ms;
+        int64_t time = log_newest_of(log, slot);
         if (time > newest) newest = time;
     }
     op->what = LEAT_LOCATE_TIME;

@@ -537,16 +537,38 @@ static leat_err resolve_offset(struct leat_log *log, struct leat_read *read,
     return *out_slot ? LEAT_OK : LEAT_E_DAMAGED;
 }
 
+int64_t log_newest_of(struct leat_log *log, const struct log_slot *slot)
+{
+    const struct log_open *open = slot->closed ? NULL : log_open_of(log, slot->seg);
+    return open ? open->max_timestamp_ms : slot->seg->max_timestamp_ms;
+}
+
+/* The first segment from there on that may have the time. What is missing is passed over, but not what is on
+ * its way here: a reader that was given an offset behind it would never see it. */
+static void resolve_time(struct leat_log *log, struct leat_read *read)
+{
+    struct leat_position *place = &read->position;
+    uint64_t id = place->segment < log->first_segment ? log->first_segment : place->segment;
+    uint32_t at = log_slot_from(log, id);
+    for (; at < log->slot_count; at++, id++) {
+        const struct log_slot *slot = log_slot_at(log, at);
+        if (slot->seg->id.v > id && log->older_follow) break;
+        id = slot->seg->id.v;
+        if (log_newest_of(log, slot) >= read->time_ms) break;
+    }
+    if (at == log->slot_count && !log->older_follow) id = log->next_segment;
+    if (id != place->segment) *place = (struct leat_position){log_group_of(id), id, 0};
+}
+
 static leat_err resolve_position(struct leat_log *log, struct leat_read *read,
                                  struct log_slot **out_slot)
 {
     struct leat_position *place = &read->position;
     *out_slot = NULL;
+    if (read->by_time) resolve_time(log, read);
     if (place->group != log_group_of(place->segment) || place->segment < log->first_segment)
         return LEAT_E_OFFSET_OUT_OF_RANGE;
     struct log_slot *slot = log_slot_find(log, place->segment);
-    if (!slot && read->by_time && (slot = slot_from(log, place->segment)) != NULL)
-        *place = (struct leat_position){log_group_of(slot->seg->id.v), slot->seg->id.v, 0};
     if (!slot) {
         if (place->segment < log->next_segment && log->slot_count) return LEAT_E_DAMAGED;
         bool next = place->segment == log->next_segment && place->position == 0;
@@ -583,7 +605,7 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
         if (log->deleting) return read_end(read, LEAT_E_UNKNOWN_STREAM);
         if (log->releasing) return read_end(read, LEAT_E_NOT_OWNER);
         if (front_is_awaited(log, read)) {
-            if (log->stopping) return read_end(read, LEAT_E_STARTING);
+            if (log->stopping || log->reads_expire) return read_end(read, LEAT_E_STARTING);
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;
         }

@@ -347,6 +347,55 @@ static void front_of_a_log_given_up_may_be_on_its_way(void **state)
     free(buffer);
 }
 
+/* What comes later may hold the time that is asked for: the answer waits for it, and is not an offset behind it.
+ * What is lost is passed over. */
+static void time_of_an_older_segment_waits_until_it_is_here(void **state)
+{
+    bool evicted = *state != NULL;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = fake_create(9, LEAT_DURABILITY_MEMORY);
+    uint64_t bases[SEGMENTS_MAX];
+    fake->options.settings.segment_bytes_max = 64 * 1024;
+    fake_open(fake, NULL, 0, NULL);
+    while (fake->log->next_segment < 7) {
+        fake->wall_offset_ms += 1000;
+        must_append(fake, 50, 100);
+    }
+    bases_of(fake, bases);
+    int64_t early = log_slot_at(fake->log, 1)->seg->max_timestamp_ms;
+    int64_t late = fake_wall(fake);
+    fake->older_follow = true;
+    reopen(fake, 0x1f, 0, evicted);
+    fake_settle(fake);
+    bool done[2] = {false, false};
+    struct leat_locate_op ops[2] = {{.what = LEAT_LOCATE_TIME, .value = early},
+                                    {.what = LEAT_LOCATE_TIME, .value = late}};
+    for (unsigned i = 0; i < 2; i++) {
+        ops[i].read.disk_buffer = buffer;
+        ops[i].read.disk_buffer_bytes = BUFFER_BYTES;
+        ops[i].on_done = on_locate_done;
+        ops[i].owner = &done[i];
+        assert_int_equal(leat_log_locate(fake->log, &ops[i]), LEAT_E_AGAIN);
+        fake_settle(fake);
+        assert_false(done[i]);
+        leat_log_reads_expire(fake->log);
+        fake_settle(fake);
+        assert_true(done[i]);
+        assert_int_equal(ops[i].rc, LEAT_E_STARTING);
+    }
+    done[0] = false;
+    assert_int_equal(leat_log_locate(fake->log, &ops[0]), LEAT_E_AGAIN);
+    leat_log_older_done(fake->log); /* nobody has them */
+    fake_settle(fake);
+    assert_true(done[0]);
+    assert_int_equal(ops[0].rc, LEAT_OK);
+    assert_int_equal(ops[0].offset.v, bases[5]);
+    assert_int_equal(locate(fake, &ops[1], buffer), LEAT_OK);
+    assert_true(ops[1].offset.v > bases[5]);
+    fake_destroy(fake);
+    free(buffer);
+}
+
 /* What is left in front of a jump comes behind the log's back, too: a reader waits for it, and is not sent on
  * behind the jump before it is known that nothing comes. */
 static void older_segments_in_front_of_a_jump_are_waited_for(void **state)
@@ -713,6 +762,8 @@ int main(void)
         cmocka_unit_test_prestate(front_of_a_log_given_up_may_be_on_its_way, files),
         cmocka_unit_test(older_segments_in_front_of_a_jump_are_waited_for),
         cmocka_unit_test_prestate(older_segments_in_front_of_a_jump_are_waited_for, files),
+        cmocka_unit_test(time_of_an_older_segment_waits_until_it_is_here),
+        cmocka_unit_test_prestate(time_of_an_older_segment_waits_until_it_is_here, files),
         cmocka_unit_test(end_that_is_damaged_gives_up_nothing_that_is_on_its_way),
         cmocka_unit_test(log_that_stands_in_calls_no_offset_too_low),
         cmocka_unit_test(tail_given_up_is_jumped_over),
