@@ -180,6 +180,7 @@ struct leat_stream {
     struct leat_begun *begun;         /* a reference: of its logs here, those that have begun */
     struct leat_known_places *places; /* where its copies are; NULL: nobody wanted to know lately */
     bool published;                   /* every core has its logs: it may be told of */
+    bool deleted;                     /* its end is committed, and on its way over the cores */
     bool logs_missing;                /* some could not be made here: the tick tries again */
     struct leat_list waiters;         /* struct leat_stream_wait */
 };
@@ -359,6 +360,8 @@ void leat_hosted_care(struct leat_core *core);
 leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref);
 /** Called every tick: logs that could not be made when their stream came (walk.c). */
 void leat_walk_make_missing(struct leat_core *core);
+/** A log of a stream that was deleted goes, unless it goes already (walk.c). */
+void leat_walk_log_delete(struct leat_core *core, struct leat_hosted *hosted);
 /** The core has adopted what was the node's own: now what came to it meanwhile is made (walk.c). */
 void leat_walk_on_adopted(struct leat_core *core);
 

@@ -47,6 +47,18 @@ static void recover_end(struct recover_call *recover)
                    recover_deliver_back);
 }
 
+static bool stream_is_gone(const struct recover_call *recover)
+{
+    const struct leat_stream *stream = leat_stream_find(recover->home, recover->ref.stream);
+    return stream == NULL || stream->deleted;
+}
+
+static void refuse_gone(struct recover_call *recover)
+{
+    recover->rc =
+        leat_error_set(&recover->error, LEAT_E_UNKNOWN_STREAM, "the stream was deleted meanwhile");
+}
+
 /* The old log is off, and nothing of its copies is under way: make it anew behind the gap. */
 static void recover_reopen(void *arg)
 {
@@ -58,6 +70,12 @@ static void recover_reopen(void *arg)
                                      "the loss is accepted, and the server is stopping");
         recover_end(recover);
         if (home->logs_to_stop > 0 && --home->logs_to_stop == 0) leat_core_on_logs_stopped(home);
+        return;
+    }
+    if (stream_is_gone(recover)) { /* its segments go with the next start */
+        refuse_gone(recover);
+        leat_hosted_destroy(hosted);
+        recover_end(recover);
         return;
     }
     leat_sets_destroy(&hosted->sets);
@@ -96,10 +114,16 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
 {
     struct recover_call *recover = arg;
     (void)log;
-    if (recover->hosted->copies != NULL)
+    if (stream_is_gone(recover)) {
+        recover->hosted->going = false;
+        leat_walk_log_delete(recover->home, recover->hosted);
+        refuse_gone(recover);
+        recover_end(recover);
+    } else if (recover->hosted->copies != NULL) {
         leat_primary_log_release(recover->hosted->copies, recover_reopen, recover);
-    else
+    } else {
         recover_reopen(recover);
+    }
 }
 
 /* SUBTLE: refused, the log stays; what was told of it meanwhile was not looked at, as it was going.
@@ -115,7 +139,11 @@ static void recover_stay(struct leat_core *home, struct leat_hosted *hosted)
         return;
     }
     const struct leat_stream *stream = leat_stream_find(home, hosted->ref.stream);
-    if (stream == NULL || !leat_core_owns(home, stream->desc, hosted->ref.streamlet)) return;
+    if (stream == NULL || stream->deleted) {
+        leat_walk_log_delete(home, hosted);
+        return;
+    }
+    if (!leat_core_owns(home, stream->desc, hosted->ref.streamlet)) return;
     const struct leat_begun_log *row = leat_begun_find(stream->begun, hosted->ref);
     if (row != NULL) leat_takeover_look(hosted, row, stream->desc->settings.logs);
 }
@@ -127,9 +155,9 @@ static void recover_on_committed(struct leat_coordinate *request)
     recover->rc = request->rc;
     recover->error = request->error;
     recover->next_offset = request->next_offset;
-    if (request->rc == LEAT_OK && (hosted == NULL || hosted != recover->hosted))
-        recover->rc = leat_error_set(&recover->error, LEAT_E_UNKNOWN_STREAM,
-                                     "the stream was deleted meanwhile");
+    if (request->rc == LEAT_OK &&
+        (hosted == NULL || hosted != recover->hosted || stream_is_gone(recover)))
+        refuse_gone(recover);
     if (recover->rc != LEAT_OK) {
         if (hosted != NULL && hosted == recover->hosted) recover_stay(recover->home, hosted);
         recover_end(recover);

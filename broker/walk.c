@@ -28,6 +28,7 @@ static void walk_next(struct walk *walk, struct leat_core *core);
 static void walk_tell_awaits(struct walk *walk, struct leat_core *core);
 static void walk_install(struct walk *walk, struct leat_core *core);
 static void walk_delete(struct walk *walk, struct leat_core *core);
+static void walk_delete_logs(struct leat_core *core, const struct leat_stream *stream);
 
 static void walk_start(struct leat_node *node, struct leat_stream_desc *desc, uint32_t stream_id)
 {
@@ -80,7 +81,10 @@ static void walk_step(struct walk *walk, struct leat_core *core)
     }
     if (walk->second_round) {
         struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
-        if (stream != NULL) leat_stream_remove(core, stream);
+        if (stream != NULL) {
+            walk_delete_logs(core, stream); /* one that has come meanwhile */
+            leat_stream_remove(core, stream);
+        }
         walk_next(walk, core);
         return;
     }
@@ -237,6 +241,32 @@ static void walk_on_gone(void *arg, struct leat_log *log)
         leat_core_on_logs_stopped(core);
 }
 
+/* SUBTLE: one that is drained for a move goes too. (1) It is stopped, and the coordinator is asked. (2) The
+ * deletion is committed first, so the move is refused. (3) Nobody would ever look at it again: its segments
+ * would stay until the next start, or it would go on, with a stream that is no more. */
+void leat_walk_log_delete(struct leat_core *core, struct leat_hosted *hosted)
+{
+    bool moves = hosted->moving != NULL || hosted->drained;
+    if (hosted->going && (!moves || hosted->give_up != NULL || core->stopping)) return;
+    hosted->going = true;
+    hosted->drained = false;
+    if (hosted->moving != NULL) leat_move_part_gone(hosted->moving);
+    leat_hosted_wake(hosted);
+    leat_log_delete(hosted->log, walk_on_gone, hosted);
+}
+
+static void walk_delete_logs(struct leat_core *core, const struct leat_stream *stream)
+{
+    uint32_t logs = stream->desc->settings.logs;
+    for (uint32_t s = 0; s < stream->desc->streamlet_count; s++) {
+        for (uint32_t q = 0; q < logs; q++) {
+            struct leat_log_ref ref = {stream->desc->id, s, q};
+            struct leat_hosted *hosted = leat_hosted_find(core, ref);
+            if (hosted != NULL) leat_walk_log_delete(core, hosted);
+        }
+    }
+}
+
 static void walk_delete(struct walk *walk, struct leat_core *core)
 {
     LEAT_LIST_EACH(&core->home_logs, link)
@@ -255,17 +285,8 @@ static void walk_delete(struct walk *walk, struct leat_core *core)
     /* Dropping many segments takes the store a while: it goes on behind the answer. No request
      * finds the logs any more. */
     stream->published = false;
-    uint32_t logs = stream->desc->settings.logs;
-    for (uint32_t s = 0; s < stream->desc->streamlet_count; s++) {
-        for (uint32_t q = 0; q < logs; q++) {
-            struct leat_log_ref ref = {walk->stream_id, s, q};
-            struct leat_hosted *hosted = leat_hosted_find(core, ref);
-            if (hosted == NULL || hosted->going) continue;
-            hosted->going = true;
-            leat_hosted_wake(hosted);
-            leat_log_delete(hosted->log, walk_on_gone, hosted);
-        }
-    }
+    stream->deleted = true;
+    walk_delete_logs(core, stream);
     walk_next(walk, core);
 }
 

@@ -211,7 +211,7 @@ leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *s
     }
     rep->flushed = seg->extent.bytes;
     rep->damaged = seg->damaged;
-    backup_replica_has(rep, seg);
+    backup_replica_comes(rep, seg);
     seg->role = LEAT_SEGMENT_REPLICA;
     seg->owner_actor = backup->options.env->post->self;
     seg->post = backup->options.env->post;

@@ -65,6 +65,15 @@ void backup_replica_has(struct replica *rep, struct leat_segment *seg)
     leat_list_push_back(backup_bucket(rep->backup, seg->log), &rep->by_log);
 }
 
+void backup_replica_comes(struct replica *rep, struct leat_segment *seg)
+{
+    const struct leat_backup *backup = rep->backup;
+    uint64_t count = backup->deleted_count;
+    backup_replica_has(rep, seg);
+    for (uint64_t i = 0; i < count && i < BACKUP_DELETED_MAX; i++)
+        rep->drop_wanted |= backup->deleted[i] == seg->log.stream;
+}
+
 struct replica *backup_find(const struct leat_backup *backup, uint64_t handle)
 {
     uint32_t slot = (uint32_t)handle - 1;
@@ -273,6 +282,7 @@ void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
 
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
 {
+    backup->deleted[backup->deleted_count++ % BACKUP_DELETED_MAX] = stream;
     LEAT_LIST_EACH(&backup->replicas, it)
     {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, link);

@@ -17,6 +17,7 @@ enum {
     BACKUP_UNFLUSHED_BYTES_MIN = 512 * 1024 * 1024,
     BACKUP_LOG_BUCKETS = 8192,
     BACKUP_SERVES_MAX = 32,             /* pieces for others that are being read */
+    BACKUP_DELETED_MAX = 4096,          /* streams whose end is remembered, newest */
     BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */
 };
 
@@ -119,8 +120,10 @@ struct leat_backup {
     unsigned moves;
     struct backup_fenced *fenced; /* [BACKUP_FENCED_MAX] */
     unsigned fenced_count;
-    uint64_t opening_bytes; /* asked of the store, not yet in its accounts */
-    uint8_t *answer;        /* AUDIT's */
+    uint64_t opening_bytes;               /* asked of the store, not yet in its accounts */
+    uint8_t *answer;                      /* AUDIT's */
+    uint32_t deleted[BACKUP_DELETED_MAX]; /* ids; of BACKUP_DELETED_MAX the newest */
+    uint64_t deleted_count;
     struct leat_rep_accounts accounts;
     unsigned serves, pulls; /* under way */
 };
@@ -135,6 +138,12 @@ static inline uint64_t backup_now(const struct leat_backup *backup)
 leat_err backup_replica_new(struct leat_backup *backup, struct replica **out_rep) LEAT_NODISCARD;
 /** It has a segment from now on: the replica is found by its log. */
 void backup_replica_has(struct replica *rep, struct leat_segment *seg);
+/** The same of one that something is under way with, and that no writer elsewhere has opened.
+ * SUBTLE: what comes after its stream went goes as well, as soon as nothing is under way with it. (1) A log is
+ * on its way to another node, or an older segment to this one. (2) Its stream is deleted: its replicas here
+ * go. (3) The segment becomes a replica, and nobody has a word to say about it: it would lie here until the
+ * next start. */
+void backup_replica_comes(struct replica *rep, struct leat_segment *seg);
 /** Where replicas of that log are, among others, by `by_log`. */
 struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_log_ref log);
 struct replica *backup_find(const struct leat_backup *backup, uint64_t handle);

@@ -301,7 +301,7 @@ static void on_pull_reserved(struct leat_keep *keep)
         pull_end(pull, rc);
         return;
     }
-    backup_replica_has(rep, keep->seg); /* it stays busy until it is whole */
+    backup_replica_comes(rep, keep->seg); /* it stays busy until it is whole */
     pull->rep = rep;
     piece_take(pull, &first);
     leat_mem_free(pull->first);

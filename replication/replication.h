@@ -311,7 +311,7 @@ bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log
  * goes, but what an owner after this one counts on. */
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
                           struct leat_epoch epoch);
-/** A committed delete entry: replicas of that stream go. */
+/** A committed delete entry: replicas of that stream go, also those that come after this. */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
 /** From the store's events, for segments with role LEAT_SEGMENT_REPLICA. */
 void leat_backup_on_flushed(struct leat_backup *backup, struct leat_segment *seg);

@@ -212,6 +212,30 @@ static void word_for_a_replica_that_is_being_adopted_is_refused(void **state)
     world_free(world);
 }
 
+/* Goal: a segment of this node's own that becomes a replica when its stream was deleted already goes, too. */
+static void segment_that_comes_when_its_stream_has_gone_goes(void **state)
+{
+    (void)state;
+    struct world *world = closed_segments(36, 3, 3);
+    struct leat_backup *backup = world->nodes[1].backup;
+    const struct leat_log_ref ref = world->logs[0].ref;
+    assert_int_equal(adopt(world, backup_find(backup, copy_on(world, 1)->handle), WORLD_EPOCH + 1),
+                     LEAT_OK);
+    world_run(world, 200 * 1000);
+    assert_non_null(adopted);
+    const struct leat_segment_id id = adopted->id;
+    const struct leat_extent extent = adopted->extent;
+    for (uint32_t other = 1000; other < 3000; other++)
+        leat_backup_stream_deleted(backup, other);
+    leat_backup_stream_deleted(backup, ref.stream);
+    world_run(world, 100 * 1000);
+    assert_int_equal(leat_backup_take_own(backup, adopted, world->nodes[1].incarnation), LEAT_OK);
+    assert_false(leat_backup_holds(backup, ref, id, extent));
+    world_run(world, 200 * 1000);
+    assert_int_equal(replicas(world, 1), 0);
+    world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +245,7 @@ int main(void)
         cmocka_unit_test(owner_that_gives_its_log_away_drops_nothing),
         cmocka_unit_test(replica_that_a_later_owner_counts_on_is_not_adopted),
         cmocka_unit_test(word_for_a_replica_that_is_being_adopted_is_refused),
+        cmocka_unit_test(segment_that_comes_when_its_stream_has_gone_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
