@@ -97,6 +97,10 @@ static void on_done(struct leat_keep *keep)
     struct leat_backup *backup = request->backup;
     struct replica *rep = request->rep;
     if (keep->kind == LEAT_KEEP_CLOSE) backup_closed(request);
+    /* SUBTLE: (1) a copy is to be called whole, and the disk refuses the row. (2) Its owner takes it for lost, and
+     * hears of it with the next audit: were it called whole there, it would be counted on, and another one too
+     * many. (3) The next start finds a row that says that it is a part, and lets it go. */
+    if (keep->kind == LEAT_KEEP_STAMP && keep->rc) rep->seg->incomplete = true;
     if (keep->rc)
         backup_refuse(backup, &request->ticket, keep->rc, NULL);
     else

@@ -212,6 +212,47 @@ static void word_for_a_replica_that_is_being_adopted_is_refused(void **state)
     world_free(world);
 }
 
+/* Whole closed replicas of a node. */
+static unsigned whole(const struct world *world, unsigned node)
+{
+    unsigned count = 0;
+    LEAT_LIST_EACH(&world->nodes[node].backup->replicas, it)
+    {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        count += rep->seg && rep->seg->state == LEAT_SEGMENT_CLOSED && !rep->seg->incomplete &&
+                 !rep->damaged;
+    }
+    return count;
+}
+
+/* Goal: a copy of a closed segment that could not be called whole is not told of as one: the next start finds a
+ * part of a segment, and lets it go. */
+static void copy_that_the_disk_does_not_call_whole_is_none(void **state)
+{
+    (void)state;
+    unsigned refused = 0;
+    for (uint64_t op = 1, fell_due = 1; fell_due; op++) {
+        struct world *world = closed_segments(37, 3, 2);
+        struct fake_world *disk = &world->nodes[1].disk;
+        unsigned before = whole(world, 1);
+        assert_true(before > 0 && whole(world, 2) > 0);
+        world->primary->options.grace_us = 0;
+        world_node_kill(world, 2, false);
+        disk->fail_at = disk->op_count + op;
+        world_run(world, 20 * 1000 * 1000); /* what 2 had is copied to 1 */
+        fell_due = disk->op_count >= disk->fail_at;
+        unsigned told = whole(world, 1);
+        refused += told == before;
+        disk->fail_at = 0;
+        leat_primary_log_silence(world->logs[0].rep, true); /* nobody makes others meanwhile */
+        world_node_kill(world, 1, false);
+        world_node_start(world, 1);
+        assert_in_range(whole(world, 1), told, 1000);
+        world_free(world);
+    }
+    assert_true(refused >= 2);
+}
+
 /* Goal: a segment of this node's own that becomes a replica when its stream was deleted already goes, too. */
 static void segment_that_comes_when_its_stream_has_gone_goes(void **state)
 {
@@ -245,6 +286,7 @@ int main(void)
         cmocka_unit_test(owner_that_gives_its_log_away_drops_nothing),
         cmocka_unit_test(replica_that_a_later_owner_counts_on_is_not_adopted),
         cmocka_unit_test(word_for_a_replica_that_is_being_adopted_is_refused),
+        cmocka_unit_test(copy_that_the_disk_does_not_call_whole_is_none),
         cmocka_unit_test(segment_that_comes_when_its_stream_has_gone_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
