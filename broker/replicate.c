@@ -148,6 +148,14 @@ void leat_replicate_sink_fini(struct leat_core *core)
     if (core->replicate.sink != NULL) leat_transport_sink_destroy(&core->replicate.sink);
 }
 
+/* As of segments of its own (cut_orphan() in bringup.c): only where higher ids were given out since. */
+static bool stream_is_deleted(void *arg, uint32_t stream)
+{
+    struct leat_core *core = arg;
+    return stream <= atomic_load_explicit(&core->node->highest_stream, memory_order_relaxed) &&
+           leat_stream_find(core, stream) == NULL;
+}
+
 leat_err leat_replicate_take_found(struct leat_core *core)
 {
     size_t count;
@@ -160,6 +168,7 @@ leat_err leat_replicate_take_found(struct leat_core *core)
     for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++)
         if (node->fates[i].fate == LEAT_FATE_REPLICA)
             rc = leat_backup_take_found(core->replicate.backup, &node->found[i]);
+    if (rc == LEAT_OK) leat_backup_drop_deleted(core->replicate.backup, stream_is_deleted, core);
     return rc;
 }
 

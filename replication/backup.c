@@ -290,6 +290,16 @@ void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
     }
 }
 
+void leat_backup_drop_deleted(struct leat_backup *backup,
+                              bool (*deleted)(void *arg, uint32_t stream), void *arg)
+{
+    LEAT_LIST_EACH(&backup->replicas, it)
+    {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        if (rep->seg && deleted(arg, rep->seg->log.stream)) backup_drop(rep);
+    }
+}
+
 /* ---- looking ---- */
 static void info_of(const struct replica *rep, bool scan, struct leat_replica_info *out)
 {

@@ -313,6 +313,10 @@ void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
                           struct leat_epoch epoch);
 /** A committed delete entry: replicas of that stream go, also those that come after this. */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
+/** After what a start has found was taken: replicas of streams that were deleted meanwhile go. Nobody else would ever
+ * say so, for they have no owner. */
+void leat_backup_drop_deleted(struct leat_backup *backup,
+                              bool (*deleted)(void *arg, uint32_t stream), void *arg);
 /** From the store's events, for segments with role LEAT_SEGMENT_REPLICA. */
 void leat_backup_on_flushed(struct leat_backup *backup, struct leat_segment *seg);
 void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment *seg);

@@ -177,6 +177,26 @@ def test_a_node_with_an_older_state_of_its_disk_is_refused_by_name():
     equal(sorted(cluster.consume('s')), lines)
 
 
+def test_a_stream_deleted_while_a_node_was_away_leaves_nothing_there():
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M').start()
+    for stream, level in (('a', 'disk'), ('b', 'memory')):
+        cluster.leat('stream', 'create', stream, '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', level,
+                     '--segment-bytes', '64K')
+        cluster.produce(stream, [f'{i:05d} {"x" * 100}' for i in range(4000)], '--batch-bytes', '2K')
+    node, left = cluster.nodes[3], [0, 1, 2]
+    check(len({row['stream'] for row in node.rows()}) == 2, 'it has something of both')
+    node.kill()
+    until(lambda: {n['name']: n['state'] for n in cluster.status(which=left)['nodes']}['n3'] == 'down', 'missed')
+    for stream in ('a', 'b'):
+        cluster.leat('stream', 'delete', stream, which=left)
+    cluster.leat('stream', 'create', 'a', '--streamlets', 4, '--logs', 1, '--copies', 3, which=left)
+    cluster.produce('a', ['new'], which=left)
+    node.start()
+    equal(cluster.consume('a', which=[3]), ['new'])
+    until(lambda: {row['stream'] for row in node.rows()} <= {3}, 'what was deleted is gone from its disk')
+    equal(cluster.consume('a'), ['new'])
+
+
 def test_a_copy_of_a_directory_is_refused_under_another_name():
     """Beside the node that it is of, whenever it was made; and under the node's own name, whatever the copy was tried as."""
     cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M').start()
