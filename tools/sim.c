@@ -33,7 +33,6 @@ enum {
     SEEDS_PER_PROCESS = 50,
     SHARES = 4, /* of what is left a process gets that part at most, so that all end together */
     JOBS_USUAL = 2,
-    SWEEP_RECORDS = 60,
     SUBSETS = 20,
     MMAP_FROM_BYTES = 256 * 1024,
 };
@@ -471,94 +470,7 @@ static int run_seed(uint64_t seed, bool tracing)
     return result.failure[0] ? 1 : 0;
 }
 
-/* ---- the sweep: a fork is the snapshot at the moment of the cut ---- */
-
-static struct sweep {
-    unsigned jobs, subsets, step, running;
-    uint64_t cuts, failed, only_op, only_subset;
-    bool child, tracing;
-    uint64_t op, subset;
-    enum sim_cut_phase phase;
-} sweep;
-
-static const char *const phase_names[] = {"before", "inside", "after"};
-
-static void sweep_reap(unsigned leave)
-{
-    while (sweep.running > leave) {
-        int status;
-        if (wait(&status) < 0) continue;
-        sweep.running--;
-        sweep.cuts++;
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) sweep.failed++;
-    }
-}
-
-/* The operation at which the cut struck is named by the child's own last words; an assertion's
- * words come before them, from the same process. */
-static void sweep_words(int signal_number)
-{
-    static char line[160];
-    int bytes = snprintf(line, sizeof line,
-                         "tools/sim --sweep --op %" PRIu64 " --subset %" PRIu64
-                         " (%s): ended by signal %d\n",
-                         sweep.op, sweep.subset, phase_names[sweep.phase], signal_number);
-    if (write(1, line, (size_t)bytes) != bytes) _exit(4);
-    _exit(2);
-}
-
-static bool sweep_cut(struct sim_disk *disk, uint64_t op, enum sim_cut_phase phase)
-{
-    if (sweep.child || (sweep.only_op ? op != sweep.only_op : op % sweep.step != 0)) return false;
-    for (uint64_t subset = 1; subset <= sweep.subsets; subset++) {
-        if (sweep.only_subset && subset != sweep.only_subset) continue;
-        sweep_reap(sweep.jobs - 1);
-        fflush(NULL);
-        pid_t pid = fork();
-        if (pid < 0) {
-            perror("leat-sim: fork");
-            exit(3);
-        }
-        sweep.running += pid != 0;
-        if (pid) continue;
-        sweep.child = true;
-        sweep.op = op;
-        sweep.subset = subset;
-        sweep.phase = phase;
-        signal(SIGABRT, sweep_words);
-        signal(SIGALRM, sweep_words);
-        alarm(SECONDS_PER_SEED);
-        sim_disk_reseed(disk, subset * 1000003 + op * 3 + (uint64_t)phase);
-        return true;
-    }
-    return false;
-}
-
-static int run_sweep(uint64_t seed)
-{
-    struct scenario_options options = {.seed = seed,
-                                       .calm = true,
-                                       .records = SWEEP_RECORDS,
-                                       .tracing = sweep.tracing,
-                                       .sweep = sweep_cut};
-    struct scenario_result result;
-    double start_s = now_s();
-    scenario_run(&options, &result);
-    if (sweep.child) {
-        if (result.failure[0])
-            printf("tools/sim --sweep --seed %" PRIu64 " --op %" PRIu64 " --subset %" PRIu64
-                   " (%s): %s\n",
-                   seed, sweep.op, sweep.subset, phase_names[sweep.phase], result.failure);
-        fflush(stdout);
-        _exit(result.failure[0] ? 1 : 0);
-    }
-    sweep_reap(0);
-    printf("sweep of seed %" PRIu64 ": %" PRIu64 " disk operations, %" PRIu64
-           " power cuts, %" PRIu64 " failed%s%s, %.1f s\n",
-           seed, result.disk_ops, sweep.cuts, sweep.failed,
-           result.failure[0] ? "; without a cut: " : "", result.failure, now_s() - start_s);
-    return sweep.failed || result.failure[0] || !sweep.cuts ? 1 : 0;
-}
+/* ---- what is asked ---- */
 
 static void usage(FILE *to)
 {
@@ -595,8 +507,8 @@ int main(int argc, char **argv)
 {
     uint64_t seed = 0, count = 0, from = 1, jobs = 2;
     bool trace = false, sweeping = false, allocations = false, all_bugs = false;
-    sweep.subsets = SUBSETS;
-    sweep.step = 1;
+    struct cut_sweep_options sweep = {
+        .subsets = SUBSETS, .step = 1, .seconds_per_run = SECONDS_PER_SEED};
     /* Large blocks come fresh from the kernel: nothing clears and touches what a simulated server
      * never uses, which was nine tenths of a run's time. */
     (void)mallopt(M_MMAP_THRESHOLD, MMAP_FROM_BYTES);
@@ -683,9 +595,10 @@ int main(int argc, char **argv)
     }
     if (all_bugs) return run_bugs(count ? count : BUG_SEEDS, (unsigned)jobs);
     if (sweeping) {
+        sweep.seed = seed ? seed : 1;
         sweep.jobs = (unsigned)jobs;
         sweep.tracing = trace;
-        return run_sweep(seed ? seed : 1);
+        return cut_sweep_run(&sweep);
     }
     if (count) return run_seeds(from, count, (unsigned)jobs);
     if (seed) return run_seed(seed, trace);

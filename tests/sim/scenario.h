@@ -331,6 +331,16 @@ struct alloc_sweep_options {
 /** Let allocations of the server fail, each in a run of its own. Returns the exit code. */
 int alloc_sweep_run(const struct alloc_sweep_options *options);
 
+/* ---- cut_sweep.c ---- */
+struct cut_sweep_options {
+    uint64_t seed, only_op,
+        only_subset; /* only: that alone; 0: every step-th operation, all subsets */
+    unsigned jobs, step, subsets, seconds_per_run;
+    bool tracing;
+};
+/** Let the power go at disk operations, each time in a run of its own. Returns the exit code. */
+int cut_sweep_run(const struct cut_sweep_options *asked);
+
 /* ---- heap.c ---- */
 /** From now on what a process allocates by base/mem.h is its own. */
 void sim_process_memory_watch(struct sim_world *world);
