@@ -578,6 +578,8 @@ void leat_node_complain(struct leat_node *node, const char *format, ...) LEAT_PR
 /** bringup.c: what the store found, as the coordinator wants it. Thread: startup. */
 leat_err leat_node_find_marks(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 void leat_node_bring_up(struct leat_node *node);
+/** identity.c: which cluster the data directory is of; a server alone makes one up. Thread: startup; blocks. */
+leat_err leat_node_identity(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 /** A new node has learnt which cluster it is of: keep that, durably. Thread: store; blocks. */
 leat_err leat_node_identity_set(struct leat_node *node, const uint8_t cluster_id[16],
                                 struct leat_error *error) LEAT_NODISCARD;

@@ -1,18 +1,14 @@
-/* A whole node: what it consists of, how it is created and how it stops. */
+/* A whole node: what it consists of, and how it is created. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/bytes.h"
-#include "base/crc32c.h"
 #include "base/diary.h"
 #include "base/mem.h"
-#include "broker/append.h"
 #include "broker/core.h"
-#include "broker/fetch.h"
 
-static leat_err node_identity(struct leat_node *node, struct leat_error *error);
 static leat_err node_open_parts(struct leat_node *node, struct leat_error *error);
 static void node_on_coordinator_ready(void *owner);
 static void node_on_evict_wanted(void *actor, struct leat_segment *seg);
@@ -139,7 +135,7 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
             rc = options->door->core_open(options->door, &node->cores[i]);
         if (rc != LEAT_OK) rc = leat_error_set(error, rc, "no memory for core %u", i);
     }
-    if (rc == LEAT_OK) rc = node_identity(node, error);
+    if (rc == LEAT_OK) rc = leat_node_identity(node, error);
     if (rc == LEAT_OK) rc = leat_node_boot_begin(node, error);
     if (rc == LEAT_OK) rc = node_open_parts(node, error);
     if (rc == LEAT_OK) rc = leat_node_find_marks(node, error);
@@ -307,128 +303,6 @@ struct leat_coordinator *leat_node_coordinator(struct leat_node *node)
     return node->coordinator;
 }
 
-/* ---- identity ---- */
-
-/* "identity": made before anything else in a new data directory. It names the cluster, so that the
- * store can be opened (and refuse foreign bytes) before the coordinator has come up. */
-struct identity {
-    char magic[8];
-    uint32_t version, crc; /* crc: of all of it, this field zero */
-    uint8_t cluster_id[16];
-};
-
-static uint32_t identity_crc(struct identity identity)
-{
-    identity.crc = 0;
-    return leat_crc32c(0, &identity, sizeof identity);
-}
-
-static void identity_see(void *arg, const char *name)
-{
-    if (strcmp(name, "catalogue") == 0 || strcmp(name, "raft") == 0) *(bool *)arg = true;
-}
-
-static leat_err identity_check_unused(struct leat_node *node, struct leat_error *error)
-{
-    const struct leat_disk *disk = node->options.store_env->disk;
-    bool used = false;
-    (void)disk->list(disk->ctx, ".", identity_see, &used); /* unreadable: the next write says so */
-    if (used)
-        return leat_error_set(error, LEAT_E_DAMAGED,
-                              "the data directory holds data, but its file \"identity\" is missing "
-                              "or empty: restore it from a copy, or choose another directory");
-    return LEAT_OK;
-}
-
-static leat_err identity_write(struct leat_node *node, struct leat_file *file, uint8_t *block,
-                               const uint8_t cluster_id[16], struct leat_error *error)
-{
-    struct identity identity = {.magic = "LEATIDNT", .version = 1};
-    memcpy(identity.cluster_id, cluster_id, sizeof identity.cluster_id);
-    identity.crc = identity_crc(identity);
-    leat_err rc =
-        leat_node_file_write(node, "identity", file, block, &identity, sizeof identity, error);
-    if (rc != LEAT_OK) return rc;
-    memcpy(node->cluster_id, cluster_id, sizeof node->cluster_id);
-    return LEAT_OK;
-}
-
-/* A server alone is its own cluster. A node of one learns its id later, from the others. */
-static leat_err identity_make(struct leat_node *node, struct leat_file *file, uint8_t *block,
-                              struct leat_error *error)
-{
-    const struct leat_random *random = node->options.store_env->random;
-    uint8_t cluster_id[16];
-    node->joining = node->options.cluster.node_address != NULL;
-    if (node->joining) return LEAT_OK;
-    leat_err rc = identity_check_unused(node, error);
-    for (size_t i = 0; i < sizeof cluster_id; i += 8)
-        leat_put_le64(cluster_id + i, random->next(random->ctx));
-    return rc != LEAT_OK ? rc : identity_write(node, file, block, cluster_id, error);
-}
-
-/* First the identity, then the store: a start that is cut short between the two finds a store that
- * is of no cluster yet, which is as good as a new one. */
-leat_err leat_node_identity_set(struct leat_node *node, const uint8_t cluster_id[16],
-                                struct leat_error *error)
-{
-    const struct leat_disk *disk = node->options.store_env->disk;
-    struct leat_file *file;
-    uint8_t *block = leat_mem_calloc(LEAT_MEM_BROKER, 1, LEAT_NODE_FILE_BYTES);
-    if (block == NULL)
-        return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to write \"identity\"");
-    leat_err rc = disk->open(disk->ctx, "identity", LEAT_OPEN_CREATE, &file, error);
-    if (rc == LEAT_OK) {
-        rc = identity_write(node, file, block, cluster_id, error);
-        disk->close(disk->ctx, file);
-    }
-    leat_mem_free(block);
-    if (rc != LEAT_OK) return rc;
-    return leat_store_join(node->store, cluster_id, error);
-}
-
-static leat_err node_identity(struct leat_node *node, struct leat_error *error)
-{
-    const struct leat_disk *disk = node->options.store_env->disk;
-    struct leat_file *file;
-    leat_err rc = disk->open(disk->ctx, "identity", LEAT_OPEN_CREATE, &file, error);
-    if (rc != LEAT_OK) return rc;
-    uint8_t *block = leat_mem_calloc(LEAT_MEM_BROKER, 1, LEAT_NODE_FILE_BYTES);
-    struct identity identity;
-    if (block == NULL) {
-        disk->close(disk->ctx, file);
-        return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to read \"identity\"");
-    }
-    struct leat_disk_io read = {
-        .kind = LEAT_DISK_READ, .file = file, .buffer = block, .bytes = LEAT_NODE_FILE_BYTES};
-    rc = disk->run(disk->ctx, &read);
-    memcpy(&identity, block, sizeof identity);
-    if (rc != LEAT_OK) {
-        rc = leat_error_set(error, rc, "can't read \"identity\" in the data directory: %s",
-                            leat_err_text(rc));
-    } else if (read.done_bytes == 0 || leat_get_le64(block) == 0) {
-        /* New, or a first start that was cut short before its write was durable. */
-        rc = identity_make(node, file, block, error);
-    } else if (read.done_bytes < sizeof identity || identity_crc(identity) != identity.crc ||
-               memcmp(identity.magic, "LEATIDNT", 8) != 0) {
-        rc = leat_error_set(error, LEAT_E_DAMAGED,
-                            "the file \"identity\" in the data directory is damaged: restore it "
-                            "from a copy");
-    } else if (identity.version != 1) {
-        rc = leat_error_set(error, LEAT_E_UNSUPPORTED,
-                            "the data directory has format %u, this program knows 1",
-                            identity.version);
-    } else {
-        /* SUBTLE: written again, as it is. (1) A start wrote it, the flush failed, and the node stopped;
-         * (2) the next start reads it out of the page cache and makes the store under its cluster id;
-         * (3) the power goes. The store would be of a cluster, and the node of none, for ever. */
-        rc = identity_write(node, file, block, identity.cluster_id, error);
-    }
-    leat_mem_free(block);
-    disk->close(disk->ctx, file);
-    return rc;
-}
-
 /* ---- events of the parts ---- */
 
 /* A segment on its way from one owner to another has neither log nor replica, or is another
@@ -522,131 +396,4 @@ void leat_node_complaints(const struct leat_node *node, void (*each)(void *arg, 
     char line[96];
     snprintf(line, sizeof line, "and %u complaints more, see the diary", dropped);
     each(arg, line);
-}
-
-/* ---- stopping ---- */
-
-static void stop_deliver_core(void *actor, struct leat_mail *mail);
-static void stop_deliver_flush(void *actor, struct leat_mail *mail);
-static void stop_deliver_ending(void *actor, struct leat_mail *mail);
-
-static void stop_deliver_end(void *actor, struct leat_mail *mail)
-{
-    struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, stop_mail);
-    (void)actor;
-    if (node->rc != LEAT_OK) leat_diary_error("the last flush failed: %s", leat_err_text(node->rc));
-    node->options.on_stopped(node->options.owner, node->rc);
-}
-
-/* SUBTLE: a log that has stopped still gives memory back. (1) All logs have stopped, and the store flushes
- * what there is. (2) Memory is short meanwhile, so it wants a segment evicted, and the log asks for that.
- * (3) The flush ends, the node with it, and the log is destroyed with its question still under way. */
-void leat_core_ending(struct leat_core *core)
-{
-    struct leat_node *node = core->node;
-    for (uint32_t i = 0; core->hosted != NULL && i <= core->hosted_mask; i++)
-        for (struct leat_hosted *hosted = core->hosted[i]; hosted != NULL;
-             hosted = hosted->hash_next)
-            if (hosted->log != NULL && !leat_log_rest(hosted->log))
-                return; /* the answer makes another turn */
-    core->ending = false;
-    if (++node->walk_core < node->options.cores)
-        leat_core_mail(core, node->walk_core, &node->stop_mail, stop_deliver_ending);
-    else
-        leat_core_mail(core, 0, &node->stop_mail, stop_deliver_end);
-}
-
-static void stop_deliver_ending(void *actor, struct leat_mail *mail)
-{
-    struct leat_core *core = actor;
-    (void)mail;
-    core->ending = true; /* goes on at this turn's end */
-}
-
-static void stop_on_flushed(void *arg, leat_err rc)
-{
-    struct leat_node *node = arg;
-    const struct leat_post *post = node->options.store_env->post;
-    node->rc = rc;
-    node->walk_core = 0;
-    node->stop_mail.deliver = stop_deliver_ending;
-    post->send(post->ctx, LEAT_ACTOR_CORE_0, &node->stop_mail);
-}
-
-static void stop_deliver_flush(void *actor, struct leat_mail *mail)
-{
-    struct leat_node *node = LEAT_CONTAINER(mail, struct leat_node, stop_mail);
-    (void)actor;
-    leat_store_flush_all(node->store, stop_on_flushed, node);
-}
-
-/* Cores stop one after the other; core 0, which talks to the outside, first. */
-static void stop_next(struct leat_core *core)
-{
-    struct leat_node *node = core->node;
-    node->walk_core++;
-    if (node->walk_core < node->options.cores)
-        leat_core_mail(core, node->walk_core, &node->stop_mail, stop_deliver_core);
-    else
-        leat_core_mail(core, LEAT_ACTOR_STORE, &node->stop_mail, stop_deliver_flush);
-}
-
-void leat_core_on_logs_stopped(struct leat_core *core)
-{
-    LEAT_ASSERT(core->stopping && !core->stopped);
-    core->stopped = true;
-    leat_timer_stop(&core->timers, &core->tick);
-    leat_peer_close_all(core);
-    stop_next(core);
-}
-
-static void stop_on_log_stopped(void *arg, struct leat_log *log)
-{
-    struct leat_core *core = arg;
-    (void)log;
-    LEAT_ASSERT_CMP(core->logs_to_stop, >, 0);
-    if (--core->logs_to_stop == 0) leat_core_on_logs_stopped(core);
-}
-
-void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted)
-{
-    hosted->going = true;
-    leat_hosted_wake(hosted);
-    leat_log_stop(hosted->log, stop_on_log_stopped, core);
-}
-
-static void stop_deliver_core(void *actor, struct leat_mail *mail)
-{
-    struct leat_core *core = actor;
-    (void)mail;
-    core->stopping = true;
-    leat_fetch_stop(core);
-    /* One more than there are logs: none may end the count while it is still being made. */
-    core->logs_to_stop = 1;
-    for (uint32_t i = 0; i <= core->hosted_mask; i++) {
-        for (struct leat_hosted *hosted = core->hosted[i], *next; hosted != NULL; hosted = next) {
-            next = hosted->hash_next;
-            if (hosted->drained && hosted->give_up == NULL) continue; /* stopped for a move */
-            core->logs_to_stop++;
-            if (hosted->going) continue; /* being deleted or made anew: that tells when done */
-            leat_core_log_stop(core, hosted);
-        }
-    }
-    stop_on_log_stopped(core, NULL);
-}
-
-void leat_node_stop(struct leat_node *node)
-{
-    struct leat_core *core = &node->cores[0];
-    if (node->stopping) return;
-    node->stopping = true;
-    node->walk_core = 0;
-    if (node->up) {
-        leat_core_mail(core, 0, &node->stop_mail, stop_deliver_core);
-        return;
-    }
-    /* Not up: no log was made, nothing is to be parked. */
-    for (uint32_t i = 0; i < node->options.cores; i++)
-        node->cores[i].stopped = true;
-    leat_core_mail(core, LEAT_ACTOR_STORE, &node->stop_mail, stop_deliver_flush);
 }
