@@ -1,4 +1,4 @@
-/* What engine.c, fetch.c, ask.c and set.c share. */
+/* What engine.c, fetch.c, lane.c, ask.c and set.c share. */
 #ifndef LEAT_CONSUMER_INTERNAL_H
 #define LEAT_CONSUMER_INTERNAL_H
 
@@ -160,6 +160,14 @@ void leat_consumer_log_begin(struct leat_consumer_engine *engine, struct leat_co
                              enum leat_engine_from from, int64_t value);
 /* fetch.c */
 void leat_consumer_fetch_turn(struct leat_consumer_engine *engine);
+/* lane.c */
+/** NULL: no memory, or all are in use. */
+struct leat_consumer_lane *leat_consumer_lane_of(struct leat_consumer_engine *engine,
+                                                 uint64_t owner, uint32_t number);
+/** With room for so many bytes and runs, and one reference, of whoever fills it. NULL: no memory. */
+struct leat_consumer_answer *leat_consumer_answer_take(struct leat_consumer_engine *engine,
+                                                       struct leat_consumer_lane *lane,
+                                                       size_t bytes, uint32_t runs);
 void leat_consumer_answer_unref(struct leat_consumer_engine *engine,
                                 struct leat_consumer_answer *answer);
 void leat_consumer_answers_free(struct leat_consumer_engine *engine);
