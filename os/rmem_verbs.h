@@ -90,4 +90,19 @@ bool leat_os_channel_unblock(int fd);
 bool leat_os_verbs_arena_key(struct os_rmem *rmem, const uint8_t *at, uint32_t *out_key,
                              size_t *out_bytes);
 
+/* rmem_verbs_source.c: memory that writes come from. */
+enum verbs_key {
+    VERBS_KEY_NONE,
+    VERBS_KEY_LATER,
+    VERBS_KEY_KNOWN
+}; /* later: once the pool is registered as far */
+/** The key of the region that `at` lies in, and how many bytes on it reaches. Any thread. */
+enum verbs_key leat_os_verbs_local_key(struct os_rmem *rmem, const uint8_t *at, uint32_t *out_key,
+                                       size_t *out_bytes);
+/** All steps that the store's pool has by now. error: untouched when it went well. Thread: the helper's. */
+void leat_os_verbs_pool_register(struct os_rmem *rmem, struct leat_error *error);
+/** error: may be NULL. Any thread. */
+leat_err leat_os_verbs_source_register(struct os_rmem *rmem, void *base, size_t bytes,
+                                       struct leat_error *error) LEAT_NODISCARD;
+
 #endif

@@ -81,57 +81,11 @@ static void target_fail(struct os_verbs_target *verbs, leat_err rc, const char *
 
 /* ---- memory that writes come from ---- */
 
-enum { KEY_NONE, KEY_LATER, KEY_KNOWN };
-
-static const struct leat_arena *pool_of(const struct os_rmem *rmem)
-{
-    const struct os_actor *store = rmem->world->actors[LEAT_ACTOR_STORE];
-    return store ? store->env.arena : NULL;
-}
-
-/* The key of the region that `at` lies in, and how many bytes on it reaches. */
-static int local_key(struct os_rmem *rmem, const uint8_t *at, uint32_t *out_key, size_t *out_bytes)
-{
-    struct os_verbs *shared = rmem->verbs;
-    unsigned count = atomic_load(&shared->source_count);
-    for (unsigned i = 0; i < count; i++) {
-        const struct verbs_source *source = &shared->sources[i];
-        if (at < source->base || at >= source->base + source->bytes) continue;
-        *out_key = source->mr->lkey;
-        *out_bytes = (size_t)(source->base + source->bytes - at);
-        return KEY_KNOWN;
-    }
-    const struct leat_arena *pool = pool_of(rmem);
-    if (pool && at >= pool->base && at < pool->base + pool->limit_bytes) {
-        size_t offset = (size_t)(at - pool->base);
-        size_t step = offset / LEAT_ARENA_STEP_BYTES;
-        if (step >= LEAT_RMEM_STEPS_MAX) return KEY_NONE;
-        struct ibv_mr *mr = atomic_load(&shared->pool[step]);
-        if (!mr) return KEY_LATER;
-        *out_key = mr->lkey;
-        *out_bytes = LEAT_ARENA_STEP_BYTES - offset % LEAT_ARENA_STEP_BYTES;
-        return KEY_KNOWN;
-    }
-    return leat_os_verbs_arena_key(rmem, at, out_key, out_bytes) ? KEY_KNOWN : KEY_NONE;
-}
-
 /* Steps of the pool are registered when first needed, all that there are by then. */
 static void pool_run(struct os_job *job)
 {
     struct os_verbs_target *verbs = LEAT_CONTAINER(job, struct os_verbs_target, job);
-    struct os_rmem *rmem = verbs->writer->rmem;
-    const struct leat_arena *pool = pool_of(rmem);
-    uint64_t steps = __atomic_load_n(&pool->grown_bytes, __ATOMIC_ACQUIRE) / LEAT_ARENA_STEP_BYTES;
-    for (uint64_t step = 0; step < steps && step < LEAT_RMEM_STEPS_MAX; step++) {
-        if (atomic_load(&rmem->verbs->pool[step])) continue;
-        struct ibv_mr *mr = ibv_reg_mr(rmem->verbs->pd, pool->base + step * LEAT_ARENA_STEP_BYTES,
-                                       LEAT_ARENA_STEP_BYTES, IBV_ACCESS_LOCAL_WRITE);
-        if (!mr) {
-            leat_os_verbs_why(errno, &verbs->job_error);
-            return;
-        }
-        atomic_store(&rmem->verbs->pool[step], mr);
-    }
+    leat_os_verbs_pool_register(verbs->writer->rmem, &verbs->job_error);
 }
 
 static void pool_deliver(void *actor, struct leat_mail *mail)
@@ -147,25 +101,7 @@ static void pool_deliver(void *actor, struct leat_mail *mail)
 static leat_err verbs_source(void *ctx, void *base, size_t bytes, struct leat_error *error)
 {
     struct os_verbs_writer *writer = ctx;
-    struct os_verbs *shared = writer->rmem->verbs;
-    struct leat_error ignored;
-    struct ibv_mr *mr = ibv_reg_mr(shared->pd, base, bytes, IBV_ACCESS_LOCAL_WRITE);
-    if (!mr) {
-        leat_os_verbs_why(errno, error ? error : &ignored);
-        return error ? error->code : ignored.code;
-    }
-    (void)pthread_mutex_lock(&writer->rmem->lock);
-    unsigned count = atomic_load(&shared->source_count);
-    bool room = count < VERBS_SOURCES_MAX;
-    if (room) {
-        shared->sources[count] = (struct verbs_source){base, bytes, mr};
-        atomic_store(&shared->source_count, count + 1);
-    }
-    (void)pthread_mutex_unlock(&writer->rmem->lock);
-    if (room) return LEAT_OK;
-    (void)ibv_dereg_mr(mr);
-    return leat_error_set(error, LEAT_E_TOO_MANY, "%d regions are registered already",
-                          VERBS_SOURCES_MAX);
+    return leat_os_verbs_source_register(writer->rmem, base, bytes, error);
 }
 
 /* ---- posting ---- */
@@ -218,8 +154,8 @@ static int build(struct os_verbs_target *verbs, const struct leat_rmem_write *wr
             uint32_t key;
             size_t bytes;
             const uint8_t *at = (const uint8_t *)iov->base + used;
-            int known = local_key(verbs->writer->rmem, at, &key, &bytes);
-            if (known != KEY_KNOWN) return known;
+            int known = leat_os_verbs_local_key(verbs->writer->rmem, at, &key, &bytes);
+            if (known != VERBS_KEY_KNOWN) return known;
             if (bytes > iov->bytes - used) bytes = iov->bytes - used;
             if (bytes > step_end - offset) bytes = (size_t)(step_end - offset);
             LEAT_ASSERT_CMP(wr->num_sge, <, VERBS_SGES);
@@ -233,7 +169,7 @@ static int build(struct os_verbs_target *verbs, const struct leat_rmem_write *wr
     struct ibv_send_wr *last = &out->wrs[out->count - 1];
     last->wr_id = (uintptr_t)write;
     last->send_flags = IBV_SEND_SIGNALED;
-    return KEY_KNOWN;
+    return VERBS_KEY_KNOWN;
 }
 
 static bool keys_known(const struct os_verbs_target *verbs, const struct leat_rmem_write *write)
@@ -252,15 +188,15 @@ static bool write_post(struct os_verbs_target *verbs, struct leat_rmem_write *wr
         return false;
     }
     int known = build(verbs, write, &request);
-    if (known == KEY_LATER && !verbs->job_out) {
+    if (known == VERBS_KEY_LATER && !verbs->job_out) {
         verbs->job_out = true;
         verbs->job = (struct os_job){
             .run = pool_run, .actor = verbs->writer->actor, .mail.deliver = pool_deliver};
         leat_os_job_start(verbs->writer->rmem, &verbs->job);
     }
-    if (known == KEY_NONE)
+    if (known == VERBS_KEY_NONE)
         target_fail(verbs, LEAT_E_INVALID, "a write from memory that was not named by source()");
-    if (known != KEY_KNOWN) return false;
+    if (known != VERBS_KEY_KNOWN) return false;
     if (ibv_post_send(verbs->id->qp, &request.wrs[0], &bad)) {
         target_fail(verbs, LEAT_E_CLOSED, "the RDMA queue takes no request");
         return false;
