@@ -1,5 +1,5 @@
 /* leat bench recovery: a cluster of its own, an owner that dies, and how long which step takes. */
-#include "tools/leat_bench_light.h"
+#include "tools/leat_bench_recovery.h"
 #include "tools/leat_bench_servers.h"
 #include "tools/leat_cluster.h"
 
@@ -38,7 +38,6 @@ static const char help[] =
 
 enum {
     STORE_RECORD_BYTES = 1000,
-    TRIALS_MAX = 1000,
     WELL_MS = 120 * 1000,
     REPLICATED_MS = 30 * 60 * 1000,
     POLL_MS = 20,
@@ -49,41 +48,6 @@ enum {
 };
 #define STREAM "bench"
 
-enum phase {
-    PHASE_DETECT,
-    PHASE_FENCE,
-    PHASE_COLLECT,
-    PHASE_PREPARE,
-    PHASE_SEAL,
-    PHASE_ADOPT,
-    PHASE_ACK,
-    PHASE_READ,
-    PHASE_WHOLE,
-    PHASES
-};
-static const char *const phase_names[PHASES] = {
-    "detect", "fence",     "collect",    "prepare copies",  "seal (commit)",
-    "adopt",  "first ack", "first read", "fully replicated"};
-static const char *const phase_keys[PHASES] = {"detect",    "fence",      "collect",
-                                               "prepare",   "seal",       "adopt",
-                                               "first_ack", "first_read", "replicated"};
-static const char *const phase_words[PHASES] = {
-    "from the blow until it is declared crashed",
-    "the slowest node's; revoking what it could write to",
-    "all nodes asked what they hold (fence included) and answered",
-    "what was decided lies on min-copies nodes",
-    "the entry with owner and end is committed",
-    "from there until the new owner serves",
-    "from the blow to the first ack of a record produced after it",
-    "from the blow until a record produced after it is read",
-    "from the blow until no segment lacks a copy"};
-
-struct options {
-    uint64_t stored, copies, nodes, trials, memory;
-    const char *how, *durability, *replication, *dir, *leatd, *json;
-    bool keep, replicated;
-};
-
 /* ---- what is stored ---- */
 
 static void on_stored(void *arg, const leat_result *result)
@@ -91,7 +55,7 @@ static void on_stored(void *arg, const leat_result *result)
     if (result->code) atomic_fetch_add((_Atomic uint64_t *)arg, 1);
 }
 
-static int store(const struct options *o, const char *brokers)
+static int store(const struct recovery_options *o, const char *brokers)
 {
     struct leat_stream_settings settings = {
         .streamlets = 1, .logs = 1, .copies = (uint32_t)o->copies};
@@ -295,18 +259,9 @@ static void diaries_read(const struct bench_servers *servers, uint32_t victim, s
 
 /* ---- a trial ---- */
 
-struct trial {
-    double ms[PHASES]; /* -1: not seen */
-    char victim[8];
-    bool led;
-    struct bench_latency {
-        uint64_t p50, p99; /* 0: no append */
-    } latency[WINDOWS];    /* but of coming back, which goes on after it */
-};
-
 static struct bench_histogram seen_before[WINDOWS]; /* as the trial began */
 
-static void latency_fill(struct bench_light *light, struct trial *trial)
+static void latency_fill(struct bench_light *light, struct recovery_trial *trial)
 {
     static struct bench_histogram seen; /* large */
     for (unsigned w = 0; w < WINDOWS; w++) {
@@ -327,7 +282,7 @@ static void latency_begin(struct bench_light *light)
 }
 
 static void phases_fill(const struct bench_servers *servers, uint32_t victim, int64_t blow_ms,
-                        struct trial *trial)
+                        struct recovery_trial *trial)
 {
     struct reading it = {.blow_ms = blow_ms};
     diaries_read(servers, victim, &it);
@@ -349,8 +304,8 @@ static bool light_wait(const _Atomic uint64_t *what, int ms)
     return atomic_load(what) != 0;
 }
 
-static int victim_choose(struct bench_servers *servers, const struct options *o, int *out_victim,
-                         bool *out_led)
+static int victim_choose(struct bench_servers *servers, const struct recovery_options *o,
+                         int *out_victim, bool *out_led)
 {
     int owner, leader;
     roles(servers, &owner, &leader);
@@ -366,7 +321,7 @@ static int victim_choose(struct bench_servers *servers, const struct options *o,
     return CLI_FAILED;
 }
 
-static int heal(struct bench_servers *servers, uint32_t victim, const struct options *o)
+static int heal(struct bench_servers *servers, uint32_t victim, const struct recovery_options *o)
 {
     if (strcmp(o->how, "stop") == 0) {
         bench_server_stop(&servers->rows[victim], false);
@@ -375,8 +330,8 @@ static int heal(struct bench_servers *servers, uint32_t victim, const struct opt
     return bench_server_start(servers, victim);
 }
 
-static int trial_run(struct bench_servers *servers, const struct options *o,
-                     struct bench_light *light, struct trial *trial)
+static int trial_run(struct bench_servers *servers, const struct recovery_options *o,
+                     struct bench_light *light, struct recovery_trial *trial)
 {
     int victim = -1;
     for (unsigned i = 0; i < PHASES; i++)
@@ -426,141 +381,9 @@ static int trial_run(struct bench_servers *servers, const struct options *o,
     return heal(servers, (uint32_t)victim, o);
 }
 
-/* ---- the report ---- */
-
-static const char *const window_names[WINDOWS] = {"at rest", "after it", "copying", "coming back"};
-static const char *const window_keys[WINDOWS] = {"rest", "after", "copying", "back"};
-
-static int order(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return a < b ? -1 : a > b;
-}
-
-/* Of those that have it. 0: none. */
-static size_t spread(const struct trial *trials, size_t count, unsigned phase, double out[3])
-{
-    double values[TRIALS_MAX];
-    size_t found = 0;
-    for (size_t i = 0; i < count; i++)
-        if (trials[i].ms[phase] >= 0) values[found++] = trials[i].ms[phase];
-    if (found == 0) return 0;
-    qsort(values, found, sizeof *values, order);
-    out[0] = values[0];
-    out[1] = values[found / 2];
-    out[2] = values[found - 1];
-    return found;
-}
-
-/* How much longer than before the blow appends took while copies were made: p99 by p99 of each trial. */
-static size_t slowdown(const struct trial *trials, size_t count, double out[3])
-{
-    double values[TRIALS_MAX];
-    size_t found = 0;
-    for (size_t i = 0; i < count; i++) {
-        const struct bench_latency *of = trials[i].latency;
-        if (of[WINDOW_REST].p99 && of[WINDOW_COPYING].p99)
-            values[found++] = (double)of[WINDOW_COPYING].p99 / (double)of[WINDOW_REST].p99;
-    }
-    if (found == 0) return 0;
-    qsort(values, found, sizeof *values, order);
-    out[0] = values[0];
-    out[1] = values[found / 2];
-    out[2] = values[found - 1];
-    return found;
-}
-
-static void json_write(FILE *out, const struct options *o, const struct trial *trials, size_t count,
-                       struct bench_light *light)
-{
-    fprintf(out,
-            "{\"benchmark\":\"recovery\",\"stored_bytes\":%" PRIu64 ",\"copies\":%" PRIu64
-            ",\"nodes\":%" PRIu64
-            ",\"how\":\"%s\",\"durability\":\"%s\",\"replication\":\"%s\",\"trials\":[",
-            o->stored, o->copies, o->nodes, o->how, o->durability,
-            o->replication ? o->replication : "auto");
-    for (size_t i = 0; i < count; i++) {
-        fprintf(out, "%s{\"victim\":\"%s\",\"led\":%s", i ? "," : "", trials[i].victim,
-                trials[i].led ? "true" : "false");
-        for (unsigned p = 0; p < PHASES; p++)
-            if (trials[i].ms[p] >= 0)
-                fprintf(out, ",\"%s_ms\":%.3f", phase_keys[p], trials[i].ms[p]);
-        for (unsigned w = 0; w < WINDOW_BACK; w++)
-            if (trials[i].latency[w].p99)
-                fprintf(out, ",\"%s_p50_us\":%" PRIu64 ",\"%s_p99_us\":%" PRIu64, window_keys[w],
-                        trials[i].latency[w].p50, window_keys[w], trials[i].latency[w].p99);
-        fprintf(out, "}");
-    }
-    fprintf(out, "],\"phases\":{");
-    bool first = true;
-    for (unsigned p = 0; p < PHASES; p++) {
-        double at[3];
-        if (!spread(trials, count, p, at)) continue;
-        fprintf(out, "%s\"%s\":{\"least_ms\":%.3f,\"half_ms\":%.3f,\"most_ms\":%.3f}",
-                first ? "" : ",", phase_keys[p], at[0], at[1], at[2]);
-        first = false;
-    }
-    fprintf(out, "}");
-    for (unsigned w = 0; w < WINDOWS; w++) {
-        const struct bench_histogram *seen = &light->latency[w];
-        fprintf(out,
-                ",\"latency_%s_us\":{\"p50\":%" PRIu64 ",\"p99\":%" PRIu64 ",\"max\":%" PRIu64 "}",
-                window_keys[w], bench_percentile(seen, 50), bench_percentile(seen, 99),
-                (uint64_t)seen->max);
-    }
-    fprintf(out, ",\"failed_records\":%" PRIu64 "}\n", (uint64_t)atomic_load(&light->failed));
-}
-
-static void print(const struct options *o, const struct trial *trials, size_t count,
-                  struct bench_light *light)
-{
-    char size[32];
-    printf("recovery: %zu trials (%s), %s stored in %" PRIu64 " copies on %" PRIu64
-           " nodes, level %s\n",
-           count, o->how, cli_bytes_text((double)o->stored, size), o->copies, o->nodes,
-           o->durability);
-    printf("  %-18s %9s %9s %9s ms\n", "", "least", "half", "most");
-    for (unsigned p = 0; p < PHASES; p++) {
-        double at[3];
-        if (!spread(trials, count, p, at)) continue;
-        printf("  %-18s %9.1f %9.1f %9.1f    %s\n", phase_names[p], at[0], at[1], at[2],
-               phase_words[p]);
-    }
-    for (unsigned w = 0; w < WINDOWS; w++) {
-        const struct bench_histogram *seen = &light->latency[w];
-        if (bench_percentile(seen, 50) == 0) continue;
-        printf("  append %-11s p50 %" PRIu64 " us, p99 %" PRIu64 " us, max %" PRIu64 " us\n",
-               window_names[w], bench_percentile(seen, 50), bench_percentile(seen, 99),
-               (uint64_t)seen->max);
-    }
-    double slower[3];
-    if (slowdown(trials, count, slower))
-        printf(
-            "  append p99 copying, by that at rest: %.2f x / %.2f x / %.2f x (least, half, most)\n",
-            slower[0], slower[1], slower[2]);
-    if (atomic_load(&light->failed))
-        printf("  failed records     %" PRIu64 "\n", (uint64_t)atomic_load(&light->failed));
-}
-
-static int report(const struct options *o, const struct trial *trials, size_t count,
-                  struct bench_light *light)
-{
-    bool to_stdout = o->json && strcmp(o->json, "-") == 0;
-    if (!to_stdout) print(o, trials, count, light);
-    int failed = atomic_load(&light->failed) ? CLI_FAILED : CLI_OK;
-    if (!o->json) return failed;
-    FILE *out = to_stdout ? stdout : fopen(o->json, "w");
-    if (!out) {
-        cli_error("%s can't be written", o->json);
-        return CLI_FAILED;
-    }
-    json_write(out, o, trials, count, light);
-    return (to_stdout ? fflush(out) : fclose(out)) ? CLI_FAILED : failed;
-}
-
 /* ---- all of it ---- */
 
-static int disk_check(const struct options *o)
+static int disk_check(const struct recovery_options *o)
 {
     struct statvfs disk;
     char need[32], have[32];
@@ -577,12 +400,12 @@ static int disk_check(const struct options *o)
     return CLI_FAILED;
 }
 
-static int run(const struct options *o)
+static int run(const struct recovery_options *o)
 {
     static struct bench_servers servers;
     static struct bench_light light;
     static char brokers[sizeof servers.brokers];
-    struct trial *trials = calloc(o->trials, sizeof *trials);
+    struct recovery_trial *trials = calloc(o->trials, sizeof *trials);
     if (!trials) abort();
     servers.count = (uint32_t)o->nodes;
     servers.memory_bytes = o->memory;
@@ -612,7 +435,7 @@ static int run(const struct options *o)
     if (light_on) bench_light_end(&light);
     bench_servers_end(&servers);
     if (done > 0) {
-        int told = report(o, trials, done, &light);
+        int told = recovery_report(o, trials, done, &light);
         if (code == CLI_OK) code = told;
     }
     free(trials);
@@ -622,14 +445,14 @@ static int run(const struct options *o)
 int leat_bench_recovery(int argc, char **argv)
 {
     if (cli_wants_help(argc, argv, help)) return CLI_OK;
-    struct options o = {.stored = 100 << 20,
-                        .copies = 3,
-                        .nodes = 4,
-                        .trials = 5,
-                        .memory = 512 << 20,
-                        .how = "kill",
-                        .durability = "memory",
-                        .dir = "/var/tmp"};
+    struct recovery_options o = {.stored = 100 << 20,
+                                 .copies = 3,
+                                 .nodes = 4,
+                                 .trials = 5,
+                                 .memory = 512 << 20,
+                                 .how = "kill",
+                                 .durability = "memory",
+                                 .dir = "/var/tmp"};
     const struct cli_option options[] = {
         {"stored", 0, CLI_BYTES, &o.stored},
         {"copies", 0, CLI_U64, &o.copies},
@@ -657,7 +480,7 @@ int leat_bench_recovery(int argc, char **argv)
         return CLI_USAGE;
     }
     if (o.replication && strcmp(o.replication, "auto") == 0) o.replication = NULL;
-    if (!cli_in_range("trials", o.trials, 1, TRIALS_MAX, "") ||
+    if (!cli_in_range("trials", o.trials, 1, RECOVERY_TRIALS_MAX, "") ||
         !cli_in_range("nodes", o.nodes, 3, BENCH_SERVERS_MAX, "") ||
         !cli_in_range("copies", o.copies, 2, o.nodes, ", the nodes") ||
         !bench_replication_check(o.replication))
