@@ -67,9 +67,9 @@ class Cluster:
             check(done.returncode == code, refusal(arguments, done, code))
         return done
 
-    def leat_start(self, *arguments, which=()):
-        process = tied.start([LEAT, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                             env=dict(os.environ, LEAT_BROKERS=self.brokers(*which)))
+    def leat_start(self, *arguments, which=(), **more):
+        process = tied.start([LEAT, *map(str, arguments)], env=dict(os.environ, LEAT_BROKERS=self.brokers(*which)),
+                             **{'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, **more})
         on_end(lambda: process_end(process))
         return process
 
@@ -206,10 +206,7 @@ def test_a_reader_that_begins_while_a_node_is_down_goes_on_with_it():
     victim = 1
     cluster.nodes[victim].kill()
     state_wait(cluster, victim, 'down')
-    reader = tied.start([LEAT, 'consume', 's', '--until-end'], stdout=subprocess.PIPE,
-                        stderr=subprocess.PIPE,
-                        env=dict(os.environ, LEAT_BROKERS=cluster.brokers(0, 2)))
-    on_end(lambda: process_end(reader))
+    reader = cluster.leat_start('consume', 's', '--until-end', which=(0, 2))
     cluster.nodes[victim].start()
     out, error = reader.communicate(timeout=WAIT_S)
     equal(reader.returncode, 0, error.decode())
@@ -453,10 +450,8 @@ def test_status_shows_memory_transports_and_logs_that_lack_copies():
     check_in('n1 copies to', cluster.leat('cluster', 'status', which=[0]).stdout.decode())
     cluster.nodes[2].kill()
     state_wait(cluster, 2, 'down')
-    appender = tied.start([LEAT, 'produce', 's', '--timeout', '120s'], stdin=subprocess.PIPE,
-                          env=dict(os.environ, LEAT_BROKERS=cluster.brokers(0, 1)),
-                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    on_end(lambda: process_end(appender))
+    appender = cluster.leat_start('produce', 's', '--timeout', '120s', which=(0, 1), stdin=subprocess.PIPE,
+                                  stdout=subprocess.DEVNULL)
     appender.stdin.write(b''.join(b'more%d\n' % i for i in range(300)))
     appender.stdin.close()
 
@@ -484,10 +479,8 @@ def copies(transport):
     others = [i for i in range(3) if i != backup]
     lines = [f'{i:06d}' for i in range(60000)]
     cluster.produce('s', lines[:20000], which=[owner])
-    appender = tied.start([LEAT, 'produce', 's', '--batch-bytes', '1K'], stdin=subprocess.PIPE,
-                          env=dict(os.environ, LEAT_BROKERS=cluster.brokers(*others)),
-                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    on_end(lambda: process_end(appender))
+    appender = cluster.leat_start('produce', 's', '--batch-bytes', '1K', which=others, stdin=subprocess.PIPE,
+                                  stdout=subprocess.DEVNULL)
     for line in lines[20000:30000]:
         appender.stdin.write(f'{line}\n'.encode())
     appender.stdin.flush()

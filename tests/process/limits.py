@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import re
-import socket
 import struct
 import subprocess
 import sys

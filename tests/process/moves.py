@@ -7,8 +7,7 @@ import threading
 import time
 
 from cluster import Cluster, owned
-from rig import CLOSED, LEAT, START, WAIT_S, check, check_in, entries, equal, main, on_end, process_end, until
-import tied
+from rig import CLOSED, START, WAIT_S, check, check_in, entries, equal, main, until
 
 
 class Load:
@@ -16,11 +15,7 @@ class Load:
 
     def __init__(self, cluster, stream, *options):
         self.lines = []
-        self.process = tied.start(
-            [LEAT, 'produce', stream, '--batch-bytes', '2K', *options], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
-        on_end(lambda: process_end(self.process))
+        self.process = cluster.leat_start('produce', stream, '--batch-bytes', '2K', *options, stdin=subprocess.PIPE)
         self.over = threading.Event()
         self.thread = threading.Thread(target=self.feed, daemon=True)
         self.thread.start()
@@ -88,10 +83,7 @@ def test_a_consumer_goes_on_through_moves():
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 2)
     load = Load(cluster, 's')
     load.grown_wait(1000)
-    reader = tied.start([LEAT, 'consume', 's', '--max-records', '30000'],
-                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                        env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
-    on_end(lambda: process_end(reader))
+    reader = cluster.leat_start('consume', 's', '--max-records', '30000')
     for i in range(6):
         cluster.leat('streamlet', 'move', 's', i % 3, f'n{(i + i // 3 + 1) % 3}')
         load.grown_wait(5000)

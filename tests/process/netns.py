@@ -14,9 +14,7 @@ import subprocess
 import sys
 
 from cluster import Cluster, owned
-from rig import (LEAT, Raw, Server, Skipped, WAIT_S, check, check_in, equal, frame, main, on_end,
-                 process_end, until)
-import tied
+from rig import Server, Skipped, WAIT_S, check, check_in, equal, frame, main, on_end, until
 
 CLIENTS, NODES = 7700, 7701
 
@@ -111,11 +109,8 @@ class Feed:
 
     def __init__(self, cluster, which=()):
         self.sent = []
-        self.process = tied.start(
-            [LEAT, 'produce', 's', '--batch-bytes', '1K'], stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            env=dict(os.environ, LEAT_BROKERS=cluster.brokers(*which)))
-        on_end(lambda: process_end(self.process))
+        self.process = cluster.leat_start('produce', 's', '--batch-bytes', '1K', which=which, stdin=subprocess.PIPE,
+                                          stdout=subprocess.DEVNULL)
 
     def lines(self, count):
         new = [f'{len(self.sent) + i:07d}' for i in range(count)]

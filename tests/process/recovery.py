@@ -14,8 +14,7 @@ import threading
 import time
 
 from cluster import Cluster
-from rig import LEAT, WAIT_S, Raw, check, diaries_print, equal, main, on_end, process_end, until
-import tied
+from rig import WAIT_S, Raw, check, diaries_print, equal, main, until
 
 LOCATE, LOCATE_OFFSET, STARTING = 10, 3, 7
 TRIALS = int(os.environ.get('RECOVERY_TRIALS', '3'))
@@ -25,11 +24,7 @@ class Load:
     def __init__(self, cluster, stream, pace_s=0.002, prefix=''):
         self.count = 0
         self.prefix = prefix
-        self.process = tied.start(
-            [LEAT, 'produce', stream, '--batch-bytes', '2K'], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
-        on_end(lambda: process_end(self.process))
+        self.process = cluster.leat_start('produce', stream, '--batch-bytes', '2K', stdin=subprocess.PIPE)
         self.over = threading.Event()
         self.pace_s = pace_s
         self.thread = threading.Thread(target=self.feed, daemon=True)

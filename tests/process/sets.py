@@ -5,7 +5,7 @@ import selectors
 import signal
 import time
 
-from rig import PING, Raw, Server, check, check_in, equal, line_read, main, until, WAIT_S
+from rig import PING, Raw, Server, check, check_in, equal, main, until, WAIT_S
 
 
 class Members:

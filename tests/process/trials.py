@@ -41,7 +41,7 @@ import rig
 from busy import StandStill, Teller, whole_diary
 from cluster import Cluster
 from netns import FarCluster, ip
-from rig import LEAT, WAIT_S, Failure, check, equal, on_end, process_end, until
+from rig import LEAT, WAIT_S, Failure, check, equal, process_end, until
 import tied
 
 NEAR_KINDS = ('kill', 'leader', 'pair', 'stop')
@@ -63,11 +63,8 @@ class Feed:
         self.waits = []  # [line, time, None or seconds]
         self.over = threading.Event()
         self.errors = open(os.path.join(cluster.nodes[0].home, f'{stream}{streamlet}.errors'), 'w+b')
-        self.process = tied.start(
-            [LEAT, 'produce', stream, '--streamlet', str(streamlet), '--acks', '--quiet', '--batch-bytes', '4K'],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors,
-            env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
-        on_end(lambda: process_end(self.process))
+        self.process = cluster.leat_start('produce', stream, '--streamlet', streamlet, '--acks', '--quiet', '--batch-bytes', '4K',
+                                          stdin=subprocess.PIPE, stderr=self.errors)
         self.threads = [threading.Thread(target=t, daemon=True) for t in (self.feed, self.hear)]
         for thread in self.threads:
             thread.start()
@@ -134,10 +131,7 @@ class Tail:
 
     def __init__(self, cluster, stream):
         self.rows = []
-        self.process = tied.start(
-            [LEAT, 'consume', stream, '--format', '%p %o %v'], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=dict(os.environ, LEAT_BROKERS=cluster.brokers()))
-        on_end(lambda: process_end(self.process))
+        self.process = cluster.leat_start('consume', stream, '--format', '%p %o %v')
         self.thread = threading.Thread(target=self.hear, daemon=True)
         self.thread.start()
 
