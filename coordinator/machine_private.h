@@ -1,4 +1,4 @@
-/* Between machine.c, machine_logs.c, machine_nodes.c and machine_requests.c. */
+/* What the files of the state machine share: machine*.c. */
 #ifndef LEAT_COORDINATOR_MACHINE_PRIVATE_H
 #define LEAT_COORDINATOR_MACHINE_PRIVATE_H
 

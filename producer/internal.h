@@ -1,4 +1,4 @@
-/* What engine.c and sequence.c share. */
+/* What cut.c, engine.c, sequence.c and streams.c share. */
 #ifndef LEAT_PRODUCER_INTERNAL_H
 #define LEAT_PRODUCER_INTERNAL_H
 
