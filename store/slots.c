@@ -349,8 +349,8 @@ static leat_err take_grown(struct leat_slots *slots, unsigned order, bool sparin
     return LEAT_E_DISK_FULL;
 }
 
-leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
-                         enum leat_durability durability, struct leat_slot *out_slot)
+static leat_err slot_take(struct leat_slots *slots, uint32_t capacity,
+                          enum leat_durability durability, struct leat_slot *out_slot)
 {
     unsigned order = leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES);
     bool ahead = durability == LEAT_DURABILITY_DISK;
@@ -371,6 +371,25 @@ leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
         (void)fresh_give_up(slots);
         slots->ahead_before = slots->ahead;
         slots->ahead = out_slot->file;
+    }
+    return rc;
+}
+
+/* What told of the end of the space is taken back by what needs as much: a smaller segment may still fit, and that
+ * says nothing. */
+leat_err leat_slots_take(struct leat_slots *slots, uint32_t capacity,
+                         enum leat_durability durability, struct leat_slot *out_slot)
+{
+    leat_err rc = slot_take(slots, capacity, durability, out_slot);
+    if (rc == LEAT_E_DISK_FULL && slots->full_bytes == 0) {
+        leat_diary_error(
+            "no space left in the data directory for another segment of %u KiB: appends "
+            "that need one are refused until there is; reads go on",
+            capacity / 1024);
+        slots->full_bytes = capacity;
+    } else if (rc == LEAT_OK && slots->full_bytes && capacity >= slots->full_bytes) {
+        leat_diary_info("the data directory has space for segments again");
+        slots->full_bytes = 0;
     }
     return rc;
 }

@@ -258,6 +258,7 @@ def disk_full(durability):
     wanted = [f'{i:08d} {line}' for i in range(80000)]
     done = server.produce('s', wanted, '--timeout', '3s', code=1)
     check_in('no space left', done.stderr)
+    server.diary_wait('no space left in the data directory')
     # Reads go on; what was acked is there.
     got = server.values('s')
     check(len(got) > 1000, 'records before the disk was full', len(got))
@@ -275,6 +276,7 @@ def disk_full(durability):
     # And space comes back, without a restart.
     os.unlink(ballast)
     server.produce('s', ['back'])
+    check(server.diary().count('no space left') < 5, 'told again and again:', server.diary_end())
     equal(server.values('s')[:len(got)], got)
     equal(server.values('s')[-1], 'back')
     after = server.values('s')

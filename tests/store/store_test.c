@@ -1,4 +1,5 @@
 /* The store against a small world: requests. */
+#include "base/diary.h"
 #include "tests/store/store_bench.h"
 
 /* ---- small ones ---- */
@@ -476,12 +477,25 @@ static void store_large_reservation_is_not_starved_by_small_ones(void **state)
     bench_free(bench);
 }
 
+struct full_told {
+    int full, again;
+};
+
+static void on_diary(void *ctx, enum leat_diary_level level, const char *line)
+{
+    struct full_told *told = ctx;
+    told->full += level == LEAT_DIARY_ERROR && strstr(line, "no space left") != NULL;
+    told->again += level == LEAT_DIARY_INFO && strstr(line, "has space") != NULL;
+}
+
 static void store_disk_full_refuses_reservations_only(void **state)
 {
     (void)state;
     struct bench *bench = bench_ready(6);
     struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
     bench->world.space_bytes = 1;
+    struct full_told told = {0};
+    leat_diary_set(on_diary, &told, LEAT_DIARY_INFO);
     struct mine *refused = NULL;
     for (int i = 0; i < 200 && !refused; i++) {
         struct mine *more = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
@@ -490,6 +504,11 @@ static void store_disk_full_refuses_reservations_only(void **state)
     }
     assert_non_null(refused);
     assert_int_equal(refused->rc, LEAT_E_DISK_FULL);
+    struct mine *another = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
+    fake_settle(&bench->world);
+    assert_int_equal(another->rc, LEAT_E_DISK_FULL);
+    assert_int_equal(told.full, 1); /* once, not for each that is refused */
+    assert_int_equal(told.again, 0);
     assert_true(write_some(mine, 9));
     assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
     assert_int_equal(do_now(bench, mine, LEAT_KEEP_PARK), LEAT_OK);
@@ -497,6 +516,9 @@ static void store_disk_full_refuses_reservations_only(void **state)
     struct mine *again = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
     fake_settle(&bench->world);
     assert_int_equal(again->rc, LEAT_OK);
+    assert_int_equal(told.full, 1);
+    assert_int_equal(told.again, 1);
+    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
     bench_free(bench);
 }
 
