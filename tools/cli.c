@@ -150,11 +150,15 @@ int cli_parse(int argc, char **argv, const struct cli_option *options, size_t co
             if (word[2]) value = word + 2;
         }
         if (option->kind == CLI_FLAG) {
-            if (value) {
+            if (value && word[1] == '-') {
                 cli_error("--%s takes no value", option->name);
                 return -1;
             }
             *(bool *)option->out = true;
+            if (!value) continue;
+            /* -ec 3 is -e -c 3: once more, from the next letter on. */
+            word[1] = '-';
+            argv[i--] = word + 1;
             continue;
         }
         if (!value) value = i + 1 < argc ? argv[++i] : NULL;

@@ -29,25 +29,25 @@ static const char help[] =
     "Prints each record's value and a newline (none where the record says that its line had "
     "none).\n"
     "\n"
-    "  --from WHERE        earliest (default), latest, an OFFSET, @MILLISECONDS since 1970, a\n"
-    "                      time such as 2026-11-20, 2026-11-20T12:30:00 (local) or ...Z (UTC), or\n"
-    "                      GROUP/SEGMENT/POSITION of one log, as %a prints it: the batch that "
-    "lies\n"
-    "                      there; position 0 is the segment's first record;\n"
-    "                      of a set: where it has committed nothing yet\n"
-    "  --until-end         stop at the end of what is there; without it waits for more. Logs "
+    "  -o, --from WHERE    earliest (default), latest, an OFFSET, @MILLISECONDS since 1970, a\n"
+    "                      time such as 2026-11-20, 2026-11-20T12:30:00 (local), ...Z (UTC) or\n"
+    "                      ...+01:00 (as date -Is prints it), or GROUP/SEGMENT/POSITION of one\n"
+    "                      log, as %a prints it: the batch that lies there; position 0 is the\n"
+    "                      segment's first record; of a set: where it has committed nothing yet\n"
+    "  -e, --until-end     stop at the end of what is there; without it waits for more. Logs "
     "whose\n"
     "                      end is missing are named (exit code 4)\n"
-    "  --max-records N     stop after N records\n"
+    "  -c, --max-records N stop after N records\n"
     "  --streamlet N       only this streamlet\n"
     "  --log N             only this log of each streamlet\n"
-    "  --set NAME          share the stream with the other members of the set; offsets are\n"
+    "  -G, --set NAME      share the stream with the other members of the set; offsets are\n"
     "                      committed once printed, each second and whenever nothing more is there\n"
     "  --mode MODE         of the set: ordered (a member owns logs; default) or parallel (groups)\n"
-    "  --format FORMAT     %t stream, %p partition, %o offset, %T time (ms), %k key, %s or %v\n"
+    "  -f, --format FORMAT %t stream, %p partition, %o offset, %T time (ms), %k key, %s or %v\n"
     "                      value, %K and %S their lengths (-1: null), %h headers, %a where\n"
     "                      the record's batch lies (the server is asked for each batch), %% %;\n"
-    "                      \\n \\t \\r \\0 \\xHH. A newline follows unless the format has one.\n"
+    "                      \\n \\t \\r \\0 \\xHH. A newline follows unless the format has one, or "
+    "a \\0.\n"
     "  -b, --brokers HOST:PORT,...\n"
     "\n"
     "Exit codes: 0 done; 1 refused or failed; 2 usage; 3 no server answers; 4 a log's end is\n"
@@ -76,7 +76,7 @@ struct consume_from {
 
 /* ---- where to begin ---- */
 
-/* "2026-11-20", "2026-11-20T12:30:00.250Z": ms since 1970. */
+/* "2026-11-20", "2026-11-20T12:30:00.250Z", "2026-11-20T12:30:00+01:00": ms since 1970. */
 static bool time_parse(const char *text, int64_t *out_ms)
 {
     struct tm tm = {.tm_isdst = -1};
@@ -94,11 +94,12 @@ static bool time_parse(const char *text, int64_t *out_ms)
                 ms += (*end - '0') * scale;
         }
     }
-    bool utc = *end == 'Z';
-    if (utc) end++;
-    if (*end) return false;
+    bool zoned = *end == 'Z' || *end == '+' || *end == '-';
+    if (zoned) end = strptime(end, "%z", &tm);
+    if (!end || *end) return false;
+    long ahead = tm.tm_gmtoff; /* both of these change it */
     int day = tm.tm_mday;
-    time_t seconds = utc ? timegm(&tm) : mktime(&tm);
+    time_t seconds = zoned ? timegm(&tm) - ahead : mktime(&tm);
     if (tm.tm_mday != day) return false; /* the 30th of February */
     *out_ms = (int64_t)seconds * 1000 + ms;
     return true;
@@ -173,7 +174,7 @@ static void format_prepare(struct consume_run *run, const char *text)
         bool escaped = *at == '\\';
         char c = cli_unescaped(&at);
         if (c == '%' && escaped) run->format[run->format_bytes++] = '%';
-        if (c == '\n') run->newline = false;
+        if (c == '\n' || c == '\0') run->newline = false; /* a NUL: for xargs -0 and its like */
         run->format[run->format_bytes++] = c;
     }
 }
@@ -406,6 +407,13 @@ static void record_take(struct consume_run *run, const leat_record_view *record)
     if (commit_due(run)) (void)print_out(run, false);
 }
 
+/* Whoever read our pipe may go while nothing comes that could be written to it: "| head". */
+static bool output_is_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
 static int consume(struct consume_run *run, uint64_t max_records)
 {
     int code = CLI_OK;
@@ -431,7 +439,7 @@ static int consume(struct consume_run *run, uint64_t max_records)
             record_take(run, record);
         } else {
             note(run);
-            if (ended(run, &code)) break;
+            if (ended(run, &code) || output_is_gone()) break;
         }
     }
     if (print_out(run, true)) code = CLI_FAILED;

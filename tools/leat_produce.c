@@ -30,12 +30,12 @@ static const char help[] =
     "gives the same bytes back. The stream is made when it is missing (unless the server "
     "forbids).\n"
     "\n"
-    "  --key-separator S    what stands before the first S of a line is the record's key;\n"
+    "  -K, --key-separator S  what stands before the first S of a line is the record's key;\n"
     "                       \\t \\0 \\xHH are understood\n"
     "  --batch-bytes SIZE   send a batch when it has this size (default 64K)\n"
     "  --linger TIME        or when its first record has waited this long (default 1ms; a bare\n"
     "                       number is microseconds)\n"
-    "  --compression C      none, lz4 or zstd (default none)\n"
+    "  -z, --compression C  none, lz4 or zstd (default none)\n"
     "  --streamlet N        only there (default: by key, else round-robin per batch)\n"
     "  --timeout TIME       give a record up that was not acked for this long (default 120s)\n"
     "  --acks               print \"STREAMLET LOG OFFSET LINE\" as each record is acked, LINE from "
@@ -112,10 +112,16 @@ static bool line_send(struct produce_run *run, const char *line, size_t bytes, b
                                   own ? on_line_result : on_result, own ? (void *)own : run);
     if (code) {
         free(own);
-        cli_error("record %" PRIu64 " (%zu byte%s) was refused: %s%s", run->records + 1, bytes,
-                  cli_s(bytes), leat_strerror(code),
-                  code == LEAT_E_TOO_LARGE ? " of a batch: 2 MiB, or the stream's --max-batch-bytes"
-                                           : "");
+        if (code == LEAT_E_TIMEOUT)
+            cli_error("record %" PRIu64 " was not sent: those in front of it fill the memory for "
+                      "records under way, and were not acked in time",
+                      run->records + 1);
+        else
+            cli_error("record %" PRIu64 " (%zu byte%s) was refused: %s%s", run->records + 1, bytes,
+                      cli_s(bytes), leat_strerror(code),
+                      code == LEAT_E_TOO_LARGE
+                          ? " of a batch: 2 MiB, or the stream's --max-batch-bytes"
+                          : "");
         run->refused = code;
         return false;
     }
@@ -140,13 +146,17 @@ static void progress(struct produce_run *run)
 static int file_send(struct produce_run *run, int fd, const char *name)
 {
     size_t capacity = READ_BYTES, have = 0;
+    uint64_t before = run->records;
     char *buffer = malloc(capacity);
     if (!buffer) abort();
     int code = CLI_OK;
     for (;;) {
         if (have == capacity) {
             if (capacity > LINE_BYTES_MAX) {
-                cli_error("%s: a line is longer than %d bytes", name, LINE_BYTES_MAX);
+                cli_error("%s: line %" PRIu64
+                          " is longer than a batch may be, 2 MiB; nothing from it "
+                          "on was sent",
+                          name, run->records - before + 1);
                 code = CLI_FAILED;
                 break;
             }
@@ -231,7 +241,11 @@ static int finish(struct produce_run *run, int code, uint64_t timeout_ms, bool q
     char size[32], rate[32];
     cli_progress_end();
     uint64_t acked = run->records - failed - open;
-    if (!quiet)
+    if (quiet) return code;
+    if (acked < run->records) /* how many bytes were theirs is not known */
+        fprintf(stderr, "%" PRIu64 " record%s, %" PRIu64 " not acked, %.2f s\n", acked,
+                cli_s(acked), run->records - acked, seconds);
+    else
         fprintf(stderr, "%" PRIu64 " record%s, %s, %.2f s, %.0f records/s, %s/s\n", acked,
                 cli_s(acked), cli_bytes_text((double)run->bytes, size), seconds,
                 (double)run->records / seconds, cli_bytes_text((double)run->bytes / seconds, rate));

@@ -9,6 +9,7 @@ static const char status_help[] =
     "\n"
     "The server's version, age, load, memory and what it has taken and given so far.\n"
     "\n"
+    "  --json  for programs\n"
     "  -b, --brokers HOST:PORT,...\n";
 
 static const char log_help[] =

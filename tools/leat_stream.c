@@ -32,9 +32,8 @@ static const char create_help[] =
     "  --retention-time TIME   drop segments older than this: 12h, 7d (default: never)\n"
     "  --retention-bytes SIZE  at least so much of each log stays: 512M, 10G (default: all)\n"
     "  --segment-bytes SIZE    largest segment, a power of two from 16K to 8M (default 8M)\n"
-    "  --max-batch-bytes SIZE  larger batches are refused, 128 to 2M (default 2M); producers are "
-    "to be\n"
-    "                          told a --batch-bytes that is no larger\n"
+    "  --max-batch-bytes SIZE  larger batches are refused, 128 to 2M (default 2M); producers\n"
+    "                          make theirs no larger\n"
     "  --append-time           records get the time of their append (default: their producer's)\n"
     "  --json                  for programs\n"
     "  -b, --brokers HOST:PORT,...\n";
@@ -210,7 +209,8 @@ static int create(int argc, char **argv)
         !cli_number("logs", &logs, 1, LEAT_LOGS_MAX, 0) ||
         !cli_number("copies", &copies, 1, LEAT_COPIES_MAX, 0) ||
         !cli_number("min-copies", &min_copies, 1, LEAT_COPIES_MAX, 0) ||
-        !cli_number("segment-bytes", &segment_bytes, 1, LEAT_SEGMENT_BYTES_MAX, 0) ||
+        !cli_number("segment-bytes", &segment_bytes, LEAT_SEGMENT_BYTES_MIN, LEAT_SEGMENT_BYTES_MAX,
+                    0) ||
         !cli_number("max-batch-bytes", &batch_bytes, 1, LEAT_BATCH_BYTES_MAX, 0))
         return CLI_USAGE;
     if (retention_ms == 0 || retention_bytes == 0) {

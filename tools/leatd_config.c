@@ -105,9 +105,17 @@ static leat_err option_set(const struct option *option, const char *value,
 
 /* ---- the nearest right name ---- */
 
+static bool option_is_flag_only(const char *name)
+{
+    return strcmp(name, "config") == 0 || strcmp(name, "help") == 0 || strcmp(name, "version") == 0;
+}
+
 /* A flag, or a key of the file. */
 static leat_err unknown(bool flag, const char *name, struct leat_error *error)
 {
+    if (!flag && option_is_flag_only(name))
+        return leat_error_set(error, LEAT_E_CONFIG, "\"%s\" is no key of a file, only a flag",
+                              name);
     const char *names[OPTION_COUNT_ALL + 3] = {"config", "help", "version"};
     for (size_t i = 0; i < OPTION_COUNT_ALL; i++)
         names[i + 3] = options[i].name;
@@ -284,7 +292,10 @@ static int file_line(void *user, const char *section, const char *name, const ch
     struct file_reader *reader = user;
     if (reader->error.code != LEAT_OK) return 0;
     if (section != NULL && section[0] != '\0' && strcmp(section, "leatd") != 0) {
-        leat_error_set(&reader->error, LEAT_E_CONFIG, "unknown section [%.64s]", section);
+        leat_error_set(
+            &reader->error, LEAT_E_CONFIG,
+            "\"%.64s\" is in the section [%.64s]; only [leatd] is known, and none is needed", name,
+            section);
         return 0;
     }
     const struct option *option = option_find(name);

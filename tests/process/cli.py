@@ -2,6 +2,7 @@
 bytes that come back as they went in."""
 import fcntl
 import contextlib
+import datetime
 import json
 import os
 import re
@@ -142,7 +143,7 @@ def test_wrong_words_of_leat():
 
 def test_wrong_words_of_leatd():
     place = directory()
-    file, long = os.path.join(place, 'conf'), os.path.join(place, 'long')
+    file, long, own = (os.path.join(place, name) for name in ('conf', 'long', 'own'))
     with open(long, 'w') as out:
         out.write(f"# {196 * 'x'}\ncoordinators = {','.join(f'10.0.0.{i}:7701' for i in range(15))}\n")
     for words, said in [
@@ -153,9 +154,12 @@ def test_wrong_words_of_leatd():
             ('--listen 127.0.0.1:65536', 'HOST:PORT'), ('--kafka nonsense', '--kafka is HOST:PORT or off'),
             ('--scrub fast', 'number'), ('--park-after 0', ''), ('--config /nonexistent', 'nonexistent'), (f'--config {place}', 'directory'),
             (f'--config {long}', 'line 2: longer than 198 bytes'),
-            (f'--config {file}', r'conf, line 2: .*did you mean "memory"')]:
+            (f'--config {file}', r'conf, line 2: .*did you mean "memory"'),
+            (f'--config {own}', 'line 1: "config" is no key of a file')]:
         with open(file, 'w') as out:
             out.write('cores = 1\nmemry = 256M\n')
+        with open(own, 'w') as out:
+            out.write(f'config = {file}\n')
         code, out, err = run(LEATD, '--data', os.path.join(place, 'data'), *words.split())
         equal((code, out), (2, ''), words + ': ' + err)
         check(re.search(said, err), said, 'was not said:', err)
@@ -330,6 +334,17 @@ def test_format_keys_and_positions():
     equal(server.values('s', '--from', '2001-01-01'), ['v1', 'none', 'empty', 'v:2'])
     equal(server.values('s', '--from', '2001-01-01T10:00:00Z', '--max-records', 2), ['v1', 'none'])
     server.produce('s', ['later'])
+    # The same hour in other words: local time elsewhere, with and without a colon.
+    moment = datetime.datetime.fromtimestamp(times[-1] / 1000 + 300, datetime.timezone.utc)
+    for hours in (0, 5, -8):
+        there = moment.astimezone(datetime.timezone(datetime.timedelta(hours=hours, minutes=30)))
+        for text in (there.isoformat(), there.strftime('%Y-%m-%dT%H:%M:%S%z')):
+            equal(server.values('s', '--from', text), [], text)
+            earlier = (there - datetime.timedelta(minutes=10)).isoformat()
+            equal(len(server.values('s', '--from', earlier)), 5, earlier)
+    # A NUL ends a record as a newline does; letters may stand together.
+    equal(server.leat('consume', 's', '-ec', 2, '--format', r'%v\0', text=False).stdout, b'v1\0none\0')
+    equal(server.leat('consume', 's', '-ec2', '--format', '%v').stdout, 'v1\nnone\n')
     last = int(server.leat('consume', 's', '--from', 4, '--until-end', '--format', '%T').stdout)
     if last > times[-1]:
         equal(server.values('s', '--from', f'@{last}'), ['later'])
@@ -507,9 +522,25 @@ def test_output_that_can_not_be_written_is_a_failure():
 def test_a_record_that_is_too_large():
     server = Server().start()
     done = server.leat('produce', 's', input=b'x' * (3 << 20) + b'\n', code=1)
-    check(re.search(r'longer than|too large|larger', done.stderr), done.stderr)
+    check(re.search(r'record 1 \(3145728 bytes\) was refused: larger than', done.stderr), done.stderr)
+    done = server.leat('produce', 's', '-', input=b'short\n\n' + b'x' * (5 << 20) + b'\nbehind\n', code=1)
+    check(re.search(r'stdin: line 3 is longer than', done.stderr), done.stderr)
+    equal(server.values('s'), ['short', ''])
+    server.leat('stream', 'create', 'small', '--logs', 1, '--max-batch-bytes', '1K')
+    done = server.leat('produce', 'small', input=b'x' * 2000, code=1)
+    check(re.search(r'^0 records, 1 not acked, [\d.]+ s$', done.stderr, re.M), done.stderr)
     server.produce('s', ['fits'])
-    equal(server.values('s'), ['fits'])
+    equal(server.values('s'), ['short', '', 'fits'])
+
+
+def test_a_reader_of_the_pipe_that_goes_ends_a_consumer_that_waits():
+    """As in "leat consume s | head -1": nothing more comes that could be written."""
+    server = Server().start()
+    server.produce('s', ['one'])
+    process = server.leat_start('consume', 's')
+    equal(process.stdout.readline(), b'one\n')
+    process.stdout.close()
+    equal(process.wait(WAIT_S), 0)
 
 
 # What is wrong, the exit code of leat(1), and what the message has to name.
@@ -518,7 +549,7 @@ WRONG = [
     ('stream create a b', 2, 'NAME'), ('stream create a/b', 1, "byte 2 of the stream's name is '/'"), ('stream create s', 1, 'exists'),
     ('stream create x --logs abc', 2, '--logs'), ('stream create x --logs -1', 2, '--logs'),
     ('stream create x --nope', 2, '--nope'), ('stream create x --durability foo', 2, 'memory or disk'),
-    ('stream create x --segment-bytes 17K', 1, 'power of two'),
+    ('stream create x --segment-bytes 17K', 1, 'power of two'), ('stream create x --segment-bytes 8K', 2, 'between 16384 and'),
     ('stream create x --streamlets 99999999', 2, '65536'), ('stream list x', 2, 'operands'),
     ('stream describe', 2, 'NAME'), ('stream describe nope', 1, 'nope'), ('stream delete nope', 1, 'nope'),
     ('stream delete leat.sets', 1, "server's own"), ('produce', 2, 'NAME'),
