@@ -124,18 +124,34 @@ bool leat_pool_prefers_recycling(const struct leat_pool *pool, uint64_t recyclab
 
 uint64_t leat_pool_retry_us(const struct leat_pool *pool)
 {
-    if (!pool->grow_failed || pool->retired) return UINT64_MAX;
-    return pool->grown_us + LEAT_STORE_GROW_RETRY_US;
+    if (pool->retired) return UINT64_MAX;
+    if (pool->grow_failed) return pool->grown_us + LEAT_STORE_GROW_RETRY_US;
+    return pool->behind_us ? pool->behind_us + LEAT_STORE_GROW_FIRST_US : UINT64_MAX;
+}
+
+/* SUBTLE: the first step ahead of use waits for a while, as long as half of what is kept free is there.
+ *  1. A node has only had copies for others, which lie elsewhere: its pool has never been used.
+ *  2. An owner dies. The fence moves what it was writing, up to 8 MiB, into the pools of all others.
+ *  3. All of them fell behind by that at the same moment, and touched 64 MiB each, 10 to 25 ms of a processor,
+ *     while the dead node's logs waited for a commit and an owner. */
+static bool first_rests(struct leat_pool *pool, uint64_t free_bytes, uint64_t now_us)
+{
+    if (pool->went_ahead || free_bytes < pool->ahead_bytes / 2) return false;
+    if (pool->behind_us == 0) pool->behind_us = now_us;
+    return now_us < pool->behind_us + LEAT_STORE_GROW_FIRST_US;
 }
 
 void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t now_us)
 {
-    if (now_us >= leat_pool_retry_us(pool)) pool->grow_failed = false;
+    if (pool->grow_failed && now_us >= leat_pool_retry_us(pool)) pool->grow_failed = false;
     if (pool->growing || !leat_pool_can_grow(pool)) return;
     uint64_t free_bytes = (uint64_t)pool->buddy.free_units * LEAT_SLOT_UNIT_BYTES;
     bool behind = pool->used_once && free_bytes < pool->ahead_bytes;
     if (!wanted && !behind && pool->added_bytes != 0) return;
     if (slowly && now_us < pool->grown_us + LEAT_STORE_GROW_PAUSE_US) return;
+    if (!wanted && behind && first_rests(pool, free_bytes, now_us)) return;
+    pool->went_ahead = pool->went_ahead || behind;
+    pool->behind_us = 0;
     pool->grown_us = now_us;
     pool->growing = true;
     pool->arena->grow(pool->arena->ctx, &pool->grow);

@@ -32,10 +32,11 @@ enum {
     LEAT_STORE_LANE_REQUESTS = 0,
     LEAT_STORE_LANE_SYNCS = 1,
     LEAT_STORE_LANES = 2,
-    LEAT_STORE_CROWDED_ROUNDS = 64,          /* so long after two files wanted one at a time */
-    LEAT_STORE_ROWS_PASSED_MAX = 2,          /* rounds of files that may go before waiting rows */
-    LEAT_STORE_GROW_PAUSE_US = 4000 * 1000,  /* between two steps of slow growth */
-    LEAT_STORE_GROW_RETRY_US = 5000 * 1000,  /* after a step that the system refused */
+    LEAT_STORE_CROWDED_ROUNDS = 64,         /* so long after two files wanted one at a time */
+    LEAT_STORE_ROWS_PASSED_MAX = 2,         /* rounds of files that may go before waiting rows */
+    LEAT_STORE_GROW_PAUSE_US = 4000 * 1000, /* between two steps of slow growth */
+    LEAT_STORE_GROW_RETRY_US = 5000 * 1000, /* after a step that the system refused */
+    LEAT_STORE_GROW_FIRST_US = 10 * 1000 * 1000, /* from first use to the first step ahead of it */
     LEAT_STORE_GROW_PATIENCE_US = 20 * 1000, /* waits longer than this make the pool grow at once */
     LEAT_STORE_FAVOUR_US = 50 * 1000,        /* waits longer than this get a place of their own */
     LEAT_STORE_HELD_PER_SLAB = 128,
@@ -56,6 +57,8 @@ struct leat_pool {
     uint64_t grown_us;      /* when it last began to grow */
     struct leat_arena_grow grow;
     bool growing, grow_failed, used_once;
+    bool went_ahead;    /* it has grown ahead of use once */
+    uint64_t behind_us; /* when it was to do so; 0: not yet */
     /* A pool for replicas: buffers are zero when they are given out, because they are zeroed when
      * they come back. */
     bool zeroed;

@@ -221,6 +221,32 @@ static void arena_without_memory_asks_again(void **state)
     side_fini(&side);
 }
 
+/* Goal: a pool that is used for the first time, and little, does not grow ahead of that use at once, when all
+ * nodes may have better to do; it does some time later, though nobody asks for anything meanwhile. */
+static void pool_grows_ahead_of_its_first_use_some_time_later(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(2);
+    leat_store_actor.on_turn_end(bench->store);
+    fake_settle(&bench->world);
+    assert_int_equal(bench->world.arena.grown_bytes, LEAT_ARENA_STEP_BYTES);
+    (void)reserve(bench, LEAT_DURABILITY_MEMORY, 0, LEAT_SEGMENT_BYTES_MAX);
+    fake_settle(&bench->world);
+    assert_int_equal(bench->world.arena.grown_bytes, LEAT_ARENA_STEP_BYTES);
+    uint64_t used_us = bench->world.now_us;
+    while (bench->world.arena.grown_bytes == LEAT_ARENA_STEP_BYTES &&
+           bench->world.wake_at_us < used_us + 2 * (uint64_t)LEAT_STORE_GROW_FIRST_US) {
+        bench->world.now_us = bench->world.wake_at_us;
+        leat_store_actor.on_wake(bench->store);
+        leat_store_actor.on_turn_end(bench->store);
+        fake_settle(&bench->world);
+    }
+    assert_int_equal(bench->world.arena.grown_bytes, 2 * LEAT_ARENA_STEP_BYTES);
+    assert_in_range(bench->world.now_us - used_us, LEAT_STORE_GROW_FIRST_US,
+                    LEAT_STORE_GROW_FIRST_US + 1000000);
+    bench_free(bench);
+}
+
 /* Goal: after a kill an open replica is a mark as long as its memory said, with its stamp, and what
  * a writer that knows nothing of the start puts there afterwards changes nothing. */
 static void start_parks_open_replicas_from_a_private_copy(void **state)
@@ -504,6 +530,7 @@ int main(void)
         cmocka_unit_test(arena_buffers_are_zero_when_handed_out),
         cmocka_unit_test(arena_full_refuses_at_once_and_keeps_no_state),
         cmocka_unit_test(arena_without_memory_asks_again),
+        cmocka_unit_test(pool_grows_ahead_of_its_first_use_some_time_later),
         cmocka_unit_test(start_parks_open_replicas_from_a_private_copy),
         cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
         cmocka_unit_test(start_tells_a_torn_first_write_from_a_damaged_header),
