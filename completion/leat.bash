@@ -18,7 +18,10 @@ _leat()
     prev=${COMP_WORDS[COMP_CWORD - 1]}
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
-        -b | --brokers) ((i++)) ;;
+        --until-end | --json | --watch | --segments | --acks | --quiet | --append-time | --accept-loss | --fresh | --verify | \
+            --replicated | --keep | --help | --version) ;;
+        -[eqh] | --*=*) ;;
+        --* | -?) ((i++)) ;; # and its value
         -*) ;;
         *) words+=("${COMP_WORDS[i]}") ;;
         esac

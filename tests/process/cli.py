@@ -76,6 +76,10 @@ def test_manual_and_completion_know_every_command_and_option():
         for option in set(re.findall(r'^  (?:-\w, )?(--[a-z-]+)', help_text, re.M)):
             check(re.search(rf'Fl -{option[2:]}\b', manual), option, 'of', command, 'is not in the manual')
             check_in(option, offered)
+    # What stands behind an option is its value, and no operand: a stream's name is still to come (no server tells one), then files.
+    for option in (['--linger', '5ms'], ['-K', ':'], ['--linger=5ms'], ['-zlz4'], ['-q'], ['--acks']):
+        equal(completed('leat', 'produce', *option, ''), [], option)
+        check(completed('leat', 'produce', *option, 's', '/'), 'files behind', option)
     with open(os.path.join(ROOT, 'docs', 'man', 'leatd.8')) as file:
         manual = file.read()
     for option in set(re.findall(r'--[a-z-]+', run(LEATD, '--help')[1])):
