@@ -63,15 +63,18 @@ struct compare {
     bool whole;
 };
 
-/* What the owner means by its copy there; NULL: that node has died, which is not known yet. */
+/* What the owner means by its copy there; NULL: that node has died, which is not known yet, or has been asked to
+ * drop it, as one too many, and may have done so. */
 static const struct leat_segment *replica_of(const struct world_node *node,
                                              const struct rep_set *set)
 {
     if (!node->alive) return NULL;
     for (unsigned i = 0; i < set->copy_count; i++) {
-        if (set->copies[i]->peer->node.number != node->number) continue;
-        if (set->copies[i]->peer->node.incarnation != node->incarnation) return NULL;
-        const struct replica *rep = backup_find(node->backup, set->copies[i]->handle);
+        const struct rep_copy *copy = set->copies[i];
+        if (copy->peer->node.number != node->number) continue;
+        if (copy->peer->node.incarnation != node->incarnation) return NULL;
+        if (copy->op && copy->op->call.kind == LEAT_REP_DROP) return NULL;
+        const struct replica *rep = backup_find(node->backup, copy->handle);
         LEAT_ASSERT(rep && rep->seg && !rep->damaged);
         return rep->seg;
     }
