@@ -372,6 +372,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         sim_nodes_faults_start(scenario);
         sim_closed_start(scenario);
         sim_aims_start(scenario);
+        sim_traps_start(scenario);
     }
     (void)sim_run_until(scenario, all_sent, CLUSTER_RUN_US_MAX);
     phase(scenario, "healing");

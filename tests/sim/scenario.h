@@ -285,6 +285,10 @@ void sim_nodes_heal(struct scenario *scenario);
 /** Now and then something is struck in the middle, from now on. */
 void sim_aims_start(struct scenario *scenario);
 
+/* ---- traps.c ---- */
+/** In a few seeds: what only several faults together bring about, now and then, from now on. */
+void sim_traps_start(struct scenario *scenario);
+
 /* ---- damage.c ---- */
 /** Whose disk may be damaged in this seed? */
 void sim_damage_choose(struct scenario *scenario);

@@ -79,6 +79,9 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_AMID_VERSION] = "death_amid_version",
     [SIM_FAULT_AMID_MOVE] = "death_amid_move",
     [SIM_FAULT_AMID_RECOVERY] = "death_amid_recovery",
+    [SIM_FAULT_LATE_WORD] = "late_word",
+    [SIM_FAULT_COMMIT_LOST] = "commits_lost",
+    [SIM_FAULT_DAMAGED_END] = "damaged_end",
 };
 
 const char *sim_fault_name(enum sim_fault fault)
