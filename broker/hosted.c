@@ -329,20 +329,43 @@ static leat_err hosted_on_damaged(void *owner, const struct leat_segment *seg)
 
 /* ---- "opened" commits, many logs in one ---- */
 
+/* SUBTLE: an entry is refused as a whole. (1) The first segments of two logs are in one. (2) The stream of one is
+ * deleted before it is applied, or its streamlet goes to another node. (3) The other one is refused with it, and
+ * would take no more appends until the next start. So each is asked for alone then. */
+static bool opener_again(struct leat_opener *opener, leat_err rc)
+{
+    struct leat_core *core = opener->core;
+    if (rc == LEAT_OK || rc == LEAT_E_CANCELLED || opener->count == 1 || core->stopping)
+        return false;
+    for (uint32_t i = 0; i < opener->count; i++) {
+        struct leat_hosted *hosted = leat_hosted_find(core, opener->refs[i]);
+        if (hosted == NULL || hosted->log == NULL) continue;
+        hosted->opens_alone = true;
+        if (leat_list_empty(&hosted->opening))
+            leat_list_push_back(&core->opening_logs, &hosted->opening);
+    }
+    return true;
+}
+
 static void opener_on_done(struct leat_coordinate *request)
 {
     struct leat_opener *opener = request->owner;
     struct leat_core *core = opener->core;
+    core->openers_busy &= ~(1u << (uint32_t)(opener - core->openers));
+    if (opener_again(opener, request->rc)) {
+        leat_hosted_send_openings(core);
+        return;
+    }
     if (request->rc != LEAT_OK)
         leat_diary_error("the coordinator did not commit the first segments of %u logs: %s",
                          opener->count, request->error.text);
     for (uint32_t i = 0; i < opener->count; i++) {
         struct leat_hosted *hosted = leat_hosted_find(core, opener->refs[i]);
         if (hosted == NULL || hosted->log == NULL) continue;
+        hosted->opens_alone = false;
         if (hosted->copies != NULL) leat_primary_opened(hosted->copies, request->rc);
         leat_log_opened(hosted->log, request->rc);
     }
-    core->openers_busy &= ~(1u << (uint32_t)(opener - core->openers));
     if (!leat_list_empty(&core->opening_logs)) leat_hosted_send_openings(core);
 }
 
@@ -361,11 +384,13 @@ void leat_hosted_send_openings(struct leat_core *core)
             struct leat_hosted *hosted = LEAT_CONTAINER(link, struct leat_hosted, opening);
             if (opener->count == LEAT_OPENER_LOGS_MAX) break;
             if (hosted->epoch.v != epoch.v) continue;
+            if (hosted->opens_alone && opener->count > 0) continue;
             uint32_t version = hosted->copies != NULL ? leat_primary_opening(hosted->copies) : 1;
             if (opener->version == 0) opener->version = version;
             if (version != opener->version) continue;
             leat_list_remove(&hosted->opening);
             opener->refs[opener->count++] = hosted->ref;
+            if (hosted->opens_alone) break;
         }
         memset(&opener->request, 0, sizeof opener->request);
         opener->request.kind = LEAT_COORDINATE_OPENED;

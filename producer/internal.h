@@ -53,6 +53,7 @@ struct leat_producer_stream {
     struct leat_producer_log **own; /* [streamlets], made when first used */
     struct leat_list waiting;       /* batches until the stream is known */
     struct leat_client_lookup lookup;
+    bool gone; /* it was deleted; asked again when what is under way to its logs has come back */
     uint64_t refused_at_us;
 };
 

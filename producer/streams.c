@@ -37,6 +37,13 @@ static void own_drop(struct leat_producer_stream *stream)
     stream->streamlets = 0;
 }
 
+static bool under_way(const struct leat_producer_stream *stream)
+{
+    for (uint32_t s = 0; s < stream->streamlets; s++)
+        if (stream->own[s] && stream->own[s]->requests_out) return true;
+    return false;
+}
+
 /* Can the stream's logs be forgotten? Not while an append is under way or has an unknown fate. */
 static bool own_idle(const struct leat_producer_stream *stream)
 {
@@ -107,10 +114,8 @@ static void lookup_on_done(struct leat_client_lookup *lookup, leat_err rc,
     stream->state = STREAM_UNKNOWN;
     if (rc == LEAT_OK) {
         if (stream->id && stream->id != known->id) {
-            bool under_way = false;
-            for (uint32_t s = 0; s < stream->streamlets; s++)
-                under_way |= stream->own[s] && stream->own[s]->requests_out;
-            if (under_way) return; /* looked up again when they have come back */
+            stream->gone = under_way(stream);
+            if (stream->gone) return; /* looked up again when they have come back */
             stream_replaced(stream);
         }
         rc = stream_adopt(stream, known);
@@ -122,6 +127,10 @@ static void lookup_on_done(struct leat_client_lookup *lookup, leat_err rc,
     if (class == LEAT_CLASS_REJECT && own_idle(stream)) {
         stream_refuse(stream, rc, error->text);
     } else if (class == LEAT_CLASS_REJECT) {
+        /* SUBTLE: what is under way comes back to the logs. (1) The owner of one dies with an append on its way,
+         * or is slow. (2) The stream is deleted. (3) Another node says that there is none. */
+        stream->gone = under_way(stream);
+        if (stream->gone) return;
         stream_replaced(stream);
         stream_refuse(stream, rc, error->text);
     }
@@ -133,7 +142,7 @@ void leat_producer_stream_lookup(struct leat_producer_stream *stream)
     struct leat_producer_engine *engine = stream->engine;
     if (stream->state == STREAM_LOOKING) return;
     stream->state = STREAM_LOOKING;
-    stream->wants_lookup = false;
+    stream->wants_lookup = stream->gone = false;
     stream->lookup = (struct leat_client_lookup){
         .may_create = engine->options.create_streams,
         .timeout_us = engine->options.timeout_us,
@@ -244,6 +253,7 @@ void leat_producer_streams_turn(struct leat_producer_engine *engine, uint32_t co
         if (stream->state == STREAM_KNOWN && leat_list_empty(&stream->waiting)) continue;
         if (!now) now = leat_producer_now(engine);
         if (stream->state == STREAM_UNKNOWN) {
+            if (stream->gone && under_way(stream)) continue;
             if (stream->refused_at_us && now - stream->refused_at_us < PRODUCER_REFUSED_US)
                 continue;
             if (stream->refused_at_us) {

@@ -304,6 +304,7 @@ static void on_append(struct fake_conn *conn, const struct leat_frame *frame)
     leat_err rc = leat_msg_append_decode(frame->control, frame->control_bytes, &append);
     LEAT_ASSERT(rc == LEAT_OK && append.batch_count <= LEAT_BATCHES_IN_FLIGHT_MAX);
     world->appends++;
+    if (append.log.streamlet + 1 == world->mute_streamlet) return;
     if (append.log.stream != world->stream_id) {
         refuse(conn, frame, LEAT_E_UNKNOWN_STREAM);
         return;

@@ -85,7 +85,8 @@ struct fake_world {
     bool away_told;     /* they name that node, too, as down */
     uint32_t away;      /* so many answers name an owner that is not among the nodes */
     bool behind;        /* METADATA names the incarnation before the one that says hello */
-    bool gives_up;      /* a request for a producer's id ends by CANCELLED, at the server */
+    uint32_t mute_streamlet; /* appends to this one, from 1, are never answered; 0: all are */
+    bool gives_up;           /* a request for a producer's id ends by CANCELLED, at the server */
 };
 
 /** Where the log's n-th batch lies. */

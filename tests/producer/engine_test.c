@@ -31,8 +31,8 @@ struct rig {
         uint64_t offset;
         struct leat_log_ref log;
     } records[RECORDS_MAX];
-    bool adding;
-    uint32_t under_way_max; /* batches of one log, ever */
+    bool adding, may_be_refused; /* at once: the stream is gone */
+    uint32_t under_way_max;      /* batches of one log, ever */
 };
 
 static void on_produced(void *arg, const struct leat_produced *produced)
@@ -57,7 +57,7 @@ static void add_some(struct rig *rig)
         leat_put_le32(value, rig->added);
         leat_err rc = leat_producer_engine_add(rig->engine, "s", -1, 0, NULL, 0, value,
                                                sizeof value, on_produced, record);
-        if (rc == LEAT_E_AGAIN) return;
+        if (rc == LEAT_E_AGAIN || (rc == LEAT_E_UNKNOWN_STREAM && rig->may_be_refused)) return;
         assert_int_equal(rc, LEAT_OK);
         rig->added++;
         if (rig->added % 7 == 0) return; /* the rest in another turn */
@@ -526,6 +526,38 @@ static void producer_unknown_stream_is_refused(void **state)
     rig_end(rig);
 }
 
+/* Goal: a stream that is deleted while an append to one of its logs is not answered is refused once that append has
+ * come back, and what nobody sent is refused, too.
+ * Method: the owner of one streamlet says nothing; that of the other says that there is no such stream. */
+static void producer_stream_deleted_amid_an_append_is_refused(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(7, 5000000, 100);
+    rig->engine->options.create_streams = false;
+    rig->world.stream_id = 5;
+    rig->world.streamlets = 2;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 2000000, all_ended));
+    assert_int_equal(rig->acked, 100);
+    rig->world.mute_streamlet = 2;
+    rig->wanted = 140;
+    (void)fake_run(&rig->world, rig->world.now_us + 100000, NULL);
+    assert_in_range(rig->acked, 101, 139);
+    assert_int_equal(rig->added, 140);
+    uint32_t acked = rig->acked;
+    uint64_t asked = rig->world.metadatas;
+    rig->world.stream_id = 0;
+    rig->may_be_refused = true;
+    rig->wanted = 160;
+    (void)fake_run(&rig->world, rig->world.now_us + 20000, NULL);
+    assert_true(rig->added > 140);
+    rig->wanted = rig->added;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 20000000, all_ended));
+    assert_int_equal(rig->records[139].rc, LEAT_E_UNKNOWN_STREAM);
+    assert_int_equal(rig->acked, acked);
+    assert_true(rig->world.metadatas - asked < 100);
+    rig_end(rig);
+}
+
 static uint64_t still_us(void *ctx)
 {
     return *(uint64_t *)ctx;
@@ -622,6 +654,7 @@ int main(void)
         cmocka_unit_test(producer_restarted_server_goes_on),
         cmocka_unit_test(producer_refused_logs_ask_together),
         cmocka_unit_test(producer_unknown_stream_is_refused),
+        cmocka_unit_test(producer_stream_deleted_amid_an_append_is_refused),
         cmocka_unit_test(gather_batch_due_while_filled_goes_after_it),
         cmocka_unit_test(key_streamlet_is_kafkas),
     };
