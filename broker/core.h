@@ -147,11 +147,12 @@ struct leat_hosted {
     struct leat_primary_log *copies; /* NULL: this node's copy is the only one */
     struct leat_sets *sets;          /* of a home log */
     struct leat_epoch epoch;
-    bool going;     /* being deleted or stopped: no new work */
-    bool drained;   /* for a move: its log is stopped, and the coordinator is asked */
-    bool tail_away; /* where it ends was on no node: it waits, and stands in meanwhile */
-    bool forgiving; /* an operator gives up what is missing in front */
-    bool anew;      /* its last segment is damaged here: other nodes have it */
+    bool going;       /* being deleted or stopped: no new work */
+    bool drained;     /* for a move: its log is stopped, and the coordinator is asked */
+    bool tail_away;   /* where it ends was on no node: it waits, and stands in meanwhile */
+    bool opens_alone; /* asked for beside others, "opened" was refused: it may be for one of them */
+    bool forgiving;   /* an operator gives up what is missing in front */
+    bool anew;        /* its last segment is damaged here: other nodes have it */
     /* It goes: another node has it. */
     struct give_up *give_up;
     struct leat_move_part *moving; /* it is drained, to be handed over; NULL: it is not */

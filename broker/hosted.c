@@ -335,8 +335,8 @@ static leat_err hosted_on_damaged(void *owner, const struct leat_segment *seg)
 static bool opener_again(struct leat_opener *opener, leat_err rc)
 {
     struct leat_core *core = opener->core;
-    if (rc == LEAT_OK || rc == LEAT_E_CANCELLED || opener->count == 1 || core->stopping)
-        return false;
+    if (rc == LEAT_OK || opener->count == 1 || core->stopping) return false;
+    if (leat_err_class(rc) == LEAT_CLASS_RETRY) return false; /* it is nobody's fault */
     for (uint32_t i = 0; i < opener->count; i++) {
         struct leat_hosted *hosted = leat_hosted_find(core, opener->refs[i]);
         if (hosted == NULL || hosted->log == NULL) continue;
