@@ -269,8 +269,9 @@ static void up_on_adopted(struct leat_coordinate *request)
     for (size_t i = 0; node->fates != NULL && i < node->found_count; i++) {
         struct leat_log_ref ref = node->found[i].seg->log;
         const struct leat_stream *stream = leat_stream_find(&node->cores[0], ref.stream);
-        node->fates[i].known = stream != NULL;
-        node->fates[i].tail_waits = stream != NULL && awaits_tail(node, stream, ref);
+        bool known = stream != NULL && !stream->deleted;
+        node->fates[i].known = known;
+        node->fates[i].tail_waits = known && awaits_tail(node, stream, ref);
     }
     leat_core_mail(&node->cores[0], LEAT_ACTOR_STORE, &node->mail, up_deliver_cut);
 }

@@ -555,7 +555,7 @@ struct leat_node {
     unsigned name_tries;
     bool joining; /* a new node of a cluster whose id it has yet to learn */
     bool started, coordinator_ready, up, stopping, failed;
-    _Atomic uint32_t highest_stream; /* id ever told by the coordinator */
+    _Atomic uint32_t highest_stream; /* id ever given out, as far as the coordinator here knows */
     /* Coming up. */
     const struct leat_found *found;
     size_t found_count;
@@ -607,5 +607,6 @@ uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores);
 /** walk.c: events of the coordinator, carried over all cores. */
 void leat_node_on_stream(void *owner, struct leat_stream_desc *desc);
 void leat_node_on_stream_deleted(void *owner, uint32_t stream_id);
+void leat_node_on_streams_given(void *owner, uint32_t highest);
 
 #endif

@@ -241,6 +241,7 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
         .cores = options->cores,
         .on_stream = leat_node_on_stream,
         .on_stream_deleted = leat_node_on_stream_deleted,
+        .on_streams_given = leat_node_on_streams_given,
         .on_node = leat_node_on_node,
         .on_ready = node_on_coordinator_ready,
         .owner = node,

@@ -30,6 +30,42 @@ static void walk_install(struct walk *walk, struct leat_core *core);
 static void walk_delete(struct walk *walk, struct leat_core *core);
 static void walk_delete_logs(struct leat_core *core, const struct leat_stream *stream);
 
+/* SUBTLE: of a stream that was deleted while this node was away nobody may ever tell it: its tables never had
+ * it, or had it before they were told of. (1) The newest stream is deleted. (2) This node starts with its
+ * segments, and with tables that end behind the deletion. (3) As the highest id that it was told of is an earlier
+ * one, the deleted one's might be that of a coordinator who forgot, and what is here of it would be kept. */
+struct given {
+    struct leat_mail mail;
+    uint32_t highest;
+};
+
+static void highest_raise(struct leat_node *node, uint32_t highest)
+{
+    if (highest > atomic_load_explicit(&node->highest_stream, memory_order_relaxed))
+        atomic_store_explicit(&node->highest_stream, highest, memory_order_relaxed);
+}
+
+static void given_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct given *given = LEAT_CONTAINER(mail, struct given, mail);
+    if (given->highest > core->stream_seen) core->stream_seen = given->highest;
+    leat_mem_free(given);
+}
+
+void leat_node_on_streams_given(void *owner, uint32_t highest)
+{
+    struct leat_node *node = owner;
+    const struct leat_post *post = node->options.coordinator_env->post;
+    highest_raise(node, highest);
+    /* Core 0 hears it behind all streams that were told; without memory it takes what it does not know for new. */
+    struct given *given = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *given);
+    if (given == NULL) return;
+    given->highest = highest;
+    given->mail.deliver = given_deliver;
+    post->send(post->ctx, LEAT_ACTOR_CORE_0, &given->mail);
+}
+
 static void walk_start(struct leat_node *node, struct leat_stream_desc *desc, uint32_t stream_id)
 {
     struct walk *walk = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *walk);
@@ -44,8 +80,7 @@ static void walk_start(struct leat_node *node, struct leat_stream_desc *desc, ui
         uint64_t incarnation = atomic_load_explicit(&node->incarnation_told, memory_order_relaxed);
         walk->begun = leat_begun_of(node->coordinator, desc, incarnation);
     }
-    if (stream_id > atomic_load_explicit(&node->highest_stream, memory_order_relaxed))
-        atomic_store_explicit(&node->highest_stream, stream_id, memory_order_relaxed);
+    highest_raise(node, stream_id);
     const struct leat_post *post = node->options.coordinator_env->post;
     walk->mail.deliver = walk_deliver;
     post->send(post->ctx, LEAT_ACTOR_CORE_0, &walk->mail);
@@ -73,7 +108,7 @@ static void walk_step(struct walk *walk, struct leat_core *core)
             walk_install(walk, core);
         } else {
             struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
-            if (stream != NULL) leat_stream_publish(stream);
+            if (stream != NULL && !stream->deleted) leat_stream_publish(stream);
             walk_tell_awaits(walk, core);
         }
         walk_next(walk, core);

@@ -31,6 +31,9 @@ static void tables_tell(struct leat_coordinator *coordinator)
         machine->on_node(machine->owner, &machine->nodes[i].info);
     for (uint32_t i = 0; i < machine->stream_count && machine->on_stream; i++)
         machine->on_stream(machine->owner, machine->streams[i].desc);
+    if (machine->on_stream && coordinator->options.on_streams_given)
+        coordinator->options.on_streams_given(coordinator->options.owner,
+                                              machine->next_stream_id - 1);
 }
 
 leat_err co_restore(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count)

@@ -349,6 +349,9 @@ struct leat_coordinator_options {
      * keep it. */
     void (*on_stream)(void *owner, struct leat_stream_desc *desc);
     void (*on_stream_deleted)(void *owner, uint32_t stream_id);
+    /** After all streams were told, at the start and when a snapshot came: ids up to this one were given out
+     * before, so one of them that was not told is of a stream that was deleted. NULL: not told. */
+    void (*on_streams_given)(void *owner, uint32_t highest);
     /** A node came, changed or went (state GONE). Borrowed until return. NULL: not told. */
     void (*on_node)(void *owner, const struct leat_node_info *node);
     /** Once: a leader is known, and everything committed before that is applied here. */

@@ -65,13 +65,20 @@ void backup_replica_has(struct replica *rep, struct leat_segment *seg)
     leat_list_push_back(backup_bucket(rep->backup, seg->log), &rep->by_log);
 }
 
+bool backup_stream_is_gone(const struct leat_backup *backup, uint32_t stream)
+{
+    const struct leat_backup_options *options = &backup->options;
+    uint64_t count = backup->deleted_count;
+    if (options->stream_deleted) return options->stream_deleted(options->arg, stream);
+    for (uint64_t i = 0; i < count && i < BACKUP_DELETED_MAX; i++)
+        if (backup->deleted[i] == stream) return true;
+    return false;
+}
+
 void backup_replica_comes(struct replica *rep, struct leat_segment *seg)
 {
-    const struct leat_backup *backup = rep->backup;
-    uint64_t count = backup->deleted_count;
     backup_replica_has(rep, seg);
-    for (uint64_t i = 0; i < count && i < BACKUP_DELETED_MAX; i++)
-        rep->drop_wanted |= backup->deleted[i] == seg->log.stream;
+    rep->drop_wanted |= backup_stream_is_gone(rep->backup, seg->log.stream);
 }
 
 struct replica *backup_find(const struct leat_backup *backup, uint64_t handle)

@@ -19,6 +19,7 @@ enum {
     BACKUP_SERVES_MAX = 32,             /* pieces for others that are being read */
     BACKUP_DELETED_MAX = 4096,          /* streams whose end is remembered, newest */
     BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */
+    BACKUP_GONE_US = 10 * 1000 * 1000,  /* nor does one of a deleted stream go by itself before */
 };
 
 /* One incarnation of a node that writes here. */
@@ -144,6 +145,8 @@ void backup_replica_has(struct replica *rep, struct leat_segment *seg);
  * go. (3) The segment becomes a replica, and nobody has a word to say about it: it would lie here until the
  * next start. */
 void backup_replica_comes(struct replica *rep, struct leat_segment *seg);
+/** Is it known here that the stream was deleted? */
+bool backup_stream_is_gone(const struct leat_backup *backup, uint32_t stream);
 /** Where replicas of that log are, among others, by `by_log`. */
 struct leat_list *backup_bucket(const struct leat_backup *backup, struct leat_log_ref log);
 struct replica *backup_find(const struct leat_backup *backup, uint64_t handle);

@@ -209,6 +209,9 @@ struct leat_backup_options {
     struct leat_store *store;
     struct leat_rep_net net;
     const struct leat_rmem_host *rmem; /* makes, grants, revokes arenas; NULL: only what is there */
+    /** Is it known that this stream was deleted? NULL: of those that leat_backup_stream_deleted() named, the newest. */
+    bool (*stream_deleted)(void *arg, uint32_t stream);
+    void *arg;
     struct leat_cpu cpu;
     uint8_t cluster_id[16];
     uint64_t writer_bytes_max; /* memory for one writer's replicas: multiple of the arena step */

@@ -16,6 +16,7 @@ struct fixture {
     struct fake_world world;
     struct leat_coordinator *coordinator;
     unsigned ready, streams, deleted;
+    uint32_t given; /* stream ids, as last told */
 };
 
 static void on_stream(void *owner, struct leat_stream_desc *desc)
@@ -28,6 +29,10 @@ static void on_deleted(void *owner, uint32_t stream_id)
     (void)stream_id;
     ((struct fixture *)owner)->deleted++;
 }
+static void on_given(void *owner, uint32_t highest)
+{
+    ((struct fixture *)owner)->given = highest;
+}
 static void on_ready(void *owner)
 {
     ((struct fixture *)owner)->ready++;
@@ -38,9 +43,10 @@ static leat_err fixture_open(struct fixture *f, struct leat_error *error)
     struct leat_coordinator_options options = {.cores = 2,
                                                .on_stream = on_stream,
                                                .on_stream_deleted = on_deleted,
+                                               .on_streams_given = on_given,
                                                .on_ready = on_ready,
                                                .owner = f};
-    f->ready = f->streams = f->deleted = 0;
+    f->ready = f->streams = f->deleted = f->given = 0;
     leat_err rc = leat_coordinator_open(&f->world.env, &options, &f->coordinator, error);
     if (rc != LEAT_OK) return rc;
     f->world.actor = f->coordinator;
@@ -143,6 +149,7 @@ static void coordinator_streams_survive_restart_and_ids_are_never_reused(void **
     fixture_close(f);
     assert_int_equal(fixture_open(f, NULL), LEAT_OK);
     assert_int_equal(f->streams, 1);
+    assert_int_equal(f->given, 2); /* so what is here of the second was deleted */
     assert_int_equal(node_up(f), 2);
     assert_int_equal(create(f, "two", &r), LEAT_OK);
     assert_int_equal(r.stream_id, 3);

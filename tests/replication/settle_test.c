@@ -277,6 +277,22 @@ static void segment_that_comes_when_its_stream_has_gone_goes(void **state)
     world_free(world);
 }
 
+/* Goal: a replica whose reservation was under way when its stream was deleted goes after a while, though nobody has a
+ * word to say about it. */
+static void replica_that_missed_its_deletion_goes(void **state)
+{
+    (void)state;
+    struct world *world = closed_segments(37, 3, 3);
+    struct leat_backup *backup = world->nodes[1].backup;
+    uint64_t handle = copy_on(world, 1)->handle;
+    world_run(world, 60 * 1000 * 1000);
+    assert_non_null(backup_find(backup, handle));
+    backup->deleted[backup->deleted_count++] = world->logs[0].ref.stream;
+    world_run(world, 60 * 1000 * 1000);
+    assert_null(backup_find(backup, handle));
+    world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +304,7 @@ int main(void)
         cmocka_unit_test(word_for_a_replica_that_is_being_adopted_is_refused),
         cmocka_unit_test(copy_that_the_disk_does_not_call_whole_is_none),
         cmocka_unit_test(segment_that_comes_when_its_stream_has_gone_goes),
+        cmocka_unit_test(replica_that_missed_its_deletion_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
