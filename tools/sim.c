@@ -74,6 +74,7 @@ static const struct {
 static uint32_t nodes = 1;   /* of every seed */
 static bool recovery = true; /* in every seed of a cluster */
 static bool hard;            /* in every seed of a cluster */
+static bool deletes;         /* in every seed of a cluster; else in those that choose it */
 static unsigned bug;         /* in every seed; enum leat_bug */
 static struct {
     uint64_t cpu_s, least;
@@ -108,7 +109,7 @@ static void seed_run(uint64_t seed, struct scenario_result *out_result)
 {
     double start_s = clock_s(CLOCK_PROCESS_CPUTIME_ID);
     struct scenario_options options = {
-        .seed = seed, .nodes = nodes, .recovery = recovery, .hard = hard};
+        .seed = seed, .nodes = nodes, .recovery = recovery, .hard = hard, .deletes = deletes};
     bug_set();
     alarm(SECONDS_PER_SEED);
     scenario_run(&options, out_result);
@@ -249,6 +250,7 @@ static void job_end(struct job *job, struct totals *totals, uint64_t *hashes, ui
         if (nodes > 1) printf(" --nodes %" PRIu32, nodes);
         if (nodes > 1 && !recovery) printf(" --no-recovery");
         if (hard) printf(" --hard");
+        if (deletes) printf(" --deletes");
         if (bug) printf(" --bug %s", bugs[bug].text);
         printf(": %s\n", verdict);
         text_print(job->text);
@@ -406,9 +408,12 @@ static uint64_t first_failure(uint64_t count, unsigned jobs, char *out_verdict, 
 /* Some show only where less goes wrong at once, some only where nobody has a second copy. */
 static const struct {
     uint32_t nodes;
-    bool hard;
+    bool hard, deletes;
     const char *told;
-} bug_worlds[] = {{3, true, ""}, {3, false, ", without --hard"}, {1, false, ", of one node"}};
+} bug_worlds[] = {{3, true, false, ""},
+                  {3, false, false, ", without --hard"},
+                  {1, false, false, ", of one node"},
+                  {3, true, true, ", with --deletes"}};
 
 static int run_bugs(uint64_t count, unsigned jobs)
 {
@@ -425,6 +430,7 @@ static int run_bugs(uint64_t count, unsigned jobs)
         for (; world < sizeof bug_worlds / sizeof *bug_worlds; world++) {
             nodes = bug_worlds[world].nodes;
             hard = bug_worlds[world].hard;
+            deletes = bug_worlds[world].deletes;
             seed = first_failure(count, jobs, verdict, sizeof verdict);
             if (seed) break;
         }
@@ -452,8 +458,12 @@ static unsigned bug_find(const char *text)
 
 static int run_seed(uint64_t seed, bool tracing)
 {
-    struct scenario_options options = {
-        .seed = seed, .nodes = nodes, .recovery = recovery, .hard = hard, .tracing = tracing};
+    struct scenario_options options = {.seed = seed,
+                                       .nodes = nodes,
+                                       .recovery = recovery,
+                                       .hard = hard,
+                                       .deletes = deletes,
+                                       .tracing = tracing};
     struct scenario_result result;
     bug_set();
     scenario_run(&options, &result);
@@ -482,6 +492,7 @@ static void usage(FILE *to)
           "than N fail\n"
           "       --nodes N: a cluster of N machines that form, die and come back\n"
           "       --hard: blow upon blow, more to lose; deliberate bugs always have it\n"
+          "       --deletes: streams are deleted in every seed, not in one of twenty\n"
           "       --no-recovery: the streamlets of one that dies wait for it\n"
           "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
           "           power cut before, inside and after every K-th disk operation\n"
@@ -495,13 +506,25 @@ static void usage(FILE *to)
 }
 
 static const struct option option_names[] = {
-    {"seed", 1, NULL, 's'},        {"seeds", 1, NULL, 'n'},       {"from", 1, NULL, 'f'},
-    {"jobs", 1, NULL, 'j'},        {"trace", 0, NULL, 't'},       {"sweep", 0, NULL, 'w'},
-    {"step", 1, NULL, 'k'},        {"subsets", 1, NULL, 'u'},     {"op", 1, NULL, 'o'},
-    {"subset", 1, NULL, 'b'},      {"nodes", 1, NULL, 'N'},       {"help", 0, NULL, 'h'},
-    {"allocations", 0, NULL, 'a'}, {"bug", 1, NULL, 'B'},         {"bugs", 0, NULL, 'g'},
-    {"recovery", 0, NULL, 'R'},    {"no-recovery", 0, NULL, 'W'}, {"hard", 0, NULL, 'H'},
-    {"cpu-seconds", 1, NULL, 'm'}, {"least", 1, NULL, 'l'},       {NULL, 0, NULL, 0}};
+    {"seed", 1, NULL, 's'},        {"seeds", 1, NULL, 'n'},
+    {"from", 1, NULL, 'f'},        {"jobs", 1, NULL, 'j'},
+    {"trace", 0, NULL, 't'},       {"sweep", 0, NULL, 'w'},
+    {"step", 1, NULL, 'k'},        {"subsets", 1, NULL, 'u'},
+    {"op", 1, NULL, 'o'},          {"subset", 1, NULL, 'b'},
+    {"nodes", 1, NULL, 'N'},       {"help", 0, NULL, 'h'},
+    {"allocations", 0, NULL, 'a'}, {"bug", 1, NULL, 'B'},
+    {"bugs", 0, NULL, 'g'},        {"recovery", 0, NULL, 'R'},
+    {"no-recovery", 0, NULL, 'W'}, {"hard", 0, NULL, 'H'},
+    {"cpu-seconds", 1, NULL, 'm'}, {"least", 1, NULL, 'l'},
+    {"deletes", 0, NULL, 'D'},     {NULL, 0, NULL, 0}};
+
+/* Large blocks come fresh from the kernel: nothing clears and touches what a simulated server never uses,
+ * which was nine tenths of a run's time. */
+static void large_blocks_fresh(void)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, MMAP_FROM_BYTES);
+    (void)mallopt(M_TOP_PAD, 1024 * 1024);
+}
 
 int main(int argc, char **argv)
 {
@@ -509,10 +532,7 @@ int main(int argc, char **argv)
     bool trace = false, sweeping = false, allocations = false, all_bugs = false;
     struct cut_sweep_options sweep = {
         .subsets = SUBSETS, .step = 1, .seconds_per_run = SECONDS_PER_SEED};
-    /* Large blocks come fresh from the kernel: nothing clears and touches what a simulated server
-     * never uses, which was nine tenths of a run's time. */
-    (void)mallopt(M_MMAP_THRESHOLD, MMAP_FROM_BYTES);
-    (void)mallopt(M_TOP_PAD, 1024 * 1024);
+    large_blocks_fresh();
     for (int option; (option = getopt_long(argc, argv, "h", option_names, NULL)) != -1;) {
         uint64_t number = optarg ? strtoull(optarg, NULL, 10) : 0;
         switch (option) {
@@ -575,6 +595,9 @@ int main(int argc, char **argv)
             break;
         case 'H':
             hard = true;
+            break;
+        case 'D':
+            deletes = true;
             break;
         case 'h':
             usage(stdout);

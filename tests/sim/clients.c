@@ -246,6 +246,12 @@ static void client_create(void *arg)
     case SIM_CLIENT_TRIMMER:
         sim_trim_start(client);
         break;
+    case SIM_CLIENT_DELETER:
+        rc = sim_deleter_start(client);
+        break;
+    case SIM_CLIENT_ONLOOKER:
+        rc = sim_onlooker_start(client);
+        break;
     case SIM_CLIENT_PRODUCER:
         rc = producer_create(client);
         break;
@@ -270,9 +276,10 @@ static void client_begin(struct sim_world *world, struct sim_event *event)
 struct sim_client *sim_client_start(struct scenario *scenario, enum sim_client_kind kind,
                                     uint32_t stream, uint32_t index)
 {
-    static const char *const names[] = {
-        "control", "producer",       "raw",          "reader",       "member", "sharer", "auditor",
-        "deaf",    "kafka-producer", "kafka-reader", "kafka-member", "trimmer"};
+    static const char *const names[] = {"control",        "producer",     "raw",          "reader",
+                                        "member",         "sharer",       "auditor",      "deaf",
+                                        "kafka-producer", "kafka-reader", "kafka-member", "trimmer",
+                                        "deleter",        "onlooker"};
     struct sim_client *client = calloc(1, sizeof *client);
     LEAT_ASSERT(client != NULL && scenario->client_count < SIM_CLIENTS_MAX);
     char name[sizeof client->process->name];

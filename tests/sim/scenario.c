@@ -15,6 +15,7 @@ enum {
     AUDIT_US_MAX = 60 * 1000 * 1000,
     LEFT_COMES_US = 5 * 1000 * 1000,
     LOOK_US_MAX = 60 * 1000 * 1000,
+    LEFT_US_MAX = 60 * 1000 * 1000, /* until nothing is left of a stream that was deleted */
     RECORDS = 3600,
     RECORDS_OF_CLUSTER = 960, /* few: what matters are the faults */
     FIRST_PRODUCER = 1,
@@ -152,7 +153,7 @@ static bool all_answered(struct scenario *scenario)
         const struct sim_client *client = scenario->clients[i];
         if (client->kind == SIM_CLIENT_RAW && !sim_raw_done(client)) return false;
     }
-    return trims_answered(scenario);
+    return trims_answered(scenario) && sim_deletes_done(scenario);
 }
 
 static bool all_read(struct scenario *scenario)
@@ -351,6 +352,13 @@ static void operator_look(struct scenario *scenario)
         sim_stuck(scenario, "an operator is not told how each log is");
 }
 
+static void deleted_is_gone(struct scenario *scenario)
+{
+    if (sim_run_until(scenario, sim_deletes_nothing_left, LEFT_US_MAX)) return;
+    scenario->waits_for = NULL;
+    sim_stuck(scenario, "something is left of a stream that was deleted");
+}
+
 static void cluster_body(struct scenario *scenario, const struct scenario_options *options)
 {
     struct sim_world *world = scenario->world;
@@ -374,6 +382,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         sim_aims_start(scenario);
         sim_traps_start(scenario);
     }
+    sim_deletes_start(scenario, options->deletes);
     (void)sim_run_until(scenario, all_sent, CLUSTER_RUN_US_MAX);
     phase(scenario, "healing");
     sim_nodes_heal(scenario);
@@ -397,12 +406,14 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     operator_look(scenario);
     sim_copies_check(scenario);
     audit(scenario);
+    deleted_is_gone(scenario);
     if (world->failure[0]) return;
     sim_closed_judge(scenario);
     sim_closed_strike(scenario, SIM_CLOSED_LAST);
     if (world->failure[0] || !last_trims(scenario)) return;
     phase(scenario, "the end of all nodes");
     sim_nodes_die(scenario);
+    sim_deletes_start_anew(scenario);
     if (sim_nodes_ready(scenario, HEAL_US_MAX)) {
         if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))
             sim_stuck(scenario, "what is in front can't be given up");
@@ -412,6 +423,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         if (check_loss_accepted(scenario->check))
             sim_world_run(world, world->now_us + LEFT_COMES_US, NULL);
         audit(scenario);
+        deleted_is_gone(scenario);
     } else
         sim_stuck(scenario, "the cluster does not come back after all its nodes died");
 }

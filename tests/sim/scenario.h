@@ -88,6 +88,8 @@ enum sim_client_kind {
     SIM_CLIENT_KAFKA_READER,
     SIM_CLIENT_KAFKA_MEMBER, /* of a group, commits */
     SIM_CLIENT_TRIMMER,      /* gives up what is in front of logs */
+    SIM_CLIENT_DELETER,      /* makes streams and deletes them */
+    SIM_CLIENT_ONLOOKER,     /* reads one of those */
 };
 
 /* A record that a consumer has read, and where its batch lies: address.c. */
@@ -200,6 +202,7 @@ struct scenario_options {
     bool tracing;
     bool calm;        /* no scheduled faults */
     bool hard;        /* of a cluster: blow upon blow */
+    bool deletes;     /* of a cluster: streams are deleted, whatever the seed's choice is */
     bool recovery;    /* of a cluster: streamlets of a node that dies go to others */
     uint32_t nodes;   /* 0, 1: a server alone */
     uint32_t records; /* of all producers together; 0: what a seed usually has */
@@ -268,6 +271,18 @@ void sim_deaf_start(struct sim_client *client);
 void sim_deaf_watch(struct scenario *scenario);
 /** Is none of them owed anything any more? */
 bool sim_deaf_all_done(struct scenario *scenario);
+
+/* ---- deletes.c, deletes_check.c ---- */
+/** Where the seed has that, or it is wanted, streams are made and deleted from now on. */
+void sim_deletes_start(struct scenario *scenario, bool wanted);
+leat_err sim_deleter_start(struct sim_client *client);
+leat_err sim_onlooker_start(struct sim_client *client);
+/** Nothing happens any more, and whoever does that has no request without an answer. */
+bool sim_deletes_done(const struct scenario *scenario);
+/** All nodes start anew, and nobody deletes any more. */
+void sim_deletes_start_anew(struct scenario *scenario);
+/** No node serves any of them that was deleted, or has a segment of one. */
+bool sim_deletes_nothing_left(struct scenario *scenario);
 
 /* ---- nodes.c ---- */
 /** Boot all machines, in any order; false: they are not all ready in time. */

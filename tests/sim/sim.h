@@ -92,9 +92,12 @@ enum sim_fault {
     SIM_FAULT_AMID_VERSION,                    /* ... while acks waited for a higher version */
     SIM_FAULT_AMID_MOVE,                       /* ... while a streamlet was moved */
     SIM_FAULT_AMID_RECOVERY,                   /* ... of the leader, in an attempt of recovery */
-    SIM_FAULT_LATE_WORD,   /* a leader was cut off with an entry of recovery on its way */
-    SIM_FAULT_COMMIT_LOST, /* the power went with commits of a set on their way, behind others */
-    SIM_FAULT_DAMAGED_END, /* bits of open segments flipped, the power gone and a machine away */
+    SIM_FAULT_LATE_WORD,    /* a leader was cut off with an entry of recovery on its way */
+    SIM_FAULT_COMMIT_LOST,  /* the power went with commits of a set on their way, behind others */
+    SIM_FAULT_DAMAGED_END,  /* bits of open segments flipped, the power gone and a machine away */
+    SIM_FAULT_DELETED,      /* no fault: a stream was deleted */
+    SIM_FAULT_DELETED_MOVE, /* ... while a streamlet of it was moved */
+    SIM_FAULT_DELETED_AWAY, /* ... while a node was away */
     SIM_FAULTS,
 };
 const char *sim_fault_name(enum sim_fault fault);

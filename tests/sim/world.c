@@ -82,6 +82,9 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_LATE_WORD] = "late_word",
     [SIM_FAULT_COMMIT_LOST] = "commits_lost",
     [SIM_FAULT_DAMAGED_END] = "damaged_end",
+    [SIM_FAULT_DELETED] = "deleted",
+    [SIM_FAULT_DELETED_MOVE] = "deleted_amid_move",
+    [SIM_FAULT_DELETED_AWAY] = "deleted_while_away",
 };
 
 const char *sim_fault_name(enum sim_fault fault)

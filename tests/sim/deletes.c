@@ -1,0 +1,674 @@
+/* Somebody who makes streams, writes to them, moves and trims them, and deletes them amid all that goes on; of
+ * the same name again, too. In a small part of the cluster seeds, by a generator of its own.
+ *
+ * A request whose outcome nobody knows may be done later: behind one, its name is not used again, and nobody
+ * says what it must mean. */
+#include "tests/sim/deletes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "wire/message.h"
+#include "wire/message_cluster.h"
+
+enum {
+    DELETES_PER_MILLE = 50, /* of the cluster seeds */
+    LIFE_US_MAX = 2500 * 1000,
+    AWAY_US_MAX = 6000 * 1000,
+    RECORD_TIMEOUT_US = 4 * 1000 * 1000,
+    MAGIC = 0x7468726f,
+};
+
+enum step { CREATE, ASK_ID, WORK, DELETE, AFTER, LAST_WORD, OVER };
+
+struct thrower {
+    struct sim_deletes *deletes;
+    struct sim_client *client;
+    enum step step;
+    struct leat_request request, beside; /* beside: a move or a trim, at any time */
+    uint8_t control[512], control_beside[512];
+    bool beside_busy;
+    unsigned tries; /* of this request */
+    uint64_t until_us;
+    uint32_t last_record;
+};
+
+static struct sim_deletes *of_seed; /* one per process: leat-sim forks for each seed */
+
+static void step_next(struct sim_world *world, struct sim_event *event);
+static void step_on(struct thrower *thrower, enum step step, uint64_t delay_us);
+
+struct sim_deletes *sim_deletes_of(const struct scenario *scenario)
+{
+    return of_seed && of_seed->scenario == scenario ? of_seed : NULL;
+}
+
+struct sim_thrown *sim_thrown_find(struct sim_deletes *deletes, uint32_t id)
+{
+    for (unsigned i = 0; i < deletes->count; i++)
+        if (deletes->thrown[i].id == id) return &deletes->thrown[i];
+    return NULL;
+}
+
+static struct sim_world *world_of(const struct thrower *thrower)
+{
+    return thrower->client->scenario->world;
+}
+
+static struct sim_rng *dice(struct thrower *thrower)
+{
+    return &thrower->client->rng;
+}
+
+/* The one that lives, or lived last. */
+static struct sim_thrown *newest(struct thrower *thrower)
+{
+    struct sim_deletes *deletes = thrower->deletes;
+    return deletes->count ? &deletes->thrown[deletes->count - 1] : NULL;
+}
+
+static const char *name_of(const struct thrower *thrower)
+{
+    return thrower->deletes->names[thrower->deletes->name];
+}
+
+static void later(struct thrower *thrower, uint64_t delay_us)
+{
+    sim_actor_post(thrower->client->actor, delay_us, step_next, thrower);
+}
+
+static void step_on(struct thrower *thrower, enum step step, uint64_t delay_us)
+{
+    thrower->step = step;
+    thrower->tries = 0;
+    later(thrower, delay_us);
+}
+
+/* ---- records ---- */
+
+static void on_produced(void *arg, const struct leat_produced *produced)
+{
+    uint32_t number = (uint32_t)(uintptr_t)arg;
+    struct sim_thrown_record *record = &of_seed->records[number];
+    record->ended = true;
+    record->rc = produced->rc;
+    sim_trace(of_seed->scenario->world, "thrown record %u: %s in stream %u at %lld", number,
+              leat_err_name(produced->rc), produced->log.stream, (long long)produced->offset);
+    if (produced->rc == LEAT_OK)
+        sim_deletes_acked(of_seed, number, produced->log, produced->offset);
+}
+
+static void produce(struct thrower *thrower, unsigned count)
+{
+    struct sim_deletes *deletes = thrower->deletes;
+    uint8_t value[12 + 600];
+    while (count-- > 0 && deletes->record_count < SIM_THROWN_RECORDS_MAX) {
+        uint32_t number = deletes->record_count;
+        uint32_t words[3] = {number, deletes->name, MAGIC};
+        size_t bytes = sizeof words + (size_t)sim_rng_below(dice(thrower), 600);
+        memcpy(value, words, sizeof words);
+        memset(value + sizeof words, (int)number, bytes - sizeof words);
+        leat_err rc =
+            leat_producer_engine_add(thrower->client->producer, name_of(thrower), -1, 0, NULL, 0,
+                                     value, bytes, on_produced, (void *)(uintptr_t)number);
+        if (rc != LEAT_OK) return;
+        deletes->records[number].added_us = world_of(thrower)->now_us;
+        deletes->record_count++;
+    }
+}
+
+static leat_err producer_create(struct sim_client *client)
+{
+    struct leat_producer_engine_options options = {
+        .batch_bytes = (uint32_t)sim_rng_between(&client->rng, 256, 2000),
+        .linger_us = (uint32_t)sim_rng_between(&client->rng, 0, 2000),
+        .codec = LEAT_CODEC_NONE,
+        .buffer_bytes = 256 * 1024,
+        .timeout_us = RECORD_TIMEOUT_US,
+    };
+    return leat_producer_engine_create(&client->actor->env, &client->timers, client->client,
+                                       &options, &client->producer);
+}
+
+/* ---- requests ---- */
+
+static void send(struct thrower *thrower, enum leat_kind kind, struct leat_msg_writer *writer,
+                 void (*on_done)(struct leat_request *, leat_err, const struct leat_frame *,
+                                 const struct leat_error *))
+{
+    LEAT_ASSERT(!writer->overflow);
+    thrower->tries++;
+    thrower->request = (struct leat_request){
+        .kind = kind,
+        .control = thrower->control,
+        .control_bytes = writer->used,
+        .on_done = on_done,
+        .owner = thrower,
+    };
+    if (leat_client_send(thrower->client->client, &thrower->request) != LEAT_OK)
+        later(thrower, 20000);
+}
+
+/* Sent again while an earlier one may still be done. */
+static void unsure(struct thrower *thrower, leat_err rc)
+{
+    if (leat_err_class(rc) != LEAT_CLASS_REJECT) thrower->deletes->sure = false;
+}
+
+static void beside_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                        const struct leat_error *error)
+{
+    struct thrower *thrower = request->owner;
+    thrower->beside_busy = false;
+    sim_trace(world_of(thrower), "thrown: %s: %s %s",
+              request->kind == LEAT_KIND_STREAMLET_MOVE ? "move" : "trim", leat_err_name(rc),
+              error ? error->text : "");
+    (void)answer;
+}
+
+static void beside_send(struct thrower *thrower, enum leat_kind kind,
+                        const struct leat_msg_writer *writer, const struct leat_log_ref *log)
+{
+    LEAT_ASSERT(!writer->overflow);
+    thrower->beside = (struct leat_request){
+        .kind = kind,
+        .control = thrower->control_beside,
+        .control_bytes = writer->used,
+        .on_done = beside_done,
+        .owner = thrower,
+    };
+    if (log) thrower->beside.log = *log;
+    thrower->beside_busy = leat_client_send(thrower->client->client, &thrower->beside) == LEAT_OK;
+}
+
+static void move(struct thrower *thrower)
+{
+    const struct scenario *scenario = thrower->client->scenario;
+    const struct sim_thrown *thrown = newest(thrower);
+    const struct sim_server *to =
+        &scenario->servers[sim_rng_below(dice(thrower), scenario->server_count)];
+    struct leat_msg_streamlet_move message = {
+        .stream = {thrown->name, (uint32_t)strlen(thrown->name)},
+        .streamlet = (uint32_t)sim_rng_below(dice(thrower), thrown->settings.streamlets),
+        .node = {to->name, (uint32_t)strlen(to->name)},
+    };
+    struct leat_msg_writer writer;
+    if (thrower->beside_busy) return;
+    leat_msg_writer_init(&writer, thrower->control_beside, sizeof thrower->control_beside);
+    leat_msg_streamlet_move_encode(&writer, &message);
+    beside_send(thrower, LEAT_KIND_STREAMLET_MOVE, &writer, NULL);
+}
+
+static void trim(struct thrower *thrower)
+{
+    struct sim_thrown *thrown = newest(thrower);
+    struct leat_log_ref log = {thrown->id,
+                               (uint32_t)sim_rng_below(dice(thrower), thrown->settings.streamlets),
+                               (uint32_t)sim_rng_below(dice(thrower), thrown->settings.logs)};
+    struct leat_msg_trim message = {
+        .stream = {thrown->name, (uint32_t)strlen(thrown->name)},
+        .streamlet = log.streamlet,
+        .log = log.log,
+        .before = UINT64_MAX,
+    };
+    struct leat_msg_writer writer;
+    if (thrower->beside_busy) return;
+    thrown->trims = true;
+    leat_msg_writer_init(&writer, thrower->control_beside, sizeof thrower->control_beside);
+    leat_msg_trim_write(&writer, &message);
+    beside_send(thrower, LEAT_KIND_STREAM_TRIM, &writer, &log);
+}
+
+/* ---- making one ---- */
+
+static void made(struct thrower *thrower, uint32_t id)
+{
+    struct sim_deletes *deletes = thrower->deletes;
+    const struct sim_thrown *before = newest(thrower);
+    if (before && id <= before->id) {
+        sim_fail(world_of(thrower), "resurrected: the new stream %s has id %u, stream %u is older",
+                 name_of(thrower), id, before->id);
+        return;
+    }
+    struct sim_thrown *thrown = &deletes->thrown[deletes->count++];
+    thrown->id = id;
+    thrown->name = name_of(thrower);
+    sim_trace(world_of(thrower), "thrown stream %s is %u", thrown->name, id);
+    thrown->onlooker = sim_client_start(thrower->client->scenario, SIM_CLIENT_ONLOOKER,
+                                        SIM_STREAMS + deletes->name, deletes->count);
+    thrower->until_us = world_of(thrower)->now_us + sim_rng_below(dice(thrower), LIFE_US_MAX);
+    step_on(thrower, WORK, 10);
+}
+
+static void settings_read(struct thrower *thrower, struct leat_msg_reader *reader)
+{
+    struct sim_thrown *thrown = newest(thrower);
+    if (thrown && thrower->step == WORK) leat_msg_settings_read(reader, &thrown->settings);
+    LEAT_ASSERT(!reader->failed);
+}
+
+/* It may be there: whoever sent it was not answered. */
+static void id_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                    const struct leat_error *error)
+{
+    struct thrower *thrower = request->owner;
+    (void)error;
+    if (rc != LEAT_OK) {
+        thrower->step = rc == LEAT_E_UNKNOWN_STREAM ? CREATE : ASK_ID;
+        later(thrower, 20000);
+        return;
+    }
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    (void)leat_msg_read_array(&reader);
+    (void)leat_msg_read_string(&reader);
+    made(thrower, leat_msg_read_u32(&reader));
+    settings_read(thrower, &reader);
+}
+
+static void create_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                        const struct leat_error *error)
+{
+    struct thrower *thrower = request->owner;
+    sim_trace(world_of(thrower), "thrown: create: %s %s", leat_err_name(rc),
+              error ? error->text : "");
+    if (rc == LEAT_E_STREAM_EXISTS && thrower->deletes->sure && thrower->tries == 1) {
+        sim_fail(world_of(thrower), "resurrected: %s exists, and was deleted", name_of(thrower));
+    } else if (rc == LEAT_E_STREAM_EXISTS) {
+        step_on(thrower, ASK_ID, 1000);
+    } else if (rc != LEAT_OK) { /* as many copies as machines are refused while one is down */
+        unsure(thrower, rc);
+        later(thrower, 30000);
+    } else {
+        struct leat_msg_reader reader;
+        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+        (void)leat_msg_read_array(&reader);
+        made(thrower, leat_msg_read_u32(&reader));
+        settings_read(thrower, &reader);
+    }
+}
+
+static void create_send(struct thrower *thrower)
+{
+    struct sim_rng *rng = dice(thrower);
+    const struct scenario *scenario = thrower->client->scenario;
+    bool memory = sim_rng_chance(rng, 500);
+    struct leat_stream_settings settings = {
+        .streamlets = (uint32_t)sim_rng_between(rng, 1, CHECK_STREAMLETS_MAX),
+        .logs = (uint32_t)sim_rng_between(rng, 1, CHECK_LOGS_MAX),
+        .copies = (uint32_t)sim_rng_between(rng, scenario->victim ? 2 : 1, 3),
+        .durability = memory ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK,
+        .segment_bytes_max = 16 * 1024,
+        .retention_ms = -1,
+        .retention_bytes = -1,
+    };
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, thrower->control, sizeof thrower->control);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_string(&writer, name_of(thrower), strlen(name_of(thrower)));
+    leat_msg_settings_write(&writer, &settings);
+    send(thrower, LEAT_KIND_STREAM_CREATE, &writer, create_done);
+}
+
+static void name_send(struct thrower *thrower, enum leat_kind kind,
+                      void (*on_done)(struct leat_request *, leat_err, const struct leat_frame *,
+                                      const struct leat_error *))
+{
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, thrower->control, sizeof thrower->control);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_string(&writer, name_of(thrower), strlen(name_of(thrower)));
+    send(thrower, kind, &writer, on_done);
+}
+
+/* ---- deleting it ---- */
+
+static void node_dies(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_server *server = event->a;
+    if (server->scenario->faults_over || !server->process->alive) return;
+    enum sim_death death =
+        event->n && server->scenario->power_cuts ? SIM_DEATH_POWER : SIM_DEATH_KILL;
+    sim_fault_struck(world, death == SIM_DEATH_POWER ? SIM_FAULT_POWER : SIM_FAULT_KILL);
+    sim_process_die(server->process, death);
+}
+
+/* Something goes wrong with a node around that time. */
+static void node_strike(struct thrower *thrower, uint64_t most_us, uint64_t away_us_max)
+{
+    struct scenario *scenario = thrower->client->scenario;
+    struct sim_server *server =
+        &scenario->servers[sim_rng_below(dice(thrower), scenario->server_count)];
+    if (scenario->calm || scenario->faults_over) return;
+    server->away_us_max = away_us_max;
+    sim_world_at(scenario->world, scenario->world->now_us + sim_rng_below(dice(thrower), most_us),
+                 node_dies, server)
+        ->n = sim_rng_chance(dice(thrower), 400);
+}
+
+/* How long before the deletion is sent. */
+static uint64_t misfortune(struct thrower *thrower)
+{
+    switch (sim_rng_below(dice(thrower), 6)) {
+    case 0: /* a move: it waits for what is under way, and for the coordinators */
+        move(thrower);
+        return sim_rng_below(dice(thrower), 8000);
+    case 1: /* another takes over from the one that dies */
+        node_strike(thrower, 1000, AWAY_US_MAX);
+        return sim_rng_between(dice(thrower), 1000, 700000);
+    case 2: /* one is away for long: what it has it learns when it is back */
+        node_strike(thrower, 1000, AWAY_US_MAX);
+        return sim_rng_between(dice(thrower), 500000, 2000000);
+    case 3: /* it goes amid it */
+        node_strike(thrower, 20000, AWAY_US_MAX);
+        return 10;
+    case 4:
+        node_strike(thrower, 1000, AWAY_US_MAX);
+        move(thrower);
+        return sim_rng_below(dice(thrower), 400000);
+    default:
+        return 10;
+    }
+}
+
+static void deleted(struct thrower *thrower)
+{
+    struct sim_thrown *thrown = newest(thrower);
+    thrown->answered = true;
+    if (thrown->onlooker && sim_rng_chance(dice(thrower), 500)) {
+        sim_client_kill(thrown->onlooker);
+        thrown->onlooker = NULL;
+    }
+    thrower->until_us =
+        world_of(thrower)->now_us + sim_rng_between(dice(thrower), 1000, LIFE_US_MAX);
+    step_on(thrower, AFTER, sim_rng_below(dice(thrower), 20000));
+}
+
+static void delete_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                        const struct leat_error *error)
+{
+    struct thrower *thrower = request->owner;
+    (void)answer;
+    sim_trace(world_of(thrower), "thrown: delete: %s %s", leat_err_name(rc),
+              error ? error->text : "");
+    if (rc == LEAT_OK || (rc == LEAT_E_UNKNOWN_STREAM && thrower->tries > 1)) {
+        deleted(thrower);
+        return;
+    }
+    if (rc == LEAT_E_UNKNOWN_STREAM && thrower->deletes->sure) {
+        sim_fail(world_of(thrower), "A1 lost-write: stream %s is not known, and nobody deleted it",
+                 name_of(thrower));
+        return;
+    }
+    unsure(thrower, rc);
+    later(thrower, sim_rng_between(dice(thrower), 1000, 50000));
+}
+
+/* ---- after that ---- */
+
+/* [cluster id, [node...], [stream...]] */
+static void list_done(struct leat_request *request, leat_err rc, const struct leat_frame *answer,
+                      const struct leat_error *error)
+{
+    struct thrower *thrower = request->owner;
+    (void)error;
+    if (rc == LEAT_OK) {
+        struct leat_msg_reader reader;
+        leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+        (void)leat_msg_read_array(&reader);
+        (void)leat_msg_read_string(&reader);
+        for (uint32_t count = leat_msg_read_array(&reader); count > 0 && !reader.failed; count--) {
+            struct leat_msg_node node;
+            leat_msg_node_read(&reader, &node);
+        }
+        for (uint32_t count = leat_msg_read_array(&reader); count > 0 && !reader.failed; count--) {
+            struct leat_msg_stream stream;
+            leat_msg_stream_read(&reader, &stream);
+            const struct sim_thrown *thrown = sim_thrown_find(thrower->deletes, stream.id);
+            for (uint32_t i = 0; i < stream.log_count && !reader.failed; i++) {
+                struct leat_msg_log log;
+                leat_msg_log_read(&reader, &log);
+            }
+            if (thrown && thrown->known_us && request->sent_us >= thrown->known_us)
+                sim_fail(world_of(thrower), "resurrected: stream %u is listed, and was deleted",
+                         stream.id);
+        }
+        if (reader.failed) sim_fail(world_of(thrower), "A5 aborted-read: no list of streams");
+    }
+    later(thrower, sim_rng_between(dice(thrower), 5000, 60000));
+}
+
+static void list_send(struct thrower *thrower)
+{
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, thrower->control, sizeof thrower->control);
+    leat_msg_write_array(&writer, 3);
+    leat_msg_write_array(&writer, 0);
+    leat_msg_write_bool(&writer, false);
+    leat_msg_write_bool(&writer, false);
+    send(thrower, LEAT_KIND_METADATA, &writer, list_done);
+}
+
+/* Another one, of the same name where nothing can come of what was asked before. False: no more. */
+static bool another(struct thrower *thrower)
+{
+    struct sim_deletes *deletes = thrower->deletes;
+    if (deletes->count == SIM_THROWN_MAX || thrower->client->scenario->faults_over) return false;
+    if (!deletes->sure || sim_rng_chance(dice(thrower), 150)) {
+        if (deletes->name + 1 == SIM_THROWN_NAMES) return false;
+        deletes->name++;
+        deletes->sure = true;
+    }
+    step_on(thrower, CREATE, sim_rng_below(dice(thrower), 3000));
+    return true;
+}
+
+static void after(struct thrower *thrower)
+{
+    produce(thrower, (unsigned)sim_rng_below(dice(thrower), 3));
+    if (world_of(thrower)->now_us < thrower->until_us) {
+        list_send(thrower);
+        return;
+    }
+    if (another(thrower)) return;
+    if (!thrower->client->scenario->faults_over || !newest(thrower)->known_us) {
+        list_send(thrower);
+        return;
+    }
+    /* Everything works: whoever writes to it is told that it is no more. */
+    thrower->last_record = thrower->deletes->record_count;
+    produce(thrower, 1);
+    step_on(thrower, LAST_WORD, 5000);
+}
+
+static void last_word(struct thrower *thrower)
+{
+    const struct sim_deletes *deletes = thrower->deletes;
+    const struct sim_thrown_record *record = &deletes->records[thrower->last_record];
+    if (thrower->last_record < deletes->record_count && !record->ended) {
+        later(thrower, 5000);
+        return;
+    }
+    if (record->ended && deletes->sure && record->rc != LEAT_E_UNKNOWN_STREAM)
+        sim_fail(world_of(thrower), "resurrected: a record for %s, which was deleted, ends as %s",
+                 name_of(thrower), leat_err_name(record->rc));
+    thrower->step = OVER;
+}
+
+static void work(struct thrower *thrower)
+{
+    struct sim_rng *rng = dice(thrower);
+    const struct scenario *scenario = thrower->client->scenario;
+    produce(thrower, (unsigned)sim_rng_between(rng, 0, 12));
+    if (sim_rng_chance(rng, 60)) move(thrower);
+    if (sim_rng_chance(rng, 40)) trim(thrower);
+    if (world_of(thrower)->now_us < thrower->until_us && !scenario->faults_over)
+        later(thrower, sim_rng_between(rng, 1000, 60000));
+    else
+        step_on(thrower, DELETE, misfortune(thrower));
+}
+
+static void step_next(struct sim_world *world, struct sim_event *event)
+{
+    struct thrower *thrower = event->a;
+    (void)world;
+    switch (thrower->step) {
+    case CREATE:
+        if (!thrower->client->scenario->streams_made)
+            later(thrower, 20000);
+        else if (thrower->client->scenario->faults_over && thrower->deletes->sure)
+            thrower->step = OVER;
+        else
+            create_send(thrower);
+        break;
+    case ASK_ID:
+        name_send(thrower, LEAT_KIND_STREAM_DESCRIBE, id_done);
+        break;
+    case WORK:
+        work(thrower);
+        break;
+    case DELETE:
+        newest(thrower)->asked = true;
+        name_send(thrower, LEAT_KIND_STREAM_DELETE, delete_done);
+        break;
+    case AFTER:
+        after(thrower);
+        break;
+    case LAST_WORD:
+        last_word(thrower);
+        break;
+    case OVER:
+        break;
+    }
+}
+
+leat_err sim_deleter_start(struct sim_client *client)
+{
+    struct thrower *thrower = calloc(1, sizeof *thrower);
+    LEAT_ASSERT(thrower != NULL);
+    *thrower = (struct thrower){.deletes = of_seed, .client = client, .step = CREATE};
+    client->state = thrower;
+    later(thrower, sim_rng_below(&client->rng, 1500000));
+    return producer_create(client);
+}
+
+bool sim_deletes_done(const struct scenario *scenario)
+{
+    const struct sim_deletes *deletes = sim_deletes_of(scenario);
+    if (!deletes) return true;
+    const struct thrower *thrower = deletes->client->state;
+    return thrower && thrower->step == OVER &&
+           leat_producer_engine_open_records(deletes->client->producer) == 0;
+}
+
+/* ---- whoever reads one of them ---- */
+
+static void shown(struct leat_log_ref log, const struct leat_fetched *fetched, const uint8_t *bytes,
+                  size_t count)
+{
+    struct sim_world *world = of_seed->scenario->world;
+    struct leat_batch batch;
+    struct leat_error error = {LEAT_OK, ""};
+    struct leat_record_reader reader;
+    struct leat_record record;
+    const uint8_t *records;
+    size_t records_bytes;
+    if (leat_batch_check(bytes, count, &batch, &error) != LEAT_OK ||
+        leat_batch_records(&batch, NULL, 0, &records, &records_bytes) != LEAT_OK) {
+        sim_fail(world, "A5 aborted-read: damaged batch: %s", error.text);
+        return;
+    }
+    leat_record_reader_init(&reader, &batch, records, records_bytes);
+    while (leat_record_next(&reader, &record) == LEAT_OK) {
+        uint32_t words[3] = {0};
+        uint64_t offset = batch.base_offset + record.offset_delta;
+        if (offset < fetched->from_offset || offset >= fetched->end_offset) continue;
+        if (record.value_bytes >= sizeof words) memcpy(words, record.value, sizeof words);
+        if (words[2] != MAGIC)
+            sim_fail(world, "A5 aborted-read: stream %u shows a record of others", log.stream);
+        else
+            sim_deletes_seen(of_seed, words[0], log, offset);
+    }
+}
+
+static void take(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_client *client = event->a;
+    struct leat_fetched *fetched;
+    (void)world;
+    while (client->consumer && (fetched = leat_consumer_engine_take(client->consumer)) != NULL) {
+        struct leat_log_ref log = fetched->log;
+        const uint8_t *at = fetched->bytes;
+        for (size_t left = fetched->byte_count; left > 0;) {
+            size_t bytes = (size_t)leat_batch_bytes(at, left);
+            if (bytes == 0 || bytes > left) break;
+            shown(log, fetched, at, bytes);
+            at += bytes;
+            left -= bytes;
+        }
+        leat_consumer_engine_give(client->consumer, fetched);
+    }
+}
+
+static void on_ready(void *owner, leat_err rc, const struct leat_error *error)
+{
+    struct sim_client *client = owner;
+    sim_trace(client->scenario->world, "ready: %s %s", leat_err_name(rc), error ? error->text : "");
+}
+
+static void on_fetched(void *owner)
+{
+    struct sim_client *client = owner;
+    sim_actor_post(client->actor, sim_rng_between(&client->rng, 10, 3000), take, client);
+}
+
+/* That it is no more, or waits for what went with the power: whoever deletes it does not mind. */
+static void on_error(void *owner, const struct leat_error *error)
+{
+    struct sim_client *client = owner;
+    sim_trace(client->scenario->world, "onlooker: %s: %s", leat_err_name(error->code), error->text);
+}
+
+static void on_revoked(void *owner)
+{
+    (void)owner;
+}
+
+leat_err sim_onlooker_start(struct sim_client *client)
+{
+    struct leat_consumer_engine_options options = {
+        .stream = of_seed->names[client->stream - SIM_STREAMS],
+        .from = LEAT_ENGINE_EARLIEST,
+        .streamlet = -1,
+        .log = -1,
+        .fetch_bytes = (uint32_t)sim_rng_between(&client->rng, 2000, 100000),
+        .min_bytes = 1,
+        .wait_ms = (uint32_t)sim_rng_between(&client->rng, 20, 500),
+        .session_ms = 3000,
+        .prefetch = 2,
+    };
+    struct leat_consumer_engine_events events = {on_ready, on_fetched, on_error, on_revoked,
+                                                 client};
+    return leat_consumer_engine_create(&client->actor->env, &client->timers, client->client,
+                                       &options, &events, &client->consumer);
+}
+
+/* ---- a seed that has it ---- */
+
+void sim_deletes_start(struct scenario *scenario, bool wanted)
+{
+    static struct sim_deletes deletes; /* of the one scenario of a process */
+    struct sim_rng rng;
+    sim_rng_init(&rng, scenario->world->seed, "deletes");
+    if (!sim_rng_chance(&rng, DELETES_PER_MILLE) && !wanted) return;
+    memset(&deletes, 0, sizeof deletes);
+    deletes.scenario = scenario;
+    deletes.sure = true;
+    for (unsigned i = 0; i < SIM_THROWN_NAMES; i++)
+        snprintf(deletes.names[i], sizeof deletes.names[i], "thrown-%u", i);
+    of_seed = &deletes;
+    deletes.client = sim_client_start(scenario, SIM_CLIENT_DELETER, 0, 0);
+    sim_deletes_watch(&deletes);
+}

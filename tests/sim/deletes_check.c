@@ -1,0 +1,263 @@
+/* A stream that was deleted stays so, and leaves nothing behind: what nodes know and hold is looked at from
+ * outside, and what clients were told is held against it. */
+#include "tests/sim/deletes.h"
+
+#include <stdio.h>
+
+#include "broker/core.h"
+#include "coordinator/private.h"
+#include "replication/backup.h"
+#include "store/private.h"
+
+enum { LOOK_EVERY_US = 3000 };
+
+enum word {
+    WORD_NONE,   /* it is dead: when it starts it hears of all that was committed before */
+    WORD_BEHIND, /* it may serve it, or may yet hear that it was made */
+    WORD_HAS,
+    WORD_GONE, /* it has heard that it was deleted */
+};
+
+static bool core_has(const struct leat_core *core, uint32_t id)
+{
+    const struct leat_stream *stream = core->streams_by_id ? leat_stream_find(core, id) : NULL;
+    return stream && (stream->published || !stream->deleted);
+}
+
+static enum word word_of(const struct scenario *scenario, const struct sim_server *server,
+                         uint32_t id)
+{
+    struct leat_node *node = server->node;
+    if (!server->process || !server->process->alive) return WORD_NONE;
+    if (!node || !node->coordinator || !node->cores) return WORD_BEHIND;
+    struct leat_machine *machine = &node->coordinator->machine;
+    bool has = leat_machine_stream_find(machine, id) != NULL;
+    for (uint32_t c = 0; c < scenario->cores; c++)
+        has |= core_has(&node->cores[c], id);
+    if (has) return WORD_HAS;
+    return machine->next_stream_id > id ? WORD_GONE : WORD_BEHIND;
+}
+
+/* ---- what a deletion meets ---- */
+
+static bool moves(const struct scenario *scenario, const struct leat_node *node, uint32_t id)
+{
+    for (uint32_t c = 0; c < scenario->cores; c++) {
+        const struct leat_core *core = &node->cores[c];
+        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
+            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
+                if (at->ref.stream == id && (at->moving || at->drained || at->give_up)) return true;
+    }
+    return false;
+}
+
+/* Somebody else is looked for, for one of its streamlets. */
+static bool is_taken_over(struct leat_machine *machine, uint32_t id)
+{
+    const struct leat_machine_stream *stream = leat_machine_stream_find(machine, id);
+    for (uint32_t s = 0; stream && s < stream->desc->settings.streamlets; s++)
+        if (stream->owners[s] == LEAT_OWNER_NONE) return true;
+    return false;
+}
+
+static void meets_note(struct sim_deletes *deletes, struct sim_thrown *thrown)
+{
+    const struct scenario *scenario = deletes->scenario;
+    thrown->move = thrown->takeover = thrown->away = false;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        thrown->away |= !server->ready;
+        if (!server->ready || !server->node->cores) continue;
+        thrown->move |= moves(scenario, server->node, thrown->id);
+        thrown->takeover |= is_taken_over(&server->node->coordinator->machine, thrown->id);
+    }
+}
+
+static void meets_count(struct sim_deletes *deletes, const struct sim_thrown *thrown)
+{
+    struct sim_world *world = deletes->scenario->world;
+    sim_trace(world, "stream %u is deleted%s%s%s", thrown->id, thrown->move ? ", amid a move" : "",
+              thrown->takeover ? ", amid a takeover" : "",
+              thrown->away ? ", while a node is away" : "");
+    sim_fault_struck(world, SIM_FAULT_DELETED);
+    if (thrown->move) sim_fault_struck(world, SIM_FAULT_DELETED_MOVE);
+    if (thrown->away) sim_fault_struck(world, SIM_FAULT_DELETED_AWAY);
+}
+
+/* ---- what nodes know ---- */
+
+/* SUBTLE: the answer says that the node that was asked serves it no more. Another that hears nothing may
+ * for as long as it does not know; once every node that runs has heard of it, none ever may again. */
+static void thrown_look(struct sim_deletes *deletes, struct sim_thrown *thrown)
+{
+    struct scenario *scenario = deletes->scenario;
+    bool all = true, committed = thrown->committed;
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        enum word word = word_of(scenario, server, thrown->id);
+        committed |= word == WORD_GONE;
+        all &= word == WORD_GONE || word == WORD_NONE;
+        if (word == WORD_HAS && server->ready && thrown->known_us)
+            sim_fail(scenario->world, "resurrected: %s has stream %u, which was deleted",
+                     server->name, thrown->id);
+    }
+    if (!committed) {
+        if (thrown->asked) meets_note(deletes, thrown);
+        return;
+    }
+    if (!thrown->committed) meets_count(deletes, thrown);
+    thrown->committed = true;
+    if (!thrown->asked)
+        sim_fail(scenario->world, "A1 lost-write: stream %u is gone, and nobody deleted it",
+                 thrown->id);
+    if (all && thrown->answered && !thrown->known_us) {
+        thrown->known_us = scenario->world->now_us;
+        sim_trace(scenario->world, "no node has stream %u any more", thrown->id);
+    }
+}
+
+static void look(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_deletes *deletes = event->a;
+    for (unsigned i = 0; i < deletes->count; i++)
+        thrown_look(deletes, &deletes->thrown[i]);
+    sim_world_at(world, world->now_us + LOOK_EVERY_US, look, deletes);
+}
+
+void sim_deletes_watch(struct sim_deletes *deletes)
+{
+    struct sim_world *world = deletes->scenario->world;
+    sim_world_at(world, world->now_us + LOOK_EVERY_US, look, deletes);
+}
+
+/* ---- what clients were told ---- */
+
+void sim_deletes_acked(struct sim_deletes *deletes, uint32_t number, struct leat_log_ref log,
+                       uint64_t offset)
+{
+    struct sim_world *world = deletes->scenario->world;
+    struct sim_thrown_record *record = &deletes->records[number];
+    const struct sim_thrown *thrown = sim_thrown_find(deletes, log.stream);
+    record->acked_in = log.stream;
+    deletes->acked++;
+    if (!thrown) {
+        if (deletes->sure)
+            sim_fail(world, "A5 aborted-read: an ack of stream %u, which nobody made", log.stream);
+        return;
+    }
+    if (thrown->known_us && record->added_us >= thrown->known_us)
+        sim_fail(world, "resurrected: record %u was acked by stream %u, which was deleted", number,
+                 log.stream);
+    /* One that is made anew begins at 0: what went to others takes no offset of it. */
+    uint64_t elsewhere = 0;
+    for (uint32_t i = 0; i < deletes->record_count; i++)
+        elsewhere += deletes->records[i].acked_in && deletes->records[i].acked_in != log.stream;
+    if (offset != UINT64_MAX && offset >= deletes->record_count - elsewhere)
+        sim_fail(world,
+                 "A4 inconsistent-offsets: record %u is at offset %llu of %u/%u/%u, to which %llu "
+                 "records went at most",
+                 number, (unsigned long long)offset, log.stream, log.streamlet, log.log,
+                 (unsigned long long)(deletes->record_count - elsewhere));
+}
+
+void sim_deletes_seen(struct sim_deletes *deletes, uint32_t number, struct leat_log_ref log,
+                      uint64_t offset)
+{
+    const struct scenario *scenario = deletes->scenario;
+    struct sim_world *world = scenario->world;
+    struct sim_thrown *thrown = sim_thrown_find(deletes, log.stream);
+    if (number >= deletes->record_count) {
+        sim_fail(world, "A5 aborted-read: record %u was never sent", number);
+        return;
+    }
+    /* One without an answer may have been sent to both: then it is the later one's that is acked. */
+    uint32_t acked_in = deletes->records[number].acked_in;
+    if (acked_in && acked_in < log.stream)
+        sim_fail(world, "resurrected: record %u was acked by stream %u, and %u/%u/%u shows it",
+                 number, acked_in, log.stream, log.streamlet, log.log);
+    if (!thrown) return;
+    uint64_t *first = &thrown->first[log.streamlet][log.log];
+    if (*first) return;
+    *first = offset + 1;
+    /* The power, or a disk, may have taken what was in front. */
+    bool excused = thrown->settings.durability == LEAT_DURABILITY_MEMORY || scenario->victim ||
+                   world->faults[SIM_FAULT_IO_ERROR];
+    if (offset != 0 && !thrown->trims && !excused)
+        sim_fail(world, "A4 inconsistent-offsets: %u/%u/%u begins at %llu", log.stream,
+                 log.streamlet, log.log, (unsigned long long)offset);
+}
+
+/* ---- what is left ---- */
+
+static bool is_left(struct sim_deletes *deletes, const struct sim_server *server,
+                    struct leat_log_ref log, uint64_t segment, const char *what)
+{
+    const struct sim_thrown *thrown = sim_thrown_find(deletes, log.stream);
+    if (!thrown || !thrown->committed) return false;
+    snprintf(deletes->left, sizeof deletes->left, "%s: %s: %u/%u/%u segment %llu", server->name,
+             what, log.stream, log.streamlet, log.log, (unsigned long long)segment);
+    return true;
+}
+
+/* What its memory or file has lost of a log that waits is no part of the log, and goes with the next start. */
+static bool lies_unused(const struct sim_deletes *deletes, const struct leat_segment *seg)
+{
+    bool lost = !seg->buffer && !seg->flushed && seg->state != LEAT_SEGMENT_PARKED;
+    return !deletes->started_anew && seg->role == LEAT_SEGMENT_OWN && lost;
+}
+
+static bool server_has(struct sim_deletes *deletes, const struct sim_server *server)
+{
+    const struct leat_node *node = server->node;
+    for (uint32_t c = 0; c < deletes->scenario->cores; c++) {
+        const struct leat_core *core = &node->cores[c];
+        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
+            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
+                if (is_left(deletes, server, at->ref, 0, "a log")) return true;
+    }
+    const struct leat_catalogue *cat = &node->store->cat;
+    for (uint32_t i = 0; i < cat->chunk_count; i++)
+        for (uint32_t r = 0; r < LEAT_STORE_ROWS_PER_CHUNK; r++) {
+            const struct leat_held *held = cat->chunks[i]->held[r];
+            char what[80];
+            if (!held) continue;
+            const struct leat_segment *seg = &held->seg;
+            const struct replica *rep = seg->role == LEAT_SEGMENT_REPLICA ? seg->log_pointer : NULL;
+            snprintf(what, sizeof what, "%s in state %d%s", rep ? "a replica" : "a segment",
+                     (int)seg->state,
+                     !rep               ? ""
+                     : rep->dropping    ? ", that goes"
+                     : rep->drop_wanted ? ", that is to go"
+                     : rep->busy        ? ", in use"
+                     : rep->writer      ? ", that is written"
+                                        : "");
+            if (!lies_unused(deletes, seg) && is_left(deletes, server, seg->log, seg->id.v, what))
+                return true;
+        }
+    return false;
+}
+
+void sim_deletes_start_anew(struct scenario *scenario)
+{
+    struct sim_deletes *deletes = sim_deletes_of(scenario);
+    if (deletes) deletes->started_anew = true;
+}
+
+bool sim_deletes_nothing_left(struct scenario *scenario)
+{
+    struct sim_deletes *deletes = sim_deletes_of(scenario);
+    if (!deletes) return true;
+    for (unsigned i = 0; i < deletes->count; i++)
+        if (deletes->thrown[i].answered && !deletes->thrown[i].known_us) {
+            snprintf(scenario->behind, sizeof scenario->behind, "stream %u is still served",
+                     deletes->thrown[i].id);
+            return false;
+        }
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        if (!scenario->servers[i].ready || server_has(deletes, &scenario->servers[i])) {
+            snprintf(scenario->behind, sizeof scenario->behind, "%.90s", deletes->left);
+            return false;
+        }
+    }
+    return true;
+}
