@@ -83,7 +83,8 @@ bool leat_kafka_partition_tell(struct leat_kafka_request *request, const struct 
         (to)->replica_nodes.at = (to)->isr_nodes.at = (told)->nodes;                               \
         (to)->replica_nodes.count = (told)->count;                                                 \
         (to)->isr_nodes.count = (told)->in_sync;                                                   \
-        (to)->offline_replicas.at = (told)->nodes + (told)->count - (told)->down;                  \
+        (to)->offline_replicas.at =                                                                \
+            (told)->down ? (told)->nodes + (told)->count - (told)->down : NULL;                    \
         (to)->offline_replicas.count = (told)->down;                                               \
     } while (0)
 /** Owner and epoch of a partition, for answers that say who leads it now. */
