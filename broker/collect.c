@@ -192,7 +192,7 @@ static int row_order(const void *left, const void *right)
 static void rows_thin(struct collecting *it)
 {
     size_t kept = 0;
-    qsort(it->rows, it->count, sizeof *it->rows, row_order);
+    if (it->count > 0) qsort(it->rows, it->count, sizeof *it->rows, row_order);
     for (size_t first = 0, end; first < it->count; first = end) {
         for (end = first;
              end < it->count && ref_order(it->rows[end].log, it->rows[first].log) == 0;)
