@@ -29,6 +29,7 @@ struct log_model {
     uint64_t acked_end;    /* one past the highest that was acked */
     uint64_t count_at_cut; /* the same when the power was last cut */
     uint32_t waits;        /* how often it was found to wait */
+    uint64_t jumped;       /* where it went on after the last loss that was accepted */
     uint64_t trim_low;     /* what is before it was given up for good */
     uint64_t trim_high;    /* ... and what is before this may have been */
     uint32_t trims_to_end; /* requests without an answer to give up all, whatever that may be */
@@ -201,12 +202,14 @@ void check_sent(struct check *check, uint32_t stream, struct check_value value)
 static const uint64_t offset_max = 1ull << 56;
 
 /* A record that went with the power from a log of level memory may be sent and appended again,
- * where the producer had no answer yet. */
+ * where the producer had no answer yet. A reader may see what is lost later than that: it lay in
+ * its connection. Should it be there still, the auditors find it behind the one that came again. */
 static bool forgotten(struct check *check, uint32_t stream, const struct record *record)
 {
     struct log_model *log =
         log_of(check, (struct leat_log_ref){stream, record->streamlet, record->log});
-    if (!log->at_risk || record->waits >= log->waits) return false;
+    if (!log->at_risk) return false;
+    if (record->waits >= log->waits && record->offset >= log->jumped) return false;
     slot_of(log, record->offset)->known = false;
     return true;
 }
@@ -533,6 +536,7 @@ void check_jumped(struct check *check, struct leat_log_ref ref, uint64_t end_at_
                   ref.stream, ref.streamlet, ref.log, (unsigned long long)next_offset,
                   (unsigned long long)end_at_cut - 1);
     log->excused = true;
+    log->jumped = next_offset;
 }
 
 bool check_at_risk(const struct check *check, struct leat_log_ref ref)

@@ -367,6 +367,24 @@ static void resend_after_what_was_lost_is_in_order(void **state)
     }
 }
 
+/* A reader is told of 3 when it is lost: that lay in its connection. Its producer had no answer and sends it again. */
+static void record_that_is_seen_late_and_lost_may_come_again(void **state)
+{
+    (void)state;
+    for (int still_there = 0; still_there < 2; still_there++) {
+        struct check *check = history();
+        check_power_cut(check);
+        check_waiting(check, memory_log, "memory gone");
+        check_seen(check, &reader, memory_log, 3, (struct check_value){1, 3});
+        check_jumped(check, memory_log, check_end_at_cut(check, memory_log), 20);
+        check_acked(check, memory_log, (struct check_value){1, 3}, 20);
+        check_audit_begin(check);
+        if (still_there) check_seen(check, &auditor, memory_log, 3, (struct check_value){1, 3});
+        check_seen(check, &auditor, memory_log, 20, (struct check_value){1, 3});
+        expect(check, still_there ? "A3 duplicate" : NULL);
+    }
+}
+
 static void memory_log_that_loses_silently_is_lost_write(void **state)
 {
     (void)state;
@@ -561,6 +579,7 @@ int main(void)
         cmocka_unit_test(hole_in_the_final_pass_is_poll_skip),
         cmocka_unit_test(memory_log_that_waits_after_power_cut_is_accepted),
         cmocka_unit_test(what_an_accepted_loss_left_stays),
+        cmocka_unit_test(record_that_is_seen_late_and_lost_may_come_again),
         cmocka_unit_test(resend_after_what_was_lost_is_in_order),
         cmocka_unit_test(memory_log_that_loses_silently_is_lost_write),
         cmocka_unit_test(log_that_waits_without_power_cut_is_lost_write),
