@@ -148,6 +148,40 @@ static void lost_backup_acks_wait_for_the_coordinator(void **state)
     }
 }
 
+static void on_log_gone(void *arg, struct leat_log *log)
+{
+    (void)log;
+    *(bool *)arg = true;
+}
+
+/* Goal: a log whose stream was deleted before its first segment was committed goes, although its commits wait
+ * for a version: that is never taken. */
+static void log_whose_stream_is_deleted_as_it_opens_goes(void **state)
+{
+    (void)state;
+    struct world *world = world_new(2, 4, 3, 1, LEAT_DURABILITY_MEMORY, 0);
+    struct world_log *log = &world->logs[0];
+    bool gone = false;
+    world->stream_deleted = true;
+    append_all(world, 5, 1000);
+    while (!log->opening)
+        world_step(world);
+    unsigned lost = backup_of_head(world, 0);
+    world->nodes[lost].slow = true; /* a commit is under way when it dies */
+    append_all(world, 5, 1000);
+    world_run(world, 10 * 1000);
+    world_node_kill(world, lost, false);
+    world_run(world, 1000 * 1000);
+    world->nodes[lost].slow = false;
+    assert_true(log->rep->need > log->rep->known);
+    assert_int_equal(log->acked, 0);
+    leat_log_delete(log->log, on_log_gone, &gone);
+    world_run(world, 1000 * 1000);
+    assert_true(gone);
+    assert_int_equal(log->failed, 10);
+    world_free(world);
+}
+
 struct idle {
     const struct rep_set *set;
     bool told, was_busy;
@@ -724,6 +758,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(append_without_failures_takes_two_requests_per_segment_and_backup),
         cmocka_unit_test(append_beside_a_commit_under_way_is_written_at_once),
+        cmocka_unit_test(log_whose_stream_is_deleted_as_it_opens_goes),
         cmocka_unit_test(lost_backup_acks_wait_for_the_coordinator),
         cmocka_unit_test(log_given_up_amid_a_restamp_waits_for_the_store),
         cmocka_unit_test(lost_backup_returns_with_a_stale_copy_that_goes),

@@ -116,7 +116,7 @@ struct world_log {
     struct leat_log *log;
     struct leat_primary_log *rep;
     struct leat_log_ref ref;
-    bool dirty, opening, opened, ended;
+    bool dirty, opening, opened;
     uint64_t opening_at_us;
     uint32_t opening_version;
     uint32_t version; /* the coordinator's */
@@ -154,6 +154,7 @@ struct world {
     uint64_t message_us_max, write_us_max, care_us;
     uint64_t torn, checks, marks_seen, segment_bytes_max, park_after_us;
     bool coordinator_down;
+    bool stream_deleted; /* the coordinator knows of it no more */
 };
 
 struct world *world_new(uint64_t seed, unsigned nodes, unsigned copies, unsigned logs,

@@ -51,14 +51,16 @@ void world_opening_event(struct world_log *log)
 {
     struct world *world = log->world;
     log->opening = false;
-    bool heard = !world->coordinator_down;
+    bool heard = !world->coordinator_down && !world->stream_deleted;
     bool answered = heard && world_below(world, 5) != 0;
     if (heard) {
         world_check_stamps(world, log, log->opening_version);
         log->opened = true;
         if (log->opening_version > log->version) log->version = log->opening_version;
     }
-    leat_err rc = answered ? LEAT_OK : LEAT_E_TIMEOUT;
+    leat_err rc = world->stream_deleted ? LEAT_E_UNKNOWN_STREAM
+                  : answered            ? LEAT_OK
+                                        : LEAT_E_TIMEOUT;
     leat_primary_opened(log->rep, rc);
     leat_log_opened(log->log, rc);
 }
