@@ -100,12 +100,15 @@ static leat_err name_copy(struct leat_msg_string name, char *out, size_t bytes_m
 }
 
 static leat_err names_copy(struct set_call *set, const struct leat_msg_reader *reader,
-                           struct leat_msg_string name, struct leat_msg_string member)
+                           struct leat_msg_string name, struct leat_msg_string member,
+                           struct leat_error *error)
 {
     if (reader->failed) return LEAT_E_INVALID;
-    leat_err rc = name_copy(name, set->request.set, LEAT_SETS_NAME_BYTES_MAX);
-    if (rc == LEAT_OK) rc = name_copy(member, set->request.member, LEAT_SETS_MEMBER_BYTES_MAX);
-    return rc;
+    if (name.bytes == 0 || name_copy(name, set->request.set, LEAT_SETS_NAME_BYTES_MAX) != LEAT_OK)
+        return leat_error_set(error, LEAT_E_BAD_NAME,
+                              "a consumer set's name has 1 to %d bytes, none of them zero",
+                              LEAT_SETS_NAME_BYTES_MAX);
+    return name_copy(member, set->request.member, LEAT_SETS_MEMBER_BYTES_MAX);
 }
 
 /* LEAT_E_AGAIN: a name is being looked for; everything is decoded anew after that. */
@@ -115,8 +118,9 @@ static leat_err decode_join(struct set_call *set, struct leat_msg_reader *reader
     struct leat_core *core = set->call.core;
     struct leat_msg_set_join body;
     leat_msg_set_join_read(reader, &body);
-    leat_err rc = names_copy(set, reader, body.set, body.member);
-    if (rc != LEAT_OK || body.mode > 1) return LEAT_E_INVALID;
+    leat_err rc = names_copy(set, reader, body.set, body.member, error);
+    if (rc != LEAT_OK) return rc;
+    if (body.mode > 1) return LEAT_E_INVALID;
     if (body.stream_count == 0 || body.stream_count > LEAT_SETS_STREAMS_MAX)
         return leat_error_set(error, LEAT_E_TOO_MANY, "a member names 1 to %d streams, not %u",
                               LEAT_SETS_STREAMS_MAX, body.stream_count);
@@ -135,12 +139,16 @@ static leat_err decode_join(struct set_call *set, struct leat_msg_reader *reader
     return LEAT_OK;
 }
 
-static leat_err decode_commit(struct set_call *set, struct leat_msg_reader *reader)
+static leat_err decode_commit(struct set_call *set, struct leat_msg_reader *reader,
+                              struct leat_error *error)
 {
     struct leat_msg_set_commit body;
     leat_msg_set_commit_read(reader, &body);
-    leat_err rc = names_copy(set, reader, body.set, body.member);
-    if (rc != LEAT_OK || body.offset_count > LEAT_SETS_COMMIT_ROWS_MAX) return LEAT_E_INVALID;
+    leat_err rc = names_copy(set, reader, body.set, body.member, error);
+    if (rc != LEAT_OK) return rc;
+    if (body.offset_count > LEAT_SETS_COMMIT_ROWS_MAX)
+        return leat_error_set(error, LEAT_E_TOO_MANY, "a commit has at most %d rows, not %u",
+                              LEAT_SETS_COMMIT_ROWS_MAX, body.offset_count);
     set->commits = leat_mem_calloc(LEAT_MEM_BROKER, body.offset_count + 1, sizeof *set->commits);
     if (set->commits == NULL) return LEAT_E_NO_MEMORY;
     for (uint32_t i = 0; i < body.offset_count; i++) {
@@ -155,12 +163,18 @@ static leat_err decode_commit(struct set_call *set, struct leat_msg_reader *read
     return reader->failed ? LEAT_E_INVALID : LEAT_OK;
 }
 
-static leat_err decode_fetch(struct set_call *set, struct leat_msg_reader *reader)
+static leat_err decode_fetch(struct set_call *set, struct leat_msg_reader *reader,
+                             struct leat_error *error)
 {
     struct leat_msg_set_fetch body;
     leat_msg_set_fetch_read(reader, &body);
-    leat_err rc = names_copy(set, reader, body.set, (struct leat_msg_string){0});
-    if (rc != LEAT_OK || body.log_count > LEAT_SETS_LOGS_MAX) return LEAT_E_INVALID;
+    leat_err rc = names_copy(set, reader, body.set, (struct leat_msg_string){0}, error);
+    if (rc != LEAT_OK) return rc;
+    if (body.log_count > LEAT_SETS_LOGS_MAX)
+        return leat_error_set(error, LEAT_E_TOO_MANY,
+                              "a set's offsets are asked for of at most %d "
+                              "logs at once, not %u",
+                              LEAT_SETS_LOGS_MAX, body.log_count);
     set->logs = leat_mem_calloc(LEAT_MEM_BROKER, body.log_count + 1, sizeof *set->logs);
     if (set->logs == NULL) return LEAT_E_NO_MEMORY;
     for (uint32_t i = 0; i < body.log_count; i++)
@@ -184,18 +198,18 @@ static leat_err set_decode(struct set_call *set, struct leat_error *error)
         set->request.kind = LEAT_SETS_HEARTBEAT;
         leat_msg_set_heartbeat_read(&reader, &heartbeat);
         set->request.generation = heartbeat.generation;
-        return names_copy(set, &reader, heartbeat.set, heartbeat.member);
+        return names_copy(set, &reader, heartbeat.set, heartbeat.member, error);
     case LEAT_KIND_SET_LEAVE:
         set->request.kind = LEAT_SETS_LEAVE;
         leat_msg_set_leave_read(&reader, &leave);
-        return names_copy(set, &reader, leave.set, leave.member);
+        return names_copy(set, &reader, leave.set, leave.member, error);
     case LEAT_KIND_SET_COMMIT:
         set->request.kind = LEAT_SETS_COMMIT;
-        return decode_commit(set, &reader);
+        return decode_commit(set, &reader, error);
     default:
         LEAT_ASSERT(set->call.kind == LEAT_KIND_SET_FETCH);
         set->request.kind = LEAT_SETS_FETCH;
-        return decode_fetch(set, &reader);
+        return decode_fetch(set, &reader, error);
     }
 }
 

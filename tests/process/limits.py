@@ -122,6 +122,61 @@ def test_no_hello_and_wrong_versions():
     conn.call(PING, [])
 
 
+def numbers_of_the_page():
+    """Names of errors and kinds -> numbers, as docs/protocol.md has them."""
+    with open(os.path.join(os.path.dirname(__file__), '..', '..', 'docs', 'protocol.md')) as page:
+        text = page.read()
+    return {name: int(number) for number, name in re.findall(r'^\| (\d+) \|? ?([A-Z_]+) \|', text, re.M)}
+
+
+def test_beyond_each_limit_of_the_protocol_stands_what_its_page_says():
+    page = numbers_of_the_page()
+    server = Server().start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    raw = Raw(server)
+    log = [server.describe('s')['id'], 0, 0]
+    epoch = server.logs('s')[0, 0]['epoch']
+    row = [*log, epoch, 0]
+    settings = [1, 1, 1, 1, 0, 0, 0, 0]
+    for kind, control, refusal in (
+            ('APPEND', [*log, epoch, 1025], 'TOO_MANY'), ('APPEND', [*log, epoch, 0], 'TOO_MANY'),
+            ('FETCH', [0, 1, 0, [row] * 1024], None), ('FETCH', [0, 1, 0, [row] * 1025], 'TOO_MANY'),
+            ('FETCH', [0, 1, 0, []], 'TOO_MANY'),
+            ('LOCATE', [[[*log, 0, 0]] * 1024], None), ('LOCATE', [[[*log, 0, 0]] * 1025], 'INVALID'),
+            ('LOCATE', [[]], 'INVALID'),
+            ('METADATA', [['s'] * 1024, False], None), ('METADATA', [['s'] * 1025, False], 'TOO_MANY'),
+            ('METADATA', [['s']], None), ('METADATA', [['x' * 250], False], 'BAD_NAME'),
+            ('SET_LEAVE', ['g', 'm', json.loads('[' * 9 + ']' * 9)], 'UNKNOWN_MEMBER'),  # what is within the eighth
+            ('SET_LEAVE', ['g', 'm', json.loads('[' * 10 + ']' * 10)], 'INVALID'),
+            ('LOG_RECOVER', ['s', 0, 0, False], 'INVALID'),
+            ('LOG_RECOVER', ['s', 0, 0], 'INVALID'),
+            ('STREAM_CREATE', ['a'], None), ('STREAM_CREATE', ['x' * 249, settings], None),
+            ('STREAM_CREATE', ['x' * 250, settings], 'BAD_NAME'), ('STREAM_CREATE', ['', settings], 'BAD_NAME'),
+            ('STREAM_CREATE', ['a/b', settings], 'BAD_NAME'), ('STREAM_CREATE', ['leat.x', settings], 'BAD_NAME'),
+            ('STREAM_CREATE', ['b', [1, 257] + settings[2:]], 'INVALID'),
+            ('STREAM_CREATE', ['b', [129, 256] + settings[2:]], 'TOO_MANY'),
+            ('STREAM_CREATE', ['b', [1, 1, 9] + settings[3:]], 'INVALID'),
+            ('STREAM_CREATE', ['b', settings[:5] + [8192, 0, 0]], 'INVALID'),
+            ('STREAM_CREATE', ['b', settings[:5] + [16 << 20, 0, 0]], 'INVALID'),
+            ('STREAM_CREATE', ['b', settings + [127]], 'INVALID'),
+            ('STREAM_CREATE', ['b', settings + [(2 << 20) + 1]], 'INVALID'),
+            ('STREAM_CREATE', ['b', settings + [128]], None),
+            ('SET_JOIN', ['x' * 249, '', 0, 0, ['s']], None), ('SET_JOIN', ['x' * 250, '', 0, 0, ['s']], 'BAD_NAME'),
+            ('SET_JOIN', ['', '', 0, 0, ['s']], 'BAD_NAME'), ('SET_LEAVE', ['x' * 250, 'm'], 'BAD_NAME'),
+            ('SET_JOIN', ['g', 'm' * 63, 0, 0, ['s']], 'UNKNOWN_MEMBER'),
+            ('SET_JOIN', ['g', 'm' * 64, 0, 0, ['s']], 'INVALID'),
+            ('SET_JOIN', ['g', '', 0, 0, ['s'] * 17], 'TOO_MANY'), ('SET_JOIN', ['g', '', 0, 0, []], 'TOO_MANY'),
+            ('SET_JOIN', ['g', '', 0, 99, ['s']], 'INVALID'), ('SET_JOIN', ['g', '', 0, 1800001, ['s']], 'INVALID'),
+            ('SET_COMMIT', ['new', '', 0, [[*log, -1, 0]] * 32769], 'TOO_MANY'),
+            ('SET_FETCH', ['new', [log] * 32769], 'TOO_MANY'), ('SET_FETCH', ['new', [log]], None),
+            ('HELLO', [1, 1, 'again', -1], 'UNSUPPORTED')):
+        flags, said, _ = raw.call(page[kind], control)
+        wanted = (3, page[refusal]) if refusal else (1, None)
+        equal((flags, said[0] if flags == 3 else None), wanted, f'{kind} {str(control)[:80]}: {str(said)[:200]}')
+    equal(raw.call(99, [])[1][0], page['UNSUPPORTED'], 'a kind that there is not')
+    equal(raw.call(page['PING'], [])[0], 1, 'the connection goes on')
+
+
 def test_slow_reader_is_bounded_and_alone():
     """It asks for everything again and again, and reads nothing."""
     server = Server().start()

@@ -387,10 +387,13 @@ def pack(value):
     if isinstance(value, bool):
         return b'\xc3' if value else b'\xc2'
     if isinstance(value, int):
+        if -32 <= value < 128:
+            return struct.pack('b', value)
         return struct.pack('>Bq', 0xd3, value) if value < 0 else struct.pack('>BQ', 0xcf, value)
     if isinstance(value, str):
         return struct.pack('>BH', 0xda, len(value.encode())) + value.encode()
-    return struct.pack('>BH', 0xdc, len(value)) + b''.join(map(pack, value))
+    head = bytes([0x90 + len(value)]) if len(value) < 16 else struct.pack('>BH', 0xdc, len(value))
+    return head + b''.join(map(pack, value))
 
 
 def unpack(blob, at=0):
