@@ -27,11 +27,24 @@ static void log_show(struct log_open *open)
     atomic_store_explicit(&open->seg->sealed_bytes, seal.bytes, memory_order_release);
 }
 
+/* SUBTLE: what gathers in N+1 while the log rolls gets no trailer before N is closed on all its copies. Data in
+ * N+1 is the sign of that to a recovery, wherever it is found, and it is found in more places than it was asked for.
+ *  1. N is on X and B, N+1 on X and C. The commit of N's last run takes long; batches gather in N+1.
+ *  2. N+1's start entry is asked for, and only that. But on X's disk its whole block is written, and what a killed
+ *     process leaves in memory is all that was copied. X dies before the close entry of N is on B.
+ *  3. X is up again, and C. X's N+1 holds data: it ends the log, and names N as X closed it. B's N, which is not
+ *     closed, is no copy of that any more; X has the only one, and nobody makes another (recovery_prepare.c).
+ *  4. X's disk is lost, and acked records with it that B had as well. */
+bool log_may_seal(const struct leat_log *log)
+{
+    return !log->old.seg || LEAT_BUG(DATA_BEFORE_CLOSE);
+}
+
 /* While as many commits are in flight as may be, batches gather; where the store takes along what comes
  * each turn's have a trailer. */
 void log_step_seal(struct leat_log *log)
 {
-    if (!log->head.seg || log_is_parked(log)) return;
+    if (!log->head.seg || log_is_parked(log) || !log_may_seal(log)) return;
     bool gathers = log->options.durability == LEAT_DURABILITY_DISK && log->commit_count;
     bool shows = gathers && commits_max(log) > 1 && !log->old.seg;
     if (gathers && !shows) return;
@@ -92,22 +105,13 @@ static void on_committed(struct leat_keep *keep)
     log_mark_dirty(log);
 }
 
-/* SUBTLE: while the log rolls the head's start entry goes alone, whatever was sealed behind it
- * meanwhile.
- *  1. N is on X and B, N+1 on X and C. The commit of N's last run takes long; batches gather in N+1.
- *  2. The start entry leaves together with them. X dies before the close entry of N is on B.
- *  3. Only C is up. Its N+1 holds data, which is the sign that N is closed on all its copies: it ends the
- *     log, and names N as X closed it. B's N, which is not closed, is no copy of that any more; X's is the
- *     only one, if X comes back. */
 static void commit_start(struct leat_log *log, struct log_open *open)
 {
-    bool start = open == &log->head && log->old.seg && open->safe_bytes < open->start_end;
     LEAT_ASSERT_CMP(log->commit_count, <, LOG_COMMITS_MAX);
     unsigned next = (log->commit_first + log->commit_count) % LOG_COMMITS_MAX;
     struct log_commit *commit = &log->commits[next];
     log->commit_count++;
-    commit->asked = start ? (struct log_seal){open->start_end, open->seg->base_offset}
-                          : (struct log_seal){open->writer.sealed_bytes, open->sealed_offset};
+    commit->asked = (struct log_seal){open->writer.sealed_bytes, open->sealed_offset};
     commit->keep.from_bytes = open->safe_bytes;
     commit->keep.to_bytes = commit->asked.bytes;
     commit->keep.follow = commits_max(log) > 1 && !log->old.seg;

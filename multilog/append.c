@@ -136,7 +136,7 @@ static void copy_in(struct leat_log *log, const struct leat_batch *batch,
     log->appended_bytes += batch->byte_count;
     /* One trailer per megabyte also in a turn that brings more: a torn run costs no more than
      * that. */
-    if (head->writer.used - head->writer.sealed_bytes >= LOG_RUN_BYTES_MAX) {
+    if (head->writer.used - head->writer.sealed_bytes >= LOG_RUN_BYTES_MAX && log_may_seal(log)) {
         (void)leat_entry_seal(&head->writer, head->acked_bytes);
         head->sealed_offset = log->next_offset;
     }

@@ -11,7 +11,7 @@
 #include "multilog/producers.h"
 
 enum {
-    LOG_RUN_BYTES_MAX = 1024 * 1024,     /* gathered under one trailer, plus one batch */
+    LOG_RUN_BYTES_MAX = 1024 * 1024,     /* gathered under one trailer, plus one batch, or a roll */
     LOG_FAST_ROLL_US = 1000 * 1000,      /* rolling faster than this: segments grow */
     LOG_SLOW_ROLL_US = 64 * 1000 * 1000, /* slower than this: they shrink again */
     LOG_RESERVE_PAUSE_US = 1000 * 1000,  /* after a refused reservation */
@@ -235,6 +235,8 @@ void log_drop_next(struct leat_log *log);
 uint32_t log_start_bytes(const struct leat_log *log);
 
 /* ack.c */
+/** Whether what has gathered in the head may be found by a recovery. */
+bool log_may_seal(const struct leat_log *log);
 void log_step_seal(struct leat_log *log);
 void log_step_safe(struct leat_log *log);
 void log_step_ack(struct leat_log *log);

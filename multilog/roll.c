@@ -346,6 +346,7 @@ void log_step_close(struct leat_log *log)
     log->closed_bytes += seg->extent.bytes;
     leat_index_destroy(&old->index);
     *old = (struct log_open){0};
+    log_step_seal(log); /* what had to wait for that */
     log->closing = true;
     log_request(log, &log->close, LEAT_KEEP_CLOSE, seg, on_closed);
 }

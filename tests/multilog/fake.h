@@ -51,6 +51,7 @@ struct fake {
     bool fail_reads, flip_reads;
     uint64_t drops;
     uint64_t starts_alone; /* start entries committed without the data behind them */
+    uint64_t data_hidden;  /* turns that ended with data behind one that no scan may find yet */
 
     struct leat_log *log;
     bool dirty, room, opening, ended;
@@ -100,6 +101,14 @@ static inline bool fake_safe(void *ctx, const struct leat_segment *seg)
     LEAT_ASSERT(seg->buffer != NULL);
     return ((struct fake *)ctx)->memory_is_safe;
 }
+static inline struct fake_held *fake_held_of(struct fake *fake, const struct leat_segment *seg)
+{
+    for (unsigned i = 0; i < fake->held_count; i++)
+        if (fake->held[i].seg == seg) return &fake->held[i];
+    LEAT_ASSERT(seg == NULL); /* the keeper holds every one */
+    return NULL;
+}
+
 /* The first segment that what is safe of a segment calls retained: level disk has what its file has,
  * level memory what lies under a trailer. */
 static inline uint64_t fake_retained_of(const struct fake *fake, const struct fake_held *held)
@@ -153,6 +162,21 @@ static inline void fake_commit_check(struct fake *fake, const struct leat_keep *
     if (log->head.writer.used > log->head.start_end) fake->starts_alone++;
 }
 
+/* Nor may a recovery find more there meanwhile, in what a kill leaves in memory or in the file, whose last
+ * block is written whole. Counted: how often there was data that had to wait. */
+static inline void fake_roll_check(struct fake *fake)
+{
+    const struct leat_log *log = fake->log;
+    struct leat_scan scan;
+    if (!log || fake->ended || !log->old.seg || !log->head.seg) return;
+    const struct leat_segment *seg = log->head.seg;
+    leat_scan_segment(seg->buffer, seg->capacity, &scan);
+    LEAT_ASSERT_CMP(scan.bytes, ==, log->head.start_end);
+    leat_scan_segment(fake_held_of(fake, seg)->file, seg->capacity, &scan);
+    LEAT_ASSERT_CMP(scan.bytes, <=, log->head.start_end);
+    if (log->head.writer.used > log->head.start_end) fake->data_hidden++;
+}
+
 static inline void fake_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
 {
     (void)post;
@@ -161,13 +185,6 @@ static inline void fake_request(void *ctx, const struct leat_post *post, struct 
     fake_push(ctx, (struct fake_event){.keep = keep});
 }
 
-static inline struct fake_held *fake_held_of(struct fake *fake, const struct leat_segment *seg)
-{
-    for (unsigned i = 0; i < fake->held_count; i++)
-        if (fake->held[i].seg == seg) return &fake->held[i];
-    LEAT_ASSERT(seg == NULL); /* the keeper holds every one */
-    return NULL;
-}
 static inline uint8_t *fake_buffer(uint32_t bytes)
 {
     uint8_t *buffer = aligned_alloc(4096, bytes);
@@ -293,6 +310,7 @@ static inline void fake_turn_end(struct fake *fake)
         fake->dirty = false;
         leat_log_turn_end(fake->log);
     }
+    fake_roll_check(fake);
     if (fake->opening && fake->open_at_once && !fake->ended) {
         fake->opening = false;
         leat_log_opened(fake->log, LEAT_OK);

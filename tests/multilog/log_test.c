@@ -48,7 +48,7 @@ static void append_many_rolls_and_reads_back(void **state)
 }
 
 /* Batches that come while the log rolls wait for the close entry of the segment before; what is
- * committed when is checked by fake_commit_check(). */
+ * committed when is checked by fake_commit_check(), what may be found meanwhile by fake_roll_check(). */
 static void roll_with_batches_waiting_commits_the_start_entry_alone(void **state)
 {
     enum leat_durability level = (enum leat_durability)(uintptr_t)*state;
@@ -67,6 +67,7 @@ static void roll_with_batches_waiting_commits_the_start_entry_alone(void **state
     for (int i = 0; i < BATCHES; i++)
         assert_int_equal(sent[i].answers, 1);
     assert_true(fake->starts_alone > 0);
+    assert_true(fake->data_hidden > 0);
     assert_int_equal(read_all(fake, 0, false), 1 + BATCHES);
     fake_destroy(fake);
 }
