@@ -9,7 +9,11 @@
 
 /* ---- STREAM_DESCRIBE [name] ---- */
 
-enum { WHY_BYTES = 160, CONTROL_BYTES = LEAT_STREAM_NAME_BYTES_MAX + 16 };
+enum {
+    WHY_BYTES = 160,
+    CONTROL_BYTES = LEAT_STREAM_NAME_BYTES_MAX + 16,
+    FRONTS_US_MAX = 1000 * 1000, /* then no further log is waited for */
+};
 
 struct describe_log {
     struct leat_msg_log_info row;
@@ -26,8 +30,11 @@ struct describe_call {
     struct leat_stream_seek seek;
     char name[LEAT_STREAM_NAME_BYTES_MAX + 1];
     struct leat_stream_desc *desc; /* a reference */
-    uint32_t count, core;
+    uint32_t count, core, at;      /* at: of the logs, on that core */
     struct describe_log *logs;
+    struct leat_locate_op front; /* where the one at `at` begins */
+    struct leat_core *front_core;
+    uint64_t fronts_until_us; /* 0: none was waited for yet */
     struct describe_part *parts;
     uint32_t part_max, part_count, parts_out;
     uint8_t control[CONTROL_BYTES]; /* as others are asked */
@@ -233,7 +240,45 @@ static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
                  (unsigned long long)info.first_segment,
                  (unsigned long long)(info.first_segment + info.missing_segments - 1),
                  (unsigned long long)info.first_offset, (unsigned long long)(info.missing_end - 1));
+    if (row->code == LEAT_OK && !leat_log_front_known(hosted->log)) {
+        row->code = LEAT_E_STARTING;
+        snprintf(log->why, WHY_BYTES,
+                 "where it begins is not known yet: its last segment is still being read");
+    }
     fill_copies(row, hosted);
+}
+
+static void describe_deliver(void *actor, struct leat_mail *mail);
+
+static void describe_on_front(struct leat_locate_op *op)
+{
+    struct describe_call *describe = op->owner;
+    struct leat_core *core = describe->front_core;
+    /* It was not found out in the time that reads have: of the others it would not be either. */
+    if (op->rc == LEAT_E_STARTING) describe->fronts_until_us = leat_core_now(core);
+    /* By mail even to oneself: the log is in the middle of something. */
+    leat_core_mail(core, core->index, &describe->call.mail, describe_deliver);
+}
+
+/* After a start a log's last segment says where the log begins, and that has to be read first: until then
+ * it would be shown to begin with its oldest segment, of which records may have been given up. As for reads
+ * it is waited for, and no longer than these wait. true: describe_deliver() comes again. */
+static bool describe_await_front(struct describe_call *describe, struct leat_core *core,
+                                 struct leat_hosted *hosted)
+{
+    struct leat_locate_op *front = &describe->front;
+    if (hosted->going || leat_log_front_known(hosted->log)) return false;
+    uint64_t now_us = leat_core_now(core);
+    if (describe->fronts_until_us == 0) describe->fronts_until_us = now_us + FRONTS_US_MAX;
+    if (now_us >= describe->fronts_until_us) return false;
+    memset(front, 0, sizeof *front);
+    front->what = LEAT_LOCATE_EARLIEST;
+    front->on_done = describe_on_front;
+    front->owner = describe;
+    describe->front_core = core;
+    if (leat_log_locate(hosted->log, front) != LEAT_E_AGAIN) return false;
+    if (leat_log_reads_wait(hosted->log)) leat_hosted_watch(hosted); /* not for ever */
+    return true;
 }
 
 static void describe_deliver_back(void *actor, struct leat_mail *mail)
@@ -251,18 +296,21 @@ static void describe_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct describe_call *describe = LEAT_CONTAINER(mail, struct describe_call, call.mail);
     uint32_t per_streamlet = describe->desc->settings.logs;
-    for (uint32_t i = 0; i < describe->count; i++) {
+    for (; describe->at < describe->count; describe->at++) {
+        uint32_t i = describe->at;
         struct leat_log_ref ref = {describe->desc->id, i / per_streamlet, i % per_streamlet};
         if (leat_core_of_log(core->node, ref, per_streamlet) != core->index) continue;
         struct leat_hosted *hosted = leat_hosted_find(core, ref);
         struct describe_log *log = &describe->logs[i];
         if (hosted != NULL && hosted->log != NULL) {
+            if (describe_await_front(describe, core, hosted)) return;
             describe_here(log, hosted);
         } else if (leat_core_owns(core, describe->desc, ref.streamlet)) {
             log->row.code = leat_hosted_absent(core, ref);
             snprintf(log->why, WHY_BYTES, "%s", leat_hosted_absent_words(log->row.code));
         }
     }
+    describe->at = 0;
     bool last = ++describe->core == core->node->options.cores;
     leat_core_mail(core, last ? describe->call.core->index : describe->core, &describe->call.mail,
                    last ? describe_deliver_back : describe_deliver);

@@ -345,6 +345,16 @@ uint64_t check_trimmed_to(const struct check *check, struct leat_log_ref ref)
     return check->streams[ref.stream].at[ref.streamlet][ref.log].trim_low;
 }
 
+void check_told_to_begin(struct check *check, struct leat_log_ref ref, uint64_t first_offset,
+                         uint64_t trimmed_to)
+{
+    const struct log_model *log = log_of(check, ref);
+    if (first_offset < trimmed_to && !log->at_risk && !log->excused)
+        violation(check, "untrimmed: %u/%u/%u is told to begin at %llu, and was given up to %llu",
+                  ref.stream, ref.streamlet, ref.log, (unsigned long long)first_offset,
+                  (unsigned long long)trimmed_to);
+}
+
 /* From where on everything has to be there, when it has from `from` on without requests, and nothing was
  * found before `found`. */
 static uint64_t trimmed_at_most(const struct log_model *log, uint64_t from, uint64_t found)

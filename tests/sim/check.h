@@ -13,7 +13,7 @@
  *   A11 assert               the server failed an assertion (the process dies) or refuses to start
  *   two-readers              two members of a set read one log in one generation
  *   vanished                 a record was shown to a consumer and is gone later
- *   untrimmed                a record that was given up, and that was answered, is read
+ *   untrimmed                a record that was given up, and that was answered, is read, or told of
  */
 #ifndef LEAT_TESTS_SIM_CHECK_H
 #define LEAT_TESTS_SIM_CHECK_H
@@ -93,6 +93,9 @@ void check_trimmed(struct check *check, struct leat_log_ref log, uint64_t before
                    uint64_t first_offset);
 /** What is before it was given up, and that was answered, or seen by an auditor. */
 uint64_t check_trimmed_to(const struct check *check, struct leat_log_ref log);
+/** A log was told to begin there by its owner, who was asked when it had been given up to `trimmed_to`. */
+void check_told_to_begin(struct check *check, struct leat_log_ref log, uint64_t first_offset,
+                         uint64_t trimmed_to);
 /** May what is at this offset have been given up? */
 bool check_may_be_trimmed(const struct check *check, struct leat_log_ref log, uint64_t offset);
 /** Has anybody asked for that in any log of the stream? */

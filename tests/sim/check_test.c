@@ -495,6 +495,19 @@ static void trim_answered_with_an_earlier_begin_is_untrimmed(void **state)
     expect(check, "untrimmed");
 }
 
+static void log_told_to_begin_with_what_was_given_up_is_untrimmed(void **state)
+{
+    (void)state;
+    struct check *check = history();
+    ack(check, disk_log, 0, 10);
+    check_trim_asked(check, disk_log, 6);
+    check_trimmed(check, disk_log, 6, 6);
+    check_told_to_begin(check, disk_log, 6, check_trimmed_to(check, disk_log));
+    assert_string_equal(verdict, "");
+    check_told_to_begin(check, disk_log, 5, check_trimmed_to(check, disk_log));
+    expect(check, "untrimmed");
+}
+
 static void consumer_that_jumps_past_a_trim_is_poll_skip(void **state)
 {
     (void)state;
@@ -588,6 +601,7 @@ int main(void)
         cmocka_unit_test(trim_without_an_answer_may_have_been_done_or_not),
         cmocka_unit_test(trim_that_was_seen_is_not_undone),
         cmocka_unit_test(trim_answered_with_an_earlier_begin_is_untrimmed),
+        cmocka_unit_test(log_told_to_begin_with_what_was_given_up_is_untrimmed),
         cmocka_unit_test(consumer_that_jumps_past_a_trim_is_poll_skip),
         cmocka_unit_test(two_members_of_one_generation_on_a_log_are_two_readers),
         cmocka_unit_test(place_that_leads_elsewhere_is_poll_skip),

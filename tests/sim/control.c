@@ -20,9 +20,11 @@ struct control {
     uint32_t streamlet; /* of a cluster: whose owner is asked now */
     bool refresh;
     bool made;
-    struct leat_log_ref log; /* that is being recovered */
-    uint64_t end_at_cut;     /* of it */
-    uint64_t refused_us;     /* since when a stream is refused; 0: it is not */
+    uint64_t trimmed_to[CHECK_STREAMLETS_MAX]
+                       [CHECK_LOGS_MAX]; /* of the stream, when it was asked */
+    struct leat_log_ref log;             /* that is being recovered */
+    uint64_t end_at_cut;                 /* of it */
+    uint64_t refused_us;                 /* since when a stream is refused; 0: it is not */
 };
 
 static void control_next(struct sim_world *world, struct sim_event *event);
@@ -58,9 +60,24 @@ static bool in_cluster(const struct control *control)
     return control->client->scenario->server_count > 1;
 }
 
+/* A server alone knows at once of all that was given up. (In a cluster one that was the owner may be asked,
+ * who has not heard of the new one.) */
+static void trims_note(struct control *control)
+{
+    const struct scenario *scenario = control->client->scenario;
+    for (uint32_t s = 0; s < CHECK_STREAMLETS_MAX; s++)
+        for (uint32_t q = 0; q < CHECK_LOGS_MAX; q++)
+            control->trimmed_to[s][q] =
+                control->made && !in_cluster(control)
+                    ? check_trimmed_to(scenario->check,
+                                       (struct leat_log_ref){control->stream, s, q})
+                    : 0;
+}
+
 static void describe_send(struct control *control, const struct leat_log_ref *log)
 {
     struct leat_msg_writer writer;
+    trims_note(control);
     const char *name = control->client->scenario->streams[control->stream].name;
     leat_msg_writer_init(&writer, control->control, sizeof control->control);
     leat_msg_write_array(&writer, 1);
@@ -280,6 +297,9 @@ static void describe_done(struct control *control, leat_err rc, const struct lea
             later(control, 20000);
             return;
         }
+        if (info.code == LEAT_OK)
+            check_told_to_begin(scenario->check, log, info.first_offset,
+                                control->trimmed_to[log.streamlet][log.log]);
         if (info.state == 0 || info.code == LEAT_E_UNKNOWN_LOG) continue;
         char why[120];
         snprintf(why, sizeof why, "state %u, %s: %.*s", info.state, leat_err_name(info.code),
