@@ -6,18 +6,23 @@ import signal
 import subprocess
 import sys
 
+import leftovers
 import tied
-from rig import LEAT, LEATD, Server, WAIT_S, check, check_in, equal, line_read, main, on_end, process_end
+from rig import LEAT, LEATD, Server, WAIT_S, check, check_in, directory, equal, line_read, main, on_end, process_end, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ORPHAN_S = 10
 # A test as the others are, that stands still with its server and a program that waits for records.
 STARTER = '''
+import os
 import sys
 from rig import Server
-server = Server(data=sys.argv[1]).start()
+server, other = Server(), Server()
+other.data = os.path.join(server.home, 'elsewhere')
+server.start()
+other.launch()
 server.leat('stream', 'create', 's')
-print(server.process.pid, server.leat_start('consume', 's').pid, flush=True)
+print(server.process.pid, other.process.pid, server.leat_start('consume', 's').pid, flush=True)
 sys.stdin.read()
 '''
 
@@ -33,20 +38,23 @@ def forget(fd):
 
 
 def test_what_a_killed_test_started_dies_with_it():
-    server = Server()  # not started: its directories are removed at the end, and its pool
-    starter = subprocess.Popen([sys.executable, '-B', '-c', STARTER, server.data], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, cwd=HERE, env=dict(os.environ, LEAT_TEST_DIR=server.home))
+    """And what it made goes: directories and memory, also of a server that it did not wait for and of one elsewhere."""
+    place = directory()
+    starter = subprocess.Popen([sys.executable, '-B', '-c', STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=HERE,
+                               env=dict(os.environ, LEAT_TEST_DIR=place), start_new_session=True)
     on_end(lambda: process_end(starter))
     pids = line_read(starter.stdout).split()
-    equal(len(pids), 2, 'processes of the test')
-    server.pools.update(server.pools_named())
+    equal(len(pids), 3, 'processes of the test')
     fds = [os.pidfd_open(int(pid)) for pid in pids]
     for fd in fds:
         on_end(lambda fd=fd: forget(fd))
-    check(not any(map(ended, fds)), 'both run')
-    starter.kill()
-    for what, fd in zip(('server', 'reader'), fds):
+    check(not any(map(ended, fds)), 'all run')
+    until(lambda: len(list(leftovers.pools(place))) == 2, 'both servers have a pool')
+    os.killpg(starter.pid, signal.SIGKILL)
+    for what, fd in zip(('server', 'other server', 'reader'), fds):
         check(ended(fd, ORPHAN_S), f'the {what} of a killed test goes on')
+    until(lambda: not list(leftovers.pools(place)), 'their pools go')
+    until(lambda: not os.listdir(place), 'their directories go')
 
 
 def test_a_program_that_is_missing_leaves_no_server():

@@ -5,13 +5,13 @@ says which logs lack it and why, and an operator goes on without it.
 A power cut of one machine is played by kills: the shared memory of the killed is removed, by its exact names, before
 anything is started again.
 """
-import glob
 import json
 import os
 import random
 import re
 import socket
 
+import leftovers
 from cluster import Cluster
 from rig import Failure, check, check_in, diaries_print, equal, main, until
 
@@ -23,11 +23,8 @@ def power_cut(cluster, which=None):
     for node in nodes:
         node.wait()
     for node in nodes:
-        for pool in filter(None, node.pools):
-            if os.path.exists(pool):
-                os.unlink(pool)
-            for path in glob.glob(pool.replace('leat-pool-', 'leat-rmem-') + '-*'):
-                os.unlink(path)
+        for pool in leftovers.pools(node.home):
+            os.unlink(pool)
 
 
 def listens(port):

@@ -5,13 +5,11 @@ LEATD and LEAT name the programs. A test is a function test_*(); rig.main() runs
 named on the command line, each with its own directories. Nothing here sleeps: events are lines of the
 server's diary, ends of processes and answers.
 """
-import glob
 import inspect
 import json
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -21,6 +19,7 @@ import tempfile
 import time
 import traceback
 
+import leftovers
 import tied
 
 LEATD = os.environ.get('LEATD', 'leatd')
@@ -61,7 +60,8 @@ _cleanups = []
 
 def directory():
     path = tempfile.mkdtemp(prefix='leat-process-', dir=os.environ.get('LEAT_TEST_DIR', '/tmp'))
-    _cleanups.append(lambda: shutil.rmtree(path, ignore_errors=True))
+    leftovers.note(path)
+    _cleanups.append(lambda: leftovers.remove(path))
     return path
 
 
@@ -89,7 +89,6 @@ class Server:
         self.diary_path = os.path.join(self.home, 'diary')
         self.process = None
         self.pool = None
-        self.pools = set()
         self.port = 0
         self.diary_from = 0
         on_end(self.end)
@@ -123,7 +122,6 @@ class Server:
         with open(f'/proc/{self.process.pid}/maps') as maps:
             found = re.search(r'(\S*/leat-pool-[0-9a-f]+|\S*/pool)$', maps.read(), re.M)
         self.pool = found.group(1) if found else None
-        self.pools.add(self.pool)
         return self
 
     def start_refused(self, *extra):
@@ -131,21 +129,8 @@ class Server:
         check(self.process is None, 'the server runs')
         done = tied.run(self.command(extra), capture_output=True, timeout=WAIT_S)
         text = (done.stdout + done.stderr).decode(errors='replace')
-        self.pools.update(self.pools_named())
         check(done.returncode > 0, f'it was not refused: {done.returncode} {text}')
         return done.returncode, text
-
-    def pools_named(self):
-        """Pools whose first page names this data directory: of a server that was not asked for its
-        own in time."""
-        wanted = os.path.realpath(self.data).encode() + b'\0'
-        for path in glob.glob('/dev/shm/leat-pool-*'):
-            try:
-                with open(path, 'rb') as pool:
-                    if wanted in pool.read(8192):
-                        yield path
-            except FileNotFoundError:
-                pass  # somebody else's, gone meanwhile
 
     def diary(self):
         """What it wrote on standard error since its last start."""
@@ -184,12 +169,6 @@ class Server:
         if self.process:
             self.process.kill()
             self.wait()
-        for pool in self.pools:
-            if pool and os.path.exists(pool):
-                os.unlink(pool)
-            # Memory that other nodes wrote into: named like the pool, removed by a server's next start.
-            for path in glob.glob(pool.replace('leat-pool-', 'leat-rmem-') + '-*') if pool else ():
-                os.unlink(path)
 
     # the leat program
 

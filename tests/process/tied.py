@@ -2,6 +2,8 @@
 hold ports, memory and a processor."""
 import subprocess
 
+import leftovers
+
 # SUBTLE: the kernel goes by the thread that starts a process, not by its process: start nothing in a thread that ends first.
 TIED = ('setpriv', '--pdeathsig', 'KILL', '--')
 
@@ -12,8 +14,8 @@ def tied(words):
 
 
 def start(words, **more):
-    return subprocess.Popen(tied(words), **more)
+    return subprocess.Popen(tied(words), pass_fds=leftovers.held(), **more)
 
 
 def run(words, **more):
-    return subprocess.run(tied(words), **more)
+    return subprocess.run(tied(words), pass_fds=leftovers.held(), **more)
