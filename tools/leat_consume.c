@@ -16,6 +16,7 @@ enum {
     OUT_BYTES = 1024 * 1024,
     WAIT_MS = 200,
     OPEN_MS = 30 * 1000,
+    OPEN_LOOK_MS = 11 * 1000, /* by then it is known whether what has no owner is called missing */
     COMMIT_MS = 30 * 1000,
     COMMIT_EVERY_US = 1000 * 1000,
     STANDS_US =
@@ -488,14 +489,37 @@ static int words_check(struct consume_words *words, leat_consumer_options *optio
 }
 
 static leat_consumer *consumer_open(const char *stream, const leat_consumer_options *options,
-                                    const struct consume_from *from, leat_message *message)
+                                    const struct consume_from *from, int timeout_ms,
+                                    leat_message *message)
 {
-    leat_consumer *consumer = leat_consumer_open(stream, options, OPEN_MS, message);
+    leat_consumer *consumer = leat_consumer_open(stream, options, timeout_ms, message);
     if (!consumer || !from->is_address) return consumer;
     leat_code code = leat_consumer_seek_app_offset(consumer, -1, &from->address, OPEN_MS, message);
     if (code == 0) return consumer;
     leat_consumer_close(consumer);
     return NULL;
+}
+
+/* Whoever wants what is there does not wait for the whole time when nobody has the log that is to be
+ * read. A member of a set does: to join again and again would disturb the others. */
+static int run_open(struct consume_run *run, const leat_consumer_options *options,
+                    const struct consume_from *from)
+{
+    leat_message message;
+    int code = CLI_OK;
+    for (int left_ms = OPEN_MS, step_ms; left_ms > 0; left_ms -= step_ms) {
+        bool looks = run->ends && !run->in_set && left_ms > OPEN_LOOK_MS;
+        step_ms = looks ? OPEN_LOOK_MS : left_ms;
+        run->consumer = consumer_open(run->stream, options, from, step_ms, &message);
+        if (run->consumer) return CLI_OK;
+        code = message.code == LEAT_E_TIMEOUT ? CLI_NO_SERVER : CLI_FAILED;
+        if (code == CLI_NO_SERVER && run->ends &&
+            consume_ends_look(run->ends, false) == CONSUME_MISSING)
+            code = CLI_INCOMPLETE;
+        if (code != CLI_NO_SERVER) break;
+    }
+    cli_error("%s", message.text);
+    return code;
 }
 
 int leat_consume_main(int argc, char **argv)
@@ -531,20 +555,13 @@ int leat_consume_main(int argc, char **argv)
         .stream = argv[0], .in_set = words.set != NULL, .started_us = now, .tried_us = now};
     if (words.format) format_prepare(&run, words.format);
     if (words.until_end) run.ends = consume_ends_begin(argv[0], words.streamlet, words.log);
-    leat_message message;
-    run.consumer = consumer_open(argv[0], &options, &from, &message);
-    if (run.consumer) {
+    code = run_open(&run, &options, &from);
+    if (code == CLI_OK) {
         static char out[OUT_BYTES];
         setvbuf(stdout, out, _IOFBF, sizeof out);
         cli_catch_signals();
         code = consume(&run, words.max_records);
         leat_consumer_close(run.consumer);
-    } else {
-        cli_error("%s", message.text);
-        code = message.code == LEAT_E_TIMEOUT ? CLI_NO_SERVER : CLI_FAILED;
-        if (code == CLI_NO_SERVER && run.ends &&
-            consume_ends_look(run.ends, false) == CONSUME_MISSING)
-            code = CLI_INCOMPLETE;
     }
     consume_ends_free(run.ends);
     free(run.format);
