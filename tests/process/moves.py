@@ -4,10 +4,9 @@ import os
 import signal
 import subprocess
 import threading
-import time
 
 from cluster import Cluster, owned
-from rig import CLOSED, START, WAIT_S, check, check_in, entries, equal, main, until
+from rig import CLOSED, PING, START, STREAM_DELETE, WAIT_S, Raw, check, check_in, entries, equal, main, until
 
 
 class Load:
@@ -167,6 +166,15 @@ def test_a_drained_node_gives_its_streamlets_away():
     equal(sorted(cluster.consume('s')), lines)
 
 
+LOCATE, LOCATE_OFFSET, STARTING = 10, 3, 7
+
+
+def stopped(client, stream):
+    """Its owner says of both logs of streamlet 0 that it serves them no more."""
+    flags, rows, _ = client.call(LOCATE, [[[stream, 0, log, LOCATE_OFFSET, 0] for log in (0, 1)]])
+    return flags == 1 and all(row[0] == STARTING for row in rows)
+
+
 def delete_amid_move(cluster):
     """While the leader stands still the deletion waits with the owner, and behind it the move, whose log has stopped.
     True: so it was. Where another leader is quicker than the move, that finds no stream."""
@@ -176,17 +184,19 @@ def delete_amid_move(cluster):
     cluster.produce('s', [f'{n:06d}' for n in range(10000)])
     until(lambda: cluster.leat('streamlet', 'move', 's', 0, f'n{owner}', code=None).returncode == 0, 'it moves')
     until(cluster.nodes[owner].rows, 'there is something')
+    stream = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['id']
+    client, other = Raw(cluster.nodes[owner]), Raw(cluster.nodes[owner])
     os.kill(cluster.nodes[leader].process.pid, signal.SIGSTOP)
     try:
-        delete = cluster.leat_start('stream', 'delete', 's', which=[owner])
-        time.sleep(0.1)
+        client.send(STREAM_DELETE, ['s'])
+        client.send(PING, [])
+        client.answer()  # of the ping: the deletion, which came before it, is on its way to the leader
         move = cluster.leat_start('streamlet', 'move', 's', 0, f'n{target}', which=[owner])
-        time.sleep(0.3)
+        until(lambda: move.poll() is not None or stopped(other, stream), 'the move has stopped the logs')
     finally:
         os.kill(cluster.nodes[leader].process.pid, signal.SIGCONT)
     refused = move.communicate(timeout=WAIT_S)[1].decode()
-    error = delete.communicate(timeout=WAIT_S)[1].decode()
-    equal(delete.returncode, 0, error)
+    equal(client.answer()[0], 1, 'it is deleted')
     until(lambda: not any(node.rows() for node in cluster.nodes), 'nothing is left of it')
     return 'any more' in refused
 
