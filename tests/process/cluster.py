@@ -14,6 +14,9 @@ import tied
 
 
 SET_JOIN, SET_COMMIT, SET_FETCH = 11, 14, 15
+# For what does not try this: that a node which stands still for a moment is called dead, and its streamlets go elsewhere.
+# Whoever is killed is missed as fast as ever, since nobody listens at its address.
+PATIENT = {'suspect_ms': '2000', 'confirm_ms': '1000'}
 
 
 def free_ports(count):
@@ -86,7 +89,7 @@ class Cluster:
 
 
 def test_three_nodes_form_a_cluster_in_any_order():
-    cluster = Cluster().start(order=[2, 0, 1])
+    cluster = Cluster(**PATIENT).start(order=[2, 0, 1])
     for i in range(3):
         status = cluster.status(which=[i])
         equal(sorted(n['name'] for n in status['nodes']), ['n0', 'n1', 'n2'])
@@ -97,7 +100,7 @@ def test_three_nodes_form_a_cluster_in_any_order():
 
 
 def test_streamlets_are_spread_and_any_address_is_enough():
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 6, '--logs', 1, which=[1])
     until(lambda: list(owned(cluster).values()) == [2, 2, 2], 'streamlets are spread evenly')
     lines = [f'{i:06d} {"x" * (i % 50)}' for i in range(20000)]
@@ -109,7 +112,7 @@ def test_streamlets_are_spread_and_any_address_is_enough():
 
 
 def test_a_stream_of_one_line_keeps_its_bytes_and_order():
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1)
     lines = [f'{i}' for i in range(5000)]
     cluster.produce('s', lines, which=[2])
@@ -117,7 +120,7 @@ def test_a_stream_of_one_line_keeps_its_bytes_and_order():
 
 
 def test_a_stream_is_known_everywhere_as_soon_as_it_was_made():
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 'first')
     cluster.consume('first', '--set', 'group')  # the sets' own stream is there
     for i in range(12):
@@ -137,7 +140,7 @@ def test_a_stream_is_known_everywhere_as_soon_as_it_was_made():
 
 
 def test_a_set_is_served_by_way_of_any_node():
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1)
     cluster.produce('s', [f'a{i}' for i in range(300)])
     seen = []
@@ -147,7 +150,7 @@ def test_a_set_is_served_by_way_of_any_node():
 
 
 def test_a_killed_node_comes_back_with_its_streamlets():
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--durability', 'memory')
     lines = [f'{i:05d}' for i in range(9000)]
     cluster.produce('s', lines, '--batch-bytes', '1K')
@@ -171,7 +174,7 @@ def test_a_killed_node_comes_back_with_its_streamlets():
 def test_a_parallel_set_knows_the_groups_of_logs_on_other_nodes():
     """A commit at or behind a group's end says that the group is done. Where it ends only the log's
     owner knows: the set's home asks it."""
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--segment-bytes', '16K')
     # Groups are of 16 segments: two of them in each log.
     cluster.produce('s', [f'{i:05d} {"x" * 300}' for i in range(6000)], '--batch-bytes', '8K')
@@ -182,7 +185,8 @@ def test_a_parallel_set_knows_the_groups_of_logs_on_other_nodes():
     for i in range(3):
         node, name = cluster.nodes[i], f'set{i}'
         raw = Raw(node)
-        flags, (member, generation, shares), _ = raw.call(SET_JOIN, [name, '', 1, 10000, ['s']])
+        join = [name, '', 1, 10000, ['s']]
+        _, (member, generation, shares), _ = until(lambda: (a := raw.call(SET_JOIN, join))[0] == 1 and a, 'the set has a home')
         equal(len(shares), 3)
         rows = [[described['id'], log['streamlet'], 0, 0, log['end_offset'] - 1] for log in logs]
         flags, answer, _ = raw.call(SET_COMMIT, [name, member.decode(), generation, rows])
@@ -199,7 +203,7 @@ def state_wait(cluster, victim, state):
 
 
 def test_a_reader_that_begins_while_a_node_is_down_goes_on_with_it():
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--durability', 'memory')
     lines = [f'{i:04d}' for i in range(3000)]
     cluster.produce('s', lines, '--batch-bytes', '1K')
@@ -215,7 +219,7 @@ def test_a_reader_that_begins_while_a_node_is_down_goes_on_with_it():
 
 def test_a_log_whose_owner_is_down_does_not_keep_the_others_from_being_read():
     """What has one copy waits for its node. The rest is read meanwhile, to its end, and what was not is named."""
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--durability', 'memory')
     told = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)
     owners = {log['node']: log['streamlet'] for log in told['log_list']}
@@ -242,7 +246,7 @@ def test_a_log_whose_owner_is_down_does_not_keep_the_others_from_being_read():
 
 
 def test_the_leader_is_replaced():
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 'before')
     leader = next(i for i in range(3)
                   if cluster.status()['leader_address'].endswith(f':{cluster.node_ports[i]}'))
@@ -258,7 +262,7 @@ def test_the_leader_is_replaced():
 
 
 def test_a_whole_cluster_restarts():
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 6, '--durability', 'disk')
     lines = [f'{i:05d}' for i in range(5000)]
     cluster.produce('s', lines)
@@ -278,7 +282,7 @@ def owned(cluster):
 
 
 def test_a_node_that_does_not_vote_joins_and_drains():
-    cluster = Cluster(nodes=4, voters=3).start()
+    cluster = Cluster(nodes=4, voters=3, **PATIENT).start()
     equal(len(cluster.status()['voters']), 3)
     equal(sorted(n['name'] for n in cluster.status()['nodes']), ['n0', 'n1', 'n2', 'n3'])
     cluster.leat('node', 'drain', 'n3')
@@ -297,7 +301,7 @@ class ManyAddresses(Cluster):
     """Each node at an address of its own, and, where it is said so, on a machine of its own."""
 
     def __init__(self, many_hosts):
-        super().__init__()
+        super().__init__(**PATIENT)
         self.voters = ','.join(f'127.0.0.{i + 1}:{p}' for i, p in enumerate(self.node_ports))
         self.nodes = [self.node(i, **{'coordinators': self.voters, 'node-listen': f'127.0.0.{i + 1}:{self.node_ports[i]}',
                                       **({'host': f'h{i}'} if many_hosts else {})})
@@ -320,7 +324,7 @@ def test_the_default_durability_is_memory_with_three_copies_on_three_hosts_only(
 
 
 def test_a_second_node_of_the_same_name_is_refused():
-    cluster = Cluster(nodes=4, voters=3)
+    cluster = Cluster(nodes=4, voters=3, **PATIENT)
     cluster.nodes[3] = cluster.node(3, node='n1')
     for node in cluster.nodes[:3]:
         node.launch()
@@ -346,11 +350,11 @@ def test_a_stopped_process_whose_name_was_taken_over_is_not_heard():
     refusal = r'was refused: incarnation \d+ of node n3 was declared gone'
     for node in cluster.nodes[:3]:
         node.diary_wait(refusal)
-    equal({n['name']: n['state'] for n in cluster.status(which=[0])['nodes']}['n3'], 'up')
+    state_wait(cluster, 3, 'up')
 
 
 def test_a_node_of_another_cluster_is_refused():
-    one, other = Cluster().start(), Cluster().start()
+    one, other = Cluster(**PATIENT).start(), Cluster(**PATIENT).start()
     stranger = other.nodes[2]
     stranger.stop()
     stranger.flags[stranger.flags.index('--coordinators') + 1] = one.voters
@@ -361,7 +365,7 @@ def test_a_node_of_another_cluster_is_refused():
 
 
 def test_a_voter_that_lost_its_disk_stays_out_until_it_is_replaced():
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's')
     victim = next(i for i in range(3)
                   if not cluster.status()['leader_address'].endswith(f':{cluster.node_ports[i]}'))
@@ -380,7 +384,7 @@ def test_a_voter_that_lost_its_disk_stays_out_until_it_is_replaced():
 
 
 def test_a_stream_is_described_whole_by_any_node():
-    cluster = Cluster(recovery='no').start()  # what the dead node had is to stay its own
+    cluster = Cluster(recovery='no', **PATIENT).start()  # what the dead node had is to stay its own
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 2,
                  '--min-copies', 1, '--durability', 'memory', '--segment-bytes', '16K')
     cluster.produce('s', [f'{i:04d} {"x" * 100}' for i in range(3000)], '--batch-bytes', '2K')
@@ -391,12 +395,13 @@ def test_a_stream_is_described_whole_by_any_node():
     def rows(node):
         return [(g['node'], g['state'], g['end_offset'], g['segments'], g['copies'],
                  g['copies_now']) for g in described(node)['log_list']]
-    first = rows(0)
+    # Of an owner that a node has no connection to, yet, it knows nothing, and says so.
+    first = until(lambda: (r := rows(0)) and {row[1] for row in r} == {'ok'} and r, 'all owners answer')
     equal(sorted(row[0] for row in first), ['n0', 'n1', 'n2'], 'an owner each')
     equal(sum(row[2] for row in first), 3000, 'records of all')
-    equal({row[1:2] + row[4:] for row in first}, {('ok', 2, 2)})
-    equal(rows(1), first)
-    equal(rows(2), first)
+    equal({row[4:] for row in first}, {(2, 2)})
+    for node in (1, 2):
+        until(lambda: rows(node) == first, f'node {node} tells the same')
     for told in described(1)['log_list']:
         check(len(told['segment_list']) >= 2, told)
         for segment in told['segment_list']:
@@ -418,7 +423,7 @@ def keys(value):
 
 
 def test_every_field_of_the_status_is_documented():
-    cluster = Cluster().start()
+    cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--copies', 2)
     cluster.produce('s', ['x'])
     status = until(lambda: (lambda s: s if all((n['report'] or {}).get('peers') for n in s['nodes']) else None)(
@@ -431,12 +436,13 @@ def test_every_field_of_the_status_is_documented():
 
 
 def test_status_shows_memory_transports_and_logs_that_lack_copies():
-    cluster = Cluster(replication='shm').start()
+    cluster = Cluster(replication='shm', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 3,
                  '--min-copies', 3, '--durability', 'memory')
     cluster.produce('s', [f'{i}' for i in range(3000)], '--batch-bytes', '1K')
     for i in range(3):
-        status = cluster.status(which=[i], code=0)
+        until(lambda: cluster.leat('cluster', 'status', which=[i], code=None).returncode == 0, 'all is well')
+        status = cluster.status(which=[i])
         for used in ('pool_used_bytes', 'replicas_used_bytes'):
             check(sum(node['report'][used] for node in status['nodes']) > 0, used, status)
         for node in status['nodes']:
@@ -471,7 +477,7 @@ def test_status_shows_memory_transports_and_logs_that_lack_copies():
 
 def copies(transport):
     """Three copies of everything: a backup dies under load, comes back, then the owner dies."""
-    cluster = Cluster(replication=transport).start()
+    cluster = Cluster(replication=transport, **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--logs', 1, '--copies', 3, '--durability', 'memory')
     until(lambda: sum(owned(cluster).values()) == 1, 'all nodes know of it')
     owner = next(i for i in range(3) if owned(cluster)[f'n{i}'] == 1)
@@ -516,7 +522,7 @@ def test_three_copies_by_requests():
 
 
 def test_one_voter_of_two_nodes_is_no_server_alone():
-    cluster = Cluster(nodes=2, voters=1).start()
+    cluster = Cluster(nodes=2, voters=1, **PATIENT).start()
     until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'all is well')
     check_in('others\' copies', cluster.leat('cluster', 'status').stdout.decode())
     cluster.nodes[1].kill()

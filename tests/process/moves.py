@@ -5,7 +5,7 @@ import signal
 import subprocess
 import threading
 
-from cluster import Cluster, owned
+from cluster import PATIENT, Cluster, owned
 from rig import CLOSED, PING, START, STREAM_DELETE, WAIT_S, Raw, check, check_in, entries, equal, main, until
 
 
@@ -41,10 +41,6 @@ class Load:
         out, error = self.process.communicate(timeout=WAIT_S)
         equal(self.process.returncode, 0, error.decode()[-2000:])
         return self.lines
-
-
-# A node that stands still for a moment is not what is tried here: that its streamlets go elsewhere would be.
-PATIENT = {'suspect_ms': '2000', 'confirm_ms': '1000'}
 
 
 def moves_under_load(copies, durability, rounds=6):
