@@ -57,8 +57,9 @@ static bool node_lives(const struct leat_coordinator *coordinator, uint32_t node
  *  2. X is up again, and C. X's N+1 ends the log: there is no lower mark. C is given it, too.
  *  3. N+1 names N as X closed it. What B has of N lacks the close entry: it is no copy of N.
  *  4. X's disk is lost, and acked records with it that B had as well.
- * So N is prepared like the tail itself. Where N+1 holds a batch, N was closed on all its copies; and
- * where N+1 is a committed tail N was prepared when it became that: nobody may have N by now. */
+ * So N is prepared like the tail itself. Where N+1 holds a batch, N was closed on all its copies
+ * (log_may_seal()); and where N+1 is a committed tail N was prepared when it became that: nobody may have
+ * N by now. */
 static void before_find(struct co_recover_log *log, struct co_row *const *rows, size_t count)
 {
     log->before = (struct leat_extent){0, 0};

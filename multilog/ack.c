@@ -37,7 +37,7 @@ static void log_show(struct log_open *open)
  *  4. X's disk is lost, and acked records with it that B had as well. */
 bool log_may_seal(const struct leat_log *log)
 {
-    return !log->old.seg || LEAT_BUG(DATA_BEFORE_CLOSE);
+    return !log->old.seg || LEAT_BUG(FOUND_BEFORE_CLOSE) || LEAT_BUG(DATA_BEFORE_CLOSE);
 }
 
 /* While as many commits are in flight as may be, batches gather; where the store takes along what comes
@@ -112,6 +112,8 @@ static void commit_start(struct leat_log *log, struct log_open *open)
     struct log_commit *commit = &log->commits[next];
     log->commit_count++;
     commit->asked = (struct log_seal){open->writer.sealed_bytes, open->sealed_offset};
+    if (LEAT_BUG(FOUND_BEFORE_CLOSE) && open->safe_bytes < open->start_end)
+        commit->asked = (struct log_seal){open->start_end, open->seg->base_offset};
     commit->keep.from_bytes = open->safe_bytes;
     commit->keep.to_bytes = commit->asked.bytes;
     commit->keep.follow = commits_max(log) > 1 && !log->old.seg;

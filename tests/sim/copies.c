@@ -284,6 +284,36 @@ static void set_look(struct scenario *scenario, const struct sim_server *owner,
     }
 }
 
+/* To a recovery data in N+1 is the sign that N is closed on all its copies: only where N+1 has just begun are
+ * more copies of N made first. What a kill leaves of N+1 at its owner is looked at, too. */
+static void roll_look(struct scenario *scenario, const struct sim_server *owner,
+                      const struct rep_set *set)
+{
+    const struct leat_list *link = set->link.prev;
+    struct leat_scan scan;
+    if (link == &set->log->active || set->closed || !set->seg || !set->seg->buffer) return;
+    const struct rep_set *before = LEAT_CONTAINER(link, const struct rep_set, link);
+    if (before->id.v + 1 != set->id.v || set->parked || set->resume) return;
+    leat_scan_segment(set->seg->buffer, set->seg->capacity, &scan);
+    if (!scan.started || leat_scan_only_start(&scan)) return;
+    for (unsigned i = 0; i < before->copy_count; i++) {
+        const struct rep_copy *copy = before->copies[i];
+        const struct sim_server *server = server_of(scenario, copy->peer->node.incarnation);
+        if (!server || copy->state != REP_COPY_OPEN || copy->incomplete) continue;
+        const struct replica *rep = backup_find(backup_of(server), copy->handle);
+        if (!rep || !rep->seg || !rep->seg->buffer || rep->damaged || rep->drop_wanted) continue;
+        leat_scan_segment(rep->seg->buffer, rep->seg->capacity, &scan);
+        if (scan.closed) continue;
+        sim_fail(scenario->world,
+                 "A1 lost-write: segment %llu of log id %u/%u/%u has data at its owner %s, and %s "
+                 "has the "
+                 "one before it to %llu, not closed: it would count as closed there",
+                 (unsigned long long)set->id.v, set->seg->log.stream, set->seg->log.streamlet,
+                 set->seg->log.log, owner->name, server->name,
+                 (unsigned long long)scan.next_offset);
+    }
+}
+
 static void set_compare(struct scenario *scenario, const struct sim_server *owner,
                         const struct rep_set *set)
 {
@@ -310,7 +340,24 @@ static void log_compare(struct scenario *scenario, const struct sim_server *owne
             const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
             set_look(scenario, owner, set);
             set_compare(scenario, owner, set);
+            if (lists[i] == &rep->active) roll_look(scenario, owner, set);
         }
+}
+
+/* Its memory is what the next one finds. */
+void sim_copies_death(struct scenario *scenario, const struct sim_server *server)
+{
+    const struct leat_node *node = server->node;
+    for (uint32_t c = 0; node && node->cores && c < scenario->cores; c++) {
+        const struct leat_core *core = &node->cores[c];
+        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
+            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next) {
+                if (!at->copies) continue;
+                const struct leat_list *active = &at->copies->active;
+                for (const struct leat_list *it = active->next; it != active; it = it->next)
+                    roll_look(scenario, server, LEAT_CONTAINER(it, const struct rep_set, link));
+            }
+    }
 }
 
 void sim_copies_check(struct scenario *scenario)

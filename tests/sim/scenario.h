@@ -340,6 +340,8 @@ bool sim_copies_damaged(struct scenario *scenario, const struct sim_server *serv
                         struct leat_log_ref log);
 /** A machine has died, and what its node knew is not to be forgotten. */
 void sim_copies_note(struct scenario *scenario, const struct sim_server *server);
+/** It dies in this moment: what its memory holds of logs that roll. */
+void sim_copies_death(struct scenario *scenario, const struct sim_server *server);
 
 /* ---- alloc_sweep.c ---- */
 struct alloc_sweep_options {

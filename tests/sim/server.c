@@ -174,6 +174,7 @@ static void on_death(struct sim_process *process, enum sim_death death)
     server->ready = server->stopping = false;
     sim_copies_note(scenario, server);
     if (scenario->server_count > 1) {
+        sim_copies_death(scenario, server);
         sim_amid_count(server);
         sim_damage_on_death(server);
     }
