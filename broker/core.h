@@ -449,11 +449,6 @@ void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_below(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame);
-/** The log that a call names. false: there is none, or another node has it: the call has been refused,
- * or passed on to that node as it came. */
-bool leat_call_log_find(struct leat_call *call, const struct leat_frame *frame,
-                        struct leat_msg_string name, uint32_t streamlet, uint32_t log,
-                        struct leat_log_ref *out_log, uint32_t *out_home) LEAT_NODISCARD;
 /** Storage for one call (bytes of the whole struct, struct leat_call first); refuses by itself when
  * there is none, and returns NULL. */
 void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, size_t bytes);
@@ -516,6 +511,27 @@ struct leat_stream_seek {
 leat_err leat_stream_seek(struct leat_core *core, struct leat_stream_seek *seek, const char *name,
                           size_t bytes, struct leat_stream **out_stream,
                           struct leat_error *error) LEAT_NODISCARD;
+
+/* ---- call.c ---- */
+/* A call whose stream may have been made a moment ago by way of another node: its body outlives the frame. */
+enum { LEAT_CALL_KEPT_BYTES = 512 }; /* a stream's name, a node's, some numbers */
+struct leat_call_kept {
+    struct leat_stream_seek seek;
+    uint32_t control_bytes;
+    uint8_t control[LEAT_CALL_KEPT_BYTES];
+};
+/** kept: zeroed, the call's. false: the call has been refused. on_again: as of a seek, whose owner is the call. */
+bool leat_call_keep(struct leat_call *call, struct leat_call_kept *kept,
+                    const struct leat_frame *frame,
+                    void (*on_again)(struct leat_stream_seek *seek)) LEAT_NODISCARD;
+/** The stream that a kept call names. NULL: the call has been refused, or on_again follows. */
+const struct leat_stream *leat_call_stream_find(struct leat_call *call, struct leat_call_kept *kept,
+                                                struct leat_msg_string name) LEAT_NODISCARD;
+/** The log that a kept call names. false: as above, or another node has it: the call has been passed on to that
+ * node as it came. */
+bool leat_call_log_find(struct leat_call *call, struct leat_call_kept *kept,
+                        struct leat_msg_string name, uint32_t streamlet, uint32_t log,
+                        struct leat_log_ref *out_log, uint32_t *out_home) LEAT_NODISCARD;
 
 /* ---- node.c, bringup.c ---- */
 enum leat_fate {

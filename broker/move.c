@@ -283,6 +283,7 @@ void leat_mover_start(struct leat_core *core, struct leat_mover *mover)
 
 struct move_call {
     struct leat_call call;
+    struct leat_call_kept kept;
     struct leat_mover mover;
 };
 
@@ -312,35 +313,30 @@ static void move_call_deliver(void *actor, struct leat_mail *mail)
     leat_mover_start(actor, &move->mover);
 }
 
-void leat_call_streamlet_move(struct leat_peer *peer, const struct leat_frame *frame)
+static void move_begin(struct move_call *move)
 {
-    struct move_call *move = leat_call_create(peer, frame, sizeof *move);
-    if (move == NULL) return;
-    struct leat_core *core = peer->core;
+    struct leat_core *core = move->call.core;
     struct leat_msg_streamlet_move body;
-    leat_err rc = leat_msg_streamlet_move_decode(frame->control, frame->control_bytes, &body);
+    leat_err rc =
+        leat_msg_streamlet_move_decode(move->kept.control, move->kept.control_bytes, &body);
     if (rc != LEAT_OK || body.node.bytes == 0 || body.node.bytes > LEAT_NODE_NAME_BYTES_MAX) {
         leat_call_refuse(&move->call, LEAT_E_INVALID,
                          "the control body of streamlet move is not [stream name, streamlet, node "
                          "name]");
         return;
     }
-    const struct leat_stream *stream =
-        leat_stream_find_name(core, body.stream.text, body.stream.bytes);
+    const struct leat_stream *stream = leat_call_stream_find(&move->call, &move->kept, body.stream);
     struct leat_error error;
-    if (stream == NULL || body.streamlet >= stream->desc->streamlet_count) {
-        if (stream == NULL)
-            leat_error_set(&error, LEAT_E_UNKNOWN_STREAM, "no stream is named \"%.*s\"",
-                           (int)body.stream.bytes, body.stream.text);
-        else
-            leat_error_set(&error, LEAT_E_UNKNOWN_LOG, "stream \"%.*s\" has no streamlet %u",
-                           (int)body.stream.bytes, body.stream.text, body.streamlet);
+    if (stream == NULL) return;
+    if (body.streamlet >= stream->desc->streamlet_count) {
+        leat_error_set(&error, LEAT_E_UNKNOWN_LOG, "stream \"%.*s\" has no streamlet %u",
+                       (int)body.stream.bytes, body.stream.text, body.streamlet);
         leat_call_refuse(&move->call, error.code, error.text);
         return;
     }
     if (!leat_core_owns(core, stream->desc, body.streamlet)) {
         leat_call_forward(&move->call, stream->desc->streamlets[body.streamlet].owner,
-                          frame->control, frame->control_bytes);
+                          move->kept.control, move->kept.control_bytes);
         return;
     }
     struct leat_mover *mover = &move->mover;
@@ -371,6 +367,18 @@ void leat_call_streamlet_move(struct leat_peer *peer, const struct leat_frame *f
         return;
     }
     leat_core_mail(core, 0, &move->call.mail, move_call_deliver);
+}
+
+static void move_on_again(struct leat_stream_seek *seek)
+{
+    move_begin(seek->owner);
+}
+
+void leat_call_streamlet_move(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct move_call *move = leat_call_create(peer, frame, sizeof *move);
+    if (move != NULL && leat_call_keep(&move->call, &move->kept, frame, move_on_again))
+        move_begin(move);
 }
 
 /* ---- a drained node ---- */

@@ -15,6 +15,7 @@
 
 struct recover_call {
     struct leat_call call;
+    struct leat_call_kept kept;
     struct leat_core *home;
     struct leat_log_ref ref;
     struct leat_coordinate request;
@@ -286,13 +287,11 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
     leat_coordinate(home->env->post, request);
 }
 
-void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame)
+static void recover_begin(struct recover_call *recover)
 {
-    struct recover_call *recover = leat_call_create(peer, frame, sizeof *recover);
-    if (recover == NULL) return;
-    struct leat_core *core = peer->core;
+    struct leat_core *core = recover->call.core;
     struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    leat_msg_reader_init(&reader, recover->kept.control, recover->kept.control_bytes);
     struct leat_msg_recover body;
     leat_msg_recover_read(&reader, &body);
     if (reader.failed || !body.accept_loss) {
@@ -303,9 +302,21 @@ void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame)
         return;
     }
     uint32_t home;
-    if (!leat_call_log_find(&recover->call, frame, body.stream, body.streamlet, body.log,
+    if (!leat_call_log_find(&recover->call, &recover->kept, body.stream, body.streamlet, body.log,
                             &recover->ref, &home))
         return;
     recover->home = &core->node->cores[home];
     leat_core_mail(core, home, &recover->call.mail, recover_deliver_home);
+}
+
+static void recover_on_again(struct leat_stream_seek *seek)
+{
+    recover_begin(seek->owner);
+}
+
+void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct recover_call *recover = leat_call_create(peer, frame, sizeof *recover);
+    if (recover != NULL && leat_call_keep(&recover->call, &recover->kept, frame, recover_on_again))
+        recover_begin(recover);
 }

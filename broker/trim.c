@@ -52,6 +52,7 @@ void leat_trimmer_start(struct leat_trimmer *trimmer)
 
 struct trim_call {
     struct leat_call call;
+    struct leat_call_kept kept;
     struct leat_trimmer trimmer;
 };
 
@@ -68,14 +69,12 @@ static void trim_on_done(struct leat_trimmer *trimmer)
     leat_call_answer(&trim->call, &writer);
 }
 
-void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame)
+static void trim_begin(struct trim_call *trim)
 {
-    struct trim_call *trim = leat_call_create(peer, frame, sizeof *trim);
-    if (trim == NULL) return;
     struct leat_trimmer *trimmer = &trim->trimmer;
     struct leat_msg_reader reader;
     struct leat_msg_trim body;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    leat_msg_reader_init(&reader, trim->kept.control, trim->kept.control_bytes);
     leat_msg_trim_read(&reader, &body);
     if (reader.failed) {
         leat_call_refuse(&trim->call, LEAT_E_INVALID,
@@ -87,12 +86,24 @@ void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *fram
         leat_call_refuse(&trim->call, error.code, error.text);
         return;
     }
-    if (!leat_call_log_find(&trim->call, frame, body.stream, body.streamlet, body.log,
+    if (!leat_call_log_find(&trim->call, &trim->kept, body.stream, body.streamlet, body.log,
                             &trimmer->log, &trimmer->home))
         return;
-    trimmer->core = peer->core;
+    trimmer->core = trim->call.core;
     trimmer->before = body.before;
     trimmer->on_done = trim_on_done;
     trimmer->owner = trim;
     leat_trimmer_start(trimmer);
+}
+
+static void trim_on_again(struct leat_stream_seek *seek)
+{
+    trim_begin(seek->owner);
+}
+
+void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame)
+{
+    struct trim_call *trim = leat_call_create(peer, frame, sizeof *trim);
+    if (trim != NULL && leat_call_keep(&trim->call, &trim->kept, frame, trim_on_again))
+        trim_begin(trim);
 }

@@ -13,7 +13,7 @@ from rig import (LEAT, Raw, Server, WAIT_S, check, check_in, equal, main, on_end
 import tied
 
 
-SET_JOIN, SET_COMMIT, SET_FETCH = 11, 14, 15
+STREAM_DESCRIBE, SET_JOIN, SET_COMMIT, SET_FETCH, LOG_RECOVER, STREAMLET_MOVE, STREAM_TRIM = 6, 11, 14, 15, 16, 23, 24
 # For what does not try this: that a node which stands still for a moment is called dead, and its streamlets go elsewhere.
 # Whoever is killed is missed as fast as ever, since nobody listens at its address.
 PATIENT = {'suspect_ms': '2000', 'confirm_ms': '1000'}
@@ -137,6 +137,29 @@ def test_a_stream_is_known_everywhere_as_soon_as_it_was_made():
         else:
             cluster.produce(name, ['a', 'b'], which=[other])
         cluster.leat('stream', 'delete', name, which=[other])
+
+
+def test_a_node_that_has_not_heard_of_a_stream_yet_asks_before_it_says_that_there_is_none():
+    cluster = Cluster(**PATIENT).start()
+    leader = cluster.node_ports.index(int(cluster.status()['leader_address'].rsplit(':', 1)[1]))
+    late = (leader + 1) % 3
+    questions = [(STREAM_DESCRIBE, []), (STREAMLET_MOVE, [0, f'n{leader}']), (STREAM_TRIM, [0, 0, 0]),
+                 (LOG_RECOVER, [0, 0, True])]
+    clients = [Raw(cluster.nodes[late]) for _ in questions]
+    os.kill(cluster.nodes[late].process.pid, signal.SIGSTOP)
+    try:
+        cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, which=[i for i in range(3) if i != late])
+        for client, (kind, words) in zip(clients, questions):
+            client.send(kind, ['s', *words])
+    finally:
+        os.kill(cluster.nodes[late].process.pid, signal.SIGCONT)
+    for client, (kind, _) in zip(clients, questions):
+        _, said, _ = client.answer()
+        check('no stream is named' not in str(said), kind, said)
+    client = clients[0]
+    for kind, words in questions:
+        _, said, _ = client.call(kind, ['none', *words])
+        check_in('no stream is named', str(said))
 
 
 def test_a_set_is_served_by_way_of_any_node():
