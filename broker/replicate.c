@@ -134,6 +134,7 @@ leat_err leat_replicate_open(struct leat_core *core, struct leat_error *error)
         .events = {on_versions, on_room, on_damaged},
         .owner = core,
         .quiet_us = quiet_us(&node->options.cluster),
+        .audit_us = node->options.audit_us,
     };
     rc = leat_primary_create(&options, &replicate->primary);
     if (rc == LEAT_OK && core->index == 0) rc = open_backup(core, &net);

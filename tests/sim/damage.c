@@ -14,7 +14,13 @@
 #include "tests/sim/rmem.h"
 #include "tests/sim/scenario.h"
 
-enum { TRIES_MAX = 200, FLIPS_MAX = 3, RUNNING_PER_MILLE = 400 };
+enum {
+    TRIES_MAX = 200,
+    FLIPS_MAX = 3,
+    RUNNING_PER_MILLE = 400,
+    HEARD_US_MIN = 1000 * 1000,
+    HEARD_US_MAX = 8 * 1000 * 1000,
+};
 
 static struct sim_rng *dice(const struct sim_server *server)
 {
@@ -41,6 +47,9 @@ void sim_damage_choose(struct scenario *scenario)
     scenario->mends_struck = scenario->closed_rot && sim_rng_chance(&scenario->mend, 600);
     /* What nobody looks for is mended when somebody reads it from the disk: seldom. */
     if (scenario->mends_struck && sim_rng_chance(&scenario->mend, 800)) scenario->scrubs = true;
+    /* An owner hears of a damaged copy when it asks: a seed's end waits for that. */
+    if (scenario->scrubs)
+        scenario->audit_us = sim_rng_between(&scenario->closed, HEARD_US_MIN, HEARD_US_MAX);
 }
 
 void sim_damage_strike(struct sim_server *server)

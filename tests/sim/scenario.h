@@ -23,8 +23,8 @@ enum {
     SIM_CLUSTER_FAULTS = 27,
     SIM_ROTS_MAX = 256,
     SIM_CLOSED_LAST = 6,
-    SIM_SCRUB_BYTES_PER_SECOND = 16 * 1024 * 1024,
-    SIM_BATCHES = 500, /* acked in a seed, at least */
+    SIM_SCRUB_BYTES_PER_SECOND = 4 * 1024 * 1024, /* as leatd has it */
+    SIM_BATCHES = 500,                            /* acked in a seed, at least */
 };
 
 struct sim_stream {
@@ -174,6 +174,7 @@ struct scenario {
     struct sim_rng closed;
     bool closed_rot; /* ... and of that only closed segments, which it has to make good by itself */
     bool scrubs;     /* its nodes look for damage by themselves */
+    uint64_t audit_us; /* ... and owners ask as often for copies that are damaged; 0: as usual */
     bool mends_struck; /* something goes wrong while one is made good */
     unsigned refused_late;
     struct sim_rng mend;

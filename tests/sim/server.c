@@ -139,6 +139,7 @@ static void create_node(void *arg)
         .raft_segment_bytes = scenario->raft_segment_bytes,
         .raft_snapshot_bytes_min = scenario->raft_snapshot_bytes_min,
         .scrub_bytes_per_second = scenario->scrubs ? SIM_SCRUB_BYTES_PER_SECOND : 0,
+        .audit_us = scenario->audit_us,
         .core_envs = server->core_envs,
         .store_env = &server->store->env,
         .coordinator_env = &server->coordinator->env,
