@@ -476,6 +476,14 @@ static leat_err drained(struct leat_machine *m, struct command *command, const c
     return entry_apply(m, command, &w);
 }
 
+static leat_err undrained(struct leat_machine *m, struct command *command, const char *name)
+{
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_DRAIN, 2);
+    leat_msg_write_string(&w, name, 1);
+    leat_msg_write_bool(&w, false);
+    return entry_apply(m, command, &w);
+}
+
 struct waiting {
     struct leat_machine *m, *copy;
     struct command *command;
@@ -532,6 +540,26 @@ static void machine_streamlet_without_a_decision_goes_to_its_last_node_alone(voi
     assert_int_equal(stream->logs[0].record.heard, 4);
     assert_false(leat_machine_log_waits(&stream->logs[1]));
     assert_int_equal(waits(it.m, it.command, it.seen, 3, 4), LEAT_E_AGAIN); /* a second time */
+    waiting_free(&it);
+}
+
+/* Whoever drained them all could make no stream any more, and wondered why. One that is down counts: it may
+ * come back. */
+static void machine_last_node_is_not_drained(void **state)
+{
+    (void)state;
+    struct waiting it = waiting_make(); /* a and b; a is down */
+    assert_int_equal(drained(it.m, it.command, "b"), LEAT_OK);
+    assert_int_equal(drained(it.m, it.command, "b"), LEAT_OK); /* it is */
+    assert_int_equal(drained(it.m, it.command, "a"), LEAT_E_INVALID);
+    assert_int_equal(undrained(it.m, it.command, "b"), LEAT_OK);
+    assert_int_equal(drained(it.m, it.command, "a"), LEAT_OK);
+    assert_int_equal(drained(it.m, it.command, "b"), LEAT_E_INVALID);
+    node_up(it.m, it.command, "c");
+    assert_int_equal(drained(it.m, it.command, "b"), LEAT_OK);
+    assert_int_equal(drained(it.m, it.command, "c"), LEAT_E_INVALID);
+    machine_restore_copy(it.m, it.copy);
+    machines_compare(it.m, it.copy);
     waiting_free(&it);
 }
 
@@ -766,6 +794,7 @@ int main(void)
         cmocka_unit_test(machine_truncated_snapshot_is_refused),
         cmocka_unit_test(machine_recovery_takes_only_what_it_saw),
         cmocka_unit_test(machine_streamlet_without_a_decision_goes_to_its_last_node_alone),
+        cmocka_unit_test(machine_last_node_is_not_drained),
         cmocka_unit_test(machine_loss_is_accepted_once_all_were_heard),
         cmocka_unit_test(adopt_leaves_to_recovery_what_was_left_elsewhere),
         cmocka_unit_test(machine_loss_names_the_node_that_may_have_it),
