@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "broker/core.h"
 
-enum { BLOCK_BYTES = 4096, ROWS_FIRST = 64 };
+enum { BLOCK_BYTES = 4096, ROWS_FIRST = 64, LOOK_TRIES = 100, LOOK_AGAIN_US = 10 * 1000 };
 
 /* ---- collecting ---- */
 
@@ -30,8 +30,11 @@ struct collecting {
     struct leat_segment_place {
         struct leat_file *file;
         uint64_t offset;
-    } * places; /* of rows whose start entry has to be read */
+        uint64_t look; /* handle: it may begin with where its log ends */
+    } * places;        /* of rows whose start entry has to be read, or more */
     size_t count, room, reading;
+    struct leat_timer timer;
+    unsigned tries; /* of a look */
     uint64_t begun_us, fenced_us;
     leat_err rc;
     struct leat_disk_io io;
@@ -131,6 +134,8 @@ static bool begins_with(const struct leat_replica_info *info, struct leat_extent
     const struct leat_segment *seg = info->seg;
     struct leat_scan scan;
     if (info->extent.bytes == extent.bytes && info->extent.crc == extent.crc) return true;
+    if (info->begins.bytes == extent.bytes && info->begins.crc == extent.crc && extent.bytes != 0)
+        return true;
     if (seg->buffer == NULL || info->extent.bytes < extent.bytes) return false;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
     return scan.started && scan.bytes == extent.bytes && scan.crc == extent.crc;
@@ -159,7 +164,9 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
     it->places[it->count] = (struct leat_segment_place){0};
     if (info->state == LEAT_SEGMENT_PARKED && info->only_start)
         it->places[it->count] =
-            (struct leat_segment_place){info->seg->file, info->seg->file_offset};
+            (struct leat_segment_place){info->seg->file, info->seg->file_offset, 0};
+    bool holds = tail && begins_with(info, record->tail.extent);
+    if (tail && !holds && record->tail.extent.bytes != 0) it->places[it->count].look = info->handle;
     it->rows[it->count++] = (struct leat_replica_row){
         .log = info->log,
         .segment = info->segment.v,
@@ -174,7 +181,7 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
         .only_start = info->mark && info->only_start,
         .ragged = info->mark && info->ragged,
         .durable = info->durable,
-        .holds_tail = tail && begins_with(info, record->tail.extent),
+        .holds_tail = holds,
     };
 }
 
@@ -259,10 +266,45 @@ static bool bytes_reserve(struct collecting *it, uint32_t bytes)
     return it->bytes_raw != NULL;
 }
 
+static void on_looked(void *arg, bool begins)
+{
+    struct collecting *it = arg;
+    it->rows[it->reading].holds_tail = begins;
+    starts_read(it);
+}
+
+static void on_look_timer(struct leat_timer *timer)
+{
+    starts_read(timer->owner);
+}
+
+/* SUBTLE: nothing is told rather than a part. (1) The only copy with the end of a log is a longer one, and others
+ * use it just now, so it can't be looked at. (2) Every node has answered, and nobody has the end: the log
+ * waits, and an operator accepts the loss. */
+static bool look_start(struct collecting *it)
+{
+    struct leat_core *core = &it->node->cores[0];
+    struct leat_segment_place *place = &it->places[it->reading];
+    const struct leat_collect_log *log = log_find(it, it->rows[it->reading].log);
+    leat_err rc = leat_backup_look(core->replicate.backup, place->look, log->record.tail.extent,
+                                   on_looked, it);
+    bool again = rc == LEAT_E_AGAIN || rc == LEAT_E_NO_MEMORY;
+    if (again && ++it->tries < LOOK_TRIES && !core->stopping) {
+        it->timer = (struct leat_timer){.on_expired = on_look_timer, .owner = it};
+        leat_timer_start(&core->timers, &it->timer, LOOK_AGAIN_US);
+        return true;
+    }
+    place->look = 0;
+    if (again) it->rc = rc;
+    return rc == LEAT_OK;
+}
+
 static void starts_read(struct collecting *it)
 {
-    while (it->reading < it->count && it->places[it->reading].file == NULL)
-        it->reading++;
+    for (; it->rc == LEAT_OK && it->reading < it->count; it->reading++) {
+        if (it->places[it->reading].look != 0 && look_start(it)) return;
+        if (it->places[it->reading].file != NULL) break;
+    }
     if (it->reading == it->count || it->rc != LEAT_OK) {
         if (it->rc == LEAT_OK) rows_thin(it);
         collect_end(it);

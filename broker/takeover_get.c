@@ -122,6 +122,7 @@ static void pull_start(struct leat_core *core, struct leat_takeover *takeover)
                                                .segment = {takeover->segment},
                                                .extent = takeover->extent,
                                                .next_offset = takeover->next_offset,
+                                               .whole = takeover->left.count > 0,
                                                .on_done = on_pulled,
                                                .owner = takeover};
     leat_pull_from_all(core, &takeover->pull);
@@ -185,7 +186,13 @@ static void below_start(struct leat_core *core, struct leat_takeover *takeover)
     leat_below_start(&takeover->below);
 }
 
-/* SUBTLE: a takeover whose segment a later owner counts on has ended, though its log's core may not have heard
+/* SUBTLE: what only nodes claim is no end of a log: one that is longer is another claim, and is not cut to it.
+ *  1. In front of a jump are segment 5 as an attempt of recovery cut it, on two nodes, and the log's own, which
+ *     goes on behind that, on this one.
+ *  2. The two are taken first, and are damaged on both disks.
+ *  3. Was this node's cut to that, the log's own would be gone; so it is next (next_left()).
+ *
+ * SUBTLE: a takeover whose segment a later owner counts on has ended, though its log's core may not have heard
  * of that yet. Were it to wait:
  *  1. The log is this node's in epoch 32, and an older segment is pulled. It moves to Y in epoch 33, which
  *     counts on the copy that was pulled here, and on it for as long as both live.
@@ -205,6 +212,9 @@ void takeover_get(struct leat_core *core, struct leat_takeover *takeover)
         leat_backup_adopt(core->replicate.backup, takeover->ref, takeover->epoch,
                           (struct leat_segment_id){takeover->segment}, takeover->extent,
                           takeover->next_offset, INT64_MIN, takeover->home, on_adopted, takeover);
+    if (rc == LEAT_E_NOT_FOUND && takeover->left.count == 0)
+        rc = leat_backup_look_any(core->replicate.backup, takeover->ref,
+                                  (struct leat_segment_id){takeover->segment}, takeover->extent);
     if (rc == LEAT_E_NOT_FOUND)
         pull_start(core, takeover);
     else if (rc == LEAT_E_STALE_EPOCH)

@@ -72,10 +72,33 @@ static bool is_ours(const struct replica *rep)
     return !rep->writer || (rep->writer->fenced && !rep->move_wanted);
 }
 
+static bool same(struct leat_extent a, struct leat_extent b)
+{
+    return a.bytes == b.bytes && a.crc == b.crc;
+}
+
+/* By its row alone: what lies behind the cut stays in the file, and nobody reads it. A crash before the row is on
+ * the disk leaves a replica that is as long as it was. */
+static void cut(struct backup_request *request)
+{
+    const struct replica *rep = request->rep;
+    struct leat_segment *seg = rep->seg;
+    if (same(seg->extent, request->body.extent)) return;
+    LEAT_ASSERT(backup_begins(rep, request->body.extent));
+    request->cut = true;
+    request->uncut = (struct replica_looked){.extent = seg->extent,
+                                             .next_offset = seg->next_offset,
+                                             .max_timestamp_ms = seg->max_timestamp_ms};
+    seg->extent = request->body.extent;
+    seg->next_offset = rep->looked.next_offset;
+    seg->max_timestamp_ms = rep->looked.max_timestamp_ms;
+}
+
 static void close_at(struct backup_request *request)
 {
     struct leat_segment *seg = request->rep->seg;
     const struct rep_body *body = &request->body;
+    if (seg->state >= LEAT_SEGMENT_PARKED) cut(request);
     if (body->next_offset) seg->next_offset = body->next_offset;
     if (body->max_timestamp_ms != INT64_MIN) seg->max_timestamp_ms = body->max_timestamp_ms;
     if (!seg->buffer) seg->flushed = true; /* parked: its bytes are in the file */
@@ -107,6 +130,10 @@ static void adopt_step(struct backup_request *request)
         close_at(request);
         return;
     default:
+        if (!same(seg->extent, request->body.extent)) {
+            close_at(request);
+            return;
+        }
         /* SUBTLE: what the store tells on its own goes to the new owner's core before the row is
          * changed: (1) STAMP is answered; (2) the segment is handed to a log on another core; (3)
          * "flushed", sent before the answer, arrives here, and touches that log. So from now on it
@@ -118,18 +145,14 @@ static void adopt_step(struct backup_request *request)
     }
 }
 
-static bool same(struct leat_extent a, struct leat_extent b)
-{
-    return a.bytes == b.bytes && a.crc == b.crc;
-}
-
 /* Could it be cut to that? Open ones are scanned by the store when they are parked. */
 static bool may_hold(const struct replica *rep, struct leat_extent extent)
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_scan scan;
     if (rep->damaged || rep->drop_wanted || seg->incomplete) return false;
-    if (seg->state >= LEAT_SEGMENT_PARKED) return same(seg->extent, extent);
+    if (seg->state >= LEAT_SEGMENT_PARKED)
+        return same(seg->extent, extent) || backup_begins(rep, extent);
     if (!seg->buffer || extent.bytes > seg->capacity) return false;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
     return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent) &&
@@ -138,11 +161,14 @@ static bool may_hold(const struct replica *rep, struct leat_extent extent)
 
 /* The one that is furthest on its way. Of open ones that of which most is on the disk: what a disk has
  * refused it refuses again. */
-static bool is_further(const struct replica *rep, const struct replica *than)
+static bool is_further(const struct replica *rep, const struct replica *than,
+                       struct leat_extent extent)
 {
     enum leat_segment_state a = rep->seg->state, b = than->seg->state;
+    bool a_cut = backup_begins(rep, extent), b_cut = backup_begins(than, extent);
     /* One that is damaged is better than none: its log has it mended, and goes on before that. */
     if (rep->seg->rotten != than->seg->rotten) return than->seg->rotten;
+    if (a_cut != b_cut) return b_cut;
     if (a != b && (a >= LEAT_SEGMENT_PARKED || b >= LEAT_SEGMENT_PARKED)) return a > b;
     return rep->flushed > than->flushed;
 }
@@ -167,7 +193,7 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || rep->seg->id.v != segment.v) continue;
         if (!leat_log_ref_equal(rep->seg->log, log) || !may_hold(rep, extent)) continue;
-        if (!found || is_further(rep, found)) found = rep;
+        if (!found || is_further(rep, found, extent)) found = rep;
     }
     if (!found) return LEAT_E_NOT_FOUND;
     if (found->word.v > owner.v) return LEAT_E_STALE_EPOCH;
@@ -235,11 +261,11 @@ void backup_seal(struct leat_backup *backup, const struct leat_frame *frame,
     if (!rc && (!rep || !rep->seg || rep->seg->id.v != body.segment.v ||
                 !leat_log_ref_equal(rep->seg->log, body.log) || !may_hold(rep, body.extent) ||
                 rep->seg->rotten))
-        rc = LEAT_E_NOT_FOUND;
+        rc = leat_backup_look_any(backup, body.log, body.segment, body.extent);
     /* Its writer would go on behind the cut. */
     if (!rc && rep->seg->state < LEAT_SEGMENT_PARKED && !is_ours(rep)) rc = LEAT_E_AGAIN;
     if (!rc && (rep->busy || rep->evicting || rep->move_wanted)) rc = LEAT_E_AGAIN;
-    if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED) {
+    if (!rc && rep->seg->state == LEAT_SEGMENT_CLOSED && same(rep->seg->extent, body.extent)) {
         rep->settled = true;
         if (body.owner.v > rep->word.v) rep->word = body.owner;
         backup_answer(backup, ticket, rep);

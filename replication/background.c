@@ -136,8 +136,7 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
     if (is_adequate(set) || LEAT_BUG(DROP_NEEDED)) return VERDICT_DROP;
     bool old = set->closed && !set->close && set->seg->epoch.v == row->epoch.v &&
                row->epoch.v < log->options.epoch.v &&
-               (row->state == LEAT_SEGMENT_OPEN || row->state == LEAT_SEGMENT_PARKED ||
-                row->state == LEAT_SEGMENT_RESERVED);
+               (row->state != LEAT_SEGMENT_CLOSED || row->extent.bytes > set->seg->extent.bytes);
     if (old && !copy && set->copy_count < rep_wanted(log)) seal_ask(set, peer, row);
     return VERDICT_LATER;
 }

@@ -154,6 +154,11 @@ void backup_close(struct backup_request *request, void (*on_done)(struct leat_ke
 void backup_closed(struct backup_request *request)
 {
     struct replica *rep = request->rep;
+    if (request->keep.rc && request->cut) {
+        rep->seg->extent = request->uncut.extent;
+        rep->seg->next_offset = request->uncut.next_offset;
+        rep->seg->max_timestamp_ms = request->uncut.max_timestamp_ms;
+    }
     if (request->keep.rc)
         rep->seg->state = request->before;
     else if (rep->seg->durability == LEAT_DURABILITY_DISK)
@@ -325,8 +330,10 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
         .next_offset = seg->next_offset,
         .max_timestamp_ms = seg->max_timestamp_ms,
         .writer = seg->writer,
+        .handle = rep->handle,
         .seg = seg,
     };
+    if (backup_begins(rep, rep->looked.extent)) out->begins = rep->looked.extent;
     bool disk = seg->durability == LEAT_DURABILITY_DISK;
     out->durable = seg->state == LEAT_SEGMENT_PARKED ||
                    (seg->state == LEAT_SEGMENT_CLOSED &&

@@ -16,8 +16,9 @@ enum {
     BACKUP_ROWS_MAX = 256,    /* of one AUDIT answer */
     BACKUP_UNFLUSHED_BYTES_MIN = 512 * 1024 * 1024,
     BACKUP_LOG_BUCKETS = 8192,
-    BACKUP_SERVES_MAX = 32,             /* pieces for others that are being read */
-    BACKUP_DELETED_MAX = 4096,          /* streams whose end is remembered, newest */
+    BACKUP_SERVES_MAX = 32,    /* pieces for others that are being read */
+    BACKUP_LOOKS_MAX = 4,      /* replicas that are looked at (look.c), up to a segment each */
+    BACKUP_DELETED_MAX = 4096, /* streams whose end is remembered, newest */
     BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */
     BACKUP_GONE_US = 10 * 1000 * 1000,  /* nor does one of a deleted stream go by itself before */
 };
@@ -53,6 +54,14 @@ struct backup_fence {
     void *arg;
 };
 
+/* Of one that is longer: what its bytes up to there were found to be. look.c */
+struct replica_looked {
+    struct leat_extent extent; /* 0 bytes: nobody has looked */
+    bool begins;
+    uint64_t next_offset;
+    int64_t max_timestamp_ms;
+};
+
 struct replica {
     struct leat_backup *backup;
     struct leat_segment *seg;     /* NULL: being opened */
@@ -70,6 +79,7 @@ struct replica {
     bool damaged;           /* LOST at a start, or could not be moved */
     bool dropping, evicting, drop_wanted;
     bool leave; /* its writer was cut off in the middle: see REP_SETTLE_LEAVE */
+    struct replica_looked looked;
     struct leat_keep evict;
 };
 
@@ -89,6 +99,8 @@ struct backup_request {
     void (*on_flushed)(void *arg, leat_err rc);
     unsigned adopted_to;
     enum leat_segment_state before; /* CLOSE: what the segment is again where that fails */
+    bool cut;                       /* ... and it was longer: */
+    struct replica_looked uncut;
     struct leat_backup_pull *pull;
 };
 
@@ -126,7 +138,7 @@ struct leat_backup {
     uint32_t deleted[BACKUP_DELETED_MAX]; /* ids; of BACKUP_DELETED_MAX the newest */
     uint64_t deleted_count;
     struct leat_rep_accounts accounts;
-    unsigned serves, pulls; /* under way */
+    unsigned serves, pulls, looks; /* under way */
 };
 
 static inline uint64_t backup_now(const struct leat_backup *backup)
@@ -183,6 +195,15 @@ void backup_move(struct replica *rep);
 /** It needs no move any more: a fence that waited for nothing else is done, and tells so. */
 void backup_move_over(struct replica *rep);
 bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64_t incarnation);
+
+/* look.c */
+/** Parked or closed, longer, and known to begin with exactly that. */
+bool backup_begins(const struct replica *rep, struct leat_extent extent);
+/** One that may, and that nobody has looked at for that, is looked at. LEAT_OK: on_done later and once, and there may
+ * be more; LEAT_E_NOT_FOUND: there is none; LEAT_E_AGAIN, LEAT_E_NO_MEMORY. */
+leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
+                     struct leat_segment_id segment, struct leat_extent extent,
+                     void (*on_done)(void *arg, bool begins), void *arg) LEAT_NODISCARD;
 
 /* pull.c */
 void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *frame,

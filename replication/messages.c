@@ -72,12 +72,22 @@ leat_err rep_body_decode(const void *bytes, size_t count, struct rep_body *out)
 
 uint32_t rep_pull_encode(const struct rep_pull *pull, uint8_t out[REP_PULL_BYTES_MAX])
 {
-    return leat_msg_row_encode(&pull_row, pull, out, REP_PULL_BYTES_MAX);
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, out, REP_PULL_BYTES_MAX);
+    leat_msg_row_write(&writer, &pull_row, pull, 1);
+    leat_msg_write_bool(&writer, pull->whole);
+    LEAT_ASSERT(!writer.overflow);
+    return writer.used;
 }
 
 leat_err rep_pull_decode(const void *bytes, size_t count, struct rep_pull *out)
 {
-    return leat_msg_row_decode(bytes, count, &pull_row, out);
+    struct leat_msg_reader reader;
+    leat_msg_reader_init(&reader, bytes, count);
+    uint32_t extra = leat_msg_row_read(&reader, &pull_row, out, 0);
+    out->whole = extra > 0 && leat_msg_read_bool(&reader);
+    leat_msg_skip_n(&reader, extra > 0 ? extra - 1 : 0);
+    return leat_msg_read_done(&reader) ? LEAT_OK : LEAT_E_INVALID;
 }
 
 uint32_t rep_answer_encode(const struct rep_answer *answer, uint8_t out[REP_BODY_BYTES_MAX])

@@ -50,6 +50,7 @@ struct rep_pull {
     struct leat_segment_id segment;
     struct leat_extent extent;
     uint32_t from, count;
+    bool whole; /* see leat_backup_pull */
 };
 uint32_t rep_pull_encode(const struct rep_pull *pull, uint8_t out[REP_PULL_BYTES_MAX]);
 leat_err rep_pull_decode(const void *bytes, size_t count, struct rep_pull *out) LEAT_NODISCARD;

@@ -35,7 +35,7 @@ static bool same(struct leat_extent a, struct leat_extent b)
 }
 
 /* Does it claim to have exactly that, or more with that in front? */
-static bool may_serve(const struct replica *rep, struct leat_extent extent)
+static bool may_serve(const struct replica *rep, struct leat_extent extent, bool whole)
 {
     const struct leat_segment *seg = rep->seg;
     struct leat_entry trailer;
@@ -45,6 +45,7 @@ static bool may_serve(const struct replica *rep, struct leat_extent extent)
         return false;
     if (extent.bytes < sizeof trailer || extent.bytes > seg->capacity) return false;
     if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
+    if (!whole && backup_begins(rep, extent)) return true;
     if (!seg->buffer || rep->move_wanted) return false;
     memcpy(&trailer, seg->buffer + extent.bytes - sizeof trailer, sizeof trailer);
     return trailer.type == LEAT_ENTRY_TRAILER && trailer.crc == extent.crc;
@@ -56,6 +57,7 @@ static bool holds(const struct replica *rep, struct leat_extent extent)
     const struct leat_segment *seg = rep->seg;
     struct leat_scan scan;
     if (seg->state >= LEAT_SEGMENT_PARKED && same(seg->extent, extent)) return true;
+    if (backup_begins(rep, extent)) return true;
     if (LEAT_BUG(MEND_UNCHECKED) && !extent.crc) return true;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
     return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent);
@@ -67,14 +69,15 @@ static bool holds(const struct replica *rep, struct leat_extent extent)
  *  3. Recovery lists the second. Were the first served, whoever pulls would find it damaged, each time.
  * A claim that no other disputes is not looked at: whoever pulls does, and each piece would be a scan. */
 static struct replica *replica_with(const struct leat_backup *backup, struct leat_log_ref log,
-                                    struct leat_segment_id segment, struct leat_extent extent)
+                                    struct leat_segment_id segment, struct leat_extent extent,
+                                    bool whole)
 {
     const struct leat_list *head = backup_bucket(backup, log);
     struct replica *first = NULL;
     for (struct leat_list *it = head->next; it != head; it = it->next) {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || rep->seg->id.v != segment.v) continue;
-        if (!leat_log_ref_equal(rep->seg->log, log) || !may_serve(rep, extent)) continue;
+        if (!leat_log_ref_equal(rep->seg->log, log) || !may_serve(rep, extent, whole)) continue;
         if (first && holds(first, extent)) return first;
         if (first && holds(rep, extent)) return rep;
         first = rep;
@@ -146,6 +149,47 @@ static leat_err serve_start(struct leat_backup *backup, struct replica *rep,
     return LEAT_OK;
 }
 
+/* Waits until a longer one has been looked at. */
+struct serve_later {
+    struct leat_backup *backup;
+    struct rep_pull pull;
+    struct leat_link_ticket ticket;
+};
+
+static void serve(struct leat_backup *backup, const struct rep_pull *pull,
+                  const struct leat_link_ticket *ticket);
+
+static void on_looked(void *arg, bool begins)
+{
+    struct serve_later *later = arg;
+    (void)begins; /* where it does not there may be another */
+    serve(later->backup, &later->pull, &later->ticket);
+    leat_mem_free(later);
+}
+
+static leat_err serve_later(struct leat_backup *backup, const struct rep_pull *pull,
+                            const struct leat_link_ticket *ticket)
+{
+    struct serve_later *later = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *later);
+    if (!later) return LEAT_E_NO_MEMORY;
+    *later = (struct serve_later){backup, *pull, *ticket};
+    leat_err rc = backup_look(backup, pull->log, pull->segment, pull->extent, on_looked, later);
+    if (rc) leat_mem_free(later);
+    return rc;
+}
+
+static void serve(struct leat_backup *backup, const struct rep_pull *pull,
+                  const struct leat_link_ticket *ticket)
+{
+    struct replica *rep = replica_with(backup, pull->log, pull->segment, pull->extent, pull->whole);
+    leat_err rc = LEAT_E_NOT_FOUND;
+    if (rep)
+        rc = serve_start(backup, rep, pull, ticket);
+    else if (!pull->whole)
+        rc = serve_later(backup, pull, ticket);
+    if (rc) backup_refuse(backup, ticket, rc, NULL);
+}
+
 void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *frame,
                        const struct leat_link_ticket *ticket)
 {
@@ -154,11 +198,10 @@ void backup_pull_serve(struct leat_backup *backup, const struct leat_frame *fram
     if (!rc && (pull.count == 0 || pull.count > PIECE_BYTES || pull.from > pull.extent.bytes ||
                 pull.count > pull.extent.bytes - pull.from))
         rc = LEAT_E_INVALID;
-    struct replica *rep = NULL;
-    if (!rc) rep = replica_with(backup, pull.log, pull.segment, pull.extent);
-    if (!rc && !rep) rc = LEAT_E_NOT_FOUND;
-    if (!rc) rc = serve_start(backup, rep, &pull, ticket);
-    if (rc) backup_refuse(backup, ticket, rc, NULL);
+    if (rc)
+        backup_refuse(backup, ticket, rc, NULL);
+    else
+        serve(backup, &pull, ticket);
 }
 
 /* ---- pulling ---- */
@@ -374,7 +417,12 @@ static void pull_ask(struct leat_backup_pull *pull)
     const struct leat_rep_net *net = &pull->backup->options.net;
     uint32_t left = pull->extent.bytes - pull->at;
     pull->asked = left < PIECE_BYTES ? left : PIECE_BYTES;
-    struct rep_pull body = {pull->log, pull->segment, pull->extent, pull->at, pull->asked};
+    struct rep_pull body = {.log = pull->log,
+                            .segment = pull->segment,
+                            .extent = pull->extent,
+                            .from = pull->at,
+                            .count = pull->asked,
+                            .whole = pull->whole};
     for (; pull->node_at < pull->node_count; pull->node_at++) {
         pull->call = (struct leat_link_call){.kind = LEAT_REP_PULL,
                                              .control = pull->control,
@@ -458,8 +506,8 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_segment_id segment, struct leat_extent extent,
                            void (*on_done)(void *arg, leat_err rc), void *arg)
 {
-    struct replica *rep = replica_with(backup, log, segment, extent);
-    if (!rep) return LEAT_E_NOT_FOUND;
+    struct replica *rep = replica_with(backup, log, segment, extent, false);
+    if (!rep) return leat_backup_look_any(backup, log, segment, extent);
     if (rep->busy || rep->evicting || rep->move_wanted) return LEAT_E_AGAIN;
     struct backup_request *request = backup_request_get(backup);
     if (!request) return LEAT_E_NO_MEMORY;

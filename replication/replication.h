@@ -248,9 +248,10 @@ leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_
  * acks are, and the backup forgets it. next_offset 0, max_timestamp_ms INT64_MIN: what its bytes say. on_done,
  * later and once, with the segment: nobody owns it until a log does, but what the store has to tell
  * about it goes to actor `to` from now on. Errors (on_done never runs): LEAT_E_NOT_FOUND: no whole
- * replica here that could hold that; LEAT_E_STALE_EPOCH: a later owner counts on it, so the log is not
- * this one's any more; LEAT_E_AGAIN: something is under way with it, ask again;
- * LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED, LEAT_E_DISK. Thread: owner.
+ * replica here that could hold that, nor a longer one that was looked at (leat_backup_look());
+ * LEAT_E_STALE_EPOCH: a later owner counts on it, so the log is not this one's any more; LEAT_E_AGAIN:
+ * something is under way with it, ask again; LEAT_E_NO_MEMORY. By on_done: LEAT_E_DAMAGED, LEAT_E_DISK.
+ * Thread: owner.
  */
 leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_epoch owner, struct leat_segment_id segment,
@@ -276,6 +277,7 @@ struct leat_backup_pull {
     uint32_t version;                   /* of its stamp; 0: 1 */
     unsigned nodes[LEAT_REP_NODES_MAX]; /* numbers; asked in this order */
     unsigned node_count;
+    bool whole; /* only of one that is not known to go on behind it */
     /* NULL: a replica is made of it. Else only the bytes are wanted: as many as the extent says, here. */
     uint8_t *into;
     void (*on_done)(struct leat_backup_pull *pull, leat_err rc);
@@ -307,6 +309,18 @@ leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *p
 leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
                            struct leat_segment_id segment, struct leat_extent extent,
                            void (*on_done)(void *arg, leat_err rc), void *arg) LEAT_NODISCARD;
+/**
+ * Does that replica, which is parked or closed and longer, begin with exactly these bytes? It is read.
+ * LEAT_OK: on_done, later and once; it may be served, adopted and flushed as that from then on. Errors
+ * (on_done never runs): LEAT_E_NOT_FOUND: it can't, or it is known; LEAT_E_AGAIN, LEAT_E_NO_MEMORY. Thread: owner.
+ */
+leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle, struct leat_extent extent,
+                          void (*on_done)(void *arg, bool begins), void *arg) LEAT_NODISCARD;
+/** The same of whichever replica of that segment may, for whoever asks again: LEAT_E_AGAIN: one is looked at;
+ * LEAT_E_NOT_FOUND: there is none that nobody has looked at; LEAT_E_NO_MEMORY. Thread: owner. */
+leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,
+                              struct leat_segment_id segment,
+                              struct leat_extent extent) LEAT_NODISCARD;
 /** Is a whole closed or parked replica with exactly these bytes here? Thread: owner. */
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
                        struct leat_segment_id segment, struct leat_extent extent);
@@ -344,6 +358,9 @@ struct leat_replica_info {
     bool durable; /* that extent would survive a power cut */
     int64_t max_timestamp_ms;
     uint64_t writer;
+    uint64_t handle;
+    struct leat_extent
+        begins; /* shorter; it was found to begin with that. 0 bytes: not known of any */
     const struct leat_segment *seg; /* view until return */
 };
 /** Calls each() for every replica of a log for which wanted() says so; open ones are scanned. */

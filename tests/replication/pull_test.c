@@ -392,65 +392,6 @@ static void pull_is_refused_where_it_can_not_be(void **state)
     scene_free(scene);
 }
 
-static void on_parked(void *arg, struct leat_log *log)
-{
-    (void)log;
-    *(bool *)arg = true;
-}
-
-static void on_adopted_never(void *arg, leat_err rc, struct leat_segment *seg)
-{
-    (void)arg, (void)rc, (void)seg;
-    fail();
-}
-
-/* A parked copy may be longer than where its log was decided to end. Nobody has looked at what it has in front:
- * it is not served for that, not held to be that, and never closed at that. */
-static void parked_copy_that_is_longer_is_no_copy(void **state)
-{
-    (void)state;
-    struct scene *scene = scene_new(71);
-    struct world *world = scene->world;
-    struct world_log *log = &world->logs[0];
-    struct leat_scan scan = {0};
-    uint64_t head;
-    do { /* two prefixes of one segment */
-        head = leat_log_head_segment(log->log);
-        scene->from[0] = replica_of(world, 1, head) ? 1 : 2;
-        const struct leat_segment *seg = replica_of(world, scene->from[0], head)->seg;
-        leat_scan_segment(seg->buffer, seg->capacity, &scan);
-        assert_true(scan.started);
-        while (!world_append(log, 100))
-            world_step(world);
-        world_run(world, 100 * 1000);
-    } while (leat_log_head_segment(log->log) != head);
-    bool parked = false;
-    leat_log_stop(log->log, on_parked, &parked);
-    world_run(world, 1000 * 1000);
-    assert_true(parked);
-    struct leat_backup *backup = world->nodes[scene->from[0]].backup;
-    const struct replica *rep = replica_of(world, scene->from[0], head);
-    struct leat_extent whole = rep->seg->extent, before = {scan.bytes, scan.crc};
-    assert_int_equal(rep->seg->state, LEAT_SEGMENT_PARKED);
-    assert_in_range(before.bytes, 1, whole.bytes - 1);
-    struct leat_segment_id id = {head};
-    assert_true(leat_backup_holds(backup, log->ref, id, whole));
-    assert_false(leat_backup_holds(backup, log->ref, id, before));
-    assert_int_equal(leat_backup_flush(backup, log->ref, id, before, NULL, NULL), LEAT_E_NOT_FOUND);
-    assert_int_equal(leat_backup_adopt(backup, log->ref, (struct leat_epoch){99}, id, before, 0,
-                                       INT64_MIN, 0, on_adopted_never, NULL),
-                     LEAT_E_NOT_FOUND);
-    for (scene->to = 1; replica_of(world, scene->to, head);)
-        scene->to++;
-    scene->pull.segment = id;
-    scene->pull.next_offset = 0;
-    scene->pull.extent = before;
-    assert_int_equal(pulled(scene, 1), LEAT_E_NOT_FOUND);
-    scene->pull.extent = whole;
-    assert_int_equal(pulled(scene, 1), LEAT_OK);
-    scene_free(scene);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,7 +406,6 @@ int main(void)
         cmocka_unit_test(pull_leaves_a_source_that_is_slow_all_along),
         cmocka_unit_test(pull_waits_longer_where_all_are_slow),
         cmocka_unit_test(pull_is_refused_where_it_can_not_be),
-        cmocka_unit_test(parked_copy_that_is_longer_is_no_copy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,137 @@
+/* Replicas that are longer than where their log ends: do they begin with it?
+ *
+ * SUBTLE: what lies behind a committed end is nobody's, what lies in front of it may be nowhere else.
+ *  1. X has acked 0..100 to B. The next write fails on X's disk, so 100..120 is not acked; B has it all.
+ *  2. The log moves to Y, and its committed end is where it is safe (multilog/move.c): 100.
+ *  3. Before Y has got it the power goes. X and B come back, and find 0..120, parked, or even closed: what
+ *     was written last is whole on both disks.
+ *  4. Were only copies of exactly 0..100 to count, the log would wait for good, though two disks have it.
+ * The row of such a replica says how long it is, and nothing of what is in front of any other place. So its
+ * bytes are read, once: what was found is remembered, for one end of each replica, since a log has one. */
+#include <string.h>
+
+#include "replication/backup.h"
+
+enum { BLOCK_BYTES = 4096 };
+
+struct backup_look {
+    struct leat_disk_io io;
+    struct leat_backup *backup;
+    struct replica *rep;
+    struct leat_extent extent;
+    void (*on_done)(void *arg, bool begins); /* NULL: nobody waits for it */
+    void *arg;
+};
+
+static bool same(struct leat_extent a, struct leat_extent b)
+{
+    return a.bytes == b.bytes && a.crc == b.crc;
+}
+
+/* Its bytes do not change any more, lie in its file, and go on behind that. */
+static bool is_longer(const struct replica *rep, struct leat_extent extent)
+{
+    const struct leat_segment *seg = rep->seg;
+    return seg && seg->state >= LEAT_SEGMENT_PARKED && !seg->buffer && seg->file &&
+           extent.bytes >= LEAT_ENTRY_HEADER_BYTES && extent.bytes < seg->extent.bytes;
+}
+
+bool backup_begins(const struct replica *rep, struct leat_extent extent)
+{
+    return is_longer(rep, extent) && rep->looked.begins && same(rep->looked.extent, extent);
+}
+
+static void on_read(struct leat_disk_io *io)
+{
+    struct backup_look *look = io->owner;
+    struct replica *rep = look->rep;
+    const struct leat_segment *seg = rep->seg;
+    const struct leat_segment_header *header;
+    struct leat_scan scan = {0};
+    void (*on_done)(void *arg, bool begins) = look->on_done;
+    void *arg = look->arg;
+    if (!io->rc && io->done_bytes >= look->extent.bytes)
+        leat_scan_segment(io->buffer, look->extent.bytes, &scan);
+    header = &scan.header;
+    struct leat_log_ref log = {header->stream, header->streamlet, header->log};
+    bool begins = scan.started && scan.bytes == look->extent.bytes &&
+                  scan.crc == look->extent.crc && leat_log_ref_equal(log, seg->log) &&
+                  header->segment == seg->id.v && header->epoch == seg->epoch.v;
+    /* What can't be read is not there: whoever asks is to look elsewhere. */
+    rep->looked = (struct replica_looked){.extent = look->extent,
+                                          .begins = begins,
+                                          .next_offset = scan.next_offset,
+                                          .max_timestamp_ms = scan.max_timestamp_ms};
+    look->backup->looks--;
+    leat_mem_free(look);
+    backup_idle(rep);
+    if (on_done) on_done(arg, begins);
+}
+
+static leat_err look_start(struct replica *rep, struct leat_extent extent,
+                           void (*on_done)(void *arg, bool begins), void *arg)
+{
+    struct leat_backup *backup = rep->backup;
+    const struct leat_segment *seg = rep->seg;
+    if (rep->busy || rep->evicting || rep->move_wanted || backup->looks == BACKUP_LOOKS_MAX)
+        return LEAT_E_AGAIN;
+    size_t bytes = LEAT_ALIGN_UP(extent.bytes, (uint32_t)BLOCK_BYTES);
+    struct backup_look *look =
+        leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *look + bytes + BLOCK_BYTES);
+    if (!look) return LEAT_E_NO_MEMORY;
+    look->backup = backup;
+    look->rep = rep;
+    look->extent = extent;
+    look->on_done = on_done;
+    look->arg = arg;
+    look->io = (struct leat_disk_io){
+        .kind = LEAT_DISK_READ,
+        .file = seg->file,
+        .offset = seg->file_offset,
+        .buffer = (void *)LEAT_ALIGN_UP((uintptr_t)(look + 1), (uintptr_t)BLOCK_BYTES),
+        .bytes = bytes,
+        .on_done = on_read,
+        .owner = look,
+    };
+    backup->looks++;
+    rep->busy++; /* its place must stay */
+    const struct leat_disk *disk = backup->options.env->disk;
+    disk->submit(disk->ctx, &look->io);
+    return LEAT_OK;
+}
+
+static bool is_unknown(const struct replica *rep, struct leat_extent extent)
+{
+    if (!is_longer(rep, extent) || same(rep->looked.extent, extent)) return false;
+    return !rep->damaged && !rep->drop_wanted && !rep->dropping && !rep->adopting &&
+           !rep->seg->incomplete && !rep->seg->rotten;
+}
+
+leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,
+                     struct leat_segment_id segment, struct leat_extent extent,
+                     void (*on_done)(void *arg, bool begins), void *arg)
+{
+    const struct leat_list *head = backup_bucket(backup, log);
+    for (struct leat_list *it = head->next; it != head; it = it->next) {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
+        if (!is_unknown(rep, extent) || rep->seg->id.v != segment.v) continue;
+        if (!leat_log_ref_equal(rep->seg->log, log)) continue;
+        return look_start(rep, extent, on_done, arg);
+    }
+    return LEAT_E_NOT_FOUND;
+}
+
+leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref log,
+                              struct leat_segment_id segment, struct leat_extent extent)
+{
+    leat_err rc = backup_look(backup, log, segment, extent, NULL, NULL);
+    return rc ? rc : LEAT_E_AGAIN;
+}
+
+leat_err leat_backup_look(struct leat_backup *backup, uint64_t handle, struct leat_extent extent,
+                          void (*on_done)(void *arg, bool begins), void *arg)
+{
+    struct replica *rep = backup_find(backup, handle);
+    if (!rep || !is_unknown(rep, extent)) return LEAT_E_NOT_FOUND;
+    return look_start(rep, extent, on_done, arg);
+}

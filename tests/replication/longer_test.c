@@ -1,0 +1,424 @@
+/* Copies that are longer than where their log was decided to end, on the world of world.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "tests/replication/world_parts.h"
+
+/* The same segment, two ends: what a backup has of it, and where the log may have ended before that. */
+struct scene {
+    struct world *world;
+    unsigned at, without; /* the backup, and one that has none of it */
+    struct leat_log_ref log;
+    struct leat_segment_id id;
+    struct leat_extent whole, end;
+    uint64_t end_offset;
+};
+
+static const struct leat_epoch newest = {UINT32_MAX};
+
+static struct replica *replica_of(struct world *world, unsigned node, uint64_t segment)
+{
+    LEAT_LIST_EACH(&world->nodes[node].backup->replicas, it)
+    {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        if (rep->seg && rep->seg->id.v == segment) return rep;
+    }
+    return NULL;
+}
+
+static struct replica *replica(const struct scene *scene)
+{
+    struct replica *rep = replica_of(scene->world, scene->at, scene->id.v);
+    assert_non_null(rep);
+    return rep;
+}
+
+static struct leat_backup *backup(const struct scene *scene)
+{
+    return scene->world->nodes[scene->at].backup;
+}
+
+static bool same(struct leat_extent a, struct leat_extent b)
+{
+    return a.bytes == b.bytes && a.crc == b.crc;
+}
+
+static uint8_t *bytes_of(const struct replica *rep)
+{
+    return rep->seg->file->now + rep->seg->file_offset;
+}
+
+static void on_parked(void *arg, struct leat_log *log)
+{
+    (void)log;
+    *(bool *)arg = true;
+}
+
+static void nodes_find(struct scene *scene)
+{
+    scene->at = scene->without = 0;
+    for (unsigned n = 1; n < scene->world->node_count; n++) {
+        if (replica_of(scene->world, n, scene->id.v))
+            scene->at = n;
+        else
+            scene->without = n;
+    }
+    assert_true(scene->at != 0 && scene->without != 0);
+}
+
+static void end_take(struct scene *scene, const struct leat_scan *scan)
+{
+    assert_true(scan->started);
+    scene->end = (struct leat_extent){scan->bytes, scan->crc};
+    scene->end_offset = scan->next_offset;
+    scene->whole = replica(scene)->seg->extent;
+    assert_in_range(scene->end.bytes, 1, scene->whole.bytes - 1);
+}
+
+/* Parked behind a batch more than was acked when its log ended. */
+static struct scene parked(uint64_t seed)
+{
+    struct world *world = world_new(seed, 4, 3, 1, LEAT_DURABILITY_DISK, 0);
+    struct world_log *log = &world->logs[0];
+    struct scene scene = {.world = world, .log = log->ref};
+    struct leat_scan scan = {0};
+    for (unsigned i = 0; i < 2; i++) {
+        while (!world_append(log, 100 + 5000 * i))
+            world_step(world);
+        world_run(world, 500 * 1000);
+        scene.id.v = leat_log_head_segment(log->log);
+        nodes_find(&scene);
+        const struct leat_segment *seg = replica(&scene)->seg;
+        if (i == 0) leat_scan_segment(seg->buffer, seg->capacity, &scan);
+    }
+    assert_int_equal(scan.header.segment, scene.id.v);
+    bool done = false;
+    leat_log_stop(log->log, on_parked, &done);
+    world_run(world, 1000 * 1000);
+    assert_true(done);
+    assert_int_equal(replica(&scene)->seg->state, LEAT_SEGMENT_PARKED);
+    end_take(&scene, &scan);
+    return scene;
+}
+
+/* Closed by a close entry that was never acked. */
+static struct scene closed(uint64_t seed)
+{
+    struct world *world = world_new(seed, 4, 3, 1, LEAT_DURABILITY_DISK, 0);
+    struct scene scene = {.world = world, .log = world->logs[0].ref, .id = {1}};
+    for (unsigned i = 0; i < 100; i++)
+        for (unsigned tries = 0; !world_append(&world->logs[0], 3000) && tries < 200000; tries++) {
+            world_step(world);
+            world_care(world);
+        }
+    world_run(world, 2 * 1000 * 1000);
+    nodes_find(&scene);
+    const struct replica *rep = replica(&scene);
+    assert_int_equal(rep->seg->state, LEAT_SEGMENT_CLOSED);
+    assert_null(rep->seg->buffer);
+    struct leat_scan scan;
+    leat_scan_segment(bytes_of(rep), rep->seg->extent.bytes - 1, &scan);
+    assert_false(scan.closed);
+    end_take(&scene, &scan);
+    return scene;
+}
+
+static struct scene either(uint64_t seed, bool is_closed)
+{
+    return is_closed ? closed(seed) : parked(seed);
+}
+
+/* ---- serving ---- */
+
+static unsigned pulls;
+static leat_err pulled_rc;
+static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
+{
+    (void)pull;
+    pulls++;
+    pulled_rc = rc;
+}
+
+static leat_err pull_as(struct scene *scene, struct leat_extent extent, bool whole)
+{
+    struct leat_backup_pull pull = {.log = scene->log,
+                                    .segment = scene->id,
+                                    .extent = extent,
+                                    .whole = whole,
+                                    .nodes = {scene->at},
+                                    .node_count = 1,
+                                    .on_done = on_pulled};
+    unsigned before = pulls;
+    struct leat_backup *to = scene->world->nodes[scene->without].backup;
+    assert_int_equal(leat_backup_pull(to, &pull), LEAT_OK);
+    for (unsigned i = 0; pulls == before && i < 100000; i++)
+        world_step(scene->world);
+    assert_int_equal(pulls, before + 1);
+    assert_int_equal(leat_backup_holds(to, scene->log, scene->id, extent), pulled_rc == LEAT_OK);
+    return pulled_rc;
+}
+
+static leat_err pull(struct scene *scene, struct leat_extent extent)
+{
+    return pull_as(scene, extent, false);
+}
+
+static void on_looked(void *arg, bool begins)
+{
+    *(int *)arg = begins;
+}
+
+/* Goal: whoever asks for the bytes up to the end gets them, at the first time; not who wants a copy that ends
+ * there, whether it was looked at or not. */
+static void longer_copy_is_served_up_to_the_end(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct scene scene = either(71 + i, i == 1);
+        assert_int_equal(pull_as(&scene, scene.end, true), LEAT_E_NOT_FOUND);
+        assert_int_equal(replica(&scene)->looked.extent.bytes, 0);
+        int begins = -1;
+        assert_int_equal(leat_backup_look(backup(&scene), replica(&scene)->handle, scene.end,
+                                          on_looked, &begins),
+                         LEAT_OK);
+        for (unsigned k = 0; begins < 0 && k < 1000; k++)
+            world_step(scene.world);
+        assert_int_equal(begins, 1);
+        assert_int_equal(pull_as(&scene, scene.end, true), LEAT_E_NOT_FOUND);
+        replica(&scene)->looked = (struct replica_looked){0};
+        assert_int_equal(pull(&scene, scene.end), LEAT_OK);
+        assert_true(same(replica(&scene)->seg->extent, scene.whole)); /* nothing was cut for that */
+        world_free(scene.world);
+    }
+}
+
+/* Goal: what begins with other bytes is not served, and is read once to find that out. */
+static void longer_copy_of_other_bytes_is_not_served(void **state)
+{
+    (void)state;
+    struct scene scene = parked(73);
+    struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
+    assert_int_equal(pull(&scene, other), LEAT_E_NOT_FOUND);
+    assert_true(same(replica(&scene)->looked.extent, other));
+    assert_false(replica(&scene)->looked.begins);
+    uint64_t before = scene.world->nodes[scene.at].disk.op_count;
+    assert_int_equal(pull(&scene, other), LEAT_E_NOT_FOUND);
+    assert_int_equal(scene.world->nodes[scene.at].disk.op_count, before);
+    /* Nor is one that is damaged in front. */
+    bytes_of(replica(&scene))[scene.end.bytes / 2] ^= 0x10;
+    assert_int_equal(pull(&scene, scene.end), LEAT_E_NOT_FOUND);
+    world_free(scene.world);
+}
+
+/* Goal: no more of them are read at one time than is said. */
+static void longer_copies_are_looked_at_a_few_at_a_time(void **state)
+{
+    (void)state;
+    struct scene scene = parked(74);
+    struct leat_backup *it = backup(&scene);
+    it->looks = BACKUP_LOOKS_MAX;
+    assert_int_equal(leat_backup_flush(it, scene.log, scene.id, scene.end, NULL, NULL),
+                     LEAT_E_AGAIN);
+    assert_int_equal(replica(&scene)->busy, 0);
+    it->looks = 0;
+    assert_int_equal(pull(&scene, scene.end), LEAT_OK);
+    assert_int_equal(it->looks, 0);
+    world_free(scene.world);
+}
+
+static void on_flushed(void *arg, leat_err rc)
+{
+    assert_int_equal(rc, LEAT_OK);
+    *(bool *)arg = true;
+}
+
+static void info_take(void *arg, const struct leat_replica_info *info)
+{
+    struct leat_replica_info *out = arg;
+    if (info->state == LEAT_SEGMENT_PARKED) *out = *info;
+}
+
+/* Goal: who collects for a recovery learns of it, and it is as durable as it is told to be. */
+static void longer_copy_counts_for_a_recovery(void **state)
+{
+    (void)state;
+    struct scene scene = parked(75);
+    struct leat_replica_info info = {0};
+    leat_backup_each(backup(&scene), &scene.log, true, info_take, &info);
+    assert_int_equal(info.begins.bytes, 0);
+    int begins = -1;
+    struct leat_extent longer = {scene.whole.bytes + 8, 1};
+    assert_int_equal(leat_backup_look(backup(&scene), info.handle, longer, on_looked, &begins),
+                     LEAT_E_NOT_FOUND);
+    assert_int_equal(leat_backup_look(backup(&scene), info.handle, scene.end, on_looked, &begins),
+                     LEAT_OK);
+    assert_int_equal(begins, -1); /* never inside the call */
+    world_run(scene.world, 100 * 1000);
+    assert_int_equal(begins, 1);
+    leat_backup_each(backup(&scene), &scene.log, true, info_take, &info);
+    assert_true(same(info.begins, scene.end));
+    assert_true(info.durable);
+    bool flushed = false;
+    assert_int_equal(
+        leat_backup_flush(backup(&scene), scene.log, scene.id, scene.end, on_flushed, &flushed),
+        LEAT_OK);
+    world_run(scene.world, 100 * 1000);
+    assert_true(flushed);
+    /* It is no copy of that: who counts copies does not count it. */
+    assert_false(leat_backup_holds(backup(&scene), scene.log, scene.id, scene.end));
+    assert_true(leat_backup_holds(backup(&scene), scene.log, scene.id, scene.whole));
+    world_free(scene.world);
+}
+
+/* ---- cutting ---- */
+
+static unsigned adoptions;
+static leat_err adopted_rc;
+static struct leat_segment *adopted;
+static void on_adopted(void *arg, leat_err rc, struct leat_segment *seg)
+{
+    (void)arg;
+    adoptions++;
+    adopted_rc = rc;
+    adopted = seg;
+}
+
+/* As a new owner does: it asks again where it is told to. */
+static leat_err adopt(struct scene *scene, struct leat_extent end)
+{
+    unsigned before = adoptions;
+    leat_err rc = LEAT_E_AGAIN;
+    for (unsigned tries = 0; tries < 1000 && rc == LEAT_E_AGAIN; tries++) {
+        rc = leat_backup_adopt(backup(scene), scene->log, newest, scene->id, end, 0, INT64_MIN, 0,
+                               on_adopted, NULL);
+        if (rc == LEAT_E_NOT_FOUND)
+            rc = leat_backup_look_any(backup(scene), scene->log, scene->id, end);
+        if (rc == LEAT_E_AGAIN) world_step(scene->world);
+    }
+    if (rc != LEAT_OK) return rc;
+    assert_int_equal(adoptions, before); /* never inside the call */
+    for (unsigned i = 0; adoptions == before && i < 100000; i++)
+        world_step(scene->world);
+    assert_int_equal(adoptions, before + 1);
+    return adopted_rc;
+}
+
+/* Goal: the log that comes here takes it, and it ends where the log does. */
+static void longer_copy_is_adopted_at_the_end(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct scene scene = either(77 + i, i == 1);
+        struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
+        assert_int_equal(adopt(&scene, other), LEAT_E_NOT_FOUND);
+        assert_int_equal(adopt(&scene, scene.end), LEAT_OK);
+        assert_int_equal(adopted->state, LEAT_SEGMENT_CLOSED);
+        assert_int_equal(adopted->role, LEAT_SEGMENT_OWN);
+        assert_true(adopted->flushed);
+        assert_true(same(adopted->extent, scene.end));
+        assert_int_equal(adopted->next_offset, scene.end_offset);
+        assert_null(replica_of(scene.world, scene.at, scene.id.v));
+        world_free(scene.world);
+    }
+}
+
+/* Goal: one that has just that is taken before one that would have to be cut. */
+static void copy_that_ends_there_goes_before_a_longer_one(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct scene scene = either(81 + i, i == 1);
+        unsigned with = scene.at;
+        assert_int_equal(pull(&scene, scene.end), LEAT_OK);
+        scene.at = scene.without;
+        scene.without = with;
+        assert_int_equal(pull(&scene, scene.end), LEAT_OK); /* where the longer one is */
+        scene.at = with;
+        const struct leat_segment *longer = replica(&scene)->seg;
+        assert_true(same(longer->extent, scene.whole));
+        assert_int_equal(adopt(&scene, scene.end), LEAT_OK);
+        assert_ptr_not_equal(adopted, longer);
+        assert_true(same(adopted->extent, scene.end));
+        world_free(scene.world);
+    }
+}
+
+/* Goal: where the disk refuses it, the copy is what it was: it may still be cut after the next start. */
+static void longer_copy_that_the_disk_does_not_cut_is_what_it_was(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct scene scene = either(83 + i, i == 1);
+        const struct leat_segment before = *replica(&scene)->seg;
+        assert_int_equal(pull(&scene, scene.end), LEAT_OK); /* looked at */
+        struct fake_world *disk = &scene.world->nodes[scene.at].disk;
+        disk->fail_at = disk->op_count + 1;
+        assert_int_equal(adopt(&scene, scene.end), LEAT_E_DISK);
+        const struct leat_segment *seg = replica(&scene)->seg;
+        assert_int_equal(seg->state, before.state);
+        assert_true(same(seg->extent, scene.whole));
+        assert_int_equal(seg->next_offset, before.next_offset);
+        assert_int_equal(seg->max_timestamp_ms, before.max_timestamp_ms);
+        world_free(scene.world);
+    }
+}
+
+/* The owner of now says that it ends there. Its answer goes nowhere. */
+static void say_sealed(struct scene *scene)
+{
+    const struct replica *rep = replica(scene);
+    uint8_t control[256];
+    struct rep_body body = {.handle = rep->handle,
+                            .log = scene->log,
+                            .segment = scene->id,
+                            .extent = scene->end,
+                            .next_offset = scene->end_offset,
+                            .max_timestamp_ms = INT64_MIN,
+                            .owner = newest};
+    struct leat_frame frame = {.kind = LEAT_REP_SEAL, .control = control};
+    frame.control_bytes = rep_body_encode(&body, control);
+    struct leat_link_identity who = {
+        .node = "n0", .incarnation = scene->world->nodes[0].incarnation, .cores = 1};
+    struct leat_link_ticket ticket = {.connection = UINT64_MAX, .kind = LEAT_REP_SEAL};
+    leat_backup_request(backup(scene), &who, &frame, &ticket);
+    world_run(scene->world, 100 * 1000);
+}
+
+/* Goal: at the owner's word it is cut, durably, and is as good as a new copy. */
+static void longer_copy_is_sealed_at_the_end(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct scene scene = either(87 + i, i == 1);
+        say_sealed(&scene);
+        assert_true(same(replica(&scene)->seg->extent, scene.whole));
+        say_sealed(&scene); /* again, as owners do: it has been looked at */
+        assert_true(leat_backup_holds(backup(&scene), scene.log, scene.id, scene.end));
+        world_node_kill(scene.world, scene.at, true);
+        world_node_start(scene.world, scene.at);
+        assert_int_equal(replica(&scene)->seg->state, LEAT_SEGMENT_CLOSED);
+        assert_true(leat_backup_holds(backup(&scene), scene.log, scene.id, scene.end));
+        assert_int_equal(replica(&scene)->seg->next_offset, scene.end_offset);
+        world_free(scene.world);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(longer_copy_is_served_up_to_the_end),
+        cmocka_unit_test(longer_copy_of_other_bytes_is_not_served),
+        cmocka_unit_test(longer_copies_are_looked_at_a_few_at_a_time),
+        cmocka_unit_test(longer_copy_counts_for_a_recovery),
+        cmocka_unit_test(longer_copy_is_adopted_at_the_end),
+        cmocka_unit_test(copy_that_ends_there_goes_before_a_longer_one),
+        cmocka_unit_test(longer_copy_that_the_disk_does_not_cut_is_what_it_was),
+        cmocka_unit_test(longer_copy_is_sealed_at_the_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
