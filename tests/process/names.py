@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import leftovers
 from cluster import Cluster, free_ports, owned
 from rig import Server, Skipped, WAIT_S, check, check_in, equal, main, until
 
@@ -174,6 +175,7 @@ def enter():
 
 def run():
     files = tempfile.mkdtemp(prefix='leat-names-')
+    leftovers.note(files)
     try:
         for name, text in (('hosts', ''), ('nsswitch.conf', 'hosts: files\n')):
             if os.environ['LEAT_NAMES'] == 'inside':

@@ -1,7 +1,7 @@
 """Closed segments that rot on the disks of a running cluster: other nodes have them, and nobody is asked."""
 import json
 
-from cluster import Cluster
+from cluster import PATIENT, Cluster
 from recovery import owner
 from rig import CLOSED, check, equal, main, until
 
@@ -13,13 +13,20 @@ def closed(node, stream):
 
 
 def is_well(cluster):
-    """All nodes are up, and every copy counts: one that is found damaged before that is made anew without a word."""
     return cluster.leat('cluster', 'status', code=None).returncode == 0
+
+
+def all_count(cluster):
+    """Somebody serves the log, and counts on both copies of each segment: one that is found damaged before that is made anew
+    without a word. A cluster in which nobody serves it yet lacks nothing."""
+    log = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['log_list'][0]
+    return log['state'] == 'ok' and log['segment_list'] and all(
+        len(segment['copies']) == 2 and not segment['missing'] for segment in log['segment_list'])
 
 
 def filled(**flags):
     """Three nodes with a log of some closed segments on each, none of them in memory."""
-    cluster = Cluster(nodes=3, voters=3, recovery='yes', **flags).start()
+    cluster = Cluster(nodes=3, voters=3, recovery='yes', **PATIENT, **flags).start()
     until(lambda: is_well(cluster), 'all three are up')
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3, '--durability', 'disk',
                  '--segment-bytes', '64K')
@@ -29,8 +36,8 @@ def filled(**flags):
     for node in cluster.nodes:
         node.stop()
     cluster.start()
-    until(lambda: is_well(cluster), 'somebody serves, and every copy counts')
-    return cluster, stream, lines, owner(cluster)[0]
+    until(lambda: is_well(cluster) and all_count(cluster), 'somebody serves, and every copy counts')
+    return cluster, stream, lines, until(lambda: owner(cluster), 'its owner is up')[0]
 
 
 def test_readers_get_what_the_owner_fetches_from_another_node():
