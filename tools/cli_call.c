@@ -213,6 +213,28 @@ static leat_err stream_read(const struct cli_answer *answer, struct leat_msg_str
     return reader.failed ? LEAT_E_INVALID : out->code;
 }
 
+/* As the server has it: what else there is no advice to make. */
+static bool name_can_be_made(const char *name)
+{
+    const char *allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    return name[0] != '\0' && name[strspn(name, allowed)] == '\0' && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0;
+}
+
+static void unknown_stream_tell(const char *name)
+{
+    if (strncmp(name, "leat.", 5) == 0)
+        cli_error("no stream '%s'; what begins with 'leat.' the server makes by itself, when it "
+                  "needs it: leat stream list shows your own",
+                  name);
+    else if (!name_can_be_made(name))
+        cli_error("no stream '%s'; none can be named so: letters, digits, '.', '_' and '-' are "
+                  "allowed. leat stream list shows those that there are",
+                  name);
+    else
+        cli_error("no stream '%s'; make it with: leat stream create %s", name, name);
+}
+
 /* Of one stream, but its logs. 0, or the exit code after a message. */
 static int stream_ask(const char *name, bool may_create, struct leat_msg_stream *out)
 {
@@ -238,7 +260,7 @@ static int stream_ask(const char *name, bool may_create, struct leat_msg_stream 
     } while (is_passing(code) && patience_wait(&patience, &answer));
     if (code == LEAT_OK) return CLI_OK;
     if (code == LEAT_E_UNKNOWN_STREAM)
-        cli_error("no stream '%s'; make it with: leat stream create %s", name, name);
+        unknown_stream_tell(name);
     else
         cli_error("stream '%.250s': %s%s", name,
                   why[0] && code != LEAT_E_BAD_NAME ? why : leat_err_text(code),

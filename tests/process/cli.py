@@ -550,6 +550,8 @@ def test_a_reader_of_the_pipe_that_goes_ends_a_consumer_that_waits():
 # What is wrong, the exit code of leat(1), and what the message has to name.
 WRONG = [
     ('node forget n1', 2, 'leat node drain'), ('stream', 2, 'Usage'), ('stream bogus', 2, 'stream --help'), ('stream create ' + 2000 * 'x', 1, 'too long'), ('stream create', 2, 'NAME'),
+    ('consume nowhere --until-end', 1, 'make it with: leat stream create nowhere'), ('consume a/b --until-end', 1, 'none can be named so'),
+    ('consume .. --until-end', 1, 'none can be named so'), ('consume leat.x --until-end', 1, 'the server makes by itself'),
     ('stream create a b', 2, 'NAME'), ('stream create a/b', 1, "byte 2 of the stream's name is '/'"), ('stream create s', 1, 'exists'),
     ('stream create x --logs abc', 2, '--logs'), ('stream create x --logs -1', 2, '--logs'),
     ('stream create x --nope', 2, '--nope'), ('stream create x --durability foo', 2, 'memory or disk'),
