@@ -465,7 +465,7 @@ struct leat_coordinator_status {
     struct leat_voter_status voters[LEAT_VOTERS_MAX];
     uint32_t node_count;
     struct leat_node_info nodes[LEAT_NODES_MAX];
-    uint32_t stream_count;
+    uint32_t stream_count; /* without internal ones */
     uint64_t log_count;
     bool leads;
     struct leat_recovery_report recovery;

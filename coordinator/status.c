@@ -135,8 +135,11 @@ void leat_coordinator_status(const struct leat_coordinator *of,
     out->node_count = machine->node_count;
     for (uint32_t i = 0; i < machine->node_count; i++)
         out->nodes[i] = machine->nodes[i].info;
-    out->stream_count = machine->stream_count;
-    out->log_count = machine->log_count;
+    for (uint32_t i = 0; i < machine->stream_count; i++) {
+        if (machine->streams[i].desc->internal) continue;
+        out->stream_count++;
+        out->log_count += machine->streams[i].log_count;
+    }
     out->leads = co_leads(coordinator);
     co_report_fill(coordinator, &out->recovery);
 }

@@ -445,6 +445,18 @@ def keys(value):
     return set().union(*map(keys, value)) if isinstance(value, list) else set()
 
 
+def test_the_status_counts_the_streams_that_are_listed():
+    cluster = Cluster().start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 2)
+    cluster.produce('s', ['x'])
+    equal(cluster.consume('s', '-G', 'set', '--from', 'earliest'), ['x'], 'makes a stream of its own')
+    check(sum(owned(cluster).values()) > 3, 'which is there:', owned(cluster))
+    for i in range(3):
+        until(lambda: len(json.loads(cluster.leat('stream', 'list', '--json', which=[i]).stdout)) == 1, 'one is listed')
+        status = cluster.status(which=[i])
+        equal((status['streams'], status['logs']), (1, 6), f'node {i}')
+
+
 def test_every_field_of_the_status_is_documented():
     cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--copies', 2)

@@ -159,6 +159,12 @@ def test_a_drained_node_gives_its_streamlets_away():
     until(lambda: {n['state'] for n in cluster.status()['nodes']} == {'up'}, 'n1 is back')
     check_in('moved', cluster.leat('stream', 'rebalance', 's').stdout.decode())
     until(lambda: owned(cluster)['n1'] >= 2, 'n1 has some again')
+    for node in ('n2', 'n0'):
+        cluster.leat('node', 'drain', node)
+    refused = cluster.leat('node', 'drain', 'n1', code=1).stderr.decode()
+    check_in("node 'n1' is the last that is not drained", refused)
+    check_in('leat node undrain', refused)
+    cluster.leat('stream', 'create', 't')
     equal(sorted(cluster.consume('s')), lines)
 
 
