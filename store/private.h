@@ -250,6 +250,7 @@ struct leat_held {
     bool dirty_in_arena;       /* counted in store->arenas_dirty */
     struct leat_pool *leaving; /* the arena in whose leaving_bytes it is counted; NULL: none */
     bool mending;              /* its file is being written anew */
+    bool damage_named;         /* by the scrub, which finds it again and again */
     bool leave;                /* dropped: somebody may still write into its buffer */
     bool failed;               /* its part of the file failed: final */
     bool slot_shared;          /* another row claims the slot too (damage): never give it back */

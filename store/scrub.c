@@ -6,9 +6,12 @@
 static void damage_report(struct leat_store *store, struct leat_held *held, const char *what)
 {
     const struct leat_segment *seg = &held->seg;
-    leat_store_complain(store, "scrub: closed segment %llu of log %u/%u/%u in store/%u at %llu %s",
-                        (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
-                        seg->log.log, seg->file_number, (unsigned long long)seg->file_offset, what);
+    if (!held->damage_named)
+        leat_store_complain(
+            store, "scrub: closed segment %llu of log %u/%u/%u in store/%u at %llu %s",
+            (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet, seg->log.log,
+            seg->file_number, (unsigned long long)seg->file_offset, what);
+    held->damage_named = true;
     leat_held_tell(store, held, LEAT_HELD_EVENT_DAMAGED);
 }
 
@@ -31,6 +34,8 @@ static void on_read(struct leat_disk_io *io)
         damage_report(store, held, "is cut short");
     else if (scan.bytes != row->extent_bytes || scan.crc != row->extent_crc)
         damage_report(store, held, "is damaged: its bytes do not match their checksums");
+    else
+        held->damage_named = false; /* mended: what is found later is other damage */
 }
 
 static struct leat_held *next_segment(struct leat_store *store)
