@@ -453,10 +453,21 @@ static void append_past_snapshot(const struct raft *raft, struct raft_append_ent
     append->n_entries = 0;
 }
 
+/* SUBTLE: libraft 0.22.1 asks whether it is in a pre-vote before it asks whether it is a candidate; that byte is
+ * one of the leader's address in a follower, and of an id in a leader. (1) A voter's pre-vote is granted, by an
+ * answer with the next term, which is nobody's. (2) Before that comes the voter has heard its leader, and follows
+ * it. (3) It takes the term, where it knows no leader or the second byte of a pointer is zero (one in 256), and
+ * refuses its leader, which steps down: an election for nothing. So answers are a candidate's only. Whoever is
+ * none hears of a real higher term by the next request or refused append. */
+static bool vote_is_late(struct leat_raft_drive *drive, const struct raft_message *message)
+{
+    return message->type == RAFT_REQUEST_VOTE_RESULT && raft_state(&drive->raft) != RAFT_CANDIDATE;
+}
+
 void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message *message)
 {
     /* raft would forget to free a second snapshot while one is being installed. */
-    if (drive->failed != LEAT_OK ||
+    if (drive->failed != LEAT_OK || vote_is_late(drive, message) ||
         (message->type == RAFT_INSTALL_SNAPSHOT && drive->raft.snapshot.installing)) {
         leat_raft_message_drop(message);
         return;

@@ -451,6 +451,37 @@ static void raft_entries_from_inside_a_snapshot_are_taken_behind_it(void **state
 
 /* Walks: submit, kill with power cut, restart, cut off, lose messages. Whatever a leader applied
  * stays applied everywhere, in one order. */
+/* The answer to a pre-vote names a term that nobody has. When it comes the voter may follow a leader, know
+ * of none, or lead. */
+static void raft_answers_to_a_pre_vote_that_is_over_change_no_term(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(6);
+    const struct voter *leader = cluster_leader_wait(cluster);
+    for (uint64_t to = 1; to <= VOTERS; to++) {
+        struct voter *voter = &cluster->voters[to - 1];
+        if (voter->id == leader->id % VOTERS + 1) { /* a follower that has heard of no leader yet */
+            voter_kill(voter);
+            voter_open(voter);
+        }
+        raft_term term = raft_current_term(&voter->drive.raft);
+        unsigned short was = (unsigned short)raft_state(&voter->drive.raft);
+        uint64_t from = to % VOTERS + 1;
+        struct raft_message message = {.type = RAFT_REQUEST_VOTE_RESULT,
+                                       .server_id = from,
+                                       .server_address = ADDRESSES[from - 1]};
+        message.request_vote_result = (struct raft_request_vote_result){
+            .version = 2, .term = term + 1, .vote_granted = true, .pre_vote = true};
+        assert_int_not_equal(was, RAFT_CANDIDATE);
+        leat_raft_drive_receive(&voter->drive, &message);
+        assert_int_equal(raft_current_term(&voter->drive.raft), term);
+        assert_int_equal(raft_state(&voter->drive.raft), was);
+    }
+    cluster_run(cluster, 500);
+    assert_ptr_equal(cluster_leader(cluster), leader);
+    cluster_free(cluster);
+}
+
 static void raft_random_walks_lose_nothing_that_was_applied(void **state)
 {
     (void)state;
@@ -583,6 +614,7 @@ int main(void)
         cmocka_unit_test(raft_leader_dies_and_nothing_committed_is_lost),
         cmocka_unit_test(raft_voter_far_behind_installs_a_snapshot),
         cmocka_unit_test(raft_entries_from_inside_a_snapshot_are_taken_behind_it),
+        cmocka_unit_test(raft_answers_to_a_pre_vote_that_is_over_change_no_term),
         cmocka_unit_test(raft_random_walks_lose_nothing_that_was_applied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
