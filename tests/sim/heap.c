@@ -119,6 +119,9 @@ static uint8_t *block_take(unsigned class, int *out_fresh)
     return block;
 }
 
+/* What lies in memory that nobody asked to be zeros. 0: whatever was there. */
+static uint8_t fill;
+
 /* Large tables of which little is used: to look is faster than to write, and leaves the caches be. */
 static void zeros_again(void *at, size_t bytes)
 {
@@ -155,6 +158,8 @@ static void *take(size_t bytes, size_t align, int zero)
         memset((void *)user, 0, bytes);
     else if (zero && !fresh)
         zeros_again((void *)user, bytes);
+    else if (!zero && fill && class < HUGE_CLASS)
+        memset((void *)user, fill, bytes);
     return (void *)user;
 }
 
@@ -277,6 +282,18 @@ bool sim_process_can_again(void)
     return true;
 }
 
+void sim_process_elsewhere(uint64_t seed)
+{
+    enum { PLACES = 16384, PLACE = 16, PAGES = 256, FILL = 0xa5 };
+    struct sim_rng dice;
+    LEAT_ASSERT(small.at || !regions_open());
+    sim_rng_init(&dice, seed, "elsewhere");
+    small.at += sim_rng_below(&dice, PLACES) * PLACE;
+    medium.at += sim_rng_below(&dice, PAGES) * PAGE;
+    large.at += sim_rng_below(&dice, PAGES) * PAGE;
+    fill = FILL;
+}
+
 bool sim_process_keep(void)
 {
     size_t bytes = (size_t)(_end - __data_start);
@@ -316,6 +333,11 @@ void sim_process_memory_drop(struct sim_process *process)
 bool sim_process_can_again(void)
 {
     return false;
+}
+
+void sim_process_elsewhere(uint64_t seed)
+{
+    (void)seed;
 }
 
 bool sim_process_keep(void)

@@ -370,6 +370,9 @@ void sim_process_memory_watch(struct sim_world *world);
 void sim_process_memory_drop(struct sim_process *process);
 /** Can a process run several seeds? Not with a heap that is not ours: with sanitizers. */
 bool sim_process_can_again(void);
+/** Before a seed: whatever will be allocated lies at other addresses than else, even within a page, and
+ * is not zeros where nobody asked for that. With sanitizers nothing: they see to that. */
+void sim_process_elsewhere(uint64_t seed);
 /** The process is as it should be before each seed. False: no memory. */
 bool sim_process_keep(void);
 /** It is as it was then: the heap, and every static variable. What a seed left is gone. Whoever calls
