@@ -68,11 +68,7 @@ void backup_replica_has(struct replica *rep, struct leat_segment *seg)
 bool backup_stream_is_gone(const struct leat_backup *backup, uint32_t stream)
 {
     const struct leat_backup_options *options = &backup->options;
-    uint64_t count = backup->deleted_count;
-    if (options->stream_deleted) return options->stream_deleted(options->arg, stream);
-    for (uint64_t i = 0; i < count && i < BACKUP_DELETED_MAX; i++)
-        if (backup->deleted[i] == stream) return true;
-    return false;
+    return options->stream_deleted && options->stream_deleted(options->arg, stream);
 }
 
 void backup_replica_comes(struct replica *rep, struct leat_segment *seg)
@@ -294,7 +290,6 @@ void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
 
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
 {
-    backup->deleted[backup->deleted_count++ % BACKUP_DELETED_MAX] = stream;
     LEAT_LIST_EACH(&backup->replicas, it)
     {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, link);

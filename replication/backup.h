@@ -16,9 +16,8 @@ enum {
     BACKUP_ROWS_MAX = 256,    /* of one AUDIT answer */
     BACKUP_UNFLUSHED_BYTES_MIN = 512 * 1024 * 1024,
     BACKUP_LOG_BUCKETS = 8192,
-    BACKUP_SERVES_MAX = 32,    /* pieces for others that are being read */
-    BACKUP_LOOKS_MAX = 4,      /* replicas that are looked at (look.c), up to a segment each */
-    BACKUP_DELETED_MAX = 4096, /* streams whose end is remembered, newest */
+    BACKUP_SERVES_MAX = 32, /* pieces for others that are being read */
+    BACKUP_LOOKS_MAX = 4,   /* replicas that are looked at (look.c), up to a segment each */
     BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */
     BACKUP_GONE_US = 10 * 1000 * 1000,  /* nor does one of a deleted stream go by itself before */
 };
@@ -133,10 +132,8 @@ struct leat_backup {
     unsigned moves;
     struct backup_fenced *fenced; /* [BACKUP_FENCED_MAX] */
     unsigned fenced_count;
-    uint64_t opening_bytes;               /* asked of the store, not yet in its accounts */
-    uint8_t *answer;                      /* AUDIT's */
-    uint32_t deleted[BACKUP_DELETED_MAX]; /* ids; of BACKUP_DELETED_MAX the newest */
-    uint64_t deleted_count;
+    uint64_t opening_bytes; /* asked of the store, not yet in its accounts */
+    uint8_t *answer;        /* AUDIT's */
     struct leat_rep_accounts accounts;
     unsigned serves, pulls, looks; /* under way */
 };

@@ -209,7 +209,7 @@ struct leat_backup_options {
     struct leat_store *store;
     struct leat_rep_net net;
     const struct leat_rmem_host *rmem; /* makes, grants, revokes arenas; NULL: only what is there */
-    /** Is it known that this stream was deleted? NULL: of those that leat_backup_stream_deleted() named, the newest. */
+    /** Is it known that this stream was deleted? NULL: none ever is. */
     bool (*stream_deleted)(void *arg, uint32_t stream);
     void *arg;
     struct leat_cpu cpu;
@@ -328,7 +328,8 @@ bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log
  * goes, but what an owner after this one counts on. */
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
                           struct leat_epoch epoch);
-/** A committed delete entry: replicas of that stream go, also those that come after this. */
+/** A committed delete entry: replicas of that stream go. Those that come after this go as
+ * options.stream_deleted says. */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
 /** After what a start has found was taken: replicas of streams that were deleted meanwhile go. Nobody else would ever
  * say so, for they have no owner. */

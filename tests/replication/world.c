@@ -45,6 +45,12 @@ static void store_on_evict_wanted(void *core, struct leat_segment *seg)
         leat_log_on_evict_wanted(seg->log_pointer, seg);
 }
 
+static bool stream_is_deleted(void *arg, uint32_t stream)
+{
+    const struct world_node *node = arg;
+    return node->deleted == stream;
+}
+
 static void node_open(struct world_node *node)
 {
     struct world *world = node->world;
@@ -84,6 +90,8 @@ static void node_open(struct world_node *node)
         .store = node->store,
         .net = world_backup_net(node),
         .rmem = &node->host,
+        .stream_deleted = stream_is_deleted,
+        .arg = node,
         .writer_bytes_max = WORLD_ARENA_BYTES,
     };
     rc = leat_backup_create(&backup, &node->backup);

@@ -86,6 +86,7 @@ struct world_node {
     unsigned number;
     bool alive;
     uint64_t incarnation;
+    uint32_t deleted;       /* the stream that it knows to be deleted; 0: none */
     struct fake_world disk; /* its store, disk and mail */
     struct leat_store *store;
     struct leat_keeper keeper;
