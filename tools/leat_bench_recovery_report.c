@@ -30,6 +30,17 @@ static int order(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
+/* The least, the middle one and the most; the values are ordered. 0: none. */
+static size_t three_of(double *values, size_t count, double out[3])
+{
+    if (count == 0) return 0;
+    qsort(values, count, sizeof *values, order);
+    out[0] = values[0];
+    out[1] = values[count / 2];
+    out[2] = values[count - 1];
+    return count;
+}
+
 /* Of those that have it. 0: none. */
 static size_t spread(const struct recovery_trial *trials, size_t count, unsigned phase,
                      double out[3])
@@ -38,12 +49,7 @@ static size_t spread(const struct recovery_trial *trials, size_t count, unsigned
     size_t found = 0;
     for (size_t i = 0; i < count; i++)
         if (trials[i].ms[phase] >= 0) values[found++] = trials[i].ms[phase];
-    if (found == 0) return 0;
-    qsort(values, found, sizeof *values, order);
-    out[0] = values[0];
-    out[1] = values[found / 2];
-    out[2] = values[found - 1];
-    return found;
+    return three_of(values, found, out);
 }
 
 /* How much longer than before the blow appends took while copies were made: p99 by p99 of each trial. */
@@ -56,12 +62,7 @@ static size_t slowdown(const struct recovery_trial *trials, size_t count, double
         if (of[WINDOW_REST].p99 && of[WINDOW_COPYING].p99)
             values[found++] = (double)of[WINDOW_COPYING].p99 / (double)of[WINDOW_REST].p99;
     }
-    if (found == 0) return 0;
-    qsort(values, found, sizeof *values, order);
-    out[0] = values[0];
-    out[1] = values[found / 2];
-    out[2] = values[found - 1];
-    return found;
+    return three_of(values, found, out);
 }
 
 static void json_write(FILE *out, const struct recovery_options *o,

@@ -9,6 +9,8 @@
  * and waking one costs more than the message. The CPUs are those that the server and its client are
  * pinned to.
  */
+#include "yardstick.h"
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -26,12 +28,6 @@
 #include <unistd.h>
 
 enum { ANSWER_BYTES = 64, WARMUP = 1000 };
-
-static void fail(const char *what)
-{
-    perror(what);
-    exit(1);
-}
 
 static void read_all(int fd, char *at, size_t bytes)
 {

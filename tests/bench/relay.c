@@ -13,6 +13,8 @@
  * where a record is 100 bytes, cpu_ns the CPU time of all processes for one, client_cpu_ns the client's
  * part of it.
  */
+#include "yardstick.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -56,19 +58,6 @@ struct relay {
     char *rings[1 + COPIES_MAX]; /* the owner's, then the backups' */
     struct pair client, backups[COPIES_MAX];
 };
-
-static void fail(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static double cpu_seconds(int who)
 {

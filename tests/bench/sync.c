@@ -9,6 +9,8 @@
  * and synced before; that is not counted. The files are removed. Prints
  *   {"how":…,"threads":…,"piece_bytes":…,"bytes":…,"seconds":…,"bytes_per_second":…}
  */
+#include "yardstick.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -39,19 +41,6 @@ struct worker {
     char *piece;
     int fd;
 };
-
-static void fail(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void write_at(int fd, const char *from, size_t bytes, uint64_t at)
 {
