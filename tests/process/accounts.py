@@ -1,7 +1,7 @@
 """What replication costs, as the servers count it: requests, bytes and CPU of each node."""
 import json
 
-from cluster import Cluster, owned
+from cluster import PATIENT, Cluster, owned
 from rig import Raw, STATUS, check, equal, main, until
 
 NAMES = ('transports cpu_cores cpu_replicate cpu_data_path cpu_emulation cpu_control cpu_flush cpu_zeroing '
@@ -20,7 +20,7 @@ def accounts(cluster, node):
 def loaded(transport, durability='memory', **flags):
     """A stream with three copies and a few segments; gives the cluster, its owner and what the
     benchmark said."""
-    cluster = Cluster(replication=transport, **flags).start()
+    cluster = Cluster(replication=transport, **PATIENT, **flags).start()
     cluster.leat('stream', 'create', 's', '--logs', 1, '--copies', 3, '--durability', durability,
                  '--segment-bytes', '1M')
     until(lambda: sum(owned(cluster).values()) == 1, 'all nodes know of it')
@@ -97,7 +97,7 @@ def test_parks_are_counted_apart():
 
 
 def test_another_transport_than_the_named_one_is_not_measured():
-    cluster = Cluster(replication='tcp').start()
+    cluster = Cluster(replication='tcp', **PATIENT).start()
     done = cluster.leat('bench', 'append', '--producers', 1, '--records', 1000, '--copies', 2,
                         '--replication', 'shm', code=1)
     check(b'tcp, not shm' in done.stderr, done.stderr)

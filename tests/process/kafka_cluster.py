@@ -2,7 +2,7 @@
 committed is there when the coordinator has crashed and its logs are served again."""
 import json
 
-from cluster import Cluster
+from cluster import PATIENT, Cluster
 from kafka_groups import Client, FIND, lone
 from kafka_wire import FETCH_RECORDS, LIST_OFFSETS, METADATA, NONE, Out, PRODUCE
 from rawbatch import batch_of
@@ -65,7 +65,7 @@ def places_of(cluster, stream, up):
 
 def test_metadata_names_the_nodes_that_have_the_copies():
     """On every node; again when one of them has gone and its copies are made elsewhere."""
-    cluster = Cluster(nodes=4, voters=3, kafka='127.0.0.1:0').start()
+    cluster = Cluster(nodes=4, voters=3, kafka='127.0.0.1:0', **PATIENT).start()
     streamlets = 8
     cluster.leat('stream', 'create', 's', '--logs', 1, '--copies', 2, '--streamlets', streamlets)
     for s in range(streamlets):
@@ -91,7 +91,7 @@ def test_metadata_names_the_nodes_that_have_the_copies():
 
 
 def test_metadata_names_as_many_replicas_as_there_are_copies():
-    cluster = Cluster(kafka='127.0.0.1:0')
+    cluster = Cluster(kafka='127.0.0.1:0', **PATIENT)
     cluster.start()
     for copies in (1, 2, 3):
         cluster.leat('stream', 'create', f't{copies}', '--logs', 1, '--copies', copies)
@@ -137,7 +137,7 @@ def served_by(client, topic, partition, records):
 
 def test_only_the_owner_serves_a_partition():
     """Copies are on all nodes; who asks another one is told so, and never sent to a follower."""
-    cluster = Cluster(kafka='127.0.0.1:0')
+    cluster = Cluster(kafka='127.0.0.1:0', **PATIENT)
     cluster.start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 3)
     cluster.produce('s', ['a'])
@@ -166,7 +166,7 @@ def alter(client, topic, name, value):
 
 
 def test_min_insync_replicas_is_changed_while_appends_wait_for_it():
-    cluster = Cluster(nodes=3, voters=3, kafka='127.0.0.1:0')
+    cluster = Cluster(nodes=3, voters=3, kafka='127.0.0.1:0', **PATIENT)
     cluster.start()
     cluster.leat('stream', 'create', 's', '--logs', 1, '--copies', 3, '--durability', 'memory')
     cluster.produce('s', ['a'])
@@ -191,7 +191,7 @@ def test_min_insync_replicas_is_changed_while_appends_wait_for_it():
 
 
 def test_every_node_names_the_coordinator_and_only_that_one_serves():
-    cluster = Cluster(kafka='127.0.0.1:0')  # the last flag of a name counts
+    cluster = Cluster(kafka='127.0.0.1:0', **PATIENT)  # the last flag of a name counts
     cluster.start()
     cluster.leat('stream', 'create', 'topic', '--streamlets', 3, '--logs', 1)
     clients = [Client(node) for node in cluster.nodes]
@@ -224,7 +224,7 @@ def test_every_node_names_the_coordinator_and_only_that_one_serves():
 
 
 def test_groups_have_their_coordinators_on_all_nodes():
-    cluster = Cluster(kafka='127.0.0.1:0')
+    cluster = Cluster(kafka='127.0.0.1:0', **PATIENT)
     cluster.start()
     clients = [Client(node) for node in cluster.nodes]
     nodes = set()

@@ -12,7 +12,7 @@ import re
 import socket
 
 import leftovers
-from cluster import Cluster
+from cluster import PATIENT, Cluster
 from rig import Failure, check, check_in, diaries_print, equal, main, until
 
 
@@ -60,7 +60,7 @@ def served(cluster, stream, which=()):
 
 def test_disk_streams_lose_nothing_in_whatever_order_the_nodes_come_back():
     dice = random.Random(int(os.environ.get('POWER_SEED', '1')))
-    cluster = Cluster(recovery='yes', memory='256M').start()
+    cluster = Cluster(recovery='yes', memory='256M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 2, '--copies', 3, '--durability', 'disk')
     lines = []
     for cut in range(2):
@@ -81,7 +81,7 @@ def acked_by_log(cluster, stream, which=()):
 def test_memory_streams_are_named_and_go_on_when_their_loss_is_accepted():
     """Streams of level memory whose copies all went: each log that was written to is named, with the reason; the
     disk stream beside them is whole; loss is accepted log by log, and offsets jump ahead."""
-    cluster = Cluster(recovery='yes', memory='256M').start()
+    cluster = Cluster(recovery='yes', memory='256M', **PATIENT).start()
     cluster.leat('stream', 'create', 'kept', '--streamlets', 2, '--logs', 1, '--copies', 3, '--durability', 'disk')
     cluster.leat('stream', 'create', 'gone', '--streamlets', 2, '--logs', 2, '--copies', 3, '--durability', 'memory')
     lines = [f'{i:05d}' for i in range(4000)]
