@@ -84,6 +84,25 @@ static struct leat_conn *conn_after(struct sim_world *world, struct leat_conn *f
     return *at;
 }
 
+/* Likewise those of processes that have ended: seventy servers end in a seed. */
+static struct sim_listener *listener_find(struct sim_world *world, const char *address)
+{
+    struct sim_listener **at = &world->listeners;
+    while (*at) {
+        struct sim_listener *listener = *at;
+        if (!listener->actor->process->alive) {
+            *at = listener->next;
+            listener->next = world->listeners_over;
+            world->listeners_over = listener;
+        } else if (strcmp(listener->address, address) == 0) {
+            return listener;
+        } else {
+            at = &listener->next;
+        }
+    }
+    return NULL;
+}
+
 static void buffer_append(uint8_t **at, size_t *used, size_t *capacity, const uint8_t *data,
                           size_t bytes)
 {
@@ -567,9 +586,8 @@ static leat_err net_listen(void *ctx, const char *address, leat_accept_fn on_acc
     struct sim_actor *actor = ctx;
     struct sim_world *world = actor->world;
     sim_port_called(actor);
-    for (struct sim_listener *other = world->listeners; other; other = other->next)
-        if (other->actor->process->alive && strcmp(other->address, address) == 0)
-            return leat_error_set(error, LEAT_E_EXISTS, "%s is in use", address);
+    if (listener_find(world, address))
+        return leat_error_set(error, LEAT_E_EXISTS, "%s is in use", address);
     struct sim_listener *listener = calloc(1, sizeof *listener);
     LEAT_ASSERT(listener != NULL);
     listener->actor = actor;
@@ -629,10 +647,7 @@ static void connecting(struct sim_world *world, struct sim_event *event)
     struct leat_conn *conn = event->a;
     char *address = event->b;
     struct sim_process *process = conn->actor->process;
-    struct sim_listener *listener = world->listeners;
-    while (listener &&
-           !(listener->actor->process->alive && strcmp(listener->address, address) == 0))
-        listener = listener->next;
+    struct sim_listener *listener = listener_find(world, address);
     if (!process->alive || conn->state != CONN_CONNECTING) {
         free(address);
         return;
@@ -793,21 +808,27 @@ static void conns_destroy(struct leat_conn *conn)
     }
 }
 
+static void listeners_destroy(struct sim_listener *listener)
+{
+    for (struct sim_listener *next; listener; listener = next) {
+        next = listener->next;
+        free(listener);
+    }
+}
+
 void sim_net_fini(struct sim_world *world)
 {
     conns_destroy(world->conns);
     conns_destroy(world->conns_over);
-    for (struct sim_listener *listener = world->listeners, *next; listener; listener = next) {
-        next = listener->next;
-        free(listener);
-    }
+    listeners_destroy(world->listeners);
+    listeners_destroy(world->listeners_over);
     for (struct sim_cut *cut = world->cuts, *next; cut; cut = next) {
         next = cut->next;
         free(cut);
     }
     world->cuts = NULL;
     world->conns = world->conns_over = NULL;
-    world->listeners = NULL;
+    world->listeners = world->listeners_over = NULL;
 }
 
 const struct leat_net sim_net_ops = {

@@ -147,7 +147,7 @@ struct sim_world {
     struct sim_process *processes;
     struct leat_conn *conns, *conns_over;
     uint64_t conns_made;
-    struct sim_listener *listeners;
+    struct sim_listener *listeners, *listeners_over;
     uint64_t refuse_until_us;
     struct sim_cut *cuts;
     struct sim_rmem_host *rmem_hosts;
