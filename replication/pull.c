@@ -333,22 +333,21 @@ static void on_pull_reserved(struct leat_keep *keep)
     struct backup_request *request = keep->owner;
     struct leat_backup_pull *pull = request->pull;
     struct replica *rep = request->rep;
-    struct leat_msg_string first = {(const char *)pull->first, pull->first_bytes};
+    uint8_t *first = pull->first; /* the pull is its owner's again when it ends */
+    struct leat_msg_string piece = {(const char *)first, pull->first_bytes};
     leat_err rc = keep->rc;
+    pull->first = NULL;
     backup_request_put(request);
     if (rc) {
         rep->busy--;
         backup_replica_free(rep);
-        leat_mem_free(pull->first);
-        pull->first = NULL;
         pull_end(pull, rc);
-        return;
+    } else {
+        backup_replica_comes(rep, keep->seg); /* it stays busy until it is whole */
+        pull->rep = rep;
+        piece_take(pull, &piece);
     }
-    backup_replica_comes(rep, keep->seg); /* it stays busy until it is whole */
-    pull->rep = rep;
-    piece_take(pull, &first);
-    leat_mem_free(pull->first);
-    pull->first = NULL;
+    leat_mem_free(first);
 }
 
 /* The header says what place it needs. */

@@ -17,6 +17,7 @@ struct scene {
     unsigned to, from[2];
     unsigned done;
     leat_err rc;
+    bool theirs; /* what was asked with is somebody else's memory once it has ended */
 };
 
 static struct replica *replica_of(struct world *world, unsigned node, uint64_t segment)
@@ -34,6 +35,7 @@ static void on_pulled(struct leat_backup_pull *pull, leat_err rc)
     struct scene *scene = pull->owner;
     scene->done++;
     scene->rc = rc;
+    if (scene->theirs) memset(pull, 0x5a, sizeof *pull);
 }
 
 static void scene_look(struct scene *scene, uint64_t segment)
@@ -114,9 +116,13 @@ static leat_err pulled(struct scene *scene, unsigned count)
     for (unsigned i = 0; at < count; i++)
         scene->pull.nodes[at++] = scene->from[i];
     scene->pull.node_count = count;
+    struct leat_backup_pull asked = scene->pull;
     assert_int_equal(leat_backup_pull(backup, &scene->pull), LEAT_OK);
     assert_int_equal(scene->done, before); /* never inside the call */
+    scene->theirs = true;
     until_done(scene, before + 1);
+    scene->theirs = false;
+    scene->pull = asked;
     return scene->rc;
 }
 
