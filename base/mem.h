@@ -10,6 +10,7 @@ enum leat_mem_tag {
     LEAT_MEM_WIRE,
     LEAT_MEM_STORE,
     LEAT_MEM_LOG,
+    LEAT_MEM_ROWS, /* what there is one of for each log, segment, replica, stream or place read to */
     LEAT_MEM_COORDINATOR,
     LEAT_MEM_BROKER,
     LEAT_MEM_CLIENT,

@@ -228,7 +228,8 @@ struct leat_disk {
 enum { LEAT_ARENA_STEP_BYTES = 64 * 1024 * 1024 };
 
 struct leat_arena_grow {
-    void (*on_grown)(struct leat_arena_grow *grow); /* rc LEAT_OK, LEAT_E_NO_MEMORY */
+    /* rc LEAT_OK, LEAT_E_NO_MEMORY; of a shrink LEAT_E_DISK */
+    void (*on_grown)(struct leat_arena_grow *grow);
     leat_err rc;
     void *owner;
 };
@@ -242,6 +243,10 @@ struct leat_arena {
     uint8_t pool_id[16]; /* random, made with the pool: a lost pool has another */
     /** One step more, allocated and touched off the actors' threads. One at a time. */
     void (*grow)(void *ctx, struct leat_arena_grow *grow);
+    /** The last step, of which nothing is used, goes back to the kernel; grown_bytes is lower when
+     * on_grown runs, or the step stays (rc). Not while a grow is under way, nor the other way round.
+     * NULL: it never does. */
+    void (*shrink)(void *ctx, struct leat_arena_grow *grow);
 };
 
 /* ---- one-sided writes into other nodes' memory: base/rmem.h ---- */

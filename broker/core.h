@@ -24,11 +24,12 @@
 
 /* Named limits of the broker: docs/operations.md shows them all. */
 enum {
-    LEAT_CORE_PEERS_MAX = 65536,       /* connections on one core */
-    LEAT_CORE_LOGS_MAX = 131072,       /* logs on one core */
-    LEAT_CORE_APPENDS_MAX = 8192,      /* append requests under way on one core */
-    LEAT_CORE_PARTS_MAX = 32768,       /* their batches beyond the first of each */
-    LEAT_CORE_FETCHES_MAX = 8192,      /* fetch requests under way on one core */
+    LEAT_CORE_PEERS_MAX = 65536,  /* connections on one core */
+    LEAT_CORE_LOGS_MAX = 131072,  /* logs on one core */
+    LEAT_LOG_HEAP_BYTES = 7168,   /* of a log with its first segment: a refusal reckons with it */
+    LEAT_CORE_APPENDS_MAX = 8192, /* append requests under way on one core */
+    LEAT_CORE_PARTS_MAX = 32768,  /* their batches beyond the first of each */
+    LEAT_CORE_FETCHES_MAX = 8192, /* fetch requests under way on one core */
     LEAT_CORE_FETCH_ITEMS_MAX = 32768, /* logs named by them */
     LEAT_CORE_READS_MAX = 512,         /* runs of batches being read or sent */
     LEAT_CORE_CALLS_MAX = 4096,        /* other requests under way */
@@ -178,6 +179,7 @@ struct leat_hosted {
 struct leat_stream {
     struct leat_stream *by_id_next, *by_name_next;
     struct leat_stream_desc *desc;    /* a reference */
+    uint64_t logs;                    /* as counted in logs_known */
     struct leat_begun *begun;         /* a reference: of its logs here, those that have begun */
     struct leat_known_places *places; /* where its copies are; NULL: nobody wanted to know lately */
     bool published;                   /* every core has its logs: it may be told of */
@@ -245,6 +247,7 @@ struct leat_core {
     uint32_t hosted_count, hosted_mask;
     struct leat_stream **streams_by_id, **streams_by_name;
     bool logs_missing;                               /* of some stream here */
+    uint64_t logs_known;                             /* of all streams, wherever they are */
     uint32_t stream_count, stream_mask, stream_seen; /* highest id that came by */
     struct leat_list stream_awaits;
     bool adopted; /* logs of streams that come from now on are made as they come */
@@ -565,6 +568,8 @@ struct leat_node {
     struct leat_mail crashed_mail;
     uint64_t started_us;
     uint64_t pool_bytes, copies_bytes, writer_bytes_max;
+    uint64_t heap_most_bytes;          /* since it was last trimmed; the store's */
+    uint64_t heap_room_bytes;          /* for logs and what is stored, beside a whole pool */
     struct leat_inherited **inherited; /* node.c's */
     size_t inherited_count;
     struct leat_timer name_timer;
@@ -613,6 +618,8 @@ leat_err leat_node_boot_taken(struct leat_node *node, struct leat_error *error) 
 /** Make this core's logs from decisions and what was found. */
 leat_err leat_node_adopt_on_core(struct leat_node *node, struct leat_core *core,
                                  struct leat_error *error) LEAT_NODISCARD;
+/** What the heap takes for logs and what is stored beyond the room that is theirs. Thread: any. */
+uint64_t leat_node_heap_over(const struct leat_node *node);
 /** Memory that is not the pool's; see docs/operations.md. */
 uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
                             uint64_t *out_frame_bytes_per_core);

@@ -39,7 +39,7 @@ struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_l
 static void hosted_grow(struct leat_core *core)
 {
     uint32_t mask = core->hosted_mask * 2 + 1;
-    struct leat_hosted **grown = leat_mem_calloc(LEAT_MEM_BROKER, (size_t)mask + 1, sizeof *grown);
+    struct leat_hosted **grown = leat_mem_calloc(LEAT_MEM_ROWS, (size_t)mask + 1, sizeof *grown);
     if (grown == NULL) return; /* longer chains, still right */
     for (uint32_t i = 0; i <= core->hosted_mask; i++) {
         struct leat_hosted *hosted = core->hosted[i];
@@ -62,7 +62,7 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
                             const struct leat_log_tail *tail, struct leat_hosted **out_hosted)
 {
     if (core->hosted_count >= LEAT_CORE_LOGS_MAX) return LEAT_E_TOO_MANY;
-    struct leat_hosted *hosted = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *hosted);
+    struct leat_hosted *hosted = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *hosted);
     if (hosted == NULL) return LEAT_E_NO_MEMORY;
     hosted->ref = ref;
     hosted->core = core;
@@ -503,8 +503,8 @@ struct leat_stream *leat_stream_find_name(const struct leat_core *core, const ch
 static void streams_grow(struct leat_core *core)
 {
     uint32_t mask = core->stream_mask * 2 + 1;
-    struct leat_stream **ids = leat_mem_calloc(LEAT_MEM_BROKER, (size_t)mask + 1, sizeof *ids);
-    struct leat_stream **names = leat_mem_calloc(LEAT_MEM_BROKER, (size_t)mask + 1, sizeof *names);
+    struct leat_stream **ids = leat_mem_calloc(LEAT_MEM_ROWS, (size_t)mask + 1, sizeof *ids);
+    struct leat_stream **names = leat_mem_calloc(LEAT_MEM_ROWS, (size_t)mask + 1, sizeof *names);
     if (ids == NULL || names == NULL) {
         leat_mem_free(ids);
         leat_mem_free(names);
@@ -530,6 +530,13 @@ static void streams_grow(struct leat_core *core)
     core->stream_mask = mask;
 }
 
+static void logs_count(struct leat_core *core, struct leat_stream *stream)
+{
+    core->logs_known -= stream->logs;
+    stream->logs = (uint64_t)stream->desc->streamlet_count * stream->desc->settings.logs;
+    core->logs_known += stream->logs;
+}
+
 leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
                          struct leat_stream **out_stream)
 {
@@ -538,10 +545,11 @@ leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
         leat_stream_desc_ref(desc);
         leat_stream_desc_unref(stream->desc);
         stream->desc = desc;
+        logs_count(core, stream);
         *out_stream = stream;
         return LEAT_OK;
     }
-    stream = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *stream);
+    stream = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *stream);
     if (stream == NULL) return LEAT_E_NO_MEMORY;
     if (core->stream_count > core->stream_mask) streams_grow(core);
     leat_stream_desc_ref(desc);
@@ -554,6 +562,7 @@ leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
     stream->by_name_next = core->streams_by_name[by_name];
     core->streams_by_name[by_name] = stream;
     core->stream_count++;
+    logs_count(core, stream);
     if (desc->id > core->stream_seen) core->stream_seen = desc->id;
     *out_stream = stream;
     return LEAT_OK;
@@ -589,6 +598,7 @@ void leat_stream_remove(struct leat_core *core, struct leat_stream *stream)
         at = &(*at)->by_name_next;
     *at = stream->by_name_next;
     core->stream_count--;
+    core->logs_known -= stream->logs;
     stream_tell_waiters(stream);
     leat_places_forget(core, stream);
     leat_begun_unref(stream->begun);

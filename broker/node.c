@@ -29,6 +29,7 @@ enum {
     FRAMES_BYTES_MAX = 64 * MIB,
     DOOR_BYTES_MIN = 4 * MIB,
     DOOR_BYTES_MAX = 64 * MIB,
+    HEAP_TRIM_BYTES = 16 * MIB, /* freed logs' that the heap may keep for itself */
 };
 
 uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
@@ -62,7 +63,8 @@ uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores)
     return share < DOOR_BYTES_MAX ? share : DOOR_BYTES_MAX;
 }
 
-uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores)
+/* What is left after all that has a place of its own. 0: the budget is too small. */
+static uint64_t pool_share(uint64_t memory_bytes, uint32_t cores)
 {
     uint32_t buffers;
     uint64_t frames;
@@ -74,7 +76,39 @@ uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores)
     uint64_t more = cores * (leat_node_warm_bytes(memory_bytes, cores) +
                              leat_node_door_bytes(memory_bytes, cores));
     if (memory_bytes - overhead >= more + LEAT_ARENA_STEP_BYTES) overhead += more;
-    return LEAT_ALIGN_DOWN(memory_bytes - overhead, (uint64_t)LEAT_ARENA_STEP_BYTES);
+    return memory_bytes - overhead;
+}
+
+uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores)
+{
+    return LEAT_ALIGN_DOWN(pool_share(memory_bytes, cores), (uint64_t)LEAT_ARENA_STEP_BYTES);
+}
+
+uint64_t leat_node_heap_room(uint64_t memory_bytes, uint32_t cores)
+{
+    /* What is no whole step of the pool is theirs, too. */
+    return OVERHEAD_CATALOGUE_BYTES + pool_share(memory_bytes, cores) -
+           leat_node_pool_bytes(memory_bytes, cores);
+}
+
+uint64_t leat_node_heap_over(const struct leat_node *node)
+{
+    const struct leat_node_options *options = &node->options;
+    uint64_t bytes = options->heap_bytes != NULL ? options->heap_bytes(options->heap_ctx) : 0;
+    return bytes > node->heap_room_bytes ? bytes - node->heap_room_bytes : 0;
+}
+
+static uint64_t node_less_bytes(void *owner)
+{
+    struct leat_node *node = owner;
+    uint64_t bytes = node->options.heap_bytes(node->options.heap_ctx);
+    if (bytes > node->heap_most_bytes) node->heap_most_bytes = bytes;
+    /* Before the pool grows into it. */
+    if (node->options.heap_trim != NULL && bytes + HEAP_TRIM_BYTES < node->heap_most_bytes) {
+        node->options.heap_trim(node->options.heap_ctx);
+        node->heap_most_bytes = bytes;
+    }
+    return bytes > node->heap_room_bytes ? bytes - node->heap_room_bytes : 0;
 }
 
 uint64_t leat_node_own_pool_bytes(uint64_t pool_bytes, bool clustered)
@@ -123,6 +157,7 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     node->writer_bytes_max =
         LEAT_ALIGN_DOWN(node->copies_bytes / NODE_WRITERS_MIN, (uint64_t)LEAT_ARENA_STEP_BYTES);
     if (node->writer_bytes_max == 0) node->writer_bytes_max = LEAT_ARENA_STEP_BYTES;
+    node->heap_room_bytes = leat_node_heap_room(options->memory_bytes, options->cores);
     leat_err rc = LEAT_OK;
     node->complaints =
         leat_mem_calloc(LEAT_MEM_BROKER, LEAT_COMPLAINTS_MAX, sizeof *node->complaints);
@@ -215,7 +250,6 @@ static leat_err node_open_store(struct leat_node *node, struct leat_store_option
         store->inherited = arenas;
         store->inherited_count = node->inherited_count;
         store->on_inherited_free = inherited_on_free;
-        store->owner = node;
     }
     return leat_store_open(node->options.store_env, store, &node->store, error);
 }
@@ -229,6 +263,8 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
             options->flush_delay_us ? options->flush_delay_us : LEAT_NODE_FLUSH_DELAY_US,
         .scrub_bytes_per_second = options->scrub_bytes_per_second,
         .events = {node_on_evict_wanted, node_on_flushed, node_on_damaged},
+        .less_bytes = options->heap_bytes != NULL ? node_less_bytes : NULL,
+        .owner = node,
         .cpu_ns = options->cluster.thread_cpu_ns,
     };
     memcpy(store.cluster_id, node->cluster_id, sizeof store.cluster_id);

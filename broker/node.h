@@ -66,9 +66,15 @@ struct leat_node_options {
     const char *name;           /* of the node, for people */
     const char *listen_address; /* "HOST:PORT" */
     const char *version;        /* for STATUS */
-    uint64_t memory_bytes;  /* whole budget; the pool gets what is left after the named overheads */
-    bool auto_create;       /* METADATA may create streams */
-    uint64_t park_after_us; /* 0: LEAT_NODE_PARK_AFTER_US */
+    uint64_t memory_bytes; /* whole budget; the pool gets what is left after the named overheads */
+    /* What the heap takes for all that there is one of for each log, stream, segment and replica. What it takes
+     * beyond what the budget foresees, the pool gives up. Thread: any. NULL: not counted. */
+    uint64_t (*heap_bytes)(void *ctx);
+    /** That fell by much: what was freed goes back to the kernel. Thread: store. NULL: it does so by itself. */
+    void (*heap_trim)(void *ctx);
+    void *heap_ctx;
+    bool auto_create;              /* METADATA may create streams */
+    uint64_t park_after_us;        /* 0: LEAT_NODE_PARK_AFTER_US */
     uint64_t offsets_retention_us; /* of consumer sets and groups without members; 0: for ever */
     uint64_t flush_delay_us;       /* 0: LEAT_NODE_FLUSH_DELAY_US */
     /* Of the coordinator's log: how large its files are, and after how much a snapshot replaces it; 0:
@@ -119,6 +125,8 @@ void leat_node_destroy(struct leat_node **node);
 uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores);
 /** Of that, what the node's own segments get: all, or in a cluster half. The rest is for replicas. */
 uint64_t leat_node_own_pool_bytes(uint64_t pool_bytes, bool clustered);
+/** Room for what the heap takes for logs and what is stored, beside a whole pool. Thread: any. */
+uint64_t leat_node_heap_room(uint64_t memory_bytes, uint32_t cores);
 /** Sentences about what is damaged or incomplete, found at start: each(arg, line). Thread: core 0,
  * after on_ready. */
 void leat_node_complaints(const struct leat_node *node, void (*each)(void *arg, const char *line),

@@ -167,7 +167,7 @@ static bool places_init(struct places *places, struct leat_core *core,
     uint32_t count = desc->streamlet_count * desc->settings.logs;
     leat_list_init(&places->parts);
     leat_list_init(&places->link);
-    places->logs = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *places->logs);
+    places->logs = leat_mem_calloc(LEAT_MEM_ROWS, count, sizeof *places->logs);
     if (places->logs == NULL) return false;
     places->core = core;
     places->desc = desc;
@@ -253,7 +253,7 @@ static void ask_on_done(struct places *places)
 
 static bool ask_start(struct leat_core *core, struct leat_known_places *known)
 {
-    struct places *places = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *places);
+    struct places *places = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *places);
     if (places == NULL || !places_init(places, core, known->stream->desc)) {
         leat_mem_free(places);
         return false;

@@ -150,7 +150,8 @@ static void status_answer(struct status_call *status)
         .uptime_ms = (leat_core_now(core) - node->started_us) / 1000,
         .cpu_us = node->options.cpu_us != NULL ? node->options.cpu_us(node->options.cpu_ctx) : 0,
         .memory_budget = node->options.memory_bytes,
-        .memory_used = node->options.memory_bytes - node->pool_bytes + usage.memory_used,
+        .memory_used = node->options.memory_bytes - node->pool_bytes + usage.memory_used +
+                       leat_node_heap_over(node),
         .disk_free = status->disk_free,
         .cores = node->options.cores,
         .accounts = status->accounts,

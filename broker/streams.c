@@ -32,6 +32,42 @@ leat_err leat_stream_size_allowed(const struct leat_core *core,
     return LEAT_OK;
 }
 
+/* A node's share of so many logs, while one node is not there. */
+static uint64_t share_of(const struct leat_core *core, uint64_t logs)
+{
+    uint64_t nodes = 0;
+    for (uint32_t i = 0; i < core->members.count; i++)
+        nodes += core->members.rows[i]->info.state == LEAT_NODE_UP;
+    nodes = nodes > 1 ? nodes - 1 : 1;
+    return (logs + nodes - 1) / nodes;
+}
+
+leat_err leat_stream_memory_allowed(const struct leat_core *core, struct leat_msg_string name,
+                                    const struct leat_stream_settings *settings,
+                                    struct leat_error *error)
+{
+    const struct leat_node *node = core->node;
+    if (node->options.heap_bytes == NULL) return LEAT_OK;
+    if (leat_stream_find_name(core, name.text, name.bytes) != NULL) return LEAT_OK;
+    uint64_t streamlets = settings->streamlets == 0 ? 1 : settings->streamlets;
+    uint64_t logs = settings->logs == 0 ? node->options.cores : settings->logs;
+    uint64_t takes = share_of(core, core->logs_known + streamlets * logs) * LEAT_LOG_HEAP_BYTES;
+    uint64_t room = node->heap_room_bytes + node->pool_bytes - LEAT_ARENA_STEP_BYTES;
+    /* What is stored takes memory as well, and is counted where it is. */
+    uint64_t other = node->options.heap_bytes(node->options.heap_ctx);
+    uint64_t own = share_of(core, core->logs_known) * LEAT_LOG_HEAP_BYTES;
+    other = other > own ? other - own : 0;
+    if (takes + other <= room) return LEAT_OK;
+    uint64_t left = room > other ? room - other : 0;
+    return leat_error_set(
+        error, LEAT_E_TOO_MANY,
+        "with %llu logs more a node's logs take up to %llu MiB, and its memory budget of "
+        "%llu MiB leaves %llu MiB for them: fewer streamlets or logs, delete "
+        "streams, or a larger --memory on every node",
+        (unsigned long long)(streamlets * logs), (unsigned long long)(takes >> 20),
+        (unsigned long long)(node->options.memory_bytes >> 20), (unsigned long long)(left >> 20));
+}
+
 static void request_init(struct leat_coordinate *request, const struct leat_core *core,
                          enum leat_coordinate_kind kind, const char *name, size_t name_bytes)
 {

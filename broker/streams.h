@@ -12,6 +12,12 @@ leat_err leat_stream_size_allowed(const struct leat_core *core,
                                   const struct leat_stream_settings *settings,
                                   struct leat_error *error) LEAT_NODISCARD;
 
+/** And would they leave a node a step of its pool for segments? With one node fewer than there are.
+ * A stream that exists is left to who makes it, to say so. */
+leat_err leat_stream_memory_allowed(const struct leat_core *core, struct leat_msg_string name,
+                                    const struct leat_stream_settings *settings,
+                                    struct leat_error *error) LEAT_NODISCARD;
+
 /* Find streams by name, create what is missing if that is wanted, and wait until every core serves
  * them: one after the other. What is not found then does not exist. Caller's storage. */
 struct leat_seeker {

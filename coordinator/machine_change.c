@@ -49,11 +49,10 @@ static leat_err tables_grow(struct leat_machine_stream *stream, uint32_t streaml
 {
     uint32_t logs = streamlets * stream->desc->settings.logs;
     struct leat_machine_log *grown =
-        leat_mem_realloc(LEAT_MEM_COORDINATOR, stream->logs, logs, sizeof *grown);
+        leat_mem_realloc(LEAT_MEM_ROWS, stream->logs, logs, sizeof *grown);
     if (!grown) return LEAT_E_NO_MEMORY;
     stream->logs = grown;
-    uint16_t *owners =
-        leat_mem_realloc(LEAT_MEM_COORDINATOR, stream->owners, streamlets, sizeof *owners);
+    uint16_t *owners = leat_mem_realloc(LEAT_MEM_ROWS, stream->owners, streamlets, sizeof *owners);
     if (!owners) return LEAT_E_NO_MEMORY;
     stream->owners = owners;
     return LEAT_OK;

@@ -108,7 +108,7 @@ static leat_err names_reserve(struct leat_machine *machine)
 {
     if ((machine->stream_count + 1) * 2 <= machine->name_capacity) return LEAT_OK;
     uint32_t capacity = machine->name_capacity == 0 ? 64 : machine->name_capacity * 2;
-    uint32_t *names = leat_mem_calloc(LEAT_MEM_COORDINATOR, capacity, sizeof *names);
+    uint32_t *names = leat_mem_calloc(LEAT_MEM_ROWS, capacity, sizeof *names);
     if (!names) return LEAT_E_NO_MEMORY;
     leat_mem_free(machine->names);
     machine->names = names;
@@ -124,8 +124,8 @@ static leat_err streams_reserve(struct leat_machine *machine)
 {
     if (machine->stream_count < machine->stream_capacity) return LEAT_OK;
     uint32_t capacity = machine->stream_capacity == 0 ? 64 : machine->stream_capacity * 2;
-    void *streams = leat_mem_realloc(LEAT_MEM_COORDINATOR, machine->streams, capacity,
-                                     sizeof *machine->streams);
+    void *streams =
+        leat_mem_realloc(LEAT_MEM_ROWS, machine->streams, capacity, sizeof *machine->streams);
     if (!streams) return LEAT_E_NO_MEMORY;
     machine->streams = streams;
     machine->stream_capacity = capacity;
@@ -141,9 +141,8 @@ leat_err leat_machine_stream_add(struct leat_machine *machine, struct leat_strea
     uint32_t log_count = desc->settings.streamlets * desc->settings.logs;
     if (names_reserve(machine) != LEAT_OK || streams_reserve(machine) != LEAT_OK)
         return LEAT_E_NO_MEMORY;
-    struct leat_machine_log *logs = leat_mem_calloc(LEAT_MEM_COORDINATOR, log_count, sizeof *logs);
-    uint16_t *owners =
-        leat_mem_calloc(LEAT_MEM_COORDINATOR, desc->settings.streamlets, sizeof *owners);
+    struct leat_machine_log *logs = leat_mem_calloc(LEAT_MEM_ROWS, log_count, sizeof *logs);
+    uint16_t *owners = leat_mem_calloc(LEAT_MEM_ROWS, desc->settings.streamlets, sizeof *owners);
     if (!logs || !owners) {
         leat_mem_free(logs);
         leat_mem_free(owners);
@@ -190,9 +189,8 @@ struct leat_stream_desc *leat_machine_desc_create(uint32_t id, const char *name,
                                                   const struct leat_stream_settings *settings)
 {
     LEAT_ASSERT_CMP(name_bytes, <=, LEAT_STREAM_NAME_BYTES_MAX);
-    struct leat_stream_desc *desc =
-        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1,
-                        sizeof *desc + (size_t)settings->streamlets * sizeof desc->streamlets[0]);
+    struct leat_stream_desc *desc = leat_mem_calloc(
+        LEAT_MEM_ROWS, 1, sizeof *desc + (size_t)settings->streamlets * sizeof desc->streamlets[0]);
     if (!desc) return NULL;
     atomic_init(&desc->refs, 1);
     desc->id = id;

@@ -137,7 +137,9 @@ create_settings(struct leat_kafka_request *request,
         if (leat_kafka_config_set(settings, &change, in->configs.at[i].name,
                                   in->configs.at[i].value, true, error) != LEAT_OK)
             return LEAT_KAFKA_INVALID_CONFIG;
-    if (leat_stream_size_allowed(request->core, settings, error) != LEAT_OK)
+    struct leat_msg_string name = {in->name.text, (uint32_t)in->name.bytes};
+    if (leat_stream_size_allowed(request->core, settings, error) != LEAT_OK ||
+        leat_stream_memory_allowed(request->core, name, settings, error) != LEAT_OK)
         return LEAT_KAFKA_INVALID_PARTITIONS;
     if (settings->copies > 1 && settings->copies > nodes_up(request->core)) {
         leat_error_set(error, LEAT_E_INVALID, "there are %u nodes for %u copies",

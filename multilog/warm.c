@@ -372,7 +372,7 @@ static void warm_read(struct leat_log *log, struct log_slot *last, uint32_t coun
     const struct leat_segment *seg = last->seg;
     size_t bytes = LEAT_ALIGN_UP((size_t)count, (size_t)BLOCK_BYTES);
     if (!warm_bytes_take(log, bytes + BLOCK_BYTES)) return;
-    log->warm_buffer = leat_mem_calloc(LEAT_MEM_LOG, bytes + BLOCK_BYTES, 1);
+    log->warm_buffer = leat_mem_calloc(LEAT_MEM_BROKER, bytes + BLOCK_BYTES, 1);
     if (!log->warm_buffer) {
         warm_bytes_give(log);
         log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;

@@ -46,6 +46,7 @@ struct os_arena {
     pthread_t grower;
     pthread_mutex_t lock; /* leaf */
     pthread_cond_t wake;
+    bool shrinks; /* what is asked for; else it grows. Handed over like `growing` */
     bool grower_started, asked, stop; /* asked, stop: guarded by `lock` */
 };
 
@@ -65,13 +66,30 @@ static leat_err step_grow(struct os_arena *arena)
     return LEAT_OK;
 }
 
+/* SUBTLE: the header goes first. Killed between any two of these, the next start finds no step in the header
+ * whose bytes are gone, and cuts off what lies behind the last one. */
+static leat_err step_shrink(struct os_arena *arena)
+{
+    uint64_t step = arena->port.grown_bytes / LEAT_ARENA_STEP_BYTES - 1;
+    /* A device that writes from here has it pinned, whatever becomes of the file. */
+    struct leat_os_world *world = arena->actor->world;
+    if (world->rmem != NULL && leat_os_rmem_no_verbs(world) == NULL) return LEAT_E_DISK;
+    __atomic_store_n(&arena->header->steps, step, __ATOMIC_RELEASE);
+    leat_err rc = leat_os_step_shrink(arena->fd, step, arena->port.base);
+    if (rc) __atomic_store_n(&arena->header->steps, step + 1, __ATOMIC_RELEASE);
+    return rc;
+}
+
 static void grown_deliver(void *actor, struct leat_mail *mail)
 {
     (void)actor;
     struct os_arena *arena = LEAT_CONTAINER(mail, struct os_arena, grown_mail);
     struct leat_arena_grow *grow = arena->growing;
     arena->growing = NULL;
-    if (grow->rc == LEAT_OK) arena->port.grown_bytes += LEAT_ARENA_STEP_BYTES;
+    if (grow->rc == LEAT_OK && arena->shrinks)
+        arena->port.grown_bytes -= LEAT_ARENA_STEP_BYTES;
+    else if (grow->rc == LEAT_OK)
+        arena->port.grown_bytes += LEAT_ARENA_STEP_BYTES;
     grow->on_grown(grow);
 }
 
@@ -85,7 +103,9 @@ static void *grower_main(void *arg)
         if (arena->asked) {
             arena->asked = false;
             (void)pthread_mutex_unlock(&arena->lock);
-            arena->growing->rc = step_grow(arena);
+            uint64_t below = arena->port.grown_bytes / LEAT_ARENA_STEP_BYTES - arena->shrinks;
+            if (inherited > below) inherited = below; /* not to be touched any more */
+            arena->growing->rc = arena->shrinks ? step_shrink(arena) : step_grow(arena);
             leat_os_mail_push(arena->actor, &arena->grown_mail);
             (void)pthread_mutex_lock(&arena->lock);
         } else if (touched < inherited) {
@@ -100,14 +120,14 @@ static void *grower_main(void *arg)
     return NULL;
 }
 
-static void arena_grow(void *ctx, struct leat_arena_grow *grow)
+static void arena_ask(struct os_arena *arena, struct leat_arena_grow *grow, bool shrinks)
 {
-    struct os_arena *arena = ctx;
     LEAT_ASSERT(arena->growing == NULL);
     LEAT_ASSERT(grow->on_grown != NULL);
     arena->growing = grow;
+    arena->shrinks = shrinks;
     arena->grown_mail.deliver = grown_deliver;
-    if (arena->port.grown_bytes + LEAT_ARENA_STEP_BYTES > arena->port.limit_bytes) {
+    if (!shrinks && arena->port.grown_bytes + LEAT_ARENA_STEP_BYTES > arena->port.limit_bytes) {
         grow->rc = LEAT_E_NO_MEMORY;
         leat_os_mail_push(arena->actor, &arena->grown_mail);
         return;
@@ -116,6 +136,16 @@ static void arena_grow(void *ctx, struct leat_arena_grow *grow)
     arena->asked = true;
     (void)pthread_mutex_unlock(&arena->lock);
     (void)pthread_cond_signal(&arena->wake);
+}
+
+static void arena_grow(void *ctx, struct leat_arena_grow *grow)
+{
+    arena_ask(ctx, grow, false);
+}
+
+static void arena_shrink(void *ctx, struct leat_arena_grow *grow)
+{
+    arena_ask(ctx, grow, true);
 }
 
 /* ---- the pool file ---- */
@@ -202,6 +232,9 @@ static leat_err pool_inherit(struct os_arena *arena, uint64_t *out_steps, struct
         memcmp(header->boot_id, boot_id, BOOT_ID_BYTES) == 0 &&
         header->steps <= bytes / LEAT_ARENA_STEP_BYTES) {
         *out_steps = header->steps;
+        /* A step that was being made, or given back, when its process was killed. */
+        if (ftruncate(arena->fd, (off_t)(POOL_DATA_OFFSET + header->steps * LEAT_ARENA_STEP_BYTES)))
+            return leat_error_set(error, LEAT_E_DISK, "can't cut the pool: %s", strerror(errno));
         leat_os_pool_name_owner(arena->header, arena->data_dir);
         return LEAT_OK;
     }
@@ -267,6 +300,7 @@ leat_err leat_os_arena_open(struct leat_os_world *world, unsigned number, uint64
     arena->fd = -1;
     arena->port.ctx = arena;
     arena->port.grow = arena_grow;
+    arena->port.shrink = arena_shrink;
     (void)pthread_mutex_init(&arena->lock, NULL);
     (void)pthread_cond_init(&arena->wake, NULL);
     (void)leat_os_pools_collect("/dev/shm");

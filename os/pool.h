@@ -53,6 +53,8 @@ enum { HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
 /** Allocated, mapped, touched; in huge pages where in_memory and the kernel allow it. After it no store
  * to the step can fail. LEAT_E_NO_MEMORY. */
 leat_err leat_os_step_grow(int fd, uint64_t step, uint8_t *base, bool in_memory) LEAT_NODISCARD;
+/** The last step's addresses become unusable, its memory goes back to the kernel. LEAT_E_DISK: it stays as it is. */
+leat_err leat_os_step_shrink(int fd, uint64_t step, uint8_t *base) LEAT_NODISCARD;
 /** Addresses without memory, on a huge page's boundary; munmap() gives them back. NULL: none. */
 uint8_t *leat_os_addresses_reserve(uint64_t bytes);
 leat_err leat_os_step_map(int fd, uint64_t step, uint8_t *base) LEAT_NODISCARD;

@@ -1,6 +1,7 @@
 /* Steps of pool files: allocated, mapped and touched 64 MiB at a time. */
 #include "os/pool.h"
 
+#include "base/diary.h"
 #include "base/port.h"
 #include "os/os.h"
 
@@ -83,6 +84,17 @@ leat_err leat_os_step_grow(int fd, uint64_t step, uint8_t *base, bool in_memory)
     } while (failed && errno == EINTR);
     if (failed) return LEAT_E_NO_MEMORY;
     leat_os_step_touch(base + step * LEAT_ARENA_STEP_BYTES, true);
+    return LEAT_OK;
+}
+
+leat_err leat_os_step_shrink(int fd, uint64_t step, uint8_t *base)
+{
+    /* A stray access must find nothing, rather than SIGBUS behind the end of a file. */
+    void *at = mmap(base + step * LEAT_ARENA_STEP_BYTES, LEAT_ARENA_STEP_BYTES, PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (at == MAP_FAILED) return LEAT_E_DISK;
+    if (ftruncate(fd, step_offset(step)))
+        leat_diary_warn("the pool stays longer than it is used: %s", strerror(errno));
     return LEAT_OK;
 }
 

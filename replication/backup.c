@@ -10,11 +10,11 @@ static leat_err slots_grow(struct leat_backup *backup)
 {
     uint32_t count = backup->slot_count + BACKUP_SLOTS_PER_STEP;
     if (count > BACKUP_SLOTS_MAX) return LEAT_E_TOO_MANY;
-    void *slots = leat_mem_realloc(LEAT_MEM_STORE, backup->slots, count, sizeof *backup->slots);
+    void *slots = leat_mem_realloc(LEAT_MEM_ROWS, backup->slots, count, sizeof *backup->slots);
     if (!slots) return LEAT_E_NO_MEMORY;
     backup->slots = slots;
     void *generations =
-        leat_mem_realloc(LEAT_MEM_STORE, backup->generations, count, sizeof *backup->generations);
+        leat_mem_realloc(LEAT_MEM_ROWS, backup->generations, count, sizeof *backup->generations);
     if (!generations) return LEAT_E_NO_MEMORY;
     backup->generations = generations;
     for (uint32_t i = backup->slot_count; i < count; i++) {
@@ -34,7 +34,7 @@ leat_err backup_replica_new(struct leat_backup *backup, struct replica **out_rep
         leat_err rc = slots_grow(backup);
         if (rc) return rc;
     }
-    struct replica *rep = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *rep);
+    struct replica *rep = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *rep);
     if (!rep) return LEAT_E_NO_MEMORY;
     backup->slot_free_hint = slot + 1;
     backup->slots[slot] = rep;

@@ -190,7 +190,7 @@ leat_err leat_primary_log_create(struct leat_primary *primary,
 {
     LEAT_ASSERT(options->copies > 1 && options->copies <= LEAT_COPIES_MAX);
     LEAT_ASSERT(options->min_copies >= 1 && options->min_copies <= options->copies);
-    struct leat_primary_log *log = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *log);
+    struct leat_primary_log *log = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *log);
     if (!log) return LEAT_E_NO_MEMORY;
     log->primary = primary;
     log->options = *options;

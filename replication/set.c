@@ -6,7 +6,7 @@
 struct rep_set *rep_set_new(struct leat_primary_log *log, struct leat_segment_id id,
                             uint32_t capacity)
 {
-    struct rep_set *set = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *set);
+    struct rep_set *set = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *set);
     if (!set) return NULL;
     set->log = log;
     set->id = id;

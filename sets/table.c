@@ -21,7 +21,7 @@ bool leat_set_peopled(const struct leat_set *set)
 
 struct leat_set *leat_set_create(const char *name, enum leat_sets_mode mode)
 {
-    struct leat_set *set = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *set);
+    struct leat_set *set = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *set);
     if (!set) return NULL;
     snprintf(set->name, sizeof set->name, "%s", name);
     set->mode = mode;
@@ -54,8 +54,8 @@ struct leat_set_member *leat_set_member_find(struct leat_set *set, const char *i
 
 struct leat_set_member *leat_set_member_add(struct leat_set *set)
 {
-    void *members = leat_mem_realloc(LEAT_MEM_BROKER, set->members, set->member_count + 1,
-                                     sizeof *set->members);
+    void *members =
+        leat_mem_realloc(LEAT_MEM_ROWS, set->members, set->member_count + 1, sizeof *set->members);
     if (!members) return NULL;
     set->members = members;
     struct leat_set_member *member = &set->members[set->member_count++];
@@ -113,7 +113,7 @@ struct leat_set_log *leat_set_log_add(struct leat_set *set, struct leat_log_ref 
     if (found) return found;
     if (set->log_count == set->log_room) {
         uint32_t room = set->log_room ? set->log_room * 2 : 4;
-        void *logs = leat_mem_realloc(LEAT_MEM_BROKER, set->logs, room, sizeof *set->logs);
+        void *logs = leat_mem_realloc(LEAT_MEM_ROWS, set->logs, room, sizeof *set->logs);
         if (!logs) return NULL;
         set->logs = logs;
         set->log_room = room;
@@ -316,7 +316,7 @@ static leat_err group_commit(struct leat_set_log *log, uint64_t group, uint64_t 
         return LEAT_OK;
     }
     void *groups =
-        leat_mem_realloc(LEAT_MEM_BROKER, log->groups, log->group_count + 1, sizeof *log->groups);
+        leat_mem_realloc(LEAT_MEM_ROWS, log->groups, log->group_count + 1, sizeof *log->groups);
     if (!groups) return LEAT_E_NO_MEMORY;
     log->groups = groups;
     memmove(&log->groups[i + 1], &log->groups[i], (log->group_count - i) * sizeof *log->groups);
@@ -514,7 +514,7 @@ static bool log_decode(struct leat_msg_reader *reader, struct leat_set *set)
     if (reader->failed || numbers % 2 != 0 || numbers > 2 * (LEAT_SETS_GROUPS_AHEAD_MAX + 1))
         return false;
     if (numbers > 0) {
-        log->groups = leat_mem_calloc(LEAT_MEM_BROKER, numbers / 2, sizeof *log->groups);
+        log->groups = leat_mem_calloc(LEAT_MEM_ROWS, numbers / 2, sizeof *log->groups);
         if (!log->groups) return false;
     }
     log->group_count = numbers / 2;

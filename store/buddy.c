@@ -17,7 +17,7 @@ leat_err leat_buddy_init(struct leat_buddy *buddy, uint32_t units)
         words += words_of(units, order);
     uint64_t *storage = leat_mem_calloc(LEAT_MEM_STORE, words ? words : 1, sizeof *storage);
     if (!storage) return LEAT_E_NO_MEMORY;
-    *buddy = (struct leat_buddy){.units = units, .storage = storage};
+    *buddy = (struct leat_buddy){.units = units, .limit = units, .storage = storage};
     for (unsigned order = 0; order < LEAT_BUDDY_ORDERS; order++) {
         buddy->bits[order] = storage;
         storage += words_of(units, order);
@@ -34,6 +34,12 @@ void leat_buddy_fini(struct leat_buddy *buddy)
 static bool is_free(const struct leat_buddy *buddy, uint32_t block, unsigned order)
 {
     return buddy->bits[order][block / 64] >> (block % 64) & 1;
+}
+
+/* Blocks lie on one side of the limit, which is a multiple of the largest. */
+static uint32_t *count_of(struct leat_buddy *buddy, uint32_t unit)
+{
+    return unit < buddy->limit ? &buddy->free_units : &buddy->past_units;
 }
 
 static void set_free(struct leat_buddy *buddy, uint32_t block, unsigned order)
@@ -56,8 +62,9 @@ void leat_buddy_give(struct leat_buddy *buddy, uint32_t unit, unsigned order)
     LEAT_ASSERT_CMP(order, <, LEAT_BUDDY_ORDERS);
     LEAT_ASSERT_CMP((uint64_t)unit + (1u << order), <=, buddy->units);
     LEAT_ASSERT_CMP(unit % (1u << order), ==, 0);
-    buddy->free_units += 1u << order;
-    LEAT_ASSERT_CMP(buddy->free_units, <=, buddy->units);
+    *count_of(buddy, unit) += 1u << order;
+    LEAT_ASSERT_CMP(buddy->free_units, <=, buddy->limit);
+    LEAT_ASSERT_CMP(buddy->past_units, <=, buddy->units - buddy->limit);
     uint32_t block = unit >> order;
     while (order + 1 < LEAT_BUDDY_ORDERS && is_free(buddy, block ^ 1, order)) {
         set_taken(buddy, block ^ 1, order);
@@ -107,6 +114,7 @@ static bool find_free(struct leat_buddy *buddy, unsigned order, uint32_t *out_bl
     for (; word < words; word++) {
         for (uint64_t bits = buddy->bits[order][word]; bits; bits &= bits - 1) {
             *out_block = word * 64 + (uint32_t)__builtin_ctzll(bits);
+            if (*out_block << order >= buddy->limit) return false;
             if (!is_kept(buddy, *out_block, order)) return true;
         }
     }
@@ -127,6 +135,22 @@ bool leat_buddy_take(struct leat_buddy *buddy, unsigned order, uint32_t *out_uni
     buddy->free_units -= 1u << order;
     *out_unit = unit;
     return true;
+}
+
+void leat_buddy_limit_set(struct leat_buddy *buddy, uint32_t limit)
+{
+    const unsigned order = LEAT_BUDDY_ORDERS - 1;
+    LEAT_ASSERT_CMP(limit, <=, buddy->units);
+    LEAT_ASSERT_CMP(limit % (1u << order), ==, 0);
+    uint32_t from = limit < buddy->limit ? limit : buddy->limit;
+    uint32_t end = limit < buddy->limit ? buddy->limit : limit;
+    uint32_t units = 0;
+    for (; from < end; from += 1u << order)
+        units += leat_buddy_free_in(buddy, from, order);
+    bool lower = limit < buddy->limit;
+    buddy->limit = limit;
+    buddy->free_units = lower ? buddy->free_units - units : buddy->free_units + units;
+    buddy->past_units = lower ? buddy->past_units + units : buddy->past_units - units;
 }
 
 void leat_buddy_keep(struct leat_buddy *buddy, uint32_t unit, unsigned order)
@@ -162,7 +186,7 @@ bool leat_buddy_claim(struct leat_buddy *buddy, uint32_t unit, unsigned order)
         if (!is_free(buddy, unit >> from, from)) continue;
         set_taken(buddy, unit >> from, from);
         split_down(buddy, unit, from, order);
-        buddy->free_units -= 1u << order;
+        *count_of(buddy, unit) -= 1u << order;
         return true;
     }
     return false;

@@ -11,7 +11,8 @@ enum { LEAT_BUDDY_ORDERS = 10 }; /* block of order k = 2^k units; 16 KiB .. 8 Mi
 
 struct leat_buddy {
     uint32_t units;
-    uint32_t free_units;
+    uint32_t limit;                  /* units from here on are free or taken, but never given out */
+    uint32_t free_units, past_units; /* free: before the limit; past it */
     uint32_t free_count[LEAT_BUDDY_ORDERS];
     uint32_t hint[LEAT_BUDDY_ORDERS];  /* no bit is set in a word before this one */
     uint64_t *bits[LEAT_BUDDY_ORDERS]; /* bit i of order k: block [i << k, (i + 1) << k) is free */
@@ -19,7 +20,7 @@ struct leat_buddy {
     uint32_t kept_from, kept_end; /* units that leat_buddy_take() leaves alone; equal: none */
 };
 
-/** All units taken. units: a multiple of 2^(LEAT_BUDDY_ORDERS - 1). LEAT_E_NO_MEMORY. */
+/** All units taken, the limit at the end. units: a multiple of 2^(LEAT_BUDDY_ORDERS - 1). LEAT_E_NO_MEMORY. */
 leat_err leat_buddy_init(struct leat_buddy *buddy, uint32_t units) LEAT_NODISCARD;
 void leat_buddy_fini(struct leat_buddy *buddy);
 /** Make [from, from + count), all taken, free. Thread: store. */
@@ -30,6 +31,8 @@ bool leat_buddy_take(struct leat_buddy *buddy, unsigned order, uint32_t *out_uni
 void leat_buddy_give(struct leat_buddy *buddy, uint32_t unit, unsigned order);
 /** Take this very block. false: a part of it is taken already. Thread: store. */
 bool leat_buddy_claim(struct leat_buddy *buddy, uint32_t unit, unsigned order);
+/** Units from `limit` on are not for leat_buddy_take(). A multiple like units. Thread: store. */
+void leat_buddy_limit_set(struct leat_buddy *buddy, uint32_t limit);
 /** Keep a block's units from leat_buddy_take(), free or not, until keep_none(). Thread: store. */
 void leat_buddy_keep(struct leat_buddy *buddy, uint32_t unit, unsigned order);
 void leat_buddy_keep_none(struct leat_buddy *buddy);

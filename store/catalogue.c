@@ -177,7 +177,7 @@ leat_err leat_catalogue_cluster_set(struct leat_catalogue *cat, const uint8_t cl
 static leat_err chunk_add(struct leat_catalogue *cat)
 {
     LEAT_ASSERT_CMP(cat->chunk_count, <, LEAT_STORE_CHUNKS_MAX);
-    struct leat_row_chunk *chunk = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *chunk);
+    struct leat_row_chunk *chunk = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *chunk);
     if (!chunk) return LEAT_E_NO_MEMORY;
     cat->chunks[cat->chunk_count++] = chunk;
     return LEAT_OK;

@@ -11,7 +11,8 @@ bool leat_flush_pressed(const struct leat_store *store)
 {
     uint64_t used = leat_pool_used(&store->pool), spare = store->cached_bytes + store->asked_bytes;
     return store->flush_all_done != NULL || store->memory_wait_count != 0 ||
-           used > store->pool.limit_bytes / 2 + spare || leat_arenas_pressed(store);
+           leat_pool_past_bytes(&store->pool) != 0 || used > store->pool.limit_bytes / 2 + spare ||
+           leat_arenas_pressed(store);
 }
 
 static struct leat_held *dirty_first(const struct leat_store *store)

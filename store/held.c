@@ -14,7 +14,7 @@ struct held_slab {
 struct leat_held *leat_held_get(struct leat_store *store)
 {
     if (leat_list_empty(&store->held_free)) {
-        struct held_slab *slab = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *slab);
+        struct held_slab *slab = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *slab);
         if (!slab) return NULL;
         leat_list_push_back(&store->slabs_head, &slab->link);
         for (int i = 0; i < LEAT_STORE_HELD_PER_SLAB; i++)

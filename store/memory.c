@@ -7,6 +7,8 @@
  * to free memory again; nor do small ones hold up a large one for ever (see fairness below). */
 #include "store/private.h"
 
+#include "base/diary.h"
+
 static void wait_push(struct leat_store *store, struct leat_keep *keep, uint32_t capacity)
 {
     unsigned order = leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES);
@@ -276,6 +278,52 @@ static void ask_in_place(struct leat_store *store)
     }
 }
 
+/* What lies past the limit has no successor there, so that what is flushed of it goes now, whoever is older. */
+static void ask_past(struct leat_store *store)
+{
+    const struct leat_pool *pool = &store->pool;
+    const uint8_t *from = pool->arena->base + pool->limit_bytes;
+    const uint8_t *end = pool->arena->base + (uint64_t)pool->buddy.units * LEAT_SLOT_UNIT_BYTES;
+    LEAT_LIST_EACH(&store->cached, it)
+    {
+        struct leat_held *held = leat_held_by_store(it);
+        if (held->seg.buffer >= from && held->seg.buffer < end) ask_one(store, held);
+    }
+}
+
+static void limit_step(struct leat_store *store)
+{
+    struct leat_pool *pool = &store->pool;
+    uint64_t less = store->options.less_bytes(store->options.owner);
+    uint64_t full = pool->full_bytes, step = LEAT_ARENA_STEP_BYTES;
+    uint64_t most = less < full ? LEAT_ALIGN_DOWN(full - less, step) : 0;
+    /* Up again with some room to spare, or it would go up and down with every log. */
+    if (most > pool->limit_bytes) {
+        less += step / 4;
+        most = less < full ? LEAT_ALIGN_DOWN(full - less, step) : 0;
+        if (most < pool->limit_bytes) most = pool->limit_bytes;
+        if (less == step / 4) most = full;
+    }
+    if (most < step) most = step;
+    if (most == pool->limit_bytes) return;
+    leat_diary_info(
+        "memory for segments: %llu MiB of %llu, as much as logs and what is stored leave",
+        (unsigned long long)(most >> 20), (unsigned long long)(full >> 20));
+    /* The place that is kept free for somebody may lie past it. */
+    leat_buddy_keep_none(&pool->buddy);
+    store->favoured = NULL;
+    leat_pool_limit_set(pool, most);
+}
+
+static void look_step(struct leat_store *store, uint64_t now_us)
+{
+    if (now_us < store->look_us) return;
+    if (store->options.less_bytes) limit_step(store);
+    bool past = leat_pool_past_bytes(&store->pool) != 0;
+    if (past && store->started) ask_past(store);
+    store->look_us = now_us + (past ? LEAT_STORE_LOOK_PAST_US : LEAT_STORE_LOOK_US);
+}
+
 static void favour_step(struct leat_store *store, uint64_t now_us)
 {
     struct leat_buddy *buddy = &store->pool.buddy;
@@ -350,6 +398,7 @@ void leat_memory_step(struct leat_store *store, uint64_t now_us)
             leat_memory_got_buffer(store, keep, &store->pool, buffer);
         }
     }
+    look_step(store, now_us);
     favour_step(store, now_us);
     serve_waits(store);
     const struct leat_keep *keep = oldest(store);
@@ -377,6 +426,9 @@ uint64_t leat_memory_next_us(const struct leat_store *store)
         if (now_us + LEAT_STORE_GROW_PATIENCE_US < next)
             next = now_us + LEAT_STORE_GROW_PATIENCE_US;
     }
+    if ((store->options.less_bytes || leat_pool_past_bytes(&store->pool) != 0) &&
+        store->look_us < next)
+        next = store->look_us;
     uint64_t retry_us = leat_pool_retry_us(&store->pool);
     if (retry_us < next) next = retry_us;
     retry_us = leat_arenas_retry_us(store);

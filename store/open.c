@@ -599,7 +599,6 @@ leat_err leat_open_found(struct leat_store *store, bool quarantine, struct leat_
     if (!rc) rc = leat_catalogue_write_changed(&store->cat);
     if (rc) goto out;
     release_reservations(store);
-    leat_pool_retire(&store->pool);
     if (store->found_count)
         qsort(store->found, store->found_count, sizeof *store->found, found_order);
     while (store->found_own < store->found_count &&

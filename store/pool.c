@@ -34,16 +34,17 @@ leat_err leat_pool_init(struct leat_pool *pool, struct leat_arena *arena, uint64
     if (limit_bytes > arena->limit_bytes) limit_bytes = arena->limit_bytes;
     limit_bytes = LEAT_ALIGN_DOWN(limit_bytes, (uint64_t)LEAT_ARENA_STEP_BYTES);
     if (limit_bytes == 0 || limit_bytes / LEAT_SLOT_UNIT_BYTES > UINT32_MAX) return LEAT_E_CONFIG;
-    pool->limit_bytes = limit_bytes;
+    pool->limit_bytes = pool->full_bytes = limit_bytes;
     /* Started with a smaller budget than before, the arena still has what lies past it: that is
-     * found and read, but not given out again. */
+     * found and read, but not given out again, and goes back step by step. */
     uint64_t span = limit_bytes > arena->inherited_bytes ? limit_bytes : arena->inherited_bytes;
     if (span / LEAT_SLOT_UNIT_BYTES > UINT32_MAX) return LEAT_E_CONFIG;
     uint32_t units = (uint32_t)(span / LEAT_SLOT_UNIT_BYTES);
     leat_err rc = leat_buddy_init(&pool->buddy, units);
     if (rc) return rc;
+    leat_buddy_limit_set(&pool->buddy, (uint32_t)(limit_bytes / LEAT_SLOT_UNIT_BYTES));
     add_grown(pool);
-    pool->grow = (struct leat_arena_grow){.on_grown = on_grown, .owner = pool};
+    pool->grow.owner = pool;
     return LEAT_OK;
 }
 
@@ -81,24 +82,28 @@ void leat_pool_give(struct leat_pool *pool, uint8_t *buffer, uint32_t capacity)
     pool->given--;
     if (pool->retired) return;
     if (pool->zeroed) leat_zero_block(buffer, capacity);
-    if ((uint64_t)unit * LEAT_SLOT_UNIT_BYTES + capacity > pool->limit_bytes) {
-        pool->retired_bytes += capacity;
-        return;
-    }
     leat_buddy_give(&pool->buddy, unit, leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES));
 }
 
-void leat_pool_retire(struct leat_pool *pool)
+void leat_pool_limit_set(struct leat_pool *pool, uint64_t limit_bytes)
 {
-    for (uint32_t i = (uint32_t)(pool->limit_bytes / LEAT_SLOT_UNIT_BYTES); i < pool->buddy.units;
-         i++)
-        if (leat_buddy_claim(&pool->buddy, i, 0)) pool->retired_bytes += LEAT_SLOT_UNIT_BYTES;
+    LEAT_ASSERT_CMP(limit_bytes % LEAT_ARENA_STEP_BYTES, ==, 0);
+    LEAT_ASSERT(limit_bytes != 0 && limit_bytes <= pool->full_bytes);
+    leat_buddy_limit_set(&pool->buddy, (uint32_t)(limit_bytes / LEAT_SLOT_UNIT_BYTES));
+    pool->limit_bytes = limit_bytes;
+}
+
+uint64_t leat_pool_past_bytes(const struct leat_pool *pool)
+{
+    if (pool->added_bytes <= pool->limit_bytes) return 0;
+    return pool->added_bytes - pool->limit_bytes -
+           (uint64_t)pool->buddy.past_units * LEAT_SLOT_UNIT_BYTES;
 }
 
 uint64_t leat_pool_used(const struct leat_pool *pool)
 {
-    return pool->added_bytes - (uint64_t)pool->buddy.free_units * LEAT_SLOT_UNIT_BYTES -
-           pool->retired_bytes;
+    uint64_t free_units = (uint64_t)pool->buddy.free_units + pool->buddy.past_units;
+    return pool->added_bytes - free_units * LEAT_SLOT_UNIT_BYTES;
 }
 
 bool leat_pool_can_grow(const struct leat_pool *pool)
@@ -114,6 +119,34 @@ static void on_grown(struct leat_arena_grow *grow)
      * only burn time, and the budget is a limit, not a promise. */
     if (grow->rc) pool->grow_failed = true;
     add_grown(pool);
+}
+
+static void on_shrunk(struct leat_arena_grow *grow)
+{
+    struct leat_pool *pool = grow->owner;
+    pool->growing = false;
+    if (grow->rc) pool->keeps = true;
+    add_grown(pool); /* what was kept */
+}
+
+/* The last step is past the limit and nothing of it is used: it goes back to the kernel. */
+static bool shrink(struct leat_pool *pool)
+{
+    const unsigned order = LEAT_BUDDY_ORDERS - 1;
+    const uint32_t units = LEAT_ARENA_STEP_BYTES / LEAT_SLOT_UNIT_BYTES;
+    if (pool->arena->shrink == NULL || pool->keeps || pool->added_bytes <= pool->limit_bytes ||
+        pool->buddy.past_units < units)
+        return false;
+    uint32_t end = (uint32_t)(pool->added_bytes / LEAT_SLOT_UNIT_BYTES), from = end - units;
+    for (uint32_t unit = from; unit < end; unit += 1u << order)
+        if (leat_buddy_free_in(&pool->buddy, unit, order) != 1u << order) return false;
+    for (uint32_t unit = from; unit < end; unit += 1u << order)
+        LEAT_ASSERT(leat_buddy_claim(&pool->buddy, unit, order));
+    pool->added_bytes -= LEAT_ARENA_STEP_BYTES;
+    pool->growing = true;
+    pool->grow.on_grown = on_shrunk;
+    pool->arena->shrink(pool->arena->ctx, &pool->grow);
+    return true;
 }
 
 bool leat_pool_prefers_recycling(const struct leat_pool *pool, uint64_t recyclable_bytes)
@@ -144,7 +177,7 @@ static bool first_rests(struct leat_pool *pool, uint64_t free_bytes, uint64_t no
 void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t now_us)
 {
     if (pool->grow_failed && now_us >= leat_pool_retry_us(pool)) pool->grow_failed = false;
-    if (pool->growing || !leat_pool_can_grow(pool)) return;
+    if (pool->growing || shrink(pool) || !leat_pool_can_grow(pool)) return;
     uint64_t free_bytes = (uint64_t)pool->buddy.free_units * LEAT_SLOT_UNIT_BYTES;
     bool behind = pool->used_once && free_bytes < pool->ahead_bytes;
     if (!wanted && !behind && pool->added_bytes != 0) return;
@@ -154,5 +187,6 @@ void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t n
     pool->behind_us = 0;
     pool->grown_us = now_us;
     pool->growing = true;
+    pool->grow.on_grown = on_grown;
     pool->arena->grow(pool->arena->ctx, &pool->grow);
 }

@@ -38,6 +38,8 @@ enum {
     LEAT_STORE_GROW_RETRY_US = 5000 * 1000, /* after a step that the system refused */
     LEAT_STORE_GROW_FIRST_US = 10 * 1000 * 1000, /* from first use to the first step ahead of it */
     LEAT_STORE_GROW_PATIENCE_US = 20 * 1000, /* waits longer than this make the pool grow at once */
+    LEAT_STORE_LOOK_US = 1000 * 1000,        /* between two looks at what the pool may have */
+    LEAT_STORE_LOOK_PAST_US = 100 * 1000,    /* while something lies past its limit */
     LEAT_STORE_FAVOUR_US = 50 * 1000,        /* waits longer than this get a place of their own */
     LEAT_STORE_HELD_PER_SLAB = 128,
     LEAT_STORE_COMPLAINT_BYTES = 200,
@@ -50,13 +52,15 @@ _Static_assert((int)LEAT_SLOT_UNIT_BYTES == (int)LEAT_SEGMENT_BYTES_MIN, "the sm
 /* ---- pool ---- */
 struct leat_pool {
     struct leat_arena *arena;
-    uint64_t limit_bytes;
+    uint64_t limit_bytes; /* no more is given out past it */
+    uint64_t full_bytes;  /* the limit at start: it may be lowered and raised again */
     struct leat_buddy buddy;
-    uint64_t added_bytes;   /* of the arena, known to the buddy */
-    uint64_t retired_bytes; /* past the limit, inherited, never given out again */
-    uint64_t grown_us;      /* when it last began to grow */
+    uint64_t added_bytes; /* of the arena, known to the buddy */
+    uint64_t grown_us;    /* when it last began to grow */
     struct leat_arena_grow grow;
-    bool growing, grow_failed, used_once;
+    bool growing; /* or shrinking */
+    bool grow_failed, used_once;
+    bool keeps;         /* the arena does not take a step back */
     bool went_ahead;    /* it has grown ahead of use once */
     uint64_t behind_us; /* when it was to do so; 0: not yet */
     /* A pool for replicas: buffers are zero when they are given out, because they are zeroed when
@@ -75,9 +79,12 @@ uint8_t *leat_pool_take(struct leat_pool *pool, uint32_t capacity);
 /** Take this very buffer, contents kept. */
 bool leat_pool_claim(struct leat_pool *pool, uint64_t at, uint32_t capacity);
 void leat_pool_give(struct leat_pool *pool, uint8_t *buffer, uint32_t capacity);
-/** What was claimed is claimed: no more is given out past the limit. After open. */
-void leat_pool_retire(struct leat_pool *pool);
-/** Start growing when that is due; on_grown runs later. slowly: one step in four seconds. */
+/** A multiple of the step, at most full_bytes. What is in use past it stays so until it is given back. */
+void leat_pool_limit_set(struct leat_pool *pool, uint64_t limit_bytes);
+/** In use past the limit. */
+uint64_t leat_pool_past_bytes(const struct leat_pool *pool);
+/** Start growing when that is due, or giving back a step past the limit; on_grown runs later. slowly: one step in
+ * four seconds. */
 void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t now_us);
 /** Is giving out flushed segments better now than growing? */
 bool leat_pool_prefers_recycling(const struct leat_pool *pool, uint64_t recyclable_bytes);
@@ -309,6 +316,7 @@ struct leat_store {
     uint64_t memory_wait_bytes;
     struct leat_keep *favoured; /* has waited too long: a place is kept free for it */
     uint64_t favoured_at_us;    /* when that was last looked at */
+    uint64_t look_us;           /* when to look next at what the pool may have */
     struct leat_list todo;      /* for the next round of the catalogue */
 
     /* rounds: one per store file, one of the catalogue */
@@ -359,7 +367,7 @@ struct leat_store {
     size_t complaint_count; /* may exceed LEAT_STORE_COMPLAINTS_MAX: then only counted */
 
     /* usage: written by the store with relaxed order, read by anyone */
-    _Atomic uint64_t usage_memory, usage_grown, usage_disk, usage_segments;
+    _Atomic uint64_t usage_limit, usage_memory, usage_grown, usage_disk, usage_segments;
     _Atomic uint64_t usage_arenas_limit, usage_arenas, usage_arenas_grown, usage_arenas_dirty,
         usage_flush_speed, usage_zeroing, usage_flush;
 };

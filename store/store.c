@@ -64,6 +64,7 @@ struct leat_keeper leat_store_keeper(struct leat_store *store)
 /* ---- the actor ---- */
 static void usage_step(struct leat_store *store)
 {
+    atomic_store_explicit(&store->usage_limit, store->pool.limit_bytes, memory_order_relaxed);
     atomic_store_explicit(&store->usage_memory, leat_pool_used(&store->pool), memory_order_relaxed);
     atomic_store_explicit(&store->usage_grown, store->pool.added_bytes, memory_order_relaxed);
     atomic_store_explicit(&store->usage_disk,
@@ -261,7 +262,7 @@ void leat_store_flush_all(struct leat_store *store, void (*on_done)(void *arg, l
 void leat_store_usage(const struct leat_store *store, struct leat_store_usage *out_usage)
 {
     *out_usage = (struct leat_store_usage){
-        .memory_limit = store->pool.limit_bytes,
+        .memory_limit = atomic_load_explicit(&store->usage_limit, memory_order_relaxed),
         .memory_used = atomic_load_explicit(&store->usage_memory, memory_order_relaxed),
         .memory_grown = atomic_load_explicit(&store->usage_grown, memory_order_relaxed),
         .disk_bytes = atomic_load_explicit(&store->usage_disk, memory_order_relaxed),

@@ -1,5 +1,6 @@
 /* leatd: one server on the real ports. */
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "base/address.h"
 #include "base/diary.h"
 #include "base/error.h"
+#include "base/mem.h"
 #include "broker/node.h"
 #include "kafka/kafka.h"
 #include "os/os.h"
@@ -156,6 +158,20 @@ static uint64_t thread_cpu_ns(void *ctx)
     return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
+/* With what malloc adds: 180.0 MB of RssAnon for 175.1 MB asked for in 150,000 blocks of 30,000 logs. */
+static uint64_t heap_bytes(void *ctx)
+{
+    (void)ctx;
+    uint64_t bytes = leat_mem_bytes(LEAT_MEM_LOG) + leat_mem_bytes(LEAT_MEM_ROWS);
+    return bytes + bytes / 16;
+}
+
+static void heap_trim(void *ctx)
+{
+    (void)ctx;
+    (void)malloc_trim(0);
+}
+
 static uint64_t cpu_us(void *ctx)
 {
     (void)ctx;
@@ -272,6 +288,8 @@ static leat_err make_node(struct server *server, struct leat_error *error)
         .listen_address = config->listen,
         .version = LEAT_VERSION,
         .memory_bytes = config->memory_bytes,
+        .heap_bytes = heap_bytes,
+        .heap_trim = heap_trim,
         .auto_create = config->auto_create,
         .park_after_us = config->park_after_us,
         .offsets_retention_us = config->offsets_retention_us,

@@ -171,6 +171,7 @@ struct arena_test {
     unsigned steps_wanted;
     leat_err last_rc;
     int tell; /* pipe to the parent, or -1 */
+    unsigned shrinks;
 };
 static struct leat_arena *arena_of(struct arena_test *test)
 {
@@ -204,14 +205,19 @@ static void arena_start(void *actor)
     test->grow = (struct leat_arena_grow){.on_grown = arena_grown, .owner = test};
     arena_of(test)->grow(arena_of(test)->ctx, &test->grow);
 }
-static void arena_rig(struct arena_test *test, const char *dir, uint64_t limit)
+static void arena_rig_start(struct arena_test *test, const char *dir, uint64_t limit,
+                            void (*start)(void *actor))
 {
     struct leat_error error = {.text = ""};
     test->real = real_rig_make_in(dir);
     leat_err rc = leat_os_arena_open(test->real->world, PORT_DISK, limit, &error);
     if (rc) print_message("%s\n", error.text);
     PORT_CHECK(rc == LEAT_OK);
-    test->real->rig.attach(test->real, PORT_DISK, test, &nothing_ops, arena_start);
+    test->real->rig.attach(test->real, PORT_DISK, test, &nothing_ops, start);
+}
+static void arena_rig(struct arena_test *test, const char *dir, uint64_t limit)
+{
+    arena_rig_start(test, dir, limit, arena_start);
 }
 
 /* Two steps are written by a child that is then killed with -9; the parent must find them, under
@@ -268,6 +274,87 @@ static void arena_of_killed_process_is_inherited(void **state)
     assert_memory_not_equal(arena_of(&fresh)->pool_id, pool_id, 16);
     leat_os_arena_discard(fresh.real->world, PORT_DISK);
     real_rig_drop(&fresh.real->rig);
+    real_rig_remove_dir(dir);
+}
+
+/* Written by a child, which gives the second of its two steps back and grows it anew: it must be zero (arena_grown
+ * looks), as after a kill amid giving back, which leaves a file that is longer than its header says. */
+static void arena_step_given_back(struct leat_arena_grow *grow)
+{
+    struct arena_test *test = grow->owner;
+    struct leat_arena *arena = arena_of(test);
+    PORT_CHECK(grow->rc == LEAT_OK && arena->grown_bytes == (uint64_t)STEP);
+    test->grow.on_grown = arena_grown;
+    if (test->shrinks == 1) {
+        arena->grow(arena->ctx, &test->grow);
+        return;
+    }
+    test->real->rig.finish(test->real->rig.ctx);
+}
+static void arena_shrink_start(void *actor)
+{
+    struct arena_test *test = actor;
+    test->shrinks++;
+    test->grow = (struct leat_arena_grow){.on_grown = arena_step_given_back, .owner = test};
+    arena_of(test)->shrink(arena_of(test)->ctx, &test->grow);
+}
+static off_t pool_file_bytes(const char *dir, bool lengthen)
+{
+    char path[512];
+    struct stat st = {0};
+    snprintf(path, sizeof path, "%s/pool", dir);
+    if (stat(path, &st) != 0) return -1;
+    if (lengthen) {
+        int fd = open(path, O_RDWR);
+        PORT_CHECK(fd >= 0 && ftruncate(fd, st.st_size + STEP) == 0);
+        PORT_CHECK(pwrite(fd, "dirty", 5, st.st_size) == 5);
+        close(fd);
+    }
+    return st.st_size;
+}
+static void arena_step_given_back_is_zero_when_it_grows_again(void **state)
+{
+    (void)state;
+    char dir[64];
+    temp_dir(dir);
+    /* In the data directory, where the file can be looked at. */
+    char local[128];
+    snprintf(local, sizeof local, "%s/pool", dir);
+    int fd = open(local, O_RDWR | O_CREAT, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    struct arena_test first = {.steps_wanted = 2, .tell = -1};
+    arena_rig(&first, dir, 2 * (uint64_t)STEP);
+    first.real->rig.run(first.real);
+    assert_int_equal(first.last_rc, LEAT_OK);
+    real_rig_drop(&first.real->rig);
+    off_t whole = pool_file_bytes(dir, false);
+
+    struct arena_test again = {.steps_wanted = 2, .tell = -1};
+    arena_rig_start(&again, dir, 2 * (uint64_t)STEP, arena_shrink_start);
+    assert_int_equal(arena_of(&again)->inherited_bytes, 2 * (uint64_t)STEP);
+    again.real->rig.run(again.real);
+    assert_int_equal(again.last_rc, LEAT_OK);
+    assert_int_equal(arena_of(&again)->grown_bytes, 2 * (uint64_t)STEP);
+    assert_int_equal(arena_of(&again)->base[0], 1);
+    real_rig_drop(&again.real->rig);
+    assert_int_equal(pool_file_bytes(dir, false), whole);
+
+    struct arena_test less = {.tell = -1, .shrinks = 1};
+    arena_rig_start(&less, dir, 2 * (uint64_t)STEP, arena_shrink_start);
+    less.real->rig.run(less.real);
+    assert_int_equal(arena_of(&less)->grown_bytes, (uint64_t)STEP);
+    real_rig_drop(&less.real->rig);
+    assert_int_equal(pool_file_bytes(dir, true), whole - STEP);
+
+    struct arena_test killed = {.steps_wanted = 2, .tell = -1};
+    arena_rig(&killed, dir, 2 * (uint64_t)STEP);
+    assert_int_equal(arena_of(&killed)->inherited_bytes, (uint64_t)STEP);
+    assert_int_equal(pool_file_bytes(dir, false), whole - STEP);
+    killed.real->rig.run(killed.real); /* arena_grown looks for zeros */
+    assert_int_equal(killed.last_rc, LEAT_OK);
+    leat_os_arena_discard(killed.real->world, PORT_DISK);
+    real_rig_drop(&killed.real->rig);
     real_rig_remove_dir(dir);
 }
 
@@ -504,6 +591,7 @@ int main(void)
         cmocka_unit_test(disk_full_is_named_and_survived),
         cmocka_unit_test(disk_failed_sync_is_final),
         cmocka_unit_test(arena_of_killed_process_is_inherited),
+        cmocka_unit_test(arena_step_given_back_is_zero_when_it_grows_again),
         cmocka_unit_test(arena_of_another_boot_is_made_anew),
         cmocka_unit_test(arena_without_room_reports_it),
         cmocka_unit_test(pools_of_removed_directories_only_are_collected),

@@ -274,6 +274,53 @@ def test_memory_budget_with_ten_times_the_data_disk():
     budget('disk', 13_500_000)
 
 
+def shared_bytes(server):
+    return int(re.search(r'RssShmem:\s+(\d+) kB', server.proc('status')).group(1)) << 10
+
+
+def test_memory_budget_with_thousands_of_logs():
+    # Segments give way to what logs take, and have it back when those are deleted.
+    server = Server('--memory', '256M', '--kafka', 'off').start()
+    peak, over = [0], threading.Event()
+
+    def watch():
+        while not over.wait(0.05):
+            peak[0] = max(peak[0], held_bytes(server))
+
+    def load():
+        server.leat('bench', 'append', '--stream', 'busy', '--logs', 2, '--durability', 'memory', '--producers', 4,
+                    '--records', 3_000_000, '--json', '-', timeout=300)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        load()
+        check(shared_bytes(server) > 65 * MIB, 'a pool of more than a step', shared_bytes(server))
+        refused = server.leat('stream', 'create', 'most', '--streamlets', 15000, '--logs', 2, code=1)
+        check_in('its memory budget of 256 MiB leaves', refused.stderr)
+        check_in('larger --memory', refused.stderr)
+        # One that is there is no matter of memory.
+        done = server.leat('stream', 'create', 'busy', '--streamlets', 15000, '--logs', 2, code=1)
+        check_in('exists', done.stderr)
+        server.leat('stream', 'create', 'many', '--streamlets', 6000, '--logs', 2, '--durability', 'memory')
+        server.diary_wait('memory for segments: 64 MiB of 128')
+        server.leat('bench', 'append', '--stream', 'many', '--streamlets', 6000, '--logs', 2, '--durability', 'memory',
+                    '--producers', 2, '--records', 240_000, '--batch-records', 10, '--json', '-', timeout=300)
+        load()
+        until(lambda: shared_bytes(server) < 66 * MIB, 'the second step goes back to the kernel')
+        status = server.status()
+        check(status['memory_used'] <= status['memory_budget'], status)
+        server.leat('stream', 'delete', 'many')
+        server.diary_wait('memory for segments: 128 MiB of 128')
+        load()
+        check(shared_bytes(server) > 65 * MIB, 'the pool has grown again', shared_bytes(server))
+    finally:
+        over.set()
+        watcher.join()
+    print(f'  peak {peak[0] / MIB:.0f} MiB of 256')
+    check(peak[0] <= 256 * MIB, 'the budget of 256 MiB was exceeded', peak[0])
+
+
 def tmpfs_mount(point):
     """For root a failure, unless the kernel says that this root may not mount."""
     libc = ctypes.CDLL(None, use_errno=True)

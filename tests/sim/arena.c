@@ -68,6 +68,30 @@ static void arena_grow(void *ctx, struct leat_arena_grow *grow)
     sim_actor_post(arena->actor, delay_us, grown, grow)->b = arena;
 }
 
+static void shrunk(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_arena_grow *grow = event->a;
+    struct sim_arena *arena = event->b;
+    grow->rc = LEAT_OK;
+    arena->port.grown_bytes = arena->grown_bytes;
+    grow->on_grown(grow);
+    (void)world;
+}
+
+/* Gone at once, whether or not the process lives to hear of it. */
+static void arena_shrink(void *ctx, struct leat_arena_grow *grow)
+{
+    struct sim_arena *arena = ctx;
+    sim_port_called(arena->actor);
+    LEAT_ASSERT_CMP(arena->grown_bytes, >=, 2 * LEAT_ARENA_STEP_BYTES);
+    arena->grown_bytes -= LEAT_ARENA_STEP_BYTES;
+    LEAT_ASSERT(madvise(arena->base + arena->grown_bytes, LEAT_ARENA_STEP_BYTES, MADV_DONTNEED) ==
+                0);
+    sim_fault_struck(arena->world, SIM_FAULT_SHRUNK);
+    uint64_t delay_us = sim_rng_between(&arena->rng, 100, 5000);
+    sim_actor_post(arena->actor, delay_us, shrunk, grow)->b = arena;
+}
+
 struct leat_arena *sim_arena_attach(struct sim_arena *arena, struct sim_actor *actor)
 {
     arena->actor = actor;
@@ -78,6 +102,7 @@ struct leat_arena *sim_arena_attach(struct sim_arena *arena, struct sim_actor *a
         .grown_bytes = arena->grown_bytes,
         .inherited_bytes = arena->grown_bytes,
         .grow = arena_grow,
+        .shrink = arena_shrink,
     };
     memcpy(arena->port.pool_id, arena->pool_id, sizeof arena->pool_id);
     return &arena->port;

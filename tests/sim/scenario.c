@@ -517,6 +517,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     sim_servers_init(scenario, options->nodes > 1 ? options->nodes + one_more : 1);
     scenario->cores = (uint32_t)sim_rng_between(&world->work, 1, SIM_CORES_MAX);
     scenario->memory_bytes = 512ull * 1024 * 1024;
+    sim_budget_choose(scenario);
     scenario->park_after_us = sim_rng_between(&world->work, 200000, 3000000);
     scenario->flush_delay_us = sim_rng_between(&world->work, 10000, 2000000);
     scenario->power_cuts = sim_rng_chance(&world->work, 700);

@@ -154,6 +154,9 @@ struct scenario {
     uint32_t fault_weights[SIM_CLUSTER_FAULTS];           /* this seed's; see nodes_faults.c */
     uint32_t move_per_mille; /* of an operator's looks a streamlet is moved */
     uint64_t fault_gap_us;   /* between two, at most */
+    bool budget;             /* what the nodes' heaps take changes */
+    uint64_t heap_bytes;
+    struct sim_rng heap;
     bool streams_made, faults_over, power_cuts, calm, recovery, with_kafka, with_trims;
     struct sim_rng kafka;
     struct sim_client *trimmer; /* NULL: none in this seed */
@@ -388,6 +391,10 @@ void sim_rot_complaint(struct scenario *scenario, const char *line);
 void sim_rot_named(struct scenario *scenario, struct leat_log_ref log, const char *what);
 
 /* ---- faults.c ---- */
+/* budget.c */
+/** In some seeds what the heaps take changes from now on. */
+void sim_budget_choose(struct scenario *scenario);
+uint64_t sim_budget_bytes(void *ctx);
 void sim_faults_start(struct scenario *scenario);
 /** Everything works again. */
 void sim_faults_heal(struct scenario *scenario);

@@ -133,6 +133,8 @@ static void create_node(void *arg)
         .listen_address = server->address,
         .version = "simulated",
         .memory_bytes = scenario->memory_bytes,
+        .heap_bytes = scenario->budget ? sim_budget_bytes : NULL,
+        .heap_ctx = scenario,
         .auto_create = false,
         .park_after_us = scenario->park_after_us,
         .flush_delay_us = scenario->flush_delay_us,

@@ -85,6 +85,8 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_DELETED] = "deleted",
     [SIM_FAULT_DELETED_MOVE] = "deleted_amid_move",
     [SIM_FAULT_DELETED_AWAY] = "deleted_while_away",
+    [SIM_FAULT_HEAP] = "heap_changed",
+    [SIM_FAULT_SHRUNK] = "pool_shrunk",
 };
 
 const char *sim_fault_name(enum sim_fault fault)

@@ -334,6 +334,17 @@ static void arena_grow(void *ctx, struct leat_arena_grow *grow)
     push(ctx, (struct fake_event){.to = LEAT_ACTOR_STORE, .grow = grow});
 }
 
+/* Its bytes are gone at once, whether or not the store lives to hear of it. */
+static void arena_shrink(void *ctx, struct leat_arena_grow *grow)
+{
+    struct fake_world *world = ctx;
+    LEAT_ASSERT_CMP(world->arena.grown_bytes, >=, 2 * LEAT_ARENA_STEP_BYTES);
+    world->shrinks++;
+    world->arena.grown_bytes -= LEAT_ARENA_STEP_BYTES;
+    memset(world->arena.base + world->arena.grown_bytes, 0, LEAT_ARENA_STEP_BYTES);
+    push(ctx, (struct fake_event){.to = LEAT_ACTOR_STORE, .grow = grow, .shrink = true});
+}
+
 static void arena_new(struct fake_world *world)
 {
     /* calloc, so that untouched memory costs nothing. */
@@ -373,8 +384,8 @@ void fake_world_init(struct fake_world *world, uint64_t seed, uint64_t memory_by
                                      .sync_dir = disk_sync_dir,
                                      .list = disk_list,
                                      .space = disk_space};
-    world->arena =
-        (struct leat_arena){.ctx = world, .limit_bytes = memory_bytes, .grow = arena_grow};
+    world->arena = (struct leat_arena){
+        .ctx = world, .limit_bytes = memory_bytes, .grow = arena_grow, .shrink = arena_shrink};
     arena_new(world);
     world->env = (struct leat_env){.clock = &world->clock,
                                    .random = &world->random,
@@ -401,7 +412,7 @@ static void deliver(struct fake_world *world, const struct fake_event *event)
 {
     world->turn = world->turn || event->to == LEAT_ACTOR_STORE;
     if (event->grow) {
-        world->arena.grown_bytes += LEAT_ARENA_STEP_BYTES;
+        if (!event->shrink) world->arena.grown_bytes += LEAT_ARENA_STEP_BYTES;
         event->grow->rc = LEAT_OK;
         event->grow->on_grown(event->grow);
     } else if (event->io) {

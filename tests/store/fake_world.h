@@ -26,6 +26,7 @@ struct fake_event {
     struct leat_mail *mail;
     struct leat_disk_io *io;
     struct leat_arena_grow *grow;
+    bool shrink;
 };
 
 struct fake_world {
@@ -52,6 +53,7 @@ struct fake_world {
     struct leat_disk disk;
     struct leat_arena arena;
     uint8_t *arena_raw;
+    unsigned shrinks;
     struct leat_env env;
 };
 
