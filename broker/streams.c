@@ -51,7 +51,8 @@ leat_err leat_stream_memory_allowed(const struct leat_core *core, struct leat_ms
     if (leat_stream_find_name(core, name.text, name.bytes) != NULL) return LEAT_OK;
     uint64_t streamlets = settings->streamlets == 0 ? 1 : settings->streamlets;
     uint64_t logs = settings->logs == 0 ? node->options.cores : settings->logs;
-    uint64_t takes = share_of(core, core->logs_known + streamlets * logs) * LEAT_LOG_HEAP_BYTES;
+    uint64_t more = streamlets * logs;
+    uint64_t takes = share_of(core, core->logs_known + more) * LEAT_LOG_HEAP_BYTES;
     uint64_t room = node->heap_room_bytes + node->pool_bytes - LEAT_ARENA_STEP_BYTES;
     /* What is stored takes memory as well, and is counted where it is. */
     uint64_t other = node->options.heap_bytes(node->options.heap_ctx);
@@ -64,7 +65,7 @@ leat_err leat_stream_memory_allowed(const struct leat_core *core, struct leat_ms
         "with %llu logs more a node's logs take up to %llu MiB, and its memory budget of "
         "%llu MiB leaves %llu MiB for them: fewer streamlets or logs, delete "
         "streams, or a larger --memory on every node",
-        (unsigned long long)(streamlets * logs), (unsigned long long)(takes >> 20),
+        (unsigned long long)more, (unsigned long long)(takes >> 20),
         (unsigned long long)(node->options.memory_bytes >> 20), (unsigned long long)(left >> 20));
 }
 

@@ -37,7 +37,8 @@ static void log_show(struct log_open *open)
  *  4. X's disk is lost, and acked records with it that B had as well. */
 bool log_may_seal(const struct leat_log *log)
 {
-    return !log->old.seg || LEAT_BUG(FOUND_BEFORE_CLOSE) || LEAT_BUG(DATA_BEFORE_CLOSE);
+    if (LEAT_BUG(FOUND_BEFORE_CLOSE)) return true;
+    return !log->old.seg || LEAT_BUG(DATA_BEFORE_CLOSE);
 }
 
 /* While as many commits are in flight as may be, batches gather; where the store takes along what comes

@@ -534,7 +534,7 @@ def test_a_record_that_is_too_large():
     done = server.leat('produce', 'small', input=b'x' * 2000, code=1)
     check(re.search(r'^0 records, 1 not acked, [\d.]+ s$', done.stderr, re.M), done.stderr)
     server.produce('s', ['fits'])
-    equal(server.values('s'), ['short', '', 'fits'])
+    equal(sorted(server.values('s')), ['', 'fits', 'short'])  # another producer has another log, perhaps
 
 
 def test_a_reader_of_the_pipe_that_goes_ends_a_consumer_that_waits():
