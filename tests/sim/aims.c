@@ -58,7 +58,7 @@ static void strike_down(struct sim_server *server, enum sim_death death)
 {
     struct sim_world *world = server->scenario->world;
     if (!lives(server)) return;
-    if (death == SIM_DEATH_POWER && !server->scenario->power_cuts) death = SIM_DEATH_KILL;
+    death = sim_death_of(server, death);
     sim_fault_struck(world, death == SIM_DEATH_POWER ? SIM_FAULT_POWER : SIM_FAULT_KILL);
     sim_process_die(server->process, death);
 }

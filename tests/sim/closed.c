@@ -234,7 +234,8 @@ static enum sim_amid amid_mend(void *arg, const struct leat_disk_io *io)
         scenario->refused_late++;
         amid = SIM_AMID_ERROR;
     }
-    if (amid == SIM_AMID_POWER && !scenario->power_cuts) amid = SIM_AMID_KILL;
+    if (amid == SIM_AMID_POWER && sim_death_of(server, SIM_DEATH_POWER) != SIM_DEATH_POWER)
+        amid = SIM_AMID_KILL;
     sim_fault_struck(world, amid == SIM_AMID_ERROR  ? SIM_FAULT_MEND_ERROR
                             : amid == SIM_AMID_KILL ? SIM_FAULT_MEND_KILL
                                                     : SIM_FAULT_MEND_POWER);

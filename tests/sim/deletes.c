@@ -329,8 +329,7 @@ static void node_dies(struct sim_world *world, struct sim_event *event)
 {
     struct sim_server *server = event->a;
     if (server->scenario->faults_over || !server->process->alive) return;
-    enum sim_death death =
-        event->n && server->scenario->power_cuts ? SIM_DEATH_POWER : SIM_DEATH_KILL;
+    enum sim_death death = sim_death_of(server, event->n ? SIM_DEATH_POWER : SIM_DEATH_KILL);
     sim_fault_struck(world, death == SIM_DEATH_POWER ? SIM_FAULT_POWER : SIM_FAULT_KILL);
     sim_process_die(server->process, death);
 }

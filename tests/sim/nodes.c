@@ -21,8 +21,11 @@ void sim_nodes_die(struct scenario *scenario)
 {
     struct sim_rng *rng = &scenario->world->work;
     bool power = scenario->power_cuts && sim_rng_chance(rng, 700);
-    for (unsigned i = 0; i < scenario->server_count; i++)
-        sim_process_die(scenario->servers[i].process, power ? SIM_DEATH_POWER : SIM_DEATH_KILL);
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        struct sim_server *server = &scenario->servers[i];
+        sim_process_die(server->process,
+                        sim_death_of(server, power ? SIM_DEATH_POWER : SIM_DEATH_KILL));
+    }
 }
 
 bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us)

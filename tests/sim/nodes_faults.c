@@ -70,7 +70,7 @@ static void die(struct sim_server *server, enum sim_death death)
     struct scenario *scenario = server->scenario;
     struct sim_world *world = scenario->world;
     if (!lives(server)) return;
-    if (death == SIM_DEATH_POWER && !scenario->power_cuts) death = SIM_DEATH_KILL;
+    death = sim_death_of(server, death);
     if (sim_rng_chance(&world->fault, 250)) {
         server->away_us_max = sim_rng_between(&world->fault, 500000, 8000000);
         sim_fault_struck(world, SIM_FAULT_AWAY);
@@ -105,7 +105,7 @@ static void on_cut(void *arg)
 static void aim(struct sim_server *server)
 {
     struct scenario *scenario = server->scenario;
-    if (!scenario->power_cuts) return;
+    if (sim_death_of(server, SIM_DEATH_POWER) != SIM_DEATH_POWER) return;
     sim_disk_aim(server->disk, sim_rng_between(dice(scenario), 1, 40),
                  (enum sim_cut_phase)sim_rng_below(dice(scenario), 3), on_cut, server);
 }

@@ -46,6 +46,7 @@ static void streams_choose(struct scenario *scenario)
             if (copies == 1) copies = 2;
             if (scenario->power_cuts) memory = false;
         }
+        if (scenario->cord && copies == 1) copies = 2;
         /* Of clusters some have few logs: their segments fill up. */
         bool few = scenario->closed_rot || (scenario->hard && sim_rng_chance(rng, 500));
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
@@ -471,6 +472,17 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
     if (!world->failure[0]) audit(scenario);
 }
 
+/* In some seeds it is one machine alone whose power goes: level memory loses nothing then. */
+static void cord_choose(struct scenario *scenario)
+{
+    enum { CORD_PER_MILLE = 250 };
+    struct sim_rng rng;
+    sim_rng_init(&rng, scenario->world->seed, "cord");
+    if (!scenario->power_cuts || !scenario->recovery || scenario->victim) return;
+    if (!sim_rng_chance(&rng, CORD_PER_MILLE)) return;
+    scenario->cord = &scenario->servers[sim_rng_below(&rng, scenario->server_count)];
+}
+
 static void cluster_choose(struct scenario *scenario)
 {
     static const struct {
@@ -493,6 +505,7 @@ static void cluster_choose(struct scenario *scenario)
         scenario->world->rmem_slow_per_mille = (uint32_t)sim_rng_between(rng, 1, 10);
     if (scenario->hard && sim_rng_chance(rng, 500)) scenario->value_bytes = 1600;
     sim_damage_choose(scenario);
+    cord_choose(scenario);
     if (scenario->closed_rot) scenario->value_bytes = 1600; /* many segments are closed */
     scenario->world->silent_power = true;
     scenario->move_per_mille =

@@ -157,6 +157,7 @@ struct scenario {
     bool budget;             /* what the nodes' heaps take changes */
     uint64_t heap_bytes;
     struct sim_rng heap;
+    struct sim_server *cord; /* the power of no other machine goes; NULL: of any */
     bool streams_made, faults_over, power_cuts, calm, recovery, with_kafka, with_trims;
     struct sim_rng kafka;
     struct sim_client *trimmer; /* NULL: none in this seed */
@@ -363,6 +364,8 @@ struct cut_sweep_options {
     unsigned jobs, step, subsets, seconds_per_run;
     bool tracing;
 };
+/** How it dies that way: where its power stays, by a kill. */
+enum sim_death sim_death_of(const struct sim_server *server, enum sim_death death);
 /** Let the power go at disk operations, each time in a run of its own. Returns the exit code. */
 int cut_sweep_run(const struct cut_sweep_options *asked);
 

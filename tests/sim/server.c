@@ -41,6 +41,7 @@ static void complaint(void *arg, const char *line)
         return;
     /* Somebody else's copy: others are left. */
     if (scenario->server_count > 1 && !sim_copies_owns(scenario, server, log)) return;
+    if (scenario->cord) return; /* nor is it alone with what it lost */
     check_waiting(scenario->check, log, line);
 }
 
@@ -170,6 +171,13 @@ static void create_node(void *arg)
     }
 }
 
+enum sim_death sim_death_of(const struct sim_server *server, enum sim_death death)
+{
+    const struct scenario *scenario = server->scenario;
+    bool stays = !scenario->power_cuts || (scenario->cord && scenario->cord != server);
+    return death == SIM_DEATH_POWER && stays ? SIM_DEATH_KILL : death;
+}
+
 static void on_death(struct sim_process *process, enum sim_death death)
 {
     struct sim_server *server = process->owner;
@@ -185,7 +193,8 @@ static void on_death(struct sim_process *process, enum sim_death death)
      * of level memory knows of itself. */
     if (sim_disk_lost_flush(server->disk)) check_power_cut(scenario->check);
     if (death == SIM_DEATH_POWER) {
-        check_power_cut(scenario->check);
+        /* What one machine had in memory others have in theirs. */
+        if (!scenario->cord) check_power_cut(scenario->check);
         server->powered_us = scenario->world->now_us; /* the clock starts anew */
     }
     uint64_t away_us_max = server->away_us_max ? server->away_us_max : 200000;

@@ -69,6 +69,7 @@ static void die(struct sim_server *server, enum sim_death death, uint64_t away_u
 {
     if (!server->process || !server->process->alive) return;
     server->away_us_max = away_us_max;
+    death = sim_death_of(server, death);
     sim_fault_struck(server->scenario->world,
                      death == SIM_DEATH_POWER ? SIM_FAULT_POWER : SIM_FAULT_KILL);
     sim_process_die(server->process, death);
