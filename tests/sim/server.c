@@ -193,6 +193,7 @@ static void on_death(struct sim_process *process, enum sim_death death)
      * of level memory knows of itself. */
     if (sim_disk_lost_flush(server->disk)) check_power_cut(scenario->check);
     if (death == SIM_DEATH_POWER) {
+        LEAT_ASSERT(sim_death_of(server, death) == death || !scenario->cord);
         /* What one machine had in memory others have in theirs. */
         if (!scenario->cord) check_power_cut(scenario->check);
         server->powered_us = scenario->world->now_us; /* the clock starts anew */

@@ -77,7 +77,8 @@ static void owner_dies(struct trimmer *trimmer)
         struct sim_server *server = &scenario->servers[i];
         if (!server->process || !server->process->alive || server->process->die_in_calls) continue;
         if (!sim_copies_owns(scenario, server, trimmer->log)) continue;
-        if (scenario->power_cuts && sim_rng_chance(rng, 500)) {
+        bool power = sim_death_of(server, SIM_DEATH_POWER) == SIM_DEATH_POWER;
+        if (power && sim_rng_chance(rng, 500)) {
             sim_disk_aim(server->disk, sim_rng_between(rng, 1, 20),
                          (enum sim_cut_phase)sim_rng_below(rng, 3), on_cut, server);
             return;
