@@ -141,9 +141,9 @@ class Server:
     def diary_end(self):
         return '\n'.join(line[:400] for line in self.diary().splitlines()[-DIARY_LINES:])
 
-    def diary_wait(self, pattern):
+    def diary_wait(self, pattern, wait_s=WAIT_S):
         """Until a line matches. Polls a growing file: there is no event for that in the library."""
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + wait_s
         while not (match := re.search(pattern, self.diary())):
             check(time.monotonic() < deadline, f'{pattern!r} was never said:\n{self.diary_end()}')
             check(self.process.poll() is None, f'leatd ended:\n{self.diary_end()}')

@@ -3,7 +3,7 @@ import json
 
 from cluster import PATIENT, Cluster
 from recovery import owner
-from rig import CLOSED, check, equal, main, until
+from rig import CLOSED, WAIT_S, check, equal, main, until
 
 FLUSHED = 1
 
@@ -63,7 +63,8 @@ def test_a_copy_that_the_scrub_finds_damaged_is_made_anew():
     row = closed(node, stream)[2]
     node.segment_flip(row, row['extent'] // 2)
     node.diary_wait(rf'log {stream}/0/0: the copy of segment {row["segment"]} here is damaged')
-    cluster.nodes[owns].diary_wait(rf'log {stream}/0/0: the copy of segment {row["segment"]} on node')
+    # The owner asks its backups every 30 s; the first time may be just before the scrub comes by.
+    cluster.nodes[owns].diary_wait(rf'log {stream}/0/0: the copy of segment {row["segment"]} on node', 3 * WAIT_S)
 
     def again():
         there = [r for r in closed(node, stream) if r['segment'] == row['segment']]

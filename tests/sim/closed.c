@@ -149,7 +149,21 @@ static void rot_one(struct sim_server *server, const struct leat_held *held)
               seg->role == LEAT_SEGMENT_REPLICA ? "a copy" : "its own", at, seg->extent.bytes);
 }
 
-/* Of three copies two: one whole one is enough, whoever is asked first. */
+/* Its copy was struck on a machine other than these two. */
+static bool struck_besides(const struct scenario *scenario, const struct leat_segment *seg,
+                           const struct sim_server *second)
+{
+    for (unsigned i = 0; i < scenario->rot_count; i++) {
+        const struct sim_rot *rot = &scenario->rots[i];
+        if (rot->server != scenario->victim && rot->server != second && rot->segment == seg->id.v &&
+            leat_log_ref_equal(rot->log, seg->log))
+            return true;
+    }
+    return false;
+}
+
+/* Of three copies two: one whole one is enough, whoever is asked first. Never more: where a move has left a
+ * fourth, its owner may drop the whole one while it takes the others for whole. */
 static void rot_two(struct scenario *scenario, const struct leat_held *held)
 {
     struct sim_server *second, *third;
@@ -161,7 +175,8 @@ static void rot_two(struct scenario *scenario, const struct leat_held *held)
         return;
     const struct leat_held *other =
         held_elsewhere(scenario, &held->seg, scenario->victim, NULL, &second);
-    if (other && held_elsewhere(scenario, &held->seg, scenario->victim, second, &third))
+    if (!other || struck_besides(scenario, &held->seg, second)) return;
+    if (held_elsewhere(scenario, &held->seg, scenario->victim, second, &third))
         rot_one(second, other);
 }
 
