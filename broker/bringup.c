@@ -428,25 +428,47 @@ static leat_err cut_nothing(const struct leat_found *found, enum leat_fate *out_
     return LEAT_OK;
 }
 
+/* SUBTLE: another row of the same segment of the same log.
+ *  1. The power goes before segment 4 is flushed. Here that is the first one that is missing, so it is fetched
+ *     as an older one, into a row of its own.
+ *  2. The next start finds both. A log has each of its segments once. */
+static const struct leat_found *twin_of(const struct leat_node *node,
+                                        const struct leat_found *found)
+{
+    const struct leat_found *end = node->found + node->found_count;
+    for (int side = -1; side <= 1; side += 2) {
+        const struct leat_found *other = found + side;
+        bool there = other >= node->found && other < end && same_log(other, found);
+        if (there && other->seg->id.v == found->seg->id.v) return other;
+    }
+    return NULL;
+}
+
 static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
-                        const struct leat_found_fate *before, enum leat_fate *out_fate)
+                        struct leat_found_fate *fate)
 {
     struct leat_segment *seg = found->seg;
     const struct leat_log_decision *decision = decision_find(node, seg->log);
-    if (decision == NULL) return cut_orphan(node, found, before->known, out_fate);
+    if (decision == NULL) return cut_orphan(node, found, fate->known, &fate->fate);
     /* SUBTLE: what is left to recovery is not served here for reading meanwhile. (1) For that an open
      * segment counts as closed; (2) its streamlet gets an owner, so it is handed on as a replica, and
      * a closed one is no mark; (3) where it was the last mark of the newest version its log waits
      * for ever, with all its bytes here. */
-    if (decision->kind == LEAT_DECIDED_WAIT && (decision->left || before->tail_waits))
-        return cut_for_another(node, found, out_fate);
-    if (decision->kind == LEAT_DECIDED_WAIT) return cut_nothing(found, out_fate);
+    if (decision->kind == LEAT_DECIDED_WAIT && (decision->left || fate->tail_waits))
+        return cut_for_another(node, found, &fate->fate);
+    if (decision->kind == LEAT_DECIDED_WAIT) return cut_nothing(found, &fate->fate);
     const struct leat_tail_record *tail = &decision->tail;
     bool none = tail->segment == UINT64_MAX;
-    *out_fate = LEAT_FATE_GONE;
+    fate->fate = LEAT_FATE_GONE;
     if (none || seg->id.v > tail->segment) return leat_store_forget(node->store, seg);
-    *out_fate = LEAT_FATE_SERVED;
+    fate->fate = LEAT_FATE_SERVED;
     if (found->kind == LEAT_FOUND_CLOSED) return LEAT_OK;
+    const struct leat_found *twin = seg->unwritten ? twin_of(node, found) : NULL;
+    fate->twin = twin != NULL;
+    if (twin != NULL && twin->kind == LEAT_FOUND_CLOSED) {
+        fate->fate = LEAT_FATE_GONE;
+        return leat_store_forget(node->store, seg);
+    }
     if (found->kind == LEAT_FOUND_MARK && seg->id.v == tail->segment && !tail->jumped)
         return leat_store_cut(node->store, seg, tail->extent, tail->next_offset,
                               found->scan.max_timestamp_ms);
@@ -457,11 +479,11 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
             leat_store_cut(node->store, seg, valid, found->scan.next_offset,
                            found->scan.max_timestamp_ms) == LEAT_OK)
             return LEAT_OK;
-        *out_fate = LEAT_FATE_GONE;
+        fate->fate = LEAT_FATE_GONE;
         return leat_store_forget(node->store, seg);
     }
     /* Older and damaged: what is missing of it makes its own offsets unavailable, no more. */
-    return cut_nothing(found, out_fate);
+    return cut_nothing(found, &fate->fate);
 }
 
 static leat_err up_cut(struct leat_node *node)
@@ -476,7 +498,7 @@ static leat_err up_cut(struct leat_node *node)
         fate->next_offset = node->found[i].kind == LEAT_FOUND_CLOSED
                                 ? node->found[i].seg->next_offset
                                 : node->found[i].scan.next_offset;
-        rc = cut_one(node, &node->found[i], fate, &fate->fate);
+        rc = cut_one(node, &node->found[i], fate);
     }
     if (rc == LEAT_OK) rc = leat_store_cut_done(node->store);
     if (rc != LEAT_OK)
@@ -487,11 +509,17 @@ static leat_err up_cut(struct leat_node *node)
 
 /* ---- logs ---- */
 
-/* Closed, and its file has lost it: other nodes have it, and the log has it mended. */
-static bool is_elsewhere(const struct leat_stream_desc *desc,
-                         const struct leat_log_decision *decision, const struct leat_found *found)
+/* Closed, and its file has lost it, or never got it: other nodes have it, and the log has it mended. Of those
+ * that the file never got the ones in front come as older ones do: an operator may give them up, and which of
+ * them belong to the log is said by the one behind. */
+static bool is_elsewhere(const struct leat_node *node, const struct leat_stream_desc *desc,
+                         const struct leat_log_decision *decision, size_t at, bool in_front)
 {
-    return desc->settings.copies > 1 && decision->kind == LEAT_DECIDED_TAIL && found->seg->rotten;
+    const struct leat_segment *seg = node->found[at].seg;
+    if (desc->settings.copies <= 1 || decision->kind != LEAT_DECIDED_TAIL || !seg->rotten)
+        return false;
+    if (!seg->unwritten) return true;
+    return !in_front && seg->id.v < decision->tail.segment && !node->fates[at].twin;
 }
 
 static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
@@ -519,7 +547,7 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
         if (fate->fate == LEAT_FATE_GONE) continue;
         highest_segment = fate->segment;
         if (fate->next_offset > highest_offset) highest_offset = fate->next_offset;
-        if (fate->fate == LEAT_FATE_SERVED || is_elsewhere(desc, decision, &node->found[i]))
+        if (fate->fate == LEAT_FATE_SERVED || is_elsewhere(node, desc, decision, i, count == 0))
             segs[count++] = node->found[i].seg;
     }
 

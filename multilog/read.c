@@ -479,7 +479,8 @@ static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint6
 static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct log_slot *after,
                            bool *out_jumped)
 {
-    if (after && after->joint == LOG_JOINT_UNKNOWN) {
+    bool readable = after && (after->seg->buffer || !after->seg->unwritten);
+    if (readable && after->joint == LOG_JOINT_UNKNOWN) {
         struct leat_segment *seg = after->seg;
         if (seg->buffer && !after->changing) {
             joint_note(after, seg->buffer, seg->extent.bytes);
@@ -642,6 +643,8 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
             return LEAT_E_AGAIN;
         }
         if (!slot->changing && !slot->evicting && seg->buffer) return read_memory(log, read, seg);
+        /* Not from its place: what lies there may be batches of the same offsets that never were acked. */
+        if (seg->unwritten) return read_damaged(log, read, 0);
         return read_file(log, read, slot);
     }
 }

@@ -236,7 +236,7 @@ leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *s
         return rc;
     }
     rep->flushed = seg->extent.bytes;
-    rep->damaged = seg->damaged;
+    rep->damaged = seg->damaged || seg->unwritten; /* of that there is nothing here */
     backup_replica_comes(rep, seg);
     seg->role = LEAT_SEGMENT_REPLICA;
     seg->owner_actor = backup->options.env->post->self;

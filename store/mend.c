@@ -1,8 +1,10 @@
-/* A closed segment whose file has other bytes than its extent says: it is written anew where it lies.
+/* A closed segment whose file has other bytes than its extent says, or never got them: it is written where it
+ * lies.
  *
  * What a closed segment's bytes are never changes, and (length, CRC) names them. So each sector that is
  * written here becomes what it always should have been: wherever the power goes the place is no worse than
- * before, and the row, which said all along what is to be there, is not touched. */
+ * before, and the row, which said all along what is to be there, is not touched (but where it does not say
+ * yet that the file has them). */
 #include "store/private.h"
 
 static void mend_end(struct leat_keep *keep, leat_err rc)
@@ -10,6 +12,12 @@ static void mend_end(struct leat_keep *keep, leat_err rc)
     struct leat_held *held = leat_held_of(keep->seg);
     struct leat_store *store = held->store;
     if (!rc) held->in_file_bytes = keep->seg->extent.bytes;
+    /* What was in memory alone is in its file now. Without that row a start finds it by the bytes. */
+    if (!rc && keep->seg->unwritten) {
+        keep->seg->unwritten = false;
+        leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
+        leat_catalogue_join_lazily(&store->cat, keep->seg->row);
+    }
     held->mending = false;
     store->mends--;
     leat_store_answer(store, keep, rc);
@@ -78,9 +86,10 @@ void leat_mend(struct leat_store *store, struct leat_keep *keep)
 {
     struct leat_held *held = leat_held_of(keep->seg);
     const struct leat_row *row = leat_catalogue_row(&store->cat, keep->seg->row);
-    bool flushed = row->state == LEAT_SEGMENT_CLOSED && (row->flags & LEAT_ROW_FLUSHED) != 0;
+    bool in_file = (row->flags & LEAT_ROW_FLUSHED) != 0 || keep->seg->unwritten;
     leat_err rc = LEAT_OK;
-    if (!flushed || held->mending || held->slot_shared || !are_its_bytes(store, keep))
+    if (row->state != LEAT_SEGMENT_CLOSED || !in_file || held->mending || held->slot_shared ||
+        !are_its_bytes(store, keep))
         rc = LEAT_E_INVALID;
     else if (held->slot.file->failed)
         rc = LEAT_E_DISK;

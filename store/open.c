@@ -56,6 +56,16 @@ static struct leat_pool *pool_of(struct leat_store *store, const struct leat_row
 }
 
 /* ---- one found segment ---- */
+
+/* Its row says which bytes it has: should its log's owner have them from another node, there is a place for
+ * them. */
+static void may_be_mended(struct leat_held *held, const struct leat_row *row)
+{
+    if (row->state != LEAT_SEGMENT_CLOSED || held->slot_shared || !held->slot.file) return;
+    held->seg.rotten = true;
+    held->seg.unwritten = !(row->flags & LEAT_ROW_FLUSHED);
+}
+
 static struct leat_found *found_add(struct opening *op, struct leat_held *held,
                                     enum leat_found_kind kind)
 {
@@ -350,18 +360,22 @@ static leat_err open_unflushed(struct opening *op, struct leat_held *held,
     }
     size_t done;
     leat_err rc = slot_read(op, held, row->capacity, &done);
-    if (rc)
+    if (rc) {
+        may_be_mended(held, row);
         return add_lost(op, held, LEAT_SEGMENT_CLOSED, NULL, "cannot be read from store/%u: %s",
                         row->slot_file, leat_err_text(rc));
+    }
     op->file_scanned[row->slot_file] = true;
     struct leat_scan scan;
     leat_scan_segment(store->scratch, seg->extent.bytes, &scan);
     if (!leat_open_header_matches(store, seg, &scan)) scan = (struct leat_scan){0};
-    if (scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc)
+    if (scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
+        may_be_mended(held, row);
         return add_lost(op, held, LEAT_SEGMENT_CLOSED, &scan,
                         "its memory did not survive before it was flushed; %u of %u bytes are in "
                         "the file",
                         scan.bytes, seg->extent.bytes);
+    }
     held->in_file_bytes = scan.bytes;
     seg->flushed = true;
     leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
@@ -469,9 +483,7 @@ static leat_err open_row(struct opening *op, uint32_t number)
                 return LEAT_OK;
             }
         }
-        /* There is a place for its bytes again, should its owner fetch them from another node. */
-        held->seg.rotten =
-            row.state == LEAT_SEGMENT_CLOSED && row.flags & LEAT_ROW_FLUSHED && !held->slot_shared;
+        may_be_mended(held, &row);
         return add_lost(op, held,
                         row.state == LEAT_SEGMENT_RESERVED ? LEAT_SEGMENT_OPEN : row.state, NULL,
                         "the file store/%u is missing or truncated", row.slot_file);

@@ -40,10 +40,13 @@ struct leat_segment {
     uint64_t writer; /* REPLICA: the incarnation that writes it */
     bool incomplete; /* REPLICA: being made whole; found at a start it is dropped */
     bool damaged;    /* its log has found other bytes than `extent` says: it counts for nothing */
-    /* CLOSED, flushed: its file was found to have other bytes than `extent` says. They are fetched from
+    /* CLOSED: its file was found to have other bytes than `extent` says. They are fetched from
      * another node and written anew (LEAT_KEEP_MEND), or it is copied again; until then nobody is given
      * a copy of it. Owner core. */
     bool rotten;
+    /* Rotten, and found so at a start: its bytes never got to its file, and the memory that had them is gone.
+     * What lies in its place may be another segment's. Owner core. */
+    bool unwritten;
     /* OPEN, PARKED: found in a file at a start, and behind its valid prefix there is something that
      * is no part of it: a write that was torn, or one that was whole once and is damaged now. */
     bool ragged;

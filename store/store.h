@@ -34,9 +34,10 @@ enum leat_keep_kind {
     LEAT_KEEP_MOVE,  /* take the bytes into a buffer of the node's own pool (contents as they are
                         now): whoever writes into the old place is not trusted any more. The old
                         buffer serves nobody again until its arena is retired */
-    LEAT_KEEP_MEND, /* in: bytes. What the file has of a CLOSED, flushed segment is not what its extent
-                        says: written anew, in place, and synced. The row stays as it is. Not to be
-                        dropped before the answer. LEAT_E_INVALID: not flushed, or not these bytes */
+    LEAT_KEEP_MEND, /* in: bytes. What the file has of a CLOSED segment, flushed or unwritten, is not what
+                        its extent says: written in place, and synced. The row stays as it is, but that
+                        the file has them now. Not to be dropped before the answer. LEAT_E_INVALID: in
+                        memory alone, or not these bytes */
     LEAT_KEEP_EVICT, /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
                         becomes NULL */
 };

@@ -129,6 +129,50 @@ static void damaged_segment_is_waited_for_while_others_are_asked(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: of a segment whose bytes never got to its file nothing is read from there, whatever lies in its place:
+ * readers wait for another node's copy, and are told of damage where nobody has one. */
+static void unwritten_segment_is_not_read_from_its_place(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(6, LEAT_DURABILITY_MEMORY);
+    fake->options.settings.segment_bytes_max = 256 * 1024;
+    fake->options.events.on_damaged = on_damaged;
+    fake_open(fake, NULL, 0, NULL);
+    for (int i = 0; i < 100; i++)
+        must_append(fake, 100, 100);
+    evict_all(fake);
+    struct fake_held *held = &fake->held[1];
+    assert_true(held->closed_row && held->seg->buffer == NULL);
+    void *buffer = aligned_alloc(4096, LEAT_BATCH_BYTES_MAX + 64 * 1024);
+    struct leat_read read = {.from = {held->seg->base_offset}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    /* Its place has batches of these very offsets. */
+    held->seg->unwritten = true;
+    uint64_t reads = fake->reads_done;
+    mends_asked = 0;
+    others_are_asked = LEAT_OK;
+    read = (struct leat_read){.from = {held->seg->base_offset}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
+    assert_int_equal(mends_asked, 1);
+    leat_log_mend_give_up(fake->log, held->seg->id);
+    read = (struct leat_read){.from = {held->seg->base_offset}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(read.next.v, held->seg->next_offset);
+    assert_int_equal(fake->reads_done, reads);
+    fake->now_us += LEAT_LOG_MEND_AGAIN_US;
+    read = (struct leat_read){.from = {held->seg->base_offset}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
+    assert_int_equal(mends_asked, 2);
+    assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
+    held->seg->unwritten = false;
+    assert_true(leat_log_mend_end(fake->log, held->seg->id, LEAT_OK));
+    read = (struct leat_read){.from = {held->seg->base_offset}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    assert_true(fake->reads_done > reads);
+    free(buffer);
+    fake_destroy(fake);
+}
+
 /* Goal: a reader is told that a segment is damaged only where nobody has it. Where others can't be asked now,
  * or the disk refuses what they gave, it is to try again: whoever is told of damage begins behind it. */
 static void damage_is_told_only_where_nobody_has_the_segment(void **state)
@@ -187,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(read_from_file_equals_memory_and_names_damage),
         cmocka_unit_test(damaged_segment_is_waited_for_while_others_are_asked),
+        cmocka_unit_test(unwritten_segment_is_not_read_from_its_place),
         cmocka_unit_test(damage_is_told_only_where_nobody_has_the_segment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

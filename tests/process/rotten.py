@@ -1,11 +1,13 @@
 """Closed segments that rot on the disks of a running cluster: other nodes have them, and nobody is asked."""
 import json
+import struct
 
 from cluster import PATIENT, Cluster
 from recovery import owner
-from rig import CLOSED, WAIT_S, check, equal, main, until
+from rig import CLOSED, ROW_BYTES, SLOT_UNIT, WAIT_S, check, crc32c, equal, main, until
 
 FLUSHED = 1
+ROW_FLAGS_AT = 6
 
 
 def closed(node, stream):
@@ -20,16 +22,16 @@ def all_count(cluster):
     """Somebody serves the log, and counts on both copies of each segment: one that is found damaged before that is made anew
     without a word. A cluster in which nobody serves it yet lacks nothing."""
     log = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['log_list'][0]
-    return log['state'] == 'ok' and log['segment_list'] and all(
+    return log['state'] == 'ok' and log.get('segment_list') and all(
         len(segment['copies']) == 2 and not segment['missing'] for segment in log['segment_list'])
 
 
-def filled(**flags):
+def filled(durability='disk', recovery='yes', **flags):
     """Three nodes with a log of some closed segments on each, none of them in memory."""
-    cluster = Cluster(nodes=3, voters=3, recovery='yes', **PATIENT, **flags).start()
+    cluster = Cluster(nodes=3, voters=3, recovery=recovery, **PATIENT, **flags).start()
     until(lambda: is_well(cluster), 'all three are up')
-    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3, '--durability', 'disk',
-                 '--segment-bytes', '64K')
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 3, '--durability',
+                 durability, '--segment-bytes', '64K')
     stream = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['id']
     lines = [f'{i:06d}'.ljust(100, '.') for i in range(6000)]
     cluster.produce('s', lines, '--batch-bytes', '4K')
@@ -72,6 +74,50 @@ def test_a_copy_that_the_scrub_finds_damaged_is_made_anew():
 
     until(again, 'there is another copy, and the damaged one has gone')
     equal(cluster.consume('s'), lines)
+
+
+def power_takes(node, row, other):
+    """The row as it was before the segment was flushed, and in its place another one: its memory is gone."""
+    there = node.segment_bytes(other)
+    with open(node.path('catalogue'), 'r+b') as file:
+        file.seek(row['at'])
+        said = bytearray(file.read(ROW_BYTES))
+        said[ROW_FLAGS_AT] &= ~FLUSHED
+        struct.pack_into('<I', said, 0, crc32c(struct.pack('<I', row['number']) + said[4:]))
+        file.seek(row['at'])
+        file.write(said)
+    with open(node.path('store', str(row['file'])), 'r+b') as file:
+        file.seek(row['unit'] * SLOT_UNIT)
+        file.write(there[:row['capacity']])
+
+
+def test_what_was_in_memory_alone_comes_from_other_nodes():
+    """Nobody else may take the log: so its owner finds by itself what it has of it, and what it has not."""
+    cluster, stream, lines, owns = filled(durability='memory', recovery='no', scrub='0')
+    node = cluster.nodes[owns]
+    rows = closed(node, stream)
+    check(len(rows) >= 6, 'closed segments', len(rows))
+    before = [node.segment_bytes(row)[:row['extent']] for row in rows]
+    for each in cluster.nodes:
+        each.kill()
+    gone = [rows[0], rows[2], rows[4]]
+    for row in gone:
+        power_takes(node, row, rows[1])
+    cluster.start()
+    equal(cluster.consume('s'), lines)
+    for row in gone:
+        node.diary_wait(rf'segment {row["segment"]} of log {stream}/0/0: its memory did not survive')
+    for row in gone[1:]:
+        node.diary_wait(rf'log {stream}/0/0: segment {row["segment"]} is mended, by the copy of node n')
+    equal([node.segment_bytes(row)[:row['extent']] for row in rows[1:]], before[1:], 'in their places')
+    cluster.produce('s', ['more'])
+    for each in cluster.nodes:
+        each.kill()
+    # The first one came as older ones do, into another row: the next start has one of each.
+    equal(len([r for r in node.segments(stream) if r['segment'] == rows[0]['segment']]), 2, 'rows of the first')
+    cluster.start()
+    equal(cluster.consume('s'), lines + ['more'])
+    equal(len([r for r in node.segments(stream) if r['segment'] == rows[0]['segment']]), 1, 'rows of the first')
 
 
 if __name__ == '__main__':

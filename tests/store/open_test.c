@@ -352,6 +352,56 @@ static void store_mend_that_the_power_ends_is_done_again(void **state)
     }
 }
 
+/* Goal: a closed segment whose memory went with the power before it was flushed has a place for the bytes of
+ * another node's copy, and is as any other once they are there: whatever became of its row. */
+static void store_mend_writes_what_only_the_memory_had(void **state)
+{
+    (void)state;
+    for (unsigned passes = 0; passes < 2; passes++) {
+        struct bench *bench = bench_ready(60 + passes);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+        for (unsigned i = 0; i < 30; i++)
+            assert_true(write_some(mine, 8));
+        write_close(mine);
+        uint32_t bytes = last_extent(mine).bytes;
+        uint8_t *copy = aligned_alloc(4096, 16384);
+        memset(copy, 0, 16384);
+        memcpy(copy, mine->seg->buffer, bytes);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        /* It is in memory alone: nothing is to be mended. */
+        assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID);
+        /* Rows of level disk are synced, and this one with them. */
+        (void)opened(bench, LEAT_DURABILITY_DISK);
+        reopen(bench, true);
+        const struct leat_found *found = found_of(bench, mine);
+        assert_non_null(found);
+        assert_int_equal(found->kind, LEAT_FOUND_LOST);
+        assert_true(found->seg->rotten && found->seg->unwritten);
+        assert_int_equal(found->seg->state, LEAT_SEGMENT_CLOSED);
+        assert_int_equal(found->seg->extent.bytes, bytes);
+        mine->seg = found->seg;
+        leat_store_found_done(bench->store);
+        mine->busy = false;
+        copy[bytes / 2] ^= 1;
+        assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID);
+        assert_true(mine->seg->unwritten);
+        copy[bytes / 2] ^= 1;
+        assert_int_equal(mended(bench, mine, copy), LEAT_OK);
+        assert_false(mine->seg->unwritten);
+        /* Its row goes with another one's write, or is what it was. */
+        if (passes == 1) (void)opened(bench, LEAT_DURABILITY_DISK);
+        reopen(bench, true);
+        found = found_of(bench, mine);
+        assert_non_null(found);
+        assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
+        assert_true(found->seg->flushed && !found->seg->rotten);
+        assert_memory_equal(fake_file(&bench->world, "store/0")->now + found->seg->file_offset,
+                            copy, bytes);
+        free(copy);
+        bench_free(bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +413,7 @@ int main(void)
         cmocka_unit_test(store_scrub_names_damage_in_closed_segments),
         cmocka_unit_test(store_mend_takes_the_segments_own_bytes_and_no_others),
         cmocka_unit_test(store_mend_that_the_power_ends_is_done_again),
+        cmocka_unit_test(store_mend_writes_what_only_the_memory_had),
     };
     return cmocka_run_group_tests_name("store open", tests, NULL, NULL);
 }
