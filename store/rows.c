@@ -24,6 +24,8 @@ static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
     const struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
     struct leat_segment *seg = keep->seg;
     unsigned flags = row->flags & (LEAT_ROW_FLUSHED | LEAT_ROW_IN_POOL);
+    if (!seg->buffer)
+        flags &= ~(unsigned)LEAT_ROW_IN_POOL; /* that memory is gone, and is to be mended */
     bool sync = row->state == LEAT_SEGMENT_PARKED || seg->durability == LEAT_DURABILITY_DISK;
     if (LEAT_BUG(STAMP_UNSYNCED)) sync = false;
     if (keep->kind == LEAT_KEEP_STAMP) {

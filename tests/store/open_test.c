@@ -382,6 +382,16 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
         mine->seg = found->seg;
         leat_store_found_done(bench->store);
         mine->busy = false;
+        /* Another stamp of its row names no memory any more, and is no word of the file. */
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_STAMP), LEAT_OK);
+        (void)opened(bench, LEAT_DURABILITY_DISK);
+        reopen(bench, true);
+        found = found_of(bench, mine);
+        assert_non_null(found);
+        assert_true(found->kind == LEAT_FOUND_LOST && found->seg->unwritten);
+        mine->seg = found->seg;
+        leat_store_found_done(bench->store);
+        mine->busy = false;
         copy[bytes / 2] ^= 1;
         assert_int_equal(mended(bench, mine, copy), LEAT_E_INVALID);
         assert_true(mine->seg->unwritten);
