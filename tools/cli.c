@@ -322,6 +322,17 @@ const char *cli_bytes_text(double bytes, char out[32])
     return out;
 }
 
+const char *cli_traffic_text(uint64_t records, uint64_t bytes, uint64_t us,
+                             char out[CLI_TRAFFIC_BYTES])
+{
+    char size[32], rate[32];
+    double seconds = (double)(us ? us : 1) / 1e6;
+    snprintf(out, CLI_TRAFFIC_BYTES, "%" PRIu64 " record%s, %s, %.2f s, %.0f records/s, %s/s",
+             records, cli_s(records), cli_bytes_text((double)bytes, size), seconds,
+             (double)records / seconds, cli_bytes_text((double)bytes / seconds, rate));
+    return out;
+}
+
 static bool progress_shown;
 
 void cli_progress(const char *format, ...)

@@ -103,6 +103,10 @@ char *cli_cell(const char *format, ...) LEAT_PRINTF(1, 2);
 void cli_cells_free(char **cells, size_t count);
 void cli_json_string(FILE *out, const char *text, size_t bytes);
 const char *cli_bytes_text(double bytes, char out[32]);
+enum { CLI_TRAFFIC_BYTES = 160 };
+/** "5 records, 1.2 KiB, 0.50 s, 10 records/s, 2.4 KiB/s": on the way and at the end in the same words. */
+const char *cli_traffic_text(uint64_t records, uint64_t bytes, uint64_t us,
+                             char out[CLI_TRAFFIC_BYTES]);
 /** What makes a plural of an English noun: "" for 1, else "s". */
 static inline const char *cli_s(uint64_t count)
 {

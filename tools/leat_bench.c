@@ -75,6 +75,25 @@ double bench_cpu_seconds(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
+/* "27.31 M records", or "815 records" where millions would show as 0.00. */
+static const char *count_text(double count, char out[32])
+{
+    if (count < 1e5)
+        snprintf(out, 32, "%.0f records", count);
+    else
+        snprintf(out, 32, "%.2f M records", count / 1e6);
+    return out;
+}
+
+void bench_live(const char *what, double records, double bytes,
+                const struct bench_histogram *latency)
+{
+    char count[32], size[32];
+    cli_progress("%s: %s/s, %s/s, p50 %" PRIu64 " us, p99 %" PRIu64 " us", what,
+                 count_text(records, count), cli_bytes_text(bytes, size),
+                 bench_percentile(latency, 50), bench_percentile(latency, 99));
+}
+
 static void json_print(FILE *out, const struct bench_report *r)
 {
     double server = r->server_cpu_seconds > 0 ? r->server_cpu_seconds : 1e-9;
@@ -117,18 +136,18 @@ int bench_print(const struct bench_report *r, const char *json_path)
         json_print(stdout, r);
         return CLI_OK;
     }
-    char rate[32];
+    char count[32], rate[32];
     double server = r->server_cpu_seconds > 0 ? r->server_cpu_seconds : 1e-9;
     double client = r->client_cpu_seconds > 0 ? r->client_cpu_seconds : 1e-9;
     printf("%s: %" PRIu64 " record%s in %.2f s\n", r->what, r->records, cli_s(r->records),
            r->seconds);
-    printf("  throughput  %.2f M records/s, %s/s\n", (double)r->records / r->seconds / 1e6,
+    printf("  throughput  %s/s, %s/s\n", count_text((double)r->records / r->seconds, count),
            cli_bytes_text((double)r->bytes / r->seconds, rate));
     if (r->failed) printf("  failed      %" PRIu64 " record%s\n", r->failed, cli_s(r->failed));
-    printf("  server CPU  %.2f s, %.2f M records per CPU second\n", r->server_cpu_seconds,
-           (double)r->records / server / 1e6);
-    printf("  client CPU  %.2f s, %.2f M records per CPU second\n", r->client_cpu_seconds,
-           (double)r->records / client / 1e6);
+    printf("  server CPU  %.2f s, %s per CPU second\n", r->server_cpu_seconds,
+           count_text((double)r->records / server, count));
+    printf("  client CPU  %.2f s, %s per CPU second\n", r->client_cpu_seconds,
+           count_text((double)r->records / client, count));
     if (r->latency)
         printf("  latency     p50 %" PRIu64 " us, p90 %" PRIu64 " us, p99 %" PRIu64
                " us, p99.9 %" PRIu64 " us, max %" PRIu64 " us (%s)\n",
@@ -140,7 +159,7 @@ int bench_print(const struct bench_report *r, const char *json_path)
     if (!json_path) return CLI_OK;
     FILE *out = fopen(json_path, "w");
     if (!out) {
-        cli_error("%s can't be written", json_path);
+        cli_error("%s can't be written: %s", json_path, strerror(errno));
         return CLI_FAILED;
     }
     json_print(out, r);

@@ -48,6 +48,9 @@ struct bench_report {
     const double *per_second;
     size_t second_count;
 };
+/** The progress line, in the report's units: records and bytes per second. */
+void bench_live(const char *what, double records, double bytes,
+                const struct bench_histogram *latency);
 /** Human figures to stdout; JSON to a file ("-": stdout instead of them). */
 int bench_print(const struct bench_report *report, const char *json_path);
 /** Before anything is measured: CLI_FAILED after a message where the figures can't be written. NULL, "-": nothing. */

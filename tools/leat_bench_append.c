@@ -388,9 +388,7 @@ static void live(const struct append_source *sources, const struct append_option
     if (!all) return;
     for (uint64_t i = 0; i < o->producers; i++)
         bench_merge(all, &sources[i].latency);
-    cli_progress("%.2f M records/s, %.0f MB/s, p50 %" PRIu64 " us, p99 %" PRIu64 " us", rate / 1e6,
-                 rate * (double)o->record_bytes / 1e6, bench_percentile(all, 50),
-                 bench_percentile(all, 99));
+    bench_live("append", rate, rate * (double)o->record_bytes, all);
     free(all);
 }
 

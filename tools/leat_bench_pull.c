@@ -232,9 +232,7 @@ static void *watch_main(void *arg)
         double rate = (double)(records - before) / seconds;
         if (watch->count < SECONDS_MAX) watch->seconds[watch->count++] = rate;
         latency_of(watch, &all);
-        cli_progress("%.2f M records/s, %.0f MB/s, p50 %" PRIu64 " us, p99 %" PRIu64 " us",
-                     rate / 1e6, (double)(bytes - bytes_before) / seconds / 1e6,
-                     bench_percentile(&all, 50), bench_percentile(&all, 99));
+        bench_live("pull", rate, (double)(bytes - bytes_before) / seconds, &all);
         from = now;
         before = records;
         bytes_before = bytes;

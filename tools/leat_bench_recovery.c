@@ -76,14 +76,16 @@ static int store(const struct recovery_options *o, const char *brokers)
     }
     _Atomic uint64_t failed = 0;
     uint64_t count = o->stored / STORE_RECORD_BYTES;
-    char value[STORE_RECORD_BYTES];
+    char value[STORE_RECORD_BYTES], stored[32], all[32];
     for (size_t i = 0; i < sizeof value; i++)
         value[i] = (char)('a' + i % 26);
     leat_produce_record record = {.value = value, .value_bytes = sizeof value, .streamlet = -1};
     for (uint64_t i = 0; i < count && !cli_interrupted() && code == CLI_OK; i++) {
         if (leat_produce(producer, STREAM, &record, on_stored, &failed)) code = CLI_FAILED;
         if (i % 65536 == 0)
-            cli_progress("storing: %" PRIu64 " of %" PRIu64 " MB", i / 1000, count / 1000);
+            cli_progress("storing: %s of %s",
+                         cli_bytes_text((double)i * STORE_RECORD_BYTES, stored),
+                         cli_bytes_text((double)o->stored, all));
     }
     uint64_t open = leat_producer_flush(producer, 120000);
     leat_producer_close(producer);

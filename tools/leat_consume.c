@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@ enum {
     OPEN_LOOK_MS = 11 * 1000, /* by then it is known whether what has no owner is called missing */
     COMMIT_MS = 30 * 1000,
     COMMIT_EVERY_US = 1000 * 1000,
+    PROGRESS_US = 200 * 1000,
     STANDS_US =
         10 * 1000 * 1000, /* nothing came for so long, and it is not the end: a log has no owner */
     LOOK_MS = 100,
@@ -29,6 +31,7 @@ static const char help[] =
     "\n"
     "Prints each record's value and a newline (none where the record says that its line had "
     "none).\n"
+    "While records go to a file, a terminal shows how far it is.\n"
     "\n"
     "  -o, --from WHERE    earliest (default), latest, an OFFSET, @MILLISECONDS since 1970, a\n"
     "                      time such as 2026-11-20, 2026-11-20T12:30:00 (local), ...Z (UTC) or\n"
@@ -61,6 +64,7 @@ struct consume_run {
     size_t format_bytes;
     bool newline;
     bool in_set;
+    bool shows; /* how far it is */
     uint64_t records, bytes, shown_us, started_us;
     uint64_t committed, tried, tried_us; /* to commit: records, and when */
     char noted[256];                     /* what was told last */
@@ -328,17 +332,32 @@ static int format_check(const char *text)
 
 /* ---- the loop ---- */
 
+/* To a person who sees nothing else: what reads a pipe may write to the same terminal, as in "| grep". */
+static bool may_show(void)
+{
+    struct stat out;
+    return isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO) && fstat(STDOUT_FILENO, &out) == 0 &&
+           !S_ISFIFO(out.st_mode) && !S_ISSOCK(out.st_mode);
+}
+
 static void progress(struct consume_run *run)
 {
-    if (isatty(STDOUT_FILENO)) return; /* the records themselves are there to see */
+    if (!run->shows) return;
     uint64_t now = leat_shared_now_us(NULL);
-    if (now - run->shown_us < 200000) return;
+    if (now - run->shown_us < PROGRESS_US) return;
     run->shown_us = now;
-    char size[32], rate[32];
-    double seconds = (double)(now - run->started_us) / 1e6;
-    cli_progress("%" PRIu64 " record%s, %s, %s/s", run->records, cli_s(run->records),
-                 cli_bytes_text((double)run->bytes, size),
-                 cli_bytes_text((double)run->bytes / seconds, rate));
+    char text[CLI_TRAFFIC_BYTES];
+    cli_progress("%s", cli_traffic_text(run->records, run->bytes, now - run->started_us, text));
+}
+
+/* As leat produce ends; but not in the diaries of scripts, which never had it. */
+static void summary(const struct consume_run *run)
+{
+    char text[CLI_TRAFFIC_BYTES];
+    uint64_t took_us = leat_shared_now_us(NULL) - run->started_us;
+    cli_progress_end();
+    if (!run->shows) return;
+    fprintf(stderr, "%s\n", cli_traffic_text(run->records, run->bytes, took_us, text));
 }
 
 /* What happened on the way and is no end: an offset out of range, a server out of reach. */
@@ -424,6 +443,7 @@ static int consume(struct consume_run *run, uint64_t max_records)
         if (!record && !rc) {
             (void)print_out(run, false); /* told */
             if (ferror(stdout)) return CLI_FAILED;
+            progress(run);
             if (ended(run, &code)) break;
             record = leat_consumer_next(run->consumer, WAIT_MS, &rc);
         }
@@ -445,7 +465,7 @@ static int consume(struct consume_run *run, uint64_t max_records)
     }
     if (print_out(run, true)) code = CLI_FAILED;
     note(run);
-    cli_progress_end();
+    summary(run);
     return code;
 }
 
@@ -551,8 +571,11 @@ int leat_consume_main(int argc, char **argv)
     if (code) return code;
     cli_disconnect();
     uint64_t now = leat_shared_now_us(NULL);
-    struct consume_run run = {
-        .stream = argv[0], .in_set = words.set != NULL, .started_us = now, .tried_us = now};
+    struct consume_run run = {.stream = argv[0],
+                              .in_set = words.set != NULL,
+                              .shows = may_show(),
+                              .started_us = now,
+                              .tried_us = now};
     if (words.format) format_prepare(&run, words.format);
     if (words.until_end) run.ends = consume_ends_begin(argv[0], words.streamlet, words.log);
     code = run_open(&run, &options, &from);

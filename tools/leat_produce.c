@@ -132,14 +132,12 @@ static bool line_send(struct produce_run *run, const char *line, size_t bytes, b
 
 static void progress(struct produce_run *run)
 {
+    if (run->acks && isatty(STDOUT_FILENO)) return; /* the lines of --acks are there to see */
     uint64_t now = leat_shared_now_us(NULL);
     if (now - run->shown_us < PROGRESS_US) return;
     run->shown_us = now;
-    double seconds = (double)(now - run->started_us) / 1e6;
-    char text[32], rate[32];
-    cli_progress("%" PRIu64 " record%s, %s, %s/s", run->records, cli_s(run->records),
-                 cli_bytes_text((double)run->bytes, text),
-                 cli_bytes_text((double)run->bytes / seconds, rate));
+    char text[CLI_TRAFFIC_BYTES];
+    cli_progress("%s", cli_traffic_text(run->records, run->bytes, now - run->started_us, text));
 }
 
 /* Lines of one file. What is cut at the end of a read moves to the front. */
@@ -237,18 +235,16 @@ static int finish(struct produce_run *run, int code, uint64_t timeout_ms, bool q
                   stats.last_text);
         code = CLI_FAILED;
     }
-    double seconds = (double)(leat_shared_now_us(NULL) - run->started_us) / 1e6;
-    char size[32], rate[32];
+    uint64_t took_us = leat_shared_now_us(NULL) - run->started_us;
+    char text[CLI_TRAFFIC_BYTES];
     cli_progress_end();
     uint64_t acked = run->records - failed - open;
     if (quiet) return code;
     if (acked < run->records) /* how many bytes were theirs is not known */
         fprintf(stderr, "%" PRIu64 " record%s, %" PRIu64 " not acked, %.2f s\n", acked,
-                cli_s(acked), run->records - acked, seconds);
+                cli_s(acked), run->records - acked, (double)took_us / 1e6);
     else
-        fprintf(stderr, "%" PRIu64 " record%s, %s, %.2f s, %.0f records/s, %s/s\n", acked,
-                cli_s(acked), cli_bytes_text((double)run->bytes, size), seconds,
-                (double)run->records / seconds, cli_bytes_text((double)run->bytes / seconds, rate));
+        fprintf(stderr, "%s\n", cli_traffic_text(acked, run->bytes, took_us, text));
     return code;
 }
 

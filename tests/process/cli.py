@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import json
 import os
+import pty
 import re
 import signal
 import socket
@@ -667,6 +668,46 @@ def test_a_stream_whose_making_was_not_answered_is_the_one_that_is_there():
     code, _, err = run(LEAT, 'stream', 'create', 'a', '--logs', '9', '-b', LosesAnAnswer(server).address)
     equal(code, 1, 'one of other settings')
     check_in('exists, with other settings', err)
+
+
+TRAFFIC = r'(?m)^%s, [\d.]+ ([KMG]i)?B, [\d.]+ s, \d+ records/s, [\d.]+ ([KMG]i)?B/s\r?$'
+
+
+def on_terminal(server, *words, **more):
+    """What a command says on a terminal's standard error."""
+    ours, theirs = pty.openpty()
+    said = []
+
+    def listen():
+        with contextlib.suppress(OSError):  # nobody writes there any more
+            while piece := os.read(ours, 65536):
+                said.append(piece)
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    done = tied.run([LEAT, *words], stderr=theirs, timeout=WAIT_S, env=server.environment(), **more)
+    os.close(theirs)
+    listener.join()
+    os.close(ours)
+    equal(done.returncode, 0, words)
+    return b''.join(said).decode().split('\033[K')[-1]  # the progress line before it was erased
+
+
+def test_what_was_moved_is_told_in_the_same_words_by_both_ends():
+    server = Server().start()
+    lines = ''.join(f'{i}\n' for i in range(5000)).encode()
+    said = on_terminal(server, 'produce', 's', input=lines, stdout=subprocess.DEVNULL)
+    check(re.search(TRAFFIC % '5000 records', said), said)
+    path = os.path.join(directory(), 'out')
+    with open(path, 'wb') as out:
+        said = on_terminal(server, 'consume', 's', '--until-end', stdout=out)
+    check(re.search(TRAFFIC % '5000 records', said), said)
+    equal(os.path.getsize(path), len(lines))
+    # What reads a pipe may write to the same terminal.
+    equal(on_terminal(server, 'consume', 's', '--until-end', stdout=subprocess.PIPE), '')
+    for what in 'append', 'pull':
+        said = server.leat('bench', what, '--records', 1000).stdout
+        check(re.search(r'(?m)^  throughput  (\d+|\d+\.\d\d M) records/s, [\d.]+ ([KMG]i)?B/s$', said), said)
 
 
 def test_one_of_a_kind_has_no_plural():
