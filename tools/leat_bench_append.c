@@ -185,7 +185,10 @@ static bool source_step(struct append_thread *thread, struct append_source *sour
     mark->source = source;
     mark->at_us = now;
     if (source->interval_ns) {
-        uint64_t due = source->start_us * 1000 + source->batch * source->interval_ns;
+        /* Not all producers at once: that would be bursts of as many batches, and one more of each than
+         * the rate has. */
+        uint64_t turn = source->interval_ns / options->producers * source->index;
+        uint64_t due = source->start_us * 1000 + turn + source->batch * source->interval_ns;
         source->over = due / 1000 >= source->stop_us;
         if (source->over) return false;
         if (due > now * 1000) pace(due);
@@ -230,6 +233,9 @@ static void *append_main(void *arg)
     /* The kernel rounds sleeps up by 50 us: several times what is measured here. */
     if (options->rate) (void)prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
     thread_drive(thread);
+    /* To the end of the last batch's time: else the rate told would be higher than the one asked for. */
+    if (options->rate && !options->records && !cli_interrupted())
+        pace(thread->sources[thread->first].stop_us * 1000);
     /* Results name marks until the last one is told; each record ends, in time. */
     for (uint64_t i = thread->first; i < options->producers; i += options->threads)
         (void)leat_producer_flush(thread->sources[i].producer, -1);

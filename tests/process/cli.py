@@ -710,6 +710,13 @@ def test_what_was_moved_is_told_in_the_same_words_by_both_ends():
         check(re.search(r'(?m)^  throughput  (\d+|\d+\.\d\d M) records/s, [\d.]+ ([KMG]i)?B/s$', said), said)
 
 
+def test_a_benchmark_keeps_the_rate_that_it_was_asked_for():
+    server = Server().start()
+    report = json.loads(server.leat('bench', 'append', '--producers', 8, '--rate', 2000, '--seconds', 1, '--json', '-').stdout)
+    equal(report['records'], 2000)  # 20 batches; all producers at once would have sent 24
+    check(report['seconds'] >= 1, report['seconds'])
+
+
 def test_one_of_a_kind_has_no_plural():
     server = Server('--cores', '1').start()
     server.leat('stream', 'create', 's', '--logs', 1)
