@@ -364,10 +364,10 @@ static void print_peers(const struct leat_msg_cluster_node *node)
         printf("%s %.*s (%.*s)", first ? "" : ",", (int)peer.node.bytes, peer.node.text,
                !peer.up               ? 4
                : peer.transport.bytes ? (int)peer.transport.bytes
-                                      : 12,
+                                      : 11,
                !peer.up               ? "down"
                : peer.transport.bytes ? peer.transport.text
-                                      : "not attached");
+                                      : "nothing yet");
         first = false;
     }
     if (!first) putchar('\n');

@@ -240,12 +240,14 @@ static int create(int argc, char **argv)
     uint32_t id = leat_msg_read_u32(&reader);
     leat_msg_settings_read(&reader, &settings);
     if (json)
-        printf("{\"name\":\"%s\",\"id\":%u,\"streamlets\":%u,\"logs\":%u,\"durability\":\"%s\"}\n",
-               argv[0], id, settings.streamlets, settings.logs,
-               cli_durability_name(settings.durability));
+        printf("{\"name\":\"%s\",\"id\":%u,\"streamlets\":%u,\"logs\":%u,\"copies\":%u,"
+               "\"min_copies\":%u,\"durability\":\"%s\"}\n",
+               argv[0], id, settings.streamlets, settings.logs, settings.copies,
+               settings.min_copies, cli_durability_name(settings.durability));
     else
-        printf("stream %s: %u streamlet%s of %u log%s, durability %s\n", argv[0],
+        printf("stream %s: %u streamlet%s of %u log%s, %u cop%s, durability %s\n", argv[0],
                settings.streamlets, cli_s(settings.streamlets), settings.logs, cli_s(settings.logs),
+               settings.copies, settings.copies == 1 ? "y" : "ies",
                cli_durability_name(settings.durability));
     cli_answer_fini(&answer);
     return CLI_OK;
@@ -265,6 +267,8 @@ static int delete_stream(int argc, char **argv)
         if (cli_name_call(LEAT_KIND_STREAM_DELETE, argv[i], &answer)) {
             int refused = cli_refused(&answer);
             if (refused > code) code = refused;
+        } else {
+            printf("stream %s is deleted\n", argv[i]);
         }
         cli_answer_fini(&answer);
     }

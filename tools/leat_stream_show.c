@@ -7,7 +7,7 @@
 
 enum {
     BODY_BYTES = 1024,
-    LIST_COLUMNS = 7,
+    LIST_COLUMNS = 8,
     NODES_MAX = 256,
     NODE_NAME_BYTES = 64,
     SEGMENTS_LOGS_MAX = 64 /* of a stream whose segments are told of unasked */
@@ -20,15 +20,17 @@ static char *ms_text(int64_t ms)
     if (ms <= 0) return cli_cell("-");
     if (ms % 86400000 == 0) return cli_cell("%" PRId64 " d", ms / 86400000);
     if (ms % 3600000 == 0) return cli_cell("%" PRId64 " h", ms / 3600000);
+    if (ms % 60000 == 0) return cli_cell("%" PRId64 " min", ms / 60000);
+    if (ms % 1000 == 0) return cli_cell("%" PRId64 " s", ms / 1000);
     return cli_cell("%" PRId64 " ms", ms);
 }
 
 static void settings_json(const struct leat_stream_settings *s)
 {
-    printf("\"streamlets\":%u,\"logs\":%u,\"copies\":%u,\"durability\":\"%s\","
-           "\"segment_bytes\":%u,\"retention_ms\":%" PRId64 ",\"retention_bytes\":%" PRId64
-           ",\"max_batch_bytes\":%u,\"append_time\":%s",
-           s->streamlets, s->logs, s->copies, cli_durability_name(s->durability),
+    printf("\"streamlets\":%u,\"logs\":%u,\"copies\":%u,\"min_copies\":%u,"
+           "\"durability\":\"%s\",\"segment_bytes\":%u,\"retention_ms\":%" PRId64
+           ",\"retention_bytes\":%" PRId64 ",\"max_batch_bytes\":%u,\"append_time\":%s",
+           s->streamlets, s->logs, s->copies, s->min_copies, cli_durability_name(s->durability),
            s->segment_bytes_max, s->retention_ms > 0 ? s->retention_ms : -1,
            s->retention_bytes > 0 ? s->retention_bytes : -1, s->batch_bytes_max,
            s->append_time ? "true" : "false");
@@ -66,18 +68,19 @@ static int list_print(struct leat_msg_reader *reader, bool json)
         row[1] = cli_cell("%u", stream.id);
         row[2] = cli_cell("%u", s->streamlets);
         row[3] = cli_cell("%u", s->logs);
-        row[4] = cli_cell("%s", cli_durability_name(s->durability));
-        row[5] = ms_text(s->retention_ms);
-        row[6] = s->retention_bytes > 0
+        row[4] = cli_cell("%u", s->copies);
+        row[5] = cli_cell("%s", cli_durability_name(s->durability));
+        row[6] = ms_text(s->retention_ms);
+        row[7] = s->retention_bytes > 0
                      ? cli_cell("%s", cli_bytes_text((double)s->retention_bytes, text))
                      : cli_cell("-");
     }
-    static const char *const head[LIST_COLUMNS] = {"STREAM",     "ID",       "STREAMLETS", "LOGS",
-                                                   "DURABILITY", "KEEP FOR", "KEEP BYTES"};
+    static const char *const head[LIST_COLUMNS] = {
+        "STREAM", "ID", "STREAMLETS", "LOGS", "COPIES", "DURABILITY", "KEEP FOR", "KEEP BYTES"};
     if (json)
         printf("]\n");
     else if (rows)
-        cli_table(head, LIST_COLUMNS, cells, rows, "lrrrlrr");
+        cli_table(head, LIST_COLUMNS, cells, rows, "lrrrrlrr");
     else
         printf("no streams; make one with: leat stream create NAME\n");
     cli_cells_free(cells, json ? 0 : rows * LIST_COLUMNS);
@@ -406,6 +409,28 @@ static void logs_words(const struct description *told)
     cli_cells_free(cells, (size_t)told->count * STORE_COLUMNS);
 }
 
+/* What it was made with, or changed to since. */
+static void settings_words(const struct leat_stream_settings *s)
+{
+    char segment[32], batch[32], bytes[32];
+    printf("%u cop%s", s->copies, s->copies == 1 ? "y" : "ies");
+    if (s->copies > 1) printf(" (appends need %u)", s->min_copies);
+    printf(", segments of up to %s, batches of up to %s%s, ",
+           cli_bytes_text((double)s->segment_bytes_max, segment),
+           cli_bytes_text((double)s->batch_bytes_max, batch),
+           s->append_time ? ", times of append" : "");
+    if (s->retention_ms <= 0 && s->retention_bytes <= 0) {
+        printf("everything is kept\n\n");
+        return;
+    }
+    char *span = ms_text(s->retention_ms);
+    printf("kept: %s%s%s%s\n\n", s->retention_ms > 0 ? span : "",
+           s->retention_ms > 0 && s->retention_bytes > 0 ? ", " : "",
+           s->retention_bytes > 0 ? cli_bytes_text((double)s->retention_bytes, bytes) : "",
+           s->retention_bytes > 0 ? " of each log" : "");
+    free(span);
+}
+
 static void describe_words(const struct description *told, const char *name, bool segments)
 {
     uint64_t records = 0, bytes = 0;
@@ -421,11 +446,12 @@ static void describe_words(const struct description *told, const char *name, boo
     }
     char text[32];
     printf("stream %.*s (id %u): %u streamlet%s of %u log%s, durability %s, %" PRIu64
-           " record%s, %s\n\n",
+           " record%s, %s\n",
            (int)told->name.bytes, told->name.text ? told->name.text : "", told->id,
            told->settings.streamlets, cli_s(told->settings.streamlets), told->settings.logs,
            cli_s(told->settings.logs), cli_durability_name(told->settings.durability), records,
            cli_s(records), cli_bytes_text((double)bytes, text));
+    settings_words(&told->settings);
     logs_words(told);
     if (!segments || !replicated) return;
     printf("\nwhere the copies lie, the owner's first:\n");

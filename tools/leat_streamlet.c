@@ -67,7 +67,10 @@ int leat_streamlet_main(int argc, char **argv)
         if (n >= 0) cli_error("streamlet move wants STREAM, the streamlet's number, and NODE");
         return CLI_USAGE;
     }
-    return move_one(argv[1], (uint32_t)streamlet, argv[3], strnlen(argv[3], 300), false);
+    int code = move_one(argv[1], (uint32_t)streamlet, argv[3], strnlen(argv[3], 300), false);
+    if (code == CLI_OK)
+        printf("stream %s streamlet %lu is node %s's\n", argv[1], streamlet, argv[3]);
+    return code;
 }
 
 /* ---- rebalance ---- */

@@ -717,6 +717,26 @@ def test_a_benchmark_keeps_the_rate_that_it_was_asked_for():
     check(report['seconds'] >= 1, report['seconds'])
 
 
+def test_a_stream_s_settings_are_shown_to_people_too():
+    server = Server().start()
+    said = server.leat('stream', 'create', 'one', '--logs', 2).stdout
+    check_in('stream one: 1 streamlet of 2 logs, 1 copy, durability disk\n', said)
+    server.leat('stream', 'create', 'two', '--logs', 1, '--segment-bytes', '64K', '--max-batch-bytes', '32K', '--append-time',
+                '--retention-time', '90s', '--retention-bytes', '10G')
+    server.leat('stream', 'create', 'three', '--logs', 1, '--retention-time', '10m')
+    check_in('stream gone is deleted\n', server.leat('stream', 'create', 'gone').stdout + server.leat('stream', 'delete', 'gone').stdout)
+    check_in('\n1 copy, segments of up to 8.0 MiB, batches of up to 2.0 MiB, everything is kept\n',
+             server.leat('stream', 'describe', 'one').stdout)
+    check_in('\n1 copy, segments of up to 64.0 KiB, batches of up to 32.0 KiB, times of append, kept: 90 s, 10.0 GiB of each log\n',
+             server.leat('stream', 'describe', 'two').stdout)
+    check_in(', kept: 10 min\n', server.leat('stream', 'describe', 'three').stdout)
+    rows = [line.split() for line in server.leat('stream', 'list').stdout.splitlines()]
+    equal(rows[0][:6], ['STREAM', 'ID', 'STREAMLETS', 'LOGS', 'COPIES', 'DURABILITY'])
+    equal({row[0]: row[2:] for row in rows[1:]}, {'one': ['1', '2', '1', 'disk', '-', '-'], 'three': ['1', '1', '1', 'disk', '10', 'min', '-'],
+                                                  'two': ['1', '1', '1', 'disk', '90', 's', '10.0', 'GiB']})
+    equal({s['min_copies'] for s in json.loads(server.leat('stream', 'list', '--json').stdout)}, {1})
+
+
 def test_one_of_a_kind_has_no_plural():
     server = Server('--cores', '1').start()
     server.leat('stream', 'create', 's', '--logs', 1)
