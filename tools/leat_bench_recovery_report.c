@@ -1,6 +1,7 @@
 /* What leat bench recovery tells of its trials: each phase, and what appends took meanwhile. */
 #include "tools/leat_bench_recovery.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,11 +111,11 @@ static void print(const struct recovery_options *o, const struct recovery_trial 
                   size_t count, struct bench_light *light)
 {
     char size[32];
-    printf("recovery: %zu trials (%s), %s stored in %" PRIu64 " copies on %" PRIu64
-           " nodes, level %s\n",
-           count, o->how, cli_bytes_text((double)o->stored, size), o->copies, o->nodes,
-           o->durability);
-    printf("  %-18s %9s %9s %9s ms\n", "", "least", "half", "most");
+    printf("recovery: %zu trial%s (%s), %s stored in %" PRIu64 " copies on %" PRIu64
+           " nodes, durability %s\n",
+           count, cli_s(count), o->how, cli_bytes_text((double)o->stored, size), o->copies,
+           o->nodes, o->durability);
+    printf("  %-18s %9s %9s %9s ms\n", "", "least", "median", "most");
     for (unsigned p = 0; p < PHASES; p++) {
         double at[3];
         if (!spread(trials, count, p, at)) continue;
@@ -130,9 +131,9 @@ static void print(const struct recovery_options *o, const struct recovery_trial 
     }
     double slower[3];
     if (slowdown(trials, count, slower))
-        printf(
-            "  append p99 copying, by that at rest: %.2f x / %.2f x / %.2f x (least, half, most)\n",
-            slower[0], slower[1], slower[2]);
+        printf("  append p99 copying, by that at rest: %.2f x / %.2f x / %.2f x (least, median, "
+               "most)\n",
+               slower[0], slower[1], slower[2]);
     if (atomic_load(&light->failed))
         printf("  failed records     %" PRIu64 "\n", (uint64_t)atomic_load(&light->failed));
 }
@@ -146,7 +147,7 @@ int recovery_report(const struct recovery_options *o, const struct recovery_tria
     if (!o->json) return failed;
     FILE *out = to_stdout ? stdout : fopen(o->json, "w");
     if (!out) {
-        cli_error("%s can't be written", o->json);
+        cli_error("%s can't be written: %s", o->json, strerror(errno));
         return CLI_FAILED;
     }
     json_write(out, o, trials, count, light);

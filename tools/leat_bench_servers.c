@@ -137,7 +137,19 @@ static void shm_remove(struct bench_server *server)
     server->pool[0] = '\0';
 }
 
-static int ready_wait(struct bench_server *server, int fd)
+/* Why it ended, in its own words. The diary itself is removed with the rest. */
+static void last_line(const char *diary, char *out, size_t size)
+{
+    char line[400];
+    FILE *file = fopen(diary, "r");
+    snprintf(out, size, "it said nothing");
+    while (file && fgets(line, sizeof line, file))
+        if (line[0] != '\n') snprintf(out, size, "%.*s", (int)strcspn(line, "\n"), line);
+    if (file) (void)fclose(file);
+}
+
+/* quiet: another one has said already why this comes to nothing. */
+static int ready_wait(struct bench_server *server, int fd, bool quiet)
 {
     char line[400] = "";
     size_t used = 0;
@@ -157,7 +169,9 @@ static int ready_wait(struct bench_server *server, int fd)
         pool_note(server);
         return CLI_OK;
     }
-    if (!cli_interrupted()) cli_error("%s did not start; see %s", server->name, server->diary);
+    char why[400];
+    last_line(server->diary, why, sizeof why);
+    if (!quiet && !cli_interrupted()) cli_error("%s did not start: %s", server->name, why);
     return CLI_FAILED;
 }
 
@@ -167,7 +181,7 @@ int bench_server_start(struct bench_servers *servers, uint32_t i)
     char old[sizeof servers->rows[i].pool];
     memcpy(old, servers->rows[i].pool, sizeof old);
     int code = launch(servers, i, &fd);
-    return code ? code : ready_wait(&servers->rows[i], fd);
+    return code ? code : ready_wait(&servers->rows[i], fd, false);
 }
 
 void bench_server_kill(struct bench_server *server)
@@ -249,7 +263,8 @@ int bench_servers_start(struct bench_servers *servers, const char *dir)
     for (; code == CLI_OK && launched < servers->count; launched++)
         code = launch(servers, launched, &fds[launched]);
     for (uint32_t i = 0; i < launched; i++) {
-        int mine = servers->rows[i].pid ? ready_wait(&servers->rows[i], fds[i]) : CLI_FAILED;
+        bool quiet = code != CLI_OK;
+        int mine = servers->rows[i].pid ? ready_wait(&servers->rows[i], fds[i], quiet) : CLI_FAILED;
         if (code == CLI_OK) code = mine;
     }
     return code;

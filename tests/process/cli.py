@@ -737,6 +737,13 @@ def test_a_stream_s_settings_are_shown_to_people_too():
     equal({s['min_copies'] for s in json.loads(server.leat('stream', 'list', '--json').stdout)}, {1})
 
 
+def test_a_benchmark_whose_servers_do_not_start_says_why_once():
+    code, out, err = run(LEAT, 'bench', 'recovery', '--memory', '1M', '--dir', directory())
+    equal((code, out), (1, ''), err)
+    equal(len(re.findall('did not start', err)), 1, err)
+    check(re.search(r'did not start: leatd: a memory budget of 1 MiB is too small', err), err)
+
+
 def test_one_of_a_kind_has_no_plural():
     server = Server('--cores', '1').start()
     server.leat('stream', 'create', 's', '--logs', 1)
