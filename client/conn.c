@@ -362,8 +362,10 @@ static void conn_on_closed(void *user, struct leat_conn *net, leat_err why)
     client->called = client->dirty = true;
 
     struct leat_error error;
-    (void)leat_error_set(&error, LEAT_E_CLOSED, "the connection to %s was lost: %s", conn->address,
-                         leat_err_text(why ? why : LEAT_E_CLOSED));
+    bool said = why && why != LEAT_E_CLOSED; /* else the code's sentence says "closed" once more */
+    (void)leat_error_set(&error, LEAT_E_CLOSED, "the connection to %s was lost%s%s", conn->address,
+                         said ? ": " : "; whether the last requests took effect is unknown",
+                         said ? leat_err_text(why) : "");
     struct leat_list failed;
     leat_list_init(&failed);
     lists_splice(&failed, &conn->in_flight);

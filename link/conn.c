@@ -218,9 +218,9 @@ static void conn_on_closed(void *user, struct leat_conn *conn, leat_err why)
         (void)leat_error_set(&error, LEAT_E_CLOSED, "the connection to %s%s%s%s: %s", link->address,
                              was_up ? " (" : "", was_up ? link->peer.node : "",
                              was_up ? ") was lost" : " could not be made",
-                             was_up || (why && why != LEAT_E_CLOSED)
-                                 ? leat_err_text(why ? why : LEAT_E_CLOSED)
-                                 : "nobody listens there, or it was closed at once");
+                             why && why != LEAT_E_CLOSED ? leat_err_text(why)
+                             : was_up                    ? "the other side closed it"
+                                      : "nobody listens there, or it was closed at once");
     leat_link_calls_fail(link, LEAT_E_CLOSED, error.text);
     if (!link->gone && !link->accepted) leat_link_retry_later(link);
     if (!link->gone && (was_up || !link->accepted))
