@@ -12,7 +12,8 @@ extern "C" {
 
 #define LEAT_API __attribute__((visibility("default")))
 
-/* Error codes: 0 is success. leat_strerror() gives the sentence, leat_error_class() what to do. */
+/* Error codes: 0 is success. leat_strerror() gives the sentence, leat_code_name() its name, and
+ * leat_code_classify() what to do about it. docs/protocol.md has them all. */
 typedef int leat_code;
 enum leat_code_class {
     LEAT_DO_NOTHING = 0,
