@@ -227,7 +227,7 @@ static leat_err text_set(const struct option *option, const char *value, uint8_t
         return leat_error_set(error, LEAT_E_CONFIG, "%s is HOST:PORT%s, not \"%.64s\"",
                               option->name, option->kind == OPTION_DOOR ? " or off" : "", value);
     memset(at, 0, option->bytes);
-    memcpy(at, value, strlen(value));
+    memcpy(at, value, strlen(value) + 1);
     return LEAT_OK;
 }
 
