@@ -288,12 +288,27 @@ void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
     }
 }
 
+bool backup_is_written(const struct replica *rep)
+{
+    if (!rep->writer || rep->writer->fenced) return false;
+    enum leat_segment_state state = rep->seg->state;
+    return state < LEAT_SEGMENT_PARKED || (state == LEAT_SEGMENT_PARKED && rep->busy); /* RESUME */
+}
+
+/* SUBTLE: a deletion is no word of the writer's about its memory.
+ *  1. A owns segment 4 of a stream, which is deleted, and another log. B, which has copies of both, hears of
+ *     the deletion before A does, drops its copy, and its place serves the other log's next segment.
+ *  2. A is still given appends to the first, and its writes land where that was.
+ *  3. What was acked of the other log is not in B's copy. A dies.
+ * So that copy stays until A drops it. Where that word never comes an audit lets it go (request.c, is_over()). */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
 {
     LEAT_LIST_EACH(&backup->replicas, it)
     {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
-        if (rep->seg && rep->seg->log.stream == stream) backup_drop(rep);
+        if (!rep->seg || rep->seg->log.stream != stream) continue;
+        rep->gone_us = backup_now(backup);
+        if (!backup_is_written(rep)) backup_drop(rep);
     }
 }
 

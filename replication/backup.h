@@ -19,7 +19,8 @@ enum {
     BACKUP_SERVES_MAX = 32, /* pieces for others that are being read */
     BACKUP_LOOKS_MAX = 4,   /* replicas that are looked at (look.c), up to a segment each */
     BACKUP_YOUNG_US = 60 * 1000 * 1000, /* a reservation is not asked about before */
-    BACKUP_GONE_US = 10 * 1000 * 1000,  /* nor does one of a deleted stream go by itself before */
+    BACKUP_GONE_US =
+        10 * 1000 * 1000, /* nor does one of a deleted stream go without a word before */
 };
 
 /* One incarnation of a node that writes here. */
@@ -69,6 +70,7 @@ struct replica {
     struct leat_list by_log;      /* backup->by_log; with seg */
     uint64_t handle;
     uint64_t opened_us;
+    uint64_t gone_us;       /* its stream was deleted then; 0: not while it was here */
     uint32_t flushed;       /* bytes durable */
     unsigned busy;          /* requests under way */
     bool adopting;          /* it goes to a log of this node: nobody else may begin to use it */
@@ -178,6 +180,8 @@ void backup_store(struct backup_request *request, enum leat_keep_kind kind,
                   void (*on_done)(struct leat_keep *keep));
 /** Give it up, as soon as nothing else is under way. */
 void backup_drop(struct replica *rep);
+/** May whoever opened it still write into it? */
+bool backup_is_written(const struct replica *rep);
 /** Something that was under way has ended. */
 void backup_idle(struct replica *rep);
 

@@ -328,8 +328,8 @@ bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log
  * goes, but what an owner after this one counts on. */
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
                           struct leat_epoch epoch);
-/** A committed delete entry: replicas of that stream go. Those that come after this go as
- * options.stream_deleted says. */
+/** A committed delete entry: replicas of that stream go, those that are written to with their owner's word, or after
+ * a while. Those that come after this go as options.stream_deleted says. */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);
 /** After what a start has found was taken: replicas of streams that were deleted meanwhile go. Nobody else would ever
  * say so, for they have no owner. */

@@ -372,9 +372,17 @@ static void about_many(struct leat_backup *backup, struct backup_writer *writer,
  * would ask all other nodes in turn, and its log could not end. */
 static bool is_over(const struct replica *rep, uint64_t now_us)
 {
+    uint64_t since_us = rep->gone_us > rep->opened_us ? rep->gone_us : rep->opened_us;
     return rep->seg && !rep->busy && !rep->drop_wanted && !rep->adopting &&
-           !LEAT_BUG(DELETED_STAYS) && now_us >= rep->opened_us + BACKUP_GONE_US &&
+           !LEAT_BUG(DELETED_STAYS) && now_us >= since_us + BACKUP_GONE_US &&
            backup_stream_is_gone(rep->backup, rep->seg->log.stream);
+}
+
+/* An owner that has heard so little may still write there: the place serves nobody else. */
+static void over_drop(struct replica *rep)
+{
+    rep->leave |= backup_is_written(rep);
+    backup_drop(rep);
 }
 
 static bool is_asked_about(const struct replica *rep, bool all, uint64_t now_us)
@@ -404,7 +412,7 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
     leat_msg_writer_init(&body, backup->answer + head_bytes, BACKUP_ROWS_MAX * REP_ROW_BYTES_MAX);
     for (; at < backup->slot_count && count < BACKUP_ROWS_MAX; at++) {
         struct replica *rep = backup->slots[at];
-        if (rep && is_over(rep, now_us)) backup_drop(rep);
+        if (rep && is_over(rep, now_us)) over_drop(rep);
         if (!rep || !is_asked_about(rep, all, now_us)) continue;
         const struct leat_segment *seg = rep->seg;
         struct rep_row row = {.handle = rep->handle,

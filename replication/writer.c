@@ -284,6 +284,8 @@ static void moves_start(struct backup_writer *writer)
         if (rep->writer != writer || !rep->seg) continue;
         rep->settled = false;
         if (rep->dropping) continue;
+        /* It stayed for its writer's word, which does not come any more. */
+        rep->drop_wanted |= backup_stream_is_gone(backup, rep->seg->log.stream);
         rep->move_wanted = true;
         writer->moves++;
         backup->moves++;

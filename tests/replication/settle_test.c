@@ -292,6 +292,118 @@ static void replica_that_missed_its_deletion_goes(void **state)
     world_free(world);
 }
 
+static bool is_open_of(const struct replica *rep, struct leat_log_ref ref)
+{
+    return rep->seg && leat_log_ref_equal(rep->seg->log, ref) && rep->seg->buffer &&
+           rep->seg->state < LEAT_SEGMENT_PARKED;
+}
+
+/* The log's head there, with records in it. */
+static struct replica *open_copy(const struct world *world, unsigned node, unsigned log)
+{
+    const struct rep_set *head = NULL;
+    LEAT_LIST_EACH(&world->logs[log].rep->active, it)
+    {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        if (set->started && !set->closed) head = set;
+    }
+    assert_non_null(head);
+    LEAT_LIST_EACH(&world->nodes[node].backup->replicas, it)
+    {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        if (is_open_of(rep, world->logs[log].ref) && rep->seg->id.v == head->id.v) return rep;
+    }
+    return NULL;
+}
+
+static bool lies_within(const struct world *world, unsigned node, unsigned log,
+                        const uint8_t *place, uint32_t bytes)
+{
+    LEAT_LIST_EACH(&world->nodes[node].backup->replicas, it)
+    {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        if (!is_open_of(rep, world->logs[log].ref)) continue;
+        const uint8_t *other = rep->seg->buffer;
+        if (other < place + bytes && place < other + rep->seg->capacity) return true;
+    }
+    return false;
+}
+
+static void append_some(struct world *world, unsigned log, unsigned batches)
+{
+    for (unsigned i = 0; i < batches; i++)
+        for (unsigned tries = 0; !world_append(&world->logs[log], 3000) && tries < 200000;
+             tries++) {
+            world_step(world);
+            world_care(world);
+        }
+}
+
+/* Two logs of two nodes, whose heads are open, and the stream of the first has been deleted: so the second node has
+ * heard, and the first has not. */
+static struct world *deleted_there(uint64_t seed, struct replica **out_rep)
+{
+    struct world *world = world_new(seed, 2, 2, 2, LEAT_DURABILITY_MEMORY, 0);
+    append_some(world, 0, 10);
+    append_some(world, 1, 10);
+    world_run(world, 1000 * 1000);
+    *out_rep = open_copy(world, 1, 0);
+    assert_non_null(*out_rep);
+    world->nodes[1].deleted = world->logs[0].ref.stream;
+    leat_backup_stream_deleted(world->nodes[1].backup, world->logs[0].ref.stream);
+    return world;
+}
+
+/* Goal: where an owner may still write no other segment comes to lie: neither while it has not heard of the deletion,
+ * nor when its word has not come for so long that the copy goes without. */
+static void deletion_that_an_owner_has_not_heard_of_frees_no_place(void **state)
+{
+    (void)state;
+    struct replica *rep;
+    struct world *world = deleted_there(39, &rep);
+    uint64_t handle = rep->handle;
+    const uint8_t *place = rep->seg->buffer;
+    uint32_t bytes = rep->seg->capacity;
+    for (unsigned i = 0; i < 300; i++) {
+        append_some(world, 1, 1);
+        assert_false(lies_within(world, 1, 1, place, bytes));
+    }
+    assert_ptr_equal(backup_find(world->nodes[1].backup, handle), rep);
+    append_some(world, 0, 1); /* the owner goes on there */
+    world_run(world, 1000 * 1000);
+    world_check(world);
+    world_run(world, 60 * 1000 * 1000);
+    assert_null(backup_find(world->nodes[1].backup, handle));
+    for (unsigned i = 0; i < 300; i++) {
+        append_some(world, 1, 1);
+        assert_false(lies_within(world, 1, 1, place, bytes));
+    }
+    world_free(world);
+}
+
+static void on_fenced(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* Goal: nor does it stay for the word of an owner who has gone. */
+static void open_copy_of_a_deleted_stream_goes_with_its_writer(void **state)
+{
+    (void)state;
+    struct replica *rep;
+    struct world *world = deleted_there(40, &rep);
+    struct leat_backup *backup = world->nodes[1].backup;
+    uint64_t handle = rep->handle, other = open_copy(world, 1, 1)->handle;
+    bool fenced = false;
+    assert_int_equal(
+        leat_backup_fence(backup, "n0", world->nodes[0].incarnation, on_fenced, &fenced), LEAT_OK);
+    world_run(world, 500 * 1000);
+    assert_true(fenced);
+    assert_null(backup_find(backup, handle));
+    assert_non_null(backup_find(backup, other));
+    world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +416,8 @@ int main(void)
         cmocka_unit_test(copy_that_the_disk_does_not_call_whole_is_none),
         cmocka_unit_test(segment_that_comes_when_its_stream_has_gone_goes),
         cmocka_unit_test(replica_that_missed_its_deletion_goes),
+        cmocka_unit_test(deletion_that_an_owner_has_not_heard_of_frees_no_place),
+        cmocka_unit_test(open_copy_of_a_deleted_stream_goes_with_its_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,7 +139,7 @@ void world_log_open(struct world *world, unsigned index)
     struct world_log *log = &world->logs[index];
     struct world_node *owner = &world->nodes[0];
     log->world = world;
-    log->ref = (struct leat_log_ref){1, index, 0};
+    log->ref = (struct leat_log_ref){1 + index, index, 0}; /* each of a stream of its own */
     struct leat_primary_log_options rep_options = {.ref = log->ref,
                                                    .epoch = {WORLD_EPOCH},
                                                    .copies = world->copies,
