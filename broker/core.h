@@ -491,6 +491,9 @@ void leat_producer_id(struct leat_core *core, struct leat_producer_wait *wait);
 void leat_producer_ids_fini(struct leat_core *core);
 /** Ask a log's core, wherever it is; query->on_done follows, never inside. Thread: core. */
 void leat_group_ask(struct leat_core *core, struct leat_sets_group_query *query);
+/** What the log of this core says of that group: query->rc, and if that is LEAT_OK the rest of what is asked. */
+void leat_group_look(const struct leat_core *core, struct leat_log_ref ref, uint64_t group,
+                     struct leat_sets_group_query *out);
 /** Broker side of one home log's sets. */
 leat_err leat_sets_attach(struct leat_hosted *hosted,
                           struct leat_log_options *options) LEAT_NODISCARD;

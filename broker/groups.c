@@ -6,8 +6,14 @@
 #include "base/mem.h"
 #include "broker/core.h"
 
-static void group_look(const struct leat_core *core, struct leat_log_ref ref, uint64_t group,
-                       struct leat_sets_group_query *out)
+/* SUBTLE: what a log does not know yet is no answer.
+ *  1. A log of groups 0 to 2 comes to this node: its last segment first, which has not been read yet. So it seems to
+ *     begin with group 2.
+ *  2. A member commits half of group 0. What is in front of the first group has been dropped, so the set takes
+ *     groups 0 and 1 for done.
+ *  3. The older segments come, and nobody reads what is left of them. */
+void leat_group_look(const struct leat_core *core, struct leat_log_ref ref, uint64_t group,
+                     struct leat_sets_group_query *out)
 {
     struct leat_hosted *hosted = leat_hosted_find(core, ref);
     out->rc = LEAT_OK;
@@ -18,6 +24,11 @@ static void group_look(const struct leat_core *core, struct leat_log_ref ref, ui
     struct leat_log_info info;
     uint64_t first = 0;
     leat_log_info(hosted->log, &info);
+    if (info.state == LEAT_LOG_WAITING)
+        out->rc = LEAT_E_LOG_INCOMPLETE;
+    else if (!leat_log_front_known(hosted->log))
+        out->rc = LEAT_E_STARTING;
+    if (out->rc != LEAT_OK) return;
     out->first_group = info.first_group;
     if (leat_log_group(hosted->log, group, &first, &out->end_offset) != LEAT_OK)
         out->end_offset = group < info.first_group ? 0 : UINT64_MAX;
@@ -47,7 +58,7 @@ static void group_deliver_home(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     struct leat_sets_group_query *query = LEAT_CONTAINER(mail, struct leat_sets_group_query, mail);
     const struct leat_core *asker = query->broker;
-    group_look(core, query->log, query->group, query);
+    leat_group_look(core, query->log, query->group, query);
     leat_core_mail(core, asker->index, mail, group_deliver_back);
 }
 
@@ -145,7 +156,7 @@ static void group_call_home(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     struct group_call *group = LEAT_CONTAINER(mail, struct group_call, call.mail);
-    group_look(core, group->query.log, group->query.group, &group->query);
+    leat_group_look(core, group->query.log, group->query.group, &group->query);
     leat_core_mail(core, group->call.core->index, mail, group_call_back);
 }
 
