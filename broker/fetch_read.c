@@ -135,10 +135,13 @@ static void fetch_read_here(struct leat_fetch_read *read)
     fetch_note_ends(read, hosted->log);
     read->rc = LEAT_OK;
     read->read.rc = LEAT_OK;
-    if (read->read.max_bytes == 0) return;
     read->read.on_done = fetch_on_read;
     read->read.owner = read;
-    if (leat_log_read(hosted->log, &read->read) == LEAT_E_AGAIN || fetch_look_older(read, hosted)) {
+    bool ends = read->read.max_bytes == 0;
+    if (ends && leat_log_front_known(hosted->log)) return;
+    leat_err rc = ends ? leat_log_front_await(hosted->log, &read->read)
+                       : leat_log_read(hosted->log, &read->read);
+    if (rc == LEAT_E_AGAIN || fetch_look_older(read, hosted)) {
         read->rc = LEAT_E_AGAIN;
         if (leat_log_reads_wait(hosted->log)) leat_hosted_watch(hosted); /* not for ever */
     } else {

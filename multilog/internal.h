@@ -279,8 +279,6 @@ void log_begin_take(struct leat_log *log);
 
 /* read.c */
 void log_step_reads(struct leat_log *log);
-/** LEAT_OK: it is known what is missing in front. LEAT_E_AGAIN: read->on_done follows. */
-leat_err log_front_await(struct leat_log *log, struct leat_read *read) LEAT_NODISCARD;
 leat_err log_read_begin(struct leat_log *log, struct leat_read *read) LEAT_NODISCARD;
 struct leat_position log_end_position(const struct leat_log *log);
 /** Highest timestamp of a segment. */

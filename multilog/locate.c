@@ -215,7 +215,7 @@ static leat_err locate_earliest(struct leat_log *log, struct leat_locate_op *op)
     if (log_front_is_elsewhere(log)) return locate_end(op, LEAT_E_LOG_INCOMPLETE);
     op->read.on_done = on_front_known;
     op->read.owner = op;
-    if (log_front_await(log, &op->read) == LEAT_E_AGAIN) return LEAT_E_AGAIN;
+    if (leat_log_front_await(log, &op->read) == LEAT_E_AGAIN) return LEAT_E_AGAIN;
     earliest_take(log, op);
     return locate_end(op, LEAT_OK);
 }

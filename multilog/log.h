@@ -278,6 +278,8 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg) LE
 /** Below it nothing is needed any more. 0: all is, or that is not known yet. */
 uint64_t leat_log_first_retained(const struct leat_log *log);
 bool leat_log_front_known(const struct leat_log *log);
+/** As a read of nothing: LEAT_OK: where the log begins is known; LEAT_E_AGAIN: read->on_done follows. */
+leat_err leat_log_front_await(struct leat_log *log, struct leat_read *read) LEAT_NODISCARD;
 /** The oldest segment that is here, or NULL. Its place in its file, and what it says of the one
  * before, may be read at any time; it may be trimmed meanwhile. */
 const struct leat_segment *leat_log_first_held(const struct leat_log *log);

@@ -580,18 +580,7 @@ static leat_err resolve_position(struct leat_log *log, struct leat_read *read,
     return LEAT_OK;
 }
 
-/* Whether what was asked for may be missing in front is not known yet. */
-static bool front_is_awaited(const struct leat_log *log, const struct leat_read *read)
-{
-    if (!log->front_unknown) return false;
-    /* The log may begin anywhere up to its last segment. */
-    const struct leat_segment *last = log_slot_at(log, log->slot_count - 1)->seg;
-    if (read->phase == PHASE_FRONT) return true;
-    if (read->by_position || read->by_time) return read->position.segment < last->id.v;
-    return read->from.v < last->base_offset;
-}
-
-leat_err log_front_await(struct leat_log *log, struct leat_read *read)
+leat_err leat_log_front_await(struct leat_log *log, struct leat_read *read)
 {
     if (!log->front_unknown) return LEAT_OK;
     read->log = log;
@@ -605,7 +594,9 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
     for (;;) {
         if (log->deleting) return read_end(read, LEAT_E_UNKNOWN_STREAM);
         if (log->releasing) return read_end(read, LEAT_E_NOT_OWNER);
-        if (front_is_awaited(log, read)) {
+        /* Until then it is not known whether what was asked for is missing in front, was given up, or never was; and
+         * where the log begins is told with what is read. */
+        if (log->front_unknown) {
             if (log->stopping || log->reads_expire) return read_end(read, LEAT_E_STARTING);
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;

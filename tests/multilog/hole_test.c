@@ -274,6 +274,45 @@ static void front_unknown_at_the_stop_lets_readers_go(void **state)
     fake_destroy(fake);
 }
 
+static void on_front_read(struct leat_read *read)
+{
+    assert_false(read->log->front_unknown);
+    *(bool *)read->owner = true;
+}
+
+/* What is read of the last segment, or behind the end, is told with where the log begins: that is known first. */
+static void read_behind_the_front_waits_until_it_is_known(void **state)
+{
+    (void)state;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    for (unsigned turn = 0; turn < 4; turn++) {
+        struct fake *fake = log_of(6);
+        uint64_t last = log_slot_at(fake->log, fake->log->slot_count - 1)->seg->base_offset;
+        uint64_t end = fake->log->next_offset;
+        reopen(fake, 0, 0, true);
+        bool done = false;
+        struct leat_read read = {.from = {turn == 0   ? last
+                                          : turn == 1 ? end
+                                                      : end + 1},
+                                 .max_bytes = 1,
+                                 .disk_buffer = buffer,
+                                 .disk_buffer_bytes = BUFFER_BYTES,
+                                 .on_done = on_front_read,
+                                 .owner = &done};
+        leat_err rc =
+            turn == 3 ? leat_log_front_await(fake->log, &read) : leat_log_read(fake->log, &read);
+        assert_int_equal(rc, LEAT_E_AGAIN);
+        assert_true(leat_log_reads_wait(fake->log));
+        fake_settle(fake);
+        assert_true(done);
+        assert_int_equal(read.rc, turn == 2 ? LEAT_E_OFFSET_OUT_OF_RANGE : LEAT_OK);
+        assert_int_equal(read.iov_count > 0, turn == 0);
+        assert_int_equal(leat_log_front_await(fake->log, &read), LEAT_OK);
+        fake_destroy(fake);
+    }
+    free(buffer);
+}
+
 static void on_read_counted(struct leat_read *read)
 {
     (*(unsigned *)read->owner)++;
@@ -757,6 +796,7 @@ int main(void)
         cmocka_unit_test_prestate(front_that_was_trimmed_is_not_missed, files),
         cmocka_unit_test(group_that_was_lost_has_ended),
         cmocka_unit_test(front_unknown_at_the_stop_lets_readers_go),
+        cmocka_unit_test(read_behind_the_front_waits_until_it_is_known),
         cmocka_unit_test(read_of_an_older_segment_waits_while_it_is_looked_for),
         cmocka_unit_test(front_of_a_log_given_up_may_be_on_its_way),
         cmocka_unit_test_prestate(front_of_a_log_given_up_may_be_on_its_way, files),
