@@ -57,11 +57,20 @@ bool leat_call_keep(struct leat_call *call, struct leat_call_kept *kept,
     return true;
 }
 
+bool leat_call_name_check(struct leat_call *call, struct leat_msg_string name)
+{
+    struct leat_error error;
+    leat_err rc = leat_stream_name_check(name.text, name.bytes, &error);
+    if (rc != LEAT_OK) leat_call_refuse(call, rc, error.text);
+    return rc == LEAT_OK;
+}
+
 const struct leat_stream *leat_call_stream_find(struct leat_call *call, struct leat_call_kept *kept,
                                                 struct leat_msg_string name)
 {
     struct leat_stream *stream;
     struct leat_error error;
+    if (!leat_call_name_check(call, name)) return NULL;
     leat_err rc = leat_stream_seek(call->core, &kept->seek, name.text, name.bytes, &stream, &error);
     if (rc == LEAT_OK) return stream;
     if (rc != LEAT_E_AGAIN) leat_call_refuse(call, rc, error.text);

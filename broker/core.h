@@ -530,6 +530,8 @@ struct leat_call_kept {
 bool leat_call_keep(struct leat_call *call, struct leat_call_kept *kept,
                     const struct leat_frame *frame,
                     void (*on_again)(struct leat_stream_seek *seek)) LEAT_NODISCARD;
+/** false: no stream can have that name, and the call has been refused. */
+bool leat_call_name_check(struct leat_call *call, struct leat_msg_string name) LEAT_NODISCARD;
 /** The stream that a kept call names. NULL: the call has been refused, or on_again follows. */
 const struct leat_stream *leat_call_stream_find(struct leat_call *call, struct leat_call_kept *kept,
                                                 struct leat_msg_string name) LEAT_NODISCARD;

@@ -367,11 +367,12 @@ void leat_call_stream_describe(struct leat_peer *peer, const struct leat_frame *
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     (void)leat_msg_read_array(&reader);
     struct leat_msg_string name = leat_msg_read_string(&reader);
-    if (reader.failed || name.bytes == 0 || name.bytes > LEAT_STREAM_NAME_BYTES_MAX) {
+    if (reader.failed) {
         leat_call_refuse(&describe->call, LEAT_E_INVALID,
                          "the control body of stream describe is not [name]");
         return;
     }
+    if (!leat_call_name_check(&describe->call, name)) return;
     memcpy(describe->name, name.text, name.bytes);
     describe->seek.on_again = describe_on_again;
     describe->seek.owner = describe;
@@ -519,11 +520,12 @@ void leat_call_segments(struct leat_peer *peer, const struct leat_frame *frame)
     segments->log.streamlet = leat_msg_read_u32(&reader);
     segments->log.log = leat_msg_read_u32(&reader);
     segments->from = leat_msg_read_u64(&reader);
-    if (fields < 4 || reader.failed || name.bytes == 0 || name.bytes > LEAT_STREAM_NAME_BYTES_MAX) {
+    if (fields < 4 || reader.failed) {
         leat_call_refuse(&segments->call, LEAT_E_INVALID,
                          "segments are asked for as [name, streamlet, log, from segment]");
         return;
     }
+    if (!leat_call_name_check(&segments->call, name)) return;
     memcpy(segments->name, name.text, name.bytes);
     segments->seek.on_again = segments_on_again;
     segments->seek.owner = segments;

@@ -146,6 +146,11 @@ def test_beyond_each_limit_of_the_protocol_stands_what_its_page_says():
             ('LOCATE', [[]], 'INVALID'),
             ('METADATA', [['s'] * 1024, False], None), ('METADATA', [['s'] * 1025, False], 'TOO_MANY'),
             ('METADATA', [['s']], None), ('METADATA', [['x' * 250], False], 'BAD_NAME'),
+            *((kind, [name, *rest], 'BAD_NAME') for name in ('x' * 250, '', 'a/b') for kind, rest in (
+                ('STREAM_DESCRIBE', []), ('SEGMENTS', [0, 0, 0]), ('STREAM_DELETE', []), ('STREAM_TRIM', [0, 0, 0]),
+                ('STREAMLET_MOVE', [0, 'n1']), ('LOG_RECOVER', [0, 0, True]))),
+            ('STREAM_DESCRIBE', ['x' * 249], 'UNKNOWN_STREAM'), ('SEGMENTS', ['x' * 249, 0, 0, 0], 'UNKNOWN_STREAM'),
+            ('STREAM_DESCRIBE', [7], 'INVALID'), ('SEGMENTS', ['s', 0, 0], 'INVALID'),
             ('SET_LEAVE', ['g', 'm', json.loads('[' * 9 + ']' * 9)], 'UNKNOWN_MEMBER'),  # what is within the eighth
             ('SET_LEAVE', ['g', 'm', json.loads('[' * 10 + ']' * 10)], 'INVALID'),
             ('LOG_RECOVER', ['s', 0, 0, False], 'INVALID'),
