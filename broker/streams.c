@@ -46,12 +46,17 @@ leat_err leat_stream_memory_allowed(const struct leat_core *core, struct leat_ms
                                     const struct leat_stream_settings *settings,
                                     struct leat_error *error)
 {
-    const struct leat_node *node = core->node;
-    if (node->options.heap_bytes == NULL) return LEAT_OK;
     if (leat_stream_find_name(core, name.text, name.bytes) != NULL) return LEAT_OK;
     uint64_t streamlets = settings->streamlets == 0 ? 1 : settings->streamlets;
-    uint64_t logs = settings->logs == 0 ? node->options.cores : settings->logs;
-    uint64_t more = streamlets * logs;
+    uint64_t logs = settings->logs == 0 ? core->node->options.cores : settings->logs;
+    return leat_logs_memory_allowed(core, streamlets * logs, error);
+}
+
+leat_err leat_logs_memory_allowed(const struct leat_core *core, uint64_t more,
+                                  struct leat_error *error)
+{
+    const struct leat_node *node = core->node;
+    if (node->options.heap_bytes == NULL) return LEAT_OK;
     uint64_t takes = share_of(core, core->logs_known + more) * LEAT_LOG_HEAP_BYTES;
     uint64_t room = node->heap_room_bytes + node->pool_bytes - LEAT_ARENA_STEP_BYTES;
     /* What is stored takes memory as well, and is counted where it is. */
@@ -167,7 +172,10 @@ static bool seeker_step(struct leat_seeker *seeker)
     if (rc == LEAT_E_AGAIN) return false;
     if (rc != LEAT_E_UNKNOWN_STREAM || !seeker->may_create) return true;
     struct leat_msg_string text = {name, (uint32_t)strlen(name)};
-    if (leat_stream_name_allowed(text, error) != LEAT_OK) return true;
+    if (leat_stream_name_allowed(text, error) != LEAT_OK ||
+        leat_stream_size_allowed(core, &seeker->settings, error) != LEAT_OK ||
+        leat_stream_memory_allowed(core, text, &seeker->settings, error) != LEAT_OK)
+        return true;
     error->code = LEAT_OK;
     seeker->maker.on_done = seeker_on_made;
     seeker->maker.owner = seeker;

@@ -17,6 +17,9 @@ leat_err leat_stream_size_allowed(const struct leat_core *core,
 leat_err leat_stream_memory_allowed(const struct leat_core *core, struct leat_msg_string name,
                                     const struct leat_stream_settings *settings,
                                     struct leat_error *error) LEAT_NODISCARD;
+/** The same of so many logs more. */
+leat_err leat_logs_memory_allowed(const struct leat_core *core, uint64_t more,
+                                  struct leat_error *error) LEAT_NODISCARD;
 
 /* Find streams by name, create what is missing if that is wanted, and wait until every core serves
  * them: one after the other. What is not found then does not exist. Caller's storage. */

@@ -359,7 +359,8 @@ enlarge_check(struct leat_core *core, const struct leat_stream *stream,
     }
     *settings = desc->settings;
     settings->streamlets = (uint32_t)in->count / logs;
-    return leat_stream_size_allowed(core, settings, error) == LEAT_OK
+    return leat_stream_size_allowed(core, settings, error) == LEAT_OK &&
+                   leat_logs_memory_allowed(core, (uint32_t)in->count - now, error) == LEAT_OK
                ? LEAT_KAFKA_NONE
                : LEAT_KAFKA_INVALID_PARTITIONS;
 }

@@ -326,6 +326,19 @@ def test_memory_budget_with_thousands_of_logs():
     check(peak[0] <= 256 * MIB, 'the budget of 256 MiB was exceeded', peak[0])
 
 
+def test_streams_that_are_made_when_missing_stay_within_the_budget():
+    server = Server('--memory', '128M', '--cores', '1').start()
+    refused = server.leat('stream', 'create', 'most', '--streamlets', 32768, '--logs', 1, code=1)
+    left = int(re.search(r'leaves (\d+) MiB', refused.stderr).group(1))
+    server.leat('stream', 'create', 'many', '--streamlets', left * MIB // 7168, '--logs', 1)
+    page = numbers_of_the_page()
+    names = [f'made-{i}' for i in range(400)]  # of 7 KB each: more than what is left of that MiB
+    rows = Raw(server).call(page['METADATA'], [names, True])[1][2]
+    said = [row[0] for row in rows]
+    check(said[0] == 0 and said[-1] == page['TOO_MANY'], said)
+    check_in('larger --memory', rows[-1][2].decode())
+
+
 def tmpfs_mount(point):
     """For root a failure, unless the kernel says that this root may not mount."""
     libc = ctypes.CDLL(None, use_errno=True)
