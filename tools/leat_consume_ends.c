@@ -5,8 +5,12 @@
  * two, may have had an end that was none. */
 #include "tools/leat_consume.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tools/leat_cluster.h"
 
 enum {
     SETTLE_US = 1000 * 1000, /* longer than an answer of before can still be on its way */
@@ -24,6 +28,7 @@ struct consume_ends {
     uint64_t streamlet, log; /* CLI_NONE: all */
     struct consume_end *ends;
     uint32_t count;
+    const struct cli_cluster *cluster; /* while those without an end are named */
     bool known;
     uint64_t not_before_us, unknown_since_us;
 };
@@ -44,11 +49,48 @@ void consume_ends_free(struct consume_ends *ends)
     free(ends);
 }
 
+/* Nobody says what it has: it is not served yet, or its owner was not heard. */
+static bool is_unknown(const struct leat_msg_log_info *info)
+{
+    enum leat_err_class class = leat_err_class(info->code);
+    return info->state == 0 && (class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE ||
+                                info->code == LEAT_E_UNKNOWN_LOG);
+}
+
+/* What the leading coordinator has found out of a log without an owner; NULL: nothing. */
+static const struct leat_msg_recovery_row *why_waits(const struct consume_ends *ends,
+                                                     const struct leat_msg_log_info *info,
+                                                     struct leat_msg_recovery_row *row)
+{
+    struct leat_msg_reader reader = ends->cluster->recovery.rows;
+    for (uint32_t i = 0; i < ends->cluster->recovery.row_count; i++) {
+        leat_msg_recovery_row_read(&reader, row);
+        if (reader.failed) break;
+        if (row->streamlet == info->at.streamlet && row->log == info->at.log &&
+            row->stream.bytes == strlen(ends->stream) &&
+            memcmp(row->stream.text, ends->stream, row->stream.bytes) == 0)
+            return row;
+    }
+    return NULL;
+}
+
 static void named(const struct consume_ends *ends, const struct leat_msg_log_info *info)
 {
-    cli_error("stream %s streamlet %u log %u could not be read to its end: %.*s", ends->stream,
-              info->at.streamlet, info->at.log, (int)info->text.bytes,
-              info->text.bytes ? info->text.text : "");
+    char there[80] = "";
+    if (!is_unknown(info) && info->acked_offset > info->first_offset)
+        snprintf(there, sizeof there,
+                 "offsets %" PRIu64 " to %" PRIu64 " are there, and then: ", info->first_offset,
+                 info->acked_offset - 1);
+    else if (!is_unknown(info))
+        snprintf(there, sizeof there, "nothing is there: ");
+    struct leat_msg_recovery_row row;
+    const struct leat_msg_recovery_row *waits = why_waits(ends, info, &row);
+    const char *why = leat_err_text(info->code);
+    struct leat_msg_string said = {why, (uint32_t)strlen(why)};
+    if (info->text.bytes) said = info->text;
+    cli_error("stream %s streamlet %u log %u could not be read to its end: %s%.*s%s%.*s",
+              ends->stream, info->at.streamlet, info->at.log, there, (int)said.bytes, said.text,
+              waits ? "; " : "", waits ? (int)waits->why.bytes : 0, waits ? waits->why.text : "");
 }
 
 /* What the answer tells of the logs that are read. `tell` names those without an end; returns how many these are, or
@@ -76,7 +118,7 @@ static int ends_read(const struct consume_ends *ends, const struct cli_answer *a
             (ends->streamlet != CLI_NONE && info.at.streamlet != ends->streamlet) ||
             (ends->log != CLI_NONE && info.at.log != ends->log))
             continue;
-        bool unknown = info.code == LEAT_E_AGAIN;
+        bool unknown = is_unknown(&info);
         (*out)[(*out_count)++] = (struct consume_end){.streamlet = info.at.streamlet,
                                                       .log = info.at.log,
                                                       .epoch = info.at.epoch,
@@ -111,11 +153,20 @@ static bool any_unknown(const struct consume_end *ends, uint32_t count)
     return false;
 }
 
-static void missing_tell(const struct consume_ends *ends, const struct cli_answer *answer)
+static void missing_tell(struct consume_ends *ends, const struct cli_answer *answer)
 {
     struct consume_end *rows;
     uint32_t count;
+    struct cli_cluster *cluster = calloc(1, sizeof *cluster);
+    if (!cluster) abort();
+    bool told = cli_cluster_get(cluster, true) == CLI_OK;
+    cli_disconnect();
+    if (!told) cluster->recovery.row_count = 0;
+    ends->cluster = cluster;
     int missing = ends_read(ends, answer, true, &rows, &count);
+    ends->cluster = NULL;
+    if (told) cli_answer_fini(&cluster->answer);
+    free(cluster);
     if (missing < 0) return;
     free(rows);
     if (missing > NAMED_MAX)

@@ -85,8 +85,10 @@ def open_segment_after(end):
     others_untouched(server)
     check_in('recover', refused(server))
     valid = server.wanted[:second[3]]
-    got = server.leat('consume', 'hurt', '--until-end', code=None)
+    got = server.leat('consume', 'hurt', '--until-end', code=4)
     equal(got.stdout.splitlines(), valid, 'what is valid')
+    check(re.search(f'stream hurt streamlet 0 log 0 could not be read to its end: offsets 0 to {len(valid) - 1} are there,'
+                    ' and then: .*damaged', got.stderr), got.stderr)
     # Nothing is given up without an operator: the same after another start.
     server.stop()
     equal(os.path.getsize(server.path('store', str(row['file']))), size, 'size of the file')

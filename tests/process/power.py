@@ -104,7 +104,8 @@ def test_memory_streams_are_named_and_go_on_when_their_loss_is_accepted():
     # A reader is told that the end of what is left is none.
     said = cluster.leat('consume', 'gone', '--until-end', code=4).stderr.decode()
     for streamlet, log in before:
-        check_in(f'stream gone streamlet {streamlet} log {log} could not be read to its end', said)
+        told = re.search(f'stream gone streamlet {streamlet} log {log} could not be read to its end: (.*)', said)
+        check(told and 'no open segment' in told.group(1), said)
     equal(len(re.findall('could not be read to its end', said)), len(before), said)
     for streamlet, log in before:
         def accepted():
