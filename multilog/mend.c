@@ -47,7 +47,8 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
     slot->file_reads--;
     log->reads_in_flight--;
     if (rc == LEAT_OK) {
-        slot->mending = slot->damage_told = slot->seg->rotten = false;
+        slot->mending = slot->damage_told = false;
+        slot->seg->rotten = slot->seg->unwritten = false;
         slot->seg->flushed = true;       /* it may have been found without it */
         slot->joint = LOG_JOINT_UNKNOWN; /* of damaged bytes it said nothing */
     }

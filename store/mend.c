@@ -12,9 +12,9 @@ static void mend_end(struct leat_keep *keep, leat_err rc)
     struct leat_held *held = leat_held_of(keep->seg);
     struct leat_store *store = held->store;
     if (!rc) held->in_file_bytes = keep->seg->extent.bytes;
-    /* What was in memory alone is in its file now. Without that row a start finds it by the bytes. */
+    /* What was in memory alone is in its file now. Without that row a start finds it by the bytes. That
+     * it was is the owner's to forget, when the answer has come: its core reads it meanwhile. */
     if (!rc && keep->seg->unwritten) {
-        keep->seg->unwritten = false;
         leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
         leat_catalogue_join_lazily(&store->cat, keep->seg->row);
     }

@@ -45,7 +45,8 @@ struct leat_segment {
      * a copy of it. Owner core. */
     bool rotten;
     /* Rotten, and found so at a start: its bytes never got to its file, and the memory that had them is gone.
-     * What lies in its place may be another segment's. Owner core. */
+     * What lies in its place may be another segment's. Owner core, which clears it with the answer to
+     * LEAT_KEEP_MEND. */
     bool unwritten;
     /* OPEN, PARKED: found in a file at a start, and behind its valid prefix there is something that
      * is no part of it: a write that was torn, or one that was whole once and is damaged now. */

@@ -36,8 +36,9 @@ enum leat_keep_kind {
                         buffer serves nobody again until its arena is retired */
     LEAT_KEEP_MEND, /* in: bytes. What the file has of a CLOSED segment, flushed or unwritten, is not what
                         its extent says: written in place, and synced. The row stays as it is, but that
-                        the file has them now. Not to be dropped before the answer. LEAT_E_INVALID: in
-                        memory alone, or not these bytes */
+                        the file has them now. Not to be dropped before the answer, with which its owner
+                        clears seg->rotten and seg->unwritten. LEAT_E_INVALID: in memory alone, or not
+                        these bytes */
     LEAT_KEEP_EVICT, /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
                         becomes NULL */
 };

@@ -164,8 +164,11 @@ static void unwritten_segment_is_not_read_from_its_place(void **state)
     assert_int_equal(read_once(fake, &read, buffer), LEAT_E_STARTING);
     assert_int_equal(mends_asked, 2);
     assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
-    held->seg->unwritten = false;
+    assert_false(leat_log_mend_end(fake->log, held->seg->id, LEAT_E_DISK));
+    assert_true(held->seg->unwritten);
+    assert_non_null(leat_log_mend_begin(fake->log, held->seg->id, held->seg->extent));
     assert_true(leat_log_mend_end(fake->log, held->seg->id, LEAT_OK));
+    assert_false(held->seg->unwritten);
     read = (struct leat_read){.from = {held->seg->base_offset}};
     assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
     assert_true(fake->reads_done > reads);
