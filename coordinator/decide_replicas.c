@@ -28,14 +28,18 @@ static void wait_for(struct leat_log_decision *decision, const char *why)
     snprintf(decision->why, sizeof decision->why, "%s", why);
 }
 
+/* SUBTLE: a longer one only where its node has compared what is in front, by (length, CRC): row->holds_tail.
+ * That it is closed and ends at the same offset is not enough, as it is for an owner's own (decide.c), which
+ * one writer wrote:
+ *  1. X begins segment 5 behind offset 90, writes ten records and closes it, unheard: it was never committed
+ *     as opened. Y begins it anew, with ten others, which are acked, and its end is committed.
+ *  2. Y and whoever has its copy are away; X's copy is longer, and ends at 100, too.
+ *  3. Were it counted, the log would be given away as one that was found, and prepared from what nobody has. */
 static bool holds_tail(const struct leat_tail_record *tail, const struct leat_replica_row *row)
 {
     if (tail->extent.bytes == 0) return false; /* it names none */
     if (row->segment != tail->segment || row->kind == LEAT_REPLICA_LOST) return false;
-    if (row->holds_tail || extent_equal(row->extent, tail->extent)) return true;
-    /* Cut to the record by an earlier version, which added a close entry: see decide.c. */
-    return row->kind == LEAT_REPLICA_CLOSED && row->extent.bytes > tail->extent.bytes &&
-           row->next_offset == tail->next_offset;
+    return row->holds_tail || extent_equal(row->extent, tail->extent);
 }
 
 /* Is it a whole segment of what is left of a log that says no more than how far it went? So it is where the

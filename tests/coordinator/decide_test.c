@@ -396,6 +396,26 @@ static void decide_replicas_finds_a_standing_tail(void **state)
                      LEAT_DECIDED_TAIL);
 }
 
+/* One that is closed behind the record, at the same offset, may be another writer's. Whoever has it compares
+ * its beginning with the record. */
+static void decide_replicas_counts_no_longer_copy_by_its_offset(void **state)
+{
+    (void)state;
+    bool holds[2];
+    struct leat_log_record record = record_tail(5, 800, 801, 120);
+    struct leat_replica_row other = replica(5, 1, 1, 900, 120), exact = replica(5, 3, 1, 800, 120);
+    other.kind = exact.kind = LEAT_REPLICA_CLOSED;
+    assert_int_equal(decide_rows(record, &other, NULL, holds).kind, LEAT_DECIDED_WAIT);
+    assert_false(holds[0]);
+    assert_int_equal(decide_rows(record, &other, &exact, holds).kind, LEAT_DECIDED_TAIL);
+    assert_true(!holds[0] && holds[1]);
+    other.holds_tail = true;
+    assert_int_equal(decide_rows(record, &other, NULL, holds).kind, LEAT_DECIDED_TAIL);
+    assert_true(holds[0]);
+    other.kind = LEAT_REPLICA_LOST;
+    assert_int_equal(decide_rows(record, &other, NULL, holds).kind, LEAT_DECIDED_WAIT);
+}
+
 /* After an accepted loss the log goes on without what was given up, and not without what was left, while
  * a node may have that which was not asked. */
 static void decide_replicas_waits_for_what_an_operator_left(void **state)
@@ -546,6 +566,7 @@ int main(void)
         cmocka_unit_test(decide_replicas_goes_past_a_ragged_end_that_was_closed_elsewhere),
         cmocka_unit_test(decide_replicas_that_differ_wait),
         cmocka_unit_test(decide_replicas_finds_a_standing_tail),
+        cmocka_unit_test(decide_replicas_counts_no_longer_copy_by_its_offset),
         cmocka_unit_test(decide_replicas_waits_for_what_an_operator_left),
         cmocka_unit_test(decide_replicas_finds_what_an_operator_left),
         cmocka_unit_test(decide_replicas_tells_of_what_is_lost),
