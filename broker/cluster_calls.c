@@ -279,6 +279,20 @@ static void node_on_done(struct leat_coordinate *request)
     leat_call_answer(&change->call, &writer);
 }
 
+/* Whether a node is the last that is not drained is looked up in the tables of this node: first it hears of
+ * all that was answered before it was asked, on whichever node. */
+static void node_on_barrier(struct leat_coordinate *request)
+{
+    struct node_call *change = request->owner;
+    if (request->rc != LEAT_OK) {
+        node_on_done(request);
+        return;
+    }
+    request->kind = LEAT_COORDINATE_NODE_DRAIN;
+    request->on_done = node_on_done;
+    leat_coordinate(change->call.core->env->post, request);
+}
+
 void leat_call_node_change(struct leat_peer *peer, const struct leat_frame *frame)
 {
     struct node_call *change = leat_call_create(peer, frame, sizeof *change);
@@ -295,11 +309,11 @@ void leat_call_node_change(struct leat_peer *peer, const struct leat_frame *fram
     struct leat_coordinate *request = &change->request;
     request->kind = body.what == LEAT_NODE_CHANGE_ADD_VOTER ? LEAT_COORDINATE_ADD_VOTER
                     : body.what == LEAT_NODE_CHANGE_REPLACE ? LEAT_COORDINATE_NODE_REPLACE
-                                                            : LEAT_COORDINATE_NODE_DRAIN;
+                                                            : LEAT_COORDINATE_BARRIER;
     request->draining = body.what == LEAT_NODE_CHANGE_DRAIN;
     request->from = peer->core->index;
     request->target = change->name;
-    request->on_done = node_on_done;
+    request->on_done = request->kind == LEAT_COORDINATE_BARRIER ? node_on_barrier : node_on_done;
     request->owner = change;
     leat_coordinate(peer->core->env->post, request);
 }

@@ -290,9 +290,25 @@ static leat_err recover_encode(struct leat_coordinator *coordinator,
     return LEAT_OK;
 }
 
+/* What is refused by the tables as they are where it is proposed, since no entry may say it: two drains that are
+ * proposed at one time, of the last two nodes, are both taken. */
+static leat_err drain_check(struct leat_coordinator *coordinator, struct leat_coordinate *request)
+{
+    if (request->kind != LEAT_COORDINATE_NODE_DRAIN || !request->draining ||
+        !leat_machine_drains_last(&coordinator->machine, request->target, strlen(request->target)))
+        return LEAT_OK;
+    return leat_error_set(
+        &request->error, LEAT_E_INVALID,
+        "node '%.100s' is the last that is not drained: nobody could take what it has. "
+        "Start another, or take one back into use first: leat node undrain",
+        request->target);
+}
+
 leat_err co_request_encode(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
     if (request->kind == LEAT_COORDINATE_RECOVER) return recover_encode(coordinator, request);
+    leat_err rc = drain_check(coordinator, request);
+    if (rc != LEAT_OK) return rc;
     size_t capacity = command_bytes_max(request);
     size_t record_capacity = capacity + WRAP_BYTES_MAX + CO_RECORD_HEADER_BYTES;
     uint8_t *command = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, capacity);

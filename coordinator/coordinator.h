@@ -261,7 +261,9 @@ enum leat_coordinate_kind {
      * the target's when rc is LEAT_OK. Refused with epoch != 0: they stay the requester's, under
      * that epoch. Refused with epoch 0: nothing has changed, because they were not its own. */
     LEAT_COORDINATE_MOVE,
-    LEAT_COORDINATE_NODE_DRAIN, /* target, draining: gets nothing new (or does again) */
+    /* target, draining: gets nothing new (or does again). LEAT_E_INVALID: the last that is not drained, by
+     * what is applied here */
+    LEAT_COORDINATE_NODE_DRAIN,
     LEAT_COORDINATE_NODE_STATE, /* target, incarnation, state: the leader's own */
     /* target: name of a node that shall vote, too (ADD), or whose voter has lost its data (REPLACE).
      * Answered when the configuration is committed. */

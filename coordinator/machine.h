@@ -161,6 +161,9 @@ leat_err leat_machine_apply(struct leat_machine *machine, const uint8_t *bytes, 
 /** What came of a request; false: not known, or not any more. */
 bool leat_machine_outcome(struct leat_machine *machine, uint64_t session, uint64_t sequence,
                           struct leat_machine_result *out_result);
+/** Would no node be left that streamlets may be given to, now or when it is up again, were this one
+ * drained? Not of one that is, or that is not known. */
+bool leat_machine_drains_last(struct leat_machine *machine, const char *name, size_t bytes);
 /** May a voter propose this for somebody else: is it a REQUEST of a known kind? */
 bool leat_machine_command_known(const uint8_t *bytes, size_t count);
 /** The whole state as bytes; given, leat_mem_free(). */

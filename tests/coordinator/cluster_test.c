@@ -282,6 +282,40 @@ static const struct leat_node_info *node_info(struct rig *rig, unsigned at, cons
     return NULL;
 }
 
+static leat_err drained(struct rig *rig, unsigned asked, const char *name, bool draining)
+{
+    struct rig_request *request = rig_request(rig, asked, LEAT_COORDINATE_NODE_DRAIN);
+    request->request.target = name;
+    request->request.draining = draining;
+    leat_err rc = rig_wait(rig, request, RIG_SECOND);
+    if (rc != LEAT_OK) assert_non_null(strstr(request->request.error.text, "leat node undrain"));
+    rig_forget(request);
+    assert_true(rig_until(rig, RIG_SECOND, rig_all_equal));
+    return rc;
+}
+
+/* Whoever is asked, leader, follower or learner, refuses to drain the last one, by its name; nothing is
+ * proposed. */
+static void cluster_last_node_is_not_drained(void **state)
+{
+    (void)state;
+    struct rig *rig = formed(6101, 4, 3);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(rig_node_up(rig, i), LEAT_OK);
+    for (unsigned i = 1; i < 4; i++)
+        assert_int_equal(drained(rig, i, rig->nodes[i].name, true), LEAT_OK);
+    for (unsigned i = 0; i < 4; i++) {
+        uint64_t before = rig->nodes[i].coordinator->applied;
+        assert_int_equal(drained(rig, i, rig->nodes[0].name, true), LEAT_E_INVALID);
+        assert_int_equal(rig->nodes[i].coordinator->applied, before);
+        assert_int_equal(drained(rig, i, rig->nodes[1].name, true), LEAT_OK); /* it is */
+    }
+    assert_int_equal(drained(rig, 2, rig->nodes[3].name, false), LEAT_OK);
+    assert_int_equal(drained(rig, 3, rig->nodes[0].name, true), LEAT_OK);
+    assert_int_equal(drained(rig, 0, rig->nodes[3].name, true), LEAT_E_INVALID);
+    rig_destroy(rig);
+}
+
 /* Nodes: a name is one machine's while it is up; who is not heard of is down, and up again when it
  * is; who drains gets nothing; streamlets are spread evenly. */
 static void cluster_nodes_come_and_go(void **state)
@@ -761,6 +795,7 @@ int main(void)
         cmocka_unit_test(cluster_amnesiac_voter_stays_out_until_replaced),
         cmocka_unit_test(cluster_lone_voter_grows),
         cmocka_unit_test(cluster_nodes_come_and_go),
+        cmocka_unit_test(cluster_last_node_is_not_drained),
         cmocka_unit_test(cluster_node_that_returns_is_not_called_down),
         cmocka_unit_test(cluster_nodes_adopt_their_own),
         cmocka_unit_test(cluster_versions_rise_and_streamlets_move),

@@ -543,21 +543,26 @@ static void machine_streamlet_without_a_decision_goes_to_its_last_node_alone(voi
     waiting_free(&it);
 }
 
-/* Whoever drained them all could make no stream any more, and wondered why. One that is down counts: it may
- * come back. */
-static void machine_last_node_is_not_drained(void **state)
+/* Whoever drains them all can make no stream any more, and wonders why; so the last one is told from others.
+ * One that is down counts: it may come back. An entry is taken all the same: voters of a version that knew no
+ * last one do. */
+static void machine_tells_the_last_node_and_takes_its_drain(void **state)
 {
     (void)state;
     struct waiting it = waiting_make(); /* a and b; a is down */
+    assert_false(leat_machine_drains_last(it.m, "b", 1));
+    assert_false(leat_machine_drains_last(it.m, "x", 1));
     assert_int_equal(drained(it.m, it.command, "b"), LEAT_OK);
-    assert_int_equal(drained(it.m, it.command, "b"), LEAT_OK); /* it is */
-    assert_int_equal(drained(it.m, it.command, "a"), LEAT_E_INVALID);
+    assert_false(leat_machine_drains_last(it.m, "b", 1)); /* it is */
+    assert_true(leat_machine_drains_last(it.m, "a", 1));
     assert_int_equal(undrained(it.m, it.command, "b"), LEAT_OK);
     assert_int_equal(drained(it.m, it.command, "a"), LEAT_OK);
-    assert_int_equal(drained(it.m, it.command, "b"), LEAT_E_INVALID);
+    assert_true(leat_machine_drains_last(it.m, "b", 1));
     node_up(it.m, it.command, "c");
+    assert_false(leat_machine_drains_last(it.m, "b", 1));
     assert_int_equal(drained(it.m, it.command, "b"), LEAT_OK);
-    assert_int_equal(drained(it.m, it.command, "c"), LEAT_E_INVALID);
+    assert_true(leat_machine_drains_last(it.m, "c", 1));
+    assert_int_equal(drained(it.m, it.command, "c"), LEAT_OK);
     machine_restore_copy(it.m, it.copy);
     machines_compare(it.m, it.copy);
     waiting_free(&it);
@@ -794,7 +799,7 @@ int main(void)
         cmocka_unit_test(machine_truncated_snapshot_is_refused),
         cmocka_unit_test(machine_recovery_takes_only_what_it_saw),
         cmocka_unit_test(machine_streamlet_without_a_decision_goes_to_its_last_node_alone),
-        cmocka_unit_test(machine_last_node_is_not_drained),
+        cmocka_unit_test(machine_tells_the_last_node_and_takes_its_drain),
         cmocka_unit_test(machine_loss_is_accepted_once_all_were_heard),
         cmocka_unit_test(adopt_leaves_to_recovery_what_was_left_elsewhere),
         cmocka_unit_test(machine_loss_names_the_node_that_may_have_it),
