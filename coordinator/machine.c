@@ -59,9 +59,13 @@ static leat_err apply_producer_ids(struct leat_machine *machine, struct leat_msg
     (void)fields;
     uint32_t count = leat_msg_read_u32(reader);
     if (!leat_msg_read_done(reader) || count == 0) return leat_machine_malformed(result);
-    if (machine->next_producer_id > INT64_MAX - (int64_t)count)
-        return result->rc =
-                   leat_error_set(&result->error, LEAT_E_TOO_MANY, "all producer ids are used up");
+    /* All voters, of whichever version, say the same: how many is in the entry, and the limit is the type's.
+     * A refusal, and not what stops a voter: all of them would stop here, at each start again. */
+    if (machine->next_producer_id > INT64_MAX - (int64_t)count) {
+        result->rc =
+            leat_error_set(&result->error, LEAT_E_TOO_MANY, "all producer ids are used up");
+        return LEAT_OK;
+    }
     result->first_id = machine->next_producer_id;
     result->id_count = count;
     machine->next_producer_id += count;

@@ -543,6 +543,26 @@ static void machine_streamlet_without_a_decision_goes_to_its_last_node_alone(voi
     waiting_free(&it);
 }
 
+static leat_err ids_taken(struct leat_machine *m, struct command *command, uint64_t count)
+{
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_PRODUCER_IDS, 1);
+    leat_msg_write_u64(&w, count);
+    return entry_apply(m, command, &w);
+}
+
+/* A block that does not fit is refused, and stops no voter; a smaller one is given out. */
+static void machine_producer_ids_used_up_are_refused(void **state)
+{
+    (void)state;
+    struct waiting it = waiting_make();
+    it.m->next_producer_id = INT64_MAX - 10;
+    assert_int_equal(ids_taken(it.m, it.command, 1000), LEAT_E_TOO_MANY);
+    assert_int_equal(it.m->next_producer_id, INT64_MAX - 10);
+    assert_int_equal(ids_taken(it.m, it.command, 10), LEAT_OK);
+    assert_int_equal(ids_taken(it.m, it.command, 1), LEAT_E_TOO_MANY);
+    waiting_free(&it);
+}
+
 /* Whoever drains them all can make no stream any more, and wonders why; so the last one is told from others.
  * One that is down counts: it may come back. An entry is taken all the same: voters of a version that knew no
  * last one do. */
@@ -799,6 +819,7 @@ int main(void)
         cmocka_unit_test(machine_truncated_snapshot_is_refused),
         cmocka_unit_test(machine_recovery_takes_only_what_it_saw),
         cmocka_unit_test(machine_streamlet_without_a_decision_goes_to_its_last_node_alone),
+        cmocka_unit_test(machine_producer_ids_used_up_are_refused),
         cmocka_unit_test(machine_tells_the_last_node_and_takes_its_drain),
         cmocka_unit_test(machine_loss_is_accepted_once_all_were_heard),
         cmocka_unit_test(adopt_leaves_to_recovery_what_was_left_elsewhere),
