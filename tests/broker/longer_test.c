@@ -1,0 +1,254 @@
+/* What a node does for recoveries and takeovers with copies that are longer than where their log was decided to
+ * end: collect.c and takeover_get.c, on core 0 of a node of
+ * tests/replication's world. Mail between the parts goes through this test, which plays the coordinator and
+ * the log's core. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/core.h"
+#include "broker/takeover.h"
+#include "tests/replication/longer.h"
+
+enum { HOME = 1, MAILS_MAX = 16 };
+
+/* A node's broker, as far as these need one. */
+struct desk {
+    struct scene scene;
+    unsigned at; /* whose node of the world it is */
+    struct leat_node node;
+    struct leat_core cores[2];
+    struct leat_env env;
+    struct leat_clock clock;
+    struct leat_post post;
+    struct leat_mail *mails[MAILS_MAX]; /* to core 0 */
+    unsigned mail_count;
+    unsigned answered, came_home; /* mails to the coordinator; to the log's core */
+};
+
+static uint64_t desk_now(void *ctx)
+{
+    return ((struct desk *)ctx)->scene.world->now_us;
+}
+static void desk_wake_at(void *ctx, uint64_t at_us)
+{
+    (void)ctx, (void)at_us; /* desk_step() looks */
+}
+static void desk_send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    struct desk *desk = ctx;
+    if (to == LEAT_ACTOR_COORDINATOR) {
+        desk->answered++;
+    } else if (to == HOME) {
+        desk->came_home++;
+    } else {
+        assert_int_equal(to, LEAT_ACTOR_CORE_0);
+        assert_in_range(desk->mail_count, 0, MAILS_MAX - 1);
+        desk->mails[desk->mail_count++] = mail;
+    }
+}
+
+static struct desk *desk_new(struct scene scene, unsigned at)
+{
+    struct desk *desk = calloc(1, sizeof *desk);
+    assert_non_null(desk);
+    struct world_node *node = &scene.world->nodes[at];
+    desk->scene = scene;
+    desk->at = at;
+    desk->clock = (struct leat_clock){.ctx = desk, .now_us = desk_now, .wake_at = desk_wake_at};
+    desk->post = (struct leat_post){.ctx = desk, .send = desk_send, .self = LEAT_ACTOR_CORE_0};
+    desk->env = node->env;
+    desk->env.clock = &desk->clock;
+    desk->env.post = &desk->post;
+    desk->node.cores = desk->cores;
+    desk->node.up = true;
+    desk->node.options.coordinator_env = &desk->env;
+    snprintf(desk->node.name, sizeof desk->node.name, "n%u", at);
+    for (unsigned i = 0; i < 2; i++) {
+        desk->cores[i].node = &desk->node;
+        desk->cores[i].index = i;
+        desk->cores[i].env = &desk->env;
+    }
+    struct leat_core *core = &desk->cores[0];
+    core->replicate.backup = node->backup;
+    assert_int_equal(leat_timers_init(&core->timers, &desk->clock, 8), LEAT_OK);
+    leat_takeovers_init(core);
+    return desk;
+}
+
+static void desk_free(struct desk *desk)
+{
+    leat_takeovers_fini(&desk->cores[0]);
+    leat_timers_fini(&desk->cores[0].timers);
+    world_free(desk->scene.world);
+    free(desk);
+}
+
+static void desk_step(struct desk *desk)
+{
+    world_step(desk->scene.world);
+    leat_timers_run(&desk->cores[0].timers);
+    while (desk->mail_count > 0) {
+        struct leat_mail *mail = desk->mails[0];
+        memmove(&desk->mails[0], &desk->mails[1], --desk->mail_count * sizeof desk->mails[0]);
+        mail->deliver(&desk->cores[0], mail);
+    }
+}
+
+/* ---- collecting ---- */
+
+/* What the node tells a recovery of the scene's segment, if its log's tail is that. */
+static leat_err collected(struct desk *desk, struct leat_extent end, bool *out_holds)
+{
+    struct leat_collect_log log = {.log = desk->scene.log};
+    log.record.tail = (struct leat_tail_record){
+        .segment = desk->scene.id.v, .extent = end, .next_offset = desk->scene.end_offset};
+    struct leat_collect collect = {.attempt = 1, .logs = &log, .log_count = 1};
+    unsigned before = desk->answered, rows = 0;
+    leat_node_on_collect(&desk->node, &collect);
+    for (unsigned i = 0; desk->answered == before && i < 100000; i++)
+        desk_step(desk);
+    assert_int_equal(desk->answered, before + 1);
+    *out_holds = false;
+    if (collect.rc != LEAT_OK) {
+        assert_int_equal(collect.row_count, 0);
+        return collect.rc;
+    }
+    for (size_t i = 0; i < collect.row_count; i++) {
+        if (collect.rows[i].segment != desk->scene.id.v) continue;
+        *out_holds = collect.rows[i].holds_tail;
+        assert_true(same(collect.rows[i].extent, desk->scene.whole));
+        rows++;
+    }
+    assert_int_equal(rows, 1);
+    leat_mem_free(collect.rows);
+    return LEAT_OK;
+}
+
+/* Goal: a recovery is told that a longer copy begins with the end, at the first time it asks; nothing is cut
+ * for that. */
+static void collect_longer_copy_is_told_of(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct scene scene = either(91 + i, i == 1);
+        struct desk *desk = desk_new(scene, scene.at);
+        bool holds;
+        assert_int_equal(collected(desk, scene.end, &holds), LEAT_OK);
+        assert_true(holds);
+        assert_int_equal(collected(desk, scene.end, &holds), LEAT_OK); /* by what was remembered */
+        assert_true(holds);
+        assert_true(same(replica(&scene)->seg->extent, scene.whole));
+        desk_free(desk);
+    }
+}
+
+/* Goal: nor is one told of that begins with other bytes, or is damaged there. */
+static void collect_longer_copy_of_other_bytes_is_not(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct scene scene = either(93 + i, i == 1);
+        struct desk *desk = desk_new(scene, scene.at);
+        struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
+        bool holds;
+        assert_int_equal(collected(desk, other, &holds), LEAT_OK);
+        assert_false(holds);
+        bytes_of(replica(&scene))[scene.end.bytes / 2] ^= 0x10;
+        assert_int_equal(collected(desk, scene.end, &holds), LEAT_OK);
+        assert_false(holds);
+        desk_free(desk);
+    }
+}
+
+/* Goal: while a longer copy can't be looked at the recovery waits, and is told nothing rather than a part where
+ * that takes too long: nobody may take it for all that there is. */
+static void collect_longer_copy_in_use_is_waited_for(void **state)
+{
+    (void)state;
+    struct scene scene = parked(95);
+    struct desk *desk = desk_new(scene, scene.at);
+    bool holds;
+    replica(&scene)->busy++;
+    uint64_t before_us = scene.world->now_us;
+    assert_int_equal(collected(desk, scene.end, &holds), LEAT_E_AGAIN);
+    assert_in_range(scene.world->now_us - before_us, 900 * 1000, 3 * 1000 * 1000);
+    replica(&scene)->busy--;
+    assert_int_equal(collected(desk, scene.end, &holds), LEAT_OK);
+    assert_true(holds);
+    desk_free(desk);
+}
+
+/* ---- taking over ---- */
+
+static struct leat_takeover *takeover_of(struct desk *desk, struct leat_extent end)
+{
+    struct leat_takeover *takeover =
+        takeover_create(&desk->cores[HOME], desk->scene.log, (struct leat_epoch){1000});
+    assert_non_null(takeover);
+    takeover->phase = PHASE_TAIL;
+    takeover->tail = (struct leat_tail_record){
+        .segment = desk->scene.id.v, .extent = end, .next_offset = desk->scene.end_offset};
+    takeover->segment = takeover->tail.segment;
+    takeover->extent = end;
+    takeover->next_offset = takeover->tail.next_offset;
+    takeover_send(takeover);
+    return takeover;
+}
+
+/* Goal: the new owner makes its log of the longer copy that it has itself, cut to the end: no other node need
+ * have one, or be up. */
+static void takeover_longer_copy_is_cut_and_taken(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct scene scene = either(97 + i, i == 1);
+        struct desk *desk = desk_new(scene, scene.at);
+        const struct leat_segment *seg = replica(&scene)->seg;
+        struct leat_takeover *takeover = takeover_of(desk, scene.end);
+        for (unsigned k = 0; desk->came_home == 0 && k < 100000; k++)
+            desk_step(desk);
+        assert_int_equal(desk->came_home, 1);
+        assert_false(takeover->absent);
+        assert_ptr_equal(takeover->seg, seg);
+        assert_true(same(seg->extent, scene.end));
+        assert_int_equal(seg->next_offset, scene.end_offset);
+        assert_int_equal(seg->role, LEAT_SEGMENT_OWN);
+        assert_null(replica_of(scene.world, scene.at, scene.id.v));
+        desk_free(desk);
+    }
+}
+
+/* Goal: one that begins with other bytes is left as it is, and others are asked. */
+static void takeover_longer_copy_of_other_bytes_is_left(void **state)
+{
+    (void)state;
+    struct scene scene = parked(99);
+    struct desk *desk = desk_new(scene, scene.at);
+    struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
+    struct leat_takeover *takeover = takeover_of(desk, other);
+    for (unsigned k = 0; takeover->nowhere < 3 && k < 100000; k++)
+        desk_step(desk);
+    assert_int_equal(takeover->nowhere, 3); /* no other node is known here */
+    assert_null(takeover->seg);
+    assert_true(same(replica(&scene)->seg->extent, scene.whole));
+    desk_free(desk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(collect_longer_copy_is_told_of),
+        cmocka_unit_test(collect_longer_copy_of_other_bytes_is_not),
+        cmocka_unit_test(collect_longer_copy_in_use_is_waited_for),
+        cmocka_unit_test(takeover_longer_copy_is_cut_and_taken),
+        cmocka_unit_test(takeover_longer_copy_of_other_bytes_is_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
