@@ -404,9 +404,9 @@ struct pulling {
     struct leat_pull *pull;
     struct leat_backup_pull backup_pull;
     struct leat_timer timer;
-    unsigned tries;
+    unsigned tries, closed; /* closed: of these, a connection to a source */
 };
-enum { PULL_TRIES = 100, PULL_AGAIN_US = 10 * 1000 };
+enum { PULL_TRIES = 100, PULL_CLOSED_TRIES = 5, PULL_AGAIN_US = 10 * 1000 };
 
 static void pulling_step(struct pulling *it);
 
@@ -441,9 +441,17 @@ static void pulling_on_flushed(void *arg, leat_err rc)
     pulling_end(arg, rc);
 }
 
+/* Sources that are busy are asked again, as long as what is busy here. So is one whose connection broke: a link
+ * is made anew at once, and the log would wait for its recovery's next attempt, half a second. Not for long: one
+ * that stays away is dead, and all other logs of the attempt wait for this. */
 static void pulling_on_pulled(struct leat_backup_pull *backup_pull, leat_err rc)
 {
-    pulling_end(backup_pull->owner, rc);
+    struct pulling *it = backup_pull->owner;
+    bool broke = rc == LEAT_E_CLOSED && ++it->closed < PULL_CLOSED_TRIES;
+    if (rc == LEAT_E_AGAIN || broke)
+        pulling_later(it, rc);
+    else
+        pulling_end(it, rc);
 }
 
 static void sources_fill(struct pulling *it)

@@ -1,5 +1,5 @@
 /* What a node does for recoveries and takeovers with copies that are longer than where their log was decided to
- * end: collect.c and takeover_get.c, on core 0 of a node of
+ * end, and with sources that are out of reach for a moment: collect.c and takeover_get.c, on core 0 of a node of
  * tests/replication's world. Mail between the parts goes through this test, which plays the coordinator and
  * the log's core. */
 #include <setjmp.h>
@@ -24,6 +24,7 @@ struct desk {
     unsigned at; /* whose node of the world it is */
     struct leat_node node;
     struct leat_core cores[2];
+    struct leat_member source;
     struct leat_env env;
     struct leat_clock clock;
     struct leat_post post;
@@ -241,6 +242,65 @@ static void takeover_longer_copy_of_other_bytes_is_left(void **state)
     desk_free(desk);
 }
 
+/* ---- a copy that is made first ---- */
+
+static leat_err pulled(struct desk *desk, uint64_t *out_us)
+{
+    struct leat_pull pull = {.attempt = 1,
+                             .log = desk->scene.log,
+                             .segment = desk->scene.id.v,
+                             .extent = desk->scene.whole,
+                             .version = 1,
+                             .source_count = 1};
+    snprintf(pull.sources[0].node, sizeof pull.sources[0].node, "n%u", desk->scene.at);
+    unsigned before = desk->answered;
+    uint64_t before_us = desk->scene.world->now_us;
+    leat_node_on_pull(&desk->node, &pull);
+    for (unsigned i = 0; desk->answered == before && i < 100000; i++)
+        desk_step(desk);
+    assert_int_equal(desk->answered, before + 1);
+    *out_us = desk->scene.world->now_us - before_us;
+    return pull.rc;
+}
+
+static struct desk *desk_without(struct scene scene)
+{
+    struct desk *desk = desk_new(scene, scene.without);
+    struct leat_members *members = &desk->cores[0].members;
+    desk->source = (struct leat_member){.core = &desk->cores[0], .number = scene.at};
+    snprintf(desk->source.info.name, sizeof desk->source.info.name, "n%u", scene.at);
+    members->rows[members->count++] = &desk->source;
+    return desk;
+}
+
+/* Goal: a connection that breaks costs the copy some milliseconds, and not the log an attempt of its recovery. */
+static void pull_goes_on_when_a_connection_broke(void **state)
+{
+    (void)state;
+    struct scene scene = parked(101);
+    struct desk *desk = desk_without(scene);
+    uint64_t us;
+    world_link_cut(scene.world, scene.at);
+    assert_int_equal(pulled(desk, &us), LEAT_OK);
+    assert_in_range(us, 5 * 1000, 100 * 1000);
+    assert_true(
+        leat_backup_holds(desk->cores[0].replicate.backup, scene.log, scene.id, scene.whole));
+    desk_free(desk);
+}
+
+/* Goal: one whose source is gone ends soon: the rest of the attempt waits for it. */
+static void pull_from_a_dead_node_ends_soon(void **state)
+{
+    (void)state;
+    struct scene scene = parked(102);
+    struct desk *desk = desk_without(scene);
+    uint64_t us;
+    world_node_kill(scene.world, scene.at, false);
+    assert_int_equal(pulled(desk, &us), LEAT_E_CLOSED);
+    assert_in_range(us, 1, 200 * 1000);
+    desk_free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -249,6 +309,8 @@ int main(void)
         cmocka_unit_test(collect_longer_copy_in_use_is_waited_for),
         cmocka_unit_test(takeover_longer_copy_is_cut_and_taken),
         cmocka_unit_test(takeover_longer_copy_of_other_bytes_is_left),
+        cmocka_unit_test(pull_goes_on_when_a_connection_broke),
+        cmocka_unit_test(pull_from_a_dead_node_ends_soon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
