@@ -100,9 +100,8 @@ leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref re
 
 const char *leat_hosted_absent_words(leat_err absent)
 {
-    return absent == LEAT_E_STARTING ? "the log is being made, or made anew, or what was asked for "
-                                       "has to come from another "
-                                       "node, or its server is stopping: try again"
+    return absent == LEAT_E_STARTING ? "the log is not ready here: it is being made, moved or "
+                                       "taken over, or the server stops; try again"
                                      : "the stream was deleted meanwhile";
 }
 

@@ -25,9 +25,25 @@ static void log_sentence(const struct leat_consumer_engine *engine,
     char at[40] = "";
     if (!log->by_position && log->state == CLOG_READY)
         snprintf(at, sizeof at, " at offset %llu", (unsigned long long)log->next);
-    snprintf(out_sentence, LEAT_ERROR_TEXT_BYTES, "stream %.64s streamlet %u log %u%s: %.120s",
-             engine->stream_name, log->ref.streamlet, log->ref.log, at,
+    int used = snprintf(out_sentence, LEAT_ERROR_TEXT_BYTES,
+                        "stream %.64s streamlet %u log %u%s: ", engine->stream_name,
+                        log->ref.streamlet, log->ref.log, at);
+    snprintf(out_sentence + used, LEAT_ERROR_TEXT_BYTES - (size_t)used, "%s",
              text && *text ? text : leat_err_text(rc));
+}
+
+/* Once more, somewhat later; perhaps at another node. */
+static void log_retry(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
+                      leat_err rc)
+{
+    if (log->attempts == 0) log->noted = LEAT_OK;
+    log->retry_at_us =
+        leat_consumer_now(engine) + leat_client_pause_us(engine->client, log->attempts++);
+    /* SUBTLE: a send may fail at once (its owner is not up), behind this turn's look at what waits.
+     * With nothing armed a reader whose other logs had nothing to say stood still for good. */
+    leat_consumer_wake_at(engine, log->retry_at_us);
+    if (leat_err_class(rc) == LEAT_CLASS_REROUTE || rc == LEAT_E_CLOSED || rc == LEAT_E_TIMEOUT)
+        leat_consumer_refresh_at(engine, log->retry_at_us);
 }
 
 static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
@@ -44,15 +60,9 @@ static void log_pause(struct leat_consumer_engine *engine, struct leat_consumer_
         leat_consumer_fail(engine, rc, sentence);
         return;
     }
-    log->retry_at_us =
-        leat_consumer_now(engine) + leat_client_pause_us(engine->client, log->attempts++);
-    /* SUBTLE: a send may fail at once (its owner is not up), behind this turn's look at what waits.
-     * With nothing armed a reader whose other logs had nothing to say stood still for good. */
-    leat_consumer_wake_at(engine, log->retry_at_us);
-    if (class == LEAT_CLASS_REROUTE || rc == LEAT_E_CLOSED || rc == LEAT_E_TIMEOUT)
-        leat_consumer_refresh_at(engine, log->retry_at_us);
+    log_retry(engine, log, rc);
     /* Told again when the reason is another one: the first may be only what the end looks like. */
-    if (rc == LEAT_E_CANCELLED || (log->attempts > 1 && rc == log->noted)) return;
+    if (rc == LEAT_E_CANCELLED || rc == log->noted) return;
     log->noted = rc;
     log_sentence(engine, log, rc, text, sentence);
     leat_consumer_note(engine, rc, sentence);
@@ -191,6 +201,14 @@ static leat_err row_take(struct leat_consumer_engine *engine, struct leat_consum
     }
     if (row->code) {
         char text[LEAT_ERROR_TEXT_BYTES];
+        /* A log that moves is not ready at its old node, then another's: a moment that nobody has
+         * to be told of. */
+        bool moves =
+            leat_err_class(row->code) == LEAT_CLASS_REROUTE || row->code == LEAT_E_STARTING;
+        if (moves && log->attempts < CONSUMER_MOVE_TRIES) {
+            log_retry(engine, log, row->code);
+            return LEAT_OK;
+        }
         log_pause(engine, log, row->code, row_text(row->text, text));
         return LEAT_OK;
     }

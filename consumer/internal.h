@@ -13,6 +13,7 @@ enum {
     CONSUMER_SET_CONTROL_BYTES = 1024,
     CONSUMER_COMMIT_ROW_BYTES = 48,
     CONSUMER_FINISHED_MAX = 256, /* groups finished and not yet committed */
+    CONSUMER_MOVE_TRIES = 3,     /* to fetch from a log that moves, of which nobody is told */
 };
 #define CONSUMER_GROUP_DONE UINT64_MAX /* as a committed offset: the group is finished */
 
