@@ -7,6 +7,7 @@
 
 enum {
     CALL_TIMEOUT_MS = 30 * 1000,
+    SILENT_US = 2 * 1000 * 1000, /* then a person is told that there is no answer yet */
     ASK_RETRIES = 3,
     PASSING_US = 30 * 1000 * 1000,
     REFUSED_US = 10 * 1000 * 1000, /* a server takes so long to start at most, on a busy machine */
@@ -96,7 +97,12 @@ static leat_err call_once(enum leat_kind kind, const struct leat_msg_writer *bod
     };
     uint32_t seen = leat_event_look(&session.done);
     leat_shared_post(&session.shared, &session.mail);
-    (void)leat_event_wait(&session.done, seen, UINT64_MAX);
+    if (!leat_event_wait(&session.done, seen, leat_shared_now_us(NULL) + SILENT_US)) {
+        /* Without a majority of coordinators, for instance, what changes something waits. */
+        cli_progress("no answer yet; still waiting");
+        (void)leat_event_wait(&session.done, seen, UINT64_MAX);
+        cli_progress_end();
+    }
     return out_answer->rc;
 }
 
@@ -191,7 +197,11 @@ int cli_refused(const struct cli_answer *answer)
 {
     bool no_server = answer->rc == LEAT_E_CLOSED || answer->rc == LEAT_E_TIMEOUT;
     cli_error("%s", answer->error.text[0] ? answer->error.text : leat_err_text(answer->rc));
-    if (no_server)
+    if (answer->rc == LEAT_E_TIMEOUT)
+        fputs("      leat cluster status tells whether the coordinators have a majority, and which "
+              "nodes are up\n",
+              stderr);
+    else if (no_server)
         fputs("      is leatd running there? -b HOST:PORT or LEAT_BROKERS names another\n", stderr);
     return answer->rc == LEAT_E_CONFIG ? CLI_USAGE : no_server ? CLI_NO_SERVER : CLI_FAILED;
 }

@@ -693,6 +693,23 @@ def on_terminal(server, *words, **more):
     return b''.join(said).decode().split('\033[K')[-1]  # the progress line before it was erased
 
 
+def test_who_waits_for_an_answer_is_told_so_on_a_terminal():
+    server = Server().start()
+    server.produce('s', ['x'])
+    os.kill(server.process.pid, signal.SIGSTOP)
+    ours, theirs = pty.openpty()
+    process = tied.start([LEAT, 'stream', 'list'], stdout=subprocess.PIPE, stderr=theirs, env=server.environment())
+    os.close(theirs)
+    said = b''
+    while b'still waiting' not in said:
+        said += os.read(ours, 65536)
+    os.kill(server.process.pid, signal.SIGCONT)
+    out, _ = process.communicate(timeout=WAIT_S)
+    os.close(ours)
+    equal(process.returncode, 0)
+    check_in('s ', out.decode())
+
+
 def test_what_was_moved_is_told_in_the_same_words_by_both_ends():
     server = Server().start()
     lines = ''.join(f'{i}\n' for i in range(5000)).encode()
