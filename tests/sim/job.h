@@ -1,0 +1,68 @@
+/* Seeds in processes of their own, and the two ways in which leat-sim runs many of them. */
+#ifndef LEAT_TESTS_SIM_JOB_H
+#define LEAT_TESTS_SIM_JOB_H
+
+#include <sys/types.h>
+
+#include "tests/sim/scenario.h"
+
+enum {
+    SIM_JOBS_MAX = 64,
+    SIM_SECONDS_PER_SEED = 120, /* of real time: then it is stuck */
+    SIM_VERDICT_BYTES = SIM_FAIL_TEXT_BYTES + 64,
+};
+
+/* What every seed of a run has. */
+struct sim_setting {
+    uint32_t nodes;
+    bool recovery, hard; /* in a cluster */
+    bool deletes;        /* in a cluster; else in those that choose it */
+    unsigned bug;        /* enum leat_bug: the rule that is broken */
+};
+struct scenario_options sim_setting_options(const struct sim_setting *setting, uint64_t seed);
+
+/* ---- job.c ---- */
+/* A process that runs seeds one after the other. */
+struct sim_job {
+    pid_t pid;          /* 0: there is none */
+    int pipe, text;     /* where the results and the words come from */
+    uint64_t seed, end; /* the one that runs now; behind the last one */
+    bool second;        /* a seed's second run, to see that it replays */
+    bool ready;         /* a seed has ended: sim_job_verdict(), then sim_job_next() */
+    struct sim_setting setting;
+    struct scenario_result result;
+};
+/** Run the seeds from `seed` to `end`, not itself. */
+void sim_job_start(struct sim_job *job, const struct sim_setting *setting, uint64_t seed,
+                   uint64_t end, bool second);
+/** Until one of those that run is ready; false: none runs. */
+bool sim_jobs_wait(struct sim_job *jobs, unsigned count);
+/** Of the seed that has ended, "": passed. result: zeros where its process has died. Waits for the seed's end. */
+void sim_job_verdict(struct sim_job *job, char *out, size_t bytes);
+/** The last lines of what its process said: the failed assertion, or the sanitizer's report. */
+void sim_job_text_print(const struct sim_job *job);
+/** On to the next of its seeds; where its process has died, in a new one. Without any the job is over: pid 0. */
+void sim_job_next(struct sim_job *job);
+
+/* ---- seeds.c ---- */
+struct sim_seeds_options {
+    struct sim_setting setting;
+    uint64_t from, count;
+    uint64_t twice_every;  /* so many seeds one is run twice */
+    uint64_t cpu_s, least; /* after so much CPU time none is begun; fewer seeds fail. 0: no limit */
+    unsigned jobs;
+};
+/** Run many, and count what went wrong in them. Returns the exit code. */
+int sim_seeds_run(const struct sim_seeds_options *asked);
+
+/* ---- bugs.c ---- */
+/** As --bug takes it. */
+const char *sim_bug_name(unsigned bug);
+/** 0: none is called that. */
+unsigned sim_bug_find(const char *name);
+/** This process has it from now on; without -Dbugs=true nothing. */
+void sim_bug_set(unsigned bug);
+/** Break one rule after the other, or `only` that (0: all), until one of so many seeds fails. Returns the exit code. */
+int sim_bugs_run(unsigned only, bool recovery, uint64_t count, unsigned jobs);
+
+#endif

@@ -1,0 +1,188 @@
+/* Many seeds: a line for each failure, which replays it, and what they came to together. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tests/sim/job.h"
+
+enum {
+    SEEDS_FOR_COUNTS = 100, /* from here on every fault kind must have struck */
+    CLUSTER_SEEDS_FOR_COUNTS = 1000,
+    SEEDS_PER_PROCESS = 50,
+    SHARES = 4, /* of what is left a process gets that part at most, so that all end together */
+    JOBS_USUAL = 2,
+};
+
+struct totals {
+    uint64_t seeds, failed, batches, batches_min, records, faults[SIM_FAULTS], twice, compared,
+        marks;
+    double cpu_s;
+};
+
+struct many {
+    const struct sim_seeds_options *asked;
+    uint64_t end;         /* behind the last one that will be begun */
+    uint64_t next, again; /* to be given out; for a second time */
+    uint64_t *hashes;     /* of the traces of first runs, from asked->from on */
+    struct totals totals;
+};
+
+static double now_s(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
+/* ---- a seed's end ---- */
+
+static void totals_add(struct totals *totals, const struct scenario_result *result, bool passed)
+{
+    totals->seeds++;
+    totals->batches += result->acked_batches;
+    totals->records += result->acked_records;
+    totals->compared += result->compared;
+    totals->marks += result->marks;
+    if (passed && result->acked_batches < totals->batches_min)
+        totals->batches_min = result->acked_batches;
+    for (int i = 0; i < SIM_FAULTS; i++)
+        totals->faults[i] += result->faults[i];
+}
+
+static void failure_print(const struct sim_job *job, const char *verdict)
+{
+    const struct sim_setting *setting = &job->setting;
+    printf("tools/sim --seed %" PRIu64, job->seed);
+    if (setting->nodes > 1) printf(" --nodes %" PRIu32, setting->nodes);
+    if (setting->nodes > 1 && !setting->recovery) printf(" --no-recovery");
+    if (setting->hard) printf(" --hard");
+    if (setting->deletes) printf(" --deletes");
+    if (setting->bug) printf(" --bug %s", sim_bug_name(setting->bug));
+    printf(": %s\n", verdict);
+    sim_job_text_print(job);
+    fflush(stdout);
+}
+
+static void seed_end(struct many *many, struct sim_job *job)
+{
+    char verdict[SIM_VERDICT_BYTES];
+    struct totals *totals = &many->totals;
+    uint64_t *hash = &many->hashes[job->seed - many->asked->from];
+    sim_job_verdict(job, verdict, sizeof verdict);
+    if (!verdict[0] && job->second && *hash != job->result.trace_hash)
+        snprintf(verdict, sizeof verdict,
+                 "does not replay: two runs gave %016" PRIx64 " and %016" PRIx64, *hash,
+                 job->result.trace_hash);
+    totals->cpu_s += job->result.cpu_s;
+    if (job->second) {
+        totals->twice++;
+    } else {
+        *hash = job->result.trace_hash;
+        totals_add(totals, &job->result, !verdict[0]);
+    }
+    if (verdict[0]) {
+        totals->failed++;
+        failure_print(job, verdict);
+    }
+    sim_job_next(job);
+}
+
+/* ---- what a job gets ---- */
+
+/* All once, then some of them a second time; the job stays as it is where there are none. */
+static void seeds_give(struct many *many, struct sim_job *job)
+{
+    const struct sim_seeds_options *asked = many->asked;
+    if (many->next < many->end) {
+        uint64_t count = (many->end - many->next) / (SHARES * JOBS_USUAL) + 1;
+        if (count > SEEDS_PER_PROCESS) count = SEEDS_PER_PROCESS;
+        if (!sim_process_can_again()) count = 1;
+        sim_job_start(job, &asked->setting, many->next, many->next + count, false);
+        many->next += count;
+        return;
+    }
+    /* Of a seed that still runs there is nothing to compare with. */
+    if (many->totals.seeds != many->end - asked->from) return;
+    while (many->again < many->end && !many->hashes[many->again - asked->from]) /* it died */
+        many->again += asked->twice_every;
+    if (many->again >= many->end) return;
+    sim_job_start(job, &asked->setting, many->again, many->again + 1, true);
+    many->again += asked->twice_every;
+}
+
+/* ---- what they came to ---- */
+
+/* Must it strike in a run of many seeds? */
+static bool counts(const struct sim_setting *setting, int fault)
+{
+    if (setting->nodes == 1) return fault < SIM_FAULTS_ONE_NODE;
+    return setting->hard || fault != SIM_FAULT_RMEM_SLOW;
+}
+
+/* Returns how many kinds never struck. */
+static int faults_print(const struct sim_setting *setting, const struct totals *totals)
+{
+    int zero = 0;
+    printf("faults:");
+    for (int i = 0; i < SIM_FAULTS; i++) {
+        if (!counts(setting, i) && totals->faults[i] == 0) continue;
+        printf(" %s %" PRIu64, sim_fault_name((enum sim_fault)i), totals->faults[i]);
+        zero += totals->faults[i] == 0;
+    }
+    printf("\n");
+    return zero;
+}
+
+static int totals_print(const struct sim_setting *setting, const struct totals *totals,
+                        double seconds)
+{
+    printf("%" PRIu64 " seeds, %" PRIu64 " failed, %" PRIu64 " run twice, %.1f s; %" PRIu64
+           " batches acked (least %" PRIu64 " in a seed), %" PRIu64 " records\n",
+           totals->seeds, totals->failed, totals->twice, seconds, totals->batches,
+           totals->batches_min == UINT64_MAX ? 0 : totals->batches_min, totals->records);
+    if (setting->nodes > 1)
+        printf("copies: %" PRIu64 " marks held against what was acked, %" PRIu64
+               " closed ones compared\n",
+               totals->marks, totals->compared);
+    int zero = faults_print(setting, totals);
+    if (zero &&
+        totals->seeds >= (setting->nodes > 1 ? CLUSTER_SEEDS_FOR_COUNTS : SEEDS_FOR_COUNTS)) {
+        printf("leat-sim: %d kinds of faults never struck\n", zero);
+        return 1;
+    }
+    return totals->failed ? 1 : 0;
+}
+
+/* Fewer seeds than were asked for, as their time was up, are said last; from `least` on they are enough. */
+static int shortened_print(const struct sim_seeds_options *asked, uint64_t seeds)
+{
+    if (seeds == asked->count) return 0;
+    printf("%" PRIu64 " of %" PRIu64 " seeds: their %" PRIu64 " s of CPU time are over%s\n", seeds,
+           asked->count, asked->cpu_s, seeds < asked->least ? ", and these are too few" : "");
+    return seeds < asked->least ? 1 : 0;
+}
+
+int sim_seeds_run(const struct sim_seeds_options *asked)
+{
+    static struct sim_job jobs[SIM_JOBS_MAX];
+    struct many many = {.asked = asked,
+                        .end = asked->from + asked->count,
+                        .next = asked->from,
+                        .again = asked->from,
+                        .hashes = calloc(asked->count, sizeof(uint64_t)),
+                        .totals.batches_min = UINT64_MAX};
+    double start_s = now_s();
+    if (!many.hashes) return 3;
+    for (;;) {
+        if (asked->cpu_s && many.totals.cpu_s >= (double)asked->cpu_s) many.end = many.next;
+        for (unsigned i = 0; i < asked->jobs; i++)
+            if (!jobs[i].pid) seeds_give(&many, &jobs[i]);
+        if (!sim_jobs_wait(jobs, asked->jobs)) break;
+        for (unsigned i = 0; i < asked->jobs; i++)
+            if (jobs[i].ready) seed_end(&many, &jobs[i]);
+    }
+    free(many.hashes);
+    int code = totals_print(&asked->setting, &many.totals, now_s() - start_s);
+    return shortened_print(asked, many.end - asked->from) ? 1 : code;
+}
