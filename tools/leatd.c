@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/address.h"
 #include "base/diary.h"
 #include "base/error.h"
 #include "base/mem.h"
@@ -31,22 +30,15 @@ enum exit_code {
 };
 enum {
     DIARY_LINE_BYTES_MAX = 64 * 1024,
-    COORDINATORS_MAX = 9,
-    NODE_PORT = 7701,
-    KAFKA_PORT = 9092,
 };
 
 struct server {
     struct leatd_config config;
-    char *coordinators[COORDINATORS_MAX]; /* into coordinators_text */
-    char coordinators_text[sizeof((struct leatd_config *)0)->coordinators];
-    uint32_t coordinator_count;
     struct leat_os_world *world;
     struct leat_env core_envs[LEAT_CORES_MAX];
     const struct leat_env *store_env, *coordinator_env;
     struct leat_node *node;
     struct leat_door *kafka; /* NULL: off */
-    bool kafka_by_default;   /* nobody asked for it */
     struct leat_mail stop_mail;
     /* Core 0 writes, then rings the event; the main thread reads after it. */
     int event;
@@ -216,7 +208,7 @@ static leat_err make_ports(struct server *server, struct leat_error *error)
     for (uint32_t i = 0; rc == LEAT_OK && i < server->config.cores; i++)
         rc = leat_os_actor_create(server->world, LEAT_ACTOR_CORE_0 + i, LEAT_OS_ACTOR_CORE,
                                   &envs[i], error);
-    if (rc == LEAT_OK && server->coordinator_count > 0) rc = make_rmem(server, error);
+    if (rc == LEAT_OK && server->config.voter_count > 0) rc = make_rmem(server, error);
     for (uint32_t i = 0; rc == LEAT_OK && i < server->config.cores; i++)
         server->core_envs[i] = *envs[i];
     if (rc == LEAT_OK)
@@ -236,7 +228,7 @@ static struct leat_node_cluster cluster_of(const struct server *server)
         [LEATD_REPLICATION_SHM] = LEAT_RMEM_SHM,   [LEATD_REPLICATION_TCP] = LEAT_RMEM_TCP,
         [LEATD_REPLICATION_RPC] = LEAT_RMEM_RPC,
     };
-    if (server->coordinator_count == 0)
+    if (config->voter_count == 0)
         return (struct leat_node_cluster){
             .advertise = config->advertise[0] != '\0' ? config->advertise : NULL,
             .thread_cpu_ns = thread_cpu_ns,
@@ -244,8 +236,8 @@ static struct leat_node_cluster cluster_of(const struct server *server)
     return (struct leat_node_cluster){
         .node_address = config->node_listen,
         .advertise = config->advertise,
-        .coordinators = (const char *const *)server->coordinators,
-        .coordinator_count = server->coordinator_count,
+        .coordinators = (const char *const *)config->voters,
+        .coordinator_count = config->voter_count,
         .rack = config->rack,
         .host = config->host,
         .replication = kinds[config->replication],
@@ -265,7 +257,7 @@ static leat_err make_kafka(struct server *server, struct leat_error *error)
     struct leat_kafka_options options = {
         .address = config->kafka,
         .advertise = config->kafka_advertise[0] != '\0' ? config->kafka_advertise : NULL,
-        .optional = server->kafka_by_default,
+        .optional = config->kafka_by_default,
     };
     leat_err rc = leat_kafka_open(&options, &server->kafka);
     if (rc != LEAT_OK) leat_error_set(error, rc, "no memory for the clients of Kafka");
@@ -276,7 +268,7 @@ static leat_err make_node(struct server *server, struct leat_error *error)
 {
     const struct leatd_config *config = &server->config;
     uint64_t pool = leat_node_own_pool_bytes(
-        leat_node_pool_bytes(config->memory_bytes, config->cores), server->coordinator_count > 0);
+        leat_node_pool_bytes(config->memory_bytes, config->cores), config->voter_count > 0);
     leat_err rc = LEAT_OK;
     /* Too small a budget is named by leat_node_create(). */
     if (pool > 0) rc = leat_os_arena_open(server->world, LEAT_ACTOR_STORE, pool, error);
@@ -383,6 +375,12 @@ static void start_anew(const struct server *server)
     _exit(EXIT_FAILED);
 }
 
+static void ask_to_stop(struct server *server)
+{
+    server->stop_mail.deliver = deliver_stop;
+    leat_os_world_post(server->world, LEAT_ACTOR_CORE_0, &server->stop_mail);
+}
+
 static int run(struct server *server, int signals)
 {
     bool said = false, asked = false;
@@ -401,15 +399,13 @@ static int run(struct server *server, int signals)
         if (failed && !asked) {
             (void)refuse(server->rc, &server->error);
             asked = true;
-            server->stop_mail.deliver = deliver_stop;
-            leat_os_world_post(server->world, LEAT_ACTOR_CORE_0, &server->stop_mail);
+            ask_to_stop(server);
         }
         if (wait_for_event(server, signals) && !asked) {
             asked = true;
             leat_os_notify("STOPPING=1");
             leat_diary_info("asked to stop: writing everything to disk");
-            server->stop_mail.deliver = deliver_stop;
-            leat_os_world_post(server->world, LEAT_ACTOR_CORE_0, &server->stop_mail);
+            ask_to_stop(server);
         }
     }
     if (__atomic_load_n(&server->failed, __ATOMIC_ACQUIRE)) {
@@ -444,115 +440,6 @@ static void end(struct server *server, bool clean)
     leat_os_world_destroy(&server->world);
 }
 
-/* "a:7701,b:7701": one entry each. */
-static leat_err split_coordinators(struct server *server, struct leat_error *error)
-{
-    memcpy(server->coordinators_text, server->config.coordinators,
-           sizeof server->coordinators_text);
-    char *rest = server->coordinators_text;
-    for (char *word; (word = strsep(&rest, ",")) != NULL;) {
-        word += strspn(word, " ");
-        word[strcspn(word, " ")] = '\0';
-        if (word[0] == '\0') continue;
-        if (strrchr(word, ':') == NULL)
-            return leat_error_set(error, LEAT_E_CONFIG,
-                                  "--coordinators: \"%.64s\" is not HOST:PORT", word);
-        if (server->coordinator_count == COORDINATORS_MAX)
-            return leat_error_set(error, LEAT_E_CONFIG,
-                                  "--coordinators: at most %d of them vote; three are enough",
-                                  COORDINATORS_MAX);
-        server->coordinators[server->coordinator_count++] = word;
-    }
-    if (server->coordinator_count == 0 && server->config.coordinators[0] != '\0')
-        return leat_error_set(error, LEAT_E_CONFIG, "--coordinators names nobody");
-    return LEAT_OK;
-}
-
-static bool is_wildcard(const char *address)
-{
-    const char *const wildcards[] = {"0.0.0.0:", "[::]:", ":"};
-    for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards; i++)
-        if (strncmp(address, wildcards[i], strlen(wildcards[i])) == 0) return true;
-    return false;
-}
-
-/* What others are told is agreed on before this node listens: it has to lead here as it stands. */
-static leat_err told_check(const char *others, const char *address, const char *flag,
-                           struct leat_error *error)
-{
-    if (is_wildcard(address))
-        return leat_error_set(
-            error, LEAT_E_CONFIG,
-            "%s can't be told %s, which is every address of this host: name one by %s", others,
-            address, flag);
-    struct leat_address_parts parts;
-    if (!leat_address_split(address, strlen(address), &parts) || parts.port == 0)
-        return leat_error_set(
-            error, LEAT_E_CONFIG,
-            "%s can't be told %s, whose port the system is to choose: name one by %s", others,
-            address, flag);
-    return LEAT_OK;
-}
-
-static leat_err complete_cluster(struct server *server, struct leat_error *error)
-{
-    struct leatd_config *config = &server->config;
-    leat_err rc = split_coordinators(server, error);
-    if (rc != LEAT_OK) return rc;
-    if (server->coordinator_count == 0) {
-        const char *lone = config->node_listen[0] != '\0' ? "--node-listen"
-                           : config->rack[0] != '\0'      ? "--rack"
-                           : config->host[0] != '\0'      ? "--host"
-                                                          : NULL;
-        if (lone != NULL)
-            return leat_error_set(error, LEAT_E_CONFIG,
-                                  "%s is for a node of a cluster: say --coordinators as well",
-                                  lone);
-        return config->advertise[0] != '\0'
-                   ? told_check("clients", config->advertise, "--advertise", error)
-                   : LEAT_OK;
-    }
-    if (config->host[0] == '\0') leat_os_machine_id(config->host);
-    if (config->advertise[0] == '\0')
-        memcpy(config->advertise, config->listen, sizeof config->advertise);
-    if (config->node_listen[0] == '\0') {
-        const char *port = strrchr(config->listen, ':');
-        int host = port != NULL ? (int)(port - config->listen) : (int)strlen(config->listen);
-        snprintf(config->node_listen, sizeof config->node_listen, "%.*s:%d",
-                 host > 110 ? 110 : host, config->listen, NODE_PORT);
-    }
-    rc = told_check("other nodes", config->node_listen, "--node-listen", error);
-    return rc != LEAT_OK ? rc : told_check("clients", config->advertise, "--advertise", error);
-}
-
-/* Where nobody said otherwise: the port that clients of Kafka try, on the host of --listen. */
-static leat_err complete_kafka(struct server *server, struct leat_error *error)
-{
-    struct leatd_config *config = &server->config;
-    server->kafka_by_default = config->kafka[0] == '\0';
-    if (config->kafka_advertise[0] != '\0') {
-        leat_err rc =
-            told_check("clients of Kafka", config->kafka_advertise, "--kafka-advertise", error);
-        if (rc != LEAT_OK) return rc;
-    }
-    if (!server->kafka_by_default) {
-        if (is_wildcard(config->kafka) && config->kafka_advertise[0] == '\0')
-            return leat_error_set(error, LEAT_E_CONFIG,
-                                  "clients of Kafka can't be told %s: name one address by "
-                                  "--kafka-advertise",
-                                  config->kafka);
-        return LEAT_OK;
-    }
-    const char *port = strrchr(config->listen, ':');
-    int host = port != NULL && !is_wildcard(config->listen) ? (int)(port - config->listen) : 0;
-    if (host > 0)
-        snprintf(config->kafka, sizeof config->kafka, "%.*s:%d", host > 110 ? 110 : host,
-                 config->listen, KAFKA_PORT);
-    else
-        snprintf(config->kafka, sizeof config->kafka, "127.0.0.1:%d", KAFKA_PORT);
-    return LEAT_OK;
-}
-
 /* More than there is may still be wanted (memory comes as it is needed), but rarely. */
 static void say_memory(const struct leatd_config *config)
 {
@@ -562,20 +449,6 @@ static void say_memory(const struct leatd_config *config)
         "--memory is %llu MiB, and this machine has %llu MiB: it runs out of memory before the "
         "budget is used",
         (unsigned long long)(config->memory_bytes >> 20), (unsigned long long)(have >> 20));
-}
-
-static leat_err complete_config(struct leatd_config *config, struct leat_error *error)
-{
-    if (config->data[0] == '\0') {
-        leat_err rc = leat_os_default_data_dir(config->data, error);
-        if (rc != LEAT_OK) return rc;
-    }
-    if (config->cores == 0) config->cores = leat_os_cores();
-    if (config->cores > LEAT_CORES_MAX) config->cores = LEAT_CORES_MAX;
-    if (config->memory_bytes == 0) config->memory_bytes = leat_os_memory_bytes() / 4;
-    if (config->node[0] == '\0' && gethostname(config->node, sizeof config->node - 1) != 0)
-        memcpy(config->node, "leat", sizeof "leat");
-    return LEAT_OK;
 }
 
 int main(int argc, char **argv)
@@ -588,9 +461,7 @@ int main(int argc, char **argv)
     if (server.config.help) return fputs(leatd_help, stdout) < 0 ? EXIT_FAILED : EXIT_STOPPED;
     if (server.config.version) return printf("leatd %s\n", LEAT_VERSION) < 0;
     leat_diary_set(diary_line, NULL, server.config.log_level);
-    rc = complete_config(&server.config, &error);
-    if (rc == LEAT_OK) rc = complete_cluster(&server, &error);
-    if (rc == LEAT_OK) rc = complete_kafka(&server, &error);
+    rc = leatd_config_complete(&server.config, &error);
     if (rc != LEAT_OK) return refuse(rc, &error);
     say_memory(&server.config);
     raise_open_files();

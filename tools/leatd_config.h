@@ -14,7 +14,10 @@ enum leatd_replication {
     LEATD_REPLICATION_TCP,
     LEATD_REPLICATION_RPC,
 };
-enum { LEATD_NAME_BYTES = 128 }; /* of a name or an address, as nodes keep them, with its end */
+enum {
+    LEATD_NAME_BYTES = 128, /* of a name or an address, as nodes keep them, with its end */
+    LEATD_VOTERS_MAX = 9,
+};
 
 struct leatd_config {
     char data[4096];
@@ -39,6 +42,10 @@ struct leatd_config {
     enum leat_diary_level log_level;
     bool auto_create;
     bool help, version;
+    /* What leatd_config_complete() finds out. */
+    char *voters[LEATD_VOTERS_MAX]; /* the entries of `coordinators`, which is cut into them */
+    uint32_t voter_count;           /* 0: a server alone */
+    bool kafka_by_default;          /* nobody asked for it */
 };
 
 /** Defaults, then the file that --config names, then the flags: the later wins. On refusal error
@@ -52,6 +59,10 @@ leat_err leatd_config_read(const char *path, struct leatd_config *config,
 leat_err leatd_config_text(const char *text, struct leatd_config *config,
                            struct leat_error *error) LEAT_NODISCARD;
 void leatd_config_default(struct leatd_config *config);
+/** What was not said comes from this machine, and what was said fits together: of the process that
+ * runs with it. The configuration stays where it is from then on. */
+leat_err leatd_config_complete(struct leatd_config *config,
+                               struct leat_error *error) LEAT_NODISCARD;
 /** Text of --help. */
 extern const char leatd_help[];
 
