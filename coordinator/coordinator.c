@@ -224,7 +224,7 @@ static void tick_expired(struct leat_timer *timer)
     if (coordinator->failed != LEAT_OK) return;
     co_form_advance(coordinator);
     co_wait_tell(coordinator, now_us);
-    co_peers_tick(coordinator, now_us);
+    co_down_tick(coordinator, now_us);
     co_feed_tick(coordinator);
     co_requests_tick(coordinator, now_us);
 }

@@ -2,7 +2,6 @@
  *
  * Every node opens a link to each voter that it knows of; a voter thus has one from every node.
  * STATE goes both ways whenever it changes. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,10 +11,7 @@
 #include "coordinator/private.h"
 #include "coordinator/recovery.h"
 
-enum {
-    STATE_BYTES_MAX = LEAT_NODE_NAME_BYTES_MAX + LEAT_ADDRESS_BYTES_MAX + 128,
-    MESSAGE_BYTES_MAX = 160
-};
+enum { STATE_BYTES_MAX = LEAT_NODE_NAME_BYTES_MAX + LEAT_ADDRESS_BYTES_MAX + 128 };
 
 /* ---- who is who ---- */
 
@@ -207,106 +203,6 @@ static void state_take(struct leat_coordinator *coordinator, struct co_peer *pee
     co_form_advance(coordinator);
 }
 
-/* ---- raft ---- */
-
-struct letter {
-    struct leat_link_call call;
-    struct leat_iov iov;
-    uint8_t control[MESSAGE_BYTES_MAX];
-    uint8_t payload[];
-};
-
-static void letter_done(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
-                        const struct leat_error *error)
-{
-    (void)rc; /* raft's messages may be lost */
-    (void)answer;
-    (void)error;
-    leat_mem_free(call->owner);
-}
-
-void co_raft_send(struct leat_coordinator *coordinator, const struct raft_message *message)
-{
-    struct co_peer *peer = co_peer_of_voter(coordinator, message->server_id);
-    if (!peer || !co_same_cluster(coordinator, peer)) return; /* lost */
-    if (message->type == RAFT_INSTALL_SNAPSHOT) {
-        co_install_send(coordinator, message);
-        return;
-    }
-    size_t payload_bytes = co_message_payload_bytes(message);
-    struct letter *letter =
-        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *letter + payload_bytes);
-    if (!letter) return;
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, letter->control, sizeof letter->control);
-    co_message_encode(&writer, coordinator->voter_id, message);
-    /* A copy: raft's log may drop these entries before the network has taken them. */
-    if (payload_bytes) co_message_payload(message, letter->payload);
-    letter->iov = (struct leat_iov){letter->payload, payload_bytes};
-    letter->call = (struct leat_link_call){.kind = CO_KIND_RAFT,
-                                           .one_way = true,
-                                           .control = letter->control,
-                                           .control_bytes = writer.used,
-                                           .payload = &letter->iov,
-                                           .payload_count = payload_bytes ? 1 : 0,
-                                           .on_done = letter_done,
-                                           .owner = letter};
-    if (leat_link_call(peer->link, &letter->call) != LEAT_OK) leat_mem_free(letter);
-}
-
-/* SUBTLE: a voter whose directory was put back to an older state has forgotten what it acknowledged.
- * (1) The leader knows that it has entry 40. (2) It ends at 12, and says so. (3) The leader takes that
- * for an answer of long ago, because what was acknowledged can't be gone, and sends it nothing of what
- * follows, for ever. A voter that is merely behind is sent what it lacks at once. */
-static void forgotten_watch(struct leat_coordinator *coordinator,
-                            const struct raft_message *message)
-{
-    const struct raft_append_entries *append = &message->append_entries;
-    if (message->type != RAFT_APPEND_ENTRIES) return;
-    uint64_t last = leat_raft_log_last_index(&coordinator->drive.log);
-    bool lacks = append->n_entries == 0 && append->leader_commit > last;
-    /* With a full disk, or while a snapshot comes, it may stand still for other reasons. */
-    bool waits = coordinator->drive.installing || coordinator->receive.id != 0 ||
-                 coordinator->drive.log.full;
-    if (!lacks || waits || coordinator->forgotten.last != last ||
-        coordinator->forgotten.term != append->term)
-        coordinator->forgotten.appends = 0;
-    coordinator->forgotten.last = last;
-    coordinator->forgotten.term = append->term;
-    if (!lacks || waits || coordinator->failed != LEAT_OK ||
-        ++coordinator->forgotten.appends < CO_FORGOTTEN_APPENDS)
-        return;
-    char why[LEAT_ERROR_TEXT_BYTES];
-    snprintf(why, sizeof why,
-             "its log ends at entry %" PRIu64
-             ", and by the leader's word it had acknowledged more: "
-             "its data directory is an older state of itself. It takes no part: restore the "
-             "newest state, or empty the directory, start, and run: leat node replace",
-             last);
-    leat_diary_error("coordinator: %s", why);
-    leat_raft_drive_fail(&coordinator->drive, LEAT_E_DAMAGED, why);
-    co_state_tell(coordinator, true);
-}
-
-static void raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
-                      const struct leat_frame *frame)
-{
-    struct raft_message message;
-    uint64_t to;
-    if (co_message_decode(frame, &message, &to) != LEAT_OK) {
-        leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed message of raft's");
-        return;
-    }
-    if (!coordinator->votes || to != coordinator->voter_id || !co_same_cluster(coordinator, peer) ||
-        message.server_id != peer->state.voter_id) {
-        leat_raft_message_drop(&message);
-        return;
-    }
-    forgotten_watch(coordinator, &message);
-    message.server_address = peer->state.address; /* raft keeps a copy of a leader's */
-    leat_raft_drive_receive(&coordinator->drive, &message);
-}
-
 /* ---- requests of peers ---- */
 
 static void submit_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
@@ -365,7 +261,7 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
         state_take(coordinator, peer, frame);
         break;
     case CO_KIND_RAFT:
-        raft_take(coordinator, peer, frame);
+        co_raft_take(coordinator, peer, frame);
         break;
     case CO_KIND_INSTALL:
         co_install_take(coordinator, peer, frame, ticket);
@@ -543,61 +439,4 @@ void co_peers_fini(struct leat_coordinator *coordinator)
     leat_links_destroy(&coordinator->links);
     while (!leat_list_empty(&coordinator->peers))
         peer_free(coordinator, LEAT_CONTAINER(coordinator->peers.next, struct co_peer, list));
-}
-
-/* ---- nodes that are not heard of any more ---- */
-
-static void watch_done(struct leat_coordinate *request)
-{
-    ((struct leat_coordinator *)request->owner)->watching = false;
-}
-
-static void watch_tell(struct leat_coordinator *coordinator, const struct leat_node_info *node,
-                       enum leat_node_state state)
-{
-    coordinator->watching = true;
-    coordinator->watch_request = (struct leat_coordinate){.kind = LEAT_COORDINATE_NODE_STATE,
-                                                          .target = node->name,
-                                                          .incarnation = node->incarnation,
-                                                          .node_state = state,
-                                                          .on_done = watch_done,
-                                                          .owner = coordinator};
-    co_request_queue(coordinator, &coordinator->watch_request);
-}
-
-static bool node_heard(struct leat_coordinator *coordinator, const struct leat_node_info *node)
-{
-    if (node->incarnation == coordinator->incarnation) return true;
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (peer_up(peer) && peer->state.incarnation == node->incarnation) return true;
-    }
-    return false;
-}
-
-void co_peers_tick(struct leat_coordinator *coordinator, uint64_t now_us)
-{
-    if (!co_leads(coordinator) || coordinator->watching || co_recovers(coordinator)) return;
-    for (uint32_t i = 0; i < coordinator->machine.node_count; i++) {
-        const struct leat_node_info *node = &coordinator->machine.nodes[i].info;
-        if (!node->node_address[0]) continue; /* an embedded node of before */
-        bool heard = node_heard(coordinator, node);
-        /* SUBTLE: the entry that says that a node has come up is applied here before the node
-         * itself has applied it and can tell its new incarnation. Held against the time when its
-         * last incarnation was heard of, it was called down at once, and up again when it was
-         * heard: clients that asked in between did not learn its address. */
-        bool anew = coordinator->watch[i].incarnation != node->incarnation;
-        if (heard || anew) coordinator->watch[i].heard_us = now_us;
-        coordinator->watch[i].incarnation = node->incarnation;
-        enum leat_node_state state = node->state;
-        if (heard && state != LEAT_NODE_UP)
-            state = LEAT_NODE_UP;
-        else if (state == LEAT_NODE_UP &&
-                 now_us > coordinator->watch[i].heard_us + CO_DOWN_AFTER_US)
-            state = LEAT_NODE_DOWN;
-        if (state == node->state) continue;
-        watch_tell(coordinator, node, state);
-        return;
-    }
 }

@@ -1,5 +1,4 @@
-/* The coordinator's parts: what coordinator.c, requests.c, commands.c, peers.c, feed.c, form.c,
- * members.c and status.c share. */
+/* What the coordinator's parts share: the files that are named below. */
 #ifndef LEAT_COORDINATOR_PRIVATE_H
 #define LEAT_COORDINATOR_PRIVATE_H
 
@@ -269,7 +268,6 @@ leat_err co_message_decode(const struct leat_frame *frame, struct raft_message *
 /* peers.c */
 leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *error);
 void co_peers_fini(struct leat_coordinator *coordinator);
-void co_peers_tick(struct leat_coordinator *coordinator, uint64_t now_us);
 /** Open links to all voters that are known. */
 void co_peers_want(struct leat_coordinator *coordinator);
 void co_address_want(struct leat_coordinator *coordinator, const char *address);
@@ -281,10 +279,17 @@ struct co_peer *co_peer_of_node(struct leat_coordinator *coordinator, const char
 struct co_peer *co_peer_of_address(struct leat_coordinator *coordinator, const char *address);
 /** Who leads, as far as peers say; NULL: nobody, or this one. */
 struct co_peer *co_peer_leader(struct leat_coordinator *coordinator);
-void co_raft_send(struct leat_coordinator *coordinator, const struct raft_message *message);
 enum leat_voter_role co_role(const struct leat_coordinator *coordinator);
 void co_identity_update(struct leat_coordinator *coordinator);
 bool co_same_cluster(const struct leat_coordinator *coordinator, const struct co_peer *peer);
+
+/* letters.c */
+void co_raft_send(struct leat_coordinator *coordinator, const struct raft_message *message);
+void co_raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                  const struct leat_frame *frame);
+
+/* down.c */
+void co_down_tick(struct leat_coordinator *coordinator, uint64_t now_us);
 
 /* standing.c */
 void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing standing);
