@@ -70,6 +70,13 @@ static inline bool leat_log_ref_equal(struct leat_log_ref a, struct leat_log_ref
 {
     return a.stream == b.stream && a.streamlet == b.streamlet && a.log == b.log;
 }
+/** Below, at or above 0, as a comes before b, is b, or comes behind it. */
+static inline int leat_log_ref_order(struct leat_log_ref a, struct leat_log_ref b)
+{
+    if (a.stream != b.stream) return a.stream < b.stream ? -1 : 1;
+    if (a.streamlet != b.streamlet) return a.streamlet < b.streamlet ? -1 : 1;
+    return a.log < b.log ? -1 : a.log > b.log;
+}
 
 /* A stream's settings, as created and as kept by the coordinator. Zero means "the default". */
 struct leat_stream_settings {

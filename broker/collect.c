@@ -43,18 +43,10 @@ struct collecting {
     uint32_t bytes_room;
 };
 
-static int ref_order(struct leat_log_ref a, struct leat_log_ref b)
-{
-    if (a.stream != b.stream) return a.stream < b.stream ? -1 : 1;
-    if (a.streamlet != b.streamlet) return a.streamlet < b.streamlet ? -1 : 1;
-    if (a.log != b.log) return a.log < b.log ? -1 : 1;
-    return 0;
-}
-
 static int log_order(const void *left, const void *right)
 {
     const struct leat_collect_log *const *a = left, *const *b = right;
-    return ref_order((*a)->log, (*b)->log);
+    return leat_log_ref_order((*a)->log, (*b)->log);
 }
 
 static const struct leat_collect_log *log_find(const struct collecting *it, struct leat_log_ref ref)
@@ -62,7 +54,7 @@ static const struct leat_collect_log *log_find(const struct collecting *it, stru
     size_t low = 0, high = it->collect->log_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = ref_order(it->logs[middle]->log, ref);
+        int order = leat_log_ref_order(it->logs[middle]->log, ref);
         if (order == 0) return it->logs[middle];
         if (order < 0)
             low = middle + 1;
@@ -190,7 +182,7 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
 static int row_order(const void *left, const void *right)
 {
     const struct leat_replica_row *a = left, *b = right;
-    int order = ref_order(a->log, b->log);
+    int order = leat_log_ref_order(a->log, b->log);
     if (order != 0) return order;
     return a->segment < b->segment ? -1 : a->segment > b->segment;
 }
@@ -204,7 +196,7 @@ static void rows_thin(struct collecting *it)
     if (it->count > 0) qsort(it->rows, it->count, sizeof *it->rows, row_order);
     for (size_t first = 0, end; first < it->count; first = end) {
         for (end = first;
-             end < it->count && ref_order(it->rows[end].log, it->rows[first].log) == 0;)
+             end < it->count && leat_log_ref_order(it->rows[end].log, it->rows[first].log) == 0;)
             end++;
         const struct leat_log_record *record = &log_find(it, it->rows[first].log)->record;
         uint64_t highest = 0, before = UINT64_MAX;

@@ -40,9 +40,8 @@ static void set_again(struct leat_consumer_engine *engine, leat_err rc, const ch
 /* Rows ascend by log and group. */
 static int row_compare(const struct leat_consumer_row *row, struct leat_log_ref ref, int64_t group)
 {
-    if (row->log.stream != ref.stream) return row->log.stream < ref.stream ? -1 : 1;
-    if (row->log.streamlet != ref.streamlet) return row->log.streamlet < ref.streamlet ? -1 : 1;
-    if (row->log.log != ref.log) return row->log.log < ref.log ? -1 : 1;
+    int order = leat_log_ref_order(row->log, ref);
+    if (order != 0) return order;
     return row->group < group ? -1 : row->group > group;
 }
 

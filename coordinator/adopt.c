@@ -8,21 +8,13 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
-static int log_ref_compare(struct leat_log_ref a, struct leat_log_ref b)
-{
-    if (a.stream != b.stream) return a.stream < b.stream ? -1 : 1;
-    if (a.streamlet != b.streamlet) return a.streamlet < b.streamlet ? -1 : 1;
-    if (a.log != b.log) return a.log < b.log ? -1 : 1;
-    return 0;
-}
-
 /* A node that knows more than its coordinator has the wrong one, or one that forgot. */
 static leat_err marks_check(struct leat_machine *machine, const struct leat_coordinate *request,
                             struct leat_error *error)
 {
     for (size_t i = 0; i < request->mark_count; i++) {
         const struct leat_log_marks *marks = &request->marks[i];
-        if (i > 0 && log_ref_compare(request->marks[i - 1].log, marks->log) >= 0)
+        if (i > 0 && leat_log_ref_order(request->marks[i - 1].log, marks->log) >= 0)
             return leat_error_set(error, LEAT_E_INVALID, "the marks are not in ascending order");
         if (marks->log.stream >= machine->next_stream_id)
             return leat_error_set(error, LEAT_E_WRONG_CLUSTER,
@@ -105,7 +97,7 @@ leat_err leat_adopt_decide(struct leat_machine *machine, struct leat_coordinate 
             struct leat_log_ref log = {stream->id, i / logs, i % logs};
             if (!leat_machine_adoptable(machine, stream, log.streamlet, node)) continue;
             while (next_mark < request->mark_count &&
-                   log_ref_compare(request->marks[next_mark].log, log) < 0)
+                   leat_log_ref_order(request->marks[next_mark].log, log) < 0)
                 next_mark++;
             const struct leat_log_marks *marks =
                 next_mark < request->mark_count &&

@@ -16,18 +16,10 @@ enum {
 
 /* ---- deciding ---- */
 
-static int ref_order(struct leat_log_ref a, struct leat_log_ref b)
-{
-    if (a.stream != b.stream) return a.stream < b.stream ? -1 : 1;
-    if (a.streamlet != b.streamlet) return a.streamlet < b.streamlet ? -1 : 1;
-    if (a.log != b.log) return a.log < b.log ? -1 : 1;
-    return 0;
-}
-
 static int row_order(const void *left, const void *right)
 {
     const struct co_row *a = left, *b = right;
-    int order = ref_order(a->row.log, b->row.log);
+    int order = leat_log_ref_order(a->row.log, b->row.log);
     if (order) return order;
     if (a->node != b->node) return a->node < b->node ? -1 : 1;
     return a->row.segment < b->row.segment ? -1 : a->row.segment > b->row.segment;
@@ -38,7 +30,7 @@ static size_t row_find(const struct co_recovery *it, struct leat_log_ref ref)
     size_t low = 0, high = it->row_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (ref_order(it->rows[middle].row.log, ref) < 0)
+        if (leat_log_ref_order(it->rows[middle].row.log, ref) < 0)
             low = middle + 1;
         else
             high = middle;

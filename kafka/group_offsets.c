@@ -150,13 +150,6 @@ struct fetch {
     int32_t count;
 };
 
-static int log_compare(struct leat_log_ref a, struct leat_log_ref b)
-{
-    if (a.stream != b.stream) return a.stream < b.stream ? -1 : 1;
-    if (a.streamlet != b.streamlet) return a.streamlet < b.streamlet ? -1 : 1;
-    return a.log < b.log ? -1 : a.log > b.log;
-}
-
 /* Rows come in the order of logs. Of a set that reads groups of segments there is nothing to tell. */
 static const struct leat_sets_offset *row_find(const struct leat_sets_request *set,
                                                struct leat_log_ref ref)
@@ -164,7 +157,7 @@ static const struct leat_sets_offset *row_find(const struct leat_sets_request *s
     size_t low = 0, high = set->offset_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        int order = log_compare(set->offsets[middle].log, ref);
+        int order = leat_log_ref_order(set->offsets[middle].log, ref);
         if (order == 0)
             return set->offsets[middle].group == LEAT_SETS_GROUP_NONE ? &set->offsets[middle]
                                                                       : NULL;

@@ -81,19 +81,12 @@ static bool member_reads(const struct leat_set_member *member, uint32_t stream)
 
 /* ---- logs ---- */
 
-static int log_compare(struct leat_log_ref a, struct leat_log_ref b)
-{
-    if (a.stream != b.stream) return a.stream < b.stream ? -1 : 1;
-    if (a.streamlet != b.streamlet) return a.streamlet < b.streamlet ? -1 : 1;
-    return a.log < b.log ? -1 : a.log > b.log;
-}
-
 static uint32_t log_index(const struct leat_set *set, struct leat_log_ref log)
 {
     uint32_t low = 0, high = set->log_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (log_compare(set->logs[middle].log, log) < 0)
+        if (leat_log_ref_order(set->logs[middle].log, log) < 0)
             low = middle + 1;
         else
             high = middle;
