@@ -1,6 +1,6 @@
 /* Cutting a log's last segment to where it was decided that the log ends, and giving segments up.
  *
- * Nothing is cut before the decision is committed (design, recovery step 5); what is cut is exactly
+ * Nothing is cut before the decision is committed (docs/recovery.md); what is cut is exactly
  * a prefix that the scanner accepts. Order: store files synced -> rows CLOSED, synced. A crash between
  * leaves an open segment that is cut again.
  *
@@ -38,7 +38,7 @@ static leat_err prefix_check(struct leat_store *store, struct leat_segment *seg,
         bytes = store->scratch;
     }
     leat_scan_segment(bytes, extent.bytes, out_scan);
-    if (!leat_open_header_matches(store, seg, out_scan) || !out_scan->started ||
+    if (!leat_judge_header_matches(store, seg, out_scan) || !out_scan->started ||
         out_scan->bytes != extent.bytes || out_scan->crc != extent.crc)
         return LEAT_E_DAMAGED;
     if (seg->buffer) memset(seg->buffer + extent.bytes, 0, seg->capacity - extent.bytes);

@@ -79,7 +79,7 @@ static bool are_its_bytes(const struct leat_store *store, const struct leat_keep
     leat_scan_segment(keep->bytes, seg->extent.bytes, &scan);
     return scan.started && scan.bytes == seg->extent.bytes && scan.crc == seg->extent.crc &&
            scan.base_offset == seg->base_offset && scan.next_offset <= seg->next_offset &&
-           leat_open_header_matches(store, seg, &scan);
+           leat_judge_header_matches(store, seg, &scan);
 }
 
 void leat_mend(struct leat_store *store, struct leat_keep *keep)

@@ -479,8 +479,10 @@ void leat_mend(struct leat_store *store, struct leat_keep *keep);
 /* open.c */
 leat_err leat_open_found(struct leat_store *store, bool quarantine,
                          struct leat_error *error) LEAT_NODISCARD;
+
+/* judge.c */
 /** Is this the header of the row's segment? */
-bool leat_open_header_matches(const struct leat_store *store, const struct leat_segment *seg,
-                              const struct leat_scan *scan);
+bool leat_judge_header_matches(const struct leat_store *store, const struct leat_segment *seg,
+                               const struct leat_scan *scan);
 
 #endif

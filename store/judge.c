@@ -1,0 +1,404 @@
+/* At a start: what a row's segment is, by the bytes that can be had of it. README has the table of cases. */
+#include "store/open.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- whose bytes are these? ---- */
+
+bool leat_judge_header_matches(const struct leat_store *store, const struct leat_segment *seg,
+                               const struct leat_scan *scan)
+{
+    const struct leat_segment_header *header = &scan->header;
+    return scan->has_header && header->magic == LEAT_SEGMENT_MAGIC &&
+           memcmp(header->cluster_id, store->options.cluster_id, sizeof header->cluster_id) == 0 &&
+           header->stream == seg->log.stream && header->streamlet == seg->log.streamlet &&
+           header->log == seg->log.log && header->epoch == seg->epoch.v &&
+           header->segment == seg->id.v && header->capacity == seg->capacity;
+}
+
+/* The header entry's ids, checksums aside: damage in a header must not turn a segment into a
+ * reservation. */
+static bool header_resembles(const struct leat_segment *seg, const uint8_t *bytes)
+{
+    struct leat_segment_header header;
+    memcpy(&header, bytes + LEAT_ENTRY_HEADER_BYTES, sizeof header);
+    return header.stream == seg->log.stream && header.streamlet == seg->log.streamlet &&
+           header.log == seg->log.log && header.epoch == seg->epoch.v &&
+           header.segment == seg->id.v;
+}
+
+static bool arena_has(const struct leat_arena *arena, const struct leat_row *row)
+{
+    return row->flags & LEAT_ROW_IN_POOL && arena->inherited_bytes != 0 &&
+           memcmp(row->pool_id, arena->pool_id, sizeof row->pool_id) == 0 &&
+           row->pool_at % LEAT_SLOT_UNIT_BYTES == 0 &&
+           row->pool_at + row->capacity <= arena->inherited_bytes;
+}
+
+struct leat_pool *leat_judge_pool(struct leat_store *store, const struct leat_row *row)
+{
+    if (arena_has(store->pool.arena, row)) return &store->pool;
+    struct leat_pool *pool = leat_arenas_find(store, row);
+    return pool && arena_has(pool->arena, row) ? pool : NULL;
+}
+
+/* ---- one found segment ---- */
+
+void leat_judge_mendable(struct leat_held *held, const struct leat_row *row)
+{
+    if (row->state != LEAT_SEGMENT_CLOSED || held->slot_shared || !held->slot.file) return;
+    held->seg.rotten = true;
+    held->seg.unwritten = !(row->flags & LEAT_ROW_FLUSHED);
+}
+
+static struct leat_found *found_add(struct leat_opening *op, struct leat_held *held,
+                                    enum leat_found_kind kind)
+{
+    struct leat_store *store = op->store;
+    if (store->found_count == op->found_capacity) {
+        size_t capacity = op->found_capacity ? op->found_capacity * 2 : 64;
+        struct leat_found *found =
+            leat_mem_realloc(LEAT_MEM_STORE, store->found, capacity, sizeof *found);
+        if (!found) return NULL;
+        store->found = found;
+        op->found_capacity = capacity;
+    }
+    struct leat_found *found = &store->found[store->found_count++];
+    *found = (struct leat_found){.seg = &held->seg, .kind = kind};
+    return found;
+}
+
+leat_err leat_judge_plain(struct leat_opening *op, struct leat_held *held,
+                          enum leat_found_kind kind, enum leat_segment_state state)
+{
+    held->seg.state = state;
+    struct leat_found *found = found_add(op, held, kind);
+    if (!found) return LEAT_E_NO_MEMORY;
+    found->scan = (struct leat_scan){
+        .bytes = held->seg.extent.bytes,
+        .crc = held->seg.extent.crc,
+        .acked_bytes = held->seg.extent.bytes,
+        .started = true,
+        .closed = state == LEAT_SEGMENT_CLOSED,
+        .base_offset = held->seg.base_offset,
+        .next_offset = held->seg.next_offset,
+        .max_timestamp_ms = held->seg.max_timestamp_ms,
+    };
+    return LEAT_OK;
+}
+
+static void take_scan(struct leat_segment *seg, const struct leat_scan *scan)
+{
+    seg->extent = (struct leat_extent){scan->bytes, scan->crc};
+    seg->base_offset = scan->base_offset;
+    seg->next_offset = scan->next_offset;
+    seg->max_timestamp_ms = scan->max_timestamp_ms;
+}
+
+leat_err leat_judge_lost(struct leat_opening *op, struct leat_held *held,
+                         enum leat_segment_state state, const struct leat_scan *scan,
+                         const char *format, ...)
+{
+    struct leat_segment *seg = &held->seg;
+    seg->state = state;
+    if (scan && state != LEAT_SEGMENT_PARKED && state != LEAT_SEGMENT_CLOSED) take_scan(seg, scan);
+    struct leat_found *found = found_add(op, held, LEAT_FOUND_LOST);
+    if (!found) return LEAT_E_NO_MEMORY;
+    if (scan) found->scan = *scan;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(found->why, sizeof found->why, format, args);
+    va_end(args);
+    leat_store_complain(op->store, "segment %llu of log %u/%u/%u: %s",
+                        (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
+                        seg->log.log, found->why);
+    return LEAT_OK;
+}
+
+void leat_judge_free(struct leat_store *store, struct leat_held *held)
+{
+    leat_held_row_free(store, held);
+    leat_catalogue_changed(&store->cat, held->seg.row);
+    held->forgotten = true;
+}
+
+static leat_err slot_read(struct leat_opening *op, struct leat_held *held, size_t bytes,
+                          size_t *out_done)
+{
+    struct leat_store *store = op->store;
+    struct leat_disk_io io = {
+        .kind = LEAT_DISK_READ,
+        .file = held->seg.file,
+        .offset = held->seg.file_offset,
+        .buffer = store->scratch,
+        .bytes = bytes,
+    };
+    memset(store->scratch, 0, bytes);
+    leat_err rc = store->env->disk->run(store->env->disk->ctx, &io);
+    *out_done = rc ? 0 : io.done_bytes;
+    return rc;
+}
+
+/* ---- cases ---- */
+/* The first write of a writer elsewhere, which died in it: pieces of one-sided writes come in any order,
+ * so ids can be there and the checksum over them be wrong. Nothing was acked then: where anything was, a
+ * trailer further on says so, and it is damage. */
+static bool torn_on_its_way(const struct leat_segment *seg, const struct leat_scan *scan,
+                            bool in_file)
+{
+    bool in_memory = seg->durability != LEAT_DURABILITY_DISK && !in_file;
+    return seg->role == LEAT_SEGMENT_REPLICA && in_memory && !scan->has_header &&
+           scan->acked_bytes == 0;
+}
+
+/* Nothing was put into the memory since it was given to this reservation: whoever takes memory clears the
+ * place of the first entry's header, and nothing else of it (leat_pool_take()). Behind it the ids of the
+ * same segment may lie: reserved, given back because too little fitted, and reserved again in the same
+ * place. A server killed at that moment has lost nothing. */
+static bool is_unwritten(const uint8_t *bytes, bool in_file)
+{
+    static const uint8_t cleared[LEAT_ENTRY_HEADER_BYTES];
+    return !in_file && memcmp(bytes, cleared, sizeof cleared) == 0;
+}
+
+/* SUBTLE: where a file's valid prefix ends, a write may have been torn, and a bit may have flipped in a
+ * write that was whole and acked: what was acked last is named by nothing that was written later. So it
+ * is told from an end behind which nothing was ever written: there the next entry's header is zeros
+ * (leat_entry_seal() and whoever clears buffers see to it). Recovery does not take such an end alone for
+ * the log's (docs/recovery.md). */
+static bool is_ragged(const struct leat_segment *seg, const struct leat_scan *scan,
+                      const uint8_t *bytes)
+{
+    static const uint8_t nothing[LEAT_ENTRY_HEADER_BYTES];
+    if (LEAT_BUG(DAMAGE_IS_TORN) || seg->capacity - scan->bytes < sizeof nothing) return false;
+    return memcmp(bytes + scan->bytes, nothing, sizeof nothing) != 0;
+}
+
+/* RESERVED or OPEN, its bytes at hand in `bytes`. */
+static leat_err open_bytes(struct leat_opening *op, struct leat_held *held,
+                           const struct leat_row *row, const uint8_t *bytes, bool in_file)
+{
+    struct leat_store *store = op->store;
+    struct leat_segment *seg = &held->seg;
+    bool known_started = row->state == LEAT_SEGMENT_OPEN;
+    struct leat_scan scan;
+    leat_scan_segment(bytes, seg->capacity, &scan);
+    if (!leat_judge_header_matches(store, seg, &scan)) {
+        if (!known_started && (!header_resembles(seg, bytes) || is_unwritten(bytes, in_file) ||
+                               torn_on_its_way(seg, &scan, in_file))) {
+            leat_judge_free(store, held);
+            return LEAT_OK;
+        }
+        scan.bytes = scan.crc = 0;
+        scan.started = false;
+        return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, &scan,
+                               "damaged: its header does not match");
+    }
+    if (known_started && scan.acked_bytes < row->extent_bytes) scan.acked_bytes = row->extent_bytes;
+    scan.damaged = scan.bytes < scan.acked_bytes && !LEAT_BUG(DAMAGE_IS_TORN);
+    if (scan.damaged)
+        return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, &scan,
+                               "damaged: only %u of at least %u acked bytes are valid", scan.bytes,
+                               scan.acked_bytes);
+    if (!scan.started) {
+        if (known_started)
+            return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, &scan,
+                                   "damaged: its start entry is not valid");
+        leat_judge_free(store, held);
+        return LEAT_OK;
+    }
+    take_scan(seg, &scan);
+    if (in_file) held->in_file_bytes = scan.bytes;
+    if (!scan.closed) {
+        seg->state = LEAT_SEGMENT_OPEN;
+        seg->ragged =
+            in_file && seg->durability == LEAT_DURABILITY_DISK && is_ragged(seg, &scan, bytes);
+        struct leat_found *found = found_add(op, held, LEAT_FOUND_MARK);
+        if (!found) return LEAT_E_NO_MEMORY;
+        found->scan = scan;
+        return LEAT_OK;
+    }
+    /* Closed by its bytes: the row catches up. */
+    seg->state = LEAT_SEGMENT_CLOSED;
+    seg->flushed = in_file;
+    leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED,
+                      in_file ? LEAT_ROW_FLUSHED : LEAT_ROW_IN_POOL);
+    leat_catalogue_changed(&store->cat, seg->row);
+    return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
+}
+
+static bool adopt_buffer(struct leat_store *store, struct leat_held *held,
+                         const struct leat_row *row)
+{
+    struct leat_pool *pool = leat_judge_pool(store, row);
+    if (!pool) return false;
+    if (!leat_pool_claim(pool, row->pool_at, row->capacity)) {
+        leat_store_complain(store, "rows of the catalogue claim the same memory (row %u)",
+                            held->seg.row);
+        return false;
+    }
+    held->pool = pool;
+    held->pool_at = row->pool_at;
+    held->seg.buffer = pool->arena->base + row->pool_at;
+    return true;
+}
+
+static leat_err slot_write(struct leat_opening *op, struct leat_held *held, size_t bytes)
+{
+    struct leat_disk_io io = {
+        .kind = LEAT_DISK_WRITE,
+        .file = held->seg.file,
+        .offset = held->seg.file_offset,
+        .buffer = op->store->scratch,
+        .bytes = bytes,
+    };
+    return op->store->env->disk->run(op->store->env->disk->ctx, &io);
+}
+
+/* A replica that was open. Its writer may be alive and not know of this start: what still reaches
+ * the old memory must not change what was found (docs/stories.md 11). So the valid prefix is taken
+ * from a private copy, put into the file and called parked. */
+static leat_err open_replica(struct leat_opening *op, struct leat_held *held,
+                             const struct leat_row *row)
+{
+    struct leat_store *store = op->store;
+    struct leat_segment *seg = &held->seg;
+    struct leat_scan scan;
+    leat_scan_segment(store->scratch, seg->capacity, &scan);
+    bool whole = leat_judge_header_matches(store, seg, &scan) && scan.started && !scan.damaged &&
+                 scan.bytes >= (row->state == LEAT_SEGMENT_OPEN ? row->extent_bytes : 0);
+    if (!whole) return open_bytes(op, held, row, store->scratch, false);
+    /* What comes from the file stays as it is there: cleared before the row says PARKED, what makes its
+     * end ragged would be gone after a power cut between the two. */
+    bool from_file = seg->durability == LEAT_DURABILITY_DISK;
+    leat_err rc = LEAT_OK;
+    if (!from_file) {
+        memset(store->scratch + scan.bytes, 0, seg->capacity - scan.bytes);
+        rc = slot_write(op, held, LEAT_ALIGN_UP(scan.bytes, (uint32_t)LEAT_BLOCK_BYTES));
+    }
+    if (rc)
+        return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, &scan,
+                               "cannot be written to store/%u: %s", row->slot_file,
+                               leat_err_text(rc));
+    op->file_scanned[row->slot_file] = true;
+    rc = open_bytes(op, held, row, store->scratch, true);
+    if (rc || seg->state != LEAT_SEGMENT_OPEN) return rc;
+    seg->state = LEAT_SEGMENT_PARKED;
+    leat_held_row_set(store, held, LEAT_SEGMENT_PARKED, 0);
+    leat_catalogue_changed(&store->cat, seg->row);
+    return LEAT_OK;
+}
+
+leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
+                             const struct leat_row *row)
+{
+    struct leat_store *store = op->store;
+    bool replica = row->flags & LEAT_ROW_REPLICA;
+    const struct leat_pool *pool = replica ? leat_judge_pool(store, row) : NULL;
+    if (pool && row->durability != LEAT_DURABILITY_DISK) {
+        memcpy(store->scratch, pool->arena->base + row->pool_at, row->capacity);
+        return open_replica(op, held, row);
+    }
+    if (row->durability != LEAT_DURABILITY_DISK && adopt_buffer(store, held, row))
+        return open_bytes(op, held, row, held->seg.buffer, false);
+    size_t done;
+    leat_err rc = slot_read(op, held, row->capacity, &done);
+    if (rc)
+        return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, NULL,
+                               "cannot be read from store/%u: %s", row->slot_file,
+                               leat_err_text(rc));
+    op->file_scanned[row->slot_file] = true;
+    if (row->durability == LEAT_DURABILITY_DISK)
+        return replica ? open_replica(op, held, row)
+                       : open_bytes(op, held, row, store->scratch, true);
+    /* A `memory` segment whose memory is gone. The file has it whole if it was closed and flushed
+     * and only the row's change did not get through; else what is there is a part at best. */
+    struct leat_scan scan;
+    leat_scan_segment(store->scratch, row->capacity, &scan);
+    bool matches = leat_judge_header_matches(store, &held->seg, &scan);
+    if (matches && (scan.closed || LEAT_BUG(TAIL_OF_FILE_COUNTS)) && !scan.damaged)
+        return open_bytes(op, held, row, store->scratch, true);
+    if (!matches) scan = (struct leat_scan){0};
+    return leat_judge_lost(
+        op, held, LEAT_SEGMENT_OPEN, &scan,
+        "its memory did not survive (another boot or another pool); %u bytes are in "
+        "the file",
+        scan.bytes);
+}
+
+/* The trailer that ends the recorded prefix is there: with the header enough for memory that no
+ * power cut has touched. */
+static bool ends_with(const struct leat_segment *seg)
+{
+    if (seg->extent.bytes < LEAT_ENTRY_HEADER_BYTES || seg->extent.bytes > seg->capacity)
+        return false;
+    struct leat_entry entry;
+    memcpy(&entry, seg->buffer + seg->extent.bytes - sizeof entry, sizeof entry);
+    return entry.type == LEAT_ENTRY_TRAILER && entry.crc == seg->extent.crc &&
+           header_resembles(seg, seg->buffer);
+}
+
+leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
+                              const struct leat_row *row)
+{
+    struct leat_store *store = op->store;
+    struct leat_segment *seg = &held->seg;
+    if (adopt_buffer(store, held, row)) {
+        if (ends_with(seg))
+            return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
+        leat_held_release_buffer(store, held);
+    }
+    size_t done;
+    leat_err rc = slot_read(op, held, row->capacity, &done);
+    if (rc) {
+        leat_judge_mendable(held, row);
+        return leat_judge_lost(op, held, LEAT_SEGMENT_CLOSED, NULL,
+                               "cannot be read from store/%u: %s", row->slot_file,
+                               leat_err_text(rc));
+    }
+    op->file_scanned[row->slot_file] = true;
+    struct leat_scan scan;
+    leat_scan_segment(store->scratch, seg->extent.bytes, &scan);
+    if (!leat_judge_header_matches(store, seg, &scan)) scan = (struct leat_scan){0};
+    if (scan.bytes != seg->extent.bytes || scan.crc != seg->extent.crc) {
+        leat_judge_mendable(held, row);
+        return leat_judge_lost(
+            op, held, LEAT_SEGMENT_CLOSED, &scan,
+            "its memory did not survive before it was flushed; %u of %u bytes are in "
+            "the file",
+            scan.bytes, seg->extent.bytes);
+    }
+    held->in_file_bytes = scan.bytes;
+    seg->flushed = true;
+    leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
+    leat_catalogue_changed(&store->cat, seg->row);
+    return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
+}
+
+/* Its recorded prefix is read, since it is still open: what does not match waits for an operator,
+ * as one log; found later, by the cut, it would have kept the whole node from starting. */
+leat_err leat_judge_parked(struct leat_opening *op, struct leat_held *held,
+                           const struct leat_row *row)
+{
+    struct leat_segment *seg = &held->seg;
+    held->in_file_bytes = row->extent_bytes;
+    size_t bytes = LEAT_ALIGN_UP(row->extent_bytes, (uint32_t)LEAT_BLOCK_BYTES);
+    size_t done;
+    leat_err rc = LEAT_E_DAMAGED;
+    if (bytes <= seg->capacity) rc = slot_read(op, held, bytes, &done);
+    if (rc)
+        return leat_judge_lost(op, held, LEAT_SEGMENT_PARKED, NULL,
+                               "cannot be read from store/%u: %s", row->slot_file,
+                               leat_err_text(rc));
+    struct leat_scan scan;
+    leat_scan_segment(op->store->scratch, row->extent_bytes, &scan);
+    if (!leat_judge_header_matches(op->store, seg, &scan)) scan = (struct leat_scan){0};
+    if (scan.started && scan.bytes == row->extent_bytes && scan.crc == row->extent_crc)
+        return leat_judge_plain(op, held, LEAT_FOUND_MARK, LEAT_SEGMENT_PARKED);
+    scan.acked_bytes = row->extent_bytes;
+    scan.damaged = true;
+    return leat_judge_lost(op, held, LEAT_SEGMENT_OPEN, &scan,
+                           "damaged: only %u of %u acked bytes are valid", scan.bytes,
+                           row->extent_bytes);
+}
