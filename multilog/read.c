@@ -3,26 +3,14 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "base/crc32c.h"
 #include "base/diary.h"
-#include "multilog/internal.h"
+#include "multilog/read.h"
 
 enum {
-    RECORD_COUNT_AT = 57,
     BLOCK_BYTES = 4096,
     READ_AHEAD_BYTES = LEAT_INDEX_EVERY_BYTES + 4 * BLOCK_BYTES,
-    MAX_TIMESTAMP_AT = 35,
 };
 enum read_phase { PHASE_NONE, PHASE_INDEX, PHASE_WINDOW, PHASE_JOINT, PHASE_FRONT };
-
-/* Bytes of a segment at hand: all of it in memory, or a window of its file. */
-struct view {
-    const uint8_t *bytes;
-    uint32_t from, end; /* positions that are here */
-    uint32_t limit;     /* end of the segment's valid prefix */
-    bool verify;        /* payload CRCs: the bytes come from a file */
-};
-enum walk_end { WALK_DONE, WALK_MORE, WALK_DAMAGED, WALK_NO_BOUNDARY };
 
 static struct leat_target target_of(const struct leat_read *read)
 {
@@ -55,120 +43,6 @@ static leat_err read_nothing(struct leat_log *log, struct leat_read *read)
     read->next.v = log_acked(log);
     read->next_position = read->by_position ? read->position : log_end_position(log);
     return read_end(read, LEAT_OK);
-}
-
-/* ---- the walk ---- */
-
-static bool entry_is_sane(const struct leat_entry *entry, uint32_t at, uint32_t limit)
-{
-    if (entry->type < LEAT_ENTRY_SEGMENT || entry->type > LEAT_ENTRY_CLOSE) return false;
-    if (entry->flags || entry->zero16 || entry->zero64) return false;
-    /* Only batches have records: a flipped type must not make a batch vanish. */
-    if ((entry->type == LEAT_ENTRY_BATCH) != (entry->record_count != 0)) return false;
-    /* Any batch fits a reader's buffer: one that does not would be read again for ever. And all have a header,
-     * where what is looked for by its time is looked up. */
-    if (entry->type == LEAT_ENTRY_BATCH && (entry->payload_bytes > LEAT_BATCH_BYTES_MAX ||
-                                            entry->payload_bytes < LEAT_BATCH_HEADER_BYTES))
-        return false;
-    return entry->payload_bytes <= limit - at - LEAT_ENTRY_HEADER_BYTES;
-}
-
-static bool batch_is_left_out(const struct leat_entry *entry, const uint8_t *payload, uint32_t at,
-                              const struct leat_target *target)
-{
-    switch (target->kind) {
-    case LEAT_TARGET_OFFSET:
-        return entry->base_offset + entry->record_count <= target->offset;
-    case LEAT_TARGET_POSITION:
-        return at < target->position;
-    case LEAT_TARGET_TIME:
-        return (int64_t)leat_get_be64(payload + MAX_TIMESTAMP_AT) < target->time_ms;
-    }
-    return false;
-}
-
-static bool batch_is_right(const struct leat_entry *entry, const uint8_t *payload)
-{
-    return entry->payload_bytes >= LEAT_BATCH_HEADER_BYTES && entry->record_count > 0 &&
-           leat_get_be64(payload) == entry->base_offset &&
-           leat_get_be32(payload + RECORD_COUNT_AT) == entry->record_count &&
-           leat_crc32c(0, payload, entry->payload_bytes) == entry->crc;
-}
-
-static void batch_take(struct leat_read *read, const struct leat_entry *entry,
-                       const uint8_t *payload, uint32_t at)
-{
-    if (read->iov_count == 0) {
-        read->first.v = entry->base_offset;
-        read->first_position =
-            (struct leat_position){log_group_of(read->segment), read->segment, at};
-    }
-    read->iovs[read->iov_count++] = (struct leat_iov){payload, entry->payload_bytes};
-    read->bytes += entry->payload_bytes;
-    read->record_count += entry->record_count;
-    read->next.v = entry->base_offset + entry->record_count;
-}
-
-static void place_set(struct leat_read *read, uint32_t at)
-{
-    read->next_position = (struct leat_position){log_group_of(read->segment), read->segment, at};
-}
-
-/* Walk from *at on. WALK_MORE: what is needed lies past the view, at *at. */
-static enum walk_end walk(const struct leat_log *log, struct leat_read *read,
-                          const struct view *view, const struct leat_target *target, uint32_t *at)
-{
-    uint64_t acked = log_acked(log);
-    for (;;) {
-        if (target->kind == LEAT_TARGET_POSITION && *at > target->position && !read->boundary)
-            return WALK_NO_BOUNDARY;
-        if (*at == target->position) read->boundary = true;
-        if (*at == view->limit) return WALK_DONE;
-        if (view->limit - *at < LEAT_ENTRY_HEADER_BYTES) return WALK_DAMAGED;
-        if (*at + LEAT_ENTRY_HEADER_BYTES > view->end)
-            return read->iov_count ? WALK_DONE : WALK_MORE;
-        const struct leat_entry *entry =
-            (const struct leat_entry *)(const void *)(view->bytes + (*at - view->from));
-        if (!entry_is_sane(entry, *at, view->limit)) return WALK_DAMAGED;
-        uint32_t next = *at + leat_entry_bytes(entry->payload_bytes);
-        if (entry->type == LEAT_ENTRY_BATCH) {
-            if (entry->base_offset >= acked) return WALK_DONE;
-            const uint8_t *payload = (const uint8_t *)(entry + 1);
-            bool whole = *at + LEAT_ENTRY_HEADER_BYTES + entry->payload_bytes <= view->end;
-            if (!whole && target->kind == LEAT_TARGET_TIME)
-                return read->iov_count ? WALK_DONE : WALK_MORE;
-            /* That a batch is older is believed only of what was written: a reader that begins at a time never sees
-             * what is passed over here. */
-            if (view->verify && target->kind == LEAT_TARGET_TIME && !batch_is_right(entry, payload))
-                return read->iov_count ? WALK_DONE : WALK_DAMAGED;
-            /* An offset was compared with where the log begins when the read began. */
-            bool given_up = target->kind != LEAT_TARGET_OFFSET &&
-                            entry->base_offset + entry->record_count <= log->first_offset;
-            if (given_up && *at >= target->position) read->given_up = true;
-            /* That a place is no batch's beginning is said by a batch around it, if that is what was written. */
-            if (view->verify && target->kind == LEAT_TARGET_POSITION && next > target->position &&
-                *at < target->position) {
-                if (!whole) return WALK_MORE;
-                if (!batch_is_right(entry, payload)) return WALK_DAMAGED;
-            }
-            bool left_out = given_up || batch_is_left_out(entry, payload, *at, target);
-            if (!left_out || read->iov_count) {
-                if (read->iov_count == LEAT_READ_IOVS_MAX ||
-                    (read->iov_count && read->bytes + entry->payload_bytes > read->max_bytes))
-                    return WALK_DONE;
-                if (!whole) return read->iov_count ? WALK_DONE : WALK_MORE;
-                /* Dense, and right by itself. */
-                bool follows = read->iov_count ? entry->base_offset == read->next.v
-                                               : target->kind != LEAT_TARGET_OFFSET ||
-                                                     entry->base_offset <= target->offset;
-                if (!follows || (view->verify && !batch_is_right(entry, payload)))
-                    return read->iov_count ? WALK_DONE : WALK_DAMAGED;
-                batch_take(read, entry, payload, *at);
-                place_set(read, next);
-            }
-        }
-        *at = next;
-    }
 }
 
 /* ---- places that readers come back to ---- */
@@ -223,23 +97,23 @@ static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint3
                          log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
                          log->stream_name, (unsigned long long)read->segment, at);
     slot->damage_told = true;
-    place_set(read, at);
+    log_read_place_set(read, at);
     if (slot->closed) read->next.v = slot->seg->next_offset;
     return read_end(read, LEAT_E_DAMAGED);
 }
 
 /* The walk has ended within this segment. */
 static leat_err read_walked(struct leat_log *log, struct leat_read *read,
-                            const struct leat_segment *seg, enum walk_end end, uint32_t at)
+                            const struct leat_segment *seg, enum log_walk_end end, uint32_t at)
 {
-    if (end == WALK_DAMAGED) return read_damaged(log, read, at);
+    if (end == LOG_WALK_DAMAGED) return read_damaged(log, read, at);
     bool closed = log_slot_find(log, seg->id.v)->closed;
     if (read->by_position && !read->boundary && read->position.position > at) {
         /* The segment goes on to there, and all of it is acked: a flipped offset ended the walk. */
         if (closed && seg->next_offset <= log_acked(log)) return read_damaged(log, read, at);
         return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
     }
-    if (end == WALK_NO_BOUNDARY) return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
+    if (end == LOG_WALK_NO_BOUNDARY) return read_end(read, LEAT_E_OFFSET_OUT_OF_RANGE);
     bool over = at == seg->extent.bytes && closed;
     if (read->iov_count) {
         hint_put(log, read);
@@ -287,10 +161,11 @@ static bool floor_find(const struct leat_log *log, const struct leat_segment *se
 static leat_err read_memory(struct leat_log *log, struct leat_read *read, struct leat_segment *seg)
 {
     struct leat_target target = target_of(read);
-    struct view view = {seg->buffer, 0, segment_limit(log, seg), segment_limit(log, seg), false};
+    struct log_view view = {seg->buffer, 0, segment_limit(log, seg), segment_limit(log, seg),
+                            false};
     uint32_t at;
     (void)floor_find(log, seg, &target, seg->buffer, &at);
-    enum walk_end end = walk(log, read, &view, &target, &at);
+    enum log_walk_end end = log_walk(log, read, &view, &target, &at);
     if (read->iov_count) {
         leat_segment_pin(seg);
         read->pinned = seg;
@@ -378,7 +253,8 @@ static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struc
     /* A parked head may have been resumed and gone on meanwhile: what was read ends where it ended
      * then. */
     uint32_t limit = read->file_limit, got = read->file_from + (uint32_t)read->io.done_bytes;
-    struct view view = {read->disk_buffer, read->file_from, got < limit ? got : limit, limit, true};
+    struct log_view view = {read->disk_buffer, read->file_from, got < limit ? got : limit, limit,
+                            true};
     uint32_t at = read->walk_at;
     if (view.end < limit && read->io.done_bytes < read->io.bytes)
         return read_damaged(log, read, view.end);
@@ -389,11 +265,11 @@ static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struc
         /* Small segments come whole with their index. */
         if (read->file_from != 0) return window_read(log, read, slot, at);
     }
-    enum walk_end end = walk(log, read, &view, &target, &at);
+    enum log_walk_end end = log_walk(log, read, &view, &target, &at);
     /* A large batch, or no index: the whole buffer holds any entry, so this gets on. */
-    if (end == WALK_MORE)
+    if (end == LOG_WALK_MORE)
         return file_read(log, read, slot, at, (uint32_t)read->disk_buffer_bytes, PHASE_WINDOW);
-    if (end == WALK_DONE && read->iov_count == 0 && limit != segment_limit(log, seg))
+    if (end == LOG_WALK_DONE && read->iov_count == 0 && limit != segment_limit(log, seg))
         return read_step(log, read);
     return read_walked(log, read, seg, end, at);
 }
@@ -468,7 +344,7 @@ static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint6
     if (!*told) missing_tell(log, first_missing, after, end_offset);
     *told = true;
     read->segment = first_missing;
-    place_set(read, 0);
+    log_read_place_set(read, 0);
     read->next.v = end_offset;
     return read_end(read, LEAT_E_DAMAGED);
 }
