@@ -1,62 +1,20 @@
 /* The writer port over verbs: one reliable queue pair for each target, RDMA writes from registered
- * memory, completions by event.
- *
- * Attaching: address, route, connect (the grant's arena in the private data), then the arena's table
- * of keys is read from the host's memory. A write past the known steps reads the table again. */
-#include "os/rmem_verbs.h"
+ * memory, completions by event. A write past the steps whose keys are known reads their table again. */
+#include "os/rmem_verbs_writer.h"
 
 #include "base/assert.h"
 #include "base/mem.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    TABLE_BYTES = LEAT_RMEM_STEPS_MAX * 4,
-    WRS_PER_WRITE = 2, /* a write may lie across two steps, whose keys differ */
     /* Looked at in one callback. A device that completes as fast as on_done posts would keep the core
      * from everything else for ever: Soft-RoCE within one machine does. */
     COMPLETIONS_PER_CALL = LEAT_RMEM_WINDOW,
     EVENTS_PER_CALL = 64,
     READ_TABLE = 1, /* wr_id; writes have their address, pieces before the last 0 */
-};
-static_assert((int)LEAT_RMEM_WRITE_BYTES_MAX <= (int)LEAT_ARENA_STEP_BYTES, "at most two steps");
-
-struct os_verbs_writer { /* one core's port */
-    struct leat_rmem port;
-    struct os_rmem *rmem;
-    struct os_actor *actor;
-    struct rdma_event_channel *cm;
-    struct ibv_comp_channel *completions;
-    struct os_watch *cm_watch, *completions_watch;
-    struct leat_list targets;
-    unsigned count;
-};
-
-struct os_verbs_target {
-    struct leat_rmem_target target;
-    struct os_verbs_writer *writer;
-    struct leat_list link;
-    const struct leat_rmem_target_handler *handler;
-    void *user;
-    struct leat_rmem_address address;
-    struct rdma_cm_id *id;
-    struct ibv_cq *cq;
-    unsigned cq_events; /* taken, not yet acknowledged */
-    struct verbs_welcome welcome;
-    struct ibv_mr *table_mr;
-    bool connected, reading, cut, detached, told, mailed, job_out;
-    bool more;               /* completions wait to be looked at, of which no event tells again */
-    bool quiet;              /* the world ends: completions are not looked at */
-    struct leat_error error; /* why it fails; code 0: it does not */
-    struct leat_list posted, waiting;
-    unsigned in_flight;
-    struct leat_mail mail;
-    struct os_job job; /* registers the pool's new steps */
-    struct leat_error job_error;
-    uint32_t keys[LEAT_RMEM_STEPS_MAX]; /* of the arena's steps; the device writes it */
 };
 
 static struct os_verbs_target *verbs_of(struct leat_rmem_target *target)
@@ -72,7 +30,7 @@ static void target_mail(struct os_verbs_target *verbs)
     post->send(post->ctx, post->self, &verbs->mail);
 }
 
-static void target_fail(struct os_verbs_target *verbs, leat_err rc, const char *text)
+void leat_os_verbs_fail(struct os_verbs_target *verbs, leat_err rc, const char *text)
 {
     if (verbs->error.code == LEAT_OK) leat_error_set(&verbs->error, rc, "%s", text);
     verbs->target.failed = true;
@@ -94,7 +52,8 @@ static void pool_deliver(void *actor, struct leat_mail *mail)
     struct os_verbs_target *verbs = LEAT_CONTAINER(job, struct os_verbs_target, job);
     (void)actor;
     verbs->job_out = false;
-    if (verbs->job_error.code) target_fail(verbs, verbs->job_error.code, verbs->job_error.text);
+    if (verbs->job_error.code)
+        leat_os_verbs_fail(verbs, verbs->job_error.code, verbs->job_error.text);
     target_mail(verbs);
 }
 
@@ -106,9 +65,9 @@ static leat_err verbs_source(void *ctx, void *base, size_t bytes, struct leat_er
 
 /* ---- posting ---- */
 
-static void table_read(struct os_verbs_target *verbs)
+void leat_os_verbs_table_read(struct os_verbs_target *verbs)
 {
-    struct ibv_sge sge = {(uintptr_t)verbs->keys, TABLE_BYTES, verbs->table_mr->lkey};
+    struct ibv_sge sge = {(uintptr_t)verbs->keys, VERBS_TABLE_BYTES, verbs->table_mr->lkey};
     struct ibv_send_wr wr = {.wr_id = READ_TABLE,
                              .sg_list = &sge,
                              .num_sge = 1,
@@ -119,12 +78,12 @@ static void table_read(struct os_verbs_target *verbs)
     if (verbs->reading) return;
     verbs->reading = true;
     if (ibv_post_send(verbs->id->qp, &wr, &bad))
-        target_fail(verbs, LEAT_E_CLOSED, "the RDMA queue takes no request");
+        leat_os_verbs_fail(verbs, LEAT_E_CLOSED, "the RDMA queue takes no request");
 }
 
 struct wr_build {
-    struct ibv_send_wr wrs[WRS_PER_WRITE];
-    struct ibv_sge sges[WRS_PER_WRITE][VERBS_SGES];
+    struct ibv_send_wr wrs[VERBS_WRS_PER_WRITE];
+    struct ibv_sge sges[VERBS_WRS_PER_WRITE][VERBS_SGES];
     unsigned count;
 };
 
@@ -184,7 +143,7 @@ static bool write_post(struct os_verbs_target *verbs, struct leat_rmem_write *wr
     struct wr_build request;
     struct ibv_send_wr *bad;
     if (!keys_known(verbs, write)) {
-        table_read(verbs);
+        leat_os_verbs_table_read(verbs);
         return false;
     }
     int known = build(verbs, write, &request);
@@ -195,10 +154,11 @@ static bool write_post(struct os_verbs_target *verbs, struct leat_rmem_write *wr
         leat_os_job_start(verbs->writer->rmem, &verbs->job);
     }
     if (known == VERBS_KEY_NONE)
-        target_fail(verbs, LEAT_E_INVALID, "a write from memory that was not named by source()");
+        leat_os_verbs_fail(verbs, LEAT_E_INVALID,
+                           "a write from memory that was not named by source()");
     if (known != VERBS_KEY_KNOWN) return false;
     if (ibv_post_send(verbs->id->qp, &request.wrs[0], &bad)) {
-        target_fail(verbs, LEAT_E_CLOSED, "the RDMA queue takes no request");
+        leat_os_verbs_fail(verbs, LEAT_E_CLOSED, "the RDMA queue takes no request");
         return false;
     }
     leat_list_push_back(&verbs->posted, &write->list);
@@ -224,7 +184,7 @@ static void table_arrived(struct os_verbs_target *verbs)
 {
     verbs->reading = false;
     if (verbs->keys[0] == 0) {
-        target_fail(verbs, LEAT_E_UNSUPPORTED, "the backup has not registered its memory");
+        leat_os_verbs_fail(verbs, LEAT_E_UNSUPPORTED, "the backup has not registered its memory");
     } else if (!verbs->target.attached) {
         verbs->target.attached = true;
         if (!verbs->detached) verbs->handler->on_attached(verbs->user, &verbs->target);
@@ -232,7 +192,7 @@ static void table_arrived(struct os_verbs_target *verbs)
         struct leat_rmem_write *first =
             LEAT_CONTAINER(verbs->waiting.next, struct leat_rmem_write, list);
         if (!keys_known(verbs, first))
-            target_fail(
+            leat_os_verbs_fail(
                 verbs, LEAT_E_OFFSET_OUT_OF_RANGE,
                 "a write past what the arena has grown to, or what the backup could register");
     }
@@ -245,7 +205,7 @@ static void completion_take(struct os_verbs_target *verbs, const struct ibv_wc *
         char text[160];
         snprintf(text, sizeof text, "the RDMA write failed: %s (fenced, or the peer is gone)",
                  ibv_wc_status_str(wc->status));
-        target_fail(verbs, LEAT_E_CLOSED, text);
+        leat_os_verbs_fail(verbs, LEAT_E_CLOSED, text);
         return;
     }
     if (wc->wr_id == READ_TABLE) {
@@ -290,7 +250,8 @@ static void on_completions_ready(void *user)
         struct os_verbs_target *verbs = ctx;
         verbs->cq_events++;
         /* Asked for the next event before looking, else one in between would be missed. */
-        if (ibv_req_notify_cq(cq, 0)) target_fail(verbs, LEAT_E_CLOSED, "the RDMA device is gone");
+        if (ibv_req_notify_cq(cq, 0))
+            leat_os_verbs_fail(verbs, LEAT_E_CLOSED, "the RDMA device is gone");
         completions_poll(verbs);
         waiting_post(verbs);
     }
@@ -359,134 +320,7 @@ static void target_deliver(void *actor, struct leat_mail *mail)
     if (verbs->detached && !verbs->mailed && !verbs->job_out) target_free(verbs);
 }
 
-static bool queue_make(struct os_verbs_target *verbs)
-{
-    struct os_verbs *shared = verbs->writer->rmem->verbs;
-    verbs->cq = ibv_create_cq(shared->context, WRS_PER_WRITE * LEAT_RMEM_WINDOW + 8, verbs,
-                              verbs->writer->completions, 0);
-    if (!verbs->cq || ibv_req_notify_cq(verbs->cq, 0)) return false;
-    verbs->table_mr = ibv_reg_mr(shared->pd, verbs->keys, TABLE_BYTES, IBV_ACCESS_LOCAL_WRITE);
-    if (!verbs->table_mr) return false;
-    struct ibv_qp_init_attr attr = {
-        .send_cq = verbs->cq,
-        .recv_cq = verbs->cq,
-        .qp_type = IBV_QPT_RC,
-        .cap = {.max_send_wr = WRS_PER_WRITE * LEAT_RMEM_WINDOW + 4,
-                .max_recv_wr = 1,
-                .max_send_sge = VERBS_SGES,
-                .max_recv_sge = 1},
-    };
-    return rdma_create_qp(verbs->id, shared->pd, &attr) == 0;
-}
-
-static void connect_step(struct os_verbs_target *verbs)
-{
-    struct verbs_hello hello = {.magic = VERBS_MAGIC, .number = verbs->address.number};
-    memcpy(hello.id, verbs->address.id, sizeof hello.id);
-    struct rdma_conn_param param = {.private_data = &hello,
-                                    .private_data_len = sizeof hello,
-                                    .responder_resources = 1,
-                                    .initiator_depth = 1,
-                                    .retry_count = VERBS_RETRIES,
-                                    .rnr_retry_count = VERBS_RETRIES};
-    if (!queue_make(verbs) || rdma_connect(verbs->id, &param))
-        target_fail(verbs, LEAT_E_UNSUPPORTED, "no RDMA queue pair: the device refuses one more");
-}
-
-static void route_step(struct os_verbs_target *verbs)
-{
-    uint8_t timeout = VERBS_ACK_TIMEOUT;
-    if (verbs->id->verbs != verbs->writer->rmem->verbs->context)
-        target_fail(verbs, LEAT_E_UNSUPPORTED, "the backup is reached by another RDMA device");
-    else if (rdma_set_option(verbs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
-                             sizeof timeout))
-        target_fail(verbs, LEAT_E_UNSUPPORTED, "the RDMA device has no ACK timeout to set");
-    else if (rdma_resolve_route(verbs->id, VERBS_RESOLVE_MS))
-        target_fail(verbs, LEAT_E_CLOSED, "no RDMA route to the backup");
-}
-
-static void connected_step(struct os_verbs_target *verbs, const struct verbs_welcome *welcome)
-{
-    verbs->connected = true;
-    verbs->welcome = *welcome;
-    if (welcome->magic != VERBS_MAGIC)
-        target_fail(verbs, LEAT_E_INVALID, "what answered by RDMA is no backup of Leat's");
-    else
-        table_read(verbs);
-}
-
-static void cm_step(struct os_verbs_target *verbs, enum rdma_cm_event_type type,
-                    const struct verbs_welcome *welcome)
-{
-    if (verbs->cut || verbs->error.code || verbs->detached) return;
-    switch (type) {
-    case RDMA_CM_EVENT_ADDR_RESOLVED:
-        route_step(verbs);
-        return;
-    case RDMA_CM_EVENT_ROUTE_RESOLVED:
-        connect_step(verbs);
-        return;
-    case RDMA_CM_EVENT_ESTABLISHED:
-        connected_step(verbs, welcome);
-        return;
-    case RDMA_CM_EVENT_REJECTED:
-        target_fail(verbs, LEAT_E_NOT_FOUND, "the backup has no such arena (any more) for RDMA");
-        return;
-    case RDMA_CM_EVENT_DEVICE_REMOVAL:
-        target_fail(verbs, LEAT_E_CLOSED, "the RDMA device has disappeared");
-        return;
-    case RDMA_CM_EVENT_TIMEWAIT_EXIT:
-        return;
-    default:
-        break;
-    }
-    char text[160];
-    snprintf(text, sizeof text, "the RDMA connection to the backup ended: %s",
-             rdma_event_str(type));
-    target_fail(verbs, LEAT_E_CLOSED, text);
-}
-
-static void on_cm_ready(void *user)
-{
-    struct os_verbs_writer *writer = user;
-    struct rdma_cm_event *event;
-    while (rdma_get_cm_event(writer->cm, &event) == 0) {
-        enum rdma_cm_event_type type = event->event;
-        struct os_verbs_target *verbs = event->id->context;
-        struct verbs_welcome welcome = {0};
-        if (type == RDMA_CM_EVENT_ESTABLISHED &&
-            event->param.conn.private_data_len >= sizeof welcome)
-            memcpy(&welcome, event->param.conn.private_data, sizeof welcome);
-        (void)rdma_ack_cm_event(event); /* before its id may go */
-        cm_step(verbs, type, &welcome);
-    }
-}
-
 /* ---- the port ---- */
-
-static leat_err grant_address(const struct leat_rmem_grant *grant, struct sockaddr_storage *out)
-{
-    struct verbs_grant body;
-    size_t bytes = 0;
-    const uint8_t *section = leat_rmem_grant_find(grant, LEAT_RMEM_VERBS, &bytes);
-    if (!section) return LEAT_E_UNSUPPORTED;
-    if (bytes != sizeof body) return LEAT_E_INVALID;
-    memcpy(&body, section, sizeof body);
-    memset(out, 0, sizeof *out);
-    if (body.family == AF_INET) {
-        struct sockaddr_in *four = (struct sockaddr_in *)out;
-        four->sin_family = AF_INET;
-        memcpy(&four->sin_port, body.port, 2);
-        memcpy(&four->sin_addr, body.address, 4);
-        return LEAT_OK;
-    }
-    struct sockaddr_in6 *six = (struct sockaddr_in6 *)out;
-    six->sin6_family = AF_INET6;
-    memcpy(&six->sin6_port, body.port, 2);
-    memcpy(&six->sin6_addr, body.address, 16);
-    six->sin6_scope_id = body.scope;
-    return body.family == AF_INET6 ? LEAT_OK : LEAT_E_INVALID;
-}
 
 static leat_err verbs_attach(void *ctx, unsigned node, const struct leat_rmem_grant *grant,
                              const struct leat_rmem_target_handler *handler, void *user,
@@ -497,7 +331,7 @@ static leat_err verbs_attach(void *ctx, unsigned node, const struct leat_rmem_gr
     struct leat_rmem_address address;
     (void)node;
     leat_err rc = leat_rmem_grant_address(grant, &address);
-    if (!rc) rc = grant_address(grant, &to);
+    if (!rc) rc = leat_os_verbs_grant_address(grant, &to);
     if (rc)
         return leat_error_set(error, rc,
                               rc == LEAT_E_UNSUPPORTED ? "the backup does not offer RDMA"
@@ -573,7 +407,7 @@ leat_err leat_os_verbs_writer_open(struct os_rmem *rmem, struct os_actor *actor)
     if (!writer->cm || !writer->completions || !leat_os_channel_unblock(writer->cm->fd) ||
         !leat_os_channel_unblock(writer->completions->fd))
         return LEAT_E_NO_MEMORY;
-    writer->cm_watch = leat_os_watch_open(actor, writer->cm->fd, on_cm_ready, writer);
+    writer->cm_watch = leat_os_watch_open(actor, writer->cm->fd, leat_os_verbs_on_cm_ready, writer);
     writer->completions_watch =
         leat_os_watch_open(actor, writer->completions->fd, on_completions_ready, writer);
     if (!writer->cm_watch || !writer->completions_watch) return LEAT_E_NO_MEMORY;
