@@ -320,7 +320,16 @@ void leat_core_buffer_give(struct leat_core *core, void *buffer);
 /** The core of this node that a log of its own lives on. */
 uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs);
 
-/* ---- hosted.c: logs and streams of a core ---- */
+/* ---- stream_table.c: the streams that a core knows ---- */
+struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id);
+struct leat_stream *leat_stream_find_name(const struct leat_core *core, const char *name,
+                                          size_t bytes);
+leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
+                         struct leat_stream **out_stream) LEAT_NODISCARD;
+void leat_stream_remove(struct leat_core *core, struct leat_stream *stream);
+void leat_stream_publish(struct leat_stream *stream);
+
+/* ---- hosted.c: the logs of a core ---- */
 struct leat_hosted *leat_hosted_find(const struct leat_core *core, struct leat_log_ref ref);
 leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
                             struct leat_log_ref ref, struct leat_epoch epoch,
@@ -334,13 +343,6 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
 void leat_hosted_destroy(struct leat_hosted *hosted);
 /** Wake whoever waits on it: they look again. */
 void leat_hosted_wake(struct leat_hosted *hosted);
-struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id);
-struct leat_stream *leat_stream_find_name(const struct leat_core *core, const char *name,
-                                          size_t bytes);
-leat_err leat_stream_put(struct leat_core *core, struct leat_stream_desc *desc,
-                         struct leat_stream **out_stream) LEAT_NODISCARD;
-void leat_stream_remove(struct leat_core *core, struct leat_stream *stream);
-void leat_stream_publish(struct leat_stream *stream);
 /** Which log is it, does it live here, is the epoch right? Fills error (may be NULL). out_home: its
  * core. */
 leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
@@ -400,6 +402,9 @@ void leat_peer_refuse(struct leat_peer *peer, enum leat_kind kind, uint32_t requ
                       const char *text);
 /** An answer larger than the connection's copy buffer takes. buffer: taken, leat_mem_free(). */
 void leat_peer_send_large(struct leat_peer *peer, uint8_t *buffer, size_t bytes);
+void leat_peer_close_all(struct leat_core *core);
+
+/* ---- slow_peers.c ---- */
 /** Too many bytes wait to be taken by it. Puts it among the slow. */
 bool leat_peer_is_slow(struct leat_peer *peer);
 /** Bytes were taken: if it was slow and is not any more, go on with it. */
@@ -410,7 +415,9 @@ void leat_peer_slow_tick(struct leat_core *core);
 void leat_peer_owes(struct leat_peer *peer);
 /** Request structs have come back: go on with connections that waited for some. */
 void leat_peer_feed_starved(struct leat_core *core);
-void leat_peer_close_all(struct leat_core *core);
+/** A frame has begun, and so many bytes of it are to be in memory: their sum has a limit, and so has their time. */
+void leat_peer_expect(struct leat_peer *peer, size_t want_bytes);
+void leat_peer_expect_nothing(struct leat_peer *peer);
 
 /* ---- append.c ---- */
 enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_frame *frame);
@@ -541,7 +548,7 @@ bool leat_call_log_find(struct leat_call *call, struct leat_call_kept *kept,
                         struct leat_msg_string name, uint32_t streamlet, uint32_t log,
                         struct leat_log_ref *out_log, uint32_t *out_home) LEAT_NODISCARD;
 
-/* ---- node.c, bringup.c ---- */
+/* ---- node.c, bringup.c, found.c, adopt.c ---- */
 enum leat_fate {
     LEAT_FATE_GONE,    /* dropped */
     LEAT_FATE_SERVED,  /* closed, its log's */
@@ -603,9 +610,21 @@ struct leat_node {
 };
 enum { LEAT_COMPLAINTS_MAX = 256, LEAT_COMPLAINT_BYTES_MAX = 512 };
 void leat_node_complain(struct leat_node *node, const char *format, ...) LEAT_PRINTF(2, 3);
-/** bringup.c: what the store found, as the coordinator wants it. Thread: startup. */
-leat_err leat_node_find_marks(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 void leat_node_bring_up(struct leat_node *node);
+/** found.c: what the store found, as the coordinator wants it. Thread: startup. */
+leat_err leat_found_marks(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
+/** The decisions are here: of which logs streams are known. Without memory node->fates stays NULL, and the cut fails.
+ * Core 0. */
+void leat_found_fates(struct leat_node *node);
+/** What becomes of each, by the decisions. Thread: store; blocks. */
+leat_err leat_found_cut(struct leat_node *node) LEAT_NODISCARD;
+/** adopt.c: it is known where the log ends, and the segment that ends it may be elsewhere: then it is taken
+ * over like one that has just come to this node. */
+bool leat_adopt_awaits_tail(const struct leat_node *node, const struct leat_stream *stream,
+                            struct leat_log_ref ref);
+/** Make this core's logs from decisions and what was found. */
+leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,
+                            struct leat_error *error) LEAT_NODISCARD;
 /** identity.c: which cluster the data directory is of; a server alone makes one up. Thread: startup; blocks. */
 leat_err leat_node_identity(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 /** A new node has learnt which cluster it is of: keep that, durably. Thread: store; blocks. */
@@ -621,9 +640,6 @@ leat_err leat_node_file_write(struct leat_node *node, const char *name, struct l
 leat_err leat_node_boot_begin(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 /** It has come up, as the coordinators have it: keep that, durably. Thread: store; blocks. */
 leat_err leat_node_boot_taken(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
-/** Make this core's logs from decisions and what was found. */
-leat_err leat_node_adopt_on_core(struct leat_node *node, struct leat_core *core,
-                                 struct leat_error *error) LEAT_NODISCARD;
 /** What the heap takes for logs and what is stored beyond the room that is theirs. Thread: any. */
 uint64_t leat_node_heap_over(const struct leat_node *node);
 /** Memory that is not the pool's; see docs/operations.md. */

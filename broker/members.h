@@ -41,7 +41,7 @@ const struct leat_member *leat_member_find(const struct leat_core *core, uint64_
 /** Is this node the owner of that streamlet? */
 bool leat_core_owns(const struct leat_core *core, const struct leat_stream_desc *desc,
                     uint32_t streamlet);
-/** The core that a log lives on at a node of so many cores: design §6.1. */
+/** The core that a log lives on at a node of so many cores: docs/architecture.md. */
 uint32_t leat_lane_of_log(struct leat_log_ref ref, uint32_t logs, uint32_t cores);
 /** How many cores the node of that incarnation has; this node's own number where it is not known. */
 uint32_t leat_member_cores(const struct leat_core *core, uint64_t incarnation);

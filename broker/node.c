@@ -173,7 +173,7 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     if (rc == LEAT_OK) rc = leat_node_identity(node, error);
     if (rc == LEAT_OK) rc = leat_node_boot_begin(node, error);
     if (rc == LEAT_OK) rc = node_open_parts(node, error);
-    if (rc == LEAT_OK) rc = leat_node_find_marks(node, error);
+    if (rc == LEAT_OK) rc = leat_found_marks(node, error);
     if (rc != LEAT_OK) {
         leat_node_destroy(&node);
         return rc;

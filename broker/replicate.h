@@ -56,7 +56,7 @@ void leat_replicate_detach(struct leat_hosted *hosted);
 leat_err leat_replicate_take_found(struct leat_core *core) LEAT_NODISCARD;
 /** Add this core's share; also what its backup and its sink did. */
 void leat_replicate_accounts(const struct leat_core *core, struct leat_msg_accounts *accounts);
-/** "disk" where all copies are on one host; "memory" with three copies and more (design §7). */
+/** "disk" where all copies are on one host; "memory" with three copies and more. */
 enum leat_durability leat_replicate_durability(const struct leat_stream_settings *settings);
 
 #endif

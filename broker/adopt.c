@@ -1,0 +1,161 @@
+/* A start's last step: each core makes its logs from what was decided and what was found. */
+#include "base/mem.h"
+#include "broker/core.h"
+
+bool leat_adopt_awaits_tail(const struct leat_node *node, const struct leat_stream *stream,
+                            struct leat_log_ref ref)
+{
+    const struct leat_begun_log *row = leat_begun_find(stream->begun, ref);
+    return node->options.cluster.node_address != NULL && row != NULL && !row->record.opened;
+}
+
+/* Closed, and its file has lost it, or never got it: other nodes have it, and the log has it mended. Of those
+ * that the file never got the ones in front come as older ones do: an operator may give them up, and which of
+ * them belong to the log is said by the one behind. */
+static bool is_elsewhere(const struct leat_node *node, const struct leat_stream_desc *desc,
+                         const struct leat_log_decision *decision, size_t at, bool in_front)
+{
+    const struct leat_segment *seg = node->found[at].seg;
+    if (desc->settings.copies <= 1 || decision->kind != LEAT_DECIDED_TAIL || !seg->rotten)
+        return false;
+    if (!seg->unwritten) return true;
+    return !in_front && seg->id.v < decision->tail.segment && !node->fates[at].twin;
+}
+
+/* A log, as much of it as is here. */
+struct here {
+    struct leat_segment **segs; /* NULL: none */
+    size_t count;
+    uint64_t highest_segment, highest_offset; /* of what was found; UINT64_MAX, 0: nothing was */
+};
+
+/* Of the found segments from `first` to `end` those that are the log's. */
+static leat_err here_gather(const struct leat_node *node, const struct leat_stream_desc *desc,
+                            const struct leat_log_decision *decision, size_t first, size_t end,
+                            struct here *out)
+{
+    *out = (struct here){.highest_segment = UINT64_MAX};
+    if (end > first) {
+        out->segs = leat_mem_calloc(LEAT_MEM_BROKER, end - first, sizeof(struct leat_segment *));
+        if (out->segs == NULL) return LEAT_E_NO_MEMORY;
+    }
+    for (size_t i = first; i < end; i++) {
+        const struct leat_found_fate *fate = &node->fates[i];
+        if (fate->fate == LEAT_FATE_GONE) continue;
+        out->highest_segment = fate->segment;
+        if (fate->next_offset > out->highest_offset) out->highest_offset = fate->next_offset;
+        if (fate->fate == LEAT_FATE_SERVED ||
+            is_elsewhere(node, desc, decision, i, out->count == 0))
+            out->segs[out->count++] = node->found[i].seg;
+    }
+    return LEAT_OK;
+}
+
+/* Where it goes on. */
+static struct leat_log_tail tail_of(const struct leat_node *node,
+                                    const struct leat_log_decision *decision,
+                                    const struct here *here)
+{
+    struct leat_log_tail tail = {0};
+    const struct leat_segment *last = here->count > 0 ? here->segs[here->count - 1] : NULL;
+    if (decision->kind != LEAT_DECIDED_TAIL) {
+        tail.stands_in = true;
+        tail.next_segment = here->highest_segment == UINT64_MAX ? 0 : here->highest_segment + 1;
+        tail.next_offset = last != NULL ? last->next_offset : 0;
+        return tail;
+    }
+    tail.next_segment = decision->tail.segment == UINT64_MAX ? 0 : decision->tail.segment + 1;
+    tail.next_offset = decision->tail.next_offset;
+    tail.jumped = decision->tail.jumped;
+    if (!tail.jumped && tail.next_segment > 0) {
+        /* An earlier version's cut added an entry: the chain goes on from what lies there. */
+        bool there = last != NULL && last->id.v == decision->tail.segment;
+        tail.previous = there ? last->extent : decision->tail.extent;
+    }
+    /* What is missing in front may not have come yet from where it was before. */
+    tail.older_follow =
+        node->options.cluster.node_address != NULL && here->count > 0 && here->segs[0]->id.v > 0;
+    return tail;
+}
+
+/* What is missing may come back: then the next start decides. */
+static void waits_tell(struct leat_node *node, struct leat_hosted *hosted, const char *why)
+{
+    const struct leat_stream_desc *desc = hosted->stream->desc;
+    struct leat_log_ref ref = hosted->ref;
+    leat_log_set_state(hosted->log, LEAT_LOG_WAITING, why);
+    leat_node_complain(node,
+                       "stream \"%s\", streamlet %u, log %u waits: %s. Reads go on, appends are "
+                       "refused; if the data can't come back: leat log recover %s --streamlet %u "
+                       "--log %u --accept-loss",
+                       desc->name, ref.streamlet, ref.log, why, desc->name, ref.streamlet, ref.log);
+}
+
+static leat_err log_make(struct leat_node *node, struct leat_core *core, struct leat_stream *stream,
+                         const struct leat_log_decision *decision, struct here *here)
+{
+    struct leat_log_tail tail = tail_of(node, decision, here);
+    struct leat_epoch epoch = decision->epoch.v != 0
+                                  ? decision->epoch
+                                  : stream->desc->streamlets[decision->log.streamlet].epoch;
+    struct leat_hosted *hosted;
+    leat_err rc = leat_hosted_create(core, stream, decision->log, epoch, here->segs, here->count,
+                                     &tail, &hosted);
+    if (rc != LEAT_OK) return rc;
+    hosted->older_asked = tail.older_follow;
+    hosted->older_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
+    hosted->highest_segment = here->highest_segment;
+    hosted->highest_offset = here->highest_offset;
+    if (decision->kind == LEAT_DECIDED_TAIL) return LEAT_OK;
+    hosted->segs = here->segs; /* it has them now */
+    hosted->seg_count = here->count;
+    here->segs = NULL;
+    waits_tell(node, hosted, decision->why);
+    return LEAT_OK;
+}
+
+static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
+                          struct leat_stream *stream, const struct leat_log_decision *decision,
+                          size_t first, size_t end, struct leat_error *error)
+{
+    const struct leat_stream_desc *desc = stream->desc;
+    if (decision->left) { /* recovery may have given it to this node by now */
+        stream->logs_missing = core->logs_missing = true;
+        return LEAT_OK;
+    }
+    if (decision->kind == LEAT_DECIDED_WAIT &&
+        leat_adopt_awaits_tail(node, stream, decision->log)) {
+        leat_takeover_ask(core, leat_begun_find(stream->begun, decision->log), desc->settings.logs);
+        return LEAT_OK;
+    }
+    struct here here;
+    leat_err rc = here_gather(node, desc, decision, first, end, &here);
+    if (rc == LEAT_OK) rc = log_make(node, core, stream, decision, &here);
+    leat_mem_free(here.segs);
+    if (rc == LEAT_OK) return LEAT_OK;
+    return leat_error_set(error, rc, "stream \"%.64s\", streamlet %u, log %u can't be opened",
+                          desc->name, decision->log.streamlet, decision->log.log);
+}
+
+leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,
+                            struct leat_error *error)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < node->decision_count; i++) {
+        const struct leat_log_decision *decision = &node->decisions[i];
+        while (at < node->found_count && leat_log_ref_order(node->fates[at].log, decision->log) < 0)
+            at++;
+        size_t first = at;
+        while (at < node->found_count &&
+               leat_log_ref_order(node->fates[at].log, decision->log) == 0)
+            at++;
+        struct leat_stream *stream = leat_stream_find(core, decision->log.stream);
+        if (stream == NULL) continue; /* deleted between decision and here */
+        if (leat_core_of_log(node, decision->log, stream->desc->settings.logs) != core->index)
+            continue;
+        leat_err rc = adopt_log(node, core, stream, decision, first, at, error);
+        if (rc != LEAT_OK) return rc;
+    }
+    leat_walk_make_missing(core);
+    return LEAT_OK;
+}

@@ -1,0 +1,238 @@
+/* What the store found at a start: as the coordinator wants it, and what becomes of each segment by the
+ * coordinator's decision. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/core.h"
+
+/* ---- marks ---- */
+
+static bool same_log(const struct leat_found *a, const struct leat_found *b)
+{
+    return leat_log_ref_equal(a->seg->log, b->seg->log);
+}
+
+static void marks_of_log(const struct leat_found *found, size_t count, struct leat_log_marks *marks)
+{
+    const struct leat_found *mark = NULL;
+    memset(marks, 0, sizeof *marks);
+    marks->log = found[0].seg->log;
+    marks->highest_segment = found[count - 1].seg->id.v;
+    for (size_t i = 0; i < count; i++) {
+        const struct leat_segment *seg = found[i].seg;
+        switch (found[i].kind) {
+        case LEAT_FOUND_CLOSED:
+            marks->has_closed = true;
+            marks->closed_segment = seg->id.v;
+            marks->closed_extent = seg->extent;
+            marks->closed_next_offset = seg->next_offset;
+            break;
+        case LEAT_FOUND_MARK:
+            if (mark == NULL) mark = &found[i];
+            break;
+        case LEAT_FOUND_LOST:
+            marks->lost = true;
+            if (marks->why[0] == '\0') memcpy(marks->why, found[i].why, sizeof marks->why);
+            break;
+        }
+    }
+    if (mark == NULL) return;
+    marks->has_mark = true;
+    marks->mark_segment = mark->seg->id.v;
+    marks->mark_epoch = mark->seg->epoch;
+    marks->mark_version = mark->seg->version;
+    marks->mark_extent = (struct leat_extent){mark->scan.bytes, mark->scan.crc};
+    marks->mark_next_offset = mark->scan.next_offset;
+    marks->mark_only_start = leat_scan_only_start(&mark->scan);
+    const struct leat_extent *named = &mark->scan.previous;
+    marks->predecessor_matches = named->bytes == 0;
+    for (size_t i = 0; i < count && named->bytes != 0; i++)
+        if (found[i].kind == LEAT_FOUND_CLOSED && found[i].seg->id.v + 1 == mark->seg->id.v &&
+            found[i].seg->extent.bytes == named->bytes && found[i].seg->extent.crc == named->crc)
+            marks->predecessor_matches = true;
+}
+
+leat_err leat_found_marks(struct leat_node *node, struct leat_error *error)
+{
+    node->found = leat_store_found(node->store, &node->found_count);
+    size_t logs = 0;
+    for (size_t i = 0; i < node->found_count; i++)
+        if (i == 0 || !same_log(&node->found[i - 1], &node->found[i])) logs++;
+    node->marks = leat_mem_calloc(LEAT_MEM_BROKER, logs + 1, sizeof *node->marks);
+    if (node->marks == NULL)
+        return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the marks of %zu logs", logs);
+    for (size_t i = 0; i < node->found_count;) {
+        size_t end = i + 1;
+        while (end < node->found_count && same_log(&node->found[i], &node->found[end]))
+            end++;
+        marks_of_log(&node->found[i], end - i, &node->marks[node->mark_count++]);
+        i = end;
+    }
+    return LEAT_OK;
+}
+
+/* ---- what becomes of each segment ---- */
+
+static const struct leat_log_decision *decision_find(const struct leat_node *node,
+                                                     struct leat_log_ref ref)
+{
+    size_t low = 0, high = node->decision_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = leat_log_ref_order(node->decisions[middle].log, ref);
+        if (order == 0) return &node->decisions[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static void sort_decisions(struct leat_node *node)
+{
+    /* Handed over per stream and in order as a rule; insertion sort then only looks. */
+    for (size_t i = 1; i < node->decision_count; i++) {
+        struct leat_log_decision moved = node->decisions[i];
+        size_t at = i;
+        for (; at > 0 && leat_log_ref_order(node->decisions[at - 1].log, moved.log) > 0; at--)
+            node->decisions[at] = node->decisions[at - 1];
+        if (at != i) node->decisions[at] = moved;
+    }
+}
+
+/* Another owner's, or one's that is not known yet: its word says what becomes of it. */
+static leat_err cut_for_another(struct leat_node *node, const struct leat_found *found,
+                                enum leat_fate *out_fate)
+{
+    *out_fate = LEAT_FATE_REPLICA;
+    leat_store_role_set(node->store, found->seg, LEAT_SEGMENT_REPLICA, found->seg->writer);
+    leat_store_found_park(node->store, found);
+    return LEAT_OK;
+}
+
+/* Segments of a log that no stream has: dropped only where the coordinator is known to have
+ * deleted the stream, i.e. where it has given out higher ids since. */
+static leat_err cut_orphan(struct leat_node *node, const struct leat_found *found, bool known,
+                           enum leat_fate *out_fate)
+{
+    uint32_t highest = atomic_load_explicit(&node->highest_stream, memory_order_relaxed);
+    *out_fate = LEAT_FATE_KEPT;
+    if (known) return cut_for_another(node, found, out_fate); /* went elsewhere meanwhile */
+    if (found->seg->log.stream <= highest) {
+        *out_fate = LEAT_FATE_GONE;
+        return leat_store_forget(node->store, found->seg);
+    }
+    if (found == node->found || !same_log(found - 1, found))
+        leat_node_complain(node,
+                           "segments of stream %u are here, which the coordinator does not know: "
+                           "kept, not served",
+                           found->seg->log.stream);
+    return LEAT_OK;
+}
+
+/* A log that waits: nothing is touched on disk. What is valid of a segment that lost its end can
+ * be read all the same: for this run it counts as closed where it is valid. */
+static leat_err cut_nothing(const struct leat_found *found, enum leat_fate *out_fate)
+{
+    struct leat_segment *seg = found->seg;
+    bool readable = found->kind == LEAT_FOUND_CLOSED;
+    if (!readable && found->scan.started && found->scan.next_offset > found->scan.base_offset &&
+        seg->extent.bytes == found->scan.bytes && (seg->buffer != NULL || seg->file != NULL)) {
+        seg->state = LEAT_SEGMENT_CLOSED;
+        readable = true;
+    }
+    *out_fate = readable ? LEAT_FATE_SERVED : LEAT_FATE_KEPT;
+    return LEAT_OK;
+}
+
+/* SUBTLE: another row of the same segment of the same log.
+ *  1. The power goes before segment 4 is flushed. Here that is the first one that is missing, so it is fetched
+ *     as an older one, into a row of its own.
+ *  2. The next start finds both. A log has each of its segments once. */
+static const struct leat_found *twin_of(const struct leat_node *node,
+                                        const struct leat_found *found)
+{
+    const struct leat_found *end = node->found + node->found_count;
+    for (int side = -1; side <= 1; side += 2) {
+        const struct leat_found *other = found + side;
+        bool there = other >= node->found && other < end && same_log(other, found);
+        if (there && other->seg->id.v == found->seg->id.v) return other;
+    }
+    return NULL;
+}
+
+static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
+                        struct leat_found_fate *fate)
+{
+    struct leat_segment *seg = found->seg;
+    const struct leat_log_decision *decision = decision_find(node, seg->log);
+    if (decision == NULL) return cut_orphan(node, found, fate->known, &fate->fate);
+    /* SUBTLE: what is left to recovery is not served here for reading meanwhile. (1) For that an open
+     * segment counts as closed; (2) its streamlet gets an owner, so it is handed on as a replica, and
+     * a closed one is no mark; (3) where it was the last mark of the newest version its log waits
+     * for ever, with all its bytes here. */
+    if (decision->kind == LEAT_DECIDED_WAIT && (decision->left || fate->tail_waits))
+        return cut_for_another(node, found, &fate->fate);
+    if (decision->kind == LEAT_DECIDED_WAIT) return cut_nothing(found, &fate->fate);
+    const struct leat_tail_record *tail = &decision->tail;
+    bool none = tail->segment == UINT64_MAX;
+    fate->fate = LEAT_FATE_GONE;
+    if (none || seg->id.v > tail->segment) return leat_store_forget(node->store, seg);
+    fate->fate = LEAT_FATE_SERVED;
+    if (found->kind == LEAT_FOUND_CLOSED) return LEAT_OK;
+    const struct leat_found *twin = seg->unwritten ? twin_of(node, found) : NULL;
+    fate->twin = twin != NULL;
+    if (twin != NULL && twin->kind == LEAT_FOUND_CLOSED) {
+        fate->fate = LEAT_FATE_GONE;
+        return leat_store_forget(node->store, seg);
+    }
+    if (found->kind == LEAT_FOUND_MARK && seg->id.v == tail->segment && !tail->jumped)
+        return leat_store_cut(node->store, seg, tail->extent, tail->next_offset,
+                              found->scan.max_timestamp_ms);
+    if (tail->jumped) {
+        /* An operator gave up what is missing; what is valid of this segment stays readable. */
+        struct leat_extent valid = {found->scan.bytes, found->scan.crc};
+        if (found->scan.started && found->scan.next_offset > found->scan.base_offset &&
+            leat_store_cut(node->store, seg, valid, found->scan.next_offset,
+                           found->scan.max_timestamp_ms) == LEAT_OK)
+            return LEAT_OK;
+        fate->fate = LEAT_FATE_GONE;
+        return leat_store_forget(node->store, seg);
+    }
+    /* Older and damaged: what is missing of it makes its own offsets unavailable, no more. */
+    return cut_nothing(found, &fate->fate);
+}
+
+void leat_found_fates(struct leat_node *node)
+{
+    node->fates = leat_mem_calloc(LEAT_MEM_BROKER, node->found_count + 1, sizeof *node->fates);
+    for (size_t i = 0; node->fates != NULL && i < node->found_count; i++) {
+        struct leat_log_ref ref = node->found[i].seg->log;
+        const struct leat_stream *stream = leat_stream_find(&node->cores[0], ref.stream);
+        bool known = stream != NULL && !stream->deleted;
+        node->fates[i].known = known;
+        node->fates[i].tail_waits = known && leat_adopt_awaits_tail(node, stream, ref);
+    }
+}
+
+leat_err leat_found_cut(struct leat_node *node)
+{
+    leat_err rc = LEAT_OK;
+    sort_decisions(node);
+    if (node->fates == NULL) rc = LEAT_E_NO_MEMORY;
+    for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++) {
+        struct leat_found_fate *fate = &node->fates[i];
+        fate->log = node->found[i].seg->log;
+        fate->segment = node->found[i].seg->id.v;
+        fate->next_offset = node->found[i].kind == LEAT_FOUND_CLOSED
+                                ? node->found[i].seg->next_offset
+                                : node->found[i].scan.next_offset;
+        rc = cut_one(node, &node->found[i], fate);
+    }
+    if (rc == LEAT_OK) rc = leat_store_cut_done(node->store);
+    if (rc != LEAT_OK)
+        leat_error_set(&node->error, rc, "can't close the segments that were open at the end: %s",
+                       leat_err_text(rc));
+    return rc;
+}
