@@ -92,7 +92,7 @@ struct leat_log_record {
     uint64_t heard;
 };
 /**
- * Decide where one log ends (design: fence, collect, decide, step 3). Pure.
+ * Decide where one log ends. Pure.
  * record: what the coordinator holds. marks: what was found (NULL: nothing).
  */
 void leat_decide_tail(struct leat_log_ref log, const struct leat_log_record *record,

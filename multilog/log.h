@@ -5,7 +5,7 @@
  * one trailer seals what was gathered; sealed bytes become acked when every copy has them (level
  * memory: at once on a single node; level disk: after the commit request in flight and the next
  * one); acked appends are answered in order. Rolling the head: start entry of N+1 safe -> close
- * entry of N safe -> only then data of N+1 is acked (design: roll order, dissertation §4.4.2).
+ * entry of N safe -> only then data of N+1 is acked (roll order: dissertation §4.4.2).
  */
 #ifndef LEAT_MULTILOG_LOG_H
 #define LEAT_MULTILOG_LOG_H

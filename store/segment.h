@@ -34,7 +34,7 @@ enum leat_segment_role {
 struct leat_segment {
     struct leat_log_ref log;
     struct leat_segment_id id;
-    struct leat_epoch epoch; /* with `version`: the stamp (design/replication) */
+    struct leat_epoch epoch; /* with `version`: the stamp */
     uint32_t version;        /* the store's, between request and answer; from 1 */
     enum leat_segment_role role;
     uint64_t writer; /* REPLICA: the incarnation that writes it */

@@ -249,7 +249,7 @@ static void log_store(struct fake_log *log, const struct leat_batch *batch)
     log->end += batch->record_count;
 }
 
-/* The rules of design §6.2. */
+/* The rules of docs/protocol.md. */
 static leat_err log_append(struct fake_world *world, struct fake_log *log,
                            const struct leat_batch *batch, uint64_t *out_offset)
 {
