@@ -55,9 +55,10 @@ enum {
     /* A node of this name is still held to be up: the one that this one follows, or another. */
     LEAT_NAME_RETRY_US = 500 * 1000,
     LEAT_NAME_TRIES_MAX = 20,
-    LEAT_CATCH_UP_US_MAX = 2 * 1000 * 1000, /* then what is known here is answered */
-    LEAT_OPENERS_MAX = 8,                   /* "opened" commits under way */
-    LEAT_OPENER_LOGS_MAX = 256,             /* logs of one of them */
+    LEAT_REFUSAL_TELL_US = 60 * 1000 * 1000, /* between two lines of streams that are not made */
+    LEAT_CATCH_UP_US_MAX = 2 * 1000 * 1000,  /* then what is known here is answered */
+    LEAT_OPENERS_MAX = 8,                    /* "opened" commits under way */
+    LEAT_OPENER_LOGS_MAX = 256,              /* logs of one of them */
 };
 
 struct leat_core;
@@ -250,7 +251,8 @@ struct leat_core {
     uint64_t logs_known;                             /* of all streams, wherever they are */
     uint32_t stream_count, stream_mask, stream_seen; /* highest id that came by */
     struct leat_list stream_awaits;
-    bool adopted; /* logs of streams that come from now on are made as they come */
+    uint64_t refusal_told_us; /* that a stream is not made for who names it: to the diary */
+    bool adopted;             /* logs of streams that come from now on are made as they come */
 
     struct leat_members members;
     struct leat_replicate replicate;
@@ -480,6 +482,7 @@ struct leat_maker {
     leat_err rc;
     struct leat_error error;
     uint32_t id;
+    uint64_t logs; /* as counted in logs_making */
     void (*on_done)(struct leat_maker *maker);
     void *owner;
 };
@@ -581,6 +584,7 @@ struct leat_node {
     struct leat_mail crashed_mail;
     uint64_t started_us;
     uint64_t pool_bytes, copies_bytes, writer_bytes_max;
+    _Atomic uint64_t logs_making;      /* of streams that are asked for and not here yet */
     uint64_t heap_most_bytes;          /* since it was last trimmed; the store's */
     uint64_t heap_room_bytes;          /* for logs and what is stored, beside a whole pool */
     struct leat_inherited **inherited; /* node.c's */

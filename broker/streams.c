@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/diary.h"
 
 leat_err leat_stream_name_allowed(struct leat_msg_string name, struct leat_error *error)
 {
@@ -14,9 +15,14 @@ leat_err leat_stream_name_allowed(struct leat_msg_string name, struct leat_error
     return rc;
 }
 
-leat_err leat_stream_size_allowed(const struct leat_core *core,
-                                  const struct leat_stream_settings *settings,
-                                  struct leat_error *error)
+static uint64_t logs_of(const struct leat_core *core, const struct leat_stream_settings *settings)
+{
+    uint64_t streamlets = settings->streamlets == 0 ? 1 : settings->streamlets;
+    return streamlets * (settings->logs == 0 ? core->node->options.cores : settings->logs);
+}
+
+static leat_err size_allowed(const struct leat_core *core,
+                             const struct leat_stream_settings *settings, struct leat_error *error)
 {
     uint64_t streamlets = settings->streamlets == 0 ? 1 : settings->streamlets;
     uint64_t logs = settings->logs == 0 ? core->node->options.cores : settings->logs;
@@ -42,28 +48,29 @@ static uint64_t share_of(const struct leat_core *core, uint64_t logs)
     return (logs + nodes - 1) / nodes;
 }
 
-leat_err leat_stream_memory_allowed(const struct leat_core *core, struct leat_msg_string name,
-                                    const struct leat_stream_settings *settings,
-                                    struct leat_error *error)
+/* Would so many logs more leave a node a step of its pool for segments? With one node fewer than there are.
+ * SUBTLE: those that are being made count, of which no core knows yet. (1) A client names a thousand streams that
+ * are not there, or a thousand clients do. (2) There is room for one. (3) Each is asked for before any is there. */
+static leat_err memory_allowed(const struct leat_core *core, uint64_t more,
+                               struct leat_error *error)
 {
-    if (leat_stream_find_name(core, name.text, name.bytes) != NULL) return LEAT_OK;
-    uint64_t streamlets = settings->streamlets == 0 ? 1 : settings->streamlets;
-    uint64_t logs = settings->logs == 0 ? core->node->options.cores : settings->logs;
-    return leat_logs_memory_allowed(core, streamlets * logs, error);
-}
-
-leat_err leat_logs_memory_allowed(const struct leat_core *core, uint64_t more,
-                                  struct leat_error *error)
-{
-    const struct leat_node *node = core->node;
+    struct leat_node *node = core->node;
     if (node->options.heap_bytes == NULL) return LEAT_OK;
+    uint64_t making = atomic_load_explicit(&node->logs_making, memory_order_relaxed);
     uint64_t takes = share_of(core, core->logs_known + more) * LEAT_LOG_HEAP_BYTES;
+    uint64_t with = share_of(core, core->logs_known + making + more) * LEAT_LOG_HEAP_BYTES;
     uint64_t room = node->heap_room_bytes + node->pool_bytes - LEAT_ARENA_STEP_BYTES;
     /* What is stored takes memory as well, and is counted where it is. */
     uint64_t other = node->options.heap_bytes(node->options.heap_ctx);
     uint64_t own = share_of(core, core->logs_known) * LEAT_LOG_HEAP_BYTES;
     other = other > own ? other - own : 0;
-    if (takes + other <= room) return LEAT_OK;
+    if (with + other <= room) return LEAT_OK;
+    if (takes + other <= room)
+        return leat_error_set(error, LEAT_E_AGAIN,
+                              "%llu logs that are being made may take what is left of a memory "
+                              "budget of %llu MiB: try again",
+                              (unsigned long long)making,
+                              (unsigned long long)(node->options.memory_bytes >> 20));
     uint64_t left = room > other ? room - other : 0;
     return leat_error_set(
         error, LEAT_E_TOO_MANY,
@@ -72,6 +79,36 @@ leat_err leat_logs_memory_allowed(const struct leat_core *core, uint64_t more,
         "streams, or a larger --memory on every node",
         (unsigned long long)more, (unsigned long long)(takes >> 20),
         (unsigned long long)(node->options.memory_bytes >> 20), (unsigned long long)(left >> 20));
+}
+
+leat_err leat_stream_create_allowed(const struct leat_core *core, struct leat_msg_string name,
+                                    const struct leat_stream_settings *settings,
+                                    struct leat_error *error)
+{
+    leat_err rc = size_allowed(core, settings, error);
+    if (rc != LEAT_OK || leat_stream_find_name(core, name.text, name.bytes) != NULL) return rc;
+    return memory_allowed(core, logs_of(core, settings), error);
+}
+
+leat_err leat_stream_enlarge_allowed(const struct leat_core *core,
+                                     const struct leat_stream_desc *desc,
+                                     const struct leat_stream_settings *settings,
+                                     struct leat_error *error)
+{
+    uint64_t logs = (uint64_t)desc->streamlet_count * desc->settings.logs;
+    leat_err rc = size_allowed(core, settings, error);
+    if (rc != LEAT_OK || logs_of(core, settings) <= logs) return rc;
+    return memory_allowed(core, logs_of(core, settings) - logs, error);
+}
+
+static void logs_making_add(const struct leat_core *core, uint64_t logs)
+{
+    atomic_fetch_add_explicit(&core->node->logs_making, logs, memory_order_relaxed);
+}
+
+static void logs_making_end(const struct leat_core *core, uint64_t logs)
+{
+    atomic_fetch_sub_explicit(&core->node->logs_making, logs, memory_order_relaxed);
 }
 
 static void request_init(struct leat_coordinate *request, const struct leat_core *core,
@@ -86,10 +123,15 @@ static void request_init(struct leat_coordinate *request, const struct leat_core
 
 /* ---- making a stream, and waiting until all cores have it ---- */
 
+static void maker_done(struct leat_maker *maker)
+{
+    logs_making_end(maker->core, maker->logs);
+    maker->on_done(maker);
+}
+
 static void maker_on_ready(struct leat_stream_wait *wait)
 {
-    struct leat_maker *maker = wait->owner;
-    maker->on_done(maker);
+    maker_done(wait->owner);
 }
 
 static void maker_on_created(struct leat_coordinate *request)
@@ -116,13 +158,15 @@ static void maker_on_created(struct leat_coordinate *request)
             return;
         }
     }
-    maker->on_done(maker);
+    maker_done(maker);
 }
 
 void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const char *name,
                       size_t name_bytes, const struct leat_stream_settings *settings)
 {
     maker->core = core;
+    maker->logs = logs_of(core, settings);
+    logs_making_add(core, maker->logs);
     request_init(&maker->request, core, LEAT_COORDINATE_STREAM_CREATE, name, name_bytes);
     maker->request.settings = *settings;
     maker->request.cores = core->node->options.cores;
@@ -161,6 +205,16 @@ static void seeker_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
     seeker_next(catch_up->owner);
 }
 
+/* Of Kafka's metadata a sentence is no part, and who is refused asks again and again. */
+static void seeker_refused(struct leat_core *core, const char *name, const struct leat_error *error)
+{
+    uint64_t now_us = leat_core_now(core);
+    if (core->refusal_told_us != 0 && now_us < core->refusal_told_us + LEAT_REFUSAL_TELL_US) return;
+    core->refusal_told_us = now_us;
+    leat_diary_warn("stream \"%.64s\", asked for by who would use it, is not made: %s", name,
+                    error->text);
+}
+
 /* false: it goes on later. */
 static bool seeker_step(struct leat_seeker *seeker)
 {
@@ -172,10 +226,11 @@ static bool seeker_step(struct leat_seeker *seeker)
     if (rc == LEAT_E_AGAIN) return false;
     if (rc != LEAT_E_UNKNOWN_STREAM || !seeker->may_create) return true;
     struct leat_msg_string text = {name, (uint32_t)strlen(name)};
-    if (leat_stream_name_allowed(text, error) != LEAT_OK ||
-        leat_stream_size_allowed(core, &seeker->settings, error) != LEAT_OK ||
-        leat_stream_memory_allowed(core, text, &seeker->settings, error) != LEAT_OK)
+    if (leat_stream_name_allowed(text, error) != LEAT_OK) return true;
+    if (leat_stream_create_allowed(core, text, &seeker->settings, error) != LEAT_OK) {
+        seeker_refused(core, name, error);
         return true;
+    }
     error->code = LEAT_OK;
     seeker->maker.on_done = seeker_on_made;
     seeker->maker.owner = seeker;
@@ -248,11 +303,17 @@ void leat_deleter_start(struct leat_deleter *deleter, const char *name, size_t n
 
 /* ---- changing ---- */
 
+static void changer_done(struct leat_changer *changer)
+{
+    logs_making_end(changer->core, changer->logs);
+    changer->on_done(changer);
+}
+
 static void changer_on_caught_up(struct leat_catch_up *catch_up, leat_err rc)
 {
     struct leat_changer *changer = catch_up->owner;
     (void)rc; /* it is committed; who asks before all cores have heard of it is told to try again */
-    changer->on_done(changer);
+    changer_done(changer);
 }
 
 static void changer_on_done(struct leat_coordinate *request)
@@ -261,7 +322,7 @@ static void changer_on_done(struct leat_coordinate *request)
     changer->rc = request->rc;
     changer->error = request->error;
     if (request->rc != LEAT_OK) {
-        changer->on_done(changer);
+        changer_done(changer);
         return;
     }
     leat_stream_desc_unref(request->desc);
@@ -273,6 +334,10 @@ static void changer_on_done(struct leat_coordinate *request)
 void leat_changer_start(struct leat_changer *changer, const char *name, size_t name_bytes)
 {
     struct leat_core *core = changer->core;
+    const struct leat_stream *stream = leat_stream_find_name(core, name, name_bytes);
+    uint64_t have = stream != NULL ? stream->logs : 0, logs = logs_of(core, &changer->settings);
+    changer->logs = (changer->change & LEAT_CHANGE_STREAMLETS) && logs > have ? logs - have : 0;
+    logs_making_add(core, changer->logs);
     request_init(&changer->request, core, LEAT_COORDINATE_STREAM_CHANGE, name, name_bytes);
     changer->request.change = changer->change;
     changer->request.settings = changer->settings;

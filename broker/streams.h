@@ -7,19 +7,17 @@
 /** leat_stream_name_check(), and no name of the server's own. */
 leat_err leat_stream_name_allowed(struct leat_msg_string name,
                                   struct leat_error *error) LEAT_NODISCARD;
-/** May this many logs be made? Zeros: the defaults. */
-leat_err leat_stream_size_allowed(const struct leat_core *core,
-                                  const struct leat_stream_settings *settings,
-                                  struct leat_error *error) LEAT_NODISCARD;
-
-/** And would they leave a node a step of its pool for segments? With one node fewer than there are.
- * A stream that exists is left to who makes it, to say so. */
-leat_err leat_stream_memory_allowed(const struct leat_core *core, struct leat_msg_string name,
+/** May so many logs be made? settings: zeros are the defaults. LEAT_E_TOO_MANY: no, as a stream, a core or the
+ * memory budget has no room for them; LEAT_E_AGAIN: others are being made. Whoever makes a stream asks, but for
+ * the server's own. One that exists is left to who makes it, to say so. */
+leat_err leat_stream_create_allowed(const struct leat_core *core, struct leat_msg_string name,
                                     const struct leat_stream_settings *settings,
                                     struct leat_error *error) LEAT_NODISCARD;
-/** The same of so many logs more. */
-leat_err leat_logs_memory_allowed(const struct leat_core *core, uint64_t more,
-                                  struct leat_error *error) LEAT_NODISCARD;
+/** The same of a stream that is there and shall have more streamlets. */
+leat_err leat_stream_enlarge_allowed(const struct leat_core *core,
+                                     const struct leat_stream_desc *desc,
+                                     const struct leat_stream_settings *settings,
+                                     struct leat_error *error) LEAT_NODISCARD;
 
 /* Find streams by name, create what is missing if that is wanted, and wait until every core serves
  * them: one after the other. What is not found then does not exist. Caller's storage. */
@@ -66,6 +64,7 @@ struct leat_changer {
     void (*on_done)(struct leat_changer *changer);
     void *owner;
     /* its own */
+    uint64_t logs; /* that come, as counted in logs_making */
     struct leat_coordinate request;
     struct leat_catch_up catch_up;
 };

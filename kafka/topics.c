@@ -99,6 +99,11 @@ static void create_on_made(struct leat_maker *maker)
     topics_one_less(topics);
 }
 
+static enum leat_kafka_error partitions_error(leat_err rc)
+{
+    return rc == LEAT_E_AGAIN ? leat_kafka_error_of(rc) : LEAT_KAFKA_INVALID_PARTITIONS;
+}
+
 static uint32_t nodes_up(const struct leat_core *core)
 {
     uint32_t count = 0;
@@ -138,9 +143,8 @@ create_settings(struct leat_kafka_request *request,
                                   in->configs.at[i].value, true, error) != LEAT_OK)
             return LEAT_KAFKA_INVALID_CONFIG;
     struct leat_msg_string name = {in->name.text, (uint32_t)in->name.bytes};
-    if (leat_stream_size_allowed(request->core, settings, error) != LEAT_OK ||
-        leat_stream_memory_allowed(request->core, name, settings, error) != LEAT_OK)
-        return LEAT_KAFKA_INVALID_PARTITIONS;
+    leat_err rc = leat_stream_create_allowed(request->core, name, settings, error);
+    if (rc != LEAT_OK) return partitions_error(rc);
     if (settings->copies > 1 && settings->copies > nodes_up(request->core)) {
         leat_error_set(error, LEAT_E_INVALID, "there are %u nodes for %u copies",
                        nodes_up(request->core), settings->copies);
@@ -359,10 +363,8 @@ enlarge_check(struct leat_core *core, const struct leat_stream *stream,
     }
     *settings = desc->settings;
     settings->streamlets = (uint32_t)in->count / logs;
-    return leat_stream_size_allowed(core, settings, error) == LEAT_OK &&
-                   leat_logs_memory_allowed(core, (uint32_t)in->count - now, error) == LEAT_OK
-               ? LEAT_KAFKA_NONE
-               : LEAT_KAFKA_INVALID_PARTITIONS;
+    leat_err rc = leat_stream_enlarge_allowed(core, desc, settings, error);
+    return rc == LEAT_OK ? LEAT_KAFKA_NONE : partitions_error(rc);
 }
 
 static void enlarge_one(struct topics *topics,

@@ -7,7 +7,8 @@ import struct
 from rig import WAIT_S, check, equal, on_end
 
 PRODUCE, FETCH_RECORDS, LIST_OFFSETS, METADATA, CREATE_TOPICS, DELETE_TOPICS = 0, 1, 2, 3, 19, 20
-NONE, EXISTS = 0, 36
+CREATE_PARTITIONS = 37
+NONE, EXISTS, INVALID_PARTITIONS = 0, 36, 37
 BATCH_HEAD = 61
 CODECS = ('none', 'gzip', 'snappy', 'lz4', 'zstd')
 
@@ -155,6 +156,16 @@ def topic_delete(conn, topic):
     back.i('i')
     equal((back.i('i'), back.run()), (1, topic.encode()))
     return back.i('h')
+
+
+def topic_enlarge(conn, topic, partitions):
+    """Error and its sentence."""
+    out = Out(False)
+    out.array([topic], lambda name: out.run(name).i('i', partitions).array(None, None)).i('i?', 30000, False)
+    back = conn.ask(CREATE_PARTITIONS, 0, out)
+    back.i('i')
+    equal((back.i('i'), back.run()), (1, topic.encode()))
+    return back.i('h'), back.run()
 
 
 # ---- records ----

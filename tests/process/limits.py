@@ -13,6 +13,8 @@ from rig import (FETCH, HELLO, METADATA, PING, Failure, Raw, Server, Skipped, WA
                  directory, equal, frame, line_read, main, on_end, process_end,
                  reader_that_takes_nothing, until)
 import tied
+from kafka_groups import Client
+from kafka_wire import INVALID_PARTITIONS, topic_enlarge
 
 MIB = 1 << 20
 
@@ -337,6 +339,63 @@ def test_streams_that_are_made_when_missing_stay_within_the_budget():
     said = [row[0] for row in rows]
     check(said[0] == 0 and said[-1] == page['TOO_MANY'], said)
     check_in('larger --memory', rows[-1][2].decode())
+
+
+def streams_name(server, first, count):
+    """Streams that are not there, named by who would use them: (made, why others were not)."""
+    _, control, _ = Raw(server).call(METADATA, [[f'auto{first + i:05}' for i in range(count)], True])
+    refused = {stream[-1].decode() for stream in control[2] if stream[0]}
+    return sum(not stream[0] for stream in control[2]), refused
+
+
+def test_memory_budget_with_thousands_of_streams_that_are_named():
+    # What `stream create` refuses is refused to whoever names a stream, and to who enlarges one.
+    server = Server('--memory', '256M', '--cores', '2', '--kafka', '127.0.0.1:0').start()
+    peak, over = [0], threading.Event()
+
+    def watch():
+        while not over.wait(0.05):
+            peak[0] = max(peak[0], held_bytes(server))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    made, refused = [0], set()
+
+    def name_all(part):
+        for first in range(part * 5000, (part + 1) * 5000, 500):
+            count, why = streams_name(server, first, 500)
+            made[0] += count
+            refused.update(why)
+
+    def load():
+        server.leat('bench', 'append', '--stream', 'busy', '--logs', 2, '--durability', 'memory', '--producers', 4,
+                    '--records', 3_000_000, '--json', '-', timeout=300)
+
+    try:
+        load()
+        check(shared_bytes(server) > 65 * MIB, 'a pool of more than a step', shared_bytes(server))
+        namers = [threading.Thread(target=name_all, args=(part,)) for part in range(3)]
+        for namer in namers:
+            namer.start()
+        for namer in namers:
+            namer.join()
+        # Each has two logs of 7 KB, and 97 MiB are there for them, less what streams take besides.
+        check(5000 < made[0] < 8000, 'streams of 15,000 that were made', made[0], refused)
+        check(any('its memory budget of 256 MiB leaves' in why for why in refused), 'the cause is named', refused)
+        server.diary_wait('asked for by who would use it, is not made: with 2 logs more')
+        conn = Client(server)
+        error, text = topic_enlarge(conn, 'auto00000', 4000)
+        equal(error, INVALID_PARTITIONS)
+        check_in(b'its memory budget of 256 MiB leaves', text)
+        load()
+        for name in ('auto00001', 'auto00002'):
+            server.leat('stream', 'delete', name)
+        until(lambda: streams_name(server, 20000, 1)[0] == 1, 'what was deleted makes room')
+    finally:
+        over.set()
+        watcher.join()
+    print(f'  {made[0]} streams, peak {peak[0] / MIB:.0f} MiB of 256')
+    check(peak[0] <= 256 * MIB, 'the budget of 256 MiB was exceeded', peak[0])
 
 
 def tmpfs_mount(point):
