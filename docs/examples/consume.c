@@ -28,7 +28,9 @@ int main(int argc, char **argv)
             printf("%u:%llu %.*s\n", record->partition, (unsigned long long)record->offset,
                    (int)record->value_bytes, (const char *)record->value);
         } else if (code) {
-            fprintf(stderr, "%s\n", leat_strerror(code));
+            leat_consumer_stats stats;
+            leat_consumer_stats_get(consumer, &stats); /* what happened, with names and offsets */
+            fprintf(stderr, "%s\n", stats.last_text[0] ? stats.last_text : leat_strerror(code));
             failed = 1;
         } else if (leat_consumer_at_end(consumer)) {
             break;

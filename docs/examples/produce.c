@@ -45,9 +45,13 @@ int main(int argc, char **argv)
             .streamlet = -1,
         };
         leat_code code = leat_produce(producer, stream, &record, on_result, &failed);
-        if (code) {
-            fprintf(stderr, "refused: %s\n", leat_strerror(code));
-            failed++;
+        if (code) { /* a wrong name, say, or no server for as long as timeout_ms */
+            leat_producer_stats stats;
+            leat_producer_stats_get(producer, &stats);
+            fprintf(stderr, "refused: %s\n",
+                    stats.last_text[0] ? stats.last_text : leat_strerror(code));
+            leat_producer_close(producer);
+            return 1;
         }
     }
 

@@ -65,7 +65,8 @@ LEAT_API void leat_producer_options_init(leat_producer_options *options);
  */
 LEAT_API leat_producer *leat_producer_open(const leat_producer_options *options,
                                            leat_message *message);
-/** Queue one record (key and value are copied). Waits while the buffer is full. on_result may be
+/** Queue one record (key and value are copied). Waits while the buffer is full, and at first until
+ * the stream's streamlets are known, timeout_ms at most (then TIMEOUT: nothing was queued). on_result may be
  * NULL. Returns 0, or why it was refused at once; then on_result does not run. */
 LEAT_API leat_code leat_produce(leat_producer *producer, const char *stream,
                                 const leat_produce_record *record, leat_result_fn on_result,
