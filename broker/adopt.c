@@ -1,6 +1,8 @@
 /* A start's last step: each core makes its logs from what was decided and what was found. */
+#include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
+#include "broker/handover.h"
 
 bool leat_adopt_awaits_tail(const struct leat_node *node, const struct leat_stream *stream,
                             struct leat_log_ref ref)
@@ -51,10 +53,28 @@ static leat_err here_gather(const struct leat_node *node, const struct leat_stre
     return LEAT_OK;
 }
 
+/* SUBTLE: what is not here may be on other nodes, which drop what the log does not know.
+ *  1. The row of segment 4 is damaged on the owner's disk. Its log has 0 to 3 and 5 to 7.
+ *  2. Others ask what is to become of their copies of 4. The log has no such segment: they are one too many.
+ *  3. They are dropped, and with them what every node but the owner had.
+ * So such a log is not whole (leat_hosted.older_follow), until they have come. */
+static void holes_tell(struct leat_segment *const *segs, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const struct leat_log_ref *ref = &segs[i]->log;
+        uint64_t first = segs[i - 1]->id.v + 1, end = segs[i]->id.v;
+        if (first == end) continue;
+        leat_diary_warn("log %u/%u/%u: segments %llu to %llu are not here: unless offsets jumped "
+                        "there, other nodes are asked for them",
+                        ref->stream, ref->streamlet, ref->log, (unsigned long long)first,
+                        (unsigned long long)end - 1);
+    }
+}
+
 /* Where it goes on. */
 static struct leat_log_tail tail_of(const struct leat_node *node,
                                     const struct leat_log_decision *decision,
-                                    const struct here *here)
+                                    const struct here *here, uint32_t copies)
 {
     struct leat_log_tail tail = {0};
     const struct leat_segment *last = here->count > 0 ? here->segs[here->count - 1] : NULL;
@@ -73,8 +93,10 @@ static struct leat_log_tail tail_of(const struct leat_node *node,
         tail.previous = there ? last->extent : decision->tail.extent;
     }
     /* What is missing in front may not have come yet from where it was before. */
-    tail.older_follow =
-        node->options.cluster.node_address != NULL && here->count > 0 && here->segs[0]->id.v > 0;
+    bool asks = node->options.cluster.node_address != NULL && here->count > 0;
+    tail.holes = asks && copies > 1 && leat_takeover_has_holes(here->segs, here->count);
+    tail.older_follow = tail.holes || (asks && here->segs[0]->id.v > 0);
+    if (tail.holes) holes_tell(here->segs, here->count);
     return tail;
 }
 
@@ -94,7 +116,7 @@ static void waits_tell(struct leat_node *node, struct leat_hosted *hosted, const
 static leat_err log_make(struct leat_node *node, struct leat_core *core, struct leat_stream *stream,
                          const struct leat_log_decision *decision, struct here *here)
 {
-    struct leat_log_tail tail = tail_of(node, decision, here);
+    struct leat_log_tail tail = tail_of(node, decision, here, stream->desc->settings.copies);
     struct leat_epoch epoch = decision->epoch.v != 0
                                   ? decision->epoch
                                   : stream->desc->streamlets[decision->log.streamlet].epoch;

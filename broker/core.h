@@ -161,6 +161,9 @@ struct leat_hosted {
     bool older_follow;             /* while it is made: older segments come later */
     bool older_asked; /* some were on no node: they are looked for again now and then */
     bool older_away;  /* ... and a node was down then: it may have them */
+    bool holes; /* ... and some between others, too, which come first, the newest before all */
+    bool older_pass_away; /* of one look at all of them, which goes on */
+    uint64_t hole_below;  /* ... with those in front of this segment */
     uint32_t older_ticks;
     uint64_t older_looked_us; /* when a read had them looked for */
     uint32_t reads_ticks;     /* so long reads have waited */
@@ -361,6 +364,8 @@ void leat_hosted_watch(struct leat_hosted *hosted);
 /** How a read of that log has ended, for whoever asked: what a node has that is down is not lost, so nobody is told to
  * begin behind it, or to give it up (LEAT_E_STARTING). Thread: the log's core. */
 leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read);
+/** What it did not find are segments that may come. */
+bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read *read);
 /** Called every tick: retention, parking. */
 void leat_hosted_care(struct leat_core *core);
 

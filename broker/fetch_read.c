@@ -106,14 +106,12 @@ static void fetch_note_ends(struct leat_fetch_read *read, const struct leat_log 
     read->acked_offset = info.acked_offset;
 }
 
-/* A segment in front that had not come when it was looked for last: it is looked for now, and the read
+/* A segment that had not come when it was looked for last: it is looked for now, and the read
  * waits for that. true: it does. */
 static bool fetch_look_older(struct leat_fetch_read *read, struct leat_hosted *hosted)
 {
-    const struct leat_segment *first = leat_log_first_held(hosted->log);
     uint64_t now_us = leat_core_now(hosted->core);
-    if (read->read.rc != LEAT_E_DAMAGED || !hosted->older_asked || first == NULL) return false;
-    if (read->read.next.v > first->base_offset) return false;
+    if (!hosted->older_asked || !leat_hosted_lacks(hosted, &read->read)) return false;
     if (now_us < hosted->older_looked_us + LEAT_OLDER_READ_US) return false;
     hosted->older_looked_us = now_us;
     leat_log_older_again(hosted->log);

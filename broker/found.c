@@ -149,7 +149,8 @@ static leat_err cut_nothing(const struct leat_found *found, enum leat_fate *out_
 /* SUBTLE: another row of the same segment of the same log.
  *  1. The power goes before segment 4 is flushed. Here that is the first one that is missing, so it is fetched
  *     as an older one, into a row of its own.
- *  2. The next start finds both. A log has each of its segments once. */
+ *  2. The next start finds both. A log has each of its segments once.
+ * So where the row of one was damaged, another was fetched, and the first is readable again. */
 static const struct leat_found *twin_of(const struct leat_node *node,
                                         const struct leat_found *found)
 {
@@ -160,6 +161,12 @@ static const struct leat_found *twin_of(const struct leat_node *node,
         if (there && other->seg->id.v == found->seg->id.v) return other;
     }
     return NULL;
+}
+
+static bool is_the_same(const struct leat_found *a, const struct leat_found *b)
+{
+    return a->kind == b->kind && a->seg->extent.bytes == b->seg->extent.bytes &&
+           a->seg->extent.crc == b->seg->extent.crc;
 }
 
 static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
@@ -180,8 +187,15 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
     fate->fate = LEAT_FATE_GONE;
     if (none || seg->id.v > tail->segment) return leat_store_forget(node->store, seg);
     fate->fate = LEAT_FATE_SERVED;
-    if (found->kind == LEAT_FOUND_CLOSED) return LEAT_OK;
-    const struct leat_found *twin = seg->unwritten ? twin_of(node, found) : NULL;
+    const struct leat_found *twin = twin_of(node, found);
+    if (found->kind == LEAT_FOUND_CLOSED) {
+        if (twin != NULL && twin < found && is_the_same(twin, found)) {
+            fate->fate = LEAT_FATE_GONE;
+            return leat_store_forget(node->store, seg);
+        }
+        return LEAT_OK;
+    }
+    if (found->kind != LEAT_FOUND_LOST) twin = NULL;
     fate->twin = twin != NULL;
     if (twin != NULL && twin->kind == LEAT_FOUND_CLOSED) {
         fate->fate = LEAT_FATE_GONE;

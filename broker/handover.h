@@ -70,6 +70,13 @@ void leat_takeover_look(struct leat_hosted *hosted, const struct leat_begun_log 
                         uint32_t logs);
 /** The log of a hosted that serves lacks segments in front: look for them again. Thread: its core. */
 void leat_takeover_older(struct leat_hosted *hosted);
+/** One look of leat_takeover_older() has ended, and another place is to be looked at. Else the pass is over. */
+bool leat_takeover_goes_on(const struct leat_hosted *hosted) LEAT_NODISCARD;
+/** All places were looked at, and what is still missing is on no node that is up. front: nothing is in front.
+ * Whether nothing is missing any more. */
+bool leat_takeover_pass_over(struct leat_hosted *hosted, bool front);
+/** Ids are missing between these. */
+bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count) LEAT_NODISCARD;
 /** Is that log, or a segment of it, on its way to a core of this node? Thread: core 0. */
 bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref);
 /* Closed segments of which this node's file has other bytes than it should: those of another node's copy

@@ -149,6 +149,9 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
     struct leat_keeper keeper;
     /* Nobody is to drop what is not known here. */
     hosted->older_follow = tail->older_follow || tail->stands_in;
+    hosted->holes = tail->holes;
+    hosted->hole_below = UINT64_MAX;
+    hosted->older_pass_away = false;
     leat_err rc = leat_replicate_attach(hosted, segs, seg_count, &keeper);
     if (rc == LEAT_OK && strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0)
         rc = leat_sets_attach(hosted, &options);
@@ -249,11 +252,17 @@ leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint
 
 /* ---- what a log tells ---- */
 
-leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read)
+bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read *read)
 {
     const struct leat_segment *first = leat_log_first_held(hosted->log);
-    if (read->rc != LEAT_E_DAMAGED || !hosted->older_away || first == NULL) return read->rc;
-    return read->next.v <= first->base_offset ? LEAT_E_STARTING : read->rc;
+    if (read->rc != LEAT_E_DAMAGED || first == NULL) return false;
+    if (read->next.v <= first->base_offset) return true;
+    return hosted->holes && leat_log_held(hosted->log, read->next_position.segment) == NULL;
+}
+
+leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_read *read)
+{
+    return hosted->older_away && leat_hosted_lacks(hosted, read) ? LEAT_E_STARTING : read->rc;
 }
 
 void leat_hosted_watch(struct leat_hosted *hosted)

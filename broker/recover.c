@@ -83,14 +83,17 @@ static void recover_reopen(void *arg)
     leat_list_remove(&hosted->home);
     leat_log_destroy(&hosted->log);
     leat_replicate_detach(hosted); /* the new log is of another epoch, and has copies of its own */
+    bool asks = home->node->options.cluster.node_address != NULL && hosted->seg_count > 0;
     struct leat_log_tail tail = {
         .next_segment = recover->tail.segment == UINT64_MAX ? 0 : recover->tail.segment + 1,
         .next_offset = recover->next_offset,
         .jumped = true,
         /* They are on other nodes, perhaps: what was given up is what nobody has. */
-        .older_follow = home->node->options.cluster.node_address != NULL && hosted->seg_count > 0 &&
-                        hosted->segs[0]->id.v > 0,
+        .older_follow = asks && hosted->segs[0]->id.v > 0,
     };
+    tail.holes = asks && hosted->stream->desc->settings.copies > 1 &&
+                 leat_takeover_has_holes(hosted->segs, hosted->seg_count);
+    tail.older_follow |= tail.holes;
     hosted->older_asked = tail.older_follow;
     hosted->older_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
     hosted->epoch = recover->request.epoch;

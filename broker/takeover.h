@@ -34,6 +34,8 @@ struct leat_takeover {
     bool none_left; /* ENDED: what was in front went with what an operator gave up */
     bool behind;    /* another one of the same log has not ended yet */
     bool over;      /* a later epoch's is behind this one */
+    uint64_t
+        hole_behind; /* OLDER, ENDED: what is missing between others, in front of this one; 0: in front of all */
     /* The segment that is wanted now; extent {0, 0}: nothing names it, the newest up to there. */
     uint64_t segment, next_offset;
     struct leat_extent extent;

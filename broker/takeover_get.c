@@ -323,18 +323,41 @@ void takeover_start_read(struct leat_takeover *takeover)
 
 /* ---- for a log that serves: those in front are looked for again ---- */
 
+/* SUBTLE: where nothing is named in front of a hole nobody is asked for it.
+ *  1. X has segments 0 to 3; 4 was lost, and given up; X goes on with 5, where offsets jumped to.
+ *  2. B, which was thought to be lost, comes back with 4. It is told to drop it.
+ *  3. X starts anew. Did it ask for what is missing in front of 5, what was given up would be there again. */
+static bool hole_is_jump(const struct leat_takeover *takeover, struct leat_hosted *hosted)
+{
+    if (takeover->hole_behind == 0 || takeover->start.previous.bytes != 0) return false;
+    if (hosted != NULL) leat_log_hole_jumped(hosted->log, takeover->hole_behind);
+    return true;
+}
+
+static void older_later(struct leat_takeover *takeover, struct leat_hosted *hosted)
+{
+    if (hosted != NULL) hosted->older_asked = true; /* asked again with the next tick */
+    if (hosted != NULL) hosted->older_ticks = LEAT_OLDER_TICKS - 1;
+    leat_mem_free(takeover->block_raw);
+    leat_mem_free(takeover);
+}
+
 /* On the log's core, before it goes to core 0: where the chain goes on. */
 static void older_begin(struct leat_takeover *takeover, const uint8_t *bytes, uint32_t count)
 {
     struct leat_core *core = &takeover->node->cores[takeover->home];
     struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
-    if (!leat_log_start_find(bytes, count, &takeover->start)) {
-        const struct leat_segment *first = hosted != NULL ? leat_log_first_held(hosted->log) : NULL;
-        if (first != NULL && first->buffer == NULL) leat_log_on_damaged(hosted->log, first);
-        if (hosted != NULL) hosted->older_asked = true; /* asked again with the next tick */
+    bool found = leat_log_start_find(bytes, count, &takeover->start);
+    if (!found || takeover->start.base_offset != takeover->next_offset) {
+        const struct leat_segment *behind =
+            hosted != NULL ? leat_log_held(hosted->log, takeover->segment + 1) : NULL;
+        if (behind != NULL && behind->buffer == NULL) leat_log_on_damaged(hosted->log, behind);
         if (hosted != NULL) leat_log_older_done(hosted->log);
-        leat_mem_free(takeover->block_raw);
-        leat_mem_free(takeover);
+        older_later(takeover, hosted);
+        return;
+    }
+    if (hole_is_jump(takeover, hosted)) {
+        older_later(takeover, hosted);
         return;
     }
     takeover->extent = takeover->start.previous;
@@ -346,29 +369,78 @@ static void on_older_read(struct leat_disk_io *io)
     struct leat_takeover *takeover = io->owner;
     const struct leat_core *core = &takeover->node->cores[takeover->home];
     const struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
-    const struct leat_segment *first = hosted != NULL ? leat_log_first_held(hosted->log) : NULL;
-    /* It may have gone to another node meanwhile, or its front may have been trimmed. */
-    bool same = first != NULL && first->file == io->file && first->file_offset == io->offset;
+    const struct leat_segment *behind =
+        hosted != NULL ? leat_log_held(hosted->log, takeover->segment + 1) : NULL;
+    /* It may have gone to another node meanwhile, or have been trimmed. */
+    bool same = behind != NULL && behind->file == io->file && behind->file_offset == io->offset;
     uint32_t longer = start_longer(takeover);
     if (same && longer > 0 && block_reserve(takeover, longer))
-        start_submit(takeover, core->env->disk, first, on_older_read);
+        start_submit(takeover, core->env->disk, behind, on_older_read);
     else
         older_begin(takeover, io->buffer, io->rc == LEAT_OK ? (uint32_t)io->done_bytes : 0);
+}
+
+/* ---- which: between others, the newest first, then in front ---- */
+
+bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (segs[i]->id.v != segs[i - 1]->id.v + 1) return true;
+    return false;
+}
+
+static bool next_place(const struct leat_hosted *hosted, struct leat_log_hole *out_hole,
+                       bool *out_between)
+{
+    const struct leat_segment *first = leat_log_first_held(hosted->log);
+    uint64_t retained = leat_log_first_retained(hosted->log);
+    *out_between = hosted->holes && leat_log_hole_find(hosted->log, hosted->hole_below, out_hole);
+    if (*out_between) return true;
+    if (first == NULL || first->id.v <= retained) return false;
+    *out_hole = (struct leat_log_hole){first, retained};
+    return true;
+}
+
+bool leat_takeover_goes_on(const struct leat_hosted *hosted)
+{
+    struct leat_log_hole hole;
+    bool between;
+    return next_place(hosted, &hole, &between);
+}
+
+bool leat_takeover_pass_over(struct leat_hosted *hosted, bool front)
+{
+    struct leat_log_hole hole;
+    bool holes = hosted->holes && leat_log_hole_find(hosted->log, UINT64_MAX, &hole);
+    bool whole = front && !holes;
+    hosted->older_asked = !whole;
+    hosted->older_away = hosted->older_asked && hosted->older_pass_away;
+    hosted->older_pass_away = false;
+    hosted->hole_below = UINT64_MAX;
+    leat_log_older_done(hosted->log);
+    if (!whole) return false;
+    hosted->holes = false;
+    leat_log_holes_end(hosted->log);
+    if (hosted->copies != NULL) leat_primary_log_whole(hosted->copies);
+    return true;
 }
 
 void leat_takeover_older(struct leat_hosted *hosted)
 {
     struct leat_core *core = hosted->core;
     const struct leat_segment *first = leat_log_first_held(hosted->log);
-    uint64_t retained = leat_log_first_retained(hosted->log);
-    if (first != NULL && retained == 0 && first->id.v > 0 && !leat_log_front_known(hosted->log)) {
+    struct leat_log_hole hole;
+    bool between;
+    if (first != NULL && first->id.v > 0 && !leat_log_front_known(hosted->log)) {
         hosted->older_ticks--; /* being looked up: asked again with the next tick */
         return;
     }
-    if (first == NULL || first->id.v <= retained) {
-        hosted->older_asked = false;
-        leat_log_older_done(hosted->log);
-        if (hosted->copies != NULL) leat_primary_log_whole(hosted->copies);
+    if (!next_place(hosted, &hole, &between)) {
+        (void)leat_takeover_pass_over(hosted, true);
+        return;
+    }
+    if (hole.behind->unwritten && hole.behind->buffer == NULL) { /* it comes first */
+        leat_log_on_damaged(hosted->log, hole.behind);
         return;
     }
     struct leat_takeover *takeover = takeover_create(core, hosted->ref, hosted->epoch);
@@ -379,12 +451,13 @@ void leat_takeover_older(struct leat_hosted *hosted)
     hosted->older_asked = false;
     takeover->again = true;
     takeover->phase = PHASE_OLDER;
-    takeover->first_retained = retained;
-    takeover->segment = first->id.v - 1;
-    takeover->next_offset = first->base_offset;
-    if (first->buffer != NULL) {
-        older_begin(takeover, first->buffer, first->extent.bytes);
+    takeover->first_retained = hole.first;
+    takeover->hole_behind = between ? hole.behind->id.v : 0;
+    takeover->segment = hole.behind->id.v - 1;
+    takeover->next_offset = hole.behind->base_offset;
+    if (hole.behind->buffer != NULL) {
+        older_begin(takeover, hole.behind->buffer, hole.behind->extent.bytes);
         return;
     }
-    start_submit(takeover, core->env->disk, first, on_older_read);
+    start_submit(takeover, core->env->disk, hole.behind, on_older_read);
 }

@@ -122,6 +122,26 @@ static leat_err add_older(struct leat_core *core, struct leat_takeover *takeover
     return LEAT_OK;
 }
 
+/* Reads of what may still come wait, until every place was looked at. */
+static void hole_looked(struct leat_hosted *hosted, struct leat_takeover *takeover)
+{
+    const struct leat_log_ref *ref = &takeover->ref;
+    if (takeover->complete)
+        leat_diary_info(
+            "log %u/%u/%u: what was missing here in front of segment %llu has come "
+            "from other nodes, %llu ms after it was looked for",
+            ref->stream, ref->streamlet, ref->log, (unsigned long long)takeover->hole_behind,
+            (unsigned long long)(leat_core_now(hosted->core) - takeover->since_us) / 1000);
+    hosted->hole_below = takeover->hole_behind;
+    takeover->complete = false;
+    if (leat_takeover_goes_on(hosted)) {
+        hosted->older_asked = true;
+        hosted->older_ticks = LEAT_OLDER_TICKS - 1;
+    } else {
+        takeover->complete = leat_takeover_pass_over(hosted, true);
+    }
+}
+
 static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeover)
 {
     struct leat_hosted *hosted = leat_hosted_find(core, takeover->ref);
@@ -129,12 +149,14 @@ static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeove
     if (hosted == NULL || hosted->give_up != NULL || hosted->epoch.v != takeover->epoch.v)
         return LEAT_E_NOT_OWNER;
     if (takeover->none_left && !leat_log_front_known(hosted->log)) return LEAT_E_AGAIN;
+    hosted->older_pass_away |= !takeover->complete && takeover->away;
+    if (takeover->hole_behind != 0) {
+        hole_looked(hosted, takeover);
+        return LEAT_OK;
+    }
     if (takeover->none_left || (!takeover->complete && !takeover->away))
         leat_log_front_give_up(hosted->log, takeover->none_left);
-    leat_log_older_done(hosted->log);
-    hosted->older_asked = !takeover->complete;
-    hosted->older_away = hosted->older_asked && takeover->away;
-    if (takeover->complete && hosted->copies != NULL) leat_primary_log_whole(hosted->copies);
+    takeover->complete = leat_takeover_pass_over(hosted, takeover->complete);
     return LEAT_OK;
 }
 
@@ -162,7 +184,9 @@ static void older_want(struct leat_takeover *takeover)
     uint64_t first = takeover->first_retained;
     takeover->phase = PHASE_OLDER;
     takeover->failures = 0;
-    if (takeover->segment == 0 || takeover->segment <= first) {
+    /* In front of what has come into a hole nothing is named: that was given up. */
+    bool jumped = takeover->hole_behind != 0 && takeover->start.previous.bytes == 0;
+    if (takeover->segment == 0 || takeover->segment <= first || jumped) {
         takeover->phase = PHASE_ENDED;
         takeover->complete = true;
         return;

@@ -162,6 +162,27 @@ static bool segment_has_expired(const struct leat_log *log, const struct leat_se
            bytes - seg->extent.bytes >= (uint64_t)settings->retention_bytes;
 }
 
+/* Segments in front of it may come, and have records that nobody gave up. */
+static bool is_behind_a_hole(const struct leat_log *log, uint32_t at)
+{
+    if (!log->holes || at == 0) return false;
+    const struct log_slot *slot = log_slot_at(log, at);
+    return slot->seg->id.v != log_slot_at(log, at - 1)->seg->id.v + 1 &&
+           slot->joint != LOG_JOINT_JUMPED && slot->seg->base_offset > log->first_offset;
+}
+
+/* SUBTLE: up to a hole, not over it. Its segments have whoever has them dropped, once they are trimmed:
+ *  1. The row of segment 4 is damaged, nobody is up who has it; 0 to 3 expire, and 5 does not.
+ *  2. Were the log to begin with 5, nobody would look for 4 again, though it has not expired. */
+void log_trim_to(struct leat_log *log, uint32_t count)
+{
+    const struct leat_segment *first = log_slot_at(log, count)->seg;
+    const struct leat_segment *last = log_slot_at(log, count - 1)->seg;
+    bool hole = is_behind_a_hole(log, count);
+    log->trim_segment = hole ? last->id.v + 1 : first->id.v;
+    log->trim_offset = hole ? last->next_offset : first->base_offset;
+}
+
 /* Drops from the front whole closed segments. The last segment stays unless a head follows it: its
  * start entry is where the producers' state lives. */
 void log_retain(struct leat_log *log)
@@ -174,7 +195,7 @@ void log_retain(struct leat_log *log)
     uint32_t count = 0;
     while (count < log->slot_count) {
         const struct log_slot *slot = log_slot_at(log, count);
-        if (!slot->closed) break;
+        if (!slot->closed || is_behind_a_hole(log, count)) break;
         /* A log that was trimmed to its end, after a start: else each start would roll it once more. */
         bool last = count + 1 == log->slot_count;
         if (last && slot->seg->base_offset == slot->seg->next_offset) break;
@@ -188,8 +209,7 @@ void log_retain(struct leat_log *log)
         log->trim_segment = log->next_segment;
         log->trim_offset = log->next_offset;
     } else {
-        log->trim_segment = log_slot_at(log, count)->seg->id.v;
-        log->trim_offset = log_slot_at(log, count)->seg->base_offset;
+        log_trim_to(log, count);
     }
     log_begin_note(log, log->first_offset);
 }

@@ -169,10 +169,11 @@ struct leat_log {
 
     bool dirty, in_step, clocks_read;
     bool stopping, deleting, releasing;
-    bool resting;                                    /* it does nothing any more: leat_log_rest() */
-    bool older_follow;                               /* of its leat_log_tail, until they have */
-    bool older_told;                                 /* that some are on no node */
-    bool reads_expire;                               /* those that wait for them are answered now */
+    bool resting;      /* it does nothing any more: leat_log_rest() */
+    bool older_follow; /* of its leat_log_tail, until they have */
+    bool older_told;   /* that some are on no node */
+    bool holes;        /* of its leat_log_tail, until they have ended */
+    bool reads_expire; /* those that wait for them are answered now */
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
     void *on_end_arg;
 };
@@ -264,6 +265,8 @@ void log_step_end(struct leat_log *log);
 void log_step_resume(struct leat_log *log);
 void log_segment_own(struct leat_log *log, struct leat_segment *seg);
 void log_retain(struct leat_log *log);
+/** A trim entry is wanted that gives up the first so many segments held. */
+void log_trim_to(struct leat_log *log, uint32_t count);
 
 /* trim.c */
 bool log_trim_is_pending(const struct leat_log *log);

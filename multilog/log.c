@@ -161,6 +161,7 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     if (seg_count == 0 && options->remade) log->producers.expired = true;
     log->gathered_us = log_now(log);
     log->older_follow = tail->older_follow;
+    log->holes = tail->holes;
     *out_log = log;
     /* Whoever keeps state here waits for it, not for the first append. */
     if ((log->cold && log->options.app.ctx) || log->front_unknown) log_mark_dirty(log);

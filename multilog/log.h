@@ -95,6 +95,9 @@ struct leat_log_tail {
      * until leat_log_older_done(). */
     bool older_follow;
     bool stands_in; /* it waits, and what there is of it may be elsewhere */
+    /* Segments between others are not here. They may come, too: until leat_log_holes_end() retention does not
+     * pass over their places. */
+    bool holes;
 };
 
 /**
@@ -283,6 +286,21 @@ leat_err leat_log_front_await(struct leat_log *log, struct leat_read *read) LEAT
 /** The oldest segment that is here, or NULL. Its place in its file, and what it says of the one
  * before, may be read at any time; it may be trimmed meanwhile. */
 const struct leat_segment *leat_log_first_held(const struct leat_log *log);
+/** The same of any segment; NULL: it is not here. */
+const struct leat_segment *leat_log_held(const struct leat_log *log, uint64_t segment);
+/* Where segments are missing: from `first` up to the one that is named. */
+struct leat_log_hole {
+    const struct leat_segment *behind; /* as of leat_log_first_held() */
+    uint64_t first;
+};
+/** The newest one between two segments of which the later has a lower id than `below`. Not where offsets are
+ * known to have jumped. */
+bool leat_log_hole_find(const struct leat_log *log, uint64_t below,
+                        struct leat_log_hole *out_hole) LEAT_NODISCARD;
+/** The start entry of the segment behind it names none: nothing is missing in front of that, it was given up. */
+void leat_log_hole_jumped(struct leat_log *log, uint64_t behind);
+/** None is left. */
+void leat_log_holes_end(struct leat_log *log);
 /** How many of a segment's first bytes hold all of its start entry, its table of producers with it; 0: they
  * name none that could be within segment_bytes. The first block says it, in most segments it has all of it.
  * Thread: any. */

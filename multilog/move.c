@@ -180,3 +180,34 @@ const struct leat_segment *leat_log_first_held(const struct leat_log *log)
 {
     return log->slot_count ? log_slot_at(log, 0)->seg : NULL;
 }
+
+const struct leat_segment *leat_log_held(const struct leat_log *log, uint64_t segment)
+{
+    const struct log_slot *slot = log_slot_find(log, segment);
+    return slot ? slot->seg : NULL;
+}
+
+/* ---- between others ---- */
+
+bool leat_log_hole_find(const struct leat_log *log, uint64_t below, struct leat_log_hole *out_hole)
+{
+    for (uint32_t i = log_slot_from(log, below); i-- > 1;) {
+        const struct log_slot *slot = log_slot_at(log, i);
+        uint64_t first = log_slot_at(log, i - 1)->seg->id.v + 1;
+        if (!slot->closed || slot->seg->id.v == first || slot->joint == LOG_JOINT_JUMPED) continue;
+        *out_hole = (struct leat_log_hole){slot->seg, first};
+        return true;
+    }
+    return false;
+}
+
+void leat_log_hole_jumped(struct leat_log *log, uint64_t behind)
+{
+    struct log_slot *slot = log_slot_find(log, behind);
+    if (slot) slot->joint = LOG_JOINT_JUMPED;
+}
+
+void leat_log_holes_end(struct leat_log *log)
+{
+    log->holes = false;
+}

@@ -122,8 +122,7 @@ static void begin_without_space(struct leat_log *log, uint64_t wanted)
            log_slot_at(log, count)->seg->next_offset <= wanted)
         count++;
     if (count == 0 || !log_head_fits(log, sizeof(struct leat_trim))) return;
-    log->trim_segment = log_slot_at(log, count)->seg->id.v;
-    log->trim_offset = log_slot_at(log, count)->seg->base_offset;
+    log_trim_to(log, count);
     if (log->trim_offset > wanted) log->trim_offset = wanted;
 }
 

@@ -703,6 +703,88 @@ static void read_of_a_missing_segment_names_it_and_no_other(void **state)
     fake_destroy(fake);
 }
 
+/* A segment between others comes while its log serves: reads of it wait, and nothing goes over its place. */
+static void segment_between_others_comes_and_is_read(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX];
+    struct leat_log_hole hole;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(8);
+    bases_of(fake, bases);
+    fake->keep_lost = fake->older_follow = fake->holes = true;
+    reopen(fake, 1 << 2 | 1 << 4 | 1 << 5, 0, evicted);
+    fake_settle(fake);
+    assert_true(leat_log_hole_find(fake->log, UINT64_MAX, &hole));
+    assert_int_equal(hole.behind->id.v, 6);
+    assert_int_equal(hole.first, 4);
+    assert_true(leat_log_hole_find(fake->log, 6, &hole));
+    assert_int_equal(hole.behind->id.v, 3);
+    assert_int_equal(hole.first, 2);
+    assert_false(leat_log_hole_find(fake->log, 3, &hole));
+    assert_null(leat_log_held(fake->log, 4));
+    unsigned done = 0;
+    struct leat_read read = {.from = {bases[4]},
+                             .max_bytes = 1,
+                             .disk_buffer = buffer,
+                             .disk_buffer_bytes = BUFFER_BYTES,
+                             .on_done = on_read_counted,
+                             .owner = &done};
+    leat_err rc = leat_log_read(fake->log, &read);
+    fake_settle(fake);
+    assert_int_equal(rc, LEAT_E_AGAIN);
+    assert_int_equal(done, 0);
+    for (unsigned id = 5; id >= 2; id--)
+        if (id != 3) assert_int_equal(leat_log_segment_add(fake->log, fake->lost[id]), LEAT_OK);
+    fake_settle(fake);
+    assert_int_equal(done, 1);
+    assert_int_equal(read.rc, LEAT_OK);
+    assert_int_equal(read.first.v, bases[4]);
+    if (read.pinned) leat_segment_unpin(read.pinned, &fake->post);
+    assert_false(leat_log_hole_find(fake->log, UINT64_MAX, &hole));
+    leat_log_older_done(fake->log);
+    leat_log_holes_end(fake->log);
+    for (uint64_t from = 0; from < bases[8]; from = read.next.v) {
+        read = (struct leat_read){.from = {from}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        assert_int_equal(read.first.v, from);
+    }
+    free(buffer);
+    fake_destroy(fake);
+}
+
+/* Retention goes as far as what is missing, which then is missing in front, and not over it; where offsets
+ * jumped it does. */
+static void retention_does_not_go_over_what_may_come(void **state)
+{
+    for (unsigned turn = 0; turn < 3; turn++) {
+        bool holes = turn > 0, jumped = turn == 2;
+        uint64_t bases[SEGMENTS_MAX];
+        struct fake *fake = log_of(8);
+        (void)state;
+        bases_of(fake, bases);
+        fake->older_follow = fake->holes = holes;
+        reopen(fake, 1 << 4, 0, false);
+        must_append(fake, 1, 100);
+        if (jumped) leat_log_hole_jumped(fake->log, 5);
+        leat_log_older_done(fake->log);
+        uint64_t behind = 0;
+        for (unsigned id = 5; id < 9; id++)
+            behind += leat_log_held(fake->log, id)->extent.bytes;
+        fake->log->options.settings.retention_bytes = (int64_t)behind;
+        for (int i = 0; i < 3; i++) {
+            leat_log_care(fake->log);
+            fake_settle(fake);
+        }
+        bool over = !holes || jumped;
+        struct leat_log_info info = info_of(fake);
+        assert_int_equal(info.first_segment, over ? 5 : 4);
+        assert_int_equal(info.first_offset, bases[over ? 5 : 4]);
+        assert_int_equal(info.missing_segments, over ? 0 : 1);
+        fake_destroy(fake);
+    }
+}
+
 /* It does not know where it ends: no offset is too high for it. */
 static void read_past_what_is_there_of_a_waiting_log_is_not_out_of_range(void **state)
 {
@@ -814,6 +896,9 @@ int main(void)
         cmocka_unit_test(read_in_an_accepted_loss_goes_on_behind_it),
         cmocka_unit_test(damage_and_holes_are_told_once),
         cmocka_unit_test(read_of_a_missing_segment_names_it_and_no_other),
+        cmocka_unit_test(segment_between_others_comes_and_is_read),
+        cmocka_unit_test_prestate(segment_between_others_comes_and_is_read, files),
+        cmocka_unit_test(retention_does_not_go_over_what_may_come),
         cmocka_unit_test(producer_after_an_accepted_loss_begins_anew),
         cmocka_unit_test(read_past_what_is_there_of_a_waiting_log_is_not_out_of_range),
         cmocka_unit_test(start_longer_than_a_block_is_believed_only_as_a_whole),

@@ -28,7 +28,8 @@ static inline void reopen(struct fake *fake, uint64_t lost, uint64_t jump, bool 
     struct leat_log_tail tail = {.next_segment = log->next_segment,
                                  .next_offset = log->next_offset + jump,
                                  .jumped = jump != 0,
-                                 .older_follow = fake->older_follow};
+                                 .older_follow = fake->older_follow,
+                                 .holes = fake->holes};
     fake_settle(fake);
     for (uint32_t i = 0; i < log->slot_count; i++) {
         struct leat_segment *seg = log_slot_at(log, i)->seg;
@@ -49,8 +50,13 @@ static inline void reopen(struct fake *fake, uint64_t lost, uint64_t jump, bool 
             segs[count++] = seg;
     }
     leat_log_destroy(&fake->log);
-    while (gone_count)
-        fake_forget(fake, gone[--gone_count]);
+    while (gone_count) {
+        struct leat_segment *seg = gone[--gone_count];
+        if (fake->keep_lost)
+            fake->lost[seg->id.v] = seg; /* they come later */
+        else
+            fake_forget(fake, seg);
+    }
     for (size_t i = 0; i < count && evicted; i++) {
         free(segs[i]->buffer);
         segs[i]->buffer = NULL;

@@ -1,6 +1,7 @@
 """Closed segments that rot on the disks of a running cluster: other nodes have them, and nobody is asked."""
 import json
 import struct
+import time
 
 from cluster import PATIENT, Cluster
 from recovery import owner
@@ -118,6 +119,61 @@ def test_what_was_in_memory_alone_comes_from_other_nodes():
     cluster.start()
     equal(cluster.consume('s'), lines + ['more'])
     equal(len([r for r in node.segments(stream) if r['segment'] == rows[0]['segment']]), 1, 'rows of the first')
+
+
+def test_what_a_damaged_row_named_comes_from_other_nodes():
+    """Between others: nobody else may take the log, and the others are not told to drop what the owner does not know."""
+    cluster, stream, lines, owns = filled(recovery='no', scrub='0')
+    node = cluster.nodes[owns]
+    rows = closed(node, stream)
+    check(len(rows) >= 8, 'closed segments', len(rows))
+    before = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in rows}
+    for each in cluster.nodes:
+        each.kill()
+    gone = [rows[1], rows[4], rows[5]]
+    for row in gone:
+        node.flip('catalogue', row['at'] + 40)
+    cluster.start()
+    equal(cluster.consume('s'), lines)
+    for behind in rows[2], rows[6]:
+        node.diary_wait(rf'log {stream}/0/0: what was missing here in front of segment {behind["segment"]} has come')
+    until(lambda: all_count(cluster), 'every copy counts')
+    there = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in closed(node, stream)}
+    equal({number: there.get(number) for number in before}, before, 'in their new places')
+    cluster.produce('s', ['more'])
+    for each in cluster.nodes:
+        each.kill()
+    # The row is readable again: there are two of one segment, and the log has it once.
+    node.flip('catalogue', gone[0]['at'] + 40)
+    cluster.start()
+    equal(cluster.consume('s'), lines + ['more'])
+    equal(len([r for r in node.segments(stream) if r['segment'] == gone[0]['segment']]), 1, 'rows of that segment')
+
+
+def test_what_a_damaged_row_named_is_waited_for_while_nodes_are_down():
+    cluster, stream, lines, owns = filled(recovery='no', scrub='0')
+    node = cluster.nodes[owns]
+    row = closed(node, stream)[3]
+    for each in cluster.nodes:
+        each.kill()
+    # No other node has it but one, and that one is away: a damaged row there, too.
+    other, away = (cluster.nodes[(owns + i) % 3] for i in (1, 2))
+    node.flip('catalogue', row['at'] + 40)
+    other.flip('catalogue', next(r for r in closed(other, stream) if r['segment'] == row['segment'])['at'] + 40)
+    for each in node, other:
+        each.launch()
+    for each in node, other:
+        each.ready_wait()
+    node.diary_wait(rf'log {stream}/0/0: segments {row["segment"]} to {row["segment"]} are not here')
+    reader = cluster.leat_start('consume', 's', '--until-end', which=[owns, cluster.nodes.index(other)])
+    time.sleep(5)
+    equal(reader.poll(), None, 'it waits')
+    away.launch()
+    away.ready_wait()
+    out, error = reader.communicate(timeout=WAIT_S)
+    equal(reader.returncode, 0, error.decode())
+    equal(out.decode().splitlines(), lines)
+    until(lambda: all_count(cluster), 'every copy counts')
 
 
 if __name__ == '__main__':

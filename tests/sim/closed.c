@@ -21,6 +21,7 @@ enum {
     TWO_PER_MILLE = 400,
     OWN_PER_MILLE = 800,  /* ... where mends are struck: only an owner mends */
     MEND_PER_MILLE = 600, /* of the writes and flushes of a mend */
+    ROWS_PER_MILLE = 400, /* of the seeds of clusters without recovery */
     REFUSED_LATE_MAX = 3, /* writes of a seed, when all else is healed */
     RESTART_US_MAX = 8 * 1000 * 1000,
     EQUAL_US_MAX = 120 * 1000 * 1000,
@@ -267,8 +268,99 @@ static enum sim_amid amid_mend(void *arg, const struct leat_disk_io *io)
     return amid;
 }
 
+/* ---- rows ----
+ *
+ * Which bytes a segment has, and where, is said by its row alone: damaged, it names nothing. Where its neighbours
+ * are there the log has a hole that only other nodes can fill. A row is read at a start, and who owns a log
+ * finds that it lacks something only where its node may come back: so it is clusters without recovery. */
+
+static bool has_own(const struct leat_store *store, struct leat_log_ref log, uint64_t segment)
+{
+    for (uint32_t row = 0; row < row_count(store); row++) {
+        const struct leat_held *held = closed_at(store, row);
+        if (held && held->seg.role != LEAT_SEGMENT_REPLICA && held->seg.id.v == segment &&
+            leat_log_ref_equal(held->seg.log, log))
+            return true;
+    }
+    return false;
+}
+
+static bool row_flip(struct sim_server *server)
+{
+    const struct leat_held *found[CANDIDATES_MAX];
+    struct scenario *scenario = server->scenario;
+    struct sim_server *other;
+    const struct leat_store *store = store_of(server);
+    unsigned count = 0;
+    uint32_t stream;
+    for (uint32_t row = 0; store && row < row_count(store) && count < CANDIDATES_MAX; row++) {
+        const struct leat_held *held = closed_at(store, row);
+        if (!held || held->seg.role == LEAT_SEGMENT_REPLICA || held->slot_shared || goes(held))
+            continue;
+        if (!sim_stream_of(scenario, held->seg.log.stream, &stream) ||
+            scenario->streams[stream].settings.copies < 2)
+            continue;
+        if (held->seg.id.v > 0 && has_own(store, held->seg.log, held->seg.id.v - 1) &&
+            has_own(store, held->seg.log, held->seg.id.v + 1) &&
+            held_elsewhere(scenario, &held->seg, server, NULL, &other))
+            found[count++] = held;
+    }
+    if (count == 0 || scenario->rot_count == SIM_ROTS_MAX) return false;
+    const struct leat_segment *seg = &found[sim_rng_below(&scenario->closed, count)]->seg;
+    uint64_t at = LEAT_BLOCK_BYTES + (uint64_t)seg->row * LEAT_ROW_BYTES +
+                  sim_rng_below(&scenario->closed, LEAT_ROW_BYTES);
+    if (!sim_disk_flip(server->disk, "catalogue", at,
+                       (unsigned)sim_rng_below(&scenario->closed, 8)))
+        return false;
+    scenario->rots[scenario->rot_count++] = (struct sim_rot){
+        .server = server, .log = seg->log, .segment = seg->id.v, .offset = at, .row = true};
+    sim_fault_struck(scenario->world, SIM_FAULT_ROW);
+    sim_trace(scenario->world,
+              "%s: a bit of the row of closed segment %llu of log id %u/%u/%u flips", server->name,
+              (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet, seg->log.log);
+    return true;
+}
+
+void sim_rows_strike(struct scenario *scenario)
+{
+    for (unsigned i = 0; scenario->rows_rot && i < scenario->server_count; i++)
+        (void)row_flip(&scenario->servers[i]);
+}
+
+void sim_rows_judge(struct scenario *scenario)
+{
+    for (unsigned i = 0; i < scenario->rot_count; i++) {
+        const struct sim_rot *rot = &scenario->rots[i];
+        const struct leat_store *store = store_of(rot->server);
+        if (rot->row && store && has_own(store, rot->log, rot->segment))
+            scenario->world->faults[SIM_FAULT_FILLED]++;
+    }
+}
+
+/* It dies with that: its process would write the row again. */
+static void row_due(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    struct sim_rng *rng = &scenario->closed;
+    if (scenario->faults_over) return;
+    struct sim_server *server = &scenario->servers[sim_rng_below(rng, scenario->server_count)];
+    if (row_flip(server)) sim_process_die(server->process, SIM_DEATH_KILL);
+    sim_world_at(world, world->now_us + sim_rng_between(rng, 1000, GAP_US_MAX), row_due, scenario);
+}
+
+void sim_rows_choose(struct scenario *scenario)
+{
+    if (scenario->recovery || scenario->server_count < 3) return;
+    sim_rng_init(&scenario->closed, scenario->world->seed, "rows");
+    scenario->rows_rot = sim_rng_chance(&scenario->closed, ROWS_PER_MILLE);
+}
+
 void sim_closed_start(struct scenario *scenario)
 {
+    if (scenario->rows_rot)
+        sim_world_at(scenario->world,
+                     scenario->world->now_us + sim_rng_between(&scenario->closed, 1000, GAP_US_MAX),
+                     row_due, scenario);
     if (!scenario->closed_rot) return;
     for (unsigned i = 0; i < scenario->server_count && scenario->mends_struck; i++)
         sim_disk_amid(scenario->servers[i].disk, amid_mend, &scenario->servers[i]);

@@ -48,7 +48,8 @@ static void streams_choose(struct scenario *scenario)
         }
         if (scenario->cord && copies == 1) copies = 2;
         /* Of clusters some have few logs: their segments fill up. */
-        bool few = scenario->closed_rot || (scenario->hard && sim_rng_chance(rng, 500));
+        bool few = scenario->closed_rot || scenario->rows_rot ||
+                   (scenario->hard && sim_rng_chance(rng, 500));
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
         stream->settings = (struct leat_stream_settings){
@@ -413,6 +414,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     sim_closed_strike(scenario, SIM_CLOSED_LAST);
     if (world->failure[0] || !last_trims(scenario)) return;
     phase(scenario, "the end of all nodes");
+    sim_rows_strike(scenario);
     sim_nodes_die(scenario);
     sim_deletes_start_anew(scenario);
     if (sim_nodes_ready(scenario, HEAL_US_MAX)) {
@@ -425,6 +427,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
             sim_world_run(world, world->now_us + LEFT_COMES_US, NULL);
         audit(scenario);
         deleted_is_gone(scenario);
+        sim_rows_judge(scenario);
     } else
         sim_stuck(scenario, "the cluster does not come back after all its nodes died");
 }
@@ -505,8 +508,10 @@ static void cluster_choose(struct scenario *scenario)
         scenario->world->rmem_slow_per_mille = (uint32_t)sim_rng_between(rng, 1, 10);
     if (scenario->hard && sim_rng_chance(rng, 500)) scenario->value_bytes = 1600;
     sim_damage_choose(scenario);
+    sim_rows_choose(scenario);
     cord_choose(scenario);
-    if (scenario->closed_rot) scenario->value_bytes = 1600; /* many segments are closed */
+    if (scenario->closed_rot || scenario->rows_rot)
+        scenario->value_bytes = 1600; /* many segments are closed */
     scenario->world->silent_power = true;
     scenario->move_per_mille =
         sim_rng_chance(rng, 500) ? (uint32_t)sim_rng_between(rng, 10, 500) : 0;

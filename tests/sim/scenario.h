@@ -177,6 +177,7 @@ struct scenario {
     uint32_t value_bytes;     /* of most records, at most */
     struct sim_rng closed;
     bool closed_rot; /* ... and of that only closed segments, which it has to make good by itself */
+    bool rows_rot;   /* of a cluster without recovery: rows of closed segments do, between others */
     bool scrubs;     /* its nodes look for damage by themselves */
     uint64_t audit_us; /* ... and owners ask as often for copies that are damaged; 0: as usual */
     bool mends_struck; /* something goes wrong while one is made good */
@@ -188,6 +189,7 @@ struct scenario {
         uint64_t segment, offset;
         char path[32];
         uint8_t byte;
+        bool row; /* it is its row that rotted */
     } rots[SIM_ROTS_MAX];
     unsigned rot_count;
     uint64_t
@@ -328,6 +330,13 @@ void sim_amid_count(struct sim_server *server);
 void sim_closed_start(struct scenario *scenario);
 /** So many of them rot now, of which others have whole copies; that many or fewer. */
 void sim_closed_strike(struct scenario *scenario, unsigned wanted);
+/** Where the seed has that, a row of a closed segment rots now on each machine, between others: all are about to
+ * die. */
+void sim_rows_strike(struct scenario *scenario);
+/** All was read: how many of these their owners have again. */
+void sim_rows_judge(struct scenario *scenario);
+/** Whether the seed has that. */
+void sim_rows_choose(struct scenario *scenario);
 /** All was read: how many of them are again as they were? Where nodes scrub, every copy is, in the end. */
 void sim_closed_judge(struct scenario *scenario);
 

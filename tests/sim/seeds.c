@@ -117,6 +117,7 @@ static void seeds_give(struct many *many, struct sim_job *job)
 static bool counts(const struct sim_setting *setting, int fault)
 {
     if (setting->nodes == 1) return fault < SIM_FAULTS_ONE_NODE;
+    if (fault == SIM_FAULT_ROW || fault == SIM_FAULT_FILLED) return !setting->recovery;
     return setting->hard || fault != SIM_FAULT_RMEM_SLOW;
 }
 

@@ -82,22 +82,24 @@ enum sim_fault {
     SIM_FAULT_MEND_ERROR,                      /* the disk refused a write or a flush of a mend */
     SIM_FAULT_MEND_POWER,                      /* the power went amid a mend's write or flush */
     SIM_FAULT_MEND_KILL,                       /* ... or its process was killed there */
-    SIM_FAULT_MENDED,                          /* no fault: it was written anew */
-    SIM_FAULT_RUNNING_DISK,                    /* ... or a bit flipped, while its node ran */
-    SIM_FAULT_STALE_DISK,                      /* a machine's disk was put back to what it was */
-    SIM_FAULT_EMPTY_DISK,                      /* a machine came back with an empty disk */
-    SIM_FAULT_EMPTY_VOTER,                     /* ... and is one of the coordinators */
-    SIM_FAULT_AMID_OPEN,                       /* a death while an answer to `open` was awaited */
-    SIM_FAULT_AMID_RESUME,                     /* ... while a parked segment was resumed */
-    SIM_FAULT_AMID_VERSION,                    /* ... while acks waited for a higher version */
-    SIM_FAULT_AMID_MOVE,                       /* ... while a streamlet was moved */
-    SIM_FAULT_AMID_RECOVERY,                   /* ... of the leader, in an attempt of recovery */
-    SIM_FAULT_LATE_WORD,    /* a leader was cut off with an entry of recovery on its way */
-    SIM_FAULT_COMMIT_LOST,  /* the power went with commits of a set on their way, behind others */
-    SIM_FAULT_DAMAGED_END,  /* bits of open segments flipped, the power gone and a machine away */
-    SIM_FAULT_DELETED,      /* no fault: a stream was deleted */
-    SIM_FAULT_DELETED_MOVE, /* ... while a streamlet of it was moved */
-    SIM_FAULT_DELETED_AWAY, /* ... while a node was away */
+    SIM_FAULT_ROW,           /* the row of a closed segment rotted, between others */
+    SIM_FAULT_FILLED,        /* no fault: its owner has it again */
+    SIM_FAULT_MENDED,        /* no fault: it was written anew */
+    SIM_FAULT_RUNNING_DISK,  /* ... or a bit flipped, while its node ran */
+    SIM_FAULT_STALE_DISK,    /* a machine's disk was put back to what it was */
+    SIM_FAULT_EMPTY_DISK,    /* a machine came back with an empty disk */
+    SIM_FAULT_EMPTY_VOTER,   /* ... and is one of the coordinators */
+    SIM_FAULT_AMID_OPEN,     /* a death while an answer to `open` was awaited */
+    SIM_FAULT_AMID_RESUME,   /* ... while a parked segment was resumed */
+    SIM_FAULT_AMID_VERSION,  /* ... while acks waited for a higher version */
+    SIM_FAULT_AMID_MOVE,     /* ... while a streamlet was moved */
+    SIM_FAULT_AMID_RECOVERY, /* ... of the leader, in an attempt of recovery */
+    SIM_FAULT_LATE_WORD,     /* a leader was cut off with an entry of recovery on its way */
+    SIM_FAULT_COMMIT_LOST,   /* the power went with commits of a set on their way, behind others */
+    SIM_FAULT_DAMAGED_END,   /* bits of open segments flipped, the power gone and a machine away */
+    SIM_FAULT_DELETED,       /* no fault: a stream was deleted */
+    SIM_FAULT_DELETED_MOVE,  /* ... while a streamlet of it was moved */
+    SIM_FAULT_DELETED_AWAY,  /* ... while a node was away */
     SIM_FAULT_HEAP,   /* no fault: what a node's heap takes grew or shrank, and its pool with it */
     SIM_FAULT_SHRUNK, /* ... a step of its memory went back to the kernel */
     SIM_FAULTS,
