@@ -312,8 +312,8 @@ def pause():
     select.select([], [], [], 0.01)
 
 
-def until(condition, what):
-    deadline = time.monotonic() + WAIT_S
+def until(condition, what, wait_s=WAIT_S):
+    deadline = time.monotonic() + wait_s
     while not (value := condition()):
         check(time.monotonic() < deadline, f'waited in vain: {what}')
         pause()
