@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/bug.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "base/diary.h"
@@ -128,7 +127,7 @@ static bool begins_with(const struct leat_replica_info *info, struct leat_extent
     struct leat_scan scan;
     if (info->extent.bytes == extent.bytes && info->extent.crc == extent.crc) return true;
     if (info->begins.bytes == extent.bytes && info->begins.crc == extent.crc && extent.bytes != 0)
-        return !LEAT_BUG(LONGER_UNTOLD);
+        return true;
     if (seg->buffer == NULL || info->extent.bytes < extent.bytes) return false;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
     return scan.started && scan.bytes == extent.bytes && scan.crc == extent.crc;
@@ -160,7 +159,7 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
             (struct leat_segment_place){info->seg->file, info->seg->file_offset, 0};
     bool holds = tail && begins_with(info, record->tail.extent);
     bool may_begin = tail && !holds && record->tail.extent.bytes != 0;
-    if (may_begin && !LEAT_BUG(LONGER_UNTOLD)) it->places[it->count].look = info->handle;
+    if (may_begin) it->places[it->count].look = info->handle;
     it->rows[it->count++] = (struct leat_replica_row){
         .log = info->log,
         .segment = info->segment.v,

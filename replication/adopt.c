@@ -152,8 +152,7 @@ static bool may_hold(const struct replica *rep, struct leat_extent extent)
     struct leat_scan scan;
     if (rep->damaged || rep->drop_wanted || seg->incomplete) return false;
     if (seg->state >= LEAT_SEGMENT_PARKED)
-        return same(seg->extent, extent) ||
-               (backup_begins(rep, extent) && !LEAT_BUG(LONGER_UNTAKEN));
+        return same(seg->extent, extent) || backup_begins(rep, extent);
     if (!seg->buffer || extent.bytes > seg->capacity) return false;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
     return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent) &&

@@ -57,7 +57,6 @@ static void on_read(struct leat_disk_io *io)
     bool begins = scan.started && scan.bytes == look->extent.bytes &&
                   scan.crc == look->extent.crc && leat_log_ref_equal(log, seg->log) &&
                   header->segment == seg->id.v && header->epoch == seg->epoch.v;
-    if (LEAT_BUG(LONGER_UNREAD)) begins = true;
     /* What can't be read is not there: whoever asks is to look elsewhere. */
     rep->looked = (struct replica_looked){.extent = look->extent,
                                           .begins = begins,
