@@ -568,8 +568,9 @@ struct leat_found_fate {
     struct leat_log_ref log;
     uint64_t segment, next_offset;
     enum leat_fate fate;
-    bool known; /* its stream is there */
-    bool twin;  /* another row is of the same segment, and this one's bytes never got to its file */
+    bool known;  /* its stream is there */
+    bool copied; /* ... and other nodes may have what is missing of it */
+    bool twin; /* another row is of the same segment, and this one's bytes never got to its file */
     bool tail_waits; /* a decided end, whose segment may be on another node, or a replica here */
 };
 struct leat_node {

@@ -5,6 +5,9 @@
 #include "base/mem.h"
 #include "broker/core.h"
 
+/* An operator who accepts a loss has them jump to a multiple of it: docs/recovery.md */
+static const uint64_t OFFSETS_OF_A_JUMP = UINT64_C(1) << 40;
+
 /* ---- marks ---- */
 
 static bool same_log(const struct leat_found *a, const struct leat_found *b)
@@ -12,7 +15,33 @@ static bool same_log(const struct leat_found *a, const struct leat_found *b)
     return leat_log_ref_equal(a->seg->log, b->seg->log);
 }
 
-static void marks_of_log(const struct leat_found *found, size_t count, struct leat_log_marks *marks)
+/* SUBTLE: another row of the same segment of the same log.
+ *  1. The power goes before segment 4 is flushed. Here that is the first one that is missing, so it is fetched
+ *     as an older one, into a row of its own.
+ *  2. The next start finds both. A log has each of its segments once.
+ * So where the row of one was damaged, another was fetched, and the first is readable again. */
+static const struct leat_found *twin_of(const struct leat_node *node,
+                                        const struct leat_found *found)
+{
+    const struct leat_found *end = node->found + node->found_count;
+    for (int side = -1; side <= 1; side += 2) {
+        const struct leat_found *other = found + side;
+        bool there = other >= node->found && other < end && same_log(other, found);
+        if (there && other->seg->id.v == found->seg->id.v) return other;
+    }
+    return NULL;
+}
+
+/* A whole one of that segment came from another node: where that ended says nothing of where the log does. */
+static bool is_replaced(const struct leat_node *node, const struct leat_found *found)
+{
+    const struct leat_found *twin = twin_of(node, found);
+    return twin != NULL && twin->kind == LEAT_FOUND_CLOSED &&
+           twin->seg->role != LEAT_SEGMENT_REPLICA;
+}
+
+static void marks_of_log(const struct leat_node *node, const struct leat_found *found, size_t count,
+                         struct leat_log_marks *marks)
 {
     const struct leat_found *mark = NULL;
     memset(marks, 0, sizeof *marks);
@@ -28,7 +57,7 @@ static void marks_of_log(const struct leat_found *found, size_t count, struct le
             marks->closed_next_offset = seg->next_offset;
             break;
         case LEAT_FOUND_MARK:
-            if (mark == NULL) mark = &found[i];
+            if (mark == NULL && !is_replaced(node, &found[i])) mark = &found[i];
             break;
         case LEAT_FOUND_LOST:
             marks->lost = true;
@@ -65,7 +94,7 @@ leat_err leat_found_marks(struct leat_node *node, struct leat_error *error)
         size_t end = i + 1;
         while (end < node->found_count && same_log(&node->found[i], &node->found[end]))
             end++;
-        marks_of_log(&node->found[i], end - i, &node->marks[node->mark_count++]);
+        marks_of_log(node, &node->found[i], end - i, &node->marks[node->mark_count++]);
         i = end;
     }
     return LEAT_OK;
@@ -146,27 +175,37 @@ static leat_err cut_nothing(const struct leat_found *found, enum leat_fate *out_
     return LEAT_OK;
 }
 
-/* SUBTLE: another row of the same segment of the same log.
- *  1. The power goes before segment 4 is flushed. Here that is the first one that is missing, so it is fetched
- *     as an older one, into a row of its own.
- *  2. The next start finds both. A log has each of its segments once.
- * So where the row of one was damaged, another was fetched, and the first is readable again. */
-static const struct leat_found *twin_of(const struct leat_node *node,
-                                        const struct leat_found *found)
-{
-    const struct leat_found *end = node->found + node->found_count;
-    for (int side = -1; side <= 1; side += 2) {
-        const struct leat_found *other = found + side;
-        bool there = other >= node->found && other < end && same_log(other, found);
-        if (there && other->seg->id.v == found->seg->id.v) return other;
-    }
-    return NULL;
-}
-
 static bool is_the_same(const struct leat_found *a, const struct leat_found *b)
 {
     return a->kind == b->kind && a->seg->extent.bytes == b->seg->extent.bytes &&
            a->seg->extent.crc == b->seg->extent.crc;
+}
+
+/* SUBTLE: a part of an older segment is not served where other nodes may have the whole of it.
+ *  1. The row of segment 4 says that it was being written, and its file is damaged in the middle; 5 to 7 are closed.
+ *  2. Served up to there, it counts as closed where that ends: readers of it go on with 5, and nobody tells them.
+ *  3. The other nodes are given copies of that part, as what the log has, and their whole ones count for nothing.
+ * So it is missing, and comes from them as the row of one that is damaged does. Not in front of a jump of offsets:
+ * there nobody names it, and what is left of it is what an operator left. */
+static bool is_on_others(const struct leat_node *node, const struct leat_found *found,
+                         const struct leat_found_fate *fate, const struct leat_tail_record *tail)
+{
+    if (!fate->copied || found->seg->id.v >= tail->segment) return false;
+    const struct leat_found *end = node->found + node->found_count, *next = found + 1;
+    while (next < end && same_log(next, found) && next->seg->id.v == found->seg->id.v)
+        next++;
+    bool there = next < end && same_log(next, found);
+    uint64_t behind = there ? next->seg->base_offset : tail->next_offset;
+    return behind / OFFSETS_OF_A_JUMP == found->scan.next_offset / OFFSETS_OF_A_JUMP;
+}
+
+/* Of two rows of one segment the one that a log which waits does not have. */
+static bool is_second(const struct leat_node *node, const struct leat_found *found)
+{
+    const struct leat_found *twin = twin_of(node, found);
+    if (twin == NULL) return false;
+    bool closed = found->kind == LEAT_FOUND_CLOSED, other = twin->kind == LEAT_FOUND_CLOSED;
+    return closed != other ? other : twin < found;
 }
 
 static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
@@ -181,6 +220,10 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
      * for ever, with all its bytes here. */
     if (decision->kind == LEAT_DECIDED_WAIT && (decision->left || fate->tail_waits))
         return cut_for_another(node, found, &fate->fate);
+    if (decision->kind == LEAT_DECIDED_WAIT && is_second(node, found)) {
+        fate->fate = LEAT_FATE_KEPT; /* a log has each of its segments once */
+        return LEAT_OK;
+    }
     if (decision->kind == LEAT_DECIDED_WAIT) return cut_nothing(found, &fate->fate);
     const struct leat_tail_record *tail = &decision->tail;
     bool none = tail->segment == UINT64_MAX;
@@ -195,7 +238,7 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
         }
         return LEAT_OK;
     }
-    if (found->kind != LEAT_FOUND_LOST) twin = NULL;
+    if (found->kind != LEAT_FOUND_LOST && seg->id.v == tail->segment) twin = NULL;
     fate->twin = twin != NULL;
     if (twin != NULL && twin->kind == LEAT_FOUND_CLOSED) {
         fate->fate = LEAT_FATE_GONE;
@@ -215,6 +258,8 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
         return leat_store_forget(node->store, seg);
     }
     /* Older and damaged: what is missing of it makes its own offsets unavailable, no more. */
+    fate->fate = LEAT_FATE_KEPT;
+    if (seg->state == LEAT_SEGMENT_OPEN && is_on_others(node, found, fate, tail)) return LEAT_OK;
     return cut_nothing(found, &fate->fate);
 }
 
@@ -226,6 +271,8 @@ void leat_found_fates(struct leat_node *node)
         const struct leat_stream *stream = leat_stream_find(&node->cores[0], ref.stream);
         bool known = stream != NULL && !stream->deleted;
         node->fates[i].known = known;
+        node->fates[i].copied = known && node->options.cluster.node_address != NULL &&
+                                stream->desc->settings.copies > 1;
         node->fates[i].tail_waits = known && leat_adopt_awaits_tail(node, stream, ref);
     }
 }
