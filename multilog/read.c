@@ -102,12 +102,51 @@ static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint3
     return read_end(read, LEAT_E_DAMAGED);
 }
 
+/* What there is of it ends before the next one begins, and it is not known that an operator gave up what was there. */
+static bool ends_short(const struct leat_log *log, const struct log_slot *slot)
+{
+    const struct log_slot *after = log_slot_find(log, slot->seg->id.v + 1);
+    return slot->closed && after && after->joint != LOG_JOINT_JUMPED &&
+           after->seg->base_offset > slot->seg->next_offset;
+}
+
+static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct log_slot *after,
+                           bool *out_jumped);
+
+/* SUBTLE: offsets are not passed over because the next segment is there.
+ *  1. The row of segment 4 says that it was being written; a start finds its file damaged in the middle, and what is
+ *     valid of it counts as closed. 5 to 7 are whole.
+ *  2. A reader comes to where that ends, and would go on with 5.
+ * It is told, once. Where 5 names no predecessor an operator gave up what was there, and it goes on. */
+static leat_err read_short(struct leat_log *log, struct leat_read *read, struct log_slot *slot)
+{
+    struct leat_segment *seg = slot->seg;
+    struct log_slot *after = log_slot_find(log, seg->id.v + 1);
+    bool jumped = false;
+    leat_err rc = joint_look(log, read, after, &jumped);
+    if (rc == LEAT_E_AGAIN) return rc;
+    if (rc != LEAT_OK) return read_end(read, rc);
+    if (jumped) return read_step(log, read);
+    if (!slot->damage_told)
+        leat_diary_error(
+            "log %u/%u/%u of %s: segment %llu is damaged at %u: offsets %llu to %llu are not there",
+            log->options.ref.stream, log->options.ref.streamlet, log->options.ref.log,
+            log->stream_name, (unsigned long long)seg->id.v, seg->extent.bytes,
+            (unsigned long long)seg->next_offset, (unsigned long long)after->seg->base_offset - 1);
+    slot->damage_told = true;
+    read->segment = seg->id.v;
+    log_read_place_set(read, seg->extent.bytes);
+    read->next.v = after->seg->base_offset;
+    return read_end(read, LEAT_E_DAMAGED);
+}
+
 /* The walk has ended within this segment. */
 static leat_err read_walked(struct leat_log *log, struct leat_read *read,
                             const struct leat_segment *seg, enum log_walk_end end, uint32_t at)
 {
     if (end == LOG_WALK_DAMAGED) return read_damaged(log, read, at);
-    bool closed = log_slot_find(log, seg->id.v)->closed;
+    struct log_slot *slot = log_slot_find(log, seg->id.v);
+    bool closed = slot->closed;
     if (read->by_position && !read->boundary && read->position.position > at) {
         /* The segment goes on to there, and all of it is acked: a flipped offset ended the walk. */
         if (closed && seg->next_offset <= log_acked(log)) return read_damaged(log, read, at);
@@ -117,7 +156,7 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
     bool over = at == seg->extent.bytes && closed;
     if (read->iov_count) {
         hint_put(log, read);
-        if (over && read->next.v == seg->next_offset)
+        if (over && read->next.v == seg->next_offset && !ends_short(log, slot))
             read->next_position =
                 (struct leat_position){log_group_of(seg->id.v + 1), seg->id.v + 1, 0};
         return read_end(read, LEAT_OK);
@@ -131,6 +170,7 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
         return read_nothing(log, read);
     }
     if (!read->by_position && !read->by_time) return read_damaged(log, read, at);
+    if (!read->by_time && ends_short(log, slot)) return read_short(log, read, slot);
     /* Nothing left here: go on in the next segment. */
     read->position = (struct leat_position){log_group_of(seg->id.v + 1), seg->id.v + 1, 0};
     return read_step(log, read);
@@ -494,6 +534,7 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
             if ((after ? after->seg->id.v : log->next_segment) != seg->id.v + 1)
                 return read_hole(log, read, seg->id.v + 1);
             if (!after) return read_nothing(log, read);
+            if (ends_short(log, slot)) return read_short(log, read, slot);
             read->from.v = after->seg->base_offset;
             continue;
         }

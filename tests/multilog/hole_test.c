@@ -862,6 +862,65 @@ static void start_longer_than_a_block_is_believed_only_as_a_whole(void **state)
     }
 }
 
+/* Where a batch begins behind the middle, as a start cuts what it finds damaged there: closed, and no longer. */
+static uint32_t cut_in_the_middle(struct leat_segment *seg)
+{
+    uint32_t at = 0;
+    for (;;) {
+        const struct leat_entry *entry = (const void *)((const uint8_t *)seg->buffer + at);
+        if (entry->type == LEAT_ENTRY_BATCH && at > seg->extent.bytes / 2) {
+            seg->next_offset = entry->base_offset;
+            break;
+        }
+        at += leat_entry_bytes(entry->payload_bytes);
+    }
+    seg->extent.bytes = at;
+    return at;
+}
+
+/* Of an older segment only a part is left, and the next one is there: no reader goes on there without a word. */
+static void segment_of_which_a_part_is_left_is_named(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX];
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    fake_settle(fake);
+    struct leat_segment *cut = log_slot_find(fake->log, 2)->seg;
+    uint32_t end = cut_in_the_middle(cut);
+    uint64_t left = cut->next_offset;
+    assert_true(bases[2] < left && left < bases[3]);
+    reopen(fake, 0, 0, evicted);
+    for (uint64_t from = bases[2]; from < left;) {
+        struct leat_read read = {.from = {from}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        assert_true(read.next.v > from && read.next.v <= left);
+        from = read.next.v;
+    }
+    for (uint64_t from = left; from < bases[3];
+         from += bases[3] - 1 - left) { /* the first and the last */
+        struct leat_read read = {.from = {from}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+        assert_int_equal(read.next.v, bases[3]);
+        assert_int_equal(read.next_position.segment, 2);
+        assert_int_equal(read.next_position.position, end);
+        if (from == bases[3] - 1) break;
+    }
+    struct leat_position place = {0, 2, 0};
+    struct leat_read read = {.by_position = true, .position = place};
+    while (read.position.segment == 2 && read_once(fake, &read, buffer) == LEAT_OK)
+        read = (struct leat_read){.by_position = true, .position = read.next_position};
+    assert_int_equal(read.rc, LEAT_E_DAMAGED);
+    assert_int_equal(read.next_position.position, end);
+    assert_int_equal(read.next.v, bases[3]);
+    read = (struct leat_read){.from = {bases[3]}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    assert_int_equal(read.first.v, bases[3]);
+    free(buffer);
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     void *files = (void *)1;
@@ -898,6 +957,8 @@ int main(void)
         cmocka_unit_test(read_of_a_missing_segment_names_it_and_no_other),
         cmocka_unit_test(segment_between_others_comes_and_is_read),
         cmocka_unit_test_prestate(segment_between_others_comes_and_is_read, files),
+        cmocka_unit_test(segment_of_which_a_part_is_left_is_named),
+        cmocka_unit_test_prestate(segment_of_which_a_part_is_left_is_named, files),
         cmocka_unit_test(retention_does_not_go_over_what_may_come),
         cmocka_unit_test(producer_after_an_accepted_loss_begins_anew),
         cmocka_unit_test(read_past_what_is_there_of_a_waiting_log_is_not_out_of_range),

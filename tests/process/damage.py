@@ -223,6 +223,27 @@ def test_closed_segment_damaged_is_named_at_first_read():
     equal(server.values('hurt', '--from', after)[-1], 'more')
 
 
+def test_segment_of_which_a_part_is_left_is_named():
+    """Its row says that it was being written: what is valid of it is served, and nobody goes on behind it without a word."""
+    server, closed = closed_segments()
+    row = closed[2]
+    batch = batches(server, row)[len(batches(server, row)) // 2]
+    server.row_open(row)
+    server.segment_flip(row, batch[1] + 32 + 80)
+    for _ in range(2):
+        server.start()
+        done = server.leat('consume', 'hurt', '--until-end', code=1)
+        check_in('damaged', done.stderr)
+        check_in(f'--from {row["next"]}', done.stderr)
+        left = len(done.stdout.splitlines())  # up to the trailer in front of that batch, which is one of several
+        check(row['base'] < left <= batch[3], 'what is left ends in front of the damage', left, row, batch)
+        equal(done.stdout.splitlines(), server.wanted[:left], 'what lies before')
+        check(re.search(rf'segment {row["segment"]} is damaged at \d+: offsets {left} to {row["next"] - 1} are not there',
+                        server.diary()), server.diary())
+        equal(server.values('hurt', '--from', row['next']), server.wanted[row['next']:], 'what lies behind')
+        server.stop()
+
+
 def test_closed_segment_damaged_is_named_by_the_scrub():
     server, closed = closed_segments()
     row = closed[3]

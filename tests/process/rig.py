@@ -29,6 +29,7 @@ WAIT_S = int(os.environ.get('LEAT_WAIT_S', 60))  # for anything; reached only by
 DIARY_LINES = 40  # of each node that a failure shows: more pushes its message out of sight
 
 ROW_BYTES, BLOCK_BYTES, SLOT_UNIT = 128, 4096, 16384
+ROW_STATE_AT, ROW_FLAGS_AT, ROW_EXTENT_AT, FLUSHED = 4, 6, 44, 1
 RESERVED, OPEN, PARKED, CLOSED = 1, 2, 3, 4  # states of a row: store/segment.h
 
 
@@ -251,6 +252,18 @@ class Server:
         return sorted((r for r in self.rows() if r['stream'] == stream_id and
                        r['streamlet'] == streamlet and (log is None or r['log'] == log)),
                       key=lambda r: (r['log'], r['segment']))
+
+    def row_open(self, row):
+        """As it was while the segment was written."""
+        with open(self.path('catalogue'), 'r+b') as file:
+            file.seek(row['at'])
+            said = bytearray(file.read(ROW_BYTES))
+            said[ROW_STATE_AT] = OPEN
+            said[ROW_FLAGS_AT] &= ~FLUSHED
+            struct.pack_into('<II', said, ROW_EXTENT_AT, 0, 0)
+            struct.pack_into('<I', said, 0, crc32c(struct.pack('<I', row['number']) + said[4:]))
+            file.seek(row['at'])
+            file.write(said)
 
     def segment_flip(self, row, at, count=1):
         self.flip(os.path.join('store', str(row['file'])), row['unit'] * SLOT_UNIT + at, count)

@@ -5,10 +5,7 @@ import time
 
 from cluster import PATIENT, Cluster
 from recovery import owner
-from rig import CLOSED, OPEN, ROW_BYTES, SLOT_UNIT, WAIT_S, check, crc32c, equal, main, until
-
-FLUSHED = 1
-ROW_STATE_AT, ROW_FLAGS_AT, ROW_EXTENT_AT = 4, 6, 44
+from rig import CLOSED, FLUSHED, ROW_BYTES, ROW_FLAGS_AT, SLOT_UNIT, WAIT_S, check, crc32c, equal, main, until
 
 
 def closed(node, stream):
@@ -176,19 +173,6 @@ def test_what_a_damaged_row_named_is_waited_for_while_nodes_are_down():
     until(lambda: all_count(cluster), 'every copy counts')
 
 
-def opened_row(node, row):
-    """The row as it was while the segment was written."""
-    with open(node.path('catalogue'), 'r+b') as file:
-        file.seek(row['at'])
-        said = bytearray(file.read(ROW_BYTES))
-        said[ROW_STATE_AT] = OPEN
-        said[ROW_FLAGS_AT] &= ~FLUSHED
-        struct.pack_into('<II', said, ROW_EXTENT_AT, 0, 0)
-        struct.pack_into('<I', said, 0, crc32c(struct.pack('<I', row['number']) + said[4:]))
-        file.seek(row['at'])
-        file.write(said)
-
-
 def test_an_older_segment_that_was_being_written_and_is_damaged_comes_from_other_nodes():
     """Its row says that it is open, its file has a part of it: that part is not served as the whole."""
     cluster, stream, lines, owns = filled(recovery='no', scrub='0')
@@ -201,7 +185,7 @@ def test_an_older_segment_that_was_being_written_and_is_damaged_comes_from_other
     # In the middle: more was acknowledged. The last entry: nothing behind it says so.
     torn = {rows[2]['segment']: rows[2]['extent'] // 2, rows[5]['segment']: rows[5]['extent'] - 8}
     for row in rows[2], rows[5]:
-        opened_row(node, row)
+        node.row_open(row)
         node.segment_flip(row, torn[row['segment']])
     cluster.start()
     equal(cluster.consume('s'), lines)
