@@ -13,6 +13,7 @@
 #include "broker/collect.h"
 #include "broker/confirm.h"
 #include "broker/handover.h"
+#include "broker/heap.h"
 #include "broker/members.h"
 #include "broker/move.h"
 #include "broker/node.h"
@@ -590,8 +591,9 @@ struct leat_node {
     struct leat_mail crashed_mail;
     uint64_t started_us;
     uint64_t pool_bytes, copies_bytes, writer_bytes_max;
-    _Atomic uint64_t logs_making;      /* of streams that are asked for and not here yet */
-    uint64_t heap_most_bytes;          /* since it was last trimmed; the store's */
+    _Atomic uint64_t logs_making; /* of streams that are asked for and not here yet */
+    uint64_t heap_most_bytes;     /* since it was last trimmed; the store's */
+    struct leat_heap_wait heap_wait;
     uint64_t heap_room_bytes;          /* for logs and what is stored, beside a whole pool */
     struct leat_inherited **inherited; /* node.c's */
     size_t inherited_count;
@@ -650,8 +652,6 @@ leat_err leat_node_file_write(struct leat_node *node, const char *name, struct l
 leat_err leat_node_boot_begin(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 /** It has come up, as the coordinators have it: keep that, durably. Thread: store; blocks. */
 leat_err leat_node_boot_taken(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
-/** What the heap takes for logs and what is stored beyond the room that is theirs. Thread: any. */
-uint64_t leat_node_heap_over(const struct leat_node *node);
 /** Memory that is not the pool's; see docs/operations.md. */
 uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
                             uint64_t *out_frame_bytes_per_core);

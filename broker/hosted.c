@@ -120,7 +120,7 @@ static uint64_t park_after_us(const struct leat_core *core)
 {
     uint64_t wanted = core->node->options.park_after_us;
     if (wanted == 0) wanted = LEAT_NODE_PARK_AFTER_US;
-    bool pressed = room_is_short(core);
+    bool pressed = room_is_short(core) || leat_node_heap_wanted(core->node, leat_core_now(core));
     return pressed && wanted > LEAT_NODE_PARK_PRESSED_US ? LEAT_NODE_PARK_PRESSED_US : wanted;
 }
 

@@ -29,7 +29,6 @@ enum {
     FRAMES_BYTES_MAX = 64 * MIB,
     DOOR_BYTES_MIN = 4 * MIB,
     DOOR_BYTES_MAX = 64 * MIB,
-    HEAP_TRIM_BYTES = 16 * MIB, /* freed logs' that the heap may keep for itself */
 };
 
 uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
@@ -89,26 +88,6 @@ uint64_t leat_node_heap_room(uint64_t memory_bytes, uint32_t cores)
     /* What is no whole step of the pool is theirs, too. */
     return OVERHEAD_CATALOGUE_BYTES + pool_share(memory_bytes, cores) -
            leat_node_pool_bytes(memory_bytes, cores);
-}
-
-uint64_t leat_node_heap_over(const struct leat_node *node)
-{
-    const struct leat_node_options *options = &node->options;
-    uint64_t bytes = options->heap_bytes != NULL ? options->heap_bytes(options->heap_ctx) : 0;
-    return bytes > node->heap_room_bytes ? bytes - node->heap_room_bytes : 0;
-}
-
-static uint64_t node_less_bytes(void *owner)
-{
-    struct leat_node *node = owner;
-    uint64_t bytes = node->options.heap_bytes(node->options.heap_ctx);
-    if (bytes > node->heap_most_bytes) node->heap_most_bytes = bytes;
-    /* Before the pool grows into it. */
-    if (node->options.heap_trim != NULL && bytes + HEAP_TRIM_BYTES < node->heap_most_bytes) {
-        node->options.heap_trim(node->options.heap_ctx);
-        node->heap_most_bytes = bytes;
-    }
-    return bytes > node->heap_room_bytes ? bytes - node->heap_room_bytes : 0;
 }
 
 uint64_t leat_node_own_pool_bytes(uint64_t pool_bytes, bool clustered)
@@ -263,7 +242,7 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
             options->flush_delay_us ? options->flush_delay_us : LEAT_NODE_FLUSH_DELAY_US,
         .scrub_bytes_per_second = options->scrub_bytes_per_second,
         .events = {node_on_evict_wanted, node_on_flushed, node_on_damaged},
-        .less_bytes = options->heap_bytes != NULL ? node_less_bytes : NULL,
+        .less_bytes = options->heap_bytes != NULL ? leat_node_pool_less : NULL,
         .owner = node,
         .cpu_ns = options->cluster.thread_cpu_ns,
     };

@@ -78,6 +78,7 @@ static leat_err open_backup(struct leat_core *core, const struct leat_rep_net *n
         .cpu = {node->options.cluster.thread_cpu_ns, NULL},
         .writer_bytes_max = node->writer_bytes_max,
         .writers_bytes_max = node->copies_bytes,
+        .less_bytes = leat_node_copies_less,
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);
     return leat_backup_create(&options, &core->replicate.backup);

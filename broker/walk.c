@@ -182,11 +182,17 @@ static void logs_make(struct leat_core *core, struct leat_stream *stream)
                 leat_takeover_ask(core, begun, desc->settings.logs);
                 continue;
             }
-            leat_err rc = leat_hosted_create(core, stream, ref, desc->streamlets[s].epoch, NULL, 0,
-                                             &empty, &hosted);
+            const bool room = leat_node_heap_admits(core->node, leat_core_now(core));
+            leat_err rc = LEAT_E_AGAIN;
+            if (room)
+                rc = leat_hosted_create(core, stream, ref, desc->streamlets[s].epoch, NULL, 0,
+                                        &empty, &hosted);
             if (rc == LEAT_OK) continue;
+            if (!room && !stream->logs_missing && !told)
+                leat_diary_info("logs of stream \"%s\" wait for memory that segments give back",
+                                desc->name);
             stream->logs_missing = core->logs_missing = true;
-            if (!told)
+            if (room && !told)
                 leat_diary_error("stream \"%s\", streamlet %u, log %u can't be made: %s; it is "
                                  "tried again every second",
                                  desc->name, s, q, leat_err_text(rc));

@@ -218,6 +218,9 @@ struct leat_backup_options {
     /* For all of them, but that each gets one step; of it each has the same share, and at most
      * half. 0: no limit but each one's. */
     uint64_t writers_bytes_max;
+    /** By how much less than writers_bytes_max it has to be now: steps that are there stay, none comes. arg. NULL:
+     * by nothing. */
+    uint64_t (*less_bytes)(void *arg);
     /* 0: defaults */
     uint64_t unflushed_seconds; /* bytes not yet in files: at most what the disk takes in so long
                                    (10), never less than 512 MiB */

@@ -53,6 +53,9 @@ static bool may_grow(const struct backup_writer *writer)
     const struct leat_backup *backup = writer->backup;
     uint64_t most = backup->options.writers_bytes_max, grown = 0, writers = 2;
     if (!most || !writer->arena.grown_bytes) return true;
+    uint64_t less =
+        backup->options.less_bytes ? backup->options.less_bytes(backup->options.arg) : 0;
+    most = less < most ? most - less : 0;
     unsigned live = 0;
     for (const struct leat_list *it = backup->writers.next; it != &backup->writers; it = it->next) {
         const struct backup_writer *other = LEAT_CONTAINER(it, const struct backup_writer, link);

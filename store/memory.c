@@ -402,6 +402,8 @@ void leat_memory_step(struct leat_store *store, uint64_t now_us)
     favour_step(store, now_us);
     serve_waits(store);
     const struct leat_keep *keep = oldest(store);
+    /* What else takes memory looks at what the pool has, not at what it may have. */
+    if (store->options.less_bytes && leat_pool_can_grow(&store->pool)) limit_step(store);
     bool impatient = keep && now_us >= keep->asked_us + LEAT_STORE_GROW_PATIENCE_US;
     bool slowly = !impatient && leat_pool_prefers_recycling(&store->pool, store->cached_bytes +
                                                                               store->asked_bytes);

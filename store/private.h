@@ -367,6 +367,7 @@ struct leat_store {
     size_t complaint_count; /* may exceed LEAT_STORE_COMPLAINTS_MAX: then only counted */
 
     /* usage: written by the store with relaxed order, read by anyone */
+    _Atomic bool usage_kept;
     _Atomic uint64_t usage_limit, usage_memory, usage_grown, usage_disk, usage_segments;
     _Atomic uint64_t usage_arenas_limit, usage_arenas, usage_arenas_grown, usage_arenas_dirty,
         usage_flush_speed, usage_zeroing, usage_flush;

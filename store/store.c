@@ -66,7 +66,11 @@ static void usage_step(struct leat_store *store)
 {
     atomic_store_explicit(&store->usage_limit, store->pool.limit_bytes, memory_order_relaxed);
     atomic_store_explicit(&store->usage_memory, leat_pool_used(&store->pool), memory_order_relaxed);
-    atomic_store_explicit(&store->usage_grown, store->pool.added_bytes, memory_order_relaxed);
+    uint64_t moving = store->pool.growing ? LEAT_ARENA_STEP_BYTES : 0;
+    atomic_store_explicit(&store->usage_grown, store->pool.added_bytes + moving,
+                          memory_order_relaxed);
+    atomic_store_explicit(&store->usage_kept, store->pool.keeps || !store->pool.arena->shrink,
+                          memory_order_relaxed);
     atomic_store_explicit(&store->usage_disk,
                           store->slots.disk_bytes + leat_catalogue_bytes(&store->cat),
                           memory_order_relaxed);
@@ -264,6 +268,7 @@ void leat_store_usage(const struct leat_store *store, struct leat_store_usage *o
     *out_usage = (struct leat_store_usage){
         .memory_limit = atomic_load_explicit(&store->usage_limit, memory_order_relaxed),
         .memory_used = atomic_load_explicit(&store->usage_memory, memory_order_relaxed),
+        .memory_kept = atomic_load_explicit(&store->usage_kept, memory_order_relaxed),
         .memory_grown = atomic_load_explicit(&store->usage_grown, memory_order_relaxed),
         .disk_bytes = atomic_load_explicit(&store->usage_disk, memory_order_relaxed),
         .segments = atomic_load_explicit(&store->usage_segments, memory_order_relaxed),

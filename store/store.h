@@ -161,7 +161,8 @@ struct leat_store_options {
      * leat_store_found_done(). NULL: nobody wants to know. */
     void (*on_inherited_free)(void *owner, size_t index);
     /** By how much the pool has to be smaller than memory_bytes now: what else takes memory that was
-     * not foreseen. In whole steps, and never below one. Asked every second. NULL: never. Store's thread. */
+     * not foreseen. In whole steps, and never below one. Asked every second, and before it grows. NULL: never.
+     * Store's thread. */
     uint64_t (*less_bytes)(void *owner);
     void *owner;
     uint64_t (*cpu_ns)(void *); /* of the calling thread, for the accounts; NULL: none */
@@ -251,8 +252,9 @@ void leat_store_complaints(const struct leat_store *store,
 enum { LEAT_STORE_COMPLAINTS_MAX = 64 };
 
 struct leat_store_usage {
-    uint64_t memory_limit, memory_used, /* the limit as it is now */
-        memory_grown, disk_bytes, segments;
+    uint64_t memory_limit, memory_used,     /* the limit as it is now */
+        memory_grown, disk_bytes, segments; /* grown: with a step that comes or goes */
+    bool memory_kept;                       /* no step of it is ever given back */
     /* replicas */
     uint64_t arenas_limit, arenas_used, arenas_grown; /* used: buffers given out */
     uint64_t arenas_dirty;                            /* of them: not yet in files */

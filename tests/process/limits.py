@@ -310,6 +310,7 @@ def test_memory_budget_with_thousands_of_logs():
         done = server.leat('stream', 'create', 'busy', '--streamlets', 15000, '--logs', 2, code=1)
         check_in('exists', done.stderr)
         server.leat('stream', 'create', 'many', '--streamlets', 6000, '--logs', 2, '--durability', 'memory')
+        server.diary_wait('logs of stream "many" wait for memory that segments give back')
         server.diary_wait('memory for segments: 64 MiB of 128')
         server.leat('bench', 'append', '--stream', 'many', '--streamlets', 6000, '--logs', 2, '--durability', 'memory',
                     '--producers', 2, '--records', 240_000, '--batch-records', 10, '--json', '-', timeout=300)

@@ -1,5 +1,6 @@
 /* What the nodes' heaps take beside their pools. All of them share this process' heap, so it is a figure of the
  * world, which goes up and down; with it go the limits of the pools. */
+#include "broker/core.h"
 #include "store/private.h"
 #include "tests/sim/scenario.h"
 
@@ -22,6 +23,7 @@ uint64_t sim_budget_bytes(void *ctx)
 struct ballast {
     struct leat_store *store;
     unsigned boots, count;
+    uint64_t asked_us; /* when a log of it last found no room, as seen */
     struct {
         uint8_t *buffer;
         uint32_t capacity;
@@ -32,6 +34,15 @@ static struct ballast ballasts[SIM_SERVERS_MAX];
 static bool runs(const struct sim_server *server)
 {
     return server->process && server->process->alive && server->ready && !server->stopping;
+}
+
+/* Have logs waited for memory since this was last looked at? */
+static void logs_look(struct ballast *ballast, const struct sim_server *server)
+{
+    uint64_t asked_us = atomic_load(&server->node->heap_wait.asked_us);
+    if (asked_us > ballast->asked_us)
+        sim_fault_struck(server->scenario->world, SIM_FAULT_LOGS_WAIT);
+    ballast->asked_us = asked_us;
 }
 
 static void ballast_give(struct ballast *ballast, struct sim_server *server)
@@ -78,6 +89,7 @@ static void change(struct sim_world *world, struct sim_event *event)
     bool none = scenario->faults_over || sim_rng_chance(&scenario->heap, BUDGET_NONE_PER_MILLE);
     for (unsigned i = 0; i < scenario->server_count; i++) {
         struct sim_server *server = &scenario->servers[i];
+        if (runs(server)) logs_look(&ballasts[i], server);
         ballast_give(&ballasts[i], server);
         if (none && !scenario->faults_over && runs(server)) ballast_take(&ballasts[i], server);
     }
@@ -99,5 +111,7 @@ void sim_budget_choose(struct scenario *scenario)
     sim_rng_init(&scenario->heap, world->seed, "heap");
     if (!sim_rng_chance(&scenario->heap, BUDGET_PER_MILLE)) return;
     scenario->budget = true;
+    for (unsigned i = 0; i < SIM_SERVERS_MAX; i++)
+        ballasts[i].asked_us = 0;
     sim_world_at(world, world->now_us + 100000, change, scenario);
 }

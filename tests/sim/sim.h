@@ -102,6 +102,7 @@ enum sim_fault {
     SIM_FAULT_DELETED_AWAY,  /* ... while a node was away */
     SIM_FAULT_HEAP,   /* no fault: what a node's heap takes grew or shrank, and its pool with it */
     SIM_FAULT_SHRUNK, /* ... a step of its memory went back to the kernel */
+    SIM_FAULT_LOGS_WAIT, /* ... logs waited for one */
     SIM_FAULTS,
 };
 const char *sim_fault_name(enum sim_fault fault);

@@ -89,6 +89,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_DELETED_AWAY] = "deleted_while_away",
     [SIM_FAULT_HEAP] = "heap_changed",
     [SIM_FAULT_SHRUNK] = "pool_shrunk",
+    [SIM_FAULT_LOGS_WAIT] = "logs_waited_for_memory",
 };
 
 const char *sim_fault_name(enum sim_fault fault)

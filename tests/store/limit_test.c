@@ -88,6 +88,7 @@ static void limit_lowered_gives_a_step_back_and_raised_grows_again(void **state)
     pass(bench, 20);
     assert_int_equal(bench->world.shrinks, 0);
 
+    assert_false(usage_of(bench).memory_kept);
     less = 1; /* one byte takes a whole step */
     pass(bench, 30);
     assert_int_equal(bench->world.shrinks, 1);
@@ -183,6 +184,32 @@ static void killed_while_a_step_goes_back_nothing_is_lost(void **state)
     assert_true(before && after);
 }
 
+/* Goal: what the pool may have is asked before it grows, not once a second: others have taken it meanwhile, and
+ * reckon with what the pool has. */
+static void limit_is_asked_before_each_step(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_limited(45);
+    large(bench);
+    assert_int_equal(usage_of(bench).memory_grown, STEP);
+    less = 1;
+    for (int i = 1; i < LARGE_IN_STEP; i++)
+        large(bench);
+    struct mine *waits = reserve(bench, LEAT_DURABILITY_MEMORY, 1, LARGE);
+    for (int i = 0; i < 10; i++) {
+        fake_pass(&bench->world, 10000);
+        assert_int_equal(bench->world.arena.grown_bytes, STEP);
+        assert_int_equal(usage_of(bench).memory_grown, STEP);
+    }
+    assert_true(waits->busy);
+    less = 0;
+    pass(bench, 30);
+    assert_false(waits->busy);
+    assert_int_equal(waits->rc, LEAT_OK);
+    assert_int_equal(usage_of(bench).memory_grown, 2 * STEP);
+    bench_free(bench);
+}
+
 /* Goal: an arena that keeps its steps is asked once, and used as before when the limit is raised. */
 static bool refused;
 static void keep_step(void *ctx, struct leat_arena_grow *grow)
@@ -206,6 +233,7 @@ static void limit_lowered_where_the_arena_keeps_its_steps(void **state)
     less = 1;
     pass(bench, 30);
     assert_true(refused);
+    assert_true(usage_of(bench).memory_kept);
     assert_int_equal(bench->world.arena.grown_bytes, 2 * STEP);
     assert_true(usage_of(bench).memory_used <= STEP);
     less = 0;
@@ -225,6 +253,7 @@ int main(void)
         cmocka_unit_test(limit_lowered_gives_a_step_back_and_raised_grows_again),
         cmocka_unit_test(limit_lowered_leaves_open_segments_alone),
         cmocka_unit_test(killed_while_a_step_goes_back_nothing_is_lost),
+        cmocka_unit_test(limit_is_asked_before_each_step),
         cmocka_unit_test(limit_lowered_where_the_arena_keeps_its_steps),
     };
     return cmocka_run_group_tests_name("store limit", tests, NULL, NULL);

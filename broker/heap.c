@@ -1,0 +1,94 @@
+/* Memory that logs and stored segments take of the heap, and that the pool gives up for it: see heap.h.
+ *
+ * The store asks how much less it may have before it grows and once a second, and gives whole steps back; a log
+ * is made when what it takes is there. Both look at what the other has, so neither takes it twice. */
+#include "broker/heap.h"
+
+#include "broker/core.h"
+
+enum { HEAP_TRIM_BYTES = 16 * 1024 * 1024 }; /* freed logs' that the heap may keep for itself */
+
+static uint64_t heap_bytes(const struct leat_node *node)
+{
+    const struct leat_node_options *options = &node->options;
+    return options->heap_bytes != NULL ? options->heap_bytes(options->heap_ctx) : 0;
+}
+
+static uint64_t beyond_room(const struct leat_node *node, uint64_t bytes)
+{
+    return bytes > node->heap_room_bytes ? bytes - node->heap_room_bytes : 0;
+}
+
+uint64_t leat_node_heap_over(const struct leat_node *node)
+{
+    return beyond_room(node, heap_bytes(node));
+}
+
+enum leat_heap_answer leat_heap_look(uint64_t over, uint64_t full_bytes, uint64_t grown_bytes,
+                                     bool keeps)
+{
+    if (over == 0 || over + grown_bytes <= full_bytes) return LEAT_HEAP_FITS;
+    return keeps || grown_bytes <= LEAT_ARENA_STEP_BYTES ? LEAT_HEAP_NEVER : LEAT_HEAP_WAITS;
+}
+
+bool leat_heap_waits(const struct leat_heap_wait *wait, uint64_t now_us)
+{
+    uint64_t asked_us = atomic_load_explicit(&wait->asked_us, memory_order_relaxed);
+    return asked_us != 0 && now_us < asked_us + LEAT_HEAP_WANTED_US;
+}
+
+/* SUBTLE: that one was made meanwhile does not begin the wait anew. (1) What lies past the pool's limit is written to
+ * and stays. (2) Now and then a stored segment is dropped, and what it took is enough for one log. (3) Each of
+ * thousands of logs would wait for as long as all of them may. */
+bool leat_heap_waited(struct leat_heap_wait *wait, uint64_t grown_bytes, uint64_t now_us)
+{
+    uint64_t since_us = atomic_load_explicit(&wait->since_us, memory_order_relaxed);
+    uint64_t had = atomic_load_explicit(&wait->grown_bytes, memory_order_relaxed);
+    if (grown_bytes < had || !leat_heap_waits(wait, now_us)) {
+        since_us = now_us;
+        atomic_store_explicit(&wait->since_us, now_us, memory_order_relaxed);
+        atomic_store_explicit(&wait->grown_bytes, grown_bytes, memory_order_relaxed);
+    }
+    atomic_store_explicit(&wait->asked_us, now_us, memory_order_relaxed);
+    return now_us >= since_us + LEAT_HEAP_WAIT_US;
+}
+
+bool leat_node_heap_wanted(const struct leat_node *node, uint64_t now_us)
+{
+    return leat_heap_waits(&node->heap_wait, now_us);
+}
+
+bool leat_node_heap_admits(struct leat_node *node, uint64_t now_us)
+{
+    if (node->options.heap_bytes == NULL) return true;
+    struct leat_store_usage usage;
+    leat_store_usage(node->store, &usage);
+    uint64_t over = beyond_room(node, heap_bytes(node) + LEAT_LOG_HEAP_BYTES);
+    enum leat_heap_answer answer =
+        leat_heap_look(over, node->pool_bytes, usage.memory_grown, usage.memory_kept);
+    return answer != LEAT_HEAP_WAITS ||
+           leat_heap_waited(&node->heap_wait, usage.memory_grown, now_us);
+}
+
+uint64_t leat_node_pool_less(void *owner)
+{
+    struct leat_node *node = owner;
+    const struct leat_clock *clock = node->options.store_env->clock;
+    uint64_t bytes = heap_bytes(node);
+    if (bytes > node->heap_most_bytes) node->heap_most_bytes = bytes;
+    /* Before the pool grows into it. */
+    if (node->options.heap_trim != NULL && bytes + HEAP_TRIM_BYTES < node->heap_most_bytes) {
+        node->options.heap_trim(node->options.heap_ctx);
+        node->heap_most_bytes = bytes;
+    }
+    if (leat_node_heap_wanted(node, clock->now_us(clock->ctx))) bytes += LEAT_LOG_HEAP_BYTES;
+    return beyond_room(node, bytes);
+}
+
+uint64_t leat_node_copies_less(void *arg)
+{
+    const struct leat_node *node = ((const struct leat_core *)arg)->node;
+    uint64_t over = leat_node_heap_over(node);
+    uint64_t own = node->pool_bytes - LEAT_ARENA_STEP_BYTES;
+    return over > own ? over - own : 0;
+}

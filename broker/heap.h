@@ -1,0 +1,52 @@
+/* What logs and stored segments take of the heap beyond their room, and what the pool has given back for it.
+ * Private to broker/. */
+#ifndef LEAT_BROKER_HEAP_H
+#define LEAT_BROKER_HEAP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct leat_node;
+
+enum {
+    /* A log waits so long for a step of the pool, since one was last given back; then it is made all the same. */
+    LEAT_HEAP_WAIT_US = 10 * 1000 * 1000,
+    LEAT_HEAP_WANTED_US = 3 * 1000 * 1000, /* a log that waits asks more often than that */
+};
+
+enum leat_heap_answer {
+    LEAT_HEAP_FITS,
+    LEAT_HEAP_WAITS, /* for a step that the pool gives back */
+    LEAT_HEAP_NEVER, /* there is none that it could give back */
+};
+/** May the heap have `over` bytes beyond its room? full_bytes: of the pool at start; grown_bytes: what it holds;
+ * keeps: it gives no step back. */
+enum leat_heap_answer leat_heap_look(uint64_t over, uint64_t full_bytes, uint64_t grown_bytes,
+                                     bool keeps);
+
+/** Logs that wait for a step. Zero: none does. */
+struct leat_heap_wait {
+    _Atomic uint64_t asked_us;    /* when one last found no room */
+    _Atomic uint64_t since_us;    /* when the first did, or when a step last went */
+    _Atomic uint64_t grown_bytes; /* what the pool held then */
+};
+/** A log found no room, while the pool holds grown_bytes: it asks again, until this returns true. */
+bool leat_heap_waited(struct leat_heap_wait *wait, uint64_t grown_bytes, uint64_t now_us);
+/** Does one wait? */
+bool leat_heap_waits(const struct leat_heap_wait *wait, uint64_t now_us);
+
+/** What the heap takes for logs and what is stored beyond the room that is theirs. Thread: any. */
+uint64_t leat_node_heap_over(const struct leat_node *node);
+/** May one log more be made here now? false: the pool was asked for a step, ask again. Only for a log that is new:
+ * one with records behind it is made at once. Thread: any core. */
+bool leat_node_heap_admits(struct leat_node *node, uint64_t now_us);
+/** A log waits for a step. Thread: any. */
+bool leat_node_heap_wanted(const struct leat_node *node, uint64_t now_us);
+/** leat_store_options.less_bytes, owner: the node. Thread: store. */
+uint64_t leat_node_pool_less(void *owner);
+/** By how much the memory for replicas has to be smaller: what the node's own pool can't give. arg: a core of the
+ * node. Thread: core. */
+uint64_t leat_node_copies_less(void *arg);
+
+#endif

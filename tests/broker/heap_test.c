@@ -1,0 +1,94 @@
+/* What the heap may take beyond its room, with what the pool has and may give back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/port.h"
+#include "broker/heap.h"
+
+#define STEP ((uint64_t)LEAT_ARENA_STEP_BYTES)
+
+static void heap_takes_what_the_pool_does_not_hold(void **state)
+{
+    (void)state;
+    assert_int_equal(leat_heap_look(0, 4 * STEP, 4 * STEP, false), LEAT_HEAP_FITS);
+    assert_int_equal(leat_heap_look(STEP, 4 * STEP, 3 * STEP, false), LEAT_HEAP_FITS);
+    assert_int_equal(leat_heap_look(2 * STEP, 4 * STEP, 0, false), LEAT_HEAP_FITS);
+}
+
+static void heap_waits_for_a_step_that_the_pool_still_holds(void **state)
+{
+    (void)state;
+    assert_int_equal(leat_heap_look(1, 4 * STEP, 4 * STEP, false), LEAT_HEAP_WAITS);
+    assert_int_equal(leat_heap_look(STEP + 1, 4 * STEP, 3 * STEP, false), LEAT_HEAP_WAITS);
+    assert_int_equal(leat_heap_look(9 * STEP, 4 * STEP, 2 * STEP, false), LEAT_HEAP_WAITS);
+}
+
+static void heap_does_not_wait_for_what_never_comes(void **state)
+{
+    (void)state;
+    assert_int_equal(leat_heap_look(3 * STEP + 1, 4 * STEP, STEP, false), LEAT_HEAP_NEVER);
+    assert_int_equal(leat_heap_look(1, STEP, STEP, false), LEAT_HEAP_NEVER);
+    assert_int_equal(leat_heap_look(1, 4 * STEP, 4 * STEP, true), LEAT_HEAP_NEVER);
+}
+
+enum { TICK_US = 1000 * 1000 }; /* a log asks again so often */
+
+/* Returns how long logs wait that come at `from_us`, while the pool holds so much. */
+static uint64_t wait_from(struct leat_heap_wait *wait, uint64_t grown_bytes, uint64_t from_us)
+{
+    uint64_t now_us = from_us;
+    while (!leat_heap_waited(wait, grown_bytes, now_us)) {
+        assert_true(leat_heap_waits(wait, now_us + TICK_US));
+        now_us += TICK_US;
+        assert_true(now_us < from_us + 100 * TICK_US);
+    }
+    return now_us - from_us;
+}
+
+static void log_waits_for_so_long_and_then_no_more(void **state)
+{
+    (void)state;
+    struct leat_heap_wait wait = {0};
+    assert_false(leat_heap_waits(&wait, 1));
+    assert_int_equal(wait_from(&wait, 4 * STEP, 5), LEAT_HEAP_WAIT_US);
+    assert_int_equal(wait_from(&wait, 4 * STEP, 5 + LEAT_HEAP_WAIT_US + TICK_US), 0);
+    uint64_t later_us = 5 + LEAT_HEAP_WAIT_US + TICK_US + LEAT_HEAP_WANTED_US;
+    assert_false(leat_heap_waits(&wait, later_us));
+    assert_int_equal(wait_from(&wait, 4 * STEP, later_us), LEAT_HEAP_WAIT_US);
+}
+
+static void log_waits_anew_when_a_step_was_given_back(void **state)
+{
+    (void)state;
+    struct leat_heap_wait wait = {0};
+    for (unsigned i = 0; i < 9; i++)
+        assert_false(leat_heap_waited(&wait, 4 * STEP, 5 + i * (uint64_t)TICK_US));
+    assert_int_equal(wait_from(&wait, 3 * STEP, 5 + 9 * (uint64_t)TICK_US), LEAT_HEAP_WAIT_US);
+}
+
+/* Goal: a pool that grows, for which it was asked before, gives nobody a reason to wait longer. */
+static void log_does_not_wait_longer_when_the_pool_grows(void **state)
+{
+    (void)state;
+    struct leat_heap_wait wait = {0};
+    for (unsigned i = 0; i < 9; i++)
+        assert_false(leat_heap_waited(&wait, 3 * STEP, 5 + i * (uint64_t)TICK_US));
+    assert_int_equal(wait_from(&wait, 4 * STEP, 5 + 9 * (uint64_t)TICK_US), TICK_US);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(heap_takes_what_the_pool_does_not_hold),
+        cmocka_unit_test(heap_waits_for_a_step_that_the_pool_still_holds),
+        cmocka_unit_test(heap_does_not_wait_for_what_never_comes),
+        cmocka_unit_test(log_waits_for_so_long_and_then_no_more),
+        cmocka_unit_test(log_waits_anew_when_a_step_was_given_back),
+        cmocka_unit_test(log_does_not_wait_longer_when_the_pool_grows),
+    };
+    return cmocka_run_group_tests_name("broker heap", tests, NULL, NULL);
+}
