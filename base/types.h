@@ -22,6 +22,15 @@ struct leat_segment_id {
     uint64_t v;
 };
 
+/* first <= id < end; none where both are equal. */
+struct leat_segment_range {
+    uint64_t first, end;
+};
+static inline bool leat_segment_range_has(const struct leat_segment_range *range, uint64_t id)
+{
+    return id >= range->first && id < range->end;
+}
+
 /* Which log. Stream ids are never reused and start at 1. */
 struct leat_log_ref {
     uint32_t stream;

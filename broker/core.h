@@ -162,6 +162,7 @@ struct leat_hosted {
     bool older_follow;             /* while it is made: older segments come later */
     bool older_asked; /* some were on no node: they are looked for again now and then */
     bool older_away;  /* ... and a node was down then: it may have them */
+    struct leat_segment_range unsure; /* see leat_takeover_unsure() */
     bool holes; /* ... and some between others, too, which come first, the newest before all */
     bool older_pass_away; /* of one look at all of them, which goes on */
     uint64_t hole_below;  /* ... with those in front of this segment */

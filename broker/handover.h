@@ -77,6 +77,10 @@ bool leat_takeover_goes_on(const struct leat_hosted *hosted) LEAT_NODISCARD;
 bool leat_takeover_pass_over(struct leat_hosted *hosted, bool front);
 /** Ids are missing between these. */
 bool leat_takeover_has_holes(struct leat_segment *const *segs, size_t count) LEAT_NODISCARD;
+/** Of which segments a log that is made with these can't say whether they are its own. Thread: its core. */
+struct leat_segment_range leat_takeover_unsure(const struct leat_hosted *hosted,
+                                               struct leat_segment *const *segs, size_t count,
+                                               const struct leat_log_tail *tail) LEAT_NODISCARD;
 /** Is that log, or a segment of it, on its way to a core of this node? Thread: core 0. */
 bool leat_takeover_is_under_way(const struct leat_core *core, struct leat_log_ref ref);
 /* Closed segments of which this node's file has other bytes than it should: those of another node's copy

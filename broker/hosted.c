@@ -150,6 +150,7 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
     /* Nobody is to drop what is not known here. */
     hosted->older_follow = tail->older_follow || tail->stands_in;
     hosted->holes = tail->holes;
+    hosted->unsure = leat_takeover_unsure(hosted, segs, seg_count, tail);
     hosted->hole_below = UINT64_MAX;
     hosted->older_pass_away = false;
     leat_err rc = leat_replicate_attach(hosted, segs, seg_count, &keeper);

@@ -256,6 +256,7 @@ leat_err leat_replicate_attach(struct leat_hosted *hosted, struct leat_segment *
         .durability = leat_replicate_durability(settings),
         .version = 1,
         .older_follow = hosted->older_follow,
+        .unsure = hosted->unsure,
         .owner = hosted,
     };
     leat_err rc = leat_primary_log_create(core->replicate.primary, &options, segs, seg_count,

@@ -41,8 +41,9 @@ struct leat_takeover {
     struct leat_extent extent;
     struct leat_below_found left; /* nothing names it: others that it may be, too */
     uint64_t first_retained;
-    struct leat_segment *seg; /* adopted, on its way to the log */
-    struct leat_start start;  /* its */
+    struct leat_segment_range unsure; /* ENDED, complete: of the log */
+    struct leat_segment *seg;         /* adopted, on its way to the log */
+    struct leat_start start;          /* its */
     uint64_t again_us, since_us, missing_us;
     unsigned failures, nowhere; /* in a row; of these, that no node had it */
     leat_err rc;                /* of giving it to the log */

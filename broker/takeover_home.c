@@ -139,6 +139,7 @@ static void hole_looked(struct leat_hosted *hosted, struct leat_takeover *takeov
         hosted->older_ticks = LEAT_OLDER_TICKS - 1;
     } else {
         takeover->complete = leat_takeover_pass_over(hosted, true);
+        takeover->unsure = hosted->unsure;
     }
 }
 
@@ -157,6 +158,7 @@ static leat_err tell_ended(struct leat_core *core, struct leat_takeover *takeove
     if (takeover->none_left || (!takeover->complete && !takeover->away))
         leat_log_front_give_up(hosted->log, takeover->none_left);
     takeover->complete = leat_takeover_pass_over(hosted, takeover->complete);
+    takeover->unsure = hosted->unsure;
     return LEAT_OK;
 }
 
@@ -233,7 +235,8 @@ static void back_deliver(void *actor, struct leat_mail *mail)
                        LEAT_TAKEOVER_TICK_US); /* no memory, or its predecessor is still here */
     } else if (takeover->phase == PHASE_ENDED) {
         if (takeover->complete)
-            leat_backup_drop_log(core->replicate.backup, takeover->ref, takeover->epoch);
+            leat_backup_drop_log(core->replicate.backup, takeover->ref, takeover->epoch,
+                                 &takeover->unsure);
         takeover_free(takeover);
     } else {
         if (takeover->phase == PHASE_TAIL)

@@ -119,6 +119,7 @@ static enum verdict judge(struct rep_peer *peer, const struct rep_row *row)
     if (log->silent || log->releasing) return VERDICT_LATER;
     struct rep_set *set = rep_set_find(log, row->segment.v);
     if (!set && log->options.older_follow && !LEAT_BUG(DROP_UNKNOWN)) return VERDICT_LATER;
+    if (!set && leat_segment_range_has(&log->options.unsure, row->segment.v)) return VERDICT_LATER;
     if (!set) return VERDICT_DROP; /* trimmed, or never became part of the log */
     if (set->dropping || is_busy_elsewhere(peer, row->handle)) return VERDICT_LATER;
     struct rep_copy *copy = copy_at(set, peer);

@@ -278,12 +278,13 @@ void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg
 }
 
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
-                          struct leat_epoch epoch)
+                          struct leat_epoch epoch, const struct leat_segment_range *unsure)
 {
     LEAT_LIST_EACH(backup_bucket(backup, log), it)
     {
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || !leat_log_ref_equal(rep->seg->log, log)) continue;
+        if (leat_segment_range_has(unsure, rep->seg->id.v)) continue;
         if (rep->word.v <= epoch.v) backup_drop(rep);
     }
 }

@@ -160,6 +160,8 @@ struct leat_primary_log_options {
     /* Older segments come by leat_primary_log_add(): until leat_primary_log_whole() nobody is told
      * to drop what is not known here. */
     bool older_follow;
+    /* Nor of these, after that: the log has none of some, and can't tell whether they are its own. */
+    struct leat_segment_range unsure;
     void *owner; /* for events */
 };
 /** segs: the log's closed segments. Where their other copies lie is found out by audits; what is
@@ -328,9 +330,9 @@ leat_err leat_backup_look_any(struct leat_backup *backup, struct leat_log_ref lo
 bool leat_backup_holds(const struct leat_backup *backup, struct leat_log_ref log,
                        struct leat_segment_id segment, struct leat_extent extent);
 /** The node owns the log under that epoch and has all of it: what is left of it among its replicas
- * goes, but what an owner after this one counts on. */
+ * goes, but what an owner after this one counts on, and segments of which it is not sure (leat_primary_log_options). */
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
-                          struct leat_epoch epoch);
+                          struct leat_epoch epoch, const struct leat_segment_range *unsure);
 /** A committed delete entry: replicas of that stream go, those that are written to with their owner's word, or after
  * a while. Those that come after this go as options.stream_deleted says. */
 void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream);

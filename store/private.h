@@ -364,6 +364,7 @@ struct leat_store {
     size_t found_count, found_own;
 
     char (*complaints)[LEAT_STORE_COMPLAINT_BYTES];
+    bool rows_damaged;
     size_t complaint_count; /* may exceed LEAT_STORE_COMPLAINTS_MAX: then only counted */
 
     /* usage: written by the store with relaxed order, read by anyone */

@@ -166,7 +166,13 @@ static leat_err parts_open(struct leat_store *store, struct leat_error *error)
     rc = leat_catalogue_open(&store->cat, store->env, options->cluster_id,
                              store->slots.disk_bytes != 0, complain_line, store, &bad_rows, error);
     if (rc) return rc;
-    return leat_open_found(store, bad_rows != 0, error);
+    store->rows_damaged = bad_rows != 0;
+    return leat_open_found(store, store->rows_damaged, error);
+}
+
+bool leat_store_rows_damaged(const struct leat_store *store)
+{
+    return store->rows_damaged;
 }
 
 leat_err leat_store_open(const struct leat_env *env, const struct leat_store_options *options,

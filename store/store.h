@@ -250,6 +250,9 @@ void leat_store_close(struct leat_store **store);
 void leat_store_complaints(const struct leat_store *store,
                            void (*each)(void *arg, const char *line), void *arg);
 enum { LEAT_STORE_COMPLAINTS_MAX = 64 };
+/** Rows of the catalogue were damaged, or missing, at the start: of which segments they told nobody knows. They stay
+ * as they are, so the next start finds them, too. Thread: any. */
+bool leat_store_rows_damaged(const struct leat_store *store);
 
 struct leat_store_usage {
     uint64_t memory_limit, memory_used,     /* the limit as it is now */

@@ -4,6 +4,7 @@ import struct
 import time
 
 from cluster import PATIENT, Cluster
+from given_up import end_is_lost
 from recovery import owner
 from rig import CLOSED, FLUSHED, ROW_BYTES, ROW_FLAGS_AT, SLOT_UNIT, WAIT_S, check, crc32c, equal, main, until
 
@@ -202,6 +203,47 @@ def test_an_older_segment_that_was_being_written_and_is_damaged_comes_from_other
     equal(cluster.consume('s'), lines + ['more'])
     for number in torn:
         equal(len([r for r in node.segments(stream) if r['segment'] == number]), 1, 'rows of that segment')
+
+
+def test_what_a_damaged_row_named_in_front_of_a_jump_of_offsets_is_not_dropped():
+    """Nothing names it there: its owner can't tell it from what was given up. The next owner asks for it."""
+    cluster, stream, lines, owns = filled(recovery='no', scrub='0')
+    node, others = cluster.nodes[owns], [each for i, each in enumerate(cluster.nodes) if i != owns]
+    for _ in range(50):  # each is a write of its own: the row says in the end that it was written to
+        cluster.produce('s', ['lost' * 100])
+    lost = end_is_lost(cluster, stream)
+    cluster.start()
+    until(lambda: cluster.leat('log', 'recover', 's', '--accept-loss', code=None).returncode == 0, 'the loss is accepted')
+    more = [f'{i:06d}'.ljust(100, ':') for i in range(3000)]
+    cluster.produce('s', more, '--batch-bytes', '4K')
+    for each in cluster.nodes:
+        each.stop()
+    cluster.start()
+    until(lambda: is_well(cluster) and all_count(cluster), 'somebody serves, and every copy counts')
+    left = cluster.consume('s')
+    equal(left[:len(lines)] + left[-len(more):], lines + more)
+    rows = closed(node, stream)
+    row = next(r for r in rows if r['segment'] == lost - 1)
+    check(lost not in [r['segment'] for r in rows], 'it was given up', lost)
+
+    def copies():
+        return [[(r['extent'], r['extent_crc']) for r in closed(each, stream) if r['segment'] == row['segment']]
+                for each in others]
+    wanted = 2 * [[(row['extent'], row['extent_crc'])]]
+    equal(copies(), wanted, 'before')
+    for start in range(2):
+        for each in cluster.nodes:
+            each.kill()
+        if start == 0:
+            node.flip('catalogue', row['at'] + 40)  # it stays so
+        cluster.start()
+        until(lambda: all_count(cluster), 'every copy counts')
+        node.diary_wait(rf'log {stream}/0/0: rows .* segments {lost - 1} to {lost}, which are not here')
+        time.sleep(3)
+        equal(copies(), wanted, 'on the others')
+    cluster.leat('node', 'drain', f'n{owns}')
+    until(lambda: owner(cluster) not in ([], [owns]), 'another node has it')
+    until(lambda: cluster.consume('s') == left, 'all that was left is there')
 
 
 if __name__ == '__main__':

@@ -69,8 +69,9 @@ static void word_of_an_owner_of_the_past_drops_nothing(void **state)
     say(world, 1, handle, REP_SETTLE_KEEP, WORLD_EPOCH + 1);
     say(world, 1, handle, REP_SETTLE_DROP, WORLD_EPOCH);
     assert_int_equal(replicas(world, 1), before);
+    const struct leat_segment_range none = {0, 0};
     leat_backup_drop_log(world->nodes[1].backup, world->logs[0].ref,
-                         (struct leat_epoch){WORLD_EPOCH});
+                         (struct leat_epoch){WORLD_EPOCH}, &none);
     world_run(world, 200 * 1000);
     assert_int_equal(replicas(world, 1), 1);
     say(world, 1, handle, REP_SETTLE_DROP, WORLD_EPOCH + 1);
@@ -210,6 +211,49 @@ static void word_for_a_replica_that_is_being_adopted_is_refused(void **state)
     say(world, 1, rep->handle, REP_SETTLE_KEEP, WORLD_EPOCH + 1);
     assert_int_equal(rep->word.v, WORLD_EPOCH + 1);
     world_free(world);
+}
+
+static void append_care(struct world *world, unsigned batches)
+{
+    for (unsigned i = 0; i < batches; i++)
+        for (unsigned tries = 0; !world_append(&world->logs[0], 3000) && tries < 200000; tries++) {
+            world_step(world);
+            world_care(world);
+        }
+    for (unsigned i = 0; i < 40; i++) {
+        world_run(world, 100 * 1000);
+        world_care(world);
+    }
+}
+
+/* Goal: whoever has a copy of what a log has not, and may have lost, keeps it. The same copies go where it is sure
+ * that they are none of its own. */
+static void copies_of_what_an_owner_is_not_sure_of_stay(void **state)
+{
+    (void)state;
+    for (unsigned unsure = 0; unsure < 2; unsure++) {
+        struct world *world = world_new(41, 4, 2, 1, LEAT_DURABILITY_MEMORY, 1024 * 1024);
+        append_care(world, 200);
+        unsigned node = 1;
+        for (unsigned n = 2; n < 4; n++)
+            if (replicas(world, n) > replicas(world, node)) node = n;
+        uint32_t before = replicas(world, node);
+        assert_true(before > 1);
+        world_node_kill(world, node, false);
+        append_care(world, 800);
+        uint64_t first = leat_log_first_held(world->logs[0].log)->id.v;
+        if (unsure) world->logs[0].rep->options.unsure = (struct leat_segment_range){0, first};
+        world_node_start(world, node);
+        world_run(world, 40 * 1000 * 1000);
+        uint32_t left = 0;
+        LEAT_LIST_EACH(&world->nodes[node].backup->replicas, it)
+        {
+            const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+            left += rep->seg && rep->seg->id.v < first;
+        }
+        assert_int_equal(left, unsure ? before : 0);
+        world_free(world);
+    }
 }
 
 /* Whole closed replicas of a node. */
@@ -411,6 +455,7 @@ int main(void)
         cmocka_unit_test(copy_that_goes_before_its_backup_hears_is_made_anew),
         cmocka_unit_test(copy_that_rots_is_made_anew),
         cmocka_unit_test(owner_that_gives_its_log_away_drops_nothing),
+        cmocka_unit_test(copies_of_what_an_owner_is_not_sure_of_stay),
         cmocka_unit_test(replica_that_a_later_owner_counts_on_is_not_adopted),
         cmocka_unit_test(word_for_a_replica_that_is_being_adopted_is_refused),
         cmocka_unit_test(copy_that_the_disk_does_not_call_whole_is_none),
