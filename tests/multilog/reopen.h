@@ -67,6 +67,12 @@ static inline void reopen(struct fake *fake, uint64_t lost, uint64_t jump, bool 
     fake_open(fake, segs, count, &tail);
 }
 
+/* A read whose owner counts its answers. */
+static inline void on_read_counted(struct leat_read *read)
+{
+    (*(unsigned *)read->owner)++;
+}
+
 static inline void bases_of(const struct fake *fake, uint64_t *out_bases)
 {
     for (uint32_t i = 0; i < fake->log->slot_count; i++)

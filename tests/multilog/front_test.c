@@ -1,0 +1,470 @@
+/* Segments that are not there in front of a log: lost, trimmed, given up, or on their way. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "reopen.h"
+
+/* What a reader that begins at the earliest finds of `lost` leading segments. Asked before the log
+ * has had a turn: the first to ask waits until it is known. */
+static void front_is_named(struct fake *fake, unsigned lost, const uint64_t *bases)
+{
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct leat_locate_op op = {.what = LEAT_LOCATE_EARLIEST};
+    struct leat_read read = {.from = {0}}, place = {.by_position = true};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(read.next_position.segment, 0);
+    assert_int_equal(read.next.v, bases[lost]);
+    assert_int_equal(locate(fake, &op, buffer), LEAT_OK);
+    assert_int_equal(op.offset.v, 0);
+    assert_int_equal(read_once(fake, &place, buffer), LEAT_E_DAMAGED);
+    assert_int_equal(place.next.v, bases[lost]);
+    read = (struct leat_read){.from = {bases[lost] - 1}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_E_DAMAGED);
+    read = (struct leat_read){.from = {bases[lost]}};
+    assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+    assert_int_equal(read.first.v, bases[lost]);
+    struct leat_log_info info = info_of(fake);
+    assert_int_equal(info.state, LEAT_LOG_SERVING);
+    assert_int_equal(info.first_offset, 0);
+    assert_int_equal(info.missing_segments, lost);
+    assert_int_equal(info.missing_end, bases[lost]);
+    free(buffer);
+}
+
+/* The front is gone. It has a name, after later starts too; the rest is read and written. */
+static void front_that_was_lost_is_named_and_the_rest_goes_on(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX];
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    reopen(fake, 7, 0, evicted);
+    front_is_named(fake, 3, bases);
+    must_append(fake, 7, 100);
+    reopen(fake, 0, 0, evicted);
+    front_is_named(fake, 3, bases);
+    fake_destroy(fake);
+}
+
+static void on_forgiven(void *arg, struct leat_log *log)
+{
+    (void)log;
+    (*(unsigned *)arg)++;
+}
+
+/* An operator gives the lost front up: the log begins behind it, for good. */
+static void front_given_up_is_no_part_of_the_log_any_more(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX];
+    unsigned told = 0;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    reopen(fake, 3, 0, evicted);
+    leat_log_forgive(fake->log, on_forgiven, &told);
+    assert_int_equal(told, 0);
+    fake_settle(fake);
+    assert_int_equal(told, 1);
+    for (int start = 0; start < 2; start++) {
+        struct leat_log_info info = info_of(fake);
+        assert_int_equal(info.missing_segments, 0);
+        assert_int_equal(info.first_offset, bases[2]);
+        struct leat_read read = {.from = {0}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_E_OFFSET_OUT_OF_RANGE);
+        read = (struct leat_read){.from = {bases[2]}};
+        assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);
+        reopen(fake, 0, 0, evicted);
+        fake_settle(fake);
+    }
+    /* Nothing is missing: told at once. */
+    leat_log_forgive(fake->log, on_forgiven, &told);
+    fake_settle(fake);
+    assert_int_equal(told, 2);
+    free(buffer);
+    fake_destroy(fake);
+}
+
+/* A log that takes no appends tells whoever waits that nothing was given up. */
+static void front_given_up_of_a_log_that_stops_ends_the_wait(void **state)
+{
+    (void)state;
+    unsigned told = 0;
+    struct fake *fake = log_of(6);
+    reopen(fake, 3, 0, true);
+    fake->fail_reads = true;
+    leat_log_forgive(fake->log, on_forgiven, &told);
+    fake_settle(fake);
+    assert_int_equal(told, 1);
+    assert_int_equal(info_of(fake).state, LEAT_LOG_DAMAGED);
+    fake_destroy(fake);
+}
+
+/* The last segment's start entry as it lies in the file: `bit` of first_offset flips. */
+static void first_offset_flip(struct fake *fake, unsigned bit)
+{
+    struct leat_segment *seg = log_slot_at(fake->log, fake->log->slot_count - 1)->seg;
+    uint8_t *file = fake_held_of(fake, seg)->file;
+    const struct leat_entry *header = leat_entry_at(file, seg->extent.bytes, 0);
+    uint32_t at = leat_entry_bytes(header->payload_bytes) + LEAT_ENTRY_HEADER_BYTES;
+    file[at + offsetof(struct leat_start, first_offset) + bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+/* A flipped bit in where the log begins is damage: believed, it would let retention drop what is before
+ * it. With few producers, whose table is in the first block, and with many. */
+static void begin_that_is_damaged_is_named_and_gives_nothing_up(void **state)
+{
+    (void)state;
+    for (unsigned producers = 0; producers <= 100; producers += 100) {
+        for (unsigned bit = 0; bit < 12; bit++) {
+            struct sent sent;
+            struct fake *fake = log_of(2);
+            for (unsigned i = 0; i < producers; i++) {
+                assert_int_equal(append(fake, &sent, 1, 10, 1000 + i, 0, 0), LEAT_OK);
+                fake_settle(fake);
+            }
+            uint64_t first = fake->log->next_segment;
+            while (fake->log->next_segment == first)
+                must_append(fake, 50, 100);
+            reopen(fake, 0, 0, true);
+            if (bit > 0) first_offset_flip(fake, bit - 1);
+            fake_settle(fake);
+            leat_log_care(fake->log);
+            fake_settle(fake);
+            assert_int_equal(info_of(fake).state, bit ? LEAT_LOG_DAMAGED : LEAT_LOG_SERVING);
+            assert_int_equal(info_of(fake).first_offset, 0);
+            assert_int_equal(log_slot_at(fake->log, 0)->seg->id.v, 0);
+            fake_destroy(fake);
+        }
+    }
+}
+
+/* What retention dropped was not lost, whatever lies between the trim entry and the crash. */
+static void front_that_was_trimmed_is_not_missed(void **state)
+{
+    bool evicted = *state != NULL;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(8);
+    fake->log->options.settings.retention_bytes = 300 * 1000;
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    uint64_t first = info_of(fake).first_segment;
+    assert_true(first > 0 && fake->drops == first);
+    for (int start = 0; start < 2; start++) {
+        reopen(fake, 0, 0, evicted);
+        struct leat_locate_op op = {.what = LEAT_LOCATE_EARLIEST};
+        assert_int_equal(locate(fake, &op, buffer), LEAT_OK);
+        assert_int_equal(op.position.segment, first);
+        fake_settle(fake);
+        assert_int_equal(info_of(fake).missing_segments, 0);
+        must_append(fake, 1, 100);
+    }
+    free(buffer);
+    fake_destroy(fake);
+}
+
+/* The group of a lost front ends where the log goes on, so that whoever reads by groups gets past. */
+static void group_that_was_lost_has_ended(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(LEAT_SEGMENTS_PER_GROUP + 2);
+    uint64_t bases[SEGMENTS_MAX], first, end;
+    bases_of(fake, bases);
+    reopen(fake, (1u << LEAT_SEGMENTS_PER_GROUP) - 1, 0, true);
+    fake_settle(fake);
+    assert_int_equal(info_of(fake).first_group, 0);
+    assert_int_equal(leat_log_group(fake->log, 0, &first, &end), LEAT_OK);
+    assert_int_equal(end, bases[LEAT_SEGMENTS_PER_GROUP]);
+    assert_int_equal(leat_log_group(fake->log, 1, &first, &end), LEAT_OK);
+    assert_int_equal(first, bases[LEAT_SEGMENTS_PER_GROUP]);
+    fake_destroy(fake);
+}
+
+/* Memory that is refused delays the answer, and a server that stops does not wait for it. */
+static void front_unknown_at_the_stop_lets_readers_go(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(4);
+    reopen(fake, 1, 0, true);
+    bool done = false;
+    struct leat_read read = {.from = {0}, .on_done = on_read, .owner = &done};
+    assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
+    leat_mem_fail_at(1);
+    fake_settle(fake);
+    leat_mem_fail_at(0);
+    assert_false(done);
+    leat_log_stop(fake->log, fake_on_end, fake);
+    fake_settle(fake);
+    assert_true(done && fake->ended);
+    assert_int_equal(read.rc, LEAT_E_STARTING);
+    fake->ended = false;
+    fake_destroy(fake);
+}
+
+static void on_front_read(struct leat_read *read)
+{
+    assert_false(read->log->front_unknown);
+    *(bool *)read->owner = true;
+}
+
+/* What is read of the last segment, or behind the end, is told with where the log begins: that is known first. */
+static void read_behind_the_front_waits_until_it_is_known(void **state)
+{
+    (void)state;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    for (unsigned turn = 0; turn < 4; turn++) {
+        struct fake *fake = log_of(6);
+        uint64_t last = log_slot_at(fake->log, fake->log->slot_count - 1)->seg->base_offset;
+        uint64_t end = fake->log->next_offset;
+        reopen(fake, 0, 0, true);
+        bool done = false;
+        struct leat_read read = {.from = {turn == 0   ? last
+                                          : turn == 1 ? end
+                                                      : end + 1},
+                                 .max_bytes = 1,
+                                 .disk_buffer = buffer,
+                                 .disk_buffer_bytes = BUFFER_BYTES,
+                                 .on_done = on_front_read,
+                                 .owner = &done};
+        leat_err rc =
+            turn == 3 ? leat_log_front_await(fake->log, &read) : leat_log_read(fake->log, &read);
+        assert_int_equal(rc, LEAT_E_AGAIN);
+        assert_true(leat_log_reads_wait(fake->log));
+        fake_settle(fake);
+        assert_true(done);
+        assert_int_equal(read.rc, turn == 2 ? LEAT_E_OFFSET_OUT_OF_RANGE : LEAT_OK);
+        assert_int_equal(read.iov_count > 0, turn == 0);
+        assert_int_equal(leat_log_front_await(fake->log, &read), LEAT_OK);
+        fake_destroy(fake);
+    }
+    free(buffer);
+}
+
+/* What is missing in front is looked for again when it is read: the read waits for that, at most for
+ * so long, and is named as missing only when it was looked for in vain. */
+static void read_of_an_older_segment_waits_while_it_is_looked_for(void **state)
+{
+    (void)state;
+    uint64_t bases[SEGMENTS_MAX];
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    reopen(fake, 7, 0, false);
+    front_is_named(fake, 3, bases);
+    unsigned done = 0;
+    struct leat_read read = {
+        .from = {0}, .max_bytes = 1, .on_done = on_read_counted, .owner = &done};
+    leat_log_older_again(fake->log);
+    assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
+    assert_true(leat_log_reads_wait(fake->log));
+    fake_settle(fake);
+    assert_int_equal(done, 0);
+    leat_log_reads_expire(fake->log);
+    fake_settle(fake);
+    assert_int_equal(done, 1);
+    assert_int_equal(read.rc, LEAT_E_STARTING);
+    assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN); /* it is asked again */
+    leat_log_older_done(fake->log);
+    fake_settle(fake);
+    assert_int_equal(done, 2);
+    assert_int_equal(read.rc, LEAT_E_DAMAGED);
+    assert_false(leat_log_reads_wait(fake->log));
+    fake_destroy(fake);
+}
+
+/* The end was given up, and the front is on other nodes: it is waited for, and goes only when all were
+ * asked. What is missing without an operator's word stays missing. */
+static void front_of_a_log_given_up_may_be_on_its_way(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX];
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    for (unsigned turn = 0; turn < 3; turn++) {
+        bool accepted = turn == 1; /* here; turn 2: under an owner before this one */
+        bool jumped = turn == 2;
+        struct fake *fake = log_of(6);
+        bases_of(fake, bases);
+        fake->older_follow = true;
+        reopen(fake, 7, accepted ? 1 << 20 : 0, evicted);
+        fake_settle(fake);
+        assert_int_equal(info_of(fake).first_offset, 0);
+        assert_int_equal(leat_log_first_retained(fake->log), 0);
+        unsigned done = 0;
+        struct leat_read read = {.from = {0},
+                                 .max_bytes = 1,
+                                 .disk_buffer = buffer,
+                                 .disk_buffer_bytes = BUFFER_BYTES,
+                                 .on_done = on_read_counted,
+                                 .owner = &done};
+        assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
+        leat_log_front_give_up(fake->log, jumped);
+        leat_log_older_done(fake->log);
+        fake_settle(fake);
+        assert_int_equal(done, 1);
+        assert_int_equal(read.rc, accepted || jumped ? LEAT_E_OFFSET_OUT_OF_RANGE : LEAT_E_DAMAGED);
+        assert_int_equal(info_of(fake).first_offset, accepted || jumped ? bases[3] : 0);
+        assert_int_equal(info_of(fake).missing_segments, accepted || jumped ? 0 : 3);
+        fake_destroy(fake);
+    }
+    free(buffer);
+}
+
+/* What comes later may hold the time that is asked for: the answer waits for it, and is not an offset behind it.
+ * What is lost is passed over. */
+static void time_of_an_older_segment_waits_until_it_is_here(void **state)
+{
+    bool evicted = *state != NULL;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = fake_create(9, LEAT_DURABILITY_MEMORY);
+    uint64_t bases[SEGMENTS_MAX];
+    fake->options.settings.segment_bytes_max = 64 * 1024;
+    fake_open(fake, NULL, 0, NULL);
+    while (fake->log->next_segment < 7) {
+        fake->wall_offset_ms += 1000;
+        must_append(fake, 50, 100);
+    }
+    bases_of(fake, bases);
+    int64_t early = log_slot_at(fake->log, 1)->seg->max_timestamp_ms;
+    int64_t late = fake_wall(fake);
+    fake->older_follow = true;
+    reopen(fake, 0x1f, 0, evicted);
+    fake_settle(fake);
+    bool done[2] = {false, false};
+    struct leat_locate_op ops[2] = {{.what = LEAT_LOCATE_TIME, .value = early},
+                                    {.what = LEAT_LOCATE_TIME, .value = late}};
+    for (unsigned i = 0; i < 2; i++) {
+        ops[i].read.disk_buffer = buffer;
+        ops[i].read.disk_buffer_bytes = BUFFER_BYTES;
+        ops[i].on_done = on_locate_done;
+        ops[i].owner = &done[i];
+        assert_int_equal(leat_log_locate(fake->log, &ops[i]), LEAT_E_AGAIN);
+        fake_settle(fake);
+        assert_false(done[i]);
+        leat_log_reads_expire(fake->log);
+        fake_settle(fake);
+        assert_true(done[i]);
+        assert_int_equal(ops[i].rc, LEAT_E_STARTING);
+    }
+    done[0] = false;
+    assert_int_equal(leat_log_locate(fake->log, &ops[0]), LEAT_E_AGAIN);
+    leat_log_older_done(fake->log); /* nobody has them */
+    fake_settle(fake);
+    assert_true(done[0]);
+    assert_int_equal(ops[0].rc, LEAT_OK);
+    assert_int_equal(ops[0].offset.v, bases[5]);
+    assert_int_equal(locate(fake, &ops[1], buffer), LEAT_OK);
+    assert_true(ops[1].offset.v > bases[5]);
+    fake_destroy(fake);
+    free(buffer);
+}
+
+/* What is left in front of a jump comes behind the log's back, too: a reader waits for it, and is not sent on
+ * behind the jump before it is known that nothing comes. */
+static void older_segments_in_front_of_a_jump_are_waited_for(void **state)
+{
+    bool evicted = *state != NULL;
+    void *buffer = aligned_alloc(4096, BUFFER_BYTES);
+    struct fake *fake = log_of(6);
+    reopen(fake, 0, 1 << 20, evicted);
+    uint64_t behind = fake->log->next_offset;
+    must_append(fake, 5, 100);
+    fake->older_follow = true;
+    reopen(fake, 0x7f, 0, evicted);
+    fake_settle(fake);
+    unsigned done = 0;
+    struct leat_read read = {.from = {0},
+                             .max_bytes = 1,
+                             .disk_buffer = buffer,
+                             .disk_buffer_bytes = BUFFER_BYTES,
+                             .on_done = on_read_counted,
+                             .owner = &done};
+    assert_int_equal(leat_log_read(fake->log, &read), LEAT_E_AGAIN);
+    fake_settle(fake);
+    assert_int_equal(done, 0);
+    leat_log_older_done(fake->log);
+    fake_settle(fake);
+    assert_int_equal(done, 1);
+    assert_int_equal(read.rc, LEAT_OK);
+    assert_int_equal(read.first.v, behind);
+    if (read.pinned) leat_segment_unpin(read.pinned, &fake->post);
+    fake_destroy(fake);
+    free(buffer);
+}
+
+/* The last segment is damaged, and the others are on their way from other nodes: nothing in front of it is
+ * given up by that, neither what comes nor what has not come. */
+static void end_that_is_damaged_gives_up_nothing_that_is_on_its_way(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(4);
+    struct leat_segment *older = log_slot_find(fake->log, 2)->seg;
+    fake->older_follow = true;
+    /* What comes is no part of the log when it is made. */
+    memmove(fake->log->slots + fake->log->slot_begin + 2,
+            fake->log->slots + fake->log->slot_begin + 3,
+            (fake->log->slot_count - 3) * sizeof(struct log_slot));
+    fake->log->slot_count--;
+    reopen(fake, 0x3, 0, true);
+    fake->fail_reads = true;
+    fake_settle(fake);
+    assert_int_equal(info_of(fake).state, LEAT_LOG_DAMAGED);
+    assert_int_equal(leat_log_first_retained(fake->log), 0);
+    uint64_t drops = fake->drops;
+    assert_int_equal(leat_log_segment_add(fake->log, older), LEAT_OK);
+    fake_settle(fake);
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    assert_int_equal(fake->drops, drops);
+    assert_ptr_equal(log_slot_at(fake->log, 0)->seg, older);
+    assert_int_equal(leat_log_first_retained(fake->log), 0);
+    fake_destroy(fake);
+}
+
+/* A log that waits for all of its segments does not know where it begins. */
+static void log_that_stands_in_calls_no_offset_too_low(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(10, LEAT_DURABILITY_MEMORY);
+    struct leat_log_tail tail = {.next_segment = 3, .next_offset = 42, .stands_in = true};
+    fake_open(fake, NULL, 0, &tail);
+    leat_log_set_state(fake->log, LEAT_LOG_WAITING, "its end is elsewhere");
+    struct leat_read read = {.from = {39}, .max_bytes = 1};
+    assert_int_equal(leat_log_read(fake->log, &read), LEAT_OK);
+    assert_int_equal(read.rc, LEAT_E_LOG_INCOMPLETE);
+    struct leat_locate_op op = {.what = LEAT_LOCATE_EARLIEST};
+    assert_int_equal(leat_log_locate(fake->log, &op), LEAT_OK);
+    assert_int_equal(op.rc, LEAT_E_LOG_INCOMPLETE);
+    fake_destroy(fake);
+}
+
+int main(void)
+{
+    void *files = (void *)1;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(front_that_was_lost_is_named_and_the_rest_goes_on),
+        cmocka_unit_test_prestate(front_that_was_lost_is_named_and_the_rest_goes_on, files),
+        cmocka_unit_test(front_given_up_is_no_part_of_the_log_any_more),
+        cmocka_unit_test_prestate(front_given_up_is_no_part_of_the_log_any_more, files),
+        cmocka_unit_test(front_given_up_of_a_log_that_stops_ends_the_wait),
+        cmocka_unit_test(begin_that_is_damaged_is_named_and_gives_nothing_up),
+        cmocka_unit_test(front_that_was_trimmed_is_not_missed),
+        cmocka_unit_test_prestate(front_that_was_trimmed_is_not_missed, files),
+        cmocka_unit_test(group_that_was_lost_has_ended),
+        cmocka_unit_test(front_unknown_at_the_stop_lets_readers_go),
+        cmocka_unit_test(read_behind_the_front_waits_until_it_is_known),
+        cmocka_unit_test(read_of_an_older_segment_waits_while_it_is_looked_for),
+        cmocka_unit_test(front_of_a_log_given_up_may_be_on_its_way),
+        cmocka_unit_test_prestate(front_of_a_log_given_up_may_be_on_its_way, files),
+        cmocka_unit_test(older_segments_in_front_of_a_jump_are_waited_for),
+        cmocka_unit_test_prestate(older_segments_in_front_of_a_jump_are_waited_for, files),
+        cmocka_unit_test(time_of_an_older_segment_waits_until_it_is_here),
+        cmocka_unit_test_prestate(time_of_an_older_segment_waits_until_it_is_here, files),
+        cmocka_unit_test(end_that_is_damaged_gives_up_nothing_that_is_on_its_way),
+        cmocka_unit_test(log_that_stands_in_calls_no_offset_too_low),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
