@@ -7,8 +7,11 @@
 #include "tests/sim/job.h"
 
 enum {
-    SEEDS_FOR_COUNTS = 100, /* from here on every fault kind must have struck */
+    /* From so many on a kind of fault that never struck is a failure. */
+    SEEDS_FOR_COUNTS = 100,
     CLUSTER_SEEDS_FOR_COUNTS = 1000,
+    CLUSTER_SEEDS_FOR_UNUSUAL = 3000,
+    CLUSTER_SEEDS_FOR_RARE = 10000,
     SEEDS_PER_PROCESS = 50,
     SHARES = 4, /* of what is left a process gets that part at most, so that all end together */
     JOBS_USUAL = 2,
@@ -122,7 +125,25 @@ static bool counts(const struct sim_setting *setting, int fault)
     return setting->hard || fault != SIM_FAULT_RMEM_SLOW;
 }
 
-/* Returns how many kinds never struck. */
+/* From how many seeds on? Of 3,000 seeds of three nodes DELETED_MOVE struck in 4, the unusual ones in 9 to 20: seven
+ * times as many as bring one on average: not one run in a thousand fails for nothing. */
+static uint64_t seeds_for(const struct sim_setting *setting, int fault)
+{
+    if (setting->nodes == 1) return SEEDS_FOR_COUNTS;
+    switch (fault) {
+    case SIM_FAULT_DELETED_MOVE:
+        return CLUSTER_SEEDS_FOR_RARE;
+    case SIM_FAULT_DEAF:
+    case SIM_FAULT_STALE_DISK:
+    case SIM_FAULT_MEND_POWER:
+    case SIM_FAULT_COMMIT_LOST:
+        return CLUSTER_SEEDS_FOR_UNUSUAL;
+    default:
+        return CLUSTER_SEEDS_FOR_COUNTS;
+    }
+}
+
+/* Returns how many kinds never struck in as many seeds as are enough for them. */
 static int faults_print(const struct sim_setting *setting, const struct totals *totals)
 {
     int zero = 0;
@@ -130,7 +151,7 @@ static int faults_print(const struct sim_setting *setting, const struct totals *
     for (int i = 0; i < SIM_FAULTS; i++) {
         if (!counts(setting, i) && totals->faults[i] == 0) continue;
         printf(" %s %" PRIu64, sim_fault_name((enum sim_fault)i), totals->faults[i]);
-        zero += totals->faults[i] == 0;
+        zero += totals->faults[i] == 0 && totals->seeds >= seeds_for(setting, i);
     }
     printf("\n");
     return zero;
@@ -148,8 +169,7 @@ static int totals_print(const struct sim_setting *setting, const struct totals *
                " closed ones compared\n",
                totals->marks, totals->compared);
     int zero = faults_print(setting, totals);
-    if (zero &&
-        totals->seeds >= (setting->nodes > 1 ? CLUSTER_SEEDS_FOR_COUNTS : SEEDS_FOR_COUNTS)) {
+    if (zero) {
         printf("leat-sim: %d kinds of faults never struck\n", zero);
         return 1;
     }
