@@ -272,6 +272,7 @@ static void create_done(struct leat_request *request, leat_err rc, const struct 
                         const struct leat_error *error)
 {
     struct thrower *thrower = request->owner;
+    thrower->deletes->making = false;
     sim_trace(world_of(thrower), "thrown: create: %s %s", leat_err_name(rc),
               error ? error->text : "");
     if (rc == LEAT_E_STREAM_EXISTS && thrower->deletes->sure && thrower->tries == 1) {
@@ -309,6 +310,7 @@ static void create_send(struct thrower *thrower)
     leat_msg_write_array(&writer, 2);
     leat_msg_write_string(&writer, name_of(thrower), strlen(name_of(thrower)));
     leat_msg_settings_write(&writer, &settings);
+    thrower->deletes->making = true;
     send(thrower, LEAT_KIND_STREAM_CREATE, &writer, create_done);
 }
 

@@ -42,6 +42,8 @@ struct sim_deletes {
     unsigned name;
     /* Each request about this name was sent once and was answered: no other may be done late. */
     bool sure;
+    bool
+        making; /* one was asked for, and the answer is not here: the other client may see it before */
     struct sim_thrown_record records[SIM_THROWN_RECORDS_MAX];
     uint32_t record_count, acked;
     char left[200];    /* what is still there */
