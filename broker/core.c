@@ -237,6 +237,7 @@ static void core_on_tick(struct leat_timer *timer)
 {
     struct leat_core *core = timer->owner;
     leat_timer_start(&core->timers, &core->tick, LEAT_TICK_US);
+    leat_heap_tick(core);
     leat_walk_make_missing(core);
     leat_hosted_care(core);
     leat_movers_tick(core);

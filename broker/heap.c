@@ -31,6 +31,37 @@ enum leat_heap_answer leat_heap_look(uint64_t over, uint64_t full_bytes, uint64_
     return keeps || grown_bytes <= LEAT_ARENA_STEP_BYTES ? LEAT_HEAP_NEVER : LEAT_HEAP_WAITS;
 }
 
+uint64_t leat_heap_share(uint64_t logs, uint64_t nodes)
+{
+    uint64_t left = nodes > 1 ? nodes - 1 : 1;
+    return (logs + left - 1) / left;
+}
+
+uint64_t leat_heap_ahead_bytes(uint64_t share, uint64_t hosted)
+{
+    return share > hosted ? (share - hosted) * LEAT_LOG_HEAP_BYTES : 0;
+}
+
+/* Nodes that are away for now count, so that nothing is given up while a cluster comes up, or amid a recovery. */
+void leat_heap_tick(struct leat_core *core)
+{
+    if (core->index != 0) return;
+    uint64_t nodes = 0;
+    for (uint32_t i = 0; i < core->members.count; i++)
+        nodes += core->members.rows[i]->info.state != LEAT_NODE_GONE;
+    atomic_store_explicit(&core->node->logs_share, leat_heap_share(core->logs_known, nodes),
+                          memory_order_relaxed);
+}
+
+/* SUBTLE: what a dead node's logs take is given back before it dies. (1) The pool is full. (2) A node dies, and half
+ * of its logs come here, by thousands. (3) They have records behind them, so they do not wait. (4) Were a step to be
+ * drained only now, the budget would be exceeded until that is done, beside the recovery's own reads and writes. */
+static uint64_t ahead_bytes(const struct leat_node *node)
+{
+    return leat_heap_ahead_bytes(atomic_load_explicit(&node->logs_share, memory_order_relaxed),
+                                 atomic_load_explicit(&node->logs_hosted, memory_order_relaxed));
+}
+
 bool leat_heap_waits(const struct leat_heap_wait *wait, uint64_t now_us)
 {
     uint64_t asked_us = atomic_load_explicit(&wait->asked_us, memory_order_relaxed);
@@ -53,9 +84,12 @@ bool leat_heap_waited(struct leat_heap_wait *wait, uint64_t grown_bytes, uint64_
     return now_us >= since_us + LEAT_HEAP_WAIT_US;
 }
 
-bool leat_node_heap_wanted(const struct leat_node *node, uint64_t now_us)
+bool leat_node_pool_pressed(const struct leat_node *node, uint64_t now_us)
 {
-    return leat_heap_waits(&node->heap_wait, now_us);
+    if (leat_heap_waits(&node->heap_wait, now_us)) return true;
+    struct leat_store_usage usage;
+    leat_store_usage(node->store, &usage);
+    return usage.memory_grown > usage.memory_limit && !usage.memory_kept;
 }
 
 bool leat_node_heap_admits(struct leat_node *node, uint64_t now_us)
@@ -81,7 +115,8 @@ uint64_t leat_node_pool_less(void *owner)
         node->options.heap_trim(node->options.heap_ctx);
         node->heap_most_bytes = bytes;
     }
-    if (leat_node_heap_wanted(node, clock->now_us(clock->ctx))) bytes += LEAT_LOG_HEAP_BYTES;
+    bytes += ahead_bytes(node);
+    if (leat_heap_waits(&node->heap_wait, clock->now_us(clock->ctx))) bytes += LEAT_LOG_HEAP_BYTES;
     return beyond_room(node, bytes);
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct leat_core;
 struct leat_node;
 
 enum {
@@ -25,6 +26,11 @@ enum leat_heap_answer {
 enum leat_heap_answer leat_heap_look(uint64_t over, uint64_t full_bytes, uint64_t grown_bytes,
                                      bool keeps);
 
+/** A node's share of so many logs while one of so many nodes is away. */
+uint64_t leat_heap_share(uint64_t logs, uint64_t nodes);
+/** What its share takes more than the logs that it has. */
+uint64_t leat_heap_ahead_bytes(uint64_t share, uint64_t hosted);
+
 /** Logs that wait for a step. Zero: none does. */
 struct leat_heap_wait {
     _Atomic uint64_t asked_us;    /* when one last found no room */
@@ -41,8 +47,10 @@ uint64_t leat_node_heap_over(const struct leat_node *node);
 /** May one log more be made here now? false: the pool was asked for a step, ask again. Only for a log that is new:
  * one with records behind it is made at once. Thread: any core. */
 bool leat_node_heap_admits(struct leat_node *node, uint64_t now_us);
-/** A log waits for a step. Thread: any. */
-bool leat_node_heap_wanted(const struct leat_node *node, uint64_t now_us);
+/** A step of the pool is to go back, or a log waits for one: idle open segments are in the way. Thread: any. */
+bool leat_node_pool_pressed(const struct leat_node *node, uint64_t now_us);
+/** How many logs may come here at once: once a second. Thread: core. */
+void leat_heap_tick(struct leat_core *core);
 /** leat_store_options.less_bytes, owner: the node. Thread: store. */
 uint64_t leat_node_pool_less(void *owner);
 /** By how much the memory for replicas has to be smaller: what the node's own pool can't give. arg: a core of the

@@ -83,6 +83,7 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
     hosted->hash_next = core->hosted[at];
     core->hosted[at] = hosted;
     core->hosted_count++;
+    atomic_fetch_add_explicit(&core->node->logs_hosted, 1, memory_order_relaxed);
     leat_list_push_back(&core->care_logs, &hosted->care);
     *out_hosted = hosted;
     return LEAT_OK;
@@ -120,7 +121,7 @@ static uint64_t park_after_us(const struct leat_core *core)
 {
     uint64_t wanted = core->node->options.park_after_us;
     if (wanted == 0) wanted = LEAT_NODE_PARK_AFTER_US;
-    bool pressed = room_is_short(core) || leat_node_heap_wanted(core->node, leat_core_now(core));
+    bool pressed = room_is_short(core) || leat_node_pool_pressed(core->node, leat_core_now(core));
     return pressed && wanted > LEAT_NODE_PARK_PRESSED_US ? LEAT_NODE_PARK_PRESSED_US : wanted;
 }
 
@@ -175,6 +176,7 @@ void leat_hosted_destroy(struct leat_hosted *hosted)
         at = &(*at)->hash_next;
     *at = hosted->hash_next;
     core->hosted_count--;
+    atomic_fetch_sub_explicit(&core->node->logs_hosted, 1, memory_order_relaxed);
     leat_list_remove(&hosted->dirty);
     leat_list_remove(&hosted->care);
     leat_list_remove(&hosted->opening);

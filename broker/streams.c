@@ -44,8 +44,7 @@ static uint64_t share_of(const struct leat_core *core, uint64_t logs)
     uint64_t nodes = 0;
     for (uint32_t i = 0; i < core->members.count; i++)
         nodes += core->members.rows[i]->info.state == LEAT_NODE_UP;
-    nodes = nodes > 1 ? nodes - 1 : 1;
-    return (logs + nodes - 1) / nodes;
+    return leat_heap_share(logs, nodes);
 }
 
 /* Would so many logs more leave a node a step of its pool for segments? With one node fewer than there are.

@@ -35,6 +35,22 @@ static void heap_does_not_wait_for_what_never_comes(void **state)
     assert_int_equal(leat_heap_look(1, 4 * STEP, 4 * STEP, true), LEAT_HEAP_NEVER);
 }
 
+/* Goal: for the logs of a node that dies there is room beforehand, and none is kept once they have come. */
+static void share_is_what_a_node_has_while_another_is_away(void **state)
+{
+    (void)state;
+    assert_int_equal(leat_heap_share(30001, 3), 15001);
+    assert_int_equal(leat_heap_share(30000, 2), 30000);
+    assert_int_equal(leat_heap_share(30000, 1), 30000);
+    assert_int_equal(leat_heap_share(30000, 0), 30000); /* nobody has been heard of */
+    assert_int_equal(leat_heap_share(0, 3), 0);
+    uint64_t one = leat_heap_ahead_bytes(1, 0);
+    assert_true(one >= 7000 && one <= 8000);
+    assert_int_equal(leat_heap_ahead_bytes(15001, 10001), 5000 * one);
+    assert_int_equal(leat_heap_ahead_bytes(15001, 15001), 0);
+    assert_int_equal(leat_heap_ahead_bytes(15001, 20000), 0);
+}
+
 enum { TICK_US = 1000 * 1000 }; /* a log asks again so often */
 
 /* Returns how long logs wait that come at `from_us`, while the pool holds so much. */
@@ -86,6 +102,7 @@ int main(void)
         cmocka_unit_test(heap_takes_what_the_pool_does_not_hold),
         cmocka_unit_test(heap_waits_for_a_step_that_the_pool_still_holds),
         cmocka_unit_test(heap_does_not_wait_for_what_never_comes),
+        cmocka_unit_test(share_is_what_a_node_has_while_another_is_away),
         cmocka_unit_test(log_waits_for_so_long_and_then_no_more),
         cmocka_unit_test(log_waits_anew_when_a_step_was_given_back),
         cmocka_unit_test(log_does_not_wait_longer_when_the_pool_grows),

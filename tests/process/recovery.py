@@ -171,6 +171,31 @@ def measured_kill(cluster, i):
     return (acked - begun) * 1000, steps[-4:]
 
 
+def anon_bytes(node):
+    return int(re.search(r'RssAnon:\s+(\d+) kB', node.proc('status')).group(1)) << 10
+
+
+def test_segments_make_way_for_a_dead_nodes_logs_before_it_dies():
+    # What a node has now is no reason to give anything up; what it has while another is away, is.
+    cluster = Cluster(recovery='yes').start()
+    cluster.leat('bench', 'append', '--stream', 'busy', '--streamlets', 3, '--logs', 2, '--durability', 'memory',
+                 '--producers', 3, '--records', 6_000_000, '--json', '-')
+    held = [os.stat(node.pool).st_blocks * 512 for node in cluster.nodes]
+    check(min(held) > 65 << 20, 'pools of more than a step', held)
+    cluster.leat('stream', 'create', 'many', '--streamlets', 15000, '--logs', 2, '--durability', 'memory')
+    for node in cluster.nodes:
+        node.diary_wait('memory for segments: 64 MiB of 128')
+        until(lambda: os.stat(node.pool).st_blocks * 512 < 66 << 20, 'the second step goes back to the kernel')
+    left = cluster.nodes[:2]
+    before = [anon_bytes(node) for node in left]
+    cluster.nodes[2].kill()
+    for node, had in zip(left, before):
+        until(lambda: anon_bytes(node) > had + (16 << 20), 'the logs of the dead node have come')
+        check('wait for memory' not in node.diary(), 'logs waited', node.diary_end())
+        status = node.status()
+        check(status['memory_used'] <= status['memory_budget'], status)
+
+
 def test_measure():
     count = int(os.environ.get('RECOVERY_MEASURE', '0'))
     stored = int(os.environ.get('RECOVERY_STORED', '100'))
