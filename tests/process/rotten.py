@@ -1,12 +1,17 @@
 """Closed segments that rot on the disks of a running cluster: other nodes have them, and nobody is asked."""
 import json
+import os
+import select
 import struct
 import time
 
 from cluster import PATIENT, Cluster
 from given_up import end_is_lost
 from recovery import owner
-from rig import CLOSED, FLUSHED, ROW_BYTES, ROW_FLAGS_AT, SLOT_UNIT, WAIT_S, check, crc32c, equal, main, until
+from rig import (BATCH, CLOSED, FETCH, FLUSHED, ROW_BYTES, ROW_FLAGS_AT, SLOT_UNIT, WAIT_S, Raw, check, crc32c, entries, equal,
+                 main, until)
+
+STARTING = 7  # class retry: ask again
 
 
 def closed(node, stream):
@@ -148,10 +153,22 @@ def test_what_a_damaged_row_named_comes_from_other_nodes():
     equal(len([r for r in node.segments(stream) if r['segment'] == gone[0]['segment']]), 1, 'rows of that segment')
 
 
+def bytes_read(stream, count):
+    blob = b''
+    while len(blob) < count:
+        check(select.select([stream], [], [], WAIT_S)[0], f'nothing came for {WAIT_S} s after {len(blob)} of {count} bytes')
+        piece = os.read(stream.fileno(), count - len(blob))
+        check(piece, f'it ended after {len(blob)} of {count} bytes')
+        blob += piece
+    return blob
+
+
 def test_what_a_damaged_row_named_is_waited_for_while_nodes_are_down():
     cluster, stream, lines, owns = filled(recovery='no', scrub='0')
     node = cluster.nodes[owns]
-    row = closed(node, stream)[3]
+    before, row = closed(node, stream)[2:4]
+    _, _, _, base, records = [e for e in entries(node.segment_bytes(before)[:before['extent']]) if e[0] == BATCH][-1]
+    there = ''.join(f'{line}\n' for line in lines[:base + records])
     for each in cluster.nodes:
         each.kill()
     # No other node has it but one, and that one is away: a damaged row there, too.
@@ -164,13 +181,17 @@ def test_what_a_damaged_row_named_is_waited_for_while_nodes_are_down():
         each.ready_wait()
     node.diary_wait(rf'log {stream}/0/0: segments {row["segment"]} to {row["segment"]} are not here')
     reader = cluster.leat_start('consume', 's', '--until-end', which=[owns, cluster.nodes.index(other)])
-    time.sleep(5)
+    # All that is in front comes: then its next read is of what is missing, and such a read is told to ask again.
+    equal(bytes_read(reader.stdout, len(there)).decode(), there)
+    epoch = json.loads(cluster.leat('stream', 'describe', 's', '--json', which=[owns]).stdout)['log_list'][0]['epoch']
+    _, (found, *_), payload = Raw(node).call(FETCH, [1, 1 << 20, WAIT_S * 1000, [[stream, 0, 0, epoch, base + records]]])
+    equal((found[0], payload), (STARTING, b''), found)
     equal(reader.poll(), None, 'it waits')
     away.launch()
     away.ready_wait()
     out, error = reader.communicate(timeout=WAIT_S)
     equal(reader.returncode, 0, error.decode())
-    equal(out.decode().splitlines(), lines)
+    equal(there + out.decode(), ''.join(f'{line}\n' for line in lines))
     until(lambda: all_count(cluster), 'every copy counts')
 
 
