@@ -179,6 +179,12 @@ void leat_maker_start(struct leat_core *core, struct leat_maker *maker, const ch
 
 static void seeker_next(struct leat_seeker *seeker);
 
+static void seeker_to_next_name(struct leat_seeker *seeker)
+{
+    seeker->at++;
+    seeker->was_there = false;
+}
+
 static void seeker_on_made(struct leat_maker *maker)
 {
     struct leat_seeker *seeker = maker->owner;
@@ -188,7 +194,7 @@ static void seeker_on_made(struct leat_maker *maker)
         seeker->seek.caught_up = false;
     } else {
         if (maker->rc != LEAT_OK) seeker->errors[seeker->at] = maker->error;
-        seeker->at++;
+        seeker_to_next_name(seeker);
     }
     seeker_next(seeker);
 }
@@ -239,7 +245,7 @@ static bool seeker_step(struct leat_seeker *seeker)
 
 static void seeker_next(struct leat_seeker *seeker)
 {
-    for (; seeker->at < seeker->count; seeker->at++)
+    for (; seeker->at < seeker->count; seeker_to_next_name(seeker))
         if (!seeker_step(seeker)) return;
     seeker->on_done(seeker);
 }

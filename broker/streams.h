@@ -33,7 +33,7 @@ struct leat_seeker {
     void *owner;
     /* its own */
     uint32_t at;
-    bool was_there; /* another made it: it is looked for once more */
+    bool was_there; /* another made this name's: it is looked for once more */
     struct leat_stream_seek seek;
     struct leat_maker maker;
 };

@@ -1,0 +1,150 @@
+/* Streams that are looked for by name and made when they are missing: streams.c on one core. The test plays the
+ * coordinator. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/streams.h"
+
+enum { NAMES = 3 }; /* a mask of the tables as well */
+
+struct desk {
+    struct leat_node node;
+    struct leat_core core;
+    struct leat_env env;
+    struct leat_post post;
+    struct leat_mail *mail; /* to the coordinator */
+    bool done;
+};
+
+static void desk_send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    struct desk *desk = ctx;
+    assert_int_equal(to, LEAT_ACTOR_COORDINATOR);
+    assert_null(desk->mail);
+    desk->mail = mail;
+}
+
+static struct desk *desk_new(void)
+{
+    struct desk *desk = calloc(1, sizeof *desk);
+    assert_non_null(desk);
+    desk->post = (struct leat_post){.ctx = desk, .send = desk_send, .self = LEAT_ACTOR_CORE_0};
+    desk->env.post = &desk->post;
+    desk->node.options.cores = 1;
+    desk->core.node = &desk->node;
+    desk->core.env = &desk->env;
+    desk->core.stream_mask = NAMES;
+    desk->core.streams_by_id =
+        leat_mem_calloc(LEAT_MEM_BROKER, NAMES + 1, sizeof *desk->core.streams_by_id);
+    desk->core.streams_by_name =
+        leat_mem_calloc(LEAT_MEM_BROKER, NAMES + 1, sizeof *desk->core.streams_by_name);
+    assert_non_null(desk->core.streams_by_id);
+    assert_non_null(desk->core.streams_by_name);
+    leat_list_init(&desk->core.stream_awaits);
+    return desk;
+}
+
+static void desk_free(struct desk *desk)
+{
+    for (uint32_t i = 0; i <= NAMES; i++)
+        while (desk->core.streams_by_id[i] != NULL)
+            leat_stream_remove(&desk->core, desk->core.streams_by_id[i]);
+    leat_mem_free(desk->core.streams_by_id);
+    leat_mem_free(desk->core.streams_by_name);
+    free(desk);
+}
+
+/* A stream of that name comes by. */
+static void comes(struct desk *desk, uint32_t id, const char *name)
+{
+    struct leat_stream_desc *desc = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *desc);
+    struct leat_stream *stream;
+    assert_non_null(desc);
+    desc->refs = 1;
+    desc->id = id;
+    desc->settings.logs = 1;
+    snprintf(desc->name, sizeof desc->name, "%.9s", name);
+    assert_int_equal(leat_stream_put(&desk->core, desc, &stream), LEAT_OK);
+    leat_stream_desc_unref(desc);
+    leat_stream_publish(stream);
+}
+
+static void on_sought(struct leat_seeker *seeker)
+{
+    ((struct desk *)seeker->owner)->done = true;
+}
+
+/* Goal: each name that another makes at the same time is looked for once more, not the first one alone. */
+static void seeker_names_that_others_make_meanwhile_are_all_found(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    char names[NAMES][LEAT_STREAM_NAME_BYTES_MAX + 1] = {"a", "b", "c"};
+    struct leat_error errors[NAMES] = {{.code = LEAT_OK}};
+    struct leat_seeker seeker = {.core = &desk->core,
+                                 .may_create = true,
+                                 .count = NAMES,
+                                 .names = names,
+                                 .errors = errors,
+                                 .on_done = on_sought,
+                                 .owner = desk};
+    leat_seeker_start(&seeker);
+    for (uint32_t i = 0; i < NAMES; i++) {
+        assert_false(desk->done);
+        assert_non_null(desk->mail);
+        struct leat_coordinate *request = LEAT_CONTAINER(desk->mail, struct leat_coordinate, mail);
+        desk->mail = NULL;
+        assert_string_equal(request->name, names[i]);
+        comes(desk, i + 1, names[i]);
+        request->rc = leat_error_set(&request->error, LEAT_E_STREAM_EXISTS, "it exists");
+        request->on_done(request);
+    }
+    assert_true(desk->done);
+    for (uint32_t i = 0; i < NAMES; i++)
+        assert_int_equal(errors[i].code, LEAT_OK);
+    desk_free(desk);
+}
+
+/* Goal: one that exists, and is nowhere to be found, ends all the same, with what was said of it. */
+static void seeker_name_that_is_never_found_ends_with_why(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    char names[1][LEAT_STREAM_NAME_BYTES_MAX + 1] = {"a"};
+    struct leat_error errors[1] = {{.code = LEAT_OK}};
+    struct leat_seeker seeker = {.core = &desk->core,
+                                 .may_create = true,
+                                 .count = 1,
+                                 .names = names,
+                                 .errors = errors,
+                                 .on_done = on_sought,
+                                 .owner = desk};
+    leat_seeker_start(&seeker);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_false(desk->done);
+        struct leat_coordinate *request = LEAT_CONTAINER(desk->mail, struct leat_coordinate, mail);
+        desk->mail = NULL;
+        request->rc = leat_error_set(&request->error, LEAT_E_STREAM_EXISTS, "it exists");
+        request->on_done(request);
+    }
+    assert_true(desk->done);
+    assert_int_equal(errors[0].code, LEAT_E_STREAM_EXISTS);
+    desk_free(desk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(seeker_names_that_others_make_meanwhile_are_all_found),
+        cmocka_unit_test(seeker_name_that_is_never_found_ends_with_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
