@@ -60,13 +60,15 @@ struct cli_answer {
     struct leat_error error;
     uint8_t *bytes; /* control body; free() */
     size_t count;
+    bool again; /* of cli_call_patiently(): not to the first question */
 };
-/** Connect when first used. */
+/** Connect when first used. Whoever waits for long is told so. */
 leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
                   struct cli_answer *out_answer);
-/** cli_call(), again and again for half a minute while the refusal is one that passes: a leader is being
- * chosen, a streamlet is on its way, the server asked has not heard of it yet; for 10 s, and saying so, while
- * nobody listens at any address. The request must be one that may take effect twice. Ends at Ctrl-C. */
+/** cli_call(), again and again while the refusal is one that passes, and the first question was less than half
+ * a minute ago: a leader is being chosen, a streamlet is on its way, the server asked has not heard of it yet;
+ * for 10 s, and saying so, while nobody listens at any address. The request must be one that may take effect
+ * twice. Ends at Ctrl-C. */
 leat_err cli_call_patiently(enum leat_kind kind, const struct leat_msg_writer *body,
                             struct cli_answer *out_answer);
 /** cli_call() about a stream's name alone. */

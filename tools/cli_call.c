@@ -4,10 +4,12 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     CALL_TIMEOUT_MS = 30 * 1000,
-    SILENT_US = 2 * 1000 * 1000, /* then a person is told that there is no answer yet */
+    SILENT_US = 2 * 1000 * 1000, /* then a terminal is told that there is no answer yet */
+    LONG_US = 5 * 1000 * 1000,   /* then whatever standard error is, once in a command */
     ASK_RETRIES = 3,
     PASSING_US = 30 * 1000 * 1000,
     REFUSED_US = 10 * 1000 * 1000, /* a server takes so long to start at most, on a busy machine */
@@ -68,6 +70,31 @@ static void stop_deliver(void *actor, struct leat_mail *mail)
     leat_event_tell(&own->done);
 }
 
+/* Asking changes nothing: whoever was asked may have died over it, and another one answers. */
+static bool only_asks(enum leat_kind kind)
+{
+    return kind == LEAT_KIND_CLUSTER_STATUS || kind == LEAT_KIND_STREAM_DESCRIBE ||
+           kind == LEAT_KIND_METADATA || kind == LEAT_KIND_STATUS;
+}
+
+/* Until there is an answer; whoever waits is told so, and for what. */
+static void answer_wait(enum leat_kind kind, uint32_t seen)
+{
+    static bool told;
+    uint64_t from_us = leat_shared_now_us(NULL);
+    /* Short enough for a line of a terminal. */
+    const char *what = only_asks(kind) ? "" : " (changes wait while coordinators lack a majority)";
+    if (leat_event_wait(&session.done, seen, from_us + SILENT_US)) return;
+    cli_progress("no answer yet; still waiting%s", what);
+    if (!isatty(STDERR_FILENO) && !told &&
+        !leat_event_wait(&session.done, seen, from_us + LONG_US)) {
+        told = true;
+        cli_error("no answer for %d s; still waiting%s", LONG_US / 1000000, what);
+    }
+    (void)leat_event_wait(&session.done, seen, UINT64_MAX);
+    cli_progress_end();
+}
+
 static leat_err call_once(enum leat_kind kind, const struct leat_msg_writer *body,
                           struct cli_answer *out_answer)
 {
@@ -97,20 +124,14 @@ static leat_err call_once(enum leat_kind kind, const struct leat_msg_writer *bod
     };
     uint32_t seen = leat_event_look(&session.done);
     leat_shared_post(&session.shared, &session.mail);
-    if (!leat_event_wait(&session.done, seen, leat_shared_now_us(NULL) + SILENT_US)) {
-        /* Without a majority of coordinators, for instance, what changes something waits. */
-        cli_progress("no answer yet; still waiting");
-        (void)leat_event_wait(&session.done, seen, UINT64_MAX);
-        cli_progress_end();
-    }
+    answer_wait(kind, seen);
     return out_answer->rc;
 }
 
-/* Asking changes nothing: whoever was asked may have died over it, and another one answers. */
-static bool only_asks(enum leat_kind kind)
+/* Of a call that ended with LEAT_E_CLOSED: somebody was there, and had been asked. */
+static bool was_lost(void)
 {
-    return kind == LEAT_KIND_CLUSTER_STATUS || kind == LEAT_KIND_STREAM_DESCRIBE ||
-           kind == LEAT_KIND_METADATA || kind == LEAT_KIND_STATUS;
+    return session.open && session.request.sent;
 }
 
 leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
@@ -118,16 +139,22 @@ leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
 {
     for (unsigned left = ASK_RETRIES;; left--) {
         leat_err rc = call_once(kind, body, out_answer);
-        bool lost = rc == LEAT_E_CLOSED && session.open && session.request.sent;
+        bool lost = rc == LEAT_E_CLOSED && was_lost();
         if (!lost || left == 0 || !only_asks(kind)) return rc;
         cli_answer_fini(out_answer);
     }
 }
 
-/* How long what passes is waited for: a leader is being chosen, a server starts. */
+/* How long what passes is waited for: a leader is being chosen, a server starts. From the first question on: one
+ * that nobody answers takes all of it, and is not asked again. */
 struct patience {
     uint64_t until_us, refused_until_us;
 };
+
+static struct patience patience_begin(void)
+{
+    return (struct patience){.until_us = leat_shared_now_us(NULL) + PASSING_US};
+}
 
 static bool is_passing(leat_err rc)
 {
@@ -143,8 +170,7 @@ static bool is_passing(leat_err rc)
 static bool patience_wait(struct patience *patience, const struct cli_answer *answer)
 {
     uint64_t now = leat_shared_now_us(NULL);
-    if (!patience->until_us) patience->until_us = now + PASSING_US;
-    if (answer->rc != LEAT_E_CLOSED) {
+    if (answer->rc != LEAT_E_CLOSED || was_lost()) {
         patience->refused_until_us = 0;
     } else if (!patience->refused_until_us) {
         patience->refused_until_us = now + REFUSED_US;
@@ -156,15 +182,22 @@ static bool patience_wait(struct patience *patience, const struct cli_answer *an
     return true;
 }
 
+static leat_err call_patiently(struct patience *patience, enum leat_kind kind,
+                               const struct leat_msg_writer *body, struct cli_answer *out_answer)
+{
+    for (bool again = false;; again = true) {
+        leat_err rc = cli_call(kind, body, out_answer);
+        out_answer->again = again;
+        if (!is_passing(rc) || !patience_wait(patience, out_answer)) return rc;
+        cli_answer_fini(out_answer);
+    }
+}
+
 leat_err cli_call_patiently(enum leat_kind kind, const struct leat_msg_writer *body,
                             struct cli_answer *out_answer)
 {
-    struct patience patience = {0};
-    for (;;) {
-        leat_err rc = cli_call(kind, body, out_answer);
-        if (!is_passing(rc) || !patience_wait(&patience, out_answer)) return rc;
-        cli_answer_fini(out_answer);
-    }
+    struct patience patience = patience_begin();
+    return call_patiently(&patience, kind, body, out_answer);
 }
 
 leat_err cli_name_call(enum leat_kind kind, const char *name, struct cli_answer *answer)
@@ -260,11 +293,12 @@ static int stream_ask(const char *name, bool may_create, struct leat_msg_stream 
         cli_error("'%.40s...' is too long for a stream's name", name);
         return CLI_FAILED;
     }
-    struct patience patience = {0};
+    struct patience patience = patience_begin();
     leat_err code;
     char why[LEAT_ERROR_TEXT_BYTES];
     do {
-        if (cli_call_patiently(LEAT_KIND_METADATA, &body, &answer)) return cli_refused(&answer);
+        if (call_patiently(&patience, LEAT_KIND_METADATA, &body, &answer))
+            return cli_refused(&answer);
         code = answer.rc = stream_read(&answer, out, why);
         cli_answer_fini(&answer);
     } while (is_passing(code) && patience_wait(&patience, &answer));

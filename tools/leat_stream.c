@@ -167,12 +167,8 @@ int cli_stream_create(const char *name, const struct leat_stream_settings *setti
                                         "'%.40s...' is too long for a stream's name", name);
         return CLI_FAILED;
     }
-    if (cli_call(LEAT_KIND_STREAM_CREATE, &body, out_answer) == LEAT_OK) return CLI_OK;
-    enum leat_err_class class = leat_err_class(out_answer->rc);
-    if (class != LEAT_CLASS_RETRY && class != LEAT_CLASS_REROUTE) return CLI_FAILED;
-    cli_answer_fini(out_answer);
     if (cli_call_patiently(LEAT_KIND_STREAM_CREATE, &body, out_answer) == LEAT_OK) return CLI_OK;
-    if (out_answer->rc != LEAT_E_STREAM_EXISTS) return CLI_FAILED;
+    if (out_answer->rc != LEAT_E_STREAM_EXISTS || !out_answer->again) return CLI_FAILED;
     cli_answer_fini(out_answer);
     return made_before(name, settings, out_answer) ? CLI_OK : CLI_FAILED;
 }

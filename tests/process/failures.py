@@ -63,12 +63,22 @@ def test_without_a_majority_healthy_logs_go_on_and_changes_wait():
     for streamlet, _ in healthy:
         cluster.produce('s', [f'{streamlet} third'], '--streamlet', streamlet, which=left)
     equal(change.poll(), None, 'a change waits')
+    check_in('still waiting (changes wait while coordinators lack a majority)', change.stderr.readline().decode())
     cluster.nodes[0].start()
     equal(change.wait(WAIT_S), 0, change.stderr.read())
     cluster.nodes[1].start()
     until(lambda: fully_replicated(cluster), 'all is as it was')
     wanted = [f'{i} first' for i in range(24)] + [f'0 by {i}' for i in left] + [f'{s} {t}' for s, _ in healthy for t in ('second', 'third')]
     equal(sorted(cluster.consume('s')), sorted(wanted))
+
+
+def test_a_change_without_a_majority_is_given_up_after_half_a_minute():
+    cluster = Cluster(nodes=3, voters=3, memory='256M', **PATIENT).start()
+    kill_at_once(cluster, [0, 1])
+    change = cluster.leat_start('stream', 'create', 's', which=[2])
+    _, said = change.communicate(timeout=60)  # in place of thrice that
+    equal(change.returncode, 3)
+    check_in('leat cluster status', said.decode())
 
 
 def test_logs_with_more_failures_than_copies_are_named_and_come_back():
