@@ -395,6 +395,24 @@ static leat_err flag_split(int argc, char **argv, int *at, char out_name[64],
     return LEAT_OK;
 }
 
+enum { PING_MS = 25, SUSPECT_MS = 100 }; /* where none is given: as in coordinator/detect.c */
+
+/* SUBTLE: the last answer is a round old where nothing is wrong, and up to two where the leader ran late for less
+ * than a round. With a shorter suspicion it would take a majority for silent in every round: then no node that
+ * hangs is ever declared crashed, as it might be the leader that hears nobody. */
+static leat_err detection_check(const struct leatd_config *config, struct leat_error *error)
+{
+    uint32_t ping_ms = config->ping_ms != 0 ? config->ping_ms : PING_MS;
+    uint32_t suspect_ms = config->suspect_ms != 0 ? config->suspect_ms : SUSPECT_MS;
+    if (suspect_ms >= 2 * ping_ms) return LEAT_OK;
+    return leat_error_set(
+        error, LEAT_E_CONFIG,
+        "with ping-ms %u and suspect-ms %u a node that answers every question would be "
+        "taken for silent between two of them: suspect-ms has to be at least %u, twice "
+        "ping-ms (four times is better), or ping-ms %u at most",
+        ping_ms, suspect_ms, 2 * ping_ms, suspect_ms / 2);
+}
+
 leat_err leatd_config_parse(int argc, char **argv, struct leatd_config *out_config,
                             struct leat_error *error)
 {
@@ -420,6 +438,10 @@ leat_err leatd_config_parse(int argc, char **argv, struct leatd_config *out_conf
             }
             if (rc != LEAT_OK) return rc;
         }
+    }
+    if (!config.help && !config.version) {
+        leat_err rc = detection_check(&config, error);
+        if (rc != LEAT_OK) return rc;
     }
     *out_config = config;
     return LEAT_OK;
