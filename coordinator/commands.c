@@ -176,7 +176,7 @@ static void command_write(const struct leat_coordinator *coordinator,
     case LEAT_COORDINATE_NODE_DRAIN:
         command_head(writer, LEAT_COMMAND_NODE_DRAIN, 2);
         text_write(writer, request->target);
-        leat_msg_write_bool(writer, request->draining);
+        leat_msg_write_bool(writer, request->draining && !request->takes_back);
         break;
     case LEAT_COORDINATE_NODE_STATE:
         command_head(writer, LEAT_COMMAND_NODE_STATE, 3);
@@ -290,18 +290,23 @@ static leat_err recover_encode(struct leat_coordinator *coordinator,
     return LEAT_OK;
 }
 
-/* What is refused by the tables as they are where it is proposed, since no entry may say it: two drains that are
- * proposed at one time, of the last two nodes, are both taken. */
-static leat_err drain_check(struct leat_coordinator *coordinator, struct leat_coordinate *request)
+leat_err co_drain_refuse(struct leat_coordinate *request)
 {
-    if (request->kind != LEAT_COORDINATE_NODE_DRAIN || !request->draining ||
-        !leat_machine_drains_last(&coordinator->machine, request->target, strlen(request->target)))
-        return LEAT_OK;
     return leat_error_set(
         &request->error, LEAT_E_INVALID,
         "node '%.100s' is the last that is not drained: nobody could take what it has. "
         "Start another, or take one back into use first: leat node undrain",
         request->target);
+}
+
+/* What is refused by the tables as they are where it is proposed, since no entry may say it. Of two drains that
+ * are proposed at one time, of the last two nodes, the later one is taken back: drain_take_back(). */
+static leat_err drain_check(struct leat_coordinator *coordinator, struct leat_coordinate *request)
+{
+    if (request->kind != LEAT_COORDINATE_NODE_DRAIN || !request->draining || request->takes_back ||
+        !leat_machine_drains_last(&coordinator->machine, request->target, strlen(request->target)))
+        return LEAT_OK;
+    return co_drain_refuse(request);
 }
 
 leat_err co_request_encode(struct leat_coordinator *coordinator, struct leat_coordinate *request)

@@ -262,7 +262,7 @@ enum leat_coordinate_kind {
      * that epoch. Refused with epoch 0: nothing has changed, because they were not its own. */
     LEAT_COORDINATE_MOVE,
     /* target, draining: gets nothing new (or does again). LEAT_E_INVALID: the last that is not drained, by
-     * what is applied here */
+     * what is applied here, or by the time that it was applied: then it has been taken back */
     LEAT_COORDINATE_NODE_DRAIN,
     LEAT_COORDINATE_NODE_STATE, /* target, incarnation, state: the leader's own */
     /* target: name of a node that shall vote, too (ADD), or whose voter has lost its data (REPLACE).
@@ -332,6 +332,7 @@ struct leat_coordinate {
         struct leat_coordinate *request); /* on actor `from`, once committed and applied */
     void *owner;
     /* the coordinator's: */
+    bool takes_back; /* NODE_DRAIN: what it did is being undone, and it is refused then */
     struct leat_list link;
     uint64_t sequence; /* of its entry; of the last one, when there are several */
     uint64_t since_us, sent_us;

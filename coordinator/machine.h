@@ -102,6 +102,7 @@ struct leat_machine_result {
     struct leat_epoch epoch;
     uint64_t session, sequence; /* of a REQUEST; else 0 */
     bool malformed;             /* that is all: nothing newer, nothing damaged */
+    bool drained_last;          /* by this entry no node is left that is not drained */
 };
 /* A result as it is remembered: without its sentence. */
 struct leat_machine_outcome {

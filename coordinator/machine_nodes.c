@@ -299,8 +299,16 @@ bool leat_machine_drains_last(struct leat_machine *machine, const char *name, si
     return true;
 }
 
-/* SUBTLE: whether it is the last one is not asked here (co_request_encode() does). Voters of versions that
- * knew no such rule took the drain, others would refuse it: their tables would differ from there on. */
+static bool all_drained(const struct leat_machine *machine)
+{
+    for (uint32_t i = 0; i < machine->node_count; i++)
+        if (machine->nodes[i].info.state != LEAT_NODE_GONE && !machine->nodes[i].info.draining)
+            return false;
+    return true;
+}
+
+/* SUBTLE: whether it is the last one is not asked here (co_request_encode() does, and drain_take_back()). Voters of
+ * versions that knew no such rule took the drain, others would refuse it: their tables would differ from there on. */
 leat_err leat_machine_apply_node_drain(struct leat_machine *machine, struct leat_msg_reader *reader,
                                        uint32_t fields, struct leat_machine_result *result)
 {
@@ -313,6 +321,7 @@ leat_err leat_machine_apply_node_drain(struct leat_machine *machine, struct leat
     node->info.draining = draining;
     if (draining && node->info.state == LEAT_NODE_DOWN && node->info.streamlets == 0)
         node->info.state = LEAT_NODE_GONE;
+    result->drained_last = draining && all_drained(machine);
     node_told(machine, node);
     return LEAT_OK;
 }

@@ -248,6 +248,8 @@ leat_err co_records_submit(struct leat_coordinator *coordinator, const uint8_t *
 
 /* commands.c */
 const char *co_request_offence(const struct leat_coordinate *request);
+/** The sentence for a drain of the last node that is not drained. */
+leat_err co_drain_refuse(struct leat_coordinate *request);
 /** Fill request->bytes with records; sets request->sequence. */
 leat_err co_request_encode(struct leat_coordinator *coordinator,
                            struct leat_coordinate *request) LEAT_NODISCARD;

@@ -316,6 +316,51 @@ static void cluster_last_node_is_not_drained(void **state)
     rig_destroy(rig);
 }
 
+static unsigned in_use(struct rig *rig)
+{
+    const struct leat_machine *machine = &rig->nodes[0].coordinator->machine;
+    unsigned count = 0;
+    for (uint32_t i = 0; i < machine->node_count; i++)
+        count += !machine->nodes[i].info.draining;
+    return count;
+}
+
+/* Goal: of two drains of the last two nodes that are asked for at one time, at any two nodes, one is refused, and
+ * its node is in use when that is answered. */
+static void cluster_of_two_drains_at_once_one_is_refused(void **state)
+{
+    (void)state;
+    for (unsigned pair = 0; pair < 16; pair++) {
+        unsigned at[2] = {pair / 4, pair % 4};
+        struct rig *rig = formed(6200 + pair, 4, 3);
+        for (unsigned i = 0; i < 4; i++)
+            assert_int_equal(rig_node_up(rig, i), LEAT_OK);
+        assert_int_equal(drained(rig, 0, rig->nodes[0].name, true), LEAT_OK);
+        assert_int_equal(drained(rig, 1, rig->nodes[1].name, true), LEAT_OK);
+        struct rig_request *asked[2];
+        for (unsigned i = 0; i < 2; i++) {
+            asked[i] = rig_request(rig, at[i], LEAT_COORDINATE_NODE_DRAIN);
+            asked[i]->request.target = rig->nodes[2 + i].name;
+            asked[i]->request.draining = true;
+            rig_ask(asked[i]);
+        }
+        unsigned refused = 0;
+        for (unsigned i = 0; i < 2; i++) {
+            for (unsigned k = 0; !asked[i]->done && k < 1000; k++)
+                rig_run(rig, 1000);
+            assert_true(asked[i]->done);
+            if (asked[i]->request.rc == LEAT_OK) continue;
+            assert_int_equal(asked[i]->request.rc, LEAT_E_INVALID);
+            assert_non_null(strstr(asked[i]->request.error.text, asked[i]->request.target));
+            refused++;
+        }
+        assert_int_equal(refused, 1);
+        assert_true(rig_until(rig, RIG_SECOND, rig_all_equal));
+        assert_int_equal(in_use(rig), 1);
+        rig_destroy(rig);
+    }
+}
+
 /* Nodes: a name is one machine's while it is up; who is not heard of is down, and up again when it
  * is; who drains gets nothing; streamlets are spread evenly. */
 static void cluster_nodes_come_and_go(void **state)
@@ -796,6 +841,7 @@ int main(void)
         cmocka_unit_test(cluster_lone_voter_grows),
         cmocka_unit_test(cluster_nodes_come_and_go),
         cmocka_unit_test(cluster_last_node_is_not_drained),
+        cmocka_unit_test(cluster_of_two_drains_at_once_one_is_refused),
         cmocka_unit_test(cluster_node_that_returns_is_not_called_down),
         cmocka_unit_test(cluster_nodes_adopt_their_own),
         cmocka_unit_test(cluster_versions_rise_and_streamlets_move),
