@@ -40,10 +40,39 @@ static bool is_replaced(const struct leat_node *node, const struct leat_found *f
            twin->seg->role != LEAT_SEGMENT_REPLICA;
 }
 
+/* SUBTLE: the lowest says where the log ends, unless a later one of the same owner has records: none gets a trailer
+ * there before the one in front is closed on all its copies (log_may_seal()).
+ *  1. The row of segment 4 says that it was being written, as what closed it never got to the catalogue. 5 to 7 were
+ *     acked, and 7 is open.
+ *  2. A bit flips in 4: it is not closed by its bytes, and is a mark, the lowest.
+ *  3. Did the log end there 5 to 7 would be dropped. */
+static bool went_on(const struct leat_found *found, size_t count, size_t at)
+{
+    const struct leat_segment *seg = found[at].seg;
+    for (size_t i = at + 1; i < count; i++) {
+        const struct leat_segment *later = found[i].seg;
+        if (found[i].kind != LEAT_FOUND_LOST && later->id.v > seg->id.v &&
+            later->epoch.v == seg->epoch.v && later->version >= seg->version &&
+            found[i].scan.next_offset > found[i].scan.base_offset)
+            return true;
+    }
+    return false;
+}
+
+static const struct leat_found *mark_of_log(const struct leat_node *node,
+                                            const struct leat_found *found, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (found[i].kind == LEAT_FOUND_MARK && !is_replaced(node, &found[i]) &&
+            !went_on(found, count, i))
+            return &found[i];
+    return NULL;
+}
+
 static void marks_of_log(const struct leat_node *node, const struct leat_found *found, size_t count,
                          struct leat_log_marks *marks)
 {
-    const struct leat_found *mark = NULL;
+    const struct leat_found *mark = mark_of_log(node, found, count);
     memset(marks, 0, sizeof *marks);
     marks->log = found[0].seg->log;
     marks->highest_segment = found[count - 1].seg->id.v;
@@ -57,7 +86,6 @@ static void marks_of_log(const struct leat_node *node, const struct leat_found *
             marks->closed_next_offset = seg->next_offset;
             break;
         case LEAT_FOUND_MARK:
-            if (mark == NULL && !is_replaced(node, &found[i])) mark = &found[i];
             break;
         case LEAT_FOUND_LOST:
             marks->lost = true;

@@ -52,7 +52,7 @@ struct leat_tail_record {
 struct leat_log_marks {
     struct leat_log_ref log;
     bool has_mark;
-    uint64_t mark_segment; /* lowest with a mark */
+    uint64_t mark_segment; /* lowest with a mark, but of those behind which the log went on */
     struct leat_epoch mark_epoch;
     uint32_t mark_version; /* 0: not said, that is 1 */
     struct leat_extent mark_extent;

@@ -159,6 +159,26 @@ static const struct leat_replica_row *mark_choose(const struct leat_log_record *
     return best;
 }
 
+/* SUBTLE: when all were heard the lowest is passed over, too, where it was closed elsewhere.
+ *  1. Of segment 5 the close entry is damaged on X, and B has it closed. The head, 6, is on B and C.
+ *  2. The power goes, which tears B's last write to 6. C does not come back, and is given up.
+ *  3. No mark is sure. Were the lowest taken the log would end with 5, and what was acked in 6 be dropped. */
+static const struct leat_replica_row *all_there_is(const struct leat_log_record *record,
+                                                   const struct leat_replica_row *lowest,
+                                                   const struct leat_replica_row *const *rows,
+                                                   size_t count)
+{
+    const struct leat_replica_row *best = lowest;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_mark(record, rows[i]) || rows[i]->segment < best->segment) continue;
+        bool longer =
+            rows[i]->segment == best->segment && rows[i]->extent.bytes > best->extent.bytes;
+        if (longer || (rows[i]->segment > best->segment && closed_before(rows[i], rows, count)))
+            best = rows[i];
+    }
+    return best;
+}
+
 /* The mark that says where the log ends, or NULL: those that there are do not. */
 static const struct leat_replica_row *end_find(const struct leat_log_record *record,
                                                const struct leat_replica_row *const *rows,
@@ -167,7 +187,7 @@ static const struct leat_replica_row *end_find(const struct leat_log_record *rec
     const struct leat_replica_row *best = mark_choose(record, rows, count, heard);
     const struct leat_replica_row *lowest = mark_choose(record, rows, count, NULL);
     if (best && (best->segment == lowest->segment || closed_before(best, rows, count))) return best;
-    return heard->all ? lowest : NULL;
+    return heard->all ? all_there_is(record, lowest, rows, count) : NULL;
 }
 
 static void no_mark(const struct leat_log_record *record,

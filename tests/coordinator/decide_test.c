@@ -368,6 +368,88 @@ static void decide_replicas_goes_past_a_ragged_end_that_was_closed_elsewhere(voi
     assert_int_equal(decide_heard(&known).tail.segment, 5);
 }
 
+/* ---- every small case of an older segment that is damaged on one node ---- */
+
+enum { CASE_NODES = 3, CASE_STATES = 3 };
+enum case_older { OLDER_NONE, OLDER_CLOSED, OLDER_DAMAGED }; /* damaged: its row says open */
+enum case_head { HEAD_NONE, HEAD_WHOLE, HEAD_TORN };         /* torn: behind what was acked */
+
+struct one_case {
+    enum case_older older[CASE_NODES];
+    enum case_head head[CASE_NODES];
+    bool records_hit; /* of the older one, or but its close entry */
+    bool all;
+};
+
+/* Segment 5 has offsets up to 130, and is closed; 6, up to 140, is acked: so 5 was closed on all its copies. */
+static struct leat_log_decision decide_case(const struct one_case *given)
+{
+    static struct leat_replica_row rows[2 * CASE_NODES];
+    const struct leat_replica_row *all[2 * CASE_NODES];
+    uint32_t nodes[2 * CASE_NODES];
+    bool holds[2 * CASE_NODES];
+    size_t count = 0;
+    for (uint32_t n = 0; n < CASE_NODES; n++) {
+        if (given->older[n] != OLDER_NONE) {
+            rows[count] = replica(5, 3, 1, 900, 130);
+            rows[count].base_offset = 100;
+            rows[count].kind =
+                given->older[n] == OLDER_CLOSED ? LEAT_REPLICA_CLOSED : LEAT_REPLICA_MARK;
+            if (given->older[n] == OLDER_DAMAGED) {
+                rows[count].ragged = true;
+                rows[count].extent.bytes = given->records_hit ? 700 : 800;
+                rows[count].next_offset = given->records_hit ? 120 : 130;
+            }
+            nodes[count++] = n;
+        }
+        if (given->head[n] != HEAD_NONE) {
+            rows[count] = replica(6, 3, 1, 300, 140);
+            rows[count].base_offset = 130;
+            rows[count].previous = replica(5, 3, 1, 900, 130).extent;
+            rows[count].ragged = given->head[n] == HEAD_TORN;
+            nodes[count++] = n;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        all[i] = &rows[i];
+    struct leat_log_decision decision;
+    struct leat_log_record record = record_opened(3);
+    const struct co_hearing heard = {.nodes = nodes, .enough = 2, .all = given->all};
+    co_decide_replicas(LOG, &record, all, count, &heard, &decision, holds);
+    return decision;
+}
+
+/* Goal: one damaged copy of an older segment never says where a log ends while a whole one of it and the head are
+ * heard; and nothing waits for more when all were heard. */
+static void decide_replicas_of_a_damaged_older_segment_ends_behind_the_head(void **state)
+{
+    (void)state;
+    unsigned decided = 0, waits = 0, codes = 4 * 9 * 9 * 9;
+    for (unsigned code = 0; code < codes; code++) {
+        struct one_case it = {.records_hit = code & 1, .all = code & 2};
+        unsigned rest = code / 4, damaged = 0, closed_ones = 0, heads = 0, whole_heads = 0;
+        for (unsigned n = 0; n < CASE_NODES; n++, rest /= CASE_STATES * CASE_STATES) {
+            it.older[n] = rest % CASE_STATES;
+            it.head[n] = rest / CASE_STATES % CASE_STATES;
+            damaged += it.older[n] == OLDER_DAMAGED;
+            closed_ones += it.older[n] == OLDER_CLOSED;
+            heads += it.head[n] != HEAD_NONE;
+            whole_heads += it.head[n] == HEAD_WHOLE;
+        }
+        if (damaged > 1 || closed_ones == 0 || heads == 0) continue;
+        struct leat_log_decision d = decide_case(&it);
+        if (d.kind == LEAT_DECIDED_TAIL) {
+            assert_int_equal(d.tail.segment, 6);
+            assert_int_equal(d.tail.next_offset, 140);
+        } else { /* a torn head on one node, and another may come */
+            assert_true(!it.all && whole_heads == 0 && heads == 1);
+        }
+        decided += d.kind == LEAT_DECIDED_TAIL;
+        waits += d.kind != LEAT_DECIDED_TAIL;
+    }
+    assert_true(decided > 1000 && waits > 50);
+}
+
 /* Equal lengths and other bytes: one of them is damaged, and nobody knows which. */
 static void decide_replicas_that_differ_wait(void **state)
 {
@@ -564,6 +646,7 @@ int main(void)
         cmocka_unit_test(decide_replicas_needs_the_predecessor_anywhere),
         cmocka_unit_test(decide_replicas_waits_for_more_than_one_ragged_end),
         cmocka_unit_test(decide_replicas_goes_past_a_ragged_end_that_was_closed_elsewhere),
+        cmocka_unit_test(decide_replicas_of_a_damaged_older_segment_ends_behind_the_head),
         cmocka_unit_test(decide_replicas_that_differ_wait),
         cmocka_unit_test(decide_replicas_finds_a_standing_tail),
         cmocka_unit_test(decide_replicas_counts_no_longer_copy_by_its_offset),

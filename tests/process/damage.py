@@ -244,6 +244,34 @@ def test_segment_of_which_a_part_is_left_is_named():
         server.stop()
 
 
+def test_a_log_does_not_end_with_an_older_segment_that_is_damaged():
+    """The row of one in the middle says that it was being written, as after a power cut, and its end is damaged; behind
+    it others were acknowledged, and the log was being appended to."""
+    for at_the_end in True, False:
+        server, closed = closed_segments()
+        server.start()
+        more = lines('more', 4000, 100)
+        server.produce('hurt', more, '--batch-bytes', '4K')
+        server.wanted += more
+        server.kill()
+        row = [r for r in server.segments(server.hurt_id) if r['state'] == CLOSED][-2]
+        check(row['base'] > len(server.wanted) - len(more), 'of this start', row)
+        server.row_open(row)
+        server.segment_flip(row, row['extent'] - 8 if at_the_end else batches(server, row)[-1][1] + 32 + 80)
+        server.start()
+        equal(server.values('hurt', '--from', row['next']), server.wanted[row['next']:], 'what lies behind')
+        done = server.leat('consume', 'hurt', '--until-end', code=0 if at_the_end else 1)
+        left = done.stdout.splitlines()
+        equal(left, server.wanted[:len(left)])
+        check(len(left) == len(server.wanted) if at_the_end else len(left) > row['base'], len(left), row)
+        for word in 'again', 'and again':  # its row stays as it is
+            server.produce('hurt', [word])
+            server.kill()
+            server.start()
+            equal(server.values('hurt', '--from', row['next'])[-1], word)
+        server.end()
+
+
 def test_closed_segment_damaged_is_named_by_the_scrub():
     server, closed = closed_segments()
     row = closed[3]
