@@ -84,14 +84,15 @@ static void cut(struct backup_request *request)
     const struct replica *rep = request->rep;
     struct leat_segment *seg = rep->seg;
     if (same(seg->extent, request->body.extent)) return;
-    LEAT_ASSERT(backup_begins(rep, request->body.extent));
+    const struct replica_looked *looked = backup_begins(rep, request->body.extent);
+    LEAT_ASSERT(looked != NULL);
     request->cut = true;
     request->uncut = (struct replica_looked){.extent = seg->extent,
                                              .next_offset = seg->next_offset,
                                              .max_timestamp_ms = seg->max_timestamp_ms};
     seg->extent = request->body.extent;
-    seg->next_offset = rep->looked.next_offset;
-    seg->max_timestamp_ms = rep->looked.max_timestamp_ms;
+    seg->next_offset = looked->next_offset;
+    seg->max_timestamp_ms = looked->max_timestamp_ms;
 }
 
 static void close_at(struct backup_request *request)
@@ -152,7 +153,7 @@ static bool may_hold(const struct replica *rep, struct leat_extent extent)
     struct leat_scan scan;
     if (rep->damaged || rep->drop_wanted || seg->incomplete) return false;
     if (seg->state >= LEAT_SEGMENT_PARKED)
-        return same(seg->extent, extent) || backup_begins(rep, extent);
+        return same(seg->extent, extent) || backup_begins(rep, extent) != NULL;
     if (!seg->buffer || extent.bytes > seg->capacity) return false;
     leat_scan_segment(seg->buffer, extent.bytes, &scan);
     return scan.started && same((struct leat_extent){scan.bytes, scan.crc}, extent) &&
@@ -165,7 +166,7 @@ static bool is_further(const struct replica *rep, const struct replica *than,
                        struct leat_extent extent)
 {
     enum leat_segment_state a = rep->seg->state, b = than->seg->state;
-    bool a_cut = backup_begins(rep, extent), b_cut = backup_begins(than, extent);
+    bool a_cut = backup_begins(rep, extent) != NULL, b_cut = backup_begins(than, extent) != NULL;
     /* One that is damaged is better than none: its log has it mended, and goes on before that. */
     if (rep->seg->rotten != than->seg->rotten) return than->seg->rotten;
     if (a_cut != b_cut) return b_cut;

@@ -344,7 +344,8 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
         .handle = rep->handle,
         .seg = seg,
     };
-    if (backup_begins(rep, rep->looked.extent)) out->begins = rep->looked.extent;
+    for (unsigned i = 0, known = 0; i < LEAT_BEGINS_MAX; i++)
+        if (backup_begins(rep, rep->looked[i].extent)) out->begins[known++] = rep->looked[i].extent;
     bool disk = seg->durability == LEAT_DURABILITY_DISK;
     out->durable = seg->state == LEAT_SEGMENT_PARKED ||
                    (seg->state == LEAT_SEGMENT_CLOSED &&

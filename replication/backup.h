@@ -80,7 +80,7 @@ struct replica {
     bool damaged;           /* LOST at a start, or could not be moved */
     bool dropping, evicting, drop_wanted;
     bool leave; /* its writer was cut off in the middle: see REP_SETTLE_LEAVE */
-    struct replica_looked looked;
+    struct replica_looked looked[LEAT_BEGINS_MAX]; /* the latest first */
     struct leat_keep evict;
 };
 
@@ -198,8 +198,8 @@ void backup_move_over(struct replica *rep);
 bool backup_is_fenced(const struct leat_backup *backup, const char *node, uint64_t incarnation);
 
 /* look.c */
-/** Parked or closed, longer, and known to begin with exactly that. */
-bool backup_begins(const struct replica *rep, struct leat_extent extent);
+/** Parked or closed, longer, and known to begin with exactly that: what is known; else NULL. */
+const struct replica_looked *backup_begins(const struct replica *rep, struct leat_extent extent);
 /** One that may, and that nobody has looked at for that, is looked at. LEAT_OK: on_done later and once, and there may
  * be more; LEAT_E_NOT_FOUND: there is none; LEAT_E_AGAIN, LEAT_E_NO_MEMORY. */
 leat_err backup_look(const struct leat_backup *backup, struct leat_log_ref log,

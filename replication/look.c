@@ -7,7 +7,8 @@
  *     was written last is whole on both disks.
  *  4. Were only copies of exactly 0..100 to count, the log would wait for good, though two disks have it.
  * The row of such a replica says how long it is, and nothing of what is in front of any other place. So its
- * bytes are read, once: what was found is remembered, for one end of each replica, since a log has one. */
+ * bytes are read, once: what was found is remembered, for the last two ends that were asked for of each replica; a
+ * log has one, and those who ask may be of different opinions for a while. */
 #include <string.h>
 
 #include "replication/backup.h"
@@ -36,9 +37,28 @@ static bool is_longer(const struct replica *rep, struct leat_extent extent)
            extent.bytes >= LEAT_ENTRY_HEADER_BYTES && extent.bytes < seg->extent.bytes;
 }
 
-bool backup_begins(const struct replica *rep, struct leat_extent extent)
+static const struct replica_looked *looked_at(const struct replica *rep, struct leat_extent extent)
 {
-    return is_longer(rep, extent) && rep->looked.begins && same(rep->looked.extent, extent);
+    for (unsigned i = 0; i < LEAT_BEGINS_MAX; i++)
+        if (same(rep->looked[i].extent, extent)) return &rep->looked[i];
+    return NULL;
+}
+
+const struct replica_looked *backup_begins(const struct replica *rep, struct leat_extent extent)
+{
+    const struct replica_looked *looked = is_longer(rep, extent) ? looked_at(rep, extent) : NULL;
+    return looked != NULL && looked->begins ? looked : NULL;
+}
+
+/* SUBTLE: of two ends, since whoever asks for one may come back later than somebody who asks for the other.
+ *  1. One asks for end X of a replica, another, who has not heard of the latest decision, for end Y. Both are told
+ *     to ask again.
+ *  2. X is looked at, then Y. Was X forgotten for it, it is looked at again when its asker comes, and Y forgotten.
+ *  3. So it goes on: neither ever finds its own. */
+static void looked_put(struct replica *rep, struct replica_looked looked)
+{
+    memmove(&rep->looked[1], &rep->looked[0], (LEAT_BEGINS_MAX - 1) * sizeof rep->looked[0]);
+    rep->looked[0] = looked;
 }
 
 static void on_read(struct leat_disk_io *io)
@@ -58,10 +78,10 @@ static void on_read(struct leat_disk_io *io)
                   scan.crc == look->extent.crc && leat_log_ref_equal(log, seg->log) &&
                   header->segment == seg->id.v && header->epoch == seg->epoch.v;
     /* What can't be read is not there: whoever asks is to look elsewhere. */
-    rep->looked = (struct replica_looked){.extent = look->extent,
-                                          .begins = begins,
-                                          .next_offset = scan.next_offset,
-                                          .max_timestamp_ms = scan.max_timestamp_ms};
+    looked_put(rep, (struct replica_looked){.extent = look->extent,
+                                            .begins = begins,
+                                            .next_offset = scan.next_offset,
+                                            .max_timestamp_ms = scan.max_timestamp_ms});
     look->backup->looks--;
     leat_mem_free(look);
     backup_idle(rep);
@@ -102,7 +122,7 @@ static leat_err look_start(struct replica *rep, struct leat_extent extent,
 
 static bool is_unknown(const struct replica *rep, struct leat_extent extent)
 {
-    if (!is_longer(rep, extent) || same(rep->looked.extent, extent)) return false;
+    if (!is_longer(rep, extent) || looked_at(rep, extent) != NULL) return false;
     return !rep->damaged && !rep->drop_wanted && !rep->dropping && !rep->adopting &&
            !rep->seg->incomplete && !rep->seg->rotten;
 }

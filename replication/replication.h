@@ -347,6 +347,7 @@ void leat_backup_on_evict_wanted(struct leat_backup *backup, struct leat_segment
 void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg);
 
 /* One replica, for recovery, status and the operator. */
+enum { LEAT_BEGINS_MAX = 2 }; /* ends that a longer replica is known to begin with, or not */
 struct leat_replica_info {
     struct leat_log_ref log;
     struct leat_segment_id segment;
@@ -365,8 +366,8 @@ struct leat_replica_info {
     int64_t max_timestamp_ms;
     uint64_t writer;
     uint64_t handle;
-    struct leat_extent
-        begins; /* shorter; it was found to begin with that. 0 bytes: not known of any */
+    /* shorter; it was found to begin with these. 0 bytes: not known of any (more) */
+    struct leat_extent begins[LEAT_BEGINS_MAX];
     const struct leat_segment *seg; /* view until return */
 };
 /** Calls each() for every replica of a log for which wanted() says so; open ones are scanned. */

@@ -59,7 +59,7 @@ static void longer_copy_is_served_up_to_the_end(void **state)
     for (unsigned i = 0; i < 2; i++) {
         struct scene scene = either(71 + i, i == 1);
         assert_int_equal(pull_as(&scene, scene.end, true), LEAT_E_NOT_FOUND);
-        assert_int_equal(replica(&scene)->looked.extent.bytes, 0);
+        assert_int_equal(replica(&scene)->looked[0].extent.bytes, 0);
         int begins = -1;
         assert_int_equal(leat_backup_look(backup(&scene), replica(&scene)->handle, scene.end,
                                           on_looked, &begins),
@@ -68,7 +68,7 @@ static void longer_copy_is_served_up_to_the_end(void **state)
             world_step(scene.world);
         assert_int_equal(begins, 1);
         assert_int_equal(pull_as(&scene, scene.end, true), LEAT_E_NOT_FOUND);
-        replica(&scene)->looked = (struct replica_looked){0};
+        replica(&scene)->looked[0] = (struct replica_looked){0};
         assert_int_equal(pull(&scene, scene.end), LEAT_OK);
         assert_true(same(replica(&scene)->seg->extent, scene.whole)); /* nothing was cut for that */
         world_free(scene.world);
@@ -82,8 +82,8 @@ static void longer_copy_of_other_bytes_is_not_served(void **state)
     struct scene scene = parked(73);
     struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
     assert_int_equal(pull(&scene, other), LEAT_E_NOT_FOUND);
-    assert_true(same(replica(&scene)->looked.extent, other));
-    assert_false(replica(&scene)->looked.begins);
+    assert_true(same(replica(&scene)->looked[0].extent, other));
+    assert_false(replica(&scene)->looked[0].begins);
     uint64_t before = scene.world->nodes[scene.at].disk.op_count;
     assert_int_equal(pull(&scene, other), LEAT_E_NOT_FOUND);
     assert_int_equal(scene.world->nodes[scene.at].disk.op_count, before);
@@ -128,7 +128,7 @@ static void longer_copy_counts_for_a_recovery(void **state)
     struct scene scene = parked(75);
     struct leat_replica_info info = {0};
     leat_backup_each(backup(&scene), &scene.log, true, info_take, &info);
-    assert_int_equal(info.begins.bytes, 0);
+    assert_int_equal(info.begins[0].bytes, 0);
     int begins = -1;
     struct leat_extent longer = {scene.whole.bytes + 8, 1};
     assert_int_equal(leat_backup_look(backup(&scene), info.handle, longer, on_looked, &begins),
@@ -139,7 +139,7 @@ static void longer_copy_counts_for_a_recovery(void **state)
     world_run(scene.world, 100 * 1000);
     assert_int_equal(begins, 1);
     leat_backup_each(backup(&scene), &scene.log, true, info_take, &info);
-    assert_true(same(info.begins, scene.end));
+    assert_true(same(info.begins[0], scene.end));
     assert_true(info.durable);
     bool flushed = false;
     assert_int_equal(
@@ -150,6 +150,33 @@ static void longer_copy_counts_for_a_recovery(void **state)
     /* It is no copy of that: who counts copies does not count it. */
     assert_false(leat_backup_holds(backup(&scene), scene.log, scene.id, scene.end));
     assert_true(leat_backup_holds(backup(&scene), scene.log, scene.id, scene.whole));
+    world_free(scene.world);
+}
+
+/* Goal: who asks for one end finds it, though another was asked for before it came back; both know what they asked. */
+static void longer_copy_is_remembered_for_two_who_ask(void **state)
+{
+    (void)state;
+    struct scene scene = parked(103);
+    struct leat_extent other = {scene.end.bytes, scene.end.crc ^ 1};
+    for (unsigned i = 0; i < 2; i++) {
+        struct leat_extent ends[2] = {i ? other : scene.end, i ? scene.end : other};
+        for (unsigned k = 0; k < 2; k++) {
+            leat_err rc = leat_backup_look_any(backup(&scene), scene.log, scene.id, ends[k]);
+            assert_int_equal(rc, i == 0 ? LEAT_E_AGAIN : LEAT_E_NOT_FOUND); /* once, each */
+            world_run(scene.world, 100 * 1000);
+        }
+    }
+    struct leat_replica_info info = {0};
+    leat_backup_each(backup(&scene), &scene.log, true, info_take, &info);
+    assert_true(same(info.begins[0], scene.end)); /* the other it does not begin with */
+    assert_int_equal(info.begins[1].bytes, 0);
+    bool flushed = false;
+    assert_int_equal(
+        leat_backup_flush(backup(&scene), scene.log, scene.id, scene.end, on_flushed, &flushed),
+        LEAT_OK);
+    world_run(scene.world, 100 * 1000);
+    assert_true(flushed);
     world_free(scene.world);
 }
 
@@ -293,6 +320,7 @@ int main(void)
         cmocka_unit_test(longer_copy_of_other_bytes_is_not_served),
         cmocka_unit_test(longer_copies_are_looked_at_a_few_at_a_time),
         cmocka_unit_test(longer_copy_counts_for_a_recovery),
+        cmocka_unit_test(longer_copy_is_remembered_for_two_who_ask),
         cmocka_unit_test(longer_copy_is_adopted_at_the_end),
         cmocka_unit_test(copy_that_ends_there_goes_before_a_longer_one),
         cmocka_unit_test(longer_copy_that_the_disk_does_not_cut_is_what_it_was),
