@@ -70,6 +70,24 @@ static void before_find(struct co_recover_log *log, struct co_row *const *rows, 
     }
 }
 
+/* Told of a log that waits. Where it has one copy the operator is told whose return it waits for. */
+static void wait_tell(struct leat_coordinator *coordinator, struct co_recover_log *log,
+                      const char *why)
+{
+    const struct leat_machine_stream *stream =
+        leat_machine_stream_find(&coordinator->machine, log->ref.stream);
+    uint16_t index = LEAT_OWNER_NONE;
+    char more[304];
+    if (stream && stream->desc->settings.copies == 1) index = stream->owners[log->ref.streamlet];
+    if (index == LEAT_OWNER_NONE || coordinator->machine.nodes[index].info.state == LEAT_NODE_UP) {
+        co_recovery_wait(coordinator, log, why);
+        return;
+    }
+    snprintf(more, sizeof more, "it has one copy, and node %.64s, which served it, is down; %.150s",
+             coordinator->machine.nodes[index].info.name, why);
+    co_recovery_wait(coordinator, log, more);
+}
+
 /* true: decided. */
 static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_log *log, bool last)
 {
@@ -100,7 +118,7 @@ static bool log_decide(struct leat_coordinator *coordinator, struct co_recover_l
     log->undecided = decision.kind == LEAT_DECIDED_WAIT;
     if (log->undecided) {
         log->decision = LEAT_RECOVER_WAITS;
-        if (last) co_recovery_wait(coordinator, log, decision.why);
+        if (last) wait_tell(coordinator, log, decision.why);
         return false;
     }
     for (size_t i = 0; i < count; i++)
@@ -128,8 +146,7 @@ static uint32_t lone_wait(struct leat_coordinator *coordinator,
         if (log->decision == LEAT_RECOVER_WAITS) continue;
         log->decision = LEAT_RECOVER_WAITS;
         log->undecided = true;
-        if (last)
-            co_recovery_wait(coordinator, log, "the only copy of its streamlet's logs is away");
+        if (last) wait_tell(coordinator, log, "the only copy of its streamlet's logs is away");
         more++;
     }
     return more;

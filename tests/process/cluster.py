@@ -261,6 +261,9 @@ def test_a_log_whose_owner_is_down_does_not_keep_the_others_from_being_read():
     check('no server answered' not in said, said)
     check_in('not ready within 11000 ms', said)  # as soon as others are done: it does not wait for all of its 30 s
     check_in('could not be read to its end', said)
+    rows = cluster.status(which=[0, 2])['recovery']['waiting_logs']
+    equal([(row['stream'], row['streamlet']) for row in rows], [('s', owners['n1'])])
+    check_in('it has one copy, and node n1, which served it, is down; ', rows[0]['why'])
     # It is looked for all the time, and that is told as long as there is something new.
     told = [line for i in (0, 2) for line in cluster.nodes[i].diary().splitlines() if 'fenced' in line]
     check(len(told) <= 4, '\n'.join(told))
