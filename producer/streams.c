@@ -84,7 +84,9 @@ static leat_err stream_adopt(struct leat_producer_stream *stream,
 }
 
 /* The stream of that name is another one now: the old one's logs are gone, and with them whatever
- * was not answered. */
+ * was not answered. SUBTLE: they may be there all the same. (1) A node that has not heard of the stream says that there
+ * is none, while an append to it has an unknown fate. (2) Another node has it. (3) Nothing may follow that append under
+ * its epoch, and it is no more under way. */
 static void stream_replaced(struct leat_producer_stream *stream)
 {
     for (uint32_t s = 0; s < stream->streamlets; s++) {
@@ -102,6 +104,8 @@ static void stream_replaced(struct leat_producer_stream *stream)
                                          "the stream was deleted");
         }
         leat_list_remove(&log->link);
+        if (log->sequenced != 0) log->needs_epoch = true;
+        log->sequenced = 0;
     }
 }
 

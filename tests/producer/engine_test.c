@@ -527,7 +527,7 @@ static void producer_unknown_stream_is_refused(void **state)
 }
 
 /* Goal: a stream that is deleted while an append to one of its logs is not answered is refused once that append has
- * come back, and what nobody sent is refused, too.
+ * come back, and what nobody sent is refused, too. When it turns out to be there, records go on.
  * Method: the owner of one streamlet says nothing; that of the other says that there is no such stream. */
 static void producer_stream_deleted_amid_an_append_is_refused(void **state)
 {
@@ -555,6 +555,21 @@ static void producer_stream_deleted_amid_an_append_is_refused(void **state)
     assert_int_equal(rig->records[139].rc, LEAT_E_UNKNOWN_STREAM);
     assert_int_equal(rig->acked, acked);
     assert_true(rig->world.metadatas - asked < 100);
+
+    /* Whoever said so had not heard of it: nothing follows under the epoch that was left open. */
+    rig->world.stream_id = 5;
+    rig->world.mute_streamlet = 0;
+    uint32_t before = rig->added;
+    rig->wanted = before + 40;
+    for (int i = 0; i < 100 && rig->added < rig->wanted; i++) {
+        add_some(rig); /* refused for a while, in which nothing else happens */
+        (void)fake_run(&rig->world, rig->world.now_us + 200000, NULL);
+    }
+    assert_int_equal(rig->added, rig->wanted);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 20000000, all_ended));
+    for (uint32_t i = before; i < rig->added; i++)
+        assert_int_equal(rig->records[i].rc, LEAT_OK);
+    assert_int_equal(rig->acked, acked + 40);
     rig_end(rig);
 }
 
