@@ -81,11 +81,30 @@ static void watch_begin(struct co_watch *watch, uint64_t incarnation, uint64_t n
         .incarnation = incarnation, .said_us = now_us, .heard_us = now_us, .gap_us = watch->gap_us};
 }
 
+/* Whoever reads that a node crashed wants to read that it is back. */
+static void return_tell(const struct leat_coordinator *coordinator,
+                        const struct leat_node_info *node, const struct co_watch *before,
+                        uint64_t now_us)
+{
+    if (!co_leads(coordinator) || !coordinator->ready || node->crashed ||
+        node->state != LEAT_NODE_UP || node->incarnation == coordinator->incarnation)
+        return;
+    if (before->heard)
+        leat_diary_info(
+            "coordinator: node %s (incarnation %" PRIu64 ") is up; the one before it (%" PRIu64
+            ") was last heard %" PRIu64 " us ago",
+            node->name, node->incarnation, before->incarnation, now_us - before->said_us);
+    else
+        leat_diary_info("coordinator: node %s (incarnation %" PRIu64 ") is up", node->name,
+                        node->incarnation);
+}
+
 static void watch_update(struct leat_coordinator *coordinator, uint32_t i, uint64_t now_us)
 {
     const struct leat_node_info *node = &coordinator->machine.nodes[i].info;
     struct co_watch *watch = &coordinator->watch[i];
     if (watch->incarnation != node->incarnation) {
+        return_tell(coordinator, node, watch, now_us);
         watch_begin(watch, node->incarnation, now_us);
         return;
     }

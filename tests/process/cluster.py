@@ -269,6 +269,9 @@ def test_a_log_whose_owner_is_down_does_not_keep_the_others_from_being_read():
     check(len(told) <= 4, '\n'.join(told))
     cluster.nodes[1].start()
     equal(sorted(cluster.consume('s')), sorted(sum(lines.values(), [])))
+    told = [line for node in cluster.nodes for line in node.diary().splitlines() if re.search(
+        r'node n1 \(incarnation \d+\) is up; the one before it \(\d+\) was last heard \d+ us ago', line)]
+    equal(len(told), 1, told)
 
 
 def test_the_leader_is_replaced():
