@@ -309,7 +309,7 @@ void leat_backup_stream_deleted(struct leat_backup *backup, uint32_t stream)
         struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
         if (!rep->seg || rep->seg->log.stream != stream) continue;
         rep->gone_us = backup_now(backup);
-        if (!backup_is_written(rep)) backup_drop(rep);
+        if (!backup_is_written(rep) || LEAT_BUG(DELETED_FREES)) backup_drop(rep);
     }
 }
 

@@ -21,7 +21,7 @@ enum {
     MAGIC = 0x7468726f,
 };
 
-enum step { CREATE, ASK_ID, WORK, DELETE, AFTER, LAST_WORD, OVER };
+enum step { CREATE, ASK_ID, WORK, TRAP, DELETE, AFTER, LAST_WORD, OVER };
 
 struct thrower {
     struct sim_deletes *deletes;
@@ -117,6 +117,11 @@ static void produce(struct thrower *thrower, unsigned count)
         deletes->records[number].added_us = world_of(thrower)->now_us;
         deletes->record_count++;
     }
+}
+
+static void produce_more(struct sim_client *client)
+{
+    produce(client->state, 2);
 }
 
 static leat_err producer_create(struct sim_client *client)
@@ -296,10 +301,11 @@ static void create_send(struct thrower *thrower)
     struct sim_rng *rng = dice(thrower);
     const struct scenario *scenario = thrower->client->scenario;
     bool memory = sim_rng_chance(rng, 500);
+    bool two = scenario->victim || scenario->deletes_trapped;
     struct leat_stream_settings settings = {
         .streamlets = (uint32_t)sim_rng_between(rng, 1, CHECK_STREAMLETS_MAX),
         .logs = (uint32_t)sim_rng_between(rng, 1, CHECK_LOGS_MAX),
-        .copies = (uint32_t)sim_rng_between(rng, scenario->victim ? 2 : 1, 3),
+        .copies = (uint32_t)sim_rng_between(rng, two ? 2 : 1, 3),
         .durability = memory ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK,
         .segment_bytes_max = 16 * 1024,
         .retention_ms = -1,
@@ -498,15 +504,46 @@ static void last_word(struct thrower *thrower)
     thrower->step = OVER;
 }
 
+/* Whoever writes to it knows its logs, and has a producer's number: no node has to be asked about that. */
+static bool is_warm(struct thrower *thrower)
+{
+    const struct sim_deletes *deletes = thrower->deletes;
+    unsigned acked = 0;
+    for (uint32_t i = 0; i < deletes->record_count; i++)
+        acked += deletes->records[i].acked_in == newest(thrower)->id;
+    return acked >= 6;
+}
+
+/* Its head stays open until the moment of the trap has come, or is not waited for any more. */
+static void trapped(struct thrower *thrower)
+{
+    if (thrower->step != TRAP) {
+        step_on(thrower, TRAP, 0);
+    } else if (!is_warm(thrower)) {
+        produce(thrower, 1);
+        later(thrower, 10000);
+    } else if (sim_trap_deleted_waits(thrower->client, newest(thrower)->id, produce_more)) {
+        if (sim_rng_chance(dice(thrower), 2)) produce(thrower, 1);
+        later(thrower, 150);
+    } else {
+        step_on(thrower, DELETE, 0);
+    }
+}
+
 static void work(struct thrower *thrower)
 {
     struct sim_rng *rng = dice(thrower);
     const struct scenario *scenario = thrower->client->scenario;
-    produce(thrower, (unsigned)sim_rng_between(rng, 0, 12));
-    if (sim_rng_chance(rng, 60)) move(thrower);
+    produce(thrower, (unsigned)sim_rng_between(rng, 0, scenario->deletes_trapped ? 1 : 12));
+    if (scenario->deletes_trapped)
+        thrower->until_us = 0;
+    else if (sim_rng_chance(rng, 60))
+        move(thrower);
     if (sim_rng_chance(rng, 40)) trim(thrower);
     if (world_of(thrower)->now_us < thrower->until_us && !scenario->faults_over)
         later(thrower, sim_rng_between(rng, 1000, 60000));
+    else if (scenario->deletes_trapped && !scenario->faults_over)
+        trapped(thrower);
     else
         step_on(thrower, DELETE, misfortune(thrower));
 }
@@ -529,6 +566,9 @@ static void step_next(struct sim_world *world, struct sim_event *event)
         break;
     case WORK:
         work(thrower);
+        break;
+    case TRAP:
+        trapped(thrower);
         break;
     case DELETE:
         newest(thrower)->asked = true;
@@ -658,12 +698,18 @@ leat_err sim_onlooker_start(struct sim_client *client)
 
 /* ---- a seed that has it ---- */
 
-void sim_deletes_start(struct scenario *scenario, bool wanted)
+void sim_deletes_choose(struct scenario *scenario, bool wanted)
 {
-    static struct sim_deletes deletes; /* of the one scenario of a process */
     struct sim_rng rng;
     sim_rng_init(&rng, scenario->world->seed, "deletes");
-    if (!sim_rng_chance(&rng, DELETES_PER_MILLE) && !wanted) return;
+    scenario->deletes = sim_rng_chance(&rng, DELETES_PER_MILLE) || wanted;
+    if (scenario->deletes) sim_trap_deleted_choose(scenario);
+}
+
+void sim_deletes_start(struct scenario *scenario)
+{
+    static struct sim_deletes deletes; /* of the one scenario of a process */
+    if (!scenario->deletes) return;
     memset(&deletes, 0, sizeof deletes);
     deletes.scenario = scenario;
     deletes.sure = true;

@@ -64,4 +64,11 @@ void sim_deletes_acked(struct sim_deletes *deletes, uint32_t number, struct leat
 void sim_deletes_seen(struct sim_deletes *deletes, uint32_t number, struct leat_log_ref log,
                       uint64_t offset);
 
+/* ---- traps_deleted.c ---- */
+/** In some of the seeds: few logs, larger records, each segment on two nodes at least. */
+void sim_trap_deleted_choose(struct scenario *scenario);
+/** That stream's deletion is about to be sent. True: not yet, its moment is waited for. */
+bool sim_trap_deleted_waits(struct sim_client *client, uint32_t stream,
+                            void (*produce)(struct sim_client *client));
+
 #endif

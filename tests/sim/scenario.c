@@ -46,9 +46,9 @@ static void streams_choose(struct scenario *scenario)
             if (copies == 1) copies = 2;
             if (scenario->power_cuts) memory = false;
         }
-        if (scenario->cord && copies == 1) copies = 2;
+        if ((scenario->cord || scenario->deletes_trapped) && copies == 1) copies = 2;
         /* Of clusters some have few logs: their segments fill up. */
-        bool few = scenario->closed_rot || scenario->rows_rot ||
+        bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
                    (scenario->hard && sim_rng_chance(rng, 500));
         snprintf(stream->name, sizeof stream->name, "stream-%u", i);
         stream->trims = i == 2;
@@ -84,7 +84,8 @@ static void clients_start(struct scenario *scenario, uint32_t records)
         client->quota = records / producers;
         scenario->producers_running++;
     }
-    if (scenario->server_count > 1) scenario->batches_min = SIM_BATCHES;
+    if (scenario->server_count > 1)
+        scenario->batches_min = scenario->deletes_trapped ? 8 * SIM_BATCHES : SIM_BATCHES;
     (void)sim_client_start(scenario, SIM_CLIENT_RAW, 0, RAW_PRODUCER);
     for (unsigned i = 0, count = kafka_count(scenario, 2); i < count; i++) {
         struct sim_client *client =
@@ -378,13 +379,13 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     phase(scenario, "work");
     consumers_start(scenario);
     sim_copies_watch(scenario);
-    if (!options->calm) {
+    if (!options->calm && !scenario->deletes_trapped) {
         sim_nodes_faults_start(scenario);
         sim_closed_start(scenario);
         sim_aims_start(scenario);
         sim_traps_start(scenario);
     }
-    sim_deletes_start(scenario, options->deletes);
+    sim_deletes_start(scenario);
     (void)sim_run_until(scenario, all_sent, CLUSTER_RUN_US_MAX);
     phase(scenario, "healing");
     sim_nodes_heal(scenario);
@@ -554,6 +555,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->value_bytes = 200;
     scenario->hard = options->hard && scenario->server_count > 1;
     if (scenario->server_count > 1) cluster_choose(scenario);
+    if (scenario->server_count > 1) sim_deletes_choose(scenario, options->deletes);
     world->somebody_waits = somebody_waits;
     world->waits_arg = scenario;
     if (!options->on_built)

@@ -178,9 +178,11 @@ struct scenario {
     struct sim_rng closed;
     bool closed_rot; /* ... and of that only closed segments, which it has to make good by itself */
     bool rows_rot;   /* of a cluster without recovery: rows of closed segments do, between others */
-    bool scrubs;     /* its nodes look for damage by themselves */
-    uint64_t audit_us; /* ... and owners ask as often for copies that are damaged; 0: as usual */
-    bool mends_struck; /* something goes wrong while one is made good */
+    bool deletes;    /* streams are made and deleted */
+    bool deletes_trapped; /* ... and traps are set for that: traps_deleted.c */
+    bool scrubs;          /* its nodes look for damage by themselves */
+    uint64_t audit_us;    /* ... and owners ask as often for copies that are damaged; 0: as usual */
+    bool mends_struck;    /* something goes wrong while one is made good */
     unsigned refused_late;
     struct sim_rng mend;
     struct sim_rot { /* the first byte of each, where it is, and what it was */
@@ -281,7 +283,9 @@ bool sim_deaf_all_done(struct scenario *scenario);
 
 /* ---- deletes.c, deletes_check.c ---- */
 /** Where the seed has that, or it is wanted, streams are made and deleted from now on. */
-void sim_deletes_start(struct scenario *scenario, bool wanted);
+void sim_deletes_start(struct scenario *scenario);
+/** Whether the seed has that, or it is wanted; before streams are chosen. */
+void sim_deletes_choose(struct scenario *scenario, bool wanted);
 leat_err sim_deleter_start(struct sim_client *client);
 leat_err sim_onlooker_start(struct sim_client *client);
 /** Nothing happens any more, and whoever does that has no request without an answer. */

@@ -1,0 +1,238 @@
+/* A trap (traps.c) for deletions, in some of the seeds that delete streams. An owner of one has a copy of its
+ * head on another node, which hears of the deletion before it does: the thread of its coordinator stands still
+ * for a moment that is too short for it to be called dead. Its cores go on, and other logs of it roll. Should a
+ * segment of one come to lie where that copy was, and be filled beyond where that ended, the owner is given more
+ * for the deleted stream, and dies when it was written there: what others have is what counts then. Nothing
+ * else goes wrong in these seeds. */
+#include <string.h>
+
+#include "broker/core.h"
+#include "coordinator/private.h"
+#include "replication/backup.h"
+#include "replication/primary.h"
+#include "tests/sim/deletes.h"
+
+enum {
+    SEEDS_PER_MILLE = 500,
+    WAIT_US_MAX = 2500 * 1000, /* a deletion waits for its moment */
+    LOOK_US = 150,
+    /* A node is suspected after 100 ms, and called dead 60 ms later. */
+    HOLD_US = 140 * 1000,
+    AWAY_US_MAX = 3000 * 1000,
+    END_BYTES_MAX = 4000, /* of the copy's segment when its moment has come */
+    BEHIND_BYTES = 600,   /* of the other segment, behind where that ends */
+};
+
+struct trap_deleted {
+    struct scenario *scenario;
+    struct sim_rng rng;
+    bool given;
+    uint64_t wait_until_us, until_us;
+    struct sim_server *owner, *backup;
+    /* The copy, as it was when the deletion was sent. */
+    struct leat_log_ref log;
+    struct leat_segment_id segment;
+    const uint8_t *place;
+    uint32_t bytes, end;
+    struct sim_client *client; /* whose records are for that stream */
+    void (*produce)(struct sim_client *client);
+};
+
+static struct trap_deleted trap; /* of the one scenario of a process */
+
+static bool lives(const struct sim_server *server)
+{
+    return server->ready && server->process && server->process->alive && server->node &&
+           server->node->coordinator && server->node->cores;
+}
+
+static struct leat_backup *backup_of(const struct sim_server *server)
+{
+    return server->node->cores[0].replicate.backup;
+}
+
+/* ---- what the owner has ---- */
+
+static struct rep_copy *copy_at(const struct rep_set *set, const char *node)
+{
+    for (unsigned i = 0; i < set->copy_count; i++)
+        if (strcmp(set->copies[i]->peer->node.name, node) == 0 && rep_copy_lives(set->copies[i]))
+            return set->copies[i];
+    return NULL;
+}
+
+static struct rep_set *set_of(const struct sim_server *owner, struct leat_log_ref ref,
+                              struct leat_segment_id segment)
+{
+    for (uint32_t c = 0; c < trap.scenario->cores; c++) {
+        const struct leat_primary *primary = owner->node->cores[c].replicate.primary;
+        const struct leat_primary_log *log = primary ? rep_log_find(primary, ref) : NULL;
+        if (log) return rep_set_find(log, segment.v);
+    }
+    return NULL;
+}
+
+static bool is_open(const struct rep_set *set)
+{
+    return set && set->seg && set->started && !set->closed && !set->dropping && !set->parked &&
+           !set->want_parked;
+}
+
+static bool any_set(const struct sim_server *owner, bool (*is)(const struct rep_set *set))
+{
+    for (uint32_t c = 0; c < trap.scenario->cores; c++) {
+        struct leat_primary *primary = owner->node->cores[c].replicate.primary;
+        if (!primary) continue;
+        LEAT_LIST_EACH(&primary->logs, it)
+        {
+            struct leat_primary_log *log = LEAT_CONTAINER(it, struct leat_primary_log, link);
+            LEAT_LIST_EACH(&log->active, at)
+            {
+                if (is(LEAT_CONTAINER(at, struct rep_set, link))) return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Of another log, and half full: the next one may be opened soon. */
+static bool rolls_soon(const struct rep_set *set)
+{
+    return is_open(set) && set->log->options.ref.stream != trap.log.stream &&
+           set->capacity <= trap.bytes && set->target > set->capacity / 2 &&
+           copy_at(set, trap.backup->name) != NULL;
+}
+
+/* ---- what the other node has ---- */
+
+static struct replica *replica_find(uint32_t stream, const char *writer)
+{
+    LEAT_LIST_EACH(&backup_of(trap.backup)->replicas, it)
+    {
+        struct replica *rep = LEAT_CONTAINER(it, struct replica, link);
+        if (rep->seg && rep->seg->log.stream == stream && rep->seg->buffer &&
+            backup_is_written(rep) && strcmp(rep->writer->node, writer) == 0)
+            return rep;
+    }
+    return NULL;
+}
+
+/* Does an open segment of another log lie there now, with bytes behind the end of what was there? */
+static bool is_reused(void)
+{
+    const uint8_t *end = trap.place + trap.end;
+    LEAT_LIST_EACH(&backup_of(trap.backup)->replicas, it)
+    {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        if (!rep->seg || !rep->seg->buffer || !backup_is_written(rep) ||
+            strcmp(rep->writer->node, trap.owner->name) != 0 ||
+            rep->seg->log.stream == trap.log.stream || rep->seg->buffer > end)
+            continue;
+        const struct rep_set *set = set_of(trap.owner, rep->seg->log, rep->seg->id);
+        const struct rep_copy *copy = is_open(set) ? copy_at(set, trap.backup->name) : NULL;
+        if (!copy || rep->seg->buffer + copy->done < end + BEHIND_BYTES) continue;
+        sim_trace(trap.scenario->world,
+                  "trap: %u/%u/%u segment %llu lies there, its byte %u of %u; %u copies",
+                  rep->seg->log.stream, rep->seg->log.streamlet, rep->seg->log.log,
+                  (unsigned long long)rep->seg->id.v, (unsigned)(end - rep->seg->buffer),
+                  copy->done, set->copy_count);
+        return true;
+    }
+    return false;
+}
+
+/* ---- when ---- */
+
+static void kill_owner(void)
+{
+    struct sim_world *world = trap.scenario->world;
+    trap.owner->away_us_max = AWAY_US_MAX;
+    sim_trace(world, "trap: %s wrote where stream %u was", trap.owner->name, trap.log.stream);
+    sim_fault_struck(world, SIM_FAULT_KILL);
+    sim_process_die(trap.owner->process, SIM_DEATH_KILL);
+}
+
+static void more(struct sim_world *world, struct sim_event *event)
+{
+    (void)world;
+    trap.produce(event->a);
+}
+
+static void look(struct sim_world *world, struct sim_event *event)
+{
+    const struct scenario *scenario = event->a;
+    if (scenario->faults_over || world->now_us >= trap.until_us || !lives(trap.owner) ||
+        !lives(trap.backup))
+        return;
+    const struct rep_set *set = set_of(trap.owner, trap.log, trap.segment);
+    const struct rep_copy *copy = is_open(set) ? copy_at(set, trap.backup->name) : NULL;
+    if (trap.given && (!copy || copy->sent > trap.end) && !(copy && copy->writes)) {
+        kill_owner();
+        return;
+    }
+    if (!trap.given && copy) {
+        trap.end = copy->sent;
+        trap.given = is_reused();
+    }
+    if (trap.given) sim_actor_post(trap.client->actor, 1, more, trap.client);
+    sim_world_at(world, world->now_us + LOOK_US, look, event->a);
+}
+
+static bool is_the_moment(uint32_t stream)
+{
+    struct scenario *scenario = trap.scenario;
+    for (unsigned i = 0; i < scenario->server_count * scenario->server_count; i++) {
+        trap.owner = &scenario->servers[i / scenario->server_count];
+        trap.backup = &scenario->servers[i % scenario->server_count];
+        if (trap.owner == trap.backup || !lives(trap.owner) || !lives(trap.backup) ||
+            co_leads(trap.owner->node->coordinator))
+            continue;
+        const struct replica *rep = replica_find(stream, trap.owner->name);
+        if (!rep) continue;
+        const struct rep_set *set = set_of(trap.owner, rep->seg->log, rep->seg->id);
+        if (!is_open(set) || set->target > END_BYTES_MAX || !copy_at(set, trap.backup->name))
+            continue;
+        trap.log = rep->seg->log;
+        trap.segment = rep->seg->id;
+        trap.place = rep->seg->buffer;
+        trap.bytes = rep->seg->capacity;
+        if (any_set(trap.owner, rolls_soon)) return true;
+    }
+    return false;
+}
+
+void sim_trap_deleted_choose(struct scenario *scenario)
+{
+    trap = (struct trap_deleted){.scenario = scenario};
+    sim_rng_init(&trap.rng, scenario->world->seed, "trap-deleted");
+    if (scenario->calm || !scenario->rmem_kinds || !sim_rng_chance(&trap.rng, SEEDS_PER_MILLE))
+        return;
+    scenario->deletes_trapped = true;
+    /* Segments follow each other. */
+    scenario->value_bytes = 1600;
+    scenario->pause_us_max = 10000;
+}
+
+bool sim_trap_deleted_waits(struct sim_client *client, uint32_t stream,
+                            void (*produce)(struct sim_client *client))
+{
+    struct scenario *scenario = client->scenario;
+    struct sim_world *world = scenario->world;
+    if (!scenario->deletes_trapped || scenario->faults_over || world->now_us < trap.until_us)
+        return false;
+    if (!trap.wait_until_us) trap.wait_until_us = world->now_us + WAIT_US_MAX;
+    bool over = world->now_us >= trap.wait_until_us;
+    if (!over && !is_the_moment(stream)) return true;
+    trap.wait_until_us = 0;
+    if (over) return false;
+    trap.until_us = world->now_us + HOLD_US;
+    trap.given = false;
+    trap.client = client;
+    trap.produce = produce;
+    trap.owner->coordinator->free_at_us = trap.until_us;
+    sim_fault_struck(world, SIM_FAULT_DELETED_UNHEARD);
+    sim_trace(world, "trap: %s does not hear that stream %u is deleted until %llu; %s has a copy",
+              trap.owner->name, stream, (unsigned long long)trap.until_us, trap.backup->name);
+    sim_world_at(world, world->now_us + LOOK_US, look, scenario);
+    return false;
+}
