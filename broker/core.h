@@ -350,6 +350,8 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
 void leat_hosted_destroy(struct leat_hosted *hosted);
 /** Wake whoever waits on it: they look again. */
 void leat_hosted_wake(struct leat_hosted *hosted);
+/** LEAT_OK, or LEAT_E_STARTING: this node does not know whether it is still up, others may serve what it does. */
+leat_err leat_node_stands(const struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 /** Which log is it, does it live here, is the epoch right? Fills error (may be NULL). out_home: its
  * core. */
 leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,

@@ -228,17 +228,23 @@ leat_err leat_hosted_place(struct leat_core *core, struct leat_log_ref ref, uint
     return LEAT_OK;
 }
 
+leat_err leat_node_stands(const struct leat_node *node, struct leat_error *error)
+{
+    unsigned standing = atomic_load_explicit(&node->standing, memory_order_relaxed);
+    if (standing != LEAT_STANDING_ALONE && standing != LEAT_STANDING_CRASHED) return LEAT_OK;
+    return leat_error_set(error, LEAT_E_STARTING,
+                          "this node does not know whether it is still up: ask another one for "
+                          "metadata, or wait");
+}
+
 leat_err leat_hosted_route(struct leat_core *core, struct leat_log_ref ref, uint32_t epoch,
                            uint32_t *out_home, struct leat_error *error)
 {
     leat_err rc = leat_hosted_place(core, ref, out_home, error);
     if (rc != LEAT_OK) return rc;
     const struct leat_stream_desc *desc = leat_stream_find(core, ref.stream)->desc;
-    unsigned standing = atomic_load_explicit(&core->node->standing, memory_order_relaxed);
-    if (standing == LEAT_STANDING_ALONE || standing == LEAT_STANDING_CRASHED)
-        return leat_error_set(error, LEAT_E_STARTING,
-                              "this node does not know whether it is still up: ask another one for "
-                              "metadata, or wait");
+    rc = leat_node_stands(core->node, error);
+    if (rc != LEAT_OK) return rc;
     uint32_t current = desc->streamlets[ref.streamlet].epoch.v;
     if (epoch < current)
         return leat_error_set(error, LEAT_E_STALE_EPOCH,

@@ -77,6 +77,7 @@ leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *o
         .timers = &core->timers,
         .home = home_of(hosted),
         .retention_us = core->node->options.offsets_retention_us,
+        .followed = hosted->stream->desc->settings.copies > 1,
         .broker = {sets_append, sets_stream_size, sets_group},
         .ctx = hosted,
     };
@@ -338,7 +339,8 @@ static void set_deliver_home(void *actor, struct leat_mail *mail)
         set_back(set);
         return;
     }
-    if (leat_sets_do(hosted->sets, &set->request))
+    set->request.rc = leat_node_stands(core->node, &set->request.error);
+    if (set->request.rc != LEAT_OK || leat_sets_do(hosted->sets, &set->request))
         set_back(set);
     else
         set->waiting = hosted->sets;

@@ -244,7 +244,8 @@ static void ask_deliver_home(void *actor, struct leat_mail *mail)
     struct leat_hosted *hosted = NULL;
     if (stream != NULL) hosted = leat_hosted_find(core, home_log(stream, ask->home));
     bool answered = true;
-    if (hosted == NULL || hosted->going || hosted->sets == NULL)
+    if (hosted == NULL || hosted->going || hosted->sets == NULL ||
+        leat_node_stands(core->node, NULL) != LEAT_OK)
         ask->set.rc = LEAT_E_STARTING;
     else
         answered = leat_sets_do(hosted->sets, &ask->set);

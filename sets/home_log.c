@@ -101,6 +101,23 @@ bool leat_sets_all_acked(const struct leat_sets *sets)
     return !sets->in_flight && sets->sealed_bytes == 0 && sets->builder.record_count == 0;
 }
 
+/* SUBTLE: that all is acked does not make this the home still.
+ *  1. The home was followed while its node was cut off, which has not heard of it. The new home acks a commit.
+ *  2. A member that reaches both asks the old one. Its table has an offset from before that commit: there the member
+ *     goes on, and the set has gone back.
+ * A log that was fenced acks nothing more. So what is told waits for an append that begins after the question: one
+ * that was on its way may have been on all copies before the fence. */
+bool leat_sets_must_append(struct leat_sets *sets)
+{
+    if (!sets->options.followed) return !leat_sets_all_acked(sets);
+    if (sets->builder.record_count == 0) {
+        struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_NOTHING, 0);
+        leat_sets_record_add(sets, &writer);
+    }
+    leat_sets_append_try(sets);
+    return true;
+}
+
 struct leat_msg_writer leat_sets_record_begin(struct leat_sets *sets, enum record_kind kind,
                                               uint32_t fields)
 {

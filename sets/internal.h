@@ -13,7 +13,7 @@
 
 /* Records of the home log: [kind, ...]. Values are absolute: replay may repeat them. */
 enum record_kind {
-    RECORD_NOTHING = 0, /* [0] the first append of this life */
+    RECORD_NOTHING = 0, /* [0] the first append of this life; is this the home still? */
     RECORD_SET = 1,     /* [1, set] */
     /* [2, set name, [[stream, streamlet, log, group or -1, offset]...]]; in groups a row may go on:
      * leader epoch plus 1, metadata */
@@ -98,6 +98,9 @@ void leat_sets_append_acked(struct leat_append *append, leat_err rc);
 /** Answer OK once all that was added until now is acked. */
 void leat_sets_wait_ack(struct leat_sets *sets, struct leat_sets_request *request);
 bool leat_sets_all_acked(const struct leat_sets *sets);
+/** Before what the table says of offsets is told. false: it may be told now; true: once an append that begins now is
+ * acked, which leat_sets_wait_ack() waits for. May break the home. */
+bool leat_sets_must_append(struct leat_sets *sets);
 
 /* ---- members.c ---- */
 

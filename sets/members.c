@@ -210,11 +210,13 @@ bool leat_sets_do_join(struct leat_sets *sets, struct leat_sets_request *request
     if (member && set->phase == LEAT_SET_STABLE && !member->join &&
         subscription_same(member, request)) {
         /* Its answer was lost: nothing has changed, so nobody needs to be disturbed. */
+        bool waits = leat_sets_must_append(sets);
+        if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
         member->join = request;
         leat_sets_wait_begin(sets, request, REQUEST_JOIN);
         member->deadline_us = leat_sets_now_us(sets) + (uint64_t)member->session_ms * 1000;
         if (join_answer(sets, set, member) != LEAT_OK) return true;
-        if (!leat_sets_all_acked(sets)) return false;
+        if (waits) return false;
         if (request->state != REQUEST_FREE) leat_sets_wait_end(sets, request);
         return true;
     }

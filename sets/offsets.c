@@ -328,13 +328,22 @@ static bool fetch_wanted(const struct leat_sets_request *request, struct leat_lo
     return request->log_count == 0;
 }
 
+static bool fetch_answer(struct leat_sets *sets, struct leat_sets_request *request, bool waits)
+{
+    if (!waits) return leat_sets_answer(request, LEAT_OK, NULL);
+    leat_sets_wait_ack(sets, request);
+    return false;
+}
+
 bool leat_sets_do_fetch(struct leat_sets *sets, struct leat_sets_request *request)
 {
     const struct leat_set *set = leat_sets_set_find(sets, request->set);
     request->offsets = NULL;
     request->offset_count = 0;
     request->generation = set ? set->generation : 0;
-    if (!set) return leat_sets_answer(request, LEAT_OK, NULL); /* nothing committed yet */
+    bool waits = leat_sets_must_append(sets);
+    if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
+    if (!set) return fetch_answer(sets, request, waits); /* nothing committed yet */
     size_t most = 1, texts = 0;
     for (uint32_t i = 0; i < set->log_count; i++) {
         most += 1 + set->logs[i].group_count;
@@ -348,9 +357,7 @@ bool leat_sets_do_fetch(struct leat_sets *sets, struct leat_sets_request *reques
         if (fetch_wanted(request, set->logs[i].log))
             request->offset_count +=
                 log_rows(set, &set->logs[i], request->offsets + request->offset_count, &at);
-    if (leat_sets_all_acked(sets)) return leat_sets_answer(request, LEAT_OK, NULL);
-    leat_sets_wait_ack(sets, request);
-    return false;
+    return fetch_answer(sets, request, waits);
 }
 
 bool leat_sets_do_delete(struct leat_sets *sets, struct leat_sets_request *request)

@@ -206,6 +206,8 @@ struct leat_sets_options {
     uint64_t retention_us;      /* 0: for ever. A set that so long has had no members and in which
                                    nothing was committed goes, with its offsets. Counted from the
                                    restart, where there was one */
+    bool followed;              /* another node may have the home before this one knows: what was
+                                   committed is told after an append only */
     struct leat_sets_broker broker;
     void *ctx; /* of the broker's functions */
 };
@@ -254,7 +256,8 @@ struct leat_log_app leat_sets_app(struct leat_sets *sets);
  * heartbeat; until the new generation is there they may still commit under the old one, and should
  * do so before they join again.
  * COMMIT, DELETE: answered once acked. LEAVE, HEARTBEAT: answered at once. FETCH: answered once all
- * that it can see is acked. Thread: home core.  Blocks: never.  Allocates: yes (control path).
+ * that it can see is acked; at a home that is followed, once an append is that began after it.
+ * Thread: home core.  Blocks: never.  Allocates: yes (control path).
  */
 bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request) LEAT_NODISCARD;
 /** The requester is gone: a waiting request is answered LEAT_E_CANCELLED at once by on_done

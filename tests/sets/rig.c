@@ -75,6 +75,7 @@ static void home_open(struct home *home)
         .settle_us = 1000,
         .group_settle_us = 3000,
         .retention_us = home->retention_us,
+        .followed = home->followed,
         .broker = {home_append, home_stream_size, home_group},
         .ctx = home,
     };
@@ -119,7 +120,7 @@ void home_run(struct home *home, uint64_t us)
             query->first_group = home->first_group;
             query->on_done(query);
         }
-        if (home->append && leat_xoshiro_below(&home->rng, 2)) {
+        if (home->append && !home->mute && leat_xoshiro_below(&home->rng, 2)) {
             struct leat_append *append = home->append;
             home->append = NULL;
             home->acked_count = home->batch_count;

@@ -46,6 +46,8 @@ struct home {
     uint64_t first_group; /* retained, of every log */
     unsigned refusals;
     uint64_t retention_us; /* from the next restart on */
+    bool followed;         /* the same */
+    bool mute;             /* appends are taken, and not acked */
 };
 
 struct home *home_new(uint64_t seed, bool parallel);

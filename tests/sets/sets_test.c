@@ -160,6 +160,55 @@ static void sets_join_that_a_going_home_leaves_is_asked_again(void **state)
     home_free(home);
 }
 
+/* Goal: a home that others have followed, and that has not heard of it, tells nobody what was committed there.
+ * Method: three who ask, one by joining again, one for a set that is not there, while nothing is acked; then the
+ * fence ends the append. Of one that nobody has followed the same are answered. */
+static void sets_home_that_was_followed_tells_no_offset(void **state)
+{
+    (void)state;
+    struct home *home = home_new(7, false);
+    home->followed = true;
+    home_restart(home);
+    struct leat_sets_request member = join_request("", LEAT_SETS_ORDERED);
+    assert_int_equal(ask(home, &member), LEAT_OK);
+    leat_mem_free(member.assigned);
+    assert_int_equal(commit(home, member.member, member.generation, 3, -1, 500), LEAT_OK);
+
+    bool answered[3] = {false, false, false};
+    struct leat_sets_request asked[3] = {{.kind = LEAT_SETS_FETCH},
+                                         {.kind = LEAT_SETS_FETCH},
+                                         join_request(member.member, LEAT_SETS_ORDERED)};
+    home->mute = true;
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(asked[i].set, sizeof asked[i].set, "%s", i == 1 ? "nobody" : "readers");
+        asked[i].on_done = home_done;
+        asked[i].owner = &answered[i];
+        assert_false(leat_sets_do(home->sets, &asked[i]));
+    }
+    home_run(home, 500 * 1000);
+    struct leat_append *append = home->append;
+    assert_non_null(append);
+    home->append = NULL;
+    home->batch_count--;
+    free(home->batches[home->batch_count].bytes);
+    append->on_acked(append, LEAT_E_CLOSED);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_true(answered[i]);
+        assert_int_not_equal(asked[i].rc, LEAT_OK);
+        leat_mem_free(asked[i].offsets);
+        leat_mem_free(asked[i].assigned);
+    }
+
+    home->mute = false;
+    home_restart(home);
+    assert_int_equal(offsets_of(home, "readers"), 1);
+    assert_int_equal(offsets_of(home, "nobody"), 0);
+    member = join_request(member.member, LEAT_SETS_ORDERED);
+    assert_int_equal(ask(home, &member), LEAT_OK);
+    leat_mem_free(member.assigned);
+    home_free(home);
+}
+
 /* Both joins wait until the home log takes appends again; then the second ends the first, which
  * stands behind it by then. */
 static void sets_member_that_joins_twice_while_its_home_wakes_is_answered_twice(void **state)
@@ -396,6 +445,8 @@ static void walk_run(uint64_t seed, bool parallel, unsigned *generations)
     struct walk *walk = calloc(1, sizeof *walk);
     assert_non_null(walk);
     walk->home = home_new(seed, parallel);
+    walk->home->followed = seed % 3 == 0;
+    home_restart(walk->home);
     for (int step = 0; step < 400; step++) {
         walker_step(walk, &walk->walkers[leat_xoshiro_below(&walk->home->rng, MEMBERS)]);
         home_run(walk->home, 1000 * leat_xoshiro_below(&walk->home->rng, 200));
@@ -452,6 +503,7 @@ int main(void)
         cmocka_unit_test(sets_silent_member_is_dropped_and_its_commit_refused),
         cmocka_unit_test(sets_unused_set_is_forgotten_with_its_offsets),
         cmocka_unit_test(sets_join_that_a_going_home_leaves_is_asked_again),
+        cmocka_unit_test(sets_home_that_was_followed_tells_no_offset),
         cmocka_unit_test(sets_member_that_joins_twice_while_its_home_wakes_is_answered_twice),
         cmocka_unit_test(sets_parallel_groups_are_finished_in_any_order),
         cmocka_unit_test(sets_parallel_groups_dropped_by_retention_are_skipped),
