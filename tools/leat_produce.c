@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@ enum {
     LINE_BYTES_MAX = LEAT_BATCH_BYTES_MAX, /* the server's own limit says the rest */
     PROGRESS_US = 200 * 1000,
     TOLD_MS = 500, /* what takes longer after an interrupt is told */
+    STALL_LOOK_US = 500 * 1000,
+    STALL_US = 5 * 1000 * 1000, /* so long without an ack is told, once until the next one */
     SEPARATOR_BYTES_MAX = 64,
     BATCH_BYTES_MIN = 1024, /* as producer.h has them */
     BATCH_BYTES_MAX = 1024 * 1024,
@@ -57,8 +60,10 @@ struct produce_run {
     const char *stream, *separator;
     size_t separator_bytes;
     int32_t streamlet;
-    uint64_t records, bytes, started_us, shown_us;
+    _Atomic uint64_t records; /* the main thread's */
+    uint64_t bytes, started_us, shown_us;
     _Atomic uint64_t failed;
+    struct leat_event ended;
     bool acks;
     leat_code refused;
 };
@@ -211,6 +216,31 @@ static int files_send(struct produce_run *run, int count, char **names)
     return code;
 }
 
+/* Its own thread, since the main one may stand in leat_produce() or leat_producer_flush(). */
+static void *stall_watch(void *arg)
+{
+    struct produce_run *run = arg;
+    uint64_t ended = 0, since_us = leat_shared_now_us(NULL), now = since_us;
+    uint32_t seen = leat_event_look(&run->ended);
+    for (bool told = false; !leat_event_wait(&run->ended, seen, now + STALL_LOOK_US);) {
+        leat_producer_stats stats;
+        uint64_t records = atomic_load(&run->records);
+        leat_producer_stats_get(run->producer, &stats);
+        now = leat_shared_now_us(NULL);
+        if (stats.records_acked + stats.records_failed != ended || records <= ended) {
+            ended = stats.records_acked + stats.records_failed;
+            since_us = now;
+            told = false;
+        } else if (!told && now - since_us > STALL_US) {
+            told = true;
+            cli_error("no ack for %d s: %" PRIu64 " record%s under way (%s); still trying",
+                      STALL_US / 1000000, records - ended, cli_s(records - ended),
+                      stats.last_text[0] ? stats.last_text : "no answer yet");
+        }
+    }
+    return NULL;
+}
+
 static int finish(struct produce_run *run, int code, uint64_t timeout_ms, bool quiet)
 {
     bool patient = !cli_interrupted();
@@ -311,8 +341,12 @@ int leat_produce_main(int argc, char **argv)
     }
     cli_catch_signals();
     if (acks) (void)setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    pthread_t watcher;
+    if (pthread_create(&watcher, NULL, stall_watch, &run)) abort();
     code = files_send(&run, n - 1, argv + 1);
     code = finish(&run, code, timeout_ms, quiet);
+    leat_event_tell(&run.ended);
+    pthread_join(watcher, NULL);
     leat_producer_close(run.producer);
     return code;
 }

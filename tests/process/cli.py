@@ -503,6 +503,23 @@ def test_an_interrupted_producer_says_what_it_waits_for():
     equal(process.wait(WAIT_S), 130)
 
 
+def test_a_producer_without_acks_says_so_and_goes_on():
+    server = Server().start()
+    server.produce('s', ['before'])
+    process = server.leat_start('produce', 's', stdin=subprocess.PIPE)
+    process.stdin.write(b'one\n')
+    process.stdin.flush()
+    until(lambda: 'one' in server.values('s'), 'the producer is connected')
+    server.kill()
+    process.stdin.write(b'two\n')
+    process.stdin.flush()
+    check(re.search('no ack for 5 s: 1 record under way .*; still trying', line_read(process.stderr)))
+    server.start('--listen', server.address)
+    process.stdin.close()
+    equal(process.wait(WAIT_S), 0)
+    equal(sorted(server.values('s')), ['before', 'one', 'two'])
+
+
 def test_a_server_alone_shows_the_port_that_it_has():
     server = Server().start()
     shown = json.loads(server.leat('cluster', 'status', '--json').stdout)
