@@ -32,6 +32,7 @@ static bool is_adequate(const struct rep_set *set)
     for (unsigned i = 0; i < set->copy_count; i++) {
         const struct rep_copy *copy = set->copies[i];
         if (copy->state == REP_COPY_OPENING || copy->incomplete || copy->found) return false;
+        if (rep_copy_leaves(copy)) return false;
         if (set->closed && copy->state != REP_COPY_CLOSED) return false;
     }
     return true;

@@ -111,6 +111,14 @@ static void on_resumed(struct rep_copy *copy, const struct rep_answer *answer)
     copy->sent = copy->done = copy->flushed = copy->set->seg->extent.bytes;
 }
 
+/* Another copy may have been lost while this one was one too many: then its segment lacks one now. */
+static void drop_over(struct rep_copy *copy)
+{
+    struct rep_set *set = copy->set;
+    rep_copy_remove(copy);
+    if (set->closed && !set->dropping) rep_set_settle(set);
+}
+
 static void on_answered(struct rep_copy *copy, unsigned kind, const struct rep_answer *answer)
 {
     struct leat_rep_accounts *accounts = &copy->peer->primary->accounts;
@@ -138,7 +146,7 @@ static void on_answered(struct rep_copy *copy, unsigned kind, const struct rep_a
         accounts->replaced_copies++;
         break;
     case LEAT_REP_DROP:
-        rep_copy_remove(copy);
+        drop_over(copy);
         break;
     default:
         break;
@@ -181,7 +189,7 @@ static void on_op_done(struct leat_link_call *call, leat_err rc, const struct le
     if (kind == LEAT_REP_OPEN)
         on_opened(copy, rc, &answer);
     else if (rc && kind == LEAT_REP_DROP)
-        rep_copy_remove(copy); /* it is asked for again by an audit */
+        drop_over(copy); /* it is asked for again by an audit */
     else if (rc)
         on_refused(copy, kind, rc);
     else
@@ -266,6 +274,16 @@ void rep_copy_drop(struct rep_copy *copy)
     /* Its memory serves another as soon as this is answered: not while writes may still land. */
     if (rep_copy_is_busy(copy) || copy->writes) return;
     (void)ask(copy, LEAT_REP_DROP, (struct leat_extent){0});
+}
+
+/* SUBTLE: until its backup has answered it is still in the tables, but it is none to count on.
+ *  1. B has the copy that lies badly, C the better one. B is told to drop it, and is slow.
+ *  2. The connection to C breaks, and comes again. C tells what it has, and here there is B's copy.
+ *  3. C is told that its copy is one too many; then B does what it was told. The owner has the segment
+ *     alone. */
+bool rep_copy_leaves(const struct rep_copy *copy)
+{
+    return copy->op && copy->op->call.kind == LEAT_REP_DROP;
 }
 
 bool rep_copy_is_busy(const struct rep_copy *copy)

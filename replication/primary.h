@@ -308,6 +308,8 @@ void rep_copy_remove(struct rep_copy *copy);
 /** It is gone, or nobody knows what it is like. */
 void rep_copy_lost(struct rep_copy *copy);
 void rep_copy_drop(struct rep_copy *copy);
+/** Its backup is being told to drop it. */
+bool rep_copy_leaves(const struct rep_copy *copy);
 bool rep_copy_is_busy(const struct rep_copy *copy);
 
 /* peer.c */

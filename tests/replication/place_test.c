@@ -159,6 +159,64 @@ static void better_node_that_dies_amid_it_loses_nothing(void **state)
     }
 }
 
+/* A closed copy on the node that lies badly, which is being told to drop it. */
+static const struct rep_copy *leaving(const struct world *world)
+{
+    LEAT_LIST_EACH(&world->logs[0].rep->settled, it)
+    {
+        const struct rep_set *set = LEAT_CONTAINER(it, const struct rep_set, link);
+        for (unsigned i = 0; i < set->copy_count; i++)
+            if (set->copies[i]->peer->node.number == 1 && rep_copy_leaves(set->copies[i]))
+                return set->copies[i];
+    }
+    return NULL;
+}
+
+/* Closed and whole, and nobody has said that it is to go. */
+static bool stays(const struct world *world, unsigned node, uint64_t segment)
+{
+    LEAT_LIST_EACH(&world->nodes[node].backup->replicas, it)
+    {
+        const struct replica *rep = LEAT_CONTAINER(it, const struct replica, link);
+        if (rep->seg && rep->seg->id.v == segment && rep->seg->state == LEAT_SEGMENT_CLOSED &&
+            !rep->seg->incomplete && !rep->drop_wanted && !rep->dropping)
+            return true;
+    }
+    return false;
+}
+
+/* Goal: while the node that lies badly is slow to drop its copy, the better one's connection breaks and comes
+ * again. That copy is the only one then, but for the owner's: it stays, and counts again. */
+static void better_copy_that_comes_back_while_the_other_leaves_stays(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 8; i++) {
+        struct world *world = together(90 + i, 1, LEAT_DURABILITY_MEMORY);
+        node_told(world, 2, "h2", false);
+        for (unsigned steps = 0; !leaving(world); steps++) {
+            assert_true(steps < 1000000);
+            world_step(world);
+        }
+        uint64_t segment = leaving(world)->set->id.v;
+        world->nodes[1].mute = true;
+        world_link_cut(world, 2);
+        run(world, 40 * 1000); /* less than the owner waits for the answer */
+        assert_non_null(leaving(world));
+        assert_true(stays(world, 2, segment));
+        world->nodes[1].mute = false;
+        for (uint64_t until = world->now_us + 5 * 1000 * 1000; world->now_us < until;) {
+            world_step(world);
+            assert_true(stays(world, 1, segment) || stays(world, 2, segment));
+        }
+        run(world, 10 * 1000 * 1000);
+        assert_int_equal(status_of(world).segments_misplaced, 0);
+        assert_int_equal(status_of(world).segments_under_replicated, 0);
+        assert_true(world_is_whole(world));
+        world_check_after_death(world);
+        world_free(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -166,6 +224,7 @@ int main(void)
         cmocka_unit_test(no_better_place_leaves_all_as_it_is),
         cmocka_unit_test(many_heads_are_rolled_at_a_bounded_rate),
         cmocka_unit_test(better_node_that_dies_amid_it_loses_nothing),
+        cmocka_unit_test(better_copy_that_comes_back_while_the_other_leaves_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
