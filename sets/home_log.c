@@ -109,7 +109,7 @@ bool leat_sets_all_acked(const struct leat_sets *sets)
  * that was on its way may have been on all copies before the fence. */
 bool leat_sets_must_append(struct leat_sets *sets)
 {
-    if (!sets->options.followed) return !leat_sets_all_acked(sets);
+    if (!sets->options.followed || LEAT_BUG(OLD_HOME)) return !leat_sets_all_acked(sets);
     if (sets->builder.record_count == 0) {
         struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_NOTHING, 0);
         leat_sets_record_add(sets, &writer);

@@ -46,7 +46,8 @@ static void streams_choose(struct scenario *scenario)
             if (copies == 1) copies = 2;
             if (scenario->power_cuts) memory = false;
         }
-        if ((scenario->cord || scenario->deletes_trapped) && copies == 1) copies = 2;
+        if ((scenario->cord || scenario->deletes_trapped || scenario->home_trapped) && copies == 1)
+            copies = 2;
         /* Of clusters some have few logs: their segments fill up. */
         bool few = scenario->closed_rot || scenario->rows_rot || scenario->deletes_trapped ||
                    (scenario->hard && sim_rng_chance(rng, 500));
@@ -85,7 +86,9 @@ static void clients_start(struct scenario *scenario, uint32_t records)
         scenario->producers_running++;
     }
     if (scenario->server_count > 1)
-        scenario->batches_min = scenario->deletes_trapped ? 8 * SIM_BATCHES : SIM_BATCHES;
+        scenario->batches_min = SIM_BATCHES * (scenario->deletes_trapped ? 8
+                                               : scenario->home_trapped  ? 4
+                                                                         : 1);
     (void)sim_client_start(scenario, SIM_CLIENT_RAW, 0, RAW_PRODUCER);
     for (unsigned i = 0, count = kafka_count(scenario, 2); i < count; i++) {
         struct sim_client *client =
@@ -379,7 +382,9 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     phase(scenario, "work");
     consumers_start(scenario);
     sim_copies_watch(scenario);
-    if (!options->calm && !scenario->deletes_trapped) {
+    if (scenario->home_trapped) {
+        sim_trap_home_start(scenario);
+    } else if (!options->calm && !scenario->deletes_trapped) {
         sim_nodes_faults_start(scenario);
         sim_closed_start(scenario);
         sim_aims_start(scenario);
@@ -556,6 +561,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->hard = options->hard && scenario->server_count > 1;
     if (scenario->server_count > 1) cluster_choose(scenario);
     if (scenario->server_count > 1) sim_deletes_choose(scenario, options->deletes);
+    if (scenario->server_count > 1) sim_trap_home_choose(scenario);
     world->somebody_waits = somebody_waits;
     world->waits_arg = scenario;
     if (!options->on_built)

@@ -180,6 +180,7 @@ struct scenario {
     bool rows_rot;   /* of a cluster without recovery: rows of closed segments do, between others */
     bool deletes;    /* streams are made and deleted */
     bool deletes_trapped; /* ... and traps are set for that: traps_deleted.c */
+    bool home_trapped;    /* a set's home is followed unheard: traps_home.c */
     bool scrubs;          /* its nodes look for damage by themselves */
     uint64_t audit_us;    /* ... and owners ask as often for copies that are damaged; 0: as usual */
     bool mends_struck;    /* something goes wrong while one is made good */
@@ -314,6 +315,11 @@ void sim_aims_start(struct scenario *scenario);
 /* ---- traps.c ---- */
 /** In a few seeds: what only several faults together bring about, now and then, from now on. */
 void sim_traps_start(struct scenario *scenario);
+/* ---- traps_home.c ---- */
+/** Has the seed that? After all other choices, before streams are chosen. */
+void sim_trap_home_choose(struct scenario *scenario);
+/** A member asks a home that was followed, now and then, from now on. */
+void sim_trap_home_start(struct scenario *scenario);
 
 /* ---- damage.c ---- */
 /** Whose disk may be damaged in this seed? */
