@@ -163,6 +163,20 @@ void leat_replicate_sink_fini(struct leat_core *core)
     if (core->replicate.sink != NULL) leat_transport_sink_destroy(&core->replicate.sink);
 }
 
+/* SUBTLE: what was found of a log of this node's own, whose stream goes between the decision and here.
+ *  1. The coordinator knows the stream, and says where its log ends: its segments are kept, as the log's.
+ *  2. The deletion is applied. No core has a log of it yet, so there is none to be deleted, and no replica.
+ *  3. The logs are made. Without the stream this one is not, and nobody knows its segments until the next start.
+ * So they come as those of a log that was given up, and go as the replicas of a deleted stream do. A stream that
+ * is on its way out is there still: its log is made, and goes with it (walk_step()). */
+static bool is_gone_since(struct leat_core *core, size_t at)
+{
+    const struct leat_found_fate *fate = &core->node->fates[at];
+    if (fate->fate != LEAT_FATE_SERVED && fate->fate != LEAT_FATE_KEPT) return false;
+    return leat_stream_find(core, fate->log.stream) == NULL &&
+           stream_is_deleted(core, fate->log.stream);
+}
+
 leat_err leat_replicate_take_found(struct leat_core *core)
 {
     size_t count;
@@ -175,6 +189,9 @@ leat_err leat_replicate_take_found(struct leat_core *core)
     for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++)
         if (node->fates[i].fate == LEAT_FATE_REPLICA)
             rc = leat_backup_take_found(core->replicate.backup, &node->found[i]);
+        else if (is_gone_since(core, i))
+            rc =
+                leat_backup_take_own(core->replicate.backup, node->found[i].seg, node->incarnation);
     if (rc == LEAT_OK && !LEAT_BUG(DELETED_STAYS))
         leat_backup_drop_deleted(core->replicate.backup, stream_is_deleted, core);
     return rc;
