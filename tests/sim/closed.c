@@ -130,7 +130,7 @@ static void rot_one(struct sim_server *server, const struct leat_held *held)
     (void)sim_disk_peek(server->disk, path, offset, &rot->byte, 1);
     if (is_last_in_file(server->node->store, held) &&
         sim_rng_chance(&scenario->closed, TRUNCATE_PER_MILLE)) {
-        (void)sim_disk_truncate(server->disk, path, offset);
+        (void)sim_disk_cut_end(server->disk, path, offset);
         sim_fault_struck(scenario->world, SIM_FAULT_CLOSED_CUT);
         what = "the file's end";
     } else if (sim_rng_chance(&scenario->closed, SECTOR_PER_MILLE)) {

@@ -329,6 +329,8 @@ bool sim_disk_peek(struct sim_disk *disk, const char *path, uint64_t offset, voi
 uint64_t sim_disk_file_bytes(struct sim_disk *disk, const char *path);
 /** A file ends there, on the disk too. False when it is no longer than that. */
 bool sim_disk_truncate(struct sim_disk *disk, const char *path, uint64_t bytes);
+/** The same, but what was allocated behind it stays so. */
+bool sim_disk_cut_end(struct sim_disk *disk, const char *path, uint64_t bytes);
 /** Nothing is on it any more: another disk. No process may use it. */
 void sim_disk_empty(struct sim_disk *disk);
 /** What is on it now, as a reader sees it: given, to be put back or never. */
