@@ -155,12 +155,18 @@ static void walk_next(struct walk *walk, struct leat_core *core)
 
 /* ---- it came, or changed ---- */
 
-/* What is not here yet. What can't be made now is made by a later tick. */
+/* What is not here yet. What can't be made now is made by a later tick.
+ *
+ * SUBTLE: none is made while the core stops. (1) A core has counted its logs, and waits for one. (2) A stream
+ * is made, and its log here. (3) The stream is deleted, and its log is counted off for one that it was never
+ * counted for: the core has stopped, says the count. (4) The log of (1) stops, and none is left to count off.
+ * The next start makes them. */
 static void logs_make(struct leat_core *core, struct leat_stream *stream)
 {
     const struct leat_stream_desc *desc = stream->desc;
     const struct leat_log_tail empty = {0};
     const bool told = stream->logs_missing;
+    if (core->stopping) return;
     stream->logs_missing = false;
     for (uint32_t s = 0; s < desc->streamlet_count; s++) {
         for (uint32_t q = 0; q < desc->settings.logs; q++) {

@@ -1,5 +1,5 @@
-/* Streams that are looked for by name and made when they are missing: streams.c on one core. The test plays the
- * coordinator. */
+/* Streams that are looked for by name and made when they are missing: streams.c on one core; and what a core makes of
+ * those that come by: walk.c. The test plays the coordinator. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "broker/core.h"
 #include "broker/streams.h"
 
 enum { NAMES = 3 }; /* a mask of the tables as well */
@@ -20,16 +21,26 @@ struct desk {
     struct leat_core core;
     struct leat_env env;
     struct leat_post post;
+    struct leat_clock clock;
+    struct leat_hosted *hosted[1];
     struct leat_mail *mail; /* to the coordinator */
+    struct leat_mail *news; /* to the core */
     bool done;
 };
 
 static void desk_send(void *ctx, unsigned to, struct leat_mail *mail)
 {
     struct desk *desk = ctx;
-    assert_int_equal(to, LEAT_ACTOR_COORDINATOR);
-    assert_null(desk->mail);
-    desk->mail = mail;
+    struct leat_mail **box = to == LEAT_ACTOR_CORE_0 ? &desk->news : &desk->mail;
+    assert_true(to == LEAT_ACTOR_CORE_0 || to == LEAT_ACTOR_COORDINATOR);
+    assert_null(*box);
+    *box = mail;
+}
+
+static uint64_t desk_now(void *ctx)
+{
+    (void)ctx;
+    return 1;
 }
 
 static struct desk *desk_new(void)
@@ -37,8 +48,13 @@ static struct desk *desk_new(void)
     struct desk *desk = calloc(1, sizeof *desk);
     assert_non_null(desk);
     desk->post = (struct leat_post){.ctx = desk, .send = desk_send, .self = LEAT_ACTOR_CORE_0};
+    desk->clock.now_us = desk_now;
     desk->env.post = &desk->post;
+    desk->env.clock = &desk->clock;
     desk->node.options.cores = 1;
+    desk->node.options.coordinator_env = &desk->env;
+    desk->core.hosted = desk->hosted;
+    leat_list_init(&desk->core.home_logs);
     desk->core.node = &desk->node;
     desk->core.env = &desk->env;
     desk->core.stream_mask = NAMES;
@@ -62,16 +78,24 @@ static void desk_free(struct desk *desk)
     free(desk);
 }
 
-/* A stream of that name comes by. */
-static void comes(struct desk *desk, uint32_t id, const char *name)
+/* With room for one streamlet. */
+static struct leat_stream_desc *desc_new(uint32_t id, const char *name)
 {
-    struct leat_stream_desc *desc = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *desc);
-    struct leat_stream *stream;
+    struct leat_stream_desc *desc =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *desc + sizeof desc->streamlets[0]);
     assert_non_null(desc);
     desc->refs = 1;
     desc->id = id;
     desc->settings.logs = 1;
     snprintf(desc->name, sizeof desc->name, "%.9s", name);
+    return desc;
+}
+
+/* A stream of that name comes by. */
+static void comes(struct desk *desk, uint32_t id, const char *name)
+{
+    struct leat_stream_desc *desc = desc_new(id, name);
+    struct leat_stream *stream;
     assert_int_equal(leat_stream_put(&desk->core, desc, &stream), LEAT_OK);
     leat_stream_desc_unref(desc);
     leat_stream_publish(stream);
@@ -140,11 +164,48 @@ static void seeker_name_that_is_never_found_ends_with_why(void **state)
     desk_free(desk);
 }
 
+/* The coordinator tells the node of a stream whose one log is this node's. Did the core try to make that? It has no
+ * room, so what it tried to make is missing. */
+static bool tries_to_make(struct desk *desk, uint32_t id, const char *name)
+{
+    struct leat_stream_desc *desc = desc_new(id, name);
+    desc->streamlet_count = 1;
+    desc->streamlets[0].owner = desk->node.incarnation;
+    leat_node_on_stream(&desk->node, desc);
+    leat_stream_desc_unref(desc);
+    while (desk->news != NULL) {
+        struct leat_mail *mail = desk->news;
+        desk->news = NULL;
+        mail->deliver(&desk->core, mail);
+    }
+    const struct leat_stream *stream = leat_stream_find(&desk->core, id);
+    assert_non_null(stream);
+    assert_true(stream->published);
+    return stream->logs_missing;
+}
+
+/* Goal: a core that stops has counted its logs, so it makes no other one: that would be counted off, when its stream is
+ * deleted, for one that has not stopped yet. */
+static void stream_that_comes_while_its_core_stops_gets_no_log_there(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    desk->node.incarnation = 7;
+    desk->core.adopted = true;
+    desk->core.hosted_count = LEAT_CORE_LOGS_MAX;
+    assert_true(tries_to_make(desk, 1, "a"));
+    desk->core.stopping = true;
+    desk->core.logs_to_stop = 1;
+    assert_false(tries_to_make(desk, 2, "b"));
+    desk_free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seeker_names_that_others_make_meanwhile_are_all_found),
         cmocka_unit_test(seeker_name_that_is_never_found_ends_with_why),
+        cmocka_unit_test(stream_that_comes_while_its_core_stops_gets_no_log_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
