@@ -154,13 +154,19 @@ void world_node_kill(struct world *world, unsigned number, bool power)
     world_link_cut(world, number);
 }
 
+void world_node_open(struct world *world, unsigned number)
+{
+    struct world_node *node = &world->nodes[number];
+    LEAT_ASSERT(!node->alive);
+    node->incarnation += 10;
+    node_open(node);
+}
+
 void world_node_start(struct world *world, unsigned number)
 {
     struct world_node *node = &world->nodes[number];
     size_t count;
-    LEAT_ASSERT(!node->alive);
-    node->incarnation += 10;
-    node_open(node);
+    world_node_open(world, number);
     const struct leat_found *found = leat_store_found_replicas(node->store, &count);
     for (size_t i = 0; i < count; i++) {
         leat_err rc = leat_backup_take_found(node->backup, &found[i]);

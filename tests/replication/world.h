@@ -173,6 +173,8 @@ bool world_append(struct world_log *log, uint32_t bytes);
 bool world_is_idle(const struct world_log *log);
 void world_node_kill(struct world *world, unsigned node, bool power);
 void world_node_start(struct world *world, unsigned node);
+/** The same, and what its store found is nobody's yet: whoever calls says when that is over. */
+void world_node_open(struct world *world, unsigned node);
 void world_link_cut(struct world *world, unsigned node);
 /** The way of the owner's writes to that node breaks; what was under way arrives in part. */
 void world_targets_fail(struct world *world, unsigned node);
