@@ -3,7 +3,9 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,12 +17,14 @@ const char *cli_brokers;
 void cli_error(const char *format, ...)
 {
     va_list arguments;
+    flockfile(stderr); /* lines of several threads do not mix */
     cli_progress_end();
     fputs("leat: ", stderr);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fputc('\n', stderr);
+    funlockfile(stderr);
 }
 
 /* ---- options ---- */
@@ -333,38 +337,47 @@ const char *cli_traffic_text(uint64_t records, uint64_t bytes, uint64_t us,
     return out;
 }
 
-static bool progress_shown;
+static bool progress_shown; /* while stderr is locked */
 
 void cli_progress(const char *format, ...)
 {
     if (!isatty(STDERR_FILENO)) return;
     va_list arguments;
+    flockfile(stderr);
     fputs("\r\033[K", stderr);
     va_start(arguments, format);
     vfprintf(stderr, format, arguments);
     va_end(arguments);
     fflush(stderr);
     progress_shown = true;
+    funlockfile(stderr);
 }
 
 void cli_progress_end(void)
 {
+    flockfile(stderr);
     if (progress_shown) fputs("\r\033[K", stderr);
     progress_shown = false;
+    funlockfile(stderr);
 }
 
 static volatile sig_atomic_t interrupted;
+static int told_of_signals[2]; /* a pipe: once caught, its first end can be read from */
 
 static void on_signal(int number)
 {
+    int kept = errno;
     (void)number;
     if (interrupted) _exit(130); /* the second time the user means it */
     interrupted = 1;
+    (void)!write(told_of_signals[1], "", 1);
+    errno = kept;
 }
 
 void cli_catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
+    if (pipe2(told_of_signals, O_CLOEXEC | O_NONBLOCK)) abort();
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
@@ -372,4 +385,15 @@ void cli_catch_signals(void)
 bool cli_interrupted(void)
 {
     return interrupted != 0;
+}
+
+/* SUBTLE: read() alone loses a signal. (1) Nobody is interrupted yet, says cli_interrupted(). (2) The signal comes.
+ * (3) read() begins, and waits for ever: nothing interrupts it any more. */
+bool cli_readable_wait(int fd)
+{
+    struct pollfd both[2] = {{.fd = fd, .events = POLLIN},
+                             {.fd = told_of_signals[0], .events = POLLIN}};
+    while (!cli_interrupted() && poll(both, 2, -1) < 0)
+        if (errno != EINTR) break; /* whoever reads is told the same */
+    return !cli_interrupted();
 }

@@ -118,7 +118,10 @@ static inline const char *cli_s(uint64_t count)
 void cli_progress(const char *format, ...) LEAT_PRINTF(1, 2);
 void cli_progress_end(void);
 bool cli_interrupted(void); /* SIGINT or SIGTERM came */
+/** Once in a command, and before cli_readable_wait(). */
 void cli_catch_signals(void);
+/** Wait until a read from fd does not block; false: interrupted. */
+bool cli_readable_wait(int fd);
 
 /* ---- nouns ---- */
 int leat_stream_main(int argc, char **argv);

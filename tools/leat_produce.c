@@ -17,8 +17,8 @@ enum {
     READ_BYTES = 1024 * 1024,
     LINE_BYTES_MAX = LEAT_BATCH_BYTES_MAX, /* the server's own limit says the rest */
     PROGRESS_US = 200 * 1000,
-    TOLD_MS = 500, /* what takes longer after an interrupt is told */
     STALL_LOOK_US = 500 * 1000,
+    TOLD_US = 500 * 1000,       /* what takes longer after an interrupt is told */
     STALL_US = 5 * 1000 * 1000, /* so long without an ack is told, once until the next one */
     NOT_ENDED = 0,              /* the event's count, which begins so */
     SEPARATOR_BYTES_MAX = 64,
@@ -62,7 +62,7 @@ struct produce_run {
     size_t separator_bytes;
     int32_t streamlet;
     _Atomic uint64_t records; /* the main thread's */
-    uint64_t bytes, started_us, shown_us;
+    uint64_t bytes, started_us, shown_us, linger_us;
     _Atomic uint64_t failed;
     struct leat_event ended;
     bool acks;
@@ -167,11 +167,9 @@ static int file_send(struct produce_run *run, int fd, const char *name)
             buffer = realloc(buffer, capacity *= 2);
             if (!buffer) abort();
         }
+        if (!cli_readable_wait(fd)) break;
         ssize_t n = read(fd, buffer + have, capacity - have);
-        if (n < 0 && errno == EINTR) {
-            if (cli_interrupted()) break;
-            continue;
-        }
+        if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (n < 0) {
             cli_error("%s: %s", name, strerror(errno));
             code = CLI_FAILED;
@@ -217,42 +215,43 @@ static int files_send(struct produce_run *run, int count, char **names)
     return code;
 }
 
-/* Its own thread, since the main one may stand in leat_produce() or leat_producer_flush(). */
+/* Its own thread, since the main one may stand in leat_produce() or leat_producer_flush(), and an interrupt wakes it
+ * from neither. */
 static void *stall_watch(void *arg)
 {
     struct produce_run *run = arg;
-    uint64_t ended = 0, since_us = leat_shared_now_us(NULL), now = since_us;
+    uint64_t ended = 0, since_us = leat_shared_now_us(NULL), now = since_us, interrupted_us = 0;
+    bool told = false, interrupt_told = false;
     /* SUBTLE: not looked at here. A short run may have been ended before this thread's first step. */
-    for (bool told = false; !leat_event_wait(&run->ended, NOT_ENDED, now + STALL_LOOK_US);) {
+    while (!leat_event_wait(&run->ended, NOT_ENDED, now + STALL_LOOK_US)) {
         leat_producer_stats stats;
         uint64_t records = atomic_load(&run->records);
         leat_producer_stats_get(run->producer, &stats);
+        const char *why = stats.last_text[0] ? stats.last_text : "no answer yet";
         now = leat_shared_now_us(NULL);
+        if (cli_interrupted() && !interrupted_us) interrupted_us = now;
         if (stats.records_acked + stats.records_failed != ended || records <= ended) {
             ended = stats.records_acked + stats.records_failed;
             since_us = now;
             told = false;
-        } else if (!told && now - since_us > STALL_US) {
-            told = true;
-            cli_error("no ack for %d s: %" PRIu64 " record%s under way (%s); still trying",
-                      STALL_US / 1000000, records - ended, cli_s(records - ended),
-                      stats.last_text[0] ? stats.last_text : "no answer yet");
+        } else if (!told && !interrupted_us && now - since_us > STALL_US + run->linger_us) {
+            told = true; /* within the linger time nothing needs to be sent */
+            cli_error("no ack for %" PRIu64 " s: %" PRIu64 " record%s under way (%s); still trying",
+                      (now - since_us) / 1000000, records - ended, cli_s(records - ended), why);
         }
+        if (interrupt_told || !interrupted_us || now - interrupted_us < TOLD_US || records <= ended)
+            continue;
+        interrupt_told = true;
+        cli_error("waiting for the acks of %" PRIu64 " record%s (%s); interrupt again to give up",
+                  records - ended, cli_s(records - ended), why);
     }
     return NULL;
 }
 
 static int finish(struct produce_run *run, int code, uint64_t timeout_ms, bool quiet)
 {
-    bool patient = !cli_interrupted();
-    uint64_t open = leat_producer_flush(run->producer, patient ? (int)timeout_ms : TOLD_MS);
+    uint64_t open = leat_producer_flush(run->producer, (int)timeout_ms);
     leat_producer_stats stats;
-    if (open && !patient) {
-        leat_producer_stats_get(run->producer, &stats);
-        cli_error("waiting for the acks of %" PRIu64 " record%s (%s); interrupt again to give up",
-                  open, cli_s(open), stats.last_text[0] ? stats.last_text : "no answer yet");
-        open = leat_producer_flush(run->producer, (int)timeout_ms);
-    }
     leat_producer_stats_get(run->producer, &stats);
     uint64_t failed = atomic_load(&run->failed);
     if (open > run->records - failed) open = run->records - failed; /* given up just now */
@@ -333,6 +332,7 @@ int leat_produce_main(int argc, char **argv)
         .separator_bytes = delimiter_bytes,
         .streamlet = streamlet == CLI_NONE ? -1 : (int32_t)streamlet,
         .acks = acks,
+        .linger_us = linger_us,
         .started_us = leat_shared_now_us(NULL),
     };
     run.producer = leat_producer_open(&producer, &message);

@@ -503,6 +503,52 @@ def test_an_interrupted_producer_says_what_it_waits_for():
     equal(process.wait(WAIT_S), 130)
 
 
+def test_a_producer_that_is_interrupted_while_it_waits_for_acks_says_so():
+    server = Server().start()
+    server.produce('s', ['before'])
+    process = server.leat_start('produce', 's', stdin=subprocess.PIPE)
+    process.stdin.write(b'one\n')
+    process.stdin.flush()
+    until(lambda: 'one' in server.values('s'), 'the producer is connected')
+    server.kill()
+    process.stdin.write(b'two\n')
+    process.stdin.close()
+    check_in('no ack for', line_read(process.stderr))  # long behind its last line
+    process.send_signal(signal.SIGINT)
+    check(re.search('waiting for the acks of 1 record .*interrupt again', line_read(process.stderr)))
+    process.send_signal(signal.SIGINT)
+    equal(process.wait(WAIT_S), 130)
+
+
+def signals_caught(pid):
+    with open(f'/proc/{pid}/status', encoding='utf-8') as file:
+        return int(re.search(r'SigCgt:\s*(\w+)', file.read())[1], 16)
+
+
+def test_a_signal_just_before_the_first_read_ends_a_producer():
+    """It came between the look at what came and the read: one in five of these waited on, for its stdin."""
+    server = Server().start()
+    server.produce('s', ['before'])
+    for number in range(60):
+        process = server.leat_start('produce', 's', stdin=subprocess.PIPE)
+        while not signals_caught(process.pid) >> signal.SIGTERM - 1 & 1:
+            equal(process.poll(), None, number)
+        process.send_signal(signal.SIGTERM)
+        equal(process.wait(WAIT_S), 0, number)
+
+
+def test_records_that_linger_are_not_called_stalled():
+    server = Server().start()
+    server.produce('s', ['before'])
+    process = server.leat_start('produce', 's', '--linger', '7s', stdin=subprocess.PIPE)
+    process.stdin.write(b'one\n')
+    process.stdin.flush()
+    until(lambda: 'one' in server.values('s'), 'it was sent')
+    process.stdin.close()
+    equal(process.wait(WAIT_S), 0)
+    check('no ack' not in process.stderr.read().decode(), 'nothing is wrong')
+
+
 def test_a_producer_without_acks_says_so_and_goes_on():
     server = Server().start()
     server.produce('s', ['before'])
