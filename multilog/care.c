@@ -232,6 +232,15 @@ static bool head_lies_badly(const struct leat_log *log)
            !log->roll_wanted && keeper->roll_wanted(keeper->ctx, log->head.seg);
 }
 
+/* An idle head is parked instead, which takes no other segment. */
+static bool head_is_in_the_way(const struct leat_log *log, bool idle, uint64_t now_us)
+{
+    const struct leat_keeper *keeper = &log->keeper;
+    return keeper->in_the_way && !idle && log->head.seg && !log->old.seg && log->opened &&
+           !log->parked && !log->parking && !log->resuming && now_us >= log->leave_not_before_us &&
+           keeper->in_the_way(keeper->ctx, log->head.seg);
+}
+
 /* ---- parking ---- */
 
 static bool is_settled(const struct leat_log *log)
@@ -328,6 +337,7 @@ void leat_log_care(struct leat_log *log)
             log_drop_next(log); /* it was placed when the head was */
         }
         bool idle = now_us - log->gathered_us >= log->options.park_after_us;
+        log->leave_wanted = head_is_in_the_way(log, idle, now_us);
         if (idle || now_us - log->rolled_us > LOG_SLOW_ROLL_US) {
             log->rolling_fast = false;
             log_drop_next(log);

@@ -15,10 +15,11 @@ enum {
     LOG_FAST_ROLL_US = 1000 * 1000,      /* rolling faster than this: segments grow */
     LOG_SLOW_ROLL_US = 64 * 1000 * 1000, /* slower than this: they shrink again */
     LOG_RESERVE_PAUSE_US = 1000 * 1000,  /* after a refused reservation */
-    LOG_HELPERS = 4,                     /* DROP and EVICT requests in flight */
-    LOG_HINTS = 4,                       /* readers' last places */
-    LOG_COMMITS_MAX = 2,                 /* COMMIT requests in flight */
-    LOG_SEALS_MAX = 16,                  /* prefixes shown to the store, not yet safe */
+    LOG_LEAVE_PAUSE_US = 10 * 1000 * 1000, /* the same, of a head that is in the way only */
+    LOG_HELPERS = 4,                       /* DROP and EVICT requests in flight */
+    LOG_HINTS = 4,                         /* readers' last places */
+    LOG_COMMITS_MAX = 2,                   /* COMMIT requests in flight */
+    LOG_SEALS_MAX = 16,                    /* prefixes shown to the store, not yet safe */
     LOG_WHY_BYTES = 192,
     LOG_PRODUCER_AGE_MS_MIN = 15 * 60 * 1000, /* younger state is never given up */
 };
@@ -140,6 +141,9 @@ struct leat_log {
     uint64_t reserve_not_before_us;
 
     bool roll_wanted; /* the head's data has all expired: only a closed segment can be trimmed */
+    /* The head's memory is to be given back: it rolls when a successor can be had. */
+    bool leave_wanted;
+    uint64_t leave_not_before_us;
 
     /* What appends wait for. */
     bool room_wanted;

@@ -113,6 +113,9 @@ static void on_reserved(struct leat_keep *keep)
         write_header(log, keep->seg);
     } else {
         leat_index_destroy(&log->next_index);
+        /* No room elsewhere: the head stays where it is. */
+        log->leave_wanted = false;
+        log->leave_not_before_us = log_now(log) + LOG_LEAVE_PAUSE_US;
         /* Without memory the store has let it wait long enough already. */
         if (keep->rc == LEAT_E_DISK_FULL)
             log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
@@ -270,9 +273,9 @@ static void roll(struct leat_log *log)
         return;
     }
     struct leat_extent previous = log->previous;
-    /* Requests to begin later say nothing about how fast the log grows. */
-    bool paced = log->room_wanted || !log->roll_wanted;
-    log->roll_wanted = false;
+    /* Requests to begin later, and to leave, say nothing about how fast the log grows. */
+    bool paced = log->room_wanted || (!log->roll_wanted && !log->leave_wanted);
+    log->roll_wanted = log->leave_wanted = false;
     log_begin_take(log);
     if (log->head.seg) {
         previous = close_write(log, &log->head);
@@ -288,6 +291,12 @@ static void roll(struct leat_log *log)
     if (payload != small) leat_mem_free(payload);
 }
 
+/* A reservation that lies where the head is not to stay would be in the way next. */
+static bool next_lies_well(const struct leat_log *log)
+{
+    return !log->leave_wanted || !log->keeper.in_the_way(log->keeper.ctx, log->next);
+}
+
 /* Room for what was refused: resume, reserve, open or roll; one step at a time. */
 void log_step_room(struct leat_log *log)
 {
@@ -297,13 +306,13 @@ void log_step_room(struct leat_log *log)
     }
     bool ahead = log->rolling_fast && log->head.seg && !log->old.seg;
     bool fits = !log->room_wanted || log_head_fits(log, log->room_bytes);
-    if (fits && !log->roll_wanted) {
+    if (fits && !log->roll_wanted && !log->leave_wanted) {
         if (ahead && !log->next) reserve_start(log);
         return;
     }
     if (log->parking || log->resuming || log_is_parked(log)) return;
     if (log->old.seg || (log->head.seg && !log->opened)) return;
-    if (log->next && !next_is_enough(log)) log_drop_next(log);
+    if (log->next && !(next_is_enough(log) && next_lies_well(log))) log_drop_next(log);
     if (!log->next) {
         reserve_start(log);
         return;

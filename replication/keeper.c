@@ -126,6 +126,13 @@ static bool keeper_roll_wanted(void *ctx, const struct leat_segment *head)
     return rep_better_roll(ctx, head);
 }
 
+static bool keeper_in_the_way(void *ctx, const struct leat_segment *head)
+{
+    const struct leat_primary_log *log = ctx;
+    const struct leat_keeper *store = &log->primary->options.store;
+    return store->in_the_way && store->in_the_way(store->ctx, head);
+}
+
 static leat_err keeper_refusal(void *ctx)
 {
     const struct leat_primary_log *log = ctx;
@@ -140,5 +147,6 @@ struct leat_keeper leat_primary_keeper(struct leat_primary_log *rep)
                                 .safe_in_memory = keeper_safe_in_memory,
                                 .refusal = keeper_refusal,
                                 .ahead = keeper_ahead,
-                                .roll_wanted = keeper_roll_wanted};
+                                .roll_wanted = keeper_roll_wanted,
+                                .in_the_way = keeper_in_the_way};
 }

@@ -40,7 +40,9 @@ enum {
     LEAT_STORE_GROW_PATIENCE_US = 20 * 1000, /* waits longer than this make the pool grow at once */
     LEAT_STORE_LOOK_US = 1000 * 1000,        /* between two looks at what the pool may have */
     LEAT_STORE_LOOK_PAST_US = 100 * 1000,    /* while something lies past its limit */
-    LEAT_STORE_FAVOUR_US = 50 * 1000,        /* waits longer than this get a place of their own */
+    LEAT_STORE_ROOM_PART =
+        16, /* of the pool is free, or heads past its limit stay where they are */
+    LEAT_STORE_FAVOUR_US = 50 * 1000, /* waits longer than this get a place of their own */
     LEAT_STORE_HELD_PER_SLAB = 128,
     LEAT_STORE_COMPLAINT_BYTES = 200,
 };
@@ -370,6 +372,7 @@ struct leat_store {
     /* usage: written by the store with relaxed order, read by anyone */
     _Atomic bool usage_kept;
     _Atomic uint64_t usage_limit, usage_memory, usage_grown, usage_disk, usage_segments;
+    _Atomic uint64_t usage_room; /* free below the limit */
     _Atomic uint64_t usage_arenas_limit, usage_arenas, usage_arenas_grown, usage_arenas_dirty,
         usage_flush_speed, usage_zeroing, usage_flush;
 };

@@ -53,11 +53,27 @@ static bool keeper_safe_in_memory(void *ctx, const struct leat_segment *seg)
     return seg->buffer != NULL;
 }
 
+/* Past the limit. Where the rest of the pool is full the head stays: its successor would wait for memory, and
+ * keep those waiting who have no room at all. */
+static bool keeper_in_the_way(void *ctx, const struct leat_segment *head)
+{
+    const struct leat_store *store = ctx;
+    uint64_t limit = atomic_load_explicit(&store->usage_limit, memory_order_relaxed);
+    uint64_t room = atomic_load_explicit(&store->usage_room, memory_order_relaxed);
+    if (atomic_load_explicit(&store->usage_kept, memory_order_relaxed)) return false;
+    const struct leat_pool *pool = &store->pool; /* what is read of it never changes */
+    uintptr_t base = (uintptr_t)pool->arena->base, at = (uintptr_t)head->buffer;
+    uint64_t span = (uint64_t)pool->buddy.units * LEAT_SLOT_UNIT_BYTES;
+    if (at < base + limit || at >= base + span) return false;
+    return room >= head->capacity + limit / LEAT_STORE_ROOM_PART;
+}
+
 struct leat_keeper leat_store_keeper(struct leat_store *store)
 {
     return (struct leat_keeper){.ctx = store,
                                 .request = keeper_request,
                                 .safe_in_memory = keeper_safe_in_memory,
+                                .in_the_way = keeper_in_the_way,
                                 .commits = 2};
 }
 
@@ -66,6 +82,9 @@ static void usage_step(struct leat_store *store)
 {
     atomic_store_explicit(&store->usage_limit, store->pool.limit_bytes, memory_order_relaxed);
     atomic_store_explicit(&store->usage_memory, leat_pool_used(&store->pool), memory_order_relaxed);
+    atomic_store_explicit(&store->usage_room,
+                          (uint64_t)store->pool.buddy.free_units * LEAT_SLOT_UNIT_BYTES,
+                          memory_order_relaxed);
     uint64_t moving = store->pool.growing ? LEAT_ARENA_STEP_BYTES : 0;
     atomic_store_explicit(&store->usage_grown, store->pool.added_bytes + moving,
                           memory_order_relaxed);

@@ -127,6 +127,11 @@ struct leat_keeper {
      * Asked now and then; a head that was said to is rolled. NULL: never.
      */
     bool (*roll_wanted)(void *ctx, const struct leat_segment *head);
+    /**
+     * Does this head, which has a buffer, keep memory that is to be given back, while there is room for its
+     * successor elsewhere? Asked now and then. NULL: never.
+     */
+    bool (*in_the_way)(void *ctx, const struct leat_segment *head);
     /** COMMITs of one segment that may be asked for at a time, answered in that order; the store goes on
      * with the next while the log still learns of the last. 0: one, and none that follows. */
     unsigned commits;

@@ -316,6 +316,89 @@ static void park_and_resume_go_on_in_the_same_segment(void **state)
     fake_destroy(fake);
 }
 
+static const struct leat_segment *in_the_way;
+static bool is_in_the_way(void *ctx, const struct leat_segment *head)
+{
+    (void)ctx;
+    assert_non_null(head->buffer);
+    return head == in_the_way;
+}
+
+static void care_after(struct fake *fake, uint64_t us)
+{
+    fake->now_us += us;
+    leat_log_care(fake->log);
+    fake_settle(fake);
+}
+
+/* Goal: a head that is written to and in the way of a pool that shrinks rolls, though it has room. */
+static void head_in_the_way_rolls(void **state)
+{
+    (void)state;
+    for (int disk = 0; disk < 2; disk++) {
+        struct fake *fake = fake_create(11, disk ? LEAT_DURABILITY_DISK : LEAT_DURABILITY_MEMORY);
+        fake->keeper.in_the_way = is_in_the_way;
+        fake_open(fake, NULL, 0, NULL);
+        must_append(fake, 10, 100);
+        const struct leat_segment *first = fake->log->head.seg;
+        uint32_t capacity = fake->log->roll_capacity;
+        care_after(fake, 1000 * 1000);
+        assert_ptr_equal(fake->log->head.seg, first);
+        in_the_way = first;
+        must_append(fake, 10, 100);
+        care_after(fake, 1000 * 1000);
+        assert_ptr_not_equal(fake->log->head.seg, first);
+        assert_int_equal(first->state, LEAT_SEGMENT_CLOSED);
+        assert_int_equal(fake->log->roll_capacity,
+                         capacity); /* it says nothing of the log's pace */
+        for (int i = 0; i < 3; i++) {
+            must_append(fake, 10, 100);
+            care_after(fake, 1000 * 1000);
+        }
+        struct leat_log_info info;
+        leat_log_info(fake->log, &info);
+        assert_int_equal(info.segment_count, 2);
+        assert_int_equal(read_all(fake, 0, true), 50);
+        fake_destroy(fake);
+    }
+}
+
+/* Goal: where nothing else can be had the head stays and serves, and asks seldom; an idle one is parked and takes
+ * no other segment. */
+static void head_in_the_way_without_room_stays(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(12, LEAT_DURABILITY_MEMORY);
+    fake->keeper.in_the_way = is_in_the_way;
+    fake_open(fake, NULL, 0, NULL);
+    must_append(fake, 1, 10);
+    in_the_way = fake->log->head.seg;
+    fake->fail_kinds = 1u << LEAT_KEEP_RESERVE;
+    fake->fail_rc = LEAT_E_NO_MEMORY;
+    fake->fail_request_at = fake->requests + 1;
+    care_after(fake, 1000 * 1000);
+    assert_int_equal(fake->requests, fake->fail_request_at);
+    for (int i = 0; i < 9; i++) {
+        must_append(fake, 1, 10);
+        care_after(fake, 1000 * 1000);
+        assert_int_equal(fake->requests, fake->fail_request_at);
+        assert_ptr_equal(fake->log->head.seg, in_the_way);
+    }
+    care_after(fake, fake->options.park_after_us);
+    struct leat_log_info info;
+    leat_log_info(fake->log, &info);
+    assert_int_equal(info.segment_count, 1);
+    assert_int_equal(info.memory_bytes, 0);
+    in_the_way = NULL;
+    must_append(fake, 1, 10); /* it has a buffer elsewhere */
+    in_the_way = fake->log->head.seg;
+    care_after(fake, 1000 * 1000);
+    leat_log_info(fake->log, &info);
+    assert_int_equal(info.segment_count, 2);
+    assert_int_equal(read_all(fake, 0, true), 11);
+    fake_destroy(fake);
+}
+
 /* A table beyond three quarters forgets whom it has not seen for longest, not before a quarter of an
  * hour; a table with room keeps everybody for the whole expiry. */
 static void producers_of_a_full_table_expire_sooner(void **state)
@@ -370,6 +453,8 @@ int main(void)
         cmocka_unit_test(append_of_more_than_five_in_flight_stores_each_once),
         cmocka_unit_test(locate_time_offset_and_ends),
         cmocka_unit_test(retention_of_an_idle_log_drops_its_last_records),
+        cmocka_unit_test(head_in_the_way_rolls),
+        cmocka_unit_test(head_in_the_way_without_room_stays),
         cmocka_unit_test(park_and_resume_go_on_in_the_same_segment),
         cmocka_unit_test(producers_of_a_full_table_expire_sooner),
     };

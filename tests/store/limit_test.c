@@ -148,6 +148,34 @@ static void limit_lowered_leaves_open_segments_alone(void **state)
     bench_free(bench);
 }
 
+/* Goal: heads past the limit are told that they are in the way, but only while there is room for others. */
+static void limit_lowered_tells_which_heads_are_in_the_way(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_limited(46);
+    const struct leat_keeper *keeper = &bench->keeper;
+    struct mine *mine[LARGE_IN_STEP + 2];
+    for (int i = 0; i < LARGE_IN_STEP + 2; i++)
+        mine[i] = large(bench);
+    const struct mine *first = mine[0], *last = mine[LARGE_IN_STEP + 1];
+    assert_true(is_past(bench, last, STEP));
+    assert_false(keeper->in_the_way(keeper->ctx, last->seg));
+    less = 1;
+    pass(bench, 30);
+    assert_false(keeper->in_the_way(keeper->ctx, last->seg)); /* full */
+    for (int i = 1; i <= 2; i++) {
+        write_close(mine[i]);
+        assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_CLOSE), LEAT_OK);
+    }
+    pass(bench, 30);
+    assert_true(keeper->in_the_way(keeper->ctx, last->seg));
+    assert_false(keeper->in_the_way(keeper->ctx, first->seg));
+    less = 0;
+    pass(bench, 30);
+    assert_false(keeper->in_the_way(keeper->ctx, last->seg));
+    bench_free(bench);
+}
+
 /* Goal: killed at any moment of giving a step back, a restart has all that was there, and its bytes. */
 static void killed_while_a_step_goes_back_nothing_is_lost(void **state)
 {
@@ -252,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limit_lowered_gives_a_step_back_and_raised_grows_again),
         cmocka_unit_test(limit_lowered_leaves_open_segments_alone),
+        cmocka_unit_test(limit_lowered_tells_which_heads_are_in_the_way),
         cmocka_unit_test(killed_while_a_step_goes_back_nothing_is_lost),
         cmocka_unit_test(limit_is_asked_before_each_step),
         cmocka_unit_test(limit_lowered_where_the_arena_keeps_its_steps),
