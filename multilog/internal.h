@@ -274,6 +274,8 @@ void log_trim_to(struct leat_log *log, uint32_t count);
 
 /* trim.c */
 bool log_trim_is_pending(const struct leat_log *log);
+/** Its entry is to be written, and has room. */
+bool log_trim_is_due(const struct leat_log *log);
 void log_step_trim(struct leat_log *log);
 void log_step_trimmed(struct leat_log *log);
 void log_step_forgiven(struct leat_log *log);

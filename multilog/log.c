@@ -283,9 +283,7 @@ void log_step(struct leat_log *log)
     tell_room(log);
     log->in_step = false;
     /* A trim entry that had no room waits for no event but this. */
-    if (log_trim_is_pending(log) && !log->trim_written &&
-        log_head_fits(log, sizeof(struct leat_trim)) && log->state == LEAT_LOG_SERVING)
-        log_mark_dirty(log);
+    if (log_trim_is_due(log)) log_mark_dirty(log);
     log_step_end(log); /* may be the last the log hears */
 }
 

@@ -25,18 +25,31 @@ static void write_trim(struct leat_log *log)
     log->trim_ack_bytes = log->head.writer.used;
 }
 
+static bool is_wanted(const struct leat_log *log)
+{
+    return log_trim_is_pending(log) && !log->trim_written && log->state == LEAT_LOG_SERVING &&
+           !log->deleting;
+}
+
+/* SUBTLE: what asks for another step has to be what that step does.
+ *  1. Retention wants a trim entry, and the stream is deleted in the same turn.
+ *  2. There is room for the entry, and none is written any more.
+ *  3. Were a step asked for as there is room, and the next one, the turn would never end: what deletes the log is
+ *     answered in a later one. */
+bool log_trim_is_due(const struct leat_log *log)
+{
+    return is_wanted(log) && log_head_fits(log, sizeof(struct leat_trim));
+}
+
 void log_step_trim(struct leat_log *log)
 {
-    if (!log_trim_is_pending(log) || log->state != LEAT_LOG_SERVING || log->deleting) return;
-    if (!log->trim_written) {
-        if (log_head_fits(log, sizeof(struct leat_trim)))
-            write_trim(log);
-        else if (!log->stopping && !log->room_wanted) {
-            log->room_wanted = true;
-            /* A cold log wakes first, which is behind us in this step. Not while the disk is full:
-             * the wish is refused at once then, and the turn would never end. */
-            if (log->cold && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
-        }
+    if (log_trim_is_due(log)) {
+        write_trim(log);
+    } else if (is_wanted(log) && !log->stopping && !log->room_wanted) {
+        log->room_wanted = true;
+        /* A cold log wakes first, which is behind us in this step. Not while the disk is full:
+         * the wish is refused at once then, and the turn would never end. */
+        if (log->cold && log_now(log) >= log->reserve_not_before_us) log_mark_dirty(log);
     }
 }
 

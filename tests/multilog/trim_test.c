@@ -395,6 +395,28 @@ static void trim_is_forgotten_while_the_last_segment_is_damaged(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: a turn ends in which retention wants a trim entry, and the log is deleted. */
+static void retention_of_a_log_that_is_deleted_asks_for_nothing(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(4);
+    fake->log->options.settings.retention_bytes = 1;
+    leat_log_care(fake->log);
+    assert_true(log_trim_is_pending(fake->log) && log_trim_is_due(fake->log));
+    leat_log_delete(fake->log, fake_on_end, fake);
+    for (unsigned steps = 0; fake->dirty; steps++) {
+        assert_in_range(steps, 0, 20);
+        fake->dirty = false;
+        leat_log_turn_end(fake->log);
+    }
+    assert_false(fake->ended); /* its segments are on their way */
+    fake_settle(fake);
+    assert_true(fake->ended);
+    leat_log_destroy(&fake->log);
+    fake->ended = fake->dirty = false;
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     static int files;
@@ -414,6 +436,7 @@ int main(void)
         cmocka_unit_test(trim_and_retention_agree),
         cmocka_unit_test(retention_by_size_drops_with_each_close),
         cmocka_unit_test(retention_by_size_counts_what_is_acked),
+        cmocka_unit_test(retention_of_a_log_that_is_deleted_asks_for_nothing),
         cmocka_unit_test(trim_moves_the_ends_of_groups),
         cmocka_unit_test(trim_is_forgotten_while_the_last_segment_is_damaged),
     };
