@@ -78,6 +78,19 @@ bool sim_copies_owns(struct scenario *scenario, const struct sim_server *server,
     return owner != LEAT_OWNER_NONE && strcmp(machine->nodes[owner].info.name, server->name) == 0;
 }
 
+bool sim_copies_written_elsewhere(const struct sim_server *server, struct leat_log_ref ref,
+                                  uint64_t segment)
+{
+    if (!server->ready || !server->node->cores[0].replicate.backup) return false;
+    LEAT_LIST_EACH(&server->node->cores[0].replicate.backup->replicas, it)
+    {
+        const struct leat_segment *seg = LEAT_CONTAINER(it, const struct replica, link)->seg;
+        if (seg && seg->id.v == segment && leat_log_ref_equal(seg->log, ref) && seg->writer != 0)
+            return true;
+    }
+    return false;
+}
+
 bool sim_copies_damaged(struct scenario *scenario, const struct sim_server *server,
                         struct leat_log_ref log)
 {

@@ -359,6 +359,9 @@ void sim_copies_acked(struct scenario *scenario, struct leat_log_ref log);
 /** Does its node own that log, as its own coordinator has it? */
 bool sim_copies_owns(struct scenario *scenario, const struct sim_server *server,
                      struct leat_log_ref log);
+/** Is that segment of a log, by the product's number of its stream, a copy there that another node wrote? */
+bool sim_copies_written_elsewhere(const struct sim_server *server, struct leat_log_ref ref,
+                                  uint64_t segment);
 /** Does its node call that log's last segment damaged? */
 bool sim_copies_damaged(struct scenario *scenario, const struct sim_server *server,
                         struct leat_log_ref log);

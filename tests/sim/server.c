@@ -20,8 +20,9 @@ static void complaint(void *arg, const char *line)
 {
     struct sim_server *server = arg;
     struct scenario *scenario = server->scenario;
-    struct leat_log_ref log;
+    struct leat_log_ref log, ref;
     unsigned long long segment;
+    bool io_error = scenario->world->faults[SIM_FAULT_IO_ERROR] != 0;
     sim_trace(scenario->world, "complaint: %s", line);
     if (scenario->rotten) {
         sim_rot_complaint(scenario, line);
@@ -34,13 +35,18 @@ static void complaint(void *arg, const char *line)
         return;
     }
     /* A disk that failed while the server came up takes a replica out of use, no bytes. */
-    if (strstr(line, "cannot be") && scenario->world->faults[SIM_FAULT_IO_ERROR]) return;
+    if (strstr(line, "cannot be") && io_error) return;
     if (sscanf(line, "segment %llu of log %u/%u/%u:", &segment, &log.stream, &log.streamlet,
-               &log.log) != 4 ||
-        !sim_stream_of(scenario, log.stream, &log.stream) || log.stream >= SIM_STREAMS)
+               &log.log) != 4)
         return;
+    ref = log;
+    if (!sim_stream_of(scenario, log.stream, &log.stream) || log.stream >= SIM_STREAMS) return;
     /* Somebody else's copy: others are left. */
     if (scenario->server_count > 1 && !sim_copies_owns(scenario, server, log)) return;
+    /* SUBTLE: so it may be where the log is this node's by now. (1) X dies, and B is to move what X wrote there to
+     * memory of its own. (2) B's disk refuses the row, which goes on naming X's memory; that goes. (3) B gets the
+     * streamlet, as another log of it was decided, and dies. (4) What it names is gone. X has it. */
+    if (io_error && sim_copies_written_elsewhere(server, ref, segment)) return;
     if (scenario->cord) return; /* nor is it alone with what it lost */
     check_waiting(scenario->check, log, line);
 }
