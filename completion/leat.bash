@@ -31,7 +31,11 @@ _leat()
     case $prev in
     --durability) COMPREPLY=($(compgen -W 'memory disk' -- "$cur")) && return ;;
     --compression | -z) COMPREPLY=($(compgen -W 'none lz4 zstd' -- "$cur")) && return ;;
-    --replication) COMPREPLY=($(compgen -W 'shm verbs tcp rpc' -- "$cur")) && return ;;
+    --replication)
+        local kinds='shm verbs tcp rpc'
+        [[ $verb == recovery ]] && kinds="auto $kinds"
+        COMPREPLY=($(compgen -W "$kinds" -- "$cur")) && return
+        ;;
     --how) COMPREPLY=($(compgen -W 'kill leader stop' -- "$cur")) && return ;;
     --before) COMPREPLY=($(compgen -W 'end' -- "$cur")) && return ;;
     --dir) COMPREPLY=($(compgen -d -- "$cur")) && return ;;

@@ -220,6 +220,10 @@ int main(int argc, char **argv)
         return sim_bugs_run(asked.bug, setting.recovery, asked.seeds ? asked.seeds : BUG_SEEDS,
                             asked.jobs);
     if (flags.sweep) return run_cuts(&asked);
+    if (asked.seed && asked.seeds) {
+        fprintf(stderr, "leat-sim: --seed N runs that one; many begin with --from N\n");
+        return 2;
+    }
     if (asked.seeds) return run_seeds(&asked, &setting);
     if (asked.seed) return run_seed(&setting, asked.seed);
     usage(stderr);
