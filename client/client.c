@@ -288,6 +288,12 @@ void leat_client_on_open(struct leat_client *client, struct leat_client_conn *co
         leat_client_conn_transmit(conn, LEAT_CONTAINER(link, struct leat_request, link));
 }
 
+static const char *refusal_text(leat_err why)
+{
+    return why == LEAT_OK || why == LEAT_E_CLOSED ? "connection refused or closed"
+                                                  : leat_err_text(why);
+}
+
 void leat_client_on_lost(struct leat_client *client, const char *address, bool was_up, leat_err why)
 {
     client->bootstrap_at_us =
@@ -296,9 +302,26 @@ void leat_client_on_lost(struct leat_client *client, const char *address, bool w
     client->dirty = true;
     if (was_up) return;
     client->refused_in_a_row++;
+    client->refused_why = why;
     snprintf(client->last_text, sizeof client->last_text, "no server answers at %s (%s)", address,
-             why == LEAT_OK || why == LEAT_E_CLOSED ? "connection refused or closed"
-                                                    : leat_err_text(why));
+             refusal_text(why));
+}
+
+/* Whoever gave several addresses is told all of them, as far as the text goes. */
+static void give_up_text(const struct leat_client *client, char out[LEAT_ERROR_TEXT_BYTES])
+{
+    const char *why = refusal_text(client->refused_why);
+    size_t used = (size_t)snprintf(out, LEAT_ERROR_TEXT_BYTES, "no server answers at ");
+    size_t room = LEAT_ERROR_TEXT_BYTES - strlen(" and others (the last: )") - strlen(why) - 1;
+    uint32_t i = 0;
+    for (; i < client->address_count; i++) {
+        const char *address = client->addresses[i];
+        if (used + strlen(", ") + strlen(address) > room) break;
+        used += (size_t)snprintf(out + used, LEAT_ERROR_TEXT_BYTES - used, "%s%s", i ? ", " : "",
+                                 address);
+    }
+    snprintf(out + used, LEAT_ERROR_TEXT_BYTES - used, "%s (the last: %s)",
+             i < client->address_count ? " and others" : "", why);
 }
 
 /* ---- the sweep: time limits, and a connection for those who wait for any ---- */
@@ -346,6 +369,7 @@ static void waiting_expire(struct leat_client *client, uint64_t now, uint64_t *n
     if (leat_list_empty(&expired)) return;
     struct leat_error error;
     leat_err code = give_up ? LEAT_E_CLOSED : LEAT_E_TIMEOUT;
+    if (give_up && client->address_count > 1) give_up_text(client, client->last_text);
     (void)leat_error_set(&error, code, "%s",
                          client->last_text[0] ? client->last_text : leat_err_text(code));
     /* SUBTLE: the owners hear of it after their own turn end has run, so nothing that they want to

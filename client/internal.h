@@ -58,6 +58,7 @@ struct leat_client {
     char name[64];
     char addresses[LEAT_CLIENT_ADDRESSES_MAX][LEAT_CLIENT_ADDRESS_BYTES];
     uint32_t address_count, next_address, refused_in_a_row;
+    leat_err refused_why; /* the last one */
     uint64_t bootstrap_at_us;
     struct leat_list conns;
     uint32_t conn_count;

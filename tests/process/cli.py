@@ -77,6 +77,8 @@ def test_manual_and_completion_know_every_command_and_option():
         for option in set(re.findall(r'^  (?:-\w, )?(--[a-z-]+)', help_text, re.M)):
             check(re.search(rf'Fl -{option[2:]}\b', manual), option, 'of', command, 'is not in the manual')
             check_in(option, offered)
+    check_in('auto', completed('leat', 'bench', 'recovery', '--replication', ''))
+    check('auto' not in completed('leat', 'bench', 'append', '--replication', ''), 'it is no kind to measure')
     # What stands behind an option is its value, and no operand: a stream's name is still to come (no server tells one), then files.
     for option in (['--linger', '5ms'], ['-K', ':'], ['--linger=5ms'], ['-zlz4'], ['-q'], ['--acks']):
         equal(completed('leat', 'produce', *option, ''), [], option)
@@ -677,6 +679,10 @@ def test_without_a_server_each_command_says_so():
         equal((code, out), (3, ''), f'{words}: {err}')
         check_in('no server answers at 127.0.0.1:1', err)
         check_in('is leatd running there? -b HOST:PORT or LEAT_BROKERS', err)
+    said = run(LEAT, 'status', '-b', '127.0.0.1:1,127.0.0.1:2')[2]
+    check_in('no server answers at 127.0.0.1:1, 127.0.0.1:2 (the last: connection refused', said)
+    said = run(LEAT, 'status', '-b', ','.join(f'127.0.0.{i}:10000' for i in range(1, 17)))[2]
+    check(re.search(r'127.0.0.9:10000, .* and others \(the last: connection refused or closed\)\n', said), said)
     for address in ('127.0.0.1', '127.0.0.1:abc', '127.0.0.1:99999', ':7700', 'host:', 'a:1,b'):
         code, out, err = run(LEAT, 'status', '-b', address)
         equal((code, out), (2, ''), f'{address}: {err}')
