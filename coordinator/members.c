@@ -180,6 +180,16 @@ static leat_err spare_advance(struct leat_coordinator *coordinator,
     }
 }
 
+/* The node votes. Who asks to replace it, and nothing was to be done for that, has named the wrong node, perhaps. */
+static void change_is_done(struct leat_coordinator *coordinator)
+{
+    const struct co_change *change = &coordinator->change;
+    if (change->replace && !change->lacked)
+        co_change_end(coordinator, LEAT_E_EXISTS, "the node votes: there is nothing to replace");
+    else
+        co_change_end(coordinator, LEAT_OK, "");
+}
+
 /* What is wanted against what is: the next difference is the next step. */
 static leat_err step(struct leat_coordinator *coordinator)
 {
@@ -194,7 +204,7 @@ static leat_err step(struct leat_coordinator *coordinator)
     }
     /* It may have become a voter, and the leader even, since it was asked for the first time. */
     if (strcmp(change->node, leat_links_identity(coordinator->links)->node) == 0) {
-        co_change_end(coordinator, LEAT_OK, "");
+        change_is_done(coordinator);
         return LEAT_OK;
     }
     if (!peer) return LEAT_OK; /* waited for */
@@ -203,11 +213,12 @@ static leat_err step(struct leat_coordinator *coordinator)
         /* Its word may be of before it lost its data, from a connection whose end nobody has
          * noticed yet: it is asked once more. Who votes already has nothing to do for JOIN. */
         if (change->confirmed)
-            co_change_end(coordinator, LEAT_OK, "");
+            change_is_done(coordinator);
         else
             join_call(coordinator, peer);
         return LEAT_OK;
     }
+    change->lacked = true;
     const struct raft_server *old = server_of_address(coordinator, peer->state.address);
     if (old && old->id != peer->state.voter_id) {
         if (!change->replace) {

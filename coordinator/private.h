@@ -126,6 +126,7 @@ struct co_change { /* of the voters, on the leader */
     bool running;
     bool replace, left; /* left: the old id of its address has gone */
     bool confirmed;     /* the node itself has said so, after it was asked for */
+    bool lacked;        /* its vote was missing when this change looked */
     char node[LEAT_NODE_NAME_BYTES_MAX + 1];
     uint64_t voter_id, since_us;
     unsigned tries;

@@ -386,9 +386,12 @@ static void print_people(const struct cli_cluster *cluster)
         print_recovery(&cluster->recovery);
         return;
     }
-    printf("leader   %.*s (term %" PRIu64 ")\n",
-           head->leader_address.bytes ? (int)head->leader_address.bytes : 4,
-           head->leader_address.bytes ? head->leader_address.text : "none", head->term);
+    const char *nobody = head->term > 0 ? "none" : "none that the node asked knows of";
+    printf("leader   %.*s",
+           head->leader_address.bytes ? (int)head->leader_address.bytes : (int)strlen(nobody),
+           head->leader_address.bytes ? head->leader_address.text : nobody);
+    if (head->term > 0) printf(" (term %" PRIu64 ")", head->term);
+    putchar('\n');
     if (head->why.bytes) printf("trouble  %.*s\n", (int)head->why.bytes, head->why.text);
     for (uint32_t i = 0; i < cluster->voter_count; i++)
         printf("%s  %.*s%s\n", cluster->voters[i].votes ? "voter  " : "spare  ",
@@ -501,7 +504,10 @@ int leat_node_main(int argc, char **argv)
     leat_msg_node_change_encode(&body, &change);
     /* The node may be coming up just now, or a leader be chosen: that passes. */
     struct cli_answer answer;
-    if (cli_call_patiently(LEAT_KIND_NODE_CHANGE, &body, &answer)) return cli_refused(&answer);
+    leat_err rc = cli_call_patiently(LEAT_KIND_NODE_CHANGE, &body, &answer);
+    /* Asked once more, and it votes: who was asked before has done it, and could not say so. */
+    bool replaced = strcmp(argv[0], "replace") == 0 && rc == LEAT_E_EXISTS && answer.again;
+    if (rc != LEAT_OK && !replaced) return cli_refused(&answer);
     cli_answer_fini(&answer);
     static const char *const now[] = {
         "gets nothing new, and gives its streamlets away: leat cluster status shows them go",

@@ -225,6 +225,13 @@ static void cluster_amnesiac_voter_stays_out_until_replaced(void **state)
         assert_int_equal(rig_wait(rig, replace, 30 * RIG_SECOND), LEAT_OK);
         rig_forget(replace);
         rig_run(rig, 2 * RIG_SECOND);
+        for (unsigned i = 0; i < 3; i++) { /* the leader among them: nobody lacks a vote any more */
+            replace = rig_request(rig, 3, LEAT_COORDINATE_NODE_REPLACE);
+            replace->request.target = rig->nodes[i].name;
+            assert_int_equal(rig_wait(rig, replace, 30 * RIG_SECOND), LEAT_E_EXISTS);
+            assert_non_null(strstr(replace->request.error.text, "nothing to replace"));
+            rig_forget(replace);
+        }
         rig_status(rig, victim, &status);
         assert_true(status.role == LEAT_VOTER_FOLLOWER || status.role == LEAT_VOTER_LEADER);
         assert_int_equal(status.voter_count, 3);
@@ -722,8 +729,9 @@ static void change_answered(struct changing *changing)
     changing->request = NULL;
     if (request->request.rc == LEAT_OK && request->request.kind == LEAT_COORDINATE_ADD_VOTER)
         changing->added = true;
-    else if (request->request.rc == LEAT_OK)
-        changing->replaced = true;
+    else if (request->request.rc == LEAT_OK || request->request.rc == LEAT_E_EXISTS)
+        changing->replaced =
+            true; /* EXISTS: it was done, and the leader that did it could not say so */
     changing->last = request->request.error;
     rig_forget(request);
 }
