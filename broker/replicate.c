@@ -322,8 +322,13 @@ static void versions_on_done(struct leat_coordinate *request)
     struct leat_core *core = request->owner;
     struct leat_versions *versions = &core->replicate.versions;
     if (request->rc != LEAT_OK) {
-        leat_diary_error("the coordinator did not commit the versions of %zu logs: %s",
-                         request->log_count, request->error.text);
+        const struct leat_log_ref *first = &request->logs[0];
+        char others[48] = "";
+        if (request->log_count > 1)
+            snprintf(others, sizeof others, " and %zu more", request->log_count - 1);
+        leat_diary_error("the coordinator did not commit version %u of log %u/%u/%u%s: %s",
+                         request->version, first->stream, first->streamlet, first->log, others,
+                         request->error.text);
         versions->rc = request->rc;
     }
     versions_send(core);

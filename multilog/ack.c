@@ -95,7 +95,7 @@ static void on_committed(struct leat_keep *keep)
     if (keep->rc == LEAT_E_STALE_EPOCH) {
         log_fail(log, keep->rc, "another node owns the log");
     } else if (keep->rc != LEAT_OK) {
-        log_fail(log, LEAT_E_DISK, "a flush of the log's head failed, which is final");
+        log_fail_finally(log, keep->rc, "a flush of the log's head failed");
     } else {
         struct log_open *open = log_open_of(log, keep->seg);
         LEAT_ASSERT(open != NULL);

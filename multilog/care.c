@@ -262,7 +262,7 @@ static void on_parked(struct leat_keep *keep)
         log->parked = true;
         log->memory_bytes -= keep->seg->capacity;
     } else {
-        log_fail(log, LEAT_E_DISK, "parking the log's head failed, which is final");
+        log_fail_finally(log, keep->rc, "parking the log's head failed");
     }
     log_mark_dirty(log);
 }

@@ -221,6 +221,7 @@ uint32_t log_slot_from(const struct leat_log *log, uint64_t segment);
 leat_err log_slots_reserve(struct leat_log *log, uint32_t count) LEAT_NODISCARD;
 void log_slot_push(struct leat_log *log, struct leat_segment *seg);
 void log_fail(struct leat_log *log, leat_err rc, const char *why);
+void log_fail_finally(struct leat_log *log, leat_err rc, const char *what);
 void log_request(struct leat_log *log, struct leat_keep *keep, enum leat_keep_kind kind,
                  struct leat_segment *seg, void (*on_done)(struct leat_keep *keep));
 /** The one place where a log goes on: compare what is wanted with what is reached, start the next

@@ -201,6 +201,14 @@ void log_fail(struct leat_log *log, leat_err rc, const char *why)
     log_mark_dirty(log);
 }
 
+/* DISK to clients, whatever it was: after LEAT_E_DISK_FULL they would go on asking. */
+void log_fail_finally(struct leat_log *log, leat_err rc, const char *what)
+{
+    char why[LOG_WHY_BYTES];
+    snprintf(why, sizeof why, "%s (%s), which is final", what, leat_err_text(rc));
+    log_fail(log, LEAT_E_DISK, why);
+}
+
 void leat_log_settings_set(struct leat_log *log, const struct leat_stream_settings *settings)
 {
     LEAT_ASSERT_CMP(settings->logs, ==, log->options.settings.logs);

@@ -120,7 +120,7 @@ static void on_reserved(struct leat_keep *keep)
         if (keep->rc == LEAT_E_DISK_FULL)
             log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
         else if (leat_err_class(keep->rc) != LEAT_CLASS_RETRY)
-            log_fail(log, LEAT_E_DISK, "reserving a segment failed");
+            log_fail_finally(log, keep->rc, "reserving a segment failed");
     }
     log_mark_dirty(log);
 }
@@ -326,8 +326,7 @@ static void on_closed(struct leat_keep *keep)
 {
     struct leat_log *log = keep->owner;
     log->closing = false;
-    if (keep->rc != LEAT_OK)
-        log_fail(log, LEAT_E_DISK, "recording a closed segment failed, which is final");
+    if (keep->rc != LEAT_OK) log_fail_finally(log, keep->rc, "recording a closed segment failed");
     /* With the next care, a second later, a fast log would be past its size by a gigabyte, all of it
      * written to disk only to be dropped there. */
     bool cared_for = log->state == LEAT_LOG_SERVING && !log->deleting && !log->stopping;

@@ -10,9 +10,8 @@
 #include "steps.h"
 
 /* A failed flush is final: what waits is answered by its name, what is acked stays readable. */
-static void commit_fails_log_stops_and_reads_go_on(void **state)
+static void commit_fails(leat_err rc)
 {
-    (void)state;
     struct fake *fake = fake_create(4, LEAT_DURABILITY_DISK);
     fake_open(fake, NULL, 0, NULL);
     must_append(fake, 10, 100);
@@ -20,11 +19,12 @@ static void commit_fails_log_stops_and_reads_go_on(void **state)
     assert_int_equal(append(fake, &sent, 10, 100, -1, -1, -1), LEAT_OK);
     fake->fail_request_at = fake->requests + 1;
     fake->fail_kinds = ~0u;
-    fake->fail_rc = LEAT_E_DISK;
+    fake->fail_rc = rc;
     fake_settle(fake);
     assert_int_equal(sent.answers, 1);
     assert_int_equal(sent.rc, LEAT_E_DISK);
     assert_int_equal(append(fake, &later, 1, 10, -1, -1, -1), LEAT_E_DISK);
+    assert_non_null(strstr(fake->log->why, leat_err_text(rc)));
     assert_int_equal(read_all(fake, 0, false), 10);
     fake->ended = false;
     leat_log_stop(fake->log, fake_on_end, fake);
@@ -32,6 +32,13 @@ static void commit_fails_log_stops_and_reads_go_on(void **state)
     assert_true(fake->ended);
     fake->ended = false;
     fake_destroy(fake);
+}
+
+static void commit_fails_log_stops_and_reads_go_on(void **state)
+{
+    (void)state;
+    commit_fails(LEAT_E_DISK);
+    commit_fails(LEAT_E_DISK_FULL); /* nor is what has no room tried again; it is told */
 }
 
 /* Stopped for another owner that it did not get: it takes appends again, in the segment that it has. */

@@ -412,6 +412,18 @@ def test_a_voter_that_lost_its_disk_stays_out_until_it_is_replaced():
     check_in('s', cluster.leat('stream', 'list', which=[victim]).stdout.decode())
 
 
+def test_who_votes_is_not_replaced():
+    cluster = Cluster(nodes=4, **PATIENT).start()
+    for i in range(3):  # the leader among them
+        done = cluster.leat('node', 'replace', f'n{i}', code=1)
+        check_in('the node votes: there is nothing to replace', done.stderr.decode())
+    check_in('no vote that could be replaced', cluster.leat('node', 'replace', 'n3', code=1).stderr.decode())
+    for node in cluster.nodes[:3]:
+        node.kill()
+    until(lambda: b'leader   none that the node asked knows of\n' in cluster.leat('cluster', 'status', which=[3], code=1).stdout,
+          'a node that does not vote hears of no leader, nor of a term')
+
+
 def test_a_stream_is_described_whole_by_any_node():
     cluster = Cluster(recovery='no', **PATIENT).start()  # what the dead node had is to stay its own
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--copies', 2,
