@@ -105,10 +105,10 @@ static void kept_tell(const struct leat_mend *mend, leat_err rc)
                          log.stream, log.streamlet, log.log, segment);
     else if (!mend->refused)
         leat_diary_error("log %u/%u/%u: segment %llu can't be mended now: %s; node %s has it, and "
-                         "whoever reads it here is told to try again: look at the disk, then start "
-                         "this node anew",
-                         log.stream, log.streamlet, log.log, segment, leat_err_text(rc),
-                         mend->from);
+                         "whoever reads it here is told to try again: %s",
+                         log.stream, log.streamlet, log.log, segment, leat_err_text(rc), mend->from,
+                         rc == LEAT_E_DISK_FULL ? "it is mended when there is space again"
+                                                : "look at the disk, then start this node anew");
 }
 
 /* SUBTLE: a disk that refuses loses nothing, the others have it. Were that taken for nobody's having it:

@@ -41,6 +41,7 @@ struct log_slot {
     bool evicting; /* wanted back by the store */
     bool dropping;
     bool mending;                /* its file is damaged, and other nodes are asked for its bytes */
+    bool mend_refused;           /* the disk took them not, when it was last asked to */
     uint64_t mend_not_before_us; /* they were, and had none */
     bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
     /* The diary has it: that its bytes are damaged; that those before it are missing. Whoever reads there

@@ -40,6 +40,10 @@ struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segme
     return seg;
 }
 
+/* SUBTLE: who reads a segment that the disk refuses does not wait for the next attempt.
+ *  1. A fetch is for two logs. Of one a segment is damaged here, and the disk is full.
+ *  2. The read of it waits for 10 s, and the other log's records with it. The client's patience ends before that.
+ *  3. It asks again for both, and so on: the other log, which is whole, is read by nobody. */
 bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, leat_err rc)
 {
     struct log_slot *slot = log_slot_find(log, segment.v);
@@ -47,21 +51,23 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
     slot->file_reads--;
     log->reads_in_flight--;
     if (rc == LEAT_OK) {
-        slot->mending = slot->damage_told = false;
+        slot->mending = slot->damage_told = slot->mend_refused = false;
         slot->seg->rotten = slot->seg->unwritten = false;
         slot->seg->flushed = true;       /* it may have been found without it */
         slot->joint = LOG_JOINT_UNKNOWN; /* of damaged bytes it said nothing */
     }
     if (rc == LEAT_E_INVALID) leat_log_mend_give_up(log, segment);
+    bool over = rc == LEAT_OK || rc == LEAT_E_INVALID;
+    if (!over) slot->mend_refused = true;
     log_mark_dirty(log);
-    return rc == LEAT_OK || rc == LEAT_E_INVALID;
+    return over;
 }
 
 void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment)
 {
     struct log_slot *slot = log_slot_find(log, segment.v);
     if (!slot) return;
-    slot->mending = false;
+    slot->mending = slot->mend_refused = false;
     slot->mend_not_before_us = log_now(log) + LEAT_LOG_MEND_AGAIN_US;
     log_mark_dirty(log);
 }

@@ -541,7 +541,7 @@ static leat_err read_step(struct leat_log *log, struct leat_read *read)
         read->segment = seg->id.v;
         read->boundary = false;
         if (slot->mending && !seg->buffer) {
-            if (log->stopping || log->reads_expire || read->disk_buffer)
+            if (log->stopping || log->reads_expire || read->disk_buffer || slot->mend_refused)
                 return read_end(read, LEAT_E_STARTING);
             leat_list_push_back(&log->stalled_reads, &read->link);
             return LEAT_E_AGAIN;

@@ -82,6 +82,15 @@ static bool are_its_bytes(const struct leat_store *store, const struct leat_keep
            leat_judge_header_matches(store, seg, &scan);
 }
 
+/* A file that lost its end when there was no space for it may get it now. */
+static leat_err place_check(struct leat_store *store, const struct leat_held *held)
+{
+    struct leat_store_file *file = held->slot.file;
+    uint32_t end = held->slot.unit + held->seg.capacity / LEAT_SLOT_UNIT_BYTES;
+    if (file->failed) return LEAT_E_DISK;
+    return end <= file->here_units ? LEAT_OK : leat_slots_fill(&store->slots, file);
+}
+
 void leat_mend(struct leat_store *store, struct leat_keep *keep)
 {
     struct leat_held *held = leat_held_of(keep->seg);
@@ -91,8 +100,8 @@ void leat_mend(struct leat_store *store, struct leat_keep *keep)
     if (row->state != LEAT_SEGMENT_CLOSED || !in_file || held->mending || held->slot_shared ||
         !are_its_bytes(store, keep))
         rc = LEAT_E_INVALID;
-    else if (held->slot.file->failed)
-        rc = LEAT_E_DISK;
+    else
+        rc = place_check(store, held);
     if (rc) {
         leat_store_answer(store, keep, rc);
         return;

@@ -27,19 +27,18 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->max_timestamp_ms = row->max_timestamp_ms;
 }
 
-/* The slot of a row: false when the file did not have it; then it has it now, empty. */
+/* The slot of a row: false when the file did not have it; then it has it now, empty, or lacks the room for it. */
 static bool claim_slot(struct leat_store *store, struct leat_held *held, const struct leat_row *row)
 {
     struct leat_slots *slots = &store->slots;
     uint32_t end = row->slot_unit + row->capacity / LEAT_SLOT_UNIT_BYTES;
     struct leat_store_file *file = slots->files[row->slot_file];
     bool there = file && end <= file->found_units;
-    if (!there && leat_slots_cover(slots, row->slot_file, end)) {
-        if (file) file->failed = true; /* no room even for that: nothing is written there */
-    }
+    leat_err rc = there ? LEAT_OK : leat_slots_cover(slots, row->slot_file, end);
     file = slots->files[row->slot_file];
     held->slot_shared = true;
     if (!file) return false;
+    if (rc != LEAT_OK && rc != LEAT_E_DISK_FULL) file->failed = true;
     held->slot = (struct leat_slot){file, row->slot_unit};
     held->seg.file = file->file;
     held->seg.file_number = file->number;
@@ -59,7 +58,9 @@ static bool memory_stands_in(struct leat_store *store, const struct leat_held *h
                              const struct leat_row *row)
 {
     if (row->durability == LEAT_DURABILITY_DISK || !leat_judge_pool(store, row)) return false;
-    if (!held->slot.file || held->slot_shared) return false; /* nowhere to flush it to */
+    const struct leat_store_file *file = held->slot.file;
+    if (!file || held->slot_shared) return false; /* nowhere to flush it to */
+    if (file->failed || file->here_units < file->grown_units) return false;
     return row->state == LEAT_SEGMENT_RESERVED || row->state == LEAT_SEGMENT_OPEN ||
            (row->state == LEAT_SEGMENT_CLOSED && !(row->flags & LEAT_ROW_FLUSHED));
 }

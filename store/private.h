@@ -112,7 +112,8 @@ struct leat_store_file {
     struct leat_file *file;
     uint32_t number;
     uint32_t grown_units, found_units; /* found: at open */
-    bool failed;                       /* a flush failed: final */
+    uint32_t here_units; /* fewer than grown: the disk was too full for all that rows claim */
+    bool failed;         /* a flush failed: final */
     struct leat_buddy buddy;
     bool sync_wanted; /* cut only */
     /* Its rounds: bytes and one sync, then answers. Nothing of another file is waited for. */
@@ -163,6 +164,8 @@ bool leat_slots_step(struct leat_slots *slots);
 /** At open: a row claims units up to there, which the file does not have (a power cut took its
  * growth). It gets them, so that the place is not given to others. */
 leat_err leat_slots_cover(struct leat_slots *slots, uint32_t number, uint32_t units) LEAT_NODISCARD;
+/** What the file lacks of that, if anything. DISK_FULL: not now. */
+leat_err leat_slots_fill(struct leat_slots *slots, struct leat_store_file *file) LEAT_NODISCARD;
 void leat_slots_give(struct leat_slots *slots, struct leat_slot slot, uint32_t capacity);
 
 /* ---- catalogue ---- */

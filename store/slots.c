@@ -67,7 +67,8 @@ static leat_err file_open(struct leat_slots *slots, uint32_t number, unsigned fl
         return rc;
     }
     if (bytes > LEAT_STORE_FILE_BYTES) bytes = LEAT_STORE_FILE_BYTES;
-    file->grown_units = file->found_units = (uint32_t)(bytes / LEAT_SLOT_UNIT_BYTES);
+    file->found_units = (uint32_t)(bytes / LEAT_SLOT_UNIT_BYTES);
+    file->grown_units = file->here_units = file->found_units;
     slots->disk_bytes += (uint64_t)file->grown_units * LEAT_SLOT_UNIT_BYTES;
     slots->files[number] = file;
     if (number >= slots->count) slots->count = number + 1;
@@ -120,6 +121,11 @@ static uint32_t next_end(const struct leat_store_file *file, uint32_t units)
     return LEAT_ALIGN_UP(file->grown_units, units) + units;
 }
 
+static bool lacks_end(const struct leat_store_file *file)
+{
+    return file->here_units < file->grown_units;
+}
+
 /* As much as there is already, within bounds: what is small stays small. */
 static uint32_t step_units(const struct leat_slots *slots)
 {
@@ -144,7 +150,7 @@ static leat_err file_allocate(struct leat_slots *slots, struct leat_store_file *
     }
     if (rc) return rc;
     slots->disk_bytes += (uint64_t)(want - file->grown_units) * LEAT_SLOT_UNIT_BYTES;
-    file->grown_units = want;
+    file->grown_units = file->here_units = want;
     return LEAT_OK;
 }
 
@@ -153,7 +159,10 @@ static leat_err file_allocate(struct leat_slots *slots, struct leat_store_file *
  *     through, the file's growth did not. A is LOST and kept.
  *  2. The file grows again and A's place goes to segment B.
  *  3. At the next start both rows claim it. A is dropped, its place is free, and the next segment
- *     is written over B. */
+ *     is written over B.
+ * So the place counts as grown where the disk is too full for it, too, and nothing is taken from the file until it is
+ * there. The file is not given up for that: whoever owns a segment in it would be refused until the next start, and
+ * readers of one that is to be mended would wait for ever, long after there is room again. */
 leat_err leat_slots_cover(struct leat_slots *slots, uint32_t number, uint32_t units)
 {
     leat_err rc = slots->files[number] ? LEAT_OK : file_create(slots, number);
@@ -161,12 +170,25 @@ leat_err leat_slots_cover(struct leat_slots *slots, uint32_t number, uint32_t un
     struct leat_store_file *file = slots->files[number];
     uint32_t from = file->grown_units;
     if (units <= from) return LEAT_OK;
-    rc =
-        slots->disk->allocate(slots->disk->ctx, file->file, (uint64_t)units * LEAT_SLOT_UNIT_BYTES);
-    if (rc) return rc;
-    slots->disk_bytes += (uint64_t)(units - from) * LEAT_SLOT_UNIT_BYTES;
+    bool known = lacks_end(file);
     file->grown_units = units;
     leat_buddy_add(&file->buddy, from, units - from);
+    rc = leat_slots_fill(slots, file);
+    if (rc == LEAT_E_DISK_FULL && !known)
+        leat_diary_warn("store: store/%u has lost its end, and there is no space left for it: "
+                        "no segment gets a place there until there is",
+                        number);
+    return rc;
+}
+
+leat_err leat_slots_fill(struct leat_slots *slots, struct leat_store_file *file)
+{
+    if (!lacks_end(file)) return LEAT_OK;
+    uint64_t bytes = (uint64_t)file->grown_units * LEAT_SLOT_UNIT_BYTES;
+    leat_err rc = slots->disk->allocate(slots->disk->ctx, file->file, bytes);
+    if (rc) return rc;
+    slots->disk_bytes += (uint64_t)(file->grown_units - file->here_units) * LEAT_SLOT_UNIT_BYTES;
+    file->here_units = file->grown_units;
     return LEAT_OK;
 }
 
@@ -240,13 +262,14 @@ static bool enough_free(const struct leat_slots *slots)
 {
     uint64_t units = 0;
     for (uint32_t i = 0; i < slots->count; i++)
-        if (slots->files[i] && !slots->files[i]->failed) units += slots->files[i]->buddy.free_units;
+        if (slots->files[i] && !slots->files[i]->failed && !lacks_end(slots->files[i]))
+            units += slots->files[i]->buddy.free_units;
     return units >= step_units(slots) / 2;
 }
 
 static bool has_room(const struct leat_store_file *file)
 {
-    return !file->failed && file->grown_units < FILE_UNITS;
+    return !file->failed && !lacks_end(file) && file->grown_units < FILE_UNITS;
 }
 
 /* The file for the next step: another one than the last step's, which is being used up. Zeros in the very
@@ -311,7 +334,7 @@ static bool is_for_disk(const struct leat_slots *slots, const struct leat_store_
 
 static bool take_from(struct leat_store_file *file, unsigned order, struct leat_slot *out_slot)
 {
-    if (!file || file->failed || file->buddy.free_units < (1u << order) ||
+    if (!file || file->failed || lacks_end(file) || file->buddy.free_units < (1u << order) ||
         !leat_buddy_take(&file->buddy, order, &out_slot->unit))
         return false;
     out_slot->file = file;
@@ -338,7 +361,9 @@ static leat_err take_grown(struct leat_slots *slots, unsigned order, bool sparin
         leat_err rc = file ? LEAT_OK : file_create(slots, i);
         if (rc) return rc;
         file = slots->files[i];
-        if (file->failed || next_end(file, 1u << order) > FILE_UNITS) continue;
+        if (file->failed || leat_slots_fill(slots, file)) continue;
+        if (take_from(file, order, out_slot)) return LEAT_OK; /* its end is there again */
+        if (next_end(file, 1u << order) > FILE_UNITS) continue;
         rc = file_grow(slots, file, 1u << order);
         if (rc) return rc;
         bool taken = leat_buddy_take(&file->buddy, order, &out_slot->unit);

@@ -209,8 +209,21 @@ static void damage_is_told_only_where_nobody_has_the_segment(void **state)
         if (cases[i].asked == LEAT_OK) {
             assert_int_equal(told, LEAT_E_STARTING);
             assert_non_null(leat_log_mend_begin(fake->log, id, held->seg->extent));
+            struct leat_read waits = {.from = read.from, .max_bytes = 1024, .on_done = on_read};
+            bool done = false;
+            waits.owner = &done;
+            assert_int_equal(leat_log_read(fake->log, &waits), LEAT_E_AGAIN);
             bool over = leat_log_mend_end(fake->log, id, cases[i].written);
             assert_int_equal(over, cases[i].written == LEAT_E_INVALID);
+            fake_settle(fake);
+            assert_true(
+                done); /* it does not wait for the disk: others in its fetch would with it */
+            if (!over) {
+                assert_int_equal(waits.rc, LEAT_E_STARTING);
+                waits = (struct leat_read){.from = read.from, .max_bytes = 1024};
+                assert_int_equal(leat_log_read(fake->log, &waits), LEAT_OK); /* at once */
+                assert_int_equal(waits.rc, LEAT_E_STARTING);
+            }
             told = read_once(fake, &read, buffer);
         }
         assert_int_equal(told, cases[i].told);

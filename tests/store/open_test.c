@@ -412,6 +412,65 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
     }
 }
 
+/* Goal: a file that lost its end while the disk is full is not given up: what is in it is written on, nothing gets a
+ * place in it, and what its end had is mended once there is space, without another start. */
+static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **state)
+{
+    (void)state;
+    for (unsigned made_first = 0; made_first < 2; made_first++) {
+        struct bench *bench = bench_ready(80 + made_first);
+        struct mine *front = opened(bench, LEAT_DURABILITY_DISK);
+        struct mine *gone = opened(bench, LEAT_DURABILITY_DISK);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+        uint64_t free_place = gone->seg->file_offset;
+        assert_int_equal(do_now(bench, gone, LEAT_KEEP_DROP), LEAT_OK);
+        assert_true(write_some(mine, 40));
+        write_close(mine);
+        uint32_t bytes = last_extent(mine).bytes;
+        uint8_t *copy = aligned_alloc(4096, 16384);
+        memset(copy, 0, 16384);
+        memcpy(copy, mine->seg->buffer, bytes);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        assert_int_equal(do_now(bench, front, LEAT_KEEP_PARK), LEAT_OK);
+        fake_pass(&bench->world, 1000000);
+        uint64_t place = mine->seg->file_offset;
+        assert_true(front->seg->file_offset < free_place && free_place < place);
+        bench_drop_store(bench);
+        struct leat_file *file = fake_file(&bench->world, "store/0");
+        file->bytes = file->durable_bytes = free_place;
+        memset(file->now + place, 0, 16384);
+        bench->world.space_bytes = 1;
+        assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+        assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_LOST);
+        assert_true(found_of(bench, mine)->seg->rotten);
+        assert_int_equal(found_of(bench, front)->kind, LEAT_FOUND_MARK);
+        mine->seg = found_of(bench, mine)->seg;
+        front->seg = found_of(bench, front)->seg;
+        leat_store_found_done(bench->store);
+        mine->busy = front->busy = false;
+        assert_int_equal(do_now(bench, front, LEAT_KEEP_RESUME), LEAT_OK);
+        assert_true(write_some(front, 4));
+        assert_int_equal(do_now(bench, front, LEAT_KEEP_COMMIT), LEAT_OK);
+        assert_int_equal(mended(bench, mine, copy), LEAT_E_DISK_FULL);
+        struct mine *more = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
+        fake_settle(&bench->world);
+        assert_int_equal(more->rc, LEAT_E_DISK_FULL);
+        bench->world.space_bytes = 0;
+        if (made_first) {
+            more = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
+            fake_settle(&bench->world);
+            assert_int_equal(more->rc, LEAT_OK);
+            assert_true(more->seg->file_number != 0 || more->seg->file_offset != place);
+        }
+        assert_int_equal(mended(bench, mine, copy), LEAT_OK);
+        reopen(bench, true);
+        assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_CLOSED);
+        assert_memory_equal(fake_file(&bench->world, "store/0")->now + place, copy, bytes);
+        free(copy);
+        bench_free(bench);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +483,7 @@ int main(void)
         cmocka_unit_test(store_mend_takes_the_segments_own_bytes_and_no_others),
         cmocka_unit_test(store_mend_that_the_power_ends_is_done_again),
         cmocka_unit_test(store_mend_writes_what_only_the_memory_had),
+        cmocka_unit_test(store_open_that_finds_no_space_for_a_files_end_goes_on_later),
     };
     return cmocka_run_group_tests_name("store open", tests, NULL, NULL);
 }
