@@ -427,7 +427,7 @@ static int status(int argc, char **argv)
         return CLI_USAGE;
     }
     static struct cli_cluster cluster;
-    cli_catch_signals();
+    if (watch) cli_catch_signals(); /* asked once, it ends at once */
     int code;
     bool screen = watch && !json && isatty(STDOUT_FILENO);
     do {

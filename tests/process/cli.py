@@ -568,6 +568,14 @@ def test_a_producer_without_acks_says_so_and_goes_on():
     equal(sorted(server.values('s')), ['before', 'one', 'two'])
 
 
+def test_a_signal_ends_cluster_status_while_a_server_says_nothing():
+    with socket.create_server(('127.0.0.1', 0)) as silent:
+        process = tied.start([LEAT, 'cluster', 'status', '-b', f'127.0.0.1:{silent.getsockname()[1]}'])
+        silent.accept()
+        process.send_signal(signal.SIGTERM)
+        equal(process.wait(WAIT_S), -signal.SIGTERM)
+
+
 def test_a_server_alone_shows_the_port_that_it_has():
     server = Server().start()
     shown = json.loads(server.leat('cluster', 'status', '--json').stdout)
