@@ -158,6 +158,8 @@ struct leat_hosted {
     bool anew;        /* its last segment is damaged here: other nodes have it */
     /* It goes: another node has it. */
     struct give_up *give_up;
+    struct recover_call
+        *recover; /* an operator gives up what its end has lost; NULL: nobody does */
     struct leat_move_part *moving; /* it is drained, to be handed over; NULL: it is not */
     bool older_follow;             /* while it is made: older segments come later */
     bool older_asked; /* some were on no node: they are looked for again now and then */
@@ -314,8 +316,8 @@ static inline void leat_core_mail(struct leat_core *core, unsigned to, struct le
     mail->deliver = deliver;
     core->env->post->send(core->env->post->ctx, to, mail);
 }
-/** All logs of a stopping core are parked, or gone. */
-void leat_core_on_logs_stopped(struct leat_core *core);
+/** A log that the stopping core has counted is parked, or gone. Once for each. */
+void leat_core_log_stopped(struct leat_core *core);
 /** At the end of a turn of a core that is `ending`. */
 void leat_core_ending(struct leat_core *core);
 /** Stop a log that the stopping core has counted. */
@@ -467,6 +469,8 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame);
 /** Nobody waits for its answers any more: give up the places that its requests hold. */
 void leat_sets_peer_closed(struct leat_peer *peer);
 void leat_call_recover(struct leat_peer *peer, const struct leat_frame *frame);
+/** An accepted loss is committed, and the log stops for it: who gives it up leaves that to recover.c. */
+bool leat_recover_stops(const struct leat_hosted *hosted);
 void leat_call_places(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_below(struct leat_peer *peer, const struct leat_frame *frame);
 void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *frame);

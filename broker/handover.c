@@ -80,6 +80,7 @@ struct give_up {
     struct leat_mail mail;
     struct leat_node *node;
     struct leat_list segs; /* by_log */
+    bool copies_idle;      /* its copies are released already */
 };
 
 static void give_up_deliver(void *actor, struct leat_mail *mail)
@@ -113,7 +114,7 @@ static void give_up_on_idle(void *arg)
     leat_hosted_destroy(hosted);
     leat_core_mail(core, 0, &give_up->mail, give_up_deliver);
     if (core->stopping) {
-        if (core->logs_to_stop > 0 && --core->logs_to_stop == 0) leat_core_on_logs_stopped(core);
+        leat_core_log_stopped(core);
         return;
     }
     /* Refused moves, losses that an operator accepted elsewhere, and crashes bring it back. */
@@ -131,7 +132,7 @@ static void give_up_on_released(void *arg, struct leat_log *log)
 {
     struct leat_hosted *hosted = arg;
     (void)log;
-    if (hosted->copies != NULL)
+    if (hosted->copies != NULL && !hosted->give_up->copies_idle)
         leat_primary_log_release(hosted->copies, give_up_on_idle, hosted);
     else
         give_up_on_idle(hosted);
@@ -149,5 +150,11 @@ void leat_hosted_give_up(struct leat_hosted *hosted)
     hosted->give_up = give_up;
     hosted->going = true;
     leat_hosted_wake(hosted);
+    if (!leat_recover_stops(hosted)) leat_hosted_give_up_go_on(hosted, false);
+}
+
+void leat_hosted_give_up_go_on(struct leat_hosted *hosted, bool copies_idle)
+{
+    hosted->give_up->copies_idle = copies_idle;
     leat_log_release(hosted->log, give_up_on_released, hosted);
 }

@@ -111,5 +111,8 @@ bool leat_all_nodes_up(const struct leat_core *core);
 /** Its streamlet is another's (or this node's own under another epoch): the log goes. Thread: its
  * core. */
 void leat_hosted_give_up(struct leat_hosted *hosted);
+/** Once, after leat_hosted_give_up() found leat_recover_stops(): the log has stopped. copies_idle: nothing of its
+ * copies is under way either. */
+void leat_hosted_give_up_go_on(struct leat_hosted *hosted, bool copies_idle);
 
 #endif

@@ -133,8 +133,7 @@ static void part_on_stopped(void *arg, struct leat_log *log)
         };
     part_back(core, part);
     /* The node began to stop meanwhile, and waits for this log. */
-    if (core->stopping && core->logs_to_stop > 0 && --core->logs_to_stop == 0)
-        leat_core_on_logs_stopped(core);
+    if (core->stopping) leat_core_log_stopped(core);
 }
 
 void leat_move_part_gone(struct leat_move_part *part)

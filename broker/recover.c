@@ -21,6 +21,7 @@ struct recover_call {
     struct leat_coordinate request;
     struct leat_tail_record tail; /* what is left of it */
     struct leat_hosted *hosted;
+    bool stops; /* committed: its log stops, to be made anew */
     uint64_t next_offset;
     leat_err rc;
     struct leat_error error;
@@ -60,17 +61,53 @@ static void refuse_gone(struct recover_call *recover)
         leat_error_set(&recover->error, LEAT_E_UNKNOWN_STREAM, "the stream was deleted meanwhile");
 }
 
+static void recover_tell(const struct recover_call *recover)
+{
+    leat_diary_warn("stream %u, streamlet %u, log %u: loss accepted by an operator; offsets go on "
+                    "at %llu",
+                    recover->ref.stream, recover->ref.streamlet, recover->ref.log,
+                    (unsigned long long)recover->next_offset);
+}
+
+bool leat_recover_stops(const struct leat_hosted *hosted)
+{
+    return hosted->recover != NULL && hosted->recover->stops;
+}
+
+/* SUBTLE: two want the log's end, and each waits for it by the one place that the log, and then its copies, have
+ * for that.
+ *  1. A loss is accepted and committed, and the log stops, to be made anew.
+ *  2. This node was declared crashed before: the streamlet is another's, and the log is given up.
+ *  3. Were it released at once, (1) would never be told that it has stopped, and the operator nothing; or, a
+ *     little later, copies that are being released already would be released again.
+ * So it is given up by (1), at its next step. The loss is accepted all the same: whoever owns it goes on behind it. */
+static void recover_pass_on(struct recover_call *recover, bool copies_idle)
+{
+    recover->hosted->recover = NULL;
+    leat_hosted_give_up_go_on(recover->hosted, copies_idle);
+    if (stream_is_gone(recover))
+        refuse_gone(recover);
+    else
+        recover_tell(recover);
+    recover_end(recover);
+}
+
 /* The old log is off, and nothing of its copies is under way: make it anew behind the gap. */
 static void recover_reopen(void *arg)
 {
     struct recover_call *recover = arg;
     struct leat_hosted *hosted = recover->hosted;
     struct leat_core *home = recover->home;
+    if (hosted->give_up != NULL) {
+        recover_pass_on(recover, true);
+        return;
+    }
+    hosted->recover = NULL;
     if (home->stopping) { /* it waits for this log; what is committed, the next start does */
         recover->rc = leat_error_set(&recover->error, LEAT_E_STARTING,
                                      "the loss is accepted, and the server is stopping");
         recover_end(recover);
-        if (home->logs_to_stop > 0 && --home->logs_to_stop == 0) leat_core_on_logs_stopped(home);
+        leat_core_log_stopped(home);
         return;
     }
     if (stream_is_gone(recover)) { /* its segments go with the next start */
@@ -106,10 +143,7 @@ static void recover_reopen(void *arg)
         leat_hosted_destroy(hosted);
     } else {
         hosted->going = false;
-        leat_diary_warn("stream %u, streamlet %u, log %u: loss accepted by an operator; offsets go "
-                        "on at %llu",
-                        recover->ref.stream, recover->ref.streamlet, recover->ref.log,
-                        (unsigned long long)recover->next_offset);
+        recover_tell(recover);
     }
     recover_end(recover);
 }
@@ -118,7 +152,10 @@ static void recover_on_stopped(void *arg, struct leat_log *log)
 {
     struct recover_call *recover = arg;
     (void)log;
-    if (stream_is_gone(recover)) {
+    if (recover->hosted->give_up != NULL) {
+        recover_pass_on(recover, false);
+    } else if (stream_is_gone(recover)) {
+        recover->hosted->recover = NULL;
         recover->hosted->going = false;
         leat_walk_log_delete(recover->home, recover->hosted);
         refuse_gone(recover);
@@ -152,31 +189,35 @@ static void recover_stay(struct leat_core *home, struct leat_hosted *hosted)
     if (row != NULL) leat_takeover_look(hosted, row, stream->desc->settings.logs);
 }
 
+/* SUBTLE: the answer may come when the log is another's.
+ *  1. The coordinators are asked, and commit the loss; their answer is late.
+ *  2. This node is declared crashed, hears of that first, and gives the log up.
+ *  3. The answer comes. The log is being released and must not be stopped; or it has gone, and the one that is here
+ *     by now, of a later epoch, perhaps where the old one lay in memory, is none of this call's. */
 static void recover_on_committed(struct leat_coordinate *request)
 {
     struct recover_call *recover = request->owner;
     struct leat_hosted *hosted = leat_hosted_find(recover->home, recover->ref);
+    const bool ours = hosted != NULL && hosted->recover == recover;
+    if (ours) hosted->recover = NULL;
     recover->rc = request->rc;
     recover->error = request->error;
     recover->next_offset = request->next_offset;
-    if (request->rc == LEAT_OK &&
-        (hosted == NULL || hosted != recover->hosted || stream_is_gone(recover)))
-        refuse_gone(recover);
+    if (request->rc == LEAT_OK && stream_is_gone(recover)) refuse_gone(recover);
     if (recover->rc != LEAT_OK) {
-        if (hosted != NULL && hosted == recover->hosted) recover_stay(recover->home, hosted);
+        if (ours) recover_stay(recover->home, hosted);
         recover_end(recover);
         return;
     }
-    if (hosted->tail_away) { /* it has nothing; what there is comes as to a new owner */
-        leat_diary_warn(
-            "stream %u, streamlet %u, log %u: loss accepted by an operator; offsets go on "
-            "at %llu",
-            recover->ref.stream, recover->ref.streamlet, recover->ref.log,
-            (unsigned long long)recover->next_offset);
-        leat_hosted_give_up(hosted);
+    if (!ours || hosted->give_up != NULL || hosted->tail_away) {
+        recover_tell(recover);
+        /* It has nothing; what there is comes as to a new owner. */
+        if (ours && hosted->tail_away) leat_hosted_give_up(hosted);
         recover_end(recover);
         return;
     }
+    hosted->recover = recover;
+    recover->stops = true;
     leat_log_stop(hosted->log, recover_on_stopped, recover);
 }
 
@@ -273,6 +314,7 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
     recover->tail = (struct leat_tail_record){.segment = hosted->highest_segment,
                                               .extent = hosted->highest_extent};
     recover->hosted = hosted;
+    hosted->recover = recover;
     hosted->going = true;
     leat_hosted_wake(hosted);
     struct leat_coordinate *request = &recover->request;

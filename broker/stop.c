@@ -69,7 +69,7 @@ static void stop_next(struct leat_core *core)
         leat_core_mail(core, LEAT_ACTOR_STORE, &node->stop_mail, stop_deliver_flush);
 }
 
-void leat_core_on_logs_stopped(struct leat_core *core)
+static void logs_stopped(struct leat_core *core)
 {
     LEAT_ASSERT(core->stopping && !core->stopped);
     core->stopped = true;
@@ -78,12 +78,18 @@ void leat_core_on_logs_stopped(struct leat_core *core)
     stop_next(core);
 }
 
+void leat_core_log_stopped(struct leat_core *core)
+{
+    LEAT_ASSERT(core->stopping);
+    LEAT_ASSERT_CMP(core->logs_to_stop, >,
+                    0); /* one told twice would end the core before another */
+    if (--core->logs_to_stop == 0) logs_stopped(core);
+}
+
 static void stop_on_log_stopped(void *arg, struct leat_log *log)
 {
-    struct leat_core *core = arg;
     (void)log;
-    LEAT_ASSERT_CMP(core->logs_to_stop, >, 0);
-    if (--core->logs_to_stop == 0) leat_core_on_logs_stopped(core);
+    leat_core_log_stopped(arg);
 }
 
 void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted)
@@ -110,7 +116,7 @@ static void stop_deliver_core(void *actor, struct leat_mail *mail)
             leat_core_log_stop(core, hosted);
         }
     }
-    stop_on_log_stopped(core, NULL);
+    leat_core_log_stopped(core);
 }
 
 void leat_node_stop(struct leat_node *node)

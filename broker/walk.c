@@ -284,8 +284,7 @@ static void walk_on_gone(void *arg, struct leat_log *log)
     struct leat_core *core = hosted->core;
     (void)log;
     leat_hosted_destroy(hosted);
-    if (core->stopping && core->logs_to_stop > 0 && --core->logs_to_stop == 0)
-        leat_core_on_logs_stopped(core);
+    if (core->stopping) leat_core_log_stopped(core);
 }
 
 /* SUBTLE: one that is drained for a move goes too. (1) It is stopped, and the coordinator is asked. (2) The

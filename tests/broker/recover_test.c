@@ -1,0 +1,346 @@
+/* An accepted loss whose log is given up, or whose core stops, at each step of it: recover.c, handover.c and stop.c on
+ * one core, with copies on the nodes of tests/replication's world. The test plays the coordinator and the
+ * core's turns. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/core.h"
+#include "tests/replication/world.h"
+#include "wire/message.h"
+
+enum { MAILS_MAX = 16, SELF = 100, STREAM = 7, ASKED_UNDER = 5, KNOWN = 40, GIVEN = 90 };
+
+struct desk {
+    struct world *world;
+    struct leat_node node;
+    struct leat_core core;
+    struct leat_env env;
+    struct leat_clock clock;
+    struct leat_post post;
+    struct leat_stream *stream;
+    struct leat_log_ref ref;
+    struct leat_link_ticket ticket;
+    struct leat_mail *mails[MAILS_MAX]; /* to the core */
+    unsigned mail_count;
+    struct leat_coordinate *asked; /* the coordinators, and not answered */
+    unsigned flushes;              /* all logs have stopped, so the store is to flush */
+};
+
+static uint64_t desk_now(void *ctx)
+{
+    return ((struct desk *)ctx)->world->now_us;
+}
+static void desk_wake_at(void *ctx, uint64_t at_us)
+{
+    (void)ctx, (void)at_us; /* turns are the test's */
+}
+static void desk_send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    struct desk *desk = ctx;
+    if (to == LEAT_ACTOR_COORDINATOR) {
+        assert_null(desk->asked);
+        desk->asked = LEAT_CONTAINER(mail, struct leat_coordinate, mail);
+    } else if (to == LEAT_ACTOR_STORE) {
+        desk->flushes++;
+    } else {
+        assert_int_equal(to, LEAT_ACTOR_CORE_0);
+        assert_in_range(desk->mail_count, 0, MAILS_MAX - 1);
+        desk->mails[desk->mail_count++] = mail;
+    }
+}
+
+/* What has come for the core. */
+static void mails(struct desk *desk)
+{
+    while (desk->mail_count > 0) {
+        struct leat_mail *mail = desk->mails[0];
+        memmove(&desk->mails[0], &desk->mails[1], --desk->mail_count * sizeof desk->mails[0]);
+        mail->deliver(&desk->core, mail);
+    }
+}
+
+/* One turn of the core. The store, and what looks after copies, stand still. */
+static void turn(struct desk *desk)
+{
+    struct leat_list *link;
+    mails(desk);
+    while ((link = leat_list_pop_front(&desk->core.dirty_logs)) != NULL)
+        leat_log_turn_end(LEAT_CONTAINER(link, struct leat_hosted, dirty)->log);
+}
+
+static void run(struct desk *desk)
+{
+    for (unsigned i = 0; i < 20; i++) {
+        turn(desk);
+        world_run(desk->world, 1000);
+        leat_timers_run(&desk->core.timers);
+    }
+}
+
+static struct leat_hosted *hosted_new(struct desk *desk)
+{
+    const struct leat_log_tail tail = {.next_offset = KNOWN};
+    struct leat_hosted *hosted;
+    assert_int_equal(leat_hosted_create(&desk->core, desk->stream, desk->ref,
+                                        (struct leat_epoch){ASKED_UNDER}, NULL, 0, &tail, &hosted),
+                     LEAT_OK);
+    hosted->highest_segment = UINT64_MAX;
+    leat_log_set_state(hosted->log, LEAT_LOG_WAITING, "its end is on no node");
+    return hosted;
+}
+
+/* A core with one log of several copies, which waits. */
+static struct desk *desk_new(void)
+{
+    struct desk *desk = calloc(1, sizeof *desk);
+    assert_non_null(desk);
+    desk->world = world_new(1, 3, 2, 1, LEAT_DURABILITY_MEMORY, 0);
+    desk->clock = (struct leat_clock){.ctx = desk, .now_us = desk_now, .wake_at = desk_wake_at};
+    desk->post = (struct leat_post){.ctx = desk, .send = desk_send, .self = LEAT_ACTOR_CORE_0};
+    desk->env = desk->world->nodes[0].env;
+    desk->env.clock = &desk->clock;
+    desk->env.post = &desk->post;
+    desk->node.cores = &desk->core;
+    desk->node.up = true;
+    desk->node.incarnation = SELF;
+    desk->node.store = desk->world->nodes[0].store;
+    desk->node.keeper = desk->world->nodes[0].keeper;
+    desk->node.options.cores = 1;
+    desk->node.options.coordinator_env = &desk->env;
+    assert_int_equal(leat_core_init(&desk->core, &desk->node, 0, &desk->env, 1, 1 << 20), LEAT_OK);
+    desk->core.replicate.primary = desk->world->primary;
+    desk->core.serving = &desk->ticket;
+
+    struct leat_stream_desc *desc =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *desc + sizeof desc->streamlets[0]);
+    assert_non_null(desc);
+    desc->refs = 1;
+    desc->id = STREAM;
+    snprintf(desc->name, sizeof desc->name, "s");
+    desc->settings = (struct leat_stream_settings){
+        .logs = 1, .streamlets = 1, .copies = 2, .min_copies = 1, .segment_bytes_max = 1 << 16};
+    desc->streamlet_count = 1;
+    desc->streamlets[0].owner = SELF;
+    desc->streamlets[0].epoch.v = ASKED_UNDER;
+    assert_int_equal(leat_stream_put(&desk->core, desc, &desk->stream), LEAT_OK);
+    leat_stream_desc_unref(desc);
+    leat_stream_publish(desk->stream);
+    desk->ref = (struct leat_log_ref){STREAM, 0, 0};
+    assert_non_null(hosted_new(desk)->copies);
+    run(desk);
+    return desk;
+}
+
+static void desk_free(struct desk *desk)
+{
+    assert_int_equal(desk->core.calls, 0);
+    desk->core.replicate.primary = NULL; /* the world's */
+    leat_core_fini(&desk->core);
+    world_free(desk->world);
+    free(desk);
+}
+
+static struct leat_hosted *hosted_of(struct desk *desk)
+{
+    return leat_hosted_find(&desk->core, desk->ref);
+}
+
+/* An operator accepts the loss; the coordinators are asked. */
+static void accepts(struct desk *desk)
+{
+    uint8_t body[64];
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, body, sizeof body);
+    leat_msg_recover_write(&writer, &(struct leat_msg_recover){{"s", 1}, 0, 0, true});
+    struct leat_frame frame = {
+        .kind = LEAT_KIND_LOG_RECOVER, .control = body, .control_bytes = writer.used};
+    memset(desk->core.scratch, 0, 64);
+    leat_call_recover(&desk->core.link_peer, &frame);
+    mails(desk);
+    assert_non_null(desk->asked);
+    assert_int_equal(desk->asked->kind, LEAT_COORDINATE_ACCEPT_LOSS);
+    assert_true(hosted_of(desk)->going);
+}
+
+static void answered_by_coordinators(struct desk *desk, leat_err rc)
+{
+    struct leat_coordinate *request = desk->asked;
+    desk->asked = NULL;
+    request->rc = rc;
+    request->error.code = rc;
+    if (rc == LEAT_OK) request->next_offset = GIVEN;
+    if (rc == LEAT_OK) request->epoch.v = ASKED_UNDER + 1;
+    request->on_done(request);
+}
+
+/* Its answer, once: every call is counted, and the core has none left. */
+static void operator_is_told(struct desk *desk)
+{
+    struct leat_msg_reader reader;
+    struct leat_msg_recovered told;
+    assert_int_equal(desk->core.calls, 0);
+    leat_msg_reader_init(&reader, desk->core.scratch + LEAT_FRAME_HEADER_BYTES, 16);
+    leat_msg_recovered_read(&reader, &told);
+    assert_false(reader.failed);
+    assert_int_equal(told.next_offset, GIVEN);
+}
+
+/* Another node is the owner, as this one hears. */
+static void owner_is_lost(struct desk *desk)
+{
+    desk->stream->desc->streamlets[0].owner = SELF + 1;
+    leat_hosted_give_up(hosted_of(desk));
+}
+
+static void core_stops(struct desk *desk)
+{
+    leat_node_stop(&desk->node);
+    mails(desk);
+    assert_true(desk->core.stopping);
+    assert_int_equal(desk->flushes, 0); /* it waits for the log */
+}
+
+enum step { ASKED, STOPS, COPIES_GO, STEPS };
+
+/* The loss is accepted, and that has come so far. */
+static void accepts_until(struct desk *desk, enum step step)
+{
+    accepts(desk);
+    if (step == ASKED) return;
+    answered_by_coordinators(desk, LEAT_OK);
+    if (step == COPIES_GO) turn(desk);
+    assert_true(hosted_of(desk)->going);
+    assert_int_equal(desk->core.calls, 1);
+}
+
+/* The rest of it. */
+static void accepts_to_the_end(struct desk *desk)
+{
+    if (desk->asked != NULL) answered_by_coordinators(desk, LEAT_OK);
+    run(desk);
+}
+
+static void loss_accepted_makes_the_log_anew(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    accepts_until(desk, ASKED);
+    accepts_to_the_end(desk);
+    operator_is_told(desk);
+    assert_false(hosted_of(desk)->going);
+    assert_int_equal(hosted_of(desk)->epoch.v, ASKED_UNDER + 1);
+    desk_free(desk);
+}
+
+/* Goal: the log goes, once, and the operator is told of what is committed. */
+static void loss_accepted_of_a_log_that_is_given_up_meanwhile_is_told(void **state)
+{
+    (void)state;
+    for (enum step step = ASKED; step < STEPS; step++) {
+        struct desk *desk = desk_new();
+        accepts_until(desk, step);
+        owner_is_lost(desk);
+        accepts_to_the_end(desk);
+        operator_is_told(desk);
+        assert_null(hosted_of(desk));
+        assert_int_equal(desk->mail_count, 0);
+        desk_free(desk);
+    }
+}
+
+/* Goal: the coordinators' answer comes when the log has gone, and another has come in its place: that one is none of
+ * the call's. */
+static void loss_accepted_leaves_the_log_that_came_after_it(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    accepts_until(desk, ASKED);
+    owner_is_lost(desk);
+    run(desk);
+    assert_null(hosted_of(desk));
+    assert_int_equal(desk->core.calls, 1);
+    desk->stream->desc->streamlets[0].owner = SELF;
+    struct leat_hosted *next = hosted_new(desk);
+    accepts_to_the_end(desk);
+    operator_is_told(desk);
+    assert_ptr_equal(hosted_of(desk), next);
+    assert_false(next->going);
+    desk_free(desk);
+}
+
+/* Goal: one that the coordinators refuse, of a log that was given up, ends with their words, and the log goes. */
+static void loss_refused_of_a_log_that_is_given_up_meanwhile_ends(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    accepts_until(desk, ASKED);
+    owner_is_lost(desk);
+    answered_by_coordinators(desk, LEAT_E_NOT_OWNER);
+    run(desk);
+    assert_int_equal(desk->core.calls, 0);
+    assert_null(hosted_of(desk));
+    desk_free(desk);
+}
+
+/* Goal: a core that stops waits for the log at each step, counts it once, and the operator is answered. */
+static void loss_accepted_while_the_core_stops_is_waited_for(void **state)
+{
+    (void)state;
+    for (enum step step = ASKED; step < STEPS; step++) {
+        for (unsigned given_up = 0; given_up < 2; given_up++) {
+            struct desk *desk = desk_new();
+            accepts_until(desk, step);
+            if (given_up) owner_is_lost(desk);
+            core_stops(desk);
+            accepts_to_the_end(desk);
+            assert_int_equal(desk->core.calls, 0);
+            assert_int_equal(desk->core.logs_to_stop, 0);
+            assert_int_equal(desk->flushes, 1);
+            desk_free(desk);
+        }
+    }
+}
+
+/* Goal: so is one whose stream is deleted at each step. */
+static void loss_accepted_of_a_stream_that_goes_ends(void **state)
+{
+    (void)state;
+    for (enum step step = ASKED; step < STEPS; step++) {
+        for (unsigned kind = 0; kind < 4; kind++) {
+            bool stops = kind & 1, given_up = kind & 2;
+            struct desk *desk = desk_new();
+            accepts_until(desk, step);
+            if (given_up) owner_is_lost(desk);
+            desk->stream->deleted = true;
+            leat_walk_log_delete(&desk->core, hosted_of(desk));
+            if (stops) core_stops(desk);
+            accepts_to_the_end(desk);
+            assert_int_equal(desk->core.calls, 0);
+            assert_int_equal(desk->core.logs_to_stop, 0);
+            assert_int_equal(desk->flushes, stops);
+            if (!stops) assert_null(hosted_of(desk));
+            desk_free(desk);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loss_accepted_makes_the_log_anew),
+        cmocka_unit_test(loss_accepted_of_a_log_that_is_given_up_meanwhile_is_told),
+        cmocka_unit_test(loss_accepted_leaves_the_log_that_came_after_it),
+        cmocka_unit_test(loss_refused_of_a_log_that_is_given_up_meanwhile_ends),
+        cmocka_unit_test(loss_accepted_while_the_core_stops_is_waited_for),
+        cmocka_unit_test(loss_accepted_of_a_stream_that_goes_ends),
+    };
+    return cmocka_run_group_tests_name("broker recover", tests, NULL, NULL);
+}
