@@ -74,7 +74,7 @@ static void stop_deliver(void *actor, struct leat_mail *mail)
 static bool only_asks(enum leat_kind kind)
 {
     return kind == LEAT_KIND_CLUSTER_STATUS || kind == LEAT_KIND_STREAM_DESCRIBE ||
-           kind == LEAT_KIND_METADATA || kind == LEAT_KIND_STATUS;
+           kind == LEAT_KIND_METADATA || kind == LEAT_KIND_STATUS || kind == LEAT_KIND_SEGMENTS;
 }
 
 /* Until there is an answer; whoever waits is told so, and for what. */
