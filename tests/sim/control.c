@@ -19,6 +19,7 @@ struct control {
     uint32_t stream;    /* the one that is made or watched now */
     uint32_t streamlet; /* of a cluster: whose owner is asked now */
     bool refresh;
+    bool replace_unheard; /* a replacement was asked for, and whether it was done is unknown */
     bool made;
     uint64_t trimmed_to[CHECK_STREAMLETS_MAX]
                        [CHECK_LOGS_MAX]; /* of the stream, when it was asked */
@@ -359,7 +360,10 @@ static void replace_done(struct control *control, leat_err rc, const struct leat
 {
     struct scenario *scenario = control->client->scenario;
     sim_trace(scenario->world, "replace: %s %s", leat_err_name(rc), error ? error->text : "");
-    if (rc == LEAT_OK) scenario->victim->forgot = false;
+    /* It votes: the one whose answer was lost has done it. Who was not asked before must not say so. */
+    bool votes = rc == LEAT_OK || (rc == LEAT_E_EXISTS && control->replace_unheard);
+    if (votes) scenario->victim->forgot = false;
+    if (votes || rc != LEAT_E_EXISTS) control->replace_unheard = !votes;
     later(control, 50000);
 }
 
