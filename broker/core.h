@@ -254,8 +254,9 @@ struct leat_core {
     struct leat_hosted **hosted;   /* buckets */
     uint32_t hosted_count, hosted_mask;
     struct leat_stream **streams_by_id, **streams_by_name;
-    bool logs_missing;                               /* of some stream here */
-    uint64_t logs_known;                             /* of all streams, wherever they are */
+    bool logs_missing;        /* of some stream here */
+    uint64_t logs_known;      /* of all streams, wherever they are */
+    uint32_t heap_told_ticks; /* core 0: the diary has it that the heap is full */
     uint32_t stream_count, stream_mask, stream_seen; /* highest id that came by */
     struct leat_list stream_awaits;
     uint64_t refusal_told_us; /* that a stream is not made for who names it: to the diary */

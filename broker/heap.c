@@ -4,6 +4,7 @@
  * is made when what it takes is there. Both look at what the other has, so neither takes it twice. */
 #include "broker/heap.h"
 
+#include "base/diary.h"
 #include "broker/core.h"
 
 enum { HEAP_TRIM_BYTES = 16 * 1024 * 1024 }; /* freed logs' that the heap may keep for itself */
@@ -31,6 +32,37 @@ enum leat_heap_answer leat_heap_look(uint64_t over, uint64_t full_bytes, uint64_
     return keeps || grown_bytes <= LEAT_ARENA_STEP_BYTES ? LEAT_HEAP_NEVER : LEAT_HEAP_WAITS;
 }
 
+bool leat_heap_is_full(uint64_t over, uint64_t full_bytes, uint64_t copies_grown_bytes)
+{
+    return over != 0 && over + LEAT_ARENA_STEP_BYTES + copies_grown_bytes > full_bytes;
+}
+
+/* Descriptors and rows that are not in use are taken first, and are not freed: without them a node would stay full
+ * whatever is deleted. */
+bool leat_node_heap_is_full(const struct leat_node *node, bool spare, uint64_t bytes)
+{
+    if (node->options.heap_bytes == NULL) return false;
+    struct leat_store_usage usage;
+    leat_store_usage(node->store, &usage);
+    uint64_t used = heap_bytes(node);
+    used = used > usage.rows_free_bytes ? used - usage.rows_free_bytes : 0;
+    used += bytes + LEAT_HEAP_SLAB_BYTES + (spare ? 0 : LEAT_HEAP_SPARE_BYTES);
+    return leat_heap_is_full(beyond_room(node, used), node->pool_bytes + node->copies_bytes,
+                             usage.arenas_grown);
+}
+
+/* Once a second, on one core. */
+static void full_tell(struct leat_core *core)
+{
+    if (core->heap_told_ticks > 0) core->heap_told_ticks--;
+    bool full = leat_node_heap_is_full(core->node, false, LEAT_LOG_HEAP_BYTES);
+    if (core->heap_told_ticks > 0 || !full) return;
+    core->heap_told_ticks = LEAT_HEAP_TOLD_TICKS;
+    leat_diary_warn("logs and stored segments take all that the memory budget leaves them: appends "
+                    "that need another segment are refused until streams are deleted, retention "
+                    "drops segments, or the server has a larger --memory");
+}
+
 uint64_t leat_heap_share(uint64_t logs, uint64_t nodes)
 {
     uint64_t left = nodes > 1 ? nodes - 1 : 1;
@@ -46,6 +78,7 @@ uint64_t leat_heap_ahead_bytes(uint64_t share, uint64_t hosted)
 void leat_heap_tick(struct leat_core *core)
 {
     if (core->index != 0) return;
+    full_tell(core);
     uint64_t nodes = 0;
     for (uint32_t i = 0; i < core->members.count; i++)
         nodes += core->members.rows[i]->info.state != LEAT_NODE_GONE;

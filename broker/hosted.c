@@ -116,6 +116,12 @@ static bool room_is_short(const struct leat_core *core)
     return leat_core_now(core) >= since_us + LEAT_NODE_PRESSED_US;
 }
 
+static bool hosted_memory_is_full(void *owner, bool spare, uint64_t bytes)
+{
+    const struct leat_hosted *hosted = owner;
+    return leat_node_heap_is_full(hosted->core->node, spare, bytes);
+}
+
 /* Ten thousand heads that are open and idle leave no room for one that is written to. */
 static uint64_t park_after_us(const struct leat_core *core)
 {
@@ -144,6 +150,7 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
         .warmth = &core->warmth,
         .events = {hosted_on_dirty, hosted_on_acked, hosted_on_room, hosted_on_opening,
                    hosted_on_last_damaged, hosted_on_damaged},
+        .memory_is_full = hosted_memory_is_full,
         .owner = hosted,
     };
     memcpy(options.cluster_id, node->cluster_id, sizeof options.cluster_id);

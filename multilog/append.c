@@ -145,9 +145,16 @@ static void copy_in(struct leat_log *log, const struct leat_batch *batch,
 static leat_err want_room(struct leat_log *log, const struct leat_batch *batch,
                           struct leat_error *error)
 {
-    if (log->reserve_rc == LEAT_E_DISK_FULL && log_now(log) < log->reserve_not_before_us)
-        return leat_error_set(error, LEAT_E_DISK_FULL,
+    leat_err refusal = log_place_refusal(log, false);
+    if (refusal == LEAT_E_DISK_FULL)
+        return leat_error_set(error, refusal,
                               "no space left in the data directory for another segment");
+    if (refusal != LEAT_OK)
+        return leat_error_set(
+            error, refusal,
+            "the memory budget has no room for what another stored segment takes: "
+            "delete streams, shorten their retention, or give the server a larger "
+            "--memory");
     log->room_wanted = true;
     if (batch->byte_count > log->room_bytes) log->room_bytes = batch->byte_count;
     log_mark_dirty(log);

@@ -16,6 +16,7 @@ enum {
     LOG_SLOW_ROLL_US = 64 * 1000 * 1000, /* slower than this: they shrink again */
     LOG_RESERVE_PAUSE_US = 1000 * 1000,  /* after a refused reservation */
     LOG_LEAVE_PAUSE_US = 10 * 1000 * 1000, /* the same, of a head that is in the way only */
+    LOG_SEGMENT_HEAP_BYTES = 704,          /* of a stored segment, wherever its bytes are */
     LOG_HELPERS = 4,                       /* DROP and EVICT requests in flight */
     LOG_HINTS = 4,                         /* readers' last places */
     LOG_COMMITS_MAX = 2,                   /* COMMIT requests in flight */
@@ -139,6 +140,10 @@ struct leat_log {
     bool opened, opening; /* the owner's first segment: committed / asked for */
     bool opening_paused;  /* asked in vain: again at the next care */
     leat_err reserve_rc;
+    /* None was asked for: what a stored segment takes of the heap is not there. spent: not even for one that
+     * frees others. */
+    uint64_t memory_not_before_us;
+    bool memory_spent;
     uint64_t reserve_not_before_us;
 
     bool roll_wanted; /* the head's data has all expired: only a closed segment can be trimmed */
@@ -239,6 +244,9 @@ leat_err log_refusal(const struct leat_log *log, struct leat_error *error);
 void log_step_room(struct leat_log *log);
 void log_step_close(struct leat_log *log);
 void log_drop_next(struct leat_log *log);
+/** LEAT_E_DISK_FULL, LEAT_E_NO_MEMORY: there is no place for a segment more, which is looked at again
+ * after a while. spare: for one that is to free others. */
+leat_err log_place_refusal(const struct leat_log *log, bool spare);
 uint32_t log_start_bytes(const struct leat_log *log);
 
 /* ack.c */

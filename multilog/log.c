@@ -251,9 +251,8 @@ static void tell_opening(struct leat_log *log)
 static void tell_room(struct leat_log *log)
 {
     if (!log->room_wanted) return;
-    bool refused =
-        log->state != LEAT_LOG_SERVING || log->deleting || log->stopping ||
-        (log->reserve_rc == LEAT_E_DISK_FULL && log_now(log) < log->reserve_not_before_us);
+    bool refused = log->state != LEAT_LOG_SERVING || log->deleting || log->stopping ||
+                   log_place_refusal(log, false) != LEAT_OK;
     bool fits = !log->cold && !log->producers_wanted && log_head_fits(log, log->room_bytes);
     if (!refused && !fits) return;
     log->room_wanted = false;

@@ -125,9 +125,51 @@ static void on_reserved(struct leat_keep *keep)
     log_mark_dirty(log);
 }
 
+leat_err log_place_refusal(const struct leat_log *log, bool spare)
+{
+    uint64_t now = log_now(log);
+    if (log->reserve_rc == LEAT_E_DISK_FULL && now < log->reserve_not_before_us)
+        return LEAT_E_DISK_FULL;
+    bool full = now < log->memory_not_before_us && (log->memory_spent || !spare);
+    return full ? LEAT_E_NO_MEMORY : LEAT_OK;
+}
+
+/* A log that has as much as its retention allows takes no more than one segment beyond that. */
+static bool is_at_its_size(const struct leat_log *log)
+{
+    int64_t most = log->options.settings.retention_bytes;
+    return most > 0 && log->closed_bytes + log->head.writer.used >= (uint64_t)most;
+}
+
+/* SUBTLE: what frees memory is not refused, or nothing ever would: (1) the heads of all logs are full, and so is
+ * the heap; (2) the records of some expire; (3) that they are given up is said by an entry, which has no room in
+ * the head. The same goes for a head whose data has expired, and for records that are given up by request. */
+static bool may_take_spare(const struct leat_log *log)
+{
+    return log->options.app.ctx || log->roll_wanted || log_trim_is_pending(log) ||
+           is_at_its_size(log);
+}
+
+static bool memory_is_full(struct leat_log *log)
+{
+    const struct leat_log_options *options = &log->options;
+    bool spare = may_take_spare(log);
+    if (!options->memory_is_full) return false;
+    if (log_place_refusal(log, spare) == LEAT_E_NO_MEMORY) return true;
+    size_t bytes = LOG_SEGMENT_HEAP_BYTES;
+    if (log->slot_begin + log->slot_count == log->slot_capacity)
+        bytes += log->slot_capacity * sizeof *log->slots; /* the table grows */
+    if (!options->memory_is_full(options->owner, spare, bytes)) return false;
+    log->memory_spent = spare;
+    log->memory_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
+    log->leave_wanted = false;
+    return true;
+}
+
 static void reserve_start(struct leat_log *log)
 {
     if (log->reserving || log_now(log) < log->reserve_not_before_us) return;
+    if (memory_is_full(log)) return;
     uint32_t capacity = capacity_wanted(log);
     LEAT_ASSERT(log->next_index == NULL);
     log->next_index = leat_index_create(capacity);

@@ -65,7 +65,8 @@ void log_step_trimmed(struct leat_log *log)
     log->trim_written = false;
     log_begin_note(log, log->trim_offset);
     if (leat_list_empty(&log->trims)) return;
-    log->reserve_not_before_us = 0; /* a full disk gets space now: see begin_without_space() */
+    /* A full disk, or heap, gets space now: see begin_without_space(). */
+    log->reserve_not_before_us = log->memory_not_before_us = 0;
     log_mark_dirty(log);
 }
 
@@ -121,12 +122,7 @@ void log_begin_take(struct leat_log *log)
     log->begin_segment = log->next_segment;
 }
 
-static bool disk_is_full(const struct leat_log *log)
-{
-    return log->reserve_rc == LEAT_E_DISK_FULL && log_now(log) < log->reserve_not_before_us;
-}
-
-/* A full disk has no room for the segment that would say it. The head may have some for a trim entry,
+/* A full disk, or heap, has no room for the segment that would say it. The head may have some for a trim entry,
  * which frees whole segments. */
 static void begin_without_space(struct leat_log *log, uint64_t wanted)
 {
@@ -145,7 +141,7 @@ void log_step_begin(struct leat_log *log)
     if (log->state != LEAT_LOG_SERVING || log->deleting || log->stopping) return;
     uint64_t wanted = begin_wanted(log);
     if (wanted <= log->begin_told) return;
-    if (disk_is_full(log)) {
+    if (log_place_refusal(log, true) != LEAT_OK) {
         if (!log_trim_is_pending(log)) begin_without_space(log, wanted);
         return;
     }
@@ -196,7 +192,7 @@ void log_step_begun(struct leat_log *log)
     }
     leat_err refusal = log_refusal(log, NULL);
     bool waits = log->begin_written || log_trim_is_pending(log);
-    if (refusal == LEAT_OK && disk_is_full(log) && !waits) refusal = LEAT_E_DISK_FULL;
+    if (refusal == LEAT_OK && !waits) refusal = log_place_refusal(log, true);
     trims_answer(log, refusal);
 }
 

@@ -17,6 +17,7 @@ struct leat_held *leat_held_get(struct leat_store *store)
         struct held_slab *slab = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *slab);
         if (!slab) return NULL;
         leat_list_push_back(&store->slabs_head, &slab->link);
+        store->slab_count++;
         for (int i = 0; i < LEAT_STORE_HELD_PER_SLAB; i++)
             leat_list_push_back(&store->held_free, &slab->helds[i].seg.by_store);
     }
@@ -49,6 +50,16 @@ void leat_held_fini_all(struct leat_store *store)
     struct leat_list *link;
     while ((link = leat_list_pop_front(&store->slabs_head)) != NULL)
         leat_mem_free(LEAT_CONTAINER(link, struct held_slab, link));
+}
+
+uint64_t leat_held_free_bytes(const struct leat_store *store)
+{
+    uint64_t held = store->cat.held_count;
+    uint64_t helds = store->slab_count * LEAT_STORE_HELD_PER_SLAB;
+    uint64_t rows = (uint64_t)store->cat.chunk_count * LEAT_STORE_ROWS_PER_CHUNK;
+    uint64_t row_bytes = sizeof(struct leat_row_chunk) / LEAT_STORE_ROWS_PER_CHUNK;
+    uint64_t bytes = helds > held ? (helds - held) * sizeof(struct leat_held) : 0;
+    return rows > held ? bytes + (rows - held) * row_bytes : bytes;
 }
 
 /* ---- mail to the owner ---- */

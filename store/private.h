@@ -312,7 +312,8 @@ struct leat_store {
     /* descriptors */
     struct leat_list held_free;  /* by seg.by_store */
     struct leat_list slabs_head; /* of struct leat_held_slab */
-    struct leat_list zombies;    /* dropped, an event mail still under way; by event_link */
+    uint64_t slab_count;
+    struct leat_list zombies; /* dropped, an event mail still under way; by event_link */
     struct leat_list event_waits;
 
     /* requests */
@@ -376,6 +377,7 @@ struct leat_store {
     _Atomic bool usage_kept;
     _Atomic uint64_t usage_limit, usage_memory, usage_grown, usage_disk, usage_segments;
     _Atomic uint64_t usage_room; /* free below the limit */
+    _Atomic uint64_t usage_rows_free;
     _Atomic uint64_t usage_arenas_limit, usage_arenas, usage_arenas_grown, usage_arenas_dirty,
         usage_flush_speed, usage_zeroing, usage_flush;
 };
@@ -385,6 +387,8 @@ struct leat_held *leat_held_get(struct leat_store *store);
 /** The descriptor goes back, or becomes a zombie while its event mail is under way. */
 void leat_held_put(struct leat_store *store, struct leat_held *held);
 void leat_held_fini_all(struct leat_store *store);
+/** What descriptors and rows take that are made and not in use: they are never freed. */
+uint64_t leat_held_free_bytes(const struct leat_store *store);
 /** Tell the owner; never more than one mail per segment under way. */
 void leat_held_tell(struct leat_store *store, struct leat_held *held, unsigned events);
 /** Send what could not be sent before, free zombies. true: some still wait. */

@@ -94,6 +94,8 @@ static void usage_step(struct leat_store *store)
                           store->slots.disk_bytes + leat_catalogue_bytes(&store->cat),
                           memory_order_relaxed);
     atomic_store_explicit(&store->usage_segments, store->cat.held_count, memory_order_relaxed);
+    atomic_store_explicit(&store->usage_rows_free, leat_held_free_bytes(store),
+                          memory_order_relaxed);
     leat_arenas_usage(store);
 }
 
@@ -295,6 +297,7 @@ void leat_store_usage(const struct leat_store *store, struct leat_store_usage *o
         .memory_used = atomic_load_explicit(&store->usage_memory, memory_order_relaxed),
         .memory_kept = atomic_load_explicit(&store->usage_kept, memory_order_relaxed),
         .memory_grown = atomic_load_explicit(&store->usage_grown, memory_order_relaxed),
+        .rows_free_bytes = atomic_load_explicit(&store->usage_rows_free, memory_order_relaxed),
         .disk_bytes = atomic_load_explicit(&store->usage_disk, memory_order_relaxed),
         .segments = atomic_load_explicit(&store->usage_segments, memory_order_relaxed),
         .arenas_limit = atomic_load_explicit(&store->usage_arenas_limit, memory_order_relaxed),

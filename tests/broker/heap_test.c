@@ -35,6 +35,17 @@ static void heap_does_not_wait_for_what_never_comes(void **state)
     assert_int_equal(leat_heap_look(1, 4 * STEP, 4 * STEP, true), LEAT_HEAP_NEVER);
 }
 
+static void heap_is_full_when_one_step_of_the_pool_is_left(void **state)
+{
+    (void)state;
+    assert_false(leat_heap_is_full(0, STEP, 0));
+    assert_true(leat_heap_is_full(1, STEP, 0));
+    assert_false(leat_heap_is_full(3 * STEP, 4 * STEP, 0));
+    assert_true(leat_heap_is_full(3 * STEP + 1, 4 * STEP, 0));
+    assert_false(leat_heap_is_full(STEP, 4 * STEP, 2 * STEP)); /* replicas have the rest */
+    assert_true(leat_heap_is_full(STEP + 1, 4 * STEP, 2 * STEP));
+}
+
 /* Goal: for the logs of a node that dies there is room beforehand, and none is kept once they have come. */
 static void share_is_what_a_node_has_while_another_is_away(void **state)
 {
@@ -102,6 +113,7 @@ int main(void)
         cmocka_unit_test(heap_takes_what_the_pool_does_not_hold),
         cmocka_unit_test(heap_waits_for_a_step_that_the_pool_still_holds),
         cmocka_unit_test(heap_does_not_wait_for_what_never_comes),
+        cmocka_unit_test(heap_is_full_when_one_step_of_the_pool_is_left),
         cmocka_unit_test(share_is_what_a_node_has_while_another_is_away),
         cmocka_unit_test(log_waits_for_so_long_and_then_no_more),
         cmocka_unit_test(log_waits_anew_when_a_step_was_given_back),

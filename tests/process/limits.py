@@ -329,6 +329,30 @@ def test_memory_budget_with_thousands_of_logs():
     check(peak[0] <= 256 * MIB, 'the budget of 256 MiB was exceeded', peak[0])
 
 
+def test_appends_that_need_another_segment_are_refused_where_the_heap_is_full():
+    # What is stored takes memory of the heap, wherever its bytes are: it stays within the budget, and goes on.
+    server = Server('--memory', '128M', '--cores', '1', '--kafka', 'off').start()
+    server.leat('stream', 'create', 'small', '--segment-bytes', '16K', '--durability', 'memory')
+    refused = server.leat('stream', 'create', 'most', '--streamlets', 32768, '--logs', 1, code=1)
+    left = int(re.search(r'leaves (\d+) MiB', refused.stderr).group(1))
+    server.leat('stream', 'create', 'many', '--streamlets', (left - 1) * MIB // 7168, '--logs', 1)
+    lines = [f'{i:06} {"x" * 1000}\n' for i in range(200_000)]
+    server.leat('produce', 'small', input=lines[0].encode())
+    producer = server.leat_start('produce', 'small', stdin=subprocess.PIPE)
+    writer = threading.Thread(target=lambda: producer.communicate(''.join(lines[1:]).encode()))
+    writer.start()
+    server.diary_wait('take all that the memory budget leaves them')
+    first = server.leat('consume', 'small', '--max-records', 1).stdout
+    check(first.startswith('000000 '), 'reads go on', first[:80])
+    check(held_bytes(server) <= 128 * MIB, 'the budget of 128 MiB was exceeded', held_bytes(server))
+    check(producer.poll() is None, 'the producer waits for room', producer.returncode)
+    server.leat('stream', 'delete', 'many')
+    writer.join()
+    equal(producer.returncode, 0, 'what was refused was taken when there was room')
+    stored = server.leat('consume', 'small', '--until-end', timeout=120).stdout
+    check(stored == ''.join(lines), 'each line is there once, in its order', len(stored))
+
+
 def test_streams_that_are_made_when_missing_stay_within_the_budget():
     server = Server('--memory', '128M', '--cores', '1').start()
     refused = server.leat('stream', 'create', 'most', '--streamlets', 32768, '--logs', 1, code=1)

@@ -238,6 +238,30 @@ static void limit_is_asked_before_each_step(void **state)
     bench_free(bench);
 }
 
+/* Goal: what a dropped segment has taken of the heap is said to be there for the next. */
+static void dropped_segments_leave_their_rows_to_others(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_limited(47);
+    struct mine *mine[20];
+    large(bench);
+    pass(bench, 3);
+    uint64_t before = usage_of(bench).rows_free_bytes;
+    assert_true(before > 0);
+    for (int i = 0; i < 20; i++) {
+        mine[i] = reserve(bench, LEAT_DURABILITY_MEMORY, 1, LEAT_SEGMENT_BYTES_MIN);
+        fake_pass(&bench->world, 10000);
+        assert_int_equal(mine[i]->rc, LEAT_OK);
+    }
+    uint64_t during = usage_of(bench).rows_free_bytes;
+    assert_in_range(before - during, 20 * sizeof(struct leat_held), 20 * 1024);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(do_now(bench, mine[i], LEAT_KEEP_DROP), LEAT_OK);
+    pass(bench, 10);
+    assert_int_equal(usage_of(bench).rows_free_bytes, before);
+    bench_free(bench);
+}
+
 /* Goal: an arena that keeps its steps is asked once, and used as before when the limit is raised. */
 static bool refused;
 static void keep_step(void *ctx, struct leat_arena_grow *grow)
@@ -283,6 +307,7 @@ int main(void)
         cmocka_unit_test(limit_lowered_tells_which_heads_are_in_the_way),
         cmocka_unit_test(killed_while_a_step_goes_back_nothing_is_lost),
         cmocka_unit_test(limit_is_asked_before_each_step),
+        cmocka_unit_test(dropped_segments_leave_their_rows_to_others),
         cmocka_unit_test(limit_lowered_where_the_arena_keeps_its_steps),
     };
     return cmocka_run_group_tests_name("store limit", tests, NULL, NULL);
