@@ -359,6 +359,22 @@ void leat_producer_log_withdraw(struct leat_producer_log *log)
 
 /* ---- trouble ---- */
 
+/* A refusal speaks of the attempt that it answers. Once an earlier one may have been appended it is no
+ * promise any more that nothing is there, and no code may be told that looks like one. */
+static void batch_failed(struct leat_producer_log *log, struct leat_producer_batch *batch,
+                         leat_err code, const char *text)
+{
+    static const char unknown[] = "whether it was appended is unknown: ";
+    char whole[sizeof unknown + LEAT_ERROR_TEXT_BYTES];
+    enum leat_err_class class = leat_err_class(code);
+    if (batch->maybe_appended && class != LEAT_CLASS_FATAL) {
+        snprintf(whole, sizeof whole, "%s%s", unknown, text);
+        text = whole;
+        if (class == LEAT_CLASS_REJECT) code = LEAT_E_TIMEOUT;
+    }
+    leat_producer_batch_done(log->engine, batch, log->ref, code, text);
+}
+
 /* Nothing of this epoch goes on: sequenced batches are either known not to be in the log, and get
  * new sequences, or their fate can never be known, and they fail.
  * hole: an earlier sequence of this epoch is certainly not in the log, hence neither is any later
@@ -380,7 +396,7 @@ static void log_leave_epoch(struct leat_producer_log *log, bool hole, leat_err c
             leat_err code = batch->code ? batch->code : LEAT_E_TIMEOUT;
             if (leat_err_class(cause) == LEAT_CLASS_FATAL) code = cause;
             queue_remove(log, batch);
-            leat_producer_batch_done(engine, batch, log->ref, code, text);
+            batch_failed(log, batch, code, text);
         } else {
             batch_unsequence(log, batch);
             hole = true;
@@ -413,13 +429,14 @@ static void log_recover(struct leat_producer_log *log)
     if (!head || head->sequence < 0) return;
     LEAT_ASSERT(!head->acked);
     leat_err code = head->code;
-    char text[LEAT_ERROR_TEXT_BYTES + 64];
+    char text[LEAT_ERROR_TEXT_BYTES];
+    /* The last trouble may be another log's, or a later one. */
+    bool own = engine->stats.last_error == code;
+    snprintf(text, sizeof text, "%s", own ? engine->stats.last_text : leat_err_text(code));
     if (code == LEAT_E_SEQUENCE_GAP || code == LEAT_E_UNKNOWN_PRODUCER ||
         code == LEAT_E_PRODUCER_FENCED) {
         /* The log does not know what this batch would follow. If an earlier attempt may have been
          * appended, sending it again under another epoch could append it twice. */
-        snprintf(text, sizeof text, "whether it was appended is unknown: %s",
-                 engine->stats.last_text);
         log_leave_epoch(log, !head->maybe_appended, code, text);
         return;
     }
@@ -432,11 +449,8 @@ static void log_recover(struct leat_producer_log *log)
     if (class != LEAT_CLASS_REJECT && class != LEAT_CLASS_FATAL) return; /* same bytes again */
     bool hole = class == LEAT_CLASS_REJECT && !head->maybe_appended;
     bool gone = code == LEAT_E_UNKNOWN_STREAM || code == LEAT_E_UNKNOWN_LOG;
-    /* The last trouble may be another log's. */
-    bool own = engine->stats.last_error == code;
-    snprintf(text, sizeof text, "%s", own ? engine->stats.last_text : leat_err_text(code));
     queue_remove(log, head);
-    leat_producer_batch_done(engine, head, log->ref, code, text);
+    batch_failed(log, head, code, text);
     log_leave_epoch(log, hole, code, text);
     if (gone) leat_producer_stream_lost(log->stream);
 }

@@ -80,7 +80,7 @@ static void on_result(void *arg, const leat_result *result)
     struct produce_run *run = arg;
     if (result->code == 0) return;
     if (atomic_fetch_add(&run->failed, 1) == 0)
-        cli_error("a record was not appended: %s (%s)", result->text, leat_code_name(result->code));
+        cli_error("a record was not acked: %s (%s)", result->text, leat_code_name(result->code));
 }
 
 /* On one background thread, as all of a producer's results. */

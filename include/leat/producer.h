@@ -34,7 +34,9 @@ typedef struct leat_producer_options {
 } leat_producer_options;
 
 typedef struct leat_result {
-    leat_code code; /* 0: acked */
+    /* 0: acked. Of class LEAT_DO_REJECT: not in the log, now or ever. Any other code: it may be there, or
+     * come to light; who produces it again may have it twice. */
+    leat_code code;
     uint32_t streamlet, log;
     uint64_t offset;  /* of this record; UINT64_MAX: acked, where is no longer known */
     const char *text; /* sentence for people; valid during the call */

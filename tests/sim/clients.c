@@ -47,6 +47,7 @@ static void on_produced(void *arg, const struct leat_produced *produced)
     }
     sim_trace(scenario->world, "stream %u value %u:%u: %s: %s", stream, value.producer,
               value.number, leat_err_name(produced->rc), produced->text ? produced->text : "");
+    /* As include/leat/producer.h has it. */
     bool definite = leat_err_class(produced->rc) == LEAT_CLASS_REJECT &&
                     produced->rc != LEAT_E_ALREADY_APPENDED;
     check_failed(scenario->check, stream, value, definite);
