@@ -148,6 +148,37 @@ static void lost_backup_acks_wait_for_the_coordinator(void **state)
     }
 }
 
+/* Goal: a copy whose backup answered late, with a version below the one that the coordinator holds, has acks
+ * wait until it is restamped: till then it does not count. */
+static void copy_of_a_lower_version_has_acks_wait(void **state)
+{
+    (void)state;
+    struct world *world = ready(2, 4, 3, LEAT_DURABILITY_MEMORY);
+    struct world_log *log = &world->logs[0];
+    world_node_kill(world, backup_of_head(world, 0), false);
+    world_run(world, 100 * 1000);
+    append_all(world, 5, 1000);
+    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_int_equal(log->rep->known, 2);
+    struct rep_set *set = rep_set_find(log->rep, leat_log_head_segment(log->log));
+    struct rep_copy *copy = set->copies[0];
+    assert_int_equal(copy->stamp, 2);
+    uint64_t acked = log->acked;
+    copy->stamp = 1;
+    copy->batched = true; /* its RESTAMP is under way */
+    append_all(world, 5, 1000);
+    world_run(world, 500 * 1000);
+    assert_int_equal(copy->done, set->target);
+    assert_int_equal(log->acked, acked);
+    copy->batched = false; /* it is answered, and is sent anew */
+    rep_mark_dirty(log->rep);
+    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_true(log->acked > acked);
+    assert_int_equal(copy->stamp, 2);
+    world_check_after_death(world);
+    world_free(world);
+}
+
 static void on_log_gone(void *arg, struct leat_log *log)
 {
     (void)log;
@@ -777,6 +808,7 @@ int main(void)
         cmocka_unit_test(append_beside_a_commit_under_way_is_written_at_once),
         cmocka_unit_test(log_whose_stream_is_deleted_as_it_opens_goes),
         cmocka_unit_test(lost_backup_acks_wait_for_the_coordinator),
+        cmocka_unit_test(copy_of_a_lower_version_has_acks_wait),
         cmocka_unit_test(log_given_up_amid_a_restamp_waits_for_the_store),
         cmocka_unit_test(lost_backup_returns_with_a_stale_copy_that_goes),
         cmocka_unit_test(too_few_nodes_refuses_by_name_and_recovers),
