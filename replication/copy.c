@@ -305,7 +305,7 @@ static void on_written(struct leat_rmem_write *done, leat_err rc)
     struct rep_write *write = (struct rep_write *)(void *)done;
     struct rep_copy *copy = write->copy;
     struct leat_primary *primary = copy->peer->primary;
-    if (!rc) rep_peer_heard(copy->peer);
+    if (!rc) rep_peer_wrote(copy->peer);
     leat_list_remove(&write->link);
     leat_list_push_front(&primary->writes_free, &write->link);
     copy->writes--;

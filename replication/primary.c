@@ -327,6 +327,7 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
     name_default(&(*at)->node);
     if (other) rep_peer_lost(*at);
     if (other) (*at)->cut = false; /* it has revoked what its predecessor had */
+    if (other) (*at)->left_us = 0; /* and was not there all the time */
     if (other && (*at)->up) rep_arm(primary, 0);
 }
 

@@ -189,9 +189,9 @@ struct rep_peer {
     /* silence.c */
     struct leat_link_call ask;
     bool asking;
-    uint64_t asked_us, round; /* the question under way, or the last one */
-    uint64_t heard_us;
-    unsigned missed;              /* rounds that others have answered since then */
+    uint64_t asked_us, round;     /* the question under way, or the last one */
+    uint64_t heard_us, wrote_us;  /* the last answer; the last write that ended */
+    unsigned missed;              /* rounds that others have answered since heard_us */
     uint64_t took_us, took_at_us; /* the longest wait of late for an answer; noted then */
     uint64_t left_us, left_after_us;
     struct rep_batch restamp, flush;
@@ -323,6 +323,8 @@ void rep_peer_ops(struct rep_peer *peer);
 /* silence.c */
 /** It has answered something. Before that is taken off what is under way. */
 void rep_peer_heard(struct rep_peer *peer);
+/** A one-sided write has ended well. Before that is taken off what is under way. */
+void rep_peer_wrote(struct rep_peer *peer);
 /** A session begins. */
 void rep_peer_came(struct rep_peer *peer);
 /** Asks those that owe an answer whether they are there. true: look again at the next tick. */

@@ -16,25 +16,48 @@ enum {
     RETURN_US = 500 * 1000, /* who comes back so soon was there all the time */
 };
 
-/* When the first thing was sent that has no answer yet; 0: nothing is under way. */
-static uint64_t owed_since(const struct rep_peer *peer)
+/* When the first request was sent that has no answer yet; UINT64_MAX: there is none. */
+static uint64_t asked_since(const struct rep_peer *peer)
 {
     uint64_t since_us = UINT64_MAX;
-    if (!leat_list_empty(&peer->writes))
-        since_us = LEAT_CONTAINER(peer->writes.next, const struct rep_write, link)->posted_us;
     if (peer->ops && peer->ops_us < since_us) since_us = peer->ops_us;
     if (peer->restamp.busy && peer->restamp.sent_us < since_us) since_us = peer->restamp.sent_us;
     if (peer->flush.busy && peer->flush.sent_us < since_us) since_us = peer->flush.sent_us;
     if (peer->asking && peer->asked_us < since_us) since_us = peer->asked_us;
-    return since_us == UINT64_MAX ? 0 : since_us;
+    return since_us;
 }
 
+/* The same of writes. */
+static uint64_t written_since(const struct rep_peer *peer)
+{
+    if (leat_list_empty(&peer->writes)) return UINT64_MAX;
+    return LEAT_CONTAINER(peer->writes.next, const struct rep_write, link)->posted_us;
+}
+
+static uint64_t owed_since(const struct rep_peer *peer)
+{
+    uint64_t asked_us = asked_since(peer), written_us = written_since(peer);
+    return asked_us < written_us ? asked_us : written_us;
+}
+
+static uint64_t since(uint64_t owed_us, uint64_t heard_us, uint64_t now_us)
+{
+    if (owed_us < heard_us) owed_us = heard_us;
+    return now_us > owed_us ? now_us - owed_us : 0; /* also where nothing is owed: UINT64_MAX */
+}
+
+/* SUBTLE: one-sided writes and requests go different ways. (1) Nothing that is sent here arrives at a
+ * backup, or nothing comes back; its memory takes writes all the same. (2) Acks of level `disk`, and heads
+ * that roll, wait for a request's answer. (3) Each write that ends would say that the backup is there:
+ * they wait for as long as a slow one is given. So writes say nothing about requests. An answer does about
+ * writes: a backup that is there may be slow to take them. */
 static uint64_t silent_us(const struct rep_peer *peer, uint64_t now_us)
 {
-    uint64_t since_us = owed_since(peer);
-    if (!since_us || !peer->attached) return 0;
-    if (since_us < peer->heard_us) since_us = peer->heard_us;
-    return now_us > since_us ? now_us - since_us : 0;
+    if (!peer->attached) return 0;
+    uint64_t wrote_us = peer->wrote_us > peer->heard_us ? peer->wrote_us : peer->heard_us;
+    uint64_t asked = since(asked_since(peer), peer->heard_us, now_us);
+    uint64_t written = since(written_since(peer), wrote_us, now_us);
+    return asked > written ? asked : written;
 }
 
 static uint64_t took_us(const struct rep_peer *peer, uint64_t now_us)
@@ -56,6 +79,14 @@ void rep_peer_heard(struct rep_peer *peer)
     took_note(peer, silent_us(peer, now_us), now_us);
     peer->heard_us = now_us;
     peer->missed = 0;
+}
+
+void rep_peer_wrote(struct rep_peer *peer)
+{
+    uint64_t now_us = rep_now(peer->primary);
+    uint64_t heard_us = peer->wrote_us > peer->heard_us ? peer->wrote_us : peer->heard_us;
+    if (peer->attached) took_note(peer, since(written_since(peer), heard_us, now_us), now_us);
+    peer->wrote_us = now_us;
 }
 
 void rep_peer_came(struct rep_peer *peer)
@@ -83,7 +114,9 @@ static void on_answered(struct leat_link_call *call, leat_err rc, const struct l
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
         struct rep_peer *other = primary->peers[i];
         if (!other || other == peer || !other->asking || other->asked_us > peer->asked_us) continue;
-        if (other->heard_us > other->asked_us || other->round == peer->round) continue;
+        /* SUBTLE: what it was asked before it was cut off may have been answered since: of an older request.
+         * So it is not whether anything came since that question, which nobody asks again, but since this one's. */
+        if (other->heard_us > peer->asked_us || other->round == peer->round) continue;
         other->round = peer->round; /* one for each round, however many have answered it */
         other->missed++;
     }
@@ -112,7 +145,7 @@ bool rep_silence_look(struct leat_primary *primary, uint64_t now_us)
     for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
         const struct rep_peer *peer = primary->peers[i];
         if (!peer || !peer->attached) continue;
-        owed = owed || owed_since(peer);
+        owed = owed || owed_since(peer) != UINT64_MAX;
         doubt = doubt || silent_us(peer, now_us) >= DOUBT_US;
     }
     if (!primary->options.quiet_us || !doubt) return owed;

@@ -385,6 +385,90 @@ static void slow_machine_makes_the_owner_patient(void **state)
     world_free(world);
 }
 
+/* The world's owner is patient with slow backups, and quick with silent ones. */
+static struct world *quick(uint64_t seed, unsigned copies, unsigned logs)
+{
+    struct world *world = world_new(seed, 4, copies, logs, LEAT_DURABILITY_MEMORY, 0);
+    append_all(world, 5 * logs, 1000);
+    assert_true(settle(world, 10 * 1000 * 1000));
+    world_run(world, 1000 * 1000);
+    world->primary->options.answer_us = 2 * 1000 * 1000;
+    world->primary->options.quiet_us = 160 * 1000;
+    return world;
+}
+
+/* Goal: a backup that answers nothing is left, though its memory takes writes: they go another way. Method: one
+ * log's head rolls, which asks; the other one is written to all the time. */
+static void writes_that_end_are_no_answer(void **state)
+{
+    (void)state;
+    struct world *world = quick(31, 4, 2);
+    world->nodes[2].mute = true;
+    for (unsigned i = 0; i < 40; i++)
+        (void)world_append(&world->logs[1], 3000); /* until it needs another segment */
+    uint64_t begun_us = world->now_us;
+    while (world->now_us < begun_us + 300 * 1000) {
+        (void)world_append(&world->logs[0], 100);
+        world_run(world, 5 * 1000);
+        if (world->now_us < begun_us + 150 * 1000)
+            assert_int_equal(status_of(world).accounts.lost_backups, 0);
+    }
+    assert_int_equal(status_of(world).accounts.lost_backups, 1);
+    world->nodes[2].mute = false;
+    assert_true(settle(world, 10 * 1000 * 1000));
+    world_check_after_death(world);
+    world_free(world);
+}
+
+/* Goal: an answer that was on its way when a backup was cut off does not make its silence another one: the
+ * question that is never answered was asked before it. */
+static void answer_to_an_older_request_does_not_end_a_silence(void **state)
+{
+    (void)state;
+    struct world *world = quick(32, 3, 1);
+    unsigned node = backup_of_head(world, 0);
+    mute(world, node, true);
+    append_all(world, 3, 1000);
+    struct rep_peer *peer = world->primary->peers[node];
+    for (unsigned ms = 0; ms < 80 && !peer->asking; ms++)
+        world_run(world, 1000);
+    assert_true(peer->asking);
+    world_run(world, 1000);
+    rep_peer_heard(peer);
+    world_run(world, 250 * 1000);
+    assert_int_equal(status_of(world).accounts.lost_backups, 1);
+    mute(world, node, false);
+    assert_true(settle(world, 10 * 1000 * 1000));
+    world_free(world);
+}
+
+/* Goal: a backup that was left, and rightly, since it comes back as another incarnation, makes nobody patient. */
+static void backup_that_died_makes_nobody_patient(void **state)
+{
+    (void)state;
+    struct world *world = quick(33, 3, 1);
+    for (unsigned round = 1; round <= 2; round++) {
+        unsigned node = backup_of_head(world, 0);
+        mute(world, node, true);
+        append_all(world, 3, 1000);
+        world_run(world, 250 * 1000);
+        assert_int_equal(status_of(world).accounts.lost_backups, round);
+        world_node_kill(world, node, false);
+        mute(world, node, false);
+        world_node_start(world, node);
+        assert_true(settle(world, 10 * 1000 * 1000));
+        world_run(world, 100 * 1000);
+        if (round == 2) break;
+        for (unsigned i = 0; i < 40; i++) { /* until the head lies on the same node again */
+            append_all(world, 30, 3000);
+            assert_true(settle(world, 10 * 1000 * 1000));
+            if (backup_of_head(world, 0) == node) break;
+        }
+        assert_int_equal(backup_of_head(world, 0), node);
+    }
+    world_free(world);
+}
+
 /* Goal: a backup that answers questions is not silent, however long its writes take. */
 static void late_writes_are_no_silence(void **state)
 {
@@ -816,6 +900,9 @@ int main(void)
         cmocka_unit_test(slow_backup_is_left_after_the_bound),
         cmocka_unit_test(silent_backup_is_left_where_others_answer),
         cmocka_unit_test(slow_machine_makes_the_owner_patient),
+        cmocka_unit_test(writes_that_end_are_no_answer),
+        cmocka_unit_test(answer_to_an_older_request_does_not_end_a_silence),
+        cmocka_unit_test(backup_that_died_makes_nobody_patient),
         cmocka_unit_test(late_writes_are_no_silence),
         cmocka_unit_test(stop_without_the_others_ends_when_it_is_abandoned),
         cmocka_unit_test(parked_log_repairs_before_its_next_ack),
