@@ -301,32 +301,44 @@ void leat_raft_drive_events_set(struct leat_raft_drive *drive)
 
 /* SUBTLE: raft tells followers what is committed with its next entries or its next heartbeat. Then a
  * node that is no leader applies what it asked for up to a heartbeat late, and so does everybody a
- * crash. An empty append of what a follower is known to have tells it at once. */
+ * crash. An empty append of what a follower is known to have tells it at once; one whose disk was slower
+ * than the majority's when it has said that the entry is there. */
+static void commit_tell_to(struct leat_raft_drive *drive, const struct raft_server *server,
+                           const struct leat_raft_entry *entry, uint64_t commit)
+{
+    struct raft_message message = {
+        .type = RAFT_APPEND_ENTRIES, .server_id = server->id, .server_address = server->address};
+    message.append_entries.version = 0;
+    message.append_entries.term = raft_current_term(&drive->raft);
+    message.append_entries.prev_log_index = commit;
+    message.append_entries.prev_log_term = entry->term;
+    message.append_entries.leader_commit = commit;
+    drive->hooks.send(drive->hooks.owner, &message);
+}
+
 static void commit_tell(struct leat_raft_drive *drive)
 {
     struct raft *raft = &drive->raft;
     raft_index commit = raft_commit_index(raft);
-    if (!leat_raft_drive_leads(drive) || commit == drive->commit_told ||
-        leat_raft_drive_busy(drive))
+    const struct leat_raft_entry *entry;
+    if (!leat_raft_drive_leads(drive) || commit == drive->told_all ||
+        !(entry = leat_raft_log_get(&drive->log, commit)))
         return;
-    drive->commit_told = commit;
-    const struct leat_raft_entry *entry = leat_raft_log_get(&drive->log, commit);
-    for (unsigned i = 0; i < raft->configuration.n && entry; i++) {
+    bool all = true;
+    for (unsigned i = 0; i < raft->configuration.n && i < LEAT_RAFT_TOLD_MAX; i++) {
         const struct raft_server *server = &raft->configuration.servers[i];
+        struct leat_raft_told *told = &drive->told[i];
         raft_index match = 0;
-        if (server->id == raft->id || server->role == RAFT_SPARE ||
-            raft_match_index(raft, server->id, &match) != 0 || match < commit)
+        if (server->id == raft->id || server->role == RAFT_SPARE) continue;
+        if (told->id == server->id && told->index == commit) continue;
+        if (raft_match_index(raft, server->id, &match) != 0 || match < commit) {
+            all = false;
             continue;
-        struct raft_message message = {.type = RAFT_APPEND_ENTRIES,
-                                       .server_id = server->id,
-                                       .server_address = server->address};
-        message.append_entries.version = 0;
-        message.append_entries.term = raft_current_term(raft);
-        message.append_entries.prev_log_index = commit;
-        message.append_entries.prev_log_term = entry->term;
-        message.append_entries.leader_commit = commit;
-        drive->hooks.send(drive->hooks.owner, &message);
+        }
+        *told = (struct leat_raft_told){server->id, commit};
+        commit_tell_to(drive, server, entry, commit);
     }
+    if (all) drive->told_all = commit;
 }
 
 void leat_raft_drive_turn_end(struct leat_raft_drive *drive)

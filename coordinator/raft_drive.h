@@ -23,6 +23,7 @@ enum {
     LEAT_RAFT_FULL_RETRY_US = 200 * 1000,
     LEAT_RAFT_MESSAGE_BYTES_MAX = 4 * 1024 * 1024, /* of entries in one message */
     LEAT_RAFT_TIMERS = 2,                          /* that a drive needs of its actor's heap */
+    LEAT_RAFT_TOLD_MAX = 16, /* of a configuration's servers: who is told at once of commits */
 };
 
 struct leat_raft_hooks {
@@ -40,6 +41,12 @@ struct leat_raft_hooks {
     void *owner;
 };
 
+/* Up to where a server was told that entries are committed. */
+struct leat_raft_told {
+    raft_id id;
+    uint64_t index;
+};
+
 struct leat_raft_drive {
     const struct leat_env *env;
     struct leat_timers *timers;
@@ -48,7 +55,9 @@ struct leat_raft_drive {
     bool raft_open;
     struct leat_raft_log log;
     struct leat_timer raft_timer, mark_timer;
-    uint64_t applied, commit_told;
+    uint64_t applied;
+    struct leat_raft_told told[LEAT_RAFT_TOLD_MAX]; /* as the configuration's servers stand */
+    uint64_t told_all;                              /* every server knows of it */
     bool applying, led;
     leat_err failed;
     uint64_t snapshot_bytes_min, bytes_since_snapshot;

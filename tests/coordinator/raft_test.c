@@ -327,6 +327,32 @@ static void raft_three_voters_elect_and_replicate(void **state)
     cluster_free(cluster);
 }
 
+/* Goal: a voter whose disk is slower than the majority's applies what is committed when it has it, not up to a
+ * heartbeat later. Method: its time, and with it its disk, stands still while the others commit. */
+static void raft_slower_voter_hears_of_commits_at_once(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(4);
+    struct voter *leader = cluster_leader_wait(cluster);
+    struct voter *slower = &cluster->voters[leader->id % VOTERS];
+    cluster_run(cluster, 500);
+    for (uint32_t round = 1; round <= 8; round++) {
+        assert_true(submit(leader, round, 8));
+        for (unsigned ms = 0; ms < 3; ms++) {
+            letters_deliver(cluster);
+            for (unsigned i = 0; i < VOTERS; i++)
+                if (&cluster->voters[i] != slower)
+                    fake_world_elapse(&cluster->voters[i].world, 1000);
+        }
+        assert_int_equal(leader->numbers.count, round + 1);
+        cluster_run(cluster, 4);
+        assert_int_equal(slower->numbers.count, leader->numbers.count);
+        cluster_run(cluster, 7 * round);
+    }
+    cluster_check(cluster);
+    cluster_free(cluster);
+}
+
 static void raft_leader_dies_and_nothing_committed_is_lost(void **state)
 {
     (void)state;
@@ -611,6 +637,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(log_that_a_snapshot_replaced_goes_on_after_a_death),
         cmocka_unit_test(raft_three_voters_elect_and_replicate),
+        cmocka_unit_test(raft_slower_voter_hears_of_commits_at_once),
         cmocka_unit_test(raft_leader_dies_and_nothing_committed_is_lost),
         cmocka_unit_test(raft_voter_far_behind_installs_a_snapshot),
         cmocka_unit_test(raft_entries_from_inside_a_snapshot_are_taken_behind_it),
