@@ -133,6 +133,7 @@ static void node_applied(void *owner, const struct leat_node_info *node)
 {
     struct leat_coordinator *coordinator = owner;
     co_detect_node(coordinator, node);
+    co_peer_retry(coordinator, node);
     if (coordinator->options.on_node)
         coordinator->options.on_node(coordinator->options.owner, node);
 }

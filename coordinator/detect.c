@@ -23,6 +23,7 @@ enum {
     SUSPECT_US_MAX = 3 * 1000 * 1000,
     GAP_DECAY = 256, /* rounds until a long silence of before is mostly forgotten */
     LOST_WORD_US = 1000 * 1000,
+    LOST_TELL_US = 1000 * 1000, /* until the diary says it again */
 };
 
 static uint64_t option_us(unsigned ms, uint64_t otherwise_us)
@@ -115,7 +116,7 @@ static void watch_update(struct leat_coordinator *coordinator, uint32_t i, uint6
     if (watch->gap_us) watch->gap_us -= (watch->gap_us + GAP_DECAY - 1) / GAP_DECAY;
     if (heard_us <= watch->heard_us) return;
     uint64_t gap_us = heard_us - watch->heard_us;
-    if (gap_us > watch->gap_us && watch->heard) watch->gap_us = gap_us;
+    if (gap_us > watch->gap_us && watch->heard && !node->crashed) watch->gap_us = gap_us;
     watch->said_us = watch->heard_us = heard_us;
     watch->heard = true; /* how long it took to come is another matter */
     watch->dead = watch->lost = false;
@@ -165,20 +166,39 @@ static const struct co_watch *watch_of_peer(const struct leat_coordinator *coord
 }
 
 /* A majority of the voters, this one included, has answered; how lately: each within its own patience, or
- * (recently) within `suspect`. */
+ * (recently) within `suspect`.
+ *
+ * SUBTLE: by whichever connection. One that was just started anew has one to here at once; that from here to it
+ * is tried again up to a second later, since its address refused for a while. Were only those counted, a leader
+ * that hears it well would take itself for deaf when another voter dies, and declare nobody crashed meanwhile. */
 static bool majority_answers(struct leat_coordinator *coordinator, uint64_t now_us, bool recently)
 {
+    const struct raft_configuration *voters = &coordinator->drive.raft.configuration;
     unsigned heard = 1;
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (!peer->wanted || peer->state.voter_id == 0) continue;
+    for (unsigned i = 0; i < voters->n; i++) {
+        const struct raft_server *voter = &voters->servers[i];
+        if (voter->role != RAFT_VOTER || voter->id == coordinator->voter_id) continue;
+        const struct co_peer *peer = co_peer_of_voter(coordinator, voter->id);
+        if (!peer) continue;
         const struct co_watch *watch = watch_of_peer(coordinator, peer);
         uint64_t limit_us = co_suspect_us(coordinator);
         if (watch && !recently) limit_us = patience_us(coordinator, watch);
         if (!watch || now_us <= watch->heard_us + limit_us) heard++;
     }
     return heard > co_voters_count(coordinator) / 2;
+}
+
+/* SUBTLE: of the silence of one that was declared crashed only what there was of it by then counts, and half.
+ *  1. A cable is cut for a minute and mended. What was declared crashed answers, and is told; it starts anew.
+ *  2. Were that minute taken for how long that node may be silent, it would have 3 s for as long as they are
+ *     remembered: should it die now, its streamlets stood still for that long.
+ *  3. Were nothing taken, one that stands still for 200 ms now and then would be declared crashed each time.
+ * So each time it has `confirm` more. */
+static void silence_declare(struct leat_coordinator *coordinator, uint32_t i, uint64_t silent_us)
+{
+    struct co_watch *watch = &coordinator->watch[i];
+    if (!crash_propose(coordinator, i, "it does not answer")) return;
+    if (silent_us / 2 > watch->gap_us) watch->gap_us = silent_us / 2;
 }
 
 /* SUBTLE: a leader that hears nobody any more must not declare anybody crashed for silence. What it sends may
@@ -200,16 +220,34 @@ static void nodes_watch(struct leat_coordinator *coordinator)
         else if (watch->lost)
             crash_propose(coordinator, i, "it led, and a majority does not hear it");
         else if (hears && judged_us > watch->heard_us + patience_us(coordinator, watch))
-            crash_propose(coordinator, i, "it does not answer");
+            silence_declare(coordinator, i, judged_us - watch->heard_us);
     }
 }
 
 /* ---- the leader is lost ---- */
 
+/* What that voter says of the leader's loss, by whichever connection; NULL: nothing that counts now. */
+static const struct co_lost *lost_word(const struct leat_coordinator *coordinator, raft_id voter,
+                                       uint64_t now_us)
+{
+    const struct co_detect *it = &coordinator->detect;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        const struct co_lost *word = &peer->lost;
+        if (co_peer_heard_of(peer) && peer->state.voter_id == voter &&
+            word->term == it->lost_term && word->leader == it->lost_leader &&
+            now_us <= word->since_us + LOST_WORD_US)
+            return word;
+    }
+    return NULL;
+}
+
 /* The voter with the longest log of those who say so takes over, once they are a majority. */
 static void lead_maybe(struct leat_coordinator *coordinator, uint64_t now_us)
 {
     struct co_detect *it = &coordinator->detect;
+    const struct raft_configuration *voters = &coordinator->drive.raft.configuration;
     raft_id leader = 0;
     const char *address = NULL;
     if (!it->lost || !coordinator->votes || co_learns(coordinator)) return;
@@ -219,19 +257,16 @@ static void lead_maybe(struct leat_coordinator *coordinator, uint64_t now_us)
     uint64_t index = 0, term = 0;
     leat_raft_drive_last(&coordinator->drive, &index, &term);
     unsigned agree = 1;
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        const struct co_lost *word = &peer->lost;
-        if (!co_peer_heard_of(peer) || word->term != it->lost_term ||
-            word->leader != it->lost_leader || now_us > word->since_us + LOST_WORD_US)
-            continue;
+    for (unsigned i = 0; i < voters->n; i++) {
+        const struct raft_server *voter = &voters->servers[i];
+        if (voter->role != RAFT_VOTER || voter->id == coordinator->voter_id) continue;
+        const struct co_lost *word = lost_word(coordinator, voter->id, now_us);
+        if (!word) continue;
         agree++;
-        bool longer =
-            word->last_term > term ||
-            (word->last_term == term &&
-             (word->last_index > index ||
-              (word->last_index == index && peer->state.voter_id < coordinator->voter_id)));
+        bool longer = word->last_term > term ||
+                      (word->last_term == term &&
+                       (word->last_index > index ||
+                        (word->last_index == index && voter->id < coordinator->voter_id)));
         if (longer) return; /* it will */
     }
     if (agree <= co_voters_count(coordinator) / 2) return;
@@ -243,6 +278,7 @@ static void lead_maybe(struct leat_coordinator *coordinator, uint64_t now_us)
 static void lost_tell(struct leat_coordinator *coordinator)
 {
     const struct co_detect *it = &coordinator->detect;
+    const struct raft_configuration *voters = &coordinator->drive.raft.configuration;
     uint8_t bytes[48];
     uint64_t index = 0, term = 0;
     struct leat_msg_writer writer;
@@ -253,11 +289,9 @@ static void lost_tell(struct leat_coordinator *coordinator)
     leat_msg_write_u64(&writer, it->lost_leader);
     leat_msg_write_u64(&writer, index);
     leat_msg_write_u64(&writer, term);
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        /* One connection of the two that there may be. */
-        if (!peer->wanted || !co_peer_heard_of(peer)) continue;
+    for (unsigned i = 0; i < voters->n; i++) {
+        struct co_peer *peer = co_peer_of_voter(coordinator, voters->servers[i].id);
+        if (!peer || !co_peer_heard_of(peer)) continue;
         if (leat_link_tell(peer->link, CO_KIND_LOST, bytes, writer.used) != LEAT_OK)
             LEAT_MAYBE(true); /* it is told again, each round */
     }
@@ -271,7 +305,10 @@ static void leader_lost(struct leat_coordinator *coordinator, uint64_t now_us, c
     if (!coordinator->votes || co_learns(coordinator) || co_leads(coordinator)) return;
     raft_leader(&coordinator->drive.raft, &leader, &address);
     if (leader == 0 || leader == coordinator->voter_id) return;
-    if (!it->lost)
+    /* It may be lost and found each round: one line says so. */
+    bool told = it->lost || (it->lost_leader == leader && now_us < it->lost_told_us + LOST_TELL_US);
+    if (!told) it->lost_told_us = now_us;
+    if (!told)
         leat_diary_warn("coordinator: the leader (%s) is not heard: %s, for %" PRIu64
                         " us; the other voters are told",
                         address ? address : "?", why, now_us - it->leader_watch.said_us);

@@ -404,6 +404,20 @@ void co_address_want(struct leat_coordinator *coordinator, const char *address)
     leat_link_user_set(peer->link, peer);
 }
 
+/* SUBTLE: (1) A voter was away, and is back; a node that does not vote tries to connect to it every second by
+ * now. (2) That voter leads next. (3) It hears of that node nothing within `suspect` + `confirm`, and declares it
+ * crashed. So what is tried rarely is tried at once when the tables say that it is up. */
+void co_peer_retry(struct leat_coordinator *coordinator, const struct leat_node_info *node)
+{
+    if (node->state != LEAT_NODE_UP || node->crashed) return;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
+        if (peer->wanted && strcmp(leat_link_address(peer->link), node->node_address) == 0)
+            leat_link_retry(peer->link);
+    }
+}
+
 void co_peers_want(struct leat_coordinator *coordinator)
 {
     if (!coordinator->links) return;

@@ -87,7 +87,7 @@ struct co_detect {
     struct co_watch leader_watch;
     uint64_t behind; /* what was applied when the leader had applied more; 0: it had not */
     bool lost;
-    uint64_t lost_leader, lost_term;
+    uint64_t lost_leader, lost_term, lost_told_us;
     struct leat_list probes;
     unsigned probe_count;
     struct leat_timer again; /* for probes that rest */
@@ -168,6 +168,7 @@ struct leat_coordinator {
      * means nothing any more. */
     struct co_peer *submitting_to;
     uint64_t submit_number;
+    uint64_t pending_term; /* of the leader that has what is pending */
     struct raft_buffer commands[CO_SUBMIT_COMMANDS_MAX];
     /* Peers. */
     struct leat_links *links;
@@ -273,6 +274,7 @@ leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *
 void co_peers_fini(struct leat_coordinator *coordinator);
 /** Open links to all voters that are known. */
 void co_peers_want(struct leat_coordinator *coordinator);
+void co_peer_retry(struct leat_coordinator *coordinator, const struct leat_node_info *node);
 void co_address_want(struct leat_coordinator *coordinator, const char *address);
 /** Tell all peers, when something of it has changed (or at any rate). */
 void co_state_tell(struct leat_coordinator *coordinator, bool always);

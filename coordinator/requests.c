@@ -408,12 +408,26 @@ static void advance_there(struct leat_coordinator *coordinator)
         return;
     }
     coordinator->submitting_to = leader;
+    coordinator->pending_term = leader->state.term;
     coordinator->submit_number++;
     batch_sent(coordinator, &batch);
 }
 
+/* SUBTLE: what was sent to a leader that stands still, or is cut off, has no answer and no end. (1) Owners that
+ * lose a copy with it want the others told of the new version, and hold their acks until that is applied.
+ * (2) Some 10 ms later another leads. (3) It never hears of that until the request is sent again by the clock
+ * (CO_RESEND_US). So everything unanswered goes to who leads in a later term as soon as that is known. */
+static void pending_follow(struct leat_coordinator *coordinator)
+{
+    if (leat_list_empty(&coordinator->pending) || co_leads(coordinator) || !coordinator->links)
+        return;
+    const struct co_peer *leader = co_peer_leader(coordinator);
+    if (leader && leader->state.term > coordinator->pending_term) co_requests_again(coordinator);
+}
+
 void co_requests_advance(struct leat_coordinator *coordinator)
 {
+    if (coordinator->failed == LEAT_OK) pending_follow(coordinator);
     if (coordinator->failed != LEAT_OK || leat_list_empty(&coordinator->queue)) return;
     if (coordinator->adopting && !leat_list_empty(&coordinator->pending)) return;
     if (co_leads(coordinator))

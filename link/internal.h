@@ -12,6 +12,8 @@ enum {
     LINK_RETRY_US_MIN = 20 * 1000,
     LINK_RETRY_US_MAX = 1000 * 1000,
     LINK_RETRY_DOUBLINGS_MAX = 16,
+    LINK_STALE_US =
+        50 * 1000, /* an attempt of before its peer was there: SYNs are sent again late */
     LINK_COMPLAINT_US = 1000 * 1000, /* strangers are written down at most so often */
 };
 

@@ -168,6 +168,10 @@ void leat_link_cut(struct leat_link *link, leat_err rc, const char *why);
 /** Connect to another address from the next attempt on; a connection that is up stays. */
 leat_err leat_link_readdress(struct leat_link *link, const char *address) LEAT_NODISCARD;
 
+/** What it connects to is said to be there (again): an opened link that waits for its next attempt, or
+ * whose attempt is under way for longer than one should take, tries now. Thread: owner. */
+void leat_link_retry(struct leat_link *link);
+
 bool leat_link_is_up(const struct leat_link *link);
 /** Of the peer; valid while the link is up (cores as the peer says). */
 const struct leat_link_identity *leat_link_peer(const struct leat_link *link);

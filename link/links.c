@@ -270,6 +270,19 @@ leat_err leat_link_readdress(struct leat_link *link, const char *address)
     return LEAT_OK;
 }
 
+void leat_link_retry(struct leat_link *link)
+{
+    uint64_t now_us = leat_links_now(link->links);
+    if (link->accepted || link->gone) return;
+    link->attempts = 0;
+    if (link->state == LINK_WAITING) {
+        link->try_at_us = now_us;
+        leat_links_due(link->links, now_us);
+    } else if (link->state == LINK_CONNECTING && now_us > link->since_us + LINK_STALE_US) {
+        leat_link_cut(link, LEAT_E_TIMEOUT, "it is tried anew: the peer has just come up");
+    }
+}
+
 /* ---- time ---- */
 
 void leat_links_due(struct leat_links *links, uint64_t at_us)

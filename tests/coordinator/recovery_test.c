@@ -223,6 +223,135 @@ static void recovery_after_a_cut_of_one_way_takes_milliseconds(void **state)
     print_message("longest: %llu ms\n", (unsigned long long)longest_us / 1000);
 }
 
+/* ---- one fault soon after another ---- */
+
+static void pause_for(struct rig *rig, unsigned node, uint64_t us)
+{
+    rig->nodes[node].process->paused_until_us = rig->world->now_us + us;
+}
+
+/* Until others know that this incarnation of the victim is gone; how long that takes. */
+static uint64_t until_known_gone(struct model *model, unsigned victim, uint64_t incarnation)
+{
+    struct rig *rig = model->rig;
+    uint64_t begun_us = rig->world->now_us;
+    while (!known_gone(model, victim, incarnation) &&
+           rig->world->now_us < begun_us + 5 * RIG_SECOND)
+        model_run(model, 1000);
+    return rig->world->now_us - begun_us;
+}
+
+/* A node that was away is started, and is in the tables as what it is now. */
+static void back(struct model *model, unsigned node)
+{
+    struct rig *rig = model->rig;
+    uint64_t before = rig->nodes[node].incarnation, begun_us = rig->world->now_us;
+    rig_boot(rig, node);
+    while (rig->nodes[node].incarnation <= before) {
+        assert_in_range(rig->world->now_us - begun_us, 0, 5 * RIG_SECOND);
+        model_run(model, 1000);
+    }
+}
+
+/* Goal: a node that stood still for seconds, and is back, is missed as soon as any other should it stand
+ * still then: what it was silent for as one that was declared crashed is not what it may be silent for. */
+static void recovery_of_one_that_was_away_is_no_slower(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct model *model = served(600 + seed, seed % 2);
+        struct rig *rig = model->rig;
+        unsigned victim = 3 + (unsigned)(seed % 2);
+        pause_for(rig, victim, 1500 * 1000); /* its connections are still there then */
+        model_run(model, 1450 * 1000);
+        rig_run(rig, 150 * 1000); /* it answers before it ends */
+        model_run(model, RIG_SECOND);
+        must_serve(model, 5 * RIG_SECOND);
+        uint64_t incarnation = rig->nodes[victim].incarnation;
+        pause_for(rig, victim, 8 * RIG_SECOND);
+        assert_in_range(until_known_gone(model, victim, incarnation), 0, 280 * 1000);
+        model_destroy(model);
+    }
+}
+
+/* Goal: a leader that hears the one other voter that is left declares the third crashed, however that one is
+ * connected. Method: a voter is away for so long that the others try its address rarely; it is started, and
+ * another one stands still before they have tried again. */
+static void recovery_beside_a_voter_that_just_came_is_no_slower(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct model *model = served(700 + seed, seed % 2);
+        struct rig *rig = model->rig;
+        unsigned leader = (unsigned)rig_leader(rig), away = (leader + 1) % 3;
+        unsigned victim = (leader + 2) % 3;
+        rig_kill(rig, away, SIM_DEATH_KILL);
+        model_run(model, 6 * RIG_SECOND + seed * 50000);
+        back(model, away);
+        assert_int_equal(rig_leader(rig), leader);
+        uint64_t incarnation = rig->nodes[victim].incarnation;
+        pause_for(rig, victim, 8 * RIG_SECOND);
+        assert_in_range(until_known_gone(model, victim, incarnation), 0, 280 * 1000);
+        model_destroy(model);
+    }
+}
+
+/* Goal: a voter that was away, is back, and leads next declares nobody crashed that is there. */
+static void recovery_led_by_one_that_just_came_spares_the_living(void **state)
+{
+    (void)state;
+    unsigned led = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct model *model = served(800 + seed, seed % 2);
+        struct rig *rig = model->rig;
+        unsigned leader = (unsigned)rig_leader(rig), away = (leader + 1 + (unsigned)(seed % 2)) % 3;
+        rig_kill(rig, away, SIM_DEATH_KILL);
+        model_run(model, 6 * RIG_SECOND + seed * 50000);
+        back(model, away);
+        uint64_t incarnations[] = {rig->nodes[3].incarnation, rig->nodes[4].incarnation};
+        pause_for(rig, leader, 8 * RIG_SECOND);
+        model_run(model, RIG_SECOND);
+        must_serve(model, 5 * RIG_SECOND);
+        led += rig_leader(rig) == (int)away;
+        model_run(model, RIG_SECOND);
+        for (unsigned i = 0; i < 2; i++)
+            assert_false(known_gone(model, 3 + i, incarnations[i]));
+        model_destroy(model);
+    }
+    assert_in_range(led, 1, 20);
+}
+
+/* Goal: what was asked of a leader that stands still is asked of the next one when that leads. */
+static void recovery_of_the_leader_takes_requests_along(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        struct model *model = served(900 + seed, seed % 2);
+        struct rig *rig = model->rig;
+        unsigned leader = (unsigned)rig_leader(rig);
+        pause_for(rig, leader, 8 * RIG_SECOND);
+        struct rig_request *asked[RIG_NODES_MAX] = {NULL};
+        for (unsigned i = 0; i < rig->node_count; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "asked%u", i);
+            if (i == leader) continue;
+            asked[i] = rig_create_stream(rig, i, name);
+            rig_ask(asked[i]);
+        }
+        uint64_t begun_us = rig->world->now_us;
+        for (unsigned i = 0; i < rig->node_count; i++) {
+            while (asked[i] && !asked[i]->done && rig->world->now_us < begun_us + 3 * RIG_SECOND)
+                model_run(model, 1000);
+            assert_true(!asked[i] || asked[i]->done);
+            if (!asked[i]) continue;
+            assert_int_equal(asked[i]->request.rc, LEAT_OK);
+            assert_in_range(asked[i]->done_us - asked[i]->asked_us, 0, 280 * 1000);
+            rig_forget(asked[i]);
+        }
+        model_destroy(model);
+    }
+}
+
 /* One of three nodes is left, which votes alone. What it has is decided to be the end of no log before a
  * second node can hold it as well: two of them had it, and one that fails must not take it along. */
 static void recovery_on_one_node_waits_for_a_second(void **state)
@@ -366,6 +495,10 @@ int main(void)
         cmocka_unit_test(recovery_by_a_leader_that_runs_late_takes_a_second),
         cmocka_unit_test(recovery_amid_which_another_stands_still_takes_milliseconds),
         cmocka_unit_test(recovery_after_a_cut_of_one_way_takes_milliseconds),
+        cmocka_unit_test(recovery_of_one_that_was_away_is_no_slower),
+        cmocka_unit_test(recovery_beside_a_voter_that_just_came_is_no_slower),
+        cmocka_unit_test(recovery_led_by_one_that_just_came_spares_the_living),
+        cmocka_unit_test(recovery_of_the_leader_takes_requests_along),
         cmocka_unit_test(recovery_on_one_node_waits_for_a_second),
         cmocka_unit_test(recovery_seeds),
     };
