@@ -120,7 +120,9 @@ static void watch(struct leat_client *client)
         any = any || conn->suspect;
     }
     if (!any) {
+        /* The next silence is another one: it does not wait for what this one had come to. */
         client->ask.count = 0;
+        if (client->ask.at_us > now + ASK_EVERY_US) client->ask.at_us = now + ASK_EVERY_US;
         if (nearest != UINT64_MAX) leat_client_watch_wake(client, nearest);
         return;
     }

@@ -225,6 +225,42 @@ static void client_request_to_a_silent_node_ends_when_others_call_it_dead(void *
     rig_end(rig);
 }
 
+/* Goal: how rarely others are asked after seconds of one silence is forgotten with it: the next one, moments
+ * later, is looked into as quickly as the first. */
+static void client_second_silence_is_asked_about_at_once(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(18);
+    rig->world.other = true;
+    assert_int_equal(look_up(rig, true), LEAT_OK);
+    static const uint8_t body[] = {0x90};
+    struct leat_request request = {.kind = LEAT_KIND_LOCATE,
+                                   .log = {5, 0, 0},
+                                   .control = body,
+                                   .control_bytes = sizeof body,
+                                   .timeout_us = 30000000,
+                                   .on_done = on_request,
+                                   .owner = rig};
+    struct leat_request first = request;
+    first.timeout_us = 4750000; /* moments after one of these questions */
+    rig->done = 0;
+    rig->world.frozen = "fake:1";
+    assert_int_equal(leat_client_send(rig->client, &first), LEAT_OK);
+    uint64_t asked = rig->world.metadatas;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 6000000, done));
+    assert_int_equal(rig->rc, LEAT_E_TIMEOUT);
+    assert_true(rig->world.metadatas > asked + 40); /* a question each second by now */
+    rig->world.frozen = NULL;
+    assert_int_equal(ask_id(rig, 1000000), LEAT_OK);
+    rig->done = 0;
+    rig->world.frozen = "fake:1";
+    rig->world.dead = true;
+    assert_int_equal(leat_client_send(rig->client, &request), LEAT_OK);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 150000, done));
+    assert_int_equal(rig->rc, LEAT_E_CLOSED);
+    rig_end(rig);
+}
+
 /* What any node can answer does not wait for one that is silent. */
 static void client_lookup_at_a_silent_node_is_asked_elsewhere(void **state)
 {
@@ -504,6 +540,7 @@ int main(void)
         cmocka_unit_test(client_repeated_answers_are_taken_once),
         cmocka_unit_test(client_silent_address_tries_the_next),
         cmocka_unit_test(client_request_to_a_silent_node_ends_when_others_call_it_dead),
+        cmocka_unit_test(client_second_silence_is_asked_about_at_once),
         cmocka_unit_test(client_lookup_at_a_silent_node_is_asked_elsewhere),
         cmocka_unit_test(client_request_for_any_node_waits_at_a_silent_one_if_all_are),
         cmocka_unit_test(client_requests_to_an_incarnation_of_old_leave_no_connections),
