@@ -13,7 +13,7 @@ _leatd()
     --*) return ;;
     esac
     COMPREPLY=($(compgen -W '--data --listen --cores --memory --config --log-level --auto-create --offsets-retention
-        --park-after --scrub --kafka --kafka-advertise --node --coordinators --node-listen --advertise --rack --host --replication
+        --park-after --scrub --kafka --kafka-advertise --node --name --coordinators --node-listen --advertise --rack --host --replication
         --recovery --ping-ms --suspect-ms --confirm-ms --help --version' -- "$cur"))
 }
 complete -F _leatd leatd

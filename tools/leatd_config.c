@@ -36,7 +36,7 @@ const char leatd_help[] =
     "  --help, --version\n"
     "\n"
     "A cluster is the same program on several hosts, started in any order:\n"
-    "  --node NAME          of this node, one of its kind (default: the host's name)\n"
+    "  --node NAME, --name NAME  of this node, one of its kind (default: the host's name)\n"
     "  --coordinators LIST  HOST:PORT,... node addresses of those that vote: one, three or five,\n"
     "                       the same list on every node (default: none, a server alone)\n"
     "  --node-listen HOST:PORT  address for other nodes (default: the host of --listen, 7701)\n"
