@@ -127,7 +127,8 @@ static bool line_send(struct produce_run *run, const char *line, size_t bytes, b
                       cli_s(bytes), leat_strerror(code),
                       code == LEAT_E_TOO_LARGE
                           ? " of a batch: 2 MiB, or the stream's --max-batch-bytes"
-                          : "");
+                      : code == LEAT_E_UNKNOWN_LOG ? "; see 'leat stream describe'"
+                                                   : "");
         run->refused = code;
         return false;
     }
