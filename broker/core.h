@@ -602,9 +602,10 @@ struct leat_node {
     _Atomic uint64_t logs_making; /* of streams that are asked for and not here yet */
     uint64_t heap_most_bytes;     /* since it was last trimmed; the store's */
     struct leat_heap_wait heap_wait;
-    _Atomic uint64_t logs_hosted; /* by all cores */
-    _Atomic uint64_t logs_share;  /* how many it would have while another node is away; core 0's */
-    uint64_t heap_room_bytes;     /* for logs and what is stored, beside a whole pool */
+    _Atomic uint64_t room_short_us; /* when an append last waited for room for too long; 0: never */
+    _Atomic uint64_t logs_hosted;   /* by all cores */
+    _Atomic uint64_t logs_share; /* how many it would have while another node is away; core 0's */
+    uint64_t heap_room_bytes;    /* for logs and what is stored, beside a whole pool */
     struct leat_inherited **inherited; /* node.c's */
     size_t inherited_count;
     struct leat_timer name_timer;

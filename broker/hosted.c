@@ -106,14 +106,24 @@ const char *leat_hosted_absent_words(leat_err absent)
 }
 
 /* Somebody has waited for room for so long that it will not come by itself. Shorter waits are those of
- * every log that opens or rolls its head. */
+ * every log that opens or rolls its head.
+ *
+ * SUBTLE: on any core, since all share one pool. (1) One core's logs have 3,700 heads of the 4,096 that there is
+ * room for, and are idle. (2) Another one's logs want heads: those that it has itself are parked each second, and
+ * go to the next of its logs. (3) Nobody waits on the first core, so its heads stay for a minute. */
 static bool room_is_short(const struct leat_core *core)
 {
-    if (leat_list_empty(&core->room_waits)) return false;
-    const struct leat_room_wait *oldest =
-        LEAT_CONTAINER(core->room_waits.next, const struct leat_room_wait, by_time);
-    uint64_t since_us = oldest->deadline_us - LEAT_APPEND_ROOM_US;
-    return leat_core_now(core) >= since_us + LEAT_NODE_PRESSED_US;
+    struct leat_node *node = core->node;
+    const uint64_t now_us = leat_core_now(core);
+    if (!leat_list_empty(&core->room_waits)) {
+        const struct leat_room_wait *oldest =
+            LEAT_CONTAINER(core->room_waits.next, const struct leat_room_wait, by_time);
+        uint64_t since_us = oldest->deadline_us - LEAT_APPEND_ROOM_US;
+        if (now_us >= since_us + LEAT_NODE_PRESSED_US)
+            atomic_store_explicit(&node->room_short_us, now_us, memory_order_relaxed);
+    }
+    uint64_t short_us = atomic_load_explicit(&node->room_short_us, memory_order_relaxed);
+    return short_us != 0 && now_us < short_us + LEAT_NODE_SHORT_US;
 }
 
 static bool hosted_memory_is_full(void *owner, bool spare, uint64_t bytes)

@@ -42,6 +42,7 @@ enum {
      * backups, and are parked after so much of idleness. */
     LEAT_NODE_PRESSED_US = 500 * 1000,
     LEAT_NODE_PARK_PRESSED_US = 1000 * 1000,
+    LEAT_NODE_SHORT_US = 2 * 1000 * 1000, /* every core has looked after its logs by then */
 };
 
 /* Of a cluster; node_address NULL: a server alone. Strings outlive the node. */
