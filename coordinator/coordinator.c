@@ -309,6 +309,11 @@ static leat_err check_voters(const struct leat_coordinator *coordinator, struct 
         for (uint32_t v = 0; v < options->voter_count; v++)
             if (strcmp(address, options->voters[v]) == 0) return LEAT_OK;
     }
+    if (known->n == 1 && strchr(known->servers[0].address, ':') == NULL)
+        return leat_error_set(error, LEAT_E_WRONG_CLUSTER,
+                              "this data directory is of a server alone: name its own address, %s, "
+                              "in --coordinators, or choose another directory",
+                              options->node_address);
     return leat_error_set(
         error, LEAT_E_WRONG_CLUSTER,
         "this data directory is of another cluster, whose coordinators (%s%s) are "

@@ -7,7 +7,7 @@ import shutil
 import signal
 
 from cluster import PATIENT, Cluster, free_ports
-from rig import Failure, WAIT_S, check, check_in, equal, main, until
+from rig import Failure, Server, WAIT_S, check, check_in, equal, main, until
 
 
 def logs(cluster, stream, which=()):
@@ -205,6 +205,37 @@ def test_a_stream_deleted_while_a_node_was_away_leaves_nothing_there():
     equal(cluster.consume('a', which=[3]), ['new'])
     until(lambda: {row['stream'] for row in node.rows()} <= {3}, 'what was deleted is gone from its disk')
     equal(cluster.consume('a'), ['new'])
+
+
+def test_a_directory_of_another_cluster_is_refused_by_name():
+    """One that votes there, one that does not, and that of a server alone. Nothing in it is touched, and nobody notices."""
+    foreign = Cluster(nodes=2, voters=1, memory='256M').start()
+    foreign.leat('stream', 'create', 's', '--streamlets', 2, '--logs', 1, '--copies', 2, '--durability', 'disk')
+    foreign.produce('s', ['kept'])
+    for node in foreign.nodes:
+        node.stop()
+    alone = Server('--memory', '256M').start()
+    alone.produce('s', ['kept'])
+    alone.stop()
+    cluster = Cluster(memory='256M').start()
+    port, node_port = free_ports(2)
+    other = {'node': 'n9', 'listen': f'127.0.0.1:{port}', 'node-listen': f'127.0.0.1:{node_port}'}
+    code, text = cluster.node(0, **other, data=foreign.nodes[0].data).start_refused()
+    equal(code, 3)
+    check_in(f'this data directory is of another cluster, whose coordinators ({foreign.voters}) are not in --coordinators', text)
+    # Whoever does not vote may have been told of no voters yet: it is the others who refuse it.
+    member = cluster.node(0, **other, data=foreign.nodes[1].data)
+    member.launch()
+    member.diary_wait('node n9 is of another cluster than node')
+    member.process.kill()
+    member.wait()
+    code, text = cluster.node(0, **other, data=alone.data).start_refused()
+    equal(code, 3)
+    check_in(f'this data directory is of a server alone: name its own address, 127.0.0.1:{node_port}, in --coordinators', text)
+    equal([n['name'] for n in cluster.status()['nodes']], ['n0', 'n1', 'n2'])
+    foreign.start()
+    equal(foreign.consume('s'), ['kept'])
+    equal(alone.start().leat('consume', 's', '--until-end').stdout, 'kept\n')
 
 
 def test_a_copy_of_a_directory_is_refused_under_another_name():
