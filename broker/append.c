@@ -197,6 +197,7 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
     struct leat_hosted *hosted = leat_hosted_find(core, request->ref);
     if (hosted == NULL || hosted->going) /* going: stopped, deleted, or being made anew */
         rc = leat_hosted_absent(core, request->ref);
+    if (rc == LEAT_E_NO_MEMORY) leat_error_set(&error, rc, "%s", leat_hosted_absent_words(rc));
 
     while (rc == LEAT_OK && request->begun < request->batch_count) {
         struct leat_append_part *part = request->last;

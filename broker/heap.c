@@ -51,6 +51,17 @@ bool leat_node_heap_is_full(const struct leat_node *node, bool spare, uint64_t b
                              usage.arenas_grown);
 }
 
+uint64_t leat_node_heap_most(const struct leat_node *node)
+{
+    struct leat_store_usage usage;
+    leat_store_usage(node->store, &usage);
+    uint64_t stays = LEAT_ARENA_STEP_BYTES;
+    if (usage.memory_kept && usage.memory_grown > stays) stays = usage.memory_grown;
+    uint64_t most = node->heap_room_bytes + node->pool_bytes - stays;
+    uint64_t kept = LEAT_HEAP_SPARE_BYTES + LEAT_HEAP_SLAB_BYTES;
+    return most > kept ? most - kept : 0;
+}
+
 /* Once a second, on one core. */
 static void full_tell(struct leat_core *core)
 {
@@ -131,10 +142,17 @@ bool leat_node_heap_admits(struct leat_node *node, uint64_t now_us)
     struct leat_store_usage usage;
     leat_store_usage(node->store, &usage);
     uint64_t over = beyond_room(node, heap_bytes(node) + LEAT_LOG_HEAP_BYTES);
-    enum leat_heap_answer answer =
-        leat_heap_look(over, node->pool_bytes, usage.memory_grown, usage.memory_kept);
-    return answer != LEAT_HEAP_WAITS ||
-           leat_heap_waited(&node->heap_wait, usage.memory_grown, now_us);
+    if (leat_heap_look(over, node->pool_bytes, usage.memory_grown, usage.memory_kept) ==
+        LEAT_HEAP_FITS)
+        return true;
+    (void)leat_heap_waited(&node->heap_wait, usage.memory_grown, now_us);
+    return false;
+}
+
+bool leat_node_heap_refuses(const struct leat_node *node, uint64_t now_us)
+{
+    uint64_t since_us = atomic_load_explicit(&node->heap_wait.since_us, memory_order_relaxed);
+    return leat_heap_waits(&node->heap_wait, now_us) && now_us >= since_us + LEAT_HEAP_WAIT_US;
 }
 
 uint64_t leat_node_pool_less(void *owner)

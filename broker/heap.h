@@ -11,7 +11,8 @@ struct leat_core;
 struct leat_node;
 
 enum {
-    /* A log waits so long for a step of the pool, since one was last given back; then it is made all the same. */
+    /* A log waits so long for memory, since a step of the pool was last given back; then whoever asks for it is told
+     * so by name. It is made when there is room. */
     LEAT_HEAP_WAIT_US = 10 * 1000 * 1000,
     LEAT_HEAP_WANTED_US = 3 * 1000 * 1000, /* a log that waits asks more often than that */
     /* Kept for segments that free others and for consumer sets, and since many logs may ask at a time. */
@@ -41,7 +42,7 @@ struct leat_heap_wait {
     _Atomic uint64_t since_us;    /* when the first did, or when a step last went */
     _Atomic uint64_t grown_bytes; /* what the pool held then */
 };
-/** A log found no room, while the pool holds grown_bytes: it asks again, until this returns true. */
+/** A log found no room, while the pool holds grown_bytes; it asks again. true: it has waited for LEAT_HEAP_WAIT_US. */
 bool leat_heap_waited(struct leat_heap_wait *wait, uint64_t grown_bytes, uint64_t now_us);
 /** Does one wait? */
 bool leat_heap_waits(const struct leat_heap_wait *wait, uint64_t now_us);
@@ -51,6 +52,11 @@ uint64_t leat_node_heap_over(const struct leat_node *node);
 /** May one log more be made here now? false: the pool was asked for a step, ask again. Only for a log that is new:
  * one with records behind it is made at once. Thread: any core. */
 bool leat_node_heap_admits(struct leat_node *node, uint64_t now_us);
+/** Have logs waited for that for LEAT_HEAP_WAIT_US? Then requests for them are refused by name. Thread: any core. */
+bool leat_node_heap_refuses(const struct leat_node *node, uint64_t now_us);
+/** So much the heap may take for streams that are made now: the pool keeps what it can't give back, and what is kept
+ * for segments that free others stays. Thread: any. */
+uint64_t leat_node_heap_most(const struct leat_node *node);
 /** Is there no memory for what one stored segment more takes, though the pool gave back all but one step? copies: what
  * the memory for replicas has taken of full_bytes. */
 bool leat_heap_is_full(uint64_t over, uint64_t full_bytes, uint64_t copies_grown_bytes);

@@ -95,11 +95,17 @@ leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref re
     /* Who got so far was told that it is this node's: it is being made, moved or taken over.
      * Not seen: news of it are on their way over the cores, and the request was faster. */
     const bool comes = stream != NULL || ref.stream > core->stream_seen;
+    if (stream != NULL && stream->logs_missing && !core->stopping &&
+        leat_node_heap_refuses(core->node, leat_core_now(core)))
+        return LEAT_E_NO_MEMORY;
     return core->stopping || comes ? LEAT_E_STARTING : LEAT_E_UNKNOWN_STREAM;
 }
 
 const char *leat_hosted_absent_words(leat_err absent)
 {
+    if (absent == LEAT_E_NO_MEMORY)
+        return "the memory budget has no room for another log: delete streams, shorten their "
+               "retention, or give the server a larger --memory";
     return absent == LEAT_E_STARTING ? "the log is not ready here: it is being made, moved or "
                                        "taken over, or the server stops; try again"
                                      : "the stream was deleted meanwhile";

@@ -47,7 +47,8 @@ static uint64_t share_of(const struct leat_core *core, uint64_t logs)
     return leat_heap_share(logs, nodes);
 }
 
-/* Would so many logs more leave a node a step of its pool for segments? With one node fewer than there are.
+/* Would so many logs more leave a node a step of its pool for segments, and themselves what their first segments
+ * take? With one node fewer than there are.
  * SUBTLE: those that are being made count, of which no core knows yet. (1) A client names a thousand streams that
  * are not there, or a thousand clients do. (2) There is room for one. (3) Each is asked for before any is there. */
 static leat_err memory_allowed(const struct leat_core *core, uint64_t more,
@@ -58,7 +59,7 @@ static leat_err memory_allowed(const struct leat_core *core, uint64_t more,
     uint64_t making = atomic_load_explicit(&node->logs_making, memory_order_relaxed);
     uint64_t takes = share_of(core, core->logs_known + more) * LEAT_LOG_HEAP_BYTES;
     uint64_t with = share_of(core, core->logs_known + making + more) * LEAT_LOG_HEAP_BYTES;
-    uint64_t room = node->heap_room_bytes + node->pool_bytes - LEAT_ARENA_STEP_BYTES;
+    uint64_t room = leat_node_heap_most(node);
     /* What is stored takes memory as well, and is counted where it is. */
     uint64_t other = node->options.heap_bytes(node->options.heap_ctx);
     uint64_t own = share_of(core, core->logs_known) * LEAT_LOG_HEAP_BYTES;

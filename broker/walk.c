@@ -188,7 +188,9 @@ static void logs_make(struct leat_core *core, struct leat_stream *stream)
                 leat_takeover_ask(core, begun, desc->settings.logs);
                 continue;
             }
-            const bool room = leat_node_heap_admits(core->node, leat_core_now(core));
+            /* Without those of the sets' own stream no set could be read; there are few, and the heap has a spare. */
+            const bool room = strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0 ||
+                              leat_node_heap_admits(core->node, leat_core_now(core));
             leat_err rc = LEAT_E_AGAIN;
             if (room)
                 rc = leat_hosted_create(core, stream, ref, desc->streamlets[s].epoch, NULL, 0,

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "broker/core.h"
 #include "broker/streams.h"
+#include "store/private.h"
 
 enum { NAMES = 3 }; /* a mask of the tables as well */
 
@@ -26,6 +27,7 @@ struct desk {
     struct leat_mail *mail; /* to the coordinator */
     struct leat_mail *news; /* to the core */
     bool done;
+    uint64_t now_us, heap_bytes;
 };
 
 static void desk_send(void *ctx, unsigned to, struct leat_mail *mail)
@@ -39,8 +41,12 @@ static void desk_send(void *ctx, unsigned to, struct leat_mail *mail)
 
 static uint64_t desk_now(void *ctx)
 {
-    (void)ctx;
-    return 1;
+    return ((const struct desk *)ctx)->now_us;
+}
+
+static uint64_t desk_heap(void *ctx)
+{
+    return ((const struct desk *)ctx)->heap_bytes;
 }
 
 static struct desk *desk_new(void)
@@ -48,7 +54,8 @@ static struct desk *desk_new(void)
     struct desk *desk = calloc(1, sizeof *desk);
     assert_non_null(desk);
     desk->post = (struct leat_post){.ctx = desk, .send = desk_send, .self = LEAT_ACTOR_CORE_0};
-    desk->clock.now_us = desk_now;
+    desk->clock = (struct leat_clock){.ctx = desk, .now_us = desk_now};
+    desk->now_us = 1;
     desk->env.post = &desk->post;
     desk->env.clock = &desk->clock;
     desk->node.options.cores = 1;
@@ -200,12 +207,49 @@ static void stream_that_comes_while_its_core_stops_gets_no_log_there(void **stat
     desk_free(desk);
 }
 
+/* Goal: a new log for which the memory budget has no room is not made, however long that lasts; who asks for it is
+ * told so by name after a while; and it is made when there is room. Method: the core has as many logs as it may, so
+ * an attempt is told from none by nothing else than what is said. */
+static void log_that_the_budget_has_no_room_for_is_refused_by_name(void **state)
+{
+    (void)state;
+    const struct leat_log_ref ref = {1, 0, 0};
+    struct desk *desk = desk_new();
+    struct leat_store *store = calloc(1, sizeof *store);
+    assert_non_null(store);
+    atomic_store(&store->usage_grown, 2 * (uint64_t)LEAT_ARENA_STEP_BYTES);
+    desk->node.store = store;
+    desk->node.pool_bytes = 2 * (uint64_t)LEAT_ARENA_STEP_BYTES;
+    desk->node.options.heap_bytes = desk_heap;
+    desk->node.options.heap_ctx = desk;
+    desk->node.incarnation = 7;
+    desk->core.adopted = true;
+    desk->core.hosted_count = LEAT_CORE_LOGS_MAX;
+    desk->heap_bytes = 1; /* beyond its room, which is none */
+    assert_true(tries_to_make(desk, ref.stream, "a"));
+    for (unsigned s = 0; s < 40; s++) {
+        leat_err rc = leat_hosted_absent(&desk->core, ref);
+        bool waited = s * (uint64_t)1000 * 1000 >= LEAT_HEAP_WAIT_US;
+        assert_int_equal(rc, waited ? LEAT_E_NO_MEMORY : LEAT_E_STARTING);
+        if (waited) assert_non_null(strstr(leat_hosted_absent_words(rc), "--memory"));
+        desk->now_us += 1000 * 1000;
+        leat_walk_make_missing(&desk->core);
+    }
+    atomic_store(&store->usage_grown, (uint64_t)LEAT_ARENA_STEP_BYTES); /* a step was given back */
+    desk->now_us += LEAT_HEAP_WANTED_US;
+    leat_walk_make_missing(&desk->core);
+    assert_int_equal(leat_hosted_absent(&desk->core, ref), LEAT_E_STARTING);
+    desk_free(desk);
+    free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seeker_names_that_others_make_meanwhile_are_all_found),
         cmocka_unit_test(seeker_name_that_is_never_found_ends_with_why),
         cmocka_unit_test(stream_that_comes_while_its_core_stops_gets_no_log_there),
+        cmocka_unit_test(log_that_the_budget_has_no_room_for_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

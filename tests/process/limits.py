@@ -336,9 +336,9 @@ def test_appends_that_need_another_segment_are_refused_where_the_heap_is_full():
     refused = server.leat('stream', 'create', 'most', '--streamlets', 32768, '--logs', 1, code=1)
     left = int(re.search(r'leaves (\d+) MiB', refused.stderr).group(1))
     server.leat('stream', 'create', 'many', '--streamlets', (left - 1) * MIB // 7168, '--logs', 1)
-    lines = [f'{i:06} {"x" * 1000}\n' for i in range(200_000)]
+    lines = [f'{i:06} {"x" * 1000}\n' for i in range(60_000)]
     server.leat('produce', 'small', input=lines[0].encode())
-    producer = server.leat_start('produce', 'small', stdin=subprocess.PIPE)
+    producer = server.leat_start('produce', 'small', '--batch-bytes', '8K', stdin=subprocess.PIPE)
     writer = threading.Thread(target=lambda: producer.communicate(''.join(lines[1:]).encode()))
     writer.start()
     server.diary_wait('take all that the memory budget leaves them')

@@ -10,8 +10,8 @@ enum {
     BUDGET_NONE_PER_MILLE = 500,
     BUDGET_WHOLE_PER_MILLE = 500,
     BUDGET_FULL_PER_MILLE = 300, /* of a whole one: no segment more */
-    BUDGET_LOGS_BYTES =
-        4 * 1024 * 1024, /* for streams that are made later, so that none is refused */
+    /* For streams that are made later, so that none is refused; beside what these leave for first segments. */
+    BUDGET_LOGS_BYTES = 1024 * 1024 + LEAT_HEAP_SPARE_BYTES + LEAT_HEAP_SLAB_BYTES,
 };
 
 uint64_t sim_budget_bytes(void *ctx)
@@ -98,7 +98,7 @@ static void change(struct sim_world *world, struct sim_event *event)
     bool whole = sim_rng_chance(&scenario->heap, BUDGET_WHOLE_PER_MILLE);
     scenario->heap_bytes = none ? 0 : whole ? most : sim_rng_below(&scenario->heap, most);
     if (!none && whole && sim_rng_chance(&scenario->heap, BUDGET_FULL_PER_MILLE))
-        scenario->heap_bytes += BUDGET_LOGS_BYTES - BUDGET_LOGS_BYTES / 4;
+        scenario->heap_bytes += BUDGET_LOGS_BYTES - 1024 * 1024;
     sim_fault_struck(world, SIM_FAULT_HEAP);
     sim_trace(world, "heaps take %llu MiB", (unsigned long long)(scenario->heap_bytes >> 20));
     if (scenario->faults_over) return;

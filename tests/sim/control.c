@@ -171,13 +171,14 @@ static bool all_ready(const struct scenario *scenario)
 }
 
 /* As many copies as there are machines are refused while one of them is down, or has been declared crashed
- * and is about to hear of it. */
+ * and is about to hear of it; any stream while the heaps take all that the budget leaves them. */
 static void refused(struct control *control, leat_err rc)
 {
     enum { REFUSED_US_MAX = 5 * 1000 * 1000 };
     struct scenario *scenario = control->client->scenario;
     uint64_t now_us = scenario->world->now_us;
-    if (leat_err_class(rc) != LEAT_CLASS_REJECT || !all_ready(scenario))
+    bool full = rc == LEAT_E_TOO_MANY && scenario->heap_bytes > 0;
+    if (leat_err_class(rc) != LEAT_CLASS_REJECT || !all_ready(scenario) || full)
         control->refused_us = 0;
     else if (control->refused_us == 0)
         control->refused_us = now_us;
