@@ -57,14 +57,18 @@ void co_raft_send(struct leat_coordinator *coordinator, const struct raft_messag
 /* SUBTLE: a voter whose directory was put back to an older state has forgotten what it acknowledged.
  * (1) The leader knows that it has entry 40. (2) It ends at 12, and says so. (3) The leader takes that
  * for an answer of long ago, because what was acknowledged can't be gone, and sends it nothing of what
- * follows, for ever. A voter that is merely behind is sent what it lacks at once. */
+ * follows, for ever. A voter that is merely behind is sent what it lacks at once. What follows an entry that is
+ * not here says nothing (the leader tries that as well), nor what follows one that is not the last: then the
+ * leader has a wrong notion of this voter, whose log is longer. */
 static void forgotten_watch(struct leat_coordinator *coordinator,
                             const struct raft_message *message)
 {
     const struct raft_append_entries *append = &message->append_entries;
     if (message->type != RAFT_APPEND_ENTRIES) return;
     uint64_t last = leat_raft_log_last_index(&coordinator->drive.log);
-    bool lacks = append->n_entries == 0 && append->leader_commit > last;
+    if (append->prev_log_index > last) return;
+    bool lacks =
+        append->n_entries == 0 && append->leader_commit > last && append->prev_log_index == last;
     /* With a full disk, or while a snapshot comes, it may stand still for other reasons. */
     bool waits = coordinator->drive.installing || coordinator->receive.id != 0 ||
                  coordinator->drive.log.full;

@@ -476,6 +476,24 @@ static bool vote_is_late(struct leat_raft_drive *drive, const struct raft_messag
     return message->type == RAFT_REQUEST_VOTE_RESULT && raft_state(&drive->raft) != RAFT_CANDIDATE;
 }
 
+/* SUBTLE: libraft 0.22.1 sends nothing more to a voter that it takes to be behind what that voter has acknowledged:
+ * it counts the entries on their way from there, below zero.
+ *  1. A voter has acknowledged 102. It is started on an older state of its disk, which ends at 12, and says so: the
+ *     next entry for it is 13. It is refused (forgotten_watch()), and its newest state is restored.
+ *  2. It has 12 as well, so it takes the empty append that follows 12, and says only that. For ever: it lacks what
+ *     came after 102, and is refused for an older state that it is not.
+ * What it once acknowledged it has, if it has not forgotten: so the next entry is the one after that. Should it have,
+ * it refuses that one, and is asked for 12 again. */
+static void answer_past_match(struct raft *raft, const struct raft_message *message,
+                              struct raft_append_entries_result *result)
+{
+    raft_index match = 0;
+    if (raft_state(raft) != RAFT_LEADER || result->rejected != 0 ||
+        raft_match_index(raft, message->server_id, &match) != 0)
+        return;
+    if (result->last_log_index < match) result->last_log_index = match;
+}
+
 void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message *message)
 {
     /* raft would forget to free a second snapshot while one is being installed. */
@@ -486,6 +504,8 @@ void leat_raft_drive_receive(struct leat_raft_drive *drive, struct raft_message 
     }
     if (message->type == RAFT_APPEND_ENTRIES)
         append_past_snapshot(&drive->raft, &message->append_entries);
+    if (message->type == RAFT_APPEND_ENTRIES_RESULT)
+        answer_past_match(&drive->raft, message, &message->append_entries_result);
     struct raft_event event = {.type = RAFT_RECEIVE};
     event.receive.message = message;
     (void)leat_raft_drive_step(drive, &event); /* a failure has stopped the drive already */

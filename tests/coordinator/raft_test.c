@@ -353,6 +353,43 @@ static void raft_slower_voter_hears_of_commits_at_once(void **state)
     cluster_free(cluster);
 }
 
+/* Goal: a voter that was started on an older state of its disk, was refused, and is back with its newest one gets
+ * what it lacks. Method: what the older state said to the leader is said for it. */
+static void raft_voter_back_from_an_older_state_is_sent_what_it_lacks(void **state)
+{
+    (void)state;
+    struct cluster *cluster = cluster_new(5);
+    struct voter *leader = cluster_leader_wait(cluster);
+    struct voter *away = &cluster->voters[leader->id % VOTERS];
+    for (uint32_t i = 1; i <= 20; i++)
+        assert_true(submit(leader, i, 8));
+    cluster_run(cluster, 300);
+    raft_index match = 0;
+    assert_int_equal(raft_match_index(&leader->drive.raft, away->id, &match), 0);
+    assert_true(match > 20);
+    voter_kill(away);
+    for (uint32_t i = 21; i <= 30; i++)
+        assert_true(submit(leader, i, 8));
+    cluster_run(cluster, 20);
+    for (uint64_t rejected = match + 1; rejected >= match; rejected--) {
+        struct raft_message message = {.type = RAFT_APPEND_ENTRIES_RESULT,
+                                       .server_id = away->id,
+                                       .server_address = ADDRESSES[away->id - 1]};
+        message.append_entries_result.term = raft_current_term(&leader->drive.raft);
+        message.append_entries_result.rejected = rejected;
+        message.append_entries_result.last_log_index = 5;
+        message.append_entries_result.capacity = UINT16_MAX;
+        leat_raft_drive_receive(&leader->drive, &message);
+    }
+    cluster_run(cluster, 20); /* what the leader sent to that is lost */
+    voter_open(away);
+    cluster_run(cluster, 2000);
+    assert_int_equal(away->numbers.count, leader->numbers.count);
+    assert_true(leat_raft_drive_leads(&leader->drive));
+    cluster_check(cluster);
+    cluster_free(cluster);
+}
+
 static void raft_leader_dies_and_nothing_committed_is_lost(void **state)
 {
     (void)state;
@@ -638,6 +675,7 @@ int main(void)
         cmocka_unit_test(log_that_a_snapshot_replaced_goes_on_after_a_death),
         cmocka_unit_test(raft_three_voters_elect_and_replicate),
         cmocka_unit_test(raft_slower_voter_hears_of_commits_at_once),
+        cmocka_unit_test(raft_voter_back_from_an_older_state_is_sent_what_it_lacks),
         cmocka_unit_test(raft_leader_dies_and_nothing_committed_is_lost),
         cmocka_unit_test(raft_voter_far_behind_installs_a_snapshot),
         cmocka_unit_test(raft_entries_from_inside_a_snapshot_are_taken_behind_it),
