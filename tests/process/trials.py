@@ -4,10 +4,12 @@ a record that was handed over after it. A checker that knows nothing of the clus
 were told reads everything back.
 
   trials.py [--trials N] [--kinds kill,stop,...] [--per-round N] [--seed N] [--transports shm,tcp]
-            [--json FILE] [--limit-ms MS] [--stand-still 30,250 --every-ms 150] [--tell-s S]
+            [--json FILE] [--limit-ms MS] [--stand-still 30,250 --every-ms 150] [--tell-s S] [--calm-s S]
 
 --stand-still: as on a busy machine, nodes stand still for that many ms, one or some, every now and then.
 --tell-s: what the cluster says of itself while nobody acks for so long.
+--calm-s: so long before each trial nothing happens. Nodes forget within some ten seconds how long others were
+silent of late, and are given longer until then: 12 shows what the first fault of a quiet cluster costs.
 
 Kinds:
   kill    kill -9 of a streamlet's owner, started again later
@@ -375,6 +377,7 @@ class Trials:
 
     def trial(self, number, kind):
         self.well_wait('all is well before a trial')
+        time.sleep(self.args.calm_s)
         owners = until(lambda: (o := self.round.owners()) and set(o) <= set(self.names()) and o, 'all have owners')
         victim = self.victim(kind, owners)
         second = self.second(kind, victim)
@@ -525,6 +528,7 @@ def main():
     parser.add_argument('--stand-still', metavar='LEAST,MOST', help='nodes stand still for that many ms, at random')
     parser.add_argument('--every-ms', type=int, default=150, help='how long until the next one does, in the mean')
     parser.add_argument('--tell-s', type=float, help='pauses that are longer are described')
+    parser.add_argument('--calm-s', type=float, default=0, help='so long before each trial nothing happens')
     parser.add_argument('--verbose', action='store_true')
     args = parser.parse_args()
     unknown = set(args.kinds.split(',')) - set(NEAR_KINDS + FAR_KINDS)
