@@ -412,8 +412,31 @@ static void better_choose(struct leat_primary *primary, uint64_t now_us)
     rep_set_settle(copy->set);
 }
 
+/* The last step of a recovery: said when it is done, since nobody waits for it. Copies that came back with their
+ * node are none of that. */
+static void whole_tell(struct leat_primary *primary, uint64_t now_us)
+{
+    const uint64_t recopied_bytes = primary->accounts.recopied_bytes;
+    if (!leat_list_empty(&primary->deficit)) {
+        if (primary->lacks_since_us) return;
+        primary->lacks_since_us = now_us;
+        primary->lacks_bytes = recopied_bytes;
+        return;
+    }
+    if (!primary->lacks_since_us) return;
+    const uint64_t copied = recopied_bytes - primary->lacks_bytes;
+    const uint64_t ms = (now_us - primary->lacks_since_us) / 1000;
+    primary->lacks_since_us = 0;
+    if (copied == 0) return;
+    leat_diary_info(
+        "replication: every closed segment of this core's logs has its copies again: %llu KiB "
+        "were copied, %llu ms after one was missing",
+        (unsigned long long)(copied >> 10), (unsigned long long)ms);
+}
+
 void rep_recopy_step(struct leat_primary *primary, uint64_t now_us)
 {
+    whole_tell(primary, now_us);
     uint64_t rate = primary->options.recopy_bytes_per_second;
     uint64_t earned = (now_us - primary->recopy_us) * (rate / 1000) / 1000;
     if (now_us - primary->recopy_us > 1000 * 1000) earned = rate;

@@ -226,6 +226,8 @@ struct leat_primary {
     struct rep_set *read_set; /* for whom; NULL: for nobody any more */
     bool reading, read_failed;
     uint64_t recopy_bytes, recopy_us; /* allowance */
+    /* Since when closed segments lack copies, and what had been copied then; 0: none does. */
+    uint64_t lacks_since_us, lacks_bytes;
     struct leat_rep_accounts accounts;
     /* better.c */
     uint32_t places; /* counts changes among the nodes, from 1 */

@@ -128,6 +128,7 @@ def test_lost_copies_are_made_again_until_every_log_is_whole():
     cluster.nodes[3].kill()
     until(lambda: {n['name']: n['state'] for n in cluster.status(which=[0, 1, 2])['nodes']}['n3'] == 'down', 'missed')
     until(lambda: fully_replicated(cluster, [0, 1, 2]), 'every log is fully replicated')
+    until(lambda: any('has its copies again' in node.diary() for node in cluster.nodes[:3]), 'an owner says so')
     equal(sorted(cluster.consume('s', which=[0, 1, 2])), lines)
 
 
