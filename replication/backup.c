@@ -277,6 +277,17 @@ void leat_backup_on_damaged(struct leat_backup *backup, struct leat_segment *seg
                     (unsigned long long)seg->id.v);
 }
 
+/* SUBTLE: whoever owns the log now does not know what is under way to this replica.
+ *  1. X writes all that segment 4 has to a new copy of it, on B. That is slow, and nothing waits for it.
+ *  2. The log moves to B, which has all of it in another replica: this one is one too many.
+ *  3. Its place serves X's next segment of another log, and there X's write of before lands.
+ * So the place comes back with X's arena only. */
+void backup_drop_for_another(struct replica *rep)
+{
+    rep->leave |= backup_is_written(rep);
+    backup_drop(rep);
+}
+
 void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
                           struct leat_epoch epoch, const struct leat_segment_range *unsure)
 {
@@ -285,7 +296,7 @@ void leat_backup_drop_log(struct leat_backup *backup, struct leat_log_ref log,
         struct replica *rep = LEAT_CONTAINER(it, struct replica, by_log);
         if (!rep->seg || !leat_log_ref_equal(rep->seg->log, log)) continue;
         if (leat_segment_range_has(unsure, rep->seg->id.v)) continue;
-        if (rep->word.v <= epoch.v) backup_drop(rep);
+        if (rep->word.v <= epoch.v) backup_drop_for_another(rep);
     }
 }
 

@@ -378,13 +378,6 @@ static bool is_over(const struct replica *rep, uint64_t now_us)
            backup_stream_is_gone(rep->backup, rep->seg->log.stream);
 }
 
-/* An owner that has heard so little may still write there: the place serves nobody else. */
-static void over_drop(struct replica *rep)
-{
-    rep->leave |= backup_is_written(rep);
-    backup_drop(rep);
-}
-
 static bool is_asked_about(const struct replica *rep, bool all, uint64_t now_us)
 {
     if (!rep->seg || rep->busy || rep->drop_wanted) return false;
@@ -412,7 +405,8 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
     leat_msg_writer_init(&body, backup->answer + head_bytes, BACKUP_ROWS_MAX * REP_ROW_BYTES_MAX);
     for (; at < backup->slot_count && count < BACKUP_ROWS_MAX; at++) {
         struct replica *rep = backup->slots[at];
-        if (rep && is_over(rep, now_us)) over_drop(rep);
+        if (rep && is_over(rep, now_us))
+            backup_drop_for_another(rep); /* an owner that has heard so little may write on */
         if (!rep || !is_asked_about(rep, all, now_us)) continue;
         const struct leat_segment *seg = rep->seg;
         struct rep_row row = {.handle = rep->handle,
@@ -444,7 +438,8 @@ static void audit(struct leat_backup *backup, const struct leat_frame *frame,
  *  2. X hears of the move later than the others. In its tables B's copy is one too many.
  *  3. B drops it. Y has the segment alone, and does not know; its disk is lost.
  * The other way round, X's word first, Y is told here that B has nothing. */
-static leat_err settle_one(struct leat_backup *backup, const struct rep_pair *pair)
+static leat_err settle_one(struct leat_backup *backup, const struct backup_writer *writer,
+                           const struct rep_pair *pair)
 {
     struct replica *rep = backup_find(backup, pair->handle);
     unsigned word = pair->value % REP_SETTLE_WORDS;
@@ -455,7 +450,10 @@ static leat_err settle_one(struct leat_backup *backup, const struct rep_pair *pa
     if (rep->adopting) return LEAT_E_AGAIN; /* it is about to be another: leat_backup_adopt() */
     rep->leave |= word == REP_SETTLE_LEAVE;
     if (word != REP_SETTLE_KEEP) {
-        backup_drop(rep);
+        if (rep->writer == writer)
+            backup_drop(rep);
+        else
+            backup_drop_for_another(rep);
         return LEAT_OK;
     }
     rep->word.v = (uint32_t)owner;
@@ -464,8 +462,8 @@ static leat_err settle_one(struct leat_backup *backup, const struct rep_pair *pa
 }
 
 /* Owners are asked before anything is dropped; they answer here. */
-static void settle(struct leat_backup *backup, const struct leat_frame *frame,
-                   const struct leat_link_ticket *ticket)
+static void settle(struct leat_backup *backup, const struct backup_writer *writer,
+                   const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
     struct rep_pair pairs[LEAT_REP_BATCH_MAX];
     uint8_t body[LEAT_REP_BATCH_MAX * REP_PAIR_BYTES_MAX + 8];
@@ -476,7 +474,7 @@ static void settle(struct leat_backup *backup, const struct leat_frame *frame,
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        leat_err code = settle_one(backup, &pairs[i]);
+        leat_err code = settle_one(backup, writer, &pairs[i]);
         if (code) pairs[refused++] = (struct rep_pair){pairs[i].handle, (uint64_t)code};
     }
     uint32_t bytes = rep_pairs_encode(pairs, refused, body, sizeof body);
@@ -520,7 +518,7 @@ static void handle(struct leat_backup *backup, const struct leat_link_identity *
         audit(backup, frame, ticket);
         break;
     case LEAT_REP_SETTLE:
-        settle(backup, frame, ticket);
+        settle(backup, writer, frame, ticket);
         break;
     default:
         about_one(backup, writer, frame->kind, frame, ticket);

@@ -42,19 +42,32 @@ static struct rep_copy *copy_on(const struct world *world, unsigned node)
     return NULL;
 }
 
-/* An owner says that. Its answer goes nowhere. */
-static void say(struct world *world, unsigned node, uint64_t handle, enum rep_settle word,
-                uint64_t epoch)
+static void request_of(struct world *world, unsigned node, const struct leat_link_identity *who,
+                       const struct leat_frame *frame)
+{
+    struct leat_link_ticket ticket = {.connection = UINT64_MAX, .kind = frame->kind};
+    leat_backup_request(world->nodes[node].backup, who, frame, &ticket);
+    world_run(world, 200 * 1000);
+}
+
+/* `who` says that. Its answer goes nowhere. */
+static void say_of(struct world *world, unsigned node, const struct leat_link_identity *who,
+                   uint64_t handle, enum rep_settle word, uint64_t epoch)
 {
     struct rep_pair pair = {handle, word + REP_SETTLE_WORDS * epoch};
     uint8_t control[64];
     struct leat_frame frame = {.kind = LEAT_REP_SETTLE, .control = control};
     frame.control_bytes = rep_pairs_encode(&pair, 1, control, sizeof control);
+    request_of(world, node, who, &frame);
+}
+
+/* The owner of all logs says that. */
+static void say(struct world *world, unsigned node, uint64_t handle, enum rep_settle word,
+                uint64_t epoch)
+{
     struct leat_link_identity who = {
         .node = "n0", .incarnation = world->nodes[0].incarnation, .cores = 1};
-    struct leat_link_ticket ticket = {.connection = UINT64_MAX, .kind = LEAT_REP_SETTLE};
-    leat_backup_request(world->nodes[node].backup, &who, &frame, &ticket);
-    world_run(world, 200 * 1000);
+    say_of(world, node, &who, handle, word, epoch);
 }
 
 /* Goal: what a later owner counts on is not dropped for an earlier one, whose word comes late. */
@@ -425,6 +438,46 @@ static void deletion_that_an_owner_has_not_heard_of_frees_no_place(void **state)
     world_free(world);
 }
 
+/* Goal: nor does the word of another owner free it, whose log it is now: not of the node where the copy lies, nor of
+ * any other. The writer's own word does. */
+static void word_of_another_than_its_writer_frees_no_place(void **state)
+{
+    (void)state;
+    enum { HERE, ELSEWHERE, ITS_WRITER, WAYS };
+    const struct leat_segment_range none = {0, 0};
+    const struct leat_link_identity other = {.node = "n7", .incarnation = 777, .cores = 1};
+    const struct leat_frame attach = {.kind = LEAT_REP_ATTACH};
+    for (int way = HERE; way < WAYS; way++) {
+        struct world *world = world_new(41, 2, 2, 2, LEAT_DURABILITY_MEMORY, 0);
+        append_some(world, 0, 10);
+        append_some(world, 1, 10);
+        world_run(world, 1000 * 1000);
+        const struct replica *rep = open_copy(world, 1, 0);
+        assert_non_null(rep);
+        uint64_t handle = rep->handle;
+        const uint8_t *place = rep->seg->buffer;
+        uint32_t bytes = rep->seg->capacity;
+        if (way == HERE) {
+            leat_backup_drop_log(world->nodes[1].backup, world->logs[0].ref,
+                                 (struct leat_epoch){WORLD_EPOCH + 1}, &none);
+        } else if (way == ELSEWHERE) {
+            request_of(world, 1, &other, &attach);
+            say_of(world, 1, &other, handle, REP_SETTLE_DROP, WORLD_EPOCH + 1);
+        } else {
+            say(world, 1, handle, REP_SETTLE_DROP, WORLD_EPOCH + 1);
+        }
+        world_run(world, 200 * 1000);
+        assert_null(backup_find(world->nodes[1].backup, handle));
+        bool again = false;
+        for (unsigned i = 0; i < 300; i++) {
+            append_some(world, 1, 1);
+            again = again || lies_within(world, 1, 1, place, bytes);
+        }
+        assert_int_equal(again, way == ITS_WRITER);
+        world_free(world);
+    }
+}
+
 static void on_fenced(void *arg)
 {
     *(bool *)arg = true;
@@ -462,6 +515,7 @@ int main(void)
         cmocka_unit_test(segment_that_comes_when_its_stream_has_gone_goes),
         cmocka_unit_test(replica_that_missed_its_deletion_goes),
         cmocka_unit_test(deletion_that_an_owner_has_not_heard_of_frees_no_place),
+        cmocka_unit_test(word_of_another_than_its_writer_frees_no_place),
         cmocka_unit_test(open_copy_of_a_deleted_stream_goes_with_its_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
