@@ -34,8 +34,9 @@ struct log_model {
     uint64_t trim_high;    /* ... and what is before this may have been */
     uint32_t trims_to_end; /* requests without an answer to give up all, whatever that may be */
     bool trim_asked;
-    bool at_risk; /* a power cut may have taken unflushed data of level memory */
-    bool excused; /* ... and the log said so: gaps are allowed */
+    bool at_risk;   /* a power cut may have taken unflushed data of level memory */
+    bool excused;   /* ... and the log said so: gaps are allowed */
+    bool giving_up; /* an operator was asked to, and has no answer yet: it may have happened */
     uint64_t committed[CHECK_SETS_MAX], high[CHECK_SETS_MAX];
     uint32_t generation[CHECK_SETS_MAX], member[CHECK_SETS_MAX]; /* who read it last */
 };
@@ -381,7 +382,8 @@ bool check_stream_trims(const struct check *check, uint32_t stream)
 static bool gap_allowed(const struct check *check, struct leat_log_ref ref,
                         const struct log_model *log, uint64_t to)
 {
-    return check->streams[ref.stream].trims || log->excused || may_be_trimmed(log, to - 1);
+    return check->streams[ref.stream].trims || log->excused || (log->giving_up && log->at_risk) ||
+           may_be_trimmed(log, to - 1);
 }
 
 static void position_check(struct check *check, struct check_reader *reader,
@@ -529,6 +531,11 @@ void check_waiting(struct check *check, struct leat_log_ref ref, const char *why
                   ref.stream, ref.streamlet, ref.log, why);
     log->excused = true;
     log->waits++;
+}
+
+void check_giving_up(struct check *check, struct leat_log_ref ref, bool asked)
+{
+    log_of(check, ref)->giving_up = asked;
 }
 
 uint64_t check_end_at_cut(struct check *check, struct leat_log_ref ref)

@@ -108,6 +108,9 @@ void check_waiting(struct check *check, struct leat_log_ref log, const char *why
 /** Data of the log may be missing for a cause of the test's own (an operator accepted loss). */
 void check_jumped(struct check *check, struct leat_log_ref log, uint64_t end_at_cut,
                   uint64_t next_offset);
+/** An operator has asked for a log's loss to be accepted, or has been answered. In between it may have been:
+ * a reader can be told of the jump before the operator is. */
+void check_giving_up(struct check *check, struct leat_log_ref log, bool asked);
 /** One past the highest offset known when the power was last cut. Taken when the operator asks: the
  * answer may come after a later cut. */
 uint64_t check_end_at_cut(struct check *check, struct leat_log_ref log);

@@ -322,6 +322,23 @@ static void memory_log_that_waits_after_power_cut_is_accepted(void **state)
     expect(check, NULL);
 }
 
+/* A reader may be told of the jump while the operator who asked for it waits for the answer: not without such a
+ * request, nor where nothing can have been lost. */
+static void jump_before_its_answer_is_accepted(void **state)
+{
+    (void)state;
+    for (int turn = 0; turn < 4; turn++) {
+        struct check *check = history();
+        bool cut = turn != 2, asked = turn != 3;
+        ack(check, memory_log, 0, 8);
+        if (cut) check_power_cut(check);
+        check_giving_up(check, memory_log, asked);
+        if (turn == 1) check_giving_up(check, memory_log, false); /* refused */
+        see(check, &reader, memory_log, 4, 8);
+        expect(check, turn == 0 ? NULL : "A6 poll-skip");
+    }
+}
+
 /* What an auditor found after the loss was accepted stays, but for what goes with the power, or by request. */
 static void what_an_accepted_loss_left_stays(void **state)
 {
@@ -591,6 +608,7 @@ int main(void)
         cmocka_unit_test(audit_is_done_when_what_was_read_is_there),
         cmocka_unit_test(hole_in_the_final_pass_is_poll_skip),
         cmocka_unit_test(memory_log_that_waits_after_power_cut_is_accepted),
+        cmocka_unit_test(jump_before_its_answer_is_accepted),
         cmocka_unit_test(what_an_accepted_loss_left_stays),
         cmocka_unit_test(record_that_is_seen_late_and_lost_may_come_again),
         cmocka_unit_test(resend_after_what_was_lost_is_in_order),

@@ -137,6 +137,7 @@ static void recover_send(struct control *control)
     leat_msg_write_u64(&writer, control->log.log);
     leat_msg_write_bool(&writer, true);
     control->end_at_cut = check_end_at_cut(control->client->scenario->check, control->log);
+    check_giving_up(control->client->scenario->check, control->log, true);
     struct leat_log_ref log = control->log;
     log.stream = control->client->scenario->streams[control->log.stream].id;
     send(control, LEAT_KIND_LOG_RECOVER, &writer, in_cluster(control) ? &log : NULL);
@@ -327,6 +328,7 @@ static void recover_done(struct control *control, leat_err rc, const struct leat
 {
     struct scenario *scenario = control->client->scenario;
     sim_trace(scenario->world, "recover: %s %s", leat_err_name(rc), error ? error->text : "");
+    check_giving_up(scenario->check, control->log, false);
     if (rc == LEAT_OK) {
         struct leat_msg_reader reader;
         leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
