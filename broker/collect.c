@@ -175,6 +175,7 @@ static void collect_see(void *arg, const struct leat_replica_info *info)
         .ragged = info->mark && info->ragged,
         .durable = info->durable,
         .holds_tail = holds,
+        .tentative = info->tentative,
     };
 }
 
@@ -477,6 +478,7 @@ static void pulling_step(struct pulling *it)
                                                 .extent = pull->extent,
                                                 .next_offset = pull->next_offset,
                                                 .version = pull->version,
+                                                .tentative = true,
                                                 .on_done = pulling_on_pulled,
                                                 .owner = it};
     sources_fill(it);

@@ -15,7 +15,8 @@
  *   answer [text of the first failure, [code...]] */
 
 enum {
-    ROW_FIELDS = 18,
+    ROW_FIELDS = 19,
+    ROW_FIELDS_RAGGED = 18,
     ROW_FIELDS_MIN = 17, /* before copies could be ragged */
     ROW_BYTES_MAX = 128,
     PULL_FIELDS = 11,
@@ -44,6 +45,7 @@ static void row_write(struct leat_msg_writer *writer, const struct leat_replica_
     leat_msg_write_bool(writer, row->durable);
     leat_msg_write_bool(writer, row->holds_tail);
     leat_msg_write_bool(writer, row->ragged);
+    leat_msg_write_bool(writer, row->tentative);
 }
 
 static void row_read(struct leat_msg_reader *reader, struct leat_replica_row *row)
@@ -65,7 +67,8 @@ static void row_read(struct leat_msg_reader *reader, struct leat_replica_row *ro
     row->only_start = leat_msg_read_bool(reader);
     row->durable = leat_msg_read_bool(reader);
     row->holds_tail = leat_msg_read_bool(reader);
-    row->ragged = fields >= ROW_FIELDS && leat_msg_read_bool(reader);
+    row->ragged = fields >= ROW_FIELDS_RAGGED && leat_msg_read_bool(reader);
+    row->tentative = fields >= ROW_FIELDS && leat_msg_read_bool(reader);
     if (fields < ROW_FIELDS_MIN || kind < LEAT_REPLICA_MARK || kind > LEAT_REPLICA_LOST)
         reader->failed = true;
     else if (fields > ROW_FIELDS)

@@ -156,6 +156,8 @@ struct leat_replica_row {
     /* The log's record is a tail of this segment, and the replica begins with exactly those bytes,
      * whatever follows (looked for and checked, not guessed). */
     bool holds_tail;
+    bool
+        tentative; /* CLOSED: made for an attempt of recovery, and no owner has counted on it since */
 };
 struct leat_crashed_node {
     char name[LEAT_NODE_NAME_BYTES_MAX + 1];

@@ -21,12 +21,13 @@ bool co_recovery_all_heard(const struct leat_coordinator *coordinator, uint64_t 
     return true;
 }
 
-/* Prefixes of one writer's bytes are all right; what another epoch left open may be what nobody was
- * ever promised, at offsets that were given to others since. */
+/* Prefixes of one writer's bytes are all right; what another epoch left open, or an attempt to end it cut, may be what
+ * nobody was ever promised, at offsets that were given to others since. */
 static bool may_be_left(const struct co_recover_log *log, const struct leat_replica_row *row)
 {
-    if (row->kind == LEAT_REPLICA_CLOSED) return row->extent.bytes > 0;
-    return row->kind == LEAT_REPLICA_MARK && row->epoch.v == log->seen.stamp_epoch.v;
+    const bool sure = row->kind == LEAT_REPLICA_CLOSED && !row->tentative;
+    if (row->kind == LEAT_REPLICA_LOST || row->extent.bytes == 0) return false;
+    return sure || row->epoch.v == log->seen.stamp_epoch.v;
 }
 
 static bool is_better(const struct leat_replica_row *row, const struct leat_replica_row *best)

@@ -346,6 +346,7 @@ static void info_of(const struct replica *rep, bool scan, struct leat_replica_in
         .state = seg->state,
         .incomplete = seg->incomplete,
         .settled = rep->settled,
+        .tentative = seg->tentative,
         .damaged = rep->damaged,
         .extent = seg->extent,
         .base_offset = seg->base_offset,

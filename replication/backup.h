@@ -182,6 +182,8 @@ void backup_store(struct backup_request *request, enum leat_keep_kind kind,
 void backup_drop(struct replica *rep);
 /* On the word of another than its writer, who may not have stopped writing to it. */
 void backup_drop_for_another(struct replica *rep);
+/* An owner counts on it. */
+void backup_confirm(struct replica *rep);
 /** May whoever opened it still write into it? */
 bool backup_is_written(const struct replica *rep);
 /** Something that was under way has ended. */

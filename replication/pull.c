@@ -284,8 +284,10 @@ static void on_pull_closed(struct leat_keep *keep)
         pull_end(pull, rc);
         return;
     }
-    request->keep = (struct leat_keep){
-        .version = rep->seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = rep->seg->writer};
+    request->keep = (struct leat_keep){.version = rep->seg->version,
+                                       .role = LEAT_SEGMENT_REPLICA,
+                                       .writer = rep->seg->writer,
+                                       .tentative = pull->tentative};
     backup_store(request, LEAT_KEEP_STAMP, on_pull_whole);
 }
 
@@ -522,8 +524,10 @@ leat_err leat_backup_flush(struct leat_backup *backup, struct leat_log_ref log,
         return LEAT_OK;
     }
     /* Nothing is to be done: a row that stays as it is makes the answer come later. */
-    request->keep = (struct leat_keep){
-        .version = seg->version, .role = LEAT_SEGMENT_REPLICA, .writer = seg->writer};
+    request->keep = (struct leat_keep){.version = seg->version,
+                                       .role = LEAT_SEGMENT_REPLICA,
+                                       .writer = seg->writer,
+                                       .tentative = seg->tentative};
     backup_store(request, LEAT_KEEP_STAMP, on_flushed);
     return LEAT_OK;
 }

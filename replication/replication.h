@@ -283,6 +283,9 @@ struct leat_backup_pull {
     unsigned nodes[LEAT_REP_NODES_MAX]; /* numbers; asked in this order */
     unsigned node_count;
     bool whole; /* only of one that is not known to go on behind it */
+    /* It ends where an attempt of recovery would cut the log: it counts as a copy of that, but not as what is left of
+     * a log before an owner has counted on it. */
+    bool tentative;
     /* NULL: a replica is made of it. Else only the bytes are wanted: as many as the extent says, here. */
     uint8_t *into;
     void (*on_done)(struct leat_backup_pull *pull, leat_err rc);
@@ -355,6 +358,7 @@ struct leat_replica_info {
     uint32_t version;
     enum leat_segment_state state;
     bool incomplete, settled, damaged;
+    bool tentative;            /* CLOSED: see leat_segment.tentative */
     bool ragged;               /* PARKED: see leat_segment.ragged */
     bool mark;                 /* whole, started, not closed; extent is what the scan or the parking
                                   record says. Marks of a live writer may grow while being looked at */

@@ -58,6 +58,7 @@ void leat_memory_reserve(struct leat_store *store, struct leat_keep *keep)
     seg->role = keep->role;
     seg->writer = keep->writer;
     seg->incomplete = keep->incomplete;
+    seg->tentative = keep->tentative;
     seg->capacity = capacity;
     seg->file = held->slot.file->file;
     seg->file_number = held->slot.file->number;

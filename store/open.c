@@ -18,6 +18,7 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->role = row->flags & LEAT_ROW_REPLICA ? LEAT_SEGMENT_REPLICA : LEAT_SEGMENT_OWN;
     seg->writer = row->writer;
     seg->incomplete = row->flags & LEAT_ROW_INCOMPLETE;
+    seg->tentative = row->flags & LEAT_ROW_TENTATIVE;
     seg->ragged = row->flags & LEAT_ROW_RAGGED;
     seg->capacity = row->capacity;
     seg->row = number;

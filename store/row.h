@@ -21,6 +21,7 @@ enum leat_row_flags {
     LEAT_ROW_REPLICA = 4,    /* of another node's log: `writer` wrote it */
     LEAT_ROW_INCOMPLETE = 8, /* a replacement not yet identical: never used */
     LEAT_ROW_RAGGED = 16,    /* PARKED: see leat_segment.ragged */
+    LEAT_ROW_TENTATIVE = 32, /* see leat_segment.tentative */
 };
 
 struct leat_row {

@@ -33,6 +33,7 @@ static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
         seg->role = keep->role;
         seg->writer = keep->writer;
         seg->incomplete = keep->incomplete;
+        seg->tentative = keep->tentative;
     } else {
         sync = false;
     }

@@ -39,7 +39,10 @@ struct leat_segment {
     enum leat_segment_role role;
     uint64_t writer; /* REPLICA: the incarnation that writes it */
     bool incomplete; /* REPLICA: being made whole; found at a start it is dropped */
-    bool damaged;    /* its log has found other bytes than `extent` says: it counts for nothing */
+    /* REPLICA, CLOSED: cut for an attempt of recovery, whose end may never have been the log's. No owner has counted
+     * on it yet. */
+    bool tentative;
+    bool damaged; /* its log has found other bytes than `extent` says: it counts for nothing */
     /* CLOSED: its file was found to have other bytes than `extent` says. They are fetched from
      * another node and written anew (LEAT_KEEP_MEND), or it is copied again; until then nobody is given
      * a copy of it. Owner core. */

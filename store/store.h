@@ -29,9 +29,9 @@ enum leat_keep_kind {
                           bytes in it */
     LEAT_KEEP_DROP, /* seg is trimmed: free its slot and buffer and the descriptor (seg is gone when
                        answered) */
-    LEAT_KEEP_STAMP, /* in: version, writer, role, incomplete. Recorded: durably where the stream's
+    LEAT_KEEP_STAMP, /* in: version, writer, role, incomplete, tentative. Recorded: durably where the stream's
                         acks are durable, and for a parked segment, whose row is all it has */
-    LEAT_KEEP_MOVE,  /* take the bytes into a buffer of the node's own pool (contents as they are
+    LEAT_KEEP_MOVE, /* take the bytes into a buffer of the node's own pool (contents as they are
                         now): whoever writes into the old place is not trusted any more. The old
                         buffer serves nobody again until its arena is retired */
     LEAT_KEEP_MEND, /* in: bytes. What the file has of a CLOSED segment, flushed or unwritten, is not what
@@ -62,7 +62,7 @@ struct leat_keep {
     uint32_t version; /* RESERVE: 0 is 1 */
     enum leat_segment_role role;
     uint64_t writer;
-    bool incomplete;
+    bool incomplete, tentative;
     bool leave; /* DROP: somebody may still write into its buffer, which serves nobody again */
     /* COMMIT */
     uint32_t from_bytes, to_bytes;

@@ -582,6 +582,30 @@ static void decide_best_of_what_is_left(void **state)
     assert_false(co_recovery_best(&recovery, &log, &best));
 }
 
+/* What an attempt cut, and no owner has counted on, is left only of the epoch that the log has: later ones may have
+ * given its offsets to others. */
+static void decide_tentative_copies_of_other_epochs_are_not_left(void **state)
+{
+    (void)state;
+    struct co_recover_log log = {.ref = LOG, .seen = record_opened(3), .row_count = 2};
+    struct co_row rows[2] = {{.row = replica(6, 2, 1, 200, 70)},
+                             {.row = replica(5, 2, 1, 100, 50)}};
+    struct co_recovery recovery = {.rows = rows, .row_count = 2};
+    struct leat_tail_record best;
+    for (int i = 0; i < 2; i++)
+        rows[i].row.kind = LEAT_REPLICA_CLOSED;
+    assert_true(co_recovery_best(&recovery, &log, &best));
+    assert_int_equal(best.segment, 6);
+    rows[0].row.tentative = true;
+    assert_true(co_recovery_best(&recovery, &log, &best));
+    assert_int_equal(best.segment, 5);
+    rows[1].row.tentative = true;
+    assert_false(co_recovery_best(&recovery, &log, &best));
+    rows[0].row.epoch.v = 3;
+    assert_true(co_recovery_best(&recovery, &log, &best));
+    assert_int_equal(best.segment, 6);
+}
+
 /* ---- names and settings ---- */
 
 static void name_offences_are_named(void **state)
@@ -654,6 +678,7 @@ int main(void)
         cmocka_unit_test(decide_replicas_finds_what_an_operator_left),
         cmocka_unit_test(decide_replicas_tells_of_what_is_lost),
         cmocka_unit_test(decide_best_of_what_is_left),
+        cmocka_unit_test(decide_tentative_copies_of_other_epochs_are_not_left),
         cmocka_unit_test(name_offences_are_named),
         cmocka_unit_test(settings_are_completed_and_bounded),
     };

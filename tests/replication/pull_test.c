@@ -139,6 +139,56 @@ static uint32_t replicas(struct scene *scene)
     return status.replicas;
 }
 
+static const struct replica *pulled_here(struct scene *scene)
+{
+    const struct replica *rep = replica_of(scene->world, scene->to, 1);
+    assert_non_null(rep);
+    assert_int_equal(rep->seg->state, LEAT_SEGMENT_CLOSED);
+    return rep;
+}
+
+static void owner_counts_on(struct scene *scene, uint64_t handle)
+{
+    struct world *world = scene->world;
+    struct rep_pair pair = {handle, REP_SETTLE_KEEP + REP_SETTLE_WORDS * (uint64_t)WORLD_EPOCH};
+    uint8_t control[64];
+    struct leat_frame frame = {.kind = LEAT_REP_SETTLE, .control = control};
+    frame.control_bytes = rep_pairs_encode(&pair, 1, control, sizeof control);
+    struct leat_link_identity who = {
+        .node = "n0", .incarnation = world->nodes[0].incarnation, .cores = 1};
+    struct leat_link_ticket ticket = {.connection = UINT64_MAX, .kind = LEAT_REP_SETTLE};
+    leat_backup_request(world->nodes[scene->to].backup, &who, &frame, &ticket);
+    for (unsigned i = 0; i < 20; i++) /* until the store has done it; before the next audit */
+        world_step(world);
+}
+
+static void node_restarts(struct scene *scene)
+{
+    world_node_kill(scene->world, scene->to, false);
+    world_node_start(scene->world, scene->to);
+}
+
+/* A copy that was cut for an attempt of recovery says so, also after a restart, until an owner counts on it. */
+static void pull_for_an_attempt_is_tentative_until_an_owner_counts_on_it(void **state)
+{
+    (void)state;
+    for (int confirmed = 0; confirmed < 2; confirmed++) {
+        struct scene *scene = scene_new(31);
+        scene->pull.tentative = true;
+        assert_int_equal(pulled(scene, 2), LEAT_OK);
+        assert_true(pulled_here(scene)->seg->tentative);
+        if (confirmed) owner_counts_on(scene, pulled_here(scene)->handle);
+        assert_int_equal(pulled_here(scene)->seg->tentative, !confirmed);
+        node_restarts(scene);
+        assert_int_equal(pulled_here(scene)->seg->tentative, !confirmed);
+        scene_free(scene);
+    }
+    struct scene *scene = scene_new(31);
+    assert_int_equal(pulled(scene, 2), LEAT_OK); /* for an owner */
+    assert_false(pulled_here(scene)->seg->tentative);
+    scene_free(scene);
+}
+
 /* Whole, closed and no mark; from whichever of the nodes has it. */
 static void pull_brings_exactly_these_bytes(void **state)
 {
@@ -402,6 +452,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pull_brings_exactly_these_bytes),
+        cmocka_unit_test(pull_for_an_attempt_is_tentative_until_an_owner_counts_on_it),
         cmocka_unit_test(pull_into_memory_brings_the_bytes_alone),
         cmocka_unit_test(pull_of_bytes_that_nobody_has_leaves_nothing),
         cmocka_unit_test(pull_believes_nothing_that_it_has_not_checked),
