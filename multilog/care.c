@@ -184,10 +184,15 @@ void log_trim_to(struct leat_log *log, uint32_t count)
 }
 
 /* Drops from the front whole closed segments. The last segment stays unless a head follows it: its
- * start entry is where the producers' state lives. */
+ * start entry is where the producers' state lives.
+ *
+ * SUBTLE: not before it is known where the log begins.
+ *  1. A log starts with segments 1 and 2; 0 is on other nodes. Until its front is read it begins with what is here.
+ *  2. Segment 1 was closed without a record: nothing of it lies behind where the log begins, so it may go.
+ *  3. The log begins with 2, and what was acked in 0 is dropped on every node. */
 void log_retain(struct leat_log *log)
 {
-    if (log_trim_is_pending(log) || log->old.seg) return;
+    if (log->front_unknown || log_trim_is_pending(log) || log->old.seg) return;
     int64_t now_ms = log->env->clock->wall_ms(log->env->clock->ctx);
     /* SUBTLE: what is not acked may be gone after a crash; counted here, it would have let go of as many
      * bytes of what is acked beyond what was to be kept. */

@@ -206,6 +206,29 @@ static void front_unknown_at_the_stop_lets_readers_go(void **state)
     fake_destroy(fake);
 }
 
+/* Before it is known where the log begins nothing is given up, not even a segment that has no records: those of the
+ * one in front of it are on other nodes. */
+static void care_before_the_front_is_known_gives_up_nothing(void **state)
+{
+    (void)state;
+    struct fake *fake = log_of(4);
+    struct leat_segment *second = log_slot_at(fake->log, 1)->seg;
+    second->next_offset = second->base_offset; /* as if its owner had died before the first */
+    fake->older_follow = true;
+    reopen(fake, 1, 0, true);
+    assert_false(leat_log_front_known(fake->log));
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    assert_true(leat_log_front_known(fake->log));
+    assert_int_equal(leat_log_first_retained(fake->log), 0);
+    assert_int_equal(info_of(fake).first_offset, 0);
+    must_append(fake, 1, 100); /* a trim entry would go with it */
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    assert_int_equal(leat_log_first_retained(fake->log), 0);
+    fake_destroy(fake);
+}
+
 static void on_front_read(struct leat_read *read)
 {
     assert_false(read->log->front_unknown);
@@ -455,6 +478,7 @@ int main(void)
         cmocka_unit_test_prestate(front_that_was_trimmed_is_not_missed, files),
         cmocka_unit_test(group_that_was_lost_has_ended),
         cmocka_unit_test(front_unknown_at_the_stop_lets_readers_go),
+        cmocka_unit_test(care_before_the_front_is_known_gives_up_nothing),
         cmocka_unit_test(read_behind_the_front_waits_until_it_is_known),
         cmocka_unit_test(read_of_an_older_segment_waits_while_it_is_looked_for),
         cmocka_unit_test(front_of_a_log_given_up_may_be_on_its_way),
