@@ -224,6 +224,7 @@ static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
     row->groups = info.group_count;
     row->first_group = info.first_group;
     row->end_segment = info.end_segment;
+    row->offsets_lost = leat_log_offsets_lost(hosted->log);
     row->producers = info.producers;
     row->memory_bytes = info.memory_bytes;
     row->code = info.state == LEAT_LOG_WAITING   ? LEAT_E_LOG_INCOMPLETE

@@ -337,6 +337,20 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info)
     out_info->missing_end = held->base_offset;
 }
 
+uint64_t leat_log_offsets_lost(const struct leat_log *log)
+{
+    uint64_t lost = 0, at = log->first_offset, acked = log_acked(log);
+    for (uint32_t i = 0; i < log->slot_count && at < acked; i++) {
+        const struct log_slot *slot = log_slot_at(log, i);
+        uint64_t base = slot->seg->base_offset, end = slot->closed ? slot->seg->next_offset : acked;
+        bool comes = log->older_follow && (i == 0 || log->holes);
+        if (base > at && !comes) lost += (base < acked ? base : acked) - at;
+        if (base > at) at = base;
+        if (end > at) at = end;
+    }
+    return at < acked ? lost + acked - at : lost;
+}
+
 static leat_err group_find(const struct leat_log *log, uint64_t group, uint64_t *out_first,
                            uint64_t *out_end)
 {

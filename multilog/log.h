@@ -365,6 +365,9 @@ struct leat_log_info {
     uint64_t missing_segments, missing_end;
 };
 void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info);
+/** How many of the offsets that the log has from its first to its acked one stand for no record here: what was lost
+ * or given up, and jumps over it. What is on its way from other nodes counts as there. Looks at every segment. */
+uint64_t leat_log_offsets_lost(const struct leat_log *log);
 /** Offsets where a group begins and ends (end: exclusive; UINT64_MAX for the one still growing).
  * NOT_FOUND. For sets. */
 leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *out_first,

@@ -287,13 +287,14 @@ static void log_json(const struct leat_msg_log_info *log, const struct owners *o
 {
     printf("%s{\"streamlet\":%u,\"log\":%u,\"owner\":%" PRIu64 ",\"epoch\":%u,\"lane\":%u,"
            "\"state\":\"%s\",\"first_offset\":%" PRIu64 ",\"end_offset\":%" PRIu64
-           ",\"bytes\":%" PRIu64 ",\"first_segment\":%" PRIu64 ",\"segments\":%" PRIu64
-           ",\"end_segment\":%" PRIu64 ",\"first_group\":%" PRIu64 ",\"groups\":%" PRIu64
-           ",\"producers\":%" PRIu64 ",\"memory_bytes\":%" PRIu64 ",\"code\":\"%s\",\"text\":",
+           ",\"offsets_lost\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"first_segment\":%" PRIu64
+           ",\"segments\":%" PRIu64 ",\"end_segment\":%" PRIu64 ",\"first_group\":%" PRIu64
+           ",\"groups\":%" PRIu64 ",\"producers\":%" PRIu64 ",\"memory_bytes\":%" PRIu64
+           ",\"code\":\"%s\",\"text\":",
            first ? "" : ",", log->at.streamlet, log->at.log, log->at.owner, log->at.epoch,
-           log->at.lane, log_state(log), log->first_offset, log->acked_offset, log->bytes,
-           log->first_segment, log->segments, log->end_segment, log->first_group, log->groups,
-           log->producers, log->memory_bytes, leat_err_name(log->code));
+           log->at.lane, log_state(log), log->first_offset, log->acked_offset, log->offsets_lost,
+           log->bytes, log->first_segment, log->segments, log->end_segment, log->first_group,
+           log->groups, log->producers, log->memory_bytes, leat_err_name(log->code));
     cli_json_string(stdout, log->text.text ? log->text.text : "", log->text.bytes);
     const char *owner = owner_name(owners, log->at.owner);
     printf(",\"node\":");
@@ -313,6 +314,12 @@ static char *span_text(uint64_t first, uint64_t end)
     return cli_cell("%" PRIu64 "-%" PRIu64, first, end - 1);
 }
 
+static uint64_t records_of(const struct leat_msg_log_info *log)
+{
+    uint64_t offsets = log->acked_offset - log->first_offset;
+    return offsets > log->offsets_lost ? offsets - log->offsets_lost : 0;
+}
+
 /* Where a log is and what can be read of it. */
 static void place_cells(const struct leat_msg_log_info *log, const struct owners *owners,
                         uint32_t q, char **row)
@@ -325,7 +332,7 @@ static void place_cells(const struct leat_msg_log_info *log, const struct owners
     row[5] = cli_cell("%u/%u", log->copies_now, log->copies);
     row[6] = cli_cell("%" PRIu64, log->first_offset);
     row[7] = cli_cell("%" PRIu64, log->acked_offset);
-    row[8] = cli_cell("%" PRIu64, log->acked_offset - log->first_offset);
+    row[8] = cli_cell("%" PRIu64, records_of(log));
 }
 
 /* What it is stored as. */
@@ -437,7 +444,7 @@ static void describe_words(const struct description *told, const char *name, boo
     bool replicated = false;
     for (uint32_t i = 0; i < told->count; i++) {
         const struct leat_msg_log_info *log = &told->logs[i];
-        records += log->acked_offset - log->first_offset;
+        records += records_of(log);
         bytes += log->bytes;
         replicated = replicated || log->copies > 1;
         if (log->code)

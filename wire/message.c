@@ -229,7 +229,7 @@ void leat_msg_log_read(struct leat_msg_reader *reader, struct leat_msg_log *out)
 
 void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_msg_log_info *info)
 {
-    leat_msg_write_array(writer, 24);
+    leat_msg_write_array(writer, 25);
     leat_msg_write_u64(writer, info->at.streamlet);
     leat_msg_write_u64(writer, info->at.log);
     leat_msg_write_u64(writer, info->at.owner);
@@ -254,6 +254,7 @@ void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_m
     leat_msg_write_bool(writer, info->suspended);
     leat_msg_write_bool(writer, info->below_min);
     leat_msg_write_u64(writer, info->end_segment);
+    leat_msg_write_u64(writer, info->offsets_lost);
 }
 
 void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_info *out)
@@ -284,6 +285,10 @@ void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_
     }
     if (more > 0) {
         out->end_segment = leat_msg_read_u64(reader);
+        more--;
+    }
+    if (more > 0) {
+        out->offsets_lost = leat_msg_read_u64(reader);
         more--;
     }
     leat_msg_skip_n(reader, more);

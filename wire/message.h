@@ -159,6 +159,7 @@ struct leat_msg_log_info {
     bool suspended;                          /* appends wait: a lost copy is being replaced */
     bool below_min;                          /* appends are refused: too few copies */
     uint64_t end_segment;                    /* behind the last one; ids between may be missing */
+    uint64_t offsets_lost; /* of those from the first to the acked one: no record has them */
 };
 void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_msg_log_info *info);
 void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_info *out);

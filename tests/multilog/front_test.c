@@ -33,6 +33,7 @@ static void front_is_named(struct fake *fake, unsigned lost, const uint64_t *bas
     assert_int_equal(info.first_offset, 0);
     assert_int_equal(info.missing_segments, lost);
     assert_int_equal(info.missing_end, bases[lost]);
+    assert_int_equal(leat_log_offsets_lost(fake->log), bases[lost]);
     free(buffer);
 }
 
@@ -394,10 +395,13 @@ static void older_segments_in_front_of_a_jump_are_waited_for(void **state)
     struct fake *fake = log_of(6);
     reopen(fake, 0, 1 << 20, evicted);
     uint64_t behind = fake->log->next_offset;
+    assert_int_equal(leat_log_offsets_lost(fake->log), 1 << 20);
     must_append(fake, 5, 100);
+    assert_int_equal(leat_log_offsets_lost(fake->log), 1 << 20);
     fake->older_follow = true;
     reopen(fake, 0x7f, 0, evicted);
     fake_settle(fake);
+    assert_int_equal(leat_log_offsets_lost(fake->log), 0); /* as far as is known here: they come */
     unsigned done = 0;
     struct leat_read read = {.from = {0},
                              .max_bytes = 1,

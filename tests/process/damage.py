@@ -341,6 +341,9 @@ def test_unreadable_tail_given_up_is_jumped_over():
     server.start()
     equal(server.values('hurt'), valid + ['after'], 'after a stop')
     equal(server.values('hurt', '--from', closed[-1]['next'] + 1), ['after'], 'from within the gap')
+    log = server.logs('hurt')[0, 0]
+    equal(log['end_offset'] - log['first_offset'] - log['offsets_lost'], len(valid) + 1, 'offsets that have records')
+    check_in(f'{len(valid) + 1} records', server.leat('stream', 'describe', 'hurt').stdout)
 
 
 def raft_file(server, prefix):

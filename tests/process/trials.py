@@ -185,7 +185,9 @@ class Members:
             process_end(process)
         allowed = (0,) if last else (0, 1, 3)
         check(process.returncode in allowed, f'a member of the set: {process.returncode}: {error.decode()[-1000:]}')
-        self.gave_up += process.returncode != 0
+        if process.returncode != 0:
+            self.gave_up += 1
+            print(f'{time.time() % 1000:.3f} a member of the set gave up, with {process.returncode}: {error.decode()[-2000:].strip()}', flush=True)
         self.runs.append(out.decode().splitlines())
 
     def run(self):
