@@ -246,10 +246,24 @@ static uint64_t piece_us(struct leat_backup_pull *pull)
     return left_us < PIECE_SOON_US ? left_us : PIECE_SOON_US;
 }
 
-/* The next one that may have it; where none is left, the first reason is told. */
+/* SUBTLE: a node that could not be asked may have it whole, whatever the others said.
+ *  1. X's copy of segment 4 is damaged. B, which has a whole one, is just starting.
+ *  2. Y asks both for it: "damaged", and no connection.
+ *  3. Were the first reason told, Y would say that no node that is up has it, and its readers that it is lost. */
+static int hope(leat_err rc)
+{
+    return rc == LEAT_E_NOT_FOUND ? 0 : leat_err_class(rc) == LEAT_CLASS_RETRY ? 2 : 1;
+}
+
+static void reason_note(struct leat_backup_pull *pull, leat_err rc)
+{
+    if (!pull->rc || hope(rc) > hope(pull->rc)) pull->rc = rc;
+}
+
+/* The next one that may have it; where none is left, the reason that leaves most hope is told. */
 static void pull_next_node(struct leat_backup_pull *pull, leat_err rc)
 {
-    if (!pull->rc || pull->rc == LEAT_E_NOT_FOUND) pull->rc = rc;
+    reason_note(pull, rc);
     pull_drop(pull);
     pull->node_at++;
     pull->at = 0;
@@ -433,7 +447,7 @@ static void pull_ask(struct leat_backup_pull *pull)
                                              .owner = pull};
         leat_err rc = net->call(net->ctx, pull->nodes[pull->node_at], &pull->call);
         if (!rc) return;
-        if (!pull->rc || pull->rc == LEAT_E_NOT_FOUND) pull->rc = rc;
+        reason_note(pull, rc);
         if (pull->at) { /* begun with this one */
             pull_next_node(pull, rc);
             return;

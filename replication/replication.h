@@ -308,7 +308,8 @@ struct leat_backup_pull {
  * Make a closed replica here with exactly these bytes, verified by (length, CRC), durable where the
  * stream's acks are; or fetch them only: `into`. Errors: LEAT_E_AGAIN (too many under way),
  * LEAT_E_INVALID. By on_done, later and once: LEAT_OK; LEAT_E_NOT_FOUND: none of the nodes has it;
- * LEAT_E_NO_MEMORY, LEAT_E_DISK_FULL; what the first failing node said. Thread: owner.
+ * LEAT_E_NO_MEMORY, LEAT_E_DISK_FULL; what the first node said, or why it could not be asked, of those that leave most
+ * hope: to be tried again, else a reason of its own (LEAT_E_DAMAGED), else that it has not got it. Thread: owner.
  */
 leat_err leat_backup_pull(struct leat_backup *backup, struct leat_backup_pull *pull) LEAT_NODISCARD;
 /** The bytes of a replica here that begins with exactly that become durable, if the stream's level is

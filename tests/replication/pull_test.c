@@ -249,6 +249,30 @@ static void pull_of_bytes_that_nobody_has_leaves_nothing(void **state)
     scene_free(scene);
 }
 
+static void source_rots(struct scene *scene, unsigned from)
+{
+    const struct leat_segment *seg = replica_of(scene->world, scene->from[from], 1)->seg;
+    uint32_t at = seg->extent.bytes / 2;
+    if (seg->buffer)
+        seg->buffer[at] ^= 0x10;
+    else
+        seg->file->now[seg->file_offset + at] ^= 0x10;
+}
+
+/* One is damaged, and the other can't be asked, in either order: that is no "nobody has it whole". */
+static void pull_of_what_a_node_may_have_that_is_not_there_is_to_be_tried_again(void **state)
+{
+    (void)state;
+    for (unsigned rotten = 0; rotten < 2; rotten++) {
+        struct scene *scene = scene_new(43);
+        source_rots(scene, rotten);
+        world_node_kill(scene->world, scene->from[!rotten], false);
+        leat_err rc = pulled(scene, 3);
+        assert_int_equal(leat_err_class(rc), LEAT_CLASS_RETRY);
+        scene_free(scene);
+    }
+}
+
 /* What the first one sends is wrong, though it claims the right extent: it is not believed, and the next
  * one is asked. Where nobody else is left the damage is told. */
 static void pull_believes_nothing_that_it_has_not_checked(void **state)
@@ -256,12 +280,7 @@ static void pull_believes_nothing_that_it_has_not_checked(void **state)
     (void)state;
     struct scene *scene = scene_new(41);
     uint32_t before = replicas(scene);
-    const struct leat_segment *seg = replica_of(scene->world, scene->from[0], 1)->seg;
-    uint32_t at = seg->extent.bytes / 2;
-    if (seg->buffer)
-        seg->buffer[at] ^= 0x10;
-    else
-        seg->file->now[seg->file_offset + at] ^= 0x10;
+    source_rots(scene, 0);
     assert_int_equal(pulled(scene, 1), LEAT_E_DAMAGED);
     assert_false(holds(scene));
     world_run(scene->world, 100 * 1000); /* what has arrived goes */
@@ -455,6 +474,7 @@ int main(void)
         cmocka_unit_test(pull_for_an_attempt_is_tentative_until_an_owner_counts_on_it),
         cmocka_unit_test(pull_into_memory_brings_the_bytes_alone),
         cmocka_unit_test(pull_of_bytes_that_nobody_has_leaves_nothing),
+        cmocka_unit_test(pull_of_what_a_node_may_have_that_is_not_there_is_to_be_tried_again),
         cmocka_unit_test(pull_believes_nothing_that_it_has_not_checked),
         cmocka_unit_test(pull_where_one_of_two_is_torn_serves_the_other),
         cmocka_unit_test(pull_goes_on_with_the_next_when_a_source_dies),
