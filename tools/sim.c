@@ -32,6 +32,10 @@ static void usage(FILE *to)
           "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
           "           power cut before, inside and after every K-th disk operation\n"
           "       leat-sim --sweep [--seed S] --op N [--subset M] [--trace]  only there\n"
+          "       leat-sim --errors [--seed S] [--step K] [--jobs J]   or, one: --op N --subset M "
+          "[--trace]\n"
+          "           the disk refuses a write, or a flush, or has no space, from every K-th "
+          "operation on\n"
           "       leat-sim --allocations [--seed S] [--step K] [--jobs J]\n"
           "           every K-th allocation of the server fails, each in a run of its own\n"
           "       leat-sim --bugs [--bug NAME] [--nodes N] [--seeds N] [--jobs J]\n"
@@ -42,7 +46,7 @@ static void usage(FILE *to)
 
 /* Set by getopt_long(). */
 static struct {
-    int trace, sweep, allocations, bugs, no_recovery, hard, deletes, twice;
+    int trace, sweep, errors, allocations, bugs, no_recovery, hard, deletes, twice;
 } flags;
 
 static const struct option option_names[] = {
@@ -61,6 +65,7 @@ static const struct option option_names[] = {
     {"help", 0, NULL, 'h'},
     {"trace", 0, &flags.trace, 1},
     {"sweep", 0, &flags.sweep, 1},
+    {"errors", 0, &flags.errors, 1},
     {"allocations", 0, &flags.allocations, 1},
     {"bugs", 0, &flags.bugs, 1},
     {"recovery", 0, &flags.no_recovery, 0}, /* the default */
@@ -186,6 +191,7 @@ static int run_cuts(const struct asked *asked)
                                         .jobs = asked->jobs,
                                         .step = asked->step,
                                         .subsets = asked->subsets,
+                                        .errors = flags.errors,
                                         .seconds_per_run = SIM_SECONDS_PER_SEED,
                                         .tracing = flags.trace};
     return cut_sweep_run(&options);
@@ -219,7 +225,7 @@ int main(int argc, char **argv)
     if (flags.bugs)
         return sim_bugs_run(asked.bug, setting.recovery, asked.seeds ? asked.seeds : BUG_SEEDS,
                             asked.jobs);
-    if (flags.sweep) return run_cuts(&asked);
+    if (flags.sweep || flags.errors) return run_cuts(&asked);
     if (asked.seed && asked.seeds) {
         fprintf(stderr, "leat-sim: --seed N runs that one; many begin with --from N\n");
         return 2;

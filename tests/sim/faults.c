@@ -52,13 +52,29 @@ static struct sim_client *any_client(struct scenario *scenario)
     return scenario->clients[sim_rng_below(&scenario->world->fault, scenario->client_count)];
 }
 
-static void disk_error(struct scenario *scenario)
+static void disk_full(struct scenario *scenario)
 {
     struct sim_world *world = scenario->world;
-    sim_disk_fail_next(scenario->servers[0].disk,
-                       sim_rng_chance(&world->fault, 500) ? LEAT_DISK_WRITE : LEAT_DISK_SYNC);
+    sim_trace(world, "disk full");
+    sim_disk_set_full(scenario->servers[0].disk, true);
+    sim_world_at(world, world->now_us + sim_rng_between(&world->fault, 50000, 1500000), heal_disk,
+                 scenario);
+}
+
+static void disk_error(struct scenario *scenario, enum leat_disk_kind kind)
+{
+    struct sim_world *world = scenario->world;
+    sim_disk_fail_next(scenario->servers[0].disk, kind);
     uint64_t at_us = world->now_us + sim_rng_between(&world->fault, 20000, 400000);
     sim_world_at(world, at_us, operator_restart, scenario)->n = scenario->servers[0].boots;
+}
+
+void sim_faults_disk(struct scenario *scenario, enum sim_disk_fault fault)
+{
+    if (fault == SIM_DISK_IS_FULL)
+        disk_full(scenario);
+    else
+        disk_error(scenario, fault == SIM_DISK_WRITE_FAILS ? LEAT_DISK_WRITE : LEAT_DISK_SYNC);
 }
 
 static void wall_jump(struct scenario *scenario)
@@ -138,12 +154,9 @@ static void strike(struct scenario *scenario)
                        world->now_us + sim_rng_between(rng, 1000, 1500000));
         sim_fault_struck(world, SIM_FAULT_STALL);
     } else if (pick < 80) {
-        sim_trace(world, "disk full");
-        sim_disk_set_full(scenario->servers[0].disk, true);
-        sim_world_at(world, world->now_us + sim_rng_between(rng, 50000, 1500000), heal_disk,
-                     scenario);
+        disk_full(scenario);
     } else if (pick < 84) {
-        disk_error(scenario);
+        disk_error(scenario, sim_rng_chance(rng, 500) ? LEAT_DISK_WRITE : LEAT_DISK_SYNC);
     } else if (pick < 89) {
         client_fault(scenario, false);
     } else if (pick < 93) {

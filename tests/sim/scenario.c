@@ -301,12 +301,11 @@ static bool server_ready(struct scenario *scenario)
     return scenario->servers[0].ready;
 }
 
-static bool (*sweep_hook)(struct sim_disk *, uint64_t, enum sim_cut_phase);
+static bool (*sweep_hook)(struct scenario *, uint64_t, enum sim_cut_phase);
 
 static bool sweep(void *arg, uint64_t op, enum sim_cut_phase phase)
 {
-    struct scenario *scenario = arg;
-    return sweep_hook(scenario->servers[0].disk, op, phase);
+    return sweep_hook(arg, op, phase);
 }
 
 /* It may be dead and back between two looks. */

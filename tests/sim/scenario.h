@@ -218,7 +218,7 @@ struct scenario_options {
     uint32_t records; /* of all producers together; 0: what a seed usually has */
     /* The sweep: asked at every disk operation whether the power is to be cut there. It is given
      * the disk, to choose which unflushed writes survive. */
-    bool (*sweep)(struct sim_disk *disk, uint64_t op, enum sim_cut_phase phase);
+    bool (*sweep)(struct scenario *scenario, uint64_t op, enum sim_cut_phase phase);
     void (*on_built)(struct scenario *scenario); /* before the first event; NULL: nobody asks */
 };
 struct scenario_result {
@@ -384,11 +384,13 @@ struct cut_sweep_options {
     uint64_t seed, only_op,
         only_subset; /* only: that alone; 0: every step-th operation, all subsets */
     unsigned jobs, step, subsets, seconds_per_run;
+    bool
+        errors; /* instead of a cut: each of enum sim_disk_fault, once; subset 1 is the first of them */
     bool tracing;
 };
 /** How it dies that way: where its power stays, by a kill. */
 enum sim_death sim_death_of(const struct sim_server *server, enum sim_death death);
-/** Let the power go at disk operations, each time in a run of its own. Returns the exit code. */
+/** Let the power go at disk operations, or let them fail, each time in a run of its own. Returns the exit code. */
 int cut_sweep_run(const struct cut_sweep_options *asked);
 
 /* ---- heap.c ---- */
@@ -421,6 +423,15 @@ void sim_rot_named(struct scenario *scenario, struct leat_log_ref log, const cha
 void sim_budget_choose(struct scenario *scenario);
 uint64_t sim_budget_bytes(void *ctx);
 void sim_faults_start(struct scenario *scenario);
+/** What the disk of a server alone does next: it refuses a write, or a flush (for good, until the server starts
+ * anew; its operator sees to that), or has no space for a while. */
+enum sim_disk_fault {
+    SIM_DISK_WRITE_FAILS,
+    SIM_DISK_FLUSH_FAILS,
+    SIM_DISK_IS_FULL,
+    SIM_DISK_FAULTS
+};
+void sim_faults_disk(struct scenario *scenario, enum sim_disk_fault fault);
 /** Everything works again. */
 void sim_faults_heal(struct scenario *scenario);
 
