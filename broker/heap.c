@@ -39,14 +39,14 @@ bool leat_heap_is_full(uint64_t over, uint64_t full_bytes, uint64_t copies_grown
 
 /* Descriptors and rows that are not in use are taken first, and are not freed: without them a node would stay full
  * whatever is deleted. */
-bool leat_node_heap_is_full(const struct leat_node *node, bool spare, uint64_t bytes)
+bool leat_node_heap_is_full(const struct leat_node *node, uint64_t left_bytes, uint64_t bytes)
 {
     if (node->options.heap_bytes == NULL) return false;
     struct leat_store_usage usage;
     leat_store_usage(node->store, &usage);
     uint64_t used = heap_bytes(node);
     used = used > usage.rows_free_bytes ? used - usage.rows_free_bytes : 0;
-    used += bytes + LEAT_HEAP_SLAB_BYTES + (spare ? 0 : LEAT_HEAP_SPARE_BYTES);
+    used += bytes + LEAT_HEAP_SLAB_BYTES + left_bytes;
     return leat_heap_is_full(beyond_room(node, used), node->pool_bytes + node->copies_bytes,
                              usage.arenas_grown);
 }
@@ -66,7 +66,7 @@ uint64_t leat_node_heap_most(const struct leat_node *node)
 static void full_tell(struct leat_core *core)
 {
     if (core->heap_told_ticks > 0) core->heap_told_ticks--;
-    bool full = leat_node_heap_is_full(core->node, false, LEAT_LOG_HEAP_BYTES);
+    bool full = leat_node_heap_is_full(core->node, LEAT_HEAP_SPARE_BYTES, LEAT_LOG_HEAP_BYTES);
     if (core->heap_told_ticks > 0 || !full) return;
     core->heap_told_ticks = LEAT_HEAP_TOLD_TICKS;
     leat_diary_warn("logs and stored segments take all that the memory budget leaves them: appends "

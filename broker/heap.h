@@ -15,8 +15,10 @@ enum {
      * so by name. It is made when there is room. */
     LEAT_HEAP_WAIT_US = 10 * 1000 * 1000,
     LEAT_HEAP_WANTED_US = 3 * 1000 * 1000, /* a log that waits asks more often than that */
-    /* Kept for segments that free others and for consumer sets, and since many logs may ask at a time. */
+    /* Kept for segments that free others and for consumer sets, and since many logs may ask at a time; replicas of
+     * such segments of other nodes' may have half of it. */
     LEAT_HEAP_SPARE_BYTES = 3 * 1024 * 1024,
+    LEAT_HEAP_REPLICA_BYTES = 704,     /* of one, wherever its bytes are */
     LEAT_HEAP_SLAB_BYTES = 256 * 1024, /* descriptors and rows are made so many at a time */
     LEAT_HEAP_TOLD_TICKS = 60,         /* the diary has it once a minute */
 };
@@ -60,8 +62,8 @@ uint64_t leat_node_heap_most(const struct leat_node *node);
 /** Is there no memory for what one stored segment more takes, though the pool gave back all but one step? copies: what
  * the memory for replicas has taken of full_bytes. */
 bool leat_heap_is_full(uint64_t over, uint64_t full_bytes, uint64_t copies_grown_bytes);
-/** The same of this node; spare: for a segment that may have the last of it. Thread: any core. */
-bool leat_node_heap_is_full(const struct leat_node *node, bool spare, uint64_t bytes);
+/** The same of this node, for `bytes` more, which leave that much of the last of it. Thread: any core. */
+bool leat_node_heap_is_full(const struct leat_node *node, uint64_t left_bytes, uint64_t bytes);
 /** A step of the pool is to go back, or a log waits for one: idle open segments are in the way. Thread: any. */
 bool leat_node_pool_pressed(const struct leat_node *node, uint64_t now_us);
 /** How many logs may come here at once: once a second. Thread: core. */

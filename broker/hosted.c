@@ -135,7 +135,7 @@ static bool room_is_short(const struct leat_core *core)
 static bool hosted_memory_is_full(void *owner, bool spare, uint64_t bytes)
 {
     const struct leat_hosted *hosted = owner;
-    return leat_node_heap_is_full(hosted->core->node, spare, bytes);
+    return leat_node_heap_is_full(hosted->core->node, spare ? 0 : LEAT_HEAP_SPARE_BYTES, bytes);
 }
 
 /* Ten thousand heads that are open and idle leave no room for one that is written to. */

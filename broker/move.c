@@ -9,6 +9,7 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
+#include "broker/streams.h"
 #include "wire/message_cluster.h"
 
 enum { AGAIN_US = 100 * 1000, DRAIN_PAUSE_TICKS = 5 };
@@ -312,6 +313,21 @@ static void move_call_deliver(void *actor, struct leat_mail *mail)
     leat_mover_start(actor, &move->mover);
 }
 
+static leat_err target_allowed(const struct leat_core *core, const struct leat_stream_desc *desc,
+                               const char *name, struct leat_error *error)
+{
+    const struct leat_member *target = NULL;
+    for (uint32_t i = 0; i < core->members.count; i++)
+        if (strcmp(core->members.rows[i]->info.name, name) == 0) target = core->members.rows[i];
+    if (target == NULL || target->info.state != LEAT_NODE_UP || target->info.draining)
+        return leat_error_set(error, LEAT_E_NOT_FOUND,
+                              "node \"%.64s\" can't take streamlets: it is %s", name,
+                              target == NULL          ? "not known"
+                              : target->info.draining ? "being drained"
+                                                      : "not up");
+    return leat_stream_move_allowed(core, desc, &target->info, error);
+}
+
 static void move_begin(struct move_call *move)
 {
     struct leat_core *core = move->call.core;
@@ -351,17 +367,8 @@ static void move_begin(struct move_call *move)
         leat_call_answer(&move->call, &writer);
         return;
     }
-    const struct leat_member *target = NULL;
-    for (uint32_t i = 0; i < core->members.count; i++)
-        if (strcmp(core->members.rows[i]->info.name, mover->target) == 0)
-            target = core->members.rows[i];
     /* Before anything is stopped; the coordinator looks again. */
-    if (target == NULL || target->info.state != LEAT_NODE_UP || target->info.draining) {
-        leat_error_set(&error, LEAT_E_NOT_FOUND, "node \"%.64s\" can't take streamlets: it is %s",
-                       mover->target,
-                       target == NULL          ? "not known"
-                       : target->info.draining ? "being drained"
-                                               : "not up");
+    if (target_allowed(core, stream->desc, mover->target, &error) != LEAT_OK) {
         leat_call_refuse(&move->call, error.code, error.text);
         return;
     }

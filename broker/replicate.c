@@ -64,6 +64,15 @@ static bool stream_is_deleted(void *arg, uint32_t stream)
     return stream <= core->stream_seen && (known == NULL || known->deleted);
 }
 
+/* SUBTLE: an owner that is not full itself asks on, and other nodes are there to be asked; but what is opened here
+ * may be what frees memory, of a log that is to let its oldest segments go. So replicas go on for longer than appends
+ * to this node's own logs, and stop before what those need that free it. */
+static bool heap_is_full(void *arg)
+{
+    const struct leat_core *core = arg;
+    return leat_node_heap_is_full(core->node, LEAT_HEAP_SPARE_BYTES / 2, LEAT_HEAP_REPLICA_BYTES);
+}
+
 static leat_err open_backup(struct leat_core *core, const struct leat_rep_net *net)
 {
     struct leat_node *node = core->node;
@@ -74,6 +83,7 @@ static leat_err open_backup(struct leat_core *core, const struct leat_rep_net *n
         .net = *net,
         .rmem = core->env->rmem_host,
         .stream_deleted = stream_is_deleted,
+        .is_full = heap_is_full,
         .arg = core,
         .cpu = {node->options.cluster.thread_cpu_ns, NULL},
         .writer_bytes_max = node->writer_bytes_max,

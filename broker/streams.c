@@ -47,6 +47,15 @@ static uint64_t share_of(const struct leat_core *core, uint64_t logs)
     return leat_heap_share(logs, nodes);
 }
 
+/* What is stored, and whatever else takes memory beside logs. */
+static uint64_t other_bytes(const struct leat_core *core)
+{
+    const struct leat_node_options *options = &core->node->options;
+    uint64_t all = options->heap_bytes(options->heap_ctx);
+    uint64_t own = share_of(core, core->logs_known) * LEAT_LOG_HEAP_BYTES;
+    return all > own ? all - own : 0;
+}
+
 /* Would so many logs more leave a node a step of its pool for segments, and themselves what their first segments
  * take? With one node fewer than there are.
  * SUBTLE: those that are being made count, of which no core knows yet. (1) A client names a thousand streams that
@@ -59,11 +68,7 @@ static leat_err memory_allowed(const struct leat_core *core, uint64_t more,
     uint64_t making = atomic_load_explicit(&node->logs_making, memory_order_relaxed);
     uint64_t takes = share_of(core, core->logs_known + more) * LEAT_LOG_HEAP_BYTES;
     uint64_t with = share_of(core, core->logs_known + making + more) * LEAT_LOG_HEAP_BYTES;
-    uint64_t room = leat_node_heap_most(node);
-    /* What is stored takes memory as well, and is counted where it is. */
-    uint64_t other = node->options.heap_bytes(node->options.heap_ctx);
-    uint64_t own = share_of(core, core->logs_known) * LEAT_LOG_HEAP_BYTES;
-    other = other > own ? other - own : 0;
+    uint64_t room = leat_node_heap_most(node), other = other_bytes(core);
     if (with + other <= room) return LEAT_OK;
     if (takes + other <= room)
         return leat_error_set(error, LEAT_E_AGAIN,
@@ -79,6 +84,35 @@ static leat_err memory_allowed(const struct leat_core *core, uint64_t more,
         "streams, or a larger --memory on every node",
         (unsigned long long)more, (unsigned long long)(takes >> 20),
         (unsigned long long)(node->options.memory_bytes >> 20), (unsigned long long)(left >> 20));
+}
+
+static uint64_t logs_owned(const struct leat_core *core, uint64_t incarnation)
+{
+    uint64_t logs = 0;
+    for (uint32_t i = 0; i <= core->stream_mask; i++)
+        for (const struct leat_stream *it = core->streams_by_id[i]; it; it = it->by_id_next)
+            for (uint32_t s = 0; !it->deleted && s < it->desc->streamlet_count; s++)
+                if (it->desc->streamlets[s].owner == incarnation) logs += it->desc->settings.logs;
+    return logs;
+}
+
+leat_err leat_stream_move_allowed(const struct leat_core *core, const struct leat_stream_desc *desc,
+                                  const struct leat_node_info *target, struct leat_error *error)
+{
+    const struct leat_node *node = core->node;
+    if (node->options.heap_bytes == NULL) return LEAT_OK;
+    uint64_t has = logs_owned(core, target->incarnation), more = desc->settings.logs;
+    uint64_t takes = (has + more) * LEAT_LOG_HEAP_BYTES, other = other_bytes(core);
+    uint64_t room = leat_node_heap_most(node), left = room > other ? room - other : 0;
+    /* What is a node's share of all logs comes to it anyway when another one dies. */
+    if (takes <= left || has + more <= share_of(core, core->logs_known)) return LEAT_OK;
+    return leat_error_set(
+        error, LEAT_E_TOO_MANY,
+        "node \"%.64s\" has %llu logs: with %llu more they take up to %llu MiB, and a memory "
+        "budget of %llu MiB leaves %llu MiB for them: another node, or a larger --memory",
+        target->name, (unsigned long long)has, (unsigned long long)more,
+        (unsigned long long)(takes >> 20), (unsigned long long)(node->options.memory_bytes >> 20),
+        (unsigned long long)(left >> 20));
 }
 
 leat_err leat_stream_create_allowed(const struct leat_core *core, struct leat_msg_string name,

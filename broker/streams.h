@@ -14,6 +14,10 @@ leat_err leat_stream_create_allowed(const struct leat_core *core, struct leat_ms
                                     const struct leat_stream_settings *settings,
                                     struct leat_error *error) LEAT_NODISCARD;
 /** The same of a stream that is there and shall have more streamlets. */
+/** May that node have this streamlet as well? As far as is known here: of its memory that it is like this node's.
+ * LEAT_E_TOO_MANY. Thread: any core. */
+leat_err leat_stream_move_allowed(const struct leat_core *core, const struct leat_stream_desc *desc,
+                                  const struct leat_node_info *target, struct leat_error *error);
 leat_err leat_stream_enlarge_allowed(const struct leat_core *core,
                                      const struct leat_stream_desc *desc,
                                      const struct leat_stream_settings *settings,

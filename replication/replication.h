@@ -213,6 +213,8 @@ struct leat_backup_options {
     const struct leat_rmem_host *rmem; /* makes, grants, revokes arenas; NULL: only what is there */
     /** Is it known that this stream was deleted? NULL: none ever is. */
     bool (*stream_deleted)(void *arg, uint32_t stream);
+    /** Is there no memory for what one replica more takes beside its bytes? Then opens are refused. NULL: there is. */
+    bool (*is_full)(void *arg);
     void *arg;
     struct leat_cpu cpu;
     uint8_t cluster_id[16];

@@ -51,6 +51,7 @@ static void open_replica(struct leat_backup *backup, struct backup_writer *write
 {
     struct replica *rep = NULL;
     struct backup_request *request = NULL;
+    const struct leat_backup_options *options = &backup->options;
     leat_err rc = LEAT_OK;
     if (!is_capacity(body->capacity) || body->durability < LEAT_DURABILITY_MEMORY ||
         body->durability > LEAT_DURABILITY_DISK)
@@ -59,6 +60,8 @@ static void open_replica(struct leat_backup *backup, struct backup_writer *write
         rc = LEAT_E_AGAIN;
     else if (!takes_more(backup, body->capacity))
         rc = LEAT_E_AGAIN;
+    else if (options->is_full && options->is_full(options->arg))
+        rc = LEAT_E_NO_MEMORY;
     if (!rc) request = backup_request_get(backup);
     if (!rc && !request) rc = LEAT_E_NO_MEMORY;
     if (!rc) rc = backup_replica_new(backup, &rep);
@@ -237,11 +240,19 @@ static leat_err start_request(struct backup_request *request)
     }
 }
 
+static void drop_for(struct replica *rep, const struct backup_writer *writer)
+{
+    if (rep->writer == writer)
+        backup_drop(rep);
+    else
+        backup_drop_for_another(rep);
+}
+
 static void drop_request(struct leat_backup *backup, struct replica *rep,
-                         const struct leat_link_ticket *ticket)
+                         const struct backup_writer *writer, const struct leat_link_ticket *ticket)
 {
     /* Answered at once: whoever drops needs no more of it, and a lost answer costs nothing. */
-    backup_drop(rep);
+    drop_for(rep, writer);
     backup_answer(backup, ticket, NULL);
 }
 
@@ -266,7 +277,7 @@ static void about_one(struct leat_backup *backup, struct backup_writer *writer, 
     if (!rc && kind != LEAT_REP_DROP && (rep->writer != writer || body.version < rep->seg->version))
         rc = LEAT_E_STALE_EPOCH;
     if (!rc && kind == LEAT_REP_DROP) {
-        drop_request(backup, rep, ticket);
+        drop_request(backup, rep, writer, ticket);
         return;
     }
     if (!rc && (rep->busy || rep->drop_wanted)) rc = LEAT_E_AGAIN;
@@ -476,10 +487,7 @@ static leat_err settle_one(struct leat_backup *backup, const struct backup_write
     if (rep->adopting) return LEAT_E_AGAIN; /* it is about to be another: leat_backup_adopt() */
     rep->leave |= word == REP_SETTLE_LEAVE;
     if (word != REP_SETTLE_KEEP) {
-        if (rep->writer == writer)
-            backup_drop(rep);
-        else
-            backup_drop_for_another(rep);
+        drop_for(rep, writer);
         return LEAT_OK;
     }
     rep->word.v = (uint32_t)owner;

@@ -220,5 +220,21 @@ def test_a_move_to_nowhere_is_refused_and_changes_nothing():
     equal(cluster.consume('s'), ['a', 'b', 'c'])
 
 
+def test_a_move_of_more_logs_than_a_node_has_memory_for_is_refused_by_name():
+    cluster = Cluster(memory='512M', **PATIENT).start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 120, '--logs', 256, '--copies', 1)
+    begun, moved, refused = owned(cluster)['n0'], 0, ''
+    for streamlet in range(120):
+        done = cluster.leat('streamlet', 'move', 's', streamlet, 'n0', code=None)
+        moved += done.returncode == 0
+        refused = refused or done.stderr.decode()
+    check_in('a memory budget of 512 MiB leaves', refused)
+    check(begun < moved < 120, 'streamlets that node n0 has of 120', moved, 'it began with', begun)
+    equal(owned(cluster)['n0'], moved, 'streamlets of node n0')
+    cluster.leat('streamlet', 'move', 's', 0, 'n1')  # others have room
+    cluster.produce('s', ['a', 'b', 'c'])
+    equal(sorted(cluster.consume('s')), ['a', 'b', 'c'])
+
+
 if __name__ == '__main__':
     main()

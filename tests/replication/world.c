@@ -45,6 +45,11 @@ static void store_on_evict_wanted(void *core, struct leat_segment *seg)
         leat_log_on_evict_wanted(seg->log_pointer, seg);
 }
 
+static bool heap_is_full(void *arg)
+{
+    return ((const struct world_node *)arg)->heap_full;
+}
+
 static bool stream_is_deleted(void *arg, uint32_t stream)
 {
     const struct world_node *node = arg;
@@ -91,6 +96,7 @@ static void node_open(struct world_node *node)
         .net = world_backup_net(node),
         .rmem = &node->host,
         .stream_deleted = stream_is_deleted,
+        .is_full = heap_is_full,
         .arg = node,
         .writer_bytes_max = WORLD_ARENA_BYTES,
     };

@@ -104,6 +104,7 @@ struct world_node {
     bool slow;        /* does not take writes */
     bool mute;        /* nor anything else: messages wait */
     unsigned refuses; /* opens that it refuses, in 100 */
+    bool heap_full;   /* what another replica takes beside its bytes is not there */
 };
 
 struct world_batch {
