@@ -10,7 +10,7 @@
 
 enum {
     BUG_SEEDS = 1000, /* within which each is to be found */
-    TWICE_EVERY = 25, /* seeds that are run twice, to see that they replay */
+    TWICE_EVERY = 50, /* seeds that are run twice, to see that they replay */
     JOBS_USUAL = 2,
     SUBSETS = 20,
     MMAP_FROM_BYTES = 256 * 1024,
@@ -27,7 +27,7 @@ static void usage(FILE *to)
           "       --nodes N: a cluster of N machines that form, die and come back\n"
           "       --hard: blow upon blow, more to lose; deliberate bugs always have it\n"
           "       --deletes: streams are deleted in every seed, not in one of twenty\n"
-          "       --twice: every seed is run twice, to see that it replays, not one of 25\n"
+          "       --twice: every seed is run twice, to see that it replays, not one of 50\n"
           "       --no-recovery: the streamlets of one that dies wait for it\n"
           "       leat-sim --sweep [--seed S] [--step K] [--subsets N] [--jobs J]\n"
           "           power cut before, inside and after every K-th disk operation\n"

@@ -47,11 +47,14 @@ static struct leat_sets *home_at(const struct sim_server *server)
 {
     for (uint32_t c = 0; lives(server) && c < trap.scenario->cores; c++) {
         const struct leat_core *core = &server->node->cores[c];
-        for (uint32_t h = 0; core->hosted && h <= core->hosted_mask; h++)
-            for (const struct leat_hosted *at = core->hosted[h]; at; at = at->hash_next)
-                if (at->sets && !at->going && at->sets->life == LIFE_AWAKE && !at->sets->broken &&
-                    leat_sets_set_find(at->sets, set_name))
-                    return at->sets;
+        if (!core->hosted) continue;
+        LEAT_LIST_EACH(&core->home_logs, it)
+        {
+            const struct leat_hosted *at = LEAT_CONTAINER(it, const struct leat_hosted, home);
+            if (at->sets && !at->going && at->sets->life == LIFE_AWAKE && !at->sets->broken &&
+                leat_sets_set_find(at->sets, set_name))
+                return at->sets;
+        }
     }
     return NULL;
 }
