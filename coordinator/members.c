@@ -325,6 +325,7 @@ void co_change_begin(struct leat_coordinator *coordinator, bool replace, const c
 {
     leat_err rc = LEAT_OK;
     const char *why = "";
+    char unknown[LEAT_NODE_NAME_BYTES_MAX + 96];
     if (!coordinator->clustered) {
         rc = LEAT_E_CONFIG;
         why = "this server is alone: start it with --coordinators for that";
@@ -340,7 +341,9 @@ void co_change_begin(struct leat_coordinator *coordinator, bool replace, const c
         why = "the voters are being changed already";
     } else if (!leat_machine_node_find(&coordinator->machine, node, strlen(node))) {
         rc = LEAT_E_NOT_FOUND;
-        why = "no node of that name has come up: leat cluster status names them";
+        snprintf(unknown, sizeof unknown,
+                 "no node \"%s\" has come up: leat cluster status names those that have", node);
+        why = unknown;
     }
     if (rc == LEAT_OK) {
         struct co_change *change = &coordinator->change;

@@ -437,8 +437,7 @@ static int status(int argc, char **argv)
         if (watch && !json) print_time();
         if (code != CLI_OK) {
             /* Whoever was asked has died, perhaps: that is what is being watched for. */
-            if (!json)
-                printf("no server answers, or more than half of the coordinators are not up\n");
+            if (!json) printf("no server answers, or too few of the coordinators are up\n");
             cli_disconnect();
             fflush(stdout);
             (void)poll(NULL, 0, WATCH_MS);

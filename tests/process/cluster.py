@@ -310,6 +310,31 @@ def owned(cluster):
     return {n['name']: n['streamlets'] for n in cluster.status(which=[0])['nodes']}
 
 
+def test_a_server_alone_becomes_a_cluster():
+    cluster = Cluster(nodes=3, voters=1, **PATIENT)
+    alone = Server('--node', 'n0', '--kafka', 'off').start()
+    lines = [f'{i} {"y" * (i % 70)}' for i in range(3000)]
+    alone.leat('produce', 'old', input='\n'.join(lines).encode())
+    alone.stop()
+    cluster.nodes[0].data = alone.data
+    cluster.start()
+    equal([v['votes'] for v in cluster.status()['voters']], [True])
+    refused = cluster.leat('node', 'add-voter', 'n7', code=None)
+    check(refused.returncode != 0 and b'n7' in refused.stderr, refused)
+    for name in ('n1', 'n2'):
+        cluster.leat('node', 'add-voter', name)
+    until(lambda: [v['votes'] for v in cluster.status()['voters']] == [True] * 3, 'three vote')
+    cluster.leat('stream', 'create', 'new', '--copies', 3)
+    cluster.produce('new', lines)
+
+    cluster.nodes[0].kill()  # who was alone is not needed any more
+    cluster.leat('stream', 'create', 'newer', '--copies', 2, which=[1, 2])
+    equal(sorted(cluster.consume('new', which=[1, 2])), sorted(lines), 'a stream of the cluster')
+    cluster.nodes[0].start()
+    until(lambda: cluster.status(code=None)['healthy'], 'the cluster is healthy')
+    equal(sorted(cluster.consume('old')), sorted(lines), 'a stream from before')
+
+
 def test_a_node_that_does_not_vote_joins_and_drains():
     cluster = Cluster(nodes=4, voters=3, **PATIENT).start()
     equal(len(cluster.status()['voters']), 3)

@@ -217,9 +217,27 @@ static void better_copy_that_comes_back_while_the_other_leaves_stays(void **stat
     }
 }
 
+/* Goal: where the heap is full no copy is made: another node is asked, and this one again when it is not any more. */
+static void full_heap_sends_copies_elsewhere(void **state)
+{
+    (void)state;
+    struct world *world = world_new(5, 4, 3, 1, LEAT_DURABILITY_MEMORY, 0);
+    world->nodes[2].heap_full = true;
+    append_all(world, 100);
+    assert_int_equal(replicas(world, 2), 0);
+    assert_true(status_of(world).accounts.refused_opens > 0);
+    world->nodes[2].heap_full = false;
+    world->nodes[3].heap_full = true;
+    append_all(world, 100);
+    assert_true(replicas(world, 2) > 0);
+    assert_int_equal(status_of(world).accounts.lost_backups, 0);
+    world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_heap_sends_copies_elsewhere),
         cmocka_unit_test(better_place_is_taken_by_heads_and_closed_segments),
         cmocka_unit_test(no_better_place_leaves_all_as_it_is),
         cmocka_unit_test(many_heads_are_rolled_at_a_bounded_rate),

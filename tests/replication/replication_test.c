@@ -310,28 +310,6 @@ static void refused_open_asks_another_and_leaves_nothing(void **state)
     world_free(world);
 }
 
-/* Goal: nor does one whose heap is full take replicas, until it is not any more. */
-static void full_heap_refuses_opens_by_name(void **state)
-{
-    (void)state;
-    struct world *world = world_new(5, 4, 3, 1, LEAT_DURABILITY_MEMORY, 0);
-    struct leat_backup_status status;
-    world->nodes[2].heap_full = true;
-    append_all(world, 100, 3000);
-    assert_true(settle(world, 20 * 1000 * 1000));
-    leat_backup_status(world->nodes[2].backup, &status);
-    assert_int_equal(status.replicas, 0);
-    assert_true(status_of(world).accounts.refused_opens > 0);
-    world->nodes[2].heap_full = false;
-    world->nodes[3].heap_full = true;
-    append_all(world, 100, 3000);
-    assert_true(settle(world, 20 * 1000 * 1000));
-    leat_backup_status(world->nodes[2].backup, &status);
-    assert_true(status.replicas > 0);
-    assert_int_equal(status_of(world).accounts.lost_backups, 0);
-    world_free(world);
-}
-
 /* Goal: a backup that takes no writes is left after the bound, and the others' acks go on; what it
  * still gets afterwards lands nowhere else. */
 static void slow_backup_is_left_after_the_bound(void **state)
@@ -919,7 +897,6 @@ int main(void)
         cmocka_unit_test(lost_backup_returns_with_a_stale_copy_that_goes),
         cmocka_unit_test(too_few_nodes_refuses_by_name_and_recovers),
         cmocka_unit_test(refused_open_asks_another_and_leaves_nothing),
-        cmocka_unit_test(full_heap_refuses_opens_by_name),
         cmocka_unit_test(slow_backup_is_left_after_the_bound),
         cmocka_unit_test(silent_backup_is_left_where_others_answer),
         cmocka_unit_test(slow_machine_makes_the_owner_patient),

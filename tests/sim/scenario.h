@@ -217,7 +217,7 @@ struct scenario_options {
     uint32_t nodes;   /* 0, 1: a server alone */
     uint32_t records; /* of all producers together; 0: what a seed usually has */
     /* The sweep: asked at every disk operation whether the power is to be cut there. It is given
-     * the disk, to choose which unflushed writes survive. */
+     * the scenario, to choose which unflushed writes survive, or what else the disk does. */
     bool (*sweep)(struct scenario *scenario, uint64_t op, enum sim_cut_phase phase);
     void (*on_built)(struct scenario *scenario); /* before the first event; NULL: nobody asks */
 };
