@@ -10,10 +10,27 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
+#include "broker/heap.h"
 
 static void up_deliver_join(void *actor, struct leat_mail *mail);
 static void up_deliver_joined(void *actor, struct leat_mail *mail);
 static void up_on_node_up(struct leat_coordinate *request);
+/* On a server alone. In a cluster a node may have taken over more than its share, and has to come back with that. */
+static leat_err has_room(const struct leat_node *node, struct leat_error *error)
+{
+    enum { MIB = 1024 * 1024 };
+    const struct leat_node_options *options = &node->options;
+    if (options->cluster.node_address != NULL) return LEAT_OK;
+    uint64_t least = leat_heap_least_memory(options->memory_bytes, options->cores,
+                                            node->decision_count, node->found_count);
+    if (least == options->memory_bytes) return LEAT_OK;
+    return leat_error_set(error, LEAT_E_CONFIG,
+                          "a memory budget of %llu MiB is too small for what is here: %zu logs and "
+                          "%zu stored segments need at least %llu MiB (--memory)",
+                          (unsigned long long)(options->memory_bytes / MIB), node->decision_count,
+                          node->found_count, (unsigned long long)(least / MIB));
+}
+
 static void up_on_adopted(struct leat_coordinate *request);
 static void up_deliver_cut(void *actor, struct leat_mail *mail);
 static void up_deliver_core(void *actor, struct leat_mail *mail);
@@ -184,6 +201,12 @@ static void up_on_adopted(struct leat_coordinate *request)
     }
     node->decisions = request->decisions;
     node->decision_count = request->decision_count;
+    struct leat_error error;
+    leat_err rc = has_room(node, &error);
+    if (rc != LEAT_OK) {
+        up_fail(node, rc, &error);
+        return;
+    }
     leat_found_fates(node);
     leat_core_mail(&node->cores[0], LEAT_ACTOR_STORE, &node->mail, up_deliver_cut);
 }

@@ -38,17 +38,34 @@ bool leat_heap_is_full(uint64_t over, uint64_t full_bytes, uint64_t copies_grown
 }
 
 /* Descriptors and rows that are not in use are taken first, and are not freed: without them a node would stay full
- * whatever is deleted. */
+ * whatever is deleted. Those that were asked for count as taken, or thousands of logs that ask at the same moment
+ * would all have what is there for one. */
+uint64_t leat_heap_taken(uint64_t heap_bytes, const struct leat_store_usage *usage)
+{
+    uint64_t taken = heap_bytes + usage->rows_asked_bytes;
+    return taken > usage->rows_free_bytes ? taken - usage->rows_free_bytes : 0;
+}
+
 bool leat_node_heap_is_full(const struct leat_node *node, uint64_t left_bytes, uint64_t bytes)
 {
     if (node->options.heap_bytes == NULL) return false;
     struct leat_store_usage usage;
     leat_store_usage(node->store, &usage);
-    uint64_t used = heap_bytes(node);
-    used = used > usage.rows_free_bytes ? used - usage.rows_free_bytes : 0;
-    used += bytes + LEAT_HEAP_SLAB_BYTES + left_bytes;
-    return leat_heap_is_full(beyond_room(node, used), node->pool_bytes + node->copies_bytes,
+    uint64_t taken = leat_heap_taken(heap_bytes(node), &usage);
+    taken += bytes + LEAT_HEAP_SLAB_BYTES + left_bytes;
+    return leat_heap_is_full(beyond_room(node, taken), node->pool_bytes + node->copies_bytes,
                              usage.arenas_grown);
+}
+
+uint64_t leat_heap_least_memory(uint64_t memory_bytes, uint32_t cores, uint64_t logs,
+                                uint64_t segments)
+{
+    uint64_t takes = logs * LEAT_HEAP_LOG_LEAST_BYTES + segments * LEAT_SEGMENT_HEAP_BYTES;
+    for (;; memory_bytes += LEAT_HEAP_MEMORY_STEP_BYTES) {
+        uint64_t room = leat_node_heap_room(memory_bytes, cores);
+        uint64_t pool = leat_node_pool_bytes(memory_bytes, cores);
+        if (takes <= room || !leat_heap_is_full(takes - room, pool, 0)) return memory_bytes;
+    }
 }
 
 uint64_t leat_node_heap_most(const struct leat_node *node)

@@ -9,6 +9,7 @@
 
 struct leat_core;
 struct leat_node;
+struct leat_store_usage;
 
 enum {
     /* A log waits so long for memory, since a step of the pool was last given back; then whoever asks for it is told
@@ -18,9 +19,10 @@ enum {
     /* Kept for segments that free others and for consumer sets, and since many logs may ask at a time; replicas of
      * such segments of other nodes' may have half of it. */
     LEAT_HEAP_SPARE_BYTES = 3 * 1024 * 1024,
-    LEAT_HEAP_REPLICA_BYTES = 704,     /* of one, wherever its bytes are */
     LEAT_HEAP_SLAB_BYTES = 256 * 1024, /* descriptors and rows are made so many at a time */
     LEAT_HEAP_TOLD_TICKS = 60,         /* the diary has it once a minute */
+    LEAT_HEAP_LOG_LEAST_BYTES = 6144,  /* of a log without its segments, at least */
+    LEAT_HEAP_MEMORY_STEP_BYTES = 16 * 1024 * 1024, /* a larger budget is advised in these */
 };
 
 enum leat_heap_answer {
@@ -59,6 +61,12 @@ bool leat_node_heap_refuses(const struct leat_node *node, uint64_t now_us);
 /** So much the heap may take for streams that are made now: the pool keeps what it can't give back, and what is kept
  * for segments that free others stays. Thread: any. */
 uint64_t leat_node_heap_most(const struct leat_node *node);
+/** The least budget from memory_bytes on in which what a server alone has stored has room beside its bytes. Reckons
+ * with less than a log takes: where it came to be stored it has room again. Thread: any. */
+uint64_t leat_heap_least_memory(uint64_t memory_bytes, uint32_t cores, uint64_t logs,
+                                uint64_t segments);
+/** What is taken of the heap by all who have some of it or have asked for a segment. */
+uint64_t leat_heap_taken(uint64_t heap_bytes, const struct leat_store_usage *usage);
 /** Is there no memory for what one stored segment more takes, though the pool gave back all but one step? copies: what
  * the memory for replicas has taken of full_bytes. */
 bool leat_heap_is_full(uint64_t over, uint64_t full_bytes, uint64_t copies_grown_bytes);

@@ -70,7 +70,7 @@ static bool stream_is_deleted(void *arg, uint32_t stream)
 static bool heap_is_full(void *arg)
 {
     const struct leat_core *core = arg;
-    return leat_node_heap_is_full(core->node, LEAT_HEAP_SPARE_BYTES / 2, LEAT_HEAP_REPLICA_BYTES);
+    return leat_node_heap_is_full(core->node, LEAT_HEAP_SPARE_BYTES / 2, LEAT_SEGMENT_HEAP_BYTES);
 }
 
 static leat_err open_backup(struct leat_core *core, const struct leat_rep_net *net)

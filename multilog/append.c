@@ -142,6 +142,14 @@ static void copy_in(struct leat_log *log, const struct leat_batch *batch,
     }
 }
 
+static leat_err refuse_memory(const char *what, struct leat_error *error)
+{
+    return leat_error_set(error, LEAT_E_NO_MEMORY,
+                          "the memory budget has no room for what another %s takes: delete "
+                          "streams, shorten their retention, or give the server a larger --memory",
+                          what);
+}
+
 static leat_err want_room(struct leat_log *log, const struct leat_batch *batch,
                           struct leat_error *error)
 {
@@ -149,12 +157,7 @@ static leat_err want_room(struct leat_log *log, const struct leat_batch *batch,
     if (refusal == LEAT_E_DISK_FULL)
         return leat_error_set(error, refusal,
                               "no space left in the data directory for another segment");
-    if (refusal != LEAT_OK)
-        return leat_error_set(
-            error, refusal,
-            "the memory budget has no room for what another stored segment takes: "
-            "delete streams, shorten their retention, or give the server a larger "
-            "--memory");
+    if (refusal != LEAT_OK) return refuse_memory("stored segment", error);
     log->room_wanted = true;
     if (batch->byte_count > log->room_bytes) log->room_bytes = batch->byte_count;
     log_mark_dirty(log);
@@ -205,6 +208,7 @@ leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
         wait_for_ack(log, append);
         return LEAT_OK;
     case LEAT_PRODUCER_GROW:
+        if (log_producers_are_refused(log)) return refuse_memory("producer", error);
         log->producers_wanted = true;
         return want_room(log, batch, error);
     default:

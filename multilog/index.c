@@ -10,11 +10,14 @@ static uint32_t rows_for(uint32_t capacity)
     return capacity / LEAT_INDEX_EVERY_BYTES;
 }
 
+size_t leat_index_bytes(uint32_t capacity)
+{
+    return sizeof(struct leat_index) + (size_t)rows_for(capacity) * sizeof(struct leat_index_row);
+}
+
 struct leat_index *leat_index_create(uint32_t capacity)
 {
-    struct leat_index *index =
-        leat_mem_calloc(LEAT_MEM_LOG, 1,
-                        sizeof *index + (size_t)rows_for(capacity) * sizeof(struct leat_index_row));
+    struct leat_index *index = leat_mem_calloc(LEAT_MEM_LOG, 1, leat_index_bytes(capacity));
     if (!index) return NULL;
     index->row_max = rows_for(capacity);
     /* The front of a segment needs no row: a walk starts there anyway. */

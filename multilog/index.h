@@ -26,6 +26,8 @@ _Static_assert(offsetof(struct leat_index, rows) ==
 
 /** For a segment of that capacity. NULL: no memory. */
 struct leat_index *leat_index_create(uint32_t capacity);
+/** What it takes of the heap. */
+size_t leat_index_bytes(uint32_t capacity);
 void leat_index_destroy(struct leat_index **index);
 /** Payload bytes of the close entry at most, for room to keep free. */
 uint32_t leat_index_close_bytes_max(uint32_t capacity);

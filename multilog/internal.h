@@ -16,7 +16,6 @@ enum {
     LOG_SLOW_ROLL_US = 64 * 1000 * 1000, /* slower than this: they shrink again */
     LOG_RESERVE_PAUSE_US = 1000 * 1000,  /* after a refused reservation */
     LOG_LEAVE_PAUSE_US = 10 * 1000 * 1000, /* the same, of a head that is in the way only */
-    LOG_SEGMENT_HEAP_BYTES = 704,          /* of a stored segment, wherever its bytes are */
     LOG_HELPERS = 4,                       /* DROP and EVICT requests in flight */
     LOG_HINTS = 4,                         /* readers' last places */
     LOG_COMMITS_MAX = 2,                   /* COMMIT requests in flight */
@@ -155,6 +154,7 @@ struct leat_log {
     bool room_wanted;
     uint32_t room_bytes; /* largest entry payload that was refused */
     bool producers_wanted;
+    uint64_t producers_not_before_us; /* the memory budget had no room for more of them */
 
     /* Producers; cold: not yet read back. */
     struct leat_producers producers;
@@ -247,6 +247,8 @@ void log_drop_next(struct leat_log *log);
 /** LEAT_E_DISK_FULL, LEAT_E_NO_MEMORY: there is no place for a segment more, which is looked at again
  * after a while. spare: for one that is to free others. */
 leat_err log_place_refusal(const struct leat_log *log, bool spare);
+/** There is no memory for producers that are not known here, which is looked at again after a while. */
+bool log_producers_are_refused(const struct leat_log *log);
 uint32_t log_start_bytes(const struct leat_log *log);
 
 /* ack.c */

@@ -82,8 +82,8 @@ struct leat_log_options {
     struct leat_log_app app;        /* ctx NULL: none */
     struct leat_log_warmth *warmth; /* borrowed; NULL: unlimited */
     struct leat_log_events events;
-    /** Is there no memory for what one segment more takes as long as it is stored? spare: it is to free
-     * others, or must come all the same. Thread: owner core. NULL: there always is. */
+    /** Is there no memory for so many bytes more, that one segment takes as long as it is stored, or that producers
+     * do? spare: it is to free others, or must come all the same. Thread: owner core. NULL: there always is. */
     bool (*memory_is_full)(void *owner, bool spare, uint64_t bytes);
     void *owner;
 };

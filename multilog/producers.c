@@ -163,6 +163,11 @@ static leat_err slots_resize(struct leat_producers *producers, uint32_t slot_cou
     return LEAT_OK;
 }
 
+size_t leat_producers_prepare_bytes(const struct leat_producers *producers)
+{
+    return ((size_t)producers->slot_mask + 1) * 2 * sizeof *producers->slots;
+}
+
 leat_err leat_producers_prepare(struct leat_producers *producers)
 {
     return slots_resize(producers, (producers->slot_mask + 1) * 2);

@@ -47,6 +47,8 @@ void leat_producers_record(struct leat_producers *producers, const struct leat_b
                            uint64_t first_offset, int64_t now_ms);
 /** Should the table grow before it must? */
 bool leat_producers_wants_room(const struct leat_producers *producers);
+/** What leat_producers_prepare() allocates. */
+size_t leat_producers_prepare_bytes(const struct leat_producers *producers);
 /** Make room for more producers. LEAT_E_NO_MEMORY: nothing has changed. Thread: owner. */
 leat_err leat_producers_prepare(struct leat_producers *producers) LEAT_NODISCARD;
 /** Forget producers that were last used before `before_ms` and whose batches all lie below

@@ -156,7 +156,7 @@ static bool memory_is_full(struct leat_log *log)
     bool spare = may_take_spare(log);
     if (!options->memory_is_full) return false;
     if (log_place_refusal(log, spare) == LEAT_E_NO_MEMORY) return true;
-    size_t bytes = LOG_SEGMENT_HEAP_BYTES;
+    size_t bytes = LEAT_SEGMENT_HEAP_BYTES + leat_index_bytes(capacity_wanted(log));
     if (log->slot_begin + log->slot_count == log->slot_capacity)
         bytes += log->slot_capacity * sizeof *log->slots; /* the table grows */
     if (!options->memory_is_full(options->owner, spare, bytes)) return false;
@@ -339,13 +339,31 @@ static bool next_lies_well(const struct leat_log *log)
     return !log->leave_wanted || !log->keeper.in_the_way(log->keeper.ctx, log->next);
 }
 
+bool log_producers_are_refused(const struct leat_log *log)
+{
+    return log_now(log) < log->producers_not_before_us;
+}
+
+/* The table grows ahead of need, so whoever is refused comes when it is really full. */
+static void producers_grow(struct leat_log *log)
+{
+    const struct leat_log_options *options = &log->options;
+    if (!log->producers_wanted && !leat_producers_wants_room(&log->producers)) return;
+    if (log_producers_are_refused(log)) return;
+    size_t bytes = leat_producers_prepare_bytes(&log->producers);
+    if (options->memory_is_full && options->memory_is_full(options->owner, false, bytes)) {
+        log->producers_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
+        log->producers_wanted = false; /* whoever waited tries again, and is told by name */
+    } else if (leat_producers_prepare(&log->producers) == LEAT_OK) {
+        log->producers_wanted = false;
+    }
+}
+
 /* Room for what was refused: resume, reserve, open or roll; one step at a time. */
 void log_step_room(struct leat_log *log)
 {
     if (log->state != LEAT_LOG_SERVING || log->cold || log->deleting || log->stopping) return;
-    if (log->producers_wanted || leat_producers_wants_room(&log->producers)) {
-        if (leat_producers_prepare(&log->producers) == LEAT_OK) log->producers_wanted = false;
-    }
+    producers_grow(log);
     bool ahead = log->rolling_fast && log->head.seg && !log->old.seg;
     bool fits = !log->room_wanted || log_head_fits(log, log->room_bytes);
     if (fits && !log->roll_wanted && !log->leave_wanted) {

@@ -378,6 +378,8 @@ struct leat_store {
     _Atomic uint64_t usage_limit, usage_memory, usage_grown, usage_disk, usage_segments;
     _Atomic uint64_t usage_room; /* free below the limit */
     _Atomic uint64_t usage_rows_free;
+    uint64_t reserves_begun; /* of reserves_sent, which whoever asks counts */
+    _Atomic uint64_t reserves_sent, usage_reserves;
     _Atomic uint64_t usage_arenas_limit, usage_arenas, usage_arenas_grown, usage_arenas_dirty,
         usage_flush_speed, usage_zeroing, usage_flush;
 };

@@ -25,6 +25,8 @@ enum leat_segment_state {
     LEAT_SEGMENT_CLOSED = 4,
 };
 
+enum { LEAT_SEGMENT_HEAP_BYTES = 704 }; /* what one that is stored takes beside its bytes */
+
 /* For whom the node holds it. */
 enum leat_segment_role {
     LEAT_SEGMENT_OWN = 0,     /* of a log that this node owned when it was written */

@@ -11,6 +11,7 @@ static void request_deliver(void *actor, struct leat_mail *mail)
     leat_list_init(&keep->waiting);
     switch (keep->kind) {
     case LEAT_KEEP_RESERVE:
+        store->reserves_begun++;
         leat_memory_reserve(store, keep);
         return;
     case LEAT_KEEP_RESUME:
@@ -39,7 +40,9 @@ static void request_deliver(void *actor, struct leat_mail *mail)
 
 static void keeper_request(void *ctx, const struct leat_post *post, struct leat_keep *keep)
 {
-    (void)ctx;
+    struct leat_store *store = ctx;
+    if (keep->kind == LEAT_KEEP_RESERVE)
+        atomic_fetch_add_explicit(&store->reserves_sent, 1, memory_order_relaxed);
     keep->from = post->self;
     keep->rc = LEAT_OK;
     keep->mail = (struct leat_mail){.deliver = request_deliver};
@@ -96,6 +99,8 @@ static void usage_step(struct leat_store *store)
     atomic_store_explicit(&store->usage_segments, store->cat.held_count, memory_order_relaxed);
     atomic_store_explicit(&store->usage_rows_free, leat_held_free_bytes(store),
                           memory_order_relaxed);
+    /* Behind it: whoever sees that a request has its row sees that one less is free. */
+    atomic_store_explicit(&store->usage_reserves, store->reserves_begun, memory_order_release);
     leat_arenas_usage(store);
 }
 
@@ -292,12 +297,15 @@ void leat_store_flush_all(struct leat_store *store, void (*on_done)(void *arg, l
 
 void leat_store_usage(const struct leat_store *store, struct leat_store_usage *out_usage)
 {
+    uint64_t begun = atomic_load_explicit(&store->usage_reserves, memory_order_acquire);
+    uint64_t sent = atomic_load_explicit(&store->reserves_sent, memory_order_relaxed);
     *out_usage = (struct leat_store_usage){
         .memory_limit = atomic_load_explicit(&store->usage_limit, memory_order_relaxed),
         .memory_used = atomic_load_explicit(&store->usage_memory, memory_order_relaxed),
         .memory_kept = atomic_load_explicit(&store->usage_kept, memory_order_relaxed),
         .memory_grown = atomic_load_explicit(&store->usage_grown, memory_order_relaxed),
         .rows_free_bytes = atomic_load_explicit(&store->usage_rows_free, memory_order_relaxed),
+        .rows_asked_bytes = (sent - begun) * LEAT_SEGMENT_HEAP_BYTES,
         .disk_bytes = atomic_load_explicit(&store->usage_disk, memory_order_relaxed),
         .segments = atomic_load_explicit(&store->usage_segments, memory_order_relaxed),
         .arenas_limit = atomic_load_explicit(&store->usage_arenas_limit, memory_order_relaxed),

@@ -263,8 +263,9 @@ struct leat_store_usage {
     uint64_t memory_limit, memory_used,     /* the limit as it is now */
         memory_grown, disk_bytes, segments; /* grown: with a step that comes or goes */
     bool memory_kept;                       /* no step of it is ever given back */
-    uint64_t
-        rows_free_bytes; /* of the heap, that further segments take before they take more of it */
+    /* Of the heap: what further segments take before they take more of it, and what those take that are asked for
+     * and have not begun. */
+    uint64_t rows_free_bytes, rows_asked_bytes;
     /* replicas */
     uint64_t arenas_limit, arenas_used, arenas_grown; /* used: buffers given out */
     uint64_t arenas_dirty;                            /* of them: not yet in files */

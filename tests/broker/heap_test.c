@@ -8,6 +8,7 @@
 
 #include "base/port.h"
 #include "broker/heap.h"
+#include "store/store.h"
 
 #define STEP ((uint64_t)LEAT_ARENA_STEP_BYTES)
 
@@ -44,6 +45,35 @@ static void heap_is_full_when_one_step_of_the_pool_is_left(void **state)
     assert_true(leat_heap_is_full(3 * STEP + 1, 4 * STEP, 0));
     assert_false(leat_heap_is_full(STEP, 4 * STEP, 2 * STEP)); /* replicas have the rest */
     assert_true(leat_heap_is_full(STEP + 1, 4 * STEP, 2 * STEP));
+}
+
+/* Goal: of many logs that ask at the same moment each one sees what the others have asked for. */
+static void segments_that_were_asked_for_count_as_taken(void **state)
+{
+    (void)state;
+    struct leat_store_usage usage = {.rows_free_bytes = 5000};
+    assert_int_equal(leat_heap_taken(90000, &usage), 85000);
+    usage.rows_asked_bytes = 5000;
+    assert_int_equal(leat_heap_taken(90000, &usage), 90000);
+    usage.rows_asked_bytes = 8000;
+    assert_int_equal(leat_heap_taken(90000, &usage), 93000);
+    usage = (struct leat_store_usage){.rows_free_bytes = 5000};
+    assert_int_equal(leat_heap_taken(4000, &usage), 0);
+}
+
+/* Goal: a server is not started with less memory than what it has stored takes; with what it was stored in it is. */
+static void least_memory_holds_what_is_stored(void **state)
+{
+    (void)state;
+    const uint64_t mib = 1024 * 1024, small = 160 * mib;
+    assert_int_equal(leat_heap_least_memory(small, 2, 0, 0), small);
+    assert_int_equal(leat_heap_least_memory(small, 2, 2000, 10000), small);
+    uint64_t least = leat_heap_least_memory(small, 2, 30000, 90000);
+    uint64_t takes = 30000 * UINT64_C(6144) + 90000 * UINT64_C(704);
+    assert_true(least > small + takes - 2 * STEP && least < small + takes + STEP);
+    assert_int_equal(leat_heap_least_memory(least, 2, 30000, 90000), least);
+    assert_true(leat_heap_least_memory(least - 16 * mib, 2, 30000, 90000) == least);
+    assert_int_equal(leat_heap_least_memory(2048 * mib, 2, 30000, 90000), 2048 * mib);
 }
 
 /* Goal: for the logs of a node that dies there is room beforehand, and none is kept once they have come. */
@@ -114,6 +144,8 @@ int main(void)
         cmocka_unit_test(heap_waits_for_a_step_that_the_pool_still_holds),
         cmocka_unit_test(heap_does_not_wait_for_what_never_comes),
         cmocka_unit_test(heap_is_full_when_one_step_of_the_pool_is_left),
+        cmocka_unit_test(segments_that_were_asked_for_count_as_taken),
+        cmocka_unit_test(least_memory_holds_what_is_stored),
         cmocka_unit_test(share_is_what_a_node_has_while_another_is_away),
         cmocka_unit_test(log_waits_for_so_long_and_then_no_more),
         cmocka_unit_test(log_waits_anew_when_a_step_was_given_back),

@@ -201,6 +201,44 @@ static void full_lets_a_parked_head_go_on(void **state)
     fake_destroy(fake);
 }
 
+static leat_err append_first_of(struct fake *fake, int64_t producer)
+{
+    struct sent sent;
+    leat_err rc = append(fake, &sent, 1, 10, producer, 0, 0);
+    fake_settle(fake);
+    return rc == LEAT_E_AGAIN ? append(fake, &sent, 1, 10, producer, 0, 0) : rc;
+}
+
+/* Goal: new producers are refused by name when their table would have to grow; those that are known go on, as does
+ * everybody else. */
+static void full_refuses_producers_that_are_new(void **state)
+{
+    (void)state;
+    struct fake *fake = full_create(7);
+    struct sent sent;
+    fake_open(fake, NULL, 0, NULL);
+    must_append(fake, 1, 10);
+    full = true;
+    int64_t known = 0;
+    leat_err rc;
+    while ((rc = append_first_of(fake, known)) == LEAT_OK)
+        known++;
+    assert_int_equal(rc, LEAT_E_NO_MEMORY);
+    assert_in_range(known, 4, 16);
+    asked = 0;
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(append_first_of(fake, known + i), LEAT_E_NO_MEMORY);
+        assert_int_equal(append(fake, &sent, 1, 10, i % known, 0, 1 + i / (int)known), LEAT_OK);
+        must_append(fake, 1, 10);
+    }
+    assert_int_equal(asked, 0);
+    full = false;
+    pass_a_second(fake);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(append_first_of(fake, known + i), LEAT_OK);
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +248,7 @@ int main(void)
         cmocka_unit_test(full_lets_a_log_at_its_size_go_on),
         cmocka_unit_test(full_lets_records_be_given_up),
         cmocka_unit_test(full_lets_a_parked_head_go_on),
+        cmocka_unit_test(full_refuses_producers_that_are_new),
     };
     return cmocka_run_group_tests_name("multilog full", tests, NULL, NULL);
 }

@@ -329,6 +329,23 @@ def test_memory_budget_with_thousands_of_logs():
     check(peak[0] <= 256 * MIB, 'the budget of 256 MiB was exceeded', peak[0])
 
 
+def test_a_budget_that_what_is_stored_does_not_fit_is_refused():
+    server = Server('--kafka', 'off').start('--memory', '512M')
+    server.leat('stream', 'create', 'many', '--streamlets', 6000, '--logs', 2, '--durability', 'memory')
+    server.leat('produce', 'many', input=b'kept\n')
+    server.stop()
+    code, text = server.start_refused('--memory', '160M')
+    equal(code, 2)
+    least = int(re.search(r'12\d\d\d logs and \d+ stored segments need at least (\d+) MiB \(--memory\)', text).group(1))
+    check(160 < least < 300, least)
+    server.start('--memory', f'{least}M')
+    server.leat('produce', 'many', input=b'and more\n')
+    equal(sorted(server.leat('consume', 'many', '--until-end').stdout.split('\n')), ['', 'and more', 'kept'])
+    check(held_bytes(server) <= least * MIB, 'the budget was exceeded', held_bytes(server), least)
+    server.kill()
+    server.start('--memory', f'{least}M')
+
+
 def test_appends_that_need_another_segment_are_refused_where_the_heap_is_full():
     # What is stored takes memory of the heap, wherever its bytes are: it stays within the budget, and goes on.
     server = Server('--memory', '128M', '--cores', '1', '--kafka', 'off').start()

@@ -299,6 +299,25 @@ static void limit_lowered_where_the_arena_keeps_its_steps(void **state)
     bench_free(bench);
 }
 
+/* Goal: until a request has its row, who looks knows that it will take one. */
+static void rows_that_were_asked_for_are_told(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_limited(47);
+    pass(bench, 1);
+    uint64_t free_bytes = usage_of(bench).rows_free_bytes;
+    assert_int_equal(usage_of(bench).rows_asked_bytes, 0);
+    for (unsigned i = 1; i <= 5; i++) {
+        (void)reserve(bench, LEAT_DURABILITY_MEMORY, i, LARGE);
+        assert_int_equal(usage_of(bench).rows_asked_bytes, i * LEAT_SEGMENT_HEAP_BYTES);
+        assert_int_equal(usage_of(bench).rows_free_bytes, free_bytes);
+    }
+    pass(bench, 3);
+    assert_int_equal(usage_of(bench).rows_asked_bytes, 0);
+    assert_true(usage_of(bench).rows_free_bytes != free_bytes);
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -309,6 +328,7 @@ int main(void)
         cmocka_unit_test(limit_is_asked_before_each_step),
         cmocka_unit_test(dropped_segments_leave_their_rows_to_others),
         cmocka_unit_test(limit_lowered_where_the_arena_keeps_its_steps),
+        cmocka_unit_test(rows_that_were_asked_for_are_told),
     };
     return cmocka_run_group_tests_name("store limit", tests, NULL, NULL);
 }
