@@ -21,9 +21,8 @@ static void usage(FILE *to)
     fputs("usage: leat-sim --seed S [--trace]            replay one seed\n"
           "       leat-sim --seeds N [--from S] [--jobs J]  run many; each line of a failure "
           "replays it\n"
-          "           [--cpu-seconds S] [--least N]         none is begun after S seconds of CPU "
-          "time; fewer "
-          "than N fail\n"
+          "           [--seconds S] [--least N]             none is begun after S seconds, once N "
+          "were\n"
           "       --nodes N: a cluster of N machines that form, die and come back\n"
           "       --hard: blow upon blow, more to lose; deliberate bugs always have it\n"
           "       --deletes: streams are deleted in every seed, not in one of twenty\n"
@@ -54,7 +53,7 @@ static const struct option option_names[] = {
     {"seeds", 1, NULL, 'n'},
     {"from", 1, NULL, 'f'},
     {"jobs", 1, NULL, 'j'},
-    {"cpu-seconds", 1, NULL, 'm'},
+    {"seconds", 1, NULL, 'm'},
     {"least", 1, NULL, 'l'},
     {"nodes", 1, NULL, 'N'},
     {"step", 1, NULL, 'k'},
@@ -77,7 +76,7 @@ static const struct option option_names[] = {
 };
 
 struct asked {
-    uint64_t seed, seeds, from, cpu_s, least, op, subset;
+    uint64_t seed, seeds, from, seconds, least, op, subset;
     uint32_t nodes;
     unsigned jobs, step, subsets, bug;
 };
@@ -105,7 +104,7 @@ static bool value_take(struct asked *asked, int option, const char *text)
         asked->jobs = number > SIM_JOBS_MAX ? SIM_JOBS_MAX : at_least_one(number);
         return true;
     case 'm':
-        asked->cpu_s = number;
+        asked->seconds = number;
         return true;
     case 'l':
         asked->least = number;
@@ -166,7 +165,7 @@ static int run_seeds(const struct asked *asked, const struct sim_setting *settin
                                         .from = asked->from,
                                         .count = asked->seeds,
                                         .twice_every = flags.twice ? 1 : TWICE_EVERY,
-                                        .cpu_s = asked->cpu_s,
+                                        .seconds = asked->seconds,
                                         .least = asked->least,
                                         .jobs = asked->jobs};
     return sim_seeds_run(&options);

@@ -50,22 +50,13 @@ static void child_write(int fd, const void *data, size_t bytes)
     }
 }
 
-static double cpu_s(void)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at);
-    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
-}
-
 static void seed_run(const struct sim_setting *setting, uint64_t seed,
                      struct scenario_result *out_result)
 {
-    double start_s = cpu_s();
     struct scenario_options options = sim_setting_options(setting, seed);
     sim_bug_set(setting->bug);
     alarm(SIM_SECONDS_PER_SEED);
     scenario_run(&options, out_result);
-    out_result->cpu_s = cpu_s() - start_s;
 }
 
 /* SUBTLE: a byte of a pointer was taken for a flag by the raft library, in one state: one seed of thousands

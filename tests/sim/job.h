@@ -48,8 +48,8 @@ void sim_job_next(struct sim_job *job);
 struct sim_seeds_options {
     struct sim_setting setting;
     uint64_t from, count;
-    uint64_t twice_every;  /* so many seeds one is run twice */
-    uint64_t cpu_s, least; /* after so much CPU time none is begun; fewer seeds fail. 0: no limit */
+    uint64_t twice_every;    /* so many seeds one is run twice */
+    uint64_t seconds, least; /* then none is begun, if so many were. 0: no limit */
     unsigned jobs;
 };
 /** Run many, and count what went wrong in them. Returns the exit code. */

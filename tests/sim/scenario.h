@@ -222,7 +222,6 @@ struct scenario_options {
     void (*on_built)(struct scenario *scenario); /* before the first event; NULL: nobody asks */
 };
 struct scenario_result {
-    double cpu_s; /* that it took */
     char failure[SIM_FAIL_TEXT_BYTES];
     uint64_t faults[SIM_FAULTS];
     uint64_t trace_hash, acked_records, acked_batches, events, virtual_us, disk_ops;

@@ -20,7 +20,6 @@ enum {
 struct totals {
     uint64_t seeds, failed, batches, batches_min, records, faults[SIM_FAULTS], twice, compared,
         marks;
-    double cpu_s;
 };
 
 struct many {
@@ -77,7 +76,6 @@ static void seed_end(struct many *many, struct sim_job *job)
         snprintf(verdict, sizeof verdict,
                  "does not replay: two runs gave %016" PRIx64 " and %016" PRIx64, *hash,
                  job->result.trace_hash);
-    totals->cpu_s += job->result.cpu_s;
     if (job->second) {
         totals->twice++;
     } else {
@@ -176,13 +174,11 @@ static int totals_print(const struct sim_setting *setting, const struct totals *
     return totals->failed ? 1 : 0;
 }
 
-/* Fewer seeds than were asked for, as their time was up, are said last; from `least` on they are enough. */
-static int shortened_print(const struct sim_seeds_options *asked, uint64_t seeds)
+static bool time_is_up(const struct many *many, double start_s)
 {
-    if (seeds == asked->count) return 0;
-    printf("%" PRIu64 " of %" PRIu64 " seeds: their %" PRIu64 " s of CPU time are over%s\n", seeds,
-           asked->count, asked->cpu_s, seeds < asked->least ? ", and these are too few" : "");
-    return seeds < asked->least ? 1 : 0;
+    const struct sim_seeds_options *asked = many->asked;
+    return asked->seconds && many->next - asked->from >= asked->least &&
+           now_s() >= start_s + (double)asked->seconds;
 }
 
 int sim_seeds_run(const struct sim_seeds_options *asked)
@@ -197,7 +193,7 @@ int sim_seeds_run(const struct sim_seeds_options *asked)
     double start_s = now_s();
     if (!many.hashes) return 3;
     for (;;) {
-        if (asked->cpu_s && many.totals.cpu_s >= (double)asked->cpu_s) many.end = many.next;
+        if (many.next < many.end && time_is_up(&many, start_s)) many.end = many.next;
         for (unsigned i = 0; i < asked->jobs; i++)
             if (!jobs[i].pid) seeds_give(&many, &jobs[i]);
         if (!sim_jobs_wait(jobs, asked->jobs)) break;
@@ -206,5 +202,9 @@ int sim_seeds_run(const struct sim_seeds_options *asked)
     }
     free(many.hashes);
     int code = totals_print(&asked->setting, &many.totals, now_s() - start_s);
-    return shortened_print(asked, many.end - asked->from) ? 1 : code;
+    uint64_t seeds = many.end - asked->from;
+    if (seeds < asked->count)
+        printf("%" PRIu64 " of %" PRIu64 " seeds: their %" PRIu64 " s are over\n", seeds,
+               asked->count, asked->seconds);
+    return code;
 }
