@@ -2,6 +2,7 @@
 #include "tests/client/fake_server.h"
 
 #include "base/assert.h"
+#include "tests/pages.h"
 #include "wire/frame.h"
 #include "wire/message.h"
 
@@ -77,8 +78,8 @@ static leat_err net_connect(void *ctx, const char *address, const struct leat_co
     conn->handler = handler;
     conn->user = user;
     strncpy(conn->address, address, sizeof conn->address - 1);
-    conn->in = malloc(CONN_BYTES);
-    conn->out = malloc(CONN_BYTES);
+    conn->in = pages_get(CONN_BYTES);
+    conn->out = pages_get(CONN_BYTES);
     leat_list_push_back(&world->conns, &conn->link);
     world->connects++;
     if (!world->silent || strcmp(world->silent, address) != 0)
@@ -176,8 +177,8 @@ struct leat_client *fake_client(struct fake_world *world, uint64_t timeout_us)
 static void conn_free(struct fake_conn *conn)
 {
     leat_list_remove(&conn->link);
-    free(conn->in);
-    free(conn->out);
+    pages_put(conn->in, CONN_BYTES);
+    pages_put(conn->out, CONN_BYTES);
     free(conn);
 }
 
@@ -412,8 +413,8 @@ static void on_fetch(struct fake_conn *conn, const struct leat_frame *frame)
     leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     leat_msg_fetch_read(&reader, &fetch);
     world->fetch_min_bytes = fetch.min_bytes;
-    uint8_t bytes[4096], *payload = malloc(ANSWER_BYTES);
-    LEAT_ASSERT(payload != NULL && !reader.failed);
+    uint8_t bytes[4096], *payload = pages_get(ANSWER_BYTES);
+    LEAT_ASSERT(!reader.failed);
     struct leat_msg_writer body;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
     leat_msg_write_array(&body, fetch.log_count);
@@ -436,7 +437,7 @@ static void on_fetch(struct fake_conn *conn, const struct leat_frame *frame)
         leat_msg_fetched_write(&body, &row);
     }
     answer(conn, frame, &body, 0, payload, used);
-    free(payload);
+    pages_put(payload, ANSWER_BYTES);
 }
 
 struct leat_position fake_place(uint32_t batch)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/pages.h"
+
 struct leat_file {
     int inode;
 };
@@ -69,11 +71,8 @@ static void inode_grow(struct fake_inode *inode, size_t bytes)
         size_t capacity = inode->capacity ? inode->capacity : 8192;
         while (capacity < bytes)
             capacity *= 2;
-        inode->now = realloc(inode->now, capacity);
-        inode->safe = realloc(inode->safe, capacity);
-        if (!inode->now || !inode->safe) abort();
-        memset(inode->now + inode->capacity, 0, capacity - inode->capacity);
-        memset(inode->safe + inode->capacity, 0, capacity - inode->capacity);
+        inode->now = pages_grow(inode->now, inode->capacity, capacity);
+        inode->safe = pages_grow(inode->safe, inode->capacity, capacity);
         inode->capacity = capacity;
     }
     inode->bytes = bytes;
@@ -337,8 +336,8 @@ void fake_world_init(struct fake_world *world, uint64_t seed)
 void fake_world_fini(struct fake_world *world)
 {
     for (int i = 0; i < FAKE_FILES_MAX; i++) {
-        free(world->inodes[i].now);
-        free(world->inodes[i].safe);
+        pages_put(world->inodes[i].now, world->inodes[i].capacity);
+        pages_put(world->inodes[i].safe, world->inodes[i].capacity);
     }
 }
 

@@ -1,4 +1,5 @@
 #include "store/private.h"
+#include "tests/pages.h"
 #include "tests/replication/world_parts.h"
 
 const uint8_t world_cluster[16] = "the cluster 0002";
@@ -403,6 +404,6 @@ void world_free(struct world *world)
     for (unsigned i = 0; i < world->ghost_count; i++)
         free(world->ghosts[i].copy);
     for (unsigned i = 0; i < WORLD_ARENAS_MAX; i++)
-        free(world->arenas[i].raw);
+        if (world->arenas[i].pages) pages_put(world->arenas[i].pages, WORLD_ARENA_BYTES);
     free(world);
 }

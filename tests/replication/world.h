@@ -33,7 +33,7 @@ struct world;
 
 struct world_arena {
     struct leat_rmem_arena arena; /* first */
-    uint8_t *raw;
+    uint8_t *pages;               /* WORLD_ARENA_BYTES */
     unsigned node;
     bool used, closed;
     struct leat_arena left; /* as the next process of the node finds it */

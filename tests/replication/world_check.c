@@ -100,10 +100,11 @@ static void compare_segment(void *arg, const struct leat_rep_segment_status *sta
         LEAT_ASSERT_CMP(copy->extent.crc, ==, set->seg->extent.crc);
         LEAT_ASSERT_CMP(copy->base_offset, ==, set->seg->base_offset);
         LEAT_ASSERT_CMP(copy->next_offset, ==, set->seg->next_offset);
+        const uint8_t *here = bytes_of(set->seg), *there = bytes_of(copy);
+        if (memcmp(here, there, copy->extent.bytes) == 0) continue;
         uint32_t at = 0;
-        while (at < copy->extent.bytes && bytes_of(copy)[at] == bytes_of(set->seg)[at])
+        while (here[at] == there[at])
             at++;
-        if (at == copy->extent.bytes) continue;
         fprintf(stderr,
                 "log %u segment %llu: node %u differs from byte %u of %u (in memory %d %d)\n",
                 compare->log->ref.streamlet, (unsigned long long)status->segment.v, node->number,

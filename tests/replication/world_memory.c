@@ -1,6 +1,8 @@
 /* Memory that others write into, and their one-sided writes: late, torn, in any order of their parts. */
 #include "tests/replication/world_parts.h"
 
+#include "tests/pages.h"
+
 /* ---- the memory that others write into ---- */
 static struct world_arena *arena_of(struct leat_rmem_arena *arena)
 {
@@ -17,8 +19,7 @@ static leat_err host_open(void *ctx, const char *writer, uint64_t incarnation, u
         struct world_arena *arena = &world->arenas[i];
         if (arena->used) continue;
         *arena = (struct world_arena){.used = true, .node = node->number};
-        arena->raw = calloc(1, WORLD_ARENA_BYTES + 4096);
-        arena->arena.base = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)arena->raw, (uintptr_t)4096);
+        arena->arena.base = arena->pages = pages_get(WORLD_ARENA_BYTES);
         arena->arena.limit_bytes = limit_bytes;
         arena->arena.number = i + 1;
         arena->arena.writer_incarnation = incarnation;

@@ -2,10 +2,13 @@
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "tests/pages.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { GUARD_BYTES = 4096 };
 
 uint64_t fake_random(struct fake_world *world)
 {
@@ -66,13 +69,9 @@ static void file_room(struct leat_file *file, uint64_t bytes)
     if (bytes <= file->room) return;
     uint64_t room = (bytes + 0xfffff) & ~UINT64_C(0xfffff);
     uint64_t sectors = room / FAKE_SECTOR_BYTES;
-    file->now = realloc(file->now, room);
-    file->durable = realloc(file->durable, room);
-    file->touched = realloc(file->touched, sectors);
-    memset(file->now + file->room, 0, room - file->room);
-    memset(file->durable + file->room, 0, room - file->room);
-    memset(file->touched + file->room / FAKE_SECTOR_BYTES, 0,
-           sectors - file->room / FAKE_SECTOR_BYTES);
+    file->now = pages_grow(file->now, file->room, room);
+    file->durable = pages_grow(file->durable, file->room, room);
+    file->touched = pages_grow(file->touched, file->room / FAKE_SECTOR_BYTES, sectors);
     file->room = room;
 }
 
@@ -269,9 +268,9 @@ static leat_err disk_truncate(void *ctx, struct leat_file *file, uint64_t bytes)
 
 static void file_gone(struct leat_file *file)
 {
-    free(file->now);
-    free(file->durable);
-    free(file->touched);
+    pages_put(file->now, file->room);
+    pages_put(file->durable, file->room);
+    pages_put(file->touched, file->room / FAKE_SECTOR_BYTES);
     *file = (struct leat_file){0};
 }
 
@@ -345,12 +344,22 @@ static void arena_shrink(void *ctx, struct leat_arena_grow *grow)
     push(ctx, (struct fake_event){.to = LEAT_ACTOR_STORE, .grow = grow, .shrink = true});
 }
 
+static void arena_free(struct fake_world *world)
+{
+    if (world->arena.base)
+        pages_put(world->arena.base - GUARD_BYTES, world->arena.limit_bytes + 2 * GUARD_BYTES);
+    world->arena.base = NULL;
+}
+
+/* Whoever leaves it is caught, on either side. */
 static void arena_new(struct fake_world *world)
 {
-    /* calloc, so that untouched memory costs nothing. */
-    free(world->arena_raw);
-    world->arena_raw = calloc(1, world->arena.limit_bytes + 4096);
-    world->arena.base = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)world->arena_raw, 4096);
+    size_t bytes = world->arena.limit_bytes;
+    arena_free(world);
+    uint8_t *pages = pages_get(bytes + 2 * GUARD_BYTES);
+    LEAT_ASSERT(mprotect(pages, GUARD_BYTES, PROT_NONE) == 0 &&
+                mprotect(pages + GUARD_BYTES + bytes, GUARD_BYTES, PROT_NONE) == 0);
+    world->arena.base = pages + GUARD_BYTES;
     world->arena.grown_bytes = world->arena.inherited_bytes = 0;
     for (size_t i = 0; i < sizeof world->arena.pool_id; i++)
         world->arena.pool_id[i] = (uint8_t)fake_random(world);
@@ -398,7 +407,7 @@ void fake_world_fini(struct fake_world *world)
 {
     for (int i = 0; i < FAKE_FILES_MAX; i++)
         if (world->files[i].used) file_gone(&world->files[i]);
-    free(world->arena_raw);
+    arena_free(world);
 }
 
 static void turn_end(struct fake_world *world)

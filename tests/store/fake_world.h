@@ -52,7 +52,6 @@ struct fake_world {
     struct leat_post core_post, store_post;
     struct leat_disk disk;
     struct leat_arena arena;
-    uint8_t *arena_raw;
     unsigned shrinks;
     struct leat_env env;
 };

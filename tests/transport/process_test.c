@@ -254,8 +254,8 @@ static bool check_copy(uint64_t acked)
     assert_true(at >= acked * WRITE_BYTES);
     /* Stores need not become visible in address order, but nothing may lie past what was under way. */
     uint64_t end = (acked + 2 * UNDER_WAY) * WRITE_BYTES;
-    for (uint64_t i = end; i < STEP; i++)
-        assert_int_equal(copy[i], 0);
+    assert_true(end >= STEP ||
+                (copy[end] == 0 && memcmp(copy + end, copy + end + 1, STEP - end - 1) == 0));
     return at % WRITE_BYTES != 0;
 }
 
