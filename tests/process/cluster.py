@@ -1,4 +1,7 @@
 """Several nodes, each a process of its own: forming, spreading, moving around, losing one."""
+import fcntl
+import functools
+import itertools
 import json
 import os
 import random
@@ -7,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 
 from rig import (LEAT, Raw, Server, WAIT_S, check, check_in, equal, main, on_end, process_end,
                  refusal, until)
@@ -17,6 +21,21 @@ STREAM_DESCRIBE, SET_JOIN, SET_COMMIT, SET_FETCH, LOG_RECOVER, STREAMLET_MOVE, S
 # For what does not try this: that a node which stands still for a moment is called dead, and its streamlets go elsewhere.
 # Whoever is killed is missed as fast as ever, since nobody listens at its address.
 PATIENT = {'suspect_ms': '2000', 'confirm_ms': '1000'}
+PORTS, PORT_PARTS = range(10240, 32000), 10
+
+
+@functools.cache
+def own_ports():
+    """A part of the ports for this process, as other tests run beside it: what one has found free the other would find
+    free as well, until a node listens there."""
+    for part in itertools.count():
+        lock = open(os.path.join(tempfile.gettempdir(), f'leat-ports-{os.getuid()}-{part % PORT_PARTS}'), 'w')
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if part < PORT_PARTS else 0))
+        except BlockingIOError:
+            continue
+        first = PORTS.start + part % PORT_PARTS * (len(PORTS) // PORT_PARTS)
+        return lock, range(first, first + len(PORTS) // PORT_PARTS)
 
 
 def free_ports(count):
@@ -24,7 +43,7 @@ def free_ports(count):
     these could be given to somebody's connection before the node listens."""
     ports = []
     while len(ports) < count:
-        port = random.randrange(10240, 32000)
+        port = random.choice(own_ports()[1])
         with socket.socket() as s:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -261,7 +280,7 @@ def test_a_log_whose_owner_is_down_does_not_keep_the_others_from_being_read():
     check('no server answered' not in said, said)
     check_in('not ready within 11000 ms', said)  # as soon as others are done: it does not wait for all of its 30 s
     check_in('could not be read to its end', said)
-    rows = cluster.status(which=[0, 2])['recovery']['waiting_logs']
+    rows = until(lambda: cluster.status(which=[0, 2])['recovery']['waiting_logs'], 'a log waits')
     equal([(row['stream'], row['streamlet']) for row in rows], [('s', owners['n1'])])
     check_in('it has one copy, and node n1, which served it, is down; ', rows[0]['why'])
     # It is looked for all the time, and that is told as long as there is something new.
@@ -393,6 +412,7 @@ def test_a_stopped_process_whose_name_was_taken_over_is_not_heard():
     # With recovery it would be told that it was declared crashed, and start itself anew.
     cluster = Cluster(nodes=4, voters=3, recovery='no').start()
     stopped = cluster.nodes[3]
+    until(lambda: len(cluster.status(which=[3])['nodes']) == 4, 'it knows all others')
     os.kill(stopped.process.pid, signal.SIGSTOP)
     until(lambda: {n['name']: n['state'] for n in cluster.status(which=[0])['nodes']}['n3'] == 'down',
           'it is missed')
