@@ -16,6 +16,7 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
+#include "broker/thin.h"
 
 enum { BLOCK_BYTES = 4096, ROWS_FIRST = 64, LOOK_TRIES = 100, LOOK_AGAIN_US = 10 * 1000 };
 
@@ -187,27 +188,6 @@ static int row_order(const void *left, const void *right)
     return a->segment < b->segment ? -1 : a->segment > b->segment;
 }
 
-/* It says nothing of its log but that the segment before it was closed: that one is asked for next. */
-static bool has_no_records(const struct leat_replica_row *row)
-{
-    if (row->kind == LEAT_REPLICA_MARK) return row->only_start;
-    return row->kind == LEAT_REPLICA_CLOSED && row->next_offset == row->base_offset;
-}
-
-/* SUBTLE: also in front of several in a row. (1) Segment 2 was closed without a record, and 3 has just begun.
- * (2) Another node has 2 open, with its start entry alone, and not 1, for it was away. (3) Its mark is the lowest, and
- * asks for 1, which is here. Were 1 left out the log would wait for what every node has. */
-static bool is_before_one_without_records(const struct collecting *it, size_t at, size_t end)
-{
-    uint64_t next = it->rows[at].segment + 1;
-    for (size_t i = at + 1; i < end && it->rows[i].segment <= next; i++)
-        if (it->rows[i].segment == next && has_no_records(&it->rows[i])) return true;
-    return false;
-}
-
-/* Of closed ones, those that a mark or a record may ask for: the record's segment, and what lies
- * right before a mark. A mark that only another node holds follows the highest closed one; or it is the
- * same segment, of which this node was given a copy by an attempt that came to nothing. */
 static void rows_thin(struct collecting *it)
 {
     size_t kept = 0;
@@ -217,21 +197,9 @@ static void rows_thin(struct collecting *it)
              end < it->count && leat_log_ref_order(it->rows[end].log, it->rows[first].log) == 0;)
             end++;
         const struct leat_log_record *record = &log_find(it, it->rows[first].log)->record;
-        uint64_t highest = 0;
-        size_t lost = end; /* of several the last */
-        for (size_t i = first; i < end; i++) {
-            const struct leat_replica_row *row = &it->rows[i];
-            if (row->kind == LEAT_REPLICA_LOST) lost = i;
-            if (row->kind == LEAT_REPLICA_CLOSED) highest = row->segment;
-        }
-        for (size_t i = first; i < end; i++) {
-            const struct leat_replica_row *row = &it->rows[i];
-            bool tail = !record->opened && row->segment == record->tail.segment;
-            if (row->kind == LEAT_REPLICA_LOST && i != lost) continue;
-            if (i == lost || row->kind == LEAT_REPLICA_MARK || tail || row->segment == highest ||
-                is_before_one_without_records(it, i, end))
-                it->rows[kept++] = *row;
-        }
+        size_t told = leat_rows_thin(&it->rows[first], end - first, record);
+        memmove(&it->rows[kept], &it->rows[first], told * sizeof *it->rows);
+        kept += told;
     }
     it->count = kept;
 }
