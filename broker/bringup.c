@@ -10,7 +10,6 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
-#include "broker/heap.h"
 
 static void up_deliver_join(void *actor, struct leat_mail *mail);
 static void up_deliver_joined(void *actor, struct leat_mail *mail);

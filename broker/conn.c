@@ -33,7 +33,7 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
                     const struct leat_conn_handler **out_handler)
 {
     uint64_t now = atomic_load_explicit(&core->counters.connections, memory_order_relaxed);
-    if (core->stopping || now >= LEAT_CORE_PEERS_MAX) return false;
+    if (core->stopping || !leat_node_heap_admits_peer(core->node, now)) return false;
     struct leat_list *lists[] = {
         &peer->all,   &peer->slow,        &peer->owing,        &peer->starved,   &peer->answers,
         &peer->large, &peer->room.by_log, &peer->room.by_time, &peer->set_calls, &peer->limited};

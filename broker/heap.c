@@ -9,10 +9,23 @@
 
 enum { HEAP_TRIM_BYTES = 16 * 1024 * 1024 }; /* freed logs' that the heap may keep for itself */
 
+/* Of connections beyond those that each core's share is for. */
+static uint64_t peers_bytes(const struct leat_node *node)
+{
+    uint64_t more = 0;
+    for (uint32_t i = 0; node->cores != NULL && i < node->options.cores; i++) {
+        uint64_t here =
+            atomic_load_explicit(&node->cores[i].counters.connections, memory_order_relaxed);
+        if (here > LEAT_HEAP_PEERS) more += here - LEAT_HEAP_PEERS;
+    }
+    return more * LEAT_HEAP_PEER_BYTES;
+}
+
 static uint64_t heap_bytes(const struct leat_node *node)
 {
     const struct leat_node_options *options = &node->options;
-    return options->heap_bytes != NULL ? options->heap_bytes(options->heap_ctx) : 0;
+    if (options->heap_bytes == NULL) return 0;
+    return options->heap_bytes(options->heap_ctx) + peers_bytes(node);
 }
 
 static uint64_t beyond_room(const struct leat_node *node, uint64_t bytes)
@@ -77,6 +90,13 @@ uint64_t leat_node_heap_most(const struct leat_node *node)
     uint64_t most = node->heap_room_bytes + node->pool_bytes - stays;
     uint64_t kept = LEAT_HEAP_SPARE_BYTES + LEAT_HEAP_SLAB_BYTES;
     return most > kept ? most - kept : 0;
+}
+
+bool leat_node_heap_admits_peer(const struct leat_node *node, uint64_t connections)
+{
+    if (connections < LEAT_HEAP_PEERS) return true;
+    return connections < LEAT_CORE_PEERS_MAX &&
+           !leat_node_heap_is_full(node, LEAT_HEAP_SPARE_BYTES, LEAT_HEAP_PEER_BYTES);
 }
 
 /* Once a second, on one core. */

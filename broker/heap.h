@@ -20,6 +20,8 @@ enum {
      * such segments of other nodes' may have half of it. */
     LEAT_HEAP_SPARE_BYTES = 3 * 1024 * 1024,
     LEAT_HEAP_SLAB_BYTES = 256 * 1024, /* descriptors and rows are made so many at a time */
+    LEAT_HEAP_PEERS = 8192,            /* connections of a core that its own share has room for */
+    LEAT_HEAP_PEER_BYTES = 1024,       /* of one more; 920 were measured */
     LEAT_HEAP_TOLD_TICKS = 60,         /* the diary has it once a minute */
     LEAT_HEAP_LOG_LEAST_BYTES = 6144,  /* of a log without its segments, at least */
     LEAT_HEAP_MEMORY_STEP_BYTES = 16 * 1024 * 1024, /* a larger budget is advised in these */
@@ -72,6 +74,8 @@ uint64_t leat_heap_taken(uint64_t heap_bytes, const struct leat_store_usage *usa
 bool leat_heap_is_full(uint64_t over, uint64_t full_bytes, uint64_t copies_grown_bytes);
 /** The same of this node, for `bytes` more, which leave that much of the last of it. Thread: any core. */
 bool leat_node_heap_is_full(const struct leat_node *node, uint64_t left_bytes, uint64_t bytes);
+/** May a core that has so many connections take one more? Thread: any core. */
+bool leat_node_heap_admits_peer(const struct leat_node *node, uint64_t connections);
 /** A step of the pool is to go back, or a log waits for one: idle open segments are in the way. Thread: any. */
 bool leat_node_pool_pressed(const struct leat_node *node, uint64_t now_us);
 /** How many logs may come here at once: once a second. Thread: core. */

@@ -5,10 +5,12 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 
 #include "base/port.h"
+#include "broker/core.h"
 #include "broker/heap.h"
-#include "store/store.h"
+#include "store/private.h"
 
 #define STEP ((uint64_t)LEAT_ARENA_STEP_BYTES)
 
@@ -137,6 +139,39 @@ static void log_does_not_wait_longer_when_the_pool_grows(void **state)
     assert_int_equal(wait_from(&wait, 4 * STEP, 5 + 9 * (uint64_t)TICK_US), TICK_US);
 }
 
+static uint64_t no_bytes(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+/* Goal: what connections take beyond their core's share the segments give up, and where they can't no more come. */
+static void connections_count_beyond_what_their_core_has_room_for(void **state)
+{
+    (void)state;
+    struct leat_store *store = calloc(1, sizeof *store);
+    struct leat_core *cores = calloc(2, sizeof *cores);
+    struct leat_node node = {.options = {.cores = 2, .heap_bytes = no_bytes},
+                             .cores = cores,
+                             .store = store,
+                             .pool_bytes = STEP,
+                             .heap_room_bytes = 4 * 1024 * 1024};
+    atomic_store(&cores[0].counters.connections, LEAT_HEAP_PEERS);
+    assert_int_equal(leat_node_heap_over(&node), 0);
+    assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS));
+    atomic_store(&cores[1].counters.connections, LEAT_HEAP_PEERS + 1000);
+    assert_false(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS));
+    assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS -
+                                                      1)); /* these have a place of their own */
+    atomic_store(&cores[1].counters.connections, LEAT_HEAP_PEERS + 5000);
+    assert_int_equal(leat_node_heap_over(&node), 5000 * 1024 - node.heap_room_bytes);
+    node.pool_bytes = 2 * STEP; /* gives one up */
+    assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS));
+    assert_false(leat_node_heap_admits_peer(&node, LEAT_CORE_PEERS_MAX));
+    free(cores);
+    free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -146,6 +181,7 @@ int main(void)
         cmocka_unit_test(heap_is_full_when_one_step_of_the_pool_is_left),
         cmocka_unit_test(segments_that_were_asked_for_count_as_taken),
         cmocka_unit_test(least_memory_holds_what_is_stored),
+        cmocka_unit_test(connections_count_beyond_what_their_core_has_room_for),
         cmocka_unit_test(share_is_what_a_node_has_while_another_is_away),
         cmocka_unit_test(log_waits_for_so_long_and_then_no_more),
         cmocka_unit_test(log_waits_anew_when_a_step_was_given_back),
