@@ -116,8 +116,7 @@ static void on_reserved(struct leat_keep *keep)
         /* No room elsewhere: the head stays where it is. */
         log->leave_wanted = false;
         log->leave_not_before_us = log_now(log) + LOG_LEAVE_PAUSE_US;
-        /* Without memory the store has let it wait long enough already. */
-        if (keep->rc == LEAT_E_DISK_FULL)
+        if (keep->rc == LEAT_E_DISK_FULL || keep->rc == LEAT_E_NO_MEMORY)
             log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
         else if (leat_err_class(keep->rc) != LEAT_CLASS_RETRY)
             log_fail_finally(log, keep->rc, "reserving a segment failed");

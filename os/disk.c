@@ -60,6 +60,8 @@ leat_err leat_os_errno(int error)
     case EEXIST:
         return LEAT_E_EXISTS;
     case ENOMEM:
+    case EMFILE: /* as many files are open as may be: others are closed, and then it goes on */
+    case ENFILE:
         return LEAT_E_NO_MEMORY;
     default:
         return LEAT_E_DISK;

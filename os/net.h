@@ -18,6 +18,10 @@ enum {
     LEAT_NET_IOVS = 1024, /* the kernel's limit for one call */
     LEAT_NET_ACCEPTS_PER_EVENT = 64,
     LEAT_NET_ACCEPT_PAUSE_MS = 100,
+    /* Of the files that the process may have open an eighth, and this at most, is for its own: those of 4 TiB of
+     * segments, of the coordinator, and connections that it opens itself. */
+    LEAT_NET_FILES_KEPT_MAX = 4096 + 512,
+    LEAT_NET_TELL_MS = 60 * 1000, /* that nobody is accepted goes to the diary so often at most */
     LEAT_NET_BACKLOG = 1024,
     /* Unconsumed bytes of one actor's connections. Over it, connections that hold none stop
      * reading; those with a begun frame go on, so that the limit cannot lock itself. Overshoot: one
@@ -89,6 +93,7 @@ struct os_listener {
     leat_accept_fn on_accept;
     void *acceptor;
     struct os_actor *actor;
+    uint64_t told_ms; /* 0: never */
 };
 
 /* net.c */

@@ -11,6 +11,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -78,6 +79,27 @@ static void socket_tune(int fd, const struct sockaddr *peer)
 
 /* ---- listening ---- */
 
+/* SUBTLE: who connects has none of the last descriptors. Else (1) idle clients take them all; (2) a log rolls, and the
+ * store can't open the file for its next segment; (3) those who were there before are served no more either. A new
+ * descriptor is the lowest that is free, so its number tells how many are taken. */
+static bool is_of_the_last(int fd, unsigned long *out_most)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+    rlim_t kept = limit.rlim_cur / 8;
+    if (kept > LEAT_NET_FILES_KEPT_MAX) kept = LEAT_NET_FILES_KEPT_MAX;
+    *out_most = limit.rlim_cur;
+    return (rlim_t)fd >= limit.rlim_cur - kept;
+}
+
+static bool may_tell(struct os_listener *listener)
+{
+    uint64_t now_ms = uv_now(&listener->actor->loop) + 1;
+    if (listener->told_ms && now_ms < listener->told_ms + LEAT_NET_TELL_MS) return false;
+    listener->told_ms = now_ms;
+    return true;
+}
+
 /* Returns false when accept() must pause. */
 static bool accept_one(struct os_listener *listener, bool *out_again)
 {
@@ -92,6 +114,16 @@ static bool accept_one(struct os_listener *listener, bool *out_again)
         return *out_again; /* the others concern one connection that is gone already */
     }
     *out_again = true;
+    unsigned long most;
+    if (is_of_the_last(fd, &most)) {
+        (void)close(fd);
+        if (may_tell(listener))
+            leat_diary_warn("connections are refused: this process may have %lu files open "
+                            "(ulimit -n, LimitNOFILE=), and the last of them are for its own; "
+                            "said once a minute at most",
+                            most);
+        return true;
+    }
     struct leat_conn *conn = leat_os_conn_create(listener->actor, fd);
     if (!conn) {
         (void)close(fd);
@@ -121,8 +153,11 @@ static void on_listener(uv_poll_t *uv, int status, int events)
     for (int i = 0; again && i < LEAT_NET_ACCEPTS_PER_EVENT; i++) {
         if (accept_one(listener, &again)) continue;
         /* The connection stays in the backlog, so epoll would report it at once and for ever. */
-        leat_diary_warn("can't accept connections for %d ms: %s", LEAT_NET_ACCEPT_PAUSE_MS,
-                        strerror(errno));
+        int cause = errno;
+        if (may_tell(listener))
+            leat_diary_warn("can't accept connections: %s; tried again every %d ms, said once a "
+                            "minute at most",
+                            strerror(cause), LEAT_NET_ACCEPT_PAUSE_MS);
         (void)uv_poll_stop(uv);
         (void)uv_timer_start(&listener->actor->net.accept_timer, leat_os_accept_again,
                              LEAT_NET_ACCEPT_PAUSE_MS, 0);

@@ -140,6 +140,7 @@ struct leat_slots {
     uint32_t fresh_from, fresh_end;
     bool look_ahead; /* some was taken since it was last looked at */
     bool no_more;    /* the end is near: begin nothing */
+    bool lacks_file; /* the last file that was wanted could not be made; the diary has it */
     uint32_t
         full_bytes; /* for so much the diary says that there is no space, 0: for all there is */
     /* The piece being written: no part of the above any more. */

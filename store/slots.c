@@ -104,12 +104,36 @@ leat_err leat_slots_open(struct leat_slots *slots, struct leat_error *error)
     return listing.rc;
 }
 
+/* What nobody has a segment in yet. */
+static void file_forget(struct leat_slots *slots, uint32_t number)
+{
+    struct leat_store_file *file = slots->files[number];
+    if (!file) return;
+    slots->disk_bytes -= (uint64_t)file->grown_units * LEAT_SLOT_UNIT_BYTES;
+    slots->files[number] = NULL;
+    slots->disk->close(slots->disk->ctx, file->file);
+    leat_buddy_fini(&file->buddy);
+    leat_mem_free(file);
+}
+
 static leat_err file_create(struct leat_slots *slots, uint32_t number)
 {
-    leat_err rc = file_open(slots, number, LEAT_OPEN_CREATE, NULL);
+    struct leat_error error = {0};
+    leat_err rc = file_open(slots, number, LEAT_OPEN_CREATE, &error);
     /* The name must survive a power cut before anything in the file counts as durable. */
     if (!rc) rc = slots->disk->sync_dir(slots->disk->ctx, "store");
-    if (rc && slots->files[number]) slots->files[number]->failed = true;
+    if (rc != LEAT_E_NO_MEMORY) {
+        if (rc && slots->files[number]) slots->files[number]->failed = true;
+        slots->lacks_file = false;
+        return rc;
+    }
+    /* Nothing of it was refused for good: the next who needs it tries again. */
+    file_forget(slots, number);
+    if (!slots->lacks_file)
+        leat_diary_error("store: there can't be another file for segments now: %s; appends that "
+                         "need one wait until there can",
+                         error.text[0] ? error.text : "its directory can't be opened");
+    slots->lacks_file = true;
     return rc;
 }
 

@@ -24,7 +24,7 @@ static const struct leat_actor_ops nothing_ops = {nothing, nothing};
 
 struct crowd_test {
     struct real_rig *real;
-    unsigned wanted, accepted, warned;
+    unsigned wanted, accepted, refused, warned;
     char address[128];
     const char *listen_at, *connect_host;
     struct leat_mail go;
@@ -159,6 +159,76 @@ static void net_accept_without_descriptors_pauses_and_goes_on(void **state)
     leat_diary_set(NULL, NULL, LEAT_DIARY_WARN);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
     assert_int_equal(test.warned, 1);
+}
+
+/* Of the last descriptors nobody who connects has one: they are refused, and told so once. */
+static void eager_connect(struct crowd_test *test);
+static void eager_closed(void *user, struct leat_conn *conn, leat_err why)
+{
+    struct crowd_test *test = user;
+    if (why == LEAT_E_CANCELLED || test->accepted) return;
+    test->refused++;
+    eager_connect(test);
+}
+static const struct leat_conn_handler eager_handler = {NULL, crowd_bytes, eager_closed};
+static void eager_connect(struct crowd_test *test)
+{
+    const struct leat_net *net = test->real->envs[PORT_LEFT]->net;
+    struct leat_conn *conn;
+    PORT_CHECK(net->connect(net->ctx, test->address, &eager_handler, test, &conn) == LEAT_OK);
+    if (test->refused == 3) /* who had them leaves */
+        for (int i = 0; i < 8; i++)
+            close(test->filler[i]);
+}
+static void eager_go(void *actor, struct leat_mail *mail)
+{
+    eager_connect(actor);
+}
+static void eager_listen(void *actor)
+{
+    struct crowd_test *test = actor;
+    const struct leat_env *env = test->real->envs[PORT_RIGHT];
+    struct leat_error error = {.text = ""};
+    PORT_CHECK(env->net->listen(env->net->ctx, test->listen_at, crowd_accept, test, test->address,
+                                &error) == LEAT_OK);
+    test->go.deliver = eager_go;
+    env->post->send(env->post->ctx, PORT_LEFT, &test->go);
+}
+static void refusal_counted(void *ctx, enum leat_diary_level level, const char *line)
+{
+    struct crowd_test *test = ctx;
+    test->warned += level == LEAT_DIARY_WARN && strstr(line, "LimitNOFILE") != NULL;
+}
+static void net_who_connects_has_none_of_the_last_descriptors(void **state)
+{
+    enum { MOST = 256, OWN = MOST / 8 };
+    struct crowd_test test = {
+        .real = real_rig_make()->ctx, .wanted = 1, .listen_at = "127.0.0.1:0"};
+    struct port_rig *rig = &test.real->rig;
+    struct rlimit files, few;
+    getrlimit(RLIMIT_NOFILE, &files);
+    few = files;
+    few.rlim_cur = MOST;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    rig->attach(rig->ctx, PORT_LEFT, &test, &nothing_ops, NULL);
+    rig->attach(rig->ctx, PORT_RIGHT, &test, &nothing_ops, eager_listen);
+    unsigned count = 0;
+    int taken[MOST], fd;
+    while ((fd = dup(0)) < MOST - OWN)
+        taken[count++] = fd;
+    close(fd);
+    for (int i = 0; i < 8; i++)
+        test.filler[i] = taken[--count];
+    leat_diary_set(refusal_counted, &test, LEAT_DIARY_WARN);
+    rig->run(rig->ctx);
+    leat_diary_set(NULL, NULL, LEAT_DIARY_WARN);
+    while (count)
+        close(taken[--count]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_int_equal(test.accepted, 1);
+    assert_true(test.refused >= 3);
+    assert_int_equal(test.warned, 1);
+    real_rig_drop(rig);
 }
 
 /* ---- silent peers that hold all the room for cut frames ---- */
@@ -421,6 +491,7 @@ int main(void)
         cmocka_unit_test(net_ipv6_address_in_brackets_works),
         cmocka_unit_test(net_idle_connections_take_little_memory),
         cmocka_unit_test(net_accept_without_descriptors_pauses_and_goes_on),
+        cmocka_unit_test(net_who_connects_has_none_of_the_last_descriptors),
         cmocka_unit_test(net_connection_that_can_not_be_tried_is_not_called_refused),
         cmocka_unit_test(net_silent_peers_make_room_for_others),
         cmocka_unit_test(net_failed_allocations_are_never_silent),

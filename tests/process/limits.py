@@ -4,6 +4,8 @@ import errno
 import json
 import os
 import re
+import resource
+import socket
 import struct
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from rig import (FETCH, HELLO, METADATA, PING, Failure, Raw, Server, Skipped, WA
                  reader_that_takes_nothing, until)
 import tied
 from kafka_groups import Client
+from kafka_native import kafka_write
 from kafka_wire import INVALID_PARTITIONS, topic_enlarge
 
 MIB = 1 << 20
@@ -531,6 +534,28 @@ def test_more_logs_than_one_fetch_takes_are_read_all():
     for streamlet in (2999, 0, 1500, 2047):
         server.produce('s', ['new'], '--streamlet', streamlet)
         equal(line_read(reader.stdout), f'{streamlet} 3\n')
+
+
+def test_connections_leave_files_for_segments():
+    """Who holds as many connections as there can be takes nothing from those who are served."""
+    server = Server('--kafka', '127.0.0.1:0').start()
+    server.leat('stream', 'create', 's', '--logs', 1)
+    client = Client(server)
+    resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (128, 128))
+    held = [socket.create_connection(('127.0.0.1', server.port), WAIT_S) for _ in range(300)]
+    for one in held[200:]:
+        one.settimeout(WAIT_S)
+        equal(one.recv(1), b'', 'one too many is closed')
+    server.diary_wait('LimitNOFILE=')
+    check(not os.listdir(os.path.join(server.data, 'store')), 'the first segment has its file already')
+    kafka_write(client, 's', 0, [(1, None, b'first'), (1, None, b'second')])
+    refused = server.leat('stream', 'list', code=3)
+    check_in('refused or closed', refused.stderr)
+    for one in held:
+        one.close()
+    until(lambda: server.status()['connections'] < 100, 'connections are given back')
+    equal(server.values('s'), ['first', 'second'])
+    equal(server.diary().count('LimitNOFILE='), 1, 'said once')
 
 
 def test_idle_server_with_a_hundred_streams():

@@ -1,5 +1,5 @@
 /* The sweep of power cuts: the power goes before, inside and after every disk operation, each time in a run of its own.
- * And of errors: the next write or flush from there on fails, or there is no space for a while.
+ * And of errors: the next write or flush from there on fails, or for a while there is no space, or no file to be had.
  *
  * A fork is the snapshot at the moment of the cut; the parent goes on without one. Of an operation that is cut inside
  * different parts may be kept: so many subsets are tried. */
@@ -25,7 +25,7 @@ static struct {
 } sweep;
 
 static const char *const phase_names[] = {"before", "inside", "after"};
-static const char *const fault_names[] = {"a write fails", "a flush fails", "no space"};
+static const char *const fault_names[] = {"a write fails", "a flush fails", "no space", "no files"};
 
 static const char *flag(void)
 {

@@ -485,6 +485,12 @@ static leat_err disk_run(void *ctx, struct leat_disk_io *io)
     return rc;
 }
 
+static bool lacks_files(struct sim_disk *disk)
+{
+    if (disk->no_files) sim_fault_struck(disk->world, SIM_FAULT_NO_FILES);
+    return disk->no_files;
+}
+
 static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct leat_file **out_file,
                           struct leat_error *error)
 {
@@ -493,6 +499,8 @@ static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct le
     char clean[SIM_PATH_BYTES];
     sim_path_clean(path, clean);
     uint64_t op = call_begin(actor);
+    if (lacks_files(disk))
+        return leat_error_set(error, LEAT_E_NO_MEMORY, "%s: too many open files", path);
     struct sim_name *name = sim_name_find(&disk->now, clean);
     if (name && (flags & LEAT_OPEN_EXCLUSIVE) && (flags & LEAT_OPEN_CREATE))
         return leat_error_set(error, LEAT_E_EXISTS, "%s exists", path);
@@ -610,6 +618,7 @@ static leat_err disk_sync_dir(void *ctx, const char *path)
     char clean[SIM_PATH_BYTES];
     sim_path_clean(path, clean);
     uint64_t op = call_begin(actor);
+    if (lacks_files(actor->process->disk)) return LEAT_E_NO_MEMORY;
     sim_names_sync(actor->process->disk, clean);
     call_end(actor, op);
     return LEAT_OK;
@@ -628,6 +637,7 @@ static leat_err disk_list(void *ctx, const char *path, void (*each)(void *arg, c
     char clean[SIM_PATH_BYTES];
     sim_path_clean(path, clean);
     sim_port_called(actor);
+    if (lacks_files(disk)) return LEAT_E_NO_MEMORY;
     if (clean[0] && !sim_name_find(&disk->now, clean)) return LEAT_E_NOT_FOUND;
     char **found = calloc(disk->now.count + 1, sizeof *found);
     LEAT_ASSERT(found != NULL);

@@ -43,6 +43,11 @@ void sim_disk_set_full(struct sim_disk *disk, bool full)
     disk->full = full;
 }
 
+void sim_disk_set_no_files(struct sim_disk *disk, bool none)
+{
+    disk->no_files = none;
+}
+
 void sim_disk_stall(struct sim_disk *disk, uint64_t until_us)
 {
     disk->stall_until_us = until_us;

@@ -68,7 +68,7 @@ struct sim_disk {
     void *sweep_arg;
     sim_amid_fn amid;
     void *amid_arg;
-    bool full, fail_write, fail_sync, took_error, lost_flush;
+    bool full, no_files, fail_write, fail_sync, took_error, lost_flush;
 };
 
 /* ---- disk_file.c: the bytes of one file ---- */

@@ -61,6 +61,22 @@ static void disk_full(struct scenario *scenario)
                  scenario);
 }
 
+static void heal_files(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    sim_trace(world, "files can be opened again");
+    sim_disk_set_no_files(scenario->servers[0].disk, false);
+}
+
+static void no_files(struct scenario *scenario)
+{
+    struct sim_world *world = scenario->world;
+    sim_trace(world, "no file can be opened");
+    sim_disk_set_no_files(scenario->servers[0].disk, true);
+    sim_world_at(world, world->now_us + sim_rng_between(&world->fault, 50000, 1500000), heal_files,
+                 scenario);
+}
+
 static void disk_error(struct scenario *scenario, enum leat_disk_kind kind)
 {
     struct sim_world *world = scenario->world;
@@ -73,6 +89,8 @@ void sim_faults_disk(struct scenario *scenario, enum sim_disk_fault fault)
 {
     if (fault == SIM_DISK_IS_FULL)
         disk_full(scenario);
+    else if (fault == SIM_DISK_NO_FILES)
+        no_files(scenario);
     else
         disk_error(scenario, fault == SIM_DISK_WRITE_FAILS ? LEAT_DISK_WRITE : LEAT_DISK_SYNC);
 }
@@ -153,8 +171,10 @@ static void strike(struct scenario *scenario)
         sim_disk_stall(scenario->servers[0].disk,
                        world->now_us + sim_rng_between(rng, 1000, 1500000));
         sim_fault_struck(world, SIM_FAULT_STALL);
-    } else if (pick < 80) {
+    } else if (pick < 77) {
         disk_full(scenario);
+    } else if (pick < 80) {
+        no_files(scenario);
     } else if (pick < 84) {
         disk_error(scenario, sim_rng_chance(rng, 500) ? LEAT_DISK_WRITE : LEAT_DISK_SYNC);
     } else if (pick < 89) {
@@ -189,6 +209,7 @@ void sim_faults_heal(struct scenario *scenario)
     scenario->faults_over = true;
     sim_trace(world, "everything is healed");
     sim_disk_set_full(scenario->servers[0].disk, false);
+    sim_disk_set_no_files(scenario->servers[0].disk, false);
     sim_disk_stall(scenario->servers[0].disk, 0);
     sim_disk_aim(scenario->servers[0].disk, 0, SIM_CUT_BEFORE, NULL, NULL);
     sim_disk_no_errors(scenario->servers[0].disk);

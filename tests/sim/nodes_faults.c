@@ -26,6 +26,7 @@ enum kind {
     CLIENT_PAUSE,
     STALL,
     FULL,
+    NO_FILES,
     DISK_ERROR,
     WRITING,
     WRITTEN_TO,
@@ -225,6 +226,7 @@ static void heal_disk(struct sim_world *world, struct sim_event *event)
 {
     struct sim_server *server = event->a;
     sim_disk_set_full(server->disk, false);
+    sim_disk_set_no_files(server->disk, false);
     (void)world;
 }
 
@@ -245,6 +247,9 @@ static void disk_fault(struct sim_server *server, enum kind kind)
     } else if (kind == FULL) {
         sim_disk_set_full(server->disk, true);
         sim_world_at(world, for_a_while(scenario), heal_disk, server);
+    } else if (kind == NO_FILES) {
+        sim_disk_set_no_files(server->disk, true);
+        sim_world_at(world, for_a_while(scenario), heal_disk, server);
     } else {
         sim_disk_fail_next(server->disk,
                            sim_rng_chance(dice(scenario), 500) ? LEAT_DISK_WRITE : LEAT_DISK_SYNC);
@@ -253,9 +258,10 @@ static void disk_fault(struct sim_server *server, enum kind kind)
             ->n = server->boots;
     }
     sim_trace(world, "%s: disk %s", server->name,
-              kind == STALL  ? "stands still"
-              : kind == FULL ? "full"
-                             : "will fail");
+              kind == STALL      ? "stands still"
+              : kind == FULL     ? "full"
+              : kind == NO_FILES ? "opens no file"
+                                 : "will fail");
 }
 
 static void rmem_fault(struct scenario *scenario, enum kind kind)
@@ -392,15 +398,20 @@ static void fault_due(struct sim_world *world, struct sim_event *event)
 static void weights_draw(struct scenario *scenario)
 {
     const uint32_t usual[KINDS] = {
-        [KILL] = 12,         [KILL_IN_CALL] = 8, [POWER] = 8,
-        [POWER_AT_DISK] = 6, [LEADER] = 5,       [SEVERAL] = 4,
-        [ROOM] = 2,          [RESTART] = 4,      [PAUSE] = 10,
-        [CLOCK] = 3,         [CUT] = 8,          [PARTED] = 8,
-        [ALONE] = 6,         [HALF_OPEN] = 6,    [RESET] = 8,
-        [REFUSE] = 3,        [DELAY] = 3,        [CLIENT_CUT] = 4,
-        [CLIENT_PAUSE] = 3,  [STALL] = 5,        [FULL] = 4,
-        [DISK_ERROR] = 4,    [RMEM_ERRORS] = 8,  [RMEM_FULL] = 3,
-        [WRITING] = 8,       [WRITTEN_TO] = 6,   [DAMAGE] = scenario->victim ? 8 : 0,
+        [KILL] = 12,        [KILL_IN_CALL] = 8,
+        [POWER] = 8,        [POWER_AT_DISK] = 6,
+        [LEADER] = 5,       [SEVERAL] = 4,
+        [ROOM] = 2,         [RESTART] = 4,
+        [PAUSE] = 10,       [CLOCK] = 3,
+        [CUT] = 8,          [PARTED] = 8,
+        [ALONE] = 6,        [HALF_OPEN] = 6,
+        [RESET] = 8,        [REFUSE] = 3,
+        [DELAY] = 3,        [CLIENT_CUT] = 4,
+        [CLIENT_PAUSE] = 3, [STALL] = 5,
+        [FULL] = 4,         [NO_FILES] = 3,
+        [DISK_ERROR] = 4,   [RMEM_ERRORS] = 8,
+        [RMEM_FULL] = 3,    [WRITING] = 8,
+        [WRITTEN_TO] = 6,   [DAMAGE] = scenario->victim ? 8 : 0,
     };
     bool some = false;
     while (!some) {
@@ -446,6 +457,7 @@ void sim_nodes_heal(struct scenario *scenario)
         if (server->rotten) sim_damage_named(server);
         server->process->die_in_calls = 0;
         sim_disk_set_full(server->disk, false);
+        sim_disk_set_no_files(server->disk, false);
         sim_disk_stall(server->disk, 0);
         sim_disk_aim(server->disk, 0, SIM_CUT_BEFORE, NULL, NULL);
         sim_disk_no_errors(server->disk);

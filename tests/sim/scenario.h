@@ -20,7 +20,7 @@ enum {
     SIM_REBOOTS_MAX = 400,
     SIM_SERVERS_MAX = 5,
     SIM_VOTERS_MAX = 3,
-    SIM_CLUSTER_FAULTS = 27,
+    SIM_CLUSTER_FAULTS = 28,
     SIM_ROTS_MAX = 256,
     SIM_CLOSED_LAST = 6,
     SIM_SCRUB_BYTES_PER_SECOND = 4 * 1024 * 1024, /* as leatd has it */
@@ -423,11 +423,12 @@ void sim_budget_choose(struct scenario *scenario);
 uint64_t sim_budget_bytes(void *ctx);
 void sim_faults_start(struct scenario *scenario);
 /** What the disk of a server alone does next: it refuses a write, or a flush (for good, until the server starts
- * anew; its operator sees to that), or has no space for a while. */
+ * anew; its operator sees to that), or has no space for a while, or the process may open no file for a while. */
 enum sim_disk_fault {
     SIM_DISK_WRITE_FAILS,
     SIM_DISK_FLUSH_FAILS,
     SIM_DISK_IS_FULL,
+    SIM_DISK_NO_FILES,
     SIM_DISK_FAULTS
 };
 void sim_faults_disk(struct scenario *scenario, enum sim_disk_fault fault);

@@ -44,6 +44,7 @@ enum sim_fault {
     SIM_FAULT_PARTITION, /* a client cut off for a while */
     SIM_FAULT_STALL,     /* the disk stood still */
     SIM_FAULT_FULL,      /* an allocation or write was refused for want of space */
+    SIM_FAULT_NO_FILES,  /* an open was refused: the process has as many as it may */
     SIM_FAULT_IO_ERROR,  /* a write or flush failed; the server is restarted later */
     SIM_FAULT_SLOW,      /* a client that hardly runs */
     SIM_FAULT_CLOCK,     /* the wall clock jumped */
@@ -303,6 +304,8 @@ void sim_disk_amid(struct sim_disk *disk, sim_amid_fn amid, void *arg);
 uint64_t sim_disk_ops_count(const struct sim_disk *disk);
 void sim_disk_reseed(struct sim_disk *disk, uint64_t seed);
 void sim_disk_set_full(struct sim_disk *disk, bool full);
+/** Nothing is opened, and no directory synced: the process has as many files open as it may. */
+void sim_disk_set_no_files(struct sim_disk *disk, bool none);
 void sim_disk_stall(struct sim_disk *disk, uint64_t until_us);
 void sim_disk_fail_next(struct sim_disk *disk, enum leat_disk_kind kind);
 /** Errors that were asked for and have not struck yet are called off. */

@@ -32,6 +32,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_PARTITION] = "partition",
     [SIM_FAULT_STALL] = "disk_stall",
     [SIM_FAULT_FULL] = "disk_full",
+    [SIM_FAULT_NO_FILES] = "no_files",
     [SIM_FAULT_IO_ERROR] = "disk_error",
     [SIM_FAULT_SLOW] = "slow_client",
     [SIM_FAULT_CLOCK] = "clock_jump",

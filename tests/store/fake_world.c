@@ -221,6 +221,8 @@ static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct le
     if (!file && !(flags & LEAT_OPEN_CREATE))
         return leat_error_set(error, LEAT_E_NOT_FOUND, "no file %s", path);
     if (op_next(world)) return leat_error_set(error, LEAT_E_DISK, "cannot open %s", path);
+    if (world->no_opens)
+        return leat_error_set(error, LEAT_E_NO_MEMORY, "%s: too many open files", path);
     for (int i = 0; !file && i < FAKE_FILES_MAX; i++)
         if (!world->files[i].used) file = &world->files[i];
     LEAT_ASSERT(file);
@@ -303,6 +305,7 @@ static leat_err disk_sync_dir(void *ctx, const char *path)
     struct fake_world *world = ctx;
     (void)path;
     if (op_next(world)) return LEAT_E_DISK;
+    if (world->no_dirs) return LEAT_E_NO_MEMORY;
     for (int i = 0; i < FAKE_FILES_MAX; i++)
         world->files[i].name_durable = world->files[i].used;
     return LEAT_OK;

@@ -45,7 +45,8 @@ struct fake_world {
     uint64_t op_count, fail_at; /* disk operations; this one fails (0: none) */
     bool fail_zero;             /* the next ZERO fails */
     unsigned zeros_failed;
-    uint64_t space_bytes; /* allocations beyond that are refused */
+    uint64_t space_bytes;   /* allocations beyond that are refused */
+    bool no_opens, no_dirs; /* no file can be opened; no directory, for its sync */
 
     struct leat_clock clock;
     struct leat_random random;

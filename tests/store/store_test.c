@@ -522,6 +522,42 @@ static void store_disk_full_refuses_reservations_only(void **state)
     bench_free(bench);
 }
 
+struct lack_told {
+    int lacks;
+};
+
+static void on_lack(void *ctx, enum leat_diary_level level, const char *line)
+{
+    struct lack_told *told = ctx;
+    told->lacks += level == LEAT_DIARY_ERROR && strstr(line, "another file for segments") != NULL;
+}
+
+/* Neither the file nor the log that wanted it is given up: there is one as soon as it can be opened. */
+static void store_file_that_can_not_be_opened_is_tried_again(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(6);
+    struct lack_told told = {0};
+    leat_diary_set(on_lack, &told, LEAT_DIARY_INFO);
+    bench->world.no_opens = true;
+    for (int i = 0; i < 4; i++) {
+        bench->world.no_opens = i % 2 == 0;
+        bench->world.no_dirs = !bench->world.no_opens;
+        struct mine *refused = reserve(bench, LEAT_DURABILITY_DISK, 1, 16384);
+        fake_settle(&bench->world);
+        assert_int_equal(refused->rc, LEAT_E_NO_MEMORY);
+    }
+    assert_int_equal(told.lacks, 1);
+    bench->world.no_opens = bench->world.no_dirs = false;
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 9));
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    assert_non_null(fake_file(&bench->world, "store/0"));
+    assert_null(fake_file(&bench->world, "store/1")); /* what was not opened counts for none */
+    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    bench_free(bench);
+}
+
 static bool was_written(struct bench *bench, const struct mine *mine)
 {
     (void)bench;
@@ -655,6 +691,7 @@ int main(void)
         cmocka_unit_test(store_flush_behind_lets_commits_pass),
         cmocka_unit_test(store_large_reservation_is_not_starved_by_small_ones),
         cmocka_unit_test(store_disk_full_refuses_reservations_only),
+        cmocka_unit_test(store_file_that_can_not_be_opened_is_tried_again),
         cmocka_unit_test(store_space_of_disk_segments_is_written_ahead),
         cmocka_unit_test(store_zeros_that_fail_refuse_no_reservation),
         cmocka_unit_test(store_smaller_budget_keeps_what_memory_holds),
