@@ -783,7 +783,7 @@ def on_terminal(server, *words, **more):
 def test_who_waits_for_an_answer_is_told_so_on_a_terminal():
     server = Server().start()
     server.produce('s', ['x'])
-    os.kill(server.process.pid, signal.SIGSTOP)
+    server.stand_still()
     ours, theirs = pty.openpty()
     process = tied.start([LEAT, 'stream', 'list'], stdout=subprocess.PIPE, stderr=theirs, env=server.environment())
     os.close(theirs)

@@ -1,4 +1,5 @@
 """Several nodes, each a process of its own: forming, spreading, moving around, losing one."""
+import collections
 import fcntl
 import functools
 import itertools
@@ -22,6 +23,8 @@ STREAM_DESCRIBE, SET_JOIN, SET_COMMIT, SET_FETCH, LOG_RECOVER, STREAMLET_MOVE, S
 # Whoever is killed is missed as fast as ever, since nobody listens at its address.
 PATIENT = {'suspect_ms': '2000', 'confirm_ms': '1000'}
 PORTS, PORT_PARTS = range(10240, 32000), 10
+# Who has been given one listens there later, or again.
+ports_given = collections.deque(maxlen=1000)
 
 
 @functools.cache
@@ -50,7 +53,8 @@ def free_ports(count):
                 s.bind(('127.0.0.1', port))
             except OSError:
                 continue
-        if port not in ports:
+        if port not in ports_given:
+            ports_given.append(port)
             ports.append(port)
     return ports
 

@@ -189,6 +189,16 @@ class Server:
         on_end(lambda: process_end(process))
         return process
 
+    def stand_still(self):
+        """SIGSTOP, and until it has stopped each thread: one of them could still answer. SIGCONT lets it go on."""
+        os.kill(self.process.pid, signal.SIGSTOP)
+        tasks = f'/proc/{self.process.pid}/task'
+
+        def stopped(task):
+            with open(f'{tasks}/{task}/stat') as stat:
+                return stat.read().rpartition(')')[2].split()[0] == 'T'
+        until(lambda: all(stopped(task) for task in os.listdir(tasks)), 'it stands still')
+
     def environment(self):
         return dict(os.environ, LEAT_BROKERS=self.address)
 
