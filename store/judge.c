@@ -47,7 +47,7 @@ struct leat_pool *leat_judge_pool(struct leat_store *store, const struct leat_ro
 
 void leat_judge_mendable(struct leat_held *held, const struct leat_row *row)
 {
-    if (row->state != LEAT_SEGMENT_CLOSED || held->slot_shared || !held->slot.file) return;
+    if (row->state != LEAT_SEGMENT_CLOSED || held->slot_shared) return;
     held->seg.rotten = true;
     held->seg.unwritten = !(row->flags & LEAT_ROW_FLUSHED);
 }

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "base/diary.h"
+
 static void from_row(struct leat_held *held, const struct leat_row *row, uint32_t number)
 {
     struct leat_segment *seg = &held->seg;
@@ -28,30 +30,38 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->max_timestamp_ms = row->max_timestamp_ms;
 }
 
-/* The slot of a row: false when the file did not have it; then it has it now, empty, or lacks the room for it. */
-static bool claim_slot(struct leat_store *store, struct leat_held *held, const struct leat_row *row)
+/* The slot of a row. Where the file did not have it (*out_there false) it has it now, empty, or lacks the room for it.
+ * A file that is not there and can't be made keeps the store from opening: made later, it would know of no claim. */
+static leat_err claim_slot(struct leat_store *store, struct leat_held *held,
+                           const struct leat_row *row, bool *out_there)
 {
     struct leat_slots *slots = &store->slots;
     uint32_t end = row->slot_unit + row->capacity / LEAT_SLOT_UNIT_BYTES;
     struct leat_store_file *file = slots->files[row->slot_file];
     bool there = file && end <= file->found_units;
+    *out_there = false;
     leat_err rc = there ? LEAT_OK : leat_slots_cover(slots, row->slot_file, end);
     file = slots->files[row->slot_file];
     held->slot_shared = true;
-    if (!file) return false;
+    if (!file) {
+        leat_diary_error("store: store/%u is missing, and can't be made: %s", row->slot_file,
+                         leat_err_text(rc));
+        return rc;
+    }
     if (rc != LEAT_OK && rc != LEAT_E_DISK_FULL) file->failed = true;
     held->slot = (struct leat_slot){file, row->slot_unit};
     held->seg.file = file->file;
     held->seg.file_number = file->number;
     held->seg.file_offset = (uint64_t)row->slot_unit * LEAT_SLOT_UNIT_BYTES;
-    if (end > file->grown_units) return false;
+    if (end > file->grown_units) return LEAT_OK;
     held->slot_shared = !leat_buddy_claim(&file->buddy, row->slot_unit,
                                           leat_buddy_order(row->capacity, LEAT_SLOT_UNIT_BYTES));
     if (held->slot_shared)
         leat_store_complain(store,
                             "rows of the catalogue claim the same place in store/%u (row %u)",
                             row->slot_file, held->seg.row);
-    return there;
+    *out_there = there;
+    return LEAT_OK;
 }
 
 /* Its bytes never were in the file alone: a file that lost its end (a failed flush) takes nothing. */
@@ -60,7 +70,7 @@ static bool memory_stands_in(struct leat_store *store, const struct leat_held *h
 {
     if (row->durability == LEAT_DURABILITY_DISK || !leat_judge_pool(store, row)) return false;
     const struct leat_store_file *file = held->slot.file;
-    if (!file || held->slot_shared) return false; /* nowhere to flush it to */
+    if (held->slot_shared) return false; /* nowhere to flush it to */
     if (file->failed || file->here_units < file->grown_units) return false;
     return row->state == LEAT_SEGMENT_RESERVED || row->state == LEAT_SEGMENT_OPEN ||
            (row->state == LEAT_SEGMENT_CLOSED && !(row->flags & LEAT_ROW_FLUSHED));
@@ -75,9 +85,12 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
     from_row(held, &row, number);
     *leat_catalogue_held(&store->cat, number) = held;
     store->cat.held_count++;
-    if (!claim_slot(store, held, &row) && !memory_stands_in(store, held, &row)) {
+    bool there;
+    leat_err rc = claim_slot(store, held, &row, &there);
+    if (rc) return rc;
+    if (!there && !memory_stands_in(store, held, &row)) {
         bool memory_has = row.durability != LEAT_DURABILITY_DISK && leat_judge_pool(store, &row);
-        if (row.state == LEAT_SEGMENT_RESERVED && !memory_has && held->slot.file) {
+        if (row.state == LEAT_SEGMENT_RESERVED && !memory_has) {
             /* The file grew for it and was not synced before a power cut: nothing was committed
              * there. A `memory` segment's bytes are gone with its memory. */
             if (row.durability == LEAT_DURABILITY_DISK) {

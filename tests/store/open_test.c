@@ -471,6 +471,35 @@ static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **
     }
 }
 
+/* Goal: what rows claim in a file that is gone and can't be made is not given to others. */
+static void store_open_waits_for_a_file_that_can_not_be_made(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(90);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 40));
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_pass(&bench->world, 1000000);
+    uint64_t place = mine->seg->file_offset;
+    bench_drop_store(bench);
+    assert_int_equal(bench->world.disk.remove(bench->world.disk.ctx, "store/0"), LEAT_OK);
+    bench->world.no_dirs = true;
+    struct leat_error error = {0};
+    assert_int_equal(bench_open(bench, &error), LEAT_E_NO_MEMORY);
+    assert_non_null(strstr(error.text, "cannot open the store"));
+    bench->world.no_dirs = false;
+    bench_drop_store(bench);
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_LOST);
+    leat_store_found_done(bench->store);
+    for (int i = 0; i < 8; i++) {
+        const struct mine *more = opened(bench, LEAT_DURABILITY_DISK);
+        assert_true(more->seg->file_number != 0 || more->seg->file_offset != place);
+    }
+    bench_free(bench);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -484,6 +513,7 @@ int main(void)
         cmocka_unit_test(store_mend_that_the_power_ends_is_done_again),
         cmocka_unit_test(store_mend_writes_what_only_the_memory_had),
         cmocka_unit_test(store_open_that_finds_no_space_for_a_files_end_goes_on_later),
+        cmocka_unit_test(store_open_waits_for_a_file_that_can_not_be_made),
     };
     return cmocka_run_group_tests_name("store open", tests, NULL, NULL);
 }
