@@ -161,8 +161,8 @@ static void connections_count_beyond_what_their_core_has_room_for(void **state)
     assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS));
     atomic_store(&cores[1].counters.connections, LEAT_HEAP_PEERS + 1000);
     assert_false(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS));
-    assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS -
-                                                      1)); /* these have a place of their own */
+    /* Those of the share have a place of their own. */
+    assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS - 1));
     atomic_store(&cores[1].counters.connections, LEAT_HEAP_PEERS + 5000);
     assert_int_equal(leat_node_heap_over(&node), 5000 * 1024 - node.heap_room_bytes);
     node.pool_bytes = 2 * STEP; /* gives one up */
