@@ -127,7 +127,8 @@ static void generation_begin(struct leat_sets *sets, struct leat_set *set)
         return;
     }
     leat_group_protocol_pick(group);
-    if (joined == 0) group->protocol_type[0] = group->protocol[0] = '\0';
+    /* The type stays: a group without one is taken for a group of commits alone. */
+    if (joined == 0) group->protocol[0] = '\0';
     /* Signed on Kafka's wire. Nobody gets there by rebalances: a thousand a second take 24 days. */
     LEAT_ASSERT_CMP(set->generation, <, INT32_MAX);
     enum leat_group_phase before = group->phase;
@@ -216,6 +217,12 @@ static size_t rows_bytes(const struct leat_group *group)
                  leat_group_metadata(group, member).bytes;
     }
     return bytes;
+}
+
+/* The last member has left, and the generation that says so comes with the next turn. */
+static enum leat_group_phase phase_shown(const struct leat_group *group)
+{
+    return leat_group_members_joined(group) == 0 ? LEAT_GROUP_EMPTY : group->phase;
 }
 
 /* One block: rows (if any), then texts. */
@@ -396,9 +403,10 @@ bool leat_sets_do_describe(struct leat_sets *sets, struct leat_sets_request *req
                                                          : LEAT_GROUP_STABLE;
         return answer_acked(sets, request);
     }
-    call->phase = set->group->phase;
+    call->phase = phase_shown(set->group);
     if (rows_give(set->group, call, true) != LEAT_OK)
         return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for the members of a group");
+    if (call->phase == LEAT_GROUP_EMPTY) call->group_protocol.bytes = 0;
     return answer_acked(sets, request);
 }
 
@@ -424,7 +432,7 @@ bool leat_sets_do_list(struct leat_sets *sets, struct leat_sets_request *request
         listed->name = text_put(&at, leat_group_text(set->name));
         listed->phase = set->member_count > 0 ? LEAT_GROUP_STABLE : LEAT_GROUP_EMPTY;
         if (!set->group) continue;
-        listed->phase = set->group->phase;
+        listed->phase = phase_shown(set->group);
         listed->protocol_type = text_put(&at, leat_group_text(set->group->protocol_type));
     }
     return answer_acked(sets, request);

@@ -481,6 +481,41 @@ static void group_is_described_and_listed(void **state)
 }
 
 /* A hundred members, then one more: all have joined again within one session. */
+static void expect_empty_of_type(struct home *home, const char *type)
+{
+    struct ask_group *d = ask_new(LEAT_SETS_DESCRIBE, "", 0);
+    start(home, d);
+    await(home, d);
+    assert_int_equal(d->r.rc, LEAT_OK);
+    assert_int_equal(d->call.phase, LEAT_GROUP_EMPTY);
+    assert_int_equal(d->call.group_protocol.bytes, 0);
+    assert_int_equal(d->call.group_protocol_type.bytes, strlen(type));
+    assert_memory_equal(d->call.group_protocol_type.text, type, strlen(type));
+    ask_free(d);
+}
+
+/* Tools take a group without a type for one of commits alone. */
+static void group_keeps_its_type_when_its_members_have_left(void **state)
+{
+    (void)state;
+    struct home *home = home_new(21, false);
+    char a[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    (void)lone(home, "", a);
+    assert_int_equal(leave(home, a, ""), LEAT_OK);
+    expect_empty_of_type(home, "consumer"); /* at once, too */
+    home_run(home, 100000);
+    expect_empty_of_type(home, "consumer");
+    home_restart(home);
+    expect_empty_of_type(home, "consumer");
+    struct ask_group *other = join_new("", "", "m");
+    other->call.protocol_type = text("connect");
+    other->call.needs_id = false;
+    start(home, other);
+    await(home, other);
+    assert_int_equal(end(other), LEAT_OK);
+    home_free(home);
+}
+
 static void group_of_a_hundred_is_shared_out_within_a_session(void **state)
 {
     (void)state;
@@ -855,6 +890,7 @@ int main(void)
         cmocka_unit_test(group_without_a_common_protocol_is_refused),
         cmocka_unit_test(group_and_native_set_share_names_and_offsets),
         cmocka_unit_test(group_is_described_and_listed),
+        cmocka_unit_test(group_keeps_its_type_when_its_members_have_left),
         cmocka_unit_test(group_of_a_hundred_is_shared_out_within_a_session),
         cmocka_unit_test(group_too_large_to_store_keeps_its_generation),
         cmocka_unit_test(group_allocations_fail_one_by_one_nothing_stays_behind),
