@@ -16,8 +16,6 @@
 
 enum {
     ROW_FIELDS = 19,
-    ROW_FIELDS_RAGGED = 18,
-    ROW_FIELDS_MIN = 17, /* before copies could be ragged */
     ROW_BYTES_MAX = 128,
     PULL_FIELDS = 11,
 };
@@ -67,9 +65,9 @@ static void row_read(struct leat_msg_reader *reader, struct leat_replica_row *ro
     row->only_start = leat_msg_read_bool(reader);
     row->durable = leat_msg_read_bool(reader);
     row->holds_tail = leat_msg_read_bool(reader);
-    row->ragged = fields >= ROW_FIELDS_RAGGED && leat_msg_read_bool(reader);
-    row->tentative = fields >= ROW_FIELDS && leat_msg_read_bool(reader);
-    if (fields < ROW_FIELDS_MIN || kind < LEAT_REPLICA_MARK || kind > LEAT_REPLICA_LOST)
+    row->ragged = leat_msg_read_bool(reader);
+    row->tentative = leat_msg_read_bool(reader);
+    if (fields < ROW_FIELDS || kind < LEAT_REPLICA_MARK || kind > LEAT_REPLICA_LOST)
         reader->failed = true;
     else if (fields > ROW_FIELDS)
         leat_msg_skip_n(reader, fields - ROW_FIELDS);
