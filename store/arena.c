@@ -145,12 +145,12 @@ void leat_arenas_step(struct leat_store *store, uint64_t now_us)
     }
 }
 
-uint64_t leat_arenas_retry_us(const struct leat_store *store)
+uint64_t leat_arenas_due_us(const struct leat_store *store)
 {
     uint64_t next = UINT64_MAX;
     for (const struct leat_list *it = store->arenas.next; it != &store->arenas; it = it->next) {
         uint64_t at =
-            leat_pool_retry_us(&LEAT_CONTAINER(it, const struct leat_store_arena, link)->pool);
+            leat_pool_due_us(&LEAT_CONTAINER(it, const struct leat_store_arena, link)->pool);
         if (at < next) next = at;
     }
     return next;

@@ -432,8 +432,8 @@ uint64_t leat_memory_next_us(const struct leat_store *store)
     if ((store->options.less_bytes || leat_pool_past_bytes(&store->pool) != 0) &&
         store->look_us < next)
         next = store->look_us;
-    uint64_t retry_us = leat_pool_retry_us(&store->pool);
-    if (retry_us < next) next = retry_us;
-    retry_us = leat_arenas_retry_us(store);
-    return retry_us < next ? retry_us : next;
+    uint64_t due_us = leat_pool_due_us(&store->pool);
+    if (due_us < next) next = due_us;
+    due_us = leat_arenas_due_us(store);
+    return due_us < next ? due_us : next;
 }

@@ -30,7 +30,8 @@ static void add_grown(struct leat_pool *pool)
 
 leat_err leat_pool_init(struct leat_pool *pool, struct leat_arena *arena, uint64_t limit_bytes)
 {
-    *pool = (struct leat_pool){.arena = arena, .ahead_bytes = LEAT_ARENA_STEP_BYTES};
+    *pool = (struct leat_pool){
+        .arena = arena, .ahead_bytes = LEAT_ARENA_STEP_BYTES, .due_us = UINT64_MAX};
     if (limit_bytes > arena->limit_bytes) limit_bytes = arena->limit_bytes;
     limit_bytes = LEAT_ALIGN_DOWN(limit_bytes, (uint64_t)LEAT_ARENA_STEP_BYTES);
     if (limit_bytes == 0 || limit_bytes / LEAT_SLOT_UNIT_BYTES > UINT32_MAX) return LEAT_E_CONFIG;
@@ -155,11 +156,9 @@ bool leat_pool_prefers_recycling(const struct leat_pool *pool, uint64_t recyclab
     return pool->added_bytes >= eager_bytes && recyclable_bytes >= LEAT_ARENA_STEP_BYTES;
 }
 
-uint64_t leat_pool_retry_us(const struct leat_pool *pool)
+uint64_t leat_pool_due_us(const struct leat_pool *pool)
 {
-    if (pool->retired) return UINT64_MAX;
-    if (pool->grow_failed) return pool->grown_us + LEAT_STORE_GROW_RETRY_US;
-    return pool->behind_us ? pool->behind_us + LEAT_STORE_GROW_FIRST_US : UINT64_MAX;
+    return pool->retired ? UINT64_MAX : pool->due_us;
 }
 
 /* SUBTLE: the first step ahead of use waits for a while, as long as half of what is kept free is there.
@@ -167,24 +166,36 @@ uint64_t leat_pool_retry_us(const struct leat_pool *pool)
  *  2. An owner dies. The fence moves what it was writing, up to 8 MiB, into the pools of all others.
  *  3. All of them fell behind by that at the same moment, and touched 64 MiB each, 10 to 25 ms of a processor,
  *     while the dead node's logs waited for a commit and an owner. */
-static bool first_rests(struct leat_pool *pool, uint64_t free_bytes, uint64_t now_us)
+static uint64_t first_step_us(const struct leat_pool *pool, uint64_t free_bytes)
 {
-    if (pool->went_ahead || free_bytes < pool->ahead_bytes / 2) return false;
-    if (pool->behind_us == 0) pool->behind_us = now_us;
-    return now_us < pool->behind_us + LEAT_STORE_GROW_FIRST_US;
+    bool rests = !pool->went_ahead && free_bytes >= pool->ahead_bytes / 2;
+    return pool->behind_us + (rests ? LEAT_STORE_GROW_FIRST_US : 0);
 }
 
+/* SUBTLE: what is waited for is found out anew in each step. A produce and a delete left the pool behind and
+ * then not; the moment when it had fallen behind was kept, and as the time to wake at it was past for ever. */
 void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t now_us)
 {
-    if (pool->grow_failed && now_us >= leat_pool_retry_us(pool)) pool->grow_failed = false;
+    uint64_t retry_us = pool->grown_us + LEAT_STORE_GROW_RETRY_US;
+    pool->due_us = UINT64_MAX;
+    if (now_us >= retry_us) pool->grow_failed = false;
+    if (pool->grow_failed) pool->due_us = retry_us;
     if (pool->growing || shrink(pool) || !leat_pool_can_grow(pool)) return;
     uint64_t free_bytes = (uint64_t)pool->buddy.free_units * LEAT_SLOT_UNIT_BYTES;
     bool behind = pool->used_once && free_bytes < pool->ahead_bytes;
+    if (!behind)
+        pool->behind_us = 0;
+    else if (pool->behind_us == 0)
+        pool->behind_us = now_us;
     if (!wanted && !behind && pool->added_bytes != 0) return;
-    if (slowly && now_us < pool->grown_us + LEAT_STORE_GROW_PAUSE_US) return;
-    if (!wanted && behind && first_rests(pool, free_bytes, now_us)) return;
+    uint64_t at_us = slowly ? pool->grown_us + LEAT_STORE_GROW_PAUSE_US : now_us;
+    if (!wanted && behind && first_step_us(pool, free_bytes) > at_us)
+        at_us = first_step_us(pool, free_bytes);
+    if (now_us < at_us) {
+        pool->due_us = at_us;
+        return;
+    }
     pool->went_ahead = pool->went_ahead || behind;
-    pool->behind_us = 0;
     pool->grown_us = now_us;
     pool->growing = true;
     pool->grow.on_grown = on_grown;

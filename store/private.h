@@ -64,7 +64,8 @@ struct leat_pool {
     bool grow_failed, used_once;
     bool keeps;         /* the arena does not take a step back */
     bool went_ahead;    /* it has grown ahead of use once */
-    uint64_t behind_us; /* when it was to do so; 0: not yet */
+    uint64_t behind_us; /* since when less is free than is kept free; 0: enough is */
+    uint64_t due_us;    /* when a step that has to wait is due; UINT64_MAX: none waits */
     /* A pool for replicas: buffers are zero when they are given out, because they are zeroed when
      * they come back. */
     bool zeroed;
@@ -92,8 +93,8 @@ void leat_pool_step(struct leat_pool *pool, bool wanted, bool slowly, uint64_t n
 bool leat_pool_prefers_recycling(const struct leat_pool *pool, uint64_t recyclable_bytes);
 uint64_t leat_pool_used(const struct leat_pool *pool);
 bool leat_pool_can_grow(const struct leat_pool *pool);
-/** When a refused step may be tried again; UINT64_MAX: none was refused. */
-uint64_t leat_pool_retry_us(const struct leat_pool *pool);
+/** When a step that waits for its time is due, as the last leat_pool_step() found; UINT64_MAX: none waits. */
+uint64_t leat_pool_due_us(const struct leat_pool *pool);
 
 /* ---- arenas of replicas ---- */
 struct leat_store_arena {
@@ -426,7 +427,7 @@ leat_err leat_arenas_open(struct leat_store *store) LEAT_NODISCARD;
 void leat_arenas_fini(struct leat_store *store);
 void leat_arena_take(struct leat_store *store, struct leat_keep *keep);
 void leat_arenas_step(struct leat_store *store, uint64_t now_us);
-uint64_t leat_arenas_retry_us(const struct leat_store *store);
+uint64_t leat_arenas_due_us(const struct leat_store *store);
 /** The pool that a row names, or NULL. */
 struct leat_pool *leat_arenas_find(struct leat_store *store, const struct leat_row *row);
 /** Is half of what an arena may have in use? Then its closed replicas are flushed without delay. */

@@ -218,6 +218,7 @@ struct sim_actor {
     bool turn_scheduled;
     uint64_t free_at_us; /* busy until then */
     uint64_t wake_at_us, wake_scheduled_us;
+    unsigned spins; /* turns in a row that the clock alone began and that asked for a past time */
     uint64_t mail_last_us[LEAT_ACTORS]; /* to each: keeps the order of a pair */
     struct sim_rng random;
     struct leat_disk_io *disk_first, *disk_last;

@@ -11,6 +11,7 @@
 enum {
     HEAP_CHILDREN = 4,
     EVENTS_AT_ONCE = 255, /* allocated */
+    SPINS_MAX = 8,        /* steps more that a time that has come asks for: none takes so many */
 };
 
 struct sim_event_block { /* a cache line each */
@@ -348,12 +349,27 @@ static void wake_schedule(struct sim_actor *actor)
     actor->wake_scheduled_us = actor->wake_at_us;
 }
 
+/* An actor that nothing but its clock wakes, and that asks for a time that has come already, turn after turn,
+ * burns a processor for nothing. */
+static void spin_check(struct sim_actor *actor, bool only_woken)
+{
+    uint64_t now_us = sim_process_now_us(actor->process);
+    actor->spins = only_woken && actor->wake_at_us <= now_us ? actor->spins + 1 : 0;
+    if (actor->spins < SPINS_MAX) return;
+    sim_fail(actor->world,
+             "spins: actor %u of %s asked %u times in a row to be woken at %llu, which is past",
+             actor->number, actor->process->name, actor->spins,
+             (unsigned long long)actor->wake_at_us);
+}
+
 static void turn_body(struct sim_actor *actor)
 {
     struct sim_world *world = actor->world;
     unsigned budget = 64; /* a real loop bounds its turn too */
+    bool only_woken = true;
     while (actor->inbox_first && budget-- > 0) {
         struct sim_event *next = actor->inbox_first;
+        only_woken = only_woken && next->run == wake_due;
         actor->inbox_first = next->next;
         if (!actor->inbox_first) actor->inbox_last = NULL;
         world->current = next;
@@ -363,6 +379,7 @@ static void turn_body(struct sim_actor *actor)
     }
     if (actor->ops && actor->ops->on_turn_end) actor->ops->on_turn_end(actor->self);
     sim_net_actor_flush(actor);
+    spin_check(actor, only_woken);
     wake_schedule(actor);
 }
 

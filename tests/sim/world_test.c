@@ -71,6 +71,48 @@ static void mail_keeps_order_and_ends_turns(void **state)
     }
 }
 
+/* ---- an actor that asks to be woken for nothing ---- */
+
+struct asker {
+    struct sim_actor *actor;
+    unsigned past_left; /* so often it asks for a time that has come */
+};
+
+static void asker_on_turn_end(void *self)
+{
+    struct asker *asker = self;
+    uint64_t at_us = sim_process_now_us(asker->actor->process);
+    if (asker->past_left == 0) return;
+    asker->past_left--;
+    asker->actor->clock.wake_at(asker->actor->clock.ctx, at_us);
+}
+
+static void ignore_wake(void *self)
+{
+    (void)self;
+}
+static const struct leat_actor_ops asker_ops = {ignore_wake, asker_on_turn_end};
+
+static bool asking_fails(unsigned past)
+{
+    struct sim_world *world = sim_world_create(1, false);
+    struct asker asker = {.past_left = past};
+    asker.actor = sim_actor_create(sim_process_create(world, "p"), 0);
+    asker.actor->wake_at_us = world->now_us + 1000;
+    sim_actor_register(asker.actor, &asker, &asker_ops);
+    sim_world_run(world, world->now_us + 1000000, NULL);
+    bool failed = strncmp(world->failure, "spins:", 6) == 0;
+    sim_world_destroy(&world);
+    return failed;
+}
+
+static void actor_woken_for_a_past_time_again_and_again_fails(void **state)
+{
+    (void)state;
+    assert_false(asking_fails(3));
+    assert_true(asking_fails(1000));
+}
+
 /* ---- disk ---- */
 
 struct writer {
@@ -378,6 +420,7 @@ int main(void)
     static bool no = false, yes = true;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mail_keeps_order_and_ends_turns),
+        cmocka_unit_test(actor_woken_for_a_past_time_again_and_again_fails),
         cmocka_unit_test(power_cut_keeps_flushed_and_tears_by_sector),
         cmocka_unit_test(kill_keeps_what_was_written),
         cmocka_unit_test(name_not_flushed_survives_or_not),
