@@ -128,7 +128,8 @@ struct leat_peer {
     unsigned paused;            /* enum leat_pause, or-ed */
     uint32_t requests;          /* under way; the peer lives until they are done */
     bool greeted, closing;
-    uint32_t frame_bytes_wanted; /* of the frame that has begun, 0 = none */
+    uint32_t
+        frame_bytes_wanted; /* of the frame that has begun, 0 = none; LEAT_PAUSE_FRAMES: not admitted yet */
     uint64_t frame_since_us;
     size_t stalled_bytes; /* queued when last looked at */
     uint64_t stalled_since_us;
@@ -271,14 +272,16 @@ struct leat_core {
     struct leat_peer link_peer;             /* stands for all that ask by links */
     const struct leat_link_ticket *serving; /* while a request of a link is taken */
 
-    struct leat_list peers, slow_peers, owing_peers, starved_peers, answer_peers, large_peers;
+    struct leat_list peers, slow_peers, owing_peers, starved_peers, answer_peers;
+    struct leat_list large_peers,
+        frame_waits; /* by frames that have begun: admitted; not yet, oldest first */
     struct leat_list dirty_logs, opening_logs, care_logs, idle_logs, home_logs;
     struct leat_list room_waits; /* by deadline */
     struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
     struct leat_list buffer_waits;
     struct leat_confirmer confirmer;
     struct leat_placer placer;
-    uint64_t frame_bytes_begun, frame_bytes_max;
+    uint64_t frame_bytes_begun, frame_bytes_max; /* begun: those that are admitted */
     uint64_t forward_bytes;
     uint32_t calls;
 
@@ -429,7 +432,8 @@ void leat_peer_slow_tick(struct leat_core *core);
 void leat_peer_owes(struct leat_peer *peer);
 /** Request structs have come back: go on with connections that waited for some. */
 void leat_peer_feed_starved(struct leat_core *core);
-/** A frame has begun, and so many bytes of it are to be in memory: their sum has a limit, and so has their time. */
+/** A frame has begun, and so many bytes of it are to be in memory: the sum of those that are admitted has a limit, and
+ * each has its time. Others wait, not read from, in the order in which they began. */
 void leat_peer_expect(struct leat_peer *peer, size_t want_bytes);
 void leat_peer_expect_nothing(struct leat_peer *peer);
 

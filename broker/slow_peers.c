@@ -1,5 +1,6 @@
 /* Peers that hold things up: they do not take their answers, leave frames unfinished, or found no request
  * struct. Each has a limit, of bytes or of time. */
+#include "base/assert.h"
 #include "base/diary.h"
 #include "broker/core.h"
 
@@ -60,31 +61,55 @@ static void peer_owing_tick(struct leat_peer *peer, uint64_t now_us)
     }
 }
 
+static bool frame_fits(const struct leat_peer *peer)
+{
+    const struct leat_core *core = peer->core;
+    return core->frame_bytes_begun + peer->frame_bytes_wanted <= core->frame_bytes_max;
+}
+
+static void frame_admit(struct leat_peer *peer)
+{
+    struct leat_core *core = peer->core;
+    core->frame_bytes_begun += peer->frame_bytes_wanted;
+    leat_list_push_back(&core->large_peers, &peer->large);
+}
+
+/* In the order in which they began, so that small ones do not overtake a large one for ever. */
+static void frames_admit(struct leat_core *core)
+{
+    while (!leat_list_empty(&core->frame_waits)) {
+        struct leat_peer *peer = LEAT_CONTAINER(core->frame_waits.next, struct leat_peer, large);
+        if (!frame_fits(peer)) return;
+        leat_list_remove(&peer->large);
+        frame_admit(peer);
+        leat_peer_resume(peer, LEAT_PAUSE_FRAMES);
+    }
+}
+
 void leat_peer_expect(struct leat_peer *peer, size_t want_bytes)
 {
     struct leat_core *core = peer->core;
+    LEAT_ASSERT_CMP(want_bytes, <=, core->frame_bytes_max);
     if (peer->frame_since_us == 0) peer->frame_since_us = leat_core_now(core);
-    bool room = core->frame_bytes_begun + want_bytes <= core->frame_bytes_max;
     peer->frame_bytes_wanted = (uint32_t)want_bytes;
-    core->frame_bytes_begun += want_bytes;
-    leat_list_push_back(&core->large_peers, &peer->large);
-    if (!room) leat_peer_pause(peer, LEAT_PAUSE_FRAMES);
+    if (leat_list_empty(&core->frame_waits) && frame_fits(peer)) {
+        frame_admit(peer);
+        return;
+    }
+    leat_list_push_back(&core->frame_waits, &peer->large);
+    leat_peer_pause(peer, LEAT_PAUSE_FRAMES);
 }
 
+/* SUBTLE: only admitted frames count. Were those that wait counted, too, they alone could exceed the limit: when
+ * the last that is read ends, nobody would go on, and nobody's end would ever be noticed. */
 void leat_peer_expect_nothing(struct leat_peer *peer)
 {
     struct leat_core *core = peer->core;
-    core->frame_bytes_begun -= peer->frame_bytes_wanted;
+    if ((peer->paused & LEAT_PAUSE_FRAMES) == 0)
+        core->frame_bytes_begun -= peer->frame_bytes_wanted;
     peer->frame_bytes_wanted = 0;
     leat_list_remove(&peer->large);
-    if (core->frame_bytes_begun > core->frame_bytes_max) return;
-    LEAT_LIST_EACH(&core->large_peers, link)
-    {
-        struct leat_peer *other = LEAT_CONTAINER(link, struct leat_peer, large);
-        if ((other->paused & LEAT_PAUSE_FRAMES) == 0) continue;
-        leat_peer_resume(other, LEAT_PAUSE_FRAMES);
-        break;
-    }
+    frames_admit(core);
 }
 
 void leat_peer_feed_starved(struct leat_core *core)
@@ -99,18 +124,25 @@ void leat_peer_feed_starved(struct leat_core *core)
     }
 }
 
-void leat_peer_tick(struct leat_core *core)
+/* Its wait for others' frames counts: whoever is not read from might have gone long ago. */
+static void frames_tick(struct leat_core *core, struct leat_list *peers, uint64_t now_us)
 {
-    uint64_t now = leat_core_now(core);
-    LEAT_LIST_EACH(&core->owing_peers, owing)
-    peer_owing_tick(LEAT_CONTAINER(owing, struct leat_peer, owing), now);
-    LEAT_LIST_EACH(&core->large_peers, link)
+    LEAT_LIST_EACH(peers, link)
     {
         struct leat_peer *peer = LEAT_CONTAINER(link, struct leat_peer, large);
-        if (now - peer->frame_since_us < LEAT_PEER_FRAME_US || peer->paused != 0) continue;
+        if (now_us - peer->frame_since_us < LEAT_PEER_FRAME_US) continue;
         leat_diary_info("%s (%s) left a frame of %u bytes unfinished for %d s; connection closed",
                         core->net->peer(peer->conn), peer->name, peer->frame_bytes_wanted,
                         LEAT_PEER_FRAME_US / 1000000);
         core->net->close(peer->conn);
     }
+}
+
+void leat_peer_tick(struct leat_core *core)
+{
+    uint64_t now_us = leat_core_now(core);
+    LEAT_LIST_EACH(&core->owing_peers, owing)
+    peer_owing_tick(LEAT_CONTAINER(owing, struct leat_peer, owing), now_us);
+    frames_tick(core, &core->large_peers, now_us);
+    frames_tick(core, &core->frame_waits, now_us);
 }

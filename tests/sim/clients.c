@@ -228,6 +228,9 @@ static void client_create(void *arg)
     case SIM_CLIENT_KAFKA_MEMBER:
         sim_kafka_puller_start(client);
         return;
+    case SIM_CLIENT_CUTTER:
+        sim_cutter_start(client);
+        return;
     default:
         break;
     }
@@ -280,7 +283,7 @@ struct sim_client *sim_client_start(struct scenario *scenario, enum sim_client_k
     static const char *const names[] = {"control",        "producer",     "raw",          "reader",
                                         "member",         "sharer",       "auditor",      "deaf",
                                         "kafka-producer", "kafka-reader", "kafka-member", "trimmer",
-                                        "deleter",        "onlooker"};
+                                        "deleter",        "onlooker",     "cutter"};
     struct sim_client *client = calloc(1, sizeof *client);
     LEAT_ASSERT(client != NULL && scenario->client_count < SIM_CLIENTS_MAX);
     char name[sizeof client->process->name];

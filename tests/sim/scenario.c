@@ -106,6 +106,14 @@ static void deaf_start(struct scenario *scenario)
     (void)sim_client_start(scenario, SIM_CLIENT_DEAF, stream, 0);
 }
 
+/* In some seeds strangers hold what they can. */
+static void strangers_start(struct scenario *scenario)
+{
+    struct sim_rng rng;
+    sim_rng_init(&rng, scenario->world->seed, "strangers");
+    if (sim_rng_chance(&rng, 200)) (void)sim_client_start(scenario, SIM_CLIENT_CUTTER, 0, 0);
+}
+
 static void consumers_start(struct scenario *scenario)
 {
     struct sim_rng *rng = &scenario->world->work;
@@ -123,6 +131,7 @@ static void consumers_start(struct scenario *scenario)
                                (uint32_t)sim_rng_below(&scenario->kafka, SIM_STREAMS), 0);
     for (unsigned i = 0, count = kafka_count(scenario, 3); i < count; i++)
         (void)sim_client_start(scenario, SIM_CLIENT_KAFKA_MEMBER, 0, i);
+    strangers_start(scenario);
     sim_deaf_watch(scenario);
 }
 
@@ -296,6 +305,12 @@ static bool nobody_is_owed(struct scenario *scenario)
     return sim_deaf_all_done(scenario);
 }
 
+static void strangers_end(struct scenario *scenario)
+{
+    if (!sim_run_until(scenario, sim_cutter_all_gone, HEAL_US_MAX))
+        sim_stuck(scenario, "connections of strangers who have gone are still there");
+}
+
 static bool server_ready(struct scenario *scenario)
 {
     return scenario->servers[0].ready;
@@ -408,6 +423,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
         sim_stuck(scenario, "consumers do not reach the end");
         return;
     }
+    strangers_end(scenario);
     phase(scenario, "audit");
     sim_closed_strike(scenario, SIM_CLOSED_LAST);
     operator_look(scenario);
@@ -466,6 +482,7 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
         sim_stuck(scenario, "a reader that reads nothing is not cut off");
         return;
     }
+    strangers_end(scenario);
     audit(scenario);
     if (world->failure[0] || !last_trims(scenario) || !last_death(scenario)) return;
     if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))

@@ -90,6 +90,7 @@ enum sim_client_kind {
     SIM_CLIENT_TRIMMER,      /* gives up what is in front of logs */
     SIM_CLIENT_DELETER,      /* makes streams and deletes them */
     SIM_CLIENT_ONLOOKER,     /* reads one of those */
+    SIM_CLIENT_CUTTER,       /* begins frames and does not finish them */
 };
 
 /* A record that a consumer has read, and where its batch lies: address.c. */
@@ -280,6 +281,11 @@ void sim_deaf_start(struct sim_client *client);
 void sim_deaf_watch(struct scenario *scenario);
 /** Is none of them owed anything any more? */
 bool sim_deaf_all_done(struct scenario *scenario);
+
+/* ---- cutter.c ---- */
+void sim_cutter_start(struct sim_client *client);
+/** They have gone, and no server has a connection of theirs any more. */
+bool sim_cutter_all_gone(struct scenario *scenario);
 
 /* ---- deletes.c, deletes_check.c ---- */
 /** Where the seed has that, or it is wanted, streams are made and deleted from now on. */

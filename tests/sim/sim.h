@@ -55,9 +55,10 @@ enum sim_fault {
     SIM_FAULT_GAP,       /* the raw producer left a gap */
     SIM_FAULT_OLD_EPOCH, /* the raw producer used a fenced epoch */
     SIM_FAULT_DEAF,      /* a reader that asks and never reads was cut off */
-    SIM_FAULT_FLIP,      /* a bit of a stored byte was flipped */
-    SIM_FAULT_TRIM,      /* no fault: a log begins later by request */
-    SIM_FAULTS_ONE_NODE, /* from here on: of worlds with several nodes */
+    SIM_FAULT_CUT_FRAMES, /* strangers began more frames than a core has room for */
+    SIM_FAULT_FLIP,       /* a bit of a stored byte was flipped */
+    SIM_FAULT_TRIM,       /* no fault: a log begins later by request */
+    SIM_FAULTS_ONE_NODE,  /* from here on: of worlds with several nodes */
     SIM_FAULT_RMEM_TORN = SIM_FAULTS_ONE_NODE, /* a one-sided write arrived in part */
     SIM_FAULT_RMEM_ERROR,                      /* a one-sided write failed */
     SIM_FAULT_RMEM_MIXED,                      /* ... in another order than that of its bytes */
