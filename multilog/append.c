@@ -94,6 +94,8 @@ static uint32_t header_stamp(const struct leat_log *log, const struct leat_batch
     leat_batch_stamp(header, log->next_offset, log->options.epoch.v);
     if (log->options.settings.append_time)
         leat_batch_set_append_time(header, batch->byte_count, log->gathered_wall_ms);
+    else
+        leat_batch_set_max_time(header, batch);
     uint32_t crc = leat_crc32c_join(leat_crc32c(0, header, LEAT_BATCH_CRC_FROM),
                                     leat_get_be32(header + LEAT_BATCH_CRC_AT),
                                     batch->byte_count - LEAT_BATCH_CRC_FROM);

@@ -151,12 +151,25 @@ void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg)
 
 /* ---- retention ---- */
 
+/* SUBTLE: a time that can't be right is not believed: what its producer left out (-1) would go at once, and what
+ * lies in the future would stay for ever. Such records count from when they came, as Kafka counts what has no time
+ * from when its file was written. Where this server's own clock was wrong then, times of records are right later. */
+static bool time_is_over(const struct leat_log *log, int64_t newest_ms, int64_t written_ms,
+                         int64_t now_ms)
+{
+    int64_t retention_ms = log->options.settings.retention_ms;
+    bool known = newest_ms >= 0 && newest_ms <= now_ms;
+    if (!known && written_ms == 0) return false;
+    return retention_ms > 0 && (known ? newest_ms : written_ms) < now_ms - retention_ms;
+}
+
 static bool segment_has_expired(const struct leat_log *log, const struct leat_segment *seg,
                                 int64_t now_ms, uint64_t bytes)
 {
     const struct leat_stream_settings *settings = &log->options.settings;
-    if (settings->retention_ms > 0 && seg->max_timestamp_ms < now_ms - settings->retention_ms)
-        return true;
+    bool empty = seg->base_offset == seg->next_offset;
+    if (empty && settings->retention_ms > 0) return true;
+    if (time_is_over(log, seg->max_timestamp_ms, seg->written_ms, now_ms)) return true;
     /* So many of the newest bytes stay: else a log of one large segment would lose all its records. */
     return settings->retention_bytes > 0 &&
            bytes - seg->extent.bytes >= (uint64_t)settings->retention_bytes;
@@ -224,10 +237,9 @@ void log_retain(struct leat_log *log)
 static bool head_has_expired(const struct leat_log *log, int64_t now_ms)
 {
     const struct log_open *head = &log->head;
-    int64_t retention_ms = log->options.settings.retention_ms;
-    return retention_ms > 0 && head->seg && !log->old.seg && log->opened &&
-           head->record_count > 0 && head->acked_bytes == head->writer.used &&
-           head->max_timestamp_ms < now_ms - retention_ms;
+    return head->seg && !log->old.seg && log->opened && head->record_count > 0 &&
+           head->acked_bytes == head->writer.used &&
+           time_is_over(log, head->max_timestamp_ms, log->gathered_wall_ms, now_ms);
 }
 
 static bool head_lies_badly(const struct leat_log *log)

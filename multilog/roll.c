@@ -410,6 +410,7 @@ void log_step_close(struct leat_log *log)
     log_slot_find(log, seg->id.v)->closed = true;
     seg->next_offset = old->index->close.next_offset;
     seg->max_timestamp_ms = old->max_timestamp_ms;
+    seg->written_ms = log->gathered_wall_ms;
     log->closed_bytes += seg->extent.bytes;
     leat_index_destroy(&old->index);
     *old = (struct log_open){0};

@@ -142,8 +142,10 @@ void backup_store(struct backup_request *request, enum leat_keep_kind kind,
 void backup_close(struct backup_request *request, void (*on_done)(struct leat_keep *keep))
 {
     struct leat_segment *seg = request->rep->seg;
+    const struct leat_clock *clock = request->rep->backup->options.env->clock;
     request->before = seg->state;
     seg->state = LEAT_SEGMENT_CLOSED;
+    seg->written_ms = clock->wall_ms(clock->ctx);
     backup_store(request, LEAT_KEEP_CLOSE, on_done);
 }
 

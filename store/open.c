@@ -9,7 +9,8 @@
 
 #include "base/diary.h"
 
-static void from_row(struct leat_held *held, const struct leat_row *row, uint32_t number)
+static void from_row(struct leat_held *held, const struct leat_row *row, uint32_t number,
+                     int64_t now_ms)
 {
     struct leat_segment *seg = &held->seg;
     seg->log = (struct leat_log_ref){row->stream, row->streamlet, row->log};
@@ -28,6 +29,17 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->base_offset = row->base_offset;
     seg->next_offset = row->next_offset;
     seg->max_timestamp_ms = row->max_timestamp_ms;
+    seg->written_ms = row->written_ms ? row->written_ms : now_ms;
+}
+
+/* SUBTLE: written now, or it would be a later time at each start, and retention would never come to it. */
+static void note_written(struct leat_store *store, const struct leat_held *held)
+{
+    struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
+    if (row->state != LEAT_SEGMENT_CLOSED || row->written_ms) return;
+    row->written_ms = held->seg.written_ms;
+    leat_row_seal(row, held->seg.row);
+    leat_catalogue_changed(&store->cat, held->seg.row);
 }
 
 /* The slot of a row. Where the file did not have it (*out_there false) it has it now, empty, or lacks the room for it.
@@ -82,7 +94,8 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
     struct leat_row row = *leat_catalogue_row(&store->cat, number);
     struct leat_held *held = leat_held_get(store);
     if (!held) return LEAT_E_NO_MEMORY;
-    from_row(held, &row, number);
+    from_row(held, &row, number, store->env->clock->wall_ms(store->env->clock->ctx));
+    note_written(store, held);
     *leat_catalogue_held(&store->cat, number) = held;
     store->cat.held_count++;
     bool there;

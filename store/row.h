@@ -44,7 +44,7 @@ struct leat_row {
     uint64_t writer;     /* REPLICA: incarnation */
     uint32_t version;    /* with `epoch`: the stamp */
     uint32_t zero32_2;
-    uint64_t zero64;
+    int64_t written_ms; /* CLOSED: leat_segment.written_ms; 0: by a version that did not note it */
 };
 _Static_assert(sizeof(struct leat_row) == LEAT_ROW_BYTES, "row layout");
 _Static_assert(offsetof(struct leat_row, segment) == 24, "row layout");

@@ -72,6 +72,9 @@ struct leat_segment {
     struct leat_extent extent;         /* CLOSED, PARKED: all of it. Owner core */
     uint64_t base_offset, next_offset; /* next: CLOSED only */
     int64_t max_timestamp_ms;          /* CLOSED only */
+    /* CLOSED only: the wall clock of this node after its last record came here. Whoever says CLOSED sets it. Retention
+     * goes by it where the records' own times can't be right: before 1970, or after they came. */
+    int64_t written_ms;
 
     /* Readers' pins on `buffer`; bit 31 = the owner wants the buffer back. See
      * leat_segment_unpin(). */

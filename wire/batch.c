@@ -3,7 +3,7 @@
 
 #include "base/bytes.h"
 #include "base/crc32c.h"
-#include "wire/varint.h"
+#include "wire/check.h"
 
 #include <inttypes.h>
 
@@ -15,15 +15,9 @@ enum {
 };
 enum { MAX_TIMESTAMP_AT = 35 };
 
-enum {
-    RECORD_BODY_BYTES_MIN =
-        6, /* attributes, two deltas, two lengths, header count: one byte each */
-    RECORD_BYTES_MIN = 1 + RECORD_BODY_BYTES_MIN,
-};
-
 static leat_err batch_parse(const uint8_t *data, size_t bytes, struct leat_batch *batch,
                             struct leat_error *error);
-static const char *records_walk(const uint8_t *at, const uint8_t *end, uint32_t count);
+static leat_err records_check(struct leat_batch *batch, struct leat_error *error);
 
 uint64_t leat_batch_bytes(const uint8_t *data, size_t bytes)
 {
@@ -47,14 +41,33 @@ leat_err leat_batch_check(const uint8_t *data, size_t bytes, struct leat_batch *
         return leat_error_set(error, LEAT_E_CORRUPT,
                               "the batch's CRC-32C is %08" PRIx32 " but its bytes give %08" PRIx32,
                               stored, computed);
-    if (batch.codec == LEAT_CODEC_NONE) {
-        const char *wrong =
-            records_walk(data + LEAT_BATCH_HEADER_BYTES, data + bytes, batch.record_count);
-        if (wrong != NULL)
-            return leat_error_set(error, LEAT_E_INVALID, "batch of %" PRIu32 " records: %s",
-                                  batch.record_count, wrong);
+    rc = records_check(&batch, error);
+    if (rc == LEAT_OK) *out_batch = batch;
+    return rc;
+}
+
+/* What the header says of the records is not believed: a client that leaves the greatest time out (-1) would have
+ * its records dropped by retention as older than all others. */
+static leat_err records_check(struct leat_batch *batch, struct leat_error *error)
+{
+    bool append_time = (batch->attributes & LEAT_BATCH_APPEND_TIME) != 0;
+    if (batch->codec != LEAT_CODEC_NONE) {
+        if (!append_time && batch->max_timestamp_ms < batch->base_timestamp_ms)
+            batch->max_timestamp_ms = batch->base_timestamp_ms;
+        return LEAT_OK;
     }
-    *out_batch = batch;
+    const uint8_t *end = batch->bytes + batch->byte_count;
+    const char *wrong = NULL;
+    struct leat_record_check check;
+    leat_record_check_init(&check, batch);
+    const uint8_t *at =
+        leat_record_check_take(&check, batch->bytes + LEAT_BATCH_HEADER_BYTES, end, &wrong);
+    if (wrong == NULL && check.left > 0) wrong = "the records end before their count is reached";
+    if (wrong == NULL && at != end) wrong = "bytes are left over after the last record";
+    if (wrong != NULL)
+        return leat_error_set(error, LEAT_E_INVALID, "record %" PRIu32 " of %" PRIu32 ": %s",
+                              batch->record_count - check.left, batch->record_count, wrong);
+    if (!append_time) batch->max_timestamp_ms = check.max_timestamp_ms;
     return LEAT_OK;
 }
 
@@ -73,19 +86,30 @@ void leat_batch_stamp(uint8_t *batch, uint64_t base_offset, uint32_t leader_epoc
     leat_put_be32(batch + 12, leader_epoch);
 }
 
-void leat_batch_set_append_time(uint8_t *header, uint32_t byte_count, int64_t time_ms)
+/* crc(A B) = shift(crc(A), |B|) ^ crc(B), and shifting is linear: what A's change does to the whole does not depend
+ * on B. */
+static void times_set(uint8_t *header, uint32_t byte_count, uint16_t flags, int64_t time_ms)
 {
-    /* crc(A B) = shift(crc(A), |B|) ^ crc(B), and shifting is linear: what A's change does to the whole
-     * does not depend on B. */
     enum { CHANGED_BYTES = MAX_TIMESTAMP_AT + 8 - LEAT_BATCH_CRC_FROM };
     uint32_t before = leat_crc32c(0, header + LEAT_BATCH_CRC_FROM, CHANGED_BYTES);
     leat_put_be16(header + LEAT_BATCH_CRC_FROM,
-                  leat_get_be16(header + LEAT_BATCH_CRC_FROM) | LEAT_BATCH_APPEND_TIME);
+                  leat_get_be16(header + LEAT_BATCH_CRC_FROM) | flags);
     leat_put_be64(header + MAX_TIMESTAMP_AT, (uint64_t)time_ms);
     uint32_t after = leat_crc32c(0, header + LEAT_BATCH_CRC_FROM, CHANGED_BYTES);
     uint32_t shifted =
         leat_crc32c_join(before ^ after, 0, byte_count - LEAT_BATCH_CRC_FROM - CHANGED_BYTES);
     leat_put_be32(header + LEAT_BATCH_CRC_AT, leat_get_be32(header + LEAT_BATCH_CRC_AT) ^ shifted);
+}
+
+void leat_batch_set_append_time(uint8_t *header, uint32_t byte_count, int64_t time_ms)
+{
+    times_set(header, byte_count, LEAT_BATCH_APPEND_TIME, time_ms);
+}
+
+void leat_batch_set_max_time(uint8_t *header, const struct leat_batch *batch)
+{
+    if ((int64_t)leat_get_be64(header + MAX_TIMESTAMP_AT) == batch->max_timestamp_ms) return;
+    times_set(header, batch->byte_count, 0, batch->max_timestamp_ms);
 }
 
 void leat_batch_set_producer(uint8_t *batch, uint32_t byte_count, int64_t producer_id,
@@ -159,51 +183,4 @@ static leat_err batch_parse(const uint8_t *data, size_t bytes, struct leat_batch
         .base_sequence = (int32_t)leat_get_be32(data + 53),
     };
     return fields_check(batch, error);
-}
-
-/* The records' own lengths must fill the batch exactly. Returns what is wrong, or NULL.
- *
- * The walk is one chain of dependent loads: each record's place needs the length before it. Batches
- * mostly hold records of one size, so the bytes of the next length are first compared with those of
- * the last: where that branch is predicted the processor runs ahead with the known step instead of
- * waiting for the load. For sizes that vary, the work between two loads is as short as can be.
- */
-static const char *records_walk(const uint8_t *at, const uint8_t *end, uint32_t count)
-{
-    uint32_t left = count;
-    while (left > 0) {
-        if (end - at < RECORD_BYTES_MIN) return "the records end before their count is reached";
-        uint32_t pair = leat_get_le16(at);
-        const uint8_t *body;
-        uint32_t mask; /* the bytes of `pair` that are the length */
-        int64_t length;
-        if ((pair & 0x81) == 0) {
-            mask = 0xff;
-            body = at + 1;
-            length = (pair & 0x7e) >> 1;
-        } else if (__builtin_expect((pair & 0x8081) == 0x80, 1)) {
-            mask = 0xffff;
-            body = at + 2;
-            length = ((pair >> 1) & 0x3f) | ((pair >> 2) & 0x1fc0);
-        } else {
-            uint64_t raw;
-            mask = 0;
-            body = leat_varint_read(at, end, LEAT_VARINT_BYTES_MAX, &raw);
-            if (body == NULL) return "a record's length is malformed";
-            length = leat_unzigzag(raw);
-        }
-        if (length < RECORD_BODY_BYTES_MIN) return "a record is shorter than its fields";
-        if (length > end - body) return "a record runs past the end of the batch";
-        ptrdiff_t step = body - at + (ptrdiff_t)length;
-        at += step;
-        left--;
-        if (mask == 0) continue;
-        /* A step is seven bytes at least, so the pair can be loaded where a step fits. */
-        uint32_t known = pair & mask;
-        while (left > 0 && end - at >= step && (leat_get_le16(at) & mask) == known) {
-            at += step;
-            left--;
-        }
-    }
-    return at == end ? NULL : "bytes are left over after the last record";
 }

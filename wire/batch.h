@@ -36,8 +36,9 @@ struct leat_batch {
     uint32_t byte_count;   /* whole batch, header included */
     uint32_t record_count; /* >= 1 */
     uint64_t base_offset;
-    int64_t base_timestamp_ms, max_timestamp_ms;
-    int64_t producer_id; /* -1: not idempotent */
+    int64_t base_timestamp_ms;
+    int64_t max_timestamp_ms; /* of a checked one: what the records say, which the header may not */
+    int64_t producer_id;      /* -1: not idempotent */
     int16_t producer_epoch;
     int32_t base_sequence; /* -1 without a producer id */
     uint32_t leader_epoch;
@@ -52,8 +53,8 @@ uint64_t leat_batch_bytes(const uint8_t *data, size_t bytes);
 
 /**
  * Check one batch whole: lengths, magic, CRC, count = lastOffsetDelta + 1, no control or
- * transactional flags, and, where records are not compressed, that the records' own lengths fill
- * the batch exactly.
+ * transactional flags; and, where records are not compressed, each record: that it is well-formed, that
+ * its offset delta is its place, and that the records fill the batch exactly.
  *
  * data        Borrowed. Exactly one batch.
  * error       May be NULL; says which check failed.
@@ -80,6 +81,10 @@ void leat_batch_stamp(uint8_t *batch, uint64_t base_offset, uint32_t leader_epoc
  * Thread: whoever owns the bytes.
  */
 void leat_batch_set_append_time(uint8_t *header, uint32_t byte_count, int64_t time_ms);
+
+/** The highest timestamp of a checked batch, and its CRC, into its header, or into a copy of that, as above. Nothing
+ * changes where the header has it already. */
+void leat_batch_set_max_time(uint8_t *header, const struct leat_batch *batch);
 
 /* ---- records of an uncompressed batch ---- */
 struct leat_record {

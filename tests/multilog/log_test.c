@@ -292,6 +292,74 @@ static void retention_of_an_idle_log_drops_its_last_records(void **state)
     }
 }
 
+static void time_passes(struct fake *fake, uint64_t seconds)
+{
+    for (uint64_t i = 0; i < 4; i++) {
+        fake->now_us += seconds * 1000 * 1000 / 4;
+        leat_log_care(fake->log);
+        fake_settle(fake);
+    }
+}
+
+/* Of the header's highest time nothing is believed; of the records' own what is in the past. A log of closed segments
+ * and a head keeps all for as long as it is to, and no longer. */
+static void retention_goes_by_times_that_can_be_right(void **state)
+{
+    (void)state;
+    static const struct {
+        bool lies;
+        int64_t header_ms, later_ms;
+    } cases[] = {
+        {true, -1, 0},           {true, INT64_MIN, 0},
+        {true, INT64_MAX, 0},    {false, 0, INT64_C(1) << 45},
+        {false, 0, -2000000000}, {true, -1, -2000000000},
+    };
+    for (unsigned i = 0; i < (sizeof cases / sizeof cases[0]); i++) {
+        struct fake *fake = fake_create(31 + i, LEAT_DURABILITY_DISK);
+        fake->options.settings.retention_ms = 60 * 1000;
+        fake->options.settings.segment_bytes_max = 64 * 1024;
+        fake_open(fake, NULL, 0, NULL);
+        times.lies = cases[i].lies;
+        times.header_ms = cases[i].header_ms;
+        times.later_ms = cases[i].later_ms;
+        if (times.later_ms < 0) times.later_ms = -fake_wall(fake) - 1000000; /* before 1970 */
+        for (int n = 0; n < 40; n++)
+            must_append(fake, 50, 100);
+        times.lies = false;
+        times.later_ms = 0;
+        struct leat_log_info info;
+        time_passes(fake, 40);
+        leat_log_info(fake->log, &info);
+        assert_true(info.segment_count > 2);
+        assert_int_equal(info.first_offset, 0);
+        assert_int_equal(read_all(fake, 0, false), 2000);
+        time_passes(fake, 80);
+        time_passes(fake, 80);
+        leat_log_info(fake->log, &info);
+        assert_int_equal(info.first_offset, 2000);
+        assert_int_equal(info.segment_count, 1);
+        fake_destroy(fake);
+    }
+}
+
+/* What lies in the segment has the right time in its header, so whoever reads it by time finds it. */
+static void time_left_out_of_the_header_is_found_all_the_same(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(33, LEAT_DURABILITY_MEMORY);
+    fake_open(fake, NULL, 0, NULL);
+    times.lies = true;
+    times.header_ms = -1;
+    int64_t begin = fake_wall(fake);
+    must_append(fake, 50, 100);
+    times.lies = false;
+    struct leat_locate_op op = {.what = LEAT_LOCATE_TIME, .value = begin + 20};
+    assert_int_equal(leat_log_locate(fake->log, &op), LEAT_OK);
+    assert_int_equal(op.offset.v, 20);
+    assert_int_equal(op.timestamp_ms, begin + 20);
+    fake_destroy(fake);
+}
+
 /* An idle log gives its buffer back, its bytes stay readable, and it goes on in the same segment.
  */
 static void park_and_resume_go_on_in_the_same_segment(void **state)
@@ -454,6 +522,8 @@ int main(void)
         cmocka_unit_test(append_of_more_than_five_in_flight_stores_each_once),
         cmocka_unit_test(locate_time_offset_and_ends),
         cmocka_unit_test(retention_of_an_idle_log_drops_its_last_records),
+        cmocka_unit_test(retention_goes_by_times_that_can_be_right),
+        cmocka_unit_test(time_left_out_of_the_header_is_found_all_the_same),
         cmocka_unit_test(head_in_the_way_rolls),
         cmocka_unit_test(head_in_the_way_without_room_stays),
         cmocka_unit_test(park_and_resume_go_on_in_the_same_segment),

@@ -2,6 +2,7 @@
 #ifndef LEAT_TESTS_MULTILOG_STEPS_H
 #define LEAT_TESTS_MULTILOG_STEPS_H
 
+#include "base/bytes.h"
 #include "fake.h"
 
 static uint8_t bytes[LEAT_BATCH_BYTES_MAX + 4096];
@@ -19,11 +20,22 @@ static inline void on_answer(struct leat_append *append, leat_err rc)
     sent->answers++;
 }
 
+/* The batches that follow say so of their highest time, and their records' times are so much later; kept apart from
+ * the parameters, which all tests have. */
+static struct {
+    bool lies;
+    int64_t header_ms, later_ms;
+} times;
+
 static inline leat_err append_try(struct fake *fake, struct sent *sent, uint32_t count,
                                   uint32_t value, int64_t producer, int16_t epoch, int32_t sequence)
 {
-    uint32_t total =
-        fake_batch(bytes, sizeof bytes, count, value, fake_wall(fake), producer, epoch, sequence);
+    uint32_t total = fake_batch(bytes, sizeof bytes, count, value, fake_wall(fake) + times.later_ms,
+                                producer, epoch, sequence);
+    if (times.lies) {
+        leat_put_be64(bytes + 35, (uint64_t)times.header_ms);
+        leat_batch_set_producer(bytes, total, producer, epoch, sequence); /* and the CRC */
+    }
     struct leat_batch batch;
     struct leat_error error = {0};
     leat_err rc = leat_batch_check(bytes, total, &batch, &error);

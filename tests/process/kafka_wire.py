@@ -187,6 +187,15 @@ def batches_fetch(conn, topic, partition, offset):
     return batches, high
 
 
+def produce(conn, topic, blob, partition=0):
+    """(error, first offset) of one batch."""
+    out = Out(False).run(None).i('hi', -1, 30000)
+    out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('i', partition).run(blob, True)))
+    back = conn.ask(PRODUCE, 3, out)
+    equal((back.i('i'), back.run(), back.i('i'), back.i('i')), (1, topic.encode(), 1, partition))
+    return back.i('h'), back.i('q')
+
+
 def batch_offsets(batch):
     """(first, the next one behind it)"""
     first, last = struct.unpack_from('>q', batch)[0], struct.unpack_from('>i', batch, 23)[0]

@@ -22,14 +22,14 @@ def _framed(covered_bytes, crc):
     return struct.pack('>QiIBI', 0, covered_bytes + 9, 0, 2, crc)
 
 
-def batch_of(records):
-    """records: [(time, key or None, value)]"""
+def batch_of(records, highest=None):
+    """records: [(time, key or None, value)]. highest: what the header says of their times; None: what is so."""
     first, blob = records[0][0], b''
     for n, (time, key, value) in enumerate(records):
         body = b'\0' + varint(time - first) + varint(n) + (varint(-1) if key is None else varint(len(key)) + key)
         body += varint(len(value)) + value + varint(0)
         blob += varint(len(body)) + body
-    covered = _head(len(records), first, max(r[0] for r in records)) + blob
+    covered = _head(len(records), first, max(r[0] for r in records) if highest is None else highest) + blob
     return _framed(len(covered), crc32c(covered)) + covered
 
 

@@ -1,8 +1,13 @@
 """Retention drops whole segments from the front, says the valid range, and gives the space back."""
 import os
 import re
+import struct
+import time
 
-from rig import CLOSED, Server, check, equal, main, until
+import kafka_wire
+from kafka_groups import Client
+from rawbatch import batch_of
+from rig import CLOSED, Server, check, crc32c, equal, main, until
 
 MIB = 1 << 20
 
@@ -11,8 +16,12 @@ def lines(first, count):
     return [f'{i:08d}'.ljust(1000, '.') for i in range(first, first + count)]
 
 
+def first_offset_of(server, stream):
+    return server.logs(stream)[0, 0]['first_offset']
+
+
 def first_offset(server):
-    return server.logs('s')[0, 0]['first_offset']
+    return first_offset_of(server, 's')
 
 
 def test_by_size():
@@ -111,6 +120,32 @@ def test_by_time():
     equal(server.values('s', '--from', 1000), lines(1000, 1), 'it goes on')
     equal(server.values('kept'), lines(0, 1000), 'another stream')
     check([r for r in server.segments(server.describe('kept')['id']) if r['state'] == CLOSED])
+
+
+def test_times_that_cannot_be_right():
+    """As old clients for Go send them: a header whose highest time is -1, around records of now. And what nobody should send: times
+    of the next century. Both count from when they came."""
+    server = Server('--kafka', '127.0.0.1:0').start()
+    conn = Client(server)
+    now = int(time.time() * 1000)
+    server.leat('stream', 'create', 'kept', '--logs', 1, '--segment-bytes', '64K', '--retention-time', '1d')
+    server.leat('stream', 'create', 'goes', '--logs', 1, '--segment-bytes', '64K', '--retention-time', '2s')
+    values = [f'{n:06d}'.encode() * 100 for n in range(300)]
+    for at in range(0, len(values), 10):
+        kept = batch_of([(now + n, None, v) for n, v in enumerate(values[at:at + 10])], highest=-1)
+        goes = batch_of([(now + 10 ** 12, None, v) for v in values[at:at + 10]])
+        for topic, blob in ('kept', kept), ('goes', goes):
+            equal(kafka_wire.produce(conn, topic, blob), (0, at), topic)
+    until(lambda: first_offset_of(server, 'goes') == 300, 'records of the next century go')
+    equal(first_offset_of(server, 'kept'), 0)
+    equal(server.values('kept'), [v.decode() for v in values])
+    server.kill()  # what is read back from the segments is no other
+    server.start()
+    batches, high = kafka_wire.batches_fetch(Client(server), 'kept', 0, 0)
+    equal(high, 300)
+    for batch in batches:
+        equal(struct.unpack_from('>q', batch, 35)[0], now + 9, 'the highest time in the header')
+        equal(crc32c(batch[21:]), struct.unpack_from('>I', batch, 17)[0], 'and its checksum')
 
 
 def test_a_parked_log_is_trimmed_too():

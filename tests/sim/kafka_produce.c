@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bytes.h"
 
 enum { BATCH_BYTES_MAX = 4096, IN_FLIGHT_MAX = 3, RECORDS_MAX = 5, OPEN_MAX = 40 };
+enum { BATCH_HIGHEST_TIME_AT = 35 };
 
 struct batch {
     struct batch *next;
@@ -70,6 +72,13 @@ static void batch_make(struct producer *producer, uint32_t stream, uint32_t part
     }
     batch->bytes = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, producer->id,
                                              producer->epoch, part->next_sequence);
+    /* As old clients for Go send it, and as nobody should. */
+    static const int64_t lies[] = {-1, 0, INT64_MAX};
+    if (sim_rng_chance(&client->rng, 300)) {
+        leat_put_be64(batch->data + BATCH_HIGHEST_TIME_AT, (uint64_t)lies[batch->count % 3]);
+        leat_batch_set_producer(batch->data, batch->bytes, producer->id, producer->epoch,
+                                part->next_sequence);
+    }
     part->next_sequence += (int32_t)batch->count;
     if (part->last)
         part->last->next = batch;

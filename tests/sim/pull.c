@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bytes.h"
 #include "consumer/internal.h"
 
 enum { RECORDS_BYTES_MAX = 256 * 1024 };
@@ -40,6 +41,10 @@ static bool batch_read(struct sim_client *client, const struct leat_fetched *fet
     size_t records_bytes;
     if (leat_batch_check(bytes, count, &batch, &error) != LEAT_OK) {
         sim_fail(client->scenario->world, "A5 aborted-read: damaged batch: %s", error.text);
+        return false;
+    }
+    if (batch.max_timestamp_ms != (int64_t)leat_get_be64(bytes + 35)) {
+        sim_fail(client->scenario->world, "A5 aborted-read: a header tells another highest time");
         return false;
     }
     leat_err rc = leat_batch_records(&batch, space, sizeof space, &records, &records_bytes);

@@ -59,7 +59,7 @@ static void streams_choose(struct scenario *scenario)
             .copies = copies,
             .durability = memory ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK,
             .segment_bytes_max = sim_rng_chance(rng, 700) ? 16 * 1024 : 64 * 1024,
-            .retention_ms = -1,
+            .retention_ms = i % 2 ? 24 * 3600 * 1000 : -1, /* longer than any run */
             .retention_bytes = stream->trims ? 48 * 1024 : -1,
         };
         check_stream_add(scenario->check, i, stream->settings.streamlets, stream->settings.logs,

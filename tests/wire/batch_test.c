@@ -231,6 +231,107 @@ static void batch_wrong_fields_with_good_crc_are_refused(void **state)
     }
 }
 
+/* One record after the other, by the reader, which knows no short cut. INT64_MIN: something is wrong. */
+static int64_t newest_by_reading(const uint8_t *bytes, uint32_t total)
+{
+    struct leat_batch batch;
+    struct leat_record_reader reader;
+    struct leat_record record;
+    if (leat_batch_view(bytes, total, &batch) != LEAT_OK) return INT64_MIN;
+    leat_record_reader_init(&reader, &batch, bytes + LEAT_BATCH_HEADER_BYTES,
+                            total - LEAT_BATCH_HEADER_BYTES);
+    int64_t newest = INT64_MIN;
+    leat_err rc;
+    for (uint32_t i = 0; (rc = leat_record_next(&reader, &record)) == LEAT_OK; i++) {
+        if (record.offset_delta != i) return INT64_MIN;
+        if (record.timestamp_ms > newest) newest = record.timestamp_ms;
+    }
+    return rc == LEAT_E_NOT_FOUND ? newest : INT64_MIN;
+}
+
+static uint32_t random_batch(struct leat_xoshiro *random, uint8_t *bytes, size_t capacity)
+{
+    static const uint8_t value[300], header[] = {2, 'h', 2, 'v'};
+    static const uint32_t counts[] = {3, 70, 200, 9000};
+    static const int64_t spreads[] = {1, 50, 5000, INT64_C(1) << 40};
+    struct leat_batch_builder builder;
+    leat_batch_builder_init(&builder, bytes, capacity);
+    uint32_t count =
+        1 + (uint32_t)leat_xoshiro_below(
+                random, counts[leat_xoshiro_below(random, (sizeof counts / sizeof counts[0]))]);
+    int64_t spread = spreads[leat_xoshiro_below(random, (sizeof spreads / sizeof spreads[0]))];
+    uint64_t key = leat_xoshiro_below(random, 3), like = leat_xoshiro_below(random, 300);
+    bool alike = leat_xoshiro_below(random, 3) != 0;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t time = 1000000 + (int64_t)leat_xoshiro_below(random, (uint64_t)spread);
+        bool odd = !alike || leat_xoshiro_below(random, 40) == 0;
+        leat_err rc = leat_batch_builder_add(&builder, time, key ? "key" : NULL, key, value,
+                                             odd ? leat_xoshiro_below(random, 300) : like, header,
+                                             odd ? sizeof header : 0, odd);
+        if (rc == LEAT_E_AGAIN) break; /* full */
+        assert_int_equal(rc, LEAT_OK);
+    }
+    return leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, 3, 1, 5);
+}
+
+/* Old clients for Go leave the highest time out (-1); others may say what they like. What is checked is what the
+ * records say, and so is what gets into the header. */
+static void batch_highest_time_is_what_the_records_say(void **state)
+{
+    (void)state;
+    static uint8_t bytes[LEAT_BATCH_BYTES_MAX];
+    static const int64_t lies[] = {-1, INT64_MIN, INT64_MAX, 0, 1};
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 61);
+    for (unsigned round = 0; round < 400; round++) {
+        uint32_t total = random_batch(&random, bytes, sizeof bytes);
+        struct leat_batch batch;
+        int64_t newest = newest_by_reading(bytes, total);
+        if (round % 6 != 5) {
+            leat_put_be64(bytes + 35, (uint64_t)lies[round % 6]);
+            set_crc(bytes, total);
+        }
+        assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK);
+        assert_int_equal(batch.max_timestamp_ms, newest);
+        leat_batch_set_max_time(bytes, &batch);
+        assert_int_equal(leat_get_be64(bytes + 35), newest);
+        assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK); /* the CRC, too */
+    }
+}
+
+/* One byte is another one, under a right CRC: what the check takes the reader takes, with the same times, and nothing
+ * else. Records that are like each other are compared rather than decoded, so those are tried most. */
+static void batch_check_takes_just_what_can_be_read(void **state)
+{
+    (void)state;
+    static uint8_t bytes[LEAT_BATCH_BYTES_MAX];
+    static const uint8_t likely[] = {0, 1, 2, 0x7e, 0x7f, 0x80, 0x81, 0xfe, 0xff};
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 62);
+    unsigned taken = 0, refused = 0;
+    while (taken + refused < 60000) {
+        uint32_t total = random_batch(&random, bytes, sizeof bytes);
+        if (total > 8192) continue;
+        for (unsigned i = 0; i < 60; i++) {
+            uint32_t at = LEAT_BATCH_HEADER_BYTES +
+                          (uint32_t)leat_xoshiro_below(&random, total - LEAT_BATCH_HEADER_BYTES);
+            uint8_t was = bytes[at];
+            bytes[at] = likely[leat_xoshiro_below(&random, (sizeof likely / sizeof likely[0]))];
+            set_crc(bytes, total);
+            struct leat_batch batch;
+            leat_err rc = leat_batch_check(bytes, total, &batch, NULL);
+            int64_t newest = newest_by_reading(bytes, total);
+            assert_int_equal(rc == LEAT_OK ? batch.max_timestamp_ms : INT64_MIN, newest);
+            if (rc == LEAT_OK)
+                taken++;
+            else
+                refused++;
+            bytes[at] = was;
+        }
+    }
+    assert_true(taken > 1000 && refused > 1000);
+}
+
 /* The log sets the times in the header alone: a full pass finds the CRC right, and every record has that
  * time, compressed or not. */
 static void batch_whose_times_the_log_sets_keeps_its_bytes(void **state)
@@ -516,6 +617,8 @@ int main(void)
         cmocka_unit_test(batch_flipped_bits_are_detected_or_outside_crc),
         cmocka_unit_test(batch_wrong_fields_with_good_crc_are_refused),
         cmocka_unit_test(foreign_codecs_are_read_and_never_pass_their_end),
+        cmocka_unit_test(batch_highest_time_is_what_the_records_say),
+        cmocka_unit_test(batch_check_takes_just_what_can_be_read),
         cmocka_unit_test(batch_whose_times_the_log_sets_keeps_its_bytes),
         cmocka_unit_test(reader_mutated_records_stay_inside),
         cmocka_unit_test(compressed_batch_reads_back),
