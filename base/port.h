@@ -33,7 +33,10 @@ struct leat_clock {
 /* ---- random ---- */
 struct leat_random {
     void *ctx;
+    /** For ids, jitter and the like; who has seen some can know the next. */
     uint64_t (*next)(void *ctx);
+    /** Bytes that nobody can know: keys and nonces. NULL: of a client, which makes none. */
+    void (*secret)(void *ctx, void *out, size_t bytes);
 };
 
 /* ---- mail: between the actors of one process ---- */

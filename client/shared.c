@@ -296,7 +296,7 @@ static leat_err ports_init(struct leat_shared_ports *ports, const struct leat_sh
     leat_xoshiro_seed(&ports->random_state, seed);
     ports->wake_at_us = UINT64_MAX;
     ports->clock = (struct leat_clock){ports, ports_now, leat_shared_wall_ms, ports_wake_at};
-    ports->random = (struct leat_random){ports, ports_random};
+    ports->random = (struct leat_random){.ctx = ports, .next = ports_random};
     ports->env = *io->env;
     ports->env.clock = &ports->clock;
     ports->env.random = &ports->random;

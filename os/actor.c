@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/random.h>
@@ -240,6 +241,16 @@ static uint64_t random_next(void *ctx)
     return leat_xoshiro_next(&((struct os_actor *)ctx)->random_state);
 }
 
+static void random_secret(void *ctx, void *out, size_t bytes)
+{
+    (void)ctx;
+    for (size_t at = 0; at < bytes;) {
+        ssize_t n = getrandom((uint8_t *)out + at, bytes - at, 0);
+        LEAT_ASSERT(n > 0 || errno == EINTR); /* the kernel has it since Linux 3.17 */
+        if (n > 0) at += (size_t)n;
+    }
+}
+
 /* ---- life ---- */
 
 static leat_err loop_init(struct os_actor *actor)
@@ -283,7 +294,7 @@ leat_err leat_os_actor_create(struct leat_os_world *world, unsigned number,
         (ssize_t)sizeof actor->random_state)
         leat_xoshiro_seed(&actor->random_state, uv_hrtime() + number);
     actor->clock = (struct leat_clock){actor, clock_now_us, clock_wall_ms, clock_wake_at};
-    actor->random = (struct leat_random){actor, random_next};
+    actor->random = (struct leat_random){actor, random_next, random_secret};
     actor->post = (struct leat_post){actor, post_send, number};
     leat_os_disk_queue_init(actor);
     (void)leat_os_net_init(actor);

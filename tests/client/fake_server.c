@@ -140,7 +140,7 @@ void fake_init(struct fake_world *world, uint64_t seed)
     memset(world, 0, sizeof *world);
     leat_xoshiro_seed(&world->dice, seed);
     world->clock = (struct leat_clock){world, clock_now, clock_wall, clock_wake};
-    world->random = (struct leat_random){&world->dice, random_next};
+    world->random = (struct leat_random){.ctx = &world->dice, .next = random_next};
     world->net = (struct leat_net){
         .ctx = world, .connect = net_connect, .send = net_send, .close = net_close};
     world->env.clock = &world->clock;

@@ -311,7 +311,7 @@ void fake_world_init(struct fake_world *world, uint64_t seed)
     queues_clear(world);
     world->now_us = 1000000;
     world->clock = (struct leat_clock){world, clock_now, clock_wall, clock_wake};
-    world->random = (struct leat_random){world, random_next};
+    world->random = (struct leat_random){.ctx = world, .next = random_next};
     world->post = (struct leat_post){world, post_send, 0};
     world->disk = (struct leat_disk){.ctx = world,
                                      .submit = disk_submit,

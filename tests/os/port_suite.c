@@ -217,6 +217,16 @@ static void clock_wakes_at_or_after_never_early(void **state)
     assert_true(test.left.turns >= 20);
     const struct leat_random *random = test.left.env->random;
     assert_true(random->next(random->ctx) != random->next(random->ctx));
+    uint8_t secrets[2][37] = {{0}};
+    for (unsigned i = 0; i < 2; i++)
+        random->secret(random->ctx, secrets[i], sizeof secrets[i]);
+    assert_memory_not_equal(secrets[0], secrets[1], sizeof secrets[0]);
+    uint8_t last = 0; /* of 37: no multiple of what a generator gives at once */
+    for (unsigned tries = 0; tries < 100 && last == 0; tries++) {
+        random->secret(random->ctx, secrets[0], sizeof secrets[0]);
+        last = secrets[0][36];
+    }
+    assert_true(last != 0);
     family->drop(rig);
 }
 

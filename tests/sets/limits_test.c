@@ -121,7 +121,7 @@ static struct home *home_new(bool stores)
     home->now_us = 1000000;
     home->stores = stores;
     home->clock = (struct leat_clock){home, clock_now, clock_wall, clock_wake};
-    home->random = (struct leat_random){home, random_next};
+    home->random = (struct leat_random){.ctx = home, .next = random_next};
     home->env = (struct leat_env){.clock = &home->clock, .random = &home->random};
     assert_int_equal(leat_timers_init(&home->timers, &home->clock, 4), LEAT_OK);
     return home;

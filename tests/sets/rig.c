@@ -100,7 +100,7 @@ struct home *home_new(uint64_t seed, bool parallel)
     home->now_us = 1000000;
     home->parallel = parallel;
     home->clock = (struct leat_clock){home, clock_now, clock_wall, clock_wake};
-    home->random = (struct leat_random){home, random_next};
+    home->random = (struct leat_random){.ctx = home, .next = random_next};
     home->env = (struct leat_env){.clock = &home->clock, .random = &home->random};
     assert_int_equal(leat_timers_init(&home->timers, &home->clock, 4), LEAT_OK);
     home_open(home);

@@ -513,6 +513,14 @@ static uint64_t random_next(void *ctx)
     return sim_rng_next(&actor->random);
 }
 
+static void random_secret(void *ctx, void *out, size_t bytes)
+{
+    for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+        uint64_t word = random_next(ctx);
+        memcpy((uint8_t *)out + at, &word, bytes - at < sizeof word ? bytes - at : sizeof word);
+    }
+}
+
 static void mail_deliver(struct sim_world *world, struct sim_event *event)
 {
     struct leat_mail *mail = event->a;
@@ -566,7 +574,7 @@ struct sim_actor *sim_actor_create(struct sim_process *process, unsigned number)
              (unsigned long long)world->next_order);
     sim_rng_init(&actor->random, world->seed, purpose);
     actor->clock = (struct leat_clock){actor, clock_now_us, clock_wall_ms, clock_wake_at};
-    actor->random_port = (struct leat_random){actor, random_next};
+    actor->random_port = (struct leat_random){actor, random_next, random_secret};
     actor->post = (struct leat_post){actor, post_send, number};
     actor->net = sim_net_ops;
     actor->net.ctx = actor;
