@@ -99,6 +99,13 @@ struct leat_conn_handler {
     void (*on_closed)(void *user, struct leat_conn *conn, leat_err why);
 };
 
+/* Who is at the other end of an accepted connection, as far as the kernel vouches for it. */
+enum leat_origin {
+    LEAT_ORIGIN_NETWORK, /* another machine, or nobody knows */
+    LEAT_ORIGIN_MACHINE, /* this machine, any account: a loopback address, or the address of this end */
+    LEAT_ORIGIN_OWNER, /* a Unix socket: the account of this process, or root */
+};
+
 /* Called for each accepted connection, on the actor that listens; returns the handler's user
  * pointer, or NULL to refuse. */
 typedef void *(*leat_accept_fn)(void *acceptor, struct leat_conn *conn,
@@ -106,13 +113,16 @@ typedef void *(*leat_accept_fn)(void *acceptor, struct leat_conn *conn,
 
 struct leat_net {
     void *ctx;
-    /** Listen on "HOST:PORT" ("[::1]:7700" too; port 0 = any). out_address receives what was bound.
-     * Until shutdown. */
+    /** Listen on "HOST:PORT" ("[::1]:7700" too; port 0 = any), or on "unix:NAME": a socket of that name in
+     * the data directory, for this process's account and root alone. out_address receives what was
+     * bound. Until shutdown. */
     leat_err (*listen)(void *ctx, const char *address, leat_accept_fn on_accept, void *acceptor,
                        char out_address[128], struct leat_error *error);
-    /** Resolve and connect. on_open or on_closed follows; on failure of the call itself neither.
+    /** Resolve and connect to "HOST:PORT" or "unix:PATH". on_open or on_closed follows; on failure of
+     * the call itself neither.
      * on_closed without on_open: LEAT_E_CLOSED says that nobody listens there, by the host's own word;
-     * anything else (LEAT_E_UNREACHABLE, LEAT_E_NO_MEMORY) says nothing about whoever should. */
+     * anything else (LEAT_E_UNREACHABLE, LEAT_E_NO_MEMORY, LEAT_E_DENIED) says nothing about whoever
+     * should. */
     leat_err (*connect)(void *ctx, const char *address, const struct leat_conn_handler *handler,
                         void *user, struct leat_conn **out_conn);
     /** Queue a gathered write. Written at the end of the turn, together with others. */
@@ -141,6 +151,8 @@ struct leat_net {
                  void *baggage);
     /** "203.0.113.7:51234", for messages. Valid as long as the conn. */
     const char *(*peer)(const struct leat_conn *conn);
+    /** Of an accepted connection; of one that connect() made LEAT_ORIGIN_NETWORK. */
+    enum leat_origin (*origin)(const struct leat_conn *conn);
 };
 enum {
     LEAT_CONN_COPY_BYTES_MAX = 4 * 1024 * 1024,

@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
-#include "broker/core.h"
+#include "broker/administer.h"
 
 static void up_deliver_join(void *actor, struct leat_mail *mail);
 static void up_deliver_joined(void *actor, struct leat_mail *mail);
@@ -269,6 +269,7 @@ static void up_deliver_logs_made(void *actor, struct leat_mail *mail)
         up_fail(node, rc, &error);
         return;
     }
+    leat_administer_open(core);
     leat_timer_start(&core->timers, &core->tick, LEAT_TICK_US);
     node->options.on_ready(node->options.owner, LEAT_OK, NULL, node->bound_address);
 }

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
-#include "broker/core.h"
+#include "broker/administer.h"
 
 static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                             size_t *want_bytes);
@@ -204,9 +204,14 @@ static enum leat_handled peer_frame(struct leat_peer *peer, const struct leat_fr
     if (!peer->greeted) return peer_hello(peer, frame);
     if (frame->kind == LEAT_KIND_APPEND) return leat_append_frame(peer, frame);
     if (frame->kind == LEAT_KIND_FETCH) return leat_fetch_frame(peer, frame);
+    struct leat_error error;
+    if (leat_administers(frame->kind) && !leat_peer_may_administer(peer)) {
+        leat_administer_refusal(peer, &error);
+        leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, error.code, error.text);
+        return LEAT_HANDLED;
+    }
     if (leat_peer_call(peer, frame)) return peer->closing ? LEAT_LEFT : LEAT_HANDLED;
     char text[96];
-    struct leat_error error;
     leat_error_set(&error, LEAT_E_UNSUPPORTED, "this server knows no request of kind %u",
                    frame->kind);
     memcpy(text, error.text, sizeof text - 1);

@@ -66,8 +66,11 @@ struct leat_node_options {
     struct leat_node_cluster cluster;
     const char *name;           /* of the node, for people */
     const char *listen_address; /* "HOST:PORT" */
-    const char *version;        /* for STATUS */
-    uint64_t memory_bytes; /* whole budget; the pool gets what is left after the named overheads */
+    const char
+        *admin_address;     /* "unix:NAME" in the data directory; NULL: none. broker/administer.h */
+    const char *admin_path; /* where people find it; outlives the node */
+    const char *version;    /* for STATUS */
+    uint64_t memory_bytes;  /* whole budget; the pool gets what is left after the named overheads */
     /* What the heap takes for all that there is one of for each log, stream, segment and replica. What it takes
      * beyond what the budget foresees, the pool gives up. Thread: any. NULL: not counted. */
     uint64_t (*heap_bytes)(void *ctx);

@@ -15,9 +15,18 @@ uint64_t leat_client_now(const struct leat_client *client)
 
 static void sweep_on_expired(struct leat_timer *timer);
 
+enum { LOCAL_PATH_BYTES_MAX = 107 }; /* the kernel's */
+
+/* "unix:PATH" */
+static bool is_local(const char *address)
+{
+    return strncmp(address, "unix:", 5) == 0;
+}
+
 static bool address_is_sane(const char *text, size_t bytes)
 {
     struct leat_address_parts parts;
+    if (is_local(text)) return bytes > 5 && bytes <= 5 + LOCAL_PATH_BYTES_MAX;
     return leat_address_split(text, bytes, &parts) && parts.host_bytes > 0 && parts.port > 0;
 }
 
@@ -38,7 +47,7 @@ static leat_err addresses_parse(struct leat_client *client, const char *text,
             return leat_error_set(
                 error, LEAT_E_CONFIG,
                 "'%.*s' is not a broker's address; write HOST:PORT or [IPV6]:PORT, "
-                "with a port of 1 to 65535",
+                "with a port of 1 to 65535, or unix:PATH of at most 107 bytes",
                 (int)(bytes > 60 ? 60 : bytes), text);
         if (client->address_count == LEAT_CLIENT_ADDRESSES_MAX)
             return leat_error_set(error, LEAT_E_TOO_MANY, "more than %d broker addresses",
@@ -381,10 +390,12 @@ static void waiting_expire(struct leat_client *client, uint64_t now, uint64_t *n
                                  &error);
 }
 
-/* Candidate i: the addresses that were given, then those of the nodes that are up. */
+/* Candidate i: the addresses that were given, then those of the nodes that are up. But whoever names
+ * a Unix socket asks as somebody: other nodes, or this one by its port, do not know as whom. */
 static const char *candidate(const struct leat_client *client, uint32_t i)
 {
     if (i < client->address_count) return client->addresses[i];
+    if (is_local(client->addresses[0])) return NULL;
     const char *address = client->nodes[i - client->address_count].address;
     bool wildcard = strncmp(address, "0.0.0.0:", 8) == 0 || strncmp(address, "[::]:", 5) == 0;
     return address[0] && !wildcard ? address : NULL; /* a wildcard is somebody else's here */

@@ -19,7 +19,7 @@ struct leat_client; /* opaque */
 
 struct leat_client_options {
     const char *name;      /* shown by the server */
-    const char *addresses; /* "host:port,host:port": any one is enough */
+    const char *addresses; /* "host:port,host:port": any one is enough; "unix:PATH" is one, too */
     uint64_t request_timeout_us;
     uint64_t retry_us_min, retry_us_max;
     uint32_t streams_max;

@@ -233,6 +233,11 @@ static const char *net_peer(const struct leat_conn *conn)
     return conn->peer;
 }
 
+static enum leat_origin net_origin(const struct leat_conn *conn)
+{
+    return conn->origin;
+}
+
 /* ---- moving ---- */
 
 static void conn_arrive(void *actor_pointer, struct leat_mail *mail)
@@ -411,6 +416,7 @@ leat_err leat_os_net_init(struct os_actor *actor)
         .close = net_close,
         .move = net_move,
         .peer = net_peer,
+        .origin = net_origin,
     };
     return LEAT_OK;
 }

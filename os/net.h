@@ -84,6 +84,7 @@ struct leat_conn {
     bool moving;
     unsigned move_to;
     char peer[LEAT_NET_PEER_BYTES];
+    enum leat_origin origin;
 };
 
 struct os_listener {
@@ -94,6 +95,8 @@ struct os_listener {
     void *acceptor;
     struct os_actor *actor;
     uint64_t told_ms; /* 0: never */
+    char unix_address
+        [LEAT_NET_PEER_BYTES]; /* of a Unix socket, which is removed with it; "": none */
 };
 
 /* net.c */
@@ -116,6 +119,14 @@ void leat_os_conn_connected(struct leat_conn *conn); /* the handshake ended some
 void leat_os_conn_lookup_drop(struct leat_conn *conn);
 void leat_os_listener_close(struct os_listener *listener);
 void leat_os_accept_again(uv_timer_t *timer);
+
+/* net_unix.c */
+const char *leat_os_unix_path(const char *address); /* behind "unix:"; NULL: it is none */
+leat_err leat_os_unix_listen(struct os_actor *actor, const char *address, int *out_fd,
+                             struct leat_error *error);
+void leat_os_unix_forget(struct os_actor *actor, const char *address);
+bool leat_os_unix_admit(struct leat_conn *conn, int fd); /* names it, too */
+int leat_os_unix_connect(const char *path);              /* -1: errno says why */
 
 /* net_bytes.c */
 void leat_os_conn_read(struct leat_conn *conn);

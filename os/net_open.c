@@ -59,6 +59,28 @@ static bool is_loopback(const struct sockaddr *address)
            (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr) && in6.sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
 }
 
+/* An address of this machine reaches a socket of it from nowhere else: the kernel drops what comes by
+ * another interface and claims to be from here. */
+static bool is_own(int fd, const struct sockaddr *peer)
+{
+    struct sockaddr_storage here = {0};
+    socklen_t bytes = sizeof here;
+    if (is_loopback(peer)) return true;
+    if (getsockname(fd, (struct sockaddr *)&here, &bytes) != 0 || here.ss_family != peer->sa_family)
+        return false;
+    if (peer->sa_family == AF_INET) {
+        struct sockaddr_in from, to;
+        memcpy(&from, peer, sizeof from);
+        memcpy(&to, &here, sizeof to);
+        return from.sin_addr.s_addr == to.sin_addr.s_addr;
+    }
+    if (peer->sa_family != AF_INET6) return false;
+    struct sockaddr_in6 from, to;
+    memcpy(&from, peer, sizeof from);
+    memcpy(&to, &here, sizeof to);
+    return memcmp(&from.sin6_addr, &to.sin6_addr, sizeof from.sin6_addr) == 0;
+}
+
 /* Within a machine there is no network to be fair to. A congestion control that paces (BBR, the
  * default of many systems) sends by timers there: measured, 1.6 GB/s with idle CPUs where Reno
  * moved 2.3 to 6.2. Only a socket that has not met BBR yet is rid of its pacing, so a listener's
@@ -100,6 +122,24 @@ static bool may_tell(struct os_listener *listener)
     return true;
 }
 
+/* Whose it is, and what its socket needs. False: it is refused. */
+static bool conn_admit(struct os_listener *listener, struct leat_conn *conn, int fd,
+                       const struct sockaddr *from, socklen_t from_bytes)
+{
+    if (!listener->unix_address[0]) {
+        socket_tune(fd, from);
+        peer_set(conn, from, from_bytes);
+        conn->origin = is_own(fd, from) ? LEAT_ORIGIN_MACHINE : LEAT_ORIGIN_NETWORK;
+        return true;
+    }
+    if (leat_os_unix_admit(conn, fd)) return true;
+    if (may_tell(listener))
+        leat_diary_warn("refused at %s: %s; only the account of this process and root may use it; "
+                        "said once a minute at most",
+                        listener->unix_address, conn->peer);
+    return false;
+}
+
 /* Returns false when accept() must pause. */
 static bool accept_one(struct os_listener *listener, bool *out_again)
 {
@@ -129,8 +169,10 @@ static bool accept_one(struct os_listener *listener, bool *out_again)
         (void)close(fd);
         return false;
     }
-    socket_tune(fd, (struct sockaddr *)&from);
-    peer_set(conn, (struct sockaddr *)&from, from_bytes);
+    if (!conn_admit(listener, conn, fd, (struct sockaddr *)&from, from_bytes)) {
+        leat_os_conn_free(conn);
+        return true;
+    }
     conn->state = OS_CONN_OPEN;
     const struct leat_conn_handler *handler = NULL;
     listener->actor->called = true;
@@ -186,6 +228,7 @@ void leat_os_listener_close(struct os_listener *listener)
     leat_list_remove(&listener->link);
     (void)uv_poll_stop(&listener->uv);
     (void)close(listener->fd);
+    if (listener->unix_address[0]) leat_os_unix_forget(listener->actor, listener->unix_address);
     uv_close((uv_handle_t *)&listener->uv, listener_freed);
 }
 
@@ -231,7 +274,9 @@ leat_err leat_os_net_listen(void *ctx, const char *address, leat_accept_fn on_ac
 {
     struct os_actor *actor = ctx;
     int fd = -1;
-    leat_err rc = listen_open(address, &fd, error);
+    bool local = leat_os_unix_path(address) != NULL;
+    leat_err rc =
+        local ? leat_os_unix_listen(actor, address, &fd, error) : listen_open(address, &fd, error);
     if (rc) return rc;
     struct os_listener *listener = leat_mem_calloc(LEAT_MEM_NET, 1, sizeof *listener);
     if (!listener || uv_poll_init(&actor->loop, &listener->uv, fd)) {
@@ -244,11 +289,14 @@ leat_err leat_os_net_listen(void *ctx, const char *address, leat_accept_fn on_ac
     listener->actor = actor;
     listener->on_accept = on_accept;
     listener->acceptor = acceptor;
+    if (local) snprintf(listener->unix_address, sizeof listener->unix_address, "%s", address);
     leat_list_push_back(&actor->net.listeners, &listener->link);
     (void)uv_poll_start(&listener->uv, UV_READABLE, on_listener);
     struct sockaddr_storage bound;
     socklen_t bound_bytes = sizeof bound;
-    if (out_address) {
+    if (out_address && local) {
+        snprintf(out_address, 128, "%s", address);
+    } else if (out_address) {
         (void)getsockname(fd, (struct sockaddr *)&bound, &bound_bytes);
         address_text((struct sockaddr *)&bound, bound_bytes, out_address, 128);
     }
@@ -356,6 +404,18 @@ static void on_lookup(uv_getaddrinfo_t *uv, int status, struct addrinfo *found)
     connect_next(conn);
 }
 
+static leat_err local_connect(struct leat_conn *conn, const char *path)
+{
+    conn->fd = leat_os_unix_connect(path);
+    if (conn->fd >= 0)
+        return leat_os_conn_watch(conn); /* it is connected: told in a later callback */
+    int cause = errno;
+    refusal_note(conn, cause);
+    if (cause == EACCES || cause == EPERM) conn->refusal = LEAT_E_DENIED;
+    leat_os_conn_fail(conn, conn->refusal);
+    return LEAT_OK;
+}
+
 static leat_err lookup_start(struct leat_conn *conn, const char *host, const char *port)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};
@@ -386,13 +446,14 @@ leat_err leat_os_net_connect(void *ctx, const char *address,
     char host[LEAT_NET_HOST_BYTES], port[8];
     LEAT_ASSERT(handler != NULL);
     if (actor->stopping) return LEAT_E_CANCELLED;
-    if (!address_split(address, host, port) || !host[0]) return LEAT_E_INVALID;
+    const char *path = leat_os_unix_path(address);
+    if (!path && (!address_split(address, host, port) || !host[0])) return LEAT_E_INVALID;
     struct leat_conn *conn = leat_os_conn_create(actor, -1);
     if (!conn) return LEAT_E_NO_MEMORY;
     conn->handler = handler;
     conn->user = user;
     snprintf(conn->peer, sizeof conn->peer, "%.63s", address);
-    leat_err rc = lookup_start(conn, host, port);
+    leat_err rc = path ? local_connect(conn, path) : lookup_start(conn, host, port);
     if (rc) {
         leat_os_conn_free(conn);
         return rc;

@@ -71,6 +71,9 @@ leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
  * twice. Ends at Ctrl-C. */
 leat_err cli_call_patiently(enum leat_kind kind, const struct leat_msg_writer *body,
                             struct cli_answer *out_answer);
+/** For a command that changes the cluster: where nothing names brokers, ask by the Unix socket of a server of
+ * this machine, if there is one that this account may use. */
+void cli_administer(void);
 /** cli_call() about a stream's name alone. */
 leat_err cli_name_call(enum leat_kind kind, const char *name, struct cli_answer *out_answer);
 /** Print a refused call; returns the exit code for it. */

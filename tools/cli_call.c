@@ -4,7 +4,11 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#include "os/os.h"
 
 enum {
     CALL_TIMEOUT_MS = 30 * 1000,
@@ -143,6 +147,33 @@ leat_err cli_call(enum leat_kind kind, const struct leat_msg_writer *body,
         if (!lost || left == 0 || !only_asks(kind)) return rc;
         cli_answer_fini(out_answer);
     }
+}
+
+/* Does a server listen there that takes this account? */
+static bool socket_answers(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int length = snprintf(at.sun_path, sizeof at.sun_path, "%s", path);
+    if (length < 0 || (size_t)length >= sizeof at.sun_path) return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool answers = fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at) == 0;
+    if (fd >= 0) (void)close(fd);
+    return answers;
+}
+
+void cli_administer(void)
+{
+    static char own[5 + 4096 + 16];
+    static const char service[] = "unix:/var/lib/leat/leatd.sock"; /* of docs/operations.md */
+    const char *brokers = getenv("LEAT_BROKERS");
+    char data[4096];
+    struct leat_error error;
+    if (cli_brokers || (brokers && *brokers)) return;
+    if (leat_os_default_data_dir(data, &error) == LEAT_OK) {
+        snprintf(own, sizeof own, "unix:%s/leatd.sock", data);
+        if (socket_answers(own + 5)) cli_brokers = own;
+    }
+    if (!cli_brokers && socket_answers(service + 5)) cli_brokers = service;
 }
 
 /* How long what passes is waited for: a leader is being chosen, a server starts. From the first question on: one

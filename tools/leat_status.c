@@ -101,6 +101,7 @@ static int recover(int argc, char **argv)
     };
     leat_msg_recover_write(&body, &recover);
     struct cli_answer answer;
+    cli_administer();
     int code = cli_stream_ensure(argv[0], false); /* whoever is asked knows it when it answers */
     if (code) return code;
     if (cli_call(LEAT_KIND_LOG_RECOVER, &body, &answer)) return cli_refused(&answer);

@@ -67,6 +67,7 @@ int leat_streamlet_main(int argc, char **argv)
         if (n >= 0) cli_error("streamlet move wants STREAM, the streamlet's number, and NODE");
         return CLI_USAGE;
     }
+    cli_administer();
     int code = move_one(argv[1], (uint32_t)streamlet, argv[3], strnlen(argv[3], 300), false);
     if (code == CLI_OK)
         printf("stream %s streamlet %lu is node %s's\n", argv[1], streamlet, argv[3]);
@@ -250,6 +251,7 @@ int leat_stream_rebalance(int argc, char **argv)
         return CLI_USAGE;
     }
     static struct layout layout;
+    cli_administer();
     int code = nodes_get(&layout);
     if (code == CLI_OK) code = owners_get(&layout, argv[0]);
     if (code == CLI_OK && layout.node_count == 0) {

@@ -32,6 +32,8 @@ enum {
     DIARY_LINE_BYTES_MAX = 64 * 1024,
 };
 
+#define ADMIN_SOCKET "leatd.sock" /* `leat` looks for it: tools/cli_call.c */
+
 struct server {
     struct leatd_config config;
     struct leat_os_world *world;
@@ -46,6 +48,7 @@ struct server {
     struct leat_error error;
     bool up, failed, stopped;
     char address[128];
+    char admin_path[4096 + 16];
     unsigned actors_started;
     bool crashed; /* atomic, as the others */
     char **argv;
@@ -264,6 +267,16 @@ static leat_err make_kafka(struct server *server, struct leat_error *error)
     return rc;
 }
 
+/* Where people find the socket; they may stand in another directory than this process. */
+static const char *admin_path(struct server *server)
+{
+    char whole[4096];
+    const char *data = realpath(server->config.data, whole);
+    snprintf(server->admin_path, sizeof server->admin_path, "%s/" ADMIN_SOCKET,
+             data != NULL ? data : server->config.data);
+    return server->admin_path;
+}
+
 static leat_err make_node(struct server *server, struct leat_error *error)
 {
     const struct leatd_config *config = &server->config;
@@ -278,6 +291,8 @@ static leat_err make_node(struct server *server, struct leat_error *error)
         .cores = config->cores,
         .name = config->node,
         .listen_address = config->listen,
+        .admin_address = "unix:" ADMIN_SOCKET,
+        .admin_path = admin_path(server),
         .version = LEAT_VERSION,
         .memory_bytes = config->memory_bytes,
         .heap_bytes = heap_bytes,

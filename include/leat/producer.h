@@ -19,7 +19,8 @@ typedef struct leat_producer leat_producer;
 
 typedef struct leat_producer_options {
     size_t struct_bytes; /* sizeof (leat_producer_options); set by leat_producer_options_init() */
-    const char *brokers; /* "host:port,…"; NULL: $LEAT_BROKERS, else 127.0.0.1:7700 */
+    const char
+        *brokers; /* "host:port,…" or "unix:path"; NULL: $LEAT_BROKERS, else 127.0.0.1:7700 */
     const char *client_name; /* NULL: the program's name */
     uint32_t batch_bytes; /* a batch is sent when it has this many bytes; default 64 KiB, at most 1
                              MiB */

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from cluster import Cluster, owned
-from rig import Server, Skipped, WAIT_S, check, check_in, equal, frame, main, on_end, until
+from rig import LEAT, Server, Skipped, WAIT_S, check, check_in, equal, frame, main, on_end, until
 
 CLIENTS, NODES = 7700, 7701
 
@@ -84,6 +84,10 @@ class FarCluster(Cluster):
 
     def brokers(self, *which):
         return ','.join(f'10.77.0.{i + 1}:{CLIENTS}' for i in which or range(len(self.nodes)))
+
+    def administer(self, i, *arguments, code=0):
+        """By the Unix socket of a node: its file can be reached from here, unlike its loopback address."""
+        return self.leat(*arguments, '-b', f'unix:{self.nodes[i].data}/leatd.sock', code=code)
 
     def cut(self, i):
         ip('link', 'set', f'cable{i}', 'down')
@@ -229,9 +233,9 @@ def test_a_backup_whose_disk_is_full_is_passed_over():
     small = 3
     cluster.nodes[small] = cluster.node(small, data=small_disk('96m'))
     cluster.start()
-    cluster.leat('node', 'drain', f'n{small}')  # it shall not own the log, only keep copies
+    cluster.administer(0, 'node', 'drain', f'n{small}')  # it shall not own the log, only keep copies
     owner, *_ = cluster.roles(segment_bytes='1M')
-    cluster.leat('node', 'undrain', f'n{small}')
+    cluster.administer(0, 'node', 'undrain', f'n{small}')
     line = 'y' * 1000
     for part in range(4):  # 200 MB in all
         cluster.leat('produce', 's', '--batch-bytes', '100K', which=[owner],
@@ -256,6 +260,26 @@ def test_more_heads_than_backups_have_room_for_wait_and_get_it():
     # Heads are parked only where one has waited for half a second: on a fast machine none is.
     for node in cluster.nodes:
         check(node.memory_bytes() < 512 << 20, node.memory_bytes())
+
+
+def test_what_changes_the_cluster_is_not_taken_from_another_machine():
+    cluster = FarCluster().start()
+    owner, other, _ = cluster.roles()
+    for words in (('node', 'drain', f'n{other}'), ('node', 'replace', f'n{other}'), ('node', 'add-voter', f'n{other}'),
+                  ('streamlet', 'move', 's', 0, f'n{other}'), ('log', 'recover', 's', '--accept-loss')):
+        said = cluster.leat(*words, which=[owner], code=1).stderr.decode()
+        check_in('is not taken from 10.77.0.100:', said)
+        check_in(f'-b unix:{os.path.realpath(cluster.nodes[owner].data)}/leatd.sock', said)
+    equal(owned(cluster)[f'n{owner}'], 1, 'nothing has moved')
+    cluster.produce('s', ['one'])  # what streams are for is everybody's
+    # The one who is asked hands it on to the owner: it is where the client is that counts.
+    cluster.administer(other, 'streamlet', 'move', 's', 0, f'n{other}')
+    until(lambda: owned(cluster)[f'n{other}'] == 1, 'it has moved')
+    at = f'10.77.0.{other + 1}:{CLIENTS}'  # its own address is as good as a loopback one
+    subprocess.run(['ip', 'netns', 'exec', f'n{other}', LEAT, '-b', at, 'streamlet', 'move', 's', '0', f'n{owner}'],
+                   check=True, timeout=WAIT_S)
+    until(lambda: owned(cluster)[f'n{owner}'] == 1, 'it is back')
+    equal(cluster.consume('s'), ['one'])
 
 
 def test_strangers_at_the_node_port_are_shown_out():

@@ -578,6 +578,12 @@ static const char *net_peer(const struct leat_conn *conn)
     return conn->peer_name;
 }
 
+static enum leat_origin net_origin(const struct leat_conn *conn)
+{
+    (void)conn; /* whoever asks for changes here is an operator */
+    return LEAT_ORIGIN_MACHINE;
+}
+
 /* ---- connecting ---- */
 
 static leat_err net_listen(void *ctx, const char *address, leat_accept_fn on_accept, void *acceptor,
@@ -842,4 +848,5 @@ const struct leat_net sim_net_ops = {
     .close = net_close,
     .move = net_move,
     .peer = net_peer,
+    .origin = net_origin,
 };

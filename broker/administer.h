@@ -1,0 +1,21 @@
+/* Who may ask for what changes the cluster: nodes drained, moved from, replaced, made voters, and loss
+ * that is accepted. These requests are for whoever runs the machine, and not for whoever reaches the
+ * port that producers and consumers use.
+ *
+ * The check is made where the client is connected: what another node hands on has passed it there. */
+#ifndef LEAT_BROKER_ADMINISTER_H
+#define LEAT_BROKER_ADMINISTER_H
+
+#include "broker/core.h"
+
+/** Does a request of this kind change the cluster? Thread: any. */
+bool leat_administers(uint16_t kind);
+/** May this connection ask for such changes? The account of the server and root may, by the Unix socket;
+ * as long as nothing controls access every account of this machine may, by a loopback address. */
+bool leat_peer_may_administer(const struct leat_peer *peer);
+/** Why not, and how to ask so that it is allowed: for the answer. */
+void leat_administer_refusal(const struct leat_peer *peer, struct leat_error *out_error);
+/** Listen on the Unix socket. Where that fails the diary says so, and the node goes on without one. */
+void leat_administer_open(struct leat_core *core);
+
+#endif
