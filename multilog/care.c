@@ -167,8 +167,8 @@ static bool segment_has_expired(const struct leat_log *log, const struct leat_se
                                 int64_t now_ms, uint64_t bytes)
 {
     const struct leat_stream_settings *settings = &log->options.settings;
-    bool empty = seg->base_offset == seg->next_offset;
-    if (empty && settings->retention_ms > 0) return true;
+    /* SUBTLE: a segment without records, too, goes by when it was written. Gone at once, it took with it what lies in
+     * front of it and has not come yet from the nodes that have it: all that is before a dropped one is given up. */
     if (time_is_over(log, seg->max_timestamp_ms, seg->written_ms, now_ms)) return true;
     /* So many of the newest bytes stay: else a log of one large segment would lose all its records. */
     return settings->retention_bytes > 0 &&
