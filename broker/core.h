@@ -603,6 +603,8 @@ struct leat_node {
     struct leat_mail crashed_mail;
     uint64_t started_us;
     uint64_t pool_bytes, copies_bytes, writer_bytes_max;
+    uint64_t
+        copies_first_bytes; /* that nodes may have a step each of; beyond copies_bytes the pool gives it */
     _Atomic uint64_t logs_making; /* of streams that are asked for and not here yet */
     uint64_t heap_most_bytes;     /* since it was last trimmed; the store's */
     struct leat_heap_wait heap_wait;

@@ -204,8 +204,13 @@ uint64_t leat_node_pool_less(void *owner)
         node->heap_most_bytes = bytes;
     }
     bytes += ahead_bytes(node);
+    struct leat_store_usage usage;
+    leat_store_usage(node->store, &usage);
     if (leat_heap_waits(&node->heap_wait, clock->now_us(clock->ctx))) bytes += LEAT_LOG_HEAP_BYTES;
-    return beyond_room(node, bytes);
+    /* Where more nodes write here than the memory for replicas has steps. */
+    uint64_t copies =
+        usage.arenas_grown > node->copies_bytes ? usage.arenas_grown - node->copies_bytes : 0;
+    return beyond_room(node, bytes) + copies;
 }
 
 uint64_t leat_node_copies_less(void *arg)

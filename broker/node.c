@@ -23,7 +23,8 @@ enum {
     OVERHEAD_CATALOGUE_BYTES = 16 * MIB, /* rows and descriptors of segments, logs */
     OVERHEAD_CORE_BYTES = 12 * MIB,      /* request structs, tables, the network's buffers */
     NODE_WRITERS_MIN = 2,                /* each has no more of the memory for replicas */
-    BUFFERS_MIN = 2,                     /* per core; one disk read needs one */
+    COPIES_BYTES_MIN = NODE_WRITERS_MIN * LEAT_ARENA_STEP_BYTES,
+    BUFFERS_MIN = 2, /* per core; one disk read needs one */
     BUFFERS_MAX = 16,
     FRAMES_BYTES_MIN = LEAT_WANT_BYTES_MAX, /* one frame of any size has to fit */
     FRAMES_BYTES_MAX = 64 * MIB,
@@ -131,8 +132,11 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
               "127.0.0.1:7700");
     copy_text(node->version, sizeof node->version, options->version, "unknown");
     node->pool_bytes = leat_node_own_pool_bytes(pool_bytes, options->cluster.node_address != NULL);
-    /* What is left is shared by those who write here: at least two, where there are three copies. */
+    /* What is left is shared by those who write here: at least two, where there are three copies. Each needs a step. */
     node->copies_bytes = pool_bytes - node->pool_bytes;
+    if (options->cluster.node_address != NULL && node->copies_bytes < COPIES_BYTES_MIN)
+        node->copies_bytes = COPIES_BYTES_MIN;
+    node->copies_first_bytes = pool_bytes - LEAT_ARENA_STEP_BYTES;
     node->writer_bytes_max =
         LEAT_ALIGN_DOWN(node->copies_bytes / NODE_WRITERS_MIN, (uint64_t)LEAT_ARENA_STEP_BYTES);
     if (node->writer_bytes_max == 0) node->writer_bytes_max = LEAT_ARENA_STEP_BYTES;

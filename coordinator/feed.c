@@ -395,20 +395,24 @@ void co_feed_snapshot(struct leat_coordinator *coordinator, struct co_peer *peer
                 frame->payload_bytes <= total - offset && index > coordinator->applied;
     if (fits && offset == 0) {
         feed_in_drop(coordinator);
-        coordinator->feed_in = leat_mem_calloc(LEAT_MEM_COORDINATOR, total, 1);
         coordinator->feed_in_total = total;
         coordinator->feed_in_index = index;
     }
-    if (!fits || !coordinator->feed_in || offset != coordinator->feed_in_offset ||
-        total != coordinator->feed_in_total || index != coordinator->feed_in_index) {
+    if (!fits || offset != coordinator->feed_in_offset || total != coordinator->feed_in_total ||
+        index != coordinator->feed_in_index) {
         coordinator->feeder = NULL;
         leat_link_answer_error(coordinator->links, ticket, LEAT_E_INVALID, "not the next chunk");
         return;
     }
-    memcpy(coordinator->feed_in + offset, frame->payload, frame->payload_bytes);
-    coordinator->feed_in_offset += frame->payload_bytes;
+    leat_err rc = co_chunk_add(&coordinator->feed_in, &coordinator->feed_in_offset, total, frame);
+    if (rc != LEAT_OK) {
+        feed_in_drop(coordinator);
+        coordinator->feeder = NULL;
+        leat_link_answer_error(coordinator->links, ticket, rc, "no memory for the snapshot");
+        return;
+    }
     if (coordinator->feed_in_offset == total) {
-        leat_err rc = co_restore(coordinator, coordinator->feed_in, total);
+        rc = co_restore(coordinator, coordinator->feed_in, total);
         feed_in_drop(coordinator);
         if (rc != LEAT_OK) {
             learner_fail(coordinator, rc);

@@ -179,6 +179,26 @@ static void install_whole(struct leat_coordinator *coordinator, struct co_peer *
     leat_raft_drive_receive(&coordinator->drive, &message);
 }
 
+leat_err co_chunk_add(uint8_t **bytes, size_t *have, size_t total, const struct leat_frame *frame)
+{
+    /* Doubled at powers of two: what there is room for follows from what there is. */
+    size_t need = *have + frame->payload_bytes, room = CO_CHUNK_BYTES,
+           now = *have ? CO_CHUNK_BYTES : 0;
+    while (now && now < *have)
+        now *= 2;
+    while (room < need)
+        room *= 2;
+    if (room > total) room = total;
+    if (room > now || !*bytes) {
+        uint8_t *grown = leat_mem_realloc(LEAT_MEM_COORDINATOR, *bytes, room, 1);
+        if (!grown) return LEAT_E_NO_MEMORY;
+        *bytes = grown;
+    }
+    memcpy(*bytes + *have, frame->payload, frame->payload_bytes);
+    *have = need;
+    return LEAT_OK;
+}
+
 void co_install_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                      const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
@@ -193,8 +213,7 @@ void co_install_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     }
     if (chunk.offset == 0) {
         install_drop(install);
-        install->bytes = leat_mem_calloc(LEAT_MEM_COORDINATOR, chunk.total, 1);
-        install->id = install->bytes ? from : 0;
+        install->id = from;
         install->peer = peer;
         install->total = chunk.total;
         install->meta = chunk.meta;
@@ -206,8 +225,12 @@ void co_install_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                                "a chunk of a snapshot that was not begun here");
         return;
     }
-    memcpy(install->bytes + install->offset, frame->payload, frame->payload_bytes);
-    install->offset += frame->payload_bytes;
+    leat_err rc = co_chunk_add(&install->bytes, &install->offset, install->total, frame);
+    if (rc != LEAT_OK) {
+        install_drop(install);
+        leat_link_answer_error(coordinator->links, ticket, rc, "no memory for the snapshot");
+        return;
+    }
     leat_link_answer(coordinator->links, ticket, "\x90", 1);
     if (install->offset == install->total) install_whole(coordinator, peer, conf);
 }

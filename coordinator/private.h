@@ -36,10 +36,11 @@ enum {
     CO_FORGOTTEN_APPENDS =
         250, /* heartbeats of a leader that sends nothing that is lacking: 20 s */
     CO_PEERS_MAX = 1024,
-    CO_CHUNK_BYTES = 512 * 1024,               /* of a snapshot on its way */
-    CO_FEED_BYTES = 1024 * 1024,               /* of entries in one message to a learner */
-    CO_FEED_SNAPSHOTS_MAX = 4,                 /* under way to learners at once */
-    CO_SNAPSHOT_BYTES_MAX = 512 * 1024 * 1024, /* that anyone may announce */
+    CO_CHUNK_BYTES = 512 * 1024, /* of a snapshot on its way */
+    CO_FEED_BYTES = 1024 * 1024, /* of entries in one message to a learner */
+    CO_FEED_SNAPSHOTS_MAX = 4,   /* under way to learners at once */
+    CO_SNAPSHOT_BYTES_MAX =
+        512 * 1024 * 1024, /* that anyone may announce; memory is taken as it comes */
     CO_ELECTION_MS = 400,
     CO_HEARTBEAT_MS = 80,
     CO_RECORD_HEADER_BYTES = 4, /* u32 length before each entry of a SUBMIT */
@@ -336,6 +337,9 @@ void co_lost_take(struct leat_coordinator *coordinator, struct co_peer *peer,
 
 /* install.c */
 void co_install_send(struct leat_coordinator *coordinator, const struct raft_message *message);
+/** The next chunk behind *have bytes of `total` that were announced: room grows with what has come. */
+leat_err co_chunk_add(uint8_t **bytes, size_t *have, size_t total,
+                      const struct leat_frame *frame) LEAT_NODISCARD;
 void co_install_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                      const struct leat_frame *frame, const struct leat_link_ticket *ticket);
 void co_install_peer_gone(struct leat_coordinator *coordinator, struct co_peer *peer);

@@ -12,6 +12,7 @@ enum {
     BACKUP_SLOTS_PER_STEP = 1024,
     BACKUP_SLOTS_MAX = 8 * 1024 * 1024,
     BACKUP_WRITERS_MAX = 1024,
+    BACKUP_WRITERS_MIN = 2,   /* at least as many share the memory for replicas */
     BACKUP_ATTACHES_MAX = 64, /* of one writer: its cores ask at once */
     BACKUP_ROWS_MAX = 256,    /* of one AUDIT answer */
     BACKUP_UNFLUSHED_BYTES_MIN = 512 * 1024 * 1024,

@@ -73,8 +73,11 @@ static void on_attach_answer(struct leat_link_call *call, leat_err rc,
         error = &why;
     }
     if (!rc) return;
-    leat_diary_warn("replication: node %s cannot be attached: %s", peer->node.name,
-                    error && error->text[0] ? error->text : leat_err_text(rc));
+    const char *text = error && error->text[0] ? error->text : leat_err_text(rc);
+    if (rc == LEAT_E_STARTING) /* it hears of this node in a moment */
+        leat_diary_info("replication: node %s cannot be attached yet: %s", peer->node.name, text);
+    else
+        leat_diary_warn("replication: node %s cannot be attached: %s", peer->node.name, text);
     peer->target = NULL;
     retry_later(peer);
 }

@@ -219,9 +219,12 @@ struct leat_backup_options {
     struct leat_cpu cpu;
     uint8_t cluster_id[16];
     uint64_t writer_bytes_max; /* memory for one writer's replicas: multiple of the arena step */
-    /* For all of them, but that each gets one step; of it each has the same share, and at most
-     * half. 0: no limit but each one's. */
+    /* For all of them; of it each has the same share, and at most half. 0: no limit but each one's. */
     uint64_t writers_bytes_max;
+    /* Where that is less: what the first steps of all may take, without which a node can copy nothing here. */
+    uint64_t first_bytes_max;
+    /** Is that a node of the cluster, in this incarnation? Nobody else has memory here. arg. NULL: whoever asks is. */
+    bool (*is_node)(void *arg, const char *node, uint64_t incarnation);
     /** By how much less than writers_bytes_max it has to be now: steps that are there stay, none comes. arg. NULL:
      * by nothing. */
     uint64_t (*less_bytes)(void *arg);
@@ -274,6 +277,10 @@ leat_err leat_backup_adopt(struct leat_backup *backup, struct leat_log_ref log,
  */
 leat_err leat_backup_take_own(struct leat_backup *backup, struct leat_segment *seg,
                               uint64_t incarnation) LEAT_NODISCARD;
+
+/** That node has gone for good, as it seems: its memory here goes back, what is needed of it goes on in this node's
+ * own. Should it come after all it attaches again. Thread: owner. */
+void leat_backup_release(struct leat_backup *backup, const char *node, uint64_t incarnation);
 
 /* A whole segment from another node. Caller's storage until on_done. */
 struct leat_backup_pull {

@@ -34,6 +34,7 @@ static void tell_store(struct backup_writer *writer, leat_err rc)
 static void on_grown(struct leat_rmem_grow *grow)
 {
     struct backup_writer *writer = grow->owner;
+    grow->on_grown = NULL;
     if (!grow->rc) writer->ready = true;
     writer->starved = !writer->ready;
     if (grow->rc)
@@ -47,24 +48,49 @@ static void on_grown(struct leat_rmem_grow *grow)
 }
 
 /* As many as write here share the memory for replicas; who came when there were fewer keeps what it
- * has. */
+ * has. The first step of each is of the same memory, whatever logs take of it; but what is on its way out of the
+ * memory of one who was fenced does not keep the one who comes in its place from copying. */
 static bool may_grow(const struct backup_writer *writer)
 {
     const struct leat_backup *backup = writer->backup;
-    uint64_t most = backup->options.writers_bytes_max, grown = 0, writers = 2;
-    if (!most || !writer->arena.grown_bytes) return true;
+    uint64_t most = backup->options.writers_bytes_max, first = backup->options.first_bytes_max;
+    uint64_t grown = 0, live_grown = 0;
+    unsigned live = 0, writers = BACKUP_WRITERS_MIN;
+    if (!most) return true;
+    for (const struct leat_list *it = backup->writers.next; it != &backup->writers; it = it->next) {
+        const struct backup_writer *other = LEAT_CONTAINER(it, const struct backup_writer, link);
+        if (!other->rmem) continue;
+        uint64_t has = other->rmem->grown_bytes;
+        if (other->grow.on_grown) has += LEAT_ARENA_STEP_BYTES; /* under way */
+        grown += has;
+        if (other->fenced) continue;
+        live++;
+        live_grown += has;
+    }
+    uint64_t own = writer->rmem->grown_bytes;
+    if (!own) return live_grown + LEAT_ARENA_STEP_BYTES <= (first > most ? first : most);
     uint64_t less =
         backup->options.less_bytes ? backup->options.less_bytes(backup->options.arg) : 0;
     most = less < most ? most - less : 0;
-    unsigned live = 0;
-    for (const struct leat_list *it = backup->writers.next; it != &backup->writers; it = it->next) {
-        const struct backup_writer *other = LEAT_CONTAINER(it, const struct backup_writer, link);
-        if (other->rmem) grown += other->arena.grown_bytes;
-        if (!other->fenced) live++;
-    }
     if (live > writers) writers = live;
-    return writer->arena.grown_bytes + LEAT_ARENA_STEP_BYTES <= most / writers &&
-           grown + LEAT_ARENA_STEP_BYTES <= most;
+    return own + LEAT_ARENA_STEP_BYTES <= most / writers && grown + LEAT_ARENA_STEP_BYTES <= most;
+}
+
+/* Whoever has no memory here at all is told what helps; the store asks again after a while. */
+static void refuse_first(struct backup_writer *writer)
+{
+    if (writer->ready || writer->fenced) return;
+    char text[LEAT_ERROR_TEXT_BYTES];
+    const struct leat_backup_options *options = &writer->backup->options;
+    uint64_t most = options->first_bytes_max;
+    if (most < options->writers_bytes_max) most = options->writers_bytes_max;
+    snprintf(
+        text, sizeof text,
+        "the %llu MiB for replicas of other nodes are taken, %d MiB or more by each: that node "
+        "needs a larger --memory",
+        (unsigned long long)(most >> 20), LEAT_ARENA_STEP_BYTES >> 20);
+    writer->starved = true;
+    attaches_answer(writer, LEAT_E_NO_MEMORY, text);
 }
 
 static void grow_deliver(void *actor, struct leat_mail *mail)
@@ -73,6 +99,7 @@ static void grow_deliver(void *actor, struct leat_mail *mail)
     const struct leat_rmem_host *host = writer->backup->options.rmem;
     (void)actor;
     if (writer->fenced || !may_grow(writer)) {
+        refuse_first(writer);
         tell_store(writer, LEAT_E_NO_MEMORY);
         return;
     }
@@ -170,7 +197,14 @@ void backup_attach(struct leat_backup *backup, const struct leat_link_identity *
     struct leat_error error = {0};
     leat_err rc = LEAT_OK;
     if (backup_is_fenced(backup, who->node, who->incarnation)) rc = LEAT_E_STALE_EPOCH;
+    if (!rc && !writer && backup->options.is_node &&
+        !backup->options.is_node(backup->options.arg, who->node, who->incarnation))
+        rc = leat_error_set(&error, LEAT_E_STARTING,
+                            "the coordinators have not told this node of \"%.64s\" in incarnation "
+                            "%llu, so it has no memory here",
+                            who->node, (unsigned long long)who->incarnation);
     if (!rc && !writer) rc = writer_new(backup, who, &writer, &error);
+    if (!rc && writer->fenced) rc = LEAT_E_AGAIN; /* released, and its memory is on its way back */
     if (!rc && (writer->failed || writer->starved)) rc = LEAT_E_NO_MEMORY;
     if (!rc && writer->attach_count == BACKUP_ATTACHES_MAX) rc = LEAT_E_AGAIN;
     if (rc) {
@@ -308,14 +342,9 @@ static void fence_deliver(void *actor, struct leat_mail *mail)
     fences_done(fence->backup);
 }
 
-leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_t incarnation,
-                           void (*on_done)(void *arg), void *arg)
+static void writers_end(struct leat_backup *backup, const char *node, uint64_t incarnation)
 {
     const struct leat_rmem_host *host = backup->options.rmem;
-    const struct leat_post *post = backup->options.env->post;
-    struct backup_fence *fence = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *fence);
-    if (!fence) return LEAT_E_NO_MEMORY;
-    fenced_note(backup, node, incarnation);
     LEAT_LIST_EACH(&backup->writers, it)
     {
         struct backup_writer *writer = LEAT_CONTAINER(it, struct backup_writer, link);
@@ -329,6 +358,21 @@ leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_
         writer->moves--;
         backup_writer_left(writer);
     }
+}
+
+void leat_backup_release(struct leat_backup *backup, const char *node, uint64_t incarnation)
+{
+    writers_end(backup, node, incarnation);
+}
+
+leat_err leat_backup_fence(struct leat_backup *backup, const char *node, uint64_t incarnation,
+                           void (*on_done)(void *arg), void *arg)
+{
+    const struct leat_post *post = backup->options.env->post;
+    struct backup_fence *fence = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *fence);
+    if (!fence) return LEAT_E_NO_MEMORY;
+    fenced_note(backup, node, incarnation);
+    writers_end(backup, node, incarnation);
     *fence = (struct backup_fence){
         .backup = backup, .on_done = on_done, .arg = arg, .mail = {.deliver = fence_deliver}};
     leat_list_init(&fence->link);

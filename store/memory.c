@@ -308,7 +308,7 @@ static void limit_step(struct leat_store *store)
     if (most < step) most = step;
     if (most == pool->limit_bytes) return;
     leat_diary_info(
-        "memory for segments: %llu MiB of %llu, as much as logs and what is stored leave",
+        "memory for segments: %llu MiB of %llu, as much as logs, what is stored and replicas leave",
         (unsigned long long)(most >> 20), (unsigned long long)(full >> 20));
     /* The place that is kept free for somebody may lie past it. */
     leat_buddy_keep_none(&pool->buddy);

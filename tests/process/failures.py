@@ -43,7 +43,7 @@ def fully_replicated(cluster, which=()):
 
 def test_without_a_majority_healthy_logs_go_on_and_changes_wait():
     # Patient: a node that stood still for longer serves again only when a leader has said that it is up.
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M', suspect_ms='5000', confirm_ms='1000').start()
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', suspect_ms='5000', confirm_ms='1000').start()
     cluster.leat('stream', 'create', 's', '--streamlets', 24, '--logs', 1, '--copies', 2, '--min-copies', 2,
                  '--durability', 'memory')
     for partition in range(24):
@@ -82,7 +82,7 @@ def test_a_change_without_a_majority_is_given_up_after_half_a_minute():
 
 
 def test_logs_with_more_failures_than_copies_are_named_and_come_back():
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 24, '--logs', 1, '--copies', 2, '--durability', 'memory')
     lines = [f'{i:05d}' for i in range(24)]
     for streamlet, line in enumerate(lines):
@@ -120,7 +120,7 @@ def test_logs_with_more_failures_than_copies_are_named_and_come_back():
 
 def test_lost_copies_are_made_again_until_every_log_is_whole():
     """A node that does not come back: its copies are made elsewhere, also of closed segments."""
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', 'memory',
                  '--segment-bytes', '64K')
     lines = [f'{i:06d} {"x" * 100}' for i in range(20000)]
@@ -172,7 +172,7 @@ def test_a_voter_with_an_older_state_of_its_disk_is_refused_by_name():
 
 def test_a_node_with_an_older_state_of_its_disk_is_refused_by_name():
     """It does not vote: raft can't tell. Nor is a start that was cut short taken for one."""
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', 'disk')
     node = cluster.nodes[3]
     node.stop()
@@ -198,7 +198,7 @@ def test_a_node_with_an_older_state_of_its_disk_is_refused_by_name():
 
 
 def test_a_stream_deleted_while_a_node_was_away_leaves_nothing_there():
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
     for stream, level in (('a', 'disk'), ('b', 'memory')):
         cluster.leat('stream', 'create', stream, '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', level,
                      '--segment-bytes', '64K')
@@ -250,7 +250,7 @@ def test_a_directory_of_another_cluster_is_refused_by_name():
 
 def test_a_copy_of_a_directory_is_refused_under_another_name():
     """Beside the node that it is of, whenever it was made; and under the node's own name, whatever the copy was tried as."""
-    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='256M', **PATIENT).start()
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 4, '--logs', 1, '--copies', 3, '--durability', 'disk')
     node = cluster.nodes[3]
     node.stop()

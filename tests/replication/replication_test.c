@@ -836,55 +836,6 @@ static void fence_in_the_middle_of_an_adoption_ends(void **state)
     world_free(world);
 }
 
-static bool grown_now;
-static void on_grown(struct leat_arena_grow *grow)
-{
-    (void)grow;
-    grown_now = true;
-}
-
-static uint64_t less_bytes;
-static uint64_t less_for_logs(void *arg)
-{
-    (void)arg;
-    return less_bytes;
-}
-
-/* Goal: those who write to a node share its memory for copies, less what logs take of it: one that has its share
- * gets no more. */
-static void writer_that_has_its_share_of_the_memory_gets_no_more(void **state)
-{
-    (void)state;
-    /* A share is one step, or two; or would be two, but logs take of it. */
-    static const struct {
-        unsigned steps;
-        uint64_t less_bytes;
-        bool grows;
-    } cases[] = {{2, 0, false}, {4, 0, true}, {4, 1, false}, {4, UINT64_MAX, false}};
-    for (unsigned at = 0; at < sizeof cases / sizeof cases[0]; at++) {
-        struct world *world = world_new(3, 2, 2, 1, LEAT_DURABILITY_MEMORY, 0);
-        append_all(world, 1, 1000);
-        assert_true(settle(world, 10 * 1000 * 1000));
-        struct leat_backup *backup = world->nodes[1].backup;
-        backup->options.writers_bytes_max = cases[at].steps * (uint64_t)LEAT_ARENA_STEP_BYTES;
-        less_bytes = cases[at].less_bytes;
-        backup->options.less_bytes = less_for_logs;
-        struct backup_writer *writer =
-            LEAT_CONTAINER(backup->writers.next, struct backup_writer, link);
-        assert_int_equal(writer->arena.grown_bytes, LEAT_ARENA_STEP_BYTES);
-        struct leat_arena_grow grow = {.on_grown = on_grown};
-        grown_now = false;
-        writer->arena.grow(writer->arena.ctx, &grow);
-        for (unsigned i = 0; i < 100000 && !grown_now; i++)
-            world_step(world);
-        assert_true(grown_now);
-        assert_int_equal(grow.rc, cases[at].grows ? LEAT_OK : LEAT_E_NO_MEMORY);
-        assert_int_equal(writer->arena.grown_bytes,
-                         (1 + cases[at].grows) * (uint64_t)LEAT_ARENA_STEP_BYTES);
-        world_free(world);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -913,7 +864,6 @@ int main(void)
         cmocka_unit_test(adoption_that_the_disk_refuses_leaves_the_copy_that_it_took),
         cmocka_unit_test(adoption_that_the_disk_fails_leaves_a_replica),
         cmocka_unit_test(fence_in_the_middle_of_an_adoption_ends),
-        cmocka_unit_test(writer_that_has_its_share_of_the_memory_gets_no_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
