@@ -163,16 +163,14 @@ static leat_err pool_place(struct os_arena *arena, uint64_t limit_bytes, struct 
         return leat_error_set(error, LEAT_E_CONFIG, "the data directory's path is too long");
     memcpy(arena->path, local, strlen(local) + 1);
     if (geteuid() >= SYSTEM_ACCOUNTS_END) return LEAT_OK;
-    char shared[64];
-    snprintf(shared, sizeof shared, "/dev/shm/leat-pool-%016llx",
-             (unsigned long long)leat_os_path_hash(real));
+    char name[POOL_NAME_BYTES];
     struct stat st;
     struct statvfs room;
-    bool exists = lstat(shared, &st) == 0, local_exists = lstat(local, &st) == 0;
-    if (!exists && local_exists) return LEAT_OK;
-    if (exists || (statvfs("/dev/shm", &room) == 0 &&
+    bool exists = false, named = leat_os_pool_name("/dev/shm", real, name, &exists);
+    if (!exists && lstat(local, &st) == 0) return LEAT_OK;
+    if (exists || (named && statvfs("/dev/shm", &room) == 0 &&
                    (uint64_t)room.f_bavail * room.f_frsize >= limit_bytes)) {
-        memcpy(arena->path, shared, strlen(shared) + 1);
+        snprintf(arena->path, sizeof arena->path, "/dev/shm/%s", name);
         return LEAT_OK;
     }
     leat_diary_warn("/dev/shm has no room for %llu MiB; the pool is a file in the data directory, "

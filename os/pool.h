@@ -5,6 +5,7 @@
 #include "base/error.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
 
@@ -44,6 +45,18 @@ static_assert(sizeof(struct pool_header) <= POOL_HEADER_BYTES, "the header is on
  * Thread: startup.  Blocks: a few system calls for each pool in the folder.
  */
 unsigned leat_os_pools_collect(const char *folder);
+
+/**
+ * The file name, in a folder that is everyone's, of the pool of a data directory: the one that this account has
+ * there, else one that is free. The usual name follows from the directory's path alone, so anybody could put a
+ * file of that name there; a name that nobody foresees is taken then, and found again by the header.
+ *
+ * Returns false where no free name would be found again. *out_exists: it is there already.
+ * Thread: startup.  Blocks: a few system calls for each pool in the folder.
+ */
+enum { POOL_NAME_BYTES = 64 };
+bool leat_os_pool_name(const char *folder, const char *data_dir, char out_name[POOL_NAME_BYTES],
+                       bool *out_exists) LEAT_NODISCARD;
 
 /** For leat_os_pools_collect(): whose pool this is. Without room for the path it stays unnamed. Thread: any. */
 void leat_os_pool_name_owner(struct pool_header *header, const char *data_dir);

@@ -585,6 +585,42 @@ static void pools_of_removed_directories_only_are_collected(void **state)
     assert_int_equal(system(command), 0);
 }
 
+/* Goal: nobody keeps a server from its start by a file where all accounts may make files, and what a killed server
+ * left is found under whatever name. */
+static void pool_name_that_is_taken_is_left_for_another(void **state)
+{
+    (void)state;
+    char folder[64], usual[POOL_NAME_BYTES], other[POOL_NAME_BYTES], found[POOL_NAME_BYTES],
+        path[160];
+    static const char data_dir[] = "/srv/leat";
+    bool exists = true;
+    temp_dir(folder);
+    assert_true(leat_os_pool_name(folder, data_dir, usual, &exists));
+    assert_false(exists);
+    snprintf(path, sizeof path, "%s/%s", folder, usual);
+    assert_int_equal(mkfifo(path, 0666), 0); /* whoever opens it to read waits for ever */
+    assert_int_equal(leat_os_pools_collect(folder), 0);
+    assert_true(leat_os_pool_name(folder, data_dir, other, &exists));
+    assert_false(exists);
+    assert_string_not_equal(usual, other);
+    close(pool_make(folder, other, data_dir, 0, 0));
+    assert_true(leat_os_pool_name(folder, data_dir, found, &exists));
+    assert_true(exists);
+    assert_string_equal(found, other);
+    assert_int_equal(unlink(path), 0);
+    assert_true(leat_os_pool_name(folder, data_dir, found, &exists));
+    assert_true(exists); /* the usual name is free, and holds nothing */
+    assert_string_equal(found, other);
+    close(pool_make(folder, usual, "", 0, 0)); /* half made */
+    assert_true(leat_os_pool_name(folder, data_dir, found, &exists));
+    assert_string_equal(found, other);
+    assert_true(leat_os_pool_name(folder, "/srv/leat2", found, &exists));
+    assert_false(exists);
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -595,6 +631,7 @@ int main(void)
         cmocka_unit_test(arena_of_another_boot_is_made_anew),
         cmocka_unit_test(arena_without_room_reports_it),
         cmocka_unit_test(pools_of_removed_directories_only_are_collected),
+        cmocka_unit_test(pool_name_that_is_taken_is_left_for_another),
         cmocka_unit_test(lock_taken_twice_names_the_holder),
         cmocka_unit_test(lock_of_killed_process_is_waited_for),
         cmocka_unit_test(notify_sends_one_datagram),

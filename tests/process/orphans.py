@@ -8,7 +8,7 @@ import sys
 
 import leftovers
 import tied
-from rig import LEAT, LEATD, Server, WAIT_S, check, check_in, directory, equal, line_read, main, on_end, process_end, until
+from rig import LEAT, LEATD, Server, Skipped, WAIT_S, check, check_in, directory, equal, line_read, main, on_end, process_end, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ORPHAN_S = 10
@@ -67,6 +67,31 @@ def test_a_program_that_is_missing_leaves_no_server():
     equal(done.returncode, 1, done.stdout)
     check_in('librdkafka (Debian): end: exit code 127', done.stdout)
     equal(with_mark(mark), [], 'processes that go on')
+
+
+def test_a_pool_name_that_another_account_took_keeps_no_server_from_its_start():
+    server = Server().start()
+    usual = server.pool
+    if not usual.startswith('/dev/shm/'):
+        raise Skipped('the pool of this account lies in the data directory')
+    server.stop()
+    with open(usual, 'w'):
+        on_end(lambda: os.path.exists(usual) and os.unlink(usual))
+    os.chown(usual, 65534, 65534)
+    server.start()
+    check(server.pool.startswith(usual + '-'), server.pool)
+    check_in(f'{usual} belongs to another account', server.diary())
+    server.leat('stream', 'create', 's', '--durability', 'memory')
+    server.produce('s', ['one', 'two'])
+    for free in (False, True):
+        server.kill()
+        if free:
+            os.unlink(usual)
+        server.start()
+        check(server.pool.startswith(usual + '-'), server.pool)
+        equal(server.values('s'), ['one', 'two'])
+    server.stop()
+    equal(glob.glob(usual + '*'), [], 'what is left behind')
 
 
 def with_mark(mark):

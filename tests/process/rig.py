@@ -121,7 +121,7 @@ class Server:
         self.host, self.port = match.group(1), int(match.group(2))
         self.address = f'{self.host}:{self.port}'
         with open(f'/proc/{self.process.pid}/maps') as maps:
-            found = re.search(r'(\S*/leat-pool-[0-9a-f]+|\S*/pool)$', maps.read(), re.M)
+            found = re.search(r'(\S*/leat-pool-[0-9a-f-]+|\S*/pool)$', maps.read(), re.M)
         self.pool = found.group(1) if found else None
         return self
 
