@@ -139,6 +139,7 @@ leat_err leat_members_open(struct leat_core *core, struct leat_error *error)
         .env = core->env,
         .timers = &core->timers,
         .hub = &node->hub,
+        .key = node->options.cluster.key,
         .services = {[LEAT_LINK_SERVE] = {.handler = &core->serve_in}},
     };
     leat_err rc = leat_replicate_prepare(core, &options);

@@ -48,6 +48,7 @@ enum {
 /* Of a cluster; node_address NULL: a server alone. Strings outlive the node. */
 struct leat_node_cluster {
     const char *node_address;        /* "HOST:PORT" where other nodes reach this one */
+    const struct leat_key *key;      /* that all nodes of the cluster have; must outlive the node */
     const char *advertise;           /* where clients reach it; NULL: what was bound */
     const char *const *coordinators; /* node addresses of those that vote, the same on every node */
     uint32_t coordinator_count;

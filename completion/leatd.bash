@@ -5,7 +5,7 @@ _leatd()
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
     case $prev in
     --data) COMPREPLY=($(compgen -d -- "$cur")) && return ;;
-    --config) COMPREPLY=($(compgen -f -- "$cur")) && return ;;
+    --config | --cluster-key) COMPREPLY=($(compgen -f -- "$cur")) && return ;;
     --log-level) COMPREPLY=($(compgen -W 'error warn info debug' -- "$cur")) && return ;;
     --replication) COMPREPLY=($(compgen -W 'auto verbs shm tcp rpc' -- "$cur")) && return ;;
     --auto-create | --recovery) COMPREPLY=($(compgen -W 'yes no' -- "$cur")) && return ;;
@@ -13,7 +13,7 @@ _leatd()
     --*) return ;;
     esac
     COMPREPLY=($(compgen -W '--data --listen --cores --memory --config --log-level --auto-create --offsets-retention
-        --park-after --scrub --kafka --kafka-advertise --node --name --coordinators --node-listen --advertise --rack --host --replication
+        --park-after --scrub --kafka --kafka-advertise --node --name --coordinators --node-listen --cluster-key --advertise --rack --host --replication
         --recovery --ping-ms --suspect-ms --confirm-ms --help --version' -- "$cur"))
 }
 complete -F _leatd leatd

@@ -380,6 +380,7 @@ struct leat_coordinator_options {
     const char *const *voters;
     uint32_t voter_count;
     struct leat_link_hub *hub;          /* of the process; needed with node_address */
+    const struct leat_key *key;         /* the cluster's; likewise, and must outlive it */
     unsigned election_ms, heartbeat_ms; /* 0: defaults */
     /* Detection of crashes; 0: defaults. A node is asked every ping_ms, suspected when it was silent
      * for suspect_ms, and declared crashed when it does not answer within confirm_ms more. */

@@ -433,8 +433,10 @@ leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *
 {
     const struct leat_coordinator_options *options = &coordinator->options;
     coordinator->handler = (struct leat_link_handler){on_up, on_down, on_request, coordinator};
-    struct leat_links_options links = {
-        .env = coordinator->env, .timers = &coordinator->timers, .hub = options->hub};
+    struct leat_links_options links = {.env = coordinator->env,
+                                       .timers = &coordinator->timers,
+                                       .hub = options->hub,
+                                       .key = options->key};
     memcpy(links.identity.cluster_id, options->cluster_id, sizeof links.identity.cluster_id);
     snprintf(links.identity.node, sizeof links.identity.node, "%s",
              options->node_name ? options->node_name : options->node_address);

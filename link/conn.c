@@ -32,25 +32,30 @@ static void conn_on_open(void *user, struct leat_conn *conn)
     struct leat_link *link = user;
     (void)conn;
     if (link->state != LINK_CONNECTING) return; /* closed meanwhile */
-    link->state = LINK_HELLO;
-    if (!leat_link_hello_send(link)) leat_link_cut(link, LEAT_E_NO_MEMORY, "no memory for hello");
+    link->state = LINK_NONCE;
+    if (!leat_link_nonce_send(link, 1))
+        leat_link_cut(link, LEAT_E_NO_MEMORY, "no memory for a nonce");
+}
+
+struct leat_link *leat_link_take(struct leat_links *links, struct leat_conn *conn,
+                                 const struct leat_conn_handler **out_handler)
+{
+    struct leat_link *link = leat_link_make(links);
+    if (!link) return NULL;
+    link->accepted = true;
+    link->state = LINK_NONCE;
+    link->net = conn;
+    snprintf(link->address, sizeof link->address, "%s", links->env->net->peer(conn));
+    leat_links_due(links, link->since_us + links->silence_us);
+    *out_handler = &leat_link_conn_handler;
+    return link;
 }
 
 void *leat_link_accept(void *acceptor, struct leat_conn *conn,
                        const struct leat_conn_handler **out_handler)
 {
-    struct leat_links *links = acceptor;
-    if (links->strangers >= LEAT_LINK_STRANGERS_MAX) return NULL;
-    struct leat_link *link = leat_link_make(links);
-    if (!link) return NULL;
-    link->accepted = true;
-    link->state = LINK_HELLO;
-    link->net = conn;
-    link->counted = true;
-    links->strangers++;
-    snprintf(link->address, sizeof link->address, "%s", links->env->net->peer(conn));
-    leat_links_due(links, link->since_us + links->silence_us);
-    *out_handler = &leat_link_conn_handler;
+    struct leat_link *link = leat_link_take(acceptor, conn, out_handler);
+    if (link) leat_link_stranger_begin(link);
     return link;
 }
 
@@ -133,9 +138,10 @@ static bool frame_take(struct leat_link *link, const struct leat_frame *frame)
     return true;
 }
 
-/* In state LINK_HELLO. LINK_MOVED: nothing of this link may be touched any more. */
+/* In state LINK_HELLO, with the right tag. LINK_MOVED: nothing of this link may be touched any more. */
 static enum leat_link_greeted hello_frame(struct leat_link *link, const struct leat_frame *frame)
 {
+    leat_link_stranger_end(link);
     if (link->accepted) {
         enum leat_link_greeted greeted = leat_link_hello_take(link, frame);
         if (greeted == LINK_GREETED) link_went_up(link);
@@ -153,12 +159,17 @@ static enum leat_link_greeted hello_frame(struct leat_link *link, const struct l
 
 static void undecodable(struct leat_link *link, leat_err rc)
 {
-    if (link->state == LINK_HELLO && link->accepted) {
-        leat_links_complain(link->links, link->address, "its first bytes are no frame");
-        leat_link_refuse(link, 0, rc, "the first bytes are no frame of a Leat node");
-        return;
-    }
+    if (link->state != LINK_UP && link->accepted)
+        leat_link_complain(link, "its first bytes are no frame of a node");
     leat_link_cut(link, rc, "bytes that are no frame");
+}
+
+/* What a peer that has proved nothing may send is small. */
+static bool larger_than_allowed(struct leat_link *link, size_t frame_bytes)
+{
+    if (link->state == LINK_UP || frame_bytes <= LINK_UNPROVED_FRAME_BYTES_MAX) return false;
+    undecodable(link, LEAT_E_TOO_LARGE);
+    return true;
 }
 
 static size_t conn_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
@@ -169,10 +180,12 @@ static size_t conn_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
     (void)conn;
     link->heard_us = leat_links_now(link->links);
     leat_link_enter(link);
-    while (!link->gone && (link->state == LINK_UP || link->state == LINK_HELLO)) {
+    while (!link->gone &&
+           (link->state == LINK_UP || link->state == LINK_HELLO || link->state == LINK_NONCE)) {
         struct leat_frame frame;
         size_t want = 0;
         leat_err rc = leat_frame_decode(data + used, bytes - used, &frame, &want);
+        if ((rc == LEAT_OK || rc == LEAT_E_AGAIN) && larger_than_allowed(link, want)) break;
         if (rc == LEAT_E_AGAIN) {
             *want_bytes = want;
             (void)leat_link_leave(link); /* it is not gone */
@@ -182,12 +195,19 @@ static size_t conn_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
             undecodable(link, rc);
             break;
         }
+        if (link->state == LINK_NONCE) {
+            leat_link_nonce_take(link, &frame, data + used);
+            used += frame.frame_bytes;
+            continue;
+        }
+        if (!leat_link_frame_check(link, &frame, data + used)) break;
         if (link->state == LINK_HELLO) {
             if (hello_frame(link, &frame) == LINK_MOVED) return used; /* and the link is no more */
             used += frame.frame_bytes;
             continue;
         }
         if (!frame_take(link, &frame)) {
+            leat_mac_again(link->mac_in);
             (void)leat_link_leave(link); /* it is not gone: the frame waits */
             return used;
         }
@@ -199,28 +219,44 @@ static size_t conn_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
 
 /* ---- going down ---- */
 
+/* Nobody said why: what can be told of the moment. */
+static void end_explain(struct leat_link *link, leat_err why, struct leat_error *error)
+{
+    bool was_up = link->was_up;
+    /* A listener that finds our proof wrong says nothing, as to any stranger. */
+    if (link->state == LINK_HELLO && !link->accepted && why == LEAT_E_CLOSED) {
+        static const char text[] = "it closed the connection at this node's proof: it is stopping, "
+                                   "or has another cluster key "
+                                   "than this node. Give all nodes the same file by --cluster-key";
+        (void)leat_error_set(error, LEAT_E_WRONG_CLUSTER, "%s: %s", link->address, text);
+        leat_link_complain(link, text);
+        return;
+    }
+    (void)leat_error_set(error, LEAT_E_CLOSED, "the connection to %s%s%s%s: %s", link->address,
+                         was_up ? " (" : "", was_up ? link->peer.node : "",
+                         was_up ? ") was lost" : " could not be made",
+                         why && why != LEAT_E_CLOSED ? leat_err_text(why)
+                         : was_up                    ? "the other side closed it"
+                                  : "nobody listens there, or it was closed at once");
+}
+
 static void conn_on_closed(void *user, struct leat_conn *conn, leat_err why)
 {
     struct leat_link *link = user;
     (void)conn;
+    struct leat_error error = link->why;
+    bool was_up = link->was_up;
+    if (error.code == LEAT_OK && !link->gone) end_explain(link, why, &error);
     link->net = NULL;
     leat_link_stranger_end(link);
+    leat_link_keys_drop(link);
     leat_link_enter(link);
-    bool was_up = link->was_up;
     link->state = LINK_CLOSING;
     if (link->gone) {
         leat_link_calls_fail(link, LEAT_E_CANCELLED, "the link was closed");
         (void)leat_link_leave(link);
         return;
     }
-    struct leat_error error = link->why;
-    if (error.code == LEAT_OK)
-        (void)leat_error_set(&error, LEAT_E_CLOSED, "the connection to %s%s%s%s: %s", link->address,
-                             was_up ? " (" : "", was_up ? link->peer.node : "",
-                             was_up ? ") was lost" : " could not be made",
-                             why && why != LEAT_E_CLOSED ? leat_err_text(why)
-                             : was_up                    ? "the other side closed it"
-                                      : "nobody listens there, or it was closed at once");
     leat_link_calls_fail(link, LEAT_E_CLOSED, error.text);
     if (!link->gone && !link->accepted) leat_link_retry_later(link);
     if (!link->gone && (was_up || !link->accepted))

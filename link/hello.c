@@ -1,4 +1,5 @@
-/* Who speaks: hello, its checks, and the move to the actor that it names.
+/* Who speaks: hello, its checks, and the move to the actor that it names. Its frame and its answer's have right
+ * tags: whoever is refused here has the cluster's key, and is told why.
  *
  * HELLO [version min, version max, cluster id bin16, node, incarnation, cores, purpose, to]
  *   to: core number, or -1 the coordinator
@@ -23,6 +24,7 @@ struct hello {
 struct baggage {
     struct leat_link_hub *hub;
     unsigned to_actor;
+    struct leat_mac *mac_in, *mac_out;
 };
 
 static const uint8_t no_cluster[16];
@@ -46,9 +48,10 @@ static void identity_read(struct leat_msg_reader *reader, struct leat_link_ident
     out->incarnation = leat_msg_read_u64(reader);
     out->cores = leat_msg_read_u32(reader);
     if (id.bytes != sizeof out->cluster_id || node.bytes > LEAT_LINK_NODE_NAME_BYTES_MAX ||
-        node.bytes == 0 || memchr(node.text, 0, node.bytes) || out->cores == 0 ||
-        out->cores > LEAT_CORES_MAX)
+        node.bytes == 0 || out->cores == 0 || out->cores > LEAT_CORES_MAX)
         reader->failed = true;
+    for (uint32_t i = 0; !reader->failed && i < node.bytes; i++) /* it is written into the diary */
+        if ((uint8_t)node.text[i] < ' ' || node.text[i] == 0x7f) reader->failed = true;
     if (reader->failed) return;
     memcpy(out->cluster_id, id.text, sizeof out->cluster_id);
     memcpy(out->node, node.text, node.bytes);
@@ -150,7 +153,6 @@ void leat_link_refuse(struct leat_link *link, uint32_t request, leat_err rc, con
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, sizeof bytes);
     leat_msg_error_encode(&writer, rc, text);
-    leat_link_stranger_end(link);
     link->state = LINK_CLOSING;
     link->since_us = leat_links_now(link->links);
     leat_links_due(link->links, link->since_us + link->links->silence_us);
@@ -169,8 +171,17 @@ static void *connection_moved(void *to_actor, struct leat_conn *conn, void *bagg
     /* Pairs with leat_links_create(), which stores on this same actor. */
     struct leat_links *links =
         atomic_load_explicit(&baggage->hub->by_actor[baggage->to_actor], memory_order_acquire);
+    struct leat_link *link = links ? leat_link_take(links, conn, out_handler) : NULL;
+    if (link) {
+        link->state = LINK_HELLO;
+        link->mac_in = baggage->mac_in;
+        link->mac_out = baggage->mac_out;
+    } else {
+        leat_mac_destroy(&baggage->mac_in);
+        leat_mac_destroy(&baggage->mac_out);
+    }
     leat_mem_free(baggage);
-    return links ? leat_link_accept(links, conn, out_handler) : NULL;
+    return link;
 }
 
 static unsigned actor_of(const struct leat_links *links, int64_t to)
@@ -186,9 +197,9 @@ enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct
     struct hello hello;
     if (frame->kind != LEAT_NODE_KIND_HELLO || frame->flags != 0 || !hello_read(frame, &hello) ||
         hello.to < TO_COORDINATOR) {
-        leat_links_complain(links, link->address, "its first frame is no hello of a node");
+        leat_link_complain(link, "its first frame with a tag is no hello");
         leat_link_refuse(link, frame->request, LEAT_E_INVALID,
-                         "the first frame has to be a node's hello: is this the clients' port?");
+                         "the first frame with a tag has to be a node's hello");
         return LINK_REFUSED;
     }
     unsigned to_actor = actor_of(links, hello.to);
@@ -201,10 +212,14 @@ enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct
                              "that part of the node is not up yet");
             return LINK_REFUSED;
         }
-        *baggage = (struct baggage){.hub = links->hub, .to_actor = to_actor};
-        /* Hello goes with it, unread: who serves the connection checks it. */
+        *baggage = (struct baggage){.hub = links->hub,
+                                    .to_actor = to_actor,
+                                    .mac_in = link->mac_in,
+                                    .mac_out = link->mac_out};
+        link->mac_in = link->mac_out = NULL;
+        /* Hello goes with it, unread: who serves the connection checks it, with its tag. */
+        leat_mac_again(baggage->mac_in);
         links->env->net->move(link->net, to_actor, connection_moved, baggage);
-        leat_link_stranger_end(link);
         link->net = NULL;
         link->gone = true;
         (void)leat_link_leave(link); /* entered by on_bytes: freed here */
@@ -212,7 +227,7 @@ enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct
     }
     leat_err rc = hello_check(links, &hello, &error);
     if (rc != LEAT_OK) {
-        leat_links_complain(links, link->address, error.text);
+        leat_link_complain(link, error.text);
         leat_link_refuse(link, frame->request, rc, error.text);
         return LINK_REFUSED;
     }

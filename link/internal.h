@@ -2,6 +2,7 @@
 #ifndef LEAT_LINK_INTERNAL_H
 #define LEAT_LINK_INTERNAL_H
 
+#include "crypto/mac.h"
 #include "link/link.h"
 
 enum {
@@ -14,7 +15,11 @@ enum {
     LINK_RETRY_DOUBLINGS_MAX = 16,
     LINK_STALE_US =
         50 * 1000, /* an attempt of before its peer was there: SYNs are sent again late */
-    LINK_COMPLAINT_US = 1000 * 1000, /* strangers are written down at most so often */
+    LINK_COMPLAINT_US = 10 * 1000 * 1000, /* strangers are written down at most so often */
+    LINK_NONCE_FRAME_BYTES_MAX = 128,
+    LINK_ENDING_MAX = 4 * LEAT_LINK_STRANGERS_MAX, /* strangers, and those that were cut just now */
+    /* Of a peer that has not proved anything: no frame of it is larger. Hello, or its refusal. */
+    LINK_UNPROVED_FRAME_BYTES_MAX = 1024,
 };
 
 /* One frame under way. */
@@ -26,15 +31,18 @@ struct leat_link_slot {
     struct leat_link_answer *answer;
     size_t bytes_in_all;
     bool close_after;
-    struct leat_iov iovs[1 + LEAT_LINK_PAYLOADS_MAX];
+    struct leat_iov iovs[1 + LEAT_LINK_PAYLOADS_MAX + 1];
     uint8_t *big;
+    uint8_t tag[LEAT_TAG_BYTES];
     uint8_t bytes[LEAT_FRAME_HEADER_BYTES + LINK_SLOT_CONTROL_BYTES];
 };
 
 enum leat_link_state {
     LINK_WAITING,    /* opened: for its next attempt */
     LINK_CONNECTING, /* opened */
-    LINK_HELLO,      /* opened: hello is sent; accepted: none has come yet */
+    LINK_NONCE,      /* opened: a nonce is sent; accepted: none has come yet */
+    LINK_HELLO, /* there are keys, and the peer has not proved that it has them. Opened: hello is
+                      * sent; accepted: none has come yet */
     LINK_UP,
     LINK_CLOSING, /* refused or cut: on_closed follows */
 };
@@ -46,7 +54,11 @@ struct leat_link {
     void *user;
     enum leat_link_state state;
     bool accepted, was_up, stranger;
-    bool counted;     /* among links->strangers */
+    struct leat_list strange; /* in links->strangers, or alone */
+    /* NULL before there are keys. Of one connection. */
+    struct leat_mac *mac_in, *mac_out;
+    uint8_t said[2 * LINK_NONCE_FRAME_BYTES_MAX]; /* what the keys come from: both NONCE frames */
+    uint32_t said_bytes;
     bool gone;        /* closed by its user: freed as soon as nothing refers to it */
     unsigned entered; /* callbacks of it that run now */
     uint32_t slot;    /* in links->table */
@@ -72,8 +84,15 @@ struct leat_link_fence {
     uint64_t incarnation;
 };
 
+/* An address that strangers come from. */
+struct leat_link_origin {
+    char host[LEAT_LINK_ADDRESS_BYTES_MAX + 1];
+    uint32_t count;
+};
+
 struct leat_links {
     const struct leat_env *env;
+    const struct leat_key *key;
     struct leat_timers *timers;
     struct leat_link_hub *hub;
     struct leat_link_identity identity;
@@ -83,7 +102,10 @@ struct leat_links {
     uint64_t next_us; /* what the timer is armed for; UINT64_MAX: not */
     bool sweeping, closing;
     struct leat_link **table;
-    uint32_t table_capacity, count, strangers;
+    uint32_t table_capacity, count;
+    struct leat_list strangers; /* oldest first */
+    uint32_t stranger_count, origin_count;
+    struct leat_link_origin origins[LEAT_LINK_STRANGERS_MAX];
     uint64_t next_connection;
     struct leat_link_slot *free_slots;
     uint32_t free_slot_count;
@@ -104,21 +126,42 @@ struct leat_link *leat_link_make(struct leat_links *links);
 void leat_link_enter(struct leat_link *link);
 /** False: the link is gone. */
 bool leat_link_leave(struct leat_link *link);
-void leat_link_stranger_end(struct leat_link *link);
 void leat_links_due(struct leat_links *links, uint64_t at_us);
 void leat_link_retry_later(struct leat_link *link);
 bool leat_links_fenced(const struct leat_links *links, const struct leat_link_identity *peer);
-void leat_links_complain(struct leat_links *links, const char *peer, const char *text);
+/** Into the diary, as often as it may be. */
+void leat_link_complain(struct leat_link *link, const char *text);
 
 /* conn.c */
+/** A link for a connection that was accepted here, or moved here. NULL: no more of them, no memory. */
+struct leat_link *leat_link_take(struct leat_links *links, struct leat_conn *conn,
+                                 const struct leat_conn_handler **out_handler);
 extern const struct leat_conn_handler leat_link_conn_handler;
 void leat_link_connect(struct leat_link *link);
+
+/* strangers.c */
+/** An accepted connection; another one is cut where there are too many. */
+void leat_link_stranger_begin(struct leat_link *link);
+/** It has proved itself, or ends. Harmless on one that is none. */
+void leat_link_stranger_end(struct leat_link *link);
+
+/* prove.c */
+/** Send ours; in answer to `request` when accepted. False: no memory. */
+bool leat_link_nonce_send(struct leat_link *link, uint32_t request);
+/** The first frame, whose bytes are also given: then there are keys and state LINK_HELLO, or it was cut. */
+void leat_link_nonce_take(struct leat_link *link, const struct leat_frame *frame,
+                          const uint8_t *bytes);
+/** Is the frame's tag right? The tag is taken off. False: it was cut. */
+bool leat_link_frame_check(struct leat_link *link, struct leat_frame *frame,
+                           const uint8_t *bytes) LEAT_NODISCARD;
+/** Of a connection that has ended. */
+void leat_link_keys_drop(struct leat_link *link);
 
 /* hello.c */
 /** Send ours. False: no memory. */
 bool leat_link_hello_send(struct leat_link *link);
 enum leat_link_greeted { LINK_GREETED, LINK_REFUSED, LINK_MOVED };
-/** The first frame of an accepted connection. */
+/** The first frame with a tag of an accepted connection. */
 enum leat_link_greeted leat_link_hello_take(struct leat_link *link, const struct leat_frame *frame);
 /** The answer to ours. */
 leat_err leat_link_hello_answered(struct leat_link *link, const struct leat_frame *frame,

@@ -2,8 +2,8 @@
  *
  * Every actor that talks to other nodes (each core, the coordinator) has one `struct leat_links`.
  * A link is one connection and what outlives it. The side that opens it holds a lasting handle: it
- * connects, says hello, comes back by itself after a loss. The side that accepts it has it from
- * on_up to on_down. Once up, both sides may do the same: call, tell, answer.
+ * connects, proves the cluster's key, says hello, comes back by itself after a loss. The side that
+ * accepts it has it from on_up to on_down. Once up, both sides may do the same: call, tell, answer.
  *
  * Frames are those of wire/frame.h, kinds from 256 up. A request number of 0 means that nobody
  * waits for an answer. Bytes keep their order in each direction. docs/cluster-protocol.md shows
@@ -17,15 +17,17 @@
 #include "base/list.h"
 #include "base/port.h"
 #include "base/timer.h"
+#include "crypto/mac.h"
 #include "wire/frame.h"
 #include "wire/message.h"
 
 enum {
-    LEAT_NODE_VERSION_MIN = 1, /* of the format between nodes */
-    LEAT_NODE_VERSION_MAX = 1,
-    LEAT_LINKS_MAX = 1024,        /* of one actor, in both directions */
-    LEAT_LINK_STRANGERS_MAX = 64, /* accepted connections that have not said hello yet */
-    LEAT_LINK_CALLS_MAX = 4096,   /* of one link: sent and not answered */
+    LEAT_NODE_VERSION_MIN = 2, /* of the format between nodes; 1 had no proof */
+    LEAT_NODE_VERSION_MAX = 2,
+    LEAT_LINKS_MAX = 1024,         /* of one actor, in both directions; strangers are not counted */
+    LEAT_LINK_STRANGERS_MAX = 512, /* accepted connections that have not proved the key yet */
+    LEAT_LINK_STRANGERS_OF_ADDRESS_MAX = 256,         /* of them, from one address */
+    LEAT_LINK_CALLS_MAX = 4096,                       /* of one link: sent and not answered */
     LEAT_LINK_REQUESTS_MAX = 2 * LEAT_LINK_CALLS_MAX, /* of one link: taken and not answered; a
                                                        * peer that has more under way is cut off */
     LEAT_LINK_QUEUED_BYTES_MAX = 64 * 1024 * 1024,    /* of one link: given and not yet taken by the
@@ -41,6 +43,7 @@ enum {
 enum leat_node_kind {
     LEAT_NODE_KIND_HELLO = 256, /* link's own */
     LEAT_NODE_KIND_PING = 257,
+    LEAT_NODE_KIND_NONCE = 258,
     LEAT_NODE_KIND_COORDINATOR = 272, /* to 319: coordinator/messages.h */
     LEAT_NODE_KIND_REPLICATION = 320, /* to 383: replication */
     LEAT_NODE_KIND_BROKER = 384,      /* to 447: broker to broker */
@@ -64,7 +67,7 @@ struct leat_link_hub {
     _Atomic(struct leat_links *) by_actor[LEAT_ACTORS];
 };
 
-/* Who a node is. Each leat_links has its own copy. */
+/* Who a node is, as its hello says it under the cluster's key. Each leat_links has its own copy. */
 struct leat_link_identity {
     uint8_t cluster_id[16]; /* zeros: of no cluster yet */
     char node[LEAT_LINK_NODE_NAME_BYTES_MAX + 1];
@@ -82,14 +85,16 @@ struct leat_link_ticket {
 };
 
 struct leat_link_handler {
-    /** The peer has said who it is; from here on calls may be sent. Thread: owner. */
+    /** The peer has proved that it has the cluster's key, and said who it is; from here on calls may be
+     * sent. Thread: owner. */
     void (*on_up)(void *owner, struct leat_link *link);
     /**
      * Gone, or (a link that we open) an attempt has failed; was_up says which. Calls under way have
      * ended with LEAT_E_CLOSED before. A link that we open tries again by itself; one that was
      * accepted is gone when this returns. error names the cause: LEAT_E_CLOSED (refused by the
-     * network, reset, end), LEAT_E_TIMEOUT (silence), or what the peer's refusal says
-     * (LEAT_E_WRONG_CLUSTER, LEAT_E_UNSUPPORTED, LEAT_E_STALE_EPOCH: declared gone, …).
+     * network, reset, end), LEAT_E_TIMEOUT (silence), LEAT_E_CORRUPT (a frame's tag is wrong), or what the
+     * peer's refusal says (LEAT_E_WRONG_CLUSTER, also of another key, LEAT_E_UNSUPPORTED,
+     * LEAT_E_STALE_EPOCH: declared gone, …).
      */
     void (*on_down)(void *owner, struct leat_link *link, bool was_up,
                     const struct leat_error *error);
@@ -112,6 +117,8 @@ struct leat_links_options {
     const struct leat_env *env;
     struct leat_timers *timers;
     struct leat_link_hub *hub; /* may be NULL: nothing is accepted */
+    /* The cluster's: whoever does not have it is told nothing and believed nothing. Must outlive the links. */
+    const struct leat_key *key;
     struct leat_link_identity identity;
     struct leat_link_service services[LEAT_LINK_PURPOSES]; /* by purpose */
     /* 0: defaults */

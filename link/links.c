@@ -19,6 +19,9 @@ leat_err leat_links_create(const struct leat_links_options *options, struct leat
     links->env = options->env;
     links->timers = options->timers;
     links->hub = options->hub;
+    LEAT_ASSERT(options->key != NULL);
+    links->key = options->key;
+    leat_list_init(&links->strangers);
     links->identity = options->identity;
     memcpy(links->services, options->services, sizeof links->services);
     links->ping_us = options->ping_us ? options->ping_us : LINK_PING_US;
@@ -126,14 +129,16 @@ leat_err leat_links_fence(struct leat_links *links, const char *node, uint64_t i
     return LEAT_OK;
 }
 
-void leat_links_complain(struct leat_links *links, const char *peer, const char *text)
+void leat_link_complain(struct leat_link *link, const char *text)
 {
+    struct leat_links *links = link->links;
     uint64_t now_us = leat_links_now(links);
     if (links->complained_us != 0 && now_us < links->complained_us + LINK_COMPLAINT_US) {
         links->complaints_kept++;
         return;
     }
-    leat_diary_warn("link: %s was refused: %s (%u more were, meanwhile)", peer, text,
+    leat_diary_warn("link: %s %s: %s (%u more were, meanwhile)", link->address,
+                    link->accepted ? "was refused" : "does not let this node in", text,
                     links->complaints_kept);
     links->complained_us = now_us;
     links->complaints_kept = 0;
@@ -155,7 +160,7 @@ static bool table_grow(struct leat_links *links)
 
 struct leat_link *leat_link_make(struct leat_links *links)
 {
-    if (links->closing || links->count >= LEAT_LINKS_MAX) return NULL;
+    if (links->closing || links->count >= LEAT_LINKS_MAX + LINK_ENDING_MAX) return NULL;
     uint32_t slot = 0;
     while (slot < links->table_capacity && links->table[slot])
         slot++;
@@ -167,6 +172,7 @@ struct leat_link *leat_link_make(struct leat_links *links)
     link->connection = ++links->next_connection;
     link->since_us = link->heard_us = leat_links_now(links);
     leat_list_init(&link->calls);
+    leat_list_init(&link->strange);
     links->table[slot] = link;
     links->count++;
     return link;
@@ -181,13 +187,6 @@ static void link_free(struct leat_link *link)
     leat_mem_free(link->expect_node);
     leat_mem_free(link);
     links_free_if_empty(links);
-}
-
-void leat_link_stranger_end(struct leat_link *link)
-{
-    if (!link->counted) return;
-    link->counted = false;
-    link->links->strangers--;
 }
 
 void leat_link_enter(struct leat_link *link)
@@ -213,7 +212,7 @@ leat_err leat_link_open(struct leat_links *links, const struct leat_link_options
                               options->address);
     if (options->purpose == 0 || options->purpose >= LEAT_LINK_PURPOSES)
         return leat_error_set(error, LEAT_E_INVALID, "a link has no purpose %u", options->purpose);
-    if (links->count >= LEAT_LINKS_MAX)
+    if (links->count - links->stranger_count >= LEAT_LINKS_MAX)
         return leat_error_set(error, LEAT_E_TOO_MANY, "more than %d links", LEAT_LINKS_MAX);
     struct leat_link *link = leat_link_make(links);
     if (!link) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for a link");
@@ -341,6 +340,7 @@ static uint64_t link_sweep(struct leat_link *link, uint64_t now_us)
         leat_link_connect(link);
         return link->state == LINK_WAITING ? link->try_at_us : link->since_us + links->silence_us;
     case LINK_CONNECTING:
+    case LINK_NONCE:
     case LINK_HELLO:
         if (now_us < link->since_us + links->silence_us) return link->since_us + links->silence_us;
         leat_link_cut(link, LEAT_E_TIMEOUT, "no hello within the time allowed");

@@ -107,17 +107,21 @@ bool leat_link_frame_send(struct leat_link *link, uint16_t kind, uint8_t flags, 
         slot->iovs[1 + i] = payload[i];
         payload_bytes += payload[i].bytes;
     }
-    LEAT_ASSERT_CMP(payload_bytes, <=, (size_t)LEAT_FRAME_BYTES_MAX);
+    LEAT_ASSERT_CMP(payload_bytes + LEAT_TAG_BYTES, <=, (size_t)LEAT_FRAME_BYTES_MAX);
+    payload_bytes += LEAT_TAG_BYTES;
     leat_frame_encode(head, (enum leat_kind)kind, LEAT_NODE_VERSION_MAX, flags, number,
                       control_bytes, (uint32_t)payload_bytes);
     slot->iovs[0] = (struct leat_iov){head, (size_t)LEAT_FRAME_HEADER_BYTES + control_bytes};
+    /* Frames leave in the order of these calls, so here is where they get their numbers. */
+    leat_mac_tag(link->mac_out, slot->iovs, 1 + payload_count, slot->tag);
+    slot->iovs[1 + payload_count] = (struct leat_iov){slot->tag, LEAT_TAG_BYTES};
     slot->link = link;
     slot->call = call;
     slot->answer = answer;
     slot->close_after = close_after;
     slot->bytes_in_all = slot->iovs[0].bytes + payload_bytes;
     slot->send = (struct leat_send){
-        .iovs = slot->iovs, .iov_count = 1 + payload_count, .on_sent = slot_on_sent, .owner = slot};
+        .iovs = slot->iovs, .iov_count = 2 + payload_count, .on_sent = slot_on_sent, .owner = slot};
     link->queued_bytes += slot->bytes_in_all;
     link->slots_out++;
     link->links->env->net->send(link->net, &slot->send);
@@ -130,7 +134,7 @@ static leat_err room_check(const struct leat_link *link, uint32_t control_bytes,
                            const struct leat_iov *payload, unsigned payload_count)
 {
     if (link->state != LINK_UP || link->gone) return LEAT_E_CLOSED;
-    uint64_t bytes = (uint64_t)LEAT_FRAME_HEADER_BYTES + control_bytes;
+    uint64_t bytes = (uint64_t)LEAT_FRAME_HEADER_BYTES + control_bytes + LEAT_TAG_BYTES;
     for (unsigned i = 0; i < payload_count; i++)
         bytes += payload[i].bytes;
     if (control_bytes > LEAT_CONTROL_BYTES_MAX || bytes > LEAT_FRAME_BYTES_MAX ||
@@ -203,7 +207,7 @@ void leat_link_calls_expire(struct leat_link *link, uint64_t now_us, uint64_t *n
             if (call->deadline_us < *next_us) *next_us = call->deadline_us;
         } else if (!call->sent) {
             leat_link_cut(link, LEAT_E_TIMEOUT, "the peer takes no bytes within a call's time");
-            return; /* its calls end with the connection */
+            break; /* the others end with the connection; not those that are aside already */
         } else {
             /* Aside first: whoever is told may do anything with the other calls. */
             leat_list_remove(at);

@@ -22,13 +22,12 @@
 
 enum { LOCK_WAIT_MS_MAX = 30 * 1000, LOCK_LOOK_EVERY_MS = 10 };
 
-/* Every missing part of a path. */
-static leat_err directories_make(const char *path, struct leat_error *error)
+leat_err leat_os_directories_make(const char *path, struct leat_error *error)
 {
     char part[LEAT_OS_PATH_BYTES];
     size_t length = strlen(path);
     if (length == 0 || length >= sizeof part)
-        return leat_error_set(error, LEAT_E_CONFIG, "the data directory's path is empty or long");
+        return leat_error_set(error, LEAT_E_CONFIG, "a directory's path is empty or long");
     memcpy(part, path, length + 1);
     for (size_t i = 1; i <= length; i++) {
         if (part[i] != '/' && part[i] != 0) continue;
@@ -100,7 +99,7 @@ static bool lock_take(int fd, char out_holder[24])
 
 leat_err leat_os_lock(const char *data_dir, struct leat_error *error)
 {
-    leat_err rc = directories_make(data_dir, error);
+    leat_err rc = leat_os_directories_make(data_dir, error);
     if (rc) return rc;
     char path[LEAT_OS_PATH_BYTES + 8];
     snprintf(path, sizeof path, "%s/lock", data_dir);

@@ -82,6 +82,15 @@ void leat_os_notify(const char *state);
 uint64_t leat_os_cpu_us(void);
 uint64_t leat_os_memory_bytes(void); /* of the machine, or of the control group if that is less */
 unsigned leat_os_cores(void);        /* that this process may use */
+enum { LEAT_OS_KEY_BYTES = 32 };
+/**
+ * The key in a file: one line of 64 hexadecimal digits, of this account or root, for nobody else to read
+ * (LEAT_E_CONFIG names the file and what is wrong). When it is missing it is made, with 32 random bytes, mode
+ * 0600, durable, and *out_made says so; of several processes that do so at once all get the same. directories:
+ * those that are missing before it are made, too. Thread: startup; blocks.
+ */
+leat_err leat_os_key_file(const char *path, bool directories, uint8_t out_key[LEAT_OS_KEY_BYTES],
+                          bool *out_made, struct leat_error *error) LEAT_NODISCARD;
 /** "$XDG_STATE_HOME/leat" or "~/.local/state/leat". */
 leat_err leat_os_default_data_dir(char out_path[4096], struct leat_error *error) LEAT_NODISCARD;
 

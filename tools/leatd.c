@@ -36,6 +36,8 @@ enum {
 
 struct server {
     struct leatd_config config;
+    struct leatd_key key_file;
+    struct leat_key key;
     struct leat_os_world *world;
     struct leat_env core_envs[LEAT_CORES_MAX];
     const struct leat_env *store_env, *coordinator_env;
@@ -238,6 +240,7 @@ static struct leat_node_cluster cluster_of(const struct server *server)
         };
     return (struct leat_node_cluster){
         .node_address = config->node_listen,
+        .key = &server->key,
         .advertise = config->advertise,
         .coordinators = (const char *const *)config->voters,
         .coordinator_count = config->voter_count,
@@ -466,6 +469,28 @@ static void say_memory(const struct leatd_config *config)
         (unsigned long long)(config->memory_bytes >> 20), (unsigned long long)(have >> 20));
 }
 
+static leat_err key_take(struct server *server, struct leat_error *error)
+{
+    struct leatd_key *file = &server->key_file;
+    if (server->config.voter_count == 0) return LEAT_OK; /* a server alone has no node port */
+    leat_err rc = leatd_key_load(&server->config, file, error);
+    if (rc != LEAT_OK) return rc;
+    _Static_assert(sizeof server->key.bytes == sizeof file->bytes, "one kind of key");
+    memcpy(server->key.bytes, file->bytes, sizeof server->key.bytes);
+    if (file->of_account)
+        leat_diary_info("cluster key: %s, this account's own%s: only nodes of this account on this "
+                        "machine join",
+                        file->path, file->made ? " (made now)" : "");
+    else if (file->made)
+        leat_diary_info("cluster key: made %s. A new cluster's other nodes need a copy of it "
+                        "before they start; to join a "
+                        "cluster that exists, put that one's key there instead",
+                        file->path);
+    else
+        leat_diary_info("cluster key: %s", file->path);
+    return LEAT_OK;
+}
+
 int main(int argc, char **argv)
 {
     static struct server server;
@@ -499,7 +524,8 @@ int main(int argc, char **argv)
         leat_error_set(&error, LEAT_E_INTERNAL, "can't watch for signals: %s", strerror(errno));
         return refuse(LEAT_E_INTERNAL, &error);
     }
-    rc = make_ports(&server, &error);
+    rc = key_take(&server, &error);
+    if (rc == LEAT_OK) rc = make_ports(&server, &error);
     if (rc == LEAT_OK) rc = make_node(&server, &error);
     if (rc == LEAT_OK) rc = start_threads(&server, &error);
     if (rc != LEAT_OK) return refuse(rc, &error); /* the process ends: so do its threads */

@@ -88,10 +88,11 @@ static leat_err complete_machine(struct leatd_config *config, struct leat_error 
 /* What only a node of a cluster has a use for was meant for one. */
 static leat_err check_alone(const struct leatd_config *config, struct leat_error *error)
 {
-    const char *flag = config->node_listen[0] != '\0' ? "--node-listen"
-                       : config->rack[0] != '\0'      ? "--rack"
-                       : config->host[0] != '\0'      ? "--host"
-                                                      : NULL;
+    const char *flag = config->node_listen[0] != '\0'   ? "--node-listen"
+                       : config->cluster_key[0] != '\0' ? "--cluster-key"
+                       : config->rack[0] != '\0'        ? "--rack"
+                       : config->host[0] != '\0'        ? "--host"
+                                                        : NULL;
     if (flag != NULL)
         return leat_error_set(error, LEAT_E_CONFIG,
                               "%s is for a node of a cluster: say --coordinators as well", flag);
@@ -110,6 +111,7 @@ static leat_err complete_cluster(struct leatd_config *config, struct leat_error 
         memcpy(config->advertise, config->listen, sizeof config->advertise);
     if (config->node_listen[0] == '\0') port_change(config->listen, NODE_PORT, config->node_listen);
     rc = told_check("other nodes", config->node_listen, "--node-listen", error);
+    if (rc == LEAT_OK) rc = leatd_key_check(config, error);
     return rc != LEAT_OK ? rc : told_check("clients", config->advertise, "--advertise", error);
 }
 

@@ -40,6 +40,10 @@ const char leatd_help[] =
     "  --coordinators LIST  HOST:PORT,... node addresses of those that vote: one, three or five,\n"
     "                       the same list on every node (default: none, a server alone)\n"
     "  --node-listen HOST:PORT  address for other nodes (default: the host of --listen, 7701)\n"
+    "  --cluster-key FILE   what nodes prove to each other that they have: made when it is "
+    "missing,\n"
+    "                       the other nodes need a copy (default: this account's own, for nodes\n"
+    "                       at addresses of this machine alone, such as 127.0.0.1)\n"
     "  --advertise HOST:PORT  address that clients are told (default: that of --listen)\n"
     "  --rack NAME          copies of a segment are kept in different racks\n"
     "  --host NAME          and on different machines; nodes that say the same are on one\n"
@@ -81,6 +85,7 @@ static const struct option options[] = {
     {"name", OPTION_TEXT, AT(node), 0, 0}, /* as it was called before there were clusters */
     {"coordinators", OPTION_TEXT, AT(coordinators), 0, 0},
     {"node-listen", OPTION_ADDRESS, AT(node_listen), 0, 0},
+    {"cluster-key", OPTION_TEXT, AT(cluster_key), 0, 0},
     {"advertise", OPTION_ADDRESS, AT(advertise), 0, 0},
     {"kafka", OPTION_DOOR, AT(kafka), 0, 0},
     {"kafka-advertise", OPTION_ADDRESS, AT(kafka_advertise), 0, 0},

@@ -29,6 +29,7 @@ struct leatd_config {
     char advertise[LEATD_NAME_BYTES];       /* "": as `listen` */
     char kafka[LEATD_NAME_BYTES];           /* "": the default address, if it is free; "off" */
     char kafka_advertise[LEATD_NAME_BYTES]; /* "": as `kafka` */
+    char cluster_key[4096];                 /* a file; "": the account's own key */
     char rack[64];
     char host[LEAT_OS_MACHINE_ID_BYTES]; /* "": the running kernel's id */
     enum leatd_replication replication;
@@ -63,6 +64,19 @@ void leatd_config_default(struct leatd_config *config);
  * runs with it. The configuration stays where it is from then on. */
 leat_err leatd_config_complete(struct leatd_config *config,
                                struct leat_error *error) LEAT_NODISCARD;
+/* What nodes prove to each other that they have. */
+struct leatd_key {
+    char path[4096 + 8];
+    uint8_t bytes[LEAT_OS_KEY_BYTES];
+    bool of_account; /* nobody named one */
+    bool made;       /* just now */
+};
+/** A node that other machines reach needs a key that was named. */
+leat_err leatd_key_check(const struct leatd_config *config,
+                         struct leat_error *error) LEAT_NODISCARD;
+/** Read, or made when it is missing. Errors: LEAT_E_CONFIG names the file. */
+leat_err leatd_key_load(const struct leatd_config *config, struct leatd_key *out_key,
+                        struct leat_error *error) LEAT_NODISCARD;
 /** Text of --help. */
 extern const char leatd_help[];
 

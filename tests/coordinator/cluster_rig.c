@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "coordinator/private.h"
 
+static const struct leat_key cluster_key = {{"of the cluster"}};
+
 static void on_stream(void *owner, struct leat_stream_desc *desc)
 {
     struct rig_node *node = owner;
@@ -127,6 +129,7 @@ void rig_boot(struct rig *rig, unsigned i)
         .voters = rig->voters,
         .voter_count = rig->voter_count,
         .hub = &node->hub,
+        .key = &cluster_key,
         .snapshot_bytes_min = rig->snapshot_bytes_min,
         .raft_segment_bytes = rig->raft_segment_bytes,
     };

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 
-from rig import (LEAT, Raw, Server, WAIT_S, check, check_in, equal, main, on_end, process_end,
+from rig import (LEAT, Raw, Server, WAIT_S, check, check_in, cluster_key, equal, main, on_end, process_end,
                  refusal, until)
 import tied
 
@@ -69,7 +69,7 @@ class Cluster:
 
     def node(self, i, **other):
         flags = {'node': f'n{i}', 'listen': f'127.0.0.1:{self.client_ports[i]}',
-                 'node-listen': f'127.0.0.1:{self.node_ports[i]}', 'coordinators': self.voters,
+                 'node-listen': f'127.0.0.1:{self.node_ports[i]}', 'coordinators': self.voters, 'cluster-key': cluster_key(),
                  'cores': '1', 'memory': '512M', 'kafka': 'off', **other}
         return Server(*[w for k, v in flags.items() for w in ('--' + k, v)], *self.flags)
 

@@ -12,7 +12,7 @@ import tempfile
 
 import leftovers
 from cluster import Cluster, free_ports, owned
-from rig import Server, Skipped, WAIT_S, check, check_in, equal, main, until
+from rig import Server, Skipped, WAIT_S, check, check_in, cluster_key, equal, main, until
 
 NAMES = ['alpha', 'beta', 'gamma', 'delta', 'epsilon']
 
@@ -41,7 +41,7 @@ class NamedCluster(Cluster):
     def node(self, i, **other):
         name = NAMES[i]
         flags = {'node': name, 'listen': f'{name}:{self.client_port}',
-                 'node-listen': f'{name}:{self.node_port}', 'coordinators': self.voters,
+                 'node-listen': f'{name}:{self.node_port}', 'coordinators': self.voters, 'cluster-key': cluster_key(),
                  'host': name, 'cores': '1', 'memory': '512M', 'kafka': 'off', **other}
         if self.racks:
             flags['rack'] = self.racks[i]

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from cluster import Cluster, owned
-from rig import LEAT, Server, Skipped, WAIT_S, check, check_in, equal, frame, main, on_end, until
+from rig import LEAT, Server, Skipped, WAIT_S, check, check_in, cluster_key, equal, frame, main, on_end, until
 
 CLIENTS, NODES = 7700, 7701
 
@@ -77,7 +77,7 @@ class FarCluster(Cluster):
 
     def node(self, i, data=None, **other):
         flags = {'node': f'n{i}', 'listen': f'10.77.0.{i + 1}:{CLIENTS}',
-                 'node-listen': f'10.77.0.{i + 1}:{NODES}', 'coordinators': self.voters,
+                 'node-listen': f'10.77.0.{i + 1}:{NODES}', 'coordinators': self.voters, 'cluster-key': cluster_key(),
                  'host': f'n{i}', 'cores': '1', 'memory': '512M', 'kafka': 'off', **other}
         return FarServer(f'n{i}', *[w for k, v in flags.items() for w in ('--' + k, v)],
                          *self.flags, data=data)

@@ -66,6 +66,14 @@ def directory():
     return path
 
 
+def cluster_key():
+    """A file with the key of this test's nodes: the same in every process, as nodes may be on several machines."""
+    path = os.path.join(directory(), 'cluster.key')
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), 'w') as file:
+        file.write('5eed' * 16 + '\n')
+    return path
+
+
 def on_end(function):
     _cleanups.append(function)
 

@@ -682,7 +682,7 @@ static void connecting(struct sim_world *world, struct sim_event *event)
     struct leat_conn *far = conn_new(world, listener->actor);
     far->peer = conn;
     conn->peer = far;
-    snprintf(far->peer_name, sizeof far->peer_name, "%s#%llu", process->name,
+    snprintf(far->peer_name, sizeof far->peer_name, "%s:%llu", process->name,
              (unsigned long long)conn->id);
     sim_actor_post(listener->actor, 1, accepted, far)->b = listener;
 }

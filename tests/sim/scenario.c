@@ -567,6 +567,10 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     scenario->calm = options->calm;
     /* Where every disk operation or allocation is a run, they would be too many. */
     sim_rng_init(&scenario->kafka, options->seed, "kafka");
+    struct sim_rng keys;
+    sim_rng_init(&keys, options->seed, "key");
+    for (size_t i = 0; i < sizeof scenario->key; i++)
+        scenario->key.bytes[i] = (uint8_t)sim_rng_next(&keys);
     scenario->with_kafka = options->records == 0 && sim_rng_chance(&scenario->kafka, 500);
     struct sim_rng trims;
     sim_rng_init(&trims, options->seed, "trims");

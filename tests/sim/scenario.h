@@ -144,6 +144,7 @@ struct scenario {
     struct sim_server servers[SIM_SERVERS_MAX];
     unsigned server_count;
     char addresses[SIM_SERVERS_MAX * 32]; /* of all, for clients */
+    struct leat_key key;                  /* the cluster's */
     struct sim_stream streams[SIM_STREAMS];
     struct sim_client *clients[SIM_CLIENTS_MAX];
     unsigned client_count;

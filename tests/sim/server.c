@@ -160,6 +160,7 @@ static void create_node(void *arg)
     };
     if (scenario->server_count > 1)
         options.cluster = (struct leat_node_cluster){.node_address = server->node_address,
+                                                     .key = &scenario->key,
                                                      .advertise = server->address,
                                                      .host = server->host,
                                                      .replication = scenario->transport,

@@ -8,6 +8,8 @@
 
 enum { TIMERS = 16, NODE = 5 };
 
+static const struct leat_key key = {{"of the cluster"}};
+
 struct link_rig {
     struct os_rig *os;
     struct leat_timers timers[2];
@@ -35,6 +37,7 @@ static void host_build(void *arg)
     struct leat_links_options options = {.env = env,
                                          .timers = &rig->timers[RIG_HOST],
                                          .hub = &rig->hub,
+                                         .key = &key,
                                          .identity = {{1}, "backup", 3, 1}};
     options.services[LEAT_LINK_DATA].handler = leat_transport_sink_handler(rig->sink);
     RIG_CHECK(leat_links_create(&options, &rig->links[RIG_HOST], &error) == LEAT_OK);
@@ -47,8 +50,10 @@ static void writer_build(void *arg)
     struct link_rig *rig = arg;
     struct leat_error error;
     const struct leat_env *env = rig->os->envs[RIG_WRITER];
-    struct leat_links_options options = {
-        .env = env, .timers = &rig->timers[RIG_WRITER], .identity = {{1}, "writer", 7, 2}};
+    struct leat_links_options options = {.env = env,
+                                         .timers = &rig->timers[RIG_WRITER],
+                                         .key = &key,
+                                         .identity = {{1}, "writer", 7, 2}};
     RIG_CHECK(leat_links_create(&options, &rig->links[RIG_WRITER], &error) == LEAT_OK);
     struct leat_transport_options transport = {
         .env = env, .links = rig->links[RIG_WRITER], .only = rig->only};

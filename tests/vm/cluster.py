@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'
 from accounts import accounts  # noqa: E402
 from cluster import Cluster, free_ports, owned  # noqa: E402
 import rig  # noqa: E402
-from rig import Server, check, equal, until  # noqa: E402
+from rig import Server, check, cluster_key, equal, until  # noqa: E402
 
 VERBS = 4
 ROLES = {'alone': (0, 1, 2), 'first': (0, 2), 'second': (1,)}
@@ -43,7 +43,7 @@ class VerbsCluster(Cluster):
 
     def node(self, i):
         flags = {'node': f'n{i}', 'listen': f'{self.hosts[i]}:{self.client_ports[i]}',
-                 'node-listen': f'{self.hosts[i]}:{self.node_ports[i]}', 'coordinators': self.voters,
+                 'node-listen': f'{self.hosts[i]}:{self.node_ports[i]}', 'coordinators': self.voters, 'cluster-key': cluster_key(),
                  'host': self.hosts[i], 'cores': '1', 'memory': '256M', 'kafka': 'off'}
         return Server(*[w for k, v in flags.items() for w in ('--' + k, v)], *self.flags)
 

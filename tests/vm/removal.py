@@ -21,7 +21,7 @@ from cluster import Cluster, owned  # noqa: E402
 from copies import same_on_all_nodes  # noqa: E402
 from recovery import Load  # noqa: E402
 import rig  # noqa: E402
-from rig import LEAT, Server, check, equal, until  # noqa: E402
+from rig import LEAT, Server, check, cluster_key, equal, until  # noqa: E402
 
 TCP, VERBS = 1 << 2, 1 << 4
 
@@ -48,7 +48,7 @@ class ApartCluster(Cluster):
     def node(self, i, **other):
         self.voters = ','.join(f'{self.host}:{p}' for p in self.node_ports)
         flags = {'node': f'n{i}', 'listen': f'{self.host}:{self.client_ports[i]}',
-                 'node-listen': f'{self.host}:{self.node_ports[i]}', 'coordinators': self.voters,
+                 'node-listen': f'{self.host}:{self.node_ports[i]}', 'coordinators': self.voters, 'cluster-key': cluster_key(),
                  'cores': '1', 'memory': '256M', 'kafka': 'off', **other}
         return ApartServer(*[w for k, v in flags.items() for w in ('--' + k, v)], *self.flags)
 

@@ -31,7 +31,7 @@ from cluster import Cluster  # noqa: E402
 from copies import same_on_all_nodes  # noqa: E402
 from rawbatch import BatchMaker  # noqa: E402
 import rig  # noqa: E402
-from rig import METADATA, Raw, Server, check, diaries_print, equal, frame, unpack, until  # noqa: E402
+from rig import METADATA, Raw, Server, check, cluster_key, diaries_print, equal, frame, unpack, until  # noqa: E402
 from recovery import Load  # noqa: E402
 
 REPLICATION = os.environ.get('LEAT_REPLICATION', 'verbs')
@@ -59,7 +59,7 @@ class Zombies(Cluster):
     def node(self, i, **other):
         self.voters = ','.join(f'{self.host}:{p}' for p in self.node_ports[:3])
         flags = {'node': f'n{i}', 'listen': f'{self.host}:{self.client_ports[i]}',
-                 'node-listen': f'{self.host}:{self.node_ports[i]}', 'coordinators': self.voters,
+                 'node-listen': f'{self.host}:{self.node_ports[i]}', 'coordinators': self.voters, 'cluster-key': cluster_key(),
                  'cores': '1', 'memory': '256M', 'kafka': 'off', **other}
         return Server(*[w for k, v in flags.items() for w in ('--' + k, v)], *self.flags)
 

@@ -1,0 +1,117 @@
+/* Before anything is believed: both ends show that they have the cluster's key.
+ *
+ *   opener -> acceptor   NONCE [nonce bin32]            in the clear
+ *   acceptor -> opener   NONCE [nonce bin32], answer    in the clear; all that a stranger ever learns
+ *   opener -> acceptor   HELLO, and from here on every frame of both directions with a tag
+ *
+ * The keys come from the cluster's key and the bytes of both NONCE frames, so the first frame with a right tag
+ * proves its sender: HELLO the opener, its answer the acceptor. What comes without one is not looked at.
+ */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "link/internal.h"
+
+static const char *const labels[] = {"leat node 2: opener to acceptor",
+                                     "leat node 2: acceptor to opener"};
+
+/* ---- frames in the clear ---- */
+
+/* This end's NONCE, kept as part of what both have said. */
+bool leat_link_nonce_send(struct leat_link *link, uint32_t request)
+{
+    const struct leat_env *env = link->links->env;
+    uint8_t nonce[LEAT_NONCE_BYTES], *frame = link->said + link->said_bytes;
+    struct leat_msg_writer writer;
+    env->random->secret(env->random->ctx, nonce, sizeof nonce);
+    leat_msg_writer_init(&writer, frame + LEAT_FRAME_HEADER_BYTES,
+                         LINK_NONCE_FRAME_BYTES_MAX - LEAT_FRAME_HEADER_BYTES);
+    leat_msg_write_array(&writer, 1);
+    leat_msg_write_bin(&writer, nonce, sizeof nonce);
+    LEAT_ASSERT(!writer.overflow);
+    leat_frame_encode(frame, (enum leat_kind)LEAT_NODE_KIND_NONCE, LEAT_NODE_VERSION_MAX,
+                      link->accepted ? LEAT_FRAME_ANSWER : 0, request, (uint32_t)writer.used, 0);
+    size_t bytes = LEAT_FRAME_HEADER_BYTES + writer.used;
+    link->said_bytes += (uint32_t)bytes;
+    /* Copied: nothing of it is under way any more when the connection moves to another actor. */
+    return env->net->send_copy(link->net, frame, bytes) == LEAT_OK;
+}
+
+/* The other end's. */
+static bool nonce_read(struct leat_link *link, const struct leat_frame *frame, const uint8_t *bytes)
+{
+    struct leat_msg_reader reader;
+    if (frame->kind != LEAT_NODE_KIND_NONCE || frame->payload_bytes != 0 ||
+        frame->flags != (link->accepted ? 0 : LEAT_FRAME_ANSWER) ||
+        frame->frame_bytes > LINK_NONCE_FRAME_BYTES_MAX)
+        return false;
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    uint32_t fields = leat_msg_read_array(&reader);
+    if (leat_msg_read_string(&reader).bytes != LEAT_NONCE_BYTES || fields < 1) return false;
+    leat_msg_skip_n(&reader, fields - 1);
+    if (!leat_msg_read_done(&reader)) return false;
+    memcpy(link->said + link->said_bytes, bytes, frame->frame_bytes);
+    link->said_bytes += frame->frame_bytes;
+    return true;
+}
+
+/* ---- keys ---- */
+
+static bool keys_make(struct leat_link *link)
+{
+    const struct leat_key *key = link->links->key;
+    unsigned out = link->accepted ? 1 : 0;
+    if (leat_mac_create(key, link->said, link->said_bytes, labels[out], &link->mac_out) != LEAT_OK)
+        return false;
+    return leat_mac_create(key, link->said, link->said_bytes, labels[1 - out], &link->mac_in) ==
+           LEAT_OK;
+}
+
+void leat_link_keys_drop(struct leat_link *link)
+{
+    leat_mac_destroy(&link->mac_in);
+    leat_mac_destroy(&link->mac_out);
+    link->said_bytes = 0;
+}
+
+void leat_link_nonce_take(struct leat_link *link, const struct leat_frame *frame,
+                          const uint8_t *bytes)
+{
+    bool sent = true;
+    if (!nonce_read(link, frame, bytes)) {
+        const char *why =
+            link->accepted ? "its first frame is not that of a node, or of one of an older version"
+                           : "it does not answer as a Leat node of this version does: is this the "
+                             "address that its --node-listen says?";
+        if (link->accepted) leat_link_complain(link, why);
+        leat_link_cut(link, LEAT_E_INVALID, why);
+        return;
+    }
+    if (link->accepted) sent = leat_link_nonce_send(link, frame->request);
+    bool ready = sent && keys_make(link);
+    link->state = LINK_HELLO;
+    if (ready && !link->accepted) ready = leat_link_hello_send(link);
+    if (!ready) leat_link_cut(link, LEAT_E_NO_MEMORY, "no memory for hello");
+}
+
+/* ---- tags ---- */
+
+bool leat_link_frame_check(struct leat_link *link, struct leat_frame *frame, const uint8_t *bytes)
+{
+    if (frame->payload_bytes >= LEAT_TAG_BYTES) {
+        size_t tagged = frame->frame_bytes - LEAT_TAG_BYTES;
+        frame->payload_bytes -= LEAT_TAG_BYTES;
+        if (leat_mac_check(link->mac_in, bytes, tagged, bytes + tagged)) return true;
+    }
+    if (link->state == LINK_UP) {
+        leat_link_cut(link, LEAT_E_CORRUPT, "a frame was altered on its way, or is not the peer's");
+        return false;
+    }
+    static const char why[] =
+        "its proof is wrong: it has another cluster key than this node. Give all nodes the "
+        "same file by --cluster-key";
+    leat_link_complain(link, why);
+    leat_link_cut(link, LEAT_E_WRONG_CLUSTER, why);
+    return false;
+}

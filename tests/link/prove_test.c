@@ -1,0 +1,476 @@
+/* Who does not have the key learns nothing and changes nothing; who has it comes in, whoever else is at the door. */
+#include "tests/link/rig.h"
+
+#include "base/bytes.h"
+#include "base/crc32c.h"
+
+enum {
+    NONCE_FRAME_BYTES = LEAT_FRAME_HEADER_BYTES + 1 + 2 + LEAT_NONCE_BYTES,
+    TELLS = 20,
+    FRAMES_MAX = 64,
+    FRAME_BYTES_MAX = 512,
+};
+
+/* ---- between two nodes: somebody who has all of their bytes in hand ---- */
+
+enum tampering { HONEST, FLIP, SKIP, TWICE, SWAP };
+struct relay {
+    struct sim_actor *actor;
+    enum tampering tampering;
+    unsigned frame, at; /* which one of the opener's, and which byte of it */
+    unsigned seen;      /* frames of the opener but pings, in this connection */
+    bool done;
+    size_t kept_bytes, recorded_bytes;
+    uint8_t kept[FRAME_BYTES_MAX], recorded[FRAMES_MAX * FRAME_BYTES_MAX];
+};
+struct half {
+    struct relay *relay;
+    struct leat_conn *conn;
+    struct half *other;
+    bool opener, open;
+};
+
+/* Of the header and the control body: anybody can make it. */
+static void checksum_again(uint8_t *frame)
+{
+    leat_put_le32(frame + 16, 0);
+    uint32_t crc = leat_crc32c(0, frame, LEAT_FRAME_HEADER_BYTES);
+    leat_put_le32(frame + 16,
+                  leat_crc32c(crc, frame + LEAT_FRAME_HEADER_BYTES, leat_get_le32(frame + 12)));
+}
+
+static void forward(struct half *to, const uint8_t *bytes, size_t count)
+{
+    if (to->conn)
+        assert_int_equal(to->relay->actor->env.net->send_copy(to->conn, bytes, count), LEAT_OK);
+}
+
+static void opener_frame(struct half *half, const uint8_t *bytes, size_t count)
+{
+    struct relay *relay = half->relay;
+    uint8_t frame[FRAME_BYTES_MAX];
+    assert_true(count <= sizeof frame);
+    memcpy(frame, bytes, count);
+    bool ping = leat_get_le16(bytes + 4) == LEAT_NODE_KIND_PING; /* whenever they come */
+    bool this = !ping && relay->seen++ == relay->frame && !relay->done;
+    if (this) relay->done = true;
+    if (relay->recorded_bytes + count <= sizeof relay->recorded) {
+        memcpy(relay->recorded + relay->recorded_bytes, frame, count);
+        relay->recorded_bytes += count;
+    }
+    if (this && relay->tampering == FLIP) {
+        size_t at = 4 + relay->at % (count - 4); /* not the length: that would only lose the rest */
+        frame[at >= 16 && at < 20 ? 15 : at] ^=
+            1; /* nor the checksum, which is right again below */
+        if (leat_get_le32(frame + 12) <= count - LEAT_FRAME_HEADER_BYTES) checksum_again(frame);
+    }
+    if (this && relay->tampering == SKIP) return;
+    if (this && relay->tampering == SWAP) {
+        memcpy(relay->kept, frame, count);
+        relay->kept_bytes = count;
+        return;
+    }
+    forward(half->other, frame, count);
+    if (this && relay->tampering == TWICE) forward(half->other, frame, count);
+    if (relay->kept_bytes) forward(half->other, relay->kept, relay->kept_bytes);
+    relay->kept_bytes = 0;
+}
+
+static void half_on_open(void *user, struct leat_conn *conn)
+{
+    struct half *half = user;
+    (void)conn;
+    half->open = true;
+    if (half->other->conn) half->relay->actor->env.net->resume(half->other->conn);
+}
+
+static size_t half_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
+                            size_t *want)
+{
+    struct half *half = user;
+    size_t used = 0;
+    (void)want;
+    if (!half->other->open) {
+        half->relay->actor->env.net->pause(conn);
+        return 0;
+    }
+    if (!half->opener) {
+        forward(half->other, data, bytes);
+        return bytes;
+    }
+    while (bytes - used >= 4 && bytes - used >= 4 + (size_t)leat_get_le32(data + used)) {
+        size_t count = 4 + (size_t)leat_get_le32(data + used);
+        opener_frame(half, data + used, count);
+        used += count;
+    }
+    return used;
+}
+
+static void half_on_closed(void *user, struct leat_conn *conn, leat_err why)
+{
+    struct half *half = user;
+    (void)conn;
+    (void)why;
+    half->conn = NULL;
+    if (half->other->conn) half->relay->actor->env.net->close(half->other->conn);
+    half->relay->kept_bytes = 0;
+}
+static const struct leat_conn_handler half_handler = {half_on_open, half_on_bytes, half_on_closed};
+
+static void *relay_accept(void *acceptor, struct leat_conn *conn,
+                          const struct leat_conn_handler **out_handler)
+{
+    struct relay *relay = acceptor;
+    relay->seen = 0;
+    struct half *halves = calloc(2, sizeof *halves);
+    assert_non_null(halves);
+    halves[0] = (struct half){relay, conn, &halves[1], true, true};
+    halves[1] = (struct half){relay, NULL, &halves[0], false, false};
+    const struct leat_net *net = relay->actor->env.net;
+    assert_int_equal(net->connect(net->ctx, "right:1", &half_handler, &halves[1], &halves[1].conn),
+                     LEAT_OK);
+    *out_handler = &half_handler;
+    return &halves[0];
+}
+
+static void relay_listen(void *arg)
+{
+    struct relay *relay = arg;
+    char bound[128];
+    const struct leat_net *net = relay->actor->env.net;
+    assert_int_equal(net->listen(net->ctx, "relay:1", relay_accept, relay, bound, NULL), LEAT_OK);
+}
+
+static void nobody_wakes(void *actor)
+{
+    (void)actor;
+}
+static const struct leat_actor_ops relay_ops = {.on_wake = nobody_wakes};
+
+static struct relay *relay_make(enum tampering tampering, unsigned frame, unsigned at)
+{
+    struct relay *relay = calloc(1, sizeof *relay);
+    struct sim_process *process = sim_process_create(world, "relay");
+    assert_non_null(relay);
+    *relay = (struct relay){.tampering = tampering, .frame = frame, .at = at};
+    relay->actor = sim_actor_create(process, 0);
+    assert_true(sim_process_enter(process, relay_listen, relay));
+    sim_actor_register(relay->actor, relay, &relay_ops);
+    return relay;
+}
+
+static void tell_now(void *arg)
+{
+    struct end *end = arg;
+    for (uint64_t i = 0; i < TELLS; i++)
+        if (leat_link_tell(end->link, KIND_COUNT, &i, sizeof i) != LEAT_OK) return;
+}
+
+/* Each of these on its own, in every place: nothing of it is taken, what came before is, the connection ends, and
+ * the next one is as good as any. */
+static void prove_what_was_tampered_with_is_noticed(void **state)
+{
+    static const unsigned frames[] = {0, 1, 2, 3, 9};
+    for (unsigned row = 0; row < 5 * 8; row++) {
+        enum tampering tampering = FLIP + row % 8 > SWAP ? FLIP : FLIP + row % 8;
+        unsigned frame = frames[row / 8];
+        teardown_world(state);
+        setup_world(state);
+        struct relay *relay = relay_make(tampering, frame, 3 + 37 * row);
+        open_with(left, 0, (struct leat_link_options){.address = "relay:1"});
+        for (unsigned i = 0; i < 40 && !left->ends[0].ups; i++)
+            run(SECOND / 10);
+        assert_int_equal(left->ends[0].ups, 1);
+        struct end *end = &right->ends[0];
+        assert_in_range(end->ups, 1, 2); /* 2: after a hello that came twice */
+        assert_true(sim_process_enter(left->process, tell_now, &left->ends[0]));
+        run(5 * SECOND);
+        assert_false(end->out_of_order);
+        if (frame < 2) {
+            assert_int_equal(end->counted, TELLS);
+        } else {
+            assert_int_equal(end->counted, frame - 2 + (tampering == TWICE));
+            if (tampering == FLIP) /* of a header's fields some are none */
+                assert_int_equal(leat_err_class(end->last_down.code), LEAT_CLASS_REJECT);
+            else
+                assert_int_equal(end->last_down.code, LEAT_E_CORRUPT);
+            assert_int_equal(left->ends[0].ups, 2);
+            assert_true(leat_link_is_up(left->ends[0].link));
+        }
+        free(relay);
+    }
+}
+
+/* All of an honest node's bytes, once more: they were for another nonce. */
+static void prove_a_replayed_connection_is_told_nothing_and_cut(void **state)
+{
+    (void)state;
+    struct relay *relay = relay_make(HONEST, 0, 0);
+    open_with(left, 0, (struct leat_link_options){.address = "relay:1"});
+    run(SECOND);
+    assert_true(sim_process_enter(left->process, tell_now, &left->ends[0]));
+    run(SECOND);
+    assert_int_equal(right->ends[0].counted, TELLS);
+    struct stranger *replay = stranger_make(relay->recorded, relay->recorded_bytes);
+    run(5 * SECOND);
+    assert_true(replay->closed);
+    assert_true(replay->got <= NONCE_FRAME_BYTES);
+    assert_int_equal(right->ends[0].ups, 1);
+    assert_int_equal(right->ends[0].requests, TELLS);
+    assert_true(leat_link_is_up(left->ends[0].link));
+    free(replay);
+    free(relay);
+}
+
+/* ---- strangers ---- */
+
+static size_t nonce_frame(uint8_t out[NONCE_FRAME_BYTES], const uint8_t nonce[LEAT_NONCE_BYTES])
+{
+    struct leat_msg_writer body;
+    leat_msg_writer_init(&body, out + LEAT_FRAME_HEADER_BYTES,
+                         NONCE_FRAME_BYTES - LEAT_FRAME_HEADER_BYTES);
+    leat_msg_write_array(&body, 1);
+    leat_msg_write_bin(&body, nonce, LEAT_NONCE_BYTES);
+    assert_false(body.overflow);
+    leat_frame_encode(out, (enum leat_kind)LEAT_NODE_KIND_NONCE, 2, 0, 1, (uint32_t)body.used, 0);
+    return NONCE_FRAME_BYTES;
+}
+
+static size_t hello_body(uint8_t *out, size_t capacity, uint64_t version)
+{
+    static const uint8_t cluster[16] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
+    struct leat_msg_writer body;
+    leat_msg_writer_init(&body, out, capacity);
+    leat_msg_write_array(&body, 8);
+    leat_msg_write_u64(&body, version);
+    leat_msg_write_u64(&body, version + 2);
+    leat_msg_write_bin(&body, cluster, sizeof cluster);
+    leat_msg_write_string(&body, "third", 5);
+    leat_msg_write_u64(&body, 13); /* incarnation */
+    leat_msg_write_u64(&body, 1);  /* cores */
+    leat_msg_write_u64(&body, LEAT_LINK_SERVE);
+    leat_msg_write_i64(&body, 0);
+    return body.used;
+}
+
+/* Garbage, requests, hello without a proof, sizes that were never meant, halves of frames, silence: not one byte in
+ * answer but a nonce to a nonce, and the end. */
+static void prove_a_stranger_is_told_nothing_and_cut(void **state)
+{
+    (void)state;
+    static const char http[] = "GET / HTTP/1.1\r\nHost: right\r\n\r\n";
+    static const uint8_t zeros[LEAT_NONCE_BYTES];
+    uint8_t client[256], early[256], hello[512], nonce[2 * NONCE_FRAME_BYTES], large[24], both[600];
+    client[LEAT_FRAME_HEADER_BYTES] = early[LEAT_FRAME_HEADER_BYTES] = 0x90;
+    leat_frame_encode(client, LEAT_KIND_HELLO, 1, 0, 5, 1, 0);
+    leat_frame_encode(early, (enum leat_kind)KIND_ECHO, 2, 0, 5, 1, 0);
+    size_t body = hello_body(hello + LEAT_FRAME_HEADER_BYTES, 256, 2);
+    leat_frame_encode(hello, (enum leat_kind)LEAT_NODE_KIND_HELLO, 2, 0, 5, (uint32_t)body,
+                      LEAT_TAG_BYTES);
+    size_t hello_bytes = LEAT_FRAME_HEADER_BYTES + body + LEAT_TAG_BYTES;
+    memset(hello + hello_bytes - LEAT_TAG_BYTES, 0, LEAT_TAG_BYTES);
+    nonce_frame(nonce, zeros);
+    nonce_frame(nonce + NONCE_FRAME_BYTES, zeros);
+    memcpy(both, nonce, NONCE_FRAME_BYTES);
+    memcpy(both + NONCE_FRAME_BYTES, hello, hello_bytes);
+    leat_frame_encode(large, (enum leat_kind)LEAT_NODE_KIND_NONCE, 2, 0, 1, 0,
+                      LEAT_FRAME_BYTES_MAX - LEAT_FRAME_HEADER_BYTES);
+    const struct {
+        const void *bytes;
+        size_t count, told;
+    } rows[] = {
+        {http, sizeof http - 1, 0},
+        {client, LEAT_FRAME_HEADER_BYTES + 1, 0},
+        {early, LEAT_FRAME_HEADER_BYTES + 1, 0},
+        {hello, hello_bytes, 0},
+        {large, sizeof large, 0},
+        {nonce, NONCE_FRAME_BYTES / 2, 0},
+        {NULL, 0, 0},
+        {nonce, NONCE_FRAME_BYTES, NONCE_FRAME_BYTES},
+        {nonce, 2 * NONCE_FRAME_BYTES, NONCE_FRAME_BYTES},
+        {both, NONCE_FRAME_BYTES + hello_bytes, NONCE_FRAME_BYTES},
+    };
+    enum { ROWS = sizeof rows / sizeof *rows };
+    struct stranger *strangers[ROWS];
+    for (unsigned i = 0; i < ROWS; i++)
+        strangers[i] = stranger_make(rows[i].bytes, rows[i].count);
+    run(3 * SECOND);
+    for (unsigned i = 0; i < ROWS; i++) {
+        assert_true(strangers[i]->closed);
+        /* What is answered in the turn that closes the connection may not leave. */
+        assert_true(strangers[i]->got == rows[i].told || strangers[i]->got == 0);
+        if (rows[i].count == NONCE_FRAME_BYTES) assert_int_equal(strangers[i]->got, rows[i].told);
+        free(strangers[i]);
+    }
+    for (unsigned i = 0; i < CORES; i++) {
+        assert_int_equal(right->ends[i].ups, 0);
+        assert_int_equal(right->ends[i].requests, 0);
+    }
+    open_with(left, 0, (struct leat_link_options){.address = "right:1"});
+    run(SECOND);
+    assert_int_equal(left->ends[0].ups, 1);
+}
+
+/* A frame's size that no stranger needs ends it before a byte more has come. */
+static void prove_a_large_frame_is_refused_by_its_header(void **state)
+{
+    (void)state;
+    uint8_t header[LEAT_FRAME_HEADER_BYTES + 1] = {0};
+    leat_frame_encode(header, (enum leat_kind)LEAT_NODE_KIND_NONCE, 2, 0, 1, 1, 2000);
+    struct stranger *stranger = stranger_make(header, sizeof header);
+    run(SECOND / 10); /* much less than what is allowed for hello */
+    assert_true(stranger->closed);
+    free(stranger);
+}
+
+static void prove_another_key_is_refused_on_both_sides(void **state)
+{
+    (void)state;
+    static const struct leat_key other = {{"another cluster's"}};
+    struct node *third = node_make((struct setup){
+        .name = "third", .address = "third:1", .cluster = 7, .incarnation = 13, .key = &other});
+    open_with(third, 0, (struct leat_link_options){.address = "right:1"});
+    open_with(left, 0, (struct leat_link_options){.address = "third:1"});
+    run(5 * SECOND);
+    assert_int_equal(third->ends[0].ups, 0);
+    assert_int_equal(left->ends[0].ups, 0);
+    assert_int_equal(right->ends[0].ups, 0);
+    assert_int_equal(third->ends[0].last_down.code, LEAT_E_WRONG_CLUSTER);
+    assert_non_null(strstr(third->ends[0].last_down.text, "--cluster-key"));
+    assert_int_equal(left->ends[0].last_down.code, LEAT_E_WRONG_CLUSTER);
+}
+
+/* ---- a node of another version ---- */
+
+struct newer {
+    struct sim_actor *actor;
+    struct leat_mac *in, *out;
+    uint8_t said[2 * NONCE_FRAME_BYTES];
+    leat_err code;
+    bool told;
+};
+static void newer_on_open(void *user, struct leat_conn *conn)
+{
+    struct newer *newer = user;
+    static const uint8_t nonce[LEAT_NONCE_BYTES] = {1};
+    size_t bytes = nonce_frame(newer->said, nonce);
+    assert_int_equal(newer->actor->env.net->send_copy(conn, newer->said, bytes), LEAT_OK);
+}
+static size_t newer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
+                             size_t *want)
+{
+    struct newer *newer = user;
+    struct leat_frame frame;
+    size_t whole = 0;
+    if (leat_frame_decode(data, bytes, &frame, &whole) != LEAT_OK) {
+        *want = whole;
+        return 0;
+    }
+    if (!newer->out) {
+        uint8_t hello[512];
+        memcpy(newer->said + NONCE_FRAME_BYTES, data, NONCE_FRAME_BYTES);
+        assert_int_equal(leat_mac_create(&cluster_key, newer->said, sizeof newer->said,
+                                         "leat node 2: opener to acceptor", &newer->out),
+                         LEAT_OK);
+        assert_int_equal(leat_mac_create(&cluster_key, newer->said, sizeof newer->said,
+                                         "leat node 2: acceptor to opener", &newer->in),
+                         LEAT_OK);
+        size_t body = hello_body(hello + LEAT_FRAME_HEADER_BYTES, 256, LEAT_NODE_VERSION_MAX + 1);
+        size_t tagged = LEAT_FRAME_HEADER_BYTES + body;
+        leat_frame_encode(hello, (enum leat_kind)LEAT_NODE_KIND_HELLO, 2, 0, 5, (uint32_t)body,
+                          LEAT_TAG_BYTES);
+        leat_mac_tag(newer->out, &(struct leat_iov){hello, tagged}, 1, hello + tagged);
+        assert_int_equal(newer->actor->env.net->send_copy(conn, hello, tagged + LEAT_TAG_BYTES),
+                         LEAT_OK);
+    } else {
+        struct leat_msg_error error;
+        size_t tagged = frame.frame_bytes - LEAT_TAG_BYTES;
+        assert_true(leat_mac_check(newer->in, data, tagged, data + tagged));
+        assert_true(frame.flags & LEAT_FRAME_ERROR);
+        assert_int_equal(leat_msg_error_decode(frame.control, frame.control_bytes, &error),
+                         LEAT_OK);
+        assert_non_null(memmem(error.text.text, error.text.bytes, "upgrade the older one", 21));
+        newer->code = error.code;
+        newer->told = true;
+    }
+    return frame.frame_bytes;
+}
+static void newer_on_closed(void *user, struct leat_conn *conn, leat_err why)
+{
+    (void)user;
+    (void)conn;
+    (void)why;
+}
+static const struct leat_conn_handler newer_handler = {newer_on_open, newer_on_bytes,
+                                                       newer_on_closed};
+static void newer_start(void *arg)
+{
+    struct newer *newer = arg;
+    struct leat_conn *conn;
+    const struct leat_net *net = newer->actor->env.net;
+    assert_int_equal(net->connect(net->ctx, "right:1", &newer_handler, newer, &conn), LEAT_OK);
+}
+
+/* A node of a format that this one does not know is told so, with what either speaks: it has the key. Its bytes are
+ * made here as docs/cluster-protocol.md has them. */
+static void prove_a_peer_of_another_format_is_told_and_cut(void **state)
+{
+    (void)state;
+    struct newer newer = {0};
+    struct sim_process *process = sim_process_create(world, "newer");
+    newer.actor = sim_actor_create(process, 0);
+    assert_true(sim_process_enter(process, newer_start, &newer));
+    sim_actor_register(newer.actor, &newer, &relay_ops);
+    run(5 * SECOND);
+    assert_true(newer.told);
+    assert_int_equal(newer.code, LEAT_E_UNSUPPORTED);
+    leat_mac_destroy(&newer.in);
+    leat_mac_destroy(&newer.out);
+}
+
+/* ---- many ---- */
+
+/* More than all places, of one address and of many, and more of them all the time: a node comes in at once. */
+static void prove_strangers_do_not_lock_nodes_out(void **state)
+{
+    (void)state;
+    enum { AT_ONCE = LEAT_LINK_STRANGERS_MAX + 100, LATER = 20, ROUNDS = 20 };
+    static struct stranger *strangers[AT_ONCE + LATER * ROUNDS];
+    unsigned count = 0;
+    while (count < AT_ONCE)
+        strangers[count++] = stranger_make(NULL, 0);
+    run(SECOND / 10);
+    open_with(left, 0, (struct leat_link_options){.address = "right:1"});
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < LATER; i++)
+            strangers[count++] = stranger_make(NULL, 0);
+        run(SECOND / 100);
+    }
+    assert_int_equal(left->ends[0].ups, 1);
+    assert_int_equal(left->ends[0].downs_unborn, 0); /* at its first try */
+    unsigned open = 0;
+    for (unsigned i = 0; i < count; i++)
+        open += !strangers[i]->closed;
+    assert_true(open <= LEAT_LINK_STRANGERS_OF_ADDRESS_MAX);
+    run(10 * SECOND);
+    for (unsigned i = 0; i < count; i++) {
+        assert_true(strangers[i]->closed);
+        free(strangers[i]);
+    }
+    assert_true(leat_link_is_up(left->ends[0].link));
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup_world, teardown_world)
+    const struct CMUnitTest tests[] = {
+        T(prove_what_was_tampered_with_is_noticed),
+        T(prove_a_replayed_connection_is_told_nothing_and_cut),
+        T(prove_a_stranger_is_told_nothing_and_cut),
+        T(prove_a_large_frame_is_refused_by_its_header),
+        T(prove_another_key_is_refused_on_both_sides),
+        T(prove_a_peer_of_another_format_is_told_and_cut),
+        T(prove_strangers_do_not_lock_nodes_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
