@@ -10,7 +10,7 @@
 /* ---- STREAM_DESCRIBE [name] ---- */
 
 enum {
-    WHY_BYTES = 160,
+    WHY_BYTES = 256,
     CONTROL_BYTES = LEAT_STREAM_NAME_BYTES_MAX + 16,
     FRONTS_US_MAX = 1000 * 1000, /* then no further log is waited for */
 };
@@ -227,20 +227,7 @@ static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
     row->offsets_lost = leat_log_offsets_lost(hosted->log);
     row->producers = info.producers;
     row->memory_bytes = info.memory_bytes;
-    row->code = info.state == LEAT_LOG_WAITING   ? LEAT_E_LOG_INCOMPLETE
-                : info.state == LEAT_LOG_DAMAGED ? LEAT_E_DAMAGED
-                : info.state == LEAT_LOG_STOPPED ? LEAT_E_DISK
-                : info.missing_segments > 0      ? LEAT_E_DAMAGED
-                                                 : LEAT_OK;
-    /* The text is the log's: it does not travel. */
-    size_t bytes = strnlen(info.why, WHY_BYTES - 1);
-    memcpy(log->why, info.why, bytes);
-    log->why[bytes] = '\0';
-    if (bytes == 0 && info.missing_segments > 0)
-        snprintf(log->why, WHY_BYTES, "segments %llu to %llu with offsets %llu to %llu are missing",
-                 (unsigned long long)info.first_segment,
-                 (unsigned long long)(info.first_segment + info.missing_segments - 1),
-                 (unsigned long long)info.first_offset, (unsigned long long)(info.missing_end - 1));
+    row->code = leat_log_trouble(hosted->log, log->why, WHY_BYTES);
     if (row->code == LEAT_OK && !leat_log_front_known(hosted->log)) {
         row->code = LEAT_E_STARTING;
         snprintf(log->why, WHY_BYTES,

@@ -1,6 +1,7 @@
 /* What a node says of itself: see report.h. */
 #include "broker/report.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -23,6 +24,64 @@ static void add_peers(struct leat_report *report, const struct leat_core *core)
     }
 }
 
+static void add_troubled(struct leat_report *report, const struct leat_hosted *hosted,
+                         const char *why)
+{
+    if (report->sums.troubled_count == LEAT_REPORT_LOGS_MAX) return;
+    uint32_t at = report->sums.troubled_count++;
+    report->troubled[at].log = hosted->ref;
+    snprintf(report->troubled[at].stream, sizeof report->troubled[at].stream, "%s",
+             hosted->stream->desc->name);
+    snprintf(report->troubled[at].why, sizeof report->troubled[at].why, "%s", why);
+}
+
+/* Logs that take no appends, or of which records can't be read. report: NULL: they are counted only. */
+static uint64_t troubled_find(const struct leat_core *core, struct leat_report *report)
+{
+    char why[LEAT_REPORT_WHY_BYTES];
+    uint64_t found = 0;
+    for (uint32_t i = 0; i <= core->hosted_mask; i++) {
+        for (struct leat_hosted *hosted = core->hosted[i]; hosted; hosted = hosted->hash_next) {
+            if (hosted->log == NULL || hosted->going ||
+                leat_log_trouble(hosted->log, why, sizeof why) == LEAT_OK)
+                continue;
+            found++;
+            if (report != NULL) add_troubled(report, hosted, why);
+        }
+    }
+    return found;
+}
+
+uint64_t leat_report_logs_troubled(const struct leat_core *core)
+{
+    return troubled_find(core, NULL);
+}
+
+static void report_deliver_space(void *actor, struct leat_mail *mail)
+{
+    struct leat_report *report = LEAT_CONTAINER(mail, struct leat_report, mail);
+    (void)actor;
+    report->on_done(report);
+}
+
+/* On the store's thread: asking a file system for its space may block. Nobody may have asked for a segment since
+ * there is space again. */
+static void report_deliver_store(void *actor, struct leat_mail *mail)
+{
+    struct leat_report *report = LEAT_CONTAINER(mail, struct leat_report, mail);
+    const struct leat_env *env = report->core->node->options.store_env;
+    uint64_t space = 0;
+    (void)actor;
+    if (env->disk->space(env->disk->ctx, &space) != LEAT_OK || space < 2 * report->disk_lacks)
+        snprintf(report->trouble, sizeof report->trouble,
+                 "its disk is full: there is no space for another segment (%llu KiB), so appends "
+                 "that need one "
+                 "are refused here, and no further copies are taken",
+                 (unsigned long long)report->disk_lacks / 1024);
+    mail->deliver = report_deliver_space;
+    env->post->send(env->post->ctx, report->core->index, mail);
+}
+
 static void report_deliver_back(void *actor, struct leat_mail *mail)
 {
     struct leat_report *report = LEAT_CONTAINER(mail, struct leat_report, mail);
@@ -36,7 +95,11 @@ static void report_deliver_back(void *actor, struct leat_mail *mail)
     report->sums.replicas_limit = usage.arenas_limit < most ? usage.arenas_limit : most;
     report->sums.replicas_used = usage.arenas_used;
     report->sums.replicas_unflushed = usage.arenas_dirty;
-    report->on_done(report);
+    report->disk_lacks = usage.disk_lacks_bytes;
+    if (report->disk_lacks > 0)
+        leat_core_mail(report->core, LEAT_ACTOR_STORE, mail, report_deliver_store);
+    else
+        report->on_done(report);
 }
 
 /* On each core in turn: what only its own thread may look at. */
@@ -46,6 +109,7 @@ static void report_deliver(void *actor, struct leat_mail *mail)
     struct leat_report *report = LEAT_CONTAINER(mail, struct leat_report, mail);
     struct leat_msg_node_report *sums = &report->sums;
     sums->logs += core->hosted_count;
+    sums->logs_troubled += troubled_find(core, report);
     if (core->replicate.primary != NULL) {
         struct leat_primary_status status;
         leat_primary_status(core->replicate.primary, &status);
@@ -73,6 +137,7 @@ void leat_report_write(struct leat_msg_writer *writer, const struct leat_report 
     struct leat_msg_node_report out = report->sums;
     for (uint32_t i = 0; with_peers && i < members->count; i++)
         if (report->peers[i].known) out.peer_count++;
+    out.trouble = (struct leat_msg_string){report->trouble, (uint32_t)strlen(report->trouble)};
     leat_msg_node_report_write(writer, &out);
     for (uint32_t i = 0; with_peers && i < members->count; i++) {
         if (!report->peers[i].known) continue;
@@ -85,6 +150,17 @@ void leat_report_write(struct leat_msg_writer *writer, const struct leat_report 
             .load_bytes = report->peers[i].load_bytes,
         };
         leat_msg_report_peer_write(writer, &row);
+    }
+    leat_msg_node_report_end_write(writer, &out);
+    for (uint32_t i = 0; i < out.troubled_count; i++) {
+        const char *stream = report->troubled[i].stream, *why = report->troubled[i].why;
+        struct leat_log_ref log = report->troubled[i].log;
+        struct leat_msg_recovery_row row = {log.stream,
+                                            log.streamlet,
+                                            log.log,
+                                            {stream, (uint32_t)strlen(stream)},
+                                            {why, (uint32_t)strlen(why)}};
+        leat_msg_recovery_row_write(writer, &row);
     }
 }
 

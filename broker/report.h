@@ -6,6 +6,8 @@
 #include "broker/core.h"
 #include "wire/message_cluster.h"
 
+enum { LEAT_REPORT_WHY_BYTES = 256, LEAT_REPORT_LOGS_MAX = 16 /* that are named */ };
+
 /* Caller's storage until on_done. */
 struct leat_report {
     struct leat_core *core; /* who asks */
@@ -17,11 +19,19 @@ struct leat_report {
         const char *transport; /* a constant; "" when none */
         uint64_t replicas, load_bytes;
     } peers[LEAT_NODES_MAX]; /* by a member's number, which is the same on every core */
+    struct {
+        struct leat_log_ref log;
+        char stream[LEAT_STREAM_NAME_BYTES_MAX + 1], why[LEAT_REPORT_WHY_BYTES];
+    } troubled[LEAT_REPORT_LOGS_MAX];    /* sums.troubled_count of them */
+    char trouble[LEAT_REPORT_WHY_BYTES]; /* of the node as a whole */
+    uint64_t disk_lacks; /* no place for a segment of so many bytes, when one was asked for last */
     uint32_t at;
     struct leat_mail mail;
 };
 /** core, on_done and owner are set, the rest is zeros. Visits every core. Thread: core, as on_done. */
 void leat_report_start(struct leat_report *report);
+/** How many logs of this core take no appends, or lack records. Thread: core. */
+uint64_t leat_report_logs_troubled(const struct leat_core *core);
 /** with_peers: also how each other node is reached. */
 void leat_report_write(struct leat_msg_writer *writer, const struct leat_report *report,
                        bool with_peers);

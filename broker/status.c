@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "broker/core.h"
+#include "broker/report.h"
 
 /* ---- PRODUCER_ID [id or -1, epoch or -1] ---- */
 
@@ -188,6 +188,7 @@ static void status_deliver_core(void *actor, struct leat_mail *mail)
     struct status_call *status = LEAT_CONTAINER(mail, struct status_call, call.mail);
     struct leat_core *core = actor;
     leat_replicate_accounts(core, &status->accounts);
+    status->accounts.logs_troubled += leat_report_logs_troubled(core);
     bool last = ++status->at == core->node->options.cores;
     leat_core_mail(core, last ? status->call.core->index : status->at, mail,
                    last ? status_deliver_back : status_deliver_core);

@@ -97,6 +97,8 @@ static void take_segments(struct leat_log *log, struct leat_segment *const *segs
         log->closed_bytes += seg->extent.bytes;
         if (seg->buffer) log->memory_bytes += seg->capacity;
         if (seg->rotten) (void)log_slot_is_mended(log, log_slot_at(log, (uint32_t)i));
+        uint64_t expected = i > 0 ? segs[i - 1]->next_offset : seg->base_offset;
+        log->damage_look |= seg->base_offset != expected;
     }
 }
 
@@ -162,6 +164,8 @@ leat_err leat_log_create(const struct leat_env *env, const struct leat_keeper *k
     log->gathered_us = log_now(log);
     log->older_follow = tail->older_follow;
     log->holes = tail->holes;
+    log->damage_look |= seg_count == 0 || log->front_unknown || tail->older_follow ||
+                        segs[seg_count - 1]->next_offset != tail->next_offset;
     *out_log = log;
     /* Whoever keeps state here waits for it, not for the first append. */
     if ((log->cold && log->options.app.ctx) || log->front_unknown) log_mark_dirty(log);

@@ -368,6 +368,22 @@ void leat_log_info(const struct leat_log *log, struct leat_log_info *out_info);
 /** How many of the offsets that the log has from its first to its acked one stand for no record here: what was lost
  * or given up, and jumps over it. What is on its way from other nodes counts as there. Looks at every segment. */
 uint64_t leat_log_offsets_lost(const struct leat_log *log);
+/* Records that can't be read: they are missing, or somewhere in these segments bytes are damaged. What other
+ * nodes are asked for is not among them, nor what an operator gave up. */
+struct leat_log_damage {
+    uint64_t first_segment,
+        end_segment; /* end: exclusive. Equal: the end of the one before was cut off */
+    uint64_t first_offset, end_offset;
+    bool missing;
+};
+/** The next one from *at on, which is 0 for the first; valid while the log is not called otherwise. Ascending.
+ * Looks at every segment. Thread: owner core. */
+bool leat_log_damage_find(const struct leat_log *log, uint64_t *at,
+                          struct leat_log_damage *out) LEAT_NODISCARD;
+/** What an operator has to hear of the log, in words: why it takes no appends (LEAT_E_LOG_INCOMPLETE, _DAMAGED,
+ * _DISK), or which records are damaged or missing (LEAT_E_DAMAGED). LEAT_OK and "": nothing. Cheap where nothing
+ * ever was. Thread: owner core. */
+leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes) LEAT_NODISCARD;
 /** Offsets where a group begins and ends (end: exclusive; UINT64_MAX for the one still growing).
  * NOT_FOUND. For sets. */
 leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *out_first,

@@ -8,6 +8,7 @@ bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
     const struct leat_log_events *events = &log->options.events;
     if (slot->mending) return true;
     slot->seg->rotten = true; /* nobody is to copy from it */
+    log->damage_look = true;
     if (!events->on_damaged || LEAT_BUG(ROT_STAYS) || log_now(log) < slot->mend_not_before_us)
         return false;
     leat_err rc = events->on_damaged(log->options.owner, slot->seg);

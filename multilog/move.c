@@ -141,6 +141,7 @@ void leat_log_older_done(struct leat_log *log)
                          log->stream_name, (unsigned long long)log->first_segment,
                          (unsigned long long)log_slot_at(log, 0)->seg->id.v - 1);
     log->older_told = log_front_is_missing(log);
+    log->damage_look = true;
     log_mark_dirty(log);
 }
 

@@ -377,7 +377,8 @@ struct leat_store {
 
     /* usage: written by the store with relaxed order, read by anyone */
     _Atomic bool usage_kept;
-    _Atomic uint64_t usage_limit, usage_memory, usage_grown, usage_disk, usage_segments;
+    _Atomic uint64_t usage_limit, usage_memory, usage_grown, usage_disk, usage_segments,
+        usage_disk_lacks;
     _Atomic uint64_t usage_room; /* free below the limit */
     _Atomic uint64_t usage_rows_free;
     uint64_t reserves_begun; /* of reserves_sent, which whoever asks counts */

@@ -97,6 +97,7 @@ static void usage_step(struct leat_store *store)
                           store->slots.disk_bytes + leat_catalogue_bytes(&store->cat),
                           memory_order_relaxed);
     atomic_store_explicit(&store->usage_segments, store->cat.held_count, memory_order_relaxed);
+    atomic_store_explicit(&store->usage_disk_lacks, store->slots.full_bytes, memory_order_relaxed);
     atomic_store_explicit(&store->usage_rows_free, leat_held_free_bytes(store),
                           memory_order_relaxed);
     /* Behind it: whoever sees that a request has its row sees that one less is free. */
@@ -316,5 +317,6 @@ void leat_store_usage(const struct leat_store *store, struct leat_store_usage *o
             atomic_load_explicit(&store->usage_flush_speed, memory_order_relaxed),
         .cpu_zeroing_ns = atomic_load_explicit(&store->usage_zeroing, memory_order_relaxed),
         .cpu_flush_ns = atomic_load_explicit(&store->usage_flush, memory_order_relaxed),
+        .disk_lacks_bytes = atomic_load_explicit(&store->usage_disk_lacks, memory_order_relaxed),
     };
 }

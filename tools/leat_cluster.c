@@ -21,8 +21,9 @@ static const char cluster_help[] =
     "             else every second. Goes on while a server that was asked dies\n"
     "  -b, --brokers HOST:PORT,...\n"
     "\n"
-    "Exit codes: 0 done; 1 something is wrong (a node down, a voter missing, copies lacking);\n"
-    "2 usage; 3 no server answers.\n";
+    "Exit codes: 0 done; 1 something is wrong (a node down or full, a voter missing, copies "
+    "lacking,\n"
+    "records missing or damaged); 2 usage; 3 no server answers.\n";
 
 static const char node_help[] =
     "Usage: leat node COMMAND NAME\n"
@@ -93,19 +94,21 @@ static bool is_alone(const struct cli_cluster *cluster)
     return cluster->node_count == 1 && cluster->nodes[0].node_address.bytes == 0;
 }
 
-/* A node that is down, a voter that can't be reached, a log that lacks copies: somebody's work. */
+/* A node that is down or full, a voter that can't be reached, a log that lacks copies or records: somebody's work. */
 static bool healthy(const struct cli_cluster *cluster)
 {
     bool well = cluster->head.why.bytes == 0 && cluster->head.leader_address.bytes != 0;
+    bool troubled = false;
     for (uint32_t i = 0; i < cluster->node_count; i++) {
         const struct leat_msg_node_report *report = &cluster->nodes[i].report;
         if (cluster->nodes[i].state == 2) well = false;
         if (report->logs_under_replicated > 0 || report->logs_below_min > 0) well = false;
+        troubled = troubled || report->logs_troubled > 0 || report->trouble.bytes > 0;
     }
     for (uint32_t i = 0; i < cluster->voter_count; i++)
         if (!cluster->voters[i].reachable) well = false;
     if (cluster->recovery.waiting > 0 || cluster->recovery.phase != 0) well = false;
-    return well || is_alone(cluster);
+    return (well || is_alone(cluster)) && !troubled;
 }
 
 static void print_text(const char *key, struct leat_msg_string text, const char *end)
@@ -113,6 +116,21 @@ static void print_text(const char *key, struct leat_msg_string text, const char 
     printf("\"%s\":", key);
     cli_json_string(stdout, text.text, text.bytes);
     fputs(end, stdout);
+}
+
+static void print_logs_json(struct leat_msg_reader reader, uint32_t count)
+{
+    putchar('[');
+    for (uint32_t i = 0; i < count; i++) {
+        struct leat_msg_recovery_row row;
+        leat_msg_recovery_row_read(&reader, &row);
+        if (reader.failed) break;
+        printf("%s{", i ? "," : "");
+        print_text("stream", row.stream, ",");
+        printf("\"streamlet\":%" PRIu64 ",\"log\":%" PRIu64 ",", row.streamlet, row.log);
+        print_text("why", row.why, "}");
+    }
+    putchar(']');
 }
 
 /* What the node says of itself; "report": null and why, when it was not heard. */
@@ -144,7 +162,11 @@ static void print_report_json(const struct leat_msg_node_report *report)
         printf("\"up\":%s,\"replicas\":%" PRIu64 ",\"unflushed_bytes\":%" PRIu64 "}",
                peer.up ? "true" : "false", peer.replicas, peer.load_bytes);
     }
-    printf("]}");
+    printf("],");
+    print_text("trouble", report->trouble, ",");
+    printf("\"logs_in_trouble\":%" PRIu64 ",\"troubled_logs\":", report->logs_troubled);
+    print_logs_json(report->troubled, report->troubled_count);
+    putchar('}');
 }
 
 static const char *phase_name(const struct leat_msg_recovery *recovery)
@@ -159,22 +181,13 @@ static void print_recovery_json(const struct leat_msg_recovery *recovery)
            ",\"decided\":%" PRIu64 ",\"nodes_asked\":%" PRIu64 ",\"nodes_answered\":%" PRIu64
            ",\"copies\":%" PRIu64 ",\"copies_under_way\":%" PRIu64 ",\"age_us\":%" PRIu64
            ",\"ended\":%" PRIu64 ",\"last_recovered\":%" PRIu64 ",\"last_us\":%" PRIu64
-           ",\"last_since_crash_us\":%" PRIu64 ",\"waiting\":%" PRIu64 ",\"waiting_logs\":[",
+           ",\"last_since_crash_us\":%" PRIu64 ",\"waiting\":%" PRIu64 ",\"waiting_logs\":",
            phase_name(recovery), recovery->streamlets, recovery->logs, recovery->decided,
            recovery->nodes_asked, recovery->nodes_answered, recovery->copies, recovery->copies_open,
            recovery->age_us, recovery->ended, recovery->last_recovered, recovery->last_us,
            recovery->last_since_crash_us, recovery->waiting);
-    struct leat_msg_reader reader = recovery->rows;
-    for (uint32_t i = 0; i < recovery->row_count; i++) {
-        struct leat_msg_recovery_row row;
-        leat_msg_recovery_row_read(&reader, &row);
-        if (reader.failed) break;
-        printf("%s{", i ? "," : "");
-        print_text("stream", row.stream, ",");
-        printf("\"streamlet\":%" PRIu64 ",\"log\":%" PRIu64 ",", row.streamlet, row.log);
-        print_text("why", row.why, "}");
-    }
-    printf("]},");
+    print_logs_json(recovery->rows, recovery->row_count);
+    printf("},");
 }
 
 static void print_recovery(const struct leat_msg_recovery *recovery)
@@ -206,6 +219,51 @@ static void print_recovery(const struct leat_msg_recovery *recovery)
         puts("         they go on by themselves when nodes come back that have what is missing; if "
              "none\n"
              "         can: leat log recover STREAM --streamlet S --log Q --accept-loss");
+}
+
+static bool waits_too(const struct leat_msg_recovery *recovery,
+                      const struct leat_msg_recovery_row *log)
+{
+    struct leat_msg_reader reader = recovery->rows;
+    for (uint32_t i = 0; i < recovery->row_count; i++) {
+        struct leat_msg_recovery_row row;
+        leat_msg_recovery_row_read(&reader, &row);
+        if (reader.failed) break;
+        if (row.stream_id == log->stream_id && row.streamlet == log->streamlet &&
+            row.log == log->log)
+            return true;
+    }
+    return false;
+}
+
+/* What owners say of logs that are theirs. Those that recovery names were told with the reason that it has. */
+static void print_troubled(const struct cli_cluster *cluster)
+{
+    uint64_t told = 0, more = 0;
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        const struct leat_msg_cluster_node *node = &cluster->nodes[i];
+        if (node->report.trouble.bytes > 0)
+            printf("trouble  node %.*s: %.*s\n", (int)node->name.bytes, node->name.text,
+                   (int)node->report.trouble.bytes, node->report.trouble.text);
+        struct leat_msg_reader reader = node->report.troubled;
+        for (uint32_t r = 0; r < node->report.troubled_count; r++) {
+            struct leat_msg_recovery_row row;
+            leat_msg_recovery_row_read(&reader, &row);
+            if (reader.failed) break;
+            if (waits_too(&cluster->recovery, &row)) continue;
+            printf("trouble  stream %.*s streamlet %" PRIu64 " log %" PRIu64
+                   " on node %.*s: %.*s\n",
+                   (int)row.stream.bytes, row.stream.text, row.streamlet, row.log,
+                   (int)node->name.bytes, node->name.text, (int)row.why.bytes, row.why.text);
+            told++;
+        }
+        more += node->report.logs_troubled - node->report.troubled_count;
+    }
+    if (more > 0) printf("trouble  %" PRIu64 " log%s more\n", more, cli_s(more));
+    if (told + more > 0 && cluster->recovery.waiting == 0)
+        puts("         what nobody can bring back is given up by: leat log recover STREAM "
+             "--streamlet S --log Q\n"
+             "         --accept-loss");
 }
 
 static bool same_text(struct leat_msg_string a, struct leat_msg_string b)
@@ -384,6 +442,7 @@ static void print_people(const struct cli_cluster *cluster)
     if (is_alone(cluster)) {
         puts("a server alone");
         print_recovery(&cluster->recovery);
+        print_troubled(cluster);
         return;
     }
     const char *nobody = head->term > 0 ? "none" : "none that the node asked knows of";
@@ -398,6 +457,7 @@ static void print_people(const struct cli_cluster *cluster)
                (int)cluster->voters[i].address.bytes, cluster->voters[i].address.text,
                cluster->voters[i].reachable ? "" : ", not reachable");
     print_recovery(&cluster->recovery);
+    print_troubled(cluster);
     putchar('\n');
     print_nodes(cluster);
     putchar('\n');

@@ -45,10 +45,11 @@ int leat_status_main(int argc, char **argv)
                ",\"appended_records\":%" PRIu64 ",\"appended_bytes\":%" PRIu64
                ",\"fetched_records\":%" PRIu64 ",\"fetched_bytes\":%" PRIu64
                ",\"connections\":%" PRIu64 ",\"own_buffer_bytes\":%" PRIu64
-               ",\"copy_buffer_bytes\":%" PRIu64 "}\n",
+               ",\"copy_buffer_bytes\":%" PRIu64 ",\"logs_in_trouble\":%" PRIu64 "}\n",
                s.uptime_ms, s.cpu_us, s.cores, s.memory_budget, s.memory_used, s.disk_free,
                s.appended_records, s.appended_bytes, s.fetched_records, s.fetched_bytes,
-               s.connections, s.accounts.own_buffer_bytes, s.accounts.copy_buffer_bytes);
+               s.connections, s.accounts.own_buffer_bytes, s.accounts.copy_buffer_bytes,
+               s.accounts.logs_troubled);
         return CLI_OK;
     }
     char a[32], b[32];
@@ -63,6 +64,12 @@ int leat_status_main(int argc, char **argv)
     printf("fetched      %" PRIu64 " record%s, %s\n", s.fetched_records, cli_s(s.fetched_records),
            cli_bytes_text((double)s.fetched_bytes, a));
     printf("connections  %" PRIu64 "\n", s.connections);
+    if (s.accounts.logs_troubled > 0)
+        printf("trouble      %" PRIu64
+               " log%s of this node take%s no appends or lack%s records: leat cluster "
+               "status names them\n",
+               s.accounts.logs_troubled, cli_s(s.accounts.logs_troubled),
+               s.accounts.logs_troubled == 1 ? "s" : "", s.accounts.logs_troubled == 1 ? "s" : "");
     return CLI_OK;
 }
 

@@ -328,7 +328,9 @@ static void place_cells(const struct leat_msg_log_info *log, const struct owners
     row[1] = cli_cell("%u", log->at.streamlet);
     row[2] = cli_cell("%u", log->at.log);
     row[3] = cli_cell("%s", owner_name(owners, log->at.owner));
-    row[4] = cli_cell("%s", log_state(log));
+    bool lacks =
+        log->state == 0 && log->code == LEAT_E_DAMAGED; /* it takes appends, but has lost records */
+    row[4] = cli_cell("%s", lacks ? "damaged" : log_state(log));
     row[5] = cli_cell("%u/%u", log->copies_now, log->copies);
     row[6] = cli_cell("%" PRIu64, log->first_offset);
     row[7] = cli_cell("%" PRIu64, log->acked_offset);

@@ -402,8 +402,9 @@ struct leat_msg_accounts {
     uint64_t open_rpcs;                /* of these OPEN */
     uint64_t park_rpcs, resume_rpcs, flush_rpcs, other_rpcs;
     uint64_t lost_backups, replaced_copies;
-    /* Not sums but as it is now: segment buffers in use, of its own logs and of others' copies. */
+    /* Not sums but as it is now. Segment buffers in use, of its own logs and of others' copies. */
     uint64_t own_buffer_bytes, copy_buffer_bytes;
+    uint64_t logs_troubled; /* of its own: they take no appends, or lack records */
 };
 enum { LEAT_MSG_ACCOUNTS = sizeof(struct leat_msg_accounts) / sizeof(uint64_t) };
 struct leat_msg_status {

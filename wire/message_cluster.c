@@ -178,8 +178,18 @@ void leat_msg_cluster_node_read(struct leat_msg_reader *reader, struct leat_msg_
 void leat_msg_node_report_write(struct leat_msg_writer *writer,
                                 const struct leat_msg_node_report *report)
 {
-    leat_msg_row_write(writer, &report_row, report, 1);
+    leat_msg_row_write(writer, &report_row, report,
+                       4); /* peers, trouble, logs in trouble: how many, which */
     leat_msg_write_array(writer, report->peer_count);
+}
+
+void leat_msg_node_report_end_write(struct leat_msg_writer *writer,
+                                    const struct leat_msg_node_report *report)
+{
+    leat_msg_write_string(writer, report->trouble.bytes ? report->trouble.text : "",
+                          report->trouble.bytes);
+    leat_msg_write_u64(writer, report->logs_troubled);
+    leat_msg_write_array(writer, report->troubled_count);
 }
 
 void leat_msg_node_report_read(struct leat_msg_reader *reader, struct leat_msg_node_report *out)
@@ -189,6 +199,14 @@ void leat_msg_node_report_read(struct leat_msg_reader *reader, struct leat_msg_n
     out->peer_count = leat_msg_read_array(reader);
     out->peers = *reader;
     leat_msg_skip_n(reader, out->peer_count);
+    if (more >= 3) {
+        out->trouble = leat_msg_read_string(reader);
+        out->logs_troubled = leat_msg_read_u64(reader);
+        out->troubled_count = leat_msg_read_array(reader);
+        out->troubled = *reader;
+        leat_msg_skip_n(reader, out->troubled_count);
+        more -= 3;
+    }
     leat_msg_skip_n(reader, more);
 }
 

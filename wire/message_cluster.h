@@ -9,8 +9,11 @@
  *             memory bytes, streamlets, report]
  *     report [known, why, pool limit, pool used, replicas limit, replicas used, replicas unflushed,
  *             logs, logs under-replicated, below min copies, suspended, segments under-replicated,
- *             misplaced, [[node, up, transport, replicas, load bytes]…]]
+ *             misplaced, [[node, up, transport, replicas, load bytes]…], trouble, logs in trouble,
+ *             [[stream id, streamlet, log, stream, why]…]]
  *             what the node says of itself; known false: it was not asked, or did not answer: why
+ *     trouble   of the node as a whole (its disk is full), or "". The logs: those it owns of which records
+ *               can't be read or that take no appends, some of them
  *     state  1 up, 2 down, 3 gone
  *     recovery [known, phase, streamlets, logs, decided, nodes asked, nodes answered, copies, copies
  *             under way, age us, ended, last: recovered, its us, since the crash us, waiting,
@@ -42,7 +45,7 @@ struct leat_msg_recovery {
     uint32_t row_count; /* as with the peers of a report */
     struct leat_msg_reader rows;
 };
-struct leat_msg_recovery_row {
+struct leat_msg_recovery_row { /* also of a report: a log in trouble */
     uint64_t stream_id, streamlet, log;
     struct leat_msg_string stream, why;
 };
@@ -66,6 +69,11 @@ struct leat_msg_node_report {
     /* Read: stands at the first peer, whose rows the reader itself has left behind. Written: the
      * peers follow. */
     struct leat_msg_reader peers;
+    /* "" and zeros from a node that does not say. */
+    struct leat_msg_string trouble;
+    uint64_t logs_troubled;
+    uint32_t troubled_count; /* of logs_troubled; as with the peers */
+    struct leat_msg_reader troubled;
 };
 struct leat_msg_cluster_node {
     struct leat_msg_string name, address, node_address, rack;
@@ -84,6 +92,9 @@ void leat_msg_cluster_node_read(struct leat_msg_reader *reader, struct leat_msg_
 void leat_msg_node_report_write(struct leat_msg_writer *writer,
                                 const struct leat_msg_node_report *report);
 void leat_msg_node_report_read(struct leat_msg_reader *reader, struct leat_msg_node_report *out);
+/** Behind the peers; leat_msg_recovery_row_write() for each of troubled_count follows. */
+void leat_msg_node_report_end_write(struct leat_msg_writer *writer,
+                                    const struct leat_msg_node_report *report);
 void leat_msg_report_peer_write(struct leat_msg_writer *writer,
                                 const struct leat_msg_report_peer *peer);
 void leat_msg_report_peer_read(struct leat_msg_reader *reader, struct leat_msg_report_peer *out);

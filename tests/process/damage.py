@@ -1,5 +1,6 @@
 """What bit rot, lost files, lost memory and foreign files get: a name, a refusal that touches one log,
 reads of what is valid, and a way out that an operator has to ask for."""
+import json
 import os
 import re
 import shutil
@@ -204,6 +205,22 @@ def closed_segments(*flags, durability='disk'):
     return server, closed
 
 
+def named(server, words):
+    """Wherever an operator looks."""
+    log = server.logs('hurt')[0, 0]
+    equal((log['state'], log['code'], log['text']), ('ok', 'DAMAGED', words))
+    told = server.leat('stream', 'describe', 'hurt')
+    check_in(words, told.stderr)
+    check(re.search(r'^ +0 .* damaged ', told.stdout, re.M), told.stdout)
+    check_in(words, server.leat('cluster', 'status', code=1).stdout)
+    status = json.loads(server.leat('cluster', 'status', '--json', code=1).stdout)
+    report = status['nodes'][0]['report']
+    equal((status['healthy'], report['logs_in_trouble']), (False, 1))
+    equal(report['troubled_logs'], [{'stream': 'hurt', 'streamlet': 0, 'log': 0, 'why': words}])
+    check_in('1 log ', server.leat('status').stdout)
+    equal(server.status()['logs_in_trouble'], 1)
+
+
 def test_closed_segment_damaged_is_named_at_first_read():
     server, closed = closed_segments()
     row = closed[2]
@@ -216,6 +233,7 @@ def test_closed_segment_damaged_is_named_at_first_read():
     check_in('hurt', done.stderr)
     equal(done.stdout.splitlines(), server.wanted[:batch[3]], 'what lies before')
     check(re.search(rf'segment {row["segment"]} is damaged', server.diary()), server.diary())
+    named(server, f'segment {row["segment"]} with offsets {row["base"]} to {row["next"] - 1} is damaged')
     # Other offsets are not touched, nor are appends.
     after = row['next']
     equal(server.values('hurt', '--from', after), server.wanted[after:], 'what lies behind')
@@ -278,6 +296,7 @@ def test_closed_segment_damaged_is_named_by_the_scrub():
     server.segment_flip(row, batches(server, row)[2][1] + 100)
     server.start('--scrub', '64M')
     server.diary_wait(rf'scrub: closed segment {row["segment"]} of log {server.hurt_id}/0/0 .*damaged')
+    named(server, f'segment {row["segment"]} with offsets {row["base"]} to {row["next"] - 1} is damaged')
 
 
 def rows_lost(server, rows):
@@ -301,6 +320,7 @@ def front_is_missing(server, first):
     equal((log['state'], log['code'], log['first_offset']), ('ok', 'DAMAGED', 0))
     said = server.leat('stream', 'describe', 'hurt').stderr
     check_in(f'offsets 0 to {first - 1} are missing', said)
+    check_in(f'offsets 0 to {first - 1} are missing', server.leat('cluster', 'status', code=1).stdout)
 
 
 def test_front_lost_is_named_until_it_is_given_up():
@@ -319,6 +339,7 @@ def test_front_lost_is_named_until_it_is_given_up():
     for turn in range(2):
         log = server.logs('hurt')[0, 0]
         equal((log['state'], log['code'], log['first_offset']), ('ok', 'OK', first))
+        server.leat('cluster', 'status')
         equal(server.values('hurt'), server.wanted[first:], 'after the loss was accepted')
         check_in('nothing is missing',
                  server.leat('log', 'recover', 'hurt', '--accept-loss', code=1).stderr)

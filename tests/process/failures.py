@@ -1,12 +1,14 @@
 """More that fails than a cluster is made for: what can go on goes on, what can't is named with what is missing,
 and comes back by itself when the nodes come back.
 """
+import errno
 import json
 import os
 import shutil
 import signal
 
 from cluster import PATIENT, Cluster, free_ports
+from limits import mounted
 from rig import Failure, Server, WAIT_S, check, check_in, equal, main, until
 
 
@@ -273,6 +275,33 @@ def test_a_copy_of_a_directory_is_refused_under_another_name():
     node.stop()
     node.start()
     equal(sorted(cluster.consume('s')), lines)
+
+
+def test_a_node_whose_disk_is_full_is_named():
+    """As an owner, which refuses appends, and when there is space again."""
+    point = mounted()
+    cluster = Cluster(recovery='yes', memory='256M', **PATIENT)
+    cluster.nodes[1] = cluster.node(1, data=os.path.join(point, 'data'))
+    cluster.start()
+    until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'all three are up')
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--durability', 'disk', '--segment-bytes', '64K')
+    logs = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['log_list']
+    own = next(log['streamlet'] for log in logs if log['node'] == 'n1')
+    ballast = os.path.join(point, 'ballast')
+    with open(ballast, 'wb', buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError as error:
+            equal(error.errno, errno.ENOSPC)
+    lines = b''.join(b'%0400d\n' % i for i in range(40000))
+    said = cluster.leat('produce', 's', '--streamlet', own, '--timeout', '3s', input=lines, code=1).stderr.decode()
+    check_in('no space left', said)
+    check_in('trouble  node n1: its disk is full', cluster.leat('cluster', 'status', code=1).stdout.decode())
+    equal([bool(n['report']['trouble']) for n in cluster.status(code=1)['nodes']], [False, True, False])
+    os.unlink(ballast)
+    until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'it has space again')
+    cluster.leat('produce', 's', '--streamlet', own, input=b'more\n')
 
 
 if __name__ == '__main__':

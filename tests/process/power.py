@@ -73,6 +73,30 @@ def test_disk_streams_lose_nothing_in_whatever_order_the_nodes_come_back():
         equal(sorted(until(lambda: served(cluster, 's'), 'it is served')), lines, f'order {order}')
 
 
+def test_logs_of_which_nothing_is_left_are_named_whatever_was_appended_last():
+    """Nothing was appended since its owner came back: where it ends is a tail record, and bytes of it are nowhere."""
+    cluster = Cluster(recovery='yes', memory='256M', **PATIENT).start()
+    cluster.leat('stream', 'create', 'gone', '--streamlets', 3, '--logs', 1, '--copies', 3, '--durability', 'memory')
+    for streamlet in range(3):
+        cluster.leat('produce', 'gone', '--streamlet', streamlet, input=b'x\n' * 300)
+    cluster.nodes[1].kill()
+    cluster.nodes[1].start()
+    until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'it is well again')
+    power_cut(cluster)
+    start_one_by_one(cluster, [0, 1, 2])
+
+    def told():
+        status = cluster.status(code=1)
+        logs = [log for node in status['nodes'] for log in (node['report'] or {}).get('troubled_logs', [])]
+        return {log['streamlet'] for log in logs + status['recovery']['waiting_logs'] if log['stream'] == 'gone'}
+    until(lambda: told() == {0, 1, 2}, 'each of them is named')
+    check_in('leat log recover', cluster.leat('cluster', 'status', code=1).stdout.decode())
+    for streamlet in range(3):
+        until(lambda: cluster.leat('log', 'recover', 'gone', '--streamlet', streamlet, '--accept-loss',
+                                   code=None).returncode == 0, 'its loss is accepted')
+    until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'it is well when that is given up')
+
+
 def acked_by_log(cluster, stream, which=()):
     told = json.loads(cluster.leat('stream', 'describe', stream, '--json', which=which).stdout)
     return {(g['streamlet'], g['log']): g for g in told['log_list']}

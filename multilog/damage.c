@@ -1,0 +1,112 @@
+/* Which of a log's records can't be read: what operators are told of it. Readers find out where they read
+ * (read.c). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "multilog/internal.h"
+
+enum { JUMP_BITS = 40, PLACES_TOLD = 2 };
+
+/* Nobody misses what lies in front of this segment: an operator gave it up. Where its start entry has not been read
+ * yet the offset tells: a jump leads to a multiple of 2^40, and records in front of one would fill 64 TiB. */
+static bool gap_is_given_up(const struct leat_log *log, const struct log_slot *after)
+{
+    if (!after) return log->jumped;
+    uint64_t base = after->seg->base_offset;
+    return after->joint == LOG_JOINT_JUMPED ||
+           (after->joint == LOG_JOINT_UNKNOWN && base && base << (64 - JUMP_BITS) == 0);
+}
+
+/* Where what is held begins at table row i, and ends: of the row count the end of all that is acked. */
+static bool gap_find(const struct leat_log *log, uint32_t i, struct leat_log_damage *out)
+{
+    const struct log_slot *before = i > 0 ? log_slot_at(log, i - 1) : NULL;
+    const struct log_slot *after = i < log->slot_count ? log_slot_at(log, i) : NULL;
+    if (before && !before->closed) return false;
+    *out = (struct leat_log_damage){
+        .first_segment = before ? before->seg->id.v + 1 : log->first_segment,
+        .end_segment = after ? after->seg->id.v : log->next_segment,
+        .first_offset = before ? before->seg->next_offset : log->first_offset,
+        .end_offset = after ? after->seg->base_offset : log_acked(log),
+        .missing = true,
+    };
+    if (out->first_offset >= out->end_offset || gap_is_given_up(log, after)) return false;
+    if (i == 0 && log->front_unknown) return false;
+    return !log->older_follow || (i > 0 && !log->holes); /* else it is on its way here */
+}
+
+static bool rotten_find(const struct leat_log *log, uint32_t i, struct leat_log_damage *out)
+{
+    const struct log_slot *slot = log_slot_at(log, i);
+    const struct leat_segment *seg = slot->seg;
+    *out = (struct leat_log_damage){seg->id.v, seg->id.v + 1, seg->base_offset, seg->next_offset,
+                                    false};
+    if (out->first_offset < log->first_offset) out->first_offset = log->first_offset;
+    return slot->closed && !slot->dropping && seg->rotten && !slot->mending;
+}
+
+bool leat_log_damage_find(const struct leat_log *log, uint64_t *at, struct leat_log_damage *out)
+{
+    uint64_t places = 2 * (uint64_t)log->slot_count + 1;
+    while (*at < places) {
+        uint64_t place = (*at)++;
+        bool found = place % 2 == 0 ? gap_find(log, (uint32_t)(place / 2), out)
+                                    : rotten_find(log, (uint32_t)(place / 2), out);
+        if (found) return true;
+    }
+    return false;
+}
+
+static size_t place_words(const struct leat_log_damage *damage, const char *before, char *out,
+                          size_t bytes)
+{
+    const char *what = damage->missing ? "missing" : "damaged";
+    int used;
+    if (damage->first_segment >= damage->end_segment)
+        used = snprintf(out, bytes, "%soffsets %" PRIu64 " to %" PRIu64 " are damaged", before,
+                        damage->first_offset, damage->end_offset - 1);
+    else if (damage->first_segment + 1 == damage->end_segment)
+        used = snprintf(
+            out, bytes, "%ssegment %" PRIu64 " with offsets %" PRIu64 " to %" PRIu64 " is %s",
+            before, damage->first_segment, damage->first_offset, damage->end_offset - 1, what);
+    else
+        used = snprintf(out, bytes,
+                        "%ssegments %" PRIu64 " to %" PRIu64 " with offsets %" PRIu64 " to %" PRIu64
+                        " are %s",
+                        before, damage->first_segment, damage->end_segment - 1,
+                        damage->first_offset, damage->end_offset - 1, what);
+    return used < 0 ? 0 : (size_t)used < bytes ? (size_t)used : bytes - 1;
+}
+
+/* Walks the table only when something has changed in it that may be damage. */
+static uint64_t places_words(struct leat_log *log, char *out, size_t bytes)
+{
+    struct leat_log_damage damage;
+    uint64_t at = 0, found = 0;
+    size_t used = 0;
+    if (!log->damage_look) return 0;
+    while (leat_log_damage_find(log, &at, &damage)) {
+        if (++found > PLACES_TOLD) continue;
+        used += place_words(&damage, found > 1 ? ", " : "", out + used, bytes - used);
+    }
+    if (found > PLACES_TOLD && used < bytes)
+        snprintf(out + used, bytes - used, ", and %" PRIu64 " places more", found - PLACES_TOLD);
+    bool settled = !log->front_unknown && !log->older_follow;
+    if (found == 0 && settled) log->damage_look = false;
+    return found;
+}
+
+leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes)
+{
+    leat_err rc = log->state == LEAT_LOG_WAITING   ? LEAT_E_LOG_INCOMPLETE
+                  : log->state == LEAT_LOG_DAMAGED ? LEAT_E_DAMAGED
+                  : log->state == LEAT_LOG_STOPPED ? LEAT_E_DISK
+                                                   : LEAT_OK;
+    out[0] = '\0';
+    if (rc != LEAT_OK) {
+        snprintf(out, bytes, "%s", log->why);
+        return rc;
+    }
+    return places_words(log, out, bytes) > 0 ? LEAT_E_DAMAGED : LEAT_OK;
+}
