@@ -19,6 +19,11 @@ leat_err co_apply(struct leat_coordinator *coordinator, const uint8_t *bytes, si
     bool formed = coordinator->machine.formed;
     leat_err rc = leat_machine_apply(&coordinator->machine, bytes, count, &result);
     if (rc != LEAT_OK) return rc;
+    if (result.malformed)
+        leat_diary_warn(
+            "coordinator: a committed entry of %zu bytes is refused on all nodes: it is "
+            "no command",
+            count);
     if (formed != coordinator->machine.formed) co_identity_update(coordinator);
     co_requests_applied(coordinator, &result);
     return LEAT_OK;

@@ -45,9 +45,11 @@ static leat_err apply_form(struct leat_machine *machine, struct leat_msg_reader 
     struct leat_msg_string id = leat_msg_read_string(reader);
     if (!leat_msg_read_done(reader) || id.bytes != sizeof machine->cluster_id)
         return leat_machine_malformed(result);
-    if (machine->formed)
-        return result->rc =
-                   leat_error_set(&result->error, LEAT_E_EXISTS, "the cluster is formed already");
+    /* A refusal, and not what stops a voter: all of them would stop here, at each start again. */
+    if (machine->formed) {
+        result->rc = leat_error_set(&result->error, LEAT_E_EXISTS, "the cluster is formed already");
+        return LEAT_OK;
+    }
     memcpy(machine->cluster_id, id.text, sizeof machine->cluster_id);
     machine->formed = true;
     return LEAT_OK;
@@ -245,6 +247,12 @@ static leat_machine_apply_fn *const applies[] = {
     [LEAT_COMMAND_RECOVER] = leat_machine_apply_recover,
 };
 
+/* A cluster is formed by the first entry of all, before anybody may ask for anything. */
+static bool kind_wraps(uint32_t kind)
+{
+    return kind != LEAT_COMMAND_REQUEST && kind != LEAT_COMMAND_FORM;
+}
+
 static leat_err command_apply(struct leat_machine *machine, const uint8_t *bytes, size_t count,
                               bool wrapped, struct leat_machine_result *result)
 {
@@ -259,8 +267,9 @@ static leat_err command_apply(struct leat_machine *machine, const uint8_t *bytes
                                            "a committed coordinator entry has version %" PRIu32
                                            "; this program knows %d: it is older than its data",
                                            version, LEAT_COMMAND_VERSION);
-    if (kind >= sizeof applies / sizeof *applies || !applies[kind] ||
-        (wrapped && kind == LEAT_COMMAND_REQUEST))
+    /* No version of the program puts these into a REQUEST: bytes of a node that lies. */
+    if (wrapped && !kind_wraps(kind)) return leat_machine_malformed(result);
+    if (kind >= sizeof applies / sizeof *applies || !applies[kind])
         return result->rc = leat_error_set(&result->error, LEAT_E_CORRUPT,
                                            "a committed coordinator entry is of kind %" PRIu32
                                            ", which this program does not know",
@@ -287,7 +296,7 @@ bool leat_machine_command_known(const uint8_t *bytes, size_t count)
     struct leat_msg_string command = leat_msg_read_string(&reader);
     if (!leat_msg_read_done(&reader) || session == 0 || sequence == 0) return false;
     leat_msg_reader_init(&inner, command.text, command.bytes);
-    return head_known(&inner, &kind) && kind != LEAT_COMMAND_REQUEST;
+    return head_known(&inner, &kind) && kind_wraps(kind);
 }
 
 leat_err leat_machine_apply_plain(struct leat_machine *machine, const uint8_t *bytes, size_t count,
@@ -300,5 +309,6 @@ leat_err leat_machine_apply(struct leat_machine *machine, const uint8_t *bytes, 
                             struct leat_machine_result *out_result)
 {
     *out_result = (struct leat_machine_result){.rc = LEAT_OK};
-    return command_apply(machine, bytes, count, false, out_result);
+    leat_err rc = command_apply(machine, bytes, count, false, out_result);
+    return out_result->malformed ? LEAT_OK : rc;
 }

@@ -101,7 +101,7 @@ struct leat_machine_result {
     uint64_t incarnation;
     struct leat_epoch epoch;
     uint64_t session, sequence; /* of a REQUEST; else 0 */
-    bool malformed;             /* that is all: nothing newer, nothing damaged */
+    bool malformed;             /* refused, because its bytes are no command */
     bool drained_last;          /* by this entry no node is left that is not drained */
 };
 /* A result as it is remembered: without its sentence. */
@@ -153,9 +153,11 @@ struct leat_machine {
 void leat_machine_init(struct leat_machine *machine, uint32_t cores);
 void leat_machine_fini(struct leat_machine *machine);
 /**
- * Apply one committed entry. A refused command is applied too: it changes nothing, and the result
- * says why. Errors: LEAT_E_CORRUPT (no command, or of a newer version: this voter must stop),
- * LEAT_E_NO_MEMORY (must stop too: going on would make voters differ).
+ * Apply one committed entry. A refused command is applied too, also bytes that are no command: it
+ * changes nothing, and the result says why. What stops one voter stops all, at each start again, so
+ * the bytes alone never do. Errors: LEAT_E_CORRUPT (of a newer version, or a kind that is not known
+ * here: this voter must stop), LEAT_E_NO_MEMORY (must stop too: going on would make voters differ).
+ * Neither LEAT_E_CORRUPT of what leat_machine_command_known().
  */
 leat_err leat_machine_apply(struct leat_machine *machine, const uint8_t *bytes, size_t count,
                             struct leat_machine_result *out_result) LEAT_NODISCARD;

@@ -106,8 +106,7 @@ leat_err leat_machine_apply_request(struct leat_machine *machine, struct leat_ms
     else
         rc =
             leat_machine_apply_plain(machine, (const uint8_t *)command.text, command.bytes, result);
-    /* Another node's program made it: a refusal, where an entry of our own would be damage. */
-    if (rc == LEAT_E_CORRUPT && result->malformed) rc = LEAT_OK;
+    if (result->malformed) rc = LEAT_OK; /* its requester is told */
     result->session = id;
     result->sequence = sequence;
     if (rc != LEAT_OK || outcome) return rc;

@@ -803,13 +803,46 @@ static void machine_unknown_entry_stops_the_voter(void **state)
     assert_non_null(m);
     leat_machine_init(m, 1);
     struct leat_machine_result r;
-    const uint8_t newer[] = {0x92, 0x02, 0x09}, unknown[] = {0x92, 0x01, 0x63}, junk[] = {0xc1};
+    const uint8_t newer[] = {0x92, 0x02, 0x09}, unknown[] = {0x92, 0x01, 0x63};
     assert_int_equal(leat_machine_apply(m, newer, sizeof newer, &r), LEAT_E_CORRUPT);
     assert_non_null(strstr(r.error.text, "older than its data"));
     assert_int_equal(leat_machine_apply(m, unknown, sizeof unknown, &r), LEAT_E_CORRUPT);
-    assert_int_equal(leat_machine_apply(m, junk, sizeof junk, &r), LEAT_E_CORRUPT);
     leat_machine_fini(m);
     free(m);
+}
+
+/* The entry is on all voters, and again at each of their starts: were it to stop one, no cluster. */
+static void machine_entry_that_is_no_command_is_refused(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *form = calloc(1, sizeof *form), *wrapped = calloc(1, sizeof *wrapped);
+    assert_true(m && form && wrapped);
+    leat_machine_init(m, 1);
+    struct leat_machine_result r;
+    struct leat_msg_writer writer = command_begin(form, LEAT_COMMAND_FORM, 1);
+    leat_msg_write_bin(&writer, "0123456789abcdef", 16);
+    command_end(form, &writer);
+    writer = command_begin(wrapped, LEAT_COMMAND_REQUEST, 3);
+    leat_msg_write_u64(&writer, 7);
+    leat_msg_write_u64(&writer, 1);
+    leat_msg_write_bin(&writer, form->bytes, form->count);
+    command_end(wrapped, &writer);
+    assert_false(leat_machine_command_known(wrapped->bytes, wrapped->count));
+    assert_int_equal(leat_machine_apply(m, wrapped->bytes, wrapped->count, &r), LEAT_OK);
+    assert_int_equal(r.rc, LEAT_E_CORRUPT);
+    assert_false(m->formed);
+    assert_int_equal(leat_machine_apply(m, form->bytes, form->count, &r), LEAT_OK);
+    assert_int_equal(r.rc, LEAT_OK);
+    assert_int_equal(leat_machine_apply(m, form->bytes, form->count, &r), LEAT_OK);
+    assert_int_equal(r.rc, LEAT_E_EXISTS);
+    const uint8_t junk[] = {0xc1};
+    assert_int_equal(leat_machine_apply(m, junk, sizeof junk, &r), LEAT_OK);
+    assert_int_equal(r.rc, LEAT_E_CORRUPT);
+    leat_machine_fini(m);
+    free(m);
+    free(form);
+    free(wrapped);
 }
 
 int main(void)
@@ -828,6 +861,7 @@ int main(void)
         cmocka_unit_test(machine_directory_of_an_older_state_is_refused),
         cmocka_unit_test(machine_directory_that_another_node_is_up_with_is_refused),
         cmocka_unit_test(machine_unknown_entry_stops_the_voter),
+        cmocka_unit_test(machine_entry_that_is_no_command_is_refused),
         cmocka_unit_test(machine_stream_change_adds_streamlets_and_keeps_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
-/* Writes the seed corpora: corpus DIR makes the folders frame, batch, segment and message in DIR.
+/* Writes the seed corpora: corpus DIR makes the folders of its targets in DIR.
  * The files are kept in tests/fuzz/corpus; run this again where a format changes. */
-#include "fuzz.h"
+#include "corpus.h"
 
 #include "wire/batch.h"
 #include "wire/entry.h"
@@ -13,7 +13,7 @@
 
 static const char *root;
 
-static void file_write(const char *target, const char *name, const void *bytes, size_t count)
+void corpus_file(const char *target, const char *name, const void *bytes, size_t count)
 {
     char path[1024];
     (void)snprintf(path, sizeof path, "%s/%s", root, target);
@@ -50,18 +50,18 @@ static void batches_write(void)
 {
     uint8_t plain[8192], packed[8192];
     uint32_t bytes = batch_make(plain, sizeof plain, 2, 0);
-    file_write("batch", "two", plain, bytes);
+    corpus_file("batch", "two", plain, bytes);
     bytes = batch_make(plain, sizeof plain, 40, 9);
-    file_write("batch", "forty", plain, bytes);
+    corpus_file("batch", "forty", plain, bytes);
     uint32_t packed_bytes = 0;
     leat_err rc =
         leat_batch_compress(plain, bytes, LEAT_CODEC_LZ4, 0, packed, sizeof packed, &packed_bytes);
     LEAT_ASSERT(rc == LEAT_OK);
-    file_write("batch", "lz4", packed, packed_bytes);
+    corpus_file("batch", "lz4", packed, packed_bytes);
     rc =
         leat_batch_compress(plain, bytes, LEAT_CODEC_ZSTD, 0, packed, sizeof packed, &packed_bytes);
     LEAT_ASSERT(rc == LEAT_OK);
-    file_write("batch", "zstd", packed, packed_bytes);
+    corpus_file("batch", "zstd", packed, packed_bytes);
 }
 
 static void entry_put(struct leat_entry_writer *writer, enum leat_entry_type type,
@@ -80,14 +80,14 @@ static void segments_write(void)
                                          .format_version = LEAT_FORMAT_VERSION,
                                          .capacity = sizeof bytes};
     entry_put(&writer, LEAT_ENTRY_SEGMENT, &header, sizeof header);
-    file_write("segment", "reserved", bytes, writer.used);
+    corpus_file("segment", "reserved", bytes, writer.used);
     struct {
         struct leat_start fixed;
         struct leat_producer_state producer;
     } start = {.fixed = {.base_offset = 5, .producer_count = 1}};
     entry_put(&writer, LEAT_ENTRY_START, &start, sizeof start);
     (void)leat_entry_seal(&writer, 0);
-    file_write("segment", "started", bytes, writer.used);
+    corpus_file("segment", "started", bytes, writer.used);
     for (uint64_t i = 0; i < 3; i++) {
         uint32_t acked = writer.sealed_bytes;
         uint32_t count = batch_make(batch, sizeof batch, 2, 5 + 2 * i);
@@ -97,12 +97,12 @@ static void segments_write(void)
         if (i == 1) entry_put(&writer, LEAT_ENTRY_TRIM, &trim, sizeof trim);
         (void)leat_entry_seal(&writer, acked);
     }
-    file_write("segment", "open", bytes, writer.used);
+    corpus_file("segment", "open", bytes, writer.used);
     struct leat_close end = {.next_offset = 11, .record_count = 6, .bytes = writer.used};
     uint32_t acked = writer.sealed_bytes;
     entry_put(&writer, LEAT_ENTRY_CLOSE, &end, sizeof end);
     (void)leat_entry_seal(&writer, acked);
-    file_write("segment", "closed", bytes, writer.used);
+    corpus_file("segment", "closed", bytes, writer.used);
 }
 
 /* One message behind its decoder's number, as message_fuzz.c numbers them. */
@@ -111,7 +111,7 @@ static void message_write(uint8_t number, const char *name, const struct leat_ms
     uint8_t bytes[1024] = {number};
     LEAT_ASSERT(!writer->overflow && writer->used < sizeof bytes);
     memcpy(bytes + 1, writer->bytes, writer->used);
-    file_write("message", name, bytes, writer->used + 1);
+    corpus_file("message", name, bytes, writer->used + 1);
 }
 
 static void messages_write(void)
@@ -203,7 +203,7 @@ static void messages_write(void)
 #undef MESSAGE
     static const uint8_t nested[] = {14, 0x92, 0x81, 0xa1, 'k', 0xc4, 1, 0, 0xcb,
                                      0,  0,    0,    0,    0,   0,    0, 0};
-    file_write("message", "nested", nested, sizeof nested);
+    corpus_file("message", "nested", nested, sizeof nested);
 }
 
 static void frames_write(void)
@@ -213,12 +213,12 @@ static void frames_write(void)
     leat_msg_writer_init(&w, bytes + LEAT_FRAME_HEADER_BYTES, 256);
     leat_msg_hello_encode(&w, &(struct leat_msg_hello){1, 1, {"probe", 5}, -1});
     leat_frame_encode(bytes, LEAT_KIND_HELLO, 1, 0, 1, w.used, 0);
-    file_write("frame", "hello", bytes, LEAT_FRAME_HEADER_BYTES + w.used);
+    corpus_file("frame", "hello", bytes, LEAT_FRAME_HEADER_BYTES + w.used);
     leat_msg_writer_init(&w, bytes + LEAT_FRAME_HEADER_BYTES, 256);
     leat_msg_append_encode(&w, &(struct leat_msg_append){{1, 0, 0}, 1, 1});
     uint32_t batch = batch_make(bytes + LEAT_FRAME_HEADER_BYTES + w.used, 256, 1, 0);
     leat_frame_encode(bytes, LEAT_KIND_APPEND, 1, 0, 2, w.used, batch);
-    file_write("frame", "append", bytes, LEAT_FRAME_HEADER_BYTES + w.used + batch);
+    corpus_file("frame", "append", bytes, LEAT_FRAME_HEADER_BYTES + w.used + batch);
 }
 
 int main(int argc, char **argv)
@@ -232,5 +232,6 @@ int main(int argc, char **argv)
     segments_write();
     messages_write();
     frames_write();
+    corpus_machine();
     return 0;
 }
