@@ -131,6 +131,12 @@ struct leat_net {
      * turn, in order with send(). LEAT_E_AGAIN when more than LEAT_CONN_COPY_BYTES_MAX wait
      * already. */
     leat_err (*send_copy)(struct leat_conn *conn, const void *bytes, size_t count);
+    /** Bytes of this send that the network has not taken yet; 0: its on_sent follows by itself. */
+    size_t (*unsent_bytes)(const struct leat_conn *conn, const struct leat_send *send);
+    /** Have back what a send borrows, of which unsent_bytes() are left: those are copied to where the one
+     * iov of `by` lies, which is as long, and `by` is sent in its place. `send` is the caller's again, and its
+     * on_sent does not run. */
+    void (*replace)(struct leat_conn *conn, struct leat_send *send, struct leat_send *by);
     /** Bytes given to send() and send_copy() and not yet taken by the network. */
     size_t (*queued_bytes)(const struct leat_conn *conn);
     /** Stop / go on reading. After resume, kept bytes are presented again even if nothing new came.

@@ -34,11 +34,13 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
 {
     uint64_t now = atomic_load_explicit(&core->counters.connections, memory_order_relaxed);
     if (core->stopping || !leat_node_heap_admits_peer(core->node, now)) return false;
-    struct leat_list *lists[] = {
-        &peer->all,   &peer->slow,        &peer->owing,        &peer->starved,   &peer->answers,
-        &peer->large, &peer->room.by_log, &peer->room.by_time, &peer->set_calls, &peer->limited};
+    struct leat_list *lists[] = {&peer->all,         &peer->slow,         &peer->owing,
+                                 &peer->starved,     &peer->answers,      &peer->large,
+                                 &peer->room.by_log, &peer->room.by_time, &peer->set_calls,
+                                 &peer->limited,     &peer->locators};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
+    leat_borrower_init(&peer->borrowed);
     peer->protocol = protocol;
     peer->conn = conn;
     peer_attach(core, peer);

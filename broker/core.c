@@ -70,7 +70,6 @@ uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref,
 }
 
 static leat_err core_init_pools(struct leat_core *core);
-static leat_err core_init_buffers(struct leat_core *core, uint32_t buffer_count);
 
 leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t index,
                         const struct leat_env *env, uint32_t buffer_count, uint64_t frame_bytes_max)
@@ -85,14 +84,16 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     leat_list_init(&core->link_peer.answers);
     leat_list_init(&core->link_peer.set_calls);
     leat_list_init(&core->link_peer.limited);
+    leat_list_init(&core->link_peer.locators);
+    leat_borrower_init(&core->link_peer.borrowed);
     leat_log_warmth_init(&core->warmth,
                          leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
     struct leat_list *lists[] = {
-        &core->peers,         &core->slow_peers,   &core->owing_peers,    &core->starved_peers,
-        &core->answer_peers,  &core->large_peers,  &core->dirty_logs,     &core->opening_logs,
-        &core->care_logs,     &core->idle_logs,    &core->room_waits,     &core->home_logs,
-        &core->stream_awaits, &core->fetches,      &core->ready_fetches,  &core->deferred_fetches,
-        &core->starved_reads, &core->buffer_waits, &core->producer_waits, &core->frame_waits};
+        &core->peers,         &core->slow_peers,  &core->owing_peers,    &core->starved_peers,
+        &core->answer_peers,  &core->large_peers, &core->dirty_logs,     &core->opening_logs,
+        &core->care_logs,     &core->idle_logs,   &core->room_waits,     &core->home_logs,
+        &core->stream_awaits, &core->fetches,     &core->ready_fetches,  &core->deferred_fetches,
+        &core->starved_reads, &core->locates,     &core->producer_waits, &core->frame_waits};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
 
@@ -120,7 +121,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
         return LEAT_E_NO_MEMORY;
 
     leat_err rc = core_init_pools(core);
-    if (rc == LEAT_OK) rc = core_init_buffers(core, buffer_count);
+    if (rc == LEAT_OK) rc = leat_lender_init(core, buffer_count);
     /* A log arms at most four timers, a fetch one, sets one per home. */
     if (rc == LEAT_OK)
         rc = leat_timers_init(&core->timers, env->clock,
@@ -147,20 +148,6 @@ static leat_err core_init_pools(struct leat_core *core)
     for (size_t i = 0; rc == LEAT_OK && i < sizeof wanted / sizeof *wanted; i++)
         rc = leat_stock_init(wanted[i].pool, wanted[i].bytes, wanted[i].count);
     return rc;
-}
-
-static leat_err core_init_buffers(struct leat_core *core, uint32_t buffer_count)
-{
-    /* One alignment step more than needed: calloc promises 16 bytes, direct reads want 4 KiB. */
-    core->buffers =
-        leat_mem_calloc(LEAT_MEM_BROKER, (size_t)buffer_count * LEAT_DISK_BUFFER_BYTES + 4096, 1);
-    core->buffer_free = leat_mem_calloc(LEAT_MEM_BROKER, buffer_count, sizeof *core->buffer_free);
-    if (core->buffers == NULL || core->buffer_free == NULL) return LEAT_E_NO_MEMORY;
-    uint8_t *first = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)core->buffers, (uintptr_t)4096);
-    for (uint32_t i = 0; i < buffer_count; i++)
-        core->buffer_free[i] = first + (size_t)i * LEAT_DISK_BUFFER_BYTES;
-    core->buffer_count = core->buffer_free_count = buffer_count;
-    return LEAT_OK;
 }
 
 void leat_core_fini(struct leat_core *core)
@@ -190,8 +177,7 @@ void leat_core_fini(struct leat_core *core)
     leat_mem_free(core->streams_by_name);
     leat_mem_free(core->openers);
     leat_mem_free(core->scratch);
-    leat_mem_free(core->buffers);
-    leat_mem_free(core->buffer_free);
+    leat_lender_fini(core);
 }
 
 /* ---- events ---- */
@@ -220,6 +206,7 @@ static void core_on_turn_end(void *actor)
     }
     if (core->ending) leat_core_ending(core);
     if (!leat_list_empty(&core->opening_logs)) leat_hosted_send_openings(core);
+    leat_lend_turn_end(core);
     if (!leat_list_empty(&core->ready_fetches) || !leat_list_empty(&core->starved_reads))
         leat_fetch_run_ready(core);
     while ((link = leat_list_pop_front(&core->answer_peers)) != NULL)
@@ -252,30 +239,4 @@ static void core_on_slow_tick(struct leat_timer *timer)
 static void core_on_room_timer(struct leat_timer *timer)
 {
     leat_append_expire(timer->owner);
-}
-
-/* ---- buffers for disk reads ---- */
-
-void *leat_core_buffer_try(struct leat_core *core)
-{
-    if (core->buffer_free_count == 0 || !leat_list_empty(&core->buffer_waits)) return NULL;
-    return core->buffer_free[--core->buffer_free_count];
-}
-
-void leat_core_buffer_wait(struct leat_core *core, struct leat_buffer_wait *wait)
-{
-    leat_list_push_back(&core->buffer_waits, &wait->link);
-}
-
-void leat_core_buffer_give(struct leat_core *core, void *buffer)
-{
-    LEAT_ASSERT(buffer != NULL);
-    struct leat_list *link = leat_list_pop_front(&core->buffer_waits);
-    if (link != NULL) {
-        struct leat_buffer_wait *wait = LEAT_CONTAINER(link, struct leat_buffer_wait, link);
-        wait->on_buffer(wait, buffer);
-        return;
-    }
-    LEAT_ASSERT_CMP(core->buffer_free_count, <, core->buffer_count);
-    core->buffer_free[core->buffer_free_count++] = buffer;
 }

@@ -14,6 +14,7 @@
 #include "broker/confirm.h"
 #include "broker/handover.h"
 #include "broker/heap.h"
+#include "broker/lend.h"
 #include "broker/members.h"
 #include "broker/move.h"
 #include "broker/node.h"
@@ -124,9 +125,11 @@ struct leat_peer {
     struct leat_list all, slow, owing, starved, answers, large;
     struct leat_list set_calls; /* its requests to consumer sets that are under way */
     struct leat_list limited;   /* its fetches that wait until it gives a read back */
+    struct leat_list locators;  /* its own, of which the first is at work */
     uint32_t reads;             /* of the core's that lie with the network, to be sent to it */
-    unsigned paused;            /* enum leat_pause, or-ed */
-    uint32_t requests;          /* under way; the peer lives until they are done */
+    struct leat_borrower borrowed;
+    unsigned paused;   /* enum leat_pause, or-ed */
+    uint32_t requests; /* under way; the peer lives until they are done */
     bool greeted, closing;
     uint32_t
         frame_bytes_wanted; /* of the frame that has begun, 0 = none; LEAT_PAUSE_FRAMES: not admitted yet */
@@ -214,13 +217,6 @@ struct leat_call {
     struct leat_mail mail;
 };
 
-/* Somebody waits for one of the few buffers for bytes that have left memory. */
-struct leat_buffer_wait {
-    struct leat_list link;
-    void (*on_buffer)(struct leat_buffer_wait *wait, void *buffer);
-    void *owner;
-};
-
 struct leat_opener {
     struct leat_coordinate request;
     struct leat_core *core;
@@ -278,7 +274,6 @@ struct leat_core {
     struct leat_list dirty_logs, opening_logs, care_logs, idle_logs, home_logs;
     struct leat_list room_waits; /* by deadline */
     struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
-    struct leat_list buffer_waits;
     struct leat_confirmer confirmer;
     struct leat_placer placer;
     uint64_t frame_bytes_begun, frame_bytes_max; /* begun: those that are admitted */
@@ -286,9 +281,9 @@ struct leat_core {
     uint32_t calls;
 
     struct leat_stock append_pool, part_pool, fetch_pool, item_pool, read_pool;
-    uint8_t *buffers; /* read buffers, one block */
-    void **buffer_free;
-    uint32_t buffer_count, buffer_free_count;
+    struct leat_lender lender;
+    struct leat_list locates; /* of logs here: one is looked at in each callback */
+    struct leat_mail locate_mail;
     struct leat_opener *openers;
     uint32_t openers_busy; /* bit each */
     uint8_t *scratch;      /* an answer is built here, then copied to its connection */
@@ -326,10 +321,6 @@ void leat_core_log_stopped(struct leat_core *core);
 void leat_core_ending(struct leat_core *core);
 /** Stop a log that the stopping core has counted. */
 void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted);
-/** Buffers for disk reads: at once, or later by on_buffer. */
-void *leat_core_buffer_try(struct leat_core *core);
-void leat_core_buffer_wait(struct leat_core *core, struct leat_buffer_wait *wait);
-void leat_core_buffer_give(struct leat_core *core, void *buffer);
 /** The core of this node that a log of its own lives on. */
 uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs);
 
@@ -674,6 +665,8 @@ uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out
                             uint64_t *out_frame_bytes_per_core);
 /** What requests under way of another front door may take on one core. */
 uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores);
+/** What connections of one core that are slow may have of their answers: see lend.h. */
+uint64_t leat_node_rest_bytes(uint64_t memory_bytes, uint32_t cores);
 /** What the waking logs of one core may read at once: see leat_log_warmth. */
 uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores);
 /** walk.c: events of the coordinator, carried over all cores. */

@@ -71,6 +71,9 @@ struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, uint32_t log_count, 
     leat_list_init(&fetch->confirm.link);
     fetch->confirm.on_done = fetch_on_confirmed;
     fetch->confirm.owner = fetch;
+    leat_list_init(&fetch->buffer_wait.link);
+    fetch->buffer_wait.on_buffer = leat_fetch_on_buffer;
+    fetch->buffer_wait.owner = fetch;
     leat_list_push_back(&core->fetches, &fetch->by_core);
     leat_peer_begin(peer);
     fetch->max_bytes = max_bytes < LEAT_FETCH_BYTES_MAX ? max_bytes : LEAT_FETCH_BYTES_MAX;
@@ -151,6 +154,9 @@ void leat_fetch_run(struct leat_fetch *fetch)
     fetch->bytes = 0;
     fetch->records = 0;
     fetch->refused = false;
+    uint32_t taken_max = fetch->peer->borrowed.answer_bytes_max;
+    bool short_answer = taken_max != 0 && taken_max < fetch->max_bytes;
+    fetch->bytes_max = short_answer ? taken_max : fetch->max_bytes;
     for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next) {
         item->result.code = LEAT_OK;
         item->result.bytes = 0;
@@ -198,6 +204,11 @@ static void fetch_on_confirmed(struct leat_confirm *confirm, leat_err rc)
 
 /* ---- enough, or not yet ---- */
 
+static uint32_t fetch_enough(const struct leat_fetch *fetch)
+{
+    return fetch->min_bytes < fetch->bytes_max ? fetch->min_bytes : fetch->bytes_max;
+}
+
 void leat_fetch_finish(struct leat_fetch *fetch)
 {
     if (fetch->peer == NULL) {
@@ -212,7 +223,7 @@ void leat_fetch_finish(struct leat_fetch *fetch)
         leat_confirm_ask(fetch->core, &fetch->confirm);
         return;
     }
-    if (fetch->bytes < fetch->min_bytes && !fetch->over_deadline && !fetch->refused &&
+    if (fetch->bytes < fetch_enough(fetch) && !fetch->over_deadline && !fetch->refused &&
         !fetch->core->stopping) {
         leat_fetch_drop_reads(fetch);
         leat_fetch_wait(fetch);
@@ -226,28 +237,38 @@ void leat_fetch_finish(struct leat_fetch *fetch)
     fetch->on_ready(fetch);
 }
 
-/* All that wait for its peer's own reads look again: the first may turn out to have nothing to send,
- * and then nobody would call the next. */
-static void fetch_call_limited(struct leat_fetch *fetch)
+/* All of them look again: the first may turn out to have nothing to send, and then nobody would call the next. */
+void leat_fetch_call_limited(struct leat_peer *peer)
 {
     struct leat_list *link;
-    if (leat_fetch_peer_holds_enough(fetch)) return;
-    while ((link = leat_list_pop_front(&fetch->peer->limited)) != NULL)
-        leat_list_push_back(&fetch->core->ready_fetches, link);
+    if (leat_fetch_peer_holds_enough(peer)) return;
+    while ((link = leat_list_pop_front(&peer->limited)) != NULL)
+        leat_list_push_back(&peer->core->ready_fetches, link);
+}
+
+void leat_fetch_read_sent(struct leat_fetch_read *read)
+{
+    struct leat_fetch *fetch = read->fetch;
+    leat_lend_end(read);
+    leat_fetch_release_read(read);
+    if (fetch->peer != NULL) {
+        fetch->peer->reads--;
+        leat_fetch_call_limited(fetch->peer);
+    }
+    if (--fetch->sends_left == 0 && fetch->state == LEAT_FETCH_SENDING) leat_fetch_free(fetch);
 }
 
 static void fetch_on_sent(struct leat_send *send, leat_err rc)
 {
     struct leat_fetch_read *read = send->owner;
-    struct leat_fetch *fetch = read->fetch;
+    struct leat_peer *peer = read->fetch->peer;
     (void)rc; /* the peer learns of its end by on_closed */
-    leat_fetch_release_read(read);
-    if (fetch->peer != NULL) {
-        fetch->peer->reads--;
-        fetch_call_limited(fetch);
-        leat_peer_drained(fetch->peer);
-    }
-    if (--fetch->sends_left == 0 && fetch->state == LEAT_FETCH_SENDING) leat_fetch_free(fetch);
+    if (peer != NULL) leat_peer_begin(peer);
+    leat_fetch_read_sent(read);
+    if (peer == NULL) return;
+    leat_lend_taken(peer);
+    leat_peer_drained(peer);
+    leat_peer_end(peer);
 }
 
 /* The sentence of a refusal is made when it is written, from what holds then. */
@@ -310,6 +331,7 @@ void leat_fetch_send(struct leat_fetch *fetch, const struct leat_fetch_item *ite
         read->send.on_sent = fetch_on_sent;
         read->send.owner = read;
         leat_peer_owes(peer);
+        leat_lend(read);
         peer->reads++;
         core->net->send(peer->conn, &read->send);
     }
@@ -336,6 +358,8 @@ void leat_fetch_free(struct leat_fetch *fetch)
     leat_list_remove(&fetch->link);
     leat_list_remove(&fetch->by_core);
     leat_list_remove(&fetch->confirm.link);
+    if (peer != NULL) leat_buffer_wait_end(peer, &fetch->buffer_wait);
+    if (fetch->buffer != NULL) leat_buffer_give(core, fetch->buffer);
     struct leat_fetch_item *item = fetch->items;
     while (item != NULL) {
         struct leat_fetch_item *next = item->next;
@@ -355,13 +379,15 @@ void leat_fetch_peer_closed(struct leat_peer *peer)
     {
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, by_core);
         if (fetch->peer != peer) continue;
+        bool awaits_buffer = !leat_list_empty(&fetch->buffer_wait.link);
+        leat_buffer_wait_end(peer, &fetch->buffer_wait);
         fetch->peer = NULL;
         leat_peer_end(peer);
         if (fetch->state == LEAT_FETCH_WAITING) {
             leat_fetch_wake(fetch);
         } else if (fetch->state == LEAT_FETCH_READY) {
             leat_fetch_end(fetch);
-        } else if (fetch->state == LEAT_FETCH_CONFIRMING ||
+        } else if (fetch->state == LEAT_FETCH_CONFIRMING || awaits_buffer ||
                    (fetch->state != LEAT_FETCH_SENDING && !leat_list_empty(&fetch->link))) {
             /* Also deferred, or waiting for a struct: nothing is under way. */
             leat_fetch_free(fetch);

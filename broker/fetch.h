@@ -29,8 +29,8 @@ struct leat_fetch_read {
     struct leat_fetch *fetch;
     struct leat_fetch_item *item;
     struct leat_core *home;
-    struct leat_list starved;
-    struct leat_buffer_wait buffer_wait;
+    struct leat_list lent; /* of its core's lender, while it is being sent */
+    uint64_t lent_us;
     struct leat_send send;
     struct leat_mail mail;
     leat_err rc; /* of the attempt as a whole: the log is not there */
@@ -39,7 +39,7 @@ struct leat_fetch_read {
 };
 
 enum leat_fetch_state {
-    LEAT_FETCH_RUNNING,    /* a read is under way at `at` */
+    LEAT_FETCH_RUNNING,    /* a read is under way at `at`, or waits for what it needs */
     LEAT_FETCH_WAITING,    /* for bytes or the deadline */
     LEAT_FETCH_UNWATCHING, /* other cores give their watches back */
     LEAT_FETCH_CONFIRMING, /* an offset is too high, if this node is still the owner */
@@ -62,6 +62,9 @@ struct leat_fetch {
     enum leat_fetch_state state;
     bool over_deadline, refused;
     bool called; /* from starved_reads: it need not stand in line again */
+    struct leat_buffer_wait buffer_wait;
+    void *buffer; /* for the read at `at`: its bytes have left memory; NULL: none is in hand */
+    uint32_t bytes_max; /* of this round: as asked for, or what its connection takes */
     uint32_t item_count;
     struct leat_fetch_item *items, *at;
     struct leat_fetch_item **items_tail;
@@ -98,8 +101,12 @@ void leat_fetch_finish(struct leat_fetch *fetch);
 void leat_fetch_free(struct leat_fetch *fetch);
 /** Take one step at fetch->at; false: it is under way elsewhere, and the round goes on by itself. */
 bool leat_fetch_read_at(struct leat_fetch *fetch);
-/** Its peer's answers hold as many structs as they may. */
-bool leat_fetch_peer_holds_enough(const struct leat_fetch *fetch);
+/** Its answers hold as many structs as they may, or it has not taken one of them yet. */
+bool leat_fetch_peer_holds_enough(const struct leat_peer *peer);
+/** They hold fewer now: its fetches that waited for that go on. */
+void leat_fetch_call_limited(struct leat_peer *peer);
+/** Its bytes have left, or lie elsewhere: what it holds is given back, and the fetch may be gone. */
+void leat_fetch_read_sent(struct leat_fetch_read *read);
 void leat_fetch_drop_reads(struct leat_fetch *fetch);
 void leat_fetch_release_read(struct leat_fetch_read *read);
 /** Until a log moves, or the deadline. */
@@ -107,5 +114,7 @@ void leat_fetch_wait(struct leat_fetch *fetch);
 /** Something moved, or time is up, or a watch came back. */
 void leat_fetch_wake(struct leat_fetch *fetch);
 void leat_fetch_on_timer(struct leat_timer *timer);
+/** The buffer that its read waits for. */
+void leat_fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer);
 
 #endif

@@ -17,10 +17,10 @@ static bool fetch_take_result(struct leat_fetch_read *read);
  * SUBTLE: only what the network has been given counts, because only of that the end is told without
  * anybody else's doing: an answer that waits for an earlier one of its connection might be waiting
  * for this very fetch. */
-bool leat_fetch_peer_holds_enough(const struct leat_fetch *fetch)
+bool leat_fetch_peer_holds_enough(const struct leat_peer *peer)
 {
-    const struct leat_peer *peer = fetch->peer;
-    return peer != NULL && peer->reads > 0 && peer->reads >= fetch->core->read_pool.left;
+    return peer->borrowed.rest_bytes > 0 ||
+           (peer->reads > 0 && peer->reads >= peer->core->read_pool.left);
 }
 
 /* NULL: the fetch stands in line for one.
@@ -31,11 +31,13 @@ bool leat_fetch_peer_holds_enough(const struct leat_fetch *fetch)
 static struct leat_fetch_read *read_take(struct leat_fetch *fetch)
 {
     struct leat_core *core = fetch->core;
-    bool enough = leat_fetch_peer_holds_enough(fetch);
+    bool enough = fetch->peer != NULL && leat_fetch_peer_holds_enough(fetch->peer);
     bool my_turn = fetch->called || leat_list_empty(&core->starved_reads);
     struct leat_fetch_read *read = my_turn && !enough ? leat_stock_take(&core->read_pool) : NULL;
     if (read != NULL) return read;
     fetch->called = false;
+    if (fetch->buffer != NULL) leat_buffer_give(core, fetch->buffer); /* for whoever can read now */
+    fetch->buffer = NULL;
     if (fetch->bytes > 0) return &fetch->ends;
     leat_list_push_back(enough ? &fetch->peer->limited : &core->starved_reads, &fetch->link);
     return NULL;
@@ -63,13 +65,15 @@ bool leat_fetch_read_at(struct leat_fetch *fetch)
     read->read.from.v = item->result.bytes == 0 ? item->want.offset : item->watch_from;
     read->read.position = item->want.position;
     /* Nothing but the two ends of the log once there is enough: its next request brings the rest */
-    read->read.max_bytes = fetch->max_bytes > fetch->bytes ? fetch->max_bytes - fetch->bytes : 0;
+    read->read.max_bytes = fetch->bytes_max > fetch->bytes ? fetch->bytes_max - fetch->bytes : 0;
     uint32_t item_left =
         item->max_bytes > item->result.bytes ? item->max_bytes - item->result.bytes : 0;
     if (read->read.max_bytes > item_left) read->read.max_bytes = item_left;
     if (read == &fetch->ends) read->read.max_bytes = 0;
-    read->read.disk_buffer = NULL;
-    read->read.disk_buffer_bytes = 0;
+    leat_list_init(&read->lent);
+    read->read.disk_buffer = fetch->buffer;
+    read->read.disk_buffer_bytes = fetch->buffer != NULL ? LEAT_DISK_BUFFER_BYTES : 0;
+    fetch->buffer = NULL;
     read->read.pinned = NULL;
     read->read.bytes = 0;
     read->read.iov_count = 0;
@@ -184,40 +188,36 @@ static void fetch_read_back(struct leat_fetch_read *read)
         leat_core_mail(read->home, core->index, &read->mail, fetch_deliver_back);
 }
 
-static void fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer)
+void leat_fetch_on_buffer(struct leat_buffer_wait *wait, void *buffer)
 {
-    struct leat_fetch_read *read = wait->owner;
-    read->read.disk_buffer = buffer;
-    read->read.disk_buffer_bytes = LEAT_DISK_BUFFER_BYTES;
-    /* By mail even to oneself: the giver of the buffer is in the middle of something. */
-    fetch_begin_read(read);
+    struct leat_fetch *fetch = wait->owner;
+    fetch->buffer = buffer;
+    leat_list_push_back(&fetch->core->ready_fetches, &fetch->link);
 }
 
-/* The bytes have left memory: again, with a buffer. */
-static void fetch_again_with_buffer(struct leat_fetch_read *read)
+/* The bytes have left memory: again, with a buffer. While it waits for one it holds nothing that reads from memory
+ * need. false: it waits. */
+static bool fetch_again_with_buffer(struct leat_fetch_read *read)
 {
-    struct leat_core *core = read->fetch->core;
-    void *buffer = leat_core_buffer_try(core);
-    leat_list_init(&read->buffer_wait.link);
-    read->buffer_wait.on_buffer = fetch_on_buffer;
-    read->buffer_wait.owner = read;
-    if (buffer != NULL)
-        fetch_on_buffer(&read->buffer_wait, buffer);
-    else
-        leat_core_buffer_wait(core, &read->buffer_wait);
+    struct leat_fetch *fetch = read->fetch;
+    leat_fetch_release_read(read);
+    if (fetch->peer == NULL) {
+        fetch->at = NULL; /* nobody wants it any more */
+        return true;
+    }
+    fetch->buffer = leat_buffer_try(fetch->core);
+    if (fetch->buffer == NULL) leat_buffer_wait(fetch->core, fetch->peer, &fetch->buffer_wait);
+    return fetch->buffer != NULL;
 }
 
-/* On the request's core: enter what a read brought. false: it has to be made again. */
+/* On the request's core: enter what a read brought. false: it waits for a buffer, to be made again. */
 static bool fetch_take_result(struct leat_fetch_read *read)
 {
     struct leat_fetch *fetch = read->fetch;
     struct leat_fetch_item *item = read->item;
     leat_err code = read->rc != LEAT_OK ? read->rc : read->read.rc;
     if (code == LEAT_E_NO_MEMORY && read->read.disk_buffer == NULL && read->rc == LEAT_OK) {
-        if (fetch->bytes == 0) {
-            fetch_again_with_buffer(read);
-            return false;
-        }
+        if (fetch->bytes == 0) return fetch_again_with_buffer(read);
         /* What lies in memory goes out now; the rest begins the next request. */
         code = LEAT_OK;
         read->read.bytes = 0;
@@ -256,14 +256,14 @@ static bool fetch_take_result(struct leat_fetch_read *read)
         fetch->reads = read;
     fetch->reads_last = read;
     if (read->read.pinned != NULL && read->read.disk_buffer != NULL) {
-        leat_core_buffer_give(fetch->core, read->read.disk_buffer);
+        leat_buffer_give(fetch->core, read->read.disk_buffer);
         read->read.disk_buffer = NULL;
     }
     /* The next segment of the same log, while there is room and it comes from memory. Who reads by
      * position may own only this group (parallel mode), so that ends at the group's end. */
     bool group_left =
         item->want.by_position && read->read.next_position.group != item->want.position.group;
-    if (fetch->bytes < fetch->max_bytes && item->result.bytes < item->max_bytes &&
+    if (fetch->bytes < fetch->bytes_max && item->result.bytes < item->max_bytes &&
         read->read.next.v < read->acked_offset && read->read.disk_buffer == NULL && !group_left)
         fetch->at = item;
     return true;
@@ -287,7 +287,7 @@ void leat_fetch_release_read(struct leat_fetch_read *read)
     struct leat_core *core = read->fetch->core;
     if (read->read.pinned != NULL) leat_segment_unpin(read->read.pinned, core->env->post);
     read->read.pinned = NULL;
-    if (read->read.disk_buffer != NULL) leat_core_buffer_give(core, read->read.disk_buffer);
+    if (read->read.disk_buffer != NULL) leat_buffer_give(core, read->read.disk_buffer);
     read->read.disk_buffer = NULL;
     if (read == &read->fetch->ends) return;
     leat_stock_give(&core->read_pool, read); /* who waits for one goes on at the end of this turn */

@@ -11,6 +11,7 @@
 /* ---- logs, one after the other ---- */
 
 static void locator_next(struct leat_locator *locator);
+static void locator_on_buffer(struct leat_buffer_wait *wait, void *buffer);
 
 static void locator_deliver_start(void *actor, struct leat_mail *mail)
 {
@@ -18,26 +19,51 @@ static void locator_deliver_start(void *actor, struct leat_mail *mail)
     locator_next(LEAT_CONTAINER(mail, struct leat_locator, mail));
 }
 
-static void locator_on_buffer(struct leat_buffer_wait *wait, void *buffer)
+static void locator_begin(struct leat_locator *locator)
 {
-    struct leat_locator *locator = wait->owner;
-    locator->buffer = buffer;
-    /* By mail even to oneself: the giver of the buffer is in the middle of something. */
     leat_core_mail(locator->core, locator->core->index, &locator->mail, locator_deliver_start);
 }
 
 void leat_locator_start(struct leat_locator *locator)
 {
-    struct leat_core *core = locator->core;
+    struct leat_list *others = &locator->peer->locators;
+    bool first = leat_list_empty(others) || locator->peer == &locator->core->link_peer;
     locator->at = 0;
+    locator->buffer = NULL;
+    leat_list_init(&locator->link);
+    leat_list_init(&locator->line);
     leat_list_init(&locator->buffer_wait.link);
     locator->buffer_wait.on_buffer = locator_on_buffer;
     locator->buffer_wait.owner = locator;
-    void *buffer = leat_core_buffer_try(core);
-    if (buffer != NULL)
-        locator_on_buffer(&locator->buffer_wait, buffer);
+    leat_list_push_back(others, &locator->link);
+    if (first) locator_begin(locator);
+}
+
+static void locator_end(struct leat_locator *locator)
+{
+    struct leat_peer *peer = locator->peer;
+    leat_list_remove(&locator->link);
+    if (peer != &locator->core->link_peer && !leat_list_empty(&peer->locators))
+        locator_begin(LEAT_CONTAINER(peer->locators.next, struct leat_locator, link));
+    locator->on_done(locator);
+}
+
+static void locator_on_buffer(struct leat_buffer_wait *wait, void *buffer)
+{
+    struct leat_locator *locator = wait->owner;
+    locator->buffer = buffer;
+    locator_begin(locator); /* by mail even to oneself: who gave it is in the middle of something */
+}
+
+/* The bytes have left memory: the same log again, with a buffer. */
+static void locator_again_with_buffer(struct leat_locator *locator)
+{
+    struct leat_core *core = locator->core;
+    locator->buffer = leat_buffer_try(core);
+    if (locator->buffer != NULL)
+        locator_next(locator);
     else
-        leat_core_buffer_wait(core, &locator->buffer_wait);
+        leat_buffer_wait(core, locator->peer, &locator->buffer_wait);
 }
 
 static void locator_take(struct leat_locator *locator, leat_err rc)
@@ -73,6 +99,12 @@ static void locator_deliver_back(void *actor, struct leat_mail *mail)
 {
     struct leat_locator *locator = LEAT_CONTAINER(mail, struct leat_locator, mail);
     (void)actor;
+    if (locator->op.rc == LEAT_E_NO_MEMORY && locator->buffer == NULL) {
+        locator_again_with_buffer(locator);
+        return;
+    }
+    if (locator->buffer != NULL) leat_buffer_give(locator->core, locator->buffer);
+    locator->buffer = NULL;
     if (locator->op.rc == LEAT_E_OFFSET_OUT_OF_RANGE && leat_confirm_needed(locator->core)) {
         locator->confirm.on_done = locator_on_confirmed;
         locator->confirm.owner = locator;
@@ -103,10 +135,9 @@ static void locator_on_located(struct leat_locate_op *op)
     locator_back(locator);
 }
 
-static void locator_deliver_home(void *actor, struct leat_mail *mail)
+/* On the log's core. */
+static void locator_look(struct leat_locator *locator)
 {
-    struct leat_locator *locator = LEAT_CONTAINER(mail, struct leat_locator, mail);
-    LEAT_ASSERT(actor == locator->home);
     const struct leat_msg_locate *asked = &locator->asked[locator->at];
     struct leat_hosted *hosted = leat_hosted_find(locator->home, asked->log);
     struct leat_locate_op *op = &locator->op;
@@ -122,13 +153,34 @@ static void locator_deliver_home(void *actor, struct leat_mail *mail)
     op->on_done = locator_on_located;
     op->owner = locator;
     op->read.disk_buffer = locator->buffer;
-    op->read.disk_buffer_bytes = LEAT_DISK_BUFFER_BYTES;
+    op->read.disk_buffer_bytes = locator->buffer != NULL ? LEAT_DISK_BUFFER_BYTES : 0;
     if (leat_log_locate(hosted->log, op) == LEAT_E_AGAIN) {
         if (leat_log_reads_wait(hosted->log)) leat_hosted_watch(hosted); /* not for ever */
         return;
     }
     locator_hope(hosted, op);
     locator_back(locator);
+}
+
+static void locate_deliver_turn(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *home = actor;
+    struct leat_list *link = leat_list_pop_front(&home->locates);
+    LEAT_ASSERT(mail == &home->locate_mail && link != NULL);
+    locator_look(LEAT_CONTAINER(link, struct leat_locator, line));
+    if (leat_list_empty(&home->locates)) return;
+    leat_core_mail(home, home->index, mail, locate_deliver_turn);
+}
+
+/* What is found in a batch may take milliseconds to uncompress: one at a time, between other callbacks. */
+static void locator_deliver_home(void *actor, struct leat_mail *mail)
+{
+    struct leat_locator *locator = LEAT_CONTAINER(mail, struct leat_locator, mail);
+    struct leat_core *home = actor;
+    LEAT_ASSERT(home == locator->home);
+    bool first = leat_list_empty(&home->locates);
+    leat_list_push_back(&home->locates, &locator->line);
+    if (first) leat_core_mail(home, home->index, &home->locate_mail, locate_deliver_turn);
 }
 
 static uint32_t epoch_of(const struct leat_core *core, struct leat_log_ref ref)
@@ -139,7 +191,8 @@ static uint32_t epoch_of(const struct leat_core *core, struct leat_log_ref ref)
 static void locator_next(struct leat_locator *locator)
 {
     struct leat_core *core = locator->core;
-    while (locator->at < locator->count) {
+    bool abandoned = locator->peer->conn == NULL && locator->peer != &core->link_peer;
+    while (locator->at < locator->count && !abandoned) {
         uint32_t home = 0;
         /* The epoch is not asked for: where a log's ends are is true under any. */
         leat_err rc = leat_hosted_place(core, locator->asked[locator->at].log, &home, NULL);
@@ -152,8 +205,7 @@ static void locator_next(struct leat_locator *locator)
         leat_core_mail(core, home, &locator->mail, locator_deliver_home);
         return;
     }
-    leat_core_buffer_give(core, locator->buffer);
-    locator->on_done(locator);
+    locator_end(locator);
 }
 
 /* ---- LOCATE [[[stream, streamlet, log, what, value]...]] ---- */
@@ -273,6 +325,7 @@ void leat_call_locate(struct leat_peer *peer, const struct leat_frame *frame)
         return;
     }
     locator->core = core;
+    locator->peer = peer;
     locator->count = count;
     locator->on_done = locate_on_done;
     locator->owner = locate;

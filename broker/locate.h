@@ -10,9 +10,12 @@ struct leat_locate_range {
     struct leat_position first, end;
 };
 
-/* Logs are asked one after the other, each on its own core. Caller's storage. */
+/* Logs are asked one after the other, each on its own core. Caller's storage. One locator of a connection is at
+ * work at a time, and in one callback a core looks at one log only: so who asks for many places makes nobody
+ * wait for more than one. */
 struct leat_locator {
     struct leat_core *core;
+    struct leat_peer *peer; /* on whose behalf */
     uint32_t count;
     struct leat_msg_locate *asked;    /* [count], borrowed until on_done */
     struct leat_msg_located *found;   /* [count], likewise: code, offset, timestamp_ms, position */
@@ -23,9 +26,10 @@ struct leat_locator {
     /* its own */
     uint32_t at;
     struct leat_core *home;
+    struct leat_list link, line; /* of its peer's locators; of the core of a log */
     struct leat_mail mail;
     struct leat_buffer_wait buffer_wait;
-    void *buffer;
+    void *buffer; /* while a log is read whose bytes have left memory */
     struct leat_confirm confirm;
     uint32_t epoch; /* of the owner, when its log was asked */
     struct leat_locate_op op;

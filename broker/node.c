@@ -28,6 +28,8 @@ enum {
     BUFFERS_MAX = 16,
     FRAMES_BYTES_MIN = LEAT_WANT_BYTES_MAX, /* one frame of any size has to fit */
     FRAMES_BYTES_MAX = 64 * MIB,
+    REST_BYTES_MIN = 6 * MIB, /* one answer, with its one batch beyond the limit, has to fit */
+    REST_BYTES_MAX = 32 * MIB,
     DOOR_BYTES_MIN = 4 * MIB,
     DOOR_BYTES_MAX = 64 * MIB,
 };
@@ -56,6 +58,13 @@ uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores)
     return share < LEAT_WARM_BYTES_MAX ? share : LEAT_WARM_BYTES_MAX;
 }
 
+uint64_t leat_node_rest_bytes(uint64_t memory_bytes, uint32_t cores)
+{
+    uint64_t share = memory_bytes / 64 / cores;
+    if (share < REST_BYTES_MIN) share = REST_BYTES_MIN;
+    return share < REST_BYTES_MAX ? share : REST_BYTES_MAX;
+}
+
 uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores)
 {
     uint64_t share = memory_bytes / 64 / cores;
@@ -70,10 +79,11 @@ static uint64_t pool_share(uint64_t memory_bytes, uint32_t cores)
     uint64_t frames;
     uint64_t overhead = leat_node_overhead(memory_bytes, cores, &buffers, &frames);
     if (memory_bytes < overhead) return 0;
-    /* The smallest budgets keep their one step of pool: there, what waking logs read and what
-     * requests of another front door take is part of the fixed overheads, which are generous just
-     * where little is going on. */
+    /* The smallest budgets keep their one step of pool: there, what waking logs read, what slow
+     * readers have of their answers and what requests of another front door take is part of the
+     * fixed overheads, which are generous just where little is going on. */
     uint64_t more = cores * (leat_node_warm_bytes(memory_bytes, cores) +
+                             leat_node_rest_bytes(memory_bytes, cores) +
                              leat_node_door_bytes(memory_bytes, cores));
     if (memory_bytes - overhead >= more + LEAT_ARENA_STEP_BYTES) overhead += more;
     return memory_bytes - overhead;

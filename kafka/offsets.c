@@ -1,4 +1,6 @@
 /* ListOffsets and OffsetForLeaderEpoch: logs are asked as native LOCATE asks them (broker/locate.h). */
+#include <stdlib.h>
+
 #include "broker/locate.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
@@ -40,6 +42,7 @@ static struct offsets *offsets_create(struct leat_kafka_request *request, void *
         locator->epochs == NULL)
         return NULL;
     locator->core = request->core;
+    locator->peer = &request->conn->peer;
     locator->on_done = on_done;
     locator->owner = offsets;
     return offsets;
@@ -62,6 +65,46 @@ static enum leat_kafka_error offsets_add(struct offsets *offsets, const struct l
     offsets->locator.asked[part->at] =
         (struct leat_msg_locate){.log = log, .what = what, .value = value};
     return LEAT_KAFKA_NONE;
+}
+
+static int asked_compare(const void *a, const void *b)
+{
+    const struct leat_log_ref *x = &(*(struct leat_msg_locate *const *)a)->log;
+    const struct leat_log_ref *y = &(*(struct leat_msg_locate *const *)b)->log;
+    if (x->stream != y->stream) return x->stream < y->stream ? -1 : 1;
+    if (x->streamlet != y->streamlet) return x->streamlet < y->streamlet ? -1 : 1;
+    return x->log < y->log ? -1 : x->log > y->log;
+}
+
+/* Partitions that are named twice are refused, as Kafka refuses them: one request would cost as much as it
+ * likes. false: no memory. */
+static bool offsets_refuse_twins(struct offsets *offsets)
+{
+    struct leat_locator *locator = &offsets->locator;
+    const struct leat_msg_locate **sorted =
+        leat_kafka_take(offsets->request, locator->count, sizeof(struct leat_msg_locate *));
+    bool *twins = leat_kafka_take(offsets->request, locator->count, sizeof *twins);
+    if (sorted == NULL || twins == NULL) return false;
+    for (uint32_t i = 0; i < locator->count; i++)
+        sorted[i] = &locator->asked[i];
+    qsort(sorted, locator->count, sizeof *sorted, asked_compare);
+    for (uint32_t i = 1; i < locator->count; i++)
+        if (asked_compare(&sorted[i - 1], &sorted[i]) == 0)
+            twins[sorted[i - 1] - locator->asked] = twins[sorted[i] - locator->asked] = true;
+    locator->count = 0;
+    for (uint32_t i = 0; i < offsets->part_count; i++) {
+        struct offsets_part *part = &offsets->parts[i];
+        struct leat_kafka_list_offsets_response_partition *out = part->out;
+        if (part->at < 0) continue;
+        if (twins[part->at]) {
+            out->error_code = LEAT_KAFKA_INVALID_REQUEST;
+            part->at = -1;
+            continue;
+        }
+        locator->asked[locator->count] = locator->asked[part->at];
+        part->at = (int32_t)locator->count++;
+    }
+    return true;
 }
 
 static enum leat_kafka_error located_error_of(leat_err code)
@@ -144,6 +187,10 @@ void leat_kafka_handle_list_offsets(struct leat_kafka_request *request)
                 (int16_t)offsets_add(offsets, stream, asked->partition, asked->current_leader_epoch,
                                      list_what(asked->timestamp), asked->timestamp, answer);
         }
+    }
+    if (!offsets_refuse_twins(offsets)) {
+        leat_kafka_answer(request, NULL);
+        return;
     }
     leat_locator_start(&offsets->locator);
 }

@@ -410,6 +410,8 @@ leat_err leat_os_net_init(struct os_actor *actor)
         .connect = leat_os_net_connect,
         .send = leat_os_net_send,
         .send_copy = leat_os_net_send_copy,
+        .unsent_bytes = leat_os_net_unsent_bytes,
+        .replace = leat_os_net_replace,
         .queued_bytes = net_queued_bytes,
         .pause = net_pause,
         .resume = net_resume,

@@ -135,6 +135,8 @@ void leat_os_conn_kept_drop(struct leat_conn *conn);
 void leat_os_conn_flush(struct leat_conn *conn);
 void leat_os_conn_sends_fail(struct leat_conn *conn);
 void leat_os_net_send(struct leat_conn *conn, struct leat_send *send);
+size_t leat_os_net_unsent_bytes(const struct leat_conn *conn, const struct leat_send *send);
+void leat_os_net_replace(struct leat_conn *conn, struct leat_send *send, struct leat_send *by);
 leat_err leat_os_net_send_copy(struct leat_conn *conn, const void *bytes, size_t count);
 
 #endif

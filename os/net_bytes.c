@@ -282,6 +282,35 @@ leat_err leat_os_net_send_copy(struct leat_conn *conn, const void *bytes, size_t
     return LEAT_OK;
 }
 
+size_t leat_os_net_unsent_bytes(const struct leat_conn *conn, const struct leat_send *send)
+{
+    for (const struct leat_send *queued = conn->first; queued; queued = queued->next)
+        if (queued == send) return send_total(send) - send->sent_bytes;
+    return 0;
+}
+
+void leat_os_net_replace(struct leat_conn *conn, struct leat_send *send, struct leat_send *by)
+{
+    LEAT_ASSERT_CMP(by->iov_count, ==, 1);
+    uint8_t *to = (uint8_t *)(uintptr_t)by->iovs[0].base;
+    size_t skip = send->sent_bytes, got = 0;
+    for (unsigned i = 0; i < send->iov_count; i++) {
+        const struct leat_iov *piece = &send->iovs[i];
+        size_t from = skip < piece->bytes ? skip : piece->bytes;
+        memcpy(to + got, (const uint8_t *)piece->base + from, piece->bytes - from);
+        got += piece->bytes - from;
+        skip -= from;
+    }
+    LEAT_ASSERT_CMP(got, ==, by->iovs[0].bytes);
+    struct leat_send **at = &conn->first;
+    while (*at != send)
+        at = &(*at)->next;
+    by->sent_bytes = 0;
+    by->next = send->next;
+    *at = by;
+    if (conn->last == &send->next) conn->last = &by->next;
+}
+
 /* A send left the queue's front. */
 static void send_finish(struct leat_conn *conn, struct leat_send *send, size_t total, leat_err rc)
 {

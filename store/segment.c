@@ -48,3 +48,8 @@ bool leat_segment_want_back(struct leat_segment *seg)
     }
     return now == 0;
 }
+
+bool leat_segment_is_wanted_back(const struct leat_segment *seg)
+{
+    return (atomic_load_explicit(&seg->pins, memory_order_relaxed) & PINS_WANTED_BACK) != 0;
+}

@@ -98,5 +98,7 @@ void leat_segment_unpin(struct leat_segment *seg, const struct leat_post *post);
  * and `unpinned` (its `deliver` set before by the owner) arrives once, when the last pin goes.
  * Thread: owner core. */
 bool leat_segment_want_back(struct leat_segment *seg) LEAT_NODISCARD;
+/** The buffer was asked for, and is still pinned. Thread: whoever holds a pin. */
+bool leat_segment_is_wanted_back(const struct leat_segment *seg);
 
 #endif

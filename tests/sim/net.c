@@ -424,6 +424,32 @@ static leat_err net_send_copy(struct leat_conn *conn, const void *bytes, size_t 
     return LEAT_OK;
 }
 
+static struct out *out_find(const struct leat_conn *conn, const struct leat_send *send)
+{
+    struct out *out = conn->out_first;
+    while (out && out->send != send)
+        out = out->next;
+    return out;
+}
+
+static size_t net_unsent_bytes(const struct leat_conn *conn, const struct leat_send *send)
+{
+    const struct out *out = out_find(conn, send);
+    return out ? out->bytes - out->taken : 0;
+}
+
+static void net_replace(struct leat_conn *conn, struct leat_send *send, struct leat_send *by)
+{
+    struct out *out = out_find(conn, send);
+    LEAT_ASSERT(out != NULL && by->iov_count == 1);
+    size_t rest = out->bytes - out->taken;
+    LEAT_ASSERT(by->iovs[0].bytes == rest);
+    (void)out_copy(out, (uint8_t *)(uintptr_t)by->iovs[0].base, rest);
+    out->send = by;
+    out->bytes = rest;
+    out->taken = 0;
+}
+
 static size_t net_queued_bytes(const struct leat_conn *conn)
 {
     return conn->queued;
@@ -842,6 +868,8 @@ const struct leat_net sim_net_ops = {
     .connect = net_connect,
     .send = net_send,
     .send_copy = net_send_copy,
+    .unsent_bytes = net_unsent_bytes,
+    .replace = net_replace,
     .queued_bytes = net_queued_bytes,
     .pause = net_pause,
     .resume = net_resume,

@@ -1,0 +1,156 @@
+"""Readers over slow lines: whatever they read, and however slowly they take it, nobody else waits for them.
+
+The whole script runs in a network namespace that it makes for itself, where sockets hold as little as over a
+network: on the loopback interface of a machine they hold megabytes, and hide everything.
+"""
+import os
+import subprocess
+import sys
+import threading
+import time
+
+from rig import FETCH, METADATA, Failure, Raw, Server, Skipped, WAIT_S, check, equal, frame, main, on_end
+
+MIB = 1 << 20
+SOON_S = 6  # each of several commands at once, beside other tests; without the rule it is 8 to 30 s
+
+
+def need_namespace():
+    if os.environ.get('LEAT_NETNS') != 'inside':
+        raise Skipped('this account may not make network namespaces')
+    subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True, timeout=WAIT_S)
+    for name in 'wmem', 'rmem':
+        with open(f'/proc/sys/net/ipv4/tcp_{name}', 'w') as limits:
+            limits.write('4096 16384 131072')
+
+
+def log_of(server, stream):
+    """(stream, epoch) of its only log."""
+    _, control, _ = Raw(server).call(METADATA, [[stream], False])
+    return control[2][0][2], control[2][0][4][0][3]
+
+
+class Trickle:
+    """Connections that have asked, and take a few kilobytes of their answers now and then."""
+
+    def __init__(self, server, requests, piece=4096):
+        self.connections, self.over, self.piece = [], threading.Event(), piece
+        for request in requests:
+            raw = Raw(server, receive_bytes=4096)
+            raw.socket.sendall(request)
+            raw.socket.setblocking(False)
+            self.connections.append(raw)
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+        on_end(self.over.set)
+
+    def run(self):
+        while not self.over.wait(0.5):
+            for raw in self.connections:
+                try:
+                    raw.socket.recv(self.piece)
+                except OSError:
+                    pass
+
+
+def timed(server, *commands):
+    """All at once; each has to be done soon. Commands: (arguments, input, lines wanted)."""
+    took, failed = {}, []
+
+    def run(arguments, text, lines):
+        begun = time.monotonic()
+        try:
+            done = server.leat(*arguments, input=text, timeout=WAIT_S)
+            if lines is not None:
+                equal(len(done.stdout.splitlines()), lines, f'lines of {arguments}')
+        except (Failure, subprocess.TimeoutExpired) as error:
+            failed.append(f'{arguments}: {str(error)[:200]}')
+        took[' '.join(map(str, arguments))] = time.monotonic() - begun
+
+    threads = [threading.Thread(target=run, args=command) for command in commands]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print('  ' + ', '.join(f'{name}: {took[name]:.2f} s' for name in sorted(took)))
+    check(not failed, failed)
+    check(max(took.values()) < SOON_S, took)
+
+
+def cold_server(*flags):
+    """One with old data in files, none of it in memory, and a stream that is appended to now."""
+    server = Server('--cores', '1', '--memory', '512M', '--kafka', 'off', *flags).start()
+    server.leat('stream', 'create', 'old', '--logs', 1, '--durability', 'disk')
+    server.leat('bench', 'append', '--stream', 'old', '--logs', 1, '--durability', 'disk', '--records', 1_000_000,
+                '--producers', 2, timeout=300)
+    server.produce('cold', [str(i) for i in range(20000)])
+    server.stop()
+    server.start()
+    server.produce('hot', [str(i) for i in range(20000)])
+    return server
+
+
+def others_are_served(server, mark):
+    timed(server, (['consume', 'hot', '-e'], None, 20000),
+          (['consume', 'hot', '-e', '--from', 'latest'], None, 0),
+          (['consume', 'cold', '-e', '-c', 5000], None, 5000),
+          (['produce', f'new{mark}', '-q'], b'x\n' * 100, None),
+          (['consume', 'cold', '-e', '--from', 19900], None, 100))
+
+
+def test_slow_readers_of_old_data_keep_nobody_waiting():
+    need_namespace()
+    server = cold_server()
+    stream, epoch = log_of(server, 'old')
+    slow = Trickle(server, [frame(FETCH, [1, MIB, 0, [[stream, 0, 0, epoch, 20 + i * 10000]]], 7) for i in range(40)])
+    time.sleep(0.5)
+    for mark in range(2):
+        others_are_served(server, mark)
+    # They, too, go on: what they have asked for comes, as slowly as they take it.
+    check(any(not raw.socket._closed for raw in slow.connections), 'all are closed')
+
+
+def test_one_connection_with_many_requests_for_old_data_keeps_nobody_waiting():
+    need_namespace()
+    server = cold_server()
+    stream, epoch = log_of(server, 'old')
+    for mark in range(2):
+        raw = Raw(server, receive_bytes=4096)
+        for i in range(100):
+            raw.send(FETCH, [1, 4 * MIB, 0, [[stream, 0, 0, epoch, 20 + i * 1000]]])
+        time.sleep(0.3)
+        others_are_served(server, mark)
+
+
+def test_slow_readers_of_memory_keep_no_segment_from_appends():
+    """Each reads another part of what lies in memory, which is the whole of it."""
+    need_namespace()
+    server = Server('--cores', '1', '--memory', '256M', '--kafka', 'off').start()
+    append = ['bench', 'append', '--stream', 's', '--logs', 1, '--durability', 'memory', '--producers', 1, '--json', '-']
+    server.leat(*append, '--records', 2_000_000, timeout=300)
+    stream, epoch = log_of(server, 's')
+    slow = Trickle(server, [frame(FETCH, [1, MIB, 0, [[stream, 0, 0, epoch, 2_000_000 - (i + 1) * 12000]]], 7) for i in range(100)])
+    time.sleep(0.5)
+    begun = time.monotonic()
+    server.leat(*append, '--records', 3_000_000, timeout=300)
+    took = time.monotonic() - begun
+    print(f'  appended beside them in {took:.1f} s')
+    check(took < 12, took)
+    check(slow, 'they are there')
+
+
+def enter():
+    inside = ['unshare', '--net', '--mount', 'sh', '-c', 'mount -t sysfs sysfs /sys 2>/dev/null; exec "$@"', 'sh']
+    try:
+        allowed = subprocess.run([*inside, 'true'], capture_output=True, timeout=WAIT_S).returncode == 0
+    except OSError:
+        allowed = False
+    os.environ['LEAT_NETNS'] = 'inside' if allowed else 'refused'
+    if allowed:
+        os.execvp(inside[0], [*inside, sys.executable, '-B', *sys.argv])
+
+
+if __name__ == '__main__':
+    if 'LEAT_NETNS' not in os.environ:
+        enter()
+    main()
