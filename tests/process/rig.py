@@ -402,6 +402,8 @@ def pack(value):
         return struct.pack('>Bq', 0xd3, value) if value < 0 else struct.pack('>BQ', 0xcf, value)
     if isinstance(value, str):
         return struct.pack('>BH', 0xda, len(value.encode())) + value.encode()
+    if isinstance(value, bytes):
+        return struct.pack('>BI', 0xc6, len(value)) + value
     head = bytes([0x90 + len(value)]) if len(value) < 16 else struct.pack('>BH', 0xdc, len(value))
     return head + b''.join(map(pack, value))
 

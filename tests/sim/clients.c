@@ -228,6 +228,9 @@ static void client_create(void *arg)
     case SIM_CLIENT_KAFKA_MEMBER:
         sim_kafka_puller_start(client);
         return;
+    case SIM_CLIENT_IMPOSTOR:
+        sim_impostor_start(client);
+        break;
     case SIM_CLIENT_CUTTER:
         sim_cutter_start(client);
         return;
@@ -280,10 +283,11 @@ static void client_begin(struct sim_world *world, struct sim_event *event)
 struct sim_client *sim_client_start(struct scenario *scenario, enum sim_client_kind kind,
                                     uint32_t stream, uint32_t index)
 {
-    static const char *const names[] = {"control",        "producer",     "raw",          "reader",
-                                        "member",         "sharer",       "auditor",      "deaf",
-                                        "kafka-producer", "kafka-reader", "kafka-member", "trimmer",
-                                        "deleter",        "onlooker",     "cutter"};
+    static const char *const names[] = {
+        "control",        "producer",     "raw",          "reader",
+        "member",         "sharer",       "auditor",      "deaf",
+        "kafka-producer", "kafka-reader", "kafka-member", "trimmer",
+        "deleter",        "onlooker",     "cutter",       "impostor"};
     struct sim_client *client = calloc(1, sizeof *client);
     LEAT_ASSERT(client != NULL && scenario->client_count < SIM_CLIENTS_MAX);
     char name[sizeof client->process->name];

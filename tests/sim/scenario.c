@@ -112,6 +112,8 @@ static void strangers_start(struct scenario *scenario)
     struct sim_rng rng;
     sim_rng_init(&rng, scenario->world->seed, "strangers");
     if (sim_rng_chance(&rng, 200)) (void)sim_client_start(scenario, SIM_CLIENT_CUTTER, 0, 0);
+    if (scenario->server_count > 1 && sim_rng_chance(&rng, 200))
+        (void)sim_client_start(scenario, SIM_CLIENT_IMPOSTOR, 0, 0);
 }
 
 static void consumers_start(struct scenario *scenario)
@@ -307,6 +309,8 @@ static bool nobody_is_owed(struct scenario *scenario)
 
 static void strangers_end(struct scenario *scenario)
 {
+    if (!sim_run_until(scenario, sim_impostors_gone, HEAL_US_MAX))
+        sim_stuck(scenario, "strangers without the key are not done");
     if (!sim_run_until(scenario, sim_cutter_all_gone, HEAL_US_MAX))
         sim_stuck(scenario, "connections of strangers who have gone are still there");
 }

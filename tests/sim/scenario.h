@@ -91,6 +91,7 @@ enum sim_client_kind {
     SIM_CLIENT_DELETER,      /* makes streams and deletes them */
     SIM_CLIENT_ONLOOKER,     /* reads one of those */
     SIM_CLIENT_CUTTER,       /* begins frames and does not finish them */
+    SIM_CLIENT_IMPOSTOR,     /* speaks as a node does, without the key */
 };
 
 /* A record that a consumer has read, and where its batch lies: address.c. */
@@ -282,6 +283,11 @@ void sim_deaf_start(struct sim_client *client);
 void sim_deaf_watch(struct scenario *scenario);
 /** Is none of them owed anything any more? */
 bool sim_deaf_all_done(struct scenario *scenario);
+
+/* ---- impostor.c ---- */
+void sim_impostor_start(struct sim_client *client);
+/** They have done all that they came for. */
+bool sim_impostors_gone(struct scenario *scenario);
 
 /* ---- cutter.c ---- */
 void sim_cutter_start(struct sim_client *client);
