@@ -221,40 +221,42 @@ static void recover_on_committed(struct leat_coordinate *request)
     leat_log_stop(hosted->log, recover_on_stopped, recover);
 }
 
-/* ---- in front: the log is whole where it ends, and says itself where it begins now ---- */
+/* ---- in front, or between others: the log is whole where it ends, and says itself what readers pass over ---- */
 
 static void recover_on_forgiven(void *arg, struct leat_log *log)
 {
     struct recover_call *recover = arg;
     struct leat_log_info info;
+    char why[256];
     leat_log_info(log, &info);
     recover->hosted->forgiving = false;
     recover->next_offset = info.first_offset;
-    if (info.missing_segments > 0)
-        recover->rc =
-            leat_error_set(&recover->error, LEAT_E_AGAIN,
-                           "the log was stopped before its loss was accepted: %s", info.why);
+    if (leat_log_trouble(log, why, sizeof why) != LEAT_OK)
+        recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
+                                     "not all of its loss could be accepted: %.200s", why);
     else
-        leat_diary_warn("stream %u, streamlet %u, log %u: loss accepted by an operator; it begins "
-                        "at offset %llu",
-                        recover->ref.stream, recover->ref.streamlet, recover->ref.log,
-                        (unsigned long long)recover->next_offset);
+        leat_diary_warn(
+            "stream %u, streamlet %u, log %u: loss accepted by an operator: readers pass over "
+            "what is missing or damaged; it begins at offset %llu",
+            recover->ref.stream, recover->ref.streamlet, recover->ref.log,
+            (unsigned long long)recover->next_offset);
     recover_end(recover);
 }
 
-static void recover_front(struct recover_call *recover, struct leat_hosted *hosted,
-                          const struct leat_log_info *info)
+static void recover_range(struct recover_call *recover, struct leat_hosted *hosted)
 {
-    if (info->missing_segments == 0 || hosted->forgiving) {
+    char why[256];
+    if (leat_log_trouble(hosted->log, why, sizeof why) == LEAT_OK || hosted->forgiving) {
         recover->rc = leat_error_set(
             &recover->error, LEAT_E_INVALID, "%s",
             hosted->forgiving
                 ? "its loss is being accepted already"
-                : "nothing is missing at its front or end: there is nothing to give up. Damage in "
-                  "between is read around: leat consume --from OFFSET");
+                : "nothing is missing or known to be damaged: there is nothing to give up");
         recover_end(recover);
         return;
     }
+    leat_diary_warn("stream %u, streamlet %u, log %u: an operator gives up: %s",
+                    recover->ref.stream, recover->ref.streamlet, recover->ref.log, why);
     if (hosted->older_away) {
         recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
                                      "a node is down that may have what is missing: start it, or "
@@ -299,7 +301,7 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
     struct leat_log_info info;
     leat_log_info(hosted->log, &info);
     if (info.state == LEAT_LOG_SERVING) {
-        recover_front(recover, hosted, &info);
+        recover_range(recover, hosted);
         return;
     }
     if (info.state == LEAT_LOG_STOPPED) {

@@ -149,13 +149,14 @@ static void log_damaged(struct leat_consumer_engine *engine, struct leat_consume
         return;
     }
     char text[2 * LEAT_ERROR_TEXT_BYTES]; /* cut at the end, if at all */
-    snprintf(text, sizeof text,
-             "stream %.64s streamlet %u log %u: offsets %llu to %llu are missing or damaged; begin "
-             "behind them (--from %llu)%s",
-             engine->stream_name, log->ref.streamlet, log->ref.log, (unsigned long long)log->next,
-             (unsigned long long)row->resume - 1, (unsigned long long)row->resume,
-             log->next == row->first_offset ? ", or give them up: leat log recover --accept-loss"
-                                            : "");
+    snprintf(
+        text, sizeof text,
+        "stream %.64s streamlet %u log %u: offsets %llu to %llu are missing or damaged; begin "
+        "behind them (--from %llu), or give up what can't be read of them: leat log recover %.64s "
+        "--streamlet %u --log %u --accept-loss",
+        engine->stream_name, log->ref.streamlet, log->ref.log, (unsigned long long)log->next,
+        (unsigned long long)row->resume - 1, (unsigned long long)row->resume, engine->stream_name,
+        log->ref.streamlet, log->ref.log);
     leat_consumer_fail(engine, row->code, text);
 }
 

@@ -14,7 +14,7 @@ static bool gap_is_given_up(const struct leat_log *log, const struct log_slot *a
 {
     if (!after) return log->jumped;
     uint64_t base = after->seg->base_offset;
-    return after->joint == LOG_JOINT_JUMPED ||
+    return after->front_given_up || after->joint == LOG_JOINT_JUMPED ||
            (after->joint == LOG_JOINT_UNKNOWN && base && base << (64 - JUMP_BITS) == 0);
 }
 
@@ -43,7 +43,7 @@ static bool rotten_find(const struct leat_log *log, uint32_t i, struct leat_log_
     *out = (struct leat_log_damage){seg->id.v, seg->id.v + 1, seg->base_offset, seg->next_offset,
                                     false};
     if (out->first_offset < log->first_offset) out->first_offset = log->first_offset;
-    return slot->closed && !slot->dropping && seg->rotten && !slot->mending;
+    return slot->closed && !slot->dropping && seg->rotten && slot->lost && !slot->given_up;
 }
 
 bool leat_log_damage_find(const struct leat_log *log, uint64_t *at, struct leat_log_damage *out)
@@ -95,6 +95,42 @@ static uint64_t places_words(struct leat_log *log, char *out, size_t bytes)
     bool settled = !log->front_unknown && !log->older_follow;
     if (found == 0 && settled) log->damage_look = false;
     return found;
+}
+
+/* ---- given up by an operator ---- */
+
+static void on_given_up(struct leat_keep *keep)
+{
+    struct leat_log *log = keep->owner;
+    struct log_slot *slot = log_slot_find(log, keep->seg->id.v);
+    LEAT_ASSERT(slot != NULL && slot->file_reads > 0);
+    slot->file_reads--;
+    log->reads_in_flight--;
+    log->giving_up = false;
+    slot->given_up |= keep->rc == LEAT_OK && keep->given_up;
+    slot->front_given_up |= keep->rc == LEAT_OK && keep->front_given_up;
+    if (keep->rc != LEAT_OK) log->give_up_failed = true;
+    log_mark_dirty(log);
+}
+
+bool log_damage_give_up(struct leat_log *log)
+{
+    struct leat_log_damage damage;
+    uint64_t at = 0;
+    while (leat_log_damage_find(log, &at, &damage)) {
+        struct log_slot *slot =
+            log_slot_find(log, damage.missing ? damage.end_segment : damage.first_segment);
+        if (!slot || slot->changing || slot->dropping) continue;
+        /* As a read of its file does: it is not dropped meanwhile. */
+        slot->file_reads++;
+        log->reads_in_flight++;
+        log->giving_up = true;
+        log->give_up.given_up = !damage.missing;
+        log->give_up.front_given_up = damage.missing;
+        log_request(log, &log->give_up, LEAT_KEEP_GIVE_UP, slot->seg, on_given_up);
+        return true;
+    }
+    return false;
 }
 
 leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes)

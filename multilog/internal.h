@@ -14,6 +14,7 @@ enum {
     LOG_RUN_BYTES_MAX = 1024 * 1024,     /* gathered under one trailer, plus one batch, or a roll */
     LOG_FAST_ROLL_US = 1000 * 1000,      /* rolling faster than this: segments grow */
     LOG_SLOW_ROLL_US = 64 * 1000 * 1000, /* slower than this: they shrink again */
+    LOG_RUN_CLOSE_US = 500 * 1000,       /* silent for so long: see log_run_close() */
     LOG_RESERVE_PAUSE_US = 1000 * 1000,  /* after a refused reservation */
     LOG_LEAVE_PAUSE_US = 10 * 1000 * 1000, /* the same, of a head that is in the way only */
     LOG_HELPERS = 4,                       /* DROP and EVICT requests in flight */
@@ -41,6 +42,9 @@ struct log_slot {
     bool evicting; /* wanted back by the store */
     bool dropping;
     bool mending;                /* its file is damaged, and other nodes are asked for its bytes */
+    bool lost;                   /* it is damaged, and nobody has it */
+    bool given_up;               /* what can't be read of it; see leat_segment */
+    bool front_given_up;         /* what is missing in front of it */
     bool mend_refused;           /* the disk took them not, when it was last asked to */
     uint64_t mend_not_before_us; /* they were, and had none */
     bool mail_due; /* readers hold its bytes; `unpinned` comes when the last is done */
@@ -70,6 +74,8 @@ struct log_open {
     unsigned seal_count;
     uint64_t record_count;
     int64_t max_timestamp_ms;
+    uint32_t
+        run_closed_bytes; /* so long it was when a trailer said that all before that is acked */
     uint32_t close_acked_bytes; /* SUBTLE in roll.c: the close trailer's own field */
 };
 
@@ -166,6 +172,9 @@ struct leat_log {
     bool jumped;          /* what is missing behind the last segment was given up */
     void (*on_forgiven)(void *arg, struct leat_log *log); /* NULL: nobody waits */
     void *on_forgiven_arg;
+    struct leat_keep give_up; /* a range that is forgiven, in its segment's row */
+    bool giving_up;           /* in flight */
+    bool give_up_failed;
     uint8_t *warm_buffer;
     struct leat_disk_io warm_io;
     struct leat_list warm_link; /* waits for bytes of options.warmth */
@@ -255,6 +264,8 @@ uint32_t log_start_bytes(const struct leat_log *log);
 /* ack.c */
 /** Whether what has gathered in the head may be found by a recovery. */
 bool log_may_seal(const struct leat_log *log);
+/** Nothing comes any more: let a trailer say that what came last is acked. */
+void log_run_close(struct leat_log *log);
 void log_step_seal(struct leat_log *log);
 void log_step_safe(struct leat_log *log);
 void log_step_ack(struct leat_log *log);
@@ -270,6 +281,10 @@ void log_warm_leave(struct leat_log *log);
 /** Its file has something else than it should. true: whoever reads it is to try again, since others are
  * asked, or will be. */
 bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot);
+
+/* damage.c */
+/** Start to give up the next range of records that can't be read. false: there is none. */
+bool log_damage_give_up(struct leat_log *log);
 
 /* move.c */
 bool log_release_goes_on(struct leat_log *log);

@@ -80,7 +80,8 @@ void log_slot_push(struct leat_log *log, struct leat_segment *seg)
         log->first_segment = log->trim_segment = seg->id.v;
         log->first_offset = log->trim_offset = seg->base_offset;
     }
-    log->slots[log->slot_begin + log->slot_count++] = (struct log_slot){.seg = seg};
+    log->slots[log->slot_begin + log->slot_count++] = (struct log_slot){
+        .seg = seg, .given_up = seg->given_up, .front_given_up = seg->front_given_up};
 }
 
 /* ---- life ---- */

@@ -238,8 +238,9 @@ bool leat_log_rest(struct leat_log *log);
 void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct leat_log *log),
                      void *arg);
 /** An operator gives up what is missing in front of the first segment held (see
- * leat_log_info.missing_segments): a trim entry says so, and the log begins there. on_done once,
- * when that is acked or the log takes no appends any more; whether it is done says leat_log_info().
+ * leat_log_info.missing_segments): a trim entry says so, and the log begins there; and what is missing or
+ * damaged between others: the rows of their segments say so, and readers pass over it. on_done once,
+ * when that is acked or the log takes no appends any more; whether it is done says leat_log_trouble().
  * One at a time. */
 void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
                       void *arg);

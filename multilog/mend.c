@@ -9,10 +9,12 @@ bool log_slot_is_mended(struct leat_log *log, struct log_slot *slot)
     if (slot->mending) return true;
     slot->seg->rotten = true; /* nobody is to copy from it */
     log->damage_look = true;
+    if (!events->on_damaged || LEAT_BUG(ROT_STAYS)) slot->lost = true;
     if (!events->on_damaged || LEAT_BUG(ROT_STAYS) || log_now(log) < slot->mend_not_before_us)
         return false;
     leat_err rc = events->on_damaged(log->options.owner, slot->seg);
     slot->mending = rc == LEAT_OK;
+    slot->lost = rc == LEAT_E_NOT_FOUND;
     return rc != LEAT_E_NOT_FOUND;
 }
 
@@ -52,7 +54,7 @@ bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment, lea
     slot->file_reads--;
     log->reads_in_flight--;
     if (rc == LEAT_OK) {
-        slot->mending = slot->damage_told = slot->mend_refused = false;
+        slot->mending = slot->damage_told = slot->mend_refused = slot->lost = false;
         slot->seg->rotten = slot->seg->unwritten = false;
         slot->seg->flushed = true;       /* it may have been found without it */
         slot->joint = LOG_JOINT_UNKNOWN; /* of damaged bytes it said nothing */
@@ -69,6 +71,7 @@ void leat_log_mend_give_up(struct leat_log *log, struct leat_segment_id segment)
     struct log_slot *slot = log_slot_find(log, segment.v);
     if (!slot) return;
     slot->mending = slot->mend_refused = false;
+    slot->lost = log->damage_look = true;
     slot->mend_not_before_us = log_now(log) + LEAT_LOG_MEND_AGAIN_US;
     log_mark_dirty(log);
 }

@@ -109,7 +109,10 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
     /* From here on nothing fails. Pointers into the table are never kept over a turn. */
     struct log_slot *slots = log->slots + log->slot_begin;
     memmove(slots + at + 1, slots + at, (log->slot_count - at) * sizeof *slots);
-    slots[at] = (struct log_slot){.seg = seg, .closed = true};
+    slots[at] = (struct log_slot){.seg = seg,
+                                  .closed = true,
+                                  .given_up = seg->given_up,
+                                  .front_given_up = seg->front_given_up};
     log->slot_count++;
     /* What is said of it was lost on the way here, if it was said at all. */
     if (!seg->buffer) seg->flushed = true;

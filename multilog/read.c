@@ -91,6 +91,13 @@ static bool is_mended(struct leat_log *log, struct log_slot *slot)
 static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint32_t at)
 {
     struct log_slot *slot = log_slot_find(log, read->segment);
+    if (slot->closed && slot->given_up) { /* nothing more of it can be read */
+        if (read->iov_count) return read_end(read, LEAT_OK);
+        uint64_t next = slot->seg->id.v + 1;
+        read->from.v = slot->seg->next_offset;
+        read->position = (struct leat_position){log_group_of(next), next, 0};
+        return read_step(log, read);
+    }
     if (is_mended(log, slot)) return read_end(read, LEAT_E_STARTING);
     if (!slot->damage_told)
         leat_diary_error("log %u/%u/%u of %s: segment %llu is damaged at %u",
@@ -106,7 +113,7 @@ static leat_err read_damaged(struct leat_log *log, struct leat_read *read, uint3
 static bool ends_short(const struct leat_log *log, const struct log_slot *slot)
 {
     const struct log_slot *after = log_slot_find(log, slot->seg->id.v + 1);
-    return slot->closed && after && after->joint != LOG_JOINT_JUMPED &&
+    return slot->closed && after && after->joint != LOG_JOINT_JUMPED && !after->front_given_up &&
            after->seg->base_offset > slot->seg->next_offset;
 }
 
@@ -201,8 +208,8 @@ static bool floor_find(const struct leat_log *log, const struct leat_segment *se
 static leat_err read_memory(struct leat_log *log, struct leat_read *read, struct leat_segment *seg)
 {
     struct leat_target target = target_of(read);
-    struct log_view view = {seg->buffer, 0, segment_limit(log, seg), segment_limit(log, seg),
-                            false};
+    struct log_view view = {seg->buffer, 0,    segment_limit(log, seg), segment_limit(log, seg),
+                            false,       false};
     uint32_t at;
     (void)floor_find(log, seg, &target, seg->buffer, &at);
     enum log_walk_end end = log_walk(log, read, &view, &target, &at);
@@ -293,8 +300,8 @@ static leat_err file_goes_on(struct leat_log *log, struct leat_read *read, struc
     /* A parked head may have been resumed and gone on meanwhile: what was read ends where it ended
      * then. */
     uint32_t limit = read->file_limit, got = read->file_from + (uint32_t)read->io.done_bytes;
-    struct log_view view = {read->disk_buffer, read->file_from, got < limit ? got : limit, limit,
-                            true};
+    struct log_view view = {
+        read->disk_buffer, read->file_from, got < limit ? got : limit, limit, true, slot->given_up};
     uint32_t at = read->walk_at;
     if (view.end < limit && read->io.done_bytes < read->io.bytes)
         return read_damaged(log, read, view.end);
@@ -395,6 +402,10 @@ static leat_err read_missing(struct leat_log *log, struct leat_read *read, uint6
 static leat_err joint_look(struct leat_log *log, struct leat_read *read, struct log_slot *after,
                            bool *out_jumped)
 {
+    if (after && after->front_given_up) {
+        *out_jumped = true;
+        return LEAT_OK;
+    }
     bool readable = after && (after->seg->buffer || !after->seg->unwritten);
     if (readable && after->joint == LOG_JOINT_UNKNOWN) {
         struct leat_segment *seg = after->seg;

@@ -10,6 +10,7 @@ struct log_view {
     uint32_t from, end; /* positions that are here */
     uint32_t limit;     /* end of the segment's valid prefix */
     bool verify;        /* payload CRCs: the bytes come from a file */
+    bool given_up;      /* batches that are damaged are passed over */
 };
 enum log_walk_end {
     LOG_WALK_DONE,

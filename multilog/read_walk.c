@@ -63,11 +63,22 @@ void log_read_place_set(struct leat_read *read, uint32_t at)
     read->next_position = (struct leat_position){log_group_of(read->segment), read->segment, at};
 }
 
+/* A damaged batch that an operator gave up: what its header says is believed as far as the next batch, which has
+ * to be right by itself, goes on where this one ends. */
+static void batch_pass(struct leat_read *read, const struct leat_entry *entry,
+                       struct leat_target *wanted, uint64_t *out_end)
+{
+    *out_end = entry->base_offset + entry->record_count;
+    if (wanted->kind != LEAT_TARGET_OFFSET || *out_end <= wanted->offset) return;
+    wanted->offset = read->from.v = *out_end;
+}
+
 enum log_walk_end log_walk(const struct leat_log *log, struct leat_read *read,
-                           const struct log_view *view, const struct leat_target *target,
+                           const struct log_view *view, const struct leat_target *asked,
                            uint32_t *at)
 {
-    uint64_t acked = log_acked(log);
+    struct leat_target copy = *asked, *target = &copy;
+    uint64_t acked = log_acked(log), passed_end = 0;
     for (;;) {
         if (target->kind == LEAT_TARGET_POSITION && *at > target->position && !read->boundary)
             return LOG_WALK_NO_BOUNDARY;
@@ -84,6 +95,16 @@ enum log_walk_end log_walk(const struct leat_log *log, struct leat_read *read,
             if (entry->base_offset >= acked) return LOG_WALK_DONE;
             const uint8_t *payload = (const uint8_t *)(entry + 1);
             bool whole = *at + LEAT_ENTRY_HEADER_BYTES + entry->payload_bytes <= view->end;
+            if (view->given_up && !read->iov_count) {
+                if (!whole) return LOG_WALK_MORE;
+                if (passed_end && entry->base_offset != passed_end) return LOG_WALK_DAMAGED;
+                if (!batch_is_right(entry, payload)) {
+                    batch_pass(read, entry, target, &passed_end);
+                    *at = next;
+                    continue;
+                }
+                passed_end = 0;
+            }
             if (!whole && target->kind == LEAT_TARGET_TIME)
                 return read->iov_count ? LOG_WALK_DONE : LOG_WALK_MORE;
             /* That a batch is older is believed only of what was written: a reader that begins at a time never sees

@@ -204,6 +204,7 @@ void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct le
     LEAT_ASSERT(log->on_forgiven == NULL);
     log->on_forgiven = on_done;
     log->on_forgiven_arg = arg;
+    log->give_up_failed = false;
     log_mark_dirty(log);
 }
 
@@ -219,6 +220,8 @@ void log_step_forgiven(struct leat_log *log)
         log_mark_dirty(log);
         return;
     }
+    if (log->giving_up) return;
+    if (writable && !log->give_up_failed && log_damage_give_up(log)) return;
     void (*on_done)(void *arg, struct leat_log *done) = log->on_forgiven;
     log->on_forgiven = NULL;
     on_done(log->on_forgiven_arg, log);

@@ -104,6 +104,11 @@ static void keeper_request(void *ctx, const struct leat_post *post, struct leat_
         leat_list_remove(&set->link);
         leat_list_push_back(&log->active, &set->link);
         break;
+    case LEAT_KEEP_GIVE_UP: { /* of this node's row alone */
+        const struct leat_keeper *store = &log->primary->options.store;
+        store->request(store->ctx, post, keep);
+        return;
+    }
     case LEAT_KEEP_STAMP:
     case LEAT_KEEP_MOVE:
     case LEAT_KEEP_MEND: /* of this node's file alone: the store is asked */

@@ -180,6 +180,8 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
         .flags = (uint8_t)(flags | (seg->role == LEAT_SEGMENT_REPLICA ? LEAT_ROW_REPLICA : 0) |
                            (seg->incomplete ? LEAT_ROW_INCOMPLETE : 0) |
                            (seg->tentative ? LEAT_ROW_TENTATIVE : 0) |
+                           (seg->given_up ? LEAT_ROW_GIVEN_UP : 0) |
+                           (seg->front_given_up ? LEAT_ROW_FRONT_GIVEN_UP : 0) |
                            (seg->ragged && state == LEAT_SEGMENT_PARKED ? LEAT_ROW_RAGGED : 0)),
         .writer = seg->writer,
         .version = seg->version,

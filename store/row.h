@@ -22,6 +22,8 @@ enum leat_row_flags {
     LEAT_ROW_INCOMPLETE = 8, /* a replacement not yet identical: never used */
     LEAT_ROW_RAGGED = 16,    /* PARKED: see leat_segment.ragged */
     LEAT_ROW_TENTATIVE = 32, /* see leat_segment.tentative */
+    LEAT_ROW_GIVEN_UP = 64,  /* see leat_segment.given_up, front_given_up */
+    LEAT_ROW_FRONT_GIVEN_UP = 128,
 };
 
 struct leat_row {

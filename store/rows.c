@@ -34,6 +34,10 @@ static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
         seg->writer = keep->writer;
         seg->incomplete = keep->incomplete;
         seg->tentative = keep->tentative;
+    } else if (keep->kind == LEAT_KEEP_GIVE_UP) {
+        seg->given_up |= keep->given_up;
+        seg->front_given_up |= keep->front_given_up;
+        sync = true;
     } else {
         sync = false;
     }
@@ -72,6 +76,7 @@ static bool join(struct leat_store *store, struct leat_keep *keep)
     case LEAT_KEEP_DROP:
         return row_join(store, keep, held, LEAT_SEGMENT_FREE, 0, true);
     case LEAT_KEEP_STAMP:
+    case LEAT_KEEP_GIVE_UP:
     case LEAT_KEEP_MOVE:
         return join_same_state(store, keep, held);
     case LEAT_KEEP_COMMIT:
@@ -162,6 +167,7 @@ static void end_keep(struct leat_store *store, struct leat_keep *keep)
     case LEAT_KEEP_COMMIT:
     case LEAT_KEEP_RESERVE:
     case LEAT_KEEP_STAMP:
+    case LEAT_KEEP_GIVE_UP:
     case LEAT_KEEP_MOVE:
     case LEAT_KEEP_EVICT:
     case LEAT_KEEP_MEND:

@@ -53,6 +53,9 @@ struct leat_segment {
      * What lies in its place may be another segment's. Owner core, which clears it with the answer to
      * LEAT_KEEP_MEND. */
     bool unwritten;
+    /* An operator gave up what can't be read of it (CLOSED); what is missing in front of it. The store's, between
+     * request and answer. */
+    bool given_up, front_given_up;
     /* OPEN, PARKED: found in a file at a start, and behind its valid prefix there is something that
      * is no part of it: a write that was torn, or one that was whole once and is damaged now. */
     bool ragged;

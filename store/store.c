@@ -32,6 +32,7 @@ static void request_deliver(void *actor, struct leat_mail *mail)
     case LEAT_KEEP_CLOSE:
     case LEAT_KEEP_PARK:
     case LEAT_KEEP_STAMP:
+    case LEAT_KEEP_GIVE_UP:
     case LEAT_KEEP_DROP:
         break;
     }

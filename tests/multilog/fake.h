@@ -284,6 +284,10 @@ static inline void fake_keep_done(struct fake *fake, struct leat_keep *keep)
         free(seg->buffer);
         seg->buffer = NULL;
         break;
+    case LEAT_KEEP_GIVE_UP:
+        seg->given_up |= keep->given_up;
+        seg->front_given_up |= keep->front_given_up;
+        break;
     case LEAT_KEEP_STAMP:
     case LEAT_KEEP_MOVE:
     case LEAT_KEEP_MEND:

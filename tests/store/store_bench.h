@@ -248,6 +248,7 @@ static inline void on_keep_done(struct leat_keep *keep)
         assert_null(keep->seg->buffer);
         break;
     case LEAT_KEEP_STAMP:
+    case LEAT_KEEP_GIVE_UP:
     case LEAT_KEEP_MOVE:
     case LEAT_KEEP_MEND:
         break;
@@ -313,17 +314,30 @@ static inline struct mine *opened(struct bench *bench, enum leat_durability dura
     return mine;
 }
 
+static inline void open_again(struct bench *bench)
+{
+    bench_drop_store(bench);
+    struct leat_error error = {0};
+    leat_err rc = bench_open(bench, &error);
+    if (rc) print_error("%s\n", error.text);
+    assert_int_equal(rc, LEAT_OK);
+}
+
 static inline void reopen(struct bench *bench, bool power)
 {
     if (power)
         fake_power_cut(&bench->world);
     else
         fake_kill(&bench->world);
-    bench_drop_store(bench);
-    struct leat_error error = {0};
-    leat_err rc = bench_open(bench, &error);
-    if (rc) print_error("%s\n", error.text);
-    assert_int_equal(rc, LEAT_OK);
+    open_again(bench);
+}
+
+/* As after another boot, with the files as they are. */
+static inline void reopen_without_memory(struct bench *bench)
+{
+    fake_kill(&bench->world);
+    bench->world.arena.inherited_bytes = 0;
+    open_again(bench);
 }
 
 static inline const struct leat_found *found_of(struct bench *bench, const struct mine *mine)
