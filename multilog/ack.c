@@ -10,6 +10,25 @@ static void open_seal(struct leat_log *log, struct log_open *open)
     open->sealed_offset = log->next_offset;
 }
 
+/* SUBTLE: what was acked last is named by nothing that was written later, until this is.
+ *  1. A run is committed and acked. Its own trailer says what was acked before it.
+ *  2. A bit of the run flips on the disk, and the power goes. A scan ends in front of the run, as in front of one that
+ *     was torn and acked to nobody.
+ *  3. The log begins there again: acked records are gone without a word, and their offsets are given out anew.
+ * A trailer behind it, once nothing more comes, tells the two apart: it is written by the care, a second later, so that
+ * appends which follow each other never wait for it. */
+void log_run_close(struct leat_log *log)
+{
+    struct log_open *head = &log->head;
+    if (log->options.durability != LEAT_DURABILITY_DISK || LEAT_BUG(DAMAGE_IS_TORN)) return;
+    if (!log_head_fits(log, 0) || log->old.seg || !log->opened || log->commit_count) return;
+    if (!leat_list_empty(&log->waiting) || head->writer.used == head->run_closed_bytes) return;
+    if (head->acked_bytes != head->writer.used || head->writer.used == head->start_end) return;
+    (void)leat_entry_seal(&head->writer, head->acked_bytes);
+    head->sealed_offset = log->next_offset;
+    head->run_closed_bytes = head->writer.used;
+}
+
 static unsigned commits_max(const struct leat_log *log)
 {
     if (log->options.durability != LEAT_DURABILITY_DISK || !log->keeper.commits) return 1;

@@ -360,7 +360,9 @@ void leat_log_care(struct leat_log *log)
             log_drop_next(log);
         }
         if (idle && !log->parked && !log_trim_is_pending(log) && is_settled(log))
-            (void)park_start(log);
+            (void)park_start(log); /* its row says how long it is */
+        else if (now_us - log->gathered_us >= LOG_RUN_CLOSE_US)
+            log_run_close(log);
     }
     log_mark_dirty(log);
 }

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/diary.h"
+
 /* ---- whose bytes are these? ---- */
 
 bool leat_judge_header_matches(const struct leat_store *store, const struct leat_segment *seg,
@@ -290,6 +292,50 @@ static leat_err open_replica(struct leat_opening *op, struct leat_held *held,
     return LEAT_OK;
 }
 
+/* SUBTLE: a killed server's memory has what was acked last, whatever the disk has made of it since.
+ *  1. A run is committed, and acked. Nothing is written behind it.
+ *  2. A bit of it flips on the disk; the process is killed.
+ *  3. The file alone can't tell that from a write that was torn: what was acked would be gone, and its offsets
+ *     given out again.
+ * Of bytes that were sealed and not acked the same holds as of a longer copy elsewhere: they may be kept. They are in
+ * the file before anybody counts on them. */
+static bool memory_is_better(const struct leat_store *store, const struct leat_held *held,
+                             const struct leat_row *row, const uint8_t *in_memory)
+{
+    const struct leat_segment *seg = &held->seg;
+    struct leat_scan file, memory;
+    leat_scan_segment(store->scratch, seg->capacity, &file);
+    bool whole = leat_judge_header_matches(store, seg, &file) && file.started && !file.damaged;
+    if (whole && (file.closed || !is_ragged(seg, &file, store->scratch))) return false;
+    leat_scan_segment(in_memory, seg->capacity, &memory);
+    uint32_t least = row->state == LEAT_SEGMENT_OPEN ? row->extent_bytes : 0;
+    return leat_judge_header_matches(store, seg, &memory) && memory.started && !memory.damaged &&
+           memory.bytes >= least && memory.bytes > (whole ? file.bytes : 0);
+}
+
+/* false: it is as it was. */
+static bool take_from_memory(struct leat_opening *op, struct leat_held *held,
+                             const struct leat_row *row)
+{
+    struct leat_store *store = op->store;
+    const struct leat_pool *pool = leat_judge_pool(store, row);
+    if (!pool || LEAT_BUG(DAMAGE_IS_TORN)) return false;
+    const uint8_t *in_memory = pool->arena->base + row->pool_at;
+    if (!memory_is_better(store, held, row, in_memory)) return false;
+    struct leat_scan scan;
+    leat_scan_segment(in_memory, row->capacity, &scan);
+    memcpy(store->scratch, in_memory, scan.bytes);
+    memset(store->scratch + scan.bytes, 0, row->capacity - scan.bytes);
+    if (slot_write(op, held, LEAT_ALIGN_UP(scan.bytes, (uint32_t)LEAT_BLOCK_BYTES)) != LEAT_OK)
+        return false;
+    leat_diary_warn("segment %llu of log %u/%u/%u was damaged in store/%u, or its last write had "
+                    "not ended: its %u "
+                    "bytes come from the memory of the server before",
+                    (unsigned long long)held->seg.id.v, held->seg.log.stream,
+                    held->seg.log.streamlet, held->seg.log.log, row->slot_file, scan.bytes);
+    return true;
+}
+
 leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
                              const struct leat_row *row)
 {
@@ -309,9 +355,13 @@ leat_err leat_judge_unclosed(struct leat_opening *op, struct leat_held *held,
                                "cannot be read from store/%u: %s", row->slot_file,
                                leat_err_text(rc));
     op->file_scanned[row->slot_file] = true;
-    if (row->durability == LEAT_DURABILITY_DISK)
-        return replica ? open_replica(op, held, row)
-                       : open_bytes(op, held, row, store->scratch, true);
+    if (row->durability == LEAT_DURABILITY_DISK && replica) return open_replica(op, held, row);
+    if (row->durability == LEAT_DURABILITY_DISK) {
+        if (!take_from_memory(op, held, row))
+            (void)slot_read(op, held, row->capacity,
+                            &done); /* a write that failed may have begun */
+        return open_bytes(op, held, row, store->scratch, true);
+    }
     /* A `memory` segment whose memory is gone. The file has it whole if it was closed and flushed
      * and only the row's change did not get through; else what is there is a part at best. */
     struct leat_scan scan;

@@ -6,8 +6,8 @@ import re
 import shutil
 import struct
 
-from rig import (BATCH, CLOSED, PARKED, START, STREAM_CREATE, STREAM_DELETE, Raw, Server, check,
-                 check_in, crc32c, entries, equal, main)
+from rig import (BATCH, CLOSED, PARKED, START, STREAM_CREATE, STREAM_DELETE, TRAILER, Raw, Server, check,
+                 check_in, crc32c, entries, equal, main, until)
 
 GROUP, LOG_INCOMPLETE = 22, 41
 
@@ -28,6 +28,13 @@ def filled(*flags, durability='disk', runs=5, count=40):
     server.well = [v for run in range(runs) for v in lines(f'well{run}', count)]
     server.hurt_id = server.describe('hurt')['id']
     return server
+
+
+def power_off(server):
+    """Its memory goes with it, and what it had written is on the disk."""
+    pool = server.pool
+    server.kill()
+    os.unlink(pool)
 
 
 def head(server):
@@ -109,17 +116,52 @@ def open_segment_after(end):
     equal(server.values('hurt'), valid + ['after', 'again'], 'after recovery and a restart')
 
 
-def test_open_segment_damaged_after_kill():
-    open_segment_after(Server.kill)
+def test_open_segment_damaged_after_a_power_cut():
+    open_segment_after(power_off)
 
 
 def test_parked_segment_damaged_after_stop():
     open_segment_after(Server.stop)
 
 
+def last_write_damaged(power):
+    """A bit of what was acked last, of a log that was silent since: nothing was appended behind it."""
+    server = filled()
+    row = head(server)
+
+    def closed_run():
+        *_, last = entries(server.segment_bytes(row))
+        return last[0] == TRAILER and last[3] == last[1]
+    until(closed_run, 'a trailer says that all is acked')
+    (power_off if power else Server.kill)(server)
+    last = batches(server, row)[-1]
+    server.segment_flip(row, last[1] + 32 + last[2] // 2)
+    server.start()
+    return server, last[3]
+
+
+def test_last_write_of_an_open_segment_damaged_is_named():
+    server, left = last_write_damaged(power=True)
+    check_in('damaged', server.diary())
+    equal(server.logs('hurt')[0, 0]['state'], 'waiting', 'describe does not show it')
+    check_in('recover', refused(server))
+    recovered(server, server.wanted[:left])
+    others_untouched(server)
+
+
+def test_last_write_of_an_open_segment_damaged_comes_from_memory_that_outlived_the_server():
+    server, _ = last_write_damaged(power=False)
+    check_in('come from the memory of the server before', server.diary())
+    equal(server.values('hurt'), server.wanted)
+    server.produce('hurt', ['more'])
+    server.kill()
+    server.start()
+    equal(server.values('hurt'), server.wanted + ['more'])
+
+
 def test_header_of_open_segment_damaged():
     server = filled()
-    server.kill()
+    power_off(server)
     row = head(server)
     server.segment_flip(row, 40)
     server.start()
@@ -132,7 +174,7 @@ def test_header_of_open_segment_damaged():
 def test_repair_of_the_bytes_brings_everything_back():
     """Damage is not made worse: the right bytes, brought back from a copy, are served again."""
     server = filled()
-    server.kill()
+    power_off(server)
     row = head(server)
     at = batches(server, row)[2][1] + 50
     server.segment_flip(row, at)
@@ -288,6 +330,41 @@ def test_a_log_does_not_end_with_an_older_segment_that_is_damaged():
             server.start()
             equal(server.values('hurt', '--from', row['next'])[-1], word)
         server.end()
+
+
+def test_damage_that_an_operator_gives_up_is_passed_over():
+    """Two batches with a flipped bit, and a segment of which nothing is there: readers go on behind them, members of a
+    set among them, and what lies beside them in the same segments is read."""
+    server, closed = closed_segments()
+    gone = set()
+    for row, which in (closed[2], 1), (closed[4], 0):
+        batch = batches(server, row)[which]
+        after = batches(server, row)[which + 1]
+        server.segment_flip(row, batch[1] + 32 + 80)
+        gone |= set(range(batch[3], after[3]))
+    rows_lost(server, [closed[3]])
+    gone |= set(range(closed[3]["base"], closed[3]["next"]))
+    server.start()
+    server.leat('consume', 'hurt', '--set', 'readers', '--until-end', code=1)
+    accepted = 0
+    while (done := server.leat('consume', 'hurt', '--until-end', code=None)).returncode:
+        check_in('leat log recover hurt --streamlet 0 --log 0 --accept-loss', done.stderr)
+        server.leat('log', 'recover', 'hurt', '--accept-loss')
+        accepted += 1
+    equal(accepted, 2, 'what nobody had read was not known to be damaged')
+    left = [line for i, line in enumerate(server.wanted) if i not in gone]
+    equal(done.stdout.splitlines(), left)
+    server.leat('cluster', 'status')
+    equal(server.logs('hurt')[0, 0]['code'], 'OK')
+    check_in('there is nothing to give up', server.leat('log', 'recover', 'hurt', '--accept-loss', code=1).stderr)
+    at = len([i for i in range(closed[4]["next"]) if i not in gone])
+    equal(server.values('hurt', '--from', closed[4]["next"]), left[at:])
+    before = server.values('hurt', '--set', 'readers')
+    check(left[-1] == before[-1] and left[-len(before):] == before, 'the set goes on', len(before))
+    server.produce('hurt', ['more'])
+    server.kill()
+    server.start()
+    equal(server.values('hurt'), left + ['more'], 'after another start')
 
 
 def test_closed_segment_damaged_is_named_by_the_scrub():

@@ -15,7 +15,7 @@ enum {
     TRIES_MAX = 200,
     READ_US_MAX = 60 * 1000 * 1000,
     REFUSED_US_MAX = 5 * 1000 * 1000,
-    CARED_FOR_US = 1500 * 1000,
+    CARED_FOR_US = 2500 * 1000,
     UNIT_BYTES = 16 * 1024, /* a slot begins at a multiple of it */
 };
 

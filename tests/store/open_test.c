@@ -131,7 +131,7 @@ static void store_open_flipped_bit_is_damage_not_a_torn_tail(void **state)
     unsigned lost = 0, shorter = 0;
     for (uint32_t i = 0; i < acked; i += 3) {
         bytes[i] ^= 4;
-        reopen(bench, false);
+        reopen_without_memory(bench);
         const struct leat_found *found = found_of(bench, mine);
         assert_non_null(found);
         if (found->kind == LEAT_FOUND_LOST)
@@ -181,7 +181,7 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **
     for (uint32_t i = from; i < to; i++) {
         for (unsigned bit = 0; bit < 8; bit += 3) {
             bit_flip(bench, place + i, bit);
-            reopen(bench, false);
+            reopen_without_memory(bench);
             const struct leat_found *found = found_of(bench, mine);
             assert_non_null(found);
             if (found->kind == LEAT_FOUND_MARK) {
@@ -194,12 +194,37 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **
     assert_true(ragged > 0);
     bit_flip(bench, place + to - 1, 0);
     bit_flip(bench, place + to - 40, 0);
-    reopen(bench, false);
+    reopen_without_memory(bench);
     leat_store_found_park(bench->store, mark_of(bench, mine));
     assert_int_equal(leat_store_cut_done(bench->store), LEAT_OK);
     reopen(bench, true);
     assert_int_equal(mark_of(bench, mine)->seg->state, LEAT_SEGMENT_PARKED);
     assert_true(mark_of(bench, mine)->seg->ragged);
+    bench_free(bench);
+}
+
+/* The memory of a killed server has what came last as it was: the file gets it from there, wherever the bit has
+ * flipped. */
+static void store_open_flipped_bit_comes_from_memory_that_survived(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(14);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    for (int i = 0; i < 3; i++) {
+        assert_true(write_some(mine, 3));
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    }
+    uint32_t to = last_extent(mine).bytes;
+    uint64_t place = mine->seg->file_offset;
+    for (uint32_t i = 0; i < to; i += 7) {
+        bit_flip(bench, place + i, i % 8);
+        reopen(bench, false);
+        assert_int_equal(mark_of(bench, mine)->scan.bytes, to);
+        assert_false(mark_of(bench, mine)->seg->ragged);
+    }
+    reopen_without_memory(bench);
+    assert_int_equal(mark_of(bench, mine)->scan.bytes, to); /* it is in the file */
+    assert_false(mark_of(bench, mine)->seg->ragged);
     bench_free(bench);
 }
 
@@ -507,6 +532,7 @@ int main(void)
         cmocka_unit_test(store_open_damaged_row_is_named_and_its_place_kept),
         cmocka_unit_test(store_open_truncated_files_are_named),
         cmocka_unit_test(store_open_flipped_bit_is_damage_not_a_torn_tail),
+        cmocka_unit_test(store_open_flipped_bit_comes_from_memory_that_survived),
         cmocka_unit_test(store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end),
         cmocka_unit_test(store_scrub_names_damage_in_closed_segments),
         cmocka_unit_test(store_mend_takes_the_segments_own_bytes_and_no_others),
