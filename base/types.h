@@ -99,6 +99,10 @@ struct leat_stream_settings {
     int64_t retention_bytes;    /* per log; <= 0: unbounded */
     uint32_t batch_bytes_max;   /* LEAT_BATCH_BYTES_LIMIT_MIN .. LEAT_BATCH_BYTES_MAX */
     bool append_time;           /* records get the time of their append; else their producer's */
+    /* What a client of Kafka asked for and is told again. Nothing goes by them. */
+    uint32_t
+        segment_bytes_asked; /* segment_bytes_max is the most of it that a segment can have; 0: the same */
+    uint32_t compression_asked; /* a number of kafka/config.c; 0: as the producer compresses */
 };
 
 #endif

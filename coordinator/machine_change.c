@@ -13,8 +13,12 @@ static void settings_change(struct leat_stream_settings *settings, uint32_t chan
     if ((change & LEAT_CHANGE_RETENTION_MS) != 0) settings->retention_ms = wanted->retention_ms;
     if ((change & LEAT_CHANGE_RETENTION_BYTES) != 0)
         settings->retention_bytes = wanted->retention_bytes;
-    if ((change & LEAT_CHANGE_SEGMENT_BYTES) != 0)
+    if ((change & LEAT_CHANGE_SEGMENT_BYTES) != 0) {
         settings->segment_bytes_max = wanted->segment_bytes_max;
+        settings->segment_bytes_asked = wanted->segment_bytes_asked;
+    }
+    if ((change & LEAT_CHANGE_COMPRESSION) != 0)
+        settings->compression_asked = wanted->compression_asked;
     if ((change & LEAT_CHANGE_MIN_COPIES) != 0) settings->min_copies = wanted->min_copies;
     if ((change & LEAT_CHANGE_BATCH_BYTES) != 0)
         settings->batch_bytes_max = wanted->batch_bytes_max;

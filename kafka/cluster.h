@@ -34,6 +34,29 @@ bool leat_kafka_uuid_is_zero(const struct leat_kafka_uuid *id);
 /** The cluster's id as clients see it: 22 letters of base64. */
 struct leat_kafka_string leat_kafka_cluster_id(struct leat_kafka_request *request);
 
+/* What a client may do, where nothing controls access: every operation that its resource has. Bits, as
+ * Kafka numbers operations. */
+enum {
+    LEAT_KAFKA_MAY_READ = 1 << 3,
+    LEAT_KAFKA_MAY_WRITE = 1 << 4,
+    LEAT_KAFKA_MAY_CREATE = 1 << 5,
+    LEAT_KAFKA_MAY_DELETE = 1 << 6,
+    LEAT_KAFKA_MAY_ALTER = 1 << 7,
+    LEAT_KAFKA_MAY_DESCRIBE = 1 << 8,
+    LEAT_KAFKA_MAY_ACT_ON_CLUSTER = 1 << 9,
+    LEAT_KAFKA_MAY_DESCRIBE_CONFIGS = 1 << 10,
+    LEAT_KAFKA_MAY_ALTER_CONFIGS = 1 << 11,
+    LEAT_KAFKA_MAY_WRITE_IDEMPOTENTLY = 1 << 12,
+    LEAT_KAFKA_MAY_TOPIC = LEAT_KAFKA_MAY_READ | LEAT_KAFKA_MAY_WRITE | LEAT_KAFKA_MAY_CREATE |
+                           LEAT_KAFKA_MAY_DELETE | LEAT_KAFKA_MAY_ALTER | LEAT_KAFKA_MAY_DESCRIBE |
+                           LEAT_KAFKA_MAY_DESCRIBE_CONFIGS | LEAT_KAFKA_MAY_ALTER_CONFIGS,
+    LEAT_KAFKA_MAY_GROUP = LEAT_KAFKA_MAY_READ | LEAT_KAFKA_MAY_DELETE | LEAT_KAFKA_MAY_DESCRIBE,
+    LEAT_KAFKA_MAY_CLUSTER = LEAT_KAFKA_MAY_CREATE | LEAT_KAFKA_MAY_ALTER |
+                             LEAT_KAFKA_MAY_DESCRIBE | LEAT_KAFKA_MAY_ACT_ON_CLUSTER |
+                             LEAT_KAFKA_MAY_DESCRIBE_CONFIGS | LEAT_KAFKA_MAY_ALTER_CONFIGS |
+                             LEAT_KAFKA_MAY_WRITE_IDEMPOTENTLY,
+};
+
 static inline uint32_t leat_kafka_partition_count(const struct leat_stream_desc *desc)
 {
     return desc->streamlet_count * desc->settings.logs;

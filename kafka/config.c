@@ -17,6 +17,9 @@ enum config_kind {
     CONFIG_BATCH_BYTES,
     CONFIG_TIMESTAMPS,
     CONFIG_DURABILITY,
+    CONFIG_FLUSH, /* the same, by Kafka's name */
+    CONFIG_COMPRESSION,
+    CONFIG_SEGMENT_BYTES_USED, /* to be seen only */
 };
 struct config {
     const char *name;
@@ -33,11 +36,17 @@ _Static_assert(LEAT_BATCH_BYTES_MAX == 2097152 && LEAT_BATCH_BYTES_LIMIT_MIN == 
 static const struct config configs[] = {
     {"cleanup.policy", CONFIG_FIXED, LEAT_KAFKA_CONFIG_LIST, 0, "delete",
      "Old segments are deleted. There is no compaction."},
-    {"compression.type", CONFIG_FIXED, LEAT_KAFKA_CONFIG_STRING, 0, "producer",
-     "Batches are kept as the producer compressed them."},
+    {"compression.type", CONFIG_COMPRESSION, LEAT_KAFKA_CONFIG_STRING, LEAT_CHANGE_COMPRESSION,
+     NULL, "Kept, and told. Batches are stored as the producer compressed them, whatever it says."},
+    {"flush.messages", CONFIG_FLUSH, LEAT_KAFKA_CONFIG_LONG, 0, NULL,
+     "leat.durability by Kafka's name: 1 is disk, 9223372036854775807 is memory. Chosen when the "
+     "topic is made."},
     {"leat.durability", CONFIG_DURABILITY, LEAT_KAFKA_CONFIG_STRING, 0, NULL,
      "When an append counts: memory (in the memory of all copies) or disk (flushed on all copies). "
      "Chosen when the topic is made."},
+    {"leat.segment.bytes", CONFIG_SEGMENT_BYTES_USED, LEAT_KAFKA_CONFIG_INT, 0, NULL,
+     "What segments grow to at most: the largest power of two that is not above segment.bytes, "
+     "8388608 at most."},
     {"max.message.bytes", CONFIG_BATCH_BYTES, LEAT_KAFKA_CONFIG_INT, LEAT_CHANGE_BATCH_BYTES, NULL,
      "The largest batch that is taken, as it is sent: 128 to 2097152 bytes."},
     {"message.timestamp.type", CONFIG_TIMESTAMPS, LEAT_KAFKA_CONFIG_STRING, LEAT_CHANGE_APPEND_TIME,
@@ -52,8 +61,7 @@ static const struct config configs[] = {
     {"retention.ms", CONFIG_RETENTION_MS, LEAT_KAFKA_CONFIG_LONG, LEAT_CHANGE_RETENTION_MS, NULL,
      "How long records are kept; -1: for ever."},
     {"segment.bytes", CONFIG_SEGMENT_BYTES, LEAT_KAFKA_CONFIG_INT, LEAT_CHANGE_SEGMENT_BYTES, NULL,
-     "Segments grow to at most this: the largest power of two that is not above it, 16 KiB to 8 "
-     "MiB."},
+     "At least 16384. Kept, and told; what segments grow to is leat.segment.bytes."},
 };
 enum { CONFIG_COUNT = sizeof configs / sizeof *configs };
 
@@ -90,16 +98,53 @@ static leat_err refuse_value(const struct config *config, struct leat_kafka_stri
                           value.bytes > 64 ? 64 : (int)value.bytes, value.text, allowed);
 }
 
-static leat_err segment_bytes_set(const struct config *config, uint32_t *out,
+/* Whoever asks for Kafka's 1 GiB is told 1 GiB again: else tools that compare what is with what shall be would
+ * change it for ever. */
+static leat_err segment_bytes_set(const struct config *config,
+                                  struct leat_stream_settings *settings,
                                   struct leat_kafka_string value, int64_t number,
                                   struct leat_error *error)
 {
-    if (number < LEAT_SEGMENT_BYTES_MIN)
-        return refuse_value(config, value, "a segment has at least 16384 bytes", error);
+    if (number < LEAT_SEGMENT_BYTES_MIN || number > INT32_MAX)
+        return refuse_value(config, value, "it is 16384 to 2147483647 bytes", error);
     uint32_t bytes = LEAT_SEGMENT_BYTES_MIN;
     while (bytes < LEAT_SEGMENT_BYTES_MAX && (int64_t)bytes * 2 <= number)
         bytes *= 2;
-    *out = bytes;
+    settings->segment_bytes_max = bytes;
+    settings->segment_bytes_asked = bytes == number ? 0 : (uint32_t)number;
+    return LEAT_OK;
+}
+
+/* The numbers are stored: only add. */
+static const char *const compressions[] = {"producer", "uncompressed", "gzip",
+                                           "snappy",   "lz4",          "zstd"};
+enum { COMPRESSIONS = sizeof compressions / sizeof *compressions };
+
+static leat_err compression_set(const struct config *config, struct leat_stream_settings *settings,
+                                struct leat_kafka_string value, struct leat_error *error)
+{
+    for (uint32_t i = 0; i < COMPRESSIONS; i++) {
+        if (!text_is(value, compressions[i])) continue;
+        settings->compression_asked = i;
+        return LEAT_OK;
+    }
+    return refuse_value(config, value, "it is producer, uncompressed, gzip, snappy, lz4 or zstd",
+                        error);
+}
+
+static const char flush_never[] = "9223372036854775807"; /* as Kafka's tools show "never" */
+
+static leat_err flush_set(const struct config *config, struct leat_stream_settings *settings,
+                          struct leat_kafka_string value, struct leat_error *error)
+{
+    if (text_is(value, "1"))
+        settings->durability = LEAT_DURABILITY_DISK;
+    else if (text_is(value, flush_never))
+        settings->durability = LEAT_DURABILITY_MEMORY;
+    else
+        return refuse_value(
+            config, value,
+            "it is 1 (acked when flushed) or 9223372036854775807 (acked from memory)", error);
     return LEAT_OK;
 }
 
@@ -154,7 +199,7 @@ static leat_err number_set(const struct config *config, struct leat_stream_setti
         settings->batch_bytes_max = (uint32_t)number;
         return LEAT_OK;
     default:
-        return segment_bytes_set(config, &settings->segment_bytes_max, value, number, error);
+        return segment_bytes_set(config, settings, value, number, error);
     }
 }
 
@@ -169,6 +214,10 @@ static void default_set(const struct config *config, struct leat_stream_settings
         break;
     case CONFIG_SEGMENT_BYTES:
         settings->segment_bytes_max = LEAT_SEGMENT_BYTES_MAX;
+        settings->segment_bytes_asked = 0;
+        break;
+    case CONFIG_COMPRESSION:
+        settings->compression_asked = 0;
         break;
     case CONFIG_MIN_COPIES:
         settings->min_copies = settings->copies / 2 + 1;
@@ -197,6 +246,18 @@ static void row_value(const struct config *config, const struct leat_stream_sett
         out->is_default = settings->durability != LEAT_DURABILITY_MEMORY;
         snprintf(out->value, sizeof out->value, "%s", out->is_default ? "disk" : "memory");
         return;
+    case CONFIG_FLUSH:
+        out->is_default = settings->durability != LEAT_DURABILITY_MEMORY;
+        snprintf(out->value, sizeof out->value, "%s", out->is_default ? "1" : flush_never);
+        return;
+    case CONFIG_COMPRESSION:
+        out->is_default = settings->compression_asked == 0;
+        /* A later version may know more of them. */
+        snprintf(out->value, sizeof out->value, "%s",
+                 settings->compression_asked < COMPRESSIONS
+                     ? compressions[settings->compression_asked]
+                     : compressions[0]);
+        return;
     case CONFIG_TIMESTAMPS:
         out->is_default = !settings->append_time;
         snprintf(out->value, sizeof out->value, "%s",
@@ -219,8 +280,13 @@ static void row_value(const struct config *config, const struct leat_stream_sett
         out->is_default = settings->batch_bytes_max == LEAT_BATCH_BYTES_MAX;
         break;
     case CONFIG_SEGMENT_BYTES:
+        number = settings->segment_bytes_asked != 0 ? settings->segment_bytes_asked
+                                                    : settings->segment_bytes_max;
+        out->is_default = number == LEAT_SEGMENT_BYTES_MAX;
+        break;
+    case CONFIG_SEGMENT_BYTES_USED:
         number = settings->segment_bytes_max;
-        out->is_default = settings->segment_bytes_max == LEAT_SEGMENT_BYTES_MAX;
+        out->is_default = number == LEAT_SEGMENT_BYTES_MAX;
         break;
     }
     snprintf(out->value, sizeof out->value, "%" PRId64, number);
@@ -250,7 +316,8 @@ leat_err leat_kafka_config_set(struct leat_stream_settings *settings, uint32_t *
                               name.bytes > 100 ? 100 : (int)name.bytes, name.text);
     struct leat_kafka_config_row row = {0};
     row_value(config, settings, &row);
-    const bool settled = config->change == 0 && !creating;
+    const bool settled =
+        (config->change == 0 && !creating) || config->kind == CONFIG_SEGMENT_BYTES_USED;
     if (value.text == NULL && (!settled || row.is_default)) {
         default_set(config, settings);
         *change |= config->change;
@@ -268,41 +335,120 @@ leat_err leat_kafka_config_set(struct leat_stream_settings *settings, uint32_t *
     }
     if (settled) {
         if (text_is(value, row.value)) return LEAT_OK;
-        return refuse_value(config, value, "it is chosen when the topic is made", error);
+        return refuse_value(config, value,
+                            config->kind == CONFIG_SEGMENT_BYTES_USED
+                                ? "it follows from segment.bytes"
+                                : "it is chosen when the topic is made",
+                            error);
     }
     *change |= config->change;
     if (config->kind == CONFIG_DURABILITY) return durability_set(config, settings, value, error);
+    if (config->kind == CONFIG_FLUSH) return flush_set(config, settings, value, error);
+    if (config->kind == CONFIG_COMPRESSION) return compression_set(config, settings, value, error);
     if (config->kind == CONFIG_TIMESTAMPS) return timestamps_set(config, settings, value, error);
     return number_set(config, settings, value, error);
+}
+
+/* ---- of a node: to be seen; what of it can be chosen are flags of the server ---- */
+
+struct node_config {
+    const char *name;
+    const char *value; /* NULL: node_value() tells */
+    enum leat_kafka_config_type type;
+    enum node_config_kind {
+        NODE_FIXED,
+        NODE_ADVERTISED,
+        NODE_LISTENERS,
+        NODE_ID,
+        NODE_RACK,
+        NODE_DIRECTORY,
+        NODE_AUTO_CREATE,
+        NODE_PARTITIONS,
+        NODE_COPIES,
+        NODE_OFFSETS_RETENTION,
+    } kind;
+};
+static const struct node_config node_configs[] = {
+    {"advertised.listeners", NULL, LEAT_KAFKA_CONFIG_STRING, NODE_ADVERTISED},
+    {"auto.create.topics.enable", NULL, LEAT_KAFKA_CONFIG_BOOLEAN, NODE_AUTO_CREATE},
+    {"broker.id", NULL, LEAT_KAFKA_CONFIG_INT, NODE_ID},
+    {"broker.rack", NULL, LEAT_KAFKA_CONFIG_STRING, NODE_RACK},
+    {"compression.type", "producer", LEAT_KAFKA_CONFIG_STRING, NODE_FIXED},
+    {"default.replication.factor", NULL, LEAT_KAFKA_CONFIG_INT, NODE_COPIES},
+    {"delete.topic.enable", "true", LEAT_KAFKA_CONFIG_BOOLEAN, NODE_FIXED},
+    {"listeners", NULL, LEAT_KAFKA_CONFIG_STRING, NODE_LISTENERS},
+    {"log.cleanup.policy", "delete", LEAT_KAFKA_CONFIG_LIST, NODE_FIXED},
+    {"log.dirs", NULL, LEAT_KAFKA_CONFIG_STRING, NODE_DIRECTORY},
+    {"log.message.timestamp.type", "CreateTime", LEAT_KAFKA_CONFIG_STRING, NODE_FIXED},
+    {"log.retention.bytes", "-1", LEAT_KAFKA_CONFIG_LONG, NODE_FIXED},
+    {"log.retention.ms", "-1", LEAT_KAFKA_CONFIG_LONG, NODE_FIXED},
+    {"log.segment.bytes", "8388608", LEAT_KAFKA_CONFIG_INT, NODE_FIXED},
+    {"message.max.bytes", "2097152", LEAT_KAFKA_CONFIG_INT, NODE_FIXED},
+    {"node.id", NULL, LEAT_KAFKA_CONFIG_INT, NODE_ID},
+    {"num.partitions", NULL, LEAT_KAFKA_CONFIG_INT, NODE_PARTITIONS},
+    {"offsets.retention.minutes", NULL, LEAT_KAFKA_CONFIG_INT, NODE_OFFSETS_RETENTION},
+    {"unclean.leader.election.enable", "false", LEAT_KAFKA_CONFIG_BOOLEAN, NODE_FIXED},
+};
+_Static_assert(LEAT_SEGMENT_BYTES_MAX == 8388608, "log.segment.bytes");
+
+static void node_value(struct leat_core *core, const struct node_config *config,
+                       struct leat_kafka_config_row *out)
+{
+    const struct leat_node_options *node = &core->node->options;
+    const struct leat_kafka_door *door = leat_kafka_core(core)->door;
+    const struct leat_kafka_options *options = &door->options;
+    const char *bound = door->door.bound_address;
+    /* -1: they are kept until the group or the topic is deleted. */
+    int64_t minutes = node->offsets_retention_us / 60000000;
+    char *value = out->value;
+    const size_t room = sizeof out->value;
+    switch (config->kind) {
+    case NODE_FIXED:
+        snprintf(value, room, "%s", config->value);
+        return;
+    case NODE_ADVERTISED:
+        snprintf(value, room, "PLAINTEXT://%s",
+                 options->advertise != NULL ? options->advertise : bound);
+        out->is_default = options->advertise == NULL;
+        return;
+    case NODE_LISTENERS:
+        snprintf(value, room, "PLAINTEXT://%s", bound);
+        return;
+    case NODE_ID:
+        snprintf(value, room, "%d", (int)leat_kafka_self_id(core));
+        return;
+    case NODE_RACK:
+        snprintf(value, room, "%s", node->cluster.rack != NULL ? node->cluster.rack : "");
+        return;
+    case NODE_DIRECTORY: /* as DescribeLogDirs calls it */
+        snprintf(value, room, "%s", core->node->name);
+        return;
+    case NODE_AUTO_CREATE:
+        snprintf(value, room, "%s", node->auto_create ? "true" : "false");
+        out->is_default = node->auto_create;
+        return;
+    case NODE_PARTITIONS:
+        snprintf(value, room, "%u", options->partitions);
+        out->is_default = options->partitions == 1;
+        return;
+    case NODE_COPIES:
+        snprintf(value, room, "%u", options->copies);
+        out->is_default = options->copies == 1;
+        return;
+    case NODE_OFFSETS_RETENTION:
+        snprintf(value, room, "%" PRId64, minutes > 0 ? minutes : -1);
+        out->is_default = minutes == 0;
+        return;
+    }
 }
 
 bool leat_kafka_config_get_node(struct leat_core *core, uint32_t index,
                                 struct leat_kafka_config_row *out)
 {
-    static const struct {
-        const char *name, *value;
-        enum leat_kafka_config_type type;
-    } fixed[] = {
-        {"num.partitions", "1", LEAT_KAFKA_CONFIG_INT},
-        {"default.replication.factor", "1", LEAT_KAFKA_CONFIG_INT},
-        {"message.max.bytes", "2097152", LEAT_KAFKA_CONFIG_INT},
-        {"log.cleanup.policy", "delete", LEAT_KAFKA_CONFIG_LIST},
-        {"log.message.timestamp.type", "CreateTime", LEAT_KAFKA_CONFIG_STRING},
-        {"compression.type", "producer", LEAT_KAFKA_CONFIG_STRING},
-        {"delete.topic.enable", "true", LEAT_KAFKA_CONFIG_BOOLEAN},
-    };
-    enum { FIXED_COUNT = sizeof fixed / sizeof *fixed };
-    *out = (struct leat_kafka_config_row){.read_only = true, .is_default = true};
-    if (index < FIXED_COUNT) {
-        out->name = fixed[index].name;
-        out->type = fixed[index].type;
-        snprintf(out->value, sizeof out->value, "%s", fixed[index].value);
-        return true;
-    }
-    if (index > FIXED_COUNT) return false;
-    out->name = "auto.create.topics.enable";
-    out->type = LEAT_KAFKA_CONFIG_BOOLEAN;
-    snprintf(out->value, sizeof out->value, "%s",
-             core->node->options.auto_create ? "true" : "false");
+    if (index >= sizeof node_configs / sizeof *node_configs) return false;
+    const struct node_config *config = &node_configs[index];
+    *out = (struct leat_kafka_config_row){
+        .name = config->name, .type = config->type, .read_only = true, .is_default = true};
+    node_value(core, config, out);
     return true;
 }

@@ -5,7 +5,7 @@
 
 #include "kafka/request.h"
 
-enum { LEAT_KAFKA_CONFIG_VALUE_BYTES = 64 };
+enum { LEAT_KAFKA_CONFIG_VALUE_BYTES = 192 }; /* an address, at most */
 
 /* As DescribeConfigs numbers them. */
 enum leat_kafka_config_type {

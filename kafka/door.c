@@ -31,6 +31,8 @@ leat_err leat_kafka_open(const struct leat_kafka_options *options, struct leat_d
     struct leat_kafka_door *door = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *door);
     if (door == NULL) return LEAT_E_NO_MEMORY;
     door->options = *options;
+    if (options->partitions == 0) door->options.partitions = 1;
+    if (options->copies == 0) door->options.copies = 1;
     door->door = (struct leat_door){
         .address = options->address,
         .advertise = options->advertise,

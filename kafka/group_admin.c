@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "kafka/cluster.h"
 #include "kafka/group.h"
 
 /* One ask for each group, or for each home. */
@@ -108,6 +109,8 @@ static void describe_answer(struct leat_kafka_request *request, const struct man
     bool ok = response != NULL && groups != NULL;
     for (uint32_t i = 0; i < many->count && ok; i++) {
         groups[i].group_id = body->groups.at[i];
+        if (body->include_authorized_operations)
+            groups[i].authorized_operations = LEAT_KAFKA_MAY_GROUP;
         ok = group_describe(request, many->asks[i], &groups[i]);
     }
     if (ok) {
@@ -126,20 +129,25 @@ void leat_kafka_handle_describe_groups(struct leat_kafka_request *request)
 
 /* ---- ListGroups ---- */
 
-static bool state_wanted(const struct leat_kafka_list_groups_request *body, const char *state)
+/* An empty filter lets all pass. */
+static bool is_wanted(const struct leat_kafka_string *filter, int32_t count, const char *word)
 {
-    size_t bytes = strlen(state);
-    if (body->states_filter.count <= 0) return true;
-    for (int32_t i = 0; i < body->states_filter.count; i++) {
-        const struct leat_kafka_string *wanted = &body->states_filter.at[i];
-        if ((size_t)wanted->bytes == bytes && strncasecmp(wanted->text, state, bytes) == 0)
+    size_t bytes = strlen(word);
+    for (int32_t i = 0; i < count; i++)
+        if ((size_t)filter[i].bytes == bytes && strncasecmp(filter[i].text, word, bytes) == 0)
             return true;
-    }
-    return false;
+    return count <= 0;
+}
+
+/* All groups are of the classic protocol; a native set is of none of Kafka's. */
+static const char *type_name(const struct leat_group_listed *listed)
+{
+    return listed->mode == LEAT_SETS_GROUP ? "classic" : "leat";
 }
 
 static void list_answer(struct leat_kafka_request *request, const struct many *many)
 {
+    const struct leat_kafka_list_groups_request *body = request->body;
     size_t most = 0;
     int32_t count = 0;
     int16_t error = LEAT_KAFKA_NONE;
@@ -157,11 +165,15 @@ static void list_answer(struct leat_kafka_request *request, const struct many *m
         const struct leat_group_call *call = &many->asks[i]->call;
         for (uint32_t g = 0; g < call->listed_count && many->asks[i]->set.rc == LEAT_OK; g++) {
             const struct leat_group_listed *listed = &call->listed[g];
-            if (!state_wanted(request->body, phase_name(listed->phase))) continue;
+            if (!is_wanted(body->states_filter.at, body->states_filter.count,
+                           phase_name(listed->phase)) ||
+                !is_wanted(body->types_filter.at, body->types_filter.count, type_name(listed)))
+                continue;
             groups[count].group_id = leat_kafka_group_string(listed->name);
             groups[count].protocol_type = listed->mode == LEAT_SETS_GROUP
                                               ? leat_kafka_group_string(listed->protocol_type)
                                               : leat_kafka_text("leat");
+            groups[count].group_type = leat_kafka_text(type_name(listed));
             groups[count++].group_state = leat_kafka_text(phase_name(listed->phase));
         }
     }

@@ -161,7 +161,8 @@ static void ask_begin(struct leat_kafka_group_ask *ask)
     if (!ask->makes_home && !ask_brings_set(ask)) {
         /* Nobody has ever joined or committed. */
         bool none = ask->set.kind == LEAT_SETS_LIST || ask->set.kind == LEAT_SETS_FETCH;
-        bool outside = ask->set.kind == LEAT_SETS_DESCRIBE || ask->set.kind == LEAT_SETS_DELETE;
+        bool outside = ask->set.kind == LEAT_SETS_DESCRIBE || ask->set.kind == LEAT_SETS_DELETE ||
+                       ask->set.kind == LEAT_SETS_OFFSETS_DELETE;
         ask_end(ask, none ? LEAT_OK : outside ? LEAT_E_NOT_FOUND : LEAT_E_UNKNOWN_MEMBER);
         return;
     }

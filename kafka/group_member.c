@@ -122,6 +122,10 @@ void leat_kafka_handle_join_group(struct leat_kafka_request *request)
         no_memory(request);
         return;
     }
+    if (body->group_id.bytes <= 0) {
+        join_answer(request, LEAT_KAFKA_INVALID_GROUP_ID, NULL);
+        return;
+    }
     if (body->session_timeout_ms < LEAT_SETS_SESSION_MS_MIN ||
         body->session_timeout_ms > LEAT_SETS_SESSION_MS_MAX) {
         join_answer(request, LEAT_KAFKA_INVALID_SESSION_TIMEOUT, NULL);
@@ -134,6 +138,23 @@ void leat_kafka_handle_join_group(struct leat_kafka_request *request)
     join_fill(ask, protocols);
     ask->on_done = join_on_done;
     leat_kafka_group_ask_start(ask, body->group_id);
+}
+
+/* ---- ConsumerGroupHeartbeat ---- */
+
+/* Kafka's answer where that protocol is switched off. A client that finds the request not advertised waits for
+ * ever, or says nothing of the cause. */
+void leat_kafka_handle_consumer_group_heartbeat(struct leat_kafka_request *request)
+{
+    struct leat_kafka_consumer_group_heartbeat_response *response =
+        LEAT_KAFKA_MAKE(request, consumer_group_heartbeat_response, 1);
+    if (response != NULL) {
+        LEAT_KAFKA_REFUSE(
+            request, response, LEAT_KAFKA_UNSUPPORTED_VERSION,
+            "groups share out by the classic protocol here: set group.protocol=classic");
+        response->assignment = -1;
+    }
+    leat_kafka_answer(request, response);
 }
 
 /* ---- SyncGroup ---- */

@@ -35,6 +35,9 @@ static bool fill_brokers(struct leat_kafka_request *request,
     response->cluster_id = leat_kafka_cluster_id(request);
     /* Any node takes requests that change topics. The least busy is not known; so this one. */
     response->controller_id = leat_kafka_self_id(request->core);
+    const struct leat_kafka_metadata_request *body = request->body;
+    if (body->include_cluster_authorized_operations)
+        response->cluster_authorized_operations = LEAT_KAFKA_MAY_CLUSTER;
     return true;
 }
 
@@ -60,6 +63,9 @@ static bool fill_topic(struct leat_kafka_request *request, const struct leat_str
     topic->name = leat_kafka_keep(request, leat_kafka_text(desc->name));
     topic->topic_id = leat_kafka_topic_id(request->core, desc->id);
     topic->is_internal = desc->internal;
+    const struct leat_kafka_metadata_request *body = request->body;
+    if (body->include_topic_authorized_operations)
+        topic->topic_authorized_operations = LEAT_KAFKA_MAY_TOPIC;
     return fill_partitions(request, stream, topic);
 }
 
@@ -116,8 +122,10 @@ static bool fill_named(struct metadata *metadata)
         if (!by_name && !may_ask_by_id(request)) topic->name = leat_kafka_text("");
         int32_t at = metadata->name_at[i];
         leat_err refused = at >= 0 ? metadata->seeker.errors[at].code : LEAT_E_BAD_NAME;
+        bool copies = refused == LEAT_E_INVALID && metadata->seeker.settings.copies > 1;
         if (by_name && refused != LEAT_OK)
-            topic->error_code = (int16_t)leat_kafka_error_of(refused);
+            topic->error_code = copies ? LEAT_KAFKA_INVALID_REPLICATION_FACTOR
+                                       : (int16_t)leat_kafka_error_of(refused);
     }
     return true;
 }
@@ -205,7 +213,7 @@ void leat_kafka_handle_metadata(struct leat_kafka_request *request)
         body->allow_auto_topic_creation && core->node->options.auto_create && !core->stopping;
     metadata->all = metadata->seeker.all =
         body->topics.count < 0 || (request->version == 0 && body->topics.count == 0);
-    metadata->seeker.settings = leat_kafka_settings_default();
+    metadata->seeker.settings = leat_kafka_settings_default(core);
     metadata->seeker.on_done = metadata_on_sought;
     metadata->seeker.owner = metadata;
     leat_seeker_start(&metadata->seeker);
@@ -225,6 +233,9 @@ void leat_kafka_handle_describe_cluster(struct leat_kafka_request *request)
     uint32_t count = leat_kafka_nodes(request->core, nodes, LEAT_NODES_MAX);
     response->cluster_id = leat_kafka_cluster_id(request);
     response->controller_id = leat_kafka_self_id(request->core);
+    const struct leat_kafka_describe_cluster_request *body = request->body;
+    if (body->include_cluster_authorized_operations)
+        response->cluster_authorized_operations = LEAT_KAFKA_MAY_CLUSTER;
     response->brokers.at = LEAT_KAFKA_MAKE(request, describe_cluster_response_broker, count);
     if (response->brokers.at == NULL) {
         leat_kafka_answer(request, NULL);

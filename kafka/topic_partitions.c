@@ -92,6 +92,7 @@ static bool page_topic(struct page *page, struct leat_kafka_string name, int32_t
     }
     out->topic_id = leat_kafka_topic_id(page->request->core, stream->desc->id);
     out->is_internal = stream->desc->internal;
+    out->topic_authorized_operations = LEAT_KAFKA_MAY_TOPIC;
     page->waits |= leat_places_want(page->request->core, stream->desc->id);
     return page_partitions(page, stream, from, out);
 }

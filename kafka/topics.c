@@ -112,6 +112,51 @@ static uint32_t nodes_up(const struct leat_core *core)
     return count;
 }
 
+/* Nodes can't be chosen, but whoever names all there are has chosen nothing. */
+static bool is_all_nodes(struct leat_core *core, const int32_t *ids, int32_t count)
+{
+    uint32_t up = nodes_up(core), found = 0;
+    for (uint32_t i = 0; i < core->members.count; i++) {
+        const struct leat_node_info *info = &core->members.rows[i]->info;
+        if (info->state != LEAT_NODE_UP) continue;
+        int32_t id = leat_kafka_node_id(core, info->incarnation), named = 0;
+        for (int32_t k = 0; k < count; k++)
+            named += ids[k] == id;
+        found += named == 1;
+    }
+    return count > 0 && (uint32_t)count == up && found == up;
+}
+
+static leat_err refuse_assignment(struct leat_error *error)
+{
+    return leat_error_set(error, LEAT_E_INVALID,
+                          "nodes can't be chosen: each partition goes to the node with the fewest. "
+                          "An assignment is taken where it names partitions from 0 on, and all "
+                          "nodes that are up for each");
+}
+
+static bool assignments_take(struct leat_kafka_request *request,
+                             const struct leat_kafka_create_topics_request_topic *in,
+                             struct leat_stream_settings *settings, struct leat_error *error)
+{
+    int32_t count = in->assignments.count;
+    bool *seen = leat_kafka_take(request, (size_t)count, sizeof *seen);
+    bool fine = seen != NULL && (in->num_partitions == -1 || in->num_partitions == count);
+    for (int32_t i = 0; i < count && fine; i++) {
+        const struct leat_kafka_create_topics_request_assignment *one = &in->assignments.at[i];
+        int32_t index = one->partition_index;
+        fine = index >= 0 && index < count && !seen[index] &&
+               is_all_nodes(request->core, one->broker_ids.at, one->broker_ids.count);
+        if (fine) seen[index] = true;
+    }
+    int32_t copies = in->assignments.at[0].broker_ids.count;
+    fine = fine && (in->replication_factor == -1 || in->replication_factor == copies);
+    if (!fine) return refuse_assignment(error) == LEAT_OK;
+    settings->streamlets = (uint32_t)count;
+    settings->copies = (uint32_t)copies;
+    return true;
+}
+
 /* What is said, and the same with all defaults. */
 static enum leat_kafka_error
 create_settings(struct leat_kafka_request *request,
@@ -119,13 +164,10 @@ create_settings(struct leat_kafka_request *request,
                 struct leat_stream_settings *settings, struct leat_stream_settings *whole,
                 struct leat_error *error)
 {
-    *settings = leat_kafka_settings_default();
+    *settings = leat_kafka_settings_default(request->core);
     uint32_t change = 0;
-    if (in->assignments.count > 0) {
-        leat_error_set(error, LEAT_E_INVALID,
-                       "nodes can't be chosen: each partition goes to the node with the fewest");
+    if (in->assignments.count > 0 && !assignments_take(request, in, settings, error))
         return LEAT_KAFKA_INVALID_REPLICA_ASSIGNMENT;
-    }
     if (in->num_partitions == 0 || in->num_partitions < -1) {
         leat_error_set(error, LEAT_E_INVALID, "a topic has at least 1 partition (-1: the default)");
         return LEAT_KAFKA_INVALID_PARTITIONS;
@@ -183,6 +225,11 @@ static void create_one(struct topics *topics, int32_t at,
         create_refuse(topics, out, LEAT_KAFKA_INVALID_TOPIC_EXCEPTION, error.text);
         return;
     }
+    /* Before what is asked of it, as Kafka does: who makes sure that a topic is there asks so again and again. */
+    if (leat_stream_find_name(request->core, name.text, name.bytes) != NULL) {
+        create_refuse(topics, out, LEAT_KAFKA_TOPIC_ALREADY_EXISTS, "the topic exists");
+        return;
+    }
     enum leat_kafka_error code = create_settings(request, in, &settings, &whole, &error);
     if (code == LEAT_KAFKA_NONE && request->core->stopping) code = LEAT_KAFKA_NOT_CONTROLLER;
     if (code != LEAT_KAFKA_NONE) {
@@ -190,10 +237,6 @@ static void create_one(struct topics *topics, int32_t at,
         return;
     }
     if (body->validate_only) {
-        if (leat_stream_find_name(request->core, name.text, name.bytes) != NULL) {
-            create_refuse(topics, out, LEAT_KAFKA_TOPIC_ALREADY_EXISTS, "the topic exists");
-            return;
-        }
         create_succeed(topics, &whole, out);
         return;
     }
@@ -356,9 +399,14 @@ enlarge_check(struct leat_core *core, const struct leat_stream *stream,
                        logs, logs);
         return LEAT_KAFKA_INVALID_PARTITIONS;
     }
-    if (in->assignments.count > 0) {
-        leat_error_set(error, LEAT_E_INVALID,
-                       "nodes can't be chosen: each partition goes to the node with the fewest");
+    bool chosen =
+        in->assignments.count > 0 && (uint32_t)in->assignments.count != (uint32_t)in->count - now;
+    for (int32_t i = 0; i < in->assignments.count && !chosen; i++)
+        chosen = !is_all_nodes(core, in->assignments.at[i].broker_ids.at,
+                               in->assignments.at[i].broker_ids.count) ||
+                 (uint32_t)in->assignments.at[i].broker_ids.count != desc->settings.copies;
+    if (chosen) {
+        (void)refuse_assignment(error);
         return LEAT_KAFKA_INVALID_REPLICA_ASSIGNMENT;
     }
     *settings = desc->settings;

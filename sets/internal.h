@@ -16,7 +16,7 @@ enum record_kind {
     RECORD_NOTHING = 0, /* [0] the first append of this life; is this the home still? */
     RECORD_SET = 1,     /* [1, set] */
     /* [2, set name, [[stream, streamlet, log, group or -1, offset]...]]; in groups a row may go on:
-     * leader epoch plus 1, metadata */
+     * leader epoch plus 1, metadata. Group -1, offset LEAT_SETS_GROUP_DONE: the log's is forgotten */
     RECORD_COMMIT = 2,
     RECORD_DELETE = 3, /* [3, set name] */
     RECORD_GROUP = 4,  /* [4, set name, generation, group]; its offsets stay */
@@ -125,6 +125,7 @@ bool leat_sets_do_commit(struct leat_sets *sets, struct leat_sets_request *reque
 void leat_sets_queries_leave(struct leat_sets *sets);
 bool leat_sets_do_fetch(struct leat_sets *sets, struct leat_sets_request *request);
 bool leat_sets_do_delete(struct leat_sets *sets, struct leat_sets_request *request);
+bool leat_sets_do_offsets_delete(struct leat_sets *sets, struct leat_sets_request *request);
 
 /* ---- groups.c; do_ as leat_sets_do() ---- */
 

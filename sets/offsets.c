@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/mem.h"
 
 /* For the record of a group that is new, and what frames a batch. */
@@ -20,6 +21,8 @@ static bool commit_row_refused(struct leat_set *set, const struct leat_set_membe
     if (grouped != (set->mode == LEAT_SETS_PARALLEL))
         return leat_sets_answer(request, LEAT_E_INVALID,
                                 "ordered sets commit logs, parallel sets commit groups");
+    if (!grouped && row->offset == LEAT_SETS_GROUP_DONE)
+        return leat_sets_answer(request, LEAT_E_INVALID, "that is no offset of a log");
     struct leat_set_log *log = leat_set_log_find(set, row->log);
     if (member && (!log || leat_set_owner(set, log, row->group) != member->serial) &&
         !(log && grouped && (uint64_t)row->group < log->first_group))
@@ -370,6 +373,53 @@ bool leat_sets_do_delete(struct leat_sets *sets, struct leat_sets_request *reque
         return leat_sets_answer(request, LEAT_E_AGAIN,
                                 "the home log has as much to take as it may");
     leat_sets_set_forget(sets, set);
+    leat_sets_append_try(sets);
+    if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
+    leat_sets_wait_ack(sets, request);
+    return false;
+}
+
+/* A row that says so, as a commit: a home of an earlier version tells such an offset as -1, which means the same. */
+bool leat_sets_do_offsets_delete(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    struct leat_set *set = leat_sets_set_find(sets, request->set);
+    if (!set) return leat_sets_answer(request, LEAT_E_NOT_FOUND, "no such consumer set");
+    if (set_inhabited(set))
+        return leat_sets_answer(request, LEAT_E_EXISTS, "the consumer set has members");
+    if (set->mode == LEAT_SETS_PARALLEL)
+        return leat_sets_answer(request, LEAT_E_OTHER_PROTOCOL,
+                                "a set in parallel mode commits groups of segments");
+    uint32_t count = 0;
+    size_t bytes = RECORD_HEAD_BYTES;
+    for (size_t i = 0; i < request->log_count; i++) {
+        const struct leat_set_log *log = leat_set_log_find(set, request->logs[i]);
+        if (!log || !log->has_offset) continue;
+        bytes += leat_set_log_bytes(set, request->logs[i]);
+        count++;
+    }
+    if (count == 0) return leat_sets_answer(request, LEAT_OK, NULL);
+    if (!leat_sets_record_fits(sets, bytes))
+        return leat_sets_answer(request, LEAT_E_AGAIN,
+                                "the home log has as much to take as it may");
+    struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_COMMIT, 2);
+    leat_msg_write_string(&writer, set->name, strlen(set->name));
+    leat_msg_write_array(&writer, count);
+    for (size_t i = 0; i < request->log_count; i++) {
+        struct leat_set_log *log = leat_set_log_find(set, request->logs[i]);
+        if (!log || !log->has_offset) continue;
+        struct leat_sets_offset row = {
+            .log = log->log, .group = LEAT_SETS_GROUP_NONE, .offset = LEAT_SETS_GROUP_DONE};
+        row_write(&writer, &row);
+        leat_err rc = leat_set_commit(set, log, row.group, row.offset, true);
+        LEAT_ASSERT(rc == LEAT_OK); /* it gives memory back */
+        count--;
+    }
+    for (; count > 0; count--) /* a log that is named twice */
+        row_write(&writer, &(struct leat_sets_offset){.log = request->logs[0],
+                                                      .group = LEAT_SETS_GROUP_NONE,
+                                                      .offset = LEAT_SETS_GROUP_DONE});
+    leat_set_bytes_count(set);
+    leat_sets_record_add(sets, &writer);
     leat_sets_append_try(sets);
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
     leat_sets_wait_ack(sets, request);

@@ -242,6 +242,8 @@ bool leat_sets_request_do(struct leat_sets *sets, struct leat_sets_request *requ
         return leat_sets_do_fetch(sets, request);
     case LEAT_SETS_DELETE:
         return leat_sets_do_delete(sets, request);
+    case LEAT_SETS_OFFSETS_DELETE:
+        return leat_sets_do_offsets_delete(sets, request);
     case LEAT_SETS_GROUP_JOIN:
         return leat_sets_do_group_join(sets, request);
     case LEAT_SETS_GROUP_SYNC:

@@ -99,7 +99,8 @@ enum leat_sets_kind {
     LEAT_SETS_LEAVE,
     LEAT_SETS_COMMIT,
     LEAT_SETS_FETCH,
-    LEAT_SETS_DELETE, /* a set without members, and its offsets */
+    LEAT_SETS_DELETE,         /* a set without members, and its offsets */
+    LEAT_SETS_OFFSETS_DELETE, /* of a set without members: those of `logs` */
     /* Of groups (groups.h), with request->group; COMMIT, too, where that is given. */
     LEAT_SETS_GROUP_JOIN,
     LEAT_SETS_GROUP_SYNC,
@@ -129,7 +130,8 @@ struct leat_sets_request {
                                             NULL with count 0: more members than units */
     size_t assigned_count;
 
-    /* COMMIT: rows in. FETCH: `logs` in ([log_count]; 0: all), rows out (given, leat_mem_free()).
+    /* COMMIT: rows in. OFFSETS_DELETE: `logs` in. FETCH: `logs` in ([log_count]; 0: all), rows out
+     * (given, leat_mem_free()).
      * A log without a committed offset has no row. */
     const struct leat_sets_offset *commits;
     size_t commit_count;

@@ -341,6 +341,11 @@ leat_err leat_set_commit(struct leat_set *set, struct leat_set_log *log, int64_t
         return LEAT_OK;
     }
     if (set->mode == LEAT_SETS_PARALLEL) return group_commit(log, (uint64_t)group, offset, force);
+    if (offset == LEAT_SETS_GROUP_DONE) {
+        log->has_offset = false;
+        log->offset = 0;
+        return leat_set_offset_note(log, 0, NULL, 0);
+    }
     if (force || !log->has_offset || offset > log->offset) {
         log->has_offset = true;
         log->offset = offset;

@@ -78,7 +78,8 @@ leat_err leat_set_assigned(const struct leat_set *set, const struct leat_set_mem
 #define LEAT_SET_GROUPS_GONE (LEAT_SETS_GROUP_DONE - 1)
 /** Groups below `group` are gone: nobody waits for them. false: that was known. */
 bool leat_set_skip(struct leat_set_log *log, uint64_t group);
-/** Take one committed value. LEAT_E_AGAIN: too far ahead; LEAT_E_NO_MEMORY. */
+/** Take one committed value; LEAT_SETS_GROUP_DONE of a whole log: there is none any more.
+ * LEAT_E_AGAIN: too far ahead; LEAT_E_NO_MEMORY. */
 leat_err leat_set_commit(struct leat_set *set, struct leat_set_log *log, int64_t group,
                          uint64_t offset, bool force) LEAT_NODISCARD;
 /** What is kept beside a committed offset. LEAT_E_NO_MEMORY. */

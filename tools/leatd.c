@@ -264,6 +264,8 @@ static leat_err make_kafka(struct server *server, struct leat_error *error)
         .address = config->kafka,
         .advertise = config->kafka_advertise[0] != '\0' ? config->kafka_advertise : NULL,
         .optional = config->kafka_by_default,
+        .partitions = config->num_partitions,
+        .copies = config->default_replication_factor,
     };
     leat_err rc = leat_kafka_open(&options, &server->kafka);
     if (rc != LEAT_OK) leat_error_set(error, rc, "no memory for the clients of Kafka");

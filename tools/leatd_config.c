@@ -24,6 +24,9 @@ const char leatd_help[] =
     "  --config FILE        lines \"name = value\" with the names of these options; flags win\n"
     "  --log-level LEVEL    error, warn, info or debug (default: info)\n"
     "  --auto-create BOOL   clients may create a stream by using it: yes or no (default: yes)\n"
+    "  --num-partitions N   of a topic that a client of Kafka makes without saying how many\n"
+    "                       (default: 1)\n"
+    "  --default-replication-factor N   its copies (default: 1)\n"
     "  --offsets-retention SECONDS  consumer sets and groups that so long had no member and no\n"
     "                       commit are forgotten with their offsets (default: never)\n"
     "  --park-after SECONDS an idle log gives its buffer back after this (default: 60)\n"
@@ -100,6 +103,9 @@ static const struct option options[] = {
     {"memory", OPTION_BYTES, AT(memory_bytes), 1, UINT64_MAX / 2},
     {"log-level", OPTION_LEVEL, AT(log_level), 0, 0},
     {"auto-create", OPTION_BOOL, AT(auto_create), 0, 0},
+    {"num-partitions", OPTION_COUNT, AT(num_partitions), 1, LEAT_STREAMLETS_MAX},
+    {"default-replication-factor", OPTION_COUNT, AT(default_replication_factor), 1,
+     LEAT_COPIES_MAX},
     {"offsets-retention", OPTION_SECONDS, AT(offsets_retention_us), 60, 100ull * 365 * 24 * 3600},
     {"park-after", OPTION_SECONDS, AT(park_after_us), 1, 365ull * 24 * 3600},
     {"scrub", OPTION_BYTES, AT(scrub_bytes_per_second), 0, UINT64_MAX / 2},

@@ -42,6 +42,7 @@ struct leatd_config {
     uint64_t scrub_bytes_per_second;
     enum leat_diary_level log_level;
     bool auto_create;
+    uint32_t num_partitions, default_replication_factor; /* of Kafka's topics; 0: 1 */
     bool help, version;
     /* What leatd_config_complete() finds out. */
     char *voters[LEATD_VOTERS_MAX]; /* the entries of `coordinators`, which is cut into them */

@@ -104,7 +104,7 @@ leat_err leat_msg_hello_ok_decode(const void *bytes, size_t count, struct leat_m
 void leat_msg_settings_write(struct leat_msg_writer *writer,
                              const struct leat_stream_settings *settings)
 {
-    leat_msg_write_array(writer, 10);
+    leat_msg_write_array(writer, 12);
     leat_msg_write_u64(writer, settings->streamlets);
     leat_msg_write_u64(writer, settings->logs);
     leat_msg_write_u64(writer, settings->copies);
@@ -115,6 +115,8 @@ void leat_msg_settings_write(struct leat_msg_writer *writer,
     leat_msg_write_i64(writer, settings->retention_bytes);
     leat_msg_write_u64(writer, settings->batch_bytes_max);
     leat_msg_write_bool(writer, settings->append_time);
+    leat_msg_write_u64(writer, settings->segment_bytes_asked);
+    leat_msg_write_u64(writer, settings->compression_asked);
 }
 
 void leat_msg_settings_read(struct leat_msg_reader *reader, struct leat_stream_settings *out)
@@ -135,12 +137,21 @@ void leat_msg_settings_read(struct leat_msg_reader *reader, struct leat_stream_s
     out->retention_bytes = leat_msg_read_i64(reader);
     out->batch_bytes_max = 0;
     out->append_time = false;
+    out->segment_bytes_asked = out->compression_asked = 0;
     if (more > 0) {
         out->batch_bytes_max = leat_msg_read_u32(reader);
         more--;
     }
     if (more > 0) {
         out->append_time = leat_msg_read_bool(reader);
+        more--;
+    }
+    if (more > 0) {
+        out->segment_bytes_asked = leat_msg_read_u32(reader);
+        more--;
+    }
+    if (more > 0) {
+        out->compression_asked = leat_msg_read_u32(reader);
         more--;
     }
     leat_msg_skip_n(reader, more);

@@ -283,8 +283,9 @@ static void configurations_that_are_not_here_are_refused_by_name(void **state)
     (void)state;
     static const char *const rows[][2] = {
         {"cleanup.policy", "compact"},
-        {"compression.type", "zstd"},
-        {"flush.messages", "1"},
+        {"compression.type", "brotli"},
+        {"flush.messages", "9223372036854775807"}, /* another durability */
+        {"leat.segment.bytes", "16384"},
         {"message.format.version", "2.0"},
         {"unclean.leader.election.enable", "true"},
         {"min.insync.replicas", "2"}, /* of one copy */

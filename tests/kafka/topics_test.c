@@ -78,11 +78,15 @@ static void topic_is_made_with_its_configurations(void **state)
 {
     (void)state;
     static const struct config given[] = {
-        {"retention.ms", "86400000", NULL},     {"retention.bytes", "1073741824", NULL},
-        {"segment.bytes", "1000000", "524288"}, /* the power of two below */
-        {"max.message.bytes", "1000", NULL},    {"message.timestamp.type", "LogAppendTime", NULL},
-        {"min.insync.replicas", "1", NULL},     {"compression.type", "producer", NULL},
-        {"cleanup.policy", "delete", NULL},     {"leat.durability", "memory", NULL},
+        {"retention.ms", "86400000", NULL},
+        {"retention.bytes", "1073741824", NULL},
+        {"segment.bytes", "1073741824", NULL},
+        {"max.message.bytes", "1000", NULL},
+        {"message.timestamp.type", "LogAppendTime", NULL},
+        {"min.insync.replicas", "1", NULL},
+        {"compression.type", "lz4", NULL},
+        {"cleanup.policy", "delete", NULL},
+        {"leat.durability", "memory", NULL},
     };
     enum { GIVEN = sizeof given / sizeof *given };
     struct wire_client client;
@@ -96,8 +100,20 @@ static void topic_is_made_with_its_configurations(void **state)
     }
     for (int i = 0; i < GIVEN; i++)
         expect_config(&client, "made-0", &given[i]);
+    static const struct config used[] = {{"leat.segment.bytes", "8388608", NULL},
+                                         {"flush.messages", "9223372036854775807", NULL}};
+    for (int i = 0; i < 2; i++)
+        expect_config(&client, "made-0", &used[i]);
+    static const struct config by_flush = {"flush.messages", "9223372036854775807", NULL};
+    static const struct config memory = {"leat.durability", "memory", NULL};
+    assert_int_equal(create(&client, 7, "by-flush", 1, &by_flush, 1, false).error_code,
+                     LEAT_KAFKA_NONE);
+    expect_config(&client, "by-flush", &memory);
     /* It is there already; and another one was only to be looked at. */
     assert_int_equal(create(&client, 7, "made-0", 3, given, GIVEN, false).error_code,
+                     LEAT_KAFKA_TOPIC_ALREADY_EXISTS);
+    static const struct config unknown = {"no.such.thing", "1", NULL};
+    assert_int_equal(create(&client, 7, "made-0", 3, &unknown, 1, false).error_code,
                      LEAT_KAFKA_TOPIC_ALREADY_EXISTS);
     assert_int_equal(create(&client, 7, "looked-at", 3, given, GIVEN, true).error_code,
                      LEAT_KAFKA_NONE);
@@ -110,12 +126,12 @@ static void topic_with_a_configuration_that_is_not_here_is_not_made(void **state
 {
     (void)state;
     static const struct config refused[] = {
-        {"cleanup.policy", "compact", NULL}, {"cleanup.policy", "compact,delete", NULL},
-        {"compression.type", "gzip", NULL},  {"flush.messages", "1", NULL},
-        {"flush.ms", "1000", NULL},          {"message.timestamp.type", "Sometimes", NULL},
+        {"cleanup.policy", "compact", NULL},  {"cleanup.policy", "compact,delete", NULL},
+        {"compression.type", "brotli", NULL}, {"flush.messages", "1000", NULL},
+        {"flush.ms", "1000", NULL},           {"message.timestamp.type", "Sometimes", NULL},
         {"min.insync.replicas", "2", NULL}, /* of one copy */
-        {"max.message.bytes", "100", NULL},  {"retention.ms", "-2", NULL},
-        {"retention.bytes", "-2", NULL},     {"preallocate", "true", NULL},
+        {"max.message.bytes", "100", NULL},   {"retention.ms", "-2", NULL},
+        {"retention.bytes", "-2", NULL},      {"preallocate", "true", NULL},
         {"no.such.thing", "1", NULL},
     };
     struct wire_client client;
@@ -160,12 +176,14 @@ static void alter_configs_sets_back_what_it_does_not_name(void **state)
     static const struct config first[] = {{"retention.ms", "86400000", NULL},
                                           {"max.message.bytes", "1000", NULL},
                                           {"message.timestamp.type", "LogAppendTime", NULL},
-                                          {"leat.durability", "memory", NULL}};
-    static const struct config then[] = {{"retention.bytes", "5000", NULL},
-                                         {"retention.ms", "-1", NULL},
-                                         {"max.message.bytes", "2097152", NULL},
-                                         {"message.timestamp.type", "CreateTime", NULL},
-                                         {"leat.durability", "memory", NULL}};
+                                          {"leat.durability", "memory", NULL},
+                                          {"segment.bytes", "1000000", NULL},
+                                          {"compression.type", "zstd", NULL}};
+    static const struct config then[] = {
+        {"retention.bytes", "5000", NULL},      {"retention.ms", "-1", NULL},
+        {"max.message.bytes", "2097152", NULL}, {"message.timestamp.type", "CreateTime", NULL},
+        {"leat.durability", "memory", NULL},    {"segment.bytes", "8388608", NULL},
+        {"compression.type", "producer", NULL}};
     static const struct config unknown = {"flush.ms", "5", NULL};
     struct wire_client client;
     wire_open(&client, port);
@@ -173,14 +191,14 @@ static void alter_configs_sets_back_what_it_does_not_name(void **state)
         struct leat_kafka_string gone = text("altered");
         struct leat_kafka_delete_topics_request delete = {.topic_names = {&gone, 1},
                                                           .timeout_ms = 1000};
-        assert_int_equal(create(&client, 7, "altered", 1, first, 4, false).error_code,
+        assert_int_equal(create(&client, 7, "altered", 1, first, 6, false).error_code,
                          LEAT_KAFKA_NONE);
         assert_int_equal(alter_all(&client, version, &unknown, false), LEAT_KAFKA_INVALID_CONFIG);
         assert_int_equal(alter_all(&client, version, &then[0], true), LEAT_KAFKA_NONE);
-        for (size_t i = 0; i < 4; i++)
+        for (size_t i = 0; i < 6; i++)
             expect_config(&client, "altered", &first[i]);
         assert_int_equal(alter_all(&client, version, &then[0], false), LEAT_KAFKA_NONE);
-        for (size_t i = 0; i < 5; i++)
+        for (size_t i = 0; i < 7; i++)
             expect_config(&client, "altered", &then[i]);
         (void)wire_call(&client, LEAT_KAFKA_DELETE_TOPICS, 5, &delete);
     }

@@ -107,6 +107,23 @@ def test_topics_are_made_by_asking_only_where_that_is_on():
     equal(produced(client, 'also'), NONE)
 
 
+def test_topics_made_without_saying_how_large_are_as_the_server_says():
+    server = Server('--kafka', '127.0.0.1:0', '--num-partitions', '3').start()
+    client = Client(server)
+    equal(asked_for(client, 'asked', 4), NONE)
+    equal(len(server.logs('asked')), 3)
+    server.stop()
+    code, said = server.start_refused('--num-partitions', '0')
+    equal(code, 2)
+    check_in('num-partitions has to lie in 1 to', said)
+    # More copies than nodes: refused by name, as Kafka does, and not made with fewer.
+    server.flags += ['--default-replication-factor', '2']
+    server.start()
+    client = Client(server)
+    equal(asked_for(client, 'copied', 4), 38)
+    check('copied' not in server.leat('stream', 'list').stdout)
+
+
 def test_reader_that_reads_nothing_is_bounded_and_alone():
     """It asks for everything again and again, and takes none of it."""
     server = Server('--kafka', '127.0.0.1:0').start()

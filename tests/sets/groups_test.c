@@ -250,6 +250,34 @@ static void group_of_commits_alone_is_made_and_survives(void **state)
     home_free(home);
 }
 
+static void group_forgets_offsets_over_restarts_and_snapshots(void **state)
+{
+    (void)state;
+    struct home *home = home_new(22, false);
+    struct leat_log_ref logs[3] = {
+        {7, 1, 0}, {7, 4, 0}, {7, 1, 0}}; /* one twice, one never committed */
+    struct leat_sets_request r = {.kind = LEAT_SETS_OFFSETS_DELETE, .logs = logs, .log_count = 3};
+    assert_int_equal(ask(home, &r), LEAT_E_NOT_FOUND);
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 1, 9, "note"), LEAT_OK);
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 2, 8, "note"), LEAT_OK);
+    assert_int_equal(ask(home, &r), LEAT_OK);
+    for (int turn = 0; turn < 3; turn++) {
+        assert_int_equal(fetched(home, 1, NULL), UINT64_MAX);
+        assert_int_equal(fetched(home, 2, "note"), 8);
+        if (turn == 1) home_roll(home);
+        home_restart(home);
+    }
+    assert_int_equal(ask(home, &r), LEAT_OK); /* nothing is left to forget */
+    assert_int_equal(commit(home, "", LEAT_GROUP_GENERATION_NONE, 1, 3, "again"), LEAT_OK);
+    home_restart(home);
+    assert_int_equal(fetched(home, 1, "again"), 3);
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    (void)lone(home, "", member);
+    assert_int_equal(ask(home, &r), LEAT_E_EXISTS);
+    assert_int_equal(fetched(home, 1, "again"), 3);
+    home_free(home);
+}
+
 /* A member that knows its generation goes on in it after a crash of the home: no rebalance. */
 static void group_stable_goes_on_after_a_restart(void **state)
 {
@@ -883,6 +911,7 @@ int main(void)
         cmocka_unit_test(group_new_member_is_told_its_id_first),
         cmocka_unit_test(group_member_commits_in_its_generation_only),
         cmocka_unit_test(group_of_commits_alone_is_made_and_survives),
+        cmocka_unit_test(group_forgets_offsets_over_restarts_and_snapshots),
         cmocka_unit_test(group_stable_goes_on_after_a_restart),
         cmocka_unit_test(group_second_member_brings_a_rebalance),
         cmocka_unit_test(group_leader_that_never_shares_out_is_dropped),
