@@ -33,7 +33,8 @@ struct leat_clock {
 /* ---- random ---- */
 struct leat_random {
     void *ctx;
-    /** For ids, jitter and the like; who has seen some can know the next. */
+    /** For ids, jitter and the like. Of a server's actors nobody who has seen some knows the next; of a client's
+     * somebody can. */
     uint64_t (*next)(void *ctx);
     /** Bytes that nobody can know: keys and nonces. NULL: of a client, which makes none. */
     void (*secret)(void *ctx, void *out, size_t bytes);

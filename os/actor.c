@@ -236,11 +236,6 @@ static void clock_wake_at(void *ctx, uint64_t at_us)
     ((struct os_actor *)ctx)->wake_at_us = at_us;
 }
 
-static uint64_t random_next(void *ctx)
-{
-    return leat_xoshiro_next(&((struct os_actor *)ctx)->random_state);
-}
-
 static void random_secret(void *ctx, void *out, size_t bytes)
 {
     (void)ctx;
@@ -249,6 +244,20 @@ static void random_secret(void *ctx, void *out, size_t bytes)
         LEAT_ASSERT(n > 0 || errno == EINTR); /* the kernel has it since Linux 3.17 */
         if (n > 0) at += (size_t)n;
     }
+}
+
+/* The kernel's, too, some at a time: ids are made of them (of clusters, voters, members of groups), clients are told
+ * many of these, and a generator that can be run on from what it gave would tell all that come. */
+static uint64_t random_next(void *ctx)
+{
+    struct os_actor *actor = ctx;
+    if (actor->random_left == 0) {
+        random_secret(actor, actor->random_words, sizeof actor->random_words);
+        actor->random_left = OS_RANDOM_WORDS;
+    }
+    uint64_t word = actor->random_words[--actor->random_left];
+    actor->random_words[actor->random_left] = 0;
+    return word;
 }
 
 /* ---- life ---- */
@@ -290,9 +299,6 @@ leat_err leat_os_actor_create(struct leat_os_world *world, unsigned number,
     actor->own_last = &actor->own;
     actor->wake_at_us = actor->timer_at_us = UINT64_MAX;
     atomic_init(&actor->state, OS_AWAKE); /* mail before the start needs no wake-up */
-    if (getrandom(&actor->random_state, sizeof actor->random_state, 0) !=
-        (ssize_t)sizeof actor->random_state)
-        leat_xoshiro_seed(&actor->random_state, uv_hrtime() + number);
     actor->clock = (struct leat_clock){actor, clock_now_us, clock_wall_ms, clock_wake_at};
     actor->random = (struct leat_random){actor, random_next, random_secret};
     actor->post = (struct leat_post){actor, post_send, number};

@@ -3,7 +3,6 @@
 #define LEAT_OS_INTERNAL_H
 
 #include "base/list.h"
-#include "base/random.h"
 #include "os/os.h"
 
 #include <pthread.h>
@@ -17,6 +16,7 @@ enum {
     LEAT_OS_WRITERS =
         4, /* two rounds of a store file, one of the catalogue, a piece of the flush */
     LEAT_OS_BUFFER_CLASSES = 14,
+    OS_RANDOM_WORDS = 32, /* asked for together */
     OS_TOGETHER_MAX = 16, /* writes under way at the same time from one thread */
 };
 
@@ -97,8 +97,9 @@ struct os_actor {
     uv_check_t check;
     uv_idle_t idle;
     uv_timer_t wake_timer;
-    uint64_t wake_at_us, timer_at_us; /* wanted; what wake_timer is set to */
-    struct leat_xoshiro random_state;
+    uint64_t wake_at_us, timer_at_us;       /* wanted; what wake_timer is set to */
+    uint64_t random_words[OS_RANDOM_WORDS]; /* the first random_left were not given out yet */
+    unsigned random_left;
 
     /* Everything below the two stacks is touched by the actor's thread only. */
     _Atomic(struct leat_mail *) inbox; /* stack; pairs: mail_push / mail_take */

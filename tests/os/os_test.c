@@ -1,6 +1,7 @@
 /* What only the real ports have: full disks, killed processes, the host. */
 #include "tests/os/real_rig.h"
 
+#include "base/random.h"
 #include "os/pool.h"
 
 #include <dirent.h>
@@ -50,6 +51,59 @@ static int child_run(void (*body)(const char *dir), const char *dir)
     int status;
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return status;
+}
+
+/* ---- random ---- */
+
+static uint64_t rotated(uint64_t word, unsigned right)
+{
+    return word >> right | word << (64 - right);
+}
+
+/* What a xoshiro256** would give after these four. Its output is the second word of its state, times 5, rotated, times
+ * 9; four of these words are the whole state. */
+static uint64_t xoshiro_fifth(const uint64_t outputs[4])
+{
+    const uint64_t one_5th = 0xcccccccccccccccd, one_9th = 0x8e38e38e38e38e39;
+    uint64_t b[4];
+    for (int i = 0; i < 4; i++)
+        b[i] = rotated(outputs[i] * one_9th, 7) * one_5th;
+    uint64_t ac = b[0] ^ b[1], ad = b[2] ^ b[1] ^ ac ^ (b[0] << 17) ^ b[0];
+    struct leat_xoshiro state;
+    state.s[0] = ad ^ b[0];
+    state.s[1] = b[1];
+    state.s[2] = ac ^ (b[0] << 17);
+    state.s[3] = b[3] ^ b[2] ^ state.s[2] ^ (b[1] << 17) ^ b[1];
+    for (int i = 1; i < 4; i++)
+        (void)leat_xoshiro_next(&state);
+    return leat_xoshiro_next(&state);
+}
+
+/* Goal: who is told some ids of a server does not know the next ones. */
+static void random_numbers_do_not_tell_those_that_come(void **state)
+{
+    (void)state;
+    struct leat_xoshiro weak;
+    uint64_t told[4];
+    leat_xoshiro_seed(&weak, 7);
+    for (int i = 0; i < 4; i++)
+        told[i] = leat_xoshiro_next(&weak);
+    assert_true(xoshiro_fifth(told) == leat_xoshiro_next(&weak)); /* the method works */
+    struct leat_os_world_options options = {0};
+    struct leat_os_world *world = NULL;
+    const struct leat_env *env = NULL;
+    struct leat_error error;
+    assert_int_equal(leat_os_world_create(&options, &world, &error), LEAT_OK);
+    assert_int_equal(
+        leat_os_actor_create(world, LEAT_ACTOR_CORE_0, LEAT_OS_ACTOR_CLIENT, &env, &error),
+        LEAT_OK);
+    for (int round = 0; round < 100; round++) {
+        for (int i = 0; i < 4; i++)
+            told[i] = env->random->next(env->random->ctx);
+        assert_true(told[0] != told[1] && told[1] != told[2] && told[2] != told[3]);
+        assert_false(xoshiro_fifth(told) == env->random->next(env->random->ctx));
+    }
+    leat_os_world_destroy(&world);
 }
 
 /* ---- disk ---- */
@@ -624,6 +678,7 @@ static void pool_name_that_is_taken_is_left_for_another(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_numbers_do_not_tell_those_that_come),
         cmocka_unit_test(disk_full_is_named_and_survived),
         cmocka_unit_test(disk_failed_sync_is_final),
         cmocka_unit_test(arena_of_killed_process_is_inherited),
