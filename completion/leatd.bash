@@ -12,7 +12,8 @@ _leatd()
     --kafka) COMPREPLY=($(compgen -W 'off' -- "$cur")) && return ;;
     --*) return ;;
     esac
-    COMPREPLY=($(compgen -W '--data --listen --cores --memory --config --log-level --auto-create --offsets-retention
+    COMPREPLY=($(compgen -W '--data --listen --cores --memory --config --log-level --auto-create --num-partitions
+    --default-replication-factor --offsets-retention
         --park-after --scrub --kafka --kafka-advertise --node --name --coordinators --node-listen --cluster-key --advertise --rack --host --replication
         --recovery --ping-ms --suspect-ms --confirm-ms --help --version' -- "$cur"))
 }

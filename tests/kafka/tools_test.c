@@ -1,4 +1,4 @@
-/* A real leatd and what tools of Kafka ask beside topics: who may do what, elections, moves, groups and their offsets. */
+/* A real leatd and what tools of Kafka ask beside topics: who may do what, elections, groups and their offsets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
