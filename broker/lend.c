@@ -105,11 +105,13 @@ static void rests_forget(struct leat_peer *peer)
 }
 
 /* false: the connection itself holds most, and is closed. What those have who are closed comes back in this turn
- * or the next, and counts no more. */
+ * or the next, and counts no more. Who is slow alone keeps what was given to it: that has a limit of its own
+ * (LEAT_PEER_QUEUED_BYTES_MAX), which in a small server is more than all rests may take. */
 static bool rest_admit(struct leat_peer *peer, size_t bytes)
 {
     struct leat_lender *lender = &peer->core->lender;
-    while (lender->rest_bytes + bytes > lender->rest_bytes_max) {
+    while (lender->rest_bytes + bytes > lender->rest_bytes_max &&
+           lender->rest_bytes > peer->borrowed.rest_bytes) {
         struct leat_peer *most = peer;
         uint64_t most_bytes = peer->borrowed.rest_bytes + bytes;
         LEAT_LIST_EACH(&lender->rests, link)
