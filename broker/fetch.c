@@ -153,13 +153,15 @@ void leat_fetch_run(struct leat_fetch *fetch)
     fetch->called = false;
     fetch->bytes = 0;
     fetch->records = 0;
-    fetch->refused = false;
+    fetch->refused = fetch->full = false;
     uint32_t taken_max = fetch->peer->borrowed.answer_bytes_max;
     bool short_answer = taken_max != 0 && taken_max < fetch->max_bytes;
     fetch->bytes_max = short_answer ? taken_max : fetch->max_bytes;
     for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next) {
         item->result.code = LEAT_OK;
         item->result.bytes = 0;
+        item->result.next = item->want.position;
+        item->result.resume = 0;
         item->watch_from = item->want.offset;
     }
     fetch->at = fetch->items;
@@ -223,8 +225,8 @@ void leat_fetch_finish(struct leat_fetch *fetch)
         leat_confirm_ask(fetch->core, &fetch->confirm);
         return;
     }
-    if (fetch->bytes < fetch_enough(fetch) && !fetch->over_deadline && !fetch->refused &&
-        !fetch->core->stopping) {
+    if (fetch->bytes < fetch_enough(fetch) && !fetch->full && !fetch->over_deadline &&
+        !fetch->refused && !fetch->core->stopping) {
         leat_fetch_drop_reads(fetch);
         leat_fetch_wait(fetch);
         return;

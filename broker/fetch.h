@@ -61,6 +61,7 @@ struct leat_fetch {
     struct leat_confirm confirm;
     enum leat_fetch_state state;
     bool over_deadline, refused;
+    bool full;   /* of one log, the next batch would exceed what is asked for: no use in waiting */
     bool called; /* from starved_reads: it need not stand in line again */
     struct leat_buffer_wait buffer_wait;
     void *buffer; /* for the read at `at`: its bytes have left memory; NULL: none is in hand */

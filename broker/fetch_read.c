@@ -70,6 +70,9 @@ bool leat_fetch_read_at(struct leat_fetch *fetch)
         item->max_bytes > item->result.bytes ? item->max_bytes - item->result.bytes : 0;
     if (read->read.max_bytes > item_left) read->read.max_bytes = item_left;
     if (read == &fetch->ends) read->read.max_bytes = 0;
+    /* An answer may exceed its limit by the one batch that it has to have, not by more. */
+    read->read.strict = fetch->bytes > 0;
+    read->read.full = false;
     leat_list_init(&read->lent);
     read->read.disk_buffer = fetch->buffer;
     read->read.disk_buffer_bytes = fetch->buffer != NULL ? LEAT_DISK_BUFFER_BYTES : 0;
@@ -234,6 +237,11 @@ static bool fetch_take_result(struct leat_fetch_read *read)
     }
     uint32_t bytes = code == LEAT_OK ? read->read.bytes : 0;
     fetch->at = item->next;
+    if (code == LEAT_OK && read->read.full) {
+        fetch->full = true;
+        leat_fetch_release_read(read);
+        return true;
+    }
     if (bytes == 0) {
         /* Where nothing is left of a group, or offsets jump, the place moves on all the same. */
         if (code == LEAT_OK && read->read.max_bytes > 0 && item->result.bytes == 0)

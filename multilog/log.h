@@ -157,6 +157,7 @@ struct leat_read { /* caller's */
     struct leat_offset from;
     struct leat_position position;
     uint32_t max_bytes;       /* at least one batch is returned, however large */
+    bool strict;              /* no: a first batch that is larger is not returned, see `full` */
     void *disk_buffer;        /* 4 KiB aligned, for bytes that have left memory; NULL: rc becomes
                                * LEAT_E_NO_MEMORY when it would be needed (buffers are few: the caller
                                * asks again with one) */
@@ -173,6 +174,7 @@ struct leat_read { /* caller's */
     struct leat_iov iovs[LEAT_READ_IOVS_MAX]; /* whole batches, in order, no entry headers */
     unsigned iov_count;
     uint32_t bytes;
+    bool full; /* nothing is returned because the first batch would exceed max_bytes */
     uint64_t record_count;
     struct leat_offset first; /* of the first batch in iovs; when there is one */
     struct leat_position first_position;

@@ -152,6 +152,8 @@ static leat_err read_walked(struct leat_log *log, struct leat_read *read,
                             const struct leat_segment *seg, enum log_walk_end end, uint32_t at)
 {
     if (end == LOG_WALK_DAMAGED) return read_damaged(log, read, at);
+    read->full = end == LOG_WALK_FULL;
+    if (read->full) return read_end(read, LEAT_OK);
     struct log_slot *slot = log_slot_find(log, seg->id.v);
     bool closed = slot->closed;
     if (read->by_position && !read->boundary && read->position.position > at) {
@@ -575,6 +577,7 @@ leat_err log_read_begin(struct leat_log *log, struct leat_read *read)
     read->bytes = 0;
     read->record_count = 0;
     read->pinned = NULL;
+    read->full = false;
     read->given_up = false;
     read->next = read->from;
     read->next_position = read->position;

@@ -16,6 +16,7 @@ enum log_walk_end {
     LOG_WALK_DONE,
     LOG_WALK_MORE, /* what is needed lies past the view */
     LOG_WALK_DAMAGED,
+    LOG_WALK_FULL,        /* the first batch is larger than what may be returned */
     LOG_WALK_NO_BOUNDARY, /* no batch begins at the place that was asked for */
 };
 /** Take the batches from *at on that the target asks for, as far as they are acked and fit; *at is then where the

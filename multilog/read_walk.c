@@ -123,9 +123,10 @@ enum log_walk_end log_walk(const struct leat_log *log, struct leat_read *read,
             }
             bool left_out = given_up || batch_is_left_out(entry, payload, *at, target);
             if (!left_out || read->iov_count) {
-                if (read->iov_count == LEAT_READ_IOVS_MAX ||
-                    (read->iov_count && read->bytes + entry->payload_bytes > read->max_bytes))
+                bool fits = read->bytes + entry->payload_bytes <= read->max_bytes;
+                if (read->iov_count == LEAT_READ_IOVS_MAX || (read->iov_count && !fits))
                     return LOG_WALK_DONE;
+                if (read->strict && !fits) return LOG_WALK_FULL;
                 if (!whole) return read->iov_count ? LOG_WALK_DONE : LOG_WALK_MORE;
                 /* Dense, and right by itself. */
                 bool follows = read->iov_count ? entry->base_offset == read->next.v

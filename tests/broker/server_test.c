@@ -81,6 +81,50 @@ static void append_then_fetch_returns_the_same_records(void **state)
     assert_int_equal(rig_end(server, SIGTERM), 0);
 }
 
+/* Of two logs, on a core each. */
+static uint32_t send_fetch_of_both(struct rig_conn *conn, const struct rig_stream *stream,
+                                   uint32_t min_bytes, uint32_t max_bytes)
+{
+    uint8_t control[128];
+    struct leat_msg_writer writer;
+    struct leat_msg_fetch fetch = {min_bytes, max_bytes, 15000, 2};
+    leat_msg_writer_init(&writer, control, sizeof control);
+    leat_msg_fetch_write(&writer, &fetch);
+    for (uint32_t log = 0; log < 2; log++) {
+        struct leat_msg_fetch_log at = {.log = {stream->id, 0, log}, .epoch = stream->epoch};
+        leat_msg_fetch_log_write(&writer, &at);
+    }
+    return rig_send(conn, LEAT_KIND_FETCH, control, writer.used, NULL, 0);
+}
+
+/* "At least one batch" is said of the answer, not of each log: a client may have room for no more than it
+ * asked for, and for the one batch. */
+static void fetch_exceeds_its_limit_by_no_batch_of_a_later_log(void **state)
+{
+    struct rig_server *server = *state;
+    struct rig_conn conn;
+    rig_open(server, &conn, 0);
+    struct rig_stream stream = rig_create(&conn, "s", LEAT_DURABILITY_MEMORY, 2);
+    assert_int_not_equal(stream.lanes[0], stream.lanes[1]);
+    uint32_t bytes = rig_batch(batch, sizeof batch, 50, "some value", -1, -1, -1);
+    for (uint32_t log = 0; log < 2; log++)
+        for (unsigned i = 0; i < 3; i++)
+            assert_int_equal(rig_append(&conn, &stream, log, batch, bytes, NULL, NULL), LEAT_OK);
+    const struct {
+        uint32_t max_bytes, batches;
+    } wanted[] = {{1, 1},         {bytes, 1},         {2 * bytes - 1, 1},
+                  {4 * bytes, 4}, {5 * bytes - 1, 4}, {6 * bytes, 6}};
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        uint32_t max_bytes = wanted[i].max_bytes;
+        /* It does not wait for more bytes than would fit, either. */
+        struct leat_frame frame =
+            rig_answer(&conn, send_fetch_of_both(&conn, &stream, max_bytes, max_bytes));
+        assert_int_equal(frame.flags, LEAT_FRAME_ANSWER);
+        assert_int_equal(frame.payload_bytes, wanted[i].batches * bytes);
+    }
+    rig_close(&conn);
+}
+
 /* Half of the connections name the lane that the log does not live on. */
 static void append_on_the_wrong_lane_works(void **state)
 {
@@ -597,6 +641,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SERVER_TEST(append_then_fetch_returns_the_same_records),
+        SERVER_TEST(fetch_exceeds_its_limit_by_no_batch_of_a_later_log),
         SERVER_TEST(append_on_the_wrong_lane_works),
         SERVER_TEST(fetch_waits_and_is_woken_by_an_append),
         SERVER_TEST(waiting_fetches_of_a_closed_connection_leave_nothing),
