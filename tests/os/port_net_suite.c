@@ -20,9 +20,10 @@ enum { HEADER = 8, SENDS = 64, BODY_MAX = 3 * 1024 * 1024, ROUND_FRAMES = 400 };
 
 /* What a test varies. */
 struct net_case {
-    bool want;   /* the reader names the bytes it needs */
-    bool pauses; /* the reader pauses now and then and resumes by a mail to itself */
-    bool moves;  /* the connection moves to DISK after the first frame, with bytes not consumed */
+    bool want;     /* the reader names the bytes it needs */
+    bool pauses;   /* the reader pauses now and then and resumes by a mail to itself */
+    bool moves;    /* the connection moves to DISK after the first frame, with bytes not consumed */
+    bool replaces; /* the writer has some sends back before their bytes are taken */
     bool one_by_one;    /* the reader takes one frame per callback */
     unsigned size_bits; /* bodies below 1 << size_bits, sometimes BODY_MAX */
 };
@@ -48,7 +49,11 @@ struct net_test {
         struct leat_iov iov[5];
         uint8_t header[HEADER];
         bool busy;
+        struct leat_send by; /* sends the rest, from bytes of its own */
+        struct leat_iov by_iov;
+        void *by_bytes;
     } out[SENDS];
+    unsigned replaced;
     uint8_t *body;
     /* Reader. */
     struct leat_xoshiro read_seed;
@@ -109,6 +114,45 @@ static void frames_fill(struct net_test *test)
     writer->in_call = false;
 }
 
+static void rest_sent(struct leat_send *send, leat_err rc)
+{
+    struct net_test *test = send->owner;
+    struct frame_out *out =
+        (struct frame_out *)(void *)((uint8_t *)send - offsetof(struct frame_out, by));
+    PORT_CHECK(rc == LEAT_OK && !test->writer.in_call && out->busy);
+    free(out->by_bytes);
+    out->by_bytes = NULL;
+    out->busy = false;
+    test->sent++;
+    frames_fill(test);
+}
+
+/* What is had back is overwritten. */
+static void frames_replace(struct net_test *test)
+{
+    const struct net_side *writer = &test->writer;
+    const struct leat_net *net = writer->env->net;
+    for (unsigned i = 0; i < SENDS && !writer->closed; i += 3) {
+        struct frame_out *out = &test->out[i];
+        if (!out->busy || out->by_bytes) continue;
+        size_t bytes = net->unsent_bytes(writer->conn, &out->send);
+        if (bytes == 0) continue;
+        size_t queued = net->queued_bytes(writer->conn);
+        out->by_bytes = malloc(bytes);
+        out->by_iov = (struct leat_iov){out->by_bytes, bytes};
+        out->by = (struct leat_send){
+            .iovs = &out->by_iov, .iov_count = 1, .on_sent = rest_sent, .owner = test};
+        test->replaced++;
+        net->replace(writer->conn, &out->send, &out->by);
+        PORT_CHECK(net->queued_bytes(writer->conn) == queued);
+        PORT_CHECK(net->unsent_bytes(writer->conn, &out->send) == 0);
+        PORT_CHECK(net->unsent_bytes(writer->conn, &out->by) == bytes);
+        memset(&out->send, 0xee, sizeof out->send);
+        memset(out->iov, 0xee, sizeof out->iov);
+        memset(out->header, 0xee, sizeof out->header);
+    }
+}
+
 static void frame_sent(struct leat_send *send, leat_err rc)
 {
     struct net_test *test = send->owner;
@@ -117,6 +161,7 @@ static void frame_sent(struct leat_send *send, leat_err rc)
     out->busy = false;
     test->sent++;
     frames_fill(test);
+    if (test->how.replaces) frames_replace(test);
 }
 
 static void writer_open(void *user, struct leat_conn *conn)
@@ -312,6 +357,7 @@ static void frames_case(void **state, struct net_case how)
     assert_int_equal(test->sent, ROUND_FRAMES);
     assert_true(test->writer.closed);
     assert_true(test->moved == how.moves);
+    assert_true((test->replaced > 0) == how.replaces);
     net_test_drop(family, test);
 }
 
@@ -326,6 +372,10 @@ static void net_frames_without_want_arrive_whole(void **state)
 static void net_large_frames_with_want_arrive_whole(void **state)
 {
     frames_case(state, (struct net_case){.size_bits = 20, .want = true});
+}
+static void net_replaced_sends_arrive_from_where_their_rest_lies(void **state)
+{
+    frames_case(state, (struct net_case){.size_bits = 20, .want = true, .replaces = true});
 }
 static void net_pausing_reader_loses_nothing(void **state)
 {
@@ -563,6 +613,7 @@ int port_suite_net_run(const struct port_family *family)
         cmocka_unit_test_prestate(net_small_frames_arrive_whole_and_in_order, state),
         cmocka_unit_test_prestate(net_frames_without_want_arrive_whole, state),
         cmocka_unit_test_prestate(net_large_frames_with_want_arrive_whole, state),
+        cmocka_unit_test_prestate(net_replaced_sends_arrive_from_where_their_rest_lies, state),
         cmocka_unit_test_prestate(net_pausing_reader_loses_nothing, state),
         cmocka_unit_test_prestate(net_one_frame_per_callback_gets_the_rest, state),
         cmocka_unit_test_prestate(net_moved_connection_takes_its_bytes_along, state),
