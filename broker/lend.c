@@ -237,30 +237,27 @@ static bool recall_struct(struct leat_core *core, uint64_t now_us)
     return true;
 }
 
-static void lend_look(struct leat_core *core, uint64_t now_us, bool awaited)
+/* Nothing of what is awaited is due any more: what has become due has been had back. */
+static void sooner(uint64_t *at_us, const struct leat_fetch_read *read)
 {
-    struct leat_lender *lender = &core->lender;
-    const struct leat_fetch_read *first = oldest(&lender->buffers);
-    const struct leat_fetch_read *other = oldest(&lender->segments);
-    if (first == NULL || (other != NULL && other->lent_us < first->lent_us)) first = other;
-    if (first == NULL) return;
-    uint64_t at_us = now_us + LEAT_LEND_LOOK_US, due_us = first->lent_us + LEAT_LEND_US;
-    if (awaited && due_us < at_us) at_us = due_us;
-    if (leat_timer_armed(&lender->timer) && lender->timer.at_us <= at_us) return;
-    leat_timer_start(&core->timers, &lender->timer, at_us > now_us ? at_us - now_us : 0);
+    if (read != NULL && read->lent_us + LEAT_LEND_US < *at_us)
+        *at_us = read->lent_us + LEAT_LEND_US;
 }
 
 void leat_lend_turn_end(struct leat_core *core)
 {
     struct leat_lender *lender = &core->lender;
     if (leat_list_empty(&lender->buffers) && leat_list_empty(&lender->segments)) return;
-    uint64_t now_us = leat_core_now(core);
+    uint64_t now_us = leat_core_now(core), at_us = now_us + LEAT_LEND_LOOK_US;
     while (!leat_list_empty(&lender->line) && is_due(oldest(&lender->buffers), now_us))
         lend_recall(oldest(&lender->buffers));
     while (!leat_list_empty(&core->starved_reads) && core->read_pool.left == 0 &&
            recall_struct(core, now_us))
         ;
-    bool awaited = !leat_list_empty(&lender->line) ||
-                   (!leat_list_empty(&core->starved_reads) && core->read_pool.left == 0);
-    lend_look(core, now_us, awaited);
+    bool structs_awaited = !leat_list_empty(&core->starved_reads) && core->read_pool.left == 0;
+    if (!leat_list_empty(&lender->line) || structs_awaited)
+        sooner(&at_us, oldest(&lender->buffers));
+    if (structs_awaited) sooner(&at_us, oldest(&lender->segments));
+    if (leat_timer_armed(&lender->timer) && lender->timer.at_us <= at_us) return;
+    leat_timer_start(&core->timers, &lender->timer, at_us > now_us ? at_us - now_us : 0);
 }

@@ -17,6 +17,7 @@ enum {
     LOOK_US_MAX = 60 * 1000 * 1000,
     LEFT_US_MAX = 60 * 1000 * 1000, /* until nothing is left of a stream that was deleted */
     RECORDS = 3600,
+    SLOW_READERS = 4,         /* more than a core has buffers for bytes that have left memory */
     RECORDS_OF_CLUSTER = 960, /* few: what matters are the faults */
     FIRST_PRODUCER = 1,
     RAW_PRODUCER = 20,
@@ -114,6 +115,7 @@ static void strangers_start(struct scenario *scenario)
     if (sim_rng_chance(&rng, 200)) (void)sim_client_start(scenario, SIM_CLIENT_CUTTER, 0, 0);
     if (scenario->server_count > 1 && sim_rng_chance(&rng, 200))
         (void)sim_client_start(scenario, SIM_CLIENT_IMPOSTOR, 0, 0);
+    scenario->slow_readers = sim_rng_chance(&rng, 300);
 }
 
 static void consumers_start(struct scenario *scenario)
@@ -491,6 +493,9 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
     if (world->failure[0] || !last_trims(scenario) || !last_death(scenario)) return;
     if (!sim_run_until(scenario, trims_answered, HEAL_US_MAX))
         sim_stuck(scenario, "what is in front can't be given up");
+    /* What was stored before the last start lies in files; now some ask for it who read nothing. */
+    for (unsigned i = 0; scenario->slow_readers && i < SLOW_READERS; i++)
+        deaf_start(scenario);
     /* The operator looks at every log before it is judged. */
     sim_world_run(world, world->now_us + 1000000, NULL);
     audit(scenario);

@@ -162,6 +162,7 @@ struct scenario {
     struct sim_rng heap;
     struct sim_server *cord; /* the power of no other machine goes; NULL: of any */
     bool streams_made, faults_over, power_cuts, calm, recovery, with_kafka, with_trims;
+    bool slow_readers; /* at the end some ask for what lies in files, and read nothing */
     struct sim_rng kafka;
     struct sim_client *trimmer; /* NULL: none in this seed */
     uint64_t trims;

@@ -6,12 +6,14 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "broker/core.h"
+#include "broker/fetch.h"
 
 enum {
     DEAF_REQUESTS_MAX = 300, /* more than one connection may have under way */
     DEAF_ROUNDS_MAX = 3,
     LOOK_EVERY_US = 1000 * 1000,
+    LENT_LOOK_EVERY_US = 50 * 1000,
+    LENT_US_MAX = LEAT_LEND_US + 1000 * 1000, /* with what a core may be late */
     /* Two ticks to notice and to count, and what a core may be late. */
     CUT_OFF_US_MAX = LEAT_PEER_STALL_US + 5 * 1000 * 1000,
 };
@@ -184,7 +186,36 @@ static void look(struct sim_world *world, struct sim_event *event)
     sim_world_at(world, world->now_us + LOOK_EVERY_US, look, scenario);
 }
 
+/* Whoever waits for a buffer waits for reads, and for nobody who takes what was read slowly, or never. */
+static void lent_check(struct scenario *scenario, const struct sim_server *server)
+{
+    struct sim_world *world = scenario->world;
+    if (!server->process->alive || !server->ready || !server->node->cores) return;
+    uint64_t now_us = sim_process_now_us(server->process);
+    if (world->now_us < server->process->paused_until_us + LENT_US_MAX) return;
+    for (uint32_t c = 0; c < scenario->cores; c++) {
+        const struct leat_lender *lender = &server->node->cores[c].lender;
+        if (leat_list_empty(&lender->line) || leat_list_empty(&lender->buffers)) continue;
+        const struct leat_fetch_read *oldest =
+            LEAT_CONTAINER(lender->buffers.next, struct leat_fetch_read, lent);
+        if (now_us > oldest->lent_us + LENT_US_MAX)
+            sim_fail(world,
+                     "A10 stuck: a slow reader has had a buffer of %s for %llu us, and others wait",
+                     server->process->name, (unsigned long long)(now_us - oldest->lent_us));
+    }
+}
+
+static void lent_look(struct sim_world *world, struct sim_event *event)
+{
+    struct scenario *scenario = event->a;
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        lent_check(scenario, &scenario->servers[i]);
+    sim_world_at(world, world->now_us + LENT_LOOK_EVERY_US, lent_look, scenario);
+}
+
 void sim_deaf_watch(struct scenario *scenario)
 {
+    sim_world_at(scenario->world, scenario->world->now_us + LENT_LOOK_EVERY_US, lent_look,
+                 scenario);
     sim_world_at(scenario->world, scenario->world->now_us + LOOK_EVERY_US, look, scenario);
 }
