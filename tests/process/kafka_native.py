@@ -2,7 +2,7 @@
 import struct
 
 from kafka_groups import Client
-from kafka_wire import BATCH_HEAD, batch_offsets, batches_fetch, In, NONE, Out, PRODUCE
+from kafka_wire import BATCH_HEAD, batch_offsets, batches_fetch, In, LIST_OFFSETS, NONE, Out, PRODUCE
 from rawbatch import batch_of
 from rig import Server, equal, main
 
@@ -65,6 +65,24 @@ def native_read(server, stream):
         partition, offset, time, key, value = line.split(b'\t')
         found.setdefault(int(partition), []).append((int(offset), int(time), key, value))
     return found
+
+
+def test_partitions_named_twice_in_a_list_of_offsets_are_refused():
+    """As by Kafka, INVALID_REQUEST: a short request that names one a thousand times costs as much as it likes."""
+    invalid_request, latest = 42, -1
+    server = Server('--kafka', '127.0.0.1:0').start()
+    server.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1)
+    for streamlet in range(3):
+        server.produce('s', ['a'] * (streamlet + 1), '--streamlet', streamlet)
+    client = Client(server)
+    asked = [0, 1, 0, 2] + [0] * 100
+    out = Out(False).i('i', -1)
+    client.send(LIST_OFFSETS, 1, out.array([0], lambda _: out.run('s').array(asked, lambda p: out.i('iq', p, latest))))
+    back = client.receive(LIST_OFFSETS, 1)
+    equal((back.i('i'), back.run(), back.i('i')), (1, b's', len(asked)))
+    answers = [(back.i('i'), back.i('h'), back.i('q'), back.i('q')) for _ in asked]
+    equal(answers[:4], [(0, invalid_request, -1, -1), (1, NONE, -1, 2), (0, invalid_request, -1, -1), (2, NONE, -1, 3)])
+    equal({a[:2] for a in answers[4:]}, {(0, invalid_request)})
 
 
 def test_what_one_writes_the_other_reads():
