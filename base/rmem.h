@@ -21,6 +21,8 @@
 #ifndef LEAT_BASE_RMEM_H
 #define LEAT_BASE_RMEM_H
 
+#include <string.h>
+
 #include "list.h"
 #include "port.h"
 
@@ -99,6 +101,19 @@ struct leat_rmem_grow {
     void *owner;
 };
 
+/* One incarnation of a node. */
+struct leat_rmem_from {
+    const char *node;
+    uint64_t incarnation;
+};
+
+/** Is it the one that the arena was opened for? Thread: any. */
+static inline bool leat_rmem_is_writer(const struct leat_rmem_arena *arena,
+                                       const struct leat_rmem_from *from)
+{
+    return arena->writer_incarnation == from->incarnation && strcmp(arena->writer, from->node) == 0;
+}
+
 struct leat_rmem_host {
     void *ctx;
     /** Kinds that grants of this host offer, as bits 1 << kind. */
@@ -136,12 +151,13 @@ struct leat_rmem_host {
     /* For transports whose bytes arrive as messages. Thread: any actor of this process. */
     /**
      * Where to put [offset, offset + bytes) of an arena; it stays mapped until leave(), which
-     * follows soon, on the same thread, without anything waited for in between. Errors:
-     * LEAT_E_NOT_FOUND (no such arena: a stale grant), LEAT_E_CANCELLED (revoked),
-     * LEAT_E_OFFSET_OUT_OF_RANGE.
+     * follows soon, on the same thread, without anything waited for in between. `from` says who
+     * writes, as its link knows it. Errors: LEAT_E_NOT_FOUND (no such arena: a stale grant),
+     * LEAT_E_DENIED (another's arena), LEAT_E_CANCELLED (revoked), LEAT_E_OFFSET_OUT_OF_RANGE.
      */
-    leat_err (*enter)(void *ctx, const struct leat_rmem_address *address, uint64_t offset,
-                      uint64_t bytes, uint8_t **out_at);
+    leat_err (*enter)(void *ctx, const struct leat_rmem_from *from,
+                      const struct leat_rmem_address *address, uint64_t offset, uint64_t bytes,
+                      uint8_t **out_at);
     /** LEAT_OK: what was stored since enter() is in the arena and it was not revoked before: may be
      * acked. LEAT_E_CANCELLED: revoked. */
     leat_err (*leave)(void *ctx, const struct leat_rmem_address *address);

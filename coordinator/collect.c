@@ -222,6 +222,22 @@ static leat_err logs_fill(struct leat_coordinator *coordinator, struct co_collec
     return LEAT_OK;
 }
 
+/* SUBTLE: a fence is for good, so it follows an entry that says so, not a message. (1) A leader of before, or a
+ * node that lies, asks for the fence of an incarnation that lives. (2) Its backups refuse it from then on, while all
+ * tables say that it is up. (3) Its appends never end, and nobody looks. */
+static bool crashes_committed(struct leat_coordinator *coordinator, const struct co_collecting *it)
+{
+    for (size_t i = 0; i < it->collect.crashed_count; i++) {
+        const struct leat_crashed_node *said = &it->crashed[i];
+        const struct leat_machine_node *node =
+            leat_machine_node_find(&coordinator->machine, said->name, strlen(said->name));
+        if (!node || node->info.incarnation < said->incarnation ||
+            (node->info.incarnation == said->incarnation && !node->info.crashed))
+            return false;
+    }
+    return true;
+}
+
 void co_collect_advance(struct leat_coordinator *coordinator)
 {
     LEAT_LIST_EACH(&coordinator->collects, at)
@@ -229,7 +245,8 @@ void co_collect_advance(struct leat_coordinator *coordinator)
         struct co_collecting *it = LEAT_CONTAINER(at, struct co_collecting, list);
         if (it->told || coordinator->applied < it->index) continue;
         it->told = true;
-        it->collect.rc = logs_fill(coordinator, it);
+        it->collect.rc =
+            crashes_committed(coordinator, it) ? logs_fill(coordinator, it) : LEAT_E_DENIED;
         if (it->collect.rc == LEAT_OK && coordinator->options.on_collect)
             coordinator->options.on_collect(coordinator->options.owner, &it->collect);
         else {

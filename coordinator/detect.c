@@ -11,7 +11,7 @@
 #include "base/assert.h"
 #include "base/diary.h"
 #include "base/mem.h"
-#include "coordinator/private.h"
+#include "coordinator/rights.h"
 
 /* LOST [term, leader's voter id, own last index, its term] */
 
@@ -324,7 +324,8 @@ static void leader_lost(struct leat_coordinator *coordinator, uint64_t now_us, c
 
 void co_detect_deaf(struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
-    if (peer->state.voter_id != 0 && peer->state.voter_id == coordinator->detect.leader)
+    if (peer->state.voter_id != 0 && peer->state.voter_id == coordinator->detect.leader &&
+        co_peer_votes(coordinator, peer))
         leader_lost(coordinator, co_now(coordinator), "it hears no majority");
 }
 

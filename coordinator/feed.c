@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/mem.h"
-#include "coordinator/private.h"
+#include "coordinator/rights.h"
 
 /* FEED [from]
  * ENTRIES [first, count] + for each [u32 bytes, u32 type] and the bytes
@@ -250,7 +250,7 @@ static bool may_feed(const struct leat_coordinator *coordinator, const struct co
 {
     static const uint8_t none[16];
     const uint8_t *wanted = leat_links_identity(coordinator->links)->cluster_id;
-    return peer->link && leat_link_is_up(peer->link) && peer->state.known &&
+    return co_peer_votes(coordinator, peer) &&
            (peer->state.role == LEAT_VOTER_FOLLOWER || peer->state.role == LEAT_VOTER_LEADER) &&
            memcmp(peer->state.cluster_id, none, sizeof none) != 0 &&
            (memcmp(wanted, none, sizeof none) == 0 ||

@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "coordinator/private.h"
+#include "coordinator/rights.h"
 
 /* INSTALL [from, to, version, term, last index, last term, conf index, conf bin, total, offset]
  * + the chunk */
@@ -157,6 +157,24 @@ static bool chunk_read(const struct leat_frame *frame, struct co_install *out, u
            frame->payload_bytes > 0 && frame->payload_bytes <= out->total - out->offset;
 }
 
+/* SUBTLE: a snapshot that is kept is read again at each start: one that does not decode would stop this voter
+ * for good. So it is read once before raft, and the disk, get it. */
+static const char *snapshot_offence(const struct leat_coordinator *coordinator,
+                                    const struct co_install *install,
+                                    const struct raft_message *message)
+{
+    const char *offence = co_message_offence(coordinator, message);
+    if (offence) return offence;
+    struct leat_machine *machine = leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *machine);
+    if (!machine) return "no memory to look at its snapshot";
+    leat_machine_init(machine, coordinator->options.cores);
+    leat_err rc = leat_machine_restore(machine, install->bytes, install->total);
+    leat_machine_fini(machine);
+    leat_mem_free(machine);
+    return rc == LEAT_OK ? NULL
+                         : "its snapshot does not decode: is this program older than that one?";
+}
+
 static void install_whole(struct leat_coordinator *coordinator, struct co_peer *peer,
                           struct leat_msg_string conf_bytes)
 {
@@ -175,7 +193,13 @@ static void install_whole(struct leat_coordinator *coordinator, struct co_peer *
     }
     memcpy(data, install->bytes, install->total);
     message.install_snapshot.data = (struct raft_buffer){.base = data, .len = install->total};
+    const char *offence = snapshot_offence(coordinator, install, &message);
     install_drop(install);
+    if (offence) {
+        co_complain(coordinator, peer, offence);
+        leat_raft_message_drop(&message);
+        return;
+    }
     leat_raft_drive_receive(&coordinator->drive, &message);
 }
 

@@ -5,7 +5,7 @@
 
 #include "base/diary.h"
 #include "base/mem.h"
-#include "coordinator/private.h"
+#include "coordinator/rights.h"
 
 enum { MESSAGE_BYTES_MAX = 160 }; /* of the control body */
 
@@ -92,6 +92,18 @@ static void forgotten_watch(struct leat_coordinator *coordinator,
     co_state_tell(coordinator, true);
 }
 
+/* SUBTLE: libraft 0.22.1 commits what its log has, up to the leader's word, where Raft commits what the message
+ * has shown to be the leader's. (1) A follower has entries of a leader of before, behind the one that a heartbeat
+ * names. (2) The heartbeat says that later ones are committed: others, in the same places. (3) The follower
+ * applies its own. */
+static void commit_bound(struct raft_message *message)
+{
+    struct raft_append_entries *append = &message->append_entries;
+    if (message->type != RAFT_APPEND_ENTRIES) return;
+    uint64_t shown = append->prev_log_index + append->n_entries;
+    if (append->leader_commit > shown) append->leader_commit = shown;
+}
+
 void co_raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame)
 {
@@ -106,7 +118,15 @@ void co_raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
         leat_raft_message_drop(&message);
         return;
     }
+    const char *offence = co_message_offence(coordinator, &message);
+    if (offence) {
+        co_complain(coordinator, peer, offence);
+        leat_raft_message_drop(&message);
+        leat_link_cut(peer->link, LEAT_E_INVALID, offence);
+        return;
+    }
     forgotten_watch(coordinator, &message);
+    commit_bound(&message);
     message.server_address = peer->state.address; /* raft keeps a copy of a leader's */
     leat_raft_drive_receive(&coordinator->drive, &message);
 }

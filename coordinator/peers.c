@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "coordinator/private.h"
 #include "coordinator/recovery.h"
+#include "coordinator/rights.h"
 
 enum { STATE_BYTES_MAX = LEAT_NODE_NAME_BYTES_MAX + LEAT_ADDRESS_BYTES_MAX + 128 };
 
@@ -37,7 +38,7 @@ struct co_peer *co_peer_of_voter(struct leat_coordinator *coordinator, uint64_t 
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
         struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (peer_up(peer) && peer->state.voter_id == id) return peer;
+        if (peer->state.voter_id == id && co_peer_votes(coordinator, peer)) return peer;
     }
     return NULL;
 }
@@ -47,7 +48,10 @@ struct co_peer *co_peer_of_incarnation(struct leat_coordinator *coordinator, uin
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
         struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (peer_up(peer) && peer->state.incarnation == incarnation) return peer;
+        if (!peer_up(peer) || peer->state.incarnation != incarnation) continue;
+        const struct leat_machine_node *node =
+            leat_machine_incarnation_find(&coordinator->machine, incarnation);
+        if (!node || strcmp(node->info.name, peer->state.node) == 0) return peer;
     }
     return NULL;
 }
@@ -78,7 +82,7 @@ struct co_peer *co_peer_leader(struct leat_coordinator *coordinator)
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
         struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (!peer_up(peer) || peer->state.role != LEAT_VOTER_LEADER ||
+        if (peer->state.role != LEAT_VOTER_LEADER || !co_peer_votes(coordinator, peer) ||
             (cluster_known(coordinator) && !co_same_cluster(coordinator, peer)))
             continue;
         if (!best || peer->state.term > best->state.term) best = peer;
@@ -193,25 +197,47 @@ void co_state_tell(struct leat_coordinator *coordinator, bool always)
     }
 }
 
+/* Its name is the link's, and an incarnation that is known is its own node's. */
+static bool state_is_own(struct leat_coordinator *coordinator, const struct co_peer *peer,
+                         const struct co_state *state)
+{
+    const char *name = leat_link_peer(peer->link)->node;
+    const struct leat_machine_node *node =
+        leat_machine_incarnation_find(&coordinator->machine, state->incarnation);
+    return strcmp(name, state->node) == 0 &&
+           (state->incarnation == 0 || !node || strcmp(node->info.name, name) == 0);
+}
+
 static void state_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                        const struct leat_frame *frame)
 {
-    if (!state_read(frame, &peer->state)) {
-        leat_link_cut(peer->link, LEAT_E_INVALID, "a malformed state");
+    struct co_state state;
+    const char *offence = NULL;
+    if (!state_read(frame, &state))
+        offence = "a malformed state";
+    else if (!state_is_own(coordinator, peer, &state))
+        offence = "a state of another node than its hello named";
+    if (offence) {
+        co_complain(coordinator, peer, offence);
+        leat_link_cut(peer->link, LEAT_E_INVALID, offence);
         return;
     }
+    peer->state = state;
     co_form_advance(coordinator);
 }
 
 /* ---- requests of peers ---- */
 
-static void submit_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
-                        const struct leat_link_ticket *ticket)
+static void submit_take(struct leat_coordinator *coordinator, struct co_peer *peer,
+                        const struct leat_frame *frame, const struct leat_link_ticket *ticket)
 {
     leat_err rc = coordinator->failed;
     if (rc == LEAT_OK && !co_leads(coordinator)) rc = LEAT_E_NOT_LEADER;
     if (rc == LEAT_OK && coordinator->drive.log.full) rc = LEAT_E_DISK_FULL;
-    if (rc == LEAT_OK) rc = co_records_submit(coordinator, frame->payload, frame->payload_bytes);
+    if (rc == LEAT_OK)
+        rc = co_records_submit(coordinator, peer, frame->payload, frame->payload_bytes);
+    if (rc == LEAT_E_DENIED || rc == LEAT_E_INVALID)
+        co_complain(coordinator, peer, "it asks for what it may not, or for nothing that is known");
     if (rc == LEAT_OK)
         leat_link_answer(coordinator->links, ticket, "\x90", 1);
     else
@@ -256,6 +282,13 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
 {
     struct leat_coordinator *coordinator = owner;
     struct co_peer *peer = leat_link_user(link);
+    const char *why = "";
+    if (!co_peer_may(coordinator, peer, frame->kind, &why)) {
+        /* A leader's report may come before the word that it leads: nothing is lost with it. */
+        if (frame->kind != CO_KIND_RECOVERY) co_complain(coordinator, peer, why);
+        leat_link_answer_error(coordinator->links, ticket, LEAT_E_DENIED, why);
+        return;
+    }
     switch (frame->kind) {
     case CO_KIND_STATE:
         state_take(coordinator, peer, frame);
@@ -270,7 +303,7 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
         co_form_take(coordinator, frame, ticket);
         break;
     case CO_KIND_SUBMIT:
-        submit_take(coordinator, frame, ticket);
+        submit_take(coordinator, peer, frame, ticket);
         break;
     case CO_KIND_FEED:
         feed_take(coordinator, peer, frame, ticket);

@@ -7,8 +7,8 @@
 #include "coordinator/raft_drive.h"
 #include "link/link.h"
 
-/* Kinds of frames between coordinators: docs/cluster-protocol.md. */
-enum {
+/* Kinds of frames between coordinators: docs/cluster-protocol.md. Who may send one: rights.c. */
+enum co_kind {
     CO_KIND_STATE = LEAT_NODE_KIND_COORDINATOR, /* 272 */
     CO_KIND_RAFT = 273,
     CO_KIND_INSTALL = 274,
@@ -204,7 +204,8 @@ struct leat_coordinator {
     /* What the leader has asked of this node for recovery, in the broker's hands or waiting. */
     struct leat_list collects, pullings;
     unsigned collecting_count, pulling_count;
-    struct co_recovery *recovery; /* NULL: this node does not recover */
+    uint64_t complaints, complained_us; /* about peers that say what they may not */
+    struct co_recovery *recovery;       /* NULL: this node does not recover */
 };
 
 static inline uint64_t co_now(const struct leat_coordinator *coordinator)
@@ -245,9 +246,9 @@ void co_request_queue(struct leat_coordinator *coordinator, struct leat_coordina
 void co_request_answer(struct leat_coordinator *coordinator, struct leat_coordinate *request);
 void co_request_refuse(struct leat_coordinator *coordinator, struct leat_coordinate *request,
                        leat_err rc, const char *why);
-/** Propose records that came from elsewhere. Leader only. */
-leat_err co_records_submit(struct leat_coordinator *coordinator, const uint8_t *bytes,
-                           size_t count) LEAT_NODISCARD;
+/** Propose records: this node's own, or those that a peer asks for and may. Leader only. */
+leat_err co_records_submit(struct leat_coordinator *coordinator, const struct co_peer *peer,
+                           const uint8_t *bytes, size_t count) LEAT_NODISCARD;
 
 /* commands.c */
 const char *co_request_offence(const struct leat_coordinate *request);

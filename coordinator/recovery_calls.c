@@ -112,6 +112,7 @@ static leat_err collect_there(struct leat_coordinator *coordinator, uint32_t nod
                                        .timeout_us = CO_COLLECT_WAIT_US_MAX,
                                        .on_done = collect_answered,
                                        .owner = it};
+    co_state_tell(coordinator, false); /* that it leads: else nobody hears it in that */
     leat_err rc = peer ? leat_link_call(peer->link, &it->call) : LEAT_E_CLOSED;
     if (rc != LEAT_OK) leat_mem_free(it);
     return rc;

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "coordinator/private.h"
 #include "coordinator/recovery.h"
+#include "coordinator/rights.h"
 
 enum { ADOPT_TRIES_MAX = 64 };
 
@@ -294,7 +295,8 @@ static uint8_t *batch_copy(const struct leat_list *batch, size_t bytes)
     return copy;
 }
 
-leat_err co_records_submit(struct leat_coordinator *coordinator, const uint8_t *bytes, size_t count)
+leat_err co_records_submit(struct leat_coordinator *coordinator, const struct co_peer *peer,
+                           const uint8_t *bytes, size_t count)
 {
     const uint8_t *at = bytes, *end = bytes + count;
     unsigned commands = 0;
@@ -305,6 +307,8 @@ leat_err co_records_submit(struct leat_coordinator *coordinator, const uint8_t *
         if (length > (size_t)(end - at) || length > LEAT_RAFT_ENTRY_BYTES_MAX ||
             commands == CO_SUBMIT_COMMANDS_MAX || !leat_machine_command_known(at, length))
             return LEAT_E_INVALID;
+        leat_err rc = peer ? co_peer_may_ask(coordinator, peer, at, length) : LEAT_OK;
+        if (rc != LEAT_OK) return rc;
         coordinator->commands[commands++] =
             (struct raft_buffer){.base = (void *)(uintptr_t)at, .len = length};
         at += length;
@@ -342,7 +346,7 @@ static void advance_here(struct leat_coordinator *coordinator)
     }
     /* Sent before it is: nothing says that nothing is applied inside. */
     batch_sent(coordinator, &batch);
-    leat_err rc = co_records_submit(coordinator, copy, bytes);
+    leat_err rc = co_records_submit(coordinator, NULL, copy, bytes);
     leat_mem_free(copy);
     if (rc != LEAT_OK && coordinator->failed == LEAT_OK) co_requests_again(coordinator);
 }
@@ -356,6 +360,13 @@ struct submit {
     uint64_t number;
 };
 
+static void pending_refuse(struct leat_coordinator *coordinator, leat_err rc, const char *why)
+{
+    struct leat_list *link;
+    while ((link = leat_list_pop_front(&coordinator->pending)))
+        co_request_refuse(coordinator, LEAT_CONTAINER(link, struct leat_coordinate, link), rc, why);
+}
+
 static void submit_done(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
                         const struct leat_error *error)
 {
@@ -363,13 +374,15 @@ static void submit_done(struct leat_link_call *call, leat_err rc, const struct l
     struct leat_coordinator *coordinator = submit->coordinator;
     uint64_t number = submit->number;
     (void)answer;
-    (void)error;
     leat_mem_free(submit->bytes);
     leat_mem_free(submit);
     if (rc == LEAT_E_CANCELLED) return; /* the coordinator closes */
     if (number != coordinator->submit_number) return;
     coordinator->submitting_to = NULL;
-    if (rc != LEAT_OK && coordinator->failed == LEAT_OK) co_requests_again(coordinator);
+    if (leat_err_class(rc) == LEAT_CLASS_REJECT)
+        pending_refuse(coordinator, rc, error->text); /* each time that it is sent */
+    else if (rc != LEAT_OK && coordinator->failed == LEAT_OK)
+        co_requests_again(coordinator);
 }
 
 static void advance_there(struct leat_coordinator *coordinator)

@@ -11,7 +11,7 @@
 
 #include "base/assert.h"
 #include "base/diary.h"
-#include "coordinator/private.h"
+#include "coordinator/rights.h"
 
 /* PING [leads, term, incarnation of the asked that is newest here, whether it is crashed, applied, number, deaf]
  * PONG the same, of the one who answers; number: of the ping that it answers
@@ -87,7 +87,8 @@ static bool still_leads(struct leat_coordinator *coordinator)
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
         const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (peer->pong_number < coordinator->detect.alone_from) continue;
+        if (peer->pong_number < coordinator->detect.alone_from || !co_peer_votes(coordinator, peer))
+            continue;
         if (peer->pong_term > term) return false;
         /* Two connections may lead to one voter, the one that we opened is counted. */
         if (peer->wanted && peer->state.voter_id != 0) agree++;
@@ -158,7 +159,17 @@ static bool word_read(struct co_peer *peer, const struct leat_frame *frame, stru
     return false;
 }
 
-/* Crashed is crashed, whenever it was said. */
+/* Who leads, and in which term, is raft's word where raft runs. What the leader of before says is said again by
+ * the next, and by the tables. */
+static bool leader_says(const struct leat_coordinator *coordinator, const struct co_peer *peer,
+                        const struct word *word)
+{
+    bool votes = coordinator->votes && !co_learns(coordinator);
+    uint64_t term = votes ? raft_current_term(&coordinator->drive.raft) : peer->state.term;
+    return word->leads && word->term >= term && co_peer_leads(coordinator, peer);
+}
+
+/* Crashed is crashed, whenever the leader said it. */
 static void crash_take(struct leat_coordinator *coordinator, const struct word *word)
 {
     if (word->incarnation > coordinator->incarnation ||
@@ -174,11 +185,12 @@ void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     if (!word_read(peer, frame, &word)) return;
     word_send(coordinator, peer, CO_KIND_PONG, word.number);
     if (coordinator->incarnation == 0 || !co_same_cluster(coordinator, peer)) return;
+    bool leads = leader_says(coordinator, peer, &word);
     /* Told twice, and nothing came in between: not just on its way. */
-    if (word.leads && word.applied > coordinator->applied && it->behind == coordinator->applied)
+    if (leads && word.applied > coordinator->applied && it->behind == coordinator->applied)
         co_feed_behind(coordinator, peer, word.applied);
-    if (word.leads) it->behind = word.applied > coordinator->applied ? coordinator->applied : 0;
-    crash_take(coordinator, &word);
+    if (leads) it->behind = word.applied > coordinator->applied ? coordinator->applied : 0;
+    if (leads) crash_take(coordinator, &word);
     if (word.deaf) co_detect_deaf(coordinator, peer);
 }
 
@@ -192,10 +204,9 @@ void co_pong_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     peer->pong_number = word.number;
     peer->pong_term = word.term;
     if (coordinator->incarnation == 0 || !co_same_cluster(coordinator, peer)) return;
-    crash_take(coordinator, &word);
+    bool leads = leader_says(coordinator, peer, &word);
+    if (leads) crash_take(coordinator, &word);
     if (it->standing != LEAT_STANDING_ALONE || word.number < it->alone_from) return;
-    bool current = !coordinator->votes || word.term >= raft_current_term(&coordinator->drive.raft);
-    bool leader_says = word.leads && word.incarnation == coordinator->incarnation && current;
-    if (leader_says || still_leads(coordinator))
+    if ((leads && word.incarnation == coordinator->incarnation) || still_leads(coordinator))
         co_standing_set(coordinator, LEAT_STANDING_CONFIRMED);
 }

@@ -303,8 +303,9 @@ struct os_rmem_arena *leat_os_rmem_arena_find(struct os_rmem *rmem,
     return arena;
 }
 
-static leat_err host_enter(void *ctx, const struct leat_rmem_address *address, uint64_t offset,
-                           uint64_t bytes, uint8_t **out_at)
+static leat_err host_enter(void *ctx, const struct leat_rmem_from *from,
+                           const struct leat_rmem_address *address, uint64_t offset, uint64_t bytes,
+                           uint8_t **out_at)
 {
     struct os_rmem *rmem = ctx;
     leat_err rc = LEAT_OK;
@@ -315,6 +316,8 @@ static leat_err host_enter(void *ctx, const struct leat_rmem_address *address, u
     uint64_t grown = steps * LEAT_ARENA_STEP_BYTES;
     if (!arena)
         rc = LEAT_E_NOT_FOUND;
+    else if (!leat_rmem_is_writer(&arena->port, from))
+        rc = LEAT_E_DENIED;
     else if (arena->port.revoked)
         rc = LEAT_E_CANCELLED;
     else if (offset > grown || bytes > grown - offset)

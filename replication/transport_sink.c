@@ -111,13 +111,22 @@ static void owe(struct leat_transport_sink *sink, struct leat_link *link,
     sink->env->post->send(sink->env->post->ctx, sink->env->post->self, &sink->mail);
 }
 
+/* Whoever knows the address of an arena writes into it all the same only if it is its own. */
+static struct leat_rmem_from from(const struct leat_link *link)
+{
+    const struct leat_link_identity *peer = leat_link_peer(link);
+    return (struct leat_rmem_from){peer->node, peer->incarnation};
+}
+
 /* Into the arena. */
-static leat_err put(struct leat_transport_sink *sink, const struct leat_data_write *write,
-                    const struct leat_frame *frame)
+static leat_err put(struct leat_transport_sink *sink, const struct leat_link *link,
+                    const struct leat_data_write *write, const struct leat_frame *frame)
 {
     uint8_t *at;
     const struct leat_rmem_host *host = sink->host;
-    leat_err rc = host->enter(host->ctx, &write->address, write->offset, frame->payload_bytes, &at);
+    struct leat_rmem_from writer = from(link);
+    leat_err rc =
+        host->enter(host->ctx, &writer, &write->address, write->offset, frame->payload_bytes, &at);
     if (!rc) {
         memcpy(at, frame->payload, frame->payload_bytes);
         rc = host->leave(host->ctx, &write->address);
@@ -138,7 +147,8 @@ static void attach_take(struct leat_transport_sink *sink, struct leat_link *link
     leat_err rc = LEAT_E_INVALID;
     if (frame->control_bytes == sizeof address) {
         memcpy(&address, frame->control, sizeof address);
-        rc = sink->host->enter(sink->host->ctx, &address, 0, 0, &at);
+        struct leat_rmem_from writer = from(link);
+        rc = sink->host->enter(sink->host->ctx, &writer, &address, 0, 0, &at);
         if (!rc) rc = sink->host->leave(sink->host->ctx, &address);
     }
     if (rc == LEAT_OK)
@@ -160,7 +170,7 @@ static void on_request(void *owner, struct leat_link *link, const struct leat_fr
     if (is_write) cpu = cpu_begin(sink, &sink->requests);
     if (is_write && frame->control_bytes == sizeof write) {
         memcpy(&write, frame->control, sizeof write);
-        leat_err rc = put(sink, &write, frame);
+        leat_err rc = put(sink, link, &write, frame);
         if (frame->kind == LEAT_DATA_WRITE)
             owe(sink, link, ticket, &write, rc);
         else if (rc == LEAT_OK)

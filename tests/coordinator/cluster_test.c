@@ -377,7 +377,7 @@ static void cluster_nodes_come_and_go(void **state)
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(rig_node_up(rig, i), LEAT_OK);
     snprintf(rig->nodes[4].name, sizeof rig->nodes[4].name, "n3"); /* an impostor */
-    assert_int_equal(rig_node_up(rig, 4), LEAT_E_EXISTS);
+    assert_int_equal(rig_node_up(rig, 4), LEAT_E_DENIED);
     snprintf(rig->nodes[4].name, sizeof rig->nodes[4].name, "n4");
     assert_int_equal(rig_node_up(rig, 4), LEAT_OK);
 
@@ -524,12 +524,12 @@ static void cluster_versions_rise_and_streamlets_move(void **state)
     } rows[] = {
         {LEAT_COORDINATE_VERSION, 0, 0, 2, LEAT_E_INVALID}, /* not opened yet */
         {LEAT_COORDINATE_OPENED, 0, 1, 1, LEAT_E_STALE_EPOCH},
-        {LEAT_COORDINATE_OPENED, 1, 0, 1, LEAT_E_STALE_EPOCH},
+        {LEAT_COORDINATE_OPENED, 1, 0, 1, LEAT_E_DENIED}, /* another node's */
         {LEAT_COORDINATE_OPENED, 0, 0, 1, LEAT_OK},
         {LEAT_COORDINATE_VERSION, 0, 0, 3, LEAT_OK},
         {LEAT_COORDINATE_VERSION, 0, 0, 3, LEAT_OK},
         {LEAT_COORDINATE_VERSION, 0, 0, 2, LEAT_E_INVALID},
-        {LEAT_COORDINATE_VERSION, 1, 0, 4, LEAT_E_STALE_EPOCH},
+        {LEAT_COORDINATE_VERSION, 1, 0, 4, LEAT_E_DENIED},
         {LEAT_COORDINATE_VERSION, 0, 1, 4, LEAT_E_STALE_EPOCH},
     };
     for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -554,8 +554,8 @@ static void cluster_versions_rise_and_streamlets_move(void **state)
         leat_err rc;
         bool fresh;
     } moves[] = {
-        {"n1", 1, 3, LEAT_E_INVALID, false},     /* not all logs of it */
-        {"n1", 2, 2, LEAT_E_STALE_EPOCH, false}, /* not its own */
+        {"n1", 1, 3, LEAT_E_INVALID, false}, /* not all logs of it */
+        {"n1", 2, 2, LEAT_E_DENIED, false},  /* not its own */
         {"nobody", 2, 3, LEAT_E_NOT_FOUND, true},
         {"n1", 2, 3, LEAT_E_STALE_EPOCH, false}, /* the old epoch */
         {"n1", 2, 3, LEAT_OK, true},

@@ -235,11 +235,13 @@ static struct region *region_find(struct sim_rmem_host *host,
 }
 
 /* From any actor of the process. */
-static leat_err host_enter(void *ctx, const struct leat_rmem_address *address, uint64_t offset,
-                           uint64_t bytes, uint8_t **out_at)
+static leat_err host_enter(void *ctx, const struct leat_rmem_from *from,
+                           const struct leat_rmem_address *address, uint64_t offset, uint64_t bytes,
+                           uint8_t **out_at)
 {
     struct region *region = region_find(ctx, address);
     if (!region) return LEAT_E_NOT_FOUND;
+    if (!leat_rmem_is_writer(&region->port, from)) return LEAT_E_DENIED;
     if (region->port.revoked) return LEAT_E_CANCELLED;
     if (offset > region->port.grown_bytes || bytes > region->port.grown_bytes - offset)
         return LEAT_E_OFFSET_OUT_OF_RANGE;

@@ -561,22 +561,28 @@ static void message_enter_and_leave(void *arg)
     struct leat_rmem_address address;
     uint8_t *at = NULL;
     RIG_CHECK(leat_rmem_grant_address(&bench->grant, &address) == LEAT_OK);
-    RIG_CHECK(host->enter(host->ctx, &address, STEP, 1, &at) == LEAT_E_OFFSET_OUT_OF_RANGE);
-    RIG_CHECK(host->enter(host->ctx, &address, UINT64_MAX, 2, &at) == LEAT_E_OFFSET_OUT_OF_RANGE);
-    RIG_CHECK(host->enter(host->ctx, &address, STEP - 1, 1, &at) == LEAT_OK);
+    const struct leat_rmem_from from = {bench->arena->writer, bench->arena->writer_incarnation};
+    const struct leat_rmem_from later = {from.node, from.incarnation + 1};
+    const struct leat_rmem_from stranger = {"stranger", from.incarnation};
+    RIG_CHECK(host->enter(host->ctx, &later, &address, 0, 1, &at) == LEAT_E_DENIED);
+    RIG_CHECK(host->enter(host->ctx, &stranger, &address, 0, 1, &at) == LEAT_E_DENIED);
+    RIG_CHECK(host->enter(host->ctx, &from, &address, STEP, 1, &at) == LEAT_E_OFFSET_OUT_OF_RANGE);
+    RIG_CHECK(host->enter(host->ctx, &from, &address, UINT64_MAX, 2, &at) ==
+              LEAT_E_OFFSET_OUT_OF_RANGE);
+    RIG_CHECK(host->enter(host->ctx, &from, &address, STEP - 1, 1, &at) == LEAT_OK);
     *at = 9;
     RIG_CHECK(host->leave(host->ctx, &address) == LEAT_OK);
     RIG_CHECK(bench->arena->base[STEP - 1] == 9);
     struct leat_rmem_address other = address;
     other.id[0] ^= 1;
-    RIG_CHECK(host->enter(host->ctx, &other, 0, 1, &at) == LEAT_E_NOT_FOUND);
+    RIG_CHECK(host->enter(host->ctx, &from, &other, 0, 1, &at) == LEAT_E_NOT_FOUND);
     other = address;
     other.number++;
-    RIG_CHECK(host->enter(host->ctx, &other, 0, 1, &at) == LEAT_E_NOT_FOUND);
+    RIG_CHECK(host->enter(host->ctx, &from, &other, 0, 1, &at) == LEAT_E_NOT_FOUND);
     host_revoke(bench);
-    RIG_CHECK(host->enter(host->ctx, &address, 0, 1, &at) == LEAT_E_CANCELLED);
+    RIG_CHECK(host->enter(host->ctx, &from, &address, 0, 1, &at) == LEAT_E_CANCELLED);
     host_retire(bench);
-    RIG_CHECK(host->enter(host->ctx, &address, 0, 1, &at) == LEAT_E_NOT_FOUND);
+    RIG_CHECK(host->enter(host->ctx, &from, &address, 0, 1, &at) == LEAT_E_NOT_FOUND);
 }
 
 static void message_into_a_revoked_or_unknown_arena_is_refused(void **state)
