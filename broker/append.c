@@ -186,8 +186,8 @@ static leat_err append_take_parts(struct leat_core *core, struct leat_append_req
 
 /* ---- batches onto the log; on the log's core ---- */
 
-/* LEAT_E_AGAIN: the log has no room, on_room follows. Otherwise all batches are begun or refused.
- */
+/* LEAT_E_AGAIN: the log has no room, or it is not this log's turn to have a batch checked: on_room follows. Otherwise
+ * all batches are begun or refused. */
 static leat_err append_step(struct leat_append_request *request, const uint8_t *payload,
                             uint32_t payload_bytes)
 {
@@ -211,7 +211,8 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
             break;
         }
         struct leat_batch batch;
-        rc = leat_batch_check(bytes, (size_t)batch_bytes, &batch, &error);
+        rc = leat_unpack_check(hosted, bytes, (size_t)batch_bytes, &batch, &error);
+        if (rc == LEAT_E_AGAIN) return rc;
         if (rc != LEAT_OK) break;
         part->append.on_acked = append_on_acked;
         part->append.owner = part;

@@ -116,11 +116,12 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
         leat_mem_calloc(LEAT_MEM_BROKER, core->stream_mask + 1, sizeof *core->streams_by_name);
     core->openers = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_OPENERS_MAX, sizeof *core->openers);
     core->scratch = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_CORE_SCRATCH_BYTES, 1);
+    leat_err rc = leat_unpack_init(core);
     if (core->hosted == NULL || core->streams_by_id == NULL || core->streams_by_name == NULL ||
         core->openers == NULL || core->scratch == NULL)
         return LEAT_E_NO_MEMORY;
 
-    leat_err rc = core_init_pools(core);
+    if (rc == LEAT_OK) rc = core_init_pools(core);
     if (rc == LEAT_OK) rc = leat_lender_init(core, buffer_count);
     /* A log arms at most four timers, a fetch one, sets one per home. */
     if (rc == LEAT_OK)
@@ -177,6 +178,7 @@ void leat_core_fini(struct leat_core *core)
     leat_mem_free(core->streams_by_name);
     leat_mem_free(core->openers);
     leat_mem_free(core->scratch);
+    leat_unpack_fini(core);
     leat_lender_fini(core);
 }
 
@@ -204,6 +206,7 @@ static void core_on_turn_end(void *actor)
         if (hosted->anew && !hosted->going && !core->stopping) leat_hosted_give_up(hosted);
         leat_log_turn_end(hosted->log);
     }
+    leat_unpack_turn_end(core);
     if (core->ending) leat_core_ending(core);
     if (!leat_list_empty(&core->opening_logs)) leat_hosted_send_openings(core);
     leat_lend_turn_end(core);

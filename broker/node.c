@@ -8,6 +8,7 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
+#include "wire/unpack.h"
 
 static leat_err node_open_parts(struct leat_node *node, struct leat_error *error);
 static void node_on_coordinator_ready(void *owner);
@@ -72,6 +73,12 @@ uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores)
     return share < DOOR_BYTES_MAX ? share : DOOR_BYTES_MAX;
 }
 
+static uint64_t unpacker_bytes(uint64_t memory_bytes, uint32_t cores)
+{
+    uint64_t share = memory_bytes / 64 / cores;
+    return share < LEAT_UNPACKER_BYTES ? share : LEAT_UNPACKER_BYTES;
+}
+
 /* What is left after all that has a place of its own. 0: the budget is too small. */
 static uint64_t pool_share(uint64_t memory_bytes, uint32_t cores)
 {
@@ -80,11 +87,14 @@ static uint64_t pool_share(uint64_t memory_bytes, uint32_t cores)
     uint64_t overhead = leat_node_overhead(memory_bytes, cores, &buffers, &frames);
     if (memory_bytes < overhead) return 0;
     /* The smallest budgets keep their one step of pool: there, what waking logs read, what slow
-     * readers have of their answers and what requests of another front door take is part of the
-     * fixed overheads, which are generous just where little is going on. */
-    uint64_t more = cores * (leat_node_warm_bytes(memory_bytes, cores) +
-                             leat_node_rest_bytes(memory_bytes, cores) +
-                             leat_node_door_bytes(memory_bytes, cores));
+     * readers have of their answers, what requests of another front door take and what the check of
+     * compressed batches does is part of the fixed overheads, which are generous just where little is
+     * going on. Of the memory for that check most batches touch little, so small budgets count no more
+     * than a share of it. */
+    uint64_t more =
+        cores *
+        (leat_node_warm_bytes(memory_bytes, cores) + leat_node_rest_bytes(memory_bytes, cores) +
+         leat_node_door_bytes(memory_bytes, cores) + unpacker_bytes(memory_bytes, cores));
     if (memory_bytes - overhead >= more + LEAT_ARENA_STEP_BYTES) overhead += more;
     return memory_bytes - overhead;
 }

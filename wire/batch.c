@@ -27,6 +27,12 @@ uint64_t leat_batch_bytes(const uint8_t *data, size_t bytes)
     return (uint64_t)length + LEAT_BATCH_LENGTH_AT + 4;
 }
 
+enum leat_codec leat_batch_codec(const uint8_t *data, size_t bytes)
+{
+    if (bytes < LEAT_BATCH_HEADER_BYTES) return LEAT_CODEC_NONE;
+    return (enum leat_codec)(data[22] & CODEC_MASK);
+}
+
 leat_err leat_batch_check(const uint8_t *data, size_t bytes, struct leat_batch *out_batch,
                           struct leat_error *error)
 {
@@ -56,14 +62,11 @@ static leat_err records_check(struct leat_batch *batch, struct leat_error *error
             batch->max_timestamp_ms = batch->base_timestamp_ms;
         return LEAT_OK;
     }
-    const uint8_t *end = batch->bytes + batch->byte_count;
-    const char *wrong = NULL;
     struct leat_record_check check;
     leat_record_check_init(&check, batch);
-    const uint8_t *at =
-        leat_record_check_take(&check, batch->bytes + LEAT_BATCH_HEADER_BYTES, end, &wrong);
-    if (wrong == NULL && check.left > 0) wrong = "the records end before their count is reached";
-    if (wrong == NULL && at != end) wrong = "bytes are left over after the last record";
+    const char *wrong = leat_record_check_feed(&check, batch->bytes + LEAT_BATCH_HEADER_BYTES,
+                                               batch->byte_count - LEAT_BATCH_HEADER_BYTES);
+    if (wrong == NULL) wrong = leat_record_check_end(&check);
     if (wrong != NULL)
         return leat_error_set(error, LEAT_E_INVALID, "record %" PRIu32 " of %" PRIu32 ": %s",
                               batch->record_count - check.left, batch->record_count, wrong);

@@ -51,6 +51,10 @@ struct leat_batch {
  * limit. Thread: any. */
 uint64_t leat_batch_bytes(const uint8_t *data, size_t bytes);
 
+/** The codec that its header names, whatever else is wrong with it; LEAT_CODEC_NONE where no header is there. Thread:
+ * any. */
+enum leat_codec leat_batch_codec(const uint8_t *data, size_t bytes);
+
 /**
  * Check one batch whole: lengths, magic, CRC, count = lastOffsetDelta + 1, no control or
  * transactional flags; and, where records are not compressed, each record: that it is well-formed, that

@@ -4,6 +4,8 @@
 #include "base/bytes.h"
 #include "wire/reader.h"
 
+static const char malformed_field[] = "its fields do not fill it, or have impossible lengths";
+
 /* What one record says of the next, if that is like it: all of its fields' widths, its length, its key's and its
  * value's. */
 struct shape {
@@ -123,7 +125,7 @@ static const char *record_wrong(const uint8_t *at, const uint8_t *end)
     /* Attributes, two deltas, two lengths, header count: one byte each. */
     if (raw >> 1 < 6) return "it is shorter than its fields";
     if (raw >> 1 > (uint64_t)(end - body)) return NULL;
-    return "its fields do not fill it, or have impossible lengths";
+    return malformed_field;
 }
 
 const uint8_t *leat_record_check_take(struct leat_record_check *check, const uint8_t *at,
@@ -159,4 +161,158 @@ const uint8_t *leat_record_check_take(struct leat_record_check *check, const uin
         last_step = step;
     }
     return reader.at;
+}
+
+/* ---- a record in pieces ---- */
+
+/* A byte of a number. 1: it is whole; 0: more follow; -1: it is malformed. */
+static int varint_add(struct leat_record_check *check, uint8_t byte, unsigned bytes_max)
+{
+    unsigned at = check->varint_bytes++;
+    uint64_t seven = byte & 0x7f;
+    if (at == 0) check->varint = 0;
+    /* As leat_varint_read_slow() has it. */
+    if (at >= bytes_max || (at == 9 && seven > 1)) return -1;
+    if (bytes_max == LEAT_VARINT_BYTES_MAX && at == 4 && seven > 0x0f) return -1;
+    check->varint |= seven << (7 * at);
+    if (byte & 0x80) return 0;
+    check->varint_bytes = 0;
+    return 1;
+}
+
+/* Behind the headers, or where none are left, the record ends. */
+static const char *headers_next(struct leat_record_check *check)
+{
+    if (check->headers_left > 0) {
+        check->headers_left--;
+        check->field = LEAT_RECORD_HEADER_KEY_LENGTH;
+        return NULL;
+    }
+    if (check->record_left != 0) return malformed_field;
+    check->field = LEAT_RECORD_NONE;
+    check->left--;
+    return NULL;
+}
+
+/* A length, and the field that has so many bytes; -1 is null, where that may be. */
+static const char *length_take(struct leat_record_check *check, bool may_be_null,
+                               enum leat_record_field field)
+{
+    uint64_t raw = check->varint;
+    if (raw & 1 && !(may_be_null && raw == 1)) return malformed_field;
+    check->skip = raw & 1 ? 0 : raw >> 1;
+    if (check->skip > check->record_left) return malformed_field;
+    check->field = field;
+    return NULL;
+}
+
+/* The number at check->field is whole. */
+static const char *number_take(struct leat_record_check *check)
+{
+    uint64_t raw = check->varint;
+    switch (check->field) {
+    case LEAT_RECORD_LENGTH:
+        if (raw & 1) return "its length is negative";
+        if (raw == 0) return "it is shorter than its fields";
+        check->record_left = raw >> 1;
+        check->field = LEAT_RECORD_ATTRIBUTES;
+        return NULL;
+    case LEAT_RECORD_TIME:
+        time_note(check, leat_unzigzag(raw));
+        check->field = LEAT_RECORD_OFFSET;
+        return NULL;
+    case LEAT_RECORD_OFFSET:
+        if (raw != (uint64_t)(check->count - check->left) << 1)
+            return "its offset delta is not its place in the batch";
+        check->field = LEAT_RECORD_KEY_LENGTH;
+        return NULL;
+    case LEAT_RECORD_KEY_LENGTH:
+        return length_take(check, true, LEAT_RECORD_KEY);
+    case LEAT_RECORD_VALUE_LENGTH:
+        return length_take(check, true, LEAT_RECORD_VALUE);
+    case LEAT_RECORD_HEADERS:
+        if (raw & 1 || raw >> 1 > check->record_left / 2) return malformed_field;
+        check->headers_left = (uint32_t)(raw >> 1);
+        return headers_next(check);
+    case LEAT_RECORD_HEADER_KEY_LENGTH:
+        return length_take(check, false, LEAT_RECORD_HEADER_KEY);
+    default: /* LEAT_RECORD_HEADER_VALUE_LENGTH */
+        return length_take(check, true, LEAT_RECORD_HEADER_VALUE);
+    }
+}
+
+/* The bytes at check->field are over. */
+static const char *bytes_end(struct leat_record_check *check)
+{
+    switch (check->field) {
+    case LEAT_RECORD_KEY:
+        check->field = LEAT_RECORD_VALUE_LENGTH;
+        return NULL;
+    case LEAT_RECORD_VALUE:
+        check->field = LEAT_RECORD_HEADERS;
+        return NULL;
+    case LEAT_RECORD_HEADER_KEY:
+        check->field = LEAT_RECORD_HEADER_VALUE_LENGTH;
+        return NULL;
+    default: /* LEAT_RECORD_HEADER_VALUE */
+        return headers_next(check);
+    }
+}
+
+static bool field_is_bytes(enum leat_record_field field)
+{
+    return field == LEAT_RECORD_KEY || field == LEAT_RECORD_VALUE ||
+           field == LEAT_RECORD_HEADER_KEY || field == LEAT_RECORD_HEADER_VALUE;
+}
+
+/* On with the record that was cut, to its end or the piece's. */
+static const char *cut_record_take(struct leat_record_check *check, const uint8_t **at,
+                                   const uint8_t *end)
+{
+    while (check->field != LEAT_RECORD_NONE) {
+        if (field_is_bytes(check->field)) {
+            size_t bytes = (size_t)(end - *at);
+            if (bytes > check->skip) bytes = check->skip;
+            *at += bytes;
+            check->skip -= bytes;
+            check->record_left -= bytes;
+            if (check->skip > 0) return NULL;
+            const char *wrong = bytes_end(check);
+            if (wrong != NULL) return wrong;
+            continue;
+        }
+        if (*at == end) return NULL;
+        bool length = check->field == LEAT_RECORD_LENGTH;
+        if (!length && check->record_left == 0) return malformed_field;
+        uint8_t byte = *(*at)++;
+        if (!length) check->record_left--;
+        if (check->field == LEAT_RECORD_ATTRIBUTES) {
+            check->field = LEAT_RECORD_TIME;
+            continue;
+        }
+        bool wide = check->field == LEAT_RECORD_TIME;
+        int whole = varint_add(check, byte, wide ? LEAT_VARLONG_BYTES_MAX : LEAT_VARINT_BYTES_MAX);
+        if (whole < 0) return length ? "its length is malformed" : malformed_field;
+        const char *wrong = whole ? number_take(check) : NULL;
+        if (wrong != NULL) return wrong;
+    }
+    return NULL;
+}
+
+const char *leat_record_check_feed(struct leat_record_check *check, const uint8_t *piece,
+                                   size_t bytes)
+{
+    const uint8_t *at = piece, *end = piece + bytes;
+    const char *wrong = cut_record_take(check, &at, end);
+    if (wrong != NULL || at == end) return wrong;
+    at = leat_record_check_take(check, at, end, &wrong);
+    if (wrong != NULL || at == end) return wrong;
+    if (check->left == 0) return "bytes are left over after the last record";
+    check->field = LEAT_RECORD_LENGTH;
+    return cut_record_take(check, &at, end);
+}
+
+const char *leat_record_check_end(const struct leat_record_check *check)
+{
+    return check->left > 0 ? "the records end before their count is reached" : NULL;
 }

@@ -2,14 +2,15 @@
  * write them in batches of magic 2.
  *
  * The lz4 frame around the blocks is written and read here, not by lz4's frame functions: those
- * want room for the worst case even when the result is small, and allocate for each frame. The
- * frame's own checksums are not looked at: the batch's CRC covers every byte of it. */
+ * want room for the worst case even when the result is small, and allocate for each frame. Whoever
+ * reads does not look at the frame's own checksums: the batch's CRC covers every byte of it. */
 #include "wire/batch.h"
 
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "base/crc32c.h"
 #include "wire/codec.h"
+#include "wire/xxh32.h"
 
 #include <lz4.h>
 #include <lz4hc.h>
@@ -27,7 +28,6 @@ enum {
     LZ4_BLOCK_BYTES = 64 * 1024,
     LZ4_WINDOW_BYTES = 64 * 1024,
 };
-#define LZ4_BLOCK_STORED 0x80000000u
 
 /* Contexts of zstd are large (a megabyte and more), so a few are kept for the next call. Shared by
  * all threads: one takes a slot's content out, and puts it into a free slot afterwards. */
@@ -99,7 +99,7 @@ static size_t lz4_compress(const uint8_t *in, size_t in_bytes, int level, uint8_
         if (made <= 0) {
             if (left < count) return 0;
             memcpy(to, from, (size_t)count);
-            leat_put_le32(at, (uint32_t)count | LZ4_BLOCK_STORED);
+            leat_put_le32(at, (uint32_t)count | LEAT_LZ4_BLOCK_STORED);
             made = count;
         } else {
             leat_put_le32(at, (uint32_t)made);
@@ -179,40 +179,47 @@ static int lz4_block_decompress(const uint8_t *in, uint32_t in_bytes, bool indep
                                          (const char *)to - window, window);
 }
 
-/* Reads the frame's descriptor; NULL when it is none that we know. */
-static const uint8_t *lz4_descriptor_read(const uint8_t *in, const uint8_t *end, uint8_t *out_flags,
-                                          uint32_t *out_block_bytes_max)
+const uint8_t *leat_lz4_frame_read(const uint8_t *in, const uint8_t *end,
+                                   struct leat_lz4_frame *out_frame)
 {
+    enum { DESCRIPTOR_AT = 4, CONTENT_BYTES_AT = 6 };
     if (end - in < 7 || leat_get_le32(in) != LZ4_MAGIC) return NULL;
-    uint8_t flags = in[4], size_code = (uint8_t)((in[5] >> 4) & 7);
+    uint8_t flags = in[DESCRIPTOR_AT], size_code = (uint8_t)((in[5] >> 4) & 7);
     if ((flags & 0xc0) != 0x40 || (flags & LZ4_FLAG_DICTIONARY) || size_code < 4) return NULL;
-    in += 6;
-    ptrdiff_t rest = 1 + ((flags & LZ4_FLAG_CONTENT_SIZE) ? 8 : 0); /* and header checksum */
-    if (end - in < rest) return NULL;
-    *out_flags = flags;
-    *out_block_bytes_max = 1u << (8 + 2 * size_code);
-    return in + rest;
+    bool sized = flags & LZ4_FLAG_CONTENT_SIZE;
+    ptrdiff_t bytes = CONTENT_BYTES_AT + (sized ? 8 : 0); /* its checksum follows */
+    if (end - in < bytes + 1) return NULL;
+    *out_frame = (struct leat_lz4_frame){
+        .block_bytes_max = 1u << (8 + 2 * size_code),
+        .content_bytes = sized ? leat_get_le64(in + CONTENT_BYTES_AT) : 0,
+        .independent = flags & LZ4_FLAG_INDEPENDENT,
+        .block_sums = flags & LZ4_FLAG_BLOCK_CHECKSUM,
+        .content_sum = flags & LZ4_FLAG_CONTENT_CHECKSUM,
+        .sized = sized,
+    };
+    uint32_t sum = leat_xxh32(in + DESCRIPTOR_AT, (size_t)(bytes - DESCRIPTOR_AT));
+    out_frame->sum_is_right = in[bytes] == (uint8_t)(sum >> 8);
+    return in + bytes + 1;
 }
 
 static leat_err lz4_decompress(const uint8_t *in, size_t in_bytes, uint8_t *out,
                                size_t out_capacity, size_t *out_bytes)
 {
     const uint8_t *end = in + in_bytes;
-    uint8_t flags;
-    uint32_t block_max;
-    in = lz4_descriptor_read(in, end, &flags, &block_max);
+    struct leat_lz4_frame frame;
+    in = leat_lz4_frame_read(in, end, &frame);
     if (in == NULL) return LEAT_E_CORRUPT;
-    bool independent = flags & LZ4_FLAG_INDEPENDENT;
-    ptrdiff_t check_bytes = (flags & LZ4_FLAG_BLOCK_CHECKSUM) ? 4 : 0;
+    uint32_t block_max = frame.block_bytes_max;
+    ptrdiff_t check_bytes = frame.block_sums ? 4 : 0;
     size_t made = 0;
     for (;;) {
         if (end - in < 4) return LEAT_E_CORRUPT;
-        uint32_t head = leat_get_le32(in), count = head & ~LZ4_BLOCK_STORED;
+        uint32_t head = leat_get_le32(in), count = head & ~LEAT_LZ4_BLOCK_STORED;
         in += 4;
         if (head == 0) break;
         if (count > block_max || (ptrdiff_t)count + check_bytes > end - in) return LEAT_E_CORRUPT;
         size_t room = out_capacity - made;
-        if (head & LZ4_BLOCK_STORED) {
+        if (head & LEAT_LZ4_BLOCK_STORED) {
             if (count > room) return LEAT_E_TOO_LARGE;
             memcpy(out + made, in, count);
             made += count;
@@ -220,14 +227,14 @@ static leat_err lz4_decompress(const uint8_t *in, size_t in_bytes, uint8_t *out,
             /* One byte of lz4 makes at most 255: a block cannot make more than its maximum, and a
              * failure while less than that is left may be for want of room. */
             bool tight = room < block_max;
-            int got = lz4_block_decompress(in, count, independent, out + made, made,
+            int got = lz4_block_decompress(in, count, frame.independent, out + made, made,
                                            tight ? room : block_max);
             if (got < 0) return tight ? LEAT_E_TOO_LARGE : LEAT_E_CORRUPT;
             made += (size_t)got;
         }
         in += (ptrdiff_t)count + check_bytes;
     }
-    if (end - in != ((flags & LZ4_FLAG_CONTENT_CHECKSUM) ? 4 : 0)) return LEAT_E_CORRUPT;
+    if (end - in != (frame.content_sum ? 4 : 0)) return LEAT_E_CORRUPT;
     *out_bytes = made;
     return LEAT_OK;
 }

@@ -128,8 +128,8 @@ static bool copy_take(struct snappy *snappy, uint8_t tag)
     return true;
 }
 
-static leat_err block_uncompress(const uint8_t *in, size_t in_bytes, uint8_t *out,
-                                 size_t out_capacity, size_t *out_bytes)
+leat_err leat_snappy_block_uncompress(const uint8_t *in, size_t in_bytes, uint8_t *out,
+                                      size_t out_capacity, size_t *out_bytes)
 {
     struct snappy snappy = {.at = in, .end = in + in_bytes, .out = out};
     uint32_t length;
@@ -146,23 +146,28 @@ static leat_err block_uncompress(const uint8_t *in, size_t in_bytes, uint8_t *ou
     return LEAT_OK;
 }
 
-leat_err leat_snappy_uncompress(const uint8_t *in, size_t in_bytes, uint8_t *out,
-                                size_t out_capacity, size_t *out_bytes)
+size_t leat_snappy_frame_bytes(const uint8_t *in, size_t in_bytes)
 {
     /* Of snappy-java: this, two versions of four bytes, then [bytes of a block, big-endian; block]. */
     static const uint8_t magic[8] = {0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0};
     enum { FRAME_HEADER_BYTES = 16 };
-    if (in_bytes < FRAME_HEADER_BYTES || memcmp(in, magic, sizeof magic) != 0)
-        return block_uncompress(in, in_bytes, out, out_capacity, out_bytes);
-    size_t at = FRAME_HEADER_BYTES, made = 0;
+    bool framed = in_bytes >= FRAME_HEADER_BYTES && memcmp(in, magic, sizeof magic) == 0;
+    return framed ? FRAME_HEADER_BYTES : 0;
+}
+
+leat_err leat_snappy_uncompress(const uint8_t *in, size_t in_bytes, uint8_t *out,
+                                size_t out_capacity, size_t *out_bytes)
+{
+    size_t at = leat_snappy_frame_bytes(in, in_bytes), made = 0;
+    if (at == 0) return leat_snappy_block_uncompress(in, in_bytes, out, out_capacity, out_bytes);
     while (at < in_bytes) {
         size_t block_made;
         if (in_bytes - at < 4) return LEAT_E_CORRUPT;
         uint32_t block = leat_get_be32(in + at);
         at += 4;
         if (block > in_bytes - at) return LEAT_E_CORRUPT;
-        leat_err rc =
-            block_uncompress(in + at, block, out + made, out_capacity - made, &block_made);
+        leat_err rc = leat_snappy_block_uncompress(in + at, block, out + made, out_capacity - made,
+                                                   &block_made);
         if (rc != LEAT_OK) return rc;
         at += block;
         made += block_made;

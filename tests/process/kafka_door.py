@@ -1,13 +1,15 @@
 """Kafka's front door: its flags, topics made by asking for them or not, and a reader that reads nothing."""
+import gzip
 import socket
 import struct
+import time
 
 from kafka_groups import Client, FIND
-from kafka_wire import FETCH_RECORDS as FETCH, METADATA, NONE, Out, PRODUCE
-from rawbatch import batch_of
+from kafka_wire import FETCH_RECORDS as FETCH, METADATA, NONE, Out, PRODUCE, batches_fetch, produce, produce_answer, produce_request
+from rawbatch import batch_of, compressed, varint
 from rig import Server, check, check_in, equal, main, on_end, reader_that_takes_nothing, until
 
-UNKNOWN_TOPIC = 3
+UNKNOWN_TOPIC, MESSAGE_TOO_LARGE, INVALID_RECORD = 3, 10, 87
 MIB, USUAL_PORT = 1 << 20, 9092
 
 
@@ -141,6 +143,37 @@ def test_reader_that_reads_nothing_is_bounded_and_alone():
 
     reader_that_takes_nothing(server, slow.socket, frame, others_are_served)
     equal(produced(other, 'made-meanwhile'), NONE)
+
+
+def test_batches_that_nobody_could_read_are_refused():
+    """Compressed ones, too, whatever their checksum says: one of them would stop all consumers of its partition for good."""
+    server = Server('--kafka', '127.0.0.1:0').start()
+    client = Client(server)
+    server.leat('stream', 'create', 't', '--logs', 1)
+    now = 1700000000000
+    good = batch_of([(now + n, None, b'%d' % n) for n in range(100)], highest=-1)
+    equal(produce(client, 't', compressed(good, 1, gzip.compress(good[61:]))), (NONE, 0))
+    swapped = good[:61] + good[61:][::-1]
+    short = compressed(good, 1, gzip.compress(good[61:-9]))
+    for codec in range(1, 5):
+        equal(produce(client, 't', compressed(good, codec, b'\xff' * 20))[0], INVALID_RECORD, codec)
+    for blob in (compressed(good, 1, gzip.compress(swapped[61:])), short, compressed(good, 1, gzip.compress(good[61:] + b'\0'))):
+        equal(produce(client, 't', blob)[0], INVALID_RECORD)
+    # One record that goes on for 20 MiB, in 20 KB.
+    start = varint(20 * MIB) + b'\0\0\0\1' + varint(20 * MIB - 9)
+    bomb = compressed(batch_of([(now, None, b'')]), 1, gzip.compress(start + bytes(20 * MIB)))
+    for _ in range(20):
+        client.send(PRODUCE, 3, produce_request('t', bomb))
+    other = Client(server)
+    began = time.monotonic()
+    equal(produce(other, 't', compressed(good, 1, gzip.compress(good[61:]))), (NONE, 100))
+    print(f'  beside 20 bombs: {time.monotonic() - began:.2f} s')
+    for number in range(20):
+        client.number = client.number - 19 if number == 0 else client.number + 1
+        equal(produce_answer(client, 't')[0], MESSAGE_TOO_LARGE)
+    equal(server.values('t'), [str(n) for n in range(100)] * 2)
+    batches, _ = batches_fetch(client, 't', 0, 0)
+    equal([struct.unpack_from('>q', batch, 35)[0] for batch in batches], [now + 99] * 2, 'the greatest time')
 
 
 def test_client_that_vanishes_in_the_middle_takes_its_requests_along():

@@ -187,13 +187,21 @@ def batches_fetch(conn, topic, partition, offset):
     return batches, high
 
 
-def produce(conn, topic, blob, partition=0):
-    """(error, first offset) of one batch."""
+def produce_request(topic, blob, partition=0):
     out = Out(False).run(None).i('hi', -1, 30000)
-    out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('i', partition).run(blob, True)))
-    back = conn.ask(PRODUCE, 3, out)
+    return out.array([0], lambda _: out.run(topic).array([0], lambda _: out.i('i', partition).run(blob, True)))
+
+
+def produce_answer(conn, topic, partition=0):
+    """(error, first offset) of one batch."""
+    back = conn.receive(PRODUCE, 3)
     equal((back.i('i'), back.run(), back.i('i'), back.i('i')), (1, topic.encode(), 1, partition))
     return back.i('h'), back.i('q')
+
+
+def produce(conn, topic, blob, partition=0):
+    conn.send(PRODUCE, 3, produce_request(topic, blob, partition))
+    return produce_answer(conn, topic, partition)
 
 
 def batch_offsets(batch):

@@ -312,10 +312,10 @@ def test_memory_budget_with_thousands_of_logs():
         # One that is there is no matter of memory.
         done = server.leat('stream', 'create', 'busy', '--streamlets', 15000, '--logs', 2, code=1)
         check_in('exists', done.stderr)
-        server.leat('stream', 'create', 'many', '--streamlets', 6000, '--logs', 2, '--durability', 'memory')
+        server.leat('stream', 'create', 'many', '--streamlets', 5000, '--logs', 2, '--durability', 'memory')
         server.diary_wait('logs of stream "many" wait for memory that segments give back')
         server.diary_wait('memory for segments: 64 MiB of 128')
-        server.leat('bench', 'append', '--stream', 'many', '--streamlets', 6000, '--logs', 2, '--durability', 'memory',
+        server.leat('bench', 'append', '--stream', 'many', '--streamlets', 5000, '--logs', 2, '--durability', 'memory',
                     '--producers', 2, '--records', 120_000, '--batch-records', 10, '--json', '-', timeout=300)
         load()
         until(lambda: shared_bytes(server) < 66 * MIB, 'the second step goes back to the kernel')

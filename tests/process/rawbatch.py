@@ -22,6 +22,12 @@ def _framed(covered_bytes, crc):
     return struct.pack('>QiIBI', 0, covered_bytes + 9, 0, 2, crc)
 
 
+def compressed(batch, codec, body):
+    """The same header around other bytes, called compressed by that codec (1 gzip, 2 snappy, 3 lz4, 4 zstd)."""
+    covered = struct.pack('>H', codec) + batch[23:61] + body
+    return _framed(len(covered), crc32c(covered)) + covered
+
+
 def batch_of(records, highest=None):
     """records: [(time, key or None, value)]. highest: what the header says of their times; None: what is so."""
     first, blob = records[0][0], b''

@@ -72,6 +72,15 @@ static void batch_make(struct producer *producer, uint32_t stream, uint32_t part
     }
     batch->bytes = leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, producer->id,
                                              producer->epoch, part->next_sequence);
+    uint32_t packed_bytes;
+    uint8_t packed[BATCH_BYTES_MAX];
+    enum leat_codec codec = sim_rng_chance(&client->rng, 500) ? LEAT_CODEC_LZ4 : LEAT_CODEC_ZSTD;
+    if (sim_rng_chance(&client->rng, 300) &&
+        leat_batch_compress(batch->data, batch->bytes, codec, 1, packed, sizeof packed,
+                            &packed_bytes) == LEAT_OK) {
+        memcpy(batch->data, packed, packed_bytes);
+        batch->bytes = packed_bytes;
+    }
     /* As old clients for Go send it, and as nobody should. */
     static const int64_t lies[] = {-1, 0, INT64_MAX};
     if (sim_rng_chance(&client->rng, 300)) {

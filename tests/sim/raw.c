@@ -1,12 +1,14 @@
-/* A producer that misbehaves: it resends answered batches, leaves gaps and goes on under an epoch
- * that it has itself fenced. Every step is repeated until its answer is definite, and the answer
- * must be the one that the protocol promises. */
+/* A producer that misbehaves: it resends answered batches, leaves gaps, goes on under an epoch that it has
+ * itself fenced, and sends compressed batches that nobody could read. Every step is repeated until its
+ * answer is definite, and the answer must be the one that the protocol promises. */
 #include "tests/sim/scenario.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/bytes.h"
+#include "wire/unpack.h"
 
 enum { RAW_REMEMBERED = 8, RAW_BATCH_BYTES = 2048, RAW_STREAM = 0 };
 
@@ -18,6 +20,8 @@ enum step {
     STEP_GAP,
     STEP_EPOCH,
     STEP_OLD,
+    STEP_POISON,
+    STEP_BOMB,
     STEP_DONE
 };
 
@@ -154,6 +158,44 @@ static void batch_build(struct raw *raw, int32_t sequence, int16_t epoch)
         leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, raw->id, epoch, sequence);
 }
 
+/* The records are said to be compressed, and are not. */
+static void batch_poison(struct raw *raw)
+{
+    struct sent_batch *batch = &raw->now;
+    batch_build(raw, raw->next_sequence, raw->epoch);
+    batch->bytes[LEAT_BATCH_CRC_FROM + 1] |=
+        (uint8_t)sim_rng_between(&raw->client->rng, LEAT_CODEC_GZIP, LEAT_CODEC_ZSTD);
+    leat_batch_set_producer(batch->bytes, batch->byte_count, raw->id, raw->epoch, batch->sequence);
+}
+
+/* A header and some hundred bytes of zstd that make more zeros than a batch may: more, too, than is uncompressed in a
+ * turn, so others wait. */
+static void batch_bomb(struct raw *raw)
+{
+    static uint8_t bomb[RAW_BATCH_BYTES];
+    static uint32_t bomb_bytes;
+    if (bomb_bytes == 0) {
+        uint32_t bytes = LEAT_UNPACKED_BYTES_MAX + 1024 * 1024;
+        uint8_t *zeros = calloc(1, bytes);
+        LEAT_ASSERT(zeros != NULL);
+        /* One record, whose value goes on and on. */
+        static const uint8_t start[] = {0xf0, 0xff, 0xff, 0x26, 0, 0, 0, 1, 0xd0, 0xff, 0xff, 0x26};
+        memcpy(zeros + LEAT_BATCH_HEADER_BYTES, start, sizeof start);
+        leat_err rc =
+            leat_batch_compress(zeros, bytes, LEAT_CODEC_ZSTD, 1, bomb, sizeof bomb, &bomb_bytes);
+        LEAT_ASSERT_CMP(rc, ==, LEAT_OK);
+        free(zeros);
+    }
+    batch_build(raw, raw->next_sequence, raw->epoch);
+    struct sent_batch *batch = &raw->now;
+    memcpy(batch->bytes + LEAT_BATCH_HEADER_BYTES, bomb + LEAT_BATCH_HEADER_BYTES,
+           bomb_bytes - LEAT_BATCH_HEADER_BYTES);
+    batch->byte_count = bomb_bytes;
+    batch->bytes[LEAT_BATCH_CRC_FROM + 1] |= LEAT_CODEC_ZSTD;
+    leat_put_be32(batch->bytes + LEAT_BATCH_LENGTH_AT, bomb_bytes - LEAT_BATCH_LENGTH_AT - 4);
+    leat_batch_set_producer(batch->bytes, bomb_bytes, raw->id, raw->epoch, batch->sequence);
+}
+
 static void batch_refused(struct raw *raw, leat_err rc, leat_err wanted)
 {
     struct scenario *scenario = raw->client->scenario;
@@ -172,12 +214,29 @@ static void batch_refused(struct raw *raw, leat_err rc, leat_err wanted)
     later(raw, sim_rng_between(&raw->client->rng, 100, 20000));
 }
 
+/* What the step has to be answered. */
+static leat_err step_refusal(enum step step)
+{
+    switch (step) {
+    case STEP_GAP:
+        return LEAT_E_SEQUENCE_GAP;
+    case STEP_OLD:
+        return LEAT_E_PRODUCER_FENCED;
+    case STEP_POISON:
+        return LEAT_E_INVALID;
+    case STEP_BOMB:
+        return LEAT_E_TOO_LARGE;
+    default:
+        return LEAT_OK;
+    }
+}
+
 static void batch_acked(struct raw *raw, uint64_t offset)
 {
     struct scenario *scenario = raw->client->scenario;
-    if (raw->step == STEP_GAP || raw->step == STEP_OLD) {
-        sim_fail(scenario->world, "A5 aborted-read: raw producer's %s was appended",
-                 raw->step == STEP_GAP ? "gap" : "old epoch");
+    if (step_refusal(raw->step) != LEAT_OK) {
+        sim_fail(scenario->world, "A5 aborted-read: raw producer's batch was appended (step %d)",
+                 (int)raw->step);
         return;
     }
     struct leat_log_ref log = {RAW_STREAM, raw->log.streamlet, raw->log.log};
@@ -217,10 +276,7 @@ static void append_done(struct leat_request *request, leat_err rc, const struct 
         raw->step = STEP_NEXT; /* older than five: its offset is not remembered */
         later(raw, 1000);
     } else if (leat_err_class(rc) == LEAT_CLASS_REJECT) {
-        batch_refused(raw, rc,
-                      raw->step == STEP_GAP   ? LEAT_E_SEQUENCE_GAP
-                      : raw->step == STEP_OLD ? LEAT_E_PRODUCER_FENCED
-                                              : LEAT_OK);
+        batch_refused(raw, rc, step_refusal(raw->step));
     } else { /* unknown, or to be asked elsewhere: the same batch again */
         sim_fault_struck(raw->client->scenario->world, SIM_FAULT_RESEND);
         sim_trace(raw->client->scenario->world, "raw: %s, again", leat_err_name(rc));
@@ -329,6 +385,14 @@ static void next_choose(struct raw *raw)
         batch_build(raw, raw->next_sequence, (int16_t)(raw->epoch - 1));
         raw->step = STEP_OLD;
         sim_fault_struck(world, SIM_FAULT_OLD_EPOCH);
+    } else if (pick == 6 && sim_rng_chance(rng, 500)) {
+        bool bomb = sim_rng_chance(rng, 200);
+        raw->step = bomb ? STEP_BOMB : STEP_POISON;
+        if (bomb)
+            batch_bomb(raw);
+        else
+            batch_poison(raw);
+        sim_fault_struck(world, SIM_FAULT_POISON);
     } else if (pick == 5 && sim_rng_chance(rng, 300)) {
         raw->step = STEP_EPOCH;
         id_send(raw);

@@ -53,8 +53,9 @@ enum sim_fault {
     SIM_FAULT_CUT_START, /* killed or cut while coming up */
     SIM_FAULT_RESEND,    /* the raw producer resent an answered or unanswered batch */
     SIM_FAULT_GAP,       /* the raw producer left a gap */
-    SIM_FAULT_OLD_EPOCH, /* the raw producer used a fenced epoch */
-    SIM_FAULT_DEAF,      /* a reader that asks and never reads was cut off */
+    SIM_FAULT_POISON, /* the raw producer sent a batch that nobody could read, or that uncompresses to too much */
+    SIM_FAULT_OLD_EPOCH,  /* the raw producer used a fenced epoch */
+    SIM_FAULT_DEAF,       /* a reader that asks and never reads was cut off */
     SIM_FAULT_CUT_FRAMES, /* strangers began more frames than a core has room for */
     SIM_FAULT_FLIP,       /* a bit of a stored byte was flipped */
     SIM_FAULT_TRIM,       /* no fault: a log begins later by request */

@@ -42,6 +42,7 @@ static const char *const fault_names[SIM_FAULTS] = {
     [SIM_FAULT_CUT_START] = "cut_while_starting",
     [SIM_FAULT_RESEND] = "raw_resend",
     [SIM_FAULT_GAP] = "raw_gap",
+    [SIM_FAULT_POISON] = "raw_poison",
     [SIM_FAULT_OLD_EPOCH] = "raw_old_epoch",
     [SIM_FAULT_DEAF] = "deaf_reader",
     [SIM_FAULT_CUT_FRAMES] = "cut_frames",

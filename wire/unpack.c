@@ -1,0 +1,297 @@
+/* Uncompressing piece by piece, into memory that was taken at the start: each piece is checked and overwritten.
+ *
+ * Nothing is believed that a reader would find wrong: checksums inside the compressed bytes are compared, too. The
+ * batch's CRC covers them, but whoever made the batch computed that. */
+#define ZSTD_STATIC_LINKING_ONLY /* decoding in memory of our own; Debian's library has it */
+#include "wire/unpack.h"
+
+#include "base/assert.h"
+#include "base/bytes.h"
+#include "base/mem.h"
+#include "wire/check.h"
+#include "wire/codec.h"
+#include "wire/xxh32.h"
+
+#include <inttypes.h>
+#include <lz4.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+#ifdef LEAT_HAVE_ZLIB
+#include <zlib.h>
+#endif
+
+enum {
+    PIECE_BYTES = 128 * 1024, /* at most, of what a codec hands on at once where it may choose */
+    ZSTD_WINDOW_LOG = 23,
+    UNPACKER_ALIGN = 64,
+};
+_Static_assert(1 << ZSTD_WINDOW_LOG == LEAT_UNPACK_WINDOW_BYTES, "one limit");
+
+struct leat_unpacker {
+    uint8_t *memory; /* LEAT_UNPACKER_BYTES, aligned; all of it whichever codec's turn it is */
+    void *block;
+    /* Of the check under way. */
+    struct leat_record_check check;
+    const char *wrong; /* of a record */
+    size_t made, made_max;
+};
+
+struct leat_unpacker *leat_unpacker_create(void)
+{
+    struct leat_unpacker *unpacker = leat_mem_calloc(LEAT_MEM_WIRE, 1, sizeof *unpacker);
+    void *block = leat_mem_calloc(LEAT_MEM_WIRE, LEAT_UNPACKER_BYTES + UNPACKER_ALIGN, 1);
+    if (unpacker == NULL || block == NULL) {
+        leat_mem_free(unpacker);
+        leat_mem_free(block);
+        return NULL;
+    }
+    unpacker->block = block;
+    unpacker->memory = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)block, (uintptr_t)UNPACKER_ALIGN);
+    return unpacker;
+}
+
+void leat_unpacker_destroy(struct leat_unpacker *unpacker)
+{
+    if (unpacker == NULL) return;
+    leat_mem_free(unpacker->block);
+    leat_mem_free(unpacker);
+}
+
+/* A piece. LEAT_E_INVALID: a record in it is wrong. */
+static leat_err piece_take(struct leat_unpacker *unpacker, const uint8_t *piece, size_t bytes)
+{
+    unpacker->made += bytes;
+    if (unpacker->made > unpacker->made_max) return LEAT_E_TOO_LARGE;
+    unpacker->wrong = leat_record_check_feed(&unpacker->check, piece, bytes);
+    return unpacker->wrong == NULL ? LEAT_OK : LEAT_E_INVALID;
+}
+
+/* ---- gzip ---- */
+
+#ifdef LEAT_HAVE_ZLIB
+/* zlib asks twice, for its state and for its window. */
+struct zlib_memory {
+    uint8_t *at;
+    size_t left;
+};
+
+static void *zlib_take(void *ctx, unsigned count, unsigned bytes)
+{
+    struct zlib_memory *memory = ctx;
+    size_t wanted = LEAT_ALIGN_UP((size_t)count * bytes, (size_t)16);
+    if (wanted > memory->left) return NULL;
+    void *taken = memory->at;
+    memory->at += wanted;
+    memory->left -= wanted;
+    return taken;
+}
+
+static void zlib_give(void *ctx, void *memory)
+{
+    (void)ctx;
+    (void)memory;
+}
+
+static leat_err gzip_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
+{
+    enum { WINDOW_BITS_GZIP = 15 + 16 };
+    struct zlib_memory memory = {unpacker->memory + PIECE_BYTES, LEAT_UNPACKER_BYTES - PIECE_BYTES};
+    z_stream stream = {.zalloc = zlib_take, .zfree = zlib_give, .opaque = &memory};
+    stream.next_in = (Bytef *)(uintptr_t)in; /* not written; zlib's interface is older than const */
+    stream.avail_in = (uInt)in_bytes;
+    if (inflateInit2(&stream, WINDOW_BITS_GZIP) != Z_OK) return LEAT_E_INTERNAL;
+    leat_err rc = LEAT_OK;
+    bool ended = false;
+    while (rc == LEAT_OK) {
+        stream.next_out = unpacker->memory;
+        stream.avail_out = PIECE_BYTES;
+        int said = inflate(&stream, Z_NO_FLUSH);
+        rc = piece_take(unpacker, unpacker->memory, PIECE_BYTES - stream.avail_out);
+        if (rc != LEAT_OK) break;
+        ended = said == Z_STREAM_END;
+        if (ended && stream.avail_in == 0) break;
+        if (ended) said = inflateReset(&stream); /* another member follows */
+        /* Without room for output it would have said OK: so input is what it lacks. */
+        if (said != Z_OK) rc = LEAT_E_CORRUPT;
+    }
+    (void)inflateEnd(&stream); /* cannot fail for a stream that was begun */
+    return rc;
+}
+#else
+static leat_err gzip_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
+{
+    (void)unpacker;
+    (void)in;
+    (void)in_bytes;
+    return LEAT_E_UNSUPPORTED;
+}
+#endif
+
+/* ---- snappy ---- */
+
+static leat_err snappy_block_unpack(struct leat_unpacker *unpacker, const uint8_t *in,
+                                    size_t in_bytes)
+{
+    size_t room = unpacker->made_max - unpacker->made, made;
+    if (room > LEAT_UNPACK_WINDOW_BYTES) room = LEAT_UNPACK_WINDOW_BYTES;
+    leat_err rc = leat_snappy_block_uncompress(in, in_bytes, unpacker->memory, room, &made);
+    return rc == LEAT_OK ? piece_take(unpacker, unpacker->memory, made) : rc;
+}
+
+static leat_err snappy_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
+{
+    size_t at = leat_snappy_frame_bytes(in, in_bytes);
+    if (at == 0) {
+        if (unpacker->made_max > LEAT_UNPACK_WINDOW_BYTES)
+            unpacker->made_max = LEAT_UNPACK_WINDOW_BYTES;
+        return snappy_block_unpack(unpacker, in, in_bytes);
+    }
+    if ((int32_t)leat_get_be32(in + LEAT_SNAPPY_VERSION_AT) < 1) return LEAT_E_CORRUPT;
+    while (at < in_bytes) {
+        if (in_bytes - at < 4) return LEAT_E_CORRUPT;
+        uint32_t block = leat_get_be32(in + at);
+        at += 4;
+        if (block > in_bytes - at) return LEAT_E_CORRUPT;
+        leat_err rc = snappy_block_unpack(unpacker, in + at, block);
+        if (rc != LEAT_OK) return rc;
+        at += block;
+    }
+    return LEAT_OK;
+}
+
+/* ---- lz4 ---- */
+
+/* Blocks that refer to the one before are not taken: Kafka does not, since its clients for Java can't read them. */
+static leat_err lz4_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
+{
+    const uint8_t *end = in + in_bytes;
+    struct leat_lz4_frame frame;
+    struct leat_xxh32 content;
+    in = leat_lz4_frame_read(in, end, &frame);
+    if (in == NULL || !frame.sum_is_right || !frame.independent) return LEAT_E_CORRUPT;
+    leat_xxh32_init(&content);
+    ptrdiff_t sum_bytes = frame.block_sums ? 4 : 0;
+    for (;;) {
+        if (end - in < 4) return LEAT_E_CORRUPT;
+        uint32_t head = leat_get_le32(in), bytes = head & ~LEAT_LZ4_BLOCK_STORED;
+        in += 4;
+        if (head == 0) break;
+        if (bytes > frame.block_bytes_max || (ptrdiff_t)bytes + sum_bytes > end - in)
+            return LEAT_E_CORRUPT;
+        if (sum_bytes != 0 && leat_xxh32(in, bytes) != leat_get_le32(in + bytes))
+            return LEAT_E_CORRUPT;
+        const uint8_t *out = in;
+        int made = (int)bytes;
+        if (head == bytes) {
+            out = unpacker->memory;
+            made = LZ4_decompress_safe((const char *)in, (char *)unpacker->memory, (int)bytes,
+                                       (int)frame.block_bytes_max);
+        }
+        if (made < 0) return LEAT_E_CORRUPT;
+        if (frame.content_sum) leat_xxh32_add(&content, out, (size_t)made);
+        leat_err rc = piece_take(unpacker, out, (size_t)made);
+        if (rc != LEAT_OK) return rc;
+        in += (ptrdiff_t)bytes + sum_bytes;
+    }
+    if (end - in != (frame.content_sum ? 4 : 0)) return LEAT_E_CORRUPT;
+    if (frame.content_sum && leat_xxh32_end(&content) != leat_get_le32(in)) return LEAT_E_CORRUPT;
+    if (frame.sized && frame.content_bytes != unpacker->made) return LEAT_E_CORRUPT;
+    return LEAT_OK;
+}
+
+/* ---- zstd ---- */
+
+static leat_err zstd_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
+{
+    ZSTD_DStream *stream =
+        ZSTD_initStaticDStream(unpacker->memory + PIECE_BYTES, LEAT_UNPACKER_BYTES - PIECE_BYTES);
+    if (stream == NULL ||
+        ZSTD_isError(ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG)))
+        return LEAT_E_INTERNAL;
+    ZSTD_inBuffer from = {in, in_bytes, 0};
+    for (;;) {
+        ZSTD_outBuffer to = {unpacker->memory, PIECE_BYTES, 0};
+        size_t said = ZSTD_decompressStream(stream, &to, &from);
+        if (ZSTD_isError(said)) {
+            ZSTD_ErrorCode why = ZSTD_getErrorCode(said);
+            bool large = why == ZSTD_error_frameParameter_windowTooLarge ||
+                         why == ZSTD_error_memory_allocation;
+            return large ? LEAT_E_UNSUPPORTED : LEAT_E_CORRUPT;
+        }
+        leat_err rc = piece_take(unpacker, unpacker->memory, to.pos);
+        if (rc != LEAT_OK) return rc;
+        if (from.pos == from.size && said == 0) return LEAT_OK;
+        if (from.pos == from.size && to.pos < to.size) return LEAT_E_CORRUPT;
+    }
+}
+
+/* ---- whole ---- */
+
+static leat_err unpack(struct leat_unpacker *unpacker, const struct leat_batch *batch)
+{
+    const uint8_t *in = batch->bytes + LEAT_BATCH_HEADER_BYTES;
+    size_t bytes = batch->byte_count - LEAT_BATCH_HEADER_BYTES;
+    switch (batch->codec) {
+    case LEAT_CODEC_GZIP:
+        return gzip_unpack(unpacker, in, bytes);
+    case LEAT_CODEC_SNAPPY:
+        return snappy_unpack(unpacker, in, bytes);
+    case LEAT_CODEC_LZ4:
+        return lz4_unpack(unpacker, in, bytes);
+    case LEAT_CODEC_ZSTD:
+        return zstd_unpack(unpacker, in, bytes);
+    default:
+        return LEAT_E_INTERNAL;
+    }
+}
+
+static const char *codec_name(enum leat_codec codec)
+{
+    static const char *const names[] = {"none", "gzip", "snappy", "lz4", "zstd"};
+    return names[codec];
+}
+
+static leat_err refuse(const struct leat_unpacker *unpacker, const struct leat_batch *batch,
+                       leat_err rc, struct leat_error *error)
+{
+    const char *codec = codec_name(batch->codec);
+    uint32_t place = batch->record_count - unpacker->check.left;
+    switch (rc) {
+    case LEAT_E_TOO_LARGE:
+        return leat_error_set(error, rc,
+                              "a batch of %" PRIu32 " bytes that %s uncompresses to more than %zu",
+                              batch->byte_count, codec, unpacker->made_max);
+    case LEAT_E_UNSUPPORTED:
+        return leat_error_set(error, rc,
+                              batch->codec == LEAT_CODEC_GZIP
+                                  ? "this server was built without gzip"
+                                  : "a zstd window of more than 8 MiB: use a level of 19 or less");
+    case LEAT_E_INVALID:
+        return leat_error_set(error, rc, "record %" PRIu32 " of %" PRIu32 ", %s: %s", place,
+                              batch->record_count, codec, unpacker->wrong);
+    case LEAT_E_CORRUPT:
+        return leat_error_set(error, LEAT_E_INVALID, "the records are not what %s writes", codec);
+    default:
+        return leat_error_set(error, rc, "%s", leat_err_text(rc));
+    }
+}
+
+leat_err leat_unpacker_check(struct leat_unpacker *unpacker, struct leat_batch *batch,
+                             size_t *out_bytes, struct leat_error *error)
+{
+    LEAT_ASSERT(batch->codec != LEAT_CODEC_NONE);
+    uint64_t most = (uint64_t)batch->byte_count * LEAT_UNPACKED_PER_BYTE + LEAT_UNPACKED_BYTES_MIN;
+    unpacker->made = 0;
+    unpacker->made_max = most < LEAT_UNPACKED_BYTES_MAX ? most : LEAT_UNPACKED_BYTES_MAX;
+    unpacker->wrong = NULL;
+    leat_record_check_init(&unpacker->check, batch);
+    leat_err rc = unpack(unpacker, batch);
+    *out_bytes = unpacker->made;
+    if (rc == LEAT_OK) {
+        unpacker->wrong = leat_record_check_end(&unpacker->check);
+        if (unpacker->wrong != NULL) rc = LEAT_E_INVALID;
+    }
+    if (rc != LEAT_OK) return refuse(unpacker, batch, rc, error);
+    if (unpacker->check.delta_mask != 0) batch->max_timestamp_ms = unpacker->check.max_timestamp_ms;
+    return LEAT_OK;
+}

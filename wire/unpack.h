@@ -1,0 +1,39 @@
+/* Checking the records of compressed batches: they are uncompressed piece by piece, and no piece is kept. */
+#ifndef LEAT_WIRE_UNPACK_H
+#define LEAT_WIRE_UNPACK_H
+
+#include "wire/batch.h"
+
+enum {
+    /* A batch uncompresses to so many bytes for each of its own, and some to begin with: what any codec makes of
+     * records that a client would send; and never to more than the limit. */
+    LEAT_UNPACKED_PER_BYTE = 1024,
+    LEAT_UNPACKED_BYTES_MIN = 4 * 1024 * 1024,
+    LEAT_UNPACKED_BYTES_MAX = 16 * 1024 * 1024,
+    /* zstd: what a frame may refer back to, as RFC 8878 recommends; levels beyond 19 want more. snappy: of a block. */
+    LEAT_UNPACK_WINDOW_BYTES = 8 * 1024 * 1024,
+    /* What an unpacker takes at most. Memory that no batch needs is not touched. */
+    LEAT_UNPACKER_BYTES = 8832 * 1024,
+};
+
+/* Memory for one check at a time. */
+struct leat_unpacker;
+
+/** NULL: no memory. It allocates nothing later. */
+struct leat_unpacker *leat_unpacker_create(void);
+void leat_unpacker_destroy(struct leat_unpacker *unpacker);
+
+/**
+ * Check the records of a compressed batch as leat_batch_check() checks those of others.
+ *
+ * batch      Checked by that function. Its highest timestamp becomes that of its records.
+ * out_bytes  What was uncompressed, also on an error: what the check has cost.
+ * error      May be NULL.
+ * Errors: LEAT_E_INVALID, whatever is wrong with the bytes; LEAT_E_TOO_LARGE: more than the limits above;
+ * LEAT_E_UNSUPPORTED: a zstd window of more than the limit; gzip, when built without zlib.
+ * Thread: any, one at a time for an unpacker.  Blocks: never.  Allocates: never.
+ */
+leat_err leat_unpacker_check(struct leat_unpacker *unpacker, struct leat_batch *batch,
+                             size_t *out_bytes, struct leat_error *error) LEAT_NODISCARD;
+
+#endif
