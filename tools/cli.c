@@ -353,6 +353,15 @@ void cli_progress(const char *format, ...)
     funlockfile(stderr);
 }
 
+int cli_output_errno;
+
+bool cli_output_failed(void)
+{
+    if (!ferror(stdout)) return false;
+    if (!cli_output_errno) cli_output_errno = errno;
+    return true;
+}
+
 void cli_progress_end(void)
 {
     flockfile(stderr);

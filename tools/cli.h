@@ -76,6 +76,8 @@ leat_err cli_call_patiently(enum leat_kind kind, const struct leat_msg_writer *b
 void cli_administer(void);
 /** cli_call() about a stream's name alone. */
 leat_err cli_name_call(enum leat_kind kind, const char *name, struct cli_answer *out_answer);
+/** At most so long is waited for what passes; UINT64_MAX: as long as each call says. */
+extern uint64_t cli_patience_us;
 /** Print a refused call; returns the exit code for it. */
 int cli_refused(const struct cli_answer *answer);
 void cli_answer_fini(struct cli_answer *answer);
@@ -120,6 +122,9 @@ static inline const char *cli_s(uint64_t count)
 /** A line that is written over, on a terminal only. */
 void cli_progress(const char *format, ...) LEAT_PRINTF(1, 2);
 void cli_progress_end(void);
+/** Has a write to standard output failed? Why is told at the end (main()). */
+bool cli_output_failed(void);
+extern int cli_output_errno;
 bool cli_interrupted(void); /* SIGINT or SIGTERM came */
 /** Once in a command, and before cli_readable_wait(). */
 void cli_catch_signals(void);

@@ -182,9 +182,12 @@ struct patience {
     uint64_t until_us, refused_until_us;
 };
 
+uint64_t cli_patience_us = UINT64_MAX;
+
 static struct patience patience_begin(void)
 {
-    return (struct patience){.until_us = leat_shared_now_us(NULL) + PASSING_US};
+    uint64_t us = PASSING_US < cli_patience_us ? PASSING_US : cli_patience_us;
+    return (struct patience){.until_us = leat_shared_now_us(NULL) + us};
 }
 
 static bool is_passing(leat_err rc)
@@ -204,8 +207,9 @@ static bool patience_wait(struct patience *patience, const struct cli_answer *an
     if (answer->rc != LEAT_E_CLOSED || was_lost()) {
         patience->refused_until_us = 0;
     } else if (!patience->refused_until_us) {
-        patience->refused_until_us = now + REFUSED_US;
-        cli_error("%s; trying for %d s more", answer->error.text, REFUSED_US / 1000000);
+        uint64_t us = REFUSED_US < cli_patience_us ? REFUSED_US : cli_patience_us;
+        patience->refused_until_us = now + us;
+        cli_error("%s; trying for %g s more", answer->error.text, (double)us / 1e6);
     }
     bool refused = patience->refused_until_us && now >= patience->refused_until_us;
     if (refused || now >= patience->until_us || cli_interrupted()) return false;

@@ -48,8 +48,8 @@ static int written(int code)
 {
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-    cli_error("standard output can't be written%s%s", errno ? ": " : "",
-              errno ? strerror(errno) : "");
+    int why = errno ? errno : cli_output_errno;
+    cli_error("standard output can't be written%s%s", why ? ": " : "", why ? strerror(why) : "");
     return code == CLI_OK ? CLI_FAILED : code;
 }
 

@@ -14,6 +14,7 @@ struct append_options {
         streamlets, logs, in_flight, copies, threads;
     const char *compression, *stream, *durability, *replication, *json;
     bool fresh;
+    bool existed;                    /* the stream, before */
     struct leat_stream_settings has; /* what the stream was made with */
 };
 

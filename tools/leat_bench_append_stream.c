@@ -36,6 +36,7 @@ static int stream_make(struct append_options *o, enum leat_durability asked)
     if (code) return code;
     if (cli_stream_create(o->stream, &settings, &answer) && answer.rc != LEAT_E_STREAM_EXISTS)
         return cli_refused(&answer);
+    o->existed = answer.rc == LEAT_E_STREAM_EXISTS;
     cli_answer_fini(&answer);
     return cli_stream_settings(o->stream, &o->has);
 }
@@ -70,6 +71,10 @@ int append_stream_prepare(struct append_options *o)
         o->stream = other;
         code = stream_make(o, asked);
     }
+    if (code == CLI_OK && named && o->existed)
+        cli_error("stream '%s' exists: what is measured is appended to what is there (--fresh "
+                  "deletes that first)",
+                  o->stream);
     if (code || !stream_differs(o, asked)) return code;
     cli_error(
         "stream '%s' exists with %u streamlet%s of %u log%s, %u cop%s, durability %s, which is "

@@ -55,7 +55,7 @@ static const char help[] =
     "  -b, --brokers HOST:PORT,...\n"
     "\n"
     "Exit codes: 0 done; 1 refused or failed; 2 usage; 3 no server answers; 4 a log's end is\n"
-    "missing: all that is left of it was printed.\n";
+    "missing: what can be read of it before its loss is accepted was printed.\n";
 
 struct consume_run {
     leat_consumer *consumer;
@@ -376,7 +376,7 @@ static void note(struct consume_run *run)
 static int print_out(struct consume_run *run, bool last)
 {
     leat_message message;
-    if (fflush(stdout)) return CLI_FAILED;
+    if (fflush(stdout)) return (void)cli_output_failed(), CLI_FAILED;
     if (!run->in_set || run->records == (last ? run->committed : run->tried)) return CLI_OK;
     run->tried = run->records;
     leat_code code = leat_consumer_commit(run->consumer, COMMIT_MS, &message);
@@ -437,12 +437,12 @@ static bool output_is_gone(void)
 static int consume(struct consume_run *run, uint64_t max_records)
 {
     int code = CLI_OK;
-    while (run->records < max_records && !cli_interrupted() && !ferror(stdout)) {
+    while (run->records < max_records && !cli_interrupted() && !cli_output_failed()) {
         leat_code rc = 0;
         const leat_record_view *record = leat_consumer_next(run->consumer, 0, &rc);
         if (!record && !rc) {
             (void)print_out(run, false); /* told */
-            if (ferror(stdout)) return CLI_FAILED;
+            if (cli_output_failed()) return CLI_FAILED;
             progress(run);
             if (ended(run, &code)) break;
             record = leat_consumer_next(run->consumer, WAIT_MS, &rc);

@@ -196,6 +196,17 @@ static int file_send(struct produce_run *run, int fd, const char *name)
     return code;
 }
 
+/* Before a stream is made for them. */
+static bool files_are_there(int count, char **names)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(names[i], "-") == 0 || access(names[i], R_OK) == 0) continue;
+        cli_error("%s: %s", names[i], strerror(errno));
+        return false;
+    }
+    return true;
+}
+
 static int files_send(struct produce_run *run, int count, char **names)
 {
     if (count == 0) return file_send(run, STDIN_FILENO, "stdin");
@@ -317,8 +328,11 @@ int leat_produce_main(int argc, char **argv)
         !cli_in_range("linger", linger_us, 0, UINT32_MAX, " us") ||
         !cli_number("batch-bytes", &batch_bytes, BATCH_BYTES_MIN, BATCH_BYTES_MAX, 0))
         return CLI_USAGE;
+    if (!files_are_there(n - 1, argv + 1)) return CLI_FAILED;
     /* Asked first, so that a missing server or a wrong name is told at once. */
+    cli_patience_us = timeout_ms * 1000;
     int code = cli_stream_ensure(argv[0], true);
+    cli_patience_us = UINT64_MAX;
     if (code) return code;
     cli_disconnect();
     producer.brokers = cli_brokers;

@@ -858,5 +858,23 @@ def test_one_of_a_kind_has_no_plural():
     check(not re.search(r'\b1 (streamlet|log|record|core)s\b(?!/)', said), said)  # "1 records/s" is a rate
 
 
+def test_what_can_not_be_done_is_told_before_anything_is_made_or_waited_for():
+    code, _, err = run(LEAT, 'produce', 's', '--timeout', '1s', '-b', '127.0.0.1:1', stdin=subprocess.DEVNULL)
+    equal(code, 3, err)
+    check_in('trying for 1 s more', err)
+    server = Server('--cores', '1').start()
+    said = server.leat('produce', 's', '/no/such/file', code=1).stderr
+    check_in('/no/such/file: No such file', said)
+    equal(json.loads(server.leat('stream', 'list', '--json').stdout), [])
+    server.produce('s', [f'{i:06d}' for i in range(50000)])
+    with open('/dev/full', 'wb') as full:
+        done = tied.run([LEAT, 'consume', 's', '--until-end'], stdout=full, stderr=subprocess.PIPE, timeout=WAIT_S,
+                        env=server.environment())
+    equal(done.returncode, 1)
+    check_in("standard output can't be written: No space left on device", done.stderr.decode())
+    said = server.leat('bench', 'append', '--stream', 's', '--records', 10, '--logs', server.describe('s')['logs'], code=None).stderr
+    check_in("stream 's' exists: what is measured is appended to what is there", said)
+
+
 if __name__ == '__main__':
     main()
