@@ -3,6 +3,7 @@
 
 #include "base/assert.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -97,10 +98,43 @@ static bool lock_take(int fd, char out_holder[24])
     }
 }
 
+/* Of a directory that a server has been in, whole or copied in part. */
+static bool is_ours(const char *name)
+{
+    static const char *const names[] = {"lock", "identity", "catalogue", "store", "raft"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* Somebody else's: files would be put between theirs. What a file system has by itself, and what is hidden, does not
+ * count. */
+static bool is_foreign(const char *data_dir, char *out_name, size_t size)
+{
+    DIR *listing = opendir(data_dir);
+    bool ours = false, others = false;
+    if (!listing) return false; /* what can't be read is refused further on, by its cause */
+    for (const struct dirent *entry; !ours && (entry = readdir(listing)) != NULL;) {
+        ours = is_ours(entry->d_name);
+        if (ours || entry->d_name[0] == '.' || strcmp(entry->d_name, "lost+found") == 0) continue;
+        if (!others) snprintf(out_name, size, "%.60s", entry->d_name);
+        others = true;
+    }
+    (void)closedir(listing);
+    return others && !ours;
+}
+
 leat_err leat_os_lock(const char *data_dir, struct leat_error *error)
 {
     leat_err rc = leat_os_directories_make(data_dir, error);
     if (rc) return rc;
+    char other[64];
+    if (is_foreign(data_dir, other, sizeof other))
+        return leat_error_set(
+            error, LEAT_E_CONFIG,
+            "the directory %.120s has '%s' in it and nothing of a server's: --data names an "
+            "empty directory, or one that is to be made",
+            data_dir, other);
     char path[LEAT_OS_PATH_BYTES + 8];
     snprintf(path, sizeof path, "%s/lock", data_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);

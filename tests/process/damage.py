@@ -595,6 +595,17 @@ def test_memory_is_on_disk_after_a_stop():
     others_untouched(server)
 
 
+def test_a_directory_of_somebody_elses_is_refused():
+    server = Server()
+    os.makedirs(server.data)
+    with open(server.path('thesis.txt'), 'w') as file:
+        file.write('mine')
+    code, text = server.start_refused()
+    equal(code, 3)
+    check_in("has 'thesis.txt' in it and nothing of a server's", text)
+    equal(os.listdir(server.data), ['thesis.txt'])
+
+
 def test_data_of_another_cluster():
     one, two = filled(runs=1), filled(runs=1)
     one.stop()
