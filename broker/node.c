@@ -185,9 +185,17 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     return LEAT_OK;
 }
 
+static void complaint_keep(struct leat_node *node, const char *line)
+{
+    /* SUBTLE: cores give up their logs in the same tick when the node stops, each on its own thread. */
+    uint32_t at = atomic_fetch_add_explicit(&node->complaint_count, 1, memory_order_relaxed);
+    if (at < LEAT_COMPLAINTS_MAX) node->complaints[at] = leat_mem_strdup(LEAT_MEM_BROKER, line);
+}
+
+/* The store has put it into the diary. */
 static void node_complain_store(void *arg, const char *line)
 {
-    leat_node_complain(arg, "%s", line);
+    complaint_keep(arg, line);
 }
 
 /* ---- memory that an earlier process of this node left to those who wrote into it ---- */
@@ -419,9 +427,7 @@ void leat_node_complain(struct leat_node *node, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     leat_diary_error("%s", line);
-    /* SUBTLE: cores give up their logs in the same tick when the node stops, each on its own thread. */
-    uint32_t at = atomic_fetch_add_explicit(&node->complaint_count, 1, memory_order_relaxed);
-    if (at < LEAT_COMPLAINTS_MAX) node->complaints[at] = leat_mem_strdup(LEAT_MEM_BROKER, line);
+    complaint_keep(node, line);
 }
 
 void leat_node_complaints(const struct leat_node *node, void (*each)(void *arg, const char *line),

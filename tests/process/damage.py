@@ -143,6 +143,7 @@ def last_write_damaged(power):
 def test_last_write_of_an_open_segment_damaged_is_named():
     server, left = last_write_damaged(power=True)
     check_in('damaged', server.diary())
+    equal(len(re.findall('segment 0 of log', server.diary())), 1, server.diary())
     equal(server.logs('hurt')[0, 0]['state'], 'waiting', 'describe does not show it')
     check_in('recover', refused(server))
     recovered(server, server.wanted[:left])
