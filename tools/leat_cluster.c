@@ -431,6 +431,21 @@ static void print_peers(const struct leat_msg_cluster_node *node)
     if (!first) putchar('\n');
 }
 
+/* Its node may be up and its voter keep out: the disk was lost, and what it had promised with it. */
+static void print_voter(const struct cli_cluster *cluster, const struct leat_msg_voter *voter)
+{
+    printf("%s  %.*s%s", voter->votes ? "voter  " : "spare  ", (int)voter->address.bytes,
+           voter->address.text, voter->reachable ? "" : ", not reachable");
+    for (uint32_t i = 0; !voter->reachable && i < cluster->node_count; i++) {
+        const struct leat_msg_cluster_node *node = &cluster->nodes[i];
+        if (node->state == 1 && same_text(node->node_address, voter->address))
+            printf(
+                ", though node %.*s is up: if its disk was lost for good: leat node replace %.*s",
+                (int)node->name.bytes, node->name.text, (int)node->name.bytes, node->name.text);
+    }
+    putchar('\n');
+}
+
 static void print_people(const struct cli_cluster *cluster)
 {
     const struct leat_msg_cluster *head = &cluster->head;
@@ -453,9 +468,7 @@ static void print_people(const struct cli_cluster *cluster)
     putchar('\n');
     if (head->why.bytes) printf("trouble  %.*s\n", (int)head->why.bytes, head->why.text);
     for (uint32_t i = 0; i < cluster->voter_count; i++)
-        printf("%s  %.*s%s\n", cluster->voters[i].votes ? "voter  " : "spare  ",
-               (int)cluster->voters[i].address.bytes, cluster->voters[i].address.text,
-               cluster->voters[i].reachable ? "" : ", not reachable");
+        print_voter(cluster, &cluster->voters[i]);
     print_recovery(&cluster->recovery);
     print_troubled(cluster);
     putchar('\n');

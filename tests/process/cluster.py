@@ -460,6 +460,8 @@ def test_a_voter_that_lost_its_disk_stays_out_until_it_is_replaced():
     until(lambda: not {v['address']: v['reachable']
                        for v in cluster.status(which=others)['voters']}[address],
           'the others see that it does not vote')
+    until(lambda: f'is up: if its disk was lost for good: leat node replace n{victim}' in
+          cluster.leat('cluster', 'status', which=others, code=1).stdout.decode(), 'status names the command')
     cluster.leat('node', 'replace', f'n{victim}', which=others)
     cluster.nodes[victim].ready_wait()
     check_in('s', cluster.leat('stream', 'list', which=[victim]).stdout.decode())
