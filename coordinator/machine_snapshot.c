@@ -244,7 +244,8 @@ static leat_err stream_read(struct leat_machine *machine, struct leat_msg_reader
     uint32_t last = machine->stream_count ? machine->streams[machine->stream_count - 1].id : 0;
     if (reader->failed || id <= last || streamlets != settings.streamlets || streamlets == 0 ||
         settings.logs == 0 || settings.logs > LEAT_LOGS_MAX || streamlets > LEAT_STREAMLETS_MAX ||
-        leat_stream_name_check(name.text, name.bytes, NULL) != LEAT_OK)
+        leat_stream_name_check(name.text, name.bytes, NULL) != LEAT_OK ||
+        leat_machine_name_find(machine, name.text, name.bytes))
         return LEAT_E_CORRUPT;
     struct leat_stream_desc *desc = leat_machine_desc_create(id, name.text, name.bytes, &settings);
     if (!desc) return LEAT_E_NO_MEMORY;

@@ -845,6 +845,38 @@ static void machine_entry_that_is_no_command_is_refused(void **state)
     free(wrapped);
 }
 
+/* One of the two could not be found, and the table of names would lose the other. */
+static void machine_snapshot_with_two_streams_of_a_name_is_refused(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    for (unsigned i = 0; i < 2; i++) {
+        struct leat_stream_settings settings = {.streamlets = 1, .logs = 1};
+        struct leat_machine_result r;
+        struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_STREAM_CREATE, 2);
+        leat_msg_write_string(&writer, i ? "name-two" : "name-one", 8);
+        leat_msg_settings_write(&writer, &settings);
+        command_end(command, &writer);
+        assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
+        assert_int_equal(r.rc, LEAT_OK);
+    }
+    uint8_t *bytes;
+    size_t count;
+    assert_int_equal(leat_machine_snapshot(m, &bytes, &count), LEAT_OK);
+    uint8_t *at = memmem(bytes, count, "name-two", 8);
+    assert_non_null(at);
+    memcpy(at, "name-one", 8);
+    assert_int_equal(leat_machine_restore(m, bytes, count), LEAT_E_CORRUPT);
+    assert_int_equal(m->stream_count, 0);
+    leat_mem_free(bytes);
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -862,6 +894,7 @@ int main(void)
         cmocka_unit_test(machine_directory_that_another_node_is_up_with_is_refused),
         cmocka_unit_test(machine_unknown_entry_stops_the_voter),
         cmocka_unit_test(machine_entry_that_is_no_command_is_refused),
+        cmocka_unit_test(machine_snapshot_with_two_streams_of_a_name_is_refused),
         cmocka_unit_test(machine_stream_change_adds_streamlets_and_keeps_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* Seeds of what nodes say to one another, and of what voters keep. */
 #include "corpus.h"
 
+#include "base/mem.h"
 #include "coordinator/machine.h"
 
 /* ---- the state machine: a list of commands, as machine_fuzz.c reads it ---- */
@@ -28,6 +29,30 @@ static void numbers(struct leat_msg_writer *w, uint32_t count, const uint64_t *v
 #define NUMBERS(w, ...)                                                                            \
     numbers(w, sizeof((uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t), (uint64_t[]){__VA_ARGS__})
 
+/* The tables after all that came before, as a snapshot. */
+static void snapshot_write(const char *name, uint8_t how, const struct leat_msg_writer *w)
+{
+    static struct leat_machine machine;
+    static uint64_t sequence;
+    uint8_t wrapped[600], *bytes;
+    size_t count;
+    struct leat_msg_writer outer;
+    struct leat_machine_result result;
+    if (sequence == 0) leat_machine_init(&machine, 2);
+    sequence++;
+    leat_msg_writer_init(&outer, wrapped, sizeof wrapped);
+    leat_msg_write_array(&outer, 5);
+    NUMBERS(&outer, LEAT_COMMAND_VERSION, LEAT_COMMAND_REQUEST, 7, sequence);
+    leat_msg_write_bin(&outer, w->bytes, w->used);
+    leat_err rc = how == PLAIN ? leat_machine_apply(&machine, w->bytes, w->used, &result)
+                               : leat_machine_apply(&machine, wrapped, outer.used, &result);
+    LEAT_ASSERT(rc == LEAT_OK);
+    rc = leat_machine_snapshot(&machine, &bytes, &count);
+    LEAT_ASSERT(rc == LEAT_OK);
+    corpus_file("snapshot", name, bytes, count);
+    leat_mem_free(bytes);
+}
+
 /* Behind the others, and as a file of its own with all that came before it. */
 static void command_end(const char *name, uint8_t how, const struct leat_msg_writer *w)
 {
@@ -39,6 +64,7 @@ static void command_end(const char *name, uint8_t how, const struct leat_msg_wri
     memcpy(at + 3, w->bytes, w->used);
     commands_bytes += 3 + w->used;
     corpus_file("machine", name, commands, commands_bytes);
+    snapshot_write(name, how, w);
 }
 
 static void text(struct leat_msg_writer *w, const char *string)
