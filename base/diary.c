@@ -1,6 +1,7 @@
 /* The diary: formats a line on the stack and hands it to the program's sink. */
 #include "base/diary.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -18,14 +19,78 @@ void leat_diary_set(leat_diary_fn fn, void *ctx, enum leat_diary_level level)
     sink_level = level;
 }
 
+static bool is_control(unsigned char byte)
+{
+    return byte < ' ' || byte == 0x7f;
+}
+
+/* SUBTLE: a line is one line, whatever is in it. Names and sentences come from others, and with a newline in one of
+ * them others could write lines of their own; with an escape, control the operator's terminal. Of UTF-8, U+0080 to
+ * U+009F are controls as well. */
+static void line_clean(char *line)
+{
+    for (unsigned char *at = (unsigned char *)line; *at; at++) {
+        bool is_c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
+        if (is_c1) at[1] = '?';
+        if (is_c1 || is_control(*at)) *at = '?';
+    }
+}
+
+static void line_write(enum leat_diary_level level, const char *format, va_list args)
+{
+    char line[DIARY_LINE_BYTES];
+    if (vsnprintf(line, sizeof line, format, args) < 0) return;
+    line_clean(line);
+    sink(sink_ctx, level, line);
+}
+
 void leat_diary(enum leat_diary_level level, const char *format, ...)
 {
     if (!sink || level > sink_level) return;
-    char line[DIARY_LINE_BYTES];
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(line, sizeof line, format, args);
+    line_write(level, format, args);
     va_end(args);
-    if (length < 0) return;
-    sink(sink_ctx, level, line);
+}
+
+void leat_diary_sum_tell(struct leat_diary_sum *sum, uint64_t now_us)
+{
+    if (sum->since_us == 0 || now_us < sum->since_us + LEAT_DIARY_SUM_US) return;
+    if (sum->kept > 0)
+        leat_diary_info("... and %u more %s in %" PRIu64 " s", sum->kept, sum->what,
+                        (now_us - sum->since_us) / 1000000);
+    sum->since_us = 0;
+    sum->lines = sum->kept = 0;
+}
+
+void leat_diary_summed(struct leat_diary_sum *sum, uint64_t now_us, enum leat_diary_level level,
+                       const char *format, ...)
+{
+    leat_diary_sum_tell(sum, now_us);
+    if (sum->since_us == 0) sum->since_us = now_us ? now_us : 1;
+    if (sum->lines == LEAT_DIARY_SUM_LINES) {
+        sum->kept++;
+        return;
+    }
+    sum->lines++;
+    if (!sink || level > sink_level) return;
+    va_list args;
+    va_start(args, format);
+    line_write(level, format, args);
+    va_end(args);
+}
+
+void leat_diary_name(char *out, size_t capacity, const char *text, size_t bytes)
+{
+    if (bytes >= capacity) bytes = capacity - 1;
+    for (size_t i = 0; i < bytes; i++)
+        out[i] = text[i] >= ' ' && text[i] < 0x7f ? text[i] : '?';
+    out[bytes] = '\0';
+}
+
+bool leat_diary_is_text(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (is_control((unsigned char)text[i])) return false;
+    return true;
 }

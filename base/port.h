@@ -83,6 +83,15 @@ struct leat_send {
     void *owner;
 };
 
+/* Bytes of cut frames have limits, in accounts: base/intake.h. An accepted connection is a client's until the port
+ * is told better; one that connect() made is a node's. */
+enum leat_net_account {
+    LEAT_NET_STRANGERS, /* have not said who they are: the handler takes no large frames from them */
+    LEAT_NET_CLIENTS,   /* one address has half of the account at most */
+    LEAT_NET_NODES,
+    LEAT_NET_ACCOUNTS,
+};
+
 struct leat_conn_handler {
     /** connect() succeeded. Not called for accepted or moved connections. May be NULL for those. */
     void (*on_open)(void *user, struct leat_conn *conn);
@@ -90,7 +99,9 @@ struct leat_conn_handler {
      * Bytes arrived. `data` is contiguous: what was not consumed before, then the new bytes; a view
      * until return. Returns how many were consumed. The port keeps the rest and calls again when
      * more have come; it calls only when at least *want_bytes lie there (0 = any; at most
-     * LEAT_WANT_BYTES_MAX), so a large frame is not looked at again for each packet. May call
+     * LEAT_WANT_BYTES_MAX), so a large frame is not looked at again for each packet. What the port
+     * keeps room for grows with what has come, whatever is wanted; where its account is full the
+     * connection waits, and those that bring next to nothing meanwhile are closed (TIMEOUT). May call
      * close(), pause() or move(); after close() or move() the returned count still counts.
      */
     size_t (*on_bytes)(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
@@ -140,8 +151,8 @@ struct leat_net {
     void (*replace)(struct leat_conn *conn, struct leat_send *send, struct leat_send *by);
     /** Bytes given to send() and send_copy() and not yet taken by the network. */
     size_t (*queued_bytes)(const struct leat_conn *conn);
-    /** Stop / go on reading. After resume, kept bytes are presented again even if nothing new came.
-     */
+    /** Stop / go on reading. After resume, kept bytes are presented again even if nothing new came. The end
+     * of a connection that is paused is noticed when it was reset, or nothing lies unread before it. */
     void (*pause)(struct leat_conn *conn);
     void (*resume)(struct leat_conn *conn);
     /** Close; sends not yet written end with LEAT_E_CLOSED. on_closed follows (never inside).
@@ -156,6 +167,10 @@ struct leat_net {
                  void *(*on_moved)(void *to_actor_pointer, struct leat_conn *conn, void *baggage,
                                    const struct leat_conn_handler **out_handler),
                  void *baggage);
+    /** From now on it counts in that account. Goes with it when it moves. */
+    void (*account)(struct leat_conn *conn, enum leat_net_account account);
+    /** What all connections of an account may have kept on this actor. Thread: startup, or the actor's. */
+    void (*limit)(void *ctx, enum leat_net_account account, size_t bytes);
     /** "203.0.113.7:51234", for messages. Valid as long as the conn. */
     const char *(*peer)(const struct leat_conn *conn);
     /** Of an accepted connection; of one that connect() made LEAT_ORIGIN_NETWORK. */

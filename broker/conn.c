@@ -5,6 +5,8 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/administer.h"
+#include "link/link.h"
+#include "wire/speaker.h"
 
 static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                             size_t *want_bytes);
@@ -19,14 +21,12 @@ static void *peer_on_moved(void *to_actor, struct leat_conn *conn, void *baggage
 static void peer_greet(struct leat_peer *peer, uint32_t request);
 static void peer_attach(struct leat_core *core, struct leat_peer *peer);
 static void peer_detach(struct leat_peer *peer);
-static void peer_refuse_and_close(struct leat_peer *peer, const struct leat_frame *frame,
-                                  leat_err code, const char *text);
 
 static const struct leat_conn_handler peer_handler = {NULL, peer_on_bytes, peer_on_closed};
 
 /* ---- coming and going ---- */
 
-static const struct leat_protocol native = {peer_take, peer_native_closed, leat_append_answer};
+static const struct leat_protocol native = {peer_take, peer_native_closed, leat_append_answer, 0};
 
 bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_conn *conn,
                     const struct leat_protocol *protocol,
@@ -34,16 +34,18 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
 {
     uint64_t now = atomic_load_explicit(&core->counters.connections, memory_order_relaxed);
     if (core->stopping || !leat_node_heap_admits_peer(core->node, now)) return false;
-    struct leat_list *lists[] = {&peer->all,         &peer->slow,         &peer->owing,
-                                 &peer->starved,     &peer->answers,      &peer->large,
-                                 &peer->room.by_log, &peer->room.by_time, &peer->set_calls,
-                                 &peer->limited,     &peer->locators};
+    struct leat_list *lists[] = {&peer->all,       &peer->slow,        &peer->owing,
+                                 &peer->starved,   &peer->answers,     &peer->cut,
+                                 &peer->quiet,     &peer->room.by_log, &peer->room.by_time,
+                                 &peer->set_calls, &peer->limited,     &peer->locators};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
     leat_borrower_init(&peer->borrowed);
     peer->protocol = protocol;
     peer->conn = conn;
     peer_attach(core, peer);
+    core->net->account(conn, LEAT_NET_STRANGERS);
+    leat_peer_thin_strangers(core);
     *out_handler = &peer_handler;
     return true;
 }
@@ -61,6 +63,7 @@ static void peer_attach(struct leat_core *core, struct leat_peer *peer)
 {
     peer->core = core;
     leat_list_push_back(&core->peers, &peer->all);
+    leat_peer_quiet_begin(peer);
     atomic_fetch_add_explicit(&core->counters.connections, 1, memory_order_relaxed);
 }
 
@@ -68,11 +71,11 @@ static void peer_detach(struct leat_peer *peer)
 {
     struct leat_core *core = peer->core;
     leat_peer_expect_nothing(peer);
+    leat_peer_quiet_end(peer);
     leat_list_remove(&peer->all);
     leat_list_remove(&peer->slow);
     leat_list_remove(&peer->owing);
     leat_list_remove(&peer->starved);
-    leat_list_remove(&peer->large);
     atomic_fetch_sub_explicit(&core->counters.connections, 1, memory_order_relaxed);
 }
 
@@ -93,6 +96,14 @@ static void peer_native_closed(struct leat_peer *peer)
     leat_append_peer_closed(peer);
     leat_fetch_peer_closed(peer);
     leat_sets_peer_closed(peer);
+}
+
+void leat_peer_known(struct leat_peer *peer)
+{
+    leat_peer_quiet_end(peer);
+    peer->greeted = true;
+    leat_peer_quiet_begin(peer);
+    peer->core->net->account(peer->conn, LEAT_NET_CLIENTS);
 }
 
 void leat_peer_begin(struct leat_peer *peer)
@@ -117,7 +128,8 @@ void leat_peer_end(struct leat_peer *peer)
 void leat_peer_close(struct leat_peer *peer, const char *why)
 {
     if (peer->conn == NULL || peer->closing) return;
-    leat_diary_info("%s (%s) closed: %s", peer->core->net->peer(peer->conn), peer->name, why);
+    leat_diary_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_DIARY_INFO,
+                      "%s (%s) closed: %s", peer->core->net->peer(peer->conn), peer->name, why);
     peer->closing = true;
     leat_peer_pause(peer, LEAT_PAUSE_CLOSING);
     peer->core->net->close(peer->conn);
@@ -155,8 +167,8 @@ static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
     size_t used = 0;
     (void)conn;
 
-    if (peer->frame_bytes_wanted != 0) leat_peer_expect_nothing(peer);
     *want_bytes = 0;
+    peer->heard = true;
     if (core->net->queued_bytes(peer->conn) > LEAT_PEER_QUEUED_BYTES_MAX) leat_peer_is_slow(peer);
     while (peer->paused == 0) {
         if (peer->requests >= LEAT_PEER_REQUESTS_MAX) {
@@ -167,13 +179,13 @@ static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
         enum leat_handled handled =
             peer->protocol->take(peer, data + used, bytes - used, &taken, &want);
         if (handled == LEAT_SHORT) {
-            if (bytes > used) leat_peer_expect(peer, want);
+            if (bytes > used) leat_peer_expect(peer);
             *want_bytes = want;
             break;
         }
+        leat_peer_expect_nothing(peer); /* it is whole */
         if (handled == LEAT_HELD) break;
         used += taken;
-        peer->frame_since_us = 0;
         if (handled == LEAT_LEFT) break;
     }
     return used;
@@ -184,16 +196,24 @@ static enum leat_handled peer_take(struct leat_peer *peer, const uint8_t *data, 
 {
     struct leat_frame frame = {0};
     leat_err rc = leat_frame_decode(data, bytes, &frame, out_want);
+    if (rc == LEAT_E_AGAIN && !peer->greeted && *out_want > LEAT_FIRST_FRAME_BYTES_MAX) {
+        leat_peer_refuse_and_close(peer, frame.kind, frame.request, LEAT_E_TOO_LARGE,
+                                   "the first request has to be hello, of 64 KiB at most");
+        *out_taken = bytes;
+        return LEAT_LEFT;
+    }
     if (rc == LEAT_E_AGAIN) return LEAT_SHORT;
     if (rc != LEAT_OK) {
+        const char *speaks = peer->greeted ? NULL : leat_speaker_text(leat_speaker_of(data, bytes));
         static_assert(LEAT_FRAME_BYTES_MAX == 8 << 20 && LEAT_CONTROL_BYTES_MAX == 1 << 20,
                       "the sentence below names them");
-        peer_refuse_and_close(peer, &frame, rc,
-                              rc == LEAT_E_TOO_LARGE
-                                  ? "the frame is larger than 8 MiB, or its control body than 1 MiB"
-                              : rc == LEAT_E_CORRUPT
-                                  ? "the frame's header or control body fails its CRC"
-                                  : "this is not a frame of Leat's protocol");
+        leat_peer_refuse_and_close(
+            peer, frame.kind, frame.request, rc,
+            speaks != NULL ? speaks
+            : rc == LEAT_E_TOO_LARGE
+                ? "the frame is larger than 8 MiB, or its control body than 1 MiB"
+            : rc == LEAT_E_CORRUPT ? "the frame's header or control body fails its CRC"
+                                   : "this is not a frame of Leat's protocol");
         *out_taken = bytes;
         return LEAT_LEFT;
     }
@@ -263,12 +283,15 @@ static enum leat_handled peer_hello(struct leat_peer *peer, const struct leat_fr
     struct leat_core *core = peer->core;
     struct leat_msg_hello hello;
     if (frame->kind != LEAT_KIND_HELLO) {
-        peer_refuse_and_close(peer, frame, LEAT_E_INVALID, "the first request has to be hello");
+        leat_peer_refuse_and_close(peer, frame->kind, frame->request, LEAT_E_INVALID,
+                                   frame->kind >= LEAT_NODE_KIND_HELLO
+                                       ? leat_speaker_text(LEAT_SPEAKER_NODE)
+                                       : "the first request has to be hello");
         return LEAT_LEFT;
     }
     if (leat_msg_hello_decode(frame->control, frame->control_bytes, &hello) != LEAT_OK) {
-        peer_refuse_and_close(
-            peer, frame, LEAT_E_INVALID,
+        leat_peer_refuse_and_close(
+            peer, frame->kind, frame->request, LEAT_E_INVALID,
             "the control body of hello is not [version min, version max, name, lane]");
         return LEAT_LEFT;
     }
@@ -279,13 +302,12 @@ static enum leat_handled peer_hello(struct leat_peer *peer, const struct leat_fr
                        "client speaks protocol versions %u to %u, this server %d to %d",
                        hello.version_min, hello.version_max, LEAT_PROTOCOL_VERSION_MIN,
                        LEAT_PROTOCOL_VERSION_MAX);
-        peer_refuse_and_close(peer, frame, LEAT_E_UNSUPPORTED, error.text);
+        leat_peer_refuse_and_close(peer, frame->kind, frame->request, LEAT_E_UNSUPPORTED,
+                                   error.text);
         return LEAT_LEFT;
     }
-    peer->greeted = true;
-    size_t name_bytes =
-        hello.name.bytes < sizeof peer->name ? hello.name.bytes : sizeof peer->name - 1;
-    memcpy(peer->name, hello.name.text, name_bytes);
+    leat_peer_known(peer);
+    leat_diary_name(peer->name, sizeof peer->name, hello.name.text, hello.name.bytes);
 
     /* A lane that is none (stale metadata) means any: a wrong lane works too, only slower. */
     uint32_t cores = core->node->options.cores;
@@ -367,8 +389,9 @@ void leat_peer_send_bytes(struct leat_peer *peer, const void *bytes, size_t coun
         leat_peer_send_large(peer, buffer, count);
         return;
     }
-    leat_diary_warn("%s (%s) does not take its answers; connection closed",
-                    peer->core->net->peer(peer->conn), peer->name);
+    leat_diary_summed(&peer->core->closed_sum, leat_core_now(peer->core), LEAT_DIARY_WARN,
+                      "%s (%s) does not take its answers; connection closed",
+                      peer->core->net->peer(peer->conn), peer->name);
     peer->closing = true;
     leat_peer_pause(peer, LEAT_PAUSE_CLOSING);
     peer->core->net->close(peer->conn);
@@ -423,11 +446,13 @@ static void peer_on_farewell_sent(struct leat_send *send, leat_err rc)
     leat_peer_end(peer);
 }
 
-static void peer_refuse_and_close(struct leat_peer *peer, const struct leat_frame *frame,
-                                  leat_err code, const char *text)
+void leat_peer_refuse_and_close(struct leat_peer *peer, uint16_t kind, uint32_t request,
+                                leat_err code, const char *text)
 {
-    leat_diary_info("%s (%s) refused and closed: %s", peer->core->net->peer(peer->conn),
-                    peer->greeted ? peer->name : "no hello", text);
+    struct leat_core *core = peer->core;
+    leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
+                      "%s (%s) refused and closed: %s", core->net->peer(peer->conn),
+                      peer->greeted ? peer->name : "no hello", text);
     struct peer_farewell *farewell = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *farewell);
     leat_peer_pause(peer, LEAT_PAUSE_CLOSING);
     if (farewell == NULL) {
@@ -437,9 +462,8 @@ static void peer_refuse_and_close(struct leat_peer *peer, const struct leat_fram
     }
     farewell->peer = peer;
     farewell->iov.base = farewell->bytes;
-    farewell->iov.bytes =
-        peer_encode_refusal(farewell->bytes, sizeof farewell->bytes, (enum leat_kind)frame->kind,
-                            frame->request, code, text);
+    farewell->iov.bytes = peer_encode_refusal(farewell->bytes, sizeof farewell->bytes,
+                                              (enum leat_kind)kind, request, code, text);
     farewell->send.iovs = &farewell->iov;
     farewell->send.iov_count = 1;
     farewell->send.on_sent = peer_on_farewell_sent;

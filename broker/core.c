@@ -78,7 +78,9 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     core->index = index;
     core->env = env;
     core->net = env->net;
-    core->frame_bytes_max = frame_bytes_max;
+    core->closed_sum.what = "connections were refused or closed";
+    core->wait_sum.what = "streams have logs that wait for memory";
+    core->net->limit(core->net->ctx, LEAT_NET_CLIENTS, frame_bytes_max);
     core->link_peer.core = core;
     core->link_peer.requests = 1; /* never given back: it is no connection that could end */
     leat_list_init(&core->link_peer.answers);
@@ -89,11 +91,12 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     leat_log_warmth_init(&core->warmth,
                          leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
     struct leat_list *lists[] = {
-        &core->peers,         &core->slow_peers,  &core->owing_peers,    &core->starved_peers,
-        &core->answer_peers,  &core->large_peers, &core->dirty_logs,     &core->opening_logs,
-        &core->care_logs,     &core->idle_logs,   &core->room_waits,     &core->home_logs,
-        &core->stream_awaits, &core->fetches,     &core->ready_fetches,  &core->deferred_fetches,
-        &core->starved_reads, &core->locates,     &core->producer_waits, &core->frame_waits};
+        &core->peers,         &core->slow_peers, &core->owing_peers,    &core->starved_peers,
+        &core->answer_peers,  &core->cut_peers,  &core->dirty_logs,     &core->opening_logs,
+        &core->care_logs,     &core->idle_logs,  &core->room_waits,     &core->home_logs,
+        &core->stream_awaits, &core->fetches,    &core->ready_fetches,  &core->deferred_fetches,
+        &core->starved_reads, &core->locates,    &core->producer_waits, &core->strangers,
+        &core->idle_peers};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
 

@@ -8,6 +8,7 @@
 #ifndef LEAT_BROKER_CORE_H
 #define LEAT_BROKER_CORE_H
 
+#include "base/diary.h"
 #include "base/list.h"
 #include "base/timer.h"
 #include "broker/collect.h"
@@ -36,16 +37,19 @@ enum {
     LEAT_CORE_READS_MAX = 512,         /* runs of batches being read or sent */
     LEAT_CORE_CALLS_MAX = 4096,        /* other requests under way */
     LEAT_PEER_REQUESTS_MAX = 256,      /* under way on one connection; then it is not read from */
-    LEAT_PEER_QUEUED_BYTES_MAX = 8 * 1024 * 1024,   /* answers not taken; then neither read nor
-                                                       fetched for */
+    LEAT_PEER_QUEUED_BYTES_MAX =
+        8 * 1024 * 1024, /* answers not taken; then neither read nor fetched for */
     LEAT_PEER_QUEUED_BYTES_HARD = 32 * 1024 * 1024, /* then it is closed */
     LEAT_PEER_STALL_US = 10 * 1000 * 1000,          /* takes no bytes that long: closed */
-    LEAT_PEER_FRAME_US = 60 * 1000 * 1000,          /* a frame begun is not finished: closed */
-    LEAT_APPEND_BATCHES_MAX = 1024,                 /* in one request */
-    LEAT_APPEND_ROOM_US = 15 * 1000 * 1000,         /* longest wait for room in a log */
-    LEAT_FORWARD_BYTES_MAX = 16 * 1024 * 1024,      /* copied for other cores at one time */
-    LEAT_FETCH_LOGS_MAX = 1024,                     /* in one request */
-    LEAT_FETCH_BYTES_MAX = 4 * 1024 * 1024,         /* of one answer, plus one batch */
+    LEAT_FIRST_FRAME_BYTES_MAX = 64 * 1024,         /* before it has said who it is */
+    LEAT_CORE_STRANGERS_MAX = 4096,         /* have not said who they are; then the oldest goes */
+    LEAT_PEER_HELLO_US = 10 * 1000 * 1000,  /* to say who it is; then it is closed */
+    LEAT_PEER_FRAME_US = 60 * 1000 * 1000,  /* a frame begun is not finished: closed */
+    LEAT_APPEND_BATCHES_MAX = 1024,         /* in one request */
+    LEAT_APPEND_ROOM_US = 15 * 1000 * 1000, /* longest wait for room in a log */
+    LEAT_FORWARD_BYTES_MAX = 16 * 1024 * 1024, /* copied for other cores at one time */
+    LEAT_FETCH_LOGS_MAX = 1024,                /* in one request */
+    LEAT_FETCH_BYTES_MAX = 4 * 1024 * 1024,    /* of one answer, plus one batch */
     LEAT_FETCH_WAIT_MS_MAX = 60 * 1000,
     LEAT_LOCATE_LOGS_MAX = 1024,
     LEAT_BROKER_STREAM_LOGS_MAX = 32768, /* M x Q: metadata has to fit one control body */
@@ -109,20 +113,24 @@ struct leat_protocol {
     void (*on_closed)(struct leat_peer *peer);
     /** The turn ends and the peer is among the core's answer_peers: write what is to be written. */
     void (*answer)(struct leat_peer *peer);
+    /** A connection without a request that is silent so long is closed, after twice that at most. 0: never. */
+    uint64_t idle_us_max;
 };
 enum leat_pause {
     LEAT_PAUSE_ROOM = 1,     /* its append waits for room in a log */
     LEAT_PAUSE_REQUESTS = 2, /* too many requests under way */
     LEAT_PAUSE_SLOW = 4,     /* it does not take its answers */
     LEAT_PAUSE_STARVED = 8,  /* the core has no request structs left */
-    LEAT_PAUSE_FRAMES = 16,  /* too many half-received large frames on this core */
-    LEAT_PAUSE_CLOSING = 32, /* a last answer is being written */
+    LEAT_PAUSE_CLOSING = 16, /* a last answer is being written */
 };
 struct leat_peer {
     const struct leat_protocol *protocol;
     struct leat_core *core;
     struct leat_conn *conn; /* NULL once closed */
-    struct leat_list all, slow, owing, starved, answers, large;
+    struct leat_list all, slow, owing, starved, answers, cut;
+    struct leat_list quiet; /* among strangers; later, those that may be idle */
+    uint64_t quiet_since_us;
+    bool heard;                 /* since then */
     struct leat_list set_calls; /* its requests to consumer sets that are under way */
     struct leat_list limited;   /* its fetches that wait until it gives a read back */
     struct leat_list locators;  /* its own, of which the first is at work */
@@ -131,8 +139,6 @@ struct leat_peer {
     unsigned paused;   /* enum leat_pause, or-ed */
     uint32_t requests; /* under way; the peer lives until they are done */
     bool greeted, closing;
-    uint32_t
-        frame_bytes_wanted; /* of the frame that has begun, 0 = none; LEAT_PAUSE_FRAMES: not admitted yet */
     uint64_t frame_since_us;
     size_t stalled_bytes; /* queued when last looked at */
     uint64_t stalled_since_us;
@@ -271,8 +277,10 @@ struct leat_core {
     const struct leat_link_ticket *serving; /* while a request of a link is taken */
 
     struct leat_list peers, slow_peers, owing_peers, starved_peers, answer_peers;
-    struct leat_list large_peers,
-        frame_waits; /* by frames that have begun: admitted; not yet, oldest first */
+    struct leat_list cut_peers;             /* of whose frame a part has come */
+    struct leat_list strangers, idle_peers; /* by how long they have been quiet, nearly */
+    uint32_t stranger_count;
+    struct leat_diary_sum closed_sum, wait_sum; /* lines that peers, or many streams, bring about */
     struct leat_list dirty_logs, opening_logs, care_logs, idle_logs, home_logs;
     struct leat_list room_waits; /* by deadline */
     /* Compressed batches, which are checked a few at a time (unpack.c). */
@@ -284,7 +292,6 @@ struct leat_core {
     struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
     struct leat_confirmer confirmer;
     struct leat_placer placer;
-    uint64_t frame_bytes_begun, frame_bytes_max; /* begun: those that are admitted */
     uint64_t forward_bytes;
     uint32_t calls;
 
@@ -430,6 +437,11 @@ void leat_peer_send_large(struct leat_peer *peer, uint8_t *buffer, size_t bytes)
 void leat_peer_close_all(struct leat_core *core);
 
 /* ---- slow_peers.c ---- */
+/** Tell why, in the native protocol, and close; to the diary as well. */
+void leat_peer_refuse_and_close(struct leat_peer *peer, uint16_t kind, uint32_t request,
+                                leat_err code, const char *text);
+/** It has said who it is, as its protocol has that. */
+void leat_peer_known(struct leat_peer *peer);
 /** Too many bytes wait to be taken by it. Puts it among the slow. */
 bool leat_peer_is_slow(struct leat_peer *peer);
 /** Bytes were taken: if it was slow and is not any more, go on with it. */
@@ -440,10 +452,14 @@ void leat_peer_slow_tick(struct leat_core *core);
 void leat_peer_owes(struct leat_peer *peer);
 /** Request structs have come back: go on with connections that waited for some. */
 void leat_peer_feed_starved(struct leat_core *core);
-/** A frame has begun, and so many bytes of it are to be in memory: the sum of those that are admitted has a limit, and
- * each has its time. Others wait, not read from, in the order in which they began. */
-void leat_peer_expect(struct leat_peer *peer, size_t want_bytes);
+/** A part of a frame has come, and has its time. */
+void leat_peer_expect(struct leat_peer *peer);
 void leat_peer_expect_nothing(struct leat_peer *peer);
+/** On a core now: as a stranger, or known. Its time to be quiet begins. */
+void leat_peer_quiet_begin(struct leat_peer *peer);
+void leat_peer_quiet_end(struct leat_peer *peer);
+/** A stranger has come: where there are too many the oldest goes. */
+void leat_peer_thin_strangers(struct leat_core *core);
 
 /* ---- append.c ---- */
 enum leat_handled leat_append_frame(struct leat_peer *peer, const struct leat_frame *frame);

@@ -1,6 +1,5 @@
 /* Peers that hold things up: they do not take their answers, leave frames unfinished, or found no request
  * struct. Each has a limit, of bytes or of time. */
-#include "base/assert.h"
 #include "base/diary.h"
 #include "broker/core.h"
 
@@ -52,64 +51,81 @@ static void peer_owing_tick(struct leat_peer *peer, uint64_t now_us)
         peer->stalled_bytes = queued;
         peer->stalled_since_us = now_us;
     } else if (now_us - peer->stalled_since_us >= LEAT_PEER_STALL_US) {
-        leat_diary_warn("%s (%s) has taken nothing for %d s with %zu bytes waiting; "
-                        "connection closed",
-                        core->net->peer(peer->conn), peer->name, LEAT_PEER_STALL_US / 1000000,
-                        queued);
+        leat_diary_summed(&core->closed_sum, now_us, LEAT_DIARY_WARN,
+                          "%s (%s) has taken nothing for %d s with %zu bytes waiting; "
+                          "connection closed",
+                          core->net->peer(peer->conn), peer->name, LEAT_PEER_STALL_US / 1000000,
+                          queued);
         leat_list_remove(&peer->owing);
         core->net->close(peer->conn);
     }
 }
 
-static bool frame_fits(const struct leat_peer *peer)
+void leat_peer_expect(struct leat_peer *peer)
 {
-    const struct leat_core *core = peer->core;
-    return core->frame_bytes_begun + peer->frame_bytes_wanted <= core->frame_bytes_max;
+    if (peer->frame_since_us == 0) peer->frame_since_us = leat_core_now(peer->core);
+    if (leat_list_empty(&peer->cut)) leat_list_push_back(&peer->core->cut_peers, &peer->cut);
 }
 
-static void frame_admit(struct leat_peer *peer)
-{
-    struct leat_core *core = peer->core;
-    core->frame_bytes_begun += peer->frame_bytes_wanted;
-    leat_list_push_back(&core->large_peers, &peer->large);
-}
-
-/* In the order in which they began, so that small ones do not overtake a large one for ever. */
-static void frames_admit(struct leat_core *core)
-{
-    while (!leat_list_empty(&core->frame_waits)) {
-        struct leat_peer *peer = LEAT_CONTAINER(core->frame_waits.next, struct leat_peer, large);
-        if (!frame_fits(peer)) return;
-        leat_list_remove(&peer->large);
-        frame_admit(peer);
-        leat_peer_resume(peer, LEAT_PAUSE_FRAMES);
-    }
-}
-
-void leat_peer_expect(struct leat_peer *peer, size_t want_bytes)
-{
-    struct leat_core *core = peer->core;
-    LEAT_ASSERT_CMP(want_bytes, <=, core->frame_bytes_max);
-    if (peer->frame_since_us == 0) peer->frame_since_us = leat_core_now(core);
-    peer->frame_bytes_wanted = (uint32_t)want_bytes;
-    if (leat_list_empty(&core->frame_waits) && frame_fits(peer)) {
-        frame_admit(peer);
-        return;
-    }
-    leat_list_push_back(&core->frame_waits, &peer->large);
-    leat_peer_pause(peer, LEAT_PAUSE_FRAMES);
-}
-
-/* SUBTLE: only admitted frames count. Were those that wait counted, too, they alone could exceed the limit: when
- * the last that is read ends, nobody would go on, and nobody's end would ever be noticed. */
 void leat_peer_expect_nothing(struct leat_peer *peer)
 {
+    peer->frame_since_us = 0;
+    leat_list_remove(&peer->cut);
+}
+
+/* ---- quiet ones ---- */
+
+void leat_peer_quiet_begin(struct leat_peer *peer)
+{
     struct leat_core *core = peer->core;
-    if ((peer->paused & LEAT_PAUSE_FRAMES) == 0)
-        core->frame_bytes_begun -= peer->frame_bytes_wanted;
-    peer->frame_bytes_wanted = 0;
-    leat_list_remove(&peer->large);
-    frames_admit(core);
+    if (peer->greeted && peer->protocol->idle_us_max == 0) return;
+    peer->quiet_since_us = leat_core_now(core);
+    peer->heard = false;
+    leat_list_push_back(peer->greeted ? &core->idle_peers : &core->strangers, &peer->quiet);
+    if (!peer->greeted) core->stranger_count++;
+}
+
+void leat_peer_quiet_end(struct leat_peer *peer)
+{
+    if (!peer->greeted && !leat_list_empty(&peer->quiet)) peer->core->stranger_count--;
+    leat_list_remove(&peer->quiet);
+}
+
+static void quiet_close(struct leat_peer *peer, const char *why)
+{
+    leat_peer_quiet_end(peer);
+    leat_peer_close(peer, why);
+}
+
+void leat_peer_thin_strangers(struct leat_core *core)
+{
+    if (core->stranger_count <= LEAT_CORE_STRANGERS_MAX) return;
+    quiet_close(LEAT_CONTAINER(core->strangers.next, struct leat_peer, quiet),
+                "too many connections have not said who they are, and it is the oldest of them");
+}
+
+static void strangers_tick(struct leat_core *core, uint64_t now_us)
+{
+    while (!leat_list_empty(&core->strangers)) {
+        struct leat_peer *peer = LEAT_CONTAINER(core->strangers.next, struct leat_peer, quiet);
+        if (now_us - peer->quiet_since_us < LEAT_PEER_HELLO_US) return;
+        quiet_close(peer, "it has not said who it is for 10 s");
+    }
+}
+
+/* Whoever was heard, or waits for an answer, is looked at again when its time is over once more. */
+static void idle_tick(struct leat_core *core, uint64_t now_us)
+{
+    while (!leat_list_empty(&core->idle_peers)) {
+        struct leat_peer *peer = LEAT_CONTAINER(core->idle_peers.next, struct leat_peer, quiet);
+        if (now_us - peer->quiet_since_us < peer->protocol->idle_us_max) return;
+        bool idle = !peer->heard && peer->requests == 0;
+        leat_peer_quiet_end(peer);
+        if (idle)
+            leat_peer_close(peer, "it was idle for too long");
+        else
+            leat_peer_quiet_begin(peer);
+    }
 }
 
 void leat_peer_feed_starved(struct leat_core *core)
@@ -124,18 +140,15 @@ void leat_peer_feed_starved(struct leat_core *core)
     }
 }
 
-/* Its wait for others' frames counts: whoever is not read from might have gone long ago. */
-static void frames_tick(struct leat_core *core, struct leat_list *peers, uint64_t now_us)
+/* Its wait for room counts: whoever is not read from might have gone long ago. */
+static void peer_cut_tick(struct leat_peer *peer, uint64_t now_us)
 {
-    LEAT_LIST_EACH(peers, link)
-    {
-        struct leat_peer *peer = LEAT_CONTAINER(link, struct leat_peer, large);
-        if (now_us - peer->frame_since_us < LEAT_PEER_FRAME_US) continue;
-        leat_diary_info("%s (%s) left a frame of %u bytes unfinished for %d s; connection closed",
-                        core->net->peer(peer->conn), peer->name, peer->frame_bytes_wanted,
-                        LEAT_PEER_FRAME_US / 1000000);
-        core->net->close(peer->conn);
-    }
+    struct leat_core *core = peer->core;
+    if (now_us - peer->frame_since_us < LEAT_PEER_FRAME_US) return;
+    leat_diary_summed(&core->closed_sum, now_us, LEAT_DIARY_INFO,
+                      "%s (%s) left a frame unfinished for %d s; connection closed",
+                      core->net->peer(peer->conn), peer->name, LEAT_PEER_FRAME_US / 1000000);
+    core->net->close(peer->conn);
 }
 
 void leat_peer_tick(struct leat_core *core)
@@ -143,6 +156,10 @@ void leat_peer_tick(struct leat_core *core)
     uint64_t now_us = leat_core_now(core);
     LEAT_LIST_EACH(&core->owing_peers, owing)
     peer_owing_tick(LEAT_CONTAINER(owing, struct leat_peer, owing), now_us);
-    frames_tick(core, &core->large_peers, now_us);
-    frames_tick(core, &core->frame_waits, now_us);
+    LEAT_LIST_EACH(&core->cut_peers, cut)
+    peer_cut_tick(LEAT_CONTAINER(cut, struct leat_peer, cut), now_us);
+    strangers_tick(core, now_us);
+    idle_tick(core, now_us);
+    leat_diary_sum_tell(&core->closed_sum, now_us);
+    leat_diary_sum_tell(&core->wait_sum, now_us);
 }

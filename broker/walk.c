@@ -197,8 +197,9 @@ static void logs_make(struct leat_core *core, struct leat_stream *stream)
                                         &empty, &hosted);
             if (rc == LEAT_OK) continue;
             if (!room && !stream->logs_missing && !told)
-                leat_diary_info("logs of stream \"%s\" wait for memory that segments give back",
-                                desc->name);
+                leat_diary_summed(&core->wait_sum, leat_core_now(core), LEAT_DIARY_INFO,
+                                  "logs of stream \"%s\" wait for memory that segments give back",
+                                  desc->name);
             stream->logs_missing = core->logs_missing = true;
             if (room && !told)
                 leat_diary_error("stream \"%s\", streamlet %u, log %u can't be made: %s; it is "

@@ -297,13 +297,16 @@ void leat_client_on_open(struct leat_client *client, struct leat_client_conn *co
         leat_client_conn_transmit(conn, LEAT_CONTAINER(link, struct leat_request, link));
 }
 
-static const char *refusal_text(leat_err why)
+static const char *refusal_text(const struct leat_client *client)
 {
+    leat_err why = client->refused_why;
+    if (client->refused_text[0]) return client->refused_text;
     return why == LEAT_OK || why == LEAT_E_CLOSED ? "connection refused or closed"
                                                   : leat_err_text(why);
 }
 
-void leat_client_on_lost(struct leat_client *client, const char *address, bool was_up, leat_err why)
+void leat_client_on_lost(struct leat_client *client, const char *address, const char *said,
+                         bool was_up, leat_err why)
 {
     client->bootstrap_at_us =
         leat_client_now(client) +
@@ -312,14 +315,15 @@ void leat_client_on_lost(struct leat_client *client, const char *address, bool w
     if (was_up) return;
     client->refused_in_a_row++;
     client->refused_why = why;
+    snprintf(client->refused_text, sizeof client->refused_text, "%s", said);
     snprintf(client->last_text, sizeof client->last_text, "no server answers at %s (%s)", address,
-             refusal_text(why));
+             refusal_text(client));
 }
 
 /* Whoever gave several addresses is told all of them, as far as the text goes. */
 static void give_up_text(const struct leat_client *client, char out[LEAT_ERROR_TEXT_BYTES])
 {
-    const char *why = refusal_text(client->refused_why);
+    const char *why = refusal_text(client);
     size_t used = (size_t)snprintf(out, LEAT_ERROR_TEXT_BYTES, "no server answers at ");
     size_t room = LEAT_ERROR_TEXT_BYTES - strlen(" and others (the last: )") - strlen(why) - 1;
     uint32_t i = 0;
@@ -447,7 +451,7 @@ static void bootstrap(struct leat_client *client, uint64_t now, uint64_t *neares
         leat_client_conn_make(client, address, CLIENT_NO_INCARNATION, CLIENT_LANE_ANY);
     leat_err rc = conn ? leat_client_conn_start(conn) : LEAT_E_NO_MEMORY;
     if (rc) {
-        leat_client_on_lost(client, address, false, rc);
+        leat_client_on_lost(client, address, "", false, rc);
         if (client->bootstrap_at_us < *nearest) *nearest = client->bootstrap_at_us;
     }
 }

@@ -2,6 +2,7 @@
 #include "internal.h"
 
 #include "base/assert.h"
+#include "base/diary.h"
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -264,8 +265,8 @@ static leat_err conn_on_hello(struct leat_client_conn *conn, const struct leat_f
         struct leat_msg_error refused;
         leat_err rc = leat_msg_error_decode(frame->control, frame->control_bytes, &refused);
         if (rc) return rc;
-        snprintf(conn->client->last_text, sizeof conn->client->last_text, "%.*s",
-                 (int)(refused.text.bytes > 200 ? 200 : refused.text.bytes), refused.text.text);
+        leat_diary_name(conn->refused_text, sizeof conn->refused_text, refused.text.text,
+                        refused.text.bytes);
         return refused.code ? refused.code : LEAT_E_INVALID;
     }
     leat_err rc = leat_msg_hello_ok_decode(frame->control, frame->control_bytes, &ok);
@@ -373,7 +374,7 @@ static void conn_on_closed(void *user, struct leat_conn *net, leat_err why)
     /* Not kept: the next request makes a connection to whom metadata names then. The pause between
      * attempts is the client's (any node) or the caller's (a log's owner). */
     conn_forget(conn);
-    leat_client_on_lost(client, conn->address, conn->was_open, why);
+    leat_client_on_lost(client, conn->address, conn->refused_text, conn->was_open, why);
     conn_free(conn);
     requests_fail(&failed, LEAT_E_CLOSED, &error);
 }

@@ -42,6 +42,7 @@ struct leat_client_conn {
     struct leat_list in_flight; /* oldest first */
     struct leat_client_slot *free_slots;
     uint32_t slots_out;
+    char refused_text[160]; /* its answer to hello, or "" */
 };
 
 struct leat_client {
@@ -58,7 +59,8 @@ struct leat_client {
     char name[64];
     char addresses[LEAT_CLIENT_ADDRESSES_MAX][LEAT_CLIENT_ADDRESS_BYTES];
     uint32_t address_count, next_address, refused_in_a_row;
-    leat_err refused_why; /* the last one */
+    leat_err refused_why;   /* the last one */
+    char refused_text[160]; /* what it said, or "" */
     uint64_t bootstrap_at_us;
     struct leat_list conns;
     uint32_t conn_count;
@@ -105,8 +107,9 @@ uint64_t leat_client_retry_pause_us(const struct leat_client *client, uint32_t a
 void leat_client_request_done(struct leat_request *request, leat_err rc,
                               const struct leat_frame *answer, const struct leat_error *error);
 void leat_client_on_open(struct leat_client *client, struct leat_client_conn *conn);
-void leat_client_on_lost(struct leat_client *client, const char *address, bool was_up,
-                         leat_err why);
+/** said: the server's refusal of hello, or "". */
+void leat_client_on_lost(struct leat_client *client, const char *address, const char *said,
+                         bool was_up, leat_err why);
 /* metadata.c */
 /** The nodes of an answer to METADATA. false: it can't be read. */
 bool leat_client_nodes_learn(struct leat_client *client, const struct leat_frame *answer);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/diary.h"
 
 /* The directory has come up under another name since: matches no mark, which are drawn at random. */
 #define BOOT_ELSEWHERE UINT64_MAX
@@ -138,10 +139,11 @@ static bool node_up_allowed(const struct node_up *up, struct leat_machine_result
         up->address.bytes > LEAT_ADDRESS_BYTES_MAX ||
         up->node_address.bytes > LEAT_ADDRESS_BYTES_MAX ||
         up->kafka_address.bytes > LEAT_ADDRESS_BYTES_MAX ||
-        memchr(up->name.text, 0, up->name.bytes))
+        !leat_diary_is_text(up->name.text, up->name.bytes) ||
+        !leat_diary_is_text(up->address.text, up->address.bytes))
         result->rc = leat_error_set(&result->error, LEAT_E_BAD_NAME,
                                     "a node needs a name of 1 to %d bytes and an address of at "
-                                    "most %d",
+                                    "most %d, without control characters",
                                     LEAT_NODE_NAME_BYTES_MAX, LEAT_ADDRESS_BYTES_MAX);
     else if (up->rack.bytes > LEAT_RACK_BYTES_MAX || up->host.bytes > LEAT_RACK_BYTES_MAX)
         result->rc =

@@ -7,6 +7,7 @@
 #include "base/bytes.h"
 #include "base/mem.h"
 #include "kafka/handlers.h"
+#include "wire/speaker.h"
 
 static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,
                                    size_t *out_taken, size_t *out_want);
@@ -16,12 +17,13 @@ static enum leat_handled conn_handle(struct leat_kafka_request *request);
 static leat_err request_parse(struct leat_kafka_request *request, const uint8_t *frame,
                               size_t bytes, const char **out_wrong);
 
-static const struct leat_protocol protocol = {conn_take, conn_on_closed, conn_answer};
+static const struct leat_protocol protocol = {conn_take, conn_on_closed, conn_answer,
+                                              LEAT_KAFKA_IDLE_US};
 
 enum {
     FRAME_HEAD_BYTES = 4,
     GATHER_BYTES = 16 * 1024, /* answers gathered before they are copied to the connection */
-    WHY_BYTES = 160,
+    WHY_BYTES = 240,
 };
 
 static struct leat_kafka_conn *conn_of(struct leat_peer *peer)
@@ -50,6 +52,27 @@ static enum leat_handled conn_refuse(struct leat_peer *peer, const char *why, si
     leat_peer_close(peer, why);
     *out_taken = bytes;
     return LEAT_LEFT;
+}
+
+/* Its first bytes are none of Kafka's protocol. A client of Leat's own is told so in words that it reads. */
+static enum leat_handled conn_speaks_else(struct leat_peer *peer, const uint8_t *data, size_t bytes,
+                                          size_t *out_taken)
+{
+    enum { REQUEST_AT = 8 };
+    enum leat_speaker speaker = leat_speaker_of(data, bytes);
+    const char *text = leat_speaker_text(speaker);
+    if (speaker == LEAT_SPEAKER_CLIENT && bytes >= REQUEST_AT + 4) {
+        leat_peer_refuse_and_close(peer, LEAT_KIND_HELLO, leat_get_le32(data + REQUEST_AT),
+                                   LEAT_E_INVALID,
+                                   "this port is for clients of Kafka; that of Leat's own protocol "
+                                   "is the one of --listen (7700)");
+        *out_taken = bytes;
+        return LEAT_LEFT;
+    }
+    return conn_refuse(
+        peer,
+        text != NULL ? text : "its frame's length is none of Kafka's protocol, or above 8 MiB",
+        bytes, out_taken);
 }
 
 /* Kafka's clients know of nodes, not of cores. Connections are spread at first, and move once more
@@ -126,6 +149,25 @@ static bool conn_place(struct leat_kafka_request *request)
     return true;
 }
 
+/* Why its request can't be read, and what its user can do about that. */
+static void why_text(const struct leat_kafka_request *request, const uint8_t *frame,
+                     const char *wrong, char why[WHY_BYTES])
+{
+    const struct leat_kafka_api *api = request->api;
+    if (api == NULL)
+        snprintf(why, WHY_BYTES, "a request (API key %d, version %d) can't be read: %s",
+                 (int16_t)leat_get_be16(frame), request->version, wrong);
+    else if (request->version < api->first)
+        snprintf(
+            why, WHY_BYTES,
+            "a request (%s, version %d) can't be read: versions %d to %d of it are served: set "
+            "the version of Kafka that this client is for to 0.11 or higher",
+            api->name, request->version, api->first, api->last);
+    else
+        snprintf(why, WHY_BYTES, "a request (%s, version %d) can't be read: %s", api->name,
+                 request->version, wrong);
+}
+
 static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,
                                    size_t *out_taken, size_t *out_want)
 {
@@ -136,8 +178,9 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
     }
     uint32_t count = leat_get_be32(data);
     if (count < LEAT_KAFKA_FRAME_BYTES_MIN || count > LEAT_KAFKA_FRAME_BYTES_MAX)
-        return conn_refuse(peer, "its frame's length is none of Kafka's protocol, or above 8 MiB",
-                           bytes, out_taken);
+        return conn_speaks_else(peer, data, bytes, out_taken);
+    if (!peer->greeted && count > LEAT_FIRST_FRAME_BYTES_MAX)
+        return conn_refuse(peer, "its first request is larger than 64 KiB", bytes, out_taken);
     if (bytes - FRAME_HEAD_BYTES < count) {
         *out_want = FRAME_HEAD_BYTES + (size_t)count;
         return LEAT_SHORT;
@@ -157,13 +200,12 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
     leat_err rc = request_parse(request, frame, count, &wrong);
     if (rc != LEAT_OK) {
         char why[WHY_BYTES];
-        snprintf(why, sizeof why, "a request (%s, version %d) can't be read: %s",
-                 request->api != NULL ? request->api->name : "of no known kind", request->version,
-                 wrong);
+        why_text(request, frame, wrong, why);
         leat_kafka_give_up(request, why);
         *out_taken = bytes;
         return LEAT_LEFT;
     }
+    if (!peer->greeted) leat_peer_known(peer);
     if (!conn->placed && conn_place(request)) {
         *out_taken = 0; /* the frame goes along */
         return LEAT_LEFT;
@@ -187,12 +229,8 @@ static void name_note(struct leat_kafka_request *request)
 {
     struct leat_peer *peer = &request->conn->peer;
     const struct leat_kafka_string *id = &request->client_id;
-    if (peer->name[0] != '\0' || id->bytes <= 0) return;
-    size_t bytes = (size_t)id->bytes;
-    if (bytes >= sizeof peer->name) bytes = sizeof peer->name - 1;
-    for (size_t i = 0; i < bytes; i++)
-        peer->name[i] = id->text[i] >= ' ' && id->text[i] < 0x7f ? id->text[i] : '?';
-    peer->name[bytes] = '\0';
+    if (peer->name[0] == '\0' && id->bytes > 0)
+        leat_diary_name(peer->name, sizeof peer->name, id->text, (size_t)id->bytes);
 }
 
 /* Of versions that nobody knows here nothing more can be read. ApiVersions is how clients find out,
@@ -218,6 +256,10 @@ static leat_err request_parse(struct leat_kafka_request *request, const uint8_t 
     request->version = leat_kafka_read_i16(&reader);
     request->correlation = leat_kafka_read_i32(&reader);
     request->api = leat_kafka_api_find(key);
+    const struct leat_kafka_reader behind_numbers = reader;
+    request->client_id = leat_kafka_read_string(&reader, true); /* the same in all headers */
+    name_note(request);
+    reader = behind_numbers;
     leat_err rc = version_check(request, out_wrong);
     if (rc != LEAT_OK) return rc;
     const struct leat_kafka_api *api = request->api;
@@ -233,7 +275,6 @@ static leat_err request_parse(struct leat_kafka_request *request, const uint8_t 
     const bool flexible = request->version >= api->flexible;
     request->client_id = leat_kafka_read_string(&reader, true);
     if (flexible) leat_kafka_skip_tags(&reader);
-    name_note(request);
     if ((api->flags & LEAT_KAFKA_IN_PLACE) != 0) request->client_id.text = NULL;
     reader.version = request->version;
     reader.flexible = flexible;

@@ -8,6 +8,7 @@
 #include "kafka/messages.h"
 
 enum {
+    LEAT_KAFKA_IDLE_US = 600 * 1000 * 1000, /* as connections.max.idle.ms of Kafka */
     LEAT_KAFKA_FRAME_BYTES_MAX = 8 * 1024 * 1024,
     LEAT_KAFKA_FRAME_BYTES_MIN = 8, /* key, version, correlation id */
     LEAT_KAFKA_REQUESTS_MAX = 4096, /* under way on one core */

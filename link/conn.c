@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/diary.h"
 #include "link/internal.h"
+#include "wire/speaker.h"
 
 /* ---- coming up ---- */
 
@@ -45,6 +46,7 @@ struct leat_link *leat_link_take(struct leat_links *links, struct leat_conn *con
     link->accepted = true;
     link->state = LINK_NONCE;
     link->net = conn;
+    links->env->net->account(conn, LEAT_NET_STRANGERS);
     snprintf(link->address, sizeof link->address, "%s", links->env->net->peer(conn));
     leat_links_due(links, link->since_us + links->silence_us);
     *out_handler = &leat_link_conn_handler;
@@ -63,6 +65,7 @@ static void link_went_up(struct leat_link *link)
 {
     struct leat_links *links = link->links;
     leat_link_stranger_end(link);
+    links->env->net->account(link->net, LEAT_NET_NODES);
     link->state = LINK_UP;
     link->was_up = true;
     link->attempts = 0;
@@ -157,18 +160,21 @@ static enum leat_link_greeted hello_frame(struct leat_link *link, const struct l
     return LINK_REFUSED;
 }
 
-static void undecodable(struct leat_link *link, leat_err rc)
+static void undecodable(struct leat_link *link, leat_err rc, const uint8_t *data, size_t bytes)
 {
-    if (link->state != LINK_UP && link->accepted)
-        leat_link_complain(link, "its first bytes are no frame of a node");
+    if (link->state != LINK_UP && link->accepted) {
+        const char *speaks = leat_speaker_text(leat_speaker_of(data, bytes));
+        leat_link_complain(link, speaks ? speaks : "its first bytes are no frame of a node");
+    }
     leat_link_cut(link, rc, "bytes that are no frame");
 }
 
 /* What a peer that has proved nothing may send is small. */
-static bool larger_than_allowed(struct leat_link *link, size_t frame_bytes)
+static bool larger_than_allowed(struct leat_link *link, size_t frame_bytes, const uint8_t *data,
+                                size_t bytes)
 {
     if (link->state == LINK_UP || frame_bytes <= LINK_UNPROVED_FRAME_BYTES_MAX) return false;
-    undecodable(link, LEAT_E_TOO_LARGE);
+    undecodable(link, LEAT_E_TOO_LARGE, data, bytes);
     return true;
 }
 
@@ -185,14 +191,16 @@ static size_t conn_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
         struct leat_frame frame;
         size_t want = 0;
         leat_err rc = leat_frame_decode(data + used, bytes - used, &frame, &want);
-        if ((rc == LEAT_OK || rc == LEAT_E_AGAIN) && larger_than_allowed(link, want)) break;
+        if ((rc == LEAT_OK || rc == LEAT_E_AGAIN) &&
+            larger_than_allowed(link, want, data + used, bytes - used))
+            break;
         if (rc == LEAT_E_AGAIN) {
             *want_bytes = want;
             (void)leat_link_leave(link); /* it is not gone */
             return used;
         }
         if (rc != LEAT_OK) {
-            undecodable(link, rc);
+            undecodable(link, rc, data + used, bytes - used);
             break;
         }
         if (link->state == LINK_NONCE) {

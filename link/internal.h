@@ -2,6 +2,7 @@
 #ifndef LEAT_LINK_INTERNAL_H
 #define LEAT_LINK_INTERNAL_H
 
+#include "base/diary.h"
 #include "crypto/mac.h"
 #include "link/link.h"
 
@@ -15,7 +16,6 @@ enum {
     LINK_RETRY_DOUBLINGS_MAX = 16,
     LINK_STALE_US =
         50 * 1000, /* an attempt of before its peer was there: SYNs are sent again late */
-    LINK_COMPLAINT_US = 10 * 1000 * 1000, /* strangers are written down at most so often */
     LINK_NONCE_FRAME_BYTES_MAX = 128,
     LINK_ENDING_MAX = 4 * LEAT_LINK_STRANGERS_MAX, /* strangers, and those that were cut just now */
     /* Of a peer that has not proved anything: no frame of it is larger. Hello, or its refusal. */
@@ -111,8 +111,7 @@ struct leat_links {
     uint32_t free_slot_count;
     struct leat_link_fence *fences;
     uint32_t fence_count, fence_capacity;
-    uint64_t complained_us;
-    uint32_t complaints_kept;
+    struct leat_diary_sum refused;
 };
 
 static inline uint64_t leat_links_now(const struct leat_links *links)

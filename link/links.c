@@ -31,6 +31,7 @@ leat_err leat_links_create(const struct leat_links_options *options, struct leat
     links->queued_bytes_max =
         options->queued_bytes_max ? options->queued_bytes_max : LEAT_LINK_QUEUED_BYTES_MAX;
     LEAT_ASSERT_CMP(links->ping_us, <, links->silence_us);
+    links->refused.what = "links were refused";
     links->timer = (struct leat_timer){.on_expired = sweep, .owner = links};
     links->next_us = UINT64_MAX;
     if (links->hub)
@@ -132,16 +133,9 @@ leat_err leat_links_fence(struct leat_links *links, const char *node, uint64_t i
 void leat_link_complain(struct leat_link *link, const char *text)
 {
     struct leat_links *links = link->links;
-    uint64_t now_us = leat_links_now(links);
-    if (links->complained_us != 0 && now_us < links->complained_us + LINK_COMPLAINT_US) {
-        links->complaints_kept++;
-        return;
-    }
-    leat_diary_warn("link: %s %s: %s (%u more were, meanwhile)", link->address,
-                    link->accepted ? "was refused" : "does not let this node in", text,
-                    links->complaints_kept);
-    links->complained_us = now_us;
-    links->complaints_kept = 0;
+    leat_diary_summed(&links->refused, leat_links_now(links), LEAT_DIARY_WARN, "link: %s %s: %s",
+                      link->address, link->accepted ? "was refused" : "does not let this node in",
+                      text);
 }
 
 /* ---- one link ---- */
@@ -364,6 +358,7 @@ static void sweep(struct leat_timer *timer)
      * unread in the sockets. Without this a stall of two seconds here cut every link of the node.
      */
     bool late = links->next_us != UINT64_MAX && now_us > links->next_us + links->ping_us;
+    leat_diary_sum_tell(&links->refused, now_us);
     links->sweeping = true;
     links->next_us = UINT64_MAX;
     for (uint32_t i = 0; i < links->table_capacity; i++) {

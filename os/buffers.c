@@ -28,6 +28,13 @@ static unsigned class_of(size_t bytes, size_t *out_capacity)
     return index;
 }
 
+size_t leat_os_buffer_capacity(size_t bytes)
+{
+    size_t capacity;
+    (void)class_of(bytes, &capacity); /* the size alone is asked for */
+    return capacity;
+}
+
 uint8_t *leat_os_buffer_get(struct os_buffers *buffers, size_t bytes, size_t *out_capacity)
 {
     size_t capacity;

@@ -2,7 +2,7 @@
 #ifndef LEAT_OS_INTERNAL_H
 #define LEAT_OS_INTERNAL_H
 
-#include "base/list.h"
+#include "base/intake.h"
 #include "os/os.h"
 
 #include <pthread.h>
@@ -31,16 +31,15 @@ struct os_buffers {
 struct os_net {
     uint8_t *read_buffer; /* made with the first connection */
     struct os_buffers buffers;
-    size_t kept_bytes;        /* capacity of all buffers that hold unconsumed bytes */
-    struct leat_list conns;   /* all of this actor */
-    struct leat_list ready;   /* something to deliver in a later callback */
-    struct leat_list dirty;   /* something to write at the end of the turn */
-    struct leat_list no_room; /* stopped reading: kept_bytes over its limit */
+    struct leat_intake intake; /* of the capacity of all buffers that hold unconsumed bytes */
+    struct leat_list conns;    /* all of this actor */
+    struct leat_list ready;    /* something to deliver in a later callback */
+    struct leat_list dirty;    /* something to write at the end of the turn */
     struct leat_list listeners;
     struct leat_send *done, **done_last; /* taken by the network, on_sent still to run */
     struct leat_send *lost, **lost_last; /* given to a connection that was gone already */
     uv_timer_t accept_timer;             /* runs only after accept() was refused resources */
-    uv_timer_t stall_timer;              /* runs only while a connection lies in no_room */
+    uv_timer_t stall_timer;              /* runs only while a connection waits for room */
 };
 
 /* Threads that run disk operations beside the actors': reads and zeros are many and long, and commits
@@ -130,6 +129,8 @@ void leat_os_actor_fini(struct os_actor *actor);
 
 /* buffers.c */
 struct os_buffer; /* header of a ready buffer */
+/** How large a buffer for so many bytes is. */
+size_t leat_os_buffer_capacity(size_t bytes);
 uint8_t *leat_os_buffer_get(struct os_buffers *buffers, size_t bytes, size_t *out_capacity);
 void leat_os_buffer_put(struct os_buffers *buffers, uint8_t *buffer, size_t capacity);
 void leat_os_buffers_fini(struct os_buffers *buffers);

@@ -8,6 +8,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
+#include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,6 +18,16 @@
 static void poll_freed(uv_handle_t *handle)
 {
     leat_mem_free(handle->data);
+}
+
+/* Nobody reads from it, and the other side has closed. What came before that is still to be taken. */
+static void end_look(struct leat_conn *conn)
+{
+    int unread = 0;
+    bool whole = conn->kept_bytes > 0 && conn->kept_bytes >= conn->want_bytes;
+    conn->end_seen = true;
+    if (!whole && ioctl(conn->fd, FIONREAD, &unread) == 0 && unread == 0)
+        leat_os_conn_fail(conn, LEAT_E_CLOSED);
 }
 
 static void on_poll(uv_poll_t *uv, int status, int events)
@@ -36,6 +48,7 @@ static void on_poll(uv_poll_t *uv, int status, int events)
         conn->blocked = false;
         leat_os_conn_flush(conn);
     }
+    if ((events & UV_DISCONNECT) && conn->state == OS_CONN_OPEN) end_look(conn);
     if ((events & UV_READABLE) && conn->state == OS_CONN_OPEN) {
         if (conn->paused && status < 0)
             leat_os_conn_fail(conn, LEAT_E_CLOSED);
@@ -81,40 +94,62 @@ static void stall_watch(struct os_net *net)
     LEAT_LIST_EACH(&net->conns, link)
     {
         struct leat_conn *conn = LEAT_CONTAINER(link, struct leat_conn, all);
-        conn->stalled = conn->kept_bytes > 0;
+        conn->watched = conn->kept_bytes > 0;
+        conn->window_bytes = 0;
     }
     (void)uv_timer_start(&net->stall_timer, on_stall, LEAT_NET_STALL_MS, 0);
+}
+
+static bool is_too_slow(const struct leat_conn *conn)
+{
+    const struct leat_intake *intake = &conn->actor->net.intake;
+    if (!conn->watched || conn->kept_bytes == 0) return false;
+    /* What a paused connection holds is its handler's doing, and who waits for room is not read from. */
+    if (conn->paused || leat_intake_waits(&conn->intake)) return false;
+    return leat_intake_crowded(intake, conn->intake.account) &&
+           conn->window_bytes < (uint64_t)LEAT_NET_RATE_MIN * LEAT_NET_STALL_MS / 1000;
+}
+
+static bool is_crowded(const struct os_net *net)
+{
+    for (unsigned i = 0; i < LEAT_NET_ACCOUNTS; i++)
+        if (leat_intake_crowded(&net->intake, (enum leat_net_account)i)) return true;
+    return false;
 }
 
 static void on_stall(uv_timer_t *timer)
 {
     struct os_actor *actor = timer->data;
     struct os_net *net = &actor->net;
-    if (leat_list_empty(&net->no_room)) return;
+    if (!is_crowded(net)) return;
     LEAT_LIST_EACH(&net->conns, link)
     {
         struct leat_conn *conn = LEAT_CONTAINER(link, struct leat_conn, all);
-        /* What a paused connection holds is this process's own doing. */
-        if (conn->stalled && conn->kept_bytes > 0 && !conn->paused)
-            leat_os_conn_fail(conn, LEAT_E_TIMEOUT);
+        if (is_too_slow(conn)) leat_os_conn_fail(conn, LEAT_E_TIMEOUT);
     }
     stall_watch(net);
+}
+
+bool leat_os_conn_has_room(struct leat_conn *conn, size_t capacity)
+{
+    struct os_net *net = &conn->actor->net;
+    bool has = leat_intake_grow(&net->intake, &conn->intake, capacity);
+    if (!has && !uv_is_active((uv_handle_t *)&net->stall_timer)) stall_watch(net);
+    return has;
 }
 
 static bool reading_wanted(struct leat_conn *conn)
 {
     if (conn->state != OS_CONN_OPEN || conn->paused || conn->moving) return false;
-    struct os_net *net = &conn->actor->net;
-    if (conn->kept_bytes > 0 || net->kept_bytes < LEAT_NET_KEPT_BYTES_MAX) return true;
-    if (leat_list_empty(&conn->no_room)) leat_list_push_back(&net->no_room, &conn->no_room);
-    if (!uv_is_active((uv_handle_t *)&net->stall_timer)) stall_watch(net);
-    return false;
+    return !leat_intake_waits(&conn->intake);
 }
 
 void leat_os_conn_events(struct leat_conn *conn)
 {
     if (!conn->poll) return;
-    int events = reading_wanted(conn) ? UV_READABLE : 0;
+    int events = reading_wanted(conn)                             ? UV_READABLE
+                 : conn->state == OS_CONN_OPEN && !conn->end_seen ? UV_DISCONNECT
+                                                                  : 0;
     if (conn->state == OS_CONN_CONNECTING || conn->blocked) events |= UV_WRITABLE;
     if (conn->state == OS_CONN_CLOSING) events = 0;
     if (events == conn->events) return;
@@ -135,7 +170,9 @@ static leat_err read_buffer_make(struct os_net *net)
     return net->read_buffer ? LEAT_OK : LEAT_E_NO_MEMORY;
 }
 
-struct leat_conn *leat_os_conn_create(struct os_actor *actor, int fd)
+struct leat_conn *leat_os_conn_create(struct os_actor *actor, int fd,
+                                      const uint8_t key[LEAT_INTAKE_KEY_BYTES],
+                                      enum leat_net_account account)
 {
     struct os_net *net = &actor->net;
     if (read_buffer_make(net)) return NULL;
@@ -146,7 +183,8 @@ struct leat_conn *leat_os_conn_create(struct os_actor *actor, int fd)
     conn->last = &conn->first;
     leat_list_init(&conn->ready);
     leat_list_init(&conn->dirty);
-    leat_list_init(&conn->no_room);
+    memcpy(conn->key, key, sizeof conn->key);
+    leat_intake_join(&net->intake, &conn->intake, key, account);
     leat_list_push_back(&net->conns, &conn->all);
     return conn;
 }
@@ -156,7 +194,15 @@ static void conn_unlink(struct leat_conn *conn)
     leat_list_remove(&conn->all);
     leat_list_remove(&conn->ready);
     leat_list_remove(&conn->dirty);
-    leat_list_remove(&conn->no_room);
+    leat_intake_leave(&conn->actor->net.intake, &conn->intake);
+}
+
+static void conn_link(struct leat_conn *conn)
+{
+    struct os_net *net = &conn->actor->net;
+    leat_list_push_back(&net->conns, &conn->all);
+    leat_intake_join(&net->intake, &conn->intake, conn->key, conn->intake.account);
+    leat_intake_hold(&net->intake, &conn->intake, conn->kept_capacity);
 }
 
 void leat_os_conn_free(struct leat_conn *conn)
@@ -228,6 +274,17 @@ static size_t net_queued_bytes(const struct leat_conn *conn)
     return conn->queued_bytes;
 }
 
+static void net_account(struct leat_conn *conn, enum leat_net_account account)
+{
+    leat_intake_account_set(&conn->actor->net.intake, &conn->intake, account);
+}
+
+static void net_limit(void *ctx, enum leat_net_account account, size_t bytes)
+{
+    struct os_actor *actor = ctx;
+    actor->net.intake.accounts[account].bytes_max = bytes;
+}
+
 static const char *net_peer(const struct leat_conn *conn)
 {
     return conn->peer;
@@ -244,8 +301,7 @@ static void conn_arrive(void *actor_pointer, struct leat_mail *mail)
 {
     struct leat_conn *conn = LEAT_CONTAINER(mail, struct leat_conn, move_mail);
     struct os_actor *actor = conn->actor;
-    leat_list_push_back(&actor->net.conns, &conn->all);
-    actor->net.kept_bytes += conn->kept_capacity;
+    conn_link(conn);
     const struct leat_conn_handler *handler = NULL;
     conn->user = conn->on_moved(actor_pointer, conn, conn->baggage, &handler);
     if (!conn->user) {
@@ -268,10 +324,9 @@ void leat_os_conn_hand_over(struct leat_conn *conn)
     struct os_actor *from = conn->actor;
     leat_os_conn_unwatch(conn);
     conn_unlink(conn);
-    from->net.kept_bytes -= conn->kept_capacity;
     conn->actor = from->world->actors[conn->move_to];
     LEAT_ASSERT(conn->actor != NULL);
-    conn->moving = conn->present = conn->paused = conn->blocked = false;
+    conn->moving = conn->present = conn->paused = conn->blocked = conn->end_seen = false;
     conn->want_bytes = 0; /* the new handler has not said what it wants */
     conn->handler = NULL;
     conn->move_mail.deliver = conn_arrive;
@@ -299,8 +354,7 @@ void leat_os_net_drop_mail(struct leat_mail *mail)
 {
     if (mail->deliver != conn_arrive) return;
     struct leat_conn *conn = LEAT_CONTAINER(mail, struct leat_conn, move_mail);
-    conn->actor->net.kept_bytes += conn->kept_capacity;
-    leat_list_init(&conn->all);
+    conn_link(conn);
     leat_os_conn_free(conn);
 }
 
@@ -333,11 +387,9 @@ bool leat_os_net_deliver(struct os_actor *actor)
 {
     struct os_net *net = &actor->net;
     bool any = sends_deliver(net);
-    while (net->kept_bytes < LEAT_NET_KEPT_BYTES_MAX && !leat_list_empty(&net->no_room)) {
-        struct leat_conn *conn =
-            LEAT_CONTAINER(leat_list_pop_front(&net->no_room), struct leat_conn, no_room);
-        leat_os_conn_events(conn);
-    }
+    struct leat_intake_member *member;
+    while ((member = leat_intake_next(&net->intake)) != NULL)
+        leat_os_conn_events(LEAT_CONTAINER(member, struct leat_conn, intake));
     /* Only what is there now: what these callbacks make ready belongs to a later callback. */
     struct leat_list now;
     leat_list_init(&now);
@@ -397,7 +449,7 @@ leat_err leat_os_net_init(struct os_actor *actor)
     leat_list_init(&net->conns);
     leat_list_init(&net->ready);
     leat_list_init(&net->dirty);
-    leat_list_init(&net->no_room);
+    leat_intake_init(&net->intake);
     leat_list_init(&net->listeners);
     net->done_last = &net->done;
     net->lost_last = &net->lost;
@@ -417,6 +469,8 @@ leat_err leat_os_net_init(struct os_actor *actor)
         .resume = net_resume,
         .close = net_close,
         .move = net_move,
+        .account = net_account,
+        .limit = net_limit,
         .peer = net_peer,
         .origin = net_origin,
     };
@@ -435,6 +489,7 @@ void leat_os_net_fini(struct os_actor *actor)
         leat_os_conn_sends_fail(conn);
         leat_os_conn_free(conn);
     }
+    leat_intake_fini(&net->intake);
     uv_close((uv_handle_t *)&net->accept_timer, NULL);
     uv_close((uv_handle_t *)&net->stall_timer, NULL);
 }

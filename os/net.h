@@ -23,13 +23,13 @@ enum {
     LEAT_NET_FILES_KEPT_MAX = 4096 + 512,
     LEAT_NET_TELL_MS = 60 * 1000, /* that nobody is accepted goes to the diary so often at most */
     LEAT_NET_BACKLOG = 1024,
-    /* Unconsumed bytes of one actor's connections. Over it, connections that hold none stop
-     * reading; those with a begun frame go on, so that the limit cannot lock itself. Overshoot: one
-     * LEAT_WANT_BYTES_MAX and one read. */
-    LEAT_NET_KEPT_BYTES_MAX = LEAT_OS_KEPT_BYTES_MAX,
-    /* While others wait for that room, a connection that holds a cut frame and brings no byte of
-     * its rest for so long is closed: else a few silent peers would stop everyone. */
+    /* Room for a cut frame is so many times what has come of it, at most, before it is rounded up to a power of two.
+     * Fewer would be copied more often: a frame of 1 MiB whose first read brings an eighth of it is not copied. */
+    LEAT_NET_KEPT_GROWTH = 8,
+    /* While others wait for room, a connection that holds a cut frame and brings less than that rate of its rest
+     * for so long is closed: else a few that dribble would stop everyone. */
     LEAT_NET_STALL_MS = 5000,
+    LEAT_NET_RATE_MIN = 16 * 1024, /* bytes a second */
     LEAT_NET_COPY_CHUNK_BYTES = 16 * 1024,
     LEAT_NET_HOST_BYTES = 256,
     LEAT_NET_PEER_BYTES = 64,
@@ -60,10 +60,13 @@ struct leat_conn {
     enum os_conn_state state;
     leat_err why;
     bool paused, present, in_bytes, blocked; /* blocked: the socket takes no more for now */
-    bool stalled; /* held bytes when the stall timer began, and has read none since */
+    bool watched;          /* held bytes when the stall timer began, and has held some since */
+    uint64_t window_bytes; /* read since then */
+    bool end_seen; /* the other side has closed, and bytes before that are still to be taken */
     const struct leat_conn_handler *handler;
     void *user;
-    struct leat_list all, ready, dirty, no_room;
+    struct leat_list all, ready, dirty;
+    struct leat_intake_member intake;
 
     /* Unconsumed bytes: kept[kept_at .. kept_at + kept_bytes). No buffer when there are none. */
     uint8_t *kept;
@@ -85,6 +88,7 @@ struct leat_conn {
     unsigned move_to;
     char peer[LEAT_NET_PEER_BYTES];
     enum leat_origin origin;
+    uint8_t key[LEAT_INTAKE_KEY_BYTES]; /* of its address */
 };
 
 struct os_listener {
@@ -100,11 +104,15 @@ struct os_listener {
 };
 
 /* net.c */
-struct leat_conn *leat_os_conn_create(struct os_actor *actor, int fd);
+struct leat_conn *leat_os_conn_create(struct os_actor *actor, int fd,
+                                      const uint8_t key[LEAT_INTAKE_KEY_BYTES],
+                                      enum leat_net_account account);
 void leat_os_conn_free(struct leat_conn *conn); /* never delivered anything */
 leat_err leat_os_conn_watch(struct leat_conn *conn);
 void leat_os_conn_unwatch(struct leat_conn *conn);
 void leat_os_conn_events(struct leat_conn *conn); /* make epoll want what the state wants */
+/** May it, which keeps a buffer, keep one of that capacity? false: it waits. */
+bool leat_os_conn_has_room(struct leat_conn *conn, size_t capacity);
 void leat_os_conn_fail(struct leat_conn *conn, leat_err why);
 void leat_os_conn_ready(struct leat_conn *conn);
 void leat_os_conn_hand_over(struct leat_conn *conn);

@@ -15,10 +15,10 @@ void leat_os_conn_kept_drop(struct leat_conn *conn)
 {
     if (!conn->kept) return;
     struct os_net *net = &conn->actor->net;
-    net->kept_bytes -= conn->kept_capacity;
     leat_os_buffer_put(&net->buffers, conn->kept, conn->kept_capacity);
     conn->kept = NULL;
     conn->kept_at = conn->kept_bytes = conn->kept_capacity = 0;
+    leat_intake_hold(&net->intake, &conn->intake, 0);
 }
 
 /* Make room for `bytes` from the kept bytes' start on. */
@@ -34,13 +34,33 @@ static leat_err kept_reserve(struct leat_conn *conn, size_t bytes)
     size_t capacity, count = conn->kept_bytes;
     uint8_t *kept = leat_os_buffer_get(&net->buffers, bytes, &capacity);
     if (!kept) return LEAT_E_NO_MEMORY;
-    if (count > 0) memcpy(kept, conn->kept + conn->kept_at, count);
-    leat_os_conn_kept_drop(conn);
+    if (conn->kept) {
+        memcpy(kept, conn->kept + conn->kept_at, count);
+        leat_os_buffer_put(&net->buffers, conn->kept, conn->kept_capacity);
+    }
     conn->kept = kept;
-    conn->kept_bytes = count;
+    conn->kept_at = 0;
     conn->kept_capacity = capacity;
-    net->kept_bytes += capacity;
+    leat_intake_hold(&net->intake, &conn->intake, capacity);
     return LEAT_OK;
+}
+
+/* How many bytes to have room for, of which so many have come. */
+static size_t room_of(const struct leat_conn *conn, size_t come)
+{
+    if (conn->want_bytes <= come) return come;
+    size_t room = come * LEAT_NET_KEPT_GROWTH;
+    return room < conn->want_bytes ? room : conn->want_bytes;
+}
+
+static void smalls_thin(struct os_net *net, enum leat_net_account account)
+{
+    struct leat_intake_member *member;
+    while ((member = leat_intake_surplus(&net->intake, account)) != NULL) {
+        struct leat_conn *conn = LEAT_CONTAINER(member, struct leat_conn, intake);
+        leat_os_conn_kept_drop(conn);
+        leat_os_conn_fail(conn, LEAT_E_TOO_MANY);
+    }
 }
 
 static void kept_append(struct leat_conn *conn, const uint8_t *data, size_t bytes)
@@ -51,8 +71,10 @@ static void kept_append(struct leat_conn *conn, const uint8_t *data, size_t byte
         leat_os_conn_fail(conn, LEAT_E_TOO_LARGE); /* nobody may ask to see so much */
         return;
     }
-    /* Room for the whole frame at once: then the rest of it is read straight behind. */
-    size_t room = conn->want_bytes > total ? conn->want_bytes : total;
+    /* Room for more than has come: then some of the rest is read straight behind. */
+    size_t room = room_of(conn, total);
+    if (!leat_intake_fits(&conn->actor->net.intake, &conn->intake, leat_os_buffer_capacity(room)))
+        room = total;
     leat_err rc = kept_reserve(conn, room);
     if (rc) {
         leat_os_conn_fail(conn, rc);
@@ -60,6 +82,7 @@ static void kept_append(struct leat_conn *conn, const uint8_t *data, size_t byte
     }
     memcpy(conn->kept + conn->kept_at + conn->kept_bytes, data, bytes);
     conn->kept_bytes = total;
+    smalls_thin(&conn->actor->net, conn->intake.account);
 }
 
 static void kept_consume(struct leat_conn *conn, size_t used)
@@ -108,9 +131,9 @@ bool leat_os_conn_present_kept(struct leat_conn *conn)
 }
 
 /* Little or nothing is kept: it is put in front of the new bytes. */
-static ssize_t read_fresh(struct leat_conn *conn, uint8_t *fresh)
+static ssize_t read_fresh(struct leat_conn *conn, uint8_t *fresh, size_t most)
 {
-    ssize_t n = recv(conn->fd, fresh, LEAT_NET_READ_BYTES, 0);
+    ssize_t n = recv(conn->fd, fresh, most, 0);
     if (n <= 0) return n;
     size_t kept = conn->kept_bytes, total = kept + (size_t)n;
     if (total < conn->want_bytes) {
@@ -127,18 +150,33 @@ static ssize_t read_fresh(struct leat_conn *conn, uint8_t *fresh)
     return n;
 }
 
+/* Room behind what is kept, up to *out_target bytes in all. false: there is none for now, or it has failed. */
+static bool behind_reserve(struct leat_conn *conn, size_t *out_target)
+{
+    size_t kept = conn->kept_bytes, room = conn->kept_capacity - conn->kept_at;
+    if (conn->want_bytes > kept && room > kept) { /* what is there is filled first */
+        *out_target = room < conn->want_bytes ? room : conn->want_bytes;
+        return true;
+    }
+    *out_target = conn->want_bytes > kept ? room_of(conn, kept) : kept + LEAT_NET_READ_BYTES;
+    if (*out_target > conn->kept_capacity &&
+        !leat_os_conn_has_room(conn, leat_os_buffer_capacity(*out_target)))
+        return false;
+    leat_err rc = kept_reserve(conn, *out_target);
+    if (rc) leat_os_conn_fail(conn, rc);
+    return rc == LEAT_OK;
+}
+
 /* A large frame is cut: its rest goes straight behind what is kept, and what follows it in the same
  * call into the shared buffer. */
 static ssize_t read_behind(struct leat_conn *conn, uint8_t *fresh)
 {
-    size_t kept = conn->kept_bytes;
-    bool known = conn->want_bytes > kept;
-    size_t target = known ? conn->want_bytes : kept + LEAT_NET_READ_BYTES;
-    if (kept_reserve(conn, target)) {
-        leat_os_conn_fail(conn, LEAT_E_NO_MEMORY);
+    size_t kept = conn->kept_bytes, target;
+    if (!behind_reserve(conn, &target)) {
         errno = EAGAIN;
         return -1;
     }
+    bool known = target == conn->want_bytes;
     struct iovec iov[2] = {
         {.iov_base = conn->kept + conn->kept_at + kept, .iov_len = target - kept},
         {.iov_base = fresh, .iov_len = LEAT_NET_READ_BYTES},
@@ -169,31 +207,42 @@ static bool read_room(struct leat_conn *conn)
     /* What waits to be presented again comes first: were the end of the stream read now, whole
      * frames would be lost with it. */
     if (!presentable(conn) || conn->present) return false;
-    if (conn->kept_bytes == 0) return conn->actor->net.kept_bytes < LEAT_NET_KEPT_BYTES_MAX;
+    if (conn->kept_bytes == 0) return true;
     if (conn->kept_bytes < LEAT_WANT_BYTES_MAX || conn->kept_bytes < conn->want_bytes) return true;
     /* The largest frame lies there whole and is not taken: it never will be. */
     leat_os_conn_fail(conn, LEAT_E_TOO_LARGE);
     return false;
 }
 
+/* How much the next read may bring: where there is no room a whole request, mostly, but not the most of a large one. */
+static size_t read_most(struct leat_conn *conn)
+{
+    bool full = leat_intake_full(&conn->actor->net.intake, &conn->intake);
+    return full ? LEAT_INTAKE_SMALL_BYTES - conn->kept_bytes : LEAT_NET_READ_BYTES;
+}
+
 void leat_os_conn_read(struct leat_conn *conn)
 {
     uint8_t *fresh = conn->actor->net.read_buffer + LEAT_NET_FRONT_BYTES;
     for (int i = 0; i < LEAT_NET_READS_PER_EVENT && read_room(conn); i++) {
-        size_t kept = conn->kept_bytes, want = conn->want_bytes;
+        size_t kept = conn->kept_bytes, want = conn->want_bytes, most = LEAT_NET_READ_BYTES;
         bool behind =
             kept > 0 && (kept > LEAT_NET_FRONT_BYTES || want > kept + (size_t)LEAT_NET_READ_BYTES);
-        ssize_t n = behind ? read_behind(conn, fresh) : read_fresh(conn, fresh);
+        if (!behind && kept < LEAT_INTAKE_SMALL_BYTES) most = read_most(conn);
+        if (!behind && kept >= LEAT_INTAKE_SMALL_BYTES &&
+            leat_intake_full(&conn->actor->net.intake, &conn->intake))
+            behind = true; /* it has to wait for room like all others */
+        ssize_t n = behind ? read_behind(conn, fresh) : read_fresh(conn, fresh, most);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
         if (n <= 0) {
             leat_os_conn_fail(conn, LEAT_E_CLOSED);
             break;
         }
+        conn->window_bytes += (size_t)n;
         if (conn_left(conn)) break;
-        conn->stalled = false;
         /* A read that did not fill the buffer has emptied the socket; epoll tells of more. */
-        if ((size_t)n < LEAT_NET_READ_BYTES) break;
+        if ((size_t)n < most) break;
     }
 }
 

@@ -45,6 +45,25 @@ static void peer_set(struct leat_conn *conn, const struct sockaddr *address, soc
     address_text(address, bytes, conn->peer, sizeof conn->peer);
 }
 
+/* What is one address to limits: of version 6 a network, as who has one address of it has them all. */
+static void address_key(const struct sockaddr *address, uint8_t out_key[LEAT_INTAKE_KEY_BYTES])
+{
+    enum { NETWORK_BYTES = 8 };
+    memset(out_key, 0, LEAT_INTAKE_KEY_BYTES);
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in in;
+        memcpy(&in, address, sizeof in);
+        memcpy(out_key + NETWORK_BYTES, &in.sin_addr, sizeof in.sin_addr);
+    } else if (address->sa_family == AF_INET6) {
+        struct sockaddr_in6 in6;
+        memcpy(&in6, address, sizeof in6);
+        if (IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr))
+            memcpy(out_key + NETWORK_BYTES, in6.sin6_addr.s6_addr + 12, 4);
+        else
+            memcpy(out_key, &in6.sin6_addr, NETWORK_BYTES);
+    }
+}
+
 static bool is_loopback(const struct sockaddr *address)
 {
     if (address->sa_family == AF_INET) {
@@ -164,7 +183,9 @@ static bool accept_one(struct os_listener *listener, bool *out_again)
                             most);
         return true;
     }
-    struct leat_conn *conn = leat_os_conn_create(listener->actor, fd);
+    uint8_t key[LEAT_INTAKE_KEY_BYTES];
+    address_key((struct sockaddr *)&from, key);
+    struct leat_conn *conn = leat_os_conn_create(listener->actor, fd, key, LEAT_NET_CLIENTS);
     if (!conn) {
         (void)close(fd);
         return false;
@@ -448,7 +469,8 @@ leat_err leat_os_net_connect(void *ctx, const char *address,
     if (actor->stopping) return LEAT_E_CANCELLED;
     const char *path = leat_os_unix_path(address);
     if (!path && (!address_split(address, host, port) || !host[0])) return LEAT_E_INVALID;
-    struct leat_conn *conn = leat_os_conn_create(actor, -1);
+    static const uint8_t no_key[LEAT_INTAKE_KEY_BYTES];
+    struct leat_conn *conn = leat_os_conn_create(actor, -1, no_key, LEAT_NET_NODES);
     if (!conn) return LEAT_E_NO_MEMORY;
     conn->handler = handler;
     conn->user = user;

@@ -5,10 +5,6 @@
 
 #include "base/port.h"
 
-/* Memory that an actor's connections may take for bytes that their handlers have not consumed. It
- * is exceeded by at most one frame and one read. For budgets. */
-enum { LEAT_OS_KEPT_BYTES_MAX = 64 * 1024 * 1024 };
-
 /* A set of actor threads that exchange mail: one per process, or per client. */
 struct leat_os_world;
 struct leat_os_world_options {

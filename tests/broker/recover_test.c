@@ -98,6 +98,12 @@ static struct leat_hosted *hosted_new(struct desk *desk)
 }
 
 /* A core with one log of several copies, which waits. */
+static void limit_ignore(void *ctx, enum leat_net_account account, size_t bytes)
+{
+    (void)ctx, (void)account, (void)bytes;
+}
+static const struct leat_net no_connections = {.limit = limit_ignore};
+
 static struct desk *desk_new(void)
 {
     struct desk *desk = calloc(1, sizeof *desk);
@@ -108,6 +114,7 @@ static struct desk *desk_new(void)
     desk->env = desk->world->nodes[0].env;
     desk->env.clock = &desk->clock;
     desk->env.post = &desk->post;
+    desk->env.net = &no_connections;
     desk->node.cores = &desk->core;
     desk->node.up = true;
     desk->node.incarnation = SELF;

@@ -232,8 +232,14 @@ static void net_who_connects_has_none_of_the_last_descriptors(void **state)
 }
 
 /* ---- silent peers that hold all the room for cut frames ---- */
-/* Each takes a buffer of 16 MiB; one more than there is room for. */
-enum { SILENT = LEAT_OS_KEPT_BYTES_MAX / (16 * 1024 * 1024) + 1, SILENT_BYTES = 64 * 1024 };
+/* Each takes a buffer of eight times what it sends. Some have room in their address's half, one more may exceed it, and
+ * the last has to wait. */
+enum {
+    SILENT_FIT = 4,
+    SILENT = SILENT_FIT + 2,
+    SILENT_BYTES = 64 * 1024,
+    SILENT_ROOM = 2 * SILENT_FIT * 8 * SILENT_BYTES
+};
 static const uint8_t silent_begin[SILENT_BYTES];
 struct silent_test {
     struct real_rig *real;
@@ -267,8 +273,8 @@ static size_t silent_bytes(void *user, struct leat_conn *conn, const uint8_t *da
     }
     *want_bytes = LEAT_WANT_BYTES_MAX;
     test->waiting++;
-    /* Those past the limit are not even heard; once room is gone, one comes with a whole frame. */
-    if (test->waiting == SILENT - 1 && !test->late_sent) {
+    /* Once room is gone, one comes with a whole frame. */
+    if (test->waiting == SILENT_FIT && !test->late_sent) {
         test->late_sent = true;
         test->late.deliver = silent_late;
         post->send(post->ctx, PORT_LEFT, &test->late);
@@ -302,6 +308,7 @@ static void silent_listen(void *actor)
 {
     struct silent_test *test = actor;
     const struct leat_env *env = test->real->envs[PORT_RIGHT];
+    env->net->limit(env->net->ctx, LEAT_NET_CLIENTS, SILENT_ROOM);
     PORT_CHECK(env->net->listen(env->net->ctx, "127.0.0.1:0", silent_accept, test, test->address,
                                 NULL) == LEAT_OK);
     test->go.deliver = silent_connect;

@@ -570,6 +570,74 @@ static void net_slow_reader_pushes_back_then_gets_all(void **state)
     net_test_drop(family, test);
 }
 
+/* ---- the other side closes while nobody reads ---- */
+enum { ENDED_BYTES = 3000, ENDED_WANT = 10000 };
+static size_t ended_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
+                          size_t *want_bytes)
+{
+    struct net_side *side = user;
+    side->test->received_bytes = bytes;
+    *want_bytes = bytes < ENDED_BYTES ? ENDED_BYTES : ENDED_WANT;
+    if (bytes == ENDED_BYTES) side->env->net->pause(conn); /* a part of a frame: kept by the port */
+    return 0;
+}
+static void ended_closed(void *user, struct leat_conn *conn, leat_err why)
+{
+    struct net_side *side = user;
+    PORT_CHECK(why != LEAT_OK);
+    side->conn = NULL;
+    side->closed = true;
+    side->test->rig->finish(side->test->rig->ctx);
+}
+static void ended_write_closed(void *user, struct leat_conn *conn, leat_err why)
+{
+    struct net_side *side = user;
+    side->closed = true;
+}
+static void ended_write_open(void *user, struct leat_conn *conn)
+{
+    static const uint8_t bytes[ENDED_BYTES];
+    struct net_side *side = user;
+    PORT_CHECK(side->env->net->send_copy(conn, bytes, sizeof bytes) == LEAT_OK);
+    const struct leat_clock *clock = side->env->clock;
+    clock->wake_at(clock->ctx, clock->now_us(clock->ctx) + 50000);
+}
+static void ended_write_close(void *actor)
+{
+    struct net_side *side = actor;
+    if (!side->closed) side->env->net->close(side->conn);
+}
+static const struct leat_conn_handler ended_handler = {NULL, ended_bytes, ended_closed};
+static const struct leat_conn_handler ended_write_handler = {ended_write_open, writer_bytes,
+                                                             ended_write_closed};
+static void *ended_accept(void *acceptor, struct leat_conn *conn,
+                          const struct leat_conn_handler **out_handler)
+{
+    struct net_side *side = acceptor;
+    side->conn = conn;
+    *out_handler = &ended_handler;
+    return side;
+}
+static void connect_ended(struct net_test *test)
+{
+    struct net_side *side = &test->writer;
+    const struct leat_net *net = side->env->net;
+    PORT_CHECK(net->connect(net->ctx, test->address, &ended_write_handler, side, &side->conn) ==
+               LEAT_OK);
+}
+
+static void net_paused_connection_notices_its_end(void **state)
+{
+    static const struct leat_actor_ops ops = {ended_write_close, NULL};
+    const struct port_family *family = *state;
+    struct net_test *test = net_test_make(family, ended_accept, connect_ended);
+    test->rig->attach(test->rig->ctx, PORT_LEFT, &test->writer, &ops, NULL);
+    test->rig->run(test->rig->ctx);
+    assert_true(test->reader.closed);
+    assert_int_equal(test->received_bytes, ENDED_BYTES);
+    net_test_drop(family, test);
+}
+
 /* ---- nobody listens ---- */
 static void refused_open(void *user, struct leat_conn *conn)
 {
@@ -620,6 +688,7 @@ int port_suite_net_run(const struct port_family *family)
         cmocka_unit_test_prestate(net_moved_connection_pauses_and_reads_on, state),
         cmocka_unit_test_prestate(net_close_while_sending_ends_each_send_once, state),
         cmocka_unit_test_prestate(net_slow_reader_pushes_back_then_gets_all, state),
+        cmocka_unit_test_prestate(net_paused_connection_notices_its_end, state),
         cmocka_unit_test_prestate(net_refused_connection_ends_with_on_closed, state),
     };
     return cmocka_run_group_tests_name("ports-net", tests, NULL, NULL);

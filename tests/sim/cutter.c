@@ -38,6 +38,23 @@ struct cutter {
 
 static void cutter_step(struct sim_world *world, struct sim_event *event);
 
+/* Who is no stranger may send large frames. Returns how many bytes the first request is; 0: none. */
+static size_t greeting(struct sim_rng *rng, enum door door, uint8_t *out)
+{
+    static const uint8_t api_versions[] = {0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0xff, 0xff};
+    if (door == DOOR_NODE || sim_rng_chance(rng, 300)) return 0;
+    if (door == DOOR_KAFKA) {
+        memcpy(out, api_versions, sizeof api_versions);
+        return sizeof api_versions;
+    }
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, out + LEAT_FRAME_HEADER_BYTES, 64);
+    leat_msg_hello_encode(&writer, &(struct leat_msg_hello){1, 1, {"cutter", 6}, -1});
+    LEAT_ASSERT(!writer.overflow);
+    leat_frame_encode(out, LEAT_KIND_HELLO, 1, 0, 1, writer.used, 0);
+    return LEAT_FRAME_HEADER_BYTES + writer.used;
+}
+
 /* A frame that begins as one of that port does, and is as large as one may be, or nearly. Returns its first bytes. */
 static size_t frame_begin(struct sim_rng *rng, enum door door, uint8_t *out)
 {
@@ -65,11 +82,13 @@ static void on_open(void *user, struct leat_conn *conn)
     struct sim_client *client = cut->cutter->client;
     struct sim_rng *rng = &client->rng;
     cut->open = true;
-    size_t count = frame_begin(rng, cut->door, bytes);
+    size_t greeted = greeting(rng, cut->door, bytes);
+    size_t count = greeted + frame_begin(rng, cut->door, bytes + greeted);
     if (sim_rng_chance(rng, 100))
         count = (size_t)sim_rng_between(rng, 1, count);
     else
-        count += (size_t)sim_rng_below(rng, sim_rng_chance(rng, 800) ? 8 : sizeof bytes - count);
+        count += (size_t)sim_rng_below(
+            rng, sim_rng_chance(rng, greeted ? 200 : 800) ? 8 : sizeof bytes - count);
     leat_err rc = client->actor->env.net->send_copy(conn, bytes, count);
     LEAT_ASSERT(rc == LEAT_OK || rc == LEAT_E_CLOSED);
 }
@@ -115,7 +134,9 @@ static void cut_go_on(struct cut *cut)
     uint64_t pick = sim_rng_below(&client->rng, 10);
     if (!cut->open) return;
     if (pick < 3) {
-        leat_err rc = net->send_copy(cut->conn, "", 1);
+        static const uint8_t more[SENT_BYTES_MAX];
+        size_t bytes = pick == 0 ? sizeof more : 1;
+        leat_err rc = net->send_copy(cut->conn, more, bytes);
         LEAT_ASSERT(rc == LEAT_OK || rc == LEAT_E_CLOSED || rc == LEAT_E_AGAIN);
     } else if (pick == 3) {
         net->close(cut->conn);
@@ -131,13 +152,13 @@ static void wave_begin(struct cutter *cutter)
         client->scenario->world->now_us + sim_rng_between(&client->rng, 100000, WAVE_US_MAX);
 }
 
-/* Of a server's cores, has one as many frames begun as it has room for? */
+/* Of a server's cores, does one have no room for more? */
 static bool frames_wait(const struct scenario *scenario)
 {
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
         for (uint32_t c = 0; server->ready && server->node->cores && c < scenario->cores; c++)
-            if (!leat_list_empty(&server->node->cores[c].frame_waits)) return true;
+            if (leat_intake_crowded(&server->cores[c]->intake, LEAT_NET_CLIENTS)) return true;
     }
     return false;
 }

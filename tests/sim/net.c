@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "tests/sim/net_cuts.h"
 
+enum { STALL_US = 5000 * 1000, STALL_BYTES = 5 * 16 * 1024 }; /* as the real port has it */
 enum { WINDOW_BYTES_MIN = 4096, WINDOW_BYTES_MAX = 512 * 1024, READ_BYTES_MAX = 256 * 1024 };
 
 struct out { /* one queued piece */
@@ -52,6 +54,10 @@ struct leat_conn {
     uint8_t *kept;
     size_t kept_bytes, kept_capacity, want_bytes;
     bool paused, read_posted, present_again, ended;
+    struct leat_intake_member intake;
+    bool joined;  /* its actor's intake */
+    bool watched; /* held bytes when its actor began to look who brings none */
+    uint64_t window_bytes;
     /* moving */
     void *(*on_moved)(void *, struct leat_conn *, void *, const struct leat_conn_handler **);
     void *baggage;
@@ -69,6 +75,10 @@ struct sim_listener {
 };
 
 static void conn_read(struct sim_world *world, struct sim_event *event);
+static void read_post(struct leat_conn *conn);
+static void conn_end(struct leat_conn *conn, leat_err why);
+static void end_send(struct leat_conn *conn);
+static void kept_drop(struct leat_conn *conn);
 
 /* The connections of living processes, beginning with `from`, which is looked at already. Those that
  * have ended and hold nothing any more leave the list: thousands end in a seed. */
@@ -153,6 +163,97 @@ static void kept_drop(struct leat_conn *conn)
     conn->kept_bytes = conn->kept_capacity = 0;
 }
 
+/* ---- who may be read from: base/intake.h ---- */
+
+static void intake_join(struct leat_conn *conn)
+{
+    uint8_t key[LEAT_INTAKE_KEY_BYTES] = {0};
+    if (conn->peer && conn->peer->actor) memcpy(key, conn->peer->actor->process->name, sizeof key);
+    leat_intake_join(&conn->actor->intake, &conn->intake, key, conn->intake.account);
+    leat_intake_hold(&conn->actor->intake, &conn->intake, conn->kept_bytes);
+    conn->joined = true;
+}
+
+static void intake_go_on(struct sim_actor *actor)
+{
+    struct leat_intake_member *member;
+    while ((member = leat_intake_next(&actor->intake)) != NULL)
+        read_post(LEAT_CONTAINER(member, struct leat_conn, intake));
+}
+
+static void intake_leave(struct leat_conn *conn)
+{
+    if (!conn->joined) return;
+    conn->joined = false;
+    leat_intake_leave(&conn->actor->intake, &conn->intake);
+    intake_go_on(conn->actor);
+}
+
+static void intake_hold(struct leat_conn *conn)
+{
+    struct leat_intake *intake = &conn->actor->intake;
+    struct leat_intake_member *member;
+    leat_intake_hold(intake, &conn->intake, conn->kept_bytes);
+    while ((member = leat_intake_surplus(intake, conn->intake.account)) != NULL) {
+        struct leat_conn *oldest = LEAT_CONTAINER(member, struct leat_conn, intake);
+        leat_intake_hold(intake, member, 0);
+        end_send(oldest);
+        conn_end(oldest, LEAT_E_TOO_MANY);
+    }
+    const struct leat_intake_account *account = &intake->accounts[conn->intake.account];
+    if (account->bytes >
+        account->bytes_max + LEAT_WANT_BYTES_MAX + READ_BYTES_MAX + LEAT_INTAKE_SMALLS_BYTES)
+        sim_fail(conn->actor->world, "A11 assert: connections keep %llu bytes, may keep %llu",
+                 (unsigned long long)account->bytes, (unsigned long long)account->bytes_max);
+    intake_go_on(conn->actor);
+}
+
+static void stall_look(struct sim_world *world, struct sim_event *event);
+
+static void stall_watch(struct sim_actor *actor)
+{
+    struct sim_world *world = actor->world;
+    for (struct leat_conn *conn = conn_after(world, NULL); conn; conn = conn_after(world, conn)) {
+        conn->watched = conn->actor == actor && conn->kept_bytes > 0;
+        conn->window_bytes = 0;
+    }
+    actor->stall_watched = true;
+    sim_actor_post(actor, STALL_US, stall_look, actor);
+}
+
+static void stall_look(struct sim_world *world, struct sim_event *event)
+{
+    struct sim_actor *actor = event->a;
+    bool crowded[LEAT_NET_ACCOUNTS], any = false;
+    for (unsigned i = 0; i < LEAT_NET_ACCOUNTS; i++)
+        any |= crowded[i] = leat_intake_crowded(&actor->intake, (enum leat_net_account)i);
+    actor->stall_watched = false;
+    for (struct leat_conn *conn = conn_after(world, NULL); any && conn;
+         conn = conn_after(world, conn)) {
+        if (conn->actor != actor || conn->state != CONN_OPEN || conn->moving) continue;
+        if (!conn->watched || !conn->kept_bytes || conn->paused || !crowded[conn->intake.account] ||
+            leat_intake_waits(&conn->intake) || conn->window_bytes >= STALL_BYTES)
+            continue;
+        end_send(conn);
+        conn_end(conn, LEAT_E_TIMEOUT);
+    }
+    if (any) stall_watch(actor);
+}
+
+/* How many of so many bytes may be read now. */
+static size_t intake_room(struct leat_conn *conn, size_t bytes)
+{
+    struct leat_intake *intake = &conn->actor->intake;
+    size_t kept = conn->kept_bytes;
+    if (kept < LEAT_INTAKE_SMALL_BYTES) {
+        size_t most = LEAT_INTAKE_SMALL_BYTES - kept;
+        return bytes > most && leat_intake_full(intake, &conn->intake) ? most : bytes;
+    }
+    if (leat_intake_grow(intake, &conn->intake, kept + bytes)) return bytes;
+    if (!conn->actor->stall_watched) stall_watch(conn->actor);
+    return 0;
+}
+
 static void closed(struct sim_world *world, struct sim_event *event)
 {
     struct leat_conn *conn = event->a;
@@ -161,6 +262,7 @@ static void closed(struct sim_world *world, struct sim_event *event)
         return;
     }
     conn->over = true;
+    intake_leave(conn);
     kept_drop(conn);
     /* Who connected died before the listener had seen it: nobody is there to be told. */
     if (conn->handler) conn->handler->on_closed(conn->user, conn, (leat_err)event->n);
@@ -197,70 +299,6 @@ static void conn_end(struct leat_conn *conn, leat_err why)
     sim_actor_post(conn->actor, 1, closed, conn)->n = why;
 }
 
-/* ---- cuts between machines ---- */
-
-struct sim_cut {
-    struct sim_cut *next;
-    char from[24], to[24];
-    uint64_t until_us, delay_us;
-};
-
-static struct sim_cut *cut_find(const struct sim_world *world, const char *from, const char *to)
-{
-    struct sim_cut *cut = world->cuts;
-    while (cut && (strcmp(cut->from, from) != 0 || strcmp(cut->to, to) != 0))
-        cut = cut->next;
-    return cut;
-}
-
-/* Of two processes: asked for every chunk. Their names are filled up with zeros, as those of cuts. */
-static const struct sim_cut *cut_between(const struct sim_process *from,
-                                         const struct sim_process *to)
-{
-    const struct sim_cut *cut = from->world->cuts;
-    _Static_assert(sizeof cut->from == sizeof from->host, "compared whole");
-    if (!from->host[0] || !to->host[0]) return NULL; /* a client's: cuts are between machines */
-    while (cut && (memcmp(cut->from, from->host, sizeof cut->from) != 0 ||
-                   memcmp(cut->to, to->host, sizeof cut->to) != 0))
-        cut = cut->next;
-    return cut;
-}
-
-static struct sim_cut *cut_of(struct sim_world *world, const char *from, const char *to)
-{
-    struct sim_cut *cut = cut_find(world, from, to);
-    if (cut) return cut;
-    cut = calloc(1, sizeof *cut);
-    LEAT_ASSERT(cut != NULL);
-    snprintf(cut->from, sizeof cut->from, "%s", from);
-    snprintf(cut->to, sizeof cut->to, "%s", to);
-    cut->next = world->cuts;
-    world->cuts = cut;
-    return cut;
-}
-
-void sim_net_cut(struct sim_world *world, const char *from_host, const char *to_host,
-                 uint64_t until_us)
-{
-    cut_of(world, from_host, to_host)->until_us = until_us;
-}
-
-void sim_net_delay(struct sim_world *world, const char *from_host, const char *to_host,
-                   uint64_t delay_us)
-{
-    cut_of(world, from_host, to_host)->delay_us = delay_us;
-}
-
-static uint64_t cut_until_us(const struct sim_world *world, const struct sim_cut *cut)
-{
-    return cut && cut->until_us > world->now_us ? cut->until_us : 0;
-}
-
-uint64_t sim_net_cut_until(const struct sim_process *from, const struct sim_process *to)
-{
-    return cut_until_us(from->world, cut_between(from, to));
-}
-
 static void chunk_arrived(struct sim_world *world, struct sim_event *event);
 
 static void chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes)
@@ -278,8 +316,9 @@ static void chunk_send(struct leat_conn *from, const uint8_t *data, size_t bytes
     if (from->peer->actor && from->peer->actor->process->cut_off_until_us > cut_us)
         cut_us = from->peer->actor->process->cut_off_until_us;
     if (world->cuts && from->peer->actor) {
-        const struct sim_cut *cut = cut_between(from->actor->process, from->peer->actor->process);
-        uint64_t pair_us = cut_until_us(world, cut);
+        const struct sim_cut *cut =
+            sim_cut_between(from->actor->process, from->peer->actor->process);
+        uint64_t pair_us = sim_cut_until_us(world, cut);
         if (pair_us > cut_us) cut_us = pair_us;
         if (cut) at_us += cut->delay_us;
     }
@@ -471,8 +510,20 @@ static void read_post(struct leat_conn *conn)
 {
     if (conn->read_posted || conn->paused || conn->moving || conn->state != CONN_OPEN) return;
     if (!conn->socket_bytes && !conn->present_again && !conn->ended) return;
+    if (leat_intake_waits(&conn->intake) && !conn->present_again) return;
     conn->read_posted = true;
     sim_actor_post(conn->actor, 0, conn_read, conn);
+}
+
+/* Nobody reads from it, and nothing lies unread before its end. */
+static void end_look(struct sim_world *world, struct sim_event *event)
+{
+    struct leat_conn *conn = event->a;
+    bool whole = conn->kept_bytes && conn->kept_bytes >= conn->want_bytes;
+    if (conn->actor == event->actor && !conn->moving && conn->state == CONN_OPEN &&
+        !conn->socket_bytes && !whole)
+        conn_end(conn, LEAT_E_CLOSED);
+    (void)world;
 }
 
 static void chunk_arrived(struct sim_world *world, struct sim_event *event)
@@ -490,6 +541,7 @@ static void chunk_arrived(struct sim_world *world, struct sim_event *event)
         else
             conn->ended = true;
         read_post(conn);
+        if (conn->ended) sim_actor_post(conn->actor, 0, end_look, conn);
     }
     free(chunk);
     (void)world;
@@ -502,7 +554,9 @@ static void conn_read(struct sim_world *world, struct sim_event *event)
     conn->read_posted = false;
     if (conn->state != CONN_OPEN || conn->paused) return;
     size_t take = conn->socket_bytes < READ_BYTES_MAX ? conn->socket_bytes : READ_BYTES_MAX;
+    if (take) take = intake_room(conn, take); /* what is there already may be presented */
     bool fresh = take != 0;
+    conn->window_bytes += take;
     buffer_append(&conn->kept, &conn->kept_bytes, &conn->kept_capacity, conn->socket, take);
     if (fresh) memmove(conn->socket, conn->socket + take, conn->socket_bytes - take);
     conn->socket_bytes -= take;
@@ -525,6 +579,8 @@ static void conn_read(struct sim_world *world, struct sim_event *event)
         conn->want_bytes = want;
         if (conn->moving || conn->state != CONN_OPEN) return;
     }
+    intake_hold(conn);
+    if (conn->state != CONN_OPEN) return;
     if (conn->kept_bytes > LEAT_WANT_BYTES_MAX + READ_BYTES_MAX)
         sim_fail(world, "A11 assert: a handler keeps %zu bytes unread", conn->kept_bytes);
     if (conn->ended && !conn->socket_bytes && !conn->paused) {
@@ -565,10 +621,12 @@ static void moved(struct sim_world *world, struct sim_event *event)
 {
     struct leat_conn *conn = event->a;
     conn->moving = false;
+    intake_join(conn);
     conn->user = conn->on_moved(event->actor->self, conn, conn->baggage, &conn->handler);
     if (!conn->user) {
         end_send(conn);
         conn->state = CONN_CLOSED;
+        intake_leave(conn);
         receive_drop(conn);
     } else if (conn->state == CONN_CLOSED) {
         sim_actor_post(conn->actor, 1, closed, conn)->n = LEAT_E_CLOSED;
@@ -576,6 +634,7 @@ static void moved(struct sim_world *world, struct sim_event *event)
         conn->want_bytes = 0;
         conn->present_again = conn->kept_bytes != 0;
         read_post(conn);
+        if (conn->ended) sim_actor_post(conn->actor, 0, end_look, conn);
     }
     (void)world;
 }
@@ -591,6 +650,7 @@ static void net_move(struct leat_conn *conn, unsigned to_actor,
         to = to->next;
     LEAT_ASSERT(to != NULL);
     LEAT_ASSERT(conn->queued == 0 && !conn->moving);
+    intake_leave(conn);
     conn->moving = true;
     conn->actor = to;
     conn->on_moved = on_moved;
@@ -608,6 +668,19 @@ static enum leat_origin net_origin(const struct leat_conn *conn)
 {
     (void)conn; /* whoever asks for changes here is an operator */
     return LEAT_ORIGIN_MACHINE;
+}
+
+static void net_account(struct leat_conn *conn, enum leat_net_account account)
+{
+    sim_port_called(conn->actor);
+    leat_intake_account_set(&conn->actor->intake, &conn->intake, account);
+}
+
+static void net_limit(void *ctx, enum leat_net_account account, size_t bytes)
+{
+    struct sim_actor *actor = ctx;
+    actor->intake.accounts[account].bytes_max =
+        bytes / (actor->world->room_divisor ? actor->world->room_divisor : 1);
 }
 
 /* ---- connecting ---- */
@@ -663,9 +736,12 @@ static void accepted(struct sim_world *world, struct sim_event *event)
     }
     struct leat_conn *client = conn->peer;
     conn->state = CONN_OPEN;
+    conn->intake.account = LEAT_NET_CLIENTS;
+    intake_join(conn);
     conn->user = listener->on_accept(listener->acceptor, conn, &conn->handler);
     if (!conn->user) {
         conn->state = CONN_CLOSED;
+        intake_leave(conn);
         if (client->actor->process->alive) sim_actor_post(client->actor, 50, refused, client);
         return;
     }
@@ -723,6 +799,8 @@ static leat_err net_connect(void *ctx, const char *address, const struct leat_co
     struct leat_conn *conn = conn_new(actor->world, actor);
     conn->handler = handler;
     conn->user = user;
+    conn->intake.account = LEAT_NET_NODES;
+    intake_join(conn);
     snprintf(conn->peer_name, sizeof conn->peer_name, "%s", address);
     char *copy = malloc(strlen(address) + 1);
     LEAT_ASSERT(copy != NULL);
@@ -875,6 +953,8 @@ const struct leat_net sim_net_ops = {
     .resume = net_resume,
     .close = net_close,
     .move = net_move,
+    .account = net_account,
+    .limit = net_limit,
     .peer = net_peer,
     .origin = net_origin,
 };

@@ -596,6 +596,9 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     if (!options->on_built)
         sim_process_memory_watch(world); /* the allocation sweep asks for itself */
     leat_diary_set(on_diary, world, options->tracing ? LEAT_DIARY_DEBUG : LEAT_DIARY_ERROR);
+    struct sim_rng room;
+    sim_rng_init(&room, options->seed, "room for frames");
+    world->room_divisor = sim_rng_chance(&room, 300) ? 64 : 1;
     streams_choose(scenario);
     if (options->on_built) options->on_built(scenario);
     if (scenario->server_count > 1)

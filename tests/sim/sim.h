@@ -9,7 +9,7 @@
 
 #include <setjmp.h>
 
-#include "base/list.h"
+#include "base/intake.h"
 #include "base/port.h"
 
 struct sim_world;
@@ -169,7 +169,8 @@ struct sim_world {
     uint64_t faults[SIM_FAULTS];
     /* The same, of those that struck while somebody waited for something; NULL: always. */
     uint64_t counted[SIM_FAULTS];
-    bool silent_power; /* whoever loses power may be missed only by its silence */
+    uint32_t room_divisor; /* of the room for cut frames; 0, 1: as servers want it */
+    bool silent_power;     /* whoever loses power may be missed only by its silence */
     bool (*somebody_waits)(void *arg);
     void *waits_arg;
     char failure[SIM_FAIL_TEXT_BYTES]; /* first failure; "" = none */
@@ -231,6 +232,8 @@ struct sim_actor {
     uint8_t *disk_stage;
     struct sim_beside *besides; /* chains of operations beside the queue, under way */
     struct leat_conn *dirty_conns;
+    struct leat_intake intake;
+    bool stall_watched;
     struct leat_clock clock;
     struct leat_random random_port;
     struct leat_post post;

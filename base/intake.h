@@ -1,0 +1,93 @@
+/* What the connections of one actor may keep of bytes that have come and are not consumed.
+ *
+ * Bookkeeping for the net port, of every family: it says how much may be read from whom. Each connection is in one
+ * account (enum leat_net_account), and each account has a limit. Who holds a part of a frame gets more room while
+ * there is some, and else in order, one connection at a time, even past the limit: so a full account always moves on.
+ * Of the clients' account one address has at most half; beyond that it waits without making others wait.
+ *
+ * Small requests never wait: while an account is full, whoever holds nothing is read by a few KiB, which is a whole
+ * request mostly. What is left of others, the beginnings of frames, has a limit of its own, and past it the oldest of
+ * them loses its connection (leat_intake_surplus()). So do strangers, of whom there are no other frames.
+ * An account exceeds its limit by one frame, one read and the small ones.
+ */
+#ifndef LEAT_BASE_INTAKE_H
+#define LEAT_BASE_INTAKE_H
+
+#include "base/list.h"
+#include "base/port.h"
+
+enum {
+    LEAT_INTAKE_KEY_BYTES = 16,
+    LEAT_INTAKE_BUCKETS = 256,
+    LEAT_INTAKE_STRANGERS_BYTES = 1024 * 1024, /* unless limited otherwise */
+    LEAT_INTAKE_BYTES = 64 * 1024 * 1024,      /* of each other account, likewise */
+    LEAT_INTAKE_SMALL_BYTES = 4096,
+    LEAT_INTAKE_SMALLS_BYTES = 1024 * 1024, /* of all clients that hold no more than that each */
+};
+
+/* Who waits, of one address or of an account without shares. */
+struct leat_intake_queue {
+    uint64_t bytes;
+    struct leat_list grows; /* hold a part and wait for more room; in order */
+    struct leat_list ring;  /* among its account's queues, while somebody waits in it */
+};
+
+struct leat_intake_address {
+    struct leat_intake_address *next;
+    uint8_t key[LEAT_INTAKE_KEY_BYTES];
+    uint32_t members;
+    struct leat_intake_queue clients;
+};
+
+struct leat_intake_member {
+    struct leat_list wait, hold;
+    struct leat_intake_address
+        *address; /* NULL: no memory for one; then it has no share of its own */
+    enum leat_net_account account;
+    size_t bytes, wanted; /* held; in all, while it waits to grow */
+};
+
+struct leat_intake {
+    struct leat_intake_account {
+        uint64_t bytes, bytes_max;
+        struct leat_intake_queue rest; /* of those whose address has no share */
+        struct leat_list ring;
+        struct leat_list
+            smalls; /* who holds little, whoever began first in front; all strangers that hold something */
+        const struct leat_intake_member *over; /* may exceed the limit, until it holds nothing */
+    } accounts[LEAT_NET_ACCOUNTS];
+    struct leat_intake_address *buckets[LEAT_INTAKE_BUCKETS];
+};
+
+void leat_intake_init(struct leat_intake *intake);
+/** No member may be left. */
+void leat_intake_fini(struct leat_intake *intake);
+/** A connection from that address, which holds nothing. */
+void leat_intake_join(struct leat_intake *intake, struct leat_intake_member *member,
+                      const uint8_t key[LEAT_INTAKE_KEY_BYTES], enum leat_net_account account);
+void leat_intake_leave(struct leat_intake *intake, struct leat_intake_member *member);
+/** It counts in another account from now on. */
+void leat_intake_account_set(struct leat_intake *intake, struct leat_intake_member *member,
+                             enum leat_net_account account);
+/** It holds so much from now on, whether there was room or not. */
+void leat_intake_hold(struct leat_intake *intake, struct leat_intake_member *member, size_t bytes);
+/** Has its account no room, or its address no more of it? Then who holds nothing is read by LEAT_INTAKE_SMALL_BYTES. */
+bool leat_intake_full(struct leat_intake *intake, const struct leat_intake_member *member);
+/** Is there room for that many bytes of it in all? */
+bool leat_intake_fits(struct leat_intake *intake, const struct leat_intake_member *member,
+                      size_t bytes);
+/** It holds something: may it hold that many in all? false: it waits. */
+bool leat_intake_grow(struct leat_intake *intake, struct leat_intake_member *member, size_t bytes);
+static inline bool leat_intake_waits(const struct leat_intake_member *member)
+{
+    return !leat_list_empty(&member->wait);
+}
+/** One that need not wait any more, and does not; NULL: none. */
+struct leat_intake_member *leat_intake_next(struct leat_intake *intake);
+/** Does anybody of that account wait? Then those that bring nothing lose their place. */
+bool leat_intake_crowded(const struct leat_intake *intake, enum leat_net_account account);
+/** Of that account one that has to go, as too much is held by those that hold little; NULL: none. */
+struct leat_intake_member *leat_intake_surplus(const struct leat_intake *intake,
+                                               enum leat_net_account account);
+
+#endif

@@ -1,0 +1,171 @@
+/* Who may keep bytes of cut frames. */
+#include "base/intake.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ROOM = 1000 * 1000, HALF = ROOM / 2, LITTLE = 100, MEMBERS = 8 };
+
+struct rig {
+    struct leat_intake intake;
+    struct leat_intake_member members[MEMBERS];
+};
+
+static void rig_make(struct rig *rig)
+{
+    leat_intake_init(&rig->intake);
+    rig->intake.accounts[LEAT_NET_CLIENTS].bytes_max = ROOM;
+    rig->intake.accounts[LEAT_NET_STRANGERS].bytes_max = ROOM;
+}
+
+static struct leat_intake_member *join(struct rig *rig, unsigned index, uint8_t address,
+                                       enum leat_net_account account)
+{
+    uint8_t key[LEAT_INTAKE_KEY_BYTES] = {address};
+    leat_intake_join(&rig->intake, &rig->members[index], key, account);
+    return &rig->members[index];
+}
+
+static void rig_end(struct rig *rig, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        leat_intake_leave(&rig->intake, &rig->members[i]);
+    leat_intake_fini(&rig->intake); /* asserts that nobody is left */
+}
+
+static void address_over_its_share_waits_and_others_go_on(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    static const uint8_t addresses[] = {1, 1, 2};
+    for (unsigned i = 0; i < sizeof addresses; i++)
+        (void)join(&rig, i, addresses[i], LEAT_NET_CLIENTS);
+    struct leat_intake_member *greedy = &rig.members[0], *same = &rig.members[1],
+                              *other = &rig.members[2];
+    assert_false(leat_intake_full(&rig.intake, greedy));
+    leat_intake_hold(&rig.intake, greedy, HALF);
+    leat_intake_hold(&rig.intake, same, LITTLE);
+    assert_true(leat_intake_full(&rig.intake, same));
+    assert_false(leat_intake_full(&rig.intake, other));
+    rig.intake.accounts[LEAT_NET_CLIENTS].over =
+        other; /* its turn: nobody else may exceed anything */
+    assert_false(leat_intake_grow(&rig.intake, same, HALF / 2));
+    leat_intake_hold(&rig.intake, other, LITTLE);
+    assert_true(leat_intake_grow(&rig.intake, other, HALF / 2));
+    assert_null(leat_intake_next(&rig.intake));
+    assert_true(leat_intake_crowded(&rig.intake, LEAT_NET_CLIENTS));
+    leat_intake_hold(&rig.intake, greedy, 0);
+    assert_ptr_equal(leat_intake_next(&rig.intake), same);
+    assert_false(leat_intake_crowded(&rig.intake, LEAT_NET_CLIENTS));
+    rig_end(&rig, sizeof addresses);
+}
+
+static void full_account_lets_one_at_a_time_exceed_it(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    for (unsigned i = 0; i < 4; i++) { /* of four addresses, a quarter each, and all want more */
+        (void)join(&rig, i, (uint8_t)i, LEAT_NET_CLIENTS);
+        leat_intake_hold(&rig.intake, &rig.members[i], ROOM / 4);
+    }
+    assert_true(leat_intake_grow(&rig.intake, &rig.members[0], ROOM));
+    for (unsigned i = 1; i < 4; i++)
+        assert_false(leat_intake_grow(&rig.intake, &rig.members[i], HALF));
+    leat_intake_hold(&rig.intake, &rig.members[0], ROOM);
+    assert_null(leat_intake_next(&rig.intake));
+    leat_intake_hold(&rig.intake, &rig.members[0], 0); /* its frame is taken */
+    assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[1]);
+    leat_intake_hold(&rig.intake, &rig.members[1], HALF);
+    assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[2]);
+    leat_intake_hold(&rig.intake, &rig.members[2], HALF); /* past the limit by a quarter */
+    assert_null(leat_intake_next(&rig.intake));
+    leat_intake_leave(&rig.intake, &rig.members[2]); /* it goes in the middle of it */
+    (void)join(&rig, 2, 2, LEAT_NET_CLIENTS);
+    assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[3]);
+    rig_end(&rig, 4);
+}
+
+static void addresses_that_wait_go_on_in_turn(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    static const uint8_t addresses[] = {9, 8, 1, 1, 1, 2};
+    for (unsigned i = 0; i < sizeof addresses; i++)
+        (void)join(&rig, i, addresses[i], LEAT_NET_CLIENTS);
+    leat_intake_hold(&rig.intake, &rig.members[0], HALF);
+    assert_true(leat_intake_grow(&rig.intake, &rig.members[0], ROOM)); /* it may exceed all */
+    leat_intake_hold(&rig.intake, &rig.members[1], HALF);
+    for (unsigned i = 2; i < sizeof addresses; i++) {
+        leat_intake_hold(&rig.intake, &rig.members[i], LITTLE);
+        assert_false(leat_intake_grow(&rig.intake, &rig.members[i], 2 * LITTLE));
+    }
+    assert_null(leat_intake_next(&rig.intake));
+    leat_intake_hold(&rig.intake, &rig.members[1], 0);
+    static const unsigned order[] = {2, 5, 3, 4};
+    for (unsigned i = 0; i < sizeof order / sizeof *order; i++)
+        assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[order[i]]);
+    assert_null(leat_intake_next(&rig.intake));
+    rig_end(&rig, sizeof addresses);
+}
+
+static void beginnings_past_their_limit_cost_the_oldest(void **state)
+{
+    enum { COUNT = LEAT_INTAKE_SMALLS_BYTES / LEAT_INTAKE_SMALL_BYTES + 1 };
+    static struct leat_intake_member members[COUNT];
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    static const uint8_t key[LEAT_INTAKE_KEY_BYTES] = {3};
+    leat_intake_hold(&rig.intake, join(&rig, 0, 1, LEAT_NET_CLIENTS), ROOM); /* large, and older */
+    for (unsigned i = 0; i < COUNT; i++) {
+        assert_null(leat_intake_surplus(&rig.intake, LEAT_NET_CLIENTS));
+        leat_intake_join(&rig.intake, &members[i], key, LEAT_NET_CLIENTS);
+        leat_intake_hold(&rig.intake, &members[i], LEAT_INTAKE_SMALL_BYTES);
+    }
+    assert_ptr_equal(leat_intake_surplus(&rig.intake, LEAT_NET_CLIENTS), &members[0]);
+    leat_intake_hold(&rig.intake, &members[0], 0);
+    assert_null(leat_intake_surplus(&rig.intake, LEAT_NET_CLIENTS));
+    for (unsigned i = 0; i < COUNT; i++)
+        leat_intake_leave(&rig.intake, &members[i]);
+    rig_end(&rig, 1);
+}
+
+static void strangers_do_not_wait_and_the_oldest_goes(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    for (unsigned i = 0; i < 3; i++) {
+        struct leat_intake_member *member = join(&rig, i, 1, LEAT_NET_STRANGERS);
+        assert_null(leat_intake_surplus(&rig.intake, LEAT_NET_STRANGERS));
+        leat_intake_hold(&rig.intake, member, LITTLE);
+        assert_true(leat_intake_grow(&rig.intake, member, ROOM));
+        leat_intake_hold(&rig.intake, member, 4 * (ROOM / 10));
+    }
+    assert_ptr_equal(leat_intake_surplus(&rig.intake, LEAT_NET_STRANGERS), &rig.members[0]);
+    leat_intake_account_set(&rig.intake, &rig.members[0], LEAT_NET_CLIENTS);
+    assert_null(leat_intake_surplus(&rig.intake, LEAT_NET_STRANGERS));
+    /* What strangers hold nobody else waits for. */
+    assert_false(leat_intake_full(&rig.intake, join(&rig, 3, 2, LEAT_NET_CLIENTS)));
+    assert_false(leat_intake_full(&rig.intake, join(&rig, 4, 1, LEAT_NET_NODES)));
+    rig_end(&rig, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(address_over_its_share_waits_and_others_go_on),
+        cmocka_unit_test(full_account_lets_one_at_a_time_exceed_it),
+        cmocka_unit_test(addresses_that_wait_go_on_in_turn),
+        cmocka_unit_test(beginnings_past_their_limit_cost_the_oldest),
+        cmocka_unit_test(strangers_do_not_wait_and_the_oldest_goes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,23 @@
+/* Whoever comes to the wrong port is told so: what first bytes look like. */
+#ifndef LEAT_WIRE_SPEAKER_H
+#define LEAT_WIRE_SPEAKER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum leat_speaker {
+    LEAT_SPEAKER_UNKNOWN,
+    LEAT_SPEAKER_CLIENT, /* Leat's own protocol */
+    LEAT_SPEAKER_NODE,
+    LEAT_SPEAKER_KAFKA,
+    LEAT_SPEAKER_TLS,
+    LEAT_SPEAKER_HTTP,
+    LEAT_SPEAKER_SSH,
+};
+
+/** A guess, from what came first on a connection. */
+enum leat_speaker leat_speaker_of(const uint8_t *data, size_t bytes);
+/** What to say of it: a sentence, or part of one. UNKNOWN: NULL. */
+const char *leat_speaker_text(enum leat_speaker speaker);
+
+#endif
