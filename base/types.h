@@ -87,6 +87,12 @@ static inline int leat_log_ref_order(struct leat_log_ref a, struct leat_log_ref 
     return a.log < b.log ? -1 : a.log > b.log;
 }
 
+/* What is checked of produced batches that are compressed. Others are always checked whole. */
+enum leat_validate {
+    LEAT_VALIDATE_FULL, /* their records, too, for which they are uncompressed */
+    LEAT_VALIDATE_CRC,  /* that the bytes are those that were sent */
+};
+
 /* A stream's settings, as created and as kept by the coordinator. Zero means "the default". */
 struct leat_stream_settings {
     uint32_t streamlets; /* M, at least 1 */
@@ -103,6 +109,7 @@ struct leat_stream_settings {
     uint32_t
         segment_bytes_asked; /* segment_bytes_max is the most of it that a segment can have; 0: the same */
     uint32_t compression_asked; /* a number of kafka/config.c; 0: as the producer compresses */
+    enum leat_validate validate;
 };
 
 #endif

@@ -7,6 +7,17 @@
 
 /* ---- PRODUCER_ID [id or -1, epoch or -1] ---- */
 
+/* SUBTLE: whoever knows a producer's id can fence that producer by the next epoch. So an id can't be guessed from
+ * another one: its upper 31 bits are chance. Its lower ones are those of the number that the coordinator has given out
+ * once, so no id comes twice before there were 2^32 of them, and then by chance only. */
+static int64_t producer_id_make(struct leat_core *core, int64_t number)
+{
+    const struct leat_random *random = core->env->random;
+    uint32_t chance;
+    random->secret(random->ctx, &chance, sizeof chance);
+    return (int64_t)((uint64_t)(chance & INT32_MAX) << 32 | (uint32_t)number);
+}
+
 static void producer_serve(struct leat_core *core)
 {
     struct leat_list *link;
@@ -14,7 +25,7 @@ static void producer_serve(struct leat_core *core)
         struct leat_producer_wait *wait = LEAT_CONTAINER(link, struct leat_producer_wait, link);
         core->producer_left--;
         wait->rc = LEAT_OK;
-        wait->id = core->producer_next++;
+        wait->id = producer_id_make(core, core->producer_next++);
         wait->on_done(wait);
     }
 }

@@ -63,7 +63,8 @@ leat_err leat_unpack_check(struct leat_hosted *hosted, const uint8_t *bytes, siz
                            struct leat_batch *out_batch, struct leat_error *error)
 {
     struct leat_core *core = hosted->core;
-    bool compressed = leat_batch_codec(bytes, count) != LEAT_CODEC_NONE;
+    bool compressed = leat_batch_codec(bytes, count) != LEAT_CODEC_NONE &&
+                      hosted->stream->desc->settings.validate == LEAT_VALIDATE_FULL;
     if (compressed && !unpack_admits(hosted)) return LEAT_E_AGAIN;
     leat_err rc = leat_batch_check(bytes, count, out_batch, error);
     if (rc != LEAT_OK || !compressed) return rc;

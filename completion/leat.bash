@@ -30,6 +30,7 @@ _leat()
 
     case $prev in
     --durability) COMPREPLY=($(compgen -W 'memory disk' -- "$cur")) && return ;;
+    --validate) COMPREPLY=($(compgen -W 'full crc' -- "$cur")) && return ;;
     --compression | -z) COMPREPLY=($(compgen -W 'none lz4 zstd' -- "$cur")) && return ;;
     --replication)
         local kinds='shm verbs tcp rpc'
@@ -55,7 +56,7 @@ _leat()
     case $noun:$verb in
     :) COMPREPLY=($(compgen -W 'stream streamlet produce consume log status cluster node bench --brokers --help --version' -- "$cur")) && return ;;
     stream:) COMPREPLY=($(compgen -W "create list describe delete trim rebalance $options" -- "$cur")) && return ;;
-    stream:create) options+=' --streamlets --logs --copies --min-copies --durability --retention-time --retention-bytes --segment-bytes --max-batch-bytes --append-time --json' ;;
+    stream:create) options+=' --streamlets --logs --copies --min-copies --durability --retention-time --retention-bytes --segment-bytes --max-batch-bytes --append-time --validate --json' ;;
     stream:trim) options+=' --streamlet --log --before' ;;
     stream:list | status:*) options+=' --json' ;;
     stream:describe) options+=' --json --segments' ;;

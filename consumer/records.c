@@ -107,15 +107,24 @@ static leat_err batch_next(struct leat_consumer *consumer)
     return LEAT_OK;
 }
 
+/* Where records can't be read whatever is tried, the way past them: a server that did not look at compressed ones
+ * has taken what somebody called records. */
 static leat_code consumer_refuse(struct leat_consumer *consumer, leat_err rc)
 {
+    const struct leat_batch *batch = &consumer->batch;
+    unsigned long long first = batch->base_offset, behind = first + batch->record_count;
     const char *text = leat_err_text(rc);
     if (rc == LEAT_E_UNSUPPORTED)
         text = "the records are compressed with gzip, and this library was built without zlib";
+    if (rc == LEAT_E_CORRUPT) text = "the producer's batch is not what its header says";
+    char *out = consumer->stats.last_text;
+    size_t room = sizeof consumer->stats.last_text;
+    int used = snprintf(out, room, "streamlet %u log %u offset %llu: %s",
+                        consumer->run->log.streamlet, consumer->run->log.log, first, text);
+    bool for_good = rc == LEAT_E_CORRUPT || rc == LEAT_E_TOO_LARGE || rc == LEAT_E_UNSUPPORTED;
+    if (for_good && used > 0 && (size_t)used < room)
+        snprintf(out + used, room - (size_t)used, "; begin behind it (offset %llu)", behind);
     consumer->stats.last_error = (leat_code)rc;
-    snprintf(consumer->stats.last_text, sizeof consumer->stats.last_text,
-             "streamlet %u log %u offset %llu: %s", consumer->run->log.streamlet,
-             consumer->run->log.log, (unsigned long long)consumer->batch.base_offset, text);
     return (leat_code)rc;
 }
 

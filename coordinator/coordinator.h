@@ -287,6 +287,7 @@ enum leat_stream_change {
     LEAT_CHANGE_BATCH_BYTES = 32,
     LEAT_CHANGE_APPEND_TIME = 64,
     LEAT_CHANGE_COMPRESSION = 128,
+    LEAT_CHANGE_VALIDATE = 256,
 };
 struct leat_coordinate {
     struct leat_mail mail;

@@ -23,6 +23,7 @@ static void settings_change(struct leat_stream_settings *settings, uint32_t chan
     if ((change & LEAT_CHANGE_BATCH_BYTES) != 0)
         settings->batch_bytes_max = wanted->batch_bytes_max;
     if ((change & LEAT_CHANGE_APPEND_TIME) != 0) settings->append_time = wanted->append_time;
+    if ((change & LEAT_CHANGE_VALIDATE) != 0) settings->validate = wanted->validate;
 }
 
 static leat_err change_check(struct leat_machine *machine, const struct leat_stream_desc *desc,

@@ -20,6 +20,7 @@ enum config_kind {
     CONFIG_FLUSH, /* the same, by Kafka's name */
     CONFIG_COMPRESSION,
     CONFIG_SEGMENT_BYTES_USED, /* to be seen only */
+    CONFIG_VALIDATE,
 };
 struct config {
     const char *name;
@@ -47,6 +48,10 @@ static const struct config configs[] = {
     {"leat.segment.bytes", CONFIG_SEGMENT_BYTES_USED, LEAT_KAFKA_CONFIG_INT, 0, NULL,
      "What segments grow to at most: the largest power of two that is not above segment.bytes, "
      "8388608 at most."},
+    {"leat.validate", CONFIG_VALIDATE, LEAT_KAFKA_CONFIG_STRING, LEAT_CHANGE_VALIDATE, NULL,
+     "What is checked of compressed batches before they are acknowledged: full (each record) or "
+     "crc (the "
+     "checksum alone: what a producer sends may stop all consumers of a partition)."},
     {"max.message.bytes", CONFIG_BATCH_BYTES, LEAT_KAFKA_CONFIG_INT, LEAT_CHANGE_BATCH_BYTES, NULL,
      "The largest batch that is taken, as it is sent: 128 to 2097152 bytes."},
     {"message.timestamp.type", CONFIG_TIMESTAMPS, LEAT_KAFKA_CONFIG_STRING, LEAT_CHANGE_APPEND_TIME,
@@ -169,6 +174,16 @@ static leat_err timestamps_set(const struct config *config, struct leat_stream_s
     return LEAT_OK;
 }
 
+static leat_err validate_set(const struct config *config, struct leat_stream_settings *settings,
+                             struct leat_kafka_string value, struct leat_error *error)
+{
+    bool crc = text_is(value, "crc");
+    if (!crc && !text_is(value, "full"))
+        return refuse_value(config, value, "it is full or crc", error);
+    settings->validate = crc ? LEAT_VALIDATE_CRC : LEAT_VALIDATE_FULL;
+    return LEAT_OK;
+}
+
 static leat_err number_set(const struct config *config, struct leat_stream_settings *settings,
                            struct leat_kafka_string value, struct leat_error *error)
 {
@@ -228,6 +243,9 @@ static void default_set(const struct config *config, struct leat_stream_settings
     case CONFIG_TIMESTAMPS:
         settings->append_time = false;
         break;
+    case CONFIG_VALIDATE:
+        settings->validate = LEAT_VALIDATE_FULL;
+        break;
     default:
         break;
     }
@@ -262,6 +280,10 @@ static void row_value(const struct config *config, const struct leat_stream_sett
         out->is_default = !settings->append_time;
         snprintf(out->value, sizeof out->value, "%s",
                  settings->append_time ? "LogAppendTime" : "CreateTime");
+        return;
+    case CONFIG_VALIDATE:
+        out->is_default = settings->validate == LEAT_VALIDATE_FULL;
+        snprintf(out->value, sizeof out->value, "%s", out->is_default ? "full" : "crc");
         return;
     case CONFIG_RETENTION_MS:
         number = settings->retention_ms > 0 ? settings->retention_ms : -1;
@@ -346,6 +368,7 @@ leat_err leat_kafka_config_set(struct leat_stream_settings *settings, uint32_t *
     if (config->kind == CONFIG_FLUSH) return flush_set(config, settings, value, error);
     if (config->kind == CONFIG_COMPRESSION) return compression_set(config, settings, value, error);
     if (config->kind == CONFIG_TIMESTAMPS) return timestamps_set(config, settings, value, error);
+    if (config->kind == CONFIG_VALIDATE) return validate_set(config, settings, value, error);
     return number_set(config, settings, value, error);
 }
 

@@ -35,6 +35,9 @@ static const char create_help[] =
     "  --max-batch-bytes SIZE  larger batches are refused, 128 to 2M (default 2M); producers\n"
     "                          make theirs no larger\n"
     "  --append-time           records get the time of their append (default: their producer's)\n"
+    "  --validate WHAT         of compressed batches is checked: full, each record (default); "
+    "crc,\n"
+    "                          their checksum alone\n"
     "  --json                  for programs\n"
     "  -b, --brokers HOST:PORT,...\n";
 
@@ -133,7 +136,7 @@ static bool made_before(const char *name, const struct leat_stream_settings *wan
         (wanted->durability == LEAT_DURABILITY_DEFAULT || wanted->durability == is->durability) &&
         (wanted->retention_ms <= 0 || wanted->retention_ms == is->retention_ms) &&
         (wanted->retention_bytes <= 0 || wanted->retention_bytes == is->retention_bytes) &&
-        wanted->append_time == is->append_time;
+        wanted->append_time == is->append_time && wanted->validate == is->validate;
     if (!same) {
         out_answer->rc =
             leat_error_set(&out_answer->error, LEAT_E_STREAM_EXISTS,
@@ -178,7 +181,7 @@ static int create(int argc, char **argv)
     uint64_t copies = CLI_NONE, min_copies = CLI_NONE, streamlets = CLI_NONE, logs = CLI_NONE;
     uint64_t retention_ms = CLI_NONE, retention_bytes = CLI_NONE, segment_bytes = CLI_NONE;
     uint64_t batch_bytes = CLI_NONE;
-    const char *durability = NULL;
+    const char *durability = NULL, *validate = "full";
     bool json = false, append_time = false;
     const struct cli_option options[] = {
         CLI_COMMON,
@@ -192,6 +195,7 @@ static int create(int argc, char **argv)
         {"segment-bytes", 0, CLI_BYTES, &segment_bytes},
         {"max-batch-bytes", 0, CLI_BYTES, &batch_bytes},
         {"append-time", 0, CLI_FLAG, &append_time},
+        {"validate", 0, CLI_TEXT, &validate},
         {"json", 0, CLI_FLAG, &json},
     };
     int n = cli_parse(argc, argv, options, sizeof options / sizeof options[0]);
@@ -228,6 +232,12 @@ static int create(int argc, char **argv)
         .append_time = append_time,
     };
     if (cli_durability_parse(durability, &settings.durability)) return CLI_USAGE;
+    if (strcmp(validate, "crc") == 0) {
+        settings.validate = LEAT_VALIDATE_CRC;
+    } else if (strcmp(validate, "full") != 0) {
+        cli_error("--validate is full or crc, not '%.40s'", validate);
+        return CLI_USAGE;
+    }
     struct cli_answer answer;
     if (cli_stream_create(argv[0], &settings, &answer)) return cli_refused(&answer);
     struct leat_msg_reader reader;

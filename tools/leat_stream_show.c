@@ -29,11 +29,12 @@ static void settings_json(const struct leat_stream_settings *s)
 {
     printf("\"streamlets\":%u,\"logs\":%u,\"copies\":%u,\"min_copies\":%u,"
            "\"durability\":\"%s\",\"segment_bytes\":%u,\"retention_ms\":%" PRId64
-           ",\"retention_bytes\":%" PRId64 ",\"max_batch_bytes\":%u,\"append_time\":%s",
+           ",\"retention_bytes\":%" PRId64 ",\"max_batch_bytes\":%u,\"append_time\":%s"
+           ",\"validate\":\"%s\"",
            s->streamlets, s->logs, s->copies, s->min_copies, cli_durability_name(s->durability),
            s->segment_bytes_max, s->retention_ms > 0 ? s->retention_ms : -1,
            s->retention_bytes > 0 ? s->retention_bytes : -1, s->batch_bytes_max,
-           s->append_time ? "true" : "false");
+           s->append_time ? "true" : "false", s->validate == LEAT_VALIDATE_CRC ? "crc" : "full");
 }
 
 static int list_print(struct leat_msg_reader *reader, bool json)
@@ -424,10 +425,11 @@ static void settings_words(const struct leat_stream_settings *s)
     char segment[32], batch[32], bytes[32];
     printf("%u cop%s", s->copies, s->copies == 1 ? "y" : "ies");
     if (s->copies > 1) printf(" (appends need %u)", s->min_copies);
-    printf(", segments of up to %s, batches of up to %s%s, ",
+    printf(", segments of up to %s, batches of up to %s%s%s, ",
            cli_bytes_text((double)s->segment_bytes_max, segment),
            cli_bytes_text((double)s->batch_bytes_max, batch),
-           s->append_time ? ", times of append" : "");
+           s->append_time ? ", times of append" : "",
+           s->validate == LEAT_VALIDATE_CRC ? ", compressed batches unread" : "");
     if (s->retention_ms <= 0 && s->retention_bytes <= 0) {
         printf("everything is kept\n\n");
         return;

@@ -104,7 +104,7 @@ leat_err leat_msg_hello_ok_decode(const void *bytes, size_t count, struct leat_m
 void leat_msg_settings_write(struct leat_msg_writer *writer,
                              const struct leat_stream_settings *settings)
 {
-    leat_msg_write_array(writer, 12);
+    leat_msg_write_array(writer, 13);
     leat_msg_write_u64(writer, settings->streamlets);
     leat_msg_write_u64(writer, settings->logs);
     leat_msg_write_u64(writer, settings->copies);
@@ -117,6 +117,7 @@ void leat_msg_settings_write(struct leat_msg_writer *writer,
     leat_msg_write_bool(writer, settings->append_time);
     leat_msg_write_u64(writer, settings->segment_bytes_asked);
     leat_msg_write_u64(writer, settings->compression_asked);
+    leat_msg_write_u64(writer, (uint64_t)settings->validate);
 }
 
 void leat_msg_settings_read(struct leat_msg_reader *reader, struct leat_stream_settings *out)
@@ -138,6 +139,7 @@ void leat_msg_settings_read(struct leat_msg_reader *reader, struct leat_stream_s
     out->batch_bytes_max = 0;
     out->append_time = false;
     out->segment_bytes_asked = out->compression_asked = 0;
+    out->validate = LEAT_VALIDATE_FULL;
     if (more > 0) {
         out->batch_bytes_max = leat_msg_read_u32(reader);
         more--;
@@ -152,6 +154,14 @@ void leat_msg_settings_read(struct leat_msg_reader *reader, struct leat_stream_s
     }
     if (more > 0) {
         out->compression_asked = leat_msg_read_u32(reader);
+        more--;
+    }
+    if (more > 0) {
+        uint32_t validate = leat_msg_read_u32(reader);
+        if (validate > LEAT_VALIDATE_CRC)
+            reader->failed = true;
+        else
+            out->validate = (enum leat_validate)validate;
         more--;
     }
     leat_msg_skip_n(reader, more);

@@ -2,6 +2,7 @@
 #include "fuzz.h"
 
 #include "wire/batch.h"
+#include "wire/unpack.h"
 
 enum { RECORDS_BYTES_MAX = 256 * 1024 };
 
@@ -39,17 +40,52 @@ static void records_rebuild(const struct leat_batch *batch, const uint8_t *recor
     free(out);
 }
 
+/* What the check takes reads record after record, each in its place, and the greatest time is the one told. */
+static void records_follow(const struct leat_batch *batch, const uint8_t *records, size_t bytes)
+{
+    struct leat_record_reader reader;
+    struct leat_record record;
+    int64_t newest = INT64_MIN;
+    uint32_t count = 0;
+    leat_err rc;
+    leat_record_reader_init(&reader, batch, records, bytes);
+    while ((rc = leat_record_next(&reader, &record)) == LEAT_OK) {
+        LEAT_ASSERT_CMP(record.offset_delta, ==, count);
+        count++;
+        if (record.timestamp_ms > newest) newest = record.timestamp_ms;
+    }
+    LEAT_ASSERT(rc == LEAT_E_NOT_FOUND && count == batch->record_count);
+    LEAT_ASSERT(newest == batch->max_timestamp_ms);
+}
+
+/* The records of a compressed batch are taken: then they can be uncompressed whole, too. */
+static bool records_taken(struct leat_batch *batch)
+{
+    static struct leat_unpacker *unpacker;
+    size_t cost;
+    struct leat_error error;
+    if (unpacker == NULL) unpacker = leat_unpacker_create();
+    leat_err rc = leat_unpacker_check(unpacker, batch, &cost, &error);
+    LEAT_ASSERT(cost <= LEAT_UNPACKED_BYTES_MAX + LEAT_UNPACK_WINDOW_BYTES);
+    return rc == LEAT_OK;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct leat_batch batch;
     struct leat_error error;
     bool viewed = leat_batch_view(data, size, &batch) == LEAT_OK;
-    if (leat_batch_check(data, size, &batch, &error) != LEAT_OK && !viewed) return 0;
+    bool taken = leat_batch_check(data, size, &batch, &error) == LEAT_OK;
+    if (!taken && !viewed) return 0;
+    if (taken && batch.codec != LEAT_CODEC_NONE) taken = records_taken(&batch);
     static uint8_t *out;
     if (out == NULL) out = malloc(RECORDS_BYTES_MAX);
     const uint8_t *records;
     size_t bytes;
-    if (leat_batch_records(&batch, out, RECORDS_BYTES_MAX, &records, &bytes) != LEAT_OK) return 0;
+    leat_err rc = leat_batch_records(&batch, out, RECORDS_BYTES_MAX, &records, &bytes);
+    LEAT_ASSERT(!taken || rc == LEAT_OK || rc == LEAT_E_TOO_LARGE);
+    if (rc != LEAT_OK) return 0;
+    if (taken) records_follow(&batch, records, bytes);
     records_rebuild(&batch, records, bytes);
     return 0;
 }

@@ -10,6 +10,7 @@ from rawbatch import batch_of, compressed, varint
 from rig import Server, check, check_in, equal, main, on_end, reader_that_takes_nothing, until
 
 UNKNOWN_TOPIC, MESSAGE_TOO_LARGE, INVALID_RECORD = 3, 10, 87
+INIT_PRODUCER_ID = 22
 MIB, USUAL_PORT = 1 << 20, 9092
 
 
@@ -45,6 +46,14 @@ def produced(client, topic, version=3):
     back = client.receive(PRODUCE, version)
     equal((back.i('i'), back.run(), back.i('i'), back.i('i')), (1, topic.encode(), 1, 0))
     return back.i('h')
+
+
+def producer_id(client):
+    """A new one, by InitProducerId."""
+    client.send(INIT_PRODUCER_ID, 0, Out(False).run(None).i('i', 1000))
+    back = client.receive(INIT_PRODUCER_ID, 0)
+    equal(back.i('ih'), (0, NONE))
+    return back.i('q')
 
 
 def held(port):
@@ -174,6 +183,30 @@ def test_batches_that_nobody_could_read_are_refused():
     equal(server.values('t'), [str(n) for n in range(100)] * 2)
     batches, _ = batches_fetch(client, 't', 0, 0)
     equal([struct.unpack_from('>q', batch, 35)[0] for batch in batches], [now + 99] * 2, 'the greatest time')
+
+
+def test_stream_whose_compressed_batches_are_not_read_takes_what_it_gets():
+    """leat.validate=crc. Whoever reads it is told where the batch is, and how to get past it."""
+    server = Server('--kafka', '127.0.0.1:0').start()
+    client = Client(server)
+    server.leat('stream', 'create', 't', '--logs', 1, '--validate', 'crc')
+    check_in('"validate":"crc"', server.leat('stream', 'describe', 't', '--json').stdout)
+    good = batch_of([(1700000000000 + n, None, b'%d' % n) for n in range(10)])
+    for blob in good, compressed(good, 1, b'\xff' * 20), good:
+        equal(produce(client, 't', blob)[0], NONE)
+    done = server.leat('consume', 't', '--until-end', code=1)
+    equal(done.stdout.split(), [str(n) for n in range(10)])
+    check_in('offset 10: ', done.stderr)
+    check_in('begin behind it (offset 20)', done.stderr)
+    equal(server.values('t', '--from', 20), [str(n) for n in range(10)])
+
+
+def test_producer_ids_are_not_guessed_from_each_other():
+    server = Server('--kafka', '127.0.0.1:0').start()
+    client = Client(server)
+    ids = [producer_id(client) for _ in range(20)]
+    equal(len(set(ids)), 20)
+    check(len({n >> 32 for n in ids}) > 15 and min(ids) >= 0, ids)
 
 
 def test_client_that_vanishes_in_the_middle_takes_its_requests_along():
