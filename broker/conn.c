@@ -34,6 +34,13 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
 {
     uint64_t now = atomic_load_explicit(&core->counters.connections, memory_order_relaxed);
     if (core->stopping || !leat_node_heap_admits_peer(core->node, now)) return false;
+    if (!leat_addresses_join(&core->node->addresses, core->net->peer(conn), &peer->address)) {
+        leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
+                          "%s refused: its address has as many connections as one may have "
+                          "(--connections-per-address)",
+                          core->net->peer(conn));
+        return false;
+    }
     struct leat_list *lists[] = {
         &peer->all,     &peer->slow,     &peer->owing,       &peer->starved,      &peer->answers,
         &peer->cut,     &peer->quiet,    &peer->room.by_log, &peer->room.by_time, &peer->set_calls,
@@ -86,6 +93,7 @@ static void peer_on_closed(void *user, struct leat_conn *conn, leat_err why)
     LEAT_ASSERT(peer->conn == conn);
     (void)why; /* peers come and go; whose fault it was is theirs to say */
     peer->conn = NULL;
+    leat_addresses_leave(&peer->core->node->addresses, peer->address);
     leat_peer_begin(peer);
     peer_detach(peer);
     peer->protocol->on_closed(peer);

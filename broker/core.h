@@ -11,6 +11,7 @@
 #include "base/diary.h"
 #include "base/list.h"
 #include "base/timer.h"
+#include "broker/addresses.h"
 #include "broker/collect.h"
 #include "broker/confirm.h"
 #include "broker/handover.h"
@@ -135,15 +136,15 @@ struct leat_peer {
     struct leat_list all, slow, owing, starved, answers, cut;
     struct leat_list quiet; /* among strangers; later, those that may be idle */
     uint64_t quiet_since_us;
-    bool heard;                 /* since then */
+    uint32_t address;           /* among the node's */
     struct leat_list set_calls; /* its requests to consumer sets that are under way */
     struct leat_list limited;   /* its fetches that wait until it gives a read back */
     struct leat_list locators;  /* its own, of which the first is at work */
     uint32_t reads;             /* of the core's that lie with the network, to be sent to it */
     struct leat_borrower borrowed;
-    unsigned paused;   /* enum leat_pause, or-ed */
-    uint32_t requests; /* under way; the peer lives until they are done */
-    bool greeted, closing;
+    unsigned paused;              /* enum leat_pause, or-ed */
+    uint32_t requests;            /* under way; the peer lives until they are done */
+    bool greeted, closing, heard; /* heard: since it has been quiet */
     uint64_t frame_since_us;
     struct leat_output_peer output;
     size_t stalled_bytes; /* queued when last looked at */
@@ -246,7 +247,7 @@ struct leat_placer {
     uint64_t serial;
 };
 
-/* Read from any core; written by their own (relaxed). */
+/* Read from any core (relaxed). */
 struct leat_counters {
     _Atomic uint64_t appended_records, appended_bytes, fetched_records, fetched_bytes, connections;
 };
@@ -642,6 +643,7 @@ struct leat_node {
         copies_first_bytes; /* that nodes may have a step each of; beyond copies_bytes the pool gives it */
     _Atomic uint64_t logs_making; /* of streams that are asked for and not here yet */
     struct leat_heap_wait heap_wait;
+    struct leat_addresses addresses;
     _Atomic uint64_t room_short_us; /* when an append last waited for room for too long; 0: never */
     _Atomic uint64_t logs_hosted;   /* by all cores */
     _Atomic uint64_t logs_share; /* how many it would have while another node is away; core 0's */

@@ -87,8 +87,9 @@ struct leat_node_options {
      * defaults. */
     uint64_t raft_segment_bytes, raft_snapshot_bytes_min;
     uint64_t scrub_bytes_per_second;
-    uint64_t audit_us;      /* see leat_primary_options */
-    struct leat_door *door; /* NULL: none. Must outlive the node */
+    uint32_t connections_per_address; /* 0: LEAT_ADDRESS_CONNECTIONS */
+    uint64_t audit_us;                /* see leat_primary_options */
+    struct leat_door *door;           /* NULL: none. Must outlive the node */
     /* Environments, one per actor; must outlive the node. */
     const struct leat_env *core_envs; /* [cores] */
     const struct leat_env *store_env;

@@ -14,7 +14,7 @@ _leatd()
     esac
     COMPREPLY=($(compgen -W '--data --listen --cores --memory --config --log-level --auto-create --num-partitions
     --default-replication-factor --offsets-retention
-        --park-after --scrub --kafka --kafka-advertise --node --name --coordinators --node-listen --cluster-key --advertise --rack --host --replication
+        --park-after --connections-per-address --scrub --kafka --kafka-advertise --node --name --coordinators --node-listen --cluster-key --advertise --rack --host --replication
         --recovery --ping-ms --suspect-ms --confirm-ms --help --version' -- "$cur"))
 }
 complete -F _leatd leatd

@@ -329,6 +329,7 @@ static leat_err make_node(struct server *server, struct leat_error *error)
         .auto_create = config->auto_create,
         .park_after_us = config->park_after_us,
         .offsets_retention_us = config->offsets_retention_us,
+        .connections_per_address = config->connections_per_address,
         .scrub_bytes_per_second = config->scrub_bytes_per_second,
         .door = server->kafka,
         .cluster = cluster_of(server),

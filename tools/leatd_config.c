@@ -30,6 +30,8 @@ const char leatd_help[] =
     "  --offsets-retention SECONDS  consumer sets and groups that so long had no member and no\n"
     "                       commit are forgotten with their offsets (default: never)\n"
     "  --park-after SECONDS an idle log gives its buffer back after this (default: 60)\n"
+    "  --connections-per-address N\n"
+    "                       of clients, by all ports together (default: 16384)\n"
     "  --scrub BYTES        bytes per second of old segments that are checked in the background\n"
     "                       (default: 4M; 0: none)\n"
     "  --kafka HOST:PORT    address for clients of Kafka, or off (default: port 9092 of "
@@ -108,6 +110,7 @@ static const struct option options[] = {
      LEAT_COPIES_MAX},
     {"offsets-retention", OPTION_SECONDS, AT(offsets_retention_us), 60, 100ull * 365 * 24 * 3600},
     {"park-after", OPTION_SECONDS, AT(park_after_us), 1, 365ull * 24 * 3600},
+    {"connections-per-address", OPTION_COUNT, AT(connections_per_address), 1, UINT32_MAX},
     {"scrub", OPTION_BYTES, AT(scrub_bytes_per_second), 0, UINT64_MAX / 2},
 };
 enum { OPTION_COUNT_ALL = sizeof options / sizeof *options };

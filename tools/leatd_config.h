@@ -40,6 +40,7 @@ struct leatd_config {
     uint64_t park_after_us;
     uint64_t offsets_retention_us;
     uint64_t scrub_bytes_per_second;
+    uint32_t connections_per_address; /* 0: the default */
     enum leat_diary_level log_level;
     bool auto_create;
     uint32_t num_partitions, default_replication_factor; /* of Kafka's topics; 0: 1 */

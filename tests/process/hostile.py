@@ -138,6 +138,23 @@ def test_who_says_nothing_is_closed():
     known.call(PING, [])
 
 
+def test_one_address_has_so_many_connections():
+    server = Server('--connections-per-address', '20', '--kafka', 'off').start()
+    held = [Raw(server) for _ in range(20)]
+    with socket.create_connection((server.host, server.port), WAIT_S) as one:
+        one.settimeout(WAIT_S)
+        equal(one.recv(1), b'', 'one more')
+    server.diary_wait('its address has as many connections as one may have')
+    other = socket.create_connection((server.host, server.port), WAIT_S, ('127.0.0.2', 0))
+    other.settimeout(WAIT_S)
+    other.sendall(frame(HELLO, [1, 1, 'elsewhere', -1]))
+    check(other.recv(1), 'an address that has fewer')
+    other.close()
+    for one in held:
+        one.socket.close()
+    until(lambda: server.status()['connections'] < 5, 'places are given back')
+
+
 def refused(port, blob):
     with socket.create_connection(('127.0.0.1', port), WAIT_S) as one:
         one.settimeout(WAIT_S)
