@@ -324,6 +324,14 @@ static bool server_ready(struct scenario *scenario)
 
 static bool (*sweep_hook)(struct scenario *, uint64_t, enum sim_cut_phase);
 
+/* Whoever else is at work comes to its end. */
+static bool others_end(struct scenario *scenario, const struct scenario_options *options)
+{
+    if (!options->wait_for || sim_run_until(scenario, options->wait_for, RUN_US_MAX)) return true;
+    sim_stuck(scenario, "who else was at work does not come to an end");
+    return false;
+}
+
 static bool sweep(void *arg, uint64_t op, enum sim_cut_phase phase)
 {
     return sweep_hook(arg, op, phase);
@@ -425,6 +433,7 @@ static void cluster_body(struct scenario *scenario, const struct scenario_option
     }
     scenario->acked_all = sim_acked_batches(scenario);
     phase(scenario, "reading");
+    if (!others_end(scenario, options)) return;
     if (!sim_run_until(scenario, all_read, HEAL_US_MAX)) {
         sim_stuck(scenario, "consumers do not reach the end");
         return;
@@ -480,6 +489,7 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
         return;
     }
     scenario->acked_all = sim_acked_batches(scenario);
+    if (!others_end(scenario, options)) return;
     if (!sim_run_until(scenario, all_read, HEAL_US_MAX)) {
         sim_stuck(scenario, "consumers do not reach the end");
         return;

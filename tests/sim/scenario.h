@@ -224,6 +224,8 @@ struct scenario_options {
      * the scenario, to choose which unflushed writes survive, or what else the disk does. */
     bool (*sweep)(struct scenario *scenario, uint64_t op, enum sim_cut_phase phase);
     void (*on_built)(struct scenario *scenario); /* before the first event; NULL: nobody asks */
+    bool (*wait_for)(
+        struct scenario *scenario); /* all is read only when this holds; NULL: nobody asks */
 };
 struct scenario_result {
     char failure[SIM_FAIL_TEXT_BYTES];
