@@ -82,13 +82,13 @@ static void advertised_ranges_hold_what_clients_look_for(void **state)
     wire_close(&client);
 }
 
-/* Transactions, access control, authentication, quotas, the groups of KIP-848, share groups and telemetry: a
+/* Transactions, authentication, quotas, share groups and telemetry: a
  * client that finds them would use them. Who asks all the same is closed. */
 static void what_is_not_served_is_not_advertised_and_refused_by_name(void **state)
 {
     (void)state;
-    static const uint8_t absent[] = {17, 24, 25, 26, 27, 28, 29, 30, 31, 36, 38, 48, 49,
-                                     50, 51, 61, 65, 66, 68, 69, 71, 72, 76, 77, 78, 79};
+    static const uint8_t absent[] = {17, 24, 25, 26, 27, 28, 36, 38, 48, 49, 50,
+                                     51, 61, 65, 66, 69, 71, 72, 76, 77, 78, 79};
     struct wire_client client;
     wire_open(&client, port);
     struct leat_kafka_api_versions_request body = {text(""), text("")};
