@@ -260,7 +260,7 @@ def test_a_copy_of_a_directory_is_refused_under_another_name():
     node.start()
     lines = [f'{i:05d}' for i in range(1000)]
     cluster.produce('s', lines, '--batch-bytes', '2K')
-    shutil.copytree(node.data, node.data + '.beside')
+    shutil.copytree(node.data, node.data + '.beside', ignore=shutil.ignore_patterns('leatd.sock'))
     port, node_port = free_ports(2)
     other = {'node': 'n9', 'listen': f'127.0.0.1:{port}', 'node-listen': f'127.0.0.1:{node_port}'}
     copy = cluster.node(3, **other, data=node.data + '.beside')
