@@ -9,6 +9,13 @@
 #include "kafka/handlers.h"
 #include "wire/speaker.h"
 
+static bool header_is_served(const uint8_t *frame)
+{
+    const struct leat_kafka_api *api = leat_kafka_api_find((int16_t)leat_get_be16(frame));
+    int16_t version = (int16_t)leat_get_be16(frame + 2);
+    return api != NULL && version >= api->first && version <= api->last;
+}
+
 static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,
                                    size_t *out_taken, size_t *out_want);
 static void conn_on_closed(struct leat_peer *peer);
@@ -22,6 +29,7 @@ static const struct leat_protocol protocol = {conn_take, conn_on_closed, conn_an
 
 enum {
     FRAME_HEAD_BYTES = 4,
+    FIRST_KNOWN_BYTES = FRAME_HEAD_BYTES + 4, /* API and version */
     GATHER_BYTES = 16 * 1024, /* answers gathered before they are copied to the connection */
     WHY_BYTES = 240,
 };
@@ -179,8 +187,20 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
     uint32_t count = leat_get_be32(data);
     if (count < LEAT_KAFKA_FRAME_BYTES_MIN || count > LEAT_KAFKA_FRAME_BYTES_MAX)
         return conn_speaks_else(peer, data, bytes, out_taken);
-    if (!peer->greeted && count > LEAT_FIRST_FRAME_BYTES_MAX)
-        return conn_refuse(peer, "its first request is larger than 64 KiB", bytes, out_taken);
+    if (!peer->greeted && count > LEAT_FIRST_FRAME_BYTES_MAX) {
+        if (bytes < FIRST_KNOWN_BYTES) {
+            *out_want = FIRST_KNOWN_BYTES;
+            return LEAT_SHORT;
+        }
+        /* SUBTLE: clients that are told which versions to use send a large Produce as the first request of
+         * a connection to a partition's leader. A header that is served says as much of who sends it as a
+         * small request would. */
+        if (!header_is_served(data + FRAME_HEAD_BYTES))
+            return conn_refuse(peer,
+                               "its first request is larger than 64 KiB, and none that is served",
+                               bytes, out_taken);
+        leat_peer_known(peer);
+    }
     if (bytes - FRAME_HEAD_BYTES < count) {
         *out_want = FRAME_HEAD_BYTES + (size_t)count;
         return LEAT_SHORT;
