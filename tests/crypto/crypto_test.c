@@ -63,7 +63,7 @@ static void any_changed_bit_is_noticed(void **state)
     for (size_t bit = 0; bit < 8 * (sizeof text + sizeof tag); bit++) {
         memset(text, 0x5a, sizeof text);
         leat_mac_tag(pair->sender, &(struct leat_iov){text, sizeof text}, 1, tag);
-        uint8_t *at = bit < 8 * sizeof text ? text + bit / 8 : tag + bit / 8 - sizeof text;
+        uint8_t *at = bit < 8 * sizeof text ? text + bit / 8 : tag + (bit / 8 - sizeof text);
         *at ^= (uint8_t)(1u << bit % 8);
         assert_false(leat_mac_check(pair->receiver, text, sizeof text, tag));
     }
