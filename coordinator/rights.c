@@ -314,11 +314,11 @@ const char *co_message_offence(const struct leat_coordinator *coordinator,
                                const struct raft_message *message)
 {
     struct said said = said_by(message);
-    /* SUBTLE: raft looks at the indices of such an answer in its own term only, and the library leaves them
-     * as they lay in its memory where the answer refuses an older term. Were these refused, a leader would
-     * never hear that there is a later term: a voter that had been alone for long would stay out for good. */
-    if (message->type == RAFT_APPEND_ENTRIES_RESULT &&
-        said.term != raft_current_term(&coordinator->drive.raft))
+    /* SUBTLE: only the leader of its own term looks at the indices of such an answer, and the library leaves
+     * them as they lay in its memory where the answer refuses an older term. Were these refused, a leader
+     * would never hear that there is a later term: a voter that had been alone for long would stay out for
+     * good. */
+    if (message->type == RAFT_APPEND_ENTRIES_RESULT && !leads_itself(coordinator, said.term))
         said.index = 0;
     if (term_leaps(coordinator, said.term))
         return "its term is further ahead than elections can have brought it";

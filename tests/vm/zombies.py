@@ -60,7 +60,7 @@ class Zombies(Cluster):
         self.voters = ','.join(f'{self.host}:{p}' for p in self.node_ports[:3])
         flags = {'node': f'n{i}', 'listen': f'{self.host}:{self.client_ports[i]}',
                  'node-listen': f'{self.host}:{self.node_ports[i]}', 'coordinators': self.voters, 'cluster-key': cluster_key(),
-                 'cores': '1', 'memory': '256M', 'kafka': 'off', **other}
+                 'cores': '1', 'memory': '512M' if NODES > 3 else '256M', 'kafka': 'off', **other}
         return Server(*[w for k, v in flags.items() for w in ('--' + k, v)], *self.flags)
 
     def brokers(self, *which):
