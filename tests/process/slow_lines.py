@@ -4,6 +4,7 @@ The whole script runs in a network namespace that it makes for itself, where soc
 network: on the loopback interface of a machine they hold megabytes, and hide everything.
 """
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -51,6 +52,12 @@ class Trickle:
                     raw.socket.recv(self.piece)
                 except OSError:
                     pass
+
+
+def sending_wait(connections):
+    """The server has begun to answer: from now on whoever does not read holds what is being sent."""
+    readable, _, _ = select.select([raw.socket for raw in connections], [], [], WAIT_S)
+    check(readable, 'no answer comes')
 
 
 def timed(server, *commands):
@@ -103,7 +110,7 @@ def test_slow_readers_of_old_data_keep_nobody_waiting():
     server = cold_server()
     stream, epoch = log_of(server, 'old')
     slow = Trickle(server, [frame(FETCH, [1, MIB, 0, [[stream, 0, 0, epoch, 20 + i * 10000]]], 7) for i in range(40)])
-    time.sleep(0.5)
+    sending_wait(slow.connections)
     for mark in range(2):
         others_are_served(server, mark)
     # They, too, go on: what they have asked for comes, as slowly as they take it.
@@ -118,7 +125,7 @@ def test_one_connection_with_many_requests_for_old_data_keeps_nobody_waiting():
         raw = Raw(server, receive_bytes=4096)
         for i in range(100):
             raw.send(FETCH, [1, 4 * MIB, 0, [[stream, 0, 0, epoch, 20 + i * 1000]]])
-        time.sleep(0.3)
+        sending_wait([raw])
         others_are_served(server, mark)
 
 
@@ -130,7 +137,7 @@ def test_slow_readers_of_memory_keep_no_segment_from_appends():
     server.leat(*append, '--records', 2_000_000, timeout=300)
     stream, epoch = log_of(server, 's')
     slow = Trickle(server, [frame(FETCH, [1, MIB, 0, [[stream, 0, 0, epoch, 2_000_000 - (i + 1) * 12000]]], 7) for i in range(100)])
-    time.sleep(0.5)
+    sending_wait(slow.connections)
     begun = time.monotonic()
     server.leat(*append, '--records', 3_000_000, timeout=300)
     took = time.monotonic() - begun
