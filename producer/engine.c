@@ -271,7 +271,7 @@ static void id_on_done(struct leat_request *request, leat_err rc, const struct l
         rc = LEAT_E_INVALID;
     }
     leat_producer_trouble(engine, rc, error->text);
-    engine->id_wanted = true;
+    engine->id_paused = true;
     engine->id_retry_at_us =
         leat_producer_now(engine) + leat_client_pause_us(engine->client, engine->id_attempts++);
 }
@@ -279,8 +279,8 @@ static void id_on_done(struct leat_request *request, leat_err rc, const struct l
 void leat_producer_id_ask(struct leat_producer_engine *engine)
 {
     if (engine->id_asked) return;
-    if (engine->id_wanted && leat_producer_now(engine) < engine->id_retry_at_us) return;
-    engine->id_wanted = false;
+    if (engine->id_paused && leat_producer_now(engine) < engine->id_retry_at_us) return;
+    engine->id_paused = false;
     engine->id_asked = true;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, engine->id_control, sizeof engine->id_control);
@@ -334,7 +334,10 @@ static void look_arm(struct leat_producer_engine *engine, uint64_t opened_us, bo
             log->retry_at_us < at)
             at = log->retry_at_us;
     }
-    if (engine->id_wanted && engine->id_retry_at_us < at) at = engine->id_retry_at_us;
+    if (engine->id_paused) {
+        if (engine->id_retry_at_us < at) at = engine->id_retry_at_us;
+        if (engine->id_retry_at_us <= now) engine->id_paused = false; /* whoever needs an id asks */
+    }
     for (uint32_t i = 0; i < LEAT_GATHER_STREAMS_MAX && engine->streams[i]; i++) {
         const struct leat_producer_stream *stream = engine->streams[i];
         if (stream->state == STREAM_UNKNOWN && !leat_list_empty(&stream->waiting)) {

@@ -75,7 +75,7 @@ struct leat_producer_engine {
     /* identity */
     int64_t id; /* -1: none yet */
     int16_t epoch;
-    bool id_asked, id_wanted;
+    bool id_asked, id_paused;
     uint64_t id_retry_at_us;
     uint32_t id_attempts;
     struct leat_request id_request;

@@ -660,7 +660,7 @@ static struct fake_event *event_next(struct fake_world *world)
 
 bool fake_run(struct fake_world *world, uint64_t until_us, bool (*done)(void *owner))
 {
-    for (;;) {
+    for (unsigned spins = 0;;) {
         if (world->turn_end) world->turn_end(world->owner);
         sends_take(world);
         if (done && done(world->owner)) return true;
@@ -674,6 +674,9 @@ bool fake_run(struct fake_world *world, uint64_t until_us, bool (*done)(void *ow
             world->now_us = until_us;
             return false;
         }
+        spins = event || at > world->now_us ? 0 : spins + 1;
+        LEAT_ASSERT_CMP(spins, <,
+                        FAKE_SPINS_MAX); /* a time that is past, asked for again and again */
         if (at > world->now_us) world->now_us = at;
         if (!event) {
             world->wake_at_us = UINT64_MAX;

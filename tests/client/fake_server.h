@@ -17,6 +17,7 @@ enum {
     FAKE_EVENTS_MAX = 8192,
     FAKE_SEGMENT_BATCHES = 3, /* so many batches are a segment, each so many bytes long in it */
     FAKE_PLACE_BYTES = 1000,
+    FAKE_SPINS_MAX = 64,
 };
 
 struct fake_producer {

@@ -505,6 +505,34 @@ static void producer_mute_server_then_back_goes_on(void **state)
     rig_end(rig);
 }
 
+/* Goal: a producer that could not get a new epoch, and has no record left that needs it, rests.
+ * Method: appends to a mute server time out, so the next ones need another epoch; the server gives none until they
+ * have timed out too. fake_run() ends the test when a past time is asked for again and again. */
+static void producer_without_records_rests(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_make(4, 1000000, 100);
+    assert_true(fake_run(&rig->world, rig->world.now_us + 20000000, all_ended));
+    rig->world.mute = true;
+    rig->wanted = 150;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 20000000, all_ended));
+    rig->world.mute = false;
+    rig->world.gives_up = true;
+    rig->wanted = 200;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 20000000, all_ended));
+    assert_false(fake_run(&rig->world, rig->world.now_us + 20000000, NULL));
+    assert_true(rig->engine->id_attempts > 0); /* it was refused indeed */
+    assert_false(leat_timer_armed(&rig->engine->look));
+    uint64_t epochs = rig->world.epochs;
+    rig->world.gives_up = false;
+    rig->wanted = 250;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 20000000, all_ended));
+    assert_int_equal(rig->acked, 150);
+    assert_true(rig->world.epochs > epochs);
+    logs_check(rig);
+    rig_end(rig);
+}
+
 /* Goal: a restarted server (another incarnation) is found again by metadata. */
 static void producer_restarted_server_goes_on(void **state)
 {
@@ -699,6 +727,7 @@ int main(void)
         cmocka_unit_test(producer_forgotten_amid_an_append_is_told_unknown),
         cmocka_unit_test(producer_dead_server_times_out_honestly),
         cmocka_unit_test(producer_mute_server_then_back_goes_on),
+        cmocka_unit_test(producer_without_records_rests),
         cmocka_unit_test(producer_restarted_server_goes_on),
         cmocka_unit_test(producer_refused_logs_ask_together),
         cmocka_unit_test(producer_unknown_stream_is_refused),
