@@ -520,8 +520,11 @@ void leat_node_on_standing(void *owner, enum leat_standing standing)
         return;
     }
     if (standing == LEAT_STANDING_ALONE)
-        leat_diary_warn("no other node is heard, or this process was stopped for a while: nothing "
-                        "is served before the cluster has confirmed that this node is up");
+        leat_diary_warn("no other node is heard, this process was stopped for a while, or another "
+                        "node says that "
+                        "this one was declared crashed: nothing is served before the cluster has "
+                        "confirmed that "
+                        "this node is up");
     if (standing == LEAT_STANDING_CONFIRMED && before == LEAT_STANDING_ALONE)
         leat_diary_info("the cluster confirms that this node is up");
     if (standing != LEAT_STANDING_CRASHED) return;

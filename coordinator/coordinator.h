@@ -226,8 +226,8 @@ struct leat_log_end {
 
 enum leat_standing {
     LEAT_STANDING_CONFIRMED = 1, /* the leader has said that this incarnation is up */
-    /* Nobody is heard, or this process was stopped for a while: others may have taken over. Serve
-     * nothing that others may serve until confirmed. */
+    /* Nobody is heard, this process was stopped for a while, or a voter that does not lead says that this
+     * incarnation has crashed: others may have taken over. Serve nothing that others may serve until confirmed. */
     LEAT_STANDING_ALONE = 2,
     LEAT_STANDING_CRASHED = 3, /* for good: this incarnation never serves again */
 };

@@ -28,7 +28,8 @@ void co_standing_set(struct leat_coordinator *coordinator, enum leat_standing st
     it->standing = standing;
     if (standing == LEAT_STANDING_ALONE) it->alone_from = it->number + 1;
     static const char *const names[] = {[LEAT_STANDING_CONFIRMED] = "is confirmed as up",
-                                        [LEAT_STANDING_ALONE] = "hears nobody, or was stopped",
+                                        [LEAT_STANDING_ALONE] =
+                                            "hears nobody, was stopped, or is said to have crashed",
                                         [LEAT_STANDING_CRASHED] = "was declared crashed"};
     leat_diary_debug("coordinator: this node %s", names[standing]); /* whoever is told says more */
     if (coordinator->options.on_standing)
@@ -169,12 +170,23 @@ static bool leader_says(const struct leat_coordinator *coordinator, const struct
     return word->leads && word->term >= term && co_peer_leads(coordinator, peer);
 }
 
-/* Crashed is crashed, whenever the leader said it. */
-static void crash_take(struct leat_coordinator *coordinator, const struct word *word)
+/* Crashed is crashed, whenever the leader said it.
+ *
+ * SUBTLE: another voter's word is no verdict, and not nothing.
+ *  1. What the leader sends does not reach this node, while what other voters send does: so the node is not ALONE.
+ *  2. The leader does not hear it either, and has it declared crashed; another node serves its logs and takes appends.
+ *  3. This node serves reads of the past for as long as its cable is cut in that way.
+ * So the node asks the leader anew, and serves no reads until the leader has answered. */
+static void crash_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
+                       const struct word *word, bool leads)
 {
-    if (word->incarnation > coordinator->incarnation ||
-        (word->incarnation == coordinator->incarnation && word->crashed))
+    if (word->incarnation < coordinator->incarnation ||
+        (word->incarnation == coordinator->incarnation && !word->crashed))
+        return;
+    if (leads)
         co_standing_set(coordinator, LEAT_STANDING_CRASHED);
+    else if (co_peer_votes(coordinator, peer))
+        co_standing_set(coordinator, LEAT_STANDING_ALONE);
 }
 
 void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
@@ -190,7 +202,7 @@ void co_ping_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     if (leads && word.applied > coordinator->applied && it->behind == coordinator->applied)
         co_feed_behind(coordinator, peer, word.applied);
     if (leads) it->behind = word.applied > coordinator->applied ? coordinator->applied : 0;
-    if (leads) crash_take(coordinator, &word);
+    crash_take(coordinator, peer, &word, leads);
     if (word.deaf) co_detect_deaf(coordinator, peer);
 }
 
@@ -205,7 +217,7 @@ void co_pong_take(struct leat_coordinator *coordinator, struct co_peer *peer,
     peer->pong_term = word.term;
     if (coordinator->incarnation == 0 || !co_same_cluster(coordinator, peer)) return;
     bool leads = leader_says(coordinator, peer, &word);
-    if (leads) crash_take(coordinator, &word);
+    crash_take(coordinator, peer, &word, leads);
     if (it->standing != LEAT_STANDING_ALONE || word.number < it->alone_from) return;
     if ((leads && word.incarnation == coordinator->incarnation) || still_leads(coordinator))
         co_standing_set(coordinator, LEAT_STANDING_CONFIRMED);

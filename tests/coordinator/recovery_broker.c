@@ -88,6 +88,7 @@ static void model_on_standing(void *of, enum leat_standing standing)
 {
     struct rig_node *node = of;
     struct model *model = model_of(node);
+    model_mine(node)->standing = standing;
     if (standing == LEAT_STANDING_CRASHED) model_mine(node)->crashed = true;
     if (standing != LEAT_STANDING_CONFIRMED) return;
     for (unsigned i = 0; i < model->rig->node_count; i++)

@@ -55,6 +55,7 @@ struct model_node {
     uint64_t fenced[RIG_NODES_MAX]; /* incarnations of each node, up to */
     bool zombie_writes;             /* cut off from messages, not from others' memory */
     bool crashed;                   /* it knows */
+    enum leat_standing standing;    /* what it was told last; 0: nothing yet */
     unsigned confirmed_late;        /* told that it is up while another knew that it is not */
     bool came_up, adopting;
     uint64_t restart_us;

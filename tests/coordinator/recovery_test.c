@@ -223,6 +223,32 @@ static void recovery_after_a_cut_of_one_way_takes_milliseconds(void **state)
     print_message("longest: %llu ms\n", (unsigned long long)longest_us / 1000);
 }
 
+/* The leader and one node do not reach each other, while both reach all others. The node is declared crashed and
+ * cannot hear it from the leader. The other voters' word makes it ask, and it serves nothing until it is told. */
+static void recovery_of_a_node_that_hears_all_but_the_leader_ends_its_reads(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct model *model = served(700 + seed, seed % 2);
+        struct rig *rig = model->rig;
+        unsigned leader = (unsigned)rig_leader(rig), victim = (leader + 1 + (unsigned)seed % 4) % 5;
+        const char *cut = rig->nodes[victim].name, *other = rig->nodes[leader].name;
+        uint64_t begun_us = rig->world->now_us, incarnation = rig->nodes[victim].incarnation;
+        sim_net_cut(rig->world, other, cut, begun_us + 4 * RIG_SECOND);
+        if (seed % 2) sim_net_cut(rig->world, cut, other, begun_us + 4 * RIG_SECOND);
+        while (!known_gone(model, victim, incarnation) &&
+               rig->world->now_us < begun_us + 3 * RIG_SECOND)
+            model_run(model, 1000);
+        model_run(model, RIG_SECOND / 4); /* the others' next pings have come */
+        if (rig->nodes[victim].incarnation == incarnation && known_gone(model, victim, incarnation))
+            assert_true(model->nodes[victim].standing == LEAT_STANDING_ALONE ||
+                        model->nodes[victim].standing == LEAT_STANDING_CRASHED);
+        model_run(model, 5 * RIG_SECOND);
+        must_serve(model, 5 * RIG_SECOND);
+        model_destroy(model);
+    }
+}
+
 /* ---- one fault soon after another ---- */
 
 static void pause_for(struct rig *rig, unsigned node, uint64_t us)
@@ -495,6 +521,7 @@ int main(void)
         cmocka_unit_test(recovery_by_a_leader_that_runs_late_takes_a_second),
         cmocka_unit_test(recovery_amid_which_another_stands_still_takes_milliseconds),
         cmocka_unit_test(recovery_after_a_cut_of_one_way_takes_milliseconds),
+        cmocka_unit_test(recovery_of_a_node_that_hears_all_but_the_leader_ends_its_reads),
         cmocka_unit_test(recovery_of_one_that_was_away_is_no_slower),
         cmocka_unit_test(recovery_beside_a_voter_that_just_came_is_no_slower),
         cmocka_unit_test(recovery_led_by_one_that_just_came_spares_the_living),
