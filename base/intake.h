@@ -5,9 +5,10 @@
  * there is some, and else in order, one connection at a time, even past the limit: so a full account always moves on.
  * Of the clients' account one address has at most half; beyond that it waits without making others wait.
  *
- * Small requests never wait: while an account is full, whoever holds nothing is read by a few KiB, which is a whole
- * request mostly. What is left of others, the beginnings of frames, has a limit of its own, and past it the oldest of
- * them loses its connection (leat_intake_surplus()). So do strangers, of whom there are no other frames.
+ * Small requests never wait: while an account is full, a connection that holds nothing is still read by a few KiB,
+ * mostly a whole request. Where these bytes are the beginning of a larger frame they stay held; such beginnings have a
+ * limit of their own, and past it the connection with the oldest beginning is closed (leat_intake_surplus()). Frames of
+ * strangers are small, so the same limit is the only one that strangers have.
  * An account exceeds its limit by one frame, one read and the small ones.
  */
 #ifndef LEAT_BASE_INTAKE_H
@@ -52,8 +53,8 @@ struct leat_intake {
         uint64_t bytes, bytes_max;
         struct leat_intake_queue rest; /* of those whose address has no share */
         struct leat_list ring;
-        struct leat_list
-            smalls; /* who holds little, whoever began first in front; all strangers that hold something */
+        /* Members that hold LEAT_INTAKE_SMALL_BYTES at most, oldest first; of strangers all that hold bytes. */
+        struct leat_list smalls;
         const struct leat_intake_member *over; /* may exceed the limit, until it holds nothing */
     } accounts[LEAT_NET_ACCOUNTS];
     struct leat_intake_address *buckets[LEAT_INTAKE_BUCKETS];

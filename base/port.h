@@ -133,8 +133,8 @@ struct leat_net {
     /** Resolve and connect to "HOST:PORT" or "unix:PATH". on_open or on_closed follows; on failure of
      * the call itself neither.
      * on_closed without on_open: LEAT_E_CLOSED says that nobody listens there, by the host's own word;
-     * anything else (LEAT_E_UNREACHABLE, LEAT_E_NO_MEMORY, LEAT_E_DENIED) says nothing about whoever
-     * should. */
+     * any other code (LEAT_E_UNREACHABLE, LEAT_E_NO_MEMORY, LEAT_E_DENIED) does not tell whether a
+     * server runs at that address. */
     leat_err (*connect)(void *ctx, const char *address, const struct leat_conn_handler *handler,
                         void *user, struct leat_conn **out_conn);
     /** Queue a gathered write. Written at the end of the turn, together with others. */

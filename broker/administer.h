@@ -1,8 +1,9 @@
-/* Who may ask for what changes the cluster: nodes drained, moved from, replaced, made voters, and loss
- * that is accepted. These requests are for whoever runs the machine, and not for whoever reaches the
- * port that producers and consumers use.
+/* Which connections may change the cluster: drain, replace or promote a node, move a streamlet, accept a
+ * loss. The operator of the machine may; a client that merely reaches the port of producers and consumers
+ * may not.
  *
- * The check is made where the client is connected: what another node hands on has passed it there. */
+ * The node to which the client is connected makes the check; a request that another node hands on has
+ * passed the check there. */
 #ifndef LEAT_BROKER_ADMINISTER_H
 #define LEAT_BROKER_ADMINISTER_H
 

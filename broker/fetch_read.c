@@ -36,7 +36,8 @@ static struct leat_fetch_read *read_take(struct leat_fetch *fetch)
     struct leat_fetch_read *read = my_turn && !enough ? leat_stock_take(&core->read_pool) : NULL;
     if (read != NULL) return read;
     fetch->called = false;
-    if (fetch->buffer != NULL) leat_buffer_give(core, fetch->buffer); /* for whoever can read now */
+    /* This fetch waits, so another fetch gets the buffer meanwhile. */
+    if (fetch->buffer != NULL) leat_buffer_give(core, fetch->buffer);
     fetch->buffer = NULL;
     if (fetch->bytes > 0) return &fetch->ends;
     leat_list_push_back(enough ? &fetch->peer->limited : &core->starved_reads, &fetch->link);

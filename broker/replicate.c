@@ -73,8 +73,9 @@ static bool heap_is_full(void *arg)
     return leat_node_heap_is_full(core->node, LEAT_HEAP_SPARE_BYTES / 2, LEAT_SEGMENT_HEAP_BYTES);
 }
 
-/* SUBTLE: whoever says so on a link is no writer. (1) Anything that reaches the node port says that it is "ghost7",
- * then "ghost8". (2) Each gets its first 64 MiB of shared memory. (3) The machine has no more. */
+/* SUBTLE: the name in a peer's hello does not make the peer a writer; the coordinators have to have committed this
+ * incarnation. Else (1) a peer that has the cluster's key says that it is "ghost7", then "ghost8". (2) Each name gets
+ * its first 64 MiB of shared memory. (3) The machine has no memory left. */
 static bool is_node(void *arg, const char *name, uint64_t incarnation)
 {
     const struct leat_member *member = leat_member_find(arg, incarnation);

@@ -150,7 +150,8 @@ static ssize_t read_fresh(struct leat_conn *conn, uint8_t *fresh, size_t most)
     return n;
 }
 
-/* Room behind what is kept, up to *out_target bytes in all. false: there is none for now, or it has failed. */
+/* Make the kept buffer hold *out_target bytes in all, the kept ones included. false: its account has no room now and
+ * the connection waits for some, or the connection has failed. */
 static bool behind_reserve(struct leat_conn *conn, size_t *out_target)
 {
     size_t kept = conn->kept_bytes, room = conn->kept_capacity - conn->kept_at;
