@@ -20,21 +20,8 @@ static void node_told(struct world *world, unsigned node, const char *host, bool
 
 static void append_all(struct world *world, unsigned batches)
 {
-    for (unsigned i = 0; i < batches; i++)
-        for (unsigned tries = 0; !world_append(&world->logs[i % world->log_count], 3000); tries++) {
-            assert_true(tries < 200000);
-            world_step(world);
-            world_care(world);
-        }
-    for (unsigned steps = 0; steps < 2000000; steps++) {
-        bool idle = true;
-        for (unsigned i = 0; i < world->log_count; i++)
-            idle &= world_is_idle(&world->logs[i]);
-        if (idle) return;
-        world_step(world);
-        world_care(world);
-    }
-    fail();
+    world_append_all(world, batches, 3000);
+    assert_true(world_settle(world, 60 * 1000 * 1000));
 }
 
 static void run(struct world *world, uint64_t us)

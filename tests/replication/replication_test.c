@@ -11,39 +11,14 @@
 
 #include "tests/replication/world.h"
 
-static void append_all(struct world *world, unsigned batches, uint32_t bytes)
-{
-    for (unsigned i = 0; i < batches; i++) {
-        struct world_log *log = &world->logs[i % world->log_count];
-        for (unsigned tries = 0; !world_append(log, bytes) && tries < 200000; tries++) {
-            world_step(world);
-            world_care(world);
-        }
-    }
-}
-
-static bool settle(struct world *world, uint64_t us)
-{
-    uint64_t until = world->now_us + us;
-    while (world->now_us < until) {
-        world_step(world);
-        world_care(world);
-        bool idle = true;
-        for (unsigned i = 0; i < world->log_count; i++)
-            idle &= world_is_idle(&world->logs[i]);
-        if (idle) return true;
-    }
-    return false;
-}
-
 /* Goal: without failures everything is acked, every copy is the same, and a segment costs each
  * backup exactly two control requests. */
 static void append_without_failures_takes_two_requests_per_segment_and_backup(void **state)
 {
     (void)state;
     struct world *world = world_new(1, 4, 3, 1, LEAT_DURABILITY_MEMORY, 0);
-    append_all(world, 400, 3000);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    world_append_all(world, 400, 3000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     world_run(world, 2 * 1000 * 1000);
     assert_true(world_is_whole(world));
     struct leat_primary_status status;
@@ -68,8 +43,8 @@ static void append_beside_a_commit_under_way_is_written_at_once(void **state)
     (void)state;
     struct world *world = world_new(2, 3, 3, 1, LEAT_DURABILITY_MEMORY, 0);
     struct world_log *log = &world->logs[0];
-    append_all(world, 1, 1000);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    world_append_all(world, 1, 1000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     uint64_t acked = leat_log_acked_offset(log->log);
     for (unsigned i = 1; i < world->node_count; i++)
         world->nodes[i].slow = true;
@@ -82,7 +57,7 @@ static void append_beside_a_commit_under_way_is_written_at_once(void **state)
     }
     for (unsigned i = 1; i < world->node_count; i++)
         world->nodes[i].slow = false;
-    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     assert_int_equal(log->failed, 0);
     assert_true(leat_log_acked_offset(log->log) > acked);
     world_check_after_death(world);
@@ -109,8 +84,8 @@ static struct world *ready(uint64_t seed, unsigned nodes, unsigned copies,
                            enum leat_durability durability)
 {
     struct world *world = world_new(seed, nodes, copies, 1, durability, 0);
-    append_all(world, 5, 1000);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    world_append_all(world, 5, 1000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     world_run(world, 1000 * 1000); /* also those whose sessions came late */
     return world;
 }
@@ -134,12 +109,12 @@ static void lost_backup_acks_wait_for_the_coordinator(void **state)
         world_node_kill(world, backup_of_head(world, 0), false);
         world_run(world, 100 * 1000);
         uint64_t acked = world->logs[0].acked;
-        append_all(world, 5, 1000);
+        world_append_all(world, 5, 1000);
         world_run(world, 1000 * 1000);
         assert_int_equal(world->logs[0].acked, acked);
         assert_int_equal(status_of(world).logs_suspended, 1);
         world->coordinator_down = false;
-        assert_true(settle(world, 10 * 1000 * 1000));
+        assert_true(world_settle(world, 10 * 1000 * 1000));
         assert_true(world->logs[0].acked > acked);
         assert_true(world->logs[0].version > 1);
         assert_int_equal(status_of(world).accounts.replaced_copies, 1);
@@ -157,8 +132,8 @@ static void copy_of_a_lower_version_has_acks_wait(void **state)
     struct world_log *log = &world->logs[0];
     world_node_kill(world, backup_of_head(world, 0), false);
     world_run(world, 100 * 1000);
-    append_all(world, 5, 1000);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    world_append_all(world, 5, 1000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     assert_int_equal(log->rep->known, 2);
     struct rep_set *set = rep_set_find(log->rep, leat_log_head_segment(log->log));
     struct rep_copy *copy = set->copies[0];
@@ -166,13 +141,13 @@ static void copy_of_a_lower_version_has_acks_wait(void **state)
     uint64_t acked = log->acked;
     copy->stamp = 1;
     copy->batched = true; /* its RESTAMP is under way */
-    append_all(world, 5, 1000);
+    world_append_all(world, 5, 1000);
     world_run(world, 500 * 1000);
     assert_int_equal(copy->done, set->target);
     assert_int_equal(log->acked, acked);
     copy->batched = false; /* it is answered, and is sent anew */
     rep_mark_dirty(log->rep);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     assert_true(log->acked > acked);
     assert_int_equal(copy->stamp, 2);
     world_check_after_death(world);
@@ -194,12 +169,12 @@ static void log_whose_stream_is_deleted_as_it_opens_goes(void **state)
     struct world_log *log = &world->logs[0];
     bool gone = false;
     world->stream_deleted = true;
-    append_all(world, 5, 1000);
+    world_append_all(world, 5, 1000);
     while (!log->opening)
         world_step(world);
     unsigned lost = backup_of_head(world, 0);
     world->nodes[lost].slow = true; /* a commit is under way when it dies */
-    append_all(world, 5, 1000);
+    world_append_all(world, 5, 1000);
     world_run(world, 10 * 1000);
     world_node_kill(world, lost, false);
     world_run(world, 1000 * 1000);
@@ -251,8 +226,8 @@ static void lost_backup_returns_with_a_stale_copy_that_goes(void **state)
     struct world *world = ready(3, 4, 2, LEAT_DURABILITY_DISK);
     unsigned node = backup_of_head(world, 0);
     world_node_kill(world, node, true);
-    append_all(world, 20, 1000);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    world_append_all(world, 20, 1000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     world_node_start(world, node);
     struct leat_backup_status status;
     leat_backup_status(world->nodes[node].backup, &status);
@@ -273,8 +248,8 @@ static void too_few_nodes_refuses_by_name_and_recovers(void **state)
     struct leat_keeper keeper = leat_primary_keeper(world->logs[0].rep);
     world_node_kill(world, 1, false);
     world_run(world, 50 * 1000);
-    append_all(world, 5, 1000);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    world_append_all(world, 5, 1000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     assert_int_equal(status_of(world).logs_under_replicated, 1);
     assert_int_equal(keeper.refusal(keeper.ctx), LEAT_OK);
     world_node_kill(world, 2, false);
@@ -285,7 +260,7 @@ static void too_few_nodes_refuses_by_name_and_recovers(void **state)
     world_node_start(world, 1);
     world_run(world, 500 * 1000);
     assert_true(world_append(&world->logs[0], 1000));
-    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     world_node_start(world, 2);
     world_run(world, 5 * 1000 * 1000);
     assert_true(world_is_whole(world));
@@ -299,8 +274,8 @@ static void refused_open_asks_another_and_leaves_nothing(void **state)
     (void)state;
     struct world *world = world_new(5, 4, 3, 1, LEAT_DURABILITY_MEMORY, 0);
     world->nodes[2].refuses = 100;
-    append_all(world, 100, 3000);
-    assert_true(settle(world, 20 * 1000 * 1000));
+    world_append_all(world, 100, 3000);
+    assert_true(world_settle(world, 20 * 1000 * 1000));
     struct leat_backup_status status;
     leat_backup_status(world->nodes[2].backup, &status);
     assert_int_equal(status.replicas, 0);
@@ -319,13 +294,13 @@ static void slow_backup_is_left_after_the_bound(void **state)
     unsigned node = backup_of_head(world, 0);
     world->nodes[node].slow = true;
     uint64_t from_us = world->now_us;
-    append_all(world, 3, 1000);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    world_append_all(world, 3, 1000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     assert_true(world->now_us - from_us < 500 * 1000);
     assert_int_equal(status_of(world).accounts.lost_backups, 1);
-    append_all(world, 50, 3000);
+    world_append_all(world, 50, 3000);
     world->nodes[node].slow = false;
-    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     world_run(world, 3 * 1000 * 1000);
     assert_true(world_is_whole(world));
     world_check_after_death(world);
@@ -349,14 +324,14 @@ static void silent_backup_is_left_where_others_answer(void **state)
         unsigned node = backup_of_head(world, 0);
         for (unsigned i = 1; i < 4; i++)
             mute(world, i, all || i == node);
-        append_all(world, 3, 1000);
+        world_append_all(world, 3, 1000);
         world_run(world, 100 * 1000);
         assert_int_equal(status_of(world).accounts.lost_backups, 0);
         world_run(world, 200 * 1000);
         assert_int_equal(status_of(world).accounts.lost_backups, !all);
         for (unsigned i = 1; i < 4; i++)
             mute(world, i, false);
-        assert_true(settle(world, 10 * 1000 * 1000));
+        assert_true(world_settle(world, 10 * 1000 * 1000));
         assert_int_equal(status_of(world).accounts.lost_backups, !all);
         world_run(world, 3 * 1000 * 1000);
         assert_true(world_is_whole(world));
@@ -375,10 +350,10 @@ static void slow_machine_makes_the_owner_patient(void **state)
     for (unsigned silence_ms = 140; silence_ms <= 380; silence_ms += 240) {
         unsigned node = backup_of_head(world, 0);
         mute(world, node, true);
-        append_all(world, 3, 1000);
+        world_append_all(world, 3, 1000);
         world_run(world, silence_ms * 1000);
         mute(world, node, false);
-        assert_true(settle(world, 10 * 1000 * 1000));
+        assert_true(world_settle(world, 10 * 1000 * 1000));
         world_run(world, 100 * 1000);
     }
     assert_int_equal(status_of(world).accounts.lost_backups, 0);
@@ -389,8 +364,8 @@ static void slow_machine_makes_the_owner_patient(void **state)
 static struct world *quick(uint64_t seed, unsigned copies, unsigned logs)
 {
     struct world *world = world_new(seed, 4, copies, logs, LEAT_DURABILITY_MEMORY, 0);
-    append_all(world, 5 * logs, 1000);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    world_append_all(world, 5 * logs, 1000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     world_run(world, 1000 * 1000);
     world->primary->options.answer_us = 2 * 1000 * 1000;
     world->primary->options.quiet_us = 160 * 1000;
@@ -415,7 +390,7 @@ static void writes_that_end_are_no_answer(void **state)
     }
     assert_int_equal(status_of(world).accounts.lost_backups, 1);
     world->nodes[2].mute = false;
-    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     world_check_after_death(world);
     world_free(world);
 }
@@ -428,7 +403,7 @@ static void answer_to_an_older_request_does_not_end_a_silence(void **state)
     struct world *world = quick(32, 3, 1);
     unsigned node = backup_of_head(world, 0);
     mute(world, node, true);
-    append_all(world, 3, 1000);
+    world_append_all(world, 3, 1000);
     struct rep_peer *peer = world->primary->peers[node];
     for (unsigned ms = 0; ms < 80 && !peer->asking; ms++)
         world_run(world, 1000);
@@ -438,7 +413,7 @@ static void answer_to_an_older_request_does_not_end_a_silence(void **state)
     world_run(world, 250 * 1000);
     assert_int_equal(status_of(world).accounts.lost_backups, 1);
     mute(world, node, false);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     world_free(world);
 }
 
@@ -450,18 +425,18 @@ static void backup_that_died_makes_nobody_patient(void **state)
     for (unsigned round = 1; round <= 2; round++) {
         unsigned node = backup_of_head(world, 0);
         mute(world, node, true);
-        append_all(world, 3, 1000);
+        world_append_all(world, 3, 1000);
         world_run(world, 250 * 1000);
         assert_int_equal(status_of(world).accounts.lost_backups, round);
         world_node_kill(world, node, false);
         mute(world, node, false);
         world_node_start(world, node);
-        assert_true(settle(world, 10 * 1000 * 1000));
+        assert_true(world_settle(world, 10 * 1000 * 1000));
         world_run(world, 100 * 1000);
         if (round == 2) break;
         for (unsigned i = 0; i < 40; i++) { /* until the head lies on the same node again */
-            append_all(world, 30, 3000);
-            assert_true(settle(world, 10 * 1000 * 1000));
+            world_append_all(world, 30, 3000);
+            assert_true(world_settle(world, 10 * 1000 * 1000));
             if (backup_of_head(world, 0) == node) break;
         }
         assert_int_equal(backup_of_head(world, 0), node);
@@ -478,11 +453,11 @@ static void late_writes_are_no_silence(void **state)
     world->primary->options.answer_us = 2 * 1000 * 1000;
     unsigned node = backup_of_head(world, 0);
     world->nodes[node].slow = true;
-    append_all(world, 3, 1000);
+    world_append_all(world, 3, 1000);
     world_run(world, 1000 * 1000);
     assert_int_equal(status_of(world).accounts.lost_backups, 0);
     world->nodes[node].slow = false;
-    assert_true(settle(world, 10 * 1000 * 1000));
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     world_free(world);
 }
 
@@ -540,8 +515,8 @@ static void returned_nodes_closed_copies_count_again(void **state)
 {
     (void)state;
     struct world *world = world_new(8, 3, 3, 1, LEAT_DURABILITY_MEMORY, 0);
-    append_all(world, 200, 3000);
-    assert_true(settle(world, 20 * 1000 * 1000));
+    world_append_all(world, 200, 3000);
+    assert_true(world_settle(world, 20 * 1000 * 1000));
     world_run(world, 2 * 1000 * 1000);
     assert_true(world_is_whole(world));
     world_node_kill(world, 1, false);
@@ -570,8 +545,8 @@ static void lost_closed_copies_wait_for_who_may_bring_them_back(void **state)
     struct world *world = world_new(12, 4, 3, 1, LEAT_DURABILITY_MEMORY, 0);
     struct leat_primary_options *options = &world->primary->options;
     options->grace_us = 60 * 1000 * 1000;
-    append_all(world, 200, 3000);
-    assert_true(settle(world, 20 * 1000 * 1000));
+    world_append_all(world, 200, 3000);
+    assert_true(world_settle(world, 20 * 1000 * 1000));
     world_run(world, 2 * 1000 * 1000);
     assert_true(world_is_whole(world));
     unsigned first = backup_of_head(world, 0), second = backup_of_head(world, 1);
@@ -655,7 +630,7 @@ static void fence_keeps_private_copies_and_refuses_the_writer(void **state)
     (void)state;
     struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
     uint64_t before = world->marks_seen;
-    append_all(world, 3, 1000); /* under way */
+    world_append_all(world, 3, 1000); /* under way */
     fences = 0;
     world->coordinator_down = true; /* it takes no word of one that it has declared gone */
     for (unsigned n = 1; n < 3; n++)
@@ -689,7 +664,7 @@ static void segment_given_back_damaged_is_not_adopted_again(void **state)
     (void)state;
     struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
     struct leat_log_ref log = world->logs[0].ref;
-    append_all(world, 3, 1000);
+    world_append_all(world, 3, 1000);
     world->coordinator_down = true;
     fences = 0;
     for (unsigned n = 1; n < 3; n++)
@@ -744,8 +719,8 @@ static void adoption_that_the_disk_refuses_leaves_the_copy_that_it_took(void **s
     struct leat_backup *backup = world->nodes[1].backup;
     struct fake_world *disk = &world->nodes[1].disk;
     disk->fail_at = disk->op_count + 1;
-    append_all(world, 1, 1000);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    world_append_all(world, 1, 1000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     assert_int_equal(backup->replica_count, 2);
     fences = 0;
     world->coordinator_down = true;
@@ -785,8 +760,8 @@ static void adoption_that_the_disk_fails_leaves_a_replica(void **state)
         struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
         struct leat_backup *backup = world->nodes[1].backup;
         struct fake_world *disk = &world->nodes[1].disk;
-        append_all(world, 3, 1000);
-        assert_true(settle(world, 10 * 1000 * 1000));
+        world_append_all(world, 3, 1000);
+        assert_true(world_settle(world, 10 * 1000 * 1000));
         fences = 0;
         world->coordinator_down = true;
         assert_int_equal(leat_backup_fence(backup, "n0", 100, on_fenced, NULL), LEAT_OK);
@@ -815,8 +790,8 @@ static void fence_in_the_middle_of_an_adoption_ends(void **state)
     (void)state;
     struct world *world = ready(9, 3, 3, LEAT_DURABILITY_MEMORY);
     struct leat_backup *backup = world->nodes[1].backup;
-    append_all(world, 3, 1000);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    world_append_all(world, 3, 1000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     world->coordinator_down = true;
     const struct replica *rep = LEAT_CONTAINER(backup->replicas.next, const struct replica, link);
     struct leat_scan scan;

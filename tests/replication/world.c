@@ -407,3 +407,28 @@ void world_free(struct world *world)
         if (world->arenas[i].pages) pages_put(world->arenas[i].pages, WORLD_ARENA_BYTES);
     free(world);
 }
+
+void world_append_all(struct world *world, unsigned batches, uint32_t bytes)
+{
+    for (unsigned i = 0; i < batches; i++) {
+        struct world_log *log = &world->logs[i % world->log_count];
+        for (unsigned tries = 0; !world_append(log, bytes) && tries < 200000; tries++) {
+            world_step(world);
+            world_care(world);
+        }
+    }
+}
+
+bool world_settle(struct world *world, uint64_t us)
+{
+    uint64_t until = world->now_us + us;
+    while (world->now_us < until) {
+        world_step(world);
+        world_care(world);
+        bool idle = true;
+        for (unsigned i = 0; i < world->log_count; i++)
+            idle &= world_is_idle(&world->logs[i]);
+        if (idle) return true;
+    }
+    return false;
+}

@@ -172,6 +172,10 @@ void world_run(struct world *world, uint64_t us);
 /** false: the log does not take it now. */
 bool world_append(struct world_log *log, uint32_t bytes);
 bool world_is_idle(const struct world_log *log);
+/** Append so many batches of so many bytes, one log after the other, as soon as each takes one. */
+void world_append_all(struct world *world, unsigned batches, uint32_t bytes);
+/** Run until all logs are idle, for `us` of virtual time at most. Returns whether they are. */
+bool world_settle(struct world *world, uint64_t us);
 void world_node_kill(struct world *world, unsigned node, bool power);
 void world_node_start(struct world *world, unsigned node);
 /** The same, and what its store found is nobody's yet: whoever calls says when that is over. */

@@ -10,31 +10,6 @@
 
 #include "tests/replication/world.h"
 
-static void append_all(struct world *world, unsigned batches, uint32_t bytes)
-{
-    for (unsigned i = 0; i < batches; i++) {
-        struct world_log *log = &world->logs[i % world->log_count];
-        for (unsigned tries = 0; !world_append(log, bytes) && tries < 200000; tries++) {
-            world_step(world);
-            world_care(world);
-        }
-    }
-}
-
-static bool settle(struct world *world, uint64_t us)
-{
-    uint64_t until = world->now_us + us;
-    while (world->now_us < until) {
-        world_step(world);
-        world_care(world);
-        bool idle = true;
-        for (unsigned i = 0; i < world->log_count; i++)
-            idle &= world_is_idle(&world->logs[i]);
-        if (idle) return true;
-    }
-    return false;
-}
-
 static bool grown_now;
 static void on_grown(struct leat_arena_grow *grow)
 {
@@ -62,8 +37,8 @@ static void writer_that_has_its_share_of_the_memory_gets_no_more(void **state)
     } cases[] = {{2, 0, false}, {4, 0, true}, {4, 1, false}, {4, UINT64_MAX, false}};
     for (unsigned at = 0; at < sizeof cases / sizeof cases[0]; at++) {
         struct world *world = world_new(3, 2, 2, 1, LEAT_DURABILITY_MEMORY, 0);
-        append_all(world, 1, 1000);
-        assert_true(settle(world, 10 * 1000 * 1000));
+        world_append_all(world, 1, 1000);
+        assert_true(world_settle(world, 10 * 1000 * 1000));
         struct leat_backup *backup = world->nodes[1].backup;
         backup->options.writers_bytes_max = cases[at].steps * (uint64_t)LEAT_ARENA_STEP_BYTES;
         less_bytes = cases[at].less_bytes;
@@ -167,8 +142,8 @@ static void writers_together_get_no_more_than_the_memory_for_replicas(void **sta
 {
     (void)state;
     struct world *world = world_new(5, 2, 2, 1, LEAT_DURABILITY_MEMORY, 0);
-    append_all(world, 1, 1000);
-    assert_true(settle(world, 10 * 1000 * 1000));
+    world_append_all(world, 1, 1000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
     struct leat_backup *backup = backup_for_ghosts(world, 4);
     uint64_t most = backup->options.writers_bytes_max;
     assert_int_equal(writers_grown(backup), LEAT_ARENA_STEP_BYTES);
