@@ -11,8 +11,8 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 
+import namespaces
 from cluster import Cluster, owned
 from rig import LEAT, Server, Skipped, WAIT_S, check, check_in, cluster_key, equal, frame, main, on_end, until
 
@@ -30,8 +30,7 @@ def tc(*words):
 
 
 def need_namespaces():
-    if os.environ.get('LEAT_NETNS') == 'refused':
-        raise Skipped('this account may not make network namespaces')
+    namespaces.need()
 
 
 class FarServer(Server):
@@ -306,19 +305,9 @@ def test_strangers_at_the_node_port_are_shown_out():
 
 
 def enter():
-    """Again, in namespaces of our own."""
-    inside = ['unshare', '--net', '--mount', 'sh', '-c',
-              'mkdir -p /run/netns && mount -t tmpfs netns /run/netns && exec "$@"', 'sh']
-    try:
-        allowed = subprocess.run([*inside, 'true'], capture_output=True, timeout=WAIT_S).returncode == 0
-    except OSError:
-        allowed = False
-    os.environ['LEAT_NETNS'] = 'inside' if allowed else 'refused'
-    if allowed:
-        os.execvp(inside[0], [*inside, sys.executable, '-B', *sys.argv])
+    namespaces.enter('set -e; mkdir -p /run/netns; mount -t tmpfs netns /run/netns')
 
 
 if __name__ == '__main__':
-    if 'LEAT_NETNS' not in os.environ:
-        enter()
+    enter()
     main()

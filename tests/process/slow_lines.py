@@ -3,22 +3,20 @@
 The whole script runs in a network namespace that it makes for itself, where sockets hold as little as over a
 network: on the loopback interface of a machine they hold megabytes, and hide everything.
 """
-import os
 import select
 import subprocess
-import sys
 import threading
 import time
 
-from rig import FETCH, METADATA, Failure, Raw, Server, Skipped, WAIT_S, check, equal, frame, main, on_end
+import namespaces
+from rig import FETCH, METADATA, Failure, Raw, Server, WAIT_S, check, equal, frame, main, on_end
 
 MIB = 1 << 20
 SOON_S = 6  # each of several commands at once, beside other tests; without the rule it is 8 to 30 s
 
 
 def need_namespace():
-    if os.environ.get('LEAT_NETNS') != 'inside':
-        raise Skipped('this account may not make network namespaces')
+    namespaces.need()
     subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True, timeout=WAIT_S)
     for name in 'wmem', 'rmem':
         with open(f'/proc/sys/net/ipv4/tcp_{name}', 'w') as limits:
@@ -146,18 +144,6 @@ def test_slow_readers_of_memory_keep_no_segment_from_appends():
     check(slow, 'they are there')
 
 
-def enter():
-    inside = ['unshare', '--net', '--mount', 'sh', '-c', 'mount -t sysfs sysfs /sys 2>/dev/null; exec "$@"', 'sh']
-    try:
-        allowed = subprocess.run([*inside, 'true'], capture_output=True, timeout=WAIT_S).returncode == 0
-    except OSError:
-        allowed = False
-    os.environ['LEAT_NETNS'] = 'inside' if allowed else 'refused'
-    if allowed:
-        os.execvp(inside[0], [*inside, sys.executable, '-B', *sys.argv])
-
-
 if __name__ == '__main__':
-    if 'LEAT_NETNS' not in os.environ:
-        enter()
+    namespaces.enter('mount -t sysfs sysfs /sys 2>/dev/null')
     main()

@@ -42,6 +42,7 @@ import time
 import rig
 from busy import StandStill, Teller, whole_diary
 from cluster import Cluster
+import netns
 from netns import FarCluster, ip
 from rig import LEAT, WAIT_S, Failure, check, equal, process_end, until
 import tied
@@ -549,7 +550,5 @@ def main():
 
 
 if __name__ == '__main__':
-    if 'LEAT_NETNS' not in os.environ:
-        import netns
-        netns.enter()
+    netns.enter()
     sys.exit(main())
