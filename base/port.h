@@ -151,6 +151,9 @@ struct leat_net {
     void (*replace)(struct leat_conn *conn, struct leat_send *send, struct leat_send *by);
     /** Bytes given to send() and send_copy() and not yet taken by the network. */
     size_t (*queued_bytes)(const struct leat_conn *conn);
+    /** Memory of copies (send_copy) that the network has not taken: this connection's, all of the actor's. */
+    size_t (*copied_bytes)(const struct leat_conn *conn);
+    size_t (*copied_bytes_all)(void *ctx);
     /** Stop / go on reading. After resume, kept bytes are presented again even if nothing new came. The end
      * of a connection that is paused is noticed when it was reset, or nothing lies unread before it. */
     void (*pause)(struct leat_conn *conn);

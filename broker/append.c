@@ -360,7 +360,7 @@ static leat_err append_forward(struct leat_append_request *request, const uint8_
                                uint32_t payload_bytes)
 {
     struct leat_core *core = request->core;
-    if (core->forward_bytes + payload_bytes > LEAT_FORWARD_BYTES_MAX) {
+    if (core->forward_bytes + payload_bytes > core->forward_bytes_max) {
         request->home = core;
         return LEAT_E_AGAIN;
     }

@@ -24,7 +24,10 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
         call_turn_away(peer, frame, LEAT_E_STARTING, "the server is stopping");
         return NULL;
     }
-    if (core->calls < LEAT_CORE_CALLS_MAX) call = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes);
+    if (core->calls < LEAT_CORE_CALLS_MAX && leat_output_take(peer, bytes)) {
+        call = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes);
+        if (call == NULL) leat_output_give(peer, bytes);
+    }
     if (call == NULL) {
         call_turn_away(peer, frame, LEAT_E_AGAIN,
                        "too many requests are under way on this core, try again");
@@ -36,11 +39,25 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
     }
     call->core = core;
     call->peer = peer;
+    call->held = bytes;
     call->kind = frame->kind;
     call->request = frame->request;
     core->calls++;
     leat_peer_begin(peer);
     return call;
+}
+
+void *leat_call_memory(struct leat_call *call, size_t count, size_t bytes)
+{
+    size_t all;
+    if (__builtin_mul_overflow(count, bytes, &all) || !leat_output_take(call->peer, all))
+        return NULL;
+    void *block = leat_mem_calloc(LEAT_MEM_BROKER, count, bytes);
+    if (block == NULL)
+        leat_output_give(call->peer, all);
+    else
+        call->held += all;
+    return block;
 }
 
 bool leat_call_keep(struct leat_call *call, struct leat_call_kept *kept,
@@ -105,6 +122,7 @@ static void call_free(struct leat_call *call)
 {
     struct leat_peer *peer = call->peer;
     call->core->calls--;
+    leat_output_give(peer, call->held);
     leat_mem_free(call);
     leat_peer_end(peer);
 }
@@ -122,6 +140,12 @@ void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writ
     if (writer->overflow) {
         leat_call_refuse(call, LEAT_E_TOO_LARGE,
                          "the answer does not fit one frame (1 MiB): ask for less at once");
+        return;
+    }
+    if (!call->by_link && !leat_output_fits(core, writer->used)) {
+        leat_call_refuse(call, LEAT_E_AGAIN,
+                         "the memory of this core for answers is full of those that clients have "
+                         "not taken: try again");
         return;
     }
     if (call->by_link && core->members.links == NULL)

@@ -232,7 +232,7 @@ static void cluster_on_status(struct leat_coordinator_ask *ask)
 {
     struct cluster_call *cluster = ask->owner;
     cluster->parts =
-        leat_mem_calloc(LEAT_MEM_BROKER, cluster->status->node_count + 1, sizeof *cluster->parts);
+        leat_call_memory(&cluster->call, cluster->status->node_count + 1, sizeof *cluster->parts);
     if (cluster->parts == NULL) {
         cluster_end(cluster);
         leat_call_refuse(&cluster->call, LEAT_E_NO_MEMORY, NULL);
@@ -248,7 +248,7 @@ void leat_call_cluster_status(struct leat_peer *peer, const struct leat_frame *f
 {
     struct cluster_call *cluster = leat_call_create(peer, frame, sizeof *cluster);
     if (cluster == NULL) return;
-    cluster->status = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *cluster->status);
+    cluster->status = leat_call_memory(&cluster->call, 1, sizeof *cluster->status);
     if (cluster->status == NULL) {
         leat_call_refuse(&cluster->call, LEAT_E_AGAIN, NULL);
         return;

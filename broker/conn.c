@@ -41,10 +41,10 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
                           core->net->peer(conn));
         return false;
     }
-    struct leat_list *lists[] = {&peer->all,       &peer->slow,        &peer->owing,
-                                 &peer->starved,   &peer->answers,     &peer->cut,
-                                 &peer->quiet,     &peer->room.by_log, &peer->room.by_time,
-                                 &peer->set_calls, &peer->limited,     &peer->locators};
+    struct leat_list *lists[] = {
+        &peer->all,     &peer->slow,     &peer->owing,       &peer->starved,      &peer->answers,
+        &peer->cut,     &peer->quiet,    &peer->room.by_log, &peer->room.by_time, &peer->set_calls,
+        &peer->limited, &peer->locators, &peer->output.wait};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
     leat_borrower_init(&peer->borrowed);
@@ -83,6 +83,7 @@ static void peer_detach(struct leat_peer *peer)
     leat_list_remove(&peer->slow);
     leat_list_remove(&peer->owing);
     leat_list_remove(&peer->starved);
+    leat_output_wait_end(peer);
     atomic_fetch_sub_explicit(&core->counters.connections, 1, memory_order_relaxed);
 }
 
@@ -129,7 +130,8 @@ void leat_peer_end(struct leat_peer *peer)
         leat_mem_free(peer);
         return;
     }
-    if ((peer->paused & LEAT_PAUSE_REQUESTS) != 0 && peer->requests <= LEAT_PEER_REQUESTS_MAX / 2)
+    if ((peer->paused & LEAT_PAUSE_REQUESTS) != 0 && peer->requests <= LEAT_PEER_REQUESTS_MAX / 2 &&
+        !leat_output_holds_share(peer))
         leat_peer_resume(peer, LEAT_PAUSE_REQUESTS);
 }
 
@@ -177,9 +179,9 @@ static size_t peer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *d
 
     *want_bytes = 0;
     peer->heard = true;
-    if (core->net->queued_bytes(peer->conn) > LEAT_PEER_QUEUED_BYTES_MAX) leat_peer_is_slow(peer);
     while (peer->paused == 0) {
-        if (peer->requests >= LEAT_PEER_REQUESTS_MAX) {
+        if (core->net->queued_bytes(peer->conn) > 0 && leat_peer_is_slow(peer)) break;
+        if (peer->requests >= LEAT_PEER_REQUESTS_MAX || leat_output_holds_share(peer)) {
             leat_peer_pause(peer, LEAT_PAUSE_REQUESTS);
             break;
         }
@@ -494,6 +496,7 @@ static void peer_on_large_sent(struct leat_send *send, leat_err rc)
     struct peer_large *large = send->owner;
     (void)rc; /* the peer learns of its end by on_closed */
     struct leat_peer *peer = large->peer;
+    leat_output_give(peer, large->iov.bytes);
     leat_mem_free(large->buffer);
     leat_mem_free(large);
     leat_peer_end(peer);
@@ -517,6 +520,7 @@ void leat_peer_send_large(struct leat_peer *peer, uint8_t *buffer, size_t bytes)
     large->send.iov_count = 1;
     large->send.on_sent = peer_on_large_sent;
     large->send.owner = large;
+    leat_output_add(peer, bytes);
     leat_peer_begin(peer);
     leat_peer_owes(peer);
     peer->core->net->send(peer->conn, &large->send);

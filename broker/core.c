@@ -88,6 +88,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     leat_list_init(&core->link_peer.limited);
     leat_list_init(&core->link_peer.locators);
     leat_borrower_init(&core->link_peer.borrowed);
+    leat_list_init(&core->link_peer.output.wait);
     leat_log_warmth_init(&core->warmth,
                          leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
     struct leat_list *lists[] = {
@@ -100,6 +101,9 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
 
+    leat_output_init(core);
+    core->forward_bytes_max =
+        leat_node_forward_bytes(node->options.memory_bytes, node->options.cores);
     leat_confirmer_init(core);
     leat_places_init(core);
     leat_takeovers_init(core);
@@ -215,12 +219,14 @@ static void core_on_turn_end(void *actor)
     leat_lend_turn_end(core);
     if (!leat_list_empty(&core->ready_fetches) || !leat_list_empty(&core->starved_reads))
         leat_fetch_run_ready(core);
+    if (!leat_list_empty(&core->output.waits)) leat_output_resume(core);
     while ((link = leat_list_pop_front(&core->answer_peers)) != NULL)
         core_answer(LEAT_CONTAINER(link, struct leat_peer, answers));
     if (!leat_list_empty(&core->starved_peers)) leat_peer_feed_starved(core);
     if (!leat_list_empty(&core->room_waits) && !leat_timer_armed(&core->room_timer))
         leat_timer_start(&core->timers, &core->room_timer, LEAT_APPEND_ROOM_US / 8);
-    if (!leat_list_empty(&core->slow_peers) && !leat_timer_armed(&core->slow_tick))
+    if ((!leat_list_empty(&core->slow_peers) || !leat_list_empty(&core->output.waits)) &&
+        !leat_timer_armed(&core->slow_tick))
         leat_timer_start(&core->timers, &core->slow_tick, LEAT_SLOW_TICK_US);
     if (!leat_timer_armed(&core->tick) && !core->stopped)
         leat_timer_start(&core->timers, &core->tick, LEAT_TICK_US);
@@ -235,6 +241,7 @@ static void core_on_tick(struct leat_timer *timer)
     leat_hosted_care(core);
     leat_movers_tick(core);
     leat_peer_tick(core);
+    leat_output_tick(core);
 }
 
 static void core_on_slow_tick(struct leat_timer *timer)

@@ -20,6 +20,7 @@
 #include "broker/members.h"
 #include "broker/move.h"
 #include "broker/node.h"
+#include "broker/output.h"
 #include "broker/replicate.h"
 #include "multilog/log.h"
 #include "sets/sets.h"
@@ -48,9 +49,8 @@ enum {
     LEAT_PEER_FRAME_US = 60 * 1000 * 1000,  /* a frame begun is not finished: closed */
     LEAT_APPEND_BATCHES_MAX = 1024,         /* in one request */
     LEAT_APPEND_ROOM_US = 15 * 1000 * 1000, /* longest wait for room in a log */
-    LEAT_FORWARD_BYTES_MAX = 16 * 1024 * 1024, /* copied for other cores at one time */
-    LEAT_FETCH_LOGS_MAX = 1024,                /* in one request */
-    LEAT_FETCH_BYTES_MAX = 4 * 1024 * 1024,    /* of one answer, plus one batch */
+    LEAT_FETCH_LOGS_MAX = 1024,             /* in one request */
+    LEAT_FETCH_BYTES_MAX = 4 * 1024 * 1024, /* of one answer, plus one batch */
     LEAT_FETCH_WAIT_MS_MAX = 60 * 1000,
     LEAT_LOCATE_LOGS_MAX = 1024,
     LEAT_BROKER_STREAM_LOGS_MAX = 32768, /* M x Q: metadata has to fit one control body */
@@ -63,9 +63,14 @@ enum {
     LEAT_NAME_RETRY_US = 500 * 1000,
     LEAT_NAME_TRIES_MAX = 20,
     LEAT_REFUSAL_TELL_US = 60 * 1000 * 1000, /* between two lines of streams that are not made */
-    LEAT_CATCH_UP_US_MAX = 2 * 1000 * 1000,  /* then what is known here is answered */
-    LEAT_OPENERS_MAX = 8,                    /* "opened" commits under way */
-    LEAT_OPENER_LOGS_MAX = 256,              /* logs of one of them */
+    /* Streams made through one core: so many at once, then so many a second. Asked: by naming them. */
+    LEAT_CREATES_BURST = 1000,
+    LEAT_CREATES_PER_SECOND = 100,
+    LEAT_CREATES_ASKED_BURST = 200,
+    LEAT_CREATES_ASKED_PER_SECOND = 10,
+    LEAT_CATCH_UP_US_MAX = 2 * 1000 * 1000, /* then what is known here is answered */
+    LEAT_OPENERS_MAX = 8,                   /* "opened" commits under way */
+    LEAT_OPENER_LOGS_MAX = 256,             /* logs of one of them */
 };
 
 struct leat_core;
@@ -141,6 +146,7 @@ struct leat_peer {
     uint32_t requests;            /* under way; the peer lives until they are done */
     bool greeted, closing, heard; /* heard: since it has been quiet */
     uint64_t frame_since_us;
+    struct leat_output_peer output;
     size_t stalled_bytes; /* queued when last looked at */
     uint64_t stalled_since_us;
 
@@ -221,6 +227,7 @@ struct leat_call {
     struct leat_peer *peer;
     uint16_t kind;
     uint32_t request;
+    size_t held; /* of the core's memory for output: this struct and what leat_call_memory() gave */
     bool by_link; /* another node asks, for a client of its own: the answer goes by ticket */
     struct leat_link_ticket ticket;
     struct leat_mail mail;
@@ -293,7 +300,9 @@ struct leat_core {
     struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
     struct leat_confirmer confirmer;
     struct leat_placer placer;
-    uint64_t forward_bytes;
+    struct leat_output output;
+    struct leat_rate creates, creates_asked;
+    uint64_t forward_bytes, forward_bytes_max; /* copied for other cores at one time */
     uint32_t calls;
 
     struct leat_stock append_pool, part_pool, fetch_pool, item_pool, read_pool;
@@ -507,6 +516,8 @@ void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *fram
 /** Storage for one call (bytes of the whole struct, struct leat_call first); refuses by itself when
  * there is none, and returns NULL. */
 void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, size_t bytes);
+/** Zeroed memory for a call, counted until it ends: leat_mem_free() it by then. NULL: no room (LEAT_E_AGAIN). */
+void *leat_call_memory(struct leat_call *call, size_t count, size_t bytes);
 /** Answer and free. error.code LEAT_OK: writer holds the control body, built at
  * leat_call_writer(). Thread: the call's core. */
 void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writer);
@@ -631,7 +642,6 @@ struct leat_node {
     uint64_t
         copies_first_bytes; /* that nodes may have a step each of; beyond copies_bytes the pool gives it */
     _Atomic uint64_t logs_making; /* of streams that are asked for and not here yet */
-    uint64_t heap_most_bytes;     /* since it was last trimmed; the store's */
     struct leat_heap_wait heap_wait;
     struct leat_addresses addresses;
     _Atomic uint64_t room_short_us; /* when an append last waited for room for too long; 0: never */
@@ -702,6 +712,8 @@ uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out
 uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores);
 /** What connections of one core that are slow may have of their answers: see lend.h. */
 uint64_t leat_node_rest_bytes(uint64_t memory_bytes, uint32_t cores);
+/** What one core's appends to logs of other cores may hold. */
+uint64_t leat_node_forward_bytes(uint64_t memory_bytes, uint32_t cores);
 /** What the waking logs of one core may read at once: see leat_log_warmth. */
 uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores);
 /** walk.c: events of the coordinator, carried over all cores. */

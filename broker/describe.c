@@ -323,8 +323,9 @@ static void describe_begin(struct describe_call *describe)
     describe->count = desc->streamlet_count * per_streamlet;
     describe->part_max =
         desc->streamlet_count < LEAT_NODES_MAX ? desc->streamlet_count : LEAT_NODES_MAX;
-    describe->logs = leat_mem_calloc(LEAT_MEM_BROKER, describe->count, sizeof *describe->logs);
-    describe->parts = leat_mem_calloc(LEAT_MEM_BROKER, describe->part_max, sizeof *describe->parts);
+    describe->logs = leat_call_memory(&describe->call, describe->count, sizeof *describe->logs);
+    describe->parts =
+        leat_call_memory(&describe->call, describe->part_max, sizeof *describe->parts);
     if (describe->logs == NULL || describe->parts == NULL) {
         describe_end(describe);
         leat_call_refuse(&describe->call, LEAT_E_NO_MEMORY, NULL);
@@ -478,8 +479,9 @@ static void segments_begin(struct segments_call *segments)
     }
     if (rc == LEAT_OK) {
         segments->rows =
-            leat_mem_calloc(LEAT_MEM_BROKER, LEAT_SEGMENT_ROWS_MAX, sizeof *segments->rows);
-        segments->names = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_NODES_MAX, sizeof *segments->names);
+            leat_call_memory(&segments->call, LEAT_SEGMENT_ROWS_MAX, sizeof *segments->rows);
+        segments->names =
+            leat_call_memory(&segments->call, LEAT_NODES_MAX, sizeof *segments->names);
         if (segments->rows == NULL || segments->names == NULL)
             rc = leat_error_set(&error, LEAT_E_NO_MEMORY, "%s", leat_err_text(LEAT_E_NO_MEMORY));
     }

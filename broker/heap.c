@@ -7,8 +7,6 @@
 #include "base/diary.h"
 #include "broker/core.h"
 
-enum { HEAP_TRIM_BYTES = 16 * 1024 * 1024 }; /* freed logs' that the heap may keep for itself */
-
 /* Of connections beyond those that each core's share is for. */
 static uint64_t peers_bytes(const struct leat_node *node)
 {
@@ -197,12 +195,8 @@ uint64_t leat_node_pool_less(void *owner)
     struct leat_node *node = owner;
     const struct leat_clock *clock = node->options.store_env->clock;
     uint64_t bytes = heap_bytes(node);
-    if (bytes > node->heap_most_bytes) node->heap_most_bytes = bytes;
     /* Before the pool grows into it. */
-    if (node->options.heap_trim != NULL && bytes + HEAP_TRIM_BYTES < node->heap_most_bytes) {
-        node->options.heap_trim(node->options.heap_ctx);
-        node->heap_most_bytes = bytes;
-    }
+    if (node->options.heap_trim != NULL) node->options.heap_trim(node->options.heap_ctx);
     bytes += ahead_bytes(node);
     struct leat_store_usage usage;
     leat_store_usage(node->store, &usage);

@@ -311,9 +311,9 @@ void leat_call_locate(struct leat_peer *peer, const struct leat_frame *frame)
         locate_end(locate, LEAT_E_INVALID, error.text);
         return;
     }
-    locator->asked = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *locator->asked);
-    locator->found = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *locator->found);
-    locator->ranges = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *locator->ranges);
+    locator->asked = leat_call_memory(&locate->call, count, sizeof *locator->asked);
+    locator->found = leat_call_memory(&locate->call, count, sizeof *locator->found);
+    locator->ranges = leat_call_memory(&locate->call, count, sizeof *locator->ranges);
     if (locator->asked == NULL || locator->found == NULL || locator->ranges == NULL) {
         locate_end(locate, LEAT_E_AGAIN, NULL);
         return;

@@ -277,7 +277,7 @@ void leat_call_forward(struct leat_call *call, uint64_t owner, const uint8_t *co
         leat_call_refuse(call, LEAT_E_AGAIN, error.text);
         return;
     }
-    struct forward *forward = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *forward + control_bytes);
+    struct forward *forward = leat_call_memory(call, 1, sizeof *forward + control_bytes);
     if (forward == NULL) {
         leat_call_refuse(call, LEAT_E_AGAIN, NULL);
         return;

@@ -50,6 +50,7 @@ void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *fr
     }
     leat_err rc = leat_stream_name_allowed(name, &error);
     if (rc == LEAT_OK) rc = leat_stream_create_allowed(peer->core, name, &settings, &error);
+    if (rc == LEAT_OK) rc = leat_stream_rate_allowed(peer->core, false, &error);
     if (rc != LEAT_OK) {
         leat_call_refuse(&create->call, rc, error.text);
         return;
@@ -274,8 +275,8 @@ void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
         return;
     }
     if (count > 0) {
-        seeker->names = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *seeker->names);
-        seeker->errors = leat_mem_calloc(LEAT_MEM_BROKER, count, sizeof *seeker->errors);
+        seeker->names = leat_call_memory(&meta->call, count, sizeof *seeker->names);
+        seeker->errors = leat_call_memory(&meta->call, count, sizeof *seeker->errors);
         if (seeker->names == NULL || seeker->errors == NULL) {
             metadata_end(meta, LEAT_E_AGAIN, NULL);
             return;

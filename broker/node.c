@@ -33,6 +33,10 @@ enum {
     REST_BYTES_MAX = 32 * MIB,
     DOOR_BYTES_MIN = 4 * MIB,
     DOOR_BYTES_MAX = 64 * MIB,
+    FORWARD_BYTES_MIN = LEAT_FRAME_BYTES_MAX, /* one request of any size */
+    FORWARD_BYTES_MAX = 16 * MIB,
+    READY_BYTES_MIN = 2 * MIB,
+    READY_BYTES_MAX = 32 * MIB,
 };
 
 uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
@@ -79,6 +83,20 @@ static uint64_t unpacker_bytes(uint64_t memory_bytes, uint32_t cores)
     return share < LEAT_UNPACKER_BYTES ? share : LEAT_UNPACKER_BYTES;
 }
 
+uint64_t leat_node_forward_bytes(uint64_t memory_bytes, uint32_t cores)
+{
+    uint64_t share = memory_bytes / 32 / cores;
+    if (share < FORWARD_BYTES_MIN) share = FORWARD_BYTES_MIN;
+    return share < FORWARD_BYTES_MAX ? share : FORWARD_BYTES_MAX;
+}
+
+uint64_t leat_node_ready_bytes(uint64_t memory_bytes, uint32_t cores)
+{
+    uint64_t share = memory_bytes / 64 / cores;
+    if (share < READY_BYTES_MIN) share = READY_BYTES_MIN;
+    return share < READY_BYTES_MAX ? share : READY_BYTES_MAX;
+}
+
 /* What is left after all that has a place of its own. 0: the budget is too small. */
 static uint64_t pool_share(uint64_t memory_bytes, uint32_t cores)
 {
@@ -90,11 +108,13 @@ static uint64_t pool_share(uint64_t memory_bytes, uint32_t cores)
      * readers have of their answers, what requests of another front door take and what the check of
      * compressed batches does is part of the fixed overheads, which are generous just where little is
      * going on. Of the memory for that check most batches touch little, so small budgets count no more
-     * than a share of it. */
+     * than a share of it. Among the fixed overheads are, everywhere, the least that answers may take, appends
+     * for other cores and buffers kept ready. */
     uint64_t more =
         cores *
         (leat_node_warm_bytes(memory_bytes, cores) + leat_node_rest_bytes(memory_bytes, cores) +
-         leat_node_door_bytes(memory_bytes, cores) + unpacker_bytes(memory_bytes, cores));
+         leat_node_door_bytes(memory_bytes, cores) + unpacker_bytes(memory_bytes, cores) +
+         leat_node_output_bytes(memory_bytes, cores) - LEAT_OUTPUT_BYTES_MIN);
     if (memory_bytes - overhead >= more + LEAT_ARENA_STEP_BYTES) overhead += more;
     return memory_bytes - overhead;
 }

@@ -75,7 +75,8 @@ struct leat_node_options {
     /* What the heap takes for all that there is one of for each log, stream, segment and replica. What it takes
      * beyond what the budget foresees, the pool gives up. Thread: any. NULL: not counted. */
     uint64_t (*heap_bytes)(void *ctx);
-    /** That fell by much: what was freed goes back to the kernel. Thread: store. NULL: it does so by itself. */
+    /** Looked at now and then: what was freed goes back to the kernel if it is much. Thread: store. NULL: it does so by
+     * itself. */
     void (*heap_trim)(void *ctx);
     void *heap_ctx;
     bool auto_create;              /* METADATA may create streams */
@@ -129,6 +130,8 @@ void leat_node_destroy(struct leat_node **node);
 /** How much of a budget the segments' pool gets (multiple of LEAT_ARENA_STEP_BYTES); 0: too small.
  * The arena is opened with it before leat_node_create(). Thread: any. */
 uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores);
+/** Buffers of one actor's connections that nobody uses and that are kept for the next: leat_os_world_options. */
+uint64_t leat_node_ready_bytes(uint64_t memory_bytes, uint32_t cores);
 /** Of that, what the node's own segments get: all, or in a cluster half. The rest is for replicas. */
 uint64_t leat_node_own_pool_bytes(uint64_t pool_bytes, bool clustered);
 /** Room for what the heap takes for logs and what is stored, beside a whole pool. Thread: any. */

@@ -8,6 +8,9 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
+#include "sets/groups.h"
+
+enum { GROUP_BYTES_MIN = 128 * 1024 };
 
 struct set_call {
     struct leat_call call;
@@ -70,6 +73,14 @@ static void sets_group(void *ctx, struct leat_sets_group_query *query)
     leat_group_ask(((struct leat_hosted *)ctx)->core, query);
 }
 
+/* All homes together: a 32nd of the budget, as far as that is enough for a few members each. */
+static uint64_t group_bytes(const struct leat_node *node)
+{
+    uint64_t share = node->options.memory_bytes / 32 / LEAT_SETS_HOMES;
+    if (share < GROUP_BYTES_MIN) share = GROUP_BYTES_MIN;
+    return share < LEAT_GROUP_MEMORY_BYTES_MAX ? share : LEAT_GROUP_MEMORY_BYTES_MAX;
+}
+
 leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *options)
 {
     struct leat_core *core = hosted->core;
@@ -78,6 +89,7 @@ leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *o
         .timers = &core->timers,
         .home = home_of(hosted),
         .retention_us = core->node->options.offsets_retention_us,
+        .group_bytes_max = group_bytes(core->node),
         .followed = hosted->stream->desc->settings.copies > 1,
         .broker = {sets_append, sets_stream_size, sets_group},
         .ctx = hosted,
@@ -151,7 +163,7 @@ static leat_err decode_commit(struct set_call *set, struct leat_msg_reader *read
     if (body.offset_count > LEAT_SETS_COMMIT_ROWS_MAX)
         return leat_error_set(error, LEAT_E_TOO_MANY, "a commit has at most %d rows, not %u",
                               LEAT_SETS_COMMIT_ROWS_MAX, body.offset_count);
-    set->commits = leat_mem_calloc(LEAT_MEM_BROKER, body.offset_count + 1, sizeof *set->commits);
+    set->commits = leat_call_memory(&set->call, body.offset_count + 1, sizeof *set->commits);
     if (set->commits == NULL) return LEAT_E_NO_MEMORY;
     for (uint32_t i = 0; i < body.offset_count; i++) {
         struct leat_msg_set_offset row;
@@ -177,7 +189,7 @@ static leat_err decode_fetch(struct set_call *set, struct leat_msg_reader *reade
                               "a set's offsets are asked for of at most %d "
                               "logs at once, not %u",
                               LEAT_SETS_LOGS_MAX, body.log_count);
-    set->logs = leat_mem_calloc(LEAT_MEM_BROKER, body.log_count + 1, sizeof *set->logs);
+    set->logs = leat_call_memory(&set->call, body.log_count + 1, sizeof *set->logs);
     if (set->logs == NULL) return LEAT_E_NO_MEMORY;
     for (uint32_t i = 0; i < body.log_count; i++)
         leat_msg_log_ref_read(reader, &set->logs[i]);
@@ -268,7 +280,7 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
     if (set == NULL) return;
     leat_list_init(&set->by_peer);
     leat_list_push_back(&peer->set_calls, &set->by_peer);
-    set->control = leat_mem_calloc(LEAT_MEM_BROKER, 1, frame->control_bytes + 1);
+    set->control = leat_call_memory(&set->call, 1, frame->control_bytes + 1);
     if (set->control == NULL) {
         set_end(set, LEAT_E_AGAIN, NULL);
         return;

@@ -8,7 +8,7 @@ bool leat_peer_is_slow(struct leat_peer *peer)
     struct leat_core *core = peer->core;
     if (peer->conn == NULL) return false;
     size_t queued = core->net->queued_bytes(peer->conn);
-    if (queued <= LEAT_PEER_QUEUED_BYTES_MAX) return false;
+    if (queued <= LEAT_PEER_QUEUED_BYTES_MAX && !leat_output_is_over(peer)) return false;
     if (leat_list_empty(&peer->slow)) leat_list_push_back(&core->slow_peers, &peer->slow);
     leat_peer_pause(peer, LEAT_PAUSE_SLOW);
     return true;
@@ -18,9 +18,13 @@ void leat_peer_drained(struct leat_peer *peer)
 {
     struct leat_core *core = peer->core;
     if (peer->conn == NULL || leat_list_empty(&peer->slow)) return;
-    if (core->net->queued_bytes(peer->conn) > LEAT_PEER_QUEUED_BYTES_MAX / 2) return;
+    if (core->net->queued_bytes(peer->conn) > LEAT_PEER_QUEUED_BYTES_MAX / 2 ||
+        leat_output_is_over(peer))
+        return;
     leat_list_remove(&peer->slow);
     leat_peer_resume(peer, LEAT_PAUSE_SLOW);
+    /* Answers of another front door may have waited for that. */
+    if (leat_list_empty(&peer->answers)) leat_list_push_back(&core->answer_peers, &peer->answers);
     leat_fetch_undefer(core);
 }
 

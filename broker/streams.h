@@ -4,6 +4,10 @@
 
 #include "broker/core.h"
 
+/** Streams are made at a limited rate: may this core make one more now, for who names it (asked) or who says so?
+ * Errors: LEAT_E_STARTING (asked), LEAT_E_AGAIN. Once for each that is made. Thread: core. */
+leat_err leat_stream_rate_allowed(struct leat_core *core, bool asked,
+                                  struct leat_error *error) LEAT_NODISCARD;
 /** leat_stream_name_check(), and no name of the server's own. */
 leat_err leat_stream_name_allowed(struct leat_msg_string name,
                                   struct leat_error *error) LEAT_NODISCARD;

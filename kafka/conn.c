@@ -33,6 +33,7 @@ enum {
     GATHER_BYTES = 16 * 1024, /* answers gathered before they are copied to the connection */
     WHY_BYTES = 240,
 };
+#define ANSWER_WAITS UINT32_MAX
 
 static struct leat_kafka_conn *conn_of(struct leat_peer *peer)
 {
@@ -97,15 +98,21 @@ static bool conn_spread(struct leat_kafka_conn *conn)
     return true;
 }
 
+static void conn_starve(struct leat_kafka_conn *conn)
+{
+    struct leat_kafka_core *here = leat_kafka_core(conn->peer.core);
+    leat_peer_pause(&conn->peer, LEAT_PAUSE_STARVED);
+    leat_list_remove(&conn->peer.starved);
+    leat_list_push_back(&here->starved, &conn->peer.starved);
+}
+
 static struct leat_kafka_request *request_create(struct leat_kafka_conn *conn)
 {
     struct leat_core *core = conn->peer.core;
     struct leat_kafka_core *here = leat_kafka_core(core);
     struct leat_kafka_request *request = leat_stock_take(&here->requests);
     if (request == NULL) {
-        leat_peer_pause(&conn->peer, LEAT_PAUSE_STARVED);
-        leat_list_remove(&conn->peer.starved);
-        leat_list_push_back(&here->starved, &conn->peer.starved);
+        conn_starve(conn);
         return NULL;
     }
     memset(request, 0, offsetof(struct leat_kafka_request, arena));
@@ -121,6 +128,13 @@ static struct leat_kafka_request *request_create(struct leat_kafka_conn *conn)
     return request;
 }
 
+static void starved_wake(struct leat_kafka_core *here)
+{
+    struct leat_list *link = leat_list_pop_front(&here->starved);
+    if (link != NULL)
+        leat_peer_resume(LEAT_CONTAINER(link, struct leat_peer, starved), LEAT_PAUSE_STARVED);
+}
+
 static void request_free(struct leat_kafka_request *request)
 {
     struct leat_kafka_core *here = leat_kafka_core(request->core);
@@ -128,9 +142,7 @@ static void request_free(struct leat_kafka_request *request)
     if (request->on_freed != NULL) request->on_freed(request);
     leat_kafka_arena_fini(&request->arena);
     leat_stock_give(&here->requests, request);
-    struct leat_list *link = leat_list_pop_front(&here->starved);
-    if (link != NULL)
-        leat_peer_resume(LEAT_CONTAINER(link, struct leat_peer, starved), LEAT_PAUSE_STARVED);
+    starved_wake(here);
     leat_peer_end(peer);
 }
 
@@ -176,6 +188,26 @@ static void why_text(const struct leat_kafka_request *request, const uint8_t *fr
                  request->version, wrong);
 }
 
+/* Others have the memory that this request needs: it is read anew when one of theirs ends. false: nobody has. */
+static bool conn_yields(struct leat_kafka_request *request)
+{
+    struct leat_kafka_conn *conn = request->conn;
+    struct leat_kafka_request **last = &conn->first;
+    leat_kafka_arena_fini(&request->arena);
+    if (request->arena.share->bytes_used == 0) return false;
+    conn->last = NULL;
+    while (*last != request) {
+        conn->last = *last;
+        last = &(*last)->next;
+    }
+    *last = NULL;
+    /* Nobody is woken by this: two that both find no room would wake each other for ever. */
+    leat_stock_give(&leat_kafka_core(request->core)->requests, request);
+    conn_starve(conn);
+    leat_peer_end(&conn->peer);
+    return true;
+}
+
 static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,
                                    size_t *out_taken, size_t *out_want)
 {
@@ -218,6 +250,7 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
     request->frame = request->frame_first = frame;
     const char *wrong = NULL;
     leat_err rc = request_parse(request, frame, count, &wrong);
+    if (rc == LEAT_E_NO_MEMORY && conn_yields(request)) return LEAT_HELD;
     if (rc != LEAT_OK) {
         char why[WHY_BYTES];
         why_text(request, frame, wrong, why);
@@ -390,7 +423,8 @@ static void answer_large(struct leat_kafka_request *request, size_t bytes)
     leat_peer_send_large(peer, buffer, bytes);
 }
 
-/* One answer behind `used` bytes of the core's buffer; returns how many there are now. */
+/* One answer behind `used` bytes of the core's buffer; returns how many there are now. ANSWER_WAITS: what was gathered
+ * is sent, and this one has to wait for room. */
 static uint32_t answer_one(struct leat_kafka_request *request, uint32_t used)
 {
     struct leat_peer *peer = &request->conn->peer;
@@ -406,8 +440,13 @@ static uint32_t answer_one(struct leat_kafka_request *request, uint32_t used)
     size_t room = LEAT_CORE_SCRATCH_BYTES - used;
     size_t bytes =
         leat_kafka_answer_encode(request, request->response, scratch + used, room, NULL, 0, NULL);
-    if (bytes <= room) return used + (uint32_t)bytes;
+    bool fits = leat_output_fits(request->core, bytes);
+    if (fits && bytes <= room) return used + (uint32_t)bytes;
     if (used > 0) leat_peer_send_bytes(peer, scratch, used);
+    if (!fits) {
+        leat_output_wait(peer, bytes);
+        return ANSWER_WAITS;
+    }
     if (bytes > LEAT_CORE_SCRATCH_BYTES) {
         answer_large(request, bytes);
         return 0;
@@ -420,12 +459,21 @@ static uint32_t answer_one(struct leat_kafka_request *request, uint32_t used)
 static void conn_answer(struct leat_peer *peer)
 {
     struct leat_kafka_conn *conn = conn_of(peer);
+    const struct leat_core *core = peer->core;
     uint32_t used = 0;
     struct leat_kafka_request *request;
+    if (!leat_list_empty(&peer->output.wait)) return; /* for room: it comes back here then */
     leat_peer_begin(peer); /* the last request's end must not end the peer under our hands */
     while ((request = conn->first) != NULL && request->done && request != conn->held) {
-        if (peer->conn != NULL && !peer->closing && !request->silent)
-            used = answer_one(request, used);
+        bool told = peer->conn != NULL && !peer->closing && !request->silent;
+        /* Whoever does not take its answers gets the next ones when it does: drained by slow_peers.c. */
+        if (told && used == 0 && core->net->queued_bytes(peer->conn) > 0 && leat_peer_is_slow(peer))
+            break;
+        if (told) used = answer_one(request, used);
+        if (used == ANSWER_WAITS) {
+            used = 0;
+            break;
+        }
         conn->first = request->next;
         if (request->next == NULL) conn->last = NULL;
         request_free(request);
@@ -446,6 +494,8 @@ static void conn_on_closed(struct leat_peer *peer)
     leat_append_peer_closed(peer);
     leat_fetch_peer_closed(peer);
     conn->held = NULL;
+    starved_wake(
+        leat_kafka_core(peer->core)); /* it may have been woken, and takes no request any more */
     for (struct leat_kafka_request *request = conn->first; request != NULL;
          request = request->next) {
         void (*on_abandoned)(struct leat_kafka_request *) = request->on_abandoned;

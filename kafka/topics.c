@@ -207,6 +207,13 @@ static bool is_named(const struct leat_kafka_create_topics_request *body, int32_
     return false;
 }
 
+/* Clients know of a quota from some version of each request on; before, of one that was not done in time. */
+static enum leat_kafka_error throttled(const struct leat_kafka_request *request, int16_t since)
+{
+    return request->version >= since ? LEAT_KAFKA_THROTTLING_QUOTA_EXCEEDED
+                                     : leat_kafka_error_of(LEAT_E_AGAIN);
+}
+
 static void create_one(struct topics *topics, int32_t at,
                        struct leat_kafka_create_topics_response_topic *out)
 {
@@ -238,6 +245,10 @@ static void create_one(struct topics *topics, int32_t at,
     }
     if (body->validate_only) {
         create_succeed(topics, &whole, out);
+        return;
+    }
+    if (leat_stream_rate_allowed(request->core, false, &error) != LEAT_OK) {
+        create_refuse(topics, out, throttled(request, 6), error.text);
         return;
     }
     struct create_one *one = leat_kafka_take(request, 1, sizeof *one);
@@ -433,6 +444,10 @@ static void enlarge_one(struct topics *topics,
         return;
     }
     if (validate_only) return;
+    if (leat_stream_rate_allowed(request->core, false, &error) != LEAT_OK) {
+        LEAT_KAFKA_REFUSE(topics->request, out, throttled(request, 3), error.text);
+        return;
+    }
     one->topics = topics;
     one->out = out;
     one->changer.core = request->core;

@@ -304,6 +304,7 @@ leat_err leat_os_actor_create(struct leat_os_world *world, unsigned number,
     actor->post = (struct leat_post){actor, post_send, number};
     leat_os_disk_queue_init(actor);
     (void)leat_os_net_init(actor);
+    actor->net.buffers.ready_bytes_max = world->ready_bytes_max;
     actor->env = (struct leat_env){
         .clock = &actor->clock,
         .random = &actor->random,

@@ -6,8 +6,7 @@
 #include "base/mem.h"
 
 enum {
-    BUFFER_BYTES_MIN = 4096,
-    READY_BYTES_MAX = 32 * 1024 * 1024, /* per actor; more is given back */
+    BUFFER_BYTES_MIN = 1024,
 };
 
 /* Lies at the start of a buffer that nobody uses. */
@@ -56,7 +55,7 @@ void leat_os_buffer_put(struct os_buffers *buffers, uint8_t *bytes, size_t capac
     size_t same;
     unsigned index = class_of(capacity, &same);
     LEAT_ASSERT_CMP(same, ==, capacity);
-    if (buffers->ready_bytes + capacity > READY_BYTES_MAX) {
+    if (buffers->ready_bytes + capacity > buffers->ready_bytes_max) {
         leat_mem_free(bytes);
         return;
     }

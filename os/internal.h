@@ -15,16 +15,16 @@ enum {
     LEAT_OS_READERS_MAX = 16,
     LEAT_OS_WRITERS =
         4, /* two rounds of a store file, one of the catalogue, a piece of the flush */
-    LEAT_OS_BUFFER_CLASSES = 14,
+    LEAT_OS_BUFFER_CLASSES = 16,
     OS_RANDOM_WORDS = 32, /* asked for together */
     OS_TOGETHER_MAX = 16, /* writes under way at the same time from one thread */
 };
 
-/* Buffers for kept bytes and copied sends: powers of two from 4 KiB to 32 MiB, so that a
+/* Buffers for kept bytes and copied sends: powers of two from 1 KiB to 32 MiB, so that a
  * connection grows without copying often. A few lie ready per actor. */
 struct os_buffers {
     struct os_buffer *ready[LEAT_OS_BUFFER_CLASSES];
-    size_t ready_bytes;
+    size_t ready_bytes, ready_bytes_max; /* more is given back */
 };
 
 /* One actor's half of the net port. Guarded by: the actor's thread. */
@@ -35,6 +35,7 @@ struct os_net {
     struct leat_list conns;    /* all of this actor */
     struct leat_list ready;    /* something to deliver in a later callback */
     struct leat_list dirty;    /* something to write at the end of the turn */
+    size_t copy_capacity;      /* of all buffers of copied sends */
     struct leat_list listeners;
     struct leat_send *done, **done_last; /* taken by the network, on_sent still to run */
     struct leat_send *lost, **lost_last; /* given to a connection that was gone already */
@@ -116,7 +117,8 @@ struct leat_os_world {
     struct os_actor *actors[LEAT_ACTORS];
     struct os_rmem *rmem; /* NULL: no one-sided writes */
     char data_dir[LEAT_OS_PATH_BYTES];
-    int data_fd;          /* -1: no disk port */
+    int data_fd; /* -1: no disk port */
+    size_t ready_bytes_max;
     pthread_mutex_t lock; /* leaf: nothing is called while it is held */
     struct os_crew crews[OS_CREWS];
     bool crews_stop;

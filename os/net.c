@@ -285,6 +285,16 @@ static void net_limit(void *ctx, enum leat_net_account account, size_t bytes)
     actor->net.intake.accounts[account].bytes_max = bytes;
 }
 
+static size_t net_copied_bytes(const struct leat_conn *conn)
+{
+    return conn->copy_capacity;
+}
+
+static size_t net_copied_bytes_all(void *ctx)
+{
+    return ((const struct os_actor *)ctx)->net.copy_capacity;
+}
+
 static const char *net_peer(const struct leat_conn *conn)
 {
     return conn->peer;
@@ -465,6 +475,8 @@ leat_err leat_os_net_init(struct os_actor *actor)
         .unsent_bytes = leat_os_net_unsent_bytes,
         .replace = leat_os_net_replace,
         .queued_bytes = net_queued_bytes,
+        .copied_bytes = net_copied_bytes,
+        .copied_bytes_all = net_copied_bytes_all,
         .pause = net_pause,
         .resume = net_resume,
         .close = net_close,

@@ -257,6 +257,12 @@ struct os_copy {
     uint8_t bytes[];
 };
 
+static void copies_count(struct leat_conn *conn, size_t more, size_t less)
+{
+    conn->copy_capacity += more - less;
+    conn->actor->net.copy_capacity += more - less;
+}
+
 static void copy_sent(struct leat_send *send, leat_err rc)
 {
     (void)rc;
@@ -313,11 +319,14 @@ leat_err leat_os_net_send_copy(struct leat_conn *conn, const void *bytes, size_t
     struct os_copy *copy = conn->copy;
     if (!copy || sizeof *copy + copy->iov.bytes + count > copy->capacity) {
         size_t capacity, wanted = sizeof *copy + count;
-        if (wanted < LEAT_NET_COPY_CHUNK_BYTES) wanted = LEAT_NET_COPY_CHUNK_BYTES;
+        /* Most answers of a turn are one piece, and thousands of connections may not have taken theirs. */
+        if (conn->copy_bytes > 0 && wanted < LEAT_NET_COPY_CHUNK_BYTES)
+            wanted = LEAT_NET_COPY_CHUNK_BYTES;
         copy = (struct os_copy *)(void *)leat_os_buffer_get(&conn->actor->net.buffers, wanted,
                                                             &capacity);
         if (!copy) return LEAT_E_NO_MEMORY;
         copy->capacity = capacity;
+        copies_count(conn, capacity, 0);
         copy->iov = (struct leat_iov){copy->bytes, 0};
         copy->send = (struct leat_send){
             .iovs = &copy->iov, .iov_count = 1, .on_sent = copy_sent, .owner = copy};
@@ -371,6 +380,7 @@ static void send_finish(struct leat_conn *conn, struct leat_send *send, size_t t
         struct os_copy *copy = send->owner;
         if (conn->copy == copy) conn->copy = NULL;
         conn->copy_bytes -= total;
+        copies_count(conn, 0, copy->capacity);
         leat_os_buffer_put(&net->buffers, (uint8_t *)copy, copy->capacity);
         return;
     }

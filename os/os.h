@@ -7,9 +7,12 @@
 
 /* A set of actor threads that exchange mail: one per process, or per client. */
 struct leat_os_world;
+enum { LEAT_OS_READY_BYTES_MAX = 32 * 1024 * 1024 };
 struct leat_os_world_options {
     const char *data_dir;    /* NULL: no disk port */
     unsigned reader_threads; /* for LEAT_DISK_READ and _ZERO; 0: default 2 */
+    size_t
+        ready_bytes_max; /* of each actor's buffers that nobody uses; 0: LEAT_OS_READY_BYTES_MAX */
 };
 leat_err leat_os_world_create(const struct leat_os_world_options *options,
                               struct leat_os_world **out_world,

@@ -19,6 +19,8 @@ leat_err leat_os_world_create(const struct leat_os_world_options *options,
     if (!world) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the actors");
     leat_err rc = LEAT_OK;
     world->data_fd = -1;
+    world->ready_bytes_max =
+        options->ready_bytes_max ? options->ready_bytes_max : LEAT_OS_READY_BYTES_MAX;
     (void)pthread_mutex_init(&world->lock, NULL);
     leat_os_crews_init(world);
     if (options->data_dir) {

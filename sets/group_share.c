@@ -311,7 +311,7 @@ static bool shares_take(struct leat_sets *sets, struct leat_set *set,
     size_t bytes = group->memory_bytes;
     for (uint32_t i = 0; i < call->share_count; i++)
         bytes += call->shares[i].assignment.bytes;
-    if (bytes > LEAT_GROUP_MEMORY_BYTES_MAX) {
+    if (bytes > sets->options.group_bytes_max) {
         (void)leat_sets_answer(request, LEAT_E_TOO_MANY, "the assignments are too large");
         return false;
     }

@@ -116,7 +116,7 @@ static bool join_refused(struct leat_sets *sets, struct leat_sets_request *reque
     if (longs)
         return leat_sets_answer(request, LEAT_E_INVALID,
                                 "names of protocols and clients have 1 to 255 bytes, none zero");
-    if (memory_bytes(sets) + bytes > LEAT_GROUP_MEMORY_BYTES_MAX)
+    if (memory_bytes(sets) + bytes > sets->options.group_bytes_max)
         return leat_sets_answer(request, LEAT_E_TOO_MANY,
                                 "the groups of this home hold as much for members as they may");
     return false;

@@ -22,7 +22,8 @@
 enum {
     LEAT_GROUP_TEXT_BYTES_MAX = 255, /* of protocol type, protocol, instance, client, host */
     LEAT_GROUP_PROTOCOLS_MAX = 16,
-    /* What all groups of one home hold for their members; more is refused: LEAT_E_TOO_MANY. */
+    /* What all groups of one home hold for their members at most (leat_sets_options.group_bytes_max: less); more is
+     * refused: LEAT_E_TOO_MANY. */
     LEAT_GROUP_MEMORY_BYTES_MAX = 4 * 1024 * 1024,
     LEAT_GROUP_METADATA_BYTES_MAX = 4096, /* of one committed offset */
     LEAT_GROUP_CLIENT_IN_ID_MAX = 26,     /* of a client's name in its member id */

@@ -4,6 +4,22 @@
 
 #include "base/assert.h"
 #include "base/bug.h"
+#include "base/mem.h"
+
+enum { TOUCHED_BYTES_MAX = 64 * 1024 };
+
+/* What was never written to takes no memory: after a large batch new ones cost less than 64 homes that keep theirs. */
+void leat_sets_buffers_renew(struct leat_sets *sets)
+{
+    uint8_t *buffers = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_SETS_BATCH_BYTES_MAX, 3);
+    if (!buffers) return;
+    leat_mem_free(sets->buffers);
+    sets->buffers = sets->gather = buffers;
+    sets->sealed = sets->gather + LEAT_SETS_BATCH_BYTES_MAX;
+    sets->scratch = sets->sealed + LEAT_SETS_BATCH_BYTES_MAX;
+    sets->touched_bytes = 0;
+    leat_batch_builder_init(&sets->builder, sets->gather, LEAT_SETS_BATCH_BYTES_MAX);
+}
 
 bool leat_sets_record_fits(const struct leat_sets *sets, size_t bytes)
 {
@@ -27,6 +43,7 @@ void leat_sets_append_try(struct leat_sets *sets)
     if (sets->sealed_bytes == 0) {
         if (sets->builder.record_count == 0) return;
         sets->sealed_bytes = leat_batch_builder_finish(&sets->builder, LEAT_CODEC_NONE, -1, -1, -1);
+        if (sets->sealed_bytes > sets->touched_bytes) sets->touched_bytes = sets->sealed_bytes;
         uint8_t *full = sets->gather;
         sets->gather = sets->sealed;
         sets->sealed = full;
@@ -84,6 +101,8 @@ void leat_sets_append_acked(struct leat_append *append, leat_err rc)
             leat_sets_tell(sets, request);
     }
     leat_sets_append_try(sets);
+    if (sets->touched_bytes > TOUCHED_BYTES_MAX && leat_sets_all_acked(sets))
+        leat_sets_buffers_renew(sets);
     leat_sets_timer_arm(sets);
 }
 

@@ -38,7 +38,8 @@ struct leat_sets {
     struct leat_batch_builder builder;
     uint8_t *buffers; /* one block: what a home without sets does not touch costs nothing */
     uint8_t *gather, *sealed, *scratch; /* in it */
-    uint32_t sealed_bytes;
+    uint32_t sealed_bytes,
+        touched_bytes;  /* touched: of the buffers, at most; the largest batch since they are new */
     uint64_t gathering; /* number of the batch that gathers; those below `acked` are acked */
     uint64_t acked;
     bool in_flight;
@@ -91,6 +92,8 @@ struct leat_msg_writer leat_sets_record_begin(struct leat_sets *sets, enum recor
                                               uint32_t fields);
 /** Put the record into the batch that gathers; leat_sets_record_fits() was asked. */
 void leat_sets_record_add(struct leat_sets *sets, const struct leat_msg_writer *writer);
+/** New buffers; nothing is in those that are there. Without memory these stay. */
+void leat_sets_buffers_renew(struct leat_sets *sets);
 /** Send what gathered, unless a batch is on its way or the log has no room. May break the home. */
 void leat_sets_append_try(struct leat_sets *sets);
 /** leat_append.on_acked of the home's one append. */

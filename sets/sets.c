@@ -380,21 +380,19 @@ leat_err leat_sets_create(const struct leat_sets_options *options, struct leat_s
     if (!sets) return LEAT_E_NO_MEMORY;
     sets->options = *options;
     if (sets->options.settle_us == 0) sets->options.settle_us = LEAT_SETS_SETTLE_US_DEFAULT;
+    if (sets->options.group_bytes_max == 0)
+        sets->options.group_bytes_max = LEAT_GROUP_MEMORY_BYTES_MAX;
     if (sets->options.group_settle_us == 0)
         sets->options.group_settle_us = LEAT_GROUP_SETTLE_US_DEFAULT;
     leat_list_init(&sets->waiting);
     leat_list_init(&sets->querying);
     sets->timer = (struct leat_timer){.on_expired = timer_expired, .owner = sets};
     sets->append = (struct leat_append){.on_acked = leat_sets_append_acked, .owner = sets};
-    sets->buffers = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_SETS_BATCH_BYTES_MAX, 3);
+    leat_sets_buffers_renew(sets);
     if (!sets->buffers) {
         leat_sets_destroy(&sets);
         return LEAT_E_NO_MEMORY;
     }
-    sets->gather = sets->buffers;
-    sets->sealed = sets->gather + LEAT_SETS_BATCH_BYTES_MAX;
-    sets->scratch = sets->sealed + LEAT_SETS_BATCH_BYTES_MAX;
-    leat_batch_builder_init(&sets->builder, sets->gather, LEAT_SETS_BATCH_BYTES_MAX);
     *out_sets = sets;
     return LEAT_OK;
 }

@@ -208,6 +208,7 @@ struct leat_sets_options {
     uint64_t retention_us;      /* 0: for ever. A set that so long has had no members and in which
                                    nothing was committed goes, with its offsets. Counted from the
                                    restart, where there was one */
+    uint64_t group_bytes_max;   /* 0: LEAT_GROUP_MEMORY_BYTES_MAX */
     bool followed;              /* another node may have the home before this one knows: what was
                                    committed is told after an append only */
     struct leat_sets_broker broker;

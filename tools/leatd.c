@@ -163,10 +163,30 @@ static uint64_t heap_bytes(void *ctx)
     return bytes + bytes / 16;
 }
 
+/* Of the store's thread. What was freed inside the heap, by whomever, goes back when it is enough to matter. */
 static void heap_trim(void *ctx)
 {
+    enum { TRIM_BYTES = 8 * 1024 * 1024 };
+    static uint64_t most;
+    uint64_t bytes = 0;
     (void)ctx;
+    for (unsigned tag = 0; tag < LEAT_MEM_TAGS; tag++)
+        bytes += leat_mem_bytes((enum leat_mem_tag)tag);
+    if (bytes > most) most = bytes;
+    if (bytes + TRIM_BYTES > most) return;
     (void)malloc_trim(0);
+    most = bytes;
+}
+
+/* SUBTLE: malloc moves its limits by itself. (1) Answers of a MiB are mapped, each for itself. (2) The first that is
+ * freed raises the limit, and the next thousands lie in heaps, between small blocks that stay. (3) They are freed, and
+ * nothing goes back. Named limits stay as they are. And as many heaps as threads that allocate leave each with its own
+ * holes. */
+static void heap_init(uint32_t cores)
+{
+    (void)mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    (void)mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+    (void)mallopt(M_ARENA_MAX, (int)cores + 2);
 }
 
 static uint64_t cpu_us(void *ctx)
@@ -207,7 +227,11 @@ static leat_err make_rmem(struct server *server, struct leat_error *error)
 
 static leat_err make_ports(struct server *server, struct leat_error *error)
 {
-    struct leat_os_world_options options = {.data_dir = server->config.data};
+    const struct leatd_config *config = &server->config;
+    struct leat_os_world_options options = {
+        .data_dir = config->data,
+        .ready_bytes_max = leat_node_ready_bytes(config->memory_bytes, config->cores),
+    };
     const struct leat_env *envs[LEAT_CORES_MAX];
     leat_err rc = leat_os_world_create(&options, &server->world, error);
     for (uint32_t i = 0; rc == LEAT_OK && i < server->config.cores; i++)
@@ -508,6 +532,7 @@ int main(int argc, char **argv)
     if (rc != LEAT_OK) return refuse(rc, &error);
     say_memory(&server.config);
     raise_open_files();
+    heap_init(server.config.cores);
     rc = leat_os_lock(server.config.data, &error);
     if (rc != LEAT_OK) {
         (void)refuse(rc, &error);

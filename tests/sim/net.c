@@ -269,13 +269,19 @@ static void closed(struct sim_world *world, struct sim_event *event)
     (void)world;
 }
 
+static void out_free(struct leat_conn *conn, struct out *out)
+{
+    if (out->copy && conn->actor) conn->actor->copied_bytes -= out->bytes;
+    free(out->copy);
+    free(out);
+}
+
 static void queue_drop(struct leat_conn *conn, bool tell)
 {
     for (struct out *out = conn->out_first, *next; out; out = next) {
         next = out->next;
         if (out->send && tell) send_end(conn, out->send, LEAT_E_CLOSED);
-        free(out->copy);
-        free(out);
+        out_free(conn, out);
     }
     conn->out_first = conn->out_last = NULL;
     conn->queued = 0;
@@ -381,8 +387,7 @@ static void conn_flush(struct leat_conn *conn)
             conn->out_first = out->next;
             if (!conn->out_first) conn->out_last = NULL;
             if (out->send) send_end(conn, out->send, LEAT_OK);
-            free(out->copy);
-            free(out);
+            out_free(conn, out);
         }
         if (!filled) continue;
         conn->taken_us = world->now_us;
@@ -425,6 +430,7 @@ static void out_put(struct leat_conn *conn, struct leat_send *send, const void *
         out->copy = malloc(bytes ? bytes : 1);
         LEAT_ASSERT(out->copy != NULL);
         memcpy(out->copy, copy, bytes);
+        conn->actor->copied_bytes += bytes;
     }
     if (conn->out_last)
         conn->out_last->next = out;
@@ -492,6 +498,19 @@ static void net_replace(struct leat_conn *conn, struct leat_send *send, struct l
 static size_t net_queued_bytes(const struct leat_conn *conn)
 {
     return conn->queued;
+}
+
+static size_t net_copied_bytes(const struct leat_conn *conn)
+{
+    size_t bytes = 0;
+    for (const struct out *out = conn->out_first; out; out = out->next)
+        if (out->copy) bytes += out->bytes;
+    return bytes;
+}
+
+static size_t net_copied_bytes_all(void *ctx)
+{
+    return ((const struct sim_actor *)ctx)->copied_bytes;
 }
 
 /* ---- receiving ---- */
@@ -949,6 +968,8 @@ const struct leat_net sim_net_ops = {
     .unsent_bytes = net_unsent_bytes,
     .replace = net_replace,
     .queued_bytes = net_queued_bytes,
+    .copied_bytes = net_copied_bytes,
+    .copied_bytes_all = net_copied_bytes_all,
     .pause = net_pause,
     .resume = net_resume,
     .close = net_close,

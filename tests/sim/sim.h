@@ -234,6 +234,7 @@ struct sim_actor {
     struct leat_conn *dirty_conns;
     struct leat_intake intake;
     bool stall_watched;
+    size_t copied_bytes; /* by send_copy(), which the network has not taken */
     struct leat_clock clock;
     struct leat_random random_port;
     struct leat_post post;
