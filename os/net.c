@@ -223,6 +223,13 @@ void leat_os_conn_ready(struct leat_conn *conn)
 void leat_os_conn_fail(struct leat_conn *conn, leat_err why)
 {
     if (conn->state == OS_CONN_CLOSING) return;
+    /* SUBTLE: (1) A handler moves its connection to another core, and forgets it here. (2) There is no room for the
+     * bytes that it did not consume. (3) Told of the end here, the handler would end a second time what it has
+     * ended, for a core that is not its own. So the connection goes, and ends where it arrives. */
+    if (conn->moving) {
+        conn->move_failed = why;
+        return;
+    }
     conn->state = OS_CONN_CLOSING;
     conn->why = why;
     leat_os_conn_events(conn);
@@ -320,7 +327,8 @@ static void conn_arrive(void *actor_pointer, struct leat_mail *mail)
         return;
     }
     conn->handler = handler;
-    leat_err rc = actor->stopping ? LEAT_E_CANCELLED : read_buffer_make(&actor->net);
+    leat_err rc = actor->stopping ? LEAT_E_CANCELLED : conn->move_failed;
+    if (!rc) rc = read_buffer_make(&actor->net);
     if (!rc) rc = leat_os_conn_watch(conn);
     if (rc) leat_os_conn_fail(conn, rc);
     if (conn->kept_bytes > 0) {
@@ -353,6 +361,7 @@ static void net_move(struct leat_conn *conn, unsigned to_actor,
     LEAT_ASSERT_CMP(conn->state, ==, OS_CONN_OPEN);
     LEAT_ASSERT(conn->handler != NULL && !conn->moving); /* not from within on_accept, on_moved */
     conn->moving = true;
+    conn->move_failed = LEAT_OK;
     conn->move_to = to_actor;
     conn->on_moved = on_moved;
     conn->baggage = baggage;

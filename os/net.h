@@ -85,6 +85,7 @@ struct leat_conn {
     void *(*on_moved)(void *, struct leat_conn *, void *, const struct leat_conn_handler **);
     void *baggage;
     bool moving;
+    leat_err move_failed; /* it ends for that where it arrives */
     unsigned move_to;
     char peer[LEAT_NET_PEER_BYTES];
     enum leat_origin origin;

@@ -116,7 +116,6 @@ static bool presentable(const struct leat_conn *conn)
 static bool conn_left(struct leat_conn *conn)
 {
     if (!conn->moving) return conn->state != OS_CONN_OPEN;
-    if (conn->state != OS_CONN_OPEN) return true; /* no memory for the rest: it ends here */
     leat_os_conn_hand_over(conn);
     return true;
 }

@@ -328,6 +328,91 @@ static void net_silent_peers_make_room_for_others(void **state)
     real_rig_drop(rig);
 }
 
+/* ---- a connection that has to end while it moves ---- */
+struct leaving_test {
+    struct real_rig *real;
+    bool moved, ended_there, ended_here;
+    leat_err why;
+    char address[128];
+    struct leat_mail go;
+    struct leat_conn *conn;
+};
+static void leaving_closed_there(void *user, struct leat_conn *conn, leat_err why)
+{
+    struct leaving_test *test = user;
+    test->ended_there = true;
+    test->why = why;
+    test->real->rig.finish(test->real);
+}
+static size_t leaving_bytes_there(void *user, struct leat_conn *conn, const uint8_t *data,
+                                  size_t bytes, size_t *want_bytes)
+{
+    return bytes;
+}
+static const struct leat_conn_handler there_handler = {NULL, leaving_bytes_there,
+                                                       leaving_closed_there};
+static void *leaving_moved(void *actor, struct leat_conn *conn, void *baggage,
+                           const struct leat_conn_handler **out_handler)
+{
+    struct leaving_test *test = baggage;
+    test->moved = true;
+    *out_handler = &there_handler;
+    return test;
+}
+static void leaving_closed_here(void *user, struct leat_conn *conn, leat_err why)
+{
+    struct leaving_test *test = user;
+    test->ended_here = true;
+    test->real->rig.finish(test->real);
+}
+static size_t leaving_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
+                            size_t *want_bytes)
+{
+    struct leaving_test *test = user;
+    const struct leat_net *net = test->real->envs[PORT_RIGHT]->net;
+    net->account(conn, LEAT_NET_STRANGERS);
+    net->move(conn, PORT_DISK, leaving_moved, test);
+    return 0; /* and there is no room for them */
+}
+static const struct leat_conn_handler leaving_handler = {NULL, leaving_bytes, leaving_closed_here};
+static void *leaving_accept(void *acceptor, struct leat_conn *conn,
+                            const struct leat_conn_handler **out_handler)
+{
+    *out_handler = &leaving_handler;
+    return acceptor;
+}
+static void leaving_connect(void *actor, struct leat_mail *mail)
+{
+    struct leaving_test *test = actor;
+    const struct leat_net *net = test->real->envs[PORT_LEFT]->net;
+    PORT_CHECK(net->connect(net->ctx, test->address, &crowd_handler, test, &test->conn) == LEAT_OK);
+    PORT_CHECK(net->send_copy(test->conn, "rest", 5) == LEAT_OK);
+}
+static void leaving_listen(void *actor)
+{
+    struct leaving_test *test = actor;
+    const struct leat_env *env = test->real->envs[PORT_RIGHT];
+    env->net->limit(env->net->ctx, LEAT_NET_STRANGERS, 0);
+    PORT_CHECK(env->net->listen(env->net->ctx, "127.0.0.1:0", leaving_accept, test, test->address,
+                                NULL) == LEAT_OK);
+    test->go.deliver = leaving_connect;
+    env->post->send(env->post->ctx, PORT_LEFT, &test->go);
+}
+/* Whoever moved a connection away has forgotten it: its end is told where it arrives, and there only. */
+static void net_connection_that_ends_while_it_moves_ends_there(void **state)
+{
+    struct leaving_test test = {.real = real_rig_make()->ctx};
+    struct port_rig *rig = &test.real->rig;
+    rig->attach(rig->ctx, PORT_LEFT, &test, &nothing_ops, NULL);
+    rig->attach(rig->ctx, PORT_DISK, &test, &nothing_ops, NULL);
+    rig->attach(rig->ctx, PORT_RIGHT, &test, &nothing_ops, leaving_listen);
+    rig->run(rig->ctx);
+    assert_false(test.ended_here);
+    assert_true(test.moved && test.ended_there);
+    assert_int_equal(test.why, LEAT_E_TOO_MANY);
+    real_rig_drop(rig);
+}
+
 /* ---- failing allocations ---- */
 struct sweep_test {
     struct real_rig *real;
@@ -501,6 +586,7 @@ int main(void)
         cmocka_unit_test(net_who_connects_has_none_of_the_last_descriptors),
         cmocka_unit_test(net_connection_that_can_not_be_tried_is_not_called_refused),
         cmocka_unit_test(net_silent_peers_make_room_for_others),
+        cmocka_unit_test(net_connection_that_ends_while_it_moves_ends_there),
         cmocka_unit_test(net_failed_allocations_are_never_silent),
         cmocka_unit_test(actors_without_work_have_no_turns),
     };
