@@ -64,8 +64,8 @@ enum {
     LEAT_NAME_TRIES_MAX = 20,
     LEAT_REFUSAL_TELL_US = 60 * 1000 * 1000, /* between two lines of streams that are not made */
     /* Streams made through one core: so many at once, then so many a second. Asked: by naming them. */
-    LEAT_CREATES_BURST = 1000,
-    LEAT_CREATES_PER_SECOND = 100,
+    LEAT_CREATES_BURST = 10000,
+    LEAT_CREATES_PER_SECOND = 1000,
     LEAT_CREATES_ASKED_BURST = 200,
     LEAT_CREATES_ASKED_PER_SECOND = 10,
     LEAT_CATCH_UP_US_MAX = 2 * 1000 * 1000, /* then what is known here is answered */

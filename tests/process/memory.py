@@ -160,7 +160,7 @@ class Watch:
     def __init__(self, servers):
         self.servers, self.over = servers, threading.Event()
         self.peaks = [resident_bytes(s) for s in servers]
-        self.thread = threading.Thread(target=self.run)
+        self.thread = threading.Thread(target=self.run, daemon=True)  # a test that fails ends all the same
         self.thread.start()
 
     def run(self):
