@@ -118,11 +118,17 @@ bool leat_call_log_find(struct leat_call *call, struct leat_call_kept *kept,
     return true;
 }
 
+static void call_give(struct leat_call *call)
+{
+    leat_output_give(call->peer, call->held);
+    call->held = 0;
+}
+
 static void call_free(struct leat_call *call)
 {
     struct leat_peer *peer = call->peer;
     call->core->calls--;
-    leat_output_give(peer, call->held);
+    call_give(call);
     leat_mem_free(call);
     leat_peer_end(peer);
 }
@@ -142,6 +148,7 @@ void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writ
                          "the answer does not fit one frame (1 MiB): ask for less at once");
         return;
     }
+    call_give(call); /* what it held is of no use any more: its answer may have that room */
     if (!call->by_link && !leat_output_fits(core, writer->used)) {
         leat_call_refuse(call, LEAT_E_AGAIN,
                          "the memory of this core for answers is full of those that clients have "

@@ -235,7 +235,7 @@ static void cluster_on_status(struct leat_coordinator_ask *ask)
         leat_call_memory(&cluster->call, cluster->status->node_count + 1, sizeof *cluster->parts);
     if (cluster->parts == NULL) {
         cluster_end(cluster);
-        leat_call_refuse(&cluster->call, LEAT_E_NO_MEMORY, NULL);
+        leat_call_refuse(&cluster->call, LEAT_E_AGAIN, NULL);
         return;
     }
     cluster->report.core = cluster->call.core;

@@ -323,12 +323,13 @@ static void describe_begin(struct describe_call *describe)
     describe->count = desc->streamlet_count * per_streamlet;
     describe->part_max =
         desc->streamlet_count < LEAT_NODES_MAX ? desc->streamlet_count : LEAT_NODES_MAX;
-    describe->logs = leat_call_memory(&describe->call, describe->count, sizeof *describe->logs);
+    /* What is largest comes last: it may take all the room that is left. */
     describe->parts =
         leat_call_memory(&describe->call, describe->part_max, sizeof *describe->parts);
+    describe->logs = leat_call_memory(&describe->call, describe->count, sizeof *describe->logs);
     if (describe->logs == NULL || describe->parts == NULL) {
         describe_end(describe);
-        leat_call_refuse(&describe->call, LEAT_E_NO_MEMORY, NULL);
+        leat_call_refuse(&describe->call, LEAT_E_AGAIN, NULL);
         return;
     }
     for (uint32_t i = 0; i < describe->count; i++) {
@@ -483,7 +484,7 @@ static void segments_begin(struct segments_call *segments)
         segments->names =
             leat_call_memory(&segments->call, LEAT_NODES_MAX, sizeof *segments->names);
         if (segments->rows == NULL || segments->names == NULL)
-            rc = leat_error_set(&error, LEAT_E_NO_MEMORY, "%s", leat_err_text(LEAT_E_NO_MEMORY));
+            rc = leat_error_set(&error, LEAT_E_AGAIN, "%s", leat_err_text(LEAT_E_AGAIN));
     }
     if (rc != LEAT_OK) {
         leat_mem_free(segments->rows);

@@ -45,16 +45,16 @@ static uint64_t used(const struct leat_core *core)
     return core->output.held + core->net->copied_bytes_all(core->net->ctx);
 }
 
-static uint64_t room_of(const struct leat_core *core, size_t bytes)
+/* What has to be free for so many bytes: of what is larger than all there is, half. */
+static uint64_t room_of(uint64_t bytes_max, size_t bytes)
 {
-    uint64_t half = answers_max(core) / 2;
-    return bytes < half ? bytes : half;
+    return bytes < bytes_max / 2 ? bytes : bytes_max / 2;
 }
 
 bool leat_output_fits(const struct leat_core *core, size_t bytes)
 {
     return bytes <= LEAT_OUTPUT_SMALL_BYTES ||
-           used(core) + room_of(core, bytes) <= answers_max(core);
+           used(core) + room_of(answers_max(core), bytes) <= answers_max(core);
 }
 
 static uint64_t share(const struct leat_core *core)
@@ -77,7 +77,9 @@ bool leat_output_holds_share(const struct leat_peer *peer)
 bool leat_output_take(struct leat_peer *peer, size_t bytes)
 {
     const struct leat_core *core = peer->core;
-    if (bytes > LEAT_OUTPUT_CALL_BYTES && used(core) + bytes > core->output.bytes_max) return false;
+    if (bytes > LEAT_OUTPUT_CALL_BYTES &&
+        used(core) + room_of(core->output.bytes_max, bytes) > core->output.bytes_max)
+        return false;
     leat_output_add(peer, bytes);
     return true;
 }
@@ -120,7 +122,7 @@ void leat_output_resume(struct leat_core *core)
     uint64_t promised = 0;
     while (!leat_list_empty(&core->output.waits)) {
         struct leat_peer *peer = peer_of(core->output.waits.next);
-        promised += room_of(core, peer->output.wanted);
+        promised += room_of(answers_max(core), peer->output.wanted);
         if (used(core) + promised > answers_max(core)) return;
         leat_output_wait_end(peer);
         if (leat_list_empty(&peer->answers))

@@ -152,6 +152,22 @@ static void full_core_gives_small_answers_to_those_who_took_theirs(void **state)
     free(desk);
 }
 
+/* Goal: a call that takes more than all there is has its turn, alone; else nothing of that size would ever be answered. */
+static void largest_calls_are_served_one_at_a_time(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    assert_true(leat_output_take(&desk->peers[0], 20 * MIB));
+    assert_false(leat_output_take(&desk->peers[1], 20 * MIB));
+    assert_false(leat_output_take(&desk->peers[1], MIB));
+    leat_output_give(&desk->peers[0], 20 * MIB);
+    assert_true(leat_output_take(&desk->peers[1], 8 * MIB + 1));
+    assert_false(leat_output_take(&desk->peers[0], 20 * MIB));
+    leat_output_give(&desk->peers[1], 8 * MIB + 1);
+    assert_int_equal(desk->core.output.held, 0);
+    free(desk);
+}
+
 /* Goal: answers that wait go out in their order, as many as there is room for; one that is larger than all has half. */
 static void waiting_answers_go_out_in_order_as_room_comes(void **state)
 {
@@ -220,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(peer_beyond_its_share_waits_alone),
         cmocka_unit_test(full_core_gives_small_answers_to_those_who_took_theirs),
+        cmocka_unit_test(largest_calls_are_served_one_at_a_time),
         cmocka_unit_test(waiting_answers_go_out_in_order_as_room_comes),
         cmocka_unit_test(those_who_hold_and_those_who_wait_have_limits_of_time),
         cmocka_unit_test(rate_gives_a_burst_then_a_few_each_second),
