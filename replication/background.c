@@ -279,15 +279,15 @@ void rep_recopy_forget(struct rep_set *set)
     if (primary->read_set == set) primary->read_set = NULL;
     if (primary->recopy != set) return;
     primary->recopy = NULL;
-    primary->recopy_copy = NULL;
+    primary->recopy_copy = primary->read_copy = NULL;
 }
 
 void rep_recopy_copy_gone(struct rep_copy *copy)
 {
     struct leat_primary *primary = copy->peer->primary;
     if (primary->recopy_copy != copy) return;
-    primary->recopy_copy = NULL;
     primary->recopy = NULL;
+    primary->recopy_copy = primary->read_copy = NULL;
 }
 
 void rep_own_damaged(struct rep_set *set)
@@ -305,21 +305,26 @@ static void piece_write(struct leat_primary *primary, uint32_t bytes)
     primary->recopy_bytes -= bytes < primary->recopy_bytes ? bytes : primary->recopy_bytes;
 }
 
+/* SUBTLE: (1) A piece is read for a copy, and the copy is lost meanwhile. (2) Another node is chosen for the same set.
+ * (3) It has not said yet where its replica lies: written to it, the piece would land at the beginning of the arena, in
+ * whatever replica lies there. So a piece is for one copy, not for one set. */
 static void on_read(struct leat_disk_io *io)
 {
     struct leat_primary *primary = io->owner;
     struct rep_set *set = primary->read_set;
+    struct rep_copy *copy = primary->read_copy;
     primary->reading = false;
     primary->read_set = NULL;
+    primary->read_copy = NULL;
     if (!set) return;
     set->writes--;
     rep_mark_dirty(set->log);
-    if (primary->recopy != set) return; /* its copy has gone */
-    uint32_t left = set->seg->extent.bytes - primary->recopy_copy->done;
+    if (!copy) return; /* it has gone */
+    uint32_t left = set->seg->extent.bytes - copy->done;
     uint32_t bytes = left < REP_STAGING_BYTES ? left : REP_STAGING_BYTES;
     if (!set->dropping && (io->rc || io->done_bytes < bytes)) rep_own_damaged(set);
     if (io->rc || io->done_bytes < bytes || set->dropping) {
-        rep_copy_lost(primary->recopy_copy); /* tried again, from the start, some time */
+        rep_copy_lost(copy); /* tried again, from the start, some time */
         return;
     }
     piece_write(primary, bytes);
@@ -341,6 +346,7 @@ static void piece_start(struct leat_primary *primary)
     const struct leat_disk *disk = primary->options.env->disk;
     primary->reading = true;
     primary->read_set = set;
+    primary->read_copy = copy;
     set->writes++; /* its place in the file must stay */
     primary->read = (struct leat_disk_io){.kind = LEAT_DISK_READ,
                                           .file = set->seg->file,

@@ -341,6 +341,7 @@ bool rep_copy_write_from(struct rep_copy *copy, const uint8_t *from, uint32_t by
     struct rep_peer *peer = copy->peer;
     struct leat_primary *primary = peer->primary;
     struct rep_write *write = write_take(primary);
+    LEAT_ASSERT_CMP(copy->state, ==, REP_COPY_OPEN); /* else its place is not known */
     if (!write) return false;
     write->copy = copy;
     write->bytes = bytes;

@@ -223,7 +223,9 @@ struct leat_primary {
     struct rep_copy *recopy_copy;
     uint8_t *staging_raw, *staging;
     struct leat_disk_io read;
-    struct rep_set *read_set; /* for whom; NULL: for nobody any more */
+    /* What is read, and for which copy; NULL: has gone. */
+    struct rep_set *read_set;
+    struct rep_copy *read_copy;
     bool reading, read_failed;
     uint64_t recopy_bytes, recopy_us; /* allowance */
     /* Since when closed segments lack copies, and what had been copied then; 0: none does. */
