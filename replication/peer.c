@@ -15,6 +15,7 @@ static void on_attached(void *user, struct leat_rmem_target *target)
     (void)target;
     peer->attaching = false;
     peer->attached = true;
+    peer->refused = LEAT_OK;
     peer->primary->attached_count++;
     peer->session++;
     peer->audited_us = 0;
@@ -51,6 +52,19 @@ static void retry_later(struct rep_peer *peer)
     rep_arm(peer->primary, REP_RETRY_US);
 }
 
+/* It is asked again several times a second: the same cause is said again once it has lasted. */
+static void refusal_tell(struct rep_peer *peer, leat_err rc, const char *text)
+{
+    uint64_t now_us = rep_now(peer->primary);
+    if (peer->refused == rc && now_us < peer->refused_told_us + REP_REFUSAL_TELL_US) return;
+    peer->refused = rc;
+    peer->refused_told_us = now_us;
+    if (rc == LEAT_E_STARTING) /* it hears of this node in a moment */
+        leat_diary_info("replication: node %s cannot be attached yet: %s", peer->node.name, text);
+    else
+        leat_diary_warn("replication: node %s cannot be attached: %s", peer->node.name, text);
+}
+
 static void on_attach_answer(struct leat_link_call *call, leat_err rc,
                              const struct leat_frame *answer, const struct leat_error *error)
 {
@@ -73,11 +87,7 @@ static void on_attach_answer(struct leat_link_call *call, leat_err rc,
         error = &why;
     }
     if (!rc) return;
-    const char *text = error && error->text[0] ? error->text : leat_err_text(rc);
-    if (rc == LEAT_E_STARTING) /* it hears of this node in a moment */
-        leat_diary_info("replication: node %s cannot be attached yet: %s", peer->node.name, text);
-    else
-        leat_diary_warn("replication: node %s cannot be attached: %s", peer->node.name, text);
+    refusal_tell(peer, rc, error && error->text[0] ? error->text : leat_err_text(rc));
     peer->target = NULL;
     retry_later(peer);
 }

@@ -19,6 +19,7 @@ enum {
     REP_TICK_US = 20 * 1000,   /* while something is under way */
     REP_CPU_EVERY = 16,        /* posts, of which one is measured */
     REP_RETRY_US = 200 * 1000, /* after failed attachments, AGAIN, and refusals at most */
+    REP_REFUSAL_TELL_US = 30 * 1000 * 1000, /* between two lines of the same cause for it */
     REP_REFUSED_US = 2 * 1000, /* all have refused a copy: then so long, doubling with each time */
     REP_LAST_COPY_US = 60 * 1000, /* enough copies are there: the others are waited for so long */
     REP_VERSION_ROWS_MAX = 16384,
@@ -169,6 +170,8 @@ struct rep_peer {
     uint64_t session; /* grows with each attachment and each loss */
     bool cut;         /* a session with this incarnation ended: what it wrote may still land */
     uint64_t retry_us, audited_us;
+    leat_err refused; /* why it was not attached, as was told then */
+    uint64_t refused_told_us;
     struct leat_rmem_target *target;
     struct leat_link_call attach, audit, settle, seal;
     uint8_t seal_control[REP_BODY_BYTES_MAX];

@@ -76,21 +76,26 @@ static bool may_grow(const struct backup_writer *writer)
     return own + LEAT_ARENA_STEP_BYTES <= most / writers && grown + LEAT_ARENA_STEP_BYTES <= most;
 }
 
-/* Whoever has no memory here at all is told what helps; the store asks again after a while. */
-static void refuse_first(struct backup_writer *writer)
+/* A node that has no memory here at all is told what helps; it asks again after a while. */
+static void no_step(const struct leat_backup *backup, struct leat_error *error)
 {
-    if (writer->ready || writer->fenced) return;
-    char text[LEAT_ERROR_TEXT_BYTES];
-    const struct leat_backup_options *options = &writer->backup->options;
+    const struct leat_backup_options *options = &backup->options;
     uint64_t most = options->first_bytes_max;
     if (most < options->writers_bytes_max) most = options->writers_bytes_max;
-    snprintf(
-        text, sizeof text,
+    (void)leat_error_set(
+        error, LEAT_E_NO_MEMORY,
         "the %llu MiB for replicas of other nodes are taken, %d MiB or more by each: that node "
         "needs a larger --memory",
         (unsigned long long)(most >> 20), LEAT_ARENA_STEP_BYTES >> 20);
+}
+
+static void refuse_first(struct backup_writer *writer)
+{
+    struct leat_error error;
+    if (writer->ready || writer->fenced) return;
+    no_step(writer->backup, &error);
     writer->starved = true;
-    attaches_answer(writer, LEAT_E_NO_MEMORY, text);
+    attaches_answer(writer, LEAT_E_NO_MEMORY, error.text);
 }
 
 static void grow_deliver(void *actor, struct leat_mail *mail)
@@ -206,6 +211,7 @@ void backup_attach(struct leat_backup *backup, const struct leat_link_identity *
     if (!rc && !writer) rc = writer_new(backup, who, &writer, &error);
     if (!rc && writer->fenced) rc = LEAT_E_AGAIN; /* released, and its memory is on its way back */
     if (!rc && (writer->failed || writer->starved)) rc = LEAT_E_NO_MEMORY;
+    if (rc == LEAT_E_NO_MEMORY && writer->starved && !writer->grow.rc) no_step(backup, &error);
     if (!rc && writer->attach_count == BACKUP_ATTACHES_MAX) rc = LEAT_E_AGAIN;
     if (rc) {
         backup_refuse(backup, ticket, rc, error.text[0] ? error.text : NULL);
