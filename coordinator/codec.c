@@ -119,7 +119,8 @@ static bool entries_fit(const struct leat_frame *frame, uint64_t count, size_t *
         uint32_t type = leat_get_le32(frame->payload + at + 4);
         at += ENTRY_HEADER_BYTES;
         if (length > frame->payload_bytes - at || length > LEAT_RAFT_ENTRY_BYTES_MAX ||
-            type < RAFT_COMMAND || type > RAFT_CHANGE)
+            type < RAFT_COMMAND || type > RAFT_CHANGE ||
+            (type == RAFT_CHANGE && !leat_raft_configuration_valid(frame->payload + at, length)))
             return false;
         at += length;
         bytes += length;

@@ -321,7 +321,9 @@ static void configuration_learnt(struct leat_coordinator *coordinator, const uin
 {
     struct raft_buffer buffer = {.base = (void *)(uintptr_t)bytes, .len = count};
     struct raft_configuration configuration;
-    if (raft_configuration_decode(&buffer, &configuration) != 0) return;
+    if (!leat_raft_configuration_valid(bytes, count) ||
+        raft_configuration_decode(&buffer, &configuration) != 0)
+        return;
     for (unsigned i = 0; i < configuration.n; i++)
         co_address_want(coordinator, configuration.servers[i].address);
     raft_configuration_close(&configuration);

@@ -186,7 +186,8 @@ static void install_whole(struct leat_coordinator *coordinator, struct co_peer *
     struct raft_buffer conf = {.base = (void *)(uintptr_t)conf_bytes.text, .len = conf_bytes.bytes};
     void *data = raft_malloc(install->total);
     raft_configuration_init(&message.install_snapshot.conf);
-    if (!data || raft_configuration_decode(&conf, &message.install_snapshot.conf) != 0) {
+    if (!data || !leat_raft_configuration_valid(conf.base, conf.len) ||
+        raft_configuration_decode(&conf, &message.install_snapshot.conf) != 0) {
         raft_free(data);
         install_drop(install);
         return;

@@ -2,6 +2,7 @@
 #include "coordinator/raft_log.h"
 
 #include <inttypes.h>
+#include <raft.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,9 @@ struct vote_block {
     struct leat_raft_vote_state state;
 };
 
+/* No voter ever counts so far; what does is no count, and one more must not wrap. */
+static const uint64_t number_max = UINT64_C(1) << 62;
+
 /* ---- vote ---- */
 
 static bool vote_block_valid(const uint8_t *bytes, struct leat_raft_vote_state *out_state)
@@ -27,7 +31,11 @@ static bool vote_block_valid(const uint8_t *bytes, struct leat_raft_vote_state *
     if (block.magic != LEAT_RAFT_VOTE_MAGIC || block.version != LEAT_RAFT_FORMAT_VERSION ||
         block.crc != leat_raft_header_crc(&block, sizeof block))
         return false;
-    *out_state = block.state;
+    const struct leat_raft_vote_state *state = &block.state;
+    if (state->sequence > number_max || state->term > number_max || state->first_segment == 0 ||
+        state->first_segment > number_max || state->durable_segment > number_max)
+        return false;
+    *out_state = *state;
     return true;
 }
 
@@ -93,6 +101,30 @@ static bool frames_valid(const uint8_t *at, const struct leat_raft_round_header 
     return at == end && round->count > 0;
 }
 
+/* A frame's checksum is right, so a voter wrote it; of what raft can't have given to it nothing may be taken, or
+ * libraft, and the tables, get it. */
+static leat_err frame_judge(const struct leat_raft_log *log,
+                            const struct leat_raft_frame_header *frame, const uint8_t *data,
+                            struct leat_error *error)
+{
+    const struct leat_raft_entry *before = leat_raft_log_get(log, frame->index - 1);
+    bool known = frame->type >= RAFT_COMMAND && frame->type <= RAFT_CHANGE;
+    if (frame->type == RAFT_CHANGE) known = leat_raft_configuration_valid(data, frame->bytes);
+    if (!known || frame->index == 0 || frame->index > number_max || frame->term == 0 ||
+        (before && before->term > frame->term))
+        return leat_error_set(error, LEAT_E_DAMAGED,
+                              "the coordinator's log has an entry that can't be: number %" PRIu64
+                              " of term %" PRIu64 " and type %u. This node may not vote; restore "
+                              "raft/ from a copy",
+                              frame->index, frame->term, frame->type);
+    if (frame->term > log->vote.term)
+        return leat_error_set(error, LEAT_E_DAMAGED,
+                              "raft/vote knows term %" PRIu64 ", but the log has an entry of "
+                              "term %" PRIu64 ": raft/vote is older than the log",
+                              log->vote.term, frame->term);
+    return LEAT_OK;
+}
+
 /* Take a valid round's entries. What lies below the snapshot is not needed. */
 static leat_err round_take(struct leat_raft_log *log, const uint8_t *at,
                            const struct leat_raft_round_header *round, struct leat_error *error)
@@ -114,14 +146,11 @@ static leat_err round_take(struct leat_raft_log *log, const uint8_t *at,
             log->start_index = index;
         }
         leat_raft_entries_cut(log, index);
-        leat_err rc = leat_raft_entries_push(log, frame.term, frame.type, data, frame.bytes);
+        leat_err rc = frame_judge(log, &frame, data, error);
+        if (rc != LEAT_OK) return rc;
+        rc = leat_raft_entries_push(log, frame.term, frame.type, data, frame.bytes);
         if (rc != LEAT_OK) return leat_error_set(error, rc, "no memory for the coordinator's log");
         log->written_index = index;
-        if (frame.term > log->vote.term)
-            return leat_error_set(error, LEAT_E_DAMAGED,
-                                  "raft/vote knows term %" PRIu64 ", but the log has an entry of "
-                                  "term %" PRIu64 ": raft/vote is older than the log",
-                                  log->vote.term, frame.term);
     }
     return LEAT_OK;
 }

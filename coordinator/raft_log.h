@@ -165,6 +165,8 @@ leat_err leat_raft_entries_push(struct leat_raft_log *log, uint64_t term, uint32
 leat_err leat_raft_segment_push(struct leat_raft_log *log,
                                 struct leat_raft_segment segment) LEAT_NODISCARD;
 void leat_raft_path(char out[64], const char *kind, uint64_t number);
+/** Can libraft be given these bytes as a configuration? raft_conf.c. Thread: any. */
+bool leat_raft_configuration_valid(const uint8_t *bytes, size_t count) LEAT_NODISCARD;
 
 /* Layouts. */
 struct leat_raft_segment_header {

@@ -58,6 +58,10 @@ static leat_err snapshot_body_read(struct leat_raft_log *log, struct leat_file *
     crc = leat_crc32c(crc, snapshot->data, header->data_bytes);
     if (done != header->data_bytes || crc != header->body_crc)
         return snapshot_damaged(error, path, "its content fails the check");
+    if (!leat_raft_configuration_valid(snapshot->conf, header->conf_bytes))
+        return snapshot_damaged(error, path, "it names no voters");
+    if (header->term == 0 || header->term > log->vote.term)
+        return snapshot_damaged(error, path, "its term is none, or raft/vote is older than it");
     snapshot->conf_bytes = header->conf_bytes;
     snapshot->data_bytes = header->data_bytes;
     snapshot->index = header->index;

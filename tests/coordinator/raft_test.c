@@ -631,6 +631,18 @@ static void log_put(struct leat_raft_log *log, uint64_t first, uint64_t last, ui
     assert_int_equal(leat_raft_log_flush_now(log), LEAT_OK);
 }
 
+/* What a cluster of one voter begins with. */
+static struct raft_buffer configuration_make(void)
+{
+    struct raft_configuration configuration;
+    struct raft_buffer bytes;
+    raft_configuration_init(&configuration);
+    assert_int_equal(raft_configuration_add(&configuration, 1, "1", RAFT_VOTER), 0);
+    assert_int_equal(raft_configuration_encode(&configuration, &bytes), 0);
+    raft_configuration_close(&configuration);
+    return bytes;
+}
+
 /* A received snapshot is stored, and the process dies before it has let go of the entries that the
  * snapshot replaces, be they shorter than it or others: what is written after the restart is still
  * there after the next one. */
@@ -641,17 +653,22 @@ static void log_that_a_snapshot_replaced_goes_on_after_a_death(void **state)
         struct fake_world *world = calloc(1, sizeof *world);
         struct leat_raft_log log;
         struct leat_error error;
+        struct raft_buffer conf = configuration_make();
         struct leat_raft_entry first[2] = {
-            {.type = RAFT_CHANGE, .data = (uint8_t *)"x", .bytes = 1},
+            {.type = RAFT_CHANGE, .data = conf.base, .bytes = (uint32_t)conf.len},
             {.type = RAFT_COMMAND, .data = (uint8_t *)"y", .bytes = 1}};
         fake_world_init(world, last);
         log_open(&log, world);
         assert_int_equal(leat_raft_log_form(&log, first, 2, &error), LEAT_OK);
         log_put(&log, 3, last, 1);
         struct leat_raft_snapshot snapshot = {.index = 64, .term = 2, .conf_index = 1};
-        snapshot.conf = leat_mem_calloc(LEAT_MEM_COORDINATOR, 8, 1);
+        snapshot.conf = leat_mem_calloc(LEAT_MEM_COORDINATOR, conf.len, 1);
         snapshot.data = leat_mem_calloc(LEAT_MEM_COORDINATOR, 8, 1);
-        snapshot.conf_bytes = snapshot.data_bytes = 8;
+        memcpy(snapshot.conf, conf.base, conf.len);
+        snapshot.conf_bytes = conf.len;
+        snapshot.data_bytes = 8;
+        raft_free(conf.base);
+        assert_int_equal(leat_raft_log_vote(&log, 2, 0), LEAT_OK); /* as whoever receives it has */
         leat_raft_log_snapshot_save(&log, &snapshot);
         fake_world_settle(world);
         leat_raft_log_close(&log);
