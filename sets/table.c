@@ -484,6 +484,8 @@ static bool member_decode(struct leat_msg_reader *reader, struct leat_set *set)
     struct leat_set_member *member = leat_set_member_add(set);
     if (!member) return false;
     set->next_serial--; /* the stored counter counts */
+    uint32_t before = set->member_count > 1 ? member[-1].serial : 0;
+    if (serial <= before || serial >= set->next_serial) return false; /* owners are named by it */
     memcpy(member->id, id.text, id.bytes);
     member->serial = serial;
     member->session_ms = session_ms;
@@ -501,8 +503,9 @@ static bool log_decode(struct leat_msg_reader *reader, struct leat_set *set)
     ref.stream = leat_msg_read_u32(reader);
     ref.streamlet = leat_msg_read_u32(reader);
     ref.log = leat_msg_read_u32(reader);
+    if (reader->failed || leat_set_log_find(set, ref)) return false;
     struct leat_set_log *log = leat_set_log_add(set, ref);
-    if (reader->failed || !log) return false;
+    if (!log) return false;
     log->owner = leat_msg_read_u32(reader);
     log->has_offset = leat_msg_read_bool(reader);
     log->offset = leat_msg_read_u64(reader);
@@ -516,9 +519,12 @@ static bool log_decode(struct leat_msg_reader *reader, struct leat_set *set)
         if (!log->groups) return false;
     }
     log->group_count = numbers / 2;
+    uint64_t before = log->first_group;
     for (uint32_t i = 0; i < log->group_count; i++) {
         log->groups[i].group = leat_msg_read_u64(reader);
         log->groups[i].offset = leat_msg_read_u64(reader);
+        if (log->groups[i].group <= before) return false; /* commits look for their place in it */
+        before = log->groups[i].group;
     }
     if (fields == 9) return true;
     uint32_t epoch = leat_msg_read_u32(reader);

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "sets/sets.h"
+#include "sets/table.h"
 
 enum { BATCHES_MAX = 64, STEP_US = 1000, STEPS_MAX = 10000 };
 /* Streams by id: how many logs (of one streamlet) they have. */
@@ -479,9 +480,66 @@ static void join_without_memory_leaves_no_set(void **state)
     home_free(home);
 }
 
+/* ---- a stored set that breaks the table's rules ---- */
+
+static bool set_reads(const struct leat_set *set)
+{
+    uint8_t bytes[4096];
+    struct leat_msg_writer writer;
+    struct leat_msg_reader reader;
+    leat_msg_writer_init(&writer, bytes, sizeof bytes);
+    leat_set_encode(&writer, set, true);
+    assert_false(writer.overflow);
+    leat_msg_reader_init(&reader, bytes, writer.used);
+    struct leat_set *again = leat_set_decode(&reader);
+    assert_true(again ? leat_msg_read_done(&reader) : reader.failed);
+    bool reads = again != NULL;
+    leat_set_destroy(&again);
+    return reads;
+}
+
+static void limits_stored_set_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    struct leat_set *set = leat_set_create("readers", LEAT_SETS_PARALLEL);
+    assert_non_null(set);
+    assert_non_null(leat_set_member_add(set));
+    assert_non_null(leat_set_member_add(set));
+    struct leat_set_log *log = leat_set_log_add(set, (struct leat_log_ref){1, 0, 0});
+    assert_non_null(log);
+    for (int64_t group = 2; group <= 4; group += 2)
+        assert_int_equal(leat_set_commit(set, log, group, 7, false), LEAT_OK);
+    assert_non_null(leat_set_log_add(set, (struct leat_log_ref){1, 0, 1}));
+    assert_true(set_reads(set));
+
+    set->logs[1].log.log = 0; /* a log twice */
+    assert_false(set_reads(set));
+    set->logs[1].log.log = 1;
+    const uint64_t groups[][2] = {{4, 4}, {4, 2}, {0, 4}}; /* twice, descending, finished */
+    for (unsigned i = 0; i < 3; i++) {
+        set->logs[0].groups[0].group = groups[i][0];
+        set->logs[0].groups[1].group = groups[i][1];
+        assert_false(set_reads(set));
+    }
+    set->logs[0].groups[0].group = 2;
+    set->logs[0].groups[1].group = 4;
+    assert_true(set_reads(set));
+    const uint32_t serials[][2] = {{1, 1}, {2, 1}, {0, 1}, {1, 3}}; /* the next is 3 */
+    for (unsigned i = 0; i < 4; i++) {
+        set->members[0].serial = serials[i][0];
+        set->members[1].serial = serials[i][1];
+        assert_false(set_reads(set));
+    }
+    set->members[0].serial = 1;
+    set->members[1].serial = 2;
+    assert_true(set_reads(set));
+    leat_set_destroy(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_stored_set_that_cannot_be_is_refused),
         cmocka_unit_test(home_full_of_sets_refuses_the_next_until_one_is_deleted),
         cmocka_unit_test(set_full_of_members_refuses_the_next_until_one_leaves),
         cmocka_unit_test(set_with_too_many_logs_is_refused_and_leaves_nothing),
