@@ -34,8 +34,8 @@ static bool arena_has(const struct leat_arena *arena, const struct leat_row *row
 {
     return row->flags & LEAT_ROW_IN_POOL && arena->inherited_bytes != 0 &&
            memcmp(row->pool_id, arena->pool_id, sizeof row->pool_id) == 0 &&
-           row->pool_at % LEAT_SLOT_UNIT_BYTES == 0 &&
-           row->pool_at + row->capacity <= arena->inherited_bytes;
+           row->pool_at % LEAT_SLOT_UNIT_BYTES == 0 && row->pool_at <= arena->inherited_bytes &&
+           row->capacity <= arena->inherited_bytes - row->pool_at;
 }
 
 struct leat_pool *leat_judge_pool(struct leat_store *store, const struct leat_row *row)

@@ -86,6 +86,45 @@ static void store_open_damaged_row_is_named_and_its_place_kept(void **state)
     bench_free(bench);
 }
 
+/* Its checksum is right, and what it says can't be: a place that no segment is given, memory that wraps. */
+static void store_open_row_that_cannot_be_is_damaged(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(15);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+    struct mine *other = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, other, LEAT_KEEP_PARK), LEAT_OK);
+    fake_kill(&bench->world);
+    uint32_t number = mine->seg->row;
+    bench_drop_store(bench);
+    size_t at = LEAT_BLOCK_BYTES + number * (size_t)LEAT_ROW_BYTES;
+    struct leat_row good, bad;
+    memcpy(&good, fake_file(&bench->world, "catalogue")->now + at, sizeof good);
+    assert_true(good.flags & LEAT_ROW_IN_POOL);
+    for (unsigned i = 0; i < 5; i++) {
+        bad = good;
+        if (i == 0) bad.durability = LEAT_DURABILITY_DISK + 1;
+        if (i == 1) bad.capacity = 2 * LEAT_SLOT_UNIT_BYTES;
+        if (i == 1) bad.slot_unit = LEAT_STORE_FILE_BYTES / LEAT_SLOT_UNIT_BYTES - 1;
+        if (i == 2) bad.slot_unit = LEAT_STORE_FILE_BYTES / LEAT_SLOT_UNIT_BYTES;
+        if (i >= 3) bad.pool_at = UINT64_MAX - LEAT_SLOT_UNIT_BYTES + 1;
+        if (i == 4) bad.flags |= LEAT_ROW_REPLICA; /* which is copied from there before all else */
+        leat_row_seal(&bad, number);
+        memcpy(fake_file(&bench->world, "catalogue")->now + at, &bad, sizeof bad);
+        assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+        assert_true(complaint_count(bench->store) > 0);
+        const struct leat_found *found = found_of(bench, mine);
+        assert_true(i == 3 ? found && found->kind == LEAT_FOUND_LOST : found == NULL);
+        assert_int_equal(found_of(bench, other)->kind, LEAT_FOUND_MARK);
+        fake_kill(&bench->world);
+        bench_drop_store(bench);
+        memcpy(fake_file(&bench->world, "catalogue")->now + at, &good, sizeof good);
+    }
+    assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+    assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_MARK);
+    bench_free(bench);
+}
+
 static void store_open_truncated_files_are_named(void **state)
 {
     (void)state;
@@ -530,6 +569,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(store_open_wrong_header_is_refused_by_name),
         cmocka_unit_test(store_open_damaged_row_is_named_and_its_place_kept),
+        cmocka_unit_test(store_open_row_that_cannot_be_is_damaged),
         cmocka_unit_test(store_open_truncated_files_are_named),
         cmocka_unit_test(store_open_flipped_bit_is_damage_not_a_torn_tail),
         cmocka_unit_test(store_open_flipped_bit_comes_from_memory_that_survived),
