@@ -29,6 +29,17 @@ void corpus_file(const char *target, const char *name, const void *bytes, size_t
     }
 }
 
+void corpus_piece(struct corpus_pieces *pieces, uint8_t kind, const void *bytes, size_t count)
+{
+    LEAT_ASSERT(count <= UINT16_MAX);
+    LEAT_ASSERT(pieces->used + FUZZ_PIECE_HEADER_BYTES + count <= sizeof pieces->bytes);
+    uint8_t *at = pieces->bytes + pieces->used;
+    at[0] = kind;
+    leat_put_le16(at + 1, (uint16_t)count);
+    if (count) memcpy(at + FUZZ_PIECE_HEADER_BYTES, bytes, count);
+    pieces->used += FUZZ_PIECE_HEADER_BYTES + count;
+}
+
 static uint32_t batch_make(uint8_t *out, size_t capacity, uint32_t records, uint64_t base_offset)
 {
     struct leat_batch_builder builder;
@@ -233,5 +244,11 @@ int main(int argc, char **argv)
     messages_write();
     frames_write();
     corpus_machine();
+    corpus_node();
+    corpus_hello();
+    corpus_peer();
+    corpus_raft();
+    corpus_catalogue();
+    corpus_groups();
     return 0;
 }

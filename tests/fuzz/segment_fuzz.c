@@ -1,8 +1,7 @@
 /* Segment scanner: whatever it calls valid can be walked, cut there, and scans the same again. */
-#include "fuzz.h"
+#include "entries.h"
 
 #include "wire/batch.h"
-#include "wire/entry.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -35,29 +34,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* Repair payload CRCs and trailers along the entries, so that mutations go deep. */
+/* So that mutations go deep. */
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
     size = LLVMFuzzerMutate(data, size, max_size);
-    if (seed % 8 == 0) return size;
-    uint32_t chain = 0;
-    size_t at = 0;
-    while (size - at >= LEAT_ENTRY_HEADER_BYTES) {
-        struct leat_entry entry;
-        memcpy(&entry, data + at, sizeof entry);
-        size_t room = size - at - sizeof entry;
-        size_t payload = LEAT_ALIGN_UP((uint64_t)entry.payload_bytes, LEAT_ENTRY_ALIGN);
-        if (payload > room) break;
-        bool spoil = seed % 16 == 1 && at > size / 2; /* a bad payload now and then */
-        if (entry.type == LEAT_ENTRY_TRAILER) {
-            entry.crc = leat_entry_trailer_crc(chain, &entry);
-            chain = entry.crc;
-        } else {
-            if (!spoil) entry.crc = leat_crc32c(0, data + at + sizeof entry, entry.payload_bytes);
-            chain = leat_crc32c(chain, &entry, sizeof entry);
-        }
-        memcpy(data + at, &entry, sizeof entry);
-        at += sizeof entry + payload;
-    }
+    if (seed % 8 != 0) fuzz_entries_seal(data, size, seed % 16 == 1);
     return size;
 }

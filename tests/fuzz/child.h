@@ -1,0 +1,60 @@
+/* Runs in processes of their own: a world leaves what killed servers had in memory, and cannot be put back. What the
+ * child has covered is told to libFuzzer as extra counters. For one source file of a target. */
+#ifndef LEAT_TESTS_FUZZ_CHILD_H
+#define LEAT_TESTS_FUZZ_CHILD_H
+
+#include "fuzz.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* libFuzzer's own: one byte for each edge of the program's code. */
+extern uint8_t counters_begin[] __asm__("__start___sancov_cntrs")
+    __attribute__((weak, visibility("hidden")));
+extern uint8_t counters_end[] __asm__("__stop___sancov_cntrs")
+    __attribute__((weak, visibility("hidden")));
+
+/* What libFuzzer takes for coverage beside its own: the child's counters go here. */
+static uint8_t child_features[1 << 17] __attribute__((section("__libfuzzer_extra_counters"), used));
+static uint8_t *child_covered; /* shared with children */
+
+static void child_run(void (*run)(const uint8_t *data, size_t size), const uint8_t *data,
+                      size_t size, unsigned seconds_max)
+{
+    static const int signals[] = {SIGABRT, SIGSEGV, SIGALRM, SIGBUS, SIGFPE, SIGILL};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        (void)signal(signals[i], SIG_DFL); /* libFuzzer's handlers are the parent's business */
+    memset(counters_begin, 0, (size_t)(counters_end - counters_begin));
+    alarm(seconds_max);
+    run(data, size);
+    memcpy(child_covered, counters_begin, (size_t)(counters_end - counters_begin));
+    _exit(0);
+}
+
+/* The run has to end with exit status 0, within so many seconds. */
+static inline void fuzz_child(void (*run)(const uint8_t *data, size_t size), const uint8_t *data,
+                              size_t size, unsigned seconds_max)
+{
+    size_t count = (size_t)(counters_end - counters_begin);
+    int status = 0;
+    if (!child_covered)
+        child_covered =
+            mmap(NULL, count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    LEAT_ASSERT(child_covered != MAP_FAILED);
+    pid_t pid = fork();
+    LEAT_ASSERT(pid >= 0);
+    if (pid == 0) child_run(run, data, size, seconds_max);
+    while (waitpid(pid, &status, 0) < 0)
+        continue;
+    if (status != 0) {
+        fprintf(stderr, "the run ended with status %#x\n", (unsigned)status);
+        abort();
+    }
+    for (size_t i = 0; i < count; i++)
+        if (child_covered[i]) child_features[i % sizeof child_features] = child_covered[i];
+}
+
+#endif
