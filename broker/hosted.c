@@ -364,7 +364,6 @@ static bool hosted_on_last_damaged(void *owner, struct leat_log *log, struct lea
 static leat_err hosted_on_damaged(void *owner, const struct leat_segment *seg)
 {
     const struct leat_hosted *hosted = owner;
-    if (hosted->copies == NULL) return LEAT_E_NOT_FOUND;
     return hosted->core->stopping ? LEAT_E_STARTING : leat_mend_ask(hosted, seg);
 }
 

@@ -1,11 +1,11 @@
-/* Closed segments of logs of this node that its own disk has damaged: the bytes of another node's copy are
- * fetched and written over them. Nothing but the bytes changes hands: which they are is said by (length, CRC)
- * of this node's catalogue, which is what the log's chain and its committed tails name. So it does not matter
- * who wrote the other copy, under which epoch, nor what becomes of the log meanwhile: a copy that was cut
- * elsewhere has another length, and a segment that has gone to another owner is not written to.
+/* Closed segments of logs of this node that its own disk has damaged: the bytes that this node's memory still has,
+ * or else those of another node's copy, are written over them. Nothing but the bytes changes hands: which they are is
+ * said by (length, CRC) of this node's catalogue, which is what the log's chain and its committed tails name. So it
+ * does not matter who wrote the other copy, under which epoch, nor what becomes of the log meanwhile: a copy that was
+ * cut elsewhere has another length, and a segment that has gone to another owner is not written to.
  *
- * Core 0, where the link to other nodes' backups is, fetches; the log's core holds the segment while the
- * store writes. */
+ * The log's core asks its store, which looks into the memory. Core 0, where the link to other nodes' backups is,
+ * fetches; the log's core holds the segment while the store writes. */
 #include <stdio.h>
 
 #include "base/assert.h"
@@ -130,22 +130,25 @@ static void on_kept(struct leat_keep *keep)
     to_core_0(mend);
 }
 
-static void write_start(struct leat_mend *mend, struct leat_log *log)
+static void mend_keep(struct leat_mend *mend, struct leat_segment *seg, uint8_t *bytes,
+                      void (*on_done)(struct leat_keep *keep))
 {
     const struct leat_core *core = &mend->node->cores[mend->home];
     const struct leat_keeper *store = &mend->node->keeper;
+    mend->keep = (struct leat_keep){
+        .kind = LEAT_KEEP_MEND, .seg = seg, .bytes = bytes, .on_done = on_done, .owner = mend};
+    store->request(store->ctx, core->env->post, &mend->keep);
+}
+
+static void write_start(struct leat_mend *mend, struct leat_log *log)
+{
     struct leat_segment *seg = leat_log_mend_begin(log, mend->segment, mend->extent);
     if (seg == NULL) { /* trimmed, or the log is on its way out */
         mend->over = true;
         to_core_0(mend);
         return;
     }
-    mend->keep = (struct leat_keep){.kind = LEAT_KEEP_MEND,
-                                    .seg = seg,
-                                    .bytes = mend->bytes,
-                                    .on_done = on_kept,
-                                    .owner = mend};
-    store->request(store->ctx, core->env->post, &mend->keep);
+    mend_keep(mend, seg, mend->bytes, on_kept);
 }
 
 static void home_deliver(void *actor, struct leat_mail *mail)
@@ -234,14 +237,59 @@ static void on_timer(struct leat_timer *timer)
     mends_step(timer->owner);
 }
 
-/* ---- asking ---- */
+/* ---- asking: this node's memory first ---- */
 
-static void ask_deliver(void *actor, struct leat_mail *mail)
+static void others_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
     struct leat_mend *mend = LEAT_CONTAINER(mail, struct leat_mend, mail);
     leat_list_push_back(&core->mends.all, &mend->link);
     mends_step(core);
+}
+
+static void on_remembered(struct leat_keep *keep)
+{
+    struct leat_mend *mend = keep->owner;
+    struct leat_core *core = &mend->node->cores[mend->home];
+    const struct leat_hosted *hosted = leat_hosted_find(core, mend->ref);
+    LEAT_ASSERT(hosted != NULL); /* it waits for this */
+    struct leat_log_ref log = mend->ref;
+    unsigned long long segment = mend->segment.v;
+    leat_err rc = keep->rc;
+    bool over = leat_log_mend_end(hosted->log, mend->segment, rc ? LEAT_E_NOT_FOUND : LEAT_OK);
+    if (over)
+        leat_diary_warn(
+            "log %u/%u/%u: the file of segment %llu was damaged, and is written anew by what "
+            "this node's memory has of it: nothing is lost",
+            log.stream, log.streamlet, log.log, segment);
+    else if (leat_err_class(rc) == LEAT_CLASS_FATAL)
+        leat_diary_error(
+            "log %u/%u/%u: segment %llu is damaged in its file, and the disk does not take what "
+            "this node's memory has of it: %s",
+            log.stream, log.streamlet, log.log, segment, leat_err_text(rc));
+    if (over) {
+        leat_mem_free(mend);
+    } else if (hosted->copies == NULL) {
+        leat_log_mend_give_up(hosted->log, mend->segment);
+        leat_mem_free(mend);
+    } else {
+        leat_diary_warn("log %u/%u/%u: segment %llu is damaged here: other nodes are asked for it",
+                        log.stream, log.streamlet, log.log, segment);
+        leat_core_mail(core, 0, &mend->mail, others_deliver);
+    }
+}
+
+static void ask_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_mend *mend = LEAT_CONTAINER(mail, struct leat_mend, mail);
+    struct leat_log *log = log_of(mend);
+    struct leat_segment *seg =
+        log == NULL ? NULL : leat_log_mend_begin(log, mend->segment, mend->extent);
+    (void)actor;
+    if (seg == NULL) /* trimmed, or the log is on its way out */
+        leat_mem_free(mend);
+    else
+        mend_keep(mend, seg, NULL, on_remembered);
 }
 
 leat_err leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segment *seg)
@@ -257,10 +305,7 @@ leat_err leat_mend_ask(const struct leat_hosted *hosted, const struct leat_segme
     mend->segment = seg->id;
     mend->extent = seg->extent;
     mend->since_us = leat_core_now(core);
-    leat_diary_warn("log %u/%u/%u: segment %llu is damaged here: other nodes are asked for it",
-                    mend->ref.stream, mend->ref.streamlet, mend->ref.log,
-                    (unsigned long long)mend->segment.v);
-    leat_core_mail(core, 0, &mend->mail, ask_deliver);
+    leat_core_mail(core, core->index, &mend->mail, ask_deliver);
     return LEAT_OK;
 }
 

@@ -50,7 +50,7 @@ struct leat_log_events {
      * True: the log will be released, and made anew with other bytes; until then it refuses appends by
      * LEAT_E_STARTING. Else it is DAMAGED. Must not call the log. NULL: it is. */
     bool (*on_last_damaged)(void *owner, struct leat_log *log, struct leat_segment *seg);
-    /** What its file has of a closed segment is not what is recorded of it. LEAT_OK: other nodes are
+    /** What its file has of a closed segment is not what is recorded of it. LEAT_OK: memory and other nodes are
      * asked, and leat_log_mend_end() or leat_log_mend_give_up() will tell; until then reads of it wait.
      * LEAT_E_NOT_FOUND: there is nobody to ask, and they are told that it is damaged. Anything else: they
      * can't be asked now, and reads are to be tried again. Must not call the log, which may be in the
@@ -341,9 +341,9 @@ void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg);
 struct leat_segment *leat_log_mend_begin(struct leat_log *log, struct leat_segment_id segment,
                                          struct leat_extent extent);
 /** What the store said. True: it is over. LEAT_OK: its file has them now, and reads go on;
- * LEAT_E_INVALID: it has no place of its own for them, as leat_log_mend_give_up(). False, at anything
- * else: the disk refuses what is there to be written, so that nothing is lost: reads wait on, and it is to be
- * tried again. */
+ * LEAT_E_INVALID: it has no place of its own for them, as leat_log_mend_give_up(). False, at LEAT_E_NOT_FOUND:
+ * this node's memory has them not, somebody else is asked. At anything else: the disk refuses what is there to be
+ * written, so that nothing is lost, and it is to be tried again. Reads wait on. */
 bool leat_log_mend_end(struct leat_log *log, struct leat_segment_id segment,
                        leat_err rc) LEAT_NODISCARD;
 /** No node has it: reads are told what is damaged, and others are asked again at a read after

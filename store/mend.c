@@ -18,6 +18,8 @@ static void mend_end(struct leat_keep *keep, leat_err rc)
         leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
         leat_catalogue_join_lazily(&store->cat, keep->seg->row);
     }
+    leat_mem_free(keep->copy);
+    keep->copy = NULL;
     held->mending = false;
     store->mends--;
     leat_store_answer(store, keep, rc);
@@ -71,15 +73,45 @@ static void on_written(struct leat_disk_io *io)
 
 /* These bytes and no others: another copy that was cut elsewhere, or a part of it, would be as damaged as
  * what is there. */
-static bool are_its_bytes(const struct leat_store *store, const struct leat_keep *keep)
+static bool are_its_bytes(const struct leat_store *store, const struct leat_segment *seg,
+                          const uint8_t *bytes)
 {
-    const struct leat_segment *seg = keep->seg;
     struct leat_scan scan;
-    if (LEAT_BUG(MEND_UNCHECKED)) return true;
-    leat_scan_segment(keep->bytes, seg->extent.bytes, &scan);
+    leat_scan_segment(bytes, seg->extent.bytes, &scan);
     return scan.started && scan.bytes == seg->extent.bytes && scan.crc == seg->extent.crc &&
            scan.base_offset == seg->base_offset && scan.next_offset <= seg->next_offset &&
            leat_judge_header_matches(store, seg, &scan);
+}
+
+/* Of its buffer; or of the place where that was, while no other segment has got it: so after a kill, too, where
+ * the row names the place and the pool survived. What lies there is copied before it is checked. */
+static bool memory_copy(struct leat_store *store, const struct leat_held *held, uint8_t *into)
+{
+    const struct leat_segment *seg = &held->seg;
+    uint32_t bytes = seg->extent.bytes;
+    if (bytes == 0 || bytes > seg->capacity) return false;
+    if (seg->buffer)
+        memcpy(into, seg->buffer, bytes);
+    else if (held->pool != &store->pool ||
+             !leat_pool_peek(&store->pool, held->pool_at, seg->capacity, bytes, into))
+        return false;
+    memset(into + bytes, 0, LEAT_ALIGN_UP(bytes, (uint32_t)LEAT_BLOCK_BYTES) - bytes);
+    return are_its_bytes(store, seg, into);
+}
+
+bool leat_mend_remembers(struct leat_store *store, const struct leat_held *held)
+{
+    return leat_store_scratch(store) == LEAT_OK && memory_copy(store, held, store->scratch);
+}
+
+/* A copy: its buffer may be given back meanwhile, and another segment's bytes lie there then. */
+static leat_err bytes_from_memory(struct leat_store *store, struct leat_keep *keep)
+{
+    size_t bytes = keep->seg->capacity + LEAT_BLOCK_BYTES;
+    keep->copy = leat_mem_calloc(LEAT_MEM_STORE, 1, bytes);
+    if (!keep->copy) return LEAT_E_NO_MEMORY;
+    keep->bytes = (uint8_t *)LEAT_ALIGN_UP((uintptr_t)keep->copy, (uintptr_t)LEAT_BLOCK_BYTES);
+    return memory_copy(store, leat_held_of(keep->seg), keep->bytes) ? LEAT_OK : LEAT_E_NOT_FOUND;
 }
 
 /* A file that lost its end when there was no space for it may get it now. */
@@ -97,12 +129,17 @@ void leat_mend(struct leat_store *store, struct leat_keep *keep)
     const struct leat_row *row = leat_catalogue_row(&store->cat, keep->seg->row);
     bool in_file = (row->flags & LEAT_ROW_FLUSHED) != 0 || keep->seg->unwritten;
     leat_err rc = LEAT_OK;
-    if (row->state != LEAT_SEGMENT_CLOSED || !in_file || held->mending || held->slot_shared ||
-        !are_its_bytes(store, keep))
+    keep->copy = NULL;
+    if (row->state != LEAT_SEGMENT_CLOSED || !in_file || held->mending || held->slot_shared)
         rc = LEAT_E_INVALID;
-    else
-        rc = place_check(store, held);
+    else if (!keep->bytes)
+        rc = bytes_from_memory(store, keep);
+    else if (!are_its_bytes(store, keep->seg, keep->bytes) && !LEAT_BUG(MEND_UNCHECKED))
+        rc = LEAT_E_INVALID;
+    if (!rc) rc = place_check(store, held);
     if (rc) {
+        leat_mem_free(keep->copy);
+        keep->copy = NULL;
         leat_store_answer(store, keep, rc);
         return;
     }

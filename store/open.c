@@ -100,6 +100,11 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
     note_written(store, held);
     *leat_catalogue_held(&store->cat, number) = held;
     store->cat.held_count++;
+    if (row.state == LEAT_SEGMENT_CLOSED && row.flags & LEAT_ROW_FLUSHED &&
+        leat_judge_pool(store, &row) == &store->pool) {
+        held->pool = &store->pool; /* not read now: a mend looks there */
+        held->pool_at = row.pool_at;
+    }
     bool there;
     leat_err rc = claim_slot(store, held, &row, &there);
     if (rc) return rc;

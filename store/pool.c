@@ -76,6 +76,17 @@ bool leat_pool_claim(struct leat_pool *pool, uint64_t at, uint32_t capacity)
     return taken;
 }
 
+bool leat_pool_peek(struct leat_pool *pool, uint64_t at, uint32_t capacity, uint32_t bytes,
+                    uint8_t *into)
+{
+    uint32_t unit = (uint32_t)(at / LEAT_SLOT_UNIT_BYTES);
+    unsigned order = leat_buddy_order(capacity, LEAT_SLOT_UNIT_BYTES);
+    if (!leat_buddy_claim(&pool->buddy, unit, order)) return false;
+    memcpy(into, pool->arena->base + at, bytes);
+    leat_buddy_give(&pool->buddy, unit, order);
+    return true;
+}
+
 void leat_pool_give(struct leat_pool *pool, uint8_t *buffer, uint32_t capacity)
 {
     uint32_t unit = unit_of(pool, buffer);

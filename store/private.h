@@ -81,6 +81,9 @@ void leat_pool_fini(struct leat_pool *pool);
 uint8_t *leat_pool_take(struct leat_pool *pool, uint32_t capacity);
 /** Take this very buffer, contents kept. */
 bool leat_pool_claim(struct leat_pool *pool, uint64_t at, uint32_t capacity);
+/** Copy what lies in this place, if it is nobody's. */
+bool leat_pool_peek(struct leat_pool *pool, uint64_t at, uint32_t capacity, uint32_t bytes,
+                    uint8_t *into);
 void leat_pool_give(struct leat_pool *pool, uint8_t *buffer, uint32_t capacity);
 /** A multiple of the step, at most full_bytes. What is in use past it stays so until it is given back. */
 void leat_pool_limit_set(struct leat_pool *pool, uint64_t limit_bytes);
@@ -257,8 +260,8 @@ struct leat_held {
     struct leat_store *store;
     enum leat_held_where where;
     struct leat_slot slot;
-    struct leat_pool *pool; /* where seg.buffer is from; NULL: never had one */
-    uint64_t pool_at;       /* of seg.buffer */
+    struct leat_pool *pool; /* where seg.buffer is, or was, from; NULL: never had one */
+    uint64_t pool_at;       /* of seg.buffer; without one its bytes may still lie there */
     uint32_t in_file_bytes; /* durable in its slot, from the start */
     uint64_t closed_us;
     bool dirty_in_arena;       /* counted in store->arenas_dirty */
@@ -491,6 +494,8 @@ void leat_scrub_step(struct leat_store *store, uint64_t now_us);
 uint64_t leat_scrub_next_us(const struct leat_store *store);
 
 /* mend.c */
+/** Are all bytes of this closed segment in memory, by their checksums? Uses the scratch. */
+bool leat_mend_remembers(struct leat_store *store, const struct leat_held *held);
 void leat_mend(struct leat_store *store, struct leat_keep *keep);
 
 /* open.c */

@@ -16,8 +16,10 @@ enum {
     LEAT_CATALOGUE_VERSION = 1,
 };
 enum leat_row_flags {
-    LEAT_ROW_FLUSHED = 1,    /* CLOSED: the slot holds all of it, durably */
-    LEAT_ROW_IN_POOL = 2,    /* pool_id and pool_at say where its bytes lie in memory */
+    LEAT_ROW_FLUSHED = 1, /* CLOSED: the slot holds all of it, durably */
+    LEAT_ROW_IN_POOL =
+        2, /* pool_id and pool_at say where its bytes lie in memory; FLUSHED: where they lay, and
+                                another segment's may lie by now */
     LEAT_ROW_REPLICA = 4,    /* of another node's log: `writer` wrote it */
     LEAT_ROW_INCOMPLETE = 8, /* a replacement not yet identical: never used */
     LEAT_ROW_RAGGED = 16,    /* PARKED: see leat_segment.ragged */

@@ -17,6 +17,14 @@ static bool row_join(struct leat_store *store, struct leat_keep *keep, struct le
     return true;
 }
 
+/* Where its bytes lie in the node's own pool is said beside: should its file rot, a killed server's memory may have
+ * them. An arena of replicas ends with its writer. */
+static unsigned flushed_flags(const struct leat_held *held)
+{
+    bool own = held->pool == &held->store->pool;
+    return LEAT_ROW_FLUSHED | (own ? LEAT_ROW_IN_POOL : 0u);
+}
+
 /* A row that says the same of another place, or with another stamp. */
 static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
                             struct leat_held *held)
@@ -26,6 +34,7 @@ static bool join_same_state(struct leat_store *store, struct leat_keep *keep,
     unsigned flags = row->flags & (LEAT_ROW_FLUSHED | LEAT_ROW_IN_POOL);
     if (!seg->buffer)
         flags &= ~(unsigned)LEAT_ROW_IN_POOL; /* that memory is gone, and is to be mended */
+    if (flags & LEAT_ROW_FLUSHED) flags = flushed_flags(held);
     bool sync = row->state == LEAT_SEGMENT_PARKED || seg->durability == LEAT_DURABILITY_DISK;
     if (LEAT_BUG(STAMP_UNSYNCED)) sync = false;
     if (keep->kind == LEAT_KEEP_STAMP) {
@@ -66,7 +75,7 @@ static bool join(struct leat_store *store, struct leat_keep *keep)
         /* A parked segment has no close entry: only the row says that it is closed, so the row must
          * be durable before the answer lets data into the next segment. */
         return row_join(store, keep, held, LEAT_SEGMENT_CLOSED,
-                        whole ? LEAT_ROW_FLUSHED : LEAT_ROW_IN_POOL, !seg->buffer);
+                        whole ? flushed_flags(held) : LEAT_ROW_IN_POOL, !seg->buffer);
     case LEAT_KEEP_PARK:
         return row_join(store, keep, held, LEAT_SEGMENT_PARKED, 0, true);
     case LEAT_KEEP_RESUME:
@@ -124,7 +133,7 @@ static void rows_gather_flushed(struct leat_store *store)
             continue;
         }
         if (!leat_catalogue_join(&store->cat, held->seg.row)) return;
-        leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
+        leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, flushed_flags(held));
         store->cat.sync_wanted = true;
         leat_list_remove(it);
         leat_list_push_back(&store->rows_flush, it);

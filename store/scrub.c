@@ -1,6 +1,6 @@
 /* Scrub: closed segments in files are read again now and then, so that damage is named while other
  * copies still exist. Rate-limited by bytes per second; one read at a time. The segment's owner is told: it
- * has the bytes fetched from another node (mend.c), or another copy made. */
+ * has the file written anew by what memory has, or by the bytes of another node (mend.c), or another copy made. */
 #include "store/private.h"
 
 static void damage_report(struct leat_store *store, struct leat_held *held, const char *what)
@@ -15,6 +15,16 @@ static void damage_report(struct leat_store *store, struct leat_held *held, cons
     leat_held_tell(store, held, LEAT_HELD_EVENT_DAMAGED);
 }
 
+/* Nothing is damaged where memory has the bytes: the owner has them written to the file, and says so. */
+static void damage_found(struct leat_store *store, struct leat_held *held, const char *what)
+{
+    bool own = held->seg.role == LEAT_SEGMENT_OWN && held->seg.owner_actor < LEAT_CORES_MAX;
+    if (own && leat_mend_remembers(store, held))
+        leat_held_tell(store, held, LEAT_HELD_EVENT_DAMAGED);
+    else
+        damage_report(store, held, what);
+}
+
 static void on_read(struct leat_disk_io *io)
 {
     struct leat_store *store = io->owner;
@@ -23,7 +33,7 @@ static void on_read(struct leat_disk_io *io)
     store->scrubbing = NULL;
     if (!held) return; /* dropped meanwhile: these bytes may be anyone's */
     if (io->rc) {
-        damage_report(store, held, "cannot be read");
+        damage_found(store, held, "cannot be read");
         return;
     }
     /* As recorded: these do not change while the row says CLOSED and flushed. */
@@ -31,9 +41,9 @@ static void on_read(struct leat_disk_io *io)
     struct leat_scan scan;
     leat_scan_segment(store->scratch, row->extent_bytes, &scan);
     if (io->done_bytes < row->extent_bytes)
-        damage_report(store, held, "is cut short");
+        damage_found(store, held, "is cut short");
     else if (scan.bytes != row->extent_bytes || scan.crc != row->extent_crc)
-        damage_report(store, held, "is damaged: its bytes do not match their checksums");
+        damage_found(store, held, "is damaged: its bytes do not match their checksums");
     else
         held->damage_named = false; /* mended: what is found later is other damage */
 }

@@ -38,7 +38,8 @@ enum leat_keep_kind {
                         its extent says: written in place, and synced. The row stays as it is, but that
                         the file has them now. Not to be dropped before the answer, with which its owner
                         clears seg->rotten and seg->unwritten. LEAT_E_INVALID: in memory alone, or not
-                        these bytes */
+                        these bytes. bytes NULL: those that this node's memory still has of it;
+                        LEAT_E_NOT_FOUND: it has not got them whole */
     LEAT_KEEP_GIVE_UP, /* in: given_up, front_given_up. Recorded durably, beside what is recorded of that */
     LEAT_KEEP_EVICT, /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
                         becomes NULL */
@@ -71,7 +72,8 @@ struct leat_keep {
     /* MEND: as many as the extent says, 4 KiB aligned, zeros behind up to the next 4 KiB. Borrowed until
      * the answer. */
     uint8_t *bytes;
-    bool follow; /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
+    uint8_t *copy; /* the store's: MEND, of what memory has */
+    bool follow;   /* to_bytes grows to seg->sealed_bytes, as it is when the round begins */
     leat_err rc;
     void (*on_done)(struct leat_keep *keep); /* on actor `from` */
     void *owner;

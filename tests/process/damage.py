@@ -314,7 +314,7 @@ def test_a_log_does_not_end_with_an_older_segment_that_is_damaged():
         more = lines('more', 4000, 100)
         server.produce('hurt', more, '--batch-bytes', '4K')
         server.wanted += more
-        server.kill()
+        power_off(server)
         row = [r for r in server.segments(server.hurt_id) if r['state'] == CLOSED][-2]
         check(row['base'] > len(server.wanted) - len(more), 'of this start', row)
         server.row_open(row)

@@ -19,7 +19,9 @@ enum {
     SECTOR_PER_MILLE = 300,
     DEATH_PER_MILLE = 300,
     TWO_PER_MILLE = 400,
-    OWN_PER_MILLE = 800,  /* ... where mends are struck: only an owner mends */
+    OWN_PER_MILLE = 800, /* ... where mends are struck: only an owner mends */
+    FORGOTTEN_PER_MILLE =
+        600,              /* of the blows: memory has nothing of what is struck, other nodes have */
     MEND_PER_MILLE = 600, /* of the writes and flushes of a mend */
     ROWS_PER_MILLE = 400, /* of the seeds of clusters without recovery */
     REFUSED_LATE_MAX = 3, /* writes of a seed, when all else is healed */
@@ -114,6 +116,18 @@ static void flip(struct sim_server *server, const char *path, uint64_t at, unsig
         if (bits & 1u << bit) (void)sim_disk_flip(server->disk, path, at, bit);
 }
 
+/* Its own memory may have the bytes where its buffer was, until others get that place. */
+static void memory_forgets(struct leat_store *store, const struct leat_held *held)
+{
+    uint32_t unit = (uint32_t)(held->pool_at / LEAT_SLOT_UNIT_BYTES);
+    unsigned order = leat_buddy_order(held->seg.capacity, LEAT_SLOT_UNIT_BYTES);
+    if (held->seg.buffer || held->pool != &store->pool ||
+        !leat_buddy_claim(&store->pool.buddy, unit, order))
+        return;
+    memset(store->pool.arena->base + held->pool_at, 0, LEAT_ENTRY_HEADER_BYTES);
+    leat_buddy_give(&store->pool.buddy, unit, order);
+}
+
 static void rot_one(struct sim_server *server, const struct leat_held *held)
 {
     struct scenario *scenario = server->scenario;
@@ -189,15 +203,20 @@ void sim_closed_strike(struct scenario *scenario, unsigned wanted)
     const struct leat_store *store = store_of(server);
     unsigned count = 0;
     bool own = scenario->mends_struck && sim_rng_chance(&scenario->mend, OWN_PER_MILLE);
+    bool forgotten = sim_rng_chance(&scenario->closed, FORGOTTEN_PER_MILLE);
     for (uint32_t row = 0; store && row < row_count(store) && count < CANDIDATES_MAX; row++) {
         const struct leat_held *held = closed_at(store, row);
         if (held && own && held->seg.role == LEAT_SEGMENT_REPLICA) continue;
+        if (held && forgotten && held->seg.buffer && held->seg.role == LEAT_SEGMENT_OWN) continue;
         if (held && !held->slot_shared &&
             held_elsewhere(scenario, &held->seg, server, NULL, &other))
             found[count++] = held;
     }
-    for (; wanted > 0 && count > 0; wanted--)
-        rot_two(scenario, found[sim_rng_below(&scenario->closed, count)]);
+    for (; wanted > 0 && count > 0; wanted--) {
+        const struct leat_held *held = found[sim_rng_below(&scenario->closed, count)];
+        if (forgotten) memory_forgets(server->node->store, held);
+        rot_two(scenario, held);
+    }
 }
 
 static void due(struct sim_world *world, struct sim_event *event)

@@ -282,6 +282,7 @@ static void store_scrub_names_damage_in_closed_segments(void **state)
     assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
     fake_pass(&bench->world, 5000000);
     assert_int_equal(complaint_count(bench->store), 0);
+    mine->seg->buffer[40] ^= 1; /* else memory had them */
     /* Once, however often it is found; and once more when it was well in between. */
     for (unsigned damages = 1; damages <= 2; damages++) {
         fake_file(&bench->world, "store/0")->now[mine->seg->file_offset + 40] ^= 1;
@@ -372,6 +373,88 @@ static void store_mend_takes_the_segments_own_bytes_and_no_others(void **state)
     free(copy);
     free(other);
     bench_free(bench);
+}
+
+static void found_again(struct bench *bench, struct mine *mine)
+{
+    const struct leat_found *found = found_of(bench, mine);
+    assert_non_null(found);
+    assert_int_equal(found->kind, LEAT_FOUND_CLOSED);
+    assert_null(found->seg->buffer); /* the start has not looked at it */
+    mine->seg = found->seg;
+    mine->busy = false;
+    leat_store_found_done(bench->store);
+}
+
+static const uint8_t *in_file(struct bench *bench, const struct mine *mine)
+{
+    return fake_file(&bench->world, "store/0")->now + mine->seg->file_offset;
+}
+
+/* Goal: what the scrub finds damaged in a file is no damage while memory has it: in its buffer, or in the place
+ * where that was as long as nobody else has got it. */
+static void store_mend_takes_what_memory_has(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_that_scrubs(15);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 40));
+    write_close(mine);
+    uint32_t bytes = last_extent(mine).bytes;
+    uint8_t *copy = aligned_alloc(4096, 16384);
+    memcpy(copy, mine->seg->buffer, bytes);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_pass(&bench->world, 5000000);
+    for (int evicted = 0; evicted < 2; evicted++) {
+        if (evicted) assert_int_equal(do_now(bench, mine, LEAT_KEEP_EVICT), LEAT_OK);
+        damage_told = 0;
+        bit_flip(bench, mine->seg->file_offset + bytes / 2, 3);
+        fake_pass(&bench->world, 5000000);
+        assert_true(damage_told > 0);
+        assert_int_equal(complaint_count(bench->store), 0);
+        assert_int_equal(mended(bench, mine, NULL), LEAT_OK);
+        assert_memory_equal(in_file(bench, mine), copy, bytes);
+    }
+    (void)opened(bench, LEAT_DURABILITY_DISK); /* it gets the first place that is free */
+    bit_flip(bench, mine->seg->file_offset + bytes / 2, 3);
+    fake_pass(&bench->world, 5000000);
+    assert_int_equal(complaint_count(bench->store), 1);
+    assert_int_equal(mended(bench, mine, NULL), LEAT_E_NOT_FOUND);
+    free(copy);
+    bench_free(bench);
+}
+
+/* Goal: the memory of a killed server is looked into when a closed segment's file is found damaged, and not
+ * before; that of a machine without power is not. */
+static void store_mend_takes_what_the_memory_of_a_killed_server_has(void **state)
+{
+    (void)state;
+    for (unsigned level = 0; level < 2; level++) {
+        struct bench *bench = bench_ready(16 + level);
+        struct mine *mine = opened(bench, level ? LEAT_DURABILITY_MEMORY : LEAT_DURABILITY_DISK);
+        assert_true(write_some(mine, 40));
+        write_close(mine);
+        uint32_t bytes = last_extent(mine).bytes;
+        uint8_t *copy = aligned_alloc(4096, 16384);
+        memcpy(copy, mine->seg->buffer, bytes);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        fake_pass(&bench->world, 10000000);
+        uint64_t place = mine->seg->file_offset;
+        bit_flip(bench, place + bytes / 2, 3);
+        for (unsigned start = 0; start < 2; start++) {
+            reopen(bench, false);
+            found_again(bench, mine);
+            if (start == 0) assert_int_equal(do_now(bench, mine, LEAT_KEEP_STAMP), LEAT_OK);
+        }
+        assert_int_equal(mended(bench, mine, NULL), LEAT_OK);
+        assert_memory_equal(in_file(bench, mine), copy, bytes);
+        reopen_without_memory(bench);
+        found_again(bench, mine);
+        bit_flip(bench, place + bytes / 2, 3);
+        assert_int_equal(mended(bench, mine, NULL), LEAT_E_NOT_FOUND);
+        free(copy);
+        bench_free(bench);
+    }
 }
 
 /* Goal: wherever the power goes while it is written, the start finds a closed segment that can be mended,
@@ -576,6 +659,8 @@ int main(void)
         cmocka_unit_test(store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end),
         cmocka_unit_test(store_scrub_names_damage_in_closed_segments),
         cmocka_unit_test(store_mend_takes_the_segments_own_bytes_and_no_others),
+        cmocka_unit_test(store_mend_takes_what_memory_has),
+        cmocka_unit_test(store_mend_takes_what_the_memory_of_a_killed_server_has),
         cmocka_unit_test(store_mend_that_the_power_ends_is_done_again),
         cmocka_unit_test(store_mend_writes_what_only_the_memory_had),
         cmocka_unit_test(store_open_that_finds_no_space_for_a_files_end_goes_on_later),

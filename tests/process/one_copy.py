@@ -1,0 +1,83 @@
+"""What a server alone makes of damage in its files: memory that still has the bytes is used, and of a last write that
+can't be told from a torn one the diary says how much is passed over."""
+import re
+import time
+
+from damage import batches, head, lines, power_off
+from rig import CLOSED, FLUSHED, Server, check, check_in, equal, main, until
+
+MENDED = r'the file of segment {} was damaged, and is written anew by what this node\'s memory has of it'
+
+
+def closed_in_memory(durability, scrub):
+    """Closed segments that are in their file, and in memory still."""
+    server = Server('--scrub', scrub).start()
+    server.leat('stream', 'create', 'hurt', '--logs', 1, '--segment-bytes', '64K', '--durability', durability)
+    server.wanted = lines('hurt', 8000, 100)
+    server.produce('hurt', server.wanted, '--batch-bytes', '4K')
+    server.hurt_id = server.describe('hurt')['id']
+
+    def flushed():
+        rows = [r for r in server.segments(server.hurt_id) if r['state'] == CLOSED and r['flags'] & FLUSHED]
+        return rows if len(rows) >= 6 else None
+    return server, until(flushed, 'closed segments are in the file')
+
+
+def flip(server, row):
+    server.segment_flip(row, batches(server, row)[1][1] + 32 + 80)
+
+
+def nothing_is_damaged(server, rows):
+    for row in rows:
+        equal(len(re.findall(MENDED.format(row['segment']), server.diary())), 1, server.diary())
+    equal(server.diary().count('damaged'), len(rows), server.diary())
+    server.leat('cluster', 'status')
+    equal(server.logs('hurt')[0, 0]['code'], 'OK')
+    equal(server.values('hurt'), server.wanted)
+
+
+def test_a_closed_segment_that_the_scrub_finds_damaged_is_written_anew_from_memory():
+    for durability in 'disk', 'memory':
+        server, rows = closed_in_memory(durability, '64M')
+        before = server.segment_bytes(rows[2])[:rows[2]['extent']]
+        flip(server, rows[2])
+        server.diary_wait(MENDED.format(rows[2]['segment']))
+        equal(server.segment_bytes(rows[2])[:rows[2]['extent']], before, 'in its place')
+        nothing_is_damaged(server, rows[2:3])
+        server.stop()
+        server.start()
+        equal(server.values('hurt'), server.wanted, 'after a stop')
+        server.end()
+
+
+def test_a_closed_segment_damaged_before_a_kill_is_written_anew_from_the_memory_that_outlived_it():
+    for scrub in '0', '64M':
+        server, rows = closed_in_memory('disk', '0')
+        server.kill()
+        for row in rows[1], rows[4]:
+            flip(server, row)
+        server.start('--scrub', scrub)
+        if scrub == '0':
+            check('damaged' not in server.diary(), 'the start read closed segments:', server.diary())
+            equal(server.values('hurt'), server.wanted)  # who reads finds it, and does not get it
+        for row in rows[1], rows[4]:
+            server.diary_wait(MENDED.format(row['segment']))
+        nothing_is_damaged(server, [rows[1], rows[4]])
+        power_off(server)
+        server.start()
+        equal(server.values('hurt'), server.wanted, 'it is in the file')
+        server.end()
+
+
+def test_without_that_memory_it_is_damaged_by_name():
+    server, rows = closed_in_memory('disk', '0')
+    power_off(server)
+    flip(server, rows[1])
+    server.start()
+    check_in('damaged', server.leat('consume', 'hurt', '--until-end', code=1).stderr)
+    check('written anew' not in server.diary(), server.diary())
+    equal(server.logs('hurt')[0, 0]['code'], 'DAMAGED')
+
+
+if __name__ == '__main__':
+    main()
