@@ -663,6 +663,7 @@ struct leat_node {
     struct leat_log_decision *decisions;
     size_t decision_count;
     struct leat_found_fate *fates; /* [found_count] */
+    struct leat_diary_sum passed_sum;
     struct leat_coordinate request;
     struct leat_mail mail, ready_mail, stop_mail;
     leat_err rc;

@@ -2,6 +2,7 @@
  * coordinator's decision. */
 #include <string.h>
 
+#include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
 
@@ -158,6 +159,32 @@ static void sort_decisions(struct leat_node *node)
     }
 }
 
+/* This copy alone says where its log ends: what lies behind that, and is no whole write, was torn, and acked to nobody;
+ * or it was acked, and has rotted. */
+static void passed_over_tell(struct leat_node *node, const struct leat_found *found)
+{
+    const struct leat_segment *seg = found->seg;
+    const struct leat_clock *clock = node->cores[0].env->clock;
+    const struct leat_stream *stream = leat_stream_find(&node->cores[0], seg->log.stream);
+    if (found->kind != LEAT_FOUND_MARK || found->behind_bytes == 0 || stream == NULL) return;
+    leat_diary_summed(
+        &node->passed_sum, clock->now_us(clock->ctx), LEAT_DIARY_WARN,
+        "stream \"%s\", streamlet %u, log %u ends at offset %llu, %u bytes into segment %llu: at "
+        "least %u bytes behind that are no whole write, and are passed over. They were being "
+        "written when "
+        "the power went, and acknowledged to nobody; or they were acknowledged, and the disk has "
+        "damaged "
+        "them: one copy can't tell (docs/operations.md)",
+        stream->desc->name, seg->log.streamlet, seg->log.log,
+        (unsigned long long)found->scan.next_offset, found->scan.bytes,
+        (unsigned long long)seg->id.v, found->behind_bytes);
+}
+
+static bool is_last(const struct leat_node *node, const struct leat_found *found)
+{
+    return found + 1 == node->found + node->found_count || !same_log(found, found + 1);
+}
+
 /* Another owner's, or one's that is not known yet: its word says what becomes of it. */
 static leat_err cut_for_another(struct leat_node *node, const struct leat_found *found,
                                 enum leat_fate *out_fate)
@@ -246,8 +273,11 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
      * segment counts as closed; (2) its streamlet gets an owner, so it is handed on as a replica, and
      * a closed one is no mark; (3) where it was the last mark of the newest version its log waits
      * for ever, with all its bytes here. */
-    if (decision->kind == LEAT_DECIDED_WAIT && (decision->left || fate->tail_waits))
+    if (decision->kind == LEAT_DECIDED_WAIT && (decision->left || fate->tail_waits)) {
+        /* Recovery has nothing else to go by. */
+        if (fate->known && !fate->copied && is_last(node, found)) passed_over_tell(node, found);
         return cut_for_another(node, found, &fate->fate);
+    }
     if (decision->kind == LEAT_DECIDED_WAIT && is_second(node, found)) {
         fate->fate = LEAT_FATE_KEPT; /* a log has each of its segments once */
         return LEAT_OK;
@@ -272,9 +302,11 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
         fate->fate = LEAT_FATE_GONE;
         return leat_store_forget(node->store, seg);
     }
-    if (found->kind == LEAT_FOUND_MARK && seg->id.v == tail->segment && !tail->jumped)
+    if (found->kind == LEAT_FOUND_MARK && seg->id.v == tail->segment && !tail->jumped) {
+        if (tail->extent.bytes == found->scan.bytes) passed_over_tell(node, found);
         return leat_store_cut(node->store, seg, tail->extent, tail->next_offset,
                               found->scan.max_timestamp_ms);
+    }
     if (tail->jumped) {
         /* An operator gave up what is missing; what is valid of this segment stays readable. */
         struct leat_extent valid = {found->scan.bytes, found->scan.crc};
@@ -309,6 +341,7 @@ leat_err leat_found_cut(struct leat_node *node)
 {
     leat_err rc = LEAT_OK;
     sort_decisions(node);
+    node->passed_sum.what = "logs end in front of bytes that are no whole write";
     if (node->fates == NULL) rc = LEAT_E_NO_MEMORY;
     for (size_t i = 0; rc == LEAT_OK && i < node->found_count; i++) {
         struct leat_found_fate *fate = &node->fates[i];
@@ -319,6 +352,7 @@ leat_err leat_found_cut(struct leat_node *node)
                                 : node->found[i].scan.next_offset;
         rc = cut_one(node, &node->found[i], fate);
     }
+    leat_diary_sum_tell(&node->passed_sum, node->passed_sum.since_us + LEAT_DIARY_SUM_US);
     if (rc == LEAT_OK) rc = leat_store_cut_done(node->store);
     if (rc != LEAT_OK)
         leat_error_set(&node->error, rc, "can't close the segments that were open at the end: %s",

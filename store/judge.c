@@ -177,6 +177,21 @@ static bool is_ragged(const struct leat_segment *seg, const struct leat_scan *sc
     return memcmp(bytes + scan->bytes, nothing, sizeof nothing) != 0;
 }
 
+/* How much was written behind a ragged end. Whoever seals a run clears the place of the next entry; older bytes of
+ * this place may lie behind that. A header that is damaged leads astray: then it is an estimate. */
+static uint32_t behind_bytes(const struct leat_segment *seg, const struct leat_scan *scan,
+                             const uint8_t *bytes)
+{
+    static const uint8_t nothing[LEAT_ENTRY_HEADER_BYTES];
+    uint32_t at = scan->bytes;
+    const struct leat_entry *entry;
+    while ((entry = leat_entry_at(bytes, seg->capacity, at)) != NULL)
+        at += leat_entry_bytes(entry->payload_bytes);
+    while (seg->capacity - at >= sizeof nothing && memcmp(bytes + at, nothing, sizeof nothing) != 0)
+        at += LEAT_ENTRY_ALIGN;
+    return at - scan->bytes;
+}
+
 /* RESERVED or OPEN, its bytes at hand in `bytes`. */
 static leat_err open_bytes(struct leat_opening *op, struct leat_held *held,
                            const struct leat_row *row, const uint8_t *bytes, bool in_file)
@@ -219,6 +234,7 @@ static leat_err open_bytes(struct leat_opening *op, struct leat_held *held,
         struct leat_found *found = found_add(op, held, LEAT_FOUND_MARK);
         if (!found) return LEAT_E_NO_MEMORY;
         found->scan = scan;
+        if (seg->ragged) found->behind_bytes = behind_bytes(seg, &scan, bytes);
         return LEAT_OK;
     }
     /* Closed by its bytes: the row catches up. */

@@ -194,7 +194,9 @@ struct leat_found {
                                  max_timestamp filled */
     enum leat_found_kind kind;
     struct leat_scan scan; /* MARK and LOST */
-    char why[96];          /* LOST */
+    uint32_t
+        behind_bytes; /* MARK with a ragged end: at least so many behind it are no whole write */
+    char why[96];     /* LOST */
 };
 
 struct leat_store; /* opaque */

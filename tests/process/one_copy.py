@@ -1,10 +1,9 @@
 """What a server alone makes of damage in its files: memory that still has the bytes is used, and of a last write that
 can't be told from a torn one the diary says how much is passed over."""
 import re
-import time
 
-from damage import batches, head, lines, power_off
-from rig import CLOSED, FLUSHED, Server, check, check_in, equal, main, until
+from damage import batches, filled, head, lines, power_off
+from rig import BATCH, CLOSED, ENTRY_BYTES, FLUSHED, TRAILER, Server, check, check_in, entries, equal, main, until
 
 MENDED = r'the file of segment {} was damaged, and is written anew by what this node\'s memory has of it'
 
@@ -77,6 +76,47 @@ def test_without_that_memory_it_is_damaged_by_name():
     check_in('damaged', server.leat('consume', 'hurt', '--until-end', code=1).stderr)
     check('written anew' not in server.diary(), server.diary())
     equal(server.logs('hurt')[0, 0]['code'], 'DAMAGED')
+
+
+PASSED_OVER = r'ends at offset (\d+), (\d+) bytes into segment (\d+): at least (\d+) bytes behind that are no whole write'
+
+
+def appended_and_power_off(server, values):
+    """The power goes before a trailer, or the row, says that what came last was acknowledged. False: it came sooner."""
+    server.produce('hurt', values)
+    power_off(server)
+    row = head(server)
+    *_, batch, last = [e for e in entries(server.segment_bytes(row)) if e[0] in (BATCH, TRAILER)]
+    return batch[0] == BATCH and row['extent'] <= batch[1]
+
+
+def test_how_much_of_a_last_write_is_passed_over_is_said_once():
+    for flips in True, False:
+        for attempt in range(10):
+            server = filled()
+            if appended_and_power_off(server, lines('last', 80)):
+                break
+            server.end()
+        row = head(server)
+        there = list(entries(server.segment_bytes(row)))
+        last = max(i for i, e in enumerate(there) if e[0] == BATCH)
+        whole = [e for e in there[:last] if e[0] == TRAILER][-1][1] + ENTRY_BYTES
+        first = next(e[3] for e in there if e[0] == BATCH and e[1] >= whole)
+        end = there[-1][1] + ENTRY_BYTES
+        if flips:
+            server.segment_flip(row, there[last][1] + 32 + there[last][2] // 2)
+        server.start()
+        told = re.findall(PASSED_OVER, server.diary())
+        equal([tuple(map(int, t)) for t in told],
+              [(first, whole, row['segment'], end - whole)] if flips else [], server.diary())
+        left = server.wanted + lines('last', 80)
+        equal(server.values('hurt'), left[:first] if flips else left)
+        equal(server.logs('hurt')[0, 0]['code'], 'OK')
+        server.produce('hurt', ['more'])
+        server.stop()
+        server.start()
+        check('no whole write' not in server.diary(), 'said again:', server.diary())
+        server.end()
 
 
 if __name__ == '__main__':

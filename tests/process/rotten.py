@@ -7,8 +7,9 @@ import time
 
 from cluster import PATIENT, Cluster
 from given_up import end_is_lost
+from power import power_cut, served
 from recovery import owner
-from rig import (BATCH, CLOSED, FETCH, FLUSHED, ROW_BYTES, ROW_FLAGS_AT, SLOT_UNIT, WAIT_S, Raw, check, crc32c, entries, equal,
+from rig import (BATCH, CLOSED, FETCH, FLUSHED, START, ROW_BYTES, ROW_FLAGS_AT, SLOT_UNIT, WAIT_S, Raw, check, crc32c, entries, equal,
                  main, until)
 
 STARTING = 7  # class retry: ask again
@@ -78,6 +79,25 @@ def test_a_copy_that_the_scrub_finds_damaged_is_made_anew():
     # where it had counted on that copy. It need not have: where it was told of the damage as the first that it heard.
     until(again, 'there is another copy, and the damaged one has gone', 3 * WAIT_S)
     equal(cluster.consume('s'), lines)
+
+
+def test_how_much_a_log_of_one_copy_passes_over_is_said_by_its_node():
+    """Its end is decided by recovery, which has nothing else to go by."""
+    cluster = Cluster(nodes=3, voters=3, recovery='yes', **PATIENT).start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 1, '--durability', 'disk')
+    stream = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['id']
+    cluster.produce('s', ['first'])
+    time.sleep(2)  # a trailer says that this is acknowledged
+    cluster.produce('s', [f'{i:06d}' for i in range(500)])
+    node = cluster.nodes[owner(cluster)[0]]
+    power_cut(cluster)
+    row = next(r for r in node.segments(stream) if any(e[0] == START for e in entries(node.segment_bytes(r))))
+    last = [e for e in entries(node.segment_bytes(row)) if e[0] == BATCH][-1]
+    node.segment_flip(row, last[1] + 32 + last[2] // 2)
+    cluster.start()
+    left = until(lambda: served(cluster, 's'), 'it is served')
+    check(0 < len(left) < 501, len(left))
+    node.diary_wait(rf'stream "s", streamlet 0, log 0 ends at offset {len(left)}, .* bytes behind that are no whole write')
 
 
 def power_takes(node, row, other):

@@ -216,7 +216,8 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **
     reopen(bench, false);
     assert_false(mark_of(bench, mine)->seg->ragged);
     assert_int_equal(mark_of(bench, mine)->scan.bytes, to);
-    unsigned ragged = 0;
+    assert_int_equal(mark_of(bench, mine)->behind_bytes, 0);
+    unsigned ragged = 0, exact = 0;
     for (uint32_t i = from; i < to; i++) {
         for (unsigned bit = 0; bit < 8; bit += 3) {
             bit_flip(bench, place + i, bit);
@@ -225,12 +226,14 @@ static void store_open_flipped_bit_in_what_came_last_leaves_a_ragged_end(void **
             assert_non_null(found);
             if (found->kind == LEAT_FOUND_MARK) {
                 assert_true(found->seg->ragged && found->scan.bytes == from);
+                assert_true(found->behind_bytes > 0);
+                exact += found->behind_bytes == to - from;
                 ragged++;
             }
             bit_flip(bench, place + i, bit);
         }
     }
-    assert_true(ragged > 0);
+    assert_true(ragged > 0 && exact > ragged * 3 / 4); /* but where a header's length was hit */
     bit_flip(bench, place + to - 1, 0);
     bit_flip(bench, place + to - 40, 0);
     reopen_without_memory(bench);
