@@ -98,42 +98,57 @@ static bool lock_take(int fd, char out_holder[24])
     }
 }
 
-/* Of a directory that a server has been in, whole or copied in part. */
-static bool is_ours(const char *name)
+/* Is it one of these files, whatever the paths are? */
+static bool is_named(const struct stat *st, const char *const *paths)
 {
-    static const char *const names[] = {"lock", "identity", "catalogue", "store", "raft"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0) return true;
+    struct stat other;
+    for (; *paths; paths++)
+        if (stat(*paths, &other) == 0 && other.st_dev == st->st_dev && other.st_ino == st->st_ino)
+            return true;
     return false;
 }
 
-/* Somebody else's: files would be put between theirs. What a file system has by itself, and what is hidden, does not
- * count. */
-static bool is_foreign(const char *data_dir, char *out_name, size_t size)
+/* What a start that ended before it had made the identity leaves behind; what a file system has by itself; what is
+ * hidden; and files that this process was told to read. */
+static bool is_harmless(DIR *listing, const char *name, const char *const *own_files)
 {
-    DIR *listing = opendir(data_dir);
-    bool ours = false, others = false;
-    if (!listing) return false; /* what can't be read is refused further on, by its cause */
-    for (const struct dirent *entry; !ours && (entry = readdir(listing)) != NULL;) {
-        ours = is_ours(entry->d_name);
-        if (ours || entry->d_name[0] == '.' || strcmp(entry->d_name, "lost+found") == 0) continue;
-        if (!others) snprintf(out_name, size, "%.60s", entry->d_name);
-        others = true;
-    }
-    (void)closedir(listing);
-    return others && !ours;
+    static const char *const names[] = {"lock", "pool", "leatd.sock", "lost+found"};
+    struct stat st;
+    if (name[0] == '.' || strncmp(name, "leat-rmem-", strlen("leat-rmem-")) == 0) return true;
+    bool named = fstatat(dirfd(listing), name, &st, 0) == 0 && is_named(&st, own_files);
+    for (size_t i = 0; !named && i < sizeof names / sizeof *names; i++)
+        named = strcmp(name, names[i]) == 0;
+    return named;
 }
 
-leat_err leat_os_lock(const char *data_dir, struct leat_error *error)
+/* Somebody else's: files would be put between theirs. Names such as "store" and "raft" others give too: a server's
+ * directory is told by its file "identity", which is the first that is made. */
+static bool is_foreign(const char *data_dir, const char *const *own_files, char *out_name,
+                       size_t size)
+{
+    DIR *listing = opendir(data_dir);
+    struct stat st;
+    bool others = false;
+    if (!listing) return false; /* what can't be read is refused further on, by its cause */
+    bool ours = fstatat(dirfd(listing), "identity", &st, 0) == 0 && S_ISREG(st.st_mode);
+    for (const struct dirent *entry; !ours && !others && (entry = readdir(listing)) != NULL;) {
+        others = !is_harmless(listing, entry->d_name, own_files);
+        if (others) snprintf(out_name, size, "%.60s", entry->d_name);
+    }
+    (void)closedir(listing);
+    return others;
+}
+
+leat_err leat_os_lock(const char *data_dir, const char *const *own_files, struct leat_error *error)
 {
     leat_err rc = leat_os_directories_make(data_dir, error);
     if (rc) return rc;
     char other[64];
-    if (is_foreign(data_dir, other, sizeof other))
+    if (is_foreign(data_dir, own_files, other, sizeof other))
         return leat_error_set(
             error, LEAT_E_CONFIG,
-            "the directory %.120s has '%s' in it and nothing of a server's: --data names an "
-            "empty directory, or one that is to be made",
+            "the directory %.120s has '%s' in it and no file \"identity\" of a server's: --data "
+            "names an empty directory, one that is to be made, or a server's own, whole",
             data_dir, other);
     char path[LEAT_OS_PATH_BYTES + 8];
     snprintf(path, sizeof path, "%s/lock", data_dir);

@@ -67,15 +67,17 @@ leat_err leat_os_rmem_open(struct leat_os_world *world, const struct leat_os_rme
                            struct leat_error *error) LEAT_NODISCARD;
 /** Why there is no verbs transport; NULL: there is. Valid as long as the world. */
 const char *leat_os_rmem_no_verbs(const struct leat_os_world *world);
-/** Lock the data directory; LEAT_E_LOCKED names the process that has it, at once while that lives; one
- * that is ending (killed, its memory not yet given back) is waited for, up to 30 s. Makes the
- * directory if missing. Thread: startup; blocks. */
 /* The machine, as text: nodes in containers of one machine have the same, virtual machines do not.
  * "": not known. */
 enum { LEAT_OS_MACHINE_ID_BYTES = 64 };
 void leat_os_machine_id(char out[LEAT_OS_MACHINE_ID_BYTES]);
 
-leat_err leat_os_lock(const char *data_dir, struct leat_error *error) LEAT_NODISCARD;
+/** Lock the data directory; LEAT_E_LOCKED names the process that has it, at once while that lives; one
+ * that is ending (killed, its memory not yet given back) is waited for, up to 30 s. Makes the
+ * directory if missing. LEAT_E_CONFIG: it is somebody else's; files that this process is told to read (own_files, up
+ * to a NULL) may lie in it before its first start. Thread: startup; blocks. */
+leat_err leat_os_lock(const char *data_dir, const char *const *own_files,
+                      struct leat_error *error) LEAT_NODISCARD;
 /** sd_notify without a library: a datagram to $NOTIFY_SOCKET when set. */
 void leat_os_notify(const char *state);
 uint64_t leat_os_cpu_us(void);

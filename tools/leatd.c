@@ -533,7 +533,8 @@ int main(int argc, char **argv)
     say_memory(&server.config);
     raise_open_files();
     heap_init(server.config.cores);
-    rc = leat_os_lock(server.config.data, &error);
+    const char *own_files[] = {server.config.cluster_key, server.config.file, NULL};
+    rc = leat_os_lock(server.config.data, own_files, &error);
     if (rc != LEAT_OK) {
         (void)refuse(rc, &error);
         return EXIT_DATA;

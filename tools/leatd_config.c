@@ -445,6 +445,7 @@ leat_err leatd_config_parse(int argc, char **argv, struct leatd_config *out_conf
                 config.version = true;
             } else if (strcmp(name, "config") == 0) {
                 if (pass == 0) rc = leatd_config_read(value, &config, error);
+                snprintf(config.file, sizeof config.file, "%s", value);
             } else if (pass == 1) {
                 struct leat_error cause;
                 rc = option_set(option_find(name), value, &config, &cause);

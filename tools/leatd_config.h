@@ -21,6 +21,7 @@ enum {
 
 struct leatd_config {
     char data[4096];
+    char file[4096]; /* --config; "": none */
     char listen[LEATD_NAME_BYTES];
     char node[LEATD_NAME_BYTES]; /* --node, --name */
     char coordinators[2048];     /* as given: "a:7701,b:7701"; "": a server alone */

@@ -479,14 +479,16 @@ static void arena_without_room_reports_it(void **state)
 }
 
 /* ---- host ---- */
+static const char *const no_files[] = {NULL};
+
 static void lock_taken_twice_names_the_holder(void **state)
 {
     char dir[64], deep[128], pid[32];
     temp_dir(dir);
     snprintf(deep, sizeof deep, "%s/a/b", dir);
     struct leat_error error;
-    assert_int_equal(leat_os_lock(deep, &error), LEAT_OK);
-    assert_int_equal(leat_os_lock(deep, &error), LEAT_E_LOCKED);
+    assert_int_equal(leat_os_lock(deep, no_files, &error), LEAT_OK);
+    assert_int_equal(leat_os_lock(deep, no_files, &error), LEAT_E_LOCKED);
     snprintf(pid, sizeof pid, "process %ld", (long)getpid());
     assert_non_null(strstr(error.text, pid));
     real_rig_remove_dir(dir);
@@ -510,17 +512,17 @@ static void lock_of_killed_process_is_waited_for(void **state)
             PORT_CHECK(memory != NULL);
             for (size_t at = 0; at < TOUCHED; at += BLOCK)
                 ((volatile char *)memory)[at] = 1;
-            PORT_CHECK(leat_os_lock(dir, &error) == LEAT_OK);
+            PORT_CHECK(leat_os_lock(dir, no_files, &error) == LEAT_OK);
             PORT_CHECK(write(ends[1], "x", 1) == 1);
             for (;;)
                 pause();
         }
         assert_int_equal(read(ends[0], &told, 1), 1);
-        assert_int_equal(leat_os_lock(dir, &error), LEAT_E_LOCKED);
+        assert_int_equal(leat_os_lock(dir, no_files, &error), LEAT_E_LOCKED);
         assert_int_equal(kill(pid, SIGKILL), 0);
         pid_t next = fork();
         assert_true(next >= 0);
-        if (next == 0) _exit(leat_os_lock(dir, &error) == LEAT_OK ? 0 : 1);
+        if (next == 0) _exit(leat_os_lock(dir, no_files, &error) == LEAT_OK ? 0 : 1);
         int status;
         assert_int_equal(waitpid(next, &status, 0), next);
         assert_int_equal(status, 0);

@@ -3,6 +3,7 @@ as many connections. And where the key comes from."""
 import os
 import re
 import select
+import shutil
 import socket
 import stat
 import struct
@@ -216,6 +217,24 @@ def test_a_key_that_others_can_read_or_that_is_none_is_refused_by_name():
     check_in('is no file', alone(**{'cluster-key': path}).start_refused()[1])
     missing = os.path.join(directory(), 'nowhere', 'key')
     check_in('nowhere/key: No such file or directory', alone(**{'cluster-key': missing}).start_refused()[1])
+
+
+def test_a_key_and_a_configuration_may_lie_in_the_data_directory_before_the_first_start():
+    data = os.path.join(directory(), 'data')
+    os.mkdir(data)
+    key, config = os.path.join(data, 'cluster.key'), os.path.join(data, 'leatd.conf')
+    shutil.copy(cluster_key(), key)
+    with open(config, 'w') as file:
+        file.write('log-level = debug\n')
+    node = alone(data=data, **{'cluster-key': key})
+    code, told = node.start_refused()
+    equal(code, 3)
+    check_in("has 'leatd.conf' in it and no file", told)
+    elsewhere = os.path.join(directory(), 'link')  # the file counts, not what it is called
+    os.symlink(data, elsewhere)
+    node.start('--config', os.path.join(elsewhere, 'leatd.conf'))
+    node.stop()
+    node.start()
 
 
 def test_a_port_that_other_machines_reach_needs_a_key():
