@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "broker/core.h"
+#include "broker/report.h"
 
 /* ---- STREAM_DESCRIBE [name] ---- */
 
@@ -35,6 +36,7 @@ struct describe_call {
     struct leat_locate_op front; /* where the one at `at` begins */
     struct leat_core *front_core;
     uint64_t fronts_until_us; /* 0: none was waited for yet */
+    bool lack_space;          /* logs of this node, when they asked last */
     struct describe_part *parts;
     uint32_t part_max, part_count, parts_out;
     uint8_t control[CONTROL_BYTES]; /* as others are asked */
@@ -210,6 +212,16 @@ static void fill_copies(struct leat_msg_log_info *row, const struct leat_hosted 
     leat_primary_log_each(hosted->copies, count_lacking, &row->segments_lacking);
 }
 
+/* Others than these have room in their last segment, or had when they asked last. */
+static void say_space(struct describe_log *log)
+{
+    log->row.code = LEAT_E_DISK_FULL;
+    snprintf(log->why, WHY_BYTES,
+             "the disk of its node is full: appends that need another segment are refused. Make "
+             "space there, or take "
+             "it to another node by `leat streamlet move`");
+}
+
 static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
 {
     struct leat_log_info info;
@@ -233,6 +245,7 @@ static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
         snprintf(log->why, WHY_BYTES,
                  "where it begins is not known yet: its last segment is still being read");
     }
+    if (row->code == LEAT_OK && leat_log_lacks_space(hosted->log)) say_space(log);
     fill_copies(row, hosted);
 }
 
@@ -269,10 +282,34 @@ static bool describe_await_front(struct describe_call *describe, struct leat_cor
     return true;
 }
 
+static void describe_deliver_back(void *actor, struct leat_mail *mail);
+
+/* On the store's thread. */
+static void describe_deliver_space(void *actor, struct leat_mail *mail)
+{
+    struct describe_call *describe = LEAT_CONTAINER(mail, struct describe_call, call.mail);
+    const struct leat_core *core = describe->call.core;
+    const struct leat_env *env = core->node->options.store_env;
+    (void)actor;
+    describe->lack_space = false;
+    bool lacks = leat_report_disk_lacks(core->node) > 0;
+    for (uint32_t i = 0; !lacks && i < describe->count; i++) {
+        if (describe->logs[i].row.code != LEAT_E_DISK_FULL) continue;
+        describe->logs[i].row.code = LEAT_OK;
+        describe->logs[i].why[0] = '\0';
+    }
+    mail->deliver = describe_deliver_back;
+    env->post->send(env->post->ctx, core->index, mail);
+}
+
 static void describe_deliver_back(void *actor, struct leat_mail *mail)
 {
     struct describe_call *describe = LEAT_CONTAINER(mail, struct describe_call, call.mail);
     (void)actor;
+    if (describe->lack_space) {
+        leat_core_mail(describe->call.core, LEAT_ACTOR_STORE, mail, describe_deliver_space);
+        return;
+    }
     if (describe->call.by_link)
         describe_answer(describe);
     else
@@ -293,6 +330,7 @@ static void describe_deliver(void *actor, struct leat_mail *mail)
         if (hosted != NULL && hosted->log != NULL) {
             if (describe_await_front(describe, core, hosted)) return;
             describe_here(log, hosted);
+            describe->lack_space |= log->row.code == LEAT_E_DISK_FULL;
         } else if (leat_core_owns(core, describe->desc, ref.streamlet)) {
             log->row.code = leat_hosted_absent(core, ref);
             snprintf(log->why, WHY_BYTES, "%s", leat_hosted_absent_words(log->row.code));

@@ -64,20 +64,30 @@ static void report_deliver_space(void *actor, struct leat_mail *mail)
     report->on_done(report);
 }
 
-/* On the store's thread: asking a file system for its space may block. Nobody may have asked for a segment since
- * there is space again. */
+/* Asking a file system for its space may block. Nobody may have asked for a segment since there is space again. */
+uint64_t leat_report_disk_lacks(const struct leat_node *node)
+{
+    const struct leat_disk *disk = node->options.store_env->disk;
+    struct leat_store_usage usage;
+    uint64_t space = 0;
+    leat_store_usage(node->store, &usage);
+    bool lacks = usage.disk_lacks_bytes > 0 &&
+                 (disk->space(disk->ctx, &space) != LEAT_OK || space < 2 * usage.disk_lacks_bytes);
+    return lacks ? usage.disk_lacks_bytes : 0;
+}
+
 static void report_deliver_store(void *actor, struct leat_mail *mail)
 {
     struct leat_report *report = LEAT_CONTAINER(mail, struct leat_report, mail);
     const struct leat_env *env = report->core->node->options.store_env;
-    uint64_t space = 0;
+    uint64_t lacks = leat_report_disk_lacks(report->core->node);
     (void)actor;
-    if (env->disk->space(env->disk->ctx, &space) != LEAT_OK || space < 2 * report->disk_lacks)
+    if (lacks > 0)
         snprintf(report->trouble, sizeof report->trouble,
                  "its disk is full: there is no space for another segment (%llu KiB), so appends "
                  "that need one "
                  "are refused here, and no further copies are taken",
-                 (unsigned long long)report->disk_lacks / 1024);
+                 (unsigned long long)lacks / 1024);
     mail->deliver = report_deliver_space;
     env->post->send(env->post->ctx, report->core->index, mail);
 }
@@ -95,8 +105,8 @@ static void report_deliver_back(void *actor, struct leat_mail *mail)
     report->sums.replicas_limit = usage.arenas_limit < most ? usage.arenas_limit : most;
     report->sums.replicas_used = usage.arenas_used;
     report->sums.replicas_unflushed = usage.arenas_dirty;
-    report->disk_lacks = usage.disk_lacks_bytes;
-    if (report->disk_lacks > 0)
+    report->disk_lacks = usage.disk_lacks_bytes > 0;
+    if (report->disk_lacks)
         leat_core_mail(report->core, LEAT_ACTOR_STORE, mail, report_deliver_store);
     else
         report->on_done(report);

@@ -24,12 +24,14 @@ struct leat_report {
         char stream[LEAT_STREAM_NAME_BYTES_MAX + 1], why[LEAT_REPORT_WHY_BYTES];
     } troubled[LEAT_REPORT_LOGS_MAX];    /* sums.troubled_count of them */
     char trouble[LEAT_REPORT_WHY_BYTES]; /* of the node as a whole */
-    uint64_t disk_lacks; /* no place for a segment of so many bytes, when one was asked for last */
+    bool disk_lacks;                     /* no place for a segment, when one was asked for last */
     uint32_t at;
     struct leat_mail mail;
 };
 /** core, on_done and owner are set, the rest is zeros. Visits every core. Thread: core, as on_done. */
 void leat_report_start(struct leat_report *report);
+/** There is no place on the disk for a segment of so many bytes; 0: there is. Thread: the store's; blocks. */
+uint64_t leat_report_disk_lacks(const struct leat_node *node);
 /** How many logs of this core take no appends, or lack records. Thread: core. */
 uint64_t leat_report_logs_troubled(const struct leat_core *core);
 /** with_peers: also how each other node is reached. */

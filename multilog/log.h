@@ -387,6 +387,9 @@ bool leat_log_damage_find(const struct leat_log *log, uint64_t *at,
  * _DISK), or which records are damaged or missing (LEAT_E_DAMAGED). LEAT_OK and "": nothing. Cheap where nothing
  * ever was. Thread: owner core. */
 leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes) LEAT_NODISCARD;
+/** The last segment that it asked for had no place on the disk: once its head is full it refuses appends. Nothing tells
+ * it when there is space again before it asks anew. Thread: owner core. */
+bool leat_log_lacks_space(const struct leat_log *log);
 /** Offsets where a group begins and ends (end: exclusive; UINT64_MAX for the one still growing).
  * NOT_FOUND. For sets. */
 leat_err leat_log_group(const struct leat_log *log, uint64_t group, uint64_t *out_first,

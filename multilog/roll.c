@@ -133,6 +133,11 @@ leat_err log_place_refusal(const struct leat_log *log, bool spare)
     return full ? LEAT_E_NO_MEMORY : LEAT_OK;
 }
 
+bool leat_log_lacks_space(const struct leat_log *log)
+{
+    return log->reserve_rc == LEAT_E_DISK_FULL;
+}
+
 /* A log that has as much as its retention allows takes no more than one segment beyond that. */
 static bool is_at_its_size(const struct leat_log *log)
 {

@@ -277,31 +277,61 @@ def test_a_copy_of_a_directory_is_refused_under_another_name():
     equal(sorted(cluster.consume('s')), lines)
 
 
-def test_a_node_whose_disk_is_full_is_named():
-    """As an owner, which refuses appends, and when there is space again."""
+def on_a_small_disk():
+    """Three nodes; the second one's disk, and the stream's streamlets by owner."""
     point = mounted()
     cluster = Cluster(recovery='yes', memory='256M', **PATIENT)
     cluster.nodes[1] = cluster.node(1, data=os.path.join(point, 'data'))
     cluster.start()
     until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'all three are up')
-    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--durability', 'disk', '--segment-bytes', '64K')
-    logs = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['log_list']
-    own = next(log['streamlet'] for log in logs if log['node'] == 'n1')
-    ballast = os.path.join(point, 'ballast')
-    with open(ballast, 'wb', buffering=0) as file:
+    return cluster, os.path.join(point, 'ballast')
+
+
+def fill(path):
+    with open(path, 'wb', buffering=0) as file:
         try:
             while file.write(bytes(4096)):
                 pass
         except OSError as error:
             equal(error.errno, errno.ENOSPC)
+
+
+def described(cluster, stream):
+    return json.loads(cluster.leat('stream', 'describe', stream, '--json').stdout)['log_list']
+
+
+def test_a_node_whose_disk_is_full_is_named():
+    """As an owner, which refuses appends, and when there is space again."""
+    cluster, ballast = on_a_small_disk()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--durability', 'disk', '--segment-bytes', '64K')
+    own = next(log['streamlet'] for log in described(cluster, 's') if log['node'] == 'n1')
+    fill(ballast)
     lines = b''.join(b'%0400d\n' % i for i in range(40000))
     said = cluster.leat('produce', 's', '--streamlet', own, '--timeout', '3s', input=lines, code=1).stderr.decode()
     check_in('no space left', said)
     check_in('trouble  node n1: its disk is full', cluster.leat('cluster', 'status', code=1).stdout.decode())
     equal([bool(n['report']['trouble']) for n in cluster.status(code=1)['nodes']], [False, True, False])
+    for log in described(cluster, 's'):
+        equal((log['state'], log['code']), ('full', 'DISK_FULL') if log['streamlet'] == own else ('ok', 'OK'))
+    check_in(f'streamlet {own} log 0: the disk of its node is full', cluster.leat('stream', 'describe', 's').stderr.decode())
     os.unlink(ballast)
     until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'it has space again')
+    equal({log['state'] for log in described(cluster, 's')}, {'ok'}, 'nobody has asked for a segment since')
     cluster.leat('produce', 's', '--streamlet', own, input=b'more\n')
+
+
+def test_a_node_whose_disk_is_too_full_for_copies_is_named():
+    """It owns nothing that is written to: appends go on with the copies that there are, and it is named."""
+    cluster, ballast = on_a_small_disk()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--copies', 3, '--logs', 1, '--durability', 'disk',
+                 '--segment-bytes', '64K')
+    other = next(log['streamlet'] for log in described(cluster, 's') if log['node'] != 'n1')
+    fill(ballast)
+    cluster.leat('produce', 's', '--streamlet', other, input=b''.join(b'%0400d\n' % i for i in range(40000)))
+    check_in('trouble  node n1: its disk is full', cluster.leat('cluster', 'status', code=1).stdout.decode())
+    equal([bool(n['report']['trouble']) for n in cluster.status(code=1)['nodes']], [False, True, False])
+    os.unlink(ballast)
+    until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'it takes copies again')
 
 
 if __name__ == '__main__':
