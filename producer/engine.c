@@ -121,7 +121,7 @@ void leat_producer_engine_destroy(struct leat_producer_engine **engine_ref)
     if (engine->gather) {
         struct leat_list rest;
         leat_list_init(&rest);
-        leat_gather_take(engine->gather, UINT64_MAX, &rest);
+        leat_gather_take(engine->gather, UINT64_MAX, NULL, NULL, &rest);
         queue_cancel(engine, &rest);
         leat_producer_gather_lock(engine);
         done_give(engine);
@@ -352,13 +352,29 @@ static void look_arm(struct leat_producer_engine *engine, uint64_t opened_us, bo
         leat_timer_start(engine->timers, &engine->look, at > now ? at - now : 0);
 }
 
+/* SUBTLE: a batch has a whole buffer, however little lies in it.
+ *  1. The owner of one streamlet has no space on its disk, or is down, and its appends are tried again.
+ *  2. Records for it come one by one. With each linger one of them goes to its log's queue, alone in its buffer.
+ *  3. After 512 of them (0.5 MB of 1 KB each, of 32 MiB) no buffer is left for any other streamlet.
+ * What a log has to send beyond its next frame gains nothing by being closed, so it goes on filling. */
+static bool log_has_enough(void *arg, const struct leat_producer_batch *batch)
+{
+    const struct leat_producer_engine *engine = arg;
+    const struct leat_producer_stream *stream = engine->streams[batch->stream->index];
+    if (!stream || batch->streamlet < 0 || (uint32_t)batch->streamlet >= stream->streamlets)
+        return false;
+    const struct leat_producer_log *log = stream->own[batch->streamlet];
+    return log && leat_producer_log_has_enough(log);
+}
+
 /* The one lock at a turn's beginning: batches back, batches out. */
 static uint32_t gather_exchange(struct leat_producer_engine *engine, struct leat_list *ready)
 {
     uint64_t now = leat_producer_now(engine), linger = engine->options.linger_us;
     leat_producer_gather_lock(engine);
     done_give(engine);
-    leat_gather_take(engine->gather, now >= linger ? now - linger : 0, ready);
+    leat_gather_take(engine->gather, now >= linger ? now - linger : 0, log_has_enough, engine,
+                     ready);
     uint32_t stream_count = engine->gather->stream_count;
     leat_producer_gather_unlock(engine);
     return stream_count;

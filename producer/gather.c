@@ -20,6 +20,7 @@ leat_err leat_gather_init(struct leat_gather *gather, const struct leat_gather_o
     leat_list_init(&gather->free);
     leat_list_init(&gather->ready);
     leat_list_init(&gather->opened);
+    leat_list_init(&gather->held);
     uint64_t stride = LEAT_ALIGN_UP((uint64_t)options->batch_bytes, 64);
     uint64_t count = options->buffer_bytes / stride;
     if (count < LEAT_GATHER_BATCHES_MIN) count = LEAT_GATHER_BATCHES_MIN;
@@ -157,6 +158,7 @@ static void batch_begin(struct leat_gather *gather, struct leat_producer_batch *
     batch->opened_us = gather->clock.now_us(gather->clock.ctx);
     batch->opened_wall_ms = gather->clock.wall_ms(gather->clock.ctx);
     batch->call_count = 0;
+    batch->held = false;
     batch->sequence = -1;
     batch->byte_count = 0;
     batch->finished = batch->in_flight = batch->acked = batch->reported = false;
@@ -236,7 +238,7 @@ static leat_err batch_add(struct leat_gather *gather, struct leat_producer_batch
 {
     int64_t stamp = record->timestamp_ms;
     if (stamp == 0)
-        stamp = gather->linger_us <= LEAT_GATHER_STAMP_ONCE_US
+        stamp = gather->linger_us <= LEAT_GATHER_STAMP_ONCE_US && !batch->held
                     ? batch->opened_wall_ms
                     : gather->clock.wall_ms(gather->clock.ctx);
     if (record->fn) {
@@ -361,8 +363,9 @@ struct leat_producer_batch *leat_gather_run_begin(struct leat_gather *gather,
         return NULL;
     bool one = stream->streamlets == 1;
     if (one && stream->open_any) return NULL; /* route() puts it away first */
-    gather->filling = one ? stream->open[0] : stream->open_any;
-    return gather->filling;
+    struct leat_producer_batch *batch = one ? stream->open[0] : stream->open_any;
+    if (batch && batch->held) return NULL; /* each record has a time of its own there */
+    return gather->filling = batch;
 }
 
 size_t leat_gather_run_fill(const struct leat_gather *gather, struct leat_producer_batch *batch,
@@ -404,25 +407,45 @@ void leat_gather_run_end(struct leat_gather *gather, size_t added, bool *out_not
     *out_notify = true;
 }
 
+static struct leat_producer_batch *open_batch(struct leat_list *link)
+{
+    return LEAT_CONTAINER(link, struct leat_producer_batch, open_link);
+}
+
 void leat_gather_close_all(struct leat_gather *gather)
 {
     LEAT_ASSERT(!gather->filling);
     while (!leat_list_empty(&gather->opened))
-        batch_ready(gather,
-                    LEAT_CONTAINER(gather->opened.next, struct leat_producer_batch, open_link));
+        batch_ready(gather, open_batch(gather->opened.next));
+    while (!leat_list_empty(&gather->held))
+        batch_ready(gather, open_batch(gather->held.next));
 }
 
-void leat_gather_take(struct leat_gather *gather, uint64_t before_us, struct leat_list *to)
+static void batch_due(struct leat_gather *gather, struct leat_producer_batch *batch)
 {
+    if (batch == gather->filling)
+        gather->close_wanted = true;
+    else
+        batch_ready(gather, batch);
+}
+
+void leat_gather_take(struct leat_gather *gather, uint64_t before_us, leat_gather_hold_fn hold,
+                      void *arg, struct leat_list *to)
+{
+    LEAT_LIST_EACH(&gather->held, it)
+    if (!hold || !hold(arg, open_batch(it))) batch_due(gather, open_batch(it));
     LEAT_LIST_EACH(&gather->opened, it)
     {
-        struct leat_producer_batch *batch =
-            LEAT_CONTAINER(it, struct leat_producer_batch, open_link);
+        struct leat_producer_batch *batch = open_batch(it);
         if (batch->opened_us > before_us) break;
-        if (batch == gather->filling)
-            gather->close_wanted = true;
-        else
-            batch_ready(gather, batch);
+        if (hold && hold(arg, batch)) {
+            /* In a list of its own, for what is first in `opened` says when the engine has to come round. */
+            batch->held = true;
+            leat_list_remove(it);
+            leat_list_push_back(&gather->held, it);
+        } else {
+            batch_due(gather, batch);
+        }
     }
     struct leat_list *link;
     while ((link = leat_list_pop_front(&gather->ready)))

@@ -13,7 +13,7 @@ enum {
     LEAT_GATHER_STREAMS_MAX = 256,
     LEAT_GATHER_BATCHES_MIN = 2,
     /* Up to this linger a record without a time gets its batch's time, taken when the batch was
-     * opened; beyond it the clock is asked for each record. */
+     * opened; beyond it, and in a batch that is held, the clock is asked for each record. */
     LEAT_GATHER_STAMP_ONCE_US = 5000,
 };
 
@@ -31,7 +31,8 @@ struct leat_producer_batch {
     struct leat_batch_builder builder;
     uint8_t *bytes;
     uint32_t capacity;
-    bool big; /* holds one record larger than a pool buffer; on the heap */
+    bool big;  /* holds one record larger than a pool buffer; on the heap */
+    bool held; /* due, and open all the same */
     uint64_t opened_us;
     int64_t opened_wall_ms;
     struct leat_gather_call *calls;
@@ -71,7 +72,8 @@ struct leat_gather {
     struct leat_producer_batch *batches;
     uint32_t batch_count, free_count;
     struct leat_list free, ready, opened; /* opened: oldest first */
-    uint64_t big_bytes;                   /* of big batches now */
+    struct leat_list held; /* open as well, and due: they fill up until their log takes more */
+    uint64_t big_bytes;    /* of big batches now */
     struct leat_gather_stream *streams[LEAT_GATHER_STREAMS_MAX];
     uint32_t stream_count;
     struct leat_gather_stream *last;     /* of the last add */
@@ -133,8 +135,12 @@ void leat_gather_run_end(struct leat_gather *gather, size_t added, bool *out_not
 /** Make every open batch ready. Not while a run is being filled. */
 void leat_gather_close_all(struct leat_gather *gather);
 /** Make ready what was opened at or before `before_us`, and move everything ready to `to`. A batch
- * that is being filled is made ready by leat_gather_run_end(), which then tells the engine. */
-void leat_gather_take(struct leat_gather *gather, uint64_t before_us, struct leat_list *to);
+ * that is being filled is made ready by leat_gather_run_end(), which then tells the engine. One that
+ * is due, and of which hold() (may be NULL) says that its log has enough to send, stays open; it is
+ * asked again with each call. */
+typedef bool (*leat_gather_hold_fn)(void *arg, const struct leat_producer_batch *batch);
+void leat_gather_take(struct leat_gather *gather, uint64_t before_us, leat_gather_hold_fn hold,
+                      void *arg, struct leat_list *to);
 /** Give a batch back. Returns true when who waits for room should be told. */
 bool leat_gather_give(struct leat_gather *gather, struct leat_producer_batch *batch);
 /** Streams are known now (streamlets > 0) or refused. LEAT_E_NO_MEMORY. */

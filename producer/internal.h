@@ -144,6 +144,8 @@ leat_err leat_producer_batch_cut(struct leat_producer_engine *engine,
 /* sequence.c */
 void leat_producer_log_queue(struct leat_producer_log *log, struct leat_producer_batch *batch);
 void leat_producer_log_pump(struct leat_producer_log *log);
+/** A whole frame of batches waits in its queue, beside those that are under way. */
+bool leat_producer_log_has_enough(const struct leat_producer_log *log);
 /** Take back the appends under way as far as that goes at once. */
 void leat_producer_log_withdraw(struct leat_producer_log *log);
 void leat_producer_log_expire(struct leat_producer_log *log, uint64_t now_us);

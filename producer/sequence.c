@@ -220,6 +220,17 @@ static bool log_may_send(struct leat_producer_log *log)
     return false;
 }
 
+bool leat_producer_log_has_enough(const struct leat_producer_log *log)
+{
+    uint32_t count = 0;
+    const struct leat_list *at = log->queue.next;
+    while (at != &log->queue && count < log->sequenced + LEAT_BATCHES_IN_FLIGHT_MAX) {
+        at = at->next;
+        count++;
+    }
+    return count == log->sequenced + LEAT_BATCHES_IN_FLIGHT_MAX;
+}
+
 static void log_recover(struct leat_producer_log *log);
 
 void leat_producer_log_pump(struct leat_producer_log *log)

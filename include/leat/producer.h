@@ -27,7 +27,8 @@ typedef struct leat_producer_options {
     uint32_t linger_us;   /* or when its first record has waited this long; default 1000 */
     int compression;      /* 0 none, 3 lz4, 4 zstd */
     uint32_t
-        buffer_bytes;    /* records not yet acked; leat_produce() waits beyond it; default 32 MiB */
+        buffer_bytes;    /* records not yet acked, of all streamlets together; leat_produce() waits
+                            beyond it; default 32 MiB */
     uint32_t timeout_ms; /* a record that could not be acked for this long fails, outcome unknown;
                             default 120000 */
     bool create_streams; /* ask the server to create missing streams; default true */

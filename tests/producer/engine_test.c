@@ -256,6 +256,46 @@ static bool half_acked(void *owner)
     return rig->acked >= rig->wanted / 2;
 }
 
+/* Records for two streamlets in turn, one by one, each pair a little later than the one before. */
+static void add_in_turn(struct rig *rig, uint32_t pairs)
+{
+    for (uint32_t i = 0; i < 2 * pairs; i++) {
+        struct rig_record *record = &rig->records[rig->added];
+        uint8_t value[64] = {0};
+        record->rig = rig;
+        record->number = rig->added;
+        leat_put_le32(value, rig->added);
+        assert_int_equal(leat_producer_engine_add(rig->engine, "s", (int32_t)(i % 2), 0, NULL, 0,
+                                                  value, sizeof value, on_produced, record),
+                         LEAT_OK);
+        rig->added++;
+        if (i % 2) (void)fake_run(&rig->world, rig->world.now_us + 2000, NULL);
+    }
+}
+
+/* Goal: a streamlet whose owner takes no appends does not take all buffers: its records fill the open batch, and the
+ * other streamlet's are acked as they come. Method: one record for each every 2 ms, which is beyond the linger, to a
+ * server that answers for one of them; five times as many as there are buffers. Then it answers, and all is there. */
+static void producer_stalled_streamlet_leaves_room_for_the_other(void **state)
+{
+    enum { PAIRS = 200 };
+    (void)state;
+    struct rig *rig = rig_make(9, 60000000, 2);
+    rig->world.streamlets = 2;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, all_ended));
+    rig->adding = false;
+    rig->world.mute_streamlet = 1;
+    rig->wanted += 2 * PAIRS;
+    add_in_turn(rig, PAIRS);
+    (void)fake_run(&rig->world, rig->world.now_us + 100000, NULL);
+    assert_int_equal(rig->ended, 2 + PAIRS);
+    rig->world.mute_streamlet = 0;
+    assert_true(fake_run(&rig->world, rig->world.now_us + 10000000, all_ended));
+    assert_int_equal(rig->acked, rig->wanted);
+    logs_check(rig);
+    rig_end(rig);
+}
+
 /* Goal: a stream that takes less from now on loses nothing of a producer that runs: what is refused for
  * its size is cut and sent again, in order, once. A batch whose fate was unknown when it was refused is
  * not sent again in pieces. Method: 100 seeds, with and without compression; every fourth with
@@ -672,7 +712,7 @@ static void gather_batch_due_while_filled_goes_after_it(void **state)
     struct leat_list taken;
     leat_list_init(&taken);
     gather.notify_wanted = true;
-    leat_gather_take(&gather, now, &taken);
+    leat_gather_take(&gather, now, NULL, NULL, &taken);
     struct leat_list *other = leat_list_pop_front(&taken);
     assert_non_null(other); /* the one of "t" */
     assert_true(leat_list_empty(&taken));
@@ -680,7 +720,7 @@ static void gather_batch_due_while_filled_goes_after_it(void **state)
     notify = false;
     leat_gather_run_end(&gather, 20, &notify);
     assert_true(notify && !gather.notify_wanted);
-    leat_gather_take(&gather, 0, &taken);
+    leat_gather_take(&gather, 0, NULL, NULL, &taken);
     assert_ptr_equal(leat_list_pop_front(&taken), &batch->link);
     assert_int_equal(batch->builder.record_count, 21);
     assert_int_equal(gather.open_records, 22);
@@ -719,6 +759,7 @@ int main(void)
         cmocka_unit_test(producer_faulty_network_exactly_once),
         cmocka_unit_test(producer_full_window_is_five_batches),
         cmocka_unit_test(producer_stream_takes_small_batches_sends_small_ones),
+        cmocka_unit_test(producer_stalled_streamlet_leaves_room_for_the_other),
         cmocka_unit_test(producer_stream_takes_less_goes_on_with_smaller_batches),
         cmocka_unit_test(producer_record_larger_than_stream_takes_is_refused_alone),
         cmocka_unit_test(producer_stopped_beside_another_leaves_it_whole),
