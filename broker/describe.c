@@ -245,7 +245,13 @@ static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
         snprintf(log->why, WHY_BYTES,
                  "where it begins is not known yet: its last segment is still being read");
     }
+    struct leat_error error;
     if (row->code == LEAT_OK && leat_log_lacks_space(hosted->log)) say_space(log);
+    /* Another node may be the owner by now: appends and reads are refused as well. */
+    if (row->code == LEAT_OK && leat_node_stands(hosted->core->node, &error) != LEAT_OK) {
+        row->code = error.code;
+        snprintf(log->why, WHY_BYTES, "its state is not known: %.200s", error.text);
+    }
     fill_copies(row, hosted);
 }
 

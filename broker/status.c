@@ -7,6 +7,8 @@
 
 /* ---- PRODUCER_ID [id or -1, epoch or -1] ---- */
 
+enum { PRODUCER_IDS_US_MAX = 2 * 1000 * 1000 };
+
 /* SUBTLE: whoever knows a producer's id can fence that producer by the next epoch. So an id can't be guessed from
  * another one: its upper 31 bits are chance. Its lower ones are those of the number that the coordinator has given out
  * once, so no id comes twice before there were 2^32 of them, and then by chance only. */
@@ -60,6 +62,8 @@ static void producer_ask(struct leat_core *core)
     memset(request, 0, sizeof *request);
     request->kind = LEAT_COORDINATE_PRODUCER_IDS;
     request->from = core->index;
+    /* Shorter than a producer's patience, so that it hears why: it asks again. */
+    request->wait_us_max = PRODUCER_IDS_US_MAX;
     request->on_done = producer_on_block;
     request->owner = core;
     leat_coordinate(core->env->post, request);

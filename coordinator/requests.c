@@ -5,6 +5,7 @@
  * they are proposed, they take effect once. So the one answer to every doubt (a leader lost, a call
  * without answer, a leadership that ended) is to send everything unanswered again. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -458,6 +459,28 @@ static bool request_waits_for_ever(const struct leat_coordinator *coordinator,
            request == &coordinator->ready_request;
 }
 
+/* An id that nobody was told is lost, and harms nobody: its block was not given to another. */
+static bool outcome_matters(const struct leat_coordinate *request)
+{
+    return request->sent_us != 0 && request->kind != LEAT_COORDINATE_PRODUCER_IDS;
+}
+
+static void request_expire(struct leat_coordinator *coordinator, struct leat_coordinate *request)
+{
+    struct leat_coordinator_status *status =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *status);
+    char words[LEAT_ERROR_TEXT_BYTES];
+    if (status) leat_coordinator_status(coordinator, status);
+    const char *why = status ? status->why : "";
+    snprintf(words, sizeof words, "%s%s%.180s",
+             outcome_matters(request)
+                 ? "the coordinators did not answer; whether it takes effect is unknown"
+                 : "no leader among the coordinators answers",
+             why[0] ? ": " : "", why);
+    leat_mem_free(status);
+    co_request_refuse(coordinator, request, LEAT_E_TIMEOUT, words);
+}
+
 static void list_expire(struct leat_coordinator *coordinator, struct leat_list *list, bool queue,
                         uint64_t now_us)
 {
@@ -472,11 +495,7 @@ static void list_expire(struct leat_coordinator *coordinator, struct leat_list *
             queue_remove(coordinator, request);
         else
             leat_list_remove(&request->link);
-        co_request_refuse(coordinator, request, LEAT_E_TIMEOUT,
-                          request->sent_us
-                              ? "the coordinators did not answer; whether it takes effect is "
-                                "unknown"
-                              : "no leader among the coordinators was found");
+        request_expire(coordinator, request);
     }
 }
 

@@ -83,6 +83,19 @@ def test_a_change_without_a_majority_is_given_up_after_half_a_minute():
     check_in('leat cluster status', said.decode())
 
 
+def test_a_node_without_a_majority_says_so_to_producers_and_of_its_logs():
+    cluster = Cluster(nodes=3, voters=3, memory='256M', **PATIENT).start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 3, '--copies', 3)
+    own = next(log['streamlet'] for log in described(cluster, 's') if log['node'] == 'n2')
+    cluster.produce('s', ['first'], '--streamlet', own, which=[0])  # n2 has given out no ids yet
+    kill_at_once(cluster, [0, 1])
+    log = until(lambda: next((log for log in json.loads(cluster.leat('stream', 'describe', 's', '--json', which=[2]).stdout)['log_list']
+                              if log['streamlet'] == own and log['state'] == 'unknown'), None), 'its state is not known')
+    check_in('this node does not know whether it is still up', log['text'])
+    done = cluster.leat('produce', 's', '--streamlet', own, '--timeout', '5s', which=[2], input=b'second\n', code=None)
+    check_in('no majority: 1 of 3 voters can be reached', done.stderr.decode())
+
+
 def test_logs_with_more_failures_than_copies_are_named_and_come_back():
     cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 24, '--logs', 1, '--copies', 2, '--durability', 'memory')
