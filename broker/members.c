@@ -45,14 +45,36 @@ uint32_t leat_member_cores(const struct leat_core *core, uint64_t incarnation)
                                                                      : core->node->options.cores;
 }
 
+/* The node of an earlier incarnation. */
+static const struct leat_member *member_of_earlier(const struct leat_core *core,
+                                                   uint64_t incarnation)
+{
+    const struct leat_members *members = &core->members;
+    for (uint32_t i = 0; i < members->count; i++)
+        for (uint32_t e = 0; e < LEAT_MEMBER_EARLIER_MAX; e++)
+            if (members->rows[i]->earlier[e] == incarnation) return members->rows[i];
+    return NULL;
+}
+
+static void member_keep_earlier(struct leat_member *member, uint64_t incarnation)
+{
+    if (incarnation == 0 || incarnation == member->info.incarnation) return;
+    memmove(member->earlier + 1, member->earlier,
+            sizeof member->earlier - sizeof member->earlier[0]);
+    member->earlier[0] = incarnation;
+}
+
 void leat_member_words(const struct leat_core *core, uint64_t incarnation, char *out,
                        size_t capacity)
 {
     const struct leat_member *member = leat_member_find(core, incarnation);
+    const struct leat_member *earlier =
+        member == NULL ? member_of_earlier(core, incarnation) : NULL;
     if (incarnation == 0)
         snprintf(out, capacity, "no node");
     else if (member == NULL)
-        snprintf(out, capacity, "a node that has not come back (incarnation %llu)",
+        snprintf(out, capacity, "%s%.64s as it was before its last start (incarnation %llu)",
+                 earlier != NULL ? "node " : "a node", earlier != NULL ? earlier->info.name : "",
                  (unsigned long long)incarnation);
     else
         snprintf(out, capacity, "node %.64s (%.64s%s)", member->info.name, member->info.address,
@@ -104,6 +126,7 @@ static void member_walk_deliver(void *actor, struct leat_mail *mail)
     if (!same || walk->info.state != LEAT_NODE_UP) member_close_link(member);
     uint64_t before = member->info.incarnation;
     member->info = walk->info;
+    member_keep_earlier(member, before);
     member_fence(member);
     leat_replicate_on_member(core, member, before);
     member_open_link(member);
@@ -273,7 +296,15 @@ void leat_call_forward(struct leat_call *call, uint64_t owner, const uint8_t *co
     leat_member_words(core, owner, words, sizeof words);
     if (call->by_link || member == NULL || member->serve == NULL) {
         /* Handed on once and not here: its tables were older than ours, or ours are. */
-        leat_error_set(&error, LEAT_E_NOT_OWNER, "this is for %.150s to answer: try again", words);
+        if (call->by_link || member != NULL)
+            leat_error_set(&error, LEAT_E_NOT_OWNER, "this is for %.150s to answer: try again",
+                           words);
+        else
+            leat_error_set(&error, LEAT_E_NOT_OWNER,
+                           "nobody serves it now: it was with %.120s, and who goes on with it is "
+                           "being found out. leat "
+                           "cluster status tells what is waited for",
+                           words);
         leat_call_refuse(call, LEAT_E_AGAIN, error.text);
         return;
     }

@@ -17,11 +17,14 @@ struct leat_call;
 struct leat_frame;
 struct leat_node;
 
+enum { LEAT_MEMBER_EARLIER_MAX = 8 };
 struct leat_member {
     struct leat_core *core;
     unsigned number; /* in this core's table; never changes while the process lives */
     bool self;
     struct leat_node_info info;
+    uint64_t earlier
+        [LEAT_MEMBER_EARLIER_MAX]; /* incarnations, the newest first; 0: none that this start heard of */
     struct leat_link *serve; /* NULL: it is down, or this node itself, or this core is not up yet */
 };
 struct leat_members {

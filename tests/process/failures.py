@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 
+import leftovers
 from cluster import PATIENT, Cluster, free_ports
 from limits import mounted
 from rig import Failure, Server, WAIT_S, check, check_in, equal, main, until
@@ -131,6 +132,26 @@ def test_logs_with_more_failures_than_copies_are_named_and_come_back():
         cluster.nodes[i].start()
     until(lambda: fully_replicated(cluster), 'they come back by themselves')
     equal(sorted(cluster.consume('s')), sorted(lines + [f'{s} more' for s, _ in whole[:3]]))
+
+
+def test_a_log_whose_owner_came_back_without_it_is_named_with_its_node():
+    """Its memory is lost, so it waits for the other node that has a copy, and belongs to nobody that is up."""
+    cluster = Cluster(nodes=4, voters=3, recovery='yes', memory='512M', **PATIENT).start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 24, '--logs', 1, '--copies', 2, '--durability', 'memory')
+    for streamlet in range(24):
+        cluster.produce('s', [f'{streamlet}'], '--streamlet', streamlet)
+    until(lambda: fully_replicated(cluster), 'no copy is being made elsewhere')
+    owners = {log['streamlet']: log['node'] for log in described(cluster, 's')}
+    missing = [at for at, log in logs(cluster, 's').items() if log['nodes'] <= {'n2', 'n3'} and owners[at[0]] == 'n3']
+    check(missing, 'chance put no log of n3 on these two', owners)
+    kill_at_once(cluster, [2, 3])
+    for path in leftovers.pools(cluster.nodes[3].home):
+        os.unlink(path)
+    until(lambda: any(n['name'] == 'n3' and n['state'] == 'down' for n in cluster.status(which=[0])['nodes']), 'it is missed')
+    cluster.nodes[3].start()
+    streamlet, log = missing[0]
+    said = cluster.leat('log', 'recover', 's', '--streamlet', streamlet, '--log', log, '--accept-loss', which=[0], code=1)
+    check_in('nobody serves it now: it was with node n3 as it was before its last start', said.stderr.decode())
 
 
 def test_lost_copies_are_made_again_until_every_log_is_whole():
