@@ -7,7 +7,7 @@
 #include "kafka/handlers.h"
 
 enum resource_type { RESOURCE_TOPIC = 2, RESOURCE_BROKER = 4 };
-enum config_source { SOURCE_TOPIC = 1, SOURCE_DEFAULT = 5 };
+enum config_source { SOURCE_TOPIC = 1, SOURCE_BROKER = 4, SOURCE_DEFAULT = 5 };
 enum config_operation { OPERATION_SET = 0, OPERATION_DELETE = 1 };
 
 /* ---- describing ---- */
@@ -25,7 +25,7 @@ static bool is_asked_for(const struct leat_kafka_describe_configs_request_resour
 }
 
 static void describe_row(struct leat_kafka_request *request,
-                         const struct leat_kafka_config_row *row,
+                         const struct leat_kafka_config_row *row, enum config_source given,
                          struct leat_kafka_describe_configs_response_config *out)
 {
     const struct leat_kafka_describe_configs_request *body = request->body;
@@ -33,7 +33,7 @@ static void describe_row(struct leat_kafka_request *request,
     out->value = leat_kafka_keep(request, leat_kafka_text(row->value));
     out->read_only = row->read_only;
     out->is_default = row->is_default;
-    out->config_source = row->is_default ? SOURCE_DEFAULT : SOURCE_TOPIC;
+    out->config_source = (int8_t)(row->is_default ? SOURCE_DEFAULT : given);
     out->config_type = (int8_t)row->type;
     if (body->include_documentation) out->documentation = leat_kafka_text(row->documentation);
     if (!body->include_synonyms) return;
@@ -81,7 +81,8 @@ static void describe_one(struct leat_kafka_request *request,
         else
             (void)leat_kafka_config_get_node(core, i, &row);
         if (is_asked_for(resource, row.name))
-            describe_row(request, &row, &out->configs.at[out->configs.count++]);
+            describe_row(request, &row, is_topic ? SOURCE_TOPIC : SOURCE_BROKER,
+                         &out->configs.at[out->configs.count++]);
     }
 }
 

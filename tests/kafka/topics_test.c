@@ -317,6 +317,115 @@ static void cluster_is_described_as_metadata_tells_it(void **state)
     wire_close(&client);
 }
 
+/* ---- configurations of a broker ---- */
+
+struct broker_config {
+    const char *name, *value;
+    bool given; /* by a flag */
+};
+
+/* Exactly these rows: a tool compares what it finds with what it wants. */
+static void expect_broker_configs(unsigned at, const struct broker_config *wanted, int32_t count)
+{
+    enum { BROKER = 4, STATIC_BROKER_CONFIG = 4, DEFAULT_CONFIG = 5 };
+    struct wire_client client;
+    wire_open(&client, at);
+    for (int16_t version = 0; version <= 4; version++) {
+        struct leat_kafka_describe_configs_request_resource resource = {
+            BROKER, text("0"), {NULL, -1}};
+        struct leat_kafka_describe_configs_request body = {{&resource, 1}, true, false};
+        struct leat_kafka_describe_configs_response *answer =
+            wire_call(&client, LEAT_KAFKA_DESCRIBE_CONFIGS, version, &body);
+        assert_int_equal(answer->results.at[0].error_code, LEAT_KAFKA_NONE);
+        assert_int_equal(answer->results.at[0].configs.count, count);
+        for (int32_t i = 0; i < count; i++) {
+            const struct leat_kafka_describe_configs_response_config *row =
+                &answer->results.at[0].configs.at[i];
+            if (!is(row->name, wanted[i].name) || !is(row->value, wanted[i].value))
+                fail_msg("row %d is %.*s = %.*s, not %s = %s", (int)i, row->name.bytes,
+                         row->name.text, row->value.bytes, row->value.text, wanted[i].name,
+                         wanted[i].value);
+            assert_true(row->read_only);
+            if (version == 0)
+                assert_int_equal(row->is_default, !wanted[i].given);
+            else
+                assert_int_equal(row->config_source,
+                                 wanted[i].given ? STATIC_BROKER_CONFIG : DEFAULT_CONFIG);
+        }
+    }
+    wire_close(&client);
+}
+
+static int32_t node_id_of(unsigned at)
+{
+    struct wire_client client;
+    wire_open(&client, at);
+    int32_t id = metadata(&client, 12, NULL, 0, false)->brokers.at[0].node_id;
+    wire_close(&client);
+    return id;
+}
+
+/* What flags choose is told as it was chosen, and as the defaults where there was none. */
+static void broker_configurations_are_those_of_its_flags(void **state)
+{
+    (void)state;
+    struct rig_server other;
+    char address[32], here[64], id[16];
+    unsigned at = wire_free_port();
+    snprintf(address, sizeof address, "127.0.0.1:%u", at);
+    snprintf(here, sizeof here, "PLAINTEXT://%s", address);
+    const char *flags[] = {"--kafka", address,  "--cores", "1", "--memory",
+                           "256M",    "--node", "n7",      NULL};
+    const char *chosen[] = {"--kafka",
+                            address,
+                            "--cores",
+                            "1",
+                            "--memory",
+                            "256M",
+                            "--node",
+                            "n7",
+                            "--kafka-advertise",
+                            "outside.example:19092",
+                            "--auto-create",
+                            "no",
+                            "--num-partitions",
+                            "6",
+                            "--default-replication-factor",
+                            "3",
+                            "--offsets-retention",
+                            "604800",
+                            NULL};
+    rig_dir(&other);
+    for (int given = 0; given < 2; given++) {
+        rig_start(&other, given ? chosen : flags);
+        snprintf(id, sizeof id, "%d", (int)node_id_of(at));
+        const struct broker_config wanted[] = {
+            {"advertised.listeners", given ? "PLAINTEXT://outside.example:19092" : here, given},
+            {"auto.create.topics.enable", given ? "false" : "true", given},
+            {"broker.id", id, false},
+            {"broker.rack", "", false},
+            {"compression.type", "producer", false},
+            {"default.replication.factor", given ? "3" : "1", given},
+            {"delete.topic.enable", "true", false},
+            {"listeners", here, false},
+            {"log.cleanup.policy", "delete", false},
+            {"log.dirs", "n7", false},
+            {"log.message.timestamp.type", "CreateTime", false},
+            {"log.retention.bytes", "-1", false},
+            {"log.retention.ms", "-1", false},
+            {"log.segment.bytes", "8388608", false},
+            {"message.max.bytes", "2097152", false},
+            {"node.id", id, false},
+            {"num.partitions", given ? "6" : "1", given},
+            {"offsets.retention.minutes", given ? "10080" : "-1", given},
+            {"unclean.leader.election.enable", "false", false},
+        };
+        expect_broker_configs(at, wanted, (int32_t)(sizeof wanted / sizeof *wanted));
+        assert_int_equal(rig_end(&other, 15), 0);
+    }
+    rig_remove_dir(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +435,7 @@ int main(void)
         cmocka_unit_test(topic_grows_and_never_shrinks),
         cmocka_unit_test(topic_deleted_is_gone_for_all_and_named_no_more),
         cmocka_unit_test(cluster_is_described_as_metadata_tells_it),
+        cmocka_unit_test(broker_configurations_are_those_of_its_flags),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
