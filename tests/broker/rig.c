@@ -332,13 +332,19 @@ leat_err rig_metadata(struct rig_conn *conn, const char *name, bool may_create,
 struct rig_stream rig_create(struct rig_conn *conn, const char *name,
                              enum leat_durability durability, uint32_t logs)
 {
+    struct leat_stream_settings settings = {.durability = durability, .logs = logs};
+    return rig_create_with(conn, name, &settings);
+}
+
+struct rig_stream rig_create_with(struct rig_conn *conn, const char *name,
+                                  const struct leat_stream_settings *settings)
+{
     uint8_t bytes[512];
     struct leat_msg_writer writer;
-    struct leat_stream_settings settings = {.durability = durability, .logs = logs};
     start_control(&writer, bytes, sizeof bytes);
     leat_msg_write_array(&writer, 2);
     leat_msg_write_string(&writer, name, strlen(name));
-    leat_msg_settings_write(&writer, &settings);
+    leat_msg_settings_write(&writer, settings);
     struct leat_frame frame =
         rig_answer(conn, rig_send(conn, LEAT_KIND_STREAM_CREATE, bytes, writer.used, NULL, 0));
     assert_int_equal(frame.flags, LEAT_FRAME_ANSWER);

@@ -58,6 +58,8 @@ struct rig_stream {
     uint32_t id, logs, streamlets, epoch;
     uint32_t lanes[64]; /* of streamlet 0 */
 };
+struct rig_stream rig_create_with(struct rig_conn *conn, const char *name,
+                                  const struct leat_stream_settings *settings);
 struct rig_stream rig_create(struct rig_conn *conn, const char *name,
                              enum leat_durability durability, uint32_t logs);
 /** code LEAT_OK: stream filled. */

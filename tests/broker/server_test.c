@@ -125,6 +125,35 @@ static void fetch_exceeds_its_limit_by_no_batch_of_a_later_log(void **state)
     rig_close(&conn);
 }
 
+/* Nor of each segment: a read that goes on in the next one has the limit of its answer. */
+static void fetch_exceeds_its_limit_by_no_batch_of_a_further_segment(void **state)
+{
+    enum { BATCHES = 40, TAKEN = 3 }; /* an answer's; some lie on both sides of a segment's end */
+    struct rig_server *server = *state;
+    struct rig_conn conn;
+    struct leat_stream_settings little = {.durability = LEAT_DURABILITY_MEMORY,
+                                          .logs = 1,
+                                          .segment_bytes_max = LEAT_SEGMENT_BYTES_MIN};
+    rig_open(server, &conn, 0);
+    struct rig_stream stream = rig_create_with(&conn, "s", &little);
+    uint32_t bytes =
+        rig_batch(batch, sizeof batch, 50, "a value of thirty bytes or so.", -1, -1, -1);
+    assert_true(BATCHES * bytes > 4 * LEAT_SEGMENT_BYTES_MIN);
+    for (unsigned i = 0; i < BATCHES; i++)
+        assert_int_equal(rig_append(&conn, &stream, 0, batch, bytes, NULL, NULL), LEAT_OK);
+    for (unsigned from = 0; from + TAKEN <= BATCHES; from++) {
+        const uint32_t limits[] = {1, 2 * bytes - 1, (TAKEN + 1) * bytes - 1};
+        const uint32_t taken[] = {1, 1, TAKEN};
+        for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+            struct leat_frame frame = rig_answer(
+                &conn, rig_send_fetch(&conn, &stream, 0, from * 50, limits[i], limits[i], 15000));
+            assert_int_equal(frame.flags, LEAT_FRAME_ANSWER);
+            assert_int_equal(frame.payload_bytes, taken[i] * bytes);
+        }
+    }
+    rig_close(&conn);
+}
+
 /* Half of the connections name the lane that the log does not live on. */
 static void append_on_the_wrong_lane_works(void **state)
 {
@@ -642,6 +671,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SERVER_TEST(append_then_fetch_returns_the_same_records),
         SERVER_TEST(fetch_exceeds_its_limit_by_no_batch_of_a_later_log),
+        SERVER_TEST(fetch_exceeds_its_limit_by_no_batch_of_a_further_segment),
         SERVER_TEST(append_on_the_wrong_lane_works),
         SERVER_TEST(fetch_waits_and_is_woken_by_an_append),
         SERVER_TEST(waiting_fetches_of_a_closed_connection_leave_nothing),

@@ -590,6 +590,57 @@ static void fetch_limits_hold_behind_the_first_batch(void **state)
     wire_close(&client);
 }
 
+/* Bytes of records in one answer about all of them. */
+static uint32_t records_of_all(struct wire_client *client, int16_t version, const char **names,
+                               int32_t count, uint32_t limit)
+{
+    struct leat_kafka_fetch_request_partition partitions[3];
+    struct leat_kafka_fetch_request_topic topics[3] = {0};
+    struct leat_kafka_fetch_request body;
+    leat_kafka_defaults(leat_kafka_type_fetch_request(), &body);
+    for (int32_t i = 0; i < count; i++) {
+        partitions[i] = (struct leat_kafka_fetch_request_partition){
+            .current_leader_epoch = -1, .last_fetched_epoch = -1, .partition_max_bytes = 1 << 20};
+        topics[i].topic = text(names[i]);
+        topics[i].partitions.at = &partitions[i];
+        topics[i].partitions.count = 1;
+    }
+    body.max_bytes = (int32_t)limit;
+    body.topics.at = topics;
+    body.topics.count = count;
+    body.rack_id = text("");
+    struct leat_kafka_fetch_response *answer = wire_call(client, LEAT_KAFKA_FETCH, version, &body);
+    uint32_t records = 0;
+    for (int32_t i = 0; i < answer->topics.count; i++)
+        records += (uint32_t)answer->topics.at[i].partitions.at[0].records.count;
+    return records;
+}
+
+/* "At least one batch" is said of the answer, not of each partition: a client has room for no more than it asked
+ * for, and for the one batch. */
+static void fetch_exceeds_its_limit_by_no_batch_of_a_later_partition(void **state)
+{
+    (void)state;
+    struct wire_client client;
+    uint8_t batch[4096];
+    const char *names[] = {"later-a", "later-b", "later-c"};
+    uint32_t bytes = make_batch(batch, 10, "a value of some length, so that it adds up", -1, -1);
+    wire_open(&client, port);
+    for (int topic = 0; topic < 3; topic++) {
+        make_topic(&client, names[topic]);
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(produce(&client, 7, names[topic], batch, bytes).error_code,
+                             LEAT_KAFKA_NONE);
+    }
+    for (int16_t version = 4; version <= 12; version++) {
+        for (uint32_t limit = 1; limit <= 7 * bytes; limit += bytes / 2) {
+            uint32_t count = limit < bytes ? 1 : limit / bytes > 6 ? 6 : limit / bytes;
+            assert_int_equal(records_of_all(&client, version, names, 3, limit), count * bytes);
+        }
+    }
+    wire_close(&client);
+}
+
 /* ---- offsets ---- */
 
 static void offsets_are_listed_by_end_and_by_time(void **state)
@@ -639,6 +690,7 @@ int main(void)
         cmocka_unit_test(fetch_session_is_declined),
         cmocka_unit_test(leader_epochs_of_others_are_refused),
         cmocka_unit_test(fetch_limits_hold_behind_the_first_batch),
+        cmocka_unit_test(fetch_exceeds_its_limit_by_no_batch_of_a_later_partition),
         cmocka_unit_test(offsets_are_listed_by_end_and_by_time),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
