@@ -407,6 +407,15 @@ def streams_create(server, first, count):
     return made, refused
 
 
+def waiting_is_summed_up(server):
+    """Streams of which the diary says that logs wait for memory: ten lines in ten seconds and core, and a line about the others."""
+    said = server.diary_wait(r'\.\.\. and \d+ more streams have logs that wait for memory in \d+ s') and server.diary()
+    lines = said.count('wait for memory that segments give back')
+    more = [int(count) for count in re.findall(r'and (\d+) more streams have logs that wait for memory', said)]
+    check(lines <= 10 * (len(more) + 2), lines, 'lines, and those that say how many more:', more)
+    check(sum(more) > 1000, 'streams that only a sum tells of', more)
+
+
 def test_memory_budget_with_thousands_of_streams():
     # What `stream create` refuses is refused to a client that names a stream, too, and to one that enlarges a topic.
     server = Server('--memory', '256M', '--cores', '2', '--kafka', '127.0.0.1:0').start()
@@ -448,6 +457,7 @@ def test_memory_budget_with_thousands_of_streams():
         error, text = topic_enlarge(conn, 'auto00000', 4000)
         equal(error, INVALID_PARTITIONS)
         check_in(b'its memory budget of 256 MiB leaves', text)
+        waiting_is_summed_up(server)
         load()
         for name in ('auto00001', 'auto00002'):
             server.leat('stream', 'delete', name)
