@@ -27,7 +27,7 @@ class StandStill:
             nodes = [n.process for n in self.trials.cluster.nodes if n.process]
             some = self.dice.sample(nodes, min(len(nodes), self.dice.choice((1, 1, 1, 2, 3))))
             self.signal(some, signal.SIGSTOP)
-            time.sleep(self.dice.uniform(*self.range_ms) / 1000)
+            time.sleep(self.dice.uniform(*self.range_ms) / 1000)  # how long they stand still is what is tried
             self.signal(some, signal.SIGCONT)
 
     def end(self):
@@ -44,7 +44,7 @@ class Teller:
 
     def run(self):
         while True:
-            time.sleep(0.5)
+            time.sleep(0.5)  # between two looks at what gives no event
             for feed in list(self.trials.round.feeds) if self.trials.round else ():
                 late = time.monotonic() - feed.acked_at
                 key = (feed.stream, feed.streamlet, feed.acked_at)

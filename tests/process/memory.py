@@ -164,7 +164,7 @@ class Watch:
         self.thread.start()
 
     def run(self):
-        while not self.over.wait(0.1):
+        while not self.over.wait(0.1):  # a peak gives no event: it is looked for
             for i, server in enumerate(self.servers):
                 self.peaks[i] = max(self.peaks[i], resident_bytes(server))
 

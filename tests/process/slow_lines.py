@@ -50,7 +50,7 @@ class Trickle:
         on_end(self.over.set)
 
     def run(self):
-        while not self.over.wait(0.5):
+        while not self.over.wait(0.5):  # slowness is what is tried
             for i in range(len(self.connections)):
                 try:
                     self.take(i, self.piece)

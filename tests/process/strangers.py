@@ -156,7 +156,7 @@ class Crowd:
                         self.made += 1
                     except OSError:
                         break
-            self.over.wait(0.01)
+            self.over.wait(0.01)  # a pace that leaves the machine to the servers
         for here in crowd.values():
             for one in here:
                 one.close()

@@ -193,7 +193,7 @@ class Members:
 
     def run(self):
         try:
-            while not self.over.wait(0.2):
+            while not self.over.wait(0.2):  # the set is without a member for so long
                 self.member('--max-records', str(self.dice.randrange(500, 5000)))
         except Exception as error:
             self.failed = error
@@ -341,7 +341,7 @@ class Trials:
         if kind in ('kill', 'leader', 'pair'):
             node.process.kill()
             if kind == 'pair':
-                time.sleep(self.dice.choice((0, 0.01, 0.03, 0.06, 0.1)))
+                time.sleep(self.dice.choice((0, 0.01, 0.03, 0.06, 0.1)))  # how far apart is what is tried
                 self.cluster.nodes[second].process.kill()
         elif kind == 'stop':
             self.stopped = node.process
@@ -380,7 +380,7 @@ class Trials:
 
     def trial(self, number, kind):
         self.well_wait('all is well before a trial')
-        time.sleep(self.args.calm_s)
+        time.sleep(self.args.calm_s)  # nothing is waited for: calm is a part of the trial (--calm-s)
         owners = until(lambda: (o := self.round.owners()) and set(o) <= set(self.names()) and o, 'all have owners')
         victim = self.victim(kind, owners)
         second = self.second(kind, victim)
@@ -399,7 +399,7 @@ class Trials:
         else:
             until(going, f'trial {number} ({kind} of n{victim}): all go on')
         longest = max(feed.longest for feed in self.round.feeds)
-        time.sleep(self.dice.choice((0, 0, 0.1, 0.5, 1, 2)))
+        time.sleep(self.dice.choice((0, 0, 0.1, 0.5, 1, 2)))  # how long it is away is what is tried
         self.heal(kind, victim, second)
         until(going, f'trial {number} ({kind} of n{victim}): all go on once all are back')
         ms = [round(w[2] * 1000, 1) for feed, w in zip(self.round.feeds, waits) if feed in struck]
