@@ -201,9 +201,8 @@ static void log_read(struct leat_msg_reader *reader, struct leat_machine_log *lo
         log->record.heard = leat_msg_read_u64(reader);
     else
         log->record.tail.jumped = leat_msg_read_bool(reader);
-    if (fields == 7 || fields == 9)
-        log->jumped_to = leat_msg_read_u64(reader);
-    else if (log->record.tail.jumped)
+    if (fields == 7 || fields == 9) log->jumped_to = leat_msg_read_u64(reader);
+    if (log->record.tail.jumped && log->jumped_to == 0)
         log->jumped_to = log->record.tail.next_offset; /* of a snapshot of old */
     if (fields != 6 && fields != 7 && fields != 9) reader->failed = true;
 }

@@ -877,6 +877,44 @@ static void machine_snapshot_with_two_streams_of_a_name_is_refused(void **state)
     free(command);
 }
 
+/* A jump to nowhere, which no version writes so: what is made of it is the same after one start and after two. */
+static void machine_snapshot_reads_the_same_again(void **state)
+{
+    (void)state;
+    static const uint8_t tail[] = {0x97, 3, 4, 5, 6, 100, 0xc3, 101}; /* epoch to jumped to */
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    struct leat_stream_settings settings = {.streamlets = 1, .logs = 1};
+    struct leat_machine_result r;
+    struct leat_msg_writer writer = command_begin(command, LEAT_COMMAND_STREAM_CREATE, 2);
+    leat_msg_write_string(&writer, "rooms", 5);
+    leat_msg_settings_write(&writer, &settings);
+    command_end(command, &writer);
+    assert_int_equal(leat_machine_apply(m, command->bytes, command->count, &r), LEAT_OK);
+    m->streams[0].logs[0] = (struct leat_machine_log){
+        .epoch = {3}, .record.tail = {4, {5, 6}, 100, true}, .jumped_to = 101};
+    uint8_t *bytes, *again;
+    size_t count, count_again;
+    assert_int_equal(leat_machine_snapshot(m, &bytes, &count), LEAT_OK);
+    uint8_t *at = memmem(bytes, count, tail, sizeof tail);
+    assert_non_null(at);
+    at[sizeof tail - 1] = 0;
+    assert_int_equal(leat_machine_restore(m, bytes, count), LEAT_OK);
+    assert_int_equal(m->streams[0].logs[0].jumped_to, 100);
+    leat_mem_free(bytes);
+    assert_int_equal(leat_machine_snapshot(m, &bytes, &count), LEAT_OK);
+    assert_int_equal(leat_machine_restore(m, bytes, count), LEAT_OK);
+    assert_int_equal(leat_machine_snapshot(m, &again, &count_again), LEAT_OK);
+    assert_true(count == count_again && memcmp(bytes, again, count) == 0);
+    leat_mem_free(bytes);
+    leat_mem_free(again);
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -895,6 +933,7 @@ int main(void)
         cmocka_unit_test(machine_unknown_entry_stops_the_voter),
         cmocka_unit_test(machine_entry_that_is_no_command_is_refused),
         cmocka_unit_test(machine_snapshot_with_two_streams_of_a_name_is_refused),
+        cmocka_unit_test(machine_snapshot_reads_the_same_again),
         cmocka_unit_test(machine_stream_change_adds_streamlets_and_keeps_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
