@@ -341,6 +341,7 @@ void leat_primary_peer_up(struct leat_primary *primary, unsigned node)
     struct rep_peer *peer = primary->peers[node];
     if (!peer) return;
     peer->up = true;
+    if (peer->met_us == 0) peer->met_us = rep_now(primary);
     rep_peer_attach(peer);
 }
 

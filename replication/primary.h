@@ -20,6 +20,8 @@ enum {
     REP_CPU_EVERY = 16,        /* posts, of which one is measured */
     REP_RETRY_US = 200 * 1000, /* after failed attachments, AGAIN, and refusals at most */
     REP_REFUSAL_TELL_US = 30 * 1000 * 1000, /* between two lines of the same cause for it */
+    REP_COMING_US =
+        5 * 1000 * 1000,       /* a node that is met for the first time is not called missing */
     REP_REFUSED_US = 2 * 1000, /* all have refused a copy: then so long, doubling with each time */
     REP_LAST_COPY_US = 60 * 1000, /* enough copies are there: the others are waited for so long */
     REP_VERSION_ROWS_MAX = 16384,
@@ -168,6 +170,7 @@ struct rep_peer {
     struct leat_rep_node node;
     bool up, attaching, attached;
     uint64_t session; /* grows with each attachment and each loss */
+    uint64_t met_us;  /* when it was up for the first time; 0: never */
     bool cut;         /* a session with this incarnation ended: what it wrote may still land */
     uint64_t retry_us, audited_us;
     leat_err refused; /* why it was not attached, as was told then */

@@ -3,10 +3,25 @@
 
 #include "replication/primary.h"
 
-/* As appends are refused: a parked log whose copy is lost makes it anew before its next ack. */
+/* Met, and never attached yet: in a cluster that has just formed, or whose node has just come, this is the way that
+ * things go, and passes. */
+static unsigned nodes_coming(const struct leat_primary *primary)
+{
+    uint64_t now_us = rep_now(primary);
+    unsigned count = 0;
+    for (unsigned i = 0; i < LEAT_REP_NODES_MAX; i++) {
+        const struct rep_peer *peer = primary->peers[i];
+        count += peer && peer->up && peer->session == 0 && now_us < peer->met_us + REP_COMING_US;
+    }
+    return count;
+}
+
+/* As appends are refused: a parked log whose copy is lost makes it anew before its next ack. A log that waits for nodes
+ * to be attached for the first time is starting. */
 static bool is_below_min(const struct leat_primary_log *log)
 {
-    return rep_nodes_up(log->primary) < log->options.min_copies;
+    unsigned up = rep_nodes_up(log->primary), least = log->options.min_copies;
+    return up < least && up + nodes_coming(log->primary) < least;
 }
 
 static void count_sets(const struct leat_primary_log *log, const struct leat_list *head,

@@ -122,6 +122,22 @@ def test_three_nodes_form_a_cluster_in_any_order():
     equal(len({cluster.status(which=[i])['cluster_id'] for i in range(3)}), 1, 'cluster ids')
 
 
+def test_logs_of_a_cluster_that_has_just_formed_are_not_called_refused():
+    cluster = Cluster(memory='512M', **PATIENT).start()
+    until(lambda: cluster.leat('cluster', 'status', code=None).returncode == 0, 'all are up')
+    cluster.leat('stream', 'create', 's', '--streamlets', 6, '--copies', 3, '--logs', 1)
+    writer = cluster.leat_start('produce', 's', '--streamlet', 0, stdin=subprocess.PIPE)
+    writer.stdin.write(b'first\n')
+    writer.stdin.close()
+    while True:
+        ended = writer.poll() is not None  # looked at before, so that the last look is behind the first ack
+        said = cluster.leat('cluster', 'status', code=None).stdout.decode()
+        check('are refused' not in said, said)
+        if ended:
+            break
+    equal(writer.returncode, 0)
+
+
 def test_streamlets_are_spread_and_any_address_is_enough():
     cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 6, '--logs', 1, which=[1])
