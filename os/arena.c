@@ -301,7 +301,7 @@ leat_err leat_os_arena_open(struct leat_os_world *world, unsigned number, uint64
     arena->port.shrink = arena_shrink;
     (void)pthread_mutex_init(&arena->lock, NULL);
     (void)pthread_cond_init(&arena->wake, NULL);
-    (void)leat_os_pools_collect("/dev/shm");
+    (void)leat_os_pools_collect("/dev/shm", true);
     leat_err rc = pool_place(arena, limit_bytes, error);
     if (!rc) rc = pool_open(arena, error);
     if (!rc) rc = pool_map(arena, limit_bytes, error);

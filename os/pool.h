@@ -14,6 +14,7 @@ enum {
     POOL_DATA_OFFSET = 2 * 1024 * 1024, /* data stays aligned for huge pages */
     POOL_VERSION = 1,
     BOOT_ID_BYTES = 40,
+    POOL_OUTER_MAX = 16,
     SYSTEM_ACCOUNTS_END = 1000, /* systemd empties /dev/shm of other accounts at logout */
 };
 #define POOL_MAGIC UINT64_C(0x6c6f6f707461656c) /* "leatpool" */
@@ -32,6 +33,8 @@ struct pool_header {
     uint64_t data_dir_device;       /* st_dev of the data directory that the pool belongs to */
     char data_dir[2040];            /* its real path, terminated; "": not told */
     uint64_t data_dir_parent_inode; /* of the directory that it lies in; 0: not told */
+    /* Of those around that one, the innermost first; 0: not told, or on another device. */
+    uint64_t outer_inodes[POOL_OUTER_MAX];
 };
 static_assert(sizeof(struct pool_header) <= POOL_HEADER_BYTES, "the header is one page");
 
@@ -39,12 +42,13 @@ static_assert(sizeof(struct pool_header) <= POOL_HEADER_BYTES, "the header is on
  * Remove the pools in a folder that nobody can need any more: this account's, used by no process, and
  * of a data directory that has been removed. A directory that is merely not there right now (its
  * disk is not mounted, or it lies under another root, as of a container that shares /dev/shm) is told
- * apart by its parent: that must be the very directory that it lay in, on the device that it was on.
- * When in doubt the pool stays. Returns how many were removed.
+ * apart by the innermost directory around it that is there: that must be the very one that it lay in,
+ * on the device that it was on. When in doubt the pool stays; tells_doubts: and the diary
+ * names it. Returns how many were removed.
  *
  * Thread: startup.  Blocks: a few system calls for each pool in the folder.
  */
-unsigned leat_os_pools_collect(const char *folder);
+unsigned leat_os_pools_collect(const char *folder, bool tells_doubts);
 
 /**
  * The file name, in a folder that is everyone's, of the pool of a data directory: the one that this account has

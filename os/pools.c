@@ -15,34 +15,54 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The directory that a path lies in. */
-static bool parent_stat(const char *data_dir, struct stat *out)
+/* Becomes the directory that it lies in; false: there is none. */
+static bool path_up(char *path)
 {
-    char parent[sizeof((struct pool_header *)0)->data_dir];
-    memcpy(parent, data_dir, strlen(data_dir) + 1);
-    char *slash = strrchr(parent, '/');
-    if (!slash) return false;
-    slash[slash == parent] = 0;
-    return stat(parent, out) == 0;
+    char *slash = strrchr(path, '/');
+    if (!slash || path[1] == 0) return false;
+    slash[slash == path] = 0;
+    return true;
 }
 
-/* Was the directory removed, rather than unmounted, or is it only not to be seen from here? */
+/* Not there; whether it was removed, or is only not to be seen from here, removed() says. */
+static bool missing(const struct pool_header *header)
+{
+    struct stat st;
+    return stat(header->data_dir, &st) != 0 && errno == ENOENT;
+}
+
+/* Was the directory removed, rather than unmounted, or is it only not to be seen from here? SUBTLE: where a disk was
+ * mounted there is another directory, of another device, or, where a part of the same disk was mounted there, with
+ * another inode. So the innermost one that is there has to be one that the data directory lay in. */
 static bool removed(const struct pool_header *header)
 {
     struct stat st;
-    if (stat(header->data_dir, &st) == 0 || errno != ENOENT) return false;
-    return parent_stat(header->data_dir, &st) && st.st_dev == header->data_dir_device &&
-           st.st_ino == header->data_dir_parent_inode;
+    char path[sizeof header->data_dir];
+    memcpy(path, header->data_dir, strlen(header->data_dir) + 1);
+    if (!missing(header)) return false;
+    for (int outer = -1; outer < POOL_OUTER_MAX && path_up(path); outer++) {
+        uint64_t inode = outer < 0 ? header->data_dir_parent_inode : header->outer_inodes[outer];
+        if (stat(path, &st) == 0)
+            return inode != 0 && st.st_dev == header->data_dir_device && st.st_ino == inode;
+        if (errno != ENOENT) return false;
+    }
+    return false;
 }
 
 void leat_os_pool_name_owner(struct pool_header *header, const char *data_dir)
 {
-    struct stat st, parent;
+    struct stat st, around;
+    char path[sizeof header->data_dir];
     size_t bytes = strlen(data_dir) + 1;
-    if (bytes > sizeof header->data_dir || stat(data_dir, &st) || !parent_stat(data_dir, &parent))
-        return;
+    if (bytes > sizeof header->data_dir) return;
+    memcpy(path, data_dir, bytes);
+    if (stat(path, &st) || !path_up(path) || stat(path, &around)) return;
     header->data_dir_device = st.st_dev;
-    header->data_dir_parent_inode = parent.st_ino;
+    header->data_dir_parent_inode = around.st_ino;
+    memset(header->outer_inodes, 0, sizeof header->outer_inodes);
+    for (int i = 0; i < POOL_OUTER_MAX && around.st_dev == st.st_dev && path_up(path); i++)
+        if (stat(path, &around) == 0 && around.st_dev == st.st_dev)
+            header->outer_inodes[i] = around.st_ino;
     memcpy(header->data_dir, data_dir, bytes);
 }
 
@@ -65,6 +85,21 @@ static bool is_orphan(int fd)
 {
     struct pool_header header;
     return is_own(fd) && header_read(fd, &header) && removed(&header);
+}
+
+/* Nobody uses it, and its directory is not there: an operator may know better than to keep it. */
+static void doubt_tell(const char *folder, const char *name, int fd)
+{
+    struct pool_header header;
+    struct stat st;
+    if (!is_own(fd) || !header_read(fd, &header) || !missing(&header) || fstat(fd, &st) ||
+        flock(fd, LOCK_EX | LOCK_NB))
+        return;
+    leat_diary_info("%s/%.64s has %llu MiB of memory of %.150s, which is not there: kept, as its "
+                    "disk may not be "
+                    "mounted. If that was removed for good: rm %s/%.64s",
+                    folder, name, (unsigned long long)st.st_blocks * 512 >> 20, header.data_dir,
+                    folder, name);
 }
 
 /* Never waits: what looks like a pool may be somebody's pipe. */
@@ -128,7 +163,7 @@ bool leat_os_pool_name(const char *folder, const char *data_dir, char out_name[P
 
 /* ---- pools that nobody needs ---- */
 
-unsigned leat_os_pools_collect(const char *folder)
+unsigned leat_os_pools_collect(const char *folder, bool tells_doubts)
 {
     unsigned count = 0;
     DIR *dir = opendir(folder);
@@ -146,6 +181,8 @@ unsigned leat_os_pools_collect(const char *folder)
             leat_diary_info("removed the memory pool %.64s: its data directory is gone",
                             entry->d_name);
             count++;
+        } else if (tells_doubts) {
+            doubt_tell(folder, entry->d_name, fd);
         }
         (void)close(fd);
     }

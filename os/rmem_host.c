@@ -429,7 +429,7 @@ static void host_each_inherited(void *ctx, void (*each)(void *arg, struct leat_r
 
 leat_err leat_os_rmem_host_open(struct os_rmem *rmem, struct leat_error *error)
 {
-    (void)leat_os_pools_collect("/dev/shm");
+    (void)leat_os_pools_collect("/dev/shm", false); /* the pool is opened later, and tells */
     leat_err rc = inherit_folder(rmem, "/dev/shm");
     if (!rc) rc = inherit_folder(rmem, rmem->data_dir);
     if (rc)

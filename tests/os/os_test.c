@@ -1,6 +1,7 @@
 /* What only the real ports have: full disks, killed processes, the host. */
 #include "tests/os/real_rig.h"
 
+#include "base/diary.h"
 #include "base/random.h"
 #include "os/pool.h"
 
@@ -599,6 +600,21 @@ static int pool_make(const char *folder, const char *name, const char *data_dir,
     return fd;
 }
 
+/* As a server on that directory makes it. */
+static void pool_make_named(const char *folder, const char *name, const char *data_dir,
+                            uint64_t outer_inode)
+{
+    char path[160];
+    struct pool_header header = {.magic = POOL_MAGIC, .version = POOL_VERSION};
+    leat_os_pool_name_owner(&header, data_dir);
+    if (outer_inode != 0) header.outer_inodes[1] = outer_inode;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, &header, sizeof header), sizeof header);
+    close(fd);
+}
+
 static bool pool_there(const char *folder, const char *name)
 {
     char path[160];
@@ -626,7 +642,7 @@ static void pools_of_removed_directories_only_are_collected(void **state)
     int used = pool_make(folder, "leat-pool-used", gone, st.st_dev, st.st_ino);
     assert_int_equal(flock(used, LOCK_EX), 0);
 
-    assert_int_equal(leat_os_pools_collect(folder), 1);
+    assert_int_equal(leat_os_pools_collect(folder, true), 1);
     assert_false(pool_there(folder, "leat-pool-gone"));
     static const char *const kept[] = {"leat-pool-there",      "leat-pool-other-device",
                                        "leat-pool-no-parent",  "leat-pool-not-told",
@@ -635,8 +651,43 @@ static void pools_of_removed_directories_only_are_collected(void **state)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         assert_true(pool_there(folder, kept[i]));
     close(used);
-    assert_int_equal(leat_os_pools_collect(folder), 1); /* now nobody uses it */
+    assert_int_equal(leat_os_pools_collect(folder, true), 1); /* now nobody uses it */
     char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static char doubts[1024];
+static void doubt_note(void *ctx, enum leat_diary_level level, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    if (strstr(line, "kept")) snprintf(doubts, sizeof doubts, "%s", line);
+}
+
+/* Goal: memory of a directory that was removed with those around it goes as well; where the one that is left is
+ * another than it was (a disk was mounted there), it stays, and is named with the command. */
+static void pool_of_a_directory_removed_with_its_parents_is_collected(void **state)
+{
+    (void)state;
+    char folder[64], command[160], data_dir[128];
+    temp_dir(folder);
+    snprintf(data_dir, sizeof data_dir, "%s/a/b/leat", folder);
+    snprintf(command, sizeof command, "mkdir -p '%s'", data_dir);
+    assert_int_equal(system(command), 0);
+    pool_make_named(folder, "leat-pool-gone", data_dir, 0);
+    pool_make_named(folder, "leat-pool-mounted", data_dir, 1);
+    assert_int_equal(leat_os_pools_collect(folder, true), 0);
+    snprintf(command, sizeof command, "rm -rf '%s/a'", folder);
+    assert_int_equal(system(command), 0);
+    leat_diary_set(doubt_note, NULL, LEAT_DIARY_INFO);
+    assert_int_equal(leat_os_pools_collect(folder, true), 1);
+    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    assert_false(pool_there(folder, "leat-pool-gone"));
+    assert_true(pool_there(folder, "leat-pool-mounted"));
+    snprintf(command, sizeof command, "rm %s/leat-pool-mounted", folder);
+    assert_non_null(strstr(doubts, command));
+    assert_non_null(strstr(doubts, data_dir));
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     assert_int_equal(system(command), 0);
 }
@@ -655,7 +706,7 @@ static void pool_name_that_is_taken_is_left_for_another(void **state)
     assert_false(exists);
     snprintf(path, sizeof path, "%s/%s", folder, usual);
     assert_int_equal(mkfifo(path, 0666), 0); /* whoever opens it to read waits for ever */
-    assert_int_equal(leat_os_pools_collect(folder), 0);
+    assert_int_equal(leat_os_pools_collect(folder, true), 0);
     assert_true(leat_os_pool_name(folder, data_dir, other, &exists));
     assert_false(exists);
     assert_string_not_equal(usual, other);
@@ -688,6 +739,7 @@ int main(void)
         cmocka_unit_test(arena_of_another_boot_is_made_anew),
         cmocka_unit_test(arena_without_room_reports_it),
         cmocka_unit_test(pools_of_removed_directories_only_are_collected),
+        cmocka_unit_test(pool_of_a_directory_removed_with_its_parents_is_collected),
         cmocka_unit_test(pool_name_that_is_taken_is_left_for_another),
         cmocka_unit_test(lock_taken_twice_names_the_holder),
         cmocka_unit_test(lock_of_killed_process_is_waited_for),
