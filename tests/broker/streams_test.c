@@ -28,6 +28,7 @@ struct desk {
     struct leat_mail *news; /* to the core */
     bool done;
     uint64_t now_us, heap_bytes;
+    uint32_t last_id;
 };
 
 static void desk_send(void *ctx, unsigned to, struct leat_mail *mail)
@@ -171,6 +172,87 @@ static void seeker_name_that_is_never_found_ends_with_why(void **state)
     desk_free(desk);
 }
 
+/* Somebody names a stream, and may make it. The coordinator makes what it is asked to; made: it was asked. */
+static leat_err seek(struct desk *desk, const char *name, bool *out_made)
+{
+    char names[1][LEAT_STREAM_NAME_BYTES_MAX + 1];
+    struct leat_error errors[1] = {{.code = LEAT_OK}};
+    struct leat_seeker seeker = {.core = &desk->core,
+                                 .may_create = true,
+                                 .count = 1,
+                                 .names = names,
+                                 .errors = errors,
+                                 .on_done = on_sought,
+                                 .owner = desk};
+    snprintf(names[0], sizeof names[0], "%s", name);
+    desk->done = false;
+    leat_seeker_start(&seeker);
+    *out_made = desk->mail != NULL;
+    if (desk->mail != NULL) {
+        struct leat_coordinate *request = LEAT_CONTAINER(desk->mail, struct leat_coordinate, mail);
+        desk->mail = NULL;
+        assert_string_equal(request->name, name);
+        request->desc = desc_new(++desk->last_id, name);
+        struct leat_stream *stream;
+        assert_int_equal(leat_stream_put(&desk->core, request->desc, &stream), LEAT_OK);
+        leat_stream_publish(stream);
+        request->rc = LEAT_OK;
+        request->on_done(request);
+    }
+    assert_true(desk->done);
+    return errors[0].code;
+}
+
+/* Goal: of names that are not there so many are made at once, the next one is to be asked for again, and is made when
+ * it is asked for and its time has come; those that are there are found meanwhile. */
+static void name_beyond_the_rate_is_made_at_a_later_asking(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    const uint64_t each_us = 1000 * 1000 / LEAT_CREATES_ASKED_PER_SECOND;
+    char name[16];
+    bool made;
+    for (unsigned i = 0; i < LEAT_CREATES_ASKED_BURST; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        assert_int_equal(seek(desk, name, &made), LEAT_OK);
+        assert_true(made);
+    }
+    for (unsigned i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "later%u", i);
+        for (unsigned asked = 0; asked < 5; asked++) {
+            assert_int_equal(seek(desk, name, &made), LEAT_E_STARTING);
+            assert_false(made);
+        }
+        assert_int_equal(seek(desk, "n7", &made), LEAT_OK);
+        assert_false(made);
+        desk->now_us += each_us;
+        assert_int_equal(seek(desk, name, &made), LEAT_OK);
+        assert_true(made);
+        assert_int_equal(seek(desk, name, &made), LEAT_OK);
+        assert_false(made);
+    }
+    desk_free(desk);
+}
+
+/* Goal: streams that are made on purpose have a rate of their own, which those that are named do not use up. */
+static void streams_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_error error;
+    for (unsigned i = 0; i < LEAT_CREATES_ASKED_BURST; i++)
+        assert_int_equal(leat_stream_rate_allowed(&desk->core, true, &error), LEAT_OK);
+    assert_int_equal(leat_stream_rate_allowed(&desk->core, true, &error), LEAT_E_STARTING);
+    for (unsigned i = 0; i < LEAT_CREATES_BURST; i++)
+        assert_int_equal(leat_stream_rate_allowed(&desk->core, false, &error), LEAT_OK);
+    assert_int_equal(leat_stream_rate_allowed(&desk->core, false, &error), LEAT_E_AGAIN);
+    assert_non_null(strstr(error.text, "try again"));
+    desk->now_us += 1000 * 1000 / LEAT_CREATES_PER_SECOND;
+    assert_int_equal(leat_stream_rate_allowed(&desk->core, false, &error), LEAT_OK);
+    assert_int_equal(leat_stream_rate_allowed(&desk->core, false, &error), LEAT_E_AGAIN);
+    desk_free(desk);
+}
+
 /* The coordinator tells the node of a stream whose one log is this node's. Did the core try to make that? It has no
  * room, so what it tried to make is missing. */
 static bool tries_to_make(struct desk *desk, uint32_t id, const char *name)
@@ -248,6 +330,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(seeker_names_that_others_make_meanwhile_are_all_found),
         cmocka_unit_test(seeker_name_that_is_never_found_ends_with_why),
+        cmocka_unit_test(name_beyond_the_rate_is_made_at_a_later_asking),
+        cmocka_unit_test(streams_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again),
         cmocka_unit_test(stream_that_comes_while_its_core_stops_gets_no_log_there),
         cmocka_unit_test(log_that_the_budget_has_no_room_for_is_refused_by_name),
     };

@@ -426,6 +426,131 @@ static void broker_configurations_are_those_of_its_flags(void **state)
     rig_remove_dir(&other);
 }
 
+/* ---- how many at once ---- */
+
+enum { NAMED = 300, AT_ONCE = 4096, REQUESTS = 4, TRIES = 1000000 };
+
+static char many[REQUESTS * AT_ONCE][16];
+
+/* One core, so that all that is made is made through it. */
+static unsigned one_core_start(struct rig_server *other)
+{
+    char address[32];
+    unsigned at = wire_free_port();
+    snprintf(address, sizeof address, "127.0.0.1:%u", at);
+    const char *flags[] = {"--kafka", address, "--cores", "1", "--memory", "2G", NULL};
+    rig_dir(other);
+    rig_start(other, flags);
+    for (unsigned i = 0; i < REQUESTS * AT_ONCE; i++)
+        snprintf(many[i], sizeof many[i], "many%u", i);
+    return at;
+}
+
+/* 200 names at once, then 10 a second: what is refused is made when it is asked for again, by either door. */
+static void topics_that_are_named_are_made_at_a_rate(void **state)
+{
+    (void)state;
+    static struct leat_kafka_metadata_request_topic rows[NAMED];
+    struct rig_server other;
+    struct wire_client client;
+    struct rig_conn conn;
+    struct rig_stream stream;
+    wire_open(&client, one_core_start(&other));
+    for (int i = 0; i < NAMED; i++)
+        rows[i].name = text(many[i]);
+    struct leat_kafka_metadata_request all = {.topics = {rows, NAMED},
+                                              .allow_auto_topic_creation = true};
+    struct leat_kafka_metadata_response *told = wire_call(&client, LEAT_KAFKA_METADATA, 4, &all);
+    unsigned made = 0, tries = 0;
+    const char *refused[2] = {NULL, NULL};
+    for (int i = 0; i < NAMED; i++) {
+        int16_t code = told->topics.at[i].error_code;
+        made += code == LEAT_KAFKA_NONE;
+        if (code == LEAT_KAFKA_NONE) continue;
+        assert_int_equal(code, LEAT_KAFKA_LEADER_NOT_AVAILABLE);
+        refused[refused[0] == NULL ? 0 : 1] = many[i];
+    }
+    assert_true(made >= 200);
+    assert_non_null(refused[1]);
+    leat_err rc = LEAT_E_STARTING;
+    rig_open(&other, &conn, 0);
+    for (; rc == LEAT_E_STARTING && tries < TRIES; tries++)
+        rc = rig_metadata(&conn, refused[0], true, &stream);
+    assert_int_equal(rc, LEAT_OK);
+    int16_t code = LEAT_KAFKA_LEADER_NOT_AVAILABLE;
+    for (; code == LEAT_KAFKA_LEADER_NOT_AVAILABLE && tries < TRIES; tries++)
+        code = metadata(&client, 4, refused[1], 1, true)->topics.at[0].error_code;
+    assert_int_equal(code, LEAT_KAFKA_NONE);
+    rig_close(&conn);
+    wire_close(&client);
+    assert_int_equal(rig_end(&other, 15), 0);
+    rig_remove_dir(&other);
+}
+
+static int32_t send_create_many(struct wire_client *client, int16_t version, char (*names)[16])
+{
+    static struct leat_kafka_create_topics_request_topic rows[AT_ONCE];
+    for (int i = 0; i < AT_ONCE; i++)
+        rows[i] = (struct leat_kafka_create_topics_request_topic){
+            .name = text(names[i]), .num_partitions = 1, .replication_factor = 1};
+    struct leat_kafka_create_topics_request body = {.topics = {rows, AT_ONCE}, .timeout_ms = 60000};
+    return wire_send(client, LEAT_KAFKA_CREATE_TOPICS, version, &body);
+}
+
+/* How many were made. The others were refused by this code; out_refused: the last of them, or NULL. */
+static unsigned created_of_many(struct wire_client *client, int16_t version, int32_t correlation,
+                                char (*names)[16], int16_t refusal, const char **out_refused)
+{
+    unsigned made = 0;
+    struct leat_kafka_create_topics_response *told =
+        wire_answer(client, LEAT_KAFKA_CREATE_TOPICS, version, correlation);
+    *out_refused = NULL;
+    assert_int_equal(told->topics.count, AT_ONCE);
+    for (int i = 0; i < AT_ONCE; i++) {
+        int16_t code = told->topics.at[i].error_code;
+        made += code == LEAT_KAFKA_NONE;
+        if (code == LEAT_KAFKA_NONE) continue;
+        assert_int_equal(code, refusal);
+        *out_refused = names[i];
+    }
+    return made;
+}
+
+/* 10,000 at once, then 1,000 a second. Clients know of the quota from version 6 on. All requests are on their way
+ * before the first is answered: a slow machine takes longer to make them than to refuse them. */
+static void topics_beyond_the_rate_are_throttled_and_made_when_asked_for_again(void **state)
+{
+    (void)state;
+    static const int16_t versions[REQUESTS] = {6, 6, 6, 5};
+    struct rig_server other;
+    struct wire_client client;
+    int32_t numbers[REQUESTS];
+    unsigned made = 0;
+    const char *refused[REQUESTS];
+    wire_open(&client, one_core_start(&other));
+    (void)metadata(&client, 4, NULL, 0, false); /* who has asked for something may ask for much */
+    for (int r = 0; r < REQUESTS; r++)
+        numbers[r] = send_create_many(&client, versions[r], many + r * AT_ONCE);
+    for (int r = 0; r < REQUESTS; r++)
+        made += created_of_many(&client, versions[r], numbers[r], many + r * AT_ONCE,
+                                versions[r] < 6 ? LEAT_KAFKA_REQUEST_TIMED_OUT
+                                                : LEAT_KAFKA_THROTTLING_QUOTA_EXCEEDED,
+                                &refused[r]);
+    assert_true(made >= 10000);
+    assert_null(refused[1]);
+    for (int r = 2; r < REQUESTS; r++) {
+        assert_non_null(refused[r]);
+        int16_t code = LEAT_KAFKA_THROTTLING_QUOTA_EXCEEDED;
+        for (unsigned tries = 0; tries < TRIES && code == LEAT_KAFKA_THROTTLING_QUOTA_EXCEEDED;
+             tries++)
+            code = create(&client, 6, refused[r], 1, NULL, 0, false).error_code;
+        assert_int_equal(code, LEAT_KAFKA_NONE);
+    }
+    wire_close(&client);
+    assert_int_equal(rig_end(&other, 15), 0);
+    rig_remove_dir(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -436,6 +561,8 @@ int main(void)
         cmocka_unit_test(topic_deleted_is_gone_for_all_and_named_no_more),
         cmocka_unit_test(cluster_is_described_as_metadata_tells_it),
         cmocka_unit_test(broker_configurations_are_those_of_its_flags),
+        cmocka_unit_test(topics_that_are_named_are_made_at_a_rate),
+        cmocka_unit_test(topics_beyond_the_rate_are_throttled_and_made_when_asked_for_again),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
