@@ -5,6 +5,7 @@
  * was ever given out. How far that is the coordinators say when they commit it (machine_logs.c): they
  * are the only ones who remember every jump of a log, whoever owned it then.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -21,6 +22,7 @@ struct recover_call {
     struct leat_coordinate request;
     struct leat_tail_record tail; /* what is left of it */
     struct leat_hosted *hosted;
+    bool asks;  /* what would be kept; nothing is given up */
     bool stops; /* committed: its log stops, to be made anew */
     uint64_t next_offset;
     leat_err rc;
@@ -255,6 +257,13 @@ static void recover_range(struct recover_call *recover, struct leat_hosted *host
         recover_end(recover);
         return;
     }
+    if (recover->asks) {
+        recover->rc =
+            leat_error_set(&recover->error, LEAT_E_DAMAGED,
+                           "all else would be kept, and can be read now; given up: %.200s", why);
+        recover_end(recover);
+        return;
+    }
     leat_diary_warn("stream %u, streamlet %u, log %u: an operator gives up: %s",
                     recover->ref.stream, recover->ref.streamlet, recover->ref.log, why);
     if (hosted->older_away) {
@@ -289,6 +298,46 @@ static void recover_absent(struct recover_call *recover, const struct leat_hoste
     recover_end(recover);
 }
 
+/* ---- what would be kept ---- */
+
+/* Of a log without an owner before: what is left lies on the nodes that had it. Which copy of it counts is committed
+ * with the loss, so none is read before that. */
+static void left_elsewhere(const struct recover_call *recover, const struct leat_hosted *hosted,
+                           char *out, size_t bytes)
+{
+    const struct leat_stream *stream = leat_stream_find(recover->home, recover->ref.stream);
+    const struct leat_begun_log *row =
+        stream != NULL ? leat_begun_find(stream->begun, recover->ref) : NULL;
+    if (row == NULL || !row->record.opened || row->record.heard == 0)
+        snprintf(out, bytes, "what would be kept is not known yet");
+    else if (hosted->highest_segment == UINT64_MAX || hosted->highest_offset == 0)
+        snprintf(out, bytes, "no node has anything of it: nothing would be kept");
+    else
+        snprintf(
+            out, bytes,
+            "what nodes have of it up to offset %llu (in segment %llu) would be kept, and can be "
+            "read then",
+            (unsigned long long)hosted->highest_offset - 1,
+            (unsigned long long)hosted->highest_segment);
+}
+
+static void left_tell(struct recover_call *recover, const struct leat_hosted *hosted,
+                      const struct leat_log_info *info)
+{
+    char kept[160];
+    if (hosted->tail_away)
+        left_elsewhere(recover, hosted, kept, sizeof kept);
+    else if (info->acked_offset > info->first_offset)
+        snprintf(kept, sizeof kept, "offsets %llu to %llu would be kept, and can be read now",
+                 (unsigned long long)info->first_offset,
+                 (unsigned long long)info->acked_offset - 1);
+    else
+        snprintf(kept, sizeof kept, "nothing of it is here: nothing would be kept");
+    recover->rc =
+        leat_error_set(&recover->error, LEAT_E_LOG_INCOMPLETE, "%s; missing: %s", kept, info->why);
+    recover_end(recover);
+}
+
 static void recover_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct recover_call *recover = LEAT_CONTAINER(mail, struct recover_call, call.mail);
@@ -308,6 +357,10 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
         recover->rc = leat_error_set(&recover->error, LEAT_E_INVALID,
                                      "the log was stopped by its disk: restart the server");
         recover_end(recover);
+        return;
+    }
+    if (recover->asks) {
+        left_tell(recover, hosted, &info);
         return;
     }
     uint64_t known = info.next_offset;
@@ -341,13 +394,13 @@ static void recover_begin(struct recover_call *recover)
     leat_msg_reader_init(&reader, recover->kept.control, recover->kept.control_bytes);
     struct leat_msg_recover body;
     leat_msg_recover_read(&reader, &body);
-    if (reader.failed || !body.accept_loss) {
+    if (reader.failed) {
         leat_call_refuse(&recover->call, LEAT_E_INVALID,
-                         reader.failed ? "the control body of log recover is not [stream, "
-                                         "streamlet, log, accept loss]"
-                                       : "what is lost can only be given up: say --accept-loss");
+                         "the control body of log recover is not [stream, streamlet, log, accept "
+                         "loss]");
         return;
     }
+    recover->asks = !body.accept_loss;
     uint32_t home;
     if (!leat_call_log_find(&recover->call, &recover->kept, body.stream, body.streamlet, body.log,
                             &recover->ref, &home))

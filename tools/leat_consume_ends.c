@@ -76,13 +76,16 @@ static const struct leat_msg_recovery_row *why_waits(const struct consume_ends *
 
 static void named(const struct consume_ends *ends, const struct leat_msg_log_info *info)
 {
-    char there[80] = "";
+    char there[LEAT_STREAM_NAME_BYTES_MAX + 128] = "";
     if (!is_unknown(info) && info->acked_offset > info->first_offset)
         snprintf(there, sizeof there,
                  "offsets %" PRIu64 " to %" PRIu64 " are there, and then: ", info->first_offset,
                  info->acked_offset - 1);
     else if (!is_unknown(info))
-        snprintf(there, sizeof there, "nothing is there: ");
+        snprintf(there, sizeof there,
+                 "nothing of it can be read now (what is left: leat log recover %s --streamlet %u "
+                 "--log %u): ",
+                 ends->stream, info->at.streamlet, info->at.log);
     struct leat_msg_recovery_row row;
     const struct leat_msg_recovery_row *waits = why_waits(ends, info, &row);
     const char *why = leat_err_text(info->code);

@@ -13,7 +13,7 @@ static const char status_help[] =
     "  -b, --brokers HOST:PORT,...\n";
 
 static const char log_help[] =
-    "Usage: leat log recover NAME --streamlet S --log Q --accept-loss\n"
+    "Usage: leat log recover NAME --streamlet S --log Q [--accept-loss]\n"
     "\n"
     "Gives up what is missing or damaged at the end of a log, so that it takes appends again.\n"
     "What is valid is kept. Offsets then jump ahead: none is used twice. Of a log that is whole\n"
@@ -23,7 +23,8 @@ static const char log_help[] =
     "\n"
     "  --streamlet S   default 0\n"
     "  --log Q         default 0\n"
-    "  --accept-loss   required: acknowledged records may be lost by this\n"
+    "  --accept-loss   acknowledged records may be lost by this. Without it nothing is given up:\n"
+    "                  what would be kept, and what is missing, is told (exit code 2)\n"
     "  -b, --brokers HOST:PORT,...\n";
 
 int leat_status_main(int argc, char **argv)
@@ -95,10 +96,6 @@ static int recover(int argc, char **argv)
                   LEAT_LOGS_MAX - 1);
         return CLI_USAGE;
     }
-    if (!accept_loss) {
-        cli_error("records that were acknowledged may be lost by this; say --accept-loss");
-        return CLI_USAGE;
-    }
     uint8_t bytes[512];
     struct leat_msg_writer body;
     leat_msg_writer_init(&body, bytes, sizeof bytes);
@@ -106,14 +103,21 @@ static int recover(int argc, char **argv)
         .stream = {argv[0], (uint32_t)strnlen(argv[0], 400)},
         .streamlet = (uint32_t)streamlet,
         .log = (uint32_t)log,
-        .accept_loss = true,
+        .accept_loss = accept_loss,
     };
     leat_msg_recover_write(&body, &recover);
     struct cli_answer answer;
     cli_administer();
     int code = cli_stream_ensure(argv[0], false); /* whoever is asked knows it when it answers */
     if (code) return code;
-    if (cli_call(LEAT_KIND_LOG_RECOVER, &body, &answer)) return cli_refused(&answer);
+    if (cli_call(LEAT_KIND_LOG_RECOVER, &body, &answer)) {
+        code = cli_refused(&answer);
+        if (accept_loss || (answer.rc != LEAT_E_LOG_INCOMPLETE && answer.rc != LEAT_E_DAMAGED))
+            return code;
+        cli_error("records that were acknowledged may be lost by giving that up; if so: say "
+                  "--accept-loss");
+        return CLI_USAGE;
+    }
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, answer.bytes, answer.count);
     struct leat_msg_recovered recovered;

@@ -356,7 +356,7 @@ void leat_msg_log_ref_write(struct leat_msg_writer *writer, const struct leat_lo
 void leat_msg_log_ref_read(struct leat_msg_reader *reader, struct leat_log_ref *out);
 
 /* LOG_RECOVER [stream name, streamlet, log, accept_loss bool]
- *   Answer [next offset]      where the log goes on, or begins
+ *   Answer [next offset]      where the log goes on, or begins. accept_loss false: refused, with what would be kept
  * STREAM_TRIM [stream name, streamlet, log, before]
  *   Answer [first offset]     records below `before` are given up; 2^64-1: all that is acked
  * PLACES [stream id], between nodes

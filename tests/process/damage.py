@@ -65,7 +65,8 @@ def others_untouched(server):
 def recovered(server, valid, name='hurt'):
     """After `log recover`: appends go on, far ahead, and what was valid is still there."""
     before = server.logs(name)[0, 0]
-    server.leat('log', 'recover', name, code=2)
+    told = server.leat('log', 'recover', name, code=2).stderr
+    check_in(f'offsets 0 to {len(valid) - 1} would be kept' if valid else 'nothing would be kept', told)
     said = server.leat('log', 'recover', name, '--accept-loss').stdout
     next_offset = int(re.search(r'offset (\d+)', said).group(1))
     check(next_offset > before['end_offset'] + 1000, 'offsets have to jump ahead', said)
@@ -350,6 +351,8 @@ def test_damage_that_an_operator_gives_up_is_passed_over():
     accepted = 0
     while (done := server.leat('consume', 'hurt', '--until-end', code=None)).returncode:
         check_in('leat log recover hurt --streamlet 0 --log 0 --accept-loss', done.stderr)
+        told = server.leat('log', 'recover', 'hurt', code=2).stderr
+        check(re.search('all else would be kept, .*; given up: .*segment', told), told)
         server.leat('log', 'recover', 'hurt', '--accept-loss')
         accepted += 1
     equal(accepted, 2, 'what nobody had read was not known to be damaged')

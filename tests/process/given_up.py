@@ -1,5 +1,6 @@
 """Records given up stay so when their owner dies, twice in a row; and what was left stays when the log goes elsewhere."""
 import json
+import re
 
 from cluster import PATIENT, Cluster
 from power import nothing_waits, power_cut
@@ -44,6 +45,17 @@ def end_is_lost(cluster, stream_id):
     return newest
 
 
+def would_be_kept(cluster):
+    """The last offset that is left, as an operator is told before a loss is accepted."""
+    done = cluster.leat('log', 'recover', 's', code=None)
+    said = done.stderr.decode()
+    told = re.search(r'(?:up to offset (\d+) \(in segment \d+\)|offsets 0 to (\d+)) would be kept, .*; missing: ', said)
+    if not told:
+        return None
+    equal(done.returncode, 2, said)
+    return int(told.group(1) or told.group(2))
+
+
 def test_what_was_left_is_there_wherever_the_log_goes():
     """Nothing names the segment before a jump: a new owner that has none of it asks the others."""
     for copies in (1, 2):
@@ -53,12 +65,19 @@ def test_what_was_left_is_there_wherever_the_log_goes():
         cluster.produce('s', [f'{i:06d} {"x" * 50}' for i in range(5000)], '--batch-bytes', '1K')
         lost = end_is_lost(cluster, described(cluster)[0])
         cluster.start()
+        kept = until(lambda: would_be_kept(cluster), 'what would be kept is told')
+        said = cluster.leat('consume', 's', '--until-end', code=4)
+        check('nothing is there' not in said.stderr.decode(), said.stderr)
+        check(said.stdout or re.search('nothing of it can be read now .*leat log recover s --streamlet 0 --log 0',
+                                       said.stderr.decode()), said.stderr)
+        equal(would_be_kept(cluster), kept, 'asking gives nothing up')
         until(lambda: cluster.leat('log', 'recover', 's', '--accept-loss', code=None).returncode == 0,
               'the loss is accepted')
         nothing_waits(cluster)
         cluster.produce('s', ['more'])
         left = cluster.consume('s')
         check(len(left) > 3000 and left[-1] == 'more', len(left), left[-1])
+        equal(len(left) - 1, kept + 1, 'as was told')
         log = described(cluster)[1]
         has = {log['node']} | {copy['node'] for segment in log.get('segment_list', []) if segment['segment'] == lost - 1
                                for copy in segment['copies']}
