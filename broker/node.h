@@ -93,6 +93,7 @@ struct leat_node_options {
     /* Environments, one per actor; must outlive the node. */
     const struct leat_env *core_envs; /* [cores] */
     const struct leat_env *store_env;
+    bool pool_in_file; /* the store's arena is a file on a disk; for STATUS */
     const struct leat_env *coordinator_env;
     /* For STATUS: CPU time of this process, microseconds. */
     uint64_t (*cpu_us)(void *ctx);

@@ -175,6 +175,7 @@ static void status_answer(struct status_call *status)
     out.accounts.cpu_zeroing_ns = usage.cpu_zeroing_ns;
     out.accounts.own_buffer_bytes = usage.memory_used;
     out.accounts.copy_buffer_bytes = usage.arenas_used;
+    out.accounts.pool_in_file = node->options.pool_in_file;
     if (status->store_cpu_ns > usage.cpu_zeroing_ns)
         out.accounts.cpu_flush_ns = status->store_cpu_ns - usage.cpu_zeroing_ns;
     for (uint32_t i = 0; i < node->options.cores; i++) {

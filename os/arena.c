@@ -317,6 +317,12 @@ leat_err leat_os_arena_open(struct leat_os_world *world, unsigned number, uint64
     return LEAT_OK;
 }
 
+bool leat_os_arena_in_memory(const struct leat_os_world *world, unsigned number)
+{
+    const struct os_arena *arena = world->actors[number]->arena;
+    return arena == NULL || arena->in_memory;
+}
+
 void leat_os_arena_discard(struct leat_os_world *world, unsigned number)
 {
     LEAT_ASSERT_CMP(number, <, LEAT_ACTORS);

@@ -47,6 +47,8 @@ void leat_os_world_settle(struct leat_os_world *world);
  * directory) to an env; inherits what an earlier process of this boot left. */
 leat_err leat_os_arena_open(struct leat_os_world *world, unsigned number, uint64_t limit_bytes,
                             struct leat_error *error) LEAT_NODISCARD;
+/** Is it no file on a disk? Thread: startup. */
+bool leat_os_arena_in_memory(const struct leat_os_world *world, unsigned number);
 /** Give the pool's memory back when the world is destroyed: nothing in it is needed any more (a
  * clean stop wrote everything to disk). Thread: startup, or after the actor was joined. */
 void leat_os_arena_discard(struct leat_os_world *world, unsigned number);

@@ -48,11 +48,12 @@ int leat_status_main(int argc, char **argv)
                ",\"appended_records\":%" PRIu64 ",\"appended_bytes\":%" PRIu64
                ",\"fetched_records\":%" PRIu64 ",\"fetched_bytes\":%" PRIu64
                ",\"connections\":%" PRIu64 ",\"own_buffer_bytes\":%" PRIu64
-               ",\"copy_buffer_bytes\":%" PRIu64 ",\"logs_in_trouble\":%" PRIu64 "}\n",
+               ",\"copy_buffer_bytes\":%" PRIu64 ",\"logs_in_trouble\":%" PRIu64
+               ",\"pool_in_file\":%s}\n",
                s.uptime_ms, s.cpu_us, s.cores, s.memory_budget, s.memory_used, s.disk_free,
                s.appended_records, s.appended_bytes, s.fetched_records, s.fetched_bytes,
                s.connections, s.accounts.own_buffer_bytes, s.accounts.copy_buffer_bytes,
-               s.accounts.logs_troubled);
+               s.accounts.logs_troubled, s.accounts.pool_in_file ? "true" : "false");
         return CLI_OK;
     }
     char a[32], b[32];
@@ -61,6 +62,10 @@ int leat_status_main(int argc, char **argv)
            (double)s.cpu_us / 1e6, s.cores, cli_s(s.cores));
     printf("memory       %s of %s\n", cli_bytes_text((double)s.memory_used, a),
            cli_bytes_text((double)s.memory_budget, b));
+    if (s.accounts.pool_in_file)
+        printf("             of segments in a file on disk, where appends are slower: \"Memory in "
+               "a file\" in "
+               "docs/operations.md\n");
     printf("disk free    %s\n", cli_bytes_text((double)s.disk_free, a));
     printf("appended     %" PRIu64 " record%s, %s\n", s.appended_records, cli_s(s.appended_records),
            cli_bytes_text((double)s.appended_bytes, a));

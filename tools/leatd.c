@@ -335,6 +335,7 @@ static leat_err make_node(struct server *server, struct leat_error *error)
         .cluster = cluster_of(server),
         .core_envs = server->core_envs,
         .store_env = server->store_env,
+        .pool_in_file = pool > 0 && !leat_os_arena_in_memory(server->world, LEAT_ACTOR_STORE),
         .coordinator_env = server->coordinator_env,
         .cpu_us = cpu_us,
         .on_ready = on_ready,
@@ -384,11 +385,13 @@ static void say_ready(const struct server *server)
 {
     const struct leatd_config *config = &server->config;
     uint64_t pool = leat_node_pool_bytes(config->memory_bytes, config->cores);
-    printf("leatd %s ready: listening on %s, memory budget %llu MiB (%llu MiB of it for segments), "
-           "data in %s, %u core%s\n",
-           LEAT_VERSION, server->address, (unsigned long long)(config->memory_bytes >> 20),
-           (unsigned long long)(pool >> 20), config->data, config->cores,
-           config->cores == 1 ? "" : "s");
+    const bool in_memory = leat_os_arena_in_memory(server->world, LEAT_ACTOR_STORE);
+    printf(
+        "leatd %s ready: listening on %s, memory budget %llu MiB (%llu MiB of it for segments%s), "
+        "data in %s, %u core%s\n",
+        LEAT_VERSION, server->address, (unsigned long long)(config->memory_bytes >> 20),
+        (unsigned long long)(pool >> 20), in_memory ? "" : ", in a file on disk", config->data,
+        config->cores, config->cores == 1 ? "" : "s");
     fflush(stdout);
     say_kafka(server);
     leat_os_notify("READY=1");

@@ -405,6 +405,8 @@ struct leat_msg_accounts {
     /* Not sums but as it is now. Segment buffers in use, of its own logs and of others' copies. */
     uint64_t own_buffer_bytes, copy_buffer_bytes;
     uint64_t logs_troubled; /* of its own: they take no appends, or lack records */
+    uint64_t
+        pool_in_file; /* 1: segments' memory is a file on a disk, which the kernel writes there too */
 };
 enum { LEAT_MSG_ACCOUNTS = sizeof(struct leat_msg_accounts) / sizeof(uint64_t) };
 struct leat_msg_status {

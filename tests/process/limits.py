@@ -480,6 +480,24 @@ def tmpfs_mount(point):
     raise Failure(f'mount of a tmpfs at {point}: {os.strerror(code)}')
 
 
+class CrampedServer(Server):
+    """Its /dev/shm, which nobody else sees, has room for nothing."""
+
+    def command(self, extra=()):
+        return ['unshare', '--mount', 'sh', '-c', 'mount -t tmpfs -o size=1m none /dev/shm && exec "$@"', 'sh',
+                *super().command(extra)]
+
+
+def test_memory_of_segments_in_a_file_is_told():
+    if os.geteuid() != 0 or subprocess.run(['unshare', '--mount', 'true'], capture_output=True).returncode:
+        raise Skipped('this account may not make mount namespaces')
+    server = CrampedServer().start()
+    check_in('of it for segments, in a file on disk)', server.ready)
+    equal(server.status()['pool_in_file'], True)
+    check_in('of segments in a file on disk', server.leat('status').stdout)
+    equal(Server().start().status()['pool_in_file'], False)
+
+
 def mounted():
     """A small file system of its own."""
     place = directory()
