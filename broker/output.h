@@ -51,8 +51,8 @@ void leat_output_init(struct leat_core *core);
 bool leat_output_fits(const struct leat_core *core, size_t bytes);
 /** Does it hold more than its share, or anything while there is no room? */
 bool leat_output_is_over(const struct leat_peer *peer);
-/** Hold so many bytes for a call of that connection. false: there is no room; a call that is larger than all of it needs
- * half. Gives them back: leat_output_give(). */
+/** Hold so many bytes for a call of that connection. false: there is no room; a call that is larger than all of it
+ * needs half. Gives them back: leat_output_give(). */
 bool leat_output_take(struct leat_peer *peer, size_t bytes);
 /** The same where it has to be: an answer that nobody can take back. */
 void leat_output_add(struct leat_peer *peer, size_t bytes);

@@ -152,7 +152,8 @@ static void full_core_gives_small_answers_to_those_who_took_theirs(void **state)
     free(desk);
 }
 
-/* Goal: a call that takes more than all there is has its turn, alone; else nothing of that size would ever be answered. */
+/* Goal: a call that takes more than all there is has its turn, alone; else nothing of that size would ever be
+ * answered. */
 static void largest_calls_are_served_one_at_a_time(void **state)
 {
     (void)state;
