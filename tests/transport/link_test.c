@@ -1,5 +1,6 @@
 /* The transport suite over tcp, rpc, and the choice of a transport. */
 #include "replication/transport.h"
+#include "replication/transport_data.h"
 #include "tests/transport/os_rig.h"
 
 #include <stdio.h>
@@ -106,6 +107,202 @@ static void drop(struct transport_rig *transport_rig)
     free(rig);
 }
 
+/* ---- whose arena it is ---- */
+
+/* Writes of one proved node into the arena of another, by hand: its own transport would not send them. */
+struct by_hand {
+    struct link_rig *rig;
+    struct leat_rmem_arena *arena;
+    const char *writer; /* of the arena */
+    uint64_t incarnation;
+    struct leat_rmem_grow grow;
+    struct leat_rmem_grant grant;
+    struct leat_error error;
+    struct leat_link_handler handler;
+    struct leat_link *link;
+    struct leat_link_call call;
+    struct leat_data_write write;
+    struct leat_iov iov;
+    bool grown, up, answered, told;
+    leat_err rc;
+    uint32_t done_rc;
+};
+
+static void notify(const struct by_hand *it)
+{
+    it->rig->os->rig.notify(it->rig->os);
+}
+
+static void hand_grown(struct leat_rmem_grow *grow)
+{
+    struct by_hand *it = grow->owner;
+    it->grown = true;
+    notify(it);
+}
+
+static void hand_open(void *arg)
+{
+    struct by_hand *it = arg;
+    const struct leat_rmem_host *host = it->rig->os->rig.host;
+    RIG_CHECK(host->open(host->ctx, it->writer, it->incarnation, LEAT_ARENA_STEP_BYTES, &it->arena,
+                         &it->error) == LEAT_OK);
+    it->grow = (struct leat_rmem_grow){.on_grown = hand_grown, .owner = it};
+    host->grow(host->ctx, it->arena, &it->grow);
+}
+
+static void hand_grant(void *arg)
+{
+    struct by_hand *it = arg;
+    const struct leat_rmem_host *host = it->rig->os->rig.host;
+    host->grant(host->ctx, it->arena, &it->grant);
+    RIG_CHECK(leat_rmem_grant_address(&it->grant, &it->write.address) == LEAT_OK);
+}
+
+static void hand_retire(void *arg)
+{
+    struct by_hand *it = arg;
+    it->rig->os->rig.host->retire(it->rig->os->rig.host->ctx, it->arena);
+}
+
+static void hand_up(void *owner, struct leat_link *link)
+{
+    struct by_hand *it = owner;
+    (void)link;
+    it->up = true;
+    notify(it);
+}
+
+static void hand_down(void *owner, struct leat_link *link, bool was_up,
+                      const struct leat_error *error)
+{
+    (void)owner;
+    (void)link;
+    (void)was_up;
+    (void)error;
+}
+
+static void hand_asked(void *owner, struct leat_link *link, const struct leat_frame *frame,
+                       const struct leat_link_ticket *ticket)
+{
+    struct by_hand *it = owner;
+    struct leat_data_done done;
+    (void)link;
+    (void)ticket;
+    RIG_CHECK(frame->kind == LEAT_DATA_DONE && frame->control_bytes == sizeof done);
+    memcpy(&done, frame->control, sizeof done);
+    it->done_rc = done.rc;
+    it->told = true;
+    notify(it);
+}
+
+static void hand_connect(void *arg)
+{
+    struct by_hand *it = arg;
+    it->handler = (struct leat_link_handler){hand_up, hand_down, hand_asked, it};
+    struct leat_link_options options = {.address = it->rig->address,
+                                        .to_actor = RIG_HOST,
+                                        .purpose = LEAT_LINK_DATA,
+                                        .handler = &it->handler};
+    RIG_CHECK(leat_link_open(it->rig->links[RIG_WRITER], &options, &it->link, &it->error) ==
+              LEAT_OK);
+}
+
+static void hand_close(void *arg)
+{
+    leat_link_close(&((struct by_hand *)arg)->link);
+}
+
+static void hand_answered(struct leat_link_call *call, leat_err rc, const struct leat_frame *answer,
+                          const struct leat_error *error)
+{
+    struct by_hand *it = call->owner;
+    (void)answer;
+    (void)error;
+    if (call->one_way) return;
+    it->rc = rc;
+    it->answered = true;
+    notify(it);
+}
+
+static void hand_write(struct by_hand *it, bool one_way)
+{
+    it->write.number++;
+    it->iov = (struct leat_iov){"written", 7};
+    it->call = (struct leat_link_call){.kind = one_way ? LEAT_DATA_WRITE : LEAT_DATA_REQUEST,
+                                       .one_way = one_way,
+                                       .control = (const uint8_t *)&it->write,
+                                       .control_bytes = sizeof it->write,
+                                       .payload = &it->iov,
+                                       .payload_count = 1,
+                                       .timeout_us = 10 * 1000 * 1000,
+                                       .on_done = hand_answered,
+                                       .owner = it};
+    RIG_CHECK(leat_link_call(it->link, &it->call) == LEAT_OK);
+}
+static void hand_request(void *arg)
+{
+    hand_write(arg, false);
+}
+static void hand_tell(void *arg)
+{
+    hand_write(arg, true);
+}
+
+static bool hand_is_grown(void *arg)
+{
+    return ((struct by_hand *)arg)->grown;
+}
+static bool hand_is_up(void *arg)
+{
+    return ((struct by_hand *)arg)->up;
+}
+static bool hand_is_answered(void *arg)
+{
+    return ((struct by_hand *)arg)->answered;
+}
+static bool hand_is_told(void *arg)
+{
+    return ((struct by_hand *)arg)->told;
+}
+
+/* Also of another incarnation of the same node: that one is gone, or not up yet. */
+static void write_of_another_node_than_the_arenas_is_refused(void)
+{
+    static const struct {
+        const char *writer;
+        uint64_t incarnation;
+        leat_err rc;
+    } cases[] = {{"writer", 7, LEAT_OK}, {"other", 7, LEAT_E_DENIED}, {"writer", 8, LEAT_E_DENIED}};
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct transport_rig *at = make_tcp();
+        struct os_rig *os = at->ctx;
+        struct by_hand it = {.rig = os->owner,
+                             .writer = cases[i].writer,
+                             .incarnation = cases[i].incarnation,
+                             .write.target = 1};
+        at->call(os, RIG_HOST, hand_open, &it);
+        at->wait(os, RIG_HOST, hand_is_grown, &it);
+        RIG_CHECK(it.grow.rc == LEAT_OK);
+        at->call(os, RIG_HOST, hand_grant, &it);
+        at->call(os, RIG_WRITER, hand_connect, &it);
+        at->wait(os, RIG_WRITER, hand_is_up, &it);
+        at->call(os, RIG_WRITER, hand_request, &it);
+        at->wait(os, RIG_WRITER, hand_is_answered, &it);
+        RIG_CHECK(it.rc == cases[i].rc);
+        it.write.offset = 100;
+        at->call(os, RIG_WRITER, hand_tell, &it);
+        at->wait(os, RIG_WRITER, hand_is_told, &it);
+        RIG_CHECK(it.done_rc == (uint32_t)cases[i].rc);
+        static const uint8_t nothing[7];
+        const void *expected = cases[i].rc == LEAT_OK ? (const void *)"written" : nothing;
+        RIG_CHECK(memcmp(it.arena->base, expected, 7) == 0);
+        RIG_CHECK(memcmp(it.arena->base + 100, expected, 7) == 0);
+        at->call(os, RIG_WRITER, hand_close, &it);
+        at->call(os, RIG_HOST, hand_retire, &it);
+        drop(at);
+    }
+}
+
 int main(void)
 {
     static const struct transport_family families[] = {
@@ -114,6 +311,7 @@ int main(void)
         {"auto on one host", LEAT_RMEM_SHM, make_auto, drop, 10},
     };
     int failed = 0;
+    write_of_another_node_than_the_arenas_is_refused();
     for (unsigned i = 0; i < sizeof families / sizeof families[0]; i++)
         failed += transport_suite_run(&families[i]);
     return failed;
