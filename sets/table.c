@@ -546,7 +546,9 @@ struct leat_set *leat_set_decode(struct leat_msg_reader *reader)
     set->generation = leat_msg_read_u32(reader);
     set->next_serial = leat_msg_read_u32(reader);
     uint32_t mode = leat_msg_read_u32(reader);
-    if (mode > LEAT_SETS_GROUP || (mode == LEAT_SETS_GROUP) != (fields == 7)) reader->failed = true;
+    if (mode > LEAT_SETS_GROUP || (mode == LEAT_SETS_GROUP) != (fields == 7) ||
+        set->next_serial == 0) /* it would name nobody */
+        reader->failed = true;
     set->mode = (enum leat_sets_mode)mode;
     bool ok = true;
     for (uint32_t i = leat_msg_read_array(reader); i > 0 && ok; i--)

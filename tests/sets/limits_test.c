@@ -533,6 +533,10 @@ static void limits_stored_set_that_cannot_be_is_refused(void **state)
     set->members[0].serial = 1;
     set->members[1].serial = 2;
     assert_true(set_reads(set));
+    set->member_count = 0;
+    assert_true(set_reads(set));
+    set->next_serial = 0; /* nobody's */
+    assert_false(set_reads(set));
     leat_set_destroy(&set);
 }
 
