@@ -49,10 +49,11 @@ void consume_ends_free(struct consume_ends *ends)
     free(ends);
 }
 
-/* Nobody says what it has: it is not served yet, or its owner was not heard. */
+/* Nobody says what it has: it is not served yet, or its owner was not heard. One whose disk is full is served. */
 static bool is_unknown(const struct leat_msg_log_info *info)
 {
     enum leat_err_class class = leat_err_class(info->code);
+    if (info->code == LEAT_E_DISK_FULL) return false;
     return info->state == 0 && (class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE ||
                                 info->code == LEAT_E_UNKNOWN_LOG);
 }
