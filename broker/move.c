@@ -12,10 +12,16 @@
 #include "broker/streams.h"
 #include "wire/message_cluster.h"
 
-enum { AGAIN_US = 100 * 1000, DRAIN_PAUSE_TICKS = 5 };
+enum {
+    AGAIN_US = 100 * 1000,
+    TARGET_AGAIN_US = 20 * 1000,
+    TARGET_ANSWER_US_MAX = 1000 * 1000,
+    DRAIN_PAUSE_TICKS = 5,
+};
 
 static void parts_visit(struct leat_mover *mover, enum leat_move_step step);
 static void move_send(struct leat_mover *mover);
+static void target_ask(struct leat_mover *mover);
 
 /* ---- ends ---- */
 
@@ -99,7 +105,7 @@ static void part_deliver_back(void *actor, struct leat_mail *mail)
     else if (mover->rc != LEAT_OK)
         mover_end(mover, mover->rc, mover->error.text);
     else if (mover->step == LEAT_MOVE_CHECKS)
-        parts_visit(mover, LEAT_MOVE_STOPS);
+        target_ask(mover);
     else
         move_send(mover);
 }
@@ -229,6 +235,105 @@ static void parts_visit(struct leat_mover *mover, enum leat_move_step step)
     }
 }
 
+/* ---- the target's part ---- */
+
+/* On the heap: its answer may come when the mover has gone. */
+struct leat_move_ask {
+    struct leat_ask ask;
+    struct leat_mover *mover; /* NULL: gone */
+};
+
+static const struct leat_member *member_named(const struct leat_core *core, const char *name)
+{
+    for (uint32_t i = 0; i < core->members.count; i++)
+        if (strcmp(core->members.rows[i]->info.name, name) == 0) return core->members.rows[i];
+    return NULL;
+}
+
+/* To so many nodes, itself included, it can write copies. */
+static uint32_t nodes_met(const struct leat_frame *answer)
+{
+    struct leat_msg_reader reader;
+    struct leat_msg_node_report report;
+    leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
+    leat_msg_node_report_read(&reader, &report);
+    uint32_t met = 1;
+    for (uint32_t i = 0; i < report.peer_count && !reader.failed && !report.peers.failed; i++) {
+        struct leat_msg_report_peer peer;
+        leat_msg_report_peer_read(&report.peers, &peer);
+        met += peer.up && peer.transport.bytes > 0;
+    }
+    return met;
+}
+
+static uint32_t nodes_needed(const struct leat_mover *mover)
+{
+    const struct leat_stream *stream = leat_stream_find(mover->core, mover->stream);
+    return stream != NULL ? stream->desc->settings.min_copies : 0;
+}
+
+static void target_on_timer(struct leat_timer *timer)
+{
+    target_ask(timer->owner);
+}
+
+/* It is as it should be, or there is no use in waiting: one that is not up is the coordinator's to refuse. */
+static void target_waited(struct leat_mover *mover, bool met)
+{
+    struct leat_core *core = mover->core;
+    const struct leat_member *target = member_named(core, mover->target);
+    if (met || target == NULL || target->info.state != LEAT_NODE_UP || core->stopping ||
+        leat_core_now(core) >= mover->ask_until_us) {
+        parts_visit(mover, LEAT_MOVE_STOPS);
+        return;
+    }
+    mover->timer = (struct leat_timer){.on_expired = target_on_timer, .owner = mover};
+    leat_timer_start(&core->timers, &mover->timer, TARGET_AGAIN_US);
+}
+
+static void target_on_answer(struct leat_ask *ask, leat_err rc, const struct leat_frame *answer,
+                             const char *why)
+{
+    struct leat_move_ask *asked = ask->owner;
+    struct leat_mover *mover = asked->mover;
+    (void)why;
+    leat_mem_free(asked);
+    if (mover == NULL) return;
+    mover->ask = NULL;
+    target_waited(mover, rc == LEAT_OK && nodes_met(answer) >= nodes_needed(mover));
+}
+
+/* SUBTLE: a node that has just joined has made memory with nobody yet, and can't keep a second copy of anything.
+ *  1. It joins, and streamlets are spread at once. Their logs are stopped here, and it opens them.
+ *  2. Their first segments need copies. Other nodes are still making memory for it, 64 MiB each, for most of a second.
+ *  3. Nobody takes appends for so long. */
+static void target_ask(struct leat_mover *mover)
+{
+    static const uint8_t control[] = {0x91, 0xc3}; /* [with peers] */
+    struct leat_core *core = mover->core;
+    const struct leat_member *target = member_named(core, mover->target);
+    struct leat_error error;
+    if (mover->ask_until_us == 0)
+        mover->ask_until_us = leat_core_now(core) + LEAT_MOVE_TARGET_US_MAX;
+    if (nodes_needed(mover) < 2 || target == NULL) {
+        target_waited(mover, true);
+        return;
+    }
+    struct leat_move_ask *asked = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *asked);
+    if (asked != NULL) {
+        asked->mover = mover;
+        asked->ask = (struct leat_ask){
+            .on_done = target_on_answer, .owner = asked, .timeout_us = TARGET_ANSWER_US_MAX};
+        if (leat_ask_start(core, &asked->ask, target->info.incarnation, LEAT_KIND_NODE_REPORT,
+                           control, sizeof control, &error) == LEAT_OK) {
+            mover->ask = asked;
+            return;
+        }
+        leat_mem_free(asked);
+    }
+    target_waited(mover, false);
+}
+
 static void mover_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_mover *mover = LEAT_CONTAINER(mail, struct leat_mover, mail);
@@ -272,6 +377,8 @@ void leat_mover_start(struct leat_core *core, struct leat_mover *mover)
     mover->parts = NULL;
     mover->refs = NULL;
     mover->tails = NULL;
+    mover->ask = NULL;
+    mover->ask_until_us = 0;
     mover->timer = (struct leat_timer){.owner = mover};
     leat_list_init(&mover->link);
     leat_list_push_back(&core->movers.all, &mover->link);
@@ -316,9 +423,7 @@ static void move_call_deliver(void *actor, struct leat_mail *mail)
 static leat_err target_allowed(const struct leat_core *core, const struct leat_stream_desc *desc,
                                const char *name, struct leat_error *error)
 {
-    const struct leat_member *target = NULL;
-    for (uint32_t i = 0; i < core->members.count; i++)
-        if (strcmp(core->members.rows[i]->info.name, name) == 0) target = core->members.rows[i];
+    const struct leat_member *target = member_named(core, name);
     if (target == NULL || target->info.state != LEAT_NODE_UP || target->info.draining)
         return leat_error_set(error, LEAT_E_NOT_FOUND,
                               "node \"%.64s\" can't take streamlets: it is %s", name,
@@ -470,6 +575,7 @@ void leat_movers_fini(struct leat_core *core)
     {
         struct leat_mover *mover = LEAT_CONTAINER(it, struct leat_mover, link);
         leat_list_remove(&mover->link);
+        if (mover->ask != NULL) mover->ask->mover = NULL;
         leat_mem_free(mover->parts);
         leat_mem_free(mover->refs);
         leat_mem_free(mover->tails);

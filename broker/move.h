@@ -1,6 +1,8 @@
 /* Streamlets that are handed to another node on purpose: STREAMLET_MOVE, and what a drained node
  * does by itself. Private to broker/.
  *
+ * The target is asked whether it has met as many other nodes as the stream's appends need: one that has just
+ * joined waits for memory there, and nothing is stopped until it has that, for some seconds at most.
  * Every log of the streamlet is stopped: no more appends, all acked, its head parked on all copies. One
  * whose flush fails meanwhile ends where its copies have it, on their disks; what is behind that was
  * not acked.
@@ -20,9 +22,12 @@
 
 struct leat_core;
 struct leat_hosted;
+struct leat_move_ask;
 
 enum {
     LEAT_MOVERS_MAX = 4, /* streamlets on their way at one time */
+    /* The target is waited for so long, then it has to do as it is. */
+    LEAT_MOVE_TARGET_US_MAX = 10 * 1000 * 1000,
 };
 
 /* One log of a streamlet that moves. */
@@ -60,6 +65,8 @@ struct leat_mover {
     struct leat_tail_record *tails;
     struct leat_coordinate request;
     struct leat_timer timer;
+    struct leat_move_ask *ask; /* NULL: none is under way */
+    uint64_t ask_until_us;     /* 0: the target was not asked yet */
 };
 struct leat_movers {
     struct leat_list all;

@@ -16,7 +16,8 @@ static void add_peers(struct leat_report *report, const struct leat_core *core)
         if (row->node >= LEAT_NODES_MAX) continue;
         report->peers[row->node].known = true;
         report->peers[row->node].up = report->peers[row->node].up || row->up;
-        if (report->peers[row->node].transport == NULL || row->transport[0] != '\0')
+        /* "" as long as one of the cores has not met it: its logs would wait for that. */
+        if (report->peers[row->node].transport == NULL || row->transport[0] == '\0')
             report->peers[row->node].transport = row->transport;
         report->peers[row->node].replicas += row->replicas;
         if (row->load_bytes > report->peers[row->node].load_bytes)

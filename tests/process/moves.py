@@ -210,6 +210,26 @@ def test_a_stream_deleted_while_it_moves_leaves_nothing():
     check(any(delete_amid_move(cluster) for _ in range(10)), 'no deletion met a move')
 
 
+def test_a_node_that_has_just_joined_has_met_others_before_it_is_given_anything():
+    """Else a streamlet of two copies would take no appends until that node has memory on another one."""
+    cluster = Cluster(nodes=4, voters=3, memory='512M', **PATIENT)
+    for node in cluster.nodes[:3]:
+        node.launch()
+    for node in cluster.nodes[:3]:
+        node.ready_wait()
+    old = range(3)
+    cluster.leat('stream', 'create', 's', '--streamlets', 4, '--copies', 2, '--min-copies', 2, '--logs', 1, which=old)
+    cluster.produce('s', ['first'], '--streamlet', 0, which=old)
+    cluster.nodes[3].launch()
+    until(lambda: any(n['name'] == 'n3' and n['state'] == 'up' for n in cluster.status(which=old)['nodes']), 'it is up')
+    cluster.leat('streamlet', 'move', 's', 0, 'n3', which=old)
+    told = next(n for n in cluster.status(which=old)['nodes'] if n['name'] == 'n3')
+    check(any(peer['transport'] for peer in told['report']['peers']), told)
+    cluster.nodes[3].ready_wait()
+    cluster.produce('s', ['second'], '--streamlet', 0)
+    equal(cluster.consume('s'), ['first', 'second'])
+
+
 def test_a_move_to_nowhere_is_refused_and_changes_nothing():
     cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1)
