@@ -374,7 +374,14 @@ static void conn_on_closed(void *user, struct leat_conn *net, leat_err why)
     /* Not kept: the next request makes a connection to whom metadata names then. The pause between
      * attempts is the client's (any node) or the caller's (a log's owner). */
     conn_forget(conn);
-    leat_client_on_lost(client, conn->address, conn->refused_text, conn->was_open, why);
+    /* As a node's port does, and who speaks another protocol. */
+    bool mute = conn->hello_number != 0 && !conn->refused_text[0];
+    leat_client_on_lost(
+        client, conn->address,
+        mute
+            ? "it closed the connection without an answer: is that the port of its --listen (7700)?"
+            : conn->refused_text,
+        conn->was_open, why);
     conn_free(conn);
     requests_fail(&failed, LEAT_E_CLOSED, &error);
 }

@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/bytes.h"
 #include "link/internal.h"
+#include "wire/speaker.h"
 
 static const char *const labels[] = {"leat node 2: opener to acceptor",
                                      "leat node 2: acceptor to opener"};
@@ -80,10 +81,12 @@ void leat_link_nonce_take(struct leat_link *link, const struct leat_frame *frame
 {
     bool sent = true;
     if (!nonce_read(link, frame, bytes)) {
-        const char *why =
-            link->accepted ? "its first frame is not that of a node, or of one of an older version"
-                           : "it does not answer as a Leat node of this version does: is this the "
-                             "address that its --node-listen says?";
+        const char *why = "it does not answer as a Leat node of this version does: is this the "
+                          "address that its --node-listen says?";
+        if (link->accepted && leat_speaker_of(bytes, frame->frame_bytes) == LEAT_SPEAKER_CLIENT)
+            why = leat_speaker_text(LEAT_SPEAKER_CLIENT);
+        else if (link->accepted)
+            why = "its first frame is not that of a node, or of one of an older version";
         if (link->accepted) leat_link_complain(link, why);
         leat_link_cut(link, LEAT_E_INVALID, why);
         return;

@@ -169,6 +169,14 @@ class Crowd:
 LARGE = struct.pack('<IHBBIIII', (8 << 20) - 8, HELLO, 1, 0, 1, 1 << 20, 0, 0)
 
 
+def test_a_client_at_the_port_of_nodes_is_told_where_to_go_by_both_ends():
+    node = alone().start()
+    address = node.flags[node.flags.index('--node-listen') + 1]
+    said = node.leat('-b', address, 'stream', 'list', code=3).stderr
+    check_in('is that the port of its --listen (7700)?', said)
+    node.diary_wait(r"was refused: it speaks Leat's own protocol, whose port is that of --listen \(7700\)")
+
+
 def test_a_crowd_at_the_door_neither_deafens_a_leader_nor_keeps_a_node_away():
     cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--logs', 1, '--copies', 2)
