@@ -1,9 +1,9 @@
-/* Whose turn it is at work that is scarce, and whose cost is known only when it is done: who has had less comes first.
+/* Whose turn it is at work that is scarce, and whose cost is known only when it is done: who has had less is first.
  *
- * Deficit round robin, charged afterwards (Shreedhar and Varghese, Efficient Fair Queuing Using Deficit Round-Robin, ToN
- * 4(3), 1996): whoever has used much is passed over until all others that wait had as much. Who has waited for nothing
- * for long has a credit of one costly piece of work, and no more: so whoever asks for little does not wait for those
- * who ask for much, however many these are. Private to broker/. Thread: owner's. */
+ * Deficit round robin, charged afterwards (Shreedhar and Varghese, Efficient Fair Queuing Using Deficit Round-Robin,
+ * ToN 4(3), 1996): whoever has used much is passed over until all others that wait had as much. Who has waited for
+ * nothing for long has a credit of one costly piece of work, and no more: so whoever asks for little does not wait
+ * for those who ask for much, however many these are. Private to broker/. Thread: owner's. */
 #ifndef LEAT_BROKER_TURNS_H
 #define LEAT_BROKER_TURNS_H
 

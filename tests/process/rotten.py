@@ -3,6 +3,7 @@ import json
 import os
 import select
 import struct
+import time
 
 from cluster import PATIENT, Cluster
 from given_up import end_is_lost

@@ -106,7 +106,7 @@ LIMITS = {
     'records in one batch': ['RECORDS_PER_BATCH_MAX'],
     'batches in one APPEND': [1, 'APPEND_BATCHES_MAX'],
     'logs in one FETCH': [1, 'FETCH_LOGS_MAX'],
-    "bytes of a FETCH's answer": ['FETCH_BYTES_MAX'],
+    "records in a FETCH's answer": ['FETCH_BYTES_MAX'],
     'wait of a FETCH': ['FETCH_WAIT_MS_MAX'],
     'logs in one LOCATE': [1, 'LOCATE_LOGS_MAX'],
     'names in one METADATA': ['broker/meta.c METADATA_NAMES_MAX'],
