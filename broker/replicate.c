@@ -315,7 +315,7 @@ static void on_damaged(void *owner, struct leat_primary_log *rep, struct leat_se
 {
     const struct leat_hosted *hosted = leat_primary_log_owner(rep);
     (void)owner;
-    leat_log_on_damaged(hosted->log, seg);
+    leat_log_on_damaged(hosted->log, seg, false);
 }
 
 static void on_room(void *owner, struct leat_primary_log *rep)

@@ -351,7 +351,8 @@ static void older_begin(struct leat_takeover *takeover, const uint8_t *bytes, ui
     if (!found || takeover->start.base_offset != takeover->next_offset) {
         const struct leat_segment *behind =
             hosted != NULL ? leat_log_held(hosted->log, takeover->segment + 1) : NULL;
-        if (behind != NULL && behind->buffer == NULL) leat_log_on_damaged(hosted->log, behind);
+        if (behind != NULL && behind->buffer == NULL)
+            leat_log_on_damaged(hosted->log, behind, false);
         if (hosted != NULL) leat_log_older_done(hosted->log);
         older_later(takeover, hosted);
         return;
@@ -475,7 +476,7 @@ void leat_takeover_older(struct leat_hosted *hosted)
         return;
     }
     if (hole.behind->unwritten && hole.behind->buffer == NULL) { /* it comes first */
-        leat_log_on_damaged(hosted->log, hole.behind);
+        leat_log_on_damaged(hosted->log, hole.behind, false);
         return;
     }
     struct leat_takeover *takeover = takeover_create(core, hosted->ref, hosted->epoch);

@@ -232,7 +232,7 @@ static void damage_is_told_only_where_nobody_has_the_segment(void **state)
             for (uint32_t at = 0; at < held->seg->extent.bytes; at += 64)
                 held->file[at] ^= 16;
             others_are_asked = LEAT_OK;
-            leat_log_on_damaged(fake->log, held->seg);
+            leat_log_on_damaged(fake->log, held->seg, true);
             assert_non_null(leat_log_mend_begin(fake->log, id, held->seg->extent));
             assert_true(leat_log_mend_end(fake->log, id, LEAT_OK));
             assert_int_equal(read_once(fake, &read, buffer), LEAT_OK);

@@ -378,6 +378,8 @@ def test_closed_segment_damaged_is_named_by_the_scrub():
     server.start('--scrub', '64M')
     server.diary_wait(rf'scrub: closed segment {row["segment"]} of log {server.hurt_id}/0/0 .*damaged')
     named(server, f'segment {row["segment"]} with offsets {row["base"]} to {row["next"] - 1} is damaged')
+    check_in('damaged', server.leat('consume', 'hurt', '--until-end', code=1).stderr)
+    equal(len(re.findall(rf'segment {row["segment"]} .*is damaged', server.diary())), 1, 'lines of one segment')
 
 
 def rows_lost(server, rows):
