@@ -25,6 +25,7 @@ int main(void)
     const char *why = leat_os_rmem_no_verbs(rig->world);
     if (why) {
         printf("skipped: %s\n", why);
+        os_rig_drop(rig);
         return 77;
     }
     os_rig_drop(rig);
