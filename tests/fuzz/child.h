@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,20 +22,38 @@ extern uint8_t counters_end[] __asm__("__stop___sancov_cntrs")
 static uint8_t child_features[1 << 17] __attribute__((section("__libfuzzer_extra_counters"), used));
 static uint8_t *child_covered; /* shared with children */
 
+enum { CHILD_STUCK_SECONDS_MAX = 900 };
+
+/* SUBTLE: no thread that looks at this process's memory: it may be in the allocator when a child is made, and the child
+ * would wait for it for ever. */
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    static char no_thread[] = "-rss_limit_mb=0";
+    char **more = calloc((size_t)*argc + 2, sizeof *more);
+    LEAT_ASSERT(more != NULL);
+    memcpy(more, *argv, (size_t)*argc * sizeof *more);
+    more[(*argc)++] = no_thread;
+    *argv = more;
+    return 0;
+}
+
 static void child_run(void (*run)(const uint8_t *data, size_t size), const uint8_t *data,
                       size_t size, unsigned seconds_max)
 {
-    static const int signals[] = {SIGABRT, SIGSEGV, SIGALRM, SIGBUS, SIGFPE, SIGILL};
+    static const int signals[] = {SIGABRT, SIGSEGV, SIGALRM, SIGPROF, SIGBUS, SIGFPE, SIGILL};
+    const struct itimerval limit = {.it_value = {.tv_sec = seconds_max}};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         (void)signal(signals[i], SIG_DFL); /* libFuzzer's handlers are the parent's business */
     memset(counters_begin, 0, (size_t)(counters_end - counters_begin));
-    alarm(seconds_max);
+    (void)setitimer(ITIMER_PROF, &limit, NULL); /* others may have the processor */
+    alarm(CHILD_STUCK_SECONDS_MAX);
     run(data, size);
     memcpy(child_covered, counters_begin, (size_t)(counters_end - counters_begin));
     _exit(0);
 }
 
-/* The run has to end with exit status 0, within so many seconds. */
+/* The run has to end with exit status 0, within so many seconds of a processor. */
 static inline void fuzz_child(void (*run)(const uint8_t *data, size_t size), const uint8_t *data,
                               size_t size, unsigned seconds_max)
 {

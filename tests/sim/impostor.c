@@ -49,7 +49,8 @@ static size_t frame_end(uint8_t *frame, uint16_t kind, size_t control_bytes, con
 {
     leat_frame_encode(frame, (enum leat_kind)kind, LEAT_NODE_VERSION_MAX, 0, 1,
                       (uint32_t)control_bytes, (uint32_t)payload_bytes);
-    memcpy(frame + LEAT_FRAME_HEADER_BYTES + control_bytes, payload, payload_bytes);
+    if (payload_bytes)
+        memcpy(frame + LEAT_FRAME_HEADER_BYTES + control_bytes, payload, payload_bytes);
     return LEAT_FRAME_HEADER_BYTES + control_bytes + payload_bytes;
 }
 
