@@ -4,7 +4,9 @@
  * stops; the servers' heap stays within its bound; nothing acknowledged is lost (the simulator's own
  * checkers); no assertion, no sanitizer's report.
  *
- * The input: one byte (bit 0: three nodes; the others: which seed), then the stranger's schedule.
+ * The input: one byte (bit 0: three nodes; bit 7: old records; the others: which seed), then the stranger's
+ * schedule. Old records have left memory before the stranger comes: whoever reads them waits for one of the few
+ * buffers that a core has for reads from files.
  *
  * Each input runs in a process of its own (child.h). */
 #include "child.h"
@@ -17,28 +19,32 @@ enum {
     SEEDS = 32,
     THREE_NODES = 1,
     NODES = 3,
+    OLD_RECORDS = 128,
     MEMORY_BYTES = 192 * 1024 * 1024,
 };
 
 static const uint8_t *schedule;
 static size_t schedule_bytes;
+static bool old;
 
 static void on_built(struct scenario *scenario)
 {
     /* So much has room for two nodes that write into this one's; where a seed has one machine more, there are three. */
     if (scenario->server_count <= NODES) scenario->memory_bytes = MEMORY_BYTES;
-    sim_stranger_start(scenario, schedule, schedule_bytes);
+    if (old) scenario->value_bytes = SIM_STRANGER_OLD_BYTES;
+    sim_stranger_start(scenario, old, schedule, schedule_bytes);
 }
 
 static void world_run(const uint8_t *data, size_t size)
 {
+    old = data[0] & OLD_RECORDS;
     struct scenario_result result;
     struct scenario_options options = {
-        .seed = 1 + (data[0] >> 1) % SEEDS,
+        .seed = 1 + (data[0] >> 1) % SEEDS, /* OLD_RECORDS is a multiple */
         .calm = true,
         .recovery = true,
         .nodes = data[0] & THREE_NODES ? NODES : 1,
-        .records = RECORDS,
+        .records = old ? SIM_STRANGER_OLD_RECORDS : RECORDS,
         .on_built = on_built,
         .wait_for = sim_stranger_done,
         .tracing = getenv("LEAT_FUZZ_TRACE") != NULL,

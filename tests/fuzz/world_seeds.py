@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Write the schedules from which the fuzz target of whole worlds begins: tests/fuzz/world_seeds.py DIRECTORY
 
-Each is one byte (bit 0: three nodes), then operations of tests/sim/stranger.c: argument * 16 + operation, then what it takes.
+Each is one byte (bit 0: three nodes; bit 7: old records), then operations of tests/sim/stranger.c: argument * 16 + operation, then what it takes.
 The named ones are attacks that earlier versions did not survive; the world has to survive each of them.
 """
 import os
@@ -11,6 +11,8 @@ import sys
 (WAIT, CONNECT, BYTES, ANNOUNCE, HELLO, REQUEST, KAFKA, NODE_HELLO, NODE_FRAME, CLOSE, DEAF, HEAR, REPEAT, DRIBBLE, PULL,
  FAULT) = range(16)
 ALONE, THREE = 2, 3  # the world's choice: seed 2 of one node, of three nodes
+OLD = 128  # ... and most of its records have left memory before the stranger comes
+ALONE_OLD, THREE_OLD = OLD | 44, OLD | 3  # seed 23 of one node: stream-1 has one log of 130 KB; seed 2 of three
 CLIENTS, FOR_KAFKA, FOR_NODES = range(3)
 SUBMIT, RAFT, JOIN = 20, 16, 25  # kinds between nodes, less 256
 
@@ -54,6 +56,16 @@ def to_nodes(server, command, session):
     return body + op(NODE_FRAME, 0, SUBMIT, counted(msgpack([])), counted(submitted(command, session))) + wait(9)
 
 
+NOTHING, SLOWLY = 0, 8  # how somebody reads
+NAMES = 255  # what to pull: what is said of 300 streams that there are not
+
+
+def asks(port, reads, streams, times_of_eight=15):
+    """A connection that asks for all of a log of each stream, over and over."""
+    return op(CONNECT, port) + (op(HELLO, 1) if port % 4 == CLIENTS else b'') + wait(6) + op(DEAF, reads) + b''.join(
+        op(PULL, times_of_eight, stream) for stream in streams)
+
+
 def kafka(key, version, body):
     return op(KAFKA, version, key, counted(body))
 
@@ -77,6 +89,11 @@ SEEDS = {
     'a-stream-by-the-port-of-nodes': bytes([THREE]) +
     b''.join(to_nodes(i, [1, 2, 'strange', STREAM], 88 + i) for i in range(3)) + wait(12),
     'strangers-announce-to-nodes': bytes([THREE]) + repeat(16, op(CONNECT, FOR_NODES) + op(ANNOUNCE, 15)) + wait(13) + wait(14),
+    'old-records-asked-for-and-not-read': bytes([ALONE | OLD]) + repeat(4, asks(CLIENTS, NOTHING, [0])) + wait(15) * 2,
+    'old-records-read-slowly': bytes([ALONE_OLD]) + repeat(4, asks(CLIENTS, SLOWLY, [1])) + wait(15) * 2,
+    'old-records-read-slowly-by-kafka': bytes([ALONE_OLD]) + repeat(4, asks(FOR_KAFKA, SLOWLY, [1])) + wait(15) * 2,
+    'old-records-read-slowly-of-three': bytes([THREE_OLD]) + repeat(4, asks(CLIENTS, SLOWLY, [0, 1, 3])) + wait(15) * 2,
+    'large-answers-asked-for-and-not-read': bytes([ALONE]) + repeat(16, asks(CLIENTS, NOTHING, [NAMES], 3)) + wait(13),
     'a-node-dies-amid-all': bytes([THREE]) + repeat(4, op(CONNECT, FOR_KAFKA) + op(ANNOUNCE, 12)) + op(FAULT, 8) + wait(14),
 }
 

@@ -572,7 +572,8 @@ static void conn_read(struct sim_world *world, struct sim_event *event)
     if (conn->actor != event->actor || conn->moving) return;
     conn->read_posted = false;
     if (conn->state != CONN_OPEN || conn->paused) return;
-    size_t take = conn->socket_bytes < READ_BYTES_MAX ? conn->socket_bytes : READ_BYTES_MAX;
+    size_t most = conn->actor->read_bytes_max ? conn->actor->read_bytes_max : READ_BYTES_MAX;
+    size_t take = conn->socket_bytes < most ? conn->socket_bytes : most;
     if (take) take = intake_room(conn, take); /* what is there already may be presented */
     bool fresh = take != 0;
     conn->window_bytes += take;
@@ -803,6 +804,7 @@ static void connecting(struct sim_world *world, struct sim_event *event)
     struct leat_conn *far = conn_new(world, listener->actor);
     far->peer = conn;
     conn->peer = far;
+    if (conn->actor->window_bytes) far->window = conn->actor->window_bytes;
     snprintf(far->peer_name, sizeof far->peer_name, "%s:%llu", process->name,
              (unsigned long long)conn->id);
     sim_actor_post(listener->actor, 1, accepted, far)->b = listener;

@@ -58,6 +58,7 @@ struct sim_server {
     struct sim_arena *arena;
     struct sim_rmem_host *rmem_host; /* NULL: alone */
     uint64_t powered_us;             /* when its power came back */
+    uint64_t ready_us;               /* when it said so, by its own clock */
     struct sim_process *process;
     struct leat_node *node;
     struct leat_env core_envs[SIM_CORES_MAX];

@@ -83,6 +83,7 @@ static void on_ready(void *owner, leat_err rc, const struct leat_error *error, c
     }
     sim_trace(scenario->world, "server ready on %s", address);
     server->ready = true;
+    server->ready_us = sim_process_now_us(server->process);
     server->failed_boots = 0;
     leat_node_complaints(server->node, complaint, server);
 }

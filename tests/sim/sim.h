@@ -235,6 +235,9 @@ struct sim_actor {
     struct leat_intake intake;
     bool stall_watched;
     size_t copied_bytes; /* by send_copy(), which the network has not taken */
+    /* As a client: of a connection it reads so many bytes at a time, and so many are on their way to it, at most; 0: as
+     * many as there are, and as the network draws. */
+    size_t read_bytes_max, window_bytes;
     struct leat_clock clock;
     struct leat_random random_port;
     struct leat_post post;

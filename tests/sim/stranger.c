@@ -1,4 +1,4 @@
-/* A hostile client, and the honest ones that watch whether it makes them wait.
+/* A hostile client, and what must hold whatever it does (honest.c: whether it makes others wait).
  *
  * A schedule is a sequence of operations: one byte, whose low four bits are the operation and whose high
  * four bits are its argument, then the bytes that the operation takes. Every schedule means something, so
@@ -15,6 +15,7 @@
 #include "coordinator/private.h"
 #include "link/link.h"
 #include "store/private.h"
+#include "tests/sim/asks.h"
 #include "wire/frame.h"
 #include "wire/message.h"
 
@@ -24,39 +25,31 @@ enum {
     OPS_PER_TURN = 64,
     OPS_MAX = 4096,
     REPEATS_MAX = 64,
-    PULSES = 4,
     HEAP_SPARE_BYTES = 32 * 1024 * 1024,
-    PULSE_BYTES_MAX = 128,
-    PULSE_FIRST_BYTES = 9,
-    PULSE_EVERY_US = 500 * 1000,
-    ANSWER_US_MAX = 10 * 1000 * 1000,
+    LOOK_EVERY_US = 500 * 1000,
     SETTLE_US = 100 * 1000,
+    STARTED_US = 1000 * 1000, /* logs are there again */
+    TRICKLE_US = 1000 * 1000, /* pauses of producers, then, at most */
+    SIP_BYTES = 200,
+    NAMES = 255,
+    NAMES_COUNT = 300,
+    WINDOW_BYTES = 32 * 1024, /* what the network holds for each connection */
 };
 
 struct stranger_conn {
     struct stranger *stranger;
     struct leat_conn *conn; /* NULL: closed */
     bool open, kafka, node;
+    bool sips; /* it reads SIP_BYTES a second */
+    const struct sim_server *server;
     uint32_t number; /* of requests */
     size_t queued_bytes;
     uint8_t queued[QUEUED_BYTES_MAX];
 };
 
-/* An honest client: it connects, asks, and is answered, again and again. */
-struct pulse {
-    struct stranger *stranger;
-    struct leat_conn *conn;
-    unsigned server;
-    bool kafka;
-    bool open;         /* and the first piece of its request is sent */
-    uint64_t since_us; /* it waits for an answer since then; 0: it waits for none */
-    unsigned boots;    /* of the server it asks */
-};
-
 struct stranger {
     struct scenario *scenario;
-    struct sim_process *process, *honest;
-    struct sim_actor *actor, *honest_actor;
+    struct sim_actor *actor;
     const uint8_t *bytes;
     size_t count, at;
     unsigned ops, repeats_left;
@@ -65,8 +58,8 @@ struct stranger {
     bool ended;
     unsigned conn_next;
     struct stranger_conn conns[SIM_STRANGER_CONNS];
-    struct pulse pulses[PULSES];
-    unsigned answered_after; /* pulses that were answered since the schedule ended */
+    bool old, aged;                  /* it comes when servers have started anew; they do */
+    unsigned boots[SIM_SERVERS_MAX]; /* of the servers, when it came */
 };
 static struct stranger *stranger_of_seed;
 #define STRANGE "strange"
@@ -112,8 +105,10 @@ static void conn_on_open(void *user, struct leat_conn *conn)
 static size_t conn_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                             size_t *want_bytes)
 {
-    (void)user, (void)conn, (void)data;
+    const struct stranger_conn *it = user;
+    (void)data;
     *want_bytes = 0;
+    if (it->sips) it->stranger->actor->net.pause(conn);
     return bytes;
 }
 
@@ -168,6 +163,8 @@ static void connect_op(struct stranger *it, unsigned argument)
     conn->number = 0;
     conn->kafka = port == 1;
     conn->node = port == 2;
+    conn->sips = false;
+    conn->server = server;
     if (it->actor->net.connect(it->actor->net.ctx, address, &conn_handler, conn, &conn->conn) !=
         LEAT_OK)
         conn->conn = NULL;
@@ -192,15 +189,8 @@ static void frame_send(struct stranger_conn *conn, unsigned kind, const uint8_t 
 
 static void hello_send(struct stranger_conn *conn, int64_t lane)
 {
-    uint8_t control[64];
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, control, sizeof control);
-    leat_msg_write_array(&writer, 4);
-    leat_msg_write_u64(&writer, LEAT_PROTOCOL_VERSION_MIN);
-    leat_msg_write_u64(&writer, LEAT_PROTOCOL_VERSION_MAX);
-    leat_msg_write_string(&writer, "stranger", 8);
-    leat_msg_write_i64(&writer, lane);
-    frame_send(conn, LEAT_KIND_HELLO, control, writer.used, NULL, 0);
+    uint8_t bytes[SIM_ASK_BYTES_MAX];
+    conn_send(conn, bytes, sim_ask_hello(bytes, "stranger", lane, ++conn->number));
 }
 
 /* A frame's beginning: a length, and one byte more or none. */
@@ -267,18 +257,42 @@ static void node_frame_send(struct stranger *it, struct stranger_conn *conn)
     frame_send(conn, kind, control, control_bytes, payload, payload_bytes);
 }
 
-/* Pull all that a stream has, many times over, on one connection; argument: how often. */
+/* Its answer has twice as many bytes: a sentence for each stream that there is not. */
+static void names_send(struct stranger_conn *conn)
+{
+    static uint8_t bytes[LEAT_FRAME_HEADER_BYTES + NAMES_COUNT * (LEAT_STREAM_NAME_BYTES_MAX + 8)];
+    char name[LEAT_STREAM_NAME_BYTES_MAX];
+    struct leat_msg_writer writer;
+    memset(name, 'x', sizeof name);
+    leat_msg_writer_init(&writer, bytes + LEAT_FRAME_HEADER_BYTES,
+                         sizeof bytes - LEAT_FRAME_HEADER_BYTES);
+    leat_msg_write_array(&writer, 2);
+    leat_msg_write_array(&writer, NAMES_COUNT);
+    for (unsigned i = 0; i < NAMES_COUNT; i++)
+        leat_msg_write_string(&writer, name, sizeof name);
+    leat_msg_write_bool(&writer, false);
+    LEAT_ASSERT(!writer.overflow);
+    leat_frame_encode(bytes, LEAT_KIND_METADATA, LEAT_PROTOCOL_VERSION_MAX, 0, ++conn->number,
+                      (uint32_t)writer.used, 0);
+    conn_send(conn, bytes, LEAT_FRAME_HEADER_BYTES + writer.used);
+}
+
+/* Ask for much, many times over, on one connection; argument: how often. The byte taken: which stream, and which of
+ * its logs that the server has, which is read from its beginning; NAMES: streams that there are not. */
 static void pull_send(struct stranger *it, struct stranger_conn *conn, unsigned argument)
 {
-    const struct sim_stream *stream = &it->scenario->streams[take(it) % SIM_STREAMS];
-    uint8_t control[64];
+    uint8_t bytes[SIM_ASK_BYTES_MAX], choice = take(it);
+    struct sim_place place;
+    for (unsigned i = 0; choice == NAMES && i <= argument * 8; i++)
+        names_send(conn);
+    if (choice == NAMES || !conn->conn ||
+        !sim_place_find(conn->server, choice % SIM_STREAMS, choice / SIM_STREAMS, &place))
+        return;
     for (unsigned i = 0; i <= argument * 8; i++) {
-        struct leat_msg_writer writer;
-        leat_msg_writer_init(&writer, control, sizeof control);
-        leat_msg_fetch_write(&writer, &(struct leat_msg_fetch){1, LEAT_FETCH_BYTES_MAX, 100, 1});
-        leat_msg_fetch_log_write(
-            &writer, &(struct leat_msg_fetch_log){.log = {.stream = stream->id}, .epoch = 1});
-        frame_send(conn, LEAT_KIND_FETCH, control, writer.used, NULL, 0);
+        uint32_t number = ++conn->number;
+        conn_send(conn, bytes,
+                  conn->kafka ? sim_ask_kafka_fetch(bytes, &place, 0, number)
+                              : sim_ask_fetch(bytes, &place, 0, number));
     }
 }
 
@@ -324,6 +338,16 @@ static void repeat_op(struct stranger *it, unsigned argument)
     it->repeats_left = (argument + 1) * (REPEATS_MAX / 16);
 }
 
+/* Argument: bits 0 to 2 which connection; bit 3: it reads a little every second, else nothing. */
+static void deaf_op(struct stranger *it, unsigned argument)
+{
+    struct stranger_conn *conn = conn_of(it, argument & 7);
+    if (!conn->conn || !conn->open) return;
+    conn->sips = (argument & 8) != 0;
+    if (conn->sips) it->actor->read_bytes_max = SIP_BYTES;
+    it->actor->net.pause(conn->conn);
+}
+
 static uint64_t op_run(struct stranger *it, uint8_t op)
 {
     unsigned argument = op >> 4;
@@ -359,9 +383,10 @@ static uint64_t op_run(struct stranger *it, uint8_t op)
         if (conn->conn) it->actor->net.close(conn->conn);
         return 0;
     case SIM_STRANGER_DEAF:
-        if (conn->conn && conn->open) it->actor->net.pause(conn->conn);
+        deaf_op(it, argument);
         return 0;
     case SIM_STRANGER_HEAR:
+        conn->sips = false;
         if (conn->conn && conn->open) it->actor->net.resume(conn->conn);
         return 0;
     case SIM_STRANGER_REPEAT:
@@ -385,21 +410,62 @@ static void schedule_end(struct stranger *it)
     if (it->ended) return;
     sim_trace(it->scenario->world, "the stranger's schedule has ended");
     it->ended = true;
+    sim_honest_alone();
     for (unsigned i = 0; i < SIM_STRANGER_CONNS; i++)
         if (it->conns[i].conn) it->actor->net.close(it->conns[i].conn);
+}
+
+static void servers_end(struct scenario *scenario)
+{
+    if (scenario->server_count == 1) {
+        sim_server_stop(&scenario->servers[0]);
+        return;
+    }
+    for (unsigned i = 0; i < scenario->server_count; i++)
+        sim_process_die(scenario->servers[i].process, SIM_DEATH_KILL);
+}
+
+/* Its time has come: streams are made. Where records are to be old, three of four are acked, too, and all servers
+ * have started anew since, so that what was stored before lies in files; the others come slowly meanwhile. */
+static bool may_begin(struct stranger *it)
+{
+    struct scenario *scenario = it->scenario;
+    if (!scenario->streams_made) return false;
+    if (!it->old) return true;
+    if (!it->aged) {
+        if (check_acked_count(scenario->check) < SIM_STRANGER_OLD_RECORDS * 3 / 4) return false;
+        sim_trace(scenario->world, "servers end, so that records are old");
+        it->aged = true;
+        scenario->pause_us_max = TRICKLE_US;
+        servers_end(scenario);
+    }
+    for (unsigned i = 0; i < scenario->server_count; i++) {
+        const struct sim_server *server = &scenario->servers[i];
+        bool started = sim_serves(server) && server->boots > 1;
+        if (!started || sim_process_now_us(server->process) < server->ready_us + STARTED_US)
+            return false;
+    }
+    return true;
+}
+
+static void begin(struct stranger *it)
+{
+    it->begun_us = it->scenario->world->now_us;
+    it->heap_before = heap_bytes();
+    for (unsigned i = 0; i < it->scenario->server_count; i++)
+        it->boots[i] = it->scenario->servers[i].boots;
 }
 
 static void step(struct sim_world *world, struct sim_event *event)
 {
     struct stranger *it = event->a;
     uint64_t wait_us = 0;
-    if (!it->scenario->streams_made) {
-        sim_actor_post(it->actor, SETTLE_US, step, it);
-        return;
-    }
     if (it->begun_us == 0) {
-        it->begun_us = world->now_us;
-        it->heap_before = heap_bytes();
+        if (!may_begin(it)) {
+            sim_actor_post(it->actor, SETTLE_US, step, it);
+            return;
+        }
+        begin(it);
     }
     for (unsigned i = 0; i < OPS_PER_TURN && wait_us == 0; i++) {
         if (it->repeats_left && it->at >= it->repeat_to) {
@@ -419,115 +485,20 @@ static void step(struct sim_world *world, struct sim_event *event)
     sim_actor_post(it->actor, wait_us ? wait_us : 100, step, it);
 }
 
-static void dribble(struct sim_world *world, struct sim_event *event)
+static void every_second(struct sim_world *world, struct sim_event *event)
 {
     static const uint8_t byte;
     struct stranger *it = event->a;
     if (it->ended) return;
-    if (world->now_us < it->dribble_until_us)
-        for (unsigned i = 0; i < SIM_STRANGER_CONNS; i++)
-            conn_send(&it->conns[i], &byte, 1);
-    sim_actor_post(it->actor, 1000000, dribble, it);
-}
-
-/* ---- the honest ones ---- */
-
-/* Its request. A slow line brings it in two pieces, so that an honest frame is cut, too. */
-static size_t pulse_request(const struct pulse *pulse, uint8_t *bytes, size_t capacity)
-{
-    memset(bytes, 0, capacity);
-    if (pulse->kafka) { /* ApiVersions 0 */
-        leat_put_be32(bytes, 10);
-        leat_put_be16(bytes + 4, 18);
-        leat_put_be32(bytes + 8, 1);
-        return 14;
+    for (unsigned i = 0; i < SIM_STRANGER_CONNS; i++) {
+        struct stranger_conn *conn = &it->conns[i];
+        if (world->now_us < it->dribble_until_us) conn_send(conn, &byte, 1);
+        if (conn->sips && conn->conn && conn->open) it->actor->net.resume(conn->conn);
     }
-    struct leat_msg_writer writer;
-    leat_msg_writer_init(&writer, bytes + LEAT_FRAME_HEADER_BYTES,
-                         capacity - LEAT_FRAME_HEADER_BYTES);
-    leat_msg_write_array(&writer, 4);
-    leat_msg_write_u64(&writer, LEAT_PROTOCOL_VERSION_MIN);
-    leat_msg_write_u64(&writer, LEAT_PROTOCOL_VERSION_MAX);
-    leat_msg_write_string(&writer, "honest", 6);
-    leat_msg_write_i64(&writer, (int64_t)(pulse->stranger->answered_after % 2));
-    leat_frame_encode(bytes, LEAT_KIND_HELLO, LEAT_PROTOCOL_VERSION_MAX, 0, 1,
-                      (uint32_t)writer.used, 0);
-    return LEAT_FRAME_HEADER_BYTES + writer.used;
+    sim_actor_post(it->actor, 1000000, every_second, it);
 }
 
-static void pulse_on_open(void *user, struct leat_conn *conn)
-{
-    struct pulse *pulse = user;
-    uint8_t bytes[PULSE_BYTES_MAX];
-    pulse->open = true;
-    (void)pulse_request(pulse, bytes, sizeof bytes);
-    (void)pulse->stranger->honest_actor->net.send_copy(conn, bytes, PULSE_FIRST_BYTES);
-}
-
-static void pulse_rest_send(struct pulse *pulse)
-{
-    uint8_t bytes[PULSE_BYTES_MAX];
-    size_t count = pulse_request(pulse, bytes, sizeof bytes);
-    pulse->open = false; /* all of it is sent */
-    (void)pulse->stranger->honest_actor->net.send_copy(pulse->conn, bytes + PULSE_FIRST_BYTES,
-                                                       count - PULSE_FIRST_BYTES);
-}
-
-static size_t pulse_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
-                             size_t *want_bytes)
-{
-    struct pulse *pulse = user;
-    (void)data;
-    *want_bytes = 0;
-    pulse->since_us = 0;
-    if (pulse->stranger->ended) pulse->stranger->answered_after++;
-    pulse->stranger->honest_actor->net.close(conn);
-    return bytes;
-}
-
-static void pulse_on_closed(void *user, struct leat_conn *conn, leat_err why)
-{
-    struct pulse *pulse = user;
-    (void)conn, (void)why;
-    pulse->conn = NULL;
-    pulse->open = false;
-}
-
-static const struct leat_conn_handler pulse_handler = {pulse_on_open, pulse_on_bytes,
-                                                       pulse_on_closed};
-
-static bool serves(const struct sim_server *server)
-{
-    return server->process && server->process->alive && server->ready && !server->stopping;
-}
-
-static void pulse_look(struct pulse *pulse)
-{
-    struct stranger *it = pulse->stranger;
-    struct scenario *scenario = it->scenario;
-    uint64_t now_us = scenario->world->now_us;
-    const struct sim_server *server = &scenario->servers[pulse->server];
-    bool asked_same = pulse->boots == server->boots && serves(server);
-    if (pulse->since_us && !asked_same) pulse->since_us = 0; /* it has died: no server's fault */
-    if (pulse->since_us && now_us - pulse->since_us > ANSWER_US_MAX)
-        sim_fail(scenario->world,
-                 "A10 stuck: an honest client of %s, %s, is not answered within %d s", server->name,
-                 pulse->kafka ? "Kafka's port" : "the clients' port", ANSWER_US_MAX / 1000000);
-    if (pulse->conn && pulse->open) pulse_rest_send(pulse);
-    if (pulse->conn) return;
-    if (pulse->since_us == 0) {
-        pulse->server = (pulse->server + 1) % scenario->server_count;
-        pulse->kafka = !pulse->kafka;
-        server = &scenario->servers[pulse->server];
-        if (!serves(server)) return;
-        pulse->since_us = now_us;
-        pulse->boots = server->boots;
-    }
-    const struct leat_net *net = &it->honest_actor->net;
-    if (net->connect(net->ctx, pulse->kafka ? server->kafka_address : server->address,
-                     &pulse_handler, pulse, &pulse->conn) != LEAT_OK)
-        pulse->conn = NULL;
-}
+/* ---- what must hold ---- */
 
 /* Clients may make streams, but of such a name the stranger asks the port of nodes only. */
 static void strange_check(const struct scenario *scenario, const struct sim_server *server,
@@ -543,7 +514,7 @@ static void nothing_strange(const struct scenario *scenario)
 {
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
-        if (!serves(server)) continue;
+        if (!sim_serves(server)) continue;
         const struct leat_coordinator *coordinator = leat_node_coordinator(server->node);
         const struct leat_machine *machine = &coordinator->machine;
         for (uint32_t s = 0; s < machine->stream_count; s++)
@@ -563,28 +534,26 @@ static void heap_check(const struct stranger *it)
 {
     const struct scenario *scenario = it->scenario;
     uint64_t bytes = heap_bytes(), most = it->heap_before;
+    if (it->begun_us == 0) return;
     for (unsigned i = 0; i < scenario->server_count; i++) {
         const struct sim_server *server = &scenario->servers[i];
-        if (!serves(server) || server->boots != 1) return;
+        if (!sim_serves(server) || server->boots != it->boots[i]) return;
         bytes += sim_net_owed(server->process, NULL).waiting_bytes;
         most += scenario->memory_bytes + scenario->memory_bytes / 10 + HEAP_SPARE_BYTES -
                 leat_node_store(server->node)->pool.added_bytes;
     }
-    if (it->begun_us && bytes > most)
+    if (bytes > most)
         sim_fail(scenario->world,
                  "the servers' heaps have %llu bytes, beside their pools %llu are left to them",
                  (unsigned long long)bytes, (unsigned long long)most);
 }
 
-static void honest_step(struct sim_world *world, struct sim_event *event)
+static void look(struct sim_world *world, struct sim_event *event)
 {
     struct stranger *it = event->a;
-    (void)world;
-    for (unsigned i = 0; i < PULSES; i++)
-        pulse_look(&it->pulses[i]);
     nothing_strange(it->scenario);
     heap_check(it);
-    sim_actor_post(it->honest_actor, PULSE_EVERY_US, honest_step, it);
+    sim_world_at(world, world->now_us + LOOK_EVERY_US, look, it);
 }
 
 /* ---- life ---- */
@@ -596,36 +565,32 @@ static void nothing(void *self)
 
 static const struct leat_actor_ops idle_actor = {nothing, NULL};
 
-static struct sim_actor *actor_make(struct sim_world *world, const char *name,
-                                    struct sim_process **out)
+struct sim_actor *sim_idle_actor(struct sim_world *world, const char *name)
 {
-    *out = sim_process_create(world, name);
-    struct sim_actor *actor = sim_actor_create(*out, 0);
+    struct sim_actor *actor = sim_actor_create(sim_process_create(world, name), 0);
     sim_actor_register(actor, actor, &idle_actor);
     return actor;
 }
 
-void sim_stranger_start(struct scenario *scenario, const uint8_t *bytes, size_t count)
+void sim_stranger_start(struct scenario *scenario, bool old, const uint8_t *bytes, size_t count)
 {
     struct stranger *it = calloc(1, sizeof *it);
     LEAT_ASSERT(it != NULL);
     it->scenario = scenario;
+    it->old = old;
     it->bytes = bytes;
     it->count = count;
-    it->actor = actor_make(scenario->world, "stranger", &it->process);
-    it->honest_actor = actor_make(scenario->world, "honest", &it->honest);
-    for (unsigned i = 0; i < PULSES; i++)
-        it->pulses[i] =
-            (struct pulse){.stranger = it, .server = i % scenario->server_count, .kafka = i & 1};
+    it->actor = sim_idle_actor(scenario->world, "stranger");
+    it->actor->window_bytes = WINDOW_BYTES;
     stranger_of_seed = it;
     sim_actor_post(it->actor, SETTLE_US, step, it);
-    sim_actor_post(it->actor, SETTLE_US, dribble, it);
-    sim_actor_post(it->honest_actor, SETTLE_US, honest_step, it);
+    sim_actor_post(it->actor, SETTLE_US, every_second, it);
+    sim_world_at(scenario->world, scenario->world->now_us + LOOK_EVERY_US, look, it);
+    sim_honest_start(scenario);
 }
 
 bool sim_stranger_done(struct scenario *scenario)
 {
-    const struct stranger *it = stranger_of_seed;
     (void)scenario;
-    return it->ended && it->answered_after >= 2 * PULSES;
+    return stranger_of_seed->ended && sim_honest_answered();
 }
