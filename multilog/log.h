@@ -333,7 +333,7 @@ void leat_log_reads_expire(struct leat_log *log);
 void leat_log_on_evict_wanted(struct leat_log *log, struct leat_segment *seg);
 void leat_log_on_flushed(struct leat_log *log, struct leat_segment *seg);
 
-/** From the store's scrub, or whoever else read it: what its file has of a closed segment is damaged.
+/** The store's scrub, or a read, has found that what the file has of a closed segment is damaged.
  * told: the diary says so already. */
 void leat_log_on_damaged(struct leat_log *log, const struct leat_segment *seg, bool told);
 /* ---- a damaged closed segment is written anew (LEAT_KEEP_MEND), see on_damaged ---- */

@@ -177,8 +177,8 @@ static bool is_ragged(const struct leat_segment *seg, const struct leat_scan *sc
     return memcmp(bytes + scan->bytes, nothing, sizeof nothing) != 0;
 }
 
-/* How much was written behind a ragged end. Whoever seals a run clears the place of the next entry; older bytes of
- * this place may lie behind that. A header that is damaged leads astray: then it is an estimate. */
+/* How much was written behind a ragged end. The seal of a run clears the place of the next entry; older bytes of this
+ * place may lie behind that. A header that is damaged leads astray: then it is an estimate. */
 static uint32_t behind_bytes(const struct leat_segment *seg, const struct leat_scan *scan,
                              const uint8_t *bytes)
 {
