@@ -78,7 +78,7 @@ static struct desk *desk_new(void)
 
 static void desk_free(struct desk *desk)
 {
-    for (uint32_t i = 0; i <= NAMES; i++)
+    for (uint32_t i = 0; i <= desk->core.stream_mask; i++) /* the table grows */
         while (desk->core.streams_by_id[i] != NULL)
             leat_stream_remove(&desk->core, desk->core.streams_by_id[i]);
     leat_mem_free(desk->core.streams_by_id);

@@ -339,6 +339,7 @@ def test_a_node_whose_disk_is_full_is_named():
     cluster, ballast = on_a_small_disk()
     cluster.leat('stream', 'create', 's', '--streamlets', 3, '--logs', 1, '--durability', 'disk', '--segment-bytes', '64K')
     own = next(log['streamlet'] for log in described(cluster, 's') if log['node'] == 'n1')
+    cluster.leat('produce', 's', '--streamlet', own, input=b'first\n')  # its segment takes some of what follows
     fill(ballast)
     lines = b''.join(b'%0400d\n' % i for i in range(40000))
     said = cluster.leat('produce', 's', '--streamlet', own, '--timeout', '3s', input=lines, code=1).stderr.decode()
