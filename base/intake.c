@@ -66,14 +66,27 @@ static uint64_t share(const struct leat_intake_account *account,
     return queue == &account->rest ? account->bytes_max : account->bytes_max / 2;
 }
 
+/* What is held of the limit: who may exceed it holds nothing of what is there for all others. */
+static uint64_t held(const struct leat_intake_account *account)
+{
+    return account->bytes - (account->over ? account->over->bytes : 0);
+}
+
+static uint64_t queue_held(struct leat_intake *intake, const struct leat_intake_account *account,
+                           const struct leat_intake_queue *queue)
+{
+    bool over = account->over && queue_of(intake, account->over) == queue;
+    return queue->bytes - (over ? account->over->bytes : 0);
+}
+
 bool leat_intake_fits(struct leat_intake *intake, const struct leat_intake_member *member,
                       size_t bytes)
 {
     const struct leat_intake_account *account = account_of(intake, member);
     const struct leat_intake_queue *queue = queue_of(intake, member);
     size_t more = bytes - member->bytes;
-    return account->bytes + more <= account->bytes_max &&
-           queue->bytes + more <= share(account, queue);
+    return held(account) + more <= account->bytes_max &&
+           queue_held(intake, account, queue) + more <= share(account, queue);
 }
 
 static bool may_grow(struct leat_intake *intake, const struct leat_intake_member *member,
@@ -90,7 +103,8 @@ bool leat_intake_full(struct leat_intake *intake, const struct leat_intake_membe
 {
     const struct leat_intake_account *account = account_of(intake, member);
     const struct leat_intake_queue *queue = queue_of(intake, member);
-    return account->bytes >= account->bytes_max || queue->bytes >= share(account, queue);
+    return held(account) >= account->bytes_max ||
+           queue_held(intake, account, queue) >= share(account, queue);
 }
 
 /* ---- waiting ---- */

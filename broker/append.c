@@ -356,21 +356,41 @@ static void append_deliver_home(void *actor, struct leat_mail *mail)
     append_forwarded_step(request);
 }
 
+static void forward_give(struct leat_core *core, uint32_t bytes)
+{
+    core->forward_bytes -= bytes;
+    /* A count that nothing else is published by. */
+    atomic_fetch_sub_explicit(&core->node->forwards_bytes, bytes, memory_order_relaxed);
+}
+
+/* A core has a part of it, so that no core takes all, and all parts together may be more than there is. */
+static bool forward_take(struct leat_core *core, uint32_t bytes)
+{
+    struct leat_node *node = core->node;
+    if (core->forward_bytes + bytes > core->forward_bytes_max) return false;
+    core->forward_bytes += bytes;
+    if (atomic_fetch_add_explicit(&node->forwards_bytes, bytes, memory_order_relaxed) + bytes <=
+        node->forwards_bytes_max)
+        return true;
+    forward_give(core, bytes);
+    return false;
+}
+
 static leat_err append_forward(struct leat_append_request *request, const uint8_t *payload,
                                uint32_t payload_bytes)
 {
     struct leat_core *core = request->core;
-    if (core->forward_bytes + payload_bytes > core->forward_bytes_max) {
+    if (!forward_take(core, payload_bytes)) {
         request->home = core;
         return LEAT_E_AGAIN;
     }
     request->copy = leat_mem_copy(LEAT_MEM_BROKER, payload, payload_bytes);
     if (request->copy == NULL) {
+        forward_give(core, payload_bytes);
         request->home = core;
         return LEAT_E_NO_MEMORY;
     }
     request->copy_bytes = payload_bytes;
-    core->forward_bytes += payload_bytes;
     request->room.request = request;
     request->room.peer = NULL;
     request->room.deadline_us = 0;
@@ -383,7 +403,7 @@ static void append_deliver_back(void *actor, struct leat_mail *mail)
     struct leat_append_request *request = LEAT_CONTAINER(mail, struct leat_append_request, mail);
     struct leat_core *core = request->core;
     LEAT_ASSERT(actor == core);
-    core->forward_bytes -= request->copy_bytes;
+    forward_give(core, request->copy_bytes);
     leat_mem_free(request->copy);
     request->copy = NULL;
     request->home = core;

@@ -24,7 +24,7 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
         call_turn_away(peer, frame, LEAT_E_STARTING, "the server is stopping");
         return NULL;
     }
-    if (core->calls < LEAT_CORE_CALLS_MAX && leat_output_take(peer, bytes)) {
+    if (core->calls < core->calls_max && leat_output_take(peer, bytes)) {
         call = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes);
         if (call == NULL) leat_output_give(peer, bytes);
     }

@@ -80,7 +80,9 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     core->net = env->net;
     core->closed_sum.what = "connections were refused or closed";
     core->wait_sum.what = "streams have logs that wait for memory";
-    core->net->limit(core->net->ctx, LEAT_NET_CLIENTS, frame_bytes_max);
+    core->net->limit(core->net->ctx, LEAT_NET_CLIENTS, leat_node_intake_bytes(frame_bytes_max));
+    core->net->limit(core->net->ctx, LEAT_NET_NODES,
+                     leat_node_links_bytes(node->options.memory_bytes, node->options.cores));
     core->link_peer.core = core;
     core->link_peer.requests = 1; /* never given back: it is no connection that could end */
     leat_list_init(&core->link_peer.answers);
@@ -139,22 +141,45 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     return rc;
 }
 
+static const struct {
+    size_t at; /* of the stock, in a core */
+    size_t bytes;
+    uint32_t most, least; /* 0: leat_node_structs() says how many */
+} stocks[] = {
+    {offsetof(struct leat_core, append_pool), sizeof(struct leat_append_request),
+     LEAT_CORE_APPENDS_MAX, 0},
+    {offsetof(struct leat_core, part_pool), sizeof(struct leat_append_part), LEAT_CORE_PARTS_MAX,
+     0},
+    {offsetof(struct leat_core, fetch_pool), LEAT_FETCH_STRUCT_BYTES, LEAT_CORE_FETCHES_MAX, 0},
+    {offsetof(struct leat_core, item_pool), sizeof(struct leat_fetch_item),
+     LEAT_CORE_FETCH_ITEMS_MAX, LEAT_CORE_FETCH_ITEMS_MIN},
+    {offsetof(struct leat_core, read_pool), sizeof(struct leat_fetch_read), LEAT_CORE_READS_MAX,
+     LEAT_CORE_READS_MIN},
+};
+
+static uint32_t stock_count(size_t i, uint64_t memory_bytes, uint32_t cores)
+{
+    uint32_t count = leat_node_structs(memory_bytes, cores, stocks[i].most);
+    return count > stocks[i].least ? count : stocks[i].least;
+}
+
+uint64_t leat_core_stocks_bytes(uint64_t memory_bytes, uint32_t cores)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < sizeof stocks / sizeof *stocks; i++)
+        bytes += stock_count(i, memory_bytes, cores) * (uint64_t)stocks[i].bytes;
+    return bytes;
+}
+
 static leat_err core_init_pools(struct leat_core *core)
 {
-    const struct {
-        struct leat_stock *pool;
-        size_t bytes;
-        uint32_t count;
-    } wanted[] = {
-        {&core->append_pool, sizeof(struct leat_append_request), LEAT_CORE_APPENDS_MAX},
-        {&core->part_pool, sizeof(struct leat_append_part), LEAT_CORE_PARTS_MAX},
-        {&core->fetch_pool, sizeof(struct leat_fetch), LEAT_CORE_FETCHES_MAX},
-        {&core->item_pool, sizeof(struct leat_fetch_item), LEAT_CORE_FETCH_ITEMS_MAX},
-        {&core->read_pool, sizeof(struct leat_fetch_read), LEAT_CORE_READS_MAX},
-    };
+    const struct leat_node_options *options = &core->node->options;
     leat_err rc = LEAT_OK;
-    for (size_t i = 0; rc == LEAT_OK && i < sizeof wanted / sizeof *wanted; i++)
-        rc = leat_stock_init(wanted[i].pool, wanted[i].bytes, wanted[i].count);
+    for (size_t i = 0; rc == LEAT_OK && i < sizeof stocks / sizeof *stocks; i++)
+        rc =
+            leat_stock_init((struct leat_stock *)(void *)((uint8_t *)core + stocks[i].at),
+                            stocks[i].bytes, stock_count(i, options->memory_bytes, options->cores));
+    core->calls_max = leat_node_structs(options->memory_bytes, options->cores, LEAT_CORE_CALLS_MAX);
     return rc;
 }
 

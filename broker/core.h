@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/timer.h"
 #include "broker/addresses.h"
+#include "broker/budget.h"
 #include "broker/collect.h"
 #include "broker/confirm.h"
 #include "broker/handover.h"
@@ -29,16 +30,19 @@
 
 /* Named limits of the broker: docs/operations.md shows them all. */
 enum {
-    LEAT_CORE_PEERS_MAX = 65536,  /* connections on one core */
-    LEAT_CORE_LOGS_MAX = 131072,  /* logs on one core */
-    LEAT_LOG_HEAP_BYTES = 7168,   /* of a log with its first segment: a refusal reckons with it */
-    LEAT_CORE_APPENDS_MAX = 8192, /* append requests under way on one core */
-    LEAT_CORE_PARTS_MAX = 32768,  /* their batches beyond the first of each */
-    LEAT_CORE_FETCHES_MAX = 8192, /* fetch requests under way on one core */
+    LEAT_CORE_PEERS_MAX = 65536, /* connections on one core */
+    LEAT_CORE_LOGS_MAX = 131072, /* logs on one core */
+    LEAT_LOG_HEAP_BYTES = 7168,  /* of a log with its first segment: a refusal reckons with it */
+    /* In small budgets fewer, a quarter at least: leat_node_structs(). */
+    LEAT_CORE_APPENDS_MAX = 8192,      /* append requests under way on one core */
+    LEAT_CORE_PARTS_MAX = 32768,       /* their batches beyond the first of each */
+    LEAT_CORE_FETCHES_MAX = 8192,      /* fetch requests under way on one core */
     LEAT_CORE_FETCH_ITEMS_MAX = 32768, /* logs named by them */
+    LEAT_CORE_FETCH_ITEMS_MIN = 16384, /* so many a fetch of Kafka's may name */
     LEAT_CORE_READS_MAX = 512,         /* runs of batches being read or sent */
-    LEAT_CORE_CALLS_MAX = 4096,        /* other requests under way */
-    LEAT_PEER_REQUESTS_MAX = 256,      /* under way on one connection; then it is not read from */
+    LEAT_CORE_READS_MIN = 256,
+    LEAT_CORE_CALLS_MAX = 4096,   /* other requests under way */
+    LEAT_PEER_REQUESTS_MAX = 256, /* under way on one connection; then it is not read from */
     LEAT_PEER_QUEUED_BYTES_MAX =
         8 * 1024 * 1024, /* answers not taken; then neither read nor fetched for */
     LEAT_PEER_QUEUED_BYTES_HARD = 32 * 1024 * 1024, /* then it is closed */
@@ -303,7 +307,7 @@ struct leat_core {
     struct leat_output output;
     struct leat_rate creates, creates_asked;
     uint64_t forward_bytes, forward_bytes_max; /* copied for other cores at one time */
-    uint32_t calls;
+    uint32_t calls, calls_max;
 
     struct leat_stock append_pool, part_pool, fetch_pool, item_pool, read_pool;
     struct leat_lender lender;
@@ -643,6 +647,8 @@ struct leat_node {
         copies_first_bytes; /* that nodes may have a step each of; beyond copies_bytes the pool gives it */
     _Atomic uint64_t logs_making; /* of streams that are asked for and not here yet */
     struct leat_heap_wait heap_wait;
+    _Atomic uint64_t forwards_bytes; /* appends under way between its cores */
+    uint64_t forwards_bytes_max;
     struct leat_addresses addresses;
     _Atomic uint64_t room_short_us; /* when an append last waited for room for too long; 0: never */
     _Atomic uint64_t logs_hosted;   /* by all cores */
@@ -706,17 +712,6 @@ leat_err leat_node_file_write(struct leat_node *node, const char *name, struct l
 leat_err leat_node_boot_begin(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
 /** It has come up, as the coordinators have it: keep that, durably. Thread: store; blocks. */
 leat_err leat_node_boot_taken(struct leat_node *node, struct leat_error *error) LEAT_NODISCARD;
-/** Memory that is not the pool's; see docs/operations.md. */
-uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
-                            uint64_t *out_frame_bytes_per_core);
-/** What requests under way of another front door may take on one core. */
-uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores);
-/** What connections of one core that are slow may have of their answers: see lend.h. */
-uint64_t leat_node_rest_bytes(uint64_t memory_bytes, uint32_t cores);
-/** What one core's appends to logs of other cores may hold. */
-uint64_t leat_node_forward_bytes(uint64_t memory_bytes, uint32_t cores);
-/** What the waking logs of one core may read at once: see leat_log_warmth. */
-uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores);
 /** walk.c: events of the coordinator, carried over all cores. */
 void leat_node_on_stream(void *owner, struct leat_stream_desc *desc);
 void leat_node_on_stream_deleted(void *owner, uint32_t stream_id);

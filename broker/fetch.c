@@ -50,7 +50,7 @@ struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, uint32_t log_count, 
                                     void (*on_ready)(struct leat_fetch *fetch), void *owner)
 {
     struct leat_core *core = peer->core;
-    LEAT_ASSERT_CMP(log_count, <=, LEAT_CORE_FETCH_ITEMS_MAX);
+    LEAT_ASSERT_CMP(log_count, <=, core->item_pool.count);
     uint32_t items_wanted = log_count > LEAT_FETCH_LOGS_MAX ? log_count : LEAT_FETCH_LOGS_MAX;
     if (core->fetch_pool.left == 0 || core->item_pool.left < items_wanted) {
         leat_peer_pause(peer, LEAT_PAUSE_STARVED);
@@ -59,7 +59,7 @@ struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, uint32_t log_count, 
         return NULL;
     }
     struct leat_fetch *fetch = leat_stock_take(&core->fetch_pool);
-    memset(fetch, 0, sizeof *fetch);
+    memset(fetch, 0, LEAT_FETCH_STRUCT_BYTES);
     leat_list_init(&fetch->link);
     fetch->core = core;
     fetch->peer = peer;

@@ -70,10 +70,13 @@ struct leat_fetch {
     struct leat_fetch_item *items, *at;
     struct leat_fetch_item **items_tail;
     struct leat_fetch_read *reads, *reads_last; /* filled, in order */
-    struct leat_fetch_read ends; /* looks at where logs end, and no more, when there is no other */
     uint32_t bytes, sends_left, watches_out;
     uint64_t records;
+    /* Looks at where logs end, and no more, when there is no other. Last: thousands of fetches may wait, and this one
+     * returns no batches, so there is no memory behind its iovs (LEAT_FETCH_STRUCT_BYTES). */
+    struct leat_fetch_read ends;
 };
+#define LEAT_FETCH_STRUCT_BYTES offsetof(struct leat_fetch, ends.read.iovs)
 
 /* ---- fetches of other front doors ---- */
 

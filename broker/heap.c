@@ -7,16 +7,19 @@
 #include "base/diary.h"
 #include "broker/core.h"
 
-/* Of connections beyond those that each core's share is for. */
+static uint64_t peers(const struct leat_node *node)
+{
+    uint64_t count = 0;
+    for (uint32_t i = 0; node->cores != NULL && i < node->options.cores; i++)
+        count += atomic_load_explicit(&node->cores[i].counters.connections, memory_order_relaxed);
+    return count;
+}
+
+/* Of connections beyond those that have a place in the budget. */
 static uint64_t peers_bytes(const struct leat_node *node)
 {
-    uint64_t more = 0;
-    for (uint32_t i = 0; node->cores != NULL && i < node->options.cores; i++) {
-        uint64_t here =
-            atomic_load_explicit(&node->cores[i].counters.connections, memory_order_relaxed);
-        if (here > LEAT_HEAP_PEERS) more += here - LEAT_HEAP_PEERS;
-    }
-    return more * LEAT_HEAP_PEER_BYTES;
+    uint64_t count = peers(node);
+    return count > LEAT_HEAP_PEERS ? (count - LEAT_HEAP_PEERS) * LEAT_HEAP_PEER_BYTES : 0;
 }
 
 static uint64_t heap_bytes(const struct leat_node *node)
@@ -92,8 +95,8 @@ uint64_t leat_node_heap_most(const struct leat_node *node)
 
 bool leat_node_heap_admits_peer(const struct leat_node *node, uint64_t connections)
 {
-    if (connections < LEAT_HEAP_PEERS) return true;
-    return connections < LEAT_CORE_PEERS_MAX &&
+    if (connections >= LEAT_CORE_PEERS_MAX) return false;
+    return peers(node) < LEAT_HEAP_PEERS ||
            !leat_node_heap_is_full(node, LEAT_HEAP_SPARE_BYTES, LEAT_HEAP_PEER_BYTES);
 }
 

@@ -8,7 +8,6 @@
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
-#include "wire/unpack.h"
 
 static leat_err node_open_parts(struct leat_node *node, struct leat_error *error);
 static void node_on_coordinator_ready(void *owner);
@@ -16,127 +15,11 @@ static void node_on_evict_wanted(void *actor, struct leat_segment *seg);
 static void node_on_flushed(void *actor, struct leat_segment *seg);
 static void node_on_damaged(void *actor, struct leat_segment *seg);
 
-/* ---- memory ---- */
-
 enum {
     MIB = 1024 * 1024,
-    OVERHEAD_PROCESS_BYTES = 16 * MIB,   /* code, libraries, stacks, the coordinator's state */
-    OVERHEAD_CATALOGUE_BYTES = 16 * MIB, /* rows and descriptors of segments, logs */
-    OVERHEAD_CORE_BYTES = 12 * MIB,      /* request structs, tables, the network's buffers */
-    NODE_WRITERS_MIN = 2,                /* each has no more of the memory for replicas */
+    NODE_WRITERS_MIN = 2, /* each has no more of the memory for replicas */
     COPIES_BYTES_MIN = NODE_WRITERS_MIN * LEAT_ARENA_STEP_BYTES,
-    BUFFERS_MIN = 2, /* per core; one disk read needs one */
-    BUFFERS_MAX = 16,
-    FRAMES_BYTES_MIN = LEAT_WANT_BYTES_MAX, /* one frame of any size has to fit */
-    FRAMES_BYTES_MAX = 64 * MIB,
-    REST_BYTES_MIN = 6 * MIB, /* one answer, with its one batch beyond the limit, has to fit */
-    REST_BYTES_MAX = 32 * MIB,
-    DOOR_BYTES_MIN = 4 * MIB,
-    DOOR_BYTES_MAX = 64 * MIB,
-    FORWARD_BYTES_MIN = LEAT_FRAME_BYTES_MAX, /* one request of any size */
-    FORWARD_BYTES_MAX = 16 * MIB,
-    READY_BYTES_MIN = 2 * MIB,
-    READY_BYTES_MAX = 32 * MIB,
 };
-
-uint64_t leat_node_overhead(uint64_t memory_bytes, uint32_t cores, uint32_t *out_buffers_per_core,
-                            uint64_t *out_frame_bytes_per_core)
-{
-    /* A sixteenth of the budget each for buffers and for half-received frames. */
-    uint64_t share = memory_bytes / 16 / cores;
-    uint64_t buffers = share / LEAT_DISK_BUFFER_BYTES;
-    if (buffers < BUFFERS_MIN) buffers = BUFFERS_MIN;
-    if (buffers > BUFFERS_MAX) buffers = BUFFERS_MAX;
-    uint64_t frames = share;
-    if (frames < FRAMES_BYTES_MIN) frames = FRAMES_BYTES_MIN;
-    if (frames > FRAMES_BYTES_MAX) frames = FRAMES_BYTES_MAX;
-    *out_buffers_per_core = (uint32_t)buffers;
-    *out_frame_bytes_per_core = frames;
-    return OVERHEAD_PROCESS_BYTES + OVERHEAD_CATALOGUE_BYTES +
-           cores * (OVERHEAD_CORE_BYTES + buffers * LEAT_DISK_BUFFER_BYTES + frames);
-}
-
-uint64_t leat_node_warm_bytes(uint64_t memory_bytes, uint32_t cores)
-{
-    uint64_t share = memory_bytes / 32 / cores;
-    if (share < LEAT_WARM_BYTES_MIN) share = LEAT_WARM_BYTES_MIN;
-    return share < LEAT_WARM_BYTES_MAX ? share : LEAT_WARM_BYTES_MAX;
-}
-
-uint64_t leat_node_rest_bytes(uint64_t memory_bytes, uint32_t cores)
-{
-    uint64_t share = memory_bytes / 64 / cores;
-    if (share < REST_BYTES_MIN) share = REST_BYTES_MIN;
-    return share < REST_BYTES_MAX ? share : REST_BYTES_MAX;
-}
-
-uint64_t leat_node_door_bytes(uint64_t memory_bytes, uint32_t cores)
-{
-    uint64_t share = memory_bytes / 64 / cores;
-    if (share < DOOR_BYTES_MIN) share = DOOR_BYTES_MIN;
-    return share < DOOR_BYTES_MAX ? share : DOOR_BYTES_MAX;
-}
-
-static uint64_t unpacker_bytes(uint64_t memory_bytes, uint32_t cores)
-{
-    uint64_t share = memory_bytes / 64 / cores;
-    return share < LEAT_UNPACKER_BYTES ? share : LEAT_UNPACKER_BYTES;
-}
-
-uint64_t leat_node_forward_bytes(uint64_t memory_bytes, uint32_t cores)
-{
-    uint64_t share = memory_bytes / 32 / cores;
-    if (share < FORWARD_BYTES_MIN) share = FORWARD_BYTES_MIN;
-    return share < FORWARD_BYTES_MAX ? share : FORWARD_BYTES_MAX;
-}
-
-uint64_t leat_node_ready_bytes(uint64_t memory_bytes, uint32_t cores)
-{
-    uint64_t share = memory_bytes / 64 / cores;
-    if (share < READY_BYTES_MIN) share = READY_BYTES_MIN;
-    return share < READY_BYTES_MAX ? share : READY_BYTES_MAX;
-}
-
-/* What is left after all that has a place of its own. 0: the budget is too small. */
-static uint64_t pool_share(uint64_t memory_bytes, uint32_t cores)
-{
-    uint32_t buffers;
-    uint64_t frames;
-    uint64_t overhead = leat_node_overhead(memory_bytes, cores, &buffers, &frames);
-    if (memory_bytes < overhead) return 0;
-    /* The smallest budgets keep their one step of pool: there, what waking logs read, what slow
-     * readers have of their answers, what requests of another front door take and what the check of
-     * compressed batches does is part of the fixed overheads, which are generous just where little is
-     * going on. Of the memory for that check most batches touch little, so small budgets count no more
-     * than a share of it. Among the fixed overheads are, everywhere, the least that answers may take, appends
-     * for other cores and buffers kept ready. */
-    uint64_t more =
-        cores *
-        (leat_node_warm_bytes(memory_bytes, cores) + leat_node_rest_bytes(memory_bytes, cores) +
-         leat_node_door_bytes(memory_bytes, cores) + unpacker_bytes(memory_bytes, cores) +
-         leat_node_output_bytes(memory_bytes, cores) - LEAT_OUTPUT_BYTES_MIN);
-    if (memory_bytes - overhead >= more + LEAT_ARENA_STEP_BYTES) overhead += more;
-    return memory_bytes - overhead;
-}
-
-uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores)
-{
-    return LEAT_ALIGN_DOWN(pool_share(memory_bytes, cores), (uint64_t)LEAT_ARENA_STEP_BYTES);
-}
-
-uint64_t leat_node_heap_room(uint64_t memory_bytes, uint32_t cores)
-{
-    /* What is no whole step of the pool is theirs, too. */
-    return OVERHEAD_CATALOGUE_BYTES + pool_share(memory_bytes, cores) -
-           leat_node_pool_bytes(memory_bytes, cores);
-}
-
-uint64_t leat_node_own_pool_bytes(uint64_t pool_bytes, bool clustered)
-{
-    uint64_t own =
-        clustered ? LEAT_ALIGN_DOWN(pool_bytes / 2, (uint64_t)LEAT_ARENA_STEP_BYTES) : pool_bytes;
-    return own > 0 || pool_bytes == 0 ? own : LEAT_ARENA_STEP_BYTES;
-}
 
 /* ---- life ---- */
 
@@ -152,17 +35,16 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     LEAT_ASSERT_CMP(options->cores, <=, LEAT_CORES_MAX);
     uint32_t buffers;
     uint64_t frame_bytes;
-    uint64_t overhead =
-        leat_node_overhead(options->memory_bytes, options->cores, &buffers, &frame_bytes);
+    (void)leat_node_overhead(options->memory_bytes, options->cores, &buffers, &frame_bytes);
     uint64_t pool_bytes = leat_node_pool_bytes(options->memory_bytes, options->cores);
     if (pool_bytes == 0)
         return leat_error_set(error, LEAT_E_CONFIG,
                               "a memory budget of %llu MiB is too small: %u core%s at least %llu "
-                              "MiB%s",
+                              "MiB (--memory)%s",
                               (unsigned long long)(options->memory_bytes / MIB), options->cores,
                               options->cores == 1 ? " needs" : "s need",
-                              (unsigned long long)(overhead + LEAT_ARENA_STEP_BYTES) / MIB + 1,
-                              options->cores == 1 ? "" : " (fewer cores need less)");
+                              (unsigned long long)(leat_node_least_memory(options->cores) / MIB),
+                              options->cores == 1 ? "" : " (fewer need less: --cores)");
 
     struct leat_node *node = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *node);
     if (node == NULL) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the node");
@@ -184,6 +66,11 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
         LEAT_ALIGN_DOWN(node->copies_bytes / NODE_WRITERS_MIN, (uint64_t)LEAT_ARENA_STEP_BYTES);
     if (node->writer_bytes_max == 0) node->writer_bytes_max = LEAT_ARENA_STEP_BYTES;
     node->heap_room_bytes = leat_node_heap_room(options->memory_bytes, options->cores);
+    node->forwards_bytes_max = leat_node_forwards_bytes(options->memory_bytes, options->cores);
+    const struct leat_net *links = options->coordinator_env->net;
+    if (links != NULL)
+        links->limit(links->ctx, LEAT_NET_NODES,
+                     leat_node_links_bytes(options->memory_bytes, options->cores));
     leat_err rc = LEAT_OK;
     node->complaints =
         leat_mem_calloc(LEAT_MEM_BROKER, LEAT_COMPLAINTS_MAX, sizeof *node->complaints);

@@ -135,6 +135,9 @@ uint64_t leat_node_pool_bytes(uint64_t memory_bytes, uint32_t cores);
 uint64_t leat_node_ready_bytes(uint64_t memory_bytes, uint32_t cores);
 /** Of that, what the node's own segments get: all, or in a cluster half. The rest is for replicas. */
 uint64_t leat_node_own_pool_bytes(uint64_t pool_bytes, bool clustered);
+/** The least budget for so many cores; and how many of so many a budget has room for, one at least. Thread: any. */
+uint64_t leat_node_least_memory(uint32_t cores);
+uint32_t leat_node_cores_most(uint64_t memory_bytes, uint32_t cores);
 /** Room for what the heap takes for logs and what is stored, beside a whole pool. Thread: any. */
 uint64_t leat_node_heap_room(uint64_t memory_bytes, uint32_t cores);
 /** Sentences about what is damaged or incomplete, found at start: each(arg, line). Thread: core 0,

@@ -10,8 +10,6 @@
 #include "broker/core.h"
 #include "sets/groups.h"
 
-enum { GROUP_BYTES_MIN = 128 * 1024 };
-
 struct set_call {
     struct leat_call call;
     struct leat_list by_peer;
@@ -73,14 +71,6 @@ static void sets_group(void *ctx, struct leat_sets_group_query *query)
     leat_group_ask(((struct leat_hosted *)ctx)->core, query);
 }
 
-/* All homes together: a 32nd of the budget, as far as that is enough for a few members each. */
-static uint64_t group_bytes(const struct leat_node *node)
-{
-    uint64_t share = node->options.memory_bytes / 32 / LEAT_SETS_HOMES;
-    if (share < GROUP_BYTES_MIN) share = GROUP_BYTES_MIN;
-    return share < LEAT_GROUP_MEMORY_BYTES_MAX ? share : LEAT_GROUP_MEMORY_BYTES_MAX;
-}
-
 leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *options)
 {
     struct leat_core *core = hosted->core;
@@ -89,7 +79,7 @@ leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *o
         .timers = &core->timers,
         .home = home_of(hosted),
         .retention_us = core->node->options.offsets_retention_us,
-        .group_bytes_max = group_bytes(core->node),
+        .group_bytes_max = leat_node_group_bytes(core->node->options.memory_bytes),
         .followed = hosted->stream->desc->settings.copies > 1,
         .broker = {sets_append, sets_stream_size, sets_group},
         .ctx = hosted,

@@ -135,8 +135,8 @@ static void idle_tick(struct leat_core *core, uint64_t now_us)
 void leat_peer_feed_starved(struct leat_core *core)
 {
     while (!leat_list_empty(&core->starved_peers)) {
-        if (core->append_pool.left < LEAT_CORE_APPENDS_MAX / 8 ||
-            core->fetch_pool.left < LEAT_CORE_FETCHES_MAX / 8 ||
+        if (core->append_pool.left < core->append_pool.count / 8 ||
+            core->fetch_pool.left < core->fetch_pool.count / 8 ||
             core->item_pool.left < LEAT_FETCH_LOGS_MAX)
             return;
         struct leat_list *link = leat_list_pop_front(&core->starved_peers);

@@ -3,6 +3,10 @@
 #include "kafka/kafka.h"
 #include "kafka/request.h"
 
+_Static_assert(sizeof(struct leat_kafka_request) <= 1792 &&
+                   (int)LEAT_KAFKA_REQUESTS_MAX <= (int)LEAT_CORE_CALLS_MAX,
+               "broker/budget.c counts them");
+
 static leat_err door_core_open(struct leat_door *door, struct leat_core *core)
 {
     struct leat_kafka_core *here = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *here);
@@ -12,8 +16,9 @@ static leat_err door_core_open(struct leat_door *door, struct leat_core *core)
     here->share.bytes_max = leat_node_door_bytes(options->memory_bytes, options->cores);
     leat_list_init(&here->starved);
     core->door = here;
-    return leat_stock_init(&here->requests, sizeof(struct leat_kafka_request),
-                           LEAT_KAFKA_REQUESTS_MAX);
+    return leat_stock_init(
+        &here->requests, sizeof(struct leat_kafka_request),
+        leat_node_structs(options->memory_bytes, options->cores, LEAT_KAFKA_REQUESTS_MAX));
 }
 
 static void door_core_close(struct leat_door *door, struct leat_core *core)

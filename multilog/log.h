@@ -171,7 +171,6 @@ struct leat_read { /* caller's */
                     on to the next that exists. Where a segment is missing or damaged: DAMAGED,
                     next_position names it, next is the first offset after it (after a damaged head:
                     `from` itself) */
-    struct leat_iov iovs[LEAT_READ_IOVS_MAX]; /* whole batches, in order, no entry headers */
     unsigned iov_count;
     uint32_t bytes;
     bool full; /* nothing is returned because the first batch would exceed max_bytes */
@@ -193,6 +192,8 @@ struct leat_read { /* caller's */
     bool by_time;
     int64_t time_ms;
     struct leat_list link;
+    struct leat_iov
+        iovs[LEAT_READ_IOVS_MAX]; /* out, last: whole batches, in order, no entry headers */
 };
 /** Gather acked batches from one segment, from the batch that holds `from` on. LEAT_OK: done now
  * (see read->rc); LEAT_E_AGAIN: on_done follows. Thread: owner core. */

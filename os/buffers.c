@@ -50,12 +50,12 @@ uint8_t *leat_os_buffer_get(struct os_buffers *buffers, size_t bytes, size_t *ou
     return (uint8_t *)buffer;
 }
 
-void leat_os_buffer_put(struct os_buffers *buffers, uint8_t *bytes, size_t capacity)
+void leat_os_buffer_put(struct os_buffers *buffers, uint8_t *bytes, size_t capacity, uint64_t used)
 {
     size_t same;
     unsigned index = class_of(capacity, &same);
     LEAT_ASSERT_CMP(same, ==, capacity);
-    if (buffers->ready_bytes + capacity > buffers->ready_bytes_max) {
+    if (used + buffers->ready_bytes + capacity > buffers->ready_bytes_max) {
         leat_mem_free(bytes);
         return;
     }

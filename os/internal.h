@@ -134,7 +134,9 @@ struct os_buffer; /* header of a ready buffer */
 /** How large a buffer for so many bytes is. */
 size_t leat_os_buffer_capacity(size_t bytes);
 uint8_t *leat_os_buffer_get(struct os_buffers *buffers, size_t bytes, size_t *out_capacity);
-void leat_os_buffer_put(struct os_buffers *buffers, uint8_t *buffer, size_t capacity);
+/** used: what others of them hold, which is less than ready_bytes_max where it is kept ready. */
+void leat_os_buffer_put(struct os_buffers *buffers, uint8_t *buffer, size_t capacity,
+                        uint64_t used);
 void leat_os_buffers_fini(struct os_buffers *buffers);
 
 /* net.c */

@@ -9,16 +9,25 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+/* Buffers are kept ready as long as those in use leave room: so they add nothing to what these take at most. */
+static void buffer_put(struct os_net *net, uint8_t *bytes, size_t capacity)
+{
+    uint64_t used = net->copy_capacity;
+    for (unsigned i = 0; i < LEAT_NET_ACCOUNTS; i++)
+        used += net->intake.accounts[i].bytes;
+    leat_os_buffer_put(&net->buffers, bytes, capacity, used);
+}
+
 /* ---- kept bytes ---- */
 
 void leat_os_conn_kept_drop(struct leat_conn *conn)
 {
     if (!conn->kept) return;
     struct os_net *net = &conn->actor->net;
-    leat_os_buffer_put(&net->buffers, conn->kept, conn->kept_capacity);
+    leat_intake_hold(&net->intake, &conn->intake, 0);
+    buffer_put(net, conn->kept, conn->kept_capacity);
     conn->kept = NULL;
     conn->kept_at = conn->kept_bytes = conn->kept_capacity = 0;
-    leat_intake_hold(&net->intake, &conn->intake, 0);
 }
 
 /* Make room for `bytes` from the kept bytes' start on. */
@@ -36,7 +45,7 @@ static leat_err kept_reserve(struct leat_conn *conn, size_t bytes)
     if (!kept) return LEAT_E_NO_MEMORY;
     if (conn->kept) {
         memcpy(kept, conn->kept + conn->kept_at, count);
-        leat_os_buffer_put(&net->buffers, conn->kept, conn->kept_capacity);
+        buffer_put(net, conn->kept, conn->kept_capacity);
     }
     conn->kept = kept;
     conn->kept_at = 0;
@@ -380,7 +389,7 @@ static void send_finish(struct leat_conn *conn, struct leat_send *send, size_t t
         if (conn->copy == copy) conn->copy = NULL;
         conn->copy_bytes -= total;
         copies_count(conn, 0, copy->capacity);
-        leat_os_buffer_put(&net->buffers, (uint8_t *)copy, copy->capacity);
+        buffer_put(net, (uint8_t *)copy, copy->capacity);
         return;
     }
     list_add(rc ? &net->lost_last : &net->done_last, send);

@@ -499,6 +499,19 @@ static void say_memory(const struct leatd_config *config)
         (unsigned long long)(config->memory_bytes >> 20), (unsigned long long)(have >> 20));
 }
 
+/* Each core has a part of the budget: where nobody said how many, no more than it has room for. */
+static void fit_cores(struct leatd_config *config)
+{
+    uint32_t most = leat_node_cores_most(config->memory_bytes, config->cores);
+    if (!config->cores_by_default || most == config->cores) return;
+    leat_diary_warn(
+        "%u cores of %u: a memory budget of %llu MiB has room for no more, all of them need "
+        "%llu MiB (--memory)",
+        most, config->cores, (unsigned long long)(config->memory_bytes >> 20),
+        (unsigned long long)(leat_node_least_memory(config->cores) >> 20));
+    config->cores = most;
+}
+
 static leat_err key_take(struct server *server, struct leat_error *error)
 {
     struct leatd_key *file = &server->key_file;
@@ -534,6 +547,7 @@ int main(int argc, char **argv)
     rc = leatd_config_complete(&server.config, &error);
     if (rc != LEAT_OK) return refuse(rc, &error);
     say_memory(&server.config);
+    fit_cores(&server.config);
     raise_open_files();
     heap_init(server.config.cores);
     const char *own_files[] = {server.config.cluster_key, server.config.file, NULL};

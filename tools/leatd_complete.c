@@ -77,7 +77,8 @@ static leat_err complete_machine(struct leatd_config *config, struct leat_error 
         leat_err rc = leat_os_default_data_dir(config->data, error);
         if (rc != LEAT_OK) return rc;
     }
-    if (config->cores == 0) config->cores = leat_os_cores();
+    config->cores_by_default = config->cores == 0;
+    if (config->cores_by_default) config->cores = leat_os_cores();
     if (config->cores > LEAT_CORES_MAX) config->cores = LEAT_CORES_MAX;
     if (config->memory_bytes == 0) config->memory_bytes = leat_os_memory_bytes() / 4;
     if (config->node[0] == '\0' && gethostname(config->node, sizeof config->node - 1) != 0)

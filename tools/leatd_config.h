@@ -49,7 +49,7 @@ struct leatd_config {
     /* What leatd_config_complete() finds out. */
     char *voters[LEATD_VOTERS_MAX]; /* the entries of `coordinators`, which is cut into them */
     uint32_t voter_count;           /* 0: a server alone */
-    bool kafka_by_default;          /* nobody asked for it */
+    bool cores_by_default, kafka_by_default; /* nobody asked for it */
 };
 
 /** Defaults, then the file that --config names, then the flags: the later wins. On refusal error

@@ -76,19 +76,41 @@ static void full_account_lets_one_at_a_time_exceed_it(void **state)
     }
     assert_true(leat_intake_grow(&rig.intake, &rig.members[0], ROOM));
     for (unsigned i = 1; i < 4; i++)
-        assert_false(leat_intake_grow(&rig.intake, &rig.members[i], HALF));
+        assert_false(leat_intake_grow(&rig.intake, &rig.members[i], ROOM));
     leat_intake_hold(&rig.intake, &rig.members[0], ROOM);
     assert_null(leat_intake_next(&rig.intake));
     leat_intake_hold(&rig.intake, &rig.members[0], 0); /* its frame is taken */
     assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[1]);
-    leat_intake_hold(&rig.intake, &rig.members[1], HALF);
-    assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[2]);
-    leat_intake_hold(&rig.intake, &rig.members[2], HALF); /* past the limit by a quarter */
+    leat_intake_hold(&rig.intake, &rig.members[1], ROOM); /* past the limit by a half */
     assert_null(leat_intake_next(&rig.intake));
-    leat_intake_leave(&rig.intake, &rig.members[2]); /* it goes in the middle of it */
-    (void)join(&rig, 2, 2, LEAT_NET_CLIENTS);
-    assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[3]);
+    leat_intake_leave(&rig.intake, &rig.members[1]); /* it goes in the middle of it */
+    (void)join(&rig, 1, 1, LEAT_NET_CLIENTS);
+    assert_ptr_equal(leat_intake_next(&rig.intake), &rig.members[2]);
     rig_end(&rig, 4);
+}
+
+/* However slowly it brings the rest, and were it of an address that is over its share. */
+static void one_that_exceeds_takes_no_room_from_others(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    static const uint8_t addresses[] = {1, 1, 2, 3};
+    for (unsigned i = 0; i < sizeof addresses; i++) {
+        (void)join(&rig, i, addresses[i], LEAT_NET_CLIENTS);
+        leat_intake_hold(&rig.intake, &rig.members[i], LITTLE);
+    }
+    assert_true(leat_intake_grow(&rig.intake, &rig.members[0], HALF - LITTLE));
+    leat_intake_hold(&rig.intake, &rig.members[0], HALF);
+    assert_true(leat_intake_grow(&rig.intake, &rig.members[1], HALF)); /* past their share */
+    leat_intake_hold(&rig.intake, &rig.members[1], ROOM);
+    for (unsigned i = 2; i < sizeof addresses; i++)
+        assert_false(leat_intake_full(&rig.intake, &rig.members[i]));
+    assert_true(leat_intake_grow(&rig.intake, &rig.members[2], HALF - LITTLE));
+    leat_intake_hold(&rig.intake, &rig.members[2], HALF - LITTLE);
+    assert_true(leat_intake_full(&rig.intake, &rig.members[0]));
+    assert_false(leat_intake_grow(&rig.intake, &rig.members[3], HALF)); /* it is full without it */
+    rig_end(&rig, sizeof addresses);
 }
 
 static void addresses_that_wait_go_on_in_turn(void **state)
@@ -96,13 +118,14 @@ static void addresses_that_wait_go_on_in_turn(void **state)
     struct rig rig;
     (void)state;
     rig_make(&rig);
-    static const uint8_t addresses[] = {9, 8, 1, 1, 1, 2};
+    static const uint8_t addresses[] = {9, 8, 1, 1, 1, 2, 7};
     for (unsigned i = 0; i < sizeof addresses; i++)
         (void)join(&rig, i, addresses[i], LEAT_NET_CLIENTS);
     leat_intake_hold(&rig.intake, &rig.members[0], HALF);
     assert_true(leat_intake_grow(&rig.intake, &rig.members[0], ROOM)); /* it may exceed all */
     leat_intake_hold(&rig.intake, &rig.members[1], HALF);
-    for (unsigned i = 2; i < sizeof addresses; i++) {
+    leat_intake_hold(&rig.intake, &rig.members[6], HALF);
+    for (unsigned i = 2; i < 6; i++) {
         leat_intake_hold(&rig.intake, &rig.members[i], LITTLE);
         assert_false(leat_intake_grow(&rig.intake, &rig.members[i], 2 * LITTLE));
     }
@@ -163,6 +186,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(address_over_its_share_waits_and_others_go_on),
         cmocka_unit_test(full_account_lets_one_at_a_time_exceed_it),
+        cmocka_unit_test(one_that_exceeds_takes_no_room_from_others),
         cmocka_unit_test(addresses_that_wait_go_on_in_turn),
         cmocka_unit_test(beginnings_past_their_limit_cost_the_oldest),
         cmocka_unit_test(strangers_do_not_wait_and_the_oldest_goes),

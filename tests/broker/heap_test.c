@@ -63,11 +63,34 @@ static void segments_that_were_asked_for_count_as_taken(void **state)
     assert_int_equal(leat_heap_taken(4000, &usage), 0);
 }
 
+/* Goal: so many cores are served as the budget has room for, and a budget below the least has room for fewer. */
+static void budget_has_room_for_so_many_cores(void **state)
+{
+    (void)state;
+    const uint64_t mib = 1024 * 1024;
+    uint64_t before = 0;
+    for (uint32_t cores = 1; cores <= LEAT_CORES_MAX; cores++) {
+        uint64_t least = leat_node_least_memory(cores);
+        assert_true(least > before);
+        before = least;
+        assert_int_equal(leat_node_pool_bytes(least - mib, cores), 0);
+        assert_int_equal(leat_node_cores_most(least - mib, cores), cores > 1 ? cores - 1 : 1);
+        for (uint64_t memory = least; memory < 64 * least; memory += memory / 3) {
+            assert_int_equal(leat_node_cores_most(memory, cores), cores);
+            uint64_t pool = leat_node_pool_bytes(memory, cores);
+            assert_true(pool >= STEP && pool < memory && pool % STEP == 0);
+            assert_true(leat_node_heap_room(memory, cores) >= 8 * mib);
+        }
+    }
+    assert_true(leat_node_least_memory(1) <= 128 * mib);
+    assert_true(leat_node_least_memory(2) <= 192 * mib);
+}
+
 /* Goal: a server is not started with less memory than what it has stored takes; with what it was stored in it is. */
 static void least_memory_holds_what_is_stored(void **state)
 {
     (void)state;
-    const uint64_t mib = 1024 * 1024, small = 160 * mib;
+    const uint64_t mib = 1024 * 1024, small = 224 * mib;
     assert_int_equal(leat_heap_least_memory(small, 2, 0, 0), small);
     assert_int_equal(leat_heap_least_memory(small, 2, 2000, 10000), small);
     uint64_t least = leat_heap_least_memory(small, 2, 30000, 90000);
@@ -146,7 +169,7 @@ static uint64_t no_bytes(void *ctx)
 }
 
 /* Goal: what connections take beyond their core's share the segments give up, and where they can't no more come. */
-static void connections_count_beyond_what_their_core_has_room_for(void **state)
+static void connections_count_beyond_what_the_budget_has_a_place_for(void **state)
 {
     (void)state;
     struct leat_store *store = calloc(1, sizeof *store);
@@ -156,14 +179,14 @@ static void connections_count_beyond_what_their_core_has_room_for(void **state)
                              .store = store,
                              .pool_bytes = STEP,
                              .heap_room_bytes = 4 * 1024 * 1024};
-    atomic_store(&cores[0].counters.connections, LEAT_HEAP_PEERS);
+    atomic_store(&cores[0].counters.connections, LEAT_HEAP_PEERS - 1000);
     assert_int_equal(leat_node_heap_over(&node), 0);
-    assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS));
-    atomic_store(&cores[1].counters.connections, LEAT_HEAP_PEERS + 1000);
-    assert_false(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS));
-    /* Those of the share have a place of their own. */
-    assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS - 1));
-    atomic_store(&cores[1].counters.connections, LEAT_HEAP_PEERS + 5000);
+    assert_true(leat_node_heap_admits_peer(&node, 0));
+    atomic_store(&cores[1].counters.connections, 2000);
+    assert_false(leat_node_heap_admits_peer(&node, 2000));
+    atomic_store(&cores[1].counters.connections, 999);
+    assert_true(leat_node_heap_admits_peer(&node, 999)); /* all have a place */
+    atomic_store(&cores[1].counters.connections, 6000);
     assert_int_equal(leat_node_heap_over(&node), 5000 * 1024 - node.heap_room_bytes);
     node.pool_bytes = 2 * STEP; /* gives one up */
     assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS));
@@ -180,8 +203,9 @@ int main(void)
         cmocka_unit_test(heap_does_not_wait_for_what_never_comes),
         cmocka_unit_test(heap_is_full_when_one_step_of_the_pool_is_left),
         cmocka_unit_test(segments_that_were_asked_for_count_as_taken),
+        cmocka_unit_test(budget_has_room_for_so_many_cores),
         cmocka_unit_test(least_memory_holds_what_is_stored),
-        cmocka_unit_test(connections_count_beyond_what_their_core_has_room_for),
+        cmocka_unit_test(connections_count_beyond_what_the_budget_has_a_place_for),
         cmocka_unit_test(share_is_what_a_node_has_while_another_is_away),
         cmocka_unit_test(log_waits_for_so_long_and_then_no_more),
         cmocka_unit_test(log_waits_anew_when_a_step_was_given_back),

@@ -312,10 +312,10 @@ def test_memory_budget_with_thousands_of_logs():
         # One that is there is no matter of memory.
         done = server.leat('stream', 'create', 'busy', '--streamlets', 15000, '--logs', 2, code=1)
         check_in('exists', done.stderr)
-        server.leat('stream', 'create', 'many', '--streamlets', 5000, '--logs', 2, '--durability', 'memory')
+        server.leat('stream', 'create', 'many', '--streamlets', 4000, '--logs', 2, '--durability', 'memory')
         server.diary_wait('logs of stream "many" wait for memory that segments give back')
         server.diary_wait('memory for segments: 64 MiB of 128')
-        server.leat('bench', 'append', '--stream', 'many', '--streamlets', 5000, '--logs', 2, '--durability', 'memory',
+        server.leat('bench', 'append', '--stream', 'many', '--streamlets', 4000, '--logs', 2, '--durability', 'memory',
                     '--producers', 2, '--records', 120_000, '--batch-records', 10, '--json', '-', timeout=300)
         load()
         until(lambda: shared_bytes(server) < 66 * MIB, 'the second step goes back to the kernel')
@@ -337,10 +337,10 @@ def test_a_budget_that_what_is_stored_does_not_fit_is_refused():
     server.leat('stream', 'create', 'many', '--streamlets', 6000, '--logs', 2, '--durability', 'memory')
     server.leat('produce', 'many', input=b'kept\n')
     server.stop()
-    code, text = server.start_refused('--memory', '160M')
+    code, text = server.start_refused('--memory', '192M')
     equal(code, 2)
     least = int(re.search(r'12\d\d\d logs and \d+ stored segments need at least (\d+) MiB \(--memory\)', text).group(1))
-    check(160 < least < 300, least)
+    check(192 < least < 300, least)
     server.start('--memory', f'{least}M')
     server.leat('produce', 'many', input=b'and more\n')
     equal(sorted(server.leat('consume', 'many', '--until-end').stdout.split('\n')), ['', 'and more', 'kept'])
