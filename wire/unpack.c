@@ -27,6 +27,12 @@ enum {
 };
 _Static_assert(1 << ZSTD_WINDOW_LOG == LEAT_UNPACK_WINDOW_BYTES, "one limit");
 
+/* zlib asks twice, for its state and for its window. */
+struct zlib_memory {
+    uint8_t *at;
+    size_t left;
+};
+
 struct leat_unpacker {
     uint8_t *memory; /* LEAT_UNPACKER_BYTES, aligned; all of it whichever codec's turn it is */
     void *block;
@@ -34,6 +40,15 @@ struct leat_unpacker {
     struct leat_record_check check;
     const char *wrong; /* of a record */
     size_t made, made_max;
+    size_t pause_at; /* so much is made when this step ends */
+    size_t taken;    /* of the compressed bytes; 0: the codec has not begun */
+#ifdef LEAT_HAVE_ZLIB
+    z_stream gzip;
+    struct zlib_memory gzip_memory;
+#endif
+    ZSTD_DStream *zstd;
+    struct leat_lz4_frame lz4;
+    struct leat_xxh32 lz4_content;
 };
 
 struct leat_unpacker *leat_unpacker_create(void)
@@ -57,6 +72,12 @@ void leat_unpacker_destroy(struct leat_unpacker *unpacker)
     leat_mem_free(unpacker);
 }
 
+/* Between two pieces: others come first. */
+static bool pauses(const struct leat_unpacker *unpacker)
+{
+    return unpacker->made >= unpacker->pause_at;
+}
+
 /* A piece. LEAT_E_INVALID: a record in it is wrong. */
 static leat_err piece_take(struct leat_unpacker *unpacker, const uint8_t *piece, size_t bytes)
 {
@@ -69,12 +90,6 @@ static leat_err piece_take(struct leat_unpacker *unpacker, const uint8_t *piece,
 /* ---- gzip ---- */
 
 #ifdef LEAT_HAVE_ZLIB
-/* zlib asks twice, for its state and for its window. */
-struct zlib_memory {
-    uint8_t *at;
-    size_t left;
-};
-
 static void *zlib_take(void *ctx, unsigned count, unsigned bytes)
 {
     struct zlib_memory *memory = ctx;
@@ -95,27 +110,31 @@ static void zlib_give(void *ctx, void *memory)
 static leat_err gzip_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
 {
     enum { WINDOW_BITS_GZIP = 15 + 16 };
-    struct zlib_memory memory = {unpacker->memory + PIECE_BYTES, LEAT_UNPACKER_BYTES - PIECE_BYTES};
-    z_stream stream = {.zalloc = zlib_take, .zfree = zlib_give, .opaque = &memory};
-    stream.next_in = (Bytef *)(uintptr_t)in; /* not written; zlib's interface is older than const */
-    stream.avail_in = (uInt)in_bytes;
-    if (inflateInit2(&stream, WINDOW_BITS_GZIP) != Z_OK) return LEAT_E_INTERNAL;
-    leat_err rc = LEAT_OK;
-    bool ended = false;
-    while (rc == LEAT_OK) {
-        stream.next_out = unpacker->memory;
-        stream.avail_out = PIECE_BYTES;
-        int said = inflate(&stream, Z_NO_FLUSH);
-        rc = piece_take(unpacker, unpacker->memory, PIECE_BYTES - stream.avail_out);
-        if (rc != LEAT_OK) break;
-        ended = said == Z_STREAM_END;
-        if (ended && stream.avail_in == 0) break;
-        if (ended) said = inflateReset(&stream); /* another member follows */
-        /* Without room for output it would have said OK: so input is what it lacks. */
-        if (said != Z_OK) rc = LEAT_E_CORRUPT;
+    z_stream *stream = &unpacker->gzip;
+    if (unpacker->taken == 0) {
+        unpacker->gzip_memory =
+            (struct zlib_memory){unpacker->memory + PIECE_BYTES, LEAT_UNPACKER_BYTES - PIECE_BYTES};
+        *stream =
+            (z_stream){.zalloc = zlib_take, .zfree = zlib_give, .opaque = &unpacker->gzip_memory};
+        if (inflateInit2(stream, WINDOW_BITS_GZIP) != Z_OK) return LEAT_E_INTERNAL;
     }
-    (void)inflateEnd(&stream); /* cannot fail for a stream that was begun */
-    return rc;
+    /* Not written; zlib's interface is older than const. */
+    stream->next_in = (Bytef *)(uintptr_t)in + unpacker->taken;
+    stream->avail_in = (uInt)(in_bytes - unpacker->taken);
+    for (;;) {
+        stream->next_out = unpacker->memory;
+        stream->avail_out = PIECE_BYTES;
+        int said = inflate(stream, Z_NO_FLUSH);
+        leat_err rc = piece_take(unpacker, unpacker->memory, PIECE_BYTES - stream->avail_out);
+        if (rc != LEAT_OK) return rc;
+        bool ended = said == Z_STREAM_END;
+        if (ended && stream->avail_in == 0) return LEAT_OK;
+        if (ended) said = inflateReset(stream); /* another member follows */
+        /* Without room for output it would have said OK: so input is what it lacks. */
+        if (said != Z_OK) return LEAT_E_CORRUPT;
+        unpacker->taken = in_bytes - stream->avail_in;
+        if (pauses(unpacker)) return LEAT_E_AGAIN;
+    }
 }
 #else
 static leat_err gzip_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
@@ -140,21 +159,22 @@ static leat_err snappy_block_unpack(struct leat_unpacker *unpacker, const uint8_
 
 static leat_err snappy_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
 {
-    size_t at = leat_snappy_frame_bytes(in, in_bytes);
-    if (at == 0) {
+    size_t head = leat_snappy_frame_bytes(in, in_bytes);
+    if (head == 0) {
         if (unpacker->made_max > LEAT_UNPACK_WINDOW_BYTES)
             unpacker->made_max = LEAT_UNPACK_WINDOW_BYTES;
         return snappy_block_unpack(unpacker, in, in_bytes);
     }
     if ((int32_t)leat_get_be32(in + LEAT_SNAPPY_VERSION_AT) < 1) return LEAT_E_CORRUPT;
-    while (at < in_bytes) {
-        if (in_bytes - at < 4) return LEAT_E_CORRUPT;
-        uint32_t block = leat_get_be32(in + at);
-        at += 4;
-        if (block > in_bytes - at) return LEAT_E_CORRUPT;
-        leat_err rc = snappy_block_unpack(unpacker, in + at, block);
+    if (unpacker->taken == 0) unpacker->taken = head;
+    while (unpacker->taken < in_bytes) {
+        const uint8_t *at = in + unpacker->taken;
+        size_t left = in_bytes - unpacker->taken;
+        if (pauses(unpacker)) return LEAT_E_AGAIN;
+        if (left < 4 || leat_get_be32(at) > left - 4) return LEAT_E_CORRUPT;
+        leat_err rc = snappy_block_unpack(unpacker, at + 4, leat_get_be32(at));
         if (rc != LEAT_OK) return rc;
-        at += block;
+        unpacker->taken += 4 + leat_get_be32(at);
     }
     return LEAT_OK;
 }
@@ -164,14 +184,19 @@ static leat_err snappy_unpack(struct leat_unpacker *unpacker, const uint8_t *in,
 /* Blocks that refer to the one before are not taken: Kafka does not, since its clients for Java can't read them. */
 static leat_err lz4_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
 {
-    const uint8_t *end = in + in_bytes;
-    struct leat_lz4_frame frame;
-    struct leat_xxh32 content;
-    in = leat_lz4_frame_read(in, end, &frame);
-    if (in == NULL || !frame.sum_is_right || !frame.independent) return LEAT_E_CORRUPT;
-    leat_xxh32_init(&content);
+    const uint8_t *end = in + in_bytes, *first = in;
+    struct leat_xxh32 *content = &unpacker->lz4_content;
+    if (unpacker->taken == 0) {
+        in = leat_lz4_frame_read(in, end, &unpacker->lz4);
+        if (in == NULL || !unpacker->lz4.sum_is_right || !unpacker->lz4.independent)
+            return LEAT_E_CORRUPT;
+        leat_xxh32_init(content);
+        unpacker->taken = (size_t)(in - first);
+    }
+    const struct leat_lz4_frame frame = unpacker->lz4;
     ptrdiff_t sum_bytes = frame.block_sums ? 4 : 0;
-    for (;;) {
+    for (in = first + unpacker->taken;; unpacker->taken = (size_t)(in - first)) {
+        if (pauses(unpacker)) return LEAT_E_AGAIN;
         if (end - in < 4) return LEAT_E_CORRUPT;
         uint32_t head = leat_get_le32(in), bytes = head & ~LEAT_LZ4_BLOCK_STORED;
         in += 4;
@@ -188,13 +213,13 @@ static leat_err lz4_unpack(struct leat_unpacker *unpacker, const uint8_t *in, si
                                        (int)frame.block_bytes_max);
         }
         if (made < 0) return LEAT_E_CORRUPT;
-        if (frame.content_sum) leat_xxh32_add(&content, out, (size_t)made);
+        if (frame.content_sum) leat_xxh32_add(content, out, (size_t)made);
         leat_err rc = piece_take(unpacker, out, (size_t)made);
         if (rc != LEAT_OK) return rc;
         in += (ptrdiff_t)bytes + sum_bytes;
     }
     if (end - in != (frame.content_sum ? 4 : 0)) return LEAT_E_CORRUPT;
-    if (frame.content_sum && leat_xxh32_end(&content) != leat_get_le32(in)) return LEAT_E_CORRUPT;
+    if (frame.content_sum && leat_xxh32_end(content) != leat_get_le32(in)) return LEAT_E_CORRUPT;
     if (frame.sized && frame.content_bytes != unpacker->made) return LEAT_E_CORRUPT;
     return LEAT_OK;
 }
@@ -203,13 +228,16 @@ static leat_err lz4_unpack(struct leat_unpacker *unpacker, const uint8_t *in, si
 
 static leat_err zstd_unpack(struct leat_unpacker *unpacker, const uint8_t *in, size_t in_bytes)
 {
-    ZSTD_DStream *stream =
-        ZSTD_initStaticDStream(unpacker->memory + PIECE_BYTES, LEAT_UNPACKER_BYTES - PIECE_BYTES);
-    if (stream == NULL ||
-        ZSTD_isError(ZSTD_DCtx_setParameter(stream, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG)))
-        return LEAT_E_INTERNAL;
-    ZSTD_inBuffer from = {in, in_bytes, 0};
+    if (unpacker->taken == 0) {
+        unpacker->zstd = ZSTD_initStaticDStream(unpacker->memory + PIECE_BYTES,
+                                                LEAT_UNPACKER_BYTES - PIECE_BYTES);
+        if (unpacker->zstd == NULL || ZSTD_isError(ZSTD_DCtx_setParameter(
+                                          unpacker->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG)))
+            return LEAT_E_INTERNAL;
+    }
+    ZSTD_inBuffer from = {in, in_bytes, unpacker->taken};
     for (;;) {
+        ZSTD_DStream *stream = unpacker->zstd;
         ZSTD_outBuffer to = {unpacker->memory, PIECE_BYTES, 0};
         size_t said = ZSTD_decompressStream(stream, &to, &from);
         if (ZSTD_isError(said)) {
@@ -222,6 +250,8 @@ static leat_err zstd_unpack(struct leat_unpacker *unpacker, const uint8_t *in, s
         if (rc != LEAT_OK) return rc;
         if (from.pos == from.size && said == 0) return LEAT_OK;
         if (from.pos == from.size && to.pos < to.size) return LEAT_E_CORRUPT;
+        unpacker->taken = from.pos;
+        if (pauses(unpacker)) return LEAT_E_AGAIN;
     }
 }
 
@@ -276,17 +306,24 @@ static leat_err refuse(const struct leat_unpacker *unpacker, const struct leat_b
     }
 }
 
-leat_err leat_unpacker_check(struct leat_unpacker *unpacker, struct leat_batch *batch,
-                             size_t *out_bytes, struct leat_error *error)
+void leat_unpacker_begin(struct leat_unpacker *unpacker, const struct leat_batch *batch)
 {
     LEAT_ASSERT(batch->codec != LEAT_CODEC_NONE);
     uint64_t most = (uint64_t)batch->byte_count * LEAT_UNPACKED_PER_BYTE + LEAT_UNPACKED_BYTES_MIN;
-    unpacker->made = 0;
+    unpacker->made = unpacker->taken = 0;
     unpacker->made_max = most < LEAT_UNPACKED_BYTES_MAX ? most : LEAT_UNPACKED_BYTES_MAX;
     unpacker->wrong = NULL;
     leat_record_check_init(&unpacker->check, batch);
+}
+
+leat_err leat_unpacker_step(struct leat_unpacker *unpacker, struct leat_batch *batch, size_t most,
+                            size_t *out_bytes, struct leat_error *error)
+{
+    size_t before = unpacker->made;
+    unpacker->pause_at = most < SIZE_MAX - before ? before + most : SIZE_MAX;
     leat_err rc = unpack(unpacker, batch);
-    *out_bytes = unpacker->made;
+    *out_bytes = unpacker->made - before;
+    if (rc == LEAT_E_AGAIN) return rc;
     if (rc == LEAT_OK) {
         unpacker->wrong = leat_record_check_end(&unpacker->check);
         if (unpacker->wrong != NULL) rc = LEAT_E_INVALID;
@@ -294,4 +331,11 @@ leat_err leat_unpacker_check(struct leat_unpacker *unpacker, struct leat_batch *
     if (rc != LEAT_OK) return refuse(unpacker, batch, rc, error);
     if (unpacker->check.delta_mask != 0) batch->max_timestamp_ms = unpacker->check.max_timestamp_ms;
     return LEAT_OK;
+}
+
+leat_err leat_unpacker_check(struct leat_unpacker *unpacker, struct leat_batch *batch,
+                             size_t *out_bytes, struct leat_error *error)
+{
+    leat_unpacker_begin(unpacker, batch);
+    return leat_unpacker_step(unpacker, batch, SIZE_MAX, out_bytes, error);
 }

@@ -24,6 +24,18 @@ struct leat_unpacker *leat_unpacker_create(void);
 void leat_unpacker_destroy(struct leat_unpacker *unpacker);
 
 /**
+ * The same as leat_unpacker_check(), in steps, so that others come first now and then: each ends between two pieces of
+ * what is uncompressed, when `most` bytes or more have come of it. A piece has 128 KiB, of lz4 a block (4 MiB at most),
+ * of snappy one (8 MiB).
+ *
+ * batch  The same bytes each time, wherever they lie by then.
+ * LEAT_E_AGAIN: more is to come. Whoever does not go on begins another: nothing is to be given back.
+ */
+void leat_unpacker_begin(struct leat_unpacker *unpacker, const struct leat_batch *batch);
+leat_err leat_unpacker_step(struct leat_unpacker *unpacker, struct leat_batch *batch, size_t most,
+                            size_t *out_bytes, struct leat_error *error) LEAT_NODISCARD;
+
+/**
  * Check the records of a compressed batch as leat_batch_check() checks those of others.
  *
  * batch      Checked by that function. Its highest timestamp becomes that of its records.

@@ -148,6 +148,30 @@ static size_t pack(enum way way, size_t plain_bytes)
     return bytes;
 }
 
+/* In steps it is judged the same, though its bytes lie elsewhere each time. */
+static void check_steps(size_t bytes, const struct leat_batch *whole, leat_err whole_rc,
+                        size_t whole_cost, const struct leat_error *whole_error)
+{
+    static uint8_t copies[2][LEAT_BATCH_BYTES_MAX];
+    struct leat_batch batch;
+    struct leat_error error = {LEAT_OK, ""};
+    size_t cost, cost_all = 0, most = bytes % 8 == 0 ? 1 : 300 * 1024;
+    leat_err rc = LEAT_E_AGAIN;
+    for (unsigned step = 0; rc == LEAT_E_AGAIN; step++) {
+        memset(copies[(step + 1) % 2], 0xa5, bytes);
+        memcpy(copies[step % 2], packed, bytes);
+        assert_int_equal(leat_batch_check(copies[step % 2], bytes, &batch, NULL), LEAT_OK);
+        if (step == 0) leat_unpacker_begin(unpacker, &batch);
+        rc = leat_unpacker_step(unpacker, &batch, most, &cost, &error);
+        assert_true(rc != LEAT_E_AGAIN || cost >= most);
+        cost_all += cost;
+    }
+    assert_int_equal(rc, whole_rc);
+    assert_int_equal(cost_all, whole_cost);
+    assert_string_equal(error.text, whole_error->text);
+    assert_true(batch.max_timestamp_ms == whole->max_timestamp_ms);
+}
+
 static leat_err check_packed(size_t bytes, struct leat_batch *batch)
 {
     size_t cost;
@@ -155,6 +179,7 @@ static leat_err check_packed(size_t bytes, struct leat_batch *batch)
     assert_int_equal(leat_batch_check(packed, bytes, batch, NULL), LEAT_OK);
     leat_err rc = leat_unpacker_check(unpacker, batch, &cost, &error);
     assert_true(rc == LEAT_OK || error.text[0] != '\0');
+    if (bytes % 4 == 0) check_steps(bytes, batch, rc, cost, &error);
     assert_true(cost <= LEAT_UNPACKED_BYTES_MAX + LEAT_UNPACK_WINDOW_BYTES);
     return rc;
 }
