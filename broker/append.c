@@ -21,7 +21,11 @@ static leat_err append_route(struct leat_append_request *request, struct leat_lo
                              uint32_t epoch, uint32_t batch_count, struct leat_error *error);
 static leat_err append_forward(struct leat_append_request *request, const uint8_t *payload,
                                uint32_t payload_bytes);
-static void append_wait_for_room(struct leat_hosted *hosted, struct leat_room_wait *room);
+static leat_err append_unpack_all(struct leat_append_request *request, const uint8_t *payload,
+                                  uint32_t payload_bytes);
+static void append_wait(struct leat_core *core, struct leat_hosted *hosted,
+                        struct leat_room_wait *room);
+static void append_unhold(struct leat_peer *peer);
 static void append_release_now(struct leat_peer *peer);
 
 enum {
@@ -48,36 +52,46 @@ enum leat_handled leat_append_take(struct leat_append_request *request, const ui
     struct leat_core *core = request->core;
     if (request != peer->append_now) {
         if (request->done) return LEAT_HANDLED;
-        if (request->home != core) {
-            leat_err rc = append_forward(request, payload, payload_bytes);
-            if (rc != LEAT_OK) append_refuse_rest(request, rc, NULL);
-            return LEAT_HANDLED;
-        }
     } else if (request->refused) {
         /* It waited too long for room and was refused meanwhile; its frame still lay there. */
         append_release_now(peer);
         return LEAT_HANDLED;
     }
 
-    leat_err rc = append_step(request, payload, payload_bytes);
+    bool away = request->home != core;
+    leat_err rc = away ? append_unpack_all(request, payload, payload_bytes)
+                       : append_step(request, payload, payload_bytes);
     if (rc == LEAT_E_AGAIN) {
-        struct leat_hosted *hosted = leat_hosted_find(core, request->ref);
         peer->append_now = request;
         peer->room.peer = peer;
         leat_peer_pause(peer, LEAT_PAUSE_ROOM);
-        append_wait_for_room(hosted, &peer->room);
+        append_wait(core, leat_unpack_waits(peer) ? NULL : leat_hosted_find(core, request->ref),
+                    &peer->room);
         return LEAT_HELD;
     }
-    append_release_now(peer);
+    if (!away) {
+        append_release_now(peer);
+        return LEAT_HANDLED;
+    }
+    append_unhold(peer); /* before it is sent: then it is another core's */
+    rc = append_forward(request, payload, payload_bytes);
+    if (rc != LEAT_OK) append_refuse_rest(request, rc, NULL);
     return LEAT_HANDLED;
+}
+
+static void append_unhold(struct leat_peer *peer)
+{
+    if (peer->append_now == NULL) return;
+    leat_unpack_leave(peer);
+    peer->append_now = NULL;
+    peer->room.deadline_us = 0;
 }
 
 /* Its frame is consumed: it may be answered and freed. */
 static void append_release_now(struct leat_peer *peer)
 {
     struct leat_append_request *request = peer->append_now;
-    peer->append_now = NULL;
-    peer->room.deadline_us = 0;
+    append_unhold(peer);
     if (request != NULL && request->done) append_finish(request);
 }
 
@@ -98,6 +112,7 @@ static struct leat_append_request *append_take_struct(struct leat_peer *peer)
     request->last = &request->first;
     request->first.request = request;
     request->first.next = NULL;
+    request->first.unpacked = LEAT_E_AGAIN;
     leat_list_init(&request->room.by_log);
     leat_list_init(&request->room.by_time);
     return request;
@@ -178,16 +193,77 @@ static leat_err append_take_parts(struct leat_core *core, struct leat_append_req
         struct leat_append_part *part = leat_stock_take(&core->part_pool);
         part->request = request;
         part->next = NULL;
+        part->unpacked = LEAT_E_AGAIN;
         tail->next = part;
         tail = part;
     }
     return LEAT_OK;
 }
 
+/* ---- the check of batches ---- */
+
+/* LEAT_E_AGAIN: others come first. */
+static leat_err append_unpack(struct leat_append_request *request, struct leat_append_part *part,
+                              const struct leat_stream *stream, struct leat_batch *batch,
+                              struct leat_error *error)
+{
+    if (batch->codec == LEAT_CODEC_NONE || stream == NULL ||
+        stream->desc->settings.validate != LEAT_VALIDATE_FULL)
+        return LEAT_OK;
+    if (part->unpacked == LEAT_E_AGAIN) {
+        leat_err rc = leat_unpack(request->peer, batch, error);
+        if (rc != LEAT_OK) return rc;
+        part->unpacked = LEAT_OK;
+        part->max_timestamp_ms = batch->max_timestamp_ms;
+    }
+    batch->max_timestamp_ms = part->max_timestamp_ms;
+    return LEAT_OK;
+}
+
+/* Of a request for another core, whose logs' core appends what it finds to be right and refuses the rest. */
+static leat_err append_unpack_all(struct leat_append_request *request, const uint8_t *payload,
+                                  uint32_t payload_bytes)
+{
+    const struct leat_stream *stream = leat_stream_find(request->core, request->ref.stream);
+    struct leat_append_part *part = &request->first;
+    for (uint32_t i = 0, at = 0; i < request->batch_count; i++, part = part->next) {
+        uint64_t bytes = leat_batch_bytes(payload + at, payload_bytes - at);
+        if (bytes == 0 || bytes > payload_bytes - at) return LEAT_OK;
+        const uint8_t *batch_at = payload + at;
+        at += (uint32_t)bytes;
+        if (leat_batch_codec(batch_at, (size_t)bytes) == LEAT_CODEC_NONE ||
+            part->unpacked == LEAT_OK)
+            continue;
+        struct leat_batch batch;
+        struct leat_error error = {LEAT_OK, ""};
+        if (leat_batch_check(batch_at, (size_t)bytes, &batch, NULL) != LEAT_OK) return LEAT_OK;
+        leat_err rc = append_unpack(request, part, stream, &batch, &error);
+        if (rc == LEAT_OK) continue;
+        if (rc == LEAT_E_AGAIN) return rc;
+        part->unpacked = rc;
+        request->text = leat_mem_strdup(LEAT_MEM_BROKER, error.text);
+        return LEAT_OK;
+    }
+    return LEAT_OK;
+}
+
+static leat_err append_check(struct leat_append_request *request, struct leat_append_part *part,
+                             const struct leat_hosted *hosted, const uint8_t *bytes, size_t count,
+                             struct leat_batch *out_batch, struct leat_error *error)
+{
+    leat_err rc = leat_batch_check(bytes, count, out_batch, error);
+    if (rc != LEAT_OK || out_batch->codec == LEAT_CODEC_NONE) return rc;
+    if (request->copy == NULL)
+        return append_unpack(request, part, hosted->stream, out_batch, error);
+    /* From another core, which has checked it. AGAIN: the stream's settings did not ask for that there. */
+    if (part->unpacked == LEAT_OK) out_batch->max_timestamp_ms = part->max_timestamp_ms;
+    return part->unpacked == LEAT_E_AGAIN ? LEAT_OK : part->unpacked;
+}
+
 /* ---- batches onto the log; on the log's core ---- */
 
-/* LEAT_E_AGAIN: the log has no room, or it is not this log's turn to have a batch checked: on_room follows. Otherwise
- * all batches are begun or refused. */
+/* LEAT_E_AGAIN: the log has no room, and on_room follows, or it is not this connection's turn to have a batch checked.
+ * Otherwise all batches are begun or refused. */
 static leat_err append_step(struct leat_append_request *request, const uint8_t *payload,
                             uint32_t payload_bytes)
 {
@@ -211,7 +287,7 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
             break;
         }
         struct leat_batch batch;
-        rc = leat_unpack_check(hosted, bytes, (size_t)batch_bytes, &batch, &error);
+        rc = append_check(request, part, hosted, bytes, (size_t)batch_bytes, &batch, &error);
         if (rc == LEAT_E_AGAIN) return rc;
         if (rc != LEAT_OK) break;
         part->append.on_acked = append_on_acked;
@@ -241,7 +317,7 @@ static void append_refuse_rest(struct leat_append_request *request, leat_err rc,
     LEAT_ASSERT(rc != LEAT_OK && !request->refused);
     request->refused = true;
     request->rc = rc;
-    if (error != NULL && error->code != LEAT_OK && error->text[0] != '\0')
+    if (request->text == NULL && error != NULL && error->code != LEAT_OK && error->text[0] != '\0')
         request->text = leat_mem_strdup(LEAT_MEM_BROKER, error->text);
     struct leat_append_part *part = request->last;
     for (uint32_t i = request->begun; i < request->batch_count; i++, part = part->next) {
@@ -274,25 +350,26 @@ static void append_on_acked(struct leat_append *append, leat_err rc)
     if (--request->waiting == 0 && request->begun == request->batch_count) append_finish(request);
 }
 
-/* ---- waiting for room ---- */
+/* ---- waiting for room, or for a turn ---- */
 
-static void append_wait_for_room(struct leat_hosted *hosted, struct leat_room_wait *room)
+/* hosted: whose log has no room; NULL: it waits for a turn. */
+static void append_wait(struct leat_core *core, struct leat_hosted *hosted,
+                        struct leat_room_wait *room)
 {
-    struct leat_core *core = hosted->core;
     if (leat_list_empty(&room->by_time)) {
         /* The clock runs from the first refusal of this request, not from the latest. */
         if (room->deadline_us == 0) room->deadline_us = leat_core_now(core) + LEAT_APPEND_ROOM_US;
         leat_list_push_back(&core->room_waits, &room->by_time);
     }
     leat_list_remove(&room->by_log);
-    leat_list_push_back(&hosted->blocked, &room->by_log);
+    if (hosted != NULL) leat_list_push_back(&hosted->blocked, &room->by_log);
 }
 
 static void append_forwarded_step(struct leat_append_request *request)
 {
     leat_err rc = append_step(request, request->copy, request->copy_bytes);
     if (rc == LEAT_E_AGAIN)
-        append_wait_for_room(leat_hosted_find(request->home, request->ref), &request->room);
+        append_wait(request->home, leat_hosted_find(request->home, request->ref), &request->room);
 }
 
 void leat_append_on_room(struct leat_hosted *hosted)
@@ -317,6 +394,13 @@ void leat_append_on_room(struct leat_hosted *hosted)
         leat_list_push_back(&hosted->blocked, link);
 }
 
+/* It ends here, though its log is another core's: nothing of it has been sent there. */
+static void append_not_sent(struct leat_append_request *request)
+{
+    leat_unpack_leave(request->peer);
+    request->home = request->core;
+}
+
 /* Waited long enough: what has not been taken is refused; nothing of it was done. */
 void leat_append_expire(struct leat_core *core)
 {
@@ -331,9 +415,14 @@ void leat_append_expire(struct leat_core *core)
             room->request != NULL ? room->request : room->peer->append_now;
         LEAT_ASSERT(request != NULL);
         struct leat_error error;
+        bool turn = room->request == NULL && leat_unpack_waits(room->peer);
         leat_error_set(&error, LEAT_E_AGAIN,
-                       "no room in the log for %d s: memory or disk can't keep up; send it again",
+                       turn ? "no turn for %d s to have compressed batches checked: many are sent; "
+                              "send it again"
+                            : "no room in the log for %d s: memory or disk can't keep up; send it "
+                              "again",
                        LEAT_APPEND_ROOM_US / 1000000);
+        if (turn) append_not_sent(request);
         append_refuse_rest(request, LEAT_E_AGAIN, &error);
         /* The peer's frame is presented again; append_now says that it has been dealt with. */
         if (room->request == NULL) leat_peer_resume(room->peer, LEAT_PAUSE_ROOM);
@@ -350,7 +439,7 @@ static void append_deliver_home(void *actor, struct leat_mail *mail)
     /* Requests that came before it wait for room: it stands in line, or batches of one producer
      * would change their order. */
     if (hosted != NULL && !leat_list_empty(&hosted->blocked)) {
-        append_wait_for_room(hosted, &request->room);
+        append_wait(request->home, hosted, &request->room);
         return;
     }
     append_forwarded_step(request);
@@ -502,6 +591,9 @@ void leat_append_peer_closed(struct leat_peer *peer)
     leat_list_remove(&peer->room.by_log);
     leat_list_remove(&peer->room.by_time);
     struct leat_append_request *request = peer->append_now;
-    if (request != NULL && !request->refused) append_refuse_rest(request, LEAT_E_CLOSED, NULL);
+    if (request != NULL && !request->refused) {
+        append_not_sent(request);
+        append_refuse_rest(request, LEAT_E_CLOSED, NULL);
+    }
     append_release_now(peer);
 }

@@ -11,6 +11,9 @@ struct leat_append_part {
     struct leat_append_part *next;
     leat_err rc;
     uint32_t record_count, bytes;
+    /* Of a compressed batch, what its check has said: AGAIN: nothing yet; and then the highest time of its records. */
+    leat_err unpacked;
+    int64_t max_timestamp_ms;
 };
 
 /*

@@ -48,6 +48,7 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
     leat_borrower_init(&peer->borrowed);
+    leat_turn_init(&peer->unpack.turn);
     peer->protocol = protocol;
     peer->conn = conn;
     peer_attach(core, peer);
@@ -79,6 +80,7 @@ static void peer_detach(struct leat_peer *peer)
     struct leat_core *core = peer->core;
     leat_peer_expect_nothing(peer);
     leat_peer_quiet_end(peer);
+    leat_unpack_forget(peer);
     leat_list_remove(&peer->all);
     leat_list_remove(&peer->slow);
     leat_list_remove(&peer->owing);

@@ -23,6 +23,7 @@
 #include "broker/node.h"
 #include "broker/output.h"
 #include "broker/replicate.h"
+#include "broker/unpack.h"
 #include "multilog/log.h"
 #include "sets/sets.h"
 #include "wire/frame.h"
@@ -158,6 +159,7 @@ struct leat_peer {
     struct leat_append_request *append_first, *append_last;
     struct leat_append_request *append_now; /* its frame lies kept in the port, half done */
     struct leat_room_wait room;
+    struct leat_unpack_peer unpack;
     char name[32]; /* from hello, for the diary */
 };
 
@@ -196,8 +198,6 @@ struct leat_hosted {
     struct leat_list dirty, care, opening, home;
     struct leat_list waiters; /* struct leat_fetch_item.waiting */
     struct leat_list blocked; /* struct leat_room_wait.by_log */
-    struct leat_list unpack;  /* of core->unpack_waits: its blocked ones wait for their check */
-    bool unpack_due; /* it stood in line, and may have one batch checked before all who did not */
     /* What recovery found beyond what is served; given to ACCEPT_LOSS. */
     struct leat_segment **segs;
     size_t seg_count;
@@ -295,12 +295,7 @@ struct leat_core {
     struct leat_diary_sum closed_sum, wait_sum; /* lines that peers, or many streams, bring about */
     struct leat_list dirty_logs, opening_logs, care_logs, idle_logs, home_logs;
     struct leat_list room_waits; /* by deadline */
-    /* Compressed batches, which are checked a few at a time (unpack.c). */
-    struct leat_unpacker *unpacker;
-    struct leat_list unpack_waits; /* struct leat_hosted.unpack */
-    int64_t unpack_left;           /* bytes that may be uncompressed in this turn */
-    struct leat_mail unpack_mail;
-    bool unpack_mailed;
+    struct leat_unpack unpack;
     struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
     struct leat_confirmer confirmer;
     struct leat_placer placer;
@@ -352,15 +347,6 @@ void leat_core_ending(struct leat_core *core);
 void leat_core_log_stop(struct leat_core *core, struct leat_hosted *hosted);
 /** The core of this node that a log of its own lives on. */
 uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs);
-
-/* ---- unpack.c: checking batches, compressed ones too ---- */
-leat_err leat_unpack_init(struct leat_core *core) LEAT_NODISCARD;
-void leat_unpack_fini(struct leat_core *core);
-void leat_unpack_turn_end(struct leat_core *core);
-/** Check a batch whole, as leat_batch_check() and leat_unpacker_check() do. LEAT_E_AGAIN: others come first,
- * leat_append_on_room() follows. Thread: the log's core. */
-leat_err leat_unpack_check(struct leat_hosted *hosted, const uint8_t *bytes, size_t count,
-                           struct leat_batch *out_batch, struct leat_error *error) LEAT_NODISCARD;
 
 /* ---- stream_table.c: the streams that a core knows ---- */
 struct leat_stream *leat_stream_find(const struct leat_core *core, uint32_t id);

@@ -73,7 +73,6 @@ leat_err leat_hosted_create(struct leat_core *core, struct leat_stream *stream,
     leat_list_init(&hosted->home);
     leat_list_init(&hosted->waiters);
     leat_list_init(&hosted->blocked);
-    leat_list_init(&hosted->unpack);
     leat_err rc = leat_hosted_open(hosted, segs, seg_count, tail);
     if (rc != LEAT_OK) {
         leat_mem_free(hosted);
@@ -207,7 +206,6 @@ void leat_hosted_destroy(struct leat_hosted *hosted)
     leat_list_remove(&hosted->home);
     leat_hosted_wake(hosted);
     LEAT_ASSERT(leat_list_empty(&hosted->blocked));
-    leat_list_remove(&hosted->unpack);
     leat_sets_destroy(&hosted->sets);
     leat_log_destroy(&hosted->log);
     leat_replicate_detach(hosted);

@@ -1,5 +1,6 @@
 """Kafka's front door: its flags, topics made by asking for them or not, and a reader that reads nothing."""
 import gzip
+import select
 import socket
 import struct
 import time
@@ -183,6 +184,57 @@ def test_batches_that_nobody_could_read_are_refused():
     equal(server.values('t'), [str(n) for n in range(100)] * 2)
     batches, _ = batches_fetch(client, 't', 0, 0)
     equal([struct.unpack_from('>q', batch, 35)[0] for batch in batches], [now + 99] * 2, 'the greatest time')
+
+
+def test_many_who_send_bombs_keep_nobody_waiting():
+    """64 connections send batches of 15 KB that uncompress to 15 MiB, each to a log of its own, as fast as they are taken."""
+    server = Server('--kafka', '127.0.0.1:0', '--cores', '1').start()
+    client = Client(server)
+    server.leat('stream', 'create', 'many', '--logs', 64)
+    server.leat('stream', 'create', 't', '--logs', 1)
+    good = batch_of([(1700000000000, None, b'%d' % n) for n in range(10)])
+    packed = compressed(good, 1, gzip.compress(good[61:]))
+    start = varint(15 * MIB) + b'\0\0\0\1' + varint(15 * MIB - 9)
+    bomb = compressed(batch_of([(1700000000000, None, b'')]), 1, gzip.compress(start + bytes(15 * MIB - 8)))
+    equal(produce(client, 'many', bomb)[0], NONE, 'it is right, and large')
+    attackers = [Client(server) for _ in range(64)]
+    for partition, attacker in enumerate(attackers):
+        for _ in range(8):
+            attacker.send(PRODUCE, 3, produce_request('many', bomb, partition))
+    worst = {}
+    for number in range(20):
+        honest = Client(server) if number % 4 == 0 else honest
+        for what, blob in ('compressed', packed), ('plain', good):
+            began = time.monotonic()
+            equal(produce(honest, 't', blob), (NONE, 20 * number + (10 if what == 'plain' else 0)))
+            worst[what] = max(worst.get(what, 0), time.monotonic() - began)
+    print('  beside 64 connections: ' + ', '.join(f'{what} {s:.2f} s' for what, s in worst.items()))
+    check(max(worst.values()) < 2, worst)
+    check(len(server.values('t')) == 400)
+    answered = sum(bool(select.select([a.socket], [], [], 0)[0]) for a in attackers)
+    print(f'  {answered} of them had an answer by then')
+
+
+def test_compressed_batches_for_logs_of_all_cores_are_checked():
+    """One request for eight partitions: those that are not on the connection's core are checked before they are sent there."""
+    server = Server('--kafka', '127.0.0.1:0', '--cores', '2').start()
+    client = Client(server)
+    server.leat('stream', 'create', 's', '--logs', 8)
+    now = 1700000000000
+    good = batch_of([(now + n, None, b'%d' % n) for n in range(100)], highest=-1)
+    right = compressed(good, 1, gzip.compress(good[61:]))
+    wrong = compressed(good, 1, gzip.compress(good[61:-9]))
+    for bad in range(8):
+        out = Out(False).run(None).i('hi', -1, 30000)
+        out.array([0], lambda _: out.run('s').array(range(8), lambda p: out.i('i', p).run(wrong if p == bad else right, True)))
+        client.send(PRODUCE, 3, out)
+        back = client.receive(PRODUCE, 3)
+        equal((back.i('i'), back.run()), (1, b's'))
+        rows = sorted(back.array(lambda: (back.i('i'), back.i('h'), back.i('q'), back.i('q'))))
+        equal([row[:2] for row in rows], [(p, INVALID_RECORD if p == bad else NONE) for p in range(8)])
+    for partition in range(8):
+        batches, _ = batches_fetch(client, 's', partition, 0)
+        equal([struct.unpack_from('>q', batch, 35)[0] for batch in batches], [now + 99] * 7, 'the greatest time')
 
 
 def test_stream_whose_compressed_batches_are_not_read_takes_what_it_gets():
