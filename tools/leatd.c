@@ -505,9 +505,9 @@ static void fit_cores(struct leatd_config *config)
     uint32_t most = leat_node_cores_most(config->memory_bytes, config->cores);
     if (!config->cores_by_default || most == config->cores) return;
     leat_diary_warn(
-        "%u cores of %u: a memory budget of %llu MiB has room for no more, all of them need "
+        "%u core%s of %u: a memory budget of %llu MiB has room for no more, all of them need "
         "%llu MiB (--memory)",
-        most, config->cores, (unsigned long long)(config->memory_bytes >> 20),
+        most, most == 1 ? "" : "s", config->cores, (unsigned long long)(config->memory_bytes >> 20),
         (unsigned long long)(leat_node_least_memory(config->cores) >> 20));
     config->cores = most;
 }

@@ -10,17 +10,18 @@ import time
 
 from cluster import Cluster
 from kafka_wire import Out
-from rig import HELLO, LEAT, METADATA, PING, Server, check, frame, line_read, main, on_end, process_end, until
+from rawbatch import batch_of, compressed, varint
+from rig import FETCH, HELLO, LEAT, METADATA, PING, Raw, Server, check, equal, frame, line_read, main, on_end, process_end, until
 import tied
 
 MIB = 1 << 20
-CLUSTER_STATUS, SET_COMMIT, SET_FETCH = 18, 14, 15
+APPEND, CLUSTER_STATUS, SET_COMMIT, SET_FETCH = 8, 18, 14, 15
 PROCESSES = 4
 # So long all of it goes on; a machine that is slow has fewer connections by then, never other bounds.
-ATTACK_S = float(os.environ.get('LEAT_MEMORY_S', '20'))
+ATTACK_S = float(os.environ.get('LEAT_MEMORY_S', '14'))
 
 # Each connection has one of the ways, by its number: some bytes, then others again and again, as many as its way sends
-# at most. None reads what it is answered. Who is closed, or rings, comes again.
+# at most. None reads what it is answered. Who is closed, or rings, comes again. Each process has an address of its own.
 CROWD = r"""
 import resource, select, selectors, socket, sys, time
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -29,7 +30,7 @@ count, until_s = int(sys.argv[1]), time.monotonic() + float(sys.argv[2])
 ways = []
 for line in open(sys.argv[3]):
     port, first, again, most, few, rings = line.split()
-    ways.append((int(port), bytes.fromhex(first), bytes.fromhex(again), int(most), few == '1', rings == '1'))
+    ways += [(int(port), bytes.fromhex(first), bytes.fromhex(again), int(most), int(few), rings == '1')] * max(1, int(few))
 many = [way for way in ways if not way[4]]
 poll = selectors.EpollSelector()
 opened = closed = 0
@@ -43,6 +44,7 @@ class Conn:
         self.socket = socket.socket()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.socket.setblocking(False)
+        self.socket.bind((sys.argv[4], 0))
         try:
             self.socket.connect(('127.0.0.1', port))
         except BlockingIOError:
@@ -91,31 +93,83 @@ def kafka(key, version, out):
     return struct.pack('>i', len(head + out.bytes)) + head + out.bytes
 
 
-def ways(port, kafka_port, path):
-    """What connections send. few: one of each process."""
+def large_batch():
+    """15 MiB in 21 KB, by zstd with a window of 8 MiB: nearly all of the memory that a check may touch."""
+    made = 15 * MIB
+    start = varint(made) + b'\0\0\0\1' + varint(made - 9)
+    raw, left = os.urandom(20 * 1024), made - 8 - 20 * 1024
+    blocks = [(0, len(start), start), (0, len(raw), raw)]
+    while left:
+        blocks.append((1, min(left, 128 * 1024), b'\0'))
+        left -= blocks[-1][1]
+    body = b'\x28\xb5\x2f\xfd\0\x68'
+    for kind, size, content in blocks:
+        body += struct.pack('<I', kind << 1 | size << 3)[:3] + content
+    return compressed(batch_of([(1700000000000, None, b'')]), 4, body + struct.pack('<I', 1)[:3])
+
+
+def stored(server):
+    """Logs that are read and written: [id, [(streamlet, log, epoch)]] of old data, of those that batches go to, and of some that stay empty."""
+    server.leat('bench', 'append', '--stream', 'old', '--logs', 1, '--durability', 'memory', '--producers', 1,
+                '--records', 800_000, '--json', '-', timeout=120)
+    for name in 'packed', 'quiet':
+        server.leat('stream', 'create', name, '--streamlets', 16, '--logs', 1)
+    names = ['old', 'packed', 'quiet']
+    _, (_, _, streams, *_), _ = Raw(server).call(METADATA, [names, False])
+    equal(len(streams), len(names), streams)
+    return {name: (row[2], [(log[0], log[1], log[3]) for log in row[4]]) for name, row in zip(names, streams)}
+
+
+def heavy_ways(way, port, kafka_port, streams, hello):
+    """Each takes much of another part of the budget, by many connections."""
+    old, (place,) = streams['old']
+    packed, logs = streams['packed']
+    half = frame(PING, [], payload=bytes(8 * MIB - 100))[:4096]
+    way(port, hello + half, bytes(65536), 7 * MIB, few=16)  # frames that are never whole
+    produce = struct.pack('>ihhih', 8 * MIB - 100, 0, 3, 7, 4) + b'evil' + bytes(4096)
+    way(kafka_port, kafka(18, 0, Out(False)) + produce, bytes(65536), 7 * MIB, few=8)
+    quiet, empty = streams['quiet']
+    waits = frame(FETCH, [MIB, MIB, 60000, [[quiet, *log, 0] for log in empty]])
+    way(port, hello + waits, waits, 256 * len(waits), few=12)
+    reads = frame(FETCH, [1, 4 * MIB, 0, [[old, *place, 0]]])  # bytes that have left memory
+    way(port, hello + reads, reads, 200 * len(reads), few=12)
+    batch = large_batch()
+    for n, log in enumerate(logs):  # most of them on another core than the connection's
+        append = frame(APPEND, [packed, *log, 1], payload=batch)
+        way(port, hello + append, append, 40 * len(append), few=1 + n % 2)
+    plain = batch_of([(1700000000000, None, bytes(MIB))])
+    append = frame(APPEND, [packed, *logs[0], 1], payload=plain)
+    way(port, hello + append, append, 64 * MIB, few=4)
+    for group in range(16):
+        join = Out(False).run(f'heavy-{group}').i('ii', 6000, 6000).run('').run('consumer')
+        join.array(range(2), lambda n, join=join: join.run(f'range{n}').run(b'm' * 20000, True))
+        way(kafka_port, kafka(11, 1, join), most=0, few=2)
+
+
+def ways(port, kafka_port, path, streams=None):
+    """What connections send. few: so many of each process."""
     hello = frame(HELLO, [1, 1, 'crowd', -1])
     unknown = [f'n{i}-'.ljust(240, 'x') for i in range(512)]
     lines = []
 
-    def way(port, first, again=b'', most=6000, few=False, rings=False):
+    def way(port, first, again=b'', most=6000, few=0, rings=False):
         lines.append(f'{port} {first.hex()} {(again or first).hex()} {most} {int(few)} {int(rings)}')
     # A few send much.
     metadata = frame(METADATA, [unknown, False])
-    way(port, hello + metadata, metadata, 64 * MIB, few=True)  # answers of 200 KiB
+    way(port, hello + metadata, metadata, 64 * MIB, few=16)  # answers of 200 KiB
     topics = Out(False)
     asked = kafka(3, 1, topics.array([name[:200] for name in unknown], topics.run))
-    way(kafka_port, asked, asked, 64 * MIB, few=True)
+    way(kafka_port, asked, asked, 64 * MIB, few=8)
     commit = frame(SET_COMMIT, ['set', 'member', 1, [[1, 0, 0, 0, 1]] * 2000])
-    way(port, hello + commit, commit, 64 * MIB, few=True)  # copies of bodies
+    way(port, hello + commit, commit, 64 * MIB, few=4)  # copies of bodies
     offsets = frame(SET_FETCH, ['set', [[1, 0, i] for i in range(2000)]])
-    way(port, hello + offsets, offsets, 64 * MIB, few=True)
-    way(port, hello + frame(PING, [], payload=bytes(2 * MIB))[:9000], most=0, few=True)  # half frames
-    way(kafka_port, struct.pack('>i', 2 * MIB) + bytes(9000), most=0, few=True)
+    way(port, hello + offsets, offsets, 64 * MIB, few=4)
     wanted = frame(METADATA, [[f'made-{i}-{os.getpid()}' for i in range(1000)], True])
-    way(port, hello + wanted, wanted, 64 * MIB, few=True)  # streams that are made by asking
+    way(port, hello + wanted, wanted, 64 * MIB, few=1)  # streams that are made by asking
     made = Out(False)
     asked = kafka(3, 4, made.array([f'kafka-made-{i}' for i in range(1000)], made.run).i('?', True))
-    way(kafka_port, asked, asked, 64 * MIB, few=True)
+    way(kafka_port, asked, asked, 64 * MIB, few=1)
+    heavy_ways(way, port, kafka_port, streams, hello)
     # Thousands send little that asks for much.
     everything = frame(METADATA, [[], False]) * 20
     way(port, hello + everything, everything)  # all streams
@@ -175,8 +229,8 @@ class Watch:
 
 def crowd(path, connections):
     processes = []
-    for _ in range(PROCESSES):
-        process = tied.start([sys.executable, '-c', CROWD, str(connections // PROCESSES), str(ATTACK_S), path],
+    for number in range(PROCESSES):
+        process = tied.start([sys.executable, '-c', CROWD, str(connections // PROCESSES), str(ATTACK_S), path, f'127.0.0.{number + 2}'],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         on_end(lambda process=process: process_end(process))
         processes.append(process)
@@ -211,11 +265,18 @@ def within(server, memory_mib, peak, what):
           f'{bound(memory_mib) // MIB} MiB', f'{peak / MIB:.0f} MiB')
 
 
-def alone(memory_mib, connections=10000):
-    server = Server('--memory', f'{memory_mib}M', '--kafka', '127.0.0.1:0').start()
+def least_mib(cores):
+    """The least budget of so many cores, as a refusal names it."""
+    code, text = Server('--cores', str(cores)).start_refused('--memory', '1M')
+    equal(code, 2, text)
+    return int(re.search(r'need(?:s)? at least (\d+) MiB', text).group(1))
+
+
+def alone(memory_mib, cores=2, connections=10000):
+    server = Server('--memory', f'{memory_mib}M', '--cores', str(cores), '--kafka', '127.0.0.1:0').start()
     server.produce('honest', ['first'])
     path = os.path.join(server.home, 'ways')
-    ways(server.port, kafka_port(server), path)
+    ways(server.port, kafka_port(server), path, stored(server))
     watch = Watch([server])
     processes = crowd(path, connections)
     done = honest_rounds(server.environment())
@@ -227,19 +288,39 @@ def alone(memory_mib, connections=10000):
     check(set(done + ['first', 'last']) <= set(server.values('honest')), 'what was acknowledged is read', done)
     watch.end()
     after = resident_bytes(server)
-    print(f'  {memory_mib} MiB: peak {watch.peaks[0] / MIB:.0f} MiB, after {after / MIB:.0f} MiB, '
+    print(f'  {cores} cores, {memory_mib} MiB: peak {watch.peaks[0] / MIB:.0f} MiB, after {after / MIB:.0f} MiB, '
           f'{len(done)} honest rounds in {ATTACK_S:.0f} s, {" ".join(s.strip() for s in said)}')
     within(server, memory_mib, watch.peaks[0], 'during')
     within(server, memory_mib, after, 'after')
     check(len(done) >= ATTACK_S / 10, 'honest rounds', done)
 
 
-def test_resident_memory_of_a_small_budget():
-    alone(192)
+def test_resident_memory_of_the_least_budget_of_two_cores():
+    alone(least_mib(2))
+
+
+def test_resident_memory_of_the_least_budget_of_eight_cores():
+    alone(least_mib(8), cores=8)
 
 
 def test_resident_memory_of_a_larger_budget():
     alone(1024)
+
+
+def test_no_more_cores_serve_than_the_budget_has_room_for():
+    """Where nobody said how many; where somebody did, it is refused by name."""
+    least = least_mib(2)
+    code, text = Server('--cores', '2').start_refused('--memory', f'{least - 1}M')
+    equal(code, 2)
+    check(f'2 cores need at least {least} MiB (--memory)' in text, text)
+    check('(fewer need less: --cores)' in text, text)
+    if len(os.sched_getaffinity(0)) == 1:
+        return
+    server = Server()
+    server.command = lambda extra=(): [w for w in Server.command(server, extra) if w not in ('--cores', '2')]
+    server.start('--memory', f'{least - 1}M', '--kafka', 'off')
+    check(', 1 core' in server.ready, server.ready)
+    server.diary_wait(rf'1 core of \d+: a memory budget of {least - 1} MiB has room for no more')
 
 
 def test_resident_memory_of_nodes_that_copy_for_each_other():
@@ -247,7 +328,7 @@ def test_resident_memory_of_nodes_that_copy_for_each_other():
     cluster.leat('stream', 'create', 'honest', '--copies', 3)
     cluster.produce('honest', ['first'])
     path = os.path.join(cluster.nodes[0].home, 'ways')
-    ways(cluster.client_ports[0], kafka_port(cluster.nodes[0]), path)
+    ways(cluster.client_ports[0], kafka_port(cluster.nodes[0]), path, stored(cluster.nodes[0]))
     watch = Watch(cluster.nodes)
     processes = crowd(path, 10000)
     done = honest_rounds(dict(os.environ, LEAT_BROKERS=cluster.brokers()))
