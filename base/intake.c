@@ -99,6 +99,13 @@ static bool may_grow(struct leat_intake *intake, const struct leat_intake_member
     return true;
 }
 
+bool leat_intake_admits(struct leat_intake *intake, const struct leat_intake_member *member,
+                        size_t bytes)
+{
+    LEAT_ASSERT_CMP(member->bytes, ==, 0);
+    return bytes <= LEAT_INTAKE_SMALL_BYTES || may_grow(intake, member, bytes);
+}
+
 bool leat_intake_full(struct leat_intake *intake, const struct leat_intake_member *member)
 {
     const struct leat_intake_account *account = account_of(intake, member);

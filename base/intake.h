@@ -77,6 +77,9 @@ bool leat_intake_full(struct leat_intake *intake, const struct leat_intake_membe
 /** Is there room for that many bytes of it in all? */
 bool leat_intake_fits(struct leat_intake *intake, const struct leat_intake_member *member,
                       size_t bytes);
+/** It brings so many bytes from another actor: may it hold them here? false: it has to go. */
+bool leat_intake_admits(struct leat_intake *intake, const struct leat_intake_member *member,
+                        size_t bytes);
 /** It holds something: may it hold that many in all? false: it waits. */
 bool leat_intake_grow(struct leat_intake *intake, struct leat_intake_member *member, size_t bytes);
 static inline bool leat_intake_waits(const struct leat_intake_member *member)

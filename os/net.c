@@ -202,6 +202,9 @@ static void conn_link(struct leat_conn *conn)
     struct os_net *net = &conn->actor->net;
     leat_list_push_back(&net->conns, &conn->all);
     leat_intake_join(&net->intake, &conn->intake, conn->key, conn->intake.account);
+    /* A whole frame may wait here for its log: were all let in that have one, they would hold what they want. */
+    if (!leat_intake_admits(&net->intake, &conn->intake, conn->kept_capacity))
+        conn->move_failed = LEAT_E_TOO_MANY;
     leat_intake_hold(&net->intake, &conn->intake, conn->kept_capacity);
 }
 

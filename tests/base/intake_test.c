@@ -113,6 +113,25 @@ static void one_that_exceeds_takes_no_room_from_others(void **state)
     rig_end(&rig, sizeof addresses);
 }
 
+/* Those that come from another actor with a whole frame, which waits for its log here. */
+static void account_that_is_full_admits_one_large_member_more(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    for (unsigned i = 0; i < 6; i++)
+        (void)join(&rig, i, (uint8_t)i, LEAT_NET_CLIENTS);
+    for (unsigned i = 0; i < 3; i++) { /* two halves, and one beside them */
+        assert_true(leat_intake_admits(&rig.intake, &rig.members[i], HALF));
+        leat_intake_hold(&rig.intake, &rig.members[i], HALF);
+    }
+    assert_false(leat_intake_admits(&rig.intake, &rig.members[3], HALF));
+    assert_true(leat_intake_admits(&rig.intake, &rig.members[4], LEAT_INTAKE_SMALL_BYTES));
+    leat_intake_hold(&rig.intake, &rig.members[2], 0);
+    assert_true(leat_intake_admits(&rig.intake, &rig.members[5], HALF));
+    rig_end(&rig, 6);
+}
+
 static void addresses_that_wait_go_on_in_turn(void **state)
 {
     struct rig rig;
@@ -187,6 +206,7 @@ int main(void)
         cmocka_unit_test(address_over_its_share_waits_and_others_go_on),
         cmocka_unit_test(full_account_lets_one_at_a_time_exceed_it),
         cmocka_unit_test(one_that_exceeds_takes_no_room_from_others),
+        cmocka_unit_test(account_that_is_full_admits_one_large_member_more),
         cmocka_unit_test(addresses_that_wait_go_on_in_turn),
         cmocka_unit_test(beginnings_past_their_limit_cost_the_oldest),
         cmocka_unit_test(strangers_do_not_wait_and_the_oldest_goes),

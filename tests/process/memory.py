@@ -124,7 +124,7 @@ def heavy_ways(way, port, kafka_port, streams, hello):
     """Each takes much of another part of the budget, by many connections."""
     old, (place,) = streams['old']
     packed, logs = streams['packed']
-    half = frame(PING, [], payload=bytes(8 * MIB - 100))[:4096]
+    half = frame(PING, [], payload=bytes(8 * MIB - 100))[:200000]  # with the first read
     way(port, hello + half, bytes(65536), 7 * MIB, few=16)  # frames that are never whole
     produce = struct.pack('>ihhih', 8 * MIB - 100, 0, 3, 7, 4) + b'evil' + bytes(4096)
     way(kafka_port, kafka(18, 0, Out(False)) + produce, bytes(65536), 7 * MIB, few=8)

@@ -247,7 +247,8 @@ static size_t intake_room(struct leat_conn *conn, size_t bytes)
     size_t kept = conn->kept_bytes;
     if (kept < LEAT_INTAKE_SMALL_BYTES) {
         size_t most = LEAT_INTAKE_SMALL_BYTES - kept;
-        return bytes > most && leat_intake_full(intake, &conn->intake) ? most : bytes;
+        bool little = conn->intake.account == LEAT_NET_STRANGERS;
+        return bytes > most && (little || leat_intake_full(intake, &conn->intake)) ? most : bytes;
     }
     if (leat_intake_grow(intake, &conn->intake, kept + bytes)) return bytes;
     if (!conn->actor->stall_watched) stall_watch(conn->actor);
