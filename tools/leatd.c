@@ -502,14 +502,15 @@ static void say_memory(const struct leatd_config *config)
 /* Each core has a part of the budget: where nobody said how many, no more than it has room for. */
 static void fit_cores(struct leatd_config *config)
 {
-    uint32_t most = leat_node_cores_most(config->memory_bytes, config->cores);
-    if (!config->cores_by_default || most == config->cores) return;
-    leat_diary_warn(
-        "%u core%s of %u: a memory budget of %llu MiB has room for no more, all of them need "
-        "%llu MiB (--memory)",
-        most, most == 1 ? "" : "s", config->cores, (unsigned long long)(config->memory_bytes >> 20),
-        (unsigned long long)(leat_node_least_memory(config->cores) >> 20));
+    uint32_t all = config->cores, most = leat_node_cores_most(config->memory_bytes, all);
+    if (!config->cores_by_default || most == all) return;
     config->cores = most;
+    if (leat_node_pool_bytes(config->memory_bytes, most) == 0) return; /* it will be refused */
+    leat_diary_warn(
+        "%u core%s of %u: a memory budget of %llu MiB has room for no more, all of them "
+        "need %llu MiB (--memory)",
+        most, most == 1 ? "" : "s", all, (unsigned long long)(config->memory_bytes >> 20),
+        (unsigned long long)(leat_node_least_memory(all) >> 20));
 }
 
 static leat_err key_take(struct server *server, struct leat_error *error)
