@@ -95,16 +95,11 @@ static void append_release_now(struct leat_peer *peer)
     if (request != NULL && request->done) append_finish(request);
 }
 
-static struct leat_append_request *append_take_struct(struct leat_peer *peer)
+static struct leat_append_request *append_take_struct(struct leat_peer *peer, bool only)
 {
     struct leat_core *core = peer->core;
-    struct leat_append_request *request = leat_stock_take(&core->append_pool);
-    if (request == NULL) {
-        leat_peer_pause(peer, LEAT_PAUSE_STARVED);
-        leat_list_remove(&peer->starved);
-        leat_list_push_back(&core->starved_peers, &peer->starved);
-        return NULL;
-    }
+    struct leat_append_request *request = leat_stock_take_for(&core->append_pool, peer, only);
+    if (request == NULL) return NULL;
     /* Everything before `first` is set here; the rest is when it is used. */
     memset(request, 0, offsetof(struct leat_append_request, first));
     request->core = request->home = core;
@@ -121,7 +116,7 @@ static struct leat_append_request *append_take_struct(struct leat_peer *peer)
 static struct leat_append_request *append_begin(struct leat_peer *peer,
                                                 const struct leat_frame *frame)
 {
-    struct leat_append_request *request = append_take_struct(peer);
+    struct leat_append_request *request = append_take_struct(peer, peer->requests == 0);
     if (request == NULL) return NULL;
     request->number = frame->request;
     leat_peer_begin(peer);
@@ -163,12 +158,13 @@ static leat_err append_route(struct leat_append_request *request, struct leat_lo
     return rc;
 }
 
-struct leat_append_request *leat_append_begin(struct leat_peer *peer, struct leat_log_ref ref,
-                                              uint32_t epoch, uint32_t batch_count,
+struct leat_append_request *leat_append_begin(struct leat_peer *peer, bool only,
+                                              struct leat_log_ref ref, uint32_t epoch,
+                                              uint32_t batch_count,
                                               void (*on_done)(struct leat_append_request *request),
                                               void *owner)
 {
-    struct leat_append_request *request = append_take_struct(peer);
+    struct leat_append_request *request = append_take_struct(peer, only);
     struct leat_error error = {LEAT_OK, ""};
     if (request == NULL) return NULL;
     request->on_done = on_done;
@@ -187,7 +183,11 @@ void leat_append_end(struct leat_append_request *request)
 /* All parts at the start: a request that has begun never waits for structs. */
 static leat_err append_take_parts(struct leat_core *core, struct leat_append_request *request)
 {
-    if (core->part_pool.left < request->batch_count) return LEAT_E_AGAIN;
+    struct leat_peer *peer = request->peer;
+    const uint32_t more = request->batch_count - 1;
+    if (!leat_stock_admits(&core->part_pool, peer, peer->requests <= 1, more) ||
+        !leat_stock_widen(&core->part_pool, peer, peer->requests <= 1, more))
+        return LEAT_E_AGAIN;
     struct leat_append_part *tail = &request->first;
     for (uint32_t i = 1; i < request->batch_count; i++) {
         struct leat_append_part *part = leat_stock_take(&core->part_pool);
@@ -577,11 +577,11 @@ static void append_free(struct leat_append_request *request)
     struct leat_append_part *part = request->first.next;
     while (part != NULL) {
         struct leat_append_part *next = part->next;
-        leat_stock_give(&core->part_pool, part);
+        leat_stock_give(&core->part_pool, part, request->peer);
         part = next;
     }
     leat_mem_free(request->text);
-    leat_stock_give(&core->append_pool, request);
+    leat_stock_give(&core->append_pool, request, request->peer);
 }
 
 /* The connection is gone. What has been given to logs goes on; a frame half taken ends here, its

@@ -45,13 +45,14 @@ struct leat_append_request {
 };
 
 /**
- * An append of another front door: the same as a frame's, told by on_done instead of answered by
- * this module. NULL: out of structs; the peer is paused and its frame comes again. on_done runs once
+ * An append of another front door: the same as a frame's, told by on_done instead of answered by this module. only: as
+ * of leat_stock_take_for(). NULL: out of structs; the peer is paused and its frame comes again. on_done runs once
  * on the peer's core, also from within; then or later leat_append_end(). The peer's end does not end
  * it: what has been given to a log goes on.
  */
-struct leat_append_request *leat_append_begin(struct leat_peer *peer, struct leat_log_ref ref,
-                                              uint32_t epoch, uint32_t batch_count,
+struct leat_append_request *leat_append_begin(struct leat_peer *peer, bool only,
+                                              struct leat_log_ref ref, uint32_t epoch,
+                                              uint32_t batch_count,
                                               void (*on_done)(struct leat_append_request *request),
                                               void *owner);
 /** Its bytes. HELD: the log has no room, the peer is paused; call again with the same bytes, and the

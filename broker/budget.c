@@ -132,7 +132,8 @@ static uint64_t most_bytes(uint64_t memory_bytes, uint32_t cores)
     uint64_t output = leat_node_output_bytes(memory_bytes, cores);
     uint64_t calls =
         (uint64_t)MOST_CALL_BYTES * leat_node_structs(memory_bytes, cores, LEAT_CORE_CALLS_MAX);
-    uint64_t core = MOST_CORE_BYTES + leat_core_stocks_bytes(memory_bytes, cores) + output +
+    uint64_t core = MOST_CORE_BYTES + LEAT_CORE_OWN_BYTES +
+                    leat_core_stocks_bytes(memory_bytes, cores) + output +
                     (calls > output / 4 ? calls - output / 4 : 0) +
                     buffers * (uint64_t)LEAT_DISK_BUFFER_BYTES + leat_node_intake_bytes(frames) +
                     MOST_FRAME_BYTES + LEAT_INTAKE_SMALLS_BYTES + LEAT_INTAKE_STRANGERS_BYTES +

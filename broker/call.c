@@ -24,9 +24,14 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
         call_turn_away(peer, frame, LEAT_E_STARTING, "the server is stopping");
         return NULL;
     }
-    if (core->calls < core->calls_max && leat_output_take(peer, bytes)) {
-        call = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes);
-        if (call == NULL) leat_output_give(peer, bytes);
+    const bool placed = core->calls < core->calls_max;
+    const size_t own = placed ? 0 : bytes;
+    if (placed || leat_own_take(peer, peer->requests == 0, own)) {
+        if (leat_output_take(peer, bytes)) {
+            call = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes);
+            if (call == NULL) leat_output_give(peer, bytes);
+        }
+        if (call == NULL && own > 0) leat_own_give(core, peer, own);
     }
     if (call == NULL) {
         call_turn_away(peer, frame, LEAT_E_AGAIN,
@@ -40,6 +45,7 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
     call->core = core;
     call->peer = peer;
     call->held = bytes;
+    call->own = own;
     call->kind = frame->kind;
     call->request = frame->request;
     core->calls++;
@@ -128,6 +134,7 @@ static void call_free(struct leat_call *call)
 {
     struct leat_peer *peer = call->peer;
     call->core->calls--;
+    if (call->own > 0) leat_own_give(call->core, peer, call->own);
     call_give(call);
     leat_mem_free(call);
     leat_peer_end(peer);

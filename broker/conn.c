@@ -42,7 +42,7 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
         return false;
     }
     struct leat_list *lists[] = {
-        &peer->all,     &peer->slow,     &peer->owing,       &peer->starved,      &peer->answers,
+        &peer->all,     &peer->slow,     &peer->owing,       &peer->stock.link,   &peer->answers,
         &peer->cut,     &peer->quiet,    &peer->room.by_log, &peer->room.by_time, &peer->set_calls,
         &peer->limited, &peer->locators, &peer->output.wait};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
@@ -84,7 +84,7 @@ static void peer_detach(struct leat_peer *peer)
     leat_list_remove(&peer->all);
     leat_list_remove(&peer->slow);
     leat_list_remove(&peer->owing);
-    leat_list_remove(&peer->starved);
+    leat_stock_leave(peer);
     leat_output_wait_end(peer);
     atomic_fetch_sub_explicit(&core->counters.connections, 1, memory_order_relaxed);
 }
@@ -132,6 +132,8 @@ void leat_peer_end(struct leat_peer *peer)
         leat_mem_free(peer);
         return;
     }
+    if (peer->paused == 0) return;
+    if (peer->requests == 0) leat_stock_again(peer); /* the next is its only one */
     if ((peer->paused & LEAT_PAUSE_REQUESTS) != 0 && peer->requests <= LEAT_PEER_REQUESTS_MAX / 2 &&
         !leat_output_holds_share(peer))
         leat_peer_resume(peer, LEAT_PAUSE_REQUESTS);
@@ -342,6 +344,7 @@ void leat_peer_move(struct leat_peer *peer, uint32_t core)
     const struct leat_net *net = peer->core->net;
     LEAT_ASSERT_CMP(peer->requests, ==, 0);
     peer_detach(peer);
+    leat_list_remove(&peer->answers);
     peer->core = &peer->core->node->cores[core];
     peer->append_now = NULL;
     net->move(peer->conn, core, peer_on_moved, peer);

@@ -20,48 +20,6 @@ static void core_on_room_timer(struct leat_timer *timer);
 
 const struct leat_actor_ops leat_core_actor = {core_on_wake, core_on_turn_end};
 
-/* ---- pools ---- */
-
-leat_err leat_stock_init(struct leat_stock *pool, size_t element_bytes, uint32_t count)
-{
-    LEAT_ASSERT_CMP(element_bytes, >=, sizeof(void *));
-    pool->element_bytes = (uint32_t)LEAT_ALIGN_UP(element_bytes, (size_t)16);
-    /* Elements are handed out in order first, so that memory never needed is never touched. */
-    pool->block = leat_mem_calloc(LEAT_MEM_BROKER, count, pool->element_bytes);
-    if (pool->block == NULL) return LEAT_E_NO_MEMORY;
-    pool->free = NULL;
-    pool->fresh = 0;
-    pool->count = pool->left = count;
-    return LEAT_OK;
-}
-
-void leat_stock_fini(struct leat_stock *pool)
-{
-    leat_mem_free(pool->block);
-    memset(pool, 0, sizeof *pool);
-}
-
-void *leat_stock_take(struct leat_stock *pool)
-{
-    void *element = pool->free;
-    if (element != NULL) {
-        memcpy(&pool->free, element, sizeof pool->free);
-    } else {
-        if (pool->fresh == pool->count) return NULL;
-        element = (uint8_t *)pool->block + (size_t)pool->fresh++ * pool->element_bytes;
-    }
-    pool->left--;
-    return element;
-}
-
-void leat_stock_give(struct leat_stock *pool, void *element)
-{
-    memcpy(element, &pool->free, sizeof pool->free);
-    pool->free = element;
-    pool->left++;
-    LEAT_ASSERT_CMP(pool->left, <=, pool->count);
-}
-
 /* ---- life ---- */
 
 uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref, uint32_t logs)
@@ -70,6 +28,8 @@ uint32_t leat_core_of_log(const struct leat_node *node, struct leat_log_ref ref,
 }
 
 static leat_err core_init_pools(struct leat_core *core);
+
+enum { OWN_FETCHES_MAX = LEAT_PEER_OWN_BYTES / LEAT_FETCH_STRUCT_BYTES + 1 };
 
 leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t index,
                         const struct leat_env *env, uint32_t buffer_count, uint64_t frame_bytes_max)
@@ -91,10 +51,11 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     leat_list_init(&core->link_peer.locators);
     leat_borrower_init(&core->link_peer.borrowed);
     leat_list_init(&core->link_peer.output.wait);
+    leat_list_init(&core->link_peer.stock.link);
     leat_log_warmth_init(&core->warmth,
                          leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
     struct leat_list *lists[] = {
-        &core->peers,         &core->slow_peers, &core->owing_peers,    &core->starved_peers,
+        &core->peers,         &core->slow_peers, &core->owing_peers,    &core->wanted_stocks,
         &core->answer_peers,  &core->cut_peers,  &core->dirty_logs,     &core->opening_logs,
         &core->care_logs,     &core->idle_logs,  &core->room_waits,     &core->home_logs,
         &core->stream_awaits, &core->fetches,    &core->ready_fetches,  &core->deferred_fetches,
@@ -132,10 +93,11 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
 
     if (rc == LEAT_OK) rc = core_init_pools(core);
     if (rc == LEAT_OK) rc = leat_lender_init(core, buffer_count);
-    /* A log arms at most four timers, a fetch one, sets one per home. */
+    /* A log arms at most four timers, a fetch one, connections' own too, sets one per home. */
     if (rc == LEAT_OK)
         rc = leat_timers_init(&core->timers, env->clock,
-                              4 * LEAT_CORE_LOGS_MAX + LEAT_CORE_FETCHES_MAX + LEAT_SETS_HOMES +
+                              4 * LEAT_CORE_LOGS_MAX + LEAT_CORE_FETCHES_MAX +
+                                  LEAT_CORE_PEERS_MAX * OWN_FETCHES_MAX + LEAT_SETS_HOMES +
                                   LEAT_MEMBER_TIMERS + LEAT_PRIMARY_TIMERS + LEAT_BACKUP_TIMERS +
                                   16);
     return rc;
@@ -177,7 +139,7 @@ static leat_err core_init_pools(struct leat_core *core)
     leat_err rc = LEAT_OK;
     for (size_t i = 0; rc == LEAT_OK && i < sizeof stocks / sizeof *stocks; i++)
         rc =
-            leat_stock_init((struct leat_stock *)(void *)((uint8_t *)core + stocks[i].at),
+            leat_stock_init((struct leat_stock *)(void *)((uint8_t *)core + stocks[i].at), core,
                             stocks[i].bytes, stock_count(i, options->memory_bytes, options->cores));
     core->calls_max = leat_node_structs(options->memory_bytes, options->cores, LEAT_CORE_CALLS_MAX);
     return rc;
@@ -245,12 +207,14 @@ static void core_on_turn_end(void *actor)
     if (!leat_list_empty(&core->ready_fetches) || !leat_list_empty(&core->starved_reads))
         leat_fetch_run_ready(core);
     if (!leat_list_empty(&core->output.waits)) leat_output_resume(core);
-    while ((link = leat_list_pop_front(&core->answer_peers)) != NULL)
-        core_answer(LEAT_CONTAINER(link, struct leat_peer, answers));
-    if (!leat_list_empty(&core->starved_peers)) leat_peer_feed_starved(core);
+    do {
+        while ((link = leat_list_pop_front(&core->answer_peers)) != NULL)
+            core_answer(LEAT_CONTAINER(link, struct leat_peer, answers));
+    } while (!leat_list_empty(&core->wanted_stocks) && leat_stocks_call(core));
     if (!leat_list_empty(&core->room_waits) && !leat_timer_armed(&core->room_timer))
         leat_timer_start(&core->timers, &core->room_timer, LEAT_APPEND_ROOM_US / 8);
-    if ((!leat_list_empty(&core->slow_peers) || !leat_list_empty(&core->output.waits)) &&
+    if ((!leat_list_empty(&core->slow_peers) || !leat_list_empty(&core->output.waits) ||
+         !leat_list_empty(&core->wanted_stocks)) &&
         !leat_timer_armed(&core->slow_tick))
         leat_timer_start(&core->timers, &core->slow_tick, LEAT_SLOW_TICK_US);
     if (!leat_timer_armed(&core->tick) && !core->stopped)
@@ -266,12 +230,14 @@ static void core_on_tick(struct leat_timer *timer)
     leat_hosted_care(core);
     leat_movers_tick(core);
     leat_peer_tick(core);
+    leat_stocks_tick(core);
     leat_output_tick(core);
 }
 
 static void core_on_slow_tick(struct leat_timer *timer)
 {
     leat_peer_slow_tick(timer->owner);
+    leat_fetch_give_way(timer->owner);
 }
 
 static void core_on_room_timer(struct leat_timer *timer)

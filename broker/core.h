@@ -23,6 +23,7 @@
 #include "broker/node.h"
 #include "broker/output.h"
 #include "broker/replicate.h"
+#include "broker/stock.h"
 #include "broker/unpack.h"
 #include "multilog/log.h"
 #include "sets/sets.h"
@@ -86,19 +87,6 @@ struct leat_fetch;
 struct leat_fetch_read;
 struct leat_append_request;
 
-/* ---- fixed-size structs of a core, carved from one block ---- */
-struct leat_stock {
-    void *block;
-    void *free; /* the first word of a free element points at the next */
-    uint32_t element_bytes, fresh, count, left;
-};
-leat_err leat_stock_init(struct leat_stock *pool, size_t element_bytes,
-                         uint32_t count) LEAT_NODISCARD;
-void leat_stock_fini(struct leat_stock *pool);
-/** NULL when none is left. Contents are what they were. */
-void *leat_stock_take(struct leat_stock *pool);
-void leat_stock_give(struct leat_stock *pool, void *element);
-
 /* ---- waiting for room in a log: a connection, or a forwarded request ---- */
 struct leat_room_wait {
     struct leat_list by_log, by_time;
@@ -131,14 +119,14 @@ enum leat_pause {
     LEAT_PAUSE_ROOM = 1,     /* its append waits for room in a log */
     LEAT_PAUSE_REQUESTS = 2, /* too many requests under way */
     LEAT_PAUSE_SLOW = 4,     /* it does not take its answers */
-    LEAT_PAUSE_STARVED = 8,  /* the core has no request structs left */
+    LEAT_PAUSE_STARVED = 8,  /* it waits for request structs: its turn comes */
     LEAT_PAUSE_CLOSING = 16, /* a last answer is being written */
 };
 struct leat_peer {
     const struct leat_protocol *protocol;
     struct leat_core *core;
     struct leat_conn *conn; /* NULL once closed */
-    struct leat_list all, slow, owing, starved, answers, cut;
+    struct leat_list all, slow, owing, answers, cut;
     struct leat_list quiet; /* among strangers; later, those that may be idle */
     uint64_t quiet_since_us;
     uint32_t address;           /* among the node's */
@@ -152,6 +140,7 @@ struct leat_peer {
     bool greeted, closing, heard; /* heard: since it has been quiet */
     uint64_t frame_since_us;
     struct leat_output_peer output;
+    struct leat_stock_peer stock;
     size_t stalled_bytes; /* queued when last looked at */
     uint64_t stalled_since_us;
 
@@ -232,6 +221,7 @@ struct leat_call {
     uint16_t kind;
     uint32_t request;
     size_t held; /* of the core's memory for output: this struct and what leat_call_memory() gave */
+    size_t own;  /* it has no place among the core's calls, but is its connection's own */
     bool by_link; /* another node asks, for a client of its own: the answer goes by ticket */
     struct leat_link_ticket ticket;
     struct leat_mail mail;
@@ -254,6 +244,7 @@ struct leat_placer {
 /* Read from any core (relaxed). */
 struct leat_counters {
     _Atomic uint64_t appended_records, appended_bytes, fetched_records, fetched_bytes, connections;
+    _Atomic uint64_t own_bytes; /* of connections, beyond the stocks */
 };
 
 struct leat_core {
@@ -288,7 +279,7 @@ struct leat_core {
     struct leat_peer link_peer;             /* stands for all that ask by links */
     const struct leat_link_ticket *serving; /* while a request of a link is taken */
 
-    struct leat_list peers, slow_peers, owing_peers, starved_peers, answer_peers;
+    struct leat_list peers, slow_peers, owing_peers, answer_peers;
     struct leat_list cut_peers;             /* of whose frame a part has come */
     struct leat_list strangers, idle_peers; /* by how long they have been quiet, nearly */
     uint32_t stranger_count;
@@ -305,6 +296,8 @@ struct leat_core {
     uint32_t calls, calls_max;
 
     struct leat_stock append_pool, part_pool, fetch_pool, item_pool, read_pool;
+    struct leat_list
+        wanted_stocks; /* of these and of other front doors: connections wait for them */
     struct leat_lender lender;
     struct leat_list locates; /* of logs here: one is looked at in each callback */
     struct leat_mail locate_mail;
@@ -450,8 +443,6 @@ void leat_peer_tick(struct leat_core *core);
 void leat_peer_slow_tick(struct leat_core *core);
 /** It has been given bytes: from now on somebody looks whether it takes them. */
 void leat_peer_owes(struct leat_peer *peer);
-/** Request structs have come back: go on with connections that waited for some. */
-void leat_peer_feed_starved(struct leat_core *core);
 /** A part of a frame has come, and has its time. */
 void leat_peer_expect(struct leat_peer *peer);
 void leat_peer_expect_nothing(struct leat_peer *peer);
@@ -475,6 +466,8 @@ void leat_fetch_on_acked(struct leat_hosted *hosted);
 void leat_fetch_run_ready(struct leat_core *core);
 void leat_fetch_peer_closed(struct leat_peer *peer);
 void leat_fetch_undefer(struct leat_core *core);
+/** Others stand in line who have nothing under way: fetches that wait for data are answered, the oldest first. */
+void leat_fetch_give_way(struct leat_core *core);
 /** Answer what waits, with what there is. */
 void leat_fetch_stop(struct leat_core *core);
 

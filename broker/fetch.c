@@ -45,19 +45,31 @@ void leat_fetch_start(struct leat_fetch *fetch)
         leat_fetch_run(fetch);
 }
 
-struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, uint32_t log_count, uint32_t min_bytes,
-                                    uint32_t max_bytes, uint32_t wait_ms,
+/* What it takes, of both kinds at once: a fetch that has begun never waits for structs. */
+static bool fetch_take_structs(struct leat_peer *peer, bool only, uint32_t log_count)
+{
+    struct leat_core *core = peer->core;
+    struct leat_stock *const stocks[] = {&core->fetch_pool, &core->item_pool};
+    const uint32_t counts[] = {1, log_count};
+    for (unsigned i = 0; i < 2; i++) {
+        if (leat_stock_admits(stocks[i], peer, only, counts[i]) &&
+            leat_stock_widen(stocks[i], peer, only, counts[i]))
+            continue;
+        leat_stock_narrow(stocks[0], peer);
+        leat_stock_wait(stocks[i], peer, only, counts[i]);
+        return false;
+    }
+    peer->stock.called = false;
+    return true;
+}
+
+struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, bool only, uint32_t log_count,
+                                    uint32_t min_bytes, uint32_t max_bytes, uint32_t wait_ms,
                                     void (*on_ready)(struct leat_fetch *fetch), void *owner)
 {
     struct leat_core *core = peer->core;
     LEAT_ASSERT_CMP(log_count, <=, core->item_pool.count);
-    uint32_t items_wanted = log_count > LEAT_FETCH_LOGS_MAX ? log_count : LEAT_FETCH_LOGS_MAX;
-    if (core->fetch_pool.left == 0 || core->item_pool.left < items_wanted) {
-        leat_peer_pause(peer, LEAT_PAUSE_STARVED);
-        leat_list_remove(&peer->starved);
-        leat_list_push_back(&core->starved_peers, &peer->starved);
-        return NULL;
-    }
+    if (!fetch_take_structs(peer, only, log_count)) return NULL;
     struct leat_fetch *fetch = leat_stock_take(&core->fetch_pool);
     memset(fetch, 0, LEAT_FETCH_STRUCT_BYTES);
     leat_list_init(&fetch->link);
@@ -127,8 +139,9 @@ static leat_err fetch_parse(struct leat_peer *peer, const struct leat_frame *fra
     if (body.log_count == 0 || body.log_count > LEAT_FETCH_LOGS_MAX)
         return leat_error_set(error, LEAT_E_TOO_MANY, "a fetch names 1 to %d logs, not %u",
                               LEAT_FETCH_LOGS_MAX, body.log_count);
-    struct leat_fetch *fetch = leat_fetch_begin(peer, body.log_count, body.min_bytes,
-                                                body.max_bytes, body.wait_ms, NULL, NULL);
+    struct leat_fetch *fetch =
+        leat_fetch_begin(peer, peer->requests == 0, body.log_count, body.min_bytes, body.max_bytes,
+                         body.wait_ms, NULL, NULL);
     if (fetch == NULL) return LEAT_E_AGAIN;
     *out_fetch = fetch;
     for (uint32_t i = 0; i < body.log_count; i++) {
@@ -366,10 +379,10 @@ void leat_fetch_free(struct leat_fetch *fetch)
     while (item != NULL) {
         struct leat_fetch_item *next = item->next;
         LEAT_ASSERT_CMP(item->mails_out, ==, 0);
-        leat_stock_give(&core->item_pool, item);
+        leat_stock_give(&core->item_pool, item, peer);
         item = next;
     }
-    leat_stock_give(&core->fetch_pool, fetch);
+    leat_stock_give(&core->fetch_pool, fetch, peer);
     if (peer != NULL) leat_peer_end(peer);
 }
 /* ---- the peer, or the node, goes ---- */

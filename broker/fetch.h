@@ -80,11 +80,11 @@ struct leat_fetch {
 
 /* ---- fetches of other front doors ---- */
 
-/** Begin one: NULL when there are no structs for so many logs; the peer is paused then, and its frame
- * comes again. wait_ms 0: it does not wait. on_ready runs once, also from within leat_fetch_start(),
- * unless the peer goes first (leat_fetch_peer_closed()): then the fetch is gone. */
-struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, uint32_t log_count, uint32_t min_bytes,
-                                    uint32_t max_bytes, uint32_t wait_ms,
+/** Begin one: NULL when there are no structs for so many logs; the peer is paused then, and its frame comes again, or
+ * its protocol is asked to answer. only: as of leat_stock_take_for(). wait_ms 0: it does not wait. on_ready runs
+ * once, also from within leat_fetch_start(), unless the peer goes first (leat_fetch_peer_closed()): then it is gone. */
+struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, bool only, uint32_t log_count,
+                                    uint32_t min_bytes, uint32_t max_bytes, uint32_t wait_ms,
                                     void (*on_ready)(struct leat_fetch *fetch), void *owner);
 /** Add one of its logs; `want` is copied. Answered by item->result. */
 struct leat_fetch_item *leat_fetch_add(struct leat_fetch *fetch,

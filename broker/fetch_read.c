@@ -299,5 +299,6 @@ void leat_fetch_release_read(struct leat_fetch_read *read)
     if (read->read.disk_buffer != NULL) leat_buffer_give(core, read->read.disk_buffer);
     read->read.disk_buffer = NULL;
     if (read == &read->fetch->ends) return;
-    leat_stock_give(&core->read_pool, read); /* who waits for one goes on at the end of this turn */
+    /* Who waits for one goes on at the end of this turn. */
+    leat_stock_give(&core->read_pool, read, NULL);
 }

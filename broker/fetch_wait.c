@@ -131,6 +131,20 @@ void leat_fetch_on_timer(struct leat_timer *timer)
     leat_fetch_wake(fetch);
 }
 
+void leat_fetch_give_way(struct leat_core *core)
+{
+    uint32_t wanted = leat_stocks_wanted(core);
+    LEAT_LIST_EACH(&core->fetches, link)
+    {
+        if (wanted == 0) return;
+        struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, by_core);
+        if (fetch->state != LEAT_FETCH_WAITING) continue;
+        fetch->over_deadline = true;
+        leat_fetch_wake(fetch);
+        wanted -= fetch->item_count < wanted ? fetch->item_count : wanted;
+    }
+}
+
 /* ---- at the end of a turn ---- */
 
 /* As many of those who wait for a struct to read with as there are structs. Counted anew each time,

@@ -15,11 +15,24 @@ static uint64_t peers(const struct leat_node *node)
     return count;
 }
 
+/* Structs of connections beyond those of the stocks that have a place in the budget. */
+static uint64_t owns_bytes(const struct leat_node *node)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; node->cores != NULL && i < node->options.cores; i++) {
+        uint64_t here =
+            atomic_load_explicit(&node->cores[i].counters.own_bytes, memory_order_relaxed);
+        if (here > LEAT_CORE_OWN_BYTES) bytes += here - LEAT_CORE_OWN_BYTES;
+    }
+    return bytes;
+}
+
 /* Of connections beyond those that have a place in the budget. */
 static uint64_t peers_bytes(const struct leat_node *node)
 {
     uint64_t count = peers(node);
-    return count > LEAT_HEAP_PEERS ? (count - LEAT_HEAP_PEERS) * LEAT_HEAP_PEER_BYTES : 0;
+    uint64_t more = count > LEAT_HEAP_PEERS ? (count - LEAT_HEAP_PEERS) * LEAT_HEAP_PEER_BYTES : 0;
+    return more + owns_bytes(node);
 }
 
 static uint64_t heap_bytes(const struct leat_node *node)

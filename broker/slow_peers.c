@@ -1,5 +1,5 @@
-/* Peers that hold things up: they do not take their answers, leave frames unfinished, or found no request
- * struct. Each has a limit, of bytes or of time. */
+/* Peers that hold things up: they do not take their answers, or leave frames unfinished. Each has a limit, of bytes
+ * or of time. */
 #include "base/diary.h"
 #include "broker/core.h"
 
@@ -129,18 +129,6 @@ static void idle_tick(struct leat_core *core, uint64_t now_us)
             leat_peer_close(peer, "it was idle for too long");
         else
             leat_peer_quiet_begin(peer);
-    }
-}
-
-void leat_peer_feed_starved(struct leat_core *core)
-{
-    while (!leat_list_empty(&core->starved_peers)) {
-        if (core->append_pool.left < core->append_pool.count / 8 ||
-            core->fetch_pool.left < core->fetch_pool.count / 8 ||
-            core->item_pool.left < LEAT_FETCH_LOGS_MAX)
-            return;
-        struct leat_list *link = leat_list_pop_front(&core->starved_peers);
-        leat_peer_resume(LEAT_CONTAINER(link, struct leat_peer, starved), LEAT_PAUSE_STARVED);
     }
 }
 

@@ -21,6 +21,7 @@ void leat_kafka_arena_init(struct leat_kafka_arena *arena, struct leat_kafka_are
     arena->end = arena->first + sizeof arena->first;
     arena->bytes_allocated = 0;
     arena->bytes_max = bytes_max;
+    arena->own_bytes_max = arena->bytes_missed = 0;
 }
 
 void leat_kafka_arena_fini(struct leat_kafka_arena *arena)
@@ -35,6 +36,15 @@ void leat_kafka_arena_fini(struct leat_kafka_arena *arena)
     leat_kafka_arena_init(arena, arena->share, arena->bytes_max);
 }
 
+static bool share_fits(const struct leat_kafka_arena *arena, size_t bytes)
+{
+    const struct leat_kafka_arena_share *share = arena->share;
+    if (share == NULL) return true;
+    const bool own = arena->bytes_allocated + bytes <= arena->own_bytes_max;
+    return share->bytes_used + bytes <=
+           (own ? share->bytes_max : leat_kafka_arena_share_most(share));
+}
+
 /* Zeroed as it comes: only the first bytes, which are used again and again, have to be wiped. */
 void *leat_kafka_arena_grow(struct leat_kafka_arena *arena, size_t bytes)
 {
@@ -45,7 +55,10 @@ void *leat_kafka_arena_grow(struct leat_kafka_arena *arena, size_t bytes)
     const bool own = bytes > LEAT_KAFKA_ARENA_CHUNK_BYTES / 4;
     if (!own) chunk_bytes = LEAT_KAFKA_ARENA_CHUNK_BYTES;
     if (chunk_bytes > arena->bytes_max - arena->bytes_allocated) return NULL;
-    if (share != NULL && share->bytes_used + chunk_bytes > share->bytes_max) return NULL;
+    if (!share_fits(arena, chunk_bytes)) {
+        arena->bytes_missed = arena->bytes_allocated + chunk_bytes;
+        return NULL;
+    }
     struct leat_kafka_arena_chunk *chunk = leat_mem_calloc(LEAT_MEM_BROKER, chunk_bytes, 1);
     if (chunk == NULL) return NULL;
     chunk->bytes = chunk_bytes;

@@ -14,11 +14,20 @@ enum {
     LEAT_KAFKA_ARENA_INLINE_BYTES = 1536, /* enough for most requests: then nothing is allocated */
     LEAT_KAFKA_ARENA_CHUNK_BYTES = 16 * 1024,
     LEAT_KAFKA_ARENA_BYTES_MAX = 48 * 1024 * 1024, /* of one request */
+    /* So much of a connection's only request may be of the last part of the share, one of so many. */
+    LEAT_KAFKA_ARENA_OWN_BYTES = LEAT_KAFKA_ARENA_CHUNK_BYTES,
+    LEAT_KAFKA_ARENA_OWN_PART = 8,
 };
 
 struct leat_kafka_arena_share {
     size_t bytes_used, bytes_max;
 };
+
+/** What there is for all. */
+static inline size_t leat_kafka_arena_share_most(const struct leat_kafka_arena_share *share)
+{
+    return share->bytes_max - share->bytes_max / LEAT_KAFKA_ARENA_OWN_PART;
+}
 
 struct leat_kafka_arena_chunk;
 struct leat_kafka_arena {
@@ -26,6 +35,8 @@ struct leat_kafka_arena {
     struct leat_kafka_arena_chunk *chunks;
     uint8_t *at, *end;
     size_t bytes_allocated, bytes_max;
+    size_t own_bytes_max; /* so much of it may be of the share's last part */
+    size_t bytes_missed;  /* what it would have in all, had there been room in the share */
     _Alignas(16) uint8_t first[LEAT_KAFKA_ARENA_INLINE_BYTES];
 };
 

@@ -32,6 +32,7 @@ enum {
     FIRST_KNOWN_BYTES = FRAME_HEAD_BYTES + 4, /* API and version */
     GATHER_BYTES = 16 * 1024, /* answers gathered before they are copied to the connection */
     WHY_BYTES = 240,
+    MEMORY_UNIT_BYTES = 4096,
 };
 #define ANSWER_WAITS UINT32_MAX
 
@@ -98,25 +99,38 @@ static bool conn_spread(struct leat_kafka_conn *conn)
     return true;
 }
 
-static void conn_starve(struct leat_kafka_conn *conn)
+/* In units of memory, which are counted rather than bytes. */
+static void memory_count(struct leat_kafka_core *here)
+{
+    const struct leat_kafka_arena_share *share = &here->share;
+    size_t most = leat_kafka_arena_share_most(share);
+    size_t left = share->bytes_used < most ? most - share->bytes_used : 0;
+    here->memory.left = (uint32_t)(left / MEMORY_UNIT_BYTES);
+}
+
+static void memory_wait(struct leat_kafka_conn *conn, bool only, size_t bytes)
 {
     struct leat_kafka_core *here = leat_kafka_core(conn->peer.core);
-    leat_peer_pause(&conn->peer, LEAT_PAUSE_STARVED);
-    leat_list_remove(&conn->peer.starved);
-    leat_list_push_back(&here->starved, &conn->peer.starved);
+    memory_count(here);
+    leat_stock_wait(&here->memory, &conn->peer, only,
+                    (uint32_t)((bytes + MEMORY_UNIT_BYTES - 1) / MEMORY_UNIT_BYTES));
 }
 
 static struct leat_kafka_request *request_create(struct leat_kafka_conn *conn)
 {
     struct leat_core *core = conn->peer.core;
     struct leat_kafka_core *here = leat_kafka_core(core);
-    struct leat_kafka_request *request = leat_stock_take(&here->requests);
-    if (request == NULL) {
-        conn_starve(conn);
+    const bool only = conn->peer.requests == 0;
+    /* Of the memory one half is for those who ask for one thing at a time. */
+    if (!only && here->share.bytes_used > here->share.bytes_max / 2) {
+        memory_wait(conn, false, here->share.bytes_max / 2);
         return NULL;
     }
+    struct leat_kafka_request *request = leat_stock_take_for(&here->requests, &conn->peer, only);
+    if (request == NULL) return NULL;
     memset(request, 0, offsetof(struct leat_kafka_request, arena));
     leat_kafka_arena_init(&request->arena, &here->share, LEAT_KAFKA_ARENA_BYTES_MAX);
+    if (only) request->arena.own_bytes_max = LEAT_KAFKA_ARENA_OWN_BYTES;
     request->conn = conn;
     request->core = core;
     if (conn->last != NULL)
@@ -128,21 +142,14 @@ static struct leat_kafka_request *request_create(struct leat_kafka_conn *conn)
     return request;
 }
 
-static void starved_wake(struct leat_kafka_core *here)
-{
-    struct leat_list *link = leat_list_pop_front(&here->starved);
-    if (link != NULL)
-        leat_peer_resume(LEAT_CONTAINER(link, struct leat_peer, starved), LEAT_PAUSE_STARVED);
-}
-
 static void request_free(struct leat_kafka_request *request)
 {
     struct leat_kafka_core *here = leat_kafka_core(request->core);
     struct leat_peer *peer = &request->conn->peer;
     if (request->on_freed != NULL) request->on_freed(request);
     leat_kafka_arena_fini(&request->arena);
-    leat_stock_give(&here->requests, request);
-    starved_wake(here);
+    memory_count(here);
+    leat_stock_give(&here->requests, request, peer);
     leat_peer_end(peer);
 }
 
@@ -188,30 +195,45 @@ static void why_text(const struct leat_kafka_request *request, const uint8_t *fr
                  request->version, wrong);
 }
 
-/* Others have the memory that this request needs: it is read anew when one of theirs ends. false: nobody has. */
+/* Others have the memory that this request needs: it is read anew when there is enough. false: there never is. */
 static bool conn_yields(struct leat_kafka_request *request)
 {
     struct leat_kafka_conn *conn = request->conn;
+    struct leat_kafka_core *here = leat_kafka_core(request->core);
     struct leat_kafka_request **last = &conn->first;
+    const size_t missed = request->arena.bytes_missed;
     leat_kafka_arena_fini(&request->arena);
-    if (request->arena.share->bytes_used == 0) return false;
+    if (missed == 0 || missed > leat_kafka_arena_share_most(&here->share)) return false;
     conn->last = NULL;
     while (*last != request) {
         conn->last = *last;
         last = &(*last)->next;
     }
     *last = NULL;
-    /* Nobody is woken by this: two that both find no room would wake each other for ever. */
-    leat_stock_give(&leat_kafka_core(request->core)->requests, request);
-    conn_starve(conn);
+    /* Nobody is called by this: two that both find no room would call each other for ever. */
+    leat_stock_give(&here->requests, request, &conn->peer);
     leat_peer_end(&conn->peer);
+    memory_wait(conn, conn->peer.requests == 0, missed);
     return true;
+}
+
+/* The first of those under way begins now if it waited for that. */
+static void conn_turn(struct leat_kafka_conn *conn)
+{
+    struct leat_kafka_request *request = conn->first;
+    if (request == NULL || request->on_turn == NULL || request->done || conn->peer.conn == NULL)
+        return;
+    void (*on_turn)(struct leat_kafka_request *) = request->on_turn;
+    request->on_turn = NULL;
+    on_turn(request);
 }
 
 static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,
                                    size_t *out_taken, size_t *out_want)
 {
     struct leat_kafka_conn *conn = conn_of(peer);
+    conn_turn(conn);
+    if (peer->paused != 0) return LEAT_HELD;
     if (bytes < FRAME_HEAD_BYTES) {
         *out_want = FRAME_HEAD_BYTES;
         return LEAT_SHORT;
@@ -464,6 +486,7 @@ static void conn_answer(struct leat_peer *peer)
     struct leat_kafka_request *request;
     if (!leat_list_empty(&peer->output.wait)) return; /* for room: it comes back here then */
     leat_peer_begin(peer); /* the last request's end must not end the peer under our hands */
+    if (leat_list_empty(&peer->stock.link)) conn_turn(conn);
     while ((request = conn->first) != NULL && request->done && request != conn->held) {
         bool told = peer->conn != NULL && !peer->closing && !request->silent;
         /* Whoever does not take its answers gets the next ones when it does: drained by slow_peers.c. */
@@ -477,14 +500,11 @@ static void conn_answer(struct leat_peer *peer)
         conn->first = request->next;
         if (request->next == NULL) conn->last = NULL;
         request_free(request);
-        request = conn->first;
-        if (request != NULL && request->on_turn != NULL && !request->done && peer->conn != NULL) {
-            void (*on_turn)(struct leat_kafka_request *) = request->on_turn;
-            request->on_turn = NULL;
-            on_turn(request);
-        }
+        conn_turn(conn);
     }
     if (used > 0) leat_peer_send_bytes(peer, peer->core->scratch, used);
+    if (conn->held != NULL && conn->held == conn->first && !peer->stock.only)
+        leat_stock_again(peer); /* it is the one that all others wait for */
     leat_peer_end(peer);
 }
 
@@ -494,8 +514,6 @@ static void conn_on_closed(struct leat_peer *peer)
     leat_append_peer_closed(peer);
     leat_fetch_peer_closed(peer);
     conn->held = NULL;
-    starved_wake(
-        leat_kafka_core(peer->core)); /* it may have been woken, and takes no request any more */
     for (struct leat_kafka_request *request = conn->first; request != NULL;
          request = request->next) {
         void (*on_abandoned)(struct leat_kafka_request *) = request->on_abandoned;

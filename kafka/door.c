@@ -14,11 +14,12 @@ static leat_err door_core_open(struct leat_door *door, struct leat_core *core)
     here->door = LEAT_CONTAINER(door, struct leat_kafka_door, door);
     const struct leat_node_options *options = &core->node->options;
     here->share.bytes_max = leat_node_door_bytes(options->memory_bytes, options->cores);
-    leat_list_init(&here->starved);
     core->door = here;
-    return leat_stock_init(
-        &here->requests, sizeof(struct leat_kafka_request),
+    leat_err rc = leat_stock_init(
+        &here->requests, core, sizeof(struct leat_kafka_request),
         leat_node_structs(options->memory_bytes, options->cores, LEAT_KAFKA_REQUESTS_MAX));
+    if (rc == LEAT_OK) rc = leat_stock_init(&here->memory, core, sizeof(void *), 1);
+    return rc;
 }
 
 static void door_core_close(struct leat_door *door, struct leat_core *core)
@@ -27,6 +28,7 @@ static void door_core_close(struct leat_door *door, struct leat_core *core)
     (void)door;
     if (here == NULL) return;
     leat_stock_fini(&here->requests);
+    leat_stock_fini(&here->memory);
     leat_mem_free(here);
     core->door = NULL;
 }

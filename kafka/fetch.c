@@ -104,6 +104,7 @@ static uint32_t parts_route(struct fetch *fetch)
     struct leat_kafka_request *request = fetch->request;
     const struct leat_kafka_fetch_request *body = request->body;
     uint32_t good = 0, at = 0;
+    fetch->some_refused = false;
     for (int32_t t = 0; t < body->topics.count; t++) {
         const struct leat_kafka_fetch_request_topic *topic = &body->topics.at[t];
         const struct leat_stream *stream = topic_of(request, topic);
@@ -111,6 +112,7 @@ static uint32_t parts_route(struct fetch *fetch)
             struct fetch_part *part = &fetch->parts[at];
             uint32_t home;
             part->stream = stream;
+            part->out->error_code = LEAT_KAFKA_NONE; /* it may have been looked at before */
             enum leat_kafka_error code =
                 leat_kafka_partition_find(request->core, stream, part->asked->partition,
                                           part->asked->current_leader_epoch, &part->log, &home);
@@ -131,7 +133,7 @@ static uint32_t not_negative(int32_t value)
     return value > 0 ? (uint32_t)value : 0;
 }
 
-/* false: no structs; the peer is paused. */
+/* false: no structs; the peer is paused, and called at its turn. */
 static bool fetch_begin(struct fetch *fetch)
 {
     struct leat_kafka_request *request = fetch->request;
@@ -143,7 +145,7 @@ static bool fetch_begin(struct fetch *fetch)
     }
     /* Who is told of a refusal is told at once. */
     uint32_t wait_ms = fetch->some_refused ? 0 : not_negative(body->max_wait_ms);
-    fetch->fetch = leat_fetch_begin(&request->conn->peer, good, not_negative(body->min_bytes),
+    fetch->fetch = leat_fetch_begin(&request->conn->peer, true, good, not_negative(body->min_bytes),
                                     not_negative(body->max_bytes), wait_ms, fetch_on_ready, fetch);
     if (fetch->fetch == NULL) return false;
     for (uint32_t i = 0; i < fetch->part_count; i++) {
@@ -272,13 +274,7 @@ static void fetch_on_abandoned(struct leat_kafka_request *request)
 static void fetch_on_turn(struct leat_kafka_request *request)
 {
     struct fetch *fetch = request->state;
-    if (fetch_begin(fetch)) return;
-    /* The frame is long gone, so it can't come again; the client can. */
-    leat_peer_resume(&request->conn->peer, LEAT_PAUSE_STARVED);
-    leat_list_remove(&request->conn->peer.starved);
-    for (uint32_t i = 0; i < fetch->part_count; i++)
-        part_refuse(fetch, &fetch->parts[i], LEAT_KAFKA_NOT_LEADER_OR_FOLLOWER);
-    fetch_answer(fetch);
+    if (!fetch_begin(fetch)) request->on_turn = fetch_on_turn; /* its frame is long gone */
 }
 
 void leat_kafka_handle_fetch(struct leat_kafka_request *request)

@@ -131,8 +131,9 @@ static bool part_begin(struct produce *produce, struct leat_kafka_string name,
         /* SUBTLE: counted before: a node that does not know whether it is still up refuses at once,
          * and then the answer would go with the first partition. */
         produce->waiting++;
-        append = leat_append_begin(peer, ref, stream->desc->streamlets[ref.streamlet].epoch.v, 1,
-                                   part_on_done, part);
+        append = leat_append_begin(peer, request->conn->first == request, ref,
+                                   stream->desc->streamlets[ref.streamlet].epoch.v, 1, part_on_done,
+                                   part);
         if (append == NULL) {
             produce->waiting--;
             return false;

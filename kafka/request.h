@@ -130,7 +130,8 @@ size_t leat_kafka_answer_encode(const struct leat_kafka_request *request, const 
 struct leat_kafka_core {
     struct leat_kafka_door *door;
     struct leat_stock requests;
-    struct leat_list starved; /* connections that wait for one of them */
+    struct leat_stock
+        memory; /* of arenas, for its lines alone: `left` is what was free of the share, in units */
     struct leat_kafka_arena_share share;
     uint32_t next_core; /* for the next connection */
 };

@@ -1,0 +1,305 @@
+/* Structs for requests where there are few: a few of each connection's own, and turns for the rest. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/core.h"
+#include "broker/fetch.h"
+
+enum { PEERS = 8, ELEMENT = 512, COUNT = 16, OWN = LEAT_PEER_OWN_BYTES / ELEMENT };
+
+struct leat_conn {
+    bool paused, closed;
+};
+
+struct desk {
+    struct leat_core core;
+    struct leat_node node;
+    struct leat_env env;
+    struct leat_clock clock;
+    struct leat_net net;
+    struct leat_stock stock;
+    struct leat_conn conns[PEERS];
+    struct leat_peer peers[PEERS];
+    void *taken[PEERS][COUNT + OWN];
+    unsigned count[PEERS];
+    uint64_t now_us;
+};
+
+static uint64_t desk_now(void *ctx)
+{
+    return ((const struct desk *)ctx)->now_us;
+}
+
+static void conn_pause(struct leat_conn *conn)
+{
+    conn->paused = true;
+}
+
+static void conn_resume(struct leat_conn *conn)
+{
+    conn->paused = false;
+}
+
+static void conn_close(struct leat_conn *conn)
+{
+    conn->closed = true;
+}
+
+static const char *conn_peer(const struct leat_conn *conn)
+{
+    (void)conn;
+    return "a peer";
+}
+
+static struct desk *desk_new(void)
+{
+    struct desk *desk = calloc(1, sizeof *desk);
+    assert_non_null(desk);
+    desk->now_us = 1000 * 1000;
+    desk->clock = (struct leat_clock){.ctx = desk, .now_us = desk_now};
+    desk->env.clock = &desk->clock;
+    desk->net = (struct leat_net){.ctx = desk,
+                                  .pause = conn_pause,
+                                  .resume = conn_resume,
+                                  .close = conn_close,
+                                  .peer = conn_peer};
+    struct leat_core *core = &desk->core;
+    core->node = &desk->node;
+    core->env = &desk->env;
+    core->net = &desk->net;
+    leat_list_init(&core->answer_peers);
+    leat_list_init(&core->wanted_stocks);
+    leat_list_init(&core->fetches);
+    leat_list_init(&core->ready_fetches);
+    assert_int_equal(leat_stock_init(&desk->stock, core, ELEMENT, COUNT), LEAT_OK);
+    for (unsigned i = 0; i < PEERS; i++) {
+        struct leat_peer *peer = &desk->peers[i];
+        peer->core = core;
+        peer->conn = &desk->conns[i];
+        peer->requests = 1;
+        leat_list_init(&peer->stock.link);
+        leat_list_init(&peer->answers);
+    }
+    return desk;
+}
+
+static void desk_free(struct desk *desk)
+{
+    for (unsigned i = 0; i < PEERS; i++)
+        while (desk->count[i] > 0)
+            leat_stock_give(&desk->stock, desk->taken[i][--desk->count[i]], &desk->peers[i]);
+    assert_int_equal(desk->stock.left, COUNT);
+    assert_int_equal(desk->core.counters.own_bytes, 0);
+    leat_stock_fini(&desk->stock);
+    free(desk);
+}
+
+/* One request of a connection more, as far as that goes. */
+static bool asks(struct desk *desk, unsigned i, bool only)
+{
+    void *element = leat_stock_take_for(&desk->stock, &desk->peers[i], only);
+    if (element == NULL) return false;
+    memset(element, (int)i, ELEMENT);
+    desk->taken[i][desk->count[i]++] = element;
+    return true;
+}
+
+static void ends(struct desk *desk, unsigned i)
+{
+    leat_stock_give(&desk->stock, desk->taken[i][--desk->count[i]], &desk->peers[i]);
+}
+
+/* Goal: whatever one connection pipelines, each other one has its request at once. */
+static void who_asks_for_one_has_it_where_the_stock_is_empty(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < COUNT + OWN; i++)
+        assert_true(asks(desk, 0, i == 0));
+    assert_false(asks(desk, 0, false));
+    assert_true(desk->conns[0].paused);
+    assert_int_equal(desk->stock.left, 0);
+    for (unsigned i = 1; i < PEERS; i++)
+        assert_true(asks(desk, i, true));
+    assert_int_equal(desk->core.counters.own_bytes, LEAT_PEER_OWN_BYTES + (PEERS - 1) * ELEMENT);
+    desk_free(desk);
+}
+
+/* Goal: who pipelines leaves half of what connections may have of their own; without another request each has some. */
+static void pipelines_leave_own_ones_to_others(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    while (asks(desk, 0, false))
+        continue;
+    leat_stock_leave(&desk->peers[0]);
+    uint64_t held = desk->core.counters.own_bytes;
+    desk->core.counters.own_bytes = LEAT_CORE_OWN_BYTES / 2;
+    assert_false(asks(desk, 1, false));
+    assert_true(asks(desk, 1, true));
+    desk->core.counters.own_bytes = LEAT_CORE_OWN_BYTES;
+    assert_false(asks(desk, 1, false));
+    assert_true(asks(desk, 2, true));
+    assert_false(leat_stock_admits(&desk->stock, &desk->peers[3], true, OWN + 1));
+    assert_true(leat_own_take(&desk->peers[3], true, LEAT_PEER_OWN_BYTES));
+    assert_false(leat_own_take(&desk->peers[3], true, 1));
+    leat_own_give(&desk->core, &desk->peers[3], LEAT_PEER_OWN_BYTES);
+    leat_stock_leave(&desk->peers[1]);
+    desk->core.counters.own_bytes = held + 2 * ELEMENT;
+    desk_free(desk);
+}
+
+/* Goal: what comes free goes to who waits longest, one each; who had one waits behind all others, and who comes by
+ * meanwhile does not get it first. */
+static void structs_come_in_turns(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(asks(desk, 0, false));
+    for (unsigned p = 0; p < 4; p++) {
+        while (asks(desk, p, false))
+            continue;
+        assert_true(desk->conns[p].paused);
+    }
+    for (unsigned round = 0; round < 12; round++) {
+        const unsigned next = round % 4;
+        leat_stock_give(&desk->stock, desk->taken[0][round], &desk->peers[0]);
+        desk->peers[5].stock.own_bytes = LEAT_PEER_OWN_BYTES; /* it has its own by now */
+        assert_false(asks(desk, 5, false));
+        assert_true(leat_stocks_call(&desk->core));
+        leat_stock_leave(&desk->peers[5]);
+        desk->peers[5].stock.own_bytes = 0;
+        for (unsigned p = 0; p < 4; p++)
+            assert_int_equal(desk->conns[p].paused, p != next);
+        void *element = leat_stock_take_for(&desk->stock, &desk->peers[next], false);
+        assert_non_null(element);
+        desk->taken[0][round] = element;
+        assert_null(leat_stock_take_for(&desk->stock, &desk->peers[next], false));
+        assert_false(leat_stocks_call(&desk->core));
+    }
+    for (unsigned p = 0; p < 4; p++)
+        leat_stock_leave(&desk->peers[p]);
+    desk_free(desk);
+}
+
+/* Goal: who was called in vain stays the first. */
+static void called_in_vain_costs_no_place(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    while (asks(desk, 0, false))
+        continue;
+    leat_stock_leave(&desk->peers[0]);
+    desk->peers[1].stock.own_bytes = desk->peers[2].stock.own_bytes = LEAT_PEER_OWN_BYTES;
+    assert_false(asks(desk, 1, false));
+    ends(desk, 0); /* of its own */
+    for (unsigned i = 1; i < OWN; i++)
+        ends(desk, 0);
+    assert_false(leat_stocks_call(&desk->core));
+    ends(desk, 0);
+    assert_true(leat_stocks_call(&desk->core));
+    assert_true(asks(desk, 0, false)); /* nobody stood in line any more */
+    assert_false(asks(desk, 2, false));
+    desk->now_us += 1000;
+    assert_false(asks(desk, 1, false));
+    ends(desk, 0);
+    assert_true(leat_stocks_call(&desk->core));
+    assert_true(asks(desk, 1, false));
+    assert_true(desk->conns[2].paused);
+    leat_stock_leave(&desk->peers[2]);
+    desk->peers[1].stock.own_bytes = desk->peers[2].stock.own_bytes = 0;
+    desk_free(desk);
+}
+
+/* Goal: a request for many, the only one of its connection, goes before all that pipeline; nobody takes from under its
+ * hands what comes free one by one; its wait has an end. */
+static void many_for_one_come_before_pipelines(void **state)
+{
+    (void)state;
+    enum { MANY = LEAT_PEER_OWN_BYTES_MOST / ELEMENT + 1 };
+    struct desk *desk = desk_new();
+    struct leat_stock large;
+    void *held[2 * MANY];
+    assert_int_equal(leat_stock_init(&large, &desk->core, ELEMENT, 2 * MANY), LEAT_OK);
+    for (unsigned i = 0; i < 2 * MANY; i++)
+        held[i] = leat_stock_take(&large);
+    assert_true(leat_stock_admits(&large, &desk->peers[1], true, MANY - 1));
+    assert_false(leat_stock_admits(&large, &desk->peers[1], true, MANY));
+    desk->peers[0].stock.own_bytes = LEAT_PEER_OWN_BYTES;
+    assert_null(leat_stock_take_for(&large, &desk->peers[0], false));
+    leat_stock_wait(&large, &desk->peers[1], true, MANY);
+    assert_int_equal(leat_stocks_wanted(&desk->core), MANY);
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_false(leat_stocks_call(&desk->core));
+        void *own = leat_stock_take_for(&large, &desk->peers[2], true);
+        assert_non_null(own);
+        assert_int_equal(large.left, i);
+        leat_stock_give(&large, own, &desk->peers[2]);
+        leat_stock_give(&large, held[i], NULL);
+    }
+    assert_true(leat_stocks_call(&desk->core));
+    assert_false(desk->conns[1].paused);
+    assert_true(leat_stock_admits(&large, &desk->peers[1], true, MANY));
+    assert_true(desk->conns[0].paused);
+
+    leat_stock_wait(&large, &desk->peers[3], true, 2 * MANY);
+    desk->now_us += LEAT_STOCK_WAIT_US - 1;
+    leat_stocks_tick(&desk->core);
+    assert_false(desk->conns[3].closed);
+    desk->now_us++;
+    leat_stocks_tick(&desk->core);
+    assert_true(desk->conns[3].closed);
+    assert_false(desk->conns[0].closed); /* it waits for its own requests */
+    leat_stock_leave(&desk->peers[0]);
+    desk->peers[0].stock.own_bytes = 0;
+    leat_stock_fini(&large);
+    desk_free(desk);
+}
+
+/* Goal: as long as somebody waits who has nothing under way, fetches that wait for data are answered, the oldest first,
+ * as many as that takes; others are left alone. */
+static void fetches_that_wait_give_way(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_fetch fetches[4] = {0};
+    for (unsigned i = 0; i < 4; i++) {
+        fetches[i].core = &desk->core;
+        fetches[i].state = i == 1 ? LEAT_FETCH_RUNNING : LEAT_FETCH_WAITING;
+        fetches[i].item_count = 5;
+        leat_list_init(&fetches[i].link);
+        leat_list_push_back(&desk->core.fetches, &fetches[i].by_core);
+    }
+    leat_fetch_give_way(&desk->core);
+    assert_true(leat_list_empty(&desk->core.ready_fetches));
+    leat_stock_wait(&desk->stock, &desk->peers[0], false, 1); /* it pipelines */
+    leat_fetch_give_way(&desk->core);
+    assert_true(leat_list_empty(&desk->core.ready_fetches));
+    leat_stock_wait(&desk->stock, &desk->peers[1], true, 6);
+    leat_fetch_give_way(&desk->core);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(fetches[i].over_deadline, i == 0 || i == 2);
+    leat_stock_leave(&desk->peers[0]);
+    leat_stock_leave(&desk->peers[1]);
+    desk_free(desk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_asks_for_one_has_it_where_the_stock_is_empty),
+        cmocka_unit_test(pipelines_leave_own_ones_to_others),
+        cmocka_unit_test(structs_come_in_turns),
+        cmocka_unit_test(called_in_vain_costs_no_place),
+        cmocka_unit_test(many_for_one_come_before_pipelines),
+        cmocka_unit_test(fetches_that_wait_give_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
