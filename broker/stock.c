@@ -60,8 +60,8 @@ static bool is_of_block(const struct leat_stock *stock, const void *element)
 
 /* ---- a connection's own ---- */
 
-/* SUBTLE: whoever pipelines has own ones only while half of those in the budget are left. Of connections without another
- * request each has a few, however many they are, unless the heap is full: as it is with connections themselves. */
+/* SUBTLE: whoever pipelines has own ones only while half of those in the budget are left. Of connections without
+ * another request each has a few, however many they are, unless the heap is full: as with connections themselves. */
 static bool own_fits(const struct leat_core *core, const struct leat_peer *peer, bool only,
                      uint64_t bytes)
 {

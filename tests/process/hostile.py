@@ -5,11 +5,15 @@ import struct
 import threading
 import time
 
-from rig import HELLO, PING, WAIT_S, Raw, Server, check, check_in, equal, frame, main, on_end, until
+from kafka_wire import FETCH_RECORDS, NONE, Connection, Out, batches_fetch, produce
+from rawbatch import batch_of
+from rig import FETCH, HELLO, METADATA, PING, WAIT_S, Raw, Server, check, check_in, equal, frame, main, on_end, until
 
 ANSWERED_WITHIN_S = 5
 ATTACK_S = 6  # longer than it takes to throw out who brings nothing
 MIB = 1 << 20
+APPEND, JOIN = 8, 11  # JoinGroup of Kafka
+HALF_AN_HOUR_MS = 30 * 60 * 1000
 KAFKA_FRAME = struct.pack('>I', 8 * MIB)
 API_VERSIONS = struct.pack('>Ihhih', 10, 18, 0, 1, -1)
 
@@ -57,6 +61,116 @@ class Crowd:
         for one in self.sockets:
             one.close()
         self.sockets = []
+
+
+class Pipeline(Crowd):
+    """Connections that ask for more at once than they may have under way, and for more whenever something is answered."""
+
+    def __init__(self, port, count, requests, hellos=(b'',)):
+        """requests: what one asks again and again, the next asks, ..."""
+        self.requests, self.hellos, self.owed = requests, hellos, {}
+        super().__init__(port, count, b'')
+
+    def connect(self, port):
+        one = super().connect(port)
+        # What it has sent is answered before its end is looked for, unless it goes with a reset.
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+        i = len(self.owed)
+        self.owed[one] = self.hellos[i % len(self.hellos)] + self.requests[i % len(self.requests)] * 300
+        return one
+
+    def dribble(self, port):
+        while not self.over.wait(0.02):
+            for i, one in enumerate(self.sockets):
+                try:
+                    self.owed[one] = self.owed[one][one.send(self.owed[one][:1 << 16]):]
+                    if one.recv(1 << 16) and len(self.owed[one]) < 20000:
+                        self.owed[one] += self.requests[i % len(self.requests)] * 50
+                except OSError:
+                    pass  # it is not read from, or has been thrown out
+
+
+def within(what, ask):
+    began = time.monotonic()
+    answer = ask()
+    took = time.monotonic() - began
+    check(took < ANSWERED_WITHIN_S, f'{what} waited for', took)
+    return answer
+
+
+def both_ports_are_served(server, logs, for_s=ATTACK_S):
+    """New connections that ask for one thing at a time: of each log, on each core and by each port, records are appended and
+    read, and all logs at once."""
+    until_s = time.monotonic() + for_s
+    host, port = server.host, kafka_port(server)
+    blob = batch_of([(1, None, b'x' * 100000)])
+    while True:
+        for partition in (0, 1):
+            client = Connection(host, port)
+            client.socket.settimeout(ANSWERED_WITHIN_S)
+            equal(within('a producer', lambda: produce(client, 'honest', blob, partition))[0], NONE)
+            within('a reader', lambda: batches_fetch(client, 'honest', partition, 0))
+            within('a reader of all', lambda: client.ask(FETCH_RECORDS, 4, all_fetched(len(logs))))
+            client.socket.close()
+        for lane in (0, 1):
+            raw = Raw(server, hello=False)
+            raw.socket.settimeout(ANSWERED_WITHIN_S)
+            within('hello', lambda: raw.call(HELLO, [1, 1, 'honest', lane]))
+            for control, payload, kind in (([*logs[0], 1], blob, APPEND), ([1, 1, 0, [[*logs[0], 0]]], b'', FETCH),
+                                           ([1, 1, 0, [[*log, 0] for log in logs]], b'', FETCH),
+                                           ([['honest'], False], b'', METADATA)):
+                equal(within(f'a request of kind {kind}', lambda: raw.call(kind, control, payload))[0], 1, 'no error')
+            raw.socket.close()
+        if time.monotonic() > until_s:
+            return
+
+
+def all_fetched(count):
+    out = Out(False).i('iiiib', -1, 0, 1, 1 << 20, 0)
+    return out.array([0], lambda _: out.run('honest').array(range(count), lambda p: out.i('iqi', p, 0, 1 << 20)))
+
+
+def logs_of(server, name):
+    """[stream, streamlet, log, epoch] of each."""
+    answer = Raw(server).call(METADATA, [[name], False])[1]
+    _, _, stream, _, logs = answer[2][0][:5]
+    return [[stream, log[0], log[1], log[3]] for log in logs]
+
+
+def kafka_frame(key, version, body):
+    head = struct.pack('>hhih', key, version, 7, 6) + b'greedy'
+    return struct.pack('>I', len(head + body)) + head + body
+
+
+def waiting_fetch():
+    out = Out(False).i('iiiib', -1, 60000, 1 << 30, 1 << 30, 0)
+    out.array([0], lambda _: out.run('empty').array([0], lambda p: out.i('iqi', p, 0, 1 << 20)))
+    return kafka_frame(FETCH_RECORDS, 4, out.bytes)
+
+
+def waiting_join(group):
+    """The first is answered; the second waits until the first of them comes again."""
+    out = Out(False).run(group).i('ii', HALF_AN_HOUR_MS, HALF_AN_HOUR_MS).run('').run('consumer')
+    return kafka_frame(JOIN, 1, out.array([b'm'], lambda m: out.run('range').run(m, True)).bytes)
+
+
+def test_requests_that_wait_leave_room_for_who_asks_for_one():
+    server = Server('--kafka', '127.0.0.1:0').start()
+    server.leat('stream', 'create', 'honest', '--logs', 200)
+    server.leat('stream', 'create', 'empty', '--logs', 64)
+    logs, empty = logs_of(server, 'honest'), logs_of(server, 'empty')
+    before = server.status()['connections']
+    hellos = [frame(HELLO, [1, 1, 'greedy', lane]) for lane in (0, 1)]
+    joins = [waiting_join(f'group-{i}') for i in range(50)]
+    for crowd in (lambda: Pipeline(kafka_port(server), 100, [waiting_fetch()]),
+                  lambda: Pipeline(kafka_port(server), 100, joins),
+                  lambda: Pipeline(kafka_port(server), 100, [API_VERSIONS], [join * 2 for join in joins]),
+                  lambda: Pipeline(server.port, 100, [frame(FETCH, [MIB, MIB, 60000, [[*log, 0] for log in empty]])], hellos)):
+        crowd = crowd()
+        both_ports_are_served(server, logs)
+        crowd.end()
+        gone(server, before)
+    check(server.memory_bytes() < 256 * MIB, 'budget', server.memory_bytes())
 
 
 def others_are_answered(server, for_s=ATTACK_S):
