@@ -3,16 +3,15 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/crc32c.h"
 #include "base/mem.h"
 
 /* ---- addresses ---- */
 
 static struct leat_intake_address **address_at(struct leat_intake *intake, const uint8_t *key)
 {
-    uint32_t hash = leat_crc32c(0, key, LEAT_INTAKE_KEY_BYTES);
+    uint32_t hash = leat_key_hash(&intake->hash, key);
     struct leat_intake_address **at = &intake->buckets[hash % LEAT_INTAKE_BUCKETS];
-    while (*at && memcmp((*at)->key, key, LEAT_INTAKE_KEY_BYTES) != 0)
+    while (*at && memcmp((*at)->key, key, LEAT_NET_KEY_BYTES) != 0)
         at = &(*at)->next;
     return at;
 }
@@ -222,7 +221,7 @@ void leat_intake_account_set(struct leat_intake *intake, struct leat_intake_memb
 }
 
 void leat_intake_join(struct leat_intake *intake, struct leat_intake_member *member,
-                      const uint8_t key[LEAT_INTAKE_KEY_BYTES], enum leat_net_account account)
+                      const uint8_t key[LEAT_NET_KEY_BYTES], enum leat_net_account account)
 {
     leat_list_init(&member->wait);
     leat_list_init(&member->hold);
@@ -239,9 +238,10 @@ void leat_intake_leave(struct leat_intake *intake, struct leat_intake_member *me
     member->address = NULL;
 }
 
-void leat_intake_init(struct leat_intake *intake)
+void leat_intake_init(struct leat_intake *intake, const struct leat_random *random)
 {
     memset(intake, 0, sizeof *intake);
+    leat_key_hash_init(&intake->hash, random);
     for (unsigned i = 0; i < LEAT_NET_ACCOUNTS; i++) {
         struct leat_intake_account *account = &intake->accounts[i];
         queue_init(&account->rest);

@@ -14,11 +14,11 @@
 #ifndef LEAT_BASE_INTAKE_H
 #define LEAT_BASE_INTAKE_H
 
+#include "base/key_hash.h"
 #include "base/list.h"
 #include "base/port.h"
 
 enum {
-    LEAT_INTAKE_KEY_BYTES = 16,
     LEAT_INTAKE_BUCKETS = 256,
     LEAT_INTAKE_STRANGERS_BYTES = 1024 * 1024, /* unless limited otherwise */
     LEAT_INTAKE_BYTES = 64 * 1024 * 1024,      /* of each other account, likewise */
@@ -35,7 +35,7 @@ struct leat_intake_queue {
 
 struct leat_intake_address {
     struct leat_intake_address *next;
-    uint8_t key[LEAT_INTAKE_KEY_BYTES];
+    uint8_t key[LEAT_NET_KEY_BYTES];
     uint32_t members;
     struct leat_intake_queue clients;
 };
@@ -57,15 +57,16 @@ struct leat_intake {
         struct leat_list smalls;
         const struct leat_intake_member *over; /* may exceed the limit, until it holds nothing */
     } accounts[LEAT_NET_ACCOUNTS];
+    struct leat_key_hash hash;
     struct leat_intake_address *buckets[LEAT_INTAKE_BUCKETS];
 };
 
-void leat_intake_init(struct leat_intake *intake);
+void leat_intake_init(struct leat_intake *intake, const struct leat_random *random);
 /** No member may be left. */
 void leat_intake_fini(struct leat_intake *intake);
 /** A connection from that address, which holds nothing. */
 void leat_intake_join(struct leat_intake *intake, struct leat_intake_member *member,
-                      const uint8_t key[LEAT_INTAKE_KEY_BYTES], enum leat_net_account account);
+                      const uint8_t key[LEAT_NET_KEY_BYTES], enum leat_net_account account);
 void leat_intake_leave(struct leat_intake *intake, struct leat_intake_member *member);
 /** It counts in another account from now on. */
 void leat_intake_account_set(struct leat_intake *intake, struct leat_intake_member *member,

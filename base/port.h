@@ -85,6 +85,7 @@ struct leat_send {
 
 /* Bytes of cut frames have limits, in accounts: base/intake.h. An accepted connection is a client's until the port
  * is told better; one that connect() made is a node's. */
+enum { LEAT_NET_KEY_BYTES = 16 };
 enum leat_net_account {
     LEAT_NET_STRANGERS, /* have not said who they are: the handler takes no large frames from them */
     LEAT_NET_CLIENTS,   /* one address has half of the account at most */
@@ -176,6 +177,9 @@ struct leat_net {
     void (*limit)(void *ctx, enum leat_net_account account, size_t bytes);
     /** "203.0.113.7:51234", for messages. Valid as long as the conn. */
     const char *(*peer)(const struct leat_conn *conn);
+    /** LEAT_NET_KEY_BYTES: what is one address to limits. Of IPv6 it is a /64, as who has one address of a
+     * network has them all. Likewise. */
+    const uint8_t *(*key)(const struct leat_conn *conn);
     /** Of an accepted connection; of one that connect() made LEAT_ORIGIN_NETWORK. */
     enum leat_origin (*origin)(const struct leat_conn *conn);
 };

@@ -1,21 +1,18 @@
 #include "broker/addresses.h"
 
-#include <string.h>
-
 #include "base/assert.h"
-#include "base/crc32c.h"
 
-void leat_addresses_init(struct leat_addresses *addresses, uint64_t seed, uint32_t most)
+void leat_addresses_init(struct leat_addresses *addresses, const struct leat_random *random,
+                         uint32_t most)
 {
-    addresses->seed = (uint32_t)seed;
+    leat_key_hash_init(&addresses->hash, random);
     addresses->most = most ? most : LEAT_ADDRESS_CONNECTIONS;
 }
 
-bool leat_addresses_join(struct leat_addresses *addresses, const char *peer, uint32_t *out_bucket)
+bool leat_addresses_join(struct leat_addresses *addresses, const uint8_t key[LEAT_NET_KEY_BYTES],
+                         uint32_t *out_bucket)
 {
-    const char *colon = strrchr(peer, ':'); /* before the port */
-    size_t bytes = colon ? (size_t)(colon - peer) : strlen(peer);
-    uint32_t bucket = leat_crc32c(addresses->seed, peer, bytes) % LEAT_ADDRESS_BUCKETS;
+    uint32_t bucket = leat_key_hash(&addresses->hash, key) % LEAT_ADDRESS_BUCKETS;
     if (atomic_fetch_add_explicit(&addresses->counts[bucket], 1, memory_order_relaxed) >=
         addresses->most) {
         leat_addresses_leave(addresses, bucket);

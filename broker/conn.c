@@ -34,10 +34,10 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
 {
     uint64_t now = atomic_load_explicit(&core->counters.connections, memory_order_relaxed);
     if (core->stopping || !leat_node_heap_admits_peer(core->node, now)) return false;
-    if (!leat_addresses_join(&core->node->addresses, core->net->peer(conn), &peer->address)) {
+    if (!leat_addresses_join(&core->node->addresses, core->net->key(conn), &peer->address)) {
         leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
                           "%s refused: its address has as many connections as one may have "
-                          "(--connections-per-address)",
+                          "(--connections-per-address, and half of ulimit -n at most)",
                           core->net->peer(conn));
         return false;
     }

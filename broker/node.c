@@ -49,8 +49,7 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     struct leat_node *node = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *node);
     if (node == NULL) return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory for the node");
     node->options = *options;
-    const struct leat_random *random = options->core_envs[0].random;
-    leat_addresses_init(&node->addresses, random->next(random->ctx),
+    leat_addresses_init(&node->addresses, options->core_envs[0].random,
                         options->connections_per_address);
     copy_text(node->name, sizeof node->name, options->name, "leat");
     copy_text(node->listen_address, sizeof node->listen_address, options->listen_address,

@@ -171,7 +171,7 @@ static leat_err read_buffer_make(struct os_net *net)
 }
 
 struct leat_conn *leat_os_conn_create(struct os_actor *actor, int fd,
-                                      const uint8_t key[LEAT_INTAKE_KEY_BYTES],
+                                      const uint8_t key[LEAT_NET_KEY_BYTES],
                                       enum leat_net_account account)
 {
     struct os_net *net = &actor->net;
@@ -308,6 +308,11 @@ static size_t net_copied_bytes_all(void *ctx)
 static const char *net_peer(const struct leat_conn *conn)
 {
     return conn->peer;
+}
+
+static const uint8_t *net_key(const struct leat_conn *conn)
+{
+    return conn->key;
 }
 
 static enum leat_origin net_origin(const struct leat_conn *conn)
@@ -471,7 +476,7 @@ leat_err leat_os_net_init(struct os_actor *actor)
     leat_list_init(&net->conns);
     leat_list_init(&net->ready);
     leat_list_init(&net->dirty);
-    leat_intake_init(&net->intake);
+    leat_intake_init(&net->intake, &actor->random);
     leat_list_init(&net->listeners);
     net->done_last = &net->done;
     net->lost_last = &net->lost;
@@ -496,6 +501,7 @@ leat_err leat_os_net_init(struct os_actor *actor)
         .account = net_account,
         .limit = net_limit,
         .peer = net_peer,
+        .key = net_key,
         .origin = net_origin,
     };
     return LEAT_OK;

@@ -89,7 +89,7 @@ struct leat_conn {
     unsigned move_to;
     char peer[LEAT_NET_PEER_BYTES];
     enum leat_origin origin;
-    uint8_t key[LEAT_INTAKE_KEY_BYTES]; /* of its address */
+    uint8_t key[LEAT_NET_KEY_BYTES]; /* of its address */
 };
 
 struct os_listener {
@@ -106,7 +106,7 @@ struct os_listener {
 
 /* net.c */
 struct leat_conn *leat_os_conn_create(struct os_actor *actor, int fd,
-                                      const uint8_t key[LEAT_INTAKE_KEY_BYTES],
+                                      const uint8_t key[LEAT_NET_KEY_BYTES],
                                       enum leat_net_account account);
 void leat_os_conn_free(struct leat_conn *conn); /* never delivered anything */
 leat_err leat_os_conn_watch(struct leat_conn *conn);

@@ -46,10 +46,10 @@ static void peer_set(struct leat_conn *conn, const struct sockaddr *address, soc
 }
 
 /* What is one address to limits: of version 6 a network, as who has one address of it has them all. */
-static void address_key(const struct sockaddr *address, uint8_t out_key[LEAT_INTAKE_KEY_BYTES])
+static void address_key(const struct sockaddr *address, uint8_t out_key[LEAT_NET_KEY_BYTES])
 {
     enum { NETWORK_BYTES = 8 };
-    memset(out_key, 0, LEAT_INTAKE_KEY_BYTES);
+    memset(out_key, 0, LEAT_NET_KEY_BYTES);
     if (address->sa_family == AF_INET) {
         struct sockaddr_in in;
         memcpy(&in, address, sizeof in);
@@ -183,7 +183,7 @@ static bool accept_one(struct os_listener *listener, bool *out_again)
                             most);
         return true;
     }
-    uint8_t key[LEAT_INTAKE_KEY_BYTES];
+    uint8_t key[LEAT_NET_KEY_BYTES];
     address_key((struct sockaddr *)&from, key);
     struct leat_conn *conn = leat_os_conn_create(listener->actor, fd, key, LEAT_NET_CLIENTS);
     if (!conn) {
@@ -469,7 +469,7 @@ leat_err leat_os_net_connect(void *ctx, const char *address,
     if (actor->stopping) return LEAT_E_CANCELLED;
     const char *path = leat_os_unix_path(address);
     if (!path && (!address_split(address, host, port) || !host[0])) return LEAT_E_INVALID;
-    static const uint8_t no_key[LEAT_INTAKE_KEY_BYTES];
+    static const uint8_t no_key[LEAT_NET_KEY_BYTES];
     struct leat_conn *conn = leat_os_conn_create(actor, -1, no_key, LEAT_NET_NODES);
     if (!conn) return LEAT_E_NO_MEMORY;
     conn->handler = handler;

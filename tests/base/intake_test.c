@@ -1,5 +1,7 @@
 /* Who may keep bytes of cut frames. */
+#include "base/crc32c.h"
 #include "base/intake.h"
+#include "base/random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,9 +17,16 @@ struct rig {
     struct leat_intake_member members[MEMBERS];
 };
 
+static struct leat_xoshiro draws;
+static uint64_t draw(void *ctx)
+{
+    return leat_xoshiro_next(ctx);
+}
+
 static void rig_make(struct rig *rig)
 {
-    leat_intake_init(&rig->intake);
+    const struct leat_random random = {&draws, draw, NULL};
+    leat_intake_init(&rig->intake, &random);
     rig->intake.accounts[LEAT_NET_CLIENTS].bytes_max = ROOM;
     rig->intake.accounts[LEAT_NET_STRANGERS].bytes_max = ROOM;
 }
@@ -25,7 +34,7 @@ static void rig_make(struct rig *rig)
 static struct leat_intake_member *join(struct rig *rig, unsigned index, uint8_t address,
                                        enum leat_net_account account)
 {
-    uint8_t key[LEAT_INTAKE_KEY_BYTES] = {address};
+    uint8_t key[LEAT_NET_KEY_BYTES] = {address};
     leat_intake_join(&rig->intake, &rig->members[index], key, account);
     return &rig->members[index];
 }
@@ -164,7 +173,7 @@ static void beginnings_past_their_limit_cost_the_oldest(void **state)
     struct rig rig;
     (void)state;
     rig_make(&rig);
-    static const uint8_t key[LEAT_INTAKE_KEY_BYTES] = {3};
+    static const uint8_t key[LEAT_NET_KEY_BYTES] = {3};
     leat_intake_hold(&rig.intake, join(&rig, 0, 1, LEAT_NET_CLIENTS), ROOM); /* large, and older */
     for (unsigned i = 0; i < COUNT; i++) {
         assert_null(leat_intake_surplus(&rig.intake, LEAT_NET_CLIENTS));
@@ -200,6 +209,70 @@ static void strangers_do_not_wait_and_the_oldest_goes(void **state)
     rig_end(&rig, 5);
 }
 
+/* ---- base/key_hash.h ---- */
+
+enum { KEYS = 2000, PAIRS = 64, SLOTS = 4096 };
+
+static unsigned fullest(const uint8_t (*keys)[LEAT_NET_KEY_BYTES], const struct leat_key_hash *hash)
+{
+    static unsigned counts[SLOTS];
+    unsigned most = 0;
+    uint32_t seed = (uint32_t)leat_xoshiro_next(&draws);
+    memset(counts, 0, sizeof counts);
+    for (unsigned i = 0; i < KEYS; i++) {
+        uint32_t at =
+            hash ? leat_key_hash(hash, keys[i]) : leat_crc32c(seed, keys[i], LEAT_NET_KEY_BYTES);
+        if (++counts[at % SLOTS] > most) most = counts[at % SLOTS];
+    }
+    return most;
+}
+
+/* Addresses that all have one CRC, however it begins: the sums of differences whose CRC is 0. */
+static void aimed_make(uint8_t (*keys)[LEAT_NET_KEY_BYTES])
+{
+    static const uint8_t zeros[LEAT_NET_KEY_BYTES];
+    uint32_t base = leat_crc32c(0, zeros, sizeof zeros), rows[PAIRS];
+    uint8_t basis[PAIRS][LEAT_NET_KEY_BYTES] = {{0}}, null[PAIRS][LEAT_NET_KEY_BYTES];
+    unsigned nulls = 0;
+    for (unsigned i = 0; i < PAIRS; i++) { /* of a /64: what its owner may choose */
+        basis[i][i / 8] = (uint8_t)(1 << i % 8);
+        rows[i] = leat_crc32c(0, basis[i], LEAT_NET_KEY_BYTES) ^ base;
+    }
+    for (unsigned i = 0; i < PAIRS; i++) { /* Gauss: rows that come to 0 are such differences */
+        if (rows[i] == 0) {
+            memcpy(null[nulls++], basis[i], LEAT_NET_KEY_BYTES);
+            continue;
+        }
+        uint32_t bit = rows[i] & -rows[i];
+        for (unsigned j = i + 1; j < PAIRS; j++) {
+            if (!(rows[j] & bit)) continue;
+            rows[j] ^= rows[i];
+            for (unsigned b = 0; b < LEAT_NET_KEY_BYTES; b++)
+                basis[j][b] ^= basis[i][b];
+        }
+    }
+    assert_true(nulls >= 11);
+    for (unsigned i = 0; i < KEYS; i++)
+        for (unsigned n = 0; n < 11; n++)
+            for (unsigned b = 0; b < LEAT_NET_KEY_BYTES && i >> n & 1; b++)
+                keys[i][b] ^= null[n][b];
+}
+
+static void addresses_that_are_chosen_for_it_do_not_collide(void **state)
+{
+    (void)state;
+    static uint8_t keys[KEYS][LEAT_NET_KEY_BYTES];
+    const struct leat_random random = {&draws, draw, NULL};
+    leat_xoshiro_seed(&draws, 1);
+    aimed_make(keys);
+    assert_int_equal(fullest(keys, NULL), KEYS); /* they are what they are made for */
+    for (unsigned round = 0; round < 200; round++) {
+        struct leat_key_hash hash;
+        leat_key_hash_init(&hash, &random);
+        assert_true(fullest(keys, &hash) < 32);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +281,7 @@ int main(void)
         cmocka_unit_test(one_that_exceeds_takes_no_room_from_others),
         cmocka_unit_test(account_that_is_full_admits_one_large_member_more),
         cmocka_unit_test(addresses_that_wait_go_on_in_turn),
+        cmocka_unit_test(addresses_that_are_chosen_for_it_do_not_collide),
         cmocka_unit_test(beginnings_past_their_limit_cost_the_oldest),
         cmocka_unit_test(strangers_do_not_wait_and_the_oldest_goes),
     };

@@ -55,7 +55,8 @@ struct leat_conn {
     size_t kept_bytes, kept_capacity, want_bytes;
     bool paused, read_posted, present_again, ended;
     struct leat_intake_member intake;
-    bool joined;  /* its actor's intake */
+    bool joined; /* its actor's intake */
+    uint8_t key[LEAT_NET_KEY_BYTES];
     bool watched; /* held bytes when its actor began to look who brings none */
     uint64_t window_bytes;
     /* moving */
@@ -167,9 +168,9 @@ static void kept_drop(struct leat_conn *conn)
 
 static void intake_join(struct leat_conn *conn)
 {
-    uint8_t key[LEAT_INTAKE_KEY_BYTES] = {0};
-    if (conn->peer && conn->peer->actor) memcpy(key, conn->peer->actor->process->name, sizeof key);
-    leat_intake_join(&conn->actor->intake, &conn->intake, key, conn->intake.account);
+    if (conn->peer && conn->peer->actor)
+        memcpy(conn->key, conn->peer->actor->process->name, sizeof conn->key);
+    leat_intake_join(&conn->actor->intake, &conn->intake, conn->key, conn->intake.account);
     leat_intake_hold(&conn->actor->intake, &conn->intake, conn->kept_bytes);
     conn->joined = true;
 }
@@ -685,6 +686,11 @@ static const char *net_peer(const struct leat_conn *conn)
     return conn->peer_name;
 }
 
+static const uint8_t *net_key(const struct leat_conn *conn)
+{
+    return conn->key;
+}
+
 static enum leat_origin net_origin(const struct leat_conn *conn)
 {
     (void)conn; /* whoever asks for changes here is an operator */
@@ -980,5 +986,6 @@ const struct leat_net sim_net_ops = {
     .account = net_account,
     .limit = net_limit,
     .peer = net_peer,
+    .key = net_key,
     .origin = net_origin,
 };

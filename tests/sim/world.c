@@ -578,7 +578,7 @@ struct sim_actor *sim_actor_create(struct sim_process *process, unsigned number)
     actor->clock = (struct leat_clock){actor, clock_now_us, clock_wall_ms, clock_wake_at};
     actor->random_port = (struct leat_random){actor, random_next, random_secret};
     actor->post = (struct leat_post){actor, post_send, number};
-    leat_intake_init(&actor->intake);
+    leat_intake_init(&actor->intake, &actor->random_port);
     actor->net = sim_net_ops;
     actor->net.ctx = actor;
     actor->disk = sim_disk_ops;
