@@ -213,6 +213,7 @@ static leat_err node_open_parts(struct leat_node *node, struct leat_error *error
         coordinator.voter_count = cluster->coordinator_count;
         coordinator.hub = &node->hub;
         coordinator.key = cluster->key;
+        coordinator.strangers_max = cluster->strangers_max;
         if (cluster->recovers) coordinator.on_collect = leat_node_on_collect;
         coordinator.ping_ms = cluster->ping_ms;
         coordinator.suspect_ms = cluster->suspect_ms;

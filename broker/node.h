@@ -60,6 +60,7 @@ struct leat_node_cluster {
      * their node. The same on every node. ms: see leat_coordinator_options. */
     bool recovers;
     unsigned ping_ms, suspect_ms, confirm_ms;
+    uint32_t strangers_max;               /* on the node port; 0: LEAT_LINK_STRANGERS_MAX */
     uint64_t (*thread_cpu_ns)(void *ctx); /* CPU time of the calling thread; NULL: not counted */
 };
 struct leat_node_options {

@@ -383,6 +383,7 @@ struct leat_coordinator_options {
     uint32_t voter_count;
     struct leat_link_hub *hub;          /* of the process; needed with node_address */
     const struct leat_key *key;         /* the cluster's; likewise, and must outlive it */
+    uint32_t strangers_max;             /* see leat_links_options; 0: default */
     unsigned election_ms, heartbeat_ms; /* 0: defaults */
     /* Detection of crashes; 0: defaults. A node is asked every ping_ms, suspected when it was silent
      * for suspect_ms, and declared crashed when it does not answer within confirm_ms more. */

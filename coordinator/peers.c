@@ -469,7 +469,8 @@ leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *
     struct leat_links_options links = {.env = coordinator->env,
                                        .timers = &coordinator->timers,
                                        .hub = options->hub,
-                                       .key = options->key};
+                                       .key = options->key,
+                                       .strangers_max = options->strangers_max};
     memcpy(links.identity.cluster_id, options->cluster_id, sizeof links.identity.cluster_id);
     snprintf(links.identity.node, sizeof links.identity.node, "%s",
              options->node_name ? options->node_name : options->node_address);

@@ -48,6 +48,7 @@ struct leat_link *leat_link_take(struct leat_links *links, struct leat_conn *con
     link->net = conn;
     links->env->net->account(conn, LEAT_NET_STRANGERS);
     snprintf(link->address, sizeof link->address, "%s", links->env->net->peer(conn));
+    memcpy(link->key, links->env->net->key(conn), sizeof link->key);
     leat_links_due(links, link->since_us + links->silence_us);
     *out_handler = &leat_link_conn_handler;
     return link;

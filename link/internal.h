@@ -54,7 +54,8 @@ struct leat_link {
     void *user;
     enum leat_link_state state;
     bool accepted, was_up, stranger;
-    struct leat_list strange; /* in links->strangers, or alone */
+    struct leat_list strange;        /* in links->strangers, or alone */
+    uint8_t key[LEAT_NET_KEY_BYTES]; /* of the address of one that was accepted */
     /* NULL before there are keys. Of one connection. */
     struct leat_mac *mac_in, *mac_out;
     uint8_t said[2 * LINK_NONCE_FRAME_BYTES_MAX]; /* what the keys come from: both NONCE frames */
@@ -86,7 +87,7 @@ struct leat_link_fence {
 
 /* An address that strangers come from. */
 struct leat_link_origin {
-    char host[LEAT_LINK_ADDRESS_BYTES_MAX + 1];
+    uint8_t key[LEAT_NET_KEY_BYTES]; /* of IPv6 a /64 */
     uint32_t count;
 };
 
@@ -104,7 +105,7 @@ struct leat_links {
     struct leat_link **table;
     uint32_t table_capacity, count;
     struct leat_list strangers; /* oldest first */
-    uint32_t stranger_count, origin_count;
+    uint32_t stranger_count, origin_count, strangers_max;
     struct leat_link_origin origins[LEAT_LINK_STRANGERS_MAX];
     uint64_t next_connection;
     struct leat_link_slot *free_slots;

@@ -26,7 +26,9 @@ enum {
     LEAT_NODE_VERSION_MAX = 2,
     LEAT_LINKS_MAX = 1024,         /* of one actor, in both directions; strangers are not counted */
     LEAT_LINK_STRANGERS_MAX = 512, /* accepted connections that have not proved the key yet */
-    LEAT_LINK_STRANGERS_OF_ADDRESS_MAX = 256,         /* of them, from one address */
+    LEAT_LINK_STRANGERS_OF_ADDRESS_MAX =
+        LEAT_LINK_STRANGERS_MAX / 2, /* of them, from one address */
+    LEAT_LINK_STRANGERS_MIN = 4,
     LEAT_LINK_CALLS_MAX = 4096,                       /* of one link: sent and not answered */
     LEAT_LINK_REQUESTS_MAX = 2 * LEAT_LINK_CALLS_MAX, /* of one link: taken and not answered; a
                                                        * peer that has more under way is cut off */
@@ -126,6 +128,8 @@ struct leat_links_options {
     uint64_t silence_us; /* nothing heard for so long: cut (2 s); also for connect and hello */
     uint64_t retry_us_min, retry_us_max; /* 20 ms, 1 s; doubling, a random half taken off */
     uint64_t queued_bytes_max;
+    uint32_t
+        strangers_max; /* where there are few files; LEAT_LINK_STRANGERS_MAX at most. Half of one address */
 };
 
 /** Thread: the actor's. Errors: LEAT_E_NO_MEMORY. */

@@ -22,6 +22,10 @@ leat_err leat_links_create(const struct leat_links_options *options, struct leat
     LEAT_ASSERT(options->key != NULL);
     links->key = options->key;
     leat_list_init(&links->strangers);
+    links->strangers_max = LEAT_LINK_STRANGERS_MAX;
+    if (options->strangers_max != 0) links->strangers_max = options->strangers_max;
+    LEAT_ASSERT_CMP(links->strangers_max, >=, (uint32_t)LEAT_LINK_STRANGERS_MIN);
+    LEAT_ASSERT_CMP(links->strangers_max, <=, (uint32_t)LEAT_LINK_STRANGERS_MAX);
     links->identity = options->identity;
     memcpy(links->services, options->services, sizeof links->services);
     links->ping_us = options->ping_us ? options->ping_us : LINK_PING_US;

@@ -8,17 +8,9 @@
 #include "base/assert.h"
 #include "link/internal.h"
 
-/* "203.0.113.7" of "203.0.113.7:51234". */
-static size_t host_bytes(const struct leat_link *link)
-{
-    const char *colon = strrchr(link->address, ':');
-    return colon ? (size_t)(colon - link->address) : strlen(link->address);
-}
-
 static bool is_of(const struct leat_link *link, const struct leat_link_origin *origin)
 {
-    size_t bytes = host_bytes(link);
-    return strncmp(link->address, origin->host, bytes) == 0 && origin->host[bytes] == '\0';
+    return memcmp(link->key, origin->key, sizeof link->key) == 0;
 }
 
 static struct leat_link_origin *origin_find(struct leat_links *links, const struct leat_link *link)
@@ -47,11 +39,11 @@ static void oldest_drop(struct leat_links *links, const struct leat_link_origin 
 static void room_make(struct leat_links *links, const struct leat_link *newcomer)
 {
     const struct leat_link_origin *origin = origin_find(links, newcomer);
-    if (origin && origin->count >= LEAT_LINK_STRANGERS_OF_ADDRESS_MAX) {
+    if (origin && origin->count >= links->strangers_max / 2) {
         oldest_drop(links, origin);
         return;
     }
-    if (links->stranger_count < LEAT_LINK_STRANGERS_MAX) return;
+    if (links->stranger_count < links->strangers_max) return;
     const struct leat_link_origin *most = &links->origins[0];
     for (uint32_t i = 1; i < links->origin_count; i++)
         if (links->origins[i].count > most->count) most = &links->origins[i];
@@ -67,7 +59,7 @@ void leat_link_stranger_begin(struct leat_link *link)
         LEAT_ASSERT_CMP(links->origin_count, <, (uint32_t)LEAT_LINK_STRANGERS_MAX);
         origin = &links->origins[links->origin_count++];
         memset(origin, 0, sizeof *origin);
-        memcpy(origin->host, link->address, host_bytes(link));
+        memcpy(origin->key, link->key, sizeof origin->key);
     }
     origin->count++;
     links->stranger_count++;

@@ -1,5 +1,5 @@
 /* What a program asks of the machine it runs on. */
-#include "os/internal.h"
+#include "os/net.h"
 
 #include "base/assert.h"
 
@@ -264,6 +264,15 @@ unsigned leat_os_cores(void)
     int count = CPU_COUNT(&set);
     if (count < 1) return 1;
     return count > LEAT_CORES_MAX ? LEAT_CORES_MAX : (unsigned)count;
+}
+
+void leat_os_files(struct leat_os_files *out)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = RLIM_INFINITY;
+    uint64_t all = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+    out->kept = all / 8 < LEAT_NET_FILES_KEPT_MAX ? all / 8 : LEAT_NET_FILES_KEPT_MAX;
+    out->clients = all - out->kept;
 }
 
 leat_err leat_os_default_data_dir(char out_path[4096], struct leat_error *error)

@@ -17,6 +17,9 @@ enum {
     LEAT_NET_WRITES_PER_TURN = 4,
     LEAT_NET_IOVS = 1024, /* the kernel's limit for one call */
     LEAT_NET_ACCEPTS_PER_EVENT = 64,
+    /* Of the node port: strangers who make room for the next are closed at the end of the turn, and have their files
+     * until then; and links that are up have their turn between so many handshakes. */
+    LEAT_NET_NODE_ACCEPTS_PER_EVENT = 8,
     LEAT_NET_ACCEPT_PAUSE_MS = 100,
     /* Of the files that the process may have open an eighth, and this at most, is for its own: those of 4 TiB of
      * segments, of the coordinator, and connections that it opens itself. */

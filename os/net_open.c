@@ -7,11 +7,11 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -120,17 +120,29 @@ static void socket_tune(int fd, const struct sockaddr *peer)
 
 /* ---- listening ---- */
 
-/* SUBTLE: who connects has none of the last descriptors. Else (1) idle clients take them all; (2) a log rolls, and the
- * store can't open the file for its next segment; (3) those who were there before are served no more either. A new
- * descriptor is the lowest that is free, so its number tells how many are taken. */
-static bool is_of_the_last(int fd, unsigned long *out_most)
+/* Cores listen for clients, the coordinator for nodes. */
+static bool is_of_nodes(const struct os_listener *listener)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
-    rlim_t kept = limit.rlim_cur / 8;
-    if (kept > LEAT_NET_FILES_KEPT_MAX) kept = LEAT_NET_FILES_KEPT_MAX;
-    *out_most = limit.rlim_cur;
-    return (rlim_t)fd >= limit.rlim_cur - kept;
+    return listener->actor->kind == LEAT_OS_ACTOR_DISK;
+}
+
+/* SUBTLE: clients have none of the last descriptors. Else (1) idle clients take them all; (2) a log rolls, and the
+ * store can't open the file for its next segment; (3) those who were there before are served no more either. A new
+ * descriptor is the lowest that is free, so its number tells how many are taken.
+ * Of these last ones other nodes may come to have half, and whoever comes by the Unix socket three quarters: else who
+ * fills the ports for clients keeps the operator out, and the nodes, which are declared crashed for it. Strangers on
+ * the node port are few (link/strangers.c), and who may use the socket is the account of this process and root. */
+static bool is_of_the_last(const struct os_listener *listener, int fd, uint64_t *out_most)
+{
+    struct leat_os_files files;
+    leat_os_files(&files);
+    uint64_t more = 0;
+    if (listener->unix_address[0])
+        more = files.kept - files.kept / 4;
+    else if (is_of_nodes(listener))
+        more = files.kept / 2;
+    *out_most = files.clients + files.kept;
+    return (uint64_t)fd >= files.clients + more;
 }
 
 static bool may_tell(struct os_listener *listener)
@@ -173,11 +185,11 @@ static bool accept_one(struct os_listener *listener, bool *out_again)
         return *out_again; /* the others concern one connection that is gone already */
     }
     *out_again = true;
-    unsigned long most;
-    if (is_of_the_last(fd, &most)) {
+    uint64_t most;
+    if (is_of_the_last(listener, fd, &most)) {
         (void)close(fd);
         if (may_tell(listener))
-            leat_diary_warn("connections are refused: this process may have %lu files open "
+            leat_diary_warn("connections are refused: this process may have %" PRIu64 " files open "
                             "(ulimit -n, LimitNOFILE=), and the last of them are for its own; "
                             "said once a minute at most",
                             most);
@@ -213,7 +225,8 @@ static void on_listener(uv_poll_t *uv, int status, int events)
 {
     struct os_listener *listener = uv->data;
     bool again = true;
-    for (int i = 0; again && i < LEAT_NET_ACCEPTS_PER_EVENT; i++) {
+    int most = is_of_nodes(listener) ? LEAT_NET_NODE_ACCEPTS_PER_EVENT : LEAT_NET_ACCEPTS_PER_EVENT;
+    for (int i = 0; again && i < most; i++) {
         if (accept_one(listener, &again)) continue;
         /* The connection stays in the backlog, so epoll would report it at once and for ever. */
         int cause = errno;

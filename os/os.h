@@ -85,6 +85,11 @@ void leat_os_notify(const char *state);
 uint64_t leat_os_cpu_us(void);
 uint64_t leat_os_memory_bytes(void); /* of the machine, or of the control group if that is less */
 unsigned leat_os_cores(void);        /* that this process may use */
+/* Of the files that this process may have open (ulimit -n): for connections of clients, and for what is its own. */
+struct leat_os_files {
+    uint64_t clients, kept;
+};
+void leat_os_files(struct leat_os_files *out);
 enum { LEAT_OS_KEY_BYTES = 32 };
 /**
  * The key in a file: one line of 64 hexadecimal digits, of this account or root, for nobody else to read

@@ -15,6 +15,7 @@
 #include "base/diary.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "broker/addresses.h"
 #include "broker/node.h"
 #include "kafka/kafka.h"
 #include "os/os.h"
@@ -249,6 +250,27 @@ static leat_err make_ports(struct server *server, struct leat_error *error)
     return rc;
 }
 
+/* One address may have half of the files that clients have, whatever the operator says: others get in. */
+static uint32_t connections_per_address(const struct leatd_config *config)
+{
+    struct leat_os_files files;
+    leat_os_files(&files);
+    uint64_t half = files.clients / 2 > 0 ? files.clients / 2 : 1;
+    uint32_t wanted = config->connections_per_address != 0 ? config->connections_per_address
+                                                           : LEAT_ADDRESS_CONNECTIONS;
+    return half < wanted ? (uint32_t)half : wanted;
+}
+
+/* Of the half of the files for its own that the node port may come to have, half: the rest is for nodes. */
+static uint32_t strangers_max(void)
+{
+    struct leat_os_files files;
+    leat_os_files(&files);
+    uint64_t quarter = files.kept / 4;
+    if (quarter > LEAT_LINK_STRANGERS_MAX) return LEAT_LINK_STRANGERS_MAX;
+    return quarter > LEAT_LINK_STRANGERS_MIN ? (uint32_t)quarter : LEAT_LINK_STRANGERS_MIN;
+}
+
 static struct leat_node_cluster cluster_of(const struct server *server)
 {
     const struct leatd_config *config = &server->config;
@@ -277,6 +299,7 @@ static struct leat_node_cluster cluster_of(const struct server *server)
         .ping_ms = config->ping_ms,
         .suspect_ms = config->suspect_ms,
         .confirm_ms = config->confirm_ms,
+        .strangers_max = strangers_max(),
     };
 }
 
@@ -329,7 +352,7 @@ static leat_err make_node(struct server *server, struct leat_error *error)
         .auto_create = config->auto_create,
         .park_after_us = config->park_after_us,
         .offsets_retention_us = config->offsets_retention_us,
-        .connections_per_address = config->connections_per_address,
+        .connections_per_address = connections_per_address(config),
         .scrub_bytes_per_second = config->scrub_bytes_per_second,
         .door = server->kafka,
         .cluster = cluster_of(server),

@@ -5,6 +5,7 @@ import struct
 import threading
 import time
 
+from cluster import free_ports
 from kafka_wire import FETCH_RECORDS, NONE, Connection, Out, batches_fetch, produce
 from rawbatch import batch_of
 from rig import FETCH, HELLO, METADATA, PING, WAIT_S, Raw, Server, check, check_in, equal, frame, main, on_end, until
@@ -12,6 +13,7 @@ from rig import FETCH, HELLO, METADATA, PING, WAIT_S, Raw, Server, check, check_
 ANSWERED_WITHIN_S = 5
 ATTACK_S = 6  # longer than it takes to throw out who brings nothing
 MIB = 1 << 20
+NODE_NONCE = 258
 APPEND, JOIN = 8, 11  # JoinGroup of Kafka
 HALF_AN_HOUR_MS = 30 * 60 * 1000
 KAFKA_FRAME = struct.pack('>I', 8 * MIB)
@@ -266,6 +268,60 @@ def test_one_address_has_so_many_connections():
     other.close()
     for one in held:
         one.socket.close()
+    until(lambda: server.status()['connections'] < 5, 'places are given back')
+
+
+def connected_all(port, address, count):
+    """Of that many connections from an address those that the server keeps."""
+    held = []
+    for _ in range(count):
+        one = socket.create_connection(('127.0.0.1', port), WAIT_S, (address, 0))
+        one.sendall(frame(HELLO, [1, 1, 'many', -1]))
+        held.append(one)
+    kept = []
+    for one in held:
+        one.settimeout(WAIT_S)
+        try:
+            if one.recv(1):
+                kept.append(one)
+                continue
+        except ConnectionError:
+            pass
+        one.close()
+    return kept
+
+
+class FewFiles(Server):
+    """Its limit is a hard one: leatd takes all that it may."""
+
+    def command(self, extra=()):
+        return ['prlimit', '--nofile=512:512', *super().command(extra)]
+
+
+def test_no_address_takes_the_last_files():
+    """One address has half of the files that clients have; all of them together leave some to the operator and to nodes."""
+    node_port, port = free_ports(2)
+    own = f'127.0.0.1:{node_port}'
+    server = FewFiles('--node', 'a', '--node-listen', own, '--coordinators', own, '--listen', f'127.0.0.1:{port}',
+                      '--kafka', 'off').start()
+    half = (512 - 512 // 8) // 2
+    first = connected_all(server.port, '127.0.0.1', 500)
+    check(len(first) <= half, 'one address has', len(first))
+    check(len(first) > half - 8, 'and no less than its half:', len(first))
+    others = connected_all(server.port, '127.0.0.2', 10)
+    equal(len(others), 10, 'another address gets in')
+    rest = connected_all(server.port, '127.0.0.2', 300)
+    check(len(rest) < half - 10, 'there were files left:', len(rest))
+    server.diary_wait('LimitNOFILE=')
+    for _ in range(3):
+        server.leat('-b', f'unix:{server.data}/leatd.sock', 'status')
+    strangers = [socket.create_connection(('127.0.0.1', node_port), WAIT_S, ('127.0.0.3', 0)) for _ in range(60)]
+    with socket.create_connection(('127.0.0.1', node_port), WAIT_S, ('127.0.0.4', 0)) as node:
+        node.settimeout(WAIT_S)
+        node.sendall(frame(NODE_NONCE, [b'n' * 32], version=2))
+        check(node.recv(1), 'a node gets in, also while strangers knock')
+    for one in first + others + rest + strangers:
+        one.close()
     until(lambda: server.status()['connections'] < 5, 'places are given back')
 
 
