@@ -132,30 +132,39 @@ void leat_output_resume(struct leat_core *core)
 
 static void close_with_words(struct leat_peer *peer, const char *words)
 {
-    leat_diary_info("%s (%s) %s; connection closed", peer->core->net->peer(peer->conn), peer->name,
-                    words);
-    peer->core->net->close(peer->conn);
+    struct leat_core *core = peer->core;
+    leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
+                      "%s (%s) %s; connection closed", core->net->peer(peer->conn), peer->name,
+                      words);
+    core->net->close(peer->conn);
 }
 
 /* SUBTLE: whoever takes a byte now and then is not stalled, and eight of them hold all there is. So who has owed at
- * every look for LEAT_OUTPUT_OWE_US is closed, but only while others have no room. */
-static void owing_tick(struct leat_peer *peer, uint64_t now_us, bool full)
+ * every look for LEAT_OUTPUT_OWE_US is closed, but only while others have no room, and for so long: those who take
+ * large answers as fast as they come owe at every look as well. */
+static void owing_tick(struct leat_peer *peer, uint64_t now_us)
 {
     struct leat_output_peer *output = &peer->output;
+    uint64_t since_us = peer->core->output.full_since_us;
     if (peer->core->net->copied_bytes(peer->conn) == 0)
         output->owes_since_us = 0;
     else if (output->owes_since_us == 0)
         output->owes_since_us = now_us;
-    else if (full && now_us - output->owes_since_us >= LEAT_OUTPUT_OWE_US)
+    if (since_us == 0 || output->owes_since_us == 0) return;
+    if (since_us < output->owes_since_us) since_us = output->owes_since_us;
+    if (now_us - since_us >= LEAT_OUTPUT_OWE_US)
         close_with_words(peer, "takes its answers too slowly while others have no room for theirs");
 }
 
 void leat_output_tick(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
-    bool full = !leat_list_empty(&core->output.waits) || used(core) > answers_max(core);
+    if (leat_list_empty(&core->output.waits) && used(core) <= answers_max(core))
+        core->output.full_since_us = 0;
+    else if (core->output.full_since_us == 0)
+        core->output.full_since_us = now_us;
     LEAT_LIST_EACH(&core->owing_peers, link)
-    owing_tick(LEAT_CONTAINER(link, struct leat_peer, owing), now_us, full);
+    owing_tick(LEAT_CONTAINER(link, struct leat_peer, owing), now_us);
     while (!leat_list_empty(&core->output.waits)) {
         struct leat_peer *peer = peer_of(core->output.waits.next);
         if (now_us - peer->output.waits_since_us < LEAT_OUTPUT_WAIT_US) return;

@@ -18,8 +18,9 @@ enum {
     LEAT_OUTPUT_SMALL_BYTES = 1024,         /* such answers, and refusals, need no room */
     LEAT_OUTPUT_CALL_BYTES = 4096,          /* such calls need none: their number has a limit */
     LEAT_OUTPUT_WAIT_US = 10 * 1000 * 1000, /* then whoever waits for room is closed by name */
-    LEAT_OUTPUT_OWE_US =
-        30 * 1000 * 1000, /* so long others wait for one who takes a little now and then */
+    /* So long others find no room for one who takes a little now and then: whoever waits outlasts those who hold, and
+     * the look at them each second. */
+    LEAT_OUTPUT_OWE_US = LEAT_OUTPUT_WAIT_US / 2,
 };
 
 /* So many at once, then so many a second. Zero: nobody has asked yet. */
@@ -34,6 +35,7 @@ struct leat_output {
     uint64_t bytes_max;
     uint64_t held;          /* by calls and large answers; copies of small ones are the port's */
     struct leat_list waits; /* struct leat_output_peer.wait: for room, first come, first served */
+    uint64_t full_since_us; /* there was no room at each tick since; 0: at the last one there was */
 };
 /* Of a connection. */
 struct leat_output_peer {
