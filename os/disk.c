@@ -192,7 +192,9 @@ static const char *path_or_dot(const char *path)
 static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct leat_file **out_file,
                           struct leat_error *error)
 {
-    int how = O_CLOEXEC | ((flags & LEAT_OPEN_READ) ? O_RDONLY : O_RDWR);
+    /* A file that is a link to one elsewhere would be written there, or cut, or be two files that are one. Directories
+     * may be links: an operator has put one on another disk. */
+    int how = O_CLOEXEC | O_NOFOLLOW | ((flags & LEAT_OPEN_READ) ? O_RDONLY : O_RDWR);
     if (flags & LEAT_OPEN_CREATE) how |= O_CREAT;
     if (flags & LEAT_OPEN_EXCLUSIVE) how |= O_CREAT | O_EXCL;
     struct leat_file *file = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *file);
@@ -213,7 +215,9 @@ static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct le
         (void)pthread_mutex_destroy(&file->sync_lock);
         leat_mem_free(file);
         return leat_error_set(error, leat_os_errno(cause), "can't open %.150s: %s", path,
-                              strerror(cause));
+                              cause == ELOOP
+                                  ? "it is a symbolic link, which only directories may be"
+                                  : strerror(cause));
     }
     *out_file = file;
     return LEAT_OK;

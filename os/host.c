@@ -152,7 +152,7 @@ leat_err leat_os_lock(const char *data_dir, const char *const *own_files, struct
             data_dir, other);
     char path[LEAT_OS_PATH_BYTES + 8];
     snprintf(path, sizeof path, "%s/lock", data_dir);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
     if (fd < 0)
         return leat_error_set(error, LEAT_E_CONFIG, "can't open %.150s: %s", path, strerror(errno));
     char holder[24];

@@ -56,7 +56,9 @@ static leat_err access_check(const char *path, const struct stat *info, struct l
 static leat_err key_read(const char *path, uint8_t out_key[LEAT_OS_KEY_BYTES],
                          struct leat_error *error)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not for ever, should it be a pipe */
+    /* O_NONBLOCK: not for ever, should it be a pipe. A link is followed: secrets are often mounted as links. Whose the
+     * file is and who may read it is looked at behind it. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT) return LEAT_E_NOT_FOUND;
     if (fd < 0)
         return leat_error_set(error, LEAT_E_CONFIG, "can't open the key %.180s: %s", path,

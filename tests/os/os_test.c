@@ -190,12 +190,15 @@ static void sync_done(struct leat_disk_io *io)
     disk->close(disk->ctx, test->file);
     test->real->rig.finish(test->real->rig.ctx);
 }
-/* /dev/zero reads well and refuses to be flushed. */
+/* /dev/zero reads well and refuses to be flushed. Its directory may be a link, a file may not. */
 static void sync_start(void *actor)
 {
     struct sync_test *test = actor;
     const struct leat_disk *disk = test->real->envs[PORT_DISK]->disk;
-    PORT_CHECK(disk->open(disk->ctx, "zero", 0, &test->file, NULL) == LEAT_OK);
+    struct leat_error error = {.text = ""};
+    PORT_CHECK(disk->open(disk->ctx, "zero", 0, &test->file, &error) == LEAT_E_DISK);
+    PORT_CHECK(strstr(error.text, "zero: it is a symbolic link") != NULL);
+    PORT_CHECK(disk->open(disk->ctx, "devices/zero", 0, &test->file, NULL) == LEAT_OK);
     struct leat_disk_io read = {.kind = LEAT_DISK_READ,
                                 .file = test->file,
                                 .buffer = full_block,
@@ -213,6 +216,8 @@ static void disk_failed_sync_is_final(void **state)
     char path[128];
     snprintf(path, sizeof path, "%s/zero", test.real->dir);
     assert_int_equal(symlink("/dev/zero", path), 0);
+    snprintf(path, sizeof path, "%s/devices", test.real->dir);
+    assert_int_equal(symlink("/dev", path), 0);
     rig->attach(rig->ctx, PORT_DISK, &test, &nothing_ops, sync_start);
     rig->run(rig->ctx);
     assert_int_equal(test.ended, 3);
