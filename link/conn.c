@@ -164,7 +164,10 @@ static enum leat_link_greeted hello_frame(struct leat_link *link, const struct l
 static void undecodable(struct leat_link *link, leat_err rc, const uint8_t *data, size_t bytes)
 {
     if (link->state != LINK_UP && link->accepted) {
-        const char *speaks = leat_speaker_text(leat_speaker_of(data, bytes));
+        enum leat_speaker speaker = leat_speaker_of(data, bytes);
+        const char *speaks = speaker == LEAT_SPEAKER_NODE
+                                 ? LEAT_LINK_OF_AN_OLDER_VERSION /* it is at the right port */
+                                 : leat_speaker_text(speaker);
         leat_link_complain(link, speaks ? speaks : "its first bytes are no frame of a node");
     }
     leat_link_cut(link, rc, "bytes that are no frame");

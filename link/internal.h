@@ -85,6 +85,9 @@ struct leat_link_fence {
     uint64_t incarnation;
 };
 
+#define LEAT_LINK_OF_AN_OLDER_VERSION                                                              \
+    "its first frame is not that of a node, or of one of an older version"
+
 /* An address that strangers come from. */
 struct leat_link_origin {
     uint8_t key[LEAT_NET_KEY_BYTES]; /* of IPv6 a /64 */

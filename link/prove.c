@@ -86,7 +86,7 @@ void leat_link_nonce_take(struct leat_link *link, const struct leat_frame *frame
         if (link->accepted && leat_speaker_of(bytes, frame->frame_bytes) == LEAT_SPEAKER_CLIENT)
             why = leat_speaker_text(LEAT_SPEAKER_CLIENT);
         else if (link->accepted)
-            why = "its first frame is not that of a node, or of one of an older version";
+            why = LEAT_LINK_OF_AN_OLDER_VERSION;
         if (link->accepted) leat_link_complain(link, why);
         leat_link_cut(link, LEAT_E_INVALID, why);
         return;

@@ -107,6 +107,13 @@ def test_a_nonce_is_answered_by_another_each_time():
     equal(len(answers), 20)
 
 
+def test_a_node_of_an_older_version_is_not_sent_to_the_port_that_it_is_at():
+    cluster = Cluster(1, 1).start()
+    said_to(cluster.node_ports[0], frame(HELLO, [1, 1, NOBODY, 'old', 0, 1, 1, -1], payload=bytes(4096)))
+    cluster.nodes[0].diary_wait('its first frame is not that of a node, or of one of an older version')
+    check('--node-listen (7701)' not in cluster.nodes[0].diary(), cluster.nodes[0].diary())
+
+
 def test_a_leatd_with_another_key_does_not_join_and_both_say_why():
     cluster = Cluster(**PATIENT).start()
     other = os.path.join(directory(), 'other.key')
