@@ -28,7 +28,7 @@ resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 hello = bytes.fromhex(sys.argv[3])
 held = []
 for i in range(int(sys.argv[2])):
-    s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 60)
+    s = socket.create_connection(('127.0.0.1', int(sys.argv[1])), 60, (sys.argv[4], 0))
     s.sendall(hello)
     held.append(s)
 for s in held:
@@ -53,8 +53,8 @@ def test_ten_thousand_idle_connections():
     empty = server.memory_bytes()
     hello = frame(HELLO, [1, 1, 'idle', -1]).hex()
     holders = []
-    for _ in range(4):
-        holder = tied.start([sys.executable, '-c', HOLDER, str(server.port), '2500', hello],
+    for i in range(4):  # one address has no more than half of the files
+        holder = tied.start([sys.executable, '-c', HOLDER, str(server.port), '2500', hello, f'127.0.0.{i + 1}'],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         on_end(lambda holder=holder: process_end(holder))
         holders.append(holder)
