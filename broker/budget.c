@@ -132,14 +132,13 @@ static uint64_t most_bytes(uint64_t memory_bytes, uint32_t cores)
     uint64_t output = leat_node_output_bytes(memory_bytes, cores);
     uint64_t calls =
         (uint64_t)MOST_CALL_BYTES * leat_node_structs(memory_bytes, cores, LEAT_CORE_CALLS_MAX);
-    uint64_t core = MOST_CORE_BYTES + LEAT_CORE_OWN_BYTES +
-                    leat_core_stocks_bytes(memory_bytes, cores) + output +
-                    (calls > output / 4 ? calls - output / 4 : 0) +
-                    buffers * (uint64_t)LEAT_DISK_BUFFER_BYTES + leat_node_intake_bytes(frames) +
-                    MOST_FRAME_BYTES + LEAT_INTAKE_SMALLS_BYTES + LEAT_INTAKE_STRANGERS_BYTES +
-                    leat_node_warm_bytes(memory_bytes, cores) +
-                    leat_node_rest_bytes(memory_bytes, cores) +
-                    leat_node_door_bytes(memory_bytes, cores) + LEAT_UNPACKER_BYTES;
+    uint64_t core =
+        MOST_CORE_BYTES + LEAT_CORE_OWN_BYTES + leat_core_stocks_bytes(memory_bytes, cores) +
+        output + (calls > output / 4 ? calls - output / 4 : 0) +
+        buffers * (uint64_t)LEAT_DISK_BUFFER_BYTES + leat_node_intake_bytes(frames) +
+        MOST_FRAME_BYTES + LEAT_INTAKE_SMALLS_BYTES + LEAT_INTAKE_STRANGERS_BYTES +
+        leat_node_warm_bytes(memory_bytes, cores) + leat_node_rest_bytes(memory_bytes, cores) +
+        leat_node_door_bytes(memory_bytes, cores) + LEAT_UNPACKER_BYTES;
     return MOST_PROCESS_BYTES + MOST_PEERS_BYTES +
            LEAT_SETS_HOMES * leat_node_group_bytes(memory_bytes) +
            leat_node_forwards_bytes(memory_bytes, cores) + cores * core;
