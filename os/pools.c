@@ -87,19 +87,39 @@ static bool is_orphan(int fd)
     return is_own(fd) && header_read(fd, &header) && removed(&header);
 }
 
-/* Nobody uses it, and its directory is not there: an operator may know better than to keep it. */
-static void doubt_tell(const char *folder, const char *name, int fd)
+enum {
+    DOUBTS_TOLD_MAX = 3 /* by name; more are counted, so that a start stays readable */
+};
+
+/* Pools that nobody uses and whose directories are not there. */
+struct doubts {
+    unsigned count;
+    uint64_t bytes;
+};
+
+/* An operator may know better than to keep such a pool. */
+static void doubt_tell(struct doubts *doubts, const char *folder, const char *name, int fd)
 {
     struct pool_header header;
     struct stat st;
     if (!is_own(fd) || !header_read(fd, &header) || !missing(&header) || fstat(fd, &st) ||
         flock(fd, LOCK_EX | LOCK_NB))
         return;
+    doubts->bytes += (uint64_t)st.st_blocks * 512;
+    if (++doubts->count > DOUBTS_TOLD_MAX) return;
     leat_diary_info("%s/%.64s has %llu MiB of memory of %.150s, which is not there: kept, as its "
                     "disk may not be "
                     "mounted. If that was removed for good: rm %s/%.64s",
                     folder, name, (unsigned long long)st.st_blocks * 512 >> 20, header.data_dir,
                     folder, name);
+}
+
+static void doubts_sum(const struct doubts *doubts, const char *folder)
+{
+    if (doubts->count <= DOUBTS_TOLD_MAX) return;
+    leat_diary_info("%s has %u such files in all, of %llu MiB: each begins with the path of its "
+                    "data directory (strings FILE | head -1)",
+                    folder, doubts->count, (unsigned long long)doubts->bytes >> 20);
 }
 
 /* Never waits: what looks like a pool may be somebody's pipe. */
@@ -166,6 +186,7 @@ bool leat_os_pool_name(const char *folder, const char *data_dir, char out_name[P
 unsigned leat_os_pools_collect(const char *folder, bool tells_doubts)
 {
     unsigned count = 0;
+    struct doubts doubts = {0};
     DIR *dir = opendir(folder);
     if (!dir) return 0;
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
@@ -182,10 +203,11 @@ unsigned leat_os_pools_collect(const char *folder, bool tells_doubts)
                             entry->d_name);
             count++;
         } else if (tells_doubts) {
-            doubt_tell(folder, entry->d_name, fd);
+            doubt_tell(&doubts, folder, entry->d_name, fd);
         }
         (void)close(fd);
     }
     (void)closedir(dir);
+    doubts_sum(&doubts, folder);
     return count;
 }

@@ -697,6 +697,38 @@ static void pool_of_a_directory_removed_with_its_parents_is_collected(void **sta
     assert_int_equal(system(command), 0);
 }
 
+static unsigned diary_lines;
+static void line_count(void *ctx, enum leat_diary_level level, const char *line)
+{
+    (void)ctx;
+    (void)level;
+    diary_lines++;
+    if (strstr(line, "such files in all")) snprintf(doubts, sizeof doubts, "%s", line);
+}
+
+/* Goal: a start stays readable on a machine where many were given up: three by name, then their sum. */
+static void many_pools_without_a_directory_are_summed_up(void **state)
+{
+    (void)state;
+    char folder[64], command[160], gone[96], name[64];
+    struct stat st;
+    temp_dir(folder);
+    assert_int_equal(stat(folder, &st), 0);
+    snprintf(gone, sizeof gone, "%s/gone", folder);
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(name, sizeof name, "leat-pool-%u", i);
+        close(pool_make(folder, name, gone, st.st_dev + 1, st.st_ino));
+    }
+    diary_lines = 0;
+    leat_diary_set(line_count, NULL, LEAT_DIARY_INFO);
+    assert_int_equal(leat_os_pools_collect(folder, true), 0);
+    leat_diary_set(NULL, NULL, LEAT_DIARY_INFO);
+    assert_int_equal(diary_lines, 4);
+    assert_non_null(strstr(doubts, "has 40 such files in all"));
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
 /* Goal: nobody keeps a server from its start by a file where all accounts may make files, and what a killed server
  * left is found under whatever name. */
 static void pool_name_that_is_taken_is_left_for_another(void **state)
@@ -745,6 +777,7 @@ int main(void)
         cmocka_unit_test(arena_without_room_reports_it),
         cmocka_unit_test(pools_of_removed_directories_only_are_collected),
         cmocka_unit_test(pool_of_a_directory_removed_with_its_parents_is_collected),
+        cmocka_unit_test(many_pools_without_a_directory_are_summed_up),
         cmocka_unit_test(pool_name_that_is_taken_is_left_for_another),
         cmocka_unit_test(lock_taken_twice_names_the_holder),
         cmocka_unit_test(lock_of_killed_process_is_waited_for),
