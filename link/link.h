@@ -22,8 +22,8 @@
 #include "wire/message.h"
 
 enum {
-    LEAT_NODE_VERSION_MIN = 2, /* of the format between nodes; 1 had no proof */
-    LEAT_NODE_VERSION_MAX = 2,
+    LEAT_NODE_VERSION_MIN = 3, /* of the format between nodes: 1 had no proof, 2 had other tags */
+    LEAT_NODE_VERSION_MAX = 3,
     LEAT_LINKS_MAX = 1024,         /* of one actor, in both directions; strangers are not counted */
     LEAT_LINK_STRANGERS_MAX = 512, /* accepted connections that have not proved the key yet */
     LEAT_LINK_STRANGERS_OF_ADDRESS_MAX =

@@ -14,8 +14,8 @@
 #include "link/internal.h"
 #include "wire/speaker.h"
 
-static const char *const labels[] = {"leat node 2: opener to acceptor",
-                                     "leat node 2: acceptor to opener"};
+static const char *const labels[] = {"leat node 3: opener to acceptor",
+                                     "leat node 3: acceptor to opener"};
 
 /* ---- frames in the clear ---- */
 
@@ -80,15 +80,20 @@ void leat_link_nonce_take(struct leat_link *link, const struct leat_frame *frame
                           const uint8_t *bytes)
 {
     bool sent = true;
-    if (!nonce_read(link, frame, bytes)) {
+    /* A nonce's frame is the same in all versions that have one; how the proof is made from it is not. */
+    bool older = frame->kind == LEAT_NODE_KIND_NONCE && frame->version < LEAT_NODE_VERSION_MIN;
+    if (older || !nonce_read(link, frame, bytes)) {
         const char *why = "it does not answer as a Leat node of this version does: is this the "
                           "address that its --node-listen says?";
-        if (link->accepted && leat_speaker_of(bytes, frame->frame_bytes) == LEAT_SPEAKER_CLIENT)
+        if (older)
+            why = "it is a node of an older version: upgrade it";
+        else if (link->accepted &&
+                 leat_speaker_of(bytes, frame->frame_bytes) == LEAT_SPEAKER_CLIENT)
             why = leat_speaker_text(LEAT_SPEAKER_CLIENT);
         else if (link->accepted)
             why = LEAT_LINK_OF_AN_OLDER_VERSION;
         if (link->accepted) leat_link_complain(link, why);
-        leat_link_cut(link, LEAT_E_INVALID, why);
+        leat_link_cut(link, older ? LEAT_E_UNSUPPORTED : LEAT_E_INVALID, why);
         return;
     }
     if (link->accepted) sent = leat_link_nonce_send(link, frame->request);

@@ -334,7 +334,7 @@ static bool peer_prove(struct peer *peer, bool opens)
     memcpy(opens ? said : said + bytes, conn.out, bytes);
     leat_err rc = leat_mac_create(
         &cluster_key, said, 2 * bytes,
-        opens ? "leat node 2: acceptor to opener" : "leat node 2: opener to acceptor", &peer->out);
+        opens ? "leat node 3: acceptor to opener" : "leat node 3: opener to acceptor", &peer->out);
     LEAT_ASSERT(rc == LEAT_OK);
     return true;
 }

@@ -318,7 +318,7 @@ def test_no_address_takes_the_last_files():
     strangers = [socket.create_connection(('127.0.0.1', node_port), WAIT_S, ('127.0.0.3', 0)) for _ in range(60)]
     with socket.create_connection(('127.0.0.1', node_port), WAIT_S, ('127.0.0.4', 0)) as node:
         node.settimeout(WAIT_S)
-        node.sendall(frame(NODE_NONCE, [b'n' * 32], version=2))
+        node.sendall(frame(NODE_NONCE, [b'n' * 32], version=3))
         check(node.recv(1), 'a node gets in, also while strangers knock')
     for one in first + others + rest + strangers:
         one.close()

@@ -14,6 +14,7 @@ from cluster import PATIENT, Cluster, free_ports, owned
 from rig import WAIT_S, Server, check, check_in, cluster_key, directory, equal, frame, main, on_end, pack, until
 
 HELLO, PING, NONCE = 256, 257, 258
+VERSION = 3  # link/link.h
 STATE, RAFT, FORM, SUBMIT, DETECT_PING, COLLECT, PULL = 272, 273, 275, 276, 282, 283, 284
 ATTACH, AUDIT, SEAL, SETTLE, DATA_WRITE = 320, 326, 327, 328, 340
 NOBODY = bytes(16)
@@ -22,7 +23,7 @@ STRANGERS_OF_ADDRESS_MAX = 256  # link/link.h
 
 
 def hello(name, incarnation=0, purpose=1, cluster=NOBODY, to=-1, tag=b''):
-    return frame(HELLO, [2, 2, cluster, name, incarnation, 1, purpose, to], payload=tag, version=2)
+    return frame(HELLO, [VERSION, VERSION, cluster, name, incarnation, 1, purpose, to], payload=tag, version=VERSION)
 
 
 def hello_old(name, incarnation=0, purpose=1, to=-1):
@@ -51,16 +52,16 @@ def said_to(port, *frames):
 def demands(owner, incarnation):
     """What each frame below did to a cluster that believes whoever connects."""
     return {
-        'delete a stream': frame(SUBMIT, [], payload=record(pack([1, 3, 's'])), version=2),
-        'stop all coordinators': frame(SUBMIT, [], payload=record(pack([1, 1, NOBODY])), version=2),
+        'delete a stream': frame(SUBMIT, [], payload=record(pack([1, 3, 's'])), version=VERSION),
+        'stop all coordinators': frame(SUBMIT, [], payload=record(pack([1, 1, NOBODY])), version=VERSION),
         'invent a node': frame(SUBMIT, [], payload=record(pack([1, 6, 'ghost', '127.0.0.1:9', 1, '127.0.0.1:9', '', NOBODY])),
-                               version=2),
-        'burn the terms': frame(RAFT, [1, 1, 7, 8, 1, 2**64 - 1, 0, 0, 0], request=0, version=2),
-        'end a node': frame(DETECT_PING, [True, 2, incarnation, True, 1, 1, False], request=0, version=2),
-        'fence an owner': frame(COLLECT, [1, 1], payload=pack([[[owner, incarnation]], []]), version=2),
+                               version=VERSION),
+        'burn the terms': frame(RAFT, [1, 1, 7, 8, 1, 2**64 - 1, 0, 0, 0], request=0, version=VERSION),
+        'end a node': frame(DETECT_PING, [True, 2, incarnation, True, 1, 1, False], request=0, version=VERSION),
+        'fence an owner': frame(COLLECT, [1, 1], payload=pack([[[owner, incarnation]], []]), version=VERSION),
         'connect elsewhere': frame(PULL, [1], payload=pack([[1, 0, 0, 0, 4096, 1, 1, 1, 1, 1, [['n9', '127.0.0.1:9', 7]]]]),
-                                   version=2),
-        'write as the owner': frame(ATTACH, [], version=2),
+                                   version=VERSION),
+        'write as the owner': frame(ATTACH, [], version=VERSION),
     }
 
 
@@ -79,7 +80,7 @@ def test_what_a_stranger_demands_is_not_even_read():
                              [hello(owner, before[owner], purpose, tag=bytes(16))], [])
                 for greeting in greetings:
                     equal(said_to(port, *greeting, demand), b'', f'{what}: told to a stranger')
-                    nonce = frame(NONCE, ['n' * 32], version=2)
+                    nonce = frame(NONCE, ['n' * 32], version=VERSION)
                     told = said_to(port, nonce, *greeting, demand)
                     check(len(told) in (0, NONCE_ANSWER_BYTES), what, told)
                     check(not told or struct.unpack_from('<H', told, 4)[0] == NONCE, what, told)
@@ -99,7 +100,7 @@ def test_a_nonce_is_answered_by_another_each_time():
     answers = set()
     for _ in range(20):
         with socket.create_connection(('127.0.0.1', cluster.node_ports[0]), timeout=WAIT_S) as s:
-            s.sendall(frame(NONCE, ['n' * 32], version=2))
+            s.sendall(frame(NONCE, ['n' * 32], version=VERSION))
             answer = b''
             while len(answer) < NONCE_ANSWER_BYTES:
                 answer += s.recv(1 << 16)
@@ -112,6 +113,8 @@ def test_a_node_of_an_older_version_is_not_sent_to_the_port_that_it_is_at():
     said_to(cluster.node_ports[0], frame(HELLO, [1, 1, NOBODY, 'old', 0, 1, 1, -1], payload=bytes(4096)))
     cluster.nodes[0].diary_wait('its first frame is not that of a node, or of one of an older version')
     check('--node-listen (7701)' not in cluster.nodes[0].diary(), cluster.nodes[0].diary())
+    equal(said_to(cluster.node_ports[0], frame(NONCE, ['n' * 32], version=VERSION - 1)), b'', 'told to an older node')
+    cluster.nodes[0].diary_wait('it is a node of an older version: upgrade it')
 
 
 def test_a_leatd_with_another_key_does_not_join_and_both_say_why():
@@ -188,7 +191,7 @@ def test_a_crowd_at_the_door_neither_deafens_a_leader_nor_keeps_a_node_away():
     cluster = Cluster(**PATIENT).start()
     cluster.leat('stream', 'create', 's', '--logs', 1, '--copies', 2)
     leader = cluster.status()['leader_address']
-    for what, count in ((b'', 90), (LARGE, 12), (b'', STRANGERS_OF_ADDRESS_MAX + 50), (frame(NONCE, ['n' * 32], version=2), 90)):
+    for what, count in ((b'', 90), (LARGE, 12), (b'', STRANGERS_OF_ADDRESS_MAX + 50), (frame(NONCE, ['n' * 32], version=VERSION), 90)):
         crowd = Crowd(cluster.node_ports, count, what)
         until(lambda: crowd.made >= count, 'all of them are there')
         victim = next(i for i in range(3) if not leader.endswith(f':{cluster.node_ports[i]}'))
