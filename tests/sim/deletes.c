@@ -480,7 +480,9 @@ static void after(struct thrower *thrower)
         return;
     }
     if (another(thrower)) return;
-    if (!thrower->client->scenario->faults_over || !newest(thrower)->known_us) {
+    struct scenario *scenario = thrower->client->scenario;
+    /* A node that is away when all is healed comes back seconds later. */
+    if (!scenario->faults_over || !sim_nodes_are_ready(scenario) || !newest(thrower)->known_us) {
         list_send(thrower);
         return;
     }

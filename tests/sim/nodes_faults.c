@@ -430,11 +430,9 @@ void sim_nodes_faults_start(struct scenario *scenario)
     sim_world_at(scenario->world, scenario->world->now_us + 20000, fault_due, scenario);
 }
 
-/* Until when it stood still is asked for later. */
 static void go_on(struct sim_process *process)
 {
-    uint64_t now_us = process->world->now_us;
-    if (process->paused_until_us > now_us) process->paused_until_us = now_us;
+    sim_process_go_on(process);
     process->cut_off_until_us = 0;
 }
 

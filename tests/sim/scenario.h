@@ -318,6 +318,7 @@ bool sim_nodes_form(struct scenario *scenario, uint64_t limit_us);
 /** Every node dies at once. */
 void sim_nodes_die(struct scenario *scenario);
 bool sim_nodes_ready(struct scenario *scenario, uint64_t limit_us);
+bool sim_nodes_are_ready(struct scenario *scenario);
 
 /* ---- nodes_faults.c ---- */
 void sim_nodes_faults_start(struct scenario *scenario);

@@ -220,6 +220,7 @@ struct sim_actor {
     const struct leat_actor_ops *ops;
     struct sim_event *inbox_first, *inbox_last;
     bool turn_scheduled;
+    uint64_t turn;       /* number of the one that is scheduled */
     uint64_t free_at_us; /* busy until then */
     uint64_t wake_at_us, wake_scheduled_us;
     unsigned spins; /* turns in a row that the clock alone began and that asked for a past time */
@@ -256,6 +257,8 @@ struct sim_event *sim_actor_post(struct sim_actor *actor, uint64_t delay_us,
                                  void (*run)(struct sim_world *, struct sim_event *), void *a);
 /** Run code as this process, outside a turn (start-up). False when the process died in it. */
 bool sim_process_enter(struct sim_process *process, void (*run)(void *arg), void *arg);
+/** It stands still no longer. */
+void sim_process_go_on(struct sim_process *process);
 /** End it now. Does not return when called from the process's own code. */
 void sim_process_die(struct sim_process *process, enum sim_death death);
 /** Every port call comes through here: where a kill at a call strikes. */

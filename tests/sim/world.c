@@ -400,14 +400,23 @@ static void turn_enter(struct sim_actor *actor)
     world->current = NULL;
 }
 
+static void turn_run(struct sim_world *world, struct sim_event *event);
+
+/* In place of the one that was scheduled before. */
+static void turn_at(struct sim_actor *actor, uint64_t at_us)
+{
+    actor->turn_scheduled = true;
+    sim_world_at(actor->world, at_us, turn_run, actor)->n = ++actor->turn;
+}
+
 static void turn_run(struct sim_world *world, struct sim_event *event)
 {
     struct sim_actor *actor = event->a;
-    if (!actor->process->alive) return;
+    if (!actor->process->alive || event->n != actor->turn) return;
     uint64_t free_at_us = actor->free_at_us;
     if (actor->process->paused_until_us > free_at_us) free_at_us = actor->process->paused_until_us;
     if (free_at_us > world->now_us) {
-        sim_world_at(world, free_at_us, turn_run, actor);
+        turn_at(actor, free_at_us);
         return;
     }
     actor->turn_scheduled = false;
@@ -419,10 +428,17 @@ static void turn_run(struct sim_world *world, struct sim_event *event)
     uint64_t busy_us = sim_rng_between(&world->schedule, 1, 20);
     if (sim_rng_chance(&world->schedule, 20)) busy_us += sim_rng_below(&world->schedule, 3000);
     actor->free_at_us = world->now_us + busy_us;
-    if (actor->inbox_first) {
-        actor->turn_scheduled = true;
-        sim_world_at(world, actor->free_at_us, turn_run, actor);
-    }
+    if (actor->inbox_first) turn_at(actor, actor->free_at_us);
+}
+
+/* The turns that wait for the end of the pause are moved: else it stood still all the same. */
+void sim_process_go_on(struct sim_process *process)
+{
+    uint64_t now_us = process->world->now_us;
+    if (process->paused_until_us <= now_us) return;
+    process->paused_until_us = now_us; /* until when it stood still is asked for later */
+    for (struct sim_actor *actor = process->actors; actor; actor = actor->next)
+        if (actor->turn_scheduled) turn_at(actor, now_us);
 }
 
 static void inbox_put(struct sim_world *world, struct sim_event *event)
@@ -435,9 +451,7 @@ static void inbox_put(struct sim_world *world, struct sim_event *event)
         actor->inbox_first = event;
     actor->inbox_last = event;
     if (actor->turn_scheduled || !actor->self) return;
-    actor->turn_scheduled = true;
-    uint64_t at_us = actor->free_at_us > world->now_us ? actor->free_at_us : world->now_us;
-    sim_world_at(world, at_us, turn_run, actor);
+    turn_at(actor, actor->free_at_us > world->now_us ? actor->free_at_us : world->now_us);
 }
 
 /* The next one in order, if it is due by then. */
@@ -604,8 +618,7 @@ void sim_actor_register(struct sim_actor *actor, void *self, const struct leat_a
     actor->ops = ops;
     wake_schedule(actor);
     if (!actor->inbox_first || actor->turn_scheduled) return;
-    actor->turn_scheduled = true;
-    sim_world_at(actor->world, actor->world->now_us, turn_run, actor);
+    turn_at(actor, actor->world->now_us);
 }
 
 bool sim_process_enter(struct sim_process *process, void (*run)(void *arg), void *arg)
