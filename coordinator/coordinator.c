@@ -57,6 +57,7 @@ leat_err co_restore(struct leat_coordinator *coordinator, const uint8_t *bytes, 
     if (rc != LEAT_OK) return rc;
     tables_tell(coordinator);
     co_identity_update(coordinator);
+    co_peers_want(coordinator);
     co_requests_restored(coordinator);
     return LEAT_OK;
 }
@@ -126,9 +127,14 @@ static void hook_failed(void *owner, leat_err rc, const char *why)
     co_requests_fail(coordinator, rc, coordinator->failed_why);
 }
 
-static void hook_configuration(void *owner)
+static void hook_configuration(void *owner, uint64_t index,
+                               const struct raft_configuration *configuration)
 {
     struct leat_coordinator *coordinator = owner;
+    if (index > coordinator->applied) { /* else known since it was a learner */
+        coordinator->applied = index;
+        co_voters_applied(coordinator, configuration);
+    }
     co_peers_want(coordinator);
 }
 
@@ -252,7 +258,9 @@ static leat_err form_alone(struct leat_coordinator *coordinator, struct leat_err
     struct raft_configuration configuration;
     raft_configuration_init(&configuration);
     leat_err rc = LEAT_E_NO_MEMORY;
-    const char *address = coordinator->clustered ? coordinator->options.node_address : "1";
+    char address[CO_VOTER_BYTES_MAX + 1] = "1";
+    if (coordinator->clustered)
+        co_voter_write(address, coordinator->options.node_address, co_own_name(coordinator));
     if (raft_configuration_add(&configuration, coordinator->voter_id, address, RAFT_VOTER) == 0)
         rc = leat_raft_drive_form(&coordinator->drive, &configuration, bytes, writer.used, error);
     raft_configuration_close(&configuration);
@@ -307,14 +315,16 @@ static leat_err check_voters(const struct leat_coordinator *coordinator, struct 
     const struct leat_coordinator_options *options = &coordinator->options;
     const struct raft_configuration *known = &coordinator->drive.raft.configuration;
     if (known->n == 0) return LEAT_OK; /* joined, and nothing has come yet */
+    struct leat_machine_voter first, voter;
+    co_voter_read(known->servers[0].address, &first);
     for (unsigned i = 0; i < known->n; i++) {
         /* A server that was alone until now is at the address it has been given since. */
-        const char *address = known->servers[i].address;
-        if (strchr(address, ':') == NULL) address = options->node_address;
+        co_voter_read(known->servers[i].address, &voter);
+        const char *address = strchr(voter.address, ':') ? voter.address : options->node_address;
         for (uint32_t v = 0; v < options->voter_count; v++)
             if (strcmp(address, options->voters[v]) == 0) return LEAT_OK;
     }
-    if (known->n == 1 && strchr(known->servers[0].address, ':') == NULL)
+    if (known->n == 1 && strchr(first.address, ':') == NULL)
         return leat_error_set(error, LEAT_E_WRONG_CLUSTER,
                               "this data directory is of a server alone: name its own address, %s, "
                               "in --coordinators, or choose another directory",
@@ -323,7 +333,21 @@ static leat_err check_voters(const struct leat_coordinator *coordinator, struct 
         error, LEAT_E_WRONG_CLUSTER,
         "this data directory is of another cluster, whose coordinators (%s%s) are "
         "not in --coordinators: correct the list, or choose another directory",
-        known->servers[0].address, known->n > 1 ? ", ..." : "");
+        first.address, known->n > 1 ? ", ..." : "");
+}
+
+/* The others take it for the voter by its name, and under another one it would not be heard. */
+static leat_err check_name(const struct leat_coordinator *coordinator, struct leat_error *error)
+{
+    const struct raft_server *own = co_server_of_id(coordinator, coordinator->voter_id);
+    struct leat_machine_voter voter = {.name = ""};
+    if (own) co_voter_read(own->address, &voter);
+    if (!voter.name[0] || strcmp(voter.name, co_own_name(coordinator)) == 0) return LEAT_OK;
+    return leat_error_set(
+        error, LEAT_E_CONFIG,
+        "this data directory has the vote of node '%.100s', and a voter keeps its "
+        "name: start it with --node '%.100s'",
+        voter.name, voter.name);
 }
 
 static leat_err coordinator_open(struct leat_coordinator *coordinator, struct leat_error *error)
@@ -342,6 +366,7 @@ static leat_err coordinator_open(struct leat_coordinator *coordinator, struct le
         if (is_new) rc = form_alone(coordinator, error);
         if (rc == LEAT_OK) rc = co_vote_start(coordinator, error);
         if (rc == LEAT_OK && options->voter_count > 0) rc = check_voters(coordinator, error);
+        if (rc == LEAT_OK && coordinator->clustered) rc = check_name(coordinator, error);
     }
     if (rc != LEAT_OK || !coordinator->clustered) return rc;
     co_identity_update(coordinator);

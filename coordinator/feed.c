@@ -324,8 +324,7 @@ static void configuration_learnt(struct leat_coordinator *coordinator, const uin
     if (!leat_raft_configuration_valid(bytes, count) ||
         raft_configuration_decode(&buffer, &configuration) != 0)
         return;
-    for (unsigned i = 0; i < configuration.n; i++)
-        co_address_want(coordinator, configuration.servers[i].address);
+    co_voters_applied(coordinator, &configuration);
     raft_configuration_close(&configuration);
 }
 

@@ -24,10 +24,10 @@ enum {
     FILE_MAGIC = 0x4d46524c /* "LRFM" */,
     FILE_VERSION = 1,
     FILE_HEADER_BYTES = 16,
-    FILE_BODY_BYTES_MAX = 4096
+    FILE_BODY_BYTES_MAX = 4096 /* nine voters of the longest names and addresses */
 };
 
-/* FORM, and raft/form: [cluster id bin16, [[id, address]...]]
+/* FORM, and raft/form: [cluster id bin16, [[id, "address name"]...]]
  * raft/voter: [id, cluster id bin16]
  * JOIN: [cluster id bin16, id] */
 
@@ -141,7 +141,7 @@ struct form {
     uint8_t cluster_id[16];
     uint32_t count;
     uint64_t ids[LEAT_VOTERS_MAX];
-    char addresses[LEAT_VOTERS_MAX][LEAT_ADDRESS_BYTES_MAX + 1];
+    char addresses[LEAT_VOTERS_MAX][CO_VOTER_BYTES_MAX + 1]; /* and names */
 };
 
 static bool form_read(const uint8_t *bytes, size_t count, struct form *out)
@@ -160,7 +160,7 @@ static bool form_read(const uint8_t *bytes, size_t count, struct form *out)
         out->ids[i] = leat_msg_read_u64(&reader);
         struct leat_msg_string address = leat_msg_read_string(&reader);
         if (reader.failed || out->ids[i] == 0 || address.bytes == 0 ||
-            address.bytes > LEAT_ADDRESS_BYTES_MAX)
+            address.bytes > CO_VOTER_BYTES_MAX)
             return false;
         memcpy(out->addresses[i], address.text, address.bytes);
     }
@@ -170,10 +170,14 @@ static bool form_read(const uint8_t *bytes, size_t count, struct form *out)
 /* Am I in it, under the id that I have told? */
 static bool form_names_me(const struct leat_coordinator *coordinator, const struct form *form)
 {
-    for (uint32_t i = 0; i < form->count; i++)
+    for (uint32_t i = 0; i < form->count; i++) {
+        struct leat_machine_voter voter;
+        co_voter_read(form->addresses[i], &voter);
         if (form->ids[i] == coordinator->voter_id &&
-            strcmp(form->addresses[i], coordinator->options.node_address) == 0)
+            strcmp(voter.address, coordinator->options.node_address) == 0 &&
+            (!voter.name[0] || strcmp(voter.name, co_own_name(coordinator)) == 0))
             return true;
+    }
     return false;
 }
 
@@ -309,11 +313,11 @@ static bool voter_waits(const struct co_peer *peer)
 static void form_begin(struct leat_coordinator *coordinator)
 {
     const struct leat_coordinator_options *options = &coordinator->options;
-    struct co_peer *peers[LEAT_VOTERS_MAX] = {NULL};
+    const struct co_peer *peers[LEAT_VOTERS_MAX] = {NULL};
     uint8_t body[FILE_BODY_BYTES_MAX], cluster_id[16];
     for (uint32_t i = 0; i < options->voter_count; i++) {
         if (strcmp(options->voters[i], options->node_address) == 0) continue;
-        peers[i] = co_peer_of_address(coordinator, options->voters[i]);
+        peers[i] = co_peer_reached(coordinator, options->voters[i]);
         if (!voter_waits(peers[i])) return;
     }
     for (int i = 0; i < 2; i++) {
@@ -328,7 +332,10 @@ static void form_begin(struct leat_coordinator *coordinator)
     for (uint32_t i = 0; i < options->voter_count; i++) {
         leat_msg_write_array(&writer, 2);
         leat_msg_write_u64(&writer, peers[i] ? peers[i]->state.voter_id : coordinator->voter_id);
-        leat_msg_write_string(&writer, options->voters[i], strlen(options->voters[i]));
+        char voter[CO_VOTER_BYTES_MAX + 1];
+        co_voter_write(voter, options->voters[i],
+                       peers[i] ? leat_link_peer(peers[i]->link)->node : co_own_name(coordinator));
+        leat_msg_write_string(&writer, voter, strlen(voter));
     }
     LEAT_ASSERT(!writer.overflow);
     leat_err rc = prepare(coordinator, cluster_id, body, writer.used);
@@ -340,7 +347,7 @@ static void form_begin(struct leat_coordinator *coordinator)
     coordinator->form_answers = coordinator->form_ok = 0;
     coordinator->form_wanted = options->voter_count - 1;
     for (uint32_t i = 0; i < options->voter_count; i++)
-        if (peers[i]) form_call(coordinator, peers[i]);
+        if (peers[i]) form_call(coordinator, (struct co_peer *)(uintptr_t)peers[i]);
     if (coordinator->form_answers == coordinator->form_wanted) {
         coordinator->form_calling = false;
         if (coordinator->form_ok == coordinator->form_wanted) form_complete(coordinator);

@@ -11,7 +11,7 @@
 
 enum {
     LEAT_COMMAND_VERSION = 1,
-    LEAT_SNAPSHOT_VERSION = 6,
+    LEAT_SNAPSHOT_VERSION = 7,
     LEAT_SNAPSHOT_VERSION_OLDEST = 1,
     LEAT_SESSIONS_MAX = 512,  /* coordinators whose requests are remembered */
     LEAT_OUTCOMES_MAX = 4096, /* of requests; older ones are forgotten */
@@ -111,6 +111,12 @@ struct leat_machine_outcome {
     uint32_t rc, stream_id, id_count, epoch;
 };
 
+/* As raft's configuration has it: who votes, and may soon. */
+struct leat_machine_voter {
+    char address[LEAT_ADDRESS_BYTES_MAX + 1];
+    char name[LEAT_NODE_NAME_BYTES_MAX + 1]; /* ""; not said by a configuration of old */
+};
+
 enum { LEAT_GONE_NAMES_MAX = 256 };
 struct leat_machine {
     uint32_t cores; /* default Q */
@@ -132,6 +138,8 @@ struct leat_machine {
     uint32_t gone_count, gone_next;
     struct leat_machine_node nodes[LEAT_NODES_MAX];
     uint32_t node_count;
+    struct leat_machine_voter voters[LEAT_VOTERS_MAX]; /* of the last configuration before here */
+    uint32_t voter_count;
     uint64_t log_count;
     /* Chunks of the one attempt that is coming in: rows only, concatenated. */
     uint64_t staged_attempt;

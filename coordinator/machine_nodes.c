@@ -140,7 +140,9 @@ static bool node_up_allowed(const struct node_up *up, struct leat_machine_result
         up->node_address.bytes > LEAT_ADDRESS_BYTES_MAX ||
         up->kafka_address.bytes > LEAT_ADDRESS_BYTES_MAX ||
         !leat_diary_is_text(up->name.text, up->name.bytes) ||
-        !leat_diary_is_text(up->address.text, up->address.bytes))
+        !leat_diary_is_text(up->address.text, up->address.bytes) ||
+        !leat_diary_is_text(up->node_address.text, up->node_address.bytes) ||
+        (up->node_address.bytes && memchr(up->node_address.text, ' ', up->node_address.bytes)))
         result->rc = leat_error_set(&result->error, LEAT_E_BAD_NAME,
                                     "a node needs a name of 1 to %d bytes and an address of at "
                                     "most %d, without control characters",
@@ -211,6 +213,47 @@ static bool directory_allowed(const struct leat_machine_node *node,
     return result->rc == LEAT_OK;
 }
 
+static bool votes(const struct leat_machine *machine, const char *name, size_t bytes)
+{
+    for (uint32_t i = 0; i < machine->voter_count; i++)
+        if (leat_machine_text_equal(machine->voters[i].name, name, bytes)) return true;
+    return false;
+}
+
+/* SUBTLE: who takes the address of another node keeps that one out when it comes back, and what is sent to that one
+ * comes to it. A node that is not up may have left its address to another machine, as where addresses are lent;
+ * not so a voter's, to a node that does not vote: others know nothing but that address when they start. Voters
+ * may have changed places. */
+static bool address_allowed(struct leat_machine *machine, const struct node_up *up,
+                            struct leat_machine_result *result)
+{
+    const char *whose = NULL, *how = "is up";
+    if (up->node_address.bytes == 0) return true;
+    for (uint32_t i = 0; i < machine->node_count && !whose; i++) {
+        const struct leat_node_info *info = &machine->nodes[i].info;
+        if (info->state == LEAT_NODE_UP && !info->crashed &&
+            leat_machine_text_equal(info->node_address, up->node_address.text,
+                                    up->node_address.bytes) &&
+            !leat_machine_text_equal(info->name, up->name.text, up->name.bytes))
+            whose = info->name;
+    }
+    bool newcomer = !votes(machine, up->name.text, up->name.bytes);
+    for (uint32_t i = 0; i < machine->voter_count && !whose && newcomer; i++) {
+        const struct leat_machine_voter *voter = &machine->voters[i];
+        if (!voter->name[0] ||
+            !leat_machine_text_equal(voter->address, up->node_address.text, up->node_address.bytes))
+            continue;
+        whose = voter->name;
+        how = "votes";
+    }
+    if (whose)
+        result->rc = leat_error_set(&result->error, LEAT_E_EXISTS,
+                                    "node '%.100s' %s at %.*s: choose another address for nodes "
+                                    "(--node-listen)",
+                                    whose, how, (int)up->node_address.bytes, up->node_address.text);
+    return !whose;
+}
+
 leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_msg_reader *reader,
                                     uint32_t fields, struct leat_machine_result *result)
 {
@@ -227,6 +270,7 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
     }
     struct leat_machine_node *bearer = node_of_directory(machine, &up);
     if (!directory_allowed(node, bearer, &up, result)) return LEAT_OK;
+    if (!address_allowed(machine, &up, result)) return LEAT_OK;
     if (!node) {
         if (machine->node_count == LEAT_NODES_MAX) {
             result->rc =

@@ -37,6 +37,7 @@ enum {
 static size_t snapshot_bytes_max(const struct leat_machine *machine)
 {
     size_t bytes = SNAPSHOT_HEAD_BYTES + machine->staged_bytes;
+    bytes += machine->voter_count * sizeof machine->voters[0];
     bytes += (size_t)machine->node_count * SNAPSHOT_NODE_BYTES;
     bytes += (size_t)machine->session_count * SNAPSHOT_SESSION_BYTES;
     bytes += (size_t)machine->outcome_count * SNAPSHOT_OUTCOME_BYTES;
@@ -139,6 +140,17 @@ static void requests_write(struct leat_msg_writer *writer, const struct leat_mac
     }
 }
 
+static void voters_write(struct leat_msg_writer *writer, const struct leat_machine *machine)
+{
+    leat_msg_write_array(writer, machine->voter_count);
+    for (uint32_t i = 0; i < machine->voter_count; i++) {
+        const struct leat_machine_voter *voter = &machine->voters[i];
+        leat_msg_write_array(writer, 2);
+        leat_msg_write_string(writer, voter->address, strlen(voter->address));
+        leat_msg_write_string(writer, voter->name, strlen(voter->name));
+    }
+}
+
 static void gone_write(struct leat_msg_writer *writer, const struct leat_machine *machine)
 {
     uint32_t count = machine->gone_count;
@@ -156,7 +168,7 @@ leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out
     if (!bytes) return LEAT_E_NO_MEMORY;
     struct leat_msg_writer writer;
     leat_msg_writer_init(&writer, bytes, capacity);
-    leat_msg_write_array(&writer, 17);
+    leat_msg_write_array(&writer, 18);
     leat_msg_write_u64(&writer, LEAT_SNAPSHOT_VERSION);
     leat_msg_write_bool(&writer, machine->formed);
     leat_msg_write_bin(&writer, machine->cluster_id, sizeof machine->cluster_id);
@@ -177,6 +189,7 @@ leat_err leat_machine_snapshot(const struct leat_machine *machine, uint8_t **out
     requests_write(&writer, machine);
     leat_msg_write_u64(&writer, machine->unowned_changes);
     gone_write(&writer, machine);
+    voters_write(&writer, machine);
     LEAT_ASSERT(!writer.overflow); /* the bounds above are upper ones */
     *out_bytes = bytes;
     *out_count = writer.used;
@@ -376,11 +389,29 @@ static bool gone_read(struct leat_machine *machine, struct leat_msg_reader *read
     return !reader->failed;
 }
 
+static bool voters_read(struct leat_machine *machine, struct leat_msg_reader *reader)
+{
+    uint32_t count = leat_msg_read_array(reader);
+    if (reader->failed || count > LEAT_VOTERS_MAX) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct leat_machine_voter *voter = &machine->voters[i];
+        if (leat_msg_read_array(reader) != 2 ||
+            !text_read(reader, voter->address, sizeof voter->address) ||
+            !text_read(reader, voter->name, sizeof voter->name))
+            return false;
+    }
+    machine->voter_count = count;
+    return true;
+}
+
 static leat_err machine_read(struct leat_machine *machine, struct leat_msg_reader *reader)
 {
     uint32_t fields = leat_msg_read_array(reader);
     uint32_t version = leat_msg_read_u32(reader);
-    uint32_t wanted = version == LEAT_SNAPSHOT_VERSION_OLDEST ? 13 : version < 5 ? 16 : 17;
+    uint32_t wanted = version == LEAT_SNAPSHOT_VERSION_OLDEST ? 13
+                      : version < 5                           ? 16
+                      : version < 7                           ? 17
+                                                              : 18;
     if (fields != wanted || version < LEAT_SNAPSHOT_VERSION_OLDEST ||
         version > LEAT_SNAPSHOT_VERSION)
         return LEAT_E_CORRUPT;
@@ -405,6 +436,7 @@ static leat_err machine_read(struct leat_machine *machine, struct leat_msg_reade
     if (version > LEAT_SNAPSHOT_VERSION_OLDEST)
         machine->unowned_changes = leat_msg_read_u64(reader);
     if (version >= 5 && !gone_read(machine, reader)) return LEAT_E_CORRUPT;
+    if (version >= 7 && !voters_read(machine, reader)) return LEAT_E_CORRUPT;
     if (rc == LEAT_OK && !leat_msg_read_done(reader)) rc = LEAT_E_CORRUPT;
     return rc;
 }

@@ -50,29 +50,23 @@ void co_change_end(struct leat_coordinator *coordinator, leat_err rc, const char
 
 /* ---- steps ---- */
 
-static const struct raft_server *server_of_id(const struct leat_coordinator *coordinator,
-                                              uint64_t id)
-{
-    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
-    for (unsigned i = 0; i < configuration->n; i++)
-        if (configuration->servers[i].id == id) return &configuration->servers[i];
-    return NULL;
-}
-
+/* Whose address in the configuration that is; NULL: nobody's. */
 static const struct raft_server *server_of_address(const struct leat_coordinator *coordinator,
                                                    const char *address)
 {
     const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
-    for (unsigned i = 0; i < configuration->n; i++)
-        if (strcmp(configuration->servers[i].address, address) == 0)
-            return &configuration->servers[i];
+    for (unsigned i = 0; i < configuration->n; i++) {
+        struct leat_machine_voter voter;
+        co_voter_read(configuration->servers[i].address, &voter);
+        if (strcmp(voter.address, address) == 0) return &configuration->servers[i];
+    }
     return NULL;
 }
 
 struct edit {
     uint64_t without;    /* this id leaves */
     uint64_t id;         /* this one is added, or changed */
-    const char *address; /* its */
+    const char *address; /* its, and its name */
     int role;
 };
 
@@ -162,7 +156,7 @@ static leat_err spare_advance(struct leat_coordinator *coordinator,
     case RAFT_CATCH_UP_RUNNING:
         return LEAT_OK;
     case RAFT_CATCH_UP_FINISHED: {
-        char address[LEAT_ADDRESS_BYTES_MAX + 1];
+        char address[CO_VOTER_BYTES_MAX + 1];
         snprintf(address, sizeof address, "%s", server->address);
         struct edit edit = {.id = server->id, .address = address, .role = RAFT_VOTER};
         catch_up_forget(coordinator);
@@ -195,11 +189,12 @@ static leat_err step(struct leat_coordinator *coordinator)
 {
     struct co_change *change = &coordinator->change;
     const struct co_peer *peer = co_peer_of_node(coordinator, change->node);
-    const struct raft_server *self = server_of_id(coordinator, coordinator->voter_id);
-    if (self && strcmp(self->address, coordinator->options.node_address) != 0) {
+    const struct raft_server *self = co_server_of_id(coordinator, coordinator->voter_id);
+    char address[CO_VOTER_BYTES_MAX + 1];
+    co_voter_write(address, coordinator->options.node_address, co_own_name(coordinator));
+    if (self && strcmp(self->address, address) != 0) {
         /* Who began alone has an address that nobody can reach. */
-        struct edit edit = {
-            .id = self->id, .address = coordinator->options.node_address, .role = self->role};
+        struct edit edit = {.id = self->id, .address = address, .role = self->role};
         return configuration_propose(coordinator, &edit);
     }
     /* It may have become a voter, and the leader even, since it was asked for the first time. */
@@ -208,7 +203,7 @@ static leat_err step(struct leat_coordinator *coordinator)
         return LEAT_OK;
     }
     if (!peer) return LEAT_OK; /* waited for */
-    const struct raft_server *server = server_of_id(coordinator, peer->state.voter_id);
+    const struct raft_server *server = co_server_of_id(coordinator, peer->state.voter_id);
     if (server && server->role == RAFT_VOTER && peer_runs_raft(peer)) {
         /* Its word may be of before it lost its data, from a connection whose end nobody has
          * noticed yet: it is asked once more. Who votes already has nothing to do for JOIN. */
@@ -219,11 +214,20 @@ static leat_err step(struct leat_coordinator *coordinator)
         return LEAT_OK;
     }
     change->lacked = true;
-    const struct raft_server *old = server_of_address(coordinator, peer->state.address);
+    const struct leat_machine_node *node =
+        leat_machine_node_find(&coordinator->machine, change->node, strlen(change->node));
+    if (!node || !strchr(node->info.node_address, ':')) return LEAT_OK; /* waited for */
+    const struct raft_server *old = co_server_of_node(coordinator, change->node);
+    const struct raft_server *there = server_of_address(coordinator, node->info.node_address);
+    if (there && !co_server_is(coordinator, there, change->node)) {
+        co_change_end(coordinator, LEAT_E_EXISTS,
+                      "another node votes at that node's address: give it an address of its own");
+        return LEAT_OK;
+    }
     if (old && old->id != peer->state.voter_id) {
         if (!change->replace) {
             co_change_end(coordinator, LEAT_E_EXISTS,
-                          "a voter with that address exists; has it lost its data? Then it is "
+                          "the node votes under another id; has it lost its data? Then it is "
                           "leat node replace");
             return LEAT_OK;
         }
@@ -247,17 +251,37 @@ static leat_err step(struct leat_coordinator *coordinator)
             co_change_end(coordinator, LEAT_E_TOO_MANY, "there are as many voters as may be");
             return LEAT_OK;
         }
-        struct edit edit = {
-            .id = peer->state.voter_id, .address = peer->state.address, .role = RAFT_SPARE};
+        co_voter_write(address, node->info.node_address, change->node);
+        struct edit edit = {.id = peer->state.voter_id, .address = address, .role = RAFT_SPARE};
         return configuration_propose(coordinator, &edit);
     }
     return spare_advance(coordinator, server);
 }
 
+/* One at a time, and only while nobody is added or replaced. */
+static void voters_correct(struct leat_coordinator *coordinator)
+{
+    const struct raft_configuration *now = &coordinator->drive.raft.configuration;
+    char address[CO_VOTER_BYTES_MAX + 1];
+    if (leat_raft_drive_changing(&coordinator->drive)) return;
+    for (unsigned i = 0; i < now->n; i++) {
+        const struct raft_server *server = &now->servers[i];
+        if (!co_voter_correct(coordinator, server, address)) continue;
+        struct edit edit = {.id = server->id, .address = address, .role = server->role};
+        leat_err rc = configuration_propose(coordinator, &edit);
+        if (rc != LEAT_OK) LEAT_MAYBE(true); /* tried again with the next tick */
+        return;
+    }
+}
+
 void co_change_advance(struct leat_coordinator *coordinator)
 {
     struct co_change *change = &coordinator->change;
-    if (!change->running || !co_leads(coordinator)) return;
+    if (!co_leads(coordinator)) return;
+    if (!change->running) {
+        if (coordinator->clustered) voters_correct(coordinator);
+        return;
+    }
     /* A link that was closed by us takes its calls with it, and they say nothing here. */
     if (change->calling && co_now(coordinator) < change->calling_until_us) return;
     change->calling = false;

@@ -456,10 +456,15 @@ void co_peers_want(struct leat_coordinator *coordinator)
     if (!coordinator->links) return;
     for (uint32_t i = 0; i < coordinator->options.voter_count; i++)
         co_address_want(coordinator, coordinator->options.voters[i]);
+    for (uint32_t i = 0; i < coordinator->machine.voter_count; i++)
+        co_address_want(coordinator, coordinator->machine.voters[i].address);
     if (!coordinator->votes) return;
     const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
-    for (unsigned i = 0; i < configuration->n; i++)
-        co_address_want(coordinator, configuration->servers[i].address);
+    for (unsigned i = 0; i < configuration->n; i++) {
+        struct leat_machine_voter voter;
+        co_voter_read(configuration->servers[i].address, &voter);
+        co_address_want(coordinator, voter.address);
+    }
 }
 
 leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *error)
@@ -472,8 +477,7 @@ leat_err co_peers_init(struct leat_coordinator *coordinator, struct leat_error *
                                        .key = options->key,
                                        .strangers_max = options->strangers_max};
     memcpy(links.identity.cluster_id, options->cluster_id, sizeof links.identity.cluster_id);
-    snprintf(links.identity.node, sizeof links.identity.node, "%s",
-             options->node_name ? options->node_name : options->node_address);
+    snprintf(links.identity.node, sizeof links.identity.node, "%s", co_own_name(coordinator));
     links.identity.cores = options->cores;
     links.services[LEAT_LINK_COORDINATE] =
         (struct leat_link_service){.handler = &coordinator->handler, .strangers = true};

@@ -295,6 +295,27 @@ void co_raft_send(struct leat_coordinator *coordinator, const struct raft_messag
 void co_raft_take(struct leat_coordinator *coordinator, struct co_peer *peer,
                   const struct leat_frame *frame);
 
+/* voters.c: a server's `address` in raft's configuration is "host:port name" */
+enum { CO_VOTER_BYTES_MAX = LEAT_ADDRESS_BYTES_MAX + 1 + LEAT_NODE_NAME_BYTES_MAX };
+void co_voter_read(const char *text, struct leat_machine_voter *out);
+void co_voter_write(char out[CO_VOTER_BYTES_MAX + 1], const char *address, const char *name);
+const char *co_own_name(const struct leat_coordinator *coordinator);
+/** Whoever this node itself has connected to at the address of a voter, and has said its state; NULL. */
+const struct co_peer *co_peer_reached(const struct leat_coordinator *coordinator,
+                                      const char *address);
+const struct raft_server *co_server_of_id(const struct leat_coordinator *coordinator, uint64_t id);
+const struct raft_server *co_server_of_node(const struct leat_coordinator *coordinator,
+                                            const char *name);
+/** Is that server the node of this name? */
+bool co_server_is(const struct leat_coordinator *coordinator, const struct raft_server *server,
+                  const char *name);
+/** This configuration is committed, after all entries that are applied. */
+void co_voters_applied(struct leat_coordinator *coordinator,
+                       const struct raft_configuration *configuration);
+/** Is the server's address or name to be put right, and how? Leader only. */
+bool co_voter_correct(const struct leat_coordinator *coordinator, const struct raft_server *server,
+                      char out[CO_VOTER_BYTES_MAX + 1]);
+
 /* down.c */
 void co_down_tick(struct leat_coordinator *coordinator, uint64_t now_us);
 

@@ -175,7 +175,14 @@ static void configuration_applied(struct leat_raft_drive *drive, uint64_t index,
     }
     if (leat_raft_drive_step(drive, &event) != LEAT_OK) return;
     configuration_keep(drive, index, &conf);
-    if (drive->hooks.on_configuration) drive->hooks.on_configuration(drive->hooks.owner);
+    if (!drive->hooks.on_configuration || drive->failed != LEAT_OK) return;
+    struct raft_configuration configuration; /* raft has taken the other one, and may drop it */
+    if (raft_configuration_decode(&conf, &configuration) != 0) {
+        leat_raft_drive_fail(drive, LEAT_E_NO_MEMORY, "a committed configuration can't be told");
+        return;
+    }
+    drive->hooks.on_configuration(drive->hooks.owner, index, &configuration);
+    raft_configuration_close(&configuration);
 }
 
 /* ---- commit ---- */

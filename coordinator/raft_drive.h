@@ -36,8 +36,9 @@ struct leat_raft_hooks {
     /** This voter leads now, or does no longer: leat_raft_drive_leads(). */
     void (*on_state)(void *owner);
     void (*on_failed)(void *owner, leat_err rc, const char *why);
-    /** A configuration was committed: drive->raft.configuration_committed. May be NULL. */
-    void (*on_configuration)(void *owner);
+    /** This configuration was committed at this index, after what was applied. May be NULL. */
+    void (*on_configuration)(void *owner, uint64_t index,
+                             const struct raft_configuration *configuration);
     void *owner;
 };
 

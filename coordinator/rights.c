@@ -87,62 +87,6 @@ static const char *name_of(const struct co_peer *peer)
     return leat_link_peer(peer->link)->node;
 }
 
-/* Has the node of that name come up with this address? Where no node has, nobody can tell: yes. */
-static bool node_has_address(const struct leat_machine *machine, const char *name,
-                             const char *address)
-{
-    bool others = false;
-    for (uint32_t i = 0; i < machine->node_count; i++) {
-        const struct leat_node_info *info = &machine->nodes[i].info;
-        if (strcmp(info->node_address, address) != 0) continue;
-        if (strcmp(info->name, name) == 0) return true;
-        others = true;
-    }
-    return !others;
-}
-
-/* Without a configuration of raft's: it is reached at an address that is a voter's. */
-static bool address_is_voters(const struct leat_coordinator *coordinator,
-                              const struct co_peer *peer)
-{
-    if (peer->wanted) return true;
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        const struct co_peer *other = LEAT_CONTAINER(at, struct co_peer, list);
-        if (!other->wanted) continue;
-        const struct leat_machine *machine = &coordinator->machine;
-        for (uint32_t i = 0; i < machine->node_count; i++)
-            if (strcmp(machine->nodes[i].info.name, name_of(peer)) == 0 &&
-                strcmp(machine->nodes[i].info.node_address, leat_link_address(other->link)) == 0)
-                return true;
-    }
-    return false;
-}
-
-/* SUBTLE: raft takes messages of voters that this one's configuration lacks.
- *  1. This voter is away while the voters are replaced one by one; it comes back, and knows none of them.
- *  2. Its vote is needed for a majority, and whoever leads, or wants to, has an id that it never heard of.
- * So such an id counts; but only for whoever follows nobody, or that one: else any node that makes up an id
- * could depose a leader that is heard. */
-static bool newcomer_counts(const struct leat_coordinator *coordinator, uint64_t id)
-{
-    raft_id leader = leader_of(coordinator);
-    return leader == 0 || leader == id;
-}
-
-bool co_peer_votes(const struct leat_coordinator *coordinator, const struct co_peer *peer)
-{
-    if (!peer->link || !leat_link_is_up(peer->link) || !peer->state.known) return false;
-    if (!coordinator->votes || coordinator->drive.raft.configuration.n == 0)
-        return address_is_voters(coordinator, peer);
-    const struct raft_configuration *voters = &coordinator->drive.raft.configuration;
-    for (unsigned i = 0; i < voters->n; i++)
-        if (voters->servers[i].id == peer->state.voter_id)
-            return node_has_address(&coordinator->machine, name_of(peer),
-                                    voters->servers[i].address);
-    return newcomer_counts(coordinator, peer->state.voter_id);
-}
-
 bool co_peer_leads(const struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
     if (!co_peer_votes(coordinator, peer)) return false;

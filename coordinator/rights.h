@@ -19,7 +19,7 @@ enum co_right co_kind_right(unsigned kind);
 /** Of a command that somebody else asks for. */
 enum co_right co_command_right(unsigned kind);
 
-/** Is the peer a voter, as far as this node can tell, by the name of its link? */
+/** voters.c: is the peer a voter, as far as this node can tell, by the name that it proved? */
 bool co_peer_votes(const struct leat_coordinator *coordinator, const struct co_peer *peer);
 /** Does the peer lead, by raft's word here; where raft does not run, by the latest of the voters'? */
 bool co_peer_leads(const struct leat_coordinator *coordinator, const struct co_peer *peer);

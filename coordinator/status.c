@@ -13,7 +13,9 @@ static void voters_fill(struct leat_coordinator *coordinator, struct leat_coordi
         const struct raft_server *server = &raft->configuration.servers[i];
         struct leat_voter_status *voter = &out->voters[out->voter_count++];
         voter->id = server->id;
-        snprintf(voter->address, sizeof voter->address, "%s", server->address);
+        struct leat_machine_voter said;
+        co_voter_read(server->address, &said);
+        snprintf(voter->address, sizeof voter->address, "%s", said.address);
         voter->votes = server->role == RAFT_VOTER;
         voter->reachable = server->id == coordinator->voter_id ||
                            co_peer_of_voter(coordinator, server->id) != NULL;
@@ -120,7 +122,9 @@ void leat_coordinator_status(const struct leat_coordinator *of,
         out->term = raft_current_term(&coordinator->drive.raft);
         raft_leader(&coordinator->drive.raft, &leader, &address);
         out->leader_id = leader;
-        if (address) snprintf(out->leader_address, sizeof out->leader_address, "%s", address);
+        struct leat_machine_voter said;
+        co_voter_read(address ? address : "", &said);
+        if (address) snprintf(out->leader_address, sizeof out->leader_address, "%s", said.address);
         voters_fill(coordinator, out);
     } else {
         const struct co_peer *leader = co_peer_leader(coordinator);

@@ -218,7 +218,7 @@ static struct leat_msg_writer command_begin(uint8_t bytes[LIAR_BYTES], enum leat
 static void claim_voter(struct liar *liar, const char *name, uint64_t voter_id, uint64_t term)
 {
     struct leat_msg_writer w = body_begin(liar, 9);
-    leat_msg_write_bin(&w, liar->rig->nodes[0].coordinator->cluster_id, 16);
+    leat_msg_write_bin(&w, liar->rig->nodes[liar->to].coordinator->cluster_id, 16);
     leat_msg_write_string(&w, name, strlen(name));
     NUMBERS(&w, 0, LEAT_VOTER_LEADER, voter_id, term, voter_id, 0);
     leat_msg_write_string(&w, "liar:7701", 9);
@@ -314,10 +314,172 @@ static void hostile_commands_in_other_names_are_denied(void **state)
     leat_msg_write_u64(&w, 1);
     leat_msg_write_array(&w, 0);
     assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
+    w = command_begin(bytes, LEAT_COMMAND_MOVE, 4);
+    NUMBERS(&w, victim, 1);
+    leat_msg_write_string(&w, "liar", 4);
+    leat_msg_write_array(&w, 0);
+    assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
+    w = command_begin(bytes, LEAT_COMMAND_ADOPT, 6);
+    NUMBERS(&w, 7, 0);
+    leat_msg_write_bool(&w, true);
+    NUMBERS(&w, victim, 0);
+    leat_msg_write_bin(&w, "", 0);
+    assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
+    w = command_begin(bytes, LEAT_COMMAND_ACCEPT_LOSS, 7);
+    NUMBERS(&w, 1, 0, 0, 0, 0, victim, 1);
+    assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
     assert_int_equal(rig->nodes[3].incarnation, victim);
     goes_on(rig, "named");
     liar_destroy(liar);
     rig_destroy(rig);
+}
+
+static leat_err up_submit(struct liar *liar, const char *address)
+{
+    uint8_t bytes[LIAR_BYTES];
+    static const uint8_t id[16] = {0xbd};
+    struct leat_msg_writer w = command_begin(bytes, LEAT_COMMAND_NODE_UP, 7);
+    leat_msg_write_string(&w, "liar", 4);
+    leat_msg_write_string(&w, "liar:7700", 9);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_string(&w, address, strlen(address));
+    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_bin(&w, id, sizeof id);
+    leat_msg_write_u64(&w, 0);
+    leat_err rc = submit(liar, &w);
+    rig_run(liar->rig, RIG_SECOND);
+    return rc;
+}
+
+static struct leat_machine_node *liar_node(struct rig *rig, unsigned at)
+{
+    return leat_machine_node_find(&rig->nodes[at].coordinator->machine, "liar", 4);
+}
+
+/* Whoever comes up at another node's address takes its mail, and keeps it out. Of a voter also while it is down. */
+static void hostile_node_takes_nobodys_address(void **state)
+{
+    (void)state;
+    struct rig *rig = served(76);
+    unsigned leader = (unsigned)rig_leader(rig), voter = (leader + 1) % 3;
+    struct liar *liar = liar_create(rig, leader);
+    assert_int_equal(up_submit(liar, rig->nodes[3].address),
+                     LEAT_OK); /* proposed: refused in the tables */
+    assert_int_equal(up_submit(liar, rig->nodes[voter].address), LEAT_OK);
+    assert_int_equal(up_submit(liar, "liar:1 n1"), LEAT_OK);
+    assert_null(liar_node(rig, 3));
+    rig_kill(rig, voter, SIM_DEATH_KILL);
+    rig_kill(rig, 3, SIM_DEATH_KILL);
+    rig_run(rig, 10 * RIG_SECOND); /* both are declared crashed */
+    assert_int_equal(up_submit(liar, rig->nodes[voter].address), LEAT_OK);
+    assert_null(liar_node(rig, leader));
+    assert_int_equal(up_submit(liar, rig->nodes[3].address),
+                     LEAT_OK); /* lent to another machine since */
+    assert_non_null(liar_node(rig, leader));
+    rig_boot(rig, voter);
+    assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+    assert_int_equal(rig_node_up(rig, voter), LEAT_OK);
+    liar_destroy(liar);
+    rig_destroy(rig);
+}
+
+/* Also where the tables have its address for a voter's, from before that was refused: a voter is who has its name. */
+static void hostile_node_with_a_voters_address_does_not_vote(void **state)
+{
+    (void)state;
+    struct rig *rig = served(77);
+    unsigned leader = (unsigned)rig_leader(rig), voter = (leader + 1) % 3;
+    uint64_t voter_id = rig->nodes[voter].coordinator->voter_id;
+    struct liar *liar = liar_create(rig, leader);
+    assert_int_equal(up_submit(liar, "liar:7701"), LEAT_OK);
+    for (unsigned i = 0; i < 4; i++) {
+        struct leat_machine_node *node = liar_node(rig, i);
+        assert_non_null(node);
+        snprintf(node->info.node_address, sizeof node->info.node_address, "%s",
+                 rig->nodes[voter].address);
+    }
+    for (unsigned killed = 0; killed < 2; killed++) { /* the voter is there; it is not */
+        uint8_t bytes[LIAR_BYTES];
+        claim_voter(liar, "liar", voter_id, 1000);
+        struct leat_msg_writer w = command_begin(bytes, LEAT_COMMAND_CRASH, 2);
+        leat_msg_write_string(&w, "n3", 2);
+        leat_msg_write_u64(&w, rig->nodes[3].incarnation);
+        assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
+        w = body_begin(liar, 1);
+        leat_msg_write_u64(&w, 0);
+        assert_int_equal(say(liar, CO_KIND_INSTALL, true, &w), LEAT_E_DENIED);
+        if (!killed) rig_kill(rig, voter, SIM_DEATH_KILL);
+        rig_run(rig, 5 * RIG_SECOND);
+    }
+    rig_boot(rig, voter);
+    assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+    assert_int_equal(rig_node_up(rig, voter), LEAT_OK);
+    liar_destroy(liar);
+    goes_on(rig, "voters");
+    rig_destroy(rig);
+}
+
+/* A voter that has just started, or has lost its majority, follows whoever leads: of the voters. */
+static void hostile_node_does_not_lead_who_follows_nobody(void **state)
+{
+    (void)state;
+    struct rig *rig = served(78);
+    rig_kill(rig, 1, SIM_DEATH_KILL);
+    rig_kill(rig, 2, SIM_DEATH_KILL);
+    rig_run(rig, 5 * RIG_SECOND);
+    const struct leat_coordinator *left = rig->nodes[0].coordinator;
+    struct liar *liar = liar_create(rig, 0);
+    uint64_t own = left->voter_id, others[] = {1, 4711};
+    raft_id leader = 0;
+    const char *address = NULL;
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t term = raft_current_term(&left->drive.raft) + 100;
+        claim_voter(liar, "liar", others[i], term);
+        struct leat_msg_writer w = body_begin(liar, 10);
+        NUMBERS(&w, 1, RAFT_APPEND_ENTRIES, others[i], own, 0, term, 0, 0, 0, 0);
+        (void)say(liar, CO_KIND_RAFT, false, &w);
+        rig_run(rig, RIG_SECOND / 10);
+        raft_leader((struct raft *)(uintptr_t)&left->drive.raft, &leader, &address);
+        assert_int_equal(leader, 0);
+        assert_true(raft_current_term(&left->drive.raft) < term);
+    }
+    liar_destroy(liar);
+    rig_boot(rig, 1);
+    rig_boot(rig, 2);
+    assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+    rig_destroy(rig);
+}
+
+/* Its name is what it is known by, and where it is reached follows. */
+static void hostile_voter_comes_back_at_another_address(void **state)
+{
+    (void)state;
+    for (unsigned voter = 0; voter < 3; voter++) {
+        struct rig *rig = served(79 + voter);
+        rig_kill(rig, voter, SIM_DEATH_KILL);
+        rig_run(rig, 5 * RIG_SECOND);
+        snprintf(rig->nodes[voter].address, sizeof rig->nodes[voter].address, "n%u:7777", voter);
+        rig_boot(rig, voter);
+        assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+        assert_int_equal(rig_node_up(rig, voter), LEAT_OK);
+        rig_run(rig, RIG_SECOND);
+        unsigned other = (voter + 1) % 3, last = (voter + 2) % 3;
+        rig_kill(rig, other, SIM_DEATH_KILL); /* its vote is needed from here on */
+        rig_run(rig, 5 * RIG_SECOND);
+        struct rig_request *request = rig_create_stream(rig, last, "moved");
+        assert_int_equal(rig_wait(rig, request, 10 * RIG_SECOND), LEAT_OK);
+        rig_forget(request);
+        rig_boot(rig, other); /* knows the new address by now, or hears of it */
+        assert_true(rig_until(rig, 20 * RIG_SECOND, rig_all_ready));
+        static struct leat_coordinator_status status;
+        rig_run(rig, RIG_SECOND);
+        rig_status(rig, last, &status);
+        unsigned moved = 0;
+        for (unsigned i = 0; i < status.voter_count; i++)
+            moved += strcmp(status.voters[i].address, rig->nodes[voter].address) == 0;
+        assert_int_equal(moved, 1);
+        rig_destroy(rig);
+    }
 }
 
 /* A term that nobody gets back from; votes and entries of one who is no voter. */
@@ -419,6 +581,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hostile_form_is_refused),
         cmocka_unit_test(hostile_commands_in_other_names_are_denied),
+        cmocka_unit_test(hostile_node_takes_nobodys_address),
+        cmocka_unit_test(hostile_node_with_a_voters_address_does_not_vote),
+        cmocka_unit_test(hostile_node_does_not_lead_who_follows_nobody),
+        cmocka_unit_test(hostile_voter_comes_back_at_another_address),
         cmocka_unit_test(hostile_terms_change_nothing),
         cmocka_unit_test(hostile_voter_does_not_leap),
         cmocka_unit_test(hostile_verdicts_and_fences_are_not_believed),
