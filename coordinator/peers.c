@@ -12,7 +12,12 @@
 #include "coordinator/recovery.h"
 #include "coordinator/rights.h"
 
-enum { STATE_BYTES_MAX = LEAT_NODE_NAME_BYTES_MAX + LEAT_ADDRESS_BYTES_MAX + 128 };
+enum {
+    STATE_FIELDS = 10,
+    STATE_FIELDS_OLDEST = 9, /* without who votes */
+    STATE_BYTES_MAX =
+        (1 + LEAT_VOTERS_MAX) * (LEAT_NODE_NAME_BYTES_MAX + 4) + LEAT_ADDRESS_BYTES_MAX + 128
+};
 
 /* ---- who is who ---- */
 
@@ -132,7 +137,7 @@ static void state_write(struct leat_coordinator *coordinator, struct leat_msg_wr
     raft_id leader = 0;
     const char *leader_address = NULL;
     if (coordinator->votes) raft_leader(&coordinator->drive.raft, &leader, &leader_address);
-    leat_msg_write_array(writer, 9);
+    leat_msg_write_array(writer, STATE_FIELDS);
     leat_msg_write_bin(writer, identity->cluster_id, sizeof identity->cluster_id);
     leat_msg_write_string(writer, identity->node, strlen(identity->node));
     leat_msg_write_u64(writer, coordinator->incarnation);
@@ -143,31 +148,32 @@ static void state_write(struct leat_coordinator *coordinator, struct leat_msg_wr
     leat_msg_write_u64(writer, leader);
     leat_msg_write_u64(writer, coordinator->applied);
     leat_msg_write_string(writer, address, strlen(address));
+    co_introductions_write(coordinator, writer);
     LEAT_ASSERT(!writer->overflow);
 }
 
-static bool state_read(const struct leat_frame *frame, struct co_state *out)
+/* The reader is left where it says who votes; out_tells: it does. */
+static bool state_read(struct leat_msg_reader *reader, struct co_state *out, bool *out_tells)
 {
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
     memset(out, 0, sizeof *out);
-    uint32_t fields = leat_msg_read_array(&reader);
-    struct leat_msg_string id = leat_msg_read_string(&reader);
-    struct leat_msg_string node = leat_msg_read_string(&reader);
-    out->incarnation = leat_msg_read_u64(&reader);
-    out->role = leat_msg_read_u32(&reader);
-    out->voter_id = leat_msg_read_u64(&reader);
-    out->term = leat_msg_read_u64(&reader);
-    out->leader_id = leat_msg_read_u64(&reader);
-    out->applied = leat_msg_read_u64(&reader);
-    struct leat_msg_string address = leat_msg_read_string(&reader);
-    if (fields < 9 || reader.failed || id.bytes != 16 || node.bytes >= sizeof out->node ||
-        address.bytes >= sizeof out->address)
+    uint32_t fields = leat_msg_read_array(reader);
+    struct leat_msg_string id = leat_msg_read_string(reader);
+    struct leat_msg_string node = leat_msg_read_string(reader);
+    out->incarnation = leat_msg_read_u64(reader);
+    out->role = leat_msg_read_u32(reader);
+    out->voter_id = leat_msg_read_u64(reader);
+    out->term = leat_msg_read_u64(reader);
+    out->leader_id = leat_msg_read_u64(reader);
+    out->applied = leat_msg_read_u64(reader);
+    struct leat_msg_string address = leat_msg_read_string(reader);
+    if (fields < STATE_FIELDS_OLDEST || reader->failed || id.bytes != 16 ||
+        node.bytes >= sizeof out->node || address.bytes >= sizeof out->address)
         return false;
     memcpy(out->cluster_id, id.text, 16);
     memcpy(out->node, node.text, node.bytes);
     memcpy(out->address, address.text, address.bytes);
     out->known = true;
+    *out_tells = fields > STATE_FIELDS_OLDEST;
     return true;
 }
 
@@ -186,8 +192,11 @@ void co_state_tell(struct leat_coordinator *coordinator, bool always)
     if (!coordinator->links) return;
     uint32_t role = (uint32_t)co_role(coordinator);
     uint64_t term = coordinator->votes ? raft_current_term(&coordinator->drive.raft) : 0;
-    if (!always && role == coordinator->state_told_role && term == coordinator->state_told_term)
+    uint64_t configuration = co_configuration_index(coordinator);
+    if (!always && role == coordinator->state_told_role && term == coordinator->state_told_term &&
+        configuration == coordinator->state_told_configuration)
         return;
+    coordinator->state_told_configuration = configuration;
     coordinator->state_told_role = role;
     coordinator->state_told_term = term;
     LEAT_LIST_EACH(&coordinator->peers, at)
@@ -212,8 +221,11 @@ static void state_take(struct leat_coordinator *coordinator, struct co_peer *pee
                        const struct leat_frame *frame)
 {
     struct co_state state;
+    struct leat_msg_reader reader;
+    bool tells = false;
     const char *offence = NULL;
-    if (!state_read(frame, &state))
+    leat_msg_reader_init(&reader, frame->control, frame->control_bytes);
+    if (!state_read(&reader, &state, &tells))
         offence = "a malformed state";
     else if (!state_is_own(coordinator, peer, &state))
         offence = "a state of another node than its hello named";
@@ -223,6 +235,7 @@ static void state_take(struct leat_coordinator *coordinator, struct co_peer *pee
         return;
     }
     peer->state = state;
+    if (tells) co_introductions_take(coordinator, peer, &reader);
     co_form_advance(coordinator);
 }
 

@@ -36,6 +36,7 @@ enum {
     CO_FORGOTTEN_APPENDS =
         250, /* heartbeats of a leader that sends nothing that is lacking: 20 s */
     CO_PEERS_MAX = 1024,
+    CO_INTRODUCED_MAX = 2 * LEAT_VOTERS_MAX,
     CO_CHUNK_BYTES = 512 * 1024, /* of a snapshot on its way */
     CO_FEED_BYTES = 1024 * 1024, /* of entries in one message to a learner */
     CO_FEED_SNAPSHOTS_MAX = 4,   /* under way to learners at once */
@@ -174,9 +175,12 @@ struct leat_coordinator {
     /* Peers. */
     struct leat_links *links;
     struct leat_link_handler handler;
+    char introduced[CO_INTRODUCED_MAX]
+                   [LEAT_NODE_NAME_BYTES_MAX + 1]; /* voters, by a voter's word */
+    uint32_t introduced_next;
     struct leat_list peers;
     uint32_t peer_count;
-    uint64_t state_told_term, state_told_leader;
+    uint64_t state_told_term, state_told_configuration;
     uint32_t state_told_role;
     uint64_t leads_since_us;
     struct {
@@ -312,6 +316,13 @@ bool co_server_is(const struct leat_coordinator *coordinator, const struct raft_
 /** This configuration is committed, after all entries that are applied. */
 void co_voters_applied(struct leat_coordinator *coordinator,
                        const struct raft_configuration *configuration);
+/** Of the entry with the configuration that this voter goes by; 0: none. */
+uint64_t co_configuration_index(const struct leat_coordinator *coordinator);
+/** The names of this voter's configuration, for STATE; and taken from the STATE of a peer, if that is a voter. */
+void co_introductions_write(const struct leat_coordinator *coordinator,
+                            struct leat_msg_writer *writer);
+void co_introductions_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
+                           struct leat_msg_reader *reader);
 /** Is the server's address or name to be put right, and how? Leader only. */
 bool co_voter_correct(const struct leat_coordinator *coordinator, const struct raft_server *server,
                       char out[CO_VOTER_BYTES_MAX + 1]);

@@ -48,14 +48,37 @@ const struct co_peer *co_peer_reached(const struct leat_coordinator *coordinator
     return NULL;
 }
 
-/* At any address that is a voter's, by the operator's list or by what is committed. */
+static bool is_listed(const struct leat_coordinator *coordinator, const char *address)
+{
+    for (uint32_t i = 0; i < coordinator->options.voter_count; i++)
+        if (strcmp(coordinator->options.voters[i], address) == 0) return true;
+    return false;
+}
+
+/* Where a voter is known by its name, its address says nothing: another node may have that while it is down. */
+static bool address_tells(const struct leat_coordinator *coordinator, const char *address)
+{
+    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
+    const struct leat_machine *machine = &coordinator->machine;
+    struct leat_machine_voter voter;
+    for (unsigned i = 0; coordinator->votes && i < configuration->n; i++) {
+        co_voter_read(configuration->servers[i].address, &voter);
+        if (strcmp(voter.address, address) == 0) return !voter.name[0];
+    }
+    for (uint32_t i = 0; i < machine->voter_count; i++)
+        if (strcmp(machine->voters[i].address, address) == 0) return !machine->voters[i].name[0];
+    return is_listed(coordinator, address);
+}
+
+/* At an address that is a voter's by the operator's list, or by a configuration without its name. */
 static bool name_was_reached(const struct leat_coordinator *coordinator, const char *name)
 {
     LEAT_LIST_EACH(&coordinator->peers, at)
     {
         const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
         if (peer->wanted && leat_link_is_up(peer->link) &&
-            strcmp(leat_link_peer(peer->link)->node, name) == 0)
+            strcmp(leat_link_peer(peer->link)->node, name) == 0 &&
+            address_tells(coordinator, leat_link_address(peer->link)))
             return true;
     }
     return false;
@@ -102,28 +125,20 @@ static bool voter_is_committed(const struct leat_machine *machine, const char *n
     return false;
 }
 
-/* Another voter follows it: that voter has the configuration with it. */
-static bool is_vouched_for(const struct leat_coordinator *coordinator, uint64_t id)
+static bool was_introduced(const struct leat_coordinator *coordinator, const char *name)
 {
-    LEAT_LIST_EACH(&coordinator->peers, at)
-    {
-        const struct co_peer *peer = LEAT_CONTAINER(at, struct co_peer, list);
-        if (!peer->state.known || peer->state.leader_id != id || !leat_link_is_up(peer->link))
-            continue;
-        const struct raft_server *server = co_server_of_id(coordinator, peer->state.voter_id);
-        if (server && co_server_is(coordinator, server, leat_link_peer(peer->link)->node))
-            return true;
-    }
+    for (uint32_t i = 0; i < CO_INTRODUCED_MAX; i++)
+        if (strcmp(coordinator->introduced[i], name) == 0) return true;
     return false;
 }
 
 /* SUBTLE: raft takes messages of voters that this one's configuration lacks.
- *  1. This voter is away while the voters are replaced one by one; it comes back, and knows none of them.
+ *  1. This voter is away while others become voters, or are replaced one by one; it comes back, and knows none of them.
  *  2. Its vote is needed for a majority, and whoever leads, or wants to, has an id that it never heard of.
  * So such an id counts, for whoever follows nobody, or that one: else any node that makes up an id could depose a
  * leader that is heard. And of a node only that votes here under another id (a replaced voter keeps its name),
- * that was reached where the operator's list has a voter, or that a voter follows: else any node that makes up an
- * id could lead whoever has just started. */
+ * that was reached where the operator's list has a voter, or that a voter has in its configuration: else any node
+ * that makes up an id could lead whoever has just started. */
 static bool newcomer_counts(const struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
     const char *name = leat_link_peer(peer->link)->node, *address = NULL;
@@ -131,18 +146,76 @@ static bool newcomer_counts(const struct leat_coordinator *coordinator, const st
     raft_leader((struct raft *)(uintptr_t)&coordinator->drive.raft, &leader, &address);
     if (leader != 0 && leader != peer->state.voter_id) return false;
     return co_server_of_node(coordinator, name) || name_was_reached(coordinator, name) ||
-           is_vouched_for(coordinator, peer->state.voter_id);
+           was_introduced(coordinator, name);
 }
 
-bool co_peer_votes(const struct leat_coordinator *coordinator, const struct co_peer *peer)
+/* By what this node has itself, and by nobody's word. */
+static bool votes_by_itself(const struct leat_coordinator *coordinator, const struct co_peer *peer)
 {
-    if (!peer->link || !leat_link_is_up(peer->link) || !peer->state.known) return false;
     const char *name = leat_link_peer(peer->link)->node;
     if (!coordinator->votes || coordinator->drive.raft.configuration.n == 0)
         return name_was_reached(coordinator, name) ||
                voter_is_committed(&coordinator->machine, name);
     const struct raft_server *server = co_server_of_id(coordinator, peer->state.voter_id);
-    return server ? co_server_is(coordinator, server, name) : newcomer_counts(coordinator, peer);
+    return server && co_server_is(coordinator, server, name);
+}
+
+bool co_peer_votes(const struct leat_coordinator *coordinator, const struct co_peer *peer)
+{
+    if (!peer->link || !leat_link_is_up(peer->link) || !peer->state.known) return false;
+    if (votes_by_itself(coordinator, peer)) return true;
+    if (!coordinator->votes || coordinator->drive.raft.configuration.n == 0)
+        return was_introduced(coordinator, leat_link_peer(peer->link)->node);
+    return !co_server_of_id(coordinator, peer->state.voter_id) &&
+           newcomer_counts(coordinator, peer);
+}
+
+/* ---- who else votes, by a voter's word ---- */
+
+uint64_t co_configuration_index(const struct leat_coordinator *coordinator)
+{
+    const struct raft *raft = &coordinator->drive.raft;
+    if (!coordinator->votes) return 0;
+    return raft->configuration_uncommitted_index ? raft->configuration_uncommitted_index
+                                                 : raft->configuration_committed_index;
+}
+
+void co_introductions_write(const struct leat_coordinator *coordinator,
+                            struct leat_msg_writer *writer)
+{
+    const struct raft_configuration *configuration = &coordinator->drive.raft.configuration;
+    struct leat_machine_voter voters[LEAT_VOTERS_MAX];
+    uint32_t count = 0;
+    for (unsigned i = 0; coordinator->votes && i < configuration->n && count < LEAT_VOTERS_MAX;
+         i++) {
+        co_voter_read(configuration->servers[i].address, &voters[count]);
+        count += configuration->servers[i].role == RAFT_VOTER && voters[count].name[0] != 0;
+    }
+    leat_msg_write_array(writer, count);
+    for (uint32_t i = 0; i < count; i++)
+        leat_msg_write_string(writer, voters[i].name, strlen(voters[i].name));
+}
+
+/* SUBTLE: what one voter has in its configuration counts for another, whose configuration is older.
+ *  1. n0, n1 and n2 vote; n2 is away while n3 becomes a voter. n0 leads, has an entry on n3 only, and dies.
+ *  2. n2 comes back. n1 gets no vote of n3, whose log is longer, and n3 none of n2, which does not know it: three of
+ *     four are there, and nobody leads for as long as n0 is away.
+ * So the word of n1, which n2 knows by itself, is taken; not that of whoever was introduced. Voters keep their names:
+ * what was said once stays right. */
+void co_introductions_take(struct leat_coordinator *coordinator, const struct co_peer *peer,
+                           struct leat_msg_reader *reader)
+{
+    if (!co_same_cluster(coordinator, peer) || !votes_by_itself(coordinator, peer)) return;
+    uint32_t count = leat_msg_read_array(reader);
+    for (uint32_t i = 0; i < count && i < LEAT_VOTERS_MAX; i++) {
+        struct leat_msg_string said = leat_msg_read_string(reader);
+        char name[LEAT_NODE_NAME_BYTES_MAX + 1] = "";
+        if (reader->failed || said.bytes == 0 || said.bytes >= sizeof name) return;
+        memcpy(name, said.text, said.bytes);
+        if (was_introduced(coordinator, name)) continue;
+        memcpy(coordinator->introduced[coordinator->introduced_next], name, sizeof name);
+        coordinator->introduced_next = (coordinator->introduced_next + 1) % CO_INTRODUCED_MAX;
+    }
 }
 
 /* ---- what is committed ---- */

@@ -217,11 +217,13 @@ static struct leat_msg_writer command_begin(uint8_t bytes[LIAR_BYTES], enum leat
 /* STATE, as the voter of that id. */
 static void claim_voter(struct liar *liar, const char *name, uint64_t voter_id, uint64_t term)
 {
-    struct leat_msg_writer w = body_begin(liar, 9);
+    struct leat_msg_writer w = body_begin(liar, 10);
     leat_msg_write_bin(&w, liar->rig->nodes[liar->to].coordinator->cluster_id, 16);
     leat_msg_write_string(&w, name, strlen(name));
     NUMBERS(&w, 0, LEAT_VOTER_LEADER, voter_id, term, voter_id, 0);
     leat_msg_write_string(&w, "liar:7701", 9);
+    leat_msg_write_array(&w, 1); /* and introduces itself */
+    leat_msg_write_string(&w, "liar", 4);
     (void)say(liar, CO_KIND_STATE, false, &w);
 }
 

@@ -343,11 +343,14 @@ static void raft_say(const struct raft_message *message)
 static void state_add(void)
 {
     static const uint8_t none[16];
-    struct leat_msg_writer w = body_begin(9);
+    struct leat_msg_writer w = body_begin(10);
     leat_msg_write_bin(&w, none, sizeof none);
     leat_msg_write_string(&w, "liar", 4);
     NUMBERS(&w, 0, LEAT_VOTER_EMPTY, 4711, 3, 1, 9);
     leat_msg_write_string(&w, "liar:7701", 9);
+    leat_msg_write_array(&w, 2);
+    leat_msg_write_string(&w, "n1", 2);
+    leat_msg_write_string(&w, "liar", 4);
     talk_add(CO_KIND_STATE, 0, &w, NULL, 0);
 }
 
