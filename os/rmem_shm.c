@@ -138,19 +138,30 @@ static void map_unref(struct os_shm_map *map)
     if (--map->refs == 0) map_free(map);
 }
 
-/* Everything that the host has grown it to. */
+/* Everything that the host has grown it to. A file that is shorter than it says (somebody has cut it) is not touched
+ * behind its end: that is SIGBUS, which no core survives. */
 static leat_err map_extend(struct os_shm_map *map)
 {
+    struct stat st; /* asked for after the steps: their host makes the file longer first */
     uint64_t steps = __atomic_load_n(&map->header->pool.steps, __ATOMIC_ACQUIRE);
+    if (fstat(map->fd, &st)) return LEAT_E_DISK;
     uint64_t most = map->limit_bytes / LEAT_ARENA_STEP_BYTES;
+    uint64_t there = ((uint64_t)st.st_size - POOL_DATA_OFFSET) / LEAT_ARENA_STEP_BYTES;
     uint64_t step = atomic_load(&map->mapped_bytes) / LEAT_ARENA_STEP_BYTES;
     for (; step < steps && step < most; step++) {
+        if (st.st_size < POOL_DATA_OFFSET || step >= there) return LEAT_E_DAMAGED;
         leat_err rc = leat_os_step_map(map->fd, step, map->base);
         if (rc) return rc;
         leat_os_step_touch(map->base + step * LEAT_ARENA_STEP_BYTES, false);
         atomic_store(&map->mapped_bytes, (step + 1) * LEAT_ARENA_STEP_BYTES);
     }
     return LEAT_OK;
+}
+
+static leat_err map_refusal(const struct os_shm_target *shm, leat_err rc, struct leat_error *error)
+{
+    return leat_error_set(error, rc, "can't map %.120s: %s", shm->path,
+                          rc == LEAT_E_DAMAGED ? "the file has been cut" : leat_err_text(rc));
 }
 
 static leat_err map_get(struct os_shm_target *shm, struct leat_error *error)
@@ -204,15 +215,15 @@ static void attach_run(struct os_job *job)
     }
     if (!shm->job_rc && atomic_load(&shm->map->header->control) != RMEM_OPEN)
         shm->job_rc = leat_error_set(error, LEAT_E_CANCELLED, "the backup has revoked the arena");
-    if (!shm->job_rc && map_extend(shm->map))
-        shm->job_rc = leat_error_set(error, LEAT_E_NO_MEMORY, "can't map %.120s", shm->path);
+    leat_err rc = shm->job_rc ? LEAT_OK : map_extend(shm->map);
+    if (rc) shm->job_rc = map_refusal(shm, rc, error);
 }
 
 static void extend_run(struct os_job *job)
 {
     struct os_shm_target *shm = LEAT_CONTAINER(job, struct os_shm_target, job);
     shm->job_rc = map_extend(shm->map);
-    if (shm->job_rc) leat_error_set(&shm->job_error, shm->job_rc, "can't map %.120s", shm->path);
+    if (shm->job_rc) (void)map_refusal(shm, shm->job_rc, &shm->job_error);
 }
 
 static void release_run(struct os_job *job)
@@ -367,6 +378,14 @@ static void target_deliver(void *actor, struct leat_mail *mail)
 
 /* ---- the port ---- */
 
+/* SUBTLE: opening is an act. A peer that names a file of another kind (a watchdog's device, a tape) would have this
+ * process, which may be root's, open that for writing, whatever is thought of it afterwards. */
+static bool path_is_an_arenas(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    return path[0] == '/' && strncmp(name + 1, LEAT_OS_RMEM_FILE, strlen(LEAT_OS_RMEM_FILE)) == 0;
+}
+
 static leat_err grant_read(struct os_shm_target *shm, const struct leat_rmem_grant *grant,
                            struct leat_error *error)
 {
@@ -380,6 +399,8 @@ static leat_err grant_read(struct os_shm_target *shm, const struct leat_rmem_gra
     if (path_bytes != bytes - sizeof shm->grant || path_bytes > RMEM_SHM_PATH_BYTES_MAX)
         return leat_error_set(error, LEAT_E_INVALID, "the grant can't be read");
     memcpy(shm->path, body + sizeof shm->grant, path_bytes);
+    if (!path_is_an_arenas(shm->path))
+        return leat_error_set(error, LEAT_E_INVALID, "the grant names no arena's file");
     const struct os_rmem *rmem = shm->shm->rmem;
     if (!rmem->boot_id[0] || memcmp(shm->grant.boot_id, rmem->boot_id, BOOT_ID_BYTES) != 0)
         return leat_error_set(error, LEAT_E_UNSUPPORTED,
