@@ -246,6 +246,21 @@ static size_t nonce_frame(uint8_t out[NONCE_FRAME_BYTES], const uint8_t nonce[LE
     return NONCE_FRAME_BYTES;
 }
 
+/* One of so many bytes, and a field of so many that no version has. */
+static void nonce_of(uint8_t *out, size_t bytes, size_t nonce_bytes, size_t more_bytes)
+{
+    static const uint8_t zeros[256];
+    struct leat_msg_writer body;
+    leat_msg_writer_init(&body, out + LEAT_FRAME_HEADER_BYTES, bytes - LEAT_FRAME_HEADER_BYTES);
+    leat_msg_write_array(&body, more_bytes ? 2 : 1);
+    leat_msg_write_bin(&body, zeros, nonce_bytes);
+    if (more_bytes) leat_msg_write_bin(&body, zeros, more_bytes);
+    assert_false(body.overflow);
+    assert_int_equal(body.used, bytes - LEAT_FRAME_HEADER_BYTES);
+    leat_frame_encode(out, (enum leat_kind)LEAT_NODE_KIND_NONCE, LEAT_NODE_VERSION_MAX, 0, 1,
+                      (uint32_t)body.used, 0);
+}
+
 static size_t hello_body(uint8_t *out, size_t capacity, uint64_t version)
 {
     static const uint8_t cluster[16] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
@@ -272,6 +287,7 @@ static void prove_a_stranger_is_told_nothing_and_cut(void **state)
     static const uint8_t zeros[LEAT_NONCE_BYTES];
     uint8_t client[256], early[256], hello[512], nonce[2 * NONCE_FRAME_BYTES], large[24], both[600];
     uint8_t older[NONCE_FRAME_BYTES];
+    uint8_t shorter[NONCE_FRAME_BYTES - 1], longer[NONCE_FRAME_BYTES + 2 + 200];
     client[LEAT_FRAME_HEADER_BYTES] = early[LEAT_FRAME_HEADER_BYTES] = 0x90;
     leat_frame_encode(client, LEAT_KIND_HELLO, 1, 0, 5, 1, 0);
     leat_frame_encode(early, (enum leat_kind)KIND_ECHO, LEAT_NODE_VERSION_MAX, 0, 5, 1, 0);
@@ -289,6 +305,8 @@ static void prove_a_stranger_is_told_nothing_and_cut(void **state)
     memcpy(both + NONCE_FRAME_BYTES, hello, hello_bytes);
     leat_frame_encode(large, (enum leat_kind)LEAT_NODE_KIND_NONCE, LEAT_NODE_VERSION_MAX, 0, 1, 0,
                       LEAT_FRAME_BYTES_MAX - LEAT_FRAME_HEADER_BYTES);
+    nonce_of(shorter, sizeof shorter, LEAT_NONCE_BYTES - 1, 0);
+    nonce_of(longer, sizeof longer, LEAT_NONCE_BYTES, 200);
     const struct {
         const void *bytes;
         size_t count, told;
@@ -299,6 +317,8 @@ static void prove_a_stranger_is_told_nothing_and_cut(void **state)
         {hello, hello_bytes, 0},
         {large, sizeof large, 0},
         {nonce, NONCE_FRAME_BYTES / 2, 0},
+        {shorter, sizeof shorter, 0},
+        {longer, sizeof longer, 0},
         {NULL, 0, 0},
         {older, NONCE_FRAME_BYTES, 0},
         {nonce, NONCE_FRAME_BYTES, NONCE_FRAME_BYTES},
@@ -330,13 +350,19 @@ static void prove_a_stranger_is_told_nothing_and_cut(void **state)
 static void prove_a_large_frame_is_refused_by_its_header(void **state)
 {
     (void)state;
-    uint8_t header[LEAT_FRAME_HEADER_BYTES + 1] = {0};
+    static const uint8_t zeros[LEAT_NONCE_BYTES];
+    uint8_t header[LEAT_FRAME_HEADER_BYTES + 1] = {0}, later[NONCE_FRAME_BYTES + sizeof header];
     leat_frame_encode(header, (enum leat_kind)LEAT_NODE_KIND_NONCE, LEAT_NODE_VERSION_MAX, 0, 1, 1,
                       2000);
-    struct stranger *stranger = stranger_make(header, sizeof header);
+    nonce_frame(later, zeros); /* a nonce is no proof */
+    memcpy(later + NONCE_FRAME_BYTES, header, sizeof header);
+    struct stranger *strangers[] = {stranger_make(header, sizeof header),
+                                    stranger_make(later, sizeof later)};
     run(SECOND / 10); /* much less than what is allowed for hello */
-    assert_true(stranger->closed);
-    free(stranger);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(strangers[i]->closed);
+        free(strangers[i]);
+    }
 }
 
 static void prove_another_key_is_refused_on_both_sides(void **state)
@@ -356,7 +382,7 @@ static void prove_another_key_is_refused_on_both_sides(void **state)
     assert_int_equal(left->ends[0].last_down.code, LEAT_E_WRONG_CLUSTER);
 }
 
-/* ---- a node of another version ---- */
+/* ---- a node of another version, or one that was taken over ---- */
 
 /* What an older one makes of the nonces is not known here, so its proof is neither asked for nor made: else both sides
  * would say that the keys differ. */
@@ -374,60 +400,88 @@ static void prove_an_older_node_is_named_and_not_said_to_have_another_key(void *
 
 struct newer {
     struct sim_actor *actor;
+    const char *address;
+    uint64_t version;
+    struct leat_conn *conn;
     struct leat_mac *in, *out;
     uint8_t said[2 * NONCE_FRAME_BYTES];
     leat_err code;
-    bool told;
+    bool told, up, closed;
+    uint16_t answer_kind; /* of requests to it; 0: they have no answer */
+    unsigned refused;     /* requests of its own, by LEAT_E_AGAIN */
 };
 static void newer_on_open(void *user, struct leat_conn *conn)
 {
     struct newer *newer = user;
     static const uint8_t nonce[LEAT_NONCE_BYTES] = {1};
+    newer->conn = conn;
     size_t bytes = nonce_frame(newer->said, nonce);
     assert_int_equal(newer->actor->env.net->send_copy(conn, newer->said, bytes), LEAT_OK);
+}
+static leat_err newer_say(struct newer *newer, uint16_t kind, uint8_t flags, uint32_t number,
+                          const void *control, size_t control_bytes)
+{
+    static uint8_t frame[16 * 1024];
+    size_t tagged = LEAT_FRAME_HEADER_BYTES + control_bytes;
+    assert_true(tagged + LEAT_TAG_BYTES <= sizeof frame);
+    memcpy(frame + LEAT_FRAME_HEADER_BYTES, control, control_bytes);
+    leat_frame_encode(frame, (enum leat_kind)kind, LEAT_NODE_VERSION_MAX, flags, number,
+                      (uint32_t)control_bytes, LEAT_TAG_BYTES);
+    leat_mac_tag(newer->out, &(struct leat_iov){frame, tagged}, 1, frame + tagged);
+    return newer->actor->env.net->send_copy(newer->conn, frame, tagged + LEAT_TAG_BYTES);
+}
+static void newer_begin(struct newer *newer, const uint8_t *nonce)
+{
+    uint8_t hello[512];
+    memcpy(newer->said + NONCE_FRAME_BYTES, nonce, NONCE_FRAME_BYTES);
+    assert_int_equal(leat_mac_create(&cluster_key, newer->said, sizeof newer->said,
+                                     "leat node 3: opener to acceptor", &newer->out),
+                     LEAT_OK);
+    assert_int_equal(leat_mac_create(&cluster_key, newer->said, sizeof newer->said,
+                                     "leat node 3: acceptor to opener", &newer->in),
+                     LEAT_OK);
+    size_t body = hello_body(hello, sizeof hello, newer->version);
+    assert_int_equal(newer_say(newer, LEAT_NODE_KIND_HELLO, 0, 5, hello, body), LEAT_OK);
+}
+static void newer_frame(struct newer *newer, const struct leat_frame *frame, const uint8_t *data)
+{
+    struct leat_msg_error error = {.code = LEAT_OK};
+    size_t tagged = frame->frame_bytes - LEAT_TAG_BYTES;
+    assert_true(leat_mac_check(newer->in, data, tagged, data + tagged));
+    if (frame->flags & LEAT_FRAME_ERROR)
+        assert_int_equal(leat_msg_error_decode(frame->control, frame->control_bytes, &error),
+                         LEAT_OK);
+    newer->refused += error.code == LEAT_E_AGAIN;
+    if (frame->kind == LEAT_NODE_KIND_HELLO) {
+        newer->up = error.code == LEAT_OK;
+        newer->code = error.code;
+        newer->told =
+            !newer->up && memmem(error.text.text, error.text.bytes, "upgrade the older one", 21);
+    } else if (newer->answer_kind != 0 && frame->kind > LEAT_NODE_KIND_PING) {
+        assert_int_equal(newer_say(newer, newer->answer_kind, LEAT_FRAME_ANSWER, frame->request,
+                                   frame->control, frame->control_bytes),
+                         LEAT_OK);
+    }
 }
 static size_t newer_on_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                              size_t *want)
 {
     struct newer *newer = user;
-    struct leat_frame frame;
-    size_t whole = 0;
-    if (leat_frame_decode(data, bytes, &frame, &whole) != LEAT_OK) {
-        *want = whole;
-        return 0;
+    size_t used = 0;
+    (void)conn;
+    for (;;) {
+        struct leat_frame frame;
+        if (leat_frame_decode(data + used, bytes - used, &frame, want) != LEAT_OK) return used;
+        if (newer->out)
+            newer_frame(newer, &frame, data + used);
+        else
+            newer_begin(newer, data + used);
+        used += frame.frame_bytes;
     }
-    if (!newer->out) {
-        uint8_t hello[512];
-        memcpy(newer->said + NONCE_FRAME_BYTES, data, NONCE_FRAME_BYTES);
-        assert_int_equal(leat_mac_create(&cluster_key, newer->said, sizeof newer->said,
-                                         "leat node 3: opener to acceptor", &newer->out),
-                         LEAT_OK);
-        assert_int_equal(leat_mac_create(&cluster_key, newer->said, sizeof newer->said,
-                                         "leat node 3: acceptor to opener", &newer->in),
-                         LEAT_OK);
-        size_t body = hello_body(hello + LEAT_FRAME_HEADER_BYTES, 256, LEAT_NODE_VERSION_MAX + 1);
-        size_t tagged = LEAT_FRAME_HEADER_BYTES + body;
-        leat_frame_encode(hello, (enum leat_kind)LEAT_NODE_KIND_HELLO, LEAT_NODE_VERSION_MAX, 0, 5,
-                          (uint32_t)body, LEAT_TAG_BYTES);
-        leat_mac_tag(newer->out, &(struct leat_iov){hello, tagged}, 1, hello + tagged);
-        assert_int_equal(newer->actor->env.net->send_copy(conn, hello, tagged + LEAT_TAG_BYTES),
-                         LEAT_OK);
-    } else {
-        struct leat_msg_error error;
-        size_t tagged = frame.frame_bytes - LEAT_TAG_BYTES;
-        assert_true(leat_mac_check(newer->in, data, tagged, data + tagged));
-        assert_true(frame.flags & LEAT_FRAME_ERROR);
-        assert_int_equal(leat_msg_error_decode(frame.control, frame.control_bytes, &error),
-                         LEAT_OK);
-        assert_non_null(memmem(error.text.text, error.text.bytes, "upgrade the older one", 21));
-        newer->code = error.code;
-        newer->told = true;
-    }
-    return frame.frame_bytes;
 }
 static void newer_on_closed(void *user, struct leat_conn *conn, leat_err why)
 {
-    (void)user;
+    ((struct newer *)user)->closed = true;
     (void)conn;
     (void)why;
 }
@@ -438,7 +492,19 @@ static void newer_start(void *arg)
     struct newer *newer = arg;
     struct leat_conn *conn;
     const struct leat_net *net = newer->actor->env.net;
-    assert_int_equal(net->connect(net->ctx, "right:1", &newer_handler, newer, &conn), LEAT_OK);
+    assert_int_equal(net->connect(net->ctx, newer->address, &newer_handler, newer, &conn), LEAT_OK);
+}
+static void newer_make(struct newer *newer)
+{
+    struct sim_process *process = sim_process_create(world, "newer");
+    newer->actor = sim_actor_create(process, 0);
+    assert_true(sim_process_enter(process, newer_start, newer));
+    sim_actor_register(newer->actor, newer, &relay_ops);
+}
+static void newer_fini(struct newer *newer)
+{
+    leat_mac_destroy(&newer->in);
+    leat_mac_destroy(&newer->out);
 }
 
 /* A node of a format that this one does not know is told so, with what either speaks: it has the key. Its bytes are
@@ -446,16 +512,123 @@ static void newer_start(void *arg)
 static void prove_a_peer_of_another_format_is_told_and_cut(void **state)
 {
     (void)state;
-    struct newer newer = {0};
-    struct sim_process *process = sim_process_create(world, "newer");
-    newer.actor = sim_actor_create(process, 0);
-    assert_true(sim_process_enter(process, newer_start, &newer));
-    sim_actor_register(newer.actor, &newer, &relay_ops);
+    struct newer newer = {.address = "right:1", .version = LEAT_NODE_VERSION_MAX + 1};
+    newer_make(&newer);
     run(5 * SECOND);
     assert_true(newer.told);
     assert_int_equal(newer.code, LEAT_E_UNSUPPORTED);
-    leat_mac_destroy(&newer.in);
-    leat_mac_destroy(&newer.out);
+    newer_fini(&newer);
+}
+
+static void newer_pause(void *arg)
+{
+    const struct newer *newer = arg;
+    newer->actor->env.net->pause(newer->conn);
+}
+static void newer_resume(void *arg)
+{
+    const struct newer *newer = arg;
+    newer->actor->env.net->resume(newer->conn);
+}
+
+struct saying {
+    struct newer *newer;
+    uint16_t kind;
+    unsigned count;
+    uint32_t number;
+    size_t control_bytes;
+};
+static void say_now(void *arg)
+{
+    static const uint8_t control[8192] = {0x90};
+    struct saying *saying = arg;
+    for (unsigned i = 0; i < saying->count; i++)
+        if (newer_say(saying->newer, saying->kind, 0, ++saying->number, control,
+                      saying->control_bytes) != LEAT_OK)
+            return; /* cut meanwhile */
+}
+static void say(struct saying *saying)
+{
+    struct sim_process *process = saying->newer->actor->process;
+    if (!saying->newer->closed) assert_true(sim_process_enter(process, say_now, saying));
+    run(SECOND / 100);
+}
+
+/* Requests that are not answered yet: so many, and the connection ends; the node does not keep more of them. */
+static void prove_a_peer_has_so_many_requests_under_way(void **state)
+{
+    (void)state;
+    struct newer newer = {.address = "right:1", .version = LEAT_NODE_VERSION_MAX};
+    newer_make(&newer);
+    run(SECOND / 10);
+    assert_true(newer.up);
+    struct saying saying = {&newer, KIND_HOLD, 512, 0, 1};
+    for (unsigned i = 0; i < LEAT_LINK_REQUESTS_MAX / 512; i++)
+        say(&saying);
+    assert_false(newer.closed);
+    assert_int_equal(right->ends[0].held_count, LEAT_LINK_REQUESTS_MAX);
+    saying.count = 1;
+    say(&saying);
+    run(SECOND / 10);
+    assert_true(newer.closed);
+    assert_int_equal(right->ends[0].last_down.code, LEAT_E_TOO_MANY);
+    newer_fini(&newer);
+}
+
+/* Answers that the peer does not take: from so many bytes on its requests are not looked at. */
+static void prove_a_peer_that_takes_no_answers_is_refused(void **state)
+{
+    (void)state;
+    struct node *third = node_make((struct setup){.name = "third",
+                                                  .address = "third:1",
+                                                  .cluster = 7,
+                                                  .incarnation = 14,
+                                                  .queued_bytes_max = 64 * 1024});
+    struct newer newer = {.address = "third:1", .version = LEAT_NODE_VERSION_MAX};
+    newer_make(&newer);
+    run(SECOND / 10);
+    assert_true(newer.up);
+    assert_true(sim_process_enter(newer.actor->process, newer_pause, &newer));
+    struct saying saying = {&newer, KIND_ECHO, 10, 0, 8192};
+    for (unsigned i = 0; i < 30; i++)
+        say(&saying);
+    assert_true(sim_process_enter(newer.actor->process, newer_resume, &newer));
+    run(SECOND / 2);
+    assert_true(newer.refused > 0);
+    assert_int_equal(third->ends[0].requests + newer.refused, saying.number);
+    newer_fini(&newer);
+}
+
+/* What nodes do not ask each other, and answers of another kind than what was asked, from one that has the key. */
+static void prove_a_peer_that_speaks_otherwise_is_cut_or_not_believed(void **state)
+{
+    (void)state;
+    static const uint16_t kinds[] = {LEAT_KIND_APPEND, LEAT_NODE_KIND_HELLO};
+    for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct newer newer = {.address = "right:1", .version = LEAT_NODE_VERSION_MAX};
+        newer_make(&newer);
+        run(SECOND / 10);
+        assert_true(newer.up);
+        say(&(struct saying){&newer, kinds[i], 1, 0, 1});
+        run(SECOND / 10);
+        assert_true(newer.closed);
+        assert_int_equal(right->ends[0].last_down.code, LEAT_E_INVALID);
+        newer_fini(&newer);
+    }
+    assert_int_equal(right->ends[0].requests, 0);
+    struct newer newer = {
+        .address = "right:1", .version = LEAT_NODE_VERSION_MAX, .answer_kind = KIND_HOLD};
+    newer_make(&newer);
+    run(SECOND / 10);
+    assert_true(newer.up);
+    static const uint8_t control[] = {0x90};
+    struct caller caller = {
+        .call = {.kind = KIND_ECHO, .control = control, .control_bytes = sizeof control}};
+    call_start(right, 0, &caller);
+    run(SECOND / 10);
+    assert_int_equal(caller.done, 1);
+    assert_int_equal(caller.rc, LEAT_E_INVALID);
+    newer_fini(&newer);
 }
 
 /* ---- many ---- */
@@ -490,6 +663,38 @@ static void prove_strangers_do_not_lock_nodes_out(void **state)
     assert_true(leat_link_is_up(left->ends[0].link));
 }
 
+/* Of the address that has most the oldest makes room, whoever came before; who holds few keeps them. What they
+ * have sent is counted apart from what nodes and clients send. */
+static void prove_the_address_with_most_strangers_makes_room(void **state)
+{
+    (void)state;
+    enum { PLACES = 8 };
+    static const char *const from[PLACES + 1] = {"few",   "many",  "other", "many",    "fourth",
+                                                 "third", "third", "many",  "newcomer"};
+    struct stranger *strangers[PLACES + 1];
+    struct node *third = node_make((struct setup){.name = "third",
+                                                  .address = "third:1",
+                                                  .cluster = 7,
+                                                  .incarnation = 14,
+                                                  .strangers_max = PLACES});
+    for (unsigned i = 0; i <= PLACES; i++) {
+        strangers[i] = stranger_from(from[i], "third:1", "\x40\0\0", 3);
+        run(SECOND / 100);
+        if (i + 1 == PLACES) {
+            const struct leat_intake *intake = &third->ends[0].actor->intake;
+            assert_true(intake->accounts[LEAT_NET_STRANGERS].bytes > 0);
+            assert_int_equal(intake->accounts[LEAT_NET_CLIENTS].bytes, 0);
+        }
+    }
+    for (unsigned i = 0; i <= PLACES; i++)
+        assert_int_equal(strangers[i]->closed, i == 1);
+    run(3 * SECOND);
+    for (unsigned i = 0; i <= PLACES; i++) {
+        assert_true(strangers[i]->closed);
+        free(strangers[i]);
+    }
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup_world, teardown_world)
@@ -501,7 +706,11 @@ int main(void)
         T(prove_another_key_is_refused_on_both_sides),
         T(prove_an_older_node_is_named_and_not_said_to_have_another_key),
         T(prove_a_peer_of_another_format_is_told_and_cut),
+        T(prove_a_peer_has_so_many_requests_under_way),
+        T(prove_a_peer_that_takes_no_answers_is_refused),
+        T(prove_a_peer_that_speaks_otherwise_is_cut_or_not_believed),
         T(prove_strangers_do_not_lock_nodes_out),
+        T(prove_the_address_with_most_strangers_makes_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

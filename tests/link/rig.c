@@ -71,6 +71,7 @@ static void node_start(void *arg)
             .hub = &node->hub,
             .key = setup->key ? setup->key : &cluster_key,
             .queued_bytes_max = setup->queued_bytes_max,
+            .strangers_max = setup->strangers_max,
         };
         memset(options.identity.cluster_id, setup->cluster, 16);
         snprintf(options.identity.node, sizeof options.identity.node, "%s", setup->name);
@@ -203,8 +204,9 @@ static void stranger_start(void *arg)
 {
     struct stranger *stranger = arg;
     struct leat_conn *conn;
-    assert_int_equal(stranger->actor->env.net->connect(stranger->actor->env.net->ctx, "right:1",
-                                                       &stranger_handler, stranger, &conn),
+    assert_int_equal(stranger->actor->env.net->connect(stranger->actor->env.net->ctx,
+                                                       stranger->address, &stranger_handler,
+                                                       stranger, &conn),
                      LEAT_OK);
 }
 static void stranger_no_wake(void *actor)
@@ -215,10 +217,17 @@ static const struct leat_actor_ops stranger_ops = {.on_wake = stranger_no_wake};
 
 struct stranger *stranger_make(const void *bytes, size_t count)
 {
+    return stranger_from("stranger", "right:1", bytes, count);
+}
+
+struct stranger *stranger_from(const char *from, const char *address, const void *bytes,
+                               size_t count)
+{
     struct stranger *stranger = calloc(1, sizeof *stranger);
-    struct sim_process *process = sim_process_create(world, "stranger");
+    struct sim_process *process = sim_process_create(world, from);
     assert_non_null(stranger);
     stranger->actor = sim_actor_create(process, 0);
+    stranger->address = address;
     stranger->bytes = bytes;
     stranger->count = count;
     assert_true(sim_process_enter(process, stranger_start, stranger));

@@ -45,6 +45,7 @@ struct setup {
     const char *name, *address;
     uint8_t cluster;
     uint64_t incarnation, queued_bytes_max;
+    uint32_t strangers_max; /* 0: as many as may be */
     bool strangers;
     const struct leat_key *key; /* NULL: the cluster's */
 };
@@ -67,16 +68,21 @@ struct caller {
 };
 void call_start(struct node *node, unsigned core, struct caller *caller);
 
-/* Somebody who connects to right:1 and sends these bytes. */
+/* Somebody who connects and sends these bytes. */
 struct stranger {
     struct sim_actor *actor;
+    const char *address;
     const void *bytes;
     size_t count;
     bool closed;
     size_t got;
     uint8_t answer[1024];
 };
+/* To right:1. */
 struct stranger *stranger_make(const void *bytes, size_t count);
+/* from: what is one address to limits. */
+struct stranger *stranger_from(const char *from, const char *address, const void *bytes,
+                               size_t count);
 
 /* A world with left:1 and right:1. */
 int setup_world(void **state);
