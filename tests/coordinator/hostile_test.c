@@ -263,7 +263,7 @@ static void hostile_form_is_refused(void **state)
     (void)state;
     struct rig *rig = served(71);
     uint8_t bytes[LIAR_BYTES];
-    for (unsigned to = 0; to < 3; to++) {
+    for (unsigned to = 0; to < 4; to++) { /* the last of them does not vote */
         struct liar *liar = liar_create(rig, to);
         struct leat_msg_writer w = command_begin(bytes, LEAT_COMMAND_FORM, 1);
         leat_msg_write_bin(&w, "0123456789abcdef", 16);
@@ -330,6 +330,11 @@ static void hostile_commands_in_other_names_are_denied(void **state)
     w = command_begin(bytes, LEAT_COMMAND_ACCEPT_LOSS, 7);
     NUMBERS(&w, 1, 0, 0, 0, 0, victim, 1);
     assert_int_equal(submit(liar, &w), LEAT_E_DENIED);
+    /* Of an incarnation that there is not yet nobody knows whose it will be. */
+    w = command_begin(bytes, LEAT_COMMAND_VERSION_RAISE, 4);
+    NUMBERS(&w, victim + 100, 1, 9);
+    leat_msg_write_array(&w, 0);
+    assert_int_equal(submit(liar, &w), LEAT_E_AGAIN);
     assert_int_equal(rig->nodes[3].incarnation, victim);
     goes_on(rig, "named");
     liar_destroy(liar);
@@ -542,6 +547,114 @@ static void hostile_voter_does_not_leap(void **state)
     rig_destroy(rig);
 }
 
+/* Entries, a commit and a snapshot that no voter can have. */
+static void hostile_voter_sends_nothing_impossible(void **state)
+{
+    (void)state;
+    struct rig *rig = served(76);
+    const struct leat_coordinator *at = rig->nodes[rig_leader(rig)].coordinator;
+    uint64_t term = raft_current_term(&at->drive.raft) + 2;
+    uint8_t garbage[8] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    struct raft_entry entries[2] = {{.term = term - 1, .type = RAFT_COMMAND},
+                                    {.term = term, .type = RAFT_COMMAND}};
+    struct raft_message message = {.type = RAFT_APPEND_ENTRIES, .server_id = 7};
+    struct raft_append_entries *append = &message.append_entries;
+    *append = (struct raft_append_entries){
+        .term = term, .prev_log_term = term - 1, .entries = entries, .n_entries = 2};
+    assert_null(co_message_offence(at, &message));
+    append->prev_log_term = term; /* the first entry is of an earlier one */
+    assert_non_null(co_message_offence(at, &message));
+    append->n_entries = 0;
+    assert_null(co_message_offence(at, &message));
+    append->prev_log_term = term + 1;
+    assert_non_null(co_message_offence(at, &message));
+    append->prev_log_term = term - 1;
+    append->n_entries = 2;
+    entries[1].term = term + 1; /* than the message's */
+    assert_non_null(co_message_offence(at, &message));
+    entries[1] = (struct raft_entry){
+        .term = term, .type = RAFT_CHANGE, .buf = {.base = garbage, .len = sizeof garbage}};
+    assert_non_null(co_message_offence(at, &message));
+    entries[1].type = RAFT_COMMAND;
+    append->leader_commit = UINT64_MAX;
+    assert_non_null(co_message_offence(at, &message));
+    message = (struct raft_message){.type = RAFT_INSTALL_SNAPSHOT, .server_id = 7};
+    message.install_snapshot.term = term;
+    message.install_snapshot.last_index = message.install_snapshot.conf_index = 5;
+    assert_null(co_message_offence(at, &message));
+    message.install_snapshot.conf_index = 6;
+    assert_non_null(co_message_offence(at, &message));
+    rig_destroy(rig);
+}
+
+/* A voter's snapshot, of one chunk. */
+struct chunk {
+    struct leat_coordinator *at;
+    struct co_peer *peer;
+    uint64_t from, total, offset;
+    uint32_t bytes;
+};
+
+static void chunk_now(void *arg)
+{
+    static uint8_t control[4096], payload[64];
+    const struct chunk *chunk = arg;
+    const struct leat_link_ticket nobody = {.slot = UINT32_MAX};
+    struct raft_buffer conf;
+    assert_int_equal(raft_configuration_encode(&chunk->at->drive.raft.configuration, &conf), 0);
+    struct leat_msg_writer w;
+    leat_msg_writer_init(&w, control, sizeof control);
+    leat_msg_write_array(&w, 10);
+    uint64_t term = raft_current_term(&chunk->at->drive.raft);
+    NUMBERS(&w, chunk->from, chunk->at->voter_id, 0, term, 1000, term, 1);
+    leat_msg_write_bin(&w, conf.base, conf.len);
+    NUMBERS(&w, chunk->total, chunk->offset);
+    assert_false(w.overflow);
+    raft_free(conf.base);
+    assert_true(chunk->bytes <= sizeof payload);
+    struct leat_frame frame = {.kind = CO_KIND_INSTALL,
+                               .control = control,
+                               .control_bytes = w.used,
+                               .payload = payload,
+                               .payload_bytes = chunk->bytes};
+    co_install_take(chunk->at, chunk->peer, &frame, &nobody);
+}
+
+/* Chunks in another's name, of impossible sizes, and behind another's are not kept; a snapshot that does not decode
+ * stays out of raft, and of the disk. */
+static void hostile_snapshots_are_refused(void **state)
+{
+    (void)state;
+    struct rig *rig = served(77);
+    unsigned leader = (unsigned)rig_leader(rig), to = leader == 0 ? 1 : 0;
+    struct leat_coordinator *at = rig->nodes[to].coordinator;
+    const struct co_install *receive = &at->receive;
+    uint64_t from = rig->nodes[leader].coordinator->voter_id;
+    struct co_peer *peer = co_peer_of_voter(at, from), other = *peer;
+    struct chunk wrong[] = {{at, peer, from + 1, 60, 0, 30},
+                            {at, peer, from, (uint64_t)CO_SNAPSHOT_BYTES_MAX + 1, 0, 30},
+                            {at, peer, from, 60, 0, 61},
+                            {at, peer, from, 60, 60, 1}};
+    for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_true(sim_process_enter(rig->nodes[to].process, chunk_now, &wrong[i]));
+        assert_int_equal(receive->id, 0);
+    }
+    struct chunk chunk = {at, peer, from, 60, 0, 30};
+    assert_true(sim_process_enter(rig->nodes[to].process, chunk_now, &chunk));
+    assert_int_equal(receive->offset, 30);
+    chunk.offset = 30;
+    chunk.peer = &other; /* another link, which says the same of itself */
+    assert_true(sim_process_enter(rig->nodes[to].process, chunk_now, &chunk));
+    assert_int_equal(receive->offset, 30);
+    uint64_t complaints = at->complaints;
+    chunk.peer = peer;
+    assert_true(sim_process_enter(rig->nodes[to].process, chunk_now, &chunk));
+    assert_int_equal(receive->id, 0);
+    assert_int_equal(at->complaints, complaints + 1);
+    goes_on(rig, "snapshots");
+    rig_destroy(rig);
+}
+
 /* That somebody crashed, and whom to fence, is the leader's word, of what is committed. */
 static void hostile_verdicts_and_fences_are_not_believed(void **state)
 {
@@ -589,6 +702,8 @@ int main(void)
         cmocka_unit_test(hostile_voter_comes_back_at_another_address),
         cmocka_unit_test(hostile_terms_change_nothing),
         cmocka_unit_test(hostile_voter_does_not_leap),
+        cmocka_unit_test(hostile_voter_sends_nothing_impossible),
+        cmocka_unit_test(hostile_snapshots_are_refused),
         cmocka_unit_test(hostile_verdicts_and_fences_are_not_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
