@@ -214,6 +214,17 @@ static void batch_wrong_fields_with_good_crc_are_refused(void **state)
         assert_int_equal(error.code, wrong[i].code);
         assert_true(strlen(error.text) > 0);
     }
+    /* So many records that offsets would leap: of compressed ones the header alone says how many there are. */
+    uint8_t many[256];
+    size_t many_bytes = known_batch(many);
+    struct leat_batch taken;
+    leat_put_be32(many + 57, LEAT_RECORDS_PER_BATCH_MAX + 1);
+    leat_put_be32(many + 23, LEAT_RECORDS_PER_BATCH_MAX);
+    for (unsigned codec = LEAT_CODEC_NONE; codec <= LEAT_CODEC_ZSTD; codec++) {
+        many[22] = (uint8_t)codec;
+        set_crc(many, many_bytes);
+        assert_int_equal(leat_batch_check(many, many_bytes, &taken, NULL), LEAT_E_TOO_LARGE);
+    }
     /* Equal lengths, the last one running past the end: the walk's short cut must notice. */
     struct leat_xoshiro random;
     leat_xoshiro_seed(&random, 4);
@@ -296,6 +307,18 @@ static void batch_highest_time_is_what_the_records_say(void **state)
         leat_batch_set_max_time(bytes, &batch);
         assert_int_equal(leat_get_be64(bytes + 35), newest);
         assert_int_equal(leat_batch_check(bytes, total, &batch, NULL), LEAT_OK); /* the CRC, too */
+    }
+    /* What is compressed is not looked into here: no record of it is older than the first. */
+    uint8_t known[256];
+    size_t known_bytes = known_batch(known);
+    int64_t first = (int64_t)leat_get_be64(known + 27);
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct leat_batch batch;
+        known[22] = LEAT_CODEC_LZ4;
+        leat_put_be64(known + 35, (uint64_t)lies[i]);
+        set_crc(known, known_bytes);
+        assert_int_equal(leat_batch_check(known, known_bytes, &batch, NULL), LEAT_OK);
+        assert_int_equal(batch.max_timestamp_ms, lies[i] < first ? first : lies[i]);
     }
 }
 
