@@ -1,0 +1,170 @@
+/* Whose connection it is: of this machine, or of another one; and what is one address to limits. */
+#include "tests/os/real_rig.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void nothing(void *actor)
+{
+    (void)actor;
+}
+static const struct leat_actor_ops nothing_ops = {nothing, nothing};
+
+static size_t nothing_read(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
+                           size_t *want_bytes)
+{
+    return bytes;
+}
+static void nothing_more(void *user, struct leat_conn *conn, leat_err why)
+{
+    (void)user;
+    (void)conn;
+    (void)why;
+}
+static const struct leat_conn_handler nothing_handler = {NULL, nothing_read, nothing_more};
+
+/* A listener, and one connection to it. */
+struct origin_row {
+    struct origin_test *test;
+    const char *listen_at, *from, *to; /* from: NULL: any */
+    enum leat_origin wanted, origin;
+    uint8_t key[LEAT_NET_KEY_BYTES];
+    int fd;
+    bool accepted;
+};
+struct origin_test {
+    struct real_rig *real;
+    struct origin_row *rows;
+    unsigned count, accepted;
+};
+
+static void *origin_accept(void *acceptor, struct leat_conn *conn,
+                           const struct leat_conn_handler **out_handler)
+{
+    struct origin_row *row = acceptor;
+    struct origin_test *test = row->test;
+    const struct leat_net *net = test->real->envs[PORT_RIGHT]->net;
+    row->origin = net->origin(conn);
+    row->accepted = true;
+    memcpy(row->key, net->key(conn), sizeof row->key);
+    *out_handler = &nothing_handler;
+    if (++test->accepted == test->count) test->real->rig.finish(test->real);
+    return row;
+}
+
+static struct addrinfo *origin_address(const char *host, const char *port)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *found;
+    PORT_CHECK(getaddrinfo(host, port, &hints, &found) == 0);
+    return found;
+}
+
+static void origin_connect(struct origin_row *row, const char *port)
+{
+    struct addrinfo *to = origin_address(row->to, port);
+    row->fd = socket(to->ai_family, SOCK_STREAM, 0);
+    if (row->from) {
+        struct addrinfo *from = origin_address(row->from, "0");
+        PORT_CHECK(bind(row->fd, from->ai_addr, from->ai_addrlen) == 0);
+        freeaddrinfo(from);
+    }
+    PORT_CHECK(connect(row->fd, to->ai_addr, to->ai_addrlen) == 0);
+    freeaddrinfo(to);
+}
+
+static void origin_listen(void *actor)
+{
+    struct origin_test *test = actor;
+    const struct leat_net *net = test->real->envs[PORT_RIGHT]->net;
+    for (unsigned i = 0; i < test->count; i++) {
+        struct origin_row *row = &test->rows[i];
+        char address[128];
+        row->test = test;
+        PORT_CHECK(net->listen(net->ctx, row->listen_at, origin_accept, row, address, NULL) ==
+                   LEAT_OK);
+        origin_connect(row, strrchr(address, ':') + 1);
+    }
+}
+
+/* An address of this machine that others reach, as a number; false: there is none. */
+static bool own_address(int family, char out[INET6_ADDRSTRLEN])
+{
+    struct ifaddrs *all, *at;
+    if (getifaddrs(&all) != 0) return false;
+    *out = 0;
+    for (at = all; at && !*out; at = at->ifa_next) {
+        if (!at->ifa_addr || at->ifa_addr->sa_family != family || at->ifa_flags & IFF_LOOPBACK ||
+            !(at->ifa_flags & IFF_UP))
+            continue;
+        const struct sockaddr_in6 *six = (const void *)at->ifa_addr;
+        if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr)) continue;
+        (void)getnameinfo(at->ifa_addr,
+                          family == AF_INET ? sizeof(struct sockaddr_in) : sizeof *six, out,
+                          INET6_ADDRSTRLEN, NULL, 0, NI_NUMERICHOST);
+    }
+    freeifaddrs(all);
+    return *out != 0;
+}
+
+/* What changes the cluster is taken from this machine only: whoever comes by a loopback address, or by the very address
+ * that it connects to. Of IPv6 a network is one address to limits, and IPv4 in its clothes is IPv4. */
+static void net_tells_connections_of_this_machine_from_others(void **state)
+{
+    static char four[INET6_ADDRSTRLEN], six[INET6_ADDRSTRLEN];
+    const enum leat_origin machine = LEAT_ORIGIN_MACHINE, network = LEAT_ORIGIN_NETWORK;
+    struct origin_row rows[8];
+    struct origin_test test = {.real = real_rig_make()->ctx, .rows = rows};
+#define ROW(listen, from, to, origin)                                                              \
+    rows[test.count++] = (struct origin_row)                                                       \
+    {                                                                                              \
+        NULL, listen, from, to, origin, network, {0}, -1, false                                    \
+    }
+    bool has_six = own_address(AF_INET6, six);
+    ROW("127.0.0.1:0", NULL, "127.0.0.1", machine);
+    if (own_address(AF_INET, four)) {
+        ROW("127.0.0.1:0", four, "127.0.0.1", network);
+        ROW("0.0.0.0:0", four, four, machine);
+    }
+    if (has_six) {
+        ROW("[::]:0", "127.0.0.1", "127.0.0.1", machine);
+        ROW("[::1]:0", NULL, "::1", machine);
+        ROW("[::1]:0", six, "::1", network);
+        ROW("[::]:0", six, six, machine);
+        if (*four) ROW("[::]:0", four, "127.0.0.1", network);
+    }
+    struct port_rig *rig = &test.real->rig;
+    rig->attach(rig->ctx, PORT_LEFT, &test, &nothing_ops, NULL);
+    rig->attach(rig->ctx, PORT_RIGHT, &test, &nothing_ops, origin_listen);
+    rig->run(rig->ctx);
+    real_rig_drop(rig);
+    static const uint8_t zeros[LEAT_NET_KEY_BYTES];
+    for (unsigned i = 0; i < test.count; i++) {
+        const struct origin_row *row = &rows[i];
+        assert_true(row->accepted);
+        assert_int_equal(row->origin, row->wanted);
+        const char *from = row->from ? row->from : row->to;
+        bool is_six = strchr(from, ':') != NULL;
+        assert_memory_equal(row->key + (is_six ? 8 : 0), zeros, 8);
+        struct in_addr in;
+        if (inet_pton(AF_INET, from, &in) == 1) assert_memory_equal(row->key + 8, &in, sizeof in);
+        close(row->fd);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(net_tells_connections_of_this_machine_from_others),
+    };
+    return cmocka_run_group_tests_name("os-origin", tests, NULL, NULL);
+}
