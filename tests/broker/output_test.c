@@ -161,7 +161,10 @@ static void largest_calls_are_served_one_at_a_time(void **state)
     assert_true(leat_output_take(&desk->peers[0], 20 * MIB));
     assert_false(leat_output_take(&desk->peers[1], 20 * MIB));
     assert_false(leat_output_take(&desk->peers[1], MIB));
+    assert_true(leat_output_holds_share(&desk->peers[0])); /* and is not read from meanwhile */
+    assert_false(leat_output_holds_share(&desk->peers[1]));
     leat_output_give(&desk->peers[0], 20 * MIB);
+    assert_false(leat_output_holds_share(&desk->peers[0]));
     assert_true(leat_output_take(&desk->peers[1], 8 * MIB + 1));
     assert_false(leat_output_take(&desk->peers[0], 20 * MIB));
     leat_output_give(&desk->peers[1], 8 * MIB + 1);
@@ -221,6 +224,29 @@ static void those_who_hold_go_before_those_who_wait(void **state)
     free(desk);
 }
 
+/* Goal: who has just begun to owe is not closed for what others have held for long. */
+static void who_begins_to_owe_has_its_time(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    desk->conns[0].copied = 13 * MIB; /* not among those that are looked at */
+    leat_list_push_back(&desk->core.owing_peers, &desk->peers[1].owing);
+    for (unsigned i = 0; i < 60; i++) {
+        leat_output_tick(&desk->core);
+        desk->now_us += 1000 * 1000;
+    }
+    desk->conns[1].copied = 100;
+    uint64_t began_us = desk->now_us;
+    while (!desk->conns[1].closed) {
+        leat_output_tick(&desk->core);
+        desk->now_us += 1000 * 1000;
+        assert_true(desk->now_us - began_us < LEAT_OUTPUT_WAIT_US);
+    }
+    assert_true(desk->now_us - began_us > LEAT_OUTPUT_OWE_US);
+    leat_list_remove(&desk->peers[1].owing);
+    free(desk);
+}
+
 /* Goal: nobody waits for ever. */
 static void who_waits_has_a_limit_of_time(void **state)
 {
@@ -262,6 +288,7 @@ int main(void)
         cmocka_unit_test(largest_calls_are_served_one_at_a_time),
         cmocka_unit_test(waiting_answers_go_out_in_order_as_room_comes),
         cmocka_unit_test(those_who_hold_go_before_those_who_wait),
+        cmocka_unit_test(who_begins_to_owe_has_its_time),
         cmocka_unit_test(who_waits_has_a_limit_of_time),
         cmocka_unit_test(rate_gives_a_burst_then_a_few_each_second),
     };
