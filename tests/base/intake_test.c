@@ -188,6 +188,21 @@ static void beginnings_past_their_limit_cost_the_oldest(void **state)
     rig_end(&rig, 1);
 }
 
+/* What one holds that exceeds the limit, in its turn, is not what small beginnings have to make room for. */
+static void one_that_exceeds_drives_no_beginnings_out(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    for (unsigned i = 0; i < 4; i++)
+        leat_intake_hold(&rig.intake, join(&rig, i, (uint8_t)i, LEAT_NET_CLIENTS),
+                         i < 2 ? HALF : LITTLE);
+    assert_true(leat_intake_grow(&rig.intake, &rig.members[2], 2 * ROOM));
+    leat_intake_hold(&rig.intake, &rig.members[2], 2 * ROOM);
+    assert_null(leat_intake_surplus(&rig.intake, LEAT_NET_CLIENTS));
+    rig_end(&rig, 4);
+}
+
 static void strangers_do_not_wait_and_the_oldest_goes(void **state)
 {
     struct rig rig;
@@ -283,6 +298,7 @@ int main(void)
         cmocka_unit_test(addresses_that_wait_go_on_in_turn),
         cmocka_unit_test(addresses_that_are_chosen_for_it_do_not_collide),
         cmocka_unit_test(beginnings_past_their_limit_cost_the_oldest),
+        cmocka_unit_test(one_that_exceeds_drives_no_beginnings_out),
         cmocka_unit_test(strangers_do_not_wait_and_the_oldest_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

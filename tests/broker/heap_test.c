@@ -191,6 +191,18 @@ static void connections_count_beyond_what_the_budget_has_a_place_for(void **stat
     node.pool_bytes = 2 * STEP; /* gives one up */
     assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS));
     assert_false(leat_node_heap_admits_peer(&node, LEAT_CORE_PEERS_MAX));
+    /* What connections have of their own counts as well, beyond what the budget has a place for. */
+    uint64_t over = leat_node_heap_over(&node);
+    atomic_store(&cores[0].counters.own_bytes, LEAT_CORE_OWN_BYTES);
+    atomic_store(&cores[1].counters.own_bytes, LEAT_CORE_OWN_BYTES + 3 * LEAT_CORE_OWN_BYTES);
+    assert_int_equal(leat_node_heap_over(&node), over + 3 * LEAT_CORE_OWN_BYTES);
+    struct leat_peer peer = {.core = &cores[0]};
+    cores[0].node = &node;
+    leat_list_init(&peer.stock.link);
+    assert_true(leat_own_take(&peer, true, 512));
+    node.pool_bytes = STEP;
+    assert_false(leat_own_take(&peer, true, 512));
+    leat_own_give(&cores[0], &peer, 512);
     free(cores);
     free(store);
 }

@@ -148,6 +148,10 @@ static void full_core_gives_small_answers_to_those_who_took_theirs(void **state)
     assert_false(leat_output_take(&desk->peers[9], 2 * MIB));
     assert_true(leat_output_take(&desk->peers[9], LEAT_OUTPUT_CALL_BYTES));
     leat_output_give(&desk->peers[9], MIB + LEAT_OUTPUT_CALL_BYTES);
+    desk->conns[10].copied = 4 * MIB; /* answers are in the calls' quarter, too */
+    assert_false(leat_output_take(&desk->peers[9], LEAT_OUTPUT_CALL_BYTES + 1));
+    assert_true(leat_output_take(&desk->peers[9], LEAT_OUTPUT_CALL_BYTES));
+    leat_output_give(&desk->peers[9], LEAT_OUTPUT_CALL_BYTES);
     assert_int_equal(desk->core.output.held, 0);
     free(desk);
 }

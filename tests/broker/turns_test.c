@@ -104,6 +104,23 @@ static void what_was_used_alone_is_no_debt(void **state)
     assert_true(others > 0 && others <= BOMB / MIB + 1);
 }
 
+/* Whatever one piece of work costs: who has used more than all rounds hold comes last, and not as if it had used
+ * little. */
+static void debt_has_a_limit(void **state)
+{
+    (void)state;
+    begin();
+    leat_turns_wait(&turns, &all[0]);
+    leat_turns_wait(&turns, &all[1]);
+    leat_turns_charge(&turns, &all[0], (LEAT_TURNS_ROUNDS + 2) * (uint64_t)LEAT_TURNS_ROUND_COST);
+    unsigned others = 0;
+    while (leat_turns_next(&turns) == &all[1]) {
+        (void)serve(LEAT_TURNS_ROUND_COST);
+        others++;
+    }
+    assert_in_range(others, LEAT_TURNS_ROUNDS - 4, LEAT_TURNS_ROUNDS);
+}
+
 static void who_leaves_is_not_called(void **state)
 {
     (void)state;
@@ -130,6 +147,7 @@ int main(void)
         cmocka_unit_test(one_who_asks_for_little_does_not_wait_for_many_who_ask_for_much),
         cmocka_unit_test(credit_has_a_limit),
         cmocka_unit_test(what_was_used_alone_is_no_debt),
+        cmocka_unit_test(debt_has_a_limit),
         cmocka_unit_test(who_leaves_is_not_called),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
