@@ -562,6 +562,30 @@ static void store_mend_writes_what_only_the_memory_had(void **state)
     }
 }
 
+/* Goal: of a segment that only the memory of a killed server has, the memory is believed where it ends as the row says,
+ * and begins as that segment; else it waits for another node's copy. */
+static void store_open_memory_of_another_segment_is_not_taken_for_one(void **state)
+{
+    (void)state;
+    for (unsigned row = 0; row < 3; row++) {
+        struct bench *bench = bench_ready(80 + row);
+        struct mine *mine = opened(bench, LEAT_DURABILITY_MEMORY);
+        assert_true(write_some(mine, 40));
+        write_close(mine);
+        struct leat_segment_header *header = (void *)(mine->seg->buffer + LEAT_ENTRY_HEADER_BYTES);
+        struct leat_entry *trailer = (void *)(mine->seg->buffer + last_extent(mine).bytes);
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+        if (row == 1) trailer[-1].crc ^= 1;
+        if (row == 2) header->stream++;
+        reopen(bench, false);
+        const struct leat_found *found = found_of(bench, mine);
+        assert_non_null(found);
+        assert_int_equal(found->kind, row == 0 ? LEAT_FOUND_CLOSED : LEAT_FOUND_LOST);
+        assert_int_equal(found->seg->rotten, row != 0);
+        bench_free(bench);
+    }
+}
+
 /* Goal: a file that lost its end while the disk is full is not given up: what is in it is written on, nothing gets a
  * place in it, and what its end had is mended once there is space, without another start. */
 static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **state)
@@ -666,6 +690,7 @@ int main(void)
         cmocka_unit_test(store_mend_takes_what_the_memory_of_a_killed_server_has),
         cmocka_unit_test(store_mend_that_the_power_ends_is_done_again),
         cmocka_unit_test(store_mend_writes_what_only_the_memory_had),
+        cmocka_unit_test(store_open_memory_of_another_segment_is_not_taken_for_one),
         cmocka_unit_test(store_open_that_finds_no_space_for_a_files_end_goes_on_later),
         cmocka_unit_test(store_open_waits_for_a_file_that_can_not_be_made),
     };
