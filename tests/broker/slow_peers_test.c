@@ -1,0 +1,256 @@
+/* Connections that say nothing, leave frames unfinished or take no answers: each has its limit, and no less than that. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "broker/core.h"
+
+enum { PEERS = LEAT_CORE_STRANGERS_MAX + 2, SECOND = 1000 * 1000 };
+
+/* The network, as far as it is asked here. */
+struct leat_conn {
+    size_t queued;
+    bool closed, paused;
+};
+
+struct desk {
+    struct leat_core core;
+    struct leat_node node;
+    struct leat_env env;
+    struct leat_clock clock;
+    struct leat_net net;
+    struct leat_conn conns[PEERS];
+    struct leat_peer peers[PEERS];
+    uint64_t now_us;
+};
+
+static uint64_t desk_now(void *ctx)
+{
+    return ((const struct desk *)ctx)->now_us;
+}
+static size_t conn_queued(const struct leat_conn *conn)
+{
+    return conn->queued;
+}
+static size_t conn_copied(const struct leat_conn *conn)
+{
+    (void)conn;
+    return 0;
+}
+static size_t conns_copied(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+static void conn_close(struct leat_conn *conn)
+{
+    conn->closed = true;
+}
+static void conn_pause(struct leat_conn *conn)
+{
+    conn->paused = true;
+}
+static void conn_resume(struct leat_conn *conn)
+{
+    conn->paused = false;
+}
+static const char *conn_peer(const struct leat_conn *conn)
+{
+    (void)conn;
+    return "a peer";
+}
+static const struct leat_protocol native = {0}, idle = {.idle_us_max = 600ull * SECOND};
+
+static struct desk *desk_new(void)
+{
+    struct desk *desk = calloc(1, sizeof *desk);
+    assert_non_null(desk);
+    desk->now_us = SECOND;
+    desk->clock = (struct leat_clock){.ctx = desk, .now_us = desk_now};
+    desk->env.clock = &desk->clock;
+    desk->net = (struct leat_net){.ctx = desk,
+                                  .queued_bytes = conn_queued,
+                                  .copied_bytes = conn_copied,
+                                  .copied_bytes_all = conns_copied,
+                                  .pause = conn_pause,
+                                  .resume = conn_resume,
+                                  .close = conn_close,
+                                  .peer = conn_peer};
+    desk->node.options.cores = 1;
+    desk->node.options.memory_bytes = 1ull << 30;
+    struct leat_core *core = &desk->core;
+    core->node = &desk->node;
+    core->env = &desk->env;
+    core->net = &desk->net;
+    struct leat_list *lists[] = {&core->slow_peers,       &core->owing_peers,  &core->answer_peers,
+                                 &core->cut_peers,        &core->strangers,    &core->idle_peers,
+                                 &core->deferred_fetches, &core->ready_fetches};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        leat_list_init(lists[i]);
+    leat_output_init(core);
+    for (unsigned i = 0; i < PEERS; i++) {
+        struct leat_peer *peer = &desk->peers[i];
+        struct leat_list *own[] = {&peer->slow, &peer->owing,       &peer->answers,   &peer->quiet,
+                                   &peer->cut,  &peer->output.wait, &peer->stock.link};
+        for (size_t j = 0; j < sizeof own / sizeof *own; j++)
+            leat_list_init(own[j]);
+        peer->core = core;
+        peer->conn = &desk->conns[i];
+        peer->protocol = &native;
+    }
+    return desk;
+}
+
+static void pass(struct desk *desk, uint64_t us)
+{
+    for (uint64_t end_us = desk->now_us + us; desk->now_us < end_us;) {
+        uint64_t step_us = end_us - desk->now_us;
+        desk->now_us += step_us < SECOND ? step_us : SECOND;
+        leat_peer_tick(&desk->core);
+    }
+}
+
+/* Goal: so many may not have said who they are; who has said so is none of them. */
+static void of_too_many_strangers_the_oldest_goes(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < LEAT_CORE_STRANGERS_MAX; i++) {
+        leat_peer_quiet_begin(&desk->peers[i]);
+        leat_peer_thin_strangers(&desk->core);
+    }
+    assert_false(desk->conns[0].closed);
+    leat_peer_quiet_end(&desk->peers[0]);
+    desk->peers[0].greeted = true;
+    for (unsigned i = LEAT_CORE_STRANGERS_MAX; i < PEERS; i++) {
+        leat_peer_quiet_begin(&desk->peers[i]);
+        leat_peer_thin_strangers(&desk->core);
+    }
+    for (unsigned i = 0; i < PEERS; i++)
+        assert_int_equal(desk->conns[i].closed, i == 1);
+    assert_int_equal(desk->core.stranger_count, LEAT_CORE_STRANGERS_MAX);
+    free(desk);
+}
+
+/* Goal: ten seconds to say who it is. */
+static void who_says_nothing_is_closed(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    leat_peer_quiet_begin(&desk->peers[0]);
+    pass(desk, 2 * SECOND);
+    leat_peer_quiet_begin(&desk->peers[1]);
+    leat_peer_quiet_begin(&desk->peers[2]);
+    pass(desk, LEAT_PEER_HELLO_US - 2 * SECOND - 1);
+    assert_false(desk->conns[0].closed);
+    leat_peer_quiet_end(&desk->peers[2]); /* it has said so */
+    pass(desk, 1);
+    assert_true(desk->conns[0].closed);
+    assert_false(desk->conns[1].closed);
+    pass(desk, 2 * SECOND);
+    assert_true(desk->conns[1].closed);
+    assert_false(desk->conns[2].closed);
+    free(desk);
+}
+
+/* Goal: a minute for a request to come whole, however often another byte of it comes. */
+static void frame_that_is_not_finished_ends_the_connection(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    leat_peer_expect(&desk->peers[0]);
+    leat_peer_expect(&desk->peers[1]);
+    for (unsigned i = 0; i < LEAT_PEER_FRAME_US / SECOND; i++) {
+        assert_false(desk->conns[0].closed);
+        if (i == 30) leat_peer_expect_nothing(&desk->peers[1]); /* whole */
+        leat_peer_expect(&desk->peers[0]);
+        if (i >= 30) leat_peer_expect(&desk->peers[1]); /* the next one */
+        pass(desk, SECOND);
+    }
+    assert_true(desk->conns[0].closed);
+    assert_false(desk->conns[1].closed);
+    free(desk);
+}
+
+/* Goal: who takes none of its answers for ten seconds is closed; one byte is something. */
+static void who_takes_no_answers_is_closed(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < 3; i++) {
+        desk->conns[i].queued = 1000;
+        leat_peer_owes(&desk->peers[i]);
+    }
+    pass(desk, SECOND);
+    for (unsigned i = 0; i < LEAT_PEER_STALL_US / SECOND; i++) {
+        assert_false(desk->conns[0].closed);
+        desk->conns[1].queued--;
+        if (i == 5) desk->conns[2].queued = 0;
+        pass(desk, SECOND);
+    }
+    assert_true(desk->conns[0].closed);
+    assert_false(desk->conns[1].closed);
+    assert_false(desk->conns[2].closed);
+    assert_true(leat_list_empty(&desk->peers[2].owing));
+    free(desk);
+}
+
+/* Goal: who has so many bytes to take is not read from until half of them are taken; others are. */
+static void who_has_much_to_take_is_not_read_from(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    desk->conns[0].queued = desk->conns[1].queued = LEAT_PEER_QUEUED_BYTES_MAX;
+    assert_false(leat_peer_is_slow(&desk->peers[0]));
+    desk->conns[0].queued++;
+    assert_true(leat_peer_is_slow(&desk->peers[0]));
+    assert_true(desk->conns[0].paused);
+    assert_false(leat_peer_is_slow(&desk->peers[1]));
+    desk->conns[0].queued = LEAT_PEER_QUEUED_BYTES_MAX / 2 + 1;
+    leat_peer_slow_tick(&desk->core);
+    assert_true(desk->conns[0].paused);
+    desk->conns[0].queued--;
+    leat_peer_slow_tick(&desk->core);
+    assert_false(desk->conns[0].paused);
+    free(desk);
+}
+
+/* Goal: where a protocol has such a limit, silence ends a connection, and neither a wait for an answer nor words do. */
+static void who_is_idle_is_closed(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < 3; i++) {
+        desk->peers[i].protocol = &idle;
+        desk->peers[i].greeted = true;
+        leat_peer_quiet_begin(&desk->peers[i]);
+    }
+    desk->peers[1].requests = 1;
+    desk->peers[2].heard = true;
+    pass(desk, idle.idle_us_max - 1);
+    assert_false(desk->conns[0].closed);
+    pass(desk, 1);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(desk->conns[i].closed, i == 0);
+    desk->peers[1].requests = 0;
+    pass(desk, idle.idle_us_max);
+    assert_true(desk->conns[1].closed && desk->conns[2].closed);
+    free(desk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_too_many_strangers_the_oldest_goes),
+        cmocka_unit_test(who_says_nothing_is_closed),
+        cmocka_unit_test(frame_that_is_not_finished_ends_the_connection),
+        cmocka_unit_test(who_takes_no_answers_is_closed),
+        cmocka_unit_test(who_has_much_to_take_is_not_read_from),
+        cmocka_unit_test(who_is_idle_is_closed),
+    };
+    return cmocka_run_group_tests_name("broker slow_peers", tests, NULL, NULL);
+}
