@@ -15,6 +15,7 @@ enum { PEERS = LEAT_CORE_STRANGERS_MAX + 2, SECOND = 1000 * 1000 };
 struct leat_conn {
     size_t queued;
     bool closed, paused;
+    enum leat_net_account account;
 };
 
 struct desk {
@@ -63,6 +64,21 @@ static const char *conn_peer(const struct leat_conn *conn)
     (void)conn;
     return "a peer";
 }
+static void conn_account(struct leat_conn *conn, enum leat_net_account account)
+{
+    conn->account = account;
+}
+static const uint8_t *conn_key(const struct leat_conn *conn)
+{
+    static const uint8_t same[LEAT_NET_KEY_BYTES];
+    (void)conn;
+    return same;
+}
+static uint64_t draw(void *ctx)
+{
+    (void)ctx;
+    return 7;
+}
 static const struct leat_protocol native = {0}, idle = {.idle_us_max = 600ull * SECOND};
 
 static struct desk *desk_new(void)
@@ -79,6 +95,8 @@ static struct desk *desk_new(void)
                                   .pause = conn_pause,
                                   .resume = conn_resume,
                                   .close = conn_close,
+                                  .account = conn_account,
+                                  .key = conn_key,
                                   .peer = conn_peer};
     desk->node.options.cores = 1;
     desk->node.options.memory_bytes = 1ull << 30;
@@ -112,6 +130,68 @@ static void pass(struct desk *desk, uint64_t us)
         desk->now_us += step_us < SECOND ? step_us : SECOND;
         leat_peer_tick(&desk->core);
     }
+}
+
+/* Goal: what is held for those who have not said who they are is no client's; of one address there are so many. */
+static void who_is_not_known_is_counted_apart(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    const struct leat_random random = {NULL, draw, NULL};
+    const struct leat_conn_handler *handler = NULL;
+    leat_list_init(&desk->core.peers);
+    leat_addresses_init(&desk->node.addresses, &random, 2);
+    desk->node.cores = &desk->core;
+    for (unsigned i = 0; i < 3; i++) {
+        desk->conns[i].account = LEAT_NET_CLIENTS;
+        assert_int_equal(
+            leat_peer_open(&desk->core, &desk->peers[i], &desk->conns[i], &native, &handler),
+            i < 2);
+    }
+    assert_non_null(handler);
+    assert_int_equal(desk->conns[0].account, LEAT_NET_STRANGERS);
+    assert_int_equal(desk->core.stranger_count, 2);
+    leat_peer_known(&desk->peers[0]);
+    assert_int_equal(desk->conns[0].account, LEAT_NET_CLIENTS);
+    assert_int_equal(desk->core.stranger_count, 1);
+    free(desk);
+}
+
+/* One request of a byte. */
+static enum leat_handled take_one(struct leat_peer *peer, const uint8_t *data, size_t bytes,
+                                  size_t *out_taken, size_t *out_want)
+{
+    (void)data;
+    *out_taken = *out_want = 1;
+    if (bytes == 0) return LEAT_SHORT;
+    leat_peer_begin(peer);
+    return LEAT_HANDLED;
+}
+
+/* Goal: so many requests of one connection are under way; it is read from again when half of them are answered. */
+static void who_has_many_requests_under_way_is_not_read_from(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    const struct leat_random random = {NULL, draw, NULL};
+    const struct leat_protocol protocol = {.take = take_one};
+    const struct leat_conn_handler *handler = NULL;
+    static const uint8_t bytes[2 * LEAT_PEER_REQUESTS_MAX];
+    size_t want;
+    leat_list_init(&desk->core.peers);
+    leat_addresses_init(&desk->node.addresses, &random, 2);
+    desk->node.cores = &desk->core;
+    struct leat_peer *peer = &desk->peers[0];
+    assert_true(leat_peer_open(&desk->core, peer, &desk->conns[0], &protocol, &handler));
+    assert_int_equal(handler->on_bytes(peer, &desk->conns[0], bytes, sizeof bytes, &want),
+                     LEAT_PEER_REQUESTS_MAX);
+    assert_true(desk->conns[0].paused);
+    while (peer->requests > LEAT_PEER_REQUESTS_MAX / 2) {
+        assert_true(desk->conns[0].paused);
+        leat_peer_end(peer);
+    }
+    assert_false(desk->conns[0].paused);
+    free(desk);
 }
 
 /* Goal: so many may not have said who they are; who has said so is none of them. */
@@ -245,6 +325,8 @@ static void who_is_idle_is_closed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_is_not_known_is_counted_apart),
+        cmocka_unit_test(who_has_many_requests_under_way_is_not_read_from),
         cmocka_unit_test(of_too_many_strangers_the_oldest_goes),
         cmocka_unit_test(who_says_nothing_is_closed),
         cmocka_unit_test(frame_that_is_not_finished_ends_the_connection),

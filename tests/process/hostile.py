@@ -340,6 +340,28 @@ def refused(port, blob):
             return got
 
 
+def test_a_large_first_request_is_refused_by_its_header():
+    """Before its body has come. Who has said who it is may send as much, and so may a client of Kafka that is told versions."""
+    server = Server('--kafka', '127.0.0.1:0').start()
+    large = frame(PING, [], payload=bytes(64 << 10))
+    check_in(b'64 KiB at most', refused(server.port, large[:64]))
+    known = Raw(server)
+    known.socket.sendall(large[:64])
+    known.socket.sendall(large[64:])
+    equal(known.answer()[0], 1, 'behind a hello it is a request as any')
+    kafka = kafka_port(server)
+    refused(kafka, struct.pack('>Ihhih', 64 << 10 | 1, 77, 0, 1, -1))
+    check_in('its first request is larger than 64 KiB', server.diary())
+    with socket.create_connection(('127.0.0.1', kafka), WAIT_S) as producer:
+        producer.sendall(struct.pack('>Ihhih', 64 << 10 | 1, 0, 9, 1, -1))
+        producer.settimeout(1)
+        try:
+            producer.recv(1)
+            check(False, 'a large Produce is closed')
+        except TimeoutError:
+            pass
+
+
 def test_the_wrong_port_is_named():
     server = Server('--kafka', '127.0.0.1:0').start()
     kafka = kafka_port(server)
