@@ -1,0 +1,221 @@
+/* Whose compressed batch is checked when: turns of the event loop with peers that have one each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/core.h"
+
+enum { PEERS = 8, KIB = 1024, MIB = 1024 * KIB, TURNS_MAX = 1000 };
+
+struct leat_conn {
+    bool paused;
+};
+
+struct desk {
+    struct leat_core core;
+    struct leat_node node;
+    struct leat_env env;
+    struct leat_post post;
+    struct leat_net net;
+    struct leat_conn conns[PEERS];
+    struct leat_peer peers[PEERS];
+    struct leat_batch batches[PEERS]; /* without bytes: it has none to be checked */
+    unsigned done[PEERS], done_count; /* in this order */
+    struct leat_mail *mail;
+    uint8_t *small, *medium, *large;
+    uint32_t small_bytes, medium_bytes, large_bytes;
+};
+
+static void post_send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    struct desk *desk = ctx;
+    assert_int_equal(to, 0);
+    assert_null(desk->mail);
+    desk->mail = mail;
+}
+static void conn_pause(struct leat_conn *conn)
+{
+    conn->paused = true;
+}
+static void conn_resume(struct leat_conn *conn)
+{
+    conn->paused = false;
+}
+
+static uint8_t *varint_put(uint8_t *at, uint64_t value)
+{
+    for (value <<= 1; value >= 0x80; value >>= 7) /* zigzag, of what is not negative */
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+/* One record, whose value has so many bytes. */
+static uint8_t *batch_make(uint32_t bytes, uint32_t *out_bytes)
+{
+    struct leat_batch_builder builder;
+    size_t capacity = bytes + 4 * KIB;
+    uint8_t *plain = calloc(1, capacity), *packed = calloc(1, capacity), length[8];
+    assert_true(plain && packed);
+    leat_batch_builder_init(&builder, plain, capacity);
+    assert_int_equal(leat_batch_builder_add(&builder, 1, NULL, 0, "", 0, NULL, 0, 0), LEAT_OK);
+    (void)leat_batch_builder_finish(&builder, LEAT_CODEC_NONE, -1, -1, -1);
+    size_t length_bytes = (size_t)(varint_put(length, bytes) - length);
+    /* Attributes, two deltas, no key; the value; no headers. */
+    uint8_t *at = varint_put(plain + LEAT_BATCH_HEADER_BYTES, 4 + length_bytes + bytes + 1);
+    memcpy(at, "\0\0\0\1", 4);
+    at += 4;
+    at = varint_put(at, bytes);
+    memset(at, 0, bytes + 1);
+    at += bytes + 1;
+    assert_int_equal(leat_batch_compress(plain, (uint32_t)(at - plain), LEAT_CODEC_ZSTD, 1, packed,
+                                         capacity, out_bytes),
+                     LEAT_OK);
+    free(plain);
+    return packed;
+}
+
+static struct desk *desk_new(void)
+{
+    struct desk *desk = calloc(1, sizeof *desk);
+    assert_non_null(desk);
+    desk->post = (struct leat_post){.ctx = desk, .send = post_send};
+    desk->env.post = &desk->post;
+    desk->net = (struct leat_net){.ctx = desk, .pause = conn_pause, .resume = conn_resume};
+    desk->core.node = &desk->node;
+    desk->core.env = &desk->env;
+    desk->core.net = &desk->net;
+    assert_int_equal(leat_unpack_init(&desk->core), LEAT_OK);
+    for (unsigned i = 0; i < PEERS; i++) {
+        struct leat_peer *peer = &desk->peers[i];
+        peer->core = &desk->core;
+        peer->conn = &desk->conns[i];
+        peer->address = i;
+        leat_list_init(&peer->room.by_time);
+        leat_turn_init(&peer->unpack.turn);
+    }
+    desk->small = batch_make(100, &desk->small_bytes);
+    desk->medium = batch_make(300 * KIB, &desk->medium_bytes);
+    desk->large = batch_make(LEAT_BATCH_BYTES_MAX + MIB, &desk->large_bytes);
+    return desk;
+}
+
+static void desk_free(struct desk *desk)
+{
+    for (unsigned i = 0; i < PEERS; i++)
+        leat_unpack_forget(&desk->peers[i]);
+    leat_unpack_fini(&desk->core);
+    free(desk->small);
+    free(desk->medium);
+    free(desk->large);
+    free(desk);
+}
+
+static void brings(struct desk *desk, unsigned i, const uint8_t *bytes, uint32_t count)
+{
+    assert_int_equal(leat_batch_check(bytes, count, &desk->batches[i], NULL), LEAT_OK);
+}
+
+/* Its frame comes, or comes again. */
+static leat_err asks(struct desk *desk, unsigned i)
+{
+    struct leat_error error = {LEAT_OK, ""};
+    leat_err rc = leat_unpack(&desk->peers[i], &desk->batches[i], &error);
+    if (rc == LEAT_E_AGAIN) {
+        leat_peer_pause(&desk->peers[i], LEAT_PAUSE_ROOM);
+        return rc;
+    }
+    assert_int_equal(rc, LEAT_OK);
+    desk->batches[i].bytes = NULL;
+    desk->done[desk->done_count++] = i;
+    return rc;
+}
+
+static void turn(struct desk *desk)
+{
+    struct leat_mail *mail = desk->mail;
+    leat_unpack_turn_end(&desk->core);
+    desk->mail = NULL;
+    if (mail) mail->deliver(&desk->core, mail);
+    for (unsigned i = 0; i < PEERS; i++)
+        if (desk->batches[i].bytes && !desk->conns[i].paused) (void)asks(desk, i);
+}
+
+/* Goal: so much in a turn and no more; who comes by meanwhile waits behind those who were there. */
+static void a_turn_checks_so_much_and_who_waits_is_called(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    unsigned small = 0;
+    for (leat_err rc = LEAT_OK; rc == LEAT_OK; small++) { /* however small, each costs something */
+        assert_true(small < 100);
+        brings(desk, 0, desk->small, desk->small_bytes);
+        rc = asks(desk, 0);
+    }
+    turn(desk);
+    assert_null(desk->batches[0].bytes);
+    desk->done_count = 0;
+    brings(desk, 1, desk->medium, desk->medium_bytes);
+    brings(desk, 2, desk->small, desk->small_bytes);
+    turn(desk);
+    assert_int_equal(desk->done_count, 0); /* the first is half done, and no other begins */
+    turn(desk);
+    brings(desk, 3, desk->small, desk->small_bytes);
+    assert_int_equal(asks(desk, 3), LEAT_E_AGAIN); /* the second has waited for longer */
+    while (desk->done_count < 3)
+        turn(desk);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(desk->done[i], i + 1);
+    desk_free(desk);
+}
+
+/* Goal: one that is half done and is not read from keeps nobody waiting. */
+static void one_that_can_not_come_keeps_nobody_waiting(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    brings(desk, 0, desk->medium, desk->medium_bytes);
+    brings(desk, 1, desk->small, desk->small_bytes);
+    turn(desk);
+    leat_peer_pause(&desk->peers[0], LEAT_PAUSE_SLOW); /* it takes no answers */
+    for (unsigned i = 0; i < 10; i++)
+        turn(desk);
+    assert_int_equal(desk->done_count, 1);
+    assert_int_equal(desk->done[0], 1);
+    leat_peer_resume(&desk->peers[0], LEAT_PAUSE_SLOW);
+    for (unsigned i = 0; i < 10; i++)
+        turn(desk);
+    assert_int_equal(desk->done_count, 2);
+    desk_free(desk);
+}
+
+/* Goal: who brings more than any honest batch has makes way once for those of whom that is not known. */
+static void a_large_one_makes_way_and_is_done_all_the_same(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i + 1 < PEERS; i++)
+        brings(desk, i, desk->large, desk->large_bytes);
+    brings(desk, PEERS - 1, desk->small, desk->small_bytes);
+    for (unsigned i = 0; desk->done_count < PEERS; i++) {
+        assert_true(i < TURNS_MAX);
+        turn(desk);
+    }
+    assert_int_equal(desk->done[0], PEERS - 1);
+    desk_free(desk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_turn_checks_so_much_and_who_waits_is_called),
+        cmocka_unit_test(one_that_can_not_come_keeps_nobody_waiting),
+        cmocka_unit_test(a_large_one_makes_way_and_is_done_all_the_same),
+    };
+    return cmocka_run_group_tests_name("broker unpack", tests, NULL, NULL);
+}
