@@ -185,6 +185,41 @@ static void files_entry_that_raft_cannot_have_given_keeps_the_voter_out(void **s
     assert_int_equal(log_start(first, first, UINT64_MAX - 5), LEAT_E_DAMAGED);
 }
 
+/* What a killed voter wrote and had not synced lies in the page cache. It is this one's word now, so it may not go with
+ * the power. */
+static void files_that_a_killed_voter_left_are_synced_at_the_start(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"raft/vote", "raft/log-00000000000000000001"};
+    struct fake_world *world = calloc(1, sizeof *world);
+    uint8_t conf[CONF_BYTES_MAX];
+    struct leat_raft_log log;
+    struct leat_error error;
+    bool is_new;
+    assert_non_null(world);
+    fake_world_init(world, 1);
+    assert_int_equal(leat_raft_log_open(&log, &world->disk, 65536, &is_new, &error), LEAT_OK);
+    assert_int_equal(leat_raft_log_form(&log, NULL, 0, &error), LEAT_OK);
+    assert_int_equal(leat_raft_log_vote(&log, 9, 0), LEAT_OK);
+    log.start_index = 1;
+    assert_int_equal(leat_raft_log_append(&log, 1, 1, RAFT_CHANGE, conf, (uint32_t)good_conf(conf)),
+                     LEAT_OK);
+    assert_int_equal(leat_raft_log_flush_now(&log), LEAT_OK);
+    leat_raft_log_close(&log);
+    for (unsigned i = 0; i < 2; i++) {
+        struct fake_inode *file = fake_world_file(world, paths[i]);
+        assert_non_null(file);
+        assert_true(file->bytes > 0);
+        file->dirty_to = file->bytes;
+    }
+    assert_int_equal(leat_raft_log_open(&log, &world->disk, 65536, &is_new, &error), LEAT_OK);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(fake_world_file(world, paths[i])->dirty_to, 0);
+    leat_raft_log_close(&log);
+    fake_world_fini(world);
+    free(world);
+}
+
 static void on_saved(void *owner, leat_err rc)
 {
     (void)owner;
@@ -271,6 +306,7 @@ int main(void)
         cmocka_unit_test(files_configuration_that_libraft_cannot_read_does_not_pass),
         cmocka_unit_test(files_message_with_a_configuration_that_is_none_is_malformed),
         cmocka_unit_test(files_entry_that_raft_cannot_have_given_keeps_the_voter_out),
+        cmocka_unit_test(files_that_a_killed_voter_left_are_synced_at_the_start),
         cmocka_unit_test(files_snapshot_that_cannot_be_keeps_the_voter_out),
         cmocka_unit_test(files_vote_of_numbers_that_cannot_be_is_damaged),
     };
