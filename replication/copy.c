@@ -363,15 +363,37 @@ bool rep_copy_write_from(struct rep_copy *copy, const uint8_t *from, uint32_t by
     return true;
 }
 
+/* Each core goes through a message several times (tag and socket; socket, tag and the copy into place), and what its
+ * cache holds comes from memory once. Cut for that alone, so pieces don't count as writes of their own: as many bytes
+ * are under way as of one-sided writes. */
+static bool by_messages(const struct rep_copy *copy)
+{
+    enum leat_rmem_kind kind = copy->peer->target->kind;
+    return kind == LEAT_RMEM_TCP || kind == LEAT_RMEM_RPC;
+}
+
+static uint32_t write_bytes(const struct rep_copy *copy)
+{
+    uint32_t bytes = copy->set->target - copy->sent;
+    uint32_t most = by_messages(copy) ? LEAT_REP_MESSAGE_BYTES_MAX : LEAT_REP_WRITE_BYTES_MAX;
+    return bytes < most ? bytes : most;
+}
+
+static bool window_has_room(const struct rep_copy *copy, uint32_t bytes)
+{
+    uint32_t window = copy->peer->primary->options.window;
+    if (copy->writes < window) return true;
+    return bytes == LEAT_REP_MESSAGE_BYTES_MAX && by_messages(copy) &&
+           (uint64_t)copy->sent - copy->done + bytes <= (uint64_t)window * LEAT_REP_WRITE_BYTES_MAX;
+}
+
 void rep_copy_write(struct rep_copy *copy)
 {
     struct rep_set *set = copy->set;
-    const struct leat_primary *primary = copy->peer->primary;
     bool wants = copy->state == REP_COPY_OPEN && !set->dropping && !set->closed;
-    while (wants && rep_copy_lives(copy) && copy->sent < set->target && set->seg->buffer &&
-           copy->writes < primary->options.window) {
-        uint32_t bytes = set->target - copy->sent;
-        if (bytes > LEAT_REP_WRITE_BYTES_MAX) bytes = LEAT_REP_WRITE_BYTES_MAX;
+    while (wants && rep_copy_lives(copy) && copy->sent < set->target && set->seg->buffer) {
+        uint32_t bytes = write_bytes(copy);
+        if (!window_has_room(copy, bytes)) return;
         if (!rep_copy_write_from(copy, set->seg->buffer + copy->sent, bytes)) {
             rep_wait(set->log);
             return;

@@ -24,8 +24,9 @@ enum {
                                  coordinator's table */
     LEAT_REP_CALLS_MAX = 512, /* control requests of one core to one node under way; more wait */
     LEAT_REP_BATCH_MAX = 512, /* rows of one RESTAMP, FLUSH, SETTLE request or AUDIT answer */
-    LEAT_REP_WRITE_BYTES_MAX = 1024 * 1024, /* one one-sided write */
-    LEAT_REP_CANDIDATES = 5,                /* drawn at random, the least loaded wins */
+    LEAT_REP_WRITE_BYTES_MAX = 1024 * 1024,  /* one one-sided write */
+    LEAT_REP_MESSAGE_BYTES_MAX = 128 * 1024, /* one that travels as a message */
+    LEAT_REP_CANDIDATES = 5,                 /* drawn at random, the least loaded wins */
     LEAT_REP_HOST_BYTES_MAX = 255,
     LEAT_BACKUP_PULLS_MAX = 64, /* of whole segments from elsewhere, at one time */
 };

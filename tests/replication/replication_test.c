@@ -64,6 +64,49 @@ static void append_beside_a_commit_under_way_is_written_at_once(void **state)
     world_free(world);
 }
 
+/* Goal: what travels as messages travels in small ones, which stay in a core's cache, and no fewer bytes are under way
+ * for that. */
+static void writes_by_messages_are_cut_and_as_many_bytes_as_whole_ones(void **state)
+{
+    (void)state;
+    enum { WINDOW = 1 };
+    world_segment_bytes = 8 * 1024 * 1024;
+    struct world *world = world_new(3, 3, 3, 1, LEAT_DURABILITY_MEMORY, 0);
+    world_segment_bytes = 64 * 1024;
+    world->primary->options.window = WINDOW;
+    struct world_log *log = &world->logs[0];
+    world_append_all(world, 200, 60000);
+    assert_true(world_settle(world, 10 * 1000 * 1000));
+    const struct rep_set *set = rep_set_find(log->rep, leat_log_head_segment(log->log));
+    assert_int_equal(set->copy_count, 2);
+    set->copies[0]->peer->target->kind = LEAT_RMEM_TCP;
+    for (unsigned i = 1; i < world->node_count; i++)
+        world->nodes[i].slow = true;
+    for (unsigned turn = 0; turn < 6; turn++) {
+        for (unsigned i = 0; i < 16 && world_append(log, 60000); i++) {
+        }
+        world->care_us = 0;
+        world_care(world); /* seals what is there: a write for each copy, if it may go */
+    }
+    const struct rep_copy *cut = set->copies[0], *whole = set->copies[1];
+    uint32_t most = WINDOW * LEAT_REP_WRITE_BYTES_MAX;
+    assert_true(set->target - cut->done > most);
+    assert_int_equal(whole->writes, WINDOW);
+    assert_in_range(cut->sent - cut->done, most - LEAT_REP_MESSAGE_BYTES_MAX, most);
+    assert_true(cut->writes >= most / LEAT_REP_MESSAGE_BYTES_MAX);
+    LEAT_LIST_EACH(&cut->peer->writes, at)
+    {
+        const struct rep_write *write = LEAT_CONTAINER(at, struct rep_write, link);
+        if (write->copy == cut) assert_in_range(write->bytes, 1, LEAT_REP_MESSAGE_BYTES_MAX);
+    }
+    for (unsigned i = 1; i < world->node_count; i++)
+        world->nodes[i].slow = false;
+    assert_true(world_settle(world, 10 * 1000 * 1000));
+    assert_int_equal(log->failed, 0);
+    world_check_after_death(world);
+    world_free(world);
+}
+
 static bool log_is_parked_now;
 static void log_parked(void *arg, struct leat_log *log)
 {
@@ -816,6 +859,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(append_without_failures_takes_two_requests_per_segment_and_backup),
         cmocka_unit_test(append_beside_a_commit_under_way_is_written_at_once),
+        cmocka_unit_test(writes_by_messages_are_cut_and_as_many_bytes_as_whole_ones),
         cmocka_unit_test(log_whose_stream_is_deleted_as_it_opens_goes),
         cmocka_unit_test(lost_backup_acks_wait_for_the_coordinator),
         cmocka_unit_test(copy_of_a_lower_version_has_acks_wait),

@@ -346,6 +346,8 @@ void world_run(struct world *world, uint64_t us)
 }
 
 /* ---- life ---- */
+uint64_t world_segment_bytes = 64 * 1024;
+
 struct world *world_new(uint64_t seed, unsigned nodes, unsigned copies, unsigned logs,
                         enum leat_durability durability, int64_t retention_bytes)
 {
@@ -360,7 +362,7 @@ struct world *world_new(uint64_t seed, unsigned nodes, unsigned copies, unsigned
     world->durability = durability;
     world->message_us_max = 300;
     world->write_us_max = 100;
-    world->segment_bytes_max = 64 * 1024;
+    world->segment_bytes_max = world_segment_bytes;
     world->park_after_us = 1000 * 1000 * 1000;
     world_rmem_init(world);
     for (unsigned i = 0; i < nodes; i++)

@@ -159,6 +159,7 @@ struct world {
     bool stream_deleted; /* the coordinator knows of it no more */
 };
 
+extern uint64_t world_segment_bytes; /* of worlds to come */
 struct world *world_new(uint64_t seed, unsigned nodes, unsigned copies, unsigned logs,
                         enum leat_durability durability, int64_t retention_bytes);
 void world_free(struct world *world);
