@@ -111,6 +111,16 @@ static void warm_damaged(struct leat_log *log, const char *what)
         log_fail(log, LEAT_E_STARTING, why);
         return;
     }
+    /* SUBTLE: an operator who has accepted the loss of what is behind it can't accept more.
+     *  1. The last segment is damaged, and the log takes no appends. Its loss is accepted: it goes on behind a jump.
+     *  2. Its last segment is that one still, is read for the first append, and is damaged.
+     *  3. Did that stop the log each acceptance would be followed by the next.
+     * So it goes on, as one of which nothing is left does; what can't be read is told of as elsewhere in it. */
+    if (log->jumped) {
+        log->producers.lost = true;
+        (void)log_slot_is_mended(log, log_slot_at(log, log->slot_count - 1));
+        return;
+    }
     leat_log_set_state(log, LEAT_LOG_DAMAGED, why);
     damaged_tell(log, last);
 }
