@@ -254,13 +254,19 @@ static bool is_on_others(const struct leat_node *node, const struct leat_found *
     return behind / OFFSETS_OF_A_JUMP == found->scan.next_offset / OFFSETS_OF_A_JUMP;
 }
 
+/* Of two of one segment the whole one. */
+static bool is_better(const struct leat_found *twin, const struct leat_found *found)
+{
+    return twin->seg->rotten != found->seg->rotten ? found->seg->rotten : twin < found;
+}
+
 /* Of two rows of one segment the one that a log which waits does not have. */
 static bool is_second(const struct leat_node *node, const struct leat_found *found)
 {
     const struct leat_found *twin = twin_of(node, found);
     if (twin == NULL) return false;
     bool closed = found->kind == LEAT_FOUND_CLOSED, other = twin->kind == LEAT_FOUND_CLOSED;
-    return closed != other ? other : twin < found;
+    return closed != other ? other : is_better(twin, found);
 }
 
 static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
@@ -290,7 +296,7 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
     fate->fate = LEAT_FATE_SERVED;
     const struct leat_found *twin = twin_of(node, found);
     if (found->kind == LEAT_FOUND_CLOSED) {
-        if (twin != NULL && twin < found && is_the_same(twin, found)) {
+        if (twin != NULL && is_better(twin, found) && is_the_same(twin, found)) {
             fate->fate = LEAT_FATE_GONE;
             return leat_store_forget(node->store, seg);
         }

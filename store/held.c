@@ -183,6 +183,7 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
                            (seg->given_up ? LEAT_ROW_GIVEN_UP : 0) |
                            (seg->front_given_up ? LEAT_ROW_FRONT_GIVEN_UP : 0) |
                            (seg->ragged && state == LEAT_SEGMENT_PARKED ? LEAT_ROW_RAGGED : 0)),
+        .more = held->damaged ? LEAT_ROW_DAMAGED : 0,
         .writer = seg->writer,
         .version = seg->version,
         .stream = seg->log.stream,
@@ -209,6 +210,17 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
         memcpy(row->pool_id, held->pool->arena->pool_id, sizeof row->pool_id);
     }
     leat_row_seal(row, seg->row);
+}
+
+void leat_held_row_damaged(struct leat_store *store, struct leat_held *held, bool damaged)
+{
+    struct leat_row *row = leat_catalogue_row(&store->cat, held->seg.row);
+    if (held->damaged == damaged || store->cat.failed) return;
+    held->damaged = damaged;
+    row->more = damaged ? LEAT_ROW_DAMAGED : 0;
+    leat_row_seal(row, held->seg.row);
+    leat_catalogue_join_lazily(&store->cat, held->seg.row);
+    store->rows_noted = true;
 }
 
 void leat_held_row_free(struct leat_store *store, struct leat_held *held)

@@ -198,7 +198,7 @@ static leat_err open_bytes(struct leat_opening *op, struct leat_held *held,
 {
     struct leat_store *store = op->store;
     struct leat_segment *seg = &held->seg;
-    bool known_started = row->state == LEAT_SEGMENT_OPEN;
+    bool known_started = row->state == LEAT_SEGMENT_OPEN || held->damaged;
     struct leat_scan scan;
     leat_scan_segment(bytes, seg->capacity, &scan);
     if (!leat_judge_header_matches(store, seg, &scan)) {
@@ -226,6 +226,7 @@ static leat_err open_bytes(struct leat_opening *op, struct leat_held *held,
         return LEAT_OK;
     }
     take_scan(seg, &scan);
+    held->damaged = false;
     if (in_file) held->in_file_bytes = scan.bytes;
     if (!scan.closed) {
         seg->state = LEAT_SEGMENT_OPEN;
@@ -439,6 +440,36 @@ leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
     seg->flushed = true;
     leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
     leat_catalogue_changed(&store->cat, seg->row);
+    return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
+}
+
+/* What was found once is looked for again: somebody may have put the file back, or what mended it was not recorded. */
+leat_err leat_judge_damaged(struct leat_opening *op, struct leat_held *held,
+                            const struct leat_row *row, bool there)
+{
+    struct leat_segment *seg = &held->seg;
+    struct leat_scan scan;
+    size_t done;
+    leat_err rc = slot_read(op, held, row->capacity, &done);
+    leat_scan_segment(op->store->scratch, row->extent_bytes, &scan);
+    if (rc || !leat_judge_header_matches(op->store, seg, &scan)) scan = (struct leat_scan){0};
+    op->file_scanned[row->slot_file] |= rc == LEAT_OK;
+    held->in_file_bytes = row->extent_bytes;
+    seg->flushed = true;
+    if (scan.bytes == row->extent_bytes && scan.crc == row->extent_crc) {
+        held->damaged = false;
+        leat_held_row_set(op->store, held, LEAT_SEGMENT_CLOSED,
+                          LEAT_ROW_FLUSHED | (held->pool ? LEAT_ROW_IN_POOL : 0u));
+        leat_catalogue_changed(&op->store->cat, seg->row);
+        return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
+    }
+    seg->rotten = true;
+    leat_store_complain(
+        op->store,
+        "segment %llu of log %u/%u/%u: the file store/%u %s: %u of %u bytes of it are valid",
+        (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet, seg->log.log,
+        row->slot_file, there ? "is damaged" : "is missing or truncated", scan.bytes,
+        row->extent_bytes);
     return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
 }
 

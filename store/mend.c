@@ -14,6 +14,7 @@ static void mend_end(struct leat_keep *keep, leat_err rc)
     if (!rc) held->in_file_bytes = keep->seg->extent.bytes;
     /* What was in memory alone is in its file now. Without that row a start finds it by the bytes. That
      * it was is the owner's to forget, when the answer has come: its core reads it meanwhile. */
+    if (!rc) leat_held_row_damaged(store, held, false);
     if (!rc && keep->seg->unwritten) {
         leat_held_row_set(store, held, LEAT_SEGMENT_CLOSED, LEAT_ROW_FLUSHED);
         leat_catalogue_join_lazily(&store->cat, keep->seg->row);
@@ -138,6 +139,9 @@ void leat_mend(struct leat_store *store, struct leat_keep *keep)
         rc = LEAT_E_INVALID;
     if (!rc) rc = place_check(store, held);
     if (rc) {
+        /* Whoever owns it has read other bytes than it should have. */
+        if (rc == LEAT_E_NOT_FOUND && row->flags & LEAT_ROW_FLUSHED)
+            leat_held_row_damaged(store, held, true);
         leat_mem_free(keep->copy);
         keep->copy = NULL;
         leat_store_answer(store, keep, rc);

@@ -78,16 +78,18 @@ static leat_err claim_slot(struct leat_store *store, struct leat_held *held,
     return LEAT_OK;
 }
 
-/* Its bytes never were in the file alone: a file that lost its end (a failed flush) takes nothing. */
+/* The memory of a killed server has it: its bytes never were in the file alone, or it was being written, and had to be
+ * there whole. A file that lost its end (a failed flush) takes nothing. */
 static bool memory_stands_in(struct leat_store *store, const struct leat_held *held,
                              const struct leat_row *row)
 {
-    if (row->durability == LEAT_DURABILITY_DISK || !leat_judge_pool(store, row)) return false;
+    if (!leat_judge_pool(store, row)) return false;
     const struct leat_store_file *file = held->slot.file;
     if (held->slot_shared) return false; /* nowhere to flush it to */
     if (file->failed || file->here_units < file->grown_units) return false;
     return row->state == LEAT_SEGMENT_RESERVED || row->state == LEAT_SEGMENT_OPEN ||
-           (row->state == LEAT_SEGMENT_CLOSED && !(row->flags & LEAT_ROW_FLUSHED));
+           (row->state == LEAT_SEGMENT_CLOSED && row->durability != LEAT_DURABILITY_DISK &&
+            !(row->flags & LEAT_ROW_FLUSHED));
 }
 
 static leat_err open_row(struct leat_opening *op, uint32_t number)
@@ -108,12 +110,15 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
     bool there;
     leat_err rc = claim_slot(store, held, &row, &there);
     if (rc) return rc;
-    if (!there && !memory_stands_in(store, held, &row)) {
+    bool flushed = row.state == LEAT_SEGMENT_CLOSED && row.flags & LEAT_ROW_FLUSHED;
+    held->damaged = row.more & LEAT_ROW_DAMAGED;
+    bool named = flushed && held->damaged && !held->slot_shared;
+    if (!there && !named && !memory_stands_in(store, held, &row)) {
         bool memory_has = row.durability != LEAT_DURABILITY_DISK && leat_judge_pool(store, &row);
         if (row.state == LEAT_SEGMENT_RESERVED && !memory_has) {
             /* The file grew for it and was not synced before a power cut: nothing was committed
              * there. A `memory` segment's bytes are gone with its memory. */
-            if (row.durability == LEAT_DURABILITY_DISK) {
+            if (row.durability == LEAT_DURABILITY_DISK && !held->damaged) {
                 leat_judge_free(store, held);
                 return LEAT_OK;
             }
@@ -135,7 +140,8 @@ static leat_err open_row(struct leat_opening *op, uint32_t number)
     case LEAT_SEGMENT_PARKED:
         return leat_judge_parked(op, held, &row);
     case LEAT_SEGMENT_CLOSED:
-        if (!(row.flags & LEAT_ROW_FLUSHED)) return leat_judge_unflushed(op, held, &row);
+        if (!flushed) return leat_judge_unflushed(op, held, &row);
+        if (named) return leat_judge_damaged(op, held, &row, there);
         held->in_file_bytes = row.extent_bytes;
         held->seg.flushed = true;
         return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
@@ -155,6 +161,70 @@ static int found_order(const void *left, const void *right)
     if (a->id.v != b->id.v) return a->id.v < b->id.v ? -1 : 1;
     if (a->epoch.v != b->epoch.v) return a->epoch.v < b->epoch.v ? -1 : 1;
     return 0;
+}
+
+static bool is_out_there(const struct leat_store *store, const struct leat_row *row)
+{
+    const struct leat_store_file *file = store->slots.files[row->slot_file];
+    return file && row->slot_unit + row->capacity / LEAT_SLOT_UNIT_BYTES <= file->found_units;
+}
+
+/* The file had this place on the disk: whoever wrote the row had synced it before. */
+static bool was_there(const struct leat_row *row)
+{
+    return row->state == LEAT_SEGMENT_PARKED ||
+           (row->state == LEAT_SEGMENT_CLOSED && row->flags & LEAT_ROW_FLUSHED) ||
+           (row->state == LEAT_SEGMENT_OPEN && row->extent_bytes != 0);
+}
+
+static bool is_behind(const struct leat_store *store, const struct leat_row *row,
+                      const uint32_t *synced_units)
+{
+    /* The name of a file is on the disk before any row names the file. */
+    return !store->slots.files[row->slot_file] || row->slot_unit < synced_units[row->slot_file];
+}
+
+/* SUBTLE: what is missing is written down before its place is made again.
+ *  1. store/0 is gone. Its segments are told of; the places that their rows claim are allocated, since nobody else may
+ *     get them, and read as zeros.
+ *  2. The next start finds a file of the right size. It reads no segment that is closed and flushed: all are well, says
+ *     whoever is asked, until somebody reads them.
+ * So their rows say first that they were found missing, durably; then the file grows. Of one that was reserved for
+ * level `disk` the row may be behind: it had nothing where the file may never have grown for it, and only there. */
+static leat_err note_missing(struct leat_opening *op)
+{
+    struct leat_store *store = op->store;
+    struct leat_catalogue *cat = &store->cat;
+    uint32_t rows = cat->chunk_count * LEAT_STORE_ROWS_PER_CHUNK;
+    uint32_t *synced_units =
+        leat_mem_calloc(LEAT_MEM_STORE, LEAT_STORE_FILES_MAX, sizeof(uint32_t));
+    bool noted = false;
+    if (LEAT_BUG(MISSING_FORGOTTEN)) {
+        leat_mem_free(synced_units);
+        return LEAT_OK;
+    }
+    if (!synced_units) return LEAT_E_NO_MEMORY;
+    for (uint32_t i = 0; i < rows; i++) {
+        const struct leat_row *row = leat_catalogue_row(cat, i);
+        uint32_t end = row->slot_unit + row->capacity / LEAT_SLOT_UNIT_BYTES;
+        if (leat_row_valid(row, i) && was_there(row) && end > synced_units[row->slot_file])
+            synced_units[row->slot_file] = end;
+    }
+    for (uint32_t i = 0; i < rows; i++) {
+        struct leat_row *row = leat_catalogue_row(cat, i);
+        bool closed = row->state == LEAT_SEGMENT_CLOSED && row->flags & LEAT_ROW_FLUSHED;
+        bool reserved =
+            row->state == LEAT_SEGMENT_RESERVED && row->durability == LEAT_DURABILITY_DISK;
+        if (!(closed || reserved) || !leat_row_valid(row, i) || is_out_there(store, row)) continue;
+        if (row->more & LEAT_ROW_DAMAGED || (reserved && !is_behind(store, row, synced_units)))
+            continue;
+        row->more |= LEAT_ROW_DAMAGED;
+        leat_row_seal(row, i);
+        leat_catalogue_changed(cat, i);
+        noted = true;
+    }
+    leat_mem_free(synced_units);
+    return noted ? leat_catalogue_write_changed(cat) : LEAT_OK;
 }
 
 static leat_err rows_open(struct leat_opening *op)
@@ -238,7 +308,8 @@ leat_err leat_open_found(struct leat_store *store, bool quarantine, struct leat_
     leat_err rc = op.file_scanned ? leat_store_scratch(store) : LEAT_E_NO_MEMORY;
     if (rc) goto out;
     free_space(store, quarantine);
-    rc = rows_open(&op);
+    rc = note_missing(&op);
+    if (!rc) rc = rows_open(&op);
     if (rc) goto out;
     if (quarantine) quarantine_free(store);
     rc = sync_scanned(&op);

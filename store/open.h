@@ -25,6 +25,9 @@ leat_err leat_judge_parked(struct leat_opening *op, struct leat_held *held,
 /** CLOSED, and its row does not say that the file has it. */
 leat_err leat_judge_unflushed(struct leat_opening *op, struct leat_held *held,
                               const struct leat_row *row) LEAT_NODISCARD;
+/** CLOSED and flushed, and its row says that its place was found not to have it. there: the file had the place. */
+leat_err leat_judge_damaged(struct leat_opening *op, struct leat_held *held,
+                            const struct leat_row *row, bool there) LEAT_NODISCARD;
 /** LOST, and named. scan: what there is of it, NULL: nothing is known. */
 leat_err leat_judge_lost(struct leat_opening *op, struct leat_held *held,
                          enum leat_segment_state state, const struct leat_scan *scan,

@@ -267,13 +267,16 @@ struct leat_held {
     bool dirty_in_arena;       /* counted in store->arenas_dirty */
     struct leat_pool *leaving; /* the arena in whose leaving_bytes it is counted; NULL: none */
     bool mending;              /* its file is being written anew */
-    bool damage_named;         /* by the scrub, which finds it again and again */
-    bool leave;                /* dropped: somebody may still write into its buffer */
-    bool failed;               /* its part of the file failed: final */
-    bool slot_shared;          /* another row claims the slot too (damage): never give it back */
-    bool cut;                  /* leat_store_cut() changed it: sync its file */
-    bool forgotten;            /* leat_store_forget(): release when the row is durable */
-    struct leat_keep *drop;    /* waits until the flush under way has ended */
+    /* CLOSED, flushed: its place was found not to have it, and its row says so, since a place that was gone
+     * is made again, and since nobody else remembers a bit that was read as flipped. */
+    bool damaged;
+    bool damage_named;      /* by the scrub, which finds it again and again */
+    bool leave;             /* dropped: somebody may still write into its buffer */
+    bool failed;            /* its part of the file failed: final */
+    bool slot_shared;       /* another row claims the slot too (damage): never give it back */
+    bool cut;               /* leat_store_cut() changed it: sync its file */
+    bool forgotten;         /* leat_store_forget(): release when the row is durable */
+    struct leat_keep *drop; /* waits until the flush under way has ended */
 
     /* Mail to the owner. event_busy: set by the store before sending, cleared (release) by the
      * owner's core after the callback; the store reads it with acquire. Until then neither the mail
@@ -336,6 +339,7 @@ struct leat_store {
     unsigned
         crowded; /* rounds still to be run beside this thread, so that others may overlap them */
     bool rows_running;
+    bool rows_noted;                /* a row has changed that no request waits for, and goes soon */
     unsigned rows_ios, rows_passed; /* passed: rounds of files that went first meanwhile */
     struct leat_list rows_keeps, rows_flush;
     uint64_t committed_us;    /* when a commit was last asked for */
@@ -407,6 +411,8 @@ void leat_held_release_buffer(struct leat_store *store, struct leat_held *held);
 void leat_held_row_set(struct leat_store *store, struct leat_held *held,
                        enum leat_segment_state state, unsigned flags);
 void leat_held_row_free(struct leat_store *store, struct leat_held *held);
+/** leat_held.damaged, in its row soon. */
+void leat_held_row_damaged(struct leat_store *store, struct leat_held *held, bool damaged);
 /** Slot, row, buffer and descriptor become reusable: the row is FREE, durably. */
 void leat_held_free(struct leat_store *store, struct leat_held *held);
 void leat_store_complain(struct leat_store *store, const char *format, ...) LEAT_PRINTF(2, 3);

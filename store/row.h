@@ -27,13 +27,17 @@ enum leat_row_flags {
     LEAT_ROW_GIVEN_UP = 64,  /* see leat_segment.given_up, front_given_up */
     LEAT_ROW_FRONT_GIVEN_UP = 128,
 };
+enum leat_row_more {
+    LEAT_ROW_DAMAGED =
+        1, /* its place was found not to have what the row says: see leat_held.damaged */
+};
 
 struct leat_row {
     uint32_t crc;  /* of the rest, begun with the row's own number: a misdirected write shows */
     uint8_t state; /* enum leat_segment_state */
     uint8_t durability;
     uint8_t flags;
-    uint8_t zero;
+    uint8_t more; /* enum leat_row_more; 0: by a version that did not note it */
     uint32_t stream, streamlet, log, epoch;
     uint64_t segment;
     uint32_t capacity;

@@ -217,7 +217,11 @@ bool leat_rows_round(struct leat_store *store)
     if (store->data_running && store->rows_passed < LEAT_STORE_ROWS_PASSED_MAX) return false;
     rows_gather(store);
     rows_gather_flushed(store);
-    if (leat_list_empty(&store->rows_keeps) && leat_list_empty(&store->rows_flush)) return false;
+    bool noted = store->rows_noted && !store->cat.failed;
+    if (leat_list_empty(&store->rows_keeps) && leat_list_empty(&store->rows_flush) && !noted)
+        return false;
+    store->cat.sync_wanted |= noted;
+    store->rows_noted = false;
     store->rows_passed = 0;
     store->rows_running = true;
     bool beside = store->crowded != 0 || store->data_running || store->flush_in_flight;

@@ -12,6 +12,7 @@ static void damage_report(struct leat_store *store, struct leat_held *held, cons
             (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet, seg->log.log,
             seg->file_number, (unsigned long long)seg->file_offset, what);
     held->damage_named = true;
+    leat_held_row_damaged(store, held, true);
     leat_held_tell(store, held, LEAT_HELD_EVENT_DAMAGED);
 }
 

@@ -460,6 +460,31 @@ static void store_mend_takes_what_the_memory_of_a_killed_server_has(void **state
     }
 }
 
+/* Goal: of a file that was missing once each start tells, until its bytes are back. */
+static void store_open_tells_again_of_what_was_missing(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(21);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 40));
+    write_close(mine);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_pass(&bench->world, 10000000);
+    uint8_t copy[16384];
+    memcpy(copy, in_file(bench, mine), 16384);
+    uint64_t place = mine->seg->file_offset;
+    memset(fake_file(&bench->world, "store/0")->now + place, 0, 16384);
+    fake_file(&bench->world, "store/0")->bytes = 0;
+    for (unsigned start = 0; start < 4; start++) {
+        if (start == 3) memcpy(fake_file(&bench->world, "store/0")->now + place, copy, 16384);
+        reopen_without_memory(bench);
+        found_again(bench, mine);
+        assert_true(mine->seg->rotten == (start < 3) &&
+                    complaint_count(bench->store) == (start < 3));
+    }
+    bench_free(bench);
+}
+
 /* Goal: wherever the power goes while it is written, the start finds a closed segment that can be mended,
  * and that is what it should be after the last time. */
 static void store_mend_that_the_power_ends_is_done_again(void **state)
@@ -615,7 +640,7 @@ static void store_open_that_finds_no_space_for_a_files_end_goes_on_later(void **
         memset(file->now + place, 0, 16384);
         bench->world.space_bytes = 1;
         assert_int_equal(bench_open(bench, NULL), LEAT_OK);
-        assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_LOST);
+        assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_CLOSED);
         assert_true(found_of(bench, mine)->seg->rotten);
         assert_int_equal(found_of(bench, front)->kind, LEAT_FOUND_MARK);
         mine->seg = found_of(bench, mine)->seg;
@@ -665,7 +690,7 @@ static void store_open_waits_for_a_file_that_can_not_be_made(void **state)
     bench->world.no_dirs = false;
     bench_drop_store(bench);
     assert_int_equal(bench_open(bench, NULL), LEAT_OK);
-    assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_LOST);
+    assert_true(found_of(bench, mine)->seg->rotten);
     leat_store_found_done(bench->store);
     for (int i = 0; i < 8; i++) {
         const struct mine *more = opened(bench, LEAT_DURABILITY_DISK);
@@ -688,6 +713,7 @@ int main(void)
         cmocka_unit_test(store_mend_takes_the_segments_own_bytes_and_no_others),
         cmocka_unit_test(store_mend_takes_what_memory_has),
         cmocka_unit_test(store_mend_takes_what_the_memory_of_a_killed_server_has),
+        cmocka_unit_test(store_open_tells_again_of_what_was_missing),
         cmocka_unit_test(store_mend_that_the_power_ends_is_done_again),
         cmocka_unit_test(store_mend_writes_what_only_the_memory_had),
         cmocka_unit_test(store_open_memory_of_another_segment_is_not_taken_for_one),

@@ -1,0 +1,211 @@
+"""What a start finds missing or damaged stays so by name at each later one, until the bytes are back or an operator gives
+them up: the file is made again, and nothing but the catalogue tells then that it had something."""
+import json
+import os
+import re
+import shutil
+
+from damage import batches, closed_segments, named, power_off
+from one_copy import closed_in_memory
+from rig import RESERVED, SLOT_UNIT, Server, check, check_in, equal, main, until
+from rotten import all_count, closed, filled as filled_cluster, is_well
+
+STARTS = 3
+
+
+def troubled(server, first):
+    """The same words wherever an operator looks, at this start as at the first."""
+    log = server.logs('hurt')[0, 0]
+    check(log['code'] in ('DAMAGED', 'LOG_INCOMPLETE'), log)
+    check_in(log['text'], server.leat('cluster', 'status', code=1).stdout)
+    report = json.loads(server.leat('cluster', 'status', '--json', code=1).stdout)['nodes'][0]['report']
+    equal([r['why'] for r in report['troubled_logs'] if r['stream'] == 'hurt'], [log['text']])
+    check(server.status()['logs_in_trouble'] > 0, 'status')
+    check(re.search(r'segment \d+ of log ' + f'{server.hurt_id}/0/0', server.diary()), server.diary())
+    # Where the end of the log is missing its sentence is of that, and a place that was made again says more.
+    words = (log['state'], log['text'] if log['state'] == 'ok' else '')
+    equal(words, first or words, 'said at the first start')
+    return words
+
+
+def lost_at_each_start(server, lose, restore, end):
+    lose()
+    first = None
+    for _ in range(STARTS):
+        server.start()
+        first = troubled(server, first)
+        end(server)
+    restore()
+    server.start()
+    equal(server.values('hurt'), server.wanted, 'with the file back')
+    equal(server.logs('hurt')[0, 0]['code'], 'OK')
+    server.leat('cluster', 'status')
+    server.produce('hurt', ['more'])
+    server.stop()
+    server.start()
+    equal(server.values('hurt'), server.wanted + ['more'])
+    server.leat('cluster', 'status')
+    server.end()
+
+
+def kept(server):
+    """What the file was, and a way to put it back."""
+    name, copy = server.path('store', '0'), server.path('store-0-kept')
+    shutil.copy(name, copy)
+    return name, lambda: shutil.copy(copy, name)
+
+
+def test_a_missing_store_file_is_told_of_at_each_start():
+    for durability in 'disk', 'memory':
+        for end in Server.stop, Server.kill:
+            server, _ = closed_segments(durability=durability)
+            name, restore = kept(server)
+            lost_at_each_start(server, lambda: os.unlink(name), restore, end)
+            server.end()
+
+
+def test_a_store_file_that_lost_its_end_is_told_of_at_each_start():
+    """In the middle of a closed segment: those behind it are gone, too."""
+    for durability in 'disk', 'memory':
+        server, rows = closed_segments(durability=durability)
+        name, restore = kept(server)
+        at = sorted(row['unit'] for row in rows)[2] * SLOT_UNIT + 8192
+        lost_at_each_start(server, lambda: os.truncate(name, at), restore, power_off_if_any)
+
+
+def power_off_if_any(server):
+    (power_off if server.pool and os.path.exists(server.pool) else Server.kill)(server)
+
+
+def test_what_the_scrub_or_a_reader_found_is_told_of_at_each_start():
+    """A header of zeros; another segment's bytes; a bit. The later starts read nothing of their own."""
+    for found_by in 'scrub', 'reader':
+        server, rows = closed_segments()
+        name, restore = kept(server)
+        with open(name, 'r+b') as file:
+            file.seek(rows[1]['unit'] * SLOT_UNIT)
+            file.write(bytes(4096))
+            there = server.segment_bytes(rows[3])
+            file.seek(rows[2]['unit'] * SLOT_UNIT)
+            file.write(there)
+        server.segment_flip(rows[4], batches(server, rows[4])[1][1] + 32 + 80)
+        server.start('--scrub', '64M' if found_by == 'scrub' else '0')
+        for row in rows[1], rows[2], rows[4]:
+            if found_by == 'reader':
+                check_in('damaged', server.leat('consume', 'hurt', '--from', row['base'], '--until-end', code=1).stderr)
+            else:
+                server.diary_wait(rf'scrub: closed segment {row["segment"]} .*damaged')
+        words = until(lambda: 'and 1 place' in (text := server.logs('hurt')[0, 0]['text']) and text, 'all are named')
+        for end in 'stop', 'kill', 'kill':
+            getattr(server, end)()
+            server.start()
+            named(server, words)
+            check_in(f'segment {rows[2]["segment"]} of log', server.diary())
+        server.stop()
+        restore()
+        server.start()
+        server.leat('cluster', 'status')
+        equal(server.values('hurt'), server.wanted)
+        server.end()
+
+
+def test_a_loss_that_is_accepted_is_told_of_no_more():
+    server, rows = closed_segments()
+    os.truncate(server.path('store', '0'), sorted(row['unit'] for row in rows)[2] * SLOT_UNIT)
+    for _ in range(2):
+        server.start()
+        troubled(server, None)
+        server.stop()
+    server.start()
+    accepted = 0
+    while accepted < 5 and server.leat('consume', 'hurt', '--until-end', code=None).returncode:
+        server.leat('log', 'recover', 'hurt', '--accept-loss')
+        accepted += 1
+    check(0 < accepted <= 2, 'all that is missing is known', accepted)
+    left = server.values('hurt')
+    equal(left, server.wanted[:len(left)])
+    for _ in range(2):
+        server.stop()
+        server.start()
+        equal(server.logs('hurt')[0, 0]['code'], 'OK')
+        server.leat('cluster', 'status')
+        equal(server.values('hurt'), left)
+
+
+def test_what_was_being_written_to_a_missing_file_is_told_of_at_each_start():
+    """Its row may still say that it is but reserved: acknowledged records are gone all the same."""
+    server = Server().start()
+    server.leat('stream', 'create', 'hurt', '--logs', 1, '--durability', 'disk')
+    server.wanted = ['one', 'two']
+    server.produce('hurt', server.wanted)
+    server.hurt_id = server.describe('hurt')['id']
+    power_off(server)
+    equal([row['state'] for row in server.segments(server.hurt_id)], [RESERVED], 'a row that is behind')
+    name, restore = kept(server)
+    lost_at_each_start(server, lambda: os.unlink(name), restore, power_off)
+
+
+def test_a_missing_file_comes_from_the_memory_that_outlived_the_server():
+    for durability in 'disk', 'memory':
+        server, rows = closed_in_memory(durability, '0')
+        server.kill()
+        os.unlink(server.path('store', '0'))
+        server.start()
+        for row in rows:
+            server.diary_wait(rf'the file of segment {row["segment"]} was damaged, and is written anew')
+        for _ in range(2):
+            server.leat('cluster', 'status')
+            equal(server.values('hurt'), server.wanted)
+            server.stop()
+            server.start()
+        server.end()
+
+
+def lose_files(node):
+    for name in os.listdir(node.path('store')):
+        os.unlink(node.path('store', name))
+
+
+def test_what_one_of_three_nodes_lost_comes_from_the_others():
+    for durability in 'disk', 'memory':
+        for which in 'owner', 'copy':
+            cluster, stream, lines, owns = filled_cluster(durability=durability, recovery='no', scrub='0')
+            node = cluster.nodes[(owns + (which == 'copy')) % 3]
+            before = {row['segment']: node.segment_bytes(row)[:row['extent']] for row in closed(node, stream)}
+            for each in cluster.nodes:
+                each.stop()
+            lose_files(node)
+            for start in range(2):
+                cluster.start()
+                until(lambda: is_well(cluster) and all_count(cluster), 'every copy counts')
+                equal(cluster.consume('s'), lines)
+                until(lambda: {r['segment']: node.segment_bytes(r)[:r['extent']] for r in closed(node, stream)}.items()
+                      >= before.items(), 'that node has them again')
+                for each in cluster.nodes:
+                    each.stop()
+            for each in cluster.nodes:
+                each.end()
+
+
+def test_what_all_three_lost_is_told_of_at_each_start():
+    cluster, stream, lines, owns = filled_cluster(recovery='no', scrub='0')
+    gone = closed(cluster.nodes[owns], stream)[2]
+    for each in cluster.nodes:
+        each.stop()
+        row = next(r for r in closed(each, stream) if r['segment'] == gone['segment'])
+        with open(each.path('store', str(row['file'])), 'r+b') as file:
+            file.seek(row['unit'] * SLOT_UNIT)
+            file.write(bytes(row['capacity']))
+    cluster.start()
+    until(lambda: cluster.leat('consume', 's', '--until-end', code=None).returncode == 1, 'a reader is told')
+    words = f'segment {gone["segment"]} with offsets {gone["base"]} to {gone["next"] - 1} is damaged'
+    for _ in range(2):
+        until(lambda: words in cluster.leat('cluster', 'status', code=None).stdout.decode(), 'it is named')
+        for each in cluster.nodes:
+            each.stop()
+        cluster.start()
+    until(lambda: words in cluster.leat('cluster', 'status', code=None).stdout.decode(), 'it is named')
+
+
+if __name__ == '__main__':
+    main()
