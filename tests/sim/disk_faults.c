@@ -198,6 +198,17 @@ bool sim_disk_cut_end(struct sim_disk *disk, const char *path, uint64_t bytes)
     return true;
 }
 
+bool sim_disk_lose(struct sim_disk *disk, const char *path)
+{
+    char dir[SIM_PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    if (!slash || !sim_name_find(&disk->now, path)) return false;
+    snprintf(dir, sizeof dir, "%.*s", (int)(slash - path), path);
+    sim_name_change(disk, path, "", NULL);
+    sim_names_sync(disk, dir);
+    return true;
+}
+
 /* ---- another disk in its place ---- */
 
 struct sim_disk_kept {

@@ -17,6 +17,7 @@ enum {
     REFUSED_US_MAX = 5 * 1000 * 1000,
     CARED_FOR_US = 2500 * 1000,
     UNIT_BYTES = 16 * 1024, /* a slot begins at a multiple of it */
+    STARTS = 3,
 };
 
 struct flip {
@@ -266,4 +267,71 @@ void sim_rot_run(struct scenario *scenario)
     uint64_t rounds = sim_rng_between(&scenario->world->work, 1, ROUNDS_MAX);
     while (rounds-- > 0)
         if (!rot_round(scenario)) return;
+}
+
+/* ---- a store file that is gone, or has lost its end ----
+ *
+ * What the rows claim of it is made again by the start that finds that, and has the right size from then on: so
+ * each later start has to know it from what the first one wrote down. */
+
+static void suspects_of_file(struct scenario *scenario, const char *path, uint64_t end)
+{
+    uint64_t bytes = sim_disk_file_bytes(scenario->servers[0].disk, path);
+    memset(scenario->suspects, 0, sizeof scenario->suspects);
+    for (uint64_t at = 0; at < bytes; at += UNIT_BYTES) {
+        struct leat_segment_header header;
+        if (sim_disk_peek(scenario->servers[0].disk, path, at + LEAT_ENTRY_HEADER_BYTES, &header,
+                          sizeof header) &&
+            header.magic == LEAT_SEGMENT_MAGIC && at + header.capacity > end)
+            suspect(scenario, (struct leat_log_ref){header.stream, header.streamlet, header.log});
+    }
+}
+
+static bool file_lose(struct scenario *scenario, struct sim_rng *rng)
+{
+    struct sim_disk *disk = scenario->servers[0].disk;
+    struct sim_disk_place place;
+    unsigned tries = 0;
+    while (!sim_disk_pick(disk, rng, "store/", &place))
+        if (++tries == TRIES_MAX) return false;
+    bool all = sim_rng_chance(rng, 600);
+    suspects_of_file(scenario, place.path, all ? 0 : place.offset);
+    if (all ? !sim_disk_lose(disk, place.path) : !sim_disk_truncate(disk, place.path, place.offset))
+        return false;
+    sim_fault_struck(scenario->world, SIM_FAULT_LOST_FILE);
+    sim_trace(scenario->world, all ? "%s is gone" : "%s ends at %llu", place.path,
+              (unsigned long long)place.offset);
+    return true;
+}
+
+/* By the server, before anybody has read. */
+static void told_at_start(struct scenario *scenario, struct leat_log_ref log)
+{
+    char missing[CHECK_BEHIND_BYTES];
+    scenario->behind[0] = '\0';
+    if (!check_log_whole(scenario->check, log, missing) &&
+        !scenario->told[log.stream][log.streamlet][log.log])
+        sim_fail(scenario->world, "lost file: log %u/%u/%u lacks %s, and this start does not tell",
+                 log.stream, log.streamlet, log.log, missing);
+}
+
+void sim_lost_run(struct scenario *scenario)
+{
+    struct sim_rng rng;
+    sim_rng_init(&rng, scenario->world->seed, "lost files");
+    sim_world_run(scenario->world, scenario->world->now_us + CARED_FOR_US, NULL);
+    if (!go_down(scenario) || !file_lose(scenario, &rng)) return;
+    scenario->rotten = true;
+    for (unsigned start = 0; start < STARTS; start++) {
+        memset(scenario->named, 0, sizeof scenario->named);
+        come_up(scenario);
+        if (!sim_run_until(scenario, is_up, READ_US_MAX)) {
+            sim_stuck(scenario, "does not start after a store file was lost");
+            return;
+        }
+        memcpy(scenario->told, scenario->named, sizeof scenario->told);
+        logs_read_and_judge(scenario);
+        each_log(scenario, told_at_start);
+        if (scenario->world->failure[0] || !go_down(scenario)) return;
+    }
 }

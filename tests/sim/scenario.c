@@ -514,6 +514,7 @@ static void scenario_body(struct scenario *scenario, const struct scenario_optio
         if (scenario->clients[i]->process->alive) sim_client_kill(scenario->clients[i]);
     sim_rot_run(scenario);
     if (!world->failure[0]) audit(scenario);
+    if (!world->failure[0]) sim_lost_run(scenario);
 }
 
 /* In some seeds it is one machine alone whose power goes: level memory loses nothing then. */
@@ -620,6 +621,7 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     memcpy(out_result->faults, world->counted, sizeof out_result->faults);
     /* These are for the end, when all is answered. */
     out_result->faults[SIM_FAULT_FLIP] = world->faults[SIM_FAULT_FLIP];
+    out_result->faults[SIM_FAULT_LOST_FILE] = world->faults[SIM_FAULT_LOST_FILE];
     for (int i = SIM_FAULT_CLOSED_OWN; i <= SIM_FAULT_MENDED; i++)
         out_result->faults[i] = world->faults[i];
     out_result->faults[SIM_FAULT_DEAF] = world->faults[SIM_FAULT_DEAF];

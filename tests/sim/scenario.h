@@ -208,7 +208,8 @@ struct scenario {
     unsigned rot_first, rot_damaged;
     bool suspects[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool named[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
-    const char *waits_for; /* whom the verdict names */
+    bool told[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX]; /* named, by a start itself */
+    const char *waits_for;                                        /* whom the verdict names */
     char behind[CHECK_BEHIND_BYTES];
 };
 
@@ -429,6 +430,8 @@ void sim_process_again(void);
 /* ---- rot.c ---- */
 /** Flip bits, one after the other, and judge what is served. Nobody else is at work any more. */
 void sim_rot_run(struct scenario *scenario);
+/** A store file is lost, and each of several starts judged. Nothing comes after it. */
+void sim_lost_run(struct scenario *scenario);
 /** The server said at its start what is damaged. */
 void sim_rot_complaint(struct scenario *scenario, const char *line);
 /** A reader was told. log.stream: the scenario's index. */

@@ -58,6 +58,7 @@ enum sim_fault {
     SIM_FAULT_DEAF,       /* a reader that asks and never reads was cut off */
     SIM_FAULT_CUT_FRAMES, /* strangers began more frames than a core has room for */
     SIM_FAULT_FLIP,       /* a bit of a stored byte was flipped */
+    SIM_FAULT_LOST_FILE,  /* a store file is gone, or has lost its end */
     SIM_FAULT_TRIM,       /* no fault: a log begins later by request */
     SIM_FAULTS_ONE_NODE,  /* from here on: of worlds with several nodes */
     SIM_FAULT_RMEM_TORN = SIM_FAULTS_ONE_NODE, /* a one-sided write arrived in part */
@@ -348,6 +349,8 @@ uint64_t sim_disk_file_bytes(struct sim_disk *disk, const char *path);
 bool sim_disk_truncate(struct sim_disk *disk, const char *path, uint64_t bytes);
 /** The same, but what was allocated behind it stays so. */
 bool sim_disk_cut_end(struct sim_disk *disk, const char *path, uint64_t bytes);
+/** A file of a folder is gone, on the disk too. */
+bool sim_disk_lose(struct sim_disk *disk, const char *path);
 /** Nothing is on it any more: another disk. No process may use it. */
 void sim_disk_empty(struct sim_disk *disk);
 /** What is on it now, as a reader sees it: given, to be put back or never. */
