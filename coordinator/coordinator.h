@@ -399,8 +399,9 @@ enum {
     LEAT_OPENED_LOGS_MAX = 16384,        /* of one OPENED request */
     LEAT_COORDINATE_QUEUE_MAX = 65536,   /* more waiting requests are refused by LEAT_E_AGAIN */
     /* A request without an answer for so long ends with LEAT_E_TIMEOUT: whether it takes effect is
-     * unknown. NODE_UP and ADOPT wait for ever: a node can't do without. */
-    LEAT_COORDINATE_WAIT_US_MAX = 30 * 1000 * 1000,
+     * unknown. NODE_UP and ADOPT wait for ever: a node can't do without. Shorter than what clients wait for an
+     * answer (30 s): after that nobody is left to be told why there is none. */
+    LEAT_COORDINATE_WAIT_US_MAX = 25 * 1000 * 1000,
 };
 
 /** Open raft's files in "raft/", form a cluster of one if the directory is new and no voters are

@@ -341,7 +341,9 @@ static void admin_forward(struct leat_coordinator *coordinator, bool replace, co
     }
     if (rc == LEAT_OK) return;
     leat_mem_free(calling);
-    co_request_refuse(coordinator, request, rc, "no leader among the coordinators is known");
+    char words[LEAT_ERROR_TEXT_BYTES];
+    co_leader_lacks_tell(coordinator, "", words, sizeof words);
+    co_request_refuse(coordinator, request, rc, words);
 }
 
 void co_change_begin(struct leat_coordinator *coordinator, bool replace, const char *node,

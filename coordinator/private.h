@@ -395,6 +395,9 @@ void co_feed_snapshot(struct leat_coordinator *coordinator, struct co_peer *peer
 leat_err co_form_open(struct leat_coordinator *coordinator, bool is_new, struct leat_error *error);
 void co_form_advance(struct leat_coordinator *coordinator);
 void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us); /* status.c */
+/** Why what waits for the leader gets no answer, and what helps: for whoever asked. before: goes in front. */
+void co_leader_lacks_tell(struct leat_coordinator *coordinator, const char *before, char *out,
+                          size_t bytes);
 void co_form_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,
                   const struct leat_link_ticket *ticket);
 void co_join_take(struct leat_coordinator *coordinator, const struct leat_frame *frame,

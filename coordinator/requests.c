@@ -467,17 +467,10 @@ static bool outcome_matters(const struct leat_coordinate *request)
 
 static void request_expire(struct leat_coordinator *coordinator, struct leat_coordinate *request)
 {
-    struct leat_coordinator_status *status =
-        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *status);
     char words[LEAT_ERROR_TEXT_BYTES];
-    if (status) leat_coordinator_status(coordinator, status);
-    const char *why = status ? status->why : "";
-    snprintf(words, sizeof words, "%s%s%.180s",
-             outcome_matters(request)
-                 ? "the coordinators did not answer; whether it takes effect is unknown"
-                 : "no leader among the coordinators answers",
-             why[0] ? ": " : "", why);
-    leat_mem_free(status);
+    co_leader_lacks_tell(coordinator,
+                         outcome_matters(request) ? "whether it takes effect is unknown: " : "",
+                         words, sizeof words);
     co_request_refuse(coordinator, request, LEAT_E_TIMEOUT, words);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/diary.h"
+#include "base/mem.h"
 #include "coordinator/recovery.h"
 
 static void voters_fill(struct leat_coordinator *coordinator, struct leat_coordinator_status *out)
@@ -57,6 +58,34 @@ static void majority_tell(struct leat_coordinator_status *out)
              " voters can be reached. Logs whose nodes are all up go on; whatever changes streams, "
              "nodes or owners waits",
              reachable, votes);
+}
+
+void co_leader_lacks_tell(struct leat_coordinator *coordinator, const char *before, char *out,
+                          size_t bytes)
+{
+    struct leat_coordinator_status *status =
+        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *status);
+    uint32_t votes = 0, reachable = 0;
+    if (status) leat_coordinator_status(coordinator, status);
+    for (uint32_t i = 0; status && i < status->voter_count; i++) {
+        votes += status->voters[i].votes;
+        reachable += status->voters[i].votes && status->voters[i].reachable;
+    }
+    bool majority = votes == 0 || reachable > votes / 2;
+    const char *why = status && majority ? status->why : "";
+    const char *leader = status && majority ? status->leader_address : "";
+    size_t used = (size_t)snprintf(out, bytes, "%sthe cluster%s%s%s%s%s", before,
+                                   leader[0] ? "'s leader, " : " has no leader", leader,
+                                   leader[0] ? ", does not answer" : "", why[0] ? ": " : "", why);
+    if (!majority && used < bytes)
+        used += (size_t)snprintf(out + used, bytes - used,
+                                 ": %" PRIu32 " of %" PRIu32 " voters answer, and it needs %" PRIu32
+                                 "; start",
+                                 reachable, votes, votes / 2 + 1);
+    for (uint32_t i = 0; !majority && i < status->voter_count && used < bytes; i++)
+        if (status->voters[i].votes && !status->voters[i].reachable)
+            used += (size_t)snprintf(out + used, bytes - used, " %s", status->voters[i].address);
+    leat_mem_free(status);
 }
 
 /* Each voter that this start waits for, and why it was not met. */

@@ -193,6 +193,7 @@ static struct patience patience_begin(void)
 static bool is_passing(leat_err rc)
 {
     enum leat_err_class class = leat_err_class(rc);
+    if (rc == LEAT_E_TIMEOUT) return false; /* the server has waited for it */
     return class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE;
 }
 
