@@ -38,42 +38,74 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static void child_run(void (*run)(const uint8_t *data, size_t size), const uint8_t *data,
-                      size_t size, unsigned seconds_max)
+/* Memory that children share with their parent. */
+static inline uint8_t *child_shared(size_t bytes)
+{
+    uint8_t *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    LEAT_ASSERT(at != MAP_FAILED);
+    return at;
+}
+
+static inline size_t child_counters(void)
+{
+    return (size_t)(counters_end - counters_begin);
+}
+
+static inline void child_covered_make(void)
+{
+    if (!child_covered) child_covered = child_shared(child_counters());
+}
+
+static inline void child_signals(void)
 {
     static const int signals[] = {SIGABRT, SIGSEGV, SIGALRM, SIGPROF, SIGBUS, SIGFPE, SIGILL};
-    const struct itimerval limit = {.it_value = {.tv_sec = seconds_max}};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         (void)signal(signals[i], SIG_DFL); /* libFuzzer's handlers are the parent's business */
-    memset(counters_begin, 0, (size_t)(counters_end - counters_begin));
+}
+
+/* In the child: what is covered counts from here, and it has so many seconds of a processor. */
+static inline void child_begin(unsigned seconds_max)
+{
+    const struct itimerval limit = {.it_value = {.tv_sec = seconds_max}};
+    child_signals();
+    memset(counters_begin, 0, child_counters());
     (void)setitimer(ITIMER_PROF, &limit, NULL); /* others may have the processor */
     alarm(CHILD_STUCK_SECONDS_MAX);
-    run(data, size);
-    memcpy(child_covered, counters_begin, (size_t)(counters_end - counters_begin));
+}
+
+static inline void child_end(void)
+{
+    memcpy(child_covered, counters_begin, child_counters());
     _exit(0);
+}
+
+/* In the parent, once it has ended: with exit status 0, or the input is one that breaks something. */
+static inline void child_judge(int status)
+{
+    if (status != 0) {
+        fprintf(stderr, "the run ended with status %#x\n", (unsigned)status);
+        abort();
+    }
+    for (size_t i = 0; i < child_counters(); i++)
+        if (child_covered[i]) child_features[i % sizeof child_features] = child_covered[i];
 }
 
 /* The run has to end with exit status 0, within so many seconds of a processor. */
 static inline void fuzz_child(void (*run)(const uint8_t *data, size_t size), const uint8_t *data,
                               size_t size, unsigned seconds_max)
 {
-    size_t count = (size_t)(counters_end - counters_begin);
     int status = 0;
-    if (!child_covered)
-        child_covered =
-            mmap(NULL, count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    LEAT_ASSERT(child_covered != MAP_FAILED);
+    child_covered_make();
     pid_t pid = fork();
     LEAT_ASSERT(pid >= 0);
-    if (pid == 0) child_run(run, data, size, seconds_max);
+    if (pid == 0) {
+        child_begin(seconds_max);
+        run(data, size);
+        child_end();
+    }
     while (waitpid(pid, &status, 0) < 0)
         continue;
-    if (status != 0) {
-        fprintf(stderr, "the run ended with status %#x\n", (unsigned)status);
-        abort();
-    }
-    for (size_t i = 0; i < count; i++)
-        if (child_covered[i]) child_features[i % sizeof child_features] = child_covered[i];
+    child_judge(status);
 }
 
 #endif
