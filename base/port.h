@@ -152,6 +152,8 @@ struct leat_net {
     void (*replace)(struct leat_conn *conn, struct leat_send *send, struct leat_send *by);
     /** Bytes given to send() and send_copy() and not yet taken by the network. */
     size_t (*queued_bytes)(const struct leat_conn *conn);
+    /** Of all that was ever given, what it has taken. */
+    uint64_t (*taken_bytes)(const struct leat_conn *conn);
     /** Memory of copies (send_copy) that the network has not taken: this connection's, all of the actor's. */
     size_t (*copied_bytes)(const struct leat_conn *conn);
     size_t (*copied_bytes_all)(void *ctx);

@@ -51,10 +51,13 @@ static uint64_t room_of(uint64_t bytes_max, size_t bytes)
     return bytes < bytes_max / 2 ? bytes : bytes_max / 2;
 }
 
-bool leat_output_fits(const struct leat_core *core, size_t bytes)
+bool leat_output_fits(struct leat_core *core, size_t bytes)
 {
-    return bytes <= LEAT_OUTPUT_SMALL_BYTES ||
-           used(core) + room_of(answers_max(core), bytes) <= answers_max(core);
+    if (bytes <= LEAT_OUTPUT_SMALL_BYTES ||
+        used(core) + room_of(answers_max(core), bytes) <= answers_max(core))
+        return true;
+    core->output.refused = true;
+    return false;
 }
 
 static uint64_t share(const struct leat_core *core)
@@ -76,10 +79,12 @@ bool leat_output_holds_share(const struct leat_peer *peer)
 
 bool leat_output_take(struct leat_peer *peer, size_t bytes)
 {
-    const struct leat_core *core = peer->core;
+    struct leat_core *core = peer->core;
     if (bytes > LEAT_OUTPUT_CALL_BYTES &&
-        used(core) + room_of(core->output.bytes_max, bytes) > core->output.bytes_max)
+        used(core) + room_of(core->output.bytes_max, bytes) > core->output.bytes_max) {
+        core->output.refused = true;
         return false;
+    }
     leat_output_add(peer, bytes);
     return true;
 }
@@ -139,30 +144,32 @@ static void close_with_words(struct leat_peer *peer, const char *words)
     core->net->close(peer->conn);
 }
 
-/* SUBTLE: whoever takes a byte now and then is not stalled, and eight of them hold all there is. So who has owed at
- * every look for LEAT_OUTPUT_OWE_US is closed, but only while others have no room, and for so long: those who take
- * large answers as fast as they come owe at every look as well. */
+/* SUBTLE: whoever takes a byte now and then is not stalled, and eight of them hold all there is. So who holds some
+ * while others have no room has LEAT_OUTPUT_OWE_US to take what it owes, or LEAT_OUTPUT_OWE_BYTES of that; then as
+ * long again. That it owes at every look says nothing: so do those who take large answers as fast as they come. */
 static void owing_tick(struct leat_peer *peer, uint64_t now_us)
 {
+    const struct leat_net *net = peer->core->net;
     struct leat_output_peer *output = &peer->output;
-    uint64_t since_us = peer->core->output.full_since_us;
-    if (peer->core->net->copied_bytes(peer->conn) == 0)
+    uint64_t queued = net->queued_bytes(peer->conn), taken = net->taken_bytes(peer->conn);
+    bool holds = queued > 0 && net->copied_bytes(peer->conn) + output->held > 0;
+    if (!holds || !peer->core->output.full) {
         output->owes_since_us = 0;
-    else if (output->owes_since_us == 0)
+    } else if (output->owes_since_us == 0 || taken >= output->due_bytes) {
         output->owes_since_us = now_us;
-    if (since_us == 0 || output->owes_since_us == 0) return;
-    if (since_us < output->owes_since_us) since_us = output->owes_since_us;
-    if (now_us - since_us >= LEAT_OUTPUT_OWE_US)
+        output->due_bytes =
+            taken + (queued < LEAT_OUTPUT_OWE_BYTES ? queued : LEAT_OUTPUT_OWE_BYTES);
+    } else if (now_us - output->owes_since_us >= LEAT_OUTPUT_OWE_US) {
         close_with_words(peer, "takes its answers too slowly while others have no room for theirs");
+    }
 }
 
 void leat_output_tick(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
-    if (leat_list_empty(&core->output.waits) && used(core) <= answers_max(core))
-        core->output.full_since_us = 0;
-    else if (core->output.full_since_us == 0)
-        core->output.full_since_us = now_us;
+    core->output.full = core->output.refused || !leat_list_empty(&core->output.waits) ||
+                        used(core) > answers_max(core);
+    core->output.refused = false;
     LEAT_LIST_EACH(&core->owing_peers, link)
     owing_tick(LEAT_CONTAINER(link, struct leat_peer, owing), now_us);
     while (!leat_list_empty(&core->output.waits)) {

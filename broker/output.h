@@ -18,9 +18,10 @@ enum {
     LEAT_OUTPUT_SMALL_BYTES = 1024,         /* such answers, and refusals, need no room */
     LEAT_OUTPUT_CALL_BYTES = 4096,          /* such calls need none: their number has a limit */
     LEAT_OUTPUT_WAIT_US = 10 * 1000 * 1000, /* then whoever waits for room is closed by name */
-    /* So long others find no room for one who takes a little now and then: whoever waits outlasts those who hold, and
-     * the look at them each second. */
+    /* While others find no room, whoever holds some has to take what it owed, or so much, in each such time: so
+     * whoever waits outlasts those who only hold, and the look at them each second. */
     LEAT_OUTPUT_OWE_US = LEAT_OUTPUT_WAIT_US / 2,
+    LEAT_OUTPUT_OWE_BYTES = 64 * 1024 * (LEAT_OUTPUT_OWE_US / 1000000), /* 64 KiB/s */
 };
 
 /* So many at once, then so many a second. Zero: nobody has asked yet. */
@@ -35,14 +36,17 @@ struct leat_output {
     uint64_t bytes_max;
     uint64_t held;          /* by calls and large answers; copies of small ones are the port's */
     struct leat_list waits; /* struct leat_output_peer.wait: for room, first come, first served */
-    uint64_t full_since_us; /* there was no room at each tick since; 0: at the last one there was */
+    bool full;    /* there was no room at the last tick, or for somebody since the one before */
+    bool refused; /* ... for somebody since the last tick */
 };
 /* Of a connection. */
 struct leat_output_peer {
     struct leat_list wait;
     size_t wanted; /* of the answer that waits */
     uint64_t waits_since_us;
-    uint64_t owes_since_us; /* it has owed at each tick since; 0: at the last one it did not */
+    uint64_t
+        owes_since_us; /* it has owed since, while there was no room; 0: it did not, or there was */
+    uint64_t due_bytes; /* what the network has taken of it when it has taken what it owed then */
     uint64_t held;
 };
 
@@ -50,7 +54,7 @@ struct leat_output_peer {
 uint64_t leat_node_output_bytes(uint64_t memory_bytes, uint32_t cores);
 void leat_output_init(struct leat_core *core);
 /** Is there room for an answer of so many bytes? One that is larger than all of it needs half. */
-bool leat_output_fits(const struct leat_core *core, size_t bytes);
+bool leat_output_fits(struct leat_core *core, size_t bytes);
 /** Does it hold more than its share, or anything while there is no room? */
 bool leat_output_is_over(const struct leat_peer *peer);
 /** Hold so many bytes for a call of that connection. false: there is no room; a call that is larger than all of it

@@ -42,6 +42,7 @@ void leat_peer_owes(struct leat_peer *peer)
     if (!leat_list_empty(&peer->owing)) return;
     leat_list_push_back(&core->owing_peers, &peer->owing);
     peer->stalled_bytes = SIZE_MAX; /* the next tick begins to count */
+    peer->output.owes_since_us = 0;
 }
 
 /* Whoever takes none of its answers for long pins segments that others need, however few they are. */

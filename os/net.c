@@ -284,6 +284,11 @@ static size_t net_queued_bytes(const struct leat_conn *conn)
     return conn->queued_bytes;
 }
 
+static uint64_t net_taken_bytes(const struct leat_conn *conn)
+{
+    return conn->taken_bytes;
+}
+
 static void net_account(struct leat_conn *conn, enum leat_net_account account)
 {
     leat_intake_account_set(&conn->actor->net.intake, &conn->intake, account);
@@ -492,6 +497,7 @@ leat_err leat_os_net_init(struct os_actor *actor)
         .unsent_bytes = leat_os_net_unsent_bytes,
         .replace = leat_os_net_replace,
         .queued_bytes = net_queued_bytes,
+        .taken_bytes = net_taken_bytes,
         .copied_bytes = net_copied_bytes,
         .copied_bytes_all = net_copied_bytes_all,
         .pause = net_pause,

@@ -78,6 +78,7 @@ struct leat_conn {
     struct leat_send *first, **last;
     struct os_copy *copy; /* newest copied piece, if it is the last in the queue */
     size_t queued_bytes, copy_bytes, copy_capacity; /* capacity: of the buffers of copies */
+    uint64_t taken_bytes;                           /* by the socket, since it is open */
 
     struct os_lookup *lookup;
     struct addrinfo *addresses, *address; /* all; the next to try */

@@ -438,6 +438,7 @@ out:
 static void sends_advance(struct leat_conn *conn, size_t n)
 {
     conn->queued_bytes -= n;
+    conn->taken_bytes += n;
     while (conn->first) {
         struct leat_send *send = conn->first;
         size_t total = send_total(send), left = total - send->sent_bytes;

@@ -16,6 +16,7 @@ enum { PEERS = 16, MIB = 1024 * 1024 };
 /* The network, as far as it is asked here. */
 struct leat_conn {
     size_t copied;
+    uint64_t taken;
     bool closed;
 };
 
@@ -43,6 +44,17 @@ static size_t conn_copied(const struct leat_conn *conn)
 static size_t conn_queued(const struct leat_conn *conn)
 {
     return conn->copied;
+}
+
+static uint64_t conn_taken(const struct leat_conn *conn)
+{
+    return conn->taken;
+}
+
+static void conn_takes(struct leat_conn *conn, size_t bytes)
+{
+    conn->copied -= bytes;
+    conn->taken += bytes;
 }
 
 static size_t conns_copied(void *ctx)
@@ -79,6 +91,7 @@ static struct desk *desk_new(void)
     desk->env.clock = &desk->clock;
     desk->net = (struct leat_net){.ctx = desk,
                                   .queued_bytes = conn_queued,
+                                  .taken_bytes = conn_taken,
                                   .copied_bytes = conn_copied,
                                   .copied_bytes_all = conns_copied,
                                   .pause = conn_pause,
@@ -216,7 +229,7 @@ static void those_who_hold_go_before_those_who_wait(void **state)
         assert_false(desk->conns[1].closed);
         assert_true(desk->now_us - began_us <= LEAT_OUTPUT_WAIT_US);
         desk->now_us += 1000 * 1000;
-        desk->conns[0].copied--;
+        conn_takes(&desk->conns[0], 1);
         leat_output_tick(&desk->core);
     }
     assert_true(desk->now_us - began_us >= LEAT_OUTPUT_OWE_US);
@@ -249,6 +262,35 @@ static void who_begins_to_owe_has_its_time(void **state)
     assert_true(desk->now_us - began_us > LEAT_OUTPUT_OWE_US);
     leat_list_remove(&desk->peers[1].owing);
     free(desk);
+}
+
+/* Goal: who takes what it is given, or takes it at a good rate, stays, however long it owes at every look and others find
+ * no room; those beside it who take a little now and then go, also where nobody waits because all are refused. */
+static void who_takes_its_answers_stays_while_there_is_no_room(void **state)
+{
+    (void)state;
+    for (unsigned refused = 0; refused < 2; refused++) {
+        struct desk *desk = desk_new();
+        for (unsigned i = 0; i < 8; i++) {
+            desk->conns[i].copied = 3 * MIB / 2;
+            leat_list_push_back(&desk->core.owing_peers, &desk->peers[i].owing);
+        }
+        if (!refused) leat_output_wait(&desk->peers[9], MIB);
+        for (unsigned i = 0; i < 60; i++) {
+            if (refused) assert_false(leat_output_fits(&desk->core, 13 * MIB));
+            leat_output_tick(&desk->core);
+            leat_output_wait_end(&desk->peers[9]); /* another waits instead */
+            if (!refused) leat_output_wait(&desk->peers[9], MIB);
+            desk->now_us += 1000 * 1000;
+            for (unsigned p = 0; p < 8; p++)
+                conn_takes(&desk->conns[p], p == 0 ? MIB : p == 1 ? 70 * 1024 : 100);
+            desk->conns[0].copied += MIB; /* it has the next answer at once */
+            desk->conns[1].copied += 70 * 1024;
+        }
+        for (unsigned p = 0; p < 8; p++)
+            assert_int_equal(desk->conns[p].closed, p > 1);
+        free(desk);
+    }
 }
 
 /* Goal: nobody waits for ever. */
@@ -293,6 +335,7 @@ int main(void)
         cmocka_unit_test(waiting_answers_go_out_in_order_as_room_comes),
         cmocka_unit_test(those_who_hold_go_before_those_who_wait),
         cmocka_unit_test(who_begins_to_owe_has_its_time),
+        cmocka_unit_test(who_takes_its_answers_stays_while_there_is_no_room),
         cmocka_unit_test(who_waits_has_a_limit_of_time),
         cmocka_unit_test(rate_gives_a_burst_then_a_few_each_second),
     };

@@ -45,6 +45,7 @@ struct leat_conn {
     unsigned sends_out; /* whose on_sent has not run */
     uint64_t last_arrival_us;
     uint64_t taken_us; /* the network took bytes, or something came to wait */
+    uint64_t taken;
     bool dirty, end_sent;
     bool silent; /* this end is gone; the other is told when it sends after silent_until_us */
     uint64_t silent_until_us;
@@ -385,6 +386,7 @@ static void conn_flush(struct leat_conn *conn)
             filled += out_copy(out, piece + filled, take);
             out->taken += take;
             conn->queued -= take;
+            conn->taken += take;
             if (out->taken < out->bytes) continue;
             conn->out_first = out->next;
             if (!conn->out_first) conn->out_last = NULL;
@@ -500,6 +502,11 @@ static void net_replace(struct leat_conn *conn, struct leat_send *send, struct l
 static size_t net_queued_bytes(const struct leat_conn *conn)
 {
     return conn->queued;
+}
+
+static uint64_t net_taken_bytes(const struct leat_conn *conn)
+{
+    return conn->taken;
 }
 
 static size_t net_copied_bytes(const struct leat_conn *conn)
@@ -977,6 +984,7 @@ const struct leat_net sim_net_ops = {
     .unsent_bytes = net_unsent_bytes,
     .replace = net_replace,
     .queued_bytes = net_queued_bytes,
+    .taken_bytes = net_taken_bytes,
     .copied_bytes = net_copied_bytes,
     .copied_bytes_all = net_copied_bytes_all,
     .pause = net_pause,
