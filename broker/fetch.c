@@ -352,6 +352,18 @@ void leat_fetch_send(struct leat_fetch *fetch, const struct leat_fetch_item *ite
     }
 }
 
+static void fetch_free_items(struct leat_fetch *fetch)
+{
+    struct leat_fetch_item *item = fetch->items;
+    fetch->items = NULL;
+    while (item != NULL) {
+        struct leat_fetch_item *next = item->next;
+        LEAT_ASSERT_CMP(item->mails_out, ==, 0);
+        leat_stock_give(&fetch->core->item_pool, item, fetch->peer);
+        item = next;
+    }
+}
+
 void leat_fetch_end(struct leat_fetch *fetch)
 {
     struct leat_counters *totals = &fetch->core->counters;
@@ -361,6 +373,7 @@ void leat_fetch_end(struct leat_fetch *fetch)
         leat_fetch_free(fetch);
         return;
     }
+    fetch_free_items(fetch); /* however long its connection takes for the rest */
     atomic_fetch_add_explicit(&totals->fetched_records, fetch->records, memory_order_relaxed);
     atomic_fetch_add_explicit(&totals->fetched_bytes, fetch->bytes, memory_order_relaxed);
 }
@@ -375,16 +388,33 @@ void leat_fetch_free(struct leat_fetch *fetch)
     leat_list_remove(&fetch->confirm.link);
     if (peer != NULL) leat_buffer_wait_end(peer, &fetch->buffer_wait);
     if (fetch->buffer != NULL) leat_buffer_give(core, fetch->buffer);
-    struct leat_fetch_item *item = fetch->items;
-    while (item != NULL) {
-        struct leat_fetch_item *next = item->next;
-        LEAT_ASSERT_CMP(item->mails_out, ==, 0);
-        leat_stock_give(&core->item_pool, item, peer);
-        item = next;
-    }
+    fetch_free_items(fetch);
     leat_stock_give(&core->fetch_pool, fetch, peer);
     if (peer != NULL) leat_peer_end(peer);
 }
+
+/* SUBTLE: rows without bytes would say where logs end, and nobody has looked there: a reader that reads until the end
+ * would leave them out. So it is told to ask again. */
+void leat_fetch_refuse(struct leat_fetch *fetch)
+{
+    if (fetch->on_ready == NULL) {
+        leat_peer_refuse(fetch->peer, LEAT_KIND_FETCH, fetch->number, LEAT_E_AGAIN,
+                         "others wait for what this request holds until earlier answers are taken: "
+                         "try again");
+        leat_fetch_free(fetch);
+        return;
+    }
+    leat_list_remove(&fetch->link);
+    leat_fetch_drop_reads(fetch);
+    fetch->bytes = 0;
+    for (struct leat_fetch_item *item = fetch->items; item != NULL; item = item->next) {
+        item->result.code = LEAT_E_AGAIN;
+        item->result.bytes = 0;
+    }
+    fetch->state = LEAT_FETCH_READY;
+    fetch->on_ready(fetch);
+}
+
 /* ---- the peer, or the node, goes ---- */
 
 void leat_fetch_peer_closed(struct leat_peer *peer)

@@ -131,6 +131,20 @@ void leat_fetch_on_timer(struct leat_timer *timer)
     leat_fetch_wake(fetch);
 }
 
+/* It waits until its connection takes earlier answers: nothing of it is under way. */
+static bool waits_for_peer(const struct leat_fetch *fetch)
+{
+    const struct leat_peer *peer = fetch->peer;
+    if (peer == NULL || peer->closing) return false;
+    bool slow = !leat_list_empty(&peer->slow);
+    if (fetch->state == LEAT_FETCH_READY) return slow;
+    return (fetch->state == LEAT_FETCH_RUNNING || fetch->state == LEAT_FETCH_UNWATCHING) &&
+           !leat_list_empty(&fetch->link) && (slow || leat_fetch_peer_holds_enough(peer));
+}
+
+/* SUBTLE: not only those that wait for data. (1) Many connections ask for many logs each, again and again, and read none
+ * of the answers. (2) Each has a few requests behind those, which begin when it has taken these. (3) They hold all
+ * structs, and whoever asks for as many logs finds none until the connections are closed for it, again and again. */
 void leat_fetch_give_way(struct leat_core *core)
 {
     uint32_t wanted = leat_stocks_wanted(core);
@@ -138,10 +152,16 @@ void leat_fetch_give_way(struct leat_core *core)
     {
         if (wanted == 0) return;
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, by_core);
-        if (fetch->state != LEAT_FETCH_WAITING) continue;
-        fetch->over_deadline = true;
-        leat_fetch_wake(fetch);
-        wanted -= fetch->item_count < wanted ? fetch->item_count : wanted;
+        uint32_t count = fetch->item_count;
+        if (fetch->state == LEAT_FETCH_WAITING) {
+            fetch->over_deadline = true;
+            leat_fetch_wake(fetch);
+        } else if (waits_for_peer(fetch)) {
+            leat_fetch_refuse(fetch);
+        } else {
+            continue;
+        }
+        wanted -= count < wanted ? count : wanted;
     }
 }
 

@@ -181,6 +181,8 @@ static enum leat_kafka_error read_error_of(leat_err code, int16_t version)
 static void part_fill(struct fetch *fetch, struct fetch_part *part)
 {
     const struct leat_msg_fetched *result = &part->item->result;
+    part->out->records.gathered = NULL;
+    part->out->records.count = 0;
     if (result->code != LEAT_OK) {
         part_refuse(fetch, part, read_error_of(result->code, fetch->request->version));
         if (result->code != LEAT_E_OFFSET_OUT_OF_RANGE) return;
@@ -205,7 +207,11 @@ static void fetch_on_ready(struct leat_fetch *done)
 {
     struct fetch *fetch = done->owner;
     parts_fill(fetch);
-    fetch_answer(fetch);
+    if (done->bytes == 0) { /* its answer may have to wait; nothing else of it has */
+        fetch->fetch = NULL;
+        leat_fetch_end(done);
+    }
+    if (!fetch->request->done) fetch_answer(fetch);
 }
 
 /* ---- the answer ---- */

@@ -291,6 +291,55 @@ static void fetches_that_wait_give_way(void **state)
     desk_free(desk);
 }
 
+static void note_ready(struct leat_fetch *fetch)
+{
+    ++*(unsigned *)fetch->owner;
+}
+
+/* Goal: likewise those that wait until their connection takes earlier answers, or whose own answer does; what is under way,
+ * or of a connection that takes its answers, is left alone. */
+static void fetches_of_slow_connections_give_way(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_fetch fetches[5] = {0};
+    struct leat_fetch_item items[5] = {0};
+    unsigned refused[5] = {0};
+    struct leat_list deferred, slow;
+    leat_list_init(&deferred);
+    leat_list_init(&slow);
+    for (unsigned i = 0; i < 5; i++) {
+        struct leat_peer *peer = &desk->peers[i];
+        leat_list_init(&peer->slow);
+        if (i != 1) leat_list_push_back(&slow, &peer->slow);
+        fetches[i] = (struct leat_fetch){.core = &desk->core,
+                                         .peer = peer,
+                                         .items = &items[i],
+                                         .item_count = 5,
+                                         .bytes = 100,
+                                         .on_ready = note_ready,
+                                         .owner = &refused[i]};
+        items[i].result.bytes = 100;
+        fetches[i].state = i == 3 ? LEAT_FETCH_READY : LEAT_FETCH_RUNNING;
+        leat_list_init(&fetches[i].link);
+        if (i < 2) leat_list_push_back(&deferred, &fetches[i].link); /* the third reads */
+        leat_list_push_back(&desk->core.fetches, &fetches[i].by_core);
+    }
+    leat_list_push_back(&deferred, &fetches[4].link);
+    leat_fetch_give_way(&desk->core);
+    leat_stock_wait(&desk->stock, &desk->peers[6], true, 6);
+    leat_fetch_give_way(&desk->core); /* two of them are enough */
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(refused[i], i == 0 || i == 3);
+        assert_int_equal(items[i].result.code, refused[i] ? LEAT_E_AGAIN : LEAT_OK);
+        assert_int_equal(fetches[i].bytes, refused[i] ? 0 : 100);
+    }
+    assert_true(leat_list_empty(&fetches[0].link));
+    assert_int_equal(fetches[0].state, LEAT_FETCH_READY);
+    leat_stock_leave(&desk->peers[6]);
+    desk_free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +349,7 @@ int main(void)
         cmocka_unit_test(called_in_vain_costs_no_place),
         cmocka_unit_test(many_for_one_come_before_pipelines),
         cmocka_unit_test(fetches_that_wait_give_way),
+        cmocka_unit_test(fetches_of_slow_connections_give_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
