@@ -210,6 +210,18 @@ void leat_intake_hold(struct leat_intake *intake, struct leat_intake_member *mem
     member->bytes = bytes;
 }
 
+void leat_intake_copied(struct leat_intake_member *member, size_t more, size_t less)
+{
+    if (!member->address) return;
+    member->copied += more - less;
+    member->address->copied += more - less;
+}
+
+size_t leat_intake_copied_near(const struct leat_intake_member *member)
+{
+    return member->address ? member->address->copied : 0;
+}
+
 void leat_intake_account_set(struct leat_intake *intake, struct leat_intake_member *member,
                              enum leat_net_account account)
 {
@@ -226,7 +238,7 @@ void leat_intake_join(struct leat_intake *intake, struct leat_intake_member *mem
     leat_list_init(&member->wait);
     leat_list_init(&member->hold);
     member->account = account;
-    member->bytes = member->wanted = 0;
+    member->bytes = member->wanted = member->copied = 0;
     member->address = address_join(intake, key);
 }
 
@@ -234,6 +246,7 @@ void leat_intake_leave(struct leat_intake *intake, struct leat_intake_member *me
 {
     wait_end(intake, member);
     leat_intake_hold(intake, member, 0);
+    leat_intake_copied(member, 0, member->copied);
     address_leave(intake, member->address);
     member->address = NULL;
 }

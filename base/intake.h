@@ -37,6 +37,7 @@ struct leat_intake_address {
     struct leat_intake_address *next;
     uint8_t key[LEAT_NET_KEY_BYTES];
     uint32_t members;
+    size_t copied; /* of its members: leat_intake_copied() */
     struct leat_intake_queue clients;
 };
 
@@ -46,6 +47,7 @@ struct leat_intake_member {
         *address; /* NULL: no memory for one; then it has no share of its own */
     enum leat_net_account account;
     size_t bytes, wanted; /* held; in all, while it waits to grow */
+    size_t copied;        /* in the other direction, for whom the address is counted here, too */
 };
 
 struct leat_intake {
@@ -89,6 +91,10 @@ static inline bool leat_intake_waits(const struct leat_intake_member *member)
 }
 /** One that need not wait any more, and does not; NULL: none. */
 struct leat_intake_member *leat_intake_next(struct leat_intake *intake);
+/** Memory of copies that wait to be sent: so much more, or less. */
+void leat_intake_copied(struct leat_intake_member *member, size_t more, size_t less);
+/** What all of its address have. */
+size_t leat_intake_copied_near(const struct leat_intake_member *member);
 /** Does anybody of that account wait? Then those that bring nothing lose their place. */
 bool leat_intake_crowded(const struct leat_intake *intake, enum leat_net_account account);
 /** Of that account one that has to go, as too much is held by those that hold little; NULL: none. */

@@ -154,8 +154,10 @@ struct leat_net {
     size_t (*queued_bytes)(const struct leat_conn *conn);
     /** Of all that was ever given, what it has taken. */
     uint64_t (*taken_bytes)(const struct leat_conn *conn);
-    /** Memory of copies (send_copy) that the network has not taken: this connection's, all of the actor's. */
+    /** Memory of copies (send_copy) that the network has not taken: this connection's, that of all of its address
+     * (key()), all of the actor's. */
     size_t (*copied_bytes)(const struct leat_conn *conn);
+    size_t (*copied_bytes_near)(const struct leat_conn *conn);
     size_t (*copied_bytes_all)(void *ctx);
     /** Stop / go on reading. After resume, kept bytes are presented again even if nothing new came. The end
      * of a connection that is paused is noticed when it was reset, or nothing lies unread before it. */

@@ -190,7 +190,7 @@ static leat_err append_take_parts(struct leat_core *core, struct leat_append_req
         return LEAT_E_AGAIN;
     struct leat_append_part *tail = &request->first;
     for (uint32_t i = 1; i < request->batch_count; i++) {
-        struct leat_append_part *part = leat_stock_take(&core->part_pool);
+        struct leat_append_part *part = leat_stock_take(&core->part_pool, peer->sharer);
         part->request = request;
         part->next = NULL;
         part->unpacked = LEAT_E_AGAIN;
@@ -577,11 +577,11 @@ static void append_free(struct leat_append_request *request)
     struct leat_append_part *part = request->first.next;
     while (part != NULL) {
         struct leat_append_part *next = part->next;
-        leat_stock_give(&core->part_pool, part, request->peer);
+        leat_stock_give(&core->part_pool, part, request->peer, request->peer->sharer);
         part = next;
     }
     leat_mem_free(request->text);
-    leat_stock_give(&core->append_pool, request, request->peer);
+    leat_stock_give(&core->append_pool, request, request->peer, request->peer->sharer);
 }
 
 /* The connection is gone. What has been given to logs goes on; a frame half taken ends here, its

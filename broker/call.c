@@ -24,7 +24,8 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
         call_turn_away(peer, frame, LEAT_E_STARTING, "the server is stopping");
         return NULL;
     }
-    const bool placed = core->calls < core->calls_max;
+    const bool others_fit = peer == &core->link_peer || peer->sharer->calls < core->calls_max / 2;
+    const bool placed = core->calls < core->calls_max && others_fit;
     const size_t own = placed ? 0 : bytes;
     if (placed || leat_own_take(peer, peer->requests == 0, own)) {
         if (leat_output_take(peer, bytes)) {
@@ -49,6 +50,7 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
     call->kind = frame->kind;
     call->request = frame->request;
     core->calls++;
+    peer->sharer->calls++;
     leat_peer_begin(peer);
     return call;
 }
@@ -134,6 +136,7 @@ static void call_free(struct leat_call *call)
 {
     struct leat_peer *peer = call->peer;
     call->core->calls--;
+    peer->sharer->calls--;
     if (call->own > 0) leat_own_give(call->core, peer, call->own);
     call_give(call);
     leat_mem_free(call);
@@ -156,7 +159,8 @@ void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writ
         return;
     }
     call_give(call); /* what it held is of no use any more: its answer may have that room */
-    if (!call->by_link && !leat_output_fits(core, writer->used)) {
+    if (!call->by_link && !leat_output_fits(call->peer, writer->used)) {
+        leat_output_wait(call->peer, writer->used, true); /* until it is asked again */
         leat_call_refuse(call, LEAT_E_AGAIN,
                          "the memory of this core for answers is full of those that clients have "
                          "not taken: try again");

@@ -41,10 +41,15 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
                           core->net->peer(conn));
         return false;
     }
-    struct leat_list *lists[] = {
-        &peer->all,     &peer->slow,     &peer->owing,       &peer->stock.link,   &peer->answers,
-        &peer->cut,     &peer->quiet,    &peer->room.by_log, &peer->room.by_time, &peer->set_calls,
-        &peer->limited, &peer->locators, &peer->output.wait};
+    if (!leat_sharer_join(core, peer)) {
+        leat_addresses_leave(&core->node->addresses, peer->address);
+        return false;
+    }
+    struct leat_list *lists[] = {&peer->all,         &peer->slow,        &peer->owing,
+                                 &peer->stock.link,  &peer->answers,     &peer->cut,
+                                 &peer->quiet,       &peer->room.by_log, &peer->room.by_time,
+                                 &peer->set_calls,   &peer->limited,     &peer->locators,
+                                 &peer->output.wait, &peer->output.keep, &peer->output.lasts};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
     leat_borrower_init(&peer->borrowed);
@@ -85,7 +90,7 @@ static void peer_detach(struct leat_peer *peer)
     leat_list_remove(&peer->slow);
     leat_list_remove(&peer->owing);
     leat_stock_leave(peer);
-    leat_output_wait_end(peer);
+    leat_output_leave(peer);
     atomic_fetch_sub_explicit(&core->counters.connections, 1, memory_order_relaxed);
 }
 
@@ -129,6 +134,7 @@ void leat_peer_end(struct leat_peer *peer)
     if (peer->conn == NULL) {
         if (peer->requests > 0) return;
         leat_list_remove(&peer->answers);
+        leat_sharer_leave(peer->core, peer->sharer);
         leat_mem_free(peer);
         return;
     }
@@ -345,6 +351,7 @@ void leat_peer_move(struct leat_peer *peer, uint32_t core)
     LEAT_ASSERT_CMP(peer->requests, ==, 0);
     peer_detach(peer);
     leat_list_remove(&peer->answers);
+    leat_sharer_leave(peer->core, peer->sharer);
     peer->core = &peer->core->node->cores[core];
     peer->append_now = NULL;
     net->move(peer->conn, core, peer_on_moved, peer);
@@ -356,7 +363,8 @@ static void *peer_on_moved(void *to_actor, struct leat_conn *conn, void *baggage
     struct leat_core *core = to_actor;
     struct leat_peer *peer = baggage;
     LEAT_ASSERT(peer->core == core);
-    if (core->stopping) {
+    if (core->stopping || !leat_sharer_join(core, peer)) {
+        leat_addresses_leave(&core->node->addresses, peer->address);
         leat_mem_free(peer);
         return NULL;
     }

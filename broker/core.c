@@ -51,6 +51,8 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     leat_list_init(&core->link_peer.locators);
     leat_borrower_init(&core->link_peer.borrowed);
     leat_list_init(&core->link_peer.output.wait);
+    leat_list_init(&core->link_peer.output.keep);
+    leat_list_init(&core->link_peer.output.lasts);
     leat_list_init(&core->link_peer.stock.link);
     leat_log_warmth_init(&core->warmth,
                          leat_node_warm_bytes(node->options.memory_bytes, node->options.cores));
@@ -87,6 +89,8 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     core->openers = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_OPENERS_MAX, sizeof *core->openers);
     core->scratch = leat_mem_calloc(LEAT_MEM_BROKER, LEAT_CORE_SCRATCH_BYTES, 1);
     leat_err rc = leat_unpack_init(core);
+    core->link_peer.address = UINT32_MAX; /* other nodes share what they have here */
+    if (rc == LEAT_OK && !leat_sharer_join(core, &core->link_peer)) rc = LEAT_E_NO_MEMORY;
     if (core->hosted == NULL || core->streams_by_id == NULL || core->streams_by_name == NULL ||
         core->openers == NULL || core->scratch == NULL)
         return LEAT_E_NO_MEMORY;
@@ -174,6 +178,7 @@ void leat_core_fini(struct leat_core *core)
     leat_mem_free(core->scratch);
     leat_unpack_fini(core);
     leat_lender_fini(core);
+    if (core->link_peer.sharer != NULL) leat_sharer_leave(core, core->link_peer.sharer);
 }
 
 /* ---- events ---- */
@@ -206,14 +211,14 @@ static void core_on_turn_end(void *actor)
     leat_lend_turn_end(core);
     if (!leat_list_empty(&core->ready_fetches) || !leat_list_empty(&core->starved_reads))
         leat_fetch_run_ready(core);
-    if (!leat_list_empty(&core->output.waits)) leat_output_resume(core);
+    if (leat_output_crowded(&core->output)) leat_output_resume(core);
     do {
         while ((link = leat_list_pop_front(&core->answer_peers)) != NULL)
             core_answer(LEAT_CONTAINER(link, struct leat_peer, answers));
     } while (!leat_list_empty(&core->wanted_stocks) && leat_stocks_call(core));
     if (!leat_list_empty(&core->room_waits) && !leat_timer_armed(&core->room_timer))
         leat_timer_start(&core->timers, &core->room_timer, LEAT_APPEND_ROOM_US / 8);
-    if ((!leat_list_empty(&core->slow_peers) || !leat_list_empty(&core->output.waits) ||
+    if ((!leat_list_empty(&core->slow_peers) || leat_output_crowded(&core->output) ||
          !leat_list_empty(&core->wanted_stocks)) &&
         !leat_timer_armed(&core->slow_tick))
         leat_timer_start(&core->timers, &core->slow_tick, LEAT_SLOW_TICK_US);

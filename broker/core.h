@@ -21,8 +21,8 @@
 #include "broker/members.h"
 #include "broker/move.h"
 #include "broker/node.h"
-#include "broker/output.h"
 #include "broker/replicate.h"
+#include "broker/sharer.h"
 #include "broker/stock.h"
 #include "broker/unpack.h"
 #include "multilog/log.h"
@@ -130,6 +130,7 @@ struct leat_peer {
     struct leat_list quiet; /* among strangers; later, those that may be idle */
     uint64_t quiet_since_us;
     uint32_t address;           /* among the node's */
+    struct leat_sharer *sharer; /* the same, on this core */
     struct leat_list set_calls; /* its requests to consumer sets that are under way */
     struct leat_list limited;   /* its fetches that wait until it gives a read back */
     struct leat_list locators;  /* its own, of which the first is at work */
@@ -257,7 +258,6 @@ struct leat_core {
     uint64_t now_us; /* refreshed by leat_core_now() */
     bool stopping, stopped;
     bool ending; /* all cores have stopped: its logs are waited for to rest */
-
     struct leat_log_warmth warmth; /* what this core's waking logs share */
     struct leat_hosted **hosted;   /* buckets */
     uint32_t hosted_count, hosted_mask;
@@ -292,12 +292,13 @@ struct leat_core {
     struct leat_placer placer;
     struct leat_output output;
     struct leat_rate creates, creates_asked;
+    struct leat_sharer *sharers[LEAT_SHARER_BUCKETS];
     uint64_t forward_bytes, forward_bytes_max; /* copied for other cores at one time */
     uint32_t calls, calls_max;
 
     struct leat_stock append_pool, part_pool, fetch_pool, item_pool, read_pool;
-    struct leat_list
-        wanted_stocks; /* of these and of other front doors: connections wait for them */
+    uint32_t stock_count, wants;    /* these, and other front doors'; looks at who wants some */
+    struct leat_list wanted_stocks; /* for which connections wait */
     struct leat_lender lender;
     struct leat_list locates; /* of logs here: one is looked at in each callback */
     struct leat_mail locate_mail;
@@ -386,7 +387,6 @@ leat_err leat_hosted_hope(const struct leat_hosted *hosted, const struct leat_re
 bool leat_hosted_lacks(const struct leat_hosted *hosted, const struct leat_read *read);
 /** Called every tick: retention, parking. */
 void leat_hosted_care(struct leat_core *core);
-
 /** Why no request finds this log: STARTING if it comes, or comes again; else UNKNOWN_STREAM. */
 leat_err leat_hosted_absent(const struct leat_core *core, struct leat_log_ref ref);
 /** Called every tick: logs that could not be made when their stream came (walk.c). */

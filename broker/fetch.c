@@ -70,11 +70,12 @@ struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, bool only, uint32_t 
     struct leat_core *core = peer->core;
     LEAT_ASSERT_CMP(log_count, <=, core->item_pool.count);
     if (!fetch_take_structs(peer, only, log_count)) return NULL;
-    struct leat_fetch *fetch = leat_stock_take(&core->fetch_pool);
+    struct leat_fetch *fetch = leat_stock_take(&core->fetch_pool, peer->sharer);
     memset(fetch, 0, LEAT_FETCH_STRUCT_BYTES);
     leat_list_init(&fetch->link);
     fetch->core = core;
     fetch->peer = peer;
+    fetch->sharer = leat_sharer_keep(peer->sharer);
     fetch->on_ready = on_ready;
     fetch->owner = owner;
     fetch->items_tail = &fetch->items;
@@ -101,7 +102,7 @@ struct leat_fetch_item *leat_fetch_add(struct leat_fetch *fetch,
                                        const struct leat_msg_fetch_log *want, uint32_t max_bytes)
 {
     struct leat_core *core = fetch->core;
-    struct leat_fetch_item *item = leat_stock_take(&core->item_pool);
+    struct leat_fetch_item *item = leat_stock_take(&core->item_pool, fetch->sharer);
     LEAT_ASSERT(item != NULL);
     memset(item, 0, sizeof *item);
     leat_list_init(&item->waiting);
@@ -359,7 +360,7 @@ static void fetch_free_items(struct leat_fetch *fetch)
     while (item != NULL) {
         struct leat_fetch_item *next = item->next;
         LEAT_ASSERT_CMP(item->mails_out, ==, 0);
-        leat_stock_give(&fetch->core->item_pool, item, fetch->peer);
+        leat_stock_give(&fetch->core->item_pool, item, fetch->peer, fetch->sharer);
         item = next;
     }
 }
@@ -389,7 +390,9 @@ void leat_fetch_free(struct leat_fetch *fetch)
     if (peer != NULL) leat_buffer_wait_end(peer, &fetch->buffer_wait);
     if (fetch->buffer != NULL) leat_buffer_give(core, fetch->buffer);
     fetch_free_items(fetch);
-    leat_stock_give(&core->fetch_pool, fetch, peer);
+    struct leat_sharer *sharer = fetch->sharer;
+    leat_stock_give(&core->fetch_pool, fetch, peer, sharer);
+    leat_sharer_leave(core, sharer);
     if (peer != NULL) leat_peer_end(peer);
 }
 

@@ -49,7 +49,8 @@ enum leat_fetch_state {
 struct leat_fetch {
     struct leat_list link; /* ready_fetches, deferred_fetches, starved_reads */
     struct leat_core *core;
-    struct leat_peer *peer;   /* NULL: it is gone */
+    struct leat_peer *peer; /* NULL: it is gone */
+    struct leat_sharer *sharer;
     struct leat_list by_core; /* core->fetches: for when the peer goes */
     uint32_t number;
     /* Of another front door; NULL: answered here. */
@@ -83,7 +84,7 @@ struct leat_fetch {
 /** Begin one: NULL when there are no structs for so many logs; the peer is paused then, and its frame comes again, or
  * its protocol is asked to answer. only: as of leat_stock_take_for(). wait_ms 0: it does not wait. on_ready runs
  * once, also from within leat_fetch_start(), unless the peer goes first (leat_fetch_peer_closed()): then it is gone.
- * It runs once more before leat_fetch_end() where others need what the fetch holds: there is nothing of any log then. */
+ * It runs once more before leat_fetch_end() where others need what the fetch holds: it has nothing of any log then. */
 struct leat_fetch *leat_fetch_begin(struct leat_peer *peer, bool only, uint32_t log_count,
                                     uint32_t min_bytes, uint32_t max_bytes, uint32_t wait_ms,
                                     void (*on_ready)(struct leat_fetch *fetch), void *owner);
@@ -114,8 +115,8 @@ void leat_fetch_call_limited(struct leat_peer *peer);
 void leat_fetch_read_sent(struct leat_fetch_read *read);
 void leat_fetch_drop_reads(struct leat_fetch *fetch);
 void leat_fetch_release_read(struct leat_fetch_read *read);
-/** Others need what it holds, and its connection does not take its answers: it is answered by LEAT_E_AGAIN. Nothing of it
- * is under way. */
+/** Others need what it holds, and its connection does not take its answers: it is answered by LEAT_E_AGAIN.
+ * Nothing of it is under way. */
 void leat_fetch_refuse(struct leat_fetch *fetch);
 /** Until a log moves, or the deadline. */
 void leat_fetch_wait(struct leat_fetch *fetch);

@@ -33,7 +33,8 @@ static struct leat_fetch_read *read_take(struct leat_fetch *fetch)
     struct leat_core *core = fetch->core;
     bool enough = fetch->peer != NULL && leat_fetch_peer_holds_enough(fetch->peer);
     bool my_turn = fetch->called || leat_list_empty(&core->starved_reads);
-    struct leat_fetch_read *read = my_turn && !enough ? leat_stock_take(&core->read_pool) : NULL;
+    struct leat_fetch_read *read =
+        my_turn && !enough ? leat_stock_take(&core->read_pool, NULL) : NULL;
     if (read != NULL) return read;
     fetch->called = false;
     /* This fetch waits, so another fetch gets the buffer meanwhile. */
@@ -300,5 +301,5 @@ void leat_fetch_release_read(struct leat_fetch_read *read)
     read->read.disk_buffer = NULL;
     if (read == &read->fetch->ends) return;
     /* Who waits for one goes on at the end of this turn. */
-    leat_stock_give(&core->read_pool, read, NULL);
+    leat_stock_give(&core->read_pool, read, NULL, NULL);
 }

@@ -142,26 +142,26 @@ static bool waits_for_peer(const struct leat_fetch *fetch)
            !leat_list_empty(&fetch->link) && (slow || leat_fetch_peer_holds_enough(peer));
 }
 
-/* SUBTLE: not only those that wait for data. (1) Many connections ask for many logs each, again and again, and read none
- * of the answers. (2) Each has a few requests behind those, which begin when it has taken these. (3) They hold all
+/* SUBTLE: not only those that wait for data. (1) Many connections ask for many logs each, again and again, and read
+ * none of the answers. (2) Each has a few requests behind those, which begin when it has taken these. (3) They hold all
  * structs, and whoever asks for as many logs finds none until the connections are closed for it, again and again. */
 void leat_fetch_give_way(struct leat_core *core)
 {
-    uint32_t wanted = leat_stocks_wanted(core);
+    struct leat_wanted wanted;
+    leat_stocks_wanted(core, &wanted);
     LEAT_LIST_EACH(&core->fetches, link)
     {
-        if (wanted == 0) return;
+        if (wanted.of_all + wanted.of_own == 0) break;
         struct leat_fetch *fetch = LEAT_CONTAINER(link, struct leat_fetch, by_core);
-        uint32_t count = fetch->item_count;
-        if (fetch->state == LEAT_FETCH_WAITING) {
+        bool waits = fetch->state == LEAT_FETCH_WAITING;
+        if (!waits && !waits_for_peer(fetch)) continue;
+        if (!leat_wanted_of(&wanted, fetch->sharer, fetch->item_count)) continue;
+        if (waits) {
             fetch->over_deadline = true;
             leat_fetch_wake(fetch);
-        } else if (waits_for_peer(fetch)) {
-            leat_fetch_refuse(fetch);
         } else {
-            continue;
+            leat_fetch_refuse(fetch);
         }
-        wanted -= count < wanted ? count : wanted;
     }
 }
 

@@ -31,18 +31,36 @@ void leat_output_init(struct leat_core *core)
 {
     const struct leat_node_options *options = &core->node->options;
     core->output.bytes_max = leat_node_output_bytes(options->memory_bytes, options->cores);
-    leat_list_init(&core->output.waits);
+    leat_line_init(&core->output.lines[0]);
+    leat_line_init(&core->output.lines[1]);
+    leat_list_init(&core->output.keepers);
+    leat_list_init(&core->output.lasts);
 }
 
-/* Of it a quarter is for calls alone: where answers have filled the rest, they are still taken and refused by name. */
+/* Of all there is, a quarter is for calls alone: where answers have filled the rest, they are still taken and refused
+ * by name. Another eighth is the last part. */
 static uint64_t answers_max(const struct leat_core *core)
 {
-    return core->output.bytes_max - core->output.bytes_max / 4;
+    return core->output.bytes_max / 8 * 5;
+}
+
+static uint64_t last_max(const struct leat_core *core)
+{
+    return core->output.bytes_max / 8;
 }
 
 static uint64_t used(const struct leat_core *core)
 {
-    return core->output.held + core->net->copied_bytes_all(core->net->ctx);
+    return core->output.held + core->output.kept + core->net->copied_bytes_all(core->net->ctx);
+}
+
+/* Other nodes are no address. */
+static uint64_t used_near(const struct leat_peer *peer)
+{
+    if (peer == &peer->core->link_peer) return 0;
+    const struct leat_output_sharer *near = &peer->sharer->output;
+    uint64_t copied = peer->conn != NULL ? peer->core->net->copied_bytes_near(peer->conn) : 0;
+    return near->held + near->kept + copied;
 }
 
 /* What has to be free for so many bytes: of what is larger than all there is, half. */
@@ -51,11 +69,100 @@ static uint64_t room_of(uint64_t bytes_max, size_t bytes)
     return bytes < bytes_max / 2 ? bytes : bytes_max / 2;
 }
 
-bool leat_output_fits(struct leat_core *core, size_t bytes)
+static bool has_room(uint64_t bytes_used, uint64_t bytes_max, size_t bytes)
 {
-    if (bytes <= LEAT_OUTPUT_SMALL_BYTES ||
-        used(core) + room_of(answers_max(core), bytes) <= answers_max(core))
+    return bytes_used + room_of(bytes_max, bytes) <= bytes_max;
+}
+
+static bool core_has_room(const struct leat_core *core, bool last, size_t bytes)
+{
+    if (last) return core->output.last + bytes <= last_max(core);
+    return has_room(used(core), answers_max(core), bytes);
+}
+
+static bool address_has_room(const struct leat_peer *peer, bool last, size_t bytes)
+{
+    if (last) return peer->sharer->output.last + bytes <= last_max(peer->core) / 2;
+    return has_room(used_near(peer), answers_max(peer->core) / 2, bytes);
+}
+
+static void keep_end(struct leat_peer *peer)
+{
+    leat_list_remove(&peer->output.keep);
+    peer->core->output.kept -= peer->output.kept;
+    peer->sharer->output.kept -= peer->output.kept;
+    peer->output.kept = 0;
+}
+
+/* ---- the last part ---- */
+
+static bool owes_nothing(const struct leat_peer *peer)
+{
+    return peer->conn != NULL && peer->core->net->queued_bytes(peer->conn) == 0;
+}
+
+static void last_end(struct leat_peer *peer)
+{
+    leat_list_remove(&peer->output.lasts);
+    peer->core->output.last -= peer->output.last;
+    peer->sharer->output.last -= peer->output.last;
+    peer->output.last = 0;
+    peer->output.promised = false;
+}
+
+/* It owes nothing, so what it had of the last part has been taken. */
+static void last_begin(struct leat_peer *peer, size_t bytes)
+{
+    last_end(peer);
+    peer->output.last = (uint32_t)bytes;
+    peer->core->output.last += bytes;
+    peer->sharer->output.last += bytes;
+    leat_list_push_back(&peer->core->output.lasts, &peer->output.lasts);
+}
+
+/* The network takes bytes without telling. */
+static void lasts_look(struct leat_core *core)
+{
+    uint64_t now_us = leat_core_now(core);
+    LEAT_LIST_EACH(&core->output.lasts, link)
+    {
+        struct leat_peer *peer = LEAT_CONTAINER(link, struct leat_peer, output.lasts);
+        const struct leat_output_peer *output = &peer->output;
+        if (output->promised && now_us - output->kept_since_us < LEAT_OUTPUT_KEEP_US) continue;
+        if (owes_nothing(peer)) last_end(peer);
+    }
+}
+
+static bool last_fits(struct leat_peer *peer, size_t bytes)
+{
+    struct leat_core *core = peer->core;
+    if (bytes > LEAT_OUTPUT_LAST_BYTES || !owes_nothing(peer)) return false;
+    if (peer->output.promised) {
+        peer->output.promised = false;
+        if (bytes <= peer->output.last) return true;
+    } else if (!leat_line_empty(&core->output.lines[0])) {
+        return false;
+    }
+    if (!core_has_room(core, true, bytes) || !address_has_room(peer, true, bytes)) lasts_look(core);
+    if (!core_has_room(core, true, bytes) || !address_has_room(peer, true, bytes)) return false;
+    last_begin(peer, bytes);
+    return true;
+}
+
+bool leat_output_fits(struct leat_peer *peer, size_t bytes)
+{
+    struct leat_core *core = peer->core;
+    if (bytes <= LEAT_OUTPUT_SMALL_BYTES) return true;
+    const bool called = peer->output.kept > 0, promised = peer->output.promised;
+    if (called) keep_end(peer);
+    peer->output.called = false;
+    if ((called || leat_line_empty(&core->output.lines[1])) && core_has_room(core, false, bytes) &&
+        address_has_room(peer, false, bytes)) {
+        if (promised) last_end(peer);
         return true;
+    }
+    if (last_fits(peer, bytes)) return true;
+    peer->output.called = called || promised;
     core->output.refused = true;
     return false;
 }
@@ -69,7 +176,8 @@ bool leat_output_is_over(const struct leat_peer *peer)
 {
     const struct leat_core *core = peer->core;
     uint64_t own = core->net->copied_bytes(peer->conn) + peer->output.held;
-    return own > share(core) || (own > 0 && used(core) > answers_max(core));
+    return own > share(core) ||
+           (own > 0 && (used(core) > answers_max(core) || used_near(peer) > answers_max(core) / 2));
 }
 
 bool leat_output_holds_share(const struct leat_peer *peer)
@@ -80,8 +188,9 @@ bool leat_output_holds_share(const struct leat_peer *peer)
 bool leat_output_take(struct leat_peer *peer, size_t bytes)
 {
     struct leat_core *core = peer->core;
+    const uint64_t most = core->output.bytes_max;
     if (bytes > LEAT_OUTPUT_CALL_BYTES &&
-        used(core) + room_of(core->output.bytes_max, bytes) > core->output.bytes_max) {
+        (!has_room(used(core), most, bytes) || !has_room(used_near(peer), most / 2, bytes))) {
         core->output.refused = true;
         return false;
     }
@@ -93,6 +202,7 @@ void leat_output_add(struct leat_peer *peer, size_t bytes)
 {
     peer->core->output.held += bytes;
     peer->output.held += bytes;
+    peer->sharer->output.held += bytes;
 }
 
 void leat_output_give(struct leat_peer *peer, size_t bytes)
@@ -100,39 +210,87 @@ void leat_output_give(struct leat_peer *peer, size_t bytes)
     LEAT_ASSERT_CMP(peer->output.held, >=, bytes);
     peer->core->output.held -= bytes;
     peer->output.held -= bytes;
+    peer->sharer->output.held -= bytes;
 }
 
 /* ---- waiting for room ---- */
 
-void leat_output_wait(struct leat_peer *peer, size_t bytes)
+static struct leat_queue *queue_of(const struct leat_peer *peer)
 {
-    peer->output.wanted = bytes;
-    if (!leat_list_empty(&peer->output.wait)) return;
-    peer->output.waits_since_us = leat_core_now(peer->core);
-    leat_list_push_back(&peer->core->output.waits, &peer->output.wait);
+    return &peer->sharer->output.queues[peer->output.line];
 }
 
-void leat_output_wait_end(struct leat_peer *peer)
+void leat_output_wait(struct leat_peer *peer, size_t bytes, bool asks_again)
 {
-    leat_list_remove(&peer->output.wait);
+    struct leat_output_peer *output = &peer->output;
+    struct leat_core *core = peer->core;
+    if (peer->conn == NULL || !leat_list_empty(&output->wait)) return;
+    output->wanted = bytes;
+    output->asks_again = asks_again;
+    output->line = bytes <= LEAT_OUTPUT_LAST_BYTES && owes_nothing(peer) ? 0 : 1;
+    if (!output->called) output->waits_since_us = leat_core_now(core);
+    leat_line_join(&core->output.lines[output->line], queue_of(peer), &output->wait,
+                   output->called);
+    output->called = false;
 }
 
-static struct leat_peer *peer_of(struct leat_list *link)
+static void wait_end(struct leat_peer *peer)
 {
-    return LEAT_CONTAINER(link, struct leat_peer, output.wait);
+    leat_line_leave(queue_of(peer), &peer->output.wait);
+}
+
+void leat_output_leave(struct leat_peer *peer)
+{
+    wait_end(peer);
+    keep_end(peer);
+    last_end(peer);
+}
+
+static struct leat_peer *first_of(const struct leat_queue *queue)
+{
+    return LEAT_CONTAINER(queue->members.next, struct leat_peer, output.wait);
+}
+
+static void call(struct leat_peer *peer, bool last)
+{
+    struct leat_core *core = peer->core;
+    struct leat_output_peer *output = &peer->output;
+    wait_end(peer);
+    output->kept_since_us = leat_core_now(core);
+    if (last) {
+        last_begin(peer, output->wanted);
+        output->promised = true;
+    } else {
+        output->kept = room_of(answers_max(core), output->wanted);
+        core->output.kept += output->kept;
+        peer->sharer->output.kept += output->kept;
+        leat_list_push_back(&core->output.keepers, &output->keep);
+    }
+    if (leat_list_empty(&peer->answers)) leat_list_push_back(&core->answer_peers, &peer->answers);
+}
+
+/* An address that has its half is passed over; nobody passes who waits for more than is left. */
+static void line_call(struct leat_core *core, bool last)
+{
+    struct leat_line *line = &core->output.lines[last ? 0 : 1];
+    LEAT_LIST_EACH(&line->ring, ring)
+    {
+        struct leat_queue *queue = leat_queue_of(ring);
+        struct leat_peer *peer = first_of(queue);
+        if (!core_has_room(core, last, peer->output.wanted)) return;
+        if (!address_has_room(peer, last, peer->output.wanted)) continue;
+        leat_line_turn(line, queue);
+        call(peer, last);
+    }
 }
 
 void leat_output_resume(struct leat_core *core)
 {
-    uint64_t promised = 0;
-    while (!leat_list_empty(&core->output.waits)) {
-        struct leat_peer *peer = peer_of(core->output.waits.next);
-        promised += room_of(answers_max(core), peer->output.wanted);
-        if (used(core) + promised > answers_max(core)) return;
-        leat_output_wait_end(peer);
-        if (leat_list_empty(&peer->answers))
-            leat_list_push_back(&core->answer_peers, &peer->answers);
+    if (!leat_line_empty(&core->output.lines[0])) {
+        lasts_look(core);
+        line_call(core, true);
     }
+    line_call(core, false);
 }
 
 static void close_with_words(struct leat_peer *peer, const char *words)
@@ -144,39 +302,78 @@ static void close_with_words(struct leat_peer *peer, const char *words)
     core->net->close(peer->conn);
 }
 
+static uint64_t time_of(const struct leat_peer *peer, bool wanted)
+{
+    if (peer->output.last > 0) return LEAT_OUTPUT_LAST_US;
+    return wanted ? LEAT_OUTPUT_STRUCTS_US : LEAT_OUTPUT_OWE_US;
+}
+
+static uint64_t due_of(uint64_t queued, uint64_t time_us)
+{
+    uint64_t most = LEAT_OUTPUT_OWE_RATE * time_us / 1000000;
+    return queued < most ? queued : most;
+}
+
 /* SUBTLE: whoever takes a byte now and then is not stalled, and eight of them hold all there is. So who holds some
- * while others have no room has LEAT_OUTPUT_OWE_US to take what it owes, or LEAT_OUTPUT_OWE_BYTES of that; then as
- * long again. That it owes at every look says nothing: so do those who take large answers as fast as they come. */
-static void owing_tick(struct leat_peer *peer, uint64_t now_us)
+ * while others have no room has a time to take what it owes, or so much of that; then as long again. That it owes at
+ * every look says nothing: so do those who take large answers as fast as they come. wanted: others wait for what
+ * requests hold, which those of whoever takes no answers hold until it does. */
+static void owing_tick(struct leat_peer *peer, uint64_t now_us, bool wanted)
 {
     const struct leat_net *net = peer->core->net;
     struct leat_output_peer *output = &peer->output;
     uint64_t queued = net->queued_bytes(peer->conn), taken = net->taken_bytes(peer->conn);
-    bool holds = queued > 0 && net->copied_bytes(peer->conn) + output->held > 0;
-    if (!holds || !peer->core->output.full) {
+    bool in_the_way =
+        (peer->core->output.full && net->copied_bytes(peer->conn) + output->held > 0) ||
+        (wanted && peer->requests > 0);
+    if (queued == 0 || !in_the_way) {
         output->owes_since_us = 0;
     } else if (output->owes_since_us == 0 || taken >= output->due_bytes) {
         output->owes_since_us = now_us;
-        output->due_bytes =
-            taken + (queued < LEAT_OUTPUT_OWE_BYTES ? queued : LEAT_OUTPUT_OWE_BYTES);
-    } else if (now_us - output->owes_since_us >= LEAT_OUTPUT_OWE_US) {
+        output->due_us = time_of(peer, wanted);
+        output->due_bytes = taken + due_of(queued, output->due_us);
+    } else if (now_us - output->owes_since_us >= output->due_us) {
         close_with_words(peer, "takes its answers too slowly while others have no room for theirs");
+    }
+}
+
+/* Whoever was told to try again only loses its place. */
+static void queue_tick(struct leat_queue *queue, uint64_t now_us)
+{
+    LEAT_LIST_EACH(&queue->members, wait)
+    {
+        struct leat_peer *peer = LEAT_CONTAINER(wait, struct leat_peer, output.wait);
+        if (now_us - peer->output.waits_since_us < LEAT_OUTPUT_WAIT_US) return;
+        wait_end(peer);
+        if (peer->output.asks_again) continue;
+        close_with_words(peer,
+                         "found no room for its answer, which others hold that they do not take");
+    }
+}
+
+static void keepers_tick(struct leat_core *core, uint64_t now_us)
+{
+    LEAT_LIST_EACH(&core->output.keepers, keep)
+    {
+        struct leat_peer *peer = LEAT_CONTAINER(keep, struct leat_peer, output.keep);
+        if (now_us - peer->output.kept_since_us < LEAT_OUTPUT_KEEP_US) return;
+        keep_end(peer);
     }
 }
 
 void leat_output_tick(struct leat_core *core)
 {
     uint64_t now_us = leat_core_now(core);
-    core->output.full = core->output.refused || !leat_list_empty(&core->output.waits) ||
+    core->output.full = core->output.refused || leat_output_crowded(&core->output) ||
                         used(core) > answers_max(core);
     core->output.refused = false;
+    bool wanted = leat_stocks_are_wanted(core);
     LEAT_LIST_EACH(&core->owing_peers, link)
-    owing_tick(LEAT_CONTAINER(link, struct leat_peer, owing), now_us);
-    while (!leat_list_empty(&core->output.waits)) {
-        struct leat_peer *peer = peer_of(core->output.waits.next);
-        if (now_us - peer->output.waits_since_us < LEAT_OUTPUT_WAIT_US) return;
-        leat_output_wait_end(peer);
-        close_with_words(peer,
-                         "found no room for its answer, which others hold that they do not take");
+    owing_tick(LEAT_CONTAINER(link, struct leat_peer, owing), now_us, wanted);
+    for (unsigned line = 0; line < 2; line++) {
+        LEAT_LIST_EACH(&core->output.lines[line].ring, ring)
+        queue_tick(leat_queue_of(ring), now_us);
     }
+    keepers_tick(core, now_us);
+    lasts_look(core);
 }

@@ -5,6 +5,8 @@
  * time is served. Beyond that connections stand in line: a struct that comes free is for the one that waits longest,
  * which then stands at the end again.
  *
+ * An address has half of them at most, and in line addresses have turns, and of each its connections.
+ *
  * Connections without another request under way stand in a line before all that pipeline; while there are some,
  * fetches that only wait for data are answered with what there is (leat_fetch_give_way()). Private to broker/ and other
  * front doors.
@@ -15,9 +17,11 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "base/types.h"
+#include "broker/line.h"
 
 struct leat_core;
 struct leat_peer;
+struct leat_sharer;
 
 enum {
     LEAT_CORE_OWN_BYTES =
@@ -34,17 +38,19 @@ struct leat_stock {
     void *block;
     void *free; /* the first word of a free element points at the next */
     uint32_t element_bytes, fresh, count, left;
+    uint32_t index; /* of its core's */
     struct leat_core *core;
-    struct leat_list lines
+    struct leat_line lines
         [2]; /* struct leat_stock_peer: of a connection's only request; of those that pipeline */
     struct leat_list wanted; /* among its core's, while somebody waits in its lines */
 };
 /* Of a connection: it waits for structs, or may have some that it keeps beyond the stocks. */
 struct leat_stock_peer {
     struct leat_list link;
-    uint32_t count; /* so many of that stock */
-    bool only;      /* in the first line */
-    bool called;    /* it was its turn: it may take some before all who stand in line */
+    struct leat_stock *stock; /* that it waits for */
+    uint32_t count;           /* so many of that stock */
+    bool only;                /* in the first line */
+    bool called;              /* it was its turn: it may take some before all who stand in line */
     uint64_t since_us;
     size_t own_bytes;
 };
@@ -52,8 +58,8 @@ struct leat_stock_peer {
 leat_err leat_stock_init(struct leat_stock *stock, struct leat_core *core, size_t element_bytes,
                          uint32_t count) LEAT_NODISCARD;
 void leat_stock_fini(struct leat_stock *stock);
-/** NULL when none is left. Contents are what they were. */
-void *leat_stock_take(struct leat_stock *stock);
+/** NULL when none is left. Contents are what they were. sharer: whose share it is of; NULL: nobody's. */
+void *leat_stock_take(struct leat_stock *stock, struct leat_sharer *sharer);
 /** The same for a request of a connection. only: its only one, or the one that all others of it wait for. NULL: the
  * peer is paused, and its frame comes again at its turn. */
 void *leat_stock_take_for(struct leat_stock *stock, struct leat_peer *peer, bool only);
@@ -64,8 +70,9 @@ bool leat_stock_admits(const struct leat_stock *stock, const struct leat_peer *p
 bool leat_stock_widen(struct leat_stock *stock, struct leat_peer *peer, bool only, uint32_t count);
 /** They are not taken. */
 void leat_stock_narrow(struct leat_stock *stock, struct leat_peer *peer);
-/** peer: whose it was; NULL: gone. */
-void leat_stock_give(struct leat_stock *stock, void *element, struct leat_peer *peer);
+/** peer: whose it was; NULL: gone. sharer: as it was taken. */
+void leat_stock_give(struct leat_stock *stock, void *element, struct leat_peer *peer,
+                     struct leat_sharer *sharer);
 
 /** Account for a connection's own, of whatever kind. false: it has no more. */
 bool leat_own_take(struct leat_peer *peer, bool only, size_t bytes);
@@ -80,8 +87,18 @@ void leat_stock_again(struct leat_peer *peer);
 void leat_stock_leave(struct leat_peer *peer);
 /** At the end of a turn of the core: call as many as there are structs for. true: somebody was. */
 bool leat_stocks_call(struct leat_core *core);
-/** How many structs those want who have nothing under way, of all stocks but of appends. */
-uint32_t leat_stocks_wanted(const struct leat_core *core);
+/** Does anybody wait for some who has nothing under way? Of all stocks but those of appends. */
+bool leat_stocks_are_wanted(const struct leat_core *core);
+/* How many structs those want who have nothing under way, of the same stocks. */
+struct leat_wanted {
+    uint32_t of_all; /* who holds them is all the same */
+    uint32_t
+        of_own; /* their address has its half: of what the address holds; how many is with it */
+    uint32_t at;
+};
+void leat_stocks_wanted(struct leat_core *core, struct leat_wanted *out_wanted);
+/** So many may come from what an address holds: are they wanted? */
+bool leat_wanted_of(struct leat_wanted *wanted, struct leat_sharer *sharer, uint32_t count);
 /** Once a second: whose only request has waited too long. */
 void leat_stocks_tick(struct leat_core *core);
 

@@ -36,43 +36,21 @@ void leat_unpack_turn_end(struct leat_core *core)
     core->unpack.left = UNPACK_TURN_BYTES;
 }
 
-/* ---- addresses ---- */
-
-static struct leat_unpack_address **address_at(struct leat_unpack *unpack, uint32_t address)
+static bool address_join(struct leat_sharer *sharer)
 {
-    struct leat_unpack_address **at =
-        &unpack->by_address[address % (sizeof unpack->by_address / sizeof *unpack->by_address)];
-    while (*at != NULL && (*at)->address != address)
-        at = &(*at)->next;
-    return at;
-}
-
-static bool peer_join(struct leat_peer *peer)
-{
-    if (peer->unpack.address != NULL) return true;
-    struct leat_unpack_address **at = address_at(&peer->core->unpack, peer->address);
-    if (*at == NULL) {
-        *at = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof **at);
-        if (*at == NULL) return false;
-        (*at)->address = peer->address;
-        leat_turn_init(&(*at)->turn);
-        leat_turns_init(&(*at)->peers);
-    }
-    (*at)->members++;
-    peer->unpack.address = *at;
-    leat_turn_init(&peer->unpack.turn);
+    if (sharer->unpack != NULL) return true;
+    sharer->unpack = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *sharer->unpack);
+    if (sharer->unpack == NULL) return false;
+    leat_turn_init(&sharer->unpack->turn);
+    leat_turns_init(&sharer->unpack->peers);
     return true;
 }
 
 void leat_unpack_forget(struct leat_peer *peer)
 {
-    struct leat_unpack_address *address = peer->unpack.address;
     leat_unpack_leave(peer);
-    peer->unpack.address = NULL;
     peer->unpack.due = peer->unpack.tried = false;
-    if (address == NULL || --address->members > 0) return;
-    *address_at(&peer->core->unpack, address->address) = address->next;
-    leat_mem_free(address);
+    leat_turn_init(&peer->unpack.turn);
 }
 
 /* ---- turns ---- */
@@ -87,7 +65,7 @@ static struct leat_peer *next_peer(struct leat_unpack *unpack)
 
 static void line_leave(struct leat_peer *peer)
 {
-    struct leat_unpack_address *address = peer->unpack.address;
+    struct leat_unpack_address *address = peer->sharer->unpack;
     if (address == NULL) return;
     leat_turns_leave(&address->peers, &peer->unpack.turn);
     if (address->peers.count == 0) leat_turns_leave(&peer->core->unpack.addresses, &address->turn);
@@ -152,7 +130,7 @@ static bool may_begin(struct leat_peer *peer)
 
 static void wait_in_line(struct leat_peer *peer)
 {
-    struct leat_unpack_address *address = peer->unpack.address;
+    struct leat_unpack_address *address = peer->sharer->unpack;
     leat_turns_wait(&address->peers, &peer->unpack.turn);
     leat_turns_wait(&peer->core->unpack.addresses, &address->turn);
     mail_myself(peer->core);
@@ -174,7 +152,7 @@ leat_err leat_unpack(struct leat_peer *peer, struct leat_batch *batch, struct le
 {
     struct leat_core *core = peer->core;
     struct leat_unpack *unpack = &core->unpack;
-    if (!peer_join(peer))
+    if (!address_join(peer->sharer))
         return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to check a compressed batch");
     if (unpack->at != peer) {
         if (!may_begin(peer)) {
@@ -193,8 +171,8 @@ leat_err leat_unpack(struct leat_peer *peer, struct leat_batch *batch, struct le
     unpack->at_bytes += cost;
     if (cost < UNPACK_COST_MIN) cost = UNPACK_COST_MIN;
     unpack->left -= (int64_t)cost;
-    leat_turns_charge(&peer->unpack.address->peers, &peer->unpack.turn, cost);
-    leat_turns_charge(&unpack->addresses, &peer->unpack.address->turn, cost);
+    leat_turns_charge(&peer->sharer->unpack->peers, &peer->unpack.turn, cost);
+    leat_turns_charge(&unpack->addresses, &peer->sharer->unpack->turn, cost);
     if (rc != LEAT_E_AGAIN) {
         peer->unpack.tried = false;
     } else if (makes_way(peer)) {

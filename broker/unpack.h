@@ -12,17 +12,14 @@ struct leat_peer;
 
 /* Connections of one address that have sent compressed batches. */
 struct leat_unpack_address {
-    struct leat_unpack_address *next;
     struct leat_turn turn;
     struct leat_turns peers;
-    uint32_t address, members;
 };
 
 /* Of a core. */
 struct leat_unpack {
     struct leat_unpacker *unpacker;
     struct leat_turns addresses;
-    struct leat_unpack_address *by_address[64];
     struct leat_peer *at; /* whose batch is half done */
     uint64_t at_bytes;    /* uncompressed of it */
     int64_t left;         /* bytes that may be uncompressed in this turn */
@@ -32,9 +29,8 @@ struct leat_unpack {
 /* Of a connection. */
 struct leat_unpack_peer {
     struct leat_turn turn;
-    struct leat_unpack_address *address; /* NULL: it has sent none */
-    bool due;                            /* it was called */
-    bool tried;                          /* its batch is large: once it made way for others */
+    bool due;   /* it was called */
+    bool tried; /* its batch is large: once it made way for others */
 };
 
 leat_err leat_unpack_init(struct leat_core *core) LEAT_NODISCARD;

@@ -149,7 +149,7 @@ static void request_free(struct leat_kafka_request *request)
     if (request->on_freed != NULL) request->on_freed(request);
     leat_kafka_arena_fini(&request->arena);
     memory_count(here);
-    leat_stock_give(&here->requests, request, peer);
+    leat_stock_give(&here->requests, request, peer, peer->sharer);
     leat_peer_end(peer);
 }
 
@@ -211,7 +211,7 @@ static bool conn_yields(struct leat_kafka_request *request)
     }
     *last = NULL;
     /* Nobody is called by this: two that both find no room would call each other for ever. */
-    leat_stock_give(&here->requests, request, &conn->peer);
+    leat_stock_give(&here->requests, request, &conn->peer, conn->peer.sharer);
     leat_peer_end(&conn->peer);
     memory_wait(conn, conn->peer.requests == 0, missed);
     return true;
@@ -462,11 +462,11 @@ static uint32_t answer_one(struct leat_kafka_request *request, uint32_t used)
     size_t room = LEAT_CORE_SCRATCH_BYTES - used;
     size_t bytes =
         leat_kafka_answer_encode(request, request->response, scratch + used, room, NULL, 0, NULL);
-    bool fits = leat_output_fits(request->core, bytes);
+    bool fits = leat_output_fits(peer, bytes);
     if (fits && bytes <= room) return used + (uint32_t)bytes;
     if (used > 0) leat_peer_send_bytes(peer, scratch, used);
     if (!fits) {
-        leat_output_wait(peer, bytes);
+        leat_output_wait(peer, bytes, false);
         return ANSWER_WAITS;
     }
     if (bytes > LEAT_CORE_SCRATCH_BYTES) {

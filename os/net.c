@@ -305,6 +305,11 @@ static size_t net_copied_bytes(const struct leat_conn *conn)
     return conn->copy_capacity;
 }
 
+static size_t net_copied_bytes_near(const struct leat_conn *conn)
+{
+    return leat_intake_copied_near(&conn->intake);
+}
+
 static size_t net_copied_bytes_all(void *ctx)
 {
     return ((const struct os_actor *)ctx)->net.copy_capacity;
@@ -499,6 +504,7 @@ leat_err leat_os_net_init(struct os_actor *actor)
         .queued_bytes = net_queued_bytes,
         .taken_bytes = net_taken_bytes,
         .copied_bytes = net_copied_bytes,
+        .copied_bytes_near = net_copied_bytes_near,
         .copied_bytes_all = net_copied_bytes_all,
         .pause = net_pause,
         .resume = net_resume,

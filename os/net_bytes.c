@@ -277,6 +277,7 @@ struct os_copy {
 static void copies_count(struct leat_conn *conn, size_t more, size_t less)
 {
     conn->copy_capacity += more - less;
+    leat_intake_copied(&conn->intake, more, less);
     conn->actor->net.copy_capacity += more - less;
 }
 

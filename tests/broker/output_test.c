@@ -15,6 +15,8 @@ enum { PEERS = 16, MIB = 1024 * 1024 };
 
 /* The network, as far as it is asked here. */
 struct leat_conn {
+    const struct desk *desk;
+    uint32_t address;
     size_t copied;
     uint64_t taken;
     bool closed;
@@ -66,6 +68,14 @@ static size_t conns_copied(void *ctx)
     return bytes;
 }
 
+static size_t conn_copied_near(const struct leat_conn *conn)
+{
+    size_t bytes = 0;
+    for (unsigned i = 0; i < PEERS; i++)
+        if (conn->desk->conns[i].address == conn->address) bytes += conn->desk->conns[i].copied;
+    return bytes;
+}
+
 static void conn_close(struct leat_conn *conn)
 {
     conn->closed = true;
@@ -93,6 +103,7 @@ static struct desk *desk_new(void)
                                   .queued_bytes = conn_queued,
                                   .taken_bytes = conn_taken,
                                   .copied_bytes = conn_copied,
+                                  .copied_bytes_near = conn_copied_near,
                                   .copied_bytes_all = conns_copied,
                                   .pause = conn_pause,
                                   .resume = conn_pause,
@@ -100,13 +111,16 @@ static struct desk *desk_new(void)
                                   .peer = conn_peer};
     desk->node.options.cores = 1;
     desk->node.options.memory_bytes =
-        512ull * MIB; /* 16 MiB of it: 12 for answers, 2 for each connection */
+        512ull *
+        MIB; /* 16 MiB of it: 10 for answers, 5 for those of an address, 2 for a connection, 2
+                         the last part */
     struct leat_core *core = &desk->core;
     core->node = &desk->node;
     core->env = &desk->env;
     core->net = &desk->net;
-    struct leat_list *lists[] = {&core->slow_peers, &core->owing_peers, &core->answer_peers,
-                                 &core->deferred_fetches, &core->ready_fetches};
+    struct leat_list *lists[] = {&core->slow_peers,    &core->owing_peers,
+                                 &core->answer_peers,  &core->deferred_fetches,
+                                 &core->ready_fetches, &core->wanted_stocks};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
     leat_output_init(core);
@@ -119,8 +133,32 @@ static struct desk *desk_new(void)
         leat_list_init(&peer->answers);
         leat_list_init(&peer->owing);
         leat_list_init(&peer->output.wait);
+        leat_list_init(&peer->output.keep);
+        leat_list_init(&peer->output.lasts);
+        leat_list_init(&peer->stock.link);
+        desk->conns[i].desk = desk;
+        desk->conns[i].address = peer->address = i;
+        assert_true(leat_sharer_join(core, peer));
     }
     return desk;
+}
+
+static void desk_free(struct desk *desk)
+{
+    for (unsigned i = 0; i < PEERS; i++) {
+        leat_output_leave(&desk->peers[i]);
+        leat_sharer_leave(&desk->core, desk->peers[i].sharer);
+    }
+    assert_int_equal(desk->core.output.kept, 0);
+    free(desk);
+}
+
+/* From the same address as the first. */
+static void desk_move(struct desk *desk, unsigned i)
+{
+    leat_sharer_leave(&desk->core, desk->peers[i].sharer);
+    desk->conns[i].address = desk->peers[i].address = 0;
+    assert_true(leat_sharer_join(&desk->core, &desk->peers[i]));
 }
 
 /* Goal: a connection that holds more than its share is not read from; others do not notice. */
@@ -136,11 +174,11 @@ static void peer_beyond_its_share_waits_alone(void **state)
     assert_true(leat_peer_is_slow(&desk->peers[0]));
     assert_int_equal(desk->peers[0].paused, LEAT_PAUSE_SLOW);
     assert_false(leat_peer_is_slow(&desk->peers[1]));
-    assert_true(leat_output_fits(&desk->core, 1 * MIB));
+    assert_true(leat_output_fits(&desk->peers[2], 1 * MIB));
     desk->conns[0].copied = 0;
     leat_peer_drained(&desk->peers[0]);
     assert_int_equal(desk->peers[0].paused, 0);
-    free(desk);
+    desk_free(desk);
 }
 
 /* Goal: where there is no room whoever owes nothing still gets small answers, and nobody gets more. */
@@ -152,8 +190,8 @@ static void full_core_gives_small_answers_to_those_who_took_theirs(void **state)
         desk->conns[i].copied = 2 * MIB;
     assert_true(leat_peer_is_slow(&desk->peers[3]));
     assert_false(leat_output_is_over(&desk->peers[8]));
-    assert_true(leat_output_fits(&desk->core, LEAT_OUTPUT_SMALL_BYTES));
-    assert_false(leat_output_fits(&desk->core, LEAT_OUTPUT_SMALL_BYTES + 1));
+    assert_true(leat_output_fits(&desk->peers[8], LEAT_OUTPUT_SMALL_BYTES));
+    assert_false(leat_output_fits(&desk->peers[8], LEAT_OUTPUT_LAST_BYTES + 1));
     desk->conns[8].copied = 100; /* has one by now, and has not taken it */
     assert_true(leat_output_is_over(&desk->peers[8]));
     /* Calls have a quarter for themselves, and small ones their number. */
@@ -166,7 +204,7 @@ static void full_core_gives_small_answers_to_those_who_took_theirs(void **state)
     assert_true(leat_output_take(&desk->peers[9], LEAT_OUTPUT_CALL_BYTES));
     leat_output_give(&desk->peers[9], LEAT_OUTPUT_CALL_BYTES);
     assert_int_equal(desk->core.output.held, 0);
-    free(desk);
+    desk_free(desk);
 }
 
 /* Goal: a call that takes more than all there is has its turn, alone; else nothing of that size would ever be
@@ -186,7 +224,7 @@ static void largest_calls_are_served_one_at_a_time(void **state)
     assert_false(leat_output_take(&desk->peers[0], 20 * MIB));
     leat_output_give(&desk->peers[1], 8 * MIB + 1);
     assert_int_equal(desk->core.output.held, 0);
-    free(desk);
+    desk_free(desk);
 }
 
 /* Goal: answers that wait go out in their order, as many as there is room for; one that is larger than all has half. */
@@ -196,19 +234,19 @@ static void waiting_answers_go_out_in_order_as_room_comes(void **state)
     struct desk *desk = desk_new();
     for (unsigned i = 0; i < 6; i++)
         desk->conns[i].copied = 2 * MIB;
-    leat_output_wait(&desk->peers[8], 100 * MIB);
-    leat_output_wait(&desk->peers[9], MIB);
+    leat_output_wait(&desk->peers[8], 100 * MIB, false);
+    leat_output_wait(&desk->peers[9], 2 * MIB, false);
     leat_output_resume(&desk->core);
     assert_true(leat_list_empty(&desk->core.answer_peers));
     desk->conns[0].copied = desk->conns[1].copied = 0;
-    leat_output_resume(&desk->core); /* 4 MiB of 12: the first wants 6 */
+    leat_output_resume(&desk->core); /* 2 MiB of 10: the first wants 5 */
     assert_true(leat_list_empty(&desk->core.answer_peers));
-    desk->conns[2].copied = 0;
+    desk->conns[2].copied = desk->conns[3].copied = 0;
     leat_output_resume(&desk->core);
     assert_ptr_equal(desk->core.answer_peers.next, &desk->peers[8].answers);
     assert_ptr_equal(desk->core.answer_peers.prev, &desk->peers[8].answers);
-    assert_ptr_equal(desk->core.output.waits.next, &desk->peers[9].output.wait);
-    free(desk);
+    assert_false(leat_list_empty(&desk->peers[9].output.wait));
+    desk_free(desk);
 }
 
 /* Goal: who keeps others waiting by taking a little now and then goes before those who wait do. */
@@ -216,14 +254,14 @@ static void those_who_hold_go_before_those_who_wait(void **state)
 {
     (void)state;
     struct desk *desk = desk_new();
-    desk->conns[0].copied = 11 * MIB;
+    desk->conns[0].copied = 9 * MIB;
     leat_list_push_back(&desk->core.owing_peers, &desk->peers[0].owing);
     for (unsigned i = 0; i < 60; i++) { /* owes all the time, and nobody minds */
         leat_output_tick(&desk->core);
         desk->now_us += 1000 * 1000;
     }
     assert_false(desk->conns[0].closed);
-    leat_output_wait(&desk->peers[1], 2 * MIB);
+    leat_output_wait(&desk->peers[1], 2 * MIB, false);
     uint64_t began_us = desk->now_us;
     while (!desk->conns[0].closed) {
         assert_false(desk->conns[1].closed);
@@ -238,7 +276,7 @@ static void those_who_hold_go_before_those_who_wait(void **state)
     leat_output_resume(&desk->core);
     assert_ptr_equal(desk->core.answer_peers.next, &desk->peers[1].answers);
     assert_false(desk->conns[1].closed);
-    free(desk);
+    desk_free(desk);
 }
 
 /* Goal: who has just begun to owe is not closed for what others have held for long. */
@@ -261,11 +299,11 @@ static void who_begins_to_owe_has_its_time(void **state)
     }
     assert_true(desk->now_us - began_us > LEAT_OUTPUT_OWE_US);
     leat_list_remove(&desk->peers[1].owing);
-    free(desk);
+    desk_free(desk);
 }
 
-/* Goal: who takes what it is given, or takes it at a good rate, stays, however long it owes at every look and others find
- * no room; those beside it who take a little now and then go, also where nobody waits because all are refused. */
+/* Goal: who takes what it is given, or takes it at a good rate, stays, however long it owes at every look and others
+ * find no room; those beside it who take a little now and then go, also where nobody waits because all are refused. */
 static void who_takes_its_answers_stays_while_there_is_no_room(void **state)
 {
     (void)state;
@@ -275,12 +313,12 @@ static void who_takes_its_answers_stays_while_there_is_no_room(void **state)
             desk->conns[i].copied = 3 * MIB / 2;
             leat_list_push_back(&desk->core.owing_peers, &desk->peers[i].owing);
         }
-        if (!refused) leat_output_wait(&desk->peers[9], MIB);
+        if (!refused) leat_output_wait(&desk->peers[9], MIB, false);
         for (unsigned i = 0; i < 60; i++) {
-            if (refused) assert_false(leat_output_fits(&desk->core, 13 * MIB));
+            if (refused) assert_false(leat_output_fits(&desk->peers[9], 13 * MIB));
             leat_output_tick(&desk->core);
-            leat_output_wait_end(&desk->peers[9]); /* another waits instead */
-            if (!refused) leat_output_wait(&desk->peers[9], MIB);
+            leat_output_leave(&desk->peers[9]); /* another waits instead */
+            if (!refused) leat_output_wait(&desk->peers[9], MIB, false);
             desk->now_us += 1000 * 1000;
             for (unsigned p = 0; p < 8; p++)
                 conn_takes(&desk->conns[p], p == 0 ? MIB : p == 1 ? 70 * 1024 : 100);
@@ -289,8 +327,183 @@ static void who_takes_its_answers_stays_while_there_is_no_room(void **state)
         }
         for (unsigned p = 0; p < 8; p++)
             assert_int_equal(desk->conns[p].closed, p > 1);
-        free(desk);
+        desk_free(desk);
     }
+}
+
+/* Goal: where there is no room, who has taken all its answers still gets one that is not large, until these alone are
+ * too many; then they come before large ones. */
+static void last_part_is_for_small_answers_of_those_who_owe_nothing(void **state)
+{
+    (void)state;
+    enum { LAST = LEAT_OUTPUT_LAST_BYTES };
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < 8; i++)
+        desk->conns[i].copied = 2 * MIB; /* far more than there is */
+    assert_true(leat_output_fits(&desk->peers[8], LAST));
+    assert_true(leat_output_fits(&desk->peers[8], LAST)); /* it has taken that one */
+    assert_false(leat_output_fits(&desk->peers[8], LAST + 1));
+    assert_false(leat_output_fits(&desk->peers[3], LAST));
+    assert_int_equal(desk->core.output.last, LAST);
+    desk->core.output.last += 2 * MIB - 2 * LAST; /* of other connections */
+    assert_true(leat_output_fits(&desk->peers[9], LAST));
+    desk->conns[8].copied = desk->conns[9].copied = LAST;
+    assert_false(leat_output_fits(&desk->peers[10], LAST));
+    leat_output_wait(&desk->peers[11], MIB, false);
+    leat_output_wait(&desk->peers[10], LAST, false);
+    leat_output_resume(&desk->core);
+    assert_true(leat_list_empty(&desk->core.answer_peers));
+    desk->conns[8].copied = 0;
+    leat_output_resume(&desk->core);
+    assert_ptr_equal(desk->core.answer_peers.next, &desk->peers[10].answers);
+    assert_false(leat_list_empty(&desk->peers[11].output.wait));
+    assert_false(leat_output_fits(&desk->peers[12], LAST)); /* it is kept */
+    assert_true(leat_output_fits(&desk->peers[10], LAST));
+    leat_output_leave(&desk->peers[9]);
+    assert_true(leat_output_fits(&desk->peers[12], LAST));
+    desk_free(desk);
+}
+
+/* Goal: one address leaves half of the last part to others. */
+static void address_has_half_of_the_last_part(void **state)
+{
+    (void)state;
+    enum { OTHERS = MIB - LEAT_OUTPUT_LAST_BYTES };
+    struct desk *desk = desk_new();
+    for (unsigned i = 8; i < 16; i++)
+        desk->conns[i].copied = 2 * MIB;
+    for (unsigned i = 1; i < 3; i++)
+        desk_move(desk, i);
+    desk->peers[0].sharer->output.last += OTHERS;
+    assert_true(leat_output_fits(&desk->peers[1], LEAT_OUTPUT_LAST_BYTES));
+    desk->conns[1].copied = 1;
+    assert_false(leat_output_fits(&desk->peers[2], LEAT_OUTPUT_LAST_BYTES));
+    assert_true(leat_output_fits(&desk->peers[4], LEAT_OUTPUT_LAST_BYTES));
+    desk->peers[0].sharer->output.last -= OTHERS;
+    desk_free(desk);
+}
+
+/* Goal: who has an answer of the last part, and does not take it, leaves it soon when others want it. */
+static void who_does_not_take_an_answer_of_the_last_part_goes_soon(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < 6; i++)
+        desk->conns[i].copied = 7 * MIB / 4;
+    assert_true(leat_output_fits(&desk->peers[8], LEAT_OUTPUT_LAST_BYTES));
+    desk->conns[8].copied = LEAT_OUTPUT_LAST_BYTES;
+    leat_list_push_back(&desk->core.owing_peers, &desk->peers[8].owing);
+    leat_output_tick(&desk->core);
+    desk->now_us += LEAT_OUTPUT_LAST_US;
+    leat_output_tick(&desk->core);
+    assert_true(desk->conns[8].closed);
+    desk_free(desk);
+}
+
+/* Goal: as long as others wait for what requests hold, those of whoever takes no answers are not waited for. */
+static void who_holds_up_requests_goes(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_stock stock;
+    assert_int_equal(leat_stock_init(&stock, &desk->core, 512, 64), LEAT_OK);
+    for (unsigned i = 0; i < 3; i++) {
+        desk->conns[i].copied = MIB;
+        leat_list_push_back(&desk->core.owing_peers, &desk->peers[i].owing);
+    }
+    desk->peers[2].requests = 0;
+    for (unsigned wanted = 0; wanted < 2; wanted++) {
+        if (wanted) leat_stock_wait(&stock, &desk->peers[8], true, 64);
+        for (unsigned i = 0; i < 4; i++) {
+            leat_output_tick(&desk->core);
+            desk->now_us += 1000 * 1000;
+            conn_takes(&desk->conns[0], 100);
+            conn_takes(&desk->conns[1], 70 * 1024);
+        }
+        assert_int_equal(desk->conns[0].closed, wanted);
+        assert_false(desk->conns[1].closed);
+        assert_false(desk->conns[2].closed);
+    }
+    leat_stock_leave(&desk->peers[8]);
+    leat_stock_fini(&stock);
+    desk_free(desk);
+}
+
+/* Goal: however many connections an address has, it has half; it waits, and others do not notice. */
+static void address_has_half(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 1; i < 8; i++)
+        desk_move(desk, i);
+    for (unsigned i = 0; i < 4; i++)
+        desk->conns[i].copied = 5 * MIB / 4 + 1;
+    assert_true(leat_output_is_over(&desk->peers[0]));
+    assert_false(leat_output_fits(&desk->peers[4], 100 * 1024));
+    assert_true(leat_output_fits(&desk->peers[8], MIB));
+    assert_true(leat_output_fits(&desk->peers[4], LEAT_OUTPUT_LAST_BYTES)); /* of its last part */
+    assert_false(leat_output_take(&desk->peers[4], 3 * MIB));
+    assert_true(leat_output_take(&desk->peers[8], 3 * MIB));
+    leat_output_give(&desk->peers[8], 3 * MIB);
+    leat_output_wait(&desk->peers[4], MIB, false);
+    leat_output_wait(&desk->peers[8], MIB, false);
+    leat_output_resume(&desk->core);
+    assert_ptr_equal(desk->core.answer_peers.next, &desk->peers[8].answers);
+    assert_false(leat_list_empty(&desk->peers[4].output.wait));
+    desk->conns[0].copied = 0;
+    leat_output_resume(&desk->core);
+    assert_true(leat_list_empty(&desk->peers[4].output.wait));
+    desk_free(desk);
+}
+
+/* Goal: of those who wait addresses have turns, however many connections one of them brings. */
+static void addresses_have_turns(void **state)
+{
+    (void)state;
+    static const unsigned turns[] = {1, 9, 2, 3};
+    struct desk *desk = desk_new();
+    for (unsigned i = 1; i < 4; i++)
+        desk_move(desk, i);
+    desk->conns[5].copied = 10 * MIB;
+    for (unsigned i = 1; i < 4; i++)
+        leat_output_wait(&desk->peers[i], MIB, false);
+    leat_output_wait(&desk->peers[9], MIB, false);
+    for (unsigned i = 0; i < 4; i++) {
+        desk->conns[5].copied -= MIB;
+        leat_output_resume(&desk->core);
+        for (unsigned k = 0; k < 4; k++)
+            assert_int_equal(leat_list_empty(&desk->peers[turns[k]].output.wait), k <= i);
+    }
+    desk_free(desk);
+}
+
+/* Goal: who was told to try again finds the room that it had to wait for, if it comes soon; nobody closes it. */
+static void room_is_kept_for_those_who_ask_again(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    desk->conns[5].copied = 10 * MIB;
+    assert_false(leat_output_fits(&desk->peers[1], MIB));
+    leat_output_wait(&desk->peers[1], MIB, true);
+    desk->conns[5].copied = 9 * MIB;
+    leat_output_resume(&desk->core);
+    assert_int_equal(desk->core.output.kept, MIB);
+    assert_false(leat_output_fits(&desk->peers[2], 100 * 1024));
+    assert_true(leat_output_fits(&desk->peers[1], MIB));
+    assert_int_equal(desk->core.output.kept, 0);
+    for (unsigned again = 0; again < 2; again++) { /* it does not come; its turn does not come */
+        desk->conns[5].copied = 10 * MIB;
+        assert_false(leat_output_fits(&desk->peers[1], MIB));
+        leat_output_wait(&desk->peers[1], MIB, true);
+        if (!again) desk->conns[5].copied = 9 * MIB;
+        leat_output_resume(&desk->core);
+        desk->now_us += LEAT_OUTPUT_WAIT_US;
+        leat_output_tick(&desk->core);
+        assert_int_equal(desk->core.output.kept, 0);
+        assert_true(leat_list_empty(&desk->peers[1].output.wait));
+        assert_false(desk->conns[1].closed);
+    }
+    desk_free(desk);
 }
 
 /* Goal: nobody waits for ever. */
@@ -299,14 +512,14 @@ static void who_waits_has_a_limit_of_time(void **state)
     (void)state;
     struct desk *desk = desk_new();
     desk->conns[0].copied = 13 * MIB; /* not among those that are looked at */
-    leat_output_wait(&desk->peers[1], MIB);
+    leat_output_wait(&desk->peers[1], MIB, false);
     desk->now_us += LEAT_OUTPUT_WAIT_US - 1;
     leat_output_tick(&desk->core);
     assert_false(desk->conns[1].closed);
     desk->now_us++;
     leat_output_tick(&desk->core);
     assert_true(desk->conns[1].closed);
-    free(desk);
+    desk_free(desk);
 }
 
 static void rate_gives_a_burst_then_a_few_each_second(void **state)
@@ -336,6 +549,13 @@ int main(void)
         cmocka_unit_test(those_who_hold_go_before_those_who_wait),
         cmocka_unit_test(who_begins_to_owe_has_its_time),
         cmocka_unit_test(who_takes_its_answers_stays_while_there_is_no_room),
+        cmocka_unit_test(last_part_is_for_small_answers_of_those_who_owe_nothing),
+        cmocka_unit_test(address_has_half_of_the_last_part),
+        cmocka_unit_test(who_does_not_take_an_answer_of_the_last_part_goes_soon),
+        cmocka_unit_test(who_holds_up_requests_goes),
+        cmocka_unit_test(address_has_half),
+        cmocka_unit_test(addresses_have_turns),
+        cmocka_unit_test(room_is_kept_for_those_who_ask_again),
         cmocka_unit_test(who_waits_has_a_limit_of_time),
         cmocka_unit_test(rate_gives_a_burst_then_a_few_each_second),
     };

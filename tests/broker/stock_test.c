@@ -77,7 +77,9 @@ static struct desk *desk_new(void)
     leat_list_init(&core->wanted_stocks);
     leat_list_init(&core->fetches);
     leat_list_init(&core->ready_fetches);
-    assert_int_equal(leat_stock_init(&desk->stock, core, ELEMENT, COUNT), LEAT_OK);
+    assert_int_equal(leat_stock_init(&desk->stock, core, ELEMENT, 2 * COUNT), LEAT_OK);
+    for (unsigned i = 0; i < COUNT; i++) /* an address may have the other half */
+        assert_non_null(leat_stock_take(&desk->stock, NULL));
     for (unsigned i = 0; i < PEERS; i++) {
         struct leat_peer *peer = &desk->peers[i];
         peer->core = core;
@@ -85,6 +87,8 @@ static struct desk *desk_new(void)
         peer->requests = 1;
         leat_list_init(&peer->stock.link);
         leat_list_init(&peer->answers);
+        peer->address = i;
+        assert_true(leat_sharer_join(core, peer));
     }
     return desk;
 }
@@ -93,10 +97,13 @@ static void desk_free(struct desk *desk)
 {
     for (unsigned i = 0; i < PEERS; i++)
         while (desk->count[i] > 0)
-            leat_stock_give(&desk->stock, desk->taken[i][--desk->count[i]], &desk->peers[i]);
+            leat_stock_give(&desk->stock, desk->taken[i][--desk->count[i]], &desk->peers[i],
+                            desk->peers[i].sharer);
     assert_int_equal(desk->stock.left, COUNT);
     assert_int_equal(desk->core.counters.own_bytes, 0);
     leat_stock_fini(&desk->stock);
+    for (unsigned i = 0; i < PEERS; i++)
+        leat_sharer_leave(&desk->core, desk->peers[i].sharer);
     free(desk);
 }
 
@@ -112,7 +119,8 @@ static bool asks(struct desk *desk, unsigned i, bool only)
 
 static void ends(struct desk *desk, unsigned i)
 {
-    leat_stock_give(&desk->stock, desk->taken[i][--desk->count[i]], &desk->peers[i]);
+    leat_stock_give(&desk->stock, desk->taken[i][--desk->count[i]], &desk->peers[i],
+                    desk->peers[i].sharer);
 }
 
 /* Goal: whatever one connection pipelines, each other one has its request at once. */
@@ -170,7 +178,9 @@ static void structs_come_in_turns(void **state)
     }
     for (unsigned round = 0; round < 12; round++) {
         const unsigned next = round % 4;
-        leat_stock_give(&desk->stock, desk->taken[0][round], &desk->peers[0]);
+        leat_stock_give(&desk->stock, desk->taken[0][round], &desk->peers[0],
+                        desk->peers[0].sharer);
+        desk->taken[0][round] = desk->taken[0][--desk->count[0]];
         desk->peers[5].stock.own_bytes = LEAT_PEER_OWN_BYTES; /* it has its own by now */
         assert_false(asks(desk, 5, false));
         assert_true(leat_stocks_call(&desk->core));
@@ -180,7 +190,7 @@ static void structs_come_in_turns(void **state)
             assert_int_equal(desk->conns[p].paused, p != next);
         void *element = leat_stock_take_for(&desk->stock, &desk->peers[next], false);
         assert_non_null(element);
-        desk->taken[0][round] = element;
+        desk->taken[next][desk->count[next]++] = element;
         assert_null(leat_stock_take_for(&desk->stock, &desk->peers[next], false));
         assert_false(leat_stocks_call(&desk->core));
     }
@@ -229,20 +239,23 @@ static void many_for_one_come_before_pipelines(void **state)
     void *held[2 * MANY];
     assert_int_equal(leat_stock_init(&large, &desk->core, ELEMENT, 2 * MANY), LEAT_OK);
     for (unsigned i = 0; i < 2 * MANY; i++)
-        held[i] = leat_stock_take(&large);
+        held[i] = leat_stock_take(&large, NULL);
     assert_true(leat_stock_admits(&large, &desk->peers[1], true, MANY - 1));
     assert_false(leat_stock_admits(&large, &desk->peers[1], true, MANY));
     desk->peers[0].stock.own_bytes = LEAT_PEER_OWN_BYTES;
     assert_null(leat_stock_take_for(&large, &desk->peers[0], false));
     leat_stock_wait(&large, &desk->peers[1], true, MANY);
-    assert_int_equal(leat_stocks_wanted(&desk->core), MANY);
+    struct leat_wanted wanted;
+    leat_stocks_wanted(&desk->core, &wanted);
+    assert_int_equal(wanted.of_all, MANY);
+    assert_int_equal(wanted.of_own, 0);
     for (unsigned i = 0; i < MANY; i++) {
         assert_false(leat_stocks_call(&desk->core));
         void *own = leat_stock_take_for(&large, &desk->peers[2], true);
         assert_non_null(own);
         assert_int_equal(large.left, i);
-        leat_stock_give(&large, own, &desk->peers[2]);
-        leat_stock_give(&large, held[i], NULL);
+        leat_stock_give(&large, own, &desk->peers[2], desk->peers[2].sharer);
+        leat_stock_give(&large, held[i], NULL, NULL);
     }
     assert_true(leat_stocks_call(&desk->core));
     assert_false(desk->conns[1].paused);
@@ -272,6 +285,7 @@ static void fetches_that_wait_give_way(void **state)
     struct leat_fetch fetches[4] = {0};
     for (unsigned i = 0; i < 4; i++) {
         fetches[i].core = &desk->core;
+        fetches[i].sharer = desk->peers[2 + i].sharer;
         fetches[i].state = i == 1 ? LEAT_FETCH_RUNNING : LEAT_FETCH_WAITING;
         fetches[i].item_count = 5;
         leat_list_init(&fetches[i].link);
@@ -291,13 +305,103 @@ static void fetches_that_wait_give_way(void **state)
     desk_free(desk);
 }
 
+/* From one address, as if they had what each has of its own. */
+static void desk_gather(struct desk *desk, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        leat_sharer_leave(&desk->core, desk->peers[i].sharer);
+        desk->peers[i].address = 100;
+        assert_true(leat_sharer_join(&desk->core, &desk->peers[i]));
+        desk->peers[i].stock.own_bytes = LEAT_PEER_OWN_BYTES_MOST;
+    }
+}
+
+static void desk_end_all(struct desk *desk)
+{
+    for (unsigned i = 0; i < PEERS; i++)
+        while (desk->count[i] > 0)
+            ends(desk, i);
+    for (unsigned i = 0; i < PEERS; i++)
+        desk->peers[i].stock.own_bytes = 0;
+}
+
+/* Goal: however many connections an address has, it holds half; its next ones wait for its own, and its fetches that
+ * wait for data give way to these, and nobody else's. */
+static void address_that_has_its_half_waits_for_itself(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < COUNT; i++)
+        leat_stock_give(&desk->stock, (uint8_t *)desk->stock.block + (size_t)i * ELEMENT, NULL,
+                        NULL); /* now all are there, and others may have half */
+    desk_gather(desk, 4);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(asks(desk, i % 4, true));
+    assert_int_equal(desk->stock.left, COUNT);
+    assert_false(asks(desk, 0, true));
+    assert_false(asks(desk, 1, true));
+    struct leat_fetch fetches[2] = {0};
+    for (unsigned i = 0; i < 2; i++) {
+        fetches[i].core = &desk->core;
+        fetches[i].sharer = desk->peers[i == 0 ? 5 : 3].sharer;
+        fetches[i].state = LEAT_FETCH_WAITING;
+        leat_list_init(&fetches[i].link);
+        leat_list_push_back(&desk->core.fetches, &fetches[i].by_core);
+    }
+    leat_fetch_give_way(&desk->core);
+    assert_false(fetches[0].over_deadline);
+    assert_true(fetches[1].over_deadline);
+    assert_false(leat_stocks_call(&desk->core));
+    leat_stock_wait(&desk->stock, &desk->peers[6], true, 1); /* it came behind them */
+    assert_true(leat_stocks_call(&desk->core));
+    assert_false(desk->conns[6].paused);
+    assert_true(asks(desk, 6, true));
+    assert_true(desk->conns[0].paused);
+    ends(desk, 2);
+    assert_true(leat_stocks_call(&desk->core));
+    assert_false(desk->conns[0].paused);
+    assert_true(asks(desk, 0, true));
+    leat_stock_leave(&desk->peers[1]);
+    desk_end_all(desk);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_non_null(leat_stock_take(&desk->stock, NULL));
+    desk_free(desk);
+}
+
+/* Goal: of those who wait addresses have turns, however many connections one of them brings. */
+static void addresses_have_turns_in_line(void **state)
+{
+    (void)state;
+    static const unsigned turns[] = {0, 5, 1, 2, 3};
+    struct desk *desk = desk_new();
+    while (asks(desk, 7, false))
+        continue;
+    leat_stock_leave(&desk->peers[7]);
+    desk_gather(desk, 4);
+    for (unsigned i = 0; i < 4; i++)
+        assert_false(asks(desk, i, true));
+    desk->peers[5].stock.own_bytes = LEAT_PEER_OWN_BYTES_MOST;
+    assert_false(asks(desk, 5, true));
+    while (desk->stock.left == 0) /* its own ones first */
+        ends(desk, 7);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_true(leat_stocks_call(&desk->core));
+        for (unsigned k = 0; k < 5; k++)
+            assert_int_equal(desk->conns[turns[k]].paused, k > i);
+        assert_true(asks(desk, turns[i], true));
+        ends(desk, 7);
+    }
+    desk_end_all(desk);
+    desk_free(desk);
+}
+
 static void note_ready(struct leat_fetch *fetch)
 {
     ++*(unsigned *)fetch->owner;
 }
 
-/* Goal: likewise those that wait until their connection takes earlier answers, or whose own answer does; what is under way,
- * or of a connection that takes its answers, is left alone. */
+/* Goal: likewise those that wait until their connection takes earlier answers, or whose own answer does; what is under
+ * way, or of a connection that takes its answers, is left alone. */
 static void fetches_of_slow_connections_give_way(void **state)
 {
     (void)state;
@@ -314,6 +418,7 @@ static void fetches_of_slow_connections_give_way(void **state)
         if (i != 1) leat_list_push_back(&slow, &peer->slow);
         fetches[i] = (struct leat_fetch){.core = &desk->core,
                                          .peer = peer,
+                                         .sharer = peer->sharer,
                                          .items = &items[i],
                                          .item_count = 5,
                                          .bytes = 100,
@@ -349,6 +454,8 @@ int main(void)
         cmocka_unit_test(called_in_vain_costs_no_place),
         cmocka_unit_test(many_for_one_come_before_pipelines),
         cmocka_unit_test(fetches_that_wait_give_way),
+        cmocka_unit_test(address_that_has_its_half_waits_for_itself),
+        cmocka_unit_test(addresses_have_turns_in_line),
         cmocka_unit_test(fetches_of_slow_connections_give_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

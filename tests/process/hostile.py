@@ -121,7 +121,8 @@ def both_ports_are_served(server, logs, for_s=ATTACK_S):
             for control, payload, kind in (([*logs[0], 1], blob, APPEND), ([1, 1, 0, [[*logs[0], 0]]], b'', FETCH),
                                            ([1, 1, 0, [[*log, 0] for log in logs]], b'', FETCH),
                                            ([['honest'], False], b'', METADATA)):
-                equal(within(f'a request of kind {kind}', lambda: raw.call(kind, control, payload))[0], 1, 'no error')
+                answer = within(f'a request of kind {kind}', lambda: raw.call(kind, control, payload))
+                equal(answer[0], 1, f'no error to a request of kind {kind}: {answer[1]}')
             raw.socket.close()
         if time.monotonic() > until_s:
             return
@@ -170,6 +171,50 @@ def test_requests_that_wait_leave_room_for_who_asks_for_one():
                   lambda: Pipeline(server.port, 100, [frame(FETCH, [MIB, MIB, 60000, [[*log, 0] for log in empty]])], hellos)):
         crowd = crowd()
         both_ports_are_served(server, logs)
+        crowd.end()
+        gone(server, before)
+    check(server.memory_bytes() < 256 * MIB, 'budget', server.memory_bytes())
+
+
+class Deaf(Pipeline):
+    """They ask for what is there, again and again, and read none of it."""
+
+    def connect(self, port):
+        one = super().connect(port)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        return one
+
+    def dribble(self, port):
+        while not self.over.wait(0.02):
+            for i, one in enumerate(self.sockets):
+                try:
+                    self.owed[one] = self.owed[one][one.send(self.owed[one][:1 << 16]):]
+                except BlockingIOError:
+                    pass
+                except OSError:  # thrown out: here again
+                    one.close()
+                    del self.owed[one]
+                    try:
+                        self.sockets[i] = self.connect(port)
+                    except OSError:
+                        pass
+
+
+def test_readers_of_many_logs_who_take_nothing_leave_room_for_who_reads_as_many():
+    server = Server('--kafka', '127.0.0.1:0').start()
+    server.leat('stream', 'create', 'honest', '--logs', 200)
+    logs = logs_of(server, 'honest')
+    blob = batch_of([(1, None, b'x' * 100000)])
+    raw = Raw(server)
+    for log in logs[:40]:
+        raw.call(APPEND, [*log, 1], blob)
+    before = server.status()['connections']
+    hellos = [frame(HELLO, [1, 1, 'deaf', lane]) for lane in (0, 1)]
+    many = frame(FETCH, [1, 4 * MIB, 0, [[*log, 0] for log in logs]])
+    for crowd in (lambda: Deaf(server.port, 100, [many], hellos),
+                  lambda: Deaf(kafka_port(server), 100, [kafka_frame(FETCH_RECORDS, 4, all_fetched(len(logs)).bytes)])):
+        crowd = crowd()
+        both_ports_are_served(server, logs, 2 * ATTACK_S)
         crowd.end()
         gone(server, before)
     check(server.memory_bytes() < 256 * MIB, 'budget', server.memory_bytes())

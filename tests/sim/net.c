@@ -1,10 +1,7 @@
-/* Simulated byte streams between actors.
- *
- * Each direction of a connection is: the sender's queue (given to send(), not yet taken by the
- * network) -> chunks under way, in order -> the receiver's socket buffer -> what its handler has
- * not consumed. The network takes bytes at the end of a turn, as far as the window allows, cuts
- * them into chunks of random size and delivers each after a random time.
- */
+/* Simulated byte streams between actors. Each direction of a connection is: the sender's queue (given to send(), not
+ * yet taken by the network) -> chunks under way, in order -> the receiver's socket buffer -> what its handler has not
+ * consumed. The network takes bytes at the end of a turn, as far as the window allows, cuts them into chunks of random
+ * size and delivers each after a random time. */
 #include "tests/sim/sim.h"
 
 #include <stdio.h>
@@ -39,13 +36,12 @@ struct leat_conn {
     void *user;
     enum conn_state state;
     char peer_name[32];
-    /* sending */
     struct out *out_first, *out_last;
     size_t queued, under_way, window;
     unsigned sends_out; /* whose on_sent has not run */
     uint64_t last_arrival_us;
-    uint64_t taken_us; /* the network took bytes, or something came to wait */
-    uint64_t taken;
+    uint64_t taken;    /* by the network, in all */
+    uint64_t taken_us; /* when it last took some, or something came to wait */
     bool dirty, end_sent;
     bool silent; /* this end is gone; the other is told when it sends after silent_until_us */
     uint64_t silent_until_us;
@@ -60,7 +56,6 @@ struct leat_conn {
     uint8_t key[LEAT_NET_KEY_BYTES];
     bool watched; /* held bytes when its actor began to look who brings none */
     uint64_t window_bytes;
-    /* moving */
     void *(*on_moved)(void *, struct leat_conn *, void *, const struct leat_conn_handler **);
     void *baggage;
     bool moving;
@@ -275,6 +270,7 @@ static void closed(struct sim_world *world, struct sim_event *event)
 static void out_free(struct leat_conn *conn, struct out *out)
 {
     if (out->copy && conn->actor) conn->actor->copied_bytes -= out->bytes;
+    if (out->copy) leat_intake_copied(&conn->intake, 0, out->bytes);
     free(out->copy);
     free(out);
 }
@@ -435,6 +431,7 @@ static void out_put(struct leat_conn *conn, struct leat_send *send, const void *
         LEAT_ASSERT(out->copy != NULL);
         memcpy(out->copy, copy, bytes);
         conn->actor->copied_bytes += bytes;
+        leat_intake_copied(&conn->intake, bytes, 0);
     }
     if (conn->out_last)
         conn->out_last->next = out;
@@ -511,10 +508,12 @@ static uint64_t net_taken_bytes(const struct leat_conn *conn)
 
 static size_t net_copied_bytes(const struct leat_conn *conn)
 {
-    size_t bytes = 0;
-    for (const struct out *out = conn->out_first; out; out = out->next)
-        if (out->copy) bytes += out->bytes;
-    return bytes;
+    return conn->intake.copied;
+}
+
+static size_t net_copied_bytes_near(const struct leat_conn *conn)
+{
+    return leat_intake_copied_near(&conn->intake);
 }
 
 static size_t net_copied_bytes_all(void *ctx)
@@ -986,6 +985,7 @@ const struct leat_net sim_net_ops = {
     .queued_bytes = net_queued_bytes,
     .taken_bytes = net_taken_bytes,
     .copied_bytes = net_copied_bytes,
+    .copied_bytes_near = net_copied_bytes_near,
     .copied_bytes_all = net_copied_bytes_all,
     .pause = net_pause,
     .resume = net_resume,
