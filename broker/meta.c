@@ -50,7 +50,7 @@ void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *fr
     }
     leat_err rc = leat_stream_name_allowed(name, &error);
     if (rc == LEAT_OK) rc = leat_stream_create_allowed(peer->core, name, &settings, &error);
-    if (rc == LEAT_OK) rc = leat_stream_rate_allowed(peer->core, false, &error);
+    if (rc == LEAT_OK) rc = leat_stream_rate_allowed(peer->core, NULL, &error);
     if (rc != LEAT_OK) {
         leat_call_refuse(&create->call, rc, error.text);
         return;
@@ -304,6 +304,7 @@ void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
     }
     seeker->all = count == 0;
     seeker->core = peer->core;
+    seeker->sharer = peer->sharer;
     seeker->on_done = metadata_answer;
     seeker->owner = meta;
     leat_seeker_start(seeker);

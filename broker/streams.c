@@ -126,16 +126,19 @@ leat_err leat_stream_create_allowed(const struct leat_core *core, struct leat_ms
 
 /* SUBTLE: without a rate, (1) one request of 48 KB names 6,000 streams, (2) all of them are committed, made on every
  * core, and stay, and (3) a loop of such requests keeps every coordinator busy. */
-leat_err leat_stream_rate_allowed(struct leat_core *core, bool asked, struct leat_error *error)
+leat_err leat_stream_rate_allowed(struct leat_core *core, struct leat_sharer *asks,
+                                  struct leat_error *error)
 {
     uint64_t now_us = leat_core_now(core);
-    if (asked && !leat_rate_take(&core->creates_asked, now_us, LEAT_CREATES_ASKED_BURST,
-                                 LEAT_CREATES_ASKED_PER_SECOND))
+    if (asks != NULL && (!leat_rate_take(&asks->creates_asked, now_us, LEAT_CREATES_ASKED_BURST / 2,
+                                         LEAT_CREATES_ASKED_PER_SECOND / 2) ||
+                         !leat_rate_take(&core->creates_asked, now_us, LEAT_CREATES_ASKED_BURST,
+                                         LEAT_CREATES_ASKED_PER_SECOND)))
         return leat_error_set(error, LEAT_E_STARTING,
                               "streams that are made because somebody names them are made at %d a "
                               "second: try again, or make it with 'leat stream create'",
                               LEAT_CREATES_ASKED_PER_SECOND);
-    if (!asked &&
+    if (asks == NULL &&
         !leat_rate_take(&core->creates, now_us, LEAT_CREATES_BURST, LEAT_CREATES_PER_SECOND))
         return leat_error_set(error, LEAT_E_AGAIN,
                               "more than %d streams were asked for at once, and then %d are made "
@@ -288,7 +291,7 @@ static bool seeker_step(struct leat_seeker *seeker)
     struct leat_msg_string text = {name, (uint32_t)strlen(name)};
     if (leat_stream_name_allowed(text, error) != LEAT_OK) return true;
     if (leat_stream_create_allowed(core, text, &seeker->settings, error) != LEAT_OK ||
-        leat_stream_rate_allowed(core, true, error) != LEAT_OK) {
+        leat_stream_rate_allowed(core, seeker->sharer, error) != LEAT_OK) {
         seeker_refused(core, name, error);
         return true;
     }

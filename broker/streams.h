@@ -4,9 +4,10 @@
 
 #include "broker/core.h"
 
-/** Streams are made at a limited rate: may this core make one more now, for who names it (asked) or who says so?
- * Errors: LEAT_E_STARTING (asked), LEAT_E_AGAIN. Once for each that is made. Thread: core. */
-leat_err leat_stream_rate_allowed(struct leat_core *core, bool asked,
+/** Streams are made at a limited rate: may this core make one more now, for who names it, of which one address may have
+ * half (NULL: who says so)? Errors: LEAT_E_STARTING, LEAT_E_AGAIN (who says so). Once for each that is made.
+ * Thread: core. */
+leat_err leat_stream_rate_allowed(struct leat_core *core, struct leat_sharer *asks,
                                   struct leat_error *error) LEAT_NODISCARD;
 /** leat_stream_name_check(), and no name of the server's own. */
 leat_err leat_stream_name_allowed(struct leat_msg_string name,
@@ -31,6 +32,7 @@ leat_err leat_stream_enlarge_allowed(const struct leat_core *core,
  * them: one after the other. What is not found then does not exist. Caller's storage. */
 struct leat_seeker {
     struct leat_core *core;
+    struct leat_sharer *sharer;
     bool may_create;
     bool all; /* what is asked for has no name: everything that is committed is waited for */
     struct leat_stream_settings settings; /* of what is created; zeros: defaults */

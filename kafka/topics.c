@@ -247,7 +247,7 @@ static void create_one(struct topics *topics, int32_t at,
         create_succeed(topics, &whole, out);
         return;
     }
-    if (leat_stream_rate_allowed(request->core, false, &error) != LEAT_OK) {
+    if (leat_stream_rate_allowed(request->core, NULL, &error) != LEAT_OK) {
         create_refuse(topics, out, throttled(request, 6), error.text);
         return;
     }
@@ -444,7 +444,7 @@ static void enlarge_one(struct topics *topics,
         return;
     }
     if (validate_only) return;
-    if (leat_stream_rate_allowed(request->core, false, &error) != LEAT_OK) {
+    if (leat_stream_rate_allowed(request->core, NULL, &error) != LEAT_OK) {
         LEAT_KAFKA_REFUSE(topics->request, out, throttled(request, 3), error.text);
         return;
     }

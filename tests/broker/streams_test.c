@@ -15,7 +15,7 @@
 #include "broker/streams.h"
 #include "store/private.h"
 
-enum { NAMES = 3 }; /* a mask of the tables as well */
+enum { NAMES = 3, SHARERS = 8 }; /* names: a mask of the tables as well */
 
 struct desk {
     struct leat_node node;
@@ -29,6 +29,8 @@ struct desk {
     bool done;
     uint64_t now_us, heap_bytes;
     uint32_t last_id;
+    struct leat_sharer sharers[SHARERS];
+    unsigned next_sharer;
 };
 
 static void desk_send(void *ctx, unsigned to, struct leat_mail *mail)
@@ -122,6 +124,7 @@ static void seeker_names_that_others_make_meanwhile_are_all_found(void **state)
     char names[NAMES][LEAT_STREAM_NAME_BYTES_MAX + 1] = {"a", "b", "c"};
     struct leat_error errors[NAMES] = {{.code = LEAT_OK}};
     struct leat_seeker seeker = {.core = &desk->core,
+                                 .sharer = &desk->sharers[desk->next_sharer++ % SHARERS],
                                  .may_create = true,
                                  .count = NAMES,
                                  .names = names,
@@ -153,6 +156,7 @@ static void seeker_name_that_is_never_found_ends_with_why(void **state)
     char names[1][LEAT_STREAM_NAME_BYTES_MAX + 1] = {"a"};
     struct leat_error errors[1] = {{.code = LEAT_OK}};
     struct leat_seeker seeker = {.core = &desk->core,
+                                 .sharer = &desk->sharers[desk->next_sharer++ % SHARERS],
                                  .may_create = true,
                                  .count = 1,
                                  .names = names,
@@ -178,6 +182,7 @@ static leat_err seek(struct desk *desk, const char *name, bool *out_made)
     char names[1][LEAT_STREAM_NAME_BYTES_MAX + 1];
     struct leat_error errors[1] = {{.code = LEAT_OK}};
     struct leat_seeker seeker = {.core = &desk->core,
+                                 .sharer = &desk->sharers[desk->next_sharer++ % SHARERS],
                                  .may_create = true,
                                  .count = 1,
                                  .names = names,
@@ -241,15 +246,35 @@ static void streams_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again(
     struct desk *desk = desk_new();
     struct leat_error error;
     for (unsigned i = 0; i < LEAT_CREATES_ASKED_BURST; i++)
-        assert_int_equal(leat_stream_rate_allowed(&desk->core, true, &error), LEAT_OK);
-    assert_int_equal(leat_stream_rate_allowed(&desk->core, true, &error), LEAT_E_STARTING);
+        assert_int_equal(leat_stream_rate_allowed(&desk->core, &desk->sharers[i % SHARERS], &error),
+                         LEAT_OK);
+    assert_int_equal(leat_stream_rate_allowed(&desk->core, &desk->sharers[0], &error),
+                     LEAT_E_STARTING);
     for (unsigned i = 0; i < LEAT_CREATES_BURST; i++)
-        assert_int_equal(leat_stream_rate_allowed(&desk->core, false, &error), LEAT_OK);
-    assert_int_equal(leat_stream_rate_allowed(&desk->core, false, &error), LEAT_E_AGAIN);
+        assert_int_equal(leat_stream_rate_allowed(&desk->core, NULL, &error), LEAT_OK);
+    assert_int_equal(leat_stream_rate_allowed(&desk->core, NULL, &error), LEAT_E_AGAIN);
     assert_non_null(strstr(error.text, "try again"));
     desk->now_us += 1000 * 1000 / LEAT_CREATES_PER_SECOND;
-    assert_int_equal(leat_stream_rate_allowed(&desk->core, false, &error), LEAT_OK);
-    assert_int_equal(leat_stream_rate_allowed(&desk->core, false, &error), LEAT_E_AGAIN);
+    assert_int_equal(leat_stream_rate_allowed(&desk->core, NULL, &error), LEAT_OK);
+    assert_int_equal(leat_stream_rate_allowed(&desk->core, NULL, &error), LEAT_E_AGAIN);
+    desk_free(desk);
+}
+
+/* Goal: one address has half of what is made by naming it, so another has as much. */
+static void streams_that_one_address_names_leave_half_of_the_rate_to_others(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_error error;
+    for (unsigned address = 0; address < 2; address++) {
+        for (unsigned i = 0; i < LEAT_CREATES_ASKED_BURST / 2; i++)
+            assert_int_equal(leat_stream_rate_allowed(&desk->core, &desk->sharers[address], &error),
+                             LEAT_OK);
+        assert_int_equal(leat_stream_rate_allowed(&desk->core, &desk->sharers[address], &error),
+                         LEAT_E_STARTING);
+    }
+    assert_int_equal(leat_stream_rate_allowed(&desk->core, &desk->sharers[2], &error),
+                     LEAT_E_STARTING);
     desk_free(desk);
 }
 
@@ -332,6 +357,7 @@ int main(void)
         cmocka_unit_test(seeker_name_that_is_never_found_ends_with_why),
         cmocka_unit_test(name_beyond_the_rate_is_made_at_a_later_asking),
         cmocka_unit_test(streams_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again),
+        cmocka_unit_test(streams_that_one_address_names_leave_half_of_the_rate_to_others),
         cmocka_unit_test(stream_that_comes_while_its_core_stops_gets_no_log_there),
         cmocka_unit_test(log_that_the_budget_has_no_room_for_is_refused_by_name),
     };
