@@ -9,7 +9,6 @@
 
 static struct leat_append_request *append_begin(struct leat_peer *peer,
                                                 const struct leat_frame *frame);
-static leat_err append_take_parts(struct leat_core *core, struct leat_append_request *request);
 static leat_err append_step(struct leat_append_request *request, const uint8_t *payload,
                             uint32_t payload_bytes);
 static void append_refuse_rest(struct leat_append_request *request, leat_err rc,
@@ -95,11 +94,40 @@ static void append_release_now(struct leat_peer *peer)
     if (request != NULL && request->done) append_finish(request);
 }
 
-static struct leat_append_request *append_take_struct(struct leat_peer *peer, bool only)
+/* They are there: a request that has begun never waits for structs. */
+static void append_take_parts(struct leat_append_request *request, uint32_t more)
+{
+    struct leat_append_part *tail = &request->first;
+    for (uint32_t i = 0; i < more; i++) {
+        struct leat_append_part *part =
+            leat_stock_take(&request->core->part_pool, request->peer->sharer);
+        LEAT_ASSERT(part != NULL);
+        part->request = request;
+        part->next = NULL;
+        part->unpacked = LEAT_E_AGAIN;
+        tail->next = part;
+        tail = part;
+    }
+}
+
+/* What it takes, of both kinds at once. NULL: the peer is paused, and its frame comes again at its turn. */
+static struct leat_append_request *append_take_structs(struct leat_peer *peer, bool only,
+                                                       uint32_t batch_count)
 {
     struct leat_core *core = peer->core;
+    struct leat_stock *parts = &core->part_pool;
+    const bool many = batch_count > 1 && batch_count <= LEAT_APPEND_BATCHES_MAX;
+    const uint32_t more = many ? batch_count - 1 : 0;
+    if (many && (!leat_stock_admits(parts, peer, only, more) ||
+                 !leat_stock_widen(parts, peer, only, more))) {
+        leat_stock_wait(parts, peer, only, more);
+        return NULL;
+    }
     struct leat_append_request *request = leat_stock_take_for(&core->append_pool, peer, only);
-    if (request == NULL) return NULL;
+    if (request == NULL) {
+        leat_stock_narrow(parts, peer);
+        return NULL;
+    }
     /* Everything before `first` is set here; the rest is when it is used. */
     memset(request, 0, offsetof(struct leat_append_request, first));
     request->core = request->home = core;
@@ -110,13 +138,17 @@ static struct leat_append_request *append_take_struct(struct leat_peer *peer, bo
     request->first.unpacked = LEAT_E_AGAIN;
     leat_list_init(&request->room.by_log);
     leat_list_init(&request->room.by_time);
+    append_take_parts(request, more);
     return request;
 }
 
 static struct leat_append_request *append_begin(struct leat_peer *peer,
                                                 const struct leat_frame *frame)
 {
-    struct leat_append_request *request = append_take_struct(peer, peer->requests == 0);
+    struct leat_msg_append body = {.batch_count = 1};
+    leat_err rc = leat_msg_append_decode(frame->control, frame->control_bytes, &body);
+    struct leat_append_request *request =
+        append_take_structs(peer, peer->requests == 0, rc == LEAT_OK ? body.batch_count : 1);
     if (request == NULL) return NULL;
     request->number = frame->request;
     leat_peer_begin(peer);
@@ -126,9 +158,7 @@ static struct leat_append_request *append_begin(struct leat_peer *peer,
         peer->append_first = request;
     peer->append_last = request;
 
-    struct leat_msg_append body;
     struct leat_error error = {LEAT_OK, ""};
-    leat_err rc = leat_msg_append_decode(frame->control, frame->control_bytes, &body);
     if (rc != LEAT_OK)
         leat_error_set(&error, rc,
                        "the control body of an append is not [stream, streamlet, log, "
@@ -153,9 +183,7 @@ static leat_err append_route(struct leat_append_request *request, struct leat_lo
     request->ref = ref;
     request->batch_count = batch_count;
     request->home = &core->node->cores[home];
-    if (batch_count > 1) rc = append_take_parts(core, request);
-    if (rc != LEAT_OK) request->batch_count = 0;
-    return rc;
+    return LEAT_OK;
 }
 
 struct leat_append_request *leat_append_begin(struct leat_peer *peer, bool only,
@@ -164,7 +192,7 @@ struct leat_append_request *leat_append_begin(struct leat_peer *peer, bool only,
                                               void (*on_done)(struct leat_append_request *request),
                                               void *owner)
 {
-    struct leat_append_request *request = append_take_struct(peer, only);
+    struct leat_append_request *request = append_take_structs(peer, only, batch_count);
     struct leat_error error = {LEAT_OK, ""};
     if (request == NULL) return NULL;
     request->on_done = on_done;
@@ -178,26 +206,6 @@ void leat_append_end(struct leat_append_request *request)
 {
     LEAT_ASSERT(request->done && request->on_done != NULL);
     append_free(request);
-}
-
-/* All parts at the start: a request that has begun never waits for structs. */
-static leat_err append_take_parts(struct leat_core *core, struct leat_append_request *request)
-{
-    struct leat_peer *peer = request->peer;
-    const uint32_t more = request->batch_count - 1;
-    if (!leat_stock_admits(&core->part_pool, peer, peer->requests <= 1, more) ||
-        !leat_stock_widen(&core->part_pool, peer, peer->requests <= 1, more))
-        return LEAT_E_AGAIN;
-    struct leat_append_part *tail = &request->first;
-    for (uint32_t i = 1; i < request->batch_count; i++) {
-        struct leat_append_part *part = leat_stock_take(&core->part_pool, peer->sharer);
-        part->request = request;
-        part->next = NULL;
-        part->unpacked = LEAT_E_AGAIN;
-        tail->next = part;
-        tail = part;
-    }
-    return LEAT_OK;
 }
 
 /* ---- the check of batches ---- */

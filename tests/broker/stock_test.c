@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "broker/append.h"
 #include "broker/core.h"
 #include "broker/fetch.h"
 
@@ -395,6 +396,45 @@ static void addresses_have_turns_in_line(void **state)
     desk_free(desk);
 }
 
+/* Goal: an append of more batches than there are structs for has its turn, and is not refused. */
+static void append_of_many_batches_waits_in_line(void **state)
+{
+    (void)state;
+    enum { MANY = 100 };
+    const struct leat_log_ref log = {1, 0, 0};
+    struct desk *desk = desk_new();
+    struct leat_core *core = &desk->core;
+    struct leat_stock *pool = &core->part_pool;
+    void *parts[MANY];
+    assert_int_equal(
+        leat_stock_init(&core->append_pool, core, sizeof(struct leat_append_request), 8), LEAT_OK);
+    assert_int_equal(leat_stock_init(pool, core, sizeof(struct leat_append_part), MANY), LEAT_OK);
+    for (unsigned i = 0; i < MANY; i++)
+        parts[i] = leat_stock_take(pool, NULL);
+    desk->peers[1].stock.own_bytes = LEAT_PEER_OWN_BYTES_MOST;
+    for (unsigned again = 0; again < 2; again++) {
+        assert_null(leat_append_begin(&desk->peers[1], true, log, 0, MANY, NULL, NULL));
+        assert_true(desk->conns[1].paused);
+        assert_int_equal(core->append_pool.left, 8);
+        struct leat_wanted wanted;
+        leat_stocks_wanted(core, &wanted); /* readers have nothing that it could use */
+        assert_int_equal(wanted.of_all, 0);
+        for (unsigned i = 0; i < MANY - 1; i++) {
+            assert_false(leat_stocks_call(core));
+            leat_stock_give(pool, parts[i], NULL, NULL);
+        }
+        assert_true(leat_stocks_call(core));
+        assert_false(desk->conns[1].paused);
+        for (unsigned i = 0; i < MANY - 1; i++) /* somebody is faster */
+            parts[i] = leat_stock_take(pool, NULL);
+    }
+    leat_stock_leave(&desk->peers[1]);
+    desk->peers[1].stock.own_bytes = 0;
+    leat_stock_fini(&core->append_pool);
+    leat_stock_fini(pool);
+    desk_free(desk);
+}
+
 static void note_ready(struct leat_fetch *fetch)
 {
     ++*(unsigned *)fetch->owner;
@@ -456,6 +496,7 @@ int main(void)
         cmocka_unit_test(fetches_that_wait_give_way),
         cmocka_unit_test(address_that_has_its_half_waits_for_itself),
         cmocka_unit_test(addresses_have_turns_in_line),
+        cmocka_unit_test(append_of_many_batches_waits_in_line),
         cmocka_unit_test(fetches_of_slow_connections_give_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
