@@ -537,6 +537,76 @@ static void word_of_another_than_its_writer_frees_no_place(void **state)
     }
 }
 
+/* What was answered to requests that this test makes. */
+static struct answered {
+    void (*answer)(void *ctx, const struct leat_link_ticket *ticket, const void *control,
+                   uint32_t control_bytes);
+    struct rep_pair pairs[LEAT_REP_BATCH_MAX];
+    uint32_t count;
+} answered;
+
+static void answer_take(void *ctx, const struct leat_link_ticket *ticket, const void *control,
+                        uint32_t control_bytes)
+{
+    if (ticket->connection != UINT64_MAX)
+        answered.answer(ctx, ticket, control, control_bytes);
+    else
+        assert_int_equal(rep_pairs_decode(control, control_bytes, answered.pairs, &answered.count),
+                         LEAT_OK);
+}
+
+static leat_err row_of(struct world *world, const struct leat_link_identity *who, uint16_t kind,
+                       uint64_t handle, uint64_t value)
+{
+    struct rep_pair pair = {handle, value};
+    uint8_t control[64];
+    struct leat_frame frame = {.kind = kind, .control = control};
+    frame.control_bytes = rep_pairs_encode(&pair, 1, control, sizeof control);
+    answered.count = 0;
+    request_of(world, 1, who, &frame);
+    assert_int_equal(answered.count, 1);
+    return (leat_err)answered.pairs[0].value;
+}
+
+/* Goal: a copy is flushed and stamped for its own writer, as far as it can be, and never back to what was. */
+static void rows_of_another_writer_or_out_of_range_change_nothing(void **state)
+{
+    (void)state;
+    struct world *world = world_new(43, 2, 2, 1, LEAT_DURABILITY_MEMORY, 0);
+    append_some(world, 0, 10);
+    world_run(world, 1000 * 1000);
+    struct leat_backup *backup = world->nodes[1].backup;
+    const struct replica *rep = open_copy(world, 1, 0);
+    assert_non_null(rep);
+    const struct leat_link_identity own = {
+        .node = "n0", .incarnation = world->nodes[0].incarnation, .cores = 1};
+    const struct leat_link_identity other = {.node = "n7", .incarnation = 777, .cores = 1};
+    const struct leat_frame attach = {.kind = LEAT_REP_ATTACH};
+    request_of(world, 1, &other, &attach);
+    answered.answer = backup->options.net.answer;
+    backup->options.net.answer = answer_take;
+    uint64_t handle = rep->handle, version = rep->seg->version, flushed = rep->flushed;
+    const struct {
+        const struct leat_link_identity *who;
+        uint16_t kind;
+        uint64_t value;
+        leat_err rc;
+    } rows[] = {{&other, LEAT_REP_FLUSH, flushed, LEAT_E_STALE_EPOCH},
+                {&other, LEAT_REP_RESTAMP, version + 1, LEAT_E_STALE_EPOCH},
+                {&own, LEAT_REP_FLUSH, (uint64_t)rep->seg->capacity + 1, LEAT_E_INVALID},
+                {&own, LEAT_REP_FLUSH, UINT32_MAX + UINT64_C(1), LEAT_E_INVALID},
+                {&own, LEAT_REP_RESTAMP, version + 1, LEAT_OK},
+                {&own, LEAT_REP_RESTAMP, version, LEAT_E_STALE_EPOCH}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(row_of(world, rows[i].who, rows[i].kind, handle, rows[i].value),
+                         rows[i].rc);
+        assert_int_equal(rep->seg->version, version + (i >= 4));
+        assert_int_equal(rep->flushed, flushed);
+    }
+    backup->options.net.answer = answered.answer;
+    world_free(world);
+}
+
 static void on_fenced(void *arg)
 {
     *(bool *)arg = true;
@@ -576,6 +646,7 @@ int main(void)
         cmocka_unit_test(replica_that_missed_its_deletion_goes),
         cmocka_unit_test(deletion_that_an_owner_has_not_heard_of_frees_no_place),
         cmocka_unit_test(word_of_another_than_its_writer_frees_no_place),
+        cmocka_unit_test(rows_of_another_writer_or_out_of_range_change_nothing),
         cmocka_unit_test(open_copy_of_a_deleted_stream_goes_with_its_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
