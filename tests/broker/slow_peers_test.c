@@ -1,4 +1,4 @@
-/* Connections that say nothing, leave frames unfinished or take no answers: each has its limit, and no less than that. */
+/* Connections that say nothing, leave frames unfinished or take no answers: each has its limit, and no less. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

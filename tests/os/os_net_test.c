@@ -25,6 +25,7 @@ static const struct leat_actor_ops nothing_ops = {nothing, nothing};
 struct crowd_test {
     struct real_rig *real;
     unsigned wanted, accepted, refused, warned;
+    unsigned listener; /* the actor: PORT_RIGHT, or PORT_DISK, which listens for nodes */
     char address[128];
     const char *listen_at, *connect_host;
     struct leat_mail go;
@@ -187,7 +188,7 @@ static void eager_go(void *actor, struct leat_mail *mail)
 static void eager_listen(void *actor)
 {
     struct crowd_test *test = actor;
-    const struct leat_env *env = test->real->envs[PORT_RIGHT];
+    const struct leat_env *env = test->real->envs[test->listener];
     struct leat_error error = {.text = ""};
     PORT_CHECK(env->net->listen(env->net->ctx, test->listen_at, crowd_accept, test, test->address,
                                 &error) == LEAT_OK);
@@ -199,11 +200,13 @@ static void refusal_counted(void *ctx, enum leat_diary_level level, const char *
     struct crowd_test *test = ctx;
     test->warned += level == LEAT_DIARY_WARN && strstr(line, "LimitNOFILE") != NULL;
 }
-static void net_who_connects_has_none_of_the_last_descriptors(void **state)
+static void last_descriptors_are_kept(unsigned listener, int most)
 {
-    enum { MOST = 256, OWN = MOST / 8 };
-    struct crowd_test test = {
-        .real = real_rig_make()->ctx, .wanted = 1, .listen_at = "127.0.0.1:0"};
+    enum { MOST = 256 };
+    struct crowd_test test = {.real = real_rig_make()->ctx,
+                              .wanted = 1,
+                              .listener = listener,
+                              .listen_at = "127.0.0.1:0"};
     struct port_rig *rig = &test.real->rig;
     struct rlimit files, few;
     getrlimit(RLIMIT_NOFILE, &files);
@@ -211,10 +214,11 @@ static void net_who_connects_has_none_of_the_last_descriptors(void **state)
     few.rlim_cur = MOST;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     rig->attach(rig->ctx, PORT_LEFT, &test, &nothing_ops, NULL);
-    rig->attach(rig->ctx, PORT_RIGHT, &test, &nothing_ops, eager_listen);
+    rig->attach(rig->ctx, listener, &test, &nothing_ops, eager_listen);
+    if (listener != PORT_RIGHT) rig->attach(rig->ctx, PORT_RIGHT, &test, &nothing_ops, NULL);
     unsigned count = 0;
     int taken[MOST], fd;
-    while ((fd = dup(0)) < MOST - OWN)
+    while ((fd = dup(0)) < most)
         taken[count++] = fd;
     close(fd);
     for (int i = 0; i < 8; i++)
@@ -229,6 +233,11 @@ static void net_who_connects_has_none_of_the_last_descriptors(void **state)
     assert_true(test.refused >= 3);
     assert_int_equal(test.warned, 1);
     real_rig_drop(rig);
+}
+static void net_who_connects_has_none_of_the_last_descriptors(void **state)
+{
+    last_descriptors_are_kept(PORT_RIGHT, 256 - 256 / 8);
+    last_descriptors_are_kept(PORT_DISK, 256 - 256 / 16); /* nodes may have half of these */
 }
 
 /* ---- silent peers that hold all the room for cut frames ---- */
