@@ -1,0 +1,202 @@
+/* Buffers for old data, and what slow connections leave in them: had back when others wait, and kept within a limit. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "broker/core.h"
+#include "broker/fetch.h"
+
+enum { PEERS = 4, KIB = 1024 };
+
+/* The network, as far as it is asked here. */
+struct leat_conn {
+    size_t unsent;
+    bool closed;
+    struct leat_send *rest;
+};
+
+struct desk {
+    struct leat_core core;
+    struct leat_node node;
+    struct leat_env env;
+    struct leat_clock clock;
+    struct leat_net net;
+    struct leat_conn conns[PEERS];
+    struct leat_peer peers[PEERS];
+    struct leat_fetch fetches[PEERS]; /* each has one read, its last */
+    struct leat_buffer_wait wait;
+    unsigned given;
+    void *buffer;
+    uint64_t now_us;
+};
+
+static uint64_t desk_now(void *ctx)
+{
+    return ((const struct desk *)ctx)->now_us;
+}
+static void desk_wake(void *ctx, uint64_t at_us)
+{
+    (void)ctx;
+    (void)at_us;
+}
+static size_t conn_unsent(const struct leat_conn *conn, const struct leat_send *send)
+{
+    (void)send;
+    return conn->unsent;
+}
+static void conn_replace(struct leat_conn *conn, struct leat_send *send, struct leat_send *by)
+{
+    (void)send;
+    assert_int_equal(by->iovs[0].bytes, conn->unsent);
+    conn->rest = by;
+}
+static void conn_close(struct leat_conn *conn)
+{
+    conn->closed = true;
+}
+static void conn_pause(struct leat_conn *conn)
+{
+    (void)conn;
+}
+static const char *conn_peer(const struct leat_conn *conn)
+{
+    (void)conn;
+    return "a peer";
+}
+
+static void on_buffer(struct leat_buffer_wait *wait, void *buffer)
+{
+    struct desk *desk = wait->owner;
+    desk->given++;
+    desk->buffer = buffer;
+}
+
+static struct desk *desk_new(void)
+{
+    struct desk *desk = calloc(1, sizeof *desk);
+    assert_non_null(desk);
+    desk->now_us = 1000 * 1000;
+    desk->clock = (struct leat_clock){.ctx = desk, .now_us = desk_now, .wake_at = desk_wake};
+    desk->env.clock = &desk->clock;
+    desk->net = (struct leat_net){.ctx = desk,
+                                  .unsent_bytes = conn_unsent,
+                                  .replace = conn_replace,
+                                  .pause = conn_pause,
+                                  .close = conn_close,
+                                  .peer = conn_peer};
+    struct leat_core *core = &desk->core;
+    core->node = &desk->node;
+    core->env = &desk->env;
+    core->net = &desk->net;
+    desk->node.options.cores = 1;
+    desk->node.options.memory_bytes = 1ull << 30;
+    leat_list_init(&core->starved_reads);
+    leat_list_init(&core->ready_fetches);
+    assert_int_equal(leat_timers_init(&core->timers, &desk->clock, 4), LEAT_OK);
+    assert_int_equal(leat_lender_init(core, PEERS), LEAT_OK);
+    core->lender.rest_bytes_max = 100 * KIB;
+    for (unsigned i = 0; i < PEERS; i++) {
+        struct leat_peer *peer = &desk->peers[i];
+        struct leat_fetch *fetch = &desk->fetches[i];
+        peer->core = core;
+        peer->conn = &desk->conns[i];
+        leat_list_init(&peer->slow);
+        leat_list_init(&peer->limited);
+        leat_list_init(&peer->answers);
+        leat_borrower_init(&peer->borrowed);
+        leat_list_init(&fetch->ends.lent);
+        fetch->core = core;
+        fetch->peer = peer;
+        fetch->ends.fetch = fetch;
+        fetch->sends_left = 2; /* it goes on */
+    }
+    desk->wait = (struct leat_buffer_wait){.on_buffer = on_buffer, .owner = desk};
+    leat_list_init(&desk->wait.link);
+    return desk;
+}
+
+static void desk_free(struct desk *desk)
+{
+    for (unsigned i = 0; i < PEERS; i++) {
+        struct leat_send *rest = desk->conns[i].rest;
+        if (!rest) continue;
+        desk->peers[i].requests++; /* it stays */
+        rest->on_sent(rest, LEAT_E_CLOSED);
+    }
+    assert_int_equal(desk->core.lender.rest_bytes, 0);
+    leat_lender_fini(&desk->core);
+    leat_timers_fini(&desk->core.timers);
+    free(desk);
+}
+
+/* A connection is sent old data, of which it leaves so much; then somebody waits for its buffer. */
+static void lends_and_has_back(struct desk *desk, unsigned i, size_t unsent)
+{
+    struct leat_fetch_read *read = &desk->fetches[i].ends;
+    void *others[PEERS];
+    unsigned count = 0, given = desk->given;
+    desk->conns[i].unsent = unsent;
+    desk->peers[i].reads++;
+    read->read.disk_buffer = leat_buffer_try(&desk->core);
+    assert_non_null(read->read.disk_buffer);
+    leat_lend(read);
+    while ((others[count] = leat_buffer_try(&desk->core)) != NULL)
+        count++;
+    leat_buffer_wait(&desk->core, &desk->peers[PEERS - 1], &desk->wait);
+    desk->now_us += LEAT_LEND_US;
+    leat_lend_turn_end(&desk->core);
+    assert_int_equal(desk->given, given + 1);
+    leat_buffer_give(&desk->core, desk->buffer);
+    while (count > 0)
+        leat_buffer_give(&desk->core, others[--count]);
+}
+
+/* Goal: who was slow has the rest in memory of its own, and its next answer is short. */
+static void who_is_slow_gives_its_buffer_back_and_has_short_answers(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    lends_and_has_back(desk, 0, 20 * KIB);
+    assert_non_null(desk->conns[0].rest);
+    assert_int_equal(desk->core.lender.rest_bytes, 20 * KIB);
+    assert_int_equal(desk->peers[0].borrowed.answer_bytes_max, LEAT_PEER_SLOW_ANSWER_BYTES);
+    leat_lend_taken(&desk->peers[0]); /* twice as much next time */
+    assert_int_equal(desk->peers[0].borrowed.answer_bytes_max, 2 * LEAT_PEER_SLOW_ANSWER_BYTES);
+    assert_int_equal(desk->peers[1].borrowed.answer_bytes_max, 0);
+    desk_free(desk);
+}
+
+/* Goal: all rests together have a limit, and who holds most of it is closed; who holds all of it alone is not. */
+static void who_leaves_most_is_closed(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    lends_and_has_back(desk, 0, 60 * KIB);
+    lends_and_has_back(desk, 1, 30 * KIB);
+    for (unsigned i = 0; i < PEERS; i++)
+        assert_false(desk->conns[i].closed);
+    lends_and_has_back(desk, 2, 40 * KIB);
+    for (unsigned i = 0; i < PEERS; i++)
+        assert_int_equal(desk->conns[i].closed, i == 0);
+    assert_int_equal(desk->core.lender.rest_bytes, 70 * KIB);
+    desk_free(desk);
+    desk = desk_new();
+    lends_and_has_back(desk, 0, 110 * KIB);
+    assert_false(desk->conns[0].closed);
+    desk_free(desk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_is_slow_gives_its_buffer_back_and_has_short_answers),
+        cmocka_unit_test(who_leaves_most_is_closed),
+    };
+    return cmocka_run_group_tests_name("broker lend", tests, NULL, NULL);
+}
