@@ -198,6 +198,22 @@ static void arena_past_its_limits_gives_nothing(void **state)
     assert_non_null(leat_kafka_arena_take(&b, 60 * 1024, 1));
     leat_kafka_arena_fini(&b);
     assert_int_equal(share.bytes_used, 0);
+    share.bytes_max = 10 * 1024 * 1024; /* in pieces there is no more than at once */
+    assert_non_null(leat_kafka_arena_take(&a, 30 * 1024, 1));
+    assert_non_null(leat_kafka_arena_take(&a, 30 * 1024, 1));
+    assert_null(leat_kafka_arena_take(&a, 30 * 1024, 1));
+    assert_int_equal(a.bytes_missed, 0); /* there never will be */
+    leat_kafka_arena_fini(&a);
+    /* Of the share's last eighth each only request has a little. */
+    share.bytes_used = leat_kafka_arena_share_most(&share);
+    assert_null(leat_kafka_arena_take(&a, 8 * 1024, 1));
+    assert_true(a.bytes_missed >= 8 * 1024);
+    leat_kafka_arena_fini(&a);
+    a.own_bytes_max = LEAT_KAFKA_ARENA_OWN_BYTES;
+    assert_non_null(leat_kafka_arena_take(&a, 8 * 1024, 1));
+    assert_null(leat_kafka_arena_take(&a, 8 * 1024, 1));
+    leat_kafka_arena_fini(&a);
+    assert_int_equal(share.bytes_used, leat_kafka_arena_share_most(&share));
 }
 
 /* A seed of the fuzzer's: what a client sent, behind its key and version. */
