@@ -23,7 +23,8 @@ def troubled(server, first):
     check(server.status()['logs_in_trouble'] > 0, 'status')
     check(re.search(r'segment \d+ of log ' + f'{server.hurt_id}/0/0', server.diary()), server.diary())
     # Where the end of the log is missing its sentence is of that, and a place that was made again says more.
-    words = (log['state'], log['text'] if log['state'] == 'ok' else '')
+    words = (log['state'], log['text'] if log['state'] == 'ok' else '',
+             sorted(set(re.findall(r'segment (\d+) of log ' + f'{server.hurt_id}/0/0', server.diary()))))
     equal(words, first or words, 'said at the first start')
     return words
 
