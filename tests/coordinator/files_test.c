@@ -220,6 +220,43 @@ static void files_that_a_killed_voter_left_are_synced_at_the_start(void **state)
     free(world);
 }
 
+/* A round that fails its check in front of one that is right was synced before that one was begun, whether the vote has
+ * a mark of it or not: it is no write that was cut off. */
+static void files_round_in_front_of_a_right_one_is_damaged(void **state)
+{
+    (void)state;
+    for (unsigned row = 0; row < 3; row++) {
+        uint8_t conf[CONF_BYTES_MAX];
+        uint32_t count = (uint32_t)good_conf(conf);
+        struct fake_world *world = calloc(1, sizeof *world);
+        struct leat_raft_log log;
+        struct leat_error error;
+        bool is_new;
+        assert_non_null(world);
+        fake_world_init(world, 1);
+        assert_int_equal(leat_raft_log_open(&log, &world->disk, 65536, &is_new, &error), LEAT_OK);
+        assert_int_equal(leat_raft_log_form(&log, NULL, 0, &error), LEAT_OK);
+        assert_int_equal(leat_raft_log_vote(&log, 9, 0), LEAT_OK);
+        log.start_index = 1;
+        uint64_t ends[2];
+        for (uint64_t i = 0; i < 2; i++) {
+            assert_int_equal(leat_raft_log_append(&log, i + 1, 1, RAFT_CHANGE, conf, count),
+                             LEAT_OK);
+            assert_int_equal(leat_raft_log_flush_now(&log), LEAT_OK);
+            ends[i] = log.segments[log.segment_count - 1].end;
+        }
+        log.failed = LEAT_E_DISK; /* it notes nothing more */
+        leat_raft_log_close(&log);
+        struct fake_inode *file = fake_world_file(world, "raft/log-00000000000000000001");
+        if (row > 0) file->now[ends[row - 1] - 1 - 8] ^= 1;
+        leat_err rc = leat_raft_log_open(&log, &world->disk, 65536, &is_new, &error);
+        assert_int_equal(rc, row == 1 ? LEAT_E_DAMAGED : LEAT_OK); /* the last may be torn */
+        if (rc == LEAT_OK) leat_raft_log_close(&log);
+        fake_world_fini(world);
+        free(world);
+    }
+}
+
 static void on_saved(void *owner, leat_err rc)
 {
     (void)owner;
@@ -307,6 +344,7 @@ int main(void)
         cmocka_unit_test(files_message_with_a_configuration_that_is_none_is_malformed),
         cmocka_unit_test(files_entry_that_raft_cannot_have_given_keeps_the_voter_out),
         cmocka_unit_test(files_that_a_killed_voter_left_are_synced_at_the_start),
+        cmocka_unit_test(files_round_in_front_of_a_right_one_is_damaged),
         cmocka_unit_test(files_snapshot_that_cannot_be_keeps_the_voter_out),
         cmocka_unit_test(files_vote_of_numbers_that_cannot_be_is_damaged),
     };

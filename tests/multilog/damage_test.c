@@ -242,10 +242,41 @@ static void damage_is_told_only_where_nobody_has_the_segment(void **state)
     free(buffer);
 }
 
+/* Goal: at level disk what was acked last is named by a trailer behind it, half a second later, once: else a bit that
+ * flips in it would look as if it had never been written whole. */
+static void last_run_is_closed_by_a_trailer(void **state)
+{
+    (void)state;
+    struct fake *fake = fake_create(9, LEAT_DURABILITY_DISK);
+    fake_open(fake, NULL, 0, NULL);
+    fake_settle(fake);
+    const struct log_open *head = &fake->log->head;
+    must_append(fake, 10, 100);
+    fake_settle(fake);
+    uint32_t used = head->writer.used;
+    assert_int_equal(head->acked_bytes, used);
+    leat_log_care(fake->log);
+    fake_settle(fake);
+    assert_int_equal(head->writer.used, used); /* more may follow */
+    for (unsigned i = 0; i < 3; i++) {
+        fake->now_us += LOG_RUN_CLOSE_US;
+        leat_log_care(fake->log);
+        fake_settle(fake);
+        assert_int_equal(head->writer.used, used + LEAT_ENTRY_HEADER_BYTES);
+        assert_int_equal(head->acked_bytes, head->writer.used);
+    }
+    struct leat_entry trailer;
+    memcpy(&trailer, head->seg->buffer + used, sizeof trailer);
+    assert_int_equal(trailer.type, LEAT_ENTRY_TRAILER);
+    assert_int_equal(trailer.base_offset, used); /* so much is acked, it says */
+    fake_destroy(fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(read_from_file_equals_memory_and_names_damage),
+        cmocka_unit_test(last_run_is_closed_by_a_trailer),
         cmocka_unit_test(damaged_segment_is_waited_for_while_others_are_asked),
         cmocka_unit_test(unwritten_segment_is_not_read_from_its_place),
         cmocka_unit_test(damage_is_told_only_where_nobody_has_the_segment),
