@@ -1,5 +1,5 @@
-/* Who waits for something scarce, in turn: one address after the other, and of each its connections in the order in which
- * they came. So whoever opens many connections waits for itself. Private to broker/. Thread: owner's. */
+/* Who waits for something scarce, in turn: one address after the other, and of each its connections in the order in
+ * which they came. So whoever opens many connections waits for itself. Private to broker/. Thread: owner's. */
 #ifndef LEAT_BROKER_LINE_H
 #define LEAT_BROKER_LINE_H
 

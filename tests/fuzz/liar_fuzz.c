@@ -1,8 +1,8 @@
 /* A cluster of three brokers, of which one lies: what it sends to the others, requests and answers alike, is changed as
  * the input says before its tag is made. So whatever a member of the cluster can say reaches the code that takes it:
  * bodies between brokers, between primary and backup, between coordinators, data, hellos. Nobody dies of it, the liar
- * included: no assertion, no sanitizer's report, no endless loop, no memory without bound. What a member with the key can
- * make others believe is not judged here: it is one of them.
+ * included: no assertion, no sanitizer's report, no endless loop, no memory without bound. What a member with the key
+ * can make others believe is not judged here: it is one of them.
  *
  * The input: a byte which world, a byte which node lies, then pieces (fuzz.h), in order:
  *   LIE   from now on frames of a kind are changed; see lie_take() and `enum op`
@@ -326,8 +326,8 @@ void __wrap_leat_mac_tag(struct leat_mac *mac, const struct leat_iov *iovs, unsi
 
 /* ---- the schedule ---- */
 
-/* A byte the kind, counted from hello's; a byte: bit 0 of answers, bits 1 to 3 the op, bits 4 to 7 how often; a byte how
- * many go as they are before. */
+/* A byte the kind, counted from hello's; a byte: bit 0 of answers, bits 1 to 3 the op, bits 4 to 7 how often; a byte
+ * how many go as they are before. */
 static void lie_take(const struct fuzz_piece *piece)
 {
     if (piece->count < 3 || lie_count == LIES_MAX) return;

@@ -1,10 +1,10 @@
 /* A log that begins anew on segments whose bytes are not what it wrote: start entries with the table of its producers,
- * batches, trim entries. It says that it is damaged, or goes on: it wakes, judges producers, takes batches, reads from its
- * beginning to its end in order, finds times, gives its bytes back. No assertion, no sanitizer's report.
+ * batches, trim entries. It says that it is damaged, or goes on: it wakes, judges producers, takes batches, reads
+ * from its beginning to its end in order, finds times, gives its bytes back. No assertion, no sanitizer's report.
  *
  * The input: a byte (bit 0: the first segment is changed, else the last; bit 1: checksums stay as they are; bit 2: so
- * does what is recorded of the segment; bit 3: offsets jumped behind it), then pieces (fuzz.h): two bytes where, and what
- * stands there; bit 0 of the kind: counted from the start entry's payload. */
+ * does what is recorded of the segment; bit 3: offsets jumped behind it), then pieces (fuzz.h): two bytes where, and
+ * what stands there; bit 0 of the kind: counted from the start entry's payload. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
