@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "broker/core.h"
+#include "broker/sharer.h"
 
 enum { PEERS = 8, KIB = 1024, MIB = 1024 * KIB, TURNS_MAX = 1000 };
 
@@ -98,6 +99,7 @@ static struct desk *desk_new(void)
         peer->address = i;
         leat_list_init(&peer->room.by_time);
         leat_turn_init(&peer->unpack.turn);
+        assert_true(leat_sharer_join(&desk->core, peer));
     }
     desk->small = batch_make(100, &desk->small_bytes);
     desk->medium = batch_make(300 * KIB, &desk->medium_bytes);
@@ -109,6 +111,8 @@ static void desk_free(struct desk *desk)
 {
     for (unsigned i = 0; i < PEERS; i++)
         leat_unpack_forget(&desk->peers[i]);
+    for (unsigned i = 0; i < PEERS; i++)
+        leat_sharer_leave(&desk->core, desk->peers[i].sharer);
     leat_unpack_fini(&desk->core);
     free(desk->small);
     free(desk->medium);
