@@ -144,6 +144,12 @@ static const char *net_peer(const struct leat_conn *it)
     (void)it;
     return "203.0.113.7:51234";
 }
+static const uint8_t *net_key(const struct leat_conn *it)
+{
+    static const uint8_t key[LEAT_NET_KEY_BYTES] = {203, 0, 113, 7};
+    (void)it;
+    return key;
+}
 
 /* ---- the node: a core that listens, and one beside it ---- */
 
@@ -159,7 +165,8 @@ static const struct leat_net net_port = {.connect = net_connect,
                                          .close = net_close,
                                          .move = net_move,
                                          .account = net_account,
-                                         .peer = net_peer};
+                                         .peer = net_peer,
+                                         .key = net_key};
 struct core {
     struct leat_post post;
     struct leat_env env;
