@@ -48,7 +48,7 @@ static inline void leat_line_leave(struct leat_queue *queue, struct leat_list *m
 /** One of it has had its turn: now others. */
 static inline void leat_line_turn(struct leat_line *line, struct leat_queue *queue)
 {
-    if (leat_list_empty(&queue->ring)) return;
+    if (leat_list_empty(&queue->ring)) return; /* nobody of it is left */
     leat_list_remove(&queue->ring);
     leat_list_push_back(&line->ring, &queue->ring);
 }

@@ -11,7 +11,7 @@ import threading
 import time
 
 import namespaces
-from rig import FETCH, METADATA, Failure, Raw, Server, WAIT_S, check, equal, frame, main, on_end, until
+from rig import FETCH, HELLO, METADATA, Failure, Raw, Server, WAIT_S, check, equal, frame, main, on_end, until
 
 MIB = 1 << 20
 TOO_SLOW = 'closed: it takes its answers too slowly, and others need the memory'
@@ -189,6 +189,86 @@ def test_slow_readers_of_memory_keep_no_segment_from_appends():
     print(f'  appended beside them in {took:.1f} s')
     check(took < 12, took)
     slow.go_on(10)  # there is room for 6 MiB of the rests of their answers, and some keep what nobody needs
+
+
+class Asker:
+    """A client, from an address of its own, that asks for metadata of a wide stream, again and again, and always waits for more
+    than its socket takes. It takes so many bytes each tenth of a second."""
+
+    REQUEST = frame(METADATA, [['wide'], False])
+    HEAD_BYTES = 8  # with the length and the flags of an answer
+
+    def __init__(self, port, address, takes):
+        self.where, self.takes = ((address, 0), ('127.0.0.1', port)), takes
+        self.answers = self.refusals = self.closed = 0
+        self.connect()
+
+    def connect(self):
+        self.socket = socket.socket()
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096 if self.takes < 4096 else 65536)
+        self.socket.bind(self.where[0])
+        self.socket.connect(self.where[1])
+        self.socket.setblocking(False)
+        self.owed, self.head, self.left = frame(HELLO, [1, 1, 'asker', -1]) + self.REQUEST * (60 if self.takes > 4096 else 3000), b'', 0
+
+    def step(self):
+        try:
+            self.owed = self.owed[self.socket.send(self.owed):]
+        except BlockingIOError:
+            pass
+        except OSError:
+            return self.again()
+        left = self.takes
+        try:
+            while left > 0:
+                piece = self.socket.recv(min(left, 65536))
+                if not piece:
+                    return self.again()
+                left -= len(piece)
+                self.count(piece)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.again()
+
+    def count(self, piece):
+        """One request more for each answer that has begun to come."""
+        while piece:
+            taken = piece[:self.left]
+            piece, self.left = piece[len(taken):], self.left - len(taken)
+            missed = self.HEAD_BYTES - len(self.head)
+            self.head, piece = self.head + piece[:missed], piece[missed:]
+            if self.left or len(self.head) < self.HEAD_BYTES:
+                return
+            self.left = 4 + int.from_bytes(self.head[:4], 'little') - self.HEAD_BYTES
+            self.answers += self.head[7] == 1
+            self.refusals += self.head[7] != 1
+            self.owed += self.REQUEST
+            self.head = b''
+
+    def again(self):
+        self.closed += 1
+        self.socket.close()
+        self.connect()
+
+
+def test_who_takes_its_answers_stays_beside_those_who_do_not():
+    need_namespace()
+    server = Server('--cores', '1', '--memory', '256M', '--kafka', 'off').start()
+    server.leat('stream', 'create', 'wide', '--streamlets', 4, '--logs', 250)
+    slow = [Asker(server.port, f'127.0.0.{2 + i % 2}', 10) for i in range(40)]
+    honest = Asker(server.port, '127.0.0.1', 100 * 1024)
+    begun = time.monotonic()
+    while time.monotonic() < begun + 25:
+        for one in [*slow, honest]:
+            one.step()
+        time.sleep(0.1)  # their pace
+    gone = sum(one.closed > 0 for one in slow)
+    print(f'  {gone} of {len(slow)} were closed; who takes its answers has {honest.answers}, and {honest.refusals} times none')
+    equal(honest.closed, 0, 'closed though it takes its answers')
+    check(honest.answers > 50, honest.answers)
+    check(gone > len(slow) / 4, gone)
+    check('while others have no room for theirs' in server.diary(), 'the account was never full')
 
 
 if __name__ == '__main__':
