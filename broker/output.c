@@ -74,6 +74,11 @@ static bool has_room(uint64_t bytes_used, uint64_t bytes_max, size_t bytes)
     return bytes_used + room_of(bytes_max, bytes) <= bytes_max;
 }
 
+static struct leat_peer *first_of(const struct leat_queue *queue)
+{
+    return LEAT_CONTAINER(queue->members.next, struct leat_peer, output.wait);
+}
+
 static bool core_has_room(const struct leat_core *core, bool last, size_t bytes)
 {
     if (last) return core->output.last + bytes <= last_max(core);
@@ -84,6 +89,17 @@ static bool address_has_room(const struct leat_peer *peer, bool last, size_t byt
 {
     if (last) return peer->sharer->output.last + bytes <= last_max(peer->core) / 2;
     return has_room(used_near(peer), answers_max(peer->core) / 2, bytes);
+}
+
+/* Whose address has its half waits for that, and nobody for it. */
+static bool somebody_is_first(const struct leat_core *core, bool last)
+{
+    LEAT_LIST_EACH(&core->output.lines[last ? 0 : 1].ring, ring)
+    {
+        const struct leat_peer *peer = first_of(leat_queue_of(ring));
+        if (address_has_room(peer, last, peer->output.wanted)) return true;
+    }
+    return false;
 }
 
 static void keep_end(struct leat_peer *peer)
@@ -140,7 +156,7 @@ static bool last_fits(struct leat_peer *peer, size_t bytes)
     if (peer->output.promised) {
         peer->output.promised = false;
         if (bytes <= peer->output.last) return true;
-    } else if (!leat_line_empty(&core->output.lines[0])) {
+    } else if (somebody_is_first(core, true)) {
         return false;
     }
     if (!core_has_room(core, true, bytes) || !address_has_room(peer, true, bytes)) lasts_look(core);
@@ -156,7 +172,7 @@ bool leat_output_fits(struct leat_peer *peer, size_t bytes)
     const bool called = peer->output.kept > 0, promised = peer->output.promised;
     if (called) keep_end(peer);
     peer->output.called = false;
-    if ((called || leat_line_empty(&core->output.lines[1])) && core_has_room(core, false, bytes) &&
+    if ((called || !somebody_is_first(core, false)) && core_has_room(core, false, bytes) &&
         address_has_room(peer, false, bytes)) {
         if (promised) last_end(peer);
         return true;
@@ -244,11 +260,6 @@ void leat_output_leave(struct leat_peer *peer)
     wait_end(peer);
     keep_end(peer);
     last_end(peer);
-}
-
-static struct leat_peer *first_of(const struct leat_queue *queue)
-{
-    return LEAT_CONTAINER(queue->members.next, struct leat_peer, output.wait);
 }
 
 static void call(struct leat_peer *peer, bool last)

@@ -446,6 +446,7 @@ static void address_has_half(void **state)
     assert_true(leat_output_take(&desk->peers[8], 3 * MIB));
     leat_output_give(&desk->peers[8], 3 * MIB);
     leat_output_wait(&desk->peers[4], MIB, false);
+    assert_true(leat_output_fits(&desk->peers[8], MIB)); /* nobody waits for whom that would be */
     leat_output_wait(&desk->peers[8], MIB, false);
     leat_output_resume(&desk->core);
     assert_ptr_equal(desk->core.answer_peers.next, &desk->peers[8].answers);
