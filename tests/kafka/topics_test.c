@@ -470,7 +470,7 @@ static void topics_that_are_named_are_made_at_a_rate(void **state)
         assert_int_equal(code, LEAT_KAFKA_LEADER_NOT_AVAILABLE);
         refused[refused[0] == NULL ? 0 : 1] = many[i];
     }
-    assert_true(made >= 200);
+    assert_true(made >= 100); /* half of what all addresses may have at once */
     assert_non_null(refused[1]);
     leat_err rc = LEAT_E_STARTING;
     rig_open(&other, &conn, 0);
