@@ -97,14 +97,38 @@ void leat_buffer_give(struct leat_core *core, void *buffer)
 
 /* ---- rests ---- */
 
-static void rests_forget(struct leat_peer *peer)
+static void rests_less(struct leat_peer *peer, uint64_t bytes)
 {
-    peer->core->lender.rest_bytes -= peer->borrowed.rest_bytes;
-    peer->borrowed.rest_bytes = 0;
-    leat_list_remove(&peer->borrowed.rests);
+    peer->borrowed.rest_bytes -= bytes;
+    peer->sharer->rest_bytes -= bytes;
+    peer->core->lender.rest_bytes -= bytes;
+    if (peer->borrowed.rest_bytes == 0) leat_list_remove(&peer->borrowed.rests);
 }
 
-/* false: the connection itself holds most, and is closed. What those have who are closed comes back in this turn
+/* Of the address that holds most, the connection that has had its rest for the longest: whoever takes its answers has
+ * one for a moment only, however large. NULL: the connection itself. */
+static struct leat_peer *rests_victim(const struct leat_peer *peer, size_t bytes)
+{
+    const struct leat_list *rests = &peer->core->lender.rests;
+    const struct leat_sharer *most = peer->sharer;
+    uint64_t most_bytes = most->rest_bytes + bytes;
+    LEAT_LIST_EACH(rests, link)
+    {
+        const struct leat_sharer *other =
+            LEAT_CONTAINER(link, struct leat_peer, borrowed.rests)->sharer;
+        if (other->rest_bytes <= most_bytes) continue;
+        most = other;
+        most_bytes = other->rest_bytes;
+    }
+    LEAT_LIST_EACH(rests, link)
+    {
+        struct leat_peer *oldest = LEAT_CONTAINER(link, struct leat_peer, borrowed.rests);
+        if (oldest->sharer == most) return oldest;
+    }
+    return NULL;
+}
+
+/* false: the connection itself is closed. What those have who are closed comes back in this turn
  * or the next, and counts no more. Who is slow alone keeps what was given to it: that has a limit of its own
  * (LEAT_PEER_QUEUED_BYTES_MAX), which in a small server is more than all rests may take. */
 static bool rest_admit(struct leat_peer *peer, size_t bytes)
@@ -112,18 +136,11 @@ static bool rest_admit(struct leat_peer *peer, size_t bytes)
     struct leat_lender *lender = &peer->core->lender;
     while (lender->rest_bytes + bytes > lender->rest_bytes_max &&
            lender->rest_bytes > peer->borrowed.rest_bytes) {
-        struct leat_peer *most = peer;
-        uint64_t most_bytes = peer->borrowed.rest_bytes + bytes;
-        LEAT_LIST_EACH(&lender->rests, link)
-        {
-            struct leat_peer *other = LEAT_CONTAINER(link, struct leat_peer, borrowed.rests);
-            if (other->borrowed.rest_bytes <= most_bytes) continue;
-            most = other;
-            most_bytes = other->borrowed.rest_bytes;
-        }
-        rests_forget(most);
-        leat_peer_close(most, "it takes its answers too slowly, and others need the memory");
-        if (most == peer) return false;
+        struct leat_peer *victim = rests_victim(peer, bytes);
+        if (victim == NULL) victim = peer;
+        if (victim->borrowed.rest_bytes > 0) rests_less(victim, victim->borrowed.rest_bytes);
+        leat_peer_close(victim, "it takes its answers too slowly, and others need the memory");
+        if (victim == peer) return false;
     }
     return true;
 }
@@ -132,13 +149,8 @@ static void rest_on_sent(struct leat_send *send, leat_err rc)
 {
     struct rest *rest = send->owner;
     struct leat_peer *peer = rest->peer;
-    struct leat_borrower *borrower = &peer->borrowed;
-    (void)rc;                       /* the peer learns of its end by on_closed */
-    if (borrower->rest_bytes > 0) { /* else it is closed, and they were forgotten */
-        borrower->rest_bytes -= rest->iov.bytes;
-        peer->core->lender.rest_bytes -= rest->iov.bytes;
-        if (borrower->rest_bytes == 0) leat_list_remove(&borrower->rests);
-    }
+    (void)rc; /* the peer learns of its end by on_closed */
+    if (peer->borrowed.rest_bytes > 0) rests_less(peer, rest->iov.bytes); /* else it is closed */
     leat_mem_free(rest);
     leat_fetch_call_limited(peer);
     leat_peer_drained(peer);
@@ -168,6 +180,7 @@ static void lend_recall(struct leat_fetch_read *read)
     if (peer->borrowed.rest_bytes == 0)
         leat_list_push_back(&core->lender.rests, &peer->borrowed.rests);
     peer->borrowed.rest_bytes += bytes;
+    peer->sharer->rest_bytes += bytes;
     core->lender.rest_bytes += bytes;
     peer->borrowed.answer_bytes_max = LEAT_PEER_SLOW_ANSWER_BYTES;
     leat_fetch_read_sent(read);

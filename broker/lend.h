@@ -6,8 +6,8 @@
  * the structs that go with them, from all others. So they are lent: when somebody waits for them, what a
  * connection has not taken of an answer within LEAT_LEND_US is copied into memory of its own (a rest), and
  * what was lent is there again. A connection with a rest gets no other answer until it has taken it, and the
- * next ones are short. All rests of a core have a limit; when more is needed, the connection that holds most
- * of it is closed.
+ * next ones are short. All rests of a core have a limit; when more is needed, of the address that holds most of
+ * it the connection that has had its rest for the longest is closed.
  */
 #ifndef LEAT_BROKER_LEND_H
 #define LEAT_BROKER_LEND_H

@@ -23,6 +23,7 @@ struct leat_sharer {
         struct leat_queue queues[2];
     } stocks[LEAT_SHARER_STOCKS_MAX];
     uint32_t wanted, wanted_at; /* leat_wanted_of() */
+    uint64_t rest_bytes;        /* lend.h */
     struct leat_rate creates_asked;
     struct leat_unpack_address *unpack; /* NULL: it has sent no compressed batch */
 };

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "broker/core.h"
 #include "broker/fetch.h"
+#include "broker/sharer.h"
 
 enum { PEERS = 4, KIB = 1024 };
 
@@ -110,6 +111,8 @@ static struct desk *desk_new(void)
         leat_list_init(&peer->limited);
         leat_list_init(&peer->answers);
         leat_borrower_init(&peer->borrowed);
+        peer->address = i < 2 ? 0 : i;
+        assert_true(leat_sharer_join(core, peer));
         leat_list_init(&fetch->ends.lent);
         fetch->core = core;
         fetch->peer = peer;
@@ -130,6 +133,8 @@ static void desk_free(struct desk *desk)
         rest->on_sent(rest, LEAT_E_CLOSED);
     }
     assert_int_equal(desk->core.lender.rest_bytes, 0);
+    for (unsigned i = 0; i < PEERS; i++)
+        leat_sharer_leave(&desk->core, desk->peers[i].sharer);
     leat_lender_fini(&desk->core);
     leat_timers_fini(&desk->core.timers);
     free(desk);
@@ -172,23 +177,27 @@ static void who_is_slow_gives_its_buffer_back_and_has_short_answers(void **state
     desk_free(desk);
 }
 
-/* Goal: all rests together have a limit, and who holds most of it is closed; who holds all of it alone is not. */
-static void who_leaves_most_is_closed(void **state)
+/* Goal: all rests together have a limit, and who has had one for the longest is closed, of the address that holds most:
+ * not who has just been sent a large answer. Who holds all of it alone is not. */
+static void who_leaves_its_rest_for_longest_is_closed(void **state)
 {
     (void)state;
     struct desk *desk = desk_new();
-    lends_and_has_back(desk, 0, 60 * KIB);
-    lends_and_has_back(desk, 1, 30 * KIB);
+    lends_and_has_back(desk, 2, 10 * KIB); /* older than all, of another address */
+    lends_and_has_back(desk, 0, 20 * KIB);
+    lends_and_has_back(desk, 1, 50 * KIB);
     for (unsigned i = 0; i < PEERS; i++)
         assert_false(desk->conns[i].closed);
-    lends_and_has_back(desk, 2, 40 * KIB);
+    lends_and_has_back(desk, 3, 40 * KIB);
     for (unsigned i = 0; i < PEERS; i++)
         assert_int_equal(desk->conns[i].closed, i == 0);
-    assert_int_equal(desk->core.lender.rest_bytes, 70 * KIB);
+    assert_int_equal(desk->core.lender.rest_bytes, 100 * KIB);
     desk_free(desk);
     desk = desk_new();
     lends_and_has_back(desk, 0, 110 * KIB);
     assert_false(desk->conns[0].closed);
+    lends_and_has_back(desk, 2, 10 * KIB); /* one address holds all */
+    assert_true(desk->conns[0].closed && !desk->conns[2].closed);
     desk_free(desk);
 }
 
@@ -196,7 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_slow_gives_its_buffer_back_and_has_short_answers),
-        cmocka_unit_test(who_leaves_most_is_closed),
+        cmocka_unit_test(who_leaves_its_rest_for_longest_is_closed),
     };
     return cmocka_run_group_tests_name("broker lend", tests, NULL, NULL);
 }
