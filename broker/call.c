@@ -55,6 +55,13 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
     return call;
 }
 
+bool leat_call_hold(struct leat_call *call, size_t bytes)
+{
+    if (!leat_output_take(call->peer, bytes)) return false;
+    call->held += bytes;
+    return true;
+}
+
 void *leat_call_memory(struct leat_call *call, size_t count, size_t bytes)
 {
     size_t all;

@@ -501,6 +501,8 @@ void leat_call_stream_trim(struct leat_peer *peer, const struct leat_frame *fram
 void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, size_t bytes);
 /** Zeroed memory for a call, counted until it ends: leat_mem_free() it by then. NULL: no room (LEAT_E_AGAIN). */
 void *leat_call_memory(struct leat_call *call, size_t count, size_t bytes);
+/** Count so many bytes more for a call, until it ends. false: no room. */
+bool leat_call_hold(struct leat_call *call, size_t bytes);
 /** Answer and free. error.code LEAT_OK: writer holds the control body, built at
  * leat_call_writer(). Thread: the call's core. */
 void leat_call_answer(struct leat_call *call, const struct leat_msg_writer *writer);

@@ -277,6 +277,7 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
     }
     memcpy(set->control, frame->control, frame->control_bytes);
     set->control_bytes = frame->control_bytes;
+    set->request.answer_bytes_max = LEAT_SETS_ANSWER_BYTES;
     set->seek.on_again = set_on_again;
     set->seek.owner = set;
     set_begin(set);
@@ -433,6 +434,26 @@ static void answer_write(struct leat_msg_writer *writer, const struct leat_sets_
     }
 }
 
+/* The answer is larger than what needs no account. What it takes is held by the call until it is written. */
+static bool set_asks_again(struct set_call *set)
+{
+    struct leat_sets_request *request = &set->request;
+    if (request->rc != LEAT_E_NO_MEMORY || request->answer_bytes <= request->answer_bytes_max)
+        return false;
+    /* There may be more of it when it comes again. */
+    size_t most = request->answer_bytes + request->answer_bytes / 8;
+    if (!leat_call_hold(&set->call, most)) {
+        set_end(set, LEAT_E_AGAIN,
+                "the memory of this core for answers is full of those that clients have not "
+                "taken: try again");
+        return true;
+    }
+    request->answer_bytes_max += most;
+    set->answered = false;
+    set_route(set);
+    return true;
+}
+
 static void set_deliver_back(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
@@ -441,6 +462,7 @@ static void set_deliver_back(void *actor, struct leat_mail *mail)
     struct leat_msg_writer writer;
     set->answered = true;
     if (set->cancelling) return; /* it is freed when that mail is back */
+    if (set_asks_again(set)) return;
     if (request->rc != LEAT_OK) {
         set_end(set, request->rc, request->error.code != LEAT_OK ? request->error.text : NULL);
         return;

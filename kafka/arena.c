@@ -45,6 +45,18 @@ static bool share_fits(const struct leat_kafka_arena *arena, size_t bytes)
            (own ? share->bytes_max : leat_kafka_arena_share_most(share));
 }
 
+bool leat_kafka_arena_hold(struct leat_kafka_arena *arena, size_t bytes)
+{
+    if (bytes > arena->bytes_max - arena->bytes_allocated) return false;
+    if (!share_fits(arena, bytes)) {
+        arena->bytes_missed = arena->bytes_allocated + bytes;
+        return false;
+    }
+    arena->bytes_allocated += bytes;
+    if (arena->share != NULL) arena->share->bytes_used += bytes;
+    return true;
+}
+
 /* Zeroed as it comes: only the first bytes, which are used again and again, have to be wiped. */
 void *leat_kafka_arena_grow(struct leat_kafka_arena *arena, size_t bytes)
 {

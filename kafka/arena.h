@@ -43,6 +43,8 @@ struct leat_kafka_arena {
 void leat_kafka_arena_init(struct leat_kafka_arena *arena, struct leat_kafka_arena_share *share,
                            size_t bytes_max);
 void leat_kafka_arena_fini(struct leat_kafka_arena *arena);
+/** Count memory that lies elsewhere, until fini. false: a limit is reached. */
+bool leat_kafka_arena_hold(struct leat_kafka_arena *arena, size_t bytes);
 /** What leat_kafka_arena_take() does where the room at hand does not do. */
 void *leat_kafka_arena_grow(struct leat_kafka_arena *arena, size_t bytes);
 

@@ -15,7 +15,9 @@ struct leat_kafka_group_ask {
      * What it tells stays valid as long as the request. */
     void (*on_done)(struct leat_kafka_group_ask *ask);
     void *owner;
-    uint32_t home; /* LIST: which; else found by the name */
+    uint32_t home;                  /* LIST: which; else found by the name */
+    struct leat_kafka_string group; /* of one of several: see below */
+    bool twin;                      /* ... which another one names, too */
 
     /* group_home.c's */
     struct leat_kafka_group_ask *next; /* of the request */
@@ -23,7 +25,22 @@ struct leat_kafka_group_ask {
     struct leat_sets *waiting;         /* where it waits. Home's core */
     struct leat_mail mail, cancel;
     bool cancelling, answered, makes_home;
-    struct leat_maker maker;
+    size_t held; /* of the request's memory, for what was given */
+    struct leat_stream_wait wait;
+    struct leat_maker *maker; /* NULL: the homes are there */
+};
+
+/* Several asks of one request: a few of them are on their way at a time. */
+struct leat_kafka_group_asks {
+    struct leat_kafka_group_ask **asks; /* [count] */
+    uint32_t count;
+    void (*on_all)(struct leat_kafka_request *request, const struct leat_kafka_group_asks *asks);
+    void *owner;
+
+    /* group_home.c's */
+    struct leat_kafka_request *request;
+    uint32_t next, answered;
+    bool going;
 };
 
 /** NULL: no memory. */
@@ -35,6 +52,12 @@ struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request
  * another node is WRONG_SET_HOME.
  */
 void leat_kafka_group_ask_start(struct leat_kafka_group_ask *ask, struct leat_kafka_string group);
+/** NULL: no memory. Their groups and homes are the handler's to fill in. */
+struct leat_kafka_group_asks *leat_kafka_group_asks_make(struct leat_kafka_request *request,
+                                                         enum leat_sets_kind kind, uint32_t count);
+/** Ask all; on_all follows, inside too. A group that is named twice is refused (INVALID), or one request would cost as
+ * much as it likes. */
+void leat_kafka_group_asks_start(struct leat_kafka_group_asks *asks);
 /** What a refusal is to a client that asked a group. */
 int16_t leat_kafka_group_error(leat_err rc);
 /** Member id of a request into the ask; false: longer than any that was ever given. */

@@ -7,46 +7,22 @@
 #include "kafka/group.h"
 
 /* One ask for each group, or for each home. */
-struct many {
-    uint32_t left;
-    uint32_t count;
-    struct leat_kafka_group_ask **asks;
-    void (*answer)(struct leat_kafka_request *request, const struct many *many);
-};
-
-static void many_on_done(struct leat_kafka_group_ask *ask)
-{
-    struct many *many = ask->owner;
-    if (--many->left == 0) many->answer(ask->request, many);
-}
-
 static void many_start(struct leat_kafka_request *request, enum leat_sets_kind kind,
                        const struct leat_kafka_string *names, uint32_t count,
-                       void (*answer)(struct leat_kafka_request *, const struct many *))
+                       void (*answer)(struct leat_kafka_request *,
+                                      const struct leat_kafka_group_asks *))
 {
-    struct many *many = leat_kafka_take(request, 1, sizeof *many);
-    if (many != NULL) many->asks = leat_kafka_take(request, count + 1, sizeof(void *));
-    if (many == NULL || many->asks == NULL) {
+    struct leat_kafka_group_asks *many = leat_kafka_group_asks_make(request, kind, count);
+    if (many == NULL) {
         leat_kafka_answer(request, NULL);
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        many->asks[i] = leat_kafka_group_ask_make(request, kind);
-        if (many->asks[i] == NULL) {
-            leat_kafka_answer(request, NULL);
-            return;
-        }
-        many->asks[i]->owner = many;
-        many->asks[i]->on_done = many_on_done;
         many->asks[i]->home = i;
+        if (names != NULL) many->asks[i]->group = names[i];
     }
-    many->answer = answer;
-    many->count = count;
-    many->left = count + 1; /* one more: asks may be answered as they are made */
-    for (uint32_t i = 0; i < count; i++)
-        leat_kafka_group_ask_start(many->asks[i],
-                                   names != NULL ? names[i] : (struct leat_kafka_string){NULL, -1});
-    if (--many->left == 0) answer(request, many);
+    many->on_all = answer;
+    leat_kafka_group_asks_start(many);
 }
 
 static const char *phase_name(enum leat_group_phase phase)
@@ -99,7 +75,8 @@ static bool group_describe(struct leat_kafka_request *request,
     return true;
 }
 
-static void describe_answer(struct leat_kafka_request *request, const struct many *many)
+static void describe_answer(struct leat_kafka_request *request,
+                            const struct leat_kafka_group_asks *many)
 {
     const struct leat_kafka_describe_groups_request *body = request->body;
     struct leat_kafka_describe_groups_response *response =
@@ -129,25 +106,44 @@ void leat_kafka_handle_describe_groups(struct leat_kafka_request *request)
 
 /* ---- ListGroups ---- */
 
-/* An empty filter lets all pass. */
-static bool is_wanted(const struct leat_kafka_string *filter, int32_t count, const char *word)
-{
-    size_t bytes = strlen(word);
-    for (int32_t i = 0; i < count; i++)
-        if ((size_t)filter[i].bytes == bytes && strncasecmp(filter[i].text, word, bytes) == 0)
-            return true;
-    return count <= 0;
-}
-
 /* All groups are of the classic protocol; a native set is of none of Kafka's. */
-static const char *type_name(const struct leat_group_listed *listed)
+static const char *type_name(enum leat_sets_mode mode)
 {
-    return listed->mode == LEAT_SETS_GROUP ? "classic" : "leat";
+    return mode == LEAT_SETS_GROUP ? "classic" : "leat";
 }
 
-static void list_answer(struct leat_kafka_request *request, const struct many *many)
+static bool word_same(struct leat_kafka_string text, const char *word)
+{
+    return (size_t)text.bytes == strlen(word) && strncasecmp(text.text, word, strlen(word)) == 0;
+}
+
+/* A bit for each phase, and one for each mode, that the filters let pass: they are read once, not for each group. An
+ * empty filter lets all pass. */
+static unsigned phases_wanted(const struct leat_kafka_list_groups_request *body)
+{
+    unsigned wanted = body->states_filter.count > 0 ? 0 : ~0U;
+    for (int32_t i = 0; i < body->states_filter.count; i++)
+        for (unsigned phase = 0; phase <= LEAT_GROUP_STABLE; phase++)
+            if (word_same(body->states_filter.at[i], phase_name((enum leat_group_phase)phase)))
+                wanted |= 1U << phase;
+    return wanted;
+}
+
+static unsigned modes_wanted(const struct leat_kafka_list_groups_request *body)
+{
+    unsigned wanted = body->types_filter.count > 0 ? 0 : ~0U;
+    for (int32_t i = 0; i < body->types_filter.count; i++)
+        for (unsigned mode = 0; mode <= LEAT_SETS_GROUP; mode++)
+            if (word_same(body->types_filter.at[i], type_name((enum leat_sets_mode)mode)))
+                wanted |= 1U << mode;
+    return wanted;
+}
+
+static void list_answer(struct leat_kafka_request *request,
+                        const struct leat_kafka_group_asks *many)
 {
     const struct leat_kafka_list_groups_request *body = request->body;
+    const unsigned phases = phases_wanted(body), modes = modes_wanted(body);
     size_t most = 0;
     int32_t count = 0;
     int16_t error = LEAT_KAFKA_NONE;
@@ -165,15 +161,13 @@ static void list_answer(struct leat_kafka_request *request, const struct many *m
         const struct leat_group_call *call = &many->asks[i]->call;
         for (uint32_t g = 0; g < call->listed_count && many->asks[i]->set.rc == LEAT_OK; g++) {
             const struct leat_group_listed *listed = &call->listed[g];
-            if (!is_wanted(body->states_filter.at, body->states_filter.count,
-                           phase_name(listed->phase)) ||
-                !is_wanted(body->types_filter.at, body->types_filter.count, type_name(listed)))
+            if ((phases >> (unsigned)listed->phase & modes >> (unsigned)listed->mode & 1U) == 0)
                 continue;
             groups[count].group_id = leat_kafka_group_string(listed->name);
             groups[count].protocol_type = listed->mode == LEAT_SETS_GROUP
                                               ? leat_kafka_group_string(listed->protocol_type)
                                               : leat_kafka_text("leat");
-            groups[count].group_type = leat_kafka_text(type_name(listed));
+            groups[count].group_type = leat_kafka_text(type_name(listed->mode));
             groups[count++].group_state = leat_kafka_text(phase_name(listed->phase));
         }
     }
@@ -192,7 +186,8 @@ void leat_kafka_handle_list_groups(struct leat_kafka_request *request)
 
 /* ---- DeleteGroups ---- */
 
-static void delete_answer(struct leat_kafka_request *request, const struct many *many)
+static void delete_answer(struct leat_kafka_request *request,
+                          const struct leat_kafka_group_asks *many)
 {
     const struct leat_kafka_delete_groups_request *body = request->body;
     struct leat_kafka_delete_groups_response *response =

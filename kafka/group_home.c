@@ -1,10 +1,15 @@
 /* Requests to groups on their way to their homes and back. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
 #include "kafka/group.h"
 
+/* Of one request: what it gives may be as large as it likes before it is counted. */
+enum { ASKS_AT_ONCE = 4 };
+
+static void asks_on_done(struct leat_kafka_group_ask *ask);
 static void ask_route(struct leat_kafka_group_ask *ask);
 static void ask_deliver_home(void *actor, struct leat_mail *mail);
 static void ask_deliver_back(void *actor, struct leat_mail *mail);
@@ -102,6 +107,7 @@ struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request
     if (ask == NULL) return NULL;
     ask->request = request;
     ask->set.kind = kind;
+    ask->set.answer_bytes_max = LEAT_SETS_ANSWER_BYTES;
     ask->set.group = &ask->call;
     ask->next = request->state;
     request->state = ask;
@@ -152,8 +158,8 @@ static void ask_on_made(struct leat_maker *maker)
 static void ask_begin(struct leat_kafka_group_ask *ask)
 {
     struct leat_core *core = ask->request->core;
-    ask->maker.wait.on_ready = ask_on_published;
-    ask->maker.wait.owner = ask;
+    ask->wait.on_ready = ask_on_published;
+    ask->wait.owner = ask;
     if (homes_find(core) != NULL) {
         ask_route(ask);
         return;
@@ -167,9 +173,14 @@ static void ask_begin(struct leat_kafka_group_ask *ask)
         return;
     }
     struct leat_stream_settings settings = leat_sets_stream_settings();
-    ask->maker.on_done = ask_on_made;
-    ask->maker.owner = ask;
-    leat_maker_start(core, &ask->maker, LEAT_SETS_STREAM_NAME, strlen(LEAT_SETS_STREAM_NAME),
+    ask->maker = leat_kafka_take(ask->request, 1, sizeof *ask->maker);
+    if (ask->maker == NULL) {
+        ask_end(ask, LEAT_E_NO_MEMORY);
+        return;
+    }
+    ask->maker->on_done = ask_on_made;
+    ask->maker->owner = ask;
+    leat_maker_start(core, ask->maker, LEAT_SETS_STREAM_NAME, strlen(LEAT_SETS_STREAM_NAME),
                      &settings);
 }
 
@@ -218,7 +229,7 @@ static void ask_route(struct leat_kafka_group_ask *ask)
         return;
     }
     if (!stream->published) {
-        leat_list_push_back(&stream->waiters, &ask->maker.wait.link);
+        leat_list_push_back(&stream->waiters, &ask->wait.link);
         return;
     }
     if (ask->makes_home || leat_kafka_abandoned(ask->request)) {
@@ -256,10 +267,119 @@ static void ask_deliver_home(void *actor, struct leat_mail *mail)
         ask->waiting = hosted->sets;
 }
 
+/* What was given is the request's until it is freed, so it counts as memory of the request. */
+static bool ask_hold(struct leat_kafka_group_ask *ask, size_t bytes)
+{
+    if (bytes <= ask->held) return true;
+    if (!leat_kafka_arena_hold(&ask->request->arena, bytes - ask->held)) return false;
+    ask->held = bytes;
+    return true;
+}
+
+static void ask_pay(struct leat_kafka_group_ask *ask)
+{
+    struct leat_group_call *call = &ask->call;
+    if (call->memory == NULL && ask->set.offsets == NULL) return;
+    if (ask_hold(ask, ask->set.answer_bytes)) return;
+    leat_mem_free(call->memory);
+    leat_mem_free(ask->set.offsets);
+    call->memory = NULL;
+    ask->set.offsets = NULL;
+    ask->set.offset_count = 0;
+    call->member_count = call->listed_count = 0;
+    ask->set.rc = LEAT_E_NO_MEMORY;
+}
+
+/* The answer is larger than what needs no account. */
+static bool ask_asks_again(struct leat_kafka_group_ask *ask)
+{
+    struct leat_sets_request *set = &ask->set;
+    if (set->rc != LEAT_E_NO_MEMORY || set->answer_bytes <= set->answer_bytes_max) return false;
+    /* There may be more of it when it comes again. */
+    if (!ask_hold(ask, set->answer_bytes + set->answer_bytes / 8)) return false;
+    set->answer_bytes_max = ask->held;
+    ask_route(ask);
+    return true;
+}
+
 static void ask_deliver_back(void *actor, struct leat_mail *mail)
 {
     struct leat_kafka_group_ask *ask = LEAT_CONTAINER(mail, struct leat_kafka_group_ask, mail);
     (void)actor;
+    if (!ask->cancelling && ask_asks_again(ask)) return;
+    ask_pay(ask);
     ask->answered = true;
     if (!ask->cancelling) ask->on_done(ask); /* else when that mail is back */
+}
+
+/* ---- several ---- */
+
+struct leat_kafka_group_asks *leat_kafka_group_asks_make(struct leat_kafka_request *request,
+                                                         enum leat_sets_kind kind, uint32_t count)
+{
+    struct leat_kafka_group_asks *asks = leat_kafka_take(request, 1, sizeof *asks);
+    if (asks != NULL) asks->asks = leat_kafka_take(request, count + 1, sizeof(void *));
+    if (asks == NULL || asks->asks == NULL) return NULL;
+    asks->request = request;
+    asks->count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        asks->asks[i] = leat_kafka_group_ask_make(request, kind);
+        if (asks->asks[i] == NULL) return NULL;
+        asks->asks[i]->owner = asks;
+        asks->asks[i]->on_done = asks_on_done;
+    }
+    return asks;
+}
+
+static int group_order(const void *a, const void *b)
+{
+    const struct leat_kafka_string *x = &(*(struct leat_kafka_group_ask *const *)a)->group;
+    const struct leat_kafka_string *y = &(*(struct leat_kafka_group_ask *const *)b)->group;
+    if (x->bytes != y->bytes) return x->bytes < y->bytes ? -1 : 1;
+    return x->bytes > 0 ? memcmp(x->text, y->text, (size_t)x->bytes) : 0;
+}
+
+static bool twins_find(const struct leat_kafka_group_asks *asks)
+{
+    struct leat_kafka_group_ask **sorted =
+        leat_kafka_take(asks->request, asks->count, sizeof(void *));
+    if (sorted == NULL) return false;
+    memcpy(sorted, asks->asks, asks->count * sizeof(void *));
+    qsort(sorted, asks->count, sizeof(void *), group_order);
+    for (uint32_t i = 1; i < asks->count; i++)
+        if (group_order(&sorted[i - 1], &sorted[i]) == 0)
+            sorted[i - 1]->twin = sorted[i]->twin = true;
+    return true;
+}
+
+/* Asks may be answered as they are made: then the loop below goes on, not a call inside. */
+static void asks_go(struct leat_kafka_group_asks *asks)
+{
+    if (asks->going) return;
+    asks->going = true;
+    while (asks->next < asks->count && asks->next - asks->answered < ASKS_AT_ONCE) {
+        struct leat_kafka_group_ask *ask = asks->asks[asks->next++];
+        if (ask->twin)
+            ask_end(ask, LEAT_E_INVALID);
+        else
+            leat_kafka_group_ask_start(ask, ask->group);
+    }
+    asks->going = false;
+    if (asks->answered == asks->count) asks->on_all(asks->request, asks);
+}
+
+static void asks_on_done(struct leat_kafka_group_ask *ask)
+{
+    struct leat_kafka_group_asks *asks = ask->owner;
+    asks->answered++;
+    asks_go(asks);
+}
+
+void leat_kafka_group_asks_start(struct leat_kafka_group_asks *asks)
+{
+    if (asks->count > 1 && asks->asks[0]->set.kind != LEAT_SETS_LIST && !twins_find(asks)) {
+        leat_kafka_answer(asks->request, NULL);
+        return;
+    }
+    asks_go(asks);
 }

@@ -142,14 +142,6 @@ void leat_kafka_handle_offset_commit(struct leat_kafka_request *request)
 
 /* ---- OffsetFetch ---- */
 
-/* The request as it is from version 8 on: a list of groups. */
-struct fetch {
-    uint32_t left; /* groups whose homes have not answered */
-    struct leat_kafka_offset_fetch_request_group *groups;
-    struct leat_kafka_group_ask **asks;
-    int32_t count;
-};
-
 /* Rows come in the order of logs. Of a set that reads groups of segments there is nothing to tell. */
 static const struct leat_sets_offset *row_find(const struct leat_sets_request *set,
                                                struct leat_log_ref ref)
@@ -250,11 +242,11 @@ static size_t topics_most(const struct leat_sets_request *set)
     return topics;
 }
 
-static bool group_fill(struct leat_kafka_request *request, const struct fetch *fetch, int32_t at,
+static bool group_fill(struct leat_kafka_request *request,
+                       const struct leat_kafka_offset_fetch_request_group *group,
+                       const struct leat_sets_request *set,
                        struct leat_kafka_offset_fetch_response_group *out)
 {
-    const struct leat_kafka_offset_fetch_request_group *group = &fetch->groups[at];
-    const struct leat_sets_request *set = &fetch->asks[at]->set;
     bool all = group->topics.count < 0;
     size_t most = all ? topics_most(set) : (size_t)group->topics.count;
     out->group_id = group->group_id;
@@ -270,21 +262,23 @@ static bool group_fill(struct leat_kafka_request *request, const struct fetch *f
     return out->topics.count >= 0;
 }
 
-static void fetch_answer(struct leat_kafka_request *request, const struct fetch *fetch)
+static void fetch_answer(struct leat_kafka_request *request,
+                         const struct leat_kafka_group_asks *fetch)
 {
+    const struct leat_kafka_offset_fetch_request_group *asked = fetch->owner;
     struct leat_kafka_offset_fetch_response *response =
         LEAT_KAFKA_MAKE(request, offset_fetch_response, 1);
     struct leat_kafka_offset_fetch_response_group *groups =
-        LEAT_KAFKA_MAKE(request, offset_fetch_response_group, (size_t)fetch->count);
+        LEAT_KAFKA_MAKE(request, offset_fetch_response_group, fetch->count);
     bool ok = response != NULL && groups != NULL;
-    for (int32_t i = 0; i < fetch->count && ok; i++)
-        ok = group_fill(request, fetch, i, &groups[i]);
+    for (uint32_t i = 0; i < fetch->count && ok; i++)
+        ok = group_fill(request, &asked[i], &fetch->asks[i]->set, &groups[i]);
     if (!ok) {
         leat_kafka_answer(request, NULL);
         return;
     }
     response->groups.at = groups;
-    response->groups.count = fetch->count;
+    response->groups.count = (int32_t)fetch->count;
     if (request->version < 8) {
         response->error_code = groups[0].error_code;
         response->topics.at = groups[0].topics.at;
@@ -297,46 +291,35 @@ static void fetch_answer(struct leat_kafka_request *request, const struct fetch 
     leat_kafka_answer(request, response);
 }
 
-static void fetch_on_done(struct leat_kafka_group_ask *ask)
-{
-    struct fetch *fetch = ask->owner;
-    if (--fetch->left == 0) fetch_answer(ask->request, fetch);
-}
-
-static struct fetch *fetch_make(struct leat_kafka_request *request)
+/* The request as it is from version 8 on: a list of groups. */
+static struct leat_kafka_offset_fetch_request_group *
+fetch_groups(struct leat_kafka_request *request)
 {
     const struct leat_kafka_offset_fetch_request *body = request->body;
-    struct fetch *fetch = leat_kafka_take(request, 1, sizeof *fetch);
-    if (fetch == NULL) return NULL;
-    fetch->count = request->version < 8 ? 1 : body->groups.count > 0 ? body->groups.count : 0;
-    fetch->groups = body->groups.at;
-    if (request->version < 8) {
-        fetch->groups = LEAT_KAFKA_MAKE(request, offset_fetch_request_group, 1);
-        if (fetch->groups == NULL) return NULL;
-        fetch->groups[0].group_id = body->group_id;
-        fetch->groups[0].topics.at = body->topics.at;
-        fetch->groups[0].topics.count = body->topics.count;
-    }
-    fetch->asks = leat_kafka_take(request, (size_t)fetch->count + 1, sizeof(void *));
-    if (fetch->asks == NULL) return NULL;
-    for (int32_t i = 0; i < fetch->count; i++) {
-        fetch->asks[i] = leat_kafka_group_ask_make(request, LEAT_SETS_FETCH);
-        if (fetch->asks[i] == NULL) return NULL;
-        fetch->asks[i]->owner = fetch;
-        fetch->asks[i]->on_done = fetch_on_done;
-    }
-    return fetch;
+    if (request->version >= 8) return body->groups.at;
+    struct leat_kafka_offset_fetch_request_group *group =
+        LEAT_KAFKA_MAKE(request, offset_fetch_request_group, 1);
+    if (group == NULL) return NULL;
+    group->group_id = body->group_id;
+    group->topics.at = body->topics.at;
+    group->topics.count = body->topics.count;
+    return group;
 }
 
 void leat_kafka_handle_offset_fetch(struct leat_kafka_request *request)
 {
-    struct fetch *fetch = fetch_make(request);
-    if (fetch == NULL) {
+    const struct leat_kafka_offset_fetch_request *body = request->body;
+    const int32_t count = request->version < 8 ? 1 : body->groups.count;
+    struct leat_kafka_offset_fetch_request_group *groups = fetch_groups(request);
+    struct leat_kafka_group_asks *fetch =
+        leat_kafka_group_asks_make(request, LEAT_SETS_FETCH, count > 0 ? (uint32_t)count : 0);
+    if (fetch == NULL || (groups == NULL && count > 0)) {
         leat_kafka_answer(request, NULL);
         return;
     }
-    fetch->left = (uint32_t)fetch->count + 1; /* one more: asks may be answered as they are made */
-    for (int32_t i = 0; i < fetch->count; i++)
-        leat_kafka_group_ask_start(fetch->asks[i], fetch->groups[i].group_id);
-    if (--fetch->left == 0) fetch_answer(request, fetch);
+    for (uint32_t i = 0; i < fetch->count; i++)
+        fetch->asks[i]->group = groups[i].group_id;
+    fetch->owner = groups;
+    fetch->on_all = fetch_answer;
+    leat_kafka_group_asks_start(fetch);
 }

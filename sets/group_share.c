@@ -225,13 +225,24 @@ static enum leat_group_phase phase_shown(const struct leat_group *group)
     return leat_group_members_joined(group) == 0 ? LEAT_GROUP_EMPTY : group->phase;
 }
 
-/* One block: rows (if any), then texts. */
-static leat_err rows_give(const struct leat_group *group, struct leat_group_call *call,
-                          bool with_rows)
+static size_t answer_bytes(const struct leat_group *group, bool with_rows)
 {
     size_t bytes = strlen(group->protocol_type) + strlen(group->protocol) + 1;
-    if (with_rows) bytes += rows_bytes(group);
-    call->memory = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes);
+    return with_rows ? bytes + rows_bytes(group) : bytes;
+}
+
+bool leat_sets_group_answer_fits(const struct leat_group *group, struct leat_sets_request *request)
+{
+    return leat_sets_answer_fits(request, answer_bytes(group, true));
+}
+
+/* One block: rows (if any), then texts. */
+static leat_err rows_give(const struct leat_group *group, struct leat_sets_request *request,
+                          bool with_rows)
+{
+    struct leat_group_call *call = request->group;
+    request->answer_bytes = answer_bytes(group, with_rows);
+    call->memory = leat_mem_calloc(LEAT_MEM_BROKER, 1, request->answer_bytes);
     if (!call->memory) return LEAT_E_NO_MEMORY;
     uint32_t count = with_rows ? leat_group_members_joined(group) : 0, row = 0;
     call->members = call->memory;
@@ -260,7 +271,7 @@ leat_err leat_sets_group_join_answer(struct leat_set *set, struct leat_group_mem
     struct leat_group_call *call = join->group;
     const struct leat_group *group = set->group;
     bool leads = strcmp(group->leader, member->id) == 0;
-    leat_err rc = rows_give(group, call, leads && !leader);
+    leat_err rc = rows_give(group, join, leads && !leader);
     if (rc != LEAT_OK) return rc;
     join->generation = set->generation;
     memcpy(join->member, member->id, sizeof join->member);
@@ -290,10 +301,11 @@ bool leat_sets_group_join_now(struct leat_sets *sets, struct leat_set *set,
 
 static leat_err assignment_give(const struct leat_group *group,
                                 const struct leat_group_member *member,
-                                struct leat_group_call *call)
+                                struct leat_sets_request *sync)
 {
-    size_t bytes = strlen(group->protocol_type) + strlen(group->protocol);
-    call->memory = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes + member->assignment_bytes + 1);
+    struct leat_group_call *call = sync->group;
+    sync->answer_bytes = answer_bytes(group, false) + member->assignment_bytes;
+    call->memory = leat_mem_calloc(LEAT_MEM_BROKER, 1, sync->answer_bytes);
     if (!call->memory) return LEAT_E_NO_MEMORY;
     char *at = call->memory;
     call->group_protocol_type = text_put(&at, leat_group_text(group->protocol_type));
@@ -336,7 +348,7 @@ static void syncs_tell(struct leat_sets *sets, struct leat_group *group)
         if (!sync) continue;
         member->sync = NULL;
         leat_sets_group_heard(sets, member);
-        if (assignment_give(group, member, sync->group) != LEAT_OK) {
+        if (assignment_give(group, member, sync) != LEAT_OK) {
             (void)leat_sets_answer(sync, LEAT_E_NO_MEMORY, "no memory for an assignment");
             leat_sets_tell(sets, sync);
             continue;
@@ -374,7 +386,9 @@ bool leat_sets_do_group_sync(struct leat_sets *sets, struct leat_sets_request *r
         if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
     }
     if (group->phase == LEAT_GROUP_STABLE) {
-        if (assignment_give(group, member, request->group) != LEAT_OK)
+        size_t bytes = answer_bytes(group, false) + member->assignment_bytes;
+        if (!leat_sets_answer_fits(request, bytes)) return true;
+        if (assignment_give(group, member, request) != LEAT_OK)
             return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for an assignment");
         return answer_acked(sets, request);
     }
@@ -404,7 +418,8 @@ bool leat_sets_do_describe(struct leat_sets *sets, struct leat_sets_request *req
         return answer_acked(sets, request);
     }
     call->phase = phase_shown(set->group);
-    if (rows_give(set->group, call, true) != LEAT_OK)
+    if (!leat_sets_group_answer_fits(set->group, request)) return true;
+    if (rows_give(set->group, request, true) != LEAT_OK)
         return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for the members of a group");
     if (call->phase == LEAT_GROUP_EMPTY) call->group_protocol.bytes = 0;
     return answer_acked(sets, request);
@@ -419,6 +434,7 @@ bool leat_sets_do_list(struct leat_sets *sets, struct leat_sets_request *request
         bytes += sizeof(struct leat_group_listed) + strlen(set->name) +
                  (set->group ? strlen(set->group->protocol_type) : 0);
     }
+    if (!leat_sets_answer_fits(request, bytes)) return true;
     call->memory = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes);
     if (!call->memory)
         return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for a list of sets");

@@ -278,6 +278,9 @@ bool leat_sets_do_group_join(struct leat_sets *sets, struct leat_sets_request *r
          !leat_group_protocols_fit(group, me, call)))
         return leat_sets_answer(request, LEAT_E_OTHER_PROTOCOL,
                                 "the group's members know no protocol in common with this one");
+    /* Who leads is told of all members. Asked before anything changes. */
+    if (me && strcmp(group->leader, me->id) == 0 && !leat_sets_group_answer_fits(group, request))
+        return true;
     if (member) return join_known(sets, set, member, request);
     if (holder) return join_instance_again(sets, set, holder, request);
     return join_new(sets, set, request);

@@ -83,6 +83,24 @@ static void wake_up(struct leat_sets *sets)
     }
 }
 
+void leat_sets_acked_tell(struct leat_sets *sets)
+{
+    size_t rows = 0;
+    sets->untold = false;
+    LEAT_LIST_EACH(&sets->waiting, link)
+    {
+        struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
+        bool soon = LEAT_BUG(COMMIT_BEFORE_ACK);
+        if (request->state != REQUEST_ACK || request->ack_sequence >= sets->acked + soon) continue;
+        if (request->kind == LEAT_SETS_JOIN) {
+            sets->untold |= rows >= SLICE_ROWS;
+            if (rows >= SLICE_ROWS) continue;
+            rows += leat_sets_join_fill(sets, request);
+        }
+        leat_sets_tell(sets, request);
+    }
+}
+
 void leat_sets_append_acked(struct leat_append *append, leat_err rc)
 {
     struct leat_sets *sets = append->owner;
@@ -93,13 +111,7 @@ void leat_sets_append_acked(struct leat_append *append, leat_err rc)
     }
     sets->acked = sets->gathering; /* the batch in flight was the last one sealed */
     if (sets->life == LIFE_WAKING) wake_up(sets);
-    LEAT_LIST_EACH(&sets->waiting, link)
-    {
-        struct leat_sets_request *request = LEAT_CONTAINER(link, struct leat_sets_request, link);
-        bool soon = LEAT_BUG(COMMIT_BEFORE_ACK);
-        if (request->state == REQUEST_ACK && request->ack_sequence < sets->acked + soon)
-            leat_sets_tell(sets, request);
-    }
+    leat_sets_acked_tell(sets);
     leat_sets_append_try(sets);
     if (sets->touched_bytes > TOUCHED_BYTES_MAX && leat_sets_all_acked(sets))
         leat_sets_buffers_renew(sets);

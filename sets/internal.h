@@ -21,6 +21,8 @@ enum record_kind {
     RECORD_DELETE = 3, /* [3, set name] */
     RECORD_GROUP = 4,  /* [4, set name, generation, group]; its offsets stay */
 };
+/* Rows that are looked at for answers of joins before others have their turn. */
+enum { SLICE_ROWS = 128 * 1024 };
 enum { RETRY_US = 100 * 1000, RECORD_HEAD_BYTES = 512 };
 enum life { LIFE_NEW, LIFE_WAKING, LIFE_AWAKE };
 enum request_state { REQUEST_FREE, REQUEST_WAKING, REQUEST_ACK, REQUEST_JOIN, REQUEST_QUERY };
@@ -47,6 +49,7 @@ struct leat_sets {
     struct leat_list waiting; /* for acks, for the first append; in order of arrival */
     struct leat_list querying;
     uint64_t waiting_count;
+    bool untold; /* joins that are acked wait for the next slice */
 };
 
 static inline uint64_t leat_sets_now_us(const struct leat_sets *sets)
@@ -71,6 +74,8 @@ void leat_sets_table_clear(struct leat_sets *sets);
 size_t leat_sets_table_bytes(const struct leat_sets *sets);
 /** Fill in the answer; does not tell it. Always true: what leat_sets_do() returns for it. */
 bool leat_sets_answer(struct leat_sets_request *request, leat_err rc, const char *why);
+/** May the answer take so many bytes? false: it is answered by how many. */
+bool leat_sets_answer_fits(struct leat_sets_request *request, size_t bytes);
 void leat_sets_wait_begin(struct leat_sets *sets, struct leat_sets_request *request,
                           enum request_state state);
 void leat_sets_wait_end(struct leat_sets *sets, struct leat_sets_request *request);
@@ -96,6 +101,8 @@ void leat_sets_record_add(struct leat_sets *sets, const struct leat_msg_writer *
 void leat_sets_buffers_renew(struct leat_sets *sets);
 /** Send what gathered, unless a batch is on its way or the log has no room. May break the home. */
 void leat_sets_append_try(struct leat_sets *sets);
+/** Tell those whose records are acked; of joins a slice. */
+void leat_sets_acked_tell(struct leat_sets *sets);
 /** leat_append.on_acked of the home's one append. */
 void leat_sets_append_acked(struct leat_append *append, leat_err rc);
 /** Answer OK once all that was added until now is acked. */
@@ -116,6 +123,8 @@ uint64_t leat_sets_set_next_us(const struct leat_set *set);
 /** The member of the request, in its generation; NULL: answered with why not. */
 struct leat_set_member *leat_sets_member_check(struct leat_set *set,
                                                struct leat_sets_request *request);
+/** What its member owns, into the answer of a join that is acked; returns how many rows it looked at. */
+size_t leat_sets_join_fill(struct leat_sets *sets, struct leat_sets_request *join);
 /* As leat_sets_do(). */
 bool leat_sets_do_join(struct leat_sets *sets, struct leat_sets_request *request);
 bool leat_sets_do_heartbeat(struct leat_sets *sets, struct leat_sets_request *request);
@@ -165,7 +174,9 @@ void leat_sets_group_wake(struct leat_sets *sets, struct leat_group *group);
  * NULL. */
 leat_err leat_sets_group_join_answer(struct leat_set *set, struct leat_group_member *member,
                                      struct leat_sets_request *join, const char *leader);
-/** The same for a join that changes nothing. As leat_sets_do(). */
+/** May the answer hold all that is known of the members? As leat_sets_answer_fits(). */
+bool leat_sets_group_answer_fits(const struct leat_group *group, struct leat_sets_request *request);
+/** leat_sets_group_join_answer() of a join that changes nothing. As leat_sets_do(). */
 bool leat_sets_group_join_now(struct leat_sets *sets, struct leat_set *set,
                               struct leat_group_member *member, struct leat_sets_request *request,
                               const char *leader);

@@ -3,7 +3,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/mem.h"
 
 /* ---- rebalance ---- */
 
@@ -19,46 +22,76 @@ void leat_sets_prepare(struct leat_sets *sets, struct leat_set *set)
     set->give_up_at_us = leat_sets_now_us(sets) + longest_ms * 1000;
 }
 
-/* All logs of what the members read; those of nobody's stream keep their offsets. */
+static leat_err stream_gather(struct leat_sets *sets, struct leat_set *set, uint32_t stream)
+{
+    uint32_t streamlets = 0, logs = 0;
+    if (!sets->options.broker.stream_size(sets->options.ctx, stream, &streamlets, &logs))
+        return LEAT_OK;
+    uint64_t count = (uint64_t)streamlets * logs;
+    if (count > LEAT_SETS_LOGS_MAX) return LEAT_E_TOO_MANY;
+    struct leat_log_ref *refs = leat_mem_calloc(LEAT_MEM_BROKER, count + 1, sizeof *refs);
+    if (!refs) return LEAT_E_NO_MEMORY;
+    uint64_t fresh = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        refs[i] = (struct leat_log_ref){stream, (uint32_t)(i / logs), (uint32_t)(i % logs)};
+        fresh += !leat_set_log_find(set, refs[i]);
+    }
+    leat_err rc = LEAT_E_TOO_MANY;
+    if (set->log_count + fresh <= LEAT_SETS_LOGS_MAX) rc = leat_set_logs_add(set, refs, count);
+    leat_mem_free(refs);
+    return rc;
+}
+
+static int number_order(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* All logs of what the members read, each stream once; those of nobody's stream keep their offsets. */
 static leat_err logs_gather(struct leat_sets *sets, struct leat_set *set)
 {
-    for (uint32_t m = 0; m < set->member_count; m++) {
-        for (uint32_t s = 0; s < set->members[m].stream_count; s++) {
-            struct leat_log_ref ref = {.stream = set->members[m].streams[s]};
-            uint32_t streamlets = 0, logs = 0;
-            if (!sets->options.broker.stream_size(sets->options.ctx, ref.stream, &streamlets,
-                                                  &logs))
-                continue;
-            for (uint64_t i = 0; i < (uint64_t)streamlets * logs; i++) {
-                ref.streamlet = (uint32_t)(i / logs);
-                ref.log = (uint32_t)(i % logs);
-                if (leat_set_log_find(set, ref)) continue;
-                if (set->log_count == LEAT_SETS_LOGS_MAX) return LEAT_E_TOO_MANY;
-                if (!leat_set_log_add(set, ref)) return LEAT_E_NO_MEMORY;
-            }
-        }
-    }
+    size_t most = (size_t)set->member_count * LEAT_SETS_STREAMS_MAX, count = 0;
+    uint32_t *streams = leat_mem_calloc(LEAT_MEM_BROKER, most + 1, sizeof *streams);
+    if (!streams) return LEAT_E_NO_MEMORY;
+    for (uint32_t m = 0; m < set->member_count; m++)
+        for (uint32_t s = 0; s < set->members[m].stream_count; s++)
+            streams[count++] = set->members[m].streams[s];
+    qsort(streams, count, sizeof *streams, number_order);
+    leat_err rc = LEAT_OK;
+    for (size_t i = 0; i < count && rc == LEAT_OK; i++)
+        if (i == 0 || streams[i] != streams[i - 1]) rc = stream_gather(sets, set, streams[i]);
+    leat_mem_free(streams);
+    if (rc != LEAT_OK) return rc;
     leat_set_bytes_count(set);
     return leat_sets_table_bytes(sets) > LEAT_SETS_TABLE_BYTES_MAX ? LEAT_E_TOO_MANY : LEAT_OK;
 }
 
-/* The held join gets its answer once all is acked. Other than LEAT_OK: it is answered by that now,
- * and the caller tells it, since leat_sets_do() must not run on_done. */
-static leat_err join_answer(struct leat_sets *sets, struct leat_set *set,
-                            struct leat_set_member *member)
+/* Told once all is acked. What the member owns is found then: for all members at once all of it would have to lie in
+ * memory. */
+static void join_answer(struct leat_sets *sets, const struct leat_set *set,
+                        struct leat_set_member *member)
 {
     struct leat_sets_request *join = member->join;
     member->join = NULL;
     leat_sets_wait_end(sets, join);
     join->generation = set->generation;
     memcpy(join->member, member->id, sizeof join->member);
-    leat_err rc = leat_set_assigned(set, member, &join->assigned, &join->assigned_count);
-    if (rc != LEAT_OK) {
-        (void)leat_sets_answer(join, rc, "no memory for an assignment");
-        return rc;
-    }
     leat_sets_wait_ack(sets, join);
-    return LEAT_OK;
+}
+
+size_t leat_sets_join_fill(struct leat_sets *sets, struct leat_sets_request *join)
+{
+    struct leat_set *set = leat_sets_set_find(sets, join->set);
+    const struct leat_set_member *member = set ? leat_set_member_find(set, join->member) : NULL;
+    if (!member || set->generation != join->generation) {
+        (void)leat_sets_answer(join, LEAT_E_UNKNOWN_MEMBER,
+                               "not a member any more: the set has a newer generation: join anew");
+        return 1;
+    }
+    if (leat_set_assigned(set, member, &join->assigned, &join->assigned_count) != LEAT_OK)
+        (void)leat_sets_answer(join, LEAT_E_NO_MEMORY, "no memory for an assignment");
+    return (size_t)set->member_count + set->log_count;
 }
 
 /* The new generation. Its members are those that have joined; it is told once it is durable. */
@@ -97,10 +130,8 @@ static void generation_begin(struct leat_sets *sets, struct leat_set *set)
     struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_SET, 1);
     leat_set_encode(&writer, set, false);
     leat_sets_record_add(sets, &writer);
-    for (uint32_t i = 0; i < set->member_count; i++) {
-        struct leat_sets_request *join = set->members[i].join;
-        if (join_answer(sets, set, &set->members[i]) != LEAT_OK) join->on_done(join);
-    }
+    for (uint32_t i = 0; i < set->member_count; i++)
+        join_answer(sets, set, &set->members[i]);
     leat_sets_append_try(sets);
 }
 
@@ -210,14 +241,17 @@ bool leat_sets_do_join(struct leat_sets *sets, struct leat_sets_request *request
     if (member && set->phase == LEAT_SET_STABLE && !member->join &&
         subscription_same(member, request)) {
         /* Its answer was lost: nothing has changed, so nobody needs to be disturbed. */
+        if (!leat_sets_answer_fits(request, set->log_count * sizeof *request->assigned))
+            return true;
         bool waits = leat_sets_must_append(sets);
         if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
         member->join = request;
         leat_sets_wait_begin(sets, request, REQUEST_JOIN);
         member->deadline_us = leat_sets_now_us(sets) + (uint64_t)member->session_ms * 1000;
-        if (join_answer(sets, set, member) != LEAT_OK) return true;
+        join_answer(sets, set, member);
         if (waits) return false;
-        if (request->state != REQUEST_FREE) leat_sets_wait_end(sets, request);
+        leat_sets_wait_end(sets, request);
+        (void)leat_sets_join_fill(sets, request);
         return true;
     }
     bool created = !set;

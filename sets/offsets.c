@@ -12,8 +12,16 @@ enum { COMMIT_ROOM_BYTES = 4096 };
 
 /* ---- commit ---- */
 
-static bool commit_row_refused(struct leat_set *set, const struct leat_set_member *member,
-                               size_t index, struct leat_sets_request *request)
+static bool log_exists(const struct leat_sets *sets, struct leat_log_ref log)
+{
+    uint32_t streamlets = 0, logs = 0;
+    return sets->options.broker.stream_size(sets->options.ctx, log.stream, &streamlets, &logs) &&
+           log.streamlet < streamlets && log.log < logs;
+}
+
+static bool commit_row_refused(struct leat_sets *sets, struct leat_set *set,
+                               const struct leat_set_member *member, size_t index,
+                               struct leat_sets_request *request)
 {
     const struct leat_sets_offset *row = &request->commits[index];
     const struct leat_sets_group_query *queries = request->scratch;
@@ -24,6 +32,9 @@ static bool commit_row_refused(struct leat_set *set, const struct leat_set_membe
     if (!grouped && row->offset == LEAT_SETS_GROUP_DONE)
         return leat_sets_answer(request, LEAT_E_INVALID, "that is no offset of a log");
     struct leat_set_log *log = leat_set_log_find(set, row->log);
+    /* Else anybody fills the table with logs that nobody ever drops. Those of groups were found by their topics. */
+    if (!member && !request->group && !log && !log_exists(sets, row->log))
+        return leat_sets_answer(request, LEAT_E_UNKNOWN_LOG, "there is no such log");
     if (member && (!log || leat_set_owner(set, log, row->group) != member->serial) &&
         !(log && grouped && (uint64_t)row->group < log->first_group))
         return leat_sets_answer(request, LEAT_E_NOT_ASSIGNED,
@@ -109,7 +120,7 @@ static bool commit_refused(struct leat_sets *sets, struct leat_sets_request *req
         return true;
     if (request->group) set = leat_sets_set_find(sets, request->set); /* it may be new */
     for (size_t i = 0; i < request->commit_count; i++)
-        if (commit_row_refused(set, member, i, request)) return true;
+        if (commit_row_refused(sets, set, member, i, request)) return true;
     size_t skips = set->mode == LEAT_SETS_PARALLEL ? request->commit_count : 0;
     if (skips > LEAT_SETS_COMMIT_ROWS_PARALLEL_MAX)
         return leat_sets_answer(request, LEAT_E_TOO_MANY, "too many rows in one commit of groups");
@@ -184,12 +195,23 @@ static leat_err row_apply(struct leat_set *set, const struct leat_sets_request *
     return LEAT_OK;
 }
 
+static leat_err commit_logs_add(struct leat_set *set, const struct leat_sets_request *request)
+{
+    struct leat_log_ref *refs =
+        leat_mem_calloc(LEAT_MEM_BROKER, request->commit_count, sizeof *refs);
+    if (!refs) return LEAT_E_NO_MEMORY;
+    for (size_t i = 0; i < request->commit_count; i++)
+        refs[i] = request->commits[i].log;
+    leat_err rc = leat_set_logs_add(set, refs, leat_log_refs_sort(refs, request->commit_count));
+    leat_mem_free(refs);
+    return rc;
+}
+
 static void commit_apply(struct leat_sets *sets, struct leat_sets_request *request)
 {
     struct leat_set *set = leat_sets_set_find(sets, request->set);
     struct leat_sets_group_query *queries = request->scratch;
-    for (size_t i = 0; i < request->commit_count; i++) {
-        if (leat_set_log_add(set, request->commits[i].log)) continue;
+    if (commit_logs_add(set, request) != LEAT_OK) {
         leat_sets_break(sets, LEAT_E_NO_MEMORY, "no memory for a commit");
         return;
     }
@@ -324,13 +346,6 @@ static size_t log_rows(const struct leat_set *set, const struct leat_set_log *lo
     return count;
 }
 
-static bool fetch_wanted(const struct leat_sets_request *request, struct leat_log_ref log)
-{
-    for (size_t i = 0; i < request->log_count; i++)
-        if (leat_log_ref_equal(request->logs[i], log)) return true;
-    return request->log_count == 0;
-}
-
 static bool fetch_answer(struct leat_sets *sets, struct leat_sets_request *request, bool waits)
 {
     if (!waits) return leat_sets_answer(request, LEAT_OK, NULL);
@@ -338,28 +353,72 @@ static bool fetch_answer(struct leat_sets *sets, struct leat_sets_request *reque
     return false;
 }
 
+/* The set's logs that are asked for, ascending: all of them, or those of `refs`. */
+struct wanted {
+    struct leat_set *set;
+    struct leat_log_ref *refs; /* given; NULL: all */
+    size_t count;
+};
+
+static leat_err wanted_init(struct wanted *wanted, struct leat_set *set,
+                            const struct leat_sets_request *request)
+{
+    *wanted = (struct wanted){.set = set, .count = set ? set->log_count : 0};
+    if (!set || request->log_count == 0) return LEAT_OK;
+    wanted->refs =
+        leat_mem_copy(LEAT_MEM_BROKER, request->logs, request->log_count * sizeof *request->logs);
+    if (!wanted->refs) return LEAT_E_NO_MEMORY;
+    wanted->count = leat_log_refs_sort(wanted->refs, request->log_count);
+    return LEAT_OK;
+}
+
+/* NULL: the set has nothing of that log. */
+static const struct leat_set_log *wanted_at(const struct wanted *wanted, size_t i)
+{
+    leat_set_steps++;
+    return wanted->refs ? leat_set_log_find(wanted->set, wanted->refs[i]) : &wanted->set->logs[i];
+}
+
+static bool fetch_give(struct leat_sets_request *request, const struct wanted *wanted, bool *fits)
+{
+    size_t most = 1, texts = 0;
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct leat_set_log *log = wanted_at(wanted, i);
+        if (!log) continue;
+        most += 1 + log->group_count;
+        texts += log->metadata_bytes;
+    }
+    size_t bytes = most * sizeof *request->offsets + texts;
+    *fits = leat_sets_answer_fits(request, bytes);
+    if (!*fits) return true;
+    request->offsets = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes);
+    if (!request->offsets) return false;
+    char *at = (char *)(request->offsets + most);
+    for (size_t i = 0; i < wanted->count; i++) {
+        const struct leat_set_log *log = wanted_at(wanted, i);
+        if (log)
+            request->offset_count +=
+                log_rows(wanted->set, log, request->offsets + request->offset_count, &at);
+    }
+    return true;
+}
+
 bool leat_sets_do_fetch(struct leat_sets *sets, struct leat_sets_request *request)
 {
-    const struct leat_set *set = leat_sets_set_find(sets, request->set);
+    struct leat_set *set = leat_sets_set_find(sets, request->set);
+    struct wanted wanted;
+    bool fits = true;
     request->offsets = NULL;
     request->offset_count = 0;
     request->generation = set ? set->generation : 0;
+    /* Without a set nothing is committed yet. */
+    bool given = wanted_init(&wanted, set, request) == LEAT_OK &&
+                 (!set || fetch_give(request, &wanted, &fits));
+    leat_mem_free(wanted.refs);
+    if (!given) return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for offsets");
+    if (!fits) return true;
     bool waits = leat_sets_must_append(sets);
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
-    if (!set) return fetch_answer(sets, request, waits); /* nothing committed yet */
-    size_t most = 1, texts = 0;
-    for (uint32_t i = 0; i < set->log_count; i++) {
-        most += 1 + set->logs[i].group_count;
-        texts += set->logs[i].metadata_bytes;
-    }
-    request->offsets = leat_mem_calloc(LEAT_MEM_BROKER, 1, most * sizeof *request->offsets + texts);
-    if (!request->offsets)
-        return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for offsets");
-    char *at = (char *)(request->offsets + most);
-    for (uint32_t i = 0; i < set->log_count; i++)
-        if (fetch_wanted(request, set->logs[i].log))
-            request->offset_count +=
-                log_rows(set, &set->logs[i], request->offsets + request->offset_count, &at);
     return fetch_answer(sets, request, waits);
 }
 

@@ -102,6 +102,14 @@ bool leat_sets_answer(struct leat_sets_request *request, leat_err rc, const char
     return true;
 }
 
+bool leat_sets_answer_fits(struct leat_sets_request *request, size_t bytes)
+{
+    request->answer_bytes = bytes;
+    if (bytes <= request->answer_bytes_max) return true;
+    (void)leat_sets_answer(request, LEAT_E_NO_MEMORY, "the answer takes more memory than it may");
+    return false;
+}
+
 /* ---- waiting ---- */
 
 void leat_sets_wait_begin(struct leat_sets *sets, struct leat_sets_request *request,
@@ -179,6 +187,7 @@ void leat_sets_timer_arm(struct leat_sets *sets)
         if (at < next) next = at;
     }
     if (!leat_sets_all_acked(sets) && now + RETRY_US < next) next = now + RETRY_US;
+    if (sets->untold) next = now;
     if (sets->broken || next == UINT64_MAX)
         leat_timer_stop(sets->options.timers, &sets->timer);
     else
@@ -204,6 +213,7 @@ static void timer_expired(struct leat_timer *timer)
 {
     struct leat_sets *sets = timer->owner;
     uint64_t now = leat_sets_now_us(sets);
+    if (sets->untold) leat_sets_acked_tell(sets);
     sets_expire(sets);
     leat_sets_append_try(sets);
     for (uint32_t i = 0; i < sets->set_count && sets->life == LIFE_AWAKE && !sets->broken; i++)
@@ -283,6 +293,7 @@ bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
     request->state = REQUEST_FREE;
     request->assigned = NULL;
     request->assigned_count = 0;
+    request->answer_bytes = 0;
     if (request->group) request->group->memory = NULL;
     if (request->kind != LEAT_SETS_LIST && !name_ok(request->set))
         return leat_sets_answer(request, LEAT_E_BAD_NAME,

@@ -50,7 +50,8 @@ enum {
     LEAT_SETS_GROUPS_AHEAD_MAX = 256,
     LEAT_SETS_COMMIT_ROWS_MAX = 32768,
     LEAT_SETS_COMMIT_ROWS_PARALLEL_MAX = 8192, /* each may bring a second one: groups gone */
-    LEAT_SETS_WAITING_MAX = 4096, /* requests of one home that wait for an ack or a rebalance */
+    LEAT_SETS_ANSWER_BYTES = 1024, /* such answers need no account: their number has a limit */
+    LEAT_SETS_WAITING_MAX = 4096,  /* requests of one home that wait for an ack or a rebalance */
     /* The table of one home, encoded. More is refused: LEAT_E_TOO_MANY. */
     LEAT_SETS_TABLE_BYTES_MAX = LEAT_START_BYTES_MAX / 2 - 4096,
     LEAT_SETS_BATCH_BYTES_MAX = 1024 * 1024, /* of one batch given to the home log */
@@ -140,6 +141,12 @@ struct leat_sets_request {
     size_t log_count;
     struct leat_sets_offset *offsets;
     size_t offset_count;
+
+    /* FETCH, DESCRIBE, LIST, GROUP_JOIN, GROUP_SYNC: what is given may take so many bytes, which the caller
+     * has put to an account. It would take more: LEAT_E_NO_MEMORY, and answer_bytes says how much; the same
+     * request may be asked again with that. A join or sync that was held takes what it takes. */
+    size_t answer_bytes_max;
+    size_t answer_bytes; /* out: of what is given, or would be */
 
     struct leat_group_call *group; /* the requests of groups; else NULL */
 

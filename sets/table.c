@@ -2,11 +2,28 @@
 #include "sets/table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
 #include "sets/group_table.h"
+
+_Thread_local uint64_t leat_set_steps;
+
+static int ref_order(const void *a, const void *b)
+{
+    return leat_log_ref_order(*(const struct leat_log_ref *)a, *(const struct leat_log_ref *)b);
+}
+
+size_t leat_log_refs_sort(struct leat_log_ref *refs, size_t count)
+{
+    size_t kept = 0;
+    if (count > 0) qsort(refs, count, sizeof *refs, ref_order);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || !leat_log_ref_equal(refs[kept - 1], refs[i])) refs[kept++] = refs[i];
+    return kept;
+}
 
 static void log_free(struct leat_set_log *log)
 {
@@ -72,13 +89,6 @@ void leat_set_members_sweep(struct leat_set *set)
     set->member_count = kept;
 }
 
-static bool member_reads(const struct leat_set_member *member, uint32_t stream)
-{
-    for (uint32_t i = 0; i < member->stream_count; i++)
-        if (member->streams[i] == stream) return true;
-    return false;
-}
-
 /* ---- logs ---- */
 
 static uint32_t log_index(const struct leat_set *set, struct leat_log_ref log)
@@ -113,9 +123,39 @@ struct leat_set_log *leat_set_log_add(struct leat_set *set, struct leat_log_ref 
     }
     uint32_t i = log_index(set, log);
     memmove(&set->logs[i + 1], &set->logs[i], (set->log_count - i) * sizeof *set->logs);
+    leat_set_steps += set->log_count - i;
     set->logs[i] = (struct leat_set_log){.log = log};
     set->log_count++;
     return &set->logs[i];
+}
+
+leat_err leat_set_logs_add(struct leat_set *set, const struct leat_log_ref *refs, size_t count)
+{
+    uint32_t fresh = 0;
+    for (size_t i = 0; i < count; i++)
+        fresh += !leat_set_log_find(set, refs[i]);
+    if (fresh == 0) return LEAT_OK;
+    if (fresh > set->log_room - set->log_count) {
+        uint32_t room = set->log_count + fresh;
+        void *logs = leat_mem_realloc(LEAT_MEM_ROWS, set->logs, room, sizeof *set->logs);
+        if (!logs) return LEAT_E_NO_MEMORY;
+        set->logs = logs;
+        set->log_room = room;
+    }
+    /* From behind: each row finds its place free. */
+    uint32_t old = set->log_count, at = old + fresh;
+    set->log_count = at;
+    for (size_t i = count; i > 0 && at > old;) {
+        int order = old == 0 ? -1 : leat_log_ref_order(set->logs[old - 1].log, refs[i - 1]);
+        leat_set_steps++;
+        if (order > 0)
+            set->logs[--at] = set->logs[--old];
+        else if (order < 0)
+            set->logs[--at] = (struct leat_set_log){.log = refs[--i]};
+        else
+            i--;
+    }
+    return LEAT_OK;
 }
 
 void leat_set_logs_forget_unread(struct leat_set *set)
@@ -141,129 +181,6 @@ void leat_set_stream_drop(struct leat_set *set, uint32_t stream)
             set->logs[kept++] = set->logs[i];
     }
     set->log_count = kept;
-}
-
-/* ---- assignment ---- */
-
-static struct leat_set_member *serial_find(const struct leat_set *set, uint32_t serial)
-{
-    for (uint32_t i = 0; i < set->member_count; i++)
-        if (set->members[i].serial == serial) return &set->members[i];
-    return NULL;
-}
-
-static uint32_t owned_count(const struct leat_set *set, uint32_t serial)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < set->log_count; i++)
-        count += set->logs[i].owner == serial;
-    return count;
-}
-
-/* The member with the fewest logs among those that read the stream; the oldest of equals. */
-static struct leat_set_member *member_least(const struct leat_set *set, const uint32_t *counts,
-                                            uint32_t stream)
-{
-    struct leat_set_member *best = NULL;
-    for (uint32_t i = 0; i < set->member_count; i++)
-        if (member_reads(&set->members[i], stream) &&
-            (!best || counts[i] < counts[best - set->members]))
-            best = &set->members[i];
-    return best;
-}
-
-/* Ordered mode. First everybody keeps what it has; then logs move, one at a time, from a member
- * to one that has at least two fewer. So a member that stays loses as little as balance asks. */
-static void assign_ordered(struct leat_set *set)
-{
-    uint32_t counts[LEAT_SETS_MEMBERS_MAX] = {0};
-    for (uint32_t i = 0; i < set->log_count; i++) {
-        struct leat_set_log *log = &set->logs[i];
-        struct leat_set_member *owner = serial_find(set, log->owner);
-        if (!owner || !member_reads(owner, log->log.stream)) log->owner = 0;
-    }
-    for (uint32_t i = 0; i < set->member_count; i++)
-        counts[i] = owned_count(set, set->members[i].serial);
-    for (uint32_t i = 0; i < set->log_count; i++) {
-        struct leat_set_log *log = &set->logs[i];
-        struct leat_set_member *least = member_least(set, counts, log->log.stream);
-        struct leat_set_member *owner = serial_find(set, log->owner);
-        if (!least) continue;
-        if (owner && counts[owner - set->members] < counts[least - set->members] + 2) continue;
-        if (owner) counts[owner - set->members]--;
-        counts[least - set->members]++;
-        log->owner = least->serial;
-    }
-}
-
-void leat_set_assign(struct leat_set *set)
-{
-    LEAT_ASSERT_CMP(set->member_count, <=, LEAT_SETS_MEMBERS_MAX);
-    if (set->mode != LEAT_SETS_PARALLEL) {
-        assign_ordered(set);
-        return;
-    }
-    for (uint32_t i = 0; i < set->log_count; i++)
-        set->logs[i].from_group = set->logs[i].first_group;
-}
-
-/* How many members read the stream, and which of them `serial` is. */
-static uint32_t readers_count(const struct leat_set *set, uint32_t stream, uint32_t serial,
-                              uint32_t *out_place)
-{
-    uint32_t count = 0;
-    *out_place = UINT32_MAX;
-    for (uint32_t i = 0; i < set->member_count; i++) {
-        if (set->members[i].fresh || !member_reads(&set->members[i], stream)) continue;
-        if (set->members[i].serial == serial) *out_place = count;
-        count++;
-    }
-    return count;
-}
-
-/* Parallel mode: group g of a log goes to reader (g - from_group + place of the log) mod readers.
- * The place turns from log to log, so that a log with few groups does not always ask the first. */
-static uint32_t log_turn(const struct leat_set_log *log, uint32_t readers)
-{
-    return (log->log.streamlet + log->log.log) % readers;
-}
-
-uint32_t leat_set_owner(const struct leat_set *set, const struct leat_set_log *log, int64_t group)
-{
-    if (set->mode == LEAT_SETS_ORDERED) return log->owner;
-    uint32_t place, readers = readers_count(set, log->log.stream, 0, &place);
-    if (readers == 0 || group < 0 || (uint64_t)group < log->from_group) return 0;
-    uint64_t at = ((uint64_t)group - log->from_group + log_turn(log, readers)) % readers;
-    for (uint32_t i = 0; i < set->member_count; i++) {
-        if (set->members[i].fresh || !member_reads(&set->members[i], log->log.stream)) continue;
-        if (at-- == 0) return set->members[i].serial;
-    }
-    return 0;
-}
-
-leat_err leat_set_assigned(const struct leat_set *set, const struct leat_set_member *member,
-                           struct leat_sets_assigned **out, size_t *out_count)
-{
-    struct leat_sets_assigned *rows =
-        leat_mem_calloc(LEAT_MEM_BROKER, set->log_count + 1, sizeof *rows);
-    if (!rows) return LEAT_E_NO_MEMORY;
-    size_t count = 0;
-    for (uint32_t i = 0; i < set->log_count; i++) {
-        const struct leat_set_log *log = &set->logs[i];
-        if (set->mode == LEAT_SETS_ORDERED) {
-            if (log->owner == member->serial)
-                rows[count++] = (struct leat_sets_assigned){log->log, 0, 1};
-            continue;
-        }
-        uint32_t place, readers = readers_count(set, log->log.stream, member->serial, &place);
-        if (place == UINT32_MAX) continue;
-        uint64_t first =
-            log->from_group + (place + readers - log_turn(log, readers) % readers) % readers;
-        rows[count++] = (struct leat_sets_assigned){log->log, first, readers};
-    }
-    *out = rows;
-    *out_count = count;
-    return LEAT_OK;
 }
 
 /* ---- commits ---- */

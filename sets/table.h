@@ -52,6 +52,11 @@ struct leat_set {
     uint64_t used_us; /* a member was there, or something was committed; 0: since the restart */
 };
 
+/** Tests: rows of logs and members that this thread looked at or moved. */
+extern _Thread_local uint64_t leat_set_steps;
+
+/** Ascending, each once; returns how many are left. */
+size_t leat_log_refs_sort(struct leat_log_ref *refs, size_t count);
 /** Somebody is in it, or on the way in. */
 bool leat_set_peopled(const struct leat_set *set);
 struct leat_set *leat_set_create(const char *name, enum leat_sets_mode mode);
@@ -64,6 +69,9 @@ void leat_set_members_sweep(struct leat_set *set);
 struct leat_set_log *leat_set_log_find(struct leat_set *set, struct leat_log_ref log);
 /** Find or add. NULL: no memory. */
 struct leat_set_log *leat_set_log_add(struct leat_set *set, struct leat_log_ref log);
+/** The same for many, ascending: the table moves once. */
+leat_err leat_set_logs_add(struct leat_set *set, const struct leat_log_ref *refs,
+                           size_t count) LEAT_NODISCARD;
 /** Forget the logs of which nothing is committed. For a set without members. */
 void leat_set_logs_forget_unread(struct leat_set *set);
 void leat_set_stream_drop(struct leat_set *set, uint32_t stream);

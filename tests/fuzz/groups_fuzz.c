@@ -240,6 +240,7 @@ static struct ask *ask_begin(enum leat_sets_kind kind, const struct leat_set *se
     while (ask->request.owner)
         if (++ask == asks + ASKS_MAX) abort(); /* there are as many as are asked at once */
     ask->request.kind = kind;
+    ask->request.answer_bytes_max = SIZE_MAX;
     ask->request.on_done = on_done;
     ask->request.owner = ask;
     snprintf(ask->request.set, sizeof ask->request.set, "%s", set->name);

@@ -23,6 +23,7 @@ static struct ask_group *ask_new(enum leat_sets_kind kind, const char *member, u
     a->r.kind = kind;
     a->r.group = &a->call;
     a->r.generation = generation;
+    a->r.answer_bytes_max = SIZE_MAX;
     snprintf(a->r.set, sizeof a->r.set, "readers");
     snprintf(a->r.member, sizeof a->r.member, "%s", member);
     return a;
@@ -470,7 +471,7 @@ static void group_and_native_set_share_names_and_offsets(void **state)
     assert_true(again.generation > generation);
     leat_mem_free(again.assigned);
     home_restart(home);
-    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH};
+    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
     assert_int_equal(ask(home, &f), LEAT_OK);
     assert_int_equal(f.offset_count, 1);
     assert_int_equal(f.offsets[0].offset, 99);
@@ -505,6 +506,42 @@ static void group_is_described_and_listed(void **state)
     ask_free(l);
     struct leat_sets_request r = {.kind = LEAT_SETS_DELETE};
     assert_int_equal(ask(home, &r), LEAT_E_EXISTS);
+    home_free(home);
+}
+
+/* Asks with so much room; gives what the answer takes, or would. */
+static size_t answer_bytes(struct home *home, enum leat_sets_kind kind, const char *member,
+                           uint32_t generation, size_t most, leat_err rc)
+{
+    struct ask_group *a = kind == LEAT_SETS_GROUP_JOIN ? join_new(member, "", "m")
+                                                       : ask_new(kind, member, generation);
+    a->r.answer_bytes_max = most;
+    start(home, a);
+    await(home, a);
+    assert_int_equal(a->r.rc, rc);
+    assert_true((rc == LEAT_OK) == (a->call.memory || a->r.offsets));
+    size_t bytes = a->r.answer_bytes;
+    ask_free(a);
+    return bytes;
+}
+
+/* Memory for an answer is counted before there is any: without room for it only its size is told. */
+static void answer_without_room_tells_how_much_room_it_takes(void **state)
+{
+    (void)state;
+    const enum leat_sets_kind kinds[] = {LEAT_SETS_DESCRIBE, LEAT_SETS_LIST, LEAT_SETS_FETCH,
+                                         LEAT_SETS_GROUP_SYNC, LEAT_SETS_GROUP_JOIN};
+    struct home *home = home_new(9, false);
+    char a[LEAT_SETS_MEMBER_BYTES_MAX + 1];
+    uint32_t generation = lone(home, "", a);
+    assert_int_equal(commit(home, a, generation, 0, 50, "where I am"), LEAT_OK);
+    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t bytes = answer_bytes(home, kinds[i], a, generation, 0, LEAT_E_NO_MEMORY);
+        assert_true(bytes > 0);
+        assert_int_equal(beat(home, a, "", generation), LEAT_OK);
+        (void)answer_bytes(home, kinds[i], a, generation, bytes - 1, LEAT_E_NO_MEMORY);
+        assert_true(answer_bytes(home, kinds[i], a, generation, bytes, LEAT_OK) <= bytes);
+    }
     home_free(home);
 }
 
@@ -919,6 +956,7 @@ int main(void)
         cmocka_unit_test(group_without_a_common_protocol_is_refused),
         cmocka_unit_test(group_and_native_set_share_names_and_offsets),
         cmocka_unit_test(group_is_described_and_listed),
+        cmocka_unit_test(answer_without_room_tells_how_much_room_it_takes),
         cmocka_unit_test(group_keeps_its_type_when_its_members_have_left),
         cmocka_unit_test(group_of_a_hundred_is_shared_out_within_a_session),
         cmocka_unit_test(group_too_large_to_store_keeps_its_generation),

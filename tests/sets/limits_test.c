@@ -11,12 +11,21 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "sets/groups.h"
 #include "sets/sets.h"
 #include "sets/table.h"
 
 enum { BATCHES_MAX = 64, STEP_US = 1000, STEPS_MAX = 10000 };
 /* Streams by id: how many logs (of one streamlet) they have. */
-enum { STREAM_SMALL = 1, STREAM_FULL = 2, STREAM_TOO_BIG = 3, STREAM_UNKNOWN = 4, SMALL_LOGS = 2 };
+enum {
+    STREAM_SMALL = 1,
+    STREAM_FULL = 2,
+    STREAM_HALF = 3,
+    STREAM_TOO_BIG = 4,
+    STREAM_UNKNOWN = 5,
+    SMALL_LOGS = 2,
+    HALF_LOGS = LEAT_SETS_LOGS_MAX / 2
+};
 
 struct stored {
     uint8_t *bytes;
@@ -77,7 +86,8 @@ static leat_err home_append(void *ctx, const struct leat_batch *batch, struct le
 static bool home_stream_size(void *ctx, uint32_t stream, uint32_t *out_streamlets,
                              uint32_t *out_logs)
 {
-    static const uint32_t logs[] = {0, SMALL_LOGS, LEAT_SETS_LOGS_MAX, LEAT_SETS_LOGS_MAX + 1};
+    static const uint32_t logs[] = {0, SMALL_LOGS, LEAT_SETS_LOGS_MAX, HALF_LOGS,
+                                    LEAT_SETS_LOGS_MAX + 1};
     (void)ctx;
     if (stream == 0 || stream > STREAM_TOO_BIG) return false;
     *out_streamlets = 1;
@@ -188,6 +198,7 @@ static leat_err call_do(struct home *home, struct call *call, const char *set)
 static struct call join_call(const uint32_t *stream, enum leat_sets_mode mode)
 {
     return (struct call){.request = {.kind = LEAT_SETS_JOIN,
+                                     .answer_bytes_max = SIZE_MAX,
                                      .mode = mode,
                                      .session_ms = 60000,
                                      .streams = stream,
@@ -328,7 +339,7 @@ static void set_of_as_many_logs_as_may_be_commits_and_fetches_all_of_them(void *
     struct leat_log_app app = leat_sets_app(home->sets);
     assert_true(app.snapshot_bytes(app.ctx) <= (size_t)info(home).table_bytes);
     for (unsigned life = 0; life < 2; life++) {
-        struct call fetch = {.request = {.kind = LEAT_SETS_FETCH}};
+        struct call fetch = {.request = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX}};
         assert_int_equal(call_do(home, &fetch, "one0"), LEAT_OK);
         assert_int_equal(fetch.request.offset_count, LEAT_SETS_LOGS_MAX);
         for (uint32_t i = 0; i < LEAT_SETS_LOGS_MAX; i++) {
@@ -346,6 +357,123 @@ static void set_of_as_many_logs_as_may_be_commits_and_fetches_all_of_them(void *
 }
 
 /* Both joins are held before either set has its logs: the second finds the table full only then. */
+/* As a group of Kafka does, which no member of it has joined. */
+static leat_err group_commits(struct home *home, const char *set, struct leat_sets_offset *rows,
+                              uint32_t count)
+{
+    struct leat_group_call group = {.rebalance_ms = 0};
+    struct call call = {.request = {.kind = LEAT_SETS_COMMIT,
+                                    .group = &group,
+                                    .generation = LEAT_GROUP_GENERATION_NONE,
+                                    .commits = rows,
+                                    .commit_count = count}};
+    return call_do(home, &call, set);
+}
+
+/* Neither does a commit in descending order move the table for each row, nor does a fetch look for each log at all that
+ * are asked for. */
+static void commit_and_fetch_of_many_logs_take_a_few_steps_for_each(void **state)
+{
+    (void)state;
+    enum { COUNT = LEAT_SETS_LOGS_MAX / 2 };
+    struct home *home = home_new(false);
+    assert_int_equal(home_open(home), LEAT_OK);
+    struct leat_sets_offset *rows = calloc(COUNT, sizeof *rows);
+    struct leat_log_ref *asked = calloc(LEAT_SETS_LOGS_MAX, sizeof *asked);
+    assert_non_null(rows);
+    assert_non_null(asked);
+    for (uint32_t i = 0; i < COUNT; i++)
+        rows[i] = (struct leat_sets_offset){
+            .log = {STREAM_FULL, 0, COUNT - 1 - i}, .group = LEAT_SETS_GROUP_NONE, .offset = i};
+    uint64_t steps = leat_set_steps;
+    assert_int_equal(group_commits(home, "many", rows, COUNT), LEAT_OK);
+    assert_true(leat_set_steps - steps <= 4 * (uint64_t)COUNT);
+    /* Unsorted, each twice, every second of a log that the set does not have. */
+    for (uint32_t i = 0; i < LEAT_SETS_LOGS_MAX; i++)
+        asked[i] = (struct leat_log_ref){i % 2 ? STREAM_FULL : 99, 0, COUNT - i / 4};
+    struct call fetch = {.request = {.kind = LEAT_SETS_FETCH,
+                                     .answer_bytes_max = SIZE_MAX,
+                                     .logs = asked,
+                                     .log_count = LEAT_SETS_LOGS_MAX}};
+    steps = leat_set_steps;
+    assert_int_equal(call_do(home, &fetch, "many"), LEAT_OK);
+    assert_true(leat_set_steps - steps <= 4 * (uint64_t)LEAT_SETS_LOGS_MAX);
+    assert_int_equal(fetch.request.offset_count, LEAT_SETS_LOGS_MAX / 4 - 1); /* COUNT is none */
+    for (uint32_t i = 0; i < fetch.request.offset_count; i++) {
+        const struct leat_sets_offset *row = &fetch.request.offsets[i];
+        assert_true(i == 0 || row[-1].log.log < row->log.log);
+        assert_true(row->offset == COUNT - 1 - row->log.log);
+    }
+    leat_mem_free(fetch.request.offsets);
+    free(rows);
+    free(asked);
+    home_free(home);
+}
+
+static void outsider_commits_no_log_that_is_not_there(void **state)
+{
+    (void)state;
+    struct home *home = home_new(false);
+    assert_int_equal(home_open(home), LEAT_OK);
+    struct leat_sets_offset row = {.log = {STREAM_SMALL, 0, 0}, .group = LEAT_SETS_GROUP_NONE};
+    assert_int_equal(group_commits(home, "set", &row, 1), LEAT_OK);
+    const struct leat_log_ref none[] = {
+        {99, 0, 0}, {STREAM_SMALL, 1, 0}, {STREAM_SMALL, 0, SMALL_LOGS}};
+    for (unsigned i = 0; i < 3; i++) {
+        row.log = none[i];
+        struct call commit = {
+            .request = {.kind = LEAT_SETS_COMMIT, .commits = &row, .commit_count = 1}};
+        assert_int_equal(call_do(home, &commit, "set"), LEAT_E_UNKNOWN_LOG);
+    }
+    row.log = (struct leat_log_ref){STREAM_SMALL, 0, SMALL_LOGS - 1};
+    struct call commit = {
+        .request = {.kind = LEAT_SETS_COMMIT, .commits = &row, .commit_count = 1}};
+    assert_int_equal(call_do(home, &commit, "set"), LEAT_OK);
+    home_free(home);
+}
+
+/* Goal: a generation of many members over many logs stops nobody. Members are told in slices; the readers of a stream
+ * are counted once for each member. */
+static void many_members_of_many_logs_are_told_in_slices(void **state)
+{
+    (void)state;
+    const enum leat_sets_mode modes[] = {LEAT_SETS_PARALLEL, LEAT_SETS_ORDERED};
+    const uint64_t all = (uint64_t)HALF_LOGS * LEAT_SETS_MEMBERS_MAX;
+    const uint32_t stream = STREAM_HALF;
+    for (unsigned mode = 0; mode < 2; mode++) {
+        struct home *home = home_new(false);
+        assert_int_equal(home_open(home), LEAT_OK);
+        struct call *calls = calloc(LEAT_SETS_MEMBERS_MAX, sizeof *calls);
+        assert_non_null(calls);
+        for (unsigned i = 0; i < LEAT_SETS_MEMBERS_MAX; i++) {
+            calls[i] = join_call(&stream, modes[mode]);
+            assert_false(call_begin(home, &calls[i], "one"));
+        }
+        const uint64_t steps = leat_set_steps;
+        unsigned told = 0, slices = 0;
+        uint64_t logs = 0;
+        for (int i = 0; i < 2 * STEPS_MAX && told < LEAT_SETS_MEMBERS_MAX; i++) {
+            const uint64_t before = leat_set_steps;
+            const unsigned earlier = told;
+            home_step(home);
+            while (told < LEAT_SETS_MEMBERS_MAX && calls[told].told) {
+                assert_int_equal(calls[told].request.rc, LEAT_OK);
+                logs += calls[told].request.assigned_count;
+                leat_mem_free(calls[told++].request.assigned);
+            }
+            slices += told > earlier;
+            /* Sharing out takes some for each log, too. */
+            assert_true(leat_set_steps - before <= 40 * (uint64_t)HALF_LOGS);
+        }
+        assert_int_equal(told, LEAT_SETS_MEMBERS_MAX);
+        assert_true(slices > 100);
+        assert_true(leat_set_steps - steps <= 2 * all);
+        assert_true(logs == (mode == 0 ? all : HALF_LOGS));
+        free(calls);
+        home_free(home);
+    }
+}
+
 static void sets_that_fill_the_table_together_the_later_is_refused(void **state)
 {
     (void)state;
@@ -436,7 +564,7 @@ static void story_tell(struct story *story)
         }
     }
     home_close(home); /* and replay */
-    struct call fetch = {.request = {.kind = LEAT_SETS_FETCH}};
+    struct call fetch = {.request = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX}};
     until_done(home, &fetch, "ordered");
     assert_int_equal(fetch.request.offset_count, 1);
     assert_int_equal(fetch.request.offsets[0].offset, story->committed);
@@ -548,6 +676,9 @@ int main(void)
         cmocka_unit_test(set_full_of_members_refuses_the_next_until_one_leaves),
         cmocka_unit_test(set_with_too_many_logs_is_refused_and_leaves_nothing),
         cmocka_unit_test(set_of_as_many_logs_as_may_be_commits_and_fetches_all_of_them),
+        cmocka_unit_test(commit_and_fetch_of_many_logs_take_a_few_steps_for_each),
+        cmocka_unit_test(outsider_commits_no_log_that_is_not_there),
+        cmocka_unit_test(many_members_of_many_logs_are_told_in_slices),
         cmocka_unit_test(sets_that_fill_the_table_together_the_later_is_refused),
         cmocka_unit_test(home_full_of_waiting_requests_refuses_the_next),
         cmocka_unit_test(allocations_fail_one_by_one_no_commit_is_lost),

@@ -20,6 +20,7 @@ static const uint32_t STREAM = 7;
 static struct leat_sets_request join_request(const char *member, enum leat_sets_mode mode)
 {
     struct leat_sets_request r = {.kind = LEAT_SETS_JOIN,
+                                  .answer_bytes_max = SIZE_MAX,
                                   .mode = mode,
                                   .session_ms = 2000,
                                   .streams = &STREAM,
@@ -47,7 +48,7 @@ static void sets_one_member_owns_all_and_its_commits_survive(void **state)
     home_restart(home);
     /* The member goes on in its generation after a restart of the server. */
     assert_int_equal(commit(home, r.member, 1, 4, -1, 7), LEAT_OK);
-    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH};
+    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
     assert_int_equal(ask(home, &f), LEAT_OK);
     assert_int_equal(f.offset_count, 2);
     assert_int_equal(f.offsets[0].offset, 500);
@@ -87,7 +88,7 @@ static void make_set(struct home *home, const char *set)
 
 static size_t offsets_of(struct home *home, const char *set)
 {
-    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH};
+    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
     snprintf(f.set, sizeof f.set, "%s", set);
     assert_int_equal(ask(home, &f), LEAT_OK);
     leat_mem_free(f.offsets);
@@ -175,8 +176,8 @@ static void sets_home_that_was_followed_tells_no_offset(void **state)
     assert_int_equal(commit(home, member.member, member.generation, 3, -1, 500), LEAT_OK);
 
     bool answered[3] = {false, false, false};
-    struct leat_sets_request asked[3] = {{.kind = LEAT_SETS_FETCH},
-                                         {.kind = LEAT_SETS_FETCH},
+    struct leat_sets_request asked[3] = {{.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX},
+                                         {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX},
                                          join_request(member.member, LEAT_SETS_ORDERED)};
     home->mute = true;
     for (unsigned i = 0; i < 3; i++) {
@@ -254,7 +255,8 @@ static void sets_parallel_groups_are_finished_in_any_order(void **state)
     assert_int_equal(commit(home, r.member, 1, 0, -1, 5), LEAT_E_INVALID);
     home_restart(home);
     struct leat_log_ref log = {7, 0, 0};
-    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH, .logs = &log, .log_count = 1};
+    struct leat_sets_request f = {
+        .kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX, .logs = &log, .log_count = 1};
     assert_int_equal(ask(home, &f), LEAT_OK);
     assert_int_equal(f.offset_count, 1);
     assert_int_equal(f.offsets[0].group, 2);
@@ -279,7 +281,8 @@ static void sets_parallel_groups_dropped_by_retention_are_skipped(void **state)
     for (int i = 0; i < 2; i++) {
         if (i) home_restart(home);
         struct leat_log_ref log = {7, 0, 0};
-        struct leat_sets_request f = {.kind = LEAT_SETS_FETCH, .logs = &log, .log_count = 1};
+        struct leat_sets_request f = {
+            .kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX, .logs = &log, .log_count = 1};
         assert_int_equal(ask(home, &f), LEAT_OK);
         assert_int_equal(f.offset_count, 2);
         assert_int_equal(f.offsets[0].group, 400);
@@ -290,7 +293,7 @@ static void sets_parallel_groups_dropped_by_retention_are_skipped(void **state)
     }
     home_run(home, (uint64_t)LEAT_SETS_SESSION_MS_DEFAULT * 3000); /* silent: the set is empty */
     home->first_group = 0;
-    assert_int_equal(commit(home, "", 0, 77, 900, 5), LEAT_E_AGAIN);
+    assert_int_equal(commit(home, "", 0, 1, 900, 5), LEAT_E_AGAIN);
     assert_null(leat_sets_broken(home->sets));
     home_free(home);
 }
@@ -400,7 +403,7 @@ static void walker_step(struct walk *walk, struct walker *walker)
 
 static void offsets_check(struct walk *walk)
 {
-    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH};
+    struct leat_sets_request f = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX};
     assert_int_equal(ask(walk->home, &f), LEAT_OK);
     for (size_t i = 0; i < f.offset_count && !walk->home->parallel; i++) {
         uint32_t unit = f.offsets[i].log.streamlet * LOGS + f.offsets[i].log.log;
