@@ -25,6 +25,7 @@ struct leat_sharer {
     uint32_t wanted, wanted_at; /* leat_wanted_of() */
     uint64_t rest_bytes;        /* lend.h */
     struct leat_rate creates_asked;
+    uint64_t door_held; /* the front door's: of its memory, by requests that wait for others */
     struct leat_unpack_address *unpack; /* NULL: it has sent no compressed batch */
 };
 

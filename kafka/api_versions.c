@@ -3,6 +3,7 @@
 
 static const struct leat_kafka_api apis[] = {
 #define IN_PLACE LEAT_KAFKA_IN_PLACE
+#define WAITS    LEAT_KAFKA_WAITS
 #define API(NAME, number, from, to, flexible_from, entry, flag)                                    \
     {                                                                                              \
         .key = (number),                                                                           \
@@ -18,6 +19,7 @@ static const struct leat_kafka_api apis[] = {
 #include "kafka/apis.def"
 #undef API
 #undef IN_PLACE
+#undef WAITS
 };
 enum { API_COUNT = sizeof apis / sizeof *apis };
 

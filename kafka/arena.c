@@ -65,7 +65,12 @@ void *leat_kafka_arena_grow(struct leat_kafka_arena *arena, size_t bytes)
     bytes = LEAT_ALIGN_UP(bytes, (size_t)16);
     size_t chunk_bytes = CHUNK_HEAD_BYTES + bytes;
     const bool own = bytes > LEAT_KAFKA_ARENA_CHUNK_BYTES / 4;
-    if (!own) chunk_bytes = LEAT_KAFKA_ARENA_CHUNK_BYTES;
+    if (!own) {
+        size_t wanted = arena->bytes_allocated > chunk_bytes ? arena->bytes_allocated : chunk_bytes;
+        chunk_bytes = LEAT_KAFKA_ARENA_CHUNK_BYTES_MIN;
+        while (chunk_bytes < wanted && chunk_bytes < LEAT_KAFKA_ARENA_CHUNK_BYTES)
+            chunk_bytes *= 2;
+    }
     if (chunk_bytes > arena->bytes_max - arena->bytes_allocated) return NULL;
     if (!share_fits(arena, chunk_bytes)) {
         arena->bytes_missed = arena->bytes_allocated + chunk_bytes;

@@ -12,6 +12,8 @@
 
 enum {
     LEAT_KAFKA_ARENA_INLINE_BYTES = 1536, /* enough for most requests: then nothing is allocated */
+    /* Chunks double up to this: most of what does not fit above takes little more, and may be held for long. */
+    LEAT_KAFKA_ARENA_CHUNK_BYTES_MIN = 2048,
     LEAT_KAFKA_ARENA_CHUNK_BYTES = 16 * 1024,
     LEAT_KAFKA_ARENA_BYTES_MAX = 48 * 1024 * 1024, /* of one request */
     /* So much of a connection's only request may be of the last part of the share, one of so many. */

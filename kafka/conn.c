@@ -292,7 +292,13 @@ static enum leat_handled conn_handle(struct leat_kafka_request *request)
 {
     struct leat_kafka_conn *conn = request->conn;
     request->hold = false;
+    request->handling = true;
     request->api->handle(request);
+    request->handling = false;
+    if (request->starved) {
+        if (conn_yields(request)) return LEAT_HELD;
+        leat_kafka_answer(request, NULL);
+    }
     conn->held = request->hold ? request : NULL;
     if (request->hold) return LEAT_HELD;
     return conn->peer.closing ? LEAT_LEFT : LEAT_HANDLED;
@@ -380,11 +386,21 @@ struct leat_kafka_string leat_kafka_keep(struct leat_kafka_request *request,
     return (struct leat_kafka_string){copy, text.bytes};
 }
 
+static bool may_come_again(const struct leat_kafka_request *request)
+{
+    return request->handling && (request->api->flags & LEAT_KAFKA_WAITS) != 0 && !request->silent &&
+           request->send == NULL && request->on_freed == NULL && request->arena.bytes_missed > 0;
+}
+
 void leat_kafka_answer(struct leat_kafka_request *request, const void *response)
 {
     struct leat_kafka_conn *conn = request->conn;
     struct leat_core *core = request->core;
     LEAT_ASSERT(!request->done);
+    if (response == NULL && may_come_again(request)) {
+        request->starved = true;
+        return;
+    }
     request->done = true;
     request->response = response;
     request->on_abandoned = NULL;

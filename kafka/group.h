@@ -25,7 +25,8 @@ struct leat_kafka_group_ask {
     struct leat_sets *waiting;         /* where it waits. Home's core */
     struct leat_mail mail, cancel;
     bool cancelling, answered, makes_home;
-    size_t held; /* of the request's memory, for what was given */
+    size_t held;        /* of the request's memory, for what was given */
+    size_t waits_bytes; /* ... that others may have to wait for */
     struct leat_stream_wait wait;
     struct leat_maker *maker; /* NULL: the homes are there */
 };

@@ -64,6 +64,8 @@ static void request_on_freed(struct leat_kafka_request *request)
     for (struct leat_kafka_group_ask *ask = request->state; ask != NULL; ask = ask->next) {
         leat_mem_free(ask->call.memory);
         leat_mem_free(ask->set.offsets);
+        leat_kafka_core(request->core)->held -= ask->waits_bytes;
+        request->conn->peer.sharer->door_held -= ask->waits_bytes;
     }
 }
 
@@ -100,6 +102,31 @@ static void request_on_abandoned(struct leat_kafka_request *request)
     }
 }
 
+/* From here on the request can't come again. */
+static void ask_leaves(struct leat_kafka_group_ask *ask)
+{
+    ask->request->on_freed = request_on_freed;
+    ask->request->on_abandoned = request_on_abandoned;
+}
+
+/* SUBTLE: a join or sync is held until all of its group have come, up to half an hour, and what it was read from as
+ * long. Held ones have half of the share, so all others go on; and an address has as much of that half as is left:
+ * however many hold all they can, there is as much for the next. */
+static bool ask_may_wait(struct leat_kafka_group_ask *ask)
+{
+    if (ask->set.kind != LEAT_SETS_GROUP_JOIN && ask->set.kind != LEAT_SETS_GROUP_SYNC) return true;
+    struct leat_kafka_request *request = ask->request;
+    struct leat_kafka_core *here = leat_kafka_core(request->core);
+    struct leat_sharer *sharer = request->conn->peer.sharer;
+    const size_t bytes = request->arena.bytes_allocated, most = here->share.bytes_max / 2;
+    if (here->held + bytes > most || sharer->door_held + bytes > most - here->held) return false;
+    ask_leaves(ask);
+    ask->waits_bytes = bytes;
+    here->held += bytes;
+    sharer->door_held += bytes;
+    return true;
+}
+
 struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request *request,
                                                        enum leat_sets_kind kind)
 {
@@ -111,8 +138,6 @@ struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request
     ask->set.group = &ask->call;
     ask->next = request->state;
     request->state = ask;
-    request->on_freed = request_on_freed;
-    request->on_abandoned = request_on_abandoned;
     return ask;
 }
 
@@ -178,6 +203,7 @@ static void ask_begin(struct leat_kafka_group_ask *ask)
         ask_end(ask, LEAT_E_NO_MEMORY);
         return;
     }
+    ask_leaves(ask);
     ask->maker->on_done = ask_on_made;
     ask->maker->owner = ask;
     leat_maker_start(core, ask->maker, LEAT_SETS_STREAM_NAME, strlen(LEAT_SETS_STREAM_NAME),
@@ -191,6 +217,10 @@ void leat_kafka_group_ask_start(struct leat_kafka_group_ask *ask, struct leat_ka
                    memchr(group.text, 0, (size_t)group.bytes) != NULL;
         if (bad) {
             ask_end(ask, LEAT_E_BAD_NAME);
+            return;
+        }
+        if (!ask_may_wait(ask)) {
+            ask_end(ask, LEAT_E_AGAIN);
             return;
         }
         memcpy(ask->set.set, group.text, (size_t)group.bytes);
@@ -229,6 +259,7 @@ static void ask_route(struct leat_kafka_group_ask *ask)
         return;
     }
     if (!stream->published) {
+        ask_leaves(ask);
         leat_list_push_back(&stream->waiters, &ask->wait.link);
         return;
     }
@@ -242,6 +273,7 @@ static void ask_route(struct leat_kafka_group_ask *ask)
         return;
     }
     uint32_t home = leat_core_of_log(core->node, ref, stream->desc->settings.logs);
+    ask_leaves(ask);
     ask->home_core = &core->node->cores[home];
     ask->set.on_done = ask_on_done;
     ask->set.owner = ask;

@@ -25,7 +25,7 @@ struct leat_kafka_request;
 /** Answers by leat_kafka_answer(), now or later; exactly once. Thread: the connection's core. */
 typedef void (*leat_kafka_handler)(struct leat_kafka_request *request);
 
-enum leat_kafka_api_flags { LEAT_KAFKA_IN_PLACE = 1 };
+enum leat_kafka_api_flags { LEAT_KAFKA_IN_PLACE = 1, LEAT_KAFKA_WAITS = 2 };
 struct leat_kafka_api {
     int16_t key, first, last, flexible;
     const char *name; /* as in the tables: "api_versions" */
@@ -58,9 +58,10 @@ struct leat_kafka_request {
     const void *body;                   /* the decoded request: a struct leat_kafka_NAME_request */
     const uint8_t *frame, *frame_first; /* IN_PLACE: where its bytes are now, and were at first */
 
-    bool done;   /* answered by its handler; sent when all earlier ones are */
-    bool silent; /* nothing is sent (acks 0) */
-    bool hold;   /* set by an IN_PLACE handler: the frame shall come again */
+    bool done;              /* answered by its handler; sent when all earlier ones are */
+    bool silent;            /* nothing is sent (acks 0) */
+    bool hold;              /* set by an IN_PLACE handler: the frame shall come again */
+    bool handling, starved; /* inside its handler; which found no memory, see LEAT_KAFKA_WAITS */
     const void *response;
 
     /* For handlers. */
@@ -110,7 +111,7 @@ struct leat_kafka_string leat_kafka_keep(struct leat_kafka_request *request,
  * The answer: a struct leat_kafka_NAME_response in the request's arena, or anything that outlives
  * it. It is encoded when all earlier requests of the connection have been answered; the request may
  * be gone when this returns at the end of the turn, never inside. NULL: there was no memory for one;
- * the connection is closed.
+ * the connection is closed, or the request comes again when there is some (LEAT_KAFKA_WAITS).
  */
 void leat_kafka_answer(struct leat_kafka_request *request, const void *response);
 /** Close the connection: the request makes no sense, or can't be answered. Answers it. */
@@ -133,6 +134,7 @@ struct leat_kafka_core {
     struct leat_stock
         memory; /* of arenas, for its lines alone: `left` is what was free of the share, in units */
     struct leat_kafka_arena_share share;
+    size_t held;        /* of the share, by requests that wait for a group's other members */
     uint32_t next_core; /* for the next connection */
 };
 static inline struct leat_kafka_core *leat_kafka_core(const struct leat_core *core)

@@ -93,8 +93,8 @@ static uint32_t owner_find(const struct leat_set *set, const struct leat_set_log
     return owner;
 }
 
-/* First everybody keeps what it has; then logs move, one at a time, from a member to one that has at least two fewer. So
- * a member that stays loses as little as balance asks. */
+/* First everybody keeps what it has; then logs move, one at a time, from a member to one that has at least two fewer.
+ * So a member that stays loses as little as balance asks. */
 static void assign_ordered(struct leat_set *set)
 {
     uint32_t counts[LEAT_SETS_MEMBERS_MAX] = {0};
