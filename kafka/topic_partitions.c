@@ -4,11 +4,12 @@
 #include "broker/places.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
+#include "kafka/names.h"
 
 enum {
     PAGE_PARTITIONS_MAX = 2000,
     PAGE_TOPICS_MAX = 4096, /* named in one request */
-    PAGE_OF_ALL_MAX = 200,  /* of all there are: each is looked for among them */
+    PAGE_OF_ALL_MAX = 200,  /* of all there are */
 };
 
 struct page {
@@ -20,38 +21,26 @@ struct page {
     struct leat_places_wait wait;
 };
 
-static int name_order(struct leat_kafka_string a, struct leat_kafka_string b)
-{
-    int32_t bytes = a.bytes < b.bytes ? a.bytes : b.bytes;
-    int order = bytes > 0 ? memcmp(a.text, b.text, (size_t)bytes) : 0;
-    return order != 0 ? order : (a.bytes > b.bytes) - (a.bytes < b.bytes);
-}
-
-/* The next name behind `after` (text NULL: the first) among those asked for, or all there are; text
- * NULL: there is none. */
-static struct leat_kafka_string name_next(struct leat_kafka_request *request,
-                                          struct leat_kafka_string after, bool same)
+/* The names from the cursor on among those asked for, or the first of all there are, and one more. false: no memory. */
+static bool names_gather(struct leat_kafka_request *request, uint32_t topics,
+                         struct leat_kafka_names *names)
 {
     const struct leat_kafka_describe_topic_partitions_request *body = request->body;
-    const struct leat_core *core = request->core;
-    struct leat_kafka_string best = {NULL, -1};
-    for (int32_t i = 0; i < body->topics.count; i++) {
-        struct leat_kafka_string name = body->topics.at[i].name;
-        int order = after.text != NULL ? name_order(name, after) : 1;
-        if (order < 0 || (order == 0 && !same)) continue;
-        if (best.text == NULL || name_order(name, best) < 0) best = name;
+    const struct leat_kafka_string from = body->cursor.topic_name;
+    const bool all = body->topics.count <= 0;
+    const struct leat_stream *stream = NULL;
+    if (!leat_kafka_names_init(names, request, all ? topics + 1 : (uint32_t)body->topics.count))
+        return false;
+    for (int32_t i = 0; i < body->topics.count; i++)
+        if (from.text == NULL || leat_kafka_name_order(body->topics.at[i].name, from) >= 0)
+            leat_kafka_names_add(names, body->topics.at[i].name);
+    while (all && (stream = leat_kafka_topic_next(request->core, stream)) != NULL) {
+        struct leat_kafka_string name = leat_kafka_text(stream->desc->name);
+        if (from.text == NULL || leat_kafka_name_order(name, from) >= 0)
+            leat_kafka_names_add(names, name);
     }
-    for (uint32_t i = 0; body->topics.count <= 0 && i <= core->stream_mask; i++) {
-        for (const struct leat_stream *it = core->streams_by_id[i]; it != NULL;
-             it = it->by_id_next) {
-            struct leat_kafka_string name = leat_kafka_text(it->desc->name);
-            int order = after.text != NULL ? name_order(name, after) : 1;
-            if (!it->published || it->desc->internal || order < 0 || (order == 0 && !same))
-                continue;
-            if (best.text == NULL || name_order(name, best) < 0) best = name;
-        }
-    }
-    return best;
+    leat_kafka_names_sort(names);
+    return true;
 }
 
 /* false: no memory. */
@@ -97,6 +86,15 @@ static bool page_topic(struct page *page, struct leat_kafka_string name, int32_t
     return page_partitions(page, stream, from, out);
 }
 
+/* The partition that the page begins with, of the topic that the one before has ended with. */
+static int32_t page_from(const struct leat_kafka_topic_partitions_cursor *cursor,
+                         struct leat_kafka_string name)
+{
+    const bool begun =
+        cursor->topic_name.text != NULL && leat_kafka_name_order(name, cursor->topic_name) == 0;
+    return begun && cursor->partition_index > 0 ? cursor->partition_index : 0;
+}
+
 static void page_on_places(struct leat_places_wait *wait);
 
 static void page_make(struct page *page)
@@ -119,18 +117,17 @@ static void page_make(struct page *page)
         leat_kafka_answer(request, NULL);
         return;
     }
-    const bool resumed = body->cursor.topic_name.text != NULL;
-    struct leat_kafka_string name = name_next(request, body->cursor.topic_name, true);
-    bool good = true;
-    while (good && name.text != NULL && page->response->next_cursor.topic_name.text == NULL) {
+    struct leat_kafka_names names;
+    bool good = names_gather(request, (uint32_t)topics, &names);
+    for (uint32_t i = 0; good && i < names.count; i++) {
+        struct leat_kafka_string name = names.at[i];
+        if (i > 0 && leat_kafka_name_order(name, names.at[i - 1]) == 0) continue; /* named twice */
+        if (page->response->next_cursor.topic_name.text != NULL) break;
         if (page->left == 0 || (size_t)page->response->topics.count == topics) {
             page->response->next_cursor.topic_name = leat_kafka_keep(request, name);
             break;
         }
-        bool begun = resumed && name_order(name, body->cursor.topic_name) == 0;
-        int32_t from = begun && body->cursor.partition_index > 0 ? body->cursor.partition_index : 0;
-        good = page_topic(page, name, from);
-        name = name_next(request, name, false);
+        good = page_topic(page, name, page_from(&body->cursor, name));
     }
     if (good && page->waits && !page->waited) {
         page->waited = true;

@@ -3,12 +3,14 @@
 #include "kafka/topics.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "broker/streams.h"
 #include "kafka/cluster.h"
 #include "kafka/config.h"
 #include "kafka/handlers.h"
+#include "kafka/names.h"
 
 enum { CREATE_TOPICS_MAX = 4096 }; /* in one request */
 
@@ -199,12 +201,39 @@ create_settings(struct leat_kafka_request *request,
                : LEAT_KAFKA_INVALID_CONFIG;
 }
 
-static bool is_named(const struct leat_kafka_create_topics_request *body, int32_t from, int32_t to,
-                     struct leat_kafka_string name)
+/* How a topic's name is named in the request. */
+enum named { NAMED_ONCE, NAMED_TWICE, NAMED_BEFORE };
+
+static int topic_order(const void *a, const void *b)
 {
-    for (int32_t i = from; i < to; i++)
-        if (text_equal(body->topics.at[i].name, name)) return true;
-    return false;
+    const struct leat_kafka_create_topics_request_topic *x, *y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    int order = leat_kafka_name_order(x->name, y->name);
+    return order != 0 ? order : (x > y) - (x < y);
+}
+
+/* In order, so that thousands of names are not each compared with all others. NULL: no memory. */
+static uint8_t *names_look(struct leat_kafka_request *request)
+{
+    const struct leat_kafka_create_topics_request *body = request->body;
+    const size_t count = (size_t)body->topics.count;
+    const struct leat_kafka_create_topics_request_topic **sorted =
+        leat_kafka_take(request, count, sizeof(struct leat_kafka_create_topics_request_topic *));
+    uint8_t *named = leat_kafka_take(request, count, sizeof *named);
+    if (sorted == NULL || named == NULL) return NULL;
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &body->topics.at[i];
+    qsort(sorted, count, sizeof *sorted, topic_order);
+    for (size_t first = 0, i = 1; i < count; i++) {
+        if (!text_equal(sorted[i]->name, sorted[first]->name)) {
+            first = i;
+            continue;
+        }
+        named[sorted[first] - body->topics.at] = NAMED_TWICE;
+        named[sorted[i] - body->topics.at] = NAMED_BEFORE;
+    }
+    return named;
 }
 
 /* Clients know of a quota from some version of each request on; before, of one that was not done in time. */
@@ -214,7 +243,7 @@ static enum leat_kafka_error throttled(const struct leat_kafka_request *request,
                                      : leat_kafka_error_of(LEAT_E_AGAIN);
 }
 
-static void create_one(struct topics *topics, int32_t at,
+static void create_one(struct topics *topics, int32_t at, enum named named,
                        struct leat_kafka_create_topics_response_topic *out)
 {
     struct leat_kafka_request *request = topics->request;
@@ -223,7 +252,7 @@ static void create_one(struct topics *topics, int32_t at,
     struct leat_stream_settings settings, whole;
     struct leat_error error = {LEAT_OK, ""};
     out->name = in->name;
-    if (is_named(body, at + 1, body->topics.count, in->name)) {
+    if (named == NAMED_TWICE) {
         create_refuse(topics, out, LEAT_KAFKA_INVALID_REQUEST, "the topic is named twice");
         return;
     }
@@ -278,10 +307,15 @@ void leat_kafka_handle_create_topics(struct leat_kafka_request *request)
         leat_kafka_answer(request, NULL);
         return;
     }
+    const uint8_t *named = names_look(request);
+    if (named == NULL) {
+        leat_kafka_answer(request, NULL);
+        return;
+    }
     for (int32_t i = 0; i < body->topics.count; i++) {
         /* A topic named twice is answered once: clients look for each by its name. */
-        if (is_named(body, 0, i, body->topics.at[i].name)) continue;
-        create_one(topics, i, &response->topics.at[response->topics.count++]);
+        if (named[i] == NAMED_BEFORE) continue;
+        create_one(topics, i, named[i], &response->topics.at[response->topics.count++]);
     }
     topics_one_less(topics);
 }
