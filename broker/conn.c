@@ -86,6 +86,7 @@ static void peer_detach(struct leat_peer *peer)
     leat_peer_expect_nothing(peer);
     leat_peer_quiet_end(peer);
     leat_unpack_forget(peer);
+    leat_pace_forget(peer);
     leat_list_remove(&peer->all);
     leat_list_remove(&peer->slow);
     leat_list_remove(&peer->owing);
@@ -252,7 +253,10 @@ static enum leat_handled peer_frame(struct leat_peer *peer, const struct leat_fr
         leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, error.code, error.text);
         return LEAT_HANDLED;
     }
-    if (leat_peer_call(peer, frame)) return peer->closing ? LEAT_LEFT : LEAT_HANDLED;
+    if (!leat_pace_begin(peer)) return LEAT_HELD;
+    bool known = leat_peer_call(peer, frame);
+    leat_pace_end(peer);
+    if (known) return peer->closing ? LEAT_LEFT : LEAT_HANDLED;
     char text[96];
     leat_error_set(&error, LEAT_E_UNSUPPORTED, "this server knows no request of kind %u",
                    frame->kind);

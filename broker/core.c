@@ -67,6 +67,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
         leat_list_init(lists[i]);
 
     leat_output_init(core);
+    leat_pace_init(core);
     core->forward_bytes_max =
         leat_node_forward_bytes(node->options.memory_bytes, node->options.cores);
     leat_confirmer_init(core);
@@ -222,6 +223,7 @@ static void core_on_turn_end(void *actor)
          !leat_list_empty(&core->wanted_stocks)) &&
         !leat_timer_armed(&core->slow_tick))
         leat_timer_start(&core->timers, &core->slow_tick, LEAT_SLOW_TICK_US);
+    leat_pace_turn_end(core);
     if (!leat_timer_armed(&core->tick) && !core->stopped)
         leat_timer_start(&core->timers, &core->tick, LEAT_TICK_US);
 }

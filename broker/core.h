@@ -21,6 +21,7 @@
 #include "broker/members.h"
 #include "broker/move.h"
 #include "broker/node.h"
+#include "broker/pace.h"
 #include "broker/replicate.h"
 #include "broker/sharer.h"
 #include "broker/stock.h"
@@ -121,6 +122,7 @@ enum leat_pause {
     LEAT_PAUSE_SLOW = 4,     /* it does not take its answers */
     LEAT_PAUSE_STARVED = 8,  /* it waits for request structs: its turn comes */
     LEAT_PAUSE_CLOSING = 16, /* a last answer is being written */
+    LEAT_PAUSE_TURN = 32,    /* others' requests come first: its turn comes */
 };
 struct leat_peer {
     const struct leat_protocol *protocol;
@@ -150,6 +152,7 @@ struct leat_peer {
     struct leat_append_request *append_now; /* its frame lies kept in the port, half done */
     struct leat_room_wait room;
     struct leat_unpack_peer unpack;
+    struct leat_pace_peer pace;
     char name[32]; /* from hello, for the diary */
 };
 
@@ -287,6 +290,7 @@ struct leat_core {
     struct leat_list dirty_logs, opening_logs, care_logs, idle_logs, home_logs;
     struct leat_list room_waits; /* by deadline */
     struct leat_unpack unpack;
+    struct leat_pace pace;
     struct leat_list fetches, ready_fetches, deferred_fetches, starved_reads;
     struct leat_confirmer confirmer;
     struct leat_placer placer;

@@ -18,6 +18,8 @@ static bool header_is_served(const uint8_t *frame)
 
 static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, size_t bytes,
                                    size_t *out_taken, size_t *out_want);
+static enum leat_handled conn_begin(struct leat_kafka_conn *conn, const uint8_t *frame,
+                                    uint32_t count, size_t bytes, size_t *out_taken);
 static void conn_on_closed(struct leat_peer *peer);
 static void conn_answer(struct leat_peer *peer);
 static enum leat_handled conn_handle(struct leat_kafka_request *request);
@@ -195,6 +197,12 @@ static void why_text(const struct leat_kafka_request *request, const uint8_t *fr
                  request->version, wrong);
 }
 
+/* Records go in and out as many as there are: their own limits hold for them. */
+static bool is_paced(int16_t key)
+{
+    return key != LEAT_KAFKA_PRODUCE && key != LEAT_KAFKA_FETCH;
+}
+
 /* Others have the memory that this request needs: it is read anew when there is enough. false: there never is. */
 static bool conn_yields(struct leat_kafka_request *request)
 {
@@ -267,7 +275,17 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
         request->frame = frame;
         return conn_handle(request);
     }
-    request = request_create(conn);
+    const bool paced = is_paced((int16_t)leat_get_be16(frame));
+    if (paced && !leat_pace_begin(peer)) return LEAT_HELD;
+    enum leat_handled handled = conn_begin(conn, frame, count, bytes, out_taken);
+    if (paced) leat_pace_end(peer);
+    return handled;
+}
+
+static enum leat_handled conn_begin(struct leat_kafka_conn *conn, const uint8_t *frame,
+                                    uint32_t count, size_t bytes, size_t *out_taken)
+{
+    struct leat_kafka_request *request = request_create(conn);
     if (request == NULL) return LEAT_HELD;
     request->frame = request->frame_first = frame;
     const char *wrong = NULL;
@@ -280,7 +298,7 @@ static enum leat_handled conn_take(struct leat_peer *peer, const uint8_t *data, 
         *out_taken = bytes;
         return LEAT_LEFT;
     }
-    if (!peer->greeted) leat_peer_known(peer);
+    if (!conn->peer.greeted) leat_peer_known(&conn->peer);
     if (!conn->placed && conn_place(request)) {
         *out_taken = 0; /* the frame goes along */
         return LEAT_LEFT;
@@ -508,7 +526,10 @@ static void conn_answer(struct leat_peer *peer)
         /* Whoever does not take its answers gets the next ones when it does: drained by slow_peers.c. */
         if (told && used == 0 && core->net->queued_bytes(peer->conn) > 0 && leat_peer_is_slow(peer))
             break;
+        const bool paced = told && is_paced(request->api != NULL ? request->api->key : -1);
+        if (paced && !leat_pace_answer(peer)) break;
         if (told) used = answer_one(request, used);
+        if (paced) leat_pace_end(peer);
         if (used == ANSWER_WAITS) {
             used = 0;
             break;

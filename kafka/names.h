@@ -1,5 +1,5 @@
-/* Names of a request, or the first of all there are, in order: each is looked at once, and not once for each that is told.
- * Thread: core. */
+/* Names of a request, or the first of all there are, in order: each is looked at once, and not once for each that is
+ * told. Thread: core. */
 #ifndef LEAT_KAFKA_NAMES_H
 #define LEAT_KAFKA_NAMES_H
 

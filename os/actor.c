@@ -10,9 +10,9 @@
 #include <sys/random.h>
 #include <time.h>
 
-/* After so many rounds of callbacks and consequences the loop looks at its sockets and timers
- * again, so that actors which keep each other busy starve nobody. */
-enum { TURN_ROUNDS_MAX = 16 };
+/* After so many rounds of callbacks and consequences, or so much time, the loop looks at its sockets and
+ * timers again, so that actors which keep each other busy, or themselves, starve nobody. */
+enum { TURN_ROUNDS_MAX = 16, TURN_NS_MAX = 1000 * 1000 };
 
 /* ---- mail ---- */
 
@@ -127,6 +127,7 @@ static bool turn_waiting(struct os_actor *actor)
  * consequences. */
 static void turn_run(struct os_actor *actor)
 {
+    const uint64_t began_ns = uv_hrtime();
     for (int round = 0; round < TURN_ROUNDS_MAX; round++) {
         if (mail_deliver(actor)) actor->called = true;
         if (beside_deliver(actor)) actor->called = true;
@@ -137,6 +138,8 @@ static void turn_run(struct os_actor *actor)
         if (actor->ops.on_turn_end) actor->ops.on_turn_end(actor->actor);
         leat_os_net_flush(actor);
         leat_os_disk_run(actor);
+        /* What waits goes on when sockets have been looked at, which may have what comes first. */
+        if (uv_hrtime() - began_ns > TURN_NS_MAX) break;
     }
 }
 

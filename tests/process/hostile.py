@@ -1,5 +1,7 @@
 """Whoever knocks on the ports, and whatever they send, others are answered meanwhile and the diary stays readable."""
+import os
 import re
+import signal
 import socket
 import struct
 import threading
@@ -14,7 +16,8 @@ ANSWERED_WITHIN_S = 5
 ATTACK_S = 6  # longer than it takes to throw out who brings nothing
 MIB = 1 << 20
 NODE_NONCE = 258
-APPEND, JOIN = 8, 11  # JoinGroup of Kafka
+APPEND, PRODUCER_ID = 8, 7
+JOIN, INIT_PRODUCER_ID = 11, 22  # of Kafka
 HALF_AN_HOUR_MS = 30 * 60 * 1000
 KAFKA_FRAME = struct.pack('>I', 8 * MIB)
 API_VERSIONS = struct.pack('>Ihhih', 10, 18, 0, 1, -1)
@@ -422,6 +425,45 @@ def test_the_wrong_port_is_named():
     check_in(b'--listen', refused(kafka, frame(HELLO, [1, 1, 'lost', -1])))
     done = server.leat('-b', f'127.0.0.1:{kafka}', 'stream', 'list', code=3)
     check_in('--listen', done.stderr)
+
+
+def numbers_between(server, pipeline, answers, ask, count):
+    """A pipeline of requests for producer ids, and one of who asks for one; ids are numbered as they are given out. Whether
+    one of the others had its own between two of the pipeline."""
+    server.stand_still()
+    pipeline()
+    for one in ask:
+        one.send(PRODUCER_ID, [-1, -1])
+    os.kill(server.process.pid, signal.SIGCONT)
+    between = [one.answer()[1][0] & 0xffffffff for one in ask]
+    numbers = {answers() & 0xffffffff for _ in range(count)}
+    return any({number - 1, number + 1} <= numbers for number in between)
+
+
+def test_a_pipeline_lets_others_come_between():
+    """All of it is there when the server looks, so it might be answered in one go: without turns it was, every time. Who of
+    the two is looked at first is chance, so it may take some tries."""
+    count = 100
+    server = Server('--kafka', '127.0.0.1:0').start()
+    honest = [Raw(server, hello=False) for _ in (0, 1)]
+    for lane, one in enumerate(honest):
+        one.call(HELLO, [1, 1, 'honest', lane])
+        one.call(PRODUCER_ID, [-1, -1])
+    raw = Raw(server, hello=False)
+    raw.call(HELLO, [1, 1, 'greedy', 0])
+    native = frame(PRODUCER_ID, [-1, -1]) * count
+    until(lambda: numbers_between(server, lambda: raw.socket.sendall(native), lambda: raw.answer()[1][0], honest, count),
+          'an id that is given amid a pipeline of the native port')
+    client = Connection(server.host, kafka_port(server))
+    kafka = kafka_frame(INIT_PRODUCER_ID, 0, struct.pack('>hi', -1, 1000)) * count
+
+    def kafka_answer():
+        return struct.unpack_from('>q', client.read(4 + 20), 4 + 4 + 4 + 2)[0]
+    client.socket.sendall(kafka)
+    for _ in range(count):
+        kafka_answer()  # it is on its core now
+    until(lambda: numbers_between(server, lambda: client.socket.sendall(kafka), kafka_answer, honest, count),
+          'an id that is given amid a pipeline of a client of Kafka')
 
 
 def test_what_kafka_asks_in_vain_is_named():

@@ -1,0 +1,171 @@
+/* A connection has one request in a turn, and a core begins none after a millisecond of them: then sockets are looked
+ * at, logs sealed and answers sent. Who waits is called in turn: addresses, and of each its connections, by the time
+ * that was spent on them.
+ *
+ * SUBTLE: why time, and one request. (1) A request of 20 bytes may have all topics listed: 10 ms where there are
+ * thousands. (2) A connection has 256 of them under way, and an address many connections. (3) Without a pause the core
+ * is theirs for minutes, and a ping waits as long. Time alone would not do: it is known only when it is spent. */
+#include "broker/pace.h"
+
+#include "base/mem.h"
+#include "broker/core.h"
+
+void leat_pace_init(struct leat_core *core)
+{
+    struct leat_pace *pace = &core->pace;
+    leat_turns_init(&pace->addresses);
+    pace->turn = 1; /* none of a connection's, which begin at 0 */
+    pace->left_us = LEAT_PACE_TURN_US;
+    pace->width = 1;
+}
+
+void leat_pace_turn_end(struct leat_core *core)
+{
+    struct leat_pace *pace = &core->pace;
+    if (pace->left_us <= LEAT_PACE_TURN_US / 2)
+        pace->width = 1;
+    else if (pace->width < LEAT_PACE_CALLED_MAX)
+        pace->width *= 2;
+    pace->turn++;
+    pace->left_us = LEAT_PACE_TURN_US;
+}
+
+/* ---- addresses ---- */
+
+static struct leat_pace_address **address_at(struct leat_pace *pace, uint32_t address)
+{
+    struct leat_pace_address **at =
+        &pace->by_address[address % (sizeof pace->by_address / sizeof *pace->by_address)];
+    while (*at != NULL && (*at)->address != address)
+        at = &(*at)->next;
+    return at;
+}
+
+static bool peer_join(struct leat_peer *peer)
+{
+    if (peer->pace.address != NULL) return true;
+    struct leat_pace_address **at = address_at(&peer->core->pace, peer->address);
+    if (*at == NULL) {
+        *at = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof **at);
+        if (*at == NULL) return false;
+        (*at)->address = peer->address;
+        leat_turn_init(&(*at)->turn);
+        leat_turns_init(&(*at)->peers);
+    }
+    (*at)->members++;
+    peer->pace.address = *at;
+    leat_turn_init(&peer->pace.turn);
+    return true;
+}
+
+static void line_leave(struct leat_peer *peer)
+{
+    struct leat_pace_address *address = peer->pace.address;
+    leat_turns_leave(&address->peers, &peer->pace.turn);
+    if (address->peers.count == 0) leat_turns_leave(&peer->core->pace.addresses, &address->turn);
+}
+
+void leat_pace_forget(struct leat_peer *peer)
+{
+    struct leat_pace_address *address = peer->pace.address;
+    if (address == NULL) return;
+    line_leave(peer);
+    peer->pace = (struct leat_pace_peer){0};
+    leat_turn_init(&peer->pace.turn);
+    leat_peer_resume(peer, LEAT_PAUSE_TURN);
+    if (--address->members > 0) return;
+    *address_at(&peer->core->pace, address->address) = address->next;
+    leat_mem_free(address);
+}
+
+/* ---- turns ---- */
+
+static void pace_deliver(void *actor, struct leat_mail *mail);
+
+static void mail_myself(struct leat_core *core)
+{
+    struct leat_pace *pace = &core->pace;
+    if (pace->mailed) return;
+    pace->mailed = true;
+    leat_core_mail(core, core->index, &pace->mail, pace_deliver);
+}
+
+static void wait_in_line(struct leat_peer *peer)
+{
+    leat_turns_wait(&peer->pace.address->peers, &peer->pace.turn);
+    leat_turns_wait(&peer->core->pace.addresses, &peer->pace.address->turn);
+    mail_myself(peer->core);
+}
+
+static struct leat_peer *next_peer(struct leat_pace *pace)
+{
+    const struct leat_turn *turn = leat_turns_next(&pace->addresses);
+    if (turn == NULL) return NULL;
+    struct leat_pace_address *address = LEAT_CONTAINER(turn, struct leat_pace_address, turn);
+    return LEAT_CONTAINER(leat_turns_next(&address->peers), struct leat_peer, pace.turn);
+}
+
+static void pace_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    struct leat_pace *pace = &core->pace;
+    struct leat_peer *peer;
+    (void)mail;
+    pace->mailed = false;
+    for (uint32_t i = 0; i < pace->width && (peer = next_peer(pace)) != NULL; i++) {
+        line_leave(peer);
+        if (peer->pace.answer_waits) {
+            peer->pace.answer_waits = false;
+            peer->pace.answer_due = true;
+            if (leat_list_empty(&peer->answers))
+                leat_list_push_back(&core->answer_peers, &peer->answers);
+        }
+        if ((peer->paused & LEAT_PAUSE_TURN) == 0) continue;
+        peer->pace.frame_due = true;
+        leat_peer_resume(peer, LEAT_PAUSE_TURN);
+    }
+    if (pace->addresses.count > 0) mail_myself(core);
+}
+
+bool leat_pace_begin(struct leat_peer *peer)
+{
+    struct leat_pace *pace = &peer->core->pace;
+    if (!peer_join(peer)) return true; /* without memory it is not waited for, either */
+    bool due = peer->pace.frame_due;
+    peer->pace.frame_due = false;
+    if (!due &&
+        (pace->addresses.count > 0 || pace->left_us <= 0 || peer->pace.begun_in == pace->turn)) {
+        leat_peer_pause(peer, LEAT_PAUSE_TURN);
+        wait_in_line(peer);
+        return false;
+    }
+    peer->pace.begun_in = pace->turn;
+    pace->from_us = leat_core_now(peer->core);
+    return true;
+}
+
+void leat_pace_end(struct leat_peer *peer)
+{
+    struct leat_pace *pace = &peer->core->pace;
+    uint64_t us = leat_core_now(peer->core) - pace->from_us;
+    if (us < LEAT_PACE_COST_US_MIN) us = LEAT_PACE_COST_US_MIN;
+    pace->left_us -= (int64_t)us;
+    if (peer->pace.address == NULL) return;
+    leat_turns_charge(&peer->pace.address->peers, &peer->pace.turn, us * LEAT_PACE_COST_OF_US);
+    leat_turns_charge(&pace->addresses, &peer->pace.address->turn, us * LEAT_PACE_COST_OF_US);
+}
+
+bool leat_pace_answer(struct leat_peer *peer)
+{
+    struct leat_pace *pace = &peer->core->pace;
+    bool its_own = peer->pace.begun_in == pace->turn && peer->pace.answered_in != pace->turn;
+    if (peer_join(peer) && !peer->pace.answer_due && !its_own && pace->left_us <= 0) {
+        peer->pace.answer_waits = true;
+        wait_in_line(peer);
+        return false;
+    }
+    peer->pace.answer_due = false;
+    peer->pace.answered_in = pace->turn;
+    pace->from_us = leat_core_now(peer->core);
+    return true;
+}
