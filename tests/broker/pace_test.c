@@ -1,0 +1,266 @@
+/* Which request of whom goes on in which turn of the event loop: connections that have a pipeline each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "broker/core.h"
+
+enum { PEERS = 8, TURNS_MAX = 1000, DONE_MAX = 4096 };
+
+struct leat_conn {
+    bool paused;
+};
+
+struct desk {
+    struct leat_core core;
+    struct leat_node node;
+    struct leat_env env;
+    struct leat_post post;
+    struct leat_clock clock;
+    struct leat_net net;
+    struct leat_conn conns[PEERS];
+    struct leat_peer peers[PEERS];
+    unsigned wants[PEERS];   /* requests that lie there */
+    unsigned owed[PEERS];    /* answers */
+    uint64_t cost_us[PEERS]; /* of each of its requests */
+    uint64_t answer_us[PEERS];
+    unsigned done[DONE_MAX], done_count; /* in this order */
+    unsigned answered[PEERS];
+    uint64_t now_us;
+    struct leat_mail *mail;
+};
+
+static void post_send(void *ctx, unsigned to, struct leat_mail *mail)
+{
+    struct desk *desk = ctx;
+    assert_int_equal(to, 0);
+    assert_null(desk->mail);
+    desk->mail = mail;
+}
+static uint64_t clock_now(void *ctx)
+{
+    return ((struct desk *)ctx)->now_us;
+}
+static void conn_pause(struct leat_conn *conn)
+{
+    conn->paused = true;
+}
+static void conn_resume(struct leat_conn *conn)
+{
+    conn->paused = false;
+}
+
+static struct desk *desk_new(void)
+{
+    struct desk *desk = calloc(1, sizeof *desk);
+    assert_non_null(desk);
+    desk->post = (struct leat_post){.ctx = desk, .send = post_send};
+    desk->clock = (struct leat_clock){.ctx = desk, .now_us = clock_now};
+    desk->env.post = &desk->post;
+    desk->env.clock = &desk->clock;
+    desk->net = (struct leat_net){.ctx = desk, .pause = conn_pause, .resume = conn_resume};
+    desk->core.node = &desk->node;
+    desk->core.env = &desk->env;
+    desk->core.net = &desk->net;
+    leat_list_init(&desk->core.answer_peers);
+    leat_pace_init(&desk->core);
+    for (unsigned i = 0; i < PEERS; i++) {
+        desk->peers[i].core = &desk->core;
+        desk->peers[i].conn = &desk->conns[i];
+        desk->peers[i].address = i;
+        leat_list_init(&desk->peers[i].answers);
+    }
+    return desk;
+}
+
+static void desk_free(struct desk *desk)
+{
+    for (unsigned i = 0; i < PEERS; i++)
+        leat_pace_forget(&desk->peers[i]);
+    for (size_t i = 0; i < sizeof desk->core.pace.by_address / sizeof(void *); i++)
+        assert_null(desk->core.pace.by_address[i]);
+    free(desk);
+}
+
+/* Its bytes are presented: as much of its pipeline is taken as may be. */
+static void reads(struct desk *desk, unsigned i)
+{
+    while (desk->wants[i] > 0 && !desk->conns[i].paused) {
+        if (!leat_pace_begin(&desk->peers[i])) {
+            assert_true(desk->conns[i].paused);
+            return;
+        }
+        desk->now_us += desk->cost_us[i];
+        leat_pace_end(&desk->peers[i]);
+        desk->wants[i]--;
+        assert_true(desk->done_count < DONE_MAX);
+        desk->done[desk->done_count++] = i;
+    }
+}
+
+static void answers(struct desk *desk, unsigned i)
+{
+    while (desk->owed[i] > 0 && leat_pace_answer(&desk->peers[i])) {
+        desk->now_us += desk->answer_us[i];
+        leat_pace_end(&desk->peers[i]);
+        desk->owed[i]--;
+        desk->answered[i]++;
+    }
+}
+
+/* Mail, then what can be read, then the end. Returns how many requests were done. */
+static unsigned turn(struct desk *desk)
+{
+    unsigned before = desk->done_count;
+    struct leat_mail *mail = desk->mail;
+    struct leat_list *link;
+    desk->mail = NULL;
+    if (mail) mail->deliver(&desk->core, mail);
+    for (unsigned i = 0; i < PEERS; i++)
+        reads(desk, i);
+    while ((link = leat_list_pop_front(&desk->core.answer_peers)) != NULL)
+        answers(desk, (unsigned)(LEAT_CONTAINER(link, struct leat_peer, answers) - desk->peers));
+    leat_pace_turn_end(&desk->core);
+    return desk->done_count - before;
+}
+
+/* Goal: however many requests lie there, a turn has one of a connection; when all is done nothing goes on. */
+static void a_turn_has_one_request_of_a_connection(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    desk->wants[0] = 100;
+    for (unsigned i = 0; i < 100; i++)
+        assert_int_equal(turn(desk), 1);
+    assert_int_equal(turn(desk), 0);
+    assert_null(desk->mail); /* a core without work is not woken */
+    assert_int_equal(desk->wants[0], 0);
+    desk_free(desk);
+}
+
+/* Goal: who asks for one thing is served between two of whoever pipelines, and first of those that wait. */
+static void one_request_goes_between_two_of_a_pipeline(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i + 1 < PEERS; i++) {
+        desk->wants[i] = 50;
+        desk->cost_us[i] = 10000;
+        desk->peers[i].address = i / 2; /* two of one address have no more of a turn */
+    }
+    for (unsigned i = 0; i < 30; i++)
+        assert_true(turn(desk) <= 1); /* each costs more than there is for a turn */
+    desk->wants[PEERS - 1] = 1;
+    for (unsigned i = 0; desk->wants[PEERS - 1] > 0; i++) {
+        assert_true(i < 2);
+        (void)turn(desk);
+    }
+    while (desk->mail)
+        (void)turn(desk);
+    assert_int_equal(desk->done_count, (PEERS - 1) * 50 + 1);
+    desk_free(desk);
+}
+
+/* Goal: when a turn's time is over nothing begins, also if nobody waited before. */
+static void a_turn_ends_when_its_time_is_over(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < PEERS; i++) {
+        desk->wants[i] = 1;
+        desk->cost_us[i] = LEAT_PACE_TURN_US;
+    }
+    for (unsigned i = 0; i < PEERS; i++)
+        assert_int_equal(turn(desk), 1);
+    desk_free(desk);
+}
+
+/* Goal: those of one address share what it has. */
+static void addresses_have_turns_however_many_connections_they_have(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    unsigned count[2] = {0, 0};
+    for (unsigned i = 0; i < PEERS; i++) {
+        desk->wants[i] = 400;
+        desk->cost_us[i] = 3000;
+        desk->peers[i].address = i > 0;
+    }
+    for (unsigned i = 0; i < 200; i++)
+        (void)turn(desk);
+    for (unsigned i = 0; i < desk->done_count; i++)
+        count[desk->done[i] > 0]++;
+    assert_in_range(count[0], desk->done_count / 2 - 20, desk->done_count / 2 + 20);
+    desk_free(desk);
+}
+
+/* Goal: cheap ones are many in a turn, of as many connections. */
+static void cheap_requests_of_many_connections_share_a_turn(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < PEERS; i++)
+        desk->wants[i] = 100;
+    unsigned turns = 0;
+    while (desk->done_count < PEERS * 100) {
+        assert_true(turns++ < 120);
+        (void)turn(desk);
+    }
+    desk_free(desk);
+}
+
+/* Goal: answers that were all waiting for one thing are not all written in one turn, and who has them is called. */
+static void answers_are_written_as_long_as_a_turn_has_time(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    desk->owed[0] = desk->owed[1] = 20;
+    desk->answer_us[0] = desk->answer_us[1] = 5000;
+    for (unsigned i = 0; i < 2; i++)
+        leat_list_push_back(&desk->core.answer_peers, &desk->peers[i].answers);
+    for (unsigned turns = 0; desk->owed[0] + desk->owed[1] > 0; turns++) {
+        unsigned before = desk->answered[0] + desk->answered[1];
+        assert_true(turns < TURNS_MAX);
+        (void)turn(desk);
+        assert_int_equal(desk->answered[0] + desk->answered[1], before + 1);
+    }
+    assert_null(desk->mail);
+    desk_free(desk);
+}
+
+/* Goal: one that goes leaves no place behind it, and is read from where it comes. */
+static void who_goes_waits_no_more(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    desk->wants[0] = desk->wants[1] = 3;
+    desk->owed[0] = 1;
+    (void)turn(desk);
+    assert_true(desk->conns[0].paused);
+    leat_pace_forget(&desk->peers[0]);
+    assert_false(desk->conns[0].paused);
+    desk->wants[0] = 0;
+    while (desk->mail)
+        (void)turn(desk);
+    assert_int_equal(desk->wants[1], 0);
+    desk_free(desk);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_turn_has_one_request_of_a_connection),
+        cmocka_unit_test(one_request_goes_between_two_of_a_pipeline),
+        cmocka_unit_test(a_turn_ends_when_its_time_is_over),
+        cmocka_unit_test(addresses_have_turns_however_many_connections_they_have),
+        cmocka_unit_test(cheap_requests_of_many_connections_share_a_turn),
+        cmocka_unit_test(answers_are_written_as_long_as_a_turn_has_time),
+        cmocka_unit_test(who_goes_waits_no_more),
+    };
+    return cmocka_run_group_tests_name("broker pace", tests, NULL, NULL);
+}
