@@ -109,6 +109,7 @@ enum { METADATA_NAMES_MAX = 1024 };
 struct metadata_call {
     struct leat_call call;
     struct leat_seeker seeker; /* of no names: all streams */
+    struct leat_pace_step step;
 };
 
 static void metadata_end(struct metadata_call *meta, leat_err code, const char *text)
@@ -215,11 +216,16 @@ static void metadata_write_all(struct leat_core *core, struct leat_msg_writer *w
     }
 }
 
-static void metadata_answer(struct leat_seeker *seeker)
+static void metadata_answer(struct leat_pace_step *step)
 {
-    struct metadata_call *meta = seeker->owner;
+    struct metadata_call *meta = LEAT_CONTAINER(step, struct metadata_call, step);
+    struct leat_seeker *seeker = &meta->seeker;
     struct leat_core *core = meta->call.core;
     struct leat_msg_writer writer;
+    if (!meta->call.by_link && meta->call.peer->conn == NULL) {
+        metadata_end(meta, LEAT_E_CLOSED, NULL); /* nobody hears it */
+        return;
+    }
     if (seeker->count == 0) {
         metadata_write_all(core, &writer);
     } else {
@@ -249,6 +255,12 @@ static void metadata_answer(struct leat_seeker *seeker)
     leat_mem_free(seeker->names);
     leat_mem_free(seeker->errors);
     leat_call_answer(&meta->call, &writer);
+}
+
+static void metadata_on_sought(struct leat_seeker *seeker)
+{
+    struct metadata_call *meta = seeker->owner;
+    leat_pace_run(meta->call.peer, &meta->step, metadata_answer);
 }
 
 /* Asked by clients of a node that is silent: as cheap as can be, and no leader is waited for. */
@@ -305,7 +317,7 @@ void leat_call_metadata(struct leat_peer *peer, const struct leat_frame *frame)
     seeker->all = count == 0;
     seeker->core = peer->core;
     seeker->sharer = peer->sharer;
-    seeker->on_done = metadata_answer;
+    seeker->on_done = metadata_on_sought;
     seeker->owner = meta;
     leat_seeker_start(seeker);
 }

@@ -55,6 +55,7 @@ static bool peer_join(struct leat_peer *peer)
     (*at)->members++;
     peer->pace.address = *at;
     leat_turn_init(&peer->pace.turn);
+    leat_list_init(&peer->pace.steps);
     return true;
 }
 
@@ -65,11 +66,20 @@ static void line_leave(struct leat_peer *peer)
     if (address->peers.count == 0) leat_turns_leave(&peer->core->pace.addresses, &address->turn);
 }
 
+static void step_run(struct leat_list *link)
+{
+    struct leat_pace_step *step = LEAT_CONTAINER(link, struct leat_pace_step, link);
+    step->run(step);
+}
+
 void leat_pace_forget(struct leat_peer *peer)
 {
     struct leat_pace_address *address = peer->pace.address;
+    struct leat_list *link;
     if (address == NULL) return;
     line_leave(peer);
+    while ((link = leat_list_pop_front(&peer->pace.steps)) != NULL)
+        step_run(link);
     peer->pace = (struct leat_pace_peer){0};
     leat_turn_init(&peer->pace.turn);
     leat_peer_resume(peer, LEAT_PAUSE_TURN);
@@ -105,6 +115,22 @@ static struct leat_peer *next_peer(struct leat_pace *pace)
     return LEAT_CONTAINER(leat_turns_next(&address->peers), struct leat_peer, pace.turn);
 }
 
+static void begin(struct leat_pace *pace, const struct leat_core *core)
+{
+    pace->inside = true;
+    pace->from_us = leat_core_now(core);
+}
+
+static void steps_call(struct leat_peer *peer)
+{
+    struct leat_list *link = leat_list_pop_front(&peer->pace.steps);
+    if (link == NULL) return;
+    begin(&peer->core->pace, peer->core);
+    step_run(link);
+    leat_pace_end(peer);
+    if (!leat_list_empty(&peer->pace.steps)) wait_in_line(peer);
+}
+
 static void pace_deliver(void *actor, struct leat_mail *mail)
 {
     struct leat_core *core = actor;
@@ -120,9 +146,11 @@ static void pace_deliver(void *actor, struct leat_mail *mail)
             if (leat_list_empty(&peer->answers))
                 leat_list_push_back(&core->answer_peers, &peer->answers);
         }
-        if ((peer->paused & LEAT_PAUSE_TURN) == 0) continue;
-        peer->pace.frame_due = true;
-        leat_peer_resume(peer, LEAT_PAUSE_TURN);
+        if ((peer->paused & LEAT_PAUSE_TURN) != 0) {
+            peer->pace.frame_due = true;
+            leat_peer_resume(peer, LEAT_PAUSE_TURN);
+        }
+        steps_call(peer);
     }
     if (pace->addresses.count > 0) mail_myself(core);
 }
@@ -140,7 +168,7 @@ bool leat_pace_begin(struct leat_peer *peer)
         return false;
     }
     peer->pace.begun_in = pace->turn;
-    pace->from_us = leat_core_now(peer->core);
+    begin(pace, peer->core);
     return true;
 }
 
@@ -148,6 +176,7 @@ void leat_pace_end(struct leat_peer *peer)
 {
     struct leat_pace *pace = &peer->core->pace;
     uint64_t us = leat_core_now(peer->core) - pace->from_us;
+    pace->inside = false;
     if (us < LEAT_PACE_COST_US_MIN) us = LEAT_PACE_COST_US_MIN;
     pace->left_us -= (int64_t)us;
     if (peer->pace.address == NULL) return;
@@ -166,6 +195,23 @@ bool leat_pace_answer(struct leat_peer *peer)
     }
     peer->pace.answer_due = false;
     peer->pace.answered_in = pace->turn;
-    pace->from_us = leat_core_now(peer->core);
+    begin(pace, peer->core);
     return true;
+}
+
+void leat_pace_run(struct leat_peer *peer, struct leat_pace_step *step,
+                   void (*run)(struct leat_pace_step *step))
+{
+    struct leat_pace *pace = &peer->core->pace;
+    step->run = run;
+    leat_list_init(&step->link);
+    if (peer->conn == NULL || pace->inside || !peer_join(peer)) {
+        run(step);
+        return;
+    }
+    leat_list_push_back(&peer->pace.steps, &step->link);
+    if (pace->addresses.count == 0 && pace->left_us > 0)
+        steps_call(peer);
+    else
+        wait_in_line(peer);
 }

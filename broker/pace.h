@@ -24,6 +24,11 @@ struct leat_pace_address {
     struct leat_turns peers;
     uint32_t address, members;
 };
+/* Work that is left of a request. */
+struct leat_pace_step {
+    struct leat_list link;
+    void (*run)(struct leat_pace_step *step);
+};
 /* Of a core. */
 struct leat_pace {
     struct leat_turns addresses;
@@ -31,6 +36,7 @@ struct leat_pace {
     uint64_t turn;    /* its number */
     int64_t left_us;  /* of this turn */
     uint64_t from_us; /* when the request began that is being handled */
+    bool inside;      /* one is */
     uint32_t width;   /* so many are called in a turn: as long as what they ask for is cheap */
     struct leat_mail mail;
     bool mailed;
@@ -43,6 +49,7 @@ struct leat_pace_peer {
         answered_in; /* turns: in which its last request began, its last answer was written */
     bool frame_due, answer_due; /* it was called: its next one goes first */
     bool answer_waits;
+    struct leat_list steps; /* struct leat_pace_step */
 };
 
 void leat_pace_init(struct leat_core *core);
@@ -55,6 +62,10 @@ void leat_pace_end(struct leat_peer *peer);
 /** May it be written an answer in this turn? Of the request that began in it: yes. false: its protocol's answer() is
  * called when it is its turn. Followed by leat_pace_end(). */
 bool leat_pace_answer(struct leat_peer *peer) LEAT_NODISCARD;
+/** What its request has still to do, which waited for something that many may have waited for: now, from within its
+ * handler, where there is time, or where the connection has gone; else at its turn. Caller's storage. */
+void leat_pace_run(struct leat_peer *peer, struct leat_pace_step *step,
+                   void (*run)(struct leat_pace_step *step));
 /** It goes from this core. */
 void leat_pace_forget(struct leat_peer *peer);
 

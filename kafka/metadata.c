@@ -14,6 +14,7 @@ struct metadata {
     struct leat_seeker seeker; /* of the topics named by name */
     int32_t *name_at;          /* a topic's place there; -1: its name can be no stream's */
     bool all;                  /* of all topics */
+    struct leat_pace_step step;
     struct leat_places_wait wait;
 };
 
@@ -130,9 +131,14 @@ static bool fill_named(struct metadata *metadata)
     return true;
 }
 
-static void metadata_fill(struct metadata *metadata)
+static void metadata_fill(struct leat_pace_step *step)
 {
+    struct metadata *metadata = LEAT_CONTAINER(step, struct metadata, step);
     struct leat_kafka_request *request = metadata->request;
+    if (leat_kafka_abandoned(request)) {
+        leat_kafka_answer(request, NULL);
+        return;
+    }
     bool filled = fill_brokers(request, metadata->response) &&
                   (metadata->all ? fill_all(request, metadata->response) : fill_named(metadata));
     leat_kafka_answer(request, filled ? metadata->response : NULL);
@@ -140,7 +146,8 @@ static void metadata_fill(struct metadata *metadata)
 
 static void metadata_on_places(struct leat_places_wait *wait)
 {
-    metadata_fill(wait->owner);
+    struct metadata *metadata = wait->owner;
+    leat_pace_run(&metadata->request->conn->peer, &metadata->step, metadata_fill);
 }
 
 /* true: where the copies of some topic are was never asked here, and is being asked. */
@@ -159,15 +166,21 @@ static bool places_want(struct metadata *metadata)
     return waits;
 }
 
+static void metadata_ask(struct leat_pace_step *step)
+{
+    struct metadata *metadata = LEAT_CONTAINER(step, struct metadata, step);
+    metadata->wait.on_done = metadata_on_places;
+    metadata->wait.owner = metadata;
+    if (!leat_kafka_abandoned(metadata->request) && places_want(metadata))
+        leat_places_wait(metadata->request->core, &metadata->wait);
+    else
+        metadata_fill(&metadata->step);
+}
+
 static void metadata_on_sought(struct leat_seeker *seeker)
 {
     struct metadata *metadata = seeker->owner;
-    metadata->wait.on_done = metadata_on_places;
-    metadata->wait.owner = metadata;
-    if (places_want(metadata))
-        leat_places_wait(seeker->core, &metadata->wait);
-    else
-        metadata_fill(metadata);
+    leat_pace_run(&metadata->request->conn->peer, &metadata->step, metadata_ask);
 }
 
 /* ---- what is asked ---- */

@@ -19,6 +19,7 @@ struct page {
     bool waits;   /* where copies are was never asked here, and is being asked */
     bool waited;
     struct leat_places_wait wait;
+    struct leat_pace_step step;
 };
 
 /* The names from the cursor on among those asked for, or the first of all there are, and one more. false: no memory. */
@@ -140,9 +141,15 @@ static void page_make(struct page *page)
 }
 
 /* Now it is known; the page is made anew. */
+static void page_on_step(struct leat_pace_step *step)
+{
+    page_make(LEAT_CONTAINER(step, struct page, step));
+}
+
 static void page_on_places(struct leat_places_wait *wait)
 {
-    page_make(wait->owner);
+    struct page *page = wait->owner;
+    leat_pace_run(&page->request->conn->peer, &page->step, page_on_step);
 }
 
 void leat_kafka_handle_describe_topic_partitions(struct leat_kafka_request *request)

@@ -233,6 +233,45 @@ static void answers_are_written_as_long_as_a_turn_has_time(void **state)
     desk_free(desk);
 }
 
+struct work {
+    struct leat_pace_step step;
+    struct desk *desk;
+    unsigned runs;
+};
+
+static void work_run(struct leat_pace_step *step)
+{
+    struct work *work = LEAT_CONTAINER(step, struct work, step);
+    work->desk->now_us += 5000;
+    work->runs++;
+    work->desk->done_count++;
+}
+
+/* Goal: what many waited for comes at once, and what they do then is not done in one turn; whoever has gone waits for
+ * no turn. */
+static void work_that_has_waited_is_done_in_turns(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct work works[PEERS][2];
+    for (unsigned i = 0; i < PEERS * 2; i++) {
+        works[i / 2][i % 2] = (struct work){.desk = desk};
+        leat_pace_run(&desk->peers[i / 2], &works[i / 2][i % 2].step, work_run);
+    }
+    assert_int_equal(desk->done_count, 1);
+    leat_pace_turn_end(&desk->core);
+    desk->peers[PEERS - 1].conn = NULL;
+    leat_pace_forget(&desk->peers[PEERS - 1]);
+    assert_int_equal(desk->done_count, 1 + 2);
+    while (desk->done_count < PEERS * 2)
+        assert_int_equal(turn(desk), 1);
+    assert_int_equal(turn(desk), 0);
+    assert_null(desk->mail);
+    for (unsigned i = 0; i < PEERS * 2; i++)
+        assert_int_equal(works[i / 2][i % 2].runs, 1);
+    desk_free(desk);
+}
+
 /* Goal: one that goes leaves no place behind it, and is read from where it comes. */
 static void who_goes_waits_no_more(void **state)
 {
@@ -260,6 +299,7 @@ int main(void)
         cmocka_unit_test(addresses_have_turns_however_many_connections_they_have),
         cmocka_unit_test(cheap_requests_of_many_connections_share_a_turn),
         cmocka_unit_test(answers_are_written_as_long_as_a_turn_has_time),
+        cmocka_unit_test(work_that_has_waited_is_done_in_turns),
         cmocka_unit_test(who_goes_waits_no_more),
     };
     return cmocka_run_group_tests_name("broker pace", tests, NULL, NULL);
