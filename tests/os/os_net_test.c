@@ -585,6 +585,50 @@ static void actors_without_work_have_no_turns(void **state)
     real_rig_drop(rig);
 }
 
+/* One that always has work for itself, each piece longer than what is done in one go. */
+struct busy_test {
+    struct real_rig *real;
+    struct leat_mail mail;
+    unsigned pieces, pieces_before;
+    bool over;
+};
+static void busy_piece(void *actor, struct leat_mail *mail)
+{
+    struct busy_test *test = actor;
+    const struct leat_env *env = test->real->envs[PORT_LEFT];
+    const uint64_t until_us = env->clock->now_us(env->clock->ctx) + 5000;
+    while (env->clock->now_us(env->clock->ctx) < until_us) {
+    }
+    test->pieces++;
+    if (!test->over) env->post->send(env->post->ctx, PORT_LEFT, mail);
+}
+static void busy_woken(void *actor)
+{
+    struct busy_test *test = actor;
+    test->over = true;
+    test->pieces_before = test->pieces;
+    test->real->rig.finish(test->real);
+}
+static void busy_start(void *actor)
+{
+    struct busy_test *test = actor;
+    const struct leat_env *env = test->real->envs[PORT_LEFT];
+    env->clock->wake_at(env->clock->ctx, env->clock->now_us(env->clock->ctx) + 1000);
+    test->mail.deliver = busy_piece;
+    env->post->send(env->post->ctx, PORT_LEFT, &test->mail);
+}
+/* Goal: timers and sockets are looked at between two pieces of work that take long. */
+static void actor_that_is_busy_with_itself_is_woken_in_time(void **state)
+{
+    static const struct leat_actor_ops ops = {busy_woken, NULL};
+    struct port_rig *rig = real_rig_make();
+    struct busy_test test = {.real = rig->ctx};
+    rig->attach(rig->ctx, PORT_LEFT, &test, &ops, busy_start);
+    rig->run(rig->ctx);
+    assert_in_range(test.pieces_before, 1, 4); /* 16 rounds of it would be too many */
+    real_rig_drop(rig);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -598,6 +642,7 @@ int main(void)
         cmocka_unit_test(net_connection_that_ends_while_it_moves_ends_there),
         cmocka_unit_test(net_failed_allocations_are_never_silent),
         cmocka_unit_test(actors_without_work_have_no_turns),
+        cmocka_unit_test(actor_that_is_busy_with_itself_is_woken_in_time),
     };
     return cmocka_run_group_tests_name("os-net", tests, NULL, NULL);
 }
