@@ -94,6 +94,32 @@ static void recover_pass_on(struct recover_call *recover, bool copies_idle)
     recover_end(recover);
 }
 
+/* SUBTLE: what a log has is kept for this where it waits from the start on; one whose last segment was found damaged
+ * at its first append has all of it in its table alone.
+ *  1. Its loss is accepted, and it was made anew without segments: it began, and ended, where offsets had jumped to.
+ *  2. The next append's start entry said that nothing in front is retained.
+ *  3. The next start dropped all that was to be kept. */
+static leat_err segments_keep(struct leat_hosted *hosted)
+{
+    struct leat_log_info info;
+    leat_log_info(hosted->log, &info);
+    if (hosted->segs != NULL || info.segment_count == 0) return LEAT_OK;
+    hosted->segs = leat_mem_calloc(LEAT_MEM_BROKER, info.segment_count, sizeof *hosted->segs);
+    if (hosted->segs == NULL) return LEAT_E_NO_MEMORY;
+    hosted->seg_count = leat_log_closed(hosted->log, hosted->segs);
+    return LEAT_OK;
+}
+
+/* Committed, so the next start does it; until then the log is not here. */
+static void reopen_failed(struct recover_call *recover)
+{
+    leat_error_set(&recover->error, recover->rc,
+                   "the loss is accepted, but the log can't be made again before a restart: %s",
+                   leat_err_text(recover->rc));
+    leat_hosted_destroy(recover->hosted);
+    recover_end(recover);
+}
+
 /* The old log is off, and nothing of its copies is under way: make it anew behind the gap. */
 static void recover_reopen(void *arg)
 {
@@ -118,6 +144,11 @@ static void recover_reopen(void *arg)
         recover_end(recover);
         return;
     }
+    recover->rc = segments_keep(hosted);
+    if (recover->rc != LEAT_OK) {
+        reopen_failed(recover);
+        return;
+    }
     leat_sets_destroy(&hosted->sets);
     leat_list_remove(&hosted->home);
     leat_log_destroy(&hosted->log);
@@ -138,15 +169,11 @@ static void recover_reopen(void *arg)
     hosted->epoch = recover->request.epoch;
     recover->rc = leat_hosted_open(hosted, hosted->segs, hosted->seg_count, &tail);
     if (recover->rc != LEAT_OK) {
-        /* Committed, so the next start does it; until then the log is not here. */
-        leat_error_set(&recover->error, recover->rc,
-                       "the loss is accepted, but the log can't be made again before a restart: %s",
-                       leat_err_text(recover->rc));
-        leat_hosted_destroy(hosted);
-    } else {
-        hosted->going = false;
-        recover_tell(recover);
+        reopen_failed(recover);
+        return;
     }
+    hosted->going = false;
+    recover_tell(recover);
     recover_end(recover);
 }
 
@@ -338,6 +365,60 @@ static void left_tell(struct recover_call *recover, const struct leat_hosted *ho
     recover_end(recover);
 }
 
+/* SUBTLE: the next start drops what lies behind the last segment that is named here.
+ *  1. A log came from another node, so that nothing of it was found at the start, or has grown since.
+ *  2. Its last segment is damaged, and its loss is accepted: the last one that was found is named.
+ *  3. All that came after that goes. */
+static struct leat_tail_record left_of(const struct leat_hosted *hosted,
+                                       const struct leat_log_info *info)
+{
+    struct leat_tail_record tail = {.segment = hosted->highest_segment,
+                                    .extent = hosted->highest_extent};
+    bool beyond = tail.segment == UINT64_MAX || info->end_segment > tail.segment + 1;
+    if (info->segment_count > 0 && beyond)
+        tail = (struct leat_tail_record){.segment = info->end_segment - 1};
+    return tail;
+}
+
+static void recover_ask(struct recover_call *recover, struct leat_hosted *hosted)
+{
+    struct leat_core *home = recover->home;
+    struct leat_log_info info;
+    leat_log_info(hosted->log, &info);
+    uint64_t known = info.next_offset;
+    if (info.acked_offset > known) known = info.acked_offset;
+    if (hosted->highest_offset > known) known = hosted->highest_offset;
+    recover->tail = left_of(hosted, &info);
+    hosted->recover = recover;
+    hosted->going = true;
+    leat_hosted_wake(hosted);
+    struct leat_coordinate *request = &recover->request;
+    request->kind = LEAT_COORDINATE_ACCEPT_LOSS;
+    request->from = home->index;
+    request->logs = &recover->ref;
+    request->log_count = 1;
+    request->tails = &recover->tail;
+    request->next_offset = known;
+    request->epoch = hosted->epoch;
+    request->stands_in = hosted->tail_away;
+    request->incarnation = home->node->incarnation;
+    request->on_done = recover_on_committed;
+    request->owner = recover;
+    leat_coordinate(home->env->post, request);
+}
+
+/* Its last segment was damaged, and said so where the loss was accepted: later starts are not to find it again. */
+static void recover_on_last_given_up(void *arg, struct leat_log *log)
+{
+    struct recover_call *recover = arg;
+    (void)log;
+    recover->hosted->forgiving = false;
+    if (recover->hosted->going) /* to another node, or with the server */
+        recover_absent(recover, recover->hosted);
+    else
+        recover_ask(recover, recover->hosted);
+}
+
 static void recover_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct recover_call *recover = LEAT_CONTAINER(mail, struct recover_call, call.mail);
@@ -363,28 +444,13 @@ static void recover_deliver_home(void *actor, struct leat_mail *mail)
         left_tell(recover, hosted, &info);
         return;
     }
-    uint64_t known = info.next_offset;
-    if (info.acked_offset > known) known = info.acked_offset;
-    if (hosted->highest_offset > known) known = hosted->highest_offset;
-    recover->tail = (struct leat_tail_record){.segment = hosted->highest_segment,
-                                              .extent = hosted->highest_extent};
     recover->hosted = hosted;
-    hosted->recover = recover;
-    hosted->going = true;
-    leat_hosted_wake(hosted);
-    struct leat_coordinate *request = &recover->request;
-    request->kind = LEAT_COORDINATE_ACCEPT_LOSS;
-    request->from = home->index;
-    request->logs = &recover->ref;
-    request->log_count = 1;
-    request->tails = &recover->tail;
-    request->next_offset = known;
-    request->epoch = hosted->epoch;
-    request->stands_in = hosted->tail_away;
-    request->incarnation = home->node->incarnation;
-    request->on_done = recover_on_committed;
-    request->owner = recover;
-    leat_coordinate(home->env->post, request);
+    if (info.state == LEAT_LOG_DAMAGED && !hosted->forgiving) {
+        hosted->forgiving = true;
+        leat_log_forgive(hosted->log, recover_on_last_given_up, recover);
+        return;
+    }
+    recover_ask(recover, hosted);
 }
 
 static void recover_begin(struct recover_call *recover)

@@ -121,6 +121,9 @@ bool log_damage_give_up(struct leat_log *log)
         struct log_slot *slot =
             log_slot_find(log, damage.missing ? damage.end_segment : damage.first_segment);
         if (!slot || slot->changing || slot->dropping) continue;
+        /* Of a log that takes no appends for that only the last one was named. */
+        bool last = slot == log_slot_at(log, log->slot_count - 1) && !damage.missing;
+        if (log->state == LEAT_LOG_DAMAGED && !last) continue;
         /* As a read of its file does: it is not dropped meanwhile. */
         slot->file_reads++;
         log->reads_in_flight++;

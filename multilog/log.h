@@ -293,6 +293,9 @@ leat_err leat_log_front_await(struct leat_log *log, struct leat_read *read) LEAT
 /** The oldest segment that is here, or NULL. Its place in its file, and what it says of the one
  * before, may be read at any time; it may be trimmed meanwhile. */
 const struct leat_segment *leat_log_first_held(const struct leat_log *log);
+/** All closed ones, ascending ids; out has room for leat_log_info.segment_count. Whoever makes the log anew from them
+ * destroys it first. How many there are. */
+size_t leat_log_closed(const struct leat_log *log, struct leat_segment **out);
 /** The same of any segment; NULL: it is not here. */
 const struct leat_segment *leat_log_held(const struct leat_log *log, uint64_t segment);
 /* Where segments are missing: from `first` up to the one that is named. */

@@ -91,6 +91,14 @@ struct leat_segment *leat_log_segment_pop(struct leat_log *log)
     return seg;
 }
 
+size_t leat_log_closed(const struct leat_log *log, struct leat_segment **out)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < log->slot_count; i++)
+        if (log_slot_at(log, i)->closed) out[count++] = log_slot_at(log, i)->seg;
+    return count;
+}
+
 /* ---- at the new owner ---- */
 
 leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)

@@ -221,7 +221,8 @@ void log_step_forgiven(struct leat_log *log)
         return;
     }
     if (log->giving_up) return;
-    if (writable && !log->give_up_failed && log_damage_give_up(log)) return;
+    bool last = log->state == LEAT_LOG_DAMAGED && !log->deleting && !log->stopping;
+    if ((writable || last) && !log->give_up_failed && log_damage_give_up(log)) return;
     void (*on_done)(void *arg, struct leat_log *done) = log->on_forgiven;
     log->on_forgiven = NULL;
     on_done(log->on_forgiven_arg, log);

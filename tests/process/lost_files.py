@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from damage import batches, closed_segments, named, power_off
+from damage import batches, closed_segments, lines, named, power_off
 from one_copy import closed_in_memory
 from rig import RESERVED, SLOT_UNIT, Server, check, check_in, equal, main, until
 from rotten import all_count, closed, filled as filled_cluster, is_well
@@ -131,6 +131,68 @@ def test_a_loss_that_is_accepted_is_told_of_no_more():
         equal(server.logs('hurt')[0, 0]['code'], 'OK')
         server.leat('cluster', 'status')
         equal(server.values('hurt'), left)
+
+
+def accepted(server):
+    """All that is missing or damaged is given up; what can be read then."""
+    for _ in range(4):
+        if server.logs('hurt')[0, 0]['code'] == 'OK':
+            break
+        server.leat('log', 'recover', 'hurt', '--accept-loss')
+    return server.values('hurt')
+
+
+def stays_accepted(server, left):
+    """No later start goes back on what was accepted, or takes more."""
+    place = ('first_offset', 'first_segment', 'end_offset', 'offsets_lost', 'code', 'text')
+    before = [server.logs('hurt')[0, 0][name] for name in place]
+    for number, end in enumerate((Server.stop, Server.stop, Server.kill)):
+        name = f'other{len(left)}-{number}'
+        server.leat('stream', 'create', name, '--logs', 1)
+        server.produce(name, lines('other', 2000, 100))
+        end(server)
+        server.start()
+        equal([server.logs('hurt')[0, 0][name] for name in place], before, 'after another start')
+        equal(server.values('hurt'), left, 'after another start')
+        server.leat('cluster', 'status')
+        check_in('nothing to give up', server.leat('log', 'recover', 'hurt', code=1).stderr)
+
+
+def test_an_accepted_loss_of_rows_and_of_a_file_stays_so():
+    """In front, between others, and at the end; before and after the next append."""
+    for durability in 'disk', 'memory':
+        server, rows = closed_segments(durability=durability)
+        for row in rows[0], rows[3]:
+            server.flip('catalogue', row['at'] + 20, 8)
+        last = server.segments(server.hurt_id)[-1]
+        os.unlink(server.path('store', str(last['file'])))
+        server.start()
+        left = accepted(server)
+        check(0 < server.logs('hurt')[0, 0]['first_offset'] < 1 << 40, 'where it begins', server.logs('hurt'))
+        stays_accepted(server, left)
+        server.produce('hurt', ['behind'])
+        stays_accepted(server, left + ['behind'])
+        server.end()
+
+
+def test_an_accepted_loss_of_the_last_segment_keeps_those_in_front():
+    """Found damaged at the first append, by a log that has not waited: the loss is of that segment alone."""
+    for durability in 'disk', 'memory':
+        for appended in False, True:
+            server, _ = closed_segments(durability=durability)
+            server.start()
+            last = server.segments(server.hurt_id)[-1]
+            damaged, behind = batches(server, last)[:2]
+            server.segment_flip(last, damaged[1] + 100)
+            check_in('DAMAGED', server.leat('produce', 'hurt', '--timeout', '5s', input=b'x\n', code=1).stderr)
+            server.leat('log', 'recover', 'hurt', '--accept-loss')
+            left = server.values('hurt')
+            equal(left, server.wanted[:last['base']] + server.wanted[behind[3]:], 'all but that batch')
+            if appended:
+                server.produce('hurt', ['behind'])
+                left = left + ['behind']
+            stays_accepted(server, left)
+            server.end()
 
 
 def test_what_was_being_written_to_a_missing_file_is_told_of_at_each_start():
