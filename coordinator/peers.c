@@ -400,6 +400,8 @@ static void on_up(void *owner, struct leat_link *link)
         peer->link = link;
         leat_link_user_set(link, peer);
     }
+    peer->why[0] = 0;
+    peer->refused = false;
     state_tell_one(coordinator, peer);
 }
 
@@ -410,9 +412,8 @@ static void on_down(void *owner, struct leat_link *link, bool was_up,
     struct co_peer *peer = leat_link_user(link);
     if (!peer) return;
     if (!was_up) { /* what a refusal says is worth knowing */
-        snprintf(peer->why, sizeof peer->why, "%.159s", error->text);
-        if (error->code != LEAT_E_CLOSED && error->code != LEAT_E_TIMEOUT)
-            snprintf(coordinator->why, sizeof coordinator->why, "%s", error->text);
+        snprintf(peer->why, sizeof peer->why, "%s", error->text);
+        peer->refused = error->code != LEAT_E_CLOSED && error->code != LEAT_E_TIMEOUT;
         return;
     }
     bool led = peer->state.role == LEAT_VOTER_LEADER;

@@ -99,8 +99,10 @@ struct co_peer {
     struct leat_list list;
     struct leat_coordinator *coordinator;
     struct leat_link *link;
-    bool wanted;   /* opened: its address is one of a voter */
-    char why[160]; /* the last attempt to reach it failed; "" = none did */
+    bool wanted; /* opened: its address is one of a voter */
+    /* The last attempt to reach it failed; "" = none did, or it was met since. Refused: somebody is there. */
+    char why[LEAT_ERROR_TEXT_BYTES];
+    bool refused;
     struct co_state state;
     struct co_lost lost;
     uint64_t pong_number, pong_term, pong_us; /* its last answer to a ping, and when that came */

@@ -131,6 +131,22 @@ void co_wait_tell(struct leat_coordinator *coordinator, uint64_t now_us)
                     new_one && list[0] ? ". Is each named right in --coordinators?" : "");
 }
 
+/* SUBTLE: what was in a voter's way is that voter's, and over when it is met.
+ *  1. A voter is down, and something else listens at its address for a moment: no node, or one with another key.
+ *  2. The voter is back, and met.
+ *  3. Were (1) kept for the coordinator, an operator would be told of it until a restart. */
+static const char *trouble(const struct leat_coordinator *coordinator)
+{
+    if (coordinator->failed) return coordinator->failed_why;
+    if (coordinator->why[0]) return coordinator->why;
+    LEAT_LIST_EACH(&coordinator->peers, at)
+    {
+        const struct co_peer *peer = LEAT_CONTAINER(at, const struct co_peer, list);
+        if (peer->wanted && peer->refused && !leat_link_is_up(peer->link)) return peer->why;
+    }
+    return "";
+}
+
 void leat_coordinator_status(const struct leat_coordinator *of,
                              struct leat_coordinator_status *out_status)
 {
@@ -139,8 +155,7 @@ void leat_coordinator_status(const struct leat_coordinator *of,
     struct leat_coordinator_status *out = out_status;
     memset(out, 0, sizeof *out);
     out->role = co_role(coordinator);
-    snprintf(out->why, sizeof out->why, "%s",
-             coordinator->failed ? coordinator->failed_why : coordinator->why);
+    snprintf(out->why, sizeof out->why, "%s", trouble(coordinator));
     out->applied_index = coordinator->applied;
     out->voter_id = coordinator->voter_id;
     out->ready = coordinator->ready;

@@ -170,7 +170,15 @@ static void undecodable(struct leat_link *link, leat_err rc, const uint8_t *data
                                  : leat_speaker_text(speaker);
         leat_link_complain(link, speaks ? speaks : "its first bytes are no frame of a node");
     }
-    leat_link_cut(link, rc, "bytes that are no frame");
+    char why[LEAT_ERROR_TEXT_BYTES] = "bytes that are no frame";
+    if (link->state != LINK_UP && !link->accepted) {
+        const char *speaks = leat_speaker_text(leat_speaker_of(data, bytes));
+        snprintf(why, sizeof why,
+                 "%.100s answers with what is no frame of a node%s%s: another program listens "
+                 "there, or the address is not its --node-listen",
+                 link->address, speaks ? "; " : "", speaks ? speaks : "");
+    }
+    leat_link_cut(link, rc, why);
 }
 
 /* What a peer that has proved nothing may send is small. */

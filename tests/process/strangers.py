@@ -127,7 +127,7 @@ def test_a_leatd_with_another_key_does_not_join_and_both_say_why():
     evil.diary_wait(f'cluster key: made {re.escape(other)}.*need a copy')
     equal(stat.S_IMODE(os.stat(other).st_mode), 0o600)
     evil.diary_wait('does not let this node in: .*the cluster keys differ .--cluster-key.')
-    evil.diary_wait(r'not ready.* not met: .*the cluster keys differ \(--cluster-key\), or it stops; 127')  # all of it
+    evil.diary_wait(r'not ready.* not met: .*the cluster keys differ \(--cluster-key\), or it stops, 127')  # of each
     refused = r'was refused: its proof is wrong: it has another cluster key than this node.*--cluster-key'
     until(lambda: any(re.search(refused, node.diary()) for node in cluster.nodes), 'a node of the cluster says so, too')
     equal(sorted(n['name'] for n in cluster.status()['nodes']), ['n0', 'n1', 'n2'])
@@ -139,6 +139,43 @@ def test_a_leatd_with_another_key_does_not_join_and_both_say_why():
         copy.write(key.read())
     evil.start()  # with a copy of the right one it is a node as any
     equal(sorted(n['name'] for n in cluster.status()['nodes'] if n['state'] == 'up'), ['evil', 'n0', 'n1', 'n2'])
+
+
+def test_what_was_in_the_way_of_a_voter_is_over_when_it_is_met():
+    """Something else answers at its address while it is down; or it has another key. Each is named by the address."""
+    cluster = Cluster(**PATIENT).start()
+    until(lambda: cluster.status()['healthy'], 'all is well')
+    port = cluster.node_ports[2]
+    cluster.nodes[2].stop()
+    listener = socket.create_server(('127.0.0.1', port))
+    listener.settimeout(0.2)
+
+    def in_the_way():
+        try:
+            one = listener.accept()[0]
+            one.sendall(b'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n' + bytes(64))
+            one.close()
+        except OSError:
+            pass
+        return f'127.0.0.1:{port} answers with what is no frame of a node' in \
+            cluster.leat('cluster', 'status', which=(0,), code=1).stdout.decode()
+    until(in_the_way, 'it is named by its address')
+    listener.close()
+    cluster.nodes[2].start()
+    until(lambda: cluster.status(which=(0,))['healthy'] and cluster.status(which=(1,))['healthy'], 'all is well again')
+    cluster.leat('cluster', 'status', which=(0,))
+
+    cluster.nodes[2].stop()
+    flags, other = cluster.nodes[2].flags, os.path.join(directory(), 'other.key')
+    right = list(flags)
+    flags[flags.index('--cluster-key') + 1] = other
+    cluster.nodes[2].launch()
+    until(lambda: re.search(f'127.0.0.1:{port}.*--cluster-key', cluster.leat('cluster', 'status', which=(0,), code=1)
+                            .stdout.decode()), 'the keys differ')
+    cluster.nodes[2].kill()
+    flags[:] = right
+    cluster.nodes[2].start()
+    until(lambda: cluster.status(which=(0,))['healthy'] and cluster.status(which=(1,))['healthy'], 'all is well again')
 
 
 class Crowd:
