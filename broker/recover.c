@@ -348,16 +348,40 @@ static void left_elsewhere(const struct recover_call *recover, const struct leat
             (unsigned long long)hosted->highest_segment);
 }
 
+/* What is known of it: of most segments nothing is read before a reader, or the scrub, comes by. */
+static void holes_tell(const struct leat_log *log, char *out, size_t bytes)
+{
+    struct leat_log_damage damage, first = {0};
+    uint64_t at = 0, places = 0, offsets = 0;
+    while (leat_log_damage_find(log, &at, &damage)) {
+        if (places++ == 0) first = damage;
+        offsets += damage.end_offset - damage.first_offset;
+    }
+    int used = 0;
+    out[0] = '\0';
+    if (places > 0)
+        used = snprintf(out, bytes, ", but for %llu of them (%llu to %llu",
+                        (unsigned long long)offsets, (unsigned long long)first.first_offset,
+                        (unsigned long long)first.end_offset - 1);
+    if (used <= 0 || (size_t)used >= bytes) return;
+    if (places > 1)
+        snprintf(out + used, bytes - (size_t)used, ", and %llu place%s more)",
+                 (unsigned long long)places - 1, places == 2 ? "" : "s");
+    else
+        snprintf(out + used, bytes - (size_t)used, ")");
+}
+
 static void left_tell(struct recover_call *recover, const struct leat_hosted *hosted,
                       const struct leat_log_info *info)
 {
-    char kept[160];
+    char kept[240], holes[120];
+    holes_tell(hosted->log, holes, sizeof holes);
     if (hosted->tail_away)
         left_elsewhere(recover, hosted, kept, sizeof kept);
     else if (info->acked_offset > info->first_offset)
-        snprintf(kept, sizeof kept, "offsets %llu to %llu would be kept, and can be read now",
-                 (unsigned long long)info->first_offset,
-                 (unsigned long long)info->acked_offset - 1);
+        snprintf(kept, sizeof kept, "offsets %llu to %llu would be kept, and can be read now%s",
+                 (unsigned long long)info->first_offset, (unsigned long long)info->acked_offset - 1,
+                 holes);
     else
         snprintf(kept, sizeof kept, "nothing of it is here: nothing would be kept");
     recover->rc =

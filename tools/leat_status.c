@@ -81,6 +81,61 @@ int leat_status_main(int argc, char **argv)
     return CLI_OK;
 }
 
+/* Without it nothing is given up. */
+static leat_err recover_call(const char *name, uint64_t streamlet, uint64_t log, bool accept_loss,
+                             struct cli_answer *out_answer)
+{
+    uint8_t bytes[512];
+    struct leat_msg_writer body;
+    leat_msg_writer_init(&body, bytes, sizeof bytes);
+    struct leat_msg_recover recover = {
+        .stream = {name, (uint32_t)strnlen(name, 400)},
+        .streamlet = (uint32_t)streamlet,
+        .log = (uint32_t)log,
+        .accept_loss = accept_loss,
+    };
+    leat_msg_recover_write(&body, &recover);
+    return cli_call(LEAT_KIND_LOG_RECOVER, &body, out_answer);
+}
+
+static int recover_ask(const char *name, uint64_t streamlet, uint64_t log)
+{
+    struct cli_answer answer;
+    if (!recover_call(name, streamlet, log, false, &answer)) {
+        cli_answer_fini(&answer);
+        return CLI_OK;
+    }
+    int code = cli_refused(&answer);
+    if (answer.rc != LEAT_E_LOG_INCOMPLETE && answer.rc != LEAT_E_DAMAGED) return code;
+    cli_error("what nobody has read since the server's start, nor its scrub, may be damaged, too. "
+              "Records that were acknowledged may be lost by giving that up; if so: say "
+              "--accept-loss");
+    return CLI_USAGE;
+}
+
+/* Where the log is whole at its end the server tells where it begins; what readers pass over is what it told
+ * before. */
+static int recover_accept(const char *name, uint64_t streamlet, uint64_t log)
+{
+    static const char mark[] = "given up: ";
+    struct cli_answer asked, answer;
+    struct leat_msg_reader reader;
+    struct leat_msg_recovered recovered;
+    bool between = recover_call(name, streamlet, log, false, &asked) == LEAT_E_DAMAGED;
+    const char *what = between ? strstr(asked.error.text, mark) : NULL;
+    if (recover_call(name, streamlet, log, true, &answer)) return cli_refused(&answer);
+    leat_msg_reader_init(&reader, answer.bytes, answer.count);
+    leat_msg_recovered_read(&reader, &recovered);
+    cli_answer_fini(&answer);
+    printf("loss accepted: stream %s streamlet %" PRIu64 " log %" PRIu64, name, streamlet, log);
+    if (what)
+        printf(": readers pass over what can't be read (%s); it begins at offset %" PRIu64 "\n",
+               what + sizeof mark - 1, recovered.next_offset);
+    else
+        printf(" goes on at offset %" PRIu64 "\n", recovered.next_offset);
+    return CLI_OK;
+}
+
 static int recover(int argc, char **argv)
 {
     uint64_t streamlet = 0, log = 0;
@@ -101,38 +156,11 @@ static int recover(int argc, char **argv)
                   LEAT_LOGS_MAX - 1);
         return CLI_USAGE;
     }
-    uint8_t bytes[512];
-    struct leat_msg_writer body;
-    leat_msg_writer_init(&body, bytes, sizeof bytes);
-    struct leat_msg_recover recover = {
-        .stream = {argv[0], (uint32_t)strnlen(argv[0], 400)},
-        .streamlet = (uint32_t)streamlet,
-        .log = (uint32_t)log,
-        .accept_loss = accept_loss,
-    };
-    leat_msg_recover_write(&body, &recover);
-    struct cli_answer answer;
     cli_administer();
     int code = cli_stream_ensure(argv[0], false); /* whoever is asked knows it when it answers */
     if (code) return code;
-    if (cli_call(LEAT_KIND_LOG_RECOVER, &body, &answer)) {
-        code = cli_refused(&answer);
-        if (accept_loss || (answer.rc != LEAT_E_LOG_INCOMPLETE && answer.rc != LEAT_E_DAMAGED))
-            return code;
-        cli_error("records that were acknowledged may be lost by giving that up; if so: say "
-                  "--accept-loss");
-        return CLI_USAGE;
-    }
-    struct leat_msg_reader reader;
-    leat_msg_reader_init(&reader, answer.bytes, answer.count);
-    struct leat_msg_recovered recovered;
-    leat_msg_recovered_read(&reader, &recovered);
-    uint64_t next = recovered.next_offset;
-    cli_answer_fini(&answer);
-    printf("loss accepted: stream %s streamlet %" PRIu64 " log %" PRIu64
-           " goes on at offset %" PRIu64 "\n",
-           argv[0], streamlet, log, next);
-    return CLI_OK;
+    return accept_loss ? recover_accept(argv[0], streamlet, log)
+                       : recover_ask(argv[0], streamlet, log);
 }
 
 int leat_log_main(int argc, char **argv)

@@ -162,9 +162,9 @@ def test_an_accepted_loss_of_rows_and_of_a_file_stays_so():
     """In front, between others, and at the end; before and after the next append."""
     for durability in 'disk', 'memory':
         server, rows = closed_segments(durability=durability)
+        last = server.segments(server.hurt_id)[-1]
         for row in rows[0], rows[3]:
             server.flip('catalogue', row['at'] + 20, 8)
-        last = server.segments(server.hurt_id)[-1]
         os.unlink(server.path('store', str(last['file'])))
         server.start()
         left = accepted(server)
@@ -193,6 +193,27 @@ def test_an_accepted_loss_of_the_last_segment_keeps_those_in_front():
                 left = left + ['behind']
             stays_accepted(server, left)
             server.end()
+
+
+def test_before_a_loss_is_accepted_the_holes_that_are_known_are_told():
+    """Rows in the middle, and the end: of as many records as can be read then it is said that they would be kept."""
+    server, rows = closed_segments()
+    holes = rows[3], rows[6]
+    for row in *holes, server.segments(server.hurt_id)[-1]:
+        server.flip('catalogue', row['at'] + 20, 8)
+    server.start()
+    told = server.leat('log', 'recover', 'hurt', code=2).stderr
+    said = re.search(r'offsets 0 to (\d+) would be kept, and can be read now, but for (\d+) of them '
+                     r'\((\d+) to (\d+), and 1 place more\)', told)
+    check(said, told)
+    last, lost, first, end = map(int, said.groups())
+    equal((first, end), (holes[0]['base'], holes[0]['next'] - 1))
+    check_in('nobody has read', told)
+    server.leat('log', 'recover', 'hurt', '--accept-loss')
+    between = server.leat('log', 'recover', 'hurt', '--accept-loss').stdout
+    check_in(f'offsets {first} to {end}', between)
+    check_in('begins at offset 0', between)
+    equal(len(server.values('hurt')), last + 1 - lost)
 
 
 def test_what_was_being_written_to_a_missing_file_is_told_of_at_each_start():
