@@ -113,6 +113,22 @@ static void waits_tell(struct leat_node *node, struct leat_hosted *hosted, const
                        desc->name, ref.streamlet, ref.log, why, desc->name, ref.streamlet, ref.log);
 }
 
+/* The store names segments, without a stream's name; this is what an operator goes by. */
+static void damage_tell(struct leat_core *core, struct leat_hosted *hosted)
+{
+    const struct leat_log_ref *ref = &hosted->ref;
+    const char *name = hosted->stream->desc->name;
+    char why[256];
+    if (leat_log_trouble(hosted->log, why, sizeof why) == LEAT_OK) return;
+    core->damaged_sum.what = "logs have segments that are missing or damaged (leat cluster status)";
+    leat_diary_summed(
+        &core->damaged_sum, leat_core_now(core), LEAT_DIARY_ERROR,
+        "stream \"%s\", streamlet %u, log %u: %s. It takes appends, and the rest can be "
+        "read. Put the file back from a copy and restart; if that can't be: leat log "
+        "recover %s --streamlet %u --log %u --accept-loss",
+        name, ref->streamlet, ref->log, why, name, ref->streamlet, ref->log);
+}
+
 static leat_err log_make(struct leat_node *node, struct leat_core *core, struct leat_stream *stream,
                          const struct leat_log_decision *decision, struct here *here)
 {
@@ -128,7 +144,10 @@ static leat_err log_make(struct leat_node *node, struct leat_core *core, struct 
     hosted->older_ticks = LEAT_OLDER_TICKS - 1; /* with the first tick */
     hosted->highest_segment = here->highest_segment;
     hosted->highest_offset = here->highest_offset;
-    if (decision->kind == LEAT_DECIDED_TAIL) return LEAT_OK;
+    if (decision->kind == LEAT_DECIDED_TAIL) {
+        damage_tell(core, hosted);
+        return LEAT_OK;
+    }
     hosted->segs = here->segs; /* it has them now */
     hosted->seg_count = here->count;
     here->segs = NULL;
@@ -178,6 +197,7 @@ leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,
         leat_err rc = adopt_log(node, core, stream, decision, first, at, error);
         if (rc != LEAT_OK) return rc;
     }
+    leat_diary_sum_tell(&core->damaged_sum, core->damaged_sum.since_us + LEAT_DIARY_SUM_US);
     leat_walk_make_missing(core);
     return LEAT_OK;
 }

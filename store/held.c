@@ -241,6 +241,13 @@ void leat_held_free(struct leat_store *store, struct leat_held *held)
 }
 
 /* ---- complaints ---- */
+static void complaint_keep(struct leat_store *store, const char *line)
+{
+    if (store->complaint_count < LEAT_STORE_COMPLAINTS_MAX)
+        memcpy(store->complaints[store->complaint_count], line, LEAT_STORE_COMPLAINT_BYTES);
+    store->complaint_count++;
+}
+
 void leat_store_complain(struct leat_store *store, const char *format, ...)
 {
     char line[LEAT_STORE_COMPLAINT_BYTES];
@@ -249,9 +256,21 @@ void leat_store_complain(struct leat_store *store, const char *format, ...)
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
     leat_diary_error("store: %s", line);
-    if (store->complaint_count < LEAT_STORE_COMPLAINTS_MAX)
-        memcpy(store->complaints[store->complaint_count], line, sizeof line);
-    store->complaint_count++;
+    complaint_keep(store, line);
+}
+
+void leat_store_complain_of(struct leat_store *store, const char *format, ...)
+{
+    const struct leat_clock *clock = store->env->clock;
+    char line[LEAT_STORE_COMPLAINT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    store->segments_sum.what = "segments are missing or damaged";
+    leat_diary_summed(&store->segments_sum, clock->now_us(clock->ctx), LEAT_DIARY_ERROR,
+                      "store: %s", line);
+    complaint_keep(store, line);
 }
 
 void leat_store_complaints(const struct leat_store *store,

@@ -112,9 +112,9 @@ leat_err leat_judge_lost(struct leat_opening *op, struct leat_held *held,
     va_start(args, format);
     vsnprintf(found->why, sizeof found->why, format, args);
     va_end(args);
-    leat_store_complain(op->store, "segment %llu of log %u/%u/%u: %s",
-                        (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
-                        seg->log.log, found->why);
+    leat_store_complain_of(op->store, "segment %llu of log %u/%u/%u: %s",
+                           (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet,
+                           seg->log.log, found->why);
     return LEAT_OK;
 }
 
@@ -464,7 +464,7 @@ leat_err leat_judge_damaged(struct leat_opening *op, struct leat_held *held,
         return leat_judge_plain(op, held, LEAT_FOUND_CLOSED, LEAT_SEGMENT_CLOSED);
     }
     seg->rotten = true;
-    leat_store_complain(
+    leat_store_complain_of(
         op->store,
         "segment %llu of log %u/%u/%u: the file store/%u %s: %u of %u bytes of it are valid",
         (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet, seg->log.log,

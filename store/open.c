@@ -322,6 +322,7 @@ leat_err leat_open_found(struct leat_store *store, bool quarantine, struct leat_
            store->found[store->found_own].seg->role == LEAT_SEGMENT_OWN)
         store->found_own++;
     queue_adopted(store);
+    leat_diary_sum_tell(&store->segments_sum, store->segments_sum.since_us + LEAT_DIARY_SUM_US);
 out:
     leat_mem_free(op.file_scanned);
     if (rc) leat_error_set(error, rc, "cannot open the store: %s", leat_err_text(rc));

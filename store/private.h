@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/bug.h"
 #include "base/bytes.h"
+#include "base/diary.h"
 #include "base/mem.h"
 #include "store/buddy.h"
 #include "store/row.h"
@@ -380,6 +381,7 @@ struct leat_store {
 
     char (*complaints)[LEAT_STORE_COMPLAINT_BYTES];
     bool rows_damaged;
+    struct leat_diary_sum segments_sum;
     size_t complaint_count; /* may exceed LEAT_STORE_COMPLAINTS_MAX: then only counted */
 
     /* usage: written by the store with relaxed order, read by anyone */
@@ -416,6 +418,8 @@ void leat_held_row_damaged(struct leat_store *store, struct leat_held *held, boo
 /** Slot, row, buffer and descriptor become reusable: the row is FREE, durably. */
 void leat_held_free(struct leat_store *store, struct leat_held *held);
 void leat_store_complain(struct leat_store *store, const char *format, ...) LEAT_PRINTF(2, 3);
+/** Of one segment, of which a lost file has any number: the diary has the first few, and how many came after. */
+void leat_store_complain_of(struct leat_store *store, const char *format, ...) LEAT_PRINTF(2, 3);
 leat_err leat_store_scratch(struct leat_store *store) LEAT_NODISCARD;
 
 /* memory.c */

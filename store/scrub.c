@@ -7,7 +7,7 @@ static void damage_report(struct leat_store *store, struct leat_held *held, cons
 {
     const struct leat_segment *seg = &held->seg;
     if (!held->damage_named)
-        leat_store_complain(
+        leat_store_complain_of(
             store, "scrub: closed segment %llu of log %u/%u/%u in store/%u at %llu %s",
             (unsigned long long)seg->id.v, seg->log.stream, seg->log.streamlet, seg->log.log,
             seg->file_number, (unsigned long long)seg->file_offset, what);
@@ -32,6 +32,7 @@ static void on_read(struct leat_disk_io *io)
     struct leat_held *held = store->scrubbing;
     store->scrub_reading = false;
     store->scrubbing = NULL;
+    leat_diary_sum_tell(&store->segments_sum, store->env->clock->now_us(store->env->clock->ctx));
     if (!held) return; /* dropped meanwhile: these bytes may be anyone's */
     if (io->rc) {
         damage_found(store, held, "cannot be read");

@@ -74,6 +74,16 @@ def test_a_store_file_that_lost_its_end_is_told_of_at_each_start():
         lost_at_each_start(server, lambda: os.truncate(name, at), restore, power_off_if_any)
 
 
+def test_a_lost_file_of_many_segments_is_summed_and_names_the_stream_and_the_command():
+    server, rows = closed_segments()
+    os.unlink(server.path('store', '0'))
+    server.start()
+    said = server.diary()
+    equal(len(re.findall(r'error store: segment \d+ of log', said)), 10, said)
+    check(re.search(r'[.]{3} and [0-9]+ more segments are missing or damaged', said), said)
+    check(re.search(r'stream "hurt", streamlet 0, log 0.*leat log recover hurt --streamlet 0 --log 0 --accept-loss', said), said)
+
+
 def power_off_if_any(server):
     (power_off if server.pool and os.path.exists(server.pool) else Server.kill)(server)
 
