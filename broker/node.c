@@ -39,9 +39,12 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
     uint64_t pool_bytes = leat_node_pool_bytes(options->memory_bytes, options->cores);
     if (pool_bytes == 0)
         return leat_error_set(error, LEAT_E_CONFIG,
-                              "a memory budget of %llu MiB is too small: %u core%s at least %llu "
+                              "a memory budget of %llu %s is too small: %u core%s at least %llu "
                               "MiB (--memory)%s",
-                              (unsigned long long)(options->memory_bytes / MIB), options->cores,
+                              (unsigned long long)(options->memory_bytes < MIB
+                                                       ? options->memory_bytes
+                                                       : options->memory_bytes / MIB),
+                              options->memory_bytes < MIB ? "bytes" : "MiB", options->cores,
                               options->cores == 1 ? " needs" : "s need",
                               (unsigned long long)(leat_node_least_memory(options->cores) / MIB),
                               options->cores == 1 ? "" : " (fewer need less: --cores)");

@@ -20,13 +20,15 @@ static leat_err marks_check(struct leat_machine *machine, const struct leat_coor
             return leat_error_set(error, LEAT_E_WRONG_CLUSTER,
                                   "the data names stream %" PRIu32
                                   ", which this coordinator has never created: it has forgotten, "
-                                  "or is another cluster's. Everything is kept",
+                                  "or is another cluster's. Everything is kept: put the data "
+                                  "directory's raft/ back from a copy, and restart",
                                   marks->log.stream);
         if (marks->has_mark && marks->mark_epoch.v >= machine->next_epoch)
             return leat_error_set(error, LEAT_E_WRONG_CLUSTER,
                                   "the data names epoch %" PRIu32
                                   ", which this coordinator has never given out: it has forgotten, "
-                                  "or is another cluster's. Everything is kept",
+                                  "or is another cluster's. Everything is kept: put the data "
+                                  "directory's raft/ back from a copy, and restart",
                                   marks->mark_epoch.v);
         struct leat_machine_stream *stream = leat_machine_stream_find(machine, marks->log.stream);
         if (stream && (marks->log.streamlet >= stream->desc->settings.streamlets ||

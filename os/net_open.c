@@ -303,6 +303,14 @@ static leat_err listen_open(const char *address, int *out_fd, struct leat_error 
     return LEAT_OK;
 }
 
+leat_err leat_os_address_try(const char *address, struct leat_error *error)
+{
+    int fd;
+    leat_err rc = listen_open(address, &fd, error);
+    if (rc == LEAT_OK) (void)close(fd);
+    return rc;
+}
+
 leat_err leat_os_net_listen(void *ctx, const char *address, leat_accept_fn on_accept,
                             void *acceptor, char out_address[128], struct leat_error *error)
 {

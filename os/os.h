@@ -80,6 +80,8 @@ void leat_os_machine_id(char out[LEAT_OS_MACHINE_ID_BYTES]);
  * to a NULL) may lie in it before its first start. Thread: startup; blocks. */
 leat_err leat_os_lock(const char *data_dir, const char *const *own_files,
                       struct leat_error *error) LEAT_NODISCARD;
+/** Could an actor listen there now? Says why not as that would. Thread: startup; blocks. */
+leat_err leat_os_address_try(const char *address, struct leat_error *error) LEAT_NODISCARD;
 /** sd_notify without a library: a datagram to $NOTIFY_SOCKET when set. */
 void leat_os_notify(const char *state);
 uint64_t leat_os_cpu_us(void);

@@ -430,7 +430,9 @@ static void settings_words(const struct leat_stream_settings *s)
            cli_bytes_text((double)s->segment_bytes_max, segment),
            cli_bytes_text((double)s->batch_bytes_max, batch),
            s->append_time ? ", times of append" : "",
-           s->validate == LEAT_VALIDATE_CRC ? ", compressed batches unread" : "");
+           s->validate == LEAT_VALIDATE_CRC
+               ? ", validate=crc (of compressed batches only the checksum is checked)"
+               : "");
     if (s->retention_ms <= 0 && s->retention_bytes <= 0) {
         printf("everything is kept\n\n");
         return;

@@ -558,6 +558,23 @@ static leat_err key_take(struct server *server, struct leat_error *error)
     return LEAT_OK;
 }
 
+/* Who is refused for its address leaves neither a new data directory nor a pool. One that is there is locked first: a
+ * process that is still ending there has the address, too, and is waited for. */
+static leat_err directory_take(struct server *server, int *out_code, struct leat_error *error)
+{
+    const struct leatd_config *config = &server->config;
+    const char *own_files[] = {config->cluster_key, config->file, NULL};
+    bool is_new = access(config->data, F_OK) != 0;
+    *out_code = EXIT_LISTEN;
+    leat_err rc = is_new ? leat_os_address_try(config->listen, error) : LEAT_OK;
+    if (rc != LEAT_OK) return rc;
+    *out_code = EXIT_DATA;
+    rc = leat_os_lock(config->data, own_files, error);
+    if (rc != LEAT_OK || is_new) return rc;
+    *out_code = EXIT_LISTEN;
+    return leat_os_address_try(config->listen, error);
+}
+
 int main(int argc, char **argv)
 {
     static struct server server;
@@ -574,11 +591,11 @@ int main(int argc, char **argv)
     fit_cores(&server.config);
     raise_open_files();
     heap_init(server.config.cores);
-    const char *own_files[] = {server.config.cluster_key, server.config.file, NULL};
-    rc = leat_os_lock(server.config.data, own_files, &error);
+    int code;
+    rc = directory_take(&server, &code, &error);
     if (rc != LEAT_OK) {
         (void)refuse(rc, &error);
-        return EXIT_DATA;
+        return code;
     }
 
     /* Before any thread is made: all inherit the mask, and only the main thread hears signals. */
@@ -599,7 +616,7 @@ int main(int argc, char **argv)
     if (rc == LEAT_OK) rc = make_node(&server, &error);
     if (rc == LEAT_OK) rc = start_threads(&server, &error);
     if (rc != LEAT_OK) return refuse(rc, &error); /* the process ends: so do its threads */
-    int code = run(&server, signals);
+    code = run(&server, signals);
     end(&server, code == EXIT_STOPPED);
     return code;
 }

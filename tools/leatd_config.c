@@ -299,6 +299,7 @@ enum { LINE_BYTES_MAX = INI_MAX_LINE - 2 }; /* without its newline; one byte is 
 
 struct file_reader {
     struct leatd_config *config;
+    bool seen[OPTION_COUNT_ALL];
     struct leat_error error;
 };
 
@@ -318,6 +319,12 @@ static int file_line(void *user, const char *section, const char *name, const ch
         (void)unknown(false, name, &reader->error);
         return 0;
     }
+    if (reader->seen[option - options]) {
+        leat_error_set(&reader->error, LEAT_E_CONFIG,
+                       "\"%s\" is there twice: which one is meant is not known", option->name);
+        return 0;
+    }
+    reader->seen[option - options] = true;
     return option_set(option, value, reader->config, &reader->error) == LEAT_OK;
 }
 
@@ -358,7 +365,7 @@ static leat_err file_check(const char *path, struct leat_error *error)
 
 leat_err leatd_config_read(const char *path, struct leatd_config *config, struct leat_error *error)
 {
-    struct file_reader reader = {config, {LEAT_OK, ""}};
+    struct file_reader reader = {.config = config};
     leat_err rc = file_check(path, error);
     if (rc != LEAT_OK) return rc;
     return file_result(ini_parse(path, file_line, &reader), path, &reader, error);
@@ -366,7 +373,7 @@ leat_err leatd_config_read(const char *path, struct leatd_config *config, struct
 
 leat_err leatd_config_text(const char *text, struct leatd_config *config, struct leat_error *error)
 {
-    struct file_reader reader = {config, {LEAT_OK, ""}};
+    struct file_reader reader = {.config = config};
     return file_result(ini_parse_string(text, file_line, &reader), "configuration", &reader, error);
 }
 

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -153,6 +154,7 @@ def test_wrong_words_of_leatd():
     file, long, own = (os.path.join(place, name) for name in ('conf', 'long', 'own'))
     with open(long, 'w') as out:
         out.write(f"# {196 * 'x'}\ncoordinators = {','.join(f'10.0.0.{i}:7701' for i in range(15))}\n")
+    twice = os.path.join(place, 'twice')
     for words, said in [
             ('--lisen 127.0.0.1:0', '--listen'), ('--memory', 'needs a value'), ('--' + 60 * 'x', '--help lists all'), ('--memory lots', 'bytes'),
             ('--memory 1M', 'at least|too small'), ('--cores 0', '1 to 64'), ('--cores 65', '1 to 64'),
@@ -164,15 +166,44 @@ def test_wrong_words_of_leatd():
             ('--scrub fast', 'number'), ('--park-after 0', ''), ('--config /nonexistent', 'nonexistent'), (f'--config {place}', 'directory'),
             (f'--config {long}', 'line 2: longer than 198 bytes'),
             (f'--config {file}', r'conf, line 2: .*did you mean "memory"'),
+            (f'--config {twice}', 'line 3: "memory" is there twice'), ('--memory 10', 'budget of 10 bytes is too small'),
             (f'--config {own}', 'line 1: "config" is no key of a file')]:
         with open(file, 'w') as out:
             out.write('cores = 1\nmemry = 256M\n')
+        with open(twice, 'w') as out:
+            out.write('memory = 256M\ncores = 1\nmemory = 300M\n')
         with open(own, 'w') as out:
             out.write(f'config = {file}\n')
         code, out, err = run(LEATD, '--data', os.path.join(place, 'data'), *words.split())
         equal((code, out), (2, ''), words + ': ' + err)
         check(re.search(said, err), said, 'was not said:', err)
         check(err.startswith('leatd: '), err)
+
+
+def test_a_server_whose_address_is_taken_leaves_nothing():
+    other, late = Server().start(), Server()
+    code, text = late.start_refused('--listen', other.address)
+    equal(code, 4, text)
+    check_in(other.address, text)
+    check(not os.path.exists(late.data), 'a data directory')
+    late.start()
+    late.stop()
+    code, text = late.start_refused('--listen', other.address)
+    equal(code, 4, text)
+    late.start()
+
+
+def test_segments_without_the_coordinators_files_are_refused_with_what_to_do():
+    server = Server().start()
+    server.produce('some', ['thing'])
+    server.stop()
+    shutil.move(server.path('raft'), server.path('raft-kept'))
+    code, text = server.start_refused()
+    check_in('put the data directory\'s raft/ back', text)
+    shutil.rmtree(server.path('raft'))
+    shutil.move(server.path('raft-kept'), server.path('raft'))
+    server.start()
+    equal(server.values('some'), ['thing'])
 
 
 def test_config_file_and_flags_over_it():
