@@ -213,13 +213,15 @@ static void fill_copies(struct leat_msg_log_info *row, const struct leat_hosted 
 }
 
 /* Others than these have room in their last segment, or had when they asked last. */
-static void say_space(struct describe_log *log)
+static void say_space(struct describe_log *log, const struct leat_node *node)
 {
+    bool alone = node->options.cluster.node_address == NULL;
     log->row.code = LEAT_E_DISK_FULL;
     snprintf(log->why, WHY_BYTES,
              "the disk of its node is full: appends that need another segment are refused. Make "
-             "space there, or take "
-             "it to another node by `leat streamlet move`");
+             "space there%s",
+             alone ? ": trim or delete streams, or give them a shorter retention"
+                   : ", or take it to another node by `leat streamlet move`");
 }
 
 static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
@@ -246,7 +248,8 @@ static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
                  "where it begins is not known yet: its last segment is still being read");
     }
     struct leat_error error;
-    if (row->code == LEAT_OK && leat_log_lacks_space(hosted->log)) say_space(log);
+    if (row->code == LEAT_OK && leat_log_lacks_space(hosted->log))
+        say_space(log, hosted->core->node);
     /* Another node may be the owner by now: appends and reads are refused as well. */
     if (row->code == LEAT_OK && leat_node_stands(hosted->core->node, &error) != LEAT_OK) {
         row->code = error.code;

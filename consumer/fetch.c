@@ -144,11 +144,22 @@ static void log_out_of_range(struct leat_consumer_engine *engine, struct leat_co
 static void log_damaged(struct leat_consumer_engine *engine, struct leat_consumer_log *log,
                         const struct leat_msg_fetched *row)
 {
-    if (log->by_position || row->resume <= log->next) {
+    char text[2 * LEAT_ERROR_TEXT_BYTES]; /* cut at the end, if at all */
+    if (log->by_position) {
+        snprintf(
+            text, sizeof text,
+            "records of segment %llu are missing or damaged (leat stream describe %.40s: which); "
+            "give up what can't be read: leat log recover %.64s --streamlet %u --log %u "
+            "--accept-loss",
+            (unsigned long long)log->position.segment, engine->stream_name, engine->stream_name,
+            log->ref.streamlet, log->ref.log);
+        log_pause(engine, log, row->code, text);
+        return;
+    }
+    if (row->resume <= log->next) {
         log_pause(engine, log, row->code, NULL);
         return;
     }
-    char text[2 * LEAT_ERROR_TEXT_BYTES]; /* cut at the end, if at all */
     snprintf(
         text, sizeof text,
         "stream %.64s streamlet %u log %u: offsets %llu to %llu are missing or damaged; begin "

@@ -190,8 +190,16 @@ static void print_recovery_json(const struct leat_msg_recovery *recovery)
     printf("},");
 }
 
-static void print_recovery(const struct leat_msg_recovery *recovery)
+static bool node_is_down(const struct cli_cluster *cluster)
 {
+    for (uint32_t i = 0; i < cluster->node_count; i++)
+        if (cluster->nodes[i].state == 2 && !cluster->nodes[i].draining) return true;
+    return false;
+}
+
+static void print_recovery(const struct cli_cluster *cluster)
+{
+    const struct leat_msg_recovery *recovery = &cluster->recovery;
     if (recovery->phase != 0)
         printf("recovery %s: %" PRIu64 " streamlets with %" PRIu64 " logs, %" PRIu64 " of %" PRIu64
                " nodes answered, %" PRIu64 " of %" PRIu64 " copies made, for %" PRIu64 " ms\n",
@@ -215,7 +223,15 @@ static void print_recovery(const struct leat_msg_recovery *recovery)
     }
     if (recovery->waiting > recovery->row_count)
         printf("waits    %" PRIu64 " logs more\n", recovery->waiting - recovery->row_count);
-    if (recovery->waiting > 0)
+    if (recovery->waiting > 0 && node_is_down(cluster))
+        puts("         they go on by themselves when nodes come back that have what is missing: "
+             "start "
+             "those that\n"
+             "         are down first. No loss is accepted before, or before it is said that they "
+             "will "
+             "not come back\n"
+             "         (leat node drain NAME)");
+    else if (recovery->waiting > 0)
         puts("         they go on by themselves when nodes come back that have what is missing; if "
              "none\n"
              "         can: leat log recover STREAM --streamlet S --log Q --accept-loss");
@@ -456,7 +472,7 @@ static void print_people(const struct cli_cluster *cluster)
            head->streams == 1 ? "" : "s", head->logs, head->logs == 1 ? "" : "s");
     if (is_alone(cluster)) {
         puts("a server alone");
-        print_recovery(&cluster->recovery);
+        print_recovery(cluster);
         print_troubled(cluster);
         return;
     }
@@ -469,7 +485,7 @@ static void print_people(const struct cli_cluster *cluster)
     if (head->why.bytes) printf("trouble  %.*s\n", (int)head->why.bytes, head->why.text);
     for (uint32_t i = 0; i < cluster->voter_count; i++)
         print_voter(cluster, &cluster->voters[i]);
-    print_recovery(&cluster->recovery);
+    print_recovery(cluster);
     print_troubled(cluster);
     putchar('\n');
     print_nodes(cluster);

@@ -303,6 +303,9 @@ def test_a_log_whose_owner_is_down_does_not_keep_the_others_from_being_read():
     rows = until(lambda: cluster.status(which=[0, 2])['recovery']['waiting_logs'], 'a log waits')
     equal([(row['stream'], row['streamlet']) for row in rows], [('s', owners['n1'])])
     check_in('it has one copy, and node n1, which served it, is down; ', rows[0]['why'])
+    shown = cluster.leat('cluster', 'status', which=[0, 2], code=1).stdout.decode()
+    check_in('start those that', shown)
+    check('--accept-loss' not in shown, shown)
     # It is looked for all the time, and that is told as long as there is something new.
     told = [line for i in (0, 2) for line in cluster.nodes[i].diary().splitlines() if 'fenced' in line]
     check(len(told) <= 4, '\n'.join(told))

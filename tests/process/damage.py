@@ -278,6 +278,9 @@ def test_closed_segment_damaged_is_named_at_first_read():
     equal(done.stdout.splitlines(), server.wanted[:batch[3]], 'what lies before')
     check(re.search(rf'segment {row["segment"]} is damaged', server.diary()), server.diary())
     named(server, f'segment {row["segment"]} with offsets {row["base"]} to {row["next"] - 1} is damaged')
+    member = server.leat('consume', 'hurt', '--until-end', '--set', 'several', '--mode', 'parallel', code=1)
+    check_in(f'records of segment {row["segment"]} are', member.stderr)
+    check_in('leat log recover hurt --streamlet 0 --log 0 --accept-loss', member.stderr)
     # Other offsets are not touched, nor are appends.
     after = row['next']
     equal(server.values('hurt', '--from', after), server.wanted[after:], 'what lies behind')
