@@ -1,4 +1,6 @@
 /* A start's last step: each core makes its logs from what was decided and what was found. */
+#include <string.h>
+
 #include "base/diary.h"
 #include "base/mem.h"
 #include "broker/core.h"
@@ -155,31 +157,62 @@ static leat_err log_make(struct leat_node *node, struct leat_core *core, struct 
     return LEAT_OK;
 }
 
+/* Nothing of it is here or was ever told: it may as well be made later. */
+static bool is_fresh(const struct leat_stream *stream, const struct leat_log_decision *decision,
+                     const struct here *here)
+{
+    return here->highest_segment == UINT64_MAX && decision->kind == LEAT_DECIDED_TAIL &&
+           decision->tail.segment == UINT64_MAX && decision->tail.next_offset == 0 &&
+           !decision->tail.jumped && leat_begun_find(stream->begun, decision->log) == NULL;
+}
+
+/* SUBTLE: a start does not fail for what has nothing in it. (1) More logs are made than there is memory for,
+ * by whatever way. (2) While the nodes run, the logs wait. (3) Were a start to end there, so would each other one,
+ * on all nodes, and nobody could delete the streams. So they wait, as they did; those with data were made before. */
+static leat_err fresh_make(struct leat_node *node, struct leat_core *core,
+                           struct leat_stream *stream, const struct leat_log_decision *decision,
+                           struct here *here)
+{
+    const bool room = strcmp(stream->desc->name, LEAT_SETS_STREAM_NAME) == 0 ||
+                      leat_node_heap_admits(node, leat_core_now(core));
+    leat_err rc = room ? log_make(node, core, stream, decision, here) : LEAT_E_NO_MEMORY;
+    if (rc != LEAT_E_NO_MEMORY && rc != LEAT_E_TOO_MANY) return rc;
+    if (!stream->logs_missing)
+        leat_diary_summed(&core->wait_sum, leat_core_now(core), LEAT_DIARY_INFO,
+                          "logs of stream \"%s\" wait for memory that segments give back",
+                          stream->desc->name);
+    stream->logs_missing = core->logs_missing = true;
+    return LEAT_OK;
+}
+
 static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
                           struct leat_stream *stream, const struct leat_log_decision *decision,
-                          size_t first, size_t end, struct leat_error *error)
+                          size_t first, size_t end, bool fresh, struct leat_error *error)
 {
     const struct leat_stream_desc *desc = stream->desc;
+    if (decision->left && fresh) return LEAT_OK;
     if (decision->left) { /* recovery may have given it to this node by now */
         stream->logs_missing = core->logs_missing = true;
         return LEAT_OK;
     }
     if (decision->kind == LEAT_DECIDED_WAIT &&
         leat_adopt_awaits_tail(node, stream, decision->log)) {
+        if (fresh) return LEAT_OK;
         leat_takeover_ask(core, leat_begun_find(stream->begun, decision->log), desc->settings.logs);
         return LEAT_OK;
     }
     struct here here;
     leat_err rc = here_gather(node, desc, decision, first, end, &here);
-    if (rc == LEAT_OK) rc = log_make(node, core, stream, decision, &here);
+    if (rc == LEAT_OK && is_fresh(stream, decision, &here) == fresh)
+        rc = (fresh ? fresh_make : log_make)(node, core, stream, decision, &here);
     leat_mem_free(here.segs);
     if (rc == LEAT_OK) return LEAT_OK;
     return leat_error_set(error, rc, "stream \"%.64s\", streamlet %u, log %u can't be opened",
                           desc->name, decision->log.streamlet, decision->log.log);
 }
 
-leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,
-                            struct leat_error *error)
+static leat_err adopt_all(struct leat_node *node, struct leat_core *core, bool fresh,
+                          struct leat_error *error)
 {
     size_t at = 0;
     for (size_t i = 0; i < node->decision_count; i++) {
@@ -194,10 +227,18 @@ leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,
         if (stream == NULL) continue; /* deleted between decision and here */
         if (leat_core_of_log(node, decision->log, stream->desc->settings.logs) != core->index)
             continue;
-        leat_err rc = adopt_log(node, core, stream, decision, first, at, error);
+        leat_err rc = adopt_log(node, core, stream, decision, first, at, fresh, error);
         if (rc != LEAT_OK) return rc;
     }
-    leat_diary_sum_tell(&core->damaged_sum, core->damaged_sum.since_us + LEAT_DIARY_SUM_US);
-    leat_walk_make_missing(core);
     return LEAT_OK;
+}
+
+leat_err leat_adopt_on_core(struct leat_node *node, struct leat_core *core,
+                            struct leat_error *error)
+{
+    leat_err rc = adopt_all(node, core, false, error);
+    if (rc == LEAT_OK) rc = adopt_all(node, core, true, error);
+    leat_diary_sum_tell(&core->damaged_sum, core->damaged_sum.since_us + LEAT_DIARY_SUM_US);
+    if (rc == LEAT_OK) leat_walk_make_missing(core);
+    return rc;
 }

@@ -84,6 +84,7 @@ void leat_node_bring_up(struct leat_node *node)
     request->rack = node->options.cluster.rack;
     request->host = node->options.cluster.host;
     request->memory_bytes = node->pool_bytes;
+    request->logs_most = leat_node_logs_most(node);
     const struct leat_door *door = node->options.door;
     if (door != NULL && door->bound_address[0] != '\0')
         request->kafka_address = door->advertise != NULL ? door->advertise : door->bound_address;

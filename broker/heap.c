@@ -106,6 +106,17 @@ uint64_t leat_node_heap_most(const struct leat_node *node)
     return most > kept ? most - kept : 0;
 }
 
+uint64_t leat_node_logs_most(const struct leat_node *node)
+{
+    if (node->options.heap_bytes == NULL) return 0;
+    uint64_t most = node->heap_room_bytes + node->pool_bytes;
+    uint64_t kept = LEAT_ARENA_STEP_BYTES + LEAT_HEAP_SPARE_BYTES + LEAT_HEAP_SLAB_BYTES;
+    uint64_t logs = most > kept ? (most - kept) / LEAT_LOG_HEAP_BYTES : 0;
+    uint64_t held = (uint64_t)node->options.cores * LEAT_CORE_LOGS_MAX;
+    if (logs > held) logs = held;
+    return logs > 0 ? logs : 1; /* 0 would say that nothing is known */
+}
+
 bool leat_node_heap_admits_peer(const struct leat_node *node, uint64_t connections)
 {
     if (connections >= LEAT_CORE_PEERS_MAX) return false;

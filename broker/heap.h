@@ -63,6 +63,8 @@ bool leat_node_heap_refuses(const struct leat_node *node, uint64_t now_us);
 /** So much the heap may take for streams that are made now: the pool keeps what it can't give back, and what is kept
  * for segments that free others stays. Thread: any. */
 uint64_t leat_node_heap_most(const struct leat_node *node);
+/** So many logs there is memory for when nothing else takes any: 0 where memory has no limit. Thread: any. */
+uint64_t leat_node_logs_most(const struct leat_node *node);
 /** The least budget from memory_bytes on in which what a server alone has stored has room beside its bytes. Reckons
  * with less than a log takes: where it came to be stored it has room again. Thread: any. */
 uint64_t leat_heap_least_memory(uint64_t memory_bytes, uint32_t cores, uint64_t logs,

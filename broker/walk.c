@@ -196,12 +196,13 @@ static void logs_make(struct leat_core *core, struct leat_stream *stream)
                 rc = leat_hosted_create(core, stream, ref, desc->streamlets[s].epoch, NULL, 0,
                                         &empty, &hosted);
             if (rc == LEAT_OK) continue;
-            if (!room && !stream->logs_missing && !told)
+            const bool first = !stream->logs_missing && !told;
+            if (!room && first)
                 leat_diary_summed(&core->wait_sum, leat_core_now(core), LEAT_DIARY_INFO,
                                   "logs of stream \"%s\" wait for memory that segments give back",
                                   desc->name);
             stream->logs_missing = core->logs_missing = true;
-            if (room && !told)
+            if (room && first)
                 leat_diary_error("stream \"%s\", streamlet %u, log %u can't be made: %s; it is "
                                  "tried again every second",
                                  desc->name, s, q, leat_err_text(rc));

@@ -86,7 +86,7 @@ static void create_write(const struct leat_coordinator *coordinator, struct leat
 
 static void node_up_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)
 {
-    command_head(writer, LEAT_COMMAND_NODE_UP, 11);
+    command_head(writer, LEAT_COMMAND_NODE_UP, 12);
     text_write(writer, request->node_name);
     text_write(writer, request->address);
     leat_msg_write_u64(writer, request->cores);
@@ -98,6 +98,7 @@ static void node_up_write(struct leat_msg_writer *writer, const struct leat_coor
     leat_msg_write_u64(writer, request->boot);
     leat_msg_write_u64(writer, request->boot_before);
     text_write(writer, request->host);
+    leat_msg_write_u64(writer, request->logs_most);
 }
 
 static void move_write(struct leat_msg_writer *writer, const struct leat_coordinate *request)

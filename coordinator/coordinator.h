@@ -127,6 +127,7 @@ struct leat_node_info {
     bool crashed;
     bool draining;         /* gets nothing new */
     uint64_t memory_bytes; /* of segments, as it said when it came up */
+    uint64_t logs_most;    /* that it has memory for, as it said then; 0: not said */
     uint64_t streamlets;   /* that it owns */
 };
 
@@ -243,7 +244,7 @@ enum leat_coordinate_kind {
     /* logs[log_count], epochs of all = epoch, version (0: 1). Committed as one entry */
     LEAT_COORDINATE_OPENED,
     /* node_name, address, cores, kafka_address; of a cluster also node_address, rack, host, node_id,
-     * memory_bytes. out:
+     * memory_bytes, logs_most. out:
      * incarnation, cluster_id; old ones are down then. LEAT_E_EXISTS: another node of that name is
      * up */
     LEAT_COORDINATE_NODE_UP,
@@ -309,7 +310,7 @@ struct leat_coordinate {
     const char *kafka_address;              /* likewise */
     uint8_t node_id[16];                    /* of the data directory; zeros: not said */
     uint64_t boot, boot_before; /* its mark of this start, and of the last that came up; 0: none */
-    uint64_t memory_bytes;
+    uint64_t memory_bytes, logs_most;
     uint32_t cores;
     uint64_t incarnation;
     uint32_t version;

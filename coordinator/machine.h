@@ -11,7 +11,7 @@
 
 enum {
     LEAT_COMMAND_VERSION = 1,
-    LEAT_SNAPSHOT_VERSION = 7,
+    LEAT_SNAPSHOT_VERSION = 8,
     LEAT_SNAPSHOT_VERSION_OLDEST = 1,
     LEAT_SESSIONS_MAX = 512,  /* coordinators whose requests are remembered */
     LEAT_OUTCOMES_MAX = 4096, /* of requests; older ones are forgotten */
@@ -30,7 +30,7 @@ enum leat_command_kind {
     /* [v, k, epoch, [[stream, streamlet, log]...]] and, later, incarnation (0: any), version */
     LEAT_COMMAND_OPENED = 5,
     /* [v, k, name, address, cores] and, later, node address, rack, node id bin16, memory bytes,
-     * kafka address, boot, boot before, host */
+     * kafka address, boot, boot before, host, logs most */
     LEAT_COMMAND_NODE_UP = 6,
     /* [v, k, attempt, number, last, incarnation, seen, bin of rows]; row = [stream, streamlet, log,
      * decision, segment, bytes, crc, next offset]. All chunks of an attempt, or nothing. Later also
@@ -226,6 +226,17 @@ struct leat_machine_log *leat_machine_log_find(struct leat_machine *machine,
 struct leat_log_ref leat_machine_log_ref_read(struct leat_msg_reader *reader);
 /** How many nodes may get something new. */
 uint32_t leat_machine_nodes_up(const struct leat_machine *machine);
+/**
+ * Is there memory for so many logs more, also with one node fewer than are up, by what the nodes said
+ * when they came up? Of nodes that said nothing nothing is known. Else result says why not.
+ *
+ * SUBTLE: brokers check before they ask, each by what it knows itself. (1) Clients make streams through
+ * N nodes in the same moment. (2) Each node finds room for them. (3) All are committed: N times of what
+ * there is room for, and at the next start every node has them again. So it is checked where they are
+ * one behind the other, and by numbers that all voters have.
+ */
+bool leat_machine_has_room(const struct leat_machine *machine, uint64_t more,
+                           struct leat_machine_result *result);
 /** Different hosts among them: as they name their machine, or else node addresses without ports. */
 uint32_t leat_machine_hosts_up(const struct leat_machine *machine);
 /** Bytes of a whole name are equal. */

@@ -44,6 +44,7 @@ static leat_err change_check(struct leat_machine *machine, const struct leat_str
                                            "%" PRIu64 " logs more than the cluster's %" PRIu64
                                            " would exceed the %d it may have",
                                            more, machine->log_count, LEAT_CLUSTER_LOGS_MAX);
+    if (more > 0 && !leat_machine_has_room(machine, more, result)) return result->rc;
     if (more > 0 && machine->next_epoch > LEAT_EPOCH_MAX)
         return leat_machine_epochs_used_up(result);
     return LEAT_OK;

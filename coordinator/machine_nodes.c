@@ -1,6 +1,7 @@
 /* Entries about nodes. */
 #include "coordinator/machine_private.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -50,6 +51,29 @@ uint32_t leat_machine_nodes_up(const struct leat_machine *machine)
     for (uint32_t i = 0; i < machine->node_count; i++)
         if (node_takes_more(&machine->nodes[i])) count++;
     return count;
+}
+
+bool leat_machine_has_room(const struct leat_machine *machine, uint64_t more,
+                           struct leat_machine_result *result)
+{
+    const struct leat_machine_node *least = NULL;
+    uint64_t up = 0;
+    for (uint32_t i = 0; i < machine->node_count; i++) {
+        const struct leat_machine_node *node = &machine->nodes[i];
+        up += node->info.state == LEAT_NODE_UP;
+        if (!node_takes_more(node) || node->info.logs_most == 0) continue;
+        if (!least || node->info.logs_most < least->info.logs_most) least = node;
+    }
+    uint64_t left = up > 1 ? up - 1 : 1; /* one may die, and the others get its logs */
+    uint64_t logs = machine->log_count + more;
+    if (!least || (logs + left - 1) / left <= least->info.logs_most) return true;
+    result->rc =
+        leat_error_set(&result->error, LEAT_E_TOO_MANY,
+                       "the cluster has %" PRIu64 " logs, and with %" PRIu64
+                       " more a node's share of them, with one node down, would exceed the "
+                       "%" PRIu64 " that node '%.100s' has memory for",
+                       machine->log_count, more, least->info.logs_most, least->info.name);
+    return false;
 }
 
 /* Its machine, or its address up to the port. */
@@ -112,7 +136,7 @@ bool leat_machine_incarnation_lives(struct leat_machine *machine, uint64_t incar
 struct node_up {
     struct leat_msg_string name, address, node_address, rack, id, kafka_address, host;
     uint32_t cores;
-    uint64_t memory_bytes, boot, boot_before;
+    uint64_t memory_bytes, boot, boot_before, logs_most;
 };
 
 static void node_up_read(struct leat_msg_reader *reader, uint32_t fields, struct node_up *out)
@@ -131,6 +155,7 @@ static void node_up_read(struct leat_msg_reader *reader, uint32_t fields, struct
     out->boot = leat_msg_read_u64(reader);
     out->boot_before = leat_msg_read_u64(reader);
     if (fields >= 11) out->host = leat_msg_read_string(reader);
+    if (fields >= 12) out->logs_most = leat_msg_read_u64(reader);
 }
 
 static bool node_up_allowed(const struct node_up *up, struct leat_machine_result *result)
@@ -293,6 +318,7 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
     node->boot = up.boot;
     node->info.cores = up.cores;
     node->info.memory_bytes = up.memory_bytes;
+    node->info.logs_most = up.logs_most;
     if (node->info.state == LEAT_NODE_GONE) node->info.draining = false; /* it is wanted again */
     node->info.state = LEAT_NODE_UP;
     node->info.crashed = false;

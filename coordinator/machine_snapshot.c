@@ -95,7 +95,7 @@ static void stream_write(struct leat_msg_writer *writer, const struct leat_machi
 static void node_write(struct leat_msg_writer *writer, const struct leat_machine_node *node)
 {
     const struct leat_node_info *info = &node->info;
-    leat_msg_write_array(writer, 16);
+    leat_msg_write_array(writer, 17);
     leat_msg_write_string(writer, info->name, strlen(info->name));
     leat_msg_write_string(writer, info->address, strlen(info->address));
     leat_msg_write_u64(writer, info->incarnation);
@@ -112,6 +112,7 @@ static void node_write(struct leat_msg_writer *writer, const struct leat_machine
     leat_msg_write_string(writer, info->kafka_address, strlen(info->kafka_address));
     leat_msg_write_u64(writer, node->boot);
     leat_msg_write_string(writer, info->host, strlen(info->host));
+    leat_msg_write_u64(writer, info->logs_most);
 }
 
 static void requests_write(struct leat_msg_writer *writer, const struct leat_machine *machine)
@@ -298,7 +299,7 @@ static bool node_read(struct leat_machine_node *node, struct leat_msg_reader *re
     info->streamlets = leat_msg_read_u64(reader);
     info->state = LEAT_NODE_UP;
     if (fields == 5) return !reader->failed;
-    if (fields < 12 || fields > 16 ||
+    if (fields < 12 || fields > 17 ||
         !text_read(reader, info->node_address, sizeof info->node_address) ||
         !text_read(reader, info->rack, sizeof info->rack))
         return false;
@@ -312,6 +313,7 @@ static bool node_read(struct leat_machine_node *node, struct leat_msg_reader *re
         return false;
     if (fields >= 15) node->boot = leat_msg_read_u64(reader);
     if (fields >= 16 && !text_read(reader, info->host, sizeof info->host)) return false;
+    if (fields >= 17) info->logs_most = leat_msg_read_u64(reader);
     if (reader->failed || id.bytes != sizeof node->id || state < LEAT_NODE_UP ||
         state > LEAT_NODE_GONE)
         return false;

@@ -75,7 +75,7 @@ static void text(struct leat_msg_writer *w, const char *string)
 static void node_up(const char *name, uint8_t id, uint64_t boot)
 {
     uint8_t ids[16] = {id};
-    struct leat_msg_writer w = command_begin(LEAT_COMMAND_NODE_UP, 11);
+    struct leat_msg_writer w = command_begin(LEAT_COMMAND_NODE_UP, 12);
     text(&w, name);
     text(&w, "127.0.0.1:7700");
     leat_msg_write_u64(&w, 2);
@@ -87,6 +87,7 @@ static void node_up(const char *name, uint8_t id, uint64_t boot)
     leat_msg_write_u64(&w, boot);
     leat_msg_write_u64(&w, 0);
     text(&w, "h1");
+    leat_msg_write_u64(&w, 1000); /* logs */
     command_end("node_up", WRAPPED, &w);
 }
 

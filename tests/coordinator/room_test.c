@@ -1,0 +1,168 @@
+/* Logs are refused by what nodes said there is memory for, when the entry is applied. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "coordinator/machine.h"
+
+struct rig {
+    struct leat_machine machine, copy;
+    uint8_t bytes[1024];
+    struct leat_msg_writer writer;
+    struct leat_machine_result result;
+};
+
+static struct leat_msg_writer *begin(struct rig *rig, unsigned kind, uint32_t fields)
+{
+    leat_msg_writer_init(&rig->writer, rig->bytes, sizeof rig->bytes);
+    leat_msg_write_array(&rig->writer, 2 + fields);
+    leat_msg_write_u64(&rig->writer, LEAT_COMMAND_VERSION);
+    leat_msg_write_u64(&rig->writer, kind);
+    return &rig->writer;
+}
+
+static leat_err end(struct rig *rig)
+{
+    assert_false(rig->writer.overflow);
+    assert_int_equal(leat_machine_apply(&rig->machine, rig->bytes, rig->writer.used, &rig->result),
+                     LEAT_OK);
+    return rig->result.rc;
+}
+
+static void node_up(struct rig *rig, const char *name, uint64_t logs_most)
+{
+    static const uint8_t none[16];
+    struct leat_msg_writer *w = begin(rig, LEAT_COMMAND_NODE_UP, logs_most ? 12 : 11);
+    leat_msg_write_string(w, name, strlen(name));
+    leat_msg_write_string(w, "h", 1);
+    leat_msg_write_u64(w, 1);
+    leat_msg_write_string(w, "", 0);
+    leat_msg_write_string(w, "", 0);
+    leat_msg_write_bin(w, none, sizeof none);
+    leat_msg_write_u64(w, 1);
+    leat_msg_write_string(w, "", 0);
+    leat_msg_write_u64(w, 0);
+    leat_msg_write_u64(w, 0);
+    leat_msg_write_string(w, name, strlen(name));
+    if (logs_most) leat_msg_write_u64(w, logs_most);
+    assert_int_equal(end(rig), LEAT_OK);
+}
+
+static leat_err create(struct rig *rig, const char *name, uint32_t streamlets, uint32_t logs)
+{
+    struct leat_stream_settings settings = {.streamlets = streamlets, .logs = logs};
+    struct leat_msg_writer *w = begin(rig, LEAT_COMMAND_STREAM_CREATE, 2);
+    leat_msg_write_string(w, name, strlen(name));
+    leat_msg_settings_write(w, &settings);
+    return end(rig);
+}
+
+static leat_err enlarge(struct rig *rig, const char *name, uint32_t streamlets)
+{
+    struct leat_stream_settings settings = {.streamlets = streamlets};
+    struct leat_msg_writer *w = begin(rig, LEAT_COMMAND_STREAM_CHANGE, 3);
+    leat_msg_write_string(w, name, strlen(name));
+    leat_msg_write_u64(w, LEAT_CHANGE_STREAMLETS);
+    leat_msg_settings_write(w, &settings);
+    return end(rig);
+}
+
+static leat_err drop(struct rig *rig, const char *name)
+{
+    struct leat_msg_writer *w = begin(rig, LEAT_COMMAND_STREAM_DELETE, 1);
+    leat_msg_write_string(w, name, strlen(name));
+    return end(rig);
+}
+
+static struct rig *rig_begin(void)
+{
+    struct rig *rig = calloc(1, sizeof *rig);
+    assert_non_null(rig);
+    leat_machine_init(&rig->machine, 1);
+    leat_machine_init(&rig->copy, 1);
+    return rig;
+}
+
+static void rig_end(struct rig *rig)
+{
+    leat_machine_fini(&rig->machine);
+    leat_machine_fini(&rig->copy);
+    free(rig);
+}
+
+/* Three nodes, of which two have to do: the one with the least memory counts. */
+static void room_is_that_of_one_node_fewer(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begin();
+    node_up(rig, "a", 100);
+    node_up(rig, "b", 80);
+    node_up(rig, "c", 100);
+    assert_int_equal(create(rig, "s", 100, 1), LEAT_OK);
+    assert_int_equal(create(rig, "t", 30, 2), LEAT_OK);
+    assert_int_equal(create(rig, "u", 1, 1), LEAT_E_TOO_MANY);
+    assert_non_null(strstr(rig->result.error.text, "node 'b'"));
+    assert_int_equal(enlarge(rig, "s", 101), LEAT_E_TOO_MANY);
+    assert_int_equal(enlarge(rig, "s", 100), LEAT_OK); /* no more than before */
+    assert_int_equal(rig->machine.log_count, 160);
+    assert_int_equal(create(rig, "leat.sets", 64, 1), LEAT_OK);
+    assert_int_equal(create(rig, "leat.sett", 1, 1), LEAT_E_TOO_MANY);
+    assert_int_equal(drop(rig, "t"), LEAT_OK);
+    assert_int_equal(enlarge(rig, "s", 96), LEAT_E_INVALID);
+    assert_int_equal(rig->machine.log_count, 164);
+    assert_int_equal(drop(rig, "s"), LEAT_OK);
+    assert_int_equal(create(rig, "u", 96, 1), LEAT_OK);
+    assert_int_equal(enlarge(rig, "u", 97), LEAT_E_TOO_MANY);
+    rig_end(rig);
+}
+
+/* What a snapshot does not keep voters would differ in. */
+static void room_is_kept_in_snapshots(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begin();
+    node_up(rig, "a", 7);
+    uint8_t *bytes, *again;
+    size_t count, count_again;
+    assert_int_equal(leat_machine_snapshot(&rig->machine, &bytes, &count), LEAT_OK);
+    assert_int_equal(leat_machine_restore(&rig->copy, bytes, count), LEAT_OK);
+    assert_int_equal(rig->copy.nodes[0].info.logs_most, 7);
+    assert_int_equal(leat_machine_snapshot(&rig->copy, &again, &count_again), LEAT_OK);
+    assert_true(count == count_again && memcmp(bytes, again, count) == 0);
+    leat_mem_free(bytes);
+    leat_mem_free(again);
+    rig_end(rig);
+}
+
+/* Entries of before there was a limit make what they made. */
+static void room_of_nodes_of_old_is_not_known(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begin();
+    node_up(rig, "a", 0);
+    assert_int_equal(create(rig, "s", 1000, 1), LEAT_OK);
+    node_up(rig, "a", 900); /* what is there stays */
+    assert_int_equal(rig->machine.log_count, 1000);
+    assert_int_equal(create(rig, "t", 1, 1), LEAT_E_TOO_MANY);
+    node_up(rig, "b", UINT64_MAX); /* who boasts gives others no memory */
+    node_up(rig, "c", 0);
+    assert_int_equal(create(rig, "t", 800, 1), LEAT_OK);
+    assert_int_equal(create(rig, "u", 1, 1), LEAT_E_TOO_MANY);
+    rig_end(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(room_is_that_of_one_node_fewer),
+        cmocka_unit_test(room_is_kept_in_snapshots),
+        cmocka_unit_test(room_of_nodes_of_old_is_not_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
