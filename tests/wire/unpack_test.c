@@ -229,6 +229,11 @@ static void compressed_batch_is_judged_by_its_records(void **state)
         for (enum way way = 0; way < WAYS; way++) {
             size_t packed_bytes = pack(way, bytes);
             if (packed_bytes == 0) continue;
+            /* Of several members or frames some clients read the first only. */
+            if (way == WAY_GZIP_MEMBERS || way == WAY_ZSTD_FRAMES) {
+                assert_int_equal(check_packed(packed_bytes, &batch), LEAT_E_INVALID);
+                continue;
+            }
             assert_int_equal(check_packed(packed_bytes, &batch), wanted);
             if (wanted == LEAT_OK) assert_int_equal(batch.max_timestamp_ms, told.max_timestamp_ms);
             *(wanted == LEAT_OK ? &right : &wrong) += 1;
