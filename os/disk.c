@@ -189,12 +189,19 @@ static const char *path_or_dot(const char *path)
     return path[0] ? path : ".";
 }
 
+/* A pipe without a writer would keep a start for ever, at its open or at its first read. */
+static bool is_file(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode));
+}
+
 static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct leat_file **out_file,
                           struct leat_error *error)
 {
     /* A file that is a link to one elsewhere would be written there, or cut, or be two files that are one. Directories
      * may be links: an operator has put one on another disk. */
-    int how = O_CLOEXEC | O_NOFOLLOW | ((flags & LEAT_OPEN_READ) ? O_RDONLY : O_RDWR);
+    int how = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | ((flags & LEAT_OPEN_READ) ? O_RDONLY : O_RDWR);
     if (flags & LEAT_OPEN_CREATE) how |= O_CREAT;
     if (flags & LEAT_OPEN_EXCLUSIVE) how |= O_CREAT | O_EXCL;
     struct leat_file *file = leat_mem_calloc(LEAT_MEM_STORE, 1, sizeof *file);
@@ -218,6 +225,12 @@ static leat_err disk_open(void *ctx, const char *path, unsigned flags, struct le
                               cause == ELOOP
                                   ? "it is a symbolic link, which only directories may be"
                                   : strerror(cause));
+    }
+    if (!is_file(file->fd)) {
+        (void)close(file->fd);
+        (void)pthread_mutex_destroy(&file->sync_lock);
+        leat_mem_free(file);
+        return leat_error_set(error, LEAT_E_DISK, "can't open %.150s: it is not a file", path);
     }
     *out_file = file;
     return LEAT_OK;

@@ -192,6 +192,22 @@ static uint64_t missing_rows(const struct leat_catalogue *cat, uint64_t bytes)
     return cat->header.row_count > have ? cat->header.row_count - have : 0;
 }
 
+/* SUBTLE: no more than what the header says and one chunk, which a crash leaves between making space and saying so.
+ * (1) A file has been copied or restored with a length that is not its own, of nothing but a hole. (2) Every row of
+ * it would be read, and kept: a GiB of memory, whatever the budget. */
+static leat_err length_check(const struct leat_catalogue *cat, uint64_t bytes,
+                             struct leat_error *error)
+{
+    uint64_t most = LEAT_STORE_CHUNKS_MAX * (uint64_t)LEAT_STORE_ROWS_PER_CHUNK;
+    uint64_t rows = cat->header.row_count < most ? cat->header.row_count : most;
+    if (bytes <= LEAT_BLOCK_BYTES + rows * LEAT_ROW_BYTES + CHUNK_BYTES) return LEAT_OK;
+    return leat_error_set(error, LEAT_E_DAMAGED,
+                          "the file 'catalogue' has %llu bytes, and by its header %llu rows of %d "
+                          "bytes: longer than it can be; restore it, nothing was changed",
+                          (unsigned long long)bytes, (unsigned long long)cat->header.row_count,
+                          (int)LEAT_ROW_BYTES);
+}
+
 static leat_err rows_read(struct leat_catalogue *cat, uint64_t bytes, leat_complain_fn complain,
                           void *arg, uint64_t *out_bad)
 {
@@ -260,6 +276,7 @@ leat_err leat_catalogue_open(struct leat_catalogue *cat, const struct leat_env *
         rc = run(cat, cat->file, LEAT_DISK_READ, 0, cat->header_block, LEAT_BLOCK_BYTES, &done);
     if (rc) return leat_error_set(error, rc, "cannot read the catalogue: %s", leat_err_text(rc));
     rc = header_check(cat, done, cluster_id, error);
+    if (!rc) rc = length_check(cat, bytes, error);
     if (!rc) rc = leat_catalogue_cluster_set(cat, cluster_id, error);
     if (rc) return rc;
     rc = rows_read(cat, bytes, complain, arg, out_bad_rows);

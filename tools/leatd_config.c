@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/address.h"
 #include "tools/nearest.h"
@@ -343,6 +344,10 @@ static leat_err file_result(int line, const char *path, struct file_reader *read
 /* inih reads a directory as an empty file, and cuts a line that is too long for it in two. */
 static leat_err file_check(const char *path, struct leat_error *error)
 {
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode)) /* it is read twice, and may have no writer */
+        return leat_error_set(error, LEAT_E_CONFIG, "can't read the configuration %s: it is a pipe",
+                              path);
     FILE *file = fopen(path, "re");
     int c = file != NULL ? getc(file) : EOF, line = 1;
     bool fails = file == NULL || ferror(file);

@@ -198,6 +198,9 @@ static void sync_start(void *actor)
     struct leat_error error = {.text = ""};
     PORT_CHECK(disk->open(disk->ctx, "zero", 0, &test->file, &error) == LEAT_E_DISK);
     PORT_CHECK(strstr(error.text, "zero: it is a symbolic link") != NULL);
+    PORT_CHECK(disk->open(disk->ctx, "pipe", LEAT_OPEN_READ, &test->file, &error) == LEAT_E_DISK);
+    PORT_CHECK(strstr(error.text, "pipe: it is not a file") != NULL);
+    PORT_CHECK(disk->open(disk->ctx, "pipe", LEAT_OPEN_DIRECT, &test->file, NULL) == LEAT_E_DISK);
     PORT_CHECK(disk->open(disk->ctx, "devices/zero", 0, &test->file, NULL) == LEAT_OK);
     struct leat_disk_io read = {.kind = LEAT_DISK_READ,
                                 .file = test->file,
@@ -218,6 +221,8 @@ static void disk_failed_sync_is_final(void **state)
     assert_int_equal(symlink("/dev/zero", path), 0);
     snprintf(path, sizeof path, "%s/devices", test.real->dir);
     assert_int_equal(symlink("/dev", path), 0);
+    snprintf(path, sizeof path, "%s/pipe", test.real->dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
     rig->attach(rig->ctx, PORT_DISK, &test, &nothing_ops, sync_start);
     rig->run(rig->ctx);
     assert_int_equal(test.ended, 3);

@@ -125,6 +125,30 @@ static void store_open_row_that_cannot_be_is_damaged(void **state)
     bench_free(bench);
 }
 
+/* One chunk more than the header says is what a crash leaves; more nothing can have written, and is not read. */
+static void store_open_catalogue_longer_than_it_can_be_is_refused(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(16);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    fake_kill(&bench->world);
+    bench_drop_store(bench);
+    struct leat_file *file = fake_file(&bench->world, "catalogue");
+    const uint64_t own = file->bytes;
+    const uint64_t chunk = LEAT_STORE_ROWS_PER_CHUNK * (uint64_t)LEAT_ROW_BYTES;
+    struct leat_error error;
+    file->bytes = own + chunk + 1;
+    assert_int_equal(bench_open(bench, &error), LEAT_E_DAMAGED);
+    assert_non_null(strstr(error.text, "longer than it can be"));
+    file->bytes = UINT64_C(1) << 40;
+    assert_int_equal(bench_open(bench, &error), LEAT_E_DAMAGED);
+    file->bytes = own;
+    assert_int_equal(bench_open(bench, &error), LEAT_OK);
+    assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_MARK);
+    bench_free(bench);
+}
+
 static void store_open_truncated_files_are_named(void **state)
 {
     (void)state;
@@ -705,6 +729,7 @@ int main(void)
         cmocka_unit_test(store_open_wrong_header_is_refused_by_name),
         cmocka_unit_test(store_open_damaged_row_is_named_and_its_place_kept),
         cmocka_unit_test(store_open_row_that_cannot_be_is_damaged),
+        cmocka_unit_test(store_open_catalogue_longer_than_it_can_be_is_refused),
         cmocka_unit_test(store_open_truncated_files_are_named),
         cmocka_unit_test(store_open_flipped_bit_is_damage_not_a_torn_tail),
         cmocka_unit_test(store_open_flipped_bit_comes_from_memory_that_survived),
