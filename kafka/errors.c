@@ -45,7 +45,6 @@ enum leat_kafka_error leat_kafka_error_of(leat_err code)
     case LEAT_E_UNSUPPORTED:
         return LEAT_KAFKA_UNSUPPORTED_FOR_MESSAGE_FORMAT;
     case LEAT_E_TOO_MANY:
-    case LEAT_E_TOO_MANY_PRODUCERS:
         return LEAT_KAFKA_POLICY_VIOLATION;
     case LEAT_E_UNKNOWN_MEMBER:
         return LEAT_KAFKA_UNKNOWN_MEMBER_ID;
@@ -54,6 +53,7 @@ enum leat_kafka_error leat_kafka_error_of(leat_err code)
     case LEAT_E_TOO_FEW_COPIES:
         return LEAT_KAFKA_NOT_ENOUGH_REPLICAS;
     case LEAT_E_NO_MEMORY:
+    case LEAT_E_TOO_MANY_PRODUCERS: /* there is room again when others are forgotten: clients try again */
     case LEAT_E_DISK_FULL:
     case LEAT_E_DISK:
     case LEAT_E_DAMAGED:

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "fill.h"
+#include "kafka/errors.h"
 #include "kafka/request.h"
 
 enum { MESSAGE_BYTES_MAX = 64 * 1024, ROUNDS = 20, LIES = 200 };
@@ -265,6 +266,18 @@ static void requests_of_real_clients_are_read_and_every_kind_was_recorded(void *
     free(messages);
 }
 
+/* What passes by itself is told by errors that the clients try again; 44 ends a producer of Java's client. */
+static void errors_of_what_passes_are_tried_again(void **state)
+{
+    (void)state;
+    assert_int_equal(leat_kafka_error_of(LEAT_E_TOO_MANY_PRODUCERS),
+                     LEAT_KAFKA_KAFKA_STORAGE_ERROR);
+    assert_int_equal(leat_kafka_error_of(LEAT_E_NO_MEMORY), LEAT_KAFKA_KAFKA_STORAGE_ERROR);
+    assert_int_equal(leat_kafka_error_of(LEAT_E_AGAIN), LEAT_KAFKA_REQUEST_TIMED_OUT);
+    assert_int_equal(leat_kafka_error_of(LEAT_E_STARTING), LEAT_KAFKA_LEADER_NOT_AVAILABLE);
+    assert_int_equal(leat_kafka_error_of(LEAT_E_TOO_MANY), LEAT_KAFKA_POLICY_VIOLATION);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +287,7 @@ int main(void)
         cmocka_unit_test(array_claiming_too_much_is_refused_before_allocation),
         cmocka_unit_test(tags_unknown_are_skipped_and_must_ascend),
         cmocka_unit_test(arena_past_its_limits_gives_nothing),
+        cmocka_unit_test(errors_of_what_passes_are_tried_again),
         cmocka_unit_test(requests_of_real_clients_are_read_and_every_kind_was_recorded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
