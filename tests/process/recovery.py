@@ -14,9 +14,10 @@ import threading
 import time
 
 from cluster import Cluster
-from rig import WAIT_S, Raw, check, diaries_print, equal, main, until
+from rig import STREAM_CREATE, WAIT_S, Raw, check, diaries_print, equal, main, until
 
 LOCATE, LOCATE_OFFSET, STARTING = 10, 3, 7
+REFUSED = 2  # flag of an answer
 TRIALS = int(os.environ.get('RECOVERY_TRIALS', '3'))
 
 
@@ -194,6 +195,50 @@ def test_segments_make_way_for_a_dead_nodes_logs_before_it_dies():
         check('wait for memory' not in node.diary()[said:], 'logs waited', node.diary_end())
         status = node.status()
         check(status['memory_used'] <= status['memory_budget'], status)
+
+
+def made_at_once(cluster, count, streamlets):
+    """Streams asked for through each node before an answer is read: how many were made, and the last refusal."""
+    raws = [Raw(node) for node in cluster.nodes]
+    for i in range(count):
+        for n, raw in enumerate(raws):
+            raw.send(STREAM_CREATE, [f's{n}-{i}', [streamlets, 1, 1, 1, 2, 0, 0, 0]])
+    answers = [raw.answer() for raw in raws for _ in range(count)]
+    refused = [control for flags, control, _ in answers if flags & REFUSED]
+    return len(answers) - len(refused), refused
+
+
+def test_streams_made_through_all_nodes_at_once_take_what_one_would_give():
+    cluster = Cluster(recovery='yes').start()
+    made, refused = made_at_once(cluster, 30, 2048)
+    check(5 <= made <= 16, f'{made} of 90 streams of 2,048 logs were made; one node alone makes 15', refused[-1])
+    left = cluster.nodes[:2]
+    before = [len(node.diary()) for node in left]
+    cluster.nodes[2].kill()
+    for node, said in zip(left, before):
+        until(lambda: 'have an owner again' in left[0].diary() + left[1].diary(), 'the logs have come')
+        check('wait for memory' not in node.diary()[said:], 'logs waited', node.diary_end())
+
+
+def test_empty_logs_without_memory_wait_at_a_start_too():
+    cluster = Cluster(recovery='yes').start()
+    cluster.leat('stream', 'create', 'kept', '--streamlets', 1, '--logs', 1, '--copies', 3)
+    cluster.produce('kept', ['one', 'two'])
+    for i in range(10):
+        cluster.leat('stream', 'create', f'many{i}', '--streamlets', 2048, '--logs', 1)
+    for node in cluster.nodes:
+        node.kill()
+    for node in cluster.nodes:
+        node.launch('--memory', '128M')
+    for node in cluster.nodes:
+        node.ready_wait()
+        node.diary_wait(r'logs of stream "many\d" wait for memory')
+        check(anon_bytes(node) < (128 << 20) * 11 // 10 + (32 << 20), 'memory', anon_bytes(node))
+    equal(cluster.consume('kept'), ['one', 'two'])
+    for i in range(10):
+        cluster.leat('stream', 'delete', f'many{i}')
+    cluster.produce('kept', ['three'])
+    equal(cluster.consume('kept'), ['one', 'two', 'three'])
 
 
 def test_measure():
