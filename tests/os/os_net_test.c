@@ -192,6 +192,9 @@ static void eager_listen(void *actor)
     struct leat_error error = {.text = ""};
     PORT_CHECK(env->net->listen(env->net->ctx, test->listen_at, crowd_accept, test, test->address,
                                 &error) == LEAT_OK);
+    if (strncmp(test->listen_at, "unix:", 5) == 0) /* its name is in the data directory */
+        snprintf(test->address, sizeof test->address, "unix:%s/%s", test->real->dir,
+                 test->listen_at + 5);
     test->go.deliver = eager_go;
     env->post->send(env->post->ctx, PORT_LEFT, &test->go);
 }
@@ -200,13 +203,11 @@ static void refusal_counted(void *ctx, enum leat_diary_level level, const char *
     struct crowd_test *test = ctx;
     test->warned += level == LEAT_DIARY_WARN && strstr(line, "LimitNOFILE") != NULL;
 }
-static void last_descriptors_are_kept(unsigned listener, int most)
+static void last_descriptors_are_kept(unsigned listener, const char *listen_at, int most)
 {
     enum { MOST = 256 };
-    struct crowd_test test = {.real = real_rig_make()->ctx,
-                              .wanted = 1,
-                              .listener = listener,
-                              .listen_at = "127.0.0.1:0"};
+    struct crowd_test test = {
+        .real = real_rig_make()->ctx, .wanted = 1, .listener = listener, .listen_at = listen_at};
     struct port_rig *rig = &test.real->rig;
     struct rlimit files, few;
     getrlimit(RLIMIT_NOFILE, &files);
@@ -236,8 +237,11 @@ static void last_descriptors_are_kept(unsigned listener, int most)
 }
 static void net_who_connects_has_none_of_the_last_descriptors(void **state)
 {
-    last_descriptors_are_kept(PORT_RIGHT, 256 - 256 / 8);
-    last_descriptors_are_kept(PORT_DISK, 256 - 256 / 16); /* nodes may have half of these */
+    last_descriptors_are_kept(PORT_RIGHT, "127.0.0.1:0", 256 - 256 / 8);
+    last_descriptors_are_kept(PORT_DISK, "127.0.0.1:0",
+                              256 - 256 / 16); /* nodes may have half of these */
+    last_descriptors_are_kept(PORT_RIGHT, "unix:door",
+                              256 - 256 / 32); /* the operator, three quarters */
 }
 
 /* ---- silent peers that hold all the room for cut frames ---- */

@@ -118,8 +118,8 @@ static int teardown(void **state)
     return 0;
 }
 
-/* The same grant, but for the path. */
-static void path_set(struct bench *bench, const char *path)
+/* The same grant, but for the path, and how long the path is said to be. */
+static void path_set(struct bench *bench, const char *path, uint32_t said_bytes)
 {
     struct leat_rmem_address address;
     struct rmem_shm_grant head;
@@ -129,13 +129,13 @@ static void path_set(struct bench *bench, const char *path)
     const uint8_t *section = leat_rmem_grant_find(&bench->grant, LEAT_RMEM_SHM, &bytes);
     RIG_CHECK(section != NULL);
     memcpy(&head, section, sizeof head);
-    head.path_bytes = (uint32_t)strlen(path);
+    const size_t path_bytes = strlen(path);
+    head.path_bytes = said_bytes;
     memcpy(body, &head, sizeof head);
-    memcpy(body + sizeof head, path, head.path_bytes);
+    memcpy(body + sizeof head, path, path_bytes);
     bench->grant.bytes = 0;
     RIG_CHECK(leat_rmem_grant_add(&bench->grant, LEAT_RMEM_NONE, &address, sizeof address));
-    RIG_CHECK(
-        leat_rmem_grant_add(&bench->grant, LEAT_RMEM_SHM, body, sizeof head + head.path_bytes));
+    RIG_CHECK(leat_rmem_grant_add(&bench->grant, LEAT_RMEM_SHM, body, sizeof head + path_bytes));
 }
 
 /* Opening a device for writing is an act of its own: no peer has this process do it. */
@@ -146,11 +146,42 @@ static void grant_names_another_file_and_is_refused_unopened(void **state)
         "leat-rmem-here", "/dev/shm/leat-pool-1", "/dev/shm/leat-rmem-1/other"};
     struct bench *bench = *state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        path_set(bench, paths[i]);
+        path_set(bench, paths[i], (uint32_t)strlen(paths[i]));
         bench->rig->rig.call(bench->rig, RIG_WRITER, attach, bench);
         assert_int_equal(bench->rc, LEAT_E_INVALID);
         assert_string_equal(bench->error.text, "the grant names no arena's file");
     }
+}
+
+/* A peer that has the key says what it likes: nothing is read that it has not sent. */
+static void grant_that_lies_about_its_path_is_refused(void **state)
+{
+    static const char path[] = "/dev/shm/leat-rmem-1-2";
+    static const uint32_t said[] = {0,    sizeof path - 2, sizeof path, RMEM_SHM_PATH_BYTES_MAX,
+                                    4096, UINT32_MAX - 64, UINT32_MAX};
+    struct bench *bench = *state;
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        path_set(bench, path, said[i]);
+        bench->rig->rig.call(bench->rig, RIG_WRITER, attach, bench);
+        assert_int_equal(bench->rc, LEAT_E_INVALID);
+        assert_string_equal(bench->error.text, "the grant can't be read");
+    }
+}
+
+/* Whoever may write to the directory of arenas, but is not this account: the file is not mapped. */
+static void arena_file_of_another_account_is_refused(void **state)
+{
+    struct bench *bench = *state;
+    const char *path = LEAT_CONTAINER(bench->arena, struct os_rmem_arena, port)->path;
+    if (geteuid() != 0) skip();
+    assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
+    bench->rig->rig.call(bench->rig, RIG_WRITER, attach, bench);
+    assert_int_equal(bench->rc, LEAT_OK);
+    bench->rig->rig.wait(bench->rig, RIG_WRITER, is_over, bench);
+    assert_int_equal(chown(path, geteuid(), (gid_t)-1), 0);
+    assert_true(bench->failed);
+    assert_non_null(strstr(bench->error.text, "belongs to another account"));
+    bench->rig->rig.call(bench->rig, RIG_WRITER, detach, bench);
 }
 
 static void arena_file_is_cut_and_its_target_fails(void **state)
@@ -172,6 +203,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(grant_names_another_file_and_is_refused_unopened, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(grant_that_lies_about_its_path_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(arena_file_of_another_account_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(arena_file_is_cut_and_its_target_fails, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
