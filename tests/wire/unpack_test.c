@@ -361,6 +361,14 @@ static void frames_that_others_cannot_read_are_refused(void **state)
     struct leat_batch batch;
     leat_xoshiro_seed(&random, 75);
     uint32_t bytes = plain_make(&random, 200, 200);
+    static const enum way ways[] = {WAY_ZSTD, WAY_LZ4, WAY_SNAPPY, WAY_GZIP};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) { /* something behind the records */
+        size_t made = pack(ways[i], bytes);
+        if (made == 0) continue;
+        memset(packed + made, 0, 8);
+        header_finish(packed, made + 8, codec_of(ways[i]));
+        assert_int_equal(check_packed(made + 8, &batch), LEAT_E_INVALID);
+    }
     for (enum way way = WAY_LZ4; way <= WAY_LZ4_SUMS; way++) {
         size_t made = pack(way, bytes);
         assert_int_equal(check_packed(made, &batch), LEAT_OK);
