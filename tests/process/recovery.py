@@ -232,7 +232,9 @@ def test_empty_logs_without_memory_wait_at_a_start_too():
         node.launch('--memory', '128M')
     for node in cluster.nodes:
         node.ready_wait()
-        node.diary_wait(r'logs of stream "many\d" wait for memory')
+    # One that comes late may own fewer by then: others have taken over what was its own.
+    until(lambda: any('wait for memory' in node.diary() for node in cluster.nodes), 'somebody names what waits')
+    for node in cluster.nodes:
         check(anon_bytes(node) < (128 << 20) * 11 // 10 + (32 << 20), 'memory', anon_bytes(node))
     equal(cluster.consume('kept'), ['one', 'two'])
     for i in range(10):
