@@ -11,6 +11,7 @@
  * Each input runs in a process of its own (child.h). */
 #include "child.h"
 
+#include "broker/budget.h"
 #include "tests/sim/stranger.h"
 
 enum {
@@ -20,7 +21,7 @@ enum {
     THREE_NODES = 1,
     NODES = 3,
     OLD_RECORDS = 128,
-    MEMORY_BYTES = 192 * 1024 * 1024,
+    SPARE_BYTES = 64 * 1024 * 1024, /* beyond the least that so many cores need */
 };
 
 static const uint8_t *schedule;
@@ -30,7 +31,8 @@ static bool old;
 static void on_built(struct scenario *scenario)
 {
     /* So much has room for two nodes that write into this one's; where a seed has one machine more, there are three. */
-    if (scenario->server_count <= NODES) scenario->memory_bytes = MEMORY_BYTES;
+    if (scenario->server_count <= NODES)
+        scenario->memory_bytes = leat_node_least_memory(scenario->cores) + SPARE_BYTES;
     if (old) scenario->value_bytes = SIM_STRANGER_OLD_BYTES;
     sim_stranger_start(scenario, old, schedule, schedule_bytes);
 }
