@@ -148,11 +148,14 @@ static leat_err fetch_parse(struct leat_peer *peer, const struct leat_frame *fra
     for (uint32_t i = 0; i < body.log_count; i++) {
         struct leat_msg_fetch_log want = {0};
         leat_msg_fetch_log_read(&reader, &want);
-        if (reader.failed)
+        if (reader.failed) {
+            /* Its own structs that no log has taken: who took one of them would give back what it never had. */
+            leat_stock_narrow(&peer->core->item_pool, peer);
             return leat_error_set(error, LEAT_E_INVALID,
                                   "log %u of the fetch is not [stream, streamlet, log, epoch, "
                                   "from]",
                                   i + 1);
+        }
         leat_fetch_add(fetch, &want, UINT32_MAX);
     }
     return LEAT_OK;

@@ -16,6 +16,7 @@ enum { PEERS = 8, ELEMENT = 512, COUNT = 16, OWN = LEAT_PEER_OWN_BYTES / ELEMENT
 
 struct leat_conn {
     bool paused, closed;
+    unsigned answers;
 };
 
 struct desk {
@@ -52,6 +53,13 @@ static void conn_close(struct leat_conn *conn)
     conn->closed = true;
 }
 
+static leat_err conn_send_copy(struct leat_conn *conn, const void *bytes, size_t count)
+{
+    (void)bytes, (void)count;
+    conn->answers++;
+    return LEAT_OK;
+}
+
 static const char *conn_peer(const struct leat_conn *conn)
 {
     (void)conn;
@@ -69,6 +77,7 @@ static struct desk *desk_new(void)
                                   .pause = conn_pause,
                                   .resume = conn_resume,
                                   .close = conn_close,
+                                  .send_copy = conn_send_copy,
                                   .peer = conn_peer};
     struct leat_core *core = &desk->core;
     core->node = &desk->node;
@@ -485,6 +494,45 @@ static void fetches_of_slow_connections_give_way(void **state)
     desk_free(desk);
 }
 
+/* Goal: a fetch whose logs can't be read leaves none of its own structs to others. */
+static void fetch_of_no_logs_leaves_nothing_of_its_own(void **state)
+{
+    (void)state;
+    enum { LOGS = 5 };
+    struct desk *desk = desk_new();
+    struct leat_core *core = &desk->core;
+    struct leat_peer *peer = &desk->peers[1];
+    void *items[2 * LOGS];
+    assert_int_equal(leat_stock_init(&core->fetch_pool, core, LEAT_FETCH_STRUCT_BYTES, 8), LEAT_OK);
+    assert_int_equal(
+        leat_stock_init(&core->item_pool, core, sizeof(struct leat_fetch_item), 2 * LOGS), LEAT_OK);
+    for (unsigned i = 0; i < 2 * LOGS; i++)
+        items[i] = leat_stock_take(&core->item_pool, NULL);
+    leat_list_init(&core->owing_peers);
+    leat_list_init(&peer->owing);
+    leat_borrower_init(&peer->borrowed);
+    uint8_t control[64];
+    struct leat_msg_writer writer;
+    leat_msg_writer_init(&writer, control, sizeof control);
+    leat_msg_write_array(&writer, 4);
+    for (unsigned i = 0; i < 3; i++)
+        leat_msg_write_u64(&writer, 1);
+    leat_msg_write_array(&writer, LOGS);
+    for (unsigned i = 0; i < LOGS; i++)
+        leat_msg_write_u64(&writer, 1); /* no logs */
+    const struct leat_frame frame = {.control = control, .control_bytes = writer.used};
+    assert_int_equal(leat_fetch_frame(peer, &frame), LEAT_HANDLED);
+    assert_int_equal(desk->conns[1].answers, 1);
+    assert_int_equal(core->item_pool.left, 0);
+    assert_int_equal(peer->stock.own_bytes, 0);
+    assert_int_equal(core->counters.own_bytes, 0);
+    for (unsigned i = 0; i < 2 * LOGS; i++)
+        leat_stock_give(&core->item_pool, items[i], NULL, NULL);
+    leat_stock_fini(&core->fetch_pool);
+    leat_stock_fini(&core->item_pool);
+    desk_free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -498,6 +546,7 @@ int main(void)
         cmocka_unit_test(addresses_have_turns_in_line),
         cmocka_unit_test(append_of_many_batches_waits_in_line),
         cmocka_unit_test(fetches_of_slow_connections_give_way),
+        cmocka_unit_test(fetch_of_no_logs_leaves_nothing_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
