@@ -288,8 +288,8 @@ static void line_call(struct leat_core *core, bool last)
     {
         struct leat_queue *queue = leat_queue_of(ring);
         struct leat_peer *peer = first_of(queue);
-        if (!core_has_room(core, last, peer->output.wanted)) return;
         if (!address_has_room(peer, last, peer->output.wanted)) continue;
+        if (!core_has_room(core, last, peer->output.wanted)) return;
         leat_line_turn(line, queue);
         call(peer, last);
     }

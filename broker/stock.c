@@ -238,8 +238,8 @@ static bool line_call(struct leat_stock *stock, struct leat_line *line, uint32_t
         struct leat_queue *queue = leat_queue_of(ring);
         struct leat_peer *peer = first_of(queue);
         uint32_t count = peer->stock.count;
-        if (*left < count) return false;
         if (!is_of_its_half(stock, peer, count)) continue;
+        if (*left < count) return false;
         *left -= count;
         leat_line_turn(line, queue);
         leat_stock_again(peer);

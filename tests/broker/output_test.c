@@ -457,6 +457,22 @@ static void address_has_half(void **state)
     desk_free(desk);
 }
 
+/* Goal: whoever is over its address's half holds up nobody behind it, though it wants more than is left. */
+static void who_is_over_its_half_holds_up_no_line(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    desk_move(desk, 1);
+    desk->conns[0].copied = 5 * MIB;
+    leat_output_wait(&desk->peers[1], 5 * MIB, false);
+    desk->conns[5].copied = MIB;
+    leat_output_wait(&desk->peers[8], 2 * MIB, false);
+    leat_output_resume(&desk->core);
+    assert_true(leat_list_empty(&desk->peers[8].output.wait));
+    assert_false(leat_list_empty(&desk->peers[1].output.wait));
+    desk_free(desk);
+}
+
 /* Goal: of those who wait addresses have turns, however many connections one of them brings. */
 static void addresses_have_turns(void **state)
 {
@@ -555,6 +571,7 @@ int main(void)
         cmocka_unit_test(who_does_not_take_an_answer_of_the_last_part_goes_soon),
         cmocka_unit_test(who_holds_up_requests_goes),
         cmocka_unit_test(address_has_half),
+        cmocka_unit_test(who_is_over_its_half_holds_up_no_line),
         cmocka_unit_test(addresses_have_turns),
         cmocka_unit_test(room_is_kept_for_those_who_ask_again),
         cmocka_unit_test(who_waits_has_a_limit_of_time),

@@ -378,6 +378,24 @@ static void address_that_has_its_half_waits_for_itself(void **state)
     desk_free(desk);
 }
 
+/* Goal: it holds up nobody behind it, though it waits for more than is left. */
+static void address_that_wants_more_than_is_left_is_passed(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    desk_gather(desk, 4);
+    for (unsigned i = 0; i < COUNT / 2; i++)
+        assert_true(asks(desk, i % 4, true));
+    leat_stock_wait(&desk->stock, &desk->peers[0], true, COUNT);
+    leat_stock_wait(&desk->stock, &desk->peers[6], true, COUNT / 2);
+    assert_true(leat_stocks_call(&desk->core));
+    assert_false(desk->conns[6].paused);
+    assert_true(desk->conns[0].paused);
+    leat_stock_leave(&desk->peers[0]);
+    desk_end_all(desk);
+    desk_free(desk);
+}
+
 /* Goal: of those who wait addresses have turns, however many connections one of them brings. */
 static void addresses_have_turns_in_line(void **state)
 {
@@ -543,6 +561,7 @@ int main(void)
         cmocka_unit_test(many_for_one_come_before_pipelines),
         cmocka_unit_test(fetches_that_wait_give_way),
         cmocka_unit_test(address_that_has_its_half_waits_for_itself),
+        cmocka_unit_test(address_that_wants_more_than_is_left_is_passed),
         cmocka_unit_test(addresses_have_turns_in_line),
         cmocka_unit_test(append_of_many_batches_waits_in_line),
         cmocka_unit_test(fetches_of_slow_connections_give_way),
