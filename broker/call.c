@@ -15,6 +15,16 @@ static void call_turn_away(struct leat_peer *peer, const struct leat_frame *fram
         leat_peer_refuse(peer, (enum leat_kind)frame->kind, frame->request, code, text);
 }
 
+/* SUBTLE: an eighth of the places is for other nodes alone. (1) Clients of two addresses hold half each, by requests
+ * that wait for long. (2) A node crashes, and those that take over its logs ask here for segments. (3) Without a place
+ * they were told to try again for as long. */
+static bool has_place(const struct leat_core *core, const struct leat_peer *peer)
+{
+    const uint32_t most = core->calls_max, of_nodes = most / 8, own = peer->sharer->calls;
+    if (peer == &core->link_peer) return own < of_nodes || core->calls < most;
+    return core->calls < most - of_nodes && own < most / 2;
+}
+
 void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, size_t bytes)
 {
     struct leat_core *core = peer->core;
@@ -24,8 +34,7 @@ void *leat_call_create(struct leat_peer *peer, const struct leat_frame *frame, s
         call_turn_away(peer, frame, LEAT_E_STARTING, "the server is stopping");
         return NULL;
     }
-    const bool others_fit = peer == &core->link_peer || peer->sharer->calls < core->calls_max / 2;
-    const bool placed = core->calls < core->calls_max && others_fit;
+    const bool placed = has_place(core, peer);
     const size_t own = placed ? 0 : bytes;
     if (placed || leat_own_take(peer, peer->requests == 0, own)) {
         if (leat_output_take(peer, bytes)) {

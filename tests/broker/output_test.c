@@ -86,6 +86,12 @@ static void conn_pause(struct leat_conn *conn)
     (void)conn;
 }
 
+static leat_err conn_send_copy(struct leat_conn *conn, const void *bytes, size_t count)
+{
+    (void)conn, (void)bytes, (void)count;
+    return LEAT_OK;
+}
+
 static const char *conn_peer(const struct leat_conn *conn)
 {
     (void)conn;
@@ -108,6 +114,7 @@ static struct desk *desk_new(void)
                                   .pause = conn_pause,
                                   .resume = conn_pause,
                                   .close = conn_close,
+                                  .send_copy = conn_send_copy,
                                   .peer = conn_peer};
     desk->node.options.cores = 1;
     desk->node.options.memory_bytes =
@@ -473,6 +480,44 @@ static void who_is_over_its_half_holds_up_no_line(void **state)
     desk_free(desk);
 }
 
+/* Goal: whatever calls clients of many addresses have under way, other nodes have some. */
+static void nodes_have_places_for_calls(void **state)
+{
+    (void)state;
+    enum { MOST = 64, OF_NODES = MOST / 8 };
+    struct desk *desk = desk_new();
+    struct leat_core *core = &desk->core;
+    struct leat_call *calls[MOST];
+    unsigned count = 0;
+    const struct leat_frame frame = {.kind = LEAT_KIND_METADATA};
+    const struct leat_link_ticket ticket = {0};
+    core->calls_max = MOST;
+    core->counters.own_bytes = LEAT_CORE_OWN_BYTES;
+    core->serving = &ticket;
+    core->link_peer.core = core;
+    core->link_peer.requests = 1;
+    core->link_peer.address = PEERS;
+    leat_list_init(&core->link_peer.stock.link);
+    assert_true(leat_sharer_join(core, &core->link_peer));
+    for (unsigned i = 0; i < 3; i++)
+        for (;;) {
+            struct leat_call *call = leat_call_create(&desk->peers[i], &frame, sizeof *call);
+            if (call == NULL) break;
+            calls[count++] = call;
+            assert_true(desk->peers[i].sharer->calls <= MOST / 2);
+        }
+    assert_int_equal(count, MOST - OF_NODES);
+    for (unsigned i = 0; i < OF_NODES; i++) {
+        calls[count] = leat_call_create(&core->link_peer, &frame, sizeof(struct leat_call));
+        assert_non_null(calls[count++]);
+    }
+    while (count > 0)
+        leat_call_refuse(calls[--count], LEAT_E_AGAIN, NULL);
+    assert_int_equal(core->calls, 0);
+    leat_sharer_leave(core, core->link_peer.sharer);
+    desk_free(desk);
+}
+
 /* Goal: of those who wait addresses have turns, however many connections one of them brings. */
 static void addresses_have_turns(void **state)
 {
@@ -572,6 +617,7 @@ int main(void)
         cmocka_unit_test(who_holds_up_requests_goes),
         cmocka_unit_test(address_has_half),
         cmocka_unit_test(who_is_over_its_half_holds_up_no_line),
+        cmocka_unit_test(nodes_have_places_for_calls),
         cmocka_unit_test(addresses_have_turns),
         cmocka_unit_test(room_is_kept_for_those_who_ask_again),
         cmocka_unit_test(who_waits_has_a_limit_of_time),
