@@ -143,7 +143,11 @@ static void page_make(struct page *page)
 /* Now it is known; the page is made anew. */
 static void page_on_step(struct leat_pace_step *step)
 {
-    page_make(LEAT_CONTAINER(step, struct page, step));
+    struct page *page = LEAT_CONTAINER(step, struct page, step);
+    if (leat_kafka_abandoned(page->request))
+        leat_kafka_answer(page->request, NULL); /* hundreds of them may end at once */
+    else
+        page_make(page);
 }
 
 static void page_on_places(struct leat_places_wait *wait)
