@@ -253,6 +253,21 @@ static leat_err rows_read(struct leat_catalogue *cat, uint64_t bytes, leat_compl
     return LEAT_OK;
 }
 
+/* SUBTLE: the header says what the file has before a row is written there.
+ *  1. A crash leaves a chunk that the header does not name. Its rows are free, and are used.
+ *  2. The next crash while the file grows leaves a second one.
+ *  3. A file is refused whose length is more than one chunk beyond its header (length_check()): this one, with
+ *     all that it names. */
+static leat_err rows_promise(struct leat_catalogue *cat, struct leat_error *error)
+{
+    if (cat->rows_in_file <= cat->header.row_count) return LEAT_OK;
+    cat->header.row_count = cat->rows_in_file;
+    leat_err rc = run(cat, cat->file, LEAT_DISK_SYNC, 0, NULL, 0, NULL); /* its length, first */
+    if (rc == LEAT_OK) rc = header_write(cat, cat->file);
+    if (rc == LEAT_OK) return LEAT_OK;
+    return leat_error_set(error, rc, "cannot write the catalogue's header: %s", leat_err_text(rc));
+}
+
 leat_err leat_catalogue_open(struct leat_catalogue *cat, const struct leat_env *env,
                              const uint8_t cluster_id[16], bool store_files_exist,
                              leat_complain_fn complain, void *arg, uint64_t *out_bad_rows,
@@ -281,7 +296,7 @@ leat_err leat_catalogue_open(struct leat_catalogue *cat, const struct leat_env *
     if (rc) return rc;
     rc = rows_read(cat, bytes, complain, arg, out_bad_rows);
     if (rc) return leat_error_set(error, rc, "cannot read the catalogue: %s", leat_err_text(rc));
-    return LEAT_OK;
+    return rows_promise(cat, error);
 }
 
 /* One chunk more: space first, so that a row's write cannot meet a full disk; then the header, so

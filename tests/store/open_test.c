@@ -149,6 +149,27 @@ static void store_open_catalogue_longer_than_it_can_be_is_refused(void **state)
     bench_free(bench);
 }
 
+/* Each crash while the file grows leaves a chunk more; what is there at a start is in the header from then on. */
+static void store_open_catalogue_of_many_crashes_is_taken(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(16);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_COMMIT), LEAT_OK);
+    const uint64_t chunk = LEAT_STORE_ROWS_PER_CHUNK * (uint64_t)LEAT_ROW_BYTES;
+    for (int i = 0; i < 3; i++) {
+        fake_kill(&bench->world);
+        bench_drop_store(bench);
+        struct leat_file *file = fake_file(&bench->world, "catalogue");
+        const struct leat_disk *disk = bench->world.env.disk;
+        assert_int_equal(disk->allocate(disk->ctx, file, file->bytes + chunk), LEAT_OK);
+        assert_int_equal(bench_open(bench, NULL), LEAT_OK);
+        assert_int_equal(complaint_count(bench->store), 0);
+        assert_int_equal(found_of(bench, mine)->kind, LEAT_FOUND_MARK);
+    }
+    bench_free(bench);
+}
+
 static void store_open_truncated_files_are_named(void **state)
 {
     (void)state;
@@ -730,6 +751,7 @@ int main(void)
         cmocka_unit_test(store_open_damaged_row_is_named_and_its_place_kept),
         cmocka_unit_test(store_open_row_that_cannot_be_is_damaged),
         cmocka_unit_test(store_open_catalogue_longer_than_it_can_be_is_refused),
+        cmocka_unit_test(store_open_catalogue_of_many_crashes_is_taken),
         cmocka_unit_test(store_open_truncated_files_are_named),
         cmocka_unit_test(store_open_flipped_bit_is_damage_not_a_torn_tail),
         cmocka_unit_test(store_open_flipped_bit_comes_from_memory_that_survived),
