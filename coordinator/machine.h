@@ -16,6 +16,8 @@ enum {
     LEAT_SESSIONS_MAX = 512,  /* coordinators whose requests are remembered */
     LEAT_OUTCOMES_MAX = 4096, /* of requests; older ones are forgotten */
     LEAT_EPOCH_MAX = 0x7fffffff,
+    /* Of a NODE_UP that is submitted; entries with fewer are of versions that took any node address. */
+    LEAT_NODE_UP_FIELDS_LEAST = 12,
     LEAT_ADOPT_CHUNK_BYTES = 1024 * 1024 - 4096, /* an entry stays below 1 MiB */
     LEAT_ADOPT_ROW_BYTES_MAX = 64,
     LEAT_ADOPT_STAGED_BYTES_MAX = 128 * 1024 * 1024, /* 1,000,000 logs and to spare */

@@ -295,7 +295,13 @@ leat_err leat_machine_apply_node_up(struct leat_machine *machine, struct leat_ms
     }
     struct leat_machine_node *bearer = node_of_directory(machine, &up);
     if (!directory_allowed(node, bearer, &up, result)) return LEAT_OK;
-    if (!address_allowed(machine, &up, result)) return LEAT_OK;
+    /* SUBTLE: an entry has the outcome that it had when it was first applied. (1) A version without this rule has let
+     * a node in, and given it an incarnation. (2) A voter of this version has the entry in its log still, and
+     * applies it again; another one has a snapshot of what came of it. (3) Refused here, all incarnations that follow
+     * would be other ones than those of the others, and of the nodes. So entries of old are not held to it, and nobody
+     * may submit one like them (rights.c). */
+    if (fields >= LEAT_NODE_UP_FIELDS_LEAST && !address_allowed(machine, &up, result))
+        return LEAT_OK;
     if (!node) {
         if (machine->node_count == LEAT_NODES_MAX) {
             result->rc =

@@ -146,7 +146,8 @@ static leat_err self_check(struct leat_coordinator *coordinator, const char *nam
     if (kind == LEAT_COMMAND_NODE_UP) {
         struct leat_msg_string said = leat_msg_read_string(reader);
         if (reader->failed) return LEAT_E_INVALID;
-        return leat_machine_text_equal(name, said.text, said.bytes) ? LEAT_OK : LEAT_E_DENIED;
+        if (!leat_machine_text_equal(name, said.text, said.bytes)) return LEAT_E_DENIED;
+        return fields >= 2 + LEAT_NODE_UP_FIELDS_LEAST ? LEAT_OK : LEAT_E_INVALID;
     }
     uint64_t incarnation = incarnation_of(kind, reader, fields);
     if (reader->failed || incarnation == 0) return LEAT_E_INVALID;

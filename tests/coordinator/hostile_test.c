@@ -341,11 +341,11 @@ static void hostile_commands_in_other_names_are_denied(void **state)
     rig_destroy(rig);
 }
 
-static leat_err up_submit(struct liar *liar, const char *address)
+static leat_err up_submit(struct liar *liar, const char *address, uint32_t fields)
 {
     uint8_t bytes[LIAR_BYTES];
     static const uint8_t id[16] = {0xbd};
-    struct leat_msg_writer w = command_begin(bytes, LEAT_COMMAND_NODE_UP, 7);
+    struct leat_msg_writer w = command_begin(bytes, LEAT_COMMAND_NODE_UP, fields);
     leat_msg_write_string(&w, "liar", 4);
     leat_msg_write_string(&w, "liar:7700", 9);
     leat_msg_write_u64(&w, 1);
@@ -353,6 +353,12 @@ static leat_err up_submit(struct liar *liar, const char *address)
     leat_msg_write_string(&w, "", 0);
     leat_msg_write_bin(&w, id, sizeof id);
     leat_msg_write_u64(&w, 0);
+    if (fields >= 11) {
+        leat_msg_write_string(&w, "", 0);
+        NUMBERS(&w, 0, 0);
+        leat_msg_write_string(&w, "", 0);
+    }
+    if (fields >= 12) leat_msg_write_u64(&w, 0);
     leat_err rc = submit(liar, &w);
     rig_run(liar->rig, RIG_SECOND);
     return rc;
@@ -370,17 +376,19 @@ static void hostile_node_takes_nobodys_address(void **state)
     struct rig *rig = served(76);
     unsigned leader = (unsigned)rig_leader(rig), voter = (leader + 1) % 3;
     struct liar *liar = liar_create(rig, leader);
-    assert_int_equal(up_submit(liar, rig->nodes[3].address),
+    /* As versions of old wrote it, which took any address. */
+    assert_int_equal(up_submit(liar, rig->nodes[3].address, 11), LEAT_E_INVALID);
+    assert_int_equal(up_submit(liar, rig->nodes[3].address, 12),
                      LEAT_OK); /* proposed: refused in the tables */
-    assert_int_equal(up_submit(liar, rig->nodes[voter].address), LEAT_OK);
-    assert_int_equal(up_submit(liar, "liar:1 n1"), LEAT_OK);
+    assert_int_equal(up_submit(liar, rig->nodes[voter].address, 12), LEAT_OK);
+    assert_int_equal(up_submit(liar, "liar:1 n1", 12), LEAT_OK);
     assert_null(liar_node(rig, 3));
     rig_kill(rig, voter, SIM_DEATH_KILL);
     rig_kill(rig, 3, SIM_DEATH_KILL);
     rig_run(rig, 10 * RIG_SECOND); /* both are declared crashed */
-    assert_int_equal(up_submit(liar, rig->nodes[voter].address), LEAT_OK);
+    assert_int_equal(up_submit(liar, rig->nodes[voter].address, 12), LEAT_OK);
     assert_null(liar_node(rig, leader));
-    assert_int_equal(up_submit(liar, rig->nodes[3].address),
+    assert_int_equal(up_submit(liar, rig->nodes[3].address, 12),
                      LEAT_OK); /* lent to another machine since */
     assert_non_null(liar_node(rig, leader));
     rig_boot(rig, voter);
@@ -398,7 +406,7 @@ static void hostile_node_with_a_voters_address_does_not_vote(void **state)
     unsigned leader = (unsigned)rig_leader(rig), voter = (leader + 1) % 3;
     uint64_t voter_id = rig->nodes[voter].coordinator->voter_id;
     struct liar *liar = liar_create(rig, leader);
-    assert_int_equal(up_submit(liar, "liar:7701"), LEAT_OK);
+    assert_int_equal(up_submit(liar, "liar:7701", 12), LEAT_OK);
     for (unsigned i = 0; i < 4; i++) {
         struct leat_machine_node *node = liar_node(rig, i);
         assert_non_null(node);

@@ -795,6 +795,47 @@ static void machine_directory_that_another_node_is_up_with_is_refused(void **sta
     free(command);
 }
 
+static leat_err up_at_an_address(struct leat_machine *m, struct command *command, const char *name,
+                                 uint32_t fields)
+{
+    static const uint8_t none[16];
+    struct leat_msg_writer w = command_begin(command, LEAT_COMMAND_NODE_UP, fields);
+    leat_msg_write_string(&w, name, 1);
+    leat_msg_write_string(&w, "h", 1);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_string(&w, "h:1", 3);
+    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_bin(&w, none, sizeof none);
+    leat_msg_write_u64(&w, 1);
+    leat_msg_write_string(&w, "", 0);
+    leat_msg_write_u64(&w, 0);
+    leat_msg_write_u64(&w, 0);
+    leat_msg_write_string(&w, "", 0);
+    if (fields >= 12) leat_msg_write_u64(&w, 100);
+    return entry_apply(m, command, &w);
+}
+
+/* An entry of a version that knew no such rule is applied as that version applied it. */
+static void machine_address_of_another_node_is_refused(void **state)
+{
+    (void)state;
+    struct leat_machine *m = calloc(1, sizeof *m);
+    struct command *command = calloc(1, sizeof *command);
+    assert_true(m && command);
+    leat_machine_init(m, 1);
+    assert_int_equal(up_at_an_address(m, command, "a", 11), LEAT_OK);
+    assert_int_equal(up_at_an_address(m, command, "b", 11), LEAT_OK); /* "a" was not down yet */
+    assert_int_equal(m->next_incarnation, 3);
+    assert_int_equal(up_at_an_address(m, command, "c", 12), LEAT_E_EXISTS);
+    assert_int_equal(m->next_incarnation, 3);
+    crash_whoever(m, command, "a");
+    crash_whoever(m, command, "b");
+    assert_int_equal(up_at_an_address(m, command, "c", 12), LEAT_OK);
+    leat_machine_fini(m);
+    free(m);
+    free(command);
+}
+
 /* An entry of a newer program stops this voter instead of being skipped. */
 static void machine_unknown_entry_stops_the_voter(void **state)
 {
@@ -930,6 +971,7 @@ int main(void)
         cmocka_unit_test(machine_adoption_is_all_or_nothing),
         cmocka_unit_test(machine_directory_of_an_older_state_is_refused),
         cmocka_unit_test(machine_directory_that_another_node_is_up_with_is_refused),
+        cmocka_unit_test(machine_address_of_another_node_is_refused),
         cmocka_unit_test(machine_unknown_entry_stops_the_voter),
         cmocka_unit_test(machine_entry_that_is_no_command_is_refused),
         cmocka_unit_test(machine_snapshot_with_two_streams_of_a_name_is_refused),
