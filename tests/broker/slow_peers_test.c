@@ -154,6 +154,8 @@ static void who_is_not_known_is_counted_apart(void **state)
     leat_peer_known(&desk->peers[0]);
     assert_int_equal(desk->conns[0].account, LEAT_NET_CLIENTS);
     assert_int_equal(desk->core.stranger_count, 1);
+    for (unsigned i = 0; i < 2; i++)
+        leat_sharer_leave(&desk->core, desk->peers[i].sharer);
     free(desk);
 }
 
@@ -191,6 +193,7 @@ static void who_has_many_requests_under_way_is_not_read_from(void **state)
         leat_peer_end(peer);
     }
     assert_false(desk->conns[0].paused);
+    leat_sharer_leave(&desk->core, peer->sharer);
     free(desk);
 }
 

@@ -11,7 +11,7 @@
 #include "broker/core.h"
 #include "broker/sharer.h"
 
-enum { PEERS = 8, KIB = 1024, MIB = 1024 * KIB, TURNS_MAX = 1000 };
+enum { PEERS = 8, DONE_MAX = 128, KIB = 1024, MIB = 1024 * KIB, TURNS_MAX = 1000 };
 
 struct leat_conn {
     bool paused;
@@ -25,8 +25,8 @@ struct desk {
     struct leat_net net;
     struct leat_conn conns[PEERS];
     struct leat_peer peers[PEERS];
-    struct leat_batch batches[PEERS]; /* without bytes: it has none to be checked */
-    unsigned done[PEERS], done_count; /* in this order */
+    struct leat_batch batches[PEERS];    /* without bytes: it has none to be checked */
+    unsigned done[DONE_MAX], done_count; /* in this order */
     struct leat_mail *mail;
     uint8_t *small, *medium, *large;
     uint32_t small_bytes, medium_bytes, large_bytes;
@@ -136,6 +136,7 @@ static leat_err asks(struct desk *desk, unsigned i)
     }
     assert_int_equal(rc, LEAT_OK);
     desk->batches[i].bytes = NULL;
+    assert_true(desk->done_count < DONE_MAX);
     desk->done[desk->done_count++] = i;
     return rc;
 }

@@ -100,7 +100,7 @@ def test_a_node_without_a_majority_says_so_to_producers_and_of_its_logs():
                               if log['streamlet'] == own and log['state'] == 'unknown'), None), 'its state is not known')
     check_in('this node does not know whether it is still up', log['text'])
     done = cluster.leat('produce', 's', '--streamlet', own, '--timeout', '5s', which=[2], input=b'second\n', code=None)
-    check_in('no majority: 1 of 3 voters can be reached', done.stderr.decode())
+    check_in('the cluster has no leader: 1 of 3 voters answer, and it needs 2; start', done.stderr.decode())
 
 
 def test_logs_with_more_failures_than_copies_are_named_and_come_back():
