@@ -26,6 +26,10 @@ enum {
     LEAT_NET_FILES_KEPT_MAX = 4096 + 512,
     LEAT_NET_TELL_MS = 60 * 1000, /* that nobody is accepted goes to the diary so often at most */
     LEAT_NET_BACKLOG = 1024,
+    /* A machine that went without a word (power, cable) is noticed after 60 s + 6 * 10 s of silence. */
+    LEAT_NET_ALIVE_IDLE_S = 60,
+    LEAT_NET_ALIVE_PAUSE_S = 10,
+    LEAT_NET_ALIVE_PROBES = 6,
     /* Room for a cut frame is so many times what has come of it, at most, before it is rounded up to a power of two.
      * Fewer would be copied more often: a frame of 1 MiB whose first read brings an eighth of it is not copied. */
     LEAT_NET_KEPT_GROWTH = 8,

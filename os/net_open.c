@@ -110,11 +110,26 @@ static void loopback_tune(int fd, const struct sockaddr *peer)
     if (is_loopback(peer)) (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno, sizeof reno - 1);
 }
 
+/* A machine that lost its power closes nothing. Its idle connections would keep their places until this process ends:
+ * nobody writes to them, so no write fails. The kernel asks instead, and only those that are silent.
+ * SUBTLE: not TCP_USER_TIMEOUT. It bounds a closed window, too: a reader that takes its time would be cut off though
+ * its machine answers each probe of the window. Bytes that nobody acknowledges end by the kernel's retransmissions. */
+static void silence_tune(int fd)
+{
+    static const int on = 1, idle_s = LEAT_NET_ALIVE_IDLE_S, pause_s = LEAT_NET_ALIVE_PAUSE_S,
+                     probes = LEAT_NET_ALIVE_PROBES;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &pause_s, sizeof pause_s);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
 static void socket_tune(int fd, const struct sockaddr *peer)
 {
     /* A turn's writes go out together already; Nagle would only hold back their last packet. */
     int on = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    silence_tune(fd);
     loopback_tune(fd, peer);
 }
 

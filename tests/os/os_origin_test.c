@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -161,10 +162,86 @@ static void net_tells_connections_of_this_machine_from_others(void **state)
     }
 }
 
+static int option_of(int fd, int level, int name)
+{
+    int value = -1;
+    socklen_t bytes = sizeof value;
+    PORT_CHECK(getsockopt(fd, level, name, &value, &bytes) == 0);
+    return value;
+}
+
+/* The accepted end of a connection to this process, by the port of the end that connected. */
+static int accepted_end(int client)
+{
+    struct sockaddr_in own = {0}, peer;
+    socklen_t bytes = sizeof own;
+    PORT_CHECK(getsockname(client, (struct sockaddr *)&own, &bytes) == 0);
+    for (int fd = 0; fd < 1024; fd++) {
+        bytes = sizeof peer;
+        peer = (struct sockaddr_in){0};
+        if (getpeername(fd, (struct sockaddr *)&peer, &bytes) == 0 && peer.sin_family == AF_INET &&
+            peer.sin_port == own.sin_port)
+            return fd;
+    }
+    return -1;
+}
+
+struct silent_test {
+    struct real_rig *real;
+    int client, keepalive, idle_s, pause_s, probes, user_timeout_ms;
+};
+
+static void *silent_accept(void *acceptor, struct leat_conn *conn,
+                           const struct leat_conn_handler **out_handler)
+{
+    struct silent_test *test = acceptor;
+    (void)conn;
+    int fd = accepted_end(test->client);
+    PORT_CHECK(fd >= 0);
+    test->keepalive = option_of(fd, SOL_SOCKET, SO_KEEPALIVE);
+    test->idle_s = option_of(fd, IPPROTO_TCP, TCP_KEEPIDLE);
+    test->pause_s = option_of(fd, IPPROTO_TCP, TCP_KEEPINTVL);
+    test->probes = option_of(fd, IPPROTO_TCP, TCP_KEEPCNT);
+    test->user_timeout_ms = option_of(fd, IPPROTO_TCP, TCP_USER_TIMEOUT);
+    *out_handler = &nothing_handler;
+    test->real->rig.finish(test->real);
+    return test;
+}
+
+static void silent_listen(void *actor)
+{
+    struct silent_test *test = actor;
+    const struct leat_net *net = test->real->envs[PORT_RIGHT]->net;
+    struct origin_row row = {.to = "127.0.0.1"};
+    char address[128];
+    PORT_CHECK(net->listen(net->ctx, "127.0.0.1:0", silent_accept, test, address, NULL) == LEAT_OK);
+    origin_connect(&row, strrchr(address, ':') + 1);
+    test->client = row.fd;
+}
+
+/* Goal: who is silent because its machine is gone does not keep its place, and who reads slowly keeps its own. */
+static void net_silent_connection_is_asked_by_the_kernel(void **state)
+{
+    (void)state;
+    struct silent_test test = {.real = real_rig_make()->ctx};
+    struct port_rig *rig = &test.real->rig;
+    rig->attach(rig->ctx, PORT_LEFT, &test, &nothing_ops, NULL);
+    rig->attach(rig->ctx, PORT_RIGHT, &test, &nothing_ops, silent_listen);
+    rig->run(rig->ctx);
+    real_rig_drop(rig);
+    close(test.client);
+    assert_int_equal(test.keepalive, 1);
+    assert_int_equal(test.idle_s, 60);
+    assert_int_equal(test.pause_s, 10);
+    assert_int_equal(test.probes, 6);
+    assert_int_equal(test.user_timeout_ms, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(net_tells_connections_of_this_machine_from_others),
+        cmocka_unit_test(net_silent_connection_is_asked_by_the_kernel),
     };
     return cmocka_run_group_tests_name("os-origin", tests, NULL, NULL);
 }
