@@ -247,6 +247,32 @@ static void pool_grows_ahead_of_its_first_use_some_time_later(void **state)
     bench_free(bench);
 }
 
+/* Goal: a store that has nothing to do asks for no turn: a step that is not needed any more is not waited for. */
+static void pool_that_is_given_back_all_waits_for_nothing(void **state)
+{
+    (void)state;
+    struct bench *bench = bench_ready(2);
+    leat_store_actor.on_turn_end(bench->store);
+    fake_settle(&bench->world);
+    struct mine *mine = reserve(bench, LEAT_DURABILITY_MEMORY, 0, LEAT_SEGMENT_BYTES_MAX);
+    fake_settle(&bench->world);
+    /* It is behind, and waits for its first step ahead. */
+    assert_true(bench->world.wake_at_us <= bench->world.now_us + LEAT_STORE_GROW_FIRST_US);
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_DROP), LEAT_OK);
+    uint64_t until_us = bench->world.now_us + 2 * (uint64_t)LEAT_STORE_GROW_FIRST_US;
+    unsigned wakes = 0;
+    while (bench->world.wake_at_us <= until_us && ++wakes < 100) {
+        if (bench->world.wake_at_us > bench->world.now_us)
+            bench->world.now_us = bench->world.wake_at_us;
+        leat_store_actor.on_wake(bench->store);
+        leat_store_actor.on_turn_end(bench->store);
+        fake_settle(&bench->world);
+    }
+    assert_in_range(wakes, 0, 8);
+    assert_int_equal(bench->world.arena.grown_bytes, LEAT_ARENA_STEP_BYTES);
+    bench_free(bench);
+}
+
 /* Goal: after a kill an open replica is a mark as long as its memory said, with its stamp, and what
  * a writer that knows nothing of the start puts there afterwards changes nothing. */
 static void start_parks_open_replicas_from_a_private_copy(void **state)
@@ -531,6 +557,7 @@ int main(void)
         cmocka_unit_test(arena_full_refuses_at_once_and_keeps_no_state),
         cmocka_unit_test(arena_without_memory_asks_again),
         cmocka_unit_test(pool_grows_ahead_of_its_first_use_some_time_later),
+        cmocka_unit_test(pool_that_is_given_back_all_waits_for_nothing),
         cmocka_unit_test(start_parks_open_replicas_from_a_private_copy),
         cmocka_unit_test(start_frees_incomplete_replicas_and_reservations),
         cmocka_unit_test(start_tells_a_torn_first_write_from_a_damaged_header),
