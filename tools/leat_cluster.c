@@ -118,7 +118,7 @@ static void print_text(const char *key, struct leat_msg_string text, const char 
     fputs(end, stdout);
 }
 
-static void print_logs_json(struct leat_msg_reader reader, uint32_t count)
+void cli_cluster_logs_json(struct leat_msg_reader reader, uint32_t count)
 {
     putchar('[');
     for (uint32_t i = 0; i < count; i++) {
@@ -165,7 +165,7 @@ static void print_report_json(const struct leat_msg_node_report *report)
     printf("],");
     print_text("trouble", report->trouble, ",");
     printf("\"logs_in_trouble\":%" PRIu64 ",\"troubled_logs\":", report->logs_troubled);
-    print_logs_json(report->troubled, report->troubled_count);
+    cli_cluster_logs_json(report->troubled, report->troubled_count);
     putchar('}');
 }
 
@@ -186,7 +186,7 @@ static void print_recovery_json(const struct leat_msg_recovery *recovery)
            recovery->nodes_asked, recovery->nodes_answered, recovery->copies, recovery->copies_open,
            recovery->age_us, recovery->ended, recovery->last_recovered, recovery->last_us,
            recovery->last_since_crash_us, recovery->waiting);
-    print_logs_json(recovery->rows, recovery->row_count);
+    cli_cluster_logs_json(recovery->rows, recovery->row_count);
     printf("},");
 }
 

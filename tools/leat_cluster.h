@@ -16,5 +16,7 @@ struct cli_cluster {
 };
 /** Ask. Says what is wrong unless quiet; returns an exit code, and nothing is held when it is not 0. */
 int cli_cluster_get(struct cli_cluster *cluster, bool quiet);
+/** An array of the first count rows that the reader stands at: logs, and why. */
+void cli_cluster_logs_json(struct leat_msg_reader reader, uint32_t count);
 
 #endif

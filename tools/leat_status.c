@@ -1,5 +1,5 @@
 /* leat status, leat log recover */
-#include "tools/cli.h"
+#include "tools/leat_cluster.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -7,10 +7,14 @@
 static const char status_help[] =
     "Usage: leat status [--json]\n"
     "\n"
-    "The server's version, age, load, memory and what it has taken and given so far.\n"
+    "The server's version, age, load, memory and what it has taken and given so far; and which of\n"
+    "its logs take no appends or lack records.\n"
     "\n"
     "  --json  for programs\n"
-    "  -b, --brokers HOST:PORT,...\n";
+    "  -b, --brokers HOST:PORT,...\n"
+    "\n"
+    "Exit codes: 0 done; 1 there are such logs, or the server refused; 2 usage; 3 no server "
+    "answers.\n";
 
 static const char log_help[] =
     "Usage: leat log recover NAME --streamlet S --log Q [--accept-loss]\n"
@@ -27,6 +31,64 @@ static const char log_help[] =
     "                  what would be kept, and what is missing, is told (exit code 2)\n"
     "  -b, --brokers HOST:PORT,...\n";
 
+enum { STATUS_LOGS_MAX = 10 /* that are named */ };
+
+/* Those that the server itself names, none if it does not answer that. Views into an answer that is kept to the end. */
+static struct leat_msg_reader troubled_get(const struct cli_status *status, uint32_t *out_count)
+{
+    static struct cli_cluster cluster;
+    *out_count = 0;
+    if (status->accounts.logs_troubled == 0 || cli_cluster_get(&cluster, true))
+        return (struct leat_msg_reader){0};
+    const struct leat_msg_string *own = &cluster.head.node;
+    for (uint32_t i = 0; i < cluster.node_count; i++) {
+        const struct leat_msg_cluster_node *node = &cluster.nodes[i];
+        if (node->name.bytes != own->bytes || memcmp(node->name.text, own->text, own->bytes) != 0)
+            continue;
+        uint32_t count = node->report.troubled_count;
+        *out_count = count < STATUS_LOGS_MAX ? count : STATUS_LOGS_MAX;
+        return node->report.troubled;
+    }
+    return (struct leat_msg_reader){0};
+}
+
+static void print_troubled(const struct cli_status *status, struct leat_msg_reader reader,
+                           uint32_t count)
+{
+    uint64_t all = status->accounts.logs_troubled;
+    if (all == 0) return;
+    printf("trouble      %" PRIu64 " log%s of this node take%s no appends or lack%s records%s\n",
+           all, cli_s(all), all == 1 ? "s" : "", all == 1 ? "s" : "",
+           count ? ":" : ": leat cluster status names them");
+    for (uint32_t i = 0; i < count; i++) {
+        struct leat_msg_recovery_row row;
+        leat_msg_recovery_row_read(&reader, &row);
+        if (reader.failed) return;
+        printf("             stream %.*s streamlet %" PRIu64 " log %" PRIu64 ": %.*s\n",
+               (int)row.stream.bytes, row.stream.text, row.streamlet, row.log, (int)row.why.bytes,
+               row.why.text);
+    }
+    if (count && all > count) printf("             and %" PRIu64 " more\n", all - count);
+}
+
+static void print_json(const struct cli_status *s, struct leat_msg_reader troubled, uint32_t count)
+{
+    printf("{\"version\":");
+    cli_json_string(stdout, s->version, strlen(s->version));
+    printf(",\"uptime_ms\":%" PRIu64 ",\"cpu_us\":%" PRIu64 ",\"cores\":%" PRIu64
+           ",\"memory_budget\":%" PRIu64 ",\"memory_used\":%" PRIu64 ",\"disk_free\":%" PRIu64
+           ",\"appended_records\":%" PRIu64 ",\"appended_bytes\":%" PRIu64
+           ",\"fetched_records\":%" PRIu64 ",\"fetched_bytes\":%" PRIu64 ",\"connections\":%" PRIu64
+           ",\"own_buffer_bytes\":%" PRIu64 ",\"copy_buffer_bytes\":%" PRIu64
+           ",\"logs_in_trouble\":%" PRIu64 ",\"troubled_logs\":",
+           s->uptime_ms, s->cpu_us, s->cores, s->memory_budget, s->memory_used, s->disk_free,
+           s->appended_records, s->appended_bytes, s->fetched_records, s->fetched_bytes,
+           s->connections, s->accounts.own_buffer_bytes, s->accounts.copy_buffer_bytes,
+           s->accounts.logs_troubled);
+    cli_cluster_logs_json(troubled, count);
+    printf(",\"pool_in_file\":%s}\n", s->accounts.pool_in_file ? "true" : "false");
+}
+
 int leat_status_main(int argc, char **argv)
 {
     if (cli_wants_help(argc, argv, status_help)) return CLI_OK;
@@ -40,21 +102,12 @@ int leat_status_main(int argc, char **argv)
     struct cli_status s = {0};
     int code = cli_status_get(&s);
     if (code) return code;
+    uint32_t troubled_count;
+    struct leat_msg_reader troubled = troubled_get(&s, &troubled_count);
+    code = s.accounts.logs_troubled > 0 ? CLI_FAILED : CLI_OK;
     if (json) {
-        printf("{\"version\":");
-        cli_json_string(stdout, s.version, strlen(s.version));
-        printf(",\"uptime_ms\":%" PRIu64 ",\"cpu_us\":%" PRIu64 ",\"cores\":%" PRIu64
-               ",\"memory_budget\":%" PRIu64 ",\"memory_used\":%" PRIu64 ",\"disk_free\":%" PRIu64
-               ",\"appended_records\":%" PRIu64 ",\"appended_bytes\":%" PRIu64
-               ",\"fetched_records\":%" PRIu64 ",\"fetched_bytes\":%" PRIu64
-               ",\"connections\":%" PRIu64 ",\"own_buffer_bytes\":%" PRIu64
-               ",\"copy_buffer_bytes\":%" PRIu64 ",\"logs_in_trouble\":%" PRIu64
-               ",\"pool_in_file\":%s}\n",
-               s.uptime_ms, s.cpu_us, s.cores, s.memory_budget, s.memory_used, s.disk_free,
-               s.appended_records, s.appended_bytes, s.fetched_records, s.fetched_bytes,
-               s.connections, s.accounts.own_buffer_bytes, s.accounts.copy_buffer_bytes,
-               s.accounts.logs_troubled, s.accounts.pool_in_file ? "true" : "false");
-        return CLI_OK;
+        print_json(&s, troubled, troubled_count);
+        return code;
     }
     char a[32], b[32];
     printf("version      %s\n", s.version);
@@ -72,13 +125,8 @@ int leat_status_main(int argc, char **argv)
     printf("fetched      %" PRIu64 " record%s, %s\n", s.fetched_records, cli_s(s.fetched_records),
            cli_bytes_text((double)s.fetched_bytes, a));
     printf("connections  %" PRIu64 "\n", s.connections);
-    if (s.accounts.logs_troubled > 0)
-        printf("trouble      %" PRIu64
-               " log%s of this node take%s no appends or lack%s records: leat cluster "
-               "status names them\n",
-               s.accounts.logs_troubled, cli_s(s.accounts.logs_troubled),
-               s.accounts.logs_troubled == 1 ? "s" : "", s.accounts.logs_troubled == 1 ? "s" : "");
-    return CLI_OK;
+    print_troubled(&s, troubled, troubled_count);
+    return code;
 }
 
 /* Without it nothing is given up. */

@@ -261,8 +261,10 @@ def named(server, words):
     report = status['nodes'][0]['report']
     equal((status['healthy'], report['logs_in_trouble']), (False, 1))
     equal(report['troubled_logs'], [{'stream': 'hurt', 'streamlet': 0, 'log': 0, 'why': words}])
-    check_in('1 log ', server.leat('status').stdout)
-    equal(server.status()['logs_in_trouble'], 1)
+    check_in(f'1 log of this node takes no appends or lacks records:\n             stream hurt streamlet 0 log 0: {words}\n',
+             server.leat('status', code=1).stdout)
+    status = server.status()
+    equal((status['logs_in_trouble'], status['troubled_logs']), (1, report['troubled_logs']))
 
 
 def test_closed_segment_damaged_is_named_at_first_read():

@@ -224,7 +224,12 @@ class Server:
                          input=''.join(f'{line}\n' for line in lines).encode())
 
     def status(self):
-        return json.loads(self.leat('status', '--json').stdout)
+        done = self.leat('status', '--json', code=None)
+        status = json.loads(done.stdout or '{}')
+        wanted = 1 if status.get('logs_in_trouble') else 0
+        check(status and done.returncode == wanted, f'leat status: exit code {done.returncode}, not {wanted}', done.stderr,
+              f'\n{self.diary_end()}')
+        return status
 
     # what the kernel says
 
