@@ -2,6 +2,7 @@
 do at once, and an honest producer goes on meanwhile."""
 import os
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -17,6 +18,8 @@ import tied
 MIB = 1 << 20
 APPEND, CLUSTER_STATUS, SET_COMMIT, SET_FETCH = 8, 18, 14, 15
 PROCESSES = 4
+CONNECTIONS = 10000
+CROWD_LEAST = 0.1  # of them, that a server has at once at some moment: a machine that is slow has few, never next to none
 # So long all of it goes on; a machine that is slow has fewer connections by then, never other bounds.
 ATTACK_S = float(os.environ.get('LEAT_MEMORY_S', '14'))
 
@@ -208,12 +211,20 @@ def resident_bytes(server):
     return (int(found['RssAnon']) + int(found['RssFile'])) * 1024 + shared
 
 
+def files_open(server):
+    process = server.process
+    try:
+        return len(os.listdir(f'/proc/{process.pid}/fd')) if process else 0
+    except FileNotFoundError:
+        return 0  # as above
+
+
 class Watch:
-    """The highest that each server had."""
+    """The highest that each server had; of files the first, to which the crowd connects."""
 
     def __init__(self, servers):
         self.servers, self.over = servers, threading.Event()
-        self.peaks = [resident_bytes(s) for s in servers]
+        self.peaks, self.files = [resident_bytes(s) for s in servers], 0
         self.thread = threading.Thread(target=self.run, daemon=True)  # a test that fails ends all the same
         self.thread.start()
 
@@ -221,20 +232,37 @@ class Watch:
         while not self.over.wait(0.1):  # a peak gives no event: it is looked for
             for i, server in enumerate(self.servers):
                 self.peaks[i] = max(self.peaks[i], resident_bytes(server))
+            self.files = max(self.files, files_open(self.servers[0]))
 
     def end(self):
         self.over.set()
         self.thread.join()
 
 
-def crowd(path, connections):
+def crowd(path):
+    # With fewer files the server refuses most of them, and the bounds would be kept without a crowd.
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    check(files - min(files // 8, 4608) >= CONNECTIONS + 100, f'files for {CONNECTIONS} connections (ulimit -Hn)', files)
     processes = []
     for number in range(PROCESSES):
-        process = tied.start([sys.executable, '-c', CROWD, str(connections // PROCESSES), str(ATTACK_S), path, f'127.0.0.{number + 2}'],
+        process = tied.start([sys.executable, '-c', CROWD, str(CONNECTIONS // PROCESSES), str(ATTACK_S), path, f'127.0.0.{number + 2}'],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         on_end(lambda process=process: process_end(process))
         processes.append(process)
     return processes
+
+
+def crowd_end(processes, watch):
+    """What they said. A bound means nothing if the crowd was not there."""
+    said = [line_read(p.stdout).strip() for p in processes]
+    for process in processes:
+        process_end(process)
+    counts = [re.fullmatch(r'opened (\d+) closed \d+ held \d+', text) for text in said]
+    check(all(counts), 'each process of the crowd stays to its end', said)
+    opened = sum(int(c.group(1)) for c in counts)
+    check(opened >= CONNECTIONS, f'{CONNECTIONS} clients came', opened, said)
+    check(watch.files >= CONNECTIONS * CROWD_LEAST, f'of {CONNECTIONS} clients were there at once', watch.files, said)
+    return f'at most {watch.files} files, {" ".join(said)}'
 
 
 def bound(memory_mib):
@@ -272,24 +300,22 @@ def least_mib(cores):
     return int(re.search(r'need(?:s)? at least (\d+) MiB', text).group(1))
 
 
-def alone(memory_mib, cores=2, connections=10000):
+def alone(memory_mib, cores=2):
     server = Server('--memory', f'{memory_mib}M', '--cores', str(cores), '--kafka', '127.0.0.1:0').start()
     server.produce('honest', ['first'])
     path = os.path.join(server.home, 'ways')
     ways(server.port, kafka_port(server), path, stored(server))
     watch = Watch([server])
-    processes = crowd(path, connections)
+    processes = crowd(path)
     done = honest_rounds(server.environment())
-    said = [line_read(p.stdout) for p in processes]
-    for process in processes:
-        process_end(process)
+    said = crowd_end(processes, watch)
     until(lambda: server.status()['connections'] < 100, 'connections are given back')
     server.produce('honest', ['last'])
     check(set(done + ['first', 'last']) <= set(server.values('honest')), 'what was acknowledged is read', done)
     watch.end()
     after = resident_bytes(server)
     print(f'  {cores} cores, {memory_mib} MiB: peak {watch.peaks[0] / MIB:.0f} MiB, after {after / MIB:.0f} MiB, '
-          f'{len(done)} honest rounds in {ATTACK_S:.0f} s, {" ".join(s.strip() for s in said)}')
+          f'{len(done)} honest rounds in {ATTACK_S:.0f} s, {said}')
     within(server, memory_mib, watch.peaks[0], 'during')
     within(server, memory_mib, after, 'after')
     check(len(done) >= ATTACK_S / 10, 'honest rounds', done)
@@ -330,14 +356,12 @@ def test_resident_memory_of_nodes_that_copy_for_each_other():
     path = os.path.join(cluster.nodes[0].home, 'ways')
     ways(cluster.client_ports[0], kafka_port(cluster.nodes[0]), path, stored(cluster.nodes[0]))
     watch = Watch(cluster.nodes)
-    processes = crowd(path, 10000)
+    processes = crowd(path)
     done = honest_rounds(dict(os.environ, LEAT_BROKERS=cluster.brokers()))
-    said = [line_read(p.stdout) for p in processes]
-    for process in processes:
-        process_end(process)
+    said = crowd_end(processes, watch)
     watch.end()
     print(f'  3 nodes of 256 MiB: peaks {[round(p / MIB) for p in watch.peaks]} MiB, {len(done)} honest rounds, '
-          f'{" ".join(s.strip() for s in said)}')
+          f'{said}')
     for node, peak in zip(cluster.nodes, watch.peaks):
         within(node, 256, peak, 'a node')
     cluster.produce('honest', ['last'])
