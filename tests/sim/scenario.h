@@ -209,6 +209,7 @@ struct scenario {
     bool suspects[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool named[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX];
     bool told[SIM_STREAMS][CHECK_STREAMLETS_MAX][CHECK_LOGS_MAX]; /* named, by a start itself */
+    bool told_in_sum;                                             /* ... more logs than it names */
     const char *waits_for;                                        /* whom the verdict names */
     char behind[CHECK_BEHIND_BYTES];
 };
