@@ -428,8 +428,10 @@ void check_seen(struct check *check, struct check_reader *reader, struct leat_lo
         return;
     }
     if (record->fate == CHECK_REFUSED) {
-        violation(check, "A5 aborted-read: stream %u value %u:%u was definitely refused",
-                  ref.stream, value.producer, value.number);
+        violation(check,
+                  "A5 aborted-read: log %u/%u/%u has at %llu value %u:%u, definitely refused",
+                  ref.stream, ref.streamlet, ref.log, (unsigned long long)offset, value.producer,
+                  value.number);
         return;
     }
     uint64_t floor = reader->floor[ref.stream][ref.streamlet][ref.log];
