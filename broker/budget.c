@@ -139,11 +139,9 @@ static uint64_t most_bytes(uint64_t memory_bytes, uint32_t cores)
         MOST_FRAME_BYTES + LEAT_INTAKE_SMALLS_BYTES + LEAT_INTAKE_STRANGERS_BYTES +
         leat_node_warm_bytes(memory_bytes, cores) + leat_node_rest_bytes(memory_bytes, cores) +
         leat_node_door_bytes(memory_bytes, cores) + LEAT_UNPACKER_BYTES;
-    uint64_t requests = (uint64_t)MOST_DOOR_REQUEST_BYTES *
-                        leat_node_structs(memory_bytes, cores, LEAT_CORE_CALLS_MAX);
     return MOST_PROCESS_BYTES + MOST_PEERS_BYTES +
            LEAT_SETS_HOMES * leat_node_group_bytes(memory_bytes) +
-           leat_node_forwards_bytes(memory_bytes, cores) + cores * (core + requests);
+           leat_node_forwards_bytes(memory_bytes, cores) + cores * core;
 }
 
 /* What parts take as a rule. */

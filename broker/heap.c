@@ -7,11 +7,6 @@
 #include "base/diary.h"
 #include "broker/core.h"
 
-/* What the network has of it, another front door, malloc. */
-enum { PEER_BESIDE_BYTES = 448 + 168 + 32 + 3 * 16 };
-_Static_assert(sizeof(struct leat_peer) + PEER_BESIDE_BYTES <= LEAT_HEAP_PEER_BYTES,
-               "a connection takes more than it counts for");
-
 static uint64_t peers(const struct leat_node *node)
 {
     uint64_t count = 0;

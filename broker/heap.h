@@ -21,7 +21,7 @@ enum {
     LEAT_HEAP_SPARE_BYTES = 3 * 1024 * 1024,
     LEAT_HEAP_SLAB_BYTES = 256 * 1024, /* descriptors and rows are made so many at a time */
     LEAT_HEAP_PEERS = 8192,           /* connections of all cores that have a place in the budget */
-    LEAT_HEAP_PEER_BYTES = 1408,      /* of one more, with what the network has of it */
+    LEAT_HEAP_PEER_BYTES = 1024,      /* of one more; 920 were measured */
     LEAT_HEAP_TOLD_TICKS = 60,        /* the diary has it once a minute */
     LEAT_HEAP_LOG_LEAST_BYTES = 6144, /* of a log without its segments, at least */
     LEAT_HEAP_MEMORY_STEP_BYTES = 16 * 1024 * 1024, /* a larger budget is advised in these */

@@ -187,8 +187,7 @@ static void connections_count_beyond_what_the_budget_has_a_place_for(void **stat
     atomic_store(&cores[1].counters.connections, 999);
     assert_true(leat_node_heap_admits_peer(&node, 999)); /* all have a place */
     atomic_store(&cores[1].counters.connections, 6000);
-    assert_int_equal(leat_node_heap_over(&node),
-                     5000 * LEAT_HEAP_PEER_BYTES - node.heap_room_bytes);
+    assert_int_equal(leat_node_heap_over(&node), 5000 * 1024 - node.heap_room_bytes);
     node.pool_bytes = 2 * STEP; /* gives one up */
     assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS));
     assert_false(leat_node_heap_admits_peer(&node, LEAT_CORE_PEERS_MAX));
