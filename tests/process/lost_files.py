@@ -78,10 +78,10 @@ def test_a_lost_file_of_many_segments_is_summed_and_names_the_stream_and_the_com
     server, rows = closed_segments()
     os.unlink(server.path('store', '0'))
     server.start()
+    server.diary_wait(r'stream "hurt", streamlet 0, log 0.*leat log recover hurt --streamlet 0 --log 0 --accept-loss')
     said = server.diary()
     equal(len(re.findall(r'error store: segment \d+ of log', said)), 10, said)
     check(re.search(r'[.]{3} and [0-9]+ more segments are missing or damaged', said), said)
-    check(re.search(r'stream "hurt", streamlet 0, log 0.*leat log recover hurt --streamlet 0 --log 0 --accept-loss', said), said)
 
 
 def power_off_if_any(server):
