@@ -54,6 +54,7 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
         leat_list_init(lists[i]);
     leat_borrower_init(&peer->borrowed);
     leat_turn_init(&peer->unpack.turn);
+    leat_pace_peer_init(&peer->pace);
     peer->protocol = protocol;
     peer->conn = conn;
     peer_attach(core, peer);

@@ -7,7 +7,6 @@
  * is theirs for minutes, and a ping waits as long. Time alone would not do: it is known only when it is spent. */
 #include "broker/pace.h"
 
-#include "base/mem.h"
 #include "broker/core.h"
 
 void leat_pace_init(struct leat_core *core)
@@ -30,40 +29,17 @@ void leat_pace_turn_end(struct leat_core *core)
     pace->left_us = LEAT_PACE_TURN_US;
 }
 
-/* ---- addresses ---- */
-
-static struct leat_pace_address **address_at(struct leat_pace *pace, uint32_t address)
+void leat_pace_peer_init(struct leat_pace_peer *pace)
 {
-    struct leat_pace_address **at =
-        &pace->by_address[address % (sizeof pace->by_address / sizeof *pace->by_address)];
-    while (*at != NULL && (*at)->address != address)
-        at = &(*at)->next;
-    return at;
-}
-
-static bool peer_join(struct leat_peer *peer)
-{
-    if (peer->pace.address != NULL) return true;
-    struct leat_pace_address **at = address_at(&peer->core->pace, peer->address);
-    if (*at == NULL) {
-        *at = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof **at);
-        if (*at == NULL) return false;
-        (*at)->address = peer->address;
-        leat_turn_init(&(*at)->turn);
-        leat_turns_init(&(*at)->peers);
-    }
-    (*at)->members++;
-    peer->pace.address = *at;
-    leat_turn_init(&peer->pace.turn);
-    leat_list_init(&peer->pace.steps);
-    return true;
+    *pace = (struct leat_pace_peer){0};
+    leat_turn_init(&pace->turn);
+    leat_list_init(&pace->steps);
 }
 
 static void line_leave(struct leat_peer *peer)
 {
-    struct leat_pace_address *address = peer->pace.address;
-    leat_turns_leave(&address->peers, &peer->pace.turn);
-    if (address->peers.count == 0) leat_turns_leave(&peer->core->pace.addresses, &address->turn);
+    if (peer->sharer->pace == NULL) return;
+    leat_address_turns_leave(&peer->core->pace.addresses, peer->sharer->pace, &peer->pace.turn);
 }
 
 static void step_run(struct leat_list *link)
@@ -74,18 +50,12 @@ static void step_run(struct leat_list *link)
 
 void leat_pace_forget(struct leat_peer *peer)
 {
-    struct leat_pace_address *address = peer->pace.address;
     struct leat_list *link;
-    if (address == NULL) return;
     line_leave(peer);
     while ((link = leat_list_pop_front(&peer->pace.steps)) != NULL)
         step_run(link);
-    peer->pace = (struct leat_pace_peer){0};
-    leat_turn_init(&peer->pace.turn);
+    leat_pace_peer_init(&peer->pace);
     leat_peer_resume(peer, LEAT_PAUSE_TURN);
-    if (--address->members > 0) return;
-    *address_at(&peer->core->pace, address->address) = address->next;
-    leat_mem_free(address);
 }
 
 /* ---- turns ---- */
@@ -102,17 +72,20 @@ static void mail_myself(struct leat_core *core)
 
 static void wait_in_line(struct leat_peer *peer)
 {
-    leat_turns_wait(&peer->pace.address->peers, &peer->pace.turn);
-    leat_turns_wait(&peer->core->pace.addresses, &peer->pace.address->turn);
+    leat_address_turns_wait(&peer->core->pace.addresses, peer->sharer->pace, &peer->pace.turn);
     mail_myself(peer->core);
 }
 
 static struct leat_peer *next_peer(struct leat_pace *pace)
 {
-    const struct leat_turn *turn = leat_turns_next(&pace->addresses);
-    if (turn == NULL) return NULL;
-    struct leat_pace_address *address = LEAT_CONTAINER(turn, struct leat_pace_address, turn);
-    return LEAT_CONTAINER(leat_turns_next(&address->peers), struct leat_peer, pace.turn);
+    struct leat_turn *turn = leat_address_turns_next(&pace->addresses);
+    return turn != NULL ? LEAT_CONTAINER(turn, struct leat_peer, pace.turn) : NULL;
+}
+
+/* Without memory for its address it is not waited for, either. */
+static bool can_wait(struct leat_peer *peer)
+{
+    return leat_address_turns_of(&peer->sharer->pace) != NULL;
 }
 
 static void begin(struct leat_pace *pace, const struct leat_core *core)
@@ -158,11 +131,11 @@ static void pace_deliver(void *actor, struct leat_mail *mail)
 bool leat_pace_begin(struct leat_peer *peer)
 {
     struct leat_pace *pace = &peer->core->pace;
-    if (!peer_join(peer)) return true; /* without memory it is not waited for, either */
     bool due = peer->pace.frame_due;
     peer->pace.frame_due = false;
-    if (!due &&
-        (pace->addresses.count > 0 || pace->left_us <= 0 || peer->pace.begun_in == pace->turn)) {
+    bool others_first =
+        pace->addresses.count > 0 || pace->left_us <= 0 || peer->pace.begun_in == pace->turn;
+    if (!due && can_wait(peer) && others_first) {
         leat_peer_pause(peer, LEAT_PAUSE_TURN);
         wait_in_line(peer);
         return false;
@@ -179,16 +152,16 @@ void leat_pace_end(struct leat_peer *peer)
     pace->inside = false;
     if (us < LEAT_PACE_COST_US_MIN) us = LEAT_PACE_COST_US_MIN;
     pace->left_us -= (int64_t)us;
-    if (peer->pace.address == NULL) return;
-    leat_turns_charge(&peer->pace.address->peers, &peer->pace.turn, us * LEAT_PACE_COST_OF_US);
-    leat_turns_charge(&pace->addresses, &peer->pace.address->turn, us * LEAT_PACE_COST_OF_US);
+    if (peer->sharer->pace == NULL) return;
+    leat_address_turns_charge(&pace->addresses, peer->sharer->pace, &peer->pace.turn,
+                              us * LEAT_PACE_COST_OF_US);
 }
 
 bool leat_pace_answer(struct leat_peer *peer)
 {
     struct leat_pace *pace = &peer->core->pace;
     bool its_own = peer->pace.begun_in == pace->turn && peer->pace.answered_in != pace->turn;
-    if (peer_join(peer) && !peer->pace.answer_due && !its_own && pace->left_us <= 0) {
+    if (!peer->pace.answer_due && !its_own && pace->left_us <= 0 && can_wait(peer)) {
         peer->pace.answer_waits = true;
         wait_in_line(peer);
         return false;
@@ -205,7 +178,7 @@ void leat_pace_run(struct leat_peer *peer, struct leat_pace_step *step,
     struct leat_pace *pace = &peer->core->pace;
     step->run = run;
     leat_list_init(&step->link);
-    if (peer->conn == NULL || pace->inside || !peer_join(peer)) {
+    if (peer->conn == NULL || pace->inside || !can_wait(peer)) {
         run(step);
         return;
     }

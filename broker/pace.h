@@ -17,13 +17,6 @@ enum {
     LEAT_PACE_COST_OF_US = 1024 /* on the clocks of turns.h: a round of them is a turn here */
 };
 
-/* Connections of one address that have asked for something. */
-struct leat_pace_address {
-    struct leat_pace_address *next;
-    struct leat_turn turn;
-    struct leat_turns peers;
-    uint32_t address, members;
-};
 /* Work that is left of a request. */
 struct leat_pace_step {
     struct leat_list link;
@@ -32,7 +25,6 @@ struct leat_pace_step {
 /* Of a core. */
 struct leat_pace {
     struct leat_turns addresses;
-    struct leat_pace_address *by_address[64];
     uint64_t turn;    /* its number */
     int64_t left_us;  /* of this turn */
     uint64_t from_us; /* when the request began that is being handled */
@@ -44,7 +36,6 @@ struct leat_pace {
 /* Of a connection. */
 struct leat_pace_peer {
     struct leat_turn turn;
-    struct leat_pace_address *address; /* NULL: it has asked for nothing */
     uint64_t begun_in,
         answered_in; /* turns: in which its last request began, its last answer was written */
     bool frame_due, answer_due; /* it was called: its next one goes first */
@@ -53,11 +44,12 @@ struct leat_pace_peer {
 };
 
 void leat_pace_init(struct leat_core *core);
+void leat_pace_peer_init(struct leat_pace_peer *pace);
 void leat_pace_turn_end(struct leat_core *core);
 /** May it begin a request in this turn? At most one, and while there is time. false: it is paused, and its frame comes
  * again when it is its turn. */
 bool leat_pace_begin(struct leat_peer *peer) LEAT_NODISCARD;
-/** The handler has returned; the connection may have gone from this core meanwhile. */
+/** The handler has returned. */
 void leat_pace_end(struct leat_peer *peer);
 /** May it be written an answer in this turn? Of the request that began in it: yes. false: its protocol's answer() is
  * called when it is its turn. Followed by leat_pace_end(). */

@@ -44,5 +44,6 @@ void leat_sharer_leave(struct leat_core *core, struct leat_sharer *sharer)
         LEAT_ASSERT_CMP(sharer->stocks[i].taken, ==, 0);
     *sharer_at(core, sharer->address) = sharer->next;
     leat_mem_free(sharer->unpack);
+    leat_mem_free(sharer->pace);
     leat_mem_free(sharer);
 }

@@ -26,7 +26,8 @@ struct leat_sharer {
     uint64_t rest_bytes;        /* lend.h */
     struct leat_rate creates_asked;
     uint64_t door_held; /* the front door's: of its memory, by requests that wait for others */
-    struct leat_unpack_address *unpack; /* NULL: it has sent no compressed batch */
+    struct leat_address_turns *unpack; /* NULL: it has sent no compressed batch */
+    struct leat_address_turns *pace;   /* NULL: it has asked for nothing but records */
 };
 
 /** false: there is no memory for one. The address is the peer's. */

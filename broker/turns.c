@@ -1,5 +1,7 @@
 #include "broker/turns.h"
 
+#include "base/mem.h"
+
 void leat_turn_init(struct leat_turn *turn)
 {
     leat_list_init(&turn->link);
@@ -65,4 +67,44 @@ void leat_turns_charge(struct leat_turns *turns, struct leat_turn *turn, uint64_
     /* Where nobody waits nobody has less. */
     if (turns->count == 0 && turn->used > turns->now) turns->now = turn->used;
     if (waits) leat_turns_wait(turns, turn);
+}
+
+/* ---- addresses, and of each its connections ---- */
+
+struct leat_address_turns *leat_address_turns_of(struct leat_address_turns **slot)
+{
+    if (*slot != NULL) return *slot;
+    struct leat_address_turns *own = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *own);
+    if (own == NULL) return NULL;
+    leat_turn_init(&own->turn);
+    leat_turns_init(&own->members);
+    return *slot = own;
+}
+
+void leat_address_turns_wait(struct leat_turns *addresses, struct leat_address_turns *own,
+                             struct leat_turn *member)
+{
+    leat_turns_wait(&own->members, member);
+    leat_turns_wait(addresses, &own->turn);
+}
+
+void leat_address_turns_leave(struct leat_turns *addresses, struct leat_address_turns *own,
+                              struct leat_turn *member)
+{
+    leat_turns_leave(&own->members, member);
+    if (own->members.count == 0) leat_turns_leave(addresses, &own->turn);
+}
+
+struct leat_turn *leat_address_turns_next(struct leat_turns *addresses)
+{
+    struct leat_turn *turn = leat_turns_next(addresses);
+    if (turn == NULL) return NULL;
+    return leat_turns_next(&LEAT_CONTAINER(turn, struct leat_address_turns, turn)->members);
+}
+
+void leat_address_turns_charge(struct leat_turns *addresses, struct leat_address_turns *own,
+                               struct leat_turn *member, uint64_t cost)
+{
+    leat_turns_charge(&own->members, member, cost);
+    leat_turns_charge(addresses, &own->turn, cost);
 }

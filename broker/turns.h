@@ -29,6 +29,12 @@ struct leat_turns {
     uint32_t count;                             /* that wait */
 };
 
+/* Turns of addresses, and of each its connections: whoever has many connections waits for itself. */
+struct leat_address_turns {
+    struct leat_turn turn; /* among addresses */
+    struct leat_turns members;
+};
+
 void leat_turns_init(struct leat_turns *turns);
 void leat_turn_init(struct leat_turn *turn);
 /** It waits; nothing if it does already. */
@@ -39,5 +45,16 @@ void leat_turns_leave(struct leat_turns *turns, struct leat_turn *turn);
 struct leat_turn *leat_turns_next(struct leat_turns *turns);
 /** It has used so much, whether its turn was waited for or not. */
 void leat_turns_charge(struct leat_turns *turns, struct leat_turn *turn, uint64_t cost);
+
+/** Those of an address, made when they are asked for first; leat_mem_free() frees them. NULL: no memory. */
+struct leat_address_turns *leat_address_turns_of(struct leat_address_turns **slot);
+/** As those of one level. own: the member's address. */
+void leat_address_turns_wait(struct leat_turns *addresses, struct leat_address_turns *own,
+                             struct leat_turn *member);
+void leat_address_turns_leave(struct leat_turns *addresses, struct leat_address_turns *own,
+                              struct leat_turn *member);
+struct leat_turn *leat_address_turns_next(struct leat_turns *addresses);
+void leat_address_turns_charge(struct leat_turns *addresses, struct leat_address_turns *own,
+                               struct leat_turn *member, uint64_t cost);
 
 #endif

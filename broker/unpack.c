@@ -36,16 +36,6 @@ void leat_unpack_turn_end(struct leat_core *core)
     core->unpack.left = UNPACK_TURN_BYTES;
 }
 
-static bool address_join(struct leat_sharer *sharer)
-{
-    if (sharer->unpack != NULL) return true;
-    sharer->unpack = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *sharer->unpack);
-    if (sharer->unpack == NULL) return false;
-    leat_turn_init(&sharer->unpack->turn);
-    leat_turns_init(&sharer->unpack->peers);
-    return true;
-}
-
 void leat_unpack_forget(struct leat_peer *peer)
 {
     leat_unpack_leave(peer);
@@ -57,18 +47,15 @@ void leat_unpack_forget(struct leat_peer *peer)
 
 static struct leat_peer *next_peer(struct leat_unpack *unpack)
 {
-    const struct leat_turn *turn = leat_turns_next(&unpack->addresses);
-    if (turn == NULL) return NULL;
-    struct leat_unpack_address *address = LEAT_CONTAINER(turn, struct leat_unpack_address, turn);
-    return LEAT_CONTAINER(leat_turns_next(&address->peers), struct leat_peer, unpack.turn);
+    struct leat_turn *turn = leat_address_turns_next(&unpack->addresses);
+    return turn != NULL ? LEAT_CONTAINER(turn, struct leat_peer, unpack.turn) : NULL;
 }
 
 static void line_leave(struct leat_peer *peer)
 {
-    struct leat_unpack_address *address = peer->sharer->unpack;
-    if (address == NULL) return;
-    leat_turns_leave(&address->peers, &peer->unpack.turn);
-    if (address->peers.count == 0) leat_turns_leave(&peer->core->unpack.addresses, &address->turn);
+    if (peer->sharer->unpack == NULL) return;
+    leat_address_turns_leave(&peer->core->unpack.addresses, peer->sharer->unpack,
+                             &peer->unpack.turn);
 }
 
 static void unpack_deliver(void *actor, struct leat_mail *mail);
@@ -130,9 +117,8 @@ static bool may_begin(struct leat_peer *peer)
 
 static void wait_in_line(struct leat_peer *peer)
 {
-    struct leat_unpack_address *address = peer->sharer->unpack;
-    leat_turns_wait(&address->peers, &peer->unpack.turn);
-    leat_turns_wait(&peer->core->unpack.addresses, &address->turn);
+    leat_address_turns_wait(&peer->core->unpack.addresses, peer->sharer->unpack,
+                            &peer->unpack.turn);
     mail_myself(peer->core);
 }
 
@@ -152,7 +138,7 @@ leat_err leat_unpack(struct leat_peer *peer, struct leat_batch *batch, struct le
 {
     struct leat_core *core = peer->core;
     struct leat_unpack *unpack = &core->unpack;
-    if (!address_join(peer->sharer))
+    if (leat_address_turns_of(&peer->sharer->unpack) == NULL)
         return leat_error_set(error, LEAT_E_NO_MEMORY, "no memory to check a compressed batch");
     if (unpack->at != peer) {
         if (!may_begin(peer)) {
@@ -171,8 +157,7 @@ leat_err leat_unpack(struct leat_peer *peer, struct leat_batch *batch, struct le
     unpack->at_bytes += cost;
     if (cost < UNPACK_COST_MIN) cost = UNPACK_COST_MIN;
     unpack->left -= (int64_t)cost;
-    leat_turns_charge(&peer->sharer->unpack->peers, &peer->unpack.turn, cost);
-    leat_turns_charge(&unpack->addresses, &peer->sharer->unpack->turn, cost);
+    leat_address_turns_charge(&unpack->addresses, peer->sharer->unpack, &peer->unpack.turn, cost);
     if (rc != LEAT_E_AGAIN) {
         peer->unpack.tried = false;
     } else if (makes_way(peer)) {

@@ -10,12 +10,6 @@
 struct leat_core;
 struct leat_peer;
 
-/* Connections of one address that have sent compressed batches. */
-struct leat_unpack_address {
-    struct leat_turn turn;
-    struct leat_turns peers;
-};
-
 /* Of a core. */
 struct leat_unpack {
     struct leat_unpacker *unpacker;

@@ -74,16 +74,26 @@ static struct desk *desk_new(void)
         desk->peers[i].conn = &desk->conns[i];
         desk->peers[i].address = i;
         leat_list_init(&desk->peers[i].answers);
+        leat_pace_peer_init(&desk->peers[i].pace);
+        assert_true(leat_sharer_join(&desk->core, &desk->peers[i]));
     }
     return desk;
+}
+
+static void comes_from(struct desk *desk, unsigned i, uint32_t address)
+{
+    leat_sharer_leave(&desk->core, desk->peers[i].sharer);
+    desk->peers[i].address = address;
+    assert_true(leat_sharer_join(&desk->core, &desk->peers[i]));
 }
 
 static void desk_free(struct desk *desk)
 {
     for (unsigned i = 0; i < PEERS; i++)
         leat_pace_forget(&desk->peers[i]);
-    for (size_t i = 0; i < sizeof desk->core.pace.by_address / sizeof(void *); i++)
-        assert_null(desk->core.pace.by_address[i]);
+    assert_int_equal(desk->core.pace.addresses.count, 0);
+    for (unsigned i = 0; i < PEERS; i++)
+        leat_sharer_leave(&desk->core, desk->peers[i].sharer);
     free(desk);
 }
 
@@ -151,7 +161,7 @@ static void one_request_goes_between_two_of_a_pipeline(void **state)
     for (unsigned i = 0; i + 1 < PEERS; i++) {
         desk->wants[i] = 50;
         desk->cost_us[i] = 10000;
-        desk->peers[i].address = i / 2; /* two of one address have no more of a turn */
+        comes_from(desk, i, i / 2); /* two of one address have no more of a turn */
     }
     for (unsigned i = 0; i < 30; i++)
         assert_true(turn(desk) <= 1); /* each costs more than there is for a turn */
@@ -189,7 +199,7 @@ static void addresses_have_turns_however_many_connections_they_have(void **state
     for (unsigned i = 0; i < PEERS; i++) {
         desk->wants[i] = 400;
         desk->cost_us[i] = 3000;
-        desk->peers[i].address = i > 0;
+        comes_from(desk, i, i > 0);
     }
     for (unsigned i = 0; i < 200; i++)
         (void)turn(desk);
