@@ -5,7 +5,7 @@
 #include "base/bytes.h"
 #include "base/port.h"
 
-/* SUBTLE: whoever has many addresses chooses those that collide, where one can know which do.
+/* SUBTLE: an attacker with many addresses uses those that collide, if he can compute which ones do.
  *  1. A CRC is linear: two addresses of one length whose difference has CRC 0 collide, whatever the CRC began with.
  *     So a secret seed is no secret: the difference is found once, on any machine.
  *  2. Connections from enough such addresses fill the count that a victim's address is in, and the victim is refused;

@@ -142,9 +142,10 @@ static bool waits_for_peer(const struct leat_fetch *fetch)
            !leat_list_empty(&fetch->link) && (slow || leat_fetch_peer_holds_enough(peer));
 }
 
-/* SUBTLE: not only those that wait for data. (1) Many connections ask for many logs each, again and again, and read
- * none of the answers. (2) Each has a few requests behind those, which begin when it has taken these. (3) They hold all
- * structs, and whoever asks for as many logs finds none until the connections are closed for it, again and again. */
+/* SUBTLE: fetches that wait for their own connection give way, too, not only those that wait for data. (1) A hundred
+ * connections fetch many logs each, and read no answer. (2) Behind each such fetch the connection has more of them,
+ * which begin when the answer has been taken. (3) These fetches hold all structs. (4) An honest fetch of many logs
+ * finds none until the hundred are closed for taking nothing; then they connect again. */
 void leat_fetch_give_way(struct leat_core *core)
 {
     struct leat_wanted wanted;

@@ -105,8 +105,9 @@ static void rests_less(struct leat_peer *peer, uint64_t bytes)
     if (peer->borrowed.rest_bytes == 0) leat_list_remove(&peer->borrowed.rests);
 }
 
-/* Of the address that holds most, the connection that has had its rest for the longest: whoever takes its answers has
- * one for a moment only, however large. NULL: the connection itself. */
+/* The connection with the oldest rest, of the address whose rests are largest together. Age decides and not size: a
+ * connection that takes its answers has a rest for a moment only, however large the answer was. NULL: the connection
+ * itself. */
 static struct leat_peer *rests_victim(const struct leat_peer *peer, size_t bytes)
 {
     const struct leat_list *rests = &peer->core->lender.rests;

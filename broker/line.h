@@ -1,5 +1,6 @@
-/* Who waits for something scarce, in turn: one address after the other, and of each its connections in the order in
- * which they came. So whoever opens many connections waits for itself. Private to broker/. Thread: owner's. */
+/* Connections that wait for something scarce. Addresses have turns; within an address connections come in the order in
+ * which they began to wait. So an address with many connections makes only its own connections wait. Private to
+ * broker/. Thread: owner's. */
 #ifndef LEAT_BROKER_LINE_H
 #define LEAT_BROKER_LINE_H
 

@@ -325,10 +325,11 @@ static uint64_t due_of(uint64_t queued, uint64_t time_us)
     return queued < most ? queued : most;
 }
 
-/* SUBTLE: whoever takes a byte now and then is not stalled, and eight of them hold all there is. So who holds some
- * while others have no room has a time to take what it owes, or so much of that; then as long again. That it owes at
- * every look says nothing: so do those who take large answers as fast as they come. wanted: others wait for what
- * requests hold, which those of whoever takes no answers hold until it does. */
+/* SUBTLE: a connection that takes one byte a second is not stalled, and eight such connections can hold the whole
+ * account. So while other connections find no room, each connection that holds some is given a time. Within that time
+ * it has to take all that it owed at its beginning, or LEAT_OUTPUT_OWE_RATE; then it is given as long again. Owing at
+ * every look is no fault: a fast reader of large answers owes at every look. wanted: other connections wait for structs
+ * of requests, and the requests of a connection that takes no answers keep theirs until it does. */
 static void owing_tick(struct leat_peer *peer, uint64_t now_us, bool wanted)
 {
     const struct leat_net *net = peer->core->net;

@@ -11,6 +11,7 @@ SECTION, PATCHED, CUT, PATH, PATHS, FILED, HELLO, WELCOME = range(8)
 ADDRESS, TCP, SHM, VERBS = 0, 2, 3, 4
 BY_SHM, BY_VERBS = 14, 15  # all writes
 PATHS_COUNT = 12
+WRONG_MAGIC = b'\0\0\0\0'
 
 
 def piece(what, *parts):
@@ -49,7 +50,7 @@ def seeds():
     yield 'verbs_six', BY_VERBS, true(ADDRESS) + piece(PATCHED, VERBS, 0, struct.pack('<H', 10))
     yield 'verbs_family', BY_VERBS, true(ADDRESS) + piece(PATCHED, VERBS, 0, struct.pack('<H', 77))
     yield 'verbs_hello_none', BY_VERBS, piece(HELLO, 1)
-    yield 'verbs_hello_magic', BY_VERBS, piece(HELLO, 0, b'xxxx')
+    yield 'verbs_hello_magic', BY_VERBS, piece(HELLO, 0, WRONG_MAGIC)
     yield 'verbs_hello_number', BY_VERBS, piece(HELLO, 8, struct.pack('<I', 999))
     yield 'verbs_hello_id', BY_VERBS, piece(HELLO, 16, b'id')
     yield 'verbs_hello_long', BY_VERBS, piece(HELLO, 48, b'of a newer version')
@@ -57,7 +58,7 @@ def seeds():
     yield 'verbs_welcome_table', BY_VERBS, piece(WELCOME, 16, bytes(8))
     yield 'verbs_welcome_base', BY_VERBS, piece(WELCOME, 0, b'\xff' * 8)
     yield 'verbs_welcome_key', BY_VERBS, piece(WELCOME, 32, bytes(4))
-    yield 'verbs_welcome_magic', BY_VERBS, piece(WELCOME, 40, b'xxxx')
+    yield 'verbs_welcome_magic', BY_VERBS, piece(WELCOME, 40, WRONG_MAGIC)
 
 
 def main():

@@ -252,6 +252,9 @@ class Asker:
         self.connect()
 
 
+STEP_S = 0.1  # between two steps of an Asker, each of which takes so many bytes
+
+
 def test_who_takes_its_answers_stays_beside_those_who_do_not():
     need_namespace()
     server = Server('--cores', '1', '--memory', '256M', '--kafka', 'off').start()
@@ -262,7 +265,7 @@ def test_who_takes_its_answers_stays_beside_those_who_do_not():
     while time.monotonic() < begun + 25:
         for one in [*slow, honest]:
             one.step()
-        time.sleep(0.1)  # their pace
+        time.sleep(STEP_S)  # nothing is waited for: how fast clients take their answers is what is tried
     gone = sum(one.closed > 0 for one in slow)
     print(f'  {gone} of {len(slow)} were closed; who takes its answers has {honest.answers}, and {honest.refusals} times none')
     equal(honest.closed, 0, 'closed though it takes its answers')
