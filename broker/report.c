@@ -16,6 +16,7 @@ static void add_peers(struct leat_report *report, const struct leat_core *core)
         if (row->node >= LEAT_NODES_MAX) continue;
         report->peers[row->node].known = true;
         report->peers[row->node].up = report->peers[row->node].up || row->up;
+        report->peers[row->node].says_gone |= row->says_gone;
         /* "" as long as one of the cores has not met it: its logs would wait for that. */
         if (report->peers[row->node].transport == NULL || row->transport[0] == '\0')
             report->peers[row->node].transport = row->transport;
@@ -83,7 +84,7 @@ static void report_deliver_store(void *actor, struct leat_mail *mail)
     const struct leat_env *env = report->core->node->options.store_env;
     uint64_t lacks = leat_report_disk_lacks(report->core->node);
     (void)actor;
-    if (lacks > 0)
+    if (lacks > 0 && report->trouble[0] == '\0')
         snprintf(report->trouble, sizeof report->trouble,
                  "its disk is full: there is no space for another segment (%llu KiB), so appends "
                  "that need one "
@@ -91,6 +92,30 @@ static void report_deliver_store(void *actor, struct leat_mail *mail)
                  (unsigned long long)lacks / 1024);
     mail->deliver = report_deliver_space;
     env->post->send(env->post->ctx, report->core->index, mail);
+}
+
+/* SUBTLE: where one node refuses this incarnation as dead all come to that, and none of them takes it back.
+ *  1. A node fences an incarnation once the tables there have it as crashed, or know a later one of its name.
+ *  2. This node's own tables come to that entry, and it stops; a start gives it another incarnation.
+ *  3. Where they do not come to it nothing else ends this: the node is up, and its appends that need copies wait. */
+static void says_gone_tell(struct leat_report *report)
+{
+    const struct leat_members *members = &report->core->members;
+    const char *first = NULL;
+    unsigned count = 0;
+    char more[32] = "";
+    for (uint32_t i = 0; i < members->count; i++) {
+        if (!report->peers[i].says_gone) continue;
+        if (count++ == 0) first = members->rows[i]->info.name;
+    }
+    if (count == 0) return;
+    if (count > 1) snprintf(more, sizeof more, " and %u more", count - 1);
+    snprintf(report->trouble, sizeof report->trouble,
+             "node %.48s%s refuse%s copies from it: the cluster has declared this run of it "
+             "(incarnation %llu) dead, which it has not heard. Appends that need copies wait. "
+             "Restart it: it keeps its data, and is taken as new",
+             first, more, count > 1 ? "" : "s",
+             (unsigned long long)report->core->node->incarnation);
 }
 
 static void report_deliver_back(void *actor, struct leat_mail *mail)
@@ -107,6 +132,7 @@ static void report_deliver_back(void *actor, struct leat_mail *mail)
     report->sums.replicas_used = usage.arenas_used;
     report->sums.replicas_unflushed = usage.arenas_dirty;
     report->disk_lacks = usage.disk_lacks_bytes > 0;
+    says_gone_tell(report);
     if (report->disk_lacks)
         leat_core_mail(report->core, LEAT_ACTOR_STORE, mail, report_deliver_store);
     else

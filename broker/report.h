@@ -15,7 +15,7 @@ struct leat_report {
     void *owner;
     struct leat_msg_node_report sums; /* texts and peers are not used */
     struct {
-        bool known, up;
+        bool known, up, says_gone;
         const char *transport; /* a constant; "" when none */
         uint64_t replicas, load_bytes;
     } peers[LEAT_NODES_MAX]; /* by a member's number, which is the same on every core */

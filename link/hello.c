@@ -271,6 +271,9 @@ leat_err leat_link_hello_answered(struct leat_link *link, const struct leat_fram
         return leat_error_set(error, LEAT_E_INVALID, "%s answers hello with something else",
                               link->address);
     leat_err rc = peer_check(link->links, &peer, link->stranger, error);
+    /* On a link that was opened here STALE_EPOCH is the peer's word on this node. A peer that is gone itself is not the
+     * one that is looked for. */
+    if (rc == LEAT_E_STALE_EPOCH) return error->code = LEAT_E_NOT_FOUND;
     if (rc != LEAT_OK) return rc;
     if (link->expect_node && strcmp(link->expect_node, peer.node) != 0)
         return leat_error_set(error, LEAT_E_NOT_FOUND, "%s is node %.100s, not %.100s",

@@ -34,8 +34,11 @@ static void opened_on_down(void *owner, struct leat_link *link, bool was_up,
 {
     struct leat_rep_link *rep_link = owner;
     const struct peer *peer = leat_link_user(link);
-    (void)error; /* link/ says it in the diary, once */
-    if (was_up && rep_link->primary) leat_primary_peer_down(rep_link->primary, peer->number);
+    if (!rep_link->primary) return;
+    if (was_up)
+        leat_primary_peer_down(rep_link->primary, peer->number);
+    else /* link/ says it in the diary, once */
+        leat_primary_peer_refused(rep_link->primary, peer->number, error->code);
 }
 
 static void opened_on_request(void *owner, struct leat_link *link, const struct leat_frame *frame,

@@ -328,6 +328,7 @@ void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_n
     if (other) rep_peer_lost(*at);
     if (other) (*at)->cut = false; /* it has revoked what its predecessor had */
     if (other) (*at)->left_us = 0; /* and was not there all the time */
+    if (other) (*at)->refused = LEAT_OK;
     if (other && (*at)->up) rep_arm(primary, 0);
 }
 
@@ -343,6 +344,12 @@ void leat_primary_peer_up(struct leat_primary *primary, unsigned node)
     peer->up = true;
     if (peer->met_us == 0) peer->met_us = rep_now(primary);
     rep_peer_attach(peer);
+}
+
+void leat_primary_peer_refused(struct leat_primary *primary, unsigned node, leat_err rc)
+{
+    struct rep_peer *peer = primary->peers[node];
+    if (peer) peer->refused = rc;
 }
 
 void leat_primary_peer_down(struct leat_primary *primary, unsigned node)

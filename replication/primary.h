@@ -173,7 +173,7 @@ struct rep_peer {
     uint64_t met_us;  /* when it was up for the first time; 0: never */
     bool cut;         /* a session with this incarnation ended: what it wrote may still land */
     uint64_t retry_us, audited_us;
-    leat_err refused; /* why it was not attached, as was told then */
+    leat_err refused; /* why it was not attached, or its link not taken, when it was last tried */
     uint64_t refused_told_us;
     struct leat_rmem_target *target;
     struct leat_link_call attach, audit, settle, seal;

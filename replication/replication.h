@@ -144,6 +144,8 @@ void leat_primary_destroy(struct leat_primary **primary);
 
 /** The node table changed. incarnation 0 or another one: replicas at the old one are lost. */
 void leat_primary_node_set(struct leat_primary *primary, const struct leat_rep_node *node);
+/** That node's link was refused, for that reason: the link is tried again, nothing else changes. */
+void leat_primary_peer_refused(struct leat_primary *primary, unsigned node, leat_err rc);
 /** The link to that node's backup is up: the session begins (ATTACH). */
 void leat_primary_peer_up(struct leat_primary *primary, unsigned node);
 /** The link is gone: every replica there that is not closed is lost for this core. Losing the
@@ -412,6 +414,7 @@ struct leat_rep_accounts {
 struct leat_rep_peer_status {
     unsigned node;
     bool up, attached;
+    bool says_gone;        /* it refuses this node: its tables have this incarnation as dead */
     const char *transport; /* "shm", …; "" when not attached */
     uint64_t load_bytes;   /* as the backup said last: not yet in its files */
     uint32_t replicas;     /* this core's, open ones */

@@ -80,6 +80,7 @@ size_t leat_primary_peers(const struct leat_primary *primary, struct leat_rep_pe
                 .node = i,
                 .up = peer->up,
                 .attached = peer->attached,
+                .says_gone = !peer->attached && peer->refused == LEAT_E_STALE_EPOCH,
                 .transport = peer->attached ? leat_rmem_kind_name(peer->target->kind) : "",
                 .load_bytes = peer->load_bytes,
                 .replicas = peer->open_count,
