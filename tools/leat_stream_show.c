@@ -150,10 +150,18 @@ static const char *log_state(const struct leat_msg_log_info *log)
 {
     static const char *const states[] = {"ok", "waiting", "damaged", "stopped"};
     enum leat_err_class class = leat_err_class(log->code);
-    if (log->state == 0 && log->code == LEAT_E_DISK_FULL) return "full"; /* its node's disk */
+    if (log->state == 0 && log->code == LEAT_E_DISK_FULL) return "full";  /* its node's disk */
+    if (log->state == 0 && log->code == LEAT_E_DAMAGED) return "damaged"; /* and takes appends */
     if (log->state == 0 && (class == LEAT_CLASS_RETRY || class == LEAT_CLASS_REROUTE))
         return "unknown"; /* it is not served yet, or its owner was not heard */
     return states[log->state > 3 ? 3 : log->state];
+}
+
+/* As far as anything is known that would refuse them. */
+static bool takes_appends(const struct leat_msg_log_info *log)
+{
+    return log->state == 0 && !log->below_min &&
+           (log->code == LEAT_OK || log->code == LEAT_E_DAMAGED);
 }
 
 /* ---- where the copies lie ---- */
@@ -288,15 +296,16 @@ static void segments_print(const char *name, const struct leat_msg_log_info *log
 static void log_json(const struct leat_msg_log_info *log, const struct owners *owners, bool first)
 {
     printf("%s{\"streamlet\":%u,\"log\":%u,\"owner\":%" PRIu64 ",\"epoch\":%u,\"lane\":%u,"
-           "\"state\":\"%s\",\"first_offset\":%" PRIu64 ",\"end_offset\":%" PRIu64
-           ",\"offsets_lost\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"first_segment\":%" PRIu64
-           ",\"segments\":%" PRIu64 ",\"end_segment\":%" PRIu64 ",\"first_group\":%" PRIu64
-           ",\"groups\":%" PRIu64 ",\"producers\":%" PRIu64 ",\"memory_bytes\":%" PRIu64
-           ",\"code\":\"%s\",\"text\":",
+           "\"state\":\"%s\",\"takes_appends\":%s,\"first_offset\":%" PRIu64
+           ",\"end_offset\":%" PRIu64 ",\"offsets_lost\":%" PRIu64 ",\"bytes\":%" PRIu64
+           ",\"first_segment\":%" PRIu64 ",\"segments\":%" PRIu64 ",\"end_segment\":%" PRIu64
+           ",\"first_group\":%" PRIu64 ",\"groups\":%" PRIu64 ",\"producers\":%" PRIu64
+           ",\"memory_bytes\":%" PRIu64 ",\"code\":\"%s\",\"text\":",
            first ? "" : ",", log->at.streamlet, log->at.log, log->at.owner, log->at.epoch,
-           log->at.lane, log_state(log), log->first_offset, log->acked_offset, log->offsets_lost,
-           log->bytes, log->first_segment, log->segments, log->end_segment, log->first_group,
-           log->groups, log->producers, log->memory_bytes, leat_err_name(log->code));
+           log->at.lane, log_state(log), takes_appends(log) ? "true" : "false", log->first_offset,
+           log->acked_offset, log->offsets_lost, log->bytes, log->first_segment, log->segments,
+           log->end_segment, log->first_group, log->groups, log->producers, log->memory_bytes,
+           leat_err_name(log->code));
     cli_json_string(stdout, log->text.text ? log->text.text : "", log->text.bytes);
     const char *owner = owner_name(owners, log->at.owner);
     printf(",\"node\":");
@@ -330,9 +339,7 @@ static void place_cells(const struct leat_msg_log_info *log, const struct owners
     row[1] = cli_cell("%u", log->at.streamlet);
     row[2] = cli_cell("%u", log->at.log);
     row[3] = cli_cell("%s", owner_name(owners, log->at.owner));
-    bool lacks =
-        log->state == 0 && log->code == LEAT_E_DAMAGED; /* it takes appends, but has lost records */
-    row[4] = cli_cell("%s", lacks ? "damaged" : log_state(log));
+    row[4] = cli_cell("%s", log_state(log));
     row[5] = cli_cell("%u/%u", log->copies_now, log->copies);
     row[6] = cli_cell("%" PRIu64, log->first_offset);
     row[7] = cli_cell("%" PRIu64, log->acked_offset);

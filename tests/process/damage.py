@@ -252,7 +252,7 @@ def closed_segments(*flags, durability='disk'):
 def named(server, words):
     """Wherever an operator looks."""
     log = server.logs('hurt')[0, 0]
-    equal((log['state'], log['code'], log['text']), ('ok', 'DAMAGED', words))
+    equal((log['state'], log['takes_appends'], log['code'], log['text']), ('damaged', True, 'DAMAGED', words))
     told = server.leat('stream', 'describe', 'hurt')
     check_in(words, told.stderr)
     check(re.search(r'^ +0 .* damaged ', told.stdout, re.M), told.stdout)
@@ -405,7 +405,7 @@ def front_is_missing(server, first):
     check_in('leat log recover', server.leat('consume', 'hurt', '--until-end', code=1).stderr)
     equal(server.values('hurt', '--from', first), server.wanted[first:], 'what lies behind')
     log = server.logs('hurt')[0, 0]
-    equal((log['state'], log['code'], log['first_offset']), ('ok', 'DAMAGED', 0))
+    equal((log['state'], log['takes_appends'], log['code'], log['first_offset']), ('damaged', True, 'DAMAGED', 0))
     said = server.leat('stream', 'describe', 'hurt').stderr
     check_in(f'offsets 0 to {first - 1} are missing', said)
     check_in(f'offsets 0 to {first - 1} are missing', server.leat('cluster', 'status', code=1).stdout)
