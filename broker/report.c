@@ -29,12 +29,17 @@ static void add_peers(struct leat_report *report, const struct leat_core *core)
 static void add_troubled(struct leat_report *report, const struct leat_hosted *hosted,
                          const char *why)
 {
+    struct leat_log_info info;
     if (report->sums.troubled_count == LEAT_REPORT_LOGS_MAX) return;
     uint32_t at = report->sums.troubled_count++;
     report->troubled[at].log = hosted->ref;
     snprintf(report->troubled[at].stream, sizeof report->troubled[at].stream, "%s",
              hosted->stream->desc->name);
-    snprintf(report->troubled[at].why, sizeof report->troubled[at].why, "%s", why);
+    /* leat.sets says little to whoever looks for groups. A home that takes appends serves them. */
+    leat_log_info(hosted->log, &info);
+    bool home = hosted->sets != NULL && info.state != LEAT_LOG_SERVING;
+    snprintf(report->troubled[at].why, sizeof report->troubled[at].why, "%s%.180s",
+             home ? "a home of consumer groups, which are neither served nor listed: " : "", why);
 }
 
 /* Logs that take no appends, or of which records can't be read. report: NULL: they are counted only. */

@@ -1,10 +1,12 @@
 """Consumer groups as Kafka's clients see them, byte for byte: rules of versions, members on several
 connections, a server that is killed and comes back."""
+import json
+
 from kafka_wire import Connection, Out
-from rig import Server, equal, main, until
+from rig import BATCH, Server, check_in, crc32c, entries, equal, main, until
 
 COMMIT, FETCH, FIND, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST, DELETE = 8, 9, 10, 11, 12, 13, 14, 15, 16, 42
-NONE, ILLEGAL_GENERATION, INVALID_GROUP, UNKNOWN_MEMBER = 0, 22, 24, 25
+NONE, NOT_AVAILABLE, ILLEGAL_GENERATION, INVALID_GROUP, UNKNOWN_MEMBER = 0, 15, 22, 24, 25
 METADATA_TOO_LARGE, INVALID_SESSION = 12, 26
 REBALANCING, NON_EMPTY, NOT_FOUND, MEMBER_ID_REQUIRED, FENCED = 27, 68, 69, 79, 82
 
@@ -14,6 +16,23 @@ class Client(Connection):
 
     def __init__(self, server):
         super().__init__(*server.diary_wait(r'clients of Kafka: listening on (\S+):(\d+)').groups())
+
+    def listed(self, version, states=()):
+        out = Out(version >= 3)
+        if version >= 4:
+            out.array(list(states), out.run)
+        self.send(LIST, version, out.end())
+        back = self.receive(LIST, version)
+        if version >= 1:
+            back.i('i')
+        equal(back.i('h'), NONE)
+
+        def row():
+            found = (back.run(), back.run(), back.run() if version >= 4 else None)
+            back.end()
+            return found
+
+        return back.array(row)
 
     def join_send(self, version, member='', instance=None, metadata=b'm', session=6000):
         out = Out(version >= 6).run('group').i('i', session)
@@ -335,23 +354,6 @@ def test_groups_are_listed_described_and_deleted():
     server = served()
     client = Client(server)
 
-    def listed(version, states=()):
-        out = Out(version >= 3)
-        if version >= 4:
-            out.array(list(states), out.run)
-        client.send(LIST, version, out.end())
-        back = client.receive(LIST, version)
-        if version >= 1:
-            back.i('i')
-        equal(back.i('h'), NONE)
-
-        def row():
-            found = (back.run(), back.run(), back.run() if version >= 4 else None)
-            back.end()
-            return found
-
-        return back.array(row)
-
     def described(version, group):
         out = Out(version >= 5)
         out.array([group], out.run)
@@ -383,13 +385,13 @@ def test_groups_are_listed_described_and_deleted():
         back.run()
         return back.i('h')
 
-    equal(listed(0), [], 'nobody has come')
+    equal(client.listed(0), [], 'nobody has come')
     equal(described(0, 'group')[0][2], b'Dead')
     equal(deleted(0, 'group'), NOT_FOUND)
     joined = lone(client)
     for version in range(5):
-        equal(listed(version), [(b'group', b'consumer', b'Stable' if version == 4 else None)])
-    equal(listed(4, ['Empty']), [])
+        equal(client.listed(version), [(b'group', b'consumer', b'Stable' if version == 4 else None)])
+    equal(client.listed(4, ['Empty']), [])
     for version in range(6):
         head, members = described(version, 'group')
         equal(head, (NONE, b'group', b'Stable', b'consumer', b'range'), f'version {version}')
@@ -399,7 +401,41 @@ def test_groups_are_listed_described_and_deleted():
     client.send(LEAVE, 0, Out(False).run('group').run(joined['member']))
     client.receive(LEAVE, 0)
     until(lambda: deleted(1, 'group') == NONE, 'the group is empty')
-    equal(listed(4), [])
+    equal(client.listed(4), [])
+
+
+def home_of(group):
+    """(streamlet, log) of leat.sets"""
+    return divmod(crc32c(group.encode()) % 64, 4)
+
+
+def test_groups_of_a_damaged_home_are_left_out_of_the_list_and_the_home_is_named():
+    server = served()
+    client = Client(server)
+    names = [f'g{i}' for i in range(40)]
+    for name in names:
+        equal(client.commit(2, -1, '', [(0, 1, 'm')], group=name), [NONE])
+    equal(sorted(row[0].decode() for row in client.listed(4)), sorted(names))
+    server.stop()
+    streamlet, log = home_of('g7')
+    hurt = sorted(name for name in names if home_of(name) == (streamlet, log))
+    sets_id = server.rows()[0]['stream']
+    row = server.segments(sets_id, log, streamlet)[-1]
+    last = [e for e in entries(server.segment_bytes(row)) if e[0] == BATCH][-1]
+    server.segment_flip(row, last[1] + 32 + last[2] // 2)
+    server.start()
+    client = Client(server)
+    equal(sorted(row[0].decode() for row in client.listed(4)), sorted(set(names) - set(hurt)))
+    equal(client.commit(2, -1, '', [(0, 2, 'm')], group='g7'), [NOT_AVAILABLE])
+    told = server.leat('cluster', 'status', code=1).stdout
+    check_in(f'trouble  stream leat.sets streamlet {streamlet} log {log} on node', told)
+    check_in('a home of consumer groups, which are neither served nor listed', told)
+    trouble = json.loads(server.leat('cluster', 'status', '--json', code=1).stdout)['nodes'][0]['report']['troubled_logs']
+    equal([(t['stream'], t['streamlet'], t['log']) for t in trouble], [('leat.sets', streamlet, log)])
+    server.leat('log', 'recover', 'leat.sets', '--streamlet', streamlet, '--log', log, '--accept-loss')
+    equal(client.commit(2, -1, '', [(0, 2, 'm')], group='g7'), [NONE])
+    check_in('g7', [row[0].decode() for row in client.listed(4)])
+    server.leat('cluster', 'status')
 
 
 def test_offsets_of_several_groups_are_told_in_one_answer():
