@@ -28,6 +28,11 @@ void leat_addresses_init(struct leat_addresses *addresses, const struct leat_ran
 /** false: there are as many of it already. */
 bool leat_addresses_join(struct leat_addresses *addresses, const uint8_t key[LEAT_NET_KEY_BYTES],
                          uint32_t *out_bucket);
+/** Of all that share a bucket. Thread: any. */
+static inline uint32_t leat_addresses_count(const struct leat_addresses *addresses, uint32_t bucket)
+{
+    return atomic_load_explicit(&addresses->counts[bucket], memory_order_relaxed);
+}
 void leat_addresses_leave(struct leat_addresses *addresses, uint32_t bucket);
 
 #endif

@@ -20,9 +20,11 @@ static leat_err has_room(const struct leat_node *node, struct leat_error *error)
     enum { MIB = 1024 * 1024 };
     const struct leat_node_options *options = &node->options;
     if (options->cluster.node_address != NULL) return LEAT_OK;
+    if (leat_heap_holds(options->memory_bytes, options->cores, node->decision_count,
+                        node->found_count))
+        return LEAT_OK;
     uint64_t least = leat_heap_least_memory(options->memory_bytes, options->cores,
                                             node->decision_count, node->found_count);
-    if (least == options->memory_bytes) return LEAT_OK;
     return leat_error_set(error, LEAT_E_CONFIG,
                           "a memory budget of %llu MiB is too small for what is here: %zu logs and "
                           "%zu stored segments need at least %llu MiB (--memory)",

@@ -29,14 +29,15 @@ enum {
     FORWARD_BYTES_MAX = 16 * MIB,
     READY_BYTES_MIN = 2 * MIB,
     READY_BYTES_MAX = 32 * MIB,
+    PEERS_BYTES_MIN = 4096 * LEAT_HEAP_PEER_BYTES,
+    PEERS_BYTES_MAX = 8192 * LEAT_HEAP_PEER_BYTES,
     GROUP_BYTES_MIN = 128 * 1024, /* members of groups of one home */
     NODES_BYTES_MIN = 4 * MIB,
     NODES_BYTES_MAX = 64 * MIB,
     /* Of all structs for requests as many as this share of the budget has room for, and a quarter at least. */
     STRUCTS_WHOLE_BYTES = 512 * MIB,
     /* In the sum of what all take at most: */
-    MOST_PROCESS_BYTES = 10 * MIB, /* 7 were measured */
-    MOST_PEERS_BYTES = LEAT_HEAP_PEERS * LEAT_HEAP_PEER_BYTES,
+    MOST_PROCESS_BYTES = 10 * MIB,  /* 7 were measured */
     MOST_CORE_BYTES = 2 * MIB,      /* tables, the read buffer, where answers are written */
     MOST_DOOR_REQUEST_BYTES = 1792, /* of one of Kafka's: kafka/request.h */
     MOST_CALL_BYTES = 3072,         /* of one that needs no room */
@@ -110,6 +111,11 @@ uint64_t leat_node_ready_bytes(uint64_t memory_bytes, uint32_t cores)
     return part(memory_bytes, cores, 64, READY_BYTES_MIN, READY_BYTES_MAX);
 }
 
+uint64_t leat_node_peers_bytes(uint64_t memory_bytes)
+{
+    return part(memory_bytes, 1, 32, PEERS_BYTES_MIN, PEERS_BYTES_MAX);
+}
+
 uint64_t leat_node_group_bytes(uint64_t memory_bytes)
 {
     return part(memory_bytes, 1, 2048, GROUP_BYTES_MIN, LEAT_GROUP_MEMORY_BYTES_MAX);
@@ -139,9 +145,11 @@ static uint64_t most_bytes(uint64_t memory_bytes, uint32_t cores)
         MOST_FRAME_BYTES + LEAT_INTAKE_SMALLS_BYTES + LEAT_INTAKE_STRANGERS_BYTES +
         leat_node_warm_bytes(memory_bytes, cores) + leat_node_rest_bytes(memory_bytes, cores) +
         leat_node_door_bytes(memory_bytes, cores) + LEAT_UNPACKER_BYTES;
-    return MOST_PROCESS_BYTES + MOST_PEERS_BYTES +
+    uint64_t requests = (uint64_t)MOST_DOOR_REQUEST_BYTES *
+                        leat_node_structs(memory_bytes, cores, LEAT_CORE_CALLS_MAX);
+    return MOST_PROCESS_BYTES + leat_node_peers_bytes(memory_bytes) +
            LEAT_SETS_HOMES * leat_node_group_bytes(memory_bytes) +
-           leat_node_forwards_bytes(memory_bytes, cores) + cores * core;
+           leat_node_forwards_bytes(memory_bytes, cores) + cores * (core + requests);
 }
 
 /* What parts take as a rule. */

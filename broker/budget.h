@@ -19,6 +19,9 @@ uint64_t leat_node_forwards_bytes(uint64_t memory_bytes, uint32_t cores);
 uint64_t leat_node_intake_bytes(uint64_t frame_bytes);
 /** The same of an actor's links to other nodes. */
 uint64_t leat_node_links_bytes(uint64_t memory_bytes, uint32_t cores);
+/** The place of connections, of all cores, with what their addresses take: see heap.h. What they take beyond it the
+ * segments give up. */
+uint64_t leat_node_peers_bytes(uint64_t memory_bytes);
 /** What the members of all groups of one home may take: all homes together have a 32nd of the budget, as far as that is
  * enough for a few members each. */
 uint64_t leat_node_group_bytes(uint64_t memory_bytes);

@@ -28,12 +28,24 @@ static const struct leat_conn_handler peer_handler = {NULL, peer_on_bytes, peer_
 
 static const struct leat_protocol native = {peer_take, peer_native_closed, leat_append_answer, 0};
 
+static bool peer_has_memory(struct leat_core *core, const struct leat_peer *peer,
+                            const struct leat_conn *conn)
+{
+    uint64_t now = atomic_load_explicit(&core->counters.connections, memory_order_relaxed);
+    uint64_t of_address = leat_addresses_count(&core->node->addresses, peer->address);
+    if (leat_node_heap_admits_peer(core->node, now, of_address)) return true;
+    leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
+                      "%s refused: what the memory budget leaves for connections is taken "
+                      "(--memory)",
+                      core->net->peer(conn));
+    return false;
+}
+
 bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_conn *conn,
                     const struct leat_protocol *protocol,
                     const struct leat_conn_handler **out_handler)
 {
-    uint64_t now = atomic_load_explicit(&core->counters.connections, memory_order_relaxed);
-    if (core->stopping || !leat_node_heap_admits_peer(core->node, now)) return false;
+    if (core->stopping) return false;
     if (!leat_addresses_join(&core->node->addresses, core->net->key(conn), &peer->address)) {
         leat_diary_summed(&core->closed_sum, leat_core_now(core), LEAT_DIARY_INFO,
                           "%s refused: its address has as many connections as one may have "
@@ -41,7 +53,7 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
                           core->net->peer(conn));
         return false;
     }
-    if (!leat_sharer_join(core, peer)) {
+    if (!peer_has_memory(core, peer, conn) || !leat_sharer_join(core, peer)) {
         leat_addresses_leave(&core->node->addresses, peer->address);
         return false;
     }
@@ -105,6 +117,7 @@ static void peer_on_closed(void *user, struct leat_conn *conn, leat_err why)
     leat_addresses_leave(&peer->core->node->addresses, peer->address);
     leat_peer_begin(peer);
     peer_detach(peer);
+    atomic_fetch_add_explicit(&peer->core->counters.closed_peers, 1, memory_order_relaxed);
     peer->protocol->on_closed(peer);
     leat_peer_end(peer);
 }
@@ -137,6 +150,7 @@ void leat_peer_end(struct leat_peer *peer)
         if (peer->requests > 0) return;
         leat_list_remove(&peer->answers);
         leat_sharer_leave(peer->core, peer->sharer);
+        atomic_fetch_sub_explicit(&peer->core->counters.closed_peers, 1, memory_order_relaxed);
         leat_mem_free(peer);
         return;
     }

@@ -249,6 +249,8 @@ struct leat_placer {
 struct leat_counters {
     _Atomic uint64_t appended_records, appended_bytes, fetched_records, fetched_bytes, connections;
     _Atomic uint64_t own_bytes; /* of connections, beyond the stocks */
+    /* What heap.c counts beside connections: those that are closed and have requests under way, and sharers. */
+    _Atomic uint64_t closed_peers, addresses;
 };
 
 struct leat_core {
@@ -639,6 +641,7 @@ struct leat_node {
     _Atomic uint64_t logs_hosted;   /* by all cores */
     _Atomic uint64_t logs_share; /* how many it would have while another node is away; core 0's */
     uint64_t heap_room_bytes;    /* for logs and what is stored, beside a whole pool */
+    uint64_t peers_place_bytes;  /* leat_node_peers_bytes() */
     struct leat_inherited **inherited; /* node.c's */
     size_t inherited_count;
     struct leat_timer name_timer;

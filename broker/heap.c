@@ -5,14 +5,34 @@
 #include "broker/heap.h"
 
 #include "base/diary.h"
+#include "base/intake.h"
 #include "broker/core.h"
 
-static uint64_t peers(const struct leat_node *node)
+enum {
+    BLOCK_BYTES = 16 + 16, /* what leat_mem and malloc add to a block, at most */
+    /* What the network has of a connection, its handle, its address there; another front door; its file's entries in
+     * the tables of eight event loops. */
+    PEER_BESIDE_BYTES =
+        448 + 168 + sizeof(struct leat_intake_address) + 32 + 4 * BLOCK_BYTES + 8 * 8,
+};
+_Static_assert(sizeof(struct leat_peer) + PEER_BESIDE_BYTES <= LEAT_HEAP_PEER_BYTES,
+               "a connection takes more than it counts for");
+_Static_assert(sizeof(struct leat_sharer) + 2 * sizeof(struct leat_address_turns) +
+                       3 * BLOCK_BYTES <=
+                   LEAT_HEAP_ADDRESS_BYTES,
+               "an address takes more than it counts for");
+
+/* Connections, closed ones whose requests are under way, and their addresses. */
+static uint64_t peers_taken(const struct leat_node *node)
 {
-    uint64_t count = 0;
-    for (uint32_t i = 0; node->cores != NULL && i < node->options.cores; i++)
-        count += atomic_load_explicit(&node->cores[i].counters.connections, memory_order_relaxed);
-    return count;
+    uint64_t peers = 0, addresses = 0;
+    for (uint32_t i = 0; node->cores != NULL && i < node->options.cores; i++) {
+        const struct leat_counters *counters = &node->cores[i].counters;
+        peers += atomic_load_explicit(&counters->connections, memory_order_relaxed) +
+                 atomic_load_explicit(&counters->closed_peers, memory_order_relaxed);
+        addresses += atomic_load_explicit(&counters->addresses, memory_order_relaxed);
+    }
+    return peers * LEAT_HEAP_PEER_BYTES + addresses * LEAT_HEAP_ADDRESS_BYTES;
 }
 
 /* Structs of connections beyond those of the stocks that have a place in the budget. */
@@ -27,11 +47,11 @@ static uint64_t owns_bytes(const struct leat_node *node)
     return bytes;
 }
 
-/* Of connections beyond those that have a place in the budget. */
+/* What connections take beyond their place in the budget. */
 static uint64_t peers_bytes(const struct leat_node *node)
 {
-    uint64_t count = peers(node);
-    uint64_t more = count > LEAT_HEAP_PEERS ? (count - LEAT_HEAP_PEERS) * LEAT_HEAP_PEER_BYTES : 0;
+    uint64_t taken = peers_taken(node);
+    uint64_t more = taken > node->peers_place_bytes ? taken - node->peers_place_bytes : 0;
     return more + owns_bytes(node);
 }
 
@@ -84,15 +104,29 @@ bool leat_node_heap_is_full(const struct leat_node *node, uint64_t left_bytes, u
                              usage.arenas_grown);
 }
 
+static bool budget_holds(uint64_t memory_bytes, uint32_t cores, uint64_t takes)
+{
+    uint64_t room = leat_node_heap_room(memory_bytes, cores);
+    uint64_t pool = leat_node_pool_bytes(memory_bytes, cores);
+    return takes <= room || !leat_heap_is_full(takes - room, pool, 0);
+}
+
+bool leat_heap_holds(uint64_t memory_bytes, uint32_t cores, uint64_t logs, uint64_t segments)
+{
+    return budget_holds(memory_bytes, cores,
+                        logs * LEAT_HEAP_LOG_LEAST_BYTES + segments * LEAT_SEGMENT_HEAP_BYTES);
+}
+
+/* SUBTLE: more than what is stored takes. (1) A node starts with just that. (2) What is kept for segments that free
+ * others is not there, so each append that needs a segment is refused: nobody would start it again like that. */
 uint64_t leat_heap_least_memory(uint64_t memory_bytes, uint32_t cores, uint64_t logs,
                                 uint64_t segments)
 {
-    uint64_t takes = logs * LEAT_HEAP_LOG_LEAST_BYTES + segments * LEAT_SEGMENT_HEAP_BYTES;
-    for (;; memory_bytes += LEAT_HEAP_MEMORY_STEP_BYTES) {
-        uint64_t room = leat_node_heap_room(memory_bytes, cores);
-        uint64_t pool = leat_node_pool_bytes(memory_bytes, cores);
-        if (takes <= room || !leat_heap_is_full(takes - room, pool, 0)) return memory_bytes;
-    }
+    uint64_t takes = logs * LEAT_LOG_HEAP_BYTES + segments * LEAT_SEGMENT_HEAP_BYTES +
+                     LEAT_HEAP_SPARE_BYTES + LEAT_HEAP_SLAB_BYTES;
+    while (!budget_holds(memory_bytes, cores, takes))
+        memory_bytes += LEAT_HEAP_MEMORY_STEP_BYTES;
+    return memory_bytes;
 }
 
 uint64_t leat_node_heap_most(const struct leat_node *node)
@@ -117,11 +151,16 @@ uint64_t leat_node_logs_most(const struct leat_node *node)
     return logs > 0 ? logs : 1; /* 0 would say that nothing is known */
 }
 
-bool leat_node_heap_admits_peer(const struct leat_node *node, uint64_t connections)
+bool leat_node_heap_admits_peer(const struct leat_node *node, uint64_t connections,
+                                uint64_t of_address)
 {
+    const uint64_t one = LEAT_HEAP_PEER_BYTES + LEAT_HEAP_ADDRESS_BYTES;
     if (connections >= LEAT_CORE_PEERS_MAX) return false;
-    return peers(node) < LEAT_HEAP_PEERS ||
-           !leat_node_heap_is_full(node, LEAT_HEAP_SPARE_BYTES, LEAT_HEAP_PEER_BYTES);
+    uint64_t taken = peers_taken(node), place = node->peers_place_bytes;
+    uint64_t left = place > taken ? place - taken : 0;
+    bool has_half = of_address * LEAT_HEAP_PEER_BYTES >= place / 2;
+    return (left >= one && !has_half) ||
+           !leat_node_heap_is_full(node, LEAT_HEAP_SPARE_BYTES, left + one);
 }
 
 /* Once a second, on one core. */

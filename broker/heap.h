@@ -20,10 +20,12 @@ enum {
      * such segments of other nodes' may have half of it. */
     LEAT_HEAP_SPARE_BYTES = 3 * 1024 * 1024,
     LEAT_HEAP_SLAB_BYTES = 256 * 1024, /* descriptors and rows are made so many at a time */
-    LEAT_HEAP_PEERS = 8192,           /* connections of all cores that have a place in the budget */
-    LEAT_HEAP_PEER_BYTES = 1024,      /* of one more; 920 were measured */
-    LEAT_HEAP_TOLD_TICKS = 60,        /* the diary has it once a minute */
-    LEAT_HEAP_LOG_LEAST_BYTES = 6144, /* of a log without its segments, at least */
+    /* Of a connection, with what the network has of it and of its address; and what one address, of IPv6 a /64, has on
+     * one core beside these. Both are counted together: as many addresses as connections have a place for fewer. */
+    LEAT_HEAP_PEER_BYTES = 1664,
+    LEAT_HEAP_ADDRESS_BYTES = 3072,
+    LEAT_HEAP_TOLD_TICKS = 60,                      /* the diary has it once a minute */
+    LEAT_HEAP_LOG_LEAST_BYTES = 6144,               /* of a log without its segments, at least */
     LEAT_HEAP_MEMORY_STEP_BYTES = 16 * 1024 * 1024, /* a larger budget is advised in these */
 };
 
@@ -65,8 +67,11 @@ bool leat_node_heap_refuses(const struct leat_node *node, uint64_t now_us);
 uint64_t leat_node_heap_most(const struct leat_node *node);
 /** So many logs there is memory for when nothing else takes any: 0 where memory has no limit. Thread: any. */
 uint64_t leat_node_logs_most(const struct leat_node *node);
-/** The least budget from memory_bytes on in which what a server alone has stored has room beside its bytes. Reckons
- * with less than a log takes: where it came to be stored it has room again. Thread: any. */
+/** Has what a server alone has stored room in that budget, beside its bytes? Reckons with less than a log takes: where
+ * it came to be stored it has room again. Thread: any. */
+bool leat_heap_holds(uint64_t memory_bytes, uint32_t cores, uint64_t logs, uint64_t segments);
+/** The least budget from memory_bytes on in which a server with so much stored is of use: it takes appends to all its
+ * logs, too. The first connections have their place in any budget (leat_node_peers_bytes()). Thread: any. */
 uint64_t leat_heap_least_memory(uint64_t memory_bytes, uint32_t cores, uint64_t logs,
                                 uint64_t segments);
 /** What is taken of the heap by all who have some of it or have asked for a segment. */
@@ -76,8 +81,11 @@ uint64_t leat_heap_taken(uint64_t heap_bytes, const struct leat_store_usage *usa
 bool leat_heap_is_full(uint64_t over, uint64_t full_bytes, uint64_t copies_grown_bytes);
 /** The same of this node, for `bytes` more, which leave that much of the last of it. Thread: any core. */
 bool leat_node_heap_is_full(const struct leat_node *node, uint64_t left_bytes, uint64_t bytes);
-/** May a core that has so many connections take one more? Thread: any core. */
-bool leat_node_heap_admits_peer(const struct leat_node *node, uint64_t connections);
+/** May a core that has so many connections take one more, of an address that has so many on all cores? One that has
+ * half of the place of all has more only where there is memory beside the whole place: others get in. Thread: any
+ * core. */
+bool leat_node_heap_admits_peer(const struct leat_node *node, uint64_t connections,
+                                uint64_t of_address);
 /** A step of the pool is to go back, or a log waits for one: idle open segments are in the way. Thread: any. */
 bool leat_node_pool_pressed(const struct leat_node *node, uint64_t now_us);
 /** How many logs may come here at once: once a second. Thread: core. */

@@ -68,6 +68,7 @@ leat_err leat_node_create(const struct leat_node_options *options, struct leat_n
         LEAT_ALIGN_DOWN(node->copies_bytes / NODE_WRITERS_MIN, (uint64_t)LEAT_ARENA_STEP_BYTES);
     if (node->writer_bytes_max == 0) node->writer_bytes_max = LEAT_ARENA_STEP_BYTES;
     node->heap_room_bytes = leat_node_heap_room(options->memory_bytes, options->cores);
+    node->peers_place_bytes = leat_node_peers_bytes(options->memory_bytes);
     node->forwards_bytes_max = leat_node_forwards_bytes(options->memory_bytes, options->cores);
     const struct leat_net *links = options->coordinator_env->net;
     if (links != NULL)

@@ -12,11 +12,12 @@ static struct leat_sharer **sharer_at(struct leat_core *core, uint32_t address)
     return at;
 }
 
-static struct leat_sharer *sharer_create(uint32_t address)
+static struct leat_sharer *sharer_create(struct leat_core *core, uint32_t address)
 {
     struct leat_sharer *sharer = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *sharer);
     if (sharer == NULL) return NULL;
     sharer->address = address;
+    atomic_fetch_add_explicit(&core->counters.addresses, 1, memory_order_relaxed);
     for (unsigned line = 0; line < 2; line++) {
         leat_queue_init(&sharer->output.queues[line]);
         for (unsigned i = 0; i < LEAT_SHARER_STOCKS_MAX; i++)
@@ -28,7 +29,7 @@ static struct leat_sharer *sharer_create(uint32_t address)
 bool leat_sharer_join(struct leat_core *core, struct leat_peer *peer)
 {
     struct leat_sharer **at = sharer_at(core, peer->address);
-    if (*at == NULL) *at = sharer_create(peer->address);
+    if (*at == NULL) *at = sharer_create(core, peer->address);
     if (*at == NULL) return false;
     peer->sharer = leat_sharer_keep(*at);
     return true;
@@ -46,4 +47,5 @@ void leat_sharer_leave(struct leat_core *core, struct leat_sharer *sharer)
     leat_mem_free(sharer->unpack);
     leat_mem_free(sharer->pace);
     leat_mem_free(sharer);
+    atomic_fetch_sub_explicit(&core->counters.addresses, 1, memory_order_relaxed);
 }

@@ -91,14 +91,61 @@ static void least_memory_holds_what_is_stored(void **state)
 {
     (void)state;
     const uint64_t mib = 1024 * 1024, small = 224 * mib;
+    assert_true(leat_heap_holds(small, 2, 0, 0));
+    assert_true(leat_heap_holds(small, 2, 1000, 5000));
+    assert_false(leat_heap_holds(small, 2, 30000, 90000));
     assert_int_equal(leat_heap_least_memory(small, 2, 0, 0), small);
-    assert_int_equal(leat_heap_least_memory(small, 2, 2000, 10000), small);
     uint64_t least = leat_heap_least_memory(small, 2, 30000, 90000);
-    uint64_t takes = 30000 * UINT64_C(6144) + 90000 * UINT64_C(704);
+    uint64_t takes = 30000 * UINT64_C(7168) + 90000 * UINT64_C(704);
     assert_true(least > small + takes - 2 * STEP && least < small + takes + 2 * STEP);
     assert_int_equal(leat_heap_least_memory(least, 2, 30000, 90000), least);
     assert_true(leat_heap_least_memory(least - 16 * mib, 2, 30000, 90000) == least);
     assert_int_equal(leat_heap_least_memory(2048 * mib, 2, 30000, 90000), 2048 * mib);
+}
+
+static uint64_t stored_bytes;
+static uint64_t as_many_as_are_stored(void *ctx)
+{
+    (void)ctx;
+    return stored_bytes;
+}
+
+static void core_has(struct leat_core *core, uint64_t connections, uint64_t addresses)
+{
+    atomic_store(&core->counters.connections, connections);
+    atomic_store(&core->counters.addresses, addresses);
+}
+
+/* Goal: started with the least memory that a refusal names, a node takes its first connections and appends to each of
+ * its logs. Numbers of logs are odd, so that none fits a step of the pool by chance. */
+static void least_memory_that_is_named_is_of_use(void **state)
+{
+    (void)state;
+    struct leat_store *store = calloc(1, sizeof *store);
+    for (uint32_t cores = 1; cores <= 8; cores *= 2) {
+        struct leat_core *all = calloc(cores, sizeof *all);
+        for (uint64_t logs = 1; logs < 60000; logs = logs * 5 / 4 + 1) {
+            uint64_t least =
+                leat_heap_least_memory(leat_node_least_memory(cores), cores, logs, 3 * logs);
+            assert_true(leat_heap_holds(least, cores, logs, 3 * logs));
+            stored_bytes = logs * LEAT_LOG_HEAP_BYTES + 3 * logs * LEAT_SEGMENT_HEAP_BYTES;
+            struct leat_node node = {
+                .options = {.cores = cores, .heap_bytes = as_many_as_are_stored},
+                .cores = all,
+                .store = store,
+                .pool_bytes = leat_node_pool_bytes(least, cores),
+                .heap_room_bytes = leat_node_heap_room(least, cores),
+                .peers_place_bytes = leat_node_peers_bytes(least),
+            };
+            core_has(&all[0], 4000, cores); /* of a few addresses */
+            assert_false(leat_node_heap_is_full(&node, LEAT_HEAP_SPARE_BYTES, 0));
+            assert_true(leat_node_heap_admits_peer(&node, 4000, 2000));
+            core_has(&all[0], 1400, 1400); /* each of its own address */
+            assert_true(leat_node_heap_admits_peer(&node, 1400, 1));
+        }
+        free(all);
+    }
+    free(store);
 }
 
 /* Goal: for the logs of a node that dies there is room beforehand, and none is kept once they have come. */
@@ -178,19 +225,25 @@ static void connections_count_beyond_what_the_budget_has_a_place_for(void **stat
                              .cores = cores,
                              .store = store,
                              .pool_bytes = STEP,
-                             .heap_room_bytes = 4 * 1024 * 1024};
-    atomic_store(&cores[0].counters.connections, LEAT_HEAP_PEERS - 1000);
+                             .heap_room_bytes = 4 * 1024 * 1024,
+                             .peers_place_bytes = 8192 * LEAT_HEAP_PEER_BYTES};
+    core_has(&cores[0], 7192, 0);
     assert_int_equal(leat_node_heap_over(&node), 0);
-    assert_true(leat_node_heap_admits_peer(&node, 0));
-    atomic_store(&cores[1].counters.connections, 2000);
-    assert_false(leat_node_heap_admits_peer(&node, 2000));
-    atomic_store(&cores[1].counters.connections, 999);
-    assert_true(leat_node_heap_admits_peer(&node, 999)); /* all have a place */
-    atomic_store(&cores[1].counters.connections, 6000);
-    assert_int_equal(leat_node_heap_over(&node), 5000 * 1024 - node.heap_room_bytes);
+    assert_true(leat_node_heap_admits_peer(&node, 0, 0));
+    core_has(&cores[1], 2000, 0);
+    assert_false(leat_node_heap_admits_peer(&node, 2000, 0));
+    core_has(&cores[1], 990, 0);
+    assert_true(leat_node_heap_admits_peer(&node, 990, 0)); /* all have a place */
+    core_has(&cores[1], 6000, 0);
+    assert_int_equal(leat_node_heap_over(&node),
+                     5000 * LEAT_HEAP_PEER_BYTES - node.heap_room_bytes);
+    atomic_store(&cores[0].counters.closed_peers, 100);
+    assert_int_equal(leat_node_heap_over(&node),
+                     5100 * LEAT_HEAP_PEER_BYTES - node.heap_room_bytes);
+    atomic_store(&cores[0].counters.closed_peers, 0);
     node.pool_bytes = 2 * STEP; /* gives one up */
-    assert_true(leat_node_heap_admits_peer(&node, LEAT_HEAP_PEERS));
-    assert_false(leat_node_heap_admits_peer(&node, LEAT_CORE_PEERS_MAX));
+    assert_true(leat_node_heap_admits_peer(&node, 8192, 0));
+    assert_false(leat_node_heap_admits_peer(&node, LEAT_CORE_PEERS_MAX, 0));
     /* What connections have of their own counts as well, beyond what the budget has a place for. */
     uint64_t over = leat_node_heap_over(&node);
     atomic_store(&cores[0].counters.own_bytes, LEAT_CORE_OWN_BYTES);
@@ -207,6 +260,38 @@ static void connections_count_beyond_what_the_budget_has_a_place_for(void **stat
     free(store);
 }
 
+/* Goal: whoever comes from many addresses, as an owner of many networks of IPv6 does, takes no more memory than others:
+ * what addresses take counts with their connections. And one address leaves others half of the place. */
+static void addresses_count_with_their_connections(void **state)
+{
+    (void)state;
+    struct leat_store *store = calloc(1, sizeof *store);
+    struct leat_core *cores = calloc(2, sizeof *cores);
+    const uint64_t place = 8192 * LEAT_HEAP_PEER_BYTES;
+    struct leat_node node = {.options = {.cores = 2, .heap_bytes = no_bytes},
+                             .cores = cores,
+                             .store = store,
+                             .pool_bytes = STEP,
+                             .heap_room_bytes = 4 * 1024 * 1024,
+                             .peers_place_bytes = place};
+    const uint64_t each = LEAT_HEAP_PEER_BYTES + LEAT_HEAP_ADDRESS_BYTES;
+    core_has(&cores[0], place / each - 1, place / each - 1);
+    assert_true(leat_node_heap_admits_peer(&node, 0, 0));
+    core_has(&cores[0], place / each, place / each);
+    core_has(&cores[1], 1000, 1000);
+    assert_false(leat_node_heap_admits_peer(&node, 0, 0));
+    assert_in_range(leat_node_heap_over(&node), 1000 * each - node.heap_room_bytes - each,
+                    1000 * each - node.heap_room_bytes);
+    core_has(&cores[0], 4096, 1);
+    core_has(&cores[1], 0, 0);
+    assert_true(leat_node_heap_admits_peer(&node, 4096, 0));
+    assert_false(leat_node_heap_admits_peer(&node, 4096, 4096)); /* one address has half */
+    node.pool_bytes = 2 * STEP; /* there is memory beside the place */
+    assert_true(leat_node_heap_admits_peer(&node, 4096, 4096));
+    free(cores);
+    free(store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +302,8 @@ int main(void)
         cmocka_unit_test(segments_that_were_asked_for_count_as_taken),
         cmocka_unit_test(budget_has_room_for_so_many_cores),
         cmocka_unit_test(least_memory_holds_what_is_stored),
+        cmocka_unit_test(least_memory_that_is_named_is_of_use),
+        cmocka_unit_test(addresses_count_with_their_connections),
         cmocka_unit_test(connections_count_beyond_what_the_budget_has_a_place_for),
         cmocka_unit_test(share_is_what_a_node_has_while_another_is_away),
         cmocka_unit_test(log_waits_for_so_long_and_then_no_more),

@@ -47,19 +47,25 @@ print('kept', flush=True)
 '''
 
 
-def test_ten_thousand_idle_connections():
-    server = Server().start()
-    server.produce('s', ['before'])
-    empty = server.memory_bytes()
+def holders_start(server, count):
+    """Four processes, of an address each, with so many connections together that have said who they are."""
     hello = frame(HELLO, [1, 1, 'idle', -1]).hex()
     holders = []
-    for i in range(4):  # one address has no more than half of the files
-        holder = tied.start([sys.executable, '-c', HOLDER, str(server.port), '2500', hello, f'127.0.0.{i + 1}'],
+    for i in range(4):  # one address has no more than half of the files, and of the place in the budget
+        holder = tied.start([sys.executable, '-c', HOLDER, str(server.port), str(count // 4), hello, f'127.0.0.{i + 1}'],
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         on_end(lambda holder=holder: process_end(holder))
         holders.append(holder)
     for holder in holders:
-        equal(line_read(holder.stdout), 'held\n', 'a process with 2,500 connections')
+        equal(line_read(holder.stdout), 'held\n', f'a process with {count // 4} connections')
+    return holders
+
+
+def test_ten_thousand_idle_connections():
+    server = Server().start()
+    server.produce('s', ['before'])
+    empty = server.memory_bytes()
+    holders = holders_start(server, 10000)
     check(server.status()['connections'] >= 10000, server.status())
     grown = server.memory_bytes() - empty
     check(grown < 100 * MIB, 'memory for 10,000 idle connections', grown)
@@ -342,6 +348,7 @@ def test_a_budget_that_what_is_stored_does_not_fit_is_refused():
     least = int(re.search(r'12\d\d\d logs and \d+ stored segments need at least (\d+) MiB \(--memory\)', text).group(1))
     check(192 < least < 300, least)
     server.start('--memory', f'{least}M')
+    holders_start(server, 4000)  # the first connections have their place, too
     server.leat('produce', 'many', input=b'and more\n')
     equal(sorted(server.leat('consume', 'many', '--until-end').stdout.split('\n')), ['', 'and more', 'kept'])
     check(held_bytes(server) <= least * MIB, 'the budget was exceeded', held_bytes(server), least)
@@ -379,7 +386,9 @@ def test_streams_that_are_made_when_missing_stay_within_the_budget():
     left = int(re.search(r'leaves (\d+) MiB', refused.stderr).group(1))
     server.leat('stream', 'create', 'many', '--streamlets', left * MIB // 7168, '--logs', 1)
     page = numbers_of_the_page()
-    names = [f'made-{i}' for i in range(400)]  # of 7 KB each: more than what is left of that MiB
+    for logs in 64, 32, 16:  # of what is left of that MiB: a client may have a hundred made at once
+        server.leat('stream', 'create', f'many-{logs}', '--streamlets', logs, '--logs', 1, code=None)
+    names = [f'made-{i}' for i in range(400)]
     rows = Raw(server).call(page['METADATA'], [names, True])[1][2]
     said = [row[0] for row in rows]
     check(said[0] == 0 and said[-1] == page['TOO_MANY'], said)

@@ -23,31 +23,38 @@ CROWD_LEAST = 0.1  # of them, that a server has at once at some moment: a machin
 # So long all of it goes on; a machine that is slow has fewer connections by then, never other bounds.
 ATTACK_S = float(os.environ.get('LEAT_MEMORY_S', '14'))
 
-# Each connection has one of the ways, by its number: some bytes, then others again and again, as many as its way sends
-# at most. None reads what it is answered. Who is closed, or rings, comes again. Each process has an address of its own.
+# Each connection has one of the ways, by its number. First all of them say who they are, and are answered: so they are all
+# there at once. Then ("go") each sends some bytes, and others again and again, as many as its way sends at most; none reads
+# what it is answered. Who is closed, or rings, comes again. few: so many of each process. Each process has addresses of
+# its own.
 CROWD = r"""
 import resource, select, selectors, socket, sys, time
 soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-count, until_s = int(sys.argv[1]), time.monotonic() + float(sys.argv[2])
+count, path, network, addresses = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+AT_ONCE = 200  # less than what waits to be accepted may be
 ways = []
-for line in open(sys.argv[3]):
-    port, first, again, most, few, rings = line.split()
-    ways += [(int(port), bytes.fromhex(first), bytes.fromhex(again), int(most), int(few), rings == '1')] * max(1, int(few))
-many = [way for way in ways if not way[4]]
+for line in open(path):
+    port, hello, first, again, most, few, rings = line.split(',')
+    way = int(port), bytes.fromhex(hello), bytes.fromhex(first), bytes.fromhex(again), int(most), int(few), rings.strip() == '1'
+    ways += [way] * max(1, int(few))
+many = [way for way in ways if not way[5]]
 poll = selectors.EpollSelector()
-opened = closed = 0
+opened = closed = refused = 0
+went = False
 
 class Conn:
     def __init__(self, number):
         global opened
         self.number = number
         way = ways[number] if number < len(ways) else many[number % len(many)]
-        port, self.left, self.again, self.most, _, self.rings = way
+        port, hello, self.first, self.again, self.most, _, self.rings = way
+        self.left, self.here = (hello + self.first if went else hello), went
         self.socket = socket.socket()
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.socket.setblocking(False)
-        self.socket.bind((sys.argv[4], 0))
+        host = number % addresses
+        self.socket.bind((f'127.{network}.{host // 250}.{host % 250 + 1}', 0))
         try:
             self.socket.connect(('127.0.0.1', port))
         except BlockingIOError:
@@ -59,6 +66,19 @@ class Conn:
         closed += 1
         poll.unregister(self.socket)
         self.socket.close()
+    def go(self):
+        self.left = self.first
+        poll.modify(self.socket, selectors.EVENT_WRITE, self)
+    def answered(self):
+        try:
+            self.here = self.socket.recv(4096) != b''
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        if self.here:
+            poll._selector.modify(self.socket, select.EPOLLRDHUP)
+        return self.here
     def write(self):
         # False: it is closed, or rings.
         if not self.left:
@@ -69,7 +89,12 @@ class Conn:
             return True
         except OSError:
             return False
-        self.left, self.most = self.left[sent:], self.most - sent
+        self.left = self.left[sent:]
+        if not self.here:
+            if not self.left:
+                poll.modify(self.socket, selectors.EVENT_READ, self)
+            return True
+        self.most -= sent
         if not self.left and self.most > 0:
             self.left = self.again
         if not self.left and not self.rings:
@@ -77,6 +102,27 @@ class Conn:
         return bool(self.left) or not self.rings
 
 conns, waiting = set(), list(range(count))
+begun = set()
+while waiting or begun:
+    while waiting and len(begun) < AT_ONCE:
+        begun.add(Conn(waiting.pop()))
+    for key, events in poll.select(0.02):
+        conn = key.data
+        if conn.answered() if events & selectors.EVENT_READ else conn.write():
+            if conn.here:
+                begun.discard(conn)
+                conns.add(conn)
+            continue
+        conn.end()
+        refused += 1
+        begun.discard(conn)
+        conns.discard(conn)
+print('here', len(conns), 'refused', refused, flush=True)
+waiting = list(set(range(count)) - {conn.number for conn in conns})
+until_s = time.monotonic() + float(sys.stdin.readline())
+went = True
+for conn in conns:
+    conn.go()
 while time.monotonic() < until_s:
     for _ in range(min(50, len(waiting))):
         conns.add(Conn(waiting.pop()))
