@@ -85,6 +85,7 @@ static void cluster_write_report(struct leat_msg_writer *writer, const struct cl
         struct leat_msg_node_report unknown = {.why = text_of(part->why)};
         leat_msg_node_report_write(writer, &unknown);
         leat_msg_node_report_end_write(writer, &unknown);
+        leat_msg_node_report_passed_write(writer, &unknown);
     }
 }
 

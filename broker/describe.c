@@ -241,6 +241,12 @@ static void describe_here(struct describe_log *log, struct leat_hosted *hosted)
     row->offsets_lost = leat_log_offsets_lost(hosted->log);
     row->producers = info.producers;
     row->memory_bytes = info.memory_bytes;
+    struct leat_log_passed passed;
+    leat_log_passed_over(hosted->log, &passed);
+    row->passed_bytes = passed.bytes;
+    row->passed_segments = passed.segments;
+    row->passed_segment = passed.segment;
+    row->passed_offset = passed.next_offset;
     row->code = leat_log_trouble(hosted->log, log->why, WHY_BYTES);
     if (row->code == LEAT_OK && !leat_log_front_known(hosted->log)) {
         row->code = LEAT_E_STARTING;

@@ -161,12 +161,13 @@ static void sort_decisions(struct leat_node *node)
 
 /* This copy alone says where its log ends: what lies behind that, and is no whole write, was torn, and acked to nobody;
  * or it was acked, and has rotted. */
-static void passed_over_tell(struct leat_node *node, const struct leat_found *found)
+static void passed_over_note(struct leat_node *node, const struct leat_found *found)
 {
-    const struct leat_segment *seg = found->seg;
+    struct leat_segment *seg = found->seg;
     const struct leat_clock *clock = node->cores[0].env->clock;
     const struct leat_stream *stream = leat_stream_find(&node->cores[0], seg->log.stream);
     if (found->kind != LEAT_FOUND_MARK || found->behind_bytes == 0 || stream == NULL) return;
+    seg->passed_bytes = found->behind_bytes; /* in its row, with the cut */
     leat_diary_summed(
         &node->passed_sum, clock->now_us(clock->ctx), LEAT_DIARY_WARN,
         "stream \"%s\", streamlet %u, log %u ends at offset %llu, %u bytes into segment %llu: at "
@@ -281,7 +282,7 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
      * for ever, with all its bytes here. */
     if (decision->kind == LEAT_DECIDED_WAIT && (decision->left || fate->tail_waits)) {
         /* Recovery has nothing else to go by. */
-        if (fate->known && !fate->copied && is_last(node, found)) passed_over_tell(node, found);
+        if (fate->known && !fate->copied && is_last(node, found)) passed_over_note(node, found);
         return cut_for_another(node, found, &fate->fate);
     }
     if (decision->kind == LEAT_DECIDED_WAIT && is_second(node, found)) {
@@ -309,7 +310,7 @@ static leat_err cut_one(struct leat_node *node, const struct leat_found *found,
         return leat_store_forget(node->store, seg);
     }
     if (found->kind == LEAT_FOUND_MARK && seg->id.v == tail->segment && !tail->jumped) {
-        if (tail->extent.bytes == found->scan.bytes) passed_over_tell(node, found);
+        if (tail->extent.bytes == found->scan.bytes) passed_over_note(node, found);
         return leat_store_cut(node->store, seg, tail->extent, tail->next_offset,
                               found->scan.max_timestamp_ms);
     }

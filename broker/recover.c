@@ -22,8 +22,9 @@ struct recover_call {
     struct leat_coordinate request;
     struct leat_tail_record tail; /* what is left of it */
     struct leat_hosted *hosted;
-    bool asks;  /* what would be kept; nothing is given up */
-    bool stops; /* committed: its log stops, to be made anew */
+    bool asks;      /* what would be kept; nothing is given up */
+    bool stops;     /* committed: its log stops, to be made anew */
+    bool only_seen; /* nothing is given up: what a start has passed over was seen */
     uint64_t next_offset;
     leat_err rc;
     struct leat_error error;
@@ -252,18 +253,36 @@ static void recover_on_committed(struct leat_coordinate *request)
 
 /* ---- in front, or between others: the log is whole where it ends, and says itself what readers pass over ---- */
 
+/* What there is to give up, and what an operator can have seen. false: nothing. */
+static bool range_words(struct leat_log *log, char *out, size_t bytes, bool *out_only_seen)
+{
+    struct leat_log_passed passed;
+    leat_log_passed_over(log, &passed);
+    bool lacks = leat_log_trouble(log, out, bytes) != LEAT_OK;
+    size_t used = strlen(out);
+    if (passed.bytes > 0)
+        snprintf(out + used, bytes - used,
+                 "%sseen: at least %llu bytes that a start has passed over, the last behind offset "
+                 "%llu",
+                 lacks ? "; " : "", (unsigned long long)passed.bytes,
+                 (unsigned long long)passed.next_offset);
+    *out_only_seen = !lacks;
+    return lacks || passed.bytes > 0;
+}
+
 static void recover_on_forgiven(void *arg, struct leat_log *log)
 {
     struct recover_call *recover = arg;
     struct leat_log_info info;
     char why[256];
+    bool only_seen;
     leat_log_info(log, &info);
     recover->hosted->forgiving = false;
     recover->next_offset = info.first_offset;
-    if (leat_log_trouble(log, why, sizeof why) != LEAT_OK)
+    if (range_words(log, why, sizeof why, &only_seen))
         recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
                                      "not all of its loss could be accepted: %.200s", why);
-    else
+    else if (!recover->only_seen)
         leat_diary_warn(
             "stream %u, streamlet %u, log %u: loss accepted by an operator: readers pass over "
             "what is missing or damaged; it begins at offset %llu",
@@ -275,7 +294,7 @@ static void recover_on_forgiven(void *arg, struct leat_log *log)
 static void recover_range(struct recover_call *recover, struct leat_hosted *hosted)
 {
     char why[256];
-    if (leat_log_trouble(hosted->log, why, sizeof why) == LEAT_OK || hosted->forgiving) {
+    if (!range_words(hosted->log, why, sizeof why, &recover->only_seen) || hosted->forgiving) {
         recover->rc = leat_error_set(
             &recover->error, LEAT_E_INVALID, "%s",
             hosted->forgiving
@@ -285,15 +304,18 @@ static void recover_range(struct recover_call *recover, struct leat_hosted *host
         return;
     }
     if (recover->asks) {
-        recover->rc =
-            leat_error_set(&recover->error, LEAT_E_DAMAGED,
-                           "all else would be kept, and can be read now; given up: %.200s", why);
+        recover->rc = leat_error_set(
+            &recover->error, LEAT_E_DAMAGED, "%s%.200s",
+            recover->only_seen ? "all of it is kept, and can be read; "
+                               : "all else would be kept, and can be read now; given up: ",
+            why);
         recover_end(recover);
         return;
     }
-    leat_diary_warn("stream %u, streamlet %u, log %u: an operator gives up: %s",
-                    recover->ref.stream, recover->ref.streamlet, recover->ref.log, why);
-    if (hosted->older_away) {
+    leat_diary_warn("stream %u, streamlet %u, log %u: an operator %s%s", recover->ref.stream,
+                    recover->ref.streamlet, recover->ref.log,
+                    recover->only_seen ? "has " : "gives up: ", why);
+    if (hosted->older_away && !recover->only_seen) {
         recover->rc = leat_error_set(&recover->error, LEAT_E_AGAIN,
                                      "a node is down that may have what is missing: start it, or "
                                      "say that it will not come back (leat node drain)");

@@ -59,6 +59,25 @@ static uint64_t troubled_find(const struct leat_core *core, struct leat_report *
     return found;
 }
 
+static void passed_find(const struct leat_core *core, struct leat_report *report)
+{
+    struct leat_log_passed passed;
+    for (uint32_t i = 0; i <= core->hosted_mask; i++) {
+        for (struct leat_hosted *hosted = core->hosted[i]; hosted; hosted = hosted->hash_next) {
+            if (hosted->log == NULL || hosted->going) continue;
+            leat_log_passed_over(hosted->log, &passed);
+            if (passed.bytes == 0) continue;
+            report->sums.logs_passed++;
+            if (report->sums.passed_count == LEAT_REPORT_LOGS_MAX) continue;
+            uint32_t at = report->sums.passed_count++;
+            report->passed[at].log = hosted->ref;
+            report->passed[at].passed = passed;
+            snprintf(report->passed[at].stream, sizeof report->passed[at].stream, "%s",
+                     hosted->stream->desc->name);
+        }
+    }
+}
+
 uint64_t leat_report_logs_troubled(const struct leat_core *core)
 {
     return troubled_find(core, NULL);
@@ -152,6 +171,7 @@ static void report_deliver(void *actor, struct leat_mail *mail)
     struct leat_msg_node_report *sums = &report->sums;
     sums->logs += core->hosted_count;
     sums->logs_troubled += troubled_find(core, report);
+    passed_find(core, report);
     if (core->replicate.primary != NULL) {
         struct leat_primary_status status;
         leat_primary_status(core->replicate.primary, &status);
@@ -203,6 +223,16 @@ void leat_report_write(struct leat_msg_writer *writer, const struct leat_report 
                                             {stream, (uint32_t)strlen(stream)},
                                             {why, (uint32_t)strlen(why)}};
         leat_msg_recovery_row_write(writer, &row);
+    }
+    leat_msg_node_report_passed_write(writer, &out);
+    for (uint32_t i = 0; i < out.passed_count; i++) {
+        const char *stream = report->passed[i].stream;
+        struct leat_log_ref log = report->passed[i].log;
+        const struct leat_log_passed *passed = &report->passed[i].passed;
+        struct leat_msg_passed row = {
+            log.stream,    log.streamlet,    log.log,         {stream, (uint32_t)strlen(stream)},
+            passed->bytes, passed->segments, passed->segment, passed->next_offset};
+        leat_msg_passed_write(writer, &row);
     }
 }
 

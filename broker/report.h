@@ -22,7 +22,12 @@ struct leat_report {
     struct {
         struct leat_log_ref log;
         char stream[LEAT_STREAM_NAME_BYTES_MAX + 1], why[LEAT_REPORT_WHY_BYTES];
-    } troubled[LEAT_REPORT_LOGS_MAX];    /* sums.troubled_count of them */
+    } troubled[LEAT_REPORT_LOGS_MAX]; /* sums.troubled_count of them */
+    struct {
+        struct leat_log_ref log;
+        char stream[LEAT_STREAM_NAME_BYTES_MAX + 1];
+        struct leat_log_passed passed;
+    } passed[LEAT_REPORT_LOGS_MAX];      /* sums.passed_count of them */
     char trouble[LEAT_REPORT_WHY_BYTES]; /* of the node as a whole */
     bool disk_lacks;                     /* no place for a segment, when one was asked for last */
     uint32_t at;

@@ -97,6 +97,20 @@ static uint64_t places_words(struct leat_log *log, char *out, size_t bytes)
     return found;
 }
 
+void leat_log_passed_over(struct leat_log *log, struct leat_log_passed *out)
+{
+    *out = (struct leat_log_passed){0};
+    for (uint32_t i = 0; log->passed_look && i < log->slot_count; i++) {
+        const struct leat_segment *seg = log_slot_at(log, i)->seg;
+        if (!log_slot_at(log, i)->closed || seg->passed_bytes == 0) continue;
+        out->bytes += seg->passed_bytes;
+        out->segments++;
+        out->segment = seg->id.v;
+        out->next_offset = seg->next_offset;
+    }
+    log->passed_look = out->bytes > 0;
+}
+
 /* ---- given up by an operator ---- */
 
 static void on_given_up(struct leat_keep *keep)
@@ -113,6 +127,29 @@ static void on_given_up(struct leat_keep *keep)
     log_mark_dirty(log);
 }
 
+/* As a read of its file does: the segment is not dropped meanwhile. */
+static void give_up(struct leat_log *log, struct log_slot *slot)
+{
+    slot->file_reads++;
+    log->reads_in_flight++;
+    log->giving_up = true;
+    log_request(log, &log->give_up, LEAT_KEEP_GIVE_UP, slot->seg, on_given_up);
+}
+
+static bool passed_give_up(struct leat_log *log)
+{
+    for (uint32_t i = 0; log->passed_look && i < log->slot_count; i++) {
+        struct log_slot *slot = log_slot_at(log, i);
+        if (!slot->closed || slot->changing || slot->dropping || slot->seg->passed_bytes == 0)
+            continue;
+        log->give_up.given_up = log->give_up.front_given_up = false;
+        log->give_up.passed_seen = true;
+        give_up(log, slot);
+        return true;
+    }
+    return false;
+}
+
 bool log_damage_give_up(struct leat_log *log)
 {
     struct leat_log_damage damage;
@@ -124,16 +161,13 @@ bool log_damage_give_up(struct leat_log *log)
         /* Of a log that takes no appends for that only the last one was named. */
         bool last = slot == log_slot_at(log, log->slot_count - 1) && !damage.missing;
         if (log->state == LEAT_LOG_DAMAGED && !last) continue;
-        /* As a read of its file does: it is not dropped meanwhile. */
-        slot->file_reads++;
-        log->reads_in_flight++;
-        log->giving_up = true;
         log->give_up.given_up = !damage.missing;
         log->give_up.front_given_up = damage.missing;
-        log_request(log, &log->give_up, LEAT_KEEP_GIVE_UP, slot->seg, on_given_up);
+        log->give_up.passed_seen = false;
+        give_up(log, slot);
         return true;
     }
-    return false;
+    return passed_give_up(log);
 }
 
 leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes)

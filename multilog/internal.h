@@ -193,6 +193,7 @@ struct leat_log {
     bool older_told;   /* that some are on no node */
     bool holes;        /* of its leat_log_tail, until they have ended */
     bool reads_expire; /* those that wait for them are answered now */
+    bool passed_look;  /* bytes behind the end of a segment may have been passed over, likewise */
     bool damage_look;  /* something may be damaged or missing: damage.c walks the table */
     void (*on_end)(void *arg, struct leat_log *log); /* of stop or delete */
     void *on_end_arg;

@@ -82,6 +82,7 @@ void log_slot_push(struct leat_log *log, struct leat_segment *seg)
     }
     log->slots[log->slot_begin + log->slot_count++] = (struct log_slot){
         .seg = seg, .given_up = seg->given_up, .front_given_up = seg->front_given_up};
+    log->passed_look |= seg->passed_bytes > 0;
 }
 
 /* ---- life ---- */

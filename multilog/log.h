@@ -242,7 +242,8 @@ void leat_log_delete(struct leat_log *log, void (*on_gone)(void *arg, struct lea
                      void *arg);
 /** An operator gives up what is missing in front of the first segment held (see
  * leat_log_info.missing_segments): a trim entry says so, and the log begins there; and what is missing or
- * damaged between others: the rows of their segments say so, and readers pass over it. on_done once,
+ * damaged between others: the rows of their segments say so, and readers pass over it. Bytes that were passed over
+ * count as seen. on_done once,
  * when that is acked or the log takes no appends any more; whether it is done says leat_log_trouble().
  * One at a time. */
 void leat_log_forgive(struct leat_log *log, void (*on_done)(void *arg, struct leat_log *log),
@@ -392,6 +393,16 @@ bool leat_log_damage_find(const struct leat_log *log, uint64_t *at,
  * _DISK), or which records are damaged or missing (LEAT_E_DAMAGED). LEAT_OK and "": nothing. Cheap where nothing
  * ever was. Thread: owner core. */
 leat_err leat_log_trouble(struct leat_log *log, char *out, size_t bytes) LEAT_NODISCARD;
+/* Bytes that a start has passed over: behind the end of a segment, where one copy can't tell a write that was torn, and
+ * acked to nobody, from one that was acked and has rotted since. */
+struct leat_log_passed {
+    uint64_t bytes;    /* at least so many; 0: nothing that an operator has not seen */
+    uint64_t segments; /* in so many of them */
+    uint64_t segment,
+        next_offset; /* the last one, and where it ends: those offsets were given out again */
+};
+/** Cheap where there is nothing. Thread: owner core. */
+void leat_log_passed_over(struct leat_log *log, struct leat_log_passed *out);
 /** The last segment that it asked for had no place on the disk: once its head is full it refuses appends. Nothing tells
  * it when there is space again before it asks anew. Thread: owner core. */
 bool leat_log_lacks_space(const struct leat_log *log);

@@ -122,6 +122,7 @@ leat_err leat_log_segment_add(struct leat_log *log, struct leat_segment *seg)
                                   .given_up = seg->given_up,
                                   .front_given_up = seg->front_given_up};
     log->slot_count++;
+    log->passed_look |= seg->passed_bytes > 0;
     /* What is said of it was lost on the way here, if it was said at all. */
     if (!seg->buffer) seg->flushed = true;
     log_segment_own(log, seg);

@@ -202,6 +202,7 @@ void leat_held_row_set(struct leat_store *store, struct leat_held *held,
         row->next_offset = seg->next_offset;
         row->max_timestamp_ms = seg->max_timestamp_ms;
         row->written_ms = seg->written_ms;
+        row->passed_bytes = seg->passed_bytes;
     }
     /* OPEN: at least so much is valid, or it is damaged. */
     if (state == LEAT_SEGMENT_OPEN) row->extent_bytes = held->in_file_bytes;

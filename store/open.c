@@ -25,6 +25,7 @@ static void from_row(struct leat_held *held, const struct leat_row *row, uint32_
     seg->ragged = row->flags & LEAT_ROW_RAGGED;
     seg->given_up = row->flags & LEAT_ROW_GIVEN_UP;
     seg->front_given_up = row->flags & LEAT_ROW_FRONT_GIVEN_UP;
+    seg->passed_bytes = row->passed_bytes;
     seg->capacity = row->capacity;
     seg->row = number;
     seg->extent = (struct leat_extent){row->extent_bytes, row->extent_crc};

@@ -44,7 +44,8 @@ struct leat_row {
     uint32_t slot_file;                /* store/<slot_file> */
     uint32_t slot_unit;                /* of LEAT_SLOT_UNIT_BYTES, from the file's start */
     uint32_t extent_bytes, extent_crc; /* OPEN: bytes known to be in the file when it was written */
-    uint32_t zero32;
+    uint32_t
+        passed_bytes; /* PARKED, CLOSED: leat_segment.passed_bytes; 0: by a version that did not note it */
     uint64_t base_offset, next_offset;
     int64_t max_timestamp_ms;
     uint64_t pool_at;    /* bytes from the arena's start */

@@ -59,6 +59,10 @@ struct leat_segment {
     /* OPEN, PARKED: found in a file at a start, and behind its valid prefix there is something that
      * is no part of it: a write that was torn, or one that was whole once and is damaged now. */
     bool ragged;
+    /* A start cut it to its valid prefix where one copy alone said where the log ends, and at least
+     * so many bytes behind that were no whole write. Until the segment goes, or an operator has seen
+     * it (LEAT_KEEP_GIVE_UP). */
+    uint32_t passed_bytes;
     enum leat_durability durability;
     uint32_t capacity;      /* bytes, power of two */
     uint32_t row;           /* in the catalogue */

@@ -133,6 +133,22 @@ void cli_cluster_logs_json(struct leat_msg_reader reader, uint32_t count)
     putchar(']');
 }
 
+static void passed_json(struct leat_msg_reader reader, uint32_t count)
+{
+    putchar('[');
+    for (uint32_t i = 0; i < count; i++) {
+        struct leat_msg_passed row;
+        leat_msg_passed_read(&reader, &row);
+        if (reader.failed) break;
+        printf("%s{", i ? "," : "");
+        print_text("stream", row.stream, ",");
+        printf("\"streamlet\":%" PRIu64 ",\"log\":%" PRIu64 ",\"bytes\":%" PRIu64
+               ",\"segments\":%" PRIu64 ",\"last_segment\":%" PRIu64 ",\"end_offset\":%" PRIu64 "}",
+               row.streamlet, row.log, row.bytes, row.segments, row.segment, row.offset);
+    }
+    putchar(']');
+}
+
 /* What the node says of itself; "report": null and why, when it was not heard. */
 static void print_report_json(const struct leat_msg_node_report *report)
 {
@@ -166,6 +182,8 @@ static void print_report_json(const struct leat_msg_node_report *report)
     print_text("trouble", report->trouble, ",");
     printf("\"logs_in_trouble\":%" PRIu64 ",\"troubled_logs\":", report->logs_troubled);
     cli_cluster_logs_json(report->troubled, report->troubled_count);
+    printf(",\"logs_passed_over\":%" PRIu64 ",\"passed_over\":", report->logs_passed);
+    passed_json(report->passed, report->passed_count);
     putchar('}');
 }
 
@@ -280,6 +298,45 @@ static void print_troubled(const struct cli_cluster *cluster)
         puts("         what nobody can bring back is given up by: leat log recover STREAM "
              "--streamlet S --log Q\n"
              "         --accept-loss");
+}
+
+void cli_passed_print(const struct leat_msg_passed *passed)
+{
+    if (passed->segments > 1)
+        printf("at least %" PRIu64 " bytes behind the ends of %" PRIu64
+               " segments, the last behind offset %" PRIu64 " in segment %" PRIu64
+               ", were no whole writes when the node started, and were passed over\n",
+               passed->bytes, passed->segments, passed->offset, passed->segment);
+    else
+        printf("at least %" PRIu64 " bytes behind offset %" PRIu64 ", the end of segment %" PRIu64
+               ", were no whole write when the node started, and were passed over\n",
+               passed->bytes, passed->offset, passed->segment);
+}
+
+/* Nothing that has to be done, as a rule: so a note, and no trouble. */
+static void print_passed(const struct cli_cluster *cluster)
+{
+    uint64_t told = 0, more = 0;
+    for (uint32_t i = 0; i < cluster->node_count; i++) {
+        const struct leat_msg_cluster_node *node = &cluster->nodes[i];
+        struct leat_msg_reader reader = node->report.passed;
+        for (uint32_t r = 0; r < node->report.passed_count; r++) {
+            struct leat_msg_passed row;
+            leat_msg_passed_read(&reader, &row);
+            if (reader.failed) break;
+            printf("note     stream %.*s streamlet %" PRIu64 " log %" PRIu64 " on node %.*s: ",
+                   (int)row.stream.bytes, row.stream.text, row.streamlet, row.log,
+                   (int)node->name.bytes, node->name.text);
+            cli_passed_print(&row);
+            told++;
+        }
+        more += node->report.logs_passed - node->report.passed_count;
+    }
+    if (more > 0) printf("note     %" PRIu64 " log%s more\n", more, cli_s(more));
+    if (told > 0)
+        puts("         as a rule writes that a power cut tore, acknowledged to nobody. To say that "
+             "you have seen it:\n"
+             "         leat log recover STREAM --streamlet S --log Q --accept-loss");
 }
 
 static bool same_text(struct leat_msg_string a, struct leat_msg_string b)
@@ -474,6 +531,7 @@ static void print_people(const struct cli_cluster *cluster)
         puts("a server alone");
         print_recovery(cluster);
         print_troubled(cluster);
+        print_passed(cluster);
         return;
     }
     const char *nobody = head->term > 0 ? "none" : "none that the node asked knows of";
@@ -487,6 +545,7 @@ static void print_people(const struct cli_cluster *cluster)
         print_voter(cluster, &cluster->voters[i]);
     print_recovery(cluster);
     print_troubled(cluster);
+    print_passed(cluster);
     putchar('\n');
     print_nodes(cluster);
     putchar('\n');

@@ -23,7 +23,8 @@ static const char log_help[] =
     "What is valid is kept. Offsets then jump ahead: none is used twice. Of a log that is whole\n"
     "at its end, gives up what is missing in front: it begins behind that from then on; and what\n"
     "is known to be damaged or missing in between (leat cluster status): readers and members of\n"
-    "sets pass over it.\n"
+    "sets pass over it. What a start has passed over (a note in leat cluster status) counts as\n"
+    "seen: nothing is given up for that.\n"
     "\n"
     "  --streamlet S   default 0\n"
     "  --log Q         default 0\n"
@@ -175,10 +176,15 @@ static int recover_accept(const char *name, uint64_t streamlet, uint64_t log)
     struct leat_msg_recovered recovered;
     bool between = recover_call(name, streamlet, log, false, &asked) == LEAT_E_DAMAGED;
     const char *what = between ? strstr(asked.error.text, mark) : NULL;
+    const char *seen = between && !what ? strstr(asked.error.text, "seen: ") : NULL;
     if (recover_call(name, streamlet, log, true, &answer)) return cli_refused(&answer);
     leat_msg_reader_init(&reader, answer.bytes, answer.count);
     leat_msg_recovered_read(&reader, &recovered);
     cli_answer_fini(&answer);
+    if (seen) {
+        printf("stream %s streamlet %" PRIu64 " log %" PRIu64 ": %s\n", name, streamlet, log, seen);
+        return CLI_OK;
+    }
     printf("loss accepted: stream %s streamlet %" PRIu64 " log %" PRIu64, name, streamlet, log);
     if (what)
         printf(": readers pass over what can't be read (%s); it begins at offset %" PRIu64 "\n",

@@ -1,5 +1,5 @@
 /* leat stream list, leat stream describe */
-#include "tools/cli.h"
+#include "tools/leat_cluster.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -312,9 +312,15 @@ static void log_json(const struct leat_msg_log_info *log, const struct owners *o
     cli_json_string(stdout, owner, strlen(owner));
     printf(
         ",\"copies\":%u,\"min_copies\":%u,\"copies_now\":%u,\"segments_under_replicated\":%" PRIu64
-        ",\"suspended\":%s,\"below_min_copies\":%s",
+        ",\"suspended\":%s,\"below_min_copies\":%s,\"passed_over\":",
         log->copies, log->copies_min, log->copies_now, log->segments_lacking,
         log->suspended ? "true" : "false", log->below_min ? "true" : "false");
+    if (log->passed_bytes > 0)
+        printf("{\"bytes\":%" PRIu64 ",\"segments\":%" PRIu64 ",\"last_segment\":%" PRIu64
+               ",\"end_offset\":%" PRIu64 "}",
+               log->passed_bytes, log->passed_segments, log->passed_segment, log->passed_offset);
+    else
+        printf("null");
 }
 
 /* First and last, as they are typed in an address: "3" or "3-20". */
@@ -452,6 +458,20 @@ static void settings_words(const struct leat_stream_settings *s)
     free(span);
 }
 
+static void passed_words(const struct description *told)
+{
+    for (uint32_t i = 0; i < told->count; i++) {
+        const struct leat_msg_log_info *log = &told->logs[i];
+        struct leat_msg_passed passed = {.bytes = log->passed_bytes,
+                                         .segments = log->passed_segments,
+                                         .segment = log->passed_segment,
+                                         .offset = log->passed_offset};
+        if (passed.bytes == 0) continue;
+        printf("note: streamlet %u log %u: ", log->at.streamlet, log->at.log);
+        cli_passed_print(&passed);
+    }
+}
+
 static void describe_words(const struct description *told, const char *name, bool segments)
 {
     uint64_t records = 0, bytes = 0;
@@ -474,6 +494,7 @@ static void describe_words(const struct description *told, const char *name, boo
            cli_s(records), cli_bytes_text((double)bytes, text));
     settings_words(&told->settings);
     logs_words(told);
+    passed_words(told);
     if (!segments || !replicated) return;
     printf("\nwhere the copies lie, the owner's first:\n");
     for (uint32_t i = 0; i < told->count; i++)

@@ -250,7 +250,7 @@ void leat_msg_log_read(struct leat_msg_reader *reader, struct leat_msg_log *out)
 
 void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_msg_log_info *info)
 {
-    leat_msg_write_array(writer, 25);
+    leat_msg_write_array(writer, 29);
     leat_msg_write_u64(writer, info->at.streamlet);
     leat_msg_write_u64(writer, info->at.log);
     leat_msg_write_u64(writer, info->at.owner);
@@ -276,6 +276,10 @@ void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_m
     leat_msg_write_bool(writer, info->below_min);
     leat_msg_write_u64(writer, info->end_segment);
     leat_msg_write_u64(writer, info->offsets_lost);
+    leat_msg_write_u64(writer, info->passed_bytes);
+    leat_msg_write_u64(writer, info->passed_segments);
+    leat_msg_write_u64(writer, info->passed_segment);
+    leat_msg_write_u64(writer, info->passed_offset);
 }
 
 void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_info *out)
@@ -311,6 +315,13 @@ void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_
     if (more > 0) {
         out->offsets_lost = leat_msg_read_u64(reader);
         more--;
+    }
+    if (more >= 4) {
+        out->passed_bytes = leat_msg_read_u64(reader);
+        out->passed_segments = leat_msg_read_u64(reader);
+        out->passed_segment = leat_msg_read_u64(reader);
+        out->passed_offset = leat_msg_read_u64(reader);
+        more -= 4;
     }
     leat_msg_skip_n(reader, more);
 }

@@ -134,7 +134,8 @@ void leat_msg_log_read(struct leat_msg_reader *reader, struct leat_msg_log *out)
  *   Answer [name, id, settings, [log…], [node…]]
  *   log [streamlet, log, owner, epoch, lane, state, first offset, acked offset, bytes,
  *        first segment, segments, groups, first group, producers, memory bytes, code, text,
- *        copies, min copies, copies now, segments lacking copies, suspended, below min, end segment]
+ *        copies, min copies, copies now, segments lacking copies, suspended, below min, end segment,
+ *        offsets lost, bytes passed over, in how many segments, the last of them, its end offset]
  *   state: 0 ok, 1 waiting (incomplete), 2 damaged (read only)
  *   node [incarnation, name]: the owners. To another broker only the logs that are this node's own,
  *   and no nodes.
@@ -160,6 +161,9 @@ struct leat_msg_log_info {
     bool below_min;                          /* appends are refused: too few copies */
     uint64_t end_segment;                    /* behind the last one; ids between may be missing */
     uint64_t offsets_lost; /* of those from the first to the acked one: no record has them */
+    /* Bytes behind the end of segments that a start passed over: in all; in how many segments, the
+     * last of them, and the offset where that ends. */
+    uint64_t passed_bytes, passed_segments, passed_segment, passed_offset;
 };
 void leat_msg_log_info_write(struct leat_msg_writer *writer, const struct leat_msg_log_info *info);
 void leat_msg_log_info_read(struct leat_msg_reader *reader, struct leat_msg_log_info *out);

@@ -46,6 +46,18 @@ static const struct leat_msg_field waiting_fields[] = {
 };
 static const struct leat_msg_row waiting_row = LEAT_MSG_ROW(waiting_fields);
 
+static const struct leat_msg_field passed_fields[] = {
+    LEAT_MSG_FIELD(struct leat_msg_passed, stream_id),
+    LEAT_MSG_FIELD(struct leat_msg_passed, streamlet),
+    LEAT_MSG_FIELD(struct leat_msg_passed, log),
+    LEAT_MSG_FIELD(struct leat_msg_passed, stream),
+    LEAT_MSG_FIELD(struct leat_msg_passed, bytes),
+    LEAT_MSG_FIELD(struct leat_msg_passed, segments),
+    LEAT_MSG_FIELD(struct leat_msg_passed, segment),
+    LEAT_MSG_FIELD(struct leat_msg_passed, offset),
+};
+static const struct leat_msg_row passed_row = LEAT_MSG_ROW(passed_fields);
+
 static const struct leat_msg_field voter_fields[] = {
     LEAT_MSG_FIELD(struct leat_msg_voter, address),
     LEAT_MSG_FIELD(struct leat_msg_voter, votes),
@@ -178,8 +190,9 @@ void leat_msg_cluster_node_read(struct leat_msg_reader *reader, struct leat_msg_
 void leat_msg_node_report_write(struct leat_msg_writer *writer,
                                 const struct leat_msg_node_report *report)
 {
-    leat_msg_row_write(writer, &report_row, report,
-                       4); /* peers, trouble, logs in trouble: how many, which */
+    leat_msg_row_write(
+        writer, &report_row, report,
+        6); /* peers, trouble, logs in trouble and with bytes passed over: how many, which */
     leat_msg_write_array(writer, report->peer_count);
 }
 
@@ -190,6 +203,24 @@ void leat_msg_node_report_end_write(struct leat_msg_writer *writer,
                           report->trouble.bytes);
     leat_msg_write_u64(writer, report->logs_troubled);
     leat_msg_write_array(writer, report->troubled_count);
+}
+
+void leat_msg_node_report_passed_write(struct leat_msg_writer *writer,
+                                       const struct leat_msg_node_report *report)
+{
+    leat_msg_write_u64(writer, report->logs_passed);
+    leat_msg_write_array(writer, report->passed_count);
+}
+
+void leat_msg_passed_write(struct leat_msg_writer *writer, const struct leat_msg_passed *row)
+{
+    leat_msg_row_write(writer, &passed_row, row, 0);
+}
+
+void leat_msg_passed_read(struct leat_msg_reader *reader, struct leat_msg_passed *out)
+{
+    memset(out, 0, sizeof *out);
+    leat_msg_skip_n(reader, leat_msg_row_read(reader, &passed_row, out, 0));
 }
 
 void leat_msg_node_report_read(struct leat_msg_reader *reader, struct leat_msg_node_report *out)
@@ -206,6 +237,13 @@ void leat_msg_node_report_read(struct leat_msg_reader *reader, struct leat_msg_n
         out->troubled = *reader;
         leat_msg_skip_n(reader, out->troubled_count);
         more -= 3;
+    }
+    if (more >= 2) {
+        out->logs_passed = leat_msg_read_u64(reader);
+        out->passed_count = leat_msg_read_array(reader);
+        out->passed = *reader;
+        leat_msg_skip_n(reader, out->passed_count);
+        more -= 2;
     }
     leat_msg_skip_n(reader, more);
 }

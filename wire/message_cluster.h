@@ -10,10 +10,12 @@
  *     report [known, why, pool limit, pool used, replicas limit, replicas used, replicas unflushed,
  *             logs, logs under-replicated, below min copies, suspended, segments under-replicated,
  *             misplaced, [[node, up, transport, replicas, load bytes]…], trouble, logs in trouble,
- *             [[stream id, streamlet, log, stream, why]…]]
+ *             [[stream id, streamlet, log, stream, why]…], logs with bytes passed over,
+ *             [[stream id, streamlet, log, stream, bytes, segments, segment, offset]…]]
  *             what the node says of itself; known false: it was not asked, or did not answer: why
  *     trouble   of the node as a whole (its disk is full), or "". The logs: those it owns of which records
- *               can't be read or that take no appends, some of them
+ *               can't be read or that take no appends, some of them; and those where a start has passed over bytes
+ *               behind the end of a segment: how many, in how many segments, the last one, and its end offset
  *     state  1 up, 2 down, 3 gone
  *     recovery [known, phase, streamlets, logs, decided, nodes asked, nodes answered, copies, copies
  *             under way, age us, ended, last: recovered, its us, since the crash us, waiting,
@@ -49,6 +51,11 @@ struct leat_msg_recovery_row { /* also of a report: a log in trouble */
     uint64_t stream_id, streamlet, log;
     struct leat_msg_string stream, why;
 };
+struct leat_msg_passed { /* of a report: a log where a start has passed over bytes */
+    uint64_t stream_id, streamlet, log;
+    struct leat_msg_string stream;
+    uint64_t bytes, segments, segment, offset;
+};
 struct leat_msg_voter {
     struct leat_msg_string address;
     bool votes, reachable;
@@ -74,6 +81,9 @@ struct leat_msg_node_report {
     uint64_t logs_troubled;
     uint32_t troubled_count; /* of logs_troubled; as with the peers */
     struct leat_msg_reader troubled;
+    uint64_t logs_passed; /* as logs_troubled */
+    uint32_t passed_count;
+    struct leat_msg_reader passed;
 };
 struct leat_msg_cluster_node {
     struct leat_msg_string name, address, node_address, rack;
@@ -95,6 +105,11 @@ void leat_msg_node_report_read(struct leat_msg_reader *reader, struct leat_msg_n
 /** Behind the peers; leat_msg_recovery_row_write() for each of troubled_count follows. */
 void leat_msg_node_report_end_write(struct leat_msg_writer *writer,
                                     const struct leat_msg_node_report *report);
+/** Behind these; leat_msg_passed_write() for each of passed_count follows. */
+void leat_msg_node_report_passed_write(struct leat_msg_writer *writer,
+                                       const struct leat_msg_node_report *report);
+void leat_msg_passed_write(struct leat_msg_writer *writer, const struct leat_msg_passed *row);
+void leat_msg_passed_read(struct leat_msg_reader *reader, struct leat_msg_passed *out);
 void leat_msg_report_peer_write(struct leat_msg_writer *writer,
                                 const struct leat_msg_report_peer *peer);
 void leat_msg_report_peer_read(struct leat_msg_reader *reader, struct leat_msg_report_peer *out);

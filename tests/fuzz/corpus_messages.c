@@ -126,7 +126,10 @@ static void cluster_write(struct leat_msg_writer *w)
                                           .peer_count = 1,
                                           .trouble = {"its disk is full", 16},
                                           .logs_troubled = 1,
-                                          .troubled_count = 1};
+                                          .troubled_count = 1,
+                                          .logs_passed = 1,
+                                          .passed_count = 1};
+    struct leat_msg_passed passed = {1, 0, 0, {"s", 1}, 480, 1, 3, 1203};
     struct leat_msg_recovery recovery = {.known = true, .phase = 2, .row_count = 1};
     leat_msg_cluster_write(w, &cluster);
     leat_msg_write_array(w, 1);
@@ -137,6 +140,8 @@ static void cluster_write(struct leat_msg_writer *w)
     leat_msg_report_peer_write(w, &peer);
     leat_msg_node_report_end_write(w, &report);
     leat_msg_recovery_row_write(w, &row);
+    leat_msg_node_report_passed_write(w, &report);
+    leat_msg_passed_write(w, &passed);
     leat_msg_recovery_write(w, &recovery);
     leat_msg_recovery_row_write(w, &row);
 }

@@ -181,7 +181,15 @@ static bool report_copy(const struct leat_msg_node_report *report, struct leat_m
         if (!peers.failed) leat_msg_report_peer_write(writer, &peer);
     }
     leat_msg_node_report_end_write(writer, report);
-    return !peers.failed && rows_copy(report->troubled, report->troubled_count, writer);
+    if (peers.failed || !rows_copy(report->troubled, report->troubled_count, writer)) return false;
+    struct leat_msg_reader passed = report->passed;
+    leat_msg_node_report_passed_write(writer, report);
+    for (uint32_t i = 0; i < report->passed_count && !passed.failed; i++) {
+        struct leat_msg_passed row;
+        leat_msg_passed_read(&passed, &row);
+        if (!passed.failed) leat_msg_passed_write(writer, &row);
+    }
+    return !passed.failed;
 }
 
 static bool recode_cluster(const uint8_t *in, size_t count, struct leat_msg_writer *writer)

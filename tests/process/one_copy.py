@@ -1,5 +1,6 @@
 """What a server alone makes of damage in its files: memory that still has the bytes is used, and of a last write that
 can't be told from a torn one the diary says how much is passed over."""
+import json
 import re
 
 from damage import batches, filled, head, lines, power_off
@@ -90,6 +91,57 @@ def appended_and_power_off(server, values):
     return batch[0] == BATCH and row['extent'] <= batch[1]
 
 
+def passed_over(server, wanted):
+    """Wherever an operator looks: a note, which is no trouble."""
+    equal(server.logs('hurt')[0, 0]['passed_over'], wanted)
+    words = server.leat('stream', 'describe', 'hurt').stdout
+    status = server.leat('cluster', 'status').stdout
+    report = json.loads(server.leat('cluster', 'status', '--json').stdout)['nodes'][0]['report']
+    equal(report['logs_passed_over'], 1 if wanted else 0)
+    equal(report['passed_over'], [dict(wanted, stream='hurt', streamlet=0, log=0)] if wanted else [])
+    if not wanted:
+        return check('passed over' not in words + status, words, status)
+    said = (f'at least {wanted["bytes"]} bytes behind offset {wanted["end_offset"]}, the end of segment '
+            f'{wanted["last_segment"]}, were no whole write when the node started, and were passed over')
+    check_in(f'note: streamlet 0 log 0: {said}', words)
+    check_in(f'note     stream hurt streamlet 0 log 0 on node ', status)
+    check_in(said, status)
+
+
+def seen_or_trimmed(server, passed):
+    """It stays over a kill as well, until an operator says that it was seen."""
+    server.kill()
+    server.start()
+    passed_over(server, passed)
+    told = server.leat('log', 'recover', 'hurt', '--streamlet', 0, '--log', 0, code=2).stderr
+    check_in(f'at least {passed["bytes"]} bytes that a start has passed over', told)
+    before = server.values('hurt')
+    said = server.leat('log', 'recover', 'hurt', '--streamlet', 0, '--log', 0, '--accept-loss').stdout
+    check_in(f'log 0: seen: at least {passed["bytes"]} bytes', said)
+    passed_over(server, None)
+    equal(server.values('hurt'), before, 'nothing is given up')
+    server.kill()
+    server.start()
+    passed_over(server, None)
+
+
+def test_what_was_passed_over_goes_with_its_segment():
+    for attempt in range(10):
+        server = filled()
+        if appended_and_power_off(server, lines('last', 80)):
+            break
+        server.end()
+    row = head(server)
+    last = [e for e in entries(server.segment_bytes(row)) if e[0] == BATCH][-1]
+    server.segment_flip(row, last[1] + 32 + last[2] // 2)
+    server.start()
+    check(server.logs('hurt')[0, 0]['passed_over'], 'it is not told')
+    server.produce('hurt', ['more'])
+    server.leat('stream', 'trim', 'hurt', '--streamlet', 0, '--log', 0, '--before', 'end')
+    server.produce('hurt', ['more'])
+    until(lambda: server.logs('hurt')[0, 0]['passed_over'] is None, 'its segment is gone')
+
+
 def test_how_much_of_a_last_write_is_passed_over_is_said_once():
     for flips in True, False:
         for attempt in range(10):
@@ -109,6 +161,8 @@ def test_how_much_of_a_last_write_is_passed_over_is_said_once():
         told = re.findall(PASSED_OVER, server.diary())
         equal([tuple(map(int, t)) for t in told],
               [(first, whole, row['segment'], end - whole)] if flips else [], server.diary())
+        passed = {'bytes': end - whole, 'segments': 1, 'last_segment': row['segment'], 'end_offset': first} if flips else None
+        passed_over(server, passed)
         left = server.wanted + lines('last', 80)
         equal(server.values('hurt'), left[:first] if flips else left)
         equal(server.logs('hurt')[0, 0]['code'], 'OK')
@@ -116,6 +170,9 @@ def test_how_much_of_a_last_write_is_passed_over_is_said_once():
         server.stop()
         server.start()
         check('no whole write' not in server.diary(), 'said again:', server.diary())
+        passed_over(server, passed)
+        if flips:
+            seen_or_trimmed(server, passed)
         server.end()
 
 
