@@ -1,4 +1,5 @@
 /* A start's last step: each core makes its logs from what was decided and what was found. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/diary.h"
@@ -207,8 +208,13 @@ static leat_err adopt_log(struct leat_node *node, struct leat_core *core,
         rc = (fresh ? fresh_make : log_make)(node, core, stream, decision, &here);
     leat_mem_free(here.segs);
     if (rc == LEAT_OK) return LEAT_OK;
-    return leat_error_set(error, rc, "stream \"%.64s\", streamlet %u, log %u can't be opened",
-                          desc->name, decision->log.streamlet, decision->log.log);
+    char most[64] = "";
+    if (rc == LEAT_E_TOO_MANY)
+        snprintf(most, sizeof most, ": %d on one core; give it more --cores",
+                 (int)LEAT_CORE_LOGS_MAX);
+    return leat_error_set(error, rc, "stream \"%.64s\", streamlet %u, log %u can't be opened: %s%s",
+                          desc->name, decision->log.streamlet, decision->log.log, leat_err_text(rc),
+                          most);
 }
 
 static leat_err adopt_all(struct leat_node *node, struct leat_core *core, bool fresh,
