@@ -78,6 +78,22 @@ static void passed_find(const struct leat_core *core, struct leat_report *report
     }
 }
 
+/* Logs of this node that are not made, and are refused by NO_MEMORY: there is nothing of them that says so itself. */
+static void awaits_memory_find(const struct leat_core *core, struct leat_report *report)
+{
+    if (!core->logs_missing || !leat_node_heap_refuses(core->node, leat_core_now(core))) return;
+    for (uint32_t i = 0; i <= core->stream_mask; i++) {
+        for (const struct leat_stream *it = core->streams_by_id[i]; it; it = it->by_id_next) {
+            if (!it->logs_missing) continue;
+            const char *name = it->desc->name;
+            if (report->waits[0] != '\0')
+                report->others_wait |= strcmp(report->waits, name) != 0;
+            else
+                snprintf(report->waits, sizeof report->waits, "%s", name);
+        }
+    }
+}
+
 uint64_t leat_report_logs_troubled(const struct leat_core *core)
 {
     return troubled_find(core, NULL);
@@ -142,6 +158,15 @@ static void says_gone_tell(struct leat_report *report)
              (unsigned long long)report->core->node->incarnation);
 }
 
+static void awaits_memory_tell(struct leat_report *report)
+{
+    if (report->waits[0] == '\0' || report->trouble[0] != '\0') return;
+    snprintf(report->trouble, sizeof report->trouble,
+             "its memory budget has no room for logs of stream \"%.80s\"%s: they wait, and are "
+             "refused. Delete streams, shorten their retention, or give it more by --memory",
+             report->waits, report->others_wait ? " and others" : "");
+}
+
 static void report_deliver_back(void *actor, struct leat_mail *mail)
 {
     struct leat_report *report = LEAT_CONTAINER(mail, struct leat_report, mail);
@@ -157,6 +182,7 @@ static void report_deliver_back(void *actor, struct leat_mail *mail)
     report->sums.replicas_unflushed = usage.arenas_dirty;
     report->disk_lacks = usage.disk_lacks_bytes > 0;
     says_gone_tell(report);
+    awaits_memory_tell(report);
     if (report->disk_lacks)
         leat_core_mail(report->core, LEAT_ACTOR_STORE, mail, report_deliver_store);
     else
@@ -172,6 +198,7 @@ static void report_deliver(void *actor, struct leat_mail *mail)
     sums->logs += core->hosted_count;
     sums->logs_troubled += troubled_find(core, report);
     passed_find(core, report);
+    awaits_memory_find(core, report);
     if (core->replicate.primary != NULL) {
         struct leat_primary_status status;
         leat_primary_status(core->replicate.primary, &status);

@@ -27,7 +27,9 @@ struct leat_report {
         struct leat_log_ref log;
         char stream[LEAT_STREAM_NAME_BYTES_MAX + 1];
         struct leat_log_passed passed;
-    } passed[LEAT_REPORT_LOGS_MAX];      /* sums.passed_count of them */
+    } passed[LEAT_REPORT_LOGS_MAX];             /* sums.passed_count of them */
+    char waits[LEAT_STREAM_NAME_BYTES_MAX + 1]; /* a stream whose logs wait for memory; "": none */
+    bool others_wait;
     char trouble[LEAT_REPORT_WHY_BYTES]; /* of the node as a whole */
     bool disk_lacks;                     /* no place for a segment, when one was asked for last */
     uint32_t at;

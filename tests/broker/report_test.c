@@ -134,11 +134,43 @@ static void report_names_nodes_that_let_no_link_of_this_one_in(void **state)
     desk_free(desk);
 }
 
+static uint64_t desk_now(void *ctx)
+{
+    return ((struct desk *)ctx)->world->now_us;
+}
+
+/* Goal: logs that were not made are named too, once they are refused for want of memory, and no longer than that. */
+static void report_names_streams_whose_logs_wait_for_memory(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new(83);
+    struct leat_clock clock = {.ctx = desk, .now_us = desk_now};
+    struct leat_stream_desc descs[2] = {{.id = 1, .name = "one"}, {.id = 2, .name = "two"}};
+    struct leat_stream streams[2] = {{.desc = &descs[0], .by_id_next = &streams[1]},
+                                     {.desc = &descs[1]}};
+    struct leat_stream *by_id[1] = {&streams[0]};
+    struct leat_heap_wait *wait = &desk->node.heap_wait;
+    desk->env.clock = &clock;
+    desk->core.streams_by_id = by_id;
+    streams[1].logs_missing = desk->core.logs_missing = true;
+    assert_false(leat_heap_waited(wait, 1, desk->world->now_us));
+    assert_string_equal(trouble(desk), ""); /* it may come by itself */
+    while (!leat_heap_waited(wait, 1, desk->world->now_us))
+        world_run(desk->world, 500 * 1000);
+    assert_non_null(strstr(trouble(desk), "no room for logs of stream \"two\": they wait"));
+    streams[0].logs_missing = true;
+    assert_non_null(strstr(trouble(desk), "\"one\" and others: they wait"));
+    streams[0].logs_missing = streams[1].logs_missing = desk->core.logs_missing = false;
+    assert_string_equal(trouble(desk), "");
+    desk_free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(report_names_nodes_that_refuse_this_one_as_dead),
         cmocka_unit_test(report_names_nodes_that_let_no_link_of_this_one_in),
+        cmocka_unit_test(report_names_streams_whose_logs_wait_for_memory),
     };
     return cmocka_run_group_tests_name("broker report", tests, NULL, NULL);
 }
