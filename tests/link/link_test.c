@@ -129,6 +129,19 @@ static void link_fenced_incarnation_is_cut_and_stays_out(void **state)
     assert_int_equal(again->ends[0].ups, 1);
 }
 
+/* That the peer is one that was fenced here is not what STALE_EPOCH says of a link that was opened: the peer's word on
+ * this node. */
+static void link_to_a_fenced_peer_is_not_refused_by_it(void **state)
+{
+    (void)state;
+    struct fencing fencing = {&left->ends[0], "right", 1000};
+    assert_true(sim_process_enter(left->process, fence_now, &fencing));
+    open_with(left, 0, (struct leat_link_options){.address = "right:1"});
+    run(SECOND);
+    assert_int_equal(left->ends[0].ups, 0);
+    assert_int_equal(left->ends[0].last_down.code, LEAT_E_NOT_FOUND);
+}
+
 /* A peer that dies: calls end with CLOSED exactly once; when it is back so is the link. */
 static void link_lost_fails_calls_and_comes_back(void **state)
 {
@@ -431,6 +444,7 @@ int main(void)
         T(link_refused_says_why),
         T(link_strangers_meet_where_allowed),
         T(link_fenced_incarnation_is_cut_and_stays_out),
+        T(link_to_a_fenced_peer_is_not_refused_by_it),
         T(link_lost_fails_calls_and_comes_back),
         T(link_silent_peer_is_cut),
         T(link_idle_stays_up),
