@@ -13,6 +13,7 @@ import sys
 ALONE, THREE = 2, 3  # the world's choice: seed 2 of one node, of three nodes
 OLD = 128  # ... and most of its records have left memory before the stranger comes
 ALONE_OLD, THREE_OLD = OLD | 44, OLD | 3  # seed 23 of one node: stream-1 has one log of 130 KB; seed 2 of three
+ALONE_POWER = 40  # seed 21 of one node, whose power may go
 CLIENTS, FOR_KAFKA, FOR_NODES = range(3)
 SUBMIT, RAFT, JOIN = 20, 16, 25  # kinds between nodes, less 256
 
@@ -58,12 +59,28 @@ def to_nodes(server, command, session):
 
 NOTHING, SLOWLY = 0, 8  # how somebody reads
 NAMES = 255  # what to pull: what is said of 300 streams that there are not
+# ... or what is said of groups that there are not: enum sim_crowd of tests/sim/stranger.h, and how
+JOINS, COMMITS, OFFSETS, DESCRIBES, FINDS, LISTS = range(240, 246)
+ANY_HOME, LONG, LARGE, SAME = 8, 16, 32, 64  # else all in the home of that one of the honest groups
 
 
 def asks(port, reads, streams, times_of_eight=15):
     """A connection that asks for all of a log of each stream, over and over."""
     return op(CONNECT, port) + (op(HELLO, 1) if port % 4 == CLIENTS else b'') + wait(6) + op(DEAF, reads) + b''.join(
         op(PULL, times_of_eight, stream) for stream in streams)
+
+
+def crowd(what, how, times_of_eight=15):
+    """Of a connection to Kafka's port: requests about groups that nobody has heard of."""
+    return op(PULL, times_of_eight, what, how)
+
+
+def crowds(connections_of_four, *requests):
+    return repeat(connections_of_four, op(CONNECT, FOR_KAFKA) + wait(4) + b''.join(requests) + wait(8))
+
+
+# A commit is on its way in the home of each honest group, so that the next one waits for it.
+BUSY_HOMES = b''.join(crowd(COMMITS, group, 0) for group in range(8))
 
 
 def kafka(key, version, body):
@@ -94,6 +111,21 @@ SEEDS = {
     'old-records-read-slowly-by-kafka': bytes([ALONE_OLD]) + repeat(4, asks(FOR_KAFKA, SLOWLY, [1])) + wait(15) * 2,
     'old-records-read-slowly-of-three': bytes([THREE_OLD]) + repeat(4, asks(CLIENTS, SLOWLY, [0, 1, 3])) + wait(15) * 2,
     'large-answers-asked-for-and-not-read': bytes([ALONE]) + repeat(16, asks(CLIENTS, NOTHING, [NAMES], 3)) + wait(13),
+    'groups-joined-with-much-to-keep': bytes([ALONE]) + crowds(16, crowd(JOINS, ANY_HOME | LARGE, 2)) + wait(15) * 2,
+    'one-group-joined-over-and-over': bytes([ALONE]) + crowds(8, crowd(JOINS, 3 | LARGE | SAME)) + wait(15) * 2,
+    'groups-asked-for': bytes([ALONE]) + crowds(
+        4, crowd(OFFSETS, ANY_HOME | LONG, 2) + crowd(DESCRIBES, ANY_HOME | LONG, 2) + crowd(FINDS, ANY_HOME | LONG, 2) +
+        crowd(LISTS, 0, 2)) + wait(14),
+    'groups-asked-for-and-not-read': bytes([ALONE]) + crowds(2, crowd(COMMITS, 1 | LONG, 4)) + repeat(
+        4, op(CONNECT, FOR_KAFKA) + wait(4) + op(DEAF) + crowd(OFFSETS, 1 | LONG, 2) + crowd(LISTS, 0, 4) + wait(8)) + wait(15) * 2,
+    'a-node-dies-amid-groups': bytes([THREE]) + crowds(4, crowd(COMMITS, ANY_HOME | LONG, 4) + crowd(JOINS, ANY_HOME, 4)) +
+    op(FAULT, 8) + wait(15) * 2,
+    'all-die-when-a-commit-is-answered': bytes([ALONE_POWER]) + (
+        repeat(16, op(CONNECT, FOR_KAFKA) + op(FAULT, 12) + BUSY_HOMES + wait(4)) + wait(12)) * 6 + wait(14),
+    'all-die-when-a-commit-is-answered-of-three': bytes([THREE]) + (
+        repeat(16, op(CONNECT, FOR_KAFKA) + op(FAULT, 12) + BUSY_HOMES + wait(4)) + wait(14)) * 3 + wait(14),
+    'a-server-dies-again-and-again': bytes([ALONE]) + (wait(13) + op(FAULT, 8)) * 10 + wait(14),
+    'nodes-die-in-turn': bytes([THREE]) + b''.join(wait(14) + op(FAULT, 8 + i % 3) for i in range(9)) + wait(15),
     'a-node-dies-amid-all': bytes([THREE]) + repeat(4, op(CONNECT, FOR_KAFKA) + op(ANNOUNCE, 12)) + op(FAULT, 8) + wait(14),
 }
 

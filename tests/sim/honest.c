@@ -1,6 +1,6 @@
 /* Honest clients beside a stranger: each connects anew, asks, and has to be answered within 10 s of virtual
  * time, whatever the stranger does. They greet, read old records and new ones, and ask where a log ends or a
- * time lies, by either protocol. Producers are watched, too. */
+ * time lies, by either protocol. Producers are watched, too, and members of groups (member.c). */
 #include "tests/sim/asks.h"
 #include "tests/sim/stranger.h"
 
@@ -215,14 +215,16 @@ void sim_honest_start(struct scenario *scenario)
             .honest = it, .number = i, .server = i % scenario->server_count, .kafka = i & 1};
     honest_of_seed = it;
     sim_actor_post(it->actor, BEGIN_US, step, it);
+    sim_members_start(scenario, it->actor);
 }
 
 void sim_honest_alone(void)
 {
     honest_of_seed->alone = true;
+    sim_members_alone();
 }
 
 bool sim_honest_answered(void)
 {
-    return honest_of_seed->answered_alone >= 2 * PULSES;
+    return honest_of_seed->answered_alone >= 2 * PULSES && sim_members_served();
 }

@@ -195,18 +195,19 @@ int16_t sim_kafka_version(struct sim_client *client, enum leat_kafka_key key, in
     return (int16_t)sim_rng_between(&client->rng, (uint64_t)low, (uint64_t)high);
 }
 
-static size_t request_encode(const struct sim_kafka_call *call, const void *body, uint8_t *bytes)
+size_t sim_kafka_encode(const struct leat_kafka_api *api, int16_t version, int32_t correlation,
+                        const void *body, uint8_t *bytes)
 {
     struct leat_kafka_writer writer = {
-        .bytes = bytes, .capacity = SIM_KAFKA_REQUEST_BYTES_MAX, .version = call->version};
+        .bytes = bytes, .capacity = SIM_KAFKA_REQUEST_BYTES_MAX, .version = version};
     leat_kafka_write_i32(&writer, 0);
-    leat_kafka_write_i16(&writer, call->api->key);
-    leat_kafka_write_i16(&writer, call->version);
-    leat_kafka_write_i32(&writer, call->correlation);
+    leat_kafka_write_i16(&writer, api->key);
+    leat_kafka_write_i16(&writer, version);
+    leat_kafka_write_i32(&writer, correlation);
     leat_kafka_write_string(&writer, leat_kafka_text("sim"));
-    writer.flexible = call->version >= call->api->flexible;
+    writer.flexible = version >= api->flexible;
     if (writer.flexible) leat_kafka_write_no_tags(&writer);
-    leat_kafka_encode(&writer, call->api->request(), body);
+    leat_kafka_encode(&writer, api->request(), body);
     LEAT_ASSERT(writer.used <= writer.capacity);
     leat_put_be32(bytes, (uint32_t)writer.used - 4);
     return writer.used;
@@ -241,7 +242,8 @@ bool sim_kafka_send(struct sim_kafka *kafka, int32_t node, enum leat_kafka_key k
                                     .on_done = on_done,
                                     .owner = owner,
                                     .n = n};
-    if (!link_put(link, bytes, request_encode(call, body, bytes))) {
+    size_t count = sim_kafka_encode(call->api, version, call->correlation, body, bytes);
+    if (!link_put(link, bytes, count)) {
         free(call);
         return false;
     }

@@ -55,6 +55,9 @@ void sim_kafka_init(struct sim_kafka *kafka, struct sim_client *client);
 /** A version that is served, not below `low` or above `high`. */
 int16_t sim_kafka_version(struct sim_client *client, enum leat_kafka_key key, int16_t low,
                           int16_t high);
+/** A request as bytes, its length in front; `bytes` has room for SIM_KAFKA_REQUEST_BYTES_MAX. */
+size_t sim_kafka_encode(const struct leat_kafka_api *api, int16_t version, int32_t correlation,
+                        const void *body, uint8_t *bytes);
 /** node -1: any. false: it can't be reached right now, and on_done does not run. */
 bool sim_kafka_send(struct sim_kafka *kafka, int32_t node, enum leat_kafka_key key, int16_t version,
                     const void *body, sim_kafka_done on_done, void *owner, uint64_t n);

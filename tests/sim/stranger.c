@@ -16,6 +16,7 @@
 #include "link/link.h"
 #include "store/private.h"
 #include "tests/sim/asks.h"
+#include "tests/sim/kafka_client.h"
 #include "wire/frame.h"
 #include "wire/message.h"
 
@@ -32,6 +33,8 @@ enum {
     TRICKLE_US = 1000 * 1000, /* pauses of producers, then, at most */
     SIP_BYTES = 200,
     NAMES = 255,
+    CROWD = 240,               /* to CROWD + SIM_CROWDS - 1 */
+    CROWD_REQUESTS_MAX = 5000, /* in all: whatever a schedule says, it ends within a child's time */
     NAMES_COUNT = 300,
     WINDOW_BYTES = 32 * 1024, /* what the network holds for each connection */
 };
@@ -56,7 +59,7 @@ struct stranger {
     size_t repeat_from, repeat_to;
     uint64_t begun_us, dribble_until_us, heap_before;
     bool ended;
-    unsigned conn_next;
+    unsigned conn_next, crowd_names, crowd_requests;
     struct stranger_conn conns[SIM_STRANGER_CONNS];
     bool old, aged;                  /* it comes when servers have started anew; they do */
     unsigned boots[SIM_SERVERS_MAX]; /* of the servers, when it came */
@@ -131,6 +134,7 @@ static void conn_send(struct stranger_conn *it, const uint8_t *bytes, size_t cou
 {
     if (!it->conn) return;
     if (!it->node && memmem(bytes, count, STRANGE "s", strlen(STRANGE) + 1)) return;
+    if (memmem(bytes, count, SIM_HONEST, strlen(SIM_HONEST))) return;
     if (it->open) {
         (void)it->stranger->actor->net.send_copy(it->conn, bytes, count);
         return;
@@ -277,12 +281,29 @@ static void names_send(struct stranger_conn *conn)
     conn_send(conn, bytes, LEAT_FRAME_HEADER_BYTES + writer.used);
 }
 
+/* Argument: how often. The byte taken: how (enum of SIM_CROWD_). */
+static void crowd_send(struct stranger *it, struct stranger_conn *conn, enum sim_crowd what,
+                       unsigned argument)
+{
+    static uint8_t bytes[SIM_KAFKA_REQUEST_BYTES_MAX];
+    unsigned how = take(it);
+    for (unsigned i = 0; conn->conn && conn->kafka && i <= argument * 8; i++) {
+        if (++it->crowd_requests > CROWD_REQUESTS_MAX) return;
+        conn_send(conn, bytes, sim_crowd_ask(bytes, what, how, &it->crowd_names, ++conn->number));
+    }
+}
+
 /* Ask for much, many times over, on one connection; argument: how often. The byte taken: which stream, and which of
- * its logs that the server has, which is read from its beginning; NAMES: streams that there are not. */
+ * its logs that the server has, which is read from its beginning; NAMES: streams that there are not; CROWD and above:
+ * groups that there are not. */
 static void pull_send(struct stranger *it, struct stranger_conn *conn, unsigned argument)
 {
     uint8_t bytes[SIM_ASK_BYTES_MAX], choice = take(it);
     struct sim_place place;
+    if (choice >= CROWD && choice < CROWD + SIM_CROWDS) {
+        crowd_send(it, conn, (enum sim_crowd)(choice - CROWD), argument);
+        return;
+    }
     for (unsigned i = 0; choice == NAMES && i <= argument * 8; i++)
         names_send(conn);
     if (choice == NAMES || !conn->conn ||
@@ -314,13 +335,16 @@ static void bytes_send(struct stranger *it, struct stranger_conn *conn)
 
 /* ---- faults ---- */
 
-/* Argument: bit 3 a server is killed, else connections are reset. */
+/* Argument: bit 3 a server is killed, else connections are reset; 12 and above: all servers end, some by the power,
+ * when a commit of an honest group is answered next. */
 static void fault_op(struct stranger *it, unsigned argument)
 {
     struct scenario *scenario = it->scenario;
     struct sim_server *server = &scenario->servers[argument % scenario->server_count];
     if (!server->process->alive || !server->ready) return;
-    if (argument & 8)
+    if (argument >= 12)
+        sim_members_strike();
+    else if (argument & 8)
         sim_process_die(server->process, SIM_DEATH_KILL);
     else
         (void)sim_net_reset(server->process, 300);

@@ -39,8 +39,42 @@ enum sim_stranger_op {
 void sim_stranger_start(struct scenario *scenario, bool old, const uint8_t *bytes, size_t count);
 /** Has the schedule ended, and was every honest client answered after it? */
 bool sim_stranger_done(struct scenario *scenario);
+/* ---- crowd.c ---- */
+/** What is asked about groups that nobody has heard of: requests of Kafka's protocol. */
+enum sim_crowd {
+    SIM_CROWD_JOIN,
+    SIM_CROWD_COMMIT,
+    SIM_CROWD_FETCH,
+    SIM_CROWD_DESCRIBE,
+    SIM_CROWD_FIND,
+    SIM_CROWD_LIST,
+    SIM_CROWDS
+};
+enum {
+    SIM_CROWD_HOME = 7,   /* which of the honest groups has the same home */
+    SIM_CROWD_ANY = 8,    /* or whatever home the names have */
+    SIM_CROWD_LONG = 16,  /* names as long as they may be */
+    SIM_CROWD_LARGE = 32, /* and whatever is to be kept beside them */
+    SIM_CROWD_SAME = 64,  /* always the same group */
+};
+/** One request; how: of the above. *serial: names that were used. Returns how many of `out`'s bytes it has, which
+ * has room for SIM_KAFKA_REQUEST_BYTES_MAX. */
+size_t sim_crowd_ask(uint8_t *out, enum sim_crowd what, unsigned how, unsigned *serial,
+                     uint32_t number);
+
 /** A process of one actor, which does what is posted to it. */
 struct sim_actor *sim_idle_actor(struct sim_world *world, const char *name);
+
+/* ---- member.c ---- */
+#define SIM_HONEST "honest-" /* how the names of their groups begin, which nobody else may say */
+void sim_member_group(char *out, size_t bytes, unsigned member, unsigned group);
+void sim_members_start(struct scenario *scenario, struct sim_actor *actor);
+/** The stranger has gone. */
+void sim_members_alone(void);
+/** When a commit of theirs is answered next, all servers end. */
+void sim_members_strike(void);
+/** Has each been in two groups since? */
+bool sim_members_served(void);
 
 /* ---- honest.c ---- */
 void sim_honest_start(struct scenario *scenario);
