@@ -5,16 +5,23 @@ network: on the loopback interface of a machine they hold megabytes, and hide ev
 """
 import re
 import select
+import shutil
+import signal
 import socket
 import subprocess
 import threading
 import time
 
 import namespaces
-from rig import FETCH, HELLO, METADATA, Failure, Raw, Server, WAIT_S, check, equal, frame, main, on_end, until
+import tied
+from rig import (FETCH, HELLO, METADATA, Failure, Raw, Server, WAIT_S, check, check_in, equal, frame, line_read, main, on_end,
+                 process_end, until)
 
 MIB = 1 << 20
 TOO_SLOW = 'closed: it takes its answers too slowly, and others need the memory'
+KCATS, KCAT_RECORDS = 40, 20_000
+STOPPED_S = 12  # longer than a connection may take nothing of its answer (LEAT_PEER_STALL_US, and 5 s to notice)
+PULL_S = 2  # of one pull, beside other tests; without the rule it is 9 s
 SOON_S = 6  # each of several commands at once, beside other tests; without the rule it is 8 to 30 s
 
 
@@ -129,9 +136,9 @@ def timed(server, *commands):
     check(max(took.values()) < SOON_S, took)
 
 
-def cold_server(*flags):
+def cold_server(kafka='off'):
     """One with old data in files, none of it in memory, and a stream that is appended to now."""
-    server = Server('--cores', '1', '--memory', '512M', '--kafka', 'off', *flags).start()
+    server = Server('--cores', '1', '--memory', '512M', '--kafka', kafka).start()
     server.leat('stream', 'create', 'old', '--logs', 1, '--durability', 'disk')
     server.leat('bench', 'append', '--stream', 'old', '--logs', 1, '--durability', 'disk', '--records', 1_000_000,
                 '--producers', 2, timeout=300)
@@ -172,6 +179,57 @@ def test_one_connection_with_many_requests_for_old_data_keeps_nobody_waiting():
         sending_wait([raw])
         others_are_served(server, mark)
         equal(raw.answer()[0], 1, 'flags of the first answer, which it still has to take')
+
+
+class Pulls:
+    """An honest consumer of old data and of new: one pull after the other, from all over the log, and how long each took."""
+
+    def __init__(self, server, *streams):
+        self.raw, self.took = Raw(server), []
+        self.places = [(name, *log_of(server, name)) for name in streams]
+
+    def pull(self):
+        name, stream, epoch = self.places[len(self.took) % len(self.places)]
+        offset = len(self.took) * 997 % 19_000
+        begun = time.monotonic()
+        kind, control, payload = self.raw.call(FETCH, [1, MIB, 0, [[stream, 0, 0, epoch, offset]]])
+        self.took.append((time.monotonic() - begun, name, offset))
+        check(len(payload) > 0, f'a pull of {name} from offset {offset} brings nothing: {kind} {control}')
+
+
+def test_kcats_that_are_stopped_while_they_read_old_data_keep_nobody_waiting():
+    """Real ones, which ask for as much as they do: what is on its way to them when they are stopped is never taken."""
+    need_namespace()
+    check(shutil.which('kcat'), 'there is no kcat: tools/install check')
+    server = cold_server(kafka='127.0.0.1:0')
+    port = server.diary_wait(r'clients of Kafka: listening on [^:]*:(\d+)').group(1)
+    command = ['kcat', '-b', f'127.0.0.1:{port}', '-C', '-t', 'old', '-o', 'beginning', '-c', str(KCAT_RECORDS), '-q', '-u', '-f', '%o\n']
+    pulls = Pulls(server, 'cold', 'hot', 'old')
+    kcats = [tied.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(KCATS)]
+    for kcat in kcats:
+        on_end(lambda kcat=kcat: process_end(kcat))
+    for kcat in kcats:
+        equal(line_read(kcat.stdout), '0\n', 'the first record of a kcat')
+        kcat.send_signal(signal.SIGSTOP)
+    begun = time.monotonic()
+    while time.monotonic() < begun + STOPPED_S:
+        pulls.pull()
+    took, name, offset = max(pulls.took)
+    print(f'  {len(pulls.took)} pulls beside {KCATS} kcats that are stopped; the longest took {took * 1000:.0f} ms ({name}, {offset})')
+    check(took < PULL_S, f'a pull of {name} from offset {offset} took {took:.2f} s')
+    for kcat in kcats:
+        kcat.send_signal(signal.SIGCONT)
+    closed = 0
+    for kcat in kcats:
+        said, wrong = kcat.communicate(timeout=WAIT_S)
+        read = [int(line) for line in said.split()]
+        equal(read, list(range(1, 1 + len(read))), 'what a kcat reads from there on')
+        if kcat.returncode == 0:
+            equal(len(read), KCAT_RECORDS - 1, 'how much it reads')
+        else:  # it does not connect anew
+            check_in('All broker connections are down', wrong.decode())
+            closed += 1
+    print(f'  {KCATS - closed} went on reading, {closed} found their connection closed')
 
 
 def test_slow_readers_of_memory_keep_no_segment_from_appends():
