@@ -3,6 +3,7 @@
 #ifndef LEAT_BROKER_CONFIRM_H
 #define LEAT_BROKER_CONFIRM_H
 
+#include "broker/news.h"
 #include "coordinator/coordinator.h"
 
 struct leat_core;
@@ -11,6 +12,7 @@ struct leat_core;
 struct leat_catch_up {
     struct leat_coordinate request;
     struct leat_mail mail;
+    struct leat_news news;
     struct leat_core *core;
     uint32_t at;
     bool second_round;

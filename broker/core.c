@@ -66,6 +66,7 @@ leat_err leat_core_init(struct leat_core *core, struct leat_node *node, uint32_t
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         leat_list_init(lists[i]);
 
+    leat_news_init(core);
     leat_output_init(core);
     leat_pace_init(core);
     core->forward_bytes_max =

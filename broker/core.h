@@ -209,6 +209,7 @@ struct leat_stream {
     bool published;                   /* every core has its logs: it may be told of */
     bool deleted;                     /* its end is committed, and on its way over the cores */
     bool logs_missing;                /* some could not be made here: the tick tries again */
+    bool news_here;                   /* some are being made here: walk.c is about it */
     struct leat_list waiters;         /* struct leat_stream_wait */
 };
 struct leat_stream_wait {
@@ -272,8 +273,9 @@ struct leat_core {
     uint32_t heap_told_ticks; /* core 0: the diary has it that the heap is full */
     uint32_t stream_count, stream_mask, stream_seen; /* highest id that came by */
     struct leat_list stream_awaits;
-    uint64_t refusal_told_us; /* that a stream is not made for who names it: to the diary */
-    bool adopted;             /* logs of streams that come from now on are made as they come */
+    struct leat_news_line news; /* of streams */
+    uint64_t refusal_told_us;   /* that a stream is not made for who names it: to the diary */
+    bool adopted;               /* logs of streams that come from now on are made as they come */
 
     struct leat_members members;
     struct leat_replicate replicate;

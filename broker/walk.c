@@ -3,7 +3,7 @@
  * First round: each core makes (or gives up) its logs. Second round: the stream may be told of to
  * clients, and those who wait for it are woken. Why twice: a client learns a stream from one core
  * and uses it at another at once; what it has learnt must be true everywhere by then. The rounds go
- * through the cores in one order, so events keep theirs.
+ * through the cores in one order, so events keep theirs: on each core one goes on, in pieces, before the next (news.h).
  */
 #include <string.h>
 
@@ -14,21 +14,26 @@
 
 struct walk {
     struct leat_mail mail;
+    struct leat_news news;
     struct leat_node *node;
     struct leat_stream_desc *desc; /* a reference; NULL: deleted */
     struct leat_begun *begun;      /* a reference */
     uint32_t stream_id;
     uint32_t core;
     bool second_round;
+    bool begun_here; /* on this core, in this round */
+    bool told;       /* on this core: that some of its logs are missing */
+    uint32_t at;     /* logs of the stream that are done on this core, in this round */
 };
 
 static void walk_deliver(void *actor, struct leat_mail *mail);
-static void walk_step(struct walk *walk, struct leat_core *core);
+static bool walk_step(struct leat_news *news, struct leat_core *core, int32_t *left);
 static void walk_next(struct walk *walk, struct leat_core *core);
 static void walk_tell_awaits(struct walk *walk, struct leat_core *core);
-static void walk_install(struct walk *walk, struct leat_core *core);
-static void walk_delete(struct walk *walk, struct leat_core *core);
-static void walk_delete_logs(struct leat_core *core, const struct leat_stream *stream);
+static bool walk_install(struct walk *walk, struct leat_core *core, int32_t *left);
+static bool walk_delete(struct walk *walk, struct leat_core *core, int32_t *left);
+static bool walk_delete_logs(struct walk *walk, struct leat_core *core,
+                             const struct leat_stream *stream, int32_t *left);
 
 /* SUBTLE: of a stream that was deleted while this node was away nobody may ever tell it: its tables never had
  * it, or had it before they were told of. (1) The newest stream is deleted. (2) This node starts with its
@@ -36,6 +41,7 @@ static void walk_delete_logs(struct leat_core *core, const struct leat_stream *s
  * one, the deleted one's might be that of a coordinator who forgot, and what is here of it would be kept. */
 struct given {
     struct leat_mail mail;
+    struct leat_news news;
     uint32_t highest;
 };
 
@@ -45,12 +51,18 @@ static void highest_raise(struct leat_node *node, uint32_t highest)
         atomic_store_explicit(&node->highest_stream, highest, memory_order_relaxed);
 }
 
-static void given_deliver(void *actor, struct leat_mail *mail)
+static bool given_step(struct leat_news *news, struct leat_core *core, int32_t *left)
 {
-    struct leat_core *core = actor;
-    struct given *given = LEAT_CONTAINER(mail, struct given, mail);
+    struct given *given = LEAT_CONTAINER(news, struct given, news);
+    (void)left;
     if (given->highest > core->stream_seen) core->stream_seen = given->highest;
     leat_mem_free(given);
+    return true;
+}
+
+static void given_deliver(void *actor, struct leat_mail *mail)
+{
+    leat_news_take(actor, &LEAT_CONTAINER(mail, struct given, mail)->news, given_step);
 }
 
 void leat_node_on_streams_given(void *owner, uint32_t highest)
@@ -98,32 +110,35 @@ void leat_node_on_stream_deleted(void *owner, uint32_t stream_id)
 
 static void walk_deliver(void *actor, struct leat_mail *mail)
 {
-    walk_step(LEAT_CONTAINER(mail, struct walk, mail), actor);
+    leat_news_take(actor, &LEAT_CONTAINER(mail, struct walk, mail)->news, walk_step);
 }
 
-static void walk_step(struct walk *walk, struct leat_core *core)
+/* What is to be done on this core, in this round. false: some of it is left. */
+static bool walk_here(struct walk *walk, struct leat_core *core, int32_t *left)
 {
+    if (!walk->second_round)
+        return walk->desc != NULL ? walk_install(walk, core, left) : walk_delete(walk, core, left);
+    struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
     if (walk->desc != NULL) {
-        if (!walk->second_round) {
-            walk_install(walk, core);
-        } else {
-            struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
-            if (stream != NULL && !stream->deleted) leat_stream_publish(stream);
-            walk_tell_awaits(walk, core);
-        }
-        walk_next(walk, core);
-        return;
+        if (stream != NULL && !stream->deleted) leat_stream_publish(stream);
+        walk_tell_awaits(walk, core);
+        return true;
     }
-    if (walk->second_round) {
-        struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
-        if (stream != NULL) {
-            walk_delete_logs(core, stream); /* one that has come meanwhile */
-            leat_stream_remove(core, stream);
-        }
-        walk_next(walk, core);
-        return;
-    }
-    walk_delete(walk, core);
+    if (stream == NULL) return true;
+    if (!walk_delete_logs(walk, core, stream, left))
+        return false; /* those that have come meanwhile */
+    leat_stream_remove(core, stream);
+    return true;
+}
+
+static bool walk_step(struct leat_news *news, struct leat_core *core, int32_t *left)
+{
+    struct walk *walk = LEAT_CONTAINER(news, struct walk, news);
+    if (!walk_here(walk, core, left)) return false;
+    walk->begun_here = false;
+    walk->at = 0;
+    walk_next(walk, core);
+    return true;
 }
 
 static void walk_tell_awaits(struct walk *walk, struct leat_core *core)
@@ -155,59 +170,83 @@ static void walk_next(struct walk *walk, struct leat_core *core)
 
 /* ---- it came, or changed ---- */
 
-/* What is not here yet. What can't be made now is made by a later tick.
+/* What is another's now, or this node's own under an epoch that its log here is not of. */
+static void log_give_up(const struct leat_core *core, const struct leat_stream *stream,
+                        struct leat_hosted *hosted)
+{
+    if (hosted == NULL || core->stopping) return;
+    /* A log whose loss was accepted has an epoch of its own, later than its streamlet's. */
+    const uint32_t streamlet = hosted->ref.streamlet;
+    bool stays = leat_core_owns(core, stream->desc, streamlet) &&
+                 stream->desc->streamlets[streamlet].epoch.v <= hosted->epoch.v;
+    if (!stays) leat_hosted_give_up(hosted);
+}
+
+/* What is not here yet. What can't be made now is made by a later tick. Returns what that cost.
  *
  * SUBTLE: none is made while the core stops. (1) A core has counted its logs, and waits for one. (2) A stream
  * is made, and its log here. (3) The stream is deleted, and its log is counted off for one that it was never
  * counted for: the core has stopped, says the count. (4) The log of (1) stops, and none is left to count off.
  * The next start makes them. */
-static void logs_make(struct leat_core *core, struct leat_stream *stream)
+static int32_t log_make(struct leat_core *core, struct leat_stream *stream, struct leat_log_ref ref,
+                        bool told)
 {
     const struct leat_stream_desc *desc = stream->desc;
     const struct leat_log_tail empty = {0};
+    if (core->stopping || !leat_core_owns(core, desc, ref.streamlet)) return 1;
+    if (leat_core_of_log(core->node, ref, desc->settings.logs) != core->index) return 1;
+    struct leat_hosted *hosted = leat_hosted_find(core, ref);
+    if (hosted != NULL && hosted->log != NULL && !hosted->going) {
+        leat_log_settings_set(hosted->log, &desc->settings);
+        if (hosted->copies != NULL)
+            leat_primary_log_min_copies_set(hosted->copies, desc->settings.min_copies);
+    }
+    const struct leat_begun_log *begun = leat_begun_find(stream->begun, ref);
+    if (hosted != NULL && begun != NULL) leat_takeover_look(hosted, begun, desc->settings.logs);
+    if (hosted != NULL) return 1;
+    if (begun != NULL) { /* it was another's, or is on its way here already */
+        leat_takeover_ask(core, begun, desc->settings.logs);
+        return LEAT_NEWS_LOG_COST;
+    }
+    /* Without those of the sets' own stream no set could be read; there are few, and the heap has a spare. */
+    const bool room = strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0 ||
+                      leat_node_heap_admits(core->node, leat_core_now(core));
+    leat_err rc = LEAT_E_AGAIN;
+    if (room)
+        rc = leat_hosted_create(core, stream, ref, desc->streamlets[ref.streamlet].epoch, NULL, 0,
+                                &empty, &hosted);
+    if (rc == LEAT_OK) return LEAT_NEWS_LOG_COST;
+    const bool first = !stream->logs_missing && !told;
+    if (!room && first)
+        leat_diary_summed(&core->wait_sum, leat_core_now(core), LEAT_DIARY_INFO,
+                          "logs of stream \"%s\" wait for memory that segments give back",
+                          desc->name);
+    stream->logs_missing = core->logs_missing = true;
+    if (room && first)
+        leat_diary_error("stream \"%s\", streamlet %u, log %u can't be made: %s; it is "
+                         "tried again every second",
+                         desc->name, ref.streamlet, ref.log, leat_err_text(rc));
+    return 1;
+}
+
+static uint32_t log_count(const struct leat_stream *stream)
+{
+    return stream->desc->streamlet_count * stream->desc->settings.logs;
+}
+
+static struct leat_log_ref log_at(const struct leat_stream *stream, uint32_t at)
+{
+    const struct leat_stream_desc *desc = stream->desc;
+    return (struct leat_log_ref){desc->id, at / desc->settings.logs, at % desc->settings.logs};
+}
+
+static void logs_make(struct leat_core *core, struct leat_stream *stream)
+{
     const bool told = stream->logs_missing;
     if (core->stopping) return;
     stream->logs_missing = false;
-    for (uint32_t s = 0; s < desc->streamlet_count; s++) {
-        for (uint32_t q = 0; q < desc->settings.logs; q++) {
-            struct leat_log_ref ref = {desc->id, s, q};
-            struct leat_hosted *hosted;
-            if (!leat_core_owns(core, desc, s)) continue;
-            if (leat_core_of_log(core->node, ref, desc->settings.logs) != core->index) continue;
-            hosted = leat_hosted_find(core, ref);
-            if (hosted != NULL && hosted->log != NULL && !hosted->going) {
-                leat_log_settings_set(hosted->log, &desc->settings);
-                if (hosted->copies != NULL)
-                    leat_primary_log_min_copies_set(hosted->copies, desc->settings.min_copies);
-            }
-            const struct leat_begun_log *begun = leat_begun_find(stream->begun, ref);
-            if (hosted != NULL && begun != NULL)
-                leat_takeover_look(hosted, begun, desc->settings.logs);
-            if (hosted != NULL) continue;
-            if (begun != NULL) { /* it was another's, or is on its way here already */
-                leat_takeover_ask(core, begun, desc->settings.logs);
-                continue;
-            }
-            /* Without those of the sets' own stream no set could be read; there are few, and the heap has a spare. */
-            const bool room = strcmp(desc->name, LEAT_SETS_STREAM_NAME) == 0 ||
-                              leat_node_heap_admits(core->node, leat_core_now(core));
-            leat_err rc = LEAT_E_AGAIN;
-            if (room)
-                rc = leat_hosted_create(core, stream, ref, desc->streamlets[s].epoch, NULL, 0,
-                                        &empty, &hosted);
-            if (rc == LEAT_OK) continue;
-            const bool first = !stream->logs_missing && !told;
-            if (!room && first)
-                leat_diary_summed(&core->wait_sum, leat_core_now(core), LEAT_DIARY_INFO,
-                                  "logs of stream \"%s\" wait for memory that segments give back",
-                                  desc->name);
-            stream->logs_missing = core->logs_missing = true;
-            if (room && first)
-                leat_diary_error("stream \"%s\", streamlet %u, log %u can't be made: %s; it is "
-                                 "tried again every second",
-                                 desc->name, s, q, leat_err_text(rc));
-        }
-    }
+    for (uint32_t i = 0; i < log_count(stream); i++)
+        (void)log_make(core, stream, log_at(stream, i), told);
 }
 
 void leat_walk_make_missing(struct leat_core *core)
@@ -217,7 +256,7 @@ void leat_walk_make_missing(struct leat_core *core)
     for (uint32_t i = 0; i <= core->stream_mask; i++) {
         for (struct leat_stream *it = core->streams_by_id[i]; it != NULL; it = it->by_id_next) {
             if (!it->logs_missing) continue;
-            if (it->published)
+            if (it->published && !it->news_here)
                 logs_make(core, it);
             else
                 core->logs_missing = true; /* on its way here, or going */
@@ -241,43 +280,63 @@ void leat_walk_on_adopted(struct leat_core *core)
     }
 }
 
-/* What is another's now, or this node's own under an epoch that its log here is not of. */
-static void logs_give_up(struct leat_core *core, const struct leat_stream *stream)
+/* Those of streamlets that have another owner, or epoch, than before. */
+static void logs_give_up(struct leat_core *core, const struct leat_stream *stream,
+                         const struct leat_stream_desc *before)
 {
     const struct leat_stream_desc *desc = stream->desc;
     if (core->stopping) return;
     for (uint32_t s = 0; s < desc->streamlet_count; s++) {
-        for (uint32_t q = 0; q < desc->settings.logs; q++) {
-            struct leat_log_ref ref = {desc->id, s, q};
-            if (leat_core_of_log(core->node, ref, desc->settings.logs) != core->index) continue;
-            struct leat_hosted *hosted = leat_hosted_find(core, ref);
-            if (hosted == NULL) continue;
-            /* A log whose loss was accepted has an epoch of its own, later than its streamlet's. */
-            bool stays =
-                leat_core_owns(core, desc, s) && desc->streamlets[s].epoch.v <= hosted->epoch.v;
-            if (!stays) leat_hosted_give_up(hosted);
-        }
+        if (s >= before->streamlet_count ||
+            (desc->streamlets[s].owner == before->streamlets[s].owner &&
+             desc->streamlets[s].epoch.v == before->streamlets[s].epoch.v))
+            continue;
+        for (uint32_t q = 0; q < desc->settings.logs; q++)
+            log_give_up(core, stream,
+                        leat_hosted_find(core, (struct leat_log_ref){desc->id, s, q}));
     }
 }
 
-static void walk_install(struct walk *walk, struct leat_core *core)
+/* true: there is something to make of it here. */
+static bool install_begin(struct walk *walk, struct leat_core *core)
 {
-    struct leat_stream *stream;
-    const struct leat_stream_desc *desc = walk->desc;
+    struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
+    struct leat_stream_desc *before = stream != NULL ? stream->desc : walk->desc;
+    leat_stream_desc_ref(before);
     leat_err rc = leat_stream_put(core, walk->desc, &stream);
     const bool committed_is_applied = rc == LEAT_OK; /* as above */
     LEAT_ASSERT(committed_is_applied);
     leat_begun_unref(stream->begun);
     stream->begun = leat_begun_ref(walk->begun);
-    if (!core->adopted) return; /* coming up: made when its own logs are there */
+    /* In one piece: no request that its new owner, or epoch, lets in finds a log of before. */
+    if (core->adopted) logs_give_up(core, stream, before);
+    leat_stream_desc_unref(before);
+    if (!core->adopted) return false; /* coming up: made when its own logs are there */
+    walk->told = stream->logs_missing;
+    if (!core->stopping) stream->logs_missing = false;
+    stream->news_here = true;
+    return true;
+}
 
-    logs_give_up(core, stream);
-    logs_make(core, stream);
+static bool walk_install(struct walk *walk, struct leat_core *core, int32_t *left)
+{
+    if (!walk->begun_here && !install_begin(walk, core)) return true;
+    walk->begun_here = true;
+    struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
+    for (; walk->at < log_count(stream); walk->at++) {
+        const struct leat_log_ref ref = log_at(stream, walk->at);
+        if (*left <= 0) return false;
+        if (leat_core_of_log(core->node, ref, stream->desc->settings.logs) == core->index)
+            log_give_up(core, stream, leat_hosted_find(core, ref));
+        *left -= log_make(core, stream, ref, walk->told);
+    }
+    stream->news_here = false;
     LEAT_LIST_EACH(&core->home_logs, link)
     {
         struct leat_hosted *home = LEAT_CONTAINER(link, struct leat_hosted, home);
-        leat_sets_on_stream_changed(home->sets, desc->id);
+        leat_sets_on_stream_changed(home->sets, walk->stream_id);
     }
+    return true;
 }
 
 /* ---- it went ---- */
@@ -305,19 +364,20 @@ void leat_walk_log_delete(struct leat_core *core, struct leat_hosted *hosted)
     leat_log_delete(hosted->log, walk_on_gone, hosted);
 }
 
-static void walk_delete_logs(struct leat_core *core, const struct leat_stream *stream)
+/* false: some are left. */
+static bool walk_delete_logs(struct walk *walk, struct leat_core *core,
+                             const struct leat_stream *stream, int32_t *left)
 {
-    uint32_t logs = stream->desc->settings.logs;
-    for (uint32_t s = 0; s < stream->desc->streamlet_count; s++) {
-        for (uint32_t q = 0; q < logs; q++) {
-            struct leat_log_ref ref = {stream->desc->id, s, q};
-            struct leat_hosted *hosted = leat_hosted_find(core, ref);
-            if (hosted != NULL) leat_walk_log_delete(core, hosted);
-        }
+    for (; walk->at < log_count(stream); walk->at++) {
+        if (*left <= 0) return false;
+        struct leat_hosted *hosted = leat_hosted_find(core, log_at(stream, walk->at));
+        *left -= hosted != NULL ? LEAT_NEWS_LOG_COST : 1;
+        if (hosted != NULL) leat_walk_log_delete(core, hosted);
     }
+    return true;
 }
 
-static void walk_delete(struct walk *walk, struct leat_core *core)
+static void delete_begin(const struct walk *walk, struct leat_core *core)
 {
     LEAT_LIST_EACH(&core->home_logs, link)
     {
@@ -328,16 +388,19 @@ static void walk_delete(struct walk *walk, struct leat_core *core)
     if (core->replicate.backup != NULL)
         leat_backup_stream_deleted(core->replicate.backup, walk->stream_id);
     struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
-    if (stream == NULL) {
-        walk_next(walk, core);
-        return;
-    }
+    if (stream == NULL) return;
     /* Dropping many segments takes the store a while: it goes on behind the answer. No request
      * finds the logs any more. */
     stream->published = false;
     stream->deleted = true;
-    walk_delete_logs(core, stream);
-    walk_next(walk, core);
+}
+
+static bool walk_delete(struct walk *walk, struct leat_core *core, int32_t *left)
+{
+    if (!walk->begun_here) delete_begin(walk, core);
+    walk->begun_here = true;
+    const struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
+    return stream == NULL || walk_delete_logs(walk, core, stream, left);
 }
 
 /* ---- catching up ----
@@ -377,20 +440,27 @@ static void catch_up_deliver_start(void *actor, struct leat_mail *mail)
     leat_coordinate(core->env->post, request);
 }
 
-static void catch_up_deliver_step(void *actor, struct leat_mail *mail)
+static bool catch_up_step(struct leat_news *news, struct leat_core *core, int32_t *left)
 {
-    struct leat_core *core = actor;
-    struct leat_catch_up *catch_up = LEAT_CONTAINER(mail, struct leat_catch_up, mail);
+    struct leat_catch_up *catch_up = LEAT_CONTAINER(news, struct leat_catch_up, news);
+    struct leat_mail *mail = &catch_up->mail;
+    (void)left;
     catch_up->at++;
     if (catch_up->at == core->node->options.cores) {
         catch_up->at = 0;
         if (catch_up->second_round) {
             leat_core_mail(core, catch_up->core->index, mail, catch_up_deliver_end);
-            return;
+            return true;
         }
         catch_up->second_round = true;
     }
     leat_core_mail(core, catch_up->at, mail, catch_up_deliver_step);
+    return true;
+}
+
+static void catch_up_deliver_step(void *actor, struct leat_mail *mail)
+{
+    leat_news_take(actor, &LEAT_CONTAINER(mail, struct leat_catch_up, mail)->news, catch_up_step);
 }
 
 static void catch_up_deliver_end(void *actor, struct leat_mail *mail)

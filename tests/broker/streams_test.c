@@ -15,7 +15,7 @@
 #include "broker/streams.h"
 #include "store/private.h"
 
-enum { NAMES = 3, SHARERS = 8 }; /* names: a mask of the tables as well */
+enum { NAMES = 3, SHARERS = 8, NEWS = 4 }; /* names: a mask of the tables as well */
 
 struct desk {
     struct leat_node node;
@@ -24,8 +24,9 @@ struct desk {
     struct leat_post post;
     struct leat_clock clock;
     struct leat_hosted *hosted[1];
-    struct leat_mail *mail; /* to the coordinator */
-    struct leat_mail *news; /* to the core */
+    struct leat_mail *mail;       /* to the coordinator */
+    struct leat_mail *news[NEWS]; /* to the core, in order */
+    unsigned news_count;
     bool done;
     uint64_t now_us, heap_bytes;
     uint32_t last_id;
@@ -36,10 +37,24 @@ struct desk {
 static void desk_send(void *ctx, unsigned to, struct leat_mail *mail)
 {
     struct desk *desk = ctx;
-    struct leat_mail **box = to == LEAT_ACTOR_CORE_0 ? &desk->news : &desk->mail;
-    assert_true(to == LEAT_ACTOR_CORE_0 || to == LEAT_ACTOR_COORDINATOR);
-    assert_null(*box);
-    *box = mail;
+    if (to == LEAT_ACTOR_CORE_0) {
+        assert_in_range(desk->news_count, 0, NEWS - 1);
+        desk->news[desk->news_count++] = mail;
+        return;
+    }
+    assert_int_equal(to, LEAT_ACTOR_COORDINATOR);
+    assert_null(desk->mail);
+    desk->mail = mail;
+}
+
+/* The core gets its next mail; false: there is none. */
+static bool news_deliver(struct desk *desk)
+{
+    if (desk->news_count == 0) return false;
+    struct leat_mail *mail = desk->news[0];
+    memmove(&desk->news[0], &desk->news[1], --desk->news_count * sizeof desk->news[0]);
+    mail->deliver(&desk->core, mail);
+    return true;
 }
 
 static uint64_t desk_now(void *ctx)
@@ -75,6 +90,7 @@ static struct desk *desk_new(void)
     assert_non_null(desk->core.streams_by_id);
     assert_non_null(desk->core.streams_by_name);
     leat_list_init(&desk->core.stream_awaits);
+    leat_news_init(&desk->core);
     return desk;
 }
 
@@ -88,17 +104,22 @@ static void desk_free(struct desk *desk)
     free(desk);
 }
 
-/* With room for one streamlet. */
-static struct leat_stream_desc *desc_new(uint32_t id, const char *name)
+static struct leat_stream_desc *desc_of(uint32_t id, const char *name, uint32_t streamlets)
 {
-    struct leat_stream_desc *desc =
-        leat_mem_calloc(LEAT_MEM_COORDINATOR, 1, sizeof *desc + sizeof desc->streamlets[0]);
+    struct leat_stream_desc *desc = leat_mem_calloc(
+        LEAT_MEM_COORDINATOR, 1, sizeof *desc + streamlets * sizeof desc->streamlets[0]);
     assert_non_null(desc);
     desc->refs = 1;
     desc->id = id;
     desc->settings.logs = 1;
     snprintf(desc->name, sizeof desc->name, "%.9s", name);
     return desc;
+}
+
+/* With room for one streamlet. */
+static struct leat_stream_desc *desc_new(uint32_t id, const char *name)
+{
+    return desc_of(id, name, 1);
 }
 
 /* A stream of that name comes by. */
@@ -287,11 +308,8 @@ static bool tries_to_make(struct desk *desk, uint32_t id, const char *name)
     desc->streamlets[0].owner = desk->node.incarnation;
     leat_node_on_stream(&desk->node, desc);
     leat_stream_desc_unref(desc);
-    while (desk->news != NULL) {
-        struct leat_mail *mail = desk->news;
-        desk->news = NULL;
-        mail->deliver(&desk->core, mail);
-    }
+    while (news_deliver(desk))
+        continue;
     const struct leat_stream *stream = leat_stream_find(&desk->core, id);
     assert_non_null(stream);
     assert_true(stream->published);
@@ -311,6 +329,53 @@ static void stream_that_comes_while_its_core_stops_gets_no_log_there(void **stat
     desk->core.stopping = true;
     desk->core.logs_to_stop = 1;
     assert_false(tries_to_make(desk, 2, "b"));
+    desk_free(desk);
+}
+
+/* Goal: a stream of many logs is made, changed and deleted in pieces, between which others have their turn; what comes
+ * behind it waits for it, and so does who asks for all that is committed. Method: the core has as many logs as it may,
+ * so what it tried to make is missing. */
+static void stream_of_many_logs_comes_and_goes_in_pieces(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    const uint32_t logs = LEAT_BROKER_STREAM_LOGS_MAX;
+    struct leat_stream_desc *large = desc_of(1, "large", logs), *small = desc_new(2, "small");
+    desk->node.incarnation = 7;
+    desk->core.adopted = true;
+    desk->core.hosted_count = LEAT_CORE_LOGS_MAX;
+    large->streamlet_count = logs;
+    small->streamlet_count = 1;
+    for (uint32_t i = 0; i < logs; i++)
+        large->streamlets[i].owner = 7;
+    for (unsigned change = 0; change < 2; change++) {
+        unsigned pieces = 0;
+        leat_node_on_stream(&desk->node, large);
+        leat_node_on_stream(&desk->node, small);
+        while (leat_stream_find(&desk->core, 2) == NULL ||
+               !leat_stream_find(&desk->core, 2)->published) {
+            assert_true(news_deliver(desk));
+            pieces++;
+            const struct leat_stream *first = leat_stream_find(&desk->core, 1);
+            assert_non_null(first);
+            if (pieces < logs / LEAT_NEWS_WORK) assert_null(leat_stream_find(&desk->core, 2));
+        }
+        assert_in_range(pieces, logs / LEAT_NEWS_WORK, 2 * logs / LEAT_NEWS_WORK);
+        assert_true(leat_stream_find(&desk->core, 1)->published);
+        assert_true(leat_stream_find(&desk->core, 1)->logs_missing);
+        leat_node_on_stream_deleted(&desk->node, 2);
+        while (news_deliver(desk))
+            continue;
+        assert_null(leat_stream_find(&desk->core, 2));
+    }
+    unsigned pieces = 0;
+    leat_node_on_stream_deleted(&desk->node, 1);
+    for (; news_deliver(desk); pieces++)
+        if (pieces < logs / LEAT_NEWS_WORK) assert_true(leat_stream_find(&desk->core, 1)->deleted);
+    assert_in_range(pieces, logs / LEAT_NEWS_WORK, 3 * logs / LEAT_NEWS_WORK);
+    assert_null(leat_stream_find(&desk->core, 1));
+    leat_stream_desc_unref(large);
+    leat_stream_desc_unref(small);
     desk_free(desk);
 }
 
@@ -359,6 +424,7 @@ int main(void)
         cmocka_unit_test(streams_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again),
         cmocka_unit_test(streams_that_one_address_names_leave_half_of_the_rate_to_others),
         cmocka_unit_test(stream_that_comes_while_its_core_stops_gets_no_log_there),
+        cmocka_unit_test(stream_of_many_logs_comes_and_goes_in_pieces),
         cmocka_unit_test(log_that_the_budget_has_no_room_for_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

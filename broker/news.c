@@ -1,0 +1,48 @@
+/* SUBTLE: why a stream's logs are made in pieces. (1) One CreateTopics asks for 32,768 logs; each takes some 20 us, most
+ * of it for memory. (2) Made in one piece they keep their core for half a second, on every core. (3) Nobody else who
+ * is connected there is answered meanwhile. */
+#include "broker/news.h"
+
+#include "broker/core.h"
+
+void leat_news_init(struct leat_core *core)
+{
+    leat_list_init(&core->news.items);
+}
+
+static void news_go_on(struct leat_core *core);
+
+static void news_deliver(void *actor, struct leat_mail *mail)
+{
+    struct leat_core *core = actor;
+    (void)mail;
+    core->news.mailed = false;
+    news_go_on(core);
+}
+
+static void news_go_on(struct leat_core *core)
+{
+    struct leat_news_line *line = &core->news;
+    /* Who stops makes nothing more, and is not kept from its end. */
+    int32_t left = core->stopping ? INT32_MAX : LEAT_NEWS_WORK;
+    struct leat_list *link;
+    if (line->mailed || line->inside) return;
+    line->inside = true;
+    while (left > 0 && (link = leat_list_pop_front(&line->items)) != NULL) {
+        struct leat_news *news = LEAT_CONTAINER(link, struct leat_news, link);
+        left -= LEAT_NEWS_ITEM_COST;
+        if (!news->step(news, core, &left)) leat_list_push_front(&line->items, link);
+    }
+    line->inside = false;
+    if (leat_list_empty(&line->items)) return;
+    line->mailed = true;
+    leat_core_mail(core, core->index, &line->mail, news_deliver);
+}
+
+void leat_news_take(struct leat_core *core, struct leat_news *news,
+                    bool (*step)(struct leat_news *news, struct leat_core *core, int32_t *left))
+{
+    news->step = step;
+    leat_list_push_back(&core->news.items, &news->link);
+    news_go_on(core);
+}
