@@ -70,9 +70,12 @@ enum {
     LEAT_NAME_RETRY_US = 500 * 1000,
     LEAT_NAME_TRIES_MAX = 20,
     LEAT_REFUSAL_TELL_US = 60 * 1000 * 1000, /* between two lines of streams that are not made */
-    /* Streams made through one core: so many at once, then so many a second. Asked: by naming them. */
-    LEAT_CREATES_BURST = 10000,
-    LEAT_CREATES_PER_SECOND = 1000,
+    /* Logs made through one core on request, and streams made by naming them ("asked"): so many at once, then so many
+     * a second; of one address half, which is the largest stream there may be. A change of a stream counts as one log,
+     * and one for so many that it has, since all are looked at. */
+    LEAT_CREATES_BURST = 2 * LEAT_BROKER_STREAM_LOGS_MAX,
+    LEAT_CREATES_PER_SECOND = 4000,
+    LEAT_CHANGES_LOGS = 16,
     LEAT_CREATES_ASKED_BURST = 200,
     LEAT_CREATES_ASKED_PER_SECOND = 10,
     LEAT_CATCH_UP_US_MAX = 2 * 1000 * 1000, /* then what is known here is answered */

@@ -1,5 +1,5 @@
-/* News of streams as a core gets them: in their order, and in pieces, since one stream may have 32,768 logs. What is left
- * of the first goes on in the next turn of the core's loop, and all others wait behind it. Private to broker/.
+/* News of streams as a core gets them: in their order, and in pieces, since one stream may have 32,768 logs. What is
+ * left of the first goes on in the next turn of the core's loop, and all others wait behind it. Private to broker/.
  * Thread: the core's. */
 #ifndef LEAT_BROKER_NEWS_H
 #define LEAT_BROKER_NEWS_H

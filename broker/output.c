@@ -11,12 +11,20 @@
 #include "broker/core.h"
 
 /* The bucket is full at full_us; each that is taken puts that off by one interval. */
-bool leat_rate_take(struct leat_rate *rate, uint64_t now_us, uint32_t burst, uint32_t per_second)
+bool leat_rate_has(const struct leat_rate *rate, uint64_t now_us, struct leat_rate_limit limit,
+                   uint32_t count)
 {
-    uint64_t each_us = 1000 * 1000 / per_second;
+    uint64_t each_us = 1000 * 1000 / limit.per_second;
     uint64_t full_us = rate->full_us > now_us ? rate->full_us : now_us;
-    if (full_us + each_us > now_us + burst * each_us) return false;
-    rate->full_us = full_us + each_us;
+    return full_us + count * each_us <= now_us + limit.burst * each_us;
+}
+
+bool leat_rate_take(struct leat_rate *rate, uint64_t now_us, struct leat_rate_limit limit,
+                    uint32_t count)
+{
+    if (!leat_rate_has(rate, now_us, limit, count)) return false;
+    if (rate->full_us < now_us) rate->full_us = now_us;
+    rate->full_us += count * (uint64_t)(1000 * 1000 / limit.per_second);
     return true;
 }
 

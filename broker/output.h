@@ -36,8 +36,14 @@ enum {
 struct leat_rate {
     uint64_t full_us; /* when as many as at once may come again */
 };
-/** One more? Thread: owner's. */
-bool leat_rate_take(struct leat_rate *rate, uint64_t now_us, uint32_t burst, uint32_t per_second);
+struct leat_rate_limit {
+    uint32_t burst, per_second;
+};
+/** So many more? Thread: owner's. */
+bool leat_rate_has(const struct leat_rate *rate, uint64_t now_us, struct leat_rate_limit limit,
+                   uint32_t count);
+bool leat_rate_take(struct leat_rate *rate, uint64_t now_us, struct leat_rate_limit limit,
+                    uint32_t count);
 
 /* Of a core. */
 struct leat_output {

@@ -124,27 +124,53 @@ leat_err leat_stream_create_allowed(const struct leat_core *core, struct leat_ms
     return memory_allowed(core, logs_of(core, settings), error);
 }
 
+/* Of one address half, and of all no more than there is. */
+static bool rates_take(struct leat_core *core, struct leat_rate *all, struct leat_rate *own,
+                       struct leat_rate_limit limit, uint32_t count)
+{
+    const struct leat_rate_limit half = {limit.burst / 2, limit.per_second / 2};
+    uint64_t now_us = leat_core_now(core);
+    if (own != NULL && !leat_rate_has(own, now_us, half, count)) return false;
+    if (!leat_rate_take(all, now_us, limit, count)) return false;
+    return own == NULL || leat_rate_take(own, now_us, half, count);
+}
+
 /* SUBTLE: without a rate, (1) one request of 48 KB names 6,000 streams, (2) all of them are committed, made on every
  * core, and stay, and (3) a loop of such requests keeps every coordinator busy. */
 leat_err leat_stream_rate_allowed(struct leat_core *core, struct leat_sharer *asks,
                                   struct leat_error *error)
 {
-    uint64_t now_us = leat_core_now(core);
-    if (asks != NULL && (!leat_rate_take(&asks->creates_asked, now_us, LEAT_CREATES_ASKED_BURST / 2,
-                                         LEAT_CREATES_ASKED_PER_SECOND / 2) ||
-                         !leat_rate_take(&core->creates_asked, now_us, LEAT_CREATES_ASKED_BURST,
-                                         LEAT_CREATES_ASKED_PER_SECOND)))
-        return leat_error_set(error, LEAT_E_STARTING,
-                              "streams that are made because somebody names them are made at %d a "
-                              "second: try again, or make it with 'leat stream create'",
-                              LEAT_CREATES_ASKED_PER_SECOND);
-    if (asks == NULL &&
-        !leat_rate_take(&core->creates, now_us, LEAT_CREATES_BURST, LEAT_CREATES_PER_SECOND))
-        return leat_error_set(error, LEAT_E_AGAIN,
-                              "more than %d streams were asked for at once, and then %d are made "
-                              "each second: try again",
-                              LEAT_CREATES_BURST, LEAT_CREATES_PER_SECOND);
-    return LEAT_OK;
+    static const struct leat_rate_limit limit = {LEAT_CREATES_ASKED_BURST,
+                                                 LEAT_CREATES_ASKED_PER_SECOND};
+    if (rates_take(core, &core->creates_asked, &asks->creates_asked, limit, 1)) return LEAT_OK;
+    return leat_error_set(error, LEAT_E_STARTING,
+                          "streams that are made because somebody names them are made at %d a "
+                          "second: try again, or make it with 'leat stream create'",
+                          LEAT_CREATES_ASKED_PER_SECOND);
+}
+
+/* SUBTLE: logs count, and those of a stream that is only changed, since each core looks at all of them. (1) A request
+ * of 200 KB names the stream of 32,768 logs 4,096 times, each time with another retention. (2) Each is committed, and
+ * takes every core 16 ms. (3) The request is answered after a minute, and the next one waits. */
+leat_err leat_stream_work_allowed(struct leat_core *core, struct leat_sharer *asks,
+                                  const struct leat_stream_desc *desc,
+                                  const struct leat_stream_settings *settings,
+                                  struct leat_error *error)
+{
+    static const struct leat_rate_limit limit = {LEAT_CREATES_BURST, LEAT_CREATES_PER_SECOND};
+    uint64_t count = logs_of(core, settings);
+    if (desc != NULL) {
+        uint64_t logs = (uint64_t)desc->streamlet_count * desc->settings.logs;
+        count = 1 + logs / LEAT_CHANGES_LOGS + (count > logs ? count - logs : 0);
+    }
+    if (count > LEAT_CREATES_BURST / 2) count = LEAT_CREATES_BURST / 2;
+    if (rates_take(core, &core->creates, asks != NULL ? &asks->creates : NULL, limit,
+                   (uint32_t)count))
+        return LEAT_OK;
+    return leat_error_set(error, LEAT_E_AGAIN,
+                          "logs of streams are made at %d a second, %d at once, and half of them "
+                          "for one address; this takes as long as %llu: try again",
+                          LEAT_CREATES_PER_SECOND, LEAT_CREATES_BURST, (unsigned long long)count);
 }
 
 leat_err leat_stream_enlarge_allowed(const struct leat_core *core,

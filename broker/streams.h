@@ -4,10 +4,15 @@
 
 #include "broker/core.h"
 
-/** Streams are made at a limited rate: may this core make one more now, for who names it, of which one address may have
- * half (NULL: who says so)? Errors: LEAT_E_STARTING, LEAT_E_AGAIN (who says so). Once for each that is made.
- * Thread: core. */
+/** Streams are made at a limited rate: may this core make one more now, for who names it? Of one address half. Error:
+ * LEAT_E_STARTING. Once for each that is made. Thread: core. */
 leat_err leat_stream_rate_allowed(struct leat_core *core, struct leat_sharer *asks,
+                                  struct leat_error *error) LEAT_NODISCARD;
+/** The same on request, by how many logs that makes or looks at: may a stream be made (desc NULL), or that one be
+ * changed, to these settings? asks NULL: another node, for a client of its own. Error: LEAT_E_AGAIN. */
+leat_err leat_stream_work_allowed(struct leat_core *core, struct leat_sharer *asks,
+                                  const struct leat_stream_desc *desc,
+                                  const struct leat_stream_settings *settings,
                                   struct leat_error *error) LEAT_NODISCARD;
 /** leat_stream_name_check(), and no name of the server's own. */
 leat_err leat_stream_name_allowed(struct leat_msg_string name,

@@ -159,8 +159,14 @@ static void alter_commit(struct alter *alter, const struct leat_stream *stream,
                          struct leat_kafka_alter_configs_response_result *out)
 {
     struct alter_one *one = leat_kafka_take(alter->request, 1, sizeof *one);
+    struct leat_error error;
     if (one == NULL) {
         LEAT_KAFKA_REFUSE(alter->request, out, LEAT_KAFKA_UNKNOWN_SERVER_ERROR, "no memory");
+        return;
+    }
+    if (leat_stream_work_allowed(alter->request->core, alter->request->conn->peer.sharer,
+                                 stream->desc, settings, &error) != LEAT_OK) {
+        LEAT_KAFKA_REFUSE(alter->request, out, leat_kafka_error_of(LEAT_E_AGAIN), error.text);
         return;
     }
     one->alter = alter;

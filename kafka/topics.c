@@ -276,7 +276,8 @@ static void create_one(struct topics *topics, int32_t at, enum named named,
         create_succeed(topics, &whole, out);
         return;
     }
-    if (leat_stream_rate_allowed(request->core, NULL, &error) != LEAT_OK) {
+    if (leat_stream_work_allowed(request->core, request->conn->peer.sharer, NULL, &settings,
+                                 &error) != LEAT_OK) {
         create_refuse(topics, out, throttled(request, 6), error.text);
         return;
     }
@@ -478,7 +479,8 @@ static void enlarge_one(struct topics *topics,
         return;
     }
     if (validate_only) return;
-    if (leat_stream_rate_allowed(request->core, NULL, &error) != LEAT_OK) {
+    if (leat_stream_work_allowed(request->core, request->conn->peer.sharer, stream->desc, &settings,
+                                 &error) != LEAT_OK) {
         LEAT_KAFKA_REFUSE(topics->request, out, throttled(request, 3), error.text);
         return;
     }

@@ -588,17 +588,22 @@ static void rate_gives_a_burst_then_a_few_each_second(void **state)
 {
     (void)state;
     struct leat_rate rate = {0};
+    const struct leat_rate_limit limit = {200, 10};
     uint64_t now_us = 5000 * 1000;
     for (unsigned i = 0; i < 200; i++)
-        assert_true(leat_rate_take(&rate, now_us, 200, 10));
-    assert_false(leat_rate_take(&rate, now_us, 200, 10));
+        assert_true(leat_rate_take(&rate, now_us, limit, 1));
+    assert_false(leat_rate_take(&rate, now_us, limit, 1));
     now_us += 100 * 1000;
-    assert_true(leat_rate_take(&rate, now_us, 200, 10));
-    assert_false(leat_rate_take(&rate, now_us, 200, 10));
+    assert_true(leat_rate_take(&rate, now_us, limit, 1));
+    assert_false(leat_rate_take(&rate, now_us, limit, 1));
     now_us += 3600ull * 1000 * 1000;
     for (unsigned i = 0; i < 200; i++)
-        assert_true(leat_rate_take(&rate, now_us, 200, 10));
-    assert_false(leat_rate_take(&rate, now_us, 200, 10));
+        assert_true(leat_rate_take(&rate, now_us, limit, 1));
+    assert_false(leat_rate_take(&rate, now_us, limit, 1));
+    now_us += 1000 * 1000;
+    assert_false(leat_rate_take(&rate, now_us, limit, 11)); /* and nothing of it */
+    assert_true(leat_rate_take(&rate, now_us, limit, 10));
+    assert_false(leat_rate_take(&rate, now_us, limit, 1));
 }
 
 int main(void)

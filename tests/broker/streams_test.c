@@ -260,24 +260,41 @@ static void name_beyond_the_rate_is_made_at_a_later_asking(void **state)
     desk_free(desk);
 }
 
-/* Goal: streams that are made on purpose have a rate of their own, which those that are named do not use up. */
-static void streams_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again(void **state)
+/* Goal: streams that are made or changed on purpose have a rate of their own, by the logs that this makes or looks at;
+ * one address has half of it, in which there is room for the largest stream. */
+static void logs_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again(void **state)
 {
     (void)state;
     struct desk *desk = desk_new();
+    struct leat_core *core = &desk->core;
     struct leat_error error;
-    for (unsigned i = 0; i < LEAT_CREATES_ASKED_BURST; i++)
-        assert_int_equal(leat_stream_rate_allowed(&desk->core, &desk->sharers[i % SHARERS], &error),
-                         LEAT_OK);
-    assert_int_equal(leat_stream_rate_allowed(&desk->core, &desk->sharers[0], &error),
-                     LEAT_E_STARTING);
-    for (unsigned i = 0; i < LEAT_CREATES_BURST; i++)
-        assert_int_equal(leat_stream_rate_allowed(&desk->core, NULL, &error), LEAT_OK);
-    assert_int_equal(leat_stream_rate_allowed(&desk->core, NULL, &error), LEAT_E_AGAIN);
+    const uint32_t most = LEAT_BROKER_STREAM_LOGS_MAX;
+    const struct leat_stream_settings large = {.streamlets = most, .logs = 1};
+    const struct leat_stream_settings small = {.streamlets = 1, .logs = 1};
+    struct leat_stream_desc *desc = desc_new(1, "large");
+    desc->streamlet_count = most - 1;
+    assert_int_equal(leat_stream_work_allowed(core, &desk->sharers[0], NULL, &large, &error),
+                     LEAT_OK);
+    assert_int_equal(leat_stream_work_allowed(core, &desk->sharers[0], NULL, &small, &error),
+                     LEAT_E_AGAIN);
     assert_non_null(strstr(error.text, "try again"));
-    desk->now_us += 1000 * 1000 / LEAT_CREATES_PER_SECOND;
-    assert_int_equal(leat_stream_rate_allowed(&desk->core, NULL, &error), LEAT_OK);
-    assert_int_equal(leat_stream_rate_allowed(&desk->core, NULL, &error), LEAT_E_AGAIN);
+    assert_int_equal(leat_stream_rate_allowed(core, &desk->sharers[0], &error), LEAT_OK);
+    for (uint32_t i = 0; i < most; i++)
+        assert_int_equal(leat_stream_work_allowed(core, &desk->sharers[1], NULL, &small, &error),
+                         LEAT_OK);
+    assert_int_equal(leat_stream_work_allowed(core, &desk->sharers[2], NULL, &small, &error),
+                     LEAT_E_AGAIN);
+    assert_int_equal(leat_stream_work_allowed(core, NULL, NULL, &small, &error), LEAT_E_AGAIN);
+    desk->now_us += 1000 * 1000;
+    unsigned changes = 0;
+    while (leat_stream_work_allowed(core, &desk->sharers[0], desc, &large, &error) == LEAT_OK)
+        changes++;
+    assert_int_equal(error.code, LEAT_E_AGAIN);
+    assert_in_range(changes, 0, LEAT_CREATES_PER_SECOND / 2 * LEAT_CHANGES_LOGS / most);
+    desk->now_us += 1000 * 1000;
+    assert_int_equal(leat_stream_work_allowed(core, &desk->sharers[0], desc, &large, &error),
+                     LEAT_OK);
+    leat_stream_desc_unref(desc);
     desk_free(desk);
 }
 
@@ -421,7 +438,7 @@ int main(void)
         cmocka_unit_test(seeker_names_that_others_make_meanwhile_are_all_found),
         cmocka_unit_test(seeker_name_that_is_never_found_ends_with_why),
         cmocka_unit_test(name_beyond_the_rate_is_made_at_a_later_asking),
-        cmocka_unit_test(streams_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again),
+        cmocka_unit_test(logs_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again),
         cmocka_unit_test(streams_that_one_address_names_leave_half_of_the_rate_to_others),
         cmocka_unit_test(stream_that_comes_while_its_core_stops_gets_no_log_there),
         cmocka_unit_test(stream_of_many_logs_comes_and_goes_in_pieces),
