@@ -50,7 +50,8 @@ void leat_call_stream_create(struct leat_peer *peer, const struct leat_frame *fr
     }
     leat_err rc = leat_stream_name_allowed(name, &error);
     if (rc == LEAT_OK) rc = leat_stream_create_allowed(peer->core, name, &settings, &error);
-    if (rc == LEAT_OK) rc = leat_stream_work_allowed(peer->core, peer->sharer, NULL, &settings, &error);
+    if (rc == LEAT_OK)
+        rc = leat_stream_work_allowed(peer->core, peer->sharer, NULL, &settings, &error);
     if (rc != LEAT_OK) {
         leat_call_refuse(&create->call, rc, error.text);
         return;

@@ -42,7 +42,7 @@ enum leat_keep_kind {
                         LEAT_E_NOT_FOUND: it has not got them whole */
     LEAT_KEEP_GIVE_UP, /* in: given_up, front_given_up, passed_seen. Recorded durably, beside what is
                         recorded of that */
-    LEAT_KEEP_EVICT, /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
+    LEAT_KEEP_EVICT,   /* owner gives the buffer of a CLOSED, flushed segment back; seg->buffer
                         becomes NULL */
 };
 
