@@ -32,4 +32,12 @@ static inline uint32_t leat_key_hash(const struct leat_key_hash *hash,
     return (uint32_t)(sum >> 32);
 }
 
+/** The same on all nodes and after each start, and never 0. No two networks of IPv6 have the same, nor two addresses of
+ * IPv4: a key has one of its halves, and the other is zero (os/net_open.c). */
+static inline uint64_t leat_key_number(const uint8_t key[LEAT_NET_KEY_BYTES])
+{
+    uint64_t number = leat_get_le64(key) ^ leat_get_le64(key + 8) * 0x9e3779b97f4a7c15u;
+    return number ? number : 1;
+}
+
 #endif

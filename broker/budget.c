@@ -32,6 +32,8 @@ enum {
     PEERS_BYTES_MIN = 4096 * LEAT_HEAP_PEER_BYTES,
     PEERS_BYTES_MAX = 8192 * LEAT_HEAP_PEER_BYTES,
     GROUP_BYTES_MIN = 128 * 1024, /* members of groups of one home */
+    TABLES_BYTES_MIN = 4 * MIB,   /* tables of all homes of groups */
+    TABLES_BYTES_MAX = 128 * MIB,
     NODES_BYTES_MIN = 4 * MIB,
     NODES_BYTES_MAX = 64 * MIB,
     /* Of all structs for requests as many as this share of the budget has room for, and a quarter at least. */
@@ -121,6 +123,11 @@ uint64_t leat_node_group_bytes(uint64_t memory_bytes)
     return part(memory_bytes, 1, 2048, GROUP_BYTES_MIN, LEAT_GROUP_MEMORY_BYTES_MAX);
 }
 
+uint64_t leat_node_tables_bytes(uint64_t memory_bytes)
+{
+    return part(memory_bytes, 1, 32, TABLES_BYTES_MIN, TABLES_BYTES_MAX);
+}
+
 uint32_t leat_node_structs(uint64_t memory_bytes, uint32_t cores, uint32_t most)
 {
     uint64_t share = memory_bytes / cores / MIB * most / (STRUCTS_WHOLE_BYTES / MIB);
@@ -149,7 +156,8 @@ static uint64_t most_bytes(uint64_t memory_bytes, uint32_t cores)
                         leat_node_structs(memory_bytes, cores, LEAT_CORE_CALLS_MAX);
     return MOST_PROCESS_BYTES + leat_node_peers_bytes(memory_bytes) +
            LEAT_SETS_HOMES * leat_node_group_bytes(memory_bytes) +
-           leat_node_forwards_bytes(memory_bytes, cores) + cores * (core + requests);
+           leat_node_tables_bytes(memory_bytes) + leat_node_forwards_bytes(memory_bytes, cores) +
+           cores * (core + requests);
 }
 
 /* What parts take as a rule. */

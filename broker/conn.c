@@ -53,6 +53,7 @@ bool leat_peer_open(struct leat_core *core, struct leat_peer *peer, struct leat_
                           core->net->peer(conn));
         return false;
     }
+    peer->address_number = leat_key_number(core->net->key(conn));
     if (!peer_has_memory(core, peer, conn) || !leat_sharer_join(core, peer)) {
         leat_addresses_leave(&core->node->addresses, peer->address);
         return false;

@@ -135,6 +135,7 @@ struct leat_peer {
     struct leat_list quiet; /* among strangers; later, those that may be idle */
     uint64_t quiet_since_us;
     uint32_t address;           /* among the node's */
+    uint64_t address_number;    /* the same on all nodes: leat_key_number(). 0: other nodes' */
     struct leat_sharer *sharer; /* the same, on this core */
     struct leat_list set_calls; /* its requests to consumer sets that are under way */
     struct leat_list limited;   /* its fetches that wait until it gives a read back */
@@ -557,6 +558,7 @@ void leat_group_look(const struct leat_core *core, struct leat_log_ref ref, uint
 /** Broker side of one home log's sets. */
 leat_err leat_sets_attach(struct leat_hosted *hosted,
                           struct leat_log_options *options) LEAT_NODISCARD;
+void leat_sets_log_made(struct leat_hosted *hosted);
 
 /* Looking for streams by name, on behalf of a client that may know more than this node. */
 struct leat_stream_seek {
@@ -642,6 +644,7 @@ struct leat_node {
     _Atomic uint64_t forwards_bytes; /* appends under way between its cores */
     uint64_t forwards_bytes_max;
     struct leat_addresses addresses;
+    struct leat_sets_room sets_room;
     _Atomic uint64_t room_short_us; /* when an append last waited for room for too long; 0: never */
     _Atomic uint64_t logs_hosted;   /* by all cores */
     _Atomic uint64_t logs_share; /* how many it would have while another node is away; core 0's */

@@ -183,6 +183,7 @@ leat_err leat_hosted_open(struct leat_hosted *hosted, struct leat_segment *const
     if (rc == LEAT_OK)
         rc = leat_log_create(core->env, &keeper, &core->timers, &options, segs, seg_count, tail,
                              &hosted->log);
+    if (rc == LEAT_OK && hosted->sets != NULL) leat_sets_log_made(hosted);
     if (rc != LEAT_OK) {
         leat_list_remove(&hosted->home);
         leat_sets_destroy(&hosted->sets);

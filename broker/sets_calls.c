@@ -81,6 +81,7 @@ leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *o
         .retention_us = core->node->options.offsets_retention_us,
         .group_bytes_max = leat_node_group_bytes(core->node->options.memory_bytes),
         .followed = hosted->stream->desc->settings.copies > 1,
+        .room = &core->node->sets_room,
         .broker = {sets_append, sets_stream_size, sets_group},
         .ctx = hosted,
     };
@@ -89,6 +90,13 @@ leat_err leat_sets_attach(struct leat_hosted *hosted, struct leat_log_options *o
     options->app = leat_sets_app(hosted->sets);
     leat_list_push_back(&core->home_logs, &hosted->home);
     return LEAT_OK;
+}
+
+void leat_sets_log_made(struct leat_hosted *hosted)
+{
+    struct leat_log_info info;
+    leat_log_info(hosted->log, &info);
+    if (!info.cold) leat_sets_is_read(hosted->sets);
 }
 
 /* ---- requests ---- */
@@ -188,6 +196,24 @@ static leat_err decode_fetch(struct set_call *set, struct leat_msg_reader *reade
     return reader->failed ? LEAT_E_INVALID : LEAT_OK;
 }
 
+/* Behind a request that another node has handed on stands [address], in so many bytes: whose it is. */
+enum { ADDRESS_BYTES = 10, ADDRESS_ARRAY = 0x91, ADDRESS_U64 = 0xcf };
+
+static void address_write(uint8_t *at, uint64_t address)
+{
+    at[0] = ADDRESS_ARRAY;
+    at[1] = ADDRESS_U64;
+    leat_put_be64(at + 2, address);
+}
+
+/* 0: handed on by a node of an earlier version. */
+static uint64_t address_read(const struct leat_frame *frame)
+{
+    if (frame->control_bytes < ADDRESS_BYTES) return 0;
+    const uint8_t *at = (const uint8_t *)frame->control + frame->control_bytes - ADDRESS_BYTES;
+    return at[0] == ADDRESS_ARRAY && at[1] == ADDRESS_U64 ? leat_get_be64(at + 2) : 0;
+}
+
 static leat_err set_decode(struct set_call *set, struct leat_error *error)
 {
     struct leat_msg_reader reader;
@@ -270,7 +296,8 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
     if (set == NULL) return;
     leat_list_init(&set->by_peer);
     leat_list_push_back(&peer->set_calls, &set->by_peer);
-    set->control = leat_call_memory(&set->call, 1, frame->control_bytes + 1);
+    set->request.address = set->call.by_link ? address_read(frame) : peer->address_number;
+    set->control = leat_call_memory(&set->call, 1, frame->control_bytes + ADDRESS_BYTES);
     if (set->control == NULL) {
         set_end(set, LEAT_E_AGAIN, NULL);
         return;
@@ -287,6 +314,12 @@ void leat_call_set(struct leat_peer *peer, const struct leat_frame *frame)
 static void set_forward(struct set_call *set, uint64_t owner)
 {
     uint8_t *control = set->control;
+    if (set->control_bytes + ADDRESS_BYTES > LEAT_CONTROL_BYTES_MAX) {
+        set_end(set, LEAT_E_TOO_LARGE, NULL);
+        return;
+    }
+    address_write(control + set->control_bytes, set->request.address);
+    set->control_bytes += ADDRESS_BYTES;
     set->control = NULL;
     set_release(set);
     leat_call_forward(&set->call, owner, control, set->control_bytes);

@@ -136,6 +136,7 @@ struct leat_kafka_group_ask *leat_kafka_group_ask_make(struct leat_kafka_request
     ask->set.kind = kind;
     ask->set.answer_bytes_max = LEAT_SETS_ANSWER_BYTES;
     ask->set.group = &ask->call;
+    ask->set.address = request->conn->peer.address_number;
     ask->next = request->state;
     request->state = ask;
     return ask;

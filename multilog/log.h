@@ -66,6 +66,7 @@ struct leat_log_app {
     void (*snapshot_write)(void *ctx, uint8_t *out); /* exactly that many */
     void (*on_restore)(void *ctx, const uint8_t *bytes, size_t count);
     void (*on_replay)(void *ctx, const struct leat_batch *batch);
+    void (*on_read)(void *ctx); /* that was all of it. Not of a log that is new, or damaged */
 };
 
 struct leat_log_options {

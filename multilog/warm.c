@@ -223,10 +223,12 @@ static void warm_from(struct leat_log *log, const uint8_t *bytes)
         log->reserve_not_before_us = log_now(log) + LOG_RESERVE_PAUSE_US;
         return;
     }
-    if (rc != LEAT_OK)
+    if (rc != LEAT_OK) {
         warm_damaged(log, "its start entry can't be understood");
-    else
-        log->cold = false;
+        return;
+    }
+    log->cold = false;
+    if (log->options.app.ctx) log->options.app.on_read(log->options.app.ctx);
 }
 
 /* ---- the front ----

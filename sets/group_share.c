@@ -31,10 +31,11 @@ bool leat_sets_group_record(struct leat_sets *sets, struct leat_set *set)
     bool whole = leat_sets_record_fits(sets, head + group->stored_bytes);
     /* Too large for any batch: recorded without its members. Else it waits for the next batch. */
     if (!whole && sets->builder.record_count > 0) return false;
-    struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_GROUP, 3);
+    struct leat_msg_writer writer = leat_sets_record_begin(sets, RECORD_GROUP, set->maker ? 4 : 3);
     leat_msg_write_string(&writer, set->name, strlen(set->name));
     leat_msg_write_u64(&writer, set->generation);
     leat_group_encode(&writer, group, whole);
+    if (set->maker) leat_msg_write_u64(&writer, set->maker);
     leat_sets_record_add(sets, &writer);
     return true;
 }
@@ -320,10 +321,10 @@ static bool shares_take(struct leat_sets *sets, struct leat_set *set,
 {
     struct leat_group *group = set->group;
     const struct leat_group_call *call = request->group;
-    size_t bytes = group->memory_bytes;
+    size_t bytes = 0;
     for (uint32_t i = 0; i < call->share_count; i++)
         bytes += call->shares[i].assignment.bytes;
-    if (bytes > sets->options.group_bytes_max) {
+    if (!leat_sets_members_have_room(sets, request->address, NULL, bytes)) {
         (void)leat_sets_answer(request, LEAT_E_TOO_MANY, "the assignments are too large");
         return false;
     }

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 
 /* Of one member beside its texts: headers of msgpack, numbers. */
-enum { MEMBER_HEAD_BYTES = 64, PROTOCOL_HEAD_BYTES = 12, GROUP_HEAD_BYTES = 32 };
+enum { MEMBER_HEAD_BYTES = 73, PROTOCOL_HEAD_BYTES = 12, GROUP_HEAD_BYTES = 32 };
 
 struct leat_group *leat_group_create(void)
 {
@@ -41,7 +41,7 @@ static void bytes_count(struct leat_group *group)
     size_t memory = 0;
     for (uint32_t i = 0; i < group->member_count; i++) {
         const struct leat_group_member *member = group->members[i];
-        memory += sizeof *member + member->facts_bytes + member->assignment_bytes;
+        memory += leat_group_member_bytes(member) + member->assignment_bytes;
         if (member->pending) continue;
         stored += MEMBER_HEAD_BYTES + strlen(member->id) + member->facts_bytes +
                   member->protocol_count * PROTOCOL_HEAD_BYTES + member->assignment_bytes;
@@ -110,13 +110,29 @@ static struct leat_msg_string text_put(char **at, struct leat_msg_string text)
     return put;
 }
 
-leat_err leat_group_facts_set(struct leat_group *group, struct leat_group_member *member,
-                              const struct leat_group_call *call)
+static size_t facts_bytes(const struct leat_group_call *call)
 {
     size_t bytes = call->protocol_count * sizeof *call->protocols;
     bytes += (size_t)call->instance.bytes + call->client.bytes + call->host.bytes;
     for (uint32_t i = 0; i < call->protocol_count; i++)
         bytes += (size_t)call->protocols[i].name.bytes + call->protocols[i].metadata.bytes;
+    return bytes;
+}
+
+size_t leat_group_member_bytes(const struct leat_group_member *member)
+{
+    return sizeof *member + member->facts_bytes;
+}
+
+size_t leat_group_join_bytes(const struct leat_group_call *call)
+{
+    return sizeof(struct leat_group_member) + facts_bytes(call);
+}
+
+leat_err leat_group_facts_set(struct leat_group *group, struct leat_group_member *member,
+                              const struct leat_group_call *call)
+{
+    size_t bytes = facts_bytes(call);
     void *facts = leat_mem_calloc(LEAT_MEM_BROKER, 1, bytes + 1);
     if (!facts) return LEAT_E_NO_MEMORY;
     struct leat_group_protocol *protocols = facts;
@@ -248,7 +264,7 @@ struct leat_msg_string leat_group_metadata(const struct leat_group *group,
 }
 
 /* ---- bytes: [type, protocol, leader, phase, [member...]]
- * member: [id, session ms, rebalance ms, instance, client, host, [name, metadata...], assignment]
+ * member: [id, session ms, rebalance ms, instance, client, host, [name, metadata...], assignment, address]
  */
 
 static void text_write(struct leat_msg_writer *writer, struct leat_msg_string text)
@@ -268,7 +284,7 @@ void leat_group_encode(struct leat_msg_writer *writer, const struct leat_group *
     for (uint32_t i = 0; i < group->member_count && with_members; i++) {
         const struct leat_group_member *member = group->members[i];
         if (member->pending) continue;
-        leat_msg_write_array(writer, 8);
+        leat_msg_write_array(writer, member->address != 0 ? 9 : 8);
         text_write(writer, leat_group_text(member->id));
         leat_msg_write_u64(writer, member->session_ms);
         leat_msg_write_u64(writer, member->rebalance_ms);
@@ -281,6 +297,7 @@ void leat_group_encode(struct leat_msg_writer *writer, const struct leat_group *
             text_write(writer, member->protocols[p].metadata);
         }
         text_write(writer, (struct leat_msg_string){member->assignment, member->assignment_bytes});
+        if (member->address != 0) leat_msg_write_u64(writer, member->address);
     }
 }
 
@@ -297,8 +314,8 @@ static bool member_decode(struct leat_msg_reader *reader, struct leat_group *gro
 {
     struct leat_group_protocol protocols[LEAT_GROUP_PROTOCOLS_MAX];
     struct leat_group_call call = {.protocols = protocols};
-    if (leat_msg_read_array(reader) != 8 || group->member_count == LEAT_SETS_MEMBERS_MAX)
-        return false;
+    const uint32_t fields = leat_msg_read_array(reader);
+    if ((fields != 8 && fields != 9) || group->member_count == LEAT_SETS_MEMBERS_MAX) return false;
     struct leat_group_member *member = leat_group_member_add(group);
     if (!member || !text_read(reader, member->id, sizeof member->id)) return false;
     member->session_ms = leat_msg_read_u32(reader);
@@ -315,6 +332,7 @@ static bool member_decode(struct leat_msg_reader *reader, struct leat_group *gro
     }
     call.protocol_count = texts / 2;
     struct leat_msg_string assignment = leat_msg_read_string(reader);
+    if (fields == 9) member->address = leat_msg_read_u64(reader);
     return !reader->failed && leat_group_facts_set(group, member, &call) == LEAT_OK &&
            leat_group_assignment_set(group, member, assignment) == LEAT_OK;
 }

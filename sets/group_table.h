@@ -11,6 +11,7 @@
 struct leat_group_member {
     char id[LEAT_SETS_MEMBER_BYTES_MAX + 1];
     uint32_t session_ms, rebalance_ms;
+    uint64_t address; /* for whom its memory counts; 0: stored before that was */
     /* What it said when it joined, in one block of memory: strings and protocols lie behind each
      * other in `facts`. */
     void *facts;
@@ -52,6 +53,9 @@ struct leat_group_member *leat_group_instance_find(const struct leat_group *grou
 struct leat_group_member *leat_group_member_add(struct leat_group *group);
 /** Forget it. Nothing of it may be held. */
 void leat_group_member_remove(struct leat_group *group, struct leat_group_member *member);
+/** What a member takes beside its assignment: one that is there, or one that a join would bring. */
+size_t leat_group_member_bytes(const struct leat_group_member *member);
+size_t leat_group_join_bytes(const struct leat_group_call *call);
 /** Those that have joined, now or earlier. */
 uint32_t leat_group_members_joined(const struct leat_group *group);
 /** Take what a join says. Old facts stay on failure (NO_MEMORY). */

@@ -33,7 +33,10 @@ bool leat_sets_group_ensure(struct leat_sets *sets, struct leat_sets_request *re
     struct leat_group *group = leat_group_create();
     if (!set && group) {
         set = leat_set_create(request->set, LEAT_SETS_GROUP);
-        if (set) sets->sets[sets->set_count++] = set;
+        if (set) {
+            set->maker = request->address;
+            leat_sets_set_add(sets, set);
+        }
     }
     if (!set || !group) {
         leat_group_destroy(&group);
@@ -84,18 +87,44 @@ void leat_sets_group_heard(struct leat_sets *sets, struct leat_group_member *mem
     member->deadline_us = leat_sets_now_us(sets) + (uint64_t)member->session_ms * 1000;
 }
 
-static size_t memory_bytes(const struct leat_sets *sets)
+bool leat_sets_members_have_room(const struct leat_sets *sets, uint64_t address,
+                                 const struct leat_group_member *except, size_t bytes)
 {
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < sets->set_count; i++)
-        if (sets->sets[i]->group) bytes += sets->sets[i]->group->memory_bytes;
-    return bytes;
+    size_t all = 0, own = 0;
+    for (uint32_t i = 0; i < sets->set_count; i++) {
+        const struct leat_group *group = sets->sets[i]->group;
+        for (uint32_t m = 0; group && m < group->member_count; m++) {
+            const struct leat_group_member *member = group->members[m];
+            if (member == except) continue;
+            size_t takes = leat_group_member_bytes(member) + member->assignment_bytes;
+            all += takes;
+            if (address != 0 && member->address == address) own += takes;
+        }
+    }
+    return leat_sets_share_has(address, own, all, sets->options.group_bytes_max, bytes);
+}
+
+/* Who joins again and says no more than before is not refused, however full it is. */
+static bool memory_refused(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    const struct leat_set *set = leat_sets_set_find(sets, request->set);
+    struct leat_msg_string id = leat_group_text(request->member);
+    const struct leat_group_member *me = NULL;
+    if (set && set->group && id.bytes > 0) me = leat_group_member_find(set->group, id);
+    if (set && set->group && !me)
+        me = leat_group_instance_find(set->group, request->group->instance);
+    size_t bytes = leat_group_join_bytes(request->group);
+    if (me && me->address == request->address && bytes <= leat_group_member_bytes(me)) return false;
+    if (me) bytes += me->assignment_bytes;
+    if (leat_sets_members_have_room(sets, request->address, me, bytes)) return false;
+    return leat_sets_answer(request, LEAT_E_TOO_MANY,
+                            "the groups of this home hold as much for members as they may, or for "
+                            "those of this address");
 }
 
 static bool join_refused(struct leat_sets *sets, struct leat_sets_request *request)
 {
     const struct leat_group_call *call = request->group;
-    size_t bytes = 0;
     if (request->session_ms < LEAT_SETS_SESSION_MS_MIN ||
         request->session_ms > LEAT_SETS_SESSION_MS_MAX)
         return leat_sets_answer(request, LEAT_E_INVALID,
@@ -109,17 +138,13 @@ static bool join_refused(struct leat_sets *sets, struct leat_sets_request *reque
                  call->client.bytes > LEAT_GROUP_TEXT_BYTES_MAX ||
                  call->host.bytes > LEAT_GROUP_TEXT_BYTES_MAX || text_zero(call->protocol_type);
     for (uint32_t i = 0; i < call->protocol_count; i++) {
-        bytes += call->protocols[i].metadata.bytes;
         longs = longs || call->protocols[i].name.bytes > LEAT_GROUP_TEXT_BYTES_MAX ||
                 call->protocols[i].name.bytes == 0 || text_zero(call->protocols[i].name);
     }
     if (longs)
         return leat_sets_answer(request, LEAT_E_INVALID,
                                 "names of protocols and clients have 1 to 255 bytes, none zero");
-    if (memory_bytes(sets) + bytes > sets->options.group_bytes_max)
-        return leat_sets_answer(request, LEAT_E_TOO_MANY,
-                                "the groups of this home hold as much for members as they may");
-    return false;
+    return memory_refused(sets, request);
 }
 
 /* ---- members come ---- */
@@ -144,6 +169,7 @@ static struct leat_group_member *member_new(struct leat_sets *sets, struct leat_
              (unsigned)high & 0xffff, (unsigned)(low >> 48), low & 0xffffffffffff);
     member->session_ms = request->session_ms;
     member->rebalance_ms = request->group->rebalance_ms;
+    member->address = request->address;
     leat_sets_group_heard(sets, member);
     return member;
 }
@@ -177,6 +203,7 @@ static bool join_hold(struct leat_sets *sets, struct leat_set *set,
     memcpy(set->group->protocol_type, type.text, type.bytes);
     member->session_ms = request->session_ms;
     member->rebalance_ms = request->group->rebalance_ms;
+    member->address = request->address;
     member->pending = false;
     held_end(sets, &member->join, LEAT_E_CANCELLED);
     member->join = request;
@@ -211,6 +238,7 @@ static bool join_instance_again(struct leat_sets *sets, struct leat_set *set,
      * the old one leads, and so asks for its assignment and makes none. */
     old->session_ms = request->session_ms;
     old->rebalance_ms = request->group->rebalance_ms;
+    old->address = request->address;
     request->group->skip_assignment = led && request->group->can_skip;
     leat_sets_append_try(sets);
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);

@@ -19,13 +19,21 @@ enum record_kind {
      * leader epoch plus 1, metadata. Group -1, offset LEAT_SETS_GROUP_DONE: the log's is forgotten */
     RECORD_COMMIT = 2,
     RECORD_DELETE = 3, /* [3, set name] */
-    RECORD_GROUP = 4,  /* [4, set name, generation, group]; its offsets stay */
+    /* [4, set name, generation, group]; its offsets stay. Its maker may follow, for a set that is new by that */
+    RECORD_GROUP = 4,
 };
 /* Rows that are looked at for answers of joins before others have their turn. */
 enum { SLICE_ROWS = 128 * 1024 };
-enum { RETRY_US = 100 * 1000, RECORD_HEAD_BYTES = 512 };
+enum { RETRY_US = 100 * 1000, READ_POLL_US = 5 * 1000, RECORD_HEAD_BYTES = 512 };
 enum life { LIFE_NEW, LIFE_WAKING, LIFE_AWAKE };
-enum request_state { REQUEST_FREE, REQUEST_WAKING, REQUEST_ACK, REQUEST_JOIN, REQUEST_QUERY };
+enum request_state {
+    REQUEST_FREE,
+    REQUEST_WAKING,
+    REQUEST_ACK,
+    REQUEST_JOIN,
+    REQUEST_QUERY,
+    REQUEST_READ
+};
 
 struct leat_sets {
     struct leat_sets_options options;
@@ -48,6 +56,9 @@ struct leat_sets {
     struct leat_append append;
     struct leat_list waiting; /* for acks, for the first append; in order of arrival */
     struct leat_list querying;
+    struct leat_list reading; /* until all homes of the node have read their tables */
+    bool unread;              /* counted as such in options.room */
+    uint64_t read_by_us;      /* longer nobody waits for that */
     uint64_t waiting_count;
     bool untold; /* joins that are acked wait for the next slice */
 };
@@ -66,6 +77,11 @@ struct leat_set *leat_sets_set_find(struct leat_sets *sets, const char *name);
 void leat_sets_set_remove(struct leat_sets *sets, const char *name);
 /** Forget a set, by a record; leat_sets_record_fits() RECORD_HEAD_BYTES was asked. */
 void leat_sets_set_forget(struct leat_sets *sets, const struct leat_set *set);
+/** It is one of this home's from now on. */
+void leat_sets_set_add(struct leat_sets *sets, struct leat_set *set);
+/** NULL: there is room for so much more of an address; else why not. bytes: encoded. */
+const char *leat_sets_lacks(const struct leat_sets *sets, uint64_t address, uint32_t more_sets,
+                            size_t more_bytes, size_t more_memory);
 /** May there be one set more? false: the request is answered. */
 bool leat_sets_set_room(struct leat_sets *sets, struct leat_sets_request *request);
 /** Forget all sets. */
@@ -147,6 +163,9 @@ bool leat_sets_group_ensure(struct leat_sets *sets, struct leat_sets_request *re
 /** As leat_sets_member_check(). */
 struct leat_group_member *leat_sets_group_member_check(struct leat_set *set,
                                                        struct leat_sets_request *request);
+/** Of what all members may take: is there so much for an address, where `except` (may be NULL) is not there? */
+bool leat_sets_members_have_room(const struct leat_sets *sets, uint64_t address,
+                                 const struct leat_group_member *except, size_t bytes);
 /** Its session begins anew. */
 void leat_sets_group_heard(struct leat_sets *sets, struct leat_group_member *member);
 /** Forget a member; what it waits for is answered by `rc`. */

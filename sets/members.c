@@ -22,7 +22,8 @@ void leat_sets_prepare(struct leat_sets *sets, struct leat_set *set)
     set->give_up_at_us = leat_sets_now_us(sets) + longest_ms * 1000;
 }
 
-static leat_err stream_gather(struct leat_sets *sets, struct leat_set *set, uint32_t stream)
+static leat_err stream_gather(struct leat_sets *sets, struct leat_set *set, uint32_t stream,
+                              uint64_t *added)
 {
     uint32_t streamlets = 0, logs = 0;
     if (!sets->options.broker.stream_size(sets->options.ctx, stream, &streamlets, &logs))
@@ -37,7 +38,13 @@ static leat_err stream_gather(struct leat_sets *sets, struct leat_set *set, uint
         fresh += !leat_set_log_find(set, refs[i]);
     }
     leat_err rc = LEAT_E_TOO_MANY;
-    if (set->log_count + fresh <= LEAT_SETS_LOGS_MAX) rc = leat_set_logs_add(set, refs, count);
+    *added += fresh;
+    const char *why = NULL;
+    if (fresh > 0)
+        why = leat_sets_lacks(sets, set->maker, 0, *added * leat_set_log_bytes(set, refs[0]),
+                              *added * leat_set_log_memory_bytes());
+    if (!why && set->log_count + fresh <= LEAT_SETS_LOGS_MAX)
+        rc = leat_set_logs_add(set, refs, count);
     leat_mem_free(refs);
     return rc;
 }
@@ -59,8 +66,10 @@ static leat_err logs_gather(struct leat_sets *sets, struct leat_set *set)
             streams[count++] = set->members[m].streams[s];
     qsort(streams, count, sizeof *streams, number_order);
     leat_err rc = LEAT_OK;
+    uint64_t added = 0;
     for (size_t i = 0; i < count && rc == LEAT_OK; i++)
-        if (i == 0 || streams[i] != streams[i - 1]) rc = stream_gather(sets, set, streams[i]);
+        if (i == 0 || streams[i] != streams[i - 1])
+            rc = stream_gather(sets, set, streams[i], &added);
     leat_mem_free(streams);
     if (rc != LEAT_OK) return rc;
     leat_set_bytes_count(set);
@@ -258,7 +267,8 @@ bool leat_sets_do_join(struct leat_sets *sets, struct leat_sets_request *request
     if (!set) {
         set = leat_set_create(request->set, request->mode);
         if (!set) return leat_sets_answer(request, LEAT_E_NO_MEMORY, "no memory for a set");
-        sets->sets[sets->set_count++] = set;
+        set->maker = request->address;
+        leat_sets_set_add(sets, set);
     }
     leat_set_group_drop(set); /* it had no members: see join_refused() */
     set->mode = request->mode;

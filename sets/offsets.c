@@ -90,24 +90,31 @@ static bool group_member_refused(struct leat_sets *sets, struct leat_set *set,
     return false;
 }
 
-/* At most: what the rows take in a record, and what the table grows by. */
+static size_t note_bytes(uint32_t leader_epoch_plus_1, uint32_t metadata_bytes)
+{
+    return leader_epoch_plus_1 > 0 || metadata_bytes > 0 ? LEAT_SET_NOTE_BYTES + metadata_bytes : 0;
+}
+
+/* At most: what the rows take in a record, what the table grows by, and what its memory does. Who commits what the set
+ * has already, with metadata of the same size, needs no more. */
 static void commit_measure(struct leat_set *set, const struct leat_sets_request *request,
-                           size_t *out_record, size_t *out_growth)
+                           size_t *out_record, size_t *out_growth, size_t *out_memory)
 {
     bool parallel = set->mode == LEAT_SETS_PARALLEL;
     *out_record = RECORD_HEAD_BYTES;
-    *out_growth = 0;
+    *out_growth = *out_memory = 0;
     for (size_t i = 0; i < request->commit_count; i++) {
         const struct leat_sets_offset *row = &request->commits[i];
         /* A row has an array, the log's numbers, a group and an offset: all that a log in the table has, and less. */
         size_t log_bytes = leat_set_log_bytes(set, row->log);
-        size_t note = row->leader_epoch_plus_1 > 0 || row->metadata_bytes > 0
-                          ? LEAT_SET_NOTE_BYTES + row->metadata_bytes
-                          : 0;
+        size_t note = note_bytes(row->leader_epoch_plus_1, row->metadata_bytes), noted = 0;
+        const struct leat_set_log *log = leat_set_log_find(set, row->log);
+        if (log) noted = note_bytes(log->leader_epoch_plus_1, log->metadata_bytes);
         /* Each may bring a second one: groups that retention has dropped. */
         *out_record += (parallel ? 2 : 1) * log_bytes + note;
-        *out_growth += note + (leat_set_log_find(set, row->log) ? 0 : log_bytes) +
-                       (parallel ? 2 * LEAT_SET_GROUP_BYTES : 0);
+        size_t more = note > noted ? note - noted : 0;
+        *out_growth += more + (log ? 0 : log_bytes) + (parallel ? 2 * LEAT_SET_GROUP_BYTES : 0);
+        *out_memory += more + (log ? 0 : leat_set_log_memory_bytes());
     }
 }
 
@@ -124,8 +131,8 @@ static bool commit_refused(struct leat_sets *sets, struct leat_sets_request *req
     size_t skips = set->mode == LEAT_SETS_PARALLEL ? request->commit_count : 0;
     if (skips > LEAT_SETS_COMMIT_ROWS_PARALLEL_MAX)
         return leat_sets_answer(request, LEAT_E_TOO_MANY, "too many rows in one commit of groups");
-    size_t bytes, growth;
-    commit_measure(set, request, &bytes, &growth);
+    size_t bytes, growth, memory;
+    commit_measure(set, request, &bytes, &growth, &memory);
     if (bytes > LEAT_SETS_BATCH_BYTES_MAX - 2 * COMMIT_ROOM_BYTES)
         return leat_sets_answer(request, LEAT_E_TOO_LARGE,
                                 "offsets and metadata of one commit do not fit one batch");
@@ -134,9 +141,8 @@ static bool commit_refused(struct leat_sets *sets, struct leat_sets_request *req
     if (!leat_sets_record_fits(sets, bytes))
         return leat_sets_answer(request, LEAT_E_AGAIN,
                                 "the home log has as much to take as it may");
-    if (leat_sets_table_bytes(sets) + growth > LEAT_SETS_TABLE_BYTES_MAX)
-        return leat_sets_answer(request, LEAT_E_TOO_MANY, "the table of this home is full");
-    return false;
+    const char *why = leat_sets_lacks(sets, set->maker, 0, growth, memory);
+    return why ? leat_sets_answer(request, LEAT_E_TOO_MANY, why) : false;
 }
 
 /* What the logs' cores said of their first retained groups. Returns how many logs go on later. */

@@ -61,14 +61,49 @@ void leat_sets_table_clear(struct leat_sets *sets)
         leat_set_destroy(&sets->sets[--sets->set_count]);
 }
 
-/* One that says nothing makes way: groups that were joined once and never committed. Recorded, else
- * a restart would find more sets than there may be. */
-static void set_idle_drop(struct leat_sets *sets)
+void leat_sets_set_add(struct leat_sets *sets, struct leat_set *set)
+{
+    sets->sets[sets->set_count++] = set;
+    leat_set_room_enter(set, sets->options.room);
+}
+
+const char *leat_sets_lacks(const struct leat_sets *sets, uint64_t address, uint32_t more_sets,
+                            size_t more_bytes, size_t more_memory)
+{
+    const struct leat_sets_room *room = sets->options.room;
+    uint64_t own_sets = 0, own_bytes = 0;
+    for (uint32_t i = 0; address != 0 && i < sets->set_count; i++) {
+        if (sets->sets[i]->maker != address) continue;
+        own_sets++;
+        own_bytes += sets->sets[i]->bytes;
+    }
+    if (more_sets > 0 &&
+        !leat_sets_share_has(address, own_sets, sets->set_count, LEAT_SETS_PER_HOME_MAX, more_sets))
+        return "this home has as many consumer sets as it may, or of those of this address";
+    if (more_bytes > 0 && !leat_sets_share_has(address, own_bytes, leat_sets_table_bytes(sets),
+                                               LEAT_SETS_TABLE_BYTES_MAX, more_bytes))
+        return "the table of this home is full, or what sets of this address may have of it";
+    if (room && more_memory > 0 && !leat_sets_room_has(room, address, more_memory))
+        return "the memory for consumer sets is full, or what sets of this address may have of it";
+    return NULL;
+}
+
+static bool has_a_set(const struct leat_sets *sets, uint64_t address)
+{
+    for (uint32_t i = 0; i < sets->set_count; i++)
+        if (sets->sets[i]->maker == address) return true;
+    return false;
+}
+
+/* One that says nothing makes way: groups that were joined once and never committed. Those of the same maker, and only
+ * for an address that has none others', too. Recorded, else a restart would find more sets than there may be. */
+static void set_idle_drop(struct leat_sets *sets, uint64_t maker)
 {
     if (!leat_sets_record_fits(sets, RECORD_HEAD_BYTES)) return;
     for (uint32_t i = 0; i < sets->set_count; i++) {
-        if (!leat_set_idle(sets->sets[i])) continue;
-        leat_sets_set_forget(sets, sets->sets[i]);
+        const struct leat_set *set = sets->sets[i];
+        if (!leat_set_idle(set) || (maker != 0 && set->maker != maker)) continue;
+        leat_sets_set_forget(sets, set);
         return;
     }
 }
@@ -83,15 +118,19 @@ void leat_sets_set_forget(struct leat_sets *sets, const struct leat_set *set)
 
 bool leat_sets_set_room(struct leat_sets *sets, struct leat_sets_request *request)
 {
-    bool known = leat_sets_set_find(sets, request->set) != NULL;
-    if (!known && sets->set_count == LEAT_SETS_PER_HOME_MAX) set_idle_drop(sets);
-    if (!known && sets->set_count == LEAT_SETS_PER_HOME_MAX)
-        (void)leat_sets_answer(request, LEAT_E_TOO_MANY,
-                               "this home has as many consumer sets as it may");
-    else if (leat_sets_table_bytes(sets) + 4 * RECORD_HEAD_BYTES > LEAT_SETS_TABLE_BYTES_MAX)
-        (void)leat_sets_answer(request, LEAT_E_TOO_MANY, "the table of this home is full");
-    else
-        return true;
+    struct leat_set *set = leat_sets_set_find(sets, request->set);
+    const bool again = set && leat_set_member_find(set, request->member);
+    const uint32_t more = set == NULL;
+    const uint64_t maker = again ? 0 : set ? set->maker : request->address;
+    const size_t bytes = 4 * RECORD_HEAD_BYTES, memory = again ? 0 : leat_set_memory_bytes_max();
+    const char *why = leat_sets_lacks(sets, maker, more, bytes, memory);
+    for (int others = 0; why && more && others < 2; others++) {
+        if (others && (sets->set_count < LEAT_SETS_PER_HOME_MAX || has_a_set(sets, maker))) break;
+        set_idle_drop(sets, others ? 0 : maker);
+        why = leat_sets_lacks(sets, maker, more, bytes, memory);
+    }
+    if (!why) return true;
+    (void)leat_sets_answer(request, LEAT_E_TOO_MANY, why);
     return false;
 }
 
@@ -112,13 +151,19 @@ bool leat_sets_answer_fits(struct leat_sets_request *request, size_t bytes)
 
 /* ---- waiting ---- */
 
+static struct leat_list *waits_in(struct leat_sets *sets, enum request_state state)
+{
+    if (state == REQUEST_READ) return &sets->reading;
+    return state == REQUEST_QUERY ? &sets->querying : &sets->waiting;
+}
+
 void leat_sets_wait_begin(struct leat_sets *sets, struct leat_sets_request *request,
                           enum request_state state)
 {
     request->state = state;
     request->deadline_us = leat_sets_now_us(sets) + LEAT_SETS_ACK_WAIT_US_MAX;
     leat_list_init(&request->link);
-    leat_list_push_back(state == REQUEST_QUERY ? &sets->querying : &sets->waiting, &request->link);
+    leat_list_push_back(waits_in(sets, state), &request->link);
     sets->waiting_count++;
 }
 
@@ -161,6 +206,13 @@ static void joins_forget(struct leat_sets *sets)
     }
 }
 
+void leat_sets_is_read(struct leat_sets *sets)
+{
+    if (sets->unread)
+        atomic_fetch_sub_explicit(&sets->options.room->unread, 1, memory_order_relaxed);
+    sets->unread = false;
+}
+
 void leat_sets_break(struct leat_sets *sets, leat_err rc, const char *why)
 {
     if (sets->broken) return;
@@ -168,8 +220,10 @@ void leat_sets_break(struct leat_sets *sets, leat_err rc, const char *why)
     sets->broken_rc = rc;
     snprintf(sets->why, sizeof sets->why, "the home log of this consumer set is out of order: %s",
              why);
+    leat_sets_is_read(sets);
     joins_forget(sets);
     fail_waiting(sets, &sets->waiting, rc, sets->why);
+    fail_waiting(sets, &sets->reading, rc, sets->why);
 }
 
 /* ---- time ---- */
@@ -188,6 +242,8 @@ void leat_sets_timer_arm(struct leat_sets *sets)
     }
     if (!leat_sets_all_acked(sets) && now + RETRY_US < next) next = now + RETRY_US;
     if (sets->untold) next = now;
+    if (sets->unread && sets->read_by_us < next) next = sets->read_by_us;
+    if (!leat_list_empty(&sets->reading) && now + READ_POLL_US < next) next = now + READ_POLL_US;
     if (sets->broken || next == UINT64_MAX)
         leat_timer_stop(sets->options.timers, &sets->timer);
     else
@@ -209,11 +265,57 @@ static void sets_expire(struct leat_sets *sets)
     }
 }
 
+/* ---- tables of other homes ---- */
+
+static bool all_read(const struct leat_sets *sets)
+{
+    const struct leat_sets_room *room = sets->options.room;
+    return !room || atomic_load_explicit(&room->unread, memory_order_relaxed) == 0;
+}
+
+/* Would the table grow by a set or a log? */
+static bool brings_more(struct leat_sets *sets, const struct leat_sets_request *request)
+{
+    if (request->kind != LEAT_SETS_JOIN && request->kind != LEAT_SETS_GROUP_JOIN &&
+        request->kind != LEAT_SETS_COMMIT)
+        return false;
+    struct leat_set *set = leat_sets_set_find(sets, request->set);
+    if (!set) return true;
+    for (size_t i = 0; request->kind == LEAT_SETS_COMMIT && i < request->commit_count; i++)
+        if (!leat_set_log_find(set, request->commits[i].log)) return true;
+    return false;
+}
+
+/* SUBTLE: whoever has half of all must not get the other half by a restart.
+ *  1. An address has half of the node's memory for tables, in some homes. The server starts again.
+ *  2. Homes read their tables one after the other. Those are not read yet; the address fills others.
+ *  3. Then they are read: it has all.
+ * So what is new waits until all homes have read theirs; what is there goes on. A home that can't be read holds up
+ * nobody for longer than LEAT_SETS_READ_US_MAX. */
+static bool waits_for_reading(struct leat_sets *sets, struct leat_sets_request *request)
+{
+    if (all_read(sets) || !brings_more(sets, request)) return false;
+    leat_sets_wait_begin(sets, request, REQUEST_READ);
+    return true;
+}
+
+static void reading_go_on(struct leat_sets *sets)
+{
+    if (sets->unread && leat_sets_now_us(sets) >= sets->read_by_us) leat_sets_is_read(sets);
+    while (!leat_list_empty(&sets->reading) && all_read(sets)) {
+        struct leat_sets_request *request =
+            LEAT_CONTAINER(sets->reading.next, struct leat_sets_request, link);
+        leat_sets_wait_end(sets, request);
+        if (leat_sets_request_do(sets, request)) request->on_done(request);
+    }
+}
+
 static void timer_expired(struct leat_timer *timer)
 {
     struct leat_sets *sets = timer->owner;
     uint64_t now = leat_sets_now_us(sets);
     if (sets->untold) leat_sets_acked_tell(sets);
+    reading_go_on(sets);
     sets_expire(sets);
     leat_sets_append_try(sets);
     for (uint32_t i = 0; i < sets->set_count && sets->life == LIFE_AWAKE && !sets->broken; i++)
@@ -239,6 +341,7 @@ static void timer_expired(struct leat_timer *timer)
 bool leat_sets_request_do(struct leat_sets *sets, struct leat_sets_request *request)
 {
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
+    if (waits_for_reading(sets, request)) return false;
     switch (request->kind) {
     case LEAT_SETS_JOIN:
         return leat_sets_do_join(sets, request);
@@ -397,6 +500,7 @@ leat_err leat_sets_create(const struct leat_sets_options *options, struct leat_s
         sets->options.group_settle_us = LEAT_GROUP_SETTLE_US_DEFAULT;
     leat_list_init(&sets->waiting);
     leat_list_init(&sets->querying);
+    leat_list_init(&sets->reading);
     sets->timer = (struct leat_timer){.on_expired = timer_expired, .owner = sets};
     sets->append = (struct leat_append){.on_acked = leat_sets_append_acked, .owner = sets};
     leat_sets_buffers_renew(sets);
@@ -404,6 +508,10 @@ leat_err leat_sets_create(const struct leat_sets_options *options, struct leat_s
         leat_sets_destroy(&sets);
         return LEAT_E_NO_MEMORY;
     }
+    if (options->room) atomic_fetch_add_explicit(&options->room->unread, 1, memory_order_relaxed);
+    sets->unread = options->room != NULL;
+    sets->read_by_us = leat_sets_now_us(sets) + LEAT_SETS_READ_US_MAX;
+    leat_sets_timer_arm(sets);
     *out_sets = sets;
     return LEAT_OK;
 }
@@ -413,9 +521,11 @@ void leat_sets_destroy(struct leat_sets **sets)
     struct leat_sets *it = *sets;
     if (!it) return;
     LEAT_ASSERT(!it->in_flight);
+    leat_sets_is_read(it);
     leat_sets_queries_leave(it);
     joins_forget(it);
     fail_waiting(it, &it->waiting, LEAT_E_TIMEOUT, leat_sets_gone_words);
+    fail_waiting(it, &it->reading, LEAT_E_TIMEOUT, leat_sets_gone_words);
     leat_timer_stop(it->options.timers, &it->timer);
     leat_sets_table_clear(it);
     leat_mem_free(it->buffers);

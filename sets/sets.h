@@ -30,6 +30,7 @@
 #include "base/list.h"
 #include "base/timer.h"
 #include "multilog/log.h"
+#include "sets/room.h"
 
 struct leat_sets; /* opaque: the sets of one home log */
 
@@ -59,6 +60,7 @@ enum {
     LEAT_SETS_SESSION_MS_MAX = 30 * 60 * 1000,
     LEAT_SETS_SESSION_MS_DEFAULT = 10 * 1000,
     LEAT_SETS_SETTLE_US_DEFAULT = 100 * 1000,
+    LEAT_SETS_READ_US_MAX = 3 * 1000 * 1000,
     LEAT_SETS_ACK_WAIT_US_MAX = 30 * 1000 * 1000, /* then answered LEAT_E_TIMEOUT: unknown */
 };
 
@@ -121,6 +123,7 @@ struct leat_sets_request {
      * from outside the set; allowed only while the set has no members. */
     char member[LEAT_SETS_MEMBER_BYTES_MAX + 1];
     uint32_t generation; /* HEARTBEAT, COMMIT: in. JOIN, FETCH: out */
+    uint64_t address; /* whose request it is: leat_key_number(). 0: not known, which has no share */
 
     /* JOIN */
     enum leat_sets_mode mode;
@@ -205,18 +208,19 @@ struct leat_sets_broker {
 };
 
 struct leat_sets_options {
-    const struct leat_env *env; /* clock, random */
-    struct leat_timers *timers; /* room for one timer per home */
-    uint32_t home;              /* 0 .. LEAT_SETS_HOMES - 1 */
-    uint64_t settle_us;         /* 0: LEAT_SETS_SETTLE_US_DEFAULT. How long a set that gets its
+    const struct leat_env *env;  /* clock, random */
+    struct leat_timers *timers;  /* room for one timer per home */
+    uint32_t home;               /* 0 .. LEAT_SETS_HOMES - 1 */
+    uint64_t settle_us;          /* 0: LEAT_SETS_SETTLE_US_DEFAULT. How long a set that gets its
                                    first members waits for more before it shares out */
-    uint64_t group_settle_us;   /* the same of a group, anew with each member that comes meanwhile;
+    uint64_t group_settle_us;    /* the same of a group, anew with each member that comes meanwhile;
                                    0: LEAT_GROUP_SETTLE_US_DEFAULT */
-    uint64_t retention_us;      /* 0: for ever. A set that so long has had no members and in which
+    uint64_t retention_us;       /* 0: for ever. A set that so long has had no members and in which
                                    nothing was committed goes, with its offsets. Counted from the
                                    restart, where there was one */
-    uint64_t group_bytes_max;   /* 0: LEAT_GROUP_MEMORY_BYTES_MAX */
-    bool followed;              /* another node may have the home before this one knows: what was
+    uint64_t group_bytes_max;    /* 0: LEAT_GROUP_MEMORY_BYTES_MAX */
+    struct leat_sets_room *room; /* of the node; NULL: without limit */
+    bool followed;               /* another node may have the home before this one knows: what was
                                    committed is told after an append only */
     struct leat_sets_broker broker;
     void *ctx; /* of the broker's functions */
@@ -274,6 +278,13 @@ bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request) LEA
  * (inside). What it has started goes on. A request that is not waiting is left alone. */
 void leat_sets_cancel(struct leat_sets *sets, struct leat_sets_request *request);
 
+/**
+ * The table is what was stored, if anything was.
+ *
+ * A set or offset that is new is taken only when that is so of all homes of the node: before that nobody knows how much
+ * its address has. Such requests wait meanwhile, for each home no longer than LEAT_SETS_READ_US_MAX since it was made.
+ */
+void leat_sets_is_read(struct leat_sets *sets);
 /** The home log has room again (leat_log_events.on_room). */
 void leat_sets_on_room(struct leat_sets *sets);
 /** A stream has more streamlets now: sets that read it are shared out anew. */

@@ -44,7 +44,7 @@ static bool set_take(struct leat_sets *sets, struct leat_msg_reader *reader)
         leat_set_destroy(&set);
         return false;
     }
-    sets->sets[sets->set_count++] = set;
+    leat_sets_set_add(sets, set);
     return true;
 }
 
@@ -91,7 +91,7 @@ static bool replay_commit(struct leat_sets *sets, struct leat_msg_reader *reader
 }
 
 /* A group's members and generation; what it has committed is recorded apart. */
-static bool replay_group(struct leat_sets *sets, struct leat_msg_reader *reader)
+static bool replay_group(struct leat_sets *sets, struct leat_msg_reader *reader, bool with_maker)
 {
     char name[LEAT_SETS_NAME_BYTES_MAX + 1] = {0};
     struct leat_msg_string text = leat_msg_read_string(reader);
@@ -100,12 +100,16 @@ static bool replay_group(struct leat_sets *sets, struct leat_msg_reader *reader)
     uint32_t generation = leat_msg_read_u32(reader);
     struct leat_group *group = leat_group_decode(reader);
     if (!group) return false;
+    uint64_t maker = with_maker ? leat_msg_read_u64(reader) : 0;
     struct leat_set *set = leat_sets_set_find(sets, name);
     if (!set && sets->set_count < LEAT_SETS_PER_HOME_MAX) {
         set = leat_set_create(name, LEAT_SETS_GROUP);
-        if (set) sets->sets[sets->set_count++] = set;
+        if (set) {
+            set->maker = maker;
+            leat_sets_set_add(sets, set);
+        }
     }
-    if (!set) {
+    if (!set || reader->failed) {
         leat_group_destroy(&group);
         return false;
     }
@@ -122,12 +126,12 @@ static bool replay_record(struct leat_sets *sets, const struct leat_record *reco
 {
     struct leat_msg_reader reader;
     leat_msg_reader_init(&reader, record->value, record->value_bytes);
-    (void)leat_msg_read_array(&reader);
+    uint32_t fields = leat_msg_read_array(&reader);
     uint32_t kind = leat_msg_read_u32(&reader);
     if (reader.failed) return false;
     if (kind == RECORD_SET) return set_take(sets, &reader);
     if (kind == RECORD_COMMIT) return replay_commit(sets, &reader);
-    if (kind == RECORD_GROUP) return replay_group(sets, &reader);
+    if (kind == RECORD_GROUP) return replay_group(sets, &reader, fields > 4);
     if (kind == RECORD_DELETE) {
         char name[LEAT_SETS_NAME_BYTES_MAX + 1] = {0};
         struct leat_msg_string text = leat_msg_read_string(&reader);
@@ -152,11 +156,17 @@ static void app_on_replay(void *ctx, const struct leat_batch *batch)
         leat_sets_break(sets, LEAT_E_DAMAGED, "a stored change of its table does not read");
 }
 
+static void app_on_read(void *ctx)
+{
+    leat_sets_is_read(ctx);
+}
+
 struct leat_log_app leat_sets_app(struct leat_sets *sets)
 {
     return (struct leat_log_app){.ctx = sets,
                                  .snapshot_bytes = app_snapshot_bytes,
                                  .snapshot_write = app_snapshot_write,
                                  .on_restore = app_on_restore,
-                                 .on_replay = app_on_replay};
+                                 .on_replay = app_on_replay,
+                                 .on_read = app_on_read};
 }

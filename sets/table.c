@@ -38,7 +38,7 @@ bool leat_set_peopled(const struct leat_set *set)
 
 struct leat_set *leat_set_create(const char *name, enum leat_sets_mode mode)
 {
-    struct leat_set *set = leat_mem_calloc(LEAT_MEM_ROWS, 1, sizeof *set);
+    struct leat_set *set = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *set);
     if (!set) return NULL;
     snprintf(set->name, sizeof set->name, "%s", name);
     set->mode = mode;
@@ -53,6 +53,7 @@ void leat_set_destroy(struct leat_set **set)
     if (!it) return;
     for (uint32_t i = 0; i < it->log_count; i++)
         log_free(&it->logs[i]);
+    if (it->room) leat_sets_room_count(it->room, it->maker, it->memory_bytes, 0);
     leat_group_destroy(&it->group);
     leat_mem_free(it->logs);
     leat_mem_free(it->members);
@@ -71,8 +72,8 @@ struct leat_set_member *leat_set_member_find(struct leat_set *set, const char *i
 
 struct leat_set_member *leat_set_member_add(struct leat_set *set)
 {
-    void *members =
-        leat_mem_realloc(LEAT_MEM_ROWS, set->members, set->member_count + 1, sizeof *set->members);
+    void *members = leat_mem_realloc(LEAT_MEM_BROKER, set->members, set->member_count + 1,
+                                     sizeof *set->members);
     if (!members) return NULL;
     set->members = members;
     struct leat_set_member *member = &set->members[set->member_count++];
@@ -116,7 +117,7 @@ struct leat_set_log *leat_set_log_add(struct leat_set *set, struct leat_log_ref 
     if (found) return found;
     if (set->log_count == set->log_room) {
         uint32_t room = set->log_room ? set->log_room * 2 : 4;
-        void *logs = leat_mem_realloc(LEAT_MEM_ROWS, set->logs, room, sizeof *set->logs);
+        void *logs = leat_mem_realloc(LEAT_MEM_BROKER, set->logs, room, sizeof *set->logs);
         if (!logs) return NULL;
         set->logs = logs;
         set->log_room = room;
@@ -137,7 +138,7 @@ leat_err leat_set_logs_add(struct leat_set *set, const struct leat_log_ref *refs
     if (fresh == 0) return LEAT_OK;
     if (fresh > set->log_room - set->log_count) {
         uint32_t room = set->log_count + fresh;
-        void *logs = leat_mem_realloc(LEAT_MEM_ROWS, set->logs, room, sizeof *set->logs);
+        void *logs = leat_mem_realloc(LEAT_MEM_BROKER, set->logs, room, sizeof *set->logs);
         if (!logs) return LEAT_E_NO_MEMORY;
         set->logs = logs;
         set->log_room = room;
@@ -226,7 +227,7 @@ static leat_err group_commit(struct leat_set_log *log, uint64_t group, uint64_t 
         return LEAT_OK;
     }
     void *groups =
-        leat_mem_realloc(LEAT_MEM_ROWS, log->groups, log->group_count + 1, sizeof *log->groups);
+        leat_mem_realloc(LEAT_MEM_BROKER, log->groups, log->group_count + 1, sizeof *log->groups);
     if (!groups) return LEAT_E_NO_MEMORY;
     log->groups = groups;
     memmove(&log->groups[i + 1], &log->groups[i], (log->group_count - i) * sizeof *log->groups);
@@ -308,6 +309,44 @@ static size_t uint_bytes(uint64_t value)
     return value < 128 ? 1 : value < 256 ? 2 : value < 65536 ? 3 : value <= UINT32_MAX ? 5 : 9;
 }
 
+/* What malloc and its tags add to a block, and leave between blocks; a maker, encoded. */
+enum { BLOCK_BYTES = 40, MAKER_BYTES = 9 };
+
+size_t leat_set_memory_bytes_max(void)
+{
+    return sizeof(struct leat_set) + sizeof(struct leat_group) + 3 * BLOCK_BYTES;
+}
+
+size_t leat_set_log_memory_bytes(void)
+{
+    return sizeof(struct leat_set_log);
+}
+
+static size_t log_memory_bytes(const struct leat_set_log *log)
+{
+    size_t bytes = 0;
+    if (log->groups) bytes += log->group_count * sizeof *log->groups + BLOCK_BYTES;
+    if (log->metadata) bytes += log->metadata_bytes + BLOCK_BYTES;
+    return bytes;
+}
+
+static void memory_count(struct leat_set *set, size_t of_logs)
+{
+    size_t before = set->memory_bytes;
+    set->memory_bytes = sizeof *set + BLOCK_BYTES + of_logs;
+    if (set->group) set->memory_bytes += sizeof *set->group + BLOCK_BYTES;
+    if (set->members) set->memory_bytes += set->member_count * sizeof *set->members + BLOCK_BYTES;
+    if (set->logs) set->memory_bytes += set->log_room * sizeof *set->logs + BLOCK_BYTES;
+    if (set->room) leat_sets_room_count(set->room, set->maker, before, set->memory_bytes);
+}
+
+void leat_set_room_enter(struct leat_set *set, struct leat_sets_room *room)
+{
+    LEAT_ASSERT(!set->room);
+    set->room = room;
+    if (room) leat_sets_room_count(room, set->maker, 0, set->memory_bytes);
+}
+
 /* Offset and owner count in full, whatever they are: a commit and a sharing out do not need more room. Numbers
  * of logs count as they are written: with five bytes each the logs of the largest stream would not fit. */
 size_t leat_set_log_bytes(const struct leat_set *set, struct leat_log_ref log)
@@ -320,12 +359,14 @@ size_t leat_set_log_bytes(const struct leat_set *set, struct leat_log_ref log)
 
 void leat_set_bytes_count(struct leat_set *set)
 {
-    size_t bytes = 64 + strlen(set->name);
+    size_t bytes = 64 + MAKER_BYTES + strlen(set->name);
+    size_t memory = 0;
     for (uint32_t i = 0; i < set->member_count; i++)
         bytes += 24 + LEAT_SETS_MEMBER_BYTES_MAX + (size_t)set->members[i].stream_count * 5;
     for (uint32_t i = 0; i < set->log_count; i++) {
         const struct leat_set_log *log = &set->logs[i];
         bytes += leat_set_log_bytes(set, log->log);
+        memory += log_memory_bytes(log);
         bytes += (size_t)log->group_count * LEAT_SET_GROUP_BYTES;
         if (log->leader_epoch_plus_1 > 0 || log->metadata_bytes > 0)
             bytes += LEAT_SET_NOTE_BYTES + log->metadata_bytes;
@@ -337,6 +378,7 @@ void leat_set_bytes_count(struct leat_set *set)
     /* Its members are stored where there is room, so they do not count. */
     if (set->group) bytes += 32 + 2 * LEAT_GROUP_TEXT_BYTES_MAX + LEAT_SETS_MEMBER_BYTES_MAX;
     set->bytes = bytes;
+    memory_count(set, memory);
 }
 
 static void log_encode(struct leat_msg_writer *writer, const struct leat_set_log *log)
@@ -366,7 +408,7 @@ void leat_set_encode(struct leat_msg_writer *writer, const struct leat_set *set,
     uint32_t stored = 0;
     for (uint32_t i = 0; i < set->member_count; i++)
         stored += !set->members[i].fresh; /* the gone keep their place in this generation */
-    leat_msg_write_array(writer, set->group ? 7 : 6);
+    leat_msg_write_array(writer, 6 + (set->group != NULL) + (set->maker != 0));
     leat_msg_write_string(writer, set->name, strlen(set->name));
     leat_msg_write_u64(writer, set->generation);
     leat_msg_write_u64(writer, set->next_serial);
@@ -387,6 +429,7 @@ void leat_set_encode(struct leat_msg_writer *writer, const struct leat_set *set,
     for (uint32_t i = 0; i < set->log_count; i++)
         log_encode(writer, &set->logs[i]);
     if (set->group) leat_group_encode(writer, set->group, with_members);
+    if (set->maker != 0) leat_msg_write_u64(writer, set->maker);
 }
 
 static bool member_decode(struct leat_msg_reader *reader, struct leat_set *set)
@@ -432,7 +475,7 @@ static bool log_decode(struct leat_msg_reader *reader, struct leat_set *set)
     if (reader->failed || numbers % 2 != 0 || numbers > 2 * (LEAT_SETS_GROUPS_AHEAD_MAX + 1))
         return false;
     if (numbers > 0) {
-        log->groups = leat_mem_calloc(LEAT_MEM_ROWS, numbers / 2, sizeof *log->groups);
+        log->groups = leat_mem_calloc(LEAT_MEM_BROKER, numbers / 2, sizeof *log->groups);
         if (!log->groups) return false;
     }
     log->group_count = numbers / 2;
@@ -455,7 +498,7 @@ struct leat_set *leat_set_decode(struct leat_msg_reader *reader)
     char name[LEAT_SETS_NAME_BYTES_MAX + 1] = {0};
     uint32_t fields = leat_msg_read_array(reader);
     struct leat_msg_string text = leat_msg_read_string(reader);
-    if ((fields != 6 && fields != 7) || reader->failed || text.bytes > LEAT_SETS_NAME_BYTES_MAX)
+    if (fields < 6 || fields > 8 || reader->failed || text.bytes > LEAT_SETS_NAME_BYTES_MAX)
         goto malformed;
     memcpy(name, text.text, text.bytes);
     struct leat_set *set = leat_set_create(name, LEAT_SETS_ORDERED);
@@ -463,7 +506,8 @@ struct leat_set *leat_set_decode(struct leat_msg_reader *reader)
     set->generation = leat_msg_read_u32(reader);
     set->next_serial = leat_msg_read_u32(reader);
     uint32_t mode = leat_msg_read_u32(reader);
-    if (mode > LEAT_SETS_GROUP || (mode == LEAT_SETS_GROUP) != (fields == 7) ||
+    const uint32_t least = mode == LEAT_SETS_GROUP ? 7 : 6; /* one more: its maker */
+    if (mode > LEAT_SETS_GROUP || fields < least || fields > least + 1 ||
         set->next_serial == 0) /* it would name nobody */
         reader->failed = true;
     set->mode = (enum leat_sets_mode)mode;
@@ -473,7 +517,8 @@ struct leat_set *leat_set_decode(struct leat_msg_reader *reader)
     uint32_t logs = ok ? leat_msg_read_array(reader) : 0;
     for (; logs > 0 && ok; logs--)
         ok = log_decode(reader, set);
-    if (ok && fields == 7) set->group = leat_group_decode(reader);
+    if (ok && mode == LEAT_SETS_GROUP) set->group = leat_group_decode(reader);
+    if (ok && fields > least) set->maker = leat_msg_read_u64(reader);
     if (ok && !reader->failed) {
         leat_set_bytes_count(set);
         return set;

@@ -46,9 +46,12 @@ struct leat_set {
     uint32_t log_count, log_room;
     struct leat_group *group; /* of a set of mode LEAT_SETS_GROUP, and of no other */
     size_t bytes;             /* at most this, encoded; of a group: without its members */
+    uint64_t maker; /* address of who made it, for whom it counts; 0: made before that was stored */
     /* Not stored: */
     enum leat_set_phase phase;
     uint64_t settle_at_us, give_up_at_us;
+    size_t memory_bytes;         /* what it takes, a group's members apart */
+    struct leat_sets_room *room; /* that knows of memory_bytes; NULL: none does */
     uint64_t used_us; /* a member was there, or something was committed; 0: since the restart */
 };
 
@@ -102,6 +105,11 @@ size_t leat_set_log_bytes(const struct leat_set *set, struct leat_log_ref log);
 /** Does it say nothing that anybody could miss: no members, nothing committed? */
 bool leat_set_idle(const struct leat_set *set);
 void leat_set_bytes_count(struct leat_set *set);
+/** From now on a room knows what it takes. */
+void leat_set_room_enter(struct leat_set *set, struct leat_sets_room *room);
+/* In memory, at most: a set without logs, native members and its group's; and a log without metadata. */
+size_t leat_set_memory_bytes_max(void);
+size_t leat_set_log_memory_bytes(void);
 /** with_members: those of a group, too. */
 void leat_set_encode(struct leat_msg_writer *writer, const struct leat_set *set, bool with_members);
 /** NULL and a failed reader: malformed, or no memory. */

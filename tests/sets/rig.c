@@ -76,6 +76,8 @@ static void home_open(struct home *home)
         .group_settle_us = 3000,
         .retention_us = home->retention_us,
         .followed = home->followed,
+        .room = home->room,
+        .group_bytes_max = home->group_bytes_max,
         .broker = {home_append, home_stream_size, home_group},
         .ctx = home,
     };
@@ -90,6 +92,7 @@ static void home_open(struct home *home)
         app.on_replay(app.ctx, &batch);
     }
     assert_null(leat_sets_broken(home->sets));
+    if (!home->unread) app.on_read(app.ctx);
 }
 
 struct home *home_new(uint64_t seed, bool parallel)

@@ -45,9 +45,12 @@ struct home {
     bool parallel;
     uint64_t first_group; /* retained, of every log */
     unsigned refusals;
-    uint64_t retention_us; /* from the next restart on */
-    bool followed;         /* the same */
-    bool mute;             /* appends are taken, and not acked */
+    uint64_t retention_us;       /* from the next restart on */
+    bool followed;               /* the same */
+    struct leat_sets_room *room; /* the same; NULL: none */
+    uint64_t group_bytes_max;    /* the same; 0: the default */
+    bool unread;                 /* the same: its table was not read yet when others are */
+    bool mute;                   /* appends are taken, and not acked */
 };
 
 struct home *home_new(uint64_t seed, bool parallel);

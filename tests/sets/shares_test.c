@@ -1,0 +1,389 @@
+/* What one address may have of groups: members, sets, offsets, memory. Whoever takes all that it may leaves as much to
+ * others, and after a restart, too. */
+#include "rig.h"
+
+enum { HONEST = 1, HOSTILE = 2, GROUPS_MAX = 1100, LONG_SESSION_MS = 30 * 60 * 1000 };
+
+static struct leat_msg_string text(const char *chars)
+{
+    return (struct leat_msg_string){chars, (uint32_t)strlen(chars)};
+}
+
+/* One join, without waiting for a generation: what a member id costs. */
+static leat_err join(struct home *home, uint64_t address, const char *set, char *member,
+                     const char *metadata)
+{
+    struct leat_group_protocol protocol = {text("range"), text(metadata)};
+    struct leat_group_call call = {.client = text("tester"),
+                                   .host = text("/127.0.0.1"),
+                                   .rebalance_ms = 4000,
+                                   .needs_id = true,
+                                   .protocols = &protocol,
+                                   .protocol_count = 1,
+                                   .protocol_type = text("consumer")};
+    struct leat_sets_request request = {.kind = LEAT_SETS_GROUP_JOIN,
+                                        .address = address,
+                                        .session_ms = LONG_SESSION_MS,
+                                        .answer_bytes_max = SIZE_MAX,
+                                        .group = &call};
+    snprintf(request.set, sizeof request.set, "%s", set);
+    snprintf(request.member, sizeof request.member, "%s", member);
+    leat_err rc = ask(home, &request);
+    leat_mem_free(call.memory);
+    if (rc == LEAT_OK || rc == LEAT_E_MEMBER_ID_REQUIRED)
+        memcpy(member, request.member, sizeof request.member);
+    return rc;
+}
+
+/* As a client does: the id, then the group. */
+static leat_err join_whole(struct home *home, uint64_t address, const char *set, char *member,
+                           const char *metadata)
+{
+    leat_err rc = join(home, address, set, member, metadata);
+    return rc == LEAT_E_MEMBER_ID_REQUIRED ? join(home, address, set, member, metadata) : rc;
+}
+
+static leat_err commit(struct home *home, uint64_t address, const char *set, uint32_t log,
+                       uint32_t metadata_bytes)
+{
+    static const char metadata[LEAT_GROUP_METADATA_BYTES_MAX];
+    struct leat_group_call call = {0};
+    struct leat_sets_offset row = {.log = {7, log, 0},
+                                   .group = LEAT_SETS_GROUP_NONE,
+                                   .offset = 1,
+                                   .leader_epoch_plus_1 = 5,
+                                   .metadata = metadata,
+                                   .metadata_bytes = metadata_bytes};
+    struct leat_sets_request request = {.kind = LEAT_SETS_COMMIT,
+                                        .address = address,
+                                        .generation = LEAT_GROUP_GENERATION_NONE,
+                                        .commits = &row,
+                                        .commit_count = 1,
+                                        .group = &call};
+    snprintf(request.set, sizeof request.set, "%s", set);
+    return ask(home, &request);
+}
+
+static bool committed(struct home *home, const char *set, uint32_t log)
+{
+    struct leat_log_ref ref = {7, log, 0};
+    struct leat_sets_request request = {
+        .kind = LEAT_SETS_FETCH, .logs = &ref, .log_count = 1, .answer_bytes_max = SIZE_MAX};
+    snprintf(request.set, sizeof request.set, "%s", set);
+    assert_int_equal(ask(home, &request), LEAT_OK);
+    bool found = request.offset_count > 0;
+    leat_mem_free(request.offsets);
+    return found;
+}
+
+static struct leat_sets_info info(const struct home *home)
+{
+    struct leat_sets_info it;
+    leat_sets_info(home->sets, &it);
+    return it;
+}
+
+static const char *name(const char *word, unsigned n)
+{
+    static char text[64];
+    snprintf(text, sizeof text, "%s-%u", word, n);
+    return text;
+}
+
+/* Invented groups until one is refused; how many were taken. */
+static unsigned joins_until_refused(struct home *home, uint64_t address, const char *word)
+{
+    for (unsigned n = 0; n < GROUPS_MAX; n++) {
+        char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+        leat_err rc = join(home, address, name(word, n), member, "metadata");
+        if (rc == LEAT_E_TOO_MANY) return n;
+        assert_int_equal(rc, LEAT_E_MEMBER_ID_REQUIRED);
+    }
+    fail();
+    return 0;
+}
+
+static unsigned commits_until_refused(struct home *home, uint64_t address, const char *word,
+                                      uint32_t metadata_bytes)
+{
+    for (unsigned n = 0; n < GROUPS_MAX; n++) {
+        leat_err rc = commit(home, address, name(word, n), 0, metadata_bytes);
+        if (rc == LEAT_E_TOO_MANY) return n;
+        assert_int_equal(rc, LEAT_OK);
+    }
+    fail();
+    return 0;
+}
+
+/* Goal: members of invented groups take half of the members' memory, and others join, join again and come back after a
+ * restart. */
+static void members_of_one_address_leave_memory_to_others(void **state)
+{
+    (void)state;
+    struct home *home = home_new(1, false);
+    home->group_bytes_max = 128 * 1024;
+    home_restart(home);
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+    assert_int_equal(join_whole(home, HONEST, "honest", member, "metadata"), LEAT_OK);
+    unsigned half = joins_until_refused(home, HOSTILE, "hostile");
+    assert_in_range(half, 100, 400);
+    assert_int_equal(join_whole(home, HONEST, "honest", member, "metadata"), LEAT_OK);
+    char other[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+    assert_int_equal(join_whole(home, HONEST, "another", other, "metadata"), LEAT_OK);
+    assert_in_range(joins_until_refused(home, 3, "third"), half / 3, 2 * half / 3);
+    assert_in_range(joins_until_refused(home, 4, "fourth"), half / 6, half / 3);
+    assert_int_equal(join_whole(home, HONEST, "honest", member, "metadata"), LEAT_OK);
+    home_restart(home);
+    assert_int_equal(join_whole(home, HONEST, "honest", member, "metadata"), LEAT_OK);
+    home_free(home);
+}
+
+/* Goal: who is a member and says no more than before joins again though its own address has all that it may. */
+static void member_of_a_full_address_joins_again(void **state)
+{
+    (void)state;
+    struct home *home = home_new(2, false);
+    home->group_bytes_max = 128 * 1024;
+    home_restart(home);
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+    assert_int_equal(join_whole(home, HOSTILE, "mine", member, "metadata"), LEAT_OK);
+    (void)joins_until_refused(home, HOSTILE, "hostile");
+    assert_int_equal(join_whole(home, HOSTILE, "mine", member, "metadata"), LEAT_OK);
+    static char longer[80 * 1024];
+    memset(longer, 'm', sizeof longer - 1);
+    assert_int_equal(join(home, HOSTILE, "mine", member, longer), LEAT_E_TOO_MANY);
+    home_restart(home); /* its members were stored, and count for it */
+    assert_int_equal(join_whole(home, HOSTILE, "mine", member, "metadata"), LEAT_OK);
+    assert_int_equal(join(home, HOSTILE, "mine", member, longer), LEAT_E_TOO_MANY);
+    home_free(home);
+}
+
+/* Goal: assignments of all groups count, not those of one group alone. */
+static void assignments_of_many_groups_stay_within_memory(void **state)
+{
+    (void)state;
+    static char large[16 * 1024];
+    struct home *home = home_new(3, false);
+    home->group_bytes_max = 128 * 1024;
+    home_restart(home);
+    unsigned taken = 0;
+    for (unsigned n = 0; n < 16; n++) {
+        char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+        if (join_whole(home, HOSTILE, name("group", n), member, "m") == LEAT_E_TOO_MANY) break;
+        struct leat_group_share share = {text(member), {large, sizeof large}};
+        struct leat_group_call call = {.shares = &share, .share_count = 1};
+        struct leat_sets_request sync = {.kind = LEAT_SETS_GROUP_SYNC,
+                                         .address = HOSTILE,
+                                         .generation = 1,
+                                         .answer_bytes_max = SIZE_MAX,
+                                         .group = &call};
+        snprintf(sync.set, sizeof sync.set, "%s", name("group", n));
+        memcpy(sync.member, member, sizeof sync.member);
+        leat_err rc = ask(home, &sync);
+        leat_mem_free(call.memory);
+        assert_true(rc == LEAT_OK || rc == LEAT_E_TOO_MANY);
+        taken += rc == LEAT_OK;
+    }
+    assert_in_range(taken, 2, 3); /* in half of the memory */
+    home_free(home);
+}
+
+/* Goal: one address fills half of a home's table by invented groups; first commits of others go on, its own groups go
+ * on, and that stays so over restarts. */
+static void offsets_of_one_address_leave_a_table_to_others(void **state)
+{
+    (void)state;
+    struct home *home = home_new(4, false);
+    assert_int_equal(commits_until_refused(home, HOSTILE, "hostile", 0),
+                     LEAT_SETS_PER_HOME_MAX / 2);
+    assert_int_equal(commit(home, HOSTILE, "hostile-0", 0, 0), LEAT_OK);
+    assert_int_equal(commit(home, HONEST, "honest", 0, 4096), LEAT_OK);
+    for (int restart = 0; restart < 4; restart++) {
+        if (restart % 2) home_roll(home);
+        home_restart(home);
+        assert_int_equal(commit(home, HOSTILE, "hostile-new", 0, 0), LEAT_E_TOO_MANY);
+        assert_int_equal(commit(home, HOSTILE, "hostile-0", 0, 0), LEAT_OK);
+        assert_int_equal(commit(home, HONEST, name("honest", (unsigned)restart), 0, 4096), LEAT_OK);
+        assert_true(committed(home, "honest", 0));
+        assert_true(committed(home, "hostile-511", 0));
+    }
+    home_free(home);
+    home = home_new(5, false);
+    unsigned half = commits_until_refused(home, HOSTILE, "large", LEAT_GROUP_METADATA_BYTES_MAX);
+    assert_in_range(info(home).table_bytes, LEAT_SETS_TABLE_BYTES_MAX / 2 - 8192,
+                    LEAT_SETS_TABLE_BYTES_MAX / 2);
+    assert_int_equal(commit(home, HOSTILE, "large-0", 0, LEAT_GROUP_METADATA_BYTES_MAX), LEAT_OK);
+    assert_int_equal(commit(home, HOSTILE, "large-0", 1, LEAT_GROUP_METADATA_BYTES_MAX),
+                     LEAT_E_TOO_MANY);
+    assert_in_range(commits_until_refused(home, HONEST, "honest", LEAT_GROUP_METADATA_BYTES_MAX),
+                    half / 3, half);
+    home_free(home);
+}
+
+/* Goal: groups that nobody is in and that have committed nothing make way for others of their own address, not for
+ * those of another that has groups. */
+static void idle_groups_make_way_for_their_own_address(void **state)
+{
+    (void)state;
+    struct home *home = home_new(6, false);
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+    assert_int_equal(join(home, HONEST, "idle", member, "m"), LEAT_E_MEMBER_ID_REQUIRED);
+    struct leat_group_call call = {0};
+    struct leat_group_leaver leaver = {.member = text(member)};
+    call.leavers = &leaver;
+    call.leaver_count = 1;
+    struct leat_sets_request leave = {.kind = LEAT_SETS_GROUP_LEAVE, .set = "idle", .group = &call};
+    assert_int_equal(ask(home, &leave), LEAT_OK);
+    assert_int_equal(leaver.rc, LEAT_OK);
+    for (unsigned n = 0; n < LEAT_SETS_PER_HOME_MAX / 2 - 1; n++) {
+        memset(member, 0, sizeof member);
+        assert_int_equal(join(home, HOSTILE, name("joined", n), member, "m"),
+                         LEAT_E_MEMBER_ID_REQUIRED);
+    }
+    memset(member, 0, sizeof member);
+    assert_int_equal(join(home, HOSTILE, "more", member, "m"), LEAT_E_TOO_MANY);
+    home_run(home, (uint64_t)LONG_SESSION_MS * 1000 + 1000000);
+    assert_int_equal(info(home).members, 0);
+    uint32_t sets = info(home).sets;
+    assert_int_equal(commit(home, HOSTILE, "more", 0, 0), LEAT_OK);
+    assert_int_equal(info(home).sets, sets);
+    struct leat_sets_request describe = {
+        .kind = LEAT_SETS_DESCRIBE, .set = "idle", .answer_bytes_max = SIZE_MAX, .group = &call};
+    assert_int_equal(ask(home, &describe), LEAT_OK);
+    leat_mem_free(call.memory);
+    home_free(home);
+}
+
+static struct leat_sets_room *room_new(uint64_t bytes_max)
+{
+    struct leat_xoshiro rng;
+    leat_xoshiro_seed(&rng, 1);
+    struct leat_sets_room *room = calloc(1, sizeof *room);
+    assert_non_null(room);
+    room->bytes_max = bytes_max;
+    room->number = leat_xoshiro_next(&rng) | 1;
+    return room;
+}
+
+static struct home *home_in(struct leat_sets_room *room, uint64_t seed)
+{
+    struct home *home = home_new(seed, false);
+    home->room = room;
+    home_restart(home);
+    return home;
+}
+
+/* Goal: homes share the node's memory for tables; an address that has half of it is refused in all of them, others are
+ * not; restarts count all that is stored anew, and what is deleted is given back. */
+static void memory_of_a_node_is_shared_by_its_homes(void **state)
+{
+    (void)state;
+    struct leat_sets_room *room = room_new(256 * 1024);
+    struct home *a = home_in(room, 7), *b = home_in(room, 8);
+    unsigned half = commits_until_refused(a, HOSTILE, "hostile", 4096);
+    assert_in_range(half, 16, 32);
+    assert_int_equal(commit(b, HOSTILE, "hostile", 0, 4096), LEAT_E_TOO_MANY);
+    assert_int_equal(commit(a, HOSTILE, "hostile-0", 0, 4096), LEAT_OK);
+    assert_int_equal(commit(a, HONEST, "honest", 0, 4096), LEAT_OK);
+    assert_int_equal(commit(b, HONEST, "honest", 0, 4096), LEAT_OK);
+    uint64_t bytes = room->bytes;
+    home_roll(a);
+    home_restart(a);
+    home_restart(b);
+    assert_int_equal(room->unread, 0);
+    assert_in_range(room->bytes, bytes - 16384, bytes + 16384); /* spare rows of logs */
+    assert_int_equal(commit(b, HOSTILE, "hostile", 0, 4096), LEAT_E_TOO_MANY);
+    assert_int_equal(commit(b, HONEST, "more", 0, 4096), LEAT_OK);
+    for (unsigned n = 0; n < half; n++) {
+        struct leat_sets_request gone = {.kind = LEAT_SETS_DELETE};
+        snprintf(gone.set, sizeof gone.set, "%s", name("hostile", n));
+        assert_int_equal(ask(a, &gone), LEAT_OK);
+    }
+    assert_int_equal(commit(b, HOSTILE, "hostile", 0, 4096), LEAT_OK);
+    home_free(a);
+    home_free(b);
+    assert_int_equal(room->bytes, 0);
+    for (unsigned i = 0; i < LEAT_SETS_ROOM_BUCKETS; i++)
+        assert_int_equal(room->shares[i], 0);
+    free(room);
+}
+
+struct wait {
+    struct leat_sets_request request;
+    struct leat_group_call call;
+    struct leat_sets_offset row;
+    bool answered;
+};
+
+static void commit_start(struct home *home, struct wait *wait, const char *set)
+{
+    *wait = (struct wait){.row = {.log = {7, 0, 0}, .group = LEAT_SETS_GROUP_NONE, .offset = 1}};
+    wait->request = (struct leat_sets_request){.kind = LEAT_SETS_COMMIT,
+                                               .address = HOSTILE,
+                                               .generation = LEAT_GROUP_GENERATION_NONE,
+                                               .commits = &wait->row,
+                                               .commit_count = 1,
+                                               .group = &wait->call,
+                                               .on_done = home_done,
+                                               .owner = &wait->answered};
+    snprintf(wait->request.set, sizeof wait->request.set, "%s", set);
+    assert_false(leat_sets_do(home->sets, &wait->request));
+}
+
+/* Goal: what is new waits until the other homes have read their tables, or for three seconds; what is there goes on;
+ * who waits may go. */
+static void new_sets_wait_until_all_homes_are_read(void **state)
+{
+    (void)state;
+    struct leat_sets_room *room = room_new(256 * 1024);
+    struct home *a = home_in(room, 9), *b = home_in(room, 10);
+    struct wait wait, gone;
+    assert_int_equal(commit(a, HOSTILE, "known", 0, 0), LEAT_OK);
+    b->unread = true;
+    home_restart(b);
+    assert_int_equal(room->unread, 1);
+    commit_start(a, &wait, "new");
+    commit_start(a, &gone, "gone");
+    home_run(a, 1000000);
+    assert_false(wait.answered);
+    assert_int_equal(commit(a, HOSTILE, "known", 0, 0), LEAT_OK);
+    leat_sets_cancel(a->sets, &gone.request);
+    assert_true(gone.answered);
+    assert_int_equal(gone.request.rc, LEAT_E_CANCELLED);
+    leat_sets_is_read(b->sets);
+    home_run(a, 100000);
+    assert_true(wait.answered);
+    assert_int_equal(wait.request.rc, LEAT_OK);
+    assert_false(committed(a, "gone", 0));
+
+    home_restart(b);
+    commit_start(a, &wait, "newer");
+    home_run(b, LEAT_SETS_READ_US_MAX + 10000);
+    assert_int_equal(room->unread, 0);
+    home_run(a, 100000);
+    assert_true(wait.answered);
+
+    home_restart(b);
+    commit_start(a, &wait, "newest");
+    home_restart(a); /* its home goes to another node */
+    assert_true(wait.answered);
+    assert_int_equal(wait.request.rc, LEAT_E_TIMEOUT);
+    home_free(a);
+    home_free(b);
+    assert_int_equal(room->unread, 0);
+    free(room);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(members_of_one_address_leave_memory_to_others),
+        cmocka_unit_test(member_of_a_full_address_joins_again),
+        cmocka_unit_test(assignments_of_many_groups_stay_within_memory),
+        cmocka_unit_test(offsets_of_one_address_leave_a_table_to_others),
+        cmocka_unit_test(idle_groups_make_way_for_their_own_address),
+        cmocka_unit_test(memory_of_a_node_is_shared_by_its_homes),
+        cmocka_unit_test(new_sets_wait_until_all_homes_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
