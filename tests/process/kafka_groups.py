@@ -14,8 +14,8 @@ REBALANCING, NON_EMPTY, NOT_FOUND, MEMBER_ID_REQUIRED, FENCED = 27, 68, 69, 79, 
 class Client(Connection):
     """Of a server of rig's."""
 
-    def __init__(self, server):
-        super().__init__(*server.diary_wait(r'clients of Kafka: listening on (\S+):(\d+)').groups())
+    def __init__(self, server, source=None):
+        super().__init__(*server.diary_wait(r'clients of Kafka: listening on (\S+):(\d+)').groups(), source)
 
     def listed(self, version, states=()):
         out = Out(version >= 3)

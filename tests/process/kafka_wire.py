@@ -102,8 +102,8 @@ class In:
 
 
 class Connection:
-    def __init__(self, host, port):
-        self.socket = socket.create_connection((host, int(port)), WAIT_S)
+    def __init__(self, host, port, source=None):
+        self.socket = socket.create_connection((host, int(port)), WAIT_S, source and (source, 0))
         on_end(self.socket.close)
         self.number = 0
 
