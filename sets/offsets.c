@@ -141,6 +141,7 @@ static bool commit_refused(struct leat_sets *sets, struct leat_sets_request *req
     if (!leat_sets_record_fits(sets, bytes))
         return leat_sets_answer(request, LEAT_E_AGAIN,
                                 "the home log has as much to take as it may");
+    if (growth > 0) leat_set_maker_adopt(set, request->address);
     const char *why = leat_sets_lacks(sets, set->maker, 0, growth, memory);
     return why ? leat_sets_answer(request, LEAT_E_TOO_MANY, why) : false;
 }

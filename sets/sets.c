@@ -72,6 +72,7 @@ const char *leat_sets_lacks(const struct leat_sets *sets, uint64_t address, uint
 {
     const struct leat_sets_room *room = sets->options.room;
     uint64_t own_sets = 0, own_bytes = 0;
+    if (more_sets == 0 && more_bytes == 0 && more_memory == 0) return NULL;
     for (uint32_t i = 0; address != 0 && i < sets->set_count; i++) {
         if (sets->sets[i]->maker != address) continue;
         own_sets++;
@@ -120,6 +121,7 @@ bool leat_sets_set_room(struct leat_sets *sets, struct leat_sets_request *reques
 {
     struct leat_set *set = leat_sets_set_find(sets, request->set);
     const bool again = set && leat_set_member_find(set, request->member);
+    if (set && !again) leat_set_maker_adopt(set, request->address);
     const uint32_t more = set == NULL;
     const uint64_t maker = again ? 0 : set ? set->maker : request->address;
     const size_t bytes = 4 * RECORD_HEAD_BYTES, memory = again ? 0 : leat_set_memory_bytes_max();

@@ -347,6 +347,14 @@ void leat_set_room_enter(struct leat_set *set, struct leat_sets_room *room)
     if (room) leat_sets_room_count(room, set->maker, 0, set->memory_bytes);
 }
 
+void leat_set_maker_adopt(struct leat_set *set, uint64_t address)
+{
+    if (set->maker != 0 || address == 0) return;
+    if (set->room) leat_sets_room_count(set->room, set->maker, set->memory_bytes, 0);
+    set->maker = address;
+    if (set->room) leat_sets_room_count(set->room, set->maker, 0, set->memory_bytes);
+}
+
 /* Offset and owner count in full, whatever they are: a commit and a sharing out do not need more room. Numbers
  * of logs count as they are written: with five bytes each the logs of the largest stream would not fit. */
 size_t leat_set_log_bytes(const struct leat_set *set, struct leat_log_ref log)

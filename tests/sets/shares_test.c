@@ -220,6 +220,27 @@ static void offsets_of_one_address_leave_a_table_to_others(void **state)
     home_free(home);
 }
 
+/* Goal: a group that an earlier version stored, without a maker, counts for the address that first adds to it. */
+static void group_without_a_maker_counts_for_who_adds_to_it(void **state)
+{
+    (void)state;
+    struct home *home = home_new(11, false);
+    for (unsigned n = 0; n < 120; n++)
+        assert_int_equal(commit(home, 0, name("old", n), 0, LEAT_GROUP_METADATA_BYTES_MAX),
+                         LEAT_OK);
+    home_roll(home);
+    home_restart(home);
+    assert_int_equal(commit(home, HONEST, "old-0", 1, LEAT_GROUP_METADATA_BYTES_MAX), LEAT_OK);
+    leat_err rc = LEAT_OK;
+    unsigned taken = 0;
+    for (; taken < 120 && rc == LEAT_OK; taken++)
+        rc = commit(home, HOSTILE, name("old", taken), 2, LEAT_GROUP_METADATA_BYTES_MAX);
+    assert_int_equal(rc, LEAT_E_TOO_MANY);
+    assert_in_range(taken, 30, 90);
+    assert_int_equal(commit(home, HONEST, "new", 0, LEAT_GROUP_METADATA_BYTES_MAX), LEAT_OK);
+    home_free(home);
+}
+
 /* Goal: groups that nobody is in and that have committed nothing make way for others of their own address, not for
  * those of another that has groups. */
 static void idle_groups_make_way_for_their_own_address(void **state)
@@ -381,6 +402,7 @@ int main(void)
         cmocka_unit_test(member_of_a_full_address_joins_again),
         cmocka_unit_test(assignments_of_many_groups_stay_within_memory),
         cmocka_unit_test(offsets_of_one_address_leave_a_table_to_others),
+        cmocka_unit_test(group_without_a_maker_counts_for_who_adds_to_it),
         cmocka_unit_test(idle_groups_make_way_for_their_own_address),
         cmocka_unit_test(memory_of_a_node_is_shared_by_its_homes),
         cmocka_unit_test(new_sets_wait_until_all_homes_are_read),
