@@ -19,6 +19,7 @@ import tied
 
 
 STREAM_DESCRIBE, SET_JOIN, SET_COMMIT, SET_FETCH, LOG_RECOVER, STREAMLET_MOVE, STREAM_TRIM = 6, 11, 14, 15, 16, 23, 24
+TOO_MANY = 38
 # For what does not try this: that a node which stands still for a moment is called dead, and its streamlets go elsewhere.
 # Whoever is killed is missed as fast as ever, since nobody listens at its address.
 PATIENT = {'suspect_ms': '2000', 'confirm_ms': '1000'}
@@ -256,6 +257,43 @@ def test_a_parallel_set_knows_the_groups_of_logs_on_other_nodes():
         flags, (_, offsets), _ = raw.call(SET_FETCH, [name, []])
         told = sorted((row[1], row[3], row[4]) for row in offsets)
         equal(told, [(s, 1, 0) for s in range(3)], 'group 1 of each log is next')
+
+
+def crc32c(text):
+    crc = 0xffffffff
+    for byte in text.encode():
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82f63b78 if crc & 1 else 0)
+    return crc ^ 0xffffffff
+
+
+def test_a_set_counts_for_the_address_at_the_node_that_hands_it_on():
+    cluster = Cluster(**PATIENT).start()
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1)
+    homes, per_streamlet, mine = 64, 4, 7
+    names = [name for name in (f'set-{n}' for n in range(90000)) if crc32c(name) % homes == mine][:700]
+    until(lambda: Raw(cluster.nodes[0]).call(SET_JOIN, ['first', '', 0, 0, ['s']])[0] == 1, 'there are homes')
+    described = json.loads(cluster.leat('stream', 'describe', 'leat.sets', '--json').stdout)
+    home = next(int(log['node'][1:]) for log in described['log_list']
+                if (log['streamlet'], log['log']) == divmod(mine, per_streamlet))
+    other = cluster.nodes[(home + 1) % 3]
+
+    def joins(node, source, sets):
+        """How many of them are refused as too many."""
+        raw, refused = Raw(node, source=source), 0
+        for at in range(0, len(sets), 200):
+            for name in sets[at:at + 200]:
+                raw.send(SET_JOIN, [name, '', 0, 600000, ['s']])
+            for _ in sets[at:at + 200]:
+                flags, told, _ = raw.answer()
+                check(flags == 1 or told[0] == TOO_MANY, flags, told)
+                refused += flags != 1
+        return refused
+
+    equal(joins(other, '127.0.0.2', names[:600]), 600 - 512, 'half of 1,024')
+    equal(joins(cluster.nodes[home], '127.0.0.2', names[600:610]), 10, 'the same address at the node itself')
+    equal(joins(other, '127.0.0.1', names[610:700]), 0, 'another one')
 
 
 def state_wait(cluster, victim, state):

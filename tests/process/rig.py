@@ -457,8 +457,10 @@ def frame(kind, control, request=1, payload=b'', version=1):
 class Raw:
     """A connection of bare frames."""
 
-    def __init__(self, server, hello=True, receive_bytes=None):
+    def __init__(self, server, hello=True, receive_bytes=None, source=None):
         self.socket = socket.socket()
+        if source:
+            self.socket.bind((source, 0))
         if receive_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         self.socket.settimeout(WAIT_S)
