@@ -112,6 +112,8 @@ static void pace_deliver(void *actor, struct leat_mail *mail)
     (void)mail;
     pace->mailed = false;
     for (uint32_t i = 0; i < pace->width && (peer = next_peer(pace)) != NULL; i++) {
+        if (i > 0 && pace->left_us <= 0)
+            break; /* what is left of requests takes its time at once */
         line_leave(peer);
         if (peer->pace.answer_waits) {
             peer->pace.answer_waits = false;
@@ -187,4 +189,15 @@ void leat_pace_run(struct leat_peer *peer, struct leat_pace_step *step,
         steps_call(peer);
     else
         wait_in_line(peer);
+}
+
+bool leat_pace_again(struct leat_peer *peer, struct leat_pace_step *step,
+                     void (*run)(struct leat_pace_step *step))
+{
+    if (peer->conn == NULL || !can_wait(peer)) return false;
+    step->run = run;
+    leat_list_init(&step->link);
+    leat_list_push_back(&peer->pace.steps, &step->link);
+    wait_in_line(peer);
+    return true;
 }

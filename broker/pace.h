@@ -58,6 +58,10 @@ bool leat_pace_answer(struct leat_peer *peer) LEAT_NODISCARD;
  * handler, where there is time, or where the connection has gone; else at its turn. Caller's storage. */
 void leat_pace_run(struct leat_peer *peer, struct leat_pace_step *step,
                    void (*run)(struct leat_pace_step *step));
+/** The rest of it is left for a later turn, from within run() or the handler. false: the connection has gone, or there
+ * is no memory for its address; then it is done now. Caller's storage. */
+bool leat_pace_again(struct leat_peer *peer, struct leat_pace_step *step,
+                     void (*run)(struct leat_pace_step *step)) LEAT_NODISCARD;
 /** It goes from this core. */
 void leat_pace_forget(struct leat_peer *peer);
 

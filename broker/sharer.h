@@ -25,7 +25,8 @@ struct leat_sharer {
     uint32_t wanted, wanted_at; /* leat_wanted_of() */
     uint64_t rest_bytes;        /* lend.h */
     struct leat_rate creates, creates_asked;
-    uint64_t door_held; /* the front door's: of its memory, by requests that wait for others */
+    uint64_t door_held;  /* the front door's: of its memory, by requests that wait for others */
+    uint32_t door_begun; /* and what its requests of many pieces have under way */
     struct leat_address_turns *unpack; /* NULL: it has sent no compressed batch */
     struct leat_address_turns *pace;   /* NULL: it has asked for nothing but records */
 };

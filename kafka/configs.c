@@ -5,6 +5,7 @@
 #include "kafka/cluster.h"
 #include "kafka/config.h"
 #include "kafka/handlers.h"
+#include "kafka/pieces.h"
 
 enum resource_type { RESOURCE_TOPIC = 2, RESOURCE_BROKER = 4 };
 enum config_source { SOURCE_TOPIC = 1, SOURCE_BROKER = 4, SOURCE_DEFAULT = 5 };
@@ -86,30 +87,49 @@ static void describe_one(struct leat_kafka_request *request,
     }
 }
 
+struct describe {
+    struct leat_kafka_pieces pieces;
+    struct leat_kafka_describe_configs_response *response;
+    int32_t next;
+};
+
+static enum leat_kafka_piece describe_next(struct leat_kafka_pieces *pieces)
+{
+    struct describe *describe = LEAT_CONTAINER(pieces, struct describe, pieces);
+    const struct leat_kafka_describe_configs_request *body = pieces->request->body;
+    const int32_t at = describe->next++;
+    if (at >= body->resources.count) return LEAT_KAFKA_PIECE_NONE;
+    describe_one(pieces->request, &body->resources.at[at], &describe->response->results.at[at]);
+    return LEAT_KAFKA_PIECE_DONE;
+}
+
 void leat_kafka_handle_describe_configs(struct leat_kafka_request *request)
 {
     const struct leat_kafka_describe_configs_request *body = request->body;
+    struct describe *describe = leat_kafka_take(request, 1, sizeof *describe);
     struct leat_kafka_describe_configs_response *response =
         LEAT_KAFKA_MAKE(request, describe_configs_response, 1);
     if (response != NULL)
         response->results.at = LEAT_KAFKA_MAKE(request, describe_configs_response_result,
                                                (size_t)body->resources.count);
-    if (response == NULL || response->results.at == NULL) {
+    if (describe == NULL || response == NULL || response->results.at == NULL) {
         leat_kafka_answer(request, NULL);
         return;
     }
     response->results.count = body->resources.count;
-    for (int32_t i = 0; i < body->resources.count; i++)
-        describe_one(request, &body->resources.at[i], &response->results.at[i]);
-    leat_kafka_answer(request, response);
+    describe->response = response;
+    describe->pieces.request = request;
+    describe->pieces.response = response;
+    describe->pieces.next = describe_next;
+    leat_kafka_pieces_start(&describe->pieces);
 }
 
 /* ---- altering ---- */
 
 struct alter {
-    struct leat_kafka_request *request;
-    const void *response;
-    uint32_t waiting;
+    struct leat_kafka_pieces pieces;
+    struct leat_kafka_alter_configs_response_result *results;
+    int32_t next;
 };
 struct alter_one {
     struct alter *alter;
@@ -117,20 +137,15 @@ struct alter_one {
     struct leat_changer changer;
 };
 
-static void alter_one_less(struct alter *alter)
-{
-    if (--alter->waiting == 0) leat_kafka_answer(alter->request, alter->response);
-}
-
 static void alter_on_changed(struct leat_changer *changer)
 {
     struct alter_one *one = changer->owner;
     if (changer->rc != LEAT_OK)
-        LEAT_KAFKA_REFUSE(one->alter->request, one->out,
+        LEAT_KAFKA_REFUSE(one->alter->pieces.request, one->out,
                           changer->rc == LEAT_E_INVALID ? LEAT_KAFKA_INVALID_CONFIG
                                                         : leat_kafka_error_of(changer->rc),
                           changer->error.text);
-    alter_one_less(one->alter);
+    leat_kafka_pieces_end(&one->alter->pieces, one);
 }
 
 /* The resource's stream, or NULL: refused. */
@@ -142,14 +157,14 @@ static const struct leat_stream *alter_topic(struct alter *alter, int8_t type,
     out->resource_name = name;
     if (type != RESOURCE_TOPIC) {
         LEAT_KAFKA_REFUSE(
-            alter->request, out, LEAT_KAFKA_INVALID_REQUEST,
+            alter->pieces.request, out, LEAT_KAFKA_INVALID_REQUEST,
             "only the configurations of topics (2) can be changed; a server's are its "
             "flags");
         return NULL;
     }
-    const struct leat_stream *stream = leat_kafka_topic_by_name(alter->request->core, name);
+    const struct leat_stream *stream = leat_kafka_topic_by_name(alter->pieces.request->core, name);
     if (stream == NULL)
-        LEAT_KAFKA_REFUSE(alter->request, out, LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
+        LEAT_KAFKA_REFUSE(alter->pieces.request, out, LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
                           "there is no such topic");
     return stream;
 }
@@ -158,38 +173,42 @@ static void alter_commit(struct alter *alter, const struct leat_stream *stream,
                          const struct leat_stream_settings *settings, uint32_t change,
                          struct leat_kafka_alter_configs_response_result *out)
 {
-    struct alter_one *one = leat_kafka_take(alter->request, 1, sizeof *one);
+    struct leat_kafka_request *request = alter->pieces.request;
     struct leat_error error;
-    if (one == NULL) {
-        LEAT_KAFKA_REFUSE(alter->request, out, LEAT_KAFKA_UNKNOWN_SERVER_ERROR, "no memory");
+    if (leat_stream_work_allowed(request->core, request->conn->peer.sharer, stream->desc, settings,
+                                 &error) != LEAT_OK) {
+        LEAT_KAFKA_REFUSE(request, out, leat_kafka_error_of(LEAT_E_AGAIN), error.text);
         return;
     }
-    if (leat_stream_work_allowed(alter->request->core, alter->request->conn->peer.sharer,
-                                 stream->desc, settings, &error) != LEAT_OK) {
-        LEAT_KAFKA_REFUSE(alter->request, out, leat_kafka_error_of(LEAT_E_AGAIN), error.text);
+    struct alter_one *one = leat_kafka_pieces_begin(&alter->pieces, sizeof *one);
+    if (one == NULL) {
+        LEAT_KAFKA_REFUSE(request, out, LEAT_KAFKA_UNKNOWN_SERVER_ERROR, "no memory");
         return;
     }
     one->alter = alter;
     one->out = out;
-    one->changer.core = alter->request->core;
+    one->changer.core = request->core;
     one->changer.change = change;
     one->changer.settings = *settings;
     one->changer.on_done = alter_on_changed;
     one->changer.owner = one;
-    alter->waiting++;
     leat_changer_start(&one->changer, stream->desc->name, strlen(stream->desc->name));
 }
 
-static struct alter *alter_create(struct leat_kafka_request *request, const void *response,
-                                  struct leat_kafka_alter_configs_response_result *results)
+static void alter_start(struct leat_kafka_request *request, const void *response,
+                        struct leat_kafka_alter_configs_response_result *results,
+                        enum leat_kafka_piece (*next)(struct leat_kafka_pieces *pieces))
 {
     struct alter *alter = leat_kafka_take(request, 1, sizeof *alter);
     if (alter == NULL || response == NULL || results == NULL) {
         leat_kafka_answer(request, NULL);
-        return NULL;
+        return;
     }
-    *alter = (struct alter){request, response, 1};
-    return alter;
+    alter->results = results;
+    alter->pieces.request = request;
+    alter->pieces.response = response;
+    alter->pieces.next = next;
+    leat_kafka_pieces_start(&alter->pieces);
 }
 
 /* ---- the two ways to say what is to change: resource `at` of a request ---- */
@@ -212,7 +231,7 @@ static void alter_resource(struct alter *alter, const void *resource, const stru
     struct leat_error error;
     uint32_t change = 0;
     if (way->apply(resource, &settings, &change, &error) != LEAT_OK)
-        LEAT_KAFKA_REFUSE(alter->request, out, LEAT_KAFKA_INVALID_CONFIG, error.text);
+        LEAT_KAFKA_REFUSE(alter->pieces.request, out, LEAT_KAFKA_INVALID_CONFIG, error.text);
     else if (!way->validate_only && change != 0)
         alter_commit(alter, stream, &settings, change, out);
 }
@@ -266,6 +285,18 @@ static leat_err apply_some(const void *given, struct leat_stream_settings *setti
 
 /* The two requests differ in the form of their resources only. */
 #define ALTER_HANDLER(api, apply_it)                                                               \
+    static enum leat_kafka_piece api##_next(struct leat_kafka_pieces *pieces)                      \
+    {                                                                                              \
+        struct alter *alter = LEAT_CONTAINER(pieces, struct alter, pieces);                        \
+        const struct leat_kafka_##api##_request *body = pieces->request->body;                     \
+        const int32_t at = alter->next++;                                                          \
+        if (at >= body->resources.count) return LEAT_KAFKA_PIECE_NONE;                             \
+        struct alter_way way = {body->resources.at[at].resource_type,                              \
+                                body->resources.at[at].resource_name, body->validate_only,         \
+                                apply_it};                                                         \
+        alter_resource(alter, &body->resources.at[at], &way, &alter->results[at]);                 \
+        return LEAT_KAFKA_PIECE_DONE;                                                              \
+    }                                                                                              \
     void leat_kafka_handle_##api(struct leat_kafka_request *request)                               \
     {                                                                                              \
         const struct leat_kafka_##api##_request *body = request->body;                             \
@@ -273,17 +304,11 @@ static leat_err apply_some(const void *given, struct leat_stream_settings *setti
             LEAT_KAFKA_MAKE(request, api##_response, 1);                                           \
         struct leat_kafka_alter_configs_response_result *results = LEAT_KAFKA_MAKE(                \
             request, alter_configs_response_result, (size_t)body->resources.count);                \
-        struct alter *alter = alter_create(request, response, results);                            \
-        if (alter == NULL) return;                                                                 \
-        response->results.at = results;                                                            \
-        response->results.count = body->resources.count;                                           \
-        for (int32_t i = 0; i < body->resources.count; i++) {                                      \
-            struct alter_way way = {body->resources.at[i].resource_type,                           \
-                                    body->resources.at[i].resource_name, body->validate_only,      \
-                                    apply_it};                                                     \
-            alter_resource(alter, &body->resources.at[i], &way, &results[i]);                      \
+        if (response != NULL) {                                                                    \
+            response->results.at = results;                                                        \
+            response->results.count = body->resources.count;                                       \
         }                                                                                          \
-        alter_one_less(alter);                                                                     \
+        alter_start(request, response, results, api##_next);                                       \
     }
 ALTER_HANDLER(alter_configs, apply_all)
 ALTER_HANDLER(incremental_alter_configs, apply_some)

@@ -3,13 +3,14 @@
 #include "broker/trim.h"
 #include "kafka/cluster.h"
 #include "kafka/handlers.h"
+#include "kafka/pieces.h"
 
 enum { OFFSET_END = -1 }; /* all that is acked */
 
 struct deletion {
-    struct leat_kafka_request *request;
+    struct leat_kafka_pieces pieces;
     struct leat_kafka_delete_records_response *response;
-    uint32_t waiting; /* logs not done, and 1 while some are begun */
+    int32_t topic, partition; /* the next */
 };
 struct deletion_part {
     struct deletion *deletion;
@@ -17,17 +18,12 @@ struct deletion_part {
     struct leat_trimmer trimmer;
 };
 
-static void deletion_one_less(struct deletion *deletion)
-{
-    if (--deletion->waiting == 0) leat_kafka_answer(deletion->request, deletion->response);
-}
-
 static void part_on_done(struct leat_trimmer *trimmer)
 {
     struct deletion_part *part = trimmer->owner;
     part->out->error_code = (int16_t)leat_kafka_error_of(trimmer->rc);
     if (trimmer->rc == LEAT_OK) part->out->low_watermark = (int64_t)trimmer->first_offset;
-    deletion_one_less(part->deletion);
+    leat_kafka_pieces_end(&part->deletion->pieces, part);
 }
 
 static enum leat_kafka_error
@@ -35,7 +31,7 @@ part_start(struct deletion *deletion, const struct leat_stream *stream,
            const struct leat_kafka_delete_records_request_partition *in,
            struct leat_kafka_delete_records_response_partition *out)
 {
-    struct leat_core *core = deletion->request->core;
+    struct leat_core *core = deletion->pieces.request->core;
     struct leat_log_ref log;
     uint32_t home;
     enum leat_kafka_error code =
@@ -47,7 +43,7 @@ part_start(struct deletion *deletion, const struct leat_stream *stream,
     struct leat_error error;
     if (leat_stream_name_allowed(name, &error) != LEAT_OK)
         return LEAT_KAFKA_INVALID_TOPIC_EXCEPTION;
-    struct deletion_part *part = leat_kafka_take(deletion->request, 1, sizeof *part);
+    struct deletion_part *part = leat_kafka_pieces_begin(&deletion->pieces, sizeof *part);
     if (part == NULL) return LEAT_KAFKA_UNKNOWN_SERVER_ERROR;
     part->deletion = deletion;
     part->out = out;
@@ -57,29 +53,44 @@ part_start(struct deletion *deletion, const struct leat_stream *stream,
     part->trimmer.before = in->offset == OFFSET_END ? UINT64_MAX : (uint64_t)in->offset;
     part->trimmer.on_done = part_on_done;
     part->trimmer.owner = part;
-    deletion->waiting++;
     leat_trimmer_start(&part->trimmer);
     return LEAT_KAFKA_NONE;
 }
 
-static bool topic_start(struct deletion *deletion,
+static bool topic_begin(struct leat_kafka_request *request,
                         const struct leat_kafka_delete_records_request_topic *in,
                         struct leat_kafka_delete_records_response_topic *out)
 {
-    struct leat_kafka_request *request = deletion->request;
-    const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, in->name);
     out->name = in->name;
     out->partitions.at =
         LEAT_KAFKA_MAKE(request, delete_records_response_partition, (size_t)in->partitions.count);
-    if (out->partitions.at == NULL) return false;
-    out->partitions.count = in->partitions.count;
-    for (int32_t i = 0; i < in->partitions.count; i++) {
-        struct leat_kafka_delete_records_response_partition *part = &out->partitions.at[i];
-        part->partition_index = in->partitions.at[i].partition_index;
-        part->low_watermark = -1;
-        part->error_code = (int16_t)part_start(deletion, stream, &in->partitions.at[i], part);
+    if (out->partitions.at != NULL) out->partitions.count = in->partitions.count;
+    return out->partitions.at != NULL;
+}
+
+/* One partition, or the step to the next topic. */
+static enum leat_kafka_piece deletion_next(struct leat_kafka_pieces *pieces)
+{
+    struct deletion *deletion = LEAT_CONTAINER(pieces, struct deletion, pieces);
+    struct leat_kafka_request *request = pieces->request;
+    const struct leat_kafka_delete_records_request *body = request->body;
+    if (deletion->topic >= body->topics.count) return LEAT_KAFKA_PIECE_NONE;
+    const struct leat_kafka_delete_records_request_topic *in = &body->topics.at[deletion->topic];
+    struct leat_kafka_delete_records_response_topic *out =
+        &deletion->response->topics.at[deletion->topic];
+    const int32_t at = deletion->partition++;
+    if (at == 0 && !topic_begin(request, in, out)) return LEAT_KAFKA_PIECE_FAILED;
+    if (at >= in->partitions.count) {
+        deletion->topic++;
+        deletion->partition = 0;
+        return LEAT_KAFKA_PIECE_DONE;
     }
-    return true;
+    const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, in->name);
+    struct leat_kafka_delete_records_response_partition *part = &out->partitions.at[at];
+    part->partition_index = in->partitions.at[at].partition_index;
+    part->low_watermark = -1;
+    part->error_code = (int16_t)part_start(deletion, stream, &in->partitions.at[at], part);
+    return LEAT_KAFKA_PIECE_DONE;
 }
 
 void leat_kafka_handle_delete_records(struct leat_kafka_request *request)
@@ -95,14 +106,10 @@ void leat_kafka_handle_delete_records(struct leat_kafka_request *request)
         leat_kafka_answer(request, NULL);
         return;
     }
-    *deletion = (struct deletion){request, response, 1};
-    for (int32_t i = 0; i < body->topics.count; i++) {
-        if (!topic_start(deletion, &body->topics.at[i], &response->topics.at[i])) {
-            /* What was begun goes on; there is no memory to say so. */
-            deletion->response = NULL;
-            break;
-        }
-        response->topics.count++;
-    }
-    deletion_one_less(deletion);
+    response->topics.count = body->topics.count;
+    deletion->response = response;
+    deletion->pieces.request = request;
+    deletion->pieces.response = response;
+    deletion->pieces.next = deletion_next;
+    leat_kafka_pieces_start(&deletion->pieces);
 }

@@ -135,6 +135,7 @@ struct leat_kafka_core {
         memory; /* of arenas, for its lines alone: `left` is what was free of the share, in units */
     struct leat_kafka_arena_share share;
     size_t held;        /* of the share, by requests that wait for a group's other members */
+    uint32_t begun;     /* by requests of many pieces: pieces.h */
     uint32_t next_core; /* for the next connection */
 };
 static inline struct leat_kafka_core *leat_kafka_core(const struct leat_core *core)

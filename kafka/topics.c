@@ -11,25 +11,24 @@
 #include "kafka/config.h"
 #include "kafka/handlers.h"
 #include "kafka/names.h"
+#include "kafka/pieces.h"
 
 enum { CREATE_TOPICS_MAX = 4096 }; /* in one request */
 
 struct topics {
-    struct leat_kafka_request *request;
-    const void *response;
-    uint32_t waiting; /* topics not done, and 1 while some are begun */
+    struct leat_kafka_pieces pieces;
+    void *response;
+    int32_t next;
+    const uint8_t *named; /* CreateTopics: enum named of each */
 };
 
-static struct topics *topics_create(struct leat_kafka_request *request, const void *response)
+static void topics_start(struct topics *topics, struct leat_kafka_request *request,
+                         enum leat_kafka_piece (*next)(struct leat_kafka_pieces *pieces))
 {
-    struct topics *topics = leat_kafka_take(request, 1, sizeof *topics);
-    if (topics != NULL) *topics = (struct topics){request, response, 1};
-    return topics;
-}
-
-static void topics_one_less(struct topics *topics)
-{
-    if (--topics->waiting == 0) leat_kafka_answer(topics->request, topics->response);
+    topics->pieces.request = request;
+    topics->pieces.response = topics->response;
+    topics->pieces.next = next;
+    leat_kafka_pieces_start(&topics->pieces);
 }
 
 static bool text_equal(struct leat_kafka_string a, struct leat_kafka_string b)
@@ -49,7 +48,7 @@ static void create_refuse(struct topics *topics,
                           struct leat_kafka_create_topics_response_topic *out,
                           enum leat_kafka_error code, const char *text)
 {
-    LEAT_KAFKA_REFUSE(topics->request, out, code, text);
+    LEAT_KAFKA_REFUSE(topics->pieces.request, out, code, text);
     out->configs.count = -1;
 }
 
@@ -76,14 +75,14 @@ static void create_succeed(struct topics *topics, const struct leat_stream_setti
 {
     out->num_partitions = (int32_t)(settings->streamlets * settings->logs);
     out->replication_factor = (int16_t)settings->copies;
-    if (!create_fill_configs(topics->request, settings, out)) out->configs.count = -1;
+    if (!create_fill_configs(topics->pieces.request, settings, out)) out->configs.count = -1;
 }
 
 static void create_on_made(struct leat_maker *maker)
 {
     struct create_one *one = maker->owner;
     struct topics *topics = one->topics;
-    struct leat_core *core = topics->request->core;
+    struct leat_core *core = topics->pieces.request->core;
     const struct leat_stream *stream =
         maker->rc == LEAT_OK ? leat_stream_find(core, maker->id) : NULL;
     if (stream != NULL) {
@@ -98,7 +97,7 @@ static void create_on_made(struct leat_maker *maker)
                                                   : LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
                       maker->error.text);
     }
-    topics_one_less(topics);
+    leat_kafka_pieces_end(&topics->pieces, one);
 }
 
 static enum leat_kafka_error partitions_error(leat_err rc)
@@ -246,7 +245,7 @@ static enum leat_kafka_error throttled(const struct leat_kafka_request *request,
 static void create_one(struct topics *topics, int32_t at, enum named named,
                        struct leat_kafka_create_topics_response_topic *out)
 {
-    struct leat_kafka_request *request = topics->request;
+    struct leat_kafka_request *request = topics->pieces.request;
     const struct leat_kafka_create_topics_request *body = request->body;
     const struct leat_kafka_create_topics_request_topic *in = &body->topics.at[at];
     struct leat_stream_settings settings, whole;
@@ -281,7 +280,7 @@ static void create_one(struct topics *topics, int32_t at, enum named named,
         create_refuse(topics, out, throttled(request, 6), error.text);
         return;
     }
-    struct create_one *one = leat_kafka_take(request, 1, sizeof *one);
+    struct create_one *one = leat_kafka_pieces_begin(&topics->pieces, sizeof *one);
     if (one == NULL) {
         create_refuse(topics, out, LEAT_KAFKA_UNKNOWN_SERVER_ERROR, "no memory");
         return;
@@ -290,8 +289,20 @@ static void create_one(struct topics *topics, int32_t at, enum named named,
     one->out = out;
     one->maker.on_done = create_on_made;
     one->maker.owner = one;
-    topics->waiting++;
     leat_maker_start(request->core, &one->maker, name.text, name.bytes, &settings);
+}
+
+static enum leat_kafka_piece create_next(struct leat_kafka_pieces *pieces)
+{
+    struct topics *topics = LEAT_CONTAINER(pieces, struct topics, pieces);
+    const struct leat_kafka_create_topics_request *body = pieces->request->body;
+    struct leat_kafka_create_topics_response *response = topics->response;
+    const int32_t at = topics->next++;
+    if (at >= body->topics.count) return LEAT_KAFKA_PIECE_NONE;
+    /* A topic named twice is answered once: clients look for each by its name. */
+    if (topics->named[at] != NAMED_BEFORE)
+        create_one(topics, at, topics->named[at], &response->topics.at[response->topics.count++]);
+    return LEAT_KAFKA_PIECE_DONE;
 }
 
 void leat_kafka_handle_create_topics(struct leat_kafka_request *request)
@@ -299,26 +310,17 @@ void leat_kafka_handle_create_topics(struct leat_kafka_request *request)
     const struct leat_kafka_create_topics_request *body = request->body;
     struct leat_kafka_create_topics_response *response =
         LEAT_KAFKA_MAKE(request, create_topics_response, 1);
-    struct topics *topics = topics_create(request, response);
+    struct topics *topics = leat_kafka_take(request, 1, sizeof *topics);
     if (response != NULL)
         response->topics.at =
             LEAT_KAFKA_MAKE(request, create_topics_response_topic, (size_t)body->topics.count);
     if (topics == NULL || response == NULL || response->topics.at == NULL ||
-        body->topics.count > CREATE_TOPICS_MAX) {
+        body->topics.count > CREATE_TOPICS_MAX || (topics->named = names_look(request)) == NULL) {
         leat_kafka_answer(request, NULL);
         return;
     }
-    const uint8_t *named = names_look(request);
-    if (named == NULL) {
-        leat_kafka_answer(request, NULL);
-        return;
-    }
-    for (int32_t i = 0; i < body->topics.count; i++) {
-        /* A topic named twice is answered once: clients look for each by its name. */
-        if (named[i] == NAMED_BEFORE) continue;
-        create_one(topics, i, named[i], &response->topics.at[response->topics.count++]);
-    }
-    topics_one_less(topics);
+    topics->response = response;
+    topics_start(topics, request, create_next);
 }
 
 /* ---- DeleteTopics ---- */
@@ -333,18 +335,18 @@ static void delete_on_done(struct leat_deleter *deleter)
 {
     struct delete_one *one = deleter->owner;
     if (deleter->rc != LEAT_OK)
-        LEAT_KAFKA_REFUSE(one->topics->request, one->out, leat_kafka_error_of(deleter->rc),
+        LEAT_KAFKA_REFUSE(one->topics->pieces.request, one->out, leat_kafka_error_of(deleter->rc),
                           deleter->error.text);
-    topics_one_less(one->topics);
+    leat_kafka_pieces_end(&one->topics->pieces, one);
 }
 
 static void delete_one(struct topics *topics, const struct leat_stream *stream,
                        struct leat_kafka_delete_topics_response_topic *out, bool by_id)
 {
-    struct leat_kafka_request *request = topics->request;
+    struct leat_kafka_request *request = topics->pieces.request;
     struct leat_error error;
     if (stream == NULL) {
-        LEAT_KAFKA_REFUSE(topics->request, out,
+        LEAT_KAFKA_REFUSE(topics->pieces.request, out,
                           by_id ? LEAT_KAFKA_UNKNOWN_TOPIC_ID
                                 : LEAT_KAFKA_UNKNOWN_TOPIC_OR_PARTITION,
                           "there is no such topic");
@@ -352,15 +354,19 @@ static void delete_one(struct topics *topics, const struct leat_stream *stream,
     }
     struct leat_msg_string name = {stream->desc->name, (uint32_t)strlen(stream->desc->name)};
     if (leat_stream_name_allowed(name, &error) != LEAT_OK) {
-        LEAT_KAFKA_REFUSE(topics->request, out, LEAT_KAFKA_INVALID_TOPIC_EXCEPTION, error.text);
+        LEAT_KAFKA_REFUSE(topics->pieces.request, out, LEAT_KAFKA_INVALID_TOPIC_EXCEPTION,
+                          error.text);
         return;
     }
     out->name = leat_kafka_keep(request, leat_kafka_text(stream->desc->name));
     out->topic_id = leat_kafka_topic_id(request->core, stream->desc->id);
-    struct delete_one *one = leat_kafka_take(request, 1, sizeof *one);
-    if (one == NULL || request->core->stopping) {
-        LEAT_KAFKA_REFUSE(topics->request, out, LEAT_KAFKA_NOT_CONTROLLER,
-                          "the server is stopping");
+    if (request->core->stopping) {
+        LEAT_KAFKA_REFUSE(request, out, LEAT_KAFKA_NOT_CONTROLLER, "the server is stopping");
+        return;
+    }
+    struct delete_one *one = leat_kafka_pieces_begin(&topics->pieces, sizeof *one);
+    if (one == NULL) {
+        LEAT_KAFKA_REFUSE(request, out, LEAT_KAFKA_UNKNOWN_SERVER_ERROR, "no memory");
         return;
     }
     one->topics = topics;
@@ -368,17 +374,44 @@ static void delete_one(struct topics *topics, const struct leat_stream *stream,
     one->deleter.core = request->core;
     one->deleter.on_done = delete_on_done;
     one->deleter.owner = one;
-    topics->waiting++;
     leat_deleter_start(&one->deleter, name.text, name.bytes);
+}
+
+static int32_t delete_count(const struct leat_kafka_request *request)
+{
+    const struct leat_kafka_delete_topics_request *body = request->body;
+    return request->version >= 6 ? body->topics.count : body->topic_names.count;
+}
+
+static enum leat_kafka_piece delete_next(struct leat_kafka_pieces *pieces)
+{
+    struct topics *topics = LEAT_CONTAINER(pieces, struct topics, pieces);
+    const struct leat_kafka_request *request = pieces->request;
+    const struct leat_kafka_delete_topics_request *body = request->body;
+    struct leat_kafka_delete_topics_response *response = topics->response;
+    const int32_t at = topics->next++;
+    if (at >= delete_count(request)) return LEAT_KAFKA_PIECE_NONE;
+    struct leat_kafka_delete_topics_response_topic *out = &response->topics.at[at];
+    bool by_id = request->version >= 6 && body->topics.at[at].name.text == NULL;
+    if (request->version >= 6) {
+        out->name = body->topics.at[at].name;
+        out->topic_id = body->topics.at[at].topic_id;
+    } else {
+        out->name = body->topic_names.at[at];
+    }
+    delete_one(topics,
+               by_id ? leat_kafka_topic_by_id(request->core, &out->topic_id)
+                     : leat_kafka_topic_by_name(request->core, out->name),
+               out, by_id);
+    return LEAT_KAFKA_PIECE_DONE;
 }
 
 void leat_kafka_handle_delete_topics(struct leat_kafka_request *request)
 {
-    const struct leat_kafka_delete_topics_request *body = request->body;
     struct leat_kafka_delete_topics_response *response =
         LEAT_KAFKA_MAKE(request, delete_topics_response, 1);
-    struct topics *topics = topics_create(request, response);
-    int32_t count = request->version >= 6 ? body->topics.count : body->topic_names.count;
+    struct topics *topics = leat_kafka_take(request, 1, sizeof *topics);
+    const int32_t count = delete_count(request);
     if (response != NULL)
         response->topics.at = LEAT_KAFKA_MAKE(request, delete_topics_response_topic, (size_t)count);
     if (topics == NULL || response == NULL || response->topics.at == NULL) {
@@ -386,21 +419,8 @@ void leat_kafka_handle_delete_topics(struct leat_kafka_request *request)
         return;
     }
     response->topics.count = count;
-    for (int32_t i = 0; i < count; i++) {
-        struct leat_kafka_delete_topics_response_topic *out = &response->topics.at[i];
-        bool by_id = request->version >= 6 && body->topics.at[i].name.text == NULL;
-        if (request->version >= 6) {
-            out->name = body->topics.at[i].name;
-            out->topic_id = body->topics.at[i].topic_id;
-        } else {
-            out->name = body->topic_names.at[i];
-        }
-        delete_one(topics,
-                   by_id ? leat_kafka_topic_by_id(request->core, &out->topic_id)
-                         : leat_kafka_topic_by_name(request->core, out->name),
-                   out, by_id);
-    }
-    topics_one_less(topics);
+    topics->response = response;
+    topics_start(topics, request, delete_next);
 }
 
 /* ---- CreatePartitions ---- */
@@ -415,11 +435,11 @@ static void enlarge_on_done(struct leat_changer *changer)
 {
     struct enlarge_one *one = changer->owner;
     if (changer->rc != LEAT_OK)
-        LEAT_KAFKA_REFUSE(one->topics->request, one->out,
+        LEAT_KAFKA_REFUSE(one->topics->pieces.request, one->out,
                           changer->rc == LEAT_E_INVALID ? LEAT_KAFKA_INVALID_PARTITIONS
                                                         : leat_kafka_error_of(changer->rc),
                           changer->error.text);
-    topics_one_less(one->topics);
+    leat_kafka_pieces_end(&one->topics->pieces, one);
 }
 
 /* How large the stream becomes; LEAT_KAFKA_NONE: it may. */
@@ -465,23 +485,26 @@ static void enlarge_one(struct topics *topics,
                         const struct leat_kafka_create_partitions_request_topic *in,
                         bool validate_only, struct leat_kafka_create_partitions_response_topic *out)
 {
-    struct leat_kafka_request *request = topics->request;
+    struct leat_kafka_request *request = topics->pieces.request;
     const struct leat_stream *stream = leat_kafka_topic_by_name(request->core, in->name);
     struct leat_stream_settings settings;
     struct leat_error error;
     out->name = in->name;
     enum leat_kafka_error code = enlarge_check(request->core, stream, in, &settings, &error);
-    struct enlarge_one *one = leat_kafka_take(request, 1, sizeof *one);
-    if (code == LEAT_KAFKA_NONE && (one == NULL || request->core->stopping))
-        code = LEAT_KAFKA_NOT_CONTROLLER;
+    if (code == LEAT_KAFKA_NONE && request->core->stopping) code = LEAT_KAFKA_NOT_CONTROLLER;
     if (code != LEAT_KAFKA_NONE) {
-        LEAT_KAFKA_REFUSE(topics->request, out, code, error.text);
+        LEAT_KAFKA_REFUSE(request, out, code, error.text);
         return;
     }
     if (validate_only) return;
     if (leat_stream_work_allowed(request->core, request->conn->peer.sharer, stream->desc, &settings,
                                  &error) != LEAT_OK) {
-        LEAT_KAFKA_REFUSE(topics->request, out, throttled(request, 3), error.text);
+        LEAT_KAFKA_REFUSE(topics->pieces.request, out, throttled(request, 3), error.text);
+        return;
+    }
+    struct enlarge_one *one = leat_kafka_pieces_begin(&topics->pieces, sizeof *one);
+    if (one == NULL) {
+        LEAT_KAFKA_REFUSE(request, out, LEAT_KAFKA_UNKNOWN_SERVER_ERROR, "no memory");
         return;
     }
     one->topics = topics;
@@ -491,8 +514,18 @@ static void enlarge_one(struct topics *topics,
     one->changer.settings = settings;
     one->changer.on_done = enlarge_on_done;
     one->changer.owner = one;
-    topics->waiting++;
     leat_changer_start(&one->changer, stream->desc->name, strlen(stream->desc->name));
+}
+
+static enum leat_kafka_piece enlarge_next(struct leat_kafka_pieces *pieces)
+{
+    struct topics *topics = LEAT_CONTAINER(pieces, struct topics, pieces);
+    const struct leat_kafka_create_partitions_request *body = pieces->request->body;
+    struct leat_kafka_create_partitions_response *response = topics->response;
+    const int32_t at = topics->next++;
+    if (at >= body->topics.count) return LEAT_KAFKA_PIECE_NONE;
+    enlarge_one(topics, &body->topics.at[at], body->validate_only, &response->topics.at[at]);
+    return LEAT_KAFKA_PIECE_DONE;
 }
 
 void leat_kafka_handle_create_partitions(struct leat_kafka_request *request)
@@ -500,7 +533,7 @@ void leat_kafka_handle_create_partitions(struct leat_kafka_request *request)
     const struct leat_kafka_create_partitions_request *body = request->body;
     struct leat_kafka_create_partitions_response *response =
         LEAT_KAFKA_MAKE(request, create_partitions_response, 1);
-    struct topics *topics = topics_create(request, response);
+    struct topics *topics = leat_kafka_take(request, 1, sizeof *topics);
     if (response != NULL)
         response->topics.at =
             LEAT_KAFKA_MAKE(request, create_partitions_response_topic, (size_t)body->topics.count);
@@ -509,7 +542,6 @@ void leat_kafka_handle_create_partitions(struct leat_kafka_request *request)
         return;
     }
     response->topics.count = body->topics.count;
-    for (int32_t i = 0; i < body->topics.count; i++)
-        enlarge_one(topics, &body->topics.at[i], body->validate_only, &response->topics.at[i]);
-    topics_one_less(topics);
+    topics->response = response;
+    topics_start(topics, request, enlarge_next);
 }

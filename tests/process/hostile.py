@@ -8,7 +8,7 @@ import threading
 import time
 
 from cluster import free_ports
-from kafka_wire import FETCH_RECORDS, NONE, Connection, Out, batches_fetch, produce
+from kafka_wire import DELETE_TOPICS, FETCH_RECORDS, NONE, Connection, In, Out, batches_fetch, produce, topic_create
 from rawbatch import batch_of
 from rig import FETCH, HELLO, METADATA, PING, WAIT_S, Raw, Server, check, check_in, equal, frame, main, on_end, until
 
@@ -18,6 +18,7 @@ MIB = 1 << 20
 NODE_NONCE = 258
 APPEND, PRODUCER_ID = 8, 7
 JOIN, INIT_PRODUCER_ID = 11, 22  # of Kafka
+UNKNOWN_TOPIC = 3
 HALF_AN_HOUR_MS = 30 * 60 * 1000
 KAFKA_FRAME = struct.pack('>I', 8 * MIB)
 API_VERSIONS = struct.pack('>Ihhih', 10, 18, 0, 1, -1)
@@ -464,6 +465,28 @@ def test_a_pipeline_lets_others_come_between():
         kafka_answer()  # it is on its core now
     until(lambda: numbers_between(server, lambda: client.socket.sendall(kafka), kafka_answer, honest, count),
           'an id that is given amid a pipeline of a client of Kafka')
+
+
+def test_a_request_of_many_names_leaves_the_coordinator_to_others():
+    """20,000 names in each of eight DeleteTopics, all of a topic that is there: each would be a request to the coordinator, of
+    which 65,536 may wait. Nobody is told to try again, who names them neither."""
+    count, connections = 20000, 8
+    server = Server('--kafka', '127.0.0.1:0', '--memory', '4G').start()
+    port = kafka_port(server)
+    honest = Connection(server.host, port)
+    equal(topic_create(honest, 'named', 1), NONE)
+    body = struct.pack('>i', count) + Out(False).run('named').bytes * count + struct.pack('>i', 30000)
+    greedy = [Connection(server.host, port) for _ in range(connections)]
+    for one in greedy:
+        one.socket.sendall(kafka_frame(DELETE_TOPICS, 1, body))
+    for i in range(50):
+        equal(within('a topic that is made', lambda: topic_create(honest, f'honest{i}', 1)), NONE)
+    codes = set()
+    for one in greedy:
+        back = In(one.read(struct.unpack('>i', one.read(4))[0]), False)
+        equal(back.i('iii')[2], count)
+        codes |= {(back.run(), back.i('h'))[1] for _ in range(count)}
+    equal(codes, {NONE, UNKNOWN_TOPIC}, 'answers to who named one topic again and again')
 
 
 def test_what_kafka_asks_in_vain_is_named():
