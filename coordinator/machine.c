@@ -165,14 +165,14 @@ static leat_err apply_stream_create(struct leat_machine *machine, struct leat_ms
     struct leat_epoch epoch = {leat_machine_epoch_draw(machine)};
     struct leat_machine_stream *stream = &machine->streams[machine->stream_count - 1];
     for (uint32_t i = 0; i < desc->streamlet_count; i++) {
-        struct leat_machine_node *owner = leat_machine_owner_choose(machine);
+        struct leat_machine_node *owner = leat_machine_owner_choose(machine, settings.logs);
         desc->streamlets[i].owner = owner ? owner->info.incarnation : 0;
         desc->streamlets[i].epoch = epoch;
         leat_machine_owner_changed(machine, owner ? leat_machine_node_index(machine, owner)
                                                   : LEAT_OWNER_NONE);
         if (!owner) continue;
         stream->owners[i] = leat_machine_node_index(machine, owner);
-        owner->info.streamlets++;
+        leat_machine_owner_count(owner, settings.logs, true);
     }
     /* Empty, and known to be: only "opened" makes marks say where the log ends. */
     for (uint32_t i = 0; i < settings.streamlets * settings.logs; i++)
@@ -191,7 +191,8 @@ static void owners_uncount(struct leat_machine *machine, const struct leat_machi
         leat_machine_owner_changed(machine, stream->owners[i]);
     for (uint32_t i = 0; i < stream->desc->streamlet_count; i++)
         if (stream->owners[i] != LEAT_OWNER_NONE)
-            machine->nodes[stream->owners[i]].info.streamlets--;
+            leat_machine_owner_count(&machine->nodes[stream->owners[i]],
+                                     stream->desc->settings.logs, false);
 }
 
 static leat_err apply_stream_delete(struct leat_machine *machine, struct leat_msg_reader *reader,

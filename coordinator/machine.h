@@ -86,6 +86,7 @@ struct leat_machine_node {
     uint8_t id[16];   /* of its data directory */
     uint64_t boot;    /* the directory's mark of the last start that came up; 0: none is known */
     uint64_t changes; /* to what it owns, or where that ends */
+    uint64_t logs;    /* of the streamlets that it owns */
     uint64_t adopted; /* the incarnation that adopted here, as far as this process saw; not kept */
 };
 struct leat_machine_session {
@@ -228,9 +229,12 @@ struct leat_machine_log *leat_machine_log_find(struct leat_machine *machine,
 struct leat_log_ref leat_machine_log_ref_read(struct leat_msg_reader *reader);
 /** How many nodes may get something new. */
 uint32_t leat_machine_nodes_up(const struct leat_machine *machine);
+/** Has it said that it has memory for so many logs beside its own? Who said nothing has. */
+bool leat_machine_node_has_room(const struct leat_machine_node *node, uint64_t logs);
 /**
- * Is there memory for so many logs more, also with one node fewer than are up, by what the nodes said
- * when they came up? Of nodes that said nothing nothing is known. Else result says why not.
+ * Is there memory for so many logs more, also without the node that has most, by what the nodes said
+ * when they came up? Who said nothing counts as the least of the others; where none said anything
+ * nothing is known. Else result says why not.
  *
  * SUBTLE: brokers check before they ask, each by what it knows itself. (1) Clients make streams through
  * N nodes in the same moment. (2) Each node finds room for them. (3) All are committed: N times of what

@@ -114,7 +114,8 @@ static leat_err stream_own(struct leat_machine *machine, struct leat_machine_str
     for (uint32_t i = 0; i < desc->streamlet_count; i++) {
         if (!leat_machine_adoptable(machine, stream, i, node)) continue;
         if (left && streamlet_left(left, (struct leat_log_ref){stream->id, i, 0})) continue;
-        if (stream->owners[i] == LEAT_OWNER_NONE) node->info.streamlets++;
+        if (stream->owners[i] == LEAT_OWNER_NONE)
+            leat_machine_owner_count(node, desc->settings.logs, true);
         stream->owners[i] = leat_machine_node_index(machine, node);
         desc->streamlets[i].owner = node->info.incarnation;
         desc->streamlets[i].epoch = epoch;

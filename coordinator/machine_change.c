@@ -72,12 +72,12 @@ static void streamlets_add(struct leat_machine *machine, struct leat_machine_str
     uint32_t logs = desc->settings.logs;
     result->epoch = epoch;
     for (uint32_t i = before; i < desc->streamlet_count; i++) {
-        struct leat_machine_node *owner = leat_machine_owner_choose(machine);
+        struct leat_machine_node *owner = leat_machine_owner_choose(machine, logs);
         desc->streamlets[i].owner = owner ? owner->info.incarnation : 0;
         desc->streamlets[i].epoch = epoch;
         stream->owners[i] = owner ? leat_machine_node_index(machine, owner) : LEAT_OWNER_NONE;
         leat_machine_owner_changed(machine, stream->owners[i]);
-        if (owner) owner->info.streamlets++;
+        if (owner) leat_machine_owner_count(owner, logs, true);
     }
     for (uint32_t i = before * logs; i < desc->streamlet_count * logs; i++)
         stream->logs[i] =

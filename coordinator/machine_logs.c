@@ -363,9 +363,9 @@ static leat_err move_commit(struct leat_machine *machine, struct leat_msg_reader
         stream->desc->streamlets[row.log.streamlet].owner = to->info.incarnation;
         stream->desc->streamlets[row.log.streamlet].epoch = epoch;
         stream->owners[row.log.streamlet] = leat_machine_node_index(machine, to);
-        from->info.streamlets--;
+        leat_machine_owner_count(from, stream->desc->settings.logs, false);
         from->changes++;
-        to->info.streamlets++;
+        leat_machine_owner_count(to, stream->desc->settings.logs, true);
         to->changes++;
     }
     if (stream) leat_machine_stream_told(machine, stream->desc);

@@ -20,15 +20,33 @@ static bool node_takes_more(const struct leat_machine_node *node)
     return node->info.state == LEAT_NODE_UP && !node->info.draining;
 }
 
-struct leat_machine_node *leat_machine_owner_choose(struct leat_machine *machine)
+bool leat_machine_node_has_room(const struct leat_machine_node *node, uint64_t logs)
+{
+    return node->info.logs_most == 0 || node->logs + logs <= node->info.logs_most;
+}
+
+/* SUBTLE: not the one with the fewest alone. (1) A node with little memory comes up, or one that lies: it has room for
+ * one log. (2) It has the fewest streamlets, so all that are made are its own. (3) Their logs wait there for memory. */
+struct leat_machine_node *leat_machine_owner_choose(struct leat_machine *machine, uint32_t logs)
 {
     struct leat_machine_node *best = NULL;
+    bool best_room = false;
     for (uint32_t i = 0; i < machine->node_count; i++) {
         struct leat_machine_node *node = &machine->nodes[i];
         if (!node_takes_more(node)) continue;
-        if (!best || node->info.streamlets < best->info.streamlets) best = node;
+        bool room = leat_machine_node_has_room(node, logs);
+        bool fewer = best && node->info.streamlets < best->info.streamlets;
+        if (best && (room == best_room ? !fewer : !room)) continue;
+        best = node;
+        best_room = room;
     }
     return best;
+}
+
+void leat_machine_owner_count(struct leat_machine_node *node, uint32_t logs, bool more)
+{
+    node->info.streamlets += more ? 1 : -1;
+    node->logs += more ? logs : -(uint64_t)logs;
 }
 
 void leat_machine_owner_changed(struct leat_machine *machine, uint16_t owner)
@@ -53,26 +71,48 @@ uint32_t leat_machine_nodes_up(const struct leat_machine *machine)
     return count;
 }
 
+/* What nodes that are up said they have memory for, and the least of that. */
+struct room {
+    const struct leat_machine_node *least;
+    uint64_t all, most, up, silent;
+};
+
+static void room_add(struct room *room, uint64_t logs)
+{
+    if (logs > LEAT_CLUSTER_LOGS_MAX) logs = LEAT_CLUSTER_LOGS_MAX;
+    room->all += logs;
+    if (logs > room->most) room->most = logs;
+}
+
+/* SUBTLE: not what the least of them has, times the others. (1) A node that has the key, or little memory, announces
+ * room for one log. (2) Nobody makes a stream any more, until it is drained. And not what the largest has: (1) a node
+ * announces room for all logs there may be, (2) streams are made until the others have no memory, (3) it goes. */
 bool leat_machine_has_room(const struct leat_machine *machine, uint64_t more,
                            struct leat_machine_result *result)
 {
-    const struct leat_machine_node *least = NULL;
-    uint64_t up = 0;
+    struct room room = {0};
     for (uint32_t i = 0; i < machine->node_count; i++) {
         const struct leat_machine_node *node = &machine->nodes[i];
-        up += node->info.state == LEAT_NODE_UP;
-        if (!node_takes_more(node) || node->info.logs_most == 0) continue;
-        if (!least || node->info.logs_most < least->info.logs_most) least = node;
+        if (node->info.state != LEAT_NODE_UP) continue;
+        room.up++;
+        room.silent += node->info.logs_most == 0;
+        if (node->info.logs_most != 0) room_add(&room, node->info.logs_most);
+        if (node->info.logs_most == 0 || !node_takes_more(node)) continue;
+        if (!room.least || node->info.logs_most < room.least->info.logs_most) room.least = node;
     }
-    uint64_t left = up > 1 ? up - 1 : 1; /* one may die, and the others get its logs */
-    uint64_t logs = machine->log_count + more;
-    if (!least || (logs + left - 1) / left <= least->info.logs_most) return true;
-    result->rc =
-        leat_error_set(&result->error, LEAT_E_TOO_MANY,
-                       "the cluster has %" PRIu64 " logs, and with %" PRIu64
-                       " more a node's share of them, with one node down, would exceed the "
-                       "%" PRIu64 " that node '%.100s' has memory for",
-                       machine->log_count, more, least->info.logs_most, least->info.name);
+    if (!room.least) return true;
+    for (uint64_t i = 0; i < room.silent; i++)
+        room_add(&room, room.least->info.logs_most);
+    /* One may die, and the others get its logs. */
+    uint64_t left = room.up > 1 ? room.all - room.most : room.all;
+    if (machine->log_count + more <= left) return true;
+    result->rc = leat_error_set(
+        &result->error, LEAT_E_TOO_MANY,
+        "the cluster has %" PRIu64 " logs; with %" PRIu64
+        " more it would have more than the %" PRIu64
+        " that its nodes have memory for, %s(node '%.100s' has the least: %" PRIu64 ")",
+        machine->log_count, more, left, room.up > 1 ? "with one of them down " : "",
+        room.least->info.name, room.least->info.logs_most);
     return false;
 }
 

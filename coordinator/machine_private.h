@@ -44,9 +44,11 @@ leat_machine_apply_fn leat_machine_apply_node_up;
 leat_machine_apply_fn leat_machine_apply_node_drain;
 leat_machine_apply_fn leat_machine_apply_node_state;
 leat_machine_apply_fn leat_machine_apply_crash;
-/** Who shall own one streamlet more: of the nodes that are up and not draining, the one with the
- * fewest; NULL: there is none. */
-struct leat_machine_node *leat_machine_owner_choose(struct leat_machine *machine);
+/** Who shall own one streamlet more, of so many logs: of the nodes that are up and not draining, and have said that
+ * they have memory for them, the one with the fewest; where none has, of all of them. NULL: there is none. */
+struct leat_machine_node *leat_machine_owner_choose(struct leat_machine *machine, uint32_t logs);
+/** It has one streamlet more, or less, of so many logs. */
+void leat_machine_owner_count(struct leat_machine_node *node, uint32_t logs, bool more);
 
 /* machine_requests.c */
 leat_machine_apply_fn leat_machine_apply_request;

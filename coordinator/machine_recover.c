@@ -144,8 +144,8 @@ static void streamlet_commit(struct leat_machine *machine, struct leat_machine_s
     to->changes++;
     if (!takes) return;
     uint16_t from = stream->owners[head->streamlet];
-    if (from != LEAT_OWNER_NONE) machine->nodes[from].info.streamlets--;
-    to->info.streamlets++;
+    if (from != LEAT_OWNER_NONE) leat_machine_owner_count(&machine->nodes[from], head->logs, false);
+    leat_machine_owner_count(to, head->logs, true);
     stream->owners[head->streamlet] = leat_machine_node_index(machine, to);
     stream->desc->streamlets[head->streamlet].owner = head->owner;
     stream->desc->streamlets[head->streamlet].epoch = epoch;

@@ -271,6 +271,8 @@ static leat_err stream_read(struct leat_machine *machine, struct leat_msg_reader
     uint16_t *owners = machine->streams[machine->stream_count - 1].owners;
     for (uint32_t i = 0; i < streamlets && !reader->failed; i++)
         streamlet_read(machine, reader, desc, i, &owners[i]);
+    for (uint32_t i = 0; i < streamlets && !reader->failed; i++)
+        if (owners[i] != LEAT_OWNER_NONE) machine->nodes[owners[i]].logs += settings.logs;
     uint32_t log_count = leat_msg_read_array(reader);
     if (reader->failed || log_count != streamlets * settings.logs) return LEAT_E_CORRUPT;
     for (uint32_t i = 0; i < log_count; i++)

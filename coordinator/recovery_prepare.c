@@ -207,22 +207,33 @@ static uint32_t holds_count(const struct co_recovery *it,
     return count;
 }
 
-/* Who holds most of it; among those, who has least. One that is drained only when nobody else is. */
+/* What nodes are given by one attempt. */
+struct given {
+    uint32_t streamlets[LEAT_NODES_MAX], logs[LEAT_NODES_MAX];
+};
+
+/* Who has no memory for its logs would have them wait; who is drained is to have less. */
+static unsigned reluctance(const struct leat_machine_node *node, uint32_t logs)
+{
+    return (node->info.draining ? 2U : 0U) | (leat_machine_node_has_room(node, logs) ? 0U : 1U);
+}
+
+/* Who holds most of it; among those, who has least. One without room, or that is drained, only when nobody else is. */
 static int owner_choose(const struct leat_coordinator *coordinator,
-                        const struct co_recover_streamlet *streamlet, const uint32_t *given)
+                        const struct co_recover_streamlet *streamlet, const struct given *given)
 {
     const struct leat_machine *machine = &coordinator->machine;
     int best = -1;
     uint32_t best_holds = 0;
     uint64_t best_load = 0;
-    for (unsigned draining = 0; draining < 2 && best < 0; draining++)
+    for (unsigned tier = 0; tier < 4 && best < 0; tier++)
         for (uint32_t i = 0; i < machine->node_count; i++) {
             const struct leat_node_info *info = &machine->nodes[i].info;
             if (!coordinator->recovery->nodes[i].good || !node_lives(coordinator, i) ||
-                info->draining != (draining == 1))
+                reluctance(&machine->nodes[i], streamlet->logs + given->logs[i]) != tier)
                 continue;
             uint32_t holds = holds_count(coordinator->recovery, streamlet, i);
-            uint64_t load = info->streamlets + given[i];
+            uint64_t load = info->streamlets + given->streamlets[i];
             if (best >= 0 && (holds < best_holds || (holds == best_holds && load >= best_load)))
                 continue;
             best = (int)i;
@@ -354,16 +365,17 @@ static void plan_tasks(struct plan *plan)
 leat_err co_recovery_plan(struct leat_coordinator *coordinator)
 {
     struct co_recovery *it = coordinator->recovery;
-    uint32_t given[LEAT_NODES_MAX] = {0};
+    struct given given = {0};
     for (uint32_t s = 0; s < it->streamlet_count; s++) {
         struct co_recover_streamlet *streamlet = &it->streamlets[s];
         streamlet->owner = streamlet->seen_owner;
         if (!streamlet->takes) continue;
         int owner = co_recovery_answers(coordinator, streamlet);
-        if (owner < 0) owner = owner_choose(coordinator, streamlet, given);
+        if (owner < 0) owner = owner_choose(coordinator, streamlet, &given);
         if (owner >= 0) {
             streamlet->owner = coordinator->machine.nodes[owner].info.incarnation;
-            given[owner]++;
+            given.streamlets[owner]++;
+            given.logs[owner] += streamlet->logs;
             continue;
         }
         for (uint32_t q = 0; q < streamlet->logs; q++)

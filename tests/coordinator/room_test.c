@@ -96,13 +96,13 @@ static void rig_end(struct rig *rig)
     free(rig);
 }
 
-/* Three nodes, of which two have to do: the one with the least memory counts. */
+/* Three nodes, of which the two with less have to do. */
 static void room_is_that_of_one_node_fewer(void **state)
 {
     (void)state;
     struct rig *rig = rig_begin();
     node_up(rig, "a", 100);
-    node_up(rig, "b", 80);
+    node_up(rig, "b", 60);
     node_up(rig, "c", 100);
     assert_int_equal(create(rig, "s", 100, 1), LEAT_OK);
     assert_int_equal(create(rig, "t", 30, 2), LEAT_OK);
@@ -122,17 +122,59 @@ static void room_is_that_of_one_node_fewer(void **state)
     rig_end(rig);
 }
 
+static uint64_t logs_of(const struct rig *rig, const char *name)
+{
+    for (uint32_t i = 0; i < rig->machine.node_count; i++)
+        if (strcmp(rig->machine.nodes[i].info.name, name) == 0) return rig->machine.nodes[i].logs;
+    fail();
+    return 0;
+}
+
+/* Goal: a node that announces next to nothing, or lies, neither ends the making of streams nor gets what it has no
+ * memory for; nor does one that announces more than there may be make others take it. */
+static void node_without_room_is_passed_over(void **state)
+{
+    (void)state;
+    struct rig *rig = rig_begin();
+    node_up(rig, "a", 500);
+    node_up(rig, "b", 500);
+    node_up(rig, "tiny", 1);
+    assert_int_equal(create(rig, "s", 10, 4), LEAT_OK); /* none of it fits there */
+    assert_int_equal(logs_of(rig, "tiny"), 0);
+    assert_int_equal(create(rig, "t", 10, 1), LEAT_OK);
+    assert_int_equal(logs_of(rig, "tiny"), 1);
+    assert_int_equal(enlarge(rig, "s", 112), LEAT_OK);
+    assert_int_equal(logs_of(rig, "tiny"), 1);
+    assert_int_equal(logs_of(rig, "a") + logs_of(rig, "b"), 457);
+    assert_int_equal(create(rig, "u", 43, 1), LEAT_OK); /* one of a and b, and what is tiny */
+    assert_int_equal(create(rig, "v", 1, 1), LEAT_E_TOO_MANY);
+    node_up(rig, "boast", UINT64_MAX);
+    assert_int_equal(create(rig, "v", 500, 1), LEAT_OK);
+    assert_int_equal(create(rig, "w", 1, 1), LEAT_E_TOO_MANY);
+    assert_in_range(logs_of(rig, "a"), 250, 500);
+    assert_in_range(logs_of(rig, "b"), 250, 500);
+    assert_int_equal(logs_of(rig, "tiny"), 1);
+    assert_int_equal(drop(rig, "s"), LEAT_OK);
+    assert_int_equal(drop(rig, "t"), LEAT_OK);
+    assert_int_equal(drop(rig, "u"), LEAT_OK);
+    assert_int_equal(drop(rig, "v"), LEAT_OK);
+    assert_int_equal(logs_of(rig, "a") + logs_of(rig, "b") + logs_of(rig, "tiny"), 0);
+    rig_end(rig);
+}
+
 /* What a snapshot does not keep voters would differ in. */
 static void room_is_kept_in_snapshots(void **state)
 {
     (void)state;
     struct rig *rig = rig_begin();
     node_up(rig, "a", 7);
+    assert_int_equal(create(rig, "s", 3, 2), LEAT_OK);
     uint8_t *bytes, *again;
     size_t count, count_again;
     assert_int_equal(leat_machine_snapshot(&rig->machine, &bytes, &count), LEAT_OK);
     assert_int_equal(leat_machine_restore(&rig->copy, bytes, count), LEAT_OK);
     assert_int_equal(rig->copy.nodes[0].info.logs_most, 7);
+    assert_int_equal(rig->copy.nodes[0].logs, 6);
     assert_int_equal(leat_machine_snapshot(&rig->copy, &again, &count_again), LEAT_OK);
     assert_true(count == count_again && memcmp(bytes, again, count) == 0);
     leat_mem_free(bytes);
@@ -161,6 +203,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(room_is_that_of_one_node_fewer),
+        cmocka_unit_test(node_without_room_is_passed_over),
         cmocka_unit_test(room_is_kept_in_snapshots),
         cmocka_unit_test(room_of_nodes_of_old_is_not_known),
     };
