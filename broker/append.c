@@ -301,6 +301,7 @@ static leat_err append_step(struct leat_append_request *request, const uint8_t *
         part->append.on_acked = append_on_acked;
         part->append.owner = part;
         part->append.duplicate = false;
+        part->append.address = request->peer->address + 1;
         part->record_count = batch.record_count;
         part->bytes = (uint32_t)batch_bytes;
         part->rc = LEAT_OK;

@@ -72,6 +72,15 @@ static leat_err refuse_producer(enum leat_producer_verdict verdict, const struct
     }
 }
 
+static leat_err refuse_crowd(const struct leat_log *log, struct leat_error *error)
+{
+    return leat_error_set(error, LEAT_E_TOO_MANY_PRODUCERS,
+                          "the log remembers %u producers, more than half of as many as it can; of "
+                          "those that came lately a quarter may be of one address, and takes no "
+                          "more of them",
+                          log->producers.count);
+}
+
 /* Answers go out in the order of positions, so a repeated batch is put where its original is. */
 static void wait_for_ack(struct leat_log *log, struct leat_append *append)
 {
@@ -125,8 +134,11 @@ static void copy_in(struct leat_log *log, const struct leat_batch *batch,
     uint32_t at = leat_entry_append(&head->writer, LEAT_ENTRY_BATCH, log->next_offset,
                                     batch->record_count, batch->bytes, batch->byte_count, crc);
     memcpy(head->writer.bytes + at + LEAT_ENTRY_HEADER_BYTES, header, sizeof header);
-    if (batch->producer_id >= 0)
+    if (batch->producer_id >= 0) {
+        leat_producers_note(&log->producers, batch->producer_id, append->address,
+                            log->gathered_wall_ms);
         leat_producers_record(&log->producers, batch, log->next_offset, log->gathered_wall_ms);
+    }
     if (newest_ms > head->max_timestamp_ms) head->max_timestamp_ms = newest_ms;
     head->record_count += batch->record_count;
     append->first_offset = log->next_offset;
@@ -196,7 +208,8 @@ leat_err leat_log_append(struct leat_log *log, const struct leat_batch *batch,
         leat_producers_check(&log->producers, batch, &offset, &expected);
     switch (verdict) {
     case LEAT_PRODUCER_NEW:
-        break;
+        if (!leat_producers_crowded_by(&log->producers, batch->producer_id, append->address)) break;
+        return refuse_crowd(log, error);
     case LEAT_PRODUCER_DUPLICATE:
         append->first_offset = offset;
         append->ack_position = offset + batch->record_count;

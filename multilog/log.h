@@ -124,6 +124,7 @@ struct leat_append {          /* caller's; one batch that waits for its ack */
     struct leat_list waiting; /* the log's */
     uint64_t first_offset;    /* out */
     uint64_t ack_position;    /* the log's */
+    uint32_t address;         /* whose it is, for what one may have of a log; 0: not known */
     bool duplicate;           /* out: was appended before */
     int64_t append_time_ms;   /* out: of the records, where the log sets it; else -1 */
     /** Exactly once, from leat_log_turn_end() or a completion, never inside leat_log_append().

@@ -54,7 +54,16 @@ leat_err leat_producers_init(struct leat_producers *producers, uint32_t count_ma
 void leat_producers_fini(struct leat_producers *producers)
 {
     leat_mem_free(producers->slots);
+    leat_mem_free(producers->comers);
     *producers = (struct leat_producers){0};
+}
+
+/* Only a table that may fill up counts who comes. */
+static leat_err comers_prepare(struct leat_producers *producers, uint32_t slot_count)
+{
+    if (producers->comers || slot_count < producers->count_max / 2) return LEAT_OK;
+    producers->comers = leat_mem_calloc(LEAT_MEM_LOG, 1, sizeof *producers->comers);
+    return producers->comers ? LEAT_OK : LEAT_E_NO_MEMORY;
 }
 
 static bool is_crowded(const struct leat_producers *producers)
@@ -144,6 +153,42 @@ void leat_producers_record(struct leat_producers *producers, const struct leat_b
         state->first_sequence = sequence_add(last, SEQUENCE_MASK + 2 - SEQUENCE_HALF);
 }
 
+static bool is_known(const struct leat_producers *producers, int64_t id)
+{
+    return slot_find(producers, id)->producer_id != ID_FREE;
+}
+
+bool leat_producers_crowded_by(const struct leat_producers *producers, int64_t id, uint32_t address)
+{
+    const struct leat_producer_comers *comers = producers->comers;
+    if (id < 0 || address == 0 || !comers || producers->count < producers->count_max / 2)
+        return false;
+    const uint32_t at = address % LEAT_COMERS_BUCKETS;
+    return (uint32_t)comers->counts[0][at] + comers->counts[1][at] >= producers->count_max / 4 &&
+           !is_known(producers, id);
+}
+
+static void comers_age(struct leat_producer_comers *comers, int64_t now_ms)
+{
+    uint64_t age_ms = (uint64_t)now_ms - (uint64_t)comers->since_ms;
+    if (age_ms < LEAT_COMERS_MS) return;
+    if (age_ms >= 2 * LEAT_COMERS_MS) memset(comers->counts, 0, sizeof comers->counts);
+    comers->newer ^= 1;
+    memset(comers->counts[comers->newer], 0, sizeof comers->counts[0]);
+    comers->since_ms = now_ms;
+}
+
+void leat_producers_note(struct leat_producers *producers, int64_t id, uint32_t address,
+                         int64_t now_ms)
+{
+    struct leat_producer_comers *comers = producers->comers;
+    if (id < 0 || address == 0 || !comers || producers->count < producers->count_max / 4) return;
+    if (is_known(producers, id)) return;
+    comers_age(comers, now_ms);
+    uint16_t *count = &comers->counts[comers->newer][address % LEAT_COMERS_BUCKETS];
+    if (*count < UINT16_MAX) ++*count;
+}
+
 bool leat_producers_wants_room(const struct leat_producers *producers)
 {
     return producers->count < producers->count_max &&
@@ -152,6 +197,7 @@ bool leat_producers_wants_room(const struct leat_producers *producers)
 
 static leat_err slots_resize(struct leat_producers *producers, uint32_t slot_count)
 {
+    if (comers_prepare(producers, slot_count) != LEAT_OK) return LEAT_E_NO_MEMORY;
     struct leat_producer_state *old = producers->slots, *slots = slots_create(slot_count);
     if (!slots) return LEAT_E_NO_MEMORY;
     uint32_t old_count = producers->slot_mask + 1;
@@ -165,7 +211,8 @@ static leat_err slots_resize(struct leat_producers *producers, uint32_t slot_cou
 
 size_t leat_producers_prepare_bytes(const struct leat_producers *producers)
 {
-    return ((size_t)producers->slot_mask + 1) * 2 * sizeof *producers->slots;
+    size_t comers = producers->comers ? 0 : sizeof *producers->comers;
+    return ((size_t)producers->slot_mask + 1) * 2 * sizeof *producers->slots + comers;
 }
 
 leat_err leat_producers_prepare(struct leat_producers *producers)
@@ -304,7 +351,7 @@ static leat_err slots_for(struct leat_producers *producers, uint32_t count)
     producers->slots = slots_create(slots);
     producers->slot_mask = slots - 1;
     producers->count = 0;
-    return producers->slots ? LEAT_OK : LEAT_E_NO_MEMORY;
+    return producers->slots ? comers_prepare(producers, slots) : LEAT_E_NO_MEMORY;
 }
 
 leat_err leat_producers_decode(struct leat_producers *producers, const uint8_t *bytes,
@@ -330,7 +377,7 @@ leat_err leat_producers_decode(struct leat_producers *producers, const uint8_t *
         leat_producers_fini(&fresh);
         return rc;
     }
-    leat_mem_free(producers->slots);
+    leat_producers_fini(producers);
     *producers = fresh;
     return LEAT_OK;
 }

@@ -11,8 +11,17 @@
 #include "wire/batch.h"
 #include "wire/entry.h"
 
+/* How many of the producers that came lately each address has brought, since the table is a quarter full. */
+enum { LEAT_COMERS_BUCKETS = 4096, LEAT_COMERS_MS = 15 * 60 * 1000 };
+struct leat_producer_comers {
+    int64_t since_ms; /* of the newer of the counts; the older ones are of as long before that */
+    unsigned newer;
+    uint16_t counts[2][LEAT_COMERS_BUCKETS];
+};
+
 struct leat_producers {
-    struct leat_producer_state *slots; /* [slot_mask + 1]; producer_id -1: free */
+    struct leat_producer_state *slots;   /* [slot_mask + 1]; producer_id -1: free */
+    struct leat_producer_comers *comers; /* NULL: the table is small */
     uint32_t slot_mask;
     uint32_t count, count_max;
     bool expired; /* this log has dropped state at least once */
@@ -45,6 +54,14 @@ enum leat_producer_verdict leat_producers_check(const struct leat_producers *pro
  * Thread: owner. Allocates: never. */
 void leat_producers_record(struct leat_producers *producers, const struct leat_batch *batch,
                            uint64_t first_offset, int64_t now_ms);
+/** Shall a batch that was judged NEW be refused as FULL all the same? Yes, if it is a newcomer's, the table is more
+ * than half full, and its address has brought a quarter of what it holds at most: the rest is for others. Nobody is
+ * forgotten for that. address 0: not known. Thread: owner. */
+bool leat_producers_crowded_by(const struct leat_producers *producers, int64_t id,
+                               uint32_t address);
+/** Before leat_producers_record(): from where it came. Thread: owner. */
+void leat_producers_note(struct leat_producers *producers, int64_t id, uint32_t address,
+                         int64_t now_ms);
 /** Should the table grow before it must? */
 bool leat_producers_wants_room(const struct leat_producers *producers);
 /** What leat_producers_prepare() allocates. */

@@ -236,6 +236,47 @@ static void shed_takes_the_longest_unused_only(void **state)
     leat_producers_fini(&producers);
 }
 
+/* Comes, as far as it may, from an address; then its state. */
+static bool comes_from(struct leat_producers *producers, int64_t id, uint32_t address,
+                       int64_t now_ms)
+{
+    enum leat_producer_verdict verdict = check(producers, id, 0, 0, 1);
+    if (verdict == LEAT_PRODUCER_FULL || leat_producers_crowded_by(producers, id, address))
+        return false;
+    if (verdict == LEAT_PRODUCER_GROW) assert_int_equal(leat_producers_prepare(producers), LEAT_OK);
+    struct leat_batch batch = batch_of(id, 0, 0, 1);
+    leat_producers_note(producers, id, address, now_ms);
+    leat_producers_record(producers, &batch, (uint64_t)id, now_ms);
+    return true;
+}
+
+/* Goal: producers of one address fill half of a table; there is room for others, who then have it, too; who is known
+ * goes on; when it has brought nobody for long enough the address may bring others. */
+static void producers_of_one_address_leave_half_to_others(void **state)
+{
+    (void)state;
+    enum { MAX = 16384, GREEDY = 7, MINUTE_MS = 60 * 1000 };
+    struct leat_producers producers;
+    int64_t id = 0, now_ms = 1000 * MINUTE_MS;
+    assert_int_equal(leat_producers_init(&producers, MAX), LEAT_OK);
+    while (comes_from(&producers, id, GREEDY, now_ms))
+        id++;
+    assert_int_equal(id, MAX / 2);
+    assert_false(leat_producers_crowded_by(&producers, 0, GREEDY)); /* known */
+    assert_false(leat_producers_crowded_by(&producers, -1, GREEDY));
+    assert_false(leat_producers_crowded_by(&producers, id, 0));
+    for (uint32_t i = 0; i < MAX / 4; i++) { /* many addresses bring a few each, and it tries on */
+        assert_false(comes_from(&producers, id, GREEDY, now_ms));
+        assert_true(comes_from(&producers, id++, 100 + i % 1000, now_ms));
+    }
+    now_ms += 14 * MINUTE_MS;
+    assert_true(leat_producers_crowded_by(&producers, id, GREEDY));
+    now_ms += 17 * MINUTE_MS; /* two spans: it counts no more, if others come at all */
+    assert_true(comes_from(&producers, id++, 5, now_ms));
+    assert_true(comes_from(&producers, id++, GREEDY, now_ms));
+    leat_producers_fini(&producers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +286,7 @@ int main(void)
         cmocka_unit_test(table_full_and_crowded_are_refused),
         cmocka_unit_test(table_random_changes_agree_with_an_array),
         cmocka_unit_test(shed_takes_the_longest_unused_only),
+        cmocka_unit_test(producers_of_one_address_leave_half_to_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
