@@ -13,7 +13,7 @@ import socket
 
 import leftovers
 from cluster import PATIENT, Cluster
-from rig import Failure, check, check_in, diaries_print, equal, main, until
+from rig import BATCH, CLOSED, START, TRAILER, Failure, check, check_in, diaries_print, entries, equal, main, until
 
 
 def power_cut(cluster, which=None):
@@ -161,6 +161,55 @@ def test_memory_streams_are_named_and_go_on_when_their_loss_is_accepted():
     for at in written:
         check(last[at]['end_offset'] >= after[at]['end_offset'], last[at], after[at])
     equal(sorted(until(lambda: served(cluster, 'kept'), 'it is served')), lines, 'untouched again')
+
+
+def is_well(cluster):
+    return cluster.leat('cluster', 'status', code=None).returncode == 0
+
+
+def one_log(cluster):
+    return json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['log_list'][0]
+
+
+def last_write_damaged(cluster, node, stream):
+    """The power goes before a trailer, or the row, says that what came last was acknowledged: (whole up to, end of it)."""
+    for attempt in range(10):
+        cluster.produce('s', [f'{i:06d}'.ljust(100, '.') for i in range(200)], '--batch-bytes', '4K')
+        power_cut(cluster, [cluster.nodes.index(node)])
+        row = next(r for r in node.segments(stream) if r['state'] != CLOSED and
+                   any(e[0] == START for e in entries(node.segment_bytes(r))))
+        *_, batch, last = [e for e in entries(node.segment_bytes(row)) if e[0] in (BATCH, TRAILER)]
+        if batch[0] == BATCH and row['extent'] <= batch[1]:
+            node.segment_flip(row, batch[1] + 32 + batch[2] // 2)
+            return row['segment'], batch[3]
+        node.launch()
+        node.ready_wait()
+        until(lambda: is_well(cluster), 'all three are up')
+    raise Failure('each power cut came too late')
+
+
+def test_what_a_node_passes_over_of_a_log_of_one_copy_is_a_note_of_the_cluster():
+    cluster = Cluster(**PATIENT).start()
+    until(lambda: is_well(cluster), 'all three are up')
+    cluster.leat('stream', 'create', 's', '--streamlets', 1, '--logs', 1, '--copies', 1, '--durability', 'disk')
+    stream = json.loads(cluster.leat('stream', 'describe', 's', '--json').stdout)['id']
+    node = cluster.nodes[int(one_log(cluster)['node'][1:])]
+    segment, offset = last_write_damaged(cluster, node, stream)
+    for _ in range(2):
+        node.launch()
+        node.ready_wait()
+        until(lambda: is_well(cluster) and one_log(cluster)['state'] == 'ok', 'its log is served')
+        passed = one_log(cluster)['passed_over']
+        equal((passed['segments'], passed['last_segment'], passed['end_offset']), (1, segment, offset))
+        for other in cluster.nodes:
+            said = cluster.leat('cluster', 'status', which=[cluster.nodes.index(other)]).stdout.decode()
+            check_in(f'at least {passed["bytes"]} bytes behind offset {offset}, the end of segment {segment}', said)
+        node.stop()
+    node.launch()
+    node.ready_wait()
+    until(lambda: is_well(cluster) and one_log(cluster)['state'] == 'ok', 'its log is served')
+    cluster.leat('log', 'recover', 's', '--accept-loss')
+    equal(one_log(cluster)['passed_over'], None)
 
 
 if __name__ == '__main__':
