@@ -382,6 +382,7 @@ def test_closed_segment_damaged_is_named_by_the_scrub():
     server.segment_flip(row, batches(server, row)[2][1] + 100)
     server.start('--scrub', '64M')
     server.diary_wait(rf'scrub: closed segment {row["segment"]} of log {server.hurt_id}/0/0 .*damaged')
+    until(lambda: server.logs('hurt')[0, 0]['code'] != 'OK', 'its log has heard of it')  # from the store, after the line
     named(server, f'segment {row["segment"]} with offsets {row["base"]} to {row["next"] - 1} is damaged')
     check_in('damaged', server.leat('consume', 'hurt', '--until-end', code=1).stderr)
     equal(len(re.findall(rf'segment {row["segment"]} .*is damaged', server.diary())), 1, 'lines of one segment')
