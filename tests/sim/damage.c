@@ -1,4 +1,4 @@
-/* Disks of a minority that are not as they were: flipped bits, files that lost their end, a disk put
+/* Disks of a minority that are not as they were: flipped bits, files that lost their end or are gone, a disk put
  * back to an older state, an empty one. One machine of a seed has all of that, again and again; what
  * the others hold has to be enough, so of streams with at least two copies nothing may be missed.
  *
@@ -16,10 +16,12 @@
 
 enum {
     TRIES_MAX = 200,
+    LOST_TRIES_MAX = 4000, /* most of a store file is room for later */
     FLIPS_MAX = 3,
     RUNNING_PER_MILLE = 400,
     HEARD_US_MIN = 1000 * 1000,
     HEARD_US_MAX = 8 * 1000 * 1000,
+    LOST_PER_MILLE = 300, /* a store file is lost as a whole, instead of the end of any file */
 };
 
 static struct sim_rng *dice(const struct sim_server *server)
@@ -40,6 +42,7 @@ void sim_damage_choose(struct scenario *scenario)
                           ? scenario->server_count - 1
                           : (unsigned)sim_rng_below(rng, scenario->server_count);
     scenario->victim = &scenario->servers[victim];
+    sim_rng_init(&scenario->lost, scenario->world->seed, "lost files");
     sim_rng_init(&scenario->closed, scenario->world->seed, "closed");
     scenario->closed_rot = sim_rng_chance(&scenario->closed, 400);
     scenario->scrubs = scenario->closed_rot && sim_rng_chance(&scenario->closed, 500);
@@ -107,18 +110,33 @@ static void flip(struct sim_server *server)
     }
 }
 
-static void truncate_one(struct sim_server *server)
+/* Of a store file that is lost a node that runs has it open, and reads and writes it until it stops. */
+static bool shorten(struct sim_server *server, const struct sim_disk_place *place, bool lost)
+{
+    struct sim_world *world = server->scenario->world;
+    if (lost ? !sim_disk_lose(server->disk, place->path)
+             : !sim_disk_truncate(server->disk, place->path, place->offset))
+        return false;
+    sim_fault_struck(world, lost ? SIM_FAULT_LOST_FILE : SIM_FAULT_TRUNCATED);
+    sim_trace(world, lost ? "%s: %s is gone" : "%s: %s ends at %llu", server->name, place->path,
+              (unsigned long long)place->offset);
+    server->rotten = true;
+    return true;
+}
+
+static bool shorten_any(struct sim_server *server, const char *prefix, unsigned tries, bool lost)
 {
     struct sim_disk_place place;
-    for (unsigned i = 0; i < TRIES_MAX; i++) {
-        if (!place_pick(server, "", &place)) continue;
-        if (!sim_disk_truncate(server->disk, place.path, place.offset)) continue;
-        sim_fault_struck(server->scenario->world, SIM_FAULT_TRUNCATED);
-        sim_trace(server->scenario->world, "%s: %s ends at %llu", server->name, place.path,
-                  (unsigned long long)place.offset);
-        server->rotten = true;
-        return;
-    }
+    while (tries-- > 0)
+        if (place_pick(server, prefix, &place) && shorten(server, &place, lost)) return true;
+    return false;
+}
+
+static void truncate_one(struct sim_server *server)
+{
+    bool lost = sim_rng_chance(&server->scenario->lost, LOST_PER_MILLE);
+    if (lost && shorten_any(server, "store/", LOST_TRIES_MAX, true)) return;
+    (void)shorten_any(server, "", TRIES_MAX, false);
 }
 
 /* With the machine goes its memory. */

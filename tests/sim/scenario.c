@@ -621,7 +621,8 @@ void scenario_run(const struct scenario_options *options, struct scenario_result
     memcpy(out_result->faults, world->counted, sizeof out_result->faults);
     /* These are for the end, when all is answered. */
     out_result->faults[SIM_FAULT_FLIP] = world->faults[SIM_FAULT_FLIP];
-    out_result->faults[SIM_FAULT_LOST_FILE] = world->faults[SIM_FAULT_LOST_FILE];
+    if (scenario->server_count == 1)
+        out_result->faults[SIM_FAULT_LOST_FILE] = world->faults[SIM_FAULT_LOST_FILE];
     for (int i = SIM_FAULT_CLOSED_OWN; i <= SIM_FAULT_MENDED; i++)
         out_result->faults[i] = world->faults[i];
     out_result->faults[SIM_FAULT_DEAF] = world->faults[SIM_FAULT_DEAF];

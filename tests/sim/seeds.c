@@ -119,7 +119,6 @@ static bool counts(const struct sim_setting *setting, int fault)
 {
     if (setting->nodes == 1) return fault < SIM_FAULTS_ONE_NODE;
     if (fault == SIM_FAULT_ROW || fault == SIM_FAULT_FILLED) return !setting->recovery;
-    if (fault == SIM_FAULT_LOST_FILE) return false; /* rot.c: of one node that is alone */
     if (fault == SIM_FAULT_LOGS_WAIT) return false; /* few seeds make logs just then */
     return setting->hard || fault != SIM_FAULT_RMEM_SLOW;
 }
