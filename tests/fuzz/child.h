@@ -24,6 +24,27 @@ static uint8_t *child_covered; /* shared with children */
 
 enum { CHILD_STUCK_SECONDS_MAX = 900 };
 
+/* What compares say is kept in the process that compares, so a child's is lost with it. libFuzzer's hooks, a third of a
+ * run, give way to these: the linker wraps them (meson.build). */
+#define CHILD_BARE __attribute__((used, no_sanitize("address", "undefined", "coverage")))
+#define CHILD_HOOK(name, ...)                                                                      \
+    void __wrap___sanitizer_##name(__VA_ARGS__);                                                   \
+    CHILD_BARE void __wrap___sanitizer_##name(__VA_ARGS__)                                         \
+    {                                                                                              \
+    }
+CHILD_HOOK(cov_trace_cmp1, uint8_t a, uint8_t b)
+CHILD_HOOK(cov_trace_cmp2, uint16_t a, uint16_t b)
+CHILD_HOOK(cov_trace_cmp4, uint32_t a, uint32_t b)
+CHILD_HOOK(cov_trace_cmp8, uint64_t a, uint64_t b)
+CHILD_HOOK(cov_trace_const_cmp1, uint8_t a, uint8_t b)
+CHILD_HOOK(cov_trace_const_cmp2, uint16_t a, uint16_t b)
+CHILD_HOOK(cov_trace_const_cmp4, uint32_t a, uint32_t b)
+CHILD_HOOK(cov_trace_const_cmp8, uint64_t a, uint64_t b)
+CHILD_HOOK(cov_trace_switch, uint64_t value, uint64_t *cases)
+CHILD_HOOK(weak_hook_memcmp, void *pc, const void *a, const void *b, size_t n, int is)
+CHILD_HOOK(weak_hook_strcmp, void *pc, const char *a, const char *b, int is)
+CHILD_HOOK(weak_hook_strncmp, void *pc, const char *a, const char *b, size_t n, int is)
+
 /* SUBTLE: no thread that looks at this process's memory: it may be in the allocator when a child is made, and the child
  * would wait for it for ever. */
 int LLVMFuzzerInitialize(int *argc, char ***argv);

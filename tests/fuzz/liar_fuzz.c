@@ -37,9 +37,9 @@ enum {
     RECORDS_BEFORE = 150, /* acked when an input begins */
     LOOK_US = 100 * 1000,
     STEP_US = 2000,
-    RUN_US_MAX = 12 * 1000 * 1000, /* virtual, then the schedule ends */
-    AFTER_US = 1000 * 1000,
-    PAUSE_US = 150 * 1000, /* of producers, at most: what nodes say to one another matters */
+    RUN_US_MAX = 5 * 1000 * 1000, /* virtual, then the schedule ends */
+    AFTER_US = 300 * 1000,
+    PAUSE_US = 400 * 1000, /* of producers, at most: what nodes say to one another matters */
     INPUT_BYTES_MAX = 64 * 1024,
     FRAME_BYTES = 256 * 1024,
     LIES_MAX = 64,
