@@ -18,7 +18,8 @@ struct fields {
 struct shape {
     ptrdiff_t step;     /* bytes of the record */
     ptrdiff_t value_at; /* where its value's length lies */
-    uint64_t value, value_mask;
+    uint16_t value;     /* its bytes, one or two */
+    bool two;
     /* Its first eight bytes hold all up to the key's length; of these the bits of the time may differ. */
     uint64_t head, head_mask, time_mask;
     unsigned time_at;
@@ -96,20 +97,21 @@ static inline bool shape_learn(struct shape *shape, const struct fields *record)
     ptrdiff_t time_bytes = record->offset - record->time;
     ptrdiff_t offset_bytes = record->key_length - record->offset;
     ptrdiff_t value_at = record->value_length - start;
-    if (head_bytes > 8 || time_bytes > 3 || offset_bytes > 2 || value_at + 8 > step) return false;
-    if (record->headers + 1 != record->end) return false;
+    ptrdiff_t length_bytes = record->value - record->value_length;
+    if (head_bytes > 8 || time_bytes > 3 || offset_bytes > 2 || length_bytes > 2) return false;
+    if (step < 8 || record->headers + 1 != record->end) return false;
     ptrdiff_t offset_at = record->offset - start;
     *shape = (struct shape){
         .step = step,
         .value_at = value_at,
-        .value_mask = bytes_mask(record->value - record->value_length),
+        .value = length_bytes == 2 ? leat_get_le16(start + value_at) : start[value_at],
+        .two = length_bytes == 2,
         .head_mask = bytes_mask(head_bytes),
         .time_at = 8 * (unsigned)(record->time - start),
         .offset_step = UINT64_C(2) << (8 * offset_at),
         .offset_more = offset_bytes == 2 ? UINT64_C(0x80) << (8 * offset_at) : 0,
         .offset_end = offset_bytes == 2 ? 1 << 13 : 1 << 6,
     };
-    shape->value = leat_get_le64(start + value_at) & shape->value_mask;
     shape->head = leat_get_le64(start) & shape->head_mask;
     shape->time_mask = (bytes_mask(time_bytes) & UINT64_C(0x7f7f7f)) << shape->time_at;
     return true;
@@ -122,13 +124,19 @@ static inline void time_note(struct leat_record_check *check, int64_t delta)
     if (time_ms > check->max_timestamp_ms) check->max_timestamp_ms = time_ms;
 }
 
+/* Its value's length, and no headers. */
+static inline bool rest_is_alike(const struct shape *shape, const uint8_t *at, bool two)
+{
+    const uint8_t *value = at + shape->value_at;
+    return (two ? leat_get_le16(value) : *value) == shape->value && at[shape->step - 1] == 0;
+}
+
 /* The record at `at` is not as expected: is it only of another time? Then what its head is; else 0. */
 static __attribute__((noinline)) uint64_t other_time_take(struct leat_record_check *check,
                                                           const struct shape *shape,
                                                           const uint8_t *at, uint64_t head)
 {
-    uint64_t value = leat_get_le64(at + shape->value_at) & shape->value_mask;
-    if (value != shape->value || at[shape->step - 1] != 0) return 0;
+    if (!rest_is_alike(shape, at, shape->two)) return 0;
     uint64_t found = leat_get_le64(at) & shape->head_mask;
     if (((found ^ head) & ~shape->time_mask) != 0) return 0;
     uint64_t bits = (found & shape->time_mask) >> shape->time_at;
@@ -137,32 +145,41 @@ static __attribute__((noinline)) uint64_t other_time_take(struct leat_record_che
     return found;
 }
 
-/* Records mostly are of one size, and so are their fields. Those that are like the one before are compared with it,
- * eight bytes at a time and with one branch for all, instead of being decoded one field after the other, where each
- * has to wait for the one before. A function of its own, so that the loop has its values in registers. */
+/* Returns how many of `most` are not alike, or behind one that is not. */
+static inline __attribute__((always_inline)) uint32_t alike_run(struct leat_record_check *check,
+                                                                const struct shape *shape,
+                                                                const uint8_t *at, uint32_t most,
+                                                                bool two)
+{
+    const struct shape known = *shape;
+    uint64_t head = known.head;
+    uint32_t left = most;
+    for (; left > 0; left--, at += known.step) {
+        head = (head + known.offset_step) | known.offset_more;
+        bool alike = (leat_get_le64(at) & known.head_mask) == head;
+        if (__builtin_expect(alike && rest_is_alike(&known, at, two), 1)) continue;
+        head = other_time_take(check, shape, at, head);
+        if (head == 0) break;
+    }
+    return left;
+}
+
+/* Records mostly are of one size, and so are their fields. Those that are like the one before are compared with it, in
+ * 13 instructions, instead of being decoded one field after the other, where each has to wait for the one before. A
+ * function of its own, so that the loops have their values in registers. */
 static __attribute__((noinline)) const uint8_t *alike_take(struct leat_record_check *check,
                                                            const struct shape *shape,
                                                            const uint8_t *at, const uint8_t *end)
 {
-    const struct shape known = *shape;
     uint32_t offset = check->count - check->left;
-    uint32_t most = known.offset_end < check->count ? known.offset_end : check->count;
+    uint32_t most = shape->offset_end < check->count ? shape->offset_end : check->count;
     most = offset < most ? most - offset : 0;
-    size_t bytes = (size_t)(end - at), step = (size_t)known.step;
+    size_t bytes = (size_t)(end - at), step = (size_t)shape->step;
     if (most * step > bytes) most = (uint32_t)(bytes / step);
-    uint64_t head = known.head;
-    uint32_t left = most;
-    for (; left > 0; left--, at += step) {
-        head = (head + known.offset_step) | known.offset_more;
-        uint64_t differs = (leat_get_le64(at) & known.head_mask) ^ head;
-        differs |= (leat_get_le64(at + known.value_at) & known.value_mask) ^ known.value;
-        differs |= at[step - 1]; /* no headers */
-        if (__builtin_expect(differs == 0, 1)) continue;
-        head = other_time_take(check, shape, at, head);
-        if (head == 0) break;
-    }
+    uint32_t left = shape->two ? alike_run(check, shape, at, most, true)
+                               : alike_run(check, shape, at, most, false);
     check->left -= most - left;
-    return at;
+    return at + (most - left) * step;
 }
 
 static const char *record_wrong(const uint8_t *at, const uint8_t *end)
