@@ -113,7 +113,8 @@ static void commit_measure(struct leat_set *set, const struct leat_sets_request 
         /* Each may bring a second one: groups that retention has dropped. */
         *out_record += (parallel ? 2 : 1) * log_bytes + note;
         size_t more = note > noted ? note - noted : 0;
-        *out_growth += more + (log ? 0 : log_bytes) + (parallel ? 2 * LEAT_SET_GROUP_BYTES : 0);
+        bool grows = parallel && (!log || !leat_set_group_known(log, (uint64_t)row->group));
+        *out_growth += more + (log ? 0 : log_bytes) + (grows ? 2 * LEAT_SET_GROUP_BYTES : 0);
         *out_memory += more + (log ? 0 : leat_set_log_memory_bytes());
     }
 }

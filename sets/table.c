@@ -236,6 +236,14 @@ static leat_err group_commit(struct leat_set_log *log, uint64_t group, uint64_t 
     return LEAT_OK;
 }
 
+bool leat_set_group_known(const struct leat_set_log *log, uint64_t group)
+{
+    if (group <= log->first_group) return true;
+    for (uint32_t i = 0; i < log->group_count; i++)
+        if (log->groups[i].group == group) return true;
+    return false;
+}
+
 bool leat_set_skip(struct leat_set_log *log, uint64_t group)
 {
     if (group <= log->first_group) return false;

@@ -87,6 +87,8 @@ leat_err leat_set_assigned(const struct leat_set *set, const struct leat_set_mem
                            struct leat_sets_assigned **out, size_t *out_count) LEAT_NODISCARD;
 /* As the offset of a stored row: all groups below that one are gone, dropped by retention. */
 #define LEAT_SET_GROUPS_GONE (LEAT_SETS_GROUP_DONE - 1)
+/** Does a commit of this group of segments bring no row more? */
+bool leat_set_group_known(const struct leat_set_log *log, uint64_t group);
 /** Groups below `group` are gone: nobody waits for them. false: that was known. */
 bool leat_set_skip(struct leat_set_log *log, uint64_t group);
 /** Take one committed value; LEAT_SETS_GROUP_DONE of a whole log: there is none any more.

@@ -275,6 +275,84 @@ static void idle_groups_make_way_for_their_own_address(void **state)
     home_free(home);
 }
 
+/* Goal: native members that come at once count before their generation begins. */
+static void native_members_of_one_moment_stay_within_the_share(void **state)
+{
+    (void)state;
+    enum { COMMITS = 70, JOINS = 4000 };
+    static struct leat_sets_request joins[JOINS];
+    static bool answered[JOINS];
+    static const uint32_t stream = 7;
+    struct home *home = home_new(12, false);
+    for (unsigned n = 0; n < COMMITS; n++)
+        assert_int_equal(commit(home, HOSTILE, name("fill", n), 0, LEAT_GROUP_METADATA_BYTES_MAX),
+                         LEAT_OK);
+    unsigned refused = 0;
+    for (unsigned n = 0; n < JOINS; n++) {
+        joins[n] = (struct leat_sets_request){.kind = LEAT_SETS_JOIN,
+                                              .address = HOSTILE,
+                                              .streams = &stream,
+                                              .stream_count = 1,
+                                              .on_done = home_done,
+                                              .owner = &answered[n]};
+        snprintf(joins[n].set, sizeof joins[n].set, "native-%u", n / 1000);
+        answered[n] = leat_sets_do(home->sets, &joins[n]);
+        refused += answered[n] && joins[n].rc == LEAT_E_TOO_MANY;
+    }
+    assert_in_range(refused, JOINS / 4, JOINS - 1000);
+    home_run(home, 1000000);
+    assert_in_range(info(home).table_bytes, LEAT_SETS_TABLE_BYTES_MAX / 2 - 8192,
+                    LEAT_SETS_TABLE_BYTES_MAX / 2 + 1024); /* logs of four sets come with them */
+    for (unsigned n = 0; n < JOINS; n++) {
+        assert_true(answered[n]);
+        leat_mem_free(joins[n].assigned);
+    }
+    home_free(home);
+}
+
+static leat_err group_commit(struct home *home, const char *member, uint32_t generation,
+                             int64_t group, uint64_t offset)
+{
+    struct leat_sets_offset row = {.log = {7, 0, 0}, .group = group, .offset = offset};
+    struct leat_sets_request request = {.kind = LEAT_SETS_COMMIT,
+                                        .address = HOSTILE,
+                                        .generation = generation,
+                                        .commits = &row,
+                                        .commit_count = 1};
+    snprintf(request.set, sizeof request.set, "parallel");
+    snprintf(request.member, sizeof request.member, "%s", member);
+    return ask(home, &request);
+}
+
+/* Goal: a parallel set whose address has all that it may goes on in the groups of segments that it has begun. */
+static void parallel_set_of_a_full_address_goes_on(void **state)
+{
+    (void)state;
+    static const uint32_t stream = 7;
+    struct home *home = home_new(13, true);
+    struct leat_sets_request join = {.kind = LEAT_SETS_JOIN,
+                                     .set = "parallel",
+                                     .mode = LEAT_SETS_PARALLEL,
+                                     .address = HOSTILE,
+                                     .streams = &stream,
+                                     .stream_count = 1,
+                                     .session_ms = LONG_SESSION_MS};
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    leat_mem_free(join.assigned);
+    assert_int_equal(group_commit(home, join.member, join.generation, 0, 5), LEAT_OK);
+    assert_int_equal(group_commit(home, join.member, join.generation, 2, 250), LEAT_OK);
+    (void)commits_until_refused(home, HOSTILE, "fill", LEAT_GROUP_METADATA_BYTES_MAX);
+    for (uint32_t log = 1; log < STREAMLETS; log++) /* to the last byte */
+        for (uint32_t bytes = LEAT_GROUP_METADATA_BYTES_MAX; bytes > 0; bytes--)
+            if (commit(home, HOSTILE, "fill-0", log, bytes) == LEAT_OK) break;
+    assert_int_equal(group_commit(home, join.member, join.generation, 3, 350), LEAT_E_TOO_MANY);
+    for (uint64_t offset = 6; offset < 100; offset += 40)
+        assert_int_equal(group_commit(home, join.member, join.generation, 0, offset), LEAT_OK);
+    assert_int_equal(group_commit(home, join.member, join.generation, 0, 100), LEAT_OK);
+    assert_int_equal(group_commit(home, join.member, join.generation, 2, 299), LEAT_OK);
+    home_free(home);
+}
+
 static struct leat_sets_room *room_new(uint64_t bytes_max)
 {
     struct leat_xoshiro rng;
@@ -404,6 +482,8 @@ int main(void)
         cmocka_unit_test(offsets_of_one_address_leave_a_table_to_others),
         cmocka_unit_test(group_without_a_maker_counts_for_who_adds_to_it),
         cmocka_unit_test(idle_groups_make_way_for_their_own_address),
+        cmocka_unit_test(native_members_of_one_moment_stay_within_the_share),
+        cmocka_unit_test(parallel_set_of_a_full_address_goes_on),
         cmocka_unit_test(memory_of_a_node_is_shared_by_its_homes),
         cmocka_unit_test(new_sets_wait_until_all_homes_are_read),
     };
