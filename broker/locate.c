@@ -39,9 +39,18 @@ void leat_locator_start(struct leat_locator *locator)
     if (first) locator_begin(locator);
 }
 
+static void locator_buffer_give(struct leat_locator *locator)
+{
+    if (locator->buffer != NULL) leat_buffer_give(locator->core, locator->buffer);
+    locator->buffer = NULL;
+}
+
+/* SUBTLE: it may have a buffer that it never used. (1) It waits for one. (2) Its connection goes. (3) It is its turn:
+ * nothing is looked for any more. Of the few that a core has each would be gone for good. */
 static void locator_end(struct leat_locator *locator)
 {
     struct leat_peer *peer = locator->peer;
+    locator_buffer_give(locator);
     leat_list_remove(&locator->link);
     if (peer != &locator->core->link_peer && !leat_list_empty(&peer->locators))
         locator_begin(LEAT_CONTAINER(peer->locators.next, struct leat_locator, link));
@@ -103,8 +112,7 @@ static void locator_deliver_back(void *actor, struct leat_mail *mail)
         locator_again_with_buffer(locator);
         return;
     }
-    if (locator->buffer != NULL) leat_buffer_give(locator->core, locator->buffer);
-    locator->buffer = NULL;
+    locator_buffer_give(locator);
     if (locator->op.rc == LEAT_E_OFFSET_OUT_OF_RANGE && leat_confirm_needed(locator->core)) {
         locator->confirm.on_done = locator_on_confirmed;
         locator->confirm.owner = locator;

@@ -10,7 +10,7 @@ import time
 from cluster import free_ports
 from kafka_wire import DELETE_TOPICS, FETCH_RECORDS, NONE, Connection, In, Out, batches_fetch, produce, topic_create
 from rawbatch import batch_of
-from rig import FETCH, HELLO, METADATA, PING, WAIT_S, Raw, Server, check, check_in, equal, frame, main, on_end, until
+from rig import FETCH, HELLO, LOCATE, METADATA, PING, WAIT_S, Raw, Server, check, check_in, equal, frame, main, on_end, until
 
 ANSWERED_WITHIN_S = 5
 ATTACK_S = 6  # longer than it takes to throw out who brings nothing
@@ -487,6 +487,23 @@ def test_a_request_of_many_names_leaves_the_coordinator_to_others():
         equal(back.i('iii')[2], count)
         codes |= {(back.run(), back.i('h'))[1] for _ in range(count)}
     equal(codes, {NONE, UNKNOWN_TOPIC}, 'answers to who named one topic again and again')
+
+
+def test_look_ups_of_who_has_gone_keep_no_buffer():
+    """A core has two buffers for bytes that have left memory. Who waits for one, and goes, gives it back at its turn."""
+    server = Server('--memory', '128M', '--cores', '1', '--kafka', 'off').start()
+    server.leat('bench', 'append', '--stream', 'old', '--logs', 1, '--durability', 'memory', '--producers', 1, '--records', 1_000_000,
+                '--json', '-')
+    _, control, _ = Raw(server).call(METADATA, [['old'], False])
+    asked = frame(LOCATE, [[[control[2][0][2], 0, 0, 3, i * 500] for i in range(200)]])  # old offsets: each row reads a file
+    for _ in range(2):
+        held = [Raw(server) for _ in range(40)]
+        for raw in held:
+            raw.socket.sendall(asked)
+        held[0].answer()  # all others are at work, or wait for a buffer
+        for raw in held:
+            raw.socket.close()
+    equal(server.values('old', '--max-records', 5, '--format', '%o'), ['0', '1', '2', '3', '4'], 'others read what is old')
 
 
 def test_what_kafka_asks_in_vain_is_named():

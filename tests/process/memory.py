@@ -12,12 +12,12 @@ import time
 from cluster import Cluster
 from kafka_wire import Out
 from rawbatch import batch_of, compressed, varint
-from rig import FETCH, HELLO, LEAT, METADATA, PING, WAIT_S, Raw, Server, check, equal, frame, line_read, main, on_end, process_end, until
+from rig import FETCH, HELLO, LEAT, LOCATE, METADATA, PING, WAIT_S, Raw, Server, check, equal, frame, line_read, main, on_end, process_end, until
 from strangers import ATTACH, VERSION, hello as link_hello
 import tied
 
 MIB = 1 << 20
-LOCATE, APPEND, CLUSTER_STATUS, SET_COMMIT, SET_FETCH = 10, 8, 18, 14, 15
+APPEND, CLUSTER_STATUS, SET_COMMIT, SET_FETCH = 8, 18, 14, 15
 PROCESSES = 4
 CONNECTIONS = 10000
 # So long all of it goes on at least, from when all of them are there, and until newcomers are served meanwhile.

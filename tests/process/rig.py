@@ -392,7 +392,7 @@ def crc32c(blob):
     return crc ^ 0xffffffff
 
 
-HELLO, PING, METADATA, STREAM_CREATE, STREAM_DELETE, FETCH, STATUS = 1, 2, 3, 4, 5, 9, 17
+HELLO, PING, METADATA, STREAM_CREATE, STREAM_DELETE, FETCH, LOCATE, STATUS = 1, 2, 3, 4, 5, 9, 10, 17
 
 
 def pack(value):
