@@ -10,7 +10,8 @@ import time
 from cluster import free_ports
 from kafka_wire import DELETE_TOPICS, FETCH_RECORDS, NONE, Connection, In, Out, batches_fetch, produce, topic_create
 from rawbatch import batch_of
-from rig import FETCH, HELLO, LOCATE, METADATA, PING, WAIT_S, Raw, Server, check, check_in, equal, frame, main, on_end, until
+from rig import (FETCH, HELLO, LOCATE, METADATA, PING, WAIT_S, Raw, Server, check, check_in, crc32c, equal, frame, main,
+                 on_end, until)
 
 ANSWERED_WITHIN_S = 5
 ATTACK_S = 6  # longer than it takes to throw out who brings nothing
@@ -504,6 +505,33 @@ def test_look_ups_of_who_has_gone_keep_no_buffer():
         for raw in held:
             raw.socket.close()
     equal(server.values('old', '--max-records', 5, '--format', '%o'), ['0', '1', '2', '3', '4'], 'others read what is old')
+
+
+def test_producers_of_one_address_leave_half_of_a_log_to_others():
+    """Of 16,384 producers that a log remembers. Each appends one batch, under an id of its own."""
+    server = Server().start()
+    server.leat('stream', 'create', 'few', '--streamlets', 1, '--logs', 1)
+    log = logs_of(server, 'few')[0]
+    plain = batch_of([(1, None, b'x')])
+
+    def appended(raw, ids):
+        for producer in ids:
+            covered = plain[21:43] + struct.pack('>qhi', producer, 0, 0) + plain[57:]
+            blob = plain[:17] + struct.pack('>I', crc32c(covered)) + covered
+            raw.send(APPEND, [*log, 1], blob)
+        answers = [raw.answer()[1] for _ in ids]
+        return sum(answer[0][0] == 0 for answer in answers), answers[-1]
+    raw = Raw(server)
+    taken, last = 0, None
+    for first in range(0, 9000, 100):
+        count, last = appended(raw, range(first, first + 100))
+        taken += count
+    equal(taken, 8192, f'producers of one address, of 9,000: {last}')
+    other = Raw(server, hello=False)
+    other.socket.close()
+    other.socket = socket.create_connection((server.host, server.port), WAIT_S, ('127.0.0.2', 0))
+    other.call(HELLO, [1, 1, 'other', -1])
+    equal(appended(other, range(10000, 10100))[0], 100, 'producers of another address')
 
 
 def test_what_kafka_asks_in_vain_is_named():
