@@ -6,7 +6,7 @@
 #include "kafka/request.h"
 
 enum {
-    LEAT_KAFKA_PIECES_AT_ONCE = 64, /* of one request, under way elsewhere */
+    LEAT_KAFKA_PIECES_AT_ONCE = 256, /* of one request, under way elsewhere */
     /* Of all on a node: half of those that may wait for the coordinator, each core its part, and an address half of
      * that. A request beyond it has one under way. */
     LEAT_KAFKA_PIECES_BEGUN_MAX = LEAT_COORDINATE_QUEUE_MAX / 2,
