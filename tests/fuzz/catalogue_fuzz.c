@@ -53,7 +53,7 @@ static void row_put(struct fake_world *world, const struct fuzz_piece *piece, ui
 static void bytes_put(struct fake_world *world, const struct fuzz_piece *piece)
 {
     bool in_memory = piece->kind % 4 == PIECE_MEMORY;
-    if (piece->count < 2) return;
+    if (piece->count <= 2) return; /* an empty file has no bytes to point at */
     size_t count = piece->count - 2, at = leat_get_le16(piece->bytes) % 64 * LEAT_SLOT_UNIT_BYTES;
     uint8_t *to;
     if (in_memory) {
