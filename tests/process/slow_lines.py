@@ -22,7 +22,7 @@ TOO_SLOW = 'closed: it takes its answers too slowly, and others need the memory'
 KCATS, KCAT_RECORDS = 40, 20_000
 STOPPED_S = 12  # longer than a connection may take nothing of its answer (LEAT_PEER_STALL_US, and 5 s to notice)
 PULL_S = 2  # of one pull, beside other tests; without the rule it is 9 s
-SOON_S = 6  # each of several commands at once, beside other tests; without the rule it is 8 to 30 s
+SOON_S = 3  # each of several commands at once, beside other tests; without the rule it is 8 to 30 s
 
 
 def need_namespace():
