@@ -115,7 +115,7 @@ uint64_t leat_node_ready_bytes(uint64_t memory_bytes, uint32_t cores)
 
 uint64_t leat_node_peers_bytes(uint64_t memory_bytes)
 {
-    return part(memory_bytes, 1, 32, PEERS_BYTES_MIN, PEERS_BYTES_MAX);
+    return part(memory_bytes, 1, 40, PEERS_BYTES_MIN, PEERS_BYTES_MAX);
 }
 
 uint64_t leat_node_group_bytes(uint64_t memory_bytes)
