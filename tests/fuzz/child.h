@@ -18,6 +18,9 @@ extern uint8_t counters_begin[] __asm__("__start___sancov_cntrs")
 extern uint8_t counters_end[] __asm__("__stop___sancov_cntrs")
     __attribute__((weak, visibility("hidden")));
 
+/* libFuzzer's own: while it is false its hooks for strcmp() and its like, which can't be wrapped, do nothing. */
+extern bool child_hooks_run __asm__("_ZN6fuzzer19RunningUserCallbackE") __attribute__((weak));
+
 /* What libFuzzer takes for coverage beside its own: the child's counters go here. */
 static uint8_t child_features[1 << 17] __attribute__((section("__libfuzzer_extra_counters"), used));
 static uint8_t *child_covered; /* shared with children */
@@ -41,9 +44,6 @@ CHILD_HOOK(cov_trace_const_cmp2, uint16_t a, uint16_t b)
 CHILD_HOOK(cov_trace_const_cmp4, uint32_t a, uint32_t b)
 CHILD_HOOK(cov_trace_const_cmp8, uint64_t a, uint64_t b)
 CHILD_HOOK(cov_trace_switch, uint64_t value, uint64_t *cases)
-CHILD_HOOK(weak_hook_memcmp, void *pc, const void *a, const void *b, size_t n, int is)
-CHILD_HOOK(weak_hook_strcmp, void *pc, const char *a, const char *b, int is)
-CHILD_HOOK(weak_hook_strncmp, void *pc, const char *a, const char *b, size_t n, int is)
 
 /* SUBTLE: no thread that looks at this process's memory: it may be in the allocator when a child is made, and the child
  * would wait for it for ever. */
@@ -89,6 +89,7 @@ static inline void child_begin(unsigned seconds_max)
 {
     const struct itimerval limit = {.it_value = {.tv_sec = seconds_max}};
     child_signals();
+    if (&child_hooks_run) child_hooks_run = false;
     memset(counters_begin, 0, child_counters());
     (void)setitimer(ITIMER_PROF, &limit, NULL); /* others may have the processor */
     alarm(CHILD_STUCK_SECONDS_MAX);

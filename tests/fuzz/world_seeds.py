@@ -111,12 +111,12 @@ SEEDS = {
     'old-records-read-slowly-by-kafka': bytes([ALONE_OLD]) + repeat(4, asks(FOR_KAFKA, SLOWLY, [1])) + wait(15) * 2,
     'old-records-read-slowly-of-three': bytes([THREE_OLD]) + repeat(4, asks(CLIENTS, SLOWLY, [0, 1, 3])) + wait(15) * 2,
     'large-answers-asked-for-and-not-read': bytes([ALONE]) + repeat(16, asks(CLIENTS, NOTHING, [NAMES], 3)) + wait(13),
-    'groups-joined-in-one-home': bytes([ALONE]) + crowds(8, crowd(JOINS, 2 | LONG)) + wait(15) * 2,
+    'groups-joined-in-one-home': bytes([ALONE]) + crowds(3, crowd(JOINS, 2 | LONG)) + wait(15) * 2,
     'groups-joined-with-much-to-keep': bytes([ALONE]) + crowds(16, crowd(JOINS, ANY_HOME | LARGE, 2)) + wait(15) * 2,
     'one-group-joined-over-and-over': bytes([ALONE]) + crowds(8, crowd(JOINS, 3 | LARGE | SAME)) + wait(15) * 2,
-    'groups-committed-in-one-home': bytes([ALONE]) + crowds(8, crowd(COMMITS, 4 | LONG)) + wait(15) * 2,
-    'groups-committed-with-much-to-keep': bytes([ALONE]) + crowds(8, crowd(COMMITS, 5 | LONG | LARGE)) + wait(15) * 2,
-    'groups-committed-of-three': bytes([THREE]) + crowds(8, crowd(COMMITS, 6 | LONG)) + wait(15) * 2,
+    'groups-committed-in-one-home': bytes([ALONE]) + crowds(3, crowd(COMMITS, 4 | LONG)) + wait(15) * 2,
+    'groups-committed-with-much-to-keep': bytes([ALONE]) + crowds(3, crowd(COMMITS, 5 | LONG | LARGE)) + wait(15) * 2,
+    'groups-committed-of-three': bytes([THREE]) + crowds(3, crowd(COMMITS, 6 | LONG)) + wait(15) * 2,
     'groups-asked-for': bytes([ALONE]) + crowds(
         4, crowd(OFFSETS, ANY_HOME | LONG, 2) + crowd(DESCRIBES, ANY_HOME | LONG, 2) + crowd(FINDS, ANY_HOME | LONG, 2) +
         crowd(LISTS, 0, 2)) + wait(14),
