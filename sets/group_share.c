@@ -130,6 +130,7 @@ static void generation_begin(struct leat_sets *sets, struct leat_set *set)
     leat_group_protocol_pick(group);
     /* The type stays: a group without one is taken for a group of commits alone. */
     if (joined == 0) group->protocol[0] = '\0';
+    if (joined == 0) group->assigned_bytes = 0;
     /* Signed on Kafka's wire. Nobody gets there by rebalances: a thousand a second take 24 days. */
     LEAT_ASSERT_CMP(set->generation, <, INT32_MAX);
     enum leat_group_phase before = group->phase;
@@ -324,10 +325,13 @@ static bool shares_take(struct leat_sets *sets, struct leat_set *set,
     size_t bytes = 0;
     for (uint32_t i = 0; i < call->share_count; i++)
         bytes += call->shares[i].assignment.bytes;
-    if (!leat_sets_members_have_room(sets, request->address, NULL, bytes)) {
+    size_t kept = leat_group_assigned_bytes(group);
+    if (group->assigned_bytes > kept) kept = group->assigned_bytes;
+    if (bytes > kept && !leat_sets_members_have_room(sets, request->address, NULL, bytes - kept)) {
         (void)leat_sets_answer(request, LEAT_E_TOO_MANY, "the assignments are too large");
         return false;
     }
+    leat_group_assignments_drop(group); /* of an attempt before */
     leat_err rc = LEAT_OK;
     for (uint32_t i = 0; i < call->share_count && rc == LEAT_OK; i++) {
         struct leat_group_member *member = leat_group_member_find(group, call->shares[i].member);
@@ -335,7 +339,10 @@ static bool shares_take(struct leat_sets *sets, struct leat_set *set,
             rc = leat_group_assignment_set(group, member, call->shares[i].assignment);
     }
     group->phase = LEAT_GROUP_STABLE;
-    if (rc == LEAT_OK && leat_sets_group_record(sets, set)) return true;
+    if (rc == LEAT_OK && leat_sets_group_record(sets, set)) {
+        group->assigned_bytes = leat_group_assigned_bytes(group);
+        return true;
+    }
     group->phase = LEAT_GROUP_COMPLETING;
     (void)leat_sets_answer(request, LEAT_E_AGAIN, "not now: the home log has much to take");
     return false;

@@ -180,6 +180,14 @@ leat_err leat_group_assignment_set(struct leat_group *group, struct leat_group_m
     return LEAT_OK;
 }
 
+size_t leat_group_assigned_bytes(const struct leat_group *group)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < group->member_count; i++)
+        bytes += group->members[i]->assignment_bytes;
+    return bytes;
+}
+
 void leat_group_assignments_drop(struct leat_group *group)
 {
     for (uint32_t i = 0; i < group->member_count; i++) {
@@ -355,6 +363,7 @@ struct leat_group *leat_group_decode(struct leat_msg_reader *reader)
     }
     /* Stored without its members it is empty: they join anew. */
     group->phase = group->member_count > 0 ? (enum leat_group_phase)phase : LEAT_GROUP_EMPTY;
+    group->assigned_bytes = leat_group_assigned_bytes(group);
     bytes_count(group);
     return group;
 }

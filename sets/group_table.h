@@ -40,6 +40,8 @@ struct leat_group {
     /* Not stored: */
     uint64_t settle_at_us, give_up_at_us, sync_by_us;
     bool first; /* PREPARING, and was empty before: waits for others to come */
+    /* What was shared out last takes so much, until it is shared out anew or nobody is left. */
+    size_t assigned_bytes;
 };
 
 struct leat_group *leat_group_create(void);
@@ -56,6 +58,8 @@ void leat_group_member_remove(struct leat_group *group, struct leat_group_member
 /** What a member takes beside its assignment: one that is there, or one that a join would bring. */
 size_t leat_group_member_bytes(const struct leat_group_member *member);
 size_t leat_group_join_bytes(const struct leat_group_call *call);
+/** What the assignments take that members have now. */
+size_t leat_group_assigned_bytes(const struct leat_group *group);
 /** Those that have joined, now or earlier. */
 uint32_t leat_group_members_joined(const struct leat_group *group);
 /** Take what a join says. Old facts stay on failure (NO_MEMORY). */

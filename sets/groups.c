@@ -87,6 +87,16 @@ void leat_sets_group_heard(struct leat_sets *sets, struct leat_group_member *mem
     member->deadline_us = leat_sets_now_us(sets) + (uint64_t)member->session_ms * 1000;
 }
 
+/* SUBTLE: what a group had shared out stays its own while it is shared out anew.
+ *  1. A member joins again, and the assignments of all are dropped. Strangers fill the home with members.
+ *  2. The leader shares out as much as before, and is refused, as there is no room for it now.
+ * It counts for the set's maker meanwhile: who was assigned it may have left. */
+static size_t assigned_kept(const struct leat_group *group)
+{
+    size_t now = leat_group_assigned_bytes(group);
+    return group->assigned_bytes > now ? group->assigned_bytes - now : 0;
+}
+
 bool leat_sets_members_have_room(const struct leat_sets *sets, uint64_t address,
                                  const struct leat_group_member *except, size_t bytes)
 {
@@ -100,6 +110,9 @@ bool leat_sets_members_have_room(const struct leat_sets *sets, uint64_t address,
             all += takes;
             if (address != 0 && member->address == address) own += takes;
         }
+        size_t kept = group ? assigned_kept(group) : 0;
+        all += kept;
+        if (address != 0 && sets->sets[i]->maker == address) own += kept;
     }
     return leat_sets_share_has(address, own, all, sets->options.group_bytes_max, bytes);
 }

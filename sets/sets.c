@@ -288,6 +288,21 @@ static bool brings_more(struct leat_sets *sets, const struct leat_sets_request *
     return false;
 }
 
+/* Behind one of the same set that waits, so that they keep their order: a commit that was acked would be undone by an
+ * earlier one, and who leaves behind his commit would have it refused. */
+static bool waits_behind(const struct leat_sets *sets, const struct leat_sets_request *request)
+{
+    if (request->kind != LEAT_SETS_COMMIT && request->kind != LEAT_SETS_LEAVE &&
+        request->kind != LEAT_SETS_GROUP_LEAVE && request->kind != LEAT_SETS_DELETE &&
+        request->kind != LEAT_SETS_OFFSETS_DELETE)
+        return false;
+    for (const struct leat_list *link = sets->reading.next; link != &sets->reading;
+         link = link->next)
+        if (strcmp(LEAT_CONTAINER(link, struct leat_sets_request, link)->set, request->set) == 0)
+            return true;
+    return false;
+}
+
 /* SUBTLE: whoever has half of all must not get the other half by a restart.
  *  1. An address has half of the node's memory for tables, in some homes. The server starts again.
  *  2. Homes read their tables one after the other. Those are not read yet; the address fills others.
@@ -296,10 +311,13 @@ static bool brings_more(struct leat_sets *sets, const struct leat_sets_request *
  * nobody for longer than LEAT_SETS_READ_US_MAX. */
 static bool waits_for_reading(struct leat_sets *sets, struct leat_sets_request *request)
 {
-    if (all_read(sets) || !brings_more(sets, request)) return false;
+    if (!waits_behind(sets, request) && (all_read(sets) || !brings_more(sets, request)))
+        return false;
     leat_sets_wait_begin(sets, request, REQUEST_READ);
     return true;
 }
+
+static bool request_act(struct leat_sets *sets, struct leat_sets_request *request);
 
 static void reading_go_on(struct leat_sets *sets)
 {
@@ -308,7 +326,7 @@ static void reading_go_on(struct leat_sets *sets)
         struct leat_sets_request *request =
             LEAT_CONTAINER(sets->reading.next, struct leat_sets_request, link);
         leat_sets_wait_end(sets, request);
-        if (leat_sets_request_do(sets, request)) request->on_done(request);
+        if (request_act(sets, request)) request->on_done(request);
     }
 }
 
@@ -343,7 +361,11 @@ static void timer_expired(struct leat_timer *timer)
 bool leat_sets_request_do(struct leat_sets *sets, struct leat_sets_request *request)
 {
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
-    if (waits_for_reading(sets, request)) return false;
+    return !waits_for_reading(sets, request) && request_act(sets, request);
+}
+
+static bool request_act(struct leat_sets *sets, struct leat_sets_request *request)
+{
     switch (request->kind) {
     case LEAT_SETS_JOIN:
         return leat_sets_do_join(sets, request);

@@ -158,11 +158,55 @@ static void member_of_a_full_address_joins_again(void **state)
     home_free(home);
 }
 
+static leat_err share_out(struct home *home, uint64_t address, const char *set, const char *member,
+                          uint32_t generation, uint32_t bytes)
+{
+    static char large[32 * 1024];
+    struct leat_group_share share = {text(member), {large, bytes}};
+    struct leat_group_call call = {.shares = &share, .share_count = 1};
+    struct leat_sets_request sync = {.kind = LEAT_SETS_GROUP_SYNC,
+                                     .address = address,
+                                     .generation = generation,
+                                     .answer_bytes_max = SIZE_MAX,
+                                     .group = &call};
+    snprintf(sync.set, sizeof sync.set, "%s", set);
+    snprintf(sync.member, sizeof sync.member, "%s", member);
+    leat_err rc = ask(home, &sync);
+    leat_mem_free(call.memory);
+    return rc;
+}
+
+/* Goal: a group that is shared out anew has room for as much as it had, though others took all that they may
+ * meanwhile; and that room is given to nobody twice. */
+static void group_of_a_full_home_is_shared_out_anew(void **state)
+{
+    (void)state;
+    enum { SHARE_BYTES = 28 * 1024 };
+    struct home *home = home_new(14, false);
+    home->group_bytes_max = 128 * 1024;
+    home_restart(home);
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+    assert_int_equal(join_whole(home, HONEST, "honest", member, "metadata"), LEAT_OK);
+    assert_int_equal(share_out(home, HONEST, "honest", member, 1, SHARE_BYTES), LEAT_OK);
+    for (uint32_t generation = 2; generation < 5; generation++) {
+        if (generation == 4) home_restart(home);
+        for (uint64_t address = 2; address < 8; address++)
+            (void)joins_until_refused(home, address, generation < 4 ? "before" : "behind");
+        assert_int_equal(join_whole(home, HONEST, "honest", member, "metadata"), LEAT_OK);
+        assert_in_range(joins_until_refused(home, 100, "late"), 0, 4);
+        assert_int_equal(
+            share_out(home, HONEST, "honest", member, generation, SHARE_BYTES + 4 * 1024),
+            LEAT_E_TOO_MANY);
+        assert_int_equal(share_out(home, HONEST, "honest", member, generation, SHARE_BYTES),
+                         LEAT_OK);
+    }
+    home_free(home);
+}
+
 /* Goal: assignments of all groups count, not those of one group alone. */
 static void assignments_of_many_groups_stay_within_memory(void **state)
 {
     (void)state;
-    static char large[16 * 1024];
     struct home *home = home_new(3, false);
     home->group_bytes_max = 128 * 1024;
     home_restart(home);
@@ -170,17 +214,7 @@ static void assignments_of_many_groups_stay_within_memory(void **state)
     for (unsigned n = 0; n < 16; n++) {
         char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
         if (join_whole(home, HOSTILE, name("group", n), member, "m") == LEAT_E_TOO_MANY) break;
-        struct leat_group_share share = {text(member), {large, sizeof large}};
-        struct leat_group_call call = {.shares = &share, .share_count = 1};
-        struct leat_sets_request sync = {.kind = LEAT_SETS_GROUP_SYNC,
-                                         .address = HOSTILE,
-                                         .generation = 1,
-                                         .answer_bytes_max = SIZE_MAX,
-                                         .group = &call};
-        snprintf(sync.set, sizeof sync.set, "%s", name("group", n));
-        memcpy(sync.member, member, sizeof sync.member);
-        leat_err rc = ask(home, &sync);
-        leat_mem_free(call.memory);
+        leat_err rc = share_out(home, HOSTILE, name("group", n), member, 1, 16 * 1024);
         assert_true(rc == LEAT_OK || rc == LEAT_E_TOO_MANY);
         taken += rc == LEAT_OK;
     }
@@ -473,11 +507,62 @@ static void new_sets_wait_until_all_homes_are_read(void **state)
     free(room);
 }
 
+/* Goal: a commit that waits for that is not passed by a later one, which it would undo. */
+static void commits_keep_their_order_behind_one_that_waits(void **state)
+{
+    (void)state;
+    struct leat_sets_room *room = room_new(256 * 1024);
+    struct home *a = home_in(room, 15), *b = home_in(room, 16);
+    assert_int_equal(commit(a, HONEST, "set", 0, 0), LEAT_OK);
+    b->unread = true;
+    home_restart(b);
+    struct leat_group_call call = {0};
+    struct leat_sets_offset rows[3] = {
+        {.log = {7, 0, 0}, .group = LEAT_SETS_GROUP_NONE, .offset = 10},
+        {.log = {7, 1, 0}, .group = LEAT_SETS_GROUP_NONE, .offset = 10},
+        {.log = {7, 0, 0}, .group = LEAT_SETS_GROUP_NONE, .offset = 20}};
+    struct leat_sets_request commits[2];
+    bool answered[2] = {false, false};
+    for (int i = 0; i < 2; i++) {
+        commits[i] = (struct leat_sets_request){.kind = LEAT_SETS_COMMIT,
+                                                .set = "set",
+                                                .address = HONEST,
+                                                .generation = LEAT_GROUP_GENERATION_NONE,
+                                                .commits = &rows[2 * i],
+                                                .commit_count = i == 0 ? 2 : 1,
+                                                .group = &call,
+                                                .on_done = home_done,
+                                                .owner = &answered[i]};
+        answered[i] = leat_sets_do(a->sets, &commits[i]);
+    }
+    home_run(a, 100000);
+    assert_false(answered[0]); /* as its second log is new */
+    leat_sets_is_read(b->sets);
+    home_run(a, 100000);
+    assert_true(answered[0] && answered[1]);
+    assert_int_equal(commits[0].rc, LEAT_OK);
+    assert_int_equal(commits[1].rc, LEAT_OK);
+    struct leat_log_ref ref = {7, 0, 0};
+    struct leat_sets_request fetch = {.kind = LEAT_SETS_FETCH,
+                                      .set = "set",
+                                      .logs = &ref,
+                                      .log_count = 1,
+                                      .answer_bytes_max = SIZE_MAX};
+    assert_int_equal(ask(a, &fetch), LEAT_OK);
+    assert_int_equal(fetch.offset_count, 1);
+    assert_int_equal(fetch.offsets[0].offset, 20);
+    leat_mem_free(fetch.offsets);
+    home_free(a);
+    home_free(b);
+    free(room);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_of_one_address_leave_memory_to_others),
         cmocka_unit_test(member_of_a_full_address_joins_again),
+        cmocka_unit_test(group_of_a_full_home_is_shared_out_anew),
         cmocka_unit_test(assignments_of_many_groups_stay_within_memory),
         cmocka_unit_test(offsets_of_one_address_leave_a_table_to_others),
         cmocka_unit_test(group_without_a_maker_counts_for_who_adds_to_it),
@@ -486,6 +571,7 @@ int main(void)
         cmocka_unit_test(parallel_set_of_a_full_address_goes_on),
         cmocka_unit_test(memory_of_a_node_is_shared_by_its_homes),
         cmocka_unit_test(new_sets_wait_until_all_homes_are_read),
+        cmocka_unit_test(commits_keep_their_order_behind_one_that_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
