@@ -117,7 +117,7 @@ bool leat_sets_members_have_room(const struct leat_sets *sets, uint64_t address,
     return leat_sets_share_has(address, own, all, sets->options.group_bytes_max, bytes);
 }
 
-/* Who joins again and says no more than before is not refused, however full it is. */
+/* Who joins again and says no more than before is not refused, however full it is, and from wherever it comes. */
 static bool memory_refused(struct leat_sets *sets, struct leat_sets_request *request)
 {
     const struct leat_set *set = leat_sets_set_find(sets, request->set);
@@ -127,7 +127,7 @@ static bool memory_refused(struct leat_sets *sets, struct leat_sets_request *req
     if (set && set->group && !me)
         me = leat_group_instance_find(set->group, request->group->instance);
     size_t bytes = leat_group_join_bytes(request->group);
-    if (me && me->address == request->address && bytes <= leat_group_member_bytes(me)) return false;
+    if (me && bytes <= leat_group_member_bytes(me)) return false;
     if (me) bytes += me->assignment_bytes;
     if (leat_sets_members_have_room(sets, request->address, me, bytes)) return false;
     return leat_sets_answer(request, LEAT_E_TOO_MANY,
@@ -158,6 +158,17 @@ static bool join_refused(struct leat_sets *sets, struct leat_sets_request *reque
         return leat_sets_answer(request, LEAT_E_INVALID,
                                 "names of protocols and clients have 1 to 255 bytes, none zero");
     return memory_refused(sets, request);
+}
+
+/* SUBTLE: a member that joins again from another address counts for that one only where it has room.
+ *  1. One address has half of all members. They join again from a second one, and count for that from then on.
+ *  2. The first has nothing now, and takes half of what is left; and so on: two addresses have all. */
+static void address_note(const struct leat_sets *sets, struct leat_group_member *member,
+                         const struct leat_sets_request *request)
+{
+    size_t bytes = leat_group_member_bytes(member) + member->assignment_bytes;
+    if (leat_sets_members_have_room(sets, request->address, member, bytes))
+        member->address = request->address;
 }
 
 /* ---- members come ---- */
@@ -216,7 +227,7 @@ static bool join_hold(struct leat_sets *sets, struct leat_set *set,
     memcpy(set->group->protocol_type, type.text, type.bytes);
     member->session_ms = request->session_ms;
     member->rebalance_ms = request->group->rebalance_ms;
-    member->address = request->address;
+    if (member->address != request->address) address_note(sets, member, request);
     member->pending = false;
     held_end(sets, &member->join, LEAT_E_CANCELLED);
     member->join = request;
@@ -251,7 +262,7 @@ static bool join_instance_again(struct leat_sets *sets, struct leat_set *set,
      * the old one leads, and so asks for its assignment and makes none. */
     old->session_ms = request->session_ms;
     old->rebalance_ms = request->group->rebalance_ms;
-    old->address = request->address;
+    if (old->address != request->address) address_note(sets, old, request);
     request->group->skip_assignment = led && request->group->can_skip;
     leat_sets_append_try(sets);
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);

@@ -203,6 +203,31 @@ static void group_of_a_full_home_is_shared_out_anew(void **state)
     home_free(home);
 }
 
+/* Goal: a member joins again from another address though there is no room left, and counts for the one that it came
+ * from first: two addresses do not get all by handing members to each other. */
+static void member_of_a_full_home_joins_again_from_elsewhere(void **state)
+{
+    (void)state;
+    enum { ELSEWHERE = 50, KEPT = 3 };
+    static char words[4 * 1024];
+    memset(words, 'm', sizeof words - 1);
+    struct home *home = home_new(17, false);
+    home->group_bytes_max = 128 * 1024;
+    home_restart(home);
+    char members[KEPT][LEAT_SETS_MEMBER_BYTES_MAX + 1] = {{0}};
+    for (unsigned n = 0; n < KEPT; n++)
+        assert_int_equal(join_whole(home, HONEST, name("honest", n), members[n], words), LEAT_OK);
+    for (uint64_t address = 1; address < 9; address++)
+        (void)joins_until_refused(home, address, "hostile");
+    uint64_t all = info(home).members;
+    for (unsigned n = 0; n < KEPT; n++)
+        assert_int_equal(join_whole(home, ELSEWHERE, name("honest", n), members[n], words),
+                         LEAT_OK);
+    assert_int_equal(joins_until_refused(home, HONEST, "more"), 0);
+    assert_int_equal(info(home).members, all);
+    home_free(home);
+}
+
 /* Goal: assignments of all groups count, not those of one group alone. */
 static void assignments_of_many_groups_stay_within_memory(void **state)
 {
@@ -563,6 +588,7 @@ int main(void)
         cmocka_unit_test(members_of_one_address_leave_memory_to_others),
         cmocka_unit_test(member_of_a_full_address_joins_again),
         cmocka_unit_test(group_of_a_full_home_is_shared_out_anew),
+        cmocka_unit_test(member_of_a_full_home_joins_again_from_elsewhere),
         cmocka_unit_test(assignments_of_many_groups_stay_within_memory),
         cmocka_unit_test(offsets_of_one_address_leave_a_table_to_others),
         cmocka_unit_test(group_without_a_maker_counts_for_who_adds_to_it),
