@@ -77,16 +77,11 @@ static void cluster_write_report(struct leat_msg_writer *writer, const struct cl
                                  uint32_t at)
 {
     const struct cluster_part *part = &cluster->parts[at];
-    if (cluster->status->nodes[at].incarnation == cluster->call.core->node->incarnation) {
+    if (cluster->status->nodes[at].incarnation == cluster->call.core->node->incarnation)
         leat_report_write(writer, &cluster->report, with_peers(cluster));
-    } else if (part->report != NULL) {
-        leat_msg_write_raw(writer, part->report, part->report_bytes);
-    } else {
-        struct leat_msg_node_report unknown = {.why = text_of(part->why)};
-        leat_msg_node_report_write(writer, &unknown);
-        leat_msg_node_report_end_write(writer, &unknown);
-        leat_msg_node_report_passed_write(writer, &unknown);
-    }
+    else
+        leat_report_write_other(writer, part->report, part->report_bytes, part->why,
+                                cluster->status->node_count - at);
 }
 
 static void cluster_write_recovery(struct leat_msg_writer *writer,
@@ -184,7 +179,7 @@ static void part_take(struct cluster_part *part, leat_err rc, const struct leat_
     leat_msg_reader_init(&reader, answer->control, answer->control_bytes);
     leat_msg_node_report_read(&reader, &report);
     snprintf(part->why, sizeof part->why, "its answer can't be read");
-    if (!leat_msg_read_done(&reader)) return;
+    if (!leat_msg_read_done(&reader) || answer->control_bytes > LEAT_REPORT_BYTES_MAX) return;
     part->report = leat_mem_calloc(LEAT_MEM_BROKER, 1, answer->control_bytes);
     if (part->report == NULL) return;
     memcpy(part->report, answer->control, answer->control_bytes);

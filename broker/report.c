@@ -263,6 +263,23 @@ void leat_report_write(struct leat_msg_writer *writer, const struct leat_report 
     }
 }
 
+void leat_report_write_other(struct leat_msg_writer *writer, const uint8_t *report, uint32_t bytes,
+                             const char *why, uint32_t nodes_left)
+{
+    uint32_t left = writer->capacity - writer->used;
+    uint32_t share =
+        left > LEAT_REPORT_BESIDE_BYTES ? (left - LEAT_REPORT_BESIDE_BYTES) / nodes_left : 0;
+    if (report != NULL && bytes <= share) {
+        leat_msg_write_raw(writer, report, bytes);
+        return;
+    }
+    if (report != NULL) why = "its report takes more than its share of this answer: ask it itself";
+    struct leat_msg_node_report unknown = {.why = {why, (uint32_t)strlen(why)}};
+    leat_msg_node_report_write(writer, &unknown);
+    leat_msg_node_report_end_write(writer, &unknown);
+    leat_msg_node_report_passed_write(writer, &unknown);
+}
+
 /* ---- NODE_REPORT [with peers] ---- */
 
 struct report_call {

@@ -6,7 +6,13 @@
 #include "broker/core.h"
 #include "wire/message_cluster.h"
 
-enum { LEAT_REPORT_WHY_BYTES = 256, LEAT_REPORT_LOGS_MAX = 16 /* that are named */ };
+enum {
+    LEAT_REPORT_WHY_BYTES = 256,
+    LEAT_REPORT_LOGS_MAX = 16,         /* that are named */
+    LEAT_REPORT_BYTES_MAX = 32 * 1024, /* of one node: more is no report */
+    LEAT_REPORT_BESIDE_BYTES =
+        64 * 1024 /* of the answer about a cluster, kept for what is no other node's report */
+};
 
 /* Caller's storage until on_done. */
 struct leat_report {
@@ -44,5 +50,9 @@ uint64_t leat_report_logs_troubled(const struct leat_core *core);
 /** with_peers: also how each other node is reached. */
 void leat_report_write(struct leat_msg_writer *writer, const struct leat_report *report,
                        bool with_peers);
+/** What another node reported, or (NULL) why it did not; of nodes_left that are still to be written, it first. In place
+ * of one that takes more than its share of the answer stands why, so that it does not hide the others. */
+void leat_report_write_other(struct leat_msg_writer *writer, const uint8_t *report, uint32_t bytes,
+                             const char *why, uint32_t nodes_left);
 
 #endif

@@ -165,12 +165,64 @@ static void report_names_streams_whose_logs_wait_for_memory(void **state)
     desk_free(desk);
 }
 
+/* Goal: reports that do not all fit the answer about a cluster leave out some of them, and name their nodes. */
+static void large_reports_do_not_hide_the_others(void **state)
+{
+    (void)state;
+    enum { CLUSTER = LEAT_NODES_MAX, ROW_BYTES = 400, SMALL = 7 };
+    static uint8_t answer[LEAT_CONTROL_BYTES_MAX], large[LEAT_REPORT_BYTES_MAX], small[1024];
+    static struct leat_report report;
+    struct leat_msg_writer writer, out;
+    struct leat_core core = {0};
+    report.core = &core;
+    leat_msg_writer_init(&writer, small, sizeof small);
+    leat_report_write(&writer, &report, false);
+    const uint32_t small_bytes = writer.used;
+    report.sums.logs_troubled = report.sums.troubled_count = LEAT_REPORT_LOGS_MAX;
+    for (unsigned i = 0; i < LEAT_REPORT_LOGS_MAX; i++) {
+        memset(report.troubled[i].stream, 's', LEAT_STREAM_NAME_BYTES_MAX);
+        memset(report.troubled[i].why, 'w', LEAT_REPORT_WHY_BYTES - 1);
+    }
+    leat_msg_writer_init(&writer, large, sizeof large);
+    leat_report_write(&writer, &report, false);
+    assert_false(writer.overflow);
+    const uint32_t large_bytes = writer.used;
+    for (uint32_t nodes = 2; nodes <= CLUSTER; nodes += CLUSTER - 2) {
+        leat_msg_writer_init(&out, answer, sizeof answer);
+        uint32_t at[CLUSTER];
+        for (uint32_t i = 0; i < nodes; i++) {
+            out.used += ROW_BYTES; /* its name, its addresses */
+            at[i] = out.used;
+            bool is_small = i % SMALL == 1;
+            leat_report_write_other(&out, is_small ? small : large,
+                                    is_small ? small_bytes : large_bytes, "", nodes - i);
+        }
+        assert_false(out.overflow);
+        assert_in_range(out.capacity - out.used, LEAT_REPORT_BESIDE_BYTES / 2, out.capacity);
+        for (uint32_t i = 0; i < nodes; i++) {
+            struct leat_msg_reader reader;
+            struct leat_msg_node_report told;
+            leat_msg_reader_init(&reader, answer + at[i], out.used - at[i]);
+            leat_msg_node_report_read(&reader, &told);
+            assert_false(reader.failed);
+            bool whole = told.troubled_count == LEAT_REPORT_LOGS_MAX;
+            if (i % SMALL == 1)
+                assert_int_equal(told.why.bytes, 0);
+            else if (nodes == 2)
+                assert_true(whole);
+            else
+                assert_true(whole || told.why.bytes > 0);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(report_names_nodes_that_refuse_this_one_as_dead),
         cmocka_unit_test(report_names_nodes_that_let_no_link_of_this_one_in),
         cmocka_unit_test(report_names_streams_whose_logs_wait_for_memory),
+        cmocka_unit_test(large_reports_do_not_hide_the_others),
     };
     return cmocka_run_group_tests_name("broker report", tests, NULL, NULL);
 }
