@@ -213,7 +213,6 @@ struct leat_stream {
     bool published;                   /* every core has its logs: it may be told of */
     bool deleted;                     /* its end is committed, and on its way over the cores */
     bool logs_missing;                /* some could not be made here: the tick tries again */
-    bool news_here;                   /* some are being made here: walk.c is about it */
     struct leat_list waiters;         /* struct leat_stream_wait */
 };
 struct leat_stream_wait {
@@ -278,8 +277,14 @@ struct leat_core {
     uint32_t stream_count, stream_mask, stream_seen; /* highest id that came by */
     struct leat_list stream_awaits;
     struct leat_news_line news; /* of streams */
-    uint64_t refusal_told_us;   /* that a stream is not made for who names it: to the diary */
-    bool adopted;               /* logs of streams that come from now on are made as they come */
+    struct {                    /* logs that were missing are being made: walk.c */
+        struct leat_news news;
+        bool under_way, told;
+        uint32_t bucket, at;
+        struct leat_stream *stream; /* NULL: the first of the bucket is the next */
+    } missing;
+    uint64_t refusal_told_us; /* that a stream is not made for who names it: to the diary */
+    bool adopted;             /* logs of streams that come from now on are made as they come */
 
     struct leat_members members;
     struct leat_replicate replicate;

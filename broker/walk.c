@@ -249,19 +249,52 @@ static void logs_make(struct leat_core *core, struct leat_stream *stream)
         (void)log_make(core, stream, log_at(stream, i), told);
 }
 
+/* Of one stream. false: some of it is left. */
+static bool missing_make(struct leat_core *core, struct leat_stream *stream, int32_t *left)
+{
+    if (core->missing.at == 0) {
+        const bool comes = stream->logs_missing && !stream->published; /* or goes */
+        if (comes) core->logs_missing = true;
+        if (comes || !stream->logs_missing) {
+            *left -= 1;
+            return true;
+        }
+        core->missing.told = true;
+        stream->logs_missing = false;
+    }
+    for (; core->missing.at < log_count(stream); core->missing.at++) {
+        if (*left <= 0) return false;
+        *left -= log_make(core, stream, log_at(stream, core->missing.at), core->missing.told);
+    }
+    core->missing.at = 0;
+    return true;
+}
+
+/* Other news wait meanwhile, so no stream comes, changes or goes. */
+static bool missing_step(struct leat_news *news, struct leat_core *core, int32_t *left)
+{
+    (void)news;
+    while (core->missing.bucket <= core->stream_mask) {
+        struct leat_stream *it = core->missing.stream;
+        if (it == NULL) it = core->streams_by_id[core->missing.bucket];
+        for (; it != NULL; it = it->by_id_next) {
+            core->missing.stream = it;
+            if (*left <= 0 || !missing_make(core, it, left)) return false;
+        }
+        core->missing.stream = NULL;
+        core->missing.bucket++;
+    }
+    core->missing.under_way = false;
+    return true;
+}
+
 void leat_walk_make_missing(struct leat_core *core)
 {
-    if (!core->logs_missing || core->stopping) return;
+    if (!core->logs_missing || core->stopping || core->missing.under_way) return;
     core->logs_missing = false;
-    for (uint32_t i = 0; i <= core->stream_mask; i++) {
-        for (struct leat_stream *it = core->streams_by_id[i]; it != NULL; it = it->by_id_next) {
-            if (!it->logs_missing) continue;
-            if (it->published && !it->news_here)
-                logs_make(core, it);
-            else
-                core->logs_missing = true; /* on its way here, or going */
-        }
-    }
+    core->missing.under_way = true;
+    core->missing.bucket = 0;
+    leat_news_take(core, &core->missing.news, missing_step);
 }
 
 /* SUBTLE: what comes to this node while it comes up is in no decision. (1) The coordinators decide
@@ -314,7 +347,6 @@ static bool install_begin(struct walk *walk, struct leat_core *core)
     if (!core->adopted) return false; /* coming up: made when its own logs are there */
     walk->told = stream->logs_missing;
     if (!core->stopping) stream->logs_missing = false;
-    stream->news_here = true;
     return true;
 }
 
@@ -330,7 +362,6 @@ static bool walk_install(struct walk *walk, struct leat_core *core, int32_t *lef
             log_give_up(core, stream, leat_hosted_find(core, ref));
         *left -= log_make(core, stream, ref, walk->told);
     }
-    stream->news_here = false;
     LEAT_LIST_EACH(&core->home_logs, link)
     {
         struct leat_hosted *home = LEAT_CONTAINER(link, struct leat_hosted, home);
