@@ -120,11 +120,17 @@ void leat_sets_set_forget(struct leat_sets *sets, const struct leat_set *set)
 bool leat_sets_set_room(struct leat_sets *sets, struct leat_sets_request *request)
 {
     struct leat_set *set = leat_sets_set_find(sets, request->set);
-    const bool again = set && leat_set_member_find(set, request->member);
+    const struct leat_set_member *again = set ? leat_set_member_find(set, request->member) : NULL;
     if (set && !again) leat_set_maker_adopt(set, request->address);
     const uint32_t more = set == NULL;
     const uint64_t maker = again ? 0 : set ? set->maker : request->address;
-    const size_t bytes = 4 * RECORD_HEAD_BYTES, memory = again ? 0 : leat_set_memory_bytes_max();
+    size_t bytes = 4 * RECORD_HEAD_BYTES, memory = leat_set_memory_bytes_max();
+    if (again) { /* it needs what it names beyond that of before: the table counts five bytes for each */
+        bytes = request->stream_count > again->stream_count
+                    ? 5 * (size_t)(request->stream_count - again->stream_count)
+                    : 0;
+        memory = 0;
+    }
     const char *why = leat_sets_lacks(sets, maker, more, bytes, memory);
     for (int others = 0; why && more && others < 2; others++) {
         if (others && (sets->set_count < LEAT_SETS_PER_HOME_MAX || has_a_set(sets, maker))) break;

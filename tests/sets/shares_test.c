@@ -369,6 +369,36 @@ static void native_members_of_one_moment_stay_within_the_share(void **state)
     home_free(home);
 }
 
+/* Goal: a native member joins again where a home's table is full to the last bytes, which many addresses took. */
+static void native_member_of_a_full_table_joins_again(void **state)
+{
+    (void)state;
+    enum { ADDRESSES = 20 };
+    static const uint32_t streams[1] = {7};
+    struct home *home = home_new(18, false);
+    struct leat_sets_request join = {.kind = LEAT_SETS_JOIN,
+                                     .set = "native",
+                                     .address = HONEST,
+                                     .answer_bytes_max = SIZE_MAX,
+                                     .streams = streams,
+                                     .stream_count = 1,
+                                     .session_ms = LONG_SESSION_MS};
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    leat_mem_free(join.assigned);
+    for (uint32_t address = 2; address < ADDRESSES; address++)
+        assert_int_equal(commit(home, address, name("fill", address), 0, 0), LEAT_OK);
+    for (uint32_t address = 2; address < ADDRESSES; address++) {
+        uint32_t log = 1;
+        for (uint32_t bytes = LEAT_GROUP_METADATA_BYTES_MAX; bytes > 0; bytes /= 2)
+            while (commit(home, address, name("fill", address), log, bytes) == LEAT_OK)
+                log++;
+    }
+    assert_in_range(LEAT_SETS_TABLE_BYTES_MAX - info(home).table_bytes, 0, 1024);
+    assert_int_equal(ask(home, &join), LEAT_OK);
+    leat_mem_free(join.assigned);
+    home_free(home);
+}
+
 static leat_err group_commit(struct home *home, const char *member, uint32_t generation,
                              int64_t group, uint64_t offset)
 {
@@ -594,6 +624,7 @@ int main(void)
         cmocka_unit_test(group_without_a_maker_counts_for_who_adds_to_it),
         cmocka_unit_test(idle_groups_make_way_for_their_own_address),
         cmocka_unit_test(native_members_of_one_moment_stay_within_the_share),
+        cmocka_unit_test(native_member_of_a_full_table_joins_again),
         cmocka_unit_test(parallel_set_of_a_full_address_goes_on),
         cmocka_unit_test(memory_of_a_node_is_shared_by_its_homes),
         cmocka_unit_test(new_sets_wait_until_all_homes_are_read),
