@@ -225,6 +225,7 @@ static void core_on_turn_end(void *actor)
         !leat_timer_armed(&core->slow_tick))
         leat_timer_start(&core->timers, &core->slow_tick, LEAT_SLOW_TICK_US);
     leat_pace_turn_end(core);
+    leat_news_turn_end(core);
     if (!leat_timer_armed(&core->tick) && !core->stopped)
         leat_timer_start(&core->timers, &core->tick, LEAT_TICK_US);
 }

@@ -8,6 +8,12 @@
 void leat_news_init(struct leat_core *core)
 {
     leat_list_init(&core->news.items);
+    leat_news_turn_end(core);
+}
+
+void leat_news_turn_end(struct leat_core *core)
+{
+    core->news.left = LEAT_NEWS_WORK;
 }
 
 static void news_go_on(struct leat_core *core);
@@ -20,21 +26,22 @@ static void news_deliver(void *actor, struct leat_mail *mail)
     news_go_on(core);
 }
 
+/* All that comes in one turn shares what there is for it: one CreateTopics brings the news of 256 streams at once. */
 static void news_go_on(struct leat_core *core)
 {
     struct leat_news_line *line = &core->news;
-    /* Who stops makes nothing more, and is not kept from its end. */
-    int32_t left = core->stopping ? INT32_MAX : LEAT_NEWS_WORK;
     struct leat_list *link;
-    if (line->mailed || line->inside) return;
+    if (line->inside) return;
+    /* Who stops makes nothing more, and is not kept from its end. */
+    if (core->stopping) line->left = INT32_MAX;
     line->inside = true;
-    while (left > 0 && (link = leat_list_pop_front(&line->items)) != NULL) {
+    while (line->left > 0 && (link = leat_list_pop_front(&line->items)) != NULL) {
         struct leat_news *news = LEAT_CONTAINER(link, struct leat_news, link);
-        left -= LEAT_NEWS_ITEM_COST;
-        if (!news->step(news, core, &left)) leat_list_push_front(&line->items, link);
+        line->left--;
+        if (!news->step(news, core, &line->left)) leat_list_push_front(&line->items, link);
     }
     line->inside = false;
-    if (leat_list_empty(&line->items)) return;
+    if (leat_list_empty(&line->items) || line->mailed) return;
     line->mailed = true;
     leat_core_mail(core, core->index, &line->mail, news_deliver);
 }

@@ -10,9 +10,9 @@
 struct leat_core;
 
 enum {
-    LEAT_NEWS_WORK = 1024,    /* of one turn: so many logs are looked at, */
-    LEAT_NEWS_LOG_COST = 16,  /* each that is made or deleted counting as so many, */
-    LEAT_NEWS_ITEM_COST = 16, /* and each piece of news */
+    LEAT_NEWS_WORK = 1024,      /* of one turn: so many logs are looked at, */
+    LEAT_NEWS_LOG_COST = 16,    /* each that is made or deleted counting as so many, */
+    LEAT_NEWS_STREAM_COST = 16, /* and each stream that comes, changes or goes; other news: 1 */
 };
 
 struct leat_news {
@@ -24,11 +24,13 @@ struct leat_news_line {
     struct leat_list items;
     struct leat_mail mail;
     bool mailed, inside;
+    int32_t left; /* of LEAT_NEWS_WORK, in this turn */
 };
 
 void leat_news_init(struct leat_core *core);
 /** It has come. Caller's storage until step() says true. */
 void leat_news_take(struct leat_core *core, struct leat_news *news,
                     bool (*step)(struct leat_news *news, struct leat_core *core, int32_t *left));
+void leat_news_turn_end(struct leat_core *core);
 
 #endif

@@ -134,6 +134,7 @@ static bool walk_here(struct walk *walk, struct leat_core *core, int32_t *left)
 static bool walk_step(struct leat_news *news, struct leat_core *core, int32_t *left)
 {
     struct walk *walk = LEAT_CONTAINER(news, struct walk, news);
+    if (walk->at == 0) *left -= LEAT_NEWS_STREAM_COST;
     if (!walk_here(walk, core, left)) return false;
     walk->begun_here = false;
     walk->at = 0;

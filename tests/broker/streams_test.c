@@ -15,7 +15,7 @@
 #include "broker/streams.h"
 #include "store/private.h"
 
-enum { NAMES = 3, SHARERS = 8, NEWS = 4 }; /* names: a mask of the tables as well */
+enum { NAMES = 3, SHARERS = 8, NEWS = 32 }; /* names: a mask of the tables as well */
 
 struct desk {
     struct leat_node node;
@@ -48,13 +48,21 @@ static void desk_send(void *ctx, unsigned to, struct leat_mail *mail)
 }
 
 /* The core gets its next mail; false: there is none. */
-static bool news_deliver(struct desk *desk)
+static bool mail_deliver(struct desk *desk)
 {
     if (desk->news_count == 0) return false;
     struct leat_mail *mail = desk->news[0];
     memmove(&desk->news[0], &desk->news[1], --desk->news_count * sizeof desk->news[0]);
     mail->deliver(&desk->core, mail);
     return true;
+}
+
+/* In a turn of its own. */
+static bool news_deliver(struct desk *desk)
+{
+    bool any = mail_deliver(desk);
+    leat_news_turn_end(&desk->core);
+    return any;
 }
 
 static uint64_t desk_now(void *ctx)
@@ -404,6 +412,41 @@ static void stream_of_many_logs_comes_and_goes_in_pieces(void **state)
     desk_free(desk);
 }
 
+/* Goal: streams whose news come in one turn share what a turn has for news. */
+static void streams_that_come_at_once_are_made_over_many_turns(void **state)
+{
+    (void)state;
+    enum { STREAMS = 16, LOGS = LEAT_NEWS_WORK / 4 };
+    struct desk *desk = desk_new();
+    desk->node.incarnation = 7;
+    desk->core.adopted = true;
+    desk->core.hosted_count = LEAT_CORE_LOGS_MAX;
+    for (uint32_t id = 1; id <= STREAMS; id++) {
+        char name[16];
+        snprintf(name, sizeof name, "s%u", id);
+        struct leat_stream_desc *desc = desc_of(id, name, LOGS);
+        desc->streamlet_count = LOGS;
+        for (uint32_t i = 0; i < LOGS; i++)
+            desc->streamlets[i].owner = 7;
+        leat_node_on_stream(&desk->node, desc);
+        leat_stream_desc_unref(desc);
+    }
+    for (uint32_t id = 1; id <= STREAMS; id++)
+        assert_true(mail_deliver(desk));
+    assert_in_range(desk->core.stream_count, 3, 4);
+    unsigned turns = 0;
+    for (bool any = true; any; turns++) {
+        any = false;
+        for (uint32_t most = desk->news_count; most > 0; most--)
+            any |= mail_deliver(desk);
+        leat_news_turn_end(&desk->core);
+    }
+    assert_in_range(turns, STREAMS / 4, STREAMS);
+    for (uint32_t id = 1; id <= STREAMS; id++)
+        assert_true(leat_stream_find(&desk->core, id)->published);
+    desk_free(desk);
+}
+
 /* Goal: a new log for which the memory budget has no room is not made, however long that lasts; who asks for it is
  * told so by name after a while; and it is made when there is room. Method: the core has as many logs as it may, so
  * an attempt is told from none by nothing else than what is said. */
@@ -450,6 +493,7 @@ int main(void)
         cmocka_unit_test(streams_that_one_address_names_leave_half_of_the_rate_to_others),
         cmocka_unit_test(stream_that_comes_while_its_core_stops_gets_no_log_there),
         cmocka_unit_test(stream_of_many_logs_comes_and_goes_in_pieces),
+        cmocka_unit_test(streams_that_come_at_once_are_made_over_many_turns),
         cmocka_unit_test(log_that_the_budget_has_no_room_for_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
