@@ -75,9 +75,8 @@ static leat_err refuse_producer(enum leat_producer_verdict verdict, const struct
 static leat_err refuse_crowd(const struct leat_log *log, struct leat_error *error)
 {
     return leat_error_set(error, LEAT_E_TOO_MANY_PRODUCERS,
-                          "the log remembers %u producers, more than half of as many as it can; of "
-                          "those that came lately a quarter may be of one address, and takes no "
-                          "more of them",
+                          "the log remembers %u producers, at least half of as many as it can, "
+                          "and this address has a quarter of that many: it brings no more",
                           log->producers.count);
 }
 
@@ -135,9 +134,8 @@ static void copy_in(struct leat_log *log, const struct leat_batch *batch,
                                     batch->record_count, batch->bytes, batch->byte_count, crc);
     memcpy(head->writer.bytes + at + LEAT_ENTRY_HEADER_BYTES, header, sizeof header);
     if (batch->producer_id >= 0) {
-        leat_producers_note(&log->producers, batch->producer_id, append->address,
-                            log->gathered_wall_ms);
         leat_producers_record(&log->producers, batch, log->next_offset, log->gathered_wall_ms);
+        leat_producers_note(&log->producers, batch->producer_id, append->address);
     }
     if (newest_ms > head->max_timestamp_ms) head->max_timestamp_ms = newest_ms;
     head->record_count += batch->record_count;

@@ -328,16 +328,18 @@ void log_step_resume(struct leat_log *log)
 }
 
 /* State unused for the whole expiry goes. A table that fills up keeps the last quarter of its room
- * for newcomers, who would else be refused: who was silent longest goes sooner. */
+ * for newcomers, who would else be refused: who was silent longest goes sooner. So do those of an address that has more
+ * than its part: else who makes a producer for each of its tasks would be refused until the expiry. */
 static void producers_expire(struct leat_log *log, int64_t now_ms)
 {
     struct leat_producers *producers = &log->producers;
     if (log->cold || !log->options.producer_expiry_ms) return;
     int64_t before_ms = now_ms - (int64_t)log->options.producer_expiry_ms;
     (void)leat_producers_expire(producers, before_ms, log_acked(log));
+    before_ms = now_ms - LOG_PRODUCER_AGE_MS_MIN;
+    (void)leat_producers_shed_crowds(producers, before_ms, log_acked(log));
     uint32_t keep_count = producers->count_max - producers->count_max / 4;
-    (void)leat_producers_shed(producers, keep_count, now_ms - LOG_PRODUCER_AGE_MS_MIN,
-                              log_acked(log));
+    (void)leat_producers_shed(producers, keep_count, before_ms, log_acked(log));
 }
 
 void leat_log_care(struct leat_log *log)

@@ -54,16 +54,14 @@ leat_err leat_producers_init(struct leat_producers *producers, uint32_t count_ma
 void leat_producers_fini(struct leat_producers *producers)
 {
     leat_mem_free(producers->slots);
-    leat_mem_free(producers->comers);
+    leat_mem_free(producers->holders);
     *producers = (struct leat_producers){0};
 }
 
-/* Only a table that may fill up counts who comes. */
-static leat_err comers_prepare(struct leat_producers *producers, uint32_t slot_count)
+static size_t holders_bytes(const struct leat_producers *producers, uint32_t slot_count)
 {
-    if (producers->comers || slot_count < producers->count_max / 2) return LEAT_OK;
-    producers->comers = leat_mem_calloc(LEAT_MEM_LOG, 1, sizeof *producers->comers);
-    return producers->comers ? LEAT_OK : LEAT_E_NO_MEMORY;
+    if (slot_count < producers->count_max / 2) return 0; /* it may not fill up */
+    return sizeof *producers->holders + slot_count * sizeof producers->holders->of[0];
 }
 
 static bool is_crowded(const struct leat_producers *producers)
@@ -153,40 +151,30 @@ void leat_producers_record(struct leat_producers *producers, const struct leat_b
         state->first_sequence = sequence_add(last, SEQUENCE_MASK + 2 - SEQUENCE_HALF);
 }
 
-static bool is_known(const struct leat_producers *producers, int64_t id)
-{
-    return slot_find(producers, id)->producer_id != ID_FREE;
-}
-
 bool leat_producers_crowded_by(const struct leat_producers *producers, int64_t id, uint32_t address)
 {
-    const struct leat_producer_comers *comers = producers->comers;
-    if (id < 0 || address == 0 || !comers || producers->count < producers->count_max / 2)
+    const struct leat_producer_holders *holders = producers->holders;
+    if (id < 0 || address == 0 || !holders || producers->count < producers->count_max / 2)
         return false;
-    const uint32_t at = address % LEAT_COMERS_BUCKETS;
-    return (uint32_t)comers->counts[0][at] + comers->counts[1][at] >= producers->count_max / 4 &&
-           !is_known(producers, id);
+    return holders->counts[address % LEAT_PRODUCER_ADDRESSES] >= producers->count_max / 4 &&
+           slot_find(producers, id)->producer_id == ID_FREE;
 }
 
-static void comers_age(struct leat_producer_comers *comers, int64_t now_ms)
+static void holder_set(struct leat_producer_holders *holders, uint32_t slot, uint32_t holder)
 {
-    uint64_t age_ms = (uint64_t)now_ms - (uint64_t)comers->since_ms;
-    if (age_ms < LEAT_COMERS_MS) return;
-    if (age_ms >= 2 * LEAT_COMERS_MS) memset(comers->counts, 0, sizeof comers->counts);
-    comers->newer ^= 1;
-    memset(comers->counts[comers->newer], 0, sizeof comers->counts[0]);
-    comers->since_ms = now_ms;
+    if (holders->of[slot] != 0) holders->counts[holders->of[slot] - 1]--;
+    if (holder != 0) holders->counts[holder - 1]++;
+    holders->of[slot] = (uint16_t)holder;
 }
 
-void leat_producers_note(struct leat_producers *producers, int64_t id, uint32_t address,
-                         int64_t now_ms)
+void leat_producers_note(struct leat_producers *producers, int64_t id, uint32_t address)
 {
-    struct leat_producer_comers *comers = producers->comers;
-    if (id < 0 || address == 0 || !comers || producers->count < producers->count_max / 4) return;
-    if (is_known(producers, id)) return;
-    comers_age(comers, now_ms);
-    uint16_t *count = &comers->counts[comers->newer][address % LEAT_COMERS_BUCKETS];
-    if (*count < UINT16_MAX) ++*count;
+    struct leat_producer_holders *holders = producers->holders;
+    if (id < 0 || address == 0 || !holders) return;
+    const struct leat_producer_state *state = slot_find(producers, id);
+    LEAT_ASSERT(state->producer_id == id);
+    holder_set(holders, (uint32_t)(state - producers->slots),
+               address % LEAT_PRODUCER_ADDRESSES + 1);
 }
 
 bool leat_producers_wants_room(const struct leat_producers *producers)
@@ -197,22 +185,31 @@ bool leat_producers_wants_room(const struct leat_producers *producers)
 
 static leat_err slots_resize(struct leat_producers *producers, uint32_t slot_count)
 {
-    if (comers_prepare(producers, slot_count) != LEAT_OK) return LEAT_E_NO_MEMORY;
-    struct leat_producer_state *old = producers->slots, *slots = slots_create(slot_count);
-    if (!slots) return LEAT_E_NO_MEMORY;
-    uint32_t old_count = producers->slot_mask + 1;
-    producers->slots = slots;
-    producers->slot_mask = slot_count - 1;
-    for (uint32_t i = 0; i < old_count; i++)
-        if (old[i].producer_id != ID_FREE) *slot_find(producers, old[i].producer_id) = old[i];
-    leat_mem_free(old);
+    struct leat_producers larger = *producers;
+    size_t bytes = holders_bytes(producers, slot_count);
+    larger.holders = bytes ? leat_mem_calloc(LEAT_MEM_LOG, 1, bytes) : NULL;
+    larger.slots = slots_create(slot_count);
+    larger.slot_mask = slot_count - 1;
+    if (!larger.slots || (bytes && !larger.holders)) {
+        leat_producers_fini(&larger);
+        return LEAT_E_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i <= producers->slot_mask; i++) {
+        if (producers->slots[i].producer_id == ID_FREE) continue;
+        struct leat_producer_state *slot = slot_find(&larger, producers->slots[i].producer_id);
+        *slot = producers->slots[i];
+        if (producers->holders)
+            holder_set(larger.holders, (uint32_t)(slot - larger.slots), producers->holders->of[i]);
+    }
+    leat_producers_fini(producers);
+    *producers = larger;
     return LEAT_OK;
 }
 
 size_t leat_producers_prepare_bytes(const struct leat_producers *producers)
 {
-    size_t comers = producers->comers ? 0 : sizeof *producers->comers;
-    return ((size_t)producers->slot_mask + 1) * 2 * sizeof *producers->slots + comers;
+    uint32_t slot_count = (producers->slot_mask + 1) * 2;
+    return slot_count * sizeof *producers->slots + holders_bytes(producers, slot_count);
 }
 
 leat_err leat_producers_prepare(struct leat_producers *producers)
@@ -224,11 +221,17 @@ leat_err leat_producers_prepare(struct leat_producers *producers)
 static void slot_remove(struct leat_producers *producers, uint32_t at)
 {
     uint32_t mask = producers->slot_mask;
+    struct leat_producer_holders *holders = producers->holders;
+    if (holders) holder_set(holders, at, 0);
     for (uint32_t next = (at + 1) & mask; producers->slots[next].producer_id != ID_FREE;
          next = (next + 1) & mask) {
         uint32_t home = slot_of(producers, producers->slots[next].producer_id);
         if (((next - home) & mask) < ((next - at) & mask)) continue;
         producers->slots[at] = producers->slots[next];
+        if (holders) {
+            holders->of[at] = holders->of[next];
+            holders->of[next] = 0;
+        }
         at = next;
     }
     producers->slots[at] = (struct leat_producer_state){.producer_id = ID_FREE};
@@ -263,6 +266,28 @@ uint32_t leat_producers_expire(struct leat_producers *producers, int64_t before_
                                uint64_t acked_offset)
 {
     return forget(producers, UINT32_MAX, before_ms, acked_offset);
+}
+
+/* Before newcomers of its address are refused, and down to less than that: they come between two calls of this, too. */
+uint32_t leat_producers_shed_crowds(struct leat_producers *producers, int64_t before_ms,
+                                    uint64_t acked_offset)
+{
+    const struct leat_producer_holders *holders = producers->holders;
+    const uint32_t spare = producers->count_max / 16, keep_count = producers->count_max / 4 - spare;
+    uint32_t removed = 0;
+    if (!holders || producers->count < producers->count_max / 2 - spare) return 0;
+    for (uint32_t at = 0; at <= producers->slot_mask;) {
+        const uint32_t holder = holders->of[at];
+        if (holder == 0 || holders->counts[holder - 1] <= keep_count ||
+            !can_go(&producers->slots[at], before_ms, acked_offset)) {
+            at++;
+            continue;
+        }
+        slot_remove(producers, at);
+        removed++;
+    }
+    if (removed) producers->expired = true;
+    return removed;
 }
 
 /* Times come from stored bytes too: differences are taken without sign. */
@@ -347,11 +372,12 @@ static leat_err slots_for(struct leat_producers *producers, uint32_t count)
     uint32_t slots = SLOTS_MIN;
     while (slots < (uint64_t)count * 2)
         slots *= 2;
-    leat_mem_free(producers->slots);
+    size_t bytes = holders_bytes(producers, slots);
+    producers->holders = bytes ? leat_mem_calloc(LEAT_MEM_LOG, 1, bytes) : NULL;
     producers->slots = slots_create(slots);
     producers->slot_mask = slots - 1;
     producers->count = 0;
-    return producers->slots ? comers_prepare(producers, slots) : LEAT_E_NO_MEMORY;
+    return producers->slots && (!bytes || producers->holders) ? LEAT_OK : LEAT_E_NO_MEMORY;
 }
 
 leat_err leat_producers_decode(struct leat_producers *producers, const uint8_t *bytes,

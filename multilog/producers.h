@@ -11,17 +11,16 @@
 #include "wire/batch.h"
 #include "wire/entry.h"
 
-/* How many of the producers that came lately each address has brought, since the table is a quarter full. */
-enum { LEAT_COMERS_BUCKETS = 4096, LEAT_COMERS_MS = 15 * 60 * 1000 };
-struct leat_producer_comers {
-    int64_t since_ms; /* of the newer of the counts; the older ones are of as long before that */
-    unsigned newer;
-    uint16_t counts[2][LEAT_COMERS_BUCKETS];
+/* From which address each producer of a table appended last, and how many of them each address has. */
+enum { LEAT_PRODUCER_ADDRESSES = 4096 };
+struct leat_producer_holders {
+    uint16_t counts[LEAT_PRODUCER_ADDRESSES];
+    uint16_t of[]; /* [slot_mask + 1]: a place among counts, plus one; 0: not known */
 };
 
 struct leat_producers {
-    struct leat_producer_state *slots;   /* [slot_mask + 1]; producer_id -1: free */
-    struct leat_producer_comers *comers; /* NULL: the table is small */
+    struct leat_producer_state *slots;     /* [slot_mask + 1]; producer_id -1: free */
+    struct leat_producer_holders *holders; /* NULL: the table is small */
     uint32_t slot_mask;
     uint32_t count, count_max;
     bool expired; /* this log has dropped state at least once */
@@ -55,13 +54,13 @@ enum leat_producer_verdict leat_producers_check(const struct leat_producers *pro
 void leat_producers_record(struct leat_producers *producers, const struct leat_batch *batch,
                            uint64_t first_offset, int64_t now_ms);
 /** Shall a batch that was judged NEW be refused as FULL all the same? Yes, if it is a newcomer's, the table is more
- * than half full, and its address has brought a quarter of what it holds at most: the rest is for others. Nobody is
- * forgotten for that. address 0: not known. Thread: owner. */
+ * than half full, and its address has a quarter of what it holds at most: the rest is for others. Nobody is forgotten
+ * right then. address 0: not known. Thread: owner. */
 bool leat_producers_crowded_by(const struct leat_producers *producers, int64_t id,
                                uint32_t address);
-/** Before leat_producers_record(): from where it came. Thread: owner. */
-void leat_producers_note(struct leat_producers *producers, int64_t id, uint32_t address,
-                         int64_t now_ms);
+/** Behind leat_producers_record(): from where it came. Also of who is known: its address changes, and none is known of
+ * those that were read from the log. Thread: owner. */
+void leat_producers_note(struct leat_producers *producers, int64_t id, uint32_t address);
 /** Should the table grow before it must? */
 bool leat_producers_wants_room(const struct leat_producers *producers);
 /** What leat_producers_prepare() allocates. */
@@ -77,6 +76,10 @@ uint32_t leat_producers_expire(struct leat_producers *producers, int64_t before_
  * nobody can go. Returns how many. Thread: owner. Allocates: never. */
 uint32_t leat_producers_shed(struct leat_producers *producers, uint32_t keep_count,
                              int64_t before_ms, uint64_t acked_offset);
+/** While the table is close to half full, forget producers of addresses that have close to what their newcomers are
+ * refused for, of those that leat_producers_expire() would take. Returns how many. Thread: owner. Allocates: never. */
+uint32_t leat_producers_shed_crowds(struct leat_producers *producers, int64_t before_ms,
+                                    uint64_t acked_offset);
 
 /** Bytes that leat_producers_encode() writes. */
 size_t leat_producers_encoded_bytes(const struct leat_producers *producers);

@@ -236,7 +236,7 @@ static void shed_takes_the_longest_unused_only(void **state)
     leat_producers_fini(&producers);
 }
 
-/* Comes, as far as it may, from an address; then its state. */
+/* Comes, as far as it may, from an address. */
 static bool comes_from(struct leat_producers *producers, int64_t id, uint32_t address,
                        int64_t now_ms)
 {
@@ -245,17 +245,18 @@ static bool comes_from(struct leat_producers *producers, int64_t id, uint32_t ad
         return false;
     if (verdict == LEAT_PRODUCER_GROW) assert_int_equal(leat_producers_prepare(producers), LEAT_OK);
     struct leat_batch batch = batch_of(id, 0, 0, 1);
-    leat_producers_note(producers, id, address, now_ms);
     leat_producers_record(producers, &batch, (uint64_t)id, now_ms);
+    leat_producers_note(producers, id, address);
     return true;
 }
 
 /* Goal: producers of one address fill half of a table; there is room for others, who then have it, too; who is known
- * goes on; when it has brought nobody for long enough the address may bring others. */
+ * goes on. Not a whole day brings the address more, as long as those that it has go on; when they are forgotten it may
+ * bring others. */
 static void producers_of_one_address_leave_half_to_others(void **state)
 {
     (void)state;
-    enum { MAX = 16384, GREEDY = 7, MINUTE_MS = 60 * 1000 };
+    enum { MAX = 16384, GREEDY = 7, MINUTE_MS = 60 * 1000, ROUNDS = 100 };
     struct leat_producers producers;
     int64_t id = 0, now_ms = 1000 * MINUTE_MS;
     assert_int_equal(leat_producers_init(&producers, MAX), LEAT_OK);
@@ -265,15 +266,52 @@ static void producers_of_one_address_leave_half_to_others(void **state)
     assert_false(leat_producers_crowded_by(&producers, 0, GREEDY)); /* known */
     assert_false(leat_producers_crowded_by(&producers, -1, GREEDY));
     assert_false(leat_producers_crowded_by(&producers, id, 0));
-    for (uint32_t i = 0; i < MAX / 4; i++) { /* many addresses bring a few each, and it tries on */
-        assert_false(comes_from(&producers, id, GREEDY, now_ms));
-        assert_true(comes_from(&producers, id++, 100 + i % 1000, now_ms));
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        now_ms += 14 * MINUTE_MS;
+        for (int64_t i = 0; i < MAX / 2; i++) {
+            struct leat_batch batch = batch_of(i, 0, (int32_t)round + 1, 1);
+            leat_producers_record(&producers, &batch, (uint64_t)i, now_ms);
+            leat_producers_note(&producers, i, GREEDY);
+        }
+        assert_int_equal(leat_producers_expire(&producers, now_ms, (uint64_t)id),
+                         round == 0 ? 0 : MAX / 4);
+        for (uint32_t i = 0; i < MAX / 4; i++) { /* many addresses bring a few each, which go */
+            assert_false(comes_from(&producers, id, GREEDY, now_ms));
+            assert_true(comes_from(&producers, id++, 100 + i % 1000, now_ms));
+        }
     }
-    now_ms += 14 * MINUTE_MS;
-    assert_true(leat_producers_crowded_by(&producers, id, GREEDY));
-    now_ms += 17 * MINUTE_MS; /* two spans: it counts no more, if others come at all */
-    assert_true(comes_from(&producers, id++, 5, now_ms));
+    assert_int_equal(leat_producers_expire(&producers, now_ms + 1, (uint64_t)id),
+                     MAX / 2 + MAX / 4);
+    assert_int_equal(producers.count, 0);
+    for (unsigned i = 0; i < LEAT_PRODUCER_ADDRESSES; i++)
+        assert_int_equal(producers.holders->counts[i], 0);
     assert_true(comes_from(&producers, id++, GREEDY, now_ms));
+    leat_producers_fini(&producers);
+}
+
+/* Goal: an address that makes one producer after the other is not refused for those that it uses no more, and nobody
+ * else's are forgotten for that. */
+static void producers_of_one_address_make_way_for_its_own(void **state)
+{
+    (void)state;
+    enum { MAX = 16384, BUSY = 7, OTHER = 8, OTHERS = 3000, MINUTE_MS = 60 * 1000, MINUTES = 600 };
+    struct leat_producers producers;
+    int64_t id = 0, now_ms = 1000 * MINUTE_MS;
+    assert_int_equal(leat_producers_init(&producers, MAX), LEAT_OK);
+    while (id < OTHERS)
+        assert_true(comes_from(&producers, id++, OTHER, now_ms));
+    for (unsigned i = 0; i < OTHERS; i++)
+        leat_producers_note(&producers, i, OTHER); /* from before the table was large */
+    for (unsigned minute = 0; minute < MINUTES; minute++, now_ms += MINUTE_MS) {
+        (void)leat_producers_shed_crowds(&producers, now_ms - 15 * MINUTE_MS, (uint64_t)id);
+        for (unsigned i = 0; i < 200; i++)
+            assert_true(comes_from(&producers, id++, BUSY, now_ms));
+        assert_in_range(producers.count, 1, MAX / 2 + 200);
+    }
+    for (int64_t i = id - 15 * 200; i < id; i++)
+        assert_int_equal(check(&producers, i, 0, 0, 1), LEAT_PRODUCER_DUPLICATE);
+    for (int64_t i = 0; i < OTHERS; i++)
+        assert_int_equal(check(&producers, i, 0, 0, 1), LEAT_PRODUCER_DUPLICATE);
     leat_producers_fini(&producers);
 }
 
@@ -287,6 +325,7 @@ int main(void)
         cmocka_unit_test(table_random_changes_agree_with_an_array),
         cmocka_unit_test(shed_takes_the_longest_unused_only),
         cmocka_unit_test(producers_of_one_address_leave_half_to_others),
+        cmocka_unit_test(producers_of_one_address_make_way_for_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
