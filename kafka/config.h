@@ -5,7 +5,13 @@
 
 #include "kafka/request.h"
 
-enum { LEAT_KAFKA_CONFIG_VALUE_BYTES = 192 }; /* an address, at most */
+enum {
+    LEAT_KAFKA_CONFIG_VALUE_BYTES = 192, /* an address, at most */
+    /* Of one topic or broker, in one request: it is looked at in one piece (pieces.h), each name beside all that there
+     * are. */
+    LEAT_KAFKA_CONFIGS_NAMED_MAX = 1000,
+};
+#define LEAT_KAFKA_CONFIGS_TOO_MANY "more than 1,000 configurations are named of it"
 
 /* As DescribeConfigs numbers them. */
 enum leat_kafka_config_type {

@@ -55,6 +55,11 @@ static void describe_one(struct leat_kafka_request *request,
     struct leat_kafka_config_row row;
     out->resource_type = resource->resource_type;
     out->resource_name = resource->resource_name;
+    if (resource->configuration_keys.count > LEAT_KAFKA_CONFIGS_NAMED_MAX) {
+        out->error_code = LEAT_KAFKA_INVALID_REQUEST;
+        out->error_message = leat_kafka_text(LEAT_KAFKA_CONFIGS_TOO_MANY);
+        return;
+    }
     if (is_topic) {
         stream = leat_kafka_topic_by_name(core, resource->resource_name);
         if (stream == NULL) {
@@ -216,6 +221,7 @@ static void alter_start(struct leat_kafka_request *request, const void *response
 struct alter_way {
     int8_t type;
     struct leat_kafka_string name;
+    int32_t count; /* of its configurations */
     bool validate_only;
     /** From the settings as they are to those asked for. */
     leat_err (*apply)(const void *resource, struct leat_stream_settings *settings, uint32_t *change,
@@ -227,6 +233,11 @@ static void alter_resource(struct alter *alter, const void *resource, const stru
 {
     const struct leat_stream *stream = alter_topic(alter, way->type, way->name, out);
     if (stream == NULL) return;
+    if (way->count > LEAT_KAFKA_CONFIGS_NAMED_MAX) {
+        LEAT_KAFKA_REFUSE(alter->pieces.request, out, LEAT_KAFKA_INVALID_REQUEST,
+                          LEAT_KAFKA_CONFIGS_TOO_MANY);
+        return;
+    }
     struct leat_stream_settings settings = stream->desc->settings;
     struct leat_error error;
     uint32_t change = 0;
@@ -291,9 +302,9 @@ static leat_err apply_some(const void *given, struct leat_stream_settings *setti
         const struct leat_kafka_##api##_request *body = pieces->request->body;                     \
         const int32_t at = alter->next++;                                                          \
         if (at >= body->resources.count) return LEAT_KAFKA_PIECE_NONE;                             \
-        struct alter_way way = {body->resources.at[at].resource_type,                              \
-                                body->resources.at[at].resource_name, body->validate_only,         \
-                                apply_it};                                                         \
+        struct alter_way way = {                                                                   \
+            body->resources.at[at].resource_type, body->resources.at[at].resource_name,            \
+            body->resources.at[at].configs.count, body->validate_only, apply_it};                  \
         alter_resource(alter, &body->resources.at[at], &way, &alter->results[at]);                 \
         return LEAT_KAFKA_PIECE_DONE;                                                              \
     }                                                                                              \

@@ -117,6 +117,7 @@ static uint32_t nodes_up(const struct leat_core *core)
 static bool is_all_nodes(struct leat_core *core, const int32_t *ids, int32_t count)
 {
     uint32_t up = nodes_up(core), found = 0;
+    if (count <= 0 || (uint32_t)count != up) return false;
     for (uint32_t i = 0; i < core->members.count; i++) {
         const struct leat_node_info *info = &core->members.rows[i]->info;
         if (info->state != LEAT_NODE_UP) continue;
@@ -125,7 +126,7 @@ static bool is_all_nodes(struct leat_core *core, const int32_t *ids, int32_t cou
             named += ids[k] == id;
         found += named == 1;
     }
-    return count > 0 && (uint32_t)count == up && found == up;
+    return found == up;
 }
 
 static leat_err refuse_assignment(struct leat_error *error)
@@ -181,6 +182,10 @@ create_settings(struct leat_kafka_request *request,
     }
     if (in->num_partitions > 0) settings->streamlets = (uint32_t)in->num_partitions;
     if (in->replication_factor > 0) settings->copies = (uint32_t)in->replication_factor;
+    if (in->configs.count > LEAT_KAFKA_CONFIGS_NAMED_MAX) {
+        leat_error_set(error, LEAT_E_INVALID, LEAT_KAFKA_CONFIGS_TOO_MANY);
+        return LEAT_KAFKA_INVALID_REQUEST;
+    }
     for (int32_t i = 0; i < in->configs.count; i++)
         if (leat_kafka_config_set(settings, &change, in->configs.at[i].name,
                                   in->configs.at[i].value, true, error) != LEAT_OK)

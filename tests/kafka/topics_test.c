@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "calls.h"
+#include "kafka/config.h"
 
 static bool is(struct leat_kafka_string got, const char *wanted)
 {
@@ -428,6 +429,57 @@ static void broker_configurations_are_those_of_its_flags(void **state)
 
 /* ---- how many at once ---- */
 
+/* Goal: of one topic no more configurations are looked at than a piece of work has time for, however many times they
+ * are named. */
+static void configurations_named_too_often_are_refused(void **state)
+{
+    (void)state;
+    enum { MOST = LEAT_KAFKA_CONFIGS_NAMED_MAX };
+    static struct leat_kafka_string keys[MOST + 1];
+    static struct leat_kafka_create_topics_request_config rows[MOST + 1];
+    static struct leat_kafka_alter_configs_request_config all[MOST + 1];
+    static struct leat_kafka_incremental_alter_configs_request_config some[MOST + 1];
+    for (int32_t i = 0; i <= MOST; i++) {
+        keys[i] = rows[i].name = all[i].name = some[i].name = text("retention.ms");
+        rows[i].value = all[i].value = some[i].value = text("5000");
+    }
+    struct wire_client client;
+    wire_open(&client, port);
+    for (int32_t count = MOST + 1; count >= MOST; count--) {
+        const int16_t wanted = count > MOST ? LEAT_KAFKA_INVALID_REQUEST : LEAT_KAFKA_NONE;
+        struct leat_kafka_create_topics_request_topic topic = {.name = text("named-often"),
+                                                               .num_partitions = 1,
+                                                               .replication_factor = 1,
+                                                               .configs = {rows, count}};
+        struct leat_kafka_create_topics_request make = {.topics = {&topic, 1}, .timeout_ms = 1000};
+        const struct leat_kafka_create_topics_response *made =
+            wire_call(&client, LEAT_KAFKA_CREATE_TOPICS, 7, &make);
+        assert_int_equal(made->topics.at[0].error_code, wanted);
+    }
+    for (int32_t count = MOST; count <= MOST + 1; count++) {
+        const int16_t wanted = count > MOST ? LEAT_KAFKA_INVALID_REQUEST : LEAT_KAFKA_NONE;
+        struct leat_kafka_describe_configs_request_resource asked = {
+            2, text("named-often"), {keys, count}};
+        struct leat_kafka_describe_configs_request describe = {{&asked, 1}, false, false};
+        const struct leat_kafka_describe_configs_response *told =
+            wire_call(&client, LEAT_KAFKA_DESCRIBE_CONFIGS, 4, &describe);
+        assert_int_equal(told->results.at[0].error_code, wanted);
+        struct leat_kafka_alter_configs_request_resource whole = {
+            2, text("named-often"), {all, count}};
+        struct leat_kafka_alter_configs_request set = {{&whole, 1}, false};
+        const struct leat_kafka_alter_configs_response *changed =
+            wire_call(&client, LEAT_KAFKA_ALTER_CONFIGS, 2, &set);
+        assert_int_equal(changed->results.at[0].error_code, wanted);
+        struct leat_kafka_incremental_alter_configs_request_resource part = {
+            2, text("named-often"), {some, count}};
+        struct leat_kafka_incremental_alter_configs_request step = {{&part, 1}, false};
+        const struct leat_kafka_incremental_alter_configs_response *stepped =
+            wire_call(&client, LEAT_KAFKA_INCREMENTAL_ALTER_CONFIGS, 1, &step);
+        assert_int_equal(stepped->results.at[0].error_code, wanted);
+    }
+    wire_close(&client);
+}
+
 enum { NAMED = 300, LARGE = 31000, AT_ONCE = 4096, REQUESTS = 4, TRIES = 1000000, CHANGES = 30 };
 
 static char many[REQUESTS * AT_ONCE][16];
@@ -577,6 +629,7 @@ int main(void)
         cmocka_unit_test(topic_deleted_is_gone_for_all_and_named_no_more),
         cmocka_unit_test(cluster_is_described_as_metadata_tells_it),
         cmocka_unit_test(broker_configurations_are_those_of_its_flags),
+        cmocka_unit_test(configurations_named_too_often_are_refused),
         cmocka_unit_test(topics_that_are_named_are_made_at_a_rate),
         cmocka_unit_test(topics_beyond_the_rate_are_throttled_and_made_when_asked_for_again),
     };
