@@ -14,7 +14,7 @@
 enum { REQUESTS = 4, PIECES = 10000, TURNS_MAX = 100000 };
 
 struct leat_conn {
-    bool paused;
+    bool paused, closed;
 };
 
 struct work {
@@ -64,6 +64,16 @@ static void conn_resume(struct leat_conn *conn)
     conn->paused = false;
 }
 
+static void conn_close(struct leat_conn *conn)
+{
+    conn->closed = true;
+}
+static const char *conn_peer(const struct leat_conn *conn)
+{
+    (void)conn;
+    return "nobody";
+}
+
 static enum leat_kafka_piece work_next(struct leat_kafka_pieces *pieces)
 {
     struct work *work = (struct work *)pieces;
@@ -99,7 +109,11 @@ static struct desk *desk_new(void)
     desk->core.node = &desk->node;
     desk->core.env = &desk->env;
     desk->core.door = &desk->door;
-    desk->net = (struct leat_net){.ctx = desk, .pause = conn_pause, .resume = conn_resume};
+    desk->net = (struct leat_net){.ctx = desk,
+                                  .pause = conn_pause,
+                                  .resume = conn_resume,
+                                  .close = conn_close,
+                                  .peer = conn_peer};
     desk->core.net = &desk->net;
     desk->door.share.bytes_max = 1 << 20;
     leat_list_init(&desk->core.answer_peers);
@@ -269,6 +283,67 @@ static void pieces_of_who_has_gone_are_left(void **state)
     desk_free(desk);
 }
 
+/* Goal: where there is no memory for a piece no other begins; there is no answer, and the connection goes, but not
+ * before what is under way has ended. */
+static void piece_without_memory_ends_its_request(void **state)
+{
+    (void)state;
+    enum { FAILS_AT = LEAT_KAFKA_PIECES_AT_ONCE / 2 };
+    struct desk *desk = desk_new();
+    struct work *work = &desk->works[0];
+    work->waits = true;
+    work->fails_at = FAILS_AT;
+    start(work);
+    for (unsigned i = 0; i < 100; i++)
+        turn(desk);
+    while (work->ended < FAILS_AT) {
+        assert_false(work->request.done);
+        assert_false(work->conn.closed);
+        one_ends(work);
+        turn(desk);
+    }
+    assert_int_equal(work->begun, FAILS_AT);
+    assert_true(work->request.done);
+    assert_null(work->request.response);
+    assert_true(work->conn.closed);
+    assert_int_equal(desk->door.begun, 0);
+    assert_int_equal(work->kafka.peer.sharer->door_begun, 0);
+    desk_free(desk);
+}
+
+/* Goal: pieces that end while another request is being handled neither end in the middle of that nor are counted
+ * twice, whichever end first, and however many end in one turn. */
+static void pieces_that_end_at_once_are_counted_once(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    for (unsigned i = 0; i < 2; i++) {
+        desk->works[i].waits = true;
+        start(&desk->works[i]);
+        leat_pace_turn_end(&desk->core);
+    }
+    uint32_t round = 0;
+    while (!desk->works[0].request.done || !desk->works[1].request.done) {
+        uint32_t under_way = 0;
+        const bool inside = ++round % 3 == 0 && leat_pace_begin(&desk->works[2].kafka.peer);
+        for (unsigned i = 0; i < 2; i++) {
+            struct work *work = &desk->works[i];
+            for (uint32_t most = round * 7 % 40; most > 0 && work->ended < work->begun; most--)
+                one_ends(work);
+            assert_int_equal(work->kafka.peer.sharer->door_begun, work->begun - work->ended);
+            under_way += work->begun - work->ended;
+        }
+        if (inside) leat_pace_end(&desk->works[2].kafka.peer);
+        assert_int_equal(desk->door.begun, under_way);
+        turn(desk);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(desk->works[i].ended, PIECES);
+        assert_ptr_equal(desk->works[i].request.response, &desk->works[i]);
+    }
+    desk_free(desk);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +351,8 @@ int main(void)
         cmocka_unit_test(pieces_wait_in_their_request),
         cmocka_unit_test(pieces_of_one_address_leave_half_to_others),
         cmocka_unit_test(pieces_of_who_has_gone_are_left),
+        cmocka_unit_test(piece_without_memory_ends_its_request),
+        cmocka_unit_test(pieces_that_end_at_once_are_counted_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
