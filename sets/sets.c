@@ -132,8 +132,10 @@ bool leat_sets_set_room(struct leat_sets *sets, struct leat_sets_request *reques
         memory = 0;
     }
     const char *why = leat_sets_lacks(sets, maker, more, bytes, memory);
-    for (int others = 0; why && more && others < 2; others++) {
-        if (others && (sets->set_count < LEAT_SETS_PER_HOME_MAX || has_a_set(sets, maker))) break;
+    /* Two of others' at most: a share of one set takes two places that are free (leat_sets_share_has()). */
+    for (int others = 0; why && more && others < 3; others++) {
+        if (others && (sets->set_count + 1 < LEAT_SETS_PER_HOME_MAX || has_a_set(sets, maker)))
+            break;
         set_idle_drop(sets, others ? 0 : maker);
         why = leat_sets_lacks(sets, maker, more, bytes, memory);
     }

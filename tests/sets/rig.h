@@ -22,6 +22,8 @@ enum {
     STREAMLETS = 5,
     LOGS = 2,
     UNITS = STREAMLETS * LOGS,
+    LARGE_STREAM = 800, /* and the next */
+    LARGE_STREAMLETS = 6000,
 };
 
 struct stored {

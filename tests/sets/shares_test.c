@@ -9,12 +9,13 @@ static struct leat_msg_string text(const char *chars)
     return (struct leat_msg_string){chars, (uint32_t)strlen(chars)};
 }
 
-/* One join, without waiting for a generation: what a member id costs. */
-static leat_err join(struct home *home, uint64_t address, const char *set, char *member,
-                     const char *metadata)
+/* One join, without waiting for a generation: what a member id costs. instance "": none. */
+static leat_err join_as(struct home *home, uint64_t address, const char *set, char *member,
+                        const char *metadata, const char *instance)
 {
     struct leat_group_protocol protocol = {text("range"), text(metadata)};
     struct leat_group_call call = {.client = text("tester"),
+                                   .instance = text(instance),
                                    .host = text("/127.0.0.1"),
                                    .rebalance_ms = 4000,
                                    .needs_id = true,
@@ -27,12 +28,18 @@ static leat_err join(struct home *home, uint64_t address, const char *set, char 
                                         .answer_bytes_max = SIZE_MAX,
                                         .group = &call};
     snprintf(request.set, sizeof request.set, "%s", set);
-    snprintf(request.member, sizeof request.member, "%s", member);
+    memcpy(request.member, member, sizeof request.member);
     leat_err rc = ask(home, &request);
     leat_mem_free(call.memory);
     if (rc == LEAT_OK || rc == LEAT_E_MEMBER_ID_REQUIRED)
         memcpy(member, request.member, sizeof request.member);
     return rc;
+}
+
+static leat_err join(struct home *home, uint64_t address, const char *set, char *member,
+                     const char *metadata)
+{
+    return join_as(home, address, set, member, metadata, "");
 }
 
 /* As a client does: the id, then the group. */
@@ -228,6 +235,123 @@ static void member_of_a_full_home_joins_again_from_elsewhere(void **state)
     home_free(home);
 }
 
+static void leave(struct home *home, const char *set, const char *member)
+{
+    struct leat_group_leaver leaver = {.member = text(member)};
+    struct leat_group_call call = {.leavers = &leaver, .leaver_count = 1};
+    struct leat_sets_request request = {.kind = LEAT_SETS_GROUP_LEAVE, .group = &call};
+    snprintf(request.set, sizeof request.set, "%s", set);
+    assert_int_equal(ask(home, &request), LEAT_OK);
+    assert_int_equal(leaver.rc, LEAT_OK);
+}
+
+/* Goal: what a group has kept while it is shared out anew counts for its maker, and no longer when nobody is left. */
+static void assignments_count_for_their_maker_until_all_have_left(void **state)
+{
+    (void)state;
+    enum { SHARE_BYTES = 32 * 1024 };
+    struct home *home = home_new(18, false);
+    home->group_bytes_max = 128 * 1024;
+    home_restart(home);
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "", other[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+    assert_int_equal(join_whole(home, HONEST, "one", member, "m"), LEAT_OK);
+    assert_int_equal(share_out(home, HONEST, "one", member, 1, SHARE_BYTES), LEAT_OK);
+    assert_int_equal(join_whole(home, HONEST, "one", member, "m"), LEAT_OK);
+    assert_int_equal(join_whole(home, HONEST, "two", other, "m"), LEAT_OK);
+    assert_int_equal(share_out(home, HONEST, "two", other, 1, SHARE_BYTES), LEAT_E_TOO_MANY);
+    assert_int_equal(share_out(home, HONEST, "one", member, 2, SHARE_BYTES), LEAT_OK);
+    leave(home, "one", member);
+    home_run(home, 1000000);
+    assert_int_equal(share_out(home, HONEST, "two", other, 1, SHARE_BYTES), LEAT_OK);
+    home_free(home);
+}
+
+/* Goal: a member that joins again with other words counts once, its assignment with it. */
+static void member_that_says_more_counts_once(void **state)
+{
+    (void)state;
+    static char words[3][41 * 1024];
+    static const size_t bytes[3] = {28 * 1024, 36 * 1024, 40 * 1024};
+    for (int i = 0; i < 3; i++)
+        memset(words[i], 'm', bytes[i]);
+    struct home *home = home_new(19, false);
+    home->group_bytes_max = 128 * 1024;
+    home_restart(home);
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+    assert_int_equal(join_whole(home, HONEST, "set", member, words[0]), LEAT_OK);
+    assert_int_equal(join_whole(home, HONEST, "set", member, words[1]), LEAT_OK);
+    assert_int_equal(share_out(home, HONEST, "set", member, 2, 24 * 1024), LEAT_OK);
+    assert_int_equal(join(home, HONEST, "set", member, words[2]), LEAT_E_TOO_MANY);
+    home_free(home);
+}
+
+/* Goal: members that are stored count for their address after a restart. */
+static void stored_members_count_for_their_address(void **state)
+{
+    (void)state;
+    static char words[14 * 1024];
+    memset(words, 'm', sizeof words - 1);
+    struct home *home = home_new(20, false);
+    home->group_bytes_max = 128 * 1024;
+    home_restart(home);
+    char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+    for (unsigned n = 0; n < 4; n++) {
+        memset(member, 0, sizeof member);
+        assert_int_equal(join_whole(home, HOSTILE, name("stored", n), member, words), LEAT_OK);
+    }
+    for (int restart = 0; restart < 2; restart++) {
+        if (restart == 1) home_roll(home);
+        home_restart(home);
+        memset(member, 0, sizeof member);
+        assert_int_equal(join(home, HOSTILE, "more", member, words), LEAT_E_TOO_MANY);
+    }
+    assert_int_equal(join(home, HONEST, "more", member, words), LEAT_E_MEMBER_ID_REQUIRED);
+    home_free(home);
+}
+
+/* Goal: two addresses that hand their members to each other do not get all, static members or not; but who has moved
+ * to another address counts there. */
+static void members_handed_on_count_where_they_are(void **state)
+{
+    (void)state;
+    enum { ELSEWHERE = 50, MOST = 40 };
+    static char words[4 * 1024];
+    memset(words, 'm', sizeof words - 1);
+    for (int is_static = 0; is_static < 2; is_static++) {
+        struct home *home = home_new(21, false);
+        home->group_bytes_max = 128 * 1024;
+        home_restart(home);
+        static char members[MOST][LEAT_SETS_MEMBER_BYTES_MAX + 1];
+        memset(members, 0, sizeof members);
+        unsigned taken[4], count = 0;
+        for (int round = 0; round < 4; round++) {
+            const unsigned before = count;
+            for (; count < MOST; count++) {
+                const char *set = name("set", count);
+                leat_err rc = is_static ? join_as(home, HONEST, set, members[count], words, "me")
+                                        : join_whole(home, HONEST, set, members[count], words);
+                if (rc == LEAT_E_TOO_MANY) break;
+                assert_int_equal(rc, LEAT_OK);
+                assert_int_equal(share_out(home, HONEST, set, members[count], 1, 1), LEAT_OK);
+            }
+            taken[round] = count - before;
+            for (unsigned n = 0; n < count; n++) {
+                if (is_static) /* a process that starts anew knows no id */
+                    memset(members[n], 0, sizeof members[n]);
+                assert_int_equal(join_as(home, ELSEWHERE, name("set", n), members[n], words,
+                                         is_static ? "me" : ""),
+                                 LEAT_OK);
+            }
+        }
+        assert_in_range(taken[0], 12, 16);
+        assert_in_range(taken[1], 4, 8);
+        assert_in_range(taken[2] + taken[3], 0, 1);
+        char third[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+        assert_int_equal(join_whole(home, 3, "third", third, words), LEAT_OK);
+        home_free(home);
+    }
+}
+
 /* Goal: assignments of all groups count, not those of one group alone. */
 static void assignments_of_many_groups_stay_within_memory(void **state)
 {
@@ -297,6 +421,66 @@ static void group_without_a_maker_counts_for_who_adds_to_it(void **state)
     assert_int_equal(rc, LEAT_E_TOO_MANY);
     assert_in_range(taken, 30, 90);
     assert_int_equal(commit(home, HONEST, "new", 0, LEAT_GROUP_METADATA_BYTES_MAX), LEAT_OK);
+    home_free(home);
+}
+
+/* Goal: in a home that is full idle groups make way for an address that has none, for no other. */
+static void idle_groups_of_others_make_way_for_who_has_none(void **state)
+{
+    (void)state;
+    struct home *home = home_new(24, false);
+    for (unsigned n = 0; n < 2; n++) {
+        char member[LEAT_SETS_MEMBER_BYTES_MAX + 1] = "";
+        assert_int_equal(join(home, HONEST, name("idle", n), member, "m"),
+                         LEAT_E_MEMBER_ID_REQUIRED);
+        leave(home, name("idle", n), member);
+    }
+    assert_int_equal(commit(home, HOSTILE, "hostile", 0, 0), LEAT_OK);
+    for (unsigned n = info(home).sets; n < LEAT_SETS_PER_HOME_MAX; n++)
+        assert_int_equal(commit(home, 0, name("old", n), 0, 0), LEAT_OK);
+    assert_int_equal(commit(home, HOSTILE, "more", 0, 0), LEAT_E_TOO_MANY);
+    assert_int_equal(info(home).sets, LEAT_SETS_PER_HOME_MAX);
+    assert_int_equal(commit(home, 3, "third", 0, 0), LEAT_OK);
+    assert_int_equal(commit(home, 4, "fourth", 0, 0), LEAT_E_TOO_MANY); /* none is idle now */
+    assert_true(committed(home, "hostile", 0));
+    home_free(home);
+}
+
+static leat_err join_native(struct home *home, uint64_t address, const char *set, uint32_t count)
+{
+    static const uint32_t streams[2] = {LARGE_STREAM, LARGE_STREAM + 1};
+    struct leat_sets_request request = {
+        .kind = LEAT_SETS_JOIN, .address = address, .streams = streams, .stream_count = count};
+    snprintf(request.set, sizeof request.set, "%s", set);
+    leat_err rc = ask(home, &request);
+    leat_mem_free(request.assigned);
+    return rc;
+}
+
+/* Goal: logs that come with a native set's streams count, those of all its streams together. */
+static void logs_of_native_streams_count_together(void **state)
+{
+    (void)state;
+    struct home *home = home_new(25, false);
+    assert_int_equal(join_native(home, HOSTILE, "native", 2), LEAT_E_TOO_MANY);
+    assert_int_equal(join_native(home, HOSTILE, "native", 1), LEAT_OK);
+    assert_int_equal(join_native(home, HOSTILE, "second", 1), LEAT_E_TOO_MANY);
+    home_free(home);
+}
+
+/* Goal: native members count for who made their set, and for who joins one that has no maker. */
+static void native_members_count_for_who_made_the_set(void **state)
+{
+    (void)state;
+    struct home *home = home_new(23, false);
+    assert_int_equal(join_native(home, 0, "old", 1), LEAT_OK);
+    assert_int_equal(join_native(home, HOSTILE, "old", 1), LEAT_OK);
+    assert_int_equal(join_native(home, HOSTILE, "second", 1), LEAT_E_TOO_MANY);
+    assert_int_equal(join_native(home, HONEST, "honest", 1), LEAT_OK);
+    (void)commits_until_refused(home, HOSTILE, "fill", LEAT_GROUP_METADATA_BYTES_MAX);
+    (void)commits_until_refused(home, HOSTILE, "fuller", 0);
+    assert_int_equal(join_native(home, HOSTILE, "honest", 1), LEAT_OK);
+    assert_int_equal(commit(home, HONEST, "more", 0, 0), LEAT_OK);
     home_free(home);
 }
 
@@ -474,6 +658,8 @@ static void memory_of_a_node_is_shared_by_its_homes(void **state)
     assert_int_equal(commit(a, HOSTILE, "hostile-0", 0, 4096), LEAT_OK);
     assert_int_equal(commit(a, HONEST, "honest", 0, 4096), LEAT_OK);
     assert_int_equal(commit(b, HONEST, "honest", 0, 4096), LEAT_OK);
+    assert_int_equal(commit(b, 0, "old", 0, 0), LEAT_OK); /* as an earlier version stored it */
+    assert_int_equal(commit(b, HONEST, "old", 1, 0), LEAT_OK);
     uint64_t bytes = room->bytes;
     home_roll(a);
     home_restart(a);
@@ -493,6 +679,23 @@ static void memory_of_a_node_is_shared_by_its_homes(void **state)
     assert_int_equal(room->bytes, 0);
     for (unsigned i = 0; i < LEAT_SETS_ROOM_BUCKETS; i++)
         assert_int_equal(room->shares[i], 0);
+    free(room);
+}
+
+/* Goal: a group that is there does not grow beyond the memory of its address, either. */
+static void memory_counts_when_a_group_grows(void **state)
+{
+    (void)state;
+    struct leat_sets_room *room = room_new(64 * 1024);
+    struct home *home = home_in(room, 26);
+    leat_err rc = LEAT_OK;
+    unsigned taken = 0;
+    for (; taken < UNITS && rc == LEAT_OK; taken++)
+        rc = commit(home, HOSTILE, "one", taken, LEAT_GROUP_METADATA_BYTES_MAX);
+    assert_int_equal(rc, LEAT_E_TOO_MANY);
+    assert_in_range(taken, 5, 9);
+    assert_int_equal(commit(home, HONEST, "honest", 0, LEAT_GROUP_METADATA_BYTES_MAX), LEAT_OK);
+    home_free(home);
     free(room);
 }
 
@@ -612,6 +815,57 @@ static void commits_keep_their_order_behind_one_that_waits(void **state)
     free(room);
 }
 
+/* Goal: a home that can't be read holds up nobody, and who waits there is told. */
+static void broken_home_ends_what_waits(void **state)
+{
+    (void)state;
+    static const uint8_t garbage[1] = {0xc1};
+    struct leat_sets_room *room = room_new(256 * 1024);
+    struct home *a = home_in(room, 27), *b = home_in(room, 28);
+    b->unread = true;
+    home_restart(b);
+    struct wait wait;
+    commit_start(b, &wait, "new");
+    struct leat_log_app app = leat_sets_app(b->sets);
+    app.on_restore(app.ctx, garbage, sizeof garbage);
+    assert_true(wait.answered);
+    assert_int_equal(wait.request.rc, LEAT_E_DAMAGED);
+    assert_int_equal(room->unread, 0);
+    assert_int_equal(commit(a, HONEST, "honest", 0, 0), LEAT_OK);
+    home_free(a);
+    home_free(b);
+    free(room);
+}
+
+/* Goal: who deletes a group behind a commit to it that waits has it deleted. */
+static void deletion_stays_behind_a_commit_that_waits(void **state)
+{
+    (void)state;
+    struct leat_sets_room *room = room_new(256 * 1024);
+    struct home *a = home_in(room, 29), *b = home_in(room, 30);
+    assert_int_equal(commit(a, HONEST, "other", 0, 0), LEAT_OK);
+    b->unread = true;
+    home_restart(b);
+    struct wait wait;
+    bool answered = false;
+    commit_start(a, &wait, "set");
+    struct leat_sets_request gone = {
+        .kind = LEAT_SETS_DELETE, .set = "set", .on_done = home_done, .owner = &answered};
+    assert_false(leat_sets_do(a->sets, &gone));
+    struct leat_sets_request other = {.kind = LEAT_SETS_DELETE, .set = "other"};
+    assert_int_equal(ask(a, &other), LEAT_OK);
+    assert_false(answered);
+    leat_sets_is_read(b->sets);
+    home_run(a, 100000);
+    assert_true(wait.answered && answered);
+    assert_int_equal(wait.request.rc, LEAT_OK);
+    assert_int_equal(gone.rc, LEAT_OK);
+    assert_false(committed(a, "set", 0));
+    home_free(a);
+    home_free(b);
+    free(room);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -629,6 +883,16 @@ int main(void)
         cmocka_unit_test(memory_of_a_node_is_shared_by_its_homes),
         cmocka_unit_test(new_sets_wait_until_all_homes_are_read),
         cmocka_unit_test(commits_keep_their_order_behind_one_that_waits),
+        cmocka_unit_test(assignments_count_for_their_maker_until_all_have_left),
+        cmocka_unit_test(member_that_says_more_counts_once),
+        cmocka_unit_test(stored_members_count_for_their_address),
+        cmocka_unit_test(members_handed_on_count_where_they_are),
+        cmocka_unit_test(native_members_count_for_who_made_the_set),
+        cmocka_unit_test(idle_groups_of_others_make_way_for_who_has_none),
+        cmocka_unit_test(logs_of_native_streams_count_together),
+        cmocka_unit_test(memory_counts_when_a_group_grows),
+        cmocka_unit_test(broken_home_ends_what_waits),
+        cmocka_unit_test(deletion_stays_behind_a_commit_that_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
