@@ -7,6 +7,8 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
+#include "base/key_hash.h"
+#include "base/mem.h"
 #include "broker/core.h"
 
 enum { PEERS = LEAT_CORE_STRANGERS_MAX + 2, SECOND = 1000 * 1000 };
@@ -197,6 +199,52 @@ static void who_has_many_requests_under_way_is_not_read_from(void **state)
     free(desk);
 }
 
+static void closed_ignore(struct leat_peer *peer)
+{
+    (void)peer;
+}
+
+/* Goal: a connection that is closed counts for memory as long as its requests are under way, and its address with it;
+ * for what its address may have open it counts no longer. One that there is no memory for leaves nothing. */
+static void closed_connection_counts_until_its_requests_have_ended(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    const struct leat_random random = {NULL, draw, NULL};
+    const struct leat_protocol protocol = {.on_closed = closed_ignore};
+    const struct leat_conn_handler *handler = NULL;
+    struct leat_counters *counters = &desk->core.counters;
+    struct leat_addresses *addresses = &desk->node.addresses;
+    leat_list_init(&desk->core.peers);
+    leat_addresses_init(addresses, &random, 2);
+    desk->node.cores = &desk->core;
+    counters->connections = LEAT_CORE_PEERS_MAX;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_false(
+            leat_peer_open(&desk->core, &desk->peers[i], &desk->conns[i], &protocol, &handler));
+        assert_int_equal(leat_addresses_count(addresses, desk->peers[i].address), 0);
+    }
+    counters->connections = 0;
+    struct leat_peer *peer = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *peer);
+    assert_non_null(peer);
+    assert_true(leat_peer_open(&desk->core, peer, &desk->conns[0], &protocol, &handler));
+    const uint32_t address = peer->address;
+    assert_int_equal(peer->address_number, leat_key_number(conn_key(&desk->conns[0])));
+    assert_int_equal(leat_addresses_count(addresses, address), 1);
+    assert_int_equal(counters->connections, 1);
+    assert_int_equal(counters->closed_peers, 0);
+    leat_peer_begin(peer);
+    handler->on_closed(peer, &desk->conns[0], LEAT_OK);
+    assert_int_equal(leat_addresses_count(addresses, address), 0);
+    assert_int_equal(counters->connections, 0);
+    assert_int_equal(counters->closed_peers, 1);
+    assert_int_equal(counters->addresses, 1);
+    leat_peer_end(peer);
+    assert_int_equal(counters->closed_peers, 0);
+    assert_int_equal(counters->addresses, 0);
+    free(desk);
+}
+
 /* Goal: so many may not have said who they are; who has said so is none of them. */
 static void of_too_many_strangers_the_oldest_goes(void **state)
 {
@@ -330,6 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_is_not_known_is_counted_apart),
         cmocka_unit_test(who_has_many_requests_under_way_is_not_read_from),
+        cmocka_unit_test(closed_connection_counts_until_its_requests_have_ended),
         cmocka_unit_test(of_too_many_strangers_the_oldest_goes),
         cmocka_unit_test(who_says_nothing_is_closed),
         cmocka_unit_test(frame_that_is_not_finished_ends_the_connection),

@@ -39,6 +39,8 @@ static void desk_send(void *ctx, unsigned to, struct leat_mail *mail)
     struct desk *desk = ctx;
     if (to == LEAT_ACTOR_CORE_0) {
         assert_in_range(desk->news_count, 0, NEWS - 1);
+        for (unsigned i = 0; i < desk->news_count; i++)
+            assert_ptr_not_equal(desk->news[i], mail); /* under way already */
         desk->news[desk->news_count++] = mail;
         return;
     }
@@ -354,6 +356,61 @@ static void stream_that_comes_while_its_core_stops_gets_no_log_there(void **stat
     desk->core.stopping = true;
     desk->core.logs_to_stop = 1;
     assert_false(tries_to_make(desk, 2, "b"));
+    struct leat_stream_desc *large = desc_of(3, "large", 4 * LEAT_NEWS_WORK);
+    large->streamlet_count = 4 * LEAT_NEWS_WORK;
+    leat_node_on_stream(&desk->node, large);
+    leat_stream_desc_unref(large);
+    for (unsigned round = 0; round < 2; round++) /* each in one piece */
+        assert_true(news_deliver(desk));
+    assert_false(news_deliver(desk));
+    assert_true(leat_stream_find(&desk->core, 3)->published);
+    desk_free(desk);
+}
+
+struct step {
+    struct leat_news news;
+    struct step *takes; /* amid its own step */
+    bool done;
+};
+
+static bool step_do(struct leat_news *news, struct leat_core *core, int32_t *left)
+{
+    struct step *step = LEAT_CONTAINER(news, struct step, news);
+    (void)left;
+    if (step->takes != NULL) {
+        leat_news_take(core, &step->takes->news, step_do);
+        assert_false(step->takes->done);
+    }
+    step->done = true;
+    return true;
+}
+
+/* Goal: news that comes amid another's step waits for its end. */
+static void news_amid_a_step_waits_for_its_end(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct step second = {.takes = NULL}, first = {.takes = &second};
+    leat_news_take(&desk->core, &first.news, step_do);
+    assert_true(first.done && second.done);
+    desk_free(desk);
+}
+
+/* Goal: a stream that is deleted before it was told of is told of to nobody. */
+static void stream_that_goes_before_it_is_told_of_stays_untold(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct leat_stream_desc *desc = desc_new(1, "a");
+    desc->streamlet_count = 1;
+    leat_node_on_stream(&desk->node, desc);
+    leat_node_on_stream_deleted(&desk->node, 1);
+    leat_stream_desc_unref(desc);
+    while (news_deliver(desk)) {
+        const struct leat_stream *stream = leat_stream_find(&desk->core, 1);
+        assert_true(stream == NULL || !stream->published);
+    }
+    assert_null(leat_stream_find(&desk->core, 1));
     desk_free(desk);
 }
 
@@ -492,6 +549,8 @@ int main(void)
         cmocka_unit_test(logs_made_on_purpose_beyond_their_rate_are_to_be_asked_for_again),
         cmocka_unit_test(streams_that_one_address_names_leave_half_of_the_rate_to_others),
         cmocka_unit_test(stream_that_comes_while_its_core_stops_gets_no_log_there),
+        cmocka_unit_test(news_amid_a_step_waits_for_its_end),
+        cmocka_unit_test(stream_that_goes_before_it_is_told_of_stays_untold),
         cmocka_unit_test(stream_of_many_logs_comes_and_goes_in_pieces),
         cmocka_unit_test(streams_that_come_at_once_are_made_over_many_turns),
         cmocka_unit_test(log_that_the_budget_has_no_room_for_is_refused_by_name),

@@ -24,7 +24,8 @@ struct work {
     struct leat_kafka_conn kafka;
     struct leat_kafka_request request;
     uint32_t done, of_turn, begun, ended, fails_at;
-    bool waits; /* for something */
+    bool waits;   /* for something */
+    bool at_once; /* what it waits for is there */
     void *under_way[PIECES], *memories[PIECES];
     uint32_t memory_count;
 };
@@ -93,6 +94,7 @@ static enum leat_kafka_piece work_next(struct leat_kafka_pieces *pieces)
         known |= work->memories[i] == memory;
     if (!known) work->memories[work->memory_count++] = memory;
     work->under_way[work->begun++] = memory;
+    if (work->at_once) leat_kafka_pieces_end(pieces, work->under_way[work->ended++]);
     return LEAT_KAFKA_PIECE_DONE;
 }
 
@@ -182,12 +184,14 @@ static void one_ends(struct work *work)
 static void pieces_are_done_in_turns(void **state)
 {
     (void)state;
-    static const uint64_t costs_us[] = {1, 100};
-    for (unsigned c = 0; c < 2; c++) {
+    static const uint64_t costs_us[] = {1, 100, 0};
+    for (unsigned c = 0; c < 3; c++) {
         struct desk *desk = desk_new();
         struct work *work = &desk->works[0];
-        const uint32_t most =
-            c == 0 ? LEAT_PACE_TURN_US + LEAT_KAFKA_PIECES_TURN_MAX : LEAT_PACE_TURN_US / 100 + 8;
+        const uint32_t mosts[] = {LEAT_PACE_TURN_US + LEAT_KAFKA_PIECES_TURN_MAX,
+                                  LEAT_PACE_TURN_US / 100 + 8,
+                                  LEAT_PACE_CALLED_MAX * LEAT_KAFKA_PIECES_TURN_MAX};
+        const uint32_t most = mosts[c]; /* without time: of all that are called */
         desk->cost_us = costs_us[c];
         start(work);
         leat_pace_turn_end(&desk->core);
@@ -196,7 +200,7 @@ static void pieces_are_done_in_turns(void **state)
             assert_in_range(turns, 0, TURNS_MAX);
             assert_in_range(work->of_turn + desk->works[1].of_turn, 1, most);
             turn(desk);
-            if (turns != 5) continue;
+            if (turns != 5 || desk->cost_us == 0) continue;
             start(&desk->works[1]); /* another address, amid the first */
             leat_pace_turn_end(&desk->core);
             assert_in_range(desk->works[1].done, 1, most);
@@ -227,6 +231,45 @@ static void pieces_wait_in_their_request(void **state)
     assert_int_equal(work->ended, PIECES);
     assert_in_range(work->memory_count, 1, LEAT_KAFKA_PIECES_AT_ONCE);
     assert_int_equal(desk->door.begun, 0);
+    desk_free(desk);
+}
+
+/* Goal: what ends at once does not begin the next from within itself, and leaves nothing behind the answer. */
+static void pieces_that_end_at_once_are_done_one_by_one(void **state)
+{
+    (void)state;
+    struct desk *desk = desk_new();
+    struct work *work = &desk->works[0];
+    work->waits = work->at_once = true;
+    desk->cost_us = 1;
+    start(work);
+    while (!work->request.done)
+        turn(desk);
+    assert_false(work->pieces.queued);
+    assert_int_equal(work->ended, PIECES);
+    assert_int_equal(work->memory_count, 1);
+    turn(desk);
+    assert_int_equal(work->done, PIECES);
+    desk_free(desk);
+}
+
+/* Goal: requests that wait share the time of a turn, however many are called in one. */
+static void pieces_of_many_share_the_time_of_a_turn(void **state)
+{
+    (void)state;
+    enum { COST_US = 100, MOST = 2 * LEAT_PACE_TURN_US / COST_US };
+    struct desk *desk = desk_new();
+    desk->cost_us = COST_US;
+    for (unsigned i = 0; i < REQUESTS; i++)
+        start(&desk->works[i]);
+    for (unsigned t = 0; t < 20; t++) {
+        uint32_t of_turn = 0;
+        desk->core.pace.width = LEAT_PACE_CALLED_MAX; /* as behind quiet turns */
+        turn(desk);
+        for (unsigned i = 0; i < REQUESTS; i++)
+            of_turn += desk->works[i].of_turn;
+        assert_in_range(of_turn, 1, MOST);
+    }
     desk_free(desk);
 }
 
@@ -349,6 +392,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_done_in_turns),
         cmocka_unit_test(pieces_wait_in_their_request),
+        cmocka_unit_test(pieces_that_end_at_once_are_done_one_by_one),
+        cmocka_unit_test(pieces_of_many_share_the_time_of_a_turn),
         cmocka_unit_test(pieces_of_one_address_leave_half_to_others),
         cmocka_unit_test(pieces_of_who_has_gone_are_left),
         cmocka_unit_test(piece_without_memory_ends_its_request),

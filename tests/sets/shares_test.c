@@ -826,6 +826,8 @@ static void broken_home_ends_what_waits(void **state)
     home_restart(b);
     struct wait wait;
     commit_start(b, &wait, "new");
+    home_run(b, 1000000);
+    assert_false(wait.answered);
     struct leat_log_app app = leat_sets_app(b->sets);
     app.on_restore(app.ctx, garbage, sizeof garbage);
     assert_true(wait.answered);
