@@ -32,6 +32,8 @@ void leat_locator_start(struct leat_locator *locator)
     locator->buffer = NULL;
     leat_list_init(&locator->link);
     leat_list_init(&locator->line);
+    leat_list_init(&locator->mates);
+    locator->address = locator->peer->address_number;
     leat_list_init(&locator->buffer_wait.link);
     locator->buffer_wait.on_buffer = locator_on_buffer;
     locator->buffer_wait.owner = locator;
@@ -170,24 +172,53 @@ static void locator_look(struct leat_locator *locator)
     locator_back(locator);
 }
 
+/* Of an address the one that came first stands in the core's line, the others behind it. */
+static void line_join(struct leat_core *home, struct leat_locator *locator)
+{
+    LEAT_LIST_EACH(&home->locates, link)
+    {
+        struct leat_locator *first = LEAT_CONTAINER(link, struct leat_locator, line);
+        if (first->address != locator->address) continue;
+        leat_list_push_back(&first->mates, &locator->line);
+        return;
+    }
+    leat_list_push_back(&home->locates, &locator->line);
+}
+
+/* The next of the same address stands behind those of all others. */
+static struct leat_locator *line_next(struct leat_core *home)
+{
+    struct leat_list *link = leat_list_pop_front(&home->locates);
+    LEAT_ASSERT(link != NULL);
+    struct leat_locator *first = LEAT_CONTAINER(link, struct leat_locator, line);
+    struct leat_list *mate = leat_list_pop_front(&first->mates);
+    if (mate == NULL) return first;
+    struct leat_locator *heir = LEAT_CONTAINER(mate, struct leat_locator, line);
+    leat_list_insert_before(&first->mates, &heir->mates);
+    leat_list_remove(&first->mates);
+    leat_list_push_back(&home->locates, &heir->line);
+    return first;
+}
+
 static void locate_deliver_turn(void *actor, struct leat_mail *mail)
 {
     struct leat_core *home = actor;
-    struct leat_list *link = leat_list_pop_front(&home->locates);
-    LEAT_ASSERT(mail == &home->locate_mail && link != NULL);
-    locator_look(LEAT_CONTAINER(link, struct leat_locator, line));
+    LEAT_ASSERT(mail == &home->locate_mail);
+    locator_look(line_next(home));
     if (leat_list_empty(&home->locates)) return;
     leat_core_mail(home, home->index, mail, locate_deliver_turn);
 }
 
-/* What is found in a batch may take milliseconds to uncompress: one at a time, between other callbacks. */
+/* SUBTLE: why one at a time, and turns. (1) To find a time in a batch takes milliseconds where it is to be
+ * uncompressed. (2) An address has thousands of connections, each of which asks for that. (3) In the order in which
+ * they came, a consumer that starts would wait for all of them, seconds. */
 static void locator_deliver_home(void *actor, struct leat_mail *mail)
 {
     struct leat_locator *locator = LEAT_CONTAINER(mail, struct leat_locator, mail);
     struct leat_core *home = actor;
     LEAT_ASSERT(home == locator->home);
     bool first = leat_list_empty(&home->locates);
-    leat_list_push_back(&home->locates, &locator->line);
+    line_join(home, locator);
     if (first) leat_core_mail(home, home->index, &home->locate_mail, locate_deliver_turn);
 }
 

@@ -11,8 +11,8 @@ struct leat_locate_range {
 };
 
 /* Logs are asked one after the other, each on its own core. Caller's storage. One locator of a connection is at
- * work at a time, and in one callback a core looks at one log only: so who asks for many places makes nobody
- * wait for more than one. */
+ * work at a time, in one callback a core looks at one log only, and addresses have turns at that: so who asks for
+ * many places, on however many connections, makes nobody wait for more than one. */
 struct leat_locator {
     struct leat_core *core;
     struct leat_peer *peer; /* on whose behalf */
@@ -25,8 +25,10 @@ struct leat_locator {
     void *owner;
     /* its own */
     uint32_t at;
+    uint64_t address; /* its peer's */
     struct leat_core *home;
     struct leat_list link, line; /* of its peer's locators; of the core of a log */
+    struct leat_list mates;      /* of its address, behind it in that line */
     struct leat_mail mail;
     struct leat_buffer_wait buffer_wait;
     void *buffer; /* while a log is read whose bytes have left memory */

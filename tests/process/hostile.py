@@ -6,10 +6,11 @@ import socket
 import struct
 import threading
 import time
+import zlib
 
 from cluster import free_ports
 from kafka_wire import DELETE_TOPICS, FETCH_RECORDS, NONE, Connection, In, Out, batches_fetch, produce, topic_create
-from rawbatch import batch_of
+from rawbatch import batch_of, compressed
 from rig import (FETCH, HELLO, LOCATE, METADATA, PING, WAIT_S, Raw, Server, check, check_in, crc32c, equal, frame, main,
                  on_end, until)
 
@@ -505,6 +506,34 @@ def test_look_ups_of_who_has_gone_keep_no_buffer():
         for raw in held:
             raw.socket.close()
     equal(server.values('old', '--max-records', 5, '--format', '%o'), ['0', '1', '2', '3', '4'], 'others read what is old')
+
+
+def test_look_ups_by_time_of_one_address_let_others_come_between():
+    """A crowd has times looked up in a batch that takes a millisecond to uncompress: who comes from its address waits for all of
+    them, whoever comes from another does not."""
+    server = Server('--cores', '1').start()
+    server.leat('stream', 'create', 'honest')
+    log = logs_of(server, 'honest')[0]
+    records = batch_of([(1000 + i, None, b'%08d' % i * 10) for i in range(10000)])
+    packed = zlib.compressobj(9, zlib.DEFLATED, 31)
+    batch = compressed(records, 1, packed.compress(records[61:]) + packed.flush())
+    equal(Raw(server).call(APPEND, [*log, 1], batch)[:2], (1, [[0, 0]]), 'appended')
+    row = [*log[:3], 2, 10998]  # the first record at or after a time: all but the last are passed over
+    others = Raw(server, source='127.0.0.2')
+    equal(others.call(LOCATE, [[row]])[1][0][:2], [0, 9998], 'found')
+    crowd = [Raw(server) for _ in range(100)]
+    for one in crowd:
+        one.send(LOCATE, [[row] * 300])
+    mate, waits = Raw(server), {}
+    for _ in range(5):
+        for name, who in ('of its own', mate), ('of another address', others):
+            began = time.monotonic()
+            equal(who.call(LOCATE, [[row]])[1][0][:2], [0, 9998], name)
+            waits.setdefault(name, []).append(time.monotonic() - began)
+    own, other = (sorted(some)[2] for some in waits.values())
+    check(other < own / 4, 'a look-up waited for those of another address:', waits)
+    for one in crowd:
+        one.socket.close()
 
 
 def test_producers_of_one_address_leave_half_of_a_log_to_others():
