@@ -91,6 +91,38 @@ static void front_given_up_is_no_part_of_the_log_any_more(void **state)
     fake_destroy(fake);
 }
 
+/* Goal: bytes that a start has passed over are named by the log that has their segments, wherever it got them from,
+ * until an operator has seen them; that gives nothing up. */
+static void passed_over_is_named_until_it_was_seen(void **state)
+{
+    bool evicted = *state != NULL;
+    uint64_t bases[SEGMENTS_MAX];
+    unsigned told = 0;
+    struct leat_log_passed passed;
+    struct fake *fake = log_of(6);
+    bases_of(fake, bases);
+    leat_log_passed_over(fake->log, &passed);
+    assert_int_equal(passed.bytes, 0);
+    fake->held[1].seg->passed_bytes = 100;
+    fake->held[2].seg->passed_bytes = 50;
+    reopen(fake, 0, 0, evicted);
+    fake_settle(fake);
+    leat_log_passed_over(fake->log, &passed);
+    assert_int_equal(passed.bytes, 150);
+    assert_int_equal(passed.segments, 2);
+    assert_int_equal(passed.segment, fake->held[2].seg->id.v);
+    assert_int_equal(passed.next_offset, fake->held[2].seg->next_offset);
+    assert_int_equal(info_of(fake).missing_segments, 0);
+    leat_log_forgive(fake->log, on_forgiven, &told);
+    fake_settle(fake);
+    assert_int_equal(told, 1);
+    leat_log_passed_over(fake->log, &passed);
+    assert_int_equal(passed.bytes, 0);
+    assert_false(fake->held[1].seg->given_up || fake->held[2].seg->given_up);
+    assert_int_equal(read_all(fake, 0, true), fake->log->next_offset);
+    fake_destroy(fake);
+}
+
 /* A log that takes no appends tells whoever waits that nothing was given up. */
 static void front_given_up_of_a_log_that_stops_ends_the_wait(void **state)
 {
@@ -441,7 +473,11 @@ static void end_that_is_damaged_gives_up_nothing_that_is_on_its_way(void **state
     assert_int_equal(info_of(fake).state, LEAT_LOG_DAMAGED);
     assert_int_equal(leat_log_first_retained(fake->log), 0);
     uint64_t drops = fake->drops;
+    older->passed_bytes = 7;
     assert_int_equal(leat_log_segment_add(fake->log, older), LEAT_OK);
+    struct leat_log_passed passed;
+    leat_log_passed_over(fake->log, &passed);
+    assert_int_equal(passed.bytes, 7);
     fake_settle(fake);
     leat_log_care(fake->log);
     fake_settle(fake);
@@ -477,6 +513,8 @@ int main(void)
         cmocka_unit_test(front_given_up_is_no_part_of_the_log_any_more),
         cmocka_unit_test_prestate(front_given_up_is_no_part_of_the_log_any_more, files),
         cmocka_unit_test(front_given_up_of_a_log_that_stops_ends_the_wait),
+        cmocka_unit_test(passed_over_is_named_until_it_was_seen),
+        cmocka_unit_test_prestate(passed_over_is_named_until_it_was_seen, files),
         cmocka_unit_test(begin_that_is_damaged_is_named_and_gives_nothing_up),
         cmocka_unit_test(front_that_was_trimmed_is_not_missed),
         cmocka_unit_test_prestate(front_that_was_trimmed_is_not_missed, files),

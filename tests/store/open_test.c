@@ -530,6 +530,41 @@ static void store_open_tells_again_of_what_was_missing(void **state)
     bench_free(bench);
 }
 
+/* Goal: how many bytes a start has passed over behind a segment's end is found by the next starts, until an operator has
+ * seen it, or the segment is written on. */
+static void store_open_tells_what_was_passed_over_until_it_was_seen(void **state)
+{
+    (void)state;
+    enum { PASSED = 77 };
+    struct bench *bench = bench_ready(24);
+    struct mine *mine = opened(bench, LEAT_DURABILITY_DISK);
+    struct mine *parked = opened(bench, LEAT_DURABILITY_DISK);
+    assert_true(write_some(mine, 40) && write_some(parked, 4));
+    assert_int_equal(do_now(bench, parked, LEAT_KEEP_COMMIT), LEAT_OK);
+    parked->seg->passed_bytes = PASSED;
+    assert_int_equal(do_now(bench, parked, LEAT_KEEP_PARK), LEAT_OK);
+    assert_int_equal(do_now(bench, parked, LEAT_KEEP_RESUME), LEAT_OK);
+    assert_int_equal(parked->seg->passed_bytes, 0);
+    write_close(mine);
+    mine->seg->passed_bytes = PASSED;
+    assert_int_equal(do_now(bench, mine, LEAT_KEEP_CLOSE), LEAT_OK);
+    fake_pass(&bench->world, 10000000);
+    for (unsigned start = 0; start < 4; start++) {
+        reopen_without_memory(bench);
+        found_again(bench, mine);
+        assert_int_equal(mine->seg->passed_bytes, start < 2 ? PASSED : 0);
+        if (start != 1) continue;
+        assert_int_equal(do_now(bench, mine, LEAT_KEEP_GIVE_UP), LEAT_OK); /* of something else */
+        assert_int_equal(mine->seg->passed_bytes, PASSED);
+        ask(bench, mine, LEAT_KEEP_GIVE_UP);
+        mine->keep.passed_seen = true;
+        fake_settle(&bench->world);
+        assert_int_equal(mine->rc, LEAT_OK);
+        assert_int_equal(mine->seg->passed_bytes, 0);
+    }
+    bench_free(bench);
+}
+
 /* Goal: wherever the power goes while it is written, the start finds a closed segment that can be mended,
  * and that is what it should be after the last time. */
 static void store_mend_that_the_power_ends_is_done_again(void **state)
@@ -761,6 +796,7 @@ int main(void)
         cmocka_unit_test(store_mend_takes_what_memory_has),
         cmocka_unit_test(store_mend_takes_what_the_memory_of_a_killed_server_has),
         cmocka_unit_test(store_open_tells_again_of_what_was_missing),
+        cmocka_unit_test(store_open_tells_what_was_passed_over_until_it_was_seen),
         cmocka_unit_test(store_mend_that_the_power_ends_is_done_again),
         cmocka_unit_test(store_mend_writes_what_only_the_memory_had),
         cmocka_unit_test(store_open_memory_of_another_segment_is_not_taken_for_one),
