@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "coordinator/adopt.h"
 #include "coordinator/machine.h"
+#include "tests/coordinator/owners.h"
 
 struct command {
     uint8_t bytes[8192];
@@ -179,6 +180,7 @@ static void machines_compare(const struct leat_machine *a, const struct leat_mac
     assert_int_equal(leat_machine_snapshot(b, &bytes_b, &count_b), LEAT_OK);
     assert_int_equal(count_a, count_b);
     assert_memory_equal(bytes_a, bytes_b, count_a);
+    assert_true(owners_are_counted(a) && owners_are_counted(b));
     leat_mem_free(bytes_a);
     leat_mem_free(bytes_b);
 }
@@ -417,6 +419,7 @@ static void machine_recovery_takes_only_what_it_saw(void **state)
     assert_true(stream->logs[1].record.tail.segment == UINT64_MAX);
     assert_int_equal(m->nodes[0].info.streamlets, 0);
     assert_int_equal(m->nodes[1].info.streamlets, 1);
+    assert_true(owners_are_counted(m));
     assert_int_equal(recovered(m, command, seen, 2), LEAT_E_AGAIN); /* a second time */
     /* The copy made from a snapshot comes to the same. */
     assert_int_equal(recovered(copy, command, seen, 2), LEAT_OK);
