@@ -332,6 +332,7 @@ void model_come_up(struct model *model, unsigned at)
         it->up->request.address = "127.0.0.1:7700";
         it->up->request.node_address = node->address;
         it->up->request.cores = 2;
+        it->up->request.logs_most = it->logs_most;
         it->up->request.node_id[0] = node->node_id;
         rig_ask(it->up);
         return;

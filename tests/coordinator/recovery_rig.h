@@ -58,6 +58,7 @@ struct model_node {
     enum leat_standing standing;    /* what it was told last; 0: nothing yet */
     unsigned confirmed_late;        /* told that it is up while another knew that it is not */
     bool came_up, adopting;
+    uint64_t logs_most; /* that it says it has memory for; 0: it does not say */
     uint64_t restart_us;
     struct rig_request *adopt, *up;
     bool take[MODEL_STREAMS][MODEL_STREAMLETS];

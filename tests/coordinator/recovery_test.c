@@ -398,6 +398,35 @@ static void recovery_on_one_node_waits_for_a_second(void **state)
     }
 }
 
+/* Goal: what a dead node owned goes to nodes that have memory for it, though another has less to do; one attempt gives
+ * none of them more than that. */
+static void recovery_passes_over_nodes_without_room(void **state)
+{
+    (void)state;
+    enum { NODES = 5, SMALL = 4 };
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct model *model = model_create(1000 + seed, NODES, 3, seed % 2);
+        const uint64_t room = seed % 3 == 0 ? 1 : (seed % 3) * MODEL_Q;
+        for (unsigned i = 0; i < NODES; i++)
+            model->nodes[i].logs_most = i == SMALL ? room : 1000;
+        model_begin(model);
+        must_serve(model, 20 * RIG_SECOND);
+        model_run(model, 200000);
+        for (unsigned victim = 2; victim < SMALL; victim++) {
+            rig_kill(model->rig, victim, SIM_DEATH_KILL);
+            must_serve(model, 20 * RIG_SECOND);
+        }
+        const struct leat_machine *machine =
+            &model->rig->nodes[rig_leader(model->rig)].coordinator->machine;
+        for (uint32_t i = 0; i < machine->node_count; i++) {
+            const struct leat_machine_node *node = &machine->nodes[i];
+            assert_int_equal(node->info.logs_most != 1000, node->info.logs_most == room);
+            assert_in_range(node->logs, 0, node->info.logs_most);
+        }
+        model_destroy(model);
+    }
+}
+
 /* ---- everything at once ---- */
 
 static void fault(struct model *model)
@@ -527,6 +556,7 @@ int main(void)
         cmocka_unit_test(recovery_led_by_one_that_just_came_spares_the_living),
         cmocka_unit_test(recovery_of_the_leader_takes_requests_along),
         cmocka_unit_test(recovery_on_one_node_waits_for_a_second),
+        cmocka_unit_test(recovery_passes_over_nodes_without_room),
         cmocka_unit_test(recovery_seeds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,6 +196,8 @@ static void room_of_nodes_of_old_is_not_known(void **state)
     node_up(rig, "c", 0);
     assert_int_equal(create(rig, "t", 800, 1), LEAT_OK);
     assert_int_equal(create(rig, "u", 1, 1), LEAT_E_TOO_MANY);
+    node_up(rig, "d", UINT64_MAX); /* two of them are no less than one */
+    assert_int_equal(create(rig, "u", 1, 1), LEAT_OK);
     rig_end(rig);
 }
 
