@@ -122,12 +122,19 @@ static void report_names_nodes_that_let_no_link_of_this_one_in(void **state)
 {
     (void)state;
     struct desk *desk = desk_new(82);
+    leat_primary_peer_refused(desk->world->primary, 1, LEAT_E_STALE_EPOCH);
+    assert_string_equal(trouble(desk), ""); /* it takes copies */
+    leat_primary_peer_refused(desk->world->primary, 1, LEAT_OK);
     world_node_kill(desk->world, 1, false);
     world_run(desk->world, 1000 * 1000);
     leat_primary_peer_refused(desk->world->primary, 1, LEAT_E_STARTING);
     assert_string_equal(trouble(desk), "");
     leat_primary_peer_refused(desk->world->primary, 1, LEAT_E_STALE_EPOCH);
     assert_non_null(strstr(trouble(desk), "node n1 refuses copies from it"));
+    const struct leat_rep_node next = {.number = 1, .incarnation = 999};
+    leat_primary_node_set(desk->world->primary, &next);
+    assert_string_equal(trouble(desk), ""); /* the next one has not said so */
+    leat_primary_peer_refused(desk->world->primary, 1, LEAT_E_STALE_EPOCH);
     world_node_start(desk->world, 1);
     world_run(desk->world, 3 * 1000 * 1000);
     assert_string_equal(trouble(desk), "");
@@ -160,6 +167,11 @@ static void report_names_streams_whose_logs_wait_for_memory(void **state)
     assert_non_null(strstr(trouble(desk), "no room for logs of stream \"two\": they wait"));
     streams[0].logs_missing = true;
     assert_non_null(strstr(trouble(desk), "\"one\" and others: they wait"));
+    world_node_kill(desk->world, 1, false); /* what a restart mends comes first */
+    world_run(desk->world, 1000 * 1000);
+    leat_primary_peer_refused(desk->world->primary, 1, LEAT_E_STALE_EPOCH);
+    assert_non_null(strstr(trouble(desk), "node n1 refuses copies from it"));
+    leat_primary_peer_refused(desk->world->primary, 1, LEAT_OK);
     streams[0].logs_missing = streams[1].logs_missing = desk->core.logs_missing = false;
     assert_string_equal(trouble(desk), "");
     desk_free(desk);
