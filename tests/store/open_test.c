@@ -530,8 +530,8 @@ static void store_open_tells_again_of_what_was_missing(void **state)
     bench_free(bench);
 }
 
-/* Goal: how many bytes a start has passed over behind a segment's end is found by the next starts, until an operator has
- * seen it, or the segment is written on. */
+/* Goal: how many bytes a start has passed over behind a segment's end is found by the next starts, until an operator
+ * has seen it, or the segment is written on. */
 static void store_open_tells_what_was_passed_over_until_it_was_seen(void **state)
 {
     (void)state;
