@@ -123,6 +123,57 @@ static void passed_over_is_named_until_it_was_seen(void **state)
     fake_destroy(fake);
 }
 
+/* An application's table of four bytes. */
+static unsigned tables_read;
+static size_t app_bytes(void *ctx)
+{
+    (void)ctx;
+    return 4;
+}
+static void app_write(void *ctx, uint8_t *out)
+{
+    memcpy(out, ctx, 4);
+}
+static void app_restore(void *ctx, const uint8_t *stored, size_t count)
+{
+    assert_int_equal(count, 4);
+    assert_memory_equal(stored, ctx, 4);
+    assert_int_equal(tables_read, 0);
+}
+static void app_replay(void *ctx, const struct leat_batch *batch)
+{
+    (void)ctx, (void)batch;
+    assert_int_equal(tables_read, 0);
+}
+static void app_read(void *ctx)
+{
+    (void)ctx;
+    tables_read++;
+}
+
+/* Goal: an application hears once that all of its table was read, behind the last of it. */
+static void application_hears_that_its_table_is_read(void **state)
+{
+    (void)state;
+    char table[] = "abc";
+    struct fake *fake = fake_create(9, LEAT_DURABILITY_MEMORY);
+    fake->options.settings.segment_bytes_max = 64 * 1024;
+    fake->options.app =
+        (struct leat_log_app){table, app_bytes, app_write, app_restore, app_replay, app_read};
+    tables_read = 0;
+    fake_open(fake, NULL, 0, NULL);
+    for (int i = 0; i < 20; i++)
+        must_append(fake, 50, 100);
+    assert_int_equal(tables_read, 0); /* of a new log there is none */
+    for (int start = 0; start < 2; start++) {
+        tables_read = 0;
+        reopen(fake, 0, 0, true);
+        must_append(fake, 50, 100);
+        assert_int_equal(tables_read, 1);
+    }
+    fake_destroy(fake);
+}
+
 /* A log that takes no appends tells whoever waits that nothing was given up. */
 static void front_given_up_of_a_log_that_stops_ends_the_wait(void **state)
 {
@@ -514,6 +565,7 @@ int main(void)
         cmocka_unit_test_prestate(front_given_up_is_no_part_of_the_log_any_more, files),
         cmocka_unit_test(front_given_up_of_a_log_that_stops_ends_the_wait),
         cmocka_unit_test(passed_over_is_named_until_it_was_seen),
+        cmocka_unit_test(application_hears_that_its_table_is_read),
         cmocka_unit_test_prestate(passed_over_is_named_until_it_was_seen, files),
         cmocka_unit_test(begin_that_is_damaged_is_named_and_gives_nothing_up),
         cmocka_unit_test(front_that_was_trimmed_is_not_missed),
