@@ -13,6 +13,7 @@ enum {
     LEAT_NEWS_WORK = 1024,      /* of one turn: so many logs are looked at, */
     LEAT_NEWS_LOG_COST = 16,    /* each that is made or deleted counting as so many, */
     LEAT_NEWS_STREAM_COST = 16, /* and each stream that comes, changes or goes; other news: 1 */
+    LEAT_NEWS_SET_ROWS = 16, /* so many rows of homes' tables that are looked at count as a log */
 };
 
 struct leat_news {

@@ -366,7 +366,8 @@ static bool walk_install(struct walk *walk, struct leat_core *core, int32_t *lef
     LEAT_LIST_EACH(&core->home_logs, link)
     {
         struct leat_hosted *home = LEAT_CONTAINER(link, struct leat_hosted, home);
-        leat_sets_on_stream_changed(home->sets, walk->stream_id);
+        *left -= (int32_t)(leat_sets_on_stream_changed(home->sets, walk->stream_id) /
+                           LEAT_NEWS_SET_ROWS);
     }
     return true;
 }
@@ -409,13 +410,14 @@ static bool walk_delete_logs(struct walk *walk, struct leat_core *core,
     return true;
 }
 
-static void delete_begin(const struct walk *walk, struct leat_core *core)
+static void delete_begin(const struct walk *walk, struct leat_core *core, int32_t *left)
 {
     LEAT_LIST_EACH(&core->home_logs, link)
     {
         struct leat_hosted *home = LEAT_CONTAINER(link, struct leat_hosted, home);
         if (home->ref.stream != walk->stream_id)
-            leat_sets_on_stream_deleted(home->sets, walk->stream_id);
+            *left -= (int32_t)(leat_sets_on_stream_deleted(home->sets, walk->stream_id) /
+                               LEAT_NEWS_SET_ROWS);
     }
     if (core->replicate.backup != NULL)
         leat_backup_stream_deleted(core->replicate.backup, walk->stream_id);
@@ -429,7 +431,7 @@ static void delete_begin(const struct walk *walk, struct leat_core *core)
 
 static bool walk_delete(struct walk *walk, struct leat_core *core, int32_t *left)
 {
-    if (!walk->begun_here) delete_begin(walk, core);
+    if (!walk->begun_here) delete_begin(walk, core, left);
     walk->begun_here = true;
     const struct leat_stream *stream = leat_stream_find(core, walk->stream_id);
     return stream == NULL || walk_delete_logs(walk, core, stream, left);

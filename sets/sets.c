@@ -482,24 +482,38 @@ void leat_sets_on_room(struct leat_sets *sets)
     leat_sets_timer_arm(sets);
 }
 
-void leat_sets_on_stream_changed(struct leat_sets *sets, uint32_t stream)
+static bool set_reads(const struct leat_set *set, uint32_t stream)
 {
-    for (uint32_t i = 0; i < sets->set_count; i++)
-        for (uint32_t m = 0; m < sets->sets[i]->member_count; m++)
-            for (uint32_t s = 0; s < sets->sets[i]->members[m].stream_count; s++)
-                if (sets->sets[i]->members[m].streams[s] == stream)
-                    leat_sets_prepare(sets, sets->sets[i]);
-    leat_sets_timer_arm(sets);
+    for (uint32_t m = 0; m < set->member_count; m++)
+        for (uint32_t s = 0; s < set->members[m].stream_count; s++)
+            if (set->members[m].streams[s] == stream) return true;
+    return false;
 }
 
-void leat_sets_on_stream_deleted(struct leat_sets *sets, uint32_t stream)
+uint32_t leat_sets_on_stream_changed(struct leat_sets *sets, uint32_t stream)
 {
+    uint32_t looked = sets->set_count;
+    bool any = false;
+    for (uint32_t i = 0; i < sets->set_count; i++) {
+        looked += sets->sets[i]->member_count;
+        if (!set_reads(sets->sets[i], stream)) continue;
+        leat_sets_prepare(sets, sets->sets[i]);
+        any = true;
+    }
+    if (any) leat_sets_timer_arm(sets);
+    return looked;
+}
+
+uint32_t leat_sets_on_stream_deleted(struct leat_sets *sets, uint32_t stream)
+{
+    uint32_t looked = sets->set_count;
     /* Not recorded: ids are never reused, and the next generation's record leaves the logs out. */
     for (uint32_t i = 0; i < sets->set_count; i++) {
-        leat_set_stream_drop(sets->sets[i], stream);
+        if (leat_set_stream_drop(sets->sets[i], stream) == 0) continue;
+        looked += sets->sets[i]->log_count;
         leat_set_bytes_count(sets->sets[i]);
     }
-    leat_sets_on_stream_changed(sets, stream);
+    return looked + leat_sets_on_stream_changed(sets, stream);
 }
 
 const char *leat_sets_broken(const struct leat_sets *sets)

@@ -287,10 +287,11 @@ void leat_sets_cancel(struct leat_sets *sets, struct leat_sets_request *request)
 void leat_sets_is_read(struct leat_sets *sets);
 /** The home log has room again (leat_log_events.on_room). */
 void leat_sets_on_room(struct leat_sets *sets);
-/** A stream has more streamlets now: sets that read it are shared out anew. */
-void leat_sets_on_stream_changed(struct leat_sets *sets, uint32_t stream);
-/** A stream is gone: its logs leave all sets. */
-void leat_sets_on_stream_deleted(struct leat_sets *sets, uint32_t stream);
+/** A stream has more streamlets now: sets that read it are shared out anew. Returns how many rows of the table were
+ * looked at: sets, members, logs. */
+uint32_t leat_sets_on_stream_changed(struct leat_sets *sets, uint32_t stream);
+/** A stream is gone: its logs leave all sets. Returns the same. */
+uint32_t leat_sets_on_stream_deleted(struct leat_sets *sets, uint32_t stream);
 
 /** NULL, or why this home refuses everything: an append failed for good, or its stored table does
  * not read. Requests are then answered by that code. */

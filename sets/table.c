@@ -172,16 +172,17 @@ void leat_set_logs_forget_unread(struct leat_set *set)
     set->log_count = kept;
 }
 
-void leat_set_stream_drop(struct leat_set *set, uint32_t stream)
+uint32_t leat_set_stream_drop(struct leat_set *set, uint32_t stream)
 {
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < set->log_count; i++) {
-        if (set->logs[i].log.stream == stream)
-            log_free(&set->logs[i]);
-        else
-            set->logs[kept++] = set->logs[i];
-    }
-    set->log_count = kept;
+    const uint32_t from = log_index(set, (struct leat_log_ref){.stream = stream});
+    uint32_t end = from;
+    for (; end < set->log_count && set->logs[end].log.stream == stream; end++)
+        log_free(&set->logs[end]);
+    const uint32_t dropped = end - from;
+    if (dropped == 0) return 0;
+    memmove(&set->logs[from], &set->logs[end], (set->log_count - end) * sizeof *set->logs);
+    set->log_count -= dropped;
+    return dropped;
 }
 
 /* ---- commits ---- */

@@ -77,7 +77,8 @@ leat_err leat_set_logs_add(struct leat_set *set, const struct leat_log_ref *refs
                            size_t count) LEAT_NODISCARD;
 /** Forget the logs of which nothing is committed. For a set without members. */
 void leat_set_logs_forget_unread(struct leat_set *set);
-void leat_set_stream_drop(struct leat_set *set, uint32_t stream);
+/** Forget the logs of a stream; returns how many there were. */
+uint32_t leat_set_stream_drop(struct leat_set *set, uint32_t stream);
 /** Share out all logs among the members, keeping what can be kept. Members: none gone. */
 void leat_set_assign(struct leat_set *set);
 /** Serial of who owns this unit in this generation; 0: nobody. */

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "broker/core.h"
 #include "broker/streams.h"
+#include "sets/internal.h"
 #include "store/private.h"
 
 enum { NAMES = 3, SHARERS = 8, NEWS = 32 }; /* names: a mask of the tables as well */
@@ -504,6 +505,76 @@ static void streams_that_come_at_once_are_made_over_many_turns(void **state)
     desk_free(desk);
 }
 
+/* As many sets as they may have. */
+static void homes_fill(struct desk *desk, struct leat_hosted *homes, unsigned count)
+{
+    const struct leat_sets_options options = {.env = &desk->env, .timers = &desk->core.timers};
+    for (unsigned i = 0; i < count; i++) {
+        homes[i].ref.stream = 99;
+        assert_int_equal(leat_sets_create(&options, &homes[i].sets), LEAT_OK);
+        for (unsigned k = 0; k < LEAT_SETS_PER_HOME_MAX; k++) {
+            struct leat_set *set = leat_set_create("set", LEAT_SETS_ORDERED);
+            assert_non_null(set);
+            leat_sets_set_add(homes[i].sets, set);
+        }
+        leat_list_push_back(&desk->core.home_logs, &homes[i].home);
+    }
+}
+
+static unsigned published(const struct desk *desk, uint32_t ids)
+{
+    unsigned count = 0;
+    for (uint32_t id = 1; id <= ids; id++) {
+        const struct leat_stream *stream = leat_stream_find(&desk->core, id);
+        count += stream != NULL && stream->published;
+    }
+    return count;
+}
+
+/* What has come by its beginning. */
+static void turn(struct desk *desk)
+{
+    for (unsigned left = desk->news_count; left > 0; left--)
+        (void)mail_deliver(desk);
+    leat_news_turn_end(&desk->core);
+}
+
+/* Goal: where homes have many sets each deletion looks at all of them, so streams that are deleted together go in as
+ * many turns, between which others have theirs; without sets they go in one. */
+static void deletions_that_look_at_many_sets_have_turns_of_their_own(void **state)
+{
+    (void)state;
+    enum { HOMES = 2 * LEAT_NEWS_WORK * LEAT_NEWS_SET_ROWS / LEAT_SETS_PER_HOME_MAX, STREAMS = 2 };
+    struct leat_hosted *homes = calloc(HOMES, sizeof *homes);
+    assert_non_null(homes);
+    struct desk *desk = desk_new();
+    for (unsigned full = 0; full < 2; full++) {
+        for (uint32_t id = 1; id <= STREAMS; id++) {
+            struct leat_stream_desc *desc = desc_new(id, id == 1 ? "a" : "b");
+            desc->streamlet_count = 1;
+            leat_node_on_stream(&desk->node, desc);
+            leat_stream_desc_unref(desc);
+            while (news_deliver(desk))
+                continue;
+        }
+        assert_int_equal(published(desk, STREAMS), STREAMS);
+        if (full) homes_fill(desk, homes, HOMES);
+        for (uint32_t id = 1; id <= STREAMS; id++)
+            leat_node_on_stream_deleted(&desk->node, id);
+        turn(desk);
+        assert_int_equal(published(desk, STREAMS), full ? STREAMS - 1 : 0);
+        turn(desk);
+        assert_int_equal(published(desk, STREAMS), full ? STREAMS - 2 : 0);
+        while (news_deliver(desk))
+            continue;
+        assert_null(leat_stream_find(&desk->core, 1));
+    }
+    for (unsigned i = 0; i < HOMES; i++)
+        leat_sets_destroy(&homes[i].sets);
+    desk_free(desk);
+    free(homes);
+}
+
 /* Goal: a new log for which the memory budget has no room is not made, however long that lasts; who asks for it is
  * told so by name after a while; and it is made when there is room. Method: the core has as many logs as it may, so
  * an attempt is told from none by nothing else than what is said. */
@@ -553,6 +624,7 @@ int main(void)
         cmocka_unit_test(stream_that_goes_before_it_is_told_of_stays_untold),
         cmocka_unit_test(stream_of_many_logs_comes_and_goes_in_pieces),
         cmocka_unit_test(streams_that_come_at_once_are_made_over_many_turns),
+        cmocka_unit_test(deletions_that_look_at_many_sets_have_turns_of_their_own),
         cmocka_unit_test(log_that_the_budget_has_no_room_for_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

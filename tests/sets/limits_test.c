@@ -410,6 +410,39 @@ static void commit_and_fetch_of_many_logs_take_a_few_steps_for_each(void **state
     home_free(home);
 }
 
+/* Goal: a stream's logs leave a set, and no other's; a set that has none of them is not walked through for that. */
+static void stream_that_goes_costs_sets_without_it_one_look(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000, SETS = 10 };
+    struct home *home = home_new(false);
+    assert_int_equal(home_open(home), LEAT_OK);
+    struct leat_sets_offset *rows = calloc(COUNT + 2, sizeof *rows);
+    assert_non_null(rows);
+    for (uint32_t i = 0; i < COUNT; i++)
+        rows[i] = (struct leat_sets_offset){
+            .log = {STREAM_FULL, 0, i}, .group = LEAT_SETS_GROUP_NONE, .offset = i};
+    for (uint32_t i = 0; i < 2; i++) /* on both sides of the others */
+        rows[COUNT + i] = (struct leat_sets_offset){
+            .log = {STREAM_FULL - 1 + 2 * i, 0, 0}, .group = LEAT_SETS_GROUP_NONE, .offset = 5};
+    for (unsigned i = 0; i < SETS; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "s%u", i);
+        assert_int_equal(group_commits(home, name, rows, COUNT + 2), LEAT_OK);
+    }
+    assert_in_range(leat_sets_on_stream_deleted(home->sets, 77), SETS, 2 * SETS);
+    assert_in_range(leat_sets_on_stream_changed(home->sets, 77), SETS, SETS);
+    assert_in_range(leat_sets_on_stream_deleted(home->sets, STREAM_FULL), SETS, 5 * SETS);
+    struct call fetch = {.request = {.kind = LEAT_SETS_FETCH, .answer_bytes_max = SIZE_MAX}};
+    assert_int_equal(call_do(home, &fetch, "s3"), LEAT_OK);
+    assert_int_equal(fetch.request.offset_count, 2);
+    assert_int_equal(fetch.request.offsets[0].log.stream, STREAM_FULL - 1);
+    assert_int_equal(fetch.request.offsets[1].log.stream, STREAM_FULL + 1);
+    leat_mem_free(fetch.request.offsets);
+    free(rows);
+    home_free(home);
+}
+
 static void outsider_commits_no_log_that_is_not_there(void **state)
 {
     (void)state;
@@ -677,6 +710,7 @@ int main(void)
         cmocka_unit_test(set_with_too_many_logs_is_refused_and_leaves_nothing),
         cmocka_unit_test(set_of_as_many_logs_as_may_be_commits_and_fetches_all_of_them),
         cmocka_unit_test(commit_and_fetch_of_many_logs_take_a_few_steps_for_each),
+        cmocka_unit_test(stream_that_goes_costs_sets_without_it_one_look),
         cmocka_unit_test(outsider_commits_no_log_that_is_not_there),
         cmocka_unit_test(many_members_of_many_logs_are_told_in_slices),
         cmocka_unit_test(sets_that_fill_the_table_together_the_later_is_refused),
