@@ -115,7 +115,8 @@ static leat_err log_init(struct leat_log *log, const struct leat_log_options *op
     uint32_t most =
         (room - (uint32_t)sizeof(struct leat_start)) / (uint32_t)sizeof(struct leat_producer_state);
     if (most > LEAT_PRODUCERS_PER_LOG_MAX) most = LEAT_PRODUCERS_PER_LOG_MAX;
-    leat_err rc = leat_producers_init(&log->producers, most);
+    leat_err rc =
+        leat_producers_init(&log->producers, most, log->env->random->next(log->env->random->ctx));
     if (rc != LEAT_OK) return rc;
     uint32_t capacity = (uint32_t)seg_count + 4;
     log->slots = leat_mem_calloc(LEAT_MEM_LOG, capacity, sizeof *log->slots);

@@ -21,6 +21,7 @@ struct leat_producer_holders {
 struct leat_producers {
     struct leat_producer_state *slots;     /* [slot_mask + 1]; producer_id -1: free */
     struct leat_producer_holders *holders; /* NULL: the table is small */
+    uint64_t number;                       /* random, odd: who may choose ids can't choose slots */
     uint32_t slot_mask;
     uint32_t count, count_max;
     bool expired; /* this log has dropped state at least once */
@@ -38,8 +39,9 @@ enum leat_producer_verdict {
     LEAT_PRODUCER_FULL,    /* count_max reached */
 };
 
-/** Empty table for at most count_max producers; allocates its first slots. LEAT_E_NO_MEMORY. */
-leat_err leat_producers_init(struct leat_producers *producers, uint32_t count_max) LEAT_NODISCARD;
+/** Empty table for at most count_max producers; allocates its first slots. number: random. LEAT_E_NO_MEMORY. */
+leat_err leat_producers_init(struct leat_producers *producers, uint32_t count_max,
+                             uint64_t number) LEAT_NODISCARD;
 void leat_producers_fini(struct leat_producers *producers);
 
 /**

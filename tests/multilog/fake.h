@@ -30,6 +30,7 @@ struct fake_event {
 };
 struct fake {
     struct leat_clock clock;
+    struct leat_random random_port;
     struct leat_post post;
     struct leat_disk disk;
     struct leat_env env;
@@ -374,6 +375,12 @@ static inline void fake_on_end(void *arg, struct leat_log *log)
     ((struct fake *)arg)->ended = true;
 }
 
+/* Not of fake->random: what happens in a seed stays. */
+static inline uint64_t fake_number(void *ctx)
+{
+    return ((const struct fake *)ctx)->now_us * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 static inline struct fake *fake_create(uint64_t seed, enum leat_durability durability)
 {
     struct fake *fake = calloc(1, sizeof *fake);
@@ -381,7 +388,11 @@ static inline struct fake *fake_create(uint64_t seed, enum leat_durability durab
     fake->clock = (struct leat_clock){fake, fake_now, fake_wall, fake_wake_at};
     fake->post = (struct leat_post){fake, fake_send, 0};
     fake->disk = (struct leat_disk){.ctx = fake, .submit = fake_submit};
-    fake->env = (struct leat_env){.clock = &fake->clock, .post = &fake->post, .disk = &fake->disk};
+    fake->random_port = (struct leat_random){.ctx = fake, .next = fake_number};
+    fake->env = (struct leat_env){.clock = &fake->clock,
+                                  .random = &fake->random_port,
+                                  .post = &fake->post,
+                                  .disk = &fake->disk};
     fake->keeper =
         (struct leat_keeper){.ctx = fake, .request = fake_request, .safe_in_memory = fake_safe};
     fake->now_us = 1000 * 1000;

@@ -11,6 +11,8 @@
 #include "base/random.h"
 #include "multilog/producers.h"
 
+enum { NUMBER = 0x5eed1357 };
+
 static struct leat_batch batch_of(int64_t id, int16_t epoch, int32_t sequence, uint32_t count)
 {
     return (struct leat_batch){.producer_id = id,
@@ -39,7 +41,7 @@ static void check_repeats_and_gaps_are_told_apart(void **state)
 {
     (void)state;
     struct leat_producers producers;
-    assert_int_equal(leat_producers_init(&producers, 100), LEAT_OK);
+    assert_int_equal(leat_producers_init(&producers, 100, NUMBER), LEAT_OK);
     assert_int_equal(check(&producers, 1, 0, 7, 1), LEAT_PRODUCER_GAP);
     producers.lost = true;
     assert_int_equal(check(&producers, 1, 0, 7, 1), LEAT_PRODUCER_UNKNOWN);
@@ -66,7 +68,7 @@ static void check_before_first_sequence_is_a_gap(void **state)
 {
     (void)state;
     struct leat_producers producers;
-    assert_int_equal(leat_producers_init(&producers, 100), LEAT_OK);
+    assert_int_equal(leat_producers_init(&producers, 100, NUMBER), LEAT_OK);
     record(&producers, 9, 0, 0, 1, 0);
     assert_int_equal(leat_producers_expire(&producers, 999, 10), 0);
     assert_int_equal(leat_producers_expire(&producers, 1001, 0), 0); /* not acked yet */
@@ -82,7 +84,7 @@ static void check_sequence_wraps_to_zero(void **state)
 {
     (void)state;
     struct leat_producers producers;
-    assert_int_equal(leat_producers_init(&producers, 100), LEAT_OK);
+    assert_int_equal(leat_producers_init(&producers, 100, NUMBER), LEAT_OK);
     producers.expired = true;
     record(&producers, 1, 0, INT32_MAX - 2, 2, 0); /* up to and with INT32_MAX - 1 */
     assert_int_equal(check(&producers, 1, 0, INT32_MAX, 3), LEAT_PRODUCER_NEW);
@@ -111,7 +113,7 @@ static void table_full_and_crowded_are_refused(void **state)
 {
     (void)state;
     struct leat_producers producers;
-    assert_int_equal(leat_producers_init(&producers, 20), LEAT_OK);
+    assert_int_equal(leat_producers_init(&producers, 20, NUMBER), LEAT_OK);
     for (int i = 0; i < 6; i++)
         record(&producers, i, 0, 0, 1, (uint64_t)i);
     assert_int_equal(check(&producers, 100, 0, 0, 1), LEAT_PRODUCER_GROW);
@@ -138,7 +140,7 @@ static void table_random_changes_agree_with_an_array(void **state)
     int32_t next[IDS] = {0};
     bool known[IDS] = {false};
     leat_xoshiro_seed(&random, 5);
-    assert_int_equal(leat_producers_init(&producers, IDS), LEAT_OK);
+    assert_int_equal(leat_producers_init(&producers, IDS, NUMBER), LEAT_OK);
     for (int64_t step = 0; step < 20000; step++) {
         int64_t id = (int64_t)leat_xoshiro_below(&random, IDS);
         struct leat_batch batch = batch_of(id * 1000003, 0, next[id], 3);
@@ -151,7 +153,7 @@ static void table_random_changes_agree_with_an_array(void **state)
         size_t bytes = leat_producers_encoded_bytes(&producers);
         uint8_t *encoded = malloc(bytes + 1);
         leat_producers_encode(&producers, encoded);
-        assert_int_equal(leat_producers_init(&copy, IDS), LEAT_OK);
+        assert_int_equal(leat_producers_init(&copy, IDS, NUMBER), LEAT_OK);
         if (bytes)
             assert_int_equal(leat_producers_decode(&copy, encoded, bytes - 1, producers.count, 1),
                              LEAT_E_CORRUPT);
@@ -185,7 +187,7 @@ static void shed_takes_the_longest_unused_only(void **state)
     leat_xoshiro_seed(&random, 11);
     for (int round = 0; round < 50; round++) {
         struct leat_producers producers;
-        assert_int_equal(leat_producers_init(&producers, COUNT), LEAT_OK);
+        assert_int_equal(leat_producers_init(&producers, COUNT, NUMBER), LEAT_OK);
         int64_t used[COUNT];
         bool gone[COUNT] = {false};
         /* From all at one time to a whole day. */
@@ -221,7 +223,7 @@ static void shed_takes_the_longest_unused_only(void **state)
     }
     /* Whatever stood in a file as time of use is bytes from outside. */
     struct leat_producers producers;
-    assert_int_equal(leat_producers_init(&producers, 100), LEAT_OK);
+    assert_int_equal(leat_producers_init(&producers, 100, NUMBER), LEAT_OK);
     const int64_t times[] = {INT64_MIN, INT64_MIN + 1, -1, 0, minute, INT64_MAX - 1};
     for (int i = 0; i < 6; i++) {
         struct leat_batch batch = batch_of(i, 0, 0, 1);
@@ -259,7 +261,7 @@ static void producers_of_one_address_leave_half_to_others(void **state)
     enum { MAX = 16384, GREEDY = 7, MINUTE_MS = 60 * 1000, ROUNDS = 100 };
     struct leat_producers producers;
     int64_t id = 0, now_ms = 1000 * MINUTE_MS;
-    assert_int_equal(leat_producers_init(&producers, MAX), LEAT_OK);
+    assert_int_equal(leat_producers_init(&producers, MAX, NUMBER), LEAT_OK);
     while (comes_from(&producers, id, GREEDY, now_ms))
         id++;
     assert_int_equal(id, MAX / 2);
@@ -297,7 +299,7 @@ static void producers_of_one_address_make_way_for_its_own(void **state)
     enum { MAX = 16384, BUSY = 7, OTHER = 8, OTHERS = 3000, MINUTE_MS = 60 * 1000, MINUTES = 600 };
     struct leat_producers producers;
     int64_t id = 0, now_ms = 1000 * MINUTE_MS;
-    assert_int_equal(leat_producers_init(&producers, MAX), LEAT_OK);
+    assert_int_equal(leat_producers_init(&producers, MAX, NUMBER), LEAT_OK);
     while (id < OTHERS)
         assert_true(comes_from(&producers, id++, OTHER, now_ms));
     for (unsigned i = 0; i < OTHERS; i++)
@@ -315,6 +317,36 @@ static void producers_of_one_address_make_way_for_its_own(void **state)
     leat_producers_fini(&producers);
 }
 
+/* Goal: ids that have one place under any number that can be known, or whose lower or upper bits alone differ, do not
+ * lie behind each other: each look-up would go through all of them. */
+static void chosen_ids_do_not_share_a_place(void **state)
+{
+    (void)state;
+    enum { COUNT = 8192, RUN_MAX = 200 };
+    const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t inverse = golden; /* modulo 2^64: each step doubles the bits that are right */
+    for (unsigned i = 0; i < 6; i++)
+        inverse *= 2 - golden * inverse;
+    struct leat_xoshiro random;
+    leat_xoshiro_seed(&random, 1);
+    for (unsigned kind = 0; kind < 3; kind++) {
+        struct leat_producers producers;
+        assert_int_equal(leat_producers_init(&producers, 2 * COUNT, leat_xoshiro_next(&random)),
+                         LEAT_OK);
+        for (uint64_t i = 1; producers.count < COUNT; i++) {
+            const uint64_t chosen[] = {(UINT64_C(5) << 32 | i) * inverse, i << 48, i};
+            if (chosen[kind] <= INT64_MAX) record(&producers, (int64_t)chosen[kind], 0, 0, 1, i);
+        }
+        uint32_t run = 0, longest = 0;
+        for (uint32_t i = 0; i <= producers.slot_mask; i++) {
+            run = producers.slots[i].producer_id >= 0 ? run + 1 : 0;
+            if (run > longest) longest = run;
+        }
+        assert_in_range(longest, 1, RUN_MAX);
+        leat_producers_fini(&producers);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +358,7 @@ int main(void)
         cmocka_unit_test(shed_takes_the_longest_unused_only),
         cmocka_unit_test(producers_of_one_address_leave_half_to_others),
         cmocka_unit_test(producers_of_one_address_make_way_for_its_own),
+        cmocka_unit_test(chosen_ids_do_not_share_a_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
