@@ -23,7 +23,6 @@ static void news_deliver(void *actor, struct leat_mail *mail)
     struct leat_core *core = actor;
     (void)mail;
     core->news.mailed = false;
-    core->news.left = LEAT_NEWS_WORK;
     news_go_on(core);
 }
 
