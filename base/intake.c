@@ -184,7 +184,11 @@ struct leat_intake_member *leat_intake_surplus(const struct leat_intake *intake,
     const struct leat_intake_account *account = &intake->accounts[which];
     uint64_t most = account->bytes_max;
     if (which == LEAT_NET_NODES || leat_list_empty(&account->smalls)) return NULL;
-    if (which == LEAT_NET_CLIENTS) most += LEAT_INTAKE_SMALLS_BYTES;
+    if (which == LEAT_NET_CLIENTS) {
+        /* What others hold beyond the limit is not what these have to make room for. */
+        if (account->small_bytes <= LEAT_INTAKE_SMALLS_BYTES) return NULL;
+        most += LEAT_INTAKE_SMALLS_BYTES;
+    }
     if (account->over) most += account->over->bytes;
     if (account->bytes <= most) return NULL;
     return LEAT_CONTAINER(account->smalls.next, struct leat_intake_member, hold);
@@ -199,6 +203,8 @@ void leat_intake_hold(struct leat_intake *intake, struct leat_intake_member *mem
     account->bytes += bytes - member->bytes;
     queue_of(intake, member)->bytes += bytes - member->bytes;
     bool small = bytes <= LEAT_INTAKE_SMALL_BYTES || member->account == LEAT_NET_STRANGERS;
+    if (!leat_list_empty(&member->hold)) account->small_bytes -= member->bytes;
+    if (small) account->small_bytes += bytes;
     if (bytes == 0 || !small)
         leat_list_remove(&member->hold);
     else if (leat_list_empty(&member->hold))

@@ -57,6 +57,7 @@ struct leat_intake {
         struct leat_list ring;
         /* Members that hold LEAT_INTAKE_SMALL_BYTES at most, oldest first; of strangers all that hold bytes. */
         struct leat_list smalls;
+        uint64_t small_bytes;                  /* of these */
         const struct leat_intake_member *over; /* may exceed the limit, until it holds nothing */
     } accounts[LEAT_NET_ACCOUNTS];
     struct leat_key_hash hash;

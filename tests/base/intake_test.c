@@ -203,6 +203,24 @@ static void one_that_exceeds_drives_no_beginnings_out(void **state)
     rig_end(&rig, 4);
 }
 
+/* Nor is what many large ones hold beyond it, each of which had room when it was read from. */
+static void large_ones_beyond_the_limit_drive_no_beginnings_out(void **state)
+{
+    struct rig rig;
+    (void)state;
+    rig_make(&rig);
+    struct leat_intake_member *small = join(&rig, 0, 1, LEAT_NET_CLIENTS);
+    leat_intake_hold(&rig.intake, small, LEAT_INTAKE_SMALL_BYTES);
+    for (uint8_t i = 1; i < 4; i++)
+        leat_intake_hold(&rig.intake, join(&rig, i, i, LEAT_NET_CLIENTS),
+                         ROOM + LEAT_INTAKE_SMALLS_BYTES);
+    assert_null(leat_intake_surplus(&rig.intake, LEAT_NET_CLIENTS));
+    leat_intake_hold(&rig.intake, small, 2 * LEAT_INTAKE_SMALL_BYTES);
+    leat_intake_hold(&rig.intake, small, LEAT_INTAKE_SMALL_BYTES);
+    assert_null(leat_intake_surplus(&rig.intake, LEAT_NET_CLIENTS));
+    rig_end(&rig, 4);
+}
+
 static void strangers_do_not_wait_and_the_oldest_goes(void **state)
 {
     struct rig rig;
@@ -299,6 +317,7 @@ int main(void)
         cmocka_unit_test(addresses_that_are_chosen_for_it_do_not_collide),
         cmocka_unit_test(beginnings_past_their_limit_cost_the_oldest),
         cmocka_unit_test(one_that_exceeds_drives_no_beginnings_out),
+        cmocka_unit_test(large_ones_beyond_the_limit_drive_no_beginnings_out),
         cmocka_unit_test(strangers_do_not_wait_and_the_oldest_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
