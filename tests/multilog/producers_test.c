@@ -11,7 +11,7 @@
 #include "base/random.h"
 #include "multilog/producers.h"
 
-enum { NUMBER = 0x5eed1357 };
+static const uint64_t NUMBER = UINT64_C(0x9e3779b97f4a7c15);
 
 static struct leat_batch batch_of(int64_t id, int16_t epoch, int32_t sequence, uint32_t count)
 {
