@@ -35,7 +35,7 @@ static void add_troubled(struct leat_report *report, const struct leat_hosted *h
     report->troubled[at].log = hosted->ref;
     snprintf(report->troubled[at].stream, sizeof report->troubled[at].stream, "%s",
              hosted->stream->desc->name);
-    /* leat.sets says little to whoever looks for groups. A home that takes appends serves them. */
+    /* An operator who misses groups does not know the stream leat.sets. A home that takes appends serves its groups. */
     leat_log_info(hosted->log, &info);
     bool home = hosted->sets != NULL && info.state != LEAT_LOG_SERVING;
     snprintf(report->troubled[at].why, sizeof report->troubled[at].why, "%s%.180s",

@@ -342,7 +342,7 @@ static bool install_begin(struct walk *walk, struct leat_core *core)
     LEAT_ASSERT(committed_is_applied);
     leat_begun_unref(stream->begun);
     stream->begun = leat_begun_ref(walk->begun);
-    /* In one piece: no request that its new owner, or epoch, lets in finds a log of before. */
+    /* In one piece: once the new epoch is known a request under it must not find the log of the old epoch. */
     if (core->adopted) logs_give_up(core, stream, before);
     leat_stream_desc_unref(before);
     if (!core->adopted) return false; /* coming up: made when its own logs are there */

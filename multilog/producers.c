@@ -21,9 +21,9 @@ static int32_t sequence_add(int32_t sequence, uint32_t count)
     return (int32_t)(((uint32_t)sequence + count) & SEQUENCE_MASK);
 }
 
-/* SUBTLE: by a number that nobody is told, and the upper bits (Dietzfelbinger and others, A Reliable Randomized
- * Algorithm for the Closest-Pair Problem, J. Algorithms 25, 1997). (1) Whoever appends chooses its producer ids.
- * (2) Thousands that have one place make each look-up go through all of them. (3) An append then costs its core
+/* SUBTLE: why a random number of this table, and the upper bits of the product (Dietzfelbinger and others, A Reliable
+ * Randomized Algorithm for the Closest-Pair Problem, J. Algorithms 25, 1997). (1) Whoever appends chooses its producer
+ * ids. (2) Thousands that have one place make each look-up go through all of them. (3) An append then costs its core
  * seven times as much, and a table that grows stops it for as long as a thousand appends. */
 static uint32_t slot_of(const struct leat_producers *producers, int64_t id)
 {

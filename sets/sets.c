@@ -125,7 +125,7 @@ bool leat_sets_set_room(struct leat_sets *sets, struct leat_sets_request *reques
     const uint32_t more = set == NULL;
     const uint64_t maker = again ? 0 : set ? set->maker : request->address;
     size_t bytes = 4 * RECORD_HEAD_BYTES, memory = leat_set_memory_bytes_max();
-    if (again) { /* it needs what it names beyond that of before: the table counts five bytes for each */
+    if (again) { /* only streams beyond those that it named before take room: the table counts 5 bytes for each */
         bytes = request->stream_count > again->stream_count
                     ? 5 * (size_t)(request->stream_count - again->stream_count)
                     : 0;
@@ -311,10 +311,10 @@ static bool waits_behind(const struct leat_sets *sets, const struct leat_sets_re
     return false;
 }
 
-/* SUBTLE: whoever has half of all must not get the other half by a restart.
+/* SUBTLE: an address that has half of the memory for tables must not get the other half by a restart.
  *  1. An address has half of the node's memory for tables, in some homes. The server starts again.
  *  2. Homes read their tables one after the other. Those are not read yet; the address fills others.
- *  3. Then they are read: it has all.
+ *  3. Then the other homes are read: the address has all of the memory.
  * So what is new waits until all homes have read theirs; what is there goes on. A home that can't be read holds up
  * nobody for longer than LEAT_SETS_READ_US_MAX. */
 static bool waits_for_reading(struct leat_sets *sets, struct leat_sets_request *request)

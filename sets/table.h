@@ -110,7 +110,8 @@ bool leat_set_idle(const struct leat_set *set);
 void leat_set_bytes_count(struct leat_set *set);
 /** From now on a room knows what it takes. */
 void leat_set_room_enter(struct leat_set *set, struct leat_sets_room *room);
-/** One that has no maker gets this one, or whoever adds to it would have no share. Stored with what is stored next. */
+/** A set that has no maker (an earlier version stored it) gets this address as its maker: what is added to the set has
+ * to count for somebody. The maker is stored with the set's next record. */
 void leat_set_maker_adopt(struct leat_set *set, uint64_t address);
 /* In memory, at most: a set without logs, native members and its group's; and a log without metadata. */
 size_t leat_set_memory_bytes_max(void);
