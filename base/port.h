@@ -160,7 +160,8 @@ struct leat_net {
     size_t (*copied_bytes_near)(const struct leat_conn *conn);
     size_t (*copied_bytes_all)(void *ctx);
     /** Stop / go on reading. After resume, kept bytes are presented again even if nothing new came. The end
-     * of a connection that is paused is noticed when it was reset, or nothing lies unread before it. */
+     * of a connection that is not read from, paused or waiting for room, is noticed at once when it was reset, or
+     * nothing lies unread before it; else what lies there is taken if it is read within a second. */
     void (*pause)(struct leat_conn *conn);
     void (*resume)(struct leat_conn *conn);
     /** Close; sends not yet written end with LEAT_E_CLOSED. on_closed follows (never inside).

@@ -33,6 +33,7 @@ struct os_net {
     struct os_buffers buffers;
     struct leat_intake intake; /* of the capacity of all buffers that hold unconsumed bytes */
     struct leat_list conns;    /* all of this actor */
+    struct leat_list ended;    /* of those not read from; the first seen comes first */
     struct leat_list ready;    /* something to deliver in a later callback */
     struct leat_list dirty;    /* something to write at the end of the turn */
     size_t copy_capacity;      /* of all buffers of copied sends */
@@ -41,6 +42,7 @@ struct os_net {
     struct leat_send *lost, **lost_last; /* given to a connection that was gone already */
     uv_timer_t accept_timer;             /* runs only after accept() was refused resources */
     uv_timer_t stall_timer;              /* runs only while a connection waits for room */
+    uv_timer_t end_timer;                /* runs only while some have ended */
 };
 
 /* Threads that run disk operations beside the actors': reads and zeros are many and long, and commits

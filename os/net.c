@@ -20,14 +20,46 @@ static void poll_freed(uv_handle_t *handle)
     leat_mem_free(handle->data);
 }
 
+static bool reading_wanted(const struct leat_conn *conn)
+{
+    if (conn->state != OS_CONN_OPEN || conn->paused || conn->moving) return false;
+    return !leat_intake_waits(&conn->intake);
+}
+
+/* SUBTLE: bytes before an end are taken, but not waited for. (1) A client asks for more than it may have under way, of
+ * what waits for a minute, and closes. (2) Its connection is not read from before half of that is answered. (3) So long
+ * it would keep what requests hold, and nobody is there to be answered. Who sends appends without waiting for acks and
+ * closes is read from within that second, as nothing that appends do waits for long. */
+static void on_end_look(uv_timer_t *timer)
+{
+    struct os_actor *actor = timer->data;
+    struct os_net *net = &actor->net;
+    uint64_t now_ms = uv_now(&actor->loop);
+    LEAT_LIST_EACH(&net->ended, link)
+    {
+        struct leat_conn *conn = LEAT_CONTAINER(link, struct leat_conn, ended);
+        if (now_ms < conn->ended_ms + LEAT_NET_END_MS) break;
+        if (!reading_wanted(conn)) leat_os_conn_fail(conn, LEAT_E_CLOSED);
+    }
+    if (!leat_list_empty(&net->ended))
+        (void)uv_timer_start(&net->end_timer, on_end_look, LEAT_NET_END_LOOK_MS, 0);
+}
+
 /* Nobody reads from it, and the other side has closed. What came before that is still to be taken. */
 static void end_look(struct leat_conn *conn)
 {
+    struct os_net *net = &conn->actor->net;
     int unread = 0;
     bool whole = conn->kept_bytes > 0 && conn->kept_bytes >= conn->want_bytes;
-    conn->end_seen = true;
-    if (!whole && ioctl(conn->fd, FIONREAD, &unread) == 0 && unread == 0)
+    if (!whole && ioctl(conn->fd, FIONREAD, &unread) == 0 && unread == 0) {
         leat_os_conn_fail(conn, LEAT_E_CLOSED);
+        return;
+    }
+    if (!leat_list_empty(&conn->ended)) return;
+    conn->ended_ms = uv_now(&conn->actor->loop);
+    leat_list_push_back(&net->ended, &conn->ended);
+    if (!uv_is_active((uv_handle_t *)&net->end_timer))
+        (void)uv_timer_start(&net->end_timer, on_end_look, LEAT_NET_END_LOOK_MS, 0);
 }
 
 static void on_poll(uv_poll_t *uv, int status, int events)
@@ -50,7 +82,7 @@ static void on_poll(uv_poll_t *uv, int status, int events)
     }
     if ((events & UV_DISCONNECT) && conn->state == OS_CONN_OPEN) end_look(conn);
     if ((events & UV_READABLE) && conn->state == OS_CONN_OPEN) {
-        if (conn->paused && status < 0)
+        if (status < 0 && !reading_wanted(conn))
             leat_os_conn_fail(conn, LEAT_E_CLOSED);
         else
             leat_os_conn_read(conn);
@@ -138,18 +170,13 @@ bool leat_os_conn_has_room(struct leat_conn *conn, size_t capacity)
     return has;
 }
 
-static bool reading_wanted(struct leat_conn *conn)
-{
-    if (conn->state != OS_CONN_OPEN || conn->paused || conn->moving) return false;
-    return !leat_intake_waits(&conn->intake);
-}
-
 void leat_os_conn_events(struct leat_conn *conn)
 {
     if (!conn->poll) return;
-    int events = reading_wanted(conn)                             ? UV_READABLE
-                 : conn->state == OS_CONN_OPEN && !conn->end_seen ? UV_DISCONNECT
-                                                                  : 0;
+    bool end_seen = !leat_list_empty(&conn->ended);
+    int events = reading_wanted(conn)                       ? UV_READABLE
+                 : conn->state == OS_CONN_OPEN && !end_seen ? UV_DISCONNECT
+                                                            : 0;
     if (conn->state == OS_CONN_CONNECTING || conn->blocked) events |= UV_WRITABLE;
     if (conn->state == OS_CONN_CLOSING) events = 0;
     if (events == conn->events) return;
@@ -183,6 +210,7 @@ struct leat_conn *leat_os_conn_create(struct os_actor *actor, int fd,
     conn->last = &conn->first;
     leat_list_init(&conn->ready);
     leat_list_init(&conn->dirty);
+    leat_list_init(&conn->ended);
     memcpy(conn->key, key, sizeof conn->key);
     leat_intake_join(&net->intake, &conn->intake, key, account);
     leat_list_push_back(&net->conns, &conn->all);
@@ -194,6 +222,7 @@ static void conn_unlink(struct leat_conn *conn)
     leat_list_remove(&conn->all);
     leat_list_remove(&conn->ready);
     leat_list_remove(&conn->dirty);
+    leat_list_remove(&conn->ended);
     leat_intake_leave(&conn->actor->net.intake, &conn->intake);
 }
 
@@ -362,7 +391,7 @@ void leat_os_conn_hand_over(struct leat_conn *conn)
     conn_unlink(conn);
     conn->actor = from->world->actors[conn->move_to];
     LEAT_ASSERT(conn->actor != NULL);
-    conn->moving = conn->present = conn->paused = conn->blocked = conn->end_seen = false;
+    conn->moving = conn->present = conn->paused = conn->blocked = false;
     conn->want_bytes = 0; /* the new handler has not said what it wants */
     conn->handler = NULL;
     conn->move_mail.deliver = conn_arrive;
@@ -486,13 +515,15 @@ leat_err leat_os_net_init(struct os_actor *actor)
     leat_list_init(&net->conns);
     leat_list_init(&net->ready);
     leat_list_init(&net->dirty);
+    leat_list_init(&net->ended);
     leat_intake_init(&net->intake, &actor->random);
     leat_list_init(&net->listeners);
     net->done_last = &net->done;
     net->lost_last = &net->lost;
     (void)uv_timer_init(&actor->loop, &net->accept_timer);
     (void)uv_timer_init(&actor->loop, &net->stall_timer);
-    net->accept_timer.data = net->stall_timer.data = actor;
+    (void)uv_timer_init(&actor->loop, &net->end_timer);
+    net->accept_timer.data = net->stall_timer.data = net->end_timer.data = actor;
     actor->net_port = (struct leat_net){
         .ctx = actor,
         .listen = leat_os_net_listen,
@@ -534,4 +565,5 @@ void leat_os_net_fini(struct os_actor *actor)
     leat_intake_fini(&net->intake);
     uv_close((uv_handle_t *)&net->accept_timer, NULL);
     uv_close((uv_handle_t *)&net->stall_timer, NULL);
+    uv_close((uv_handle_t *)&net->end_timer, NULL);
 }

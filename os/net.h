@@ -37,6 +37,9 @@ enum {
      * for so long is closed: else a few that dribble would stop everyone. */
     LEAT_NET_STALL_MS = 5000,
     LEAT_NET_RATE_MIN = 16 * 1024, /* bytes a second */
+    /* A connection that is not read from, and whose other side has closed, has so long for the bytes before that. */
+    LEAT_NET_END_MS = 1000,
+    LEAT_NET_END_LOOK_MS = 250,
     LEAT_NET_COPY_CHUNK_BYTES = 16 * 1024,
     LEAT_NET_HOST_BYTES = 256,
     LEAT_NET_PEER_BYTES = 64,
@@ -69,10 +72,11 @@ struct leat_conn {
     bool paused, present, in_bytes, blocked; /* blocked: the socket takes no more for now */
     bool watched;          /* held bytes when the stall timer began, and has held some since */
     uint64_t window_bytes; /* read since then */
-    bool end_seen; /* the other side has closed, and bytes before that are still to be taken */
     const struct leat_conn_handler *handler;
     void *user;
     struct leat_list all, ready, dirty;
+    struct leat_list ended; /* the other side has closed, which was not at its bytes' turn */
+    uint64_t ended_ms;      /* seen then */
     struct leat_intake_member intake;
 
     /* Unconsumed bytes: kept[kept_at .. kept_at + kept_bytes). No buffer when there are none. */

@@ -9,6 +9,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -571,23 +572,35 @@ static void net_slow_reader_pushes_back_then_gets_all(void **state)
 }
 
 /* ---- the other side closes while nobody reads ---- */
-enum { ENDED_BYTES = 3000, ENDED_WANT = 10000 };
+enum { ENDED_BYTES = 3000, ENDED_UNREAD = 1000, ENDED_STEP_US = 50000 };
+/* What a test varies: bytes that lie unread before the end, and whether they are read in time. */
+static struct ended_case {
+    bool more, goes_on, more_sent;
+} ended;
+static _Atomic uint64_t ended_us; /* the writer closed */
 static size_t ended_bytes(void *user, struct leat_conn *conn, const uint8_t *data, size_t bytes,
                           size_t *want_bytes)
 {
     struct net_side *side = user;
     side->test->received_bytes = bytes;
-    *want_bytes = bytes < ENDED_BYTES ? ENDED_BYTES : ENDED_WANT;
+    *want_bytes = bytes < ENDED_BYTES ? ENDED_BYTES : bytes + 1;
     if (bytes == ENDED_BYTES) side->env->net->pause(conn); /* a part of a frame: kept by the port */
     return 0;
 }
 static void ended_closed(void *user, struct leat_conn *conn, leat_err why)
 {
     struct net_side *side = user;
+    const struct leat_clock *clock = side->env->clock;
     PORT_CHECK(why != LEAT_OK);
+    PORT_CHECK(clock->now_us(clock->ctx) < atomic_load(&ended_us) + 2000 * 1000);
     side->conn = NULL;
     side->closed = true;
     side->test->rig->finish(side->test->rig->ctx);
+}
+static void ended_go_on(void *actor)
+{
+    struct net_side *side = actor;
+    if (side->conn) side->env->net->resume(side->conn);
 }
 static void ended_write_closed(void *user, struct leat_conn *conn, leat_err why)
 {
@@ -600,12 +613,22 @@ static void ended_write_open(void *user, struct leat_conn *conn)
     struct net_side *side = user;
     PORT_CHECK(side->env->net->send_copy(conn, bytes, sizeof bytes) == LEAT_OK);
     const struct leat_clock *clock = side->env->clock;
-    clock->wake_at(clock->ctx, clock->now_us(clock->ctx) + 50000);
+    clock->wake_at(clock->ctx, clock->now_us(clock->ctx) + ENDED_STEP_US);
 }
 static void ended_write_close(void *actor)
 {
+    static const uint8_t bytes[ENDED_UNREAD];
     struct net_side *side = actor;
-    if (!side->closed) side->env->net->close(side->conn);
+    const struct leat_clock *clock = side->env->clock;
+    if (side->closed) return;
+    if (ended.more && !ended.more_sent) {
+        ended.more_sent = true;
+        PORT_CHECK(side->env->net->send_copy(side->conn, bytes, sizeof bytes) == LEAT_OK);
+        clock->wake_at(clock->ctx, clock->now_us(clock->ctx) + ENDED_STEP_US);
+        return;
+    }
+    atomic_store(&ended_us, clock->now_us(clock->ctx));
+    side->env->net->close(side->conn);
 }
 static const struct leat_conn_handler ended_handler = {NULL, ended_bytes, ended_closed};
 static const struct leat_conn_handler ended_write_handler = {ended_write_open, writer_bytes,
@@ -614,7 +637,9 @@ static void *ended_accept(void *acceptor, struct leat_conn *conn,
                           const struct leat_conn_handler **out_handler)
 {
     struct net_side *side = acceptor;
+    const struct leat_clock *clock = side->env->clock;
     side->conn = conn;
+    if (ended.goes_on) clock->wake_at(clock->ctx, clock->now_us(clock->ctx) + 10 * ENDED_STEP_US);
     *out_handler = &ended_handler;
     return side;
 }
@@ -626,16 +651,35 @@ static void connect_ended(struct net_test *test)
                LEAT_OK);
 }
 
-static void net_paused_connection_notices_its_end(void **state)
+static void ended_run(void **state, struct ended_case how, unsigned received_bytes)
 {
     static const struct leat_actor_ops ops = {ended_write_close, NULL};
+    static const struct leat_actor_ops reader_ops = {ended_go_on, NULL};
     const struct port_family *family = *state;
     struct net_test *test = net_test_make(family, ended_accept, connect_ended);
+    ended = how;
     test->rig->attach(test->rig->ctx, PORT_LEFT, &test->writer, &ops, NULL);
+    test->rig->attach(test->rig->ctx, PORT_RIGHT, &test->reader, &reader_ops, right_listen);
     test->rig->run(test->rig->ctx);
     assert_true(test->reader.closed);
-    assert_int_equal(test->received_bytes, ENDED_BYTES);
+    assert_int_equal(test->received_bytes, received_bytes);
     net_test_drop(family, test);
+}
+
+static void net_paused_connection_notices_its_end(void **state)
+{
+    ended_run(state, (struct ended_case){0}, ENDED_BYTES);
+}
+
+static void net_paused_connection_with_bytes_unread_ends_within_a_second(void **state)
+{
+    ended_run(state, (struct ended_case){.more = true}, ENDED_BYTES);
+}
+
+static void net_bytes_before_an_end_are_taken_within_a_second(void **state)
+{
+    ended_run(state, (struct ended_case){.more = true, .goes_on = true},
+              ENDED_BYTES + ENDED_UNREAD);
 }
 
 /* ---- nobody listens ---- */
@@ -689,6 +733,9 @@ int port_suite_net_run(const struct port_family *family)
         cmocka_unit_test_prestate(net_close_while_sending_ends_each_send_once, state),
         cmocka_unit_test_prestate(net_slow_reader_pushes_back_then_gets_all, state),
         cmocka_unit_test_prestate(net_paused_connection_notices_its_end, state),
+        cmocka_unit_test_prestate(net_paused_connection_with_bytes_unread_ends_within_a_second,
+                                  state),
+        cmocka_unit_test_prestate(net_bytes_before_an_end_are_taken_within_a_second, state),
         cmocka_unit_test_prestate(net_refused_connection_ends_with_on_closed, state),
     };
     return cmocka_run_group_tests_name("ports-net", tests, NULL, NULL);

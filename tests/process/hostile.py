@@ -81,8 +81,6 @@ class Pipeline(Crowd):
 
     def connect(self, port):
         one = super().connect(port)
-        # What it has sent is answered before its end is looked for, unless it goes with a reset.
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
         i = len(self.owed)
         self.owed[one] = self.hellos[i % len(self.hellos)] + self.requests[i % len(self.requests)] * 300
         return one
@@ -180,6 +178,30 @@ def test_requests_that_wait_leave_room_for_who_asks_for_one():
         crowd.end()
         gone(server, before)
     check(server.memory_bytes() < 256 * MIB, 'budget', server.memory_bytes())
+
+
+def test_who_has_gone_with_requests_unread_keeps_nothing():
+    """Twenty addresses have as much under way as they may, of what waits for a minute, and more behind it; then they close."""
+    server = Server('--kafka', '127.0.0.1:0').start()
+    server.leat('stream', 'create', 'empty', '--logs', 64)
+    port, hello = kafka_port(server), frame(HELLO, [1, 1, 'greedy', 0])
+    native = frame(FETCH, [MIB, MIB, 60000, [[*log, 0] for log in logs_of(server, 'empty')]])
+    before = server.status()['connections']
+    for to, begin, request in ((port, b'', waiting_fetch()), (server.port, hello, native)):
+        held = []
+        for i in range(20):
+            held.append(socket.create_connection(('127.0.0.1', to), WAIT_S, (f'127.0.0.{i + 2}', 0)))
+            held[-1].sendall(begin + request * 300)
+        until(lambda: server.status()['connections'] >= before + len(held), 'they are all here')
+        time.sleep(0.5)  # what they ask for is read until it waits
+        for one in held[::2]:
+            one.sendall(request * 10)  # and this stays where the kernel has it
+        began = time.monotonic()
+        for one in held:
+            one.close()
+        gone(server, before)
+        took = time.monotonic() - began
+        check(took < 3, 'places were given back after', took)  # a second, a look, and this one's
 
 
 class Deaf(Pipeline):

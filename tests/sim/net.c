@@ -75,7 +75,6 @@ static void conn_read(struct sim_world *world, struct sim_event *event);
 static void read_post(struct leat_conn *conn);
 static void conn_end(struct leat_conn *conn, leat_err why);
 static void end_send(struct leat_conn *conn);
-static void kept_drop(struct leat_conn *conn);
 
 /* The connections of living processes, beginning with `from`, which is looked at already. Those that
  * have ended and hold nothing any more leave the list: thousands end in a seed. */
@@ -206,7 +205,6 @@ static void intake_hold(struct leat_conn *conn)
 }
 
 static void stall_look(struct sim_world *world, struct sim_event *event);
-
 static void stall_watch(struct sim_actor *actor)
 {
     struct sim_world *world = actor->world;
@@ -542,14 +540,17 @@ static void read_post(struct leat_conn *conn)
     sim_actor_post(conn->actor, 0, conn_read, conn);
 }
 
-/* Nobody reads from it, and nothing lies unread before its end. */
+/* Nobody reads from it. Nothing lies unread before its end, or is not read within a second. */
 static void end_look(struct sim_world *world, struct sim_event *event)
 {
     struct leat_conn *conn = event->a;
     bool whole = conn->kept_bytes && conn->kept_bytes >= conn->want_bytes;
-    if (conn->actor == event->actor && !conn->moving && conn->state == CONN_OPEN &&
-        !conn->socket_bytes && !whole)
+    bool late = event->n && (conn->paused || leat_intake_waits(&conn->intake));
+    if (conn->actor != event->actor || conn->moving || conn->state != CONN_OPEN) return;
+    if (late || (!conn->socket_bytes && !whole))
         conn_end(conn, LEAT_E_CLOSED);
+    else
+        sim_actor_post(conn->actor, 1000 * 1000, end_look, conn)->n = true;
     (void)world;
 }
 
@@ -571,7 +572,6 @@ static void chunk_arrived(struct sim_world *world, struct sim_event *event)
         if (conn->ended) sim_actor_post(conn->actor, 0, end_look, conn);
     }
     free(chunk);
-    (void)world;
 }
 
 static void conn_read(struct sim_world *world, struct sim_event *event)
