@@ -6,6 +6,7 @@
 #ifndef LEAT_SETS_INTERNAL_H
 #define LEAT_SETS_INTERNAL_H
 
+#include "base/shares.h"
 #include "sets/group_table.h"
 #include "sets/groups.h"
 #include "sets/sets.h"
@@ -56,11 +57,11 @@ struct leat_sets {
     struct leat_append append;
     struct leat_list waiting; /* for acks, for the first append; in order of arrival */
     struct leat_list querying;
-    struct leat_list reading; /* until all homes of the node have read their tables */
-    bool unread;              /* counted as such in options.room */
-    uint64_t read_by_us;      /* longer nobody waits for that */
-    uint64_t waiting_count;
-    bool untold; /* joins that are acked wait for the next slice */
+    struct leat_list reading;  /* until all homes of the node have read their tables */
+    bool unread;               /* counted as such in options.room */
+    uint64_t read_by_us;       /* longer nobody waits for that */
+    struct leat_shares shares; /* of LEAT_SETS_WAITING_MAX requests in these lists */
+    bool untold;               /* joins that are acked wait for the next slice */
 };
 
 static inline uint64_t leat_sets_now_us(const struct leat_sets *sets)

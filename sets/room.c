@@ -10,7 +10,7 @@ void leat_sets_room_init(struct leat_sets_room *room, const struct leat_random *
 
 static uint32_t bucket_of(const struct leat_sets_room *room, uint64_t address)
 {
-    return (uint32_t)((address * room->number) >> 32) % LEAT_SETS_ROOM_BUCKETS;
+    return leat_share_bucket(room->number, address, LEAT_SETS_ROOM_BUCKETS);
 }
 
 /* SUBTLE: homes of other cores may take the same bytes at this moment. Each of them then has one commit more than it

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/port.h"
+#include "base/shares.h"
 
 enum { LEAT_SETS_ROOM_BUCKETS = 4096 };
 
@@ -29,8 +29,8 @@ struct leat_sets_room {
 static inline bool leat_sets_share_has(uint64_t address, uint64_t own, uint64_t all, uint64_t most,
                                        uint64_t more)
 {
-    if (more > most || all > most - more) return false;
-    return address == 0 || own + more <= most - all - more;
+    if (address == 0) return more <= most && all <= most - more;
+    return leat_share_has(own, all, most, more);
 }
 
 /** Thread: startup. */

@@ -174,13 +174,13 @@ void leat_sets_wait_begin(struct leat_sets *sets, struct leat_sets_request *requ
     request->deadline_us = leat_sets_now_us(sets) + LEAT_SETS_ACK_WAIT_US_MAX;
     leat_list_init(&request->link);
     leat_list_push_back(waits_in(sets, state), &request->link);
-    sets->waiting_count++;
+    leat_shares_add(&sets->shares, request->address);
 }
 
 void leat_sets_wait_end(struct leat_sets *sets, struct leat_sets_request *request)
 {
     leat_list_remove(&request->link);
-    sets->waiting_count--;
+    leat_shares_remove(&sets->shares, request->address);
     request->state = REQUEST_FREE;
 }
 
@@ -434,8 +434,11 @@ bool leat_sets_do(struct leat_sets *sets, struct leat_sets_request *request)
         return leat_sets_answer(request, LEAT_E_BAD_NAME,
                                 "a set's name has 1 to 249 bytes, none of them control characters");
     if (sets->broken) return leat_sets_answer(request, sets->broken_rc, sets->why);
-    if (sets->waiting_count >= LEAT_SETS_WAITING_MAX)
-        return leat_sets_answer(request, LEAT_E_AGAIN, "as many requests wait at this home as may");
+    /* An address that is connected to many cores and nodes comes to one home by all of them. */
+    if (!leat_shares_has(&sets->shares, request->address))
+        return leat_sets_answer(request, LEAT_E_AGAIN,
+                                "as many requests wait at this home as may, or of those of this "
+                                "address");
     bool answered = false;
     if (sets->life == LIFE_AWAKE) {
         answered = leat_sets_request_do(sets, request);
@@ -525,7 +528,7 @@ void leat_sets_info(const struct leat_sets *sets, struct leat_sets_info *out_inf
 {
     *out_info = (struct leat_sets_info){.sets = sets->set_count,
                                         .table_bytes = leat_sets_table_bytes(sets),
-                                        .waiting = sets->waiting_count};
+                                        .waiting = sets->shares.all};
     for (uint32_t i = 0; i < sets->set_count; i++) {
         const struct leat_set *set = sets->sets[i];
         out_info->members += set->member_count + (set->group ? set->group->member_count : 0);
@@ -539,6 +542,7 @@ leat_err leat_sets_create(const struct leat_sets_options *options, struct leat_s
     struct leat_sets *sets = leat_mem_calloc(LEAT_MEM_BROKER, 1, sizeof *sets);
     if (!sets) return LEAT_E_NO_MEMORY;
     sets->options = *options;
+    leat_shares_init(&sets->shares, options->env->random, LEAT_SETS_WAITING_MAX);
     if (sets->options.settle_us == 0) sets->options.settle_us = LEAT_SETS_SETTLE_US_DEFAULT;
     if (sets->options.group_bytes_max == 0)
         sets->options.group_bytes_max = LEAT_GROUP_MEMORY_BYTES_MAX;

@@ -52,7 +52,7 @@ enum {
     LEAT_SETS_COMMIT_ROWS_MAX = 32768,
     LEAT_SETS_COMMIT_ROWS_PARALLEL_MAX = 8192, /* each may bring a second one: groups gone */
     LEAT_SETS_ANSWER_BYTES = 1024, /* such answers need no account: their number has a limit */
-    LEAT_SETS_WAITING_MAX = 4096,  /* requests of one home that wait for an ack or a rebalance */
+    LEAT_SETS_WAITING_MAX = 4096,  /* of one home, for an ack or a rebalance: base/shares.h */
     /* The table of one home, encoded. More is refused: LEAT_E_TOO_MANY. */
     LEAT_SETS_TABLE_BYTES_MAX = LEAT_START_BYTES_MAX / 2 - 4096,
     LEAT_SETS_BATCH_BYTES_MAX = 1024 * 1024, /* of one batch given to the home log */

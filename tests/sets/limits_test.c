@@ -530,22 +530,46 @@ static void sets_that_fill_the_table_together_the_later_is_refused(void **state)
     home_free(home);
 }
 
-static void home_full_of_waiting_requests_refuses_the_next(void **state)
+/* Requests of one address until one is refused; how many wait. */
+static unsigned waiting_fill(struct home *home, uint64_t address, struct call *calls)
+{
+    for (unsigned i = 0; i < LEAT_SETS_WAITING_MAX; i++) {
+        calls[i] =
+            (struct call){.request = {.kind = LEAT_SETS_FETCH, .address = address}, .told = 0};
+        if (!call_begin(home, &calls[i], "one")) continue;
+        assert_int_equal(calls[i].request.rc, LEAT_E_AGAIN);
+        return i;
+    }
+    fail();
+    return 0;
+}
+
+/* An address that is connected to all cores and nodes asks one home by all of them. It has half, and whoever comes
+ * next as much as is left free beside it; requests without an address count as one. When they are answered all of it
+ * is free again. */
+static void address_with_its_share_of_waiting_requests_leaves_room_to_others(void **state)
 {
     (void)state;
+    const uint64_t first = 11, others[] = {12, 0, 13};
     struct home *home = home_new(false);
     assert_int_equal(home_open(home), LEAT_OK);
     struct call *calls = calloc(LEAT_SETS_WAITING_MAX + 1, sizeof *calls);
     assert_non_null(calls);
-    for (unsigned i = 0; i <= LEAT_SETS_WAITING_MAX; i++) {
-        calls[i].request.kind = LEAT_SETS_FETCH;
-        assert_int_equal(call_begin(home, &calls[i], "one"), i == LEAT_SETS_WAITING_MAX);
+    unsigned waiting = waiting_fill(home, first, calls), share = LEAT_SETS_WAITING_MAX / 2;
+    assert_int_equal(waiting, share);
+    for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++) {
+        share /= 2;
+        assert_int_equal(waiting_fill(home, others[i], calls + waiting), share);
+        waiting += share;
     }
-    assert_int_equal(calls[LEAT_SETS_WAITING_MAX].request.rc, LEAT_E_AGAIN);
+    struct call again = {.request = {.kind = LEAT_SETS_FETCH, .address = first}};
+    assert_int_equal(call_do(home, &again, "one"), LEAT_E_AGAIN);
+    assert_int_equal(info(home).waiting, waiting);
     home_step(home);
-    for (unsigned i = 0; i < LEAT_SETS_WAITING_MAX; i++)
+    for (unsigned i = 0; i < waiting; i++)
         assert_int_equal(calls[i].told, 1);
     assert_int_equal(info(home).waiting, 0);
+    assert_int_equal(call_do(home, &again, "one"), LEAT_OK);
     free(calls);
     home_free(home);
 }
@@ -714,7 +738,7 @@ int main(void)
         cmocka_unit_test(outsider_commits_no_log_that_is_not_there),
         cmocka_unit_test(many_members_of_many_logs_are_told_in_slices),
         cmocka_unit_test(sets_that_fill_the_table_together_the_later_is_refused),
-        cmocka_unit_test(home_full_of_waiting_requests_refuses_the_next),
+        cmocka_unit_test(address_with_its_share_of_waiting_requests_leaves_room_to_others),
         cmocka_unit_test(allocations_fail_one_by_one_no_commit_is_lost),
         cmocka_unit_test(join_without_memory_leaves_no_set),
     };
